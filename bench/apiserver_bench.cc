@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "kube/client.h"
-#include "sim/apiserver/api_server.h"
+#include "sim/api_server.h"
 
 namespace nos::sim {
 namespace {

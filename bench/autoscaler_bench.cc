@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "controllers/autoscaler.h"
-#include "controllers/runner.h"
+#include "reconcile/runner.h"
 #include "kube/testing/fake_api.h"
 #include "scheduling/framework.h"
 

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/random.h"
-#include "gpu/fleet.h"
-#include "gpu/relocation.h"
-#include "sim/churn/churn.h"
+#include "study/placement/fleet.h"
+#include "study/placement/relocation.h"
+#include "study/churn/simulation.h"
 
 namespace nos::sim {
 namespace {
@@ -28,7 +28,7 @@ class Busy {
       now += random_.Exponential(mean_gap);
     }
   }
-  const gpu::Fleet& fleet() const { return fleet_; }
+  const study::Fleet& fleet() const { return fleet_; }
   gpu::ProfileId Draw() { return plain_[random_.Below(plain_.size())]; }
   // The profiles that fit nowhere in this state.
   std::vector<gpu::ProfileId> Blocked() const {
@@ -56,7 +56,7 @@ class Busy {
 
   std::vector<gpu::ProfileId> plain_ = gpu::PlainProfiles(A100());
   gpu::Fragmentation rule_;
-  gpu::Fleet fleet_;
+  study::Fleet fleet_;
   Random random_;
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
 };
@@ -71,21 +71,21 @@ BENCHMARK(BM_Choose)->Arg(100)->Arg(1000)->Arg(5000)->Arg(100'000);
 // turn. The label says how many that are, and how many of them a plan helps.
 void BM_FindRelocation(benchmark::State& state) {
   std::vector<std::unique_ptr<Busy>> clusters;
-  std::vector<std::pair<const gpu::Fleet*, gpu::ProfileId>> blocked;
+  std::vector<std::pair<const study::Fleet*, gpu::ProfileId>> blocked;
   size_t helped = 0;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     clusters.push_back(std::make_unique<Busy>(static_cast<size_t>(state.range(0)), 2.5, seed));
-    const gpu::Fleet& fleet = clusters.back()->fleet();
+    const study::Fleet& fleet = clusters.back()->fleet();
     for (const gpu::ProfileId p : clusters.back()->Blocked()) {
       blocked.emplace_back(&fleet, p);
-      helped += gpu::FindRelocation(fleet, p, 2) ? 1 : 0;
+      helped += study::FindRelocation(fleet, p, 2) ? 1 : 0;
     }
   }
   if (blocked.empty()) return state.SkipWithError("nothing is blocked");
   size_t i = 0;
   for ([[maybe_unused]] auto _ : state) {
     const auto [fleet, profile] = blocked[i++ % blocked.size()];
-    benchmark::DoNotOptimize(gpu::FindRelocation(*fleet, profile, 2));
+    benchmark::DoNotOptimize(study::FindRelocation(*fleet, profile, 2));
   }
   state.SetLabel(std::to_string(blocked.size()) + " blocked, " + std::to_string(helped) +
                  " helped");

@@ -18,9 +18,9 @@
 #include "base/millis.h"
 #include "base/random.h"
 #include "controllers/collector.h"
-#include "controllers/runner.h"
-#include "sim/world/world.h"
-#include "telemetry/estimate.h"
+#include "reconcile/runner.h"
+#include "sim/world.h"
+#include "telemetryserver/estimate.h"
 #include "telemetry/node_sample.h"
 #include "telemetry/sampler.h"
 
@@ -86,7 +86,7 @@ void SubmitPods(sim::World& world, const Options& options, Random& random) {
 // What was said of a pod, and what became of it; milliseconds.
 struct Said {
   int64_t when = 0;
-  telemetry::Estimate estimate;
+  telemetryserver::Estimate estimate;
 };
 
 class Observer {
@@ -96,10 +96,10 @@ class Observer {
           for (const Json& record : records) Tell(record, "cluster");
         }) {
     collector_.Lead(true);
-    controllers::RunnerOptions options;
+    reconcile::RunnerOptions options;
     options.watch_around = true;
     options.around_kinds = controllers::CollectorKinds();
-    runner_ = std::make_unique<controllers::Runner>(collector_, world.api(), options);
+    runner_ = std::make_unique<reconcile::Runner>(collector_, world.api(), options);
   }
 
   void Look() {
@@ -114,7 +114,7 @@ class Observer {
         if (auto json = ParseJson(text); json.ok()) Tell(*json, "node/" + name);
       }
     }
-    for (const auto& [uid, estimate] : telemetry::EstimateStarts(state_, world_.catalogue())) {
+    for (const auto& [uid, estimate] : telemetryserver::EstimateStarts(state_, world_.catalogue())) {
       said_[uid].push_back({ToMillis(world_.Now()), estimate});
     }
   }
@@ -131,9 +131,9 @@ class Observer {
   }
 
   sim::World& world_;
-  telemetry::State state_;
+  telemetryserver::State state_;
   controllers::Collector collector_;
-  std::unique_ptr<controllers::Runner> runner_;
+  std::unique_ptr<reconcile::Runner> runner_;
   std::map<std::string, telemetry::Sampler> samplers_;
   std::map<std::string, std::vector<Said>> said_;  // by uid
   std::map<std::string, int64_t> started_;

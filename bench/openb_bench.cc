@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/openb/openb.h"
+#include "study/openb/replay.h"
 
 namespace nos::sim {
 namespace {

@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "kube/client.h"
-#include "sim/apiserver/serve.h"
+#include "sim/serve.h"
 
 namespace {
 

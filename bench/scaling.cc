@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "sim/scaling/study.h"
+#include "study/scaling/study.h"
 
 namespace nos {
 namespace {
@@ -61,21 +61,21 @@ struct Case {
 
 // Whether it could be run.
 bool Run(const Case& of, const std::string& pods, int seeds, double days) {
-  sim::ScalingStudyOptions options;
+  study::ScalingStudyOptions options;
   if (of.openb) options.trace.openb = {kPodList, pods};
   options.trace.window = {.days = days, .by_memory = of.by_memory};
   options.trace.bursts = {.days = days, .slices = of.slices};
   options.seeds = seeds;
   options.equal_waiting = true;
   const double before = CpuSeconds();
-  const Result<sim::ScalingStudy> study = sim::RunScalingStudy(options);
+  const Result<study::ScalingStudy> study = study::RunScalingStudy(options);
   if (!study.ok()) {
     fmt::print(stderr, "{}: {}\n", of.name, study.status().message());
     return false;
   }
   const double took = CpuSeconds() - before;
   fmt::print("== {}, {} seeds, {} days: {} runs, {:.1f} s CPU in all\n{}\n", of.name, seeds, days,
-             study->runs.size(), took, sim::ToText(*study));
+             study->runs.size(), took, study::ToText(*study));
   return true;
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "controllers/runner.h"
+#include "reconcile/runner.h"
 #include "controllers/scheduler.h"
 #include "kube/testing/fake_api.h"
 #include "scheduling/framework.h"

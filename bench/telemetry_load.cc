@@ -22,7 +22,7 @@
 
 #include "base/random.h"
 #include "codec/gzip.h"
-#include "telemetry/api.h"
+#include "telemetryserver/api.h"
 #include "telemetry/testing/reports.h"
 
 namespace nos::telemetry {

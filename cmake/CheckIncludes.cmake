@@ -1,39 +1,156 @@
-# Refuses an #include of a room that is not declared. Run by every build of a room:
-#   cmake -DROOM=gpu -DDIR=src/gpu -DDEPS=base -DTEST_DEPS= -P CheckIncludes.cmake
-# Lists are separated by commas. Tests and doubles may use TEST_DEPS as well.
+# Refuses an #include of a library that is not declared, of another library's part, and of a part
+# that the including part does not name. Every build of a library runs it:
+#   cmake -DLIBRARY=gpu -DDIR=src/gpu -DDEPS=base -DTEST_DEPS= -DPARTS=a,b:a -DOPEN= -DROOTS=src
+#         -P CheckIncludes.cmake
+# Lists are separated by commas, the parts that a part may include by '+'. Tests and doubles may use
+# TEST_DEPS as well, and tests every part of their own library.
 #
-# It reads lines, not C++: so there is one way to write an include of our own, "room/path.h" at the
+# It reads lines, not C++: so there is one way to write an include of our own, "library/path.h" at the
 # start of a line, and <path> is for what is not below src. Whatever else the compiler could take
 # for an include is refused, be it a comment before it or a line that goes on in the next one.
 cmake_minimum_required(VERSION 3.24)
-string(REPLACE "," ";" DEPS "${DEPS}")
-string(REPLACE "," ";" TEST_DEPS "${TEST_DEPS}")
+foreach(list DEPS TEST_DEPS PARTS OPEN ROOTS)
+  string(REPLACE "," ";" ${list} "${${list}}")
+endforeach()
 list(TRANSFORM TEST_DEPS REPLACE "_testing$" "")
 
 # '#' also as a digraph or trigraph, and all that may come between it and the word.
 set(directive "(#|%:|[?][?]=)[ \t]*(/[*]|[?][?]/|\\\\|i[a-z_]*(\\\\|[?][?]/)|include|import)")
 
+# parts_<part>: what the part may include, itself and what its parts may include left out.
+set(names)
+foreach(part ${PARTS})
+  string(REGEX MATCH "^([a-z_/]+)(:(.*))?$" matched "${part}")
+  set(name "${CMAKE_MATCH_1}")
+  string(REPLACE "+" ";" uses "${CMAKE_MATCH_3}")
+  foreach(use ${uses})
+    if(NOT use IN_LIST names)
+      message(FATAL_ERROR
+        "library ${LIBRARY}: part '${name}' names '${use}', which is not declared before it")
+    endif()
+  endforeach()
+  if(NOT IS_DIRECTORY ${DIR}/${name})
+    message(FATAL_ERROR "library ${LIBRARY}: part '${name}' has no folder")
+  endif()
+  list(APPEND names ${name})
+  set(parts_${name} ${uses})
+endforeach()
+
+# part_of(PATH OUT): the declared part that a path below the library's folder lies in; "" at the top.
+function(part_of path out)
+  set(found "")
+  foreach(part ${names})
+    string(FIND "${path}" "${part}/" at)
+    string(LENGTH "${part}" length)
+    string(LENGTH "${found}" best)
+    if(at EQUAL 0 AND length GREATER best)
+      set(found ${part})
+    endif()
+  endforeach()
+  set(${out} "${found}" PARENT_SCOPE)
+endfunction()
+
+# uses_of(HEADER OUT): the parts that an interface header includes, by way of other interface headers
+# too. A part may include the header only if it may include those.
+function(uses_of header out)
+  set(todo ${header})
+  set(seen)
+  set(uses)
+  while(todo)
+    list(POP_FRONT todo next)
+    if(next IN_LIST seen)
+      continue()
+    endif()
+    list(APPEND seen ${next})
+    file(STRINGS ${DIR}/${next} lines REGEX "^#include \"${LIBRARY}/")
+    foreach(line ${lines})
+      string(REGEX REPLACE "^#include \"${LIBRARY}/([^\"]*)\".*" "\\1" used "${line}")
+      if(used MATCHES "/")
+        part_of(${used} part)
+        list(APPEND uses "${part}")
+      elseif(EXISTS ${DIR}/${used})
+        list(APPEND todo ${used})
+      endif()
+    endforeach()
+  endwhile()
+  list(REMOVE_DUPLICATES uses)
+  set(${out} "${uses}" PARENT_SCOPE)
+endfunction()
+
+# Checks an include of the library's own: "path" is below its folder.
+function(check_own file path)
+  file(RELATIVE_PATH from ${DIR} ${file})
+  part_of(${from} part)
+  if(part STREQUAL "" OR NOT PARTS)
+    return()
+  endif()
+  set(uses)
+  if(path MATCHES "/")
+    part_of(${path} uses)
+    if(uses STREQUAL "")
+      message(FATAL_ERROR "${file}: includes ${path}, which lies in no part that ${LIBRARY} declares")
+    endif()
+  else()
+    get_property(known GLOBAL PROPERTY uses_${path} SET)
+    if(NOT known)
+      uses_of(${path} found)
+      set_property(GLOBAL PROPERTY uses_${path} "${found}")
+    endif()
+    get_property(uses GLOBAL PROPERTY uses_${path})
+  endif()
+  foreach(use ${uses})
+    if(NOT use STREQUAL part AND NOT use IN_LIST parts_${part})
+      message(FATAL_ERROR
+        "${file}: part '${part}' includes '${path}' of part '${use}', which it does not declare")
+    endif()
+  endforeach()
+endfunction()
+
 function(check_line file line allowed)
   if(NOT line MATCHES "[.][.]" AND line MATCHES "^#include <([^/<>][^<>]*)>$")
     string(REGEX REPLACE "/.*" "" first "${CMAKE_MATCH_1}")
-    if(NOT EXISTS ${DIR}/../${first})
+    set(ours OFF)
+    foreach(root ${ROOTS})
+      if(EXISTS ${root}/${first})
+        set(ours ON)
+      endif()
+    endforeach()
+    if(NOT ours)
       return()
     endif()
-  elseif(line MATCHES "^#include \"([a-z]+)/[a-z0-9_/]+[.]h\"$")
+  elseif(line MATCHES "^#include \"([a-z]+)/([a-z0-9_/]+[.]h)\"$")
     set(used ${CMAKE_MATCH_1})
-    if(used IN_LIST allowed)
+    set(path ${CMAKE_MATCH_2})
+    if(used STREQUAL LIBRARY)
+      if(NOT file MATCHES "_test\\.(cc|h)$|/testing/")
+        check_own(${file} ${path})
+      endif()
       return()
     endif()
-    message(FATAL_ERROR "${file}: includes room '${used}', which room ${ROOM} does not declare")
+    if(used IN_LIST allowed)
+      string(REGEX REPLACE "/.*" "" part "${path}")
+      if(path MATCHES "/" AND NOT path MATCHES "^testing/" AND NOT "${used}/${part}" IN_LIST OPEN)
+        message(FATAL_ERROR "${file}: includes ${used}/${path}, which lies in a part of ${used}; "
+                            "other libraries include the headers at its top only")
+      endif()
+      return()
+    endif()
+    message(FATAL_ERROR
+      "${file}: includes library '${used}', which library ${LIBRARY} does not declare")
   endif()
   message(FATAL_ERROR
-    "${file}: '${line}': write #include \"room/path.h\" for what is below src, #include <path> for "
+    "${file}: '${line}': write #include \"library/path.h\" for what is below src, #include <path> for "
     "the rest, each alone on its line")
 endfunction()
 
 file(GLOB_RECURSE files ${DIR}/*.cc ${DIR}/*.h)
 foreach(file ${files})
-  set(allowed ${ROOM} ${DEPS})
+  file(RELATIVE_PATH from ${DIR} ${file})
+  part_of(${from} part)
+  if(PARTS AND from MATCHES "/" AND part STREQUAL "" AND NOT from MATCHES "^testing/")
+    message(FATAL_ERROR "${file}: lies in no part that library ${LIBRARY} declares")
+  endif()
+  set(allowed ${LIBRARY} ${DEPS})
   if(file MATCHES "_test\\.(cc|h)$|/testing/")
     list(APPEND allowed ${TEST_DEPS})
   endif()

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "sim/scenario/run.h"
+#include "sim/run_scenario.h"
 
 namespace {
 

@@ -43,7 +43,7 @@ inline constexpr std::string_view kOldPrefix = "n8s.nebuly.ai/";
 inline constexpr std::string_view kPartitioningLabel = "nos.nebuly.com/gpu-partitioning";
 inline constexpr std::string_view kSpecPlan = "nos.nebuly.com/spec-partitioning-plan";
 inline constexpr std::string_view kStatusPlan = "nos.nebuly.com/status-partitioning-plan";
-// What became of the acknowledged plan, written by the agent: controllers/plan_result.h.
+// What became of the acknowledged plan, written by the agent: reconcile/plan_result.h.
 inline constexpr std::string_view kPlanResult = "nos.nebuly.com/partitioning-result";
 inline constexpr std::string_view kProductLabel = "nvidia.com/gpu.product";
 inline constexpr std::string_view kCountLabel = "nvidia.com/gpu.count";

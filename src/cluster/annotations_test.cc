@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "base/random.h"
-#include "cluster/arrange.h"
+#include "cluster/annotations/arrange.h"
 
 namespace nos::cluster {
 namespace {

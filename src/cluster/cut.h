@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/division.h"
+#include "cluster/placement/division.h"
 #include "cluster/objects.h"
 #include "cluster/resources.h"
 #include "cluster/snapshot.h"

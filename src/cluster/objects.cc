@@ -4,9 +4,9 @@
 #include <iterator>
 #include <utility>
 
-#include "cluster/fields.h"
+#include "cluster/objects/fields.h"
 #include "cluster/new_pod.h"
-#include "cluster/read_parts.h"
+#include "cluster/objects/read_parts.h"
 
 namespace nos::cluster {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "cluster/claim.h"
+#include "cluster/snapshot/claim.h"
 #include "gpu/shares.h"
 
 namespace nos::cluster {

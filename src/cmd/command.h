@@ -1,5 +1,5 @@
-// How a subcommand plugs into `nos`: one file a subcommand, with a function that declares its
-// options and sets the action to run. Wiring only; the work is done by the rooms below.
+// The command line of a program: subcommands, help, errors, exit codes. A subcommand is one function
+// that declares its options and sets the action to run.
 //
 // Exit codes: 0 done, 1 ran but failed, 2 wrong flags, files or objects (one sentence on stderr,
 // nothing half done).
@@ -27,22 +27,6 @@ struct Chosen {
   std::function<int()> action;
 };
 
-void AddSandboxCommand(CLI::App& root, Chosen& chosen);
-void AddPlanCommand(CLI::App& root, Chosen& chosen);
-void AddSimulateCommand(CLI::App& root, Chosen& chosen);
-void AddGetCommand(CLI::App& root, Chosen& chosen);
-void AddTopCommand(CLI::App& root, Chosen& chosen);
-void AddExplainCommand(CLI::App& root, Chosen& chosen);
-void AddPartitionerCommand(CLI::App& root, Chosen& chosen);
-void AddAgentCommand(CLI::App& root, Chosen& chosen);
-void AddSchedulerCommand(CLI::App& root, Chosen& chosen);
-void AddOperatorCommand(CLI::App& root, Chosen& chosen);
-void AddAutoscalerCommand(CLI::App& root, Chosen& chosen);
-void AddHoldCommand(CLI::App& root, Chosen& chosen);
-void AddTelemetryCommand(CLI::App& root, Chosen& chosen);
-void AddVersionCommand(CLI::App& root, Chosen& chosen);
-void AddCompletionCommand(CLI::App& root, Chosen& chosen);
-
 std::string VersionText();
 
 // Words that shell completion offers for an option's value; `or_file`: a file's name does too.
@@ -57,8 +41,13 @@ std::string CheckSeed(const std::string& text);
 // PartitionerConfig: starvation_after). `target` holds the default and must outlive the parsing.
 void AddHoldAfterFlag(CLI::App& command, Duration& target);
 
-// Parses the command line and runs what was chosen. Returns the exit code.
-int Main(int argc, char** argv);
+// A program with subcommands: `nos`, `nos-study`.
+struct Program {
+  std::string name, about, examples;
+  std::function<void(CLI::App& root, Chosen& chosen)> add_commands;
+};
+// Parses the command line and runs the chosen subcommand. Returns the exit code.
+int Main(const Program& program, int argc, char** argv);
 
 // As ReadFile; "-" is standard input.
 Result<std::string> ReadFileOrStdin(const std::string& path);

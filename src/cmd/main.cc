@@ -1,3 +1,35 @@
-#include "cmd/command.h"
+#include "cmd/commands.h"
 
-int main(int argc, char** argv) { return nos::cmd::Main(argc, argv); }
+namespace {
+
+constexpr const char* kExamples =
+    "  nos sandbox                                    a cluster with virtual GPUs, live\n"
+    "  kubectl get nodes,pods -A -o yaml | nos plan -f -\n"
+    "                                                 what nos would do on your cluster\n"
+    "  nos simulate chaos --seed 17                   a small cluster while everything fails";
+
+void AddCommands(CLI::App& root, nos::cmd::Chosen& chosen) {
+  nos::cmd::AddSandboxCommand(root, chosen);
+  nos::cmd::AddPlanCommand(root, chosen);
+  nos::cmd::AddSimulateCommand(root, chosen);
+  nos::cmd::AddGetCommand(root, chosen);
+  nos::cmd::AddTopCommand(root, chosen);
+  nos::cmd::AddExplainCommand(root, chosen);
+  nos::cmd::AddPartitionerCommand(root, chosen);
+  nos::cmd::AddAgentCommand(root, chosen);
+  nos::cmd::AddSchedulerCommand(root, chosen);
+  nos::cmd::AddOperatorCommand(root, chosen);
+  nos::cmd::AddAutoscalerCommand(root, chosen);
+  nos::cmd::AddHoldCommand(root, chosen);
+  nos::cmd::AddTelemetryCommand(root, chosen);
+  nos::cmd::AddVersionCommand(root, chosen);
+  nos::cmd::AddCompletionCommand(root, chosen);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return nos::cmd::Main({"nos", "nos shares the GPUs of a Kubernetes cluster: it partitions them so that pods run.",
+                         kExamples, AddCommands},
+                        argc, argv);
+}

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "controllers/autoscaler_internal.h"
+#include "controllers/autoscaler/internal.h"
 
 namespace nos::controllers {
 namespace {
@@ -32,13 +32,13 @@ Autoscaler::Impl::Impl(AutoscalerConfig config, scheduling::FrameworkChoice fram
   }
 }
 
-Outcome Autoscaler::Impl::Reconcile(const View& view, kube::Client& client, const Clock& clock) {
+reconcile::Outcome Autoscaler::Impl::Reconcile(const reconcile::View& view, kube::Client& client, const Clock& clock) {
   kube::Client hasty = client.Within(kPatience);
   Look look{view, hasty, clock, clock.Now()};
   TakeIn(view);
   NoteUnreadable(look);
   const Status error = LookAtPools(look);
-  const Outcome moving = relocations_.Step(view, hasty, clock);
+  const reconcile::Outcome moving = relocations_.Step(view, hasty, clock);
   TakeNotes(look);
   NoteRemoved(look);
   // What it changes is counted before anything else is decided.
@@ -54,13 +54,13 @@ Outcome Autoscaler::Impl::Reconcile(const View& view, kube::Client& client, cons
   return Rest(look, news, error, moving);
 }
 
-bool Autoscaler::Impl::HasNews(const View& view) const {
+bool Autoscaler::Impl::HasNews(const reconcile::View& view) const {
   return view.pods.Version() != pods_version_ || view.nodes.Version() != nodes_version_ ||
          view.around->Version() != around_version_;
 }
 
-Outcome Autoscaler::Impl::Rest(const Look& look, bool news, const Status& error,
-                               const Outcome& moving) const {
+reconcile::Outcome Autoscaler::Impl::Rest(const Look& look, bool news, const Status& error,
+                               const reconcile::Outcome& moving) const {
   const Time now = look.clock.Now();
   Time next = HasNews(look.view) ? rest_until_ : std::max(rest_until_, decide_by_);
   for (const Pool& pool : look.pools) {
@@ -74,7 +74,7 @@ Outcome Autoscaler::Impl::Rest(const Look& look, bool news, const Status& error,
   if (const auto due = untold_.NextDue()) next = std::min(next, std::max(*due, pods_pace_.next()));
   if (moving.again) next = std::min(next, now + *moving.again);
   if (news) next = now;
-  Outcome outcome = Outcome::Again(std::max(next - now, Duration::zero()));
+  reconcile::Outcome outcome = reconcile::Outcome::Again(std::max(next - now, Duration::zero()));
   outcome.error = moving.error.ok() ? error : moving.error;
   return outcome;
 }
@@ -86,14 +86,14 @@ Autoscaler::Autoscaler(AutoscalerConfig config, scheduling::FrameworkChoice fram
 
 Autoscaler::~Autoscaler() = default;
 
-Outcome Autoscaler::Reconcile(const std::string&, const View& view, kube::Client& client,
+reconcile::Outcome Autoscaler::Reconcile(const std::string&, const reconcile::View& view, kube::Client& client,
                               const Clock& clock) {
   return impl_->Reconcile(view, client, clock);
 }
 
 const std::deque<ScalingDecision>& Autoscaler::decisions() const { return impl_->decisions(); }
 
-RunnerOptions WatchingForAutoscaler(RunnerOptions options) {
+reconcile::RunnerOptions WatchingForAutoscaler(reconcile::RunnerOptions options) {
   options.watch_around = true;
   options.around_kinds.clear();
   return options;

@@ -30,10 +30,10 @@
 
 #include "base/metrics.h"
 #include "controllers/pool_scaling.h"
-#include "controllers/reconciler.h"
+#include "reconcile/reconciler.h"
 #include "controllers/relocations.h"
-#include "controllers/runner.h"
-#include "controllers/scaling_signal.h"
+#include "reconcile/runner.h"
+#include "controllers/autoscaler/scaling_signal.h"
 #include "gpu/catalogue.h"
 #include "planning/growth.h"
 #include "planning/planner.h"
@@ -88,7 +88,7 @@ struct ScalingDecision {
   std::string message{};            // one sentence for a person
 };
 
-class Autoscaler final : public Reconciler {
+class Autoscaler final : public reconcile::Reconciler {
  public:
   // The frameworks, `catalogue` and `metrics` (null: none are kept) must outlive this.
   Autoscaler(AutoscalerConfig config, scheduling::FrameworkChoice frameworks,
@@ -97,7 +97,7 @@ class Autoscaler final : public Reconciler {
   ~Autoscaler() override;
 
   // Key: kClusterKey. REQUIRES: view.around.
-  Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
                     const Clock& clock) override;
 
   const std::deque<ScalingDecision>& decisions() const;
@@ -108,6 +108,6 @@ class Autoscaler final : public Reconciler {
 };
 
 // How its runner watches: all kinds around.
-RunnerOptions WatchingForAutoscaler(RunnerOptions options = {});
+reconcile::RunnerOptions WatchingForAutoscaler(reconcile::RunnerOptions options = {});
 
 }  // namespace nos::controllers

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/millis.h"
-#include "controllers/condition.h"
-#include "controllers/plan_result.h"
+#include "reconcile/condition.h"
+#include "reconcile/plan_result.h"
 #include "controllers/pool_standing.h"
 #include "quota/balance.h"
 
@@ -72,9 +72,9 @@ bool Collector::Lead(bool leads) {
   return true;
 }
 
-Outcome Collector::Reconcile(const std::string&, const View& view, kube::Client&,
+reconcile::Outcome Collector::Reconcile(const std::string&, const reconcile::View& view, kube::Client&,
                              const Clock& clock) {
-  if (!leads_) return Outcome::Done();
+  if (!leads_) return reconcile::Outcome::Done();
   now_ = clock.Now();
   if (!told_all_ || view.changes->everything) {
     TellAll(view);
@@ -85,10 +85,10 @@ Outcome Collector::Reconcile(const std::string&, const View& view, kube::Client&
     for (const std::string& node : std::exchange(dirty_nodes_, {})) TellNode(view, node);
   }
   TellChanges();
-  return Outcome::Done();
+  return reconcile::Outcome::Done();
 }
 
-void Collector::TellAll(const View& view) {
+void Collector::TellAll(const reconcile::View& view) {
   pods_.clear();
   jobs_.ClearPods();
   told_jobs_ = false;
@@ -107,7 +107,7 @@ void Collector::TellAll(const View& view) {
   all_told_at_ = now_;
 }
 
-void Collector::TellPresent(const View& view) {
+void Collector::TellPresent(const reconcile::View& view) {
   JsonArray pods, nodes, quotas;
   for (const Pod& pod : *view.pods.Snapshot()) pods.emplace_back(pod->meta.uid);
   for (const Node& node : *view.nodes.Snapshot()) nodes.emplace_back(node->meta.name);
@@ -122,7 +122,7 @@ void Collector::TellPresent(std::string_view what, JsonArray ids) {
 }
 
 // Which of them is in force where is a matter of all of them together.
-void Collector::TakeInQuotas(const View& view) {
+void Collector::TakeInQuotas(const reconcile::View& view) {
   around_ = view.around->Collect();
   const quota::Balance balance(quota::QuotasOf(around_));
   std::map<std::string, std::string, std::less<>> quota_of;
@@ -186,7 +186,7 @@ void Collector::TellPod(const cluster::Pod& pod) {
           PodRecord(pod, quota == quota_of_.end() ? "" : quota->second, known.finished));
 }
 
-void Collector::TakeInNode(const View& view, const Node& before, const Node& after) {
+void Collector::TakeInNode(const reconcile::View& view, const Node& before, const Node& after) {
   const std::string& name = (after != nullptr ? after : before)->meta.name;
   pools_changed_ |= CountsOtherwise(before.get(), after.get());
   if (after == nullptr) {
@@ -199,7 +199,7 @@ void Collector::TakeInNode(const View& view, const Node& before, const Node& aft
   TellPlan(before, *after);
 }
 
-void Collector::TellNode(const View& view, const std::string& name) {
+void Collector::TellNode(const reconcile::View& view, const std::string& name) {
   const Node node = view.nodes.Get(name);
   if (node == nullptr) return;
   NodeRequests requested;
@@ -240,13 +240,13 @@ void Collector::TellPlan(const Node& before, const cluster::Node& after) {
   }
   if (!plan.open || !done) return;
   plan.open = false;
-  const auto result = ReadPlanResult(AnnotationOf(after, cluster::kPlanResult));
+  const auto result = reconcile::ReadPlanResult(AnnotationOf(after, cluster::kPlanResult));
   const bool failed = result.ok() && result->plan == cluster::SpecPlan(after) && !result->applied;
   if (failed) plan.added.clear();
   plan.record["state"] = failed ? "failed" : "applied";
   plan.record["summary"] = failed ? fmt::format("GPUs of {} could not be cut anew", after.meta.name)
                                   : fmt::format("GPUs of {} have been cut anew", after.meta.name);
-  plan.record["why"] = failed ? Describe(result->obstacles) : "";
+  plan.record["why"] = failed ? reconcile::Describe(result->obstacles) : "";
   if (plan.record.contains("made")) {
     plan.record["took_ms"] = ToMillis(now_) - ToMillis(plan.made);
   }
@@ -272,7 +272,7 @@ void Collector::TellServed(const cluster::Pod& pod) {
 }
 
 void Collector::TellEviction(const cluster::Pod& pod) {
-  const std::string* reclaimed = WhyReclaimed(pod);
+  const std::string* reclaimed = reconcile::WhyReclaimed(pod);
   Tell({{"kind", "decision"},
         {"id", "eviction/" + pod.meta.uid},
         {"type", reclaimed != nullptr ? "reclaim" : "preemption"},

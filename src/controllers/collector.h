@@ -22,11 +22,11 @@
 #include <string_view>
 #include <vector>
 
-#include "controllers/collector_events.h"
-#include "controllers/collector_jobs.h"
-#include "controllers/collector_records.h"
-#include "controllers/collector_watch.h"
-#include "controllers/reconciler.h"
+#include "controllers/collector/events.h"
+#include "controllers/collector/jobs.h"
+#include "controllers/collector/records.h"
+#include "controllers/collector/watch.h"
+#include "reconcile/reconciler.h"
 #include "gpu/catalogue.h"
 
 namespace nos::controllers {
@@ -39,7 +39,7 @@ struct CollectorOptions {
   WorkWatchOptions watch{};
 };
 
-class Collector final : public Reconciler {
+class Collector final : public reconcile::Reconciler {
  public:
   using Report = std::function<void(std::vector<Json> records)>;
 
@@ -52,11 +52,11 @@ class Collector final : public Reconciler {
   // Tells everything once more: something that it told was lost.
   void TellAgain() { told_all_ = false; }
   // Key: kClusterKey. Needs View::changes, and CollectorKinds around.
-  Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
                     const Clock& clock) override;
   // Takes what has come of Jobs, queues, node pools and Events, and tells it. To be called again
   // and again, with the view that Reconcile gets; does nothing before that has told everything.
-  void Follow(const View& view, kube::Client& client, const Clock& clock);
+  void Follow(const reconcile::View& view, kube::Client& client, const Clock& clock);
   // Events that were not told since the start: there were too many at once.
   uint64_t events_dropped() const { return events_.dropped(); }
 
@@ -78,22 +78,22 @@ class Collector final : public Reconciler {
     SliceCounts added;  // of those that it made more of: what no pod has taken
   };
 
-  void TellAll(const View& view);
-  void TellPresent(const View& view);
+  void TellAll(const reconcile::View& view);
+  void TellPresent(const reconcile::View& view);
   void TellPresent(std::string_view what, JsonArray ids);
   WorkSink Sink();
   // Nothing: what it is about is not known (yet).
-  std::optional<bool> Concerns(const View& view, const cluster::KubernetesEvent& event) const;
+  std::optional<bool> Concerns(const reconcile::View& view, const cluster::KubernetesEvent& event) const;
   // Whether it is known by now what it is about.
-  bool TakeInEvent(const View& view, const cluster::KubernetesEvent& event);
+  bool TakeInEvent(const reconcile::View& view, const cluster::KubernetesEvent& event);
   void TellChanges();
-  void TakeInQuotas(const View& view);
+  void TakeInQuotas(const reconcile::View& view);
   void TakeInPod(const Pod& before, const Pod& after);
-  void TakeInNode(const View& view, const Node& before, const Node& after);
+  void TakeInNode(const reconcile::View& view, const Node& before, const Node& after);
   void TellPod(const cluster::Pod& pod);
-  void TellNode(const View& view, const std::string& name);
+  void TellNode(const reconcile::View& view, const std::string& name);
   void TellQuotas();
-  void TellPools(const View& view);
+  void TellPools(const reconcile::View& view);
   void TellPlan(const Node& before, const cluster::Node& after);
   void TellServed(const cluster::Pod& pod);
   void TellEviction(const cluster::Pod& pod);
@@ -122,7 +122,7 @@ class Collector final : public Reconciler {
   bool pools_changed_ = false;
   Time pools_due_ = Time::max();
   std::deque<std::pair<Time, cluster::KubernetesEvent>> early_;  // and when they came
-  const View* following_ = nullptr;                              // while the watch is pumped
+  const reconcile::View* following_ = nullptr;                              // while the watch is pumped
   std::map<std::string, std::string> nodes_, quotas_;            // what was told, by name and id
   std::map<std::string, std::map<std::string, Pod>> on_node_;    // by node, by uid
   std::set<std::string> dirty_nodes_;

@@ -1,5 +1,5 @@
 // What is told of a cluster while its objects come, change and go.
-#include "controllers/collector_fixture_test.h"
+#include "controllers/collector/fixture_test.h"
 
 namespace nos::controllers {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "scheduling/plugins/registry.h"
+#include "scheduling/registry.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {
@@ -71,7 +71,7 @@ Extender::Answer Bad(std::string_view verb, const Status& why) {
 Extender::Extender(const gpu::Catalogue& catalogue, Duration assume_for)
     : framework_(GpuFramework()), assume_for_(assume_for), engine_(catalogue) {}
 
-Outcome Extender::Reconcile(const std::string&, const View& view, kube::Client&,
+reconcile::Outcome Extender::Reconcile(const std::string&, const reconcile::View& view, kube::Client&,
                             const Clock& clock) {
   const std::scoped_lock lock(mutex_);
   if (view.changes->everything) {
@@ -97,7 +97,7 @@ Outcome Extender::Reconcile(const std::string&, const View& view, kube::Client&,
       next = next ? std::min(*next, until) : until;
     }
   }
-  return next ? Outcome::Again(*next - now) : Outcome::Done();
+  return next ? reconcile::Outcome::Again(*next - now) : reconcile::Outcome::Done();
 }
 
 void Extender::TakeInPod(const Pod& before, const Pod& after) {

@@ -20,14 +20,14 @@
 #include <string_view>
 #include <vector>
 
-#include "controllers/extender_messages.h"
-#include "controllers/reconciler.h"
+#include "controllers/extender/messages.h"
+#include "reconcile/reconciler.h"
 #include "gpu/catalogue.h"
 #include "scheduling/engine.h"
 
 namespace nos::controllers {
 
-class Extender final : public Reconciler {
+class Extender final : public reconcile::Reconciler {
  public:
   struct Answer {
     int code = 200;    // of HTTP
@@ -40,7 +40,7 @@ class Extender final : public Reconciler {
                     Duration assume_for = std::chrono::seconds(30));
 
   // Key: kClusterKey. Needs View::changes.
-  Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
                     const Clock& clock) override;
 
   // `body` is whatever a client has sent. Code 400: it is not what the verb takes; 404: no such

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "controllers/runner.h"
+#include "reconcile/runner.h"
 #include "kube/testing/fake_api.h"
 
 namespace nos::controllers {
@@ -64,7 +64,7 @@ class ExtenderTest : public testing::Test {
   kube::FakeApi api_;
   kube::Client client_{api_};
   Extender extender_{gpu::Catalogue::Builtin()};
-  Runner runner_{extender_, api_, RunnerOptions()};
+  reconcile::Runner runner_{extender_, api_, reconcile::RunnerOptions()};
 };
 
 TEST_F(ExtenderTest, PassesNodesWithRoomAndSaysWhyOthersHaveNone) {

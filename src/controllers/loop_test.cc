@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "controllers/agent.h"
+#include "agent/node_agent.h"
 #include "controllers/partitioner.h"
-#include "controllers/runner.h"
+#include "reconcile/runner.h"
 #include "controllers/scheduler.h"
 #include "device/sim_gpus.h"
 #include "kube/testing/fake_api.h"
@@ -30,8 +30,8 @@ struct Machine {
   std::string name;
   std::unique_ptr<kubelet::FakeKubelet> kubelet = std::make_unique<kubelet::FakeKubelet>();
   std::unique_ptr<device::SimGpus> gpus;
-  std::unique_ptr<Agent> agent;
-  std::unique_ptr<Runner> runner;
+  std::unique_ptr<agent::Agent> agent;
+  std::unique_ptr<reconcile::Runner> runner;
   Time busy_until{};
 };
 
@@ -59,7 +59,7 @@ class World {
          {"status", {{"phase", "Pending"}}}});
   }
 
-  void RunFor(Duration time, bool faults) {
+  void reconcile::RunFor(Duration time, bool faults) {
     faults_ = faults;
     for (const Time end = clock_.Now() + time; clock_.Now() < end;) {
       Step();
@@ -73,7 +73,7 @@ class World {
       return Phase(pod.name) == "Succeeded";
     }));
   }
-  std::string Describe() const {
+  std::string reconcile::Describe() const {
     std::string all;
     for (const auto& pod : pods_) {
       if (Phase(pod.name) == "Succeeded") continue;
@@ -123,21 +123,21 @@ class World {
   }
   void RestartAgent(Machine& machine) {
     machine.runner.reset();
-    machine.agent = std::make_unique<Agent>(AgentConfig(), machine.name, Models(), *machine.gpus,
+    machine.agent = std::make_unique<agent::Agent>(agent::AgentConfig(), machine.name, Models(), *machine.gpus,
                                             *machine.kubelet, *machine.kubelet);
-    machine.runner = std::make_unique<Runner>(*machine.agent, api_, ForNode(machine.name));
+    machine.runner = std::make_unique<reconcile::Runner>(*machine.agent, api_, reconcile::ForNode(machine.name));
   }
   void RestartPartitioner() {
     partitioner_runner_.reset();
     partitioner_ = std::make_unique<Partitioner>(PartitionerConfig(), framework_, Models());
-    partitioner_runner_ = std::make_unique<Runner>(*partitioner_, api_);
+    partitioner_runner_ = std::make_unique<reconcile::Runner>(*partitioner_, api_);
   }
   void RestartScheduler() {
     scheduler_runner_.reset();
     scheduler_ = std::make_unique<Scheduler>(
         SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
         Models());
-    scheduler_runner_ = std::make_unique<Runner>(*scheduler_, api_);
+    scheduler_runner_ = std::make_unique<reconcile::Runner>(*scheduler_, api_);
   }
   void CrashSomething() {
     const uint64_t which = random_.Below(2 + machines_.size());
@@ -214,14 +214,14 @@ class World {
     Json node = *api_.Find("nodes", machine.name);
     JsonObject& allocatable = MakeObject(node, "status", "allocatable");
     for (auto& [resource, count] : allocatable) {
-      if (View(count.as_string()) != "96" && resource != "pods") count = "0";
+      if (reconcile::View(count.as_string()) != "96" && resource != "pods") count = "0";
     }
     std::map<std::string, int> counts;
     for (const auto& device : machine.kubelet->offer()) ++counts[device.resource];
     for (const auto& [resource, count] : counts) allocatable[resource] = std::to_string(count);
     api_.Put(node);
   }
-  static std::string_view View(const boost::json::string& text) {
+  static std::string_view reconcile::View(const boost::json::string& text) {
     return {text.data(), text.size()};
   }
 
@@ -233,7 +233,7 @@ class World {
   std::vector<VirtualPod> pods_;
   std::unique_ptr<Partitioner> partitioner_;
   std::unique_ptr<Scheduler> scheduler_;
-  std::unique_ptr<Runner> partitioner_runner_, scheduler_runner_;
+  std::unique_ptr<reconcile::Runner> partitioner_runner_, scheduler_runner_;
   std::vector<std::string> violations_;
   bool faults_ = false, inside_ = false;
 

@@ -24,8 +24,8 @@
 
 #include "base/metrics.h"
 #include "cluster/surroundings.h"
-#include "controllers/pace.h"
-#include "controllers/reconciler.h"
+#include "reconcile/pace.h"
+#include "reconcile/reconciler.h"
 #include "kube/event_recorder.h"
 #include "kube/work_queue.h"
 #include "quota/charge.h"
@@ -50,7 +50,7 @@ struct OperatorConfig {
 // The kinds it watches beside pods and nodes (RunnerOptions::around_kinds).
 std::vector<std::string_view> OperatorKinds();
 
-class Operator final : public Reconciler {
+class Operator final : public reconcile::Reconciler {
  public:
   // `admission` hears of all quotas; it and `metrics` may be null, and must outlive this.
   explicit Operator(OperatorConfig config, QuotaAdmission* admission = nullptr,
@@ -59,31 +59,31 @@ class Operator final : public Reconciler {
   // Whether it writes, from the next look on; at first it does not. Returns whether that is new.
   bool Lead(bool leads);
   // Key: kClusterKey. Needs View::changes, and OperatorKinds around.
-  Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
                     const Clock& clock) override;
 
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
-  void TakeIn(const View& view);
-  void TakeInAll(const View& view);
-  void TakeInPod(const View& view, const Pod& before, const Pod& after);
-  void TakeInNode(const View& view, const Change<cluster::Node>& change);
-  bool TakeInQuota(const AroundChange& change);
-  void Count(const View& view, const Pod& pod);
+  void TakeIn(const reconcile::View& view);
+  void TakeInAll(const reconcile::View& view);
+  void TakeInPod(const reconcile::View& view, const Pod& before, const Pod& after);
+  void TakeInNode(const reconcile::View& view, const reconcile::Change<cluster::Node>& change);
+  bool TakeInQuota(const reconcile::AroundChange& change);
+  void Count(const reconcile::View& view, const Pod& pod);
   void PutInForce();
   void NoteReclaim(const Pod& before, const Pod& after);
 
   // Absent: it is not for this to say.
   std::optional<std::string> WantedLabel(const cluster::Pod& pod);
   std::string LabelOf(const cluster::Pod& pod) const;
-  void FindLabels(const View& view, Time now);
-  Status WriteLabels(const View& view, kube::Client& client, Time now);
+  void FindLabels(const reconcile::View& view, Time now);
+  Status WriteLabels(const reconcile::View& view, kube::Client& client, Time now);
   cluster::QuotaStatus KnownStatus(const cluster::ElasticQuota& quota) const;
   cluster::QuotaStatus WantedStatus(const std::string& name, size_t account,
                                     const cluster::QuotaStatus& known, Time now);
-  void FindUnreadable(const View& view, Time now);
-  void FindStatuses(const View& view, Time now);
+  void FindUnreadable(const reconcile::View& view, Time now);
+  void FindStatuses(const reconcile::View& view, Time now);
   struct StatusWrite;
   StatusWrite WriteOf(const std::string& name, Time now);
   std::vector<StatusWrite> TakeStatuses(Time now);
@@ -94,7 +94,7 @@ class Operator final : public Reconciler {
   void Note(const cluster::ElasticQuota& quota, kube::EventType type, std::string reason,
             std::string message);
   void TellNotes(kube::Client& client, const Clock& clock);
-  Outcome Rest(Status error, Time now) const;
+  reconcile::Outcome Rest(Status error, Time now) const;
   bool Settle(kube::WorkQueue& queue, const std::string& key, const Status& written, Time now);
 
   const OperatorConfig config_;
@@ -130,7 +130,7 @@ class Operator final : public Reconciler {
   bool dropped_ = false;  // it is logged that definitions drop what is written
   kube::EventRecorder events_{"nos-operator"};
   std::deque<kube::EventNote> notes_;
-  Pace telling_;
+  reconcile::Pace telling_;
 };
 
 }  // namespace nos::controllers

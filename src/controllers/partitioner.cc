@@ -8,9 +8,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "controllers/assumed.h"
-#include "controllers/measures.h"
-#include "controllers/node_write.h"
+#include "controllers/pending/assumed.h"
+#include "reconcile/measures.h"
+#include "reconcile/node_write.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 
@@ -66,7 +66,7 @@ std::vector<cluster::TargetLayout> TargetsOf(const planning::PlannedNode& planne
 kube::NamedPatch PatchFor(const planning::PlannedNode& planned, const cluster::NodeInfo& info) {
   const cluster::Node& node = *info.node;
   return {"", planned.name,
-          AnnotationsOf(cluster::SpecPatch(node, TargetsOf(planned, info), NextPlanId(node)),
+          reconcile::AnnotationsOf(cluster::SpecPatch(node, TargetsOf(planned, info), reconcile::NextPlanId(node)),
                         node.meta.resource_version)};
 }
 
@@ -110,7 +110,7 @@ std::string ResultName(FlightNotice::Kind kind) {
   return "";
 }
 
-uint64_t VersionOf(const AroundCaches* around) { return around == nullptr ? 0 : around->Version(); }
+uint64_t VersionOf(const reconcile::AroundCaches* around) { return around == nullptr ? 0 : around->Version(); }
 
 kube::ObjectReference NodeReference(const std::string& name) { return {"Node", "", name, name}; }
 
@@ -128,27 +128,27 @@ Partitioner::Partitioner(PartitionerConfig config, scheduling::FrameworkChoice f
       repairs_({config.repair_pause, config.longest_pause}, catalogue),
       telling_("nos-partitioner", config.writes_per_call) {}
 
-Outcome Partitioner::Reconcile(const std::string&, const View& view, kube::Client& client,
+reconcile::Outcome Partitioner::Reconcile(const std::string&, const reconcile::View& view, kube::Client& client,
                                const Clock& clock) {
   const Time now = clock.Now();
   const std::vector<Node> nodes = NodesNow(view);
   Learn(nodes, view, now);
-  if (RepairSpecs(nodes, client, clock)) return Outcome::Again(Duration::zero());
+  if (RepairSpecs(nodes, client, clock)) return reconcile::Outcome::Again(Duration::zero());
   const Time due = PlanDue(view, now);
   if (due <= now) {
     PlanFor(nodes, view, client, clock);
-    return Outcome::Again(Duration::zero());
+    return reconcile::Outcome::Again(Duration::zero());
   }
   // It may take long, and no pod that a plan would help waits for it.
   if (telling_.Due() <= now) {
     telling_.Tell(view, client, clock);
-    return Outcome::Again(Duration::zero());
+    return reconcile::Outcome::Again(Duration::zero());
   }
   return Rest(due, now);
 }
 
 // When the next plan is to be made, as far as is known; Time::max(): there is nothing to plan for.
-Time Partitioner::PlanDue(const View& view, Time now) {
+Time Partitioner::PlanDue(const reconcile::View& view, Time now) {
   if (batch_.RestsUntil() > now) return batch_.RestsUntil();
   std::set<std::string> names;
   for (const Pod& pod : Waiting(view, now)) names.insert(pod->Key() + "/" + pod->meta.uid);
@@ -158,7 +158,7 @@ Time Partitioner::PlanDue(const View& view, Time now) {
 }
 
 // The caches may lag behind what we wrote ourselves.
-std::vector<Partitioner::Node> Partitioner::NodesNow(const View& view) {
+std::vector<Partitioner::Node> Partitioner::NodesNow(const reconcile::View& view) {
   std::vector<Node> nodes = *view.nodes.Snapshot();
   std::erase_if(written_, [&](const auto& ours) { return view.nodes.Get(ours.first) == nullptr; });
   for (Node& node : nodes) {
@@ -175,7 +175,7 @@ std::vector<Partitioner::Node> Partitioner::NodesNow(const View& view) {
   return nodes;
 }
 
-void Partitioner::Learn(const std::vector<Node>& nodes, const View& view, Time now) {
+void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::View& view, Time now) {
   gives_whole_ = std::ranges::any_of(nodes, [](const Node& node) {
     return cluster::PartitioningOf(*node) == cluster::Partitioning::kHybrid;
   });
@@ -205,7 +205,7 @@ bool Partitioner::RepairSpecs(const std::vector<Node>& nodes, kube::Client& clie
   patches.reserve(found.size());
   for (const auto& [node, repair] : found) {
     patches.push_back(
-        {"", node->meta.name, AnnotationsOf(repair.patch, node->meta.resource_version)});
+        {"", node->meta.name, reconcile::AnnotationsOf(repair.patch, node->meta.resource_version)});
   }
   const std::vector<Result<Json>> answers =
       client.Within(repairing_.patience()).PatchAll(kube::kNodes, kube::PatchType::kMerge, patches);
@@ -245,7 +245,7 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
   decision.time = now;
   decision.plan_id = notice.plan;
   decision.node = notice.node;
-  if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", ResultName(notice.kind)}});
+  if (metrics_ != nullptr) metrics_->Count(reconcile::kAnswers, {{"result", ResultName(notice.kind)}});
   switch (notice.kind) {
     case FlightNotice::Kind::kApplied:
       claims_.Renew(notice.node, now);
@@ -253,7 +253,7 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
       break;
     case FlightNotice::Kind::kPartial:
       claims_.DropNode(notice.node);
-      decision.note = "partial: " + Describe(notice.obstacles);
+      decision.note = "partial: " + reconcile::Describe(notice.obstacles);
       break;
     case FlightNotice::Kind::kSilent:
       claims_.DropNode(notice.node);
@@ -268,12 +268,12 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
   Record(std::move(decision));
 }
 
-bool Partitioner::News(const View& view, Time now) const {
+bool Partitioner::News(const reconcile::View& view, Time now) const {
   return view.pods.Version() != pods_version_ || view.nodes.Version() != nodes_version_ ||
          VersionOf(view.around) != around_version_ || now >= replan_at_;
 }
 
-Outcome Partitioner::Rest(Time until, Time now) const {
+reconcile::Outcome Partitioner::Rest(Time until, Time now) const {
   for (const auto& change :
        {flights_.NextChange(now), claims_.NextChange(now), repairs_.NextChange(now)}) {
     if (change) until = std::min(until, *change);
@@ -281,10 +281,10 @@ Outcome Partitioner::Rest(Time until, Time now) const {
   until = std::min(until, telling_.Due());
   if (repairing_.next() > now) until = std::min(until, repairing_.next());
   if (replan_at_ > now) until = std::min(until, replan_at_);
-  return until == Time::max() ? Outcome::Done() : Outcome::Again(until - now);
+  return until == Time::max() ? reconcile::Outcome::Done() : reconcile::Outcome::Again(until - now);
 }
 
-void Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
+void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View& view, kube::Client& client,
                           const Clock& clock) {
   const Time begin = clock.Now();
   pods_version_ = view.pods.Version();
@@ -332,7 +332,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube
 }
 
 // The cluster as it is or is about to be, with what must not be touched marked.
-cluster::ClusterSnapshot Partitioner::Picture(const std::vector<Node>& nodes, const View& view,
+cluster::ClusterSnapshot Partitioner::Picture(const std::vector<Node>& nodes, const reconcile::View& view,
                                               Time now) {
   auto snapshot = cluster::ClusterSnapshot::Build(nodes, *view.pods.Snapshot(), catalogue_);
   for (size_t i = 0; i < snapshot.size(); ++i) {
@@ -377,7 +377,7 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
     }
     Keep(*answers[i]);
     const cluster::NodeInfo& info = *snapshot.Find(planned.name);
-    const std::string plan_id = NextPlanId(*info.node);
+    const std::string plan_id = reconcile::NextPlanId(*info.node);
     flights_.Sent(planned.name, plan_id, now);
     Announce(planned, info, plan_id, now);
   }
@@ -413,7 +413,7 @@ void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::
 // it has just been said: errors name ports and times, so that no text comes twice.
 void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time now) {
   if (!flights_.Refused(node, why.code(), now)) return;
-  if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", "refused"}});
+  if (metrics_ != nullptr) metrics_->Count(reconcile::kAnswers, {{"result", "refused"}});
   if (why.code() == Code::kDeadline) return;
   const auto said = refusals_said_.find(node);
   if (said != refusals_said_.end() && said->second.first == why.code()) return;
@@ -427,15 +427,15 @@ void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time n
 
 void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
   if (metrics_ == nullptr) return;
-  metrics_->Observe(kPlanDuration, {}, took);
-  metrics_->Count(kPlans, {{"complete", plan.complete ? "true" : "false"}});
-  metrics_->Count(kGpusCut, {}, plan.gpus_touched);
-  metrics_->Count(kInstancesAsked, {{"change", "created"}}, plan.created);
-  metrics_->Count(kInstancesAsked, {{"change", "destroyed"}}, plan.destroyed);
+  metrics_->Observe(reconcile::kPlanDuration, {}, took);
+  metrics_->Count(reconcile::kPlans, {{"complete", plan.complete ? "true" : "false"}});
+  metrics_->Count(reconcile::kGpusCut, {}, plan.gpus_touched);
+  metrics_->Count(reconcile::kInstancesAsked, {{"change", "created"}}, plan.created);
+  metrics_->Count(reconcile::kInstancesAsked, {{"change", "destroyed"}}, plan.destroyed);
   const auto placed = static_cast<double>(plan.placed);
   const auto pods = static_cast<double>(plan.pods.size());
   const auto bound = static_cast<double>(plan.upper_bound);
-  metrics_->SetAll(kPlannedPods, {{{{"outcome", "placed"}}, placed},
+  metrics_->SetAll(reconcile::kPlannedPods, {{{{"outcome", "placed"}}, placed},
                                   {{{"outcome", "pending"}}, pods - placed},
                                   {{{"outcome", "bound"}}, bound}});
   std::map<std::string, double> reasons;
@@ -445,7 +445,7 @@ void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
   std::vector<std::pair<MetricLabels, double>> unhelped;
   unhelped.reserve(reasons.size());
   for (const auto& [reason, count] : reasons) unhelped.push_back({{{"reason", reason}}, count});
-  metrics_->SetAll(kUnhelped, unhelped);
+  metrics_->SetAll(reconcile::kUnhelped, unhelped);
 }
 
 void Partitioner::Record(Decision decision) {

@@ -33,15 +33,15 @@
 
 #include "base/metrics.h"
 #include "cluster/snapshot.h"
-#include "controllers/batch.h"
-#include "controllers/claims.h"
-#include "controllers/flights.h"
-#include "controllers/pace.h"
+#include "controllers/partitioner/batch.h"
+#include "controllers/pending/claims.h"
+#include "controllers/partitioner/flights.h"
+#include "reconcile/pace.h"
 #include "controllers/planned_gangs.h"
-#include "controllers/planned_quotas.h"
-#include "controllers/reconciler.h"
-#include "controllers/repairs.h"
-#include "controllers/telling.h"
+#include "controllers/pending/planned_quotas.h"
+#include "reconcile/reconciler.h"
+#include "controllers/partitioner/repairs.h"
+#include "controllers/pending/telling.h"
 #include "gpu/catalogue.h"
 #include "planning/planner.h"
 
@@ -80,14 +80,14 @@ struct Decision {
   std::string note;  // "" for a plan; else "applied", "partial: ...", "no answer for 60s", ...
 };
 
-class Partitioner final : public Reconciler {
+class Partitioner final : public reconcile::Reconciler {
  public:
   // The frameworks, `catalogue` and `metrics` (null: none are kept) must outlive this.
   Partitioner(PartitionerConfig config, scheduling::FrameworkChoice frameworks,
               const gpu::Catalogue& catalogue, Metrics* metrics = nullptr);
 
   // Key: kClusterKey.
-  Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
                     const Clock& clock) override;
 
   const std::deque<Decision>& decisions() const { return decisions_; }
@@ -100,29 +100,29 @@ class Partitioner final : public Reconciler {
   using Pod = std::shared_ptr<const cluster::Pod>;
   using Node = std::shared_ptr<const cluster::Node>;
 
-  std::vector<Node> NodesNow(const View& view);
-  void Learn(const std::vector<Node>& nodes, const View& view, Time now);
+  std::vector<Node> NodesNow(const reconcile::View& view);
+  void Learn(const std::vector<Node>& nodes, const reconcile::View& view, Time now);
   bool RepairSpecs(const std::vector<Node>& nodes, kube::Client& client, const Clock& clock);
   void TakeRepair(const Repairs::Found& found, const Result<Json>& answer, Time now);
   void Keep(const Json& written);
   void TakeIn(const FlightNotice& notice, Time now);
-  std::vector<Pod> Waiting(const View& view, Time now) const;
-  bool News(const View& view, Time now) const;
-  Time PlanDue(const View& view, Time now);
-  Outcome Rest(Time until, Time now) const;
+  std::vector<Pod> Waiting(const reconcile::View& view, Time now) const;
+  bool News(const reconcile::View& view, Time now) const;
+  Time PlanDue(const reconcile::View& view, Time now);
+  reconcile::Outcome Rest(Time until, Time now) const;
 
   // Those are not planned for whom their quotas would not let in; they are told so.
-  planning::Plan PlanWithinQuotas(const GangedPods& waiting, const View& view,
+  planning::Plan PlanWithinQuotas(const GangedPods& waiting, const reconcile::View& view,
                                   const cluster::ClusterSnapshot& snapshot,
                                   planning::PlanOptions options);
-  void DropClaimsBeyondQuota(const View& view, const cluster::ClusterSnapshot& picture);
+  void DropClaimsBeyondQuota(const reconcile::View& view, const cluster::ClusterSnapshot& picture);
   void TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now);
-  void PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
+  void PlanFor(const std::vector<Node>& nodes, const reconcile::View& view, kube::Client& client,
                const Clock& clock);
-  cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const View& view, Time now);
-  static bool IsEmptied(const std::string& node, const View& view);
-  void ClaimForNominated(const View& view, Time now);
-  void HonourClaims(cluster::ClusterSnapshot& snapshot, const View& view);
+  cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const reconcile::View& view, Time now);
+  static bool IsEmptied(const std::string& node, const reconcile::View& view);
+  void ClaimForNominated(const reconcile::View& view, Time now);
+  void HonourClaims(cluster::ClusterSnapshot& snapshot, const reconcile::View& view);
   bool CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot, kube::Client& client,
                 const Clock& clock);
   void Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
@@ -140,7 +140,7 @@ class Partitioner final : public Reconciler {
   Claims claims_;
   Batch batch_;
   Repairs repairs_;
-  Pace repairing_;
+  reconcile::Pace repairing_;
   // By node, what an Event last said of refused plans, and when; of the last kSayAgain.
   std::map<std::string, std::pair<Code, Time>> refusals_said_;
   Telling telling_;

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "cluster/surroundings.h"
-#include "controllers/claims.h"
-#include "controllers/runner.h"
+#include "controllers/pending/claims.h"
+#include "reconcile/runner.h"
 #include "planning/planner.h"
 
 namespace nos::controllers {
@@ -38,6 +38,6 @@ bool DropClaimsInVain(const std::vector<std::shared_ptr<const cluster::Pod>>& al
                       const cluster::Surroundings& around, Claims& claims);
 
 // How a planner's runner watches what says who belongs together, and what quotas there are.
-RunnerOptions WatchingGangs(RunnerOptions options = {});
+reconcile::RunnerOptions WatchingGangs(reconcile::RunnerOptions options = {});
 
 }  // namespace nos::controllers

@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-#include "controllers/reconciler.h"
+#include "reconcile/reconciler.h"
 #include "planning/mobility.h"
 
 namespace nos::controllers {
@@ -158,12 +158,12 @@ class Relocations {
   // Step. REQUIRES: neither its node nor its pods are in a relocation.
   // Error: kInvalid: no place can be held for one of the pods, or its placeholder is refused;
   // kConflict: the node has changed; as the API server says.
-  Status Start(const Relocation& relocation, const View& view, kube::Client& client, Time now);
+  Status Start(const Relocation& relocation, const reconcile::View& view, kube::Client& client, Time now);
   // The next thing for each relocation that is in the caches.
-  Outcome Step(const View& view, kube::Client& client, const Clock& clock);
+  reconcile::Outcome Step(const reconcile::View& view, kube::Client& client, const Clock& clock);
   // Stops emptying the node and lets it take pods again, unless something was evicted; once it is
   // emptied, whatever was. For when its room is needed. Returns whether it does stay.
-  bool CallOff(const std::string& node, std::string_view why, const View& view,
+  bool CallOff(const std::string& node, std::string_view why, const reconcile::View& view,
                kube::Client& client, Time now);
   // Takes mark and cordon off a node that stays after all, whatever its state. Error: kConflict
   // when it has changed since it was read: again with what it is now.
@@ -173,9 +173,9 @@ class Relocations {
   Status MarkAsked(const cluster::Node& node, int32_t wanted, kube::Client& client, Time now);
 
   // Keys of pods that are on their way, and of those that they make room for.
-  std::set<std::string, std::less<>> Busy(const View& view) const;
+  std::set<std::string, std::less<>> Busy(const reconcile::View& view) const;
   // How many relocations there are in the caches.
-  int Count(const View& view) const;
+  int Count(const reconcile::View& view) const;
   std::vector<RelocationNote> TakeNotes();
 
  private:

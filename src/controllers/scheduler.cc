@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "cluster/gpu_signs.h"
-#include "controllers/node_write.h"
-#include "controllers/scheduler_internal.h"
+#include "reconcile/node_write.h"
+#include "controllers/scheduler/internal.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/pod_state.h"
 
@@ -70,7 +70,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
 // Nobody waits here any more.
 Scheduler::~Scheduler() { measures_.Pending(scheduling::SchedulingQueue()); }
 
-Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client& client,
+reconcile::Outcome Scheduler::Reconcile(const std::string&, const reconcile::View& view, kube::Client& client,
                              const Clock& clock) {
   const Time now = clock.Now();
   TakeIn(view, now);
@@ -101,15 +101,15 @@ bool Scheduler::HasRoomForDecisions() const {
   return bindings_.size() - preparing_.size() < config_.most_bindings;
 }
 
-Outcome Scheduler::Rest(Time now) const {
+reconcile::Outcome Scheduler::Rest(Time now) const {
   if (!retired_ &&
       (answered_ || !stirred_.empty() || (queue_.ready() > 0 && HasRoomForDecisions()))) {
-    return Outcome::Again(Duration::zero());
+    return reconcile::Outcome::Again(Duration::zero());
   }
   std::optional<Time> next = retired_ ? std::nullopt : queue_.NextDue();
   const auto consider = [&](Time when) { next = next ? std::min(*next, when) : when; };
   if (!deadlines_.empty()) consider(deadlines_.begin()->first);
-  if (retired_) return next ? Outcome::Again(*next - now) : Outcome::Done();
+  if (retired_) return next ? reconcile::Outcome::Again(*next - now) : reconcile::Outcome::Done();
   if (const auto untold = untold_.NextDue(); untold && !telling_) consider(*untold);
   if (!unexplained_.empty() && !telling_) consider(WhenToExplain(now));
   if (const auto rested = cuts_.NextRestEnd()) consider(*rested);
@@ -117,7 +117,7 @@ Outcome Scheduler::Rest(Time now) const {
   for (const auto& [key, promise] : foreign_) {
     if (!engine_.NomineeNode(key).empty()) consider(promise.until);
   }
-  return next ? Outcome::Again(std::max(*next - now, Duration::zero())) : Outcome::Done();
+  return next ? reconcile::Outcome::Again(std::max(*next - now, Duration::zero())) : reconcile::Outcome::Done();
 }
 
 const SchedulerProfile* Scheduler::ProfileFor(const cluster::Pod& pod) const {
@@ -129,7 +129,7 @@ void Scheduler::Post(kube::Workers* workers, kube::Client& client, kube::Workers
   workers != nullptr ? workers->Post(std::move(call)) : call(client);
 }
 
-void Scheduler::TakeIn(const View& view, Time now) {
+void Scheduler::TakeIn(const reconcile::View& view, Time now) {
   if (view.changes->everything) {
     if (view.around != nullptr) {
       engine_.ChangeAround([&](cluster::Surroundings& around) { around = view.around->Collect(); });
@@ -148,7 +148,7 @@ void Scheduler::TakeIn(const View& view, Time now) {
     return;
   }
   if (!view.changes->around.empty()) due_.insert(due_around_.begin(), due_around_.end());
-  for (const AroundChange& change : view.changes->around) {
+  for (const reconcile::AroundChange& change : view.changes->around) {
     engine_.ChangeAround(change.apply);
     Happened(
         {ClusterEvent::Kind::kAround, {}, {}, {}, {}, change.kind, change.before, change.after},
@@ -376,7 +376,7 @@ void Scheduler::Commit(Binding& binding, kube::Client& client, Time now) {
   Prepare(binding, client, now);
 }
 
-void Scheduler::WriteCuts(const View& view, kube::Client& client) {
+void Scheduler::WriteCuts(const reconcile::View& view, kube::Client& client) {
   for (const Pod& pod : std::exchange(unpromised_, {})) WriteNominee(pod, "", client);
   const auto find = [&](const std::string& name) { return view.nodes.Get(name); };
   for (CutWrite& write : cuts_.Due(engine_.snapshot(), find)) {
@@ -385,7 +385,7 @@ void Scheduler::WriteCuts(const View& view, kube::Client& client) {
     Post(threads_.binders, client,
          [shared = shared_, write = std::move(write)](kube::Client& with) {
            Status answer =
-               PatchNodeAnnotations(with, write.node, write.patch, write.resource_version).status();
+               reconcile::PatchNodeAnnotations(with, write.node, write.patch, write.resource_version).status();
            shared->cut.Put({write, std::move(answer)});
            shared->Wake();
          });

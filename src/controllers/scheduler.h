@@ -26,10 +26,10 @@
 #include <vector>
 
 #include "base/function_ref.h"
-#include "controllers/cuts.h"
+#include "controllers/scheduler/cuts.h"
 #include "controllers/gangs.h"
-#include "controllers/reconciler.h"
-#include "controllers/scheduler_measures.h"
+#include "reconcile/reconciler.h"
+#include "controllers/scheduler/measures.h"
 #include "gpu/catalogue.h"
 #include "kube/event_recorder.h"
 #include "kube/workers.h"
@@ -81,7 +81,7 @@ struct SchedulerThreads {
   std::function<void()> wake{};     // called from any thread when Reconcile has something to do
 };
 
-class Scheduler final : public Reconciler {
+class Scheduler final : public reconcile::Reconciler {
  public:
   // Frameworks, catalogue and metrics (null: none are kept) must outlive it, and so must the
   // workers outlive its calls.
@@ -91,7 +91,7 @@ class Scheduler final : public Reconciler {
   ~Scheduler() override;
 
   // Key: kClusterKey. Needs View::changes.
-  Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
                     const Clock& clock) override;
 
   // From now on it decides nothing more: somebody else will. Whom it has chosen a node for, but not
@@ -196,7 +196,7 @@ class Scheduler final : public Reconciler {
   struct Shared;
   struct RoomInTheMaking;
 
-  void TakeIn(const View& view, Time now);
+  void TakeIn(const reconcile::View& view, Time now);
   void TakeInPod(const Pod& before, const Pod& after, Time now);
   struct ForeignPromise;
   void TakeInForeignPromise(const Pod& pod, Time now);
@@ -237,7 +237,7 @@ class Scheduler final : public Reconciler {
   void SendWrites(Binding& binding, std::vector<kube::ApiRequest> writes, kube::Client& client);
   // Of one that waits for GPUs to be cut: kReady when they are.
   scheduling::Progress LookAtCuts(Binding& binding, Time now);
-  void WriteCuts(const View& view, kube::Client& client);
+  void WriteCuts(const reconcile::View& view, kube::Client& client);
   void HeedRests(Time now);
   bool HasRoomForDecisions() const;
   // The API server is asked for a binding, or is to be asked what became of one.
@@ -358,7 +358,7 @@ class Scheduler final : public Reconciler {
   void ExplainLater(Telling telling);
   std::vector<Telling> ExplainSome(Time now);
   Time WhenToExplain(Time now) const;
-  Outcome Rest(Time now) const;
+  reconcile::Outcome Rest(Time now) const;
 
   SchedulerConfig config_;
   std::map<std::string, SchedulerProfile> profiles_;  // by scheduler name

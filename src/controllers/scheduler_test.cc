@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "controllers/runner.h"
+#include "reconcile/runner.h"
 #include "kube/testing/fake_api.h"
 #include "scheduling/framework.h"
 
@@ -23,7 +23,7 @@ class SchedulerTest : public testing::Test {
     scheduler_ = std::make_unique<Scheduler>(
         SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
         gpu::Catalogue::Builtin(), SchedulerThreads(), &metrics_);
-    runner_ = std::make_unique<Runner>(*scheduler_, api_, RunnerOptions());
+    runner_ = std::make_unique<reconcile::Runner>(*scheduler_, api_, reconcile::RunnerOptions());
   }
   void Run() {
     for (int i = 0; i < 200; ++i) {
@@ -75,7 +75,7 @@ class SchedulerTest : public testing::Test {
   Metrics metrics_;
   scheduling::Framework framework_ = scheduling::Framework::Default();
   std::unique_ptr<Scheduler> scheduler_;
-  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<reconcile::Runner> runner_;
 };
 
 TEST_F(SchedulerTest, BindsByPriorityThenAge) {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "controllers/reconciler.h"
+#include "reconcile/reconciler.h"
 #include "kube/event_recorder.h"
 #include "kube/work_queue.h"
 #include "planning/planner.h"
@@ -30,9 +30,9 @@ class Verdicts {
 
   void Add(planning::PodOutcome outcome, Time now);
   // Pods that are bound or gone need no verdict.
-  void Forget(const View& view);
+  void Forget(const reconcile::View& view);
   // One portion of what is due.
-  void TellSome(const View& view, kube::Client& client, kube::EventRecorder& events, Time now);
+  void TellSome(const reconcile::View& view, kube::Client& client, kube::EventRecorder& events, Time now);
   // When there is something to tell; none: all is told.
   std::optional<Time> NextChange() const { return untold_.NextDue(); }
   const std::map<std::string, planning::PodOutcome>& all() const { return verdicts_; }

@@ -24,9 +24,12 @@
 #include <vector>
 
 #include "device/backend.h"
+#include "gpu/obstacle.h"
 #include "gpu/catalogue.h"
 
 namespace nos::device {
+
+using gpu::Obstacle;
 
 // How a GPU shall be cut.
 struct Target {
@@ -80,16 +83,6 @@ struct Operation {
   // "create 3g.20gb@4 on GPU 0"; also its identity in tables of failures.
   std::string ToString() const;
   friend bool operator==(const Operation&, const Operation&) = default;
-};
-
-// Why a part of the target is not there (yet).
-struct Obstacle {
-  int gpu = 0;
-  std::string placement;  // "3g.20gb@4", or "" for the whole GPU
-  // InUse, Foreign, Illegal, Deferred, MigDisabled, NoSuchGpu, NotSwitched; of the agent also
-  // DeviceError, GpuUnhealthy, BadSpec, NeedsReboot, NotReset.
-  std::string code;
-  std::string message;  // for a person
 };
 
 struct Progress {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "device/readings.h"
+#include "device/backend/readings.h"
 
 namespace nos::device {
 

@@ -22,7 +22,7 @@ struct HealthCondition {
     kMemoryError,  // an uncorrectable (double bit) error of memory
     kLost,         // the GPU does not answer; gone when it does again
     kUnwatched,    // its errors are not noticed; the GPU itself may be fine
-    kMps,          // it is shared by MPS and no control daemon serves it (device/mps_daemon.h)
+    kMps,          // it is shared by MPS and no control daemon serves it (device/sharing/mps_daemon.h)
   };
   Kind kind = Kind::kXid;
   int gpu = 0;  // GpuInfo::index

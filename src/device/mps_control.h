@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "device/mps_daemon.h"
+#include "device/sharing/mps_daemon.h"
 
 namespace nos::device {
 

@@ -24,7 +24,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "device/child_process.h"
+#include "device/backend/child_process.h"
 
 namespace nos::device {
 

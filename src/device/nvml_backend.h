@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "device/backend.h"
-#include "device/gpu_reset.h"
+#include "device/backend/gpu_reset.h"
 #include "device/health.h"
 #include "device/nvml_events.h"
-#include "device/nvml_library.h"
-#include "device/nvml_meter.h"
-#include "device/nvml_profiles.h"
+#include "device/nvml/library.h"
+#include "device/nvml/meter.h"
+#include "device/nvml/profiles.h"
 #include "gpu/catalogue.h"
 
 namespace nos::device {

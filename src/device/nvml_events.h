@@ -26,7 +26,7 @@
 
 #include "base/status.h"
 #include "device/health.h"
-#include "device/nvml_library.h"
+#include "device/nvml/library.h"
 
 namespace nos::device {
 

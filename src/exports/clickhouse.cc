@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "codec/gzip.h"
 #include "exports/clickhouse_schema.h"
-#include "telemetry/levels.h"
+#include "telemetryserver/levels.h"
 
 namespace nos::exports {
 namespace {
@@ -105,11 +105,11 @@ Status ClickHouse::CheckDatabase(std::string_view name) {
 
 // --- Rows ---
 
-void ClickHouse::Take(std::span<const telemetry::Journaled> rows) {
-  for (const telemetry::Journaled& row : rows) TakeRow(row);
+void ClickHouse::Take(std::span<const telemetryserver::Journaled> rows) {
+  for (const telemetryserver::Journaled& row : rows) TakeRow(row);
 }
 
-void ClickHouse::TakeRow(const telemetry::Journaled& row) {
+void ClickHouse::TakeRow(const telemetryserver::Journaled& row) {
   const telemetry::Envelope& envelope = row.envelope;
   received_ = std::max(received_, row.received);
   names_.Follow(envelope);
@@ -122,7 +122,7 @@ void ClickHouse::TakeRow(const telemetry::Journaled& row) {
             static_cast<uint64_t>(envelope.lost), static_cast<uint32_t>(envelope.records.size()));
 }
 
-void ClickHouse::TakeRecord(const telemetry::Journaled& row, size_t number,
+void ClickHouse::TakeRecord(const telemetryserver::Journaled& row, size_t number,
                             const telemetry::Record& record) {
   const telemetry::Envelope& envelope = row.envelope;
   const std::string_view cluster = envelope.cluster;
@@ -137,7 +137,7 @@ void ClickHouse::TakeRecord(const telemetry::Journaled& row, size_t number,
             static_cast<uint32_t>(number), std::string_view(WriteJson(record.body)));
 }
 
-void ClickHouse::TakeReadings(const telemetry::Journaled& row, Millis at,
+void ClickHouse::TakeReadings(const telemetryserver::Journaled& row, Millis at,
                               const telemetry::Readings& readings) {
   const std::string& cluster = row.envelope.cluster;
   const Labels& labels = names_.LabelsOf(cluster, readings.subject);

@@ -38,10 +38,10 @@ class ClickHouse final : public Sink {
   static Status CheckDatabase(std::string_view name);
 
   // What GPUs and slices there were before the first row, and whose.
-  void Know(const std::string& cluster, const telemetry::State& state) {
+  void Know(const std::string& cluster, const telemetryserver::State& state) {
     names_.Follow(cluster, state);
   }
-  void Take(std::span<const telemetry::Journaled> rows) override;
+  void Take(std::span<const telemetryserver::Journaled> rows) override;
   Status Send(Time now, Duration& wish) override;
 
  private:
@@ -53,9 +53,9 @@ class ClickHouse final : public Sink {
     std::vector<size_t> begins;  // of the rows in it
   };
 
-  void TakeRow(const telemetry::Journaled& row);
-  void TakeRecord(const telemetry::Journaled& row, size_t number, const telemetry::Record& record);
-  void TakeReadings(const telemetry::Journaled& row, telemetry::Millis at,
+  void TakeRow(const telemetryserver::Journaled& row);
+  void TakeRecord(const telemetryserver::Journaled& row, size_t number, const telemetry::Record& record);
+  void TakeReadings(const telemetryserver::Journaled& row, telemetry::Millis at,
                     const telemetry::Readings& readings);
   // Where a row goes; null: it is older than anything is kept.
   std::string* BodyFor(Table table, telemetry::Millis at, telemetry::Millis received);

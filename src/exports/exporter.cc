@@ -14,8 +14,8 @@ constexpr int kMostDoublings = 16;
 
 }  // namespace
 
-Exporter::Exporter(std::string name, telemetry::Recorder& recorder,
-                   telemetry::JournalReader journal, Sink& sink, Metrics& metrics)
+Exporter::Exporter(std::string name, telemetryserver::Recorder& recorder,
+                   telemetryserver::JournalReader journal, Sink& sink, Metrics& metrics)
     : name_(std::move(name)),
       recorder_(recorder),
       journal_(std::move(journal)),
@@ -47,7 +47,7 @@ Duration Exporter::Step(Time now) {
 }
 
 Status Exporter::Next() {
-  NOS_ASSIGN(const std::vector<telemetry::Journaled> rows, journal_.After(taken_));
+  NOS_ASSIGN(const std::vector<telemetryserver::Journaled> rows, journal_.After(taken_));
   if (rows.empty()) return Status::Ok();
   const int64_t missing = rows.front().id - taken_ - 1;
   if (missing > 0) {

@@ -16,8 +16,8 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "telemetry/journal.h"
-#include "telemetry/recorder.h"
+#include "telemetryserver/journal.h"
+#include "telemetryserver/recorder.h"
 
 namespace nos::exports {
 
@@ -37,7 +37,7 @@ class Sink {
  public:
   virtual ~Sink() = default;
   // What is to be delivered next. Called again only when all before is delivered.
-  virtual void Take(std::span<const telemetry::Journaled> rows) = 0;
+  virtual void Take(std::span<const telemetryserver::Journaled> rows) = 0;
   // OK: all has been delivered, or is never taken and counted. Else: call again; what has been
   // delivered is not sent again. `wish`: how long the other system asks to be left alone, if it
   // does.
@@ -47,7 +47,7 @@ class Sink {
 class Exporter {
  public:
   // All must outlive this. REQUIRES: `name` is a follower of the recorder.
-  Exporter(std::string name, telemetry::Recorder& recorder, telemetry::JournalReader journal,
+  Exporter(std::string name, telemetryserver::Recorder& recorder, telemetryserver::JournalReader journal,
            Sink& sink, Metrics& metrics);
 
   // Delivers some, if it is time to. When to step again. `now`: of a clock that only goes forward.
@@ -62,8 +62,8 @@ class Exporter {
   void ShowLag();
 
   const std::string name_;
-  telemetry::Recorder& recorder_;
-  telemetry::JournalReader journal_;
+  telemetryserver::Recorder& recorder_;
+  telemetryserver::JournalReader journal_;
   Sink& sink_;
   Metrics& metrics_;
   Random random_;

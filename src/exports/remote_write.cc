@@ -34,9 +34,9 @@ RemoteWrite::RemoteWrite(RemoteWriteOptions options, const Destination& destinat
       names_(options_.labels),
       shards_(options_.shards) {}
 
-void RemoteWrite::Take(std::span<const telemetry::Journaled> rows) {
+void RemoteWrite::Take(std::span<const telemetryserver::Journaled> rows) {
   said_ = false;
-  for (const telemetry::Journaled& row : rows) {
+  for (const telemetryserver::Journaled& row : rows) {
     const telemetry::Envelope& envelope = row.envelope;
     names_.Follow(envelope);
     for (const telemetry::Record& record : envelope.records) {

@@ -43,10 +43,10 @@ class RemoteWrite final : public Sink {
               kube::Transport& transport, Metrics& metrics);
 
   // What GPUs and slices there were before the first row.
-  void Know(const std::string& cluster, const telemetry::State& state) {
+  void Know(const std::string& cluster, const telemetryserver::State& state) {
     names_.Follow(cluster, state);
   }
-  void Take(std::span<const telemetry::Journaled> rows) override;
+  void Take(std::span<const telemetryserver::Journaled> rows) override;
   Status Send(Time now, Duration& wish) override;
 
  private:

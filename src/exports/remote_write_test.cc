@@ -287,7 +287,7 @@ TEST_F(RemoteWriteTest, TheJournalIsKeptForWhoIsDown) {
             -1);
   Report({1, 1, 1}, 200, 100);
   Deliver();
-  auto journal = telemetry::JournalReader::Open(options_.store.path);
+  auto journal = telemetryserver::JournalReader::Open(options_.store.path);
   const auto rows = journal->After(0);
   ASSERT_FALSE(rows->empty());
   EXPECT_GT(rows->front().id, 300);  // what all have had is gone

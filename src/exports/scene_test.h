@@ -11,7 +11,7 @@
 
 #include "exports/exporter.h"
 #include "kube/transport.h"
-#include "telemetry/fixture_test.h"
+#include "telemetryserver/testing/fixture.h"
 
 namespace nos::exports {
 
@@ -38,7 +38,7 @@ inline kube::ApiResponse AnswerOf(int code, std::string text = "") {
   return response;
 }
 
-class ExportScene : public telemetry::RecorderFixture {
+class ExportScene : public telemetryserver::RecorderFixture {
  protected:
   // Opens the recorder; the sink has nothing to deliver yet.
   void Begin(const std::string& name, std::unique_ptr<Sink> sink) {
@@ -48,7 +48,7 @@ class ExportScene : public telemetry::RecorderFixture {
     Attach(name, std::move(sink));
   }
   void Attach(const std::string& name, std::unique_ptr<Sink> sink) {
-    auto journal = telemetry::JournalReader::Open(options_.store.path);
+    auto journal = telemetryserver::JournalReader::Open(options_.store.path);
     ASSERT_TRUE(journal.ok()) << journal.status().ToString();
     sink_ = std::move(sink);
     exporter_ =

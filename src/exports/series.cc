@@ -175,7 +175,7 @@ void SeriesNames::Follow(const std::string& cluster, const Layout& layout) {
   }
 }
 
-void SeriesNames::Follow(const std::string& cluster, const telemetry::State& state) {
+void SeriesNames::Follow(const std::string& cluster, const telemetryserver::State& state) {
   for (const auto& [name, node] : state.nodes()) Follow(cluster, node.layout);
 }
 

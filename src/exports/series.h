@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "telemetry/envelope.h"
 #include "telemetry/records.h"
-#include "telemetry/state.h"
+#include "telemetryserver/state.h"
 
 namespace nos::exports {
 
@@ -45,7 +45,7 @@ class SeriesNames {
   explicit SeriesNames(Labels further) : further_(std::move(further)) {}
 
   void Follow(const std::string& cluster, const telemetry::Layout& layout);
-  void Follow(const std::string& cluster, const telemetry::State& state);
+  void Follow(const std::string& cluster, const telemetryserver::State& state);
   // The layouts of an envelope, before its samples: what was seen at one look belongs together, in
   // whatever order it is told.
   void Follow(const telemetry::Envelope& envelope);

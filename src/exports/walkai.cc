@@ -69,7 +69,7 @@ std::string ProfileOf(const Json& pod, std::set<std::string>& unknown) {
   return word;
 }
 
-JsonArray SlicesOf(const telemetry::State& state, std::set<std::string>& unknown) {
+JsonArray SlicesOf(const telemetryserver::State& state, std::set<std::string>& unknown) {
   std::map<std::string, std::pair<int64_t, int64_t>> counts;  // allocated, available
   for (const auto& [name, node] : state.nodes()) {
     for (const telemetry::Gpu& gpu : node.layout.gpus) {
@@ -102,7 +102,7 @@ int RankOf(std::string_view state, bool gone) {
 
 }  // namespace
 
-Json WalkaiSnapshot(const telemetry::State& state, const std::vector<Json>& ended, size_t most_pods,
+Json WalkaiSnapshot(const telemetryserver::State& state, const std::vector<Json>& ended, size_t most_pods,
                     std::set<std::string>& unknown) {
   // By namespace and name: that is who they are there.
   std::map<std::string, std::pair<int, Json>> pods;
@@ -141,7 +141,7 @@ Json WalkaiSnapshot(const telemetry::State& state, const std::vector<Json>& ende
           {"pods", std::move(list)}};
 }
 
-Walkai::Walkai(WalkaiOptions options, telemetry::Recorder& recorder, const Destination& destination,
+Walkai::Walkai(WalkaiOptions options, telemetryserver::Recorder& recorder, const Destination& destination,
                kube::Transport& transport, Metrics& metrics)
     : options_(std::move(options)),
       recorder_(recorder),
@@ -169,14 +169,14 @@ Duration Walkai::Step(Time now) {
 
 Result<Json> Walkai::Snapshot() {
   int64_t id = 0;
-  recorder_.Look(options_.cluster, [&](const telemetry::Live& live) { id = live.id; });
+  recorder_.Look(options_.cluster, [&](const telemetryserver::Live& live) { id = live.id; });
   if (id == 0) return Json(nullptr);
   NOS_RETURN_IF_ERROR(ReadEnds(id));
   std::vector<Json> ended;
   for (const auto& [key, end] : ends_) ended.push_back(end.pod);
   std::set<std::string> unknown;
   Json snapshot;
-  recorder_.Look(options_.cluster, [&](const telemetry::Live& live) {
+  recorder_.Look(options_.cluster, [&](const telemetryserver::Live& live) {
     snapshot = WalkaiSnapshot(live.state, ended, options_.most_pods, unknown);
   });
   for (const std::string& profile : unknown) {
@@ -201,7 +201,7 @@ Status Walkai::ReadEnds(int64_t cluster) {
   NOS_ASSIGN(const auto following,
              recorder_.archive().EventsAfter(cluster, read_, {"pod", "removed"}, kMostChanges));
   size_t lookups = 0;
-  for (const telemetry::Event& event : following.events) {
+  for (const telemetryserver::Event& event : following.events) {
     const bool over = event.kind == "pod" && HasEnded(FindString(event.body, "state"));
     if (over || event.object.starts_with(kPodRemoved)) {
       if (ends_.size() >= options_.most_pods || ++lookups > kMostLookups) return Status::Ok();
@@ -220,23 +220,23 @@ Status Walkai::ReadEnds(int64_t cluster) {
 
 // The record of a pod that this event tells the end of; null: that was told before, or it has none,
 // or nobody there wants to know.
-Result<Json> Walkai::EndOf(int64_t cluster, const telemetry::Event& event) {
+Result<Json> Walkai::EndOf(int64_t cluster, const telemetryserver::Event& event) {
   const bool removed = event.kind == "removed";
-  telemetry::EventQuery query;
+  telemetryserver::EventQuery query;
   query.to = std::numeric_limits<Millis>::max();
   query.kinds = {"pod"};
   query.object = removed ? event.object.substr(kPodRemoved.size()) : event.object;
   query.most = kMostOfPod;
   NOS_ASSIGN(auto told, recorder_.archive().Events(cluster, query));  // the newest first
-  const auto ends = [](const telemetry::Event& each) {
+  const auto ends = [](const telemetryserver::Event& each) {
     return HasEnded(FindString(each.body, "state"));
   };
-  const auto says_so = [&](const telemetry::Event& each) {
+  const auto says_so = [&](const telemetryserver::Event& each) {
     return ends(each) && (removed || each.id < event.id);
   };
   if (told.empty() || std::ranges::any_of(told, says_so)) return Json(nullptr);
   bool there = false;
-  recorder_.Look(options_.cluster, [&](const telemetry::Live& live) {
+  recorder_.Look(options_.cluster, [&](const telemetryserver::Live& live) {
     there = live.state.pods().contains(query.object);
   });
   if (removed && there) return Json(nullptr);

@@ -24,7 +24,7 @@
 #include "base/metrics.h"
 #include "exports/destination.h"
 #include "kube/transport.h"
-#include "telemetry/recorder.h"
+#include "telemetryserver/recorder.h"
 
 namespace nos::exports {
 
@@ -36,7 +36,7 @@ struct WalkaiOptions {
 
 // As {"ts":..,"gpus":[..],"pods":[..]}. `ended`: records of pods that have ended, or vanished; no
 // others that have ended are told. `unknown` gets what there is no word for.
-Json WalkaiSnapshot(const telemetry::State& state, const std::vector<Json>& ended, size_t most_pods,
+Json WalkaiSnapshot(const telemetryserver::State& state, const std::vector<Json>& ended, size_t most_pods,
                     std::set<std::string>& unknown);
 
 class Walkai {
@@ -44,7 +44,7 @@ class Walkai {
   static constexpr const char* kName = "walkai";
 
   // All must outlive this. REQUIRES: kName is one of the recorder's event_followers.
-  Walkai(WalkaiOptions options, telemetry::Recorder& recorder, const Destination& destination,
+  Walkai(WalkaiOptions options, telemetryserver::Recorder& recorder, const Destination& destination,
          kube::Transport& transport, Metrics& metrics);
 
   // Tells, if it is time to. When to step again.
@@ -55,13 +55,13 @@ class Walkai {
   // Nothing: the cluster has not been heard of.
   Result<Json> Snapshot();
   Status ReadEnds(int64_t cluster);
-  Result<Json> EndOf(int64_t cluster, const telemetry::Event& event);
+  Result<Json> EndOf(int64_t cluster, const telemetryserver::Event& event);
   void Taken();
   Status Push(const Json& snapshot);
   void Say(const Status& trouble);
 
   const WalkaiOptions options_;
-  telemetry::Recorder& recorder_;
+  telemetryserver::Recorder& recorder_;
   const Destination& destination_;
   kube::Transport& transport_;
   Metrics& metrics_;

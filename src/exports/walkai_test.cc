@@ -252,7 +252,7 @@ TEST_F(WalkaiTest, ARestartTellsWhatCameLateBeforeIt) {
 TEST_F(WalkaiTest, ASnapshotIsBoundedAndEndsComeFirst) {
   Tell({Pod("a", "pending"), Pod("b", "running")});
   std::set<std::string> unknown;
-  recorder_->Look("prod", [&](const telemetry::Live& live) {
+  recorder_->Look("prod", [&](const telemetryserver::Live& live) {
     taken_ = WalkaiSnapshot(live.state, {Pod("z", "succeeded")}, 2, unknown);
   });
   ExpectValid(taken_);

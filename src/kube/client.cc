@@ -13,18 +13,6 @@ const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease", true};
 const Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
 const Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
 
-std::string PathOf(const Resource& resource, std::string_view ns, std::string_view name,
-                   std::string_view subresource) {
-  std::string path = resource.group.empty()
-                         ? fmt::format("/api/{}", resource.version)
-                         : fmt::format("/apis/{}/{}", resource.group, resource.version);
-  if (resource.namespaced && !ns.empty()) path += fmt::format("/namespaces/{}", ns);
-  path += "/" + resource.plural;
-  if (!name.empty()) path += fmt::format("/{}", name);
-  if (!subresource.empty()) path += fmt::format("/{}", subresource);
-  return path;
-}
-
 namespace {
 
 constexpr int kGone = 410;

@@ -12,17 +12,12 @@
 
 namespace nos::kube {
 
-// A served resource. `group` is "" for core.
-struct Resource {
-  std::string group, version, plural, kind;
-  bool namespaced = true;
-};
+using codec::PathOf;
+using codec::Resource;
+
 // Events are the core group's.
 extern const Resource kPods, kNodes, kEvents, kLeases, kConfigMaps, kNamespaces;
 
-// "/api/v1/namespaces/<ns>/pods/<name>/<subresource>"; empty parts are left out.
-std::string PathOf(const Resource& resource, std::string_view ns, std::string_view name = "",
-                   std::string_view subresource = "");
 // OK for 2xx; else the code above with the message of the metav1.Status in the body.
 Status StatusOf(const ApiResponse& response);
 

@@ -11,29 +11,13 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "codec/api_request.h"
 #include "codec/cursor.h"
 #include "codec/json.h"
 
 namespace nos::kube {
 
-struct ApiRequest {
-  std::string method;  // GET POST PUT PATCH DELETE
-  std::string path;    // "/api/v1/namespaces/default/pods/a"; percent-decoded
-  std::vector<std::pair<std::string, std::string>> query;
-  std::string content_type;  // of the body: application/json, application/merge-patch+json, ...
-  std::string accept;        // "" = application/json
-  Json body;                 // null: none
-  // Keys that stood twice in the text of the body, of which the last counts: "spec.replicas".
-  std::vector<std::string> duplicate_keys = {};
-  // How long the answer is waited for, if less than the transport would; 0: as long as that.
-  Duration patience{};
-  std::string text{};              // when not empty, the body as it is sent, instead of `body`
-  std::string content_encoding{};  // of `text`: gzip, snappy; "": none
-  std::vector<std::pair<std::string, std::string>> headers{};  // besides those of the above
-
-  // The first value of a query key, or "".
-  std::string Query(std::string_view key) const;
-};
+using codec::ApiRequest;
 
 // What is sent: an object, a list, a Table, or a metav1.Status. From the network it comes as text,
 // so that a reader who wants typed values needs no tree; from a server in this process, as a tree.

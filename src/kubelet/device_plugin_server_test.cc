@@ -5,7 +5,7 @@
 #include <atomic>
 #include <memory>
 
-#include "kubelet/kubelet_fixture_test.h"
+#include "kubelet/fixture_test.h"
 
 namespace nos::kubelet {
 namespace {

@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include <podresources.pb.h>
-#include "kubelet/kubelet_fixture_test.h"
+#include "kubelet/fixture_test.h"
 #include "kubelet/pod_resources_client.h"
 
 namespace nos::kubelet {

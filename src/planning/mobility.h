@@ -61,7 +61,7 @@ struct Move {
 };
 
 // What the eviction API would let go, while more and more pods are counted as gone. Unlike for
-// preemption (scheduling/budgets.h) an empty selector means all pods of the namespace, and a pod of
+// preemption (scheduling/framework/budgets.h) an empty selector means all pods of the namespace, and a pod of
 // two budgets is never let go. Source: k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go.
 // Values; a copy is cheap.
 class EvictionBudgets {

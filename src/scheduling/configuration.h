@@ -20,7 +20,7 @@
 
 #include "codec/json.h"
 #include "scheduling/framework.h"
-#include "scheduling/lineup.h"
+#include "scheduling/profile/lineup.h"
 #include "scheduling/preemption.h"
 #include "scheduling/queue.h"
 

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "scheduling/diagnosis.h"
-#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
+#include "scheduling/plugins/capacity_scheduling/plugin.h"
 
 namespace nos::scheduling {
 

@@ -31,8 +31,8 @@
 #include "quota/charge.h"
 #include "quota/ledger.h"
 #include "scheduling/framework.h"
-#include "scheduling/kind_tables.h"
-#include "scheduling/promises.h"
+#include "scheduling/engine/kind_tables.h"
+#include "scheduling/engine/promises.h"
 #include "scheduling/rehearsal.h"
 
 namespace nos::scheduling {

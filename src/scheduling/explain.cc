@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "cluster/cut.h"
-#include "scheduling/explain_obstacles.h"
+#include "scheduling/explain/obstacles.h"
 #include "scheduling/explain_promises.h"
-#include "scheduling/explain_remedy.h"
-#include "scheduling/explain_room.h"
-#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
+#include "scheduling/explain/remedy.h"
+#include "scheduling/explain/room.h"
+#include "scheduling/plugins/capacity_scheduling/plugin.h"
 
 namespace nos::scheduling {
 namespace {

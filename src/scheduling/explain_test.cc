@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
-#include "scheduling/explain_steps.h"
+#include "scheduling/explain/steps.h"
 #include "scheduling/testing/build.h"
 #include "scheduling/testing/volumes.h"
 

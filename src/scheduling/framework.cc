@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "scheduling/diagnosis.h"
-#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
-#include "scheduling/plugins/gpu_cutting/gpu_cutting.h"
+#include "scheduling/plugins/capacity_scheduling/plugin.h"
+#include "scheduling/plugins/gpu_cutting/plugin.h"
 
 namespace nos::scheduling {
 namespace {

@@ -25,8 +25,8 @@
 #include "base/clock.h"
 #include "base/function_ref.h"
 #include "cluster/snapshot.h"
-#include "kube/transport.h"
-#include "scheduling/cycle_state.h"
+#include "codec/api_request.h"
+#include "scheduling/framework/cycle_state.h"
 
 namespace nos::scheduling {
 
@@ -226,7 +226,7 @@ struct Progress {
   enum class Kind { kReady, kWaits, kFailed } kind = Kind::kReady;
   std::string code, message;               // of what it waits for, or why it failed
   std::optional<Time> until = {};          // kWaits: fails then
-  std::vector<kube::ApiRequest> writes{};  // to be sent now, before anything else of this pod
+  std::vector<codec::ApiRequest> writes{};  // to be sent now, before anything else of this pod
 };
 
 class ReservePlugin : public virtual Plugin {

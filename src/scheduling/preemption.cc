@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "scheduling/trial.h"
+#include "scheduling/preemption/trial.h"
 
 namespace nos::scheduling {
 namespace {

@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "base/function_ref.h"
-#include "scheduling/budgets.h"
+#include "scheduling/framework/budgets.h"
 #include "scheduling/framework.h"
-#include "scheduling/promises.h"
+#include "scheduling/engine/promises.h"
 
 namespace nos::scheduling {
 

@@ -29,8 +29,8 @@
 
 #include "quota/claim.h"
 #include "quota/ledger.h"
-#include "scheduling/lacks.h"
-#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
+#include "scheduling/preemption/lacks.h"
+#include "scheduling/plugins/capacity_scheduling/plugin.h"
 #include "scheduling/preemption.h"
 
 namespace nos::scheduling {

@@ -15,8 +15,8 @@
 
 #include "cluster/snapshot.h"
 #include "scheduling/framework.h"
-#include "scheduling/kind_tables.h"
-#include "scheduling/promises.h"
+#include "scheduling/engine/kind_tables.h"
+#include "scheduling/engine/promises.h"
 
 namespace nos::scheduling {
 

@@ -1,6 +1,6 @@
 // Several MPS shares, of GPUs or of MIG instances, in one container: its programs reach the daemon
 // of one GPU or instance only, and nobody can say that they shall lie on one
-// (controllers/mps_grant.h). So nos sees to none that asks for them.
+// (agent/mps_grant.h). So nos sees to none that asks for them.
 #pragma once
 
 #include <string_view>

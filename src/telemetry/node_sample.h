@@ -10,7 +10,7 @@
 #include "device/health.h"
 #include "gpu/catalogue.h"
 #include "kubelet/pod_resources.h"
-#include "telemetry/holder.h"
+#include "telemetry/wire/holder.h"
 
 namespace nos::telemetry {
 

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "codec/json.h"
 #include "gpu/board.h"
-#include "telemetry/holder.h"
+#include "telemetry/wire/holder.h"
 
 namespace nos::telemetry {
 

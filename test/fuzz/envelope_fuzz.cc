@@ -2,9 +2,9 @@
 // that can be told as JSON and made again from its own records.
 #include "codec/json.h"
 #include "fuzz.h"
-#include "telemetry/derived.h"
+#include "telemetryserver/derived.h"
 #include "telemetry/envelope.h"
-#include "telemetry/views.h"
+#include "telemetryserver/views.h"
 
 using namespace nos;             // NOLINT
 using namespace nos::telemetry;  // NOLINT

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "controllers/extender.h"
-#include "controllers/runner.h"
+#include "reconcile/runner.h"
 #include "fuzz.h"
 #include "kube/testing/fake_api.h"
 

@@ -1,6 +1,6 @@
 // Configurations of Nebuly's device plugin, and keys of its ConfigMap, in which anybody may write.
 // Refused as invalid, or shares that are written and read again as the same.
-#include "controllers/nebuly_config.h"
+#include "agent/nebuly_config.h"
 #include "fuzz.h"
 
 using namespace nos;  // NOLINT
@@ -8,7 +8,7 @@ using namespace nos;  // NOLINT
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text = FuzzText(data, size);
   const std::map<int64_t, std::string> gpus = {{0, "GPU-a"}, {1, "GPU-b"}};
-  const auto shares = controllers::ReadNebulyConfig(text, gpus);
+  const auto shares = agent::ReadNebulyConfig(text, gpus);
   if (!shares.ok()) {
     Require(shares.status().code() == Code::kInvalid, "refused as invalid");
   } else {
@@ -16,13 +16,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       Require(share.first == "GPU-a" || share.first == "GPU-b", "of the node's GPUs");
       Require(share.second >= 1 && count >= 1, "some of some size");
     }
-    const std::string written = controllers::WriteNebulyConfig(*shares);
-    const auto again = controllers::ReadNebulyConfig(written, gpus);
+    const std::string written = agent::WriteNebulyConfig(*shares);
+    const auto again = agent::ReadNebulyConfig(written, gpus);
     Require(again.ok() && *again == *shares, "the same again");
-    const std::string key = controllers::NebulyKey("node-1", written, 0);
-    Require(controllers::IsNebulyKeyOf("node-1", key), "its own key");
+    const std::string key = agent::NebulyKey("node-1", written, 0);
+    Require(agent::IsNebulyKeyOf("node-1", key), "its own key");
   }
-  const bool one = controllers::IsNebulyKeyOf("node-1", text);
-  Require(!one || !controllers::IsNebulyKeyOf("node-10", text), "a key is one node's");
+  const bool one = agent::IsNebulyKeyOf("node-1", text);
+  Require(!one || !agent::IsNebulyKeyOf("node-10", text), "a key is one node's");
   return 0;
 }

@@ -11,8 +11,8 @@
 #include "cluster/annotations.h"
 #include "codec/utf8.h"
 #include "controllers/partitioner.h"
-#include "controllers/runner.h"
-#include "controllers/testing/scene.h"
+#include "reconcile/runner.h"
+#include "reconcile/testing/scene.h"
 #include "fuzz.h"
 #include "kube/testing/fake_api.h"
 

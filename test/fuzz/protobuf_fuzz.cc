@@ -1,7 +1,7 @@
 // Kubernetes' binary encoding: refused, or JSON that can be written and read.
 #include "codec/json.h"
 #include "fuzz.h"
-#include "sim/apiserver/protobuf.h"
+#include "sim/protobuf.h"
 
 using namespace nos;  // NOLINT
 

@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "base/text.h"
-#include "sim/apiserver/serve.h"
+#include "sim/serve.h"
 
 int main(int argc, char** argv) {
   if (argc < 2) {

@@ -1,16 +1,23 @@
-# A wrong dependency does not build, however it is spelt: tries the check of cmake/CheckIncludes.cmake
-# on a room `gpu` that declares `base`, one spelling after the other.
+# A wrong dependency does not build, however it is spelt: runs cmake/CheckIncludes.cmake on a library
+# `gpu` that declares `base` and the parts model <- search <- explain, one spelling after the other.
 #   cmake -DCHECK=cmake/CheckIncludes.cmake -DWORK=folder -P includes_test.cmake
 cmake_minimum_required(VERSION 3.24)
 file(REMOVE_RECURSE ${WORK})
-foreach(room base gpu kube codec)
-  file(WRITE ${WORK}/src/${room}/api.h "#pragma once\n")
+foreach(library base gpu kube codec)
+  file(WRITE ${WORK}/src/${library}/api.h "#pragma once\n")
 endforeach()
+foreach(path base/inner/detail base/plugins/one kube/testing/fake gpu/model/a gpu/search/a
+        gpu/explain/a)
+  file(WRITE ${WORK}/src/${path}.h "#pragma once\n")
+endforeach()
+file(WRITE ${WORK}/src/gpu/search.h "#pragma once\n#include \"gpu/search/a.h\"\n")
+file(WRITE ${WORK}/src/gpu/plan.h "#pragma once\n#include \"gpu/search.h\"\n")
 
 function(check name text result)
   file(WRITE ${WORK}/src/gpu/${name} "${text}\n")
-  execute_process(COMMAND ${CMAKE_COMMAND} -DROOM=gpu -DDIR=${WORK}/src/gpu -DDEPS=base
-                          -DTEST_DEPS=kube_testing -P ${CHECK}
+  execute_process(COMMAND ${CMAKE_COMMAND} -DLIBRARY=gpu -DDIR=${WORK}/src/gpu -DDEPS=base
+                          -DTEST_DEPS=kube_testing -DPARTS=model,search:model,explain:search+model
+                          -DOPEN=base/plugins -DROOTS=${WORK}/src -P ${CHECK}
                   RESULT_VARIABLE code ERROR_VARIABLE error)
   file(REMOVE ${WORK}/src/gpu/${name})
   if(result STREQUAL "taken" AND NOT code EQUAL 0)
@@ -54,3 +61,17 @@ foreach(wrong
 endforeach()
 check(a.h "#include \"kube/api.h\"" refused)
 check(a_test.cc "#include \"codec/api.h\"" refused)
+
+# Parts: only what is declared, directly or by way of an interface header.
+check(search/b.cc "#include \"gpu/model/a.h\"" taken)
+check(search/b.cc "#include \"gpu/search/a.h\"\n#include \"gpu/api.h\"" taken)
+check(explain/b.cc "#include \"gpu/plan.h\"" taken)
+check(model/b.cc "#include \"gpu/search/a.h\"" refused)
+check(model/b.cc "#include \"gpu/search.h\"" refused)
+check(model/b.cc "#include \"gpu/plan.h\"" refused)
+check(model/b_test.cc "#include \"gpu/search/a.h\"" taken)
+check(gpu.cc "#include \"gpu/explain/a.h\"" taken)
+check(other/b.cc "#include <string>\n#include \"gpu/api.h\"" refused)
+check(model/b.cc "#include \"base/inner/detail.h\"" refused)
+check(model/b.cc "#include \"base/plugins/one.h\"" taken)
+check(model/b_test.cc "#include \"kube/testing/fake.h\"" taken)

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "gpu/shares.h"
-#include "planning/share_states.h"
+#include "planning/model/share_states.h"
 
 namespace nos::planning::testing {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planning/draft.h"
-#include "planning/problem.h"
+#include "planning/model/draft.h"
+#include "planning/model/problem.h"
 
 namespace nos::planning::testing {
 

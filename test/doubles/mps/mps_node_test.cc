@@ -9,9 +9,9 @@
 #include <fstream>
 #include <set>
 
-#include "controllers/agent.h"
-#include "controllers/mps_grant.h"
-#include "controllers/testing/scene.h"
+#include "agent/node_agent.h"
+#include "agent/mps_grant.h"
+#include "reconcile/testing/scene.h"
 #include "device/mig_parts.h"
 #include "device/mps_control.h"
 #include "device/mps_gpus.h"
@@ -67,12 +67,12 @@ class MpsNodeTest : public testing::Test {
     options.patience = kLong;
     options.first_pause = std::chrono::milliseconds(5);
     options.grant = [this](const kubelet::Allocation& allocation) {
-      return controllers::GrantMpsShares(
+      return agent::GrantMpsShares(
           allocation,
           {.pipe_folder = [this](const std::string& uuid) { return mps_->PipeFolder(uuid); },
            .serves = [this](const std::string& uuid) { return mps_->Serves(uuid); }});
     };
-    options.prefer = controllers::PreferOneGpu;
+    options.prefer = agent::PreferOneGpu;
     plugin_ = std::make_unique<kubelet::DevicePluginServer>(options);
   }
   bool Await(const std::function<bool()>& done) {
@@ -208,9 +208,9 @@ TEST_F(MpsNodeTest, AnAgentThatStartsTakesTheDaemonsOver) {
   std::vector<pid_t> daemons;
   for (int start = 0; start < 2; ++start) {
     device::MpsGpus shares(gpus_);
-    controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, kubelet, kubelet,
+    agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, kubelet, kubelet,
                              {&board_, nullptr, true, mps_.get()});
-    controllers::Runner runner(agent, api, controllers::ForNode("n"));
+    reconcile::Runner runner(agent, api, reconcile::ForNode("n"));
     EXPECT_TRUE(controllers::testing::RunFor(runner, clock, seconds(30)));
     ASSERT_TRUE(Await([this] {
       const auto states = mps_->States();
@@ -259,9 +259,9 @@ class RestartedAgentTest : public MpsNodeTest {
   void RunAgent() {
     mps_ = std::make_unique<device::MpsControl>(mps_options_, board_);
     UnreadGpus shares(gpus_, share_options_, unread_first_);
-    controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, silent_, silent_,
+    agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, silent_, silent_,
                              {&board_, nullptr, true, mps_.get()});
-    controllers::Runner runner(agent, api_, controllers::ForNode("n"));
+    reconcile::Runner runner(agent, api_, reconcile::ForNode("n"));
     for (int times = 0; times < 2; ++times) {
       EXPECT_TRUE(controllers::testing::RunFor(runner, clock_, seconds(30)));
       results_.push_back(controllers::testing::NodeAnnotation(api_, "n", "partitioning-result"));
@@ -365,12 +365,12 @@ TEST_F(RestartedAgentTest, AFaultOfAGpuThatIsServedEndsThePlan) {
 TEST_F(RestartedAgentTest, AGpuThatIsToBeCutEndsItsDaemonOnce) {
   device::MpsGpus shares(gpus_);
   device::PlainGpus all(shares);
-  controllers::AgentExtras extras{&board_, nullptr, true, mps_.get()};
+  agent::AgentExtras extras{&board_, nullptr, true, mps_.get()};
   extras.gives_whole = true;
   PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
                      {"nos.nebuly.com/spec-layout-0", "10gb@0"}});
-  controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);
-  controllers::Runner runner(agent, api_, controllers::ForNode("n"));
+  agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);
+  reconcile::Runner runner(agent, api_, reconcile::ForNode("n"));
   const auto run = [&](device::MpsState::Phase phase) {
     EXPECT_TRUE(controllers::testing::RunFor(runner, clock_, seconds(60)));
     ASSERT_TRUE(Await([&] {
@@ -408,13 +408,13 @@ TEST_F(RestartedAgentTest, ADividedInstanceIsServedFromItsFirstPartToItsLast) {
   device::MigParts parts(gpus_, gpu::Catalogue::Builtin(), divided);
   device::MpsGpus shares(parts);
   device::PlainGpus all(shares);
-  controllers::AgentExtras extras{&board_, nullptr, true, mps_.get()};
+  agent::AgentExtras extras{&board_, nullptr, true, mps_.get()};
   extras.gives_whole = true;
   extras.parts = divided;
   PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
                      {"nos.nebuly.com/spec-layout-0", "3g.71gb.mps2@5"}});
-  controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);
-  controllers::Runner runner(agent, api_, controllers::ForNode("n"));
+  agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);
+  reconcile::Runner runner(agent, api_, reconcile::ForNode("n"));
   std::set<std::string> healthy;  // ever offered so before a daemon served
   silent_.on_offer = [&] {
     const auto states = mps_->States();

@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "controllers/agent.h"
-#include "controllers/runner.h"
-#include "controllers/testing/scene.h"
+#include "agent/node_agent.h"
+#include "reconcile/runner.h"
+#include "reconcile/testing/scene.h"
 #include "device/mps_gpus.h"
 #include "device/nvml_backend.h"
 #include "device/plain_gpus.h"

@@ -1,5 +1,5 @@
 // The agent and its actuator over the real NVML backend over doubled GPUs.
-#include "controllers/agent.h"
+#include "agent/node_agent.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "base/random.h"
-#include "controllers/runner.h"
-#include "controllers/testing/scene.h"
+#include "reconcile/runner.h"
+#include "reconcile/testing/scene.h"
 #include "device/nvml_backend.h"
 #include "kube/testing/fake_api.h"
 #include "kubelet/testing/fake_kubelet.h"

@@ -1,8 +1,8 @@
 // When an event may help a pod that was refused for affinity between pods.
 #include <algorithm>
 
-#include "scheduling/domain_sums.h"
-#include "scheduling/plugins/inter_pod_affinity/inter_pod_affinity.h"
+#include "scheduling/framework/domain_sums.h"
+#include "scheduling/plugins/inter_pod_affinity/plugin.h"
 #include "scheduling/plugins/inter_pod_affinity/terms.h"
 
 namespace nos::scheduling {

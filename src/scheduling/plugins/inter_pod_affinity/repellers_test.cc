@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "scheduling/plugins/inter_pod_affinity/inter_pod_affinity.h"
+#include "scheduling/plugins/inter_pod_affinity/plugin.h"
 #include "scheduling/testing/build.h"
 
 namespace nos::scheduling {

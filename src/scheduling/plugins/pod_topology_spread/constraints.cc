@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cluster/selectors.h"
-#include "scheduling/domain_sums.h"
+#include "scheduling/framework/domain_sums.h"
 #include "scheduling/plugins/pod_topology_spread/default_selector.h"
 
 namespace nos::scheduling {

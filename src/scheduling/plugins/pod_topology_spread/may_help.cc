@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "cluster/selectors.h"
-#include "scheduling/domain_sums.h"
+#include "scheduling/framework/domain_sums.h"
 #include "scheduling/plugins/pod_topology_spread/constraints.h"
-#include "scheduling/plugins/pod_topology_spread/pod_topology_spread.h"
+#include "scheduling/plugins/pod_topology_spread/plugin.h"
 
 namespace nos::scheduling {
 namespace {

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "cluster/selectors.h"
-#include "scheduling/copy_on_write.h"
-#include "scheduling/domain_sums.h"
+#include "scheduling/framework/copy_on_write.h"
+#include "scheduling/framework/domain_sums.h"
 #include "scheduling/plugins/pod_topology_spread/constraints.h"
-#include "scheduling/plugins/pod_topology_spread/pod_topology_spread.h"
+#include "scheduling/plugins/pod_topology_spread/plugin.h"
 
 namespace nos::scheduling {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scheduling/domain_sums.h"
+#include "scheduling/framework/domain_sums.h"
 
 namespace nos::scheduling {
 

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "cluster/volumes.h"
-#include "kube/client.h"
+#include "codec/api_request.h"
 
 namespace nos::scheduling {
 namespace {
@@ -13,8 +13,8 @@ using cluster::PersistentVolume;
 using cluster::PersistentVolumeClaim;
 using cluster::Surroundings;
 
-const kube::Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume", false};
-const kube::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
+const codec::Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume", false};
+const codec::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
 
 std::string KeyOf(const PersistentVolume& volume) { return volume.meta.name; }
 std::string KeyOf(const PersistentVolumeClaim& claim) {
@@ -73,11 +73,11 @@ void Withdraw(const AssumedVolumes::Change<T>& change, ClusterSnapshot& snapshot
 }
 
 // A merge patch that is refused if the object is no longer what it was.
-kube::ApiRequest Patch(std::string path, const std::string& resource_version, JsonObject metadata,
+codec::ApiRequest Patch(std::string path, const std::string& resource_version, JsonObject metadata,
                        JsonObject rest = {}) {
   metadata["resourceVersion"] = resource_version;
   rest["metadata"] = std::move(metadata);
-  kube::ApiRequest request;
+  codec::ApiRequest request;
   request.method = "PATCH";
   request.path = std::move(path);
   request.content_type = "application/merge-patch+json";
@@ -85,7 +85,7 @@ kube::ApiRequest Patch(std::string path, const std::string& resource_version, Js
   return request;
 }
 
-kube::ApiRequest WriteOf(const AssumedVolumes::Binding& binding) {
+codec::ApiRequest WriteOf(const AssumedVolumes::Binding& binding) {
   const auto& [before, after] = binding.volume;
   const cluster::ObjectMeta& claim = binding.claim->meta;
   JsonObject metadata;
@@ -95,14 +95,14 @@ kube::ApiRequest WriteOf(const AssumedVolumes::Binding& binding) {
   const JsonObject reference{{"apiVersion", "v1"},    {"kind", "PersistentVolumeClaim"},
                              {"namespace", claim.ns}, {"name", claim.name},
                              {"uid", claim.uid},      {"resourceVersion", claim.resource_version}};
-  return Patch(kube::PathOf(kVolumes, "", before->meta.name), before->meta.resource_version,
+  return Patch(codec::PathOf(kVolumes, "", before->meta.name), before->meta.resource_version,
                std::move(metadata), {{"spec", JsonObject{{"claimRef", reference}}}});
 }
 
-kube::ApiRequest WriteOf(const AssumedVolumes::Change<PersistentVolumeClaim>& provision) {
+codec::ApiRequest WriteOf(const AssumedVolumes::Change<PersistentVolumeClaim>& provision) {
   const cluster::ObjectMeta& after = provision.after->meta;
   const std::string key(cluster::kSelectedNode);
-  return Patch(kube::PathOf(kClaims, after.ns, after.name), after.resource_version,
+  return Patch(codec::PathOf(kClaims, after.ns, after.name), after.resource_version,
                {{"annotations", JsonObject{{key, after.annotations.at(key)}}}});
 }
 
@@ -211,8 +211,8 @@ void Merge(Finding next, Finding& to) {
   if (next.kind > to.kind) to = std::move(next);
 }
 
-std::vector<kube::ApiRequest> WritesOf(const AssumedVolumes& assumed) {
-  std::vector<kube::ApiRequest> writes;
+std::vector<codec::ApiRequest> WritesOf(const AssumedVolumes& assumed) {
+  std::vector<codec::ApiRequest> writes;
   for (const auto& binding : assumed.bindings) {
     if (NeedsWrite(binding.volume)) writes.push_back(WriteOf(binding));
   }

@@ -1,0 +1,171 @@
+// A node with two A100-40GB, its kubelet, and an agent that may die at any time.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "reconcile/node_write.h"
+#include "reconcile/runner.h"
+#include "reconcile/testing/scene.h"
+#include "device/sim_gpus.h"
+#include "kube/testing/fake_api.h"
+#include "kubelet/testing/fake_kubelet.h"
+
+#include "agent/node_agent.h"
+
+namespace nos::agent {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+inline constexpr const char* kNode = "gpu-1";
+
+inline Json BoundPod(const std::string& name, const std::string& uid, JsonArray init,
+                     JsonArray containers) {
+  return {{"kind", "Pod"},
+          {"metadata", {{"namespace", "ml"}, {"name", name}, {"uid", uid}}},
+          {"spec",
+           {{"nodeName", kNode},
+            {"initContainers", std::move(init)},
+            {"containers", std::move(containers)}}},
+          {"status", {{"phase", "Pending"}}}};
+}
+
+inline Json Asking(const std::string& name, const std::string& n) {
+  return {{"name", name}, {"resources", {{"limits", {{"nvidia.com/mig-1g.5gb", n}}}}}};
+}
+
+class AgentTest : public ::testing::Test {
+ protected:
+  AgentTest() {
+    api_.Put({{"kind", "Node"},
+              {"metadata",
+               {{"name", kNode},
+                {"labels",
+                 {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                  {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                  {"nvidia.com/gpu.count", "2"}}}}},
+              {"status", {{"allocatable", {{"cpu", "96"}}}}}});
+    kubelet_.on_offer = [this] {
+      if (kubelet_reports_) ReportAllocatable();
+    };
+    Restart();
+  }
+
+  device::SimHooks Hooks() {
+    device::SimHooks hooks;
+    hooks.spend = [this](Duration d) { clock_.Advance(d); };
+    hooks.fault = [this](const device::SimAttempt& attempt) {
+      return fault_ ? fault_(attempt) : device::SimFault::kNone;
+    };
+    // No SimHooks::held: the driver refuses only while a process runs, so caution must be the
+    // agent's.
+    hooks.on_destroy = [this](const device::GpuInstance& instance) {
+      ++destroyed_;
+      EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "a used instance was destroyed";
+      EXPECT_FALSE(expect_withdrawn_ && kubelet_.Offers(instance.uuid)) << "while on offer";
+    };
+    return hooks;
+  }
+
+  void Restart() { Restart(gpus_); }
+  void Restart(device::Backend& gpus) { Restart(gpus, AgentExtras{&health_, &metrics_}); }
+  void Restart(device::Backend& gpus, const AgentExtras& extras) {
+    runner_.reset();
+    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus, kubelet_,
+                                     kubelet_, extras);
+    runner_ = std::make_unique<reconcile::Runner>(*agent_, api_, reconcile::ForNode(kNode));
+  }
+
+  void ReportAllocatable() {
+    std::map<std::string, int> counts = {{"nvidia.com/mig-1g.5gb", 0},
+                                         {"nvidia.com/mig-7g.40gb", 0}};
+    for (const auto& device : kubelet_.offer()) counts[device.resource] += device.healthy ? 1 : 0;
+    testing::PutAllocatable(api_, kNode, counts);
+  }
+
+  // Lets the agent work for this long.
+  void Run(Duration time = seconds(30)) {
+    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
+  }
+
+  // How the node's GPUs are to be used.
+  void Label(const std::string& mode) {
+    Json node = *api_.Find("nodes", kNode);
+    MakeObject(node, "metadata", "labels")["nos.nebuly.com/gpu-partitioning"] = mode;
+    api_.Put(node);
+  }
+  void Annotate(const std::string& key, const std::string& value) {
+    Json node = *api_.Find("nodes", kNode);
+    MakeObject(node, "metadata", "annotations")["nos.nebuly.com/" + key] = value;
+    api_.Put(node);
+  }
+  void Plan(const std::string& id, const std::map<int, std::string>& layouts) {
+    for (const auto& [gpu, layout] : layouts) {
+      Annotate("spec-layout-" + std::to_string(gpu), layout);
+    }
+    Annotate("spec-partitioning-plan", id);
+  }
+  std::string Annotation(const std::string& key) {
+    return testing::NodeAnnotation(api_, kNode, key);
+  }
+  void Bind(const std::string& name, const std::string& profile) {
+    testing::PutBoundPod(api_, name, kNode, profile, "Pending");
+  }
+  // A pod that runs has one "nvidia.com/<resource>".
+  void Hold(const std::string& pod, const std::string& resource, const std::string& device) {
+    Json object =
+        BoundPod(pod, pod + "-uid", {},
+                 {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/" + resource, "1"}}}}}}});
+    object.as_object()["status"] = {
+        {"phase", "Running"}, {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
+    api_.Put(object);
+    kubelet_.Assign({"ml", pod, "c", "nvidia.com/" + resource, device});
+  }
+  void End(const std::string& pod) {
+    kubelet_.Remove("ml", pod);
+    api_.Remove("pods", "ml/" + pod);
+  }
+  int64_t Allocatable(const std::string& profile) {
+    return reconcile::AllocatableOf(cluster::DecodeNode(*api_.Find("nodes", kNode)).value(),
+                         "nvidia.com/mig-" + profile);
+  }
+  // As its kubelet tells it.
+  void Admitted(const std::string& name) {
+    Json pod = *api_.Find("pods", "ml/" + name);
+    MakeObject(pod, "status")["conditions"] =
+        JsonArray{JsonObject{{"type", "Ready"}, {"status", "False"}}};
+    api_.Put(pod);
+  }
+  std::string Events() { return testing::EventsOf(api_); }
+  // "status reason message", or "".
+  std::string NodeCondition() {
+    cluster::Node node = cluster::DecodeNode(*api_.Find("nodes", kNode)).value();
+    const cluster::Condition* condition = FindCondition(node.conditions, kGpusHealthy);
+    if (condition == nullptr) return "";
+    return condition->status + " " + condition->reason + " " + condition->message;
+  }
+
+  ManualClock clock_{Time(seconds(1'000'000))};
+  kube::FakeApi api_;
+  kubelet::FakeKubelet kubelet_;
+  std::function<device::SimFault(const device::SimAttempt&)> fault_;
+  int destroyed_ = 0;
+  bool kubelet_reports_ = true;
+  bool expect_withdrawn_ = true;
+  device::SimGpus gpus_{{{gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""},
+                         {gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""}},
+                        kNode,
+                        Hooks()};
+  AgentConfig config_;
+  device::HealthBoard health_;
+  Metrics metrics_;
+  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<reconcile::Runner> runner_;
+};
+
+}  // namespace nos::agent

@@ -1,0 +1,377 @@
+// Nodes each of whose GPUs is used in its own way.
+#include <gmock/gmock.h>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "agent/loop/fixture_test.h"
+#include "device/mps_gpus.h"
+#include "device/plain_gpus.h"
+
+namespace nos::agent {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AgentHybridTest : public AgentTest {
+ protected:
+  AgentHybridTest() {
+    Label("hybrid");
+    Start();
+  }
+
+  // A new agent, which knows nothing but what the driver and the kubelet tell.
+  void Start() {
+    runner_.reset();
+    shares_ = std::make_unique<device::MpsGpus>(boards_);
+    plain_ = std::make_unique<device::PlainGpus>(mps_ ? static_cast<device::Backend&>(*shares_)
+                                                      : boards_);
+    AgentExtras extras{&health_, &metrics_, mps_};
+    extras.gives_whole = true;
+    extras.time_slices = time_slices_;
+    Restart(*plain_, extras);
+  }
+  std::string Uuid(int gpu) { return boards_.ListGpus()->at(static_cast<size_t>(gpu)).uuid; }
+
+  device::SimGpus boards_{{{gpu::Catalogue::Builtin().FindByName("H100-80GB"), "", false},
+                           {gpu::Catalogue::Builtin().FindByName("H100-80GB"), "", false}},
+                          kNode,
+                          Hooks()};
+  int time_slices_ = 4;
+  bool mps_ = true;
+  std::unique_ptr<device::MpsGpus> shares_;
+  std::unique_ptr<device::PlainGpus> plain_;
+};
+
+TEST_F(AgentHybridTest, TellsWhatEachMayBe) {
+  Run();
+  EXPECT_EQ(Annotation("status-model-0"), "H100-80GB+GPU+TIME-4");
+  EXPECT_EQ(Annotation("status-other-model-0"), "MPS-79GB");
+  EXPECT_EQ(Annotation("status-layout-1"), "");
+}
+
+TEST_F(AgentHybridTest, EachBecomesWhatIsAskedFor) {
+  Run();
+  Plan("1", {{0, "3g.40gb@4,1g.10gb@0"}, {1, "10gb@0,20gb@1"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.10gb@0:free,3g.40gb@4:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "10gb@0:free,20gb@1:free");
+  EXPECT_EQ(Annotation("status-model-1"), "MPS-79GB");
+  EXPECT_EQ(Annotation("status-other-model-1"), "H100-80GB+GPU+TIME-4");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "1");
+  EXPECT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kExclusiveProcess);
+
+  Plan("2", {{0, "gpu@0"}, {1, "shared@0,shared@4"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@4:free");
+  EXPECT_EQ(Annotation("status-gpu-1-shared-free"), "2");
+  EXPECT_FALSE(boards_.Info(0).mig_enabled);
+  EXPECT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kDefault);
+  EXPECT_TRUE(kubelet_.Offers(Uuid(0)));
+  EXPECT_TRUE(kubelet_.Offers(Uuid(1) + "::time::4"));
+
+  Plan("3", {{0, "39gb@5"}, {1, "7g.80gb@0"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "39gb@5:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.80gb@0:free");
+  EXPECT_FALSE(kubelet_.Offers(Uuid(0)));
+}
+
+TEST_F(AgentHybridTest, WhatIsHeldKeepsItsGpuAsItIs) {
+  Run();
+  Plan("1", {{0, "gpu@0"}, {1, "shared@0,shared@2"}});
+  Run(seconds(60));
+  Hold("whole", "gpu", Uuid(0));
+  Hold("turn", "gpu.shared", Uuid(1) + "::time::2");
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
+  EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@2:used");
+  EXPECT_EQ(Annotation("status-holders-0"), "gpu@0=ml/whole");
+  Plan("2", {{0, "3g.40gb@4"}, {1, "20gb@0"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
+  EXPECT_EQ(Annotation("status-layout-1"), "shared@2:used") << "what is free goes";
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("InUse"));
+  End("whole");
+  End("turn");
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "20gb@0:free");
+}
+
+TEST_F(AgentHybridTest, ANewAgentKnowsWhatPodsHold) {
+  Run();
+  Plan("1", {{0, "gpu@0"}, {1, "shared@0,shared@2"}});
+  Run(seconds(60));
+  Hold("whole", "gpu", Uuid(0));
+  Hold("turn", "gpu.shared", Uuid(1) + "::time::2");
+  Run();
+  Start();
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
+  EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@2:used");
+}
+
+// A GPU in that mode takes one program at a time: nobody could share its time.
+TEST_F(AgentHybridTest, ANewAgentPutsTheComputeModeBack) {
+  Run();
+  Plan("1", {{0, "10gb@0"}});
+  Run();
+  ASSERT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kExclusiveProcess);
+  Start();
+  Plan("2", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@2:free");
+  EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
+}
+
+TEST_F(AgentHybridTest, SoDoesOneThatSharesNoGpusOnceNobodyHoldsAShare) {
+  Run();
+  Plan("1", {{0, "10gb@0"}, {1, "20gb@0"}});
+  Run(seconds(60));
+  Hold("share", "gpu-10gb", Uuid(0) + "::10::0");
+  Run();
+  ASSERT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kExclusiveProcess);
+  mps_ = false;
+  Start();
+  Plan("2", {{0, "shared@0"}, {1, "shared@0,shared@2"}});
+  Run(seconds(60));
+  EXPECT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kDefault);
+  EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@2:free");
+  EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kExclusiveProcess);
+  EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::time::0")) << "a pod has a share of it";
+  End("share");
+  Run(seconds(60));
+  EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free");
+}
+
+// A kubelet that has just started says for a moment that nobody holds anything.
+TEST_F(AgentHybridTest, NothingIsSwitchedWhilePodsAreNotToldOf) {
+  Run();
+  Plan("1", {{0, "gpu@0"}});
+  Run(seconds(60));
+  Hold("whole", "gpu", Uuid(0));
+  Run();
+  Plan("2", {{0, "3g.40gb@4"}, {1, "10gb@0"}});
+  Run();
+  kubelet_.Remove("ml", "whole");
+  Start();
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled);
+  Hold("whole", "gpu", Uuid(0));
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
+  EXPECT_EQ(Annotation("status-layout-1"), "10gb@0:free");
+}
+
+TEST_F(AgentHybridTest, MigThatCannotBeSwitchedOnIsToldOfNoMore) {
+  fault_ = [](const device::SimAttempt& attempt) {
+    return attempt.kind == device::SimAttempt::Kind::kEnableMig ? device::SimFault::kFails
+                                                                : device::SimFault::kNone;
+  };
+  Run();
+  Plan("1", {{0, "3g.40gb@4"}, {1, "gpu@0"}});
+  Run(seconds(300));
+  EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("\"gpu\":0"));
+}
+
+// Whatever happens between: nothing that a pod holds is lost, and the last plan is applied.
+TEST_F(AgentHybridTest, ConvergesFromAnyState) {
+  const std::vector<std::string> layouts = {"",
+                                            "gpu@0",
+                                            "shared@0,shared@2",
+                                            "shared@6",
+                                            "7g.80gb@0",
+                                            "1g.10gb@0,3g.40gb@4",
+                                            "10gb@0,20gb@1",
+                                            "70gb@3"};
+  const auto resource_of = [](const std::string& id) {
+    if (id.find("::time::") != std::string::npos) return std::string("gpu.shared");
+    const size_t mark = id.find("::");
+    if (mark != std::string::npos) {
+      return "gpu-" + id.substr(mark + 2, id.rfind("::") - mark - 2) + "gb";
+    }
+    return std::string("gpu");
+  };
+  Run();
+  for (uint64_t seed = 0; seed < 25; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    std::map<std::string, std::string> held;  // device by pod
+    for (int step = 0; step < 6; ++step) {
+      Plan(
+          std::to_string(1000 * (seed + 1) + static_cast<uint64_t>(step)),
+          {{0, layouts[random.Below(layouts.size())]}, {1, layouts[random.Below(layouts.size())]}});
+      Run(milliseconds(random.Below(40'000)));
+      for (const auto& device : kubelet_.offer()) {
+        if (!random.Chance(0.3) || device.device_id.starts_with("MIG-")) continue;
+        const std::string pod = "p" + std::to_string(step) + "-" + std::to_string(held.size());
+        const bool taken = std::ranges::any_of(
+            held, [&](const auto& entry) { return entry.second == device.device_id; });
+        if (taken) continue;
+        held[pod] = device.device_id;
+        Hold(pod, resource_of(device.device_id), device.device_id);
+      }
+      if (random.Chance(0.3)) Start();
+      Run(milliseconds(random.Below(20'000)));
+      for (const auto& [pod, device] : held) {
+        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " is gone";
+      }
+      std::erase_if(held, [&](const auto& entry) {
+        const bool ends = random.Chance(0.5);
+        if (ends) End(entry.first);
+        return ends;
+      });
+    }
+    for (const auto& [pod, device] : held) End(pod);
+    const std::string plan = std::to_string(1000 * (seed + 1) + 999);
+    const std::string first = layouts[1 + random.Below(layouts.size() - 1)];
+    Plan(plan, {{0, first}, {1, "gpu@0"}});
+    Run(seconds(300));
+    EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
+    EXPECT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kDefault);
+    std::string there = Annotation("status-layout-0");
+    for (size_t at = 0; (at = there.find(":free")) != std::string::npos;) there.erase(at, 5);
+    EXPECT_EQ(there, first);
+    EXPECT_EQ(Annotation("status-partitioning-plan"), plan);
+  }
+}
+
+TEST_F(AgentHybridTest, LeavingLeavesWhatIsHeld) {
+  Run();
+  Plan("1", {{0, "shared@0,shared@2"}, {1, "10gb@0"}});
+  Run(seconds(60));
+  Hold("turn", "gpu.shared", Uuid(0) + "::time::2");
+  Run();
+  Label("mig");
+  Run(seconds(60));
+  Plan("2", {{0, "3g.40gb@4"}, {1, "3g.40gb@4"}});
+  Run(seconds(120));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "a pod works there";
+  EXPECT_EQ(Annotation("status-layout-1"), "3g.40gb@4:free");
+  EXPECT_EQ(Annotation("status-other-model-1"), "");
+  End("turn");
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+}
+
+// Of a time slice that is left, neither the list nor the kubelet may tell.
+TEST_F(AgentHybridTest, NothingIsCutWhileSlicesAreNotToldOf) {
+  Run();
+  Plan("1", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  Hold("turn", "gpu.shared", Uuid(0) + "::time::2");
+  Run();
+  Label("mig");
+  Plan("2", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  kubelet_.Remove("ml", "turn");
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled);
+  Start();
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "by a new agent";
+  End("turn");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+}
+
+TEST_F(AgentHybridTest, LeavingWaitsForWhoeverMayBeGivenASlice) {
+  Run();
+  Plan("1", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  Json pod =
+      BoundPod("turn", "turn-uid", {},
+               {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu.shared", "1"}}}}}}});
+  api_.Put(pod);
+  Label("mig");
+  Plan("2", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "the kubelet may have chosen a slice of it";
+  End("turn");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+}
+
+TEST_F(AgentHybridTest, ANewAgentCutsNoGpuOfWhichAPodHoldsAShare) {
+  Run();
+  Plan("1", {{0, "20gb@0"}});
+  Run(seconds(60));
+  Hold("share", "gpu-20gb", Uuid(0) + "::20::0");
+  Run();
+  Label("mig");
+  Plan("2", {{0, "3g.40gb@4"}});
+  Start();
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled);
+  EXPECT_EQ(Annotation("status-layout-0"), "20gb@0:used");
+  kubelet_.Remove("ml", "share");
+  Start();
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "the kubelet does not tell yet";
+  End("share");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+}
+
+// Else it would be cut for that and shared for the label by turns, for ever.
+TEST_F(AgentHybridTest, AnOldSpecDoesNotKeepAGpuFromBeingShared) {
+  int switches = 0;
+  fault_ = [&](const device::SimAttempt& attempt) {
+    using enum device::SimAttempt::Kind;
+    switches += attempt.kind == kEnableMig || attempt.kind == kDisableMig ? 1 : 0;
+    return device::SimFault::kNone;
+  };
+  Label("mig");
+  Run();
+  Plan("1", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  ASSERT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+  Label("mps");
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB");
+  EXPECT_EQ(switches, 2) << "on, and off";
+  Start();
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB") << "nor by a new agent";
+  EXPECT_EQ(switches, 2);
+}
+
+TEST_F(AgentHybridTest, ACutGpuInExclusiveModeIsNotOneThatWasShared) {
+  ASSERT_TRUE(boards_.SetComputeMode(0, device::ComputeMode::kExclusiveProcess).ok());
+  Label("mig");
+  Run();
+  Plan("1", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  ASSERT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+  Label("hybrid");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+  Plan("2", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@2:free");
+  EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
+}
+
+TEST_F(AgentHybridTest, ASliceOfOtherSettingsGoesWhenItIsFree) {
+  Run();
+  Plan("1", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  Hold("turn", "gpu.shared", Uuid(0) + "::time::2");
+  Run();
+  time_slices_ = 2;
+  Start();
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@2:used");
+  End("turn");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "") << "nobody can plan beside it";
+  Plan("2", {{0, "shared@0,shared@4"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@4:free");
+}
+
+}  // namespace
+}  // namespace nos::agent

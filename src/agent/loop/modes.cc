@@ -1,0 +1,168 @@
+// What the GPUs of a hybrid node may be, and how those change MIG mode that take it with a reset
+// only (docs/decisions/0030-resets.md).
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "agent/node_agent.h"
+#include "reconcile/condition.h"
+
+namespace nos::agent {
+namespace {
+
+constexpr size_t kMaxMessage = 1000;  // bytes
+
+const device::ObservedGpu* FindGpu(const NodeDevices& devices, int index) {
+  const auto found = std::ranges::find(devices.gpus, index, &device::ObservedGpu::index);
+  return found == devices.gpus.end() ? nullptr : &*found;
+}
+
+bool Switches(const device::Operation& operation, const device::ObservedGpu& gpu) {
+  const bool wanted = operation.kind == device::Operation::Kind::kEnableMig;
+  return operation.ChangesMig() && wanted != (gpu.mode == device::Mode::kMig);
+}
+
+bool Waits(const device::ObservedGpu& gpu) {
+  return gpu.mig_after_reset && *gpu.mig_after_reset != (gpu.mode == device::Mode::kMig);
+}
+
+std::string WhatWaits(const device::ObservedGpu& gpu) {
+  return fmt::format("GPU {} {} MIG mode", gpu.index,
+                     gpu.mig_after_reset.value_or(false) ? "takes" : "leaves");
+}
+
+}  // namespace
+
+// Each GPU in its own way.
+bool Agent::IsHybrid(const cluster::Node& node) const {
+  return extras_.gives_whole && cluster::ChosenPartitioning(node) == "hybrid";
+}
+
+// That MIG mode cannot be switched on is believed until the node is labelled otherwise.
+Division Agent::DivisionOf(const cluster::Node& node, Time now) {
+  Division division{.hybrid = IsHybrid(node), .time_slices = extras_.time_slices};
+  if (division.hybrid && extras_.shares_gpus) division.parts = extras_.parts;
+  division.resets = extras_.resets;
+  const cluster::Condition* noted = FindCondition(node.conditions, std::string(kRebootRequired));
+  division.takes_back = extras_.resets != ResetRule::kNever || !left_notes_ ||
+                        !left_notes_->empty() || (noted != nullptr && noted->status == "True");
+  if (!division.hybrid) {
+    no_mig_.clear();
+    reset_pauses_.Clear();
+  }
+  for (int gpu = 0; division.hybrid && gpu < cluster::kMaxGpusPerNode; ++gpu) {
+    if (failures_.CannotEnableMig(gpu)) no_mig_.insert(gpu);
+    if (reset_pauses_.Pausing(gpu, now)) division.not_reset.insert(gpu);
+  }
+  division.no_mig = no_mig_;
+  return division;
+}
+
+// Whether it leaves the GPU as it is, now and after the next reset: that may be used meanwhile.
+bool Agent::OnlyTakesBack(const device::Operation& operation, const Round& round) {
+  const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
+  return operation.ChangesMig() && gpu != nullptr && Waits(*gpu) && !Switches(operation, *gpu);
+}
+
+// A mode that waits when the agent starts may be what a former one died over. What waits later is
+// somebody else's, and stays if no resets are allowed.
+void Agent::FindLeftNotes(const Round& round) {
+  const bool first = !left_notes_;
+  if (first) left_notes_.emplace();
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
+    if (!Waits(gpu)) {
+      left_notes_->erase(gpu.uuid);
+    } else if (first && extras_.resets == ResetRule::kNever) {
+      left_notes_->insert(gpu.uuid);
+    }
+  }
+}
+
+// Without being asked for.
+std::optional<device::Operation> Agent::NextTakeBack(
+    const Round& round, const std::function<bool(const device::Operation&)>& deferred) const {
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
+    if (!left_notes_ || !left_notes_->contains(gpu.uuid) || !Waits(gpu)) continue;
+    using enum device::Operation::Kind;
+    const bool cut = gpu.mode == device::Mode::kMig;
+    device::Operation operation{cut ? kEnableMig : kDisableMig, gpu.index, "", 0, 0, gpu.uuid};
+    if (!deferred(operation)) return operation;
+  }
+  return std::nullopt;
+}
+
+// Whether the driver has noted the MIG mode that this operation asks for, and takes it with the
+// next reset.
+bool Agent::IsNoted(const device::Operation& operation, const Round& round) const {
+  const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
+  if (!operation.ChangesMig() || gpu == nullptr || !gpu->mig_after_reset) return false;
+  const Result<std::vector<device::GpuInfo>> infos = backend_.ListGpus();
+  if (!infos.ok()) return false;
+  const auto info = std::ranges::find(*infos, operation.gpu, &device::GpuInfo::index);
+  const bool wanted = operation.kind == device::Operation::Kind::kEnableMig;
+  return info != infos->end() && info->uuid == operation.uuid && info->problem.empty() &&
+         WaitsForReset(*info) && info->mig_pending == wanted;
+}
+
+// With the reset that it takes. REQUIRES: nothing of a GPU that it switches is used.
+Status Agent::ApplyOrReset(const device::Operation& operation, const Round& round) {
+  if (operation.kind == device::Operation::Kind::kDisableMps && !extras_.shares_gpus) {
+    return backend_.SetComputeMode(operation.gpu, device::ComputeMode::kDefault);
+  }
+  Status done = device::Apply(operation, backend_);
+  if (done.ok() || extras_.resets == ResetRule::kNever || !IsNoted(operation, round)) return done;
+  if (extras_.resets == ResetRule::kNode) return Status::Ok();  // the rest is somebody else's
+  NOS_RETURN_IF_ERROR(backend_.ResetGpu(operation.gpu));
+  reset_pauses_.Succeeded(operation.gpu);
+  return Status::Ok();
+}
+
+// A GPU that cannot be reset stays what it is for a while, as which it can be planned on.
+void Agent::KeepMode(const device::Operation& operation, const Status& error, const Round& round,
+                     Time now) {
+  const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
+  const bool resets = gpu != nullptr && gpu->mig_after_reset && Switches(operation, *gpu);
+  if (!resets || !failures_.GivenUp(operation)) return;
+  failures_.Succeeded(operation);  // it is not tried again before it can be planned again
+  reset_pauses_.Failed(operation.gpu, error.message(), now);
+}
+
+// Of a GPU whose spec is no layout of what it may be now.
+gpu::Obstacle Agent::BadSpec(const cluster::Gpu& gpu, const Round& round) const {
+  const device::ObservedGpu* observed = FindGpu(round.devices, gpu.index);
+  if (observed != nullptr && extras_.resets == ResetRule::kNode && Waits(*observed)) {
+    return {gpu.index, "", "NeedsReboot", WhatWaits(*observed) + " when the node is rebooted"};
+  }
+  if (const std::string error = reset_pauses_.ErrorOf(gpu.index); !error.empty()) {
+    return {gpu.index, "", "NotReset",
+            fmt::format("GPU {} stays what it is for now: {}", gpu.index, error)};
+  }
+  return {gpu.index, "", "BadSpec",
+          fmt::format("the spec of GPU {} is not one layout that {} can have", gpu.index,
+                      gpu.model->name())};
+}
+
+// Nodes get the condition only once something has waited, and keep it until nothing does, whatever
+// the rule is by then.
+Status Agent::ReportReboot(const Round& round, kube::Client& client, Time now) {
+  std::vector<std::string> waiting;
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
+    if (extras_.resets != ResetRule::kGpu && Waits(gpu)) waiting.push_back(WhatWaits(gpu));
+  }
+  const bool waits = !waiting.empty();
+  const reconcile::WantedCondition wanted{
+      std::string(kRebootRequired), waits ? "True" : "False",
+      waits ? "MigModeWaits" : "NothingWaits",
+      waits ? Shortened(Join(waiting, ", ") + " when the node is rebooted", kMaxMessage) : ""};
+  const bool never_had = FindCondition(round.node->conditions, wanted.type) == nullptr;
+  if (reconcile::HasCondition(*round.node, wanted) || (never_had && !waits)) return Status::Ok();
+  NOS_RETURN_IF_ERROR(reconcile::WriteCondition(client, *round.node, wanted, now));
+  if (waits) {
+    Say(client, *round.node, kube::EventType::kNormal, wanted.reason,
+        wanted.message + "; until then it is used as it is", now);
+  }
+  return Status::Ok();
+}
+
+}  // namespace nos::agent

@@ -1,0 +1,286 @@
+// Nodes whose GPUs are shared by MPS.
+#include <gmock/gmock.h>
+
+#include "agent/loop/fixture_test.h"
+#include "device/mps_gpus.h"
+#include "gpu/shares.h"
+
+namespace nos::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class AgentMpsTest : public AgentTest {
+ protected:
+  AgentMpsTest() {
+    SwitchMigOff();
+    Label("mps");
+    Start();
+  }
+
+  // An A100 needs a reset for that.
+  void SwitchMigOff() {
+    for (int gpu = 0; gpu < 2; ++gpu) EXPECT_EQ(gpus_.DisableMig(gpu).code(), Code::kPermission);
+    gpus_.Reboot();
+  }
+
+  // A new agent, which knows nothing of shares.
+  void Start() { Start(gpus_); }
+  void Start(device::Backend& boards) {
+    runner_.reset();
+    shares_ = std::make_unique<device::MpsGpus>(boards, mps_options_);
+    Restart(*shares_, AgentExtras{&health_, &metrics_, true, nullptr, needs_});
+  }
+  std::string Uuid(int gpu) { return gpus_.ListGpus()->at(gpu).uuid; }
+  device::ComputeMode ModeOf(int gpu) { return *gpus_.ListGpus()->at(gpu).compute_mode; }
+  void Hold(const std::string& pod, const std::string& size, const std::string& number) {
+    AgentTest::Hold(pod, "gpu-" + size + "gb", Uuid(0) + "::" + size + "::" + number);
+  }
+
+  // A pod holds 10 GiB of GPU 0, and 20 are free.
+  void ShareAndHold() {
+    Run();
+    Plan("7", {{0, "10gb@0,20gb@1"}});
+    Run();
+    Hold("a", "10", "0");
+    Run();
+  }
+
+  device::MpsGpusOptions mps_options_;
+  std::unique_ptr<device::MpsGpus> shares_;
+  MpsNeeds needs_;
+};
+
+TEST_F(AgentMpsTest, TheLabelSharesGpusThatNobodyUses) {
+  Run();
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
+  EXPECT_EQ(Annotation("status-layout-1"), "");
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+  Plan("7", {{0, "10gb@0,10gb@1,5gb@2"}});
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:free,10gb@1:free,5gb@2:free");
+  EXPECT_EQ(Annotation("status-gpu-0-10gb-free"), "2");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  EXPECT_TRUE(kubelet_.Offers(Uuid(0) + "::10::1"));
+}
+
+TEST_F(AgentMpsTest, SoDoesTheLabelOfTheOlderPrefix) {
+  Json node = *api_.Find("nodes", kNode);
+  JsonObject& labels = MakeObject(node, "metadata", "labels");
+  labels.erase("nos.nebuly.com/gpu-partitioning");
+  labels["n8s.nebuly.ai/gpu-partitioning"] = "mps";
+  api_.Put(node);
+  Run();
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+}
+
+TEST_F(AgentMpsTest, SharesThatPodsHoldStayAndOthersGo) {
+  ShareAndHold();
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
+  EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
+  Plan("8", {{0, "15gb@2,12gb@3"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,15gb@2:free,12gb@3:free");
+}
+
+TEST_F(AgentMpsTest, ANewAgentKnowsTheSharesThatPodsHold) {
+  ShareAndHold();
+  Start();
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
+  EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
+}
+
+TEST_F(AgentMpsTest, AGpuThatHasNoGibForSharesIsToldOfAndTriedNowAndThen) {
+  mps_options_.overhead_mib = 40 * 1024;
+  Start();
+  Run();
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
+  EXPECT_THAT(Events(), HasSubstr("not one GiB for shares"));
+}
+
+TEST_F(AgentMpsTest, SharesThatAreMoreThanAGpuMayHaveNowKeepIt) {
+  Run();
+  Plan("7", {{0, "30gb@0,9gb@1"}});
+  Run();
+  Hold("a", "30", "0");
+  Hold("b", "9", "1");
+  Run();
+  mps_options_.overhead_mib = 6 * 1024;
+  Start();
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used,9gb@1:used");
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB") << "what it holds, and no room beside";
+  EXPECT_EQ(Annotation("status-model-1"), "MPS-34GB");
+  const cluster::Node node = cluster::DecodeNode(*api_.Find("nodes", kNode)).value();
+  const cluster::NodeGpus gpus = cluster::ReadNodeGpus(node, gpu::Catalogue::Builtin());
+  EXPECT_EQ(gpus.gpus.size(), 2u) << "planners know it";
+  EXPECT_TRUE(gpus.problems.empty());
+  kubelet_.Remove("ml", "b");
+  api_.Remove("pods", "ml/b");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used") << "though it is asked for";
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-34GB");
+  Plan("8", {{0, "30gb@0,4gb@2"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used,4gb@2:free");
+}
+
+// A kubelet that has just started says for a moment that nobody holds anything.
+TEST_F(AgentMpsTest, NothingIsMadeBesideSharesThatNobodyTellsOfYet) {
+  Run();
+  Plan("7", {{0, "10gb@0"}});
+  Run();
+  Hold("a", "10", "0");
+  Run();
+  Plan("8", {{0, "39gb@1"}});
+  Run();
+  kubelet_.Remove("ml", "a");
+  Start();
+  Run();
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+  EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::39::1"));
+  Hold("a", "10", "0");
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used");
+  kubelet_.Remove("ml", "a");
+  api_.Remove("pods", "ml/a");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "39gb@1:free");
+}
+
+TEST_F(AgentMpsTest, AGpuThatAPodHasWholeIsNotShared) {
+  AgentTest::Hold("whole", "gpu", Uuid(1));
+  Run();
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+  EXPECT_EQ(ModeOf(1), device::ComputeMode::kDefault);
+}
+
+// A kubelet that has just started says for a moment that nobody holds anything.
+TEST_F(AgentMpsTest, NorIsABoardWithoutMigThatAPodMayHaveWhole) {
+  device::SimGpus boards({{&gpu::SharesOf(15)}}, kNode, Hooks());
+  Start(boards);
+  Json pod = BoundPod("whole", "u", {},
+                      {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}}});
+  pod.as_object()["status"] = {{"phase", "Running"},
+                               {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
+  api_.Put(pod);
+  Run();
+  EXPECT_EQ(boards.Info(0).compute_mode, device::ComputeMode::kDefault);
+  kubelet_.Assign({"ml", "whole", "c", "nvidia.com/gpu", boards.Info(0).uuid});
+  Run();
+  EXPECT_EQ(boards.Info(0).compute_mode, device::ComputeMode::kDefault);
+  kubelet_.Remove("ml", "whole");
+  api_.Remove("pods", "ml/whole");
+  Run();
+  EXPECT_EQ(boards.Info(0).compute_mode, device::ComputeMode::kExclusiveProcess);
+  runner_.reset();
+}
+
+// The Go system left GPUs in EXCLUSIVE_PROCESS mode.
+TEST_F(AgentMpsTest, TheModeIsPutBackOnceTheLastShareIsFree) {
+  ShareAndHold();
+  Label("none");
+  Run(seconds(60));
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
+  EXPECT_EQ(ModeOf(1), device::ComputeMode::kDefault);
+  EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::20::1"));
+  End("a");
+  Run(seconds(60));
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
+}
+
+TEST_F(AgentMpsTest, ANewAgentPutsBackWhatAFormerOneShared) {
+  ShareAndHold();
+  Label("none");
+  Start();
+  Run(seconds(60));
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
+  End("a");
+  Run(seconds(60));
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
+}
+
+TEST_F(AgentMpsTest, InstancesGoBeforeAGpuIsShared) {
+  for (int gpu = 0; gpu < 2; ++gpu) EXPECT_FALSE(gpus_.EnableMig(gpu).ok());
+  gpus_.Reboot();
+  Label("mig");
+  Run();
+  Plan("3", {{0, "3g.20gb@4"}});
+  Run();
+  ASSERT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
+  Label("mps");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "");
+  EXPECT_THAT(Events(), HasSubstr("disable MIG on GPU 0"));
+  gpus_.Reboot();
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
+}
+
+TEST_F(AgentMpsTest, AModeThatTheDriverForgotIsSetAgain) {
+  Run();
+  Plan("7", {{0, "10gb@0"}});
+  Run();
+  Hold("a", "10", "0");
+  ASSERT_TRUE(gpus_.SetComputeMode(0, device::ComputeMode::kDefault).ok());
+  Run();
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+}
+
+TEST_F(AgentMpsTest, PodsAreToldWhatTheyLackForShares) {
+  needs_ = {true, true};
+  Start();
+  ShareAndHold();
+  EXPECT_THAT(Events(), HasSubstr("MpsNeedsHostIPC: an MPS share is reached through"));
+  const auto run_as = [&](const std::string& pod, int user) {
+    Json object = *api_.Find("pods", "ml/" + pod);
+    MakeObject(object, "spec")["hostIPC"] = true;
+    MakeObject(object, "spec", "securityContext")["runAsUser"] = user;
+    api_.Put(object);
+  };
+  run_as("a", 1000);
+  Hold("b", "20", "1");
+  run_as("b", 1000);
+  Run();
+  EXPECT_THAT(Events(), Not(HasSubstr("MpsOtherUser")));
+  run_as("b", 0);
+  Run();
+  EXPECT_THAT(Events(), HasSubstr("MpsOtherUser: a container runs as user 0, and one of pod ml/a "
+                                  "on the same GPU, or MIG instance, as user 1000"));
+}
+
+TEST_F(AgentMpsTest, AlsoOfInitContainersAndOfAllContainersUsers) {
+  needs_ = {true, true};
+  Start();
+  Run();
+  Plan("7", {{0, "10gb@0,20gb@1"}});
+  Run();
+  Hold("a", "10", "0");
+  Json object = *api_.Find("pods", "ml/a");
+  MakeObject(object, "spec")["initContainers"] = MakeObject(object, "spec").at("containers");
+  MakeObject(object, "spec")["containers"] = JsonArray{{{"name", "plain"}}};
+  api_.Put(object);
+  Run();
+  EXPECT_THAT(Events(), HasSubstr("MpsNeedsHostIPC"));
+  Hold("b", "20", "1");
+  object = *api_.Find("pods", "ml/b");
+  JsonArray& containers = MakeObject(object, "spec")["containers"].get_array();
+  containers.push_back(containers[0]);
+  MakeObject(containers[0], "securityContext")["runAsUser"] = 1;
+  MakeObject(containers[1], "securityContext")["runAsUser"] = 2;
+  containers[1].get_object()["name"] = "d";
+  api_.Put(object);
+  Run();
+  EXPECT_THAT(Events(), HasSubstr("MpsOtherUser: a container runs as user 2, and one of pod ml/b"));
+}
+
+TEST_F(AgentMpsTest, PodsThatLackNothingAreToldNothing) {
+  ShareAndHold();
+  EXPECT_THAT(Events(), Not(HasSubstr("Mps")));
+}
+
+}  // namespace
+}  // namespace nos::agent

@@ -1,0 +1,260 @@
+#include "agent/loop/fixture_test.h"
+
+namespace nos::agent {
+namespace {
+
+TEST_F(AgentTest, ABrokenGpuIsLeftAloneAndOfferedAsUnhealthy) {
+  ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 4).ok());
+  ASSERT_TRUE(gpus_.Place(1, "3g.20gb", 4).ok());
+  health_.Add({device::HealthCondition::Kind::kXid, 0, {}, 79, "fell off the bus; reset it"});
+  Run();
+  ASSERT_EQ(kubelet_.offer().size(), 2u);
+  const auto broken = gpus_.ListInstances(0)->front().uuid;
+  for (const auto& device : kubelet_.offer()) {
+    EXPECT_EQ(device.healthy, device.device_id != broken);
+  }
+  EXPECT_EQ(Annotation("status-layout-0"), "") << "nobody must plan on it";
+  EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@4:free");
+  EXPECT_EQ(NodeCondition(), "False Xid79 GPU 0: fell off the bus; reset it");
+  EXPECT_NE(Events().find("Xid79: GPU 0: fell off"), std::string::npos) << Events();
+  EXPECT_NE(metrics_.Text().find(R"(nos_agent_gpu_conditions{gpu="0",reason="Xid79"} 1)"),
+            std::string::npos);
+
+  Plan("8", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(gpus_.ListInstances(0)->front().profile, "3g.20gb") << "a broken GPU is not cut";
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "8") << "the plan has come to its end";
+  EXPECT_NE(Annotation("partitioning-result").find("GpuUnhealthy"), std::string::npos);
+
+  health_.ClearGpu(0);
+  Run();
+  EXPECT_EQ(NodeCondition(), "True AllWell ");
+  EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
+}
+
+TEST_F(AgentTest, AnUnhealthyInstanceIsGivenToNobodyNew) {
+  ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 4).ok());
+  ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 0).ok());
+  const uint32_t sick = gpus_.ListInstances(0)->front().id;
+  health_.Add({device::HealthCondition::Kind::kXid, 0, sick, 64, "row remapping failed"});
+  Run();
+  ASSERT_EQ(kubelet_.offer().size(), 2u);
+  EXPECT_NE(kubelet_.offer()[0].healthy, kubelet_.offer()[1].healthy);
+  const std::string layout = Annotation("status-layout-0");
+  EXPECT_NE(layout.find(":used"), std::string::npos) << layout;
+  EXPECT_NE(layout.find(":free"), std::string::npos) << layout;
+}
+
+TEST_F(AgentTest, ANodeThatIsWellHasNoConditionOfIt) {
+  Run();
+  EXPECT_EQ(NodeCondition(), "");
+}
+
+TEST_F(AgentTest, CountsWhatItDoes) {
+  Plan("7", {{0, "3g.20gb@4,1g.5gb@0"}});
+  Run();
+  const std::string text = metrics_.Text();
+  EXPECT_NE(text.find(R"(nos_agent_device_operations_total{operation="create",result="ok"} 2)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"(profile="3g.20gb",state="free"} 1)"), std::string::npos) << text;
+}
+
+TEST_F(AgentTest, ReportsWhatIsThereAndOffersIt) {
+  ASSERT_TRUE(gpus_.Place(1, "3g.20gb", 4).ok());
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "");
+  EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@4:free");
+  EXPECT_EQ(Annotation("status-gpu-1-3g.20gb-free"), "1");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "nobody asked for a plan";
+  ASSERT_EQ(kubelet_.offer().size(), 1u);
+  EXPECT_EQ(kubelet_.offer()[0].resource, "nvidia.com/mig-3g.20gb");
+  EXPECT_EQ(destroyed_, 0) << "without a spec everything stays";
+}
+
+TEST_F(AgentTest, AppliesAPlanAndThenAcknowledgesIt) {
+  Run();
+  Plan("7", {{0, "3g.20gb@4,1g.5gb@0"}, {1, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,3g.20gb@4:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  EXPECT_TRUE(reconcile::ReadPlanResult(Annotation("partitioning-result"))->applied);
+  EXPECT_EQ(kubelet_.offer().size(), 3u);
+  EXPECT_NE(Events().find("Partitioned: plan 7 is applied"), std::string::npos) << Events();
+}
+
+TEST_F(AgentTest, DoesNotAcknowledgeWhatItHasNotDone) {
+  fault_ = [](const device::SimAttempt&) { return device::SimFault::kBusy; };
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(seconds(3));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "");
+  fault_ = {};
+  Run(seconds(30));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+TEST_F(AgentTest, SaysWhatFailedForGoodAndGoesOnTrying) {
+  fault_ = [](const device::SimAttempt& attempt) {
+    return attempt.gpu == 0 ? device::SimFault::kFails : device::SimFault::kNone;
+  };
+  Plan("7", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free") << "the other GPU does not wait";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  const auto result = reconcile::ReadPlanResult(Annotation("partitioning-result"));
+  ASSERT_TRUE(result.ok());
+  EXPECT_FALSE(result->applied);
+  EXPECT_EQ(result->obstacles.back().code, "DeviceError");
+  EXPECT_EQ(result->obstacles.back().gpu, 0);
+  EXPECT_NE(Events().find("DeviceOperationFailed: create 7g.40gb@0 on GPU 0"), std::string::npos);
+  fault_ = {};
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
+  EXPECT_TRUE(reconcile::ReadPlanResult(Annotation("partitioning-result"))->applied);
+}
+
+TEST_F(AgentTest, KeepsUsedInstancesAndSaysSo) {
+  const auto used = gpus_.Place(0, "1g.5gb", 5).value();
+  Run();
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
+  Bind("a", "1g.5gb");
+  Plan("7", {{0, "3g.20gb@4,2g.10gb@0"}});
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "2g.10gb@0:free,1g.5gb@5:used");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  const auto result = reconcile::ReadPlanResult(Annotation("partitioning-result")).value();
+  EXPECT_FALSE(result.applied);
+  EXPECT_EQ(result.obstacles.at(0).code, "InUse");
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_NE(result.obstacles.at(0).message.find(used.uuid), std::string::npos);
+  api_.Remove("pods", "ml/a");
+  kubelet_.Remove("ml", "a");
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "2g.10gb@0:free,3g.20gb@4:free");
+}
+
+TEST_F(AgentTest, AStartDestroysOnlyWhatACrashLeftHalfMade) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Run();
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
+  Plan("7", {{0, "1g.5gb@0,3g.20gb@4,1g.5gb@1"}});
+  fault_ = [](const device::SimAttempt& attempt) {
+    return attempt.profile == "3g.20gb" ? device::SimFault::kCrashBetween : device::SimFault::kNone;
+  };
+  Run(seconds(1));
+  const auto half_made = [&] {
+    return std::any_of(gpus_.Truth(0).begin(), gpus_.Truth(0).end(),
+                       [](const auto& instance) { return !instance.complete; });
+  };
+  fault_ = {};
+  EXPECT_TRUE(half_made());
+  Restart();
+  Run();
+  EXPECT_FALSE(half_made());
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:free,3g.20gb@4:free");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+TEST_F(AgentTest, ConvergesWithACrashAfterEveryStep) {
+  ASSERT_TRUE(gpus_.Place(0, "2g.10gb", 0).ok());
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 6).ok());
+  Plan("7", {{0, "4g.20gb@0,1g.5gb@4"}, {1, "3g.20gb@0,3g.20gb@4"}});
+  for (int i = 0; i < 200 && Annotation("status-partitioning-plan") != "7"; ++i) {
+    if (i % 7 == 0) Restart();
+    runner_->Step(clock_);
+    clock_.Advance(milliseconds(400));
+  }
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  EXPECT_EQ(Annotation("status-layout-0"), "4g.20gb@0:free,1g.5gb@4:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@0:free,3g.20gb@4:free");
+}
+
+TEST_F(AgentTest, RestoresTheLayoutAfterAReboot) {
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run();
+  gpus_.Reboot();
+  Restart();
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
+}
+
+TEST_F(AgentTest, ALostGpuHurtsOnlyItself) {
+  gpus_.Lose(0);
+  Plan("7", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
+  EXPECT_EQ(api_.Find("nodes", kNode)
+                ->at("metadata")
+                .at("annotations")
+                .as_object()
+                .count("nos.nebuly.com/status-layout-0"),
+            0u);
+  const auto result = reconcile::ReadPlanResult(Annotation("partitioning-result")).value();
+  EXPECT_EQ(result.obstacles.at(0).code, "NoSuchGpu");
+  EXPECT_NE(Events().find("GpuNotUsable: GPU 0"), std::string::npos);
+  gpus_.Restore(0);
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
+}
+
+TEST_F(AgentTest, AMalformedSpecIsLeftAlone) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Plan("7", {{0, "9g.90gb@0"}, {1, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
+  EXPECT_EQ(reconcile::ReadPlanResult(Annotation("partitioning-result"))->obstacles.at(0).code, "BadSpec");
+}
+
+TEST_F(AgentTest, ASpecThatContradictsItselfIsLeftAlone) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  ASSERT_TRUE(gpus_.Place(1, "1g.5gb", 0).ok());
+  Annotate("spec-gpu-0-7g.40gb", "1");
+  Annotate("spec-gpu-1-7g.40gb", "1");
+  Plan("7", {{0, "nonsense"}, {1, "3g.20gb@4"}});
+  Run();
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "1g.5gb@0:free");
+  EXPECT_EQ(reconcile::ReadPlanResult(Annotation("partitioning-result"))->obstacles.size(), 2u);
+}
+
+TEST_F(AgentTest, ANodeWithoutTheLabelIsLeftAlone) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Json node = *api_.Find("nodes", kNode);
+  MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
+  api_.Put(node);
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "");
+}
+
+TEST_F(AgentTest, TriesAgainAfterTheFirstPauseAndNotAtTheNextPoll) {
+  config_.poll = seconds(3600);
+  Restart();
+  Run();
+  int failures = 1;
+  fault_ = [&](const device::SimAttempt&) {
+    return failures-- > 0 ? device::SimFault::kBusy : device::SimFault::kNone;
+  };
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(seconds(2));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+TEST_F(AgentTest, RestsWhenThereIsNothingToDo) {
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run();
+  const size_t writes = api_.writes.size();
+  const int offers = kubelet_.offers;
+  Run(seconds(300));
+  EXPECT_EQ(api_.writes.size(), writes);
+  EXPECT_EQ(kubelet_.offers, offers);
+}
+
+}  // namespace
+}  // namespace nos::agent

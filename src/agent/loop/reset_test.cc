@@ -1,0 +1,352 @@
+// Hybrid nodes with boards that change MIG mode with a reset only.
+#include <gmock/gmock.h>
+
+#include "base/random.h"
+#include "agent/loop/fixture_test.h"
+#include "device/mps_gpus.h"
+#include "device/plain_gpus.h"
+
+namespace nos::agent {
+namespace {
+
+using device::SimAttempt;
+using device::SimFault;
+using ::testing::HasSubstr;
+
+class AgentResetTest : public AgentTest {
+ protected:
+  AgentResetTest() {
+    Label("hybrid");
+    Start(ResetRule::kGpu);
+  }
+
+  device::SimHooks ResetHooks() {
+    device::SimHooks hooks = Hooks();
+    hooks.on_reset = [this](const std::string& uuid) {
+      ++resets_;
+      for (const auto& device : kubelet_.offer()) {
+        EXPECT_FALSE(device.device_id.starts_with(uuid) && kubelet_.Holds(device.device_id))
+            << "a GPU was reset that a pod has";
+      }
+    };
+    return hooks;
+  }
+
+  // A new agent, which knows nothing but what the driver and the kubelet tell.
+  void Start(ResetRule resets) {
+    runner_.reset();
+    shares_ = std::make_unique<device::MpsGpus>(*boards_);
+    plain_ = std::make_unique<device::PlainGpus>(*shares_);
+    AgentExtras extras{&health_, &metrics_, true};
+    extras.gives_whole = true;
+    extras.time_slices = 4;
+    extras.resets = resets;
+    Restart(*plain_, extras);
+  }
+  void Use(const char* model) {
+    runner_.reset();
+    const gpu::Model* found = gpu::Catalogue::Builtin().FindByName(model);
+    boards_ = std::make_unique<device::SimGpus>(
+        std::vector<device::SimGpuSpec>{{found, "", false}, {found, "", false}}, kNode,
+        ResetHooks());
+  }
+  std::string Uuid(int gpu) { return boards_->Info(gpu).uuid; }
+  void RefuseResets(SimFault how) {
+    fault_ = [how](const SimAttempt& attempt) {
+      return attempt.kind == SimAttempt::Kind::kReset ? how : SimFault::kNone;
+    };
+  }
+
+  // "status reason message", or "".
+  std::string RebootCondition() {
+    const cluster::Node node = cluster::DecodeNode(*api_.Find("nodes", kNode)).value();
+    const cluster::Condition* condition = FindCondition(node.conditions, kRebootRequired);
+    if (condition == nullptr) return "";
+    return condition->status + " " + condition->reason + " " + condition->message;
+  }
+
+  int resets_ = 0;
+  std::unique_ptr<device::SimGpus> boards_ = std::make_unique<device::SimGpus>(
+      std::vector<device::SimGpuSpec>{
+          {gpu::Catalogue::Builtin().FindByName("A100-40GB"), "", false},
+          {gpu::Catalogue::Builtin().FindByName("A100-40GB"), "", false}},
+      kNode, ResetHooks());
+  std::unique_ptr<device::MpsGpus> shares_;
+  std::unique_ptr<device::PlainGpus> plain_;
+};
+
+TEST_F(AgentResetTest, WithoutLeaveItKeepsItsMode) {
+  Start(ResetRule::kNever);
+  Run();
+  EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4");
+  Plan("1", {{0, "3g.20gb@4"}});
+  Run(seconds(60));
+  EXPECT_EQ(resets_, 0);
+  EXPECT_FALSE(boards_->Info(0).mig_pending);
+  EXPECT_EQ(RebootCondition(), "");
+}
+
+TEST_F(AgentResetTest, EachBecomesWhatIsAskedFor) {
+  Run();
+  EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4");
+  EXPECT_EQ(Annotation("status-other-model-0"), "MPS-39GB");
+  Plan("1", {{0, "3g.20gb@4,1g.5gb@0"}, {1, "gpu@0"}});
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,3g.20gb@4:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "1");
+  EXPECT_EQ(resets_, 1);
+
+  Plan("2", {{0, "10gb@0"}, {1, "7g.40gb@0"}});
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:free");
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
+  EXPECT_EQ(resets_, 3);
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("applied"));
+}
+
+TEST_F(AgentResetTest, WhatIsUsedIsNotReset) {
+  Run();
+  Plan("1", {{0, "gpu@0"}, {1, "shared@0,shared@2"}});
+  Run(seconds(60));
+  Hold("whole", "gpu", Uuid(0));
+  Hold("turn", "gpu.shared", Uuid(1) + "::time::2");
+  Run();
+  Plan("2", {{0, "3g.20gb@4"}, {1, "1g.5gb@0"}});
+  Run(seconds(120));
+  EXPECT_EQ(resets_, 0);
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take the pod's GPU";
+  End("whole");
+  Run(seconds(120));
+  EXPECT_EQ(resets_, 1);
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "shared@2:used") << "one is reset, not its neighbour";
+}
+
+TEST_F(AgentResetTest, WhatCannotBeResetIsUsedAsItIs) {
+  RefuseResets(SimFault::kBusy);
+  Run();
+  Plan("1", {{0, "3g.20gb@4"}, {1, "gpu@0"}});
+  Run(seconds(40));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "1") << "nobody waits for it";
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NotReset"));
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("another client holds the GPU"));
+  EXPECT_THAT(Events(), HasSubstr("another client holds the GPU"));
+  EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4");
+  EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
+  Plan("2", {{0, "shared@0"}});
+  Run(seconds(10));
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free");
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "nobody wants it any more";
+}
+
+TEST_F(AgentResetTest, ItIsTriedAgainWithGrowingPauses) {
+  int tries = 0;
+  std::vector<Time> pauses;
+  fault_ = [&](const SimAttempt& attempt) {
+    if (attempt.kind != SimAttempt::Kind::kReset) return SimFault::kNone;
+    if (tries++ % config_.failures_before_giving_up == 0) pauses.push_back(clock_.Now());
+    return SimFault::kBusy;
+  };
+  Run();
+  Plan("1", {{0, "3g.20gb@4"}});
+  Run(std::chrono::minutes(10));
+  ASSERT_GE(pauses.size(), 3u);
+  EXPECT_GE(pauses[1] - pauses[0], config_.first_reset_pause);
+  EXPECT_GE(pauses[2] - pauses[1], 2 * config_.first_reset_pause);
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NotReset"));
+  fault_ = nullptr;
+  Run(std::chrono::minutes(20));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("applied"));
+}
+
+TEST_F(AgentResetTest, WhereARebootIsNeededTheNodeSaysSo) {
+  Start(ResetRule::kNode);
+  Run();
+  EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4");
+  Plan("1", {{0, "3g.20gb@4"}, {1, "gpu@0"}});
+  Run(seconds(60));
+  EXPECT_EQ(resets_, 0);
+  EXPECT_TRUE(boards_->Info(0).mig_pending);
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "1");
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NeedsReboot"));
+  EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4") << "as it is until then";
+  EXPECT_EQ(Annotation("status-other-model-0"), "MPS-39GB");
+  EXPECT_EQ(RebootCondition(), "True MigModeWaits GPU 0 takes MIG mode when the node is rebooted");
+  EXPECT_THAT(Events(), HasSubstr("GPU 0 takes MIG mode"));
+  Start(ResetRule::kNode);
+  Run(seconds(60));
+  EXPECT_THAT(RebootCondition(), HasSubstr("True")) << "the driver knows";
+
+  boards_->Reboot();
+  Start(ResetRule::kNode);
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
+  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("applied"));
+}
+
+TEST_F(AgentResetTest, WhoUsesItAsItIsTakesTheRebootBack) {
+  Start(ResetRule::kNode);
+  Run();
+  Plan("1", {{0, "3g.20gb@4"}});
+  Run(seconds(60));
+  EXPECT_THAT(RebootCondition(), HasSubstr("True"));
+  Plan("2", {{0, "gpu@0"}});
+  Run(seconds(60));
+  EXPECT_FALSE(boards_->Info(0).mig_pending);
+  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
+  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
+  EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4") << "it may be asked again";
+}
+
+TEST_F(AgentResetTest, WhatWaitedIsTakenBackWhenNobodyMayResetAnyMore) {
+  Start(ResetRule::kNode);
+  Run();
+  Plan("1", {{0, "3g.20gb@4"}, {1, "3g.20gb@4"}});
+  Run(seconds(60));
+  ASSERT_TRUE(boards_->Info(0).mig_pending);
+  Start(ResetRule::kNever);
+  Run(seconds(60));
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take it from whoever has it then";
+  EXPECT_FALSE(boards_->Info(1).mig_pending);
+  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
+  Plan("2", {{0, "gpu@0"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
+  EXPECT_EQ(resets_, 0);
+}
+
+// Of one that died before it could reset the GPU no condition tells.
+TEST_F(AgentResetTest, SoIsWhatAFormerAgentDiedOver) {
+  ASSERT_FALSE(boards_->EnableMig(0).ok());
+  ASSERT_TRUE(boards_->Info(0).mig_pending);
+  Start(ResetRule::kNever);
+  Run(seconds(60));
+  EXPECT_FALSE(boards_->Info(0).mig_pending);
+  EXPECT_EQ(RebootCondition(), "");
+  ASSERT_FALSE(boards_->EnableMig(1).ok());
+  Run(seconds(60));
+  EXPECT_TRUE(boards_->Info(1).mig_pending) << "somebody else's, who will reboot the node";
+}
+
+TEST_F(AgentResetTest, ATakeBackThatIsRefusedIsToldOfAndTriedAgain) {
+  int tries = 0;
+  fault_ = [&](const SimAttempt& attempt) {
+    if (attempt.kind != SimAttempt::Kind::kTakeBack) return SimFault::kNone;
+    ++tries;
+    return SimFault::kBusy;
+  };
+  ASSERT_FALSE(boards_->EnableMig(0).ok());
+  Start(ResetRule::kNever);
+  Run(std::chrono::minutes(5));
+  EXPECT_EQ(RebootCondition(), "True MigModeWaits GPU 0 takes MIG mode when the node is rebooted");
+  EXPECT_THAT(Events(), HasSubstr("disable MIG on GPU 0: NVML_ERROR_IN_USE"));
+  EXPECT_GE(tries, 5);
+  EXPECT_LE(tries, 20) << "with growing pauses";
+  fault_ = nullptr;
+  Run(std::chrono::minutes(2));
+  EXPECT_FALSE(boards_->Info(0).mig_pending);
+  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
+}
+
+TEST_F(AgentResetTest, ItIsTriedAgainWhileTheGpuIsUsed) {
+  fault_ = [](const SimAttempt& attempt) {
+    return attempt.kind == SimAttempt::Kind::kTakeBack ? SimFault::kBusy : SimFault::kNone;
+  };
+  ASSERT_FALSE(boards_->EnableMig(0).ok());
+  ASSERT_FALSE(boards_->EnableMig(1).ok());
+  Run();
+  Plan("1", {{0, "gpu@0"}, {1, "10gb@0"}});
+  Run(seconds(60));
+  ASSERT_EQ(Annotation("status-layout-0"), "gpu@0:free");
+  ASSERT_EQ(Annotation("status-layout-1"), "10gb@0:free");
+  Hold("whole", "gpu", Uuid(0));
+  Hold("share", "gpu-10gb", Uuid(1) + "::10::0");
+  Run(seconds(60));
+  EXPECT_TRUE(boards_->Info(0).mig_pending);
+  fault_ = nullptr;
+  Run(std::chrono::minutes(2));
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take it from the pod";
+  EXPECT_FALSE(boards_->Info(1).mig_pending);
+  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
+  EXPECT_EQ(Annotation("status-layout-1"), "10gb@0:used");
+}
+
+TEST_F(AgentResetTest, TimeSlicesStayWhenTheirGpuMayBeCut) {
+  Use("A30");
+  Start(ResetRule::kNever);
+  Run();
+  Plan("1", {{0, "shared@0,shared@3"}});
+  Run(seconds(60));
+  ASSERT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@3:free");
+  EXPECT_EQ(Annotation("status-model-0"), "GPU-24GB-4+GPU+TIME-4");
+  Hold("turn", "gpu.shared", Uuid(0) + "::time::3");
+  Start(ResetRule::kGpu);
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@3:used");
+  EXPECT_EQ(Annotation("status-model-0"), "A30+GPU+TIME-4");
+  End("turn");
+  Plan("2", {{0, "2g.12gb@2"}});
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-layout-0"), "2g.12gb@2:free");
+}
+
+// MIG mode came with a reboot, and shares of the GPU are held from before.
+TEST_F(AgentResetTest, ARebootIsNotAskedForAgainAndAgain) {
+  Start(ResetRule::kNode);
+  Run();
+  Plan("1", {{0, "10gb@0"}});
+  Run(seconds(60));
+  Hold("share", "gpu-10gb", Uuid(0) + "::10::0");
+  Run();
+  ASSERT_FALSE(boards_->EnableMig(0).ok());  // somebody else
+  boards_->Reboot();
+  Start(ResetRule::kNode);
+  Run(seconds(60));
+  EXPECT_FALSE(boards_->Info(0).mig_pending);
+  EXPECT_THAT(RebootCondition(), HasSubstr("GPU 0 leaves MIG mode"));
+  boards_->Reboot();
+  Start(ResetRule::kNode);
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used");
+}
+
+// The agent dies before and after each step of a change of mode.
+TEST_F(AgentResetTest, ConvergesFromAnyState) {
+  const std::vector<std::string> layouts = {"gpu@0", "shared@0,shared@2", "7g.40gb@0", "1g.5gb@0",
+                                            "10gb@0,20gb@1"};
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    fault_ = [&](const SimAttempt& attempt) {
+      if (attempt.kind != SimAttempt::Kind::kReset) return SimFault::kNone;
+      const uint64_t draw = random.Below(4);
+      if (draw == 0) return SimFault::kFails;
+      return draw == 1 ? SimFault::kLateAnswer : SimFault::kNone;
+    };
+    for (int step = 0; step < 6; ++step) {
+      Plan(
+          std::to_string(1000 * (seed + 1) + static_cast<uint64_t>(step)),
+          {{0, layouts[random.Below(layouts.size())]}, {1, layouts[random.Below(layouts.size())]}});
+      Run(milliseconds(random.Below(40'000)));
+      const bool reboots = random.Chance(0.2);
+      if (reboots) boards_->Reboot();
+      if (reboots || random.Chance(0.4)) Start(ResetRule::kGpu);
+    }
+    fault_ = nullptr;
+    Start(ResetRule::kGpu);
+    Plan(std::to_string(1000 * (seed + 1) + 999), {{0, "3g.20gb@4"}, {1, "gpu@0"}});
+    Run(seconds(300));
+    EXPECT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
+    EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
+    EXPECT_FALSE(boards_->Info(1).mig_pending);
+    EXPECT_EQ(boards_->Info(1).compute_mode, device::ComputeMode::kDefault);
+  }
+}
+
+}  // namespace
+}  // namespace nos::agent

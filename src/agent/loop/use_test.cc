@@ -1,0 +1,349 @@
+// What may be in use although the kubelet does not say so (yet): it is left alone.
+#include "agent/loop/use_fixture_test.h"
+
+namespace nos::agent {
+namespace {
+
+TEST_F(AgentUseTest, ARunningInitContainerKeepsItsDevice) {
+  AnInitContainerRuns();
+  PlanWithoutTheHeld();
+  Run();
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used") << "which, nobody tells";
+  Admitted("a");
+  Condition("a", "Initialized", "True");
+  kubelet_.Remove("ml", "a");
+  Plan("8", {{0, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(destroyed_, 1) << "the kubelet may run the init container again";
+}
+
+TEST_F(AgentUseTest, WhatTheKubeletMayHaveChosenWaitsForThePod) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 2).ok());
+  Run();
+  Plan("7", {{0, "1g.5gb@0,1g.5gb@2"}});
+  Run(milliseconds(100));
+  Bind("a", "1g.5gb");  // all are offered: the kubelet has chosen the second, and not told so yet
+  Run(seconds(20));
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Allocatable("1g.5gb"), 2) << "no other pod is to come for it";
+  EXPECT_FALSE(kubelet_.Offers(second_.uuid)) << "nor be given it";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "there is something left to do";
+  Bind("b", "1g.5gb");  // later: it cannot be given the second
+  Run(seconds(20));
+  EXPECT_EQ(destroyed_, 0);
+  api_.Remove("pods", "ml/a");
+  Run();
+  EXPECT_EQ(destroyed_, 1) << "whether b is admitted or not";
+}
+
+// It left the offer once before, when nobody was on the way.
+TEST_F(AgentUseTest, WhatComesBackAndLeavesAgainWaitsForThePodsOfThatTime) {
+  kubelet_.taken_late = second_.uuid;
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(milliseconds(900));
+  ASSERT_FALSE(kubelet_.Offers(second_.uuid));
+  Plan("8", {{0, "1g.5gb@0,1g.5gb@1"}});
+  Run();
+  ASSERT_TRUE(kubelet_.Offers(second_.uuid));
+  kubelet_.taken_late.clear();
+  Plan("9", {{0, "1g.5gb@0"}});
+  Run(milliseconds(100));
+  Bind("a", "1g.5gb");  // the kubelet has chosen the second, and not told so yet
+  Run(seconds(20));
+  EXPECT_FALSE(kubelet_.Offers(second_.uuid));
+  EXPECT_EQ(destroyed_, 0);
+}
+
+TEST_F(AgentUseTest, APlanThatChangesAtTheLastMomentCounts) {
+  Plan("7", {{0, "1g.5gb@0"}});
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    const bool looks = request.method == "GET" && request.path == "/api/v1/nodes/gpu-1";
+    if (looks && !kubelet_.Offers(second_.uuid)) {  // right before it is destroyed
+      api_.intercept = nullptr;
+      Plan("8", {{0, "1g.5gb@0,1g.5gb@1"}});
+    }
+    return std::optional<Result<kube::ApiResponse>>();
+  };
+  Run();
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "8");
+  EXPECT_EQ(destroyed_, 0);
+}
+
+TEST_F(AgentUseTest, WhatWasTakenLateStays) {
+  kubelet_.taken_late = second_.uuid;
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(milliseconds(900));
+  EXPECT_EQ(destroyed_, 0);
+  kubelet_.taken_late.clear();
+  Run();
+  EXPECT_EQ(destroyed_, 1);
+}
+
+// Jobs of one kind come and go on the slices that stay; there is never a moment without a pod on
+// its way in.
+TEST_F(AgentUseTest, AStreamOfPodsOfOneKindDoesNotHoldUpACut) {
+  for (uint8_t start = 2; start < 7; ++start) ASSERT_TRUE(gpus_.Place(0, "1g.5gb", start).ok());
+  const auto other = gpus_.Place(1, "1g.5gb", 0).value();  // to go
+  Run();
+  Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2,1g.5gb@3,1g.5gb@4,1g.5gb@5,1g.5gb@6"},
+             {1, "3g.20gb@4,3g.20gb@0"}});
+  int bound = 0;
+  for (int tick = 0; tick < 60 * 5; ++tick) {  // 200 ms each
+    const auto name = [](int n) { return "job-" + std::to_string(n); };
+    if (tick % 2 == 0) {
+      Bind(name(bound), "1g.5gb");
+      ++bound;
+    }
+    if (tick % 2 == 1 && bound >= 2) {  // bound 600 ms ago
+      const std::string ready = name(bound - 2);
+      ASSERT_TRUE(kubelet_.Admit("ml", ready, kSlice).ok());
+      Admitted(ready);
+    }
+    if (tick % 2 == 1 && bound >= 4) {
+      kubelet_.Remove("ml", name(bound - 4));
+      api_.Remove("pods", "ml/" + name(bound - 4));
+    }
+    Run(milliseconds(200));
+  }
+  EXPECT_FALSE(kubelet_.Holds(other.uuid));
+  EXPECT_EQ(destroyed_, 1) << bound << " pods";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+// The watch of pods lags, and what is destroyed next is in the kubelet's list still.
+TEST_F(AgentUseTest, APodBoundBetweenTwoDestructionsKeepsItsSlice) {
+  PluginThatCannotWithdraw();
+  class LaggingPods final : public kube::Transport {
+   public:
+    explicit LaggingPods(kube::Transport& api) : api_(api) {}
+    Result<kube::ApiResponse> Do(const kube::ApiRequest& r) override { return api_.Do(r); }
+    Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& r) override {
+      NOS_ASSIGN(auto inner, api_.Watch(r));
+      if (r.path != "/api/v1/pods") return inner;
+      return std::unique_ptr<kube::WatchStream>(
+          std::make_unique<Stream>(std::move(inner), &silent));
+    }
+    bool silent = false;
+
+   private:
+    struct Stream final : kube::WatchStream {
+      Stream(std::unique_ptr<kube::WatchStream> inner, const bool* silent)
+          : inner_(std::move(inner)), silent_(silent) {}
+      std::optional<kube::WatchEvent> Next() override {
+        return *silent_ ? std::nullopt : inner_->Next();
+      }
+      bool Ended() const override { return inner_->Ended(); }
+      void OnReady(std::function<void()> wake) override { inner_->OnReady(std::move(wake)); }
+      std::unique_ptr<kube::WatchStream> inner_;
+      const bool* silent_;
+    };
+    kube::Transport& api_;
+  } lagging(api_);
+  runner_ = std::make_unique<reconcile::Runner>(*agent_, lagging, reconcile::ForNode(kNode));
+  Run();
+  lagging.silent = true;  // for less than a second
+  Plan("7", {{0, "7g.40gb@0"}});
+  const Time begin = clock_.Now();
+  while (destroyed_ < 1 && clock_.Now() - begin < seconds(30)) {
+    if (!runner_->Step(clock_)) clock_.Advance(milliseconds(10));
+  }
+  ASSERT_EQ(destroyed_, 1);
+  Bind("late", "1g.5gb");  // by a scheduler that has an older figure
+  const Time first = clock_.Now();
+  while (clock_.Now() - first < milliseconds(900)) {
+    if (!runner_->Step(clock_)) clock_.Advance(milliseconds(10));
+  }
+  EXPECT_EQ(destroyed_, 1) << "the slice that pod late is about to get";
+  lagging.silent = false;
+  Run();
+  runner_.reset();
+}
+
+// It loads a model, or fails again and again, and the containers of its pod need no slice.
+TEST_F(AgentUseTest, APlanIsAnsweredThoughAnInitContainerRunsForHours) {
+  AnInitContainerRuns();
+  Plan("7", {{0, "1g.5gb@0"}, {1, "7g.40gb@0"}});
+  int patches = 0, looks = 0;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    patches += request.method == "PATCH" ? 1 : 0;
+    looks += request.method == "GET" ? 1 : 0;
+    return std::nullopt;
+  };
+  for (int i = 0; i < 360; ++i) {  // an hour; a kubelet writes its figure every 10 s
+    ReportAllocatable();
+    Run(seconds(10));
+  }
+  EXPECT_NE(Annotation("status-layout-1").find("7g.40gb@0"), std::string::npos);
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7")
+      << "GPU 1 is cut, GPU 0 is not: nobody is told for an hour";
+  EXPECT_LT(patches + looks, 100) << patches << " patches " << looks << " GETs in an hour";
+}
+
+// A sidecar's device is the pod's as long as any.
+TEST_F(AgentUseTest, AKubeletThatForgetsASidecarsDeviceDoesNotFreeIt) {
+  Json sidecar = Asking("side", "1");
+  sidecar.as_object()["restartPolicy"] = "Always";
+  api_.Put(BoundPod("a", "u1", JsonArray{sidecar}, JsonArray{JsonObject{{"name", "main"}}}));
+  kubelet_.Assign({"ml", "a", "side", kSlice, second_.uuid});
+  kubelet_.forgetful = true;  // and the agent starts, too
+  Admitted("a");
+  Condition("a", "Initialized", "True");
+  Restart();
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run();
+  EXPECT_EQ(destroyed_, 0);
+}
+
+TEST_F(AgentUseTest, ADeviceSeenBeforeItsPodIsRemembered) {
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", kSlice).ok());
+  Run(seconds(11));  // the watch of pods lags
+  api_.Put(BoundPod("a", "u1", {}, JsonArray{Asking("main", "1")}));
+  Run(seconds(11));
+  kubelet_.forgetful = true;  // restarts before it has written the pod's first status
+  PlanWithoutTheHeld();
+  Run(seconds(3));
+  EXPECT_EQ(destroyed_, 0);
+}
+
+TEST_F(AgentUseTest, AMomentaryErrorOfTheDriverForgetsNoHolder) {
+  kubelet_.Assign({"ml", "a", "main", kSlice, second_.uuid});
+  Bind("a", "1g.5gb");  // not yet admitted as far as its status says
+  Run();
+  kubelet_.forgetful = true;
+  gpus_.Lose(0);
+  Run(seconds(11));
+  gpus_.Restore(0);
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(seconds(3));
+  EXPECT_EQ(destroyed_, 0);
+}
+
+TEST_F(AgentUseTest, AbsurdPodsTakeNoProtectionFromOthers) {
+  Bind("a", "1g.5gb");
+  for (const char* name : {"x", "y"}) {  // with spec.nodeName, past every scheduler
+    api_.Put(BoundPod(name, name, {}, JsonArray{Asking("main", "9223372036854775807")}));
+    Admitted(name);
+  }
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(seconds(1));
+  EXPECT_EQ(destroyed_, 0) << "what pod a is about to get";
+}
+
+TEST_F(AgentUseTest, AWholeGpuThatAPodHoldsIsNotSwitched) {
+  const gpu::Model* model = gpu::Catalogue::Builtin().FindByName("H100-80GB");
+  device::SimGpus gpus({{model, "", /*mig_enabled=*/false}}, kNode, Hooks());
+  Restart(gpus);
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "");
+  const std::string uuid = gpus.ListGpus()->front().uuid;
+  Plan("7", {{0, "7g.80gb@0"}});
+  api_.Put(BoundPod(
+      "whole", "u1", {},
+      JsonArray{JsonObject{{"name", "main"}, {"resources", {{"limits", {{kWholeGpu, "1"}}}}}}}));
+  Run(seconds(5));
+  EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled) << "a pod is about to get it";
+  kubelet_.Assign({"ml", "whole", "main", kWholeGpu, uuid});
+  Admitted("whole");
+  Run();
+  EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled) << "under the pod that holds it";
+  EXPECT_FALSE(HasStatus()) << "nobody should plan on it";
+  EXPECT_NE(Annotation("partitioning-result").find("in use as a whole"), std::string::npos)
+      << Annotation("partitioning-result");
+  kubelet_.forgetful = true;  // and so is the agent
+  Restart(gpus);
+  Run();
+  EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled);
+  EXPECT_FALSE(HasStatus()) << "somebody holds it";
+  kubelet_.forgetful = false;
+  kubelet_.Remove("ml", "whole");
+  api_.Remove("pods", "ml/whole");
+  Run();
+  EXPECT_TRUE(gpus.ListGpus()->front().mig_enabled);
+  runner_.reset();
+  agent_.reset();
+}
+
+TEST_F(AgentUseTest, AGpuThatWaitsForAPodHasNotEndedItsPlan) {
+  const gpu::Model* model = gpu::Catalogue::Builtin().FindByName("H100-80GB");
+  device::SimGpus gpus({{model, "", false}, {model, "", false}}, kNode, Hooks());
+  Restart(gpus);
+  api_.Put(BoundPod(
+      "whole", "u1", {},
+      JsonArray{JsonObject{{"name", "main"}, {"resources", {{"limits", {{kWholeGpu, "1"}}}}}}}));
+  Plan("7", {{0, "7g.80gb@0"}});
+  Run(seconds(5));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << Annotation("partitioning-result");
+  kubelet_.Assign({"ml", "whole", "main", kWholeGpu, gpus.ListGpus()->back().uuid});
+  Admitted("whole");
+  Run(seconds(5));
+  EXPECT_EQ(Annotation("status-layout-0"), "7g.80gb@0:free");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  runner_.reset();
+  agent_.reset();
+}
+
+TEST_F(AgentUseTest, APluginThatIsNotRightKeepsNobodyInTheDark) {
+  PluginThatCannotWithdraw();
+  kubelet_.mute = true;  // NVIDIA's plugin never has just what is there
+  health_.Add({device::HealthCondition::Kind::kXid, 1, {}, 79, "fell off the bus; reset it"});
+  Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}});
+  Run(seconds(600));
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:free,1g.5gb@2:free");
+  EXPECT_NE(NodeCondition(), "");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "nobody can use the third one";
+}
+
+TEST_F(AgentUseTest, APluginThatComesRightIsNoticedWithinASecond) {
+  PluginThatCannotWithdraw();
+  kubelet_.mute = true;
+  Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}});
+  for (int i = 0; i < 20; ++i) {  // its pods end, start, tell
+    Bind("plugin-" + std::to_string(i), "1g.5gb");
+    Run(milliseconds(20));
+    api_.Remove("pods", "ml/plugin-" + std::to_string(i));
+  }
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "");
+  kubelet_.mute = false;
+  Run(seconds(1));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+TEST_F(AgentUseTest, APluginThatIsNotFoundIsSaidOnTheNodeOnce) {
+  PluginThatCannotWithdraw();
+  kubelet_.trouble = {Code::kNotFound, "no pod of the plugin"};
+  Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}});
+  Run(seconds(600));
+  EXPECT_EQ(Events(), "DevicesNotOffered: no pod of the plugin\n");
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:free,1g.5gb@2:free");
+  kubelet_.trouble = Status::Ok();
+  Run(seconds(10));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+TEST_F(AgentTest, AHalfMadeInstanceOfSomebodyElseIsLeftAlone) {
+  Plan("7", {{0, "3g.20gb@4"}});
+  fault_ = [](const device::SimAttempt&) { return device::SimFault::kCrashBetween; };
+  while (gpus_.Truth(0).empty()) runner_->Step(clock_);
+  fault_ = {};
+  ASSERT_FALSE(gpus_.Truth(0).front().complete);
+  Json node = *api_.Find("nodes", kNode);
+  MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
+  api_.Put(node);
+  Restart();
+  Run();
+  EXPECT_EQ(destroyed_, 0) << "a node without the label";
+  MakeObject(node, "metadata", "labels")["nos.nebuly.com/gpu-partitioning"] = "mig";
+  health_.Add({device::HealthCondition::Kind::kXid, 0, {}, 79, "fell off the bus; reset it"});
+  api_.Put(node);
+  Run();
+  EXPECT_EQ(destroyed_, 0) << "a broken GPU";
+  health_.ClearGpu(0);
+  Run();
+  EXPECT_EQ(destroyed_, 1) << "our own";
+}
+
+}  // namespace
+}  // namespace nos::agent

@@ -1,0 +1,479 @@
+#include "agent/node/devices.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/node/divided_instances.h"
+#include "device/mig_parts.h"
+#include "device/mps_gpus.h"
+#include "device/plain_gpus.h"
+#include "gpu/modes.h"
+#include "gpu/shares.h"
+
+namespace nos::agent {
+namespace {
+
+const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue) {
+  const gpu::Model* model = catalogue.FindByProduct(info.product);
+  return model != nullptr ? model : catalogue.FindByPciId(info.pci_device_id);
+}
+
+bool IsPlain(const device::GpuInfo& info) { return !info.mig_enabled && info.share_gib == 0; }
+
+// Whether a GPU of a hybrid node stays in MIG mode, or without.
+bool KeepsMig(const gpu::Model& board, const device::GpuInfo& info, const Division& division) {
+  if (!NeedsReset(board)) return division.no_mig.contains(info.index);
+  if (division.resets == ResetRule::kNever || division.not_reset.contains(info.index)) return true;
+  return division.resets == ResetRule::kNode && WaitsForReset(info);
+}
+
+// What a GPU of a hybrid node may be beside shares.
+const gpu::Model* CutModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
+                             const Division& division) {
+  const gpu::Model* board = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
+  const bool keeps = board == nullptr || KeepsMig(*board, info, division);
+  if (keeps && board != nullptr && info.mig_enabled && NeedsReset(*board)) {
+    const gpu::Model* divided =
+        catalogue.FindModes(gpu::NameOf({.mig = board, .parts = division.parts}));
+    return divided != nullptr ? divided : board;
+  }
+  gpu::Modes modes{.mig = keeps ? nullptr : board,
+                   .memory_gib = static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)),
+                   .whole = true,
+                   .parts = division.parts};
+  // Its time slices must not move when it may be cut again.
+  if (keeps && board != nullptr && board->slots() < gpu::kPlainSlots) modes.slots = board->slots();
+  modes.time_slices = std::min(division.time_slices, gpu::MostTimeSlices(modes));
+  const gpu::Model* model = catalogue.FindModes(gpu::NameOf(modes));
+  if (model != nullptr || modes.parts.empty()) return model;
+  modes.parts.clear();  // no table holds all that there would be
+  return catalogue.FindModes(gpu::NameOf(modes));
+}
+
+// What there is no model for.
+std::string LackedParts(const gpu::Model& model, const Division& division) {
+  std::string lacked;
+  for (const gpu::InstancePart& part : division.parts) {
+    const std::string name = gpu::PartName(part);
+    const bool lacks = gpu::CanHaveParts(model, part) && !model.FindProfile(name);
+    if (lacks) lacked += (lacked.empty() ? "" : ", ") + name;
+  }
+  return lacked;
+}
+
+void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
+                   const Division& division, device::ObservedGpu& gpu) {
+  const gpu::Model* cut = CutModelOf(info, catalogue, division);
+  const gpu::Model* shares =
+      info.could_share_gib > 0 ? &gpu::SharesOf(info.could_share_gib, info.most_shares) : nullptr;
+  const gpu::Model* mig = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
+  if (division.takes_back && mig != nullptr && NeedsReset(*mig)) {
+    gpu.mig_after_reset = info.mig_pending;
+  }
+  if (info.share_gib > 0) {
+    gpu.mode = device::Mode::kShares;
+    gpu.model = &gpu::SharesOf(info.share_gib, info.most_shares);
+    gpu.other = cut;
+    return;
+  }
+  gpu.mode = info.mig_enabled ? device::Mode::kMig : device::Mode::kPlain;
+  gpu.model = cut;
+  // A model of MIG alone cannot be left.
+  if (cut != nullptr && cut->FindProfile(gpu::kWholeGpu)) gpu.other = shares;
+}
+
+void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
+                const gpu::Catalogue& catalogue, const Division& division, NodeDevices& devices) {
+  const auto unreadable = [&](const std::string& why) {
+    devices.problems.push_back(fmt::format("GPU {}: {}", info.index, why));
+    devices.unreadable.push_back({info.index, nullptr, true, {}, info.uuid});
+  };
+  if (!division.hybrid && IsPlain(info)) devices.undivided.insert(info.uuid);
+  if (!info.problem.empty()) return unreadable(info.problem);
+  const bool shared = info.share_gib > 0;
+  if (!info.mig_capable && !shared && !division.hybrid) return;
+  device::ObservedGpu gpu{info.index, nullptr, info.mig_enabled || shared, {}, info.uuid};
+  if (division.hybrid) {
+    ObserveHybrid(info, catalogue, division, gpu);
+    gpu.mig_enabled = true;
+  } else {
+    gpu.model =
+        shared ? &gpu::SharesOf(info.share_gib, info.most_shares) : ModelOf(info, catalogue);
+  }
+  if (gpu.model == nullptr) {
+    devices.problems.push_back(fmt::format("GPU {}: model '{}' is not in the catalogue of MIG GPUs",
+                                           info.index, info.product));
+    return;
+  }
+  if (const std::string lacked = LackedParts(*gpu.model, division);
+      division.hybrid && !lacked.empty()) {
+    devices.problems.push_back(fmt::format(
+        "GPU {}: with {} there would be too many layouts: name fewer parts", info.index, lacked));
+  }
+  if (gpu.mig_enabled) {
+    Result<std::vector<device::GpuInstance>> instances = backend.ListInstances(info.index);
+    if (!instances.ok()) return unreadable(instances.status().message());
+    gpu.instances = std::move(instances).value();
+    if (shared) gpu.model = &device::SharesModel(info, gpu.instances);
+  }
+  devices.gpus.push_back(std::move(gpu));
+}
+
+bool IsTarget(std::span<const device::Target> targets, const device::ObservedGpu& gpu,
+              const device::GpuInstance& instance) {
+  const auto target = std::find_if(targets.begin(), targets.end(), [&](const auto& candidate) {
+    return candidate.gpu == gpu.index;
+  });
+  if (target == targets.end()) return true;  // nothing is destroyed there
+  if (target->model != nullptr && target->model != gpu.model) return false;
+  const auto profile = gpu.model->FindProfile(instance.profile);
+  if (!profile) return true;
+  const gpu::Placement placement{*profile, instance.start};
+  return std::find(target->placements.begin(), target->placements.end(), placement) !=
+         target->placements.end();
+}
+
+// A pod may ask for any number; more than a node can have is as good as that.
+int64_t CountOf(const Quantity& amount) {
+  constexpr int64_t kMost = 1'000'000;
+  return std::clamp<int64_t>(amount.Value(), 0, kMost);
+}
+
+// Slices by resource that bound pods ask for and the kubelet has not handed out yet.
+std::map<std::string, int64_t> Outstanding(
+    const NodeDevices& devices, std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+  std::map<std::string, int64_t> outstanding;
+  for (const auto& pod : pods) {
+    if (pod->Finished()) continue;
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      const int64_t missing = CountOf(amount) - devices.Told(pod->Key(), resource);
+      if (missing > 0) outstanding[resource] += missing;
+    }
+  }
+  return outstanding;
+}
+
+using Alive = std::map<std::string, const cluster::Pod*>;  // by "ns/name"
+
+// Those that cannot be read now, too.
+std::vector<const device::ObservedGpu*> AllGpus(const NodeDevices& devices) {
+  std::vector<const device::ObservedGpu*> all;
+  for (const auto* gpus : {&devices.gpus, &devices.unreadable}) {
+    for (const device::ObservedGpu& gpu : *gpus) all.push_back(&gpu);
+  }
+  return all;
+}
+
+// By UUID: complete instances, and GPUs without MIG.
+std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices) {
+  std::map<std::string, std::string> resources;
+  for (const std::string& uuid : devices.undivided) resources[uuid] = kWholeGpu;
+  for (const device::ObservedGpu* gpu : AllGpus(devices)) {
+    for (const device::GpuInstance& instance : gpu->instances) {
+      if (instance.complete) resources[instance.uuid] = ResourceOf(*gpu, instance);
+    }
+  }
+  return resources;
+}
+
+// Whether a kubelet has admitted the pod, and so given it its devices: only kubelets write this
+// condition, and they write it with the first status.
+bool Admitted(const cluster::Pod& pod) { return pod.FindCondition("Ready") != nullptr; }
+
+bool RunsInitContainers(const cluster::Pod& pod) {
+  const cluster::Condition* initialized = pod.FindCondition("Initialized");
+  return initialized != nullptr && initialized->status != "True";
+}
+
+// What kubelets tell of a pod's devices: those of containers that stay.
+std::map<std::string, int64_t> ToBeTold(const cluster::Pod& pod) {
+  std::map<std::string, int64_t> devices;
+  const auto add = [&](const cluster::Container& container) {
+    cluster::ResourceList asked = container.limits;
+    for (const auto& [resource, amount] : container.requests) asked[resource] = amount;
+    for (const auto& [resource, amount] : asked) devices[resource] += CountOf(amount);
+  };
+  for (const cluster::Container& container : pod.containers) add(container);
+  for (const cluster::Container& container : pod.init_containers) {
+    if (container.restart_always) add(container);
+  }
+  return devices;
+}
+
+// Resources of which an admitted pod may hold more than is told. What is told while init containers
+// run is never enough when they ask for more: it may be a predecessor's.
+std::set<std::string> Untold(const NodeDevices& devices, const Alive& pods) {
+  std::set<std::string> untold;
+  for (const auto& [key, pod] : pods) {
+    if (!Admitted(*pod)) continue;
+    std::map<std::string, int64_t> told = ToBeTold(*pod);
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      const bool hidden = RunsInitContainers(*pod) && told[resource] < CountOf(amount);
+      if (hidden || devices.Told(key, resource) < told[resource]) untold.insert(resource);
+    }
+  }
+  return untold;
+}
+
+// How many more shares, parts of instances, of hybrid nodes also whole GPUs and time slices, pods
+// hold than there are in the list that nobody is told to hold; by resource.
+std::map<std::string, int64_t> UnseenShares(const NodeDevices& devices, const Alive& pods,
+                                            const std::set<std::string>& untold,
+                                            const std::map<std::string, std::string>& resources) {
+  std::map<std::string, int64_t> unseen;
+  const bool hybrid = std::ranges::any_of(
+      AllGpus(devices), [](const device::ObservedGpu* gpu) { return gpu->mode.has_value(); });
+  for (const std::string& resource : untold) {
+    const bool whole = resource == gpu::kWholeGpu || resource == gpu::kTimeSlice;
+    const bool share = gpu::IsShareResource(resource) || gpu::IsPartResource(resource);
+    if (share || (hybrid && whole)) unseen[resource] = 0;
+  }
+  for (auto& [resource, count] : unseen) {
+    for (const auto& [key, pod] : pods) {
+      if (!Admitted(*pod)) continue;
+      std::map<std::string, int64_t> held = ToBeTold(*pod);
+      const cluster::ResourceList asked = cluster::PodRequests(*pod);
+      const auto all = asked.find(resource);
+      if (RunsInitContainers(*pod) && all != asked.end()) held[resource] = CountOf(all->second);
+      count += std::max<int64_t>(0, held[resource] - devices.Told(key, resource));
+    }
+    for (const auto& [uuid, of] : resources) {
+      if (of == resource && !devices.holders.contains(uuid)) --count;
+    }
+  }
+  std::erase_if(unseen, [](const auto& entry) { return entry.second <= 0; });
+  return unseen;
+}
+
+const cluster::Pod* Find(const Alive& pods, const std::string& key) {
+  const auto pod = pods.find(key);
+  return pod == pods.end() ? nullptr : pod->second;
+}
+
+// Whose devices they are that the kubelet tells of: pods of one name follow one another, and it
+// tells names only. What it tells before a pod is admitted may be a predecessor's.
+Holders Attribute(const NodeDevices& devices, const Alive& pods) {
+  Holders holders;
+  for (const auto& [uuid, key] : devices.holders) {
+    const cluster::Pod* pod = Find(pods, key);
+    holders[uuid] = {key, pod != nullptr && Admitted(*pod) ? pod->meta.uid : ""};
+  }
+  return holders;
+}
+
+// What pods lack that they were seen to have: it is held although the kubelet does not tell. One
+// that lacks nothing has been taken for the holder of a predecessor's.
+Holders Remembered(const NodeDevices& devices, const Holders& seen, const Alive& pods,
+                   const std::map<std::string, std::string>& resources) {
+  Holders remembered;
+  for (const auto& [uuid, holder] : seen) {
+    const cluster::Pod* pod = Find(pods, holder.pod);
+    const bool same = pod != nullptr && !holder.uid.empty() && holder.uid == pod->meta.uid;
+    if (!same || !resources.contains(uuid) || devices.holders.contains(uuid)) continue;
+    const std::string& resource = resources.at(uuid);
+    const bool lacks = devices.Told(holder.pod, resource) < ToBeTold(*pod)[resource];
+    if (lacks) remembered[uuid] = holder;
+  }
+  return remembered;
+}
+
+}  // namespace
+
+std::set<std::string> NodeDevices::Held() const {
+  std::set<std::string> held;
+  for (const auto& [uuid, pod] : holders) held.insert(uuid);
+  held.insert(doubtful.begin(), doubtful.end());
+  return held;
+}
+
+Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
+                            const gpu::Catalogue& catalogue, const Division& division) {
+  NodeDevices devices;
+  NOS_ASSIGN(devices.infos, backend.ListGpus());
+  // What exists in memory only is known once pods have told what they hold.
+  const auto observe = [&](bool in_memory) {
+    for (const device::GpuInfo& info : devices.infos) {
+      const bool divided = info.mig_enabled && !division.parts.empty();
+      const bool here = info.share_gib > 0 || (division.hybrid && (IsPlain(info) || divided));
+      if (here == in_memory) ObserveGpu(info, backend, catalogue, division, devices);
+    }
+  };
+  observe(/*in_memory=*/false);
+  NOS_ASSIGN(const std::vector<kubelet::DeviceAssignment> assignments, pod_resources.List());
+  std::vector<std::string> held;
+  for (const kubelet::DeviceAssignment& assignment : assignments) {
+    const std::string pod = assignment.ns + "/" + assignment.pod;
+    devices.holders[assignment.device_id] = pod;
+    ++devices.told[{pod, assignment.resource}];
+    held.push_back(assignment.device_id);
+    // Elsewhere a time slice that is left holds the GPU.
+    const auto slice = device::ParseTimeSliceId(assignment.device_id);
+    if (slice && !division.hybrid) devices.holders[slice->gpu_uuid] = pod;
+  }
+  for (std::string& problem : backend.Adopt(held)) devices.problems.push_back(std::move(problem));
+  observe(/*in_memory=*/true);
+  HoldInstancesOfParts(devices);
+  std::ranges::sort(devices.gpus, {}, &device::ObservedGpu::index);
+  return devices;
+}
+
+int64_t NodeDevices::Told(const std::string& pod, const std::string& resource) const {
+  const auto found = told.find({pod, resource});
+  return found == told.end() ? 0 : found->second;
+}
+
+Holders Recall(NodeDevices& devices, const Holders& seen,
+               std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+  Alive alive;
+  for (const auto& pod : pods) {
+    if (!pod->Finished()) alive[pod->Key()] = pod.get();
+  }
+  const std::map<std::string, std::string> resources = ResourcesOf(devices);
+  Holders holders = Attribute(devices, alive);
+  for (const auto& [uuid, holder] : holders) {
+    const cluster::Pod* pod = Find(alive, holder.pod);
+    const bool theirs = pod != nullptr && holder.uid != pod->meta.uid;
+    if (theirs && resources.contains(uuid)) --devices.told[{holder.pod, resources.at(uuid)}];
+  }
+  for (const auto& [uuid, holder] : Remembered(devices, seen, alive, resources)) {
+    devices.holders[uuid] = holder.pod;
+    ++devices.told[{holder.pod, resources.at(uuid)}];
+    holders[uuid] = holder;
+  }
+  const std::set<std::string> untold = Untold(devices, alive);
+  for (const auto& [uuid, resource] : resources) {
+    if (untold.contains(resource) && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
+  }
+  const bool slices = untold.contains(std::string(gpu::kTimeSlice));
+  for (const std::string& uuid : devices.undivided) {  // of these a slice that is left is it
+    if (slices && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
+  }
+  const std::map<std::string, int64_t> unseen = UnseenShares(devices, alive, untold, resources);
+  devices.unseen_shares = !unseen.empty();
+  DoubtInstancesOfParts(unseen, devices);
+  return holders;
+}
+
+void Mark(NodeDevices& devices, const std::vector<device::HealthCondition>& conditions) {
+  for (const device::HealthCondition& condition : conditions) {
+    if (!condition.Disables()) continue;
+    if (!condition.instance) devices.broken.try_emplace(condition.gpu, condition.message);
+    for (const device::ObservedGpu* gpu : AllGpus(devices)) {
+      if (gpu->index != condition.gpu) continue;
+      for (const device::GpuInstance& instance : gpu->instances) {
+        const bool meant =
+            !condition.instance || *condition.instance == device::DriverIdOf(instance.id);
+        if (meant && instance.complete) devices.unhealthy.insert(instance.uuid);
+      }
+    }
+  }
+}
+
+std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices) {
+  std::vector<cluster::Gpu> gpus;
+  for (const device::ObservedGpu& observed : devices.gpus) {
+    if (devices.broken.contains(observed.index)) continue;
+    cluster::Gpu gpu;
+    gpu.index = observed.index;
+    gpu.model = observed.model;
+    gpu.other = observed.other;
+    for (const device::GpuInstance& instance : observed.instances) {
+      const auto profile = observed.model->FindProfile(instance.profile);
+      if (!profile || !instance.complete) continue;
+      const auto holder = devices.holders.find(instance.uuid);
+      const bool held = holder != devices.holders.end();
+      gpu.instances.push_back({{*profile, instance.start},
+                               held || devices.unhealthy.contains(instance.uuid) ||
+                                   devices.doubtful.contains(instance.uuid),
+                               held ? holder->second : std::string()});
+    }
+    std::sort(gpu.instances.begin(), gpu.instances.end(),
+              [](const auto& left, const auto& right) { return left.placement < right.placement; });
+    gpus.push_back(std::move(gpu));
+  }
+  std::sort(gpus.begin(), gpus.end(),
+            [](const auto& left, const auto& right) { return left.index < right.index; });
+  return gpus;
+}
+
+std::set<int> HeldWhole(const NodeDevices& devices) {
+  std::set<int> whole;
+  for (const device::ObservedGpu& gpu : devices.gpus) {
+    const bool held = devices.holders.contains(gpu.uuid) || devices.doubtful.contains(gpu.uuid);
+    if (!gpu.mig_enabled && held) whole.insert(gpu.index);
+  }
+  return whole;
+}
+
+std::string ResourceOf(const device::ObservedGpu& gpu, const device::GpuInstance& instance) {
+  const auto profile = gpu.model->FindProfile(instance.profile);
+  return profile ? gpu.model->profile(*profile).resource_name : std::string();
+}
+
+std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
+                                        std::span<const device::Target> targets,
+                                        std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+  std::map<std::string, int64_t> outstanding = Outstanding(devices, pods);
+  std::set<std::string> needed;
+  for (const bool wanted : {true, false}) {  // wanted ones serve first: they stay anyway
+    for (const device::ObservedGpu& gpu : devices.gpus) {
+      for (const device::GpuInstance& instance : gpu.instances) {
+        if (!instance.complete || devices.holders.contains(instance.uuid)) continue;
+        if (devices.doubtful.contains(instance.uuid)) continue;  // kept already
+        if (IsTarget(targets, gpu, instance) != wanted) continue;
+        int64_t& open = outstanding[ResourceOf(gpu, instance)];
+        if (open <= 0) continue;
+        --open;
+        if (!wanted) needed.insert(instance.uuid);
+      }
+    }
+  }
+  return needed;
+}
+
+std::map<std::string, std::set<std::string>> OnTheirWay(
+    std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+  std::map<std::string, std::set<std::string>> on_their_way;
+  for (const auto& pod : pods) {
+    if (pod->Finished() || Admitted(*pod)) continue;
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      if (CountOf(amount) > 0) on_their_way[resource].insert(pod->Key() + " " + pod->meta.uid);
+    }
+  }
+  return on_their_way;
+}
+
+bool HeldByNobody(const NodeDevices& devices,
+                  std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+  std::set<std::string> alive;
+  for (const auto& pod : pods) {
+    if (!pod->Finished()) alive.insert(pod->Key());
+  }
+  return std::any_of(devices.holders.begin(), devices.holders.end(),
+                     [&](const auto& holder) { return !alive.contains(holder.second); });
+}
+
+namespace {
+
+bool IsInstance(const NodeDevices& devices, const std::string& uuid) {
+  return std::ranges::any_of(AllGpus(devices), [&](const device::ObservedGpu* gpu) {
+    return std::ranges::count(gpu->instances, uuid, &device::GpuInstance::uuid) > 0;
+  });
+}
+
+}  // namespace
+
+std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
+                                            const std::set<std::string>& withdrawn) {
+  std::vector<kubelet::OfferedDevice> offer;
+  for (const auto& [uuid, resource] : ResourcesOf(devices)) {
+    if (resource.empty() || withdrawn.contains(uuid)) continue;
+    if (resource == kWholeGpu && !IsInstance(devices, uuid)) continue;  // others offer it
+    offer.push_back({resource, uuid, !devices.unhealthy.contains(uuid)});
+  }
+  return kubelet::SortedOffer(std::move(offer));
+}
+
+}  // namespace nos::agent

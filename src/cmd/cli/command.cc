@@ -1,0 +1,154 @@
+#include "cmd/command.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <iterator>
+
+#include "base/file.h"
+#include "base/table.h"
+#include "base/text.h"
+
+namespace nos::cmd {
+namespace {
+
+// "nos simulate: unknown command 'x'" when one of the words before any flag is no command where one
+// is expected; else "". `path` is what precedes the words.
+std::string UnknownCommand(const CLI::App& root, std::string path,
+                           const std::vector<std::string>& words) {
+  const CLI::App* at = &root;
+  for (const std::string& word : words) {
+    const auto commands = at->get_subcommands([](const CLI::App*) { return true; });
+    if (word.starts_with('-') || commands.empty()) break;
+    const auto found = std::find_if(commands.begin(), commands.end(), [&](const CLI::App* command) {
+      return command->get_name() == word;
+    });
+    if (found == commands.end()) return path + ": unknown command '" + Printable(word) + "'";
+    path += " " + word;
+    at = *found;
+  }
+  return "";
+}
+
+// Whether all that was printed has arrived. Who reads a pipe and has left wanted no more.
+bool OutputArrived() {
+  const bool written = std::cout.flush().good() && std::fflush(stdout) == 0;
+  pollfd output{STDOUT_FILENO, 0, 0};
+  return written || (poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0);
+}
+
+// CLI11 ends some messages with advice of its own on further lines; people get one sentence.
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string CommandPath(const CLI::App& root) {
+  std::string path = root.get_name();
+  const CLI::App* at = &root;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  return path;
+}
+
+}  // namespace
+
+Result<std::string> ReadFileOrStdin(const std::string& path) {
+  if (path != "-") return ReadFile(path);
+  return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+}
+
+std::string CheckSeed(const std::string& text) {
+  const auto value = ParseInt(text);
+  return value && *value >= 0 ? "" : "'" + text + "' is not a whole number from 0 to 2^63-1";
+}
+
+void AddHoldAfterFlag(CLI::App& command, Duration& target) {
+  const auto check = [](const std::string& text) -> std::string {
+    constexpr Duration kLongest = std::chrono::hours(24 * 365);
+    const Result<Duration> wait = ParseDuration(text);
+    if (!wait.ok()) return wait.status().message();
+    if (*wait >= Duration::zero() && *wait <= kLongest) return "";
+    return "'" + text + "' is not from 0 to 8760h";
+  };
+  command
+      .add_option_function<std::string>(
+          "--hold-after", [&target](const std::string& text) { target = *ParseDuration(text); },
+          "Keep slots free for a pod that has waited this long; 0: for none")
+      ->check(check)
+      ->option_text("DURATION [" + FormatAge(target) + "]");
+}
+
+void OfferWords(CLI::Option& option, const std::vector<std::string>& words, bool or_file,
+                const std::string& text) {
+  option.type_name("{" + Join(words, ",") + "}" + (or_file ? "FILE" : ""));
+  option.option_text(text);
+}
+
+int Fail(const std::string& command, const Status& error) {
+  std::cerr << command << ": " << Printable(error.message()) << "\n";
+  const bool usage = error.code() == Code::kInvalid || error.code() == Code::kNotFound;
+  return usage ? kExitUsage : kExitFailed;
+}
+
+namespace {
+
+int Run(const Program& program, int argc, char** argv) {
+  CLI::App root(program.about, program.name);
+  root.require_subcommand(1);
+  root.footer("Examples:\n" + program.examples + "\nHelp on one command: " + program.name +
+              " COMMAND --help");
+  root.get_formatter()->column_width(38);
+  Chosen chosen;
+  program.add_commands(root, chosen);
+  root.set_version_flag("--version", VersionText());
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const bool about = !words.empty() && words.front() == "help";
+  if (about) {  // nos help plan: nos plan --help
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  if (const std::string unknown = UnknownCommand(root, program.name + (about ? " help" : ""), words);
+      !unknown.empty()) {
+    std::cerr << unknown << " (try --help)\n";
+    return kExitUsage;
+  }
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  try {
+    root.parse(std::move(words));
+  } catch (const CLI::Success& help) {
+    return root.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::cerr << CommandPath(root) << ": " << Printable(FirstLine(error.what()))
+              << " (try --help)\n";
+    return kExitUsage;
+  }
+  try {
+    return chosen.action();
+  } catch (const std::exception& error) {
+    std::cerr << CommandPath(root) << ": internal error: " << error.what()
+              << "; please report this with the command and its input\n";
+    return kExitFailed;
+  }
+}
+
+}  // namespace
+
+int Main(const Program& program, int argc, char** argv) {
+  // What is opened first would take its place, and get what is printed.
+  if (fcntl(STDOUT_FILENO, F_GETFD) == -1) {
+    std::cerr << program.name << ": standard output is closed\n";
+    return kExitFailed;
+  }
+  const int code = Run(program, argc, argv);
+  if (OutputArrived()) return code;
+  std::cerr << program.name << ": standard output does not take all that was printed\n";
+  return code == 0 ? kExitFailed : code;
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,102 @@
+#include "cmd/daemon/config_file.h"
+
+#include <gtest/gtest.h>
+
+namespace nos::cmd {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Config {
+  std::string address = ":8081", mode = "fast";
+  bool elect = true;
+  int64_t burst = 10;
+  Duration idle = milliseconds(300);
+};
+
+void Describe(ConfigFields& f, Config& c) {
+  f.Group("health", [&] { f.Text("address", c.address, "Where it is served."); });
+  f.Word("mode", c.mode, {"fast", "slow"}, "How.");
+  f.Flag("elect", c.elect, "Whether.");
+  f.Number("burst", c.burst, 1, 100, "How many.");
+  f.Seconds("idleSeconds", c.idle, milliseconds(10), seconds(60), "How long.");
+  f.Retired("webhook", "there is none");
+}
+
+class ConfigFileTest : public ::testing::Test {
+ protected:
+  Status Read(const std::string& text) {
+    const std::string head = "apiVersion: config.nos.nebuly.com/v1alpha1\nkind: Test\n";
+    return ReadRaw(head + text);
+  }
+  Status ReadRaw(const std::string& text) {
+    return ReadConfig(text, "Test", [&](ConfigFields& f) { Describe(f, config_); }, warnings_);
+  }
+  Config config_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(ConfigFileTest, TakesWhatIsGivenAndKeepsTheRest) {
+  ASSERT_TRUE(Read("health: {address: ':1'}\nidleSeconds: 1.5\nmode: slow\nelect: false").ok());
+  EXPECT_EQ(config_.address, ":1");
+  EXPECT_EQ(config_.idle, milliseconds(1500));
+  EXPECT_EQ(config_.mode, "slow");
+  EXPECT_FALSE(config_.elect);
+  EXPECT_EQ(config_.burst, 10);
+  ASSERT_TRUE(Read("idleSeconds: 20s").ok()) << "as Go writes durations";
+  EXPECT_EQ(config_.idle, seconds(20));
+}
+
+TEST_F(ConfigFileTest, NothingIsTheDefaults) {
+  EXPECT_TRUE(ReadRaw("").ok());
+  EXPECT_TRUE(Read("health:\nburst: null").ok()) << "what templates leave";
+  EXPECT_EQ(config_.burst, 10);
+}
+
+TEST_F(ConfigFileTest, NamesAllThatIsWrongAtOnce) {
+  const Status read =
+      Read("health: {adress: x}\nmode: other\nelect: 1\nburst: 101\nidleSeconds: -1\nnew: 1");
+  EXPECT_EQ(read.code(), Code::kInvalid);
+  EXPECT_EQ(read.message(),
+            "health.adress: there is no such field; mode: expected one of fast, slow; elect: "
+            "expected true or false; burst: expected a whole number from 1 to 100; idleSeconds: "
+            "expected a number of seconds from 0.01 to 60; new: there is no such field");
+}
+
+TEST_F(ConfigFileTest, HostileNumbersAreRefused) {
+  for (const char* value : {".nan", ".inf", "1e300", "-0.0001", "[]", "{}", "''", "1e9h"}) {
+    EXPECT_FALSE(Read(std::string("idleSeconds: ") + value).ok()) << value;
+  }
+  EXPECT_EQ(config_.idle, milliseconds(300));
+}
+
+TEST_F(ConfigFileTest, OldFieldsAreTakenWithAWarning) {
+  EXPECT_TRUE(Read("webhook: {port: 9443}").ok());
+  EXPECT_EQ(warnings_, std::vector<std::string>{"webhook has no effect: there is none"});
+}
+
+TEST_F(ConfigFileTest, OtherKindsAreRefused) {
+  EXPECT_FALSE(ReadRaw("kind: Test").ok());
+  EXPECT_FALSE(ReadRaw("apiVersion: config.nos.nebuly.com/v1alpha1\nkind: Other").ok());
+  EXPECT_FALSE(ReadRaw("[1]").ok());
+  EXPECT_FALSE(ReadRaw("a: [").ok());
+  EXPECT_FALSE(Read("---\nb: 1").ok());
+}
+
+TEST_F(ConfigFileTest, WhatIsPrintedCanBeRead) {
+  config_.address = "a \"b\": #c";
+  config_.idle = milliseconds(1250);
+  config_.elect = false;
+  const std::string printed = PrintConfig("Test", [&](ConfigFields& f) { Describe(f, config_); });
+  EXPECT_NE(printed.find("# How. One of fast, slow.\nmode: fast\n"), std::string::npos) << printed;
+  config_ = Config();
+  const Status read = ReadRaw(printed);
+  ASSERT_TRUE(read.ok()) << read.message() << "\n" << printed;
+  EXPECT_EQ(config_.address, "a \"b\": #c");
+  EXPECT_EQ(config_.idle, milliseconds(1250));
+  EXPECT_FALSE(config_.elect);
+}
+
+}  // namespace
+}  // namespace nos::cmd

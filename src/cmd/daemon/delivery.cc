@@ -1,0 +1,156 @@
+#include "cmd/daemon/delivery.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <utility>
+
+#include "base/log.h"
+#include "net/loopback.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr MetricFamily kWaiting{
+    MetricFamily::Kind::kGauge, "nos_telemetry_spool_envelopes",
+    "Envelopes on disk that the telemetry server has not acknowledged since the look before."};
+constexpr MetricFamily kBytes{MetricFamily::Kind::kGauge, "nos_telemetry_spool_bytes",
+                              "What they take on disk."};
+constexpr MetricFamily kLost{
+    MetricFamily::Kind::kCounter, "nos_telemetry_lost_records_total",
+    "Records dropped since the start: the spool was full, the disk was, or "
+    "the server will never take them."};
+constexpr MetricFamily kDiskErrors{MetricFamily::Kind::kCounter, "nos_telemetry_spool_errors_total",
+                                   "Writes to the spool that failed since the start."};
+
+constexpr size_t kMostAnswerBytes = size_t{1} << 20;
+constexpr Duration kSendTimeout = std::chrono::seconds(20);
+constexpr int kMostSharing = 16;
+constexpr Duration kIdle = std::chrono::minutes(1);
+
+Status WrongField(std::string_view field, std::string_view what) {
+  return Invalid(fmt::format("telemetry.{}: {}", field, what));
+}
+
+bool IsLocal(std::string_view url) {
+  url.remove_prefix(url.find("://") + 3);
+  return net::IsLoopbackAuthority(url.substr(0, url.find('/')));
+}
+
+bool IsHttp(std::string_view url) {
+  return url.starts_with("http://") || url.starts_with("https://");
+}
+
+}  // namespace
+
+void DescribeDelivery(ConfigFields& f, DeliveryConfig& c) {
+  f.Text("endpoint", c.endpoint,
+         "Base URL of the telemetry server (https://HOST[:PORT][/PATH]); empty: nothing leaves the "
+         "node.");
+  f.Text("cluster", c.cluster, "What this cluster is called there.");
+  f.Text("tokenFile", c.token_file, "Bearer token; read again when it is rotated.");
+  f.Text("caFile", c.ca_file, "Authorities of the server (PEM); empty: those of the system.");
+  f.Text("certificateFile", c.certificate_file,
+         "Client certificate (PEM) for servers that ask for one.");
+  f.Text("keyFile", c.key_file, "Its key (PEM).");
+  f.Text("spoolFolder", c.spool_folder,
+         "Where what is not delivered waits, over restarts; made if it is not there.");
+  f.Number("spoolMiB", c.spool_mib, 1, 1 << 20,
+           "How much may wait; then the oldest is dropped and counted.");
+  f.Flag("spoolShared", c.spool_shared,
+         "Several processes have that folder, on a volume that they share: each takes one of those "
+         "in it (0, 1, ...) that no other has, and goes on with what waits there.");
+}
+
+Result<kube::ConnectionConfig> ConnectionOf(const DeliveryConfig& config) {
+  if (!IsHttp(config.endpoint)) {
+    return WrongField("endpoint", "it must begin with https:// (or http://)");
+  }
+  const bool open = config.endpoint.starts_with("http://") && !IsLocal(config.endpoint);
+  if (open && !config.token_file.empty()) {
+    return WrongField("endpoint", "a token is sent over https only, or within this machine");
+  }
+  if (config.cluster.empty()) {
+    return WrongField("cluster", "say what the telemetry server is to call this cluster");
+  }
+  if (config.certificate_file.empty() != config.key_file.empty()) {
+    return WrongField("certificateFile", "it goes together with keyFile");
+  }
+  kube::ConnectionConfig connection;
+  connection.server = config.endpoint;
+  while (connection.server.ends_with('/')) connection.server.pop_back();
+  connection.token.file = config.token_file;
+  connection.ca.file = config.ca_file;
+  connection.client_certificate.file = config.certificate_file;
+  connection.client_key.file = config.key_file;
+  return connection;
+}
+
+Result<std::unique_ptr<Delivery>> Delivery::For(const DeliveryConfig& config, std::string source,
+                                                Metrics& metrics) {
+  NOS_ASSIGN(kube::ConnectionConfig connection, ConnectionOf(config));
+  return std::unique_ptr<Delivery>(
+      new Delivery(config, std::move(source), std::move(connection), metrics));
+}
+
+Delivery::Delivery(DeliveryConfig config, std::string source, kube::ConnectionConfig connection,
+                   Metrics& metrics)
+    : config_(std::move(config)),
+      source_(std::move(source)),
+      metrics_(metrics),
+      transport_(std::move(connection),
+                 {.timeout = kSendTimeout, .max_answer_bytes = kMostAnswerBytes}) {}
+
+Delivery::~Delivery() {
+  stop_ = true;
+  bell_.Ring();
+  if (sending_.joinable()) sending_.join();
+}
+
+// Of folders that are shared the first that nobody has; who had it before may have left something.
+Result<std::unique_ptr<telemetry::Spool>> Delivery::OpenSpool() const {
+  telemetry::SpoolOptions options{.folder = config_.spool_folder,
+                                  .most_bytes = static_cast<uint64_t>(config_.spool_mib) << 20};
+  if (!config_.spool_shared) return telemetry::Spool::Open(std::move(options));
+  Status why;
+  for (int i = 0; i < kMostSharing; ++i) {
+    options.folder = fmt::format("{}/{}", config_.spool_folder, i);
+    auto spool = telemetry::Spool::Open(options);
+    if (spool.ok() || spool.status().code() != Code::kUnavailable) return spool;
+    why = spool.status();
+  }
+  return why;
+}
+
+Status Delivery::Open() {
+  if (spool_) return Status::Ok();
+  NOS_ASSIGN(spool_, OpenSpool());
+  telemetry::SenderOptions options{.cluster = config_.cluster, .source = source_};
+  options.seed = std::hash<std::string>()(spool_->boot());
+  sender_ = std::make_unique<telemetry::Sender>(options, *spool_, transport_, metrics_);
+  sending_ = std::thread([this] { SendAgainAndAgain(); });
+  return Status::Ok();
+}
+
+Status Delivery::Add(std::span<const std::string> records) {
+  NOS_RETURN_IF_ERROR(Open());
+  Show();  // before these: what is there has not been delivered since the last ones
+  Status kept = spool_->Append(records);
+  bell_.Ring();
+  return kept;
+}
+
+void Delivery::SendAgainAndAgain() {
+  const SteadyClock clock;  // pauses are not to change with the system's time
+  while (!stop_) bell_.Wait(sender_->Step(clock.Now()).value_or(kIdle));
+}
+
+void Delivery::Show() {
+  const telemetry::SpoolStats stats = spool_->Stats();
+  metrics_.Set(kWaiting, {}, static_cast<double>(stats.envelopes));
+  metrics_.Set(kBytes, {}, static_cast<double>(stats.bytes));
+  metrics_.CountTo(kLost, {}, static_cast<double>(stats.lost_records));
+  metrics_.CountTo(kDiskErrors, {}, static_cast<double>(stats.disk_errors));
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,70 @@
+// How a daemon's records reach a telemetry server, if one is configured: a spool on disk, and a
+// thread that sends what is in it, so that neither a slow server nor a slow disk keeps whoever
+// reports waiting.
+//
+//   NOS_ASSIGN(const auto delivery, Delivery::For(config, "node/gpu-17", metrics));
+//   NOS_RETURN_IF_ERROR(delivery->Add(records));   // on disk when it returns
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "base/bell.h"
+#include "base/metrics.h"
+#include "cmd/daemon/config_file.h"
+#include "kube/http_transport.h"
+#include "telemetry/sender.h"
+#include "telemetry/spool.h"
+
+namespace nos::cmd {
+
+// Of the connection to a telemetry server and what waits for it; the same for all that report.
+struct DeliveryConfig {
+  std::string endpoint, cluster;
+  std::string token_file, ca_file, certificate_file, key_file;
+  std::string spool_folder = "/var/lib/nos/telemetry";
+  int64_t spool_mib = 64;
+  bool spool_shared = false;  // several processes use the folder, each has one of its own in it
+};
+void DescribeDelivery(ConfigFields& fields, DeliveryConfig& config);
+// Error: kInvalid with the field.
+Result<kube::ConnectionConfig> ConnectionOf(const DeliveryConfig& config);
+
+class Delivery {
+ public:
+  // `source`: as EnvelopeHead has it. REQUIRES: an endpoint. `metrics` must outlive it. Error:
+  // kInvalid (configuration).
+  static Result<std::unique_ptr<Delivery>> For(const DeliveryConfig& config, std::string source,
+                                               Metrics& metrics);
+  // Waits for a request under way, at most its time-out. What is not sent is on disk.
+  ~Delivery();
+  Delivery(const Delivery&) = delete;
+  Delivery& operator=(const Delivery&) = delete;
+
+  // The spool, if it is not open yet. Errors: as Spool::Open; to be tried again.
+  Status Open();
+  // Opens it, too. Errors: as Open and Spool::Append: the records are not kept.
+  Status Add(std::span<const std::string> records);
+
+ private:
+  Delivery(DeliveryConfig config, std::string source, kube::ConnectionConfig connection,
+           Metrics& metrics);
+  Result<std::unique_ptr<telemetry::Spool>> OpenSpool() const;
+  void SendAgainAndAgain();
+  void Show();
+
+  const DeliveryConfig config_;
+  const std::string source_;
+  Metrics& metrics_;
+  kube::HttpTransport transport_;
+  std::unique_ptr<telemetry::Spool> spool_;
+  std::unique_ptr<telemetry::Sender> sender_;
+  std::atomic<bool> stop_ = false;
+  Bell bell_;
+  std::thread sending_;  // once there is a spool
+};
+
+}  // namespace nos::cmd

@@ -1,0 +1,94 @@
+#include "cmd/daemon/outside_events.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "base/bell.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr auto kLong = std::chrono::seconds(20);
+
+TEST(OutsideEventsTest, ASignalAsksToEnd) {
+  Bell bell;
+  const OutsideEvents events({}, [&] { bell.Ring(); });
+  EXPECT_FALSE(events.StopAsked());
+  kill(getpid(), SIGTERM);
+  ASSERT_TRUE(bell.Wait(kLong));
+  EXPECT_TRUE(events.StopAsked());
+}
+
+TEST(OutsideEventsTest, AFileThatIsReplacedIsNoticedOnce) {
+  std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
+  const std::filesystem::path folder = mkdtemp(pattern.data());
+  std::ofstream(folder / "v1") << "1";
+  std::filesystem::create_symlink("v1", folder / "models.yaml");
+  Bell bell;
+  OutsideEvents events({folder / "models.yaml"}, [&] { bell.Ring(); });
+  EXPECT_FALSE(events.TakeFilesChanged());
+  // As volumes of ConfigMaps do it.
+  std::filesystem::create_symlink("v2", folder / "tmp");
+  std::filesystem::rename(folder / "tmp", folder / "models.yaml");
+  while (!events.TakeFilesChanged()) ASSERT_TRUE(bell.Wait(kLong));
+  EXPECT_FALSE(events.StopAsked());
+  std::filesystem::remove_all(folder);
+}
+
+TEST(OutsideEventsTest, AFileThatIsWrittenInPlaceIsNoticed) {
+  std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
+  const std::filesystem::path folder = mkdtemp(pattern.data());
+  std::ofstream(folder / "config.yaml") << "1";
+  Bell bell;
+  OutsideEvents events({folder / "config.yaml"}, [&] { bell.Ring(); });
+  std::ofstream(folder / "config.yaml", std::ios::app) << "2";
+  while (!events.TakeFilesChanged()) ASSERT_TRUE(bell.Wait(kLong));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(OutsideEventsTest, WhatIsWrittenBesideAFileIsNoChangeOfIt) {
+  std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
+  const std::filesystem::path folder = mkdtemp(pattern.data());
+  std::ofstream(folder / "config.yaml") << "1";
+  Bell bell;
+  OutsideEvents events({folder / "config.yaml"}, [&] { bell.Ring(); });
+  std::ofstream(folder / "another") << "2";
+  ASSERT_TRUE(bell.Wait(kLong));
+  EXPECT_FALSE(events.TakeFilesChanged());
+  // As volumes of ConfigMaps do it when another key of theirs changes.
+  std::ofstream(folder / "v2") << "1";
+  std::filesystem::rename(folder / "v2", folder / "config.yaml");
+  ASSERT_TRUE(bell.Wait(kLong));
+  EXPECT_FALSE(events.TakeFilesChanged());
+  std::filesystem::remove_all(folder);
+}
+
+TEST(OutsideEventsTest, HangUpMeansReadAnew) {
+  Bell bell;
+  OutsideEvents events({}, [&] { bell.Ring(); });
+  kill(getpid(), SIGHUP);
+  ASSERT_TRUE(bell.Wait(kLong));
+  EXPECT_TRUE(events.TakeFilesChanged());
+  EXPECT_FALSE(events.TakeFilesChanged());
+  EXPECT_FALSE(events.StopAsked());
+}
+
+TEST(OutsideEventsTest, TheSecondSignalEndsAtOnce) {
+  EXPECT_EXIT(
+      {
+        Bell bell;
+        const OutsideEvents events({}, [&] { bell.Ring(); });
+        kill(getpid(), SIGTERM);
+        bell.Wait(kLong);
+        kill(getpid(), SIGTERM);
+        bell.Wait(kLong);
+      },
+      ::testing::KilledBySignal(SIGTERM), "");
+}
+
+}  // namespace
+}  // namespace nos::cmd

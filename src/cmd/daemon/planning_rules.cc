@@ -1,0 +1,56 @@
+#include "cmd/daemon/planning_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "cmd/catalogue_flag.h"
+#include "cmd/daemon/scheduler_file.h"
+
+namespace nos::cmd {
+namespace {
+
+Result<std::vector<scheduling::Profile>> ReadProfiles(const PlanningFiles& files) {
+  if (files.scheduler_file.empty()) return std::vector<scheduling::Profile>();
+  NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(files.scheduler_file, {.simulates = true}));
+  const bool there = std::ranges::any_of(file.configuration.profiles, [&](const auto& profile) {
+    return profile.scheduler_name == files.scheduler_name;
+  });
+  if (files.scheduler_name.empty() || there) return std::move(file.configuration.profiles);
+  return Invalid(fmt::format("{}: there is no profile with schedulerName '{}'",
+                             files.scheduler_file, files.scheduler_name));
+}
+
+}  // namespace
+
+void DescribePlanningFiles(ConfigFields& f, PlanningFiles& c) {
+  f.Text("schedulerConfigFile", c.scheduler_file,
+         "A KubeSchedulerConfiguration: pods that name one of its profiles are placed as that one "
+         "would, others as kube-scheduler does by default. Read anew when it changes.");
+  f.Text("schedulerName", c.scheduler_name,
+         "The profile of that file for pods that name none of them. Empty: kube-scheduler's "
+         "default.");
+  f.Text("knownMigGeometriesFile", c.geometries_file,
+         "Further or changed GPU models (docs/catalogue.md). Read anew when it changes.");
+}
+
+scheduling::FrameworkChoice PlanningRules::Choice(const std::string& otherwise) const {
+  std::map<std::string, const scheduling::Framework*> by_name;
+  for (const auto& profile : profiles) by_name[profile.scheduler_name] = &profile.framework;
+  const auto named = by_name.find(otherwise);
+  return {named != by_name.end() ? *named->second : usual, by_name};
+}
+
+Result<std::unique_ptr<const PlanningRules>> ReadPlanningRules(const PlanningFiles& files) {
+  NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(files.geometries_file));
+  NOS_ASSIGN(std::vector<scheduling::Profile> profiles, ReadProfiles(files));
+  NOS_ASSIGN(auto cutting, CuttingProfiles(files.scheduler_file));
+  scheduling::Configuration usual = scheduling::DefaultConfiguration({.simulates = true});
+  return std::make_unique<const PlanningRules>(
+      PlanningRules{std::move(catalogue), std::move(profiles), std::move(cutting),
+                    std::move(usual.profiles.front().framework)});
+}
+
+}  // namespace nos::cmd

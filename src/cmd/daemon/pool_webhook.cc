@@ -1,0 +1,130 @@
+#include "cmd/daemon/pool_webhook.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "kube/http_transport.h"
+#include "net/loopback.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr Duration kTimeout = std::chrono::seconds(10);
+constexpr size_t kMostAnswerBytes = 64 << 10;
+constexpr size_t kMostToldOfAnswer = 200;
+
+// "hooks.example:8443" of "https://hooks.example:8443/nos/"; "": it is no such address.
+std::string_view AuthorityOf(std::string_view url) {
+  const size_t scheme = url.find("://");
+  if (scheme == std::string_view::npos) return {};
+  url.remove_prefix(scheme + 3);
+  return url.substr(0, url.find_first_of("/?#"));
+}
+
+// Whether a server may take it for a path outside the folder that it begins with: a part of its
+// path is "..", or would be when decoded once or more.
+bool LeavesItsFolder(std::string_view url) {
+  std::string path(url.substr(0, url.find_first_of("?#")));
+  for (size_t at = path.find('%'); at != path.npos; at = path.find('%', at)) {
+    const std::string code = ToLower(path.substr(at + 1, 2));
+    const char plain = code == "2e"   ? '.'
+                       : code == "2f" ? '/'
+                       : code == "5c" ? '\\'
+                       : code == "25" ? '%'
+                                      : '\0';
+    if (plain == '\0') {
+      ++at;
+      continue;
+    }
+    path.erase(at, 2);
+    path[at] = plain;
+  }
+  std::ranges::replace(path, '\\', '/');
+  return std::ranges::any_of(Split(path, '/'), [](std::string_view part) {
+    return part.substr(0, part.find(';')) == "..";
+  });
+}
+
+Status Wrong(std::string_view field, std::string_view what) {
+  return Invalid(fmt::format("webhook.{}: {}", field, what));
+}
+
+Result<std::string> Call(const PoolWebhookConfig& config, const std::function<bool()>& may_write,
+                         std::string_view method, const std::string& url, const std::string& body) {
+  if (!url.starts_with(config.prefix)) {
+    return Status(Code::kPermission,
+                  fmt::format("only addresses that begin with {} are called (webhook.urlPrefix)",
+                              config.prefix));
+  }
+  if (!config.prefix.empty() && LeavesItsFolder(url)) {
+    return Status(Code::kPermission, "addresses with '..' are not called (webhook.urlPrefix)");
+  }
+  kube::ConnectionConfig connection;
+  connection.server = url;  // whole: what it is encoded like is its own
+  connection.ca.file = config.ca_file;
+  connection.token.file = config.token_file;
+  kube::HttpOptions options;
+  options.timeout = kTimeout;
+  options.max_answer_bytes = kMostAnswerBytes;
+  options.may_write = may_write;
+  kube::HttpTransport http(std::move(connection), std::move(options));
+  kube::ApiRequest request{.method = std::string(method),
+                           .path = "",
+                           .query = {},
+                           .content_type = "application/json",
+                           .accept = "",
+                           .body = {}};
+  request.text = body;
+  NOS_ASSIGN(const kube::ApiResponse answer, http.Do(request));
+  const Status status = kube::StatusOf(answer);
+  if (status.ok()) return answer.text == "null" ? std::string() : answer.text;
+  return Status(status.code(), fmt::format("the webhook answered {}: {}", answer.code,
+                                           Shortened(answer.text, kMostToldOfAnswer)));
+}
+
+}  // namespace
+
+void DescribePoolWebhook(ConfigFields& f, PoolWebhookConfig& c) {
+  f.Text("urlPrefix", c.prefix,
+         "Only webhooks of NodePools that begin so are called (https://HOST/PATH/). Empty: any.");
+  f.Text("tokenFile", c.token_file,
+         "Bearer token that webhooks get; read again when it is rotated. Needs urlPrefix: whoever "
+         "may write NodePools could have it sent elsewhere.");
+  f.Text("caFile", c.ca_file, "Authorities of webhooks (PEM); empty: those of the system.");
+}
+
+Status CheckPoolWebhook(const PoolWebhookConfig& config) {
+  if (config.prefix.empty()) {
+    return config.token_file.empty() ? Status::Ok()
+                                     : Wrong("tokenFile", "needs urlPrefix: where it may go");
+  }
+  const std::string_view prefix = config.prefix, host = AuthorityOf(prefix);
+  const bool https = prefix.starts_with("https://");
+  // Without a slash https://hooks.example would be the beginning of https://hooks.example.org.
+  const size_t scheme = https ? 8 : 7;
+  if ((!https && !prefix.starts_with("http://")) || host.empty() ||
+      host.find('@') != std::string_view::npos || prefix.find('/', scheme) == prefix.npos) {
+    return Wrong("urlPrefix", "must be https://HOST/ or http://HOST/, with a path or without one");
+  }
+  if (!https && !config.token_file.empty() && !net::IsLoopbackAuthority(host)) {
+    return Wrong("tokenFile", "a token is sent over https only, or within this machine");
+  }
+  return Status::Ok();
+}
+
+controllers::PoolScaling::CallWebhook PoolWebhookCaller(PoolWebhookConfig config,
+                                                        std::function<bool()> may_write) {
+  return [config = std::move(config), may_write = std::move(may_write)](
+             std::string_view method, const std::string& url, const std::string& body) {
+    auto answer = Call(config, may_write, method, url, body);
+    return answer.ok()
+               ? std::move(answer)
+               : Result<std::string>(answer.status().Within(std::string(method) + " " + url));
+  };
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,165 @@
+#include "cmd/daemon/pool_webhook.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "net/http_server.h"
+
+namespace nos::cmd {
+namespace {
+
+// A hook that answers what it is told to, and remembers the last request.
+class PoolWebhookTest : public ::testing::Test {
+ protected:
+  PoolWebhookTest() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              (std::string("nos-pool-webhook-") + test->name());
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "token") << "sesame\n";
+    auto server = net::HttpServer::Start({}, [this](const net::HttpRequest& request) {
+      const std::scoped_lock lock(mutex_);
+      last_ = request;
+      ++calls_;
+      net::HttpResponse response;
+      response.code = code_;
+      response.headers = headers_;
+      response.body = body_;
+      return response;
+    });
+    EXPECT_TRUE(server.ok()) << server.status().ToString();
+    server_ = *std::move(server);
+    base_ = "http://127.0.0.1:" + std::to_string(server_->port());
+  }
+  ~PoolWebhookTest() override {
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  Result<std::string> Call(std::string_view method, const std::string& url,
+                           const std::string& body = "") {
+    return PoolWebhookCaller(config_, [this] { return leads_; })(method, url, body);
+  }
+
+  // From now on.
+  void Answer(int code, const std::string& body, const net::HttpHeaders& headers = {}) {
+    const std::scoped_lock lock(mutex_);
+    code_ = code;
+    body_ = body;
+    headers_ = headers;
+  }
+  net::HttpRequest Last() {
+    const std::scoped_lock lock(mutex_);
+    return last_;
+  }
+  std::string HeaderOfLast(std::string_view name) { return std::string(Last().Header(name)); }
+  int Calls() {
+    const std::scoped_lock lock(mutex_);
+    return calls_;
+  }
+
+  std::filesystem::path folder_;
+  std::mutex mutex_;
+  net::HttpRequest last_;
+  int calls_ = 0, code_ = 200;
+  net::HttpHeaders headers_;
+  std::string body_ = R"({"replicas":4})", base_;
+  bool leads_ = true;
+  PoolWebhookConfig config_;
+  std::unique_ptr<net::HttpServer> server_;
+};
+
+TEST_F(PoolWebhookTest, AsksAndTellsTheAddressAsItIsWritten) {
+  const auto read = Call("GET", base_ + "/pools/a%2Fb?zone=eu-1a");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(*read, R"({"replicas":4})");
+  EXPECT_EQ(Last().method, "GET");
+  EXPECT_EQ(Last().target, "/pools/a%2Fb?zone=eu-1a");
+  EXPECT_EQ(HeaderOfLast("authorization"), "");
+
+  Answer(204, "");
+  const auto told = Call("POST", base_ + "/pools", R"({"replicas":3})");
+  ASSERT_TRUE(told.ok()) << told.status().ToString();
+  EXPECT_EQ(*told, "");
+  EXPECT_EQ(Last().method, "POST");
+  EXPECT_EQ(Last().body, R"({"replicas":3})");
+  EXPECT_EQ(HeaderOfLast("content-type"), "application/json");
+}
+
+TEST_F(PoolWebhookTest, TheTokenGoesWithinItsPrefixAlone) {
+  config_ = {.prefix = base_ + "/ours/", .token_file = folder_ / "token", .ca_file = {}};
+  ASSERT_TRUE(CheckPoolWebhook(config_).ok());
+  ASSERT_TRUE(Call("GET", base_ + "/ours/a").ok());
+  EXPECT_EQ(HeaderOfLast("authorization"), "Bearer sesame");
+  EXPECT_EQ(Call("GET", base_ + "/theirs").status().code(), Code::kPermission);
+  EXPECT_EQ(Calls(), 1);
+}
+
+TEST_F(PoolWebhookTest, NoAddressLeadsOutOfThePrefix) {
+  config_ = {.prefix = base_ + "/ours/", .token_file = folder_ / "token", .ca_file = {}};
+  for (const char* way : {"../theirs", "a/../../theirs", "%2e%2E/theirs", "..%2ftheirs",
+                          "%252e%252e/theirs", "..;x/theirs", ".."}) {
+    EXPECT_EQ(Call("GET", base_ + "/ours/" + way).status().code(), Code::kPermission) << way;
+  }
+  EXPECT_EQ(Calls(), 0);
+  for (const char* fine : {"a..b", "...", "a%2Fb", "a?next=/../b"}) {
+    EXPECT_TRUE(Call("GET", base_ + "/ours/" + fine).ok()) << fine;
+  }
+}
+
+TEST_F(PoolWebhookTest, ErrorsAreWhatTheHookSays) {
+  Answer(409, "somebody else has changed it");
+  const Status told = Call("POST", base_ + "/", "{}").status();
+  EXPECT_EQ(told.code(), Code::kConflict);
+  EXPECT_NE(told.message().find("409: somebody else has changed it"), std::string::npos)
+      << told.message();
+  Answer(503, "");
+  EXPECT_EQ(Call("GET", base_ + "/").status().code(), Code::kUnavailable);
+}
+
+TEST_F(PoolWebhookTest, RedirectsAreNotFollowed) {
+  Answer(302, "", {{"Location", "file:///etc/passwd"}});
+  EXPECT_FALSE(Call("GET", base_ + "/").ok());
+  Answer(302, "", {{"Location", base_ + "/other"}});
+  EXPECT_FALSE(Call("GET", base_ + "/").ok());
+  EXPECT_EQ(Calls(), 2);
+}
+
+TEST_F(PoolWebhookTest, AnAnswerWithoutEndIsAnError) {
+  Answer(200, std::string(65 << 10, ' '));
+  EXPECT_EQ(Call("GET", base_ + "/").status().code(), Code::kUnavailable);
+}
+
+TEST_F(PoolWebhookTest, WhoDoesNotLeadAsksAndDoesNotTell) {
+  leads_ = false;
+  EXPECT_TRUE(Call("GET", base_ + "/").ok());
+  EXPECT_EQ(Call("POST", base_ + "/", "{}").status().code(), Code::kUnavailable);
+  EXPECT_EQ(Calls(), 1);
+}
+
+TEST_F(PoolWebhookTest, NobodyIsThere) {
+  server_.reset();
+  EXPECT_EQ(Call("GET", base_ + "/").status().code(), Code::kUnavailable);
+}
+
+TEST(PoolWebhookConfigTest, WhatWouldGiveTheTokenAwayIsRefused) {
+  const auto check = [](const std::string& prefix, const std::string& token) {
+    return CheckPoolWebhook({.prefix = prefix, .token_file = token, .ca_file = {}}).ok();
+  };
+  EXPECT_TRUE(check("", ""));
+  EXPECT_TRUE(check("http://hooks.example/", ""));
+  EXPECT_TRUE(check("https://hooks.example:8443/nos/", "token"));
+  EXPECT_TRUE(check("http://127.0.0.1:1/", "token"));
+  EXPECT_FALSE(check("", "token"));
+  EXPECT_FALSE(check("http://hooks.example/", "token"));
+  EXPECT_FALSE(check("https://hooks.example", "token")) << "https://hooks.example.org begins so";
+  EXPECT_FALSE(check("https://user@hooks.example/", ""));
+  EXPECT_FALSE(check("https:///", ""));
+  EXPECT_FALSE(check("ftp://hooks.example/", ""));
+  EXPECT_FALSE(check("hooks.example/", ""));
+}
+
+}  // namespace
+}  // namespace nos::cmd

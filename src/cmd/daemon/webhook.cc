@@ -1,0 +1,185 @@
+#include "cmd/daemon/webhook.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+#include "cmd/daemon/leader.h"
+#include "reconcile/measures.h"
+#include "net/certificate.h"
+#include "net/listen.h"
+
+namespace nos::cmd {
+namespace {
+
+// Two objects of the most that etcd takes (1.5 MiB), and what an API server writes around them.
+constexpr uint64_t kMostBody = uint64_t{4} << 20;
+// Anybody in the cluster can send something here: together no more than this.
+constexpr uint64_t kMostHeld = uint64_t{32} << 20;
+// What changes without a sound is looked at so often.
+constexpr Duration kLongestWait = std::chrono::minutes(1);
+
+Result<net::HttpServerOptions> OptionsOf(const WebhookConfig& config) {
+  NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(config.address));
+  options.threads = 16;  // questions about slices wait for each other
+  options.max_connections = 200;
+  options.max_body_bytes = kMostBody;
+  options.max_held_bytes = kMostHeld;
+  options.request_timeout = std::chrono::seconds(5);  // API servers wait no longer
+  return options;
+}
+
+}  // namespace
+
+void DescribeWebhook(ConfigFields& f, WebhookConfig& c) {
+  using std::chrono::hours, std::chrono::minutes;
+  f.Text("bindAddress", c.address, "Where API servers ask, over TLS.");
+  f.Text("tlsCertFile", c.certificate_file,
+         "A certificate that somebody else rotates (cert-manager), PEM. Empty: the operator makes "
+         "its own and tells API servers to trust it.");
+  f.Text("tlsKeyFile", c.key_file, "Its key, PEM.");
+  f.Text("serviceName", c.service, "The Service by which API servers reach it.");
+  f.Text("hostName", c.host_name,
+         "What API servers call it, for its own certificate. Empty: SERVICE.NAMESPACE.svc, in the "
+         "namespace of this pod.");
+  f.Text("secretName", c.own.secret, "The Secret that its own certificate is kept in.");
+  f.Text("secretNamespace", c.own.ns,
+         "The namespace of that. Empty: that of this pod, else default.");
+  f.Text("configurationName", c.own.configuration,
+         "The ValidatingWebhookConfiguration that is told whom to trust, and the "
+         "MutatingWebhookConfiguration of that name with `slices`.");
+  f.Flag("slices", c.slices,
+         "Also choose slices for pods that ask for one by need (nos.nebuly.com/need-memory).");
+  f.Seconds("certificateLifetimeSeconds", c.own.lifetime, minutes(1), hours(24 * 3650),
+            "A new certificate is made when a third of this is left.");
+  f.Retired("port", "see webhook.bindAddress");
+  f.Retired("certDir", "see webhook.tlsCertFile");
+}
+
+Result<std::unique_ptr<Webhook>> Webhook::Start(WebhookConfig config,
+                                                std::vector<WebhookRoute> routes,
+                                                kube::Transport& transport,
+                                                std::function<bool()> leads, Metrics& metrics) {
+  const bool own = config.certificate_file.empty();
+  if (own != config.key_file.empty()) {
+    return Invalid("webhook: tlsCertFile and tlsKeyFile go together");
+  }
+  if (config.own.ns.empty()) config.own.ns = OwnNamespace();
+  if (config.host_name.empty()) {
+    config.host_name = fmt::format("{}.{}.svc", config.service, OwnNamespace());
+  }
+  config.own.dns_names = {config.host_name};
+  config.own.mutates = config.slices;
+  NOS_ASSIGN(net::HttpServerOptions options, OptionsOf(config));
+  std::unique_ptr<Webhook> webhook(
+      new Webhook(std::move(config), std::move(routes), transport, std::move(leads), metrics));
+  if (own) {
+    webhook->thread_ = std::thread([self = webhook.get()] { self->Run(); });
+    return webhook;
+  }
+  options.tls = net::TlsFiles{webhook->config_.certificate_file, webhook->config_.key_file};
+  NOS_RETURN_IF_ERROR(webhook->Listen(std::move(options)));
+  webhook->Tell(Status::Ok());
+  return webhook;
+}
+
+Webhook::Webhook(WebhookConfig config, std::vector<WebhookRoute> routes, kube::Transport& transport,
+                 std::function<bool()> leads, Metrics& metrics)
+    : config_(std::move(config)),
+      routes_(std::move(routes)),
+      client_(transport),
+      leads_(std::move(leads)),
+      metrics_(metrics) {}
+
+Webhook::~Webhook() {
+  stop_ = true;
+  bell_.Ring();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status Webhook::Ready() const {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!status_.ok()) return status_;
+  }
+  for (const WebhookRoute& route : routes_) NOS_RETURN_IF_ERROR(route.ready());
+  return Status::Ok();
+}
+
+void Webhook::Tell(const Status& status) {
+  const std::scoped_lock lock(mutex_);
+  status_ = status;
+}
+
+Status Webhook::Listen(net::HttpServerOptions options) {
+  auto server = net::Listen(std::move(options),
+                            [this](const net::HttpRequest& request) { return Respond(request); });
+  if (!server.ok()) return server.status().Within("webhook.bindAddress " + config_.address);
+  server_ = std::move(server).value();
+  Log(LogLevel::kInfo, "the webhook listens",
+      {{"address", config_.address}, {"port", std::to_string(server_->port())}});
+  return Status::Ok();
+}
+
+void Webhook::Run() {
+  const SystemClock clock;  // certificates go by it
+  controllers::WebhookCertificate certificate(config_.own, [this] { bell_.Ring(); });
+  Status said;
+  while (!stop_) {
+    certificate.Step(client_, leads_(), clock.Now());
+    const Status& error = certificate.error();
+    if (!error.ok() && error.message() != said.message()) {
+      Log(LogLevel::kWarn, "the webhook's certificate cannot be kept current",
+          {{"error", error.ToString()}});
+    }
+    said = error;
+    if (certificate.kept() != nullptr) Tell(Serve(*certificate.kept()));
+    const Duration wait = certificate.NextDue() - clock.Now();
+    bell_.Wait(std::clamp<Duration>(wait, std::chrono::milliseconds(1), kLongestWait));
+  }
+}
+
+Status Webhook::Serve(const controllers::KeptCertificate& kept) {
+  if (server_ != nullptr && kept.certificate == served_) return Status::Ok();
+  net::TlsTexts texts{kept.certificate, kept.key};
+  if (identity_ == nullptr) {
+    NOS_ASSIGN(identity_, net::TlsIdentity::Of(std::move(texts)));
+  } else {
+    NOS_RETURN_IF_ERROR(identity_->Replace(std::move(texts)));
+  }
+  served_ = kept.certificate;
+  if (const auto facts = net::ReadCertificate(served_); facts.ok()) {
+    metrics_.Set(reconcile::kCertificateEnd, {}, ToSeconds(facts->until.time_since_epoch()));
+  }
+  if (server_ != nullptr) return Status::Ok();
+  NOS_ASSIGN(net::HttpServerOptions options, OptionsOf(config_));
+  options.identity = identity_;
+  return Listen(std::move(options));
+}
+
+net::HttpResponse Webhook::Respond(const net::HttpRequest& request) const {
+  // API servers add ?timeout=5s.
+  const auto route = std::ranges::find(routes_, request.target.substr(0, request.target.find('?')),
+                                       &WebhookRoute::path);
+  if (route == routes_.end()) {
+    std::string known = "there is:";
+    for (const WebhookRoute& one : routes_) known += " " + one.path;
+    return net::PlainText(404, known + "\n");
+  }
+  if (request.method != "POST") return net::PlainText(405, "only POST is possible\n");
+  const SteadyClock clock;
+  const Time begin = clock.Now();
+  controllers::AdmissionAnswer answer = route->review(request.body);
+  metrics_.Observe(reconcile::kAdmissionDuration, {}, clock.Now() - begin);
+  const char* const result = answer.code != 200 ? "error" : answer.allowed ? "allowed" : "refused";
+  metrics_.Count(reconcile::kAdmissions, {{"result", result}});
+  if (answer.code != 200) return net::PlainText(answer.code, std::move(answer.body));
+  net::HttpResponse response;
+  response.body = std::move(answer.body);
+  return response;
+}
+
+}  // namespace nos::cmd

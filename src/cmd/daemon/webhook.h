@@ -1,0 +1,84 @@
+// nos operator --webhook: answers API servers about quotas and about pods that ask for a slice by
+// need, over TLS.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/bell.h"
+#include "base/metrics.h"
+#include "cmd/daemon/config_file.h"
+#include "controllers/admission_review.h"
+#include "controllers/webhook_certificate.h"
+#include "kube/transport.h"
+#include "net/http_server.h"
+
+namespace nos::cmd {
+
+struct WebhookConfig {
+  std::string address = ":9443";
+  // Somebody else's certificate, rotated in its files; empty: its own.
+  std::string certificate_file, key_file;
+  std::string service = "nos-operator-webhook", host_name = {};  // its own certificate's
+  controllers::WebhookCertificateConfig own{.secret = "nos-operator-webhook",
+                                            .configuration = "nos-operator"};
+  bool slices = false;  // are chosen for pods, too
+};
+void DescribeWebhook(ConfigFields& fields, WebhookConfig& config);
+
+// What is asked under a path. Both functions are called from any thread.
+struct WebhookRoute {
+  std::string path;  // "/validate-quotas"
+  std::function<controllers::AdmissionAnswer(std::string_view body)> review;
+  std::function<Status()> ready;
+};
+
+// Serves as soon as there is a certificate; a thread of its own keeps that.
+class Webhook {
+ public:
+  // Both must outlive it; `leads` is called from any thread. Errors: kInvalid (configuration),
+  // kNotFound (a file), kUnavailable (an address that is taken).
+  static Result<std::unique_ptr<Webhook>> Start(WebhookConfig config,
+                                                std::vector<WebhookRoute> routes,
+                                                kube::Transport& transport,
+                                                std::function<bool()> leads, Metrics& metrics);
+  ~Webhook();
+  Webhook(const Webhook&) = delete;
+  Webhook& operator=(const Webhook&) = delete;
+
+  // Whether it leads may have changed. Thread-safe.
+  void Wake() { bell_.Ring(); }
+  // OK while it answers. Thread-safe.
+  Status Ready() const;
+
+ private:
+  Webhook(WebhookConfig config, std::vector<WebhookRoute> routes, kube::Transport& transport,
+          std::function<bool()> leads, Metrics& metrics);
+  Status Listen(net::HttpServerOptions options);
+  void Run();
+  Status Serve(const controllers::KeptCertificate& kept);
+  void Tell(const Status& status);
+  net::HttpResponse Respond(const net::HttpRequest& request) const;
+
+  const WebhookConfig config_;
+  const std::vector<WebhookRoute> routes_;
+  kube::Client client_;
+  const std::function<bool()> leads_;
+  Metrics& metrics_;
+  mutable std::mutex mutex_;
+  Status status_{Code::kUnavailable, "there is no certificate yet"};  // guarded by mutex_
+  std::shared_ptr<net::TlsIdentity> identity_;                        // the thread's
+  std::string served_;                                                // the certificate
+  std::unique_ptr<net::HttpServer> server_;
+  std::atomic<bool> stop_{false};
+  Bell bell_;
+  std::thread thread_;  // last: uses the others
+};
+
+}  // namespace nos::cmd

@@ -1,0 +1,63 @@
+// nos autoscaler: more nodes when no cutting of GPUs helps, fewer when they are idle.
+#include "controllers/autoscaler.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "cmd/daemons/autoscaler_config.h"
+#include "cmd/command.h"
+#include "cmd/commands.h"
+#include "cmd/daemon/planning_daemon.h"
+
+namespace nos::cmd {
+namespace {
+
+Status RunAutoscaler(const DaemonFlags& flags, const AutoscalerFile& file) {
+  if (file.image.empty()) {
+    return Invalid("placeholders.image: say what runs in pods that hold places: the image of nos");
+  }
+  const auto make = [&](const PlanningRules& rules, const PlanningDaemon::Leads& leads,
+                        Metrics& metrics) {
+    return std::make_unique<controllers::Autoscaler>(
+        OptionsOf(file), rules.Choice(file.files.scheduler_name), rules.catalogue,
+        controllers::PoolScaling(PoolWebhookCaller(file.webhook, leads)), &metrics);
+  };
+  return RunPlanningDaemon(flags, {.name = "autoscaler",
+                                   .daemon = file.daemon,
+                                   .leader = file.leader,
+                                   .files = file.files,
+                                   .watches = controllers::WatchingForAutoscaler(),
+                                   .make = make});
+}
+
+int Start(const DaemonFlags& flags) {
+  AutoscalerFile file;
+  const auto describe = [&](ConfigFields& fields) { DescribeAutoscaler(fields, file); };
+  Status status = ReadConfigFile(flags.config, kAutoscalerKind, describe);
+  if (status.ok()) status = CheckAutoscaler(file).Within(flags.config);
+  if (!status.ok()) return Fail("nos autoscaler", status);
+  if (flags.print_config) {
+    std::cout << PrintConfig(kAutoscalerKind, describe);
+    return 0;
+  }
+  SetLogLevelByName(file.daemon.log_level);
+  const Status ran = RunAutoscaler(flags, file);
+  return ran.ok() ? 0 : Fail("nos autoscaler", ran);
+}
+
+}  // namespace
+
+void AddAutoscalerCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command = root.add_subcommand(
+      "autoscaler", "Have nodes added and taken away as pods need them (runs in the cluster)");
+  auto flags = std::make_shared<DaemonFlags>();
+  AddDaemonFlags(*command, *flags);
+  command->footer(
+      "Examples:\n"
+      "  nos autoscaler --print-config > autoscaler.yaml\n"
+      "  nos autoscaler --config autoscaler.yaml --kubeconfig ~/.kube/config");
+  command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });
+}
+
+}  // namespace nos::cmd

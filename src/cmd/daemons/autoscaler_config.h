@@ -1,0 +1,36 @@
+// What nos autoscaler reads at its start.
+#pragma once
+
+#include <string>
+
+#include "cmd/daemon/process.h"
+#include "cmd/daemon/leader.h"
+#include "cmd/daemon/planning_rules.h"
+#include "cmd/daemon/pool_webhook.h"
+#include "controllers/autoscaler.h"
+
+namespace nos::cmd {
+
+inline constexpr std::string_view kAutoscalerKind = "AutoscalerConfig";
+
+struct AutoscalerFile {
+  DaemonConfig daemon;
+  LeaderConfig leader{.lease_name = "autoscaler.nos.nebuly.com"};
+  PlanningFiles files;
+  PoolWebhookConfig webhook;
+  controllers::AutoscalerConfig controller;
+  std::string objective = "pods";
+  // Where placeholders and pods that show demand are made, and what runs in them.
+  std::string ns, image, priority_class, place_class;
+  // Of the controller, which counts in ints and fractions.
+  int64_t most_use_percent = 50, most_emptied = 3;
+  int64_t most_moves = 3, moves_per_hour = 20, moves_per_namespace = 5;
+};
+
+void DescribeAutoscaler(ConfigFields& fields, AutoscalerFile& file);
+// Error: kInvalid: what does not go together.
+Status CheckAutoscaler(const AutoscalerFile& file);
+// What the controller takes. REQUIRES: CheckAutoscaler found nothing.
+controllers::AutoscalerConfig OptionsOf(const AutoscalerFile& file);
+
+}  // namespace nos::cmd

@@ -1,0 +1,113 @@
+#include "cmd/daemons/autoscaler_config.h"
+
+#include <gtest/gtest.h>
+
+namespace nos::cmd {
+namespace {
+
+class AutoscalerConfigTest : public ::testing::Test {
+ protected:
+  Status Read(const std::string& text) {
+    std::vector<std::string> warnings;
+    const Status read = ReadConfig(
+        "apiVersion: config.nos.nebuly.com/v1alpha1\nkind: AutoscalerConfig\n" + text,
+        kAutoscalerKind, [&](ConfigFields& f) { DescribeAutoscaler(f, file_); }, warnings);
+    return read.ok() ? CheckAutoscaler(file_) : read;
+  }
+  AutoscalerFile file_;
+};
+
+TEST_F(AutoscalerConfigTest, TheDefaultsAreTheControllers) {
+  ASSERT_TRUE(Read("").ok());
+  const controllers::AutoscalerConfig defaults, options = OptionsOf(file_);
+  EXPECT_EQ(options.most_use, defaults.most_use);
+  EXPECT_EQ(options.most_emptied, defaults.most_emptied);
+  EXPECT_EQ(options.most_moves, defaults.most_moves);
+  EXPECT_EQ(options.moves_per_hour, defaults.moves_per_hour);
+  EXPECT_EQ(options.moves_per_namespace, defaults.moves_per_namespace);
+  EXPECT_EQ(options.settle, defaults.settle);
+  EXPECT_TRUE(options.shrink);
+  EXPECT_FALSE(options.moves);
+}
+
+TEST_F(AutoscalerConfigTest, WhatAnOperatorSetsReachesTheController) {
+  const Status read = Read(
+      "objective: memory\nsettleSeconds: 1.5\n"
+      "scaleDown: {enabled: false, afterSeconds: 60, mostUsePercent: 25, mostEmptied: 1}\n"
+      "moves: {enabled: true, mostPerPod: 2, perHour: 7, perNamespaceAndHour: 3}\n"
+      "relocations: {localStorage: true, drainDeadlineSeconds: 30m}\n"
+      "placeholders: {namespace: places, image: 'nos:2', demandPriorityClass: low, priorityClass: "
+      "places}\n"
+      "provisioningRequests: false\n");
+  ASSERT_TRUE(read.ok()) << read.message();
+  const controllers::AutoscalerConfig options = OptionsOf(file_);
+  EXPECT_EQ(options.objective, planning::Objective::kMemory);
+  EXPECT_EQ(options.settle, std::chrono::milliseconds(1500));
+  EXPECT_FALSE(options.shrink);
+  EXPECT_EQ(options.shrink_after, std::chrono::minutes(1));
+  EXPECT_EQ(options.most_use, 0.25);
+  EXPECT_EQ(options.most_emptied, 1);
+  EXPECT_TRUE(options.moves);
+  EXPECT_EQ(options.most_moves, 2);
+  EXPECT_EQ(options.moves_per_hour, 7);
+  EXPECT_EQ(options.moves_per_namespace, 3);
+  EXPECT_TRUE(options.relocations.rules.local_storage);
+  EXPECT_EQ(options.relocations.drain_deadline, std::chrono::minutes(30));
+  EXPECT_EQ(options.relocations.ns, "places");
+  EXPECT_EQ(options.signal.ns, "places");
+  EXPECT_EQ(options.relocations.image, "nos:2");
+  EXPECT_EQ(options.signal.command, (std::vector<std::string>{"nos", "hold"}));
+  EXPECT_EQ(options.signal.priority_class, "low");
+  EXPECT_EQ(options.relocations.priority_class, "places");
+  EXPECT_FALSE(options.signal.provisioning_requests);
+}
+
+TEST_F(AutoscalerConfigTest, WhatDoesNotGoTogetherIsNamed) {
+  EXPECT_NE(Read("closeSeconds: 600\nlongestCloseSeconds: 60").message().find("longestClose"),
+            std::string::npos);
+  file_ = {};
+  EXPECT_NE(Read("moves: {perHour: 2, perNamespaceAndHour: 3}").message().find("perNamespace"),
+            std::string::npos);
+  file_ = {};
+  EXPECT_NE(Read("webhook: {tokenFile: /t}").message().find("webhook.tokenFile"),
+            std::string::npos);
+  file_ = {};
+  EXPECT_FALSE(Read("leaderElection: {leaseDuration: 1, renewDeadline: 2}").ok());
+  EXPECT_FALSE(Read("scaleDown: {mostUsePercent: 101}").ok());
+}
+
+TEST_F(AutoscalerConfigTest, DefaultsGiveWayToWhatIsSetAlone) {
+  Status read = Read("moves: {perHour: 3}");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).moves_per_hour, 3);
+  EXPECT_EQ(OptionsOf(file_).moves_per_namespace, 3);
+  file_ = {};
+  read = Read("moves: {perHour: 100}");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).moves_per_namespace, 5);
+  file_ = {};
+  read = Read("closeSeconds: 7200");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).longest_close, std::chrono::hours(2));
+  file_ = {};
+  read = Read("longestCloseSeconds: 60");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).close_for, std::chrono::minutes(1));
+  EXPECT_EQ(OptionsOf(file_).longest_close, std::chrono::minutes(1));
+}
+
+TEST_F(AutoscalerConfigTest, WhatIsPrintedCanBeRead) {
+  ASSERT_TRUE(Read("scaleDown: {mostUsePercent: 25}\nwebhook: {urlPrefix: 'https://h/'}").ok());
+  const std::string printed =
+      PrintConfig(kAutoscalerKind, [&](ConfigFields& f) { DescribeAutoscaler(f, file_); });
+  file_ = {};
+  std::vector<std::string> warnings;
+  const Status read = ReadConfig(
+      printed, kAutoscalerKind, [&](ConfigFields& f) { DescribeAutoscaler(f, file_); }, warnings);
+  ASSERT_TRUE(read.ok()) << read.message() << "\n" << printed;
+  EXPECT_EQ(file_.most_use_percent, 25);
+  EXPECT_EQ(file_.webhook.prefix, "https://h/");
+}
+
+}  // namespace
+}  // namespace nos::cmd

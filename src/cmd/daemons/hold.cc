@@ -1,0 +1,27 @@
+// nos hold: holds a place and does nothing.
+#include <CLI/CLI.hpp>
+
+#include "base/bell.h"
+#include "cmd/command.h"
+#include "cmd/commands.h"
+#include "cmd/daemon/outside_events.h"
+
+namespace nos::cmd {
+namespace {
+
+int Hold() {
+  Bell bell;
+  OutsideEvents events({}, [&] { bell.Ring(); });
+  while (!events.StopAsked()) (void)bell.Wait(std::chrono::hours(24));
+  return 0;
+}
+
+}  // namespace
+
+void AddHoldCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command = root.add_subcommand(
+      "hold", "Wait until told to end (what pods run that hold a place for others)");
+  command->callback([&chosen] { chosen.action = Hold; });
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,222 @@
+// nos operator: tells where elastic quotas stand, and refuses those that cannot be in force.
+#include "controllers/operator.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "cmd/catalogue_flag.h"
+#include "cmd/command.h"
+#include "cmd/commands.h"
+#include "cmd/daemon/process.h"
+#include "cmd/daemon/delivery.h"
+#include "cmd/daemon/leader.h"
+#include "cmd/daemon/outside_events.h"
+#include "cmd/daemon/webhook.h"
+#include "controllers/collector.h"
+#include "reconcile/measures.h"
+#include "controllers/quota_admission.h"
+#include "controllers/slice_admission.h"
+#include "kube/metered_transport.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr std::string_view kKind = "OperatorConfig";
+
+constexpr MetricFamily kEventsDropped{
+    MetricFamily::Kind::kCounter, "nos_telemetry_events_dropped_total",
+    "Events of Kubernetes that were not told: more came at once than are sent."};
+
+struct Config {
+  DaemonConfig daemon;
+  LeaderConfig leader{.lease_name = "operator.nos.nebuly.com"};
+  controllers::OperatorConfig quotas;
+  WebhookConfig webhook;
+  DeliveryConfig telemetry;
+  std::string geometries_file;
+  bool events = true;  // of Kubernetes are told, too
+};
+
+// The operator's own work, and what is told of the cluster: of the same caches.
+class Both final : public reconcile::Reconciler {
+ public:
+  Both(reconcile::Reconciler& first, controllers::Collector* second)
+      : first_(first), second_(second) {}
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+                                 kube::Client& client, const Clock& clock) override {
+    if (second_ != nullptr) (void)second_->Reconcile(key, view, client, clock);  // never fails
+    return first_.Reconcile(key, view, client, clock);
+  }
+
+ private:
+  reconcile::Reconciler& first_;
+  controllers::Collector* second_;
+};
+
+void DescribeOperator(ConfigFields& f, Config& c) {
+  f.Number("nvidiaGpuResourceMemoryGB", c.quotas.charges.gpu_memory_gb, 1, 1'000'000,
+           "GB of nos.nebuly.com/gpu-memory that a whole GPU counts for where its node has no "
+           "label nvidia.com/gpu.memory.");
+  f.Flag("deleteOverlappingElasticQuotas", c.quotas.delete_overlapping,
+         "Delete ElasticQuotas in namespaces of a CompositeElasticQuota, as the Go system did; "
+         "false: their conditions say that they are not in force.");
+  f.Text(
+      "knownMigGeometriesFile", c.geometries_file,
+      "Further or changed GPU models (docs/catalogue.md), as the partitioner has them: for slices "
+      "by need.");
+  f.Group("webhook", [&] { DescribeWebhook(f, c.webhook); });
+  f.Group("telemetry", [&] {
+    DescribeDelivery(f, c.telemetry);
+    f.Flag("events", c.events,
+           "Tell Events of Kubernetes, too: about pods that ask for GPUs, their Jobs, nodes that "
+           "have GPUs, quotas, and node pools.");
+  });
+  f.Group("leaderElection", [&] { DescribeLeader(f, c.leader); });
+  DescribeDaemon(f, c.daemon);
+}
+
+// What is told of the cluster, on its way to the telemetry server.
+struct ClusterTelemetry {
+  explicit ClusterTelemetry(controllers::CollectorOptions options)
+      : collector(
+            gpu::Catalogue::Builtin(),
+            [this](const std::vector<Json>& records) { Deliver(records); }, std::move(options)) {}
+
+  std::unique_ptr<Delivery> delivery;
+  controllers::Collector collector;
+  bool missed = false;  // something was not kept
+
+  void Deliver(const std::vector<Json>& records) {
+    std::vector<std::string> texts;
+    texts.reserve(records.size());
+    for (const Json& record : records) texts.push_back(WriteJson(record));
+    const Status kept = delivery->Add(texts);
+    if (kept.ok()) {
+      if (std::exchange(missed, false)) collector.TellAgain();
+      return;
+    }
+    missed = true;
+    Log(LogLevel::kWarn, "what happens in the cluster is not kept for telemetry",
+        {{"records", std::to_string(records.size())}, {"error", kept.ToString()}});
+  }
+};
+
+Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) {
+  NOS_ASSIGN(const kube::ConnectionConfig connection,
+             kube::LoadConnection(flags.kubeconfig, flags.context));
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
+  Bell bell;
+  OutsideEvents events({}, [&] { bell.Ring(); });
+  Metrics metrics;
+  Announce("operator", metrics);
+  Leader leader(connection, config.leader, [&] { bell.Ring(); });
+  kube::HttpOptions http_options = HttpOptionsOf(config.daemon);
+  http_options.may_write = [&] { return leader.Leads(); };
+  kube::HttpTransport http(connection, http_options);
+  kube::MeteredTransport metered(http, metrics);
+  controllers::QuotaAdmission admission;
+  controllers::Operator quotas(config.quotas, &admission, &metrics);
+  std::unique_ptr<ClusterTelemetry> telemetry;
+  if (!config.telemetry.endpoint.empty()) {
+    telemetry = std::make_unique<ClusterTelemetry>(controllers::CollectorOptions{
+        .events = config.events,
+        .watch = {.relist_every = config.daemon.relist_every, .wake = [&] { bell.Ring(); }}});
+    NOS_ASSIGN(telemetry->delivery, Delivery::For(config.telemetry, "cluster", metrics));
+    NOS_RETURN_IF_ERROR(telemetry->delivery->Open().Within("telemetry.spoolFolder"));
+  }
+  Both both(quotas, telemetry ? &telemetry->collector : nullptr);
+  reconcile::MeteredReconciler reconciler(both, "operator", metrics);
+  reconcile::RunnerOptions options;
+  options.relist_every = config.daemon.relist_every;
+  options.watch_around = true;
+  options.around_kinds = controllers::OperatorKinds();
+  options.wake = [&] { bell.Ring(); };
+  reconcile::Runner runner(reconciler, metered, options);
+  const SteadyClock steady;
+  LoopReport report;
+  const kube::Cache<cluster::Node>& nodes = runner.view().nodes;
+  const kube::Cache<cluster::Pod>& pods = runner.view().pods;
+  controllers::SliceAdmission slices(catalogue, steady, [&] {
+    using Cluster = controllers::SliceAdmission::Cluster;
+    return report.Synced().ok() ? Cluster{nodes.Snapshot(), pods.Snapshot()} : Cluster();
+  });
+  std::unique_ptr<Webhook> webhook;
+  if (serves) {
+    std::vector<WebhookRoute> routes{{"/validate-quotas",
+                                      [&](std::string_view body) { return admission.Review(body); },
+                                      [&] { return admission.Ready(); }}};
+    if (config.webhook.slices) {
+      routes.push_back({"/choose-slices",
+                        [&](std::string_view body) { return slices.Review(body); },
+                        [&] { return slices.Ready(); }});
+    }
+    NOS_ASSIGN(webhook, Webhook::Start(
+                            config.webhook, std::move(routes), metered,
+                            [&] { return leader.Leads(); }, metrics));
+  }
+  std::vector<Check> checks{{"loop", [&] { return report.Alive(); }, true},
+                            {"caches", [&] { return report.Synced(); }},
+                            {"lease", [&] { return leader.error(); }}};
+  if (serves) checks.push_back({"webhook", [&] { return webhook->Ready(); }});
+  NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses, std::move(checks), metrics,
+                                              [&] { leader.Report(metrics); }));
+  const SystemClock clock;
+  kube::Client client(metered);
+  RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
+           [&] {
+             if (telemetry) {
+               telemetry->collector.Lead(leader.Leads());
+               telemetry->collector.Follow(runner.view(), client, clock);
+               metrics.CountTo(kEventsDropped, {},
+                               static_cast<double>(telemetry->collector.events_dropped()));
+             }
+             if (quotas.Lead(leader.Leads())) {
+               runner.Poke(clock.Now());
+               if (webhook != nullptr) webhook->Wake();
+             }
+             report.Turn(runner);
+           });
+  Log(LogLevel::kInfo, "nos ends", {{"command", "operator"}});
+  return Status::Ok();
+}
+
+int Start(const DaemonFlags& flags, bool serves) {
+  Config config;
+  const auto describe = [&](ConfigFields& fields) { DescribeOperator(fields, config); };
+  Status status = ReadConfigFile(flags.config, kKind, describe);
+  if (status.ok()) status = CheckLeader(config.leader).Within(flags.config);
+  if (!status.ok()) return Fail("nos operator", status);
+  if (flags.print_config) {
+    std::cout << PrintConfig(kKind, describe);
+    return 0;
+  }
+  SetLogLevelByName(config.daemon.log_level);
+  const Status ran = RunOperator(flags, serves, config);
+  return ran.ok() ? 0 : Fail("nos operator", ran);
+}
+
+}  // namespace
+
+void AddOperatorCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command =
+      root.add_subcommand("operator", "Tell where elastic quotas stand (runs in the cluster)");
+  auto flags = std::make_shared<DaemonFlags>();
+  auto serves = std::make_shared<bool>(false);
+  AddDaemonFlags(*command, *flags);
+  command->add_flag("--webhook", *serves,
+                    "Also answer API servers about quotas that are to be written");
+  command->footer(
+      "Examples:\n"
+      "  nos operator --print-config > operator.yaml\n"
+      "  nos operator --config operator.yaml --kubeconfig ~/.kube/config");
+  command->callback([&chosen, flags, serves] {
+    chosen.action = [flags, serves] { return Start(*flags, *serves); };
+  });
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,98 @@
+// nos partitioner: decides how the GPUs of a cluster are cut.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "cmd/command.h"
+#include "cmd/commands.h"
+#include "cmd/daemon/planning_daemon.h"
+#include "controllers/partitioner.h"
+#include "controllers/planned_gangs.h"
+#include "planning/names.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr std::string_view kKind = "GpuPartitionerConfig";
+
+struct Config {
+  DaemonConfig daemon;
+  LeaderConfig leader{.lease_name = "gpu-partitioner.nebuly.com"};
+  PlanningFiles files;
+  std::string objective = "pods";
+  controllers::PartitionerConfig partitioner;
+};
+
+void DescribePartitioner(ConfigFields& f, Config& c) {
+  using std::chrono::hours, std::chrono::milliseconds, std::chrono::minutes, std::chrono::seconds;
+  controllers::PartitionerConfig& p = c.partitioner;
+  f.Seconds("batchWindowTimeoutSeconds", p.batch_timeout, milliseconds(10), minutes(10),
+            "A plan is made at the latest so long after the first pod of a batch was seen.");
+  f.Seconds("batchWindowIdleSeconds", p.batch_idle, milliseconds(10), minutes(10),
+            "A plan is made when no further pod has come for so long.");
+  f.Word("objective", c.objective, {"pods", "compute", "memory"},
+         "What to serve most of, among pods of equal priority.");
+  DescribePlanningFiles(f, c.files);
+  f.Seconds("planBudgetSeconds", p.plan_budget, milliseconds(10), minutes(10),
+            "The best plan found by then counts.");
+  f.Seconds("answerDeadlineSeconds", p.ack_deadline, seconds(1), hours(1),
+            "A node whose agent has not answered by then is left alone for a while.");
+  f.Seconds("claimDeadlineSeconds", p.claim_deadline, seconds(1), hours(1),
+            "Slices cut for a pod are kept for it so long.");
+  f.Seconds("holdAfterSeconds", p.starvation_after, seconds(1), hours(24 * 30),
+            "For a pod that has waited so long slices are kept free as they fall free.");
+  f.Group("leaderElection", [&] { DescribeLeader(f, c.leader); });
+  DescribeDaemon(f, c.daemon);
+  f.Retired("webhook", "no webhook is served here");
+  f.Retired("devicePluginConfigMap", "it belongs to MPS partitioning");
+  f.Retired("devicePluginDelaySeconds", "it belongs to MPS partitioning");
+}
+
+Status RunPartitioner(const DaemonFlags& flags, const Config& config) {
+  const auto make = [&](const PlanningRules& rules, const PlanningDaemon::Leads&,
+                        Metrics& metrics) {
+    controllers::PartitionerConfig options = config.partitioner;
+    options.cutting_schedulers = rules.cutting;
+    return std::make_unique<controllers::Partitioner>(
+        std::move(options), rules.Choice(config.files.scheduler_name), rules.catalogue, &metrics);
+  };
+  return RunPlanningDaemon(flags, {.name = "partitioner",
+                                   .daemon = config.daemon,
+                                   .leader = config.leader,
+                                   .files = config.files,
+                                   .watches = controllers::WatchingGangs(),
+                                   .make = make});
+}
+
+int Start(const DaemonFlags& flags) {
+  Config config;
+  const auto describe = [&](ConfigFields& fields) { DescribePartitioner(fields, config); };
+  Status status = ReadConfigFile(flags.config, kKind, describe);
+  if (status.ok()) status = CheckLeader(config.leader).Within(flags.config);
+  if (!status.ok()) return Fail("nos partitioner", status);
+  if (flags.print_config) {
+    std::cout << PrintConfig(kKind, describe);
+    return 0;
+  }
+  SetLogLevelByName(config.daemon.log_level);
+  config.partitioner.objective =
+      planning::FindObjective(config.objective).value_or(planning::Objective::kPods);
+  const Status ran = RunPartitioner(flags, config);
+  return ran.ok() ? 0 : Fail("nos partitioner", ran);
+}
+
+}  // namespace
+
+void AddPartitionerCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command = root.add_subcommand(
+      "partitioner", "Decide how the GPUs of a cluster are cut (runs in the cluster)");
+  auto flags = std::make_shared<DaemonFlags>();
+  AddDaemonFlags(*command, *flags);
+  command->footer(
+      "Examples:\n"
+      "  nos partitioner --print-config > partitioner.yaml\n"
+      "  nos partitioner --config partitioner.yaml --kubeconfig ~/.kube/config");
+  command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });
+}
+
+}  // namespace nos::cmd

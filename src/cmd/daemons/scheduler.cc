@@ -1,0 +1,188 @@
+// nos scheduler: binds pods to nodes.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "base/log.h"
+#include "cmd/catalogue_flag.h"
+#include "cmd/command.h"
+#include "cmd/commands.h"
+#include "cmd/daemon/process.h"
+#include "cmd/daemons/extender.h"
+#include "cmd/daemon/leader.h"
+#include "cmd/daemon/outside_events.h"
+#include "cmd/daemon/scheduler_file.h"
+#include "reconcile/measures.h"
+#include "controllers/scheduler.h"
+#include "kube/metered_transport.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr scheduling::ConfigurationUse kUse{.default_name = "nos-scheduler",
+                                            .gpus_cut = scheduling::GpusCut::kHere};
+constexpr int kBinders = 32;
+
+// What is read from files that may change.
+struct Rules {
+  SchedulerFile file;
+  gpu::Catalogue catalogue;
+
+  std::vector<controllers::SchedulerProfile> Profiles() const {
+    std::vector<controllers::SchedulerProfile> profiles;
+    for (const scheduling::Profile& profile : file.configuration.profiles) {
+      profiles.push_back({profile.scheduler_name, &profile.framework, profile.preemption,
+                          &profile.Cutting(), profile.reclaims});
+    }
+    return profiles;
+  }
+};
+
+Result<std::unique_ptr<const Rules>> ReadRules(const std::string& path) {
+  NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(path, kUse));
+  NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(file.own.geometries_file));
+  return std::make_unique<const Rules>(Rules{std::move(file), std::move(catalogue)});
+}
+
+// The scheduler of the moment: made anew when the rules change, and absent while another replica
+// leads. What it remembers can be told from the cluster, but for bindings on their way: new rules
+// count when the watch has shown those. A watch that stalls is opened anew after
+// HttpOptions::watch_silence, and who waits for it has seen no pod come or go since. Nobody waits
+// where this process ends or leads no longer.
+class Seat {
+ public:
+  Seat(const std::string& path, std::unique_ptr<const Rules> rules,
+       controllers::SchedulerThreads threads, Metrics& metrics)
+      : path_(path), rules_(std::move(rules)), threads_(std::move(threads)), metrics_(metrics) {}
+
+  void Reload() {
+    auto rules = ReadRules(path_);
+    metrics_.Count(kReloads, {{"result", rules.ok() ? "ok" : "error"}});
+    if (!rules.ok()) {
+      Log(LogLevel::kError, "changed files are refused; the former rules stay in force",
+          {{"error", rules.status().message()}});
+      return;
+    }
+    const std::string later = NeedsRestart(rules_->file, (*rules)->file);
+    if (!later.empty()) {
+      Log(LogLevel::kWarn, "what has changed here is read at the next start", {{"what", later}});
+    }
+    next_ = std::move(rules).value();
+    if (scheduler_ != nullptr) scheduler_->Retire();
+  }
+  void Sit(reconcile::Runner& runner, bool lead) {
+    if (!lead || (next_ != nullptr && scheduler_ != nullptr && scheduler_->IsQuiet())) {
+      Leave(runner);
+    }
+    if (next_ != nullptr && scheduler_ == nullptr) {
+      rules_ = std::move(next_);
+      Log(LogLevel::kInfo, "changed files are in force");
+    }
+    if (!lead || scheduler_ != nullptr) return;
+    controllers::SchedulerConfig config;
+    config.queue = rules_->file.configuration.queue;
+    scheduler_ = std::make_unique<controllers::Scheduler>(config, rules_->Profiles(),
+                                                          rules_->catalogue, threads_, &metrics_);
+    metered_ = std::make_unique<reconcile::MeteredReconciler>(*scheduler_, "scheduler", metrics_);
+    runner.Use(metered_.get());
+  }
+
+ private:
+  void Leave(reconcile::Runner& runner) {
+    if (scheduler_ == nullptr) return;
+    runner.Use(nullptr);
+    metered_.reset();
+    scheduler_.reset();
+  }
+
+  const std::string& path_;
+  std::unique_ptr<const Rules> rules_, next_;
+  controllers::SchedulerThreads threads_;
+  Metrics& metrics_;
+  std::unique_ptr<controllers::Scheduler> scheduler_;
+  std::unique_ptr<reconcile::MeteredReconciler> metered_;
+};
+
+Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules) {
+  const SchedulerFile& file = rules->file;
+  const DaemonConfig daemon = file.own.daemon;
+  const std::string& kubeconfig =
+      flags.kubeconfig.empty() ? file.configuration.client.kubeconfig : flags.kubeconfig;
+  NOS_ASSIGN(const kube::ConnectionConfig connection,
+             kube::LoadConnection(kubeconfig, flags.context));
+  Bell bell;
+  OutsideEvents events({flags.config, file.own.geometries_file}, [&] { bell.Ring(); });
+  Metrics metrics;
+  Announce("scheduler", metrics);
+  Leader leader(connection, LeaderConfigOf(file.configuration), [&] { bell.Ring(); });
+  kube::HttpOptions http_options = HttpOptionsOf(file);
+  http_options.may_write = [&] { return leader.Leads(); };
+  // More than are ever in flight: what is beyond is closed and opened again all the time.
+  http_options.max_connections = 8 * kBinders;
+  kube::HttpTransport http(connection, http_options);
+  kube::MeteredTransport metered(http, metrics);
+  reconcile::RunnerOptions options;
+  options.relist_every = daemon.relist_every;
+  options.watch_around = true;
+  options.wake = [&] { bell.Ring(); };
+  reconcile::Runner runner(metered, options);
+  LoopReport report;
+  NOS_ASSIGN(const auto probes, Probes::Serve(daemon.addresses,
+                                              {{"loop", [&] { return report.Alive(); }, true},
+                                               {"caches", [&] { return report.Synced(); }},
+                                               {"lease", [&] { return leader.error(); }}},
+                                              metrics, [&] { leader.Report(metrics); }));
+  kube::Workers binders(metered, kBinders), teller(metered, 1);
+  const SystemClock clock;
+  Seat seat(flags.config, std::move(rules),
+            {&binders, &teller,
+             [&] {
+               runner.Poke(clock.Now());
+               bell.Ring();
+             }},
+            metrics);
+  RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
+           [&] {
+             if (events.TakeFilesChanged()) seat.Reload();
+             seat.Sit(runner, leader.Leads());
+             report.Turn(runner);
+           });
+  Log(LogLevel::kInfo, "nos ends", {{"command", "scheduler"}});
+  seat.Sit(runner, false);
+  return Status::Ok();
+}
+
+int Start(const DaemonFlags& flags, const ExtenderFlags& extender) {
+  auto rules = ReadRules(flags.config);
+  if (!rules.ok()) return Fail("nos scheduler", rules.status());
+  if (flags.print_config) {
+    std::cout << PrintSchedulerFile((*rules)->file);
+    return 0;
+  }
+  SetLogLevelByName((*rules)->file.own.daemon.log_level);
+  const bool answers = !extender.address.empty();
+  const Status ran = answers ? RunExtender(extender, flags, (*rules)->file, (*rules)->catalogue)
+                             : RunScheduler(flags, std::move(rules).value());
+  return ran.ok() ? 0 : Fail("nos scheduler", ran);
+}
+
+}  // namespace
+
+void AddSchedulerCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command = root.add_subcommand("scheduler", "Bind pods to nodes (runs in the cluster)");
+  auto flags = std::make_shared<DaemonFlags>();
+  auto extender = std::make_shared<ExtenderFlags>();
+  AddDaemonFlags(*command, *flags);
+  AddExtenderFlags(*command, *extender);
+  command->footer(
+      "FILE is a KubeSchedulerConfiguration, as kube-scheduler reads it; a second document of kind "
+      "SchedulerConfig says the rest.\n"
+      "Examples:\n"
+      "  nos scheduler --print-config > scheduler.yaml\n"
+      "  nos scheduler --config scheduler.yaml --kubeconfig ~/.kube/config");
+  command->callback([&chosen, flags, extender] {
+    chosen.action = [flags, extender] { return Start(*flags, *extender); };
+  });
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,138 @@
+#include "cmd/query/get_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "cmd/terminal.h"
+#include "controllers/verdicts.h"
+#include "gpu/catalogue.h"
+
+namespace nos::cmd {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr Time kNow{std::chrono::hours(1'000)};
+
+class GetReportTest : public testing::Test {
+ protected:
+  cluster::Node& AddNode(const std::string& name, const std::string& layout) {
+    auto node = std::make_shared<cluster::Node>();
+    node->meta.name = name;
+    node->meta.labels = {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                         {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                         {"nvidia.com/gpu.count", "1"}};
+    if (!layout.empty()) node->meta.annotations["nos.nebuly.com/status-layout-0"] = layout;
+    nodes_.push_back(node);
+    return *node;
+  }
+  cluster::Pod& AddPod(const std::string& name) {
+    auto pod = std::make_shared<cluster::Pod>();
+    pod->meta.ns = "default";
+    pod->meta.name = name;
+    pod->meta.created = kNow - std::chrono::seconds(5);
+    pod->phase = "Pending";
+    pod->containers.emplace_back();
+    pod->containers[0].requests["nvidia.com/mig-1g.5gb"] = Quantity::FromValue(1000);
+    pods_.push_back(pod);
+    return *pod;
+  }
+  Printout Report(Printout (*report)(const LiveCluster&, Time)) {
+    return report(MakeLiveCluster(nodes_, pods_, gpu::Catalogue::Builtin()), kNow);
+  }
+
+  std::vector<std::shared_ptr<const cluster::Node>> nodes_;
+  std::vector<std::shared_ptr<const cluster::Pod>> pods_;
+};
+
+TEST_F(GetReportTest, AFullGpuFitsAHundredColumns) {
+  AddNode("gke-cluster-a100-pool-7f3d21c0-x4lz",
+          "1g.5gb@0:used,1g.5gb@1:used,1g.5gb@2:used,1g.5gb@3:used,1g.5gb@4:used,1g.5gb@5:free,"
+          "1g.5gb@6:used");
+  AddNode("mixed", "3g.20gb@4:used,1g.5gb@1:free,1g.5gb@0:used,2g.10gb@2:free");
+  const std::string text = Report(ReportGpus).table.ToString(100);
+  EXPECT_THAT(text, HasSubstr("  1g.5gb@*0,*1,*2,*3,*4,5,*6\n"));
+  EXPECT_THAT(text, HasSubstr("  1g.5gb@*0,1 2g.10gb@2 3g.20gb@*4\n"));
+}
+
+TEST_F(GetReportTest, EachGpuHasItsBoardAndItsWay) {
+  cluster::Node& hybrid = AddNode("hybrid", "3g.40gb@0:used");
+  hybrid.meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
+                        {"nvidia.com/gpu.count", "5"}};
+  const char* cut = "H100-80GB+GPU+TIME-4";
+  const char* layouts[] = {"3g.40gb@0:used", "10gb@0:used", "shared@0:used,shared@4:free",
+                           "gpu@0:used", ""};
+  for (int i = 0; i < 5; ++i) {
+    const std::string index = std::to_string(i);
+    auto& notes = hybrid.meta.annotations;
+    notes["nos.nebuly.com/status-layout-" + index] = layouts[i];
+    notes["nos.nebuly.com/status-model-" + index] = i == 1 ? "MPS-79GB" : cut;
+    notes["nos.nebuly.com/status-other-model-" + index] = i == 1 ? cut : "MPS-79GB";
+  }
+  cluster::Node& mps = AddNode("mps", "20gb@0:free");
+  mps.meta.labels["nos.nebuly.com/gpu-partitioning"] = "mps";
+  mps.meta.annotations["nos.nebuly.com/status-model-0"] = "MPS-39GB";
+  const Printout out = Report(ReportGpus);
+  EXPECT_TRUE(out.warnings.empty()) << out.warnings[0];
+  EXPECT_EQ(out.table.ToString(100),
+            "NODE    GPU  MODEL      WAY          MANAGED  LAYOUT (@ first slots: * used)\n"
+            "hybrid  0    H100-80GB  MIG          yes      3g.40gb@*0\n"
+            "hybrid  1    H100-80GB  MPS          yes      10gb@*0\n"
+            "hybrid  2    H100-80GB  time slices  yes      shared@*0,4\n"
+            "hybrid  3    H100-80GB  whole        yes      gpu@*0\n"
+            "hybrid  4    H100-80GB  free         yes      -\n"
+            "mps     0    A100-40GB  MPS          yes      20gb@0\n");
+  ASSERT_EQ(out.json.size(), 6U);
+  EXPECT_EQ(out.json[1].at("model"), "MPS-79GB") << "programs read what the node says";
+  EXPECT_EQ(out.json[1].at("way"), "MPS");
+  EXPECT_EQ(out.json[4].at("way"), "");
+  EXPECT_EQ(out.json[4].at("ways"), Json(JsonArray{"MIG", "MPS", "time slices", "whole"}));
+  EXPECT_EQ(out.json[5].at("ways"), Json(JsonArray{"MPS"}));
+}
+
+TEST_F(GetReportTest, ANodeThatOptsOutIsShownAsLongAsItIsCut) {
+  AddNode("in", "7g.40gb@0:used");
+  AddNode("left", "1g.5gb@0:used").meta.labels.erase("nos.nebuly.com/gpu-partitioning");
+  AddNode("never", "").meta.labels.erase("nos.nebuly.com/gpu-partitioning");
+  AddNode("not-mig", "").meta.labels = {};
+  const Printout out = Report(ReportGpus);
+  const std::string text = out.table.ToString();
+  EXPECT_THAT(text, HasSubstr("yes      7g.40gb@*0\n"));
+  EXPECT_THAT(text, HasSubstr("no       1g.5gb@*0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("never")));
+  ASSERT_EQ(out.json.size(), 2U);
+  EXPECT_EQ(out.json[1].at("managed"), false);
+  EXPECT_TRUE(out.warnings.empty()) << "what nobody asked nos to look at is no problem";
+}
+
+TEST_F(GetReportTest, APodThatWaitsSaysWhatThePartitionerSays) {
+  cluster::Pod& pod = AddPod("greedy");
+  pod.conditions = {{"PodScheduled", "False", "Unschedulable", "0/4 nodes are available"}};
+  EXPECT_THAT(Report(ReportPods).table.ToString(), HasSubstr("0/4 nodes are available"));
+  pod.conditions.push_back({std::string(controllers::kPartitionedCondition), "False", "TooBig",
+                            "no GPU has 1000 x 1g.5gb. Ask for 28 at most"});
+  const Printout out = Report(ReportPods);
+  EXPECT_THAT(out.table.ToString(), HasSubstr("  no GPU has 1000 x 1g.5gb. Ask for 28 at most\n"));
+  EXPECT_EQ(out.json[0].at("reason"), "TooBig");
+  pod.conditions.back().status = "True";
+  EXPECT_THAT(Report(ReportPods).table.ToString(), HasSubstr("0/4 nodes are available"));
+  pod.node_name = "n";
+  EXPECT_THAT(Report(ReportPods).table.ToString(), HasSubstr("5s   -\n"));
+}
+
+TEST_F(GetReportTest, APlanIsComparedWithWhatThereIs) {
+  cluster::Node& node = AddNode("n", "1g.5gb@0:used");
+  node.meta.annotations["nos.nebuly.com/spec-layout-0"] = "1g.5gb@0,1g.5gb@1,3g.20gb@4";
+  node.meta.annotations["nos.nebuly.com/spec-partitioning-plan"] = "7";
+  EXPECT_THAT(Report(ReportPlans).table.ToString(),
+              HasSubstr("waiting  MIG  1g.5gb@0,1 3g.20gb@4\n"));
+  node.meta.annotations["nos.nebuly.com/status-partitioning-plan"] = "7";
+  EXPECT_THAT(Report(ReportPlans).table.ToString(), HasSubstr("partly"));
+}
+
+TEST(TerminalTest, OnlyATerminalCutsTables) { EXPECT_EQ(TableWidth(), kUncut); }
+
+}  // namespace
+}  // namespace nos::cmd

@@ -1,0 +1,234 @@
+#include "cmd/query/growth_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/table.h"
+#include "cmd/query/pool_report.h"
+#include "scheduling/pod_names.h"
+
+namespace nos::cmd {
+namespace {
+
+using planning::GrowthPlan;
+using planning::MovePlan;
+using planning::PoolNow;
+
+// Drops the pods that `stays` says no to. Their gangs count them as placed.
+template <typename Stays>
+void KeepOnly(Stays stays, Unplaced& unplaced) {
+  std::vector<int> place(unplaced.pods.size(), -1);
+  std::vector<std::shared_ptr<const cluster::Pod>> left;
+  for (size_t i = 0; i < place.size(); ++i) {
+    if (!stays(i)) continue;
+    place[i] = static_cast<int>(left.size());
+    left.push_back(unplaced.pods[i]);
+  }
+  for (planning::Gang& gang : unplaced.gangs) {
+    std::vector<int> members;
+    for (const int member : gang.members) {
+      if (place[member] >= 0) members.push_back(place[member]);
+    }
+    gang.placed += static_cast<int>(gang.members.size() - members.size());
+    gang.members = std::move(members);
+  }
+  std::erase_if(unplaced.gangs, [](const planning::Gang& gang) {
+    return gang.members.empty() || (gang.problem.empty() && gang.Lacking() <= 0);
+  });
+  unplaced.pods = std::move(left);
+}
+
+Json DevicesJson(const std::vector<planning::AssignedDevice>& devices) {
+  JsonArray json;
+  for (const planning::AssignedDevice& device : devices) {
+    json.push_back(JsonObject{
+        {"gpu", device.gpu}, {"profile", device.profile}, {"start", device.placement.start}});
+  }
+  return json;
+}
+
+JsonObject PodJson(const cluster::Pod& pod) {
+  return JsonObject{{"namespace", pod.meta.ns}, {"name", pod.meta.name}};
+}
+
+// The nodes of a pool that hold pods; kThere: those that are there.
+struct Part {
+  std::vector<std::string> pods;
+  int nodes = 0;
+};
+constexpr int kThere = -1;
+Part PartOf(const GrowthPlan& plan, int pool, const Unplaced& unplaced) {
+  Part part;
+  for (const planning::NewNode& node : plan.nodes) {
+    if ((node.IsThere() ? kThere : node.pool) != pool) continue;
+    ++part.nodes;
+    for (const int pod : node.pods) part.pods.push_back(unplaced.pods[pod]->Key());
+  }
+  return part;
+}
+
+std::string NearestName(const planning::LeftOut& left, const std::vector<PoolNow>& pools) {
+  return left.nearest < 0 ? "" : pools[left.nearest].pool->meta.name;
+}
+
+// "ml/a moved to gpu-2 and ml/b to gpu-3"
+std::string MovesText(const std::vector<planning::Move>& moves) {
+  std::string text;
+  for (size_t i = 0; i < moves.size(); ++i) {
+    const std::string_view link = i == 0 ? "" : i + 1 == moves.size() ? " and " : ", ";
+    text +=
+        fmt::format("{}{}{} to {}", link, moves[i].pod->Key(), i == 0 ? " moved" : "", moves[i].to);
+  }
+  return text;
+}
+
+}  // namespace
+
+Unplaced UnplacedOf(const planning::Plan& plan, const std::vector<planning::Gang>& gangs,
+                    cluster::ClusterSnapshot snapshot) {
+  Unplaced unplaced{std::move(snapshot), {}, gangs};
+  for (const planning::PodOutcome& outcome : plan.pods) {
+    unplaced.pods.push_back(outcome.pod);
+    if (!outcome.placed) continue;
+    auto placed = std::make_shared<cluster::Pod>(*outcome.pod);
+    for (const planning::AssignedDevice& device : outcome.devices) {
+      placed->promised.push_back({device.gpu, device.placement, device.model});
+    }
+    (void)unplaced.snapshot.Bind(std::move(placed), outcome.node);  // the node is there
+  }
+  KeepOnly([&](size_t i) { return !plan.pods[i].placed; }, unplaced);
+  return unplaced;
+}
+
+Unplaced Unrelieved(const Unplaced& unplaced, const MovePlan& moves) {
+  std::vector<bool> stays(unplaced.pods.size());
+  for (const planning::NotRelieved& other : moves.others) {
+    stays[other.pod] = other.reason.code != "HasRoom";
+  }
+  Unplaced left{moves.after, unplaced.pods, unplaced.gangs};
+  KeepOnly([&](size_t i) { return stays[i]; }, left);
+  return left;
+}
+
+Json GrowthToJson(const GrowthPlan& plan, const std::vector<PoolNow>& pools,
+                  const Unplaced& unplaced) {
+  JsonArray each, nodes, left_out;
+  for (size_t p = 0; p < pools.size(); ++p) {
+    each.push_back(JsonObject{{"name", pools[p].pool->meta.name},
+                              {"nodes", pools[p].nodes},
+                              {"coming", pools[p].coming},
+                              {"closed", pools[p].closed},
+                              {"new", plan.pools[p].count},
+                              {"problem", plan.pools[p].problem}});
+  }
+  for (const planning::NewNode& node : plan.nodes) {
+    JsonArray pods;
+    for (const int pod : node.pods) pods.push_back(PodJson(*unplaced.pods[pod]));
+    nodes.push_back(JsonObject{{"name", node.name},
+                               {"pool", node.IsThere() ? "" : pools[node.pool].pool->meta.name},
+                               {"coming", node.coming},
+                               {"pods", std::move(pods)}});
+  }
+  for (const planning::LeftOut& left : plan.left_out) {
+    JsonObject entry = PodJson(*unplaced.pods[left.pod]);
+    entry["code"] = left.reason.code;
+    entry["message"] = left.reason.message;
+    entry["nearestPool"] = NearestName(left, pools);
+    left_out.push_back(std::move(entry));
+  }
+  return JsonObject{{"pools", std::move(each)},
+                    {"nodes", std::move(nodes)},
+                    {"served", plan.served},
+                    {"leftOut", std::move(left_out)},
+                    {"pricePerHour", static_cast<double>(plan.milli_price) / 1000},
+                    {"proven", plan.proven}};
+}
+
+std::string GrowthToText(const GrowthPlan& plan, const std::vector<PoolNow>& pools,
+                         const Unplaced& unplaced, size_t width) {
+  if (unplaced.pods.empty()) return "\nNew nodes: none, no pod lacks a place\n";
+  if (pools.empty()) {
+    return "\nNew nodes: there are no node pools; write a NodePool for each kind of node that "
+           "there could\nbe more of (docs/autoscaling.md), and dump them with: kubectl get "
+           "nodes,pods,nospools -A -o yaml\n";
+  }
+  std::string text =
+      fmt::format("\nNew nodes: {} of {} pods without a place would run, for {} an hour{}\n",
+                  plan.served, unplaced.pods.size(), PriceText(plan.milli_price),
+                  plan.proven ? "" : "; not proven to be the cheapest");
+  TextTable table({"POOL", "NODES", "COMING", "NEW", "PRICE/H", "PODS"});
+  std::string problems;
+  for (size_t p = 0; p < pools.size(); ++p) {
+    const cluster::NodePool& pool = *pools[p].pool;
+    const planning::PoolGrowth& growth = plan.pools[p];
+    if (!growth.problem.empty()) problems += "  " + Printable(growth.problem) + "\n";
+    const Part part = PartOf(plan, static_cast<int>(p), unplaced);
+    if (growth.count == 0 && part.pods.empty()) continue;
+    table.AddRow({pool.meta.name, fmt::to_string(pools[p].nodes), fmt::to_string(pools[p].coming),
+                  fmt::to_string(growth.count),
+                  PriceText(growth.count * cluster::MilliPriceOf(pool)),
+                  scheduling::NamesOf(part.pods, "")});
+  }
+  const Part there = PartOf(plan, kThere, unplaced);
+  if (there.nodes > 0) {
+    table.AddRow({"(there)", fmt::to_string(there.nodes), "-", "-", "-",
+                  scheduling::NamesOf(there.pods, "")});
+  }
+  if (!table.empty()) text += table.ToString(width);
+  TextTable left_out({"STILL WAITING", "NEAREST", "WHY"});
+  for (const planning::LeftOut& left : plan.left_out) {
+    const std::string nearest = NearestName(left, pools);
+    left_out.AddRow(
+        {unplaced.pods[left.pod]->Key(), nearest.empty() ? "-" : nearest, left.reason.message});
+  }
+  if (!left_out.empty()) text += "\n" + left_out.ToString(width);
+  if (!problems.empty()) text += "\npools that cannot be planned with:\n" + problems;
+  return text;
+}
+
+Json MovesToJson(const MovePlan& plan, const Unplaced& unplaced) {
+  JsonArray reliefs, others;
+  for (const planning::Relief& relief : plan.reliefs) {
+    JsonObject entry = PodJson(*unplaced.pods[relief.pod]);
+    entry["node"] = relief.node;
+    entry["devices"] = DevicesJson(relief.devices);
+    JsonArray moves;
+    for (const planning::Move& move : relief.moves) {
+      JsonObject moved = PodJson(*move.pod);
+      moved["from"] = move.from;
+      moved["to"] = move.to;
+      moved["devices"] = DevicesJson(move.devices);
+      moves.push_back(std::move(moved));
+    }
+    entry["moves"] = std::move(moves);
+    reliefs.push_back(std::move(entry));
+  }
+  for (const planning::NotRelieved& other : plan.others) {
+    JsonObject entry = PodJson(*unplaced.pods[other.pod]);
+    entry["code"] = other.reason.code;
+    entry["message"] = other.reason.message;
+    others.push_back(std::move(entry));
+  }
+  return JsonObject{{"reliefs", std::move(reliefs)}, {"others", std::move(others)}};
+}
+
+std::string MovesToText(const MovePlan& plan, const Unplaced& unplaced, size_t width) {
+  if (unplaced.pods.empty()) return "\nMoves: none, no pod lacks a place\n";
+  std::string text = "\nMoves:";
+  if (plan.reliefs.empty()) text += " none would help";
+  text += "\n";
+  for (const planning::Relief& relief : plan.reliefs) {
+    text += Printable(fmt::format("  {} could run on {} if {}", unplaced.pods[relief.pod]->Key(),
+                                  relief.node, MovesText(relief.moves))) +
+            "\n";
+  }
+  TextTable others({"NOT MOVED FOR", "WHY"});
+  for (const planning::NotRelieved& other : plan.others) {
+    others.AddRow({unplaced.pods[other.pod]->Key(), other.reason.message});
+  }
+  if (!others.empty()) text += "\n" + others.ToString(width);
+  return text;
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,167 @@
+#include "cmd/query/growth_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu/catalogue.h"
+
+namespace nos::cmd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::shared_ptr<cluster::Pod> Pod(const std::string& ns, const std::string& name) {
+  auto pod = std::make_shared<cluster::Pod>();
+  pod->meta.ns = ns;
+  pod->meta.name = name;
+  pod->phase = "Pending";
+  pod->containers.emplace_back();
+  return pod;
+}
+
+planning::PoolNow Pool(const std::string& name, const std::string& price, int nodes, int coming) {
+  auto pool = std::make_shared<cluster::NodePool>();
+  pool->meta.name = name;
+  pool->price = *Quantity::Parse(price);
+  return {pool, nodes, coming, ""};
+}
+
+// ml/a, ml/b and ml/c.
+Unplaced Three() { return {{}, {Pod("ml", "a"), Pod("ml", "b"), Pod("ml", "c")}, {}}; }
+
+planning::GrowthPlan Growth() {
+  planning::GrowthPlan plan;
+  plan.pools = {{2, ""}, {0, "NodePool cpu: spec.gpu.model: unknown"}};
+  plan.nodes = {{0, "a100/new-0", false, {0}}, {0, "a100/new-1", true, {1}}};
+  plan.left_out = {{2, {"NoPoolFits", "it is too big", 0}, 0}};
+  plan.served = 2;
+  plan.milli_price = 24'500;
+  return plan;
+}
+
+planning::MovePlan Moves() {
+  planning::MovePlan plan;
+  plan.reliefs = {
+      {0,
+       "gpu-1",
+       {},
+       {{Pod("x", "one"), "gpu-1", "gpu-2", {}}, {Pod("x", "two"), "gpu-1", "gpu-3", {}}}}};
+  plan.others = {{1, {"HasRoom", "has room on node gpu-1", 0}},
+                 {2, {"TooManyMoves", "4 pods of node gpu-1 would have to move", 0}}};
+  return plan;
+}
+
+TEST(GrowthReportTest, NewNodesStandBesideThosePodsThatWouldRunThere) {
+  EXPECT_EQ(
+      GrowthToText(Growth(), {Pool("a100", "12.25", 3, 1), Pool("cpu", "1", 0, 0)}, Three(), 100),
+      "\n"
+      "New nodes: 2 of 3 pods without a place would run, for 24.5 an hour; not proven to be "
+      "the cheapest\n"
+      "POOL  NODES  COMING  NEW  PRICE/H  PODS\n"
+      "a100  3      1       2    24.5     ml/a, ml/b\n"
+      "\n"
+      "STILL WAITING  NEAREST  WHY\n"
+      "ml/c           a100     it is too big\n"
+      "\n"
+      "pools that cannot be planned with:\n"
+      "  NodePool cpu: spec.gpu.model: unknown\n");
+}
+
+TEST(GrowthReportTest, WhoRunsBesideThemOnNodesThatAreThereIsSaid) {
+  planning::GrowthPlan plan = Growth();
+  plan.nodes.push_back({-1, "gpu-7", false, {2}});
+  plan.left_out.clear();
+  const std::vector<planning::PoolNow> pools = {Pool("a100", "12.25", 3, 1),
+                                                Pool("cpu", "1", 0, 0)};
+  EXPECT_THAT(GrowthToText(plan, pools, Three(), 100),
+              HasSubstr("POOL     NODES  COMING  NEW  PRICE/H  PODS\n"
+                        "a100     3      1       2    24.5     ml/a, ml/b\n"
+                        "(there)  1      -       -    -        ml/c\n"));
+  const Json json = GrowthToJson(plan, pools, Three());
+  EXPECT_EQ(json.at("nodes").at(2).at("name"), "gpu-7");
+  EXPECT_EQ(json.at("nodes").at(2).at("pool"), "");
+}
+
+TEST(GrowthReportTest, ProgramsReadTheSame) {
+  const Json json =
+      GrowthToJson(Growth(), {Pool("a100", "12.25", 3, 1), Pool("cpu", "1", 0, 0)}, Three());
+  EXPECT_EQ(json.at("pools").at(0).at("name"), "a100");
+  EXPECT_EQ(json.at("pools").at(0).at("nodes"), 3);
+  EXPECT_EQ(json.at("pools").at(0).at("coming"), 1);
+  EXPECT_EQ(json.at("pools").at(0).at("new"), 2);
+  EXPECT_EQ(json.at("pools").at(1).at("problem"), "NodePool cpu: spec.gpu.model: unknown");
+  EXPECT_EQ(json.at("nodes").at(1).at("coming"), true);
+  EXPECT_EQ(json.at("nodes").at(1).at("pods").at(0).at("name"), "b");
+  EXPECT_EQ(json.at("served"), 2);
+  EXPECT_EQ(json.at("pricePerHour"), 24.5);
+  EXPECT_EQ(json.at("proven"), false);
+  EXPECT_EQ(json.at("leftOut").at(0).at("code"), "NoPoolFits");
+  EXPECT_EQ(json.at("leftOut").at(0).at("nearestPool"), "a100");
+}
+
+TEST(GrowthReportTest, WithoutPoolsItSaysWhatToDo) {
+  planning::GrowthPlan plan;
+  plan.left_out = {{0, {"NoPools", "there are no node pools", 0}, -1}};
+  EXPECT_THAT(GrowthToText(plan, {}, Three(), 100), HasSubstr("write a NodePool"));
+  EXPECT_EQ(GrowthToText({}, {}, {}, 100), "\nNew nodes: none, no pod lacks a place\n");
+  EXPECT_EQ(GrowthToJson(plan, {}, Three()).at("leftOut").at(0).at("nearestPool"), "");
+}
+
+TEST(GrowthReportTest, MovesAreToldAsOneSentence) {
+  EXPECT_EQ(MovesToText(Moves(), Three(), 100),
+            "\n"
+            "Moves:\n"
+            "  ml/a could run on gpu-1 if x/one moved to gpu-2 and x/two to gpu-3\n"
+            "\n"
+            "NOT MOVED FOR  WHY\n"
+            "ml/b           has room on node gpu-1\n"
+            "ml/c           4 pods of node gpu-1 would have to move\n");
+  const Json json = MovesToJson(Moves(), Three());
+  const Json& relief = json.at("reliefs").at(0);
+  EXPECT_EQ(relief.at("name"), "a");
+  EXPECT_EQ(relief.at("node"), "gpu-1");
+  EXPECT_EQ(relief.at("moves").at(1).at("namespace"), "x");
+  EXPECT_EQ(relief.at("moves").at(1).at("to"), "gpu-3");
+  EXPECT_EQ(json.at("others").at(1).at("code"), "TooManyMoves");
+}
+
+TEST(GrowthReportTest, NamesCannotSteerTheTerminal) {
+  planning::MovePlan plan = Moves();
+  plan.reliefs[0].node = "\x1b[2J";
+  EXPECT_EQ(MovesToText(plan, Three(), 100).find('\x1b'), std::string::npos);
+}
+
+TEST(GrowthReportTest, WhoIsPlacedIsInTheClusterAndNobodyWaitsForIt) {
+  auto node = std::make_shared<cluster::Node>();
+  node->meta.name = "n";
+  planning::Plan plan;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    plan.pods.push_back({Pod("ml", name), false, "", {}, {}, ""});
+  }
+  plan.pods[0].placed = true;
+  plan.pods[0].node = "n";
+  const std::vector<planning::Gang> gangs = {{"lacks one", 2, 0, {0, 2}, ""},
+                                             {"whole", 1, 1, {3}, ""}};
+  const Unplaced unplaced = UnplacedOf(
+      plan, gangs, cluster::ClusterSnapshot::Build({node}, {}, gpu::Catalogue::Builtin()));
+  EXPECT_EQ(unplaced.snapshot.Find("n")->pods.size(), 1U);
+  ASSERT_EQ(unplaced.pods.size(), 3U);
+  EXPECT_EQ(unplaced.pods[1]->meta.name, "c");
+  ASSERT_EQ(unplaced.gangs.size(), 1U);
+  EXPECT_EQ(unplaced.gangs[0].Lacking(), 1);
+  EXPECT_THAT(unplaced.gangs[0].members, ElementsAre(1));
+}
+
+TEST(GrowthReportTest, WhomMovesHelpNeedsNoNodes) {
+  Unplaced unplaced = Three();
+  unplaced.gangs = {{"helped", 1, 0, {0}, ""}};
+  const Unplaced left = Unrelieved(unplaced, Moves());
+  ASSERT_EQ(left.pods.size(), 1U);
+  EXPECT_EQ(left.pods[0]->meta.name, "c");
+  EXPECT_THAT(left.gangs, IsEmpty());
+}
+
+}  // namespace
+}  // namespace nos::cmd

@@ -1,0 +1,154 @@
+// nos get history: what happened to a cluster's GPUs, and how they were cut at any moment, as a
+// telemetry server knows it.
+#include "cmd/query/history.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "base/text.h"
+#include "cmd/command.h"
+#include "cmd/query/history_report.h"
+#include "cmd/query/telemetry_client.h"
+#include "cmd/terminal.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr int kMostPages = 100;
+
+struct HistoryFlags {
+  TelemetryFlags telemetry;
+  std::string since = "1h", from, to = "now", at, ns, node, output = "table";
+  int64_t limit = 500;
+};
+
+Query Common(const HistoryFlags& flags) {
+  Query query;
+  if (!flags.ns.empty()) query.emplace_back("namespace", flags.ns);
+  return query;
+}
+
+struct History {
+  std::vector<Json> events;  // the oldest first
+  bool more = false;         // there were, before these
+};
+
+Result<History> Read(TelemetryClient& client, const HistoryFlags& flags, int64_t from, int64_t to) {
+  History history;
+  std::string after;
+  for (int page = 0; page < kMostPages; ++page) {
+    const auto left = flags.limit - static_cast<int64_t>(history.events.size());
+    if (left <= 0) break;
+    Query query = Common(flags);
+    query.insert(query.end(), {{"from", std::to_string(from)},
+                               {"to", std::to_string(to)},
+                               {"limit", std::to_string(left)},
+                               {"after", after},
+                               {"node", flags.node}});
+    for (const char* kind : {"decision", "event", "gap", "layout", "xid"})
+      query.emplace_back("kind", kind);
+    NOS_ASSIGN(Json answer, client.Get("history", query));
+    after = FindString(answer, "next");
+    Json* events = answer.get_object().if_contains("events");
+    if (events == nullptr || !events->is_array()) break;
+    for (Json& event : events->get_array()) history.events.push_back(std::move(event));
+    if (after.empty()) break;
+  }
+  history.more = !after.empty();
+  std::ranges::reverse(history.events);
+  return history;
+}
+
+Status ShowHistory(TelemetryClient& client, const HistoryFlags& flags, int64_t now) {
+  NOS_ASSIGN(const int64_t from, ParseMoment(flags.from.empty() ? flags.since : flags.from, now));
+  NOS_ASSIGN(const int64_t to, ParseMoment(flags.to, now));
+  if (from >= to) return Invalid("--from lies after --to");
+  NOS_ASSIGN(const History history, Read(client, flags, from, to + 1));
+  if (history.more) {
+    std::cerr << "these are the last " << history.events.size()
+              << ": a shorter time, --node, -n or a larger --limit shows others\n";
+  }
+  if (flags.output == "json") {
+    std::cout << WriteJsonPretty(JsonArray(history.events.begin(), history.events.end())) << "\n";
+    return Status::Ok();
+  }
+  if (history.events.empty()) {
+    std::cerr << "nothing happened in that time\n";
+    return Status::Ok();
+  }
+  // What changed is told against how it was.
+  Query query = Common(flags);
+  const Json* first = Find(history.events.front(), "at");
+  const int64_t begin = first != nullptr && first->is_int64() ? first->get_int64() : from;
+  query.emplace_back("at", std::to_string(std::max<int64_t>(0, begin - 1)));
+  NOS_ASSIGN(const Json before, client.Get("gpus", query));
+  std::cout << HistoryTable(HistoryRows(history.events, before)).ToString(TableWidth());
+  return Status::Ok();
+}
+
+Status ShowLayout(TelemetryClient& client, const HistoryFlags& flags, int64_t now) {
+  NOS_ASSIGN(const int64_t at, ParseMoment(flags.at, now));
+  Query query = Common(flags);
+  query.emplace_back("at", std::to_string(at));
+  NOS_ASSIGN(const Json gpus, client.Get("gpus", query));
+  if (flags.output == "json") {
+    std::cout << WriteJsonPretty(gpus) << "\n";
+    return Status::Ok();
+  }
+  const TextTable table = LayoutTable(gpus, flags.node);
+  if (table.empty()) {
+    std::cerr << "nothing is known of GPUs at that moment\n";
+  } else {
+    std::cout << table.ToString(TableWidth());
+  }
+  return Status::Ok();
+}
+
+// By the server's time, which is the cluster's.
+Status Run(const HistoryFlags& flags) {
+  NOS_ASSIGN(TelemetryClient client, TelemetryClient::For(flags.telemetry));
+  NOS_ASSIGN(const Json session, client.Get("session"));
+  const Json* now = Find(session, "now");
+  if (now == nullptr || !now->is_int64()) return Invalid("the answer is none of nos telemetry");
+  return flags.at.empty() ? ShowHistory(client, flags, now->get_int64())
+                          : ShowLayout(client, flags, now->get_int64());
+}
+
+}  // namespace
+
+void AddHistoryCommand(CLI::App& get, Chosen& chosen) {
+  CLI::App* command = get.add_subcommand(
+      "history", "Decisions, layouts, evictions, Events and XIDs that a telemetry server knows");
+  auto flags = std::make_shared<HistoryFlags>();
+  const auto text = [&](const char* name, std::string& value, const char* help, const char* about) {
+    return command->add_option(name, value, help)->option_text(about);
+  };
+  text("--since", flags->since, "How long ago it begins", "DURATION [1h]");
+  text("--from", flags->from, "When it begins: 2026-01-02T03:04:05Z, or how long ago", "TIME")
+      ->excludes("--since");
+  text("--to", flags->to, "When it ends", "TIME [now]");
+  text("--at", flags->at, "The layout of that moment instead", "TIME");
+  text("-n,--namespace", flags->ns, "Only what is about that namespace", "NAME");
+  text("--node", flags->node, "Only what is about that node", "NAME");
+  command->add_option("--limit", flags->limit, "At most so many, the last ones")
+      ->check(CLI::Range(1, 10'000))
+      ->option_text("NUMBER [500]");
+  text("-o,--output", flags->output, "table or json", "FORMAT")
+      ->check(CLI::IsMember({"table", "json"}));
+  AddTelemetryFlags(*command, flags->telemetry);
+  command->footer(
+      "Examples:\n"
+      "  nos get history --since 30m --node gpu-1\n"
+      "  nos get history --from 2026-01-02T03:00:00Z --to 2026-01-02T04:00:00Z -o json\n"
+      "  nos get history --at 90m");
+  command->callback([&chosen, flags] {
+    chosen.action = [flags] {
+      const Status ran = Run(*flags);
+      return ran.ok() ? 0 : Fail("nos get history", ran);
+    };
+  });
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,272 @@
+#include "cmd/query/history_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/text.h"
+#include "cmd/cli/gpu_way.h"
+
+namespace nos::cmd {
+namespace {
+
+const JsonArray& ArrayAt(const Json& object, std::string_view key) {
+  static const JsonArray none;
+  const Json* found = Find(object, key);
+  return found != nullptr && found->is_array() ? found->get_array() : none;
+}
+
+double NumberAt(const Json& object, std::string_view key, double fallback) {
+  const Json* found = Find(object, key);
+  return found != nullptr && found->is_number() ? found->to_number<double>() : fallback;
+}
+
+std::string PodOf(const Json& holder, std::string_view name) {
+  return fmt::format("{}/{}", FindString(holder, "namespace"), FindString(holder, name));
+}
+
+// How the GPUs of a node are cut, as far as people follow it.
+struct Cut {
+  using Slice = std::tuple<double, std::string>;  // GPU, "1g.5gb@3"; "" for the whole
+  std::set<Slice> slices;
+  std::set<std::pair<std::string, Slice>> held;  // pod
+  std::map<double, std::string> ways;            // of GPUs that may be used in several
+};
+
+Cut CutOf(const Json& layout) {
+  Cut cut;
+  for (const Json& gpu : ArrayAt(layout, "gpus")) {
+    const double index = NumberAt(gpu, "index", 0);
+    if (!ArrayAt(gpu, "switches").empty()) cut.ways[index] = WayText(FindString(gpu, "way"));
+    for (const Json& holder : ArrayAt(gpu, "holders")) {
+      cut.held.insert({PodOf(holder, "pod"), {index, ""}});
+    }
+    for (const Json& instance : ArrayAt(gpu, "instances")) {
+      const Cut::Slice slice{index, fmt::format("{}@{}", FindString(instance, "profile"),
+                                                NumberAt(instance, "start", 0))};
+      cut.slices.insert(slice);
+      for (const Json& holder : ArrayAt(instance, "holders")) {
+        cut.held.insert({PodOf(holder, "pod"), slice});
+      }
+    }
+  }
+  return cut;
+}
+
+std::string SliceText(const Cut::Slice& slice) {
+  const auto& [gpu, placed] = slice;
+  return placed.empty() ? fmt::format("gpu {}", gpu) : fmt::format("{} of gpu {}", placed, gpu);
+}
+
+// "gpu 0 -7g.40gb@0 +3g.20gb@4; a/web takes 3g.20gb@4 of gpu 0"; "gpu 1 +10gb@0 (time slices ->
+// MPS)"; "": nothing.
+std::string Difference(const Cut& before, const Cut& after) {
+  std::map<double, std::string> by_gpu;
+  for (const auto& [gpu, placed] : before.slices) {
+    if (!after.slices.contains({gpu, placed})) by_gpu[gpu] += " -" + placed;
+  }
+  for (const auto& [gpu, placed] : after.slices) {
+    if (!before.slices.contains({gpu, placed})) by_gpu[gpu] += " +" + placed;
+  }
+  for (const auto& [gpu, way] : after.ways) {
+    const auto was = before.ways.find(gpu);
+    if (was == before.ways.end() || was->second == way) continue;
+    by_gpu[gpu] += fmt::format(" ({} -> {})", was->second, way);
+  }
+  std::vector<std::string> parts;
+  parts.reserve(by_gpu.size());
+  for (const auto& [gpu, changes] : by_gpu) parts.push_back(fmt::format("gpu {}{}", gpu, changes));
+  for (const auto& [pod, slice] : before.held) {
+    if (after.held.contains({pod, slice})) continue;
+    parts.push_back(fmt::format("{} gives back {}", pod, SliceText(slice)));
+  }
+  for (const auto& [pod, slice] : after.held) {
+    if (before.held.contains({pod, slice})) continue;
+    parts.push_back(fmt::format("{} takes {}", pod, SliceText(slice)));
+  }
+  return Join(parts, "; ");
+}
+
+std::string Pods(const Json& decision, std::string_view key) {
+  std::vector<std::string> pods;
+  for (const Json& pod : ArrayAt(decision, key)) pods.push_back(PodOf(pod, "name"));
+  return Join(pods, ", ");
+}
+
+// "GPU 1 of n: MIG -> time slices": GPUs that a decision has used in another way.
+std::string SwitchesText(const Json& decision) {
+  std::vector<std::string> switches;
+  for (const Json& node : ArrayAt(decision, "nodes")) {
+    for (const Json& after : ArrayAt(node, "after")) {
+      const double index = NumberAt(after, "index", -1);
+      const std::string_view way = FindString(after, "way");
+      for (const Json& before : ArrayAt(node, "before")) {
+        const std::string_view was = FindString(before, "way");
+        const bool same = NumberAt(before, "index", -1) != index || was == way;
+        if (same || was.empty() || way.empty()) continue;
+        switches.push_back(
+            fmt::format("GPU {} of {}: {} -> {}", index, FindString(node, "node"), was, way));
+      }
+    }
+  }
+  return Join(switches, ", ");
+}
+
+HistoryRow DecisionRow(const Json& body) {
+  HistoryRow row;
+  row.kind = FindString(body, "type");
+  std::vector<std::string> nodes;
+  for (const Json& node : ArrayAt(body, "nodes")) nodes.emplace_back(FindString(node, "node"));
+  const std::string victims = Pods(body, "victims"), pods = Pods(body, "pods");
+  row.subject = victims.empty() ? Join(nodes, ", ") : victims;
+  row.what = fmt::format("{}: {}", FindString(body, "state"), FindString(body, "summary"));
+  if (const std::string switches = SwitchesText(body); !switches.empty()) {
+    row.what += "; " + switches;
+  }
+  if (!pods.empty()) row.what += "; for " + pods;
+  if (const double took = NumberAt(body, "took_ms", -1); took >= 0) {
+    row.what += fmt::format("; took {:.1f} s", took / 1000);
+  }
+  if (const auto why = FindString(body, "why"); !why.empty()) row.what += fmt::format("; {}", why);
+  return row;
+}
+
+// A decision is told again as it goes on: when it was made, or done, stays.
+double TimeOf(const Json& body) {
+  const double at = NumberAt(body, "at", 0), took = NumberAt(body, "took_ms", -1);
+  const double made = NumberAt(body, "made", -1);
+  if (made < 0 || FindString(body, "kind") != "decision") return at;
+  if (FindString(body, "state") == "planned") return made;
+  return took < 0 ? at : made + took;
+}
+
+HistoryRow RowOf(const Json& body) {
+  const std::string_view kind = FindString(body, "kind");
+  if (kind == "decision") return DecisionRow(body);
+  if (kind == "xid") {
+    return {0, "xid", std::string(FindString(body, "gpu")),
+            fmt::format("XID {}: {}", NumberAt(body, "xid", 0), FindString(body, "message"))};
+  }
+  if (kind == "gap") {
+    const double lost = NumberAt(body, "lost", 0);
+    return {0, "gap", std::string(FindString(body, "source")),
+            lost > 0 ? fmt::format("{} records were lost before they were delivered", lost)
+                     : "its spool began anew: what it had not delivered is missing, if anything"};
+  }
+  if (kind != "event") return {};
+  const std::string_view ns = FindString(body, "object", "namespace");
+  return {0, "event",
+          fmt::format("{} {}{}{}", FindString(body, "object", "kind"), ns, ns.empty() ? "" : "/",
+                      FindString(body, "object", "name")),
+          fmt::format("{}: {}", FindString(body, "reason"), FindString(body, "message"))};
+}
+
+std::string SlicesText(const Json& gpu) {
+  const auto held = [](const Json& what) {
+    std::vector<std::string> pods;
+    for (const Json& holder : ArrayAt(what, "holders")) pods.push_back(PodOf(holder, "pod"));
+    return pods.empty() ? std::string("free") : Join(pods, " and ");
+  };
+  std::vector<std::string> parts;
+  for (const Json& instance : ArrayAt(gpu, "instances")) {
+    parts.push_back(fmt::format("{}@{} {}", FindString(instance, "profile"),
+                                NumberAt(instance, "start", 0), held(instance)));
+  }
+  if (parts.empty()) parts.push_back(NumberAt(gpu, "slots", 0) > 0 ? "not cut" : held(gpu));
+  return Join(parts, ", ");
+}
+
+// As ParseDuration, which knows no days: "90d", "1d12h".
+Result<Duration> ParseAgo(std::string_view text) {
+  constexpr int64_t kMostDays = 30'000;
+  const size_t end = text.find('d');
+  if (end == std::string_view::npos) return ParseDuration(text);
+  const auto days = ParseInt(text.substr(0, end));
+  if (!days || *days < 0 || *days > kMostDays) return Invalid("no number of days");
+  const std::string_view rest = text.substr(end + 1);
+  NOS_ASSIGN(const Duration further, rest.empty() ? Duration() : ParseDuration(rest));
+  if (further < Duration()) return Invalid("a part of it is negative");
+  return *days * Duration(std::chrono::hours(24)) + further;
+}
+
+}  // namespace
+
+Result<int64_t> ParseMoment(std::string_view text, int64_t now) {
+  if (text == "now") return now;
+  if (const auto time = ParseTime(text); time.ok()) {
+    return std::chrono::floor<std::chrono::milliseconds>(*time).time_since_epoch().count();
+  }
+  const auto ago = ParseAgo(text);
+  if (ago.ok() && *ago >= Duration()) {
+    return now - std::chrono::duration_cast<std::chrono::milliseconds>(*ago).count();
+  }
+  return Invalid(
+      fmt::format("'{}' is no time: write 2026-01-02T03:04:05Z, now, or how long ago, "
+                  "as 90m or 30d",
+                  Shortened(text, 60)));
+}
+
+std::vector<HistoryRow> HistoryRows(const std::vector<Json>& events, const Json& before) {
+  std::map<std::string, Cut> cuts;
+  for (const Json& node : ArrayAt(before, "nodes")) {
+    cuts[std::string(FindString(node, "node"))] = CutOf(node);
+  }
+  std::vector<HistoryRow> rows;
+  std::map<std::string, size_t> told;  // the row of a decision in a state
+  for (const Json& body : events) {
+    HistoryRow row = RowOf(body);
+    if (FindString(body, "kind") == "layout") {
+      row.kind = "layout";
+      row.subject = FindString(body, "node");
+      Cut after = CutOf(body);
+      row.what = Difference(cuts[row.subject], after);
+      cuts[row.subject] = std::move(after);
+    }
+    if (row.what.empty()) continue;
+    if (FindString(body, "kind") == "decision") {
+      const auto [known, fresh] = told.try_emplace(
+          fmt::format("{}/{}", FindString(body, "state"), FindString(body, "id")), rows.size());
+      if (!fresh) {  // it has served more pods since
+        rows[known->second].what = std::move(row.what);
+        continue;
+      }
+    }
+    row.at = static_cast<int64_t>(TimeOf(body));
+    rows.push_back(std::move(row));
+  }
+  std::ranges::stable_sort(rows, {}, &HistoryRow::at);
+  return rows;
+}
+
+TextTable HistoryTable(const std::vector<HistoryRow>& rows) {
+  TextTable table({"TIME", "KIND", "OF", "WHAT"});
+  for (const HistoryRow& row : rows) {
+    const Time at{std::chrono::milliseconds(row.at)};
+    table.AddRow({FormatTime(at), row.kind, row.subject, row.what});
+  }
+  return table;
+}
+
+TextTable LayoutTable(const Json& gpus, const std::string& node) {
+  TextTable table({"NODE", "GPU", "MODEL", "UTIL", "MEMORY", "SLICES"});
+  for (const Json& each : ArrayAt(gpus, "nodes")) {
+    if (!node.empty() && FindString(each, "node") != node) continue;
+    for (const Json& gpu : ArrayAt(each, "gpus")) {
+      const Json* metrics = Find(gpu, "metrics");
+      const double use = metrics == nullptr ? -1 : NumberAt(*metrics, "utilization", -1);
+      const double memory = metrics == nullptr ? -1 : NumberAt(*metrics, "memory_used", -1);
+      table.AddRow({std::string(FindString(each, "node")),
+                    fmt::format("{}", NumberAt(gpu, "index", 0)),
+                    std::string(FindString(gpu, "product")),
+                    use < 0 ? "-" : fmt::format("{:.0f} %", use * 100),
+                    memory < 0 ? "-" : fmt::format("{:.0f} MiB", memory), SlicesText(gpu)});
+    }
+  }
+  return table;
+}
+
+}  // namespace nos::cmd

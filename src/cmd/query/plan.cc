@@ -1,0 +1,263 @@
+// nos plan: what the partitioner would do, from a dump of a cluster or a live one; and which new
+// nodes or moves would serve the rest. Changes nothing anywhere.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <set>
+
+#include "base/table.h"
+#include "base/text.h"
+#include "cluster/snapshot.h"
+#include "cmd/catalogue_flag.h"
+#include "cmd/command.h"
+#include "cmd/commands.h"
+#include "cmd/query/growth_report.h"
+#include "cmd/telemetry/missing_kinds.h"
+#include "cmd/query/plan_report.h"
+#include "cmd/query/pool_report.h"
+#include "cmd/telemetry/read_cluster.h"
+#include "cmd/terminal.h"
+#include "controllers/planned_gangs.h"
+#include "planning/names.h"
+#include "planning/planner.h"
+#include "planning/slice_choice.h"
+#include "scheduling/framework.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::cmd {
+namespace {
+
+using Pods = std::vector<std::shared_ptr<const cluster::Pod>>;
+
+struct PlanFlags {
+  std::vector<std::string> files;
+  std::string objective = "pods";
+  std::string output = "table", catalogue, kubeconfig, context;
+  double seconds = 10;
+  Duration hold_after = planning::PlanOptions().starvation_after;
+  bool with_pools = false;
+  int moves = 0;  // for one pod; 0: none are looked for
+};
+
+std::string CheckSeconds(const std::string& text) {
+  const auto value = ParseDouble(text);
+  return value && *value >= 0.001 && *value <= 86400
+             ? ""
+             : "'" + text + "' is not a number of seconds from 0.001 to 86400";
+}
+
+// The pods that the partitioner would plan for, had a scheduler tried them all.
+Pods Plannable(const Pods& pods) {
+  Pods plannable;
+  size_t left_out = 0;
+  for (const auto& pod : pods) {
+    if (scheduling::IsPlannable(*pod)) plannable.push_back(pod);
+    if (scheduling::IsSchedulable(*pod) && scheduling::IsPlacedElsewhere(*pod)) ++left_out;
+  }
+  if (left_out > 0) {
+    std::cerr << "note: " << left_out << (left_out == 1 ? " pending pod is" : " pending pods are")
+              << " not planned for: a DaemonSet, a node or the scheduler has chosen the node\n";
+  }
+  return plannable;
+}
+
+// Those that ask for a slice by need get what the operator's webhook would choose for them, one
+// after the other, beside all others. Who would be refused is left out.
+Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
+                      const scheduling::Framework& framework,
+                      const planning::PlanOptions& options) {
+  const auto by_need = [](const auto& pod) {
+    return pod->meta.annotations.contains(cluster::kNeedMemory);
+  };
+  if (std::ranges::none_of(pending, by_need)) return pending;
+  Pods others = pending;
+  std::erase_if(others, by_need);
+  const planning::Plan first = planning::MakePlan(snapshot, others, framework, options);
+  for (const planning::PodOutcome& outcome : first.pods) {
+    if (!outcome.placed) continue;
+    cluster::Pod placed = *outcome.pod;
+    for (const planning::AssignedDevice& device : outcome.devices) {
+      placed.promised.push_back({device.gpu, device.placement, device.model});
+    }
+    (void)snapshot.Bind(std::make_shared<const cluster::Pod>(std::move(placed)), outcome.node);
+  }
+  std::set<std::string> refused;
+  for (auto& pod : pending) {
+    const planning::NeedAnswer answer = planning::AnswerNeed(*pod, snapshot, framework, options);
+    const std::string name = Printable(pod->Key());
+    if (!answer.refusal.empty()) refused.insert(pod->Key());
+    if (!answer.refusal.empty()) std::cerr << "warning: " << name << ": " << answer.refusal << "\n";
+    if (!answer.warning.empty()) std::cerr << "warning: " << name << ": " << answer.warning << "\n";
+    if (!answer.choice) continue;
+    std::cerr << "note: " << name << " asks by need and gets " << answer.choice->resource << ": "
+              << answer.choice->Reason() << "\n";
+    cluster::Pod asking = planning::WithSlice(*pod, answer);
+    if (!answer.choice->node.empty()) {
+      (void)snapshot.Bind(std::make_shared<const cluster::Pod>(asking), answer.choice->node);
+    }
+    asking.promised.clear();
+    pod = std::make_shared<const cluster::Pod>(std::move(asking));
+  }
+  std::erase_if(pending, [&](const auto& pod) { return refused.contains(pod->Key()); });
+  return pending;
+}
+
+// With what is known of their gangs. Of what the dump has nothing, nothing can be told.
+controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input, Time now) {
+  const cluster::Surroundings around = input.around.value_or(cluster::Surroundings());
+  auto ganged =
+      controllers::WithGangs(std::move(pending), input.pods, around, controllers::Claims({}), now);
+  const size_t untold = std::erase_if(ganged.gangs, [&](const planning::Gang& gang) {
+    return (input.is_dump || !input.around) && !gang.members.empty() &&
+           MissesGroups(*ganged.pods[gang.members[0]], around);
+  });
+  if (untold > 0) {
+    std::cerr << "note: pods of " << untold << (untold == 1 ? " group" : " groups")
+              << " are planned for one by one, for the dump does not say how many of them are "
+                 "placed together; add that with: kubectl get nodes,pods,podgroups -A -o yaml\n";
+  }
+  return ganged;
+}
+
+// What the plan leaves without a place is given on, from one answer to the next.
+class Further {
+ public:
+  Further(const PlanFlags& flags, const ClusterObjects& input,
+          const scheduling::FrameworkChoice& frameworks, const planning::PlanOptions& options,
+          Unplaced unplaced)
+      : flags_(flags),
+        input_(input),
+        frameworks_(frameworks),
+        options_(options),
+        unplaced_(std::move(unplaced)) {}
+
+  // Adds what they say to the report of the plan.
+  void Moves(JsonObject& json, std::string& text) {
+    // What a dump leaves out counts as not there: pods with volumes that it lacks move nowhere.
+    Unplaced unplaced = unplaced_;
+    cluster::Surroundings& around = unplaced.snapshot.ChangeAround();
+    if (input_.around) around = *input_.around;
+    if (input_.is_dump && around.budgets.rows().empty()) {
+      std::cerr << "note: there is no PodDisruptionBudget in the dump, so any pod counts as one "
+                   "that may be evicted; dump them with: kubectl get "
+                   "nodes,pods,poddisruptionbudgets -A -o yaml\n";
+    }
+    planning::MoveOptions moves;
+    moves.most_moves = flags_.moves;
+    options_.gangs = unplaced.gangs;
+    const planning::MovePlan plan =
+        planning::PlanMoves(unplaced.snapshot, unplaced.pods, frameworks_, options_, moves);
+    json["moves"] = MovesToJson(plan, unplaced);
+    text += MovesToText(plan, unplaced, TableWidth());
+    unplaced_ = Unrelieved(unplaced, plan);
+  }
+
+  void Growth(JsonObject& json, std::string& text) {
+    std::vector<planning::PoolNow> pools;
+    const std::vector<PoolCount> counts = CountPools(unplaced_.snapshot, PoolsIn(input_));
+    for (const PoolCount& count : counts) pools.push_back(NowOf(count, options_.now));
+    options_.gangs = unplaced_.gangs;
+    const planning::GrowthPlan plan =
+        planning::PlanGrowth(unplaced_.snapshot, unplaced_.pods, pools, frameworks_, options_);
+    json["growth"] = GrowthToJson(plan, pools, unplaced_);
+    text += GrowthToText(plan, pools, unplaced_, TableWidth());
+  }
+
+ private:
+  const PlanFlags& flags_;
+  const ClusterObjects& input_;
+  const scheduling::FrameworkChoice& frameworks_;
+  planning::PlanOptions options_;
+  Unplaced unplaced_;
+};
+
+Status RunPlan(const PlanFlags& flags) {
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
+  NOS_ASSIGN(const ClusterObjects input, flags.files.empty()
+                                             ? ReadLiveCluster(flags.kubeconfig, flags.context)
+                                             : ReadDump(flags.files));
+  const auto snapshot = cluster::ClusterSnapshot::Build(input.nodes, input.pods, catalogue);
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    for (const std::string& problem : snapshot.node(i).gpus.problems) {
+      std::cerr << "warning: node " << Printable(snapshot.node(i).node->meta.name + ": " + problem)
+                << "\n";
+    }
+  }
+  const SystemClock clock;
+  const Time start = clock.Now();
+  planning::PlanOptions options;
+  options.objective = planning::FindObjective(flags.objective).value_or(planning::Objective::kPods);
+  options.now = start;
+  options.starvation_after = flags.hold_after;
+  options.out_of_time = [&] { return clock.Now() - start > FromSeconds(flags.seconds); };
+  const auto framework = scheduling::Framework::Default();
+  const controllers::GangedPods ganged = WithKnownGangs(
+      WithChosenSlices(Plannable(input.pods), snapshot, framework, options), input, start);
+  options.gangs = ganged.gangs;
+  const planning::Plan plan = planning::MakePlan(snapshot, ganged.pods, framework, options);
+  const Duration took = clock.Now() - start;
+  JsonObject json = PlanToJson(plan, options.objective, took).as_object();
+  std::string text = PlanToText(plan, took, TableWidth());
+  if (flags.moves > 0 || flags.with_pools) {
+    const scheduling::FrameworkChoice frameworks(framework);
+    Further further(flags, input, frameworks, options, UnplacedOf(plan, ganged.gangs, snapshot));
+    if (flags.moves > 0) further.Moves(json, text);
+    if (flags.with_pools) further.Growth(json, text);
+  }
+  std::cout << (flags.output == "json" ? WriteJsonPretty(json) + "\n" : text);
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command =
+      root.add_subcommand("plan", "Show what nos would do on a cluster, or on a dump of one");
+  auto flags = std::make_shared<PlanFlags>();
+  command
+      ->add_option("-f,--file", flags->files,
+                   "A dump instead of a cluster: YAML or JSON of nodes, pods, groups of pods, node "
+                   "pools; - is stdin")
+      ->option_text("FILE");
+  command->add_option("--kubeconfig", flags->kubeconfig, "Default: $KUBECONFIG or ~/.kube/config")
+      ->option_text("FILE");
+  command->add_option("--context", flags->context, "Default: the file's current context")
+      ->option_text("NAME");
+  command->add_flag("--with-pools", flags->with_pools,
+                    "Which new nodes of node pools would serve pods that have no place");
+  command
+      ->add_option("--moves", flags->moves,
+                   "Which pods, so many at most for one that has no place, would have to move")
+      ->check(CLI::Range(1, 20))
+      ->option_text("K");
+  command
+      ->add_option("--objective", flags->objective, "What to serve most of: pods, compute, memory")
+      ->check(CLI::IsMember({"pods", "compute", "memory"}))
+      ->option_text("NAME");
+  command->add_option("-o,--output", flags->output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->option_text("FORMAT");
+  AddCatalogueFlag(*command, flags->catalogue);
+  command
+      ->add_option("--time-limit", flags->seconds,
+                   "Seconds after which the best plan so far counts")
+      ->check(CheckSeconds)
+      ->capture_default_str();
+  AddHoldAfterFlag(*command, flags->hold_after);
+  command->footer(
+      "Examples:\n"
+      "  kubectl get nodes,pods -A -o yaml > cluster.yaml\n"
+      "  nos plan -f cluster.yaml\n"
+      "  nos plan -f cluster.yaml -f more-pods.yaml --objective compute -o json\n"
+      "  nos plan -f cluster.yaml --hold-after 0      pods that waited long get nothing kept\n"
+      "  nos plan --moves 3 --with-pools              of the cluster of the kubeconfig");
+  command->callback([&chosen, flags] {
+    chosen.action = [flags] {
+      const Status status = RunPlan(*flags);
+      return status.ok() ? 0 : Fail("nos plan", status);
+    };
+  });
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,77 @@
+#include "cmd/query/plan_report.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "gpu/shares.h"
+
+namespace nos::cmd {
+namespace {
+
+TEST(PlanReportTest, NamesAndReasonsCannotSteerTheTerminal) {
+  auto pod = std::make_shared<cluster::Pod>();
+  pod->meta.ns = "a\nb";
+  pod->meta.name = "\x1b[2Jp";
+  planning::Plan plan;
+  plan.pods.emplace_back();
+  plan.pods[0].pod = pod;
+  plan.pods[0].reasons.push_back({"NoRoom", "\x1b[31mred", {}});
+  plan.pods[0].remedy = "free \x1b]0;title\a node";
+  const std::string text = PlanToText(plan, {}, 100);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  EXPECT_NE(text.find("  a?b/?[2Jp: free ?]0;title? node\n"), std::string::npos) << text;
+}
+
+TEST(PlanReportTest, SaysInWhichWayEachGpuIsUsed) {
+  const gpu::Model* cut = gpu::Catalogue::Builtin().FindModes("H100-80GB+GPU+TIME-4");
+  const gpu::Model* shares = &gpu::SharesOf(79);
+  const auto at = [](const gpu::Model* model, std::string_view profile) {
+    planning::PlannedInstance instance;
+    instance.placement = {model->FindProfile(profile).value(), 0};
+    instance.state = planning::PlannedInstance::State::kNew;
+    return instance;
+  };
+  planning::Plan plan;
+  plan.nodes.push_back({"n", {}});
+  plan.nodes[0].gpus.push_back({0, cut, {at(cut, "shared")}, 1, 0, shares});
+  plan.nodes[0].gpus.push_back({1, shares, {at(shares, "10gb")}, 1, 0, cut});
+  const std::string text = PlanToText(plan, {}, 100);
+  EXPECT_NE(text.find("n     0    H100-80GB  time slices  shared@+0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("n     1    H100-80GB  MPS          10gb@+0\n"), std::string::npos) << text;
+  const Json json = PlanToJson(plan, planning::Objective::kPods, {});
+  const Json& gpu = json.at("nodes").at(0).at("gpus").at(1);
+  EXPECT_EQ(gpu.at("model"), "MPS-79GB");
+  EXPECT_EQ(gpu.at("way"), "MPS");
+  EXPECT_EQ(gpu.at("ways").as_array().size(), 4U);
+}
+
+TEST(PlanReportTest, EveryFigureStandsUnderItsName) {
+  planning::Plan plan;
+  plan.pods.resize(9);
+  for (auto& outcome : plan.pods) outcome.pod = std::make_shared<cluster::Pod>();
+  plan.placed = 2;
+  plan.upper_bound = 3;
+  plan.created = 4;
+  plan.destroyed = 5;
+  plan.gpus_touched = 6;
+  plan.nodes_touched = 7;
+  plan.complete = false;
+  const Json json = PlanToJson(plan, planning::Objective::kMemory, std::chrono::milliseconds(8));
+  EXPECT_EQ(json.at("objective"), "memory");
+  EXPECT_EQ(json.at("pending"), 9);
+  EXPECT_EQ(json.at("placed"), 2);
+  EXPECT_EQ(json.at("upperBound"), 3);
+  EXPECT_EQ(json.at("complete"), false);
+  const JsonObject changes{
+      {"created", 4}, {"destroyed", 5}, {"gpusTouched", 6}, {"nodesTouched", 7}};
+  EXPECT_EQ(json.at("changes"), Json(changes));
+  EXPECT_EQ(json.at("planMillis"), 8.0);
+  const std::string text = PlanToText(plan, std::chrono::milliseconds(8), 100);
+  EXPECT_NE(text.find("2 of 9 pending pods can run (no plan can place more than 3)"),
+            std::string::npos);
+  EXPECT_NE(text.find("4 instances created, 5 destroyed, on 6 GPUs of 7 nodes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nos::cmd

@@ -1,0 +1,118 @@
+#include "cmd/query/pool_report.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cluster/node_template.h"
+#include "planning/pool_nodes.h"
+
+namespace nos::cmd {
+namespace {
+
+// "16:04 UTC"; beyond a day, with the date.
+std::string UntilText(Time until, Time now) {
+  const std::string text = FormatTime(until);
+  return until - now < std::chrono::hours(24) ? text.substr(11, 5) + " UTC" : text;
+}
+
+struct State {
+  std::string name;   // as controllers::PoolStanding has it
+  std::string until;  // of closed
+  std::string why;
+  std::string Text() const {
+    return name + (until.empty() ? "" : " until " + until) + (why.empty() ? "" : ": " + why);
+  }
+};
+
+State StateOf(const cluster::NodePool& pool, Time now) {
+  controllers::PoolStanding standing = controllers::StandingOf(pool, now);
+  const bool closed = standing.state == "closed" && pool.closed_until.has_value();
+  return {std::string(standing.state), closed ? UntilText(*pool.closed_until, now) : "",
+          std::move(standing.why)};
+}
+
+// Before an autoscaler has looked at it, too: what it would find wrong.
+State StateOf(const cluster::NodePool& pool, const gpu::Catalogue& catalogue, Time now) {
+  State state = StateOf(pool, now);
+  if (state.name != "unknown") return state;
+  const auto made = planning::NewNodeOf(pool, 0, catalogue);
+  return made.ok() ? state : State{"invalid", "", made.status().message()};
+}
+
+std::string GpuText(const cluster::PoolGpus& gpu) {
+  if (gpu.count == 0) return "-";
+  const std::string& name = gpu.model.empty() ? gpu.product : gpu.model;
+  return fmt::format("{} x {}", gpu.count, name.empty() ? "GPU" : name);
+}
+
+std::string ModeText(const cluster::PoolGpus& gpu) {
+  if (gpu.count == 0) return "-";
+  if (gpu.partitioning == cluster::Partitioning::kNone) return "whole";
+  return std::string(cluster::NameOf(gpu.partitioning));
+}
+
+}  // namespace
+
+std::vector<PoolCount> CountPools(const cluster::ClusterSnapshot& snapshot,
+                                  const std::vector<SharedPool>& pools) {
+  std::vector<std::shared_ptr<const cluster::Node>> nodes;
+  nodes.reserve(snapshot.size());
+  for (size_t n = 0; n < snapshot.size(); ++n) nodes.push_back(snapshot.node(n).node);
+  return controllers::CountPools(nodes, pools);
+}
+
+planning::PoolNow NowOf(const PoolCount& count, Time now) {
+  const State state = StateOf(*count.pool, now);
+  const bool open =
+      state.name == "ready" || state.name == "unknown" || state.name == controllers::kUndescribed;
+  return {count.pool, count.nodes, count.coming, open ? "" : state.Text()};
+}
+
+std::string PriceText(int64_t milli_price) {
+  std::string text = fmt::format("{}.{:03}", milli_price / 1000, milli_price % 1000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+Printout ReportPools(const LiveCluster& live, Time now) {
+  Printout out{
+      TextTable({"NAME", "GPU", "MODE", "NODES", "COMING", "MIN", "MAX", "PRICE", "STATE"})};
+  const std::vector<PoolCount> counts = CountPools(live.snapshot, live.pools);
+  for (const PoolCount& count : counts) {
+    const cluster::NodePool& pool = *count.pool;
+    const State state = StateOf(pool, live.snapshot.catalogue(), now);
+    const int64_t price = cluster::MilliPriceOf(pool);
+    // "-" would say that it has none.
+    const bool known = cluster::IsDescribed(pool) || pool.gpu_told;
+    const std::string nodes = count.going == 0
+                                  ? fmt::to_string(count.nodes)
+                                  : fmt::format("{} ({} going)", count.nodes, count.going);
+    out.table.AddRow({pool.meta.name, known ? GpuText(pool.gpu) : "?",
+                      known ? ModeText(pool.gpu) : "?", nodes, fmt::to_string(count.coming),
+                      fmt::to_string(pool.min), fmt::to_string(pool.max),
+                      price == 0 ? "-" : PriceText(price), state.Text()});
+    JsonObject entry{{"name", pool.meta.name},
+                     {"gpu", JsonObject{{"model", pool.gpu.model},
+                                        {"product", pool.gpu.product},
+                                        {"count", pool.gpu.count},
+                                        {"partitioning", cluster::NameOf(pool.gpu.partitioning)}}},
+                     {"learnt", pool.learns && cluster::IsDescribed(pool)},
+                     {"nodes", count.nodes},
+                     {"going", count.going},
+                     {"coming", count.coming},
+                     {"min", pool.min},
+                     {"max", pool.max},
+                     {"pricePerHour", static_cast<double>(price) / 1000},
+                     {"state", state.name},
+                     {"why", state.why},
+                     {"failures", pool.failures}};
+    if (!state.until.empty() && pool.closed_until)
+      entry["closedUntil"] = FormatTime(*pool.closed_until);
+    out.json.push_back(std::move(entry));
+  }
+  return out;
+}
+
+}  // namespace nos::cmd

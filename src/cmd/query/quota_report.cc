@@ -1,0 +1,270 @@
+#include "cmd/query/quota_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/multiprecision/cpp_int.hpp>
+#include <map>
+#include <optional>
+
+#include "controllers/quota_rules.h"
+#include "controllers/quota_status.h"
+#include "quota/ledger.h"
+#include "scheduling/reclaim.h"
+
+namespace nos::cmd {
+namespace {
+
+using cluster::ResourceId;
+using quota::Amount;
+using quota::Balance;
+
+constexpr size_t kVictimsShown = 3;
+
+// a * b / c, rounded down, whatever its size.
+Amount MultiplyDivide(Amount a, Amount b, Amount c) {
+  using Wide = boost::multiprecision::int512_t;
+  return static_cast<Amount>(Wide(Wide(a) * Wide(b) / Wide(c)));
+}
+
+struct Part {
+  size_t account;
+  Amount amount;
+};
+
+// Who has lent how much of a resource to whom. On each level of the tree lend its members, what
+// their parent has beyond them for its own namespaces, and what the parent borrows itself; and so
+// they borrow. Each lender has a part in what each of them borrows, in proportion.
+class Loans {
+ public:
+  Loans(const Balance& balance, ResourceId resource) : balance_(balance), resource_(resource) {}
+
+  std::vector<Part> BorrowedFrom(size_t account) {
+    return Parts(account, &Level::lenders, balance_.BorrowedBy(account, resource_),
+                 BelowOf(account).own_borrowed);
+  }
+  std::vector<Part> LentTo(size_t account) {
+    return Parts(account, &Level::borrowers, balance_.LentBy(account, resource_),
+                 BelowOf(account).own_lent);
+  }
+
+ private:
+  struct Party {
+    size_t account;
+    Amount amount;
+    bool above = false;  // what comes from, or goes to, the level of this account
+  };
+  struct Level {
+    std::vector<Party> lenders, borrowers;
+    Amount own_lent = 0, own_borrowed = 0;  // of the parent's own
+    Amount whole = 0;                       // of what is lent or borrowed, the greater
+  };
+  using Side = std::vector<Party> Level::*;
+
+  const Level& BelowOf(std::optional<size_t> parent) {
+    const auto [known, fresh] = levels_.try_emplace(parent);
+    Level& level = known->second;
+    if (!fresh) return level;
+    Amount used = 0, lent = 0, borrowed = 0;  // by members
+    for (size_t i = 0; i < balance_.size(); ++i) {
+      const quota::Terms& terms = balance_.terms(i);
+      if (terms.parent != parent || !terms.min.Named(resource_)) continue;
+      level.lenders.push_back({i, balance_.LentBy(i, resource_)});
+      level.borrowers.push_back({i, balance_.BorrowedBy(i, resource_)});
+      used += balance_.used(i).Get(resource_);
+      lent += level.lenders.back().amount;
+      borrowed += level.borrowers.back().amount;
+    }
+    if (parent) AddParent(*parent, used, lent, borrowed, level);
+    const auto sum = [](const std::vector<Party>& parties) {
+      Amount all = 0;
+      for (const Party& party : parties) all += party.amount;
+      return all;
+    };
+    level.whole = std::max(sum(level.lenders), sum(level.borrowers));
+    return level;
+  }
+
+  void AddParent(size_t parent, Amount used, Amount lent, Amount borrowed, Level& level) const {
+    const quota::Terms& terms = balance_.terms(parent);
+    if (!terms.min.Named(resource_)) return;
+    const Amount from_above = balance_.BorrowedBy(parent, resource_);
+    const Amount to_above = balance_.LentBy(parent, resource_);
+    const Amount idle =
+        terms.own_min.Get(resource_) - (balance_.used(parent).Get(resource_) - used);
+    level.own_borrowed = std::max<Amount>(-idle, 0);
+    const Amount inside = std::max<Amount>(borrowed + level.own_borrowed - from_above, 0);
+    level.own_lent = std::clamp<Amount>(inside + to_above - lent, 0, std::max<Amount>(idle, 0));
+    level.lenders.push_back({parent, level.own_lent});
+    level.lenders.push_back({parent, from_above, true});
+    level.borrowers.push_back({parent, level.own_borrowed});
+    level.borrowers.push_back({parent, to_above, true});
+  }
+
+  // Beside the account, and of what is its own among those below it.
+  std::vector<Part> Parts(size_t account, Side side, Amount beside, Amount below) {
+    std::vector<Part> parts;
+    Divide(balance_.terms(account).parent, side, beside, true, parts);
+    Divide(account, side, below, false, parts);
+    return parts;
+  }
+
+  // Those that get nothing are left out.
+  void Divide(std::optional<size_t> parent, Side side, Amount amount, bool up,
+              std::vector<Part>& to) {
+    const Level& level = BelowOf(parent);
+    if (amount == 0 || level.whole == 0) return;
+    Amount before = 0, given = 0;
+    for (const Party& party : level.*side) {
+      before += party.amount;
+      const Amount part = MultiplyDivide(amount, before, level.whole) - given;
+      given += part;
+      if (part == 0) continue;
+      if (!party.above) {
+        to.push_back({party.account, part});
+      } else if (up) {
+        Divide(balance_.terms(party.account).parent, side, part, true, to);
+      }
+    }
+  }
+
+  const Balance& balance_;
+  const ResourceId resource_;
+  std::map<std::optional<size_t>, Level> levels_;
+};
+
+std::string NameOf(const Balance& balance, size_t account) {
+  const cluster::ElasticQuota& quota = *balance.terms(account).quota;
+  std::string name = quota.Key();
+  for (size_t i = 0; quota.composite && i < balance.size(); ++i) {
+    if (i != account && balance.terms(i).quota->Key() == name) return name + " (composite)";
+  }
+  return name;
+}
+
+// "6 (b/eq 4, c/eq 2)"
+std::string PartsText(const Balance& balance, ResourceId resource, const std::vector<Part>& parts) {
+  if (parts.empty()) return "-";
+  Amount sum = 0;
+  std::string who;
+  for (const Part& part : parts) {
+    sum += part.amount;
+    who += fmt::format("{}{} {}", who.empty() ? "" : ", ", NameOf(balance, part.account),
+                       quota::TextOf(resource, part.amount));
+  }
+  return fmt::format("{} ({})", quota::TextOf(resource, sum), who);
+}
+
+Json PartsJson(const Balance& balance, ResourceId resource, const std::vector<Part>& parts) {
+  JsonObject json;
+  for (const Part& part : parts) {
+    json[NameOf(balance, part.account)] = quota::QuantityOf(resource, part.amount).ToString();
+  }
+  return json;
+}
+
+std::vector<ResourceId> NamedBy(const quota::Terms& terms) {
+  std::vector<ResourceId> named;
+  for (const auto* amounts : {&terms.min, &terms.max}) {
+    for (const auto& [id, amount] : amounts->entries()) named.push_back(id);
+  }
+  std::ranges::sort(named, {}, [](ResourceId id) { return cluster::ResourceName(id); });
+  const auto same = std::ranges::unique(named);
+  named.erase(same.begin(), same.end());
+  return named;
+}
+
+// The next to go is the first. System pods stay, whatever they use.
+std::vector<std::string> VictimsOf(quota::Ledger& ledger, size_t account) {
+  const quota::Ledger::Standing& standing = ledger.StandingOf(account);
+  std::vector<quota::Ledger::Pod> pods(standing.pods.begin() + standing.in_quota,
+                                       standing.pods.end());
+  std::erase_if(pods, [](const auto& pod) {
+    return pod->meta.deleted.has_value() || scheduling::IsSystemPod(*pod);
+  });
+  std::ranges::sort(
+      pods, [](const auto& a, const auto& b) { return scheduling::IsLessImportant(*a, *b); });
+  std::vector<std::string> victims;
+  for (const auto& pod : pods) victims.push_back(pod->Key());
+  return victims;
+}
+
+std::string VictimsText(const std::vector<std::string>& victims) {
+  if (victims.empty()) return "-";
+  std::string text;
+  for (size_t i = 0; i < std::min(victims.size(), kVictimsShown); ++i) {
+    text += (i > 0 ? ", " : "") + victims[i];
+  }
+  if (victims.size() <= kVictimsShown) return text;
+  return fmt::format("{} and {} more", text, victims.size() - kVictimsShown);
+}
+
+using AllLoans = std::map<ResourceId, Loans>;
+
+void AddQuota(quota::Ledger& ledger, size_t account, const std::vector<std::string>& broken,
+              AllLoans& all_loans, Printout& out) {
+  const Balance& balance = ledger.balance();
+  const quota::Terms& terms = balance.terms(account);
+  const std::string name = NameOf(balance, account);
+  const std::vector<std::string> victims = VictimsOf(ledger, account);
+  JsonObject resources;
+  for (const ResourceId id : NamedBy(terms)) {
+    const auto text = [&](Amount amount) { return quota::TextOf(id, amount); };
+    const auto named = [&](const quota::Amounts& amounts) {
+      const auto amount = amounts.Named(id);
+      return amount ? text(*amount) : "-";
+    };
+    Loans& loans = all_loans.try_emplace(id, balance, id).first->second;
+    const auto from = loans.BorrowedFrom(account), to = loans.LentTo(account);
+    const Amount guaranteed = controllers::GuaranteedOf(balance, account, id);
+    out.table.AddRow({name, cluster::ResourceName(id), named(terms.min), named(terms.max),
+                      text(balance.used(account).Get(id)), text(guaranteed),
+                      PartsText(balance, id, from), PartsText(balance, id, to),
+                      VictimsText(victims)});
+    const auto quantity = [&](Amount amount) {
+      return Json(quota::QuantityOf(id, amount).ToString());
+    };
+    const auto limit = [&](const quota::Amounts& amounts) {
+      const auto amount = amounts.Named(id);
+      return amount ? quantity(*amount) : Json();
+    };
+    resources[cluster::ResourceName(id)] =
+        JsonObject{{"min", limit(terms.min)},
+                   {"max", limit(terms.max)},
+                   {"used", quantity(balance.used(account).Get(id))},
+                   {"guaranteed", quantity(guaranteed)},
+                   {"borrowedFrom", PartsJson(balance, id, from)},
+                   {"lentTo", PartsJson(balance, id, to)}};
+  }
+  JsonArray namespaces, next, problems;
+  for (const std::string& ns : terms.namespaces) namespaces.emplace_back(ns);
+  for (const std::string& victim : victims) next.emplace_back(victim);
+  for (const std::string& problem : broken) {
+    problems.emplace_back(problem);
+    out.warnings.push_back(fmt::format("{}: {}", name, problem));
+  }
+  out.json.push_back(JsonObject{
+      {"kind", terms.quota->composite ? cluster::kCompositeQuota : cluster::kElasticQuota},
+      {"namespace", terms.quota->meta.ns},
+      {"name", terms.quota->meta.name},
+      {"namespaces", std::move(namespaces)},
+      {"resources", std::move(resources)},
+      {"overQuota", std::move(next)},
+      {"problems", std::move(problems)}});
+}
+
+}  // namespace
+
+Printout ReportQuotas(const LiveCluster& live, Time) {
+  Printout out{TextTable({"QUOTA", "RESOURCE", "MIN", "MAX", "USED", "GUARANTEED", "BORROWED FROM",
+                          "LENT TO", "NEXT TO GO"})};
+  quota::Ledger ledger = quota::LedgerOf(live.quotas, live.snapshot, live.pods, live.charges);
+  const auto problems = controllers::ProblemsInForce(ledger.balance());
+  AllLoans loans;
+  for (size_t account = 0; account < ledger.balance().size(); ++account) {
+    AddQuota(ledger, account, problems[account], loans, out);
+  }
+  return out;
+}
+
+}  // namespace nos::cmd

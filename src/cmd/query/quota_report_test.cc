@@ -1,0 +1,146 @@
+#include "cmd/query/quota_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu/catalogue.h"
+
+namespace nos::cmd {
+namespace {
+
+using ::testing::HasSubstr;
+
+class QuotaReportTest : public testing::Test {
+ protected:
+  std::shared_ptr<cluster::ElasticQuota> Quota(const std::string& ns, const std::string& min,
+                                               const std::string& max = "",
+                                               const std::string& parent = "") {
+    auto quota = std::make_shared<cluster::ElasticQuota>();
+    quota->parent = parent;
+    quota->meta.ns = ns;
+    quota->meta.name = "eq";
+    quota->namespaces = {ns};
+    quota->min["nos.nebuly.com/gpu-memory"] = *Quantity::Parse(min);
+    if (!max.empty()) quota->max["nos.nebuly.com/gpu-memory"] = *Quantity::Parse(max);
+    quotas_.push_back(quota);
+    return quota;
+  }
+  // Each younger than those before.
+  void Pods(const std::string& ns, int count, const std::string& resource) {
+    for (int i = 0; i < count; ++i) {
+      auto pod = std::make_shared<cluster::Pod>();
+      pod->meta.ns = ns;
+      pod->meta.name = "p" + std::to_string(i);
+      pod->meta.created = Time(std::chrono::seconds(i));
+      pod->node_name = "n";
+      pod->containers.emplace_back().requests[resource] = Quantity::FromValue(1);
+      pods_.push_back(std::move(pod));
+    }
+  }
+  Printout Report() {
+    auto node = std::make_shared<cluster::Node>();
+    node->meta.name = "n";
+    LiveCluster live = MakeLiveCluster({node}, pods_, gpu::Catalogue::Builtin());
+    live.quotas = quotas_;
+    return ReportQuotas(live, Time());
+  }
+
+  std::vector<quota::SharedQuota> quotas_;
+  std::vector<std::shared_ptr<const cluster::Pod>> pods_;
+};
+
+TEST_F(QuotaReportTest, SaysWhoBorrowsFromWhom) {
+  Quota("a", "40", "70");
+  Quota("b", "10");
+  Quota("c", "30");
+  Pods("a", 6, "nvidia.com/mig-1g.10gb");
+  Pods("b", 1, "nvidia.com/mig-1g.10gb");
+  const std::string text = Report().table.ToString();
+  EXPECT_THAT(text, HasSubstr("a/eq   nos.nebuly.com/gpu-memory  40   70   60"));
+  EXPECT_THAT(text, HasSubstr("20 (c/eq 20)"));
+  EXPECT_THAT(text, HasSubstr("20 (a/eq 20)"));
+  EXPECT_THAT(text, HasSubstr("a/p5, a/p4\n"));
+}
+
+// Both kinds may have one name.
+TEST_F(QuotaReportTest, TellsTwoOfOneNameApart) {
+  Quota("a", "0");
+  Quota("b", "10");
+  const auto composite = Quota("b", "10");
+  composite->composite = true;
+  composite->namespaces = {"c"};
+  Pods("a", 2, "nvidia.com/mig-1g.10gb");
+  const Printout report = Report();
+  EXPECT_THAT(report.table.ToString(), HasSubstr("20 (b/eq (composite) 10, b/eq 10)"));
+  EXPECT_THAT(WriteJson(report.json), HasSubstr("{\"b/eq (composite)\":\"10\",\"b/eq\":\"10\"}"));
+}
+
+TEST_F(QuotaReportTest, FitsAHundredColumnsAndHasAllInJson) {
+  for (const char* ns : {"team-one", "team-two", "team-three"}) Quota(ns, "30");
+  Pods("team-one", 8, "nvidia.com/mig-1g.10gb");
+  const Printout out = Report();
+  const std::string text = out.table.ToString(100);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    EXPECT_LE(DisplayWidth(std::string_view(text).substr(at, end - at)), 100U);
+    at = end + 1;
+  }
+  const std::string json = WriteJson(out.json);
+  EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-three/eq":"25","team-two/eq":"25"})"));
+  EXPECT_THAT(json, HasSubstr(R"("lentTo":{"team-one/eq":"25"})"));
+  EXPECT_THAT(json, HasSubstr(R"("overQuota":["team-one/p7","team-one/p6","team-one/p5")"));
+}
+
+TEST_F(QuotaReportTest, WhatParentsHaveBeyondTheirChildrenIsLentToo) {
+  Quota("org", "100");
+  Quota("team-a", "40", "", "org/eq");
+  Pods("team-a", 9, "nvidia.com/mig-1g.10gb");
+  EXPECT_THAT(Report().table.ToString(), HasSubstr("50 (org/eq 50)"));
+  Quota("team-b", "30", "", "org/eq");
+  const std::string json = WriteJson(Report().json);
+  EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-b/eq":"25","org/eq":"25"})"));
+  const std::string to_a = R"("lentTo":{"team-a/eq":"25"})";
+  EXPECT_NE(json.find(to_a), json.rfind(to_a)) << "of org and of team-b: " << json;
+}
+
+// A level up, and down again.
+TEST_F(QuotaReportTest, WhatComesThroughAParentIsItsLenders) {
+  Quota("org", "40");
+  Quota("team-a", "20", "", "org/eq");
+  Quota("team-b", "20", "", "org/eq");
+  Quota("other", "60");
+  Pods("team-a", 6, "nvidia.com/mig-1g.10gb");
+  const std::string json = WriteJson(Report().json);
+  // 20 of team-b, and 20 that org borrows.
+  EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-b/eq":"20","other/eq":"20"})"));
+  EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"other/eq":"20"})"));
+  EXPECT_THAT(json, HasSubstr(R"("lentTo":{"org/eq":"20"})"));
+}
+
+TEST_F(QuotaReportTest, LimitsEndWhatIsGuaranteed) {
+  const auto guaranteed = [&](const std::string& ns) {
+    for (const Json& quota : Report().json) {
+      if (FindString(quota, "namespace") != ns) continue;
+      return std::string(FindString(quota, "resources", "nos.nebuly.com/gpu-memory", "guaranteed"));
+    }
+    return std::string();
+  };
+  const auto quota = Quota("a", "10", "12");
+  Quota("b", "20");
+  EXPECT_EQ(guaranteed("a"), "12");
+  quota->borrowing_limit["nos.nebuly.com/gpu-memory"] = Quantity::FromValue(1);
+  EXPECT_EQ(guaranteed("a"), "11");
+}
+
+TEST_F(QuotaReportTest, TheLeastImportantGoesNext) {
+  Quota("a", "10");
+  Quota("c", "30");
+  Pods("a", 3, "nvidia.com/mig-1g.10gb");
+  auto important = std::make_shared<cluster::Pod>(*pods_.back());
+  important->priority = 1000;
+  pods_.back() = important;  // a/p2, the youngest
+  EXPECT_THAT(Report().table.ToString(), HasSubstr("a/p1, a/p2"));
+}
+
+}  // namespace
+}  // namespace nos::cmd

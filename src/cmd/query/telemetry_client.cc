@@ -1,0 +1,128 @@
+#include "cmd/query/telemetry_client.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "net/loopback.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr Duration kTimeout = std::chrono::seconds(30);
+
+bool IsLocal(std::string_view url) {
+  url.remove_prefix(url.find("://") + 3);
+  return net::IsLoopbackAuthority(url.substr(0, url.find('/')));
+}
+
+// What a kubeconfig proves to its API server, as far as it may be shown to another server.
+Status TakeKubeconfig(const TelemetryFlags& flags, kube::ConnectionConfig& connection) {
+  auto cluster = kube::LoadConnection(flags.kubeconfig, flags.context);
+  const bool asked = !flags.kubeconfig.empty() || !flags.context.empty();
+  if (!cluster.ok()) return asked ? cluster.status() : Status::Ok();
+  connection.token = cluster->token;
+  connection.exec = cluster->exec;
+  if (connection.exec) connection.exec->provide_cluster_info = false;
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddTelemetryFlags(CLI::App& command, TelemetryFlags& flags) {
+  command.add_option("--server", flags.server, "The telemetry server; or $NOS_TELEMETRY")
+      ->envname("NOS_TELEMETRY")
+      ->option_text(fmt::format("URL [{}]", kLocalTelemetry));
+  command.add_option("--cluster", flags.cluster, "Which one, where the server has several")
+      ->option_text("NAME");
+  command.add_option("--token-file", flags.token_file, "A token; default: the kubeconfig's")
+      ->option_text("FILE");
+  command.add_option("--ca-file", flags.ca_file, "The server's authorities (PEM)")
+      ->option_text("FILE");
+  command.add_option("--kubeconfig", flags.kubeconfig, "Default: $KUBECONFIG or ~/.kube/config")
+      ->option_text("FILE");
+  command.add_option("--context", flags.context, "Default: the file's current context")
+      ->option_text("NAME");
+}
+
+Result<kube::ConnectionConfig> TelemetryConnection(const TelemetryFlags& flags) {
+  const bool tls = flags.server.starts_with("https://");
+  if (!tls && !flags.server.starts_with("http://")) {
+    return Invalid(
+        fmt::format("--server {}: it must begin with https:// (or http://)", flags.server));
+  }
+  if (!tls && !flags.token_file.empty() && !IsLocal(flags.server)) {
+    return Invalid("--token-file: a token is sent over https only, or within this machine");
+  }
+  kube::ConnectionConfig connection;
+  connection.server = flags.server;
+  while (connection.server.ends_with('/')) connection.server.pop_back();
+  connection.ca.file = flags.ca_file;
+  if (!flags.token_file.empty()) {
+    connection.token.file = flags.token_file;
+  } else if (tls) {
+    NOS_RETURN_IF_ERROR(TakeKubeconfig(flags, connection));
+  }
+  return connection;
+}
+
+TelemetryClient::TelemetryClient(kube::ConnectionConfig connection, std::string cluster)
+    : connection_(std::move(connection)),
+      cluster_(std::move(cluster)),
+      transport_(std::make_unique<kube::HttpTransport>(connection_,
+                                                       kube::HttpOptions{.timeout = kTimeout})) {}
+
+Result<TelemetryClient> TelemetryClient::For(const TelemetryFlags& flags) {
+  NOS_ASSIGN(kube::ConnectionConfig connection, TelemetryConnection(flags));
+  return TelemetryClient(std::move(connection), flags.cluster);
+}
+
+kube::ApiRequest TelemetryClient::Request(std::string_view name, Query query) const {
+  kube::ApiRequest request;
+  request.method = "GET";
+  request.path = fmt::format("/api/v1/{}", name);
+  request.query = std::move(query);
+  if (!cluster_.empty()) request.query.emplace_back("cluster", cluster_);
+  return request;
+}
+
+Result<Json> TelemetryClient::Get(std::string_view name, Query query) {
+  const auto answer = transport_->Do(Request(name, std::move(query)));
+  if (!answer.ok()) return Explain(answer.status());
+  if (answer->code != 200) return Explain(kube::AnswerError(answer->code, answer->text));
+  auto json = ParseJson(answer->text);
+  if (!json.ok() || !json->is_object()) {
+    return Invalid(fmt::format("{}: the answer is none of a telemetry server: see --server",
+                               connection_.server));
+  }
+  return json;
+}
+
+std::unique_ptr<kube::EventStream> TelemetryClient::Stream(std::function<void()> wake) const {
+  kube::ApiRequest request = Request("stream", {});
+  request.accept = "text/event-stream";
+  return std::make_unique<kube::EventStream>(connection_, request, std::move(wake));
+}
+
+Status TelemetryClient::Explain(const Status& error) const {
+  switch (error.code()) {
+    case Code::kOk:
+      return error;
+    case Code::kPermission:
+      return {error.code(),
+              fmt::format("{}: {}; a token of the cluster is needed: kubectl create token NAME > "
+                          "FILE, and --token-file FILE",
+                          connection_.server, error.message())};
+    case Code::kUnavailable:
+    case Code::kDeadline:
+      return {
+          error.code(),
+          fmt::format("{}; is a server there? nos sandbox and nos telemetry --sandbox start one "
+                      "on this machine, --server URL names another",
+                      error.message())};
+    default:
+      return {error.code(), fmt::format("{}: {}", connection_.server, error.message())};
+  }
+}
+
+}  // namespace nos::cmd

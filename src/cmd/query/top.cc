@@ -1,0 +1,176 @@
+// nos top: GPUs, slices and pods as they are now, kept current by the telemetry server's events.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "base/table.h"
+#include "base/text.h"
+#include "cmd/command.h"
+#include "cmd/commands.h"
+#include "cmd/query/telemetry_client.h"
+#include "cmd/terminal.h"
+#include "cmd/query/top_model.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr int kMostPages = 50;
+constexpr const char* kPageSize = "1000";
+constexpr Duration kFirstPause = std::chrono::seconds(1), kLongestPause = std::chrono::seconds(30);
+constexpr Duration kForever = std::chrono::hours(24);
+constexpr std::string_view kHint =
+    "q quits; sorted by s state, n name, u utilization, m memory, a age";
+
+struct TopFlags {
+  TelemetryFlags telemetry;
+  TopOptions options;
+  std::string output = "text", sort = "state";
+  bool once = false;
+};
+
+// `note`: what the user should know of it.
+Status Load(TelemetryClient& client, const std::string& ns, TopModel& model, std::string& note) {
+  NOS_ASSIGN(const Json session, client.Get("session", {{"namespace", ns}}));
+  note = UnaskedNote(session, ns);
+  auto overview = client.Get("overview");
+  const bool hidden = !overview.ok() && overview.status().code() == Code::kPermission;
+  if (!overview.ok() && !hidden) return overview.status();
+  NOS_ASSIGN(const Json gpus, client.Get("gpus", {{"namespace", ns}}));
+  std::vector<Json> pages;
+  std::string after;
+  do {
+    NOS_ASSIGN(Json page, client.Get("workloads",
+                                     {{"namespace", ns}, {"limit", kPageSize}, {"after", after}}));
+    after = FindString(page, "next");
+    pages.push_back(std::move(page));
+  } while (!after.empty() && pages.size() < kMostPages);
+  model.Load(gpus, pages, hidden ? nullptr : &*overview);
+  return Status::Ok();
+}
+
+class LiveTop {
+ public:
+  LiveTop(TelemetryClient& client, TopModel& model, const TopOptions& options, bool colours)
+      : client_(client), model_(model), options_(options), colours_(colours) {}
+
+  // Until the user has enough.
+  void Run() {
+    Duration pause = kFirstPause;
+    while (!ended_) {
+      if (Follow()) pause = kFirstPause;
+      const auto until = SteadyClock().Now() + pause;
+      for (Duration left = pause; !ended_ && left > Duration();
+           left = until - SteadyClock().Now()) {
+        Draw();
+        Wait(left);
+      }
+      pause = std::min(pause * 2, kLongestPause);
+    }
+  }
+
+ private:
+  // One connection: what there is, and then what changes. Whether it was of use.
+  bool Follow() {
+    const auto stream = client_.Stream([this] { keys_.Wake(); });
+    bool loaded = false;
+    while (!ended_) {
+      while (auto event = stream->Next()) {
+        const auto data = ParseJson(event->data);
+        if (!data.ok()) continue;
+        const bool goes_on = model_.Apply(event->name, *data);
+        if (loaded && goes_on) continue;
+        // What changes from the first event on is told again.
+        const Status read = Load(client_, options_.ns, model_, note_);
+        if (!read.ok()) note_ = read.message();
+        if (note_.empty()) note_ = kHint;
+        if (!read.ok()) return false;
+        loaded = true;
+      }
+      if (stream->Ended()) {
+        const Status error = client_.Explain(stream->error());
+        if (!error.ok()) note_ = error.message();
+        if (error.ok() && !loaded) note_ = "the server has ended the stream";
+        return loaded;
+      }
+      Draw();
+      Wait(kForever);
+    }
+    return true;
+  }
+
+  void Draw() {
+    screen_.Draw(RenderTop(RowsOf(model_, options_), TerminalSize(), colours_, note_));
+  }
+
+  void Wait(Duration at_most) {
+    const char key = keys_.Wait(at_most);
+    if (key == 'q' || key == 'Q' || interrupt_.Requested()) ended_ = true;
+    if (key == 's') options_.sort = TopSort::kState;
+    if (key == 'n') options_.sort = TopSort::kName;
+    if (key == 'u') options_.sort = TopSort::kUtilization;
+    if (key == 'm') options_.sort = TopSort::kMemory;
+    if (key == 'a') options_.sort = TopSort::kAge;
+  }
+
+  TelemetryClient& client_;
+  TopModel& model_;
+  TopOptions options_;
+  const bool colours_;
+  std::string note_ = std::string(kHint);
+  bool ended_ = false;
+  Interrupt interrupt_{""};
+  Keys keys_;
+  FullScreen screen_;
+};
+
+int Run(const TopFlags& flags) {
+  auto client = TelemetryClient::For(flags.telemetry);
+  if (!client.ok()) return Fail("nos top", client.status());
+  TopModel model;
+  std::string note;
+  const Status read = Load(*client, flags.options.ns, model, note);
+  if (!read.ok()) return Fail("nos top", read);
+  const Display display = StdoutDisplay();
+  const bool once = flags.once || flags.output == "json" || !display.screen;
+  if (once && !note.empty()) std::cerr << note << "\n";
+  if (flags.output == "json") {
+    std::cout << WriteJsonPretty(TopJson(model, flags.options)) << "\n";
+    return 0;
+  }
+  if (once) {
+    std::cout << RenderTop(RowsOf(model, flags.options), {TableWidth(), kUncut}, display.colours,
+                           "");
+    return 0;
+  }
+  LiveTop(*client, model, flags.options, display.colours).Run();
+  return 0;
+}
+
+}  // namespace
+
+void AddTopCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command = root.add_subcommand("top", "Watch GPUs, slices and pods as they are now");
+  auto flags = std::make_shared<TopFlags>();
+  command->add_flag("--once", flags->once, "Print it once; without a terminal always so");
+  command->add_option("-o,--output", flags->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->option_text("FORMAT");
+  command->add_option("-n,--namespace", flags->options.ns, "Only pods of that namespace")
+      ->option_text("NAME");
+  command->add_option("--sort", flags->sort, Join(TopSortNames(), ", ") + "; waiting pods first")
+      ->check(CLI::IsMember(TopSortNames()))
+      ->option_text("WHAT [state]");
+  AddTelemetryFlags(*command, flags->telemetry);
+  command->footer(
+      "Examples:\n"
+      "  nos sandbox                   and beside it:  nos top\n"
+      "  nos top --once -n team-a --sort utilization\n"
+      "  nos top --server https://nos-telemetry.example.com --ca-file ca.crt -o json");
+  command->callback([&chosen, flags] {
+    flags->options.sort = TopSortNamed(flags->sort).value_or(TopSort::kState);
+    chosen.action = [flags] { return Run(*flags); };
+  });
+}
+
+}  // namespace nos::cmd

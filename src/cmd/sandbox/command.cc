@@ -1,0 +1,409 @@
+// nos sandbox: a whole cluster in one process, with virtual GPUs, live on the terminal and open to
+// kubectl. The virtual world does the work; this file paces it to wall time and draws it. Its
+// partitioner and scheduler use the API server over HTTP, as they do on a real cluster.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stop_token>
+
+#include "base/table.h"
+#include "base/text.h"
+#include "cmd/catalogue_flag.h"
+#include "cmd/command.h"
+#include "cmd/commands.h"
+#include "cmd/cli/kubeconfig_file.h"
+#include "cmd/sandbox/model.h"
+#include "cmd/sandbox/telemetry.h"
+#include "cmd/sandbox_view.h"
+#include "cmd/terminal.h"
+#include "kube/http_transport.h"
+#include "sim/serve.h"
+#include "sim/cluster_file.h"
+#include "sim/lockstep_transport.h"
+#include "sim/pace.h"
+#include "sim/workload.h"
+#include "sim/world.h"
+
+namespace nos::cmd {
+namespace {
+
+// Booting takes the nodes so much of their time at most, and next to none of ours.
+constexpr uint16_t kDashboardPort = 8090;
+constexpr auto kBootTime = std::chrono::seconds(5);
+
+// A second; time may pass a thousand times as fast.
+constexpr int kRequests = 100'000;
+
+struct SandboxFlags {
+  int nodes = 2, gpus = 2, mps = 0, hybrid = 0;
+  bool described = false;  // the nodes are as these flags have them
+  std::vector<std::string> models = {"A100-40GB"};
+  std::string cluster_file, workload = "demo", kubeconfig, catalogue;
+  uint16_t port = 0;
+  std::optional<uint16_t> dashboard_port;
+  double speed = 1;
+  uint64_t seed = 1;
+  double run_seconds = 0;
+  Duration hold_after = controllers::PartitionerConfig().starvation_after;
+};
+
+// The nodes that the flags describe: models in turn, the last ones hybrid, then by MPS.
+Result<std::vector<sim::NodeSpec>> NodesFromFlags(const SandboxFlags& flags,
+                                                  const gpu::Catalogue& catalogue) {
+  if (!flags.described) return sim::ModesCluster();
+  if (flags.hybrid + flags.mps > flags.nodes) {
+    return Invalid(fmt::format("--hybrid {} and --mps {} are more than {} nodes: raise --nodes",
+                               flags.hybrid, flags.mps, flags.nodes));
+  }
+  std::vector<sim::NodeSpec> nodes;
+  for (int n = 0; n < flags.nodes; ++n) {
+    const std::string& name = flags.models[static_cast<size_t>(n) % flags.models.size()];
+    NOS_ASSIGN(const gpu::Model* model, sim::FindModel(catalogue, name));
+    sim::NodeSpec node;
+    node.name = fmt::format("node-{}", n + 1);
+    node.gpus.resize(static_cast<size_t>(flags.gpus), {model->name(), {}});
+    node.mps = n >= flags.nodes - flags.mps;
+    node.hybrid = !node.mps && n >= flags.nodes - flags.mps - flags.hybrid;
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+std::string NameOfFile(const std::string& path) { return path == "-" ? "stdin" : path; }
+
+Result<std::vector<sim::NodeSpec>> ReadNodes(const SandboxFlags& flags,
+                                             const gpu::Catalogue& catalogue) {
+  if (flags.cluster_file.empty()) return NodesFromFlags(flags, catalogue);
+  NOS_ASSIGN(const std::string text, ReadFileOrStdin(flags.cluster_file));
+  return sim::ReadCluster(text, NameOfFile(flags.cluster_file), catalogue);
+}
+
+std::vector<sim::PodSpec> DemoPods(const SandboxFlags& flags,
+                                   const std::vector<sim::NodeSpec>& nodes,
+                                   const gpu::Catalogue& catalogue) {
+  if (!flags.described && flags.cluster_file.empty()) return sim::ModesWorkload(flags.seed);
+  std::vector<const gpu::Model*> gpus;
+  for (const sim::NodeSpec& node : nodes) {
+    for (const sim::GpuSpec& spec : node.gpus) {
+      // A node of a model that nobody knows is there, and has no part in this.
+      const auto model = sim::FindDividedModel(catalogue, node, spec);
+      if (model.ok() && *model != nullptr) gpus.push_back(*model);
+    }
+  }
+  return sim::DemoWorkload(gpus, flags.seed);
+}
+
+sim::Workload DemoWorkload(const SandboxFlags& flags, const std::vector<sim::NodeSpec>& nodes,
+                           const gpu::Catalogue& catalogue) {
+  sim::Workload workload;
+  std::set<int> priorities = {0};  // needs no class
+  for (const sim::PodSpec& pod : DemoPods(flags, nodes, catalogue)) {
+    if (priorities.insert(pod.priority).second)
+      workload.push_back({{}, sim::PriorityClassObject(pod.priority)});
+    workload.push_back({pod.arrival, sim::PodObject(pod)});
+  }
+  return workload;
+}
+
+Result<sim::Workload> ReadWorkload(const SandboxFlags& flags,
+                                   const std::vector<sim::NodeSpec>& nodes,
+                                   const gpu::Catalogue& catalogue) {
+  if (flags.workload == "none") return sim::Workload();
+  if (flags.workload == "demo") return DemoWorkload(flags, nodes, catalogue);
+  std::error_code error;
+  const std::string with_suffix = flags.workload + ".yaml";  // examples/quotas will do
+  const bool short_name = !std::filesystem::exists(flags.workload, error) &&
+                          std::filesystem::exists(with_suffix, error);
+  const std::string& file = short_name ? with_suffix : flags.workload;
+  NOS_ASSIGN(const std::string text, ReadFileOrStdin(file));
+  return sim::ReadWorkload(text, NameOfFile(file));
+}
+
+// Those of the workload, which are there from the start.
+Result<std::vector<sim::PoolSpec>> TakePools(const SandboxFlags& flags,
+                                             const gpu::Catalogue& catalogue,
+                                             sim::Workload& workload) {
+  std::vector<sim::PoolSpec> pools;
+  for (const sim::Arrival& arrival : workload) {
+    if (FindString(arrival.object, "kind") != cluster::kNodePool) continue;
+    const std::string where = fmt::format("{}: NodePool {}", NameOfFile(flags.workload),
+                                          FindString(arrival.object, "metadata", "name"));
+    cluster::NodePool pool;
+    NOS_RETURN_IF_ERROR(cluster::ReadNodePool(arrival.object, pool).Within(where));
+    NOS_ASSIGN(pools.emplace_back(), sim::PoolSpecOf(pool, catalogue));
+  }
+  std::erase_if(workload, [](const sim::Arrival& arrival) {
+    return FindString(arrival.object, "kind") == cluster::kNodePool;
+  });
+  return pools;
+}
+
+// Idle nodes go soon enough to be seen going.
+controllers::AutoscalerConfig AutoscalerHere() {
+  controllers::AutoscalerConfig config;
+  config.shrink_after = std::chrono::minutes(2);
+  return config;
+}
+
+// CLI::Range lets "nan" pass.
+std::string CheckSpeed(const std::string& text) {
+  const auto value = ParseDouble(text);
+  return value && *value >= 0.01 && *value <= 1000
+             ? ""
+             : "'" + text + "' is not a number from 0.01 to 1000";
+}
+
+// CLI::PositiveNumber lets "nan" pass, too.
+std::string CheckRunSeconds(const std::string& text) {
+  const auto value = ParseDouble(text);
+  return value && *value > 0 && *value <= 1e9
+             ? ""
+             : "'" + text + "' is not a number of seconds above 0 and up to 1e9";
+}
+
+// Error: kInvalid: there is no folder for it.
+Result<std::string> KubeconfigFolder(const SandboxFlags& flags) {
+  if (!flags.kubeconfig.empty()) return std::string();
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (!error) return folder.string();
+  return Invalid(fmt::format(
+      "no folder for the kubeconfig ({}): let TMPDIR name one, or give --kubeconfig FILE",
+      error.message()));
+}
+
+struct Session {
+  sim::World& world;
+  const SandboxFlags& flags;
+  std::string hint;
+  Time started;
+  Interrupt& interrupt;
+  SandboxTelemetry& telemetry;
+
+  ViewModel Model(double reached) const {
+    ViewModel model = Observe(world, started);
+    model.speed = flags.speed;
+    model.reached = reached;
+    model.hint = fmt::format("dashboard: {}   {}", telemetry.Url(), hint);
+    return model;
+  }
+  bool Over() const { return interrupt.Requested() || !std::cout.good(); }
+};
+
+// Runs until Ctrl-C, or for the time asked; `each_tick` gets the speed reached. Returns the last.
+double Live(const Session& session, const std::function<void(double reached)>& each_tick) {
+  std::stop_source stop;
+  double last = session.flags.speed;
+  sim::PaceOptions options;
+  options.speed = session.flags.speed;
+  if (session.flags.run_seconds > 0) {
+    options.until = session.started + FromSeconds(session.flags.run_seconds);
+  }
+  // At speed 1 ages are those that kubectl computes from the wall clock.
+  if (options.speed == 1) options.late = SystemClock().Now() - session.world.Now();
+  options.on_tick = [&](double reached) {
+    last = reached;
+    session.telemetry.Tick();
+    each_tick(reached);
+    if (session.Over()) stop.request_stop();
+  };
+  sim::Pace(session.world, options, stop.get_token());
+  return last;
+}
+
+void RunOnTerminal(const Session& session, bool colours) {
+  double reached = 0;
+  {
+    FullScreen screen;
+    reached = Live(session, [&](double now) {
+      screen.Draw(RenderFrame(session.Model(now), TerminalSize(), colours));
+    });
+  }
+  std::cout << RenderFrame(session.Model(reached), TerminalSize(), false);
+}
+
+void RunPlain(const Session& session) {
+  std::cout << "dashboard: " << session.telemetry.Url() << "\n" << session.hint << std::endl;
+  session.world.log().SetSink(
+      [](std::string_view line) { std::cout << Printable(std::string(line)) << std::endl; });
+  bool behind = false;
+  const double reached = Live(session, [&](double now) {
+    if (behind == FallsBehind(session.flags.speed, now)) return;
+    behind = !behind;
+    session.world.log().Note("clock", SpeedText(session.flags.speed, now));
+  });
+  session.world.log().SetSink({});
+  std::cout << RenderFrame(session.Model(reached), {100, 1000}, false);
+}
+
+// Where others look for it, unless somebody is there already or another place is asked for.
+Result<std::unique_ptr<SandboxTelemetry>> ServeDashboard(sim::World& world,
+                                                         const SandboxFlags& flags,
+                                                         const std::string& folder) {
+  auto served =
+      SandboxTelemetry::Start(world, flags.dashboard_port.value_or(kDashboardPort), folder);
+  const bool taken = !served.ok() && served.status().code() == Code::kUnavailable;
+  if (!taken || flags.dashboard_port) return served;
+  return SandboxTelemetry::Start(world, 0, folder);
+}
+
+Status RunSandbox(const SandboxFlags& flags) {
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
+  NOS_ASSIGN(std::vector<sim::NodeSpec> nodes, ReadNodes(flags, catalogue));
+  NOS_ASSIGN(sim::Workload workload, ReadWorkload(flags, nodes, catalogue));
+  NOS_ASSIGN(const std::vector<sim::PoolSpec> pools, TakePools(flags, catalogue, workload));
+  const bool only_pools = !flags.described && flags.cluster_file.empty() && !pools.empty();
+  if (only_pools) nodes.clear();
+  NOS_ASSIGN(const std::filesystem::path folder, KubeconfigFolder(flags));
+  sim::WorldOptions options;
+  options.seed = flags.seed;
+  // Booting ends now: ages as kubectl shows them count from the wall clock.
+  options.start = std::chrono::floor<std::chrono::seconds>(SystemClock().Now()) - kBootTime;
+  options.partitioner.starvation_after = flags.hold_after;
+  options.keep_finished = std::chrono::minutes(2);
+  if (!pools.empty()) options.autoscaler = AutoscalerHere();
+  // These outlive the world, to whose server they lead.
+  std::optional<kube::HttpTransport> network;
+  std::optional<sim::LockstepTransport> transport;
+  sim::World world(options, catalogue);
+  for (const sim::NodeSpec& node : nodes) {
+    const Status added = world.AddNode(node);
+    if (added.ok()) continue;
+    return flags.cluster_file.empty() ? added : added.Within(NameOfFile(flags.cluster_file));
+  }
+  for (const sim::PoolSpec& pool : pools) NOS_RETURN_IF_ERROR(world.AddPool(pool));
+  NOS_RETURN_IF_ERROR(world.Boot());
+  world.RunUntil(options.start + kBootTime);
+  const Time started = world.Now();
+  kube::Client client(world.api());
+  NOS_RETURN_IF_ERROR(sim::DefineQuotas(client));
+  for (const sim::Arrival& arrival : workload) world.Submit(arrival.object, started + arrival.at);
+  auto serving = sim::ServeApi(world.api(), "127.0.0.1", flags.port);
+  if (!serving.ok()) {
+    return {serving.status().code(),
+            fmt::format("{}; choose another port with --port, or leave it out for a free one",
+                        serving.status().message())};
+  }
+  const std::unique_ptr<net::HttpServer> server = std::move(serving).value();
+  const std::string path =
+      !flags.kubeconfig.empty()
+          ? flags.kubeconfig
+          : (folder / fmt::format("nos-sandbox-{}.yaml", server->port())).string();
+  NOS_ASSIGN(const auto kubeconfig, KubeconfigFile::Write(path, server->port()));
+  NOS_ASSIGN(kube::ConnectionConfig connection, kube::LoadConnection(kubeconfig->path(), ""));
+  network.emplace(std::move(connection),
+                  kube::HttpOptions{.requests_per_second = kRequests, .burst = kRequests});
+  transport.emplace(*network, world.api());
+  world.StartControllers(&*transport);
+  NOS_ASSIGN(const auto telemetry,
+             ServeDashboard(world, flags, std::filesystem::absolute(path).parent_path()));
+  Interrupt interrupt(kubeconfig->path());
+  const Session session{
+      world,
+      flags,
+      fmt::format("try: kubectl --kubeconfig {} get pods -o wide", kubeconfig->path()),
+      started,
+      interrupt,
+      *telemetry};
+  if (const Display display = StdoutDisplay(); display.screen) {
+    RunOnTerminal(session, display.colours);
+  } else {
+    RunPlain(session);
+  }
+  for (const std::string& broken : world.violations()) {
+    std::cerr << "nos sandbox: broken promise: " << broken << "\n";
+  }
+  return world.violations().empty()
+             ? Status::Ok()
+             : Internal("a promise was broken; please report this with the seed and the flags");
+}
+
+}  // namespace
+
+void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command = root.add_subcommand(
+      "sandbox", "Run a cluster with virtual GPUs in this process and watch nos share them");
+  auto flags = std::make_shared<SandboxFlags>();
+  auto* nodes = command
+                    ->add_option("--nodes", flags->nodes,
+                                 "How many nodes; without this and the like, one of each kind")
+                    ->check(CLI::Range(1, 5000))
+                    ->capture_default_str();
+  auto* gpus = command->add_option("--gpus", flags->gpus, "GPUs on each node")
+                   ->check(CLI::Range(1, 16))
+                   ->capture_default_str();
+  auto* mps = command
+                  ->add_option("--mps", flags->mps,
+                               "So many of the nodes, the last ones, share GPUs by memory (MPS)")
+                  ->check(CLI::Range(0, 5000))
+                  ->capture_default_str();
+  auto* hybrid =
+      command
+          ->add_option("--hybrid", flags->hybrid,
+                       "So many, before those, use each GPU in its own way: MIG, MPS, time slices, "
+                       "whole")
+          ->check(CLI::Range(0, 5000))
+          ->capture_default_str();
+  auto* models = command->add_option("--model", flags->models, "GPU model; several take turns");
+  OfferWords(*models, ModelNames(), false, "NAME [" + flags->models.front() + "]");
+  command->add_option("--cluster", flags->cluster_file, "Nodes from a dump (YAML or JSON) instead")
+      ->option_text("FILE")
+      ->excludes(nodes)
+      ->excludes(gpus)
+      ->excludes(mps)
+      ->excludes(hybrid)
+      ->excludes(models);
+  OfferWords(
+      *command->add_option("--workload", flags->workload, "Pods to submit: demo, none or a FILE"),
+      {"demo", "none"}, true, "NAME|FILE [demo]");
+  command
+      ->add_option("--port", flags->port, "Port of the API server on 127.0.0.1; 0 takes a free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command
+      ->add_option("--dashboard-port", flags->dashboard_port,
+                   "Port of the dashboard on 127.0.0.1; 0 takes a free one")
+      ->check(CLI::Range(0, 65535))
+      ->option_text("PORT [8090, or a free one]");
+  command->add_option("--kubeconfig", flags->kubeconfig, "Where to write the kubeconfig")
+      ->option_text("FILE");
+  command->add_option("--speed", flags->speed, "How fast time passes: 0.01 to 1000")
+      ->check(CheckSpeed)
+      ->capture_default_str();
+  command
+      ->add_option("--seed", flags->seed, "Of random numbers; a run that nobody disturbs repeats")
+      ->check(CheckSeed)
+      ->capture_default_str();
+  command->add_option("--for", flags->run_seconds, "End after so many virtual seconds")
+      ->check(CheckRunSeconds)
+      ->option_text("SECONDS");
+  AddHoldAfterFlag(*command, flags->hold_after);
+  AddCatalogueFlag(*command, flags->catalogue);
+  command->footer(
+      "Examples:\n"
+      "  nos sandbox\n"
+      "  nos sandbox --nodes 4 --gpus 8 --model H100-80GB --speed 5\n"
+      "  nos sandbox --nodes 3 --mps 1 --hybrid 1 --model H100-80GB\n"
+      "  nos sandbox --workload examples/modes\n"
+      "  nos sandbox --workload examples/bursty --speed 5\n"
+      "  nos sandbox --workload none            then: kubectl apply -f my-pods.yaml\n"
+      "  kubectl get nodes -o yaml > nodes.yaml; nos sandbox --cluster nodes.yaml");
+  command->callback([&chosen, flags, cluster = std::vector{nodes, gpus, mps, hybrid, models}] {
+    flags->described =
+        std::ranges::any_of(cluster, [](const CLI::Option* option) { return option->count() > 0; });
+    chosen.action = [flags] {
+      const Status status = RunSandbox(*flags);
+      return status.ok() ? 0 : Fail("nos sandbox", status);
+    };
+  });
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,200 @@
+#include "cmd/sandbox/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/text.h"
+#include "cluster/objects.h"
+#include "cluster/resources.h"
+#include "cmd/cli/gpu_way.h"
+
+namespace nos::cmd {
+namespace {
+
+// What the board is called, however it is used.
+std::string BoardOf(const sim::Machine& machine, size_t index, const gpu::Catalogue& catalogue) {
+  const auto board = sim::FindModel(catalogue, machine.kubelet().spec().gpus[index].model);
+  return gpu::BoardOf(board.ok() ? (*board)->name() : machine.model(index).name());
+}
+
+// "": by MIG, as nothing else is possible, and nothing is on it yet.
+std::string WayOf(const sim::Machine& machine, size_t index,
+                  const std::vector<device::GpuInstance>& instances) {
+  if (!instances.empty()) return std::string(gpu::WayOfProfile(instances[0].profile));
+  const auto ways = gpu::WaysOf(machine.model(index), machine.other(index));
+  const bool only_mig = std::ranges::all_of(ways, [](auto way) { return way == gpu::kMigWay; });
+  return only_mig ? "" : WayText("");
+}
+
+// Where it lies. Whole GPUs and time slices are not told in slots.
+SlotSpan SpanOf(const gpu::Model& model, const device::GpuInstance& instance) {
+  SlotSpan span{instance.start, instance.size, instance.profile, ""};
+  const auto profile = span.size > 0 ? std::nullopt : model.FindProfile(instance.profile);
+  if (profile) span.size = model.profile(*profile).slots;
+  return span;
+}
+
+GpuRow ReadGpu(const sim::Machine& machine, size_t index, const gpu::Catalogue& catalogue) {
+  const gpu::Model& model = machine.model(index);
+  GpuRow row{machine.kubelet().name(),
+             static_cast<int>(index),
+             BoardOf(machine, index, catalogue),
+             model.slots(),
+             {}};
+  row.by_memory = model.counted();
+  const std::vector<device::GpuInstance> instances = machine.Instances(index);
+  row.way = WayOf(machine, index, instances);
+  for (const device::GpuInstance& instance : instances) {
+    SlotSpan span = SpanOf(model, instance);
+    if (const auto* holder = machine.kubelet().Holder(instance.uuid)) {
+      span.pod = holder->pod == nullptr ? "(deleted)" : holder->pod->Key();
+    }
+    row.changing = row.changing || !instance.complete;
+    row.spans.push_back(std::move(span));
+  }
+  if (row.by_memory) {
+    LayOut(row.spans);
+  } else {
+    std::ranges::sort(row.spans, {}, &SlotSpan::start);
+  }
+  return row;
+}
+
+std::string Asks(const cluster::Pod& pod) {
+  constexpr std::string_view kKind = "nvidia.com/mig-";  // or gpu-, gpu.
+  std::string text;
+  for (const auto& [name, quantity] : cluster::PodRequests(pod)) {
+    const bool whole = name == cluster::kWholeGpuResource;
+    if (!whole && !cluster::IsSliceResource(name)) continue;
+    text += fmt::format("{}{}x{}", text.empty() ? "" : " ", quantity.Value(),
+                        whole ? "gpu" : name.substr(kKind.size()));
+  }
+  return text;
+}
+
+// That of nodes that could serve the pod, if there are any: others are in the way of nobody.
+const planning::Reason& TellingReason(const std::vector<planning::Reason>& reasons) {
+  const auto telling = std::ranges::find_if(reasons, [](const planning::Reason& reason) {
+    return reason.code != "NoGpuForProfile" && reason.code != "NotPartitioned";
+  });
+  return telling == reasons.end() ? reasons.front() : *telling;
+}
+
+// The partitioner's reason and remedy where there are any, else the scheduler's reason.
+WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* partitioner, Time now) {
+  WaitingRow row{pod.Key(), Asks(pod), "not looked at yet", now - pod.meta.created};
+  if (const cluster::Condition* scheduled = pod.FindCondition("PodScheduled")) {
+    row.why = scheduled->message;
+  }
+  if (const cluster::Condition* scaling = pod.FindCondition(controllers::kScalingCondition)) {
+    row.remedy = scaling->message;
+  }
+  if (partitioner == nullptr) return row;
+  const auto verdict = partitioner->verdicts().find(row.pod);
+  if (verdict == partitioner->verdicts().end() || verdict->second.placed ||
+      verdict->second.reasons.empty()) {
+    return row;
+  }
+  row.why = TellingReason(verdict->second.reasons).message;
+  if (row.remedy.empty()) row.remedy = verdict->second.remedy;
+  return row;
+}
+
+// "3g.20gb@4,1g.5gb@0" as its parts.
+std::set<std::string> Parts(const std::string& layout) {
+  std::set<std::string> parts;
+  if (layout.empty()) return parts;
+  for (const std::string_view part : Split(layout, ',')) parts.emplace(part);
+  return parts;
+}
+
+// What changed: "+3g.20gb@4", "-1g.5gb@5".
+std::vector<std::string> Difference(const std::string& before, const std::string& after) {
+  const std::set<std::string> had = Parts(before), has = Parts(after);
+  std::vector<std::string> changes;
+  for (const std::string& part : has) {
+    if (!had.contains(part)) changes.push_back("+" + part);
+  }
+  for (const std::string& part : had) {
+    if (!has.contains(part)) changes.push_back("-" + part);
+  }
+  return changes;
+}
+
+DecisionRow RowOf(const controllers::Decision& decision, Time started) {
+  DecisionRow row{decision.time - started, decision.node, {}, decision.pods, decision.note};
+  if (decision.gpu >= 0) row.subject += fmt::format(" gpu {}", decision.gpu);
+  row.changes = Difference(decision.before, decision.after);
+  return row;
+}
+
+DecisionRow RowOf(const controllers::ScalingDecision& decision, Time started) {
+  DecisionRow row{decision.time - started, "autoscaler", {}, decision.pods, decision.message};
+  if (!decision.pool.empty()) row.subject = "pool " + decision.pool;
+  const std::string said = row.subject + ": ";  // once is enough
+  if (row.note.starts_with(said)) row.note.erase(0, said.size());
+  return row;
+}
+
+std::vector<PoolRow> Pools(sim::World& world) {
+  std::map<std::string, int> going;
+  const auto nodes = world.Nodes();
+  for (const auto& node : nodes) {
+    const auto pool = node->meta.labels.find(sim::kPoolLabel);
+    const bool goes = node->meta.annotations.contains(controllers::kRemoval);
+    if (goes && pool != node->meta.labels.end()) ++going[pool->second];
+  }
+  std::vector<PoolRow> rows;
+  const std::vector<sim::PoolState> states = world.infrastructure().States();
+  for (const sim::PoolState& pool : states) {
+    rows.push_back(
+        {pool.name, pool.nodes, pool.coming, going[pool.name], pool.min, pool.max, pool.cost});
+  }
+  return rows;
+}
+
+}  // namespace
+
+ViewModel Observe(sim::World& world, Time started) {
+  ViewModel model;
+  model.elapsed = world.Now() - started;
+  for (const auto& [name, machine] : world.machines()) {
+    for (size_t i = 0; machine->gpus() != nullptr && i < machine->gpu_count(); ++i) {
+      model.gpus.push_back(ReadGpu(*machine, i, world.catalogue()));
+    }
+  }
+  const controllers::Partitioner* partitioner = world.partitioner();
+  for (const auto& pod : world.Pods()) {
+    if (pod->Finished()) {
+      ++model.finished;
+    } else if (pod->phase == "Running") {
+      ++model.running;
+    } else if (pod->node_name.empty()) {
+      model.waiting.push_back(Waiting(*pod, partitioner, world.Now()));
+    }
+  }
+  std::sort(model.waiting.begin(), model.waiting.end(),
+            [](const WaitingRow& a, const WaitingRow& b) {
+              return a.age != b.age ? a.age > b.age : a.pod < b.pod;
+            });
+  if (partitioner != nullptr) {
+    for (const controllers::Decision& decision : partitioner->decisions()) {
+      if (decision.note == "applied") continue;  // the GPUs above show it
+      model.decisions.push_back(RowOf(decision, started));
+    }
+  }
+  if (world.autoscaler() != nullptr) {
+    for (const controllers::ScalingDecision& decision : world.autoscaler()->decisions()) {
+      model.decisions.push_back(RowOf(decision, started));
+    }
+    std::ranges::stable_sort(model.decisions, {}, &DecisionRow::at);
+  }
+  model.pools = Pools(world);
+  return model;
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,117 @@
+// nos simulate: whether the controllers keep their promises while everything fails.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "cmd/command.h"
+#include "cmd/commands.h"
+#include "cmd/terminal.h"
+#include "sim/chaos.h"
+
+namespace nos::cmd {
+namespace {
+
+// Replaces this program by another, which lies beside it or on the PATH. Returns only on failure.
+Status Become(std::vector<std::string> words) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  std::error_code none;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", none);
+  const std::string beside = (self.parent_path() / words.front()).string();
+  execv(beside.c_str(), argv.data());
+  execvp(words.front().c_str(), argv.data());
+  return Status(Code::kNotFound, words.front() + " is neither beside nos nor on the PATH");
+}
+
+struct ChaosFlags {
+  sim::ChaosOptions options;
+  uint64_t seeds = 1;
+  bool verbose = false;
+};
+
+int RunChaos(ChaosFlags flags) {
+  const uint64_t first = flags.options.seed;
+  uint64_t failed = 0;
+  if (flags.verbose) {
+    flags.options.on_event = [](std::string_view line) { std::cout << line << "\n"; };
+  }
+  for (uint64_t i = 0; i < flags.seeds; ++i) {
+    flags.options.seed = first + i;
+    if (StderrDisplay().screen) std::cerr << fmt::format("\rseed {} of {}", i + 1, flags.seeds);
+    const sim::ChaosReport report = sim::RunChaos(flags.options);
+    failed += report.ok() ? 0 : 1;
+    if (!report.ok() || flags.seeds == 1) std::cout << sim::FormatChaosReport(report);
+  }
+  if (StderrDisplay().screen) std::cerr << "\r\x1b[K";
+  if (flags.seeds > 1) {
+    std::cout << fmt::format("{} passed, {} failed\n", flags.seeds - failed, failed);
+  }
+  return failed == 0 ? 0 : kExitFailed;
+}
+
+void AddChaos(CLI::App& simulate, Chosen& chosen) {
+  CLI::App* command = simulate.add_subcommand(
+      "chaos", "A small cluster while everything goes wrong; are the promises kept?");
+  auto flags = std::make_shared<ChaosFlags>();
+  command->add_option("--seed", flags->options.seed, "First seed")
+      ->check(CheckSeed)
+      ->capture_default_str();
+  command->add_option("--seeds", flags->seeds, "How many seeds from there")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_flag("--scheduler-cuts", flags->options.scheduler_cuts,
+                    "Pods are bound by nos scheduler, which has GPUs cut for them itself");
+  command->add_flag("--mps", flags->options.mps, "GPUs of some nodes are shared by MPS");
+  command->add_flag("--hybrid", flags->options.hybrid,
+                    "GPUs of some nodes are each used in their own way");
+  command->add_flag("--resets", flags->options.resets,
+                    "With --hybrid: agents reset GPUs that change MIG mode with a reset only");
+  command->add_flag("--pools", flags->options.pools,
+                    "Nodes of pools come and go, and an autoscaler asks for them");
+  command->add_flag("-v,--verbose", flags->verbose, "Print every event");
+  command->footer(
+      "Examples:\n"
+      "  nos simulate chaos --seed 17 --verbose\n"
+      "  nos simulate chaos --seed 1 --seeds 200");
+  command->callback([&chosen, flags] { chosen.action = [flags] { return RunChaos(*flags); }; });
+}
+
+// The studies are a program of their own. For one minor version their old names here still start it.
+void AddMoved(CLI::App& simulate, Chosen& chosen, const std::string& study) {
+  CLI::App* command = simulate.add_subcommand(study, "Deprecated: use nos-study " + study);
+  command->group("");
+  command->set_help_flag();
+  command->prefix_command();
+  command->callback([&chosen, command, study] {
+    chosen.action = [command, study] {
+      std::cerr << "nos simulate " << study << ": deprecated, use nos-study " << study << "\n";
+      std::vector<std::string> words = {"nos-study", study};
+      for (const std::string& word : command->remaining()) words.push_back(word);
+      return Fail("nos simulate " + study, Become(words));
+    };
+  });
+}
+
+}  // namespace
+
+void AddSimulateCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* simulate =
+      root.add_subcommand("simulate", "Run the controllers without a cluster");
+  simulate->require_subcommand(1);
+  simulate->footer(
+      "Examples:\n"
+      "  nos simulate chaos --seed 17 --verbose");
+  AddChaos(*simulate, chosen);
+  for (const char* study : {"churn", "openb", "scaling"}) AddMoved(*simulate, chosen, study);
+}
+
+}  // namespace nos::cmd

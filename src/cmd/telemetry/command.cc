@@ -1,0 +1,122 @@
+// nos telemetry: takes what agents report, keeps it, and shows it.
+#include <malloc.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "base/log.h"
+#include "cmd/command.h"
+#include "cmd/commands.h"
+#include "cmd/daemon/process.h"
+#include "cmd/daemon/outside_events.h"
+#include "cmd/telemetry/server.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr std::string_view kKind = "TelemetryConfig";
+// Files change with a sound; clocks do not.
+constexpr Duration kLongestWait = std::chrono::minutes(1);
+
+struct Config {
+  ProbeAddresses addresses{":8081", ":8080"};
+  std::string log_level = "info";
+  TelemetryServerConfig server;
+};
+
+struct Flags {
+  std::string config;
+  bool print_config = false, sandbox = false;
+};
+
+void DescribeTelemetry(ConfigFields& f, Config& c) {
+  DescribeTelemetryServer(f, c.server);
+  f.Group("health", [&] {
+    f.Text("healthProbeBindAddress", c.addresses.health,
+           "Where /healthz and /readyz are served; \"0\" for nowhere.");
+  });
+  f.Group("metrics", [&] {
+    f.Text("bindAddress", c.addresses.metrics, "Where /metrics is served; \"0\" for nowhere.");
+  });
+  f.Word("logLevel", c.log_level, {"debug", "info", "warn", "error"},
+         "Log lines of this level and above are written to standard error.");
+}
+
+void ReloadTokens(TelemetryServer& server, Metrics& metrics) {
+  const Status read = server.ReadTokens();
+  metrics.Count(kReloads, {{"result", read.ok() ? "ok" : "error"}});
+  if (read.ok()) {
+    Log(LogLevel::kInfo, "tokens have been read anew");
+  } else {
+    Log(LogLevel::kError, "the tokens from before stay", {{"error", read.ToString()}});
+  }
+}
+
+// Each thread that answers would keep the most that it ever needed for itself.
+void ShareMemory() { mallopt(M_ARENA_MAX, 2); }
+
+Status RunTelemetry(const Config& config) {
+  ShareMemory();
+  Bell bell;
+  std::vector<std::string> files;
+  if (!config.server.token_file.empty()) files.push_back(config.server.token_file);
+  OutsideEvents events(files, [&] { bell.Ring(); });
+  Metrics metrics;
+  Announce("telemetry", metrics);
+  const SystemClock clock;
+  NOS_ASSIGN(const auto server,
+             TelemetryServer::Start(config.server, gpu::Catalogue::Builtin(), clock, metrics));
+  Log(LogLevel::kInfo, "telemetry is served",
+      {{"address", config.server.address}, {"port", std::to_string(server->port())}});
+  // In a sandbox nothing is open beyond this machine: on the one address.
+  const ProbeAddresses nowhere{"0", "0"};
+  NOS_ASSIGN(const auto probes, Probes::Serve(config.server.sandbox ? nowhere : config.addresses,
+                                              {{"store", [&] { return server->Ready(); }}}, metrics,
+                                              [&] { server->Report(); }));
+  if (config.server.sandbox) server->Show(*probes);
+  while (!events.StopAsked()) {
+    bell.Wait(kLongestWait);
+    if (events.TakeFilesChanged()) ReloadTokens(*server, metrics);
+  }
+  server->HangUp();
+  Log(LogLevel::kInfo, "nos ends", {{"command", "telemetry"}});
+  return Status::Ok();
+}
+
+int Start(const Flags& flags) {
+  Config config;
+  config.server.sandbox = flags.sandbox;
+  const auto describe = [&](ConfigFields& fields) { DescribeTelemetry(fields, config); };
+  const Status status = ReadConfigFile(flags.config, kKind, describe);
+  if (!status.ok()) return Fail("nos telemetry", status);
+  if (flags.print_config) {
+    std::cout << PrintConfig(kKind, describe);
+    return 0;
+  }
+  SetLogLevelByName(config.log_level);
+  const Status ran = RunTelemetry(config);
+  return ran.ok() ? 0 : Fail("nos telemetry", ran);
+}
+
+}  // namespace
+
+void AddTelemetryCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command = root.add_subcommand(
+      "telemetry", "Keep what agents report, and show it (runs in the cluster)");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("--config", flags->config, "Configuration (see --print-config)")
+      ->option_text("FILE");
+  command->add_flag("--print-config", flags->print_config,
+                    "Print the configuration in force, explained, and end");
+  command->add_flag("--sandbox", flags->sandbox,
+                    "Let everybody on this machine, and nobody else, deliver and see everything");
+  command->footer(
+      "Examples:\n"
+      "  nos telemetry --sandbox                       the dashboard on http://127.0.0.1:8090\n"
+      "  nos telemetry --print-config > telemetry.yaml\n"
+      "  nos telemetry --config telemetry.yaml");
+  command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,131 @@
+#include "cmd/telemetry/explainer.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "controllers/gangs.h"
+#include "scheduling/engine.h"
+#include "scheduling/explain_gang.h"
+#include "scheduling/explain_promises.h"
+#include "scheduling/plugins/capacity_scheduling/plugin.h"
+#include "scheduling/pod_state.h"
+#include "scheduling/reclaim.h"
+
+namespace nos::cmd {
+namespace {
+
+// The group that the pod is placed together with, as far as its scheduler sees it; none: there is
+// none. `problem`: why that cannot be told.
+std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const cluster::Pod& pod,
+                                            const Deciders& deciders, std::string& problem) {
+  const std::string gang = controllers::GangOf(pod);
+  if (gang.empty() || !objects.around) return std::nullopt;
+  const bool told = controllers::KnowsGroups(pod, *objects.around);
+  if (objects.is_dump && !told) return std::nullopt;  // and that was said
+  const controllers::GangSize size = controllers::SizeOfGang(pod, *objects.around);
+  if (!size.problem.empty()) problem = gang + ": " + size.problem;
+  if (!size.problem.empty() || size.least <= 1) return std::nullopt;
+  controllers::Gangs gangs;
+  for (const SharedPod& other : objects.pods) gangs.Set(nullptr, other);
+  scheduling::Together group{gang, static_cast<size_t>(size.least), 0, {}, &deciders.frameworks()};
+  for (const SharedPod& member : gangs.Of(gang)) {
+    if (controllers::IsPlacedInGang(*member)) ++group.placed;
+    const bool waits =
+        scheduling::IsSchedulable(*member) && deciders.AreServedTogether(*member, pod);
+    if (waits) group.waiting.push_back(member);
+  }
+  return group;
+}
+
+// All of its gang that have a node.
+scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& objects) {
+  const std::string gang = controllers::GangOf(*pod);
+  if (gang.empty() || !objects.around) return {pod};
+  if (controllers::SizeOfGang(*pod, *objects.around).least <= 1) return {pod};
+  scheduling::EvictionUnit unit{pod};
+  for (const SharedPod& other : objects.pods) {
+    const bool has_node = !other->node_name.empty() && !other->Finished();
+    if (has_node && other != pod && controllers::GangOf(*other) == gang) unit.push_back(other);
+  }
+  return unit;
+}
+
+// Who has to go for what the pod's quota gives it a right to.
+std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
+                                                  const SharedPod& pod, scheduling::Engine& engine,
+                                                  cluster::ClusterSnapshot snapshot,
+                                                  const scheduling::Profile& profile) {
+  std::vector<SharedPod> leaving;
+  for (const SharedPod& other : objects.pods) {
+    if (!scheduling::EndsByPreemption(*other)) continue;
+    if (snapshot.Vacate(*other, other->node_name).ok()) leaving.push_back(other);
+  }
+  const auto sees_to_it = [&](const std::string&) { return leaving.empty(); };
+  const auto balance = [&](std::string_view node) {
+    return engine.BalanceToReclaim(*pod, {}, sees_to_it, node);
+  };
+  scheduling::Reclaim reclaim(engine.ledger(), balance, profile.framework.quotas()->options(),
+                              [&](const SharedPod& victim) { return UnitOf(victim, objects); });
+  reclaim.Heed(engine.PromisesFor(*pod));
+  reclaim.CountGone(leaving);
+  auto found = reclaim.Find(profile.framework, snapshot, pod, pod->nominated_node);
+  return found ? found : reclaim.Find(profile.Cutting(), snapshot, pod, pod->nominated_node);
+}
+
+// What a scheduler keeps in mind: who was promised what, and who had to leave.
+void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
+            const scheduling::Profile& profile, const std::set<std::string>& members) {
+  const auto* quotas = profile.framework.quotas();
+  if (quotas != nullptr) engine.SetChargeRules(quotas->options().charges);
+  if (quotas != nullptr && objects.around) {
+    engine.ChangeAround([&](cluster::Surroundings& around) { around = *objects.around; });
+  }
+  for (const auto& node : objects.nodes) engine.SetNode(node);
+  for (const SharedPod& pod : objects.pods) {
+    engine.SetPod(pod);
+    if (scheduling::EndsByPreemption(*pod)) engine.SetLeaving(pod->Key(), true);
+  }
+  for (const SharedPod& pod : objects.pods) {
+    const bool counts = scheduling::IsPending(*pod) && !members.contains(pod->Key()) &&
+                        engine.snapshot().Find(pod->nominated_node) != nullptr;
+    if (counts) engine.Nominate(pod, pod->nominated_node);
+  }
+}
+
+}  // namespace
+
+scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const SharedPod& pod,
+                                       const Deciders& deciders, const gpu::Catalogue& catalogue,
+                                       const std::string& reader) {
+  auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
+  if (objects.around) snapshot.ChangeAround() = *objects.around;
+  std::string problem;
+  const auto group = GroupOf(objects, *pod, deciders, problem);
+  std::set<std::string> members;
+  if (group) {
+    for (const SharedPod& member : group->waiting) members.insert(member->Key());
+  }
+  const scheduling::Profile& profile = deciders.of_pod();
+  scheduling::Engine engine(catalogue);
+  FillIn(engine, objects, profile, members);
+  std::set<std::string> first;
+  for (const auto& [node, others] : engine.PromisesFor(*pod)) {
+    for (const SharedPod& other : others) first.insert(other->Key());
+  }
+  const auto goes_first = [&](const cluster::Pod& other) { return first.contains(other.Key()); };
+  const auto with = scheduling::WithPromises(snapshot, objects.pods, *pod, goes_first, members);
+  const quota::Balance balance = engine.WithoutLeaving(engine.BalanceFor(*pod), *pod);
+  scheduling::ExplainInput input{
+      profile.framework, profile.Cutting(), with, *pod, profile.preemption, problem, false, reader,
+      &balance};
+  const bool alone = !group || !members.contains(pod->Key());
+  const bool covered = balance.AccountOf(pod->meta.ns).has_value();
+  if (alone && covered && profile.reclaims && pod->preemption_policy != "Never") {
+    input.reclaim = [&] { return FindReclaim(objects, pod, engine, with, profile); };
+  }
+  return alone ? scheduling::Explain(input) : scheduling::ExplainTogether(input, *group);
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,126 @@
+#include "cmd/telemetry/explainer.h"
+
+#include <gtest/gtest.h>
+
+#include "cluster/surroundings.h"
+
+namespace nos::cmd {
+namespace {
+
+cluster::ResourceList Cpu(int64_t cores) { return {{"cpu", Quantity::FromValue(cores)}}; }
+
+// A node whose pods are on their way out for a pod to which min gives a right, and one without a
+// quota that is more important.
+class ExplainerTest : public ::testing::Test {
+ protected:
+  ExplainerTest() {
+    cluster::Node node;
+    node.meta.name = "n";
+    node.allocatable = {{"cpu", Quantity::FromValue(5)}, {"pods", Quantity::FromValue(110)}};
+    objects_.nodes.push_back(std::make_shared<const cluster::Node>(node));
+    cluster::Surroundings around;
+    for (const char* ns : {"a", "c"}) {
+      auto quota = std::make_shared<cluster::ElasticQuota>();
+      quota->meta.ns = ns;
+      quota->meta.name = "quota";
+      quota->namespaces = {ns};
+      quota->min = Cpu(std::string(ns) == "a" ? 5 : 0);
+      around.quotas.Set(quota->Key(), quota);
+    }
+    objects_.around = around;
+    for (const char* name : {"p0", "p1", "p2", "p3"}) {
+      cluster::Pod pod = PodOf("c", name, 1);
+      pod.node_name = "n";
+      pod.phase = "Running";
+      pod.meta.deleted = Time(std::chrono::seconds(1));
+      pod.conditions = {{"DisruptionTarget", "True", "PreemptionByScheduler", "", {}}};
+      Add(pod);
+    }
+  }
+  static cluster::Pod PodOf(const std::string& ns, const std::string& name, int64_t cores) {
+    cluster::Pod pod;
+    pod.meta.ns = ns;
+    pod.meta.name = pod.meta.uid = name;
+    pod.phase = "Pending";
+    pod.scheduler_name = "nos-scheduler";
+    cluster::Container container;
+    container.requests = Cpu(cores);
+    pod.containers.push_back(container);
+    return pod;
+  }
+  SharedPod Add(const cluster::Pod& pod) {
+    objects_.pods.push_back(std::make_shared<const cluster::Pod>(pod));
+    return objects_.pods.back();
+  }
+  scheduling::Explanation Explain(const SharedPod& pod) {
+    const Deciders deciders(
+        scheduling::DefaultConfiguration(
+            {.default_name = "nos-scheduler", .gpus_cut = scheduling::GpusCut::kHere}),
+        pod->scheduler_name, false);
+    return ExplainWaiting(objects_, pod, deciders, gpu::Catalogue::Builtin());
+  }
+  ClusterObjects objects_;
+};
+
+TEST_F(ExplainerTest, KnowsForWhomRoomIsMade) {
+  cluster::Pod claimant = PodOf("a", "q", 5);
+  claimant.nominated_node = "n";
+  const SharedPod first = Add(claimant);
+  cluster::Pod stranger = PodOf("other", "x", 1);
+  stranger.priority = 100;
+  const SharedPod second = Add(stranger);
+  EXPECT_EQ(Explain(first).remedy,
+            "wait for the end of c/p0, c/p1, c/p2, 1 more on node n, which are ending");
+  const scheduling::Explanation why = Explain(second);
+  EXPECT_FALSE(why.preemption) << "a quota gives the room to a/q, whatever priorities say";
+  EXPECT_NE(why.remedy.find("a/q goes first"), std::string::npos) << why.remedy;
+}
+
+// A GPU counts for as much as it has, where the pod can go.
+TEST_F(ExplainerTest, AsksTheQuotaForTheGpuThatThereIs) {
+  objects_.pods.clear();
+  cluster::Node node = *objects_.nodes.front();
+  node.meta.labels["nvidia.com/gpu.memory"] = "16384";
+  node.allocatable["nvidia.com/gpu"] = Quantity::FromValue(1);
+  objects_.nodes.front() = std::make_shared<const cluster::Node>(node);
+  auto quota = std::make_shared<cluster::ElasticQuota>(
+      *objects_.around->quotas.rows().find("a/quota")->second);
+  quota->min = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(16)}};
+  objects_.around->quotas.Set("a/quota", quota);
+  cluster::Pod pod = PodOf("a", "q", 1);
+  pod.containers.front().requests["nvidia.com/gpu"] = Quantity::FromValue(1);
+  const scheduling::Explanation fits = Explain(Add(pod));
+  EXPECT_EQ(fits.quota, "");
+  EXPECT_TRUE(fits.place);
+  quota->min = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(15)}};
+  objects_.around->quotas.Set("a/quota", quota);
+  EXPECT_NE(Explain(objects_.pods.back()).quota.find("1 would be borrowed"), std::string::npos);
+}
+
+// Nor is a GPU of a hybrid node asked for as one that nobody knows, though none is offered yet.
+TEST_F(ExplainerTest, AsksTheQuotaForWhatAHybridNodeWouldGive) {
+  objects_.pods.clear();
+  cluster::Node node = *objects_.nodes.front();
+  node.meta.labels["nos.nebuly.com/gpu-partitioning"] = "hybrid";
+  node.meta.annotations = {{"nos.nebuly.com/status-model-0", "A30+GPU+TIME-4"},
+                           {"nos.nebuly.com/status-other-model-0", ""},
+                           {"nos.nebuly.com/status-layout-0", ""}};
+  objects_.nodes.front() = std::make_shared<const cluster::Node>(node);
+  auto quota = std::make_shared<cluster::ElasticQuota>(
+      *objects_.around->quotas.rows().find("a/quota")->second);
+  const auto asks = [&](const char* resource, int64_t min) {
+    quota->min = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(min)}};
+    objects_.around->quotas.Set("a/quota", quota);
+    objects_.pods.clear();
+    cluster::Pod pod = PodOf("a", "q", 1);
+    pod.containers.front().requests[resource] = Quantity::FromValue(1);
+    return Explain(Add(pod)).quota;
+  };
+  EXPECT_EQ(asks("nvidia.com/gpu", 24), "");
+  EXPECT_NE(asks("nvidia.com/gpu", 23).find("1 would be borrowed"), std::string::npos);
+  EXPECT_EQ(asks("nvidia.com/gpu.shared", 6), "");
+  EXPECT_NE(asks("nvidia.com/gpu.shared", 5).find("1 would be borrowed"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nos::cmd

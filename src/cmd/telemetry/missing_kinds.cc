@@ -1,0 +1,81 @@
+#include "cmd/telemetry/missing_kinds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/text.h"
+#include "cluster/volumes.h"
+#include "controllers/gangs.h"
+
+namespace nos::cmd {
+namespace {
+
+using cluster::Pod;
+using cluster::Surroundings;
+
+void AddVolumeKinds(const Pod& pod, const Surroundings& around, std::vector<std::string>& kinds) {
+  if (around.claims.rows().empty()) kinds.emplace_back("PersistentVolumeClaim");
+  bool volumes = false, classes = false;
+  for (const cluster::Volume& volume : pod.volumes) {
+    if (!cluster::IsClaim(volume)) continue;
+    const auto* claim = around.claims.Find(pod.meta.ns + "/" + cluster::ClaimName(pod, volume));
+    if (claim == nullptr) continue;
+    volumes = volumes || !claim->volume_name.empty();
+    classes = classes || (!cluster::IsBound(*claim) && !cluster::ClassOf(*claim).empty());
+  }
+  if (volumes && around.volumes.rows().empty()) kinds.emplace_back("PersistentVolume");
+  if (classes && around.storage_classes.rows().empty()) kinds.emplace_back("StorageClass");
+}
+
+bool SelectsNamespaces(const Pod& pod) {
+  const auto selects = [](const cluster::PodAffinityTerm& term) {
+    return term.namespace_selector && (!term.namespace_selector->match_labels.empty() ||
+                                       !term.namespace_selector->match_expressions.empty());
+  };
+  return std::ranges::any_of(pod.pod_affinity.required, selects) ||
+         std::ranges::any_of(pod.pod_anti_affinity.required, selects);
+}
+
+bool IsAboutVolumes(const std::string& kind) {
+  return kind.starts_with("Persistent") || kind == "StorageClass";
+}
+
+}  // namespace
+
+bool MissesGroups(const Pod& pod, const Surroundings& around) {
+  return !controllers::GangOf(pod).empty() && !controllers::KnowsGroups(pod, around);
+}
+
+std::vector<std::string> MissingKinds(const Pod& pod, const Surroundings& around) {
+  std::vector<std::string> kinds;
+  if (cluster::UsesClaims(pod)) AddVolumeKinds(pod, around, kinds);
+  if (MissesGroups(pod, around)) kinds.emplace_back(pod.workload ? "Workload" : "PodGroup");
+  if (SelectsNamespaces(pod) && around.namespaces.rows().empty()) kinds.emplace_back("Namespace");
+  return kinds;
+}
+
+std::shared_ptr<const Pod> LeaveOutMissing(const std::shared_ptr<const Pod>& pod,
+                                           const std::optional<Surroundings>& around) {
+  const auto kinds = MissingKinds(*pod, around.value_or(Surroundings()));
+  if (kinds.empty()) return pod;
+  std::vector<std::string> names;
+  for (const std::string& kind : kinds) {
+    cluster::ForEachAroundKind([&](const cluster::AroundKind& known, auto, auto) {
+      const bool named = std::ranges::find(names, known.plural) != names.end();
+      if (known.kind == kind && !named) names.emplace_back(known.plural);
+    });
+  }
+  std::cerr << fmt::format(
+      "note: what the pod refers to does not count, for the dump has none of it: {}; add them "
+      "with: "
+      "kubectl get nodes,pods,{} -A -o yaml\n",
+      Join(kinds, ", "), Join(names, ","));
+  if (std::ranges::none_of(kinds, IsAboutVolumes)) return pod;
+  auto known = std::make_shared<Pod>(*pod);
+  std::erase_if(known->volumes, cluster::IsClaim);
+  return known;
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,54 @@
+#include "cmd/telemetry/missing_kinds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace nos::cmd {
+namespace {
+
+using cluster::Surroundings;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+cluster::Pod PodWith(const std::vector<std::string>& claims) {
+  cluster::Pod pod;
+  pod.meta.ns = "x";
+  pod.meta.name = "p";
+  for (const std::string& claim : claims) {
+    pod.volumes.push_back({claim, cluster::Volume::Kind::kClaim, claim});
+  }
+  return pod;
+}
+
+TEST(MissingKindsTest, OnlyWhatThePodRefersTo) {
+  cluster::Pod pod = PodWith({});
+  EXPECT_THAT(MissingKinds(pod, {}), IsEmpty());
+  pod.meta.labels["scheduling.x-k8s.io/pod-group"] = "g";
+  EXPECT_THAT(MissingKinds(pod, {}), ElementsAre("PodGroup"));
+  pod.workload = cluster::WorkloadRef{"w", "workers", ""};
+  EXPECT_THAT(MissingKinds(pod, {}), ElementsAre("Workload"));
+  pod.workload.reset();
+  pod.scheduling_group = "g";
+  EXPECT_THAT(MissingKinds(pod, {}), ElementsAre("PodGroup"));
+}
+
+TEST(MissingKindsTest, VolumesFromTheClaimOn) {
+  const auto pod = std::make_shared<const cluster::Pod>(PodWith({"bound", "open"}));
+  Surroundings around;
+  EXPECT_THAT(MissingKinds(*pod, around), ElementsAre("PersistentVolumeClaim"));
+  EXPECT_THAT(LeaveOutMissing(pod, std::nullopt)->volumes, IsEmpty());
+  cluster::PersistentVolumeClaim claim;
+  claim.storage_class = "fast";
+  around.claims.Set("x/open", std::make_shared<const cluster::PersistentVolumeClaim>(claim));
+  claim.volume_name = "pv";
+  claim.meta.annotations["pv.kubernetes.io/bind-completed"] = "yes";
+  around.claims.Set("x/bound", std::make_shared<const cluster::PersistentVolumeClaim>(claim));
+  EXPECT_THAT(MissingKinds(*pod, around), ElementsAre("PersistentVolume", "StorageClass"));
+  around.volumes.Set("pv", std::make_shared<const cluster::PersistentVolume>());
+  around.storage_classes.Set("fast", std::make_shared<const cluster::StorageClass>());
+  EXPECT_THAT(MissingKinds(*pod, around), IsEmpty());
+  EXPECT_EQ(LeaveOutMissing(pod, around), pod);
+}
+
+}  // namespace
+}  // namespace nos::cmd

@@ -1,0 +1,172 @@
+#include "cmd/telemetry/read_cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/table.h"
+#include "cluster/node_template.h"
+#include "cmd/command.h"
+#include "reconcile/around.h"
+#include "controllers/pool_standing.h"
+#include "kube/connection.h"
+#include "kube/http_transport.h"
+
+namespace nos::cmd {
+namespace {
+
+template <typename T>
+Result<std::vector<std::shared_ptr<const T>>> ListAll(kube::Client& client,
+                                                      const kube::Resource& resource,
+                                                      Status (*read)(JsonSource, T&)) {
+  std::vector<std::shared_ptr<const T>> out;
+  std::string warnings;
+  const auto add = [&](JsonSource item) {
+    auto object = std::make_shared<T>();
+    if (const Status status = read(item, *object); status.ok()) {
+      out.push_back(std::move(object));
+    } else {
+      warnings += Printable(
+          fmt::format("warning: {} {}: {}", resource.kind, object->meta.name, status.message()));
+      warnings += '\n';
+    }
+  };
+  const auto restart = [&] {
+    out.clear();
+    warnings.clear();
+  };
+  NOS_RETURN_IF_ERROR(client.ListEach(resource, "", {}, restart, add).status());
+  std::cerr << warnings;
+  return out;
+}
+
+void WarnOfPool(std::string_view name, std::string_view why) {
+  std::cerr << Printable(fmt::format("warning: NodePool {}: {}", name, why)) << "\n";
+}
+
+// Whether it is a NodePool that nothing can be planned with: as on a cluster, the others go on.
+bool TakeWrongPool(std::string_view version, std::string_view kind, const Json& object,
+                   ClusterObjects& to) {
+  if (kind != cluster::kNodePool) return false;
+  if (version != fmt::format("{}/{}", cluster::kPoolGroup, cluster::kPoolVersion)) return false;
+  cluster::NodePool pool;
+  const Status wrong = cluster::ReadNodePool(object, pool);
+  if (wrong.ok()) return false;
+  WarnOfPool(FindString(object, "metadata", "name"), wrong.message());
+  auto told = std::make_shared<cluster::NodePool>();
+  if (controllers::ReadPoolToTell(object, *told).ok()) to.wrong_pools.push_back(std::move(told));
+  return true;
+}
+
+}  // namespace
+
+Result<std::vector<std::shared_ptr<const cluster::Node>>> ListNodes(kube::Client& client) {
+  return ListAll<cluster::Node>(client, kube::kNodes, &cluster::ReadNode);
+}
+
+Result<std::vector<std::shared_ptr<const cluster::Pod>>> ListPods(kube::Client& client) {
+  return ListAll<cluster::Pod>(client, kube::kPods, &cluster::ReadPod);
+}
+
+Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kube::Client& client) {
+  using cluster::kQuotaGroup, cluster::kQuotaVersion;
+  std::vector<std::shared_ptr<const cluster::ElasticQuota>> all;
+  const auto add = [&](std::string_view plural, std::string_view kind, auto read) {
+    const kube::Resource resource{std::string(kQuotaGroup), std::string(kQuotaVersion),
+                                  std::string(plural), std::string(kind), true};
+    auto some = ListAll<cluster::ElasticQuota>(client, resource, read);
+    if (some.ok()) all.insert(all.end(), some->begin(), some->end());
+    return some.status().code() == Code::kNotFound ? Status::Ok() : some.status();
+  };
+  NOS_RETURN_IF_ERROR(add("elasticquotas", cluster::kElasticQuota, &cluster::ReadElasticQuota));
+  NOS_RETURN_IF_ERROR(
+      add("compositeelasticquotas", cluster::kCompositeQuota, &cluster::ReadCompositeElasticQuota));
+  return all;
+}
+
+Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Client& client) {
+  const kube::Resource resource{
+      std::string(cluster::kPoolGroup), std::string(cluster::kPoolVersion),
+      std::string(cluster::kNodePools), std::string(cluster::kNodePool), false};
+  auto pools = ListAll<cluster::NodePool>(client, resource, &controllers::ReadPoolToTell);
+  if (!pools.ok() && pools.status().code() == Code::kNotFound) {
+    return std::vector<std::shared_ptr<const cluster::NodePool>>();
+  }
+  if (pools.ok()) {
+    std::ranges::sort(*pools, {}, [](const auto& pool) { return pool->meta.name; });
+  }
+  return pools;
+}
+
+std::vector<std::shared_ptr<const cluster::NodePool>> PoolsIn(const ClusterObjects& objects) {
+  std::vector<std::shared_ptr<const cluster::NodePool>> pools;
+  if (!objects.around) return pools;
+  for (const auto& [name, pool] : objects.around->pools.rows()) pools.push_back(pool);
+  return cluster::Described(std::move(pools), objects.nodes, objects.pods);
+}
+
+Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context) {
+  NOS_ASSIGN(kube::ConnectionConfig config, kube::LoadConnection(kubeconfig, context));
+  kube::HttpTransport transport(std::move(config));
+  kube::Client client(transport);
+  ClusterObjects objects;
+  NOS_ASSIGN(objects.nodes, ListNodes(client));
+  NOS_ASSIGN(objects.pods, ListPods(client));
+  reconcile::AroundCaches around({});
+  around.Pump(client, SystemClock().Now());
+  if (around.synced()) {
+    objects.around = around.Collect();
+    const auto wrong = around.Problems(cluster::kNodePool);
+    for (const auto& [name, why] : wrong) WarnOfPool(name, why);
+  } else {
+    std::cerr << Printable(fmt::format("note: volumes, budgets and groups of pods do not count: {}",
+                                       around.ReadError().message()))
+              << "\n";
+  }
+  return objects;
+}
+
+Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
+  ClusterObjects all;
+  all.is_dump = true;
+  cluster::Surroundings around;
+  const auto take_around = [&](std::string_view version, std::string_view kind,
+                               const Json& object) -> Result<bool> {
+    if (TakeWrongPool(version, kind, object, all)) return true;
+    NOS_ASSIGN(const bool taken, cluster::AddAround(version, kind, object, around));
+    if (taken) all.around = cluster::Surroundings();
+    return taken;
+  };
+  std::set<std::string> seen;  // "node n1", "pod a/b"
+  const auto first = [&](const std::string& object, const std::string& path) {
+    return seen.insert(object).second
+               ? Status::Ok()
+               : Invalid(path + ": " + object + " is given twice; give every object once");
+  };
+  for (const std::string& path : files) {
+    NOS_ASSIGN(const std::string text, ReadFileOrStdin(path));
+    NOS_ASSIGN(cluster::Objects objects,
+               cluster::ReadObjects(text, path == "-" ? "stdin" : path, take_around));
+    for (cluster::Node& node : objects.nodes) {
+      NOS_RETURN_IF_ERROR(first("node " + node.meta.name, path));
+      all.nodes.push_back(std::make_shared<cluster::Node>(std::move(node)));
+    }
+    for (cluster::Pod& pod : objects.pods) {
+      NOS_RETURN_IF_ERROR(first("pod " + pod.Key(), path));
+      all.pods.push_back(std::make_shared<cluster::Pod>(std::move(pod)));
+    }
+  }
+  if (all.around) all.around = std::move(around);
+  const bool has_pools =
+      !all.wrong_pools.empty() || (all.around && !all.around->pools.rows().empty());
+  if (all.nodes.empty() && !has_pools) {
+    return Invalid("no node in the input; dump one with: kubectl get nodes,pods -A -o yaml");
+  }
+  return all;
+}
+
+}  // namespace nos::cmd

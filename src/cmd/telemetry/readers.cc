@@ -1,0 +1,202 @@
+#include "cmd/telemetry/readers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "telemetryserver/api.h"
+
+namespace nos::cmd {
+namespace {
+
+using telemetryserver::ActionCall;
+using telemetryserver::Reader;
+
+constexpr std::string_view kBearer = "Bearer ";
+
+Reader SandboxReader() {
+  Reader reader{"sandbox", true, {}};
+  reader.may_create = reader.has_cluster_token = true;
+  return reader;
+}
+
+// What goes into headers.
+bool IsClean(std::string_view text) {
+  return !text.empty() && std::ranges::none_of(text, [](char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+  });
+}
+
+}  // namespace
+
+void DescribeReaders(ConfigFields& f, ReadersConfig& c) {
+  f.Group("readers", [&] {
+    f.Flag("kubernetes", c.kubernetes,
+           "Who has a token of the cluster sees the namespaces in which they may list pods, and "
+           "everything if that is in all; this server must be allowed to create TokenReviews and "
+           "SubjectAccessReviews. False: nobody reads.");
+    f.Text("kubeconfig", c.kubeconfig, "How the cluster is reached; empty: that it runs in.");
+    f.Group("oidc", [&] { DescribeOidc(f, c.oidc); });
+  });
+  f.Group("actions", [&] { DescribeActions(f, c.actions); });
+  f.Group("limits", [&] {
+    f.Number("requestsPerSecondOfAddress", c.limits.address_per_second, 0, 1'000'000,
+             "Of readers; five times as many may come at once. 0: as often as they like, here and "
+             "below.");
+    f.Number("requestsPerSecondOfReader", c.limits.reader_per_second, 0, 1'000'000,
+             "Of one who has signed in, from wherever.");
+    f.Number("actionsPerMinute", c.limits.actions_per_minute, 0, 1'000'000,
+             "What-if and submit, of one reader.");
+    f.Number("failuresPerMinute", c.limits.failures_per_minute, 0, 1'000'000,
+             "Failed attempts to sign in from one address; from all together five times as many.");
+    f.Text("trustedProxies", c.proxies,
+           "Addresses and networks (10.0.0.0/8, fd00::1), separated by commas, whose "
+           "X-Forwarded-For is believed.");
+  });
+  f.Group("audit", [&] {
+    f.Text("file", c.audit_file,
+           "Where what readers do is written, a line of JSON each, beside the log; empty: the log "
+           "alone.");
+    f.Number("maxMegabytes", c.audit_megabytes, 1, 100'000,
+             "Beyond that the file becomes FILE.1, in place of that from before.");
+  });
+}
+
+Result<std::unique_ptr<TelemetryReaders>> TelemetryReaders::Make(const ReadersConfig& config,
+                                                                 const Parts& parts) {
+  std::unique_ptr<TelemetryReaders> readers(new TelemetryReaders(config, parts.clock));
+  auto proxies = net::TrustedProxies::Parse(config.proxies);
+  NOS_RETURN_IF_ERROR(proxies.status().Within("limits.trustedProxies"));
+  readers->proxies_ = *std::move(proxies);
+  const auto most = static_cast<uint64_t>(config.audit_megabytes) << 20;
+  auto audit = telemetryserver::Audit::Open(config.audit_file, most);
+  NOS_RETURN_IF_ERROR(audit.status().Within("audit.file"));
+  readers->audit_ = *std::move(audit);
+  if (!config.sandbox) readers->limits_ = std::make_unique<telemetryserver::Limits>(config.limits);
+  NOS_RETURN_IF_ERROR(readers->Connect(parts));
+  NOS_RETURN_IF_ERROR(readers->AllowActions(parts));
+  return readers;
+}
+
+Status TelemetryReaders::Connect(const Parts& parts) {
+  if ((!config_.kubernetes && !config_.oidc.on()) || config_.sandbox) return Status::Ok();
+  if (config_.oidc.on()) {
+    auto oidc = OidcSignIn::Make(config_.oidc, parts.clock);
+    if (!oidc.ok()) return oidc.status().Within("readers.oidc");
+    oidc_ = *std::move(oidc);
+  }
+  auto connection = kube::LoadConnection(config_.kubeconfig, "");
+  if (!connection.ok()) return connection.status().Within("readers");
+  connection_ = *std::move(connection);
+  // A reader's rights are some hundred questions at once.
+  cluster_ = std::make_unique<kube::HttpTransport>(
+      connection_, kube::HttpOptions{.requests_per_second = 400, .burst = 1000});
+  ReaderAccess::Options options;
+  options.limits = limits_.get();
+  options.ask_create = config_.actions.what_if || config_.actions.submit;
+  options.review_tokens = config_.kubernetes;
+  if (oidc_ != nullptr) {
+    options.identify = [this](const std::string& token) -> std::optional<Result<Json>> {
+      // kubectl's, where the cluster uses the same provider: the cluster knows whether it is good.
+      if (config_.kubernetes && oidc_->IsForOthers(token)) return std::nullopt;
+      return oidc_->Identify(token);
+    };
+  }
+  access_ =
+      std::make_unique<ReaderAccess>(*cluster_, parts.clock, parts.namespaces, std::move(options));
+  return Status::Ok();
+}
+
+Status TelemetryReaders::AllowActions(const Parts& parts) {
+  ActionsConfig config = config_.actions;
+  if (config_.sandbox) config = {.what_if = true, .submit = true};
+  kube::Transport* const cluster = config_.sandbox ? config_.sandbox_cluster : cluster_.get();
+  if (!config.what_if && !config.submit) return Status::Ok();
+  if (cluster == nullptr && config_.sandbox) return Status::Ok();
+  if (cluster == nullptr) {
+    return Invalid(
+        "actions: only readers whom a cluster knows may do something: set readers.kubernetes or "
+        "readers.oidc");
+  }
+  ClusterActions::Parts with{
+      .transport = *cluster,
+      .as_reader = [this](const ActionCall& call) { return AsReader(call); },
+      .may_create = [this](const Reader& reader, const std::string& ns) -> Result<bool> {
+        return access_ == nullptr ? true : access_->MayCreate(reader, ns);
+      },
+      .catalogue = parts.catalogue};
+  NOS_ASSIGN(actions_, ClusterActions::Make(std::move(config), std::move(with)));
+  return Status::Ok();
+}
+
+Result<Reader> TelemetryReaders::Authenticate(const net::HttpRequest& request) {
+  if (config_.sandbox) return SandboxReader();
+  if (oidc_ != nullptr && request.Header("authorization").empty()) {
+    if (const auto subject = oidc_->SubjectOf(request)) return access_->OfSubject(*subject);
+  }
+  if (access_ != nullptr) return access_->Of(request, AddressOf(request));
+  return Status(
+      Code::kPermission,
+      "nobody can be told from others: set readers.kubernetes or readers.oidc in the "
+      "configuration of nos telemetry, or try it with --sandbox on a machine of your own");
+}
+
+std::optional<net::HttpResponse> TelemetryReaders::Answer(const net::HttpRequest& request) {
+  if (oidc_ == nullptr ||
+      !(request.target.starts_with("/login") || request.target.starts_with("/logout"))) {
+    return std::nullopt;
+  }
+  const std::string address = AddressOf(request), network = telemetryserver::NetworkOf(address);
+  const Time now = clock_.Now();
+  const Duration wait =
+      std::max(limits_->address.Take(network, now), limits_->failures.Wait(network, now));
+  if (wait > Duration(0)) {
+    return telemetryserver::TooManyAnswer("too many requests, or failed ones: come again later", wait);
+  }
+  return oidc_->Answer(request, [&](const char* action, const std::string& who, const Status& how) {
+    const bool refused = how.code() == Code::kPermission;
+    if (refused) (void)limits_->failures.Take(network, now);
+    const telemetryserver::Audit::Entry entry{
+        action,       who, address, "", "", how.ok() ? "done" : refused ? "refused" : "failed",
+        how.message()};
+    how.ok() ? audit_->Write(entry, now) : audit_->WriteBounded(entry, now);
+  });
+}
+
+Result<std::shared_ptr<kube::Transport>> TelemetryReaders::AsReader(const ActionCall& call) const {
+  if (config_.sandbox) {
+    return std::shared_ptr<kube::Transport>(config_.sandbox_cluster, [](kube::Transport*) {});
+  }
+  kube::ConnectionConfig connection = connection_;
+  if (call.reader.has_cluster_token) {
+    const std::string_view header = call.request.Header("authorization");
+    connection.client_certificate = connection.client_key = {};
+    connection.exec.reset();
+    connection.token = {.text = std::string(header.substr(kBearer.size())), .file = {}};
+    if (!header.starts_with(kBearer) || !IsClean(connection.token.text)) {
+      return Status(Code::kPermission, "the token cannot be passed on");
+    }
+  } else if (config_.actions.impersonate) {
+    connection.as_user = call.reader.user;
+    const Json* groups = Find(call.reader.subject, "groups");
+    for (const Json& group : groups == nullptr ? JsonArray() : groups->get_array()) {
+      // That everybody is in the API server adds itself.
+      if (group != Json("system:authenticated")) {
+        connection.as_groups.emplace_back(View(group.get_string()));
+      }
+    }
+    if (!IsClean(connection.as_user) || !std::ranges::all_of(connection.as_groups, IsClean)) {
+      return Status(Code::kPermission,
+                    "your name, or that of one of your groups, has control characters");
+    }
+  } else {
+    return Status(Code::kUnimplemented,
+                  "this server does not act in the name of who signs in with OpenID Connect: see "
+                  "actions.impersonate in its configuration");
+  }
+  return std::shared_ptr<kube::Transport>(
+      std::make_shared<kube::HttpTransport>(std::move(connection), kube::HttpOptions{}));
+}
+
+}  // namespace nos::cmd

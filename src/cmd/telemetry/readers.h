@@ -1,0 +1,92 @@
+// Who reads telemetry and what they may do: signing in, rights, limits, actions, and the log of
+// them. All that the server of telemetry knows of people.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "cmd/telemetry/cluster_actions.h"
+#include "cmd/daemon/config_file.h"
+#include "cmd/telemetry/oidc.h"
+#include "cmd/telemetry/reader_access.h"
+#include "gpu/catalogue.h"
+#include "kube/connection.h"
+#include "kube/http_transport.h"
+#include "net/client_address.h"
+#include "telemetryserver/audit.h"
+#include "telemetryserver/limits.h"
+#include "telemetryserver/reader.h"
+
+namespace nos::cmd {
+
+struct ReadersConfig {
+  // Readers are those of the cluster that this runs in, or of the kubeconfig's.
+  bool kubernetes = false;
+  std::string kubeconfig;
+  OidcConfig oidc{};
+  ActionsConfig actions{};
+  telemetryserver::LimitOptions limits;
+  std::string audit_file;
+  int64_t audit_megabytes = 16;
+  std::string proxies;
+  // Everybody on this machine may do everything. Actions are done there; null: there are none.
+  bool sandbox = false;
+  kube::Transport* sandbox_cluster = nullptr;
+};
+// The groups readers, actions, limits and audit.
+void DescribeReaders(ConfigFields& fields, ReadersConfig& config);
+
+class TelemetryReaders {
+ public:
+  struct Parts {
+    const Clock& clock;
+    const gpu::Catalogue& catalogue;
+    // That anything is known of.
+    std::function<std::set<std::string>()> namespaces;
+  };
+  // Errors: kInvalid (what is asked for cannot be).
+  static Result<std::unique_ptr<TelemetryReaders>> Make(const ReadersConfig& config,
+                                                        const Parts& parts);
+
+  // Thread-safe, as all of it.
+  Result<telemetryserver::Reader> Authenticate(const net::HttpRequest& request);
+  // As ReaderRights.
+  Result<bool> Sees(const telemetryserver::Reader& reader, const std::string& ns) {
+    return access_ == nullptr ? reader.May(ns) : access_->Sees(reader, ns);
+  }
+  // Signing in and out; none: it asks for something else.
+  std::optional<net::HttpResponse> Answer(const net::HttpRequest& request);
+  // Where browsers sign in, from the dashboard on; "": nowhere.
+  std::string sign_in() const { return oidc_ != nullptr && oidc_->has_login() ? "login" : ""; }
+  std::string AddressOf(const net::HttpRequest& request) const {
+    return proxies_.ClientOf(request);
+  }
+  // Null where there are none.
+  telemetryserver::Actions* actions() { return actions_.get(); }
+  telemetryserver::Limits* limits() { return limits_.get(); }
+  telemetryserver::Audit* audit() { return config_.sandbox ? nullptr : audit_.get(); }
+
+ private:
+  TelemetryReaders(const ReadersConfig& config, const Clock& clock)
+      : config_(config), clock_(clock) {}
+  Status Connect(const Parts& parts);
+  Status AllowActions(const Parts& parts);
+  // A connection with the reader's own rights.
+  Result<std::shared_ptr<kube::Transport>> AsReader(const telemetryserver::ActionCall& call) const;
+
+  const ReadersConfig config_;
+  const Clock& clock_;
+  net::TrustedProxies proxies_;
+  std::unique_ptr<telemetryserver::Limits> limits_;
+  std::unique_ptr<telemetryserver::Audit> audit_;
+  kube::ConnectionConfig connection_;
+  std::unique_ptr<kube::HttpTransport> cluster_;  // null: readers are not asked for there
+  std::unique_ptr<OidcSignIn> oidc_;              // null: off
+  std::unique_ptr<ReaderAccess> access_;
+  std::unique_ptr<ClusterActions> actions_;  // last: uses the others
+};
+
+}  // namespace nos::cmd

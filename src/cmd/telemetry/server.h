@@ -1,0 +1,74 @@
+// The server of telemetry as one object: store, API, dashboard. nos telemetry runs it as a daemon.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/metrics.h"
+#include "cmd/daemon/config_file.h"
+#include "cmd/telemetry/exports.h"
+#include "cmd/daemon/probes.h"
+#include "cmd/telemetry/readers.h"
+#include "gpu/catalogue.h"
+#include "telemetryserver/api.h"
+
+namespace nos::cmd {
+
+struct TelemetryServerConfig {
+  std::string address = "127.0.0.1:8090";
+  std::string certificate_file, key_file, client_ca_file;
+  bool plaintext = false;  // also where other machines can reach it
+  std::string token_file;
+  int64_t most_megabytes = 0;
+  telemetryserver::RecorderOptions recorder;
+  ReadersConfig readers;
+  ExportsConfig exports;
+  // Everybody on this machine, and nobody else, may deliver and see everything.
+  bool sandbox = false;
+  kube::Transport* sandbox_cluster = nullptr;  // where they may ask and submit; null: nowhere
+};
+void DescribeTelemetryServer(ConfigFields& fields, TelemetryServerConfig& config);
+
+class TelemetryServer {
+ public:
+  // Serves when it returns. Errors: kInvalid (what is asked for is not safe, or wrong),
+  // kUnavailable (address taken), as telemetryserver::Recorder::Open.
+  static Result<std::unique_ptr<TelemetryServer>> Start(const TelemetryServerConfig& config,
+                                                        const gpu::Catalogue& catalogue,
+                                                        const Clock& clock, Metrics& metrics);
+  ~TelemetryServer();
+  TelemetryServer(const TelemetryServer&) = delete;
+  TelemetryServer& operator=(const TelemetryServer&) = delete;
+
+  uint16_t port() const { return server_->port(); }
+  // What is written can be stored.
+  Status Ready() const { return recorder_->Health(); }
+  void Report() { recorder_->Report(); }
+  // Reads the file of tokens anew. On an error those from before stay.
+  Status ReadTokens();
+  // Answers /healthz, /readyz and /metrics as well from now on. They live until HangUp.
+  void Show(Probes& probes) { probes_ = &probes; }
+  // Answers nobody any more.
+  void HangUp() { server_.reset(); }
+  telemetryserver::Recorder& recorder() { return *recorder_; }
+
+ private:
+  TelemetryServer(const TelemetryServerConfig& config, Metrics& metrics)
+      : config_(config), metrics_(metrics) {}
+  net::HttpResponse Answer(const net::HttpRequest& request);
+  Status Listen();
+
+  const TelemetryServerConfig config_;
+  Metrics& metrics_;
+  telemetryserver::Tokens tokens_;
+  telemetryserver::StreamHub hub_;
+  std::unique_ptr<telemetryserver::Recorder> recorder_;
+  std::unique_ptr<TelemetryReaders> readers_;
+  std::unique_ptr<Exports> exports_;
+  std::unique_ptr<telemetryserver::Ingest> ingest_;
+  std::unique_ptr<telemetryserver::Api> api_;
+  std::atomic<Probes*> probes_{nullptr};
+  std::unique_ptr<net::HttpServer> server_;  // last: uses the others
+};
+
+}  // namespace nos::cmd

@@ -1,0 +1,114 @@
+#include "cmd/telemetry/server.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace nos::cmd {
+namespace {
+
+class TelemetryServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              (std::string("nos-telemetry-server-") + test->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    config_.address = "127.0.0.1:0";
+    config_.recorder.store.path = folder_ / "telemetry.db";
+    config_.token_file = folder_ / "tokens";
+    WriteTokens("prod 0123456789abcdef\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void WriteTokens(const std::string& text) const {
+    std::ofstream(config_.token_file, std::ios::trunc) << text;
+  }
+  Result<std::unique_ptr<TelemetryServer>> Start() {
+    return TelemetryServer::Start(config_, gpu::Catalogue::Builtin(), clock_, metrics_);
+  }
+  void ExpectRefused(std::string_view why) {
+    const auto server = Start();
+    ASSERT_FALSE(server.ok());
+    EXPECT_EQ(server.status().code(), Code::kInvalid);
+    EXPECT_NE(server.status().message().find(why), std::string::npos) << server.status().message();
+  }
+
+  std::filesystem::path folder_;
+  TelemetryServerConfig config_;
+  SystemClock clock_;
+  Metrics metrics_;
+};
+
+TEST_F(TelemetryServerTest, NothingStandsOpenBecauseSomethingWasLeftOut) {
+  config_.token_file = "";
+  ExpectRefused("ingest.tokenFile is empty");
+  config_.token_file = folder_ / "tokens";
+  config_.address = ":0";
+  ExpectRefused("unencrypted");
+  config_.sandbox = true;
+  ExpectRefused("--sandbox is open to all of this machine");
+  config_.sandbox = false;
+  config_.certificate_file = "tls.crt";
+  ExpectRefused("go together");
+}
+
+TEST_F(TelemetryServerTest, ExportsThatCannotWorkAreSaidAtTheStart) {
+  config_.exports.remote_write.destination.url = "prometheus:9090";
+  ExpectRefused("export.remoteWrite.url: it must begin with https://");
+  config_.exports.remote_write.destination.url = "https://prometheus/api/v1/write";
+  config_.exports.remote_write.labels = "cluster=a";
+  ExpectRefused("export.remoteWrite.externalLabels");
+  config_.exports = {};
+  config_.exports.clickhouse.destination.url = "http://clickhouse:8123";
+  config_.exports.clickhouse.options.database = "a; DROP";
+  ExpectRefused("export.clickHouse.database");
+  config_.exports.clickhouse.options.database = "a";
+  config_.exports.clickhouse.destination.username = "nos";
+  config_.exports.clickhouse.destination.password_file = "p";
+  ExpectRefused("https only");
+  config_.exports = {};
+  config_.exports.walkai.destination.url = "https://walkai/cluster/insights";
+  ExpectRefused("export.walkai.cluster");
+}
+
+TEST_F(TelemetryServerTest, IsOpenWhereItWasSaid) {
+  EXPECT_TRUE(Start().ok()) << "on loopback, with tokens";
+  config_.address = ":0";
+  config_.plaintext = true;
+  EXPECT_TRUE(Start().ok()) << "behind a proxy";
+  config_ = {};
+  config_.address = "127.0.0.1:0";
+  config_.recorder.store.path = folder_ / "telemetry.db";
+  config_.sandbox = true;
+  const auto server = Start();
+  ASSERT_TRUE(server.ok()) << server.status().ToString();
+  EXPECT_GT((*server)->port(), 0);
+  EXPECT_TRUE((*server)->Ready().ok());
+}
+
+TEST_F(TelemetryServerTest, TokensThatCannotBeReadLeaveThoseFromBefore) {
+  const auto server = Start();
+  ASSERT_TRUE(server.ok());
+  WriteTokens("prod short\n");
+  const Status read = (*server)->ReadTokens();
+  EXPECT_EQ(read.code(), Code::kInvalid);
+  EXPECT_EQ(read.message().find("short"), std::string::npos) << "no token is told";
+  WriteTokens("* fedcba9876543210\n");
+  EXPECT_TRUE((*server)->ReadTokens().ok());
+}
+
+TEST_F(TelemetryServerTest, WhatIsPrintedIsRead) {
+  const auto describe = [&](ConfigFields& f) { DescribeTelemetryServer(f, config_); };
+  config_.recorder.retention.raw = 13 * telemetry::kHour;
+  const std::string text = PrintConfig("TelemetryConfig", describe);
+  config_ = {};
+  std::vector<std::string> warnings;
+  ASSERT_TRUE(ReadConfig(text, "TelemetryConfig", describe, warnings).ok());
+  EXPECT_EQ(config_.recorder.retention.raw, 13 * telemetry::kHour);
+  EXPECT_EQ(config_.recorder.retention.events, 400 * telemetry::kDay);
+}
+
+}  // namespace
+}  // namespace nos::cmd

@@ -1,0 +1,155 @@
+#include "cmd/telemetry/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/names.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "codec/json_text.h"
+#include "codec/yaml.h"
+#include "scheduling/pod_names.h"
+
+namespace nos::cmd {
+namespace {
+
+using scheduling::Explanation;
+
+constexpr size_t kWidth = 100;
+constexpr std::string_view kSomebodys = "a pod of another namespace";
+
+// What whoever writes a pod says of it; the rest is the API server's.
+Json WrittenMetadata(const Json& object) {
+  JsonObject metadata;
+  for (const char* key : {"name", "generateName", "namespace", "labels", "annotations"}) {
+    if (const Json* value = Find(object, "metadata", key)) metadata[key] = *value;
+  }
+  return metadata;
+}
+
+void HidePods(std::optional<Explanation::Room>& room,
+              const std::function<bool(std::string_view)>& may) {
+  if (!room) return;
+  for (std::vector<std::string>* keys : {&room->pods, &room->coming}) {
+    for (std::string& key : *keys) {
+      if (!may(std::string_view(key).substr(0, key.find('/')))) key = kSomebodys;
+    }
+  }
+}
+
+// By GPU: what is made, what gives way.
+void AppendCuts(const std::string& node, const Explanation::Cut& cut, JsonText& json) {
+  std::map<int, std::pair<JsonArray, JsonArray>> gpus;
+  for (const auto& made : cut.made) gpus[made.gpu].first.emplace_back(made.name);
+  for (const auto& gone : cut.destroyed) gpus[gone.gpu].second.emplace_back(gone.name);
+  for (auto& [gpu, names] : gpus) {
+    json.Begin('{').Key("node").Text(node).Key("gpu").Number(static_cast<int64_t>(gpu));
+    json.Key("make").Value(names.first).Key("destroy").Value(names.second).End('}');
+  }
+}
+
+void AppendVictims(const std::vector<std::string>& pods, JsonText& json) {
+  for (const std::string& key : pods) {
+    const size_t slash = key.find('/');
+    if (slash == std::string::npos) {
+      json.Text(key);
+      continue;
+    }
+    json.Begin('{').Key("namespace").Text(key.substr(0, slash));
+    json.Key("name").Text(key.substr(slash + 1)).End('}');
+  }
+}
+
+std::vector<std::string> StepsOf(const Explanation& why, std::string_view note) {
+  std::vector<std::string> steps;
+  for (const std::string& text : {why.gate, why.gang, why.quota}) {
+    if (!text.empty()) steps.push_back(text);
+  }
+  if (!why.place) {
+    for (const auto& entry : why.diagnosis.entries) {
+      steps.push_back(
+          fmt::format("{} of {} nodes: {}", entry.nodes, why.diagnosis.nodes, entry.message));
+    }
+  }
+  if (!why.remedy.empty()) steps.push_back("remedy: " + why.remedy);
+  if (!note.empty()) steps.emplace_back(note);
+  return steps;
+}
+
+}  // namespace
+
+Result<WrittenPod> ReadWrittenPod(std::string_view text) {
+  NOS_ASSIGN(std::vector<Json> documents, ParseYaml(text));
+  if (documents.size() != 1) return Invalid("give one pod: a single document of YAML or JSON");
+  Json& object = documents.front();
+  if (FindString(object, "kind") != "Pod" || FindString(object, "apiVersion") != "v1") {
+    return Invalid("this is no pod: apiVersion: v1 and kind: Pod are expected");
+  }
+  WrittenPod pod;
+  Json metadata = WrittenMetadata(object);
+  pod.ns = FindString(metadata, "namespace");
+  if (pod.ns.empty()) pod.ns = "default";
+  pod.name = FindString(metadata, "name");
+  const std::string_view prefix = FindString(metadata, "generateName");
+  if (!IsDnsLabel(pod.ns)) {
+    return Invalid(fmt::format("metadata.namespace: \"{}\" is no name of a namespace",
+                               Shortened(Printable(pod.ns), 80)));
+  }
+  if (pod.name.empty() ? prefix.empty() : !IsDnsSubdomain(pod.name)) {
+    return Invalid(
+        fmt::format("metadata.name: \"{}\" is no name of a pod: small letters, digits, "
+                    "- and .",
+                    Shortened(Printable(pod.name), 80)));
+  }
+  metadata.get_object()["namespace"] = pod.ns;
+  pod.object = JsonObject{{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", std::move(metadata)}};
+  if (const Json* spec = Find(object, "spec")) pod.object.get_object()["spec"] = *spec;
+  return pod;
+}
+
+std::string WrittenPod::NameOrSo() const {
+  if (!name.empty()) return name;
+  return std::string(FindString(object, "metadata", "generateName")) + "0";
+}
+
+Explanation ForReader(Explanation why, const std::string& own,
+                      const std::function<bool(std::string_view)>& may) {
+  for (auto* room : {&why.awaited, &why.preemption, &why.in_the_way}) HidePods(*room, may);
+  std::vector<std::string*> texts = {&why.gate, &why.gang, &why.quota, &why.for_quota, &why.remedy};
+  for (auto& entry : why.diagnosis.entries) texts.push_back(&entry.message);
+  if (why.nearest) {
+    for (auto& objection : why.nearest->objections) texts.push_back(&objection.message);
+  }
+  for (std::string* text : texts) *text = scheduling::NamesOnlyFor(own, std::move(*text));
+  return why;
+}
+
+std::string WhatIfJson(const Explanation& why, std::string_view note) {
+  const bool waits = !why.gate.empty() || !why.gang.empty();
+  const bool placed = why.place.has_value() && !waits && why.quota.empty();
+  const bool evicts = why.preemption.has_value() && !waits;
+  JsonText json;
+  json.Begin('{').Key("fits").Bool(placed || evicts);
+  if (placed) json.Key("node").Text(why.place->node);
+  if (!placed && evicts) json.Key("node").Text(why.preemption->node);
+  json.Key("would_cut").Begin('[');
+  if (why.place) AppendCuts(why.place->node, why.place->cut, json);
+  json.End(']').Key("would_evict").Begin('[');
+  if (evicts) AppendVictims(why.preemption->pods, json);
+  json.End(']').Key("text");
+  std::vector<std::string> lines;
+  const std::string told = scheduling::ToText(why, kWidth);
+  for (const std::string_view line : Split(told, '\n')) {
+    if (!line.empty()) lines.push_back(Printable(std::string(line)));
+  }
+  json.Text(Join(lines, "\n")).Key("steps").Begin('[');
+  for (const std::string& step : StepsOf(why, note)) json.Text(Printable(step));
+  json.End(']').End('}');
+  return std::move(json.text());
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,205 @@
+// An autoscaler before an API server that a test fills: pools whose nodes a "Fleet" makes, that is
+// the test; pods as kube-scheduler leaves them.
+#pragma once
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controllers/autoscaler.h"
+#include "reconcile/runner.h"
+#include "reconcile/testing/scene.h"
+#include "kube/testing/fake_api.h"
+#include "scheduling/framework.h"
+
+namespace nos::controllers {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class AutoscalerTest : public ::testing::Test {
+ protected:
+  AutoscalerTest() {
+    api_.discovery["/apis/infra.example/v1"] = {
+        {"resources",
+         JsonArray{{{"name", "fleets"}, {"kind", "Fleet"}, {"namespaced", true}},
+                   {{"name", "fleets/scale"}, {"kind", "Scale"}, {"namespaced", true}}}}};
+    Restart();
+  }
+  // A crash, and what is started in its place.
+  void Restart() {
+    runner_.reset();
+    autoscaler_ = std::make_unique<Autoscaler>(config_, framework_, gpu::Catalogue::Builtin(),
+                                               PoolScaling(webhook_), &metrics_);
+    runner_ = std::make_unique<reconcile::Runner>(*autoscaler_, api_, WatchingForAutoscaler());
+  }
+  void Run(Duration time) {
+    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the autoscaler does not come to rest";
+  }
+
+  // Nodes of 8 cpu that take a minute to start: they are late after two.
+  Json PoolJson(const std::string& name, const std::string& price, int max, int min = 0) {
+    return {{"apiVersion", "nos.nebuly.com/v1alpha1"},
+            {"kind", "NodePool"},
+            {"metadata", {{"name", name}, {"uid", "uid-" + name}}},
+            {"spec",
+             {{"cpu", "8"},
+              {"memory", "32Gi"},
+              {"price", price},
+              {"min", min},
+              {"max", max},
+              {"startSeconds", 60},
+              {"nodeSelector", {{"pool", name}}},
+              {"deleteAnnotation", "infra.example/goes"},
+              {"scaleTargetRef",
+               {{"apiVersion", "infra.example/v1"},
+                {"kind", "Fleet"},
+                {"namespace", "infra"},
+                {"name", name}}}}}};
+  }
+  void Pool(const std::string& name, const std::string& price, int max, int min = 0,
+            int wanted = 0) {
+    api_.Put(PoolJson(name, price, max, min));
+    Fleet(name, wanted);
+  }
+  void Fleet(const std::string& name, int wanted) {
+    api_.Put({{"kind", "Fleet"},
+              {"metadata", {{"namespace", "infra"}, {"name", name}}},
+              {"spec", {{"replicas", wanted}}}});
+  }
+  int64_t Wanted(const std::string& pool) {
+    return nos::Find(*api_.Find("fleets", "infra/" + pool), "spec", "replicas")->get_int64();
+  }
+  void Node(const std::string& name, const std::string& pool, bool ready = true,
+            const std::string& cpu = "8") {
+    api_.Put(
+        {{"kind", "Node"},
+         {"metadata",
+          {{"name", name},
+           {"uid", "uid-" + name},
+           {"creationTimestamp", FormatTime(clock_.Now())},
+           {"labels", {{"pool", pool}, {"kubernetes.io/hostname", name}}}}},
+         {"status",
+          {{"allocatable", {{"cpu", cpu}, {"memory", "32Gi"}, {"pods", "110"}}},
+           {"conditions", JsonArray{{{"type", "Ready"}, {"status", ready ? "True" : "False"}}}}}}});
+  }
+  // As kube-scheduler leaves a pod that it could not place.
+  void Pod(const std::string& name, const std::string& cpu, const std::string& pool = "") {
+    JsonObject selector;
+    if (!pool.empty()) selector["pool"] = pool;
+    const std::string now = FormatTime(clock_.Now());
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", "ml"},
+                {"name", name},
+                {"uid", "uid-" + name},
+                {"creationTimestamp", now},
+                {"ownerReferences", JsonArray{{{"apiVersion", "apps/v1"},
+                                               {"kind", "ReplicaSet"},
+                                               {"name", "r"},
+                                               {"uid", "r"},
+                                               {"controller", true}}}}}},
+              {"spec",
+               {{"nodeSelector", std::move(selector)},
+                {"containers",
+                 JsonArray{{{"name", "main"}, {"resources", {{"requests", {{"cpu", cpu}}}}}}}}}},
+              {"status",
+               {{"phase", "Pending"},
+                {"conditions", JsonArray{{{"type", "PodScheduled"},
+                                          {"status", "False"},
+                                          {"reason", "Unschedulable"},
+                                          {"lastTransitionTime", now}}}}}}});
+  }
+  void reconcile::Change(const std::string& plural, const std::string& key,
+              const std::function<void(Json&)>& edit) {
+    Json object = *api_.Find(plural, key);
+    edit(object);
+    api_.Put(std::move(object));
+  }
+  void Bind(const std::string& name, const std::string& node) {
+    reconcile::Change("pods", "ml/" + name, [&](Json& pod) {
+      MakeObject(pod, "spec")["nodeName"] = node;
+      MakeObject(pod, "status")["phase"] = "Running";
+    });
+  }
+  void Mark(const std::string& node, const Removal& removal) {
+    reconcile::Change("nodes", node, [&](Json& object) {
+      MakeObject(object, "metadata", "annotations")[kRemoval] = WriteRemoval(removal);
+      MakeObject(object, "spec")["unschedulable"] = true;
+    });
+  }
+  // Names of nodes that are marked to go.
+  std::set<std::string> Marked() {
+    std::set<std::string> names;
+    const std::vector<Json> nodes = api_.All("nodes");
+    for (const Json& node : nodes) {
+      if (FindString(node, "metadata", "annotations", kRemoval).empty()) continue;
+      names.insert(std::string(FindString(node, "metadata", "name")));
+    }
+    return names;
+  }
+  int Placeholders() {
+    int count = 0;
+    const std::vector<Json> pods = api_.All("pods");
+    for (const Json& pod : pods) {
+      count += nos::Find(pod, "metadata", "labels", kPlaceholder) != nullptr ? 1 : 0;
+    }
+    return count;
+  }
+  const Json* StatusOf(const std::string& pool, const char* field) {
+    return nos::Find(*api_.Find("nodepools", pool), "status", field);
+  }
+  // "True NodesComing: message" of the pod's condition.
+  std::string Told(const std::string& pod) {
+    return Condition(*api_.Find("pods", "ml/" + pod), kScalingCondition);
+  }
+  std::string Ready(const std::string& pool) {
+    return Condition(*api_.Find("nodepools", pool), kPoolReady);
+  }
+  static std::string Condition(const Json& object, std::string_view type) {
+    const Json* conditions = nos::Find(object, "status", "conditions");
+    if (conditions == nullptr) return "";
+    for (const Json& condition : conditions->get_array()) {
+      if (FindString(condition, "type") != type) continue;
+      return std::string(FindString(condition, "status")) + " " +
+             std::string(FindString(condition, "reason")) + ": " +
+             std::string(FindString(condition, "message"));
+    }
+    return "";
+  }
+  std::string Events() { return testing::EventsOf(api_); }
+  int Decisions(const std::string& action) {
+    int count = 0;
+    for (const ScalingDecision& decision : autoscaler_->decisions()) {
+      count += decision.action == action ? 1 : 0;
+    }
+    return count;
+  }
+  static bool IsScale(const kube::ApiRequest& request) {
+    return request.method == "PUT" && request.path.ends_with("/scale");
+  }
+  static kube::ApiResponse Answer(int code) {
+    return {code, {{"kind", "Status"}, {"code", code}, {"message", "because"}}};
+  }
+
+  ManualClock clock_{Time(seconds(1'800'000'000))};
+  kube::FakeApi api_;
+  Metrics metrics_;
+  scheduling::Framework framework_ = scheduling::Framework::Default();
+  AutoscalerConfig config_;
+  PoolScaling::CallWebhook webhook_;
+  std::unique_ptr<Autoscaler> autoscaler_;
+  std::unique_ptr<reconcile::Runner> runner_;
+};
+
+}  // namespace nos::controllers

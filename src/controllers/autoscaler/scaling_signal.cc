@@ -1,0 +1,316 @@
+#include "controllers/autoscaler/scaling_signal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "cluster/resources.h"
+#include "planning/mobility.h"
+
+namespace nos::controllers {
+namespace {
+
+using cluster::NodePool;
+using cluster::PoolSignal;
+using PodPtr = std::shared_ptr<const cluster::Pod>;
+
+// What the pods are like, so that those are replaced that a changed pool would not have.
+constexpr std::string_view kShape = "nos.nebuly.com/demand-shape";
+constexpr size_t kMostPoolName = 50;  // with prefix and number in a label's 63 characters
+constexpr int kMostShown = 500;       // pods of a pool
+constexpr Duration kReadAgain = std::chrono::seconds(30);
+constexpr Duration kTryAgain = std::chrono::minutes(5);  // after a request has failed
+
+// Source: cluster-autoscaler, apis/provisioningrequest autoscaling.x-k8s.io/v1.
+const kube::Resource kRequests{"autoscaling.x-k8s.io", "v1", "provisioningrequests",
+                               "ProvisioningRequest"};
+constexpr const char* kClass = "best-effort-atomic-scale-up.autoscaling.x-k8s.io";
+const kube::Resource kTemplates{"", "v1", "podtemplates", "PodTemplate"};
+
+std::string NameOf(const std::string& pool) { return "nos-demand-" + pool; }
+
+// FNV-1a. Another value after an update does no harm: all is made anew once.
+std::string Fingerprint(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return fmt::format("{:016x}", hash);
+}
+
+std::string_view PoolOf(const cluster::Pod& pod) {
+  const auto label = pod.meta.labels.find(kDemandOf);
+  return label == pod.meta.labels.end() ? std::string_view() : std::string_view(label->second);
+}
+
+std::string_view ShapeOf(const cluster::Pod& pod) {
+  const auto shape = pod.meta.annotations.find(kShape);
+  return shape == pod.meta.annotations.end() ? std::string_view() : std::string_view(shape->second);
+}
+
+// What an autoscaler knows of a node before there is one.
+JsonObject RequestsFor(const NodePool& pool) {
+  JsonObject requests;
+  for (const std::string_view name : {"cpu", "memory"}) {
+    const auto amount = pool.resources.find(name);
+    if (amount != pool.resources.end()) requests[name] = amount->second.ToBinaryString();
+  }
+  if (pool.gpu.count > 0 && pool.gpu.partitioning == cluster::Partitioning::kNone) {
+    requests[cluster::kWholeGpuResource] = std::to_string(pool.gpu.count);
+  }
+  return requests;
+}
+
+// As the strictest of the Pod Security Standards lets pods be.
+Json ContainerOf(const NodePool& pool, const SignalConfig& config) {
+  const JsonObject requests = RequestsFor(pool);
+  Json container = {{"name", "hold"},
+                    {"image", config.image},
+                    {"resources", {{"requests", requests}, {"limits", requests}}},
+                    {"securityContext",
+                     {{"allowPrivilegeEscalation", false},
+                      {"readOnlyRootFilesystem", true},
+                      {"capabilities", {{"drop", JsonArray{"ALL"}}}}}}};
+  if (!config.command.empty()) {
+    container.get_object()["command"] = JsonArray(config.command.begin(), config.command.end());
+  }
+  return container;
+}
+
+Json PodSpecOf(const NodePool& pool, const SignalConfig& config) {
+  JsonObject selector;
+  for (const auto& [key, value] : pool.node_selector) selector[key] = value;
+  JsonArray tolerations;
+  for (const cluster::Taint& taint : pool.taints) {
+    tolerations.push_back({{"key", taint.key},
+                           {"operator", "Equal"},
+                           {"value", taint.value},
+                           {"effect", taint.effect}});
+  }
+  JsonObject spec{{"nodeSelector", std::move(selector)},
+                  {"tolerations", std::move(tolerations)},
+                  {"containers", JsonArray{ContainerOf(pool, config)}},
+                  // Not 0: its node is to have the devices back before the pod is gone.
+                  {"terminationGracePeriodSeconds", 1},
+                  {"automountServiceAccountToken", false},
+                  {"enableServiceLinks", false},
+                  {"securityContext",
+                   {{"runAsNonRoot", true},
+                    {"runAsUser", 65532},
+                    {"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
+  if (!config.priority_class.empty()) spec["priorityClassName"] = config.priority_class;
+  return spec;
+}
+
+Json MetaOf(std::string name, const SignalConfig& config, const std::string& pool,
+            const std::string& shape) {
+  return {{"name", std::move(name)},
+          {"namespace", config.ns},
+          {"labels", {{kDemandOf, pool}, {"app.kubernetes.io/managed-by", "nos"}}},
+          {"annotations", {{kShape, shape}, {planning::kSafeToEvict, "true"}}}};
+}
+
+Status Unless(Code fine, const Status& status) {
+  return status.code() == fine ? Status::Ok() : status;
+}
+
+// Of what may fail one by one, the first error.
+void Keep(Status& first, const Status& next) {
+  if (first.ok()) first = next;
+}
+
+Status DeletePods(const std::vector<PodPtr>& pods, kube::Client& client) {
+  Status first;
+  for (const PodPtr& pod : pods) {
+    const Status deleted = client.Delete(kube::kPods, pod->meta.ns, pod->meta.name,
+                                         {{"preconditions", {{"uid", pod->meta.uid}}}});
+    // Another one of its name: the cache will show it.
+    Keep(first, Unless(Code::kConflict, Unless(Code::kNotFound, deleted)));
+  }
+  return first;
+}
+
+bool reconcile::HasCondition(const Json& object, std::string_view type) {
+  const Json* conditions = Find(object, "status", "conditions");
+  if (conditions == nullptr || !conditions->is_array()) return false;
+  return std::ranges::any_of(conditions->get_array(), [&](const Json& condition) {
+    return FindString(condition, "type") == type && FindString(condition, "status") == "True";
+  });
+}
+
+// -1: it cannot be read.
+int64_t CountOf(const Json& request) {
+  const Json* sets = Find(request, "spec", "podSets");
+  if (sets == nullptr || !sets->is_array() || sets->get_array().size() != 1) return -1;
+  const Json* count = Find(sets->get_array().front(), "count");
+  return count != nullptr && count->is_int64() ? count->get_int64() : -1;
+}
+
+// Whether it is to stay as it is while so many nodes are missing. To make one that is being served
+// anew would ask for the nodes that are on their way once more.
+bool Serves(const Json& request, int count, const std::string& shape, Time now) {
+  if (FindString(request, "metadata", "annotations", kShape) != shape) return false;
+  const int64_t asked = CountOf(request);
+  if (reconcile::HasCondition(request, "Failed")) {
+    const Result<Time> made = ParseTime(FindString(request, "metadata", "creationTimestamp"));
+    if (!made.ok() || now >= *made + kTryAgain) return false;
+  }
+  return asked == count || (asked > count && reconcile::HasCondition(request, "Provisioned"));
+}
+
+}  // namespace
+
+bool IsDemand(const cluster::Pod& pod) { return !PoolOf(pod).empty(); }
+
+Status ScalingSignal::Show(const NodePool& pool, int count, const reconcile::View& view, kube::Client& client,
+                           Time now) {
+  if (pool.meta.name.size() > kMostPoolName) {
+    return Invalid(fmt::format(
+        "metadata.name: a pool with a signal has a name of {} characters at most, this one {}: "
+        "make it anew under a shorter one",
+        kMostPoolName, pool.meta.name.size()));
+  }
+  return pool.signal == PoolSignal::kWaitingPods ? ShowPods(pool, count, view, client)
+                                                 : ShowRequest(pool, count, client, now);
+}
+
+Status ScalingSignal::ShowPods(const NodePool& pool, int count, const reconcile::View& view,
+                               kube::Client& client) {
+  const size_t most = static_cast<size_t>(std::clamp(count, 0, kMostShown));
+  const Json spec = PodSpecOf(pool, config_);
+  const std::string shape = Fingerprint(WriteJson(spec));
+  std::vector<PodPtr> waiting, surplus;
+  std::set<std::string, std::less<>> names;
+  const auto pods = view.pods.Snapshot();
+  for (const PodPtr& pod : *pods) {
+    if (pod->meta.ns != config_.ns || PoolOf(*pod) != pool.meta.name) continue;
+    names.insert(pod->meta.name);
+    if (pod->meta.deleted) continue;
+    const bool waits = pod->node_name.empty() && !pod->Finished() && ShapeOf(*pod) == shape;
+    (waits ? waiting : surplus).push_back(pod);
+  }
+  std::ranges::stable_sort(waiting, {}, [](const PodPtr& pod) { return pod->meta.created; });
+  for (; waiting.size() > most; waiting.pop_back()) surplus.push_back(waiting.back());
+  Status first = DeletePods(surplus, client);
+
+  std::vector<Json> missing;
+  for (int n = 0; waiting.size() + missing.size() < most; ++n) {
+    std::string name = fmt::format("{}-{}", NameOf(pool.meta.name), n);
+    if (names.contains(name)) continue;
+    missing.push_back({{"apiVersion", "v1"},
+                       {"kind", "Pod"},
+                       {"metadata", MetaOf(std::move(name), config_, pool.meta.name, shape)},
+                       {"spec", spec}});
+  }
+  const auto made = client.CreateAll(kube::kPods, missing);
+  // What is there already the cache will show.
+  for (const auto& each : made) Keep(first, Unless(Code::kAlreadyExists, each.status()));
+  return first.Within("pods that ask for nodes");
+}
+
+Status ScalingSignal::ShowRequest(const NodePool& pool, int count, kube::Client& client, Time now) {
+  const std::string& name = pool.meta.name;
+  if (!config_.provisioning_requests) {
+    return Invalid(
+        "spec.signal: ProvisioningRequests are switched off here (provisioningRequests of the "
+        "configuration, autoscaler.provisioningRequests of the chart): switch them on, or use "
+        "Pods");
+  }
+  count = std::max(count, 0);
+  const Json spec = PodSpecOf(pool, config_);
+  const std::string shape = Fingerprint(WriteJson(spec));
+  Request& known = requests_[name];
+  if (known.count == count && known.shape == shape && now < known.read + kReadAgain) {
+    return Status::Ok();
+  }
+  const Result<Json> there = client.Get(kRequests, config_.ns, NameOf(name));
+  if (!there.ok() && there.status().code() != Code::kNotFound) return there.status();
+  const bool never = known.count < 0;
+  known.count = -1;  // until all is done
+  if (count == 0) {
+    // The first time something may be left whose request is gone already.
+    if (there.ok() || never) NOS_RETURN_IF_ERROR(DeleteRequest(name, client));
+  } else if (!there.ok() || !Serves(*there, count, shape, now)) {
+    NOS_RETURN_IF_ERROR(Replace(pool, count, spec, shape, client));
+  }
+  known = {count, shape, now};
+  return Status::Ok();
+}
+
+Status ScalingSignal::Replace(const NodePool& pool, int count, const Json& spec,
+                              const std::string& shape, kube::Client& client) {
+  const std::string& name = pool.meta.name;
+  const Json meta = MetaOf(NameOf(name), config_, name, shape);
+  NOS_RETURN_IF_ERROR(DeleteRequest(name, client));
+  const Json pods = {
+      {"apiVersion", "v1"},
+      {"kind", "PodTemplate"},
+      {"metadata", meta},
+      {"template", {{"metadata", {{"labels", {{kDemandOf, name}}}}}, {"spec", spec}}}};
+  NOS_RETURN_IF_ERROR(client.Create(kTemplates, config_.ns, pods).status());
+  const Json set = {{"podTemplateRef", {{"name", NameOf(name)}}}, {"count", count}};
+  const Json request = {{"apiVersion", "autoscaling.x-k8s.io/v1"},
+                        {"kind", "ProvisioningRequest"},
+                        {"metadata", meta},
+                        {"spec", {{"provisioningClassName", kClass}, {"podSets", JsonArray{set}}}}};
+  const Status made = client.Create(kRequests, config_.ns, request).status();
+  if (made.code() != Code::kNotFound) return made;
+  return Invalid(
+      "spec.signal: this cluster has no ProvisioningRequests (autoscaling.x-k8s.io/v1): install "
+      "their definition with cluster-autoscaler, or use Pods");
+}
+
+Status ScalingSignal::DeleteRequest(const std::string& pool, kube::Client& client) {
+  for (const kube::Resource* resource : {&kRequests, &kTemplates}) {
+    const Status deleted = client.Delete(*resource, config_.ns, NameOf(pool));
+    NOS_RETURN_IF_ERROR(Unless(Code::kNotFound, deleted));
+  }
+  return Status::Ok();
+}
+
+Status ScalingSignal::FindRequests(kube::Client& client) {
+  const kube::ListOptions options{
+      .label_selector = std::string(kDemandOf), .field_selector = {}, .resource_version = {}};
+  for (const kube::Resource* resource : {&kRequests, &kTemplates}) {
+    const Result<kube::ObjectList> list = client.List(*resource, config_.ns, options);
+    if (!list.ok()) {
+      if (list.status().code() == Code::kNotFound) continue;  // a cluster without this kind
+      return list.status();
+    }
+    for (const Json& item : list->items) {
+      const std::string pool(FindString(item, "metadata", "labels", kDemandOf));
+      if (!pool.empty() && FindString(item, "metadata", "name") == NameOf(pool)) requests_[pool];
+    }
+  }
+  found_ = true;
+  return Status::Ok();
+}
+
+Status ScalingSignal::Clean(const reconcile::View& view, kube::Client& client) {
+  Status first;
+  if (config_.provisioning_requests && !found_) first = FindRequests(client);
+  std::vector<PodPtr> ours;
+  const auto pods = view.pods.Snapshot();
+  std::ranges::copy_if(*pods, std::back_inserter(ours), [&](const PodPtr& pod) {
+    return pod->meta.ns == config_.ns && IsDemand(*pod) && !pod->meta.deleted;
+  });
+  if (ours.empty() && requests_.empty()) return first;
+
+  const cluster::Surroundings around = view.around->Collect();
+  const auto signals = [&](std::string_view name, PoolSignal signal) {
+    const NodePool* pool = around.pools.Find(name);
+    return pool != nullptr && pool->signal == signal;
+  };
+  std::erase_if(ours,
+                [&](const PodPtr& pod) { return signals(PoolOf(*pod), PoolSignal::kWaitingPods); });
+  Keep(first, DeletePods(ours, client));
+  for (auto it = requests_.begin(); it != requests_.end();) {
+    const bool stays = signals(it->first, PoolSignal::kProvisioningRequest);
+    const Status deleted = stays ? Status::Ok() : DeleteRequest(it->first, client);
+    Keep(first, deleted);
+    it = stays || !deleted.ok() ? std::next(it) : requests_.erase(it);
+  }
+  return first;
+}
+
+}  // namespace nos::controllers

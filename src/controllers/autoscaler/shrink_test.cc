@@ -1,0 +1,435 @@
+// When nodes go, how often pools are told, and whose pods move.
+#include "controllers/autoscaler/fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+using State = Removal::State;
+
+class AutoscalerShrinkTest : public AutoscalerTest {
+ protected:
+  // So many nodes "a1", "a2"... that have been there for long.
+  void Nodes(int count) {
+    for (int i = 1; i <= count; ++i) Node("a" + std::to_string(i), "a");
+  }
+  Removal Of(State state, std::optional<int32_t> wanted = std::nullopt) {
+    return {state, "a", fmt::format("r-{}", ++ids_), clock_.Now(), wanted};
+  }
+
+  int ids_ = 0;
+};
+
+TEST_F(AutoscalerShrinkTest, IdleNodesGoAfterAWhileDownToTheMinimum) {
+  Pool("a", "1", 5, 1, 3);
+  Nodes(3);
+  Run(minutes(9));
+  EXPECT_TRUE(Marked().empty());
+  EXPECT_EQ(Wanted("a"), 3);
+  Run(minutes(3));
+  EXPECT_EQ(Wanted("a"), 1);
+  const std::set<std::string> gone = Marked();
+  EXPECT_EQ(gone.size(), 2U);
+  EXPECT_EQ(Decisions("shrink"), 2);
+  EXPECT_THAT(Events(), HasSubstr("ScaledDown: "));
+  for (const std::string& name : gone) api_.Remove("nodes", name);
+  Run(hours(1));
+  EXPECT_EQ(Wanted("a"), 1) << "no further";
+  EXPECT_TRUE(Marked().empty());
+  EXPECT_THAT(Events(), HasSubstr("NodeRemoved: "));
+  EXPECT_EQ(StatusOf("a", "nodes")->get_int64(), 1);
+}
+
+TEST_F(AutoscalerShrinkTest, NotWhenItIsTurnedOff) {
+  config_.shrink = false;
+  Restart();
+  Pool("a", "1", 5, 0, 1);
+  Nodes(1);
+  Run(hours(1));
+  EXPECT_EQ(Wanted("a"), 1);
+}
+
+TEST_F(AutoscalerShrinkTest, WhereNoNodeCanBeNamedNoneGoes) {
+  Pool("a", "1", 5, 0, 1);
+  reconcile::Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
+  Nodes(1);
+  Run(hours(1));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_TRUE(Marked().empty());
+}
+
+TEST_F(AutoscalerShrinkTest, PodsThatWaitInVainForNodesStopIt) {
+  Pool("a", "1", 5, 0, 2);
+  Nodes(2);
+  Pool("b", "1", 1, 0, 1);
+  Node("b1", "b");
+  Pod("first", "8", "b");
+  Bind("first", "b1");
+  Run(minutes(8));
+  Pod("second", "8", "b");
+  Run(minutes(5));
+  EXPECT_THAT(Told("second"), HasSubstr("False PoolsAtMaximum"));
+  EXPECT_TRUE(Marked().empty());
+}
+
+TEST_F(AutoscalerShrinkTest, GrowthStopsIt) {
+  Pool("a", "1", 5, 0, 1);
+  Nodes(1);
+  Pool("b", "1", 1);
+  Run(minutes(8));
+  Pod("p", "8", "b");
+  Run(seconds(30));
+  ASSERT_EQ(Wanted("b"), 1);
+  Node("b1", "b");
+  Run(seconds(5));
+  Bind("p", "b1");
+  Run(minutes(9));
+  EXPECT_TRUE(Marked().empty());
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("a"), 0);
+}
+
+TEST_F(AutoscalerShrinkTest, APodThatComesAndGoesKeepsItsNode) {
+  Pool("a", "1", 5, 0, 1);
+  Nodes(1);
+  for (int i = 0; i < 6; ++i) {
+    Run(minutes(5));
+    const std::string name = "p" + std::to_string(i);
+    Pod(name, "6");
+    Bind(name, "a1");
+    Run(minutes(1));
+    api_.Remove("pods", "ml/" + name);
+  }
+  EXPECT_TRUE(Marked().empty());
+  EXPECT_EQ(Wanted("a"), 1);
+}
+
+TEST_F(AutoscalerShrinkTest, APodThatCallsItselfAPlaceholderStopsNothing) {
+  Pool("a", "1", 5, 0, 1);
+  Nodes(1);
+  Pod("liar", "100");
+  reconcile::Change("pods", "ml/liar",
+         [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
+  Run(minutes(15));
+  EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
+}
+
+TEST_F(AutoscalerShrinkTest, ARestartBeginsTheWindowAnew) {
+  Pool("a", "1", 5, 0, 1);
+  Nodes(1);
+  Run(minutes(8));
+  Restart();
+  Run(minutes(8));
+  EXPECT_TRUE(Marked().empty());
+}
+
+// A crash after the mark, before the pool was told.
+TEST_F(AutoscalerShrinkTest, APoolThatWasNotToldIsToldOnce) {
+  Pool("a", "1", 5, 0, 2);
+  Nodes(2);
+  Mark("a1", Of(State::kAsked, 1));
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1);
+  Restart();
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1);
+}
+
+// A crash after the pool was told, before that was marked; then somebody wants more.
+TEST_F(AutoscalerShrinkTest, APoolThatWasToldIsNotToldAgain) {
+  Pool("a", "1", 5, 0, 1);
+  Nodes(2);
+  Mark("a1", Of(State::kAsked, 1));
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1);
+  Fleet("a", 3);
+  Restart();
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 3) << "what others ask for since is theirs";
+}
+
+TEST_F(AutoscalerShrinkTest, SeveralThatAreEmptyAreEachToldOnce) {
+  Pool("a", "1", 5, 0, 4);
+  Nodes(4);
+  for (const char* name : {"a1", "a2", "a3"}) Mark(name, Of(State::kEmptied));
+  int puts = 0;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    puts += IsScale(request) ? 1 : 0;
+    if (!IsScale(request) || puts != 2) return std::nullopt;
+    return Answer(409);
+  };
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_EQ(puts, 4);
+}
+
+TEST_F(AutoscalerShrinkTest, AnEmptyNodeOfAPoolAtItsMinimumStays) {
+  Pool("a", "1", 5, 2, 2);
+  Nodes(2);
+  Mark("a1", Of(State::kEmptied));
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 2);
+  EXPECT_TRUE(Marked().empty());
+  EXPECT_THAT(Events(), HasSubstr("NodeKept: "));
+  EXPECT_EQ(Decisions("keep"), 1);
+}
+
+TEST_F(AutoscalerShrinkTest, NoMarkTakesANodeAwayThatPodsRunOn) {
+  Pool("a", "1", 5, 0, 2);
+  Nodes(2);
+  Pod("p", "6");
+  Bind("p", "a1");
+  Mark("a1", Of(State::kAsked, 0));  // its kubelet may write that
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 2);
+  EXPECT_TRUE(Marked().empty());
+}
+
+TEST_F(AutoscalerShrinkTest, WhoeverHasCordonedANodeKeepsItCordonedWhateverItsMarkSays) {
+  Pool("a", "1", 5, 2, 2);
+  Nodes(2);
+  reconcile::Change("nodes", "a1", [](Json& node) {
+    MakeObject(node, "metadata", "annotations")[kRemoval] = "gone soon";
+    MakeObject(node, "spec")["unschedulable"] = true;
+  });
+  Run(minutes(1));
+  EXPECT_TRUE(Marked().empty());
+  EXPECT_EQ(*nos::Find(*api_.Find("nodes", "a1"), "spec", "unschedulable"), Json(true));
+  EXPECT_THAT(Events(), HasSubstr("BadRemovalMark: "));
+}
+
+TEST_F(AutoscalerShrinkTest, OfTwoThatAreEmptyOneIsMeantByWhoHasMadeThePoolSmaller) {
+  Pool("a", "1", 5, 0, 2);
+  Nodes(3);
+  for (const char* name : {"a1", "a2"}) Mark(name, Of(State::kEmptied));
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1);
+}
+
+TEST_F(AutoscalerShrinkTest, WhoHasMadeThePoolSmallerMeansTheEmptyOne) {
+  Pool("a", "1", 5, 0, 1);
+  Nodes(2);
+  Mark("a1", Of(State::kEmptied));
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1) << "one of the two goes already";
+}
+
+TEST_F(AutoscalerShrinkTest, AWebhookWhosePoolOthersHaveMadeSmallerIsToldWhichNodeGoes) {
+  std::vector<std::string> posted;
+  webhook_ = [&](std::string_view method, const std::string&,
+                 const std::string& body) -> Result<std::string> {
+    if (method == "GET") return std::string(R"({"replicas":1})");
+    posted.push_back(body);
+    return std::string();
+  };
+  Restart();
+  Json pool = PoolJson("a", "1", 5);
+  MakeObject(pool, "spec").erase("scaleTargetRef");
+  MakeObject(pool, "spec").erase("deleteAnnotation");
+  MakeObject(pool, "spec")["webhook"] = {{"url", "http://hook.example/"}};
+  api_.Put(pool);
+  Nodes(2);
+  Mark("a1", Of(State::kEmptied));
+  Run(minutes(1));
+  EXPECT_THAT(posted,
+              ::testing::ElementsAre(R"({"pool":"a","replicas":1,"from":1,"remove":["a1"]})"));
+}
+
+TEST_F(AutoscalerShrinkTest, WhenAnotherNodeWentThisOneStays) {
+  Pool("a", "1", 5, 0, 2);
+  Nodes(3);
+  Mark("a1", Of(State::kAsked, 2));
+  Run(minutes(1));
+  api_.Remove("nodes", "a3");  // and not a1
+  Pod("p", "6");
+  Bind("p", "a2");
+  Run(minutes(10));
+  EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
+  Run(minutes(7));
+  EXPECT_FALSE(Marked().contains("a1"));
+  EXPECT_THAT(Events(), HasSubstr("NodeKept: another one of its pool went in its place"));
+}
+
+TEST_F(AutoscalerShrinkTest, ANodeThatIsNotTakenAwayIsTold) {
+  Pool("a", "1", 5, 0, 1);
+  Nodes(2);
+  Pod("p", "6");
+  Bind("p", "a2");
+  Mark("a1", Of(State::kAsked, 1));
+  Run(minutes(20));
+  EXPECT_THAT(Events(), HasSubstr("NodeNotRemoved: "));
+  EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
+}
+
+TEST_F(AutoscalerShrinkTest, ANodeWhosePoolIsGoneStays) {
+  Nodes(1);
+  Mark("a1", Of(State::kEmptied));
+  Run(minutes(1));
+  EXPECT_TRUE(Marked().empty());
+}
+
+TEST_F(AutoscalerShrinkTest, ANodeThatIsBeingTakenAwayStaysClosedWhenItsPoolIsGone) {
+  Nodes(1);
+  Mark("a1", Of(State::kAsked, cluster::kMostPoolNodes));
+  Run(minutes(10));
+  EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
+  Run(minutes(10));
+  EXPECT_TRUE(Marked().empty()) << "nobody has taken it";
+}
+
+TEST_F(AutoscalerShrinkTest, ANodeThatStaysIsNoLongerNamedThoughItsPoolIsGone) {
+  Pool("a", "1", 5, 0, 2);
+  Nodes(2);
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    return IsScale(request) ? std::optional<Result<kube::ApiResponse>>(Answer(503)) : std::nullopt;
+  };
+  Mark("a1", Of(State::kEmptied));
+  Run(seconds(3));
+  const auto is_named = [&] {
+    const Json& node = *api_.Find("nodes", "a1");
+    return !FindString(node, "metadata", "annotations", "infra.example/goes").empty();
+  };
+  ASSERT_TRUE(is_named());
+  api_.Remove("nodepools", "a");
+  Run(minutes(1));
+  EXPECT_TRUE(Marked().empty());
+  EXPECT_FALSE(is_named());
+}
+
+// Its room is there sooner than that of a new one.
+TEST_F(AutoscalerShrinkTest, ANodeThatIsNeededAgainIsCalledOff) {
+  Pool("a", "1", 5, 0, 1);
+  Nodes(1);
+  int refused = 0;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    if (!IsScale(request)) return std::nullopt;
+    ++refused;
+    return Answer(403);
+  };
+  Mark("a1", Of(State::kEmptied));
+  Pod("p", "4");
+  Run(minutes(1));
+  EXPECT_EQ(refused, 1);
+  EXPECT_TRUE(Marked().empty());
+  EXPECT_EQ(Wanted("a"), 1);
+}
+
+class AutoscalerMovesTest : public AutoscalerTest {
+ protected:
+  // Half of each of two nodes is used; a pod waits for a whole one.
+  void Fragment() {
+    for (const char* name : {"n1", "n2"}) Node(name, "");
+    Pod("m1", "4");
+    Bind("m1", "n1");
+    Pod("m2", "4");
+    Bind("m2", "n2");
+    Pod("big", "8");
+  }
+  void With(bool moves, int per_hour) {
+    config_.moves = moves;
+    config_.moves_per_hour = per_hour;
+    Restart();
+  }
+  // What one pod moves to is what has to become free for the other.
+  void Cross() {
+    With(true, 20);
+    Pool("p2", "1", 5, 0, 1);
+    Node("n1", "p1");
+    Node("n2", "p2");
+    Node("n3", "p3");
+    for (const char* name : {"n1", "n2"}) {
+      reconcile::Change("nodes", name,
+             [](Json& node) { MakeObject(node, "metadata", "labels")["zone"] = "z"; });
+    }
+    Pod("m1", "3");
+    reconcile::Change("pods", "ml/m1",
+           [](Json& pod) { MakeObject(pod, "spec", "nodeSelector")["zone"] = "z"; });
+    Bind("m1", "n1");
+    Pod("m2", "4");
+    Bind("m2", "n2");
+    Pod("big", "8", "p1");  // m1 moves to n2
+    reconcile::Change("pods", "ml/big", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
+    Pod("other", "5", "p2");  // m2 moves away from there
+  }
+  // Its node admits the one placeholder.
+  void HoldPlace(const std::string& node) {
+    const std::vector<Json> pods = api_.All("pods");
+    for (Json pod : pods) {
+      if (nos::Find(pod, "metadata", "labels", kPlaceholder) == nullptr) continue;
+      MakeObject(pod, "spec")["nodeName"] = node;
+      MakeObject(pod, "status")["phase"] = "Running";
+      api_.Put(std::move(pod));
+    }
+  }
+};
+
+TEST_F(AutoscalerMovesTest, NothingMovesUnlessItIsTurnedOn) {
+  Fragment();
+  Run(minutes(5));
+  EXPECT_EQ(Placeholders(), 0);
+  EXPECT_EQ(Decisions("move"), 0);
+}
+
+TEST_F(AutoscalerMovesTest, APodMovesForOneThatHasWaitedInPlaceOfANewNode) {
+  With(true, 20);
+  Pool("a", "1", 5);
+  Fragment();
+  Run(seconds(50));
+  EXPECT_EQ(Decisions("move"), 0);
+  EXPECT_EQ(Wanted("a"), 0) << "it is about to have room";
+  Run(seconds(20));
+  EXPECT_EQ(Decisions("move"), 1);
+  EXPECT_EQ(Placeholders(), 1);
+  EXPECT_EQ(Wanted("a"), 0);
+  EXPECT_THAT(Told("big"), HasSubstr("True Moving"));
+}
+
+TEST_F(AutoscalerMovesTest, MovesThatCrossWaitForEachOtherBeforeNodesAreBought) {
+  Cross();
+  Run(seconds(100));
+  EXPECT_EQ(Decisions("move"), 1);
+  EXPECT_EQ(Placeholders(), 1);
+  EXPECT_EQ(Wanted("p2"), 1) << "moves are planned for it";
+  Run(seconds(150));
+  EXPECT_EQ(Wanted("p2"), 2) << "the others did not move in time";
+}
+
+TEST_F(AutoscalerMovesTest, NobodyMovesAwayFromWhereAPlaceIsHeld) {
+  Cross();
+  Run(seconds(100));
+  ASSERT_EQ(Placeholders(), 1);
+  HoldPlace("n2");
+  Run(seconds(20));
+  EXPECT_EQ(api_.Find("pods", "ml/m1"), nullptr) << "it is evicted";
+  EXPECT_EQ(nos::Find(*api_.Find("nodes", "n2"), "spec", "unschedulable"), nullptr)
+      << "its successor is to come there";
+  EXPECT_EQ(Decisions("move"), 1);
+  EXPECT_EQ(Wanted("p2"), 1) << "it is the other's turn after that";
+}
+
+TEST_F(AutoscalerMovesTest, ARestartDoesNotForgetWhatTheBudgetHasPaidFor) {
+  With(true, 1);
+  Pool("a", "1", 5);
+  Fragment();
+  Run(seconds(70));
+  ASSERT_EQ(Placeholders(), 1);
+  Restart();
+  Run(minutes(4));  // its place was not held in time
+  EXPECT_EQ(Placeholders(), 0);
+  EXPECT_EQ(Decisions("move"), 0) << "one an hour";
+  EXPECT_EQ(Wanted("a"), 1);
+}
+
+TEST_F(AutoscalerMovesTest, WhereTheBudgetIsUsedUpNodesComeInstead) {
+  With(true, 0);
+  Pool("a", "1", 5);
+  Fragment();
+  Run(minutes(1));
+  EXPECT_EQ(Placeholders(), 0);
+  EXPECT_EQ(Wanted("a"), 1);
+}
+
+}  // namespace
+}  // namespace nos::controllers

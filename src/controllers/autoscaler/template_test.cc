@@ -1,0 +1,158 @@
+// Pools whose specs leave out what their nodes are.
+#include <algorithm>
+
+#include "controllers/autoscaler/fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+class AutoscalerTemplateTest : public AutoscalerTest {
+ protected:
+  void Untold(const std::string& name, int min = 0, int wanted = 0) {
+    Pool(name, "1", 5, min, wanted);
+    reconcile::Change("nodepools", name, [](Json& pool) {
+      MakeObject(pool, "spec").erase("cpu");
+      MakeObject(pool, "spec").erase("memory");
+    });
+  }
+  std::string Learnt(const std::string& pool, const char* field) {
+    const Json* known = StatusOf(pool, "template");
+    return known == nullptr ? "" : std::string(FindString(*known, field));
+  }
+  auto StatusWrites() const {
+    return std::ranges::count_if(api_.writes, [](const kube::ApiRequest& request) {
+      return request.path.ends_with("/nodepools/a/status");
+    });
+  }
+};
+
+TEST_F(AutoscalerTemplateTest, APoolOfWhichNobodyKnowsGetsNoNodes) {
+  Untold("a");
+  Pod("p", "4");
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 0);
+  EXPECT_THAT(Ready("a"), HasSubstr("False NoTemplate: has no node yet to learn from: give"));
+  EXPECT_THAT(Told("p"), HasSubstr("False "));
+}
+
+TEST_F(AutoscalerTemplateTest, ItsMinimumIsHowTheFirstNodeComes) {
+  Untold("a", 2);
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 2);
+  EXPECT_THAT(Ready("a"), HasSubstr("False NoTemplate"));
+  Node("a1", "a");
+  Node("a2", "a");
+  Run(seconds(40));
+  EXPECT_THAT(Ready("a"), HasSubstr("True Ready"));
+}
+
+TEST_F(AutoscalerTemplateTest, WhatItsNodesWereIsRememberedWhenNoneIsLeft) {
+  Untold("a", 0, 1);
+  Node("a1", "a");
+  Run(seconds(10));
+  EXPECT_THAT(Ready("a"), HasSubstr("True Ready"));
+  EXPECT_EQ(Learnt("a", "cpu"), "8");
+  EXPECT_EQ(Learnt("a", "memory"), "32Gi");
+  const auto writes = StatusWrites();
+  Run(minutes(5));
+  EXPECT_EQ(StatusWrites(), writes) << "nothing is new";
+  api_.Remove("nodes", "a1");
+  Fleet("a", 0);
+  Run(seconds(40));
+  Restart();
+  Pod("p", "4");
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_THAT(Told("p"), HasSubstr("True NodesComing"));
+}
+
+TEST_F(AutoscalerTemplateTest, WhatDaemonSetsTakeIsNotOffered) {
+  Untold("a", 0, 1);
+  Node("a1", "a");
+  Pod("agent", "2");
+  reconcile::Change("pods", "ml/agent", [](Json& pod) {
+    Json& owners = MakeObject(pod, "metadata")["ownerReferences"];
+    owners.get_array()[0].get_object()["kind"] = "DaemonSet";
+  });
+  Bind("agent", "a1");
+  Pod("p", "7");
+  Run(minutes(1));
+  EXPECT_EQ(Learnt("a", "cpu"), "6");
+  EXPECT_EQ(Wanted("a"), 1) << "no node of it would have room";
+}
+
+TEST_F(AutoscalerTemplateTest, WhatIsRememberedLastsWhileANodeIsStillSo) {
+  Untold("a", 0, 2);
+  Node("a1", "a");
+  Run(seconds(10));
+  Node("a2", "a", true, "16");
+  Run(minutes(1));
+  EXPECT_EQ(Learnt("a", "cpu"), "8");
+  api_.Remove("nodes", "a1");
+  Fleet("a", 1);
+  Run(minutes(1));
+  EXPECT_EQ(Learnt("a", "cpu"), "16");
+}
+
+TEST_F(AutoscalerTemplateTest, OnlyWhatTheSpecSaysMakesANodeAWrongOne) {
+  config_.shrink = false;
+  Restart();
+  Pool("told", "1", 5, 0, 1);
+  reconcile::Change("nodepools", "told", [](Json& pool) { MakeObject(pool, "spec").erase("memory"); });
+  Node("t1", "told", true, "4");
+  Untold("a", 0, 2);
+  Node("a1", "a");
+  Run(seconds(10));
+  Node("a2", "a", true, "4");
+  Run(minutes(15));
+  EXPECT_THAT(Ready("told"), HasSubstr("node t1 has 4 of cpu for pods, and the pool says 8"));
+  EXPECT_EQ(Ready("a"), "True Ready: ");
+}
+
+TEST_F(AutoscalerTemplateTest, LesserNodesAreNotMadeAgainAndAgainForWhoDoesNotFit) {
+  Untold("a", 0, 1);
+  Node("a1", "a");
+  Pod("first", "8");
+  Bind("first", "a1");
+  Pod("second", "8");
+  Run(minutes(1));
+  ASSERT_EQ(Wanted("a"), 2);
+  Node("a2", "a", true, "4");
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("a"), 2);
+  EXPECT_THAT(Ready("a"), HasSubstr("False NotDelivered"));
+  EXPECT_THAT(Ready("a"), HasSubstr("node a2 has 4 of cpu for pods, and the pool says 8"));
+  EXPECT_THAT(Told("second"), HasSubstr("False PoolClosed"));
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("a"), 3) << "another try";
+}
+
+TEST_F(AutoscalerTemplateTest, ANodeThatIsALittleLessIsThereAtOnce) {
+  Untold("a", 0, 1);
+  Node("a1", "a");
+  Pod("first", "7");
+  Bind("first", "a1");
+  Pod("second", "7");
+  Run(minutes(1));
+  ASSERT_EQ(Wanted("a"), 2);
+  Node("a2", "a", true, "7500m");
+  Bind("second", "a2");
+  Pod("third", "7");
+  Run(seconds(40));
+  EXPECT_EQ(Wanted("a"), 3) << "nothing is on its way for it";
+}
+
+TEST_F(AutoscalerTemplateTest, AStatusThatCannotBeIsReplaced) {
+  Untold("a", 0, 1);
+  reconcile::Change("nodepools", "a", [](Json& pool) {
+    MakeObject(pool, "status")["template"] = {
+        {"cpu", "1"}, {"memory", "1Gi"}, {"labels", {{"-", "x"}}}};
+  });
+  Node("a1", "a");
+  Run(seconds(40));
+  EXPECT_EQ(Learnt("a", "cpu"), "8");
+  EXPECT_EQ(nos::Find(*StatusOf("a", "template"), "labels", "-"), nullptr);
+}
+
+}  // namespace
+}  // namespace nos::controllers

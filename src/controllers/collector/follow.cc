@@ -1,0 +1,140 @@
+// What the collector tells beside pods, nodes and quotas: what objects say of jobs, queues, node
+// pools, and Events.
+#include <algorithm>
+#include <utility>
+
+#include "controllers/collector.h"
+#include "controllers/pool_standing.h"
+
+namespace nos::controllers {
+namespace {
+
+// An Event may come before its pod does; one whose pod never comes is nobody's.
+constexpr Duration kPatience = std::chrono::seconds(30);
+constexpr size_t kMostEarly = 1000;
+constexpr Duration kSettles = std::chrono::seconds(20);
+
+bool AsksForGpus(const cluster::Pod& pod) {
+  return std::ranges::any_of(cluster::PodRequests(pod),
+                             [](const auto& request) { return IsOfGpus(request.first); });
+}
+
+bool HasGpus(const cluster::Node& node) {
+  const auto of_gpus = [](const auto& entry) { return IsOfGpus(entry.first); };
+  return std::ranges::any_of(node.capacity, of_gpus) ||
+         std::ranges::any_of(node.meta.labels, of_gpus);
+}
+
+}  // namespace
+
+WorkSink Collector::Sink() {
+  WorkSink sink;
+  sink.take_job = [this](const cluster::Job& job) { return jobs_.Put(job); };
+  sink.take_workload = [this](const cluster::KueueWorkload& work) { return jobs_.Put(work); };
+  sink.take_queue = [this](const cluster::KueueQueue& queue) { return jobs_.Put(queue); };
+  sink.take_pool = [this](const cluster::NodePool& pool) {
+    pools_[pool.meta.name] = std::make_shared<const cluster::NodePool>(pool);
+    pools_changed_ = true;
+    return true;
+  };
+  sink.gone = [this](std::string_view kind, std::string_view ns, std::string_view name) {
+    if (kind == cluster::kNodePool) {
+      pools_.erase(std::string(name));
+      pools_changed_ = true;
+      return;
+    }
+    jobs_.RemovePart(kind, ns, name);
+  };
+  if (!options_.events) return sink;
+  sink.take_event = [this](const cluster::KubernetesEvent& event) {
+    if (TakeInEvent(*following_, event)) return;
+    early_.emplace_back(now_, event);
+    if (early_.size() > kMostEarly) early_.pop_front();
+  };
+  return sink;
+}
+
+void Collector::Follow(const reconcile::View& view, kube::Client& client, const Clock& clock) {
+  if (!leads_ || !told_all_) return;
+  now_ = clock.Now();
+  if (watch_ == nullptr) watch_ = std::make_unique<WorkWatch>(Sink(), options_.watch);
+  following_ = &view;
+  watch_->Pump(client, now_);
+  std::erase_if(early_, [&](const auto& early) {
+    return TakeInEvent(view, early.second) || now_ - early.first > kPatience;
+  });
+  if (pools_changed_ || now_ >= pools_due_) TellPools(view);
+  for (JsonObject& record : events_.Take(now_)) records_.emplace_back(std::move(record));
+  TellChanges();
+}
+
+// With how many nodes each has: a matter of all of them together.
+void Collector::TellPools(const reconcile::View& view) {
+  pools_changed_ = false;
+  pools_due_ = Time::max();
+  std::vector<std::shared_ptr<const cluster::NodePool>> pools;
+  for (const auto& [name, pool] : pools_) {
+    pools.push_back(pool);
+    const bool opens = pool->closed_until && *pool->closed_until > now_;
+    if (opens) pools_due_ = std::min(pools_due_, *pool->closed_until);
+  }
+  const auto nodes = view.nodes.Snapshot();
+  for (const PoolCount& count : CountPools(*nodes, pools)) {
+    TellNew(told_pools_[count.pool->meta.name], PoolRecord(count, now_));
+  }
+  std::erase_if(told_pools_, [&](const auto& told) {
+    if (pools_.contains(told.first)) return false;
+    TellRemoved("pool", told.first);
+    return true;
+  });
+}
+
+// Those that are about GPUs: of pods that ask for them and nodes that have them, of quotas, of
+// Jobs that are told of, and of node pools (others have a kind of that name, too).
+std::optional<bool> Collector::Concerns(const reconcile::View& view,
+                                        const cluster::KubernetesEvent& event) const {
+  if (event.kind == "Pod") {
+    const Pod pod = view.pods.Get(kube::KeyOf(event.ns, event.name));
+    return pod == nullptr ? std::optional<bool>() : AsksForGpus(*pod);
+  }
+  if (event.kind == "Node") {
+    const Node node = view.nodes.Get(event.name);
+    return node == nullptr ? std::optional<bool>() : HasGpus(*node);
+  }
+  if (event.kind == "Job") {
+    if (jobs_.Knows(event.ns, event.name)) return true;
+    return event.type == "Warning" ? std::optional<bool>() : false;  // most are of other Jobs
+  }
+  if (event.kind == cluster::kNodePool) return pools_.contains(event.name);
+  return event.kind == cluster::kElasticQuota || event.kind == cluster::kCompositeQuota;
+}
+
+bool Collector::TakeInEvent(const reconcile::View& view, const cluster::KubernetesEvent& event) {
+  const std::optional<bool> concerns = Concerns(view, event);
+  if (!concerns.value_or(false)) return concerns.has_value();
+  const bool no_pods = event.kind == "Job" && event.reason == "FailedCreate";
+  if (no_pods) jobs_.SetTrouble(event.ns, event.name, event.message);
+  if (!events_.Put(event)) return true;
+  if (auto decision = ScalingRecord(event)) records_.emplace_back(*std::move(decision));
+  return true;
+}
+
+// At first what pods tell of jobs waits for what objects do, so that nothing is told twice; and who
+// all is there is told once it is known, so that nothing is taken for gone that is not.
+void Collector::TellChanges() {
+  const bool settled = watch_ != nullptr && watch_->settled();
+  if (settled || told_jobs_ || now_ - all_told_at_ >= kSettles) {
+    for (JsonObject& record : jobs_.TakeChanges()) Tell(std::move(record));
+  }
+  if (!told_jobs_ && settled) {
+    TellPresent("job", jobs_.Ids("job"));
+    TellPresent("queue", jobs_.Ids("queue"));
+    JsonArray pools;
+    for (const auto& [name, pool] : pools_) pools.emplace_back(name);
+    TellPresent("pool", std::move(pools));
+    told_jobs_ = true;
+  }
+  if (!records_.empty()) report_(std::exchange(records_, {}));
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,214 @@
+#include "controllers/collector/records.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/millis.h"
+#include "controllers/collector/jobs.h"
+#include "gpu/board.h"
+#include "quota/standing.h"
+
+namespace nos::controllers {
+namespace {
+
+constexpr double kMebi = 1024.0 * 1024.0;
+
+// Cores, MiB of memory, units of anything else.
+double NumberOf(std::string_view resource, const Quantity& quantity) {
+  if (resource == "cpu") return static_cast<double>(quantity.MilliValue()) / 1000;
+  const auto value = static_cast<double>(quantity.Value());
+  return resource == "memory" ? value / kMebi : value;
+}
+
+double NumberIn(const cluster::ResourceList& list, std::string_view resource) {
+  const auto found = list.find(resource);
+  return found == list.end() ? 0 : NumberOf(resource, found->second);
+}
+
+JsonObject RequestsRecord(const cluster::Pod& pod) {
+  JsonObject record;
+  for (const auto& [resource, quantity] : cluster::PodRequests(pod)) {
+    const bool tells = resource == "cpu" || resource == "memory" || IsOfGpus(resource);
+    if (tells) record[resource] = NumberOf(resource, quantity);
+  }
+  return record;
+}
+
+// Why it waits, or why it has ended.
+void AddReason(const cluster::Pod& pod, JsonObject& record) {
+  const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
+  const bool waits = scheduled != nullptr && scheduled->status != "True";
+  record["reason"] = waits ? scheduled->reason : pod.reason;
+  record["message"] = waits ? scheduled->message : pod.message;
+}
+
+int64_t ScheduledAt(const cluster::Pod& pod) {
+  const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
+  const bool is = scheduled != nullptr && scheduled->status == "True";
+  return is ? ToMillis(scheduled->last_transition) : 0;
+}
+
+const cluster::OwnerReference* ControllerOf(const cluster::Pod& pod) {
+  const auto found = std::ranges::find(pod.meta.owners, true, &cluster::OwnerReference::controller);
+  return found == pod.meta.owners.end() ? nullptr : &*found;
+}
+
+bool IsReady(const cluster::Node& node) {
+  const cluster::Condition* ready = cluster::FindCondition(node.conditions, "Ready");
+  return ready == nullptr || ready->status == "True";
+}
+
+JsonArray LayoutRecord(const std::map<int, std::map<std::string, int>>& profiles) {
+  JsonArray layout;
+  for (const auto& [index, counts] : profiles) {
+    JsonObject of_gpu;
+    std::string_view way;
+    for (const auto& [profile, count] : counts) {
+      of_gpu[profile] = count;
+      way = gpu::WayOfProfile(profile);
+    }
+    layout.push_back({{"index", index}, {"profiles", std::move(of_gpu)}, {"way", way}});
+  }
+  return layout;
+}
+
+std::map<int, std::map<std::string, int>> ProfilesOf(const cluster::NodeGpus& gpus) {
+  std::map<int, std::map<std::string, int>> profiles;
+  for (const cluster::Gpu& gpu : gpus.gpus) {
+    auto& counts = profiles[gpu.index];
+    for (const cluster::Instance& instance : gpu.instances) {
+      ++counts[gpu.model->profiles()[instance.placement.profile].name];
+    }
+  }
+  return profiles;
+}
+
+}  // namespace
+
+bool IsOfGpus(std::string_view resource) {
+  return resource.starts_with("nvidia.com/") || resource.starts_with(cluster::kPrefix);
+}
+
+std::string_view StateOf(const cluster::Pod& pod) {
+  if (pod.phase == "Succeeded") return "succeeded";
+  if (pod.phase == "Failed") return "failed";
+  if (pod.meta.deleted) return "terminating";
+  if (pod.node_name.empty()) return "pending";
+  return pod.phase == "Running" ? "running" : "starting";
+}
+
+JsonObject PodRecord(const cluster::Pod& pod, const std::string& quota, Time finished) {
+  JsonObject record{{"kind", "pod"},         {"uid", pod.meta.uid},   {"namespace", pod.meta.ns},
+                    {"name", pod.meta.name}, {"node", pod.node_name}, {"state", StateOf(pod)}};
+  AddReason(pod, record);
+  if (const auto* owner = ControllerOf(pod)) {
+    record["owner"] = {{"kind", owner->kind}, {"name", owner->name}};
+  }
+  if (const auto job = JobOf(pod)) record["job"] = {{"kind", job->kind}, {"name", job->name}};
+  const auto capacity = pod.meta.labels.find(quota::kCapacityLabel);
+  record["requests"] = RequestsRecord(pod);
+  record["priority"] = pod.priority;
+  record["quota"] = quota;
+  record["capacity"] = capacity == pod.meta.labels.end() ? "" : capacity->second;
+  record["created"] = ToMillis(pod.meta.created);
+  record["scheduled"] = ScheduledAt(pod);
+  record["started"] = pod.started ? ToMillis(*pod.started) : 0;
+  record["finished"] = ToMillis(finished);
+  if (pod.meta.deleted) record["ends"] = ToMillis(*pod.meta.deleted);
+  return record;
+}
+
+void NodeRequests::Add(const cluster::Pod& pod) {
+  const cluster::ResourceList requests = cluster::PodRequests(pod);
+  cpu += NumberIn(requests, "cpu");
+  memory += NumberIn(requests, "memory");
+}
+
+JsonObject NodeRecord(const cluster::Node& node, const NodeRequests& requested) {
+  JsonObject labels;
+  for (const auto& [key, value] : node.meta.labels) {
+    const bool tells = key.starts_with(cluster::kPrefix) || key.starts_with("nvidia.com/gpu.");
+    if (tells) labels[key] = value;
+  }
+  return {{"kind", "node"},
+          {"node", node.meta.name},
+          {"ready", IsReady(node)},
+          {"schedulable", !node.unschedulable},
+          {"allocatable",
+           {{"cpu", NumberIn(node.allocatable, "cpu")},
+            {"memory", NumberIn(node.allocatable, "memory")}}},
+          {"requested", {{"cpu", requested.cpu}, {"memory", requested.memory}}},
+          {"labels", std::move(labels)}};
+}
+
+JsonObject QuotaRecord(const cluster::ElasticQuota& quota) {
+  JsonObject resources;
+  const auto put = [&](const char* what, const cluster::ResourceList& amounts) {
+    for (const auto& [resource, amount] : amounts) {
+      Json& of = resources[resource];
+      if (!of.is_object()) of = JsonObject();
+      of.get_object()[what] = NumberOf(resource, amount);
+    }
+  };
+  put("min", quota.min);
+  put("max", quota.max);
+  put("used", quota.status.used);
+  put("guaranteed", quota.status.guaranteed);
+  put("borrowed", quota.status.borrowed);
+  put("lent", quota.status.lent);
+  for (auto& [resource, of] : resources) {
+    for (const char* what : {"min", "used", "guaranteed", "borrowed", "lent"}) {
+      if (!of.get_object().contains(what)) of.get_object()[what] = 0;
+    }
+  }
+  JsonArray namespaces;
+  for (const std::string& ns : quota.namespaces) namespaces.emplace_back(ns);
+  return {{"kind", "quota"},
+          {"type", quota.composite ? cluster::kCompositeQuota : cluster::kElasticQuota},
+          {"namespace", quota.meta.ns},
+          {"name", quota.meta.name},
+          {"namespaces", std::move(namespaces)},
+          {"resources", std::move(resources)}};
+}
+
+std::string IdOf(const cluster::ElasticQuota& quota) {
+  return std::string(quota.composite ? cluster::kCompositeQuota : cluster::kElasticQuota) + "/" +
+         quota.Key();
+}
+
+JsonArray LayoutOf(const cluster::NodeGpus& gpus) { return LayoutRecord(ProfilesOf(gpus)); }
+
+JsonArray TargetOf(const cluster::Node& node, const cluster::NodeGpus& gpus) {
+  auto profiles = ProfilesOf(gpus);
+  for (const cluster::TargetLayout& target : cluster::ReadSpec(node, gpus)) {
+    auto& counts = profiles[target.index];
+    counts.clear();
+    for (const gpu::Placement& placement : target.placements) {
+      ++counts[target.model->profiles()[placement.profile].name];
+    }
+  }
+  return LayoutRecord(profiles);
+}
+
+SliceCounts SlicesAdded(const cluster::NodeGpus& before, const cluster::Node& node,
+                        const cluster::NodeGpus& gpus) {
+  SliceCounts added;
+  const auto add = [&](const gpu::Model& model, gpu::ProfileId profile, int64_t count) {
+    added[model.profile(profile).resource_name] += count;
+  };
+  for (const cluster::Gpu& gpu : before.gpus) {
+    for (const cluster::Instance& each : gpu.instances) add(*gpu.model, each.placement.profile, -1);
+  }
+  const std::vector<cluster::TargetLayout> targets = cluster::ReadSpec(node, gpus);
+  for (const cluster::TargetLayout& target : targets) {
+    for (const gpu::Placement& each : target.placements) add(*target.model, each.profile, 1);
+  }
+  for (const cluster::Gpu& gpu : gpus.gpus) {
+    if (std::ranges::count(targets, gpu.index, &cluster::TargetLayout::index) > 0) continue;
+    for (const cluster::Instance& each : gpu.instances) add(*gpu.model, each.placement.profile, 1);
+  }
+  std::erase_if(added, [](const auto& entry) { return entry.second <= 0; });
+  return added;
+}
+
+}  // namespace nos::controllers

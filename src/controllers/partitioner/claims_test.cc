@@ -1,0 +1,122 @@
+// Slices that are promised to a pod or under way are nobody else's.
+#include "controllers/partitioner/fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+TEST_F(PartitionerTest, ANodeInFlightIsNotReplannedButServesItsPods) {
+  Node("a", {{0, ""}, {1, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  const std::string plan = PlanOf("a");
+  Pod("q", "7g.40gb");
+  Run(seconds(20));
+  EXPECT_EQ(PlanOf("a"), plan);
+  Acknowledge("a", {{0, Spec("a", 0).empty() ? "" : "7g.40gb@0:free"},
+                    {1, Spec("a", 1).empty() ? "" : "7g.40gb@0:free"}});
+  Run();
+  EXPECT_NE(PlanOf("a"), plan) << "now it is q's turn";
+}
+
+// Defect B10: a slice made for one pod could be taken away for another before it was bound.
+TEST_F(PartitionerTest, PromisedSlicesAreNotCutUpForOthers) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  Acknowledge("a", {{0, "7g.40gb@0:free"}});
+  for (int i = 0; i < 7; ++i) Pod("small" + std::to_string(i), "1g.5gb");
+  Run(seconds(30));
+  EXPECT_EQ(PlanOf("a"), "1");
+  Bind("p", "a");
+  Annotate("a", "status-layout-0", "7g.40gb@0:used");
+  Run(minutes(5));
+  EXPECT_EQ(PlanOf("a"), "1");
+}
+
+TEST_F(PartitionerTest, APodThatDoesNotTakeItsSliceLosesItForAWhile) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  Acknowledge("a", {{0, "7g.40gb@0:free"}});
+  Run();
+  Pod("small", "1g.5gb");
+  Run(seconds(70));
+  EXPECT_NE(Events().find("SliceNotTaken"), std::string::npos);
+  EXPECT_EQ(Spec("a").rfind("1g.5gb@", 0), 0u) << Spec("a");
+}
+
+TEST_F(PartitionerTest, AStolenSliceIsReplacedAtOnce) {
+  Node("a", {{0, ""}});
+  Node("b", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  const std::string first = PlanOf("a").empty() ? "b" : "a";
+  const std::string second = first == "a" ? "b" : "a";
+  Acknowledge(first, {{0, "7g.40gb@0:free"}});
+  Run();
+  Pod("thief", "7g.40gb");
+  Bind("thief", first);
+  Run();
+  EXPECT_EQ(Spec(second), "7g.40gb@0");
+}
+
+TEST_F(PartitionerTest, WhatWasInUseIsPlannedAround) {
+  Node("a", {{0, "1g.5gb@0:free"}, {1, ""}});
+  reconcile::Change("nodes", "a", [](Json& node) {  // GPU 1 cannot serve: it is not reported
+    MakeObject(node, "metadata", "annotations").erase("nos.nebuly.com/status-layout-1");
+  });
+  Pod("p", "7g.40gb");
+  Run();
+  ASSERT_EQ(Spec("a"), "7g.40gb@0");
+  Annotate("a", "partitioning-result",
+           reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "InUse", "1g.5gb@0 is in use"}}}));
+  Acknowledge("a", {{0, "1g.5gb@0:used"}});
+  Pod("q", "3g.20gb");
+  Run();
+  EXPECT_EQ(PlanOf("a"), "2");
+  EXPECT_EQ(Spec("a"), "1g.5gb@0,3g.20gb@4") << "and nobody goes on after the 7g";
+}
+
+TEST_F(PartitionerTest, AfterAPartialResultPodsHaveAllTheirTimeToTakeWhatThereIs) {
+  Node("a", {{0, ""}, {1, ""}});
+  Pod("p", "7g.40gb");
+  Pod("q", "7g.40gb");
+  Run();
+  ASSERT_EQ(Spec("a", 0) + Spec("a", 1), "7g.40gb@07g.40gb@0");
+  Run(seconds(50));  // of the 60 that a promise holds
+  Annotate("a", "partitioning-result",
+           reconcile::WritePlanResult({"1", false, {{1, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Acknowledge("a", {{0, "7g.40gb@0:free"}});
+  Run(seconds(30));
+  EXPECT_EQ(Events().find("SliceNotTaken"), std::string::npos) << Events();
+  EXPECT_EQ(partitioner_->verdicts().at("ml/p").placed + partitioner_->verdicts().at("ml/q").placed,
+            1);
+}
+
+TEST_F(PartitionerTest, APodOfTheSameNameDoesNotInheritAPause) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  Acknowledge("a", {{0, "7g.40gb@0:free"}});
+  Run(seconds(70));
+  ASSERT_NE(Events().find("SliceNotTaken"), std::string::npos);
+  // A StatefulSet makes its pod anew; both events arrive together.
+  api_.Remove("pods", "ml/p");
+  Pod("p", "3g.20gb");
+  reconcile::Change("pods", "ml/p", [](Json& pod) { MakeObject(pod, "metadata")["uid"] = "another"; });
+  Run();
+  EXPECT_EQ(PlanOf("a"), "2");
+}
+
+// Defect A8: pods that were bound but not running yet counted as using nothing.
+TEST_F(PartitionerTest, ABoundPodHoldsItsSliceBeforeTheStatusSaysSo) {
+  Node("a", {{0, "1g.5gb@0:free"}});
+  Pod("starting", "1g.5gb");
+  Bind("starting", "a");
+  Pod("p", "7g.40gb");
+  Run();
+  EXPECT_EQ(PlanOf("a"), "");
+}
+
+}  // namespace
+}  // namespace nos::controllers

@@ -1,0 +1,153 @@
+// Spec annotations that no agent could act on are taken off as soon as the node is looked at.
+#include "controllers/partitioner/fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+TEST_F(PartitionerTest, WhatNoAgentCouldActOnIsTakenOffTheNode) {
+  Node("a", {{0, "3g.20gb@4:used"}, {1, ""}});
+  Annotate("a", "spec-partitioning-plan", "7");
+  Annotate("a", "status-partitioning-plan", "7");
+  Annotate("a", "spec-layout-99", "7g.40gb@0");  // no such GPU
+  Annotate("a", "spec-layout-0", "3g.20gb@3");   // no such place
+  Annotate("a", "spec-layout-1", "7g.40gb@0");   // the counts say otherwise
+  Annotate("a", "spec-gpu-1-1g.5gb", "2");
+  Annotate("a", "spec-gpu-zero-1g.5gb", "1");
+  Node("whole", {{0, ""}});
+  Annotate("whole", "spec-layout-0", "3g.20gb@4");
+  Annotate("whole", "spec-gpu-0-3g.20gb", "1");
+  Run();
+  for (const char* key : {"spec-layout-99", "spec-layout-0", "spec-layout-1", "spec-gpu-1-1g.5gb",
+                          "spec-gpu-zero-1g.5gb"}) {
+    EXPECT_EQ(Annotation("a", key), "") << key;
+  }
+  EXPECT_EQ(PlanOf("a"), "7") << "nothing is asked for instead";
+  EXPECT_EQ(Patches("a"), 1);
+  EXPECT_EQ(Patches("whole"), 0);
+  EXPECT_NE(Events().find("SpecRepaired: spec-gpu-1-1g.5gb=2: GPU 1 cannot be cut like that"),
+            std::string::npos)
+      << Events();
+  EXPECT_EQ(partitioner_->decisions().back().note.rfind("spec repaired: ", 0), 0u);
+}
+
+TEST_F(PartitionerTest, ASpecOfAGpuThatCannotBeReadNowStays) {
+  Node("a", {{0, ""}, {1, "nonsense"}});
+  Annotate("a", "spec-layout-1", "7g.40gb@0");
+  Annotate("a", "spec-gpu-1-7g.40gb", "1");
+  Node("b", {{0, ""}});
+  Annotate("b", "spec-layout-3", "7g.40gb@0");
+  reconcile::Change("nodes", "b", [](Json& node) {  // how many GPUs it has is not known
+    MakeObject(node, "metadata", "labels").erase("nvidia.com/gpu.count");
+  });
+  Run();
+  EXPECT_EQ(Patches("a") + Patches("b"), 0);
+}
+
+TEST_F(PartitionerTest, APlanIdThatNoneCanFollowIsTakenOff) {
+  for (const char* plan : {"9223372036854775807", "9223372036854775806", "-3", "yesterday"}) {
+    Node("a", {{0, ""}});
+    Annotate("a", "spec-partitioning-plan", plan);
+    Annotate("a", "status-partitioning-plan", plan);
+    Run();
+    EXPECT_EQ(PlanOf("a"), "") << plan;
+    EXPECT_NE(Events().find("SpecRepaired: spec-partitioning-plan=" + std::string(plan)),
+              std::string::npos)
+        << Events();
+    Pod("p", "7g.40gb");
+    Run();
+    EXPECT_EQ(PlanOf("a"), "1") << plan;
+    api_.Remove("pods", "ml/p");
+    api_.Remove("nodes", "a");
+    Run();
+  }
+}
+
+TEST_F(PartitionerTest, AfterTheGreatestPlanIdOthersFollow) {
+  Node("a", {{0, ""}});
+  Annotate("a", "spec-partitioning-plan", "9007199254740992");
+  Annotate("a", "status-partitioning-plan", "9007199254740992");
+  std::string last = PlanOf("a");
+  const std::vector<std::string> profiles = {"7g.40gb", "1g.5gb", "3g.20gb"};
+  for (const std::string& profile : profiles) {
+    Pod(profile, profile);
+    Run();
+    EXPECT_NE(PlanOf("a"), last);
+    last = PlanOf("a");
+    Acknowledge("a", {{0, Spec("a") + ":free"}});
+    Run();
+    EXPECT_EQ(partitioner_->decisions().back().note, "applied");
+    api_.Remove("pods", "ml/" + profile);
+    Acknowledge("a", {{0, ""}});
+    Run();
+  }
+  EXPECT_EQ(last, "3");
+}
+
+TEST_F(PartitionerTest, AfterTheGreatestPlanIdAPlanThatNobodyAnsweredIsFollowedByAnother) {
+  Node("a", {{0, ""}});
+  Annotate("a", "spec-partitioning-plan", "9007199254740992");
+  Annotate("a", "status-partitioning-plan", "9007199254740992");
+  Pod("p", "7g.40gb");
+  Run();
+  ASSERT_EQ(PlanOf("a"), "1");
+  api_.Remove("pods", "ml/p");
+  Run(minutes(5));
+  Pod("q", "1g.5gb");
+  Run(seconds(20));
+  EXPECT_EQ(PlanOf("a"), "2");
+}
+
+TEST_F(PartitionerTest, RepairedWhilePodsWaitTheyArePlannedAnew) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  ASSERT_EQ(Spec("a"), "7g.40gb@0");
+  Annotate("a", "spec-layout-0", "7g.40gb@1");  // before the agent has seen it
+  Run();
+  EXPECT_EQ(Spec("a"), "");
+  Annotate("a", "status-partitioning-plan", PlanOf("a"));
+  Run(minutes(3));
+  EXPECT_EQ(Spec("a"), "7g.40gb@0");
+}
+
+TEST_F(PartitionerTest, WhoDamagesASpecAgainAndAgainIsAnsweredSlowly) {
+  Node("a", {{0, ""}});
+  Node("b", {{0, ""}});
+  for (int second = 0; second < 600; ++second) {
+    Annotate("a", "spec-layout-99", "7g.40gb@0");
+    Run(seconds(1));
+  }
+  EXPECT_LT(Patches("a"), 12);
+  Annotate("b", "spec-layout-99", "7g.40gb@0");
+  Run(milliseconds(1));
+  EXPECT_EQ(Annotation("b", "spec-layout-99"), "") << "another node does not wait";
+  Run(minutes(30));
+  EXPECT_EQ(Annotation("a", "spec-layout-99"), "") << "and it comes right in the end";
+}
+
+TEST_F(PartitionerTest, ARepairThatIsRefusedHoldsNobodyUp) {
+  Node("a", {{0, ""}});
+  Annotate("a", "spec-layout-99", "7g.40gb@0");
+  Node("b", {{0, ""}});
+  Pod("p", "7g.40gb");
+  int refused = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path == "/api/v1/nodes/a") {
+      ++refused;
+      answer = Result<kube::ApiResponse>(Status(Code::kPermission, "no"));
+    }
+    return answer;
+  };
+  reconcile::Change("nodes", "a", [](Json& node) { MakeObject(node, "spec")["unschedulable"] = true; });
+  Run(seconds(30));
+  EXPECT_EQ(Spec("b"), "7g.40gb@0");
+  EXPECT_GT(refused, 1);
+  EXPECT_LT(refused, 8);
+  api_.intercept = nullptr;
+  Run(minutes(5));
+  EXPECT_EQ(Annotation("a", "spec-layout-99"), "");
+}
+
+}  // namespace
+}  // namespace nos::controllers

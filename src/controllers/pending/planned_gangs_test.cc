@@ -1,0 +1,161 @@
+#include "controllers/planned_gangs.h"
+
+#include <gmock/gmock.h>
+
+#include "controllers/gangs.h"
+#include "controllers/partitioner/fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class PlannedGangsTest : public ::testing::Test {
+ protected:
+  using Pod = std::shared_ptr<cluster::Pod>;
+
+  Pod Add(const std::string& name, const std::string& group = "g") {
+    auto pod = std::make_shared<cluster::Pod>();
+    pod->meta.ns = "ml";
+    pod->meta.name = name;
+    pod->phase = "Pending";
+    if (!group.empty()) pod->meta.labels[std::string(kPodGroupLabel)] = group;
+    all_.push_back(pod);
+    return pod;
+  }
+  void Group(const std::string& name, int least) {
+    auto group = std::make_shared<cluster::PodGroup>();
+    group->min_member = least;
+    around_.pod_groups.Set("ml/" + name, group);
+  }
+  GangedPods With(std::vector<std::shared_ptr<const cluster::Pod>> waiting) const {
+    return WithGangs(std::move(waiting), all_, around_, claims_, now_);
+  }
+
+  std::vector<std::shared_ptr<const cluster::Pod>> all_;
+  cluster::Surroundings around_;
+  Claims claims_{{seconds(60), minutes(10)}};
+  Time now_{};
+};
+
+TEST_F(PlannedGangsTest, WhoeverWaitsIsCountedOnceAndWhoIsCaredForNotAtAll) {
+  Group("g", 4);
+  const Pod refused = Add("refused"), single = Add("single", "");
+  const Pod fresh = Add("fresh"), bound = Add("bound"), failed = Add("failed");
+  const Pod chosen = Add("chosen"), gated = Add("gated"), kept = Add("kept");
+  bound->node_name = failed->node_name = "n";
+  failed->phase = "Failed";
+  chosen->nominated_node = "n";
+  gated->scheduling_gates = {"wait"};
+  claims_.Add(kept, "n", now_);
+  const GangedPods ganged = With({single, refused});
+  EXPECT_THAT(ganged.pods, ElementsAre(single, refused, fresh));
+  ASSERT_EQ(ganged.gangs.size(), 1u);
+  EXPECT_EQ(ganged.gangs[0].name, "pod group ml/g");
+  EXPECT_EQ(ganged.gangs[0].least, 4);
+  EXPECT_EQ(ganged.gangs[0].placed, 3);
+  EXPECT_THAT(ganged.gangs[0].members, ::testing::UnorderedElementsAre(1, 2));
+}
+
+TEST_F(PlannedGangsTest, OneThatIsLeftOutOfPlanningIsNotThere) {
+  Group("g", 2);
+  const Pod paused = Add("paused"), other = Add("other");
+  claims_.Add(paused, "n", now_);
+  now_ += seconds(60);
+  claims_.Update([&](const std::string&) { return paused; }, now_);
+  EXPECT_THAT(With({other}).gangs.at(0).members, ElementsAre(0));
+}
+
+TEST_F(PlannedGangsTest, WhoNeedsNobodyElseIsInNoGang) {
+  Group("g", 1);
+  const Pod pod = Add("pod"), stranger = Add("stranger", "unknown");
+  EXPECT_THAT(With({pod}).gangs, IsEmpty());
+  EXPECT_EQ(With({stranger}).gangs.at(0).problem, "there is no PodGroup ml/unknown");
+}
+
+TEST_F(PlannedGangsTest, NothingIsKeptForTooFew) {
+  Group("g", 3);
+  const Pod a = Add("a"), b = Add("b"), c = Add("c"), single = Add("single", "");
+  for (const Pod& pod : {a, b, c, single}) claims_.Add(pod, "n", now_);
+  EXPECT_FALSE(DropClaimsInVain(all_, around_, claims_));
+  claims_.Drop("ml/c");
+  c->node_name = "n";
+  EXPECT_FALSE(DropClaimsInVain(all_, around_, claims_)) << "c has its node";
+  c->phase = "Failed";
+  b->nominated_node = "n";
+  EXPECT_TRUE(DropClaimsInVain(all_, around_, claims_));
+  EXPECT_FALSE(claims_.Holds("ml/a"));
+  EXPECT_TRUE(claims_.Holds("ml/b")) << "that is its scheduler's business";
+  EXPECT_TRUE(claims_.Holds("ml/single"));
+}
+
+class PartitionerGangTest : public PartitionerTest {
+ protected:
+  PartitionerGangTest() {
+    runner_ = std::make_unique<reconcile::Runner>(*partitioner_, api_, WatchingGangs());
+  }
+  void Group(const std::string& name, int least) {
+    api_.Put({{"kind", "PodGroup"},
+              {"metadata", {{"namespace", "ml"}, {"name", name}}},
+              {"spec", {{"minMember", least}}}});
+  }
+  void Member(const std::string& name, const std::string& profile, const std::string& group) {
+    Pod(name, profile);
+    reconcile::Change("pods", "ml/" + name, [&](Json& pod) {
+      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = group;
+    });
+  }
+};
+
+TEST_F(PartitionerGangTest, NothingIsCutUntilEnoughFindRoom) {
+  Node("a", {{0, ""}});
+  Group("g", 2);
+  Member("p0", "7g.40gb", "g");
+  Member("p1", "7g.40gb", "g");
+  Run();
+  EXPECT_EQ(Spec("a"), "");
+  EXPECT_EQ(Condition("p0", "reason"), "GangNotWhole");
+  EXPECT_THAT(Condition("p1", "message"),
+              HasSubstr("pod group ml/g: 1 of its pods find room together, and 2 must"));
+  Node("b", {{0, ""}});
+  Run();
+  EXPECT_EQ(Spec("a"), "7g.40gb@0");
+  EXPECT_EQ(Spec("b"), "7g.40gb@0");
+}
+
+TEST_F(PartitionerGangTest, APodGroupThatAsksForLessIsNews) {
+  Node("a", {{0, ""}});
+  Group("g", 2);
+  Member("p0", "7g.40gb", "g");
+  Member("p1", "7g.40gb", "g");
+  Run();
+  ASSERT_EQ(Spec("a"), "");
+  Group("g", 1);
+  Run();
+  EXPECT_EQ(Spec("a"), "7g.40gb@0");
+}
+
+// Node "b" never answers: what is kept on "a" is for others then, and cut for them.
+TEST_F(PartitionerGangTest, WhatIsKeptForTooFewGoesToOthers) {
+  Node("a", {{0, ""}});
+  Node("b", {{0, ""}});
+  Group("g", 2);
+  Member("p0", "7g.40gb", "g");
+  Member("p1", "7g.40gb", "g");
+  Run();
+  ASSERT_EQ(Spec("a"), "7g.40gb@0");
+  ASSERT_EQ(Spec("b"), "7g.40gb@0");
+  Acknowledge("a", {{0, "7g.40gb@0:free"}});
+  Run();
+  Pod("other", "1g.5gb");
+  Run();
+  EXPECT_EQ(Spec("a"), "7g.40gb@0");
+  Run(config_.ack_deadline);
+  EXPECT_THAT(Spec("a"), HasSubstr("1g.5gb"));
+  EXPECT_EQ(Condition("p0", "reason"), "GangNotWhole");
+}
+
+}  // namespace
+}  // namespace nos::controllers

@@ -1,0 +1,333 @@
+#include "controllers/pending/planned_quotas.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "gpu/modes.h"
+#include "quota/ledger.h"
+#include "scheduling/plugins/capacity_scheduling/plugin.h"
+#include "scheduling/preemption.h"
+
+namespace nos::controllers {
+namespace {
+
+using Pod = std::shared_ptr<const cluster::Pod>;
+
+const quota::ChargeRules* RulesOf(const cluster::Pod& pod,
+                                  const scheduling::FrameworkChoice& frameworks) {
+  const scheduling::CapacityScheduling* quotas = frameworks.For(pod).quotas();
+  return quotas == nullptr ? nullptr : &quotas->options().charges;
+}
+
+// Boards may be cut by MIG alone there.
+bool Gives(const cluster::NodeInfo& node, std::string_view resource) {
+  return std::ranges::any_of(node.gpus.gpus, [&](const cluster::Gpu& gpu) {
+    return gpu.model->FindProfile(resource) ||
+           (gpu.other != nullptr && gpu.other->FindProfile(resource));
+  });
+}
+
+// For pods that no node has been found for yet: a whole GPU or a time slice counts as the largest
+// that a hybrid node gives, so that none is planned that would then be refused there.
+quota::ChargeRules WithLargestGpu(quota::ChargeRules rules,
+                                  const cluster::ClusterSnapshot& snapshot) {
+  quota::GpuWorth most;
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::NodeInfo& node = snapshot.node(i);
+    if (!node.gpus.whole) continue;
+    const quota::GpuWorth worth = quota::GpuWorthOf(node.node.get(), rules);
+    if (Gives(node, gpu::kWholeGpu)) most.whole = std::max(most.whole, worth.whole);
+    if (Gives(node, gpu::kTimeSlice)) most.time_slice = std::max(most.time_slice, worth.time_slice);
+  }
+  if (most.whole > 0) rules.gpu_memory_gb = most.whole;
+  rules.time_slice_gb = most.time_slice;
+  return rules;
+}
+
+using Refusals = std::map<size_t, quota::Refusal>;  // by their place among the pods
+
+// Without these; but all of a gang that cannot be placed stay, for its reason to be told.
+void LeaveOut(const Refusals& refused, GangedPods& ganged) {
+  std::set<size_t> out;
+  for (const auto& [i, refusal] : refused) out.insert(i);
+  for (const planning::Gang& gang : ganged.gangs) {
+    if (gang.problem.empty()) continue;
+    for (const int member : gang.members) out.erase(static_cast<size_t>(member));
+  }
+  std::vector<int> place(ganged.pods.size(), -1);  // by the former one
+  std::vector<Pod> pods;
+  for (size_t i = 0; i < ganged.pods.size(); ++i) {
+    if (out.contains(i)) continue;
+    place[i] = static_cast<int>(pods.size());
+    pods.push_back(ganged.pods[i]);
+  }
+  for (planning::Gang& gang : ganged.gangs) {
+    std::erase_if(gang.members, [&](int member) { return place[member] < 0; });
+    for (int& member : gang.members) member = place[member];
+  }
+  ganged.pods = std::move(pods);
+}
+
+// A pod without a node, and what it counts for.
+struct Charged {
+  Pod pod;
+  size_t account;
+  quota::Amounts charge;
+};
+
+// What is used of quotas, as pods that wait have to see it: what others had to leave is theirs to
+// whom it was promised; of a pod's own quota all counts.
+class QuotaUse {
+ public:
+  QuotaUse(const quota::Ledger& ledger, const std::vector<Pod>& pods) : balance_(ledger.balance()) {
+    for (const Pod& pod : pods) {
+      const auto account = balance_.AccountOf(pod->meta.ns);
+      const quota::Amounts* charge = ledger.ChargeOf(pod->Key());
+      if (!account || charge == nullptr || !scheduling::EndsByPreemption(*pod)) continue;
+      leaving_[*account].Add(*charge);
+      balance_.Add(*account, *charge, -1);
+    }
+  }
+  void Add(const Charged& each) { balance_.Add(each.account, each.charge); }
+  bool IsGuaranteed(const Charged& each) {
+    return For(each, [&] { return balance_.IsGuaranteed(each.account, each.charge); });
+  }
+  std::optional<quota::Refusal> WhyNot(const Charged& each) {
+    return For(each, [&] { return balance_.WhyNot(each.account, each.charge); });
+  }
+  // Counts what min covers of what was promised, the more important and older first; returns the
+  // rest, which goes behind whatever min covers.
+  std::vector<Charged> AddGuaranteed(std::vector<Charged> promised) {
+    std::ranges::sort(promised, {}, [](const Charged& each) {
+      return std::tuple(-int64_t{each.pod->priority}, each.pod->meta.created, each.pod->Key());
+    });
+    std::erase_if(promised, [&](const Charged& each) {
+      const bool guaranteed = IsGuaranteed(each);
+      if (guaranteed) Add(each);
+      return guaranteed;
+    });
+    return promised;
+  }
+
+ private:
+  template <typename Ask>
+  std::invoke_result_t<Ask> For(const Charged& each, Ask ask) {
+    const auto own = leaving_.find(each.account);
+    if (own == leaving_.end()) return ask();
+    balance_.Add(each.account, own->second);
+    const auto answer = ask();
+    balance_.Add(each.account, own->second, -1);
+    return answer;
+  }
+
+  quota::Balance balance_;
+  std::map<size_t, quota::Amounts> leaving_;  // by account
+};
+
+// Lets pods in one after the other: those of a gang together, where the first of them has its turn.
+class Admission {
+ public:
+  // The charges of those pods that have a quota, by their place among the pods.
+  Admission(QuotaUse use, std::map<size_t, Charged> charged, GangedPods& ganged)
+      : use_(std::move(use)), charged_(std::move(charged)), ganged_(ganged) {
+    for (planning::Gang& gang : ganged_.gangs) {
+      for (const int member : gang.members) gang_of_[static_cast<size_t>(member)] = &gang;
+    }
+  }
+
+  void Count(const std::vector<Charged>& promised) {
+    for (const Charged& each : promised) use_.Add(each);
+  }
+  void AdmitAll(const std::vector<size_t>& order, bool only_guaranteed) {
+    for (const size_t i : order) {
+      const auto gang = gang_of_.find(i);
+      if (gang != gang_of_.end()) {
+        AdmitGang(*gang->second, order, only_guaranteed);
+      } else if (!admitted_.contains(i)) {
+        (void)Admit(i, only_guaranteed);
+      }
+    }
+  }
+  const Refusals& refused() const { return refused_; }
+
+ private:
+  bool Admit(size_t i, bool only_guaranteed) {
+    if (const auto found = charged_.find(i); found != charged_.end()) {
+      if (only_guaranteed && !use_.IsGuaranteed(found->second)) return false;
+      if (auto refusal = use_.WhyNot(found->second)) {
+        refused_.insert_or_assign(i, *std::move(refusal));
+        return false;
+      }
+      use_.Add(found->second);
+    }
+    refused_.erase(i);
+    admitted_.insert(i);
+    return true;
+  }
+
+  // As many of it as it lacks, or none; and then what others there are of it.
+  void AdmitGang(planning::Gang& gang, const std::vector<size_t>& order, bool only_guaranteed) {
+    const auto waits = [&](size_t i) {
+      const auto own = gang_of_.find(i);
+      return own != gang_of_.end() && own->second == &gang && !admitted_.contains(i);
+    };
+    if (!gang.problem.empty() || !seen_.insert({&gang, only_guaranteed}).second) return;
+    const QuotaUse before = use_;
+    const std::set<size_t> admitted = admitted_;
+    for (const size_t i : order) {
+      if (waits(i)) (void)Admit(i, only_guaranteed);
+    }
+    const auto count = static_cast<int>(std::ranges::count_if(
+        gang.members, [&](int i) { return admitted_.contains(static_cast<size_t>(i)); }));
+    if (count >= std::min(gang.Lacking(), static_cast<int>(gang.members.size()))) return;
+    use_ = before;
+    admitted_ = admitted;
+    if (only_guaranteed) return;
+    RefuseGang(gang);
+  }
+
+  // Those, too, that quotas would let in if it were not for the others.
+  void RefuseGang(planning::Gang& gang) {
+    std::optional<quota::Refusal> why;
+    for (const int member : gang.members) {
+      const auto refusal = refused_.find(static_cast<size_t>(member));
+      if (refusal != refused_.end() && !why) why = refusal->second;
+    }
+    if (!why) return;
+    gang.problem = why->Text();
+    for (const int member : gang.members) {
+      const auto i = static_cast<size_t>(member);
+      if (!admitted_.contains(i)) refused_.try_emplace(i, *why);
+    }
+  }
+
+  QuotaUse use_;
+  const std::map<size_t, Charged> charged_;
+  GangedPods& ganged_;
+  std::map<size_t, planning::Gang*> gang_of_;
+  std::set<std::pair<const planning::Gang*, bool>> seen_;
+  std::set<size_t> admitted_;
+  Refusals refused_;
+};
+
+// What schedulers keep for pods whose nodes are not empty yet, and so are not planned for.
+std::vector<Charged> PromisedBeside(const GangedPods& ganged, const quota::Ledger& ledger,
+                                    const std::vector<Pod>& pods,
+                                    const cluster::ClusterSnapshot& snapshot,
+                                    const scheduling::FrameworkChoice& frameworks) {
+  std::vector<Charged> promised;
+  std::set<std::string> planned;
+  for (const Pod& pod : ganged.pods) planned.insert(pod->Key());
+  for (const Pod& pod : pods) {
+    const bool waits = pod->node_name.empty() && !pod->Finished() && !pod->meta.deleted;
+    if (!waits || pod->nominated_node.empty() || planned.contains(pod->Key())) continue;
+    const quota::ChargeRules* rules = RulesOf(*pod, frameworks);
+    const auto account = ledger.balance().AccountOf(pod->meta.ns);
+    if (rules == nullptr || !account || ledger.ChargeOf(pod->Key()) != nullptr) continue;
+    const cluster::NodeInfo* info = snapshot.Find(pod->nominated_node);
+    const cluster::Node* node = info == nullptr ? nullptr : info->node.get();
+    promised.push_back({pod, *account, quota::ChargeOf(*pod, node, *rules)});
+  }
+  return promised;
+}
+
+}  // namespace
+
+std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::vector<Pod>& pods,
+                                               const cluster::ClusterSnapshot& snapshot,
+                                               const cluster::Surroundings& around,
+                                               const scheduling::FrameworkChoice& frameworks) {
+  std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
+  if (quotas.empty()) return {};
+  std::vector<Pod> chosen, kept;
+  const quota::ChargeRules* rules = nullptr;  // all profiles have the same
+  for (const Pod& pod : pods) {
+    const bool waits = pod->node_name.empty() && !pod->Finished();
+    const quota::ChargeRules* own = waits ? RulesOf(*pod, frameworks) : nullptr;
+    if (own == nullptr) continue;
+    rules = own;
+    if (!pod->nominated_node.empty()) {
+      chosen.push_back(pod);
+    } else if (claims.Holds(pod->Key())) {
+      kept.push_back(pod);
+    }
+  }
+  if (rules == nullptr || chosen.empty() || kept.empty()) return {};
+  const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
+  QuotaUse use(ledger, pods);
+  const quota::ChargeRules planned_rules = WithLargestGpu(*rules, snapshot);
+  const auto charged = [&](const std::vector<Pod>& of) {
+    std::vector<Charged> out;
+    for (const Pod& pod : of) {
+      const auto account = ledger.balance().AccountOf(pod->meta.ns);
+      if (account) out.push_back({pod, *account, quota::ChargeOf(*pod, nullptr, planned_rules)});
+    }
+    return out;
+  };
+  const std::vector<Charged> shares = use.AddGuaranteed(charged(chosen));
+  std::vector<Charged> others = charged(kept);
+  std::erase_if(others, [&](const Charged& each) {
+    const bool stays = use.IsGuaranteed(each) && !use.WhyNot(each);
+    if (stays) use.Add(each);
+    return stays;
+  });
+  for (const Charged& share : shares) use.Add(share);
+  std::vector<std::string> beyond;
+  for (const Charged& each : others) {
+    use.WhyNot(each) ? beyond.push_back(each.pod->Key()) : use.Add(each);
+  }
+  return beyond;
+}
+
+RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
+                               const cluster::ClusterSnapshot& snapshot,
+                               const cluster::Surroundings& around,
+                               const scheduling::FrameworkChoice& frameworks,
+                               const std::set<std::string>& last) {
+  std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
+  const quota::ChargeRules* rules = nullptr;  // all profiles have the same
+  std::vector<size_t> order;
+  for (size_t i = 0; i < ganged.pods.size() && !quotas.empty(); ++i) {
+    const quota::ChargeRules* own = RulesOf(*ganged.pods[i], frameworks);
+    if (own == nullptr) continue;
+    rules = own;
+    order.push_back(i);
+  }
+  if (rules == nullptr) return {};
+  const auto rank = [&](size_t i) {
+    const cluster::Pod& pod = *ganged.pods[i];
+    return std::tuple(pod.nominated_node.empty(), last.contains(pod.Key()), -int64_t{pod.priority},
+                      pod.meta.created, pod.Key());
+  };
+  std::ranges::sort(order, {}, rank);
+  const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
+  const quota::ChargeRules planned_rules = WithLargestGpu(*rules, snapshot);
+  std::map<size_t, Charged> charged;
+  for (const size_t i : order) {
+    const Pod& pod = ganged.pods[i];
+    const auto account = ledger.balance().AccountOf(pod->meta.ns);
+    if (account) charged[i] = {pod, *account, quota::ChargeOf(*pod, nullptr, planned_rules)};
+  }
+  QuotaUse use(ledger, pods);
+  const std::vector<Charged> shares =
+      use.AddGuaranteed(PromisedBeside(ganged, ledger, pods, snapshot, frameworks));
+  Admission admission(std::move(use), std::move(charged), ganged);
+  std::vector<size_t> first = order;
+  std::erase_if(first, [&](size_t i) { return last.contains(ganged.pods[i]->Key()); });
+  admission.AdmitAll(first, true);
+  admission.Count(shares);
+  admission.AdmitAll(order, false);
+  RefusedByQuota out;
+  for (const auto& [i, refusal] : admission.refused()) out.emplace_back(ganged.pods[i], refusal);
+  LeaveOut(admission.refused(), ganged);
+  return out;
+}
+
+}  // namespace nos::controllers

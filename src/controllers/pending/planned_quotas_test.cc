@@ -1,0 +1,165 @@
+#include "controllers/pending/planned_quotas.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace nos::controllers {
+namespace {
+
+class PlannedQuotasTest : public ::testing::Test {
+ protected:
+  using Pod = std::shared_ptr<const cluster::Pod>;
+
+  PlannedQuotasTest() {
+    node_->meta.name = "n";
+    Quota("a", 2);
+    Quota("b", 2);
+  }
+  void Quota(const std::string& ns, int64_t cpu) {
+    auto quota = std::make_shared<cluster::ElasticQuota>();
+    quota->meta.ns = ns;
+    quota->meta.name = "q";
+    quota->namespaces = {ns};
+    quota->min["cpu"] = Quantity::FromValue(cpu);
+    const std::string key = quota->Key();
+    around_.quotas.Set(key, std::move(quota));
+  }
+  static std::shared_ptr<cluster::Pod> PodOf(const std::string& ns, const std::string& name,
+                                             int64_t cpu, int32_t priority = 0) {
+    auto pod = std::make_shared<cluster::Pod>();
+    pod->meta.ns = ns;
+    pod->meta.name = name;
+    pod->priority = priority;
+    pod->containers.emplace_back().requests["cpu"] = Quantity::FromValue(cpu);
+    return pod;
+  }
+  void Runs(const std::string& ns, const std::string& name, int64_t cpu) {
+    auto pod = PodOf(ns, name, cpu);
+    pod->node_name = "n";
+    running_.push_back(std::move(pod));
+  }
+  // "who is planned for | who is refused"
+  std::string Admit(std::vector<Pod> waiting, const std::string& last = "") {
+    ganged_.pods = std::move(waiting);
+    std::vector<std::shared_ptr<const cluster::Node>> nodes = {node_};
+    nodes.insert(nodes.end(), others_.begin(), others_.end());
+    const auto snapshot =
+        cluster::ClusterSnapshot::Build(nodes, running_, gpu::Catalogue::Builtin());
+    const auto refused = LeaveOutRefused(ganged_, running_, snapshot, around_, *framework_, {last});
+    std::string text;
+    for (const Pod& pod : ganged_.pods) text += pod->meta.name + " ";
+    text += "|";
+    for (const auto& [pod, refusal] : refused) text += " " + pod->meta.name;
+    return text;
+  }
+
+  std::shared_ptr<cluster::Node> node_ = std::make_shared<cluster::Node>();
+  std::vector<std::shared_ptr<const cluster::Node>> others_;
+  std::vector<Pod> running_;
+  cluster::Surroundings around_;
+  GangedPods ganged_;
+  std::unique_ptr<scheduling::Framework> framework_ =
+      std::make_unique<scheduling::Framework>(scheduling::Framework::Default());
+};
+
+TEST_F(PlannedQuotasTest, TogetherTheyTakeNoMoreThanThereIs) {
+  Runs("a", "r", 2);
+  EXPECT_EQ(Admit({PodOf("a", "p1", 1), PodOf("b", "p2", 1), PodOf("a", "p3", 1),
+                   PodOf("other", "p4", 100)}),
+            "p1 p2 p4 | p3");
+}
+
+TEST_F(PlannedQuotasTest, WhatIsGuaranteedComesBeforeWhatIsBorrowed) {
+  EXPECT_EQ(Admit({PodOf("a", "p1", 3, 9), PodOf("b", "p2", 2)}), "p2 | p1");
+}
+
+TEST_F(PlannedQuotasTest, TheMoreImportantComeFirst) {
+  EXPECT_EQ(Admit({PodOf("a", "low", 3), PodOf("a", "high", 3, 5)}), "high | low");
+}
+
+// Its scheduler would not count it, for it has no node.
+TEST_F(PlannedQuotasTest, WhomNoPlanHelpedStandsInNobodysWay) {
+  EXPECT_EQ(Admit({PodOf("a", "hopeless", 4, 9), PodOf("a", "p", 2)}, "a/hopeless"),
+            "p | hopeless");
+}
+
+TEST_F(PlannedQuotasTest, WhomNoPlanHelpsComesLastEvenIfItIsGuaranteed) {
+  EXPECT_EQ(Admit({PodOf("a", "hopeless", 2, 9), PodOf("b", "p", 4)}, "a/hopeless"),
+            "p | hopeless");
+}
+
+TEST_F(PlannedQuotasTest, SchedulersThatKnowOfNoQuotasAreNotHeldUp) {
+  framework_ = std::make_unique<scheduling::Framework>(std::vector<scheduling::Framework::Entry>());
+  EXPECT_EQ(Admit({PodOf("a", "p", 100)}), "p |");
+}
+
+TEST_F(PlannedQuotasTest, AGangIsPlannedForIfEnoughOfItAreLetIn) {
+  ganged_.gangs.push_back({"pod group a/g", 2, 0, {0, 1, 2}, ""});
+  EXPECT_EQ(Admit({PodOf("a", "g1", 2), PodOf("a", "g2", 2), PodOf("a", "g3", 2)}), "g1 g2 | g3");
+  EXPECT_EQ(ganged_.gangs[0].members, (std::vector<int>{0, 1}));
+  EXPECT_EQ(ganged_.gangs[0].problem, "");
+}
+
+TEST_F(PlannedQuotasTest, AGangThatIsNotPlannedForTakesNothingFromOthers) {
+  ganged_.gangs.push_back({"pod group a/g", 2, 0, {0, 1}, ""});
+  EXPECT_EQ(Admit({PodOf("a", "g1", 3, 9), PodOf("a", "g2", 3, 9), PodOf("a", "p", 3)}),
+            "g1 g2 p | g1 g2");
+  EXPECT_NE(ganged_.gangs[0].problem, "");
+}
+
+TEST_F(PlannedQuotasTest, AGangOfWhichOneIsRefusedIsNotPlannedFor) {
+  ganged_.gangs.push_back({"pod group a/g", 2, 0, {1, 2}, ""});
+  EXPECT_EQ(Admit({PodOf("a", "single", 2, 9), PodOf("a", "g1", 1), PodOf("a", "g2", 2),
+                   PodOf("a", "more", 5)}),
+            "single g1 g2 | g1 g2 more");
+  EXPECT_EQ(ganged_.gangs[0].members, (std::vector<int>{1, 2}));
+  EXPECT_NE(ganged_.gangs[0].problem.find("elastic quota a/q"), std::string::npos);
+}
+
+// A whole GPU is counted by its node, and no node has been found yet.
+TEST_F(PlannedQuotasTest, WholeGpusCountAsTheLargestOfHybridNodes) {
+  node_->meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
+                        {"nvidia.com/gpu.memory", "81920"}};
+  node_->meta.annotations = {{"nos.nebuly.com/status-model-0", "H100-80GB+GPU+TIME-4"},
+                             {"nos.nebuly.com/status-other-model-0", "MPS-79GB"},
+                             {"nos.nebuly.com/status-layout-0", ""}};
+  auto quota = std::make_shared<cluster::ElasticQuota>();
+  quota->meta.ns = quota->meta.name = "c";
+  quota->namespaces = {"c"};
+  quota->min["nos.nebuly.com/gpu-memory"] = Quantity::FromValue(79);
+  quota->max = quota->min;
+  const std::string key = quota->Key();
+  around_.quotas.Set(key, quota);
+  const auto pod = PodOf("c", "p", 1);
+  pod->containers[0].requests["nvidia.com/gpu"] = Quantity::FromValue(1);
+  EXPECT_EQ(Admit({pod}), "| p");
+  auto more = std::make_shared<cluster::ElasticQuota>(*quota);
+  more->min["nos.nebuly.com/gpu-memory"] = Quantity::FromValue(80);
+  more->max = more->min;
+  around_.quotas.Set(key, more);
+  EXPECT_EQ(Admit({pod}), "p |");
+  // Four time slices: 20 GB each.
+  const auto turn = [&](const char* name) {
+    const auto slice = PodOf("c", name, 1);
+    slice->containers[0].requests["nvidia.com/gpu.shared"] = Quantity::FromValue(1);
+    return slice;
+  };
+  EXPECT_EQ(Admit({turn("t1"), turn("t2"), turn("t3"), turn("t4"), turn("t5")}),
+            "t1 t2 t3 t4 | t5");
+  // Boards that are cut by MIG alone give neither time slices nor whole GPUs.
+  auto ampere = std::make_shared<cluster::Node>();
+  ampere->meta.name = "ampere";
+  ampere->meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
+                         {"nvidia.com/gpu.memory", "163840"}};
+  ampere->meta.annotations = {{"nos.nebuly.com/status-model-0", "A100-80GB"},
+                              {"nos.nebuly.com/status-other-model-0", ""},
+                              {"nos.nebuly.com/status-layout-0", ""}};
+  others_.push_back(ampere);
+  EXPECT_EQ(Admit({turn("t1"), turn("t2"), turn("t3"), turn("t4"), turn("t5")}),
+            "t1 t2 t3 t4 | t5");
+  EXPECT_EQ(Admit({pod}), "p |");
+}
+
+}  // namespace
+}  // namespace nos::controllers

@@ -1,0 +1,50 @@
+#include "controllers/pending/telling.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+
+namespace nos::controllers {
+
+void Telling::Say(kube::EventNote note) {
+  constexpr size_t kMostNotes = 10'000, kMaxMessage = 1000;
+  note.message = Shortened(note.message, kMaxMessage);
+  if (notes_.size() == kMostNotes) notes_.pop_front();
+  notes_.push_back(std::move(note));
+}
+
+Time Telling::Due() const {
+  const Time verdicts = verdicts_.NextChange().value_or(Time::max());
+  return std::max(pace_.next(), notes_.empty() ? verdicts : Time{});
+}
+
+// Events and verdicts in turn.
+void Telling::Tell(const reconcile::View& view, kube::Client& client, const Clock& clock) {
+  const Time begin = clock.Now();
+  kube::Client hasty = client.Within(pace_.patience());
+  const bool verdicts = verdicts_.NextChange().value_or(Time::max()) <= begin;
+  notes_told_last_ = !notes_.empty() && (!verdicts || !notes_told_last_);
+  if (notes_told_last_) {
+    TellNotes(hasty, begin);
+  } else {
+    verdicts_.TellSome(view, hasty, events_, begin);
+  }
+  const Time end = clock.Now();
+  pace_.Took(end - begin, end);
+}
+
+// What nobody answered for in time is said again with more patience.
+void Telling::TellNotes(kube::Client& client, Time now) {
+  const auto end = notes_.begin() + static_cast<std::ptrdiff_t>(std::min(notes_.size(), writes_));
+  std::vector<kube::EventNote> portion(notes_.begin(), end);
+  notes_.erase(notes_.begin(), end);
+  const std::vector<Status> written = events_.RecordAll(client, portion, now);
+  for (size_t i = 0; i < portion.size(); ++i) {
+    const bool again = written[i].code() == Code::kDeadline && !pace_.most_patient();
+    if (again) notes_.push_back(std::move(portion[i]));
+  }
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,173 @@
+#include "controllers/verdicts.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "reconcile/condition.h"
+#include "scheduling/pod_names.h"
+
+namespace nos::controllers {
+namespace {
+
+// A message that only counts other nodes now is not written more often than this.
+constexpr Duration kRefresh = std::chrono::seconds(30);
+constexpr size_t kMaxReasons = 1000;  // bytes, of what stands in a pod's condition
+constexpr kube::BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
+
+std::string Slices(const planning::PodOutcome& outcome) {
+  std::vector<std::string> parts;
+  parts.reserve(outcome.devices.size());
+  for (const planning::AssignedDevice& device : outcome.devices) {
+    parts.push_back(
+        fmt::format("{}@{} on GPU {}", device.profile, device.placement.start, device.gpu));
+  }
+  return fmt::format("{}: {}", outcome.node, Join(parts, ", "));
+}
+
+reconcile::WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
+  std::string type(kPartitionedCondition);
+  if (outcome.placed) return {std::move(type), "True", "Planned", Slices(outcome)};
+  if (outcome.reasons.empty())
+    return {std::move(type), "False", "NotPlaced", "no GPU can serve it"};
+  std::vector<std::string> parts;
+  parts.reserve(outcome.reasons.size());
+  const auto told = [&](const std::string& text) {
+    return scheduling::NamesOnlyFor(outcome.pod->meta.ns, text);
+  };
+  for (const planning::Reason& reason : outcome.reasons) parts.push_back(told(reason.message));
+  std::string message = Shortened(Join(parts, "; "), kMaxReasons);
+  if (!outcome.remedy.empty()) message += "; what would help: " + told(outcome.remedy);
+  return {std::move(type), "False", outcome.reasons.front().code, std::move(message)};
+}
+
+kube::ObjectReference Reference(const cluster::Pod& pod) {
+  return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
+}
+
+bool CutForIt(const planning::PodOutcome& outcome) {
+  for (const planning::AssignedDevice& device : outcome.devices) {
+    if (!device.existing) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Verdicts::Verdicts(size_t writes_per_call)
+    : writes_per_call_(writes_per_call), untold_(kWriteAgain) {}
+
+void Verdicts::Add(planning::PodOutcome outcome, Time now) {
+  std::string key = outcome.pod->Key();
+  const auto known = verdicts_.find(key);
+  const bool another =
+      known != verdicts_.end() && known->second.pod->meta.uid != outcome.pod->meta.uid;
+  if (another) told_.erase(key);
+  // What could not be written is not tried sooner because another plan came to the same.
+  const bool pause = untold_.Failing(key) && known != verdicts_.end() && !another &&
+                     ConditionOf(known->second).reason == ConditionOf(outcome).reason;
+  if (!pause) untold_.Add(key, now);
+  verdicts_.insert_or_assign(std::move(key), std::move(outcome));
+}
+
+void Verdicts::Forget(const reconcile::View& view) {
+  const auto settled = [&](const auto& item) {
+    const auto pod = view.pods.Get(item.first);
+    return pod == nullptr || !pod->node_name.empty();
+  };
+  std::erase_if(verdicts_, settled);
+  std::erase_if(told_, settled);
+}
+
+void Verdicts::TellSome(const reconcile::View& view, kube::Client& client, kube::EventRecorder& events,
+                        Time now) {
+  Portion portion;
+  while (portion.conditions.size() + portion.events.size() < writes_per_call_) {
+    const std::optional<std::string> key = untold_.Take(now);
+    if (!key) break;
+    untold_.Done(*key);
+    const auto verdict = verdicts_.find(*key);
+    const auto pod = view.pods.Get(*key);
+    const bool open = verdict != verdicts_.end() && pod != nullptr && pod->node_name.empty() &&
+                      pod->meta.uid == verdict->second.pod->meta.uid;
+    if (open) Word(verdict->second, *pod, now, portion);
+    portion.keys.push_back(*key);
+  }
+  bool hung = false;
+  std::set<std::string> failed = WriteConditions(portion, client, now, hung);
+  failed.merge(WriteEvents(portion, client, events, now, hung));
+  for (const std::string& key : portion.keys) {
+    failed.contains(key) ? untold_.Retry(key, now) : untold_.Forget(key);
+  }
+}
+
+std::set<std::string> Verdicts::WriteConditions(const Portion& portion, kube::Client& client,
+                                                Time now, bool& hung) {
+  const auto answers =
+      client.PatchAll(kube::kPods, kube::PatchType::kStrategic, portion.conditions, "status");
+  std::set<std::string> failed;
+  Status error;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const std::string key = portion.conditions[i].ns + "/" + portion.conditions[i].name;
+    if (answers[i].ok()) {
+      told_[key].condition = now;
+    } else {
+      error = answers[i].status();
+      hung |= error.code() == Code::kDeadline;
+      failed.insert(key);
+    }
+  }
+  if (!error.ok()) {
+    Log(LogLevel::kWarn, "cannot write conditions of pods; tried again later",
+        {{"error", error.ToString()}});
+  }
+  return failed;
+}
+
+std::set<std::string> Verdicts::WriteEvents(const Portion& portion, kube::Client& client,
+                                            kube::EventRecorder& events, Time now, bool hung) {
+  std::vector<Status> written(portion.events.size(), Status(Code::kDeadline, "not tried"));
+  if (!hung) written = events.RecordAll(client, portion.events, now);
+  std::set<std::string> failed;
+  for (size_t i = 0; i < written.size(); ++i) {
+    const kube::ObjectReference& pod = portion.events[i].object;
+    const std::string key = pod.ns + "/" + pod.name;
+    Told& told = told_[key];
+    told.owed = !written[i].ok();
+    if (told.owed) {
+      failed.insert(key);
+    } else {
+      told.event = now;
+      told.what = portion.whats[i];
+    }
+  }
+  return failed;
+}
+
+void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod, Time now,
+                    Portion& portion) {
+  const reconcile::WantedCondition condition = ConditionOf(outcome);
+  const cluster::Condition* known = pod.FindCondition(kPartitionedCondition);
+  // A pod that never needed telling is served without a word.
+  const bool news = !reconcile::HasCondition(pod, condition) && !(outcome.placed && known == nullptr);
+  const bool cut = outcome.placed && CutForIt(outcome);
+  Told& told = told_[pod.Key()];
+  const bool owed = std::exchange(told.owed, false);
+  if (!news && !cut && !owed) return;
+  const bool other_words = known != nullptr && known->reason == condition.reason;
+  const Time from = other_words ? told.condition + kRefresh : now;
+  if (news && from > now) untold_.Add(pod.Key(), from);
+  if (news && from <= now) portion.conditions.push_back(reconcile::ConditionPatch(pod, condition, now));
+  if (!cut && (outcome.placed || (from > now && !owed))) return;
+  const std::string& what = cut ? condition.message : condition.reason;
+  if (told.what == what && now - told.event < kSayAgain) return;
+  portion.whats.push_back(what);
+  portion.events.push_back({Reference(pod),
+                            cut ? kube::EventType::kNormal : kube::EventType::kWarning,
+                            cut ? "SlicePlanned" : "SliceNotPlanned", condition.message});
+}
+
+}  // namespace nos::controllers

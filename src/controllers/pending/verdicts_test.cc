@@ -1,0 +1,214 @@
+#include "controllers/verdicts.h"
+
+#include <gtest/gtest.h>
+
+#include "reconcile/testing/scene.h"
+#include "kube/testing/fake_api.h"
+
+namespace nos::controllers {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+class VerdictsTest : public ::testing::Test {
+ protected:
+  VerdictsTest() {
+    api_.Put({{"kind", "Pod"}, {"metadata", {{"namespace", "ml"}, {"name", "p"}}}});
+  }
+  // A plan that leaves the pod waiting.
+  void Plan(const std::string& code, const std::string& message) {
+    pods_.Pump(client_, now_);
+    planning::PodOutcome outcome;
+    outcome.pod = pods_.Get("ml/p");
+    outcome.reasons.push_back({code, message, 1});
+    outcome.remedy = "do this";
+    verdicts_.Add(std::move(outcome), now_);
+    Tell();
+  }
+  void Tell() {
+    pods_.Pump(client_, now_);
+    verdicts_.TellSome(reconcile::View{pods_, nodes_}, client_, events_, now_);
+    EXPECT_GT(verdicts_.NextChange().value_or(Time::max()), now_);
+  }
+  std::string Events() { return testing::EventsOf(api_); }
+  size_t Writes() { return api_.writes.size(); }
+
+  kube::FakeApi api_;
+  kube::Client client_{api_};
+  kube::Cache<cluster::Pod> pods_{kube::kPods, cluster::ReadPod};
+  kube::Cache<cluster::Node> nodes_{kube::kNodes, cluster::ReadNode};
+  kube::EventRecorder events_{"test"};
+  Verdicts verdicts_{100};
+  Time now_{std::chrono::hours(1)};
+};
+
+TEST_F(VerdictsTest, TellsReasonAndRemedyInConditionAndEvent) {
+  Plan("NoRoom", "2 nodes are full");
+  EXPECT_EQ(Events(), "SliceNotPlanned: 2 nodes are full; what would help: do this\n");
+  EXPECT_EQ(Writes(), 2U);
+  Plan("NoRoom", "2 nodes are full");
+  EXPECT_EQ(Writes(), 2U) << "nothing is new";
+}
+
+TEST_F(VerdictsTest, PodsOfOtherNamespacesAreNotNamed) {
+  Plan("NoRoom", "it is kept until the end of pod acme/merger (1g.5gb@0 of GPU 0), pod ml/q");
+  EXPECT_EQ(Events(),
+            "SliceNotPlanned: it is kept until the end of a pod of another namespace (1g.5gb@0 of "
+            "GPU 0), pod ml/q; what would help: do this\n");
+}
+
+TEST_F(VerdictsTest, OtherWordsForOneReasonAreNotSaidAtOnce) {
+  Plan("NoRoom", "2 nodes are full");
+  now_ += minutes(1);
+  Plan("NoRoom", "3 nodes are full");
+  EXPECT_EQ(Writes(), 3U) << "the condition follows";
+  EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
+  EXPECT_EQ(api_.All("events").size(), 1U);
+  now_ += minutes(5);
+  Plan("NoRoom", "4 nodes are full");
+  EXPECT_EQ(api_.All("events").size(), 2U);
+  Plan("TooBig", "no GPU has so much");
+  EXPECT_EQ(api_.All("events").size(), 3U) << "another reason is";
+}
+
+TEST_F(VerdictsTest, WordsThatCameTooSoonAreWrittenLater) {
+  Plan("NoRoom", "2 nodes are full");
+  now_ += seconds(10);
+  Plan("NoRoom", "3 nodes are full");
+  EXPECT_EQ(Writes(), 2U);
+  ASSERT_EQ(verdicts_.NextChange(), now_ + seconds(20));
+  now_ += seconds(20);
+  Tell();
+  EXPECT_EQ(Writes(), 3U);
+  EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
+}
+
+TEST_F(VerdictsTest, WhatCouldNotBeWrittenIsWrittenAfterGrowingPauses) {
+  int failures = 2;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && failures-- > 0) answer = Status(Code::kUnavailable, "busy");
+    return answer;
+  };
+  Plan("NoRoom", "2 nodes are full");
+  EXPECT_EQ(verdicts_.NextChange(), now_ + seconds(1));
+  now_ += seconds(1);
+  Tell();
+  EXPECT_EQ(verdicts_.NextChange(), now_ + seconds(2));
+  now_ += seconds(2);
+  Tell();
+  EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
+  pods_.Pump(client_, now_);
+  EXPECT_NE(pods_.Get("ml/p")->FindCondition(kPartitionedCondition), nullptr);
+  EXPECT_EQ(api_.All("events").size(), 1U) << "said once";
+}
+
+TEST_F(VerdictsTest, NewPlansDoNotCutThePausesOfRefusedWritesShort) {
+  int attempts = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.starts_with("/api/v1/namespaces/ml/pods")) {
+      ++attempts;
+      answer = Status(Code::kInvalid, "denied the request");
+    }
+    return answer;
+  };
+  for (int second = 0; second < 3600; ++second) {
+    Plan("NoRoom", "2 nodes are full");
+    now_ += seconds(1);
+  }
+  EXPECT_LT(attempts, 30) << "in an hour, for one pod";
+  const int before = attempts;
+  Plan("TooBig", "no GPU has so much");
+  EXPECT_EQ(attempts, before + 1) << "this is news";
+  Plan("TooBig", "no GPU has so much");
+  EXPECT_EQ(attempts, before + 1);
+}
+
+TEST_F(VerdictsTest, WhatNeedsNoWritingAnyMoreHasNoPause) {
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH") answer = Status(Code::kUnavailable, "timeout, yet written");
+    return answer;
+  };
+  Plan("NoRoom", "2 nodes are full");
+  api_.intercept = nullptr;
+  api_.Put({{"kind", "Pod"},
+            {"metadata", {{"namespace", "ml"}, {"name", "p"}}},
+            {"status",
+             {{"conditions",
+               {{{"type", kPartitionedCondition},
+                 {"status", "False"},
+                 {"reason", "NoRoom"},
+                 {"message", "2 nodes are full; what would help: do this"}}}}}}});
+  now_ += seconds(1);
+  Tell();
+  EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
+  Plan("NoRoom", "3 nodes are full");
+  EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
+  pods_.Pump(client_, now_);
+  EXPECT_EQ(pods_.Get("ml/p")->FindCondition(kPartitionedCondition)->message,
+            "3 nodes are full; what would help: do this")
+      << "written at once";
+}
+
+TEST_F(VerdictsTest, AnEventThatCouldNotBeWrittenIsWrittenLater) {
+  bool away = true;
+  bool only_events = true;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    const bool write = only_events ? request.method == "POST" : request.method != "GET";
+    if (away && write) answer = Status(Code::kUnavailable, "away");
+    return answer;
+  };
+  for (const std::string reason : {"NoRoom", "TooBig"}) {  // with its condition, and without
+    away = true;
+    Plan(reason, "2 nodes are full");
+    EXPECT_EQ(verdicts_.NextChange(), now_ + seconds(1));
+    away = false;
+    now_ += seconds(1);
+    Tell();
+    EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
+    only_events = false;
+  }
+  EXPECT_EQ(api_.All("events").size(), 2U);
+}
+
+TEST_F(VerdictsTest, AfterAnAnswerThatDidNotComeEventsAreNotWaitedForAsWell) {
+  bool away = true;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (away && request.method == "PATCH") answer = Status(Code::kDeadline, "no answer");
+    return answer;
+  };
+  Plan("NoRoom", "2 nodes are full");
+  EXPECT_EQ(api_.All("events").size(), 0U);
+  away = false;
+  now_ += seconds(1);
+  Tell();
+  EXPECT_EQ(api_.All("events").size(), 1U);
+}
+
+TEST_F(VerdictsTest, WhatWasSaidOfAPodIsNotToldToItsSuccessor) {
+  pods_.Pump(client_, now_);
+  planning::PodOutcome outcome;
+  outcome.pod = pods_.Get("ml/p");
+  outcome.reasons.push_back({"NoRoom", "2 nodes are full", 1});
+  verdicts_.Add(std::move(outcome), now_);
+  api_.Put(
+      {{"kind", "Pod"}, {"metadata", {{"namespace", "ml"}, {"name", "p"}, {"uid", "another"}}}});
+  Tell();
+  EXPECT_EQ(Writes(), 0U);
+}
+
+TEST_F(VerdictsTest, APodOfTheSameNameIsToldAnew) {
+  Plan("NoRoom", "2 nodes are full");
+  api_.Put(
+      {{"kind", "Pod"}, {"metadata", {{"namespace", "ml"}, {"name", "p"}, {"uid", "another"}}}});
+  Plan("NoRoom", "2 nodes are full");
+  EXPECT_EQ(api_.All("events").size(), 2U);
+}
+
+}  // namespace
+}  // namespace nos::controllers

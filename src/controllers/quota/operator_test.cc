@@ -1,0 +1,334 @@
+// What the operator writes into quotas, as pods and quotas come and go.
+#include "controllers/quota/operator_fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+TEST_F(OperatorTest, TellsWhatIsUsedBorrowedAndLent) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}}, {{"cpu", "9"}, {"memory", "1Gi"}});
+  Quota("b", {{"cpu", "3"}});
+  for (const char* name : {"p1", "p2", "p3"}) Pod("a", name, {{"cpu", "1"}, {"memory", "1Mi"}});
+  Start();
+  EXPECT_EQ(Label("a/p1"), "in-quota");
+  EXPECT_EQ(Label("a/p2"), "over-quota");
+  EXPECT_EQ(Label("a/p3"), "over-quota");
+  EXPECT_EQ(Told("a/quota", "used"), "cpu=3 memory=3Mi");
+  EXPECT_EQ(Told("a/quota", "borrowed"), "cpu=2");
+  EXPECT_EQ(Told("a/quota", "lent"), "");
+  EXPECT_EQ(OverQuota("a/quota"), 2);
+  EXPECT_EQ(InForce("a/quota"), "True InForce: ");
+  EXPECT_EQ(Told("b/quota", "used"), "cpu=0");
+  EXPECT_EQ(Told("b/quota", "lent"), "cpu=2");
+  EXPECT_NE(testing::EventsOf(api_).find("Borrowing: beyond its min it uses 2 of cpu"),
+            std::string::npos);
+  EXPECT_NE(testing::EventsOf(api_).find("Lending: of its min others use 2 of cpu"),
+            std::string::npos);
+  // Nothing changes: nothing is written.
+  api_.writes.clear();
+  Start();
+  EXPECT_TRUE(api_.writes.empty());
+}
+
+TEST_F(OperatorTest, MetricsSayWhereQuotasStandWhileItLeads) {
+  Node("n");
+  Quota("a", {{"cpu", "1500m"}, {"memory", "1Gi"}}, {{"cpu", "9"}});
+  Quota("b", {{"cpu", "3"}});
+  Pod("b", "p", {{"cpu", "4"}});
+  Pod("a", "fits", {{"cpu", "1"}}, "", "Pending");
+  Pod("a", "large", {{"cpu", "2"}}, "", "Pending");
+  Start();
+  const auto amount = [](const char* what, const char* ns, const char* resource) {
+    return std::string("nos_quota_amount{amount=\"") + what + "\",namespace=\"" + ns +
+           "\",quota=\"quota\",resource=\"" + resource + "\",type=\"ElasticQuota\"} ";
+  };
+  const std::string owed =
+      "nos_quota_owed_pods{namespace=\"a\",quota=\"quota\",type=\"ElasticQuota\"} ";
+  std::string text = metrics_.Text();
+  EXPECT_NE(text.find(amount("min", "a", "cpu") + "1.5\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(amount("min", "a", "memory") + "1073741824\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(amount("max", "a", "cpu") + "9\n"), std::string::npos);
+  EXPECT_NE(text.find(amount("borrowed", "b", "cpu") + "1\n"), std::string::npos);
+  EXPECT_NE(text.find(amount("lent", "a", "cpu") + "1\n"), std::string::npos);
+  EXPECT_NE(text.find(owed + "1\n"), std::string::npos) << text;
+  // It gets its node: nothing is owed any more.
+  reconcile::Change("a/fits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
+  Run();
+  text = metrics_.Text();
+  EXPECT_NE(text.find(owed + "0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(amount("used", "a", "cpu") + "1\n"), std::string::npos);
+  Pod("a", "late", {{"cpu", "500m"}}, "", "Pending");
+  Run();
+  EXPECT_NE(metrics_.Text().find(owed + "1\n"), std::string::npos);
+  operator_->Lead(false);
+  EXPECT_EQ(metrics_.Text().find("nos_quota_amount{"), std::string::npos);
+}
+
+// The Go documentation's example: min 40, 10 and 30; 40, 40 and 0 are used; 15, 3 and 11 are theirs
+// of what is idle.
+TEST_F(OperatorTest, WhatIsGuaranteedFollowsWhatIsIdle) {
+  Node("n");
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "40"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "10"}});
+  Quota("c", {{"nos.nebuly.com/gpu-memory", "30"}}, {{"nos.nebuly.com/gpu-memory", "35"}});
+  Pod("a", "p", {{"nvidia.com/mig-7g.40gb", "1"}});
+  Pod("b", "p", {{"nvidia.com/mig-7g.40gb", "1"}});
+  Start();
+  EXPECT_EQ(Told("a/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=55");
+  EXPECT_EQ(Told("b/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=13");
+  EXPECT_EQ(Told("c/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=35");  // no more than max
+}
+
+TEST_F(OperatorTest, SaysWhatIsNotInForceAndDeletesNothing) {
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "1"}});
+  Composite("team", {"a"}, {{"cpu", "2"}});
+  PutQuota("ElasticQuota", "c", "quota", {{"parent", "x/y"}});
+  Composite("nobody", {}, {{"cpu", "2"}});
+  Start();
+  EXPECT_EQ(InForce("a/quota"),
+            "False NotInForce: not in force in namespace a: composite elastic quota default/team "
+            "is");
+  EXPECT_EQ(Told("a/quota", "guaranteed"), "cpu=0");
+  EXPECT_EQ(OverQuota("a/quota"), 0);
+  EXPECT_EQ(InForce("b/quota"), "True InForce: ");
+  EXPECT_EQ(InForce("c/quota"), "False PartlyInForce: its parent x/y does not exist");
+  EXPECT_EQ(
+      InForce("default/nobody", "compositeelasticquotas"),
+      "False NotInForce: spec.namespaces is empty: name the namespaces that share this quota");
+  const std::string since(FindString(
+      nos::Find(*api_.Find("elasticquotas", "a/quota"), "status", "conditions")->get_array().at(0),
+      "lastTransitionTime"));
+  EXPECT_EQ(since, "2027-01-15T08:00:00Z");
+  api_.Remove("compositeelasticquotas", "default/team");
+  Run();
+  EXPECT_EQ(InForce("a/quota"), "True InForce: ");
+}
+
+TEST_F(OperatorTest, DeletesWhatOverlapsIfAskedTo) {
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "1"}});
+  Composite("team", {"a"}, {{"cpu", "2"}});
+  OperatorConfig config;
+  config.delete_overlapping = true;
+  Start(config);
+  EXPECT_EQ(api_.Find("elasticquotas", "a/quota"), nullptr);
+  EXPECT_NE(api_.Find("elasticquotas", "b/quota"), nullptr);
+  EXPECT_NE(testing::EventsOf(api_).find("OverlapDeleted: ElasticQuota a/quota is deleted"),
+            std::string::npos);
+}
+
+TEST_F(OperatorTest, WhatAFinalizerKeepsIsDeletedOnce) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Composite("team", {"a"}, {{"cpu", "2"}});
+  int deletions = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method != "DELETE") return answer;
+    ++deletions;
+    Json object = *api_.Find("elasticquotas", "a/quota");
+    MakeObject(object, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+    api_.Put(object);
+    answer = Result<kube::ApiResponse>(kube::ApiResponse{200, object, {}, {}});
+    return answer;
+  };
+  OperatorConfig config;
+  config.delete_overlapping = true;
+  Start(config);
+  for (const char* pod : {"p1", "p2", "p3"}) {
+    Pod("a", pod);
+    Run();
+  }
+  EXPECT_EQ(deletions, 1);
+}
+
+TEST_F(OperatorTest, SaysWhatBreaksARuleThatTheWebhookDidNotSee) {
+  Quota("a", {{"cpu", "10"}}, {{"cpu", "2"}});
+  PutQuota("ElasticQuota", "b", "quota", {{"min", ListOf({{"cpu", "50"}})}, {"parent", "a/quota"}});
+  Start();
+  const std::string too_much =
+      "the quotas below a/quota are guaranteed 50 of cpu together, and it has 10: lower their "
+      "spec.min or raise its";
+  EXPECT_EQ(InForce("a/quota"),
+            "False PartlyInForce: spec.max of cpu is 2, less than the 10 of spec.min: raise max or "
+            "lower min; " +
+                too_much);
+  EXPECT_EQ(InForce("b/quota"), "False PartlyInForce: " + too_much);
+  Quota("a", {{"cpu", "50"}});
+  Run();
+  EXPECT_EQ(InForce("a/quota"), "True InForce: ");
+  EXPECT_EQ(InForce("b/quota"), "True InForce: ");
+}
+
+TEST_F(OperatorTest, SaysWhatCannotBeRead) {
+  Quota("a", {{"cpu", "-1"}});
+  Quota("b", {{"cpu", "1"}});
+  Start();
+  EXPECT_EQ(InForce("a/quota"),
+            "False Unreadable: it does not count: spec.min[cpu]: must not be negative");
+  EXPECT_NE(testing::EventsOf(api_).find("Unreadable: it does not count: spec.min[cpu]"),
+            std::string::npos);
+  Quota("b", {{"cpu", "much"}});
+  Run();
+  EXPECT_TRUE(InForce("b/quota").starts_with(
+      "False PartlyInForce: its last change cannot be read and does not count: spec.min[cpu]: "))
+      << InForce("b/quota");
+  api_.writes.clear();
+  Run();
+  EXPECT_TRUE(api_.writes.empty());
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "2"}});
+  Run();
+  EXPECT_EQ(InForce("a/quota"), "True InForce: ");
+  EXPECT_EQ(InForce("b/quota"), "True InForce: ");
+}
+
+TEST_F(OperatorTest, TellsWhoHadToGo) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Pod("a", "p1");
+  Start();
+  reconcile::Change("a/p1", [](Json& pod) {
+    MakeObject(pod, "status")["conditions"] =
+        JsonArray{{{"type", "DisruptionTarget"},
+                   {"status", "True"},
+                   {"reason", "PreemptionByScheduler"},
+                   {"message",
+                    "nos: preempting to accommodate a pod to which its elastic quota "
+                    "gives a right"}}};
+  });
+  Run();
+  EXPECT_NE(testing::EventsOf(api_).find("Reclaimed: pod a/p1 has to go: nos: preempting"),
+            std::string::npos);
+}
+
+// One that is refused again and again does not hold up the others.
+TEST_F(OperatorTest, AFailingWriteHurtsOnlyItself) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Pod("a", "bad");
+  Pod("a", "good");
+  bool refuse = true;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (refuse && request.method == "PATCH" && request.path.ends_with("pods/bad")) {
+      answer = Result<kube::ApiResponse>(
+          kube::ApiResponse{403, {{"kind", "Status"}, {"message", "no"}}, {}, {}});
+    }
+    return answer;
+  };
+  OperatorConfig config;
+  config.writes_per_call = 1;
+  Start(config);
+  EXPECT_EQ(Label("a/bad"), "");
+  EXPECT_EQ(Label("a/good"), "over-quota");
+  EXPECT_EQ(Told("a/quota", "used"), "cpu=2");
+  refuse = false;
+  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
+  EXPECT_EQ(Label("a/bad"), "in-quota");
+}
+
+// Definitions of the Go system keep of a status only what is used.
+TEST_F(OperatorTest, OlderDefinitionsAreNoReasonToWriteForEver) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Pod("a", "p1");
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method != "PATCH" || !request.path.ends_with("/status")) return answer;
+    Json object = *api_.Find("elasticquotas", "a/quota");
+    const Json before = object;
+    MakeObject(object, "status")["used"] = {{"cpu", "1"}};
+    if (object != before) api_.Put(object);
+    answer = Result<kube::ApiResponse>(kube::ApiResponse{200, object, {}, {}});
+    return answer;
+  };
+  Start();
+  EXPECT_EQ(Told("a/quota", "used"), "cpu=1");
+  EXPECT_LE(api_.writes.size(), 4U);
+}
+
+// Nor to tell the same again at each pod.
+TEST_F(OperatorTest, WhatOlderDefinitionsDropIsToldOnce) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "9"}});
+  for (const char* pod : {"p1", "p2"}) Pod("a", pod);
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method != "PATCH" || !request.path.ends_with("/status")) return answer;
+    const std::string key = request.path.find("/a/") == std::string::npos ? "b/quota" : "a/quota";
+    Json object = *api_.Find("elasticquotas", key);
+    const Json before = object;
+    if (const Json* used = nos::Find(request.body, "status", "used")) {
+      MakeObject(object, "status")["used"] = *used;
+    }
+    if (object != before) api_.Put(object);
+    answer = Result<kube::ApiResponse>(kube::ApiResponse{200, object, {}, {}});
+    return answer;
+  };
+  Start();
+  for (const char* pod : {"p3", "p4", "p5"}) {
+    Pod("a", pod);
+    Run();
+  }
+  EXPECT_EQ(Told("a/quota", "used"), "cpu=5");
+  const std::string events = testing::EventsOf(api_);
+  const size_t first = events.find("Borrowing: ");
+  ASSERT_NE(first, std::string::npos) << events;
+  EXPECT_EQ(events.find("Borrowing: ", first + 1), std::string::npos) << events;
+}
+
+// A pod that starts changes what is idle for all: they hear of it in their time, its own quota at
+// once.
+TEST_F(OperatorTest, OnePodDoesNotCostAWriteForEachQuotaAtOnce) {
+  Node("n");
+  for (int i = 0; i < 60; ++i) Quota("ns" + std::to_string(i), {{"cpu", "10"}});
+  Start();
+  const auto guaranteed = [&] {
+    std::set<std::string> amounts;
+    for (int i = 0; i < 60; ++i) {
+      amounts.insert(Told("ns" + std::to_string(i) + "/quota", "guaranteed"));
+    }
+    return amounts;
+  };
+  api_.writes.clear();
+  Pod("ns7", "p", {{"cpu", "6"}});
+  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(2)));
+  EXPECT_EQ(Told("ns7/quota", "used"), "cpu=6");
+  EXPECT_LE(api_.writes.size(), 2U + 3 * OperatorConfig().shares_per_look);
+  EXPECT_EQ(guaranteed().size(), 2U);
+  // Those that come first do not starve the others.
+  for (int i = 0; i < 20; ++i) {
+    Pod("ns8", "p" + std::to_string(i), {{"cpu", "1m"}});
+    ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(1)));
+  }
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_NE(Told("ns" + std::to_string(i) + "/quota", "guaranteed"), "cpu=20") << i;
+  }
+  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
+  EXPECT_EQ(guaranteed().size(), 1U);
+  api_.writes.clear();
+  Start();
+  EXPECT_TRUE(api_.writes.empty()) << "all of it has been told";
+}
+
+TEST_F(OperatorTest, StandsByUntilItLeads) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Pod("a", "p1");
+  Start();
+  operator_->Lead(false);
+  api_.writes.clear();
+  Pod("a", "p2");
+  Run();
+  EXPECT_TRUE(api_.writes.empty());
+  EXPECT_TRUE(operator_->Lead(true));
+  runner_->Poke(clock_.Now());
+  Run();
+  EXPECT_EQ(Label("a/p2"), "over-quota");
+}
+
+}  // namespace
+}  // namespace nos::controllers

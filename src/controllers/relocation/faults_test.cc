@@ -1,0 +1,433 @@
+// What goes wrong with relocations: crashes, outdated caches, and what others do meanwhile.
+#include <functional>
+
+#include "controllers/relocation/fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+using Kind = RelocationNote::Kind;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+class RelocationFaultsTest : public ::testing::Test {
+ protected:
+  RelocationFaultsTest() {
+    w.PutPod("a", "gpu-1");
+    w.PutPod("b", "gpu-1");
+    w.clock.Advance(seconds(10));
+  }
+
+  void ChangeNode(const std::function<void(Json&)>& change, const std::string& name = "gpu-1") {
+    Json node = *w.api.Find("nodes", name);
+    change(node);
+    w.api.Put(std::move(node));
+  }
+  void ExpectCalledOff(const std::string& why) {
+    EXPECT_EQ(w.Told(Kind::kCalledOff, why), 1);
+    EXPECT_EQ(w.Told(Kind::kCalledOff), 1);
+    EXPECT_EQ(w.Places(), "");
+    EXPECT_EQ(w.Evictions(), 0);
+    EXPECT_TRUE(w.Has("a") && w.Has("b"));
+  }
+  RelocationWorld w;
+};
+
+TEST_F(RelocationFaultsTest, ANodeThatSomebodyUncordonsStays) {
+  w.StartAndHold({"a", "b"});
+  ChangeNode([](Json& node) { MakeObject(node, "spec")["unschedulable"] = false; });
+  w.Step();
+  ExpectCalledOff("uncordoned");
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, ANodeThatHasLostItsMarkStays) {
+  w.StartAndHold({"a", "b"});
+  ChangeNode([](Json& node) { MakeObject(node, "metadata")["annotations"] = JsonObject(); });
+  w.Step();
+  ExpectCalledOff("lost its mark");
+}
+
+TEST_F(RelocationFaultsTest, NothingIsLeftWhenTheNodeIsDeleted) {
+  ASSERT_TRUE(w.Start({"a", "b"}).ok());
+  w.Step();
+  w.api.Remove("nodes", "gpu-1");
+  w.Step();
+  ExpectCalledOff("node gpu-1 is gone");
+}
+
+TEST_F(RelocationFaultsTest, APlaceThatItsNodeRefusesCallsAllOff) {
+  ASSERT_TRUE(w.Start({"a", "b"}).ok());
+  w.Step();
+  w.SetPlace(0, "Failed");
+  w.Step();
+  ExpectCalledOff("UnexpectedAdmissionError");
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, APlaceThatWasHeldAndIsLostCallsAllOff) {
+  w.StartAndHold({"a", "b"});
+  w.SetPlace(1, "Failed");
+  w.Step();
+  ExpectCalledOff("place of pod ml/b");
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, APlaceWhereNoPodCanComeIsNone) {
+  w.StartAndHold({"a", "b"});
+  ChangeNode([](Json& node) { MakeObject(node, "spec")["unschedulable"] = true; }, "gpu-2");
+  w.Step();
+  ExpectCalledOff("takes no pods now");
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, APlaceWhereATaintKeepsThePodAwayIsNone) {
+  w.StartAndHold({"a", "b"});
+  ChangeNode(
+      [](Json& node) {
+        MakeObject(node, "spec")["taints"] = JsonArray{
+            JsonObject{{"key", "node.kubernetes.io/disk-pressure"}, {"effect", "NoSchedule"}}};
+      },
+      "gpu-2");
+  w.Step();
+  ExpectCalledOff("takes no pods now");
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, APlaceOnANodeThatDoesNotAnswerIsNone) {
+  w.StartAndHold({"a", "b"});
+  ChangeNode(
+      [](Json& node) {
+        MakeObject(node, "status")["conditions"] =
+            JsonArray{JsonObject{{"type", "Ready"}, {"status", "Unknown"}}};
+      },
+      "gpu-2");
+  w.Step();
+  ExpectCalledOff("takes no pods now");
+}
+
+TEST_F(RelocationFaultsTest, APlaceholderThatSomebodyDeletesCallsAllOff) {
+  w.StartAndHold({"a", "b"});
+  w.api.Remove("pods", "nos/place-r-1-0");
+  w.Step();
+  ExpectCalledOff("a placeholder is gone");
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, APlaceholderThatIsBeingEvictedHoldsNothing) {
+  w.StartAndHold({"a", "b"});
+  Json place = *w.api.Find("pods", "nos/place-r-1-0");
+  MakeObject(place, "metadata")["deletionTimestamp"] = FormatTime(w.clock.Now());
+  w.api.Put(std::move(place));
+  w.Step();
+  EXPECT_EQ(w.Evictions(), 0);
+  EXPECT_EQ(w.Told(Kind::kCalledOff, "a placeholder is gone"), 1);
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, APodThatCameToTheNodeMeanwhileCallsAllOff) {
+  w.StartAndHold({"a", "b"});
+  w.PutPod("late", "gpu-1");
+  w.Step();
+  ExpectCalledOff("ml/late");
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, APodThatComesToAnEmptiedNodeKeepsIt) {
+  w.StartAndHold({"a", "b"});
+  w.Step();
+  w.Step();
+  w.StepAfter(seconds(30));
+  ASSERT_TRUE(w.IsEmptied());
+  w.PutPod("late", "gpu-1");
+  w.Step();
+  EXPECT_TRUE(w.IsFree());
+  EXPECT_EQ(w.Told(Kind::kCalledOff, "ml/late"), 1);
+}
+
+TEST_F(RelocationFaultsTest, APodThatMayNotMoveAnyMoreCallsAllOff) {
+  w.StartAndHold({"a", "b"});
+  Json pod = *w.api.Find("pods", "ml/b");
+  MakeObject(pod, "metadata", "annotations")[planning::kMovable] = "false";
+  w.api.Put(std::move(pod));
+  w.Step();
+  ExpectCalledOff("pod ml/b");
+}
+
+TEST_F(RelocationFaultsTest, APodThatHasGrownHasNoPlace) {
+  w.StartAndHold({"a", "b"});
+  Json pod = *w.api.Find("pods", "ml/b");
+  pod.at("spec").at("containers").at(0) =
+      JsonObject{{"name", "main"}, {"resources", {{"requests", {{"cpu", "2"}}}}}};
+  w.api.Put(std::move(pod));
+  w.Step();
+  ExpectCalledOff("asks for more");
+}
+
+TEST_F(RelocationFaultsTest, APlaceOnANodeThatGoesItselfIsNone) {
+  w.StartAndHold({"a", "b"});
+  Json node = *w.api.Find("nodes", "gpu-2");
+  MakeObject(node, "metadata", "annotations")[kRemoval] =
+      WriteRemoval({Removal::State::kAsked, "a100", "r-9", w.clock.Now(), 1});
+  w.api.Put(std::move(node));
+  w.Step();
+  EXPECT_EQ(w.Evictions(), 0);
+  EXPECT_EQ(w.Told(Kind::kCalledOff, "goes itself"), 1);
+  EXPECT_EQ(w.Places(), "");
+}
+
+TEST_F(RelocationFaultsTest, OutdatedCachesEvictNobodyTwice) {
+  w.StartAndHold({"a", "b"});
+  w.Step();
+  w.StepStale();
+  w.StepStale();
+  EXPECT_EQ(w.Evictions(), 2);
+  EXPECT_EQ(w.Told(Kind::kEvicted), 2);
+}
+
+TEST_F(RelocationFaultsTest, WhatTheCachesDoNotShowYetIsWaitedFor) {
+  kube::Cache<cluster::Pod> late_pods(kube::kPods, cluster::ReadPod);
+  kube::Cache<cluster::Node> late_nodes(kube::kNodes, cluster::ReadNode);
+  late_pods.Pump(w.client, w.clock.Now());
+  late_nodes.Pump(w.client, w.clock.Now());
+  ASSERT_TRUE(w.Start({"a", "b"}).ok());
+  w.RunPlaces(2);
+  w.Pump();
+  const size_t written = w.api.writes.size();
+  const reconcile::View mark_only{late_pods, w.nodes}, places_only{w.pods, late_nodes};
+  EXPECT_EQ(w.relocations->Step(mark_only, w.client, w.clock).again, seconds(10));
+  EXPECT_EQ(w.relocations->Step(places_only, w.client, w.clock).again, seconds(10));
+  EXPECT_EQ(w.api.writes.size(), written);
+  w.Step();
+  EXPECT_EQ(w.Told(Kind::kHeld), 1);
+  EXPECT_EQ(w.Told(Kind::kCalledOff), 0);
+}
+
+TEST_F(RelocationFaultsTest, AMarkWithoutPlaceholdersIsTakenOffSoon) {
+  ASSERT_TRUE(w.Start({"a", "b"}).ok());
+  w.api.Remove("pods", "nos/place-r-1-0");
+  w.api.Remove("pods", "nos/place-r-1-1");
+  w.Restart();
+  w.Step();
+  EXPECT_FALSE(w.IsFree());
+  EXPECT_EQ(w.last.again, seconds(10));
+  w.StepAfter(seconds(10));
+  ExpectCalledOff("no place is held for it");
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, ARefusedPlaceholderCallsAllOffAtOnce) {
+  w.api.intercept = [](const kube::ApiRequest& r) -> std::optional<Result<kube::ApiResponse>> {
+    const bool second = r.method == "POST" && FindString(r.body, "metadata", "name").ends_with("1");
+    if (!second) return std::nullopt;
+    return kube::ApiResponse{
+        403, {{"kind", "Status"}, {"message", "no PriorityClass with name x was found"}}};
+  };
+  const Status started = w.Start({"a", "b"});
+  EXPECT_EQ(started.code(), Code::kPermission);
+  EXPECT_EQ(w.Told(Kind::kStarted), 1);
+  ExpectCalledOff("no PriorityClass with name x was found");
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, APodWhosePlaceCannotBeHeldChangesNothing) {
+  Json pod = *w.api.Find("pods", "ml/b");
+  MakeObject(pod, "spec")["resourceClaims"] = JsonArray{JsonObject{{"name", "gpu"}}};
+  w.api.Put(std::move(pod));
+  EXPECT_EQ(w.Start({"a", "b"}).code(), Code::kInvalid);
+  EXPECT_TRUE(w.api.writes.empty());
+}
+
+TEST_F(RelocationFaultsTest, OfTwoRelocationsOfOnePodTheLaterIsCalledOff) {
+  w.PutPod("big", "", {"Job", "job-1"});
+  ASSERT_TRUE(w.Start({"a", "b"}, "r-2").ok());
+  w.clock.Advance(seconds(1));
+  PlaceFor what;
+  what.id = "r-1";
+  what.of = 1;
+  what.pod = "ml/a";
+  what.uid = "u-a";
+  what.from = "gpu-1";
+  what.to = "gpu-3";
+  what.for_pod = "ml/big";
+  what.since = w.clock.Now();
+  w.Pump();
+  w.api.Put(MakePlaceholder(w.config, what, 0, *w.pods.Get("ml/a")).value());
+  w.Step();
+  EXPECT_EQ(w.Places(), "0 1");
+  EXPECT_EQ(w.Told(Kind::kCalledOff, "is in relocation r-2 already"), 1);
+  EXPECT_EQ(w.notes.back().id, "r-1");
+}
+
+TEST_F(RelocationFaultsTest, WhatCannotBeReadIsCleared) {
+  const auto put = [&](const std::string& ns, const std::string& text) {
+    JsonObject annotations, labels;
+    annotations[kPlaceFor] = text;
+    labels[kPlaceholder] = "r-1";
+    w.api.Put({{"kind", "Pod"},
+               {"metadata",
+                {{"namespace", ns},
+                 {"name", "x-0"},
+                 {"labels", std::move(labels)},
+                 {"annotations", std::move(annotations)}}},
+               {"spec", {{"containers", JsonArray{JsonObject{{"name", "c"}}}}}}});
+  };
+  put("nos", "{");
+  put("ml", "{");
+  ChangeNode([](Json& node) {
+    MakeObject(node, "metadata", "annotations")[kRemoval] = "[]";
+    MakeObject(node, "spec")["unschedulable"] = true;
+  });
+  w.Step();
+  EXPECT_EQ(w.Places(), "");
+  EXPECT_NE(w.api.Find("pods", "ml/x-0"), nullptr) << "users' pods are not ours";
+  EXPECT_FALSE(w.Node().meta.annotations.contains(kRemoval));
+  EXPECT_TRUE(w.Node().unschedulable) << "nobody knows who did that";
+  EXPECT_EQ(w.Told(Kind::kCalledOff), 1);
+  EXPECT_EQ(w.Told(Kind::kBadMark, "The node stays cordoned"), 1);
+}
+
+TEST_F(RelocationFaultsTest, AMarkThatIsACopyUncordonsNobody) {
+  ASSERT_TRUE(w.Start({"a", "b"}).ok());
+  Json node = *w.api.Find("nodes", "gpu-3");
+  MakeObject(node, "metadata", "annotations")[kRemoval] = WriteRemoval(w.Mark());
+  MakeObject(node, "spec")["unschedulable"] = true;
+  w.api.Put(std::move(node));
+  w.Step();
+  EXPECT_FALSE(w.Node("gpu-3").meta.annotations.contains(kRemoval));
+  EXPECT_TRUE(w.Node("gpu-3").unschedulable);
+  EXPECT_EQ(w.Told(Kind::kBadMark, "gpu-1 has the same id"), 1);
+  EXPECT_EQ(w.Places(), "0 1") << "the other one goes on";
+}
+
+TEST_F(RelocationFaultsTest, ABadMarkOfANodeThatTakesPodsIsTakenOff) {
+  ChangeNode([](Json& node) { MakeObject(node, "metadata", "annotations")[kRemoval] = "{}"; });
+  w.Step();
+  EXPECT_TRUE(w.IsFree());
+  EXPECT_EQ(w.Told(Kind::kBadMark, "cannot be used"), 1);
+  EXPECT_EQ(w.Told(Kind::kBadMark, "cordoned"), 0);
+}
+
+TEST_F(RelocationFaultsTest, TimesInTheFutureHoldNothingForEver) {
+  ASSERT_TRUE(w.Start({"a", "b"}).ok());
+  Json place = *w.api.Find("pods", "nos/place-r-1-0");
+  JsonObject& annotations = MakeObject(place, "metadata", "annotations");
+  PlaceFor what = ReadPlaceFor(FindString(place, "metadata", "annotations", kPlaceFor)).value();
+  what.since = w.clock.Now() + std::chrono::hours(24 * 365);
+  annotations[kPlaceFor] = WritePlaceFor(what);
+  w.api.Put(std::move(place));
+  w.Step();
+  ExpectCalledOff("in the future");
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, APodThatNeverEndsHoldsNeitherItsPlaceNorItsNode) {
+  w.api.evicted_end_at = FormatTime(w.clock.Now());
+  w.StartAndHold({"a", "b"});
+  w.Step();
+  w.Step();
+  EXPECT_EQ(w.Places(), "0 1");
+  w.StepAfter(minutes(15));
+  EXPECT_EQ(w.Places(), "");
+  EXPECT_TRUE(w.IsFree());
+  EXPECT_EQ(w.Told(Kind::kCalledOff, "does not end"), 1);
+}
+
+// A relocation that is cut off at its n-th write, which the API server may have seen or not.
+struct Crash {
+  int at = 0;
+  bool seen = false, places_run = true;
+};
+
+class CrashedRelocation {
+ public:
+  explicit CrashedRelocation(const Crash& crash) : crash_(crash) {
+    w_.PutPod("a", "gpu-1");
+    w_.PutPod("b", "gpu-1");
+    w_.clock.Advance(seconds(10));
+    w_.api.intercept = [&](const kube::ApiRequest& request) { return Intercept(request); };
+  }
+
+  // Returns whether it came to that write.
+  bool Run() {
+    (void)w_.Start({"a", "b"});
+    for (int round = 0; round < 100; ++round) {
+      if (std::exchange(dead_, false)) w_.Restart();
+      OthersAct();
+      w_.StepAfter(seconds(5));
+    }
+    return writes_ > crash_.at;
+  }
+
+  void ExpectConverged() const {
+    EXPECT_EQ(w_.Places(), "");
+    EXPECT_FALSE(unheld_) << "a pod was evicted whose place was not held";
+    const bool pods_there = w_.Has("a") || w_.Has("b");
+    EXPECT_TRUE(pods_there ? w_.IsFree() : w_.IsFree() || w_.IsEmptied());
+    EXPECT_TRUE(w_.last.error.ok()) << w_.last.error.ToString();
+    EXPECT_TRUE(crash_.places_run || (w_.Has("a") && w_.Has("b")));
+  }
+  const RelocationWorld& world() const { return w_; }
+
+ private:
+  std::optional<Result<kube::ApiResponse>> Intercept(const kube::ApiRequest& request) {
+    if (request.method == "GET" || passing_) return std::nullopt;
+    if (dead_) return Status(Code::kUnavailable, "no longer there");
+    if (request.path.ends_with("/eviction")) unheld_ |= !HasPlace(request);
+    if (writes_++ != crash_.at) return std::nullopt;
+    dead_ = true;
+    if (crash_.seen) {
+      passing_ = true;
+      (void)w_.api.Do(request);
+      passing_ = false;
+    }
+    return Status(Code::kDeadline, "cut off");
+  }
+
+  bool HasPlace(const kube::ApiRequest& eviction) const {
+    const std::string_view uid = FindString(eviction.body, "deleteOptions", "preconditions", "uid");
+    const std::vector<Json> pods = w_.api.All("pods");
+    return std::ranges::any_of(pods, [&](const Json& pod) {
+      const auto what = ReadPlaceFor(FindString(pod, "metadata", "annotations", kPlaceFor));
+      return what.ok() && what->uid == uid && FindString(pod, "spec", "nodeName") == what->to &&
+             FindString(pod, "status", "phase") == "Running";
+    });
+  }
+
+  void OthersAct() {
+    for (int i = 0; i < 2 && crash_.places_run; ++i) {
+      if (w_.api.Find("pods", "nos/" + NameOfPlaceholder("r-1", i)) != nullptr) {
+        w_.SetPlace(i, "Running");
+      }
+    }
+    for (const std::string name : {"a", "b"}) {
+      if (!w_.Has(name) && !w_.Has(name + "2")) w_.PutPod(name + "2", "gpu-3");
+    }
+  }
+
+  Crash crash_;
+  RelocationWorld w_;
+  int writes_ = 0;
+  bool dead_ = false, passing_ = false, unheld_ = false;
+};
+
+TEST(RelocationCrashTest, NothingIsLeftBehindWhereverItIsCutOff) {
+  for (const bool places_run : {true, false}) {
+    for (const bool seen : {true, false}) {
+      int at = 0;
+      for (bool more = true; more && at < 100; ++at) {
+        SCOPED_TRACE(::testing::Message() << "write " << at << (seen ? " seen" : "")
+                                          << (places_run ? "" : " no places"));
+        CrashedRelocation relocation({at, seen, places_run});
+        more = relocation.Run();
+        relocation.ExpectConverged();
+        EXPECT_TRUE(more || !places_run || relocation.world().IsEmptied());
+      }
+      EXPECT_GT(at, 5) << "it was cut off at some writes";
+      EXPECT_LT(at, 100);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nos::controllers

@@ -1,0 +1,227 @@
+// Whether a relocation can go on.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+#include "cluster/selectors.h"
+#include "controllers/relocation/steps.h"
+#include "scheduling/pod_names.h"
+
+namespace nos::controllers {
+namespace {
+
+using scheduling::PodText;
+
+// Clocks of those who lead one after the other differ by less.
+constexpr Duration kMostSkew = std::chrono::minutes(1);
+
+// Why it has no node yet, as schedulers say.
+std::string WhyWaits(const cluster::Pod& placeholder) {
+  if (!placeholder.node_name.empty()) return "it does not run yet";
+  const cluster::Condition* scheduled = placeholder.FindCondition("PodScheduled");
+  if (scheduled == nullptr || scheduled->message.empty()) return "no scheduler has placed it";
+  return Shortened(scheduled->message, 200);
+}
+
+std::string WhyLost(const cluster::Pod& placeholder) {
+  if (placeholder.reason.empty()) {
+    return fmt::format("its phase is {}", Shortened(placeholder.phase, 20));
+  }
+  const std::string reason = Shortened(placeholder.reason, 60);
+  if (placeholder.message.empty()) return reason;
+  return fmt::format("{} ({})", reason, Shortened(placeholder.message, 200));
+}
+
+// Whether a pod like this one that is made anew can come there.
+bool Takes(const cluster::Node& node, const cluster::Pod& pod) {
+  const cluster::Condition* ready = cluster::FindCondition(node.conditions, "Ready");
+  const bool kept_away = std::ranges::any_of(node.taints, [&](const cluster::Taint& taint) {
+    return taint.effect != "PreferNoSchedule" && !cluster::Tolerates(pod.tolerations, taint);
+  });
+  return !node.unschedulable && !kept_away && !node.meta.deleted &&
+         (ready == nullptr || ready->status == "True");
+}
+
+}  // namespace
+
+bool RelocationSteps::IsYoung(const Moving& moving) {
+  const Time settled = moving.Since() + kSettle;
+  if (now_ < settled) Due(settled);
+  return now_ < settled;
+}
+
+RelocationSteps::Finding RelocationSteps::Look(const Moving& moving) {
+  if (std::string why = WhyContradictory(moving); !why.empty()) return {std::move(why)};
+  for (const Place& place : moving.places) claimed_.emplace(place.what.uid, moving.id);
+  const Finding lost = LookForLost(moving);
+  if (!lost.off.empty() || lost.wait) return lost;
+  const Finding mark = LookAtMark(moving);
+  return mark.off.empty() && !mark.wait ? LookAtPlaces(moving) : mark;
+}
+
+bool RelocationSteps::AnyIsLeft(const Moving& moving) const {
+  return std::ranges::any_of(moving.places, [&](const Place& place) { return IsLeft(place); });
+}
+
+RelocationSteps::Finding RelocationSteps::LookForLost(const Moving& moving) {
+  if (!AnyIsLeft(moving) || moving.Complete()) return {};
+  if (!moving.Held() && IsYoung(moving)) return {"", true};
+  return {fmt::format("a placeholder is gone: of {} there are {}", moving.places.front().what.of,
+                      moving.places.size())};
+}
+
+// What no relocation that was begun here says.
+std::string RelocationSteps::WhyContradictory(const Moving& moving) {
+  if (moving.mark && moving.mark->since > now_ + kMostSkew) {
+    return "the time of the node's mark is in the future";
+  }
+  std::set<std::string_view> uids;
+  for (const Place& place : moving.places) {
+    const PlaceFor& what = place.what;
+    const PlaceFor& first = moving.places.front().what;
+    const std::string& name = place.pod->meta.name;
+    if (what.since > now_ + kMostSkew || what.held.value_or(what.since) > now_ + kMostSkew) {
+      return fmt::format("a time of placeholder {} is in the future", name);
+    }
+    const bool same_node = moving.ForPod().empty() ? what.from == moving.NodeName() : !moving.mark;
+    if (what.of != first.of || what.for_pod != first.for_pod || !same_node) {
+      return fmt::format("placeholders {} and {} contradict each other",
+                         moving.places.front().pod->meta.name, name);
+    }
+    if (!uids.insert(what.uid).second) {
+      return fmt::format("{} has two placeholders", PodText(what.pod));
+    }
+    const auto claim = claimed_.find(what.uid);
+    if (claim != claimed_.end() && claim->second != moving.id) {
+      return fmt::format("{} is in relocation {} already", PodText(what.pod), claim->second);
+    }
+  }
+  return "";
+}
+
+RelocationSteps::Finding RelocationSteps::LookAtMark(const Moving& moving) {
+  const std::string name = moving.NodeName();
+  const std::optional<Removal>& mark = moving.mark;
+  if (!mark) {
+    if (name.empty() || !AnyIsLeft(moving)) return {};
+    if (view_.nodes.Get(name) == nullptr) return {fmt::format("node {} is gone", name)};
+    if (!moving.Held() && IsYoung(moving)) return {"", true};
+    return {fmt::format("node {} has lost its mark ({})", name, kRemoval)};
+  }
+  if (mark->state == Removal::State::kAsked) return {};
+  if (!moving.node->unschedulable) return {fmt::format("somebody has uncordoned node {}", name)};
+  std::set<std::string_view> placed;
+  for (const Place& place : moving.places) placed.insert(place.what.uid);
+  const bool missing = moving.places.empty() || !moving.Complete();
+  for (const Pod& pod : scene_.on[name]) {
+    if (!HasToGoFirst(*pod, config_.rules)) continue;
+    if (const std::optional<Time> deleted = pod->meta.deleted) {
+      const Time late = *deleted + config_.drain_deadline;
+      if (now_ >= late)
+        return {fmt::format("{} on node {} does not end", PodText(pod->Key()), name)};
+      Due(late);
+    } else if (!placed.contains(pod->meta.uid)) {
+      const bool emptied = mark->state == Removal::State::kEmptied;
+      if (missing && !emptied && !moving.Held() && IsYoung(moving)) return {"", true};
+      return {
+          fmt::format("{} is on node {}, and no place is held for it", PodText(pod->Key()), name)};
+    }
+  }
+  return {};
+}
+
+RelocationSteps::Finding RelocationSteps::LookAtPlaces(const Moving& moving) {
+  if (!AnyIsLeft(moving)) return {};
+  if (std::string why = WhyNoRoomWanted(moving); !why.empty()) return {std::move(why)};
+  for (const Place& place : moving.places) {
+    if (!IsLeft(place)) continue;
+    if (std::string why = WhyNotMoved(place); !why.empty()) return {std::move(why)};
+  }
+  return {WhyTooLate(moving)};
+}
+
+std::string RelocationSteps::WhyNoRoomWanted(const Moving& moving) const {
+  const std::string key = moving.ForPod();
+  if (key.empty()) return "";
+  const Pod pod = view_.pods.Get(key);
+  if (pod == nullptr || pod->meta.deleted || pod->Finished()) {
+    return fmt::format("{}, for which room was made, waits no longer", PodText(key));
+  }
+  return pod->node_name.empty() ? "" : fmt::format("{} has a place already", PodText(key));
+}
+
+std::string RelocationSteps::WhyNotMoved(const Place& place) const {
+  const PlaceFor& what = place.what;
+  const std::string name = PodText(what.pod);
+  const cluster::Pod& pod = *place.pod;
+  const auto target = view_.nodes.Get(what.to);
+  if (target == nullptr || RemovalOf(*target)) {
+    return fmt::format("node {}, where {} has its place, goes itself", what.to, name);
+  }
+  if (!Takes(*target, *place.moved)) {
+    return fmt::format("node {}, where {} has its place, takes no pods now", what.to, name);
+  }
+  if (pod.Finished() || (what.held && !place.IsHeld())) {
+    return fmt::format("the place of {} on node {} was lost: {}", name, what.to, WhyLost(pod));
+  }
+  if (!pod.node_name.empty() && pod.node_name != what.to) {
+    return fmt::format("the place of {} is on node {} instead of {}", name, pod.node_name, what.to);
+  }
+  if (place.moved->node_name != what.from) {
+    return fmt::format("{} is not on node {}", name, what.from);
+  }
+  const planning::Mobility mobility = MobilityOf(*place.moved, config_.rules);
+  if (mobility.kind != planning::Mobility::kMoves) {
+    return fmt::format("{} {}", name, mobility.why);
+  }
+  if (!AsksForAsMuch(pod, *place.moved)) {
+    return fmt::format("{} asks for more than its place has", name);
+  }
+  return "";
+}
+
+std::string RelocationSteps::WhyTooLate(const Moving& moving) {
+  if (!moving.Held()) {
+    const Time deadline = moving.Since() + config_.hold_deadline;
+    Due(deadline);
+    if (now_ < deadline) return "";
+    const auto missing =
+        std::ranges::find_if(moving.places, [](const Place& place) { return !place.IsHeld(); });
+    if (missing == moving.places.end()) return "its places were held too late";
+    return fmt::format("no place for {} was had on node {} in {}: {}", PodText(missing->what.pod),
+                       missing->what.to, FormatAge(config_.hold_deadline), WhyWaits(*missing->pod));
+  }
+  Time held = Time::max();
+  for (const Place& place : moving.places) held = std::min(held, place.what.held.value_or(now_));
+  const Time deadline = held + config_.drain_deadline;
+  Due(deadline);
+  if (now_ < deadline) return "";
+  const auto left =
+      std::ranges::find_if(moving.places, [&](const Place& place) { return IsLeft(place); });
+  return fmt::format("{} could not be evicted in {}, as its PodDisruptionBudget has it",
+                     PodText(left->what.pod), FormatAge(config_.drain_deadline));
+}
+
+void RelocationSteps::SeeWhetherEmpty(Moving& moving) {
+  const std::optional<Removal>& mark = moving.mark;
+  if (!mark || mark->state != Removal::State::kEmptying) return;
+  if (std::ranges::any_of(moving.places, &Place::Remains)) return;
+  const std::string name = moving.NodeName();
+  for (const Pod& pod : scene_.on[name]) {
+    if (HasToGoFirst(*pod, config_.rules)) return;
+  }
+  // A scheduler may have bound a pod before it saw the cordon.
+  const Time settled = mark->since + kSettle;
+  if (now_ < settled) return Due(settled);
+  Removal emptied = *mark;
+  emptied.state = Removal::State::kEmptied;
+  emptied.since = now_;
+  const Status written = MarkNode(*moving.node, emptied, client_).status();
+  if (!written.ok()) return Failed(written, "say that node " + name + " is empty");
+  Note(moving, RelocationNote::Kind::kMoved, fmt::format("Node {} is emptied.", name));
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,430 @@
+#include "controllers/relocation/steps.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/log.h"
+#include "scheduling/pod_names.h"
+
+namespace nos::controllers {
+namespace {
+
+using scheduling::PodText;
+
+constexpr Duration kAfterConflict = std::chrono::seconds(1);
+// An eviction that was answered shows by then.
+constexpr Duration kShown = std::chrono::minutes(1);
+constexpr Duration kForgotten = std::chrono::minutes(10);
+
+bool IsGone(const Status& status) {
+  return status.code() == Code::kNotFound || status.code() == Code::kConflict;
+}
+
+std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
+
+Result<Json> PatchNode(const cluster::Node& node, JsonObject annotations, Json unschedulable,
+                       kube::Client& client) {
+  JsonObject metadata = {{"annotations", std::move(annotations)},
+                         {"resourceVersion", node.meta.resource_version}};
+  JsonObject patch = {{"metadata", std::move(metadata)}};
+  patch["spec"] = JsonObject{{"unschedulable", std::move(unschedulable)}};
+  return client.Patch(kube::kNodes, "", node.meta.name, kube::PatchType::kMerge, patch);
+}
+
+}  // namespace
+
+Result<Json> MarkNode(const cluster::Node& node, const Removal& removal, kube::Client& client) {
+  return PatchNode(node, {{kRemoval, WriteRemoval(removal)}}, Json(true), client);
+}
+
+Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, const MovedById& moved,
+                      kube::Client& client) {
+  return PatchNode(node, {{kMovesAway, WriteMovesAway(mark)}, {kMovedFrom, WriteMoved(moved)}},
+                   Json(true), client);
+}
+
+Result<Json> ReopenNode(const cluster::Node& node, kube::Client& client) {
+  const auto mark = MovesAwayOf(node);
+  const bool cordoned = node.unschedulable && (!mark || mark->was_cordoned);
+  return PatchNode(node, {{kMovesAway, nullptr}}, cordoned ? Json(true) : Json(nullptr), client);
+}
+
+Result<Json> UnmarkNode(const cluster::Node& node, kube::Client& client) {
+  const auto removal = RemovalOf(node);
+  if (!removal) return DropMark(node, client);
+  const bool cordoned = removal->was_cordoned && node.unschedulable;
+  return PatchNode(node, {{kRemoval, nullptr}}, cordoned ? Json(true) : Json(nullptr), client);
+}
+
+Result<Json> DropMark(const cluster::Node& node, kube::Client& client) {
+  const Json as_it_is = node.unschedulable ? Json(true) : Json(nullptr);
+  return PatchNode(node, {{kRemoval, nullptr}}, as_it_is, client);
+}
+
+Status DeletePlaceholder(const cluster::ObjectMeta& meta, kube::Client& client) {
+  Json options;
+  if (!meta.uid.empty()) MakeObject(options, "preconditions")["uid"] = meta.uid;
+  return client.Delete(kube::kPods, meta.ns, meta.name, options);
+}
+
+RelocationSteps::RelocationSteps(const RelocationConfig& config, const reconcile::View& view,
+                                 kube::Client& client, Time now,
+                                 std::map<std::string, RelocationMemory>& memory,
+                                 std::vector<RelocationNote>& notes)
+    : config_(config),
+      view_(view),
+      client_(client),
+      now_(now),
+      memory_(memory),
+      notes_(notes),
+      scene_(LookAtRelocations(view, config.ns)) {
+  for (const auto& [id, moving] : scene_.moving) {
+    for (const Place& place : moving.places) moved_.insert(place.what.uid);
+  }
+}
+
+reconcile::Outcome RelocationSteps::All() {
+  ClearWhatIsBad();
+  std::vector<Moving*> order;
+  for (auto& [id, moving] : scene_.moving) order.push_back(&moving);
+  // Of two that contradict each other, the later one is called off.
+  std::ranges::sort(order, {}, [](const Moving* m) { return std::pair(m->Since(), m->id); });
+  for (Moving* moving : order) GoOn(*moving);
+  AwaitSuccessors();
+  ReleasePlaces();
+  ReopenNodes();
+  Forget();
+  reconcile::Outcome outcome = reconcile::Outcome::Failed(error_);
+  if (due_) outcome.again = std::max<Duration>(*due_ - now_, Duration(0));
+  return outcome;
+}
+
+void RelocationSteps::ClearWhatIsBad() {
+  using Kind = RelocationNote::Kind;
+  const auto tell = [&](Kind kind, const std::string& node, std::string message) {
+    RelocationNote note;
+    note.kind = kind;
+    note.node = node;
+    note.message = std::move(message);
+    notes_.push_back(std::move(note));
+  };
+  for (const auto& [pod, why] : scene_.bad_places) {
+    const Status deleted = DeletePlaceholder(pod->meta, client_);
+    if (IsGone(deleted)) continue;
+    if (!deleted.ok()) {
+      Failed(deleted, "delete placeholder " + pod->Key());
+      continue;
+    }
+    tell(Kind::kCalledOff, "",
+         fmt::format("Placeholder {} is deleted: {}: {}.", pod->Key(), kPlaceFor, why));
+  }
+  for (const auto& [node, why] : scene_.bad_marks) {
+    const Status written = DropMark(*node, client_).status();
+    if (!written.ok()) {
+      Failed(written, "take the mark off node " + node->meta.name);
+      continue;
+    }
+    tell(Kind::kBadMark, node->meta.name,
+         fmt::format("The annotation {} cannot be used and is removed: {}.{}", kRemoval, why,
+                     node->unschedulable ? " The node stays cordoned: who did that is not known. "
+                                           "Uncordon it when it may take pods."
+                                         : ""));
+  }
+}
+
+void RelocationSteps::GoOn(Moving& moving) {
+  RelocationMemory& memory = memory_[moving.id];
+  memory.seen = now_;
+  Finding found;
+  found.off = memory.off;
+  if (found.off.empty()) found = Look(moving);
+  if (!found.off.empty()) TakeDown(moving, found.off);
+  if (found.wait) return;
+  if (moving.Held()) {
+    Drain(moving);
+  } else if (memory.off.empty()) {
+    Hold(moving);
+  }
+  if (memory.off.empty()) SeeWhetherEmpty(moving);
+}
+
+void RelocationSteps::TakeDown(Moving& moving, const std::string& why) {
+  if (moving.mark && moving.mark->state != Removal::State::kAsked) {
+    Failed(UnmarkNode(*moving.node, client_).status(),
+           "let node " + moving.node->meta.name + " take pods again");
+  }
+  GiveUpPlaces(moving, why);
+}
+
+void RelocationSteps::GiveUpPlaces(Moving& moving, const std::string& why) {
+  RelocationMemory& memory = memory_[moving.id];
+  memory.off = why;
+  const bool held = moving.Held();
+  bool any_evicted = false;
+  for (const Place& place : moving.places) {
+    any_evicted |= held && (!IsLeft(place) || !place.what.ended.empty());
+    if (held && !IsLeft(place)) continue;
+    if (!gone_.insert(place.pod->Key()).second) continue;
+    const Status deleted = Delete(place);
+    if (!deleted.ok()) Failed(deleted, "delete placeholder " + place.pod->Key());
+  }
+  if (std::exchange(memory.told_off, true)) return;
+  Note(moving, RelocationNote::Kind::kCalledOff,
+       fmt::format("{}: {}.", any_evicted ? "No more pods are moved" : "Nothing is moved", why));
+}
+
+void RelocationSteps::Hold(Moving& moving) {
+  const size_t before = released_.size();
+  for (Place& place : moving.places) {
+    if (!place.Remains()) released_.push_back({&place, ""});
+  }
+  if (moving.places.empty() || released_.size() > before) return;
+  if (!std::ranges::all_of(moving.places, &Place::IsHeld)) return;
+  bool done = true;
+  for (Place& place : moving.places) {
+    if (place.what.held) continue;
+    PlaceFor what = place.what;
+    what.held = now_;
+    done &= Write(place, what);
+  }
+  if (!done || std::exchange(memory_[moving.id].told_held, true)) return;
+  Note(moving, RelocationNote::Kind::kHeld,
+       fmt::format("All {} places are held: the pods are evicted.", moving.places.size()));
+}
+
+void RelocationSteps::Drain(Moving& moving) {
+  RelocationMemory& memory = memory_[moving.id];
+  for (Place& place : moving.places) {
+    if (IsLeft(place)) {
+      if (!memory.off.empty()) continue;
+      const std::string why = Evict(moving, place);
+      if (!why.empty()) TakeDown(moving, why);
+    } else if (place.Remains()) {
+      Due(memory.evictions[place.what.uid].again);
+    } else if (place.moved && !place.moved->meta.deleted) {
+      released_.push_back({&place, ""});  // it has finished by itself
+    } else {
+      waiting_.push_back(&place);
+    }
+  }
+}
+
+std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
+  const cluster::Pod& pod = *place.moved;
+  RelocationMemory::Eviction& eviction = memory_[moving.id].evictions[pod.meta.uid];
+  if (now_ < eviction.again) {
+    Due(eviction.again);
+    return "";
+  }
+  const Status answer = client_.Evict(pod.meta.ns, pod.meta.name, pod.meta.uid);
+  eviction.let_go = answer.ok() || answer.code() == Code::kNotFound;
+  eviction.again = now_ + (eviction.let_go ? kShown : config_.evict_again);
+  switch (answer.code()) {
+    case Code::kOk:
+      Log(LogLevel::kInfo, "a pod is evicted to run elsewhere",
+          {{"pod", pod.Key()}, {"from", pod.node_name}, {"to", place.what.to}});
+      Note(moving, RelocationNote::Kind::kEvicted,
+           fmt::format("{} is evicted from node {}: its place is held on node {}.",
+                       PodText(pod.Key()), pod.node_name, place.what.to),
+           &place);
+      break;
+    case Code::kNotFound:
+    case Code::kUnavailable:  // its budget, mostly
+    case Code::kDeadline:
+    case Code::kConflict:
+    case Code::kExhausted:
+      break;
+    default:
+      return fmt::format("{} cannot be evicted: {}", PodText(pod.Key()), answer.ToString());
+  }
+  Due(eviction.again);
+  return "";
+}
+
+void RelocationSteps::AwaitSuccessors() {
+  std::ranges::sort(waiting_, {}, [](const Place* place) {
+    return std::pair(place->what.held, place->pod->meta.name);
+  });
+  for (Place* place : waiting_) {
+    if (const cluster::Pod* successor = FindSuccessor(*place)) {
+      taken_up_.insert(successor->meta.uid);
+      released_.push_back({place, successor->meta.uid});
+      continue;
+    }
+    const Time until = WaitsUntil(*place);
+    if (now_ < until) {
+      Due(until);
+    } else {
+      released_.push_back({place, ""});
+    }
+  }
+}
+
+bool RelocationSteps::CountsAsSuccessor(const Place& place, const cluster::Pod& pod) const {
+  const std::string& uid = pod.meta.uid;
+  return uid != place.what.uid && !pod.meta.deleted && !moved_.contains(uid) &&
+         !taken_up_.contains(uid) && std::ranges::count(place.what.counted, uid) == 0;
+}
+
+const cluster::Pod* RelocationSteps::FindSuccessor(const Place& place) const {
+  const Pod same = view_.pods.Get(place.what.pod);
+  if (same != nullptr && CountsAsSuccessor(place, *same)) return same.get();
+  if (place.what.owner.empty()) return nullptr;
+  const auto made = scene_.made_by.find(NamespaceOf(place.what.pod) + "/" + place.what.owner);
+  if (made == scene_.made_by.end()) return nullptr;
+  // Times of creation are whole seconds.
+  const Time evicted = std::chrono::floor<std::chrono::seconds>(place.what.held.value_or(now_));
+  for (const Pod& pod : made->second) {
+    // Pods of a StatefulSet come back with their names.
+    const bool named = ControllerOf(*pod)->kind == "StatefulSet";
+    if (!named && pod->meta.created >= evicted && CountsAsSuccessor(place, *pod)) return pod.get();
+  }
+  return nullptr;
+}
+
+Time RelocationSteps::WaitsUntil(const Place& place) {
+  if (place.moved) return place.moved->meta.deleted.value_or(now_) + config_.drain_deadline;
+  const Time missed = memory_[place.what.id].missed.try_emplace(place.what.uid, now_).first->second;
+  return missed + config_.successor_deadline;
+}
+
+// What is told to the others first is known after a crash, too.
+void RelocationSteps::ReleasePlaces() {
+  for (const Release& release : released_) {
+    gone_.insert(release.place->pod->Key());
+    if (release.successor.empty()) continue;
+    memory_[release.place->what.id].successors.insert(release.successor);
+  }
+  bool told = true;
+  for (auto& [id, moving] : scene_.moving) {
+    for (Place& place : moving.places) {
+      if (!gone_.contains(place.pod->Key())) told &= TellOf(place);
+    }
+  }
+  if (!told) return;
+  for (const Release& release : released_) {
+    const Status deleted = Delete(*release.place);
+    if (!deleted.ok()) Failed(deleted, "delete placeholder " + release.place->pod->Key());
+  }
+  for (const auto& [id, moving] : scene_.moving) {
+    RelocationMemory& memory = memory_[id];
+    const bool over = std::ranges::all_of(
+        moving.places, [&](const Place& place) { return gone_.contains(place.pod->Key()); });
+    if (!over || moving.ForPod().empty() || !memory.off.empty()) continue;
+    if (std::exchange(memory.told_moved, true)) continue;
+    Note(moving, RelocationNote::Kind::kMoved,
+         fmt::format("The pods that were in the way of {} have moved.", PodText(moving.ForPod())));
+  }
+}
+
+bool RelocationSteps::TellOf(Place& place) {
+  PlaceFor what = place.what;
+  const auto add = [](const std::string& uid, std::vector<std::string>& to) {
+    if (std::ranges::count(to, uid) == 0) to.push_back(uid);
+  };
+  for (const Release& release : released_) {
+    const PlaceFor& other = release.place->what;
+    if (other.id == what.id) add(other.uid, what.ended);
+    const bool same_owner = !what.owner.empty() && other.owner == what.owner;
+    if (same_owner && !release.successor.empty()) add(release.successor, what.counted);
+  }
+  const bool same = what.ended.size() == place.what.ended.size() &&
+                    what.counted.size() == place.what.counted.size();
+  return same || Write(place, what);
+}
+
+void RelocationSteps::Forget() {
+  std::erase_if(memory_, [&](const auto& entry) {
+    return !scene_.moving.contains(entry.first) && now_ - entry.second.seen > kForgotten;
+  });
+}
+
+bool RelocationSteps::CallOff(const std::string& node, std::string_view why) {
+  const auto found = std::ranges::find_if(scene_.moving, [&](const auto& entry) {
+    return entry.second.mark && entry.second.node->meta.name == node;
+  });
+  if (found == scene_.moving.end()) return view_.nodes.Get(node) != nullptr;
+  Moving& moving = found->second;
+  const Removal::State state = moving.mark ? moving.mark->state : Removal::State::kAsked;
+  if (state == Removal::State::kAsked) return false;
+  if (!memory_[moving.id].off.empty()) return true;  // Step sees to it
+  if (state == Removal::State::kEmptying) {
+    const bool evicted = moving.Held() && !std::ranges::all_of(moving.places, [&](const Place& p) {
+                           return IsLeft(p);
+                         });
+    const bool ends = std::ranges::any_of(scene_.on[node], [&](const Pod& pod) {
+      return pod->meta.deleted && HasToGoFirst(*pod, config_.rules);
+    });
+    if (evicted || ends) return false;
+  }
+  const Status written = UnmarkNode(*moving.node, client_).status();
+  if (!written.ok()) {
+    Log(LogLevel::kWarn, "a node that is emptied cannot be kept",
+        {{"node", node}, {"error", written.ToString()}});
+    return false;
+  }
+  memory_[moving.id].seen = now_;
+  GiveUpPlaces(moving, std::string(why));
+  return true;
+}
+
+bool RelocationSteps::IsLetGo(const Place& place) const {
+  const auto memory = memory_.find(place.what.id);
+  if (memory == memory_.end()) return false;
+  const auto eviction = memory->second.evictions.find(place.what.uid);
+  return eviction != memory->second.evictions.end() && eviction->second.let_go &&
+         now_ < eviction->second.again;
+}
+
+bool RelocationSteps::Write(Place& place, const PlaceFor& what) {
+  JsonObject annotations;
+  annotations[kPlaceFor] = WritePlaceFor(what);
+  JsonObject metadata = {{"annotations", std::move(annotations)}};
+  if (!place.pod->meta.uid.empty()) metadata["uid"] = place.pod->meta.uid;
+  const Status written =
+      client_
+          .Patch(kube::kPods, place.pod->meta.ns, place.pod->meta.name, kube::PatchType::kMerge,
+                 JsonObject{{"metadata", std::move(metadata)}})
+          .status();
+  if (written.ok()) place.what = what;
+  if (written.ok() || IsGone(written)) return true;
+  Failed(written, "write placeholder " + place.pod->Key());
+  return false;
+}
+
+Status RelocationSteps::Delete(const Place& place) {
+  Status deleted = DeletePlaceholder(place.pod->meta, client_);
+  return IsGone(deleted) ? Status::Ok() : deleted;
+}
+
+void RelocationSteps::Failed(const Status& status, std::string_view doing) {
+  if (status.ok()) return;
+  if (status.code() == Code::kConflict) {
+    Due(now_ + kAfterConflict);  // the caches will show what has changed
+  } else if (error_.ok() && status.code() != Code::kNotFound) {
+    error_ = status.Within(doing);
+  }
+}
+
+void RelocationSteps::Due(Time time) { due_ = std::min(due_.value_or(time), time); }
+
+void RelocationSteps::Note(const Moving& moving, RelocationNote::Kind kind, std::string message,
+                           const Place* place) {
+  RelocationNote note;
+  note.kind = kind;
+  note.id = moving.id;
+  note.node = moving.NodeName();
+  note.pool = moving.mark ? moving.mark->pool : "";
+  note.for_pod = moving.ForPod();
+  if (place != nullptr) {
+    note.pod = place->what.pod;
+    note.to = place->what.to;
+  }
+  note.message = std::move(message);
+  notes_.push_back(std::move(note));
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,365 @@
+// Claims of several quotas beside each other, and what others do meanwhile.
+#include "controllers/scheduler/quota_fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+class SchedulerClaimsTest : public ClaimsFixture {};
+
+// One lacks room and its quota, the other its quota alone.
+TEST_F(SchedulerClaimsTest, TwoGuaranteesDoNotWaitForEachOther) {
+  Node("na", "4");
+  Node("nb", "100");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "4"}});
+  Quota("c", {{"cpu", "0"}});
+  EightPods("c");
+  Run();
+  ASSERT_EQ(Count({"c/p1", "c/p2", "c/p3", "c/p4"}, "na"), 4);
+  ASSERT_EQ(Count({"c/r1", "c/r2", "c/r3", "c/r4"}, "nb"), 4);
+  LetPodsEndSlowly();
+  On("na", "a", "q", "4");
+  Run();
+  EXPECT_EQ(Count({"c/p1", "c/p2", "c/p3", "c/p4"}, "ending"), 4);
+  On("nb", "b", "q", "4");
+  Run();
+  RemoveEnding("c", {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"});
+  reconcile::RunFor(seconds(1800));
+  RemoveEnding("c", {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"});
+  reconcile::RunFor(seconds(1800));
+  EXPECT_EQ(At("a/q"), "na") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
+  EXPECT_EQ(At("b/q"), "nb") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
+}
+
+TEST_F(SchedulerClaimsTest, NorDoTheyUnderANewLeader) {
+  Node("na", "4");
+  Node("nb", "100");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "4"}});
+  Quota("c", {{"cpu", "0"}});
+  EightPods("c");
+  Run();
+  LetPodsEndSlowly();
+  On("na", "a", "q", "4");
+  Run();
+  On("nb", "b", "q", "4");
+  Run();
+  Remove("c", {"p1", "p2", "p3", "p4"});
+  reconcile::RunFor(seconds(1800));
+  Restart();
+  reconcile::RunFor(seconds(1800));
+  EXPECT_EQ(At("a/q"), "na") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
+}
+
+// What ends counts in limits for as long as it runs.
+TEST_F(SchedulerClaimsTest, MaxOfAParentIsKeptWhileVictimsEnd) {
+  Node("na", "10");
+  Quota("p", {{"cpu", "10"}}, {{"cpu", "10"}});
+  Quota("c1", {{"cpu", "5"}}, {}, "p/quota");
+  Quota("c2", {{"cpu", "5"}}, {}, "p/quota");
+  for (int i = 0; i < 10; ++i) Pod("c2", "p" + std::to_string(i));
+  Run();
+  Node("nb", "10");
+  LetPodsEndSlowly();
+  Pod("c1", "q", "4");
+  reconcile::RunFor(seconds(60));
+  int runs = 0;
+  for (int i = 0; i < 10; ++i) {
+    const std::string at = At("c2/p" + std::to_string(i));
+    runs += at != "gone" && at != "" ? 1 : 0;
+  }
+  runs += At("c1/q") != "" ? 4 : 0;
+  EXPECT_LE(runs, 10) << "max of p is 10; c1/q at " << At("c1/q");
+}
+
+// The second claim of a quota, which min does not cover beside the first, is no guarantee.
+TEST_F(SchedulerClaimsTest, AGuaranteeDoesNotWaitForAShareOfOthers) {
+  Node("na", "4");
+  Node("nb", "4");
+  Node("nc", "8");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "0"}});
+  Quota("c", {{"cpu", "8"}});
+  EightPods("b");
+  Run();
+  LetPodsEndSlowly();
+  On("na", "a", "q1", "4");
+  Run();
+  ASSERT_EQ(Count({"b/p1", "b/p2", "b/p3", "b/p4"}, "ending"), 4);
+  On("nb", "a", "q2", "2");
+  Run();
+  ASSERT_EQ(Count({"b/r1", "b/r2", "b/r3", "b/r4"}, "ending"), 2);
+  ASSERT_EQ(NomineeOf("a/q2"), "nb");
+  On("nc", "c", "q", "4");
+  Run();
+  EXPECT_EQ(At("c/q"), "nc") << WhyOf("c/q");
+  On("nc", "c", "q8", "4");
+  reconcile::RunFor(seconds(3600));
+  EXPECT_EQ(At("c/q8"), "nc") << WhyOf("c/q8") << " nominee " << NomineeOf("c/q8") << " ending r "
+                              << Count({"b/r1", "b/r2", "b/r3", "b/r4"}, "ending");
+}
+
+TEST_F(SchedulerClaimsTest, APromiseOutlastsAMoreImportantOneIfThereIsRoomForBoth) {
+  NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "2"}});
+  for (const char* name : {"p1", "p2"}) Pod("c", name);
+  PodWith("c", "p3", {{"cpu", "1"}, {"example.com/x", "1"}});
+  Pod("c", "p4");
+  Run();
+  ASSERT_EQ(Count({"c/p1", "c/p2", "c/p3", "c/p4"}, "n"), 4);
+  LetPodsEndSlowly();
+  Pod("a", "q");
+  RunSteps();
+  ASSERT_EQ(NomineeOf("a/q"), "n");
+  ASSERT_EQ(At("c/p4"), "ending");
+  PodWith("b", "q", {{"cpu", "1"}, {"example.com/x", "1"}}, 10);
+  RunSteps();
+  ASSERT_EQ(At("c/p3"), "ending");
+  EXPECT_EQ(NomineeOf("a/q"), "n") << "there is room for both";
+  Pod("other", "stranger", "1", 1000);
+  api_.Remove("pods", "c/p4");
+  api_.Remove("pods", "c/p3");
+  RunSteps();
+  EXPECT_EQ(At("other/stranger"), "");
+  reconcile::RunFor(seconds(60));
+}
+
+TEST_F(SchedulerClaimsTest, NobodyKeepsWhatNobodyLends) {
+  Node("n", "100");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "4"}});
+  Quota("c", {{"cpu", "0"}});
+  Pods("c", {"p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8"});
+  Run();
+  LetPodsEndSlowly();
+  Pod("a", "q", "4");
+  Run();
+  ASSERT_EQ(At("a/q"), "n");
+  Pod("b", "q", "4");
+  Run();
+  ASSERT_EQ(At("b/q"), "n");
+  const std::vector<std::string> all = {"c/p1", "c/p2", "c/p3", "c/p4",
+                                        "c/p5", "c/p6", "c/p7", "c/p8"};
+  EXPECT_EQ(Count(all, "ending"), 8)
+      << "min of all is 8, a and b use them; without a's in flight all go";
+}
+
+// Two releases of the scheduler, of which each has pods of its own; both keep to quotas.
+TEST_F(SchedulerClaimsTest, WhatWasSetFreeForAPodOfAnotherSchedulerIsKept) {
+  StartSecond();
+  int made = 0;
+  std::vector<std::string> keys;
+  const auto borrower = [&] {
+    const std::string name = "p" + std::to_string(made++);
+    PodWith("c", name, {{"cpu", "1"}}, 0, {}, {{"schedulerName", "second"}});
+    keys.push_back("c/" + name);
+  };
+  Node("n", "4");
+  Quota("a", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "3"}});
+  for (int i = 0; i < 8; ++i) borrower();
+  RunBoth();
+  LetPodsEndSlowly();
+  Pod("a", "q");
+  int evictions = 0;
+  for (int i = 0; i < 120 && At("a/q") == ""; ++i) {
+    RunBoth();
+    clock_.Advance(seconds(5));
+    for (const std::string& key : std::vector<std::string>(keys)) {
+      if (At(key) != "ending") continue;
+      ++evictions;
+      api_.Remove("pods", key);
+      borrower();
+    }
+  }
+  EXPECT_EQ(At("a/q"), "n") << WhyOf("a/q");
+  EXPECT_LE(evictions, 1);
+}
+
+TEST_F(SchedulerClaimsTest, WhoIsNotEvictedIsNotTold) {
+  Node("n", "4");
+  Quota("a", {{"cpu", "2"}});
+  Quota("b", {{"cpu", "2"}});
+  Pods("b", {"p1", "p2", "p3", "p4"});
+  Run();
+  api_.intercept = [](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.ends_with("a/pods/q/status") &&
+        WriteJson(request.body).find("nominatedNodeName") != std::string::npos) {
+      answer = Result<kube::ApiResponse>(kube::ApiResponse{500, JsonObject{}, {}, {}});
+    }
+    return answer;
+  };
+  Pod("a", "q");
+  reconcile::RunFor(seconds(120));
+  EXPECT_EQ(Count({"b/p1", "b/p2", "b/p3", "b/p4"}, "n"), 4);
+  int told = 0;
+  for (const auto& write : api_.writes) {
+    if (write.path.find("/events") != std::string::npos &&
+        WriteJson(write.body).find("Preempted by") != std::string::npos) {
+      ++told;
+    }
+  }
+  EXPECT_EQ(told, 0) << WhyOf("a/q");
+}
+
+TEST_F(SchedulerClaimsTest, TwoClaimsOnOneNodeComeToRest) {
+  NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "2"}});
+  for (const char* name : {"p1", "p2"}) Pod("c", name);
+  PodWith("c", "p3", {{"cpu", "1"}, {"example.com/x", "1"}});
+  Pod("c", "p4");
+  Run();
+  LetPodsEndSlowly();
+  Pod("a", "q");
+  RunSteps();
+  PodWith("b", "q", {{"cpu", "1"}, {"example.com/x", "1"}}, 10);
+  for (int i = 0; i < 20; ++i) Pod("c", "w" + std::to_string(i));  // wait for their quota
+  clock_.Advance(seconds(60));
+  RunSteps();
+  ASSERT_EQ(Count({"c/p3", "c/p4"}, "ending"), 2);
+  const size_t before = api_.writes.size();
+  const Time end = clock_.Now() + seconds(1800);
+  size_t nominees = 0;
+  while (clock_.Now() < end) {
+    for (int i = 0; i < 100 && runner_->Step(clock_); ++i) {
+    }
+    const auto due = runner_->NextDue();
+    clock_.AdvanceTo(due && *due < clock_.Now() + seconds(10) ? std::max(*due, clock_.Now())
+                                                              : clock_.Now() + seconds(10));
+  }
+  for (size_t i = before; i < api_.writes.size(); ++i) {
+    nominees += WriteJson(api_.writes[i].body).find("nominatedNodeName") != std::string::npos;
+  }
+  EXPECT_LT(api_.writes.size() - before, 100) << nominees << " of nominated nodes, in 30 min";
+}
+
+// Who is evicted comes again; a third quota has nothing to do.
+TEST_F(SchedulerClaimsTest, FairSharesComeToRest) {
+  Node("n1", "4");
+  Node("n2", "3");
+  Quota("a", {{"cpu", "2"}});
+  Quota("b", {{"cpu", "4"}});
+  Quota("c", {{"cpu", "5"}});  // has nothing to do
+  for (const char* name : {"m1", "m2", "m3", "m4"}) On("n1", "b", name, "1");
+  On("n2", "a", "big0", "3");
+  Run();
+  ASSERT_EQ(At("a/big0"), "n2");
+  On("n2", "b", "mid0", "2");
+  On("n2", "b", "small", "1", -5);
+  LetPodsEndSlowly();
+  int evictions = 0, made = 0;
+  std::map<std::string, std::string> now = {{"a/big", "a/big0"}, {"b/mid", "b/mid0"}};
+  for (int i = 0; i < 60; ++i) {
+    Run();
+    clock_.Advance(seconds(30));
+    for (auto& [kind, key] : now) {
+      if (At(key) != "ending") continue;
+      ++evictions;
+      Json pod = *api_.Find("pods", key);
+      api_.Remove("pods", key);
+      const std::string name = kind.substr(2) + std::to_string(++made);
+      key = kind.substr(0, 2) + name;
+      JsonObject& meta = MakeObject(pod, "metadata");
+      meta["name"] = name;
+      meta["uid"] = key;
+      meta["creationTimestamp"] = FormatTime(clock_.Now());
+      meta.erase("deletionTimestamp");
+      meta.erase("resourceVersion");
+      MakeObject(pod, "spec").erase("nodeName");
+      pod.as_object()["status"] = {{"phase", "Pending"}};
+      api_.Put(pod);
+    }
+    if (At("b/small") == "ending") api_.Remove("pods", "b/small");
+  }
+  EXPECT_LT(evictions, 5);
+}
+
+TEST_F(SchedulerClaimsTest, FairSharesComeToRestWhateverThePriorities) {
+  const int priority = 10;  // of who borrows, and comes again
+  Node("n", "3");
+  Quota("a", {{"cpu", "2"}});
+  Quota("b", {{"cpu", "0"}});
+  Quota("c", {{"cpu", "2"}});  // has nothing to do
+  Pod("a", "p", "2");
+  Run();
+  Pod("b", "x0", "1", priority);
+  Run();
+  ASSERT_EQ(At("b/x0"), "n");
+  LetPodsEndSlowly();
+  Pod("a", "q", "1");
+  int made = 0;
+  for (int i = 0; i < 360; ++i) {
+    Run();
+    clock_.Advance(seconds(10));
+    const std::string key = "b/x" + std::to_string(made);
+    if (At(key) != "ending") continue;
+    api_.Remove("pods", key);
+    ++made;
+    const std::string name = "x" + std::to_string(made);
+    const JsonObject limits{{"cpu", "1"}};
+    JsonObject spec{
+        {"priority", priority},
+        {"schedulerName", "default-scheduler"},
+        {"containers", JsonArray{{{"name", "main"}, {"resources", {{"limits", limits}}}}}}};
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", "b"},
+                {"name", name},
+                {"uid", "b" + name},
+                {"labels", JsonObject{}},
+                {"creationTimestamp", FormatTime(clock_.Now())}}},
+              {"spec", spec},
+              {"status", {{"phase", "Pending"}}}});
+  }
+  EXPECT_LE(made, 2) << "evictions in one hour for one pod";
+  EXPECT_EQ(At("a/q"), "n");
+}
+
+// Of the rows of who waits for whom, those that nobody else tests.
+TEST_F(SchedulerClaimsTest, WhoMayNotPreemptTakesNothing) {
+  Node("n", "4");
+  Quota("a", {{"cpu", "2"}});
+  Quota("b", {{"cpu", "2"}});
+  for (const char* name : {"p1", "p2", "p3", "p4"}) Pod("b", name);
+  Run();
+  PodWith("a", "q", {{"cpu", "1"}}, 0, {}, {{"preemptionPolicy", "Never"}});
+  Run();
+  EXPECT_EQ(Count({"b/p1", "b/p2", "b/p3", "b/p4"}, "n"), 4);
+}
+
+TEST_F(SchedulerClaimsTest, ANominatedNodeThatIsCordonedIsGivenUp) {
+  Node("n1", "2");
+  Node("n2", "2");
+  Quota("a", {{"cpu", "2"}});
+  Quota("b", {{"cpu", "2"}});
+  for (const char* name : {"p1", "p2", "p3", "p4"}) Pod("b", name);
+  Run();
+  LetPodsEndSlowly();
+  Pod("a", "q");
+  Run();
+  const std::string first = NomineeOf("a/q");
+  Cordon(first);
+  reconcile::RunFor(seconds(600));  // nothing wakes it: as in kube-scheduler, it is tried again by itself
+  EXPECT_NE(NomineeOf("a/q"), first) << WhyOf("a/q");
+}
+
+// By priority, beyond min, on the nominated node.
+TEST_F(SchedulerClaimsTest, WhoEndsForAPodOfItsOwnQuotaIsWaitedFor) {
+  Node("n", "2");
+  Quota("a", {{"cpu", "2"}}, {{"cpu", "2"}});
+  for (const char* name : {"p1", "p2"}) Pod("a", name);
+  Run();
+  LetPodsEndSlowly();
+  Pod("a", "q", "1", 10);
+  reconcile::RunFor(seconds(120));
+  EXPECT_EQ(Count({"a/p1", "a/p2"}, "ending"), 1);
+  EXPECT_EQ(NomineeOf("a/q"), "n");
+}
+
+}  // namespace
+}  // namespace nos::controllers

@@ -1,0 +1,473 @@
+// What the scheduler does where it has GPUs cut: which nodes it asks for what, whom it binds when,
+// and what becomes of a pod whose GPUs are not cut. Agents are played by what they write.
+#include <algorithm>
+#include <string>
+
+#include "controllers/scheduler/fixture_test.h"
+#include "reconcile/testing/scene.h"
+
+namespace nos::controllers {
+namespace {
+
+constexpr const char* kSpecPlan = "nos.nebuly.com/spec-partitioning-plan";
+
+class SchedulerCutsTest : public SchedulerFixture {
+ protected:
+  void Node(const std::string& name, int gpus = 2) { GpuNode(name, gpus); }
+  void Pod(const std::string& name, const std::string& profile, int count = 1, int priority = 0) {
+    PutPod(name, "nvidia.com/mig-" + profile, std::to_string(count), priority);
+  }
+  int PlansWritten() {
+    return static_cast<int>(
+        std::count_if(api_.writes.begin(), api_.writes.end(), [](const kube::ApiRequest& request) {
+          return request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos;
+        }));
+  }
+
+  // The agent has done what it was asked: this layout, and these counts.
+  void Cut(const std::string& node, int gpu, const std::string& layout,
+           const JsonObject& allocatable) {
+    Tell(node,
+         {{"nos.nebuly.com/status-layout-" + std::to_string(gpu), layout},
+          {"nos.nebuly.com/status-partitioning-plan", Annotation(node, kSpecPlan)}},
+         allocatable);
+  }
+  void Refuse(const std::string& node, int gpu, const std::string& why) {
+    const std::string plan = Annotation(node, kSpecPlan);
+    Tell(node, {{"nos.nebuly.com/status-partitioning-plan", plan},
+                {"nos.nebuly.com/partitioning-result",
+                 reconcile::WritePlanResult({plan, false, {{gpu, "", "InUse", why}}})}});
+  }
+};
+
+TEST_F(SchedulerCutsTest, APodIsBoundToASliceThatWasNotThere) {
+  Node("n");
+  Pod("p", "3g.20gb");
+  Run();
+  EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
+  EXPECT_EQ(Annotation("n", "nos.nebuly.com/spec-gpu-0-3g.20gb"), "1");
+  EXPECT_EQ(Annotation("n", kSpecPlan), "1");
+  EXPECT_EQ(Nominee("p"), "n") << "so that others know";
+  EXPECT_EQ(NodeOf("p"), "") << "not before it is there";
+  Tell("n", {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:free"}});
+  Run();
+  EXPECT_EQ(NodeOf("p"), "") << "nor before the kubelet offers it";
+  Cut("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Run();
+  EXPECT_EQ(NodeOf("p"), "n");
+}
+
+// What one pod was promised no other gets, and one patch asks for all.
+TEST_F(SchedulerCutsTest, OnePlanServesAllPodsOfANode) {
+  Node("n", 1);
+  for (const char* name : {"a", "b", "c"}) Pod(name, "2g.10gb");
+  Pod("d", "1g.5gb");
+  Pod("e", "1g.5gb");
+  Run();
+  EXPECT_EQ(PlansWritten(), 1);
+  EXPECT_EQ(Spec("n", 0), "2g.10gb@0,2g.10gb@2,2g.10gb@4,1g.5gb@6");
+  Cut("n", 0, "2g.10gb@0:free,2g.10gb@2:free,2g.10gb@4:free,1g.5gb@6:free",
+      {{"nvidia.com/mig-2g.10gb", "3"}, {"nvidia.com/mig-1g.5gb", "1"}});
+  Run();
+  EXPECT_EQ(NodeOf("a") + NodeOf("b") + NodeOf("c") + NodeOf("d"), "nnnn");
+  EXPECT_EQ(NodeOf("e"), "");
+}
+
+// The kubelet offers two of three: two are bound, whichever they are.
+TEST_F(SchedulerCutsTest, NoMoreAreBoundThanAreOffered) {
+  Node("n", 1);
+  for (const char* name : {"a", "b", "c"}) Pod(name, "2g.10gb");
+  Run();
+  Cut("n", 0, "2g.10gb@0:free,2g.10gb@2:free,2g.10gb@4:free", {{"nvidia.com/mig-2g.10gb", "2"}});
+  Run();
+  EXPECT_EQ((NodeOf("a") + NodeOf("b") + NodeOf("c")).size(), 2u);
+  Tell("n", {}, {{"nvidia.com/mig-2g.10gb", "3"}});
+  Run();
+  EXPECT_EQ(NodeOf("a") + NodeOf("b") + NodeOf("c"), "nnn");
+}
+
+TEST_F(SchedulerCutsTest, AGpuThatCouldNotBeCutRestsAndAnotherServes) {
+  Node("n");
+  Pod("p", "3g.20gb");
+  Run();
+  ASSERT_EQ(Spec("n", 0), "3g.20gb@4");
+  Refuse("n", 0, "somebody computes there");
+  Run();
+  EXPECT_EQ(Spec("n", 0), "") << "what was asked for is taken back";
+  Cut("n", 0, "", {});
+  Run();
+  EXPECT_EQ(Spec("n", 0), "");
+  EXPECT_EQ(Spec("n", 1), "3g.20gb@4");
+  Cut("n", 1, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Run();
+  EXPECT_EQ(NodeOf("p"), "n");
+}
+
+TEST_F(SchedulerCutsTest, ARestEndsByItself) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  Refuse("n", 0, "somebody computes there");
+  Run();
+  Cut("n", 0, "", {});  // what was taken back
+  Run();
+  EXPECT_EQ(Spec("n", 0), "");
+  EXPECT_EQ(Nominee("p"), "") << "nothing is promised to it now";
+  clock_.Advance(seconds(60));
+  Run();
+  EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
+}
+
+// A claim that was told a node keeps the pod there.
+TEST_F(SchedulerCutsTest, AClaimIsToldItsNodeWhenTheGpusAreCut) {
+  Node("a", 1);
+  Node("b", 1);
+  Pod("p", "3g.20gb");
+  GiveClaim("p");
+  Run();
+  ASSERT_EQ(Spec("a"), "3g.20gb@4");
+  EXPECT_EQ(ClaimsNode("p"), "");
+  Refuse("a", 0, "somebody computes there");
+  Run();
+  EXPECT_EQ(Spec("b"), "3g.20gb@4") << "it may go elsewhere";
+  EXPECT_EQ(ClaimsNode("p"), "");
+  Cut("b", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Run();
+  EXPECT_EQ(ClaimsNode("p"), "b");
+  EXPECT_EQ(NodeOf("p"), "") << "its volume is being made";
+}
+
+TEST_F(SchedulerCutsTest, AClaimIsNotToldANodeThatWasCordonedMeanwhile) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  GiveClaim("p");
+  Run();
+  Cordon("n");
+  Cut("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Run();
+  EXPECT_EQ(ClaimsNode("p"), "");
+}
+
+// A silent agent stops its node only, and for this pod only as long as it was given.
+TEST_F(SchedulerCutsTest, ASilentAgentIsGivenUp) {
+  Node("a", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  ASSERT_EQ(Spec("a", 0), "3g.20gb@4");
+  Node("b", 1);
+  clock_.Advance(seconds(60));
+  Run();
+  EXPECT_EQ(Spec("a", 0), "");
+  EXPECT_EQ(Spec("b", 0), "3g.20gb@4");
+  EXPECT_EQ(Nominee("p"), "b");
+}
+
+TEST_F(SchedulerCutsTest, APodThatGoesTakesItsWishWithIt) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  api_.Remove("pods", "ml/p");
+  Run();
+  EXPECT_EQ(Spec("n", 0), "");
+}
+
+// The node has changed meanwhile: it is asked again once that is seen.
+TEST_F(SchedulerCutsTest, AConflictIsNoFailure) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  int conflicts = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos &&
+        conflicts++ == 0) {
+      answer = Result<kube::ApiResponse>(Status(Code::kConflict, "the object has been modified"));
+    }
+    return answer;
+  };
+  Run();
+  EXPECT_EQ(conflicts, 1) << "not before something is known to be other";
+  Tell("n", {{"somebody", "else"}});
+  Run();
+  EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
+}
+
+// Who gives up leaves what was set free for it to others.
+TEST_F(SchedulerCutsTest, AnAnswerThatDoesNotComeIsNoFailure) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  int writes = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos &&
+        writes++ < 3) {
+      answer = Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
+    }
+    return answer;
+  };
+  Run();
+  EXPECT_EQ(writes, 4);
+  EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
+  EXPECT_EQ(testing::EventsOf(api_).find("not asked to be cut"), std::string::npos);
+}
+
+TEST_F(SchedulerCutsTest, AConflictWithSomebodyElsesPlanIsNotForgotten) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos) {
+      answer = Result<kube::ApiResponse>(Status(Code::kConflict, "the object has been modified"));
+    }
+    return answer;
+  };
+  Run();
+  api_.intercept = nullptr;
+  Tell("n", {{kSpecPlan, "77"}, {"nos.nebuly.com/spec-layout-0", "1g.5gb@0"}});
+  Run();
+  EXPECT_EQ(Annotation("n", kSpecPlan), "77") << "it is under way";
+  EXPECT_EQ(Spec("n", 0), "1g.5gb@0");
+  Cut("n", 0, "1g.5gb@0:free", {{"nvidia.com/mig-1g.5gb", "1"}});
+  Run();
+  EXPECT_NE(Spec("n", 0).find("3g.20gb@4"), std::string::npos) << Spec("n", 0);
+}
+
+// Kubelets write into their nodes all the time, which nothing that is decided depends on.
+TEST_F(SchedulerCutsTest, TheNodeIsAskedAsItIsNow) {
+  Node("n", 1);
+  Run();
+  Json beat = *api_.Find("nodes", "n");
+  MakeObject(beat, "status")["conditions"] =
+      JsonArray{{{"type", "Ready"}, {"status", "True"}, {"reason", "StillThere"}}};
+  api_.Put(beat);
+  const std::string version(FindString(*api_.Find("nodes", "n"), "metadata", "resourceVersion"));
+  Pod("p", "3g.20gb");
+  Run();
+  ASSERT_EQ(PlansWritten(), 1);
+  const auto patch = std::ranges::find_if(api_.writes, [](const kube::ApiRequest& request) {
+    return request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos;
+  });
+  EXPECT_EQ(FindString(patch->body, "metadata", "resourceVersion"), version)
+      << WriteJson(patch->body);
+}
+
+// The partitioner is at work there: its plan is for somebody, too.
+TEST_F(SchedulerCutsTest, PlansOfOthersAreWaitedFor) {
+  Node("n", 1);
+  Tell("n", {{kSpecPlan, "7"},
+             {"nos.nebuly.com/spec-layout-0", "1g.5gb@6"},
+             {"nos.nebuly.com/spec-gpu-0-1g.5gb", "1"}});
+  Pod("p", "3g.20gb");
+  Run();
+  EXPECT_EQ(PlansWritten(), 0);
+  Cut("n", 0, "1g.5gb@6:free", {{"nvidia.com/mig-1g.5gb", "1"}});
+  Run();
+  EXPECT_EQ(Annotation("n", kSpecPlan), "8");
+  EXPECT_EQ(Spec("n", 0), "3g.20gb@0,1g.5gb@6");
+}
+
+// The next leader finds a plan under way, and then the slice that it was for.
+TEST_F(SchedulerCutsTest, ACrashLosesNothing) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  Restart();
+  Run();
+  EXPECT_EQ(PlansWritten(), 1);
+  Cut("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Run();
+  EXPECT_EQ(NodeOf("p"), "n");
+}
+
+// Whichever node the next leader would choose: the first one's agent is at work.
+TEST_F(SchedulerCutsTest, TheNextLeaderGoesOnWithWhatIsBeingCut) {
+  Node("b", 1);
+  for (const char* name : {"p", "q"}) Pod(name, "3g.20gb");
+  Run();
+  ASSERT_EQ(Nominee("p") + Nominee("q"), "bb");
+  Node("a", 1);
+  Restart();
+  Run();
+  EXPECT_EQ(PlansWritten(), 1);
+  EXPECT_EQ(Nominee("p") + Nominee("q"), "bb");
+  Cut("b", 0, "3g.20gb@0:free,3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "2"}});
+  Run();
+  EXPECT_EQ(NodeOf("p") + NodeOf("q"), "bb");
+}
+
+TEST_F(SchedulerCutsTest, TheNextLeaderTakesBackWhatIsNotCut) {
+  Node("b", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  Node("a", 1);
+  Restart();
+  Run();
+  ASSERT_EQ(Spec("b"), "3g.20gb@4");
+  Refuse("b", 0, "somebody computes there");
+  Run();
+  EXPECT_EQ(Spec("b"), "");
+  EXPECT_EQ(Spec("a"), "3g.20gb@4");
+  Restart();
+  Run();
+  clock_.Advance(seconds(60));
+  Run();
+  EXPECT_EQ(Spec("a"), "") << "its agent is silent";
+}
+
+TEST_F(SchedulerCutsTest, TheNextLeaderDoesNotWaitWhereThePodMayNotBe) {
+  Node("b", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  Node("a", 1);
+  Cordon("b");
+  Restart();
+  Run();
+  EXPECT_EQ(Spec("b"), "");
+  EXPECT_EQ(Spec("a"), "3g.20gb@4");
+}
+
+// New rules do not count before a successor sees what was asked for.
+TEST_F(SchedulerCutsTest, WhoRetiresWaitsForWhatItAsksForToBeShown) {
+  Node("n", 1);
+  Run();
+  watches_.nodes_silent = true;
+  Pod("p", "3g.20gb");
+  Run();
+  ASSERT_EQ(PlansWritten(), 1);
+  scheduler_->Retire();
+  EXPECT_FALSE(scheduler_->IsQuiet()) << "it would be cut once more";
+  watches_.nodes_silent = false;
+  Run();
+  EXPECT_TRUE(scheduler_->IsQuiet());
+}
+
+// Slices of less important pods are cut anew when their agent has seen them free, and nobody else
+// is evicted meanwhile.
+TEST_F(SchedulerCutsTest, ALargeSliceIsMadeOfThoseOfEvictedPods) {
+  for (const char* node : {"m", "n"}) {
+    Node(node, 1);
+    Cut(node, 0, "3g.20gb@4:free,1g.5gb@0:free,1g.5gb@1:free",
+        {{"nvidia.com/mig-1g.5gb", "2"}, {"nvidia.com/mig-3g.20gb", "1"}});
+  }
+  for (const char* name : {"a", "b", "c", "d"}) Pod(name, "1g.5gb", 1, 1);
+  for (const char* name : {"large-m", "large-n"}) Pod(name, "3g.20gb", 1, 5);
+  Run();
+  for (const char* node : {"m", "n"}) {
+    Tell(node, {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:used,1g.5gb@0:used,1g.5gb@1:used"}});
+  }
+  Run();
+  Pod("p", "2g.10gb", 2, 3);
+  Run();
+  EXPECT_EQ(Nominee("p"), "m");
+  const auto evicted = [&] {
+    return 4 - std::ranges::count_if(
+                   std::initializer_list<const char*>{"a", "b", "c", "d"}, [&](const char* name) {
+                     return api_.Find("pods", std::string("ml/") + name) != nullptr;
+                   });
+  };
+  EXPECT_EQ(evicted(), 2);
+  EXPECT_EQ(PlansWritten(), 0) << "the agent has not told that they are free";
+  clock_.Advance(seconds(20));
+  Run();
+  EXPECT_EQ(evicted(), 2) << "others would go in vain";
+  Tell("m", {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:used,1g.5gb@0:free,1g.5gb@1:free"}});
+  Run();
+  EXPECT_EQ(Spec("m", 0), "2g.10gb@0,2g.10gb@2,3g.20gb@4");
+  Cut("m", 0, "3g.20gb@4:used,2g.10gb@0:free,2g.10gb@2:free",
+      {{"nvidia.com/mig-1g.5gb", "0"}, {"nvidia.com/mig-2g.10gb", "2"}});
+  Run();
+  EXPECT_EQ(NodeOf("p"), "m");
+  EXPECT_EQ(evicted(), 2);
+}
+
+// An agent that stays silent does not keep the pod from another place for ever.
+TEST_F(SchedulerCutsTest, AnAgentThatDoesNotTellIsWaitedForAWhile) {
+  for (const char* node : {"m", "n"}) {
+    Node(node, 1);
+    Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
+  }
+  for (const char* name : {"a", "b"}) Pod(name, "4g.20gb", 1, 1);
+  Run();
+  for (const char* node : {"m", "n"}) {
+    Tell(node, {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  }
+  Pod("p", "7g.40gb", 1, 3);
+  Run();
+  EXPECT_EQ(Nominee("p"), "m");
+  clock_.Advance(seconds(31));
+  Tell("n", {{"nos.nebuly.com/note", "wakes it"}});
+  Run();
+  EXPECT_EQ(Nominee("p"), "n");
+}
+
+// Nobody else is evicted by the next leader, either, who remembers no eviction.
+TEST_F(SchedulerCutsTest, TheNextLeaderWaitsForTheAgentToo) {
+  for (const char* node : {"m", "n"}) {
+    Node(node, 1);
+    Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
+  }
+  for (const char* name : {"a", "b"}) Pod(name, "4g.20gb", 1, 1);
+  Run();
+  for (const char* node : {"m", "n"}) {
+    Tell(node, {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  }
+  Pod("p", "7g.40gb", 1, 3);
+  Run();
+  ASSERT_EQ(Nominee("p"), "m");
+  Restart();
+  Run();
+  EXPECT_EQ(Nominee("p"), "m");
+  EXPECT_NE(NodeOf("b"), "gone");
+  clock_.Advance(seconds(31));  // nothing else happens
+  Run();
+  EXPECT_EQ(Nominee("p"), "n");
+}
+
+TEST_F(SchedulerCutsTest, TheAgentOfANodeThatIsOfNoUseIsNotWaitedFor) {
+  for (const char* node : {"m", "n"}) {
+    Node(node, 1);
+    Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
+  }
+  Pod("b", "4g.20gb", 1, 1);
+  BindElsewhere("b", "n");
+  Tell("m", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  Tell("n", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  Cordon("m");
+  Pod("p", "7g.40gb", 1, 3);
+  ChangePod("p", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "m"; });
+  Run();
+  EXPECT_EQ(Nominee("p"), "n");
+}
+
+// It was never bound: to take its place is enough.
+TEST_F(SchedulerCutsTest, WhoWaitsForASliceGivesWayWithoutBeingDeleted) {
+  Node("n", 1);
+  Pod("low", "7g.40gb");
+  ChangePod("low", [](Json& pod) {
+    Json& container = pod.at("spec").at("containers").at(0);
+    MakeObject(container, "resources", "limits")["cpu"] = "60";
+  });
+  Run();
+  ASSERT_EQ(Spec("n", 0), "7g.40gb@0");
+  PutPod("high", "cpu", "60", 9);
+  Run();
+  EXPECT_EQ(NodeOf("high"), "n");
+  EXPECT_EQ(NodeOf("low"), "");
+  EXPECT_EQ(Nominee("low"), "");
+  EXPECT_EQ(Spec("n", 0), "") << "what was asked for is taken back";
+  Node("m", 1);
+  Run();
+  EXPECT_EQ(Spec("m", 0), "7g.40gb@0") << "it is tried again";
+}
+
+TEST_F(SchedulerCutsTest, FreeSlicesAreTakenBeforeOthersAreCut) {
+  Node("a", 1);
+  Node("b", 1);
+  Cut("b", 0, "1g.5gb@0:free", {{"nvidia.com/mig-1g.5gb", "1"}});
+  Pod("p", "1g.5gb");
+  Run();
+  EXPECT_EQ(NodeOf("p"), "b");
+  EXPECT_EQ(PlansWritten(), 0);
+}
+
+}  // namespace
+}  // namespace nos::controllers

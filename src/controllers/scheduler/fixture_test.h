@@ -1,0 +1,187 @@
+// A scheduler before a fake API server, which has GPUs cut. Agents are played by what they write.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "reconcile/plan_result.h"
+#include "reconcile/runner.h"
+#include "controllers/scheduler.h"
+#include "reconcile/testing/slow_watches.h"
+#include "kube/testing/fake_api.h"
+#include "scheduling/framework.h"
+
+namespace nos::controllers {
+
+using std::chrono::seconds;
+
+class SchedulerFixture : public ::testing::Test {
+ protected:
+  SchedulerFixture() { Restart(); }
+
+  void Restart() { RestartWith(nullptr); }
+  // `cutting`: see SchedulerProfile.
+  void RestartWith(const scheduling::Framework* cutting) {
+    runner_.reset();
+    SchedulerProfile profile{"default-scheduler", &framework_};
+    profile.cutting = cutting;
+    scheduler_ =
+        std::make_unique<Scheduler>(config_, std::vector{profile}, gpu::Catalogue::Builtin());
+    reconcile::RunnerOptions options;
+    options.watch_around = true;
+    runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_, options);
+  }
+  // Until nothing more happens soon.
+  void Run() {
+    for (int i = 0; i < 1000; ++i) {
+      if (runner_->Step(clock_)) continue;
+      const auto due = runner_->NextDue();
+      if (!due || *due > clock_.Now() + seconds(9)) return;
+      clock_.AdvanceTo(*due);
+    }
+    ADD_FAILURE() << "does not come to rest";
+  }
+  void CpuNode(const std::string& name, const std::string& cpu) {
+    api_.Put({{"kind", "Node"},
+              {"metadata", {{"name", name}}},
+              {"status", {{"allocatable", {{"cpu", cpu}, {"pods", "110"}}}}}});
+  }
+  // A node of A100-40GBs that its agent has reported as empty.
+  void GpuNode(const std::string& name, int gpus) {
+    JsonObject annotations;
+    for (int i = 0; i < gpus; ++i) {
+      annotations["nos.nebuly.com/status-layout-" + std::to_string(i)] = "";
+    }
+    api_.Put({{"kind", "Node"},
+              {"metadata",
+               {{"name", name},
+                {"labels",
+                 {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                  {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                  {"nvidia.com/gpu.count", std::to_string(gpus)}}},
+                {"annotations", annotations}}},
+              {"status", {{"allocatable", {{"cpu", "96"}, {"pods", "110"}}}}}});
+  }
+  // One that waits in namespace "ml".
+  void PutPod(const std::string& name, const std::string& resource, const std::string& amount,
+              int priority, const JsonObject& labels = {}) {
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", "ml"},
+                {"name", name},
+                {"uid", name + "-uid"},
+                {"labels", labels},
+                {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+              {"spec",
+               {{"priority", priority},
+                {"schedulerName", "default-scheduler"},
+                {"containers", JsonArray{{{"name", "main"},
+                                          {"resources", {{"limits", {{resource, amount}}}}}}}}}},
+              {"status", {{"phase", "Pending"}}}});
+  }
+  // Changes a pod as somebody else does.
+  template <typename reconcile::Change>
+  void ChangePod(const std::string& name, reconcile::Change change) {
+    Json pod = *api_.Find("pods", "ml/" + name);
+    change(pod);
+    api_.Put(pod);
+  }
+  // The pod needs a volume that is made where it gets a node: claim and pod have the same name.
+  void GiveClaim(const std::string& pod) {
+    api_.Put({{"kind", "StorageClass"},
+              {"metadata", {{"name", "local"}}},
+              {"provisioner", "d.io"},
+              {"volumeBindingMode", "WaitForFirstConsumer"}});
+    api_.Put({{"kind", "PersistentVolumeClaim"},
+              {"metadata", {{"namespace", "ml"}, {"name", pod}, {"uid", pod}}},
+              {"spec",
+               {{"accessModes", JsonArray{"ReadWriteOnce"}},
+                {"storageClassName", "local"},
+                {"resources", {{"requests", {{"storage", "1Gi"}}}}}}},
+              {"status", {{"phase", "Pending"}}}});
+    ChangePod(pod, [&](Json& json) {
+      MakeObject(json, "spec")["volumes"] =
+          JsonArray{{{"name", "v"}, {"persistentVolumeClaim", {{"claimName", pod}}}}};
+    });
+  }
+  // Where its claim is to get its volume; "": that is not said yet.
+  std::string ClaimsNode(const std::string& pod) {
+    return std::string(FindString(*api_.Find("persistentvolumeclaims", "ml/" + pod), "metadata",
+                                  "annotations", "volume.kubernetes.io/selected-node"));
+  }
+  void Cordon(const std::string& node) {
+    Json cordoned = *api_.Find("nodes", node);
+    MakeObject(cordoned, "spec")["unschedulable"] = true;
+    api_.Put(cordoned);
+  }
+  void SetPhase(const std::string& name, const std::string& phase) {
+    ChangePod(name, [&](Json& pod) { MakeObject(pod, "status")["phase"] = phase; });
+  }
+  void BindElsewhere(const std::string& name, const std::string& node) {
+    ChangePod(name, [&](Json& pod) { MakeObject(pod, "spec")["nodeName"] = node; });
+  }
+  // From now on pods that are deleted take their time to end: until they are removed.
+  void LetPodsEndSlowly() {
+    api_.intercept = [this](const kube::ApiRequest& request) {
+      std::optional<Result<kube::ApiResponse>> answer;
+      if (request.method != "DELETE") return answer;
+      ChangePod(request.path.substr(request.path.rfind('/') + 1), [](Json& pod) {
+        MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+      });
+      answer = Result<kube::ApiResponse>(kube::ApiResponse{200, JsonObject{}, {}, {}});
+      return answer;
+    };
+  }
+  bool IsEnding(const std::string& pod) {
+    return nos::Find(*api_.Find("pods", "ml/" + pod), "metadata", "deletionTimestamp") != nullptr;
+  }
+  // "": it is not bound; "gone".
+  std::string NodeOf(const std::string& pod) {
+    const Json* found = api_.Find("pods", "ml/" + pod);
+    return found == nullptr ? "gone" : std::string(FindString(*found, "spec", "nodeName"));
+  }
+  std::string Nominee(const std::string& pod) {
+    return std::string(FindString(*api_.Find("pods", "ml/" + pod), "status", "nominatedNodeName"));
+  }
+  // What the pod's condition says.
+  std::string Why(const std::string& name) {
+    const Json* conditions = nos::Find(*api_.Find("pods", "ml/" + name), "status", "conditions");
+    return conditions == nullptr
+               ? ""
+               : std::string(FindString(conditions->get_array().at(0), "message"));
+  }
+  std::string Annotation(const std::string& node, const std::string& key) {
+    return std::string(FindString(*api_.Find("nodes", node), "metadata", "annotations", key));
+  }
+  // What GPU `gpu` is asked to be cut into.
+  std::string Spec(const std::string& node, int gpu = 0) {
+    return Annotation(node, "nos.nebuly.com/spec-layout-" + std::to_string(gpu));
+  }
+  std::string Plan(const std::string& node) {
+    return Annotation(node, std::string(cluster::kSpecPlan));
+  }
+  // Changes a node as its agent and its kubelet do.
+  void Tell(const std::string& node, const JsonObject& annotations,
+            const JsonObject& allocatable = {}) {
+    Json changed = *api_.Find("nodes", node);
+    for (const auto& [key, value] : annotations) {
+      MakeObject(changed, "metadata", "annotations")[key] = value;
+    }
+    for (const auto& [key, value] : allocatable) {
+      MakeObject(changed, "status", "allocatable")[key] = value;
+    }
+    api_.Put(changed);
+  }
+
+  ManualClock clock_{Time(seconds(1'800'000'000))};
+  kube::FakeApi api_;
+  testing::SlowWatches watches_{api_};
+  SchedulerConfig config_;
+  scheduling::Framework framework_ = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<reconcile::Runner> runner_;
+};
+
+}  // namespace nos::controllers

@@ -1,0 +1,343 @@
+// Claims beside those of pods that another scheduler serves, alive or gone.
+#include "controllers/scheduler/quota_fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+class SchedulerForeignTest : public ClaimsFixture {
+ protected:
+  int NomineeWrites(const std::string& name) {
+    int n = 0;
+    for (const auto& write : api_.writes) {
+      n += write.path.find("/pods/" + name + "/status") != std::string::npos &&
+           WriteJson(write.body).find("nominatedNodeName") != std::string::npos;
+    }
+    return n;
+  }
+  // The guarantee of a is kept although a pod of another scheduler is promised `node`.
+  void ExpectNoHoldUp(const std::string& node) {
+    Quota("a", {{"cpu", "2"}});
+    Quota("b", {{"cpu", "2"}});
+    Quota("c", {{"cpu", "4"}});
+    Pods("c", {"p1", "p2", "p3", "p4", "p5", "p6"});
+    Run();
+    Foreign("b", "dead", "2", node);
+    Run();
+    Pod("a", "q", "2");
+    reconcile::RunFor(seconds(7200));
+    EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
+  }
+  void Touch(const std::string& key, const std::string& value) {
+    Json pod = *api_.Find("pods", key);
+    MakeObject(pod, "metadata", "annotations")["example.com/x"] = value;
+    api_.Put(pod);
+  }
+};
+
+// The other scheduler is gone (old release uninstalled); its pod keeps its nomination for ever.
+TEST_F(SchedulerForeignTest, ADeadSchedulersPromiseHoldsUpNoGuarantee) {
+  Node("n1", "8");
+  Node("n2", "8");
+  ExpectNoHoldUp("n1");
+}
+
+// And the same with a nomination for a node that is not there.
+TEST_F(SchedulerForeignTest, APromiseOnNoNodeHoldsUpNoGuarantee) {
+  Node("n1", "8");
+  ExpectNoHoldUp("gone");
+}
+
+// The foreign pod's quota vanishes: without one its promise is none of ours, and is not after a
+// restart.
+TEST_F(SchedulerForeignTest, AForeignPromiseEndsWithItsQuota) {
+  Node("n1", "4");
+  Quota("b", {{"cpu", "4"}});
+  Foreign("b", "dead", "4", "n1");
+  Run();
+  api_.Remove("elasticquotas", "b/quota");
+  Run();
+  Pod("other", "p", "2");
+  reconcile::RunFor(seconds(3600));
+  EXPECT_EQ(At("other/p"), "n1") << WhyOf("other/p");
+  Restart();
+  reconcile::RunFor(seconds(600));
+}
+
+// Its quota appears after the nomination.
+TEST_F(SchedulerForeignTest, AForeignPromiseBeginsWithItsQuota) {
+  Node("n1", "4");
+  Foreign("b", "f", "4", "n1");
+  Run();
+  Quota("b", {{"cpu", "4"}});
+  Run();
+  Pod("other", "p", "2", 10);
+  Run();
+  EXPECT_EQ(At("other/p"), "") << "kept for b/f; so it is after a restart";
+}
+
+// A second promise of the quota, which min does not cover, and any event on the first.
+TEST_F(SchedulerForeignTest, AnEventOnAGuaranteedClaimLeavesItGuaranteed) {
+  Node("na", "4");
+  Node("nb", "4");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "0"}});
+  Quota("c", {{"cpu", "8"}});
+  Quota("d", {{"cpu", "2"}});
+  EightPods("b");
+  Run();
+  LetPodsEndSlowly();
+  On("na", "a", "q1", "4");
+  Run();
+  ASSERT_EQ(Count({"b/p1", "b/p2", "b/p3", "b/p4"}, "ending"), 4);
+  On("nb", "a", "q2", "2");
+  Run();
+  ASSERT_EQ(Count({"b/r1", "b/r2", "b/r3", "b/r4"}, "ending"), 2);
+  ASSERT_EQ(NomineeOf("a/q2"), "nb");
+  Touch("a/q1", "1");
+  Run();
+  // Beyond its quota's min of 2, a fair share at most: nothing that was freed for a guarantee.
+  On("na", "d", "x", "3", 100);
+  Run();
+  Remove("b", {"p1", "p2", "p3", "p4"});
+  Run();
+  EXPECT_EQ(At("d/x"), "") << "it took what was set free for a/q1, which min covers";
+  EXPECT_EQ(At("a/q1"), "na") << WhyOf("a/q1");
+}
+
+// As APromiseOutlastsAMoreImportantOneIfThereIsRoomForBoth, of another scheduler's pod.
+TEST_F(SchedulerForeignTest, AForeignPromiseOutlastsAMoreImportantOne) {
+  Node("n", "4");
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "2"}});
+  Pods("c", {"p1", "p2", "p3", "p4"});
+  Run();
+  LetPodsEndSlowly();
+  EvictedByAnother("c/p4");  // for a/f, by its scheduler
+  Foreign("a", "f", "1", "n");
+  Run();
+  Pod("b", "q", "1", 10);
+  Run();
+  EXPECT_EQ(Count({"c/p1", "c/p2", "c/p3"}, "ending"), 1);
+  EXPECT_EQ(NomineeOf("a/f"), "n") << "room for both; and it is not ours to write";
+  EXPECT_EQ(NomineeWrites("f"), 0);
+}
+
+// And the same where both schedulers are live: who writes how often?
+TEST_F(SchedulerForeignTest, TwoSchedulersClaimsOnOneNodeComeToRest) {
+  StartSecond();
+  NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "2"}});
+  for (const char* name : {"p1", "p2"}) Pod("c", name);
+  PodWith("c", "p3", {{"cpu", "1"}, {"example.com/x", "1"}});
+  Pod("c", "p4");
+  RunBoth();
+  LetPodsEndSlowly();
+  PodWith("a", "q", {{"cpu", "1"}}, 0, {}, {{"schedulerName", "second"}});
+  RunBoth();
+  PodWith("b", "q", {{"cpu", "1"}, {"example.com/x", "1"}}, 10);
+  RunBoth();
+  for (int i = 0; i < 20; ++i) Pod("c", "w" + std::to_string(i));
+  RunBoth();
+  const int n1 = NomineeWrites("q");
+  for (int i = 0; i < 360; ++i) {
+    clock_.Advance(seconds(5));
+    RunBoth();
+  }
+  EXPECT_LT(NomineeWrites("q") - n1, 20);
+  EXPECT_EQ(Count({"c/p1", "c/p2", "c/p3", "c/p4"}, "ending"), 2);
+}
+
+// Both are live; each leaves the other's promise to the other.
+TEST_F(SchedulerForeignTest, ClaimsOfTwoSchedulersDoNotWaitForEachOther) {
+  StartSecond();
+  Node("na", "4");
+  Node("nb", "100");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "4"}});
+  Quota("c", {{"cpu", "0"}});
+  for (const char* p : {"p1", "p2", "p3", "p4"}) On("na", "c", p, "1");
+  for (const char* p : {"r1", "r2", "r3", "r4"}) On("nb", "c", p, "1");
+  RunBoth();
+  LetPodsEndSlowly();
+  On("na", "a", "q", "4");
+  RunBoth();
+  PodWith("b", "q", {{"cpu", "4"}}, 0, {},
+          {{"nodeSelector", {{"name", "nb"}}}, {"schedulerName", "second"}});
+  RunBoth();
+  for (int i = 0; i < 720; ++i) {
+    RemoveEnding("c", {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"});
+    RunBoth();
+    clock_.Advance(seconds(10));
+  }
+  EXPECT_EQ(At("a/q"), "na") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
+  EXPECT_EQ(At("b/q"), "nb") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
+}
+
+// One pod has to go for both; neither waits for the other, whatever else is written of them.
+TEST_F(SchedulerForeignTest, OfTwoSchedulersClaimsTheOlderGoesAhead) {
+  StartSecond();
+  Node("n0", "2");
+  Node("n1", "3");
+  Quota("a", {{"cpu", "3"}});
+  Quota("b", {{"cpu", "2"}});
+  Quota("c", {{"cpu", "0"}});
+  On("n0", "b", "x", "2");
+  On("n1", "c", "v", "3");
+  RunBoth();
+  LetPodsEndSlowly();
+  PodWith("a", "q2", {{"cpu", "1"}}, 0, {}, {{"schedulerName", "second"}});
+  RunBoth();
+  Pod("a", "q1", "2");
+  RunBoth();
+  ASSERT_EQ(NomineeOf("a/q1"), "n1");
+  ASSERT_EQ(NomineeOf("a/q2"), "n1");
+  Remove("c", {"v"});
+  PodWith("b", "y", {{"cpu", "1"}}, 0, {},
+          {{"schedulerName", "knows-no-quotas"}, {"nodeName", "n1"}});
+  for (int i = 0; i < 12; ++i) {
+    RunBoth();
+    RemoveEnding("b", {"x", "y"});
+    RunBoth();
+    clock_.Advance(seconds(10));
+    Node("tiny" + std::to_string(i), "0");
+  }
+  EXPECT_EQ(At("a/q1"), "n1") << WhyOf("a/q1");
+  EXPECT_EQ(At("a/q2"), "n1") << WhyOf("a/q2");
+  EXPECT_EQ(At("b/x"), "n0");
+}
+
+// A pod is on its way out elsewhere, for ever: its node is gone.
+TEST_F(SchedulerForeignTest, WhoLeavesALostNodeKeepsNoDeadPromise) {
+  Node("n1", "4");
+  Node("n3", "1");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "0"}});
+  On("n3", "c", "stuck", "1");
+  Run();
+  EvictedByAnother("c/stuck", true);
+  Lose("n3");
+  Foreign("b", "dead", "1", "n1");
+  Run();
+  On("n1", "a", "q", "4");
+  reconcile::RunFor(seconds(1200));
+  EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
+}
+
+// And on a node that lives, long after it had to be gone.
+TEST_F(SchedulerForeignTest, WhoDoesNotEndKeepsNoDeadPromiseForEver) {
+  Node("n1", "4");
+  Node("n3", "1");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "0"}});
+  On("n3", "c", "stuck", "1");
+  Run();
+  EvictedByAnother("c/stuck", true);
+  Foreign("b", "dead", "1", "n1");
+  Run();
+  On("n1", "a", "q", "4");
+  reconcile::RunFor(seconds(3600));
+  EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
+}
+
+// What has ended does not begin again because somebody else leaves and some node changes.
+TEST_F(SchedulerForeignTest, APromiseThatHasEndedStaysEnded) {
+  Node("n1", "4");
+  Node("n9", "1");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "0"}});
+  On("n9", "c", "z", "1");
+  Foreign("b", "dead", "1", "n1");
+  reconcile::RunFor(seconds(1200));
+  EvictedByAnother("c/z", true);
+  Run();
+  Node("n9", "2");
+  Run();
+  On("n1", "a", "q", "4");
+  Run();
+  EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
+}
+
+// kube-scheduler's own preemption, of a pod that no quota covers.
+TEST_F(SchedulerForeignTest, NobodyGoesForADeadPromiseWhileOthersAreEvictedElsewhere) {
+  Node("n1", "12");
+  Node("n9", "2");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "4"}});
+  Quota("c", {{"cpu", "0"}});
+  Quota("d", {{"cpu", "4"}});
+  std::vector<std::string> keys;
+  for (int i = 0; i < 12; ++i) {
+    On("n1", "c", "p" + std::to_string(i), "1");
+    keys.push_back("c/p" + std::to_string(i));
+  }
+  On("n9", "other", "z", "1");
+  Run();
+  EvictedByAnother("other/z");
+  LetPodsEndSlowly();
+  Foreign("b", "dead", "4", "n1");
+  Run();
+  On("n1", "a", "q", "4");
+  reconcile::RunFor(seconds(900));
+  EXPECT_EQ(Count(keys, "ending"), 4);
+}
+
+// Whom this scheduler evicted is not taken for somebody whom the other one evicts, after a restart
+// either.
+TEST_F(SchedulerForeignTest, NobodyGoesForADeadPromiseAfterARestart) {
+  Node("n1", "12");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "4"}});
+  Quota("c", {{"cpu", "0"}});
+  Quota("d", {{"cpu", "4"}});
+  std::vector<std::string> keys;
+  for (int i = 0; i < 12; ++i) {
+    On("n1", "c", "p" + std::to_string(i), "1");
+    keys.push_back("c/p" + std::to_string(i));
+  }
+  Run();
+  LetPodsEndSlowly();
+  Foreign("b", "dead", "4", "n1");
+  Run();
+  On("n1", "a", "q", "4");
+  Run();
+  ASSERT_EQ(Count(keys, "ending"), 4);
+  Restart();
+  reconcile::RunFor(seconds(60));
+  EXPECT_EQ(Count(keys, "ending"), 4);
+}
+
+// A wait that was in vain, long ago, is no reason to wait for nobody now.
+TEST_F(SchedulerForeignTest, PatienceOfLongAgo) {
+  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
+  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  RestartWith(&cutting);
+  GpuNode("ga", 1);  // its agent is not there
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
+  PodOf("b", "q", "nvidia.com/mig-3g.20gb", "1");
+  reconcile::RunFor(seconds(600));
+  ASSERT_EQ(At("b/q"), "");
+  // Two more nodes: GPU of gb is free, that of gc is held by who borrows.
+  PodWith("a", "p", {{"nvidia.com/mig-7g.40gb", "1"}}, 0, {}, {{"nodeName", "gc"}});
+  GpuNode("gb", 1);
+  GpuNode("gc", 1);
+  Tell("gc",
+       {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
+        {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"}},
+       {{"nvidia.com/mig-7g.40gb", "1"}});
+  for (int i = 0; i < 100 && runner_->Step(clock_); ++i) {
+  }
+  clock_.Advance(seconds(10));
+  for (int i = 0; i < 100 && runner_->Step(clock_); ++i) {
+  }
+  EXPECT_EQ(At("a/p"), "gc") << "GPU of gb is free, and 30 s are not over: " << WhyOf("b/q");
+}
+
+}  // namespace
+}  // namespace nos::controllers

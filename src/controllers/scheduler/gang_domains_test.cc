@@ -1,0 +1,380 @@
+// Gangs whose members have to be near members, or spread evenly: they are placed in whatever order
+// the members come, and all topology domains are tried.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controllers/scheduler/fixture_test.h"
+#include "scheduling/plugins/inter_pod_affinity/plugin.h"
+#include "scheduling/plugins/node_affinity/plugin.h"
+#include "scheduling/plugins/node_resources_fit/plugin.h"
+
+namespace nos::controllers {
+namespace {
+
+constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
+constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+
+class NearGangTest : public SchedulerFixture {
+ protected:
+  void Node(const std::string& name, const std::string& zone, const std::string& cpu) {
+    CpuNode(name, cpu);
+    Json node = *api_.Find("nodes", name);
+    MakeObject(node, "metadata", "labels")["zone"] = zone;
+    api_.Put(node);
+  }
+  void Group(int least) {
+    api_.Put({{"kind", "PodGroup"},
+              {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
+              {"spec", {{"minMember", least}}}});
+  }
+  void Member(const std::string& name, const std::string& app, const std::string& cpu = "1",
+              int priority = 0) {
+    PutPod(name, "cpu", cpu, priority, {{"scheduling.x-k8s.io/pod-group", "g"}, {"app", app}});
+  }
+  // It has to be in the zone of a pod of this app.
+  void Near(const std::string& name, const std::string& app) {
+    ChangePod(name, [&](Json& pod) {
+      MakeObject(pod, "spec", "affinity", "podAffinity")[kRequired] = JsonArray{
+          {{"topologyKey", "zone"}, {"labelSelector", {{"matchLabels", {{"app", app}}}}}}};
+    });
+  }
+  // The zone's nodes are the best for it.
+  void Likes(const std::string& name, const std::string& zone) {
+    ChangePod(name, [&](Json& pod) {
+      const Json in_zone{{"key", "zone"}, {"operator", "In"}, {"values", JsonArray{zone}}};
+      MakeObject(pod, "spec", "affinity", "nodeAffinity")[kPreferred] =
+          JsonArray{{{"weight", 100}, {"preference", {{"matchExpressions", JsonArray{in_zone}}}}}};
+    });
+  }
+  // p0, p1, ... of one core, which have to be in one zone and like zone a.
+  void Workers(int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string name = "p" + std::to_string(i);
+      Member(name, "worker");
+      Near(name, "worker");
+      Likes(name, "a");
+    }
+  }
+  void GpuAndCpuZones() {
+    Node("a1", "a", "1");
+    Tell("a1", {}, {{"example.com/gpu", "2"}});
+    Node("b1", "b", "4");
+  }
+  // p0 and p1 fit only zone a of those, p2 and p3 only zone b; no zone may have two more of them.
+  void SpreadGang(int priority) {
+    Group(4);
+    for (const std::string name : {"p0", "p1", "p2", "p3"}) {
+      const bool on_gpu = name < "p2";
+      PutPod(name, on_gpu ? "example.com/gpu" : "cpu", on_gpu ? "1" : "2", priority,
+             {{"scheduling.x-k8s.io/pod-group", "g"}, {"app", "worker"}});
+      ChangePod(name, [](Json& pod) {
+        MakeObject(pod, "spec")["topologySpreadConstraints"] =
+            JsonArray{{{"maxSkew", 1},
+                       {"topologyKey", "zone"},
+                       {"whenUnsatisfiable", "DoNotSchedule"},
+                       {"labelSelector", {{"matchLabels", {{"app", "worker"}}}}}}};
+      });
+    }
+  }
+  void Taint(const std::string& node, bool tainted = true) {
+    Json changed = *api_.Find("nodes", node);
+    JsonArray taints;
+    if (tainted) taints.push_back(JsonObject{{"key", "k"}, {"effect", "NoSchedule"}});
+    MakeObject(changed, "spec")["taints"] = taints;
+    api_.Put(changed);
+  }
+  // Their zones, in order; "-": it waits.
+  std::string ZonesOf(int count) {
+    std::string zones;
+    for (int i = 0; i < count; ++i) {
+      const std::string node = NodeOf("p" + std::to_string(i));
+      zones += node.empty() ? "-" : node.substr(0, 1);
+    }
+    return zones;
+  }
+  size_t PodsOn(const std::string& node) { return scheduler_->snapshot().Find(node)->pods.size(); }
+  void TakePort(const std::string& name) {
+    ChangePod(name, [](Json& pod) {
+      pod.at("spec").at("containers").at(0).as_object()["ports"] =
+          JsonArray{{{"containerPort", 80}, {"hostPort", 80}}};
+    });
+  }
+};
+
+TEST_F(NearGangTest, TheZoneOfTheBestNodeMayBeTooSmall) {
+  Node("a1", "a", "2");
+  Node("b1", "b", "2");
+  Node("b2", "b", "2");
+  Group(4);
+  Workers(4);
+  Run();
+  EXPECT_EQ(ZonesOf(4), "bbbb") << Why("p0");
+}
+
+TEST_F(NearGangTest, WhatFitsNowhereLeavesNothingBehind) {
+  Node("a1", "a", "2");
+  Node("b1", "b", "3");
+  Group(4);
+  Workers(4);
+  Run();
+  EXPECT_EQ(ZonesOf(4), "----");
+  EXPECT_TRUE(
+      Why("p0").starts_with("pod group ml/g: 3 of its pods find a node together, and 4 must; "
+                            "ml/p3: 0/2 nodes are available: "))
+      << Why("p0");
+  EXPECT_EQ(scheduler_->bindings(), 0U);
+  EXPECT_EQ(PodsOn("a1") + PodsOn("b1"), 0U);
+  for (const char* name : {"p0", "p1", "p2", "p3"}) EXPECT_EQ(Nominee(name), "");
+  PutPod("other", "cpu", "3", 0);
+  Run();
+  EXPECT_EQ(NodeOf("other"), "b1");
+}
+
+// The port is taken in zone a for good; in zone b p1 lacks a core, but only once p0 is there.
+TEST_F(NearGangTest, WhatHelpsInAnotherZoneWakesIt) {
+  Node("a1", "a", "9");
+  Node("b1", "b", "1");
+  PutPod("web", "cpu", "1", 0);
+  TakePort("web");
+  BindElsewhere("web", "a1");
+  Run();
+  Group(2);
+  Workers(2);
+  TakePort("p1");
+  Run();
+  ASSERT_EQ(ZonesOf(2), "--");
+  Tell("b1", {}, {{"cpu", "2"}});
+  Run();
+  EXPECT_EQ(ZonesOf(2), "bb") << Why("p0");
+}
+
+TEST_F(NearGangTest, AWorkerMayComeBeforeItsLeader) {
+  Node("a1", "a", "2");
+  Group(2);
+  Member("a-worker", "worker");
+  Near("a-worker", "leader");
+  Member("b-leader", "leader");
+  Run();
+  EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "a1a1") << Why("a-worker");
+}
+
+// The leader alone decides where both go.
+TEST_F(NearGangTest, AnotherZoneIsFoundForTheLeader) {
+  Node("a1", "a", "1");
+  Node("b1", "b", "2");
+  Group(2);
+  Member("a-worker", "worker");
+  Near("a-worker", "leader");
+  Member("b-leader", "leader");
+  Likes("b-leader", "a");
+  Run();
+  EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "b1b1") << Why("a-worker");
+}
+
+// The monitor comes first, and says nothing of where the others may go.
+TEST_F(NearGangTest, AMemberThatNobodyHasToBeNearDecidesNothing) {
+  Node("a1", "a", "3");
+  Node("b1", "b", "2");
+  Node("b2", "b", "2");
+  Group(3);
+  Member("monitor", "monitor");
+  Likes("monitor", "a");
+  for (const std::string name : {"p0", "p1"}) {
+    Member(name, "worker", "2");
+    Near(name, "worker");
+    Likes(name, "a");
+  }
+  Run();
+  EXPECT_EQ(NodeOf("monitor") + ZonesOf(2), "a1bb") << Why("p0");
+}
+
+TEST_F(NearGangTest, WhoRunsHasDecided) {
+  Node("a1", "a", "9");
+  Node("b1", "b", "2");
+  Group(3);
+  Workers(1);
+  BindElsewhere("p0", "b1");
+  Run();
+  for (const char* name : {"p1", "p2"}) {
+    Member(name, "worker");
+    Near(name, "worker");
+    Likes(name, "a");
+  }
+  Run();
+  EXPECT_EQ(ZonesOf(3), "b--");
+  EXPECT_TRUE(Why("p1").starts_with("pod group ml/g: 2 of its pods find a node together, and 3 "))
+      << Why("p1");
+  EXPECT_EQ(scheduler_->bindings(), 0U);
+  Tell("b1", {}, {{"cpu", "3"}});
+  Run();
+  EXPECT_EQ(ZonesOf(3), "bbb") << Why("p1");
+}
+
+TEST_F(NearGangTest, TheQuotaHoldsInEachZone) {
+  const auto quota = [this](const std::string& cpu) {
+    api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+              {"kind", "ElasticQuota"},
+              {"metadata", {{"namespace", "ml"}, {"name", "quota"}, {"uid", "quota"}}},
+              {"spec", {{"min", {{"cpu", cpu}}}, {"max", {{"cpu", cpu}}}}}});
+  };
+  Node("a1", "a", "2");
+  Node("b1", "b", "9");
+  quota("3");
+  Group(4);
+  Workers(4);
+  Run();
+  EXPECT_EQ(ZonesOf(4), "----");
+  EXPECT_TRUE(Why("p0").starts_with("pod group ml/g: 3 of its pods find a node together, and 4 "))
+      << Why("p0");
+  quota("4");
+  Run();
+  EXPECT_EQ(ZonesOf(4), "bbbb") << Why("p0");
+}
+
+TEST_F(NearGangTest, RoomIsMadeForOneThatComesBeforeItsLeader) {
+  Node("a1", "a", "2");
+  for (const char* name : {"low0", "low1"}) {
+    PutPod(name, "cpu", "1", 0);
+    BindElsewhere(name, "a1");
+  }
+  Run();
+  Group(2);
+  Member("a-worker", "worker", "1", 9);
+  Near("a-worker", "leader");
+  Member("b-leader", "leader", "1", 9);
+  Run();
+  EXPECT_EQ(NodeOf("low0") + NodeOf("low1"), "gonegone") << Why("a-worker");
+  EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "a1a1") << Why("a-worker");
+}
+
+// p1 would be one too many in zone a before p2 is in zone b.
+TEST_F(NearGangTest, WhoHasToBeSpreadMayComeBeforeTheOthers) {
+  GpuAndCpuZones();
+  SpreadGang(0);
+  Run();
+  EXPECT_EQ(ZonesOf(4), "aabb") << Why("p0");
+}
+
+TEST_F(NearGangTest, RoomIsMadeForOneThatHasToBeSpread) {
+  GpuAndCpuZones();
+  PutPod("low0", "example.com/gpu", "2", 0);
+  PutPod("low1", "cpu", "4", 0);
+  BindElsewhere("low0", "a1");
+  BindElsewhere("low1", "b1");
+  Run();
+  SpreadGang(9);
+  Run();
+  EXPECT_EQ(NodeOf("low0") + NodeOf("low1"), "gonegone") << Why("p0");
+  EXPECT_EQ(ZonesOf(4), "aabb") << Why("p0");
+}
+
+// Nor are those that have room for fewer.
+TEST_F(NearGangTest, ZonesThatRefuseThemAreNotTriedInPlaceOfOthers) {
+  Node("a1", "a", "1");
+  for (int i = 10; i < 30; ++i) {
+    const std::string full = "f" + std::to_string(i), small = "s" + std::to_string(i);
+    Node(full, full, "9");
+    Taint(full);
+    Node(small, small, "1");
+  }
+  Node("z1", "z", "2");
+  Group(2);
+  Workers(2);
+  Run();
+  EXPECT_EQ(ZonesOf(2), "zz") << Why("p0");
+}
+
+// Zone b is not even tried, for p0 fits only zone a.
+TEST_F(NearGangTest, WhatKeepsThemFromBeginningElsewhereWakesThem) {
+  Node("a1", "a", "1");
+  Node("b1", "b", "2");
+  Taint("b1");
+  Group(2);
+  Workers(2);
+  ChangePod("p1", [](Json& pod) {
+    MakeObject(pod, "spec")["tolerations"] = JsonArray{JsonObject{{"operator", "Exists"}}};
+  });
+  Run();
+  ASSERT_EQ(ZonesOf(2), "--");
+  Taint("b1", false);
+  Run();
+  EXPECT_EQ(ZonesOf(2), "bb") << Why("p0");
+}
+
+// Reserves nothing in zone b, and counts how often it is asked to.
+class NotInB final : public scheduling::ReservePlugin {
+ public:
+  explicit NotInB(int& asked) : asked_(asked) {}
+  std::string Name() const override { return "NotInB"; }
+  scheduling::Verdict Reserve(const cluster::Pod&, std::string_view node, cluster::ClusterSnapshot&,
+                              scheduling::CycleState&) const override {
+    ++asked_;
+    return node == "b1" ? scheduling::Verdict::Unschedulable("NotInB", "not in b")
+                        : scheduling::Verdict::Fits();
+  }
+  void Unreserve(const cluster::Pod&, std::string_view, cluster::ClusterSnapshot&,
+                 scheduling::CycleState&) const override {}
+
+ private:
+  int& asked_;
+};
+
+class ReservingGangTest : public NearGangTest {
+ protected:
+  ReservingGangTest() {
+    std::vector<scheduling::Framework::Entry> entries;
+    entries.push_back({std::make_unique<scheduling::NodeResourcesFit>()});
+    entries.push_back({std::make_unique<scheduling::NodeAffinity>(), 9});
+    entries.push_back({std::make_unique<scheduling::InterPodAffinity>()});
+    entries.push_back({std::make_unique<NotInB>(asked_)});
+    reserving_ = std::make_unique<scheduling::Framework>(std::move(entries));
+    runner_.reset();
+    scheduler_ = std::make_unique<Scheduler>(
+        SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", reserving_.get()}},
+        gpu::Catalogue::Builtin());
+    reconcile::RunnerOptions options;
+    options.watch_around = true;
+    runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_, options);
+  }
+  // The scheduler before its framework.
+  void TearDown() override {
+    runner_.reset();
+    scheduler_.reset();
+  }
+
+  int asked_ = 0;
+  std::unique_ptr<scheduling::Framework> reserving_;
+};
+
+// It is refused like by any zone that is too small: no error is told, and nobody tries again soon.
+// Nor is p1 tried there, which is like p0.
+TEST_F(ReservingGangTest, WhatCannotBeReservedInAnotherZoneIsNoError) {
+  Node("a1", "a", "1");
+  Node("b1", "b", "2");
+  Group(2);
+  Workers(2);
+  Run();
+  EXPECT_TRUE(Why("p0").starts_with("pod group ml/g: 1 of its pods find a node together, and 2 "))
+      << Why("p0");
+  EXPECT_EQ(scheduler_->bindings() + PodsOn("a1") + PodsOn("b1"), 0U);
+  EXPECT_EQ(scheduler_->queue().asleep(), 2U);
+  EXPECT_EQ(asked_, 2) << "for p0 in each zone";
+}
+
+// The monitor comes first, and will not fit when others are placed.
+TEST_F(ReservingGangTest, NoZoneIsTriedToItsEndInVain) {
+  Node("a1", "a", "2");
+  Node("c1", "c", "2");
+  Node("d1", "d", "2");
+  Group(3);
+  Member("monitor", "monitor", "3");
+  Workers(2);
+  Run();
+  EXPECT_EQ(ZonesOf(2), "--");
+  EXPECT_EQ(asked_, 2) << "for p0 and p1 in zone a";
+}
+
+}  // namespace
+}  // namespace nos::controllers

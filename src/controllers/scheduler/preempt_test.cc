@@ -1,0 +1,279 @@
+// How schedulers make room for more important pods, and what becomes of what they have promised.
+#include <string>
+
+#include "controllers/relocations.h"
+#include "controllers/scheduler/fixture_test.h"
+#include "reconcile/testing/scene.h"
+
+namespace nos::controllers {
+namespace {
+
+class SchedulerPreemptTest : public SchedulerFixture {
+ protected:
+  // As long as `busy` is true, which must outlive the API server's calls.
+  void RefuseStatusOf(const std::string& pod, const bool& busy) {
+    api_.intercept = [pod, &busy](const kube::ApiRequest& request) {
+      std::optional<Result<kube::ApiResponse>> answer;
+      if (busy && request.method == "PATCH" && request.path.ends_with("/" + pod + "/status")) {
+        answer = Result<kube::ApiResponse>(Status(Code::kConflict, "somebody else is writing"));
+      }
+      return answer;
+    };
+  }
+  void Pod(const std::string& name, int priority, const std::string& cpu = "1") {
+    PutPod(name, "cpu", cpu, priority);
+  }
+};
+
+// A more important one takes what a lesser one was promised: that is written, too, for the next
+// update of the lesser one would bring the promise back.
+TEST_F(SchedulerPreemptTest, APromiseThatIsOutrankedIsTakenBack) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  LetPodsEndSlowly();
+  Pod("mid", 5);
+  Run();
+  ASSERT_EQ(Nominee("mid"), "n");
+  Pod("high", 9);
+  Run();
+  EXPECT_EQ(Nominee("high"), "n");
+  EXPECT_EQ(Nominee("mid"), "");
+}
+
+// Somebody goes for it already, although the watch does not show that yet.
+TEST_F(SchedulerPreemptTest, NobodyElseIsEvictedWhileTheWatchIsLate) {
+  CpuNode("a", "1");
+  CpuNode("b", "1");
+  Pod("low", 1);
+  Run();
+  Pod("lesser", 0);
+  Run();
+  ASSERT_EQ(NodeOf("low") + NodeOf("lesser"), "ab");
+  Cordon("b");
+  LetPodsEndSlowly();
+  Pod("high", 9);
+  while (!IsEnding("low")) ASSERT_TRUE(runner_->Step(clock_));
+  watches_.pods_silent = true;
+  Json open = *api_.Find("nodes", "b");
+  MakeObject(open, "spec")["unschedulable"] = false;
+  api_.Put(open);
+  Run();
+  EXPECT_FALSE(IsEnding("lesser"));
+  watches_.pods_silent = false;
+  Run();
+  api_.Remove("pods", "ml/low");
+  Run();
+  EXPECT_EQ(NodeOf("high"), "a");
+}
+
+TEST_F(SchedulerPreemptTest, APlaceThatIsHeldForAPodTakesNobodysRoom) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  Pod("high", 9);
+  ChangePod("high", [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
+  Run();
+  EXPECT_EQ(NodeOf("low"), "n");
+  EXPECT_EQ(NodeOf("high"), "");
+}
+
+TEST_F(SchedulerPreemptTest, AVictimIsToldForWhom) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  Pod("high", 9);
+  Run();
+  EXPECT_NE(
+      testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
+      std::string::npos);
+}
+
+// It may be gone before others have been told, and another one be there by its name.
+TEST_F(SchedulerPreemptTest, ThatAVictimWasEvictedIsToldWhenItIsGone) {
+  config_.tellings_per_call = config_.tellings_beside_bindings = 1;
+  Restart();
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  for (const char* other : {"a", "b", "c"}) Pod(other, 9, "2");
+  Pod("high", 9);
+  while (api_.Find("pods", "ml/low") != nullptr) ASSERT_TRUE(runner_->Step(clock_));
+  PutPod("low", "cpu", "1", 1);
+  Json successor = *api_.Find("pods", "ml/low");
+  MakeObject(successor, "metadata")["uid"] = "another";
+  api_.Put(successor);
+  Run();
+  EXPECT_NE(
+      testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
+      std::string::npos);
+}
+
+TEST_F(SchedulerPreemptTest, AVictimIsNotToldTheNamesOfOthersPods) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  Pod("high", 9);
+  Json other = *api_.Find("pods", "ml/high");
+  MakeObject(other, "metadata")["namespace"] = "acme";
+  api_.Remove("pods", "ml/high");
+  api_.Put(other);
+  Run();
+  EXPECT_NE(testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid on node n"),
+            std::string::npos);
+}
+
+// Somebody has deleted it, and has given it hours to end.
+TEST_F(SchedulerPreemptTest, OnlyEvictedPodsAreWaitedFor) {
+  for (const char* node : {"n1", "n2"}) CpuNode(node, "2");
+  Pod("guard", 100);
+  BindElsewhere("guard", "n1");
+  Pod("ending", 0);
+  BindElsewhere("ending", "n1");
+  ChangePod("ending", [](Json& pod) {
+    MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+  });
+  Pod("low", 0, "2");
+  BindElsewhere("low", "n2");
+  Pod("high", 9, "2");
+  ChangePod("high", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n1"; });
+  Run();
+  EXPECT_EQ(NodeOf("low"), "gone");
+  EXPECT_EQ(NodeOf("high"), "n2");
+}
+
+// Who is on its way out already is marked as evicted, too: nobody else has to go meanwhile.
+TEST_F(SchedulerPreemptTest, APodThatEndsAlreadyIsTakenForOneThatIsEvicted) {
+  for (const char* node : {"n1", "n2"}) CpuNode(node, "1");
+  Pod("ending", 0);
+  BindElsewhere("ending", "n1");
+  ChangePod("ending", [](Json& pod) {
+    MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+  });
+  Pod("low", 1);
+  BindElsewhere("low", "n2");
+  LetPodsEndSlowly();
+  Pod("high", 9);
+  Run();
+  ASSERT_EQ(Nominee("high"), "n1") << "its pod is the least important one";
+  CpuNode("n3", "1");
+  Pod("lesser", -1);
+  BindElsewhere("lesser", "n3");
+  clock_.Advance(std::chrono::minutes(6));
+  Run();
+  EXPECT_FALSE(IsEnding("lesser"));
+  EXPECT_EQ(Nominee("high"), "n1");
+  api_.Remove("pods", "ml/ending");
+  Run();
+  EXPECT_EQ(NodeOf("high"), "n1");
+}
+
+// By the condition other schedulers, and this one when it starts anew, know whom they wait for.
+TEST_F(SchedulerPreemptTest, WhoCannotBeToldWhyIsNotEvicted) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  bool busy = true;
+  RefuseStatusOf("low", busy);
+  Pod("high", 9);
+  Run();
+  EXPECT_EQ(NodeOf("low"), "n");
+  busy = false;
+  clock_.Advance(seconds(10));  // nothing else happens: the failure itself brings it up again
+  Run();
+  EXPECT_EQ(NodeOf("low"), "gone");
+  clock_.Advance(seconds(10));  // its pause
+  Run();
+  EXPECT_EQ(NodeOf("high"), "n");
+}
+
+// A successor that does not know for whom would give the room to somebody else.
+TEST_F(SchedulerPreemptTest, NobodyIsEvictedBeforeTheNomineeIsWritten) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  bool busy = true;
+  RefuseStatusOf("high", busy);
+  Pod("high", 9);
+  Run();
+  EXPECT_EQ(NodeOf("low"), "n");
+  EXPECT_EQ(Nominee("high"), "");
+  busy = false;
+  clock_.Advance(seconds(10));
+  Run();
+  EXPECT_EQ(NodeOf("low"), "gone");
+  clock_.Advance(seconds(10));
+  Run();
+  EXPECT_EQ(NodeOf("high"), "n");
+}
+
+// Others had to go for that place.
+TEST_F(SchedulerPreemptTest, APlaceIsKeptWhenItsBindingWasLost) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  bool lost = true;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (lost && request.path.ends_with("/binding")) {
+      answer = Result<kube::ApiResponse>(Status(Code::kUnavailable, "connection refused"));
+    }
+    return answer;
+  };
+  Pod("high", 9);
+  Run();
+  lost = false;
+  Pod("late", 5);
+  Run();
+  EXPECT_EQ(NodeOf("late"), "");
+  clock_.Advance(seconds(10));
+  Run();
+  EXPECT_EQ(NodeOf("high"), "n");
+}
+
+TEST_F(SchedulerPreemptTest, ASuccessorWaitsUntilTheWatchShowsWhoIsEvicted) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  Pod("high", 9);
+  while (NodeOf("low") != "gone") ASSERT_TRUE(runner_->Step(clock_));
+  watches_.pods_silent = true;
+  scheduler_->Retire();
+  EXPECT_FALSE(scheduler_->IsQuiet()) << "it would have another one go";
+  watches_.pods_silent = false;
+  Run();
+  EXPECT_TRUE(scheduler_->IsQuiet());
+}
+
+// Pods that are being deleted do not count for topology spread any more.
+TEST_F(SchedulerPreemptTest, WhoIsSpreadIsLookedAtWhenTheEndOfAnotherBegins) {
+  for (const char* name : {"a", "b"}) {
+    api_.Put({{"kind", "Node"},
+              {"metadata", {{"name", name}, {"labels", {{"zone", name}}}}},
+              {"spec", {{"unschedulable", std::string(name) == "b"}}},
+              {"status", {{"allocatable", {{"cpu", "8"}, {"pods", "110"}}}}}});
+  }
+  const auto spread = [&](const std::string& name) {
+    PutPod(name, "cpu", "1", 0, {{"app", "web"}});
+    ChangePod(name, [](Json& pod) {
+      MakeObject(pod, "spec")["topologySpreadConstraints"] =
+          JsonArray{{{"maxSkew", 1},
+                     {"topologyKey", "zone"},
+                     {"whenUnsatisfiable", "DoNotSchedule"},
+                     {"labelSelector", {{"matchLabels", {{"app", "web"}}}}}}};
+    });
+  };
+  spread("first");
+  BindElsewhere("first", "a");
+  spread("second");  // a has one already, and b none, which is cordoned
+  Run();
+  ASSERT_EQ(NodeOf("second"), "");
+  ChangePod("first", [](Json& pod) {
+    MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+  });
+  Run();
+  EXPECT_EQ(NodeOf("second"), "a");
+}
+
+}  // namespace
+}  // namespace nos::controllers

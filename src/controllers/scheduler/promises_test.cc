@@ -1,0 +1,316 @@
+// What is set free for a pod's quota is for that pod, and nobody goes in vain, at any moment.
+#include "controllers/scheduler/quota_fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+class SchedulerPromisesTest : public ClaimsFixture {
+ protected:
+  void Member(const std::string& ns, const std::string& name) {
+    Pod(ns, name, "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
+  }
+  void DeletedByItsUser(const std::string& key) {
+    Json pod = *api_.Find("pods", key);
+    MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+    api_.Put(pod);
+  }
+  // A pod of namespace a is to get what is within its share of what is idle, and one of b goes.
+  void ClaimShare(const std::string& name) {
+    CpuNode("n", "12");
+    Quota("a", {{"cpu", "4"}});
+    Quota("b", {{"cpu", "1"}});
+    Quota("c", {{"cpu", "7"}});
+    Pods("b", {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"});
+    Pods("a", {"m0", "m1", "m2", "m3"});
+    Run();
+    LetPodsEndSlowly();
+    Pod("a", name);
+    Run();
+    ASSERT_EQ(At("b/p7"), "ending");
+  }
+  // Not until it has rested: other pods are there before all pauses are over.
+  void RunSteps() {
+    for (int i = 0; i < 50; ++i) (void)runner_->Step(clock_);
+  }
+  // Its agent has cut what it was asked for, or `layout`, of GPU 0.
+  void IsCut(const std::string& node, const std::string& layout = "") {
+    std::string cut = layout.empty() ? Spec(node) : layout;
+    Tell(node,
+         {{"nos.nebuly.com/status-layout-0", cut + ":free"},
+          {"nos.nebuly.com/status-partitioning-plan", Plan(node)}},
+         {{"nvidia.com/mig-" + cut.substr(0, cut.find('@')), "1"}});
+  }
+};
+
+TEST_F(SchedulerPromisesTest, AMemberThatEndsElsewhereIsOfItsGang) {
+  for (const char* node : {"n1", "n2"}) CpuNode(node, "1");
+  Quota("a", {{"cpu", "0"}});
+  Quota("b", {{"cpu", "2"}});
+  Group("a", "g", 2);
+  for (const char* name : {"g1", "g2"}) Member("a", name);
+  Run();
+  ASSERT_EQ(Count({"a/g1", "a/g2"}, ""), 0);
+  DeletedByItsUser("a/g2");
+  Pod("b", "q");
+  Run();
+  EXPECT_NE(At("b/q"), "");
+}
+
+TEST_F(SchedulerPromisesTest, AGangThatLostSomeGoesBeforeOthers) {
+  CpuNode("n", "4");
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "3"}});
+  Group("a", "g", 2);
+  Pod("a", "p");
+  for (const char* name : {"g1", "g2"}) Member("a", name);
+  Pod("a", "young");
+  Run();
+  LetPodsEndSlowly();
+  EvictedByAnother("a/g1", true);  // and then its scheduler crashed
+  Restart();
+  Pod("b", "q", "2");
+  Run();
+  EXPECT_EQ(At("a/g2"), "ending");
+  EXPECT_EQ(At("a/young"), "n");
+}
+
+TEST_F(SchedulerPromisesTest, WhoIsOnALostNodeIsNotWaitedFor) {
+  CpuNode("n1", "3");
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "3"}});
+  Pods("a", {"p1", "p2", "p3"});
+  Run();
+  CpuNode("n2", "1");
+  Pod("a", "p4");
+  Run();
+  LetPodsEndSlowly();
+  Pod("b", "q");
+  Run();
+  ASSERT_EQ(At("a/p4"), "ending");
+  Json lost = *api_.Find("nodes", "n2");
+  MakeObject(lost, "spec")["taints"] =
+      JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoExecute"}}};
+  api_.Put(lost);
+  reconcile::RunFor(seconds(60));
+  EXPECT_EQ(At("a/p3"), "ending");
+  api_.Remove("pods", "a/p3");
+  reconcile::RunFor(seconds(60));
+  EXPECT_EQ(At("b/q"), "n1");
+}
+
+TEST_F(SchedulerPromisesTest, WhereThereIsRoomAClaimDoesNotWaitForTheEndOfItsVictim) {
+  for (const char* node : {"n1", "n2"}) CpuNode(node, "2");
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "1"}});
+  Pods("a", {"p1", "p2"});
+  Run();
+  LetPodsEndSlowly();
+  Pod("b", "q");
+  reconcile::RunFor(seconds(60));
+  EXPECT_EQ(At("a/p2"), "ending");
+  EXPECT_NE(At("b/q"), "");
+}
+
+TEST_F(SchedulerPromisesTest, ClaimsDoNotWaitForEachOthersVictims) {
+  for (const char* node : {"n1", "n2"}) CpuNode(node, "2");
+  Quota("a", {{"cpu", "0"}});
+  Quota("b", {{"cpu", "2"}});
+  Quota("c", {{"cpu", "2"}});
+  Pods("a", {"p1", "p2", "p3", "p4"});
+  Run();
+  LetPodsEndSlowly();
+  Pod("b", "q");
+  Run();
+  Pod("c", "q");
+  Run();
+  ASSERT_EQ(Count({"a/p1", "a/p2", "a/p3", "a/p4"}, "ending"), 2);
+  api_.Remove("pods", "a/p4");
+  reconcile::RunFor(seconds(60));
+  EXPECT_NE(At("b/q"), "");
+  EXPECT_EQ(At("c/q"), "");
+}
+
+// Without one it could not take it from the claimant if that ran there already, either.
+TEST_F(SchedulerPromisesTest, RoomOfAClaimIsNotForPodsWithoutQuota) {
+  ClaimShare("more");
+  Pod("other", "high", "1", 5);
+  Run();
+  api_.Remove("pods", "b/p7");
+  reconcile::RunFor(seconds(60));
+  EXPECT_EQ(At("a/more"), "n");
+  EXPECT_EQ(At("b/p6"), "n");
+}
+
+TEST_F(SchedulerPromisesTest, AGuaranteeOutlastsPreemptionBesideIt) {
+  NodeWith("n", {{"cpu", "10"}, {"nvidia.com/gpu", "2"}});
+  Quota("a", {{"nvidia.com/gpu", "1"}});
+  Quota("b", {{"nvidia.com/gpu", "1"}});
+  for (const char* name : {"b1", "b2"}) PodWith("b", name, {{"nvidia.com/gpu", "1"}});
+  PodWith("other", "low", {{"cpu", "8"}}, -1);
+  Run();
+  LetPodsEndSlowly();
+  PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
+  RunSteps();
+  ASSERT_EQ(At("b/b2"), "ending");
+  PodWith("other", "high", {{"cpu", "8"}}, 100);
+  RunSteps();
+  ASSERT_EQ(At("other/low"), "ending");
+  EXPECT_EQ(NomineeOf("a/q"), "n");
+}
+
+// By the memory of the GPUs that it was promised, not by what is assumed where nobody tells.
+TEST_F(SchedulerPromisesTest, SmallGpusAreGuaranteedAsSuch) {
+  NodeWith("n", {{"cpu", "10"}, {"nvidia.com/gpu", "2"}}, {{"nvidia.com/gpu.memory", "16384"}});
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "16"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "16"}});
+  for (const char* name : {"b1", "b2"}) PodWith("b", name, {{"nvidia.com/gpu", "1"}});
+  Run();
+  LetPodsEndSlowly();
+  PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
+  Run();
+  ASSERT_EQ(At("b/b2"), "ending");
+  PodWith("stranger", "s", {{"nvidia.com/gpu", "1"}}, 5);
+  Run();
+  api_.Remove("pods", "b/b2");
+  reconcile::RunFor(seconds(60));
+  EXPECT_EQ(At("a/q"), "n");
+}
+
+TEST_F(SchedulerPromisesTest, APromiseIsNoMoreAfterARestart) {
+  ClaimShare("0more");  // it is read before those that run
+  Restart();
+  Run();
+  Pod("c", "q", "7");
+  Run();
+  EXPECT_EQ(NomineeOf("c/q"), "n") << "what is guaranteed goes before a share";
+}
+
+TEST_F(SchedulerPromisesTest, AQuotaThatChangesWakesWhoWasRefusedByNodes) {
+  CpuNode("n", "4");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "4"}});
+  Pods("a", {"p1", "p2", "p3", "p4"});
+  Run();
+  Pod("b", "q");
+  Run();
+  ASSERT_EQ(At("b/q"), "");
+  Quota("a", {{"cpu", "1"}});
+  Run();
+  EXPECT_EQ(At("b/q"), "n");
+}
+
+TEST_F(SchedulerPromisesTest, ANodeThatComesWakesWhoWasRefusedByItsQuota) {
+  CpuNode("n1", "4");
+  Quota("a", {{"cpu", "2"}});
+  Quota("b", {{"cpu", "2"}});
+  Pods("a", {"p1", "p2", "p3", "p4"});
+  Run();
+  Cordon("n1");
+  Pod("b", "q");
+  Run();
+  ASSERT_EQ(At("b/q"), "");
+  CpuNode("n2", "4");
+  reconcile::RunFor(seconds(60));
+  EXPECT_EQ(At("b/q"), "n2");
+}
+
+TEST_F(SchedulerPromisesTest, ASilentAgentCostsOneVictim) {
+  GpuNode("g", 1);
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "40"}});
+  for (const char* name : {"p1", "p2"}) PodOf("a", name, "nvidia.com/mig-3g.20gb", "1");
+  Run();
+  Tell("g",
+       {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:free,3g.20gb@4:free"},
+        {"nos.nebuly.com/status-partitioning-plan", Plan("g")}},
+       {{"nvidia.com/mig-3g.20gb", "2"}});
+  Run();
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:used,3g.20gb@4:used"},
+             {"nos.nebuly.com/status-holders-0", "3g.20gb@0=a/p1,3g.20gb@4=a/p2"}});
+  Run();
+  ASSERT_EQ(Count({"a/p1", "a/p2"}, "g"), 2);
+  PodOf("b", "q", "nvidia.com/mig-2g.10gb", "1");
+  reconcile::RunFor(seconds(600));
+  EXPECT_EQ(Count({"a/p1", "a/p2"}, "gone"), 1);
+}
+
+TEST_F(SchedulerPromisesTest, NobodyGoesWhileAFreeGpuIsBeingCut) {
+  GpuNode("g", 2);
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
+  PodOf("a", "p", "nvidia.com/mig-7g.40gb", "1");
+  Run();
+  IsCut("g");
+  Run();
+  ASSERT_EQ(At("a/p"), "g");
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
+             {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"},
+             {"nos.nebuly.com/status-layout-1", ""},
+             {"nos.nebuly.com/spec-layout-1", "1g.5gb@0"},  // somebody else's plan
+             {"nos.nebuly.com/spec-partitioning-plan", "77"}});
+  PodOf("b", "q", "nvidia.com/mig-7g.40gb", "1");
+  Run();
+  EXPECT_EQ(At("a/p"), "g");
+  Tell("g", {{"nos.nebuly.com/status-layout-1", "1g.5gb@0:free"},
+             {"nos.nebuly.com/status-partitioning-plan", "77"}});
+  Run();
+  EXPECT_EQ(Spec("g", 1), "7g.40gb@0");
+  EXPECT_EQ(At("a/p"), "g");
+}
+
+TEST_F(SchedulerPromisesTest, NobodyGoesWhileThePartitionerMayCut) {
+  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
+  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  RestartWith(&cutting);
+  GpuNode("g", 2);
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"}},
+       {{"nvidia.com/mig-7g.40gb", "1"}});
+  PodOf("a", "p", "nvidia.com/mig-7g.40gb", "1");
+  Run();
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
+             {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"}});
+  Run();
+  PodOf("b", "q", "nvidia.com/mig-7g.40gb", "1");
+  Run();
+  EXPECT_EQ(At("a/p"), "g");
+  reconcile::RunFor(seconds(120));
+  EXPECT_EQ(At("a/p"), "gone") << "there is no partitioner";
+}
+
+TEST_F(SchedulerPromisesTest, ANewLeaderKnowsWhoHoldsWhat) {
+  GpuNode("g", 1);
+  std::string layout = "1g.5gb@0:free,1g.5gb@1:free", holders;
+  for (const char* start : {"2", "3", "4", "5", "6"}) {
+    PodWith("a", std::string("p") + start, {{"nvidia.com/mig-1g.5gb", "1"}}, 0, {},
+            {{"nodeName", "g"}});
+    layout += std::string(",1g.5gb@") + start + ":used";
+    holders += std::string(",1g.5gb@") + start + "=a/p" + start;
+  }
+  Tell("g",
+       {{"nos.nebuly.com/status-layout-0", layout},
+        {"nos.nebuly.com/status-holders-0", holders.substr(1)}},
+       {{"nvidia.com/mig-1g.5gb", "7"}});
+  Restart();
+  PodOf("b", "q", "nvidia.com/mig-2g.10gb", "1");
+  Run();
+  EXPECT_NE(Spec("g").find("2g.10gb@0"), std::string::npos) << WhyOf("b/q");
+}
+
+TEST_F(SchedulerPromisesTest, ANewLeaderKeepsToMax) {
+  GpuNode("g", 1);
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "20"}}, {{"nos.nebuly.com/gpu-memory", "20"}});
+  PodOf("a", "p", "nvidia.com/mig-3g.20gb", "1");
+  Run();
+  ASSERT_NE(Spec("g"), "");
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}}, {{"nos.nebuly.com/gpu-memory", "0"}});
+  Restart();
+  Run();
+  IsCut("g");
+  Run();
+  EXPECT_EQ(At("a/p"), "");
+}
+
+}  // namespace
+}  // namespace nos::controllers

@@ -1,0 +1,210 @@
+// A scheduler's API server with elastic quotas in it.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controllers/scheduler/fixture_test.h"
+#include "reconcile/testing/slow_watches.h"
+
+namespace nos::controllers {
+
+class QuotaFixture : public SchedulerFixture {
+ protected:
+  using Amounts = std::map<std::string, std::string>;
+
+  static JsonObject ListOf(const Amounts& amounts) {
+    JsonObject list;
+    for (const auto& [resource, amount] : amounts) list[resource] = amount;
+    return list;
+  }
+  void Quota(const std::string& ns, const Amounts& min, const Amounts& max = {},
+             const std::string& parent = "") {
+    JsonObject spec{{"min", ListOf(min)}};
+    if (!max.empty()) spec["max"] = ListOf(max);
+    if (!parent.empty()) spec["parent"] = parent;
+    api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+              {"kind", "ElasticQuota"},
+              {"metadata", {{"namespace", ns}, {"name", "quota"}, {"uid", ns}}},
+              {"spec", spec}});
+  }
+  void Composite(const std::string& name, const std::vector<std::string>& namespaces,
+                 const Amounts& min) {
+    JsonArray names;
+    for (const std::string& ns : namespaces) names.emplace_back(ns);
+    api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+              {"kind", "CompositeElasticQuota"},
+              {"metadata", {{"namespace", "default"}, {"name", name}, {"uid", name}}},
+              {"spec", {{"namespaces", names}, {"min", ListOf(min)}}}});
+  }
+  // Each is younger than those before.
+  void Pod(const std::string& ns, const std::string& name, const std::string& cpu = "1",
+           int priority = 0, const JsonObject& labels = {}) {
+    PodOf(ns, name, "cpu", cpu, priority, labels);
+  }
+  void PodOf(const std::string& ns, const std::string& name, const std::string& resource,
+             const std::string& amount, int priority = 0, const JsonObject& labels = {}) {
+    PodWith(ns, name, {{resource, amount}}, priority, labels);
+  }
+  // `more`: of its spec.
+  void PodWith(const std::string& ns, const std::string& name, const Amounts& limits,
+               int priority = 0, const JsonObject& labels = {}, const JsonObject& more = {}) {
+    JsonObject spec{
+        {"priority", priority},
+        {"schedulerName", "default-scheduler"},
+        {"containers", JsonArray{{{"name", "main"}, {"resources", {{"limits", ListOf(limits)}}}}}}};
+    for (const auto& [key, value] : more) spec[key] = value;
+    const std::string minute = std::to_string(10 + pods_++);
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", ns},
+                {"name", name},
+                {"uid", ns + name},
+                {"labels", labels},
+                {"creationTimestamp", "2026-01-01T00:" + minute + ":00Z"}}},
+              {"spec", spec},
+              {"status", {{"phase", "Pending"}}}});
+  }
+  void NodeWith(const std::string& name, const Amounts& allocatable,
+                const JsonObject& labels = {}) {
+    JsonObject has = ListOf(allocatable);
+    has["pods"] = "110";
+    api_.Put({{"kind", "Node"},
+              {"metadata", {{"name", name}, {"labels", labels}}},
+              {"status", {{"allocatable", has}}}});
+  }
+  // Where the pod "ns/name" is; "": it waits; "gone"; "ending".
+  std::string At(const std::string& key) {
+    const Json* pod = api_.Find("pods", key);
+    if (pod == nullptr) return "gone";
+    if (nos::Find(*pod, "metadata", "deletionTimestamp") != nullptr) return "ending";
+    return std::string(FindString(*pod, "spec", "nodeName"));
+  }
+  std::string WhyOf(const std::string& key) {
+    const Json* conditions = nos::Find(*api_.Find("pods", key), "status", "conditions");
+    return conditions == nullptr
+               ? ""
+               : std::string(FindString(conditions->get_array().at(0), "message"));
+  }
+  int Count(const std::vector<std::string>& keys, const std::string& what) {
+    return static_cast<int>(
+        std::ranges::count_if(keys, [&](const std::string& key) { return At(key) == what; }));
+  }
+  void LetPodsEndSlowly() {
+    api_.intercept = [this](const kube::ApiRequest& request) {
+      std::optional<Result<kube::ApiResponse>> answer;
+      if (request.method != "DELETE") return answer;
+      const size_t begin = request.path.find("namespaces/") + 11;
+      const size_t end = request.path.find('/', begin);
+      Json pod = *api_.Find("pods", request.path.substr(begin, end - begin) + "/" +
+                                        request.path.substr(request.path.rfind('/') + 1));
+      MakeObject(pod, "metadata")["deletionTimestamp"] = FormatTime(clock_.Now() + seconds(30));
+      api_.Put(pod);
+      answer = Result<kube::ApiResponse>(kube::ApiResponse{200, JsonObject{}, {}, {}});
+      return answer;
+    };
+  }
+
+  // Nobody hears of the node any more.
+  void Lose(const std::string& name) {
+    Json node = *api_.Find("nodes", name);
+    MakeObject(node, "spec")["taints"] =
+        JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}}};
+    api_.Put(node);
+  }
+
+  // A scheduler evicts it, which takes the pod some time; `for_quota`: it says why.
+  void EvictedByAnother(const std::string& key, bool for_quota = false) {
+    Json pod = *api_.Find("pods", key);
+    MakeObject(pod, "metadata")["deletionTimestamp"] = FormatTime(clock_.Now() + seconds(30));
+    MakeObject(pod, "status")["conditions"] =
+        JsonArray{{{"type", "DisruptionTarget"},
+                   {"status", "True"},
+                   {"reason", "PreemptionByScheduler"},
+                   {"message", for_quota ? "to which its elastic quota gives a right" : ""}}};
+    api_.Put(pod);
+  }
+
+  int pods_ = 0;
+};
+
+// Claims of several quotas, whose pods are bound to nodes by name.
+class ClaimsFixture : public QuotaFixture {
+ protected:
+  void Group(const std::string& ns, const std::string& name, int least) {
+    api_.Put({{"kind", "PodGroup"},
+              {"metadata", {{"namespace", ns}, {"name", name}}},
+              {"spec", {{"minMember", least}}}});
+  }
+  void Pods(const std::string& ns, const std::vector<std::string>& names) {
+    for (const std::string& name : names) Pod(ns, name);
+  }
+  void On(const std::string& node, const std::string& ns, const std::string& name,
+          const std::string& cpu, int priority = 0) {
+    PodWith(ns, name, {{"cpu", cpu}}, priority, {}, {{"nodeSelector", {{"name", node}}}});
+  }
+  // Four pods each of `ns`, p1 to p4 and r1 to r4.
+  void EightPods(const std::string& ns) {
+    for (const char* name : {"p1", "p2", "p3", "p4"}) On("na", ns, name, "1");
+    for (const char* name : {"r1", "r2", "r3", "r4"}) On("nb", ns, name, "1");
+  }
+  void Remove(const std::string& ns, const std::vector<std::string>& names) {
+    for (const std::string& name : names) api_.Remove("pods", ns + "/" + name);
+  }
+  void RemoveEnding(const std::string& ns, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      if (At(ns + "/" + name) == "ending") api_.Remove("pods", ns + "/" + name);
+    }
+  }
+  void Node(const std::string& name, const std::string& cpu) {
+    NodeWith(name, {{"cpu", cpu}}, {{"name", name}});
+  }
+  std::string NomineeOf(const std::string& key) {
+    return std::string(FindString(*api_.Find("pods", key), "status", "nominatedNodeName"));
+  }
+  // One that another scheduler serves and has promised the node.
+  void Foreign(const std::string& ns, const std::string& name, const std::string& cpu,
+               const std::string& node, int priority = 0) {
+    PodWith(ns, name, {{"cpu", cpu}}, priority, {}, {{"schedulerName", "old-release"}});
+    Json pod = *api_.Find("pods", ns + "/" + name);
+    MakeObject(pod, "status")["nominatedNodeName"] = node;
+    api_.Put(pod);
+  }
+  // Another scheduler, whose pods say schedulerName "second", beside the first.
+  void StartSecond() {
+    second_ = std::make_unique<Scheduler>(
+        config_, std::vector{SchedulerProfile{"second", &framework_}}, gpu::Catalogue::Builtin());
+    reconcile::RunnerOptions options;
+    options.watch_around = true;
+    second_watches_ = std::make_unique<testing::SlowWatches>(api_);
+    second_runner_ = std::make_unique<reconcile::Runner>(*second_, *second_watches_, options);
+  }
+  // Until neither has more to do now.
+  void RunBoth() {
+    for (int i = 0; i < 1000; ++i) {
+      const bool b = second_runner_->Step(clock_), a = runner_->Step(clock_);
+      if (!a && !b) return;
+    }
+    ADD_FAILURE() << "do not come to rest";
+  }
+  void RunSteps(int n = 50) {
+    for (int i = 0; i < n; ++i) (void)runner_->Step(clock_);
+  }
+  void reconcile::RunFor(Duration time) {
+    for (const Time end = clock_.Now() + time; clock_.Now() < end;) {
+      Run();
+      clock_.Advance(seconds(10));
+    }
+    Run();
+  }
+
+  std::unique_ptr<Scheduler> second_;
+  std::unique_ptr<testing::SlowWatches> second_watches_;
+  std::unique_ptr<reconcile::Runner> second_runner_;
+};
+
+}  // namespace nos::controllers

@@ -1,0 +1,219 @@
+// Whom schedulers evict for what elastic quotas guarantee, and whom not.
+#include <string>
+
+#include "controllers/scheduler/quota_fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+class SchedulerReclaimTest : public QuotaFixture {};
+
+TEST_F(SchedulerReclaimTest, APodOnNoNodeHoldsUpNobody) {
+  CpuNode("n", "10");
+  Quota("a", {{"cpu", "2"}}, {{"cpu", "3"}});
+  Quota("b", {{"cpu", "4"}});
+  PodWith("a", "adrift", {{"cpu", "1000000"}}, 0, {}, {{"nodeName", "nowhere"}});
+  LetPodsEndSlowly();
+  Run();
+  Pod("b", "q");
+  Run();
+  EXPECT_EQ(At("b/q"), "n") << WhyOf("b/q");
+  Pod("a", "next");
+  Run();
+  EXPECT_EQ(At("a/next"), "") << "it counts";
+}
+
+TEST_F(SchedulerReclaimTest, AMinThatIsLoweredCostsNobodyElse) {
+  CpuNode("n", "60");
+  Quota("a", {{"cpu", "20"}});
+  Quota("b", {{"cpu", "10"}});
+  std::vector<std::string> pods;
+  for (int i = 0; i < 20; ++i) {
+    Pod("a", "p" + std::to_string(i));
+    pods.push_back("a/p" + std::to_string(i));
+  }
+  Run();
+  Quota("a", {{"cpu", "5"}});
+  Run();
+  Pod("b", "q");
+  Run();
+  EXPECT_EQ(At("b/q"), "n");
+  EXPECT_EQ(Count(pods, "n"), 20) << "there is room";
+}
+
+TEST_F(SchedulerReclaimTest, AChildAndItsParentGiveBackToEachOther) {
+  CpuNode("n", "8");
+  Quota("p", {{"cpu", "4"}});
+  Quota("c", {{"cpu", "2"}}, {}, "p/quota");
+  Quota("r", {{"cpu", "4"}});
+  Quota("s", {{"cpu", "2"}}, {}, "r/quota");
+  for (const char* name : {"p1", "p2", "p3", "p4"}) {
+    Pod("p", name);
+    Pod("s", name);
+  }
+  Run();
+  ASSERT_EQ(Count({"p/p1", "p/p2", "p/p3", "p/p4"}, "n"), 4);
+  ASSERT_EQ(Count({"s/p1", "s/p2", "s/p3", "s/p4"}, "n"), 4);
+  Pod("c", "q");
+  Pod("r", "q");
+  Run();
+  EXPECT_EQ(At("c/q"), "n") << WhyOf("c/q");
+  EXPECT_EQ(At("r/q"), "n") << WhyOf("r/q");
+  EXPECT_EQ(At("p/p4"), "gone");
+  EXPECT_EQ(At("s/p4"), "gone");
+}
+
+TEST_F(SchedulerReclaimTest, PodsWithoutAQuotaGoForAllThatLacksOnTheNode) {
+  NodeWith("g", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}});
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "320"}});
+  for (const char* name : {"c1", "c2", "c3", "c4"}) Pod("other", name, "1", 10);
+  Run();
+  PodWith("a", "train", {{"cpu", "2"}, {"nvidia.com/gpu", "1"}});
+  Run();
+  EXPECT_EQ(At("a/train"), "g") << WhyOf("a/train");
+  EXPECT_EQ(Count({"other/c1", "other/c2", "other/c3", "other/c4"}, "g"), 2);
+}
+
+TEST_F(SchedulerReclaimTest, ASmallGpuIsGuaranteed) {
+  NodeWith("big", {{"cpu", "64"}, {"nvidia.com/gpu", "1"}}, {{"nvidia.com/gpu.memory", "81920"}});
+  NodeWith("small", {{"cpu", "8"}, {"nvidia.com/gpu", "2"}}, {{"nvidia.com/gpu.memory", "16384"}});
+  const JsonObject small{{"nodeSelector", {{"nvidia.com/gpu.memory", "16384"}}}};
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "16"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "16"}});
+  PodWith("b", "p1", {{"nvidia.com/gpu", "1"}}, 0, {}, small);
+  PodWith("b", "p2", {{"nvidia.com/gpu", "1"}}, 0, {}, small);
+  Run();
+  ASSERT_EQ(Count({"b/p1", "b/p2"}, "small"), 2);
+  PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
+  Run();
+  EXPECT_EQ(At("a/q"), "small") << WhyOf("a/q");
+  EXPECT_EQ(At("b/p2"), "gone");
+}
+
+TEST_F(SchedulerReclaimTest, TheLeastImportantGoes) {
+  NodeWith("n1", {{"cpu", "10"}, {"nvidia.com/gpu", "1"}});
+  NodeWith("n2", {{"cpu", "10"}, {"nvidia.com/gpu", "1"}});
+  Quota("a", {{"nvidia.com/gpu", "0"}});
+  Quota("b", {{"nvidia.com/gpu", "2"}});
+  PodWith("a", "important", {{"nvidia.com/gpu", "1"}}, 100, {}, {{"nodeName", "n1"}});
+  PodWith("a", "tiny", {{"cpu", "1"}}, -5, {}, {{"nodeName", "n1"}});
+  PodWith("a", "least", {{"nvidia.com/gpu", "1"}}, 0, {}, {{"nodeName", "n2"}});
+  Run();
+  PodWith("b", "q", {{"nvidia.com/gpu", "1"}});
+  Run();
+  EXPECT_EQ(At("a/important"), "n1");
+  EXPECT_EQ(At("a/tiny"), "n1");
+  EXPECT_EQ(At("a/least"), "gone");
+}
+
+TEST_F(SchedulerReclaimTest, AsFewPodsAsPossibleGo) {
+  CpuNode("n", "8");
+  Quota("a", {{"cpu", "0"}});
+  Quota("b", {{"cpu", "8"}});
+  Pod("a", "big", "4");
+  for (const char* name : {"s1", "s2", "s3", "s4"}) Pod("a", name, "1");
+  Run();
+  Pod("b", "q", "4");
+  Run();
+  EXPECT_EQ(At("b/q"), "n");
+  EXPECT_EQ(At("a/big"), "gone");
+  EXPECT_EQ(Count({"a/s1", "a/s2", "a/s3", "a/s4"}, "n"), 4);
+}
+
+// Somebody deletes a member of a gang; the other one is on another node.
+TEST_F(SchedulerReclaimTest, AMemberThatEndsElsewhereIsInNobodysWay) {
+  CpuNode("n1", "1");
+  CpuNode("n2", "1");
+  Quota("a", {{"cpu", "0"}});
+  Quota("b", {{"cpu", "2"}});
+  api_.Put({{"kind", "PodGroup"},
+            {"metadata", {{"namespace", "a"}, {"name", "g"}}},
+            {"spec", {{"minMember", 2}}}});
+  const JsonObject gang{{"scheduling.x-k8s.io/pod-group", "g"}};
+  for (const char* name : {"g1", "g2"}) Pod("a", name, "1", 0, gang);
+  Run();
+  ASSERT_NE(At("a/g1"), "");
+  Json ending = *api_.Find("pods", "a/g2");
+  MakeObject(ending, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+  api_.Put(ending);
+  Pod("b", "q");
+  Run();
+  EXPECT_NE(At("b/q"), "");
+}
+
+// Its deletion may have been done though it is not answered.
+TEST_F(SchedulerReclaimTest, WhoMayHaveBeenEvictedGoesAndNobodyElse) {
+  CpuNode("n", "8");
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "3"}});
+  Pod("a", "p1");
+  Pod("a", "p2");
+  Pod("a", "p3", "1", 0, {{"app", "x"}});
+  Run();
+  bool lost = false;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method != "DELETE" || std::exchange(lost, true)) return answer;
+    api_.Put({{"kind", "PodDisruptionBudget"},  // from now on it would not be chosen
+              {"metadata", {{"namespace", "a"}, {"name", "x"}}},
+              {"spec", {{"minAvailable", 1}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}},
+              {"status", {{"disruptionsAllowed", 0}}}});
+    answer = Status(Code::kDeadline, "no answer in time");
+    return answer;
+  };
+  Pod("b", "q", "2");
+  Run();
+  EXPECT_TRUE(lost);
+  EXPECT_EQ(At("b/q"), "n") << WhyOf("b/q");
+  EXPECT_EQ(At("a/p3"), "gone");
+  EXPECT_EQ(At("a/p2"), "n");
+}
+
+// Without d/p7, the youngest, d is within its min of cpu; of the other resource nobody may be taken
+// for what b/q has from its parent.
+TEST_F(SchedulerReclaimTest, WhoIsWorthMoreOfWhatLacksNextGoesIfNothingElseHelps) {
+  NodeWith("n", {{"cpu", "16"}, {"example.com/g", "8"}});
+  Quota("a", {{"cpu", "6"}, {"example.com/g", "4"}});
+  Quota("b", {{"cpu", "3"}}, {}, "a/quota");
+  Quota("c", {{"cpu", "1"}}, {}, "b/quota");
+  Quota("d", {{"cpu", "2"}, {"example.com/g", "1"}});
+  PodWith("d", "p0", {{"cpu", "1"}, {"example.com/g", "2"}});
+  PodWith("d", "p4", {{"cpu", "1"}, {"example.com/g", "1"}});
+  PodWith("d", "p7", {{"cpu", "1"}});
+  Run();
+  PodWith("a", "own", {{"cpu", "3"}, {"example.com/g", "1"}});
+  PodWith("b", "own", {{"cpu", "1"}});
+  PodWith("c", "own", {{"cpu", "1"}});
+  Run();
+  ASSERT_EQ(Count({"d/p0", "d/p4", "d/p7", "a/own", "b/own", "c/own"}, "n"), 6) << WhyOf("a/own");
+  PodWith("b", "q", {{"cpu", "1"}, {"example.com/g", "2"}});
+  Run();
+  EXPECT_EQ(At("b/q"), "n") << WhyOf("b/q");
+  EXPECT_EQ(At("d/p4"), "gone");
+  EXPECT_EQ(Count({"d/p0", "d/p7"}, "n"), 2);
+}
+// Only the quota lacks: n2 has room.
+TEST_F(SchedulerReclaimTest, BudgetsAreKept) {
+  CpuNode("n1", "4");
+  Quota("a", {{"cpu", "0"}});
+  Quota("b", {{"cpu", "4"}});
+  Pod("a", "y1");
+  Pod("a", "y2");
+  Pod("a", "x1", "1", 0, {{"app", "x"}});
+  Pod("a", "x2", "1", 0, {{"app", "x"}});
+  api_.Put({{"kind", "PodDisruptionBudget"},
+            {"metadata", {{"namespace", "a"}, {"name", "x"}}},
+            {"spec", {{"minAvailable", 1}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}},
+            {"status", {{"disruptionsAllowed", 1}}}});
+  Run();
+  CpuNode("n2", "4");
+  Pod("b", "q", "2");
+  Run();
+  EXPECT_EQ(At("b/q"), "n2");
+  EXPECT_EQ(At("a/x2"), "gone");
+  EXPECT_EQ(At("a/x1"), "n1");
+  EXPECT_EQ(At("a/y2"), "gone");
+}
+
+}  // namespace
+}  // namespace nos::controllers

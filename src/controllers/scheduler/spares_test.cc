@@ -1,0 +1,258 @@
+// Who does not have to go for a quota, or not yet: gangs, pods of DaemonSets, and anybody while
+// GPUs can be cut.
+#include "controllers/scheduler/quota_fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+class SchedulerSparesTest : public ClaimsFixture {};
+
+TEST_F(SchedulerSparesTest, PodsOfDaemonSetsLoseNothing) {
+  Node("n", "4");
+  Quota("a", {{"cpu", "3"}});
+  Quota("b", {{"cpu", "1"}});
+  Pods("a", {"p1", "p2", "p3"});
+  Run();
+  Pod("a", "ds");
+  Json ds = *api_.Find("pods", "a/ds");
+  MakeObject(ds, "metadata")["ownerReferences"] = JsonArray{{{"apiVersion", "apps/v1"},
+                                                             {"kind", "DaemonSet"},
+                                                             {"name", "agent"},
+                                                             {"uid", "1"},
+                                                             {"controller", true}}};
+  api_.Put(ds);
+  Run();
+  ASSERT_EQ(At("a/ds"), "n");
+  Pod("b", "q");
+  Run();
+  EXPECT_EQ(At("a/ds"), "n");
+}
+
+// Somebody else has evicted one of it.
+TEST_F(SchedulerSparesTest, AGangWithinMinLosesNothingToAnotherQuota) {
+  Node("n1", "4");
+  Node("n2", "1");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "0"}});
+  Group("a", "g", 2);
+  for (const char* name : {"g1", "g2"}) {
+    PodWith("a", name, {{"cpu", "1"}}, 0, {{"scheduling.x-k8s.io/pod-group", "g"}},
+            {{"nodeSelector", {{"name", "n1"}}}});
+  }
+  Run();
+  On("n2", "c", "p", "1");
+  Run();
+  ASSERT_EQ(Count({"a/g1", "a/g2"}, "n1"), 2);
+  ASSERT_EQ(At("c/p"), "n2");
+  LetPodsEndSlowly();
+  EvictedByAnother("a/g1");
+  Run();
+  On("n2", "b", "q", "1");
+  Run();
+  EXPECT_EQ(At("c/p"), "ending");
+  EXPECT_EQ(At("a/g2"), "n1") << "min of a covers it";
+}
+
+// And where the claimant needs nobody to go.
+TEST_F(SchedulerSparesTest, AGangWithinMinLosesNothingForNothing) {
+  Node("n1", "4");
+  Node("n2", "1");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "1"}});
+  Group("a", "g", 2);
+  for (const char* name : {"g1", "g2"}) {
+    PodWith("a", name, {{"cpu", "1"}}, 0, {{"scheduling.x-k8s.io/pod-group", "g"}},
+            {{"nodeSelector", {{"name", "n1"}}}});
+  }
+  Run();
+  On("n2", "b", "old", "1");
+  Run();
+  LetPodsEndSlowly();
+  for (const char* key : {"a/g1", "b/old"}) {
+    EvictedByAnother(key);
+  }
+  Run();
+  On("n2", "b", "q", "1");
+  Run();
+  EXPECT_EQ(At("a/g2"), "n1") << "min of a covers it, and b/q needs nobody: " << WhyOf("b/q");
+}
+
+TEST_F(SchedulerSparesTest, NobodyGoesForAGangWhileThePartitionerMayCut) {
+  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
+  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  RestartWith(&cutting);
+  GpuNode("g", 3);
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "120"}});
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:free,3g.20gb@4:free"}},
+       {{"nvidia.com/mig-3g.20gb", "2"}});
+  PodOf("a", "p1", "nvidia.com/mig-3g.20gb", "1");
+  PodOf("a", "p2", "nvidia.com/mig-3g.20gb", "1");
+  Run();
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:used,3g.20gb@4:used"},
+             {"nos.nebuly.com/status-holders-0", "3g.20gb@0=a/p1,3g.20gb@4=a/p2"}});
+  Run();
+  ASSERT_EQ(Count({"a/p1", "a/p2"}, "g"), 2);
+  Group("b", "g", 2);
+  for (const char* name : {"g1", "g2"}) {
+    PodOf("b", name, "nvidia.com/mig-3g.20gb", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
+  }
+  Run();
+  EXPECT_EQ(Count({"a/p1", "a/p2"}, "g"), 2)
+      << "GPUs 1 and 2 are free to be cut: " << WhyOf("b/g1");
+}
+
+TEST_F(SchedulerSparesTest, NobodyGoesForAGangWhileAFreeGpuIsBeingCut) {
+  GpuNode("g", 2);
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
+  PodOf("a", "p", "nvidia.com/mig-7g.40gb", "1");
+  Run();
+  Tell("g",
+       {{"nos.nebuly.com/status-layout-0", Spec("g") + ":free"},
+        {"nos.nebuly.com/status-partitioning-plan", Plan("g")}},
+       {{"nvidia.com/mig-7g.40gb", "1"}});
+  Run();
+  ASSERT_EQ(At("a/p"), "g");
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
+             {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"},
+             {"nos.nebuly.com/status-layout-1", ""},
+             {"nos.nebuly.com/spec-layout-1", "1g.5gb@0"},
+             {"nos.nebuly.com/spec-partitioning-plan", "77"}});
+  Group("b", "g", 2);
+  for (const char* name : {"g1", "g2"}) {
+    PodOf("b", name, "nvidia.com/mig-3g.20gb", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
+  }
+  Run();
+  EXPECT_EQ(At("a/p"), "g") << WhyOf("b/g1");
+}
+
+TEST_F(SchedulerSparesTest, ASilentAgentCostsAGangsClaimOneVictim) {
+  GpuNode("g", 1);
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "40"}});
+  for (const char* name : {"p1", "p2", "p3"}) PodOf("a", name, "nvidia.com/mig-2g.10gb", "1");
+  Run();
+  Tell("g",
+       {{"nos.nebuly.com/status-layout-0", "2g.10gb@0:free,2g.10gb@2:free,2g.10gb@4:free"},
+        {"nos.nebuly.com/status-partitioning-plan", Plan("g")}},
+       {{"nvidia.com/mig-2g.10gb", "3"}});
+  Run();
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "2g.10gb@0:used,2g.10gb@2:used,2g.10gb@4:used"},
+             {"nos.nebuly.com/status-holders-0", "2g.10gb@0=a/p1,2g.10gb@2=a/p2,2g.10gb@4=a/p3"}});
+  Run();
+  ASSERT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "g"), 3);
+  Group("b", "g", 2);
+  for (const char* name : {"g1", "g2"}) {
+    PodOf("b", name, "nvidia.com/mig-1g.5gb", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
+  }
+  reconcile::RunFor(seconds(60));
+  reconcile::RunFor(seconds(600));
+  EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "gone"), 1) << WhyOf("b/g1");
+}
+
+// Its agent has yet to say that the slice of a pod that has just ended is free.
+class SchedulerEndsTest : public ClaimsFixture {
+ protected:
+  // c/old ends of its own accord; a pod of its quota waits that could have its slots, or those of
+  // d/borrower.
+  void EndBesideABorrower(const std::string& next) {
+    GpuNode("g", 1);
+    Quota("c", {{"nos.nebuly.com/gpu-memory", "20"}});
+    Quota("d", {{"nos.nebuly.com/gpu-memory", "0"}});
+    Quota("idle", {{"nos.nebuly.com/gpu-memory", "10"}});
+    Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:free,2g.10gb@4:free"}},
+         {{"nvidia.com/mig-4g.20gb", "1"}, {"nvidia.com/mig-2g.10gb", "1"}});
+    PodOf("c", "old", "nvidia.com/mig-4g.20gb", "1");
+    PodOf("d", "borrower", "nvidia.com/mig-2g.10gb", "1");
+    Run();
+    TellHolders("4g.20gb@0=c/old,2g.10gb@4=d/borrower");
+    ASSERT_EQ(Count({"c/old", "d/borrower"}, "g"), 2);
+    LetPodsEndSlowly();
+    PodOf("c", "next", next, "1");
+    reconcile::RunFor(seconds(60));
+    Json pod = *api_.Find("pods", "c/old");
+    MakeObject(pod, "status")["phase"] = "Succeeded";
+    api_.Put(pod);
+    Run();
+    ASSERT_EQ(At("d/borrower"), "g") << "4 slots are about to be free: " << WhyOf("c/next");
+  }
+  void TellHolders(const std::string& holders) {
+    Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used,2g.10gb@4:used"},
+               {"nos.nebuly.com/status-holders-0", holders}});
+    Run();
+  }
+};
+
+TEST_F(SchedulerEndsTest, NobodyGoesForSlotsThatAreAboutToBeFree) {
+  EndBesideABorrower("nvidia.com/mig-3g.20gb");
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:free,2g.10gb@4:used"},
+             {"nos.nebuly.com/status-holders-0", "2g.10gb@4=d/borrower"}});
+  Run();
+  EXPECT_EQ(At("d/borrower"), "g");
+  EXPECT_EQ(Spec("g"), "3g.20gb@0,2g.10gb@4");
+}
+
+TEST_F(SchedulerEndsTest, NorWherePartitionersCut) {
+  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
+  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  RestartWith(&cutting);
+  EndBesideABorrower("nvidia.com/mig-2g.10gb");
+}
+
+TEST_F(SchedulerEndsTest, AnAgentThatNeverTellsIsNotWaitedFor) {
+  EndBesideABorrower("nvidia.com/mig-3g.20gb");
+  reconcile::RunFor(seconds(60));
+  EXPECT_EQ(At("d/borrower"), "ending");
+}
+
+// From when the first one has gone 30 s pass before its slots are cut.
+TEST_F(SchedulerEndsTest, NobodyElseGoesWhileTheyAreBeingCut) {
+  GpuNode("g", 1);
+  Quota("c", {{"nos.nebuly.com/gpu-memory", "40"}});
+  Quota("d", {{"nos.nebuly.com/gpu-memory", "0"}});
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:free,2g.10gb@4:free"}},
+       {{"nvidia.com/mig-4g.20gb", "1"}, {"nvidia.com/mig-2g.10gb", "1"}});
+  PodOf("d", "older", "nvidia.com/mig-4g.20gb", "1");
+  PodOf("d", "younger", "nvidia.com/mig-2g.10gb", "1");
+  Run();
+  TellHolders("4g.20gb@0=d/older,2g.10gb@4=d/younger");
+  PodOf("c", "q", "nvidia.com/mig-3g.20gb", "1");
+  reconcile::RunFor(seconds(20));
+  ASSERT_EQ(At("d/younger"), "gone");
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used,2g.10gb@4:free"},
+             {"nos.nebuly.com/status-holders-0", "4g.20gb@0=d/older"}});
+  reconcile::RunFor(seconds(20));
+  EXPECT_EQ(Spec("g"), "4g.20gb@0,3g.20gb@4");
+  EXPECT_EQ(At("d/older"), "g");
+}
+
+TEST_F(SchedulerSparesTest, NobodyWaitsForCutsForEver) {
+  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
+  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  RestartWith(&cutting);
+  GpuNode("ga", 1);
+  Cordon("ga");
+  GpuNode("gb", 1);
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
+  Tell("gb", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"}},
+       {{"nvidia.com/mig-7g.40gb", "1"}});
+  PodOf("a", "p", "nvidia.com/mig-7g.40gb", "1");
+  Run();
+  Tell("gb", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
+              {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"}});
+  Run();
+  ASSERT_EQ(At("a/p"), "gb");
+  Json node = *api_.Find("nodes", "ga");
+  MakeObject(node, "spec")["unschedulable"] = false;
+  api_.Put(node);  // its agent is not there: nobody cuts
+  Run();
+  PodOf("b", "q", "nvidia.com/mig-3g.20gb", "1");
+  reconcile::RunFor(seconds(1800));
+  EXPECT_EQ(At("a/p"), "gone") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
+}
+
+}  // namespace
+}  // namespace nos::controllers

@@ -1,0 +1,228 @@
+// How the scheduler says what became of pods: conditions and Events, after decisions and bindings.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "reconcile/condition.h"
+#include "controllers/scheduler/internal.h"
+#include "scheduling/explain.h"
+#include "scheduling/pod_kind.h"
+
+namespace nos::controllers {
+namespace {
+
+kube::ObjectReference Reference(const cluster::Pod& pod) {
+  return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
+}
+
+constexpr int kMostConflicts = 3;
+
+// For a pod that says more of others and of nodes it would take seconds to try what helps.
+constexpr size_t kMostTerms = 100;
+
+size_t TermsOf(const cluster::NodeSelectorTerm& term) {
+  return term.match_expressions.size() + term.match_fields.size();
+}
+
+size_t TermsOf(const cluster::Pod& pod) {
+  size_t terms = pod.pod_affinity.required.size() + pod.pod_affinity.preferred.size() +
+                 pod.pod_anti_affinity.required.size() + pod.pod_anti_affinity.preferred.size() +
+                 pod.spread.size() + pod.tolerations.size() + pod.node_selector.size();
+  if (!pod.node_affinity) return terms;
+  if (const auto& required = pod.node_affinity->required) {
+    for (const auto& term : *required) terms += 1 + TermsOf(term);
+  }
+  for (const auto& preferred : pod.node_affinity->preferred) terms += 1 + TermsOf(preferred.term);
+  return terms;
+}
+
+// What stands between the words of kube-scheduler and what would help.
+constexpr std::string_view kRemedy = " Remedy: ";
+
+// The reason of the condition while a pod waits for its GPUs to be cut: it has a node, and no
+// autoscaler is to make another one for it.
+constexpr std::string_view kCuttingGpus = "CuttingGpus";
+
+// With the remedy that was told first: another one alone is not told, for it changes with every
+// pod that comes and goes.
+bool IsToldWithRemedy(const cluster::Pod& pod, const std::string& message) {
+  const cluster::Condition* known = pod.FindCondition("PodScheduled");
+  return known != nullptr && known->status == "False" && known->reason == "Unschedulable" &&
+         known->message.starts_with(message + std::string(kRemedy));
+}
+
+}  // namespace
+
+// Of a pod that is gone; that it was evicted is told all the same.
+void Scheduler::ForgetCondition(const std::string& key) {
+  const auto telling = tellings_.find(key);
+  if (telling != tellings_.end() && telling->second.node.empty()) tellings_.erase(telling);
+}
+
+// The Event of one that had the name before.
+void Scheduler::PutAside(const std::string& key, const std::string& successor, Time now) {
+  ForgetCondition(key);
+  const auto event = tellings_.find(key);
+  if (event == tellings_.end() || event->second.pod->meta.uid == successor) return;
+  auto other = tellings_.extract(event);
+  other.key() += " " + other.mapped().pod->meta.uid;
+  untold_.Add(other.key(), now);
+  tellings_.insert(std::move(other));
+}
+
+void Scheduler::Tell(Telling telling, Time now) {
+  const std::string key = telling.pod->Key();
+  PutAside(key, telling.pod->meta.uid, now);
+  const bool of_condition = telling.node.empty();
+  if (of_condition && telling.explain && IsToldWithRemedy(*telling.pod, telling.message)) {
+    return;
+  }
+  unexplained_.erase(key);
+  if (of_condition &&
+      reconcile::HasCondition(*telling.pod, {"PodScheduled", "False", telling.reason, telling.message})) {
+    return ExplainLater(std::move(telling));
+  }
+  if (tellings_.size() >= config_.most_tellings && !tellings_.contains(key)) return;
+  tellings_[key] = std::move(telling);
+  untold_.Add(key, now);
+}
+
+void Scheduler::ExplainLater(Telling telling) {
+  const bool never = !telling.explain || config_.remedies_per_call == 0;
+  if (never || unexplained_.size() >= config_.most_tellings) return;
+  const std::string key = telling.pod->Key();
+  unexplained_.insert_or_assign(key, std::move(telling));
+}
+
+// Others come first, but it is done now and then however much they have to do.
+Time Scheduler::WhenToExplain(Time now) const {
+  if (unexplained_.empty()) return Time::max();
+  return queue_.ready() == 0 && !IsBinding() ? now : remedies_due_;
+}
+
+// Those that were told of without a remedy and still wait, if there is one.
+std::vector<Scheduler::Telling> Scheduler::ExplainSome(Time now) {
+  if (WhenToExplain(now) > now) return {};
+  std::vector<Telling> some;
+  while (some.size() < config_.tellings_per_call && !unexplained_.empty()) {
+    Telling next = std::move(unexplained_.extract(unexplained_.begin()).mapped());
+    if (!bindings_.contains(next.pod->Key())) some.push_back(std::move(next));
+  }
+  remedies_due_ = now + config_.remedies_beside_bindings_every;
+  std::vector<std::string> words;
+  for (const Telling& telling : some) words.push_back(telling.message);
+  AddRemedies(some);
+  std::vector<Telling> explained;
+  for (size_t i = 0; i < some.size(); ++i) {
+    if (some[i].explain) {
+      ExplainLater(std::move(some[i]));
+    } else if (some[i].message != words[i]) {
+      explained.push_back(std::move(some[i]));
+    }
+  }
+  return explained;
+}
+
+// What a pod waits for whose slices take longer than most to be cut: once, and else when to.
+void Scheduler::TellOfCut(Binding& binding, scheduling::Progress& progress, Time now) {
+  const bool waits = progress.kind == scheduling::Progress::Kind::kWaits && progress.until;
+  if (!waits || binding.told_of_cuts) return;
+  const Time due = *progress.until - config_.cuts.deadline + config_.tell_of_cuts_after;
+  if (now < due) {
+    progress.until = std::min(*progress.until, due);
+    return;
+  }
+  binding.told_of_cuts = true;
+  Tell({binding.pod, std::string(kCuttingGpus),
+        fmt::format("waits for node {}: {}", binding.node, progress.message), ""},
+       now);
+}
+
+// Pods of one kind that are refused with the same words are helped by the same. Those of more kinds
+// than it looks at are still to be explained then.
+void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
+  std::map<std::pair<std::string, std::string>, std::string> known;
+  for (Telling& telling : tellings) {
+    const SchedulerProfile* profile = ProfileFor(*telling.pod);
+    if (!std::exchange(telling.explain, false) || profile == nullptr) continue;
+    if (TermsOf(*telling.pod) > kMostTerms) continue;
+    if (!engine_.NomineeNode(telling.pod->Key()).empty()) continue;  // room is made for it
+    const std::pair key(
+        fmt::format("{} {}", telling.pod->priority, scheduling::KindOf(*telling.pod)),
+        telling.message);
+    auto found = known.find(key);
+    if (found == known.end()) {
+      telling.explain = known.size() >= config_.remedies_per_call;
+      if (telling.explain) continue;
+      const auto with = engine_.WithPromises(*telling.pod);
+      const quota::Balance balance = engine_.BalanceFor(*telling.pod);
+      cluster::Pod pod = *telling.pod;
+      pod.nominated_node.clear();  // as it is by now, the watch may show later
+      const Framework& framework = *profile->framework;
+      const Framework& cutting = profile->cutting != nullptr ? *profile->cutting : framework;
+      const scheduling::Explanation why = scheduling::Explain(
+          {framework, cutting, with, pod, profile->preemption, "", false, pod.meta.ns, &balance});
+      const bool helps = !why.place && !why.preemption;  // else it is on its way
+      found = known.emplace(key, helps ? why.remedy : "").first;
+    }
+    if (!found->second.empty()) telling.message += fmt::format("{}{}.", kRemedy, found->second);
+  }
+}
+
+// One portion at a time, so that decisions and bindings go first.
+void Scheduler::TellSome(kube::Client& client, Time now) {
+  if (telling_) return;
+  std::vector<Telling> portion;
+  const size_t most = IsBinding() ? config_.tellings_beside_bindings : config_.tellings_per_call;
+  while (portion.size() < most) {
+    const std::optional<std::string> key = untold_.Take(now);
+    if (!key) break;
+    untold_.Done(*key);
+    auto found = tellings_.extract(*key);
+    if (!found.empty()) portion.push_back(std::move(found.mapped()));
+  }
+  if (queue_.ready() == 0 && !IsBinding()) AddRemedies(portion);  // while nobody else waits for it
+  for (const Telling& telling : portion) ExplainLater(telling);
+  if (portion.empty()) portion = ExplainSome(now);
+  if (portion.empty()) return;
+  telling_ = true;
+  auto call = [shared = shared_, portion = std::move(portion), now](kube::Client& with) {
+    std::vector<kube::NamedPatch> conditions;
+    std::vector<kube::EventNote> notes;
+    for (const Telling& telling : portion) {
+      const cluster::Pod& pod = *telling.pod;
+      if (!telling.node.empty()) {
+        notes.push_back(
+            {Reference(pod), kube::EventType::kNormal, telling.reason, telling.message});
+        continue;
+      }
+      conditions.push_back(
+          reconcile::ConditionPatch(pod, {"PodScheduled", "False", telling.reason, telling.message}, now));
+      if (telling.reason == kCuttingGpus) continue;  // nothing failed
+      notes.push_back(
+          {Reference(pod), kube::EventType::kWarning, "FailedScheduling", telling.message});
+    }
+    std::vector<Shared::Told> told;
+    for (const Telling& telling : portion) told.push_back({telling});
+    const auto written =
+        with.PatchAll(kube::kPods, kube::PatchType::kStrategic, conditions, "status");
+    size_t next = 0;
+    for (size_t i = 0; i < portion.size(); ++i) {
+      if (!portion[i].node.empty()) continue;
+      const Status& status = written[next++].status();
+      const bool conflict = status.code() == Code::kConflict;  // perhaps it is another pod
+      told[i].telling.conflicts += conflict ? 1 : 0;
+      told[i].ok = status.ok() || status.code() == Code::kNotFound ||
+                   told[i].telling.conflicts > kMostConflicts;
+    }
+    (void)shared->events.RecordAll(with, notes, now);  // best effort
+    shared->told.Put(std::move(told));
+    shared->Wake();
+  };
+  Post(threads_.teller, client, std::move(call));
+  TakeAnswers(now);
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,178 @@
+// What the scheduler says of pods that wait, beyond the words of kube-scheduler.
+#include "controllers/scheduler/fixture_test.h"
+
+#include <gmock/gmock.h>
+
+namespace nos::controllers {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SchedulerTellTest : public SchedulerFixture {
+ protected:
+  std::string Said(const std::string& pod, const std::string& field = "message") {
+    const Json* conditions = nos::Find(*api_.Find("pods", "ml/" + pod), "status", "conditions");
+    if (conditions == nullptr || conditions->get_array().empty()) return "";
+    return std::string(FindString(conditions->get_array().at(0), field));
+  }
+  void reconcile::Change(const std::string& pod, const std::string& part, const JsonObject& fields) {
+    Json changed = *api_.Find("pods", "ml/" + pod);
+    for (const auto& [key, value] : fields) MakeObject(changed, part)[key] = value;
+    api_.Put(changed);
+  }
+};
+
+TEST_F(SchedulerTellTest, RoomThatWasPromisedIsNoRemedy) {
+  api_.Put({{"kind", "Node"},
+            {"metadata", {{"name", "a"}}},
+            {"status", {{"allocatable", {{"cpu", "4"}, {"pods", "110"}}}}}});
+  PutPod("v", "cpu", "3", 0);
+  reconcile::Change("v", "spec", {{"nodeName", "a"}});
+  reconcile::Change("v", "status", {{"phase", "Running"}});
+  reconcile::Change("v", "metadata", {{"deletionTimestamp", "2026-01-01T00:00:00Z"}});
+  PutPod("hi", "cpu", "3", 100);
+  reconcile::Change("hi", "status", {{"nominatedNodeName", "a"}});
+  PutPod("lo", "cpu", "3", 0);
+  Run();
+  EXPECT_THAT(Said("lo"), HasSubstr("Remedy: wait for the end of ml/hi, ml/v on node a, where "
+                                    "ml/hi goes first, or give it a priority above 100."));
+  EXPECT_THAT(Said("hi"), Not(HasSubstr("Remedy"))) << "its room is being made";
+}
+
+TEST_F(SchedulerTellTest, PodsOfOtherNamespacesAreNotNamed) {
+  CpuNode("a", "3");
+  PutPod("project-merger", "cpu", "3", 0);
+  Json other = *api_.Find("pods", "ml/project-merger");
+  MakeObject(other, "metadata")["namespace"] = "acme";
+  MakeObject(other, "spec")["nodeName"] = "a";
+  api_.Remove("pods", "ml/project-merger");
+  api_.Put(other);
+  PutPod("p", "cpu", "3", 0);
+  Run();
+  EXPECT_THAT(Said("p"), HasSubstr("Remedy: wait for the end of 1 pod of another namespace on node "
+                                   "a, or give it a priority above 0."));
+}
+
+// It would take the scheduler long to try what helps, and others wait for it.
+TEST_F(SchedulerTellTest, WhoNamesVeryManyOthersIsNotExplained) {
+  CpuNode("a", "3");
+  const auto put = [&](const std::string& name, int terms) {
+    PutPod(name, "cpu", "4", 0);
+    JsonArray list;
+    for (int i = 0; i < terms; ++i) {
+      list.push_back({{"topologyKey", "kubernetes.io/hostname"},
+                      {"labelSelector", {{"matchLabels", {{"app", std::to_string(i)}}}}}});
+    }
+    reconcile::Change(name, "spec",
+           {{"affinity",
+             {{"podAntiAffinity",
+               {{"requiredDuringSchedulingIgnoredDuringExecution", std::move(list)}}}}}});
+  };
+  put("some", 100);
+  put("many", 101);
+  JsonArray tolerations, terms;
+  for (int i = 0; i < 101; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    tolerations.push_back({{"key", key}, {"operator", "Exists"}});
+    JsonArray expressions;
+    expressions.push_back({{"key", key}, {"operator", "Exists"}});
+    terms.push_back(JsonObject{{"matchExpressions", std::move(expressions)}});
+  }
+  PutPod("tolerant", "cpu", "4", 0);
+  reconcile::Change("tolerant", "spec", {{"tolerations", std::move(tolerations)}});
+  PutPod("picky", "cpu", "1", 0);
+  reconcile::Change("picky", "spec",
+         {{"affinity",
+           {{"nodeAffinity",
+             {{"requiredDuringSchedulingIgnoredDuringExecution",
+               {{"nodeSelectorTerms", std::move(terms)}}}}}}}});
+  Run();
+  for (const char* name : {"tolerant", "picky"}) {
+    EXPECT_THAT(Said(name), HasSubstr("0/1 nodes are available"));
+    EXPECT_THAT(Said(name), Not(HasSubstr("Remedy")));
+  }
+  EXPECT_THAT(Said("some"), HasSubstr("Remedy: add a node with at least 4 cpu"));
+  EXPECT_THAT(Said("many"), HasSubstr("0/1 nodes are available"));
+  EXPECT_THAT(Said("many"), Not(HasSubstr("Remedy")));
+}
+
+// Its profile leaves the cutting to the partitioner, which can do it.
+TEST_F(SchedulerTellTest, WhatThePartitionerCanCutIsNotToBeFreed) {
+  const auto waiting = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
+  scheduler_ = std::make_unique<Scheduler>(
+      config_,
+      std::vector<SchedulerProfile>{
+          {"default-scheduler", &waiting, scheduling::PreemptionOptions(), &framework_}},
+      gpu::Catalogue::Builtin());
+  runner_->Use(scheduler_.get());
+  GpuNode("n", 1);
+  PutPod("holder", "nvidia.com/mig-7g.40gb", "1", 0);
+  BindElsewhere("holder", "n");
+  Tell("n", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"}},
+       {{"nvidia.com/mig-7g.40gb", "1"}});
+  PutPod("p", "nvidia.com/mig-4g.20gb", "1", 0);
+  Run();
+  EXPECT_THAT(Said("p"), HasSubstr("Remedy: wait for the end of ml/holder on node n."));
+  runner_.reset();  // it refers to the framework
+  scheduler_.reset();
+}
+
+// They are of more kinds than are looked at at once.
+TEST_F(SchedulerTellTest, ARemedyThatWasSkippedIsToldLater) {
+  CpuNode("a", "4");
+  PutPod("big", "cpu", "5", 0);
+  PutPod("bigger", "cpu", "6", 0);
+  Run();
+  EXPECT_THAT(Said("big"), HasSubstr("Remedy: add a node with at least 5 cpu"));
+  EXPECT_THAT(Said("bigger"), HasSubstr("Remedy: add a node with at least 6 cpu"));
+  const size_t writes = api_.writes.size();
+  clock_.Advance(std::chrono::minutes(6));
+  Run();
+  EXPECT_EQ(api_.writes.size(), writes) << "said once";
+}
+
+TEST_F(SchedulerTellTest, ARemedyWaitsForBindingsOnlyAWhile) {
+  CpuNode("a", "4");
+  PutPod("small", "cpu", "1", 0);
+  PutPod("big", "cpu", "5", 0);
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.path.ends_with("/small/binding")) {
+      answer = Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
+    }
+    if (request.method == "GET" && request.path.ends_with("/namespaces/ml/pods")) {
+      answer = Result<kube::ApiResponse>(Status(Code::kUnavailable, "no answer"));
+    }
+    return answer;
+  };
+  Run();
+  EXPECT_EQ(NodeOf("small"), "") << "it is being bound all the time";
+  EXPECT_THAT(Said("big"), HasSubstr("Remedy: add a node with at least 5 cpu"));
+}
+
+TEST_F(SchedulerTellTest, ASilentAgentIsNamedFromEarlyOn) {
+  GpuNode("n", 1);
+  PutPod("p", "nvidia.com/mig-3g.20gb", "1", 0);
+  Run();
+  EXPECT_EQ(Said("p"), "") << "most GPUs are cut soon";
+  clock_.Advance(seconds(10));
+  Run();
+  EXPECT_EQ(Said("p"), "waits for node n: 3g.20gb@4 of GPU 0 is being cut");
+  EXPECT_EQ(Said("p", "reason"), "CuttingGpus");
+  const size_t writes = api_.writes.size();
+  clock_.Advance(seconds(20));
+  Run();
+  EXPECT_EQ(api_.writes.size(), writes) << "said once";
+  clock_.Advance(seconds(40));
+  Run();
+  EXPECT_THAT(Said("p"), HasSubstr("look at the agent's pod there"));
+  clock_.Advance(seconds(9));
+  Run();
+  EXPECT_THAT(Said("p"), HasSubstr("Remedy: the agent of node n has a plan to carry out (plan 2); "
+                                   "if that lasts, look at the agent's pod there."))
+      << "as long as nothing else is known";
+}
+
+}  // namespace
+}  // namespace nos::controllers

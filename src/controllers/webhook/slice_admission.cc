@@ -1,0 +1,196 @@
+#include "controllers/slice_admission.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/text.h"
+#include "cluster/need.h"
+#include "cluster/new_pod.h"
+#include "codec/cursor.h"
+#include "controllers/pending/assumed.h"
+#include "planning/slice_choice.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::controllers {
+namespace {
+
+// How old the picture may be: a burst of pods is not to have it made for each of them.
+constexpr Duration kOldest = std::chrono::seconds(1);
+// Whoever has not shown up by then was not made after all.
+constexpr Duration kLongestAssumed = std::chrono::seconds(10);
+// API servers wait some seconds, for both.
+constexpr Duration kMostLook = std::chrono::seconds(1), kMostChoice = std::chrono::seconds(2);
+// Of pods that wait, those that are thought of: the first by name.
+constexpr size_t kMostWaiting = 2000;
+constexpr size_t kMostResources = 64 << 10;  // bytes of a container's resources
+constexpr int kMostAsking = 12;              // at a time: fewer than there are threads
+constexpr size_t kMostReason = 1000;         // bytes
+constexpr size_t kMostFull = 1000;           // kinds of pods that are known to have no room
+
+std::string Escaped(std::string_view key) {  // RFC 6901
+  std::string text;
+  for (const char c : key) text += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return text;
+}
+
+// spec.containers[container].resources as it was written; "" when it is not.
+std::string ResourcesText(const std::string& object, size_t container) {
+  std::string text;
+  const auto in = [](Cursor& value, std::string_view wanted, auto visit) {
+    if (value.kind() != Cursor::Kind::kObject) return;
+    value.Members([&](std::string_view key, Cursor& member) {
+      if (key == wanted) visit(member);
+    });
+  };
+  const Status read = ReadJson(object, [&](Cursor& root) {
+    in(root, "spec", [&](Cursor& spec) {
+      in(spec, "containers", [&](Cursor& containers) {
+        if (containers.kind() != Cursor::Kind::kArray) return;
+        size_t index = 0;
+        containers.Elements([&](Cursor& element) {
+          if (index++ != container) return;
+          in(element, "resources", [&](Cursor& resources) { text = resources.Raw(); });
+        });
+      });
+    });
+  });
+  return read.ok() && text != "null" ? text : "";
+}
+
+Result<JsonArray> PatchFor(const std::string& object, size_t container, const std::string& resource,
+                           const std::string& reason) {
+  const std::string text = ResourcesText(object, container);
+  if (text.size() > kMostResources) return Invalid("its container's resources are too long");
+  JsonObject resources;
+  if (!text.empty()) {
+    NOS_ASSIGN(Json known, ParseJson(text));
+    if (known.is_object()) resources = std::move(known.as_object());
+  }
+  for (const char* kind : {"limits", "requests"}) {
+    Json& list = resources[kind];
+    if (!list.is_object()) list = JsonObject();
+    list.as_object()[resource] = "1";
+  }
+  const auto annotation = [](std::string_view key, const std::string& value) {
+    return JsonObject{
+        {"op", "add"}, {"path", "/metadata/annotations/" + Escaped(key)}, {"value", value}};
+  };
+  return JsonArray{JsonObject{{"op", "add"},
+                              {"path", fmt::format("/spec/containers/{}/resources", container)},
+                              {"value", std::move(resources)}},
+                   annotation(cluster::kChosenSlice, resource),
+                   annotation(cluster::kChosenSliceReason, reason)};
+}
+
+}  // namespace
+
+SliceAdmission::SliceAdmission(const gpu::Catalogue& catalogue, const Clock& clock,
+                               std::function<Cluster()> look)
+    : catalogue_(catalogue),
+      clock_(clock),
+      configuration_(scheduling::DefaultConfiguration({.simulates = true})),
+      look_(std::move(look)) {}
+
+Status SliceAdmission::Ready() const {
+  const Cluster now = look_();
+  return now.nodes != nullptr && now.pods != nullptr
+             ? Status::Ok()
+             : Status(Code::kUnavailable, "the cluster has not been read yet");
+}
+
+// The cluster with the pods that wait where they would go.
+void SliceAdmission::LookAgain() {
+  const Time now = clock_.Now();
+  if (seen_.nodes != nullptr && now >= looked_ && now - looked_ < kOldest) return;
+  const Cluster cluster = look_();
+  const bool same = cluster.nodes == seen_.nodes && cluster.pods == seen_.pods;
+  if (same && !(assumes_ && now - looked_ >= kLongestAssumed)) return;
+  seen_ = cluster;
+  assumes_ = false;
+  DeadlineIn(kMostLook);
+  full_.clear();
+  snapshot_ = cluster::ClusterSnapshot::Build(*seen_.nodes, *seen_.pods, catalogue_);
+  const bool whole = GivesWhole(snapshot_);
+  std::vector<std::shared_ptr<const cluster::Pod>> waiting;
+  for (const auto& pod : *seen_.pods) {
+    if (waiting.size() == kMostWaiting) break;
+    const bool waits =
+        pod->node_name.empty() && !pod->Finished() && scheduling::IsSchedulable(*pod);
+    if (waits && AsksForSlices(*pod, whole)) waiting.push_back(pod);
+  }
+  looked_ = clock_.Now();
+  if (waiting.empty()) return;
+  planning::PlanOptions options;
+  options.now = now;
+  options.out_of_time = [this] { return OutOfTime(); };
+  const planning::Plan plan =
+      planning::MakePlan(snapshot_, waiting, configuration_.profiles.front().framework, options);
+  for (const planning::PodOutcome& outcome : plan.pods) {
+    if (!outcome.placed) continue;
+    cluster::Pod pod = *outcome.pod;
+    for (const planning::AssignedDevice& device : outcome.devices) {
+      pod.promised.push_back({device.gpu, device.placement, device.model});
+    }
+    (void)snapshot_.Bind(std::make_shared<const cluster::Pod>(std::move(pod)), outcome.node);
+  }
+  looked_ = clock_.Now();
+}
+
+AdmissionAnswer SliceAdmission::Review(std::string_view body) {
+  if (const Status ready = Ready(); !ready.ok()) return {503, ready.message() + "\n", false};
+  // Those that others have to answer must not wait for these.
+  const struct Place {
+    explicit Place(std::atomic<int>& taken) : taken_(taken), number(++taken) {}
+    ~Place() { --taken_; }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    std::atomic<int>& taken_;
+    const int number;
+  } place(asking_);
+  if (place.number > kMostAsking) return {503, "too many pods ask by need: try again\n", false};
+  const auto question = ReadAdmissionReview(body);
+  if (!question.ok()) return {400, question.status().message() + "\n", false};
+  const std::optional<AdmissionVerdict> verdict = Choose(*question);
+  if (!verdict) return {503, "there was no time to choose a slice: try again\n", false};
+  return AnswerTo(*question, *verdict);
+}
+
+std::optional<AdmissionVerdict> SliceAdmission::Choose(const AdmissionQuestion& question) {
+  if (question.kind != "Pod" || question.operation != "CREATE" || question.object.empty()) {
+    return AdmissionVerdict{};
+  }
+  cluster::Pod pod;
+  if (const Status read = cluster::ReadNewPod(question.object, pod); !read.ok()) {
+    return AdmissionVerdict{.refusal = read.message()};
+  }
+  if (pod.meta.name.empty()) pod.meta.name = question.uid;  // the API server will make one up
+  if (!question.ns.empty()) pod.meta.ns = question.ns;
+  const std::scoped_lock lock(mutex_);
+  LookAgain();
+  DeadlineIn(kMostChoice);
+  planning::PlanOptions options;
+  options.now = clock_.Now();
+  options.out_of_time = [this] { return OutOfTime(); };
+  const planning::NeedAnswer answer = planning::AnswerNeed(
+      pod, snapshot_, configuration_.profiles.front().framework, options, &full_);
+  if (full_.size() > kMostFull) full_.clear();
+  if (answer.unknown) return std::nullopt;
+  AdmissionVerdict verdict{.refusal = answer.refusal};
+  if (!answer.warning.empty()) verdict.warnings.push_back(answer.warning);
+  if (!answer.choice) return verdict;
+  const std::string reason = Shortened(answer.choice->Reason(), kMostReason);
+  auto patch = PatchFor(question.object, answer.container, answer.choice->resource, reason);
+  if (!patch.ok()) return AdmissionVerdict{.refusal = patch.status().message()};
+  if (!answer.choice->node.empty() && !question.dry_run) {
+    assumes_ = true;
+    (void)snapshot_.Bind(
+        std::make_shared<const cluster::Pod>(planning::WithSlice(std::move(pod), answer)),
+        answer.choice->node);
+  }
+  verdict.warnings.push_back(fmt::format("nos: {}: {}", answer.choice->resource, reason));
+  verdict.patch = std::move(patch).value();
+  return verdict;
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,48 @@
+#include "device/backend/gpu_reset.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+#include "device/backend/child_process.h"
+
+namespace nos::device {
+namespace {
+
+constexpr size_t kMaxSaid = 400;  // bytes of an error: people read it
+
+// It becomes an argument, and comes from the driver.
+bool IsGpuUuid(const std::string& uuid) {
+  return uuid.starts_with("GPU-") && uuid.size() < 64 &&
+         std::ranges::all_of(
+             uuid,
+             [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; });
+}
+
+Code CodeOf(const std::string& how) {
+  if (how == "exit status 3") return Code::kUnimplemented;
+  return how == "exit status 4" ? Code::kPermission : Code::kUnavailable;
+}
+
+// On one line, whatever it holds.
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return Shortened(text, kMaxSaid);
+}
+
+}  // namespace
+
+Status ResetGpu(const GpuResetOptions& options, const std::string& uuid) {
+  if (!IsGpuUuid(uuid)) return Invalid(fmt::format("'{}' is not the UUID of a GPU", uuid));
+  Program program{{options.program, "--gpu-reset", "-i", uuid}, OwnEnvironment()};
+  NOS_ASSIGN(const ProgramEnd end, RunProgram(std::move(program), "", options.within));
+  if (end.how == "exit status 0") return Status::Ok();
+  return {CodeOf(end.how), fmt::format("{} --gpu-reset -i {} failed ({}): {}", options.program,
+                                       uuid, end.how, OneLine(end.said))};
+}
+
+}  // namespace nos::device

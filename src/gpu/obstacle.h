@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+namespace nos::gpu {
+
+// Why a part of the target is not there (yet).
+struct Obstacle {
+  int gpu = 0;
+  std::string placement;  // "3g.20gb@4", or "" for the whole GPU
+  // InUse, Foreign, Illegal, Deferred, MigDisabled, NoSuchGpu, NotSwitched; of the agent also
+  // DeviceError, GpuUnhealthy, BadSpec, NeedsReboot, NotReset.
+  std::string code;
+  std::string message;  // for a person
+};
+
+}  // namespace nos::gpu

@@ -1,0 +1,245 @@
+// Moves in random small clusters: against all sets of moves, each solved by force, and played
+// through one by one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/random.h"
+#include "planning/model/draft.h"
+#include "planning/defrag/elsewhere.h"
+#include "planning/moves.h"
+#include "planning/model/problem.h"
+#include "planning/testing/clusters.h"
+#include "planning/testing/problems.h"
+#include "planning/translation/translate.h"
+
+namespace nos::planning {
+namespace {
+
+using testing::ClusterBuilder;
+using testing::SharedPods;
+
+struct Case {
+  cluster::ClusterSnapshot snapshot;
+  SharedPods unplaced;
+};
+
+// Only pods that no node has room for wait; there may be none of them.
+Case Draw(Random& random, int most_waiting, const scheduling::FrameworkChoice& frameworks) {
+  struct Cut {
+    const char* layout;
+    std::vector<std::string> profiles;  // of the pods that hold them
+  };
+  const Cut cuts[] = {
+      {"", {}},
+      {"1g.5gb@0:used,2g.10gb@2:free", {"1g.5gb"}},
+      {"3g.20gb@0:used", {"3g.20gb"}},
+      {"1g.5gb@6:used,1g.5gb@5:used", {"1g.5gb", "1g.5gb"}},
+      {"2g.10gb@0:used,1g.5gb@2:used,3g.20gb@4:used", {"2g.10gb", "1g.5gb", "3g.20gb"}},
+      {"4g.20gb@0:used,2g.10gb@4:used", {"4g.20gb", "2g.10gb"}}};
+  ClusterBuilder cluster;
+  const int nodes = 2 + static_cast<int>(random.Below(3));
+  for (int n = 0; n < nodes; ++n) {
+    const std::string name = "n" + std::to_string(n);
+    const Cut& cut = cuts[random.Below(std::size(cuts))];
+    const bool gpus = random.Chance(0.6);
+    if (gpus) {
+      cluster.Node(name, "NVIDIA-A100-SXM4-40GB", {cut.layout});
+    } else {
+      cluster.PlainNode(name);
+    }
+    const size_t sliced = gpus ? cut.profiles.size() : 0;
+    const size_t pods = sliced + random.Below(3);
+    for (size_t i = 0; i < pods; ++i) {
+      cluster::Pod& pod =
+          cluster.Running(name + "-" + std::to_string(i), name,
+                          i < sliced ? std::vector{cut.profiles[i]} : std::vector<std::string>(),
+                          std::to_string(4 + random.Below(17)));
+      if (random.Chance(0.75)) pod.meta.owners = {{"apps/v1", "ReplicaSet", "set", "uid", true}};
+      if (random.Chance(0.2)) pod.meta.labels["app"] = "web";
+      pod.priority = static_cast<int32_t>(random.Below(2)) * 10;
+    }
+  }
+  const std::vector<std::string> wants[] = {{}, {"7g.40gb"}, {"4g.20gb"}, {"3g.20gb"}, {"2g.10gb"}};
+  const int waiting = 1 + static_cast<int>(random.Below(most_waiting));
+  for (int i = 0; i < waiting; ++i) {
+    const auto& slices = wants[random.Below(std::size(wants))];
+    cluster.Pod("w" + std::to_string(i), slices, random.Chance(0.3) ? 10 : 0,
+                std::to_string(slices.empty() ? 30 + random.Below(30) : 1 + random.Below(24)));
+  }
+  Case drawn{cluster.Snapshot(), {}};
+  drawn.snapshot.ChangeAround();
+  for (const auto& pod : cluster.Pending()) {
+    const std::shared_ptr<const cluster::Pod> alone[] = {pod};
+    if (MakePlan(drawn.snapshot, alone, frameworks, {}).placed == 0) drawn.unplaced.push_back(pod);
+  }
+  return drawn;
+}
+
+// Whether all of them find a place, seen by force. REQUIRES: pods of one priority.
+bool HaveRoom(const cluster::ClusterSnapshot& snapshot, const SharedPods& pods,
+              const scheduling::FrameworkChoice& frameworks) {
+  const PlanOptions options;
+  const Translation translation = Translate(snapshot, pods, frameworks, options);
+  return testing::SolveByForce(translation.problem).most_pods == static_cast<int>(pods.size());
+}
+
+// The fewest moves off one node that let the pod in; none: more than `most`.
+std::optional<int> FewestByForce(const Case& drawn, int most,
+                                 const scheduling::FrameworkChoice& frameworks) {
+  std::optional<int> fewest;
+  for (size_t n = 0; n < drawn.snapshot.size(); ++n) {
+    const cluster::NodeInfo& node = drawn.snapshot.node(n);
+    const std::string& name = node.node->meta.name;
+    SharedPods movable;
+    for (const auto& pod : node.pods) {
+      if (MobilityOf(*pod, {}).kind == Mobility::kMoves) movable.push_back(pod);
+    }
+    for (uint32_t set = 1; set < 1U << movable.size(); ++set) {
+      const int count = std::popcount(set);
+      if (count > most || (fewest && count >= *fewest)) continue;
+      cluster::ClusterSnapshot here = drawn.snapshot, elsewhere = drawn.snapshot;
+      here.KeepNodes([&](const cluster::NodeInfo& info) { return info.node->meta.name == name; });
+      elsewhere.RemoveNode(name);
+      SharedPods gone;
+      for (size_t i = 0; i < movable.size(); ++i) {
+        if ((set >> i & 1U) == 0) continue;
+        EXPECT_TRUE(here.Vacate(*movable[i], name).ok());
+        auto anew = std::make_shared<cluster::Pod>(*Anew(*movable[i]));
+        anew->priority = 0;
+        gone.push_back(std::move(anew));
+      }
+      if (HaveRoom(here, {drawn.unplaced[0]}, frameworks) &&
+          HaveRoom(elsewhere, gone, frameworks)) {
+        fewest = count;
+      }
+    }
+  }
+  return fewest;
+}
+
+// The scheduler's filters let it in now, and it gets slices that nobody uses.
+void ExpectEnters(cluster::ClusterSnapshot& world, const cluster::Pod& pod, const std::string& node,
+                  const std::vector<AssignedDevice>& devices) {
+  const scheduling::Framework filters = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  const auto waiting = Anew(pod);
+  const scheduling::Cycle cycle = filters.PreFilter(*waiting, world);
+  const scheduling::Verdict verdict = filters.Filter(cycle, *waiting, *world.Find(node));
+  EXPECT_TRUE(verdict.fits()) << pod.Key() << " on " << node << ": " << verdict.message;
+  const auto held = [&] {
+    std::map<std::pair<int, gpu::Placement>, std::string> used;
+    const cluster::NodeInfo& info = *world.Find(node);
+    for (const cluster::Gpu& gpu : info.gpus.gpus) {
+      EXPECT_TRUE(gpu.Used().has_value());
+      for (const cluster::Instance& instance : gpu.instances) {
+        if (instance.used) used[{gpu.index, instance.placement}] = instance.pod;
+      }
+    }
+    return used;
+  };
+  auto expected = held();
+  for (const AssignedDevice& device : devices) {
+    EXPECT_TRUE(expected.try_emplace({device.gpu, device.placement}, pod.Key()).second);
+  }
+  ASSERT_TRUE(BindMoved({waiting, "", node, devices}, world).ok());
+  EXPECT_EQ(held(), expected) << pod.Key() << " on " << node;
+}
+
+// Each place is taken before the one that it replaces is given up.
+void Replay(const Case& drawn, const MovePlan& plan, int most_moves) {
+  cluster::ClusterSnapshot world = drawn.snapshot;
+  std::set<std::string> moved;
+  for (const Relief& relief : plan.reliefs) {
+    EXPECT_LE(relief.moves.size(), static_cast<size_t>(most_moves));
+    EXPECT_FALSE(relief.moves.empty());
+    for (const Move& move : relief.moves) {
+      EXPECT_EQ(MobilityOf(*move.pod, {}).kind, Mobility::kMoves);
+      EXPECT_TRUE(moved.insert(move.pod->Key()).second) << move.pod->Key() << " moves twice";
+      EXPECT_EQ(move.from, relief.node);
+      ExpectEnters(world, *move.pod, move.to, move.devices);
+      ASSERT_TRUE(world.Vacate(*move.pod, move.from).ok());
+    }
+    ExpectEnters(world, *drawn.unplaced[relief.pod], relief.node, relief.devices);
+  }
+}
+
+TEST(MovesPropertyTest, NoFewerMovesWouldDo) {
+  constexpr int kCases = 400, kMostMoves = 3;
+  const scheduling::Framework framework = scheduling::Framework::Default();
+  const scheduling::FrameworkChoice choice(framework);
+  MoveOptions options;
+  options.most_moves = kMostMoves;
+  int relieved = 0, several = 0, left = 0;
+  for (uint64_t seed = 1; seed <= kCases; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Case drawn = Draw(random, 1, choice);
+    if (drawn.unplaced.empty()) continue;
+    const MovePlan plan = PlanMoves(drawn.snapshot, drawn.unplaced, choice, {}, options);
+    const std::optional<int> fewest = FewestByForce(drawn, kMostMoves, choice);
+    ASSERT_EQ(plan.reliefs.size() + plan.others.size(), 1U);
+    if (!fewest) {
+      EXPECT_TRUE(plan.reliefs.empty());
+      ++left;
+      continue;
+    }
+    ASSERT_FALSE(plan.reliefs.empty())
+        << *fewest << " moves would do: " << plan.others[0].reason.message;
+    EXPECT_EQ(plan.reliefs[0].moves.size(), static_cast<size_t>(*fewest));
+    Replay(drawn, plan, kMostMoves);
+    ++relieved;
+    several += *fewest > 1 ? 1 : 0;
+  }
+  RecordProperty("relieved", relieved);
+  EXPECT_GE(relieved, 20);
+  EXPECT_GE(several, 3);
+  EXPECT_GE(left, 20);
+}
+
+TEST(MovesPropertyTest, PlansForManyCanBeCarriedOut) {
+  constexpr int kCases = 200, kMostMoves = 2;
+  const scheduling::Framework framework = scheduling::Framework::Default();
+  const scheduling::FrameworkChoice choice(framework);
+  int reliefs = 0;
+  for (uint64_t seed = 1; seed <= kCases; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Case drawn = Draw(random, 5, choice);
+    cluster::PodDisruptionBudget budget;
+    budget.meta.ns = "x";
+    budget.meta.name = "web";
+    budget.selector.emplace().match_labels = {{"app", "web"}};
+    budget.disruptions_allowed = static_cast<int>(random.Below(2));
+    drawn.snapshot.ChangeAround().budgets.Set(
+        "x/web", std::make_shared<const cluster::PodDisruptionBudget>(budget));
+    MoveOptions options;
+    options.most_moves = kMostMoves;
+    int taken = 0;
+    options.may_move = [&](const cluster::Pod&) { return taken < 3; };
+    options.may_move_together = [&](const auto& pods) {
+      return taken + static_cast<int>(pods.size()) <= 3;
+    };
+    options.take = [&](const cluster::Pod&) { ++taken; };
+    const MovePlan plan = PlanMoves(drawn.snapshot, drawn.unplaced, choice, {}, options);
+    Replay(drawn, plan, kMostMoves);
+    int moves = 0, guarded = 0;
+    for (const Relief& relief : plan.reliefs) {
+      moves += static_cast<int>(relief.moves.size());
+      guarded += static_cast<int>(std::ranges::count_if(
+          relief.moves, [](const Move& move) { return move.pod->meta.labels.contains("app"); }));
+    }
+    EXPECT_EQ(moves, taken);
+    EXPECT_LE(moves, 3);
+    EXPECT_LE(guarded, budget.disruptions_allowed);
+    EXPECT_EQ(plan.reliefs.size() + plan.others.size(), drawn.unplaced.size());
+    reliefs += static_cast<int>(plan.reliefs.size());
+  }
+  EXPECT_GE(reliefs, 20);
+}
+
+}  // namespace
+}  // namespace nos::planning

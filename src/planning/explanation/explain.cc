@@ -1,0 +1,371 @@
+#include "planning/explanation/explain.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "gpu/board.h"
+#include "planning/explanation/allowance.h"
+#include "planning/explanation/remedy.h"
+#include "planning/explanation/wording.h"
+#include "scheduling/pod_state.h"
+#include "scheduling/several_shares.h"
+
+namespace nos::planning {
+namespace {
+
+// Some 20 ns each, on the machine of BENCHMARKS.md.
+constexpr int64_t kStepsForReasons = 100'000'000, kLateStepsForReasons = 7'000'000;
+constexpr int64_t kStepsForRemedies = 20'000'000, kLateStepsForRemedies = 5'000'000;
+constexpr int64_t kStepsOfFilters = 100;   // for a pod and a node
+constexpr int64_t kStepsOfPacking = 3000;  // between two questions whether to stop
+// Different reasons told of a pod; nodes word some of them, each another.
+constexpr size_t kMostReasons = 16;
+// Nodes that are looked at for every class, whatever is left.
+constexpr size_t kFewNodes = 16;
+
+// Codes and messages by number, so that adding up over nodes compares no text.
+class ReasonBook {
+ public:
+  int Number(std::string code, std::string message) {
+    const auto [it, fresh] = numbers_.try_emplace({code, message}, static_cast<int>(all_.size()));
+    if (fresh) all_.push_back({std::move(code), std::move(message), 0});
+    return it->second;
+  }
+  // The same of nodes that could never serve the pod, whatever ends on them.
+  int NumberOfNever(std::string code, std::string message) {
+    const int number = Number(std::move(code), std::move(message));
+    never_.insert(number);
+    return number;
+  }
+  const Reason& Get(int number) const { return all_[number]; }
+  bool IsNever(int number) const { return never_.contains(number); }
+
+ private:
+  std::set<int> never_;
+  std::map<std::pair<std::string, std::string>, int> numbers_;
+  std::vector<Reason> all_;
+};
+
+constexpr int kNothing = -1;
+constexpr const char* kNoGpuForProfile = "NoGpuForProfile";
+constexpr const char* kGangNotWhole = "GangNotWhole";
+
+class Explainer {
+ public:
+  Explainer(const Translation& translation, const StagedResult& result,
+            const scheduling::FrameworkChoice& frameworks, GpuStates& states,
+            const std::function<bool()>& out_of_time)
+      : t_(translation),
+        result_(result),
+        frameworks_(frameworks),
+        states_(states),
+        out_of_time_(out_of_time),
+        before_(translation.problem, states, Draft::Free::kKeep),
+        after_(result.draft),
+        rows_(translation.row_pod.size()),
+        shapes_(translation.problem.shapes.size()) {
+    for (const cluster::ResourceId id : t_.dimensions) {
+      const std::string code = id == cluster::kPods ? "TooManyPods" : "InsufficientResource";
+      insufficient_.push_back(book_.Number(code, InsufficientText(id)));
+    }
+    taken_ =
+        book_.Number("TakenByPendingPods", "node(s) had room, which goes to other pending pods");
+    kept_ = book_.Number("SlotsKeptForOthers",
+                         "node(s) had room, which is kept for pods that wait longer");
+    left_ =
+        book_.Number("SearchEnded", "node(s) have room, but the search ended before it was used");
+    for (const Reservation& r : result.reservations) kept_on_.insert(r.place.node);
+    gang_left_ =
+        book_.Number(kGangNotWhole, "node(s) have room, but not for enough pods of its gang");
+    not_looked_at_ =
+        book_.Number("NotLookedAt", "node(s) were not looked at: too many kinds of pods wait");
+  }
+
+  std::vector<Explanation> Run() {
+    std::vector<Explanation> all(t_.problem.classes.size());
+    const std::vector<int> waiting = Waiting();
+    FindReasons(waiting, all);
+    FindRemedies(waiting, all);
+    return all;
+  }
+
+ private:
+  // What holds for all pods of a row, by node.
+  struct Row {
+    std::vector<std::vector<scheduling::Verdict>> obstacles;
+    std::vector<int> reasons;  // kNothing where it fits
+  };
+  // What holds for all pods of a shape, by node.
+  struct ShapeFacts {
+    int no_room = kNothing;
+    bool nowhere = false;    // a slice is of a profile that no known model has or may hold
+    std::vector<int> lacks;  // what no cutting can change, or kNothing
+    std::vector<std::optional<bool>> had_room, has_room;  // none: not found out
+  };
+
+  // Classes with pods left waiting, level by level.
+  std::vector<int> Waiting() const {
+    std::vector<int> waiting;
+    for (size_t c = 0; c < t_.problem.classes.size(); ++c) {
+      const int cls = static_cast<int>(c);
+      if (after_.PlacedOf(cls) < t_.problem.classes[c].count) waiting.push_back(cls);
+    }
+    std::stable_sort(waiting.begin(), waiting.end(), [&](int a, int b) {
+      return t_.problem.classes[a].level < t_.problem.classes[b].level;
+    });
+    return waiting;
+  }
+
+  void FindReasons(const std::vector<int>& waiting, std::vector<Explanation>& all) {
+    Allowance allowance(kStepsForReasons, kLateStepsForReasons, out_of_time_);
+    states_.StopWhen([&] { return !allowance.Spend(kStepsOfPacking); });
+    for (const int cls : waiting) all[cls].reasons = ReasonsOf(cls, allowance);
+    states_.StopWhen([] { return true; });
+  }
+
+  void FindRemedies(const std::vector<int>& waiting, std::vector<Explanation>& all) {
+    Allowance allowance(kStepsForRemedies, kLateStepsForRemedies, out_of_time_);
+    for (const int cls : waiting) {
+      if (IsOfBrokenGang(cls)) continue;  // what would help one of its pods is not enough
+      const PodClass& pods = t_.problem.classes[cls];
+      const Row& row = rows_[pods.allowed];
+      const ShapeFacts& facts = shapes_[pods.shape];
+      const size_t known = std::min(row.obstacles.size(), facts.has_room.size());
+      if (known < t_.nodes.size() || allowance.spent()) continue;
+      const RemedyInput input{t_, result_, row.obstacles, facts.has_room};
+      all[cls].remedy = FindRemedy(input, cls, allowance);
+    }
+  }
+
+  // Both know at least the first `end` nodes afterwards, or, when the allowance does not suffice,
+  // the first few.
+  const Row& RowOf(int index, size_t end, Allowance& allowance) {
+    Row& row = rows_[index];
+    const cluster::Pod& pod = *t_.pending[t_.row_pod[index]];
+    for (size_t n = row.obstacles.size(); n < end; ++n) {
+      if (t_.problem.allowed[index][n]) {  // nothing stands in the way
+        row.obstacles.emplace_back();
+        row.reasons.push_back(kNothing);
+        continue;
+      }
+      if (!allowance.Spend(kStepsOfFilters) && n >= kFewNodes) break;
+      const auto objection = t_.objections.find({index, static_cast<int>(n)});
+      row.obstacles.push_back(
+          objection != t_.objections.end()
+              ? std::vector{objection->second}
+              : ObstaclesNow(frameworks_.For(pod), t_.row_cycle[index], pod, *t_.nodes[n]));
+      const auto& all = row.obstacles.back();
+      row.reasons.push_back(all.empty() ? kNothing : NumberOf(all[0]));
+    }
+    return row;
+  }
+
+  int NumberOf(const scheduling::Verdict& verdict) {
+    return verdict.kind == scheduling::Verdict::Kind::kUnresolvable
+               ? book_.NumberOfNever(verdict.code, verdict.message)
+               : book_.Number(verdict.code, verdict.message);
+  }
+
+  const ShapeFacts& FactsOf(const PodClass& cls, size_t end, Allowance& allowance) {
+    ShapeFacts& facts = shapes_[cls.shape];
+    if (facts.no_room == kNothing) {
+      facts.no_room = book_.Number("NoRoomForSlices",
+                                   fmt::format("node(s) had no room for {} beside the instances in "
+                                               "use",
+                                               SlicesText(t_, cls)));
+      facts.nowhere = std::ranges::any_of(
+          cls.slices, [&](const SliceCount& s) { return !IsKnown(t_.slice_names[s.slice]); });
+    }
+    const int slices = t_.problem.shapes[cls.shape].slice_count;
+    for (size_t n = facts.lacks.size(); n < end; ++n) {
+      const int node = static_cast<int>(n);
+      const int64_t tries = int64_t{slices} * t_.problem.nodes[node].gpu_count;
+      if (!allowance.Spend(5 + tries / 4) && n >= kFewNodes) break;
+      facts.lacks.push_back(LackOfGpus(cls, node));
+      facts.had_room.push_back(before_.HasRoom(cls.shape, node));
+      facts.has_room.push_back(after_.HasRoom(cls.shape, node));
+    }
+    return facts;
+  }
+
+  std::vector<Reason> ReasonsOf(int cls, Allowance& allowance) {
+    const PodClass& c = t_.problem.classes[cls];
+    const size_t all = t_.nodes.size();
+    const bool afford = allowance.Spend(static_cast<int64_t>(all));
+    const size_t end = afford ? all : std::min(all, kFewNodes);
+    const Row& row = RowOf(c.allowed, end, allowance);
+    const ShapeFacts& facts = FactsOf(c, end, allowance);
+    const size_t known = std::min({end, row.reasons.size(), facts.lacks.size()});
+    std::map<int, int> nodes;
+    for (size_t n = 0; n < known; ++n) {
+      const int filter = row.reasons[n];
+      ++nodes[filter != kNothing ? filter : AtNode(cls, static_cast<int>(n), facts)];
+    }
+    if (known < all) nodes[not_looked_at_] += static_cast<int>(all - known);
+    std::vector<Reason> reasons = InOrder(nodes, facts.nowhere);
+    if (reasons.size() > kMostReasons) {
+      Reason others{"OtherReasons", "node(s) cannot serve it for other reasons", 0};
+      for (size_t i = kMostReasons; i < reasons.size(); ++i) others.nodes += reasons[i].nodes;
+      reasons.resize(kMostReasons);
+      reasons.push_back(std::move(others));
+    }
+    if (t_.nodes.empty()) reasons.push_back({"NoNodes", "the cluster has no nodes", 0});
+    AddReservation(cls, reasons);
+    if (IsOfBrokenGang(cls)) reasons.insert(reasons.begin(), WhyBroken(c.gang));
+    return reasons;
+  }
+
+  // What no node could change comes first, then the nodes that could serve it.
+  std::vector<Reason> InOrder(const std::map<int, int>& nodes, bool nowhere) const {
+    std::vector<std::pair<int, Reason>> ranked;
+    for (const auto& [number, count] : nodes) {
+      const Reason& reason = book_.Get(number);
+      const bool first = nowhere && reason.code == kNoGpuForProfile;
+      ranked.push_back({first ? 0 : book_.IsNever(number) ? 2 : 1, reason});
+      ranked.back().second.nodes = count;
+    }
+    const auto key = [](const std::pair<int, Reason>& r) {
+      return std::tuple(r.first, -r.second.nodes, r.second.code, r.second.message);
+    };
+    std::ranges::sort(ranked, {}, key);
+    std::vector<Reason> reasons;
+    reasons.reserve(ranked.size());
+    for (auto& [rank, reason] : ranked) reasons.push_back(std::move(reason));
+    return reasons;
+  }
+
+  bool IsOfBrokenGang(int cls) const {
+    const int gang = t_.problem.classes[cls].gang;
+    return gang >= 0 && result_.gangs_found[gang] < t_.problem.gangs[gang].lacking;
+  }
+
+  Reason WhyBroken(int number) const {
+    const Gang& gang = *t_.gangs[number];
+    return {kGangNotWhole,
+            fmt::format("{}: {} of its pods find room together, and {} must", gang.name,
+                        gang.placed + result_.gangs_found[number], gang.least),
+            0};
+  }
+
+  void AddReservation(int cls, std::vector<Reason>& reasons) const {
+    for (const Reservation& r : result_.reservations) {
+      if (r.cls != cls) continue;
+      const std::string text =
+          fmt::format("has waited long: slots on node {} are kept free for it until the end of {}",
+                      t_.nodes[r.place.node]->node->meta.name, InTheWayText(t_, result_, r.place));
+      reasons.insert(reasons.begin(), {"SlotsKept", text, 1});
+      return;
+    }
+  }
+
+  int AtNode(int cls, int node, const ShapeFacts& facts) const {
+    if (facts.lacks[node] != kNothing) return facts.lacks[node];
+    if (const int r = LackingDimension(before_, cls, node); r >= 0) return insufficient_[r];
+    const std::optional<bool> had = facts.had_room[node], has = facts.has_room[node];
+    if (!had || !has) return not_looked_at_;
+    if (!*had) return facts.no_room;
+    const bool taken = !*has || LackingDimension(after_, cls, node) >= 0;
+    if (taken) return taken_;
+    if (kept_on_.contains(node)) return kept_;
+    return IsOfBrokenGang(cls) ? gang_left_ : left_;
+  }
+
+  bool IsKnown(const std::string& resource) const {
+    return std::ranges::any_of(t_.catalogue->models(),
+                               [&](const auto& model) { return CanBeCutInto(*model, resource); }) ||
+           std::ranges::any_of(t_.problem.models, [&](const gpu::Model* model) {
+             return CanBeCutInto(*model, resource);
+           });
+  }
+
+  int LackOfGpus(const PodClass& cls, int node) {
+    const cluster::NodeGpus& gpus = t_.nodes[node]->gpus;
+    if (cls.slices.empty() || t_.problem.nodes[node].slices_as_resources) return kNothing;
+    if (!gpus.managed) {
+      const std::string_view mode = UntoldPartitioning(*t_.nodes[node]->node);
+      if (mode.empty()) {
+        return book_.NumberOfNever("NotPartitioned",
+                                   "node(s) were not opted in to MIG partitioning");
+      }
+      return book_.Number("NotPartitioned",
+                          fmt::format("node(s) have label {}={}, but no agent there tells of GPUs "
+                                      "that are divided so",
+                                      cluster::kPartitioningLabel, mode));
+    }
+    for (const SliceCount& s : cls.slices) {
+      if (NodeHasProfile(t_.problem, node, s.slice)) continue;
+      if (gpus.gpus.empty() && !gpus.problems.empty()) {
+        return book_.Number("GpuProblem", "node(s) had no usable GPU: " + gpus.problems[0]);
+      }
+      return book_.NumberOfNever(kNoGpuForProfile, NoGpuText(gpus, t_.slice_names[s.slice]));
+    }
+    return kNothing;
+  }
+
+  static std::string NoGpuText(const cluster::NodeGpus& gpus, const std::string& resource) {
+    const std::string profile = ProfileText(resource);
+    for (const cluster::Gpu& gpu : gpus.gpus) {
+      const std::string offered = OfferedAs(*gpu.model, resource);
+      if (!offered.empty()) return fmt::format("node(s) offer profile {} as {}", profile, offered);
+      if (gpu.model->FindProfile(profile)) {
+        return fmt::format("node(s) had GPUs {} that the catalogue does not allow to hold {}",
+                           gpu::BoardOf(gpu.model->name()), profile);
+      }
+    }
+    return "node(s) had no GPU that has profile " + profile;
+  }
+
+  const Translation& t_;
+  const StagedResult& result_;
+  const scheduling::FrameworkChoice& frameworks_;
+  GpuStates& states_;
+  const std::function<bool()>& out_of_time_;
+  Draft before_, after_;
+  ReasonBook book_;
+  std::vector<int> insufficient_;  // by dimension
+  int taken_ = kNothing, kept_ = kNothing, left_ = kNothing, gang_left_ = kNothing,
+      not_looked_at_ = kNothing;
+  std::set<int> kept_on_;  // nodes with slots kept
+  std::vector<Row> rows_;
+  std::vector<ShapeFacts> shapes_;
+};
+
+}  // namespace
+
+std::vector<Explanation> ExplainWaiting(const Translation& translation, const StagedResult& result,
+                                        const scheduling::FrameworkChoice& frameworks,
+                                        GpuStates& states,
+                                        const std::function<bool()>& out_of_time) {
+  return Explainer(translation, result, frameworks, states, out_of_time).Run();
+}
+
+Reason WhyHopeless(const Gang& gang) {
+  const std::string why =
+      gang.problem.empty()
+          ? fmt::format("{} of the {} pods that are placed together are there",
+                        gang.placed + static_cast<int>(gang.members.size()), gang.least)
+          : gang.problem;
+  return {"GangIncomplete", fmt::format("{}: {}", gang.name, why), 0};
+}
+
+Reason WhyNotPlanned(const cluster::Pod& pod) {
+  if (scheduling::IsPending(pod) && scheduling::IsGated(pod)) {
+    return {"SchedulingGated",
+            fmt::format("waits for its scheduling gate {} to be lifted", pod.scheduling_gates[0]),
+            0};
+  }
+  if (scheduling::IsSchedulable(pod) && scheduling::AsksForSeveralShares(pod)) {
+    return {"SeveralShares", std::string(scheduling::kSeveralShares), 0};
+  }
+  if (!pod.node_name.empty()) return {"NotPending", "is bound to node " + pod.node_name, 0};
+  if (pod.meta.deleted) return {"NotPending", "is being deleted", 0};
+  return {"NotPending", "is in phase " + pod.phase, 0};
+}
+
+}  // namespace nos::planning

@@ -1,0 +1,186 @@
+#include "planning/explanation/remedy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "planning/planner.h"
+#include "planning/testing/clusters.h"
+
+namespace nos::planning {
+namespace {
+
+using testing::ClusterBuilder;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
+constexpr const char* kA100Big = "NVIDIA-A100-SXM4-80GB";
+
+PodOutcome First(const ClusterBuilder& cluster) { return cluster.MakePlan().pods[0]; }
+
+TEST(RemedyTest, SpeaksOfTheUsersCatalogue) {
+  const auto catalogue = gpu::Catalogue::Load(R"(
+remove:
+  - model: A30
+models:
+  - name: Mini
+    products: [Mini 2000]
+    memoryGiB: 32
+    computeSlices: 2
+    slots: 2
+    profiles:
+      - {name: 1g.16gb, compute: 1, size: 1, starts: [0, 1], max: 2, memoryMiB: 15872}
+)");
+  ASSERT_TRUE(catalogue.ok());
+  ASSERT_THAT(catalogue.value().problems(), ::testing::IsEmpty());
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100, {""});
+  cluster.Node("m", "Mini-2000", {""}).meta.labels.erase(std::string(cluster::kPartitioningLabel));
+  cluster.Pod("removed", {"4g.24gb"});
+  cluster.Pod("added", {"1g.16gb"});
+  cluster.Pod("two", {"1g.16gb", "1g.16gb", "1g.16gb"});
+  const Plan plan = MakePlan(cluster.Snapshot(catalogue.value()), cluster.Pending(),
+                             scheduling::Framework::Default(), {});
+  EXPECT_THAT(plan.pods[0].remedy, HasSubstr("no known GPU model can be cut into 4g.24gb"));
+  EXPECT_THAT(plan.pods[1].remedy, HasSubstr("opt node m in to partitioning"));
+  // The node has one GPU, which does not hold three.
+  EXPECT_THAT(plan.pods[2].remedy, HasSubstr("with GPUs for 3 x 1g.16gb such as Mini"));
+}
+
+// Profiles that a model has and no geometry of the user's list names.
+TEST(RemedyTest, KeepsToTheGeometriesOfTheUsersCatalogue) {
+  const auto catalogue = gpu::Catalogue::Load(R"(
+knownMigGeometries:
+  - models: [NVIDIA-A100-SXM4-40GB]
+    allowedGeometries: [{2g.10gb: 1}]
+  - models: [NVIDIA-A30]
+    allowedGeometries: [{2g.12gb: 2}]
+remove:
+  - model: RTX-PRO-6000
+)");
+  ASSERT_TRUE(catalogue.ok());
+  ASSERT_THAT(catalogue.value().problems(), ::testing::IsEmpty());
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100, {"", ""});
+  cluster.Pod("small", {"1g.5gb"});
+  cluster.Pod("other", {"1g.10gb"});  // A100-80GB and others have it
+  cluster.Pod("fits", {"2g.10gb"});
+  const Plan plan = MakePlan(cluster.Snapshot(catalogue.value()), cluster.Pending(),
+                             scheduling::Framework::Default(), {});
+  ASSERT_EQ(plan.pods[0].reasons.size(), 1U);
+  EXPECT_EQ(plan.pods[0].reasons[0].code, "NoGpuForProfile");
+  EXPECT_EQ(plan.pods[0].reasons[0].message,
+            "node(s) had GPUs A100-40GB that the catalogue does not allow to hold 1g.5gb");
+  EXPECT_EQ(plan.pods[0].remedy,
+            "allow a geometry with 1g.5gb on A100-40GB in your catalogue file");
+  EXPECT_EQ(plan.pods[1].reasons[0].code, "NoGpuForProfile");
+  EXPECT_THAT(plan.pods[1].remedy, HasSubstr("with GPUs for 1g.10gb such as A100-80GB"));
+  EXPECT_TRUE(plan.pods[2].placed);
+}
+
+TEST(RemedyTest, NamesBothObstaclesOfANode) {
+  ClusterBuilder cluster;
+  cluster.Node("n0", kA100, {""}).taints = {{"dedicated", "ml", "NoSchedule"}};
+  cluster.Pod("p", {"1g.5gb"}).node_selector = {{"zone", "a"}};
+  const std::string remedy = First(cluster).remedy;
+  EXPECT_THAT(remedy, HasSubstr("tolerate or remove the taint of"));
+  EXPECT_THAT(remedy, HasSubstr("let the pod on"));
+}
+
+TEST(RemedyTest, NamesAllResourcesThatLack) {
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100, {""}).allocatable["memory"] = Quantity::FromValue(1000);
+  cluster.Running("r", "a", {}, "64").containers[0].requests["memory"] = Quantity::FromValue(900);
+  cluster.Pod("p", {"1g.5gb"}, 0, "1").containers[0].requests["memory"] = Quantity::FromValue(200);
+  EXPECT_EQ(First(cluster).remedy, "free 1 cpu and 100 memory on node a: its GPUs have room");
+}
+
+TEST(RemedyTest, UncordoningTakesTheTaintOfTheCordonAway) {
+  ClusterBuilder cluster;
+  auto& node = cluster.Node("a", kA100, {""});
+  node.unschedulable = true;
+  node.taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+  cluster.Pod("p", {"1g.5gb"});
+  EXPECT_THAT(First(cluster).remedy, HasSubstr("uncordon node a"));
+  EXPECT_THAT(First(cluster).remedy, Not(HasSubstr("taint of")));
+}
+
+TEST(RemedyTest, ProfileAskedForByAnotherName) {
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100Big, {""});
+  cluster.Pod("p", {"7g.79gb"});
+  const PodOutcome outcome = First(cluster);
+  EXPECT_THAT(outcome.remedy,
+              HasSubstr("ask for nvidia.com/mig-7g.80gb instead of nvidia.com/mig-7g.79gb"));
+  EXPECT_THAT(outcome.reasons[0].message, HasSubstr("as nvidia.com/mig-7g.80gb"));
+}
+
+TEST(RemedyTest, MoreSlicesThanAnyNodeCanHold) {
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100, {""});
+  cluster.Pod("p", {"1g.5gb"}).containers[0].requests["nvidia.com/mig-1g.5gb"] =
+      Quantity::FromValue(9999999999);
+  const PodOutcome outcome = First(cluster);
+  EXPECT_THAT(outcome.reasons[0].message, HasSubstr("9999999999 x 1g.5gb"));
+  EXPECT_THAT(outcome.remedy, HasSubstr("split the pod: 9999999999 x 1g.5gb"));
+}
+
+TEST(RemedyTest, WhatNoNodeCouldChangeIsSaidFirst) {
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100, {""});
+  cluster.Node("b", "Unheard-Of-1", {""});
+  cluster.Node("c", "Unheard-Of-1", {""});
+  cluster.Pod("p", {"9g.99gb"});
+  EXPECT_EQ(First(cluster).reasons[0].code, "NoGpuForProfile");
+}
+
+// What a person would do who reads the remedy. False: nothing to be done by the builder.
+bool Apply(const std::string& remedy, cluster::Node& node, cluster::Pod& pod) {
+  const bool uncordon = remedy.find("uncordon") != std::string::npos;
+  const bool taints = remedy.find("taint") != std::string::npos;
+  const bool let = remedy.find("let the pod on") != std::string::npos;
+  if (uncordon) node.unschedulable = false;
+  if (taints) node.taints.clear();
+  if (let) pod.node_selector.clear();
+  const bool room = remedy.find("free ") == 0;
+  if (room) node.allocatable["cpu"] = Quantity::FromValue(1000);
+  return uncordon || taints || let || room;
+}
+
+TEST(RemedyTest, FollowedItLetsThePodRun) {
+  int followed = 0;
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    ClusterBuilder cluster;
+    std::vector<cluster::Node*> nodes;
+    for (int n = 0; n < 3; ++n) {
+      const char* layouts[] = {"", "3g.20gb@4:used", "7g.40gb@0:used", "1g.5gb@1:used"};
+      auto& node = cluster.Node("n" + std::to_string(n), kA100, {layouts[random.Below(4)]});
+      node.allocatable["cpu"] = Quantity::FromValue(4);
+      if (random.Chance(0.5)) node.taints = {{"dedicated", "ml", "NoSchedule"}};
+      if (random.Chance(0.3)) node.taints.push_back({"old", "", "NoExecute"});
+      if (random.Chance(0.3)) node.unschedulable = true;
+      if (random.Chance(0.5)) node.meta.labels["zone"] = "a";
+      if (random.Chance(0.4)) cluster.Running("r" + std::to_string(n), node.meta.name, {}, "3");
+      nodes.push_back(&node);
+    }
+    const char* profiles[] = {"1g.5gb", "3g.20gb", "7g.40gb"};
+    auto& pod = cluster.Pod("p", {profiles[random.Below(3)]}, 0, "2");
+    if (random.Chance(0.5)) pod.node_selector = {{"zone", "a"}};
+    const PodOutcome outcome = First(cluster);
+    if (outcome.placed) continue;
+    for (cluster::Node* node : nodes) {
+      if (outcome.remedy.find("node " + node->meta.name) == std::string::npos) continue;
+      if (!Apply(outcome.remedy, *node, pod)) continue;
+      ++followed;
+      EXPECT_TRUE(First(cluster).placed) << outcome.remedy;
+    }
+  }
+  EXPECT_GT(followed, 300);
+}
+
+}  // namespace
+}  // namespace nos::planning

@@ -1,0 +1,126 @@
+#include "planning/explanation/wording.h"
+
+#include <fmt/core.h>
+
+#include <vector>
+
+#include "base/quantity.h"
+#include "base/text.h"
+#include "cluster/annotations.h"
+#include "scheduling/pod_names.h"
+
+namespace nos::planning {
+namespace {
+
+constexpr size_t kMostNamed = 3;
+
+const cluster::Gpu& GpuInfo(const Translation& t, int gpu) {
+  const int node = t.problem.gpus[gpu].node;
+  return t.nodes[node]->gpus.gpus[gpu - t.problem.nodes[node].first_gpu];
+}
+
+std::string SlotText(const Translation& t, const SlotInTheWay& slot) {
+  const gpu::Model& model = *t.problem.models[slot.model];
+  const std::string name = model.counted()
+                               ? model.profile(slot.placement).name
+                               : model.PlacementName(model.layouts().placements()[slot.placement]);
+  return fmt::format("{} of GPU {}", name, GpuInfo(t, slot.gpu).index);
+}
+
+}  // namespace
+
+std::string ProfileText(const std::string& resource) {
+  const std::string prefix(cluster::kMigResourcePrefix);
+  return resource.starts_with(prefix) ? resource.substr(prefix.size()) : resource;
+}
+
+std::string OfferedAs(const gpu::Model& model, const std::string& resource) {
+  const auto profile = model.FindProfile(ProfileText(resource));
+  return profile && model.Allows(*profile) ? model.profile(*profile).resource_name : "";
+}
+
+bool CanBeCutInto(const gpu::Model& model, const std::string& resource) {
+  const auto profile = model.FindProfile(resource);
+  return profile && model.Allows(*profile);
+}
+
+std::string SlicesText(const Translation& translation, const PodClass& cls) {
+  std::vector<std::string> parts;
+  for (const SliceCount& s : cls.slices) {
+    const std::string profile = ProfileText(translation.slice_names[s.slice]);
+    const int64_t count = s.count + s.beyond;
+    // What was asked for is known up to kPlenty only.
+    const std::string many = count < kPlenty ? std::to_string(count) : "more than 10^18";
+    parts.push_back(count == 1 ? profile : fmt::format("{} x {}", many, profile));
+  }
+  return Join(parts, " and ");
+}
+
+std::string AmountText(cluster::ResourceId id, int64_t amount) {
+  if (amount > kPlenty / 2) {  // cut off at kPlenty, and perhaps less what is free
+    return fmt::format("more than {} {}", id == cluster::kCpu ? "512Ti" : "512Pi",
+                       cluster::ResourceName(id));
+  }
+  const Quantity quantity =
+      id == cluster::kCpu ? Quantity::FromMilli(amount) : Quantity::FromValue(amount);
+  return fmt::format("{} {}", quantity.ToBinaryString(), cluster::ResourceName(id));
+}
+
+std::string InsufficientText(cluster::ResourceId id) {
+  return id == cluster::kPods ? "Too many pods" : "Insufficient " + cluster::ResourceName(id);
+}
+
+std::string_view UntoldPartitioning(const cluster::Node& node) {
+  if (cluster::IsManaged(node)) return "";
+  const std::string_view chosen = cluster::ChosenPartitioning(node);
+  return chosen == "mps" ? "mps" : chosen == "hybrid" ? "hybrid" : "";
+}
+
+std::string HolderOf(const Translation& t, const StagedResult& result, const SlotInTheWay& slot) {
+  const Draft& draft = result.draft;
+  const cluster::Gpu& info = GpuInfo(t, slot.gpu);
+  const gpu::Model& model = *t.problem.models[slot.model];
+  const bool counted = model.counted();
+  int before = slot.nth;                     // equal shares that come first
+  const bool is_now = info.model == &model;  // else it will have been switched
+  for (const cluster::Instance& instance : info.instances) {
+    if (is_now && counted && instance.used && instance.placement.profile == slot.placement &&
+        before-- == 0) {
+      return instance.pod;
+    }
+  }
+  for (const uint32_t index : draft.PodsOn(t.problem.gpus[slot.gpu].node)) {
+    const PlacedPod& pod = draft.pods()[index];
+    if (!pod.alive) continue;
+    for (const Device& d : draft.DevicesOf(pod)) {
+      if (d.gpu != slot.gpu || d.placement != slot.placement) continue;
+      if (counted && before-- > 0) continue;
+      return t.pending[t.members[pod.cls][result.members[index]]]->Key();
+    }
+  }
+  if (counted || !is_now) return "";
+  const gpu::Placement placement = model.layouts().placements()[slot.placement];
+  for (const cluster::Instance& instance : info.instances) {
+    if (instance.placement == placement) return instance.pod;
+  }
+  return "";
+}
+
+std::string InTheWayText(const Translation& translation, const StagedResult& result,
+                         const FuturePlace& place) {
+  std::vector<std::string> parts;
+  for (const SlotInTheWay& slot : place.in_the_way) {
+    if (parts.size() == kMostNamed) {
+      parts.push_back(fmt::format("{} more", place.in_the_way.size() - kMostNamed));
+      break;
+    }
+    const std::string holder = HolderOf(translation, result, slot);
+    parts.push_back(fmt::format("{} ({})",
+                                holder.empty() ? "its unknown user" : scheduling::PodText(holder),
+                                SlotText(translation, slot)));
+  }
+  if (place.short_of_resources) parts.emplace_back("other resources in use");
+  return parts.empty() ? "nothing" : Join(parts, ", ");
+}
+
+}  // namespace nos::planning

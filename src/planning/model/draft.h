@@ -1,0 +1,151 @@
+// A plan in the making: which pods are placed where, what that leaves, and the way back.
+//
+//   Draft draft(problem, states, Draft::Free::kKeep);
+//   std::vector<Device> devices;
+//   if (draft.HasResources(cls, node) && draft.Find(shape, node, &devices)) {
+//     draft.Place(cls, node, devices);
+//   }
+//
+// Copies are independent but share the GpuStates they were made with. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "planning/model/gpu_states.h"
+#include "planning/model/problem.h"
+
+namespace nos::planning {
+
+struct Device : Taking {
+  int gpu = 0;  // index of Problem::gpus
+};
+
+struct PlacedPod {
+  int cls = 0, node = 0;
+  uint32_t first_device = 0;
+  uint32_t device_count = 0;
+  bool alive = true;  // false: removed again
+};
+
+// What a plan costs beyond the pods it leaves waiting. Smaller is better, in this order.
+struct ChangeCost {
+  int instances = 0;        // created and destroyed
+  int gpus = 0, nodes = 0;  // whose layout changes
+  int64_t loss = 0;         // of potential
+  friend auto operator<=>(const ChangeCost&, const ChangeCost&) = default;
+};
+
+class Draft {
+ public:
+  // kIgnore: free instances of GPUs that may be cut anew count as empty space, which serves more
+  // pods; realise.h finds afterwards which of them can stay.
+  enum class Free { kKeep, kIgnore };
+
+  Draft(const Problem& problem, GpuStates& states, Free free);
+
+  // From now on the GPU counts as cut already, with whatever that destroys.
+  void Open(int gpu);
+
+  bool HasResources(int cls, int node) const {
+    return Covers(problem_->classes[cls].requests, node);
+  }
+  bool Covers(const std::vector<int64_t>& requests, int node) const;
+  // What taking slices for a pod of this shape on the node costs, smaller is better, 0 for a pod
+  // without (packing_cost.h); none: they do not fit. Fills `devices`. Looks at slices and filters,
+  // not at resources.
+  std::optional<uint64_t> Find(int shape, int node, std::vector<Device>* devices);
+  // The same, whatever the filters say.
+  std::optional<uint64_t> FindSlices(int shape, int node, std::vector<Device>* devices);
+  // Only whether; quick when a node with such GPUs has been asked before. None: packing was stopped
+  // (GpuStates::StopWhen) before it was known. Find says that such slices do not fit.
+  std::optional<bool> HasRoom(int shape, int node);
+
+  void Place(int cls, int node, std::span<const Device> devices);
+  void Remove(uint32_t pod);
+
+  // Everything after Mark() is undone by Rollback().
+  size_t Mark() const { return journal_.size(); }
+  void Rollback(size_t mark);
+
+  const Problem& problem() const { return *problem_; }
+  GpuStates& states() const { return *states_; }
+  const std::vector<PlacedPod>& pods() const { return pods_; }
+  std::span<const Device> DevicesOf(const PlacedPod& pod) const {
+    return {devices_.data() + pod.first_device, pod.device_count};
+  }
+  // Indices of pods(), removed ones among them.
+  const std::vector<uint32_t>& PodsOn(int node) const { return pods_on_[node]; }
+  int PlacedOf(int cls) const { return placed_[cls]; }
+  int placed() const { return total_; }
+  GpuStateId gpu(int g) const { return gpu_[g]; }
+  GpuStateId Original(int g) const { return original_[g]; }
+  const int64_t* FreeOf(int node) const { return &free_[static_cast<size_t>(node) * dimensions_]; }
+  int CreatedOn(int gpu) const { return created_[gpu]; }
+
+  // By level: what the objective counts, so that a bigger vector is the better plan.
+  const std::vector<int64_t>& score() const { return score_; }
+  ChangeCost Cost() const;
+  // The node's part of it.
+  ChangeCost CostOn(int node) const;
+
+  // Nodes in the order in which they changed; version(node) is bumped with every change. A queue
+  // of candidates catches up by reading on.
+  const std::vector<int>& changes() const { return changes_; }
+  uint32_t version(int node) const { return version_[node]; }
+  // Bumped when room may have grown again.
+  uint32_t epoch() const { return epoch_; }
+
+ private:
+  struct JournalEntry {
+    uint32_t pod = 0;
+    bool placed = false;
+    size_t first_undo = 0;
+  };
+  struct Choice {
+    Step step;
+    int gpu = -1;
+    uint64_t cost = 0;
+  };
+
+  Choice BestGpu(const ProblemNode& node, uint16_t slice, bool node_open) const;
+  bool FindGreedily(const Shape& shape, const ProblemNode& node, bool node_open,
+                    std::vector<Device>* devices, uint64_t* cost);
+  std::optional<bool> FindExactly(int shape, int node, std::vector<Device>* devices);
+  int GpusOf(int node);
+  bool IsOpen(int gpu) const { return created_[gpu] > 0 || open_[gpu]; }
+  GpuStateId Recompute(int gpu) const;
+  void Charge(const PlacedPod& pod, int sign);
+  void Touch(int node);
+
+  const Problem* problem_;
+  GpuStates* states_;
+  size_t dimensions_;
+  std::vector<GpuStateId> original_, gpu_;
+  std::vector<int64_t> free_;  // node x dimension
+  std::vector<PlacedPod> pods_;
+  std::vector<Device> devices_;
+  std::vector<std::vector<uint32_t>> pods_on_;  // by node
+  std::vector<int> placed_;                     // by class
+  int total_ = 0;
+  std::vector<int64_t> score_;
+  std::vector<uint16_t> created_;    // by GPU
+  std::vector<bool> open_;           // by GPU
+  std::vector<uint16_t> open_gpus_;  // by node: open or created
+  std::vector<JournalEntry> journal_;
+  std::vector<std::pair<int, GpuStateId>> undo_;
+  std::vector<int> changes_;
+  std::vector<uint32_t> version_;
+  uint32_t epoch_ = 0;
+  std::vector<int> slices_of_;                     // by shape: number in states_
+  std::vector<std::pair<uint32_t, int>> gpus_of_;  // by node: version + 1, number in states_
+  mutable std::vector<GpuStateId> scratch_;        // states of a node's GPUs while a pod is tried
+};
+
+// One unit of value outweighs a million pods; pods without value still count.
+inline constexpr int64_t kValueUnit = int64_t{1} << 20;
+
+}  // namespace nos::planning

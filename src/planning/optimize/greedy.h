@@ -1,0 +1,71 @@
+// Places pods one class after the other, each pod on the node where it costs least.
+//
+//   Greedy greedy(draft);
+//   int n = greedy.Place(cls, count);   // as many as possible, at most count
+//
+// One queue of candidate nodes for each shape of pod, brought up to date by the draft's list of
+// changes: a pod costs the logarithm of the number of nodes. Holds a reference to the draft.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "planning/model/draft.h"
+
+namespace nos::planning {
+
+class Greedy {
+ public:
+  explicit Greedy(Draft& draft);
+  // Gives a pod up after `most_tries` nodes whose resources did not suffice.
+  int Place(int cls, int count, int most_tries = std::numeric_limits<int>::max());
+  // A pod of the class on this node, if it fits there.
+  bool PlaceOn(int cls, int node);
+
+ private:
+  struct Entry {
+    uint64_t cost = 0;
+    int node = 0;
+    uint32_t version = 0;
+    friend bool operator>(const Entry& a, const Entry& b) {
+      return a.cost != b.cost ? a.cost > b.cost : a.node > b.node;
+    }
+  };
+  struct Queue {
+    std::vector<Entry> heap;  // least cost first
+    bool built = false;
+    size_t seen = 0;               // of draft.changes()
+    std::vector<uint32_t> pushed;  // by node: version + 1 of its newest entry
+    // Requests that found no node; nothing that asks as much can, until epoch changes.
+    std::vector<int> failed;
+    uint32_t failed_epoch = 0;
+  };
+
+  void CatchUp(int shape, Queue& queue);
+  void Consider(int shape, int node, Queue& queue);
+  bool KnownToFail(const Queue& queue, int cls) const;
+  bool PlaceOne(int cls, Queue& queue, size_t most_tries, std::vector<Entry>& set_aside);
+
+  Draft& draft_;
+  std::vector<Queue> queues_;  // by shape
+  std::vector<Device> devices_;
+};
+
+// In which order the classes of a batch are tried.
+enum class Order {
+  kLargestFirst,   // largest slice, then most slots, then fewest nodes to choose from
+  kSmallestFirst,  // fewest slots, then least of the other resources: serves many pods
+  kTightestFirst,  // fewest nodes to choose from, then as kLargestFirst
+  kDensestFirst,   // most value for each slot
+};
+inline constexpr Order kOrders[] = {Order::kLargestFirst, Order::kSmallestFirst,
+                                    Order::kTightestFirst, Order::kDensestFirst};
+
+// The classes in this order; ties by index.
+std::vector<int> Ordered(const Problem& problem, std::vector<int> classes, Order order);
+// Least price for the value first (pooled.h); ties by index.
+std::vector<int> OrderedByPrice(const Problem& problem, std::vector<int> classes,
+                                const std::vector<double>& prices);
+
+}  // namespace nos::planning

@@ -1,0 +1,198 @@
+#include "planning/optimize/improve.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/random.h"
+#include "planning/optimize/greedy.h"
+
+namespace nos::planning {
+namespace {
+
+constexpr int kMostAttempts = 4000;
+constexpr int kMostFruitless = 1000;
+constexpr size_t kMostWaiting = 12;     // classes of waiting pods tried beside those of a node
+constexpr uint64_t kMostGpus = 4;       // cut anew together
+constexpr uint64_t kMostOfAClass = 64;  // placed on a node at a time
+constexpr int kMostTries = 32;          // nodes a released pod is tried on elsewhere
+
+class Improver {
+ public:
+  Improver(Draft& draft, const std::vector<int>& candidates,
+           const std::vector<std::vector<int>>& orders)
+      : draft_(draft), greedy_(draft), candidates_(candidates), random_(1) {
+    for (const std::vector<int>& ordered : orders) {
+      std::vector<int>& rank = rank_.emplace_back(draft.problem().classes.size());
+      for (size_t i = 0; i < ordered.size(); ++i) rank[ordered[i]] = static_cast<int>(i);
+    }
+    FindWaiting();
+  }
+
+  bool Run(const std::function<bool()>& out_of_time) {
+    int fruitless = 0;
+    for (int i = 0; i < kMostAttempts && fruitless < kMostFruitless && !waiting_.empty(); ++i) {
+      if (i % 8 == 0 && out_of_time()) return false;
+      const std::vector<int64_t> before = draft_.score();
+      const size_t mark = draft_.Mark();
+      Attempt();
+      fruitless = draft_.score() > before ? 0 : fruitless + 1;
+      // An equally good plan is taken now and then, to get away from where nothing else helps.
+      const bool keep =
+          draft_.score() > before || (draft_.score() == before && random_.Chance(0.5));
+      if (keep) {
+        FindWaiting();
+      } else {
+        draft_.Rollback(mark);
+      }
+    }
+    return true;
+  }
+
+ private:
+  int Waiting(int cls) const { return draft_.problem().classes[cls].count - draft_.PlacedOf(cls); }
+  void FindWaiting() {
+    waiting_.clear();
+    for (const int c : candidates_) {
+      if (Waiting(c) > 0) waiting_.push_back(c);
+    }
+  }
+
+  // A node that this class may use, at random; -1 if none was found.
+  int PickNode(int cls) {
+    const std::vector<bool>& allowed =
+        draft_.problem().allowed[draft_.problem().classes[cls].allowed];
+    for (int tries = 0; tries < 32; ++tries) {
+      const int node = static_cast<int>(random_.Below(allowed.size()));
+      if (allowed[node] && HasPods(node)) return node;
+    }
+    return -1;
+  }
+  bool HasPods(int node) const {
+    const std::vector<uint32_t>& on = draft_.PodsOn(node);
+    return std::any_of(on.begin(), on.end(), [this](uint32_t p) { return draft_.pods()[p].alive; });
+  }
+
+  // Takes each planned pod off the node, or only some of them.
+  void Empty(int node, bool wholly, std::vector<int>& released) {
+    const std::vector<uint32_t> on = draft_.PodsOn(node);
+    for (const uint32_t p : on) {
+      if (!draft_.pods()[p].alive || (!wholly && random_.Chance(0.5))) continue;
+      released.push_back(draft_.pods()[p].cls);
+      draft_.Remove(p);
+    }
+  }
+
+  // Takes the pods off a few of the node's GPUs.
+  void EmptyGpus(int node, std::vector<int>& released) {
+    const ProblemNode& where = draft_.problem().nodes[node];
+    uint64_t gpus = 0;
+    for (uint64_t n = 1 + random_.Below(kMostGpus); n > 0; --n) {
+      gpus |= uint64_t{1} << random_.Below(std::min(where.gpu_count, 64));
+    }
+    const std::vector<uint32_t> on = draft_.PodsOn(node);
+    for (const uint32_t p : on) {
+      const PlacedPod& pod = draft_.pods()[p];
+      const auto devices = draft_.DevicesOf(pod);
+      const bool there = std::any_of(devices.begin(), devices.end(), [&](const Device& d) {
+        return d.gpu - where.first_gpu < 64 && (gpus >> (d.gpu - where.first_gpu) & 1) != 0;
+      });
+      if (!pod.alive || !there) continue;
+      released.push_back(pod.cls);
+      draft_.Remove(p);
+    }
+  }
+
+  // Cuts a few GPUs of a node anew, for any mix of pods: what each takes of one GPU decides what
+  // fits on the others.
+  void AttemptOnGpus(int node) {
+    std::vector<int> released;
+    EmptyGpus(node, released);
+    std::vector<int> classes = released;
+    for (size_t i = 0; i < std::min(kMostWaiting, waiting_.size()); ++i) {
+      const bool all = waiting_.size() <= kMostWaiting;
+      classes.push_back(waiting_[all ? i : random_.Below(waiting_.size())]);
+    }
+    std::sort(classes.begin(), classes.end());
+    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+    for (size_t i = classes.size(); i > 1; --i) {
+      std::swap(classes[i - 1], classes[random_.Below(i)]);
+    }
+    // The first few only as many as some number, so that the mix may be any.
+    for (const bool all : {false, true}) {
+      for (const int c : classes) {
+        const uint64_t most = all || random_.Chance(0.5) ? kMostOfAClass : random_.Below(4);
+        for (uint64_t n = 0; n < most && Waiting(c) > 0 && greedy_.PlaceOn(c, node); ++n) {
+        }
+      }
+    }
+  }
+
+  void Attempt() {
+    const int wanted = waiting_[random_.Below(waiting_.size())];
+    const int node = PickNode(wanted);
+    if (node < 0) return;
+    if (draft_.problem().nodes[node].gpu_count > 0 && random_.Chance(0.5)) {
+      return AttemptOnGpus(node);
+    }
+    std::vector<int> emptied = {node}, released;
+    Empty(node, random_.Chance(0.6), released);
+    if (random_.Chance(0.5)) {
+      const int second = PickNode(wanted);
+      if (second >= 0 && second != node) {
+        Empty(second, random_.Chance(0.6), released);
+        emptied.push_back(second);
+      }
+    }
+    if (random_.Chance(0.5)) greedy_.PlaceOn(wanted, node);
+    PlaceAgain(released, emptied);
+  }
+
+  // Released pods may go anywhere; those that waited before have found every other node full.
+  void PlaceAgain(const std::vector<int>& released, const std::vector<int>& emptied) {
+    std::vector<int> classes = released;
+    for (size_t i = 0; i < std::min(kMostWaiting, waiting_.size()); ++i) {
+      const bool all = waiting_.size() <= kMostWaiting;
+      classes.push_back(waiting_[all ? i : random_.Below(waiting_.size())]);
+    }
+    SortRandomly(classes);
+    for (const int c : classes) {
+      for (const int node : emptied) {
+        while (Waiting(c) > 0 && greedy_.PlaceOn(c, node)) {
+        }
+      }
+      if (Waiting(c) > 0 && std::find(released.begin(), released.end(), c) != released.end()) {
+        greedy_.Place(c, Waiting(c), kMostTries);
+      }
+    }
+  }
+
+  // By one of the orders, usually level by level.
+  void SortRandomly(std::vector<int>& classes) {
+    const std::vector<int>& rank = rank_[random_.Below(rank_.size())];
+    const bool by_level = random_.Chance(0.8);
+    std::sort(classes.begin(), classes.end(), [&](int a, int b) {
+      const int level_a = draft_.problem().classes[a].level;
+      const int level_b = draft_.problem().classes[b].level;
+      if (by_level && level_a != level_b) return level_a < level_b;
+      return rank[a] < rank[b];
+    });
+    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  }
+
+  Draft& draft_;
+  Greedy greedy_;
+  const std::vector<int>& candidates_;
+  Random random_;
+  std::vector<std::vector<int>> rank_;  // order x class
+  std::vector<int> waiting_;            // classes with pods not placed
+};
+
+}  // namespace
+
+bool Improve(Draft& draft, const std::vector<int>& candidates,
+             const std::vector<std::vector<int>>& orders,
+             const std::function<bool()>& out_of_time) {
+  return Improver(draft, candidates, orders).Run(out_of_time);
+}
+
+}  // namespace nos::planning

@@ -1,0 +1,363 @@
+#include "planning/optimize/search.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "planning/optimize/exact.h"
+#include "planning/optimize/greedy.h"
+#include "planning/optimize/improve.h"
+#include "planning/optimize/pooled.h"
+#include "planning/optimize/realise.h"
+#include "planning/optimize/swap.h"
+#include "planning/optimize/tidy.h"
+
+namespace nos::planning {
+namespace {
+
+constexpr int kMostProofs = 8;  // levels that are proven one by one
+// Steps (GpuStates::work) that something may take that must be done even when the time is up.
+constexpr int64_t kMostLateWork = 3'000'000;
+constexpr int64_t kMostWorkOnPossible = 10'000'000;
+constexpr size_t kMostLateClasses = 2000;  // that a program is made for when the time is up
+constexpr int kNearbyNodes = 16;           // that a pod is tried on in haste
+
+// By class: whether some node could take one pod of it now. What there is no time to look at, or
+// too much work, counts as possible.
+std::vector<bool> FindPossible(const Problem& problem, GpuStates& states,
+                               const std::function<bool()>& out_of_time) {
+  std::vector<bool> possible(problem.classes.size());
+  const int64_t start = states.work();
+  Draft empty(problem, states, Draft::Free::kKeep);
+  std::vector<std::vector<int>> by_shape(problem.shapes.size());
+  for (size_t c = 0; c < problem.classes.size(); ++c) {
+    if (problem.classes[c].count == 0) continue;  // left out
+    by_shape[problem.classes[c].shape].push_back(static_cast<int>(c));
+  }
+  for (size_t s = 0; s < by_shape.size(); ++s) {
+    std::vector<int> left = by_shape[s];  // classes that have found no node yet
+    if (out_of_time() || states.work() - start > kMostWorkOnPossible) {
+      for (const int c : left) possible[c] = true;
+      continue;
+    }
+    const int row = problem.shapes[s].allowed;
+    for (int n = 0; n < static_cast<int>(problem.nodes.size()) && !left.empty(); ++n) {
+      if (!problem.allowed[row][n] || !empty.Covers(problem.shapes[s].min_requests, n)) continue;
+      if (!empty.HasRoom(static_cast<int>(s), n).value_or(true)) continue;
+      std::erase_if(left, [&](int c) {
+        possible[c] = empty.HasResources(c, n);
+        return possible[c];
+      });
+    }
+  }
+  return possible;
+}
+
+class Searcher {
+ public:
+  Searcher(const Problem& problem, GpuStates& states, const std::function<bool()>& out_of_time)
+      : problem_(problem), states_(states), out_of_time_(out_of_time) {}
+
+  SearchResult Run() {
+    const std::vector<bool> possible = FindPossible(problem_, states_, out_of_time_);
+    for (size_t c = 0; c < possible.size(); ++c) {
+      if (!possible[c]) continue;
+      candidates_.push_back(static_cast<int>(c));
+      wanted_ += problem_.classes[c].count;
+    }
+    int bound = 0;
+    const Draft best = FindBest(&bound);
+    bool complete = !TimeIsUp();
+    Draft tidy = Tidy(best, out_of_time_, Patience(), &complete);
+    // What the search put badly may lie better now, and leave room.
+    if (!proven_ && !TimeIsUp()) {
+      PlaceRest(tidy, Ordered(problem_, candidates_, Order::kLargestFirst));
+    }
+    if (!SwapForFewerChanges(tidy, candidates_, out_of_time_)) complete = false;
+    for (size_t n = 0; n < problem_.nodes.size() && !TimeIsUp(); ++n) {
+      Rearrange(tidy, static_cast<int>(n));
+    }
+    // Finer changes do not matter for what is placed, but a search that was cut short is not done.
+    const int most = std::max(bound, tidy.placed());
+    return {std::move(tidy), most, proven_ && complete && !cut_short_};
+  }
+
+ private:
+  bool TimeIsUp() {
+    if (out_of_time_()) cut_short_ = true;
+    return cut_short_;
+  }
+
+  // Says stop when the time is up and much has been done from now on.
+  std::function<bool()> Patience() {
+    return [this, start = states_.work()] {
+      return TimeIsUp() && states_.work() - start > kMostLateWork;
+    };
+  }
+
+  // The most valuable plan found; changes are not looked at yet.
+  Draft FindBest(int* bound) {
+    *bound = wanted_;
+    Draft gentle(problem_, states_, Draft::Free::kKeep);
+    proven_ = PlaceAll(gentle, problem_.levels, Patience());
+    if (proven_) return gentle;
+    Draft tight = NewTight();
+    if (!TimeIsUp()) {
+      proven_ = PlaceAll(tight, problem_.levels, out_of_time_);
+      if (proven_) return tight;
+      if (auto exact = SolveExactly(problem_, states_, candidates_)) {
+        *bound = exact->most_pods;
+        proven_ = true;
+        return std::move(exact->draft);
+      }
+    }
+    return FindInOverload(bound);
+  }
+
+  // Several constructions, the best of which is improved unless nothing can be better.
+  Draft FindInOverload(int* bound) {
+    if (TimeIsUp() && candidates_.size() > kMostLateClasses) {
+      return LevelByLevel(NewTight(), 0, {Ordered(problem_, candidates_, Order::kLargestFirst)});
+    }
+    const PooledProgram pooled(problem_, states_, candidates_);
+    const Bound proven = pooled.UpperBound();
+    *bound = proven.pods;
+    const std::vector<std::vector<int>> orders = AllOrders(proven.prices);
+    Draft best = LevelByLevel(NewTight(), 0, orders);
+    const auto prefer = [&](Draft other) {
+      if (other.score() > best.score()) best = std::move(other);
+    };
+    proven_ = NothingIsBetter(pooled, best);
+    if (!proven_ && problem_.levels > 1 && !TimeIsUp()) prefer(FirstLevelsAtOnce(orders));
+    if (!proven_ && !TimeIsUp()) {
+      Draft other = NewTight();
+      pooled.Fill(other, FirstOpenLevel(best), out_of_time_);
+      if (!TimeIsUp()) PlaceRest(other, orders.back());
+      prefer(std::move(other));
+      proven_ = NothingIsBetter(pooled, best);
+    }
+    if (!proven_ && !TimeIsUp()) {
+      ImproveByLevels(best, orders);
+      proven_ = NothingIsBetter(pooled, best);
+    }
+    return best;
+  }
+
+  // First for the higher levels as if the lower ones were not there, then for all.
+  void ImproveByLevels(Draft& best, const std::vector<std::vector<int>>& orders) {
+    int rounds = 0;
+    for (int level = FirstOpenLevel(best); level + 1 < problem_.levels; ++level) {
+      if (++rounds > kMostProofs || TimeIsUp()) break;
+      const std::vector<int> classes = ClassesOf(0, level + 1);
+      if (AllPlaced(best, classes)) continue;
+      Draft upper = best;
+      for (uint32_t p = 0; p < upper.pods().size(); ++p) {
+        const PlacedPod& pod = upper.pods()[p];
+        if (pod.alive && problem_.classes[pod.cls].level > level) upper.Remove(p);
+      }
+      if (!Improve(upper, classes, orders, out_of_time_)) cut_short_ = true;
+      PlaceRest(upper, orders.back());
+      if (upper.score() > best.score()) best = std::move(upper);
+    }
+    if (!TimeIsUp() && !Improve(best, candidates_, orders, out_of_time_)) cut_short_ = true;
+  }
+
+  bool AllPlaced(const Draft& draft, const std::vector<int>& classes) const {
+    return std::all_of(classes.begin(), classes.end(),
+                       [&](int c) { return draft.PlacedOf(c) == problem_.classes[c].count; });
+  }
+
+  // The first level that has a waiting pod.
+  int FirstOpenLevel(const Draft& draft) const {
+    int first = problem_.levels;
+    for (const int c : candidates_) {
+      const PodClass& cls = problem_.classes[c];
+      if (draft.PlacedOf(c) < cls.count) first = std::min(first, cls.level);
+    }
+    return first;
+  }
+
+  // Up to every level with waiting pods, the levels so far are served as well as they can be.
+  bool NothingIsBetter(const PooledProgram& pooled, const Draft& draft) {
+    std::vector<int64_t> value(problem_.levels), waiting(problem_.levels);
+    for (const int c : candidates_) {
+      const PodClass& cls = problem_.classes[c];
+      value[cls.level] += cls.value * draft.PlacedOf(c);
+      waiting[cls.level] += cls.count - draft.PlacedOf(c);
+    }
+    int64_t so_far = 0;
+    int proofs = 0;
+    for (int level = 0; level < problem_.levels; ++level) {
+      so_far += value[level];
+      if (waiting[level] == 0) continue;
+      if (++proofs > kMostProofs || TimeIsUp()) return false;
+      if (static_cast<double>(so_far) < pooled.MostValue(level)) return false;
+    }
+    return true;
+  }
+
+  // Free instances are room, and all GPUs are open: what counts is what fits.
+  Draft NewTight() const {
+    Draft draft(problem_, states_, Draft::Free::kIgnore);
+    for (size_t g = 0; g < problem_.gpus.size(); ++g) draft.Open(static_cast<int>(g));
+    return draft;
+  }
+
+  std::vector<int> ClassesOf(int first_level, int end_level) const {
+    std::vector<int> classes;
+    for (const int c : candidates_) {
+      const int level = problem_.classes[c].level;
+      if (level >= first_level && level < end_level) classes.push_back(c);
+    }
+    return classes;
+  }
+
+  // All pods of the levels before this one at once; false when one of them found no place, or when
+  // told to stop.
+  bool PlaceAll(Draft& draft, int end_level, const std::function<bool()>& stop) const {
+    Greedy greedy(draft);
+    for (const int c : Ordered(problem_, ClassesOf(0, end_level), Order::kLargestFirst)) {
+      if (stop()) return false;
+      if (greedy.Place(c, problem_.classes[c].count) < problem_.classes[c].count) return false;
+    }
+    return true;
+  }
+
+  std::vector<std::vector<int>> AllOrders(const std::vector<double>& prices) const {
+    std::vector<std::vector<int>> orders;
+    for (const Order order : kOrders) orders.push_back(Ordered(problem_, candidates_, order));
+    orders.push_back(OrderedByPrice(problem_, candidates_, prices));
+    return orders;
+  }
+
+  // As many of the first levels as can be placed wholly are placed at once, the others one by one.
+  Draft FirstLevelsAtOnce(const std::vector<std::vector<int>>& orders) {
+    int whole = 0, partly = problem_.levels;
+    Draft draft = NewTight();
+    while (whole + 1 < partly && !TimeIsUp()) {
+      const int middle = (whole + partly) / 2;
+      Draft attempt = NewTight();
+      if (!PlaceAll(attempt, middle, out_of_time_)) {
+        partly = middle;
+        continue;
+      }
+      whole = middle;
+      draft = std::move(attempt);
+    }
+    return LevelByLevel(std::move(draft), whole, orders);
+  }
+
+  Draft LevelByLevel(Draft draft, int first_level, const std::vector<std::vector<int>>& orders) {
+    // By level and order.
+    std::vector<std::vector<std::vector<int>>> by_level(problem_.levels);
+    for (auto& level : by_level) level.resize(orders.size());
+    for (size_t o = 0; o < orders.size(); ++o) {
+      for (const int c : orders[o]) by_level[problem_.classes[c].level][o].push_back(c);
+    }
+    Greedy greedy(draft);
+    const std::function<bool()> patience = Patience();  // there must be some plan
+    for (int level = first_level; level < problem_.levels; ++level) {
+      if (!by_level[level][0].empty()) PlaceLevel(draft, greedy, level, by_level[level], patience);
+    }
+    return draft;
+  }
+
+  // As much of the level as the best of several orders places.
+  void PlaceLevel(Draft& draft, Greedy& greedy, int level,
+                  const std::vector<std::vector<int>>& orders,
+                  const std::function<bool()>& patience) {
+    const size_t mark = draft.Mark();
+    int64_t best = -1, whole = 0;
+    for (const int c : orders[0]) {
+      whole += problem_.classes[c].count * (problem_.classes[c].value * kValueUnit + 1);
+    }
+    const std::function<bool()> stop = [&] { return TimeIsUp(); };
+    const size_t first = draft.pods().size();
+    std::vector<Assignment> best_pods;
+    size_t best_order = 0, last = 0;
+    for (size_t o = 0; o < orders.size(); ++o) {
+      if (best >= 0 && (orders[o].size() == 1 || best == whole || TimeIsUp())) break;
+      draft.Rollback(mark);
+      const size_t done = PlaceInOrder(greedy, orders[o], o == 0 ? patience : stop);
+      if (o == 0) PlaceNearby(draft, greedy, std::span(orders[0]).subspan(done));
+      last = o;
+      if (draft.score()[level] <= best) continue;
+      best = draft.score()[level];
+      best_order = o;
+      best_pods = PodsFrom(draft, first);
+    }
+    if (last == best_order) return;
+    draft.Rollback(mark);
+    for (const Assignment& a : best_pods) draft.Place(a.cls, a.node, a.devices);
+  }
+
+  struct Assignment {
+    int cls = 0, node = 0;
+    std::vector<Device> devices;
+  };
+  static std::vector<Assignment> PodsFrom(const Draft& draft, size_t first) {
+    std::vector<Assignment> pods;
+    pods.reserve(draft.pods().size() - first);
+    for (size_t p = first; p < draft.pods().size(); ++p) {
+      const auto devices = draft.DevicesOf(draft.pods()[p]);
+      pods.push_back({draft.pods()[p].cls, draft.pods()[p].node, {devices.begin(), devices.end()}});
+    }
+    return pods;
+  }
+
+  // In haste, when looking at all nodes for each class took too long: each pod on one of the next
+  // few.
+  void PlaceNearby(const Draft& draft, Greedy& greedy, std::span<const int> classes) {
+    const int nodes = static_cast<int>(problem_.nodes.size());
+    if (classes.empty()) return;
+    const int64_t from = haste_from_.value_or(states_.work());
+    haste_from_ = from;
+    for (const int c : classes) {
+      for (int tries = 0; tries < std::min(nodes, kNearbyNodes);) {
+        if (states_.work() - from > kMostLateWork) return;
+        if (draft.PlacedOf(c) == problem_.classes[c].count) break;
+        if (greedy.PlaceOn(c, nearby_)) continue;
+        nearby_ = (nearby_ + 1) % nodes;
+        ++tries;
+      }
+    }
+  }
+
+  // Level by level what still waits, each level in this order.
+  void PlaceRest(Draft& draft, std::vector<int> classes) const {
+    std::stable_sort(classes.begin(), classes.end(), [&](int a, int b) {
+      return problem_.classes[a].level < problem_.classes[b].level;
+    });
+    Greedy greedy(draft);
+    for (const int c : classes) greedy.Place(c, problem_.classes[c].count - draft.PlacedOf(c));
+  }
+
+  // Returns with how many of the classes it was done when it had to stop.
+  size_t PlaceInOrder(Greedy& greedy, const std::vector<int>& classes,
+                      const std::function<bool()>& stop) const {
+    for (size_t i = 0; i < classes.size(); ++i) {
+      if (stop()) return i;
+      greedy.Place(classes[i], problem_.classes[classes[i]].count);
+    }
+    return classes.size();
+  }
+
+  const Problem& problem_;
+  GpuStates& states_;
+  const std::function<bool()>& out_of_time_;
+  std::vector<int> candidates_;
+  int wanted_ = 0;  // pods that could be placed if each were alone
+  bool cut_short_ = false;
+  std::optional<int64_t> haste_from_;  // states_.work() when haste began
+  int nearby_ = 0;                     // the node that is tried next in haste
+  bool proven_ = false;                // no plan serves the levels, in their order, better
+};
+
+}  // namespace
+
+SearchResult Search(const Problem& problem, GpuStates& states,
+                    const std::function<bool()>& out_of_time) {
+  return Searcher(problem, states, out_of_time).Run();
+}
+
+}  // namespace nos::planning

@@ -1,0 +1,267 @@
+// Shares of GPU memory (MPS), planned like any other slice.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "gpu/shares.h"
+#include "planning/planner.h"
+#include "planning/model/share_states.h"
+#include "planning/testing/clusters.h"
+
+namespace nos::planning {
+namespace {
+
+using testing::ClusterBuilder;
+using testing::CountsAfter;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::LayoutText;
+using ::testing::Pair;
+using testing::PlanFault;
+using ::testing::UnorderedElementsAre;
+
+Plan Checked(const ClusterBuilder& cluster, const PlanOptions& options = {}) {
+  Plan plan = cluster.MakePlan(options);
+  EXPECT_EQ(PlanFault(plan, cluster.Snapshot()), "");
+  return plan;
+}
+
+std::map<std::string, int> After(const ClusterBuilder& cluster, const Plan& plan,
+                                 const std::string& node, int gpu) {
+  return CountsAfter(plan, cluster.Snapshot(), node, gpu);
+}
+
+const PodOutcome& Outcome(const Plan& plan, const std::string& name) {
+  return *std::ranges::find(plan.pods, name, [](const PodOutcome& p) { return p.pod->meta.name; });
+}
+
+// The Go project's own tests of MPS (its internal/partitioning/core and pkg/gpu/slicing), as
+// behaviour of the whole planner. Deliberately different: it made all shares that might be asked
+// for; here a share is made for a pod.
+
+TEST(MpsConformanceTest, WhatLacksIsMadeBesideWhatIsFree) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 40, {"10gb@0:free"});
+  cluster.Pod("ten", {"10gb"});
+  cluster.Pod("five", {"5gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 2);
+  EXPECT_THAT(After(cluster, plan, "a", 0), UnorderedElementsAre(Pair("10gb", 1), Pair("5gb", 1)));
+  EXPECT_EQ(plan.created, 1);
+  EXPECT_EQ(plan.destroyed, 0);
+}
+
+TEST(MpsConformanceTest, UsedSharesStayAndWholeGpusAreFound) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("node-1", 40, {"10gb@0:free,10gb@1:free,10gb@2:used,10gb@3:used"});
+  cluster.SharedNode("node-2", 40, {"40gb@0:free", "40gb@0:used"});
+  cluster.SharedNode("node-3", 20, {""});
+  cluster.Pod("forty", {"40gb"});
+  cluster.Pod("twenty", {"20gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 2);
+  EXPECT_EQ(Outcome(plan, "forty").node, "node-2");
+  EXPECT_EQ(LayoutText(plan, "node-2", 0), "");
+  // Making one on the empty GPU costs less than giving up two there.
+  EXPECT_EQ(LayoutText(plan, "node-3", 0), "20gb@0+");
+}
+
+TEST(MpsConformanceTest, AsManyAsTheMemoryAllows) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 40, {""});
+  for (int i = 0; i < 5; ++i) cluster.Pod("p" + std::to_string(i), {"10gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 4);
+  EXPECT_EQ(plan.upper_bound, 4);
+  EXPECT_TRUE(plan.complete);
+}
+
+TEST(MpsConformanceTest, SmallOnesFirstServeMost) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 40, {""});
+  for (const char* size : {"20gb", "20gb", "10gb", "10gb", "5gb", "5gb"}) {
+    cluster.Pod(std::string("p") + size + std::to_string(cluster.Pending().size()), {size});
+  }
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 4);
+  EXPECT_TRUE(plan.complete);
+}
+
+TEST(MpsConformanceTest, FreeSharesGiveWay) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 40, {"20gb@0:used,10gb@1:free,10gb@2:free"});
+  cluster.Pod("p", {"20gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 1);
+  EXPECT_THAT(After(cluster, plan, "a", 0), ElementsAre(Pair("20gb", 2)));
+  EXPECT_EQ(plan.destroyed, 2);
+}
+
+TEST(MpsConformanceTest, UsedSharesDoNot) {
+  for (const char* size : {"26gb", "30gb", "31gb", "32gb"}) {
+    ClusterBuilder cluster;
+    cluster.SharedNode("a", 45, {"20gb@0:used,10gb@1:free,15gb@2:free"});
+    cluster.Pod("p", {size});
+    const Plan plan = Checked(cluster);
+    EXPECT_EQ(plan.placed, 0) << size;
+    EXPECT_THAT(plan.nodes, IsEmpty());
+    EXPECT_THAT(Outcome(plan, "p").remedy, HasSubstr("20gb of GPU 0"));
+  }
+}
+
+TEST(SharesTest, TheFewestFreeOnesGiveWay) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 40, {"2gb@0:free,2gb@1:free,20gb@2:free,12gb@3:used"});
+  cluster.Pod("p", {"16gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(LayoutText(plan, "a", 0), "2gb@0 2gb@1 12gb@3* 16gb@4+");
+}
+
+TEST(SharesTest, OnePodMayHaveSharesOfSeveralGpus) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 24, {"", "12gb@0:used"});
+  cluster.Pod("p", {"20gb", "12gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 1);
+  EXPECT_EQ(LayoutText(plan, "a", 0), "20gb@0+");
+  EXPECT_EQ(LayoutText(plan, "a", 1), "12gb@0* 12gb@1+");
+}
+
+// Its programs reach the daemon of one GPU only.
+TEST(SharesTest, SeveralInOneContainerAreNotPlannedFor) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 24, {"", ""});
+  cluster.Pod("twice", {"5gb"}).containers[0].requests["nvidia.com/gpu-5gb"] =
+      Quantity::FromValue(2);
+  cluster.Pod("two-sizes", {"5gb"}).containers[0].requests["nvidia.com/gpu-6gb"] =
+      Quantity::FromValue(1);
+  cluster.Pod("two-containers", {"5gb", "6gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 1);
+  EXPECT_TRUE(Outcome(plan, "two-containers").placed);
+  EXPECT_EQ(Outcome(plan, "twice").reasons[0].code, "SeveralShares");
+  EXPECT_EQ(Outcome(plan, "two-sizes").reasons[0].code, "SeveralShares");
+}
+
+TEST(SharesTest, ClientsAreLimitedEvenWhereMemoryIsNot) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 79, {""}).allocatable["pods"] = Quantity::FromValue(500);
+  for (int i = 0; i < 60; ++i) cluster.Pod("p" + std::to_string(i), {"1gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 48);
+  EXPECT_EQ(plan.upper_bound, 48);
+}
+
+TEST(SharesTest, MigAndMpsNodesAreServedByOnePlan) {
+  ClusterBuilder cluster;
+  cluster.Node("mig", "NVIDIA-A100-SXM4-40GB", {""});
+  cluster.SharedNode("mps", 31, {""});
+  cluster.Pod("slice", {"3g.20gb"});
+  cluster.Pod("share", {"24gb"});
+  cluster.Pod("both", {"3g.20gb", "7gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 2);
+  EXPECT_EQ(Outcome(plan, "slice").node, "mig");
+  EXPECT_EQ(Outcome(plan, "share").node, "mps");
+  EXPECT_FALSE(Outcome(plan, "both").placed);
+}
+
+TEST(SharesTest, TooLargeForAnyGpu) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 31, {""});
+  cluster.Pod("p", {"32gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 0);
+  EXPECT_THAT(Outcome(plan, "p").remedy, HasSubstr("gpu-partitioning=mps and 32 GiB"));
+}
+
+TEST(SharesTest, RoomIsKeptForOneThatWaitsTooLong) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 40, {"20gb@0:used"});
+  PlanOptions options;
+  options.now = Time() + std::chrono::hours(1000);
+  cluster.Pod("large", {"30gb"}).meta.created = options.now - std::chrono::hours(1);
+  for (int i = 0; i < 4; ++i) {
+    cluster.Pod("small" + std::to_string(i), {"5gb"}).meta.created = options.now;
+  }
+  const Plan plan = Checked(cluster, options);
+  // 30 of 40 GiB are kept: the used 20 fall free for it, and two small ones fit beside.
+  EXPECT_EQ(plan.placed, 2);
+  EXPECT_FALSE(Outcome(plan, "large").placed);
+}
+
+// What pods with an older claim got is taken, although room is kept for another one of them.
+TEST(SharesTest, WhatIsPlannedBeforeRoomIsKeptIsNotPlannedAgain) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 40, {"10gb@0:free,20gb@1:used"});
+  PlanOptions options;
+  options.now = Time() + std::chrono::hours(1000);
+  cluster.Pod("large", {"30gb"}).meta.created = options.now - std::chrono::hours(1);
+  cluster.Pod("old", {"18gb"}).meta.created = options.now - std::chrono::hours(2);
+  cluster.Pod("new", {"10gb"}).meta.created = options.now;
+  const Plan plan = Checked(cluster, options);
+  EXPECT_TRUE(Outcome(plan, "old").placed);
+  EXPECT_FALSE(Outcome(plan, "new").placed);
+}
+
+TEST(SharesTest, PlansAreLegalHoweverLongPodsWait) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    ClusterBuilder cluster;
+    PlanOptions options;
+    options.now = Time() + std::chrono::hours(1000);
+    for (int n = 0; n < 2; ++n) {
+      const int gib = 12 + static_cast<int>(random.Below(30));
+      std::vector<std::string> layouts(2);
+      for (std::string& layout : layouts) {
+        int left = gib;
+        for (int i = 0; i < 4; ++i) {
+          const int size = 1 + static_cast<int>(random.Below(12));
+          if (size > left || random.Chance(0.4)) continue;
+          left -= size;
+          layout += (layout.empty() ? "" : ",") + std::to_string(size) + "gb@" + std::to_string(i) +
+                    (random.Chance(0.5) ? ":used" : ":free");
+        }
+      }
+      cluster.SharedNode("n" + std::to_string(n), gib, layouts);
+    }
+    for (int p = 0; p < 12; ++p) {
+      std::vector<std::string> sizes;
+      for (uint64_t s = 0; s < 1 + random.Below(2); ++s) {
+        sizes.push_back(std::to_string(2 + random.Below(20)) + "gb");
+      }
+      cluster.Pod("p" + std::to_string(p), sizes).meta.created =
+          options.now - std::chrono::minutes(random.Below(200));
+    }
+    Checked(cluster, options);
+  }
+}
+
+// The limit was lowered while pods ran.
+TEST(CopiesOfShareTest, NoneWhereMoreAreUsedThanThereMayBe) {
+  const gpu::Model& model = *gpu::FindShares("MPS-79GB+CLIENTS-2");
+  EXPECT_EQ(CopiesOfShare(model, {3, 2}, {.recut = true}, *model.FindProfile("1gb")), 0);
+  EXPECT_EQ(CopiesOfShare(model, {3, 3}, {.recut = true}, *model.FindProfile("1gb")), 0);
+  EXPECT_EQ(CopiesOfShare(model, {1, 1}, {.recut = true}, *model.FindProfile("1gb")), 1);
+}
+
+TEST(LargestShareSetsTest, EachIsFullAndAllAreThere) {
+  const gpu::Model& model = *gpu::FindShares("MPS-20GB");
+  const std::vector<std::optional<gpu::ProfileId>> profiles = {*model.FindProfile("8gb"),
+                                                               *model.FindProfile("6gb")};
+  const std::vector<int> limits = {10, 10};
+  const auto sets = LargestShareSets(model, {}, {.recut = true}, profiles, limits, 100);
+  ASSERT_TRUE(sets);
+  EXPECT_THAT(*sets, UnorderedElementsAre(ElementsAre(2, 0), ElementsAre(1, 2), ElementsAre(0, 3)));
+  EXPECT_FALSE(LargestShareSets(model, {}, {.recut = true}, profiles, limits, 2));
+  const std::vector<int> few = {1, 1};
+  EXPECT_THAT(*LargestShareSets(model, {}, {.recut = true}, profiles, few, 100),
+              ElementsAre(ElementsAre(1, 1)));
+}
+
+}  // namespace
+}  // namespace nos::planning

@@ -1,0 +1,150 @@
+#include "planning/optimize/stages.h"
+
+#include <algorithm>
+
+namespace nos::planning {
+namespace {
+
+// Each stage settles one level that has pods to keep slots for; levels beyond are treated in the
+// last stage as if nobody waited long. There are a dozen claims for every priority at most.
+constexpr int kMostStages = 24;
+
+// Members of a class are dealt out in their order: longest waiting first.
+std::vector<int> MembersPlaced(const Draft& draft) {
+  std::vector<int> member;
+  std::vector<int> next(draft.problem().classes.size());
+  for (const PlacedPod& pod : draft.pods()) member.push_back(next[pod.cls]++);
+  return member;
+}
+
+class Stager {
+ public:
+  Stager(const Problem& problem, GpuStates& states, int most_reservations,
+         const std::function<bool()>& out_of_time)
+      : whole_(problem),
+        rest_(problem),
+        states_(states),
+        left_(most_reservations),
+        out_of_time_(out_of_time),
+        hopeless_(problem.classes.size()) {}
+
+  StagedResult Run() {
+    SearchResult found = Search(rest_, states_, out_of_time_);
+    StagedResult result{Draft(whole_, states_, Draft::Free::kKeep), {}, {}, 0, true};
+    result.upper_bound = found.upper_bound;
+    result.complete = found.complete;
+    int first_level = 0;
+    for (int stage = 0; stage < kMostStages && left_ > 0; ++stage) {
+      const int level = FirstLevelInNeed(found.draft, first_level);
+      if (level < 0) break;
+      Settle(found.draft, level);
+      KeepSlots(level);
+      first_level = level + 1;
+      rest_.IndexShapes();
+      found = Search(rest_, states_, out_of_time_);
+      result.complete = result.complete && found.complete;
+    }
+    Settle(found.draft, whole_.levels);
+    for (const Assignment& a : settled_) result.draft.Place(a.cls, a.node, a.devices);
+    result.members = MembersPlaced(result.draft);
+    result.reservations = std::move(reservations_);
+    return result;
+  }
+
+ private:
+  bool IsInNeed(const Draft& draft, int cls) const {
+    const PodClass& c = rest_.classes[cls];
+    return c.aged && draft.PlacedOf(cls) < c.count && !c.slices.empty() && !hopeless_[cls];
+  }
+
+  // -1: everyone who waits long is served, or could not be even if others ended.
+  int FirstLevelInNeed(const Draft& draft, int from) {
+    int first = -1;
+    for (size_t c = 0; c < rest_.classes.size(); ++c) {
+      const int level = rest_.classes[c].level;
+      if (level < from || (first >= 0 && level >= first)) continue;
+      if (!IsInNeed(draft, static_cast<int>(c))) continue;
+      hopeless_[c] = !SoonestPlace(draft, static_cast<int>(c)).has_value();
+      if (!hopeless_[c]) first = level;
+    }
+    return first;
+  }
+
+  // What the draft places up to this level is final: from now on it counts as used.
+  void Settle(const Draft& draft, int last_level) {
+    Draft settled(rest_, states_, Draft::Free::kKeep);
+    for (const PlacedPod& pod : draft.pods()) {
+      if (!pod.alive || rest_.classes[pod.cls].level > last_level) continue;
+      const auto devices = draft.DevicesOf(pod);
+      settled.Place(pod.cls, pod.node, devices);
+      settled_.push_back({pod.cls, pod.node, {devices.begin(), devices.end()}});
+    }
+    CountAsUsed(settled);
+    for (size_t n = 0; n < rest_.nodes.size(); ++n) {
+      const int64_t* free = settled.FreeOf(static_cast<int>(n));
+      std::copy(free, free + rest_.dimensions, &rest_.free[n * rest_.dimensions]);
+    }
+    for (size_t c = 0; c < rest_.classes.size(); ++c) {
+      rest_.classes[c].count -= settled.PlacedOf(static_cast<int>(c));
+    }
+  }
+
+  void CountAsUsed(const Draft& settled) {
+    for (size_t g = 0; g < rest_.gpus.size(); ++g) {
+      ProblemGpu& gpu = rest_.gpus[g];
+      const uint16_t model = states_.Get(settled.gpu(static_cast<int>(g))).model;
+      if (model != gpu.model) gpu.Switch();
+    }
+    for (const PlacedPod& pod : settled.pods()) {
+      for (const Device& device : settled.DevicesOf(pod)) {
+        ProblemGpu& gpu = rest_.gpus[device.gpu];
+        if (states_.IsCounted(gpu.model)) gpu.used_shares.push_back(device.placement);
+      }
+    }
+    for (size_t g = 0; g < rest_.gpus.size(); ++g) {
+      ProblemGpu& gpu = rest_.gpus[g];
+      const GpuState& state = states_.Get(settled.gpu(static_cast<int>(g)));
+      if (states_.IsCounted(gpu.model)) {
+        gpu.free_shares = states_.FreeSharesOf(state);
+      } else {
+        gpu.used = state.occupied;
+        gpu.free = state.free;
+      }
+    }
+  }
+
+  // For each pod of the level that found no place, one is kept. Then the level is done with.
+  void KeepSlots(int level) {
+    for (size_t c = 0; c < rest_.classes.size(); ++c) {
+      PodClass& cls = rest_.classes[c];
+      if (cls.level > level) continue;
+      for (; cls.aged && cls.level == level && !cls.slices.empty() && cls.count > 0 && left_ > 0;
+           --cls.count, --left_) {
+        const Draft now(rest_, states_, Draft::Free::kKeep);
+        std::optional<FuturePlace> place = SoonestPlace(now, static_cast<int>(c));
+        if (!place) break;
+        Block(rest_, *place, static_cast<int>(c));
+        reservations_.push_back({static_cast<int>(c), std::move(*place)});
+      }
+      cls.count = 0;
+    }
+  }
+
+  const Problem& whole_;
+  Problem rest_;
+  GpuStates& states_;
+  int left_;  // reservations that may still be made
+  const std::function<bool()>& out_of_time_;
+  std::vector<bool> hopeless_;  // by class: no node could serve it even when empty
+  std::vector<Assignment> settled_;
+  std::vector<Reservation> reservations_;
+};
+
+}  // namespace
+
+StagedResult SearchInStages(const Problem& problem, GpuStates& states, int most_reservations,
+                            const std::function<bool()>& out_of_time) {
+  return Stager(problem, states, most_reservations, out_of_time).Run();
+}
+
+}  // namespace nos::planning

@@ -1,0 +1,130 @@
+#include "planning/optimize/tidy.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "planning/optimize/greedy.h"
+#include "planning/optimize/realise.h"
+
+namespace nos::planning {
+namespace {
+
+constexpr int kMostTrials = 4;
+
+// Largest first over all levels: every pod is to be placed, so priorities do not matter.
+bool PlaceSame(Draft& draft, const Draft& best, const std::function<bool()>& stop) {
+  const Problem& problem = best.problem();
+  std::vector<int> classes;
+  for (size_t c = 0; c < problem.classes.size(); ++c) {
+    if (best.PlacedOf(static_cast<int>(c)) > 0) classes.push_back(static_cast<int>(c));
+  }
+  Greedy greedy(draft);
+  for (const int c : Ordered(problem, std::move(classes), Order::kLargestFirst)) {
+    if (stop() || greedy.Place(c, best.PlacedOf(c)) < best.PlacedOf(c)) return false;
+  }
+  return true;
+}
+
+// What a slice is worth when GPUs are counted; any choice gives a true lower limit. The limits of
+// several choices together come close to what packing needs.
+std::vector<std::vector<int>> PriceLists(const Problem& problem) {
+  std::vector<std::vector<int>> lists(2);
+  for (const Slice& s : problem.slices) {
+    lists[0].push_back(s.size);
+    lists[1].push_back(s.compute);
+  }
+  for (const Slice& least : problem.slices) {
+    std::vector<int>& list = lists.emplace_back();
+    for (const Slice& s : problem.slices) list.push_back(s.size >= least.size ? 1 : 0);
+  }
+  return lists;
+}
+
+int64_t Worth(const std::vector<int>& prices, const Counts& counts) {
+  return std::inner_product(prices.begin(), prices.end(), counts.begin(), int64_t{0});
+}
+
+int64_t MostWorth(const std::vector<int>& prices, Draft& draft, int gpu) {
+  GpuStates& states = draft.states();
+  const std::vector<Counts>* sets = states.MaximalSets(draft.Original(gpu));
+  if (sets == nullptr) return Worth(prices, states.MostOn(draft.Original(gpu)).each);
+  int64_t most = 0;
+  for (const Counts& set : *sets) most = std::max(most, Worth(prices, set));
+  return most;
+}
+
+// The GPUs that the draft cuts, those with most room first.
+std::vector<int> CutGpus(Draft& draft) {
+  std::vector<int> sizes;
+  for (const Slice& s : draft.problem().slices) sizes.push_back(s.size);
+  std::vector<std::pair<int64_t, int>> cut;
+  for (size_t g = 0; g < draft.problem().gpus.size(); ++g) {
+    const int gpu = static_cast<int>(g);
+    if (draft.CreatedOn(gpu) > 0) cut.emplace_back(-MostWorth(sizes, draft, gpu), gpu);
+  }
+  std::sort(cut.begin(), cut.end());
+  std::vector<int> gpus;
+  gpus.reserve(cut.size());
+  for (const auto& [room, gpu] : cut) gpus.push_back(gpu);
+  return gpus;
+}
+
+// How many of these GPUs the new instances need at least, whatever the arrangement.
+int LeastGpus(Draft& draft, const std::vector<int>& gpus) {
+  const Problem& problem = draft.problem();
+  std::vector<int64_t> created(problem.slices.size());
+  for (const PlacedPod& pod : draft.pods()) {
+    if (!pod.alive) continue;
+    for (const Device& d : draft.DevicesOf(pod)) created[d.slice] += d.created;
+  }
+  int least = 1;
+  for (const std::vector<int>& prices : PriceLists(problem)) {
+    int64_t need = std::inner_product(prices.begin(), prices.end(), created.begin(), int64_t{0});
+    std::vector<int64_t> gives;
+    gives.reserve(gpus.size());
+    for (const int gpu : gpus) gives.push_back(MostWorth(prices, draft, gpu));
+    std::sort(gives.begin(), gives.end(), std::greater<>());
+    int count = 0;
+    while (need > 0 && count < static_cast<int>(gives.size())) need -= gives[count++];
+    least = std::max(least, count);
+  }
+  return least;
+}
+
+// Placing pods GPU by GPU fills each one, but may pair slices badly. So the pods are placed again
+// with only so many GPUs opened beforehand, all at once, where each slice then takes the place that
+// costs least potential. The fewest GPUs are looked for between the least and what is cut now.
+Draft Consolidate(Draft tidy, const std::function<bool()>& out_of_time, bool* complete) {
+  const std::vector<int> gpus = CutGpus(tidy);
+  int fewest = LeastGpus(tidy, gpus), enough = static_cast<int>(gpus.size());
+  int guess = fewest;
+  for (int trial = 0; trial < kMostTrials && fewest < enough; ++trial) {
+    if (out_of_time()) {
+      *complete = false;
+      break;
+    }
+    Draft draft(tidy.problem(), tidy.states(), Draft::Free::kKeep);
+    for (int i = 0; i < guess; ++i) draft.Open(gpus[i]);
+    const bool same = PlaceSame(draft, tidy, out_of_time);
+    const int used = same ? draft.Cost().gpus : enough;
+    if (same && draft.Cost() < tidy.Cost()) tidy = std::move(draft);
+    if (used <= guess)
+      enough = guess;
+    else
+      fewest = guess + 1;
+    enough = std::min(enough, std::max(used, fewest));
+    guess = (fewest + enough) / 2;
+  }
+  return tidy;
+}
+
+}  // namespace
+
+Draft Tidy(const Draft& best, const std::function<bool()>& out_of_time,
+           const std::function<bool()>& give_up, bool* complete) {
+  Draft tidy(best.problem(), best.states(), Draft::Free::kKeep);
+  if (PlaceSame(tidy, best, give_up)) return Consolidate(std::move(tidy), out_of_time, complete);
+  return Realise(best);
+}
+
+}  // namespace nos::planning

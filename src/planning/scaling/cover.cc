@@ -1,0 +1,295 @@
+#include "planning/scaling/cover.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace nos::planning {
+namespace {
+
+constexpr int kMostCopies = 1024;  // of a pod on one node; more are not told apart
+constexpr int kRounds = 4;
+// Mixes for many different pods take longer, and what a round learns matters less.
+constexpr size_t kManyClasses = 2000;
+constexpr int kRoundsOfMany = 2;
+constexpr int kMostMisses = 8;       // classes that do not fit before some are passed over
+constexpr int kMostLateFills = 500;  // when the time is up
+
+// What costs nothing is nearly free: there is something to divide by.
+double PriceOf(const NodeType& type) {
+  return static_cast<double>(std::max<int64_t>(type.price, 1));
+}
+
+}  // namespace
+
+Coverer::Coverer(const Problem& types, const std::vector<NodeType>& node_types, GpuStates& states,
+                 const std::function<bool()>& out_of_time)
+    : types_(types),
+      node_types_(node_types),
+      out_of_time_(out_of_time),
+      draft_(types, states, Draft::Free::kKeep) {
+  FindAlone();
+  SetWorths();
+}
+
+int Coverer::ByResources(const PodClass& cls, int type) const {
+  int64_t most = kMostCopies;
+  for (size_t r = 0; r < types_.dimensions; ++r) {
+    if (cls.requests[r] <= 0) continue;
+    most = std::min(most, std::max<int64_t>(0, types_.FreeOf(type)[r]) / cls.requests[r]);
+  }
+  return static_cast<int>(most);
+}
+
+// By its slices alone.
+int Coverer::Copies(int shape, int cls, int type) {
+  if (types_.shapes[shape].slices.empty() || types_.nodes[type].slices_as_resources) {
+    return kMostCopies;
+  }
+  const int slices = draft_.states().InternSlices(types_.shapes[shape].slices);
+  const auto [at, fresh] = copies_.try_emplace({slices, type}, 0);
+  int& copies = at->second;
+  if (!fresh) return copies;
+  const size_t mark = draft_.Mark();
+  while (copies < kMostCopies && draft_.FindSlices(shape, type, &devices_)) {
+    draft_.Place(cls, type, devices_);
+    ++copies;
+  }
+  draft_.Rollback(mark);
+  return copies;
+}
+
+void Coverer::FindAlone() {
+  const int types = static_cast<int>(types_.nodes.size());
+  alone_.assign(types_.classes.size() * types_.nodes.size(), 0);
+  std::vector<std::vector<int>> of_shape(types_.shapes.size());
+  for (size_t c = 0; c < types_.classes.size(); ++c) {
+    of_shape[types_.classes[c].shape].push_back(static_cast<int>(c));
+  }
+  for (size_t s = 0; s < of_shape.size(); ++s) {
+    if (of_shape[s].empty()) continue;
+    for (int t = 0; t < types; ++t) {
+      if (!types_.allowed[types_.shapes[s].allowed][t]) continue;
+      const int copies = Copies(static_cast<int>(s), of_shape[s].front(), t);
+      if (copies == 0) continue;
+      for (const int c : of_shape[s]) {
+        alone_[c * types_.nodes.size() + t] = std::min(copies, ByResources(types_.classes[c], t));
+      }
+    }
+  }
+}
+
+bool Coverer::Fits(int cls) const {
+  for (size_t t = 0; t < node_types_.size(); ++t) {
+    const bool open = node_types_[t].Free() + node_types_[t].room > 0;
+    if (open && Alone(cls, static_cast<int>(t)) > 0) return true;
+  }
+  return false;
+}
+
+void Coverer::SetWorths() {
+  worth_.assign(types_.classes.size(), 0);
+  double dearest = 1;
+  for (const NodeType& type : node_types_) dearest = std::max(dearest, PriceOf(type));
+  for (size_t c = 0; c < worth_.size(); ++c) {
+    double least = std::numeric_limits<double>::infinity();
+    bool fits_there = false;
+    for (size_t t = 0; t < node_types_.size(); ++t) {
+      const int copies = Alone(static_cast<int>(c), static_cast<int>(t));
+      const bool open = node_types_[t].Free() + node_types_[t].room > 0;
+      if (copies == 0 || !open) continue;
+      if (node_types_[t].IsThere()) {
+        fits_there = true;
+      } else {
+        least = std::min(least, PriceOf(node_types_[t]) / copies);
+      }
+    }
+    // What no new node takes goes first where it fits. Of what fits nowhere: never asked for.
+    worth_[c] = fits_there ? std::min(least, dearest + 1) : least;
+  }
+}
+
+// A pod's part of the price of its node, as the worths had it; classes that are on free nodes alone
+// keep theirs.
+void Coverer::Relearn(const Bins& bins) {
+  std::vector<double> paid(worth_.size());
+  std::vector<int> times(worth_.size());
+  for (const Bin& bin : bins) {
+    if (!bin.paid || bin.seats.empty()) continue;
+    double all = 0;
+    for (const Seat& seat : bin.seats) all += worth_[seat.cls];
+    for (const Seat& seat : bin.seats) {
+      paid[seat.cls] += PriceOf(node_types_[bin.type]) * worth_[seat.cls] / all;
+      ++times[seat.cls];
+    }
+  }
+  for (size_t c = 0; c < worth_.size(); ++c) {
+    if (times[c] > 0) worth_[c] = (worth_[c] + paid[c] / times[c]) / 2;
+  }
+}
+
+Bins Coverer::Cover(const std::vector<int>& wanted) {
+  const int rounds = wanted.size() > kManyClasses ? kRoundsOfMany : kRounds;
+  Bins best;
+  std::vector<int64_t> best_score;
+  GrowthCost best_cost;
+  for (int round = 0; round < rounds; ++round) {
+    Bins bins = CoverOnce(wanted);
+    Relearn(bins);
+    TakeOutBrokenGangs(types_, bins);
+    DropEmpty(bins);
+    const std::vector<int64_t> score = ScoreOf(types_, PlacedOf(bins, wanted.size()));
+    const GrowthCost cost = CostOf(bins, node_types_);
+    if (round == 0 || score > best_score || (score == best_score && cost < best_cost)) {
+      best = std::move(bins);
+      best_score = score;
+      best_cost = cost;
+    }
+    if (out_of_time_()) break;
+  }
+  return best;
+}
+
+void Coverer::Start(const std::vector<int>& wanted) {
+  left_ = wanted;
+  version_ = 0;
+  queues_.assign(types_.shapes.size(), {});
+  order_.clear();
+  for (size_t c = 0; c < left_.size(); ++c) {
+    if (left_[c] > 0) queues_[types_.classes[c].shape].push_back(static_cast<int>(c));
+  }
+  const auto more_worth = [&](int a, int b) {
+    return worth_[a] != worth_[b] ? worth_[a] > worth_[b] : a < b;
+  };
+  for (size_t s = 0; s < queues_.size(); ++s) {
+    if (queues_[s].empty()) continue;
+    std::ranges::sort(queues_[s], more_worth);
+    order_.push_back(static_cast<int>(s));
+  }
+  std::ranges::sort(
+      order_, [&](int a, int b) { return more_worth(queues_[a].front(), queues_[b].front()); });
+}
+
+Bins Coverer::CoverOnce(const std::vector<int>& wanted) {
+  Start(wanted);
+  Bins bins;
+  const size_t types = node_types_.size();
+  for (size_t t = 0; t < types; ++t) {
+    for (int left = node_types_[t].Free(); left > 0;) {
+      Filling filling = Fill(static_cast<int>(t));
+      if (filling.bin.seats.empty()) break;
+      filling.bin.paid = false;
+      const int times = Times(filling.bin, left);
+      Take(filling.bin, times, bins);
+      left -= times;
+    }
+  }
+  std::vector<int> room;
+  room.reserve(node_types_.size());
+  for (const NodeType& type : node_types_) room.push_back(type.room);
+  std::vector<Filling> fillings(types);
+  // What a node gives grows less as pods are served, so that of an older look only the best is
+  // looked at again.
+  while (true) {
+    int best = -1;
+    for (size_t t = 0; t < types; ++t) {
+      if (room[t] <= 0) continue;
+      Filling& filling = fillings[t];
+      if (filling.version < 0) filling = Fill(static_cast<int>(t));
+      if (filling.bin.seats.empty()) continue;
+      if (best < 0 || Gain(filling) > Gain(fillings[best])) best = static_cast<int>(t);
+    }
+    if (best < 0 || MustStop()) return bins;
+    if (fillings[best].version != version_) {
+      fillings[best] = Fill(best);
+      continue;
+    }
+    const int times = Times(fillings[best].bin, room[best]);
+    Take(fillings[best].bin, times, bins);
+    room[best] -= times;
+  }
+}
+
+double Coverer::Gain(const Filling& filling) const {
+  return filling.worth / PriceOf(node_types_[filling.bin.type]);
+}
+
+bool Coverer::MustStop() const { return fills_ > kMostLateFills && out_of_time_(); }
+
+Coverer::Filling Coverer::Fill(int type) {
+  ++fills_;
+  Filling filling{{type, true, {}}, 0, version_};
+  const size_t mark = draft_.Mark();
+  for (const int s : order_) {
+    if (queues_[s].empty() || !types_.allowed[types_.shapes[s].allowed][type]) continue;
+    if (draft_.Covers(types_.shapes[s].min_requests, type)) FillWith(s, type, filling);
+  }
+  draft_.Rollback(mark);
+  return filling;
+}
+
+// Classes become smaller: after some that do not fit, the next that is tried is further and further
+// on.
+void Coverer::FillWith(int shape, int type, Filling& filling) {
+  const std::vector<int>& classes = queues_[shape];
+  int misses = 0;
+  size_t step = 1;
+  for (size_t i = 0; i < classes.size();) {
+    const int c = classes[i];
+    int put = 0;
+    for (; put < left_[c] && draft_.HasResources(c, type); ++put) {
+      if (!draft_.Find(shape, type, &devices_)) return;  // and none of this shape will
+      draft_.Place(c, type, devices_);
+      Seat& seat = filling.bin.seats.emplace_back(Seat{c, devices_});
+      for (Device& device : seat.devices) device.gpu -= types_.nodes[type].first_gpu;
+      filling.worth += worth_[c];
+    }
+    if (put > 0) {
+      misses = 0;
+      step = 1;
+    } else if (++misses > kMostMisses) {
+      step *= 2;
+    }
+    const size_t next = i + step;
+    i = next >= classes.size() && i + 1 < classes.size() ? classes.size() - 1 : next;
+  }
+}
+
+// How many such nodes what is left fills alike.
+int Coverer::Times(const Bin& bin, int most) const {
+  std::map<int, int> counts;
+  for (const Seat& seat : bin.seats) ++counts[seat.cls];
+  for (const auto& [cls, count] : counts) most = std::min(most, left_[cls] / count);
+  return std::max(most, 1);
+}
+
+void Coverer::Take(const Bin& bin, int times, Bins& bins) {
+  bins.insert(bins.end(), static_cast<size_t>(times), bin);
+  for (const Seat& seat : bin.seats) left_[seat.cls] -= times;
+  for (const Seat& seat : bin.seats) {
+    if (left_[seat.cls] > 0) continue;
+    std::erase(queues_[types_.classes[seat.cls].shape], seat.cls);
+  }
+  ++version_;
+}
+
+std::vector<Seat> Coverer::Together(int type, const std::vector<int>& pods) {
+  std::vector<Seat> seats;
+  const size_t mark = draft_.Mark();
+  for (const int c : pods) {
+    const bool fits = Alone(c, type) > 0 && draft_.HasResources(c, type) &&
+                      draft_.Find(types_.classes[c].shape, type, &devices_);
+    if (!fits) {
+      seats.clear();
+      break;
+    }
+    draft_.Place(c, type, devices_);
+    Seat& seat = seats.emplace_back(Seat{c, devices_});
+    for (Device& device : seat.devices) device.gpu -= types_.nodes[type].first_gpu;
+  }
+  draft_.Rollback(mark);
+  return seats;
+}
+
+}  // namespace nos::planning

@@ -1,0 +1,385 @@
+#include "planning/growth.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "cluster/node_template.h"
+#include "planning/scaling/cheapest.h"
+#include "planning/translation/checked_search.h"
+#include "planning/scaling/cover.h"
+#include "planning/explanation/explain.h"
+#include "planning/scaling/growth_reasons.h"
+#include "planning/scaling/growth_world.h"
+#include "planning/translation/live_filters.h"
+#include "planning/mobility.h"
+#include "planning/pool_nodes.h"
+#include "planning/scaling/thin.h"
+#include "scheduling/pod_state.h"
+#include "scheduling/several_shares.h"
+
+namespace nos::planning {
+namespace {
+
+constexpr int kMostNodes = 3000;  // that are looked at together
+constexpr int kMostRounds = 4;    // of adding nodes because live filters object
+
+class Grower {
+ public:
+  Grower(const cluster::ClusterSnapshot& snapshot, Pods unplaced, const std::vector<PoolNow>& pools,
+         const scheduling::FrameworkChoice& frameworks, const PlanOptions& options, bool beside)
+      : pools_(pools),
+        frameworks_(frameworks),
+        out_of_time_(options.out_of_time ? options.out_of_time : [] { return false; }),
+        world_(MakeGrowthWorld(snapshot, unplaced, pools, frameworks, options, beside)),
+        types_(world_.types.problem),
+        states_(types_),
+        coverer_(types_, world_.node_types, states_, out_of_time_) {
+    states_.StopWhen(out_of_time_);
+  }
+
+  GrowthPlan Run() {
+    FindWanted();
+    Bins bins;
+    if (std::ranges::any_of(wanted_, [](int count) { return count > 0; })) {
+      bins = Improved(coverer_.Cover(wanted_));
+      if (ServesAll(bins)) {
+        levels_proven_ = true;
+      } else {
+        Share(bins);
+      }
+      FindCheapestIfSmall(bins);
+      if (world_.live) Heed(bins);
+    } else {
+      levels_proven_ = cheapest_proven_ = true;
+    }
+    UseFreeFirst(world_.node_types, bins);
+    const std::vector<int> sure = world_.live ? BesideThoseOnNodesThereAlone(bins) : Placed(bins);
+    score_ = ScoreOf(types_, sure);
+    serves_all_ = sure == wanted_;
+    return Write(bins);
+  }
+
+  const std::vector<int64_t>& score() const { return score_; }
+  // Whether nodes that there are may have kept some from new ones: their gangs may have to be near
+  // each other, which the first look does not know.
+  bool MayDoBetterAlone() const {
+    return world_.live && !serves_all_ &&
+           std::ranges::any_of(world_.node_types, &NodeType::IsThere);
+  }
+
+ private:
+  std::vector<int> Placed(const Bins& bins) const { return PlacedOf(bins, wanted_.size()); }
+  std::vector<int64_t> Score(const Bins& bins) const { return ScoreOf(types_, Placed(bins)); }
+  bool ServesAll(const Bins& bins) const { return Placed(bins) == wanted_; }
+  bool IsBetter(const Bins& a, const Bins& b) const {
+    const auto left = Score(a), right = Score(b);
+    if (left != right) return left > right;
+    return CostOf(a, world_.node_types) < CostOf(b, world_.node_types);
+  }
+
+  // By class, how many are placed, but for gangs that would need no new node: the plan for those
+  // that there are has not found that, and may not find it the next time, either.
+  std::vector<int> BesideThoseOnNodesThereAlone(const Bins& bins) const {
+    std::vector<int> placed = Placed(bins);
+    std::vector<bool> gets_new(types_.gangs.size());
+    for (const Bin& bin : bins) {
+      if (world_.node_types[bin.type].IsThere()) continue;
+      for (const Seat& seat : bin.seats) {
+        const int gang = types_.classes[seat.cls].gang;
+        if (gang >= 0) gets_new[gang] = true;
+      }
+    }
+    for (size_t c = 0; c < placed.size(); ++c) {
+      const int gang = types_.classes[c].gang;
+      if (gang >= 0 && !gets_new[gang]) placed[c] = 0;
+    }
+    return placed;
+  }
+  Bins Improved(Bins bins) {
+    return Thin(types_, world_.node_types, coverer_, states_, std::move(bins), out_of_time_);
+  }
+
+  // What some node could take if it were alone; of a gang none, if that is too few.
+  void FindWanted() {
+    wanted_.assign(types_.classes.size(), 0);
+    std::vector<int> of_gang(types_.gangs.size());
+    for (size_t c = 0; c < wanted_.size(); ++c) {
+      const PodClass& cls = types_.classes[c];
+      if (!coverer_.Fits(static_cast<int>(c))) continue;
+      wanted_[c] = cls.count;
+      if (cls.gang >= 0 && !cls.extra) of_gang[cls.gang] += cls.count;
+    }
+    for (size_t c = 0; c < wanted_.size(); ++c) {
+      const int gang = types_.classes[c].gang;
+      if (gang >= 0 && of_gang[gang] < types_.gangs[gang].lacking) wanted_[c] = 0;
+    }
+  }
+
+  // There are too few nodes for all: the planner's own search says whom they serve best, then the
+  // same pods are looked at for less.
+  void Share(Bins& bins) {
+    if (out_of_time_()) return;
+    Bins all = AllNodes();
+    levels_proven_ = SearchOn(types_, states_, wanted_, out_of_time_, all) && has_all_nodes_;
+    UseFreeFirst(world_.node_types, all);
+    DropEmpty(all);
+    all = Improved(std::move(all));
+    if (IsBetter(all, bins)) bins = std::move(all);
+    Bins cheaper = Improved(coverer_.Cover(Placed(bins)));
+    if (IsBetter(cheaper, bins)) bins = std::move(cheaper);
+  }
+
+  // As many of each type as could be of use; where that is too many, less of each.
+  Bins AllNodes() {
+    std::vector<int64_t> counts;
+    int64_t all = 0;
+    for (size_t t = 0; t < world_.node_types.size(); ++t) {
+      const NodeType& type = world_.node_types[t];
+      int64_t useful = 0;
+      for (size_t c = 0; c < wanted_.size(); ++c) {
+        if (coverer_.Alone(static_cast<int>(c), static_cast<int>(t)) > 0) useful += wanted_[c];
+      }
+      counts.push_back(std::min<int64_t>(type.Free() + type.room, useful));
+      all += counts.back();
+    }
+    has_all_nodes_ = all <= kMostNodes;
+    Bins bins;
+    for (size_t t = 0; t < counts.size(); ++t) {
+      if (!has_all_nodes_ && counts[t] > 0) {
+        counts[t] = std::max<int64_t>(1, counts[t] * kMostNodes / all);
+      }
+      const int free = world_.node_types[t].Free();
+      for (int i = 0; i < counts[t]; ++i) bins.push_back({static_cast<int>(t), i >= free});
+    }
+    return bins;
+  }
+
+  void FindCheapestIfSmall(Bins& bins) {
+    if (!IsSmall(world_.node_types, wanted_) || out_of_time_()) return;
+    cheapest_proven_ = FindCheapest(types_, world_.node_types, coverer_, states_, wanted_,
+                                    ServesAll(bins), out_of_time_, bins);
+  }
+
+  // Filters that look at what lies beside a pod have seen each node without the others' pods so
+  // far. Where one objects, the planner looks for other places on these nodes, and further nodes
+  // are added for who finds none: at last one for each such pod.
+  void Heed(Bins& bins) {
+    levels_proven_ = cheapest_proven_ = false;
+    for (int round = 1; !bins.empty(); ++round) {
+      BinWorld made = MakeBinWorld(world_, pools_, bins);
+      if (!Settle(made, bins) || round == kMostRounds || out_of_time_()) break;
+      std::vector<int> left = wanted_;
+      const std::vector<int> placed = Placed(bins);
+      for (size_t c = 0; c < left.size(); ++c) left[c] -= placed[c];
+      if (!AddNodes(left, round > 1, bins)) break;
+    }
+    TakeOutBrokenGangs(types_, bins);
+    DropEmpty(bins);
+  }
+
+  // Whether pods have lost their places because of a filter.
+  bool Settle(BinWorld& made, Bins& bins) {
+    for (size_t c = 0; c < wanted_.size(); ++c) {
+      made.translation.problem.classes[c].count = wanted_[c];
+    }
+    StagedResult as_they_are{Load(made.translation.problem, states_, bins), {}, {}, 0, true};
+    std::vector<int> next(wanted_.size());
+    for (const PlacedPod& pod : as_they_are.draft.pods()) {
+      as_they_are.members.push_back(next[pod.cls]++);
+    }
+    PlanChecker checker(made.snapshot, frameworks_);
+    const bool agreed =
+        ServesAll(bins) && checker.FindObjections(made.translation, as_they_are).empty();
+    if (agreed) return false;
+    const StagedResult found = SearchAndCheck(checker, 0, made.translation, states_, out_of_time_);
+    Unload(found.draft, bins);
+    return !ServesAll(bins);
+  }
+
+  // Empty ones, for what is left; `each`: one for each pod. False: there is no room for more.
+  bool AddNodes(const std::vector<int>& left, bool each, Bins& bins) {
+    std::vector<int> room;
+    room.reserve(world_.node_types.size());
+    for (const NodeType& type : world_.node_types) room.push_back(type.Free() + type.room);
+    for (const Bin& bin : bins) --room[bin.type];
+    std::vector<int> more;
+    if (each) {
+      for (size_t c = 0; c < left.size(); ++c) {
+        for (int i = 0; i < left[c]; ++i) more.push_back(CheapestFor(static_cast<int>(c), room));
+      }
+    } else {
+      more = TypesOf(coverer_.Cover(left));
+    }
+    const size_t before = bins.size();
+    for (const int type : more) {
+      if (type < 0 || room[type] <= 0 || bins.size() >= kMostNodes) continue;
+      --room[type];
+      bins.push_back({type, true});
+    }
+    // What it would take first may be full.
+    if (!each && bins.size() == before) return AddNodes(left, true, bins);
+    return bins.size() > before;
+  }
+
+  // -1: none has room.
+  int CheapestFor(int cls, const std::vector<int>& room) const {
+    int best = -1;
+    for (size_t t = 0; t < room.size(); ++t) {
+      if (room[t] <= 0 || coverer_.Alone(cls, static_cast<int>(t)) == 0) continue;
+      const auto price = [&](size_t type) { return world_.node_types[type].price; };
+      if (best < 0 || price(t) < price(best)) best = static_cast<int>(t);
+    }
+    return best;
+  }
+
+  GrowthPlan Write(const Bins& bins) {
+    GrowthPlan plan;
+    plan.pools.resize(pools_.size());
+    for (size_t p = 0; p < pools_.size(); ++p) {
+      plan.pools[p].problem = world_.problems[p];
+      // The first of its nodes say what they are.
+      if (!cluster::IsDescribed(*pools_[p].pool)) plan.pools[p].count = LacksToMinimum(pools_[p]);
+    }
+    for (const NodeType& type : world_.node_types) {
+      if (!type.IsThere()) plan.pools[type.pool].count = type.due;
+    }
+    GrowthOutcome outcome{Placed(bins), std::vector<int>(world_.node_types.size()), true};
+    WriteNodes(bins, outcome, plan);
+    const GrowthCost cost = CostOf(bins, world_.node_types);
+    plan.milli_price = cost.price;
+    plan.served = std::accumulate(outcome.placed.begin(), outcome.placed.end(), 0);
+    outcome.in_time = !out_of_time_();
+    WriteLeftOut(outcome, plan);
+    plan.proven = levels_proven_ && cheapest_proven_ && world_.has_all_hosts;
+    return plan;
+  }
+
+  void WriteNodes(const Bins& bins, GrowthOutcome& outcome, GrowthPlan& plan) const {
+    const std::vector<std::string> names = NamesOf(world_, pools_, bins);
+    std::vector<int> next(wanted_.size()), coming;
+    for (const NodeType& type : world_.node_types) coming.push_back(type.coming);
+    for (size_t b = 0; b < bins.size(); ++b) {
+      const Bin& bin = bins[b];
+      if (bin.seats.empty()) continue;
+      const int pool = world_.node_types[bin.type].pool;
+      const bool is_there = world_.node_types[bin.type].IsThere();
+      const bool is_coming = !is_there && !bin.paid && coming[bin.type]-- > 0;
+      NewNode node{pool, names[b], is_coming, {}};
+      for (const Seat& seat : bin.seats) {
+        node.pods.push_back(world_.types.members[seat.cls][next[seat.cls]++]);
+      }
+      plan.nodes.push_back(std::move(node));
+      if (!bin.paid || is_there) continue;
+      ++outcome.used[bin.type];
+      ++plan.pools[pool].count;
+    }
+  }
+
+  void WriteLeftOut(const GrowthOutcome& outcome, GrowthPlan& plan) {
+    const Translation& t = world_.types;
+    GrowthReasons reasons(world_, pools_, coverer_, states_, outcome);
+    std::vector<LeftOut> of_class(wanted_.size());
+    for (size_t c = 0; c < wanted_.size(); ++c) {
+      if (outcome.placed[c] == types_.classes[c].count) continue;
+      of_class[c] = reasons.WhyLeftOut(static_cast<int>(c));
+      for (size_t m = outcome.placed[c]; m < t.members[c].size(); ++m) {
+        plan.left_out.push_back(of_class[c]);
+        plan.left_out.back().pod = t.members[c][m];
+      }
+    }
+    for (size_t i = 0; i < t.pending.size(); ++i) {
+      if (t.class_of[i] >= 0) continue;
+      plan.left_out.push_back({static_cast<int>(i), WhyNobodyPlans(static_cast<int>(i)), -1});
+    }
+    std::ranges::sort(plan.left_out, {}, &LeftOut::pod);
+  }
+
+  Reason WhyNobodyPlans(int pod) const {
+    const cluster::Pod& waiting = *world_.types.pending[pod];
+    const Gang* gang = world_.types.gang_of[pod];
+    const bool waits_for_gang = gang != nullptr && scheduling::IsSchedulable(waiting) &&
+                                !scheduling::AsksForSeveralShares(waiting);
+    return waits_for_gang ? WhyHopeless(*gang) : WhyNotPlanned(waiting);
+  }
+
+  const std::vector<PoolNow>& pools_;
+  const scheduling::FrameworkChoice& frameworks_;
+  const std::function<bool()> out_of_time_;
+  const GrowthWorld world_;
+  const Problem& types_;
+  GpuStates states_;
+  Coverer coverer_;
+  std::vector<int> wanted_;  // by class: that some pool could serve
+  bool has_all_nodes_ = true;
+  bool levels_proven_ = false, cheapest_proven_ = false;
+  std::vector<int64_t> score_;  // of what is sure
+  bool serves_all_ = true;
+};
+
+bool IsIdle(const cluster::NodeInfo& node) {
+  const cluster::Condition* ready = cluster::FindCondition(node.node->conditions, "Ready");
+  return !node.node->unschedulable && !node.node->meta.deleted &&
+         (ready == nullptr || ready->status == "True") &&
+         std::ranges::all_of(node.pods, [](const auto& pod) {
+           return MobilityOf(*pod, {}).kind == Mobility::kGoes;
+         });
+}
+
+// Whether it takes what a new node of the pool would: who waits for it would wait for ever else.
+bool IsAsNew(const cluster::NodeInfo& info, const cluster::NodePool& pool) {
+  const cluster::Node& node = *info.node;
+  const auto has = [&](const std::string& name, Quantity least) {
+    const auto found = node.allocatable.find(name);
+    return found != node.allocatable.end() && found->second >= least;
+  };
+  const bool open = std::ranges::all_of(node.taints, [&](const cluster::Taint& taint) {
+    return taint.effect == "PreferNoSchedule" ||
+           std::ranges::any_of(pool.taints, [&](const cluster::Taint& own) {
+             return own.key == taint.key && own.effect == taint.effect;
+           });
+  });
+  const bool large = std::ranges::all_of(pool.resources, [&](const auto& of) {
+    const Quantity part = Quantity::FromMilli(of.second.MilliValue() / cluster::kAlikePart);
+    return has(of.first, of.second - part);
+  });
+  if (!open || !large || pool.gpu.count == 0) return open && large;
+  if (pool.gpu.partitioning == cluster::Partitioning::kNone) {
+    return has(std::string(cluster::kWholeGpuResource), Quantity::FromValue(pool.gpu.count));
+  }
+  return std::ranges::count_if(info.gpus.gpus, &cluster::Gpu::reported) >= pool.gpu.count;
+}
+
+// With nodes on which nothing runs as some that come: they are not asked for again.
+std::vector<PoolNow> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
+                                      std::vector<PoolNow> pools) {
+  std::vector<std::shared_ptr<const cluster::NodePool>> own;
+  own.reserve(pools.size());
+  for (const PoolNow& now : pools) own.push_back(now.pool);
+  for (size_t n = 0; n < snapshot.size(); ++n) {
+    const int pool = PoolOf(*snapshot.node(n).node, own);
+    if (pool < 0 || pools[pool].nodes <= 0 || !IsIdle(snapshot.node(n))) continue;
+    if (!IsAsNew(snapshot.node(n), *own[pool])) continue;
+    --pools[pool].nodes;
+    ++pools[pool].coming;
+  }
+  return pools;
+}
+
+}  // namespace
+
+GrowthPlan PlanGrowth(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
+                      const std::vector<PoolNow>& pools,
+                      const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
+  Grower beside(snapshot, unplaced, pools, frameworks, options, true);
+  GrowthPlan plan = beside.Run();
+  if (!beside.MayDoBetterAlone()) return plan;
+  const std::vector<PoolNow> idle = WithIdleAsComing(snapshot, pools);
+  Grower alone(snapshot, unplaced, idle, frameworks, options, false);
+  GrowthPlan other = alone.Run();
+  if (alone.score() <= beside.score()) return plan;
+  other.proven = false;
+  return other;
+}
+
+}  // namespace nos::planning

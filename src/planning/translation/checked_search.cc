@@ -1,0 +1,138 @@
+#include "planning/translation/checked_search.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "planning/translation/gang_assembly.h"
+#include "planning/translation/gangs.h"
+
+namespace nos::planning {
+namespace {
+
+// Searches with gangs held where they were put together, and pairs of pod and node that are looked
+// at for that, some microseconds each; then the others wait for the next plan.
+constexpr int kMostAssembled = 16;
+constexpr int64_t kMostLooks = 500'000;
+// Of those for one gang, so that one that finds none leaves the others some.
+constexpr int64_t kMostLooksForOne = kMostLooks / 4;
+
+class CheckedSearch {
+ public:
+  CheckedSearch(PlanChecker& checker, int most_reservations, Translation& translation,
+                GpuStates& states, const std::function<bool()>& out_of_time)
+      : checker_(checker),
+        most_reservations_(most_reservations),
+        t_(translation),
+        states_(states),
+        out_of_time_(out_of_time) {}
+
+  StagedResult Run() {
+    StagedResult result = Search();
+    const int gangs = static_cast<int>(t_.problem.gangs.size());
+    for (int gang = 0; gang < gangs && assembled_ < kMostAssembled && looks_ > 0; ++gang) {
+      if (IsWhole(gang, result) || !IsLiveGang(gang)) continue;
+      const int level = LevelOf(gang);
+      if (Assemble(gang, std::numeric_limits<int>::max(), result)) continue;
+      if (HasPlacedFrom(level, result)) Assemble(gang, level, result);  // at the cost of others
+    }
+    return result;
+  }
+
+ private:
+  // Until the live filters agree.
+  StagedResult Search() {
+    int waiting = 0;
+    for (const PodClass& cls : t_.problem.classes) waiting += cls.count;
+    for (int round = 1;; ++round) {
+      StagedResult result = SearchWithGangs(t_.problem, states_, most_reservations_, out_of_time_);
+      const auto objections = checker_.FindObjections(t_, result);
+      if (objections.empty()) {
+        // What was ruled out on the way might have been possible in another order.
+        if (round > 1 && result.draft.placed() < waiting) result.complete = false;
+        return result;
+      }
+      Heed(objections, round, t_);
+    }
+  }
+
+  // Whether the plan is better with the gang's pods where each finds a place beside the others;
+  // then it is the result. `below`: as AssembleGang has it.
+  bool Assemble(int gang, int below, StagedResult& result) {
+    if (out_of_time_()) return false;
+    const int64_t most = std::min(looks_, kMostLooksForOne);
+    int64_t looks = most;
+    const std::vector<Seating> seats =
+        AssembleGang(checker_, t_, result, below, gang, states_, out_of_time_, looks);
+    looks_ -= most - looks;
+    if (seats.empty()) return false;
+    ++assembled_;
+    const std::vector<std::vector<bool>> allowed = t_.problem.allowed;
+    auto objections = std::exchange(t_.objections, {});  // there may be very many
+    Seat(seats);
+    StagedResult other = Search();
+    other.complete = false;
+    other.upper_bound = std::max(other.upper_bound, result.upper_bound);
+    if (other.draft.score() > result.draft.score()) {
+      result = std::move(other);
+      t_.objections.merge(objections);
+      return true;
+    }
+    t_.problem.allowed = allowed;
+    t_.objections = std::move(objections);
+    t_.problem.IndexShapes();
+    return false;
+  }
+
+  // From now on these pods may be on their nodes only.
+  void Seat(const std::vector<Seating>& seats) {
+    for (const Seating& seat : seats) {
+      const int index = t_.problem.classes[seat.cls].allowed;
+      if (!t_.live_rows.contains(index)) continue;         // nobody minds where it is
+      std::vector<bool>& row = t_.problem.allowed[index];  // of this pod alone
+      row.assign(row.size(), false);
+      row[seat.node] = true;
+    }
+    t_.problem.IndexShapes();
+  }
+
+  bool IsWhole(int gang, const StagedResult& result) const {
+    return result.gangs_found[gang] >= t_.problem.gangs[gang].lacking;
+  }
+  // Whether live filters concern its pods.
+  bool IsLiveGang(int gang) const {
+    return std::ranges::any_of(t_.problem.classes, [&](const PodClass& cls) {
+      return cls.gang == gang && t_.live_rows.contains(cls.allowed);
+    });
+  }
+  // Whether somebody of this level, or a less urgent one, is placed.
+  bool HasPlacedFrom(int level, const StagedResult& result) const {
+    return std::ranges::any_of(result.draft.pods(), [&](const PlacedPod& pod) {
+      return pod.alive && t_.problem.classes[pod.cls].level >= level;
+    });
+  }
+  int LevelOf(int gang) const {
+    const auto cls = std::ranges::find_if(
+        t_.problem.classes, [&](const PodClass& c) { return c.gang == gang && !c.extra; });
+    return cls == t_.problem.classes.end() ? 0 : cls->level;
+  }
+
+  PlanChecker& checker_;
+  const int most_reservations_;
+  Translation& t_;
+  GpuStates& states_;
+  const std::function<bool()>& out_of_time_;
+  int assembled_ = 0;
+  int64_t looks_ = kMostLooks;
+};
+
+}  // namespace
+
+StagedResult SearchAndCheck(PlanChecker& checker, int most_reservations, Translation& translation,
+                            GpuStates& states, const std::function<bool()>& out_of_time) {
+  return CheckedSearch(checker, most_reservations, translation, states, out_of_time).Run();
+}
+
+}  // namespace nos::planning

@@ -1,0 +1,73 @@
+#include "reconcile/condition.h"
+
+#include <utility>
+
+namespace nos::reconcile {
+namespace {
+
+bool IsSame(const cluster::Condition* known, const WantedCondition& wanted) {
+  return known != nullptr && known->status == wanted.status && known->reason == wanted.reason &&
+         known->message == wanted.message;
+}
+
+kube::NamedPatch PatchOf(const cluster::ObjectMeta& meta, const cluster::Condition* known,
+                         const WantedCondition& wanted, Time now) {
+  JsonObject condition = {{"type", wanted.type},
+                          {"status", wanted.status},
+                          {"reason", wanted.reason},
+                          {"message", wanted.message}};
+  // The API's meaning of lastTransitionTime: when `status` last changed, not the message.
+  const bool same_status = known != nullptr && known->status == wanted.status;
+  condition["lastTransitionTime"] = FormatTime(same_status ? known->last_transition : now);
+  JsonObject patch = {{"status", {{"conditions", JsonArray{std::move(condition)}}}}};
+  if (!meta.uid.empty()) patch["metadata"] = {{"uid", meta.uid}};
+  return {meta.ns, meta.name, std::move(patch)};
+}
+
+Status Write(kube::Client& client, const kube::Resource& resource, const kube::NamedPatch& patch) {
+  return client
+      .Patch(resource, patch.ns, patch.name, kube::PatchType::kStrategic, patch.patch, "status")
+      .status();
+}
+
+}  // namespace
+
+bool HasCondition(const cluster::Pod& pod, const WantedCondition& wanted) {
+  return IsSame(FindCondition(pod.conditions, wanted.type), wanted);
+}
+
+bool HasCondition(const cluster::Node& node, const WantedCondition& wanted) {
+  return IsSame(FindCondition(node.conditions, wanted.type), wanted);
+}
+
+Status WriteCondition(kube::Client& client, const cluster::Pod& pod, const WantedCondition& wanted,
+                      Time now) {
+  return Write(client, kube::kPods, ConditionPatch(pod, wanted, now));
+}
+
+Status WriteCondition(kube::Client& client, const cluster::Node& node,
+                      const WantedCondition& wanted, Time now) {
+  const cluster::Condition* known = FindCondition(node.conditions, wanted.type);
+  return Write(client, kube::kNodes, PatchOf(node.meta, known, wanted, now));
+}
+
+kube::NamedPatch ConditionPatch(const cluster::Pod& pod, const WantedCondition& wanted, Time now) {
+  return PatchOf(pod.meta, FindCondition(pod.conditions, wanted.type), wanted, now);
+}
+
+const std::string* WhyReclaimed(const cluster::Pod& pod) {
+  const cluster::Condition* found = pod.FindCondition("DisruptionTarget");
+  const bool is = found != nullptr && found->status == "True" &&
+                  found->reason == "PreemptionByScheduler" &&
+                  found->message.find("elastic quota") != std::string::npos;
+  return is ? &found->message : nullptr;
+}
+
+std::string EvictedBy(const cluster::Pod& pod) {
+  const cluster::Condition* found = pod.FindCondition("DisruptionTarget");
+  if (found == nullptr) return "";
+  const size_t end = found->message.find(": preempting");
+  return end == std::string::npos ? "" : found->message.substr(0, end);
+}
+
+}  // namespace nos::reconcile

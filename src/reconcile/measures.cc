@@ -1,0 +1,16 @@
+#include "reconcile/measures.h"
+
+namespace nos::reconcile {
+
+Outcome MeteredReconciler::Reconcile(const std::string& key, const View& view, kube::Client& client,
+                                     const Clock& clock) {
+  const SteadyClock watch;
+  const Time begun = watch.Now();
+  Outcome outcome = reconciler_.Reconcile(key, view, client, clock);
+  metrics_.Observe(kReconcileDuration, {{"controller", name_}}, watch.Now() - begun);
+  metrics_.Count(kReconciles,
+                 {{"controller", name_}, {"result", outcome.error.ok() ? "ok" : "error"}});
+  return outcome;
+}
+
+}  // namespace nos::reconcile

@@ -1,0 +1,76 @@
+#include "scheduling/rehearsal.h"
+
+#include <utility>
+
+#include "cluster/cut.h"
+#include "scheduling/framework/budgets.h"
+
+namespace nos::scheduling {
+
+using cluster::NodeInfo;
+
+const CycleState& LearntOf(const Rehearsal::Learnt& learnt, const Framework& framework) {
+  static const CycleState kNothing;
+  const auto known = learnt.find(&framework);
+  return known == learnt.end() ? kNothing : known->second;
+}
+
+const NodeInfo* Rehearsal::FindNode(const Framework& framework, const Pod& pod,
+                                    const Promises& promises, std::string_view preferred) {
+  KindTable& table = tables_.For(framework, pod, snapshot_, LearntOf(learnt_, framework), around_);
+  const auto why_barred = [&](size_t node) -> std::optional<Barred> {
+    const auto others = promises.find(snapshot_.node(node).node->meta.name);
+    if (others == promises.end()) return std::nullopt;
+    const KindTable::Beside& beside = table.AskBeside(node, others->second, snapshot_);
+    if (beside.verdict.fits()) return std::nullopt;
+    return Barred{beside.verdict, beside.by};
+  };
+  const Choice choice = Choose(table, snapshot_.IndexOf(preferred), why_barred);
+  return choice.node ? &snapshot_.node(*choice.node) : nullptr;
+}
+
+bool Rehearsal::Place(const Framework& framework, const Pod& pod, const std::string& node) {
+  const NodeInfo* info = snapshot_.Find(node);
+  if (info == nullptr) return false;
+  const Pod placed = WithInstances(framework, LearntOf(learnt_, framework), *info, pod);
+  const cluster::ClusterSnapshot before = snapshot_;
+  (void)snapshot_.Bind(placed, node);  // it is there
+  CycleState state;
+  for (const ReservePlugin* plugin : framework.reservers()) {
+    if (plugin->Reserve(*placed, node, snapshot_, state).fits()) continue;
+    snapshot_ = before;
+    return false;
+  }
+  if (snapshot_.around_version() != before.around_version()) ++around_;
+  tables_.Note(snapshot_, node, placed, true);
+  if (!framework.reservers().empty()) tables_.Note(snapshot_, node, nullptr, false);
+  return true;
+}
+
+void Rehearsal::Vacate(const Pod& pod, const std::string& node) {
+  if (snapshot_.Vacate(*pod, node).ok()) tables_.Note(snapshot_, node, pod, false);
+}
+
+void Rehearsal::RemoveNode(const std::string& name) {
+  snapshot_.RemoveNode(name);
+  tables_.Forget();
+}
+
+void Rehearsal::Evict(const Pod& victim, const std::string& node) {
+  Vacate(victim, node);
+  if (!snapshot_.around().budgets.rows().empty()) CountGone(snapshot_.ChangeAround(), *victim);
+}
+
+Rehearsal::Pod WithInstances(const Framework& framework, const CycleState& learnt,
+                             const NodeInfo& node, Rehearsal::Pod pod) {
+  const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
+  const bool has_cut = framework.gpus_cut() == GpusCut::kHere && node.gpus.managed;
+  if (!has_cut || cluster::HasFreeInstances(node, requests)) return pod;
+  auto promised = cluster::FindCut(node, requests, framework.PreferredGpu(learnt, *pod, node));
+  if (!promised) return pod;  // the filter said otherwise; what is not there is not waited for
+  auto with = std::make_shared<cluster::Pod>(*pod);
+  with->promised = std::move(*promised);
+  return with;
+}
+
+}  // namespace nos::scheduling

@@ -1,0 +1,147 @@
+#include "scheduling/explain/obstacles.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "cluster/cut.h"
+#include "scheduling/explain/steps.h"
+#include "scheduling/plugins/node_resources_fit/fit.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::NodeInfo;
+using cluster::ResourceVector;
+using Cut = Explanation::Cut;
+using Lack = Explanation::Lack;
+
+// What the empty node could offer, however its GPUs are cut.
+int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
+  if (!cluster::IsCutOn(node, shortfall.resource)) {
+    return shortfall.allocatable;
+  }
+  int64_t most = 0;
+  for (const cluster::Gpu& gpu : node.gpus.gpus) {
+    for (const gpu::Model* model : {gpu.model, gpu.other}) {
+      if (model == nullptr) continue;
+      const auto profile = model->FindProfile(cluster::ResourceName(shortfall.resource));
+      if (profile) most += gpu::Occupancy(*model).Copies(*profile);
+    }
+  }
+  return most;
+}
+
+// By pods that their owner starts there again.
+int64_t LastinglyHeld(const NodeInfo& node, cluster::ResourceId resource) {
+  int64_t held = 0;
+  for (const auto& pod : node.pods) {
+    if (IsTiedToNode(*pod)) held += cluster::RequestsOf(*pod).Get(resource);
+  }
+  return held;
+}
+
+int64_t HeldByLesser(const cluster::Pod& pod, const NodeInfo& node, const std::string& resource) {
+  if (cluster::IsSliceResource(resource)) return std::numeric_limits<int64_t>::max();
+  int64_t held = 0;
+  const cluster::ResourceId id = cluster::InternResource(resource);
+  for (const auto& other : node.pods) {
+    if (other->priority < pod.priority) held += cluster::RequestsOf(*other).Get(id);
+  }
+  return held;
+}
+
+Lack LackOf(const NodeInfo& node, const Shortfall& shortfall) {
+  Lack lack{cluster::ResourceName(shortfall.resource), shortfall.requested,
+            shortfall.allocatable - shortfall.used, shortfall.allocatable};
+  lack.kept = LastinglyHeld(node, shortfall.resource);
+  lack.held = shortfall.used - lack.kept;
+  lack.most = MostOf(node, shortfall) - lack.kept;
+  lack.never = lack.asked > lack.most;
+  return lack;
+}
+
+}  // namespace
+
+bool IsSlice(const Lack& lack) { return cluster::IsSliceResource(lack.resource); }
+
+std::optional<Cut> CutOn(const NodeInfo& node, const ResourceVector& requests) {
+  const auto promised = cluster::FindCut(node, requests);
+  if (!promised) return std::nullopt;
+  Cut cut;
+  for (const cluster::Gpu& gpu : node.gpus.gpus) {
+    const gpu::Model* switched = nullptr;
+    for (const cluster::PromisedInstance& one : *promised) {
+      if (one.gpu == gpu.index && one.model != nullptr) switched = one.model;
+    }
+    const gpu::Model& model = switched != nullptr ? *switched : *gpu.model;
+    auto on = switched != nullptr ? gpu::Occupancy(model) : gpu.Used();
+    const auto add = [&](const gpu::Placement& placement) { return on && on->Add(placement); };
+    std::vector<gpu::Placement> here;
+    for (const cluster::PromisedInstance& one : *promised) {
+      if (one.gpu != gpu.index) continue;
+      here.push_back(one.placement);
+      add(one.placement);
+      const bool there =
+          switched == nullptr &&
+          std::ranges::count(gpu.instances, one.placement, &cluster::Instance::placement) > 0;
+      if (!there) cut.made.push_back({gpu.index, model.PlacementName(one.placement)});
+    }
+    for (const cluster::Instance& instance : gpu.instances) {
+      const bool taken = std::ranges::find(here, instance.placement) != here.end();
+      const bool stays = switched == nullptr && (taken || add(instance.placement));
+      if (here.empty() || instance.used || stays) continue;
+      cut.destroyed.push_back({gpu.index, gpu.model->PlacementName(instance.placement)});
+    }
+  }
+  return cut;
+}
+
+Obstacles::Obstacles(const Cycle& cycle, const cluster::Pod& pod, const NodeInfo& node)
+    : requests_(cluster::RequestsOf(pod)) {
+  nearest_.node = node.node->meta.name;
+  nearest_.out = IsOut(*node.node, pod);
+  if (cycle.nodes && !cycle.nodes->contains(nearest_.node)) Add(cycle.elsewhere, node);
+  for (const FilterPlugin* plugin : cycle.filters) {
+    Add(plugin->Filter(cycle.state, pod, node), node);
+  }
+  give_way_ = std::ranges::all_of(nearest_.lacks, [&](const Lack& lack) {
+    return lack.asked - lack.free <= HeldByLesser(pod, node, lack.resource);
+  });
+  if (std::ranges::any_of(nearest_.lacks, IsSlice)) nearest_.cut = CutOn(node, requests_);
+}
+
+size_t Obstacles::lacks() const {
+  return static_cast<size_t>(std::ranges::count_if(
+      nearest_.lacks, [&](const Lack& lack) { return !nearest_.cut || !IsSlice(lack); }));
+}
+
+std::tuple<bool, size_t, size_t, bool, double> Obstacles::Distance() const {
+  double shortfall = 0;
+  for (const Lack& lack : nearest_.lacks) {
+    const double free = static_cast<double>(std::max<int64_t>(lack.free, 0));
+    shortfall += 1 - std::min(1.0, free / static_cast<double>(lack.asked));
+  }
+  const auto never = static_cast<size_t>(std::ranges::count_if(nearest_.lacks, &Lack::never));
+  return {nearest_.out, never, objections() + lacks(), nearest_.cut.has_value(), shortfall};
+}
+
+void Obstacles::Add(const Verdict& verdict, const NodeInfo& node) {
+  if (verdict.fits()) return;
+  AddReason({verdict.code, verdict.message}, node);
+  for (const Reason& reason : verdict.more) AddReason(reason, node);
+}
+
+void Obstacles::AddReason(const Reason& reason, const NodeInfo& node) {
+  const auto shortfalls = Shortfalls(requests_, node.allocatable, node.requested);
+  const auto lack = std::ranges::find_if(
+      shortfalls, [&](const Shortfall& s) { return Message(s) == reason.message; });
+  if (lack == shortfalls.end()) {
+    nearest_.objections.push_back(reason);
+  } else {
+    nearest_.lacks.push_back(LackOf(node, *lack));
+  }
+}
+
+}  // namespace nos::scheduling

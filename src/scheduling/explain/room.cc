@@ -1,0 +1,134 @@
+#include "scheduling/explain/room.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "scheduling/explain_promises.h"
+#include "scheduling/plugins/inter_pod_affinity/terms.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::scheduling {
+
+using cluster::NodeInfo;
+using cluster::Pod;
+using Room = Explanation::Room;
+
+namespace {
+
+constexpr auto kHighest = std::numeric_limits<int32_t>::max();
+// People may give no higher one. Source: k8s.io/kubernetes pkg/apis/scheduling
+// HighestUserDefinablePriority.
+constexpr int32_t kHighestOfUsers = 1'000'000'000;
+
+// Nodes on which those are looked for that would be evicted anyway: as many as a preemption looks
+// at.
+constexpr size_t kMostLookedAt = 100;
+
+using MayGo = FunctionRef<bool(const Pod&)>;
+
+// Beside those that its priority makes room of; none: all in the way have to be counted.
+std::optional<Room> InTheWayOfItsPriority(const ExplainInput& input, MayGo may_go) {
+  if (!MayPreempt(input)) return std::nullopt;
+  cluster::ClusterSnapshot without = input.snapshot;
+  bool any = false;
+  for (size_t i = 0; i < std::min(without.size(), kMostLookedAt); ++i) {
+    any = VacateLesser(input, input.pod, input.snapshot.node(i).node->meta.name, without) || any;
+  }
+  if (!any) return std::nullopt;
+  const auto fewest = FindFewest(input.framework, without, input.pod, may_go);
+  if (!fewest) return std::nullopt;
+  cluster::ClusterSnapshot after = input.snapshot;
+  for (const auto& pod : fewest->victims) (void)after.Vacate(*pod, fewest->node);  // it is there
+  VacateLesser(input, input.pod, fewest->node, after);
+  if (!FitsOn(input.framework, input.pod, fewest->node, after)) return std::nullopt;
+  return RoomOf(*fewest);
+}
+
+}  // namespace
+
+bool IsCovered(const ExplainInput& input, const Pod& pod) {
+  return input.balance != nullptr && input.framework.quotas() != nullptr &&
+         input.balance->AccountOf(pod.meta.ns).has_value();
+}
+
+bool MayPreempt(const ExplainInput& input) {
+  return input.preemption && input.pod.preemption_policy != "Never" && !IsCovered(input, input.pod);
+}
+
+bool MayGoFor(const ExplainInput& input, const Pod& pod, const Pod& other) {
+  return other.priority < pod.priority && !IsCovered(input, other);
+}
+
+bool VacateLesser(const ExplainInput& input, const Pod& pod, const std::string& node,
+                  cluster::ClusterSnapshot& snapshot) {
+  const NodeInfo* info = snapshot.Find(node);
+  if (info == nullptr) return false;
+  bool any = false;
+  for (const auto& there : std::vector(info->pods)) {
+    if (!MayGoFor(input, pod, *there)) continue;
+    (void)snapshot.Vacate(*there, node);  // it is there
+    any = true;
+  }
+  return any;
+}
+
+Room RoomOf(const Preemption& preemption) {
+  Room room{preemption.node, {}, std::numeric_limits<int32_t>::min(), {}, true};
+  for (const auto& victim : preemption.victims) {
+    room.pods.push_back(victim->Key());
+    room.priority = std::max(room.priority, victim->priority);
+    if (victim->node_name.empty()) room.coming.push_back(victim->Key());
+    room.ending = room.ending && (victim->node_name.empty() || victim->meta.deleted);
+  }
+  return room;
+}
+
+// As if it went before all others. Pods that it is to run near stay if nobody else would do.
+std::optional<Room> InTheWay(const ExplainInput& input) {
+  const auto may_go = [](const Pod& other) {
+    return other.priority < kHighest && !IsTiedToNode(other);
+  };
+  auto beside_lesser = InTheWayOfItsPriority(input, may_go);
+  auto fewest = FindFewest(input.cutting, input.snapshot, input.pod, may_go);
+  if (!fewest && !input.pod.pod_affinity.required.empty()) {
+    const auto is_no_company = [&](const Pod& other) {
+      return may_go(other) && !IsAttractedBy(input.pod, other, input.snapshot.around());
+    };
+    fewest = FindFewest(input.cutting, input.snapshot, input.pod, is_no_company);
+  }
+  if (!fewest) return beside_lesser;
+  const bool fewer = beside_lesser && beside_lesser->pods.size() <= fewest->victims.size();
+  return fewer ? std::move(beside_lesser) : std::optional(RoomOf(*fewest));
+}
+
+std::optional<Room> AwaitedBy(const ExplainInput& input) {
+  const NodeInfo* node = input.snapshot.Find(input.pod.nominated_node);
+  if (node == nullptr) return std::nullopt;
+  Preemption ending{node->node->meta.name, {}, 0};
+  cluster::ClusterSnapshot after = input.snapshot;
+  for (const auto& there : node->pods) {
+    if (!there->meta.deleted || there->priority >= input.pod.priority) continue;
+    ending.victims.push_back(there);
+    (void)after.Vacate(*there, ending.node);  // it is there
+  }
+  if (ending.victims.empty()) return std::nullopt;
+  return FitsOn(input.framework, input.pod, ending.node, after) ? std::optional(RoomOf(ending))
+                                                                : std::nullopt;
+}
+
+bool WouldPreempt(const ExplainInput& input, const Room& room) {
+  const bool ends = room.ending && room.coming.empty();  // without that
+  if (!MayPreempt(input) || ends || room.priority >= kHighestOfUsers) return false;
+  Pod above = input.pod;
+  above.priority = std::max(above.priority, room.priority + 1);
+  const auto may_go = [&](const Pod& other) { return MayGoFor(input, above, other); };
+  EachThat rule(may_go);
+  const auto candidates =
+      PreemptionCandidates(input.framework, input.snapshot, above, *input.preemption, &rule);
+  return std::ranges::find(candidates, room.node, &Preemption::node) != candidates.end();
+}
+
+}  // namespace nos::scheduling

@@ -1,0 +1,49 @@
+#include "scheduling/plugins/capacity_scheduling/plugin.h"
+
+#include <algorithm>
+
+#include "cluster/elastic_quota.h"
+
+namespace nos::scheduling {
+namespace {
+
+// Whether what the one leaves could be what the other lacks.
+bool Overlap(const cluster::Pod& left, const cluster::Pod& waits) {
+  const quota::Amounts freed = quota::ChargeOf(left, nullptr, {});
+  const quota::Amounts asked = quota::ChargeOf(waits, nullptr, {});
+  return std::ranges::any_of(asked.entries(),
+                             [&](const auto& entry) { return freed.Get(entry.first) > 0; });
+}
+
+}  // namespace
+
+bool QuotaTerms::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const {
+  if (event.kind == ClusterEvent::Kind::kPodBound) {
+    return may_take_ && may_take_(pod, *event.pod);
+  }
+  if (event.kind != ClusterEvent::Kind::kAround) return false;
+  if (event.around != cluster::kElasticQuota && event.around != cluster::kCompositeQuota) {
+    return false;
+  }
+  const auto* before = event.AroundBefore<cluster::ElasticQuota>();
+  const auto* after = event.AroundAfter<cluster::ElasticQuota>();
+  return before == nullptr || after == nullptr || !cluster::SameTerms(*before, *after);
+}
+
+bool CapacityScheduling::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const {
+  switch (event.kind) {
+    case ClusterEvent::Kind::kPodLeft:
+    case ClusterEvent::Kind::kPodChanged:
+      return event.pod_before == nullptr || Overlap(*event.pod_before, pod);
+    case ClusterEvent::Kind::kAround:
+      return QuotaTerms().MayHelp(event, pod);
+    case ClusterEvent::Kind::kNodeAdded:  // there may be a place now for which only others have to
+                                          // go
+    case ClusterEvent::Kind::kNodeChanged:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace nos::scheduling

@@ -1,0 +1,159 @@
+#include "scheduling/plugins/gpu_packing/plugin.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "gpu/shares.h"
+#include "scheduling/packing/packer.h"
+#include "scheduling/packing/view.h"
+#include "scheduling/plugins/gpu_packing/instance_loss.h"
+
+namespace nos::scheduling {
+namespace {
+
+constexpr double kSlotUnit = 1024;  // means of slots keep ten binary digits as an order
+
+// Of the cluster. The tables inside grow while they are asked; each learnt state has its own.
+struct Learnt {
+  explicit Learnt(const cluster::ClusterSnapshot& snapshot, Pods waiting)
+      : view(snapshot), demand(view.DemandOf(snapshot, waiting)), value(demand) {}
+
+  packing::View view;
+  packing::Demand demand;
+  packing::NodeValue value;
+  const bool wants_gpus = demand.WantsGpus();
+  InstanceLosses losses;
+};
+
+// Of one pod.
+struct Asked {
+  std::shared_ptr<Learnt> learnt;
+  packing::PodKind kind;
+  std::vector<std::pair<cluster::ResourceId, int64_t>> instances, shares;
+};
+
+const Asked* AskedOf(const CycleState& state) { return state.Get<Asked>(); }
+
+InstanceLoss LossOf(const Asked& asked, const cluster::NodeInfo& node) {
+  InstanceLoss sum;
+  for (const auto& [resource, count] : asked.instances) {
+    const InstanceLoss loss = asked.learnt->losses.Of(node, resource, count);
+    sum.gpus += loss.gpus;
+    sum.free_slots += loss.free_slots;
+  }
+  return sum;
+}
+
+int64_t WorthSteps(Learnt& learnt, const packing::PodKind& kind, const packing::Node& node) {
+  const double loss = learnt.value.Worth(node) - learnt.value.AfterPlacing(node, kind).worth;
+  return packing::LossSteps(kind, node, loss);
+}
+
+// Each as if it were the only one. Where the node's figures do not tell how the pod would lie, it
+// loses what the share is large.
+int64_t ShareSteps(const Asked& asked, const cluster::NodeInfo& info) {
+  const packing::Node node = asked.learnt->view.NodeOf(info);
+  int64_t steps = 0;
+  for (const auto& [resource, count] : asked.shares) {
+    const auto kind = packing::View::KindWithShare(asked.kind, info, resource);
+    if (!kind) continue;
+    const int64_t each = packing::Fits(node, *kind) ? WorthSteps(*asked.learnt, *kind, node)
+                                                    : kind->milli * kMaxScore / packing::kWholeGpu;
+    steps += each * std::min(count, packing::kMostDevices);
+  }
+  return steps;
+}
+
+int64_t StepsOf(const Asked& asked, const cluster::NodeInfo& info) {
+  int64_t steps = asked.shares.empty() ? 0 : ShareSteps(asked, info);
+  if (!asked.instances.empty()) {
+    steps += std::llround(std::min(LossOf(asked, info).gpus, 1e6) * kMaxScore);
+  }
+  if (!asked.instances.empty() || !asked.shares.empty()) return steps;
+  return WorthSteps(*asked.learnt, asked.kind, asked.learnt->view.NodeOf(info));
+}
+
+// Whether none of the pod's shares has to be made there.
+bool HasShares(const Asked& asked, const cluster::NodeInfo& node) {
+  return std::ranges::all_of(asked.shares, [&](const auto& share) {
+    return node.allocatable.Get(share.first) - node.requested.Get(share.first) >= share.second;
+  });
+}
+
+// The share of its cpu or memory, in 1/1024, that pods are taken to need, whichever is more.
+uint64_t FillOf(const cluster::NodeInfo& node) {
+  const auto share = [&](int64_t taken, cluster::ResourceId resource) {
+    const auto all = static_cast<double>(node.allocatable.Get(resource));
+    const double part = all > 0 ? static_cast<double>(taken) / all : 0;
+    return static_cast<uint64_t>(std::clamp(part, 0.0, 1.0) * kSlotUnit);
+  };
+  return std::max(share(node.scored.cpu, cluster::kCpu),
+                  share(node.scored.memory, cluster::kMemory));
+}
+
+}  // namespace
+
+void GpuPacking::Learn(const cluster::ClusterSnapshot& snapshot, Pods waiting,
+                       CycleState& learnt) const {
+  learnt.Set(std::make_shared<Learnt>(snapshot, waiting));
+}
+
+bool GpuPacking::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot&, Nodes,
+                          CycleState& state) const {
+  const auto* learnt = state.Get<std::shared_ptr<Learnt>>();
+  if (learnt == nullptr) return false;
+  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
+  Asked asked{*learnt, (*learnt)->view.KindOf(pod, requests), {}, {}};
+  for (const auto& [id, amount] : requests.entries()) {
+    if (!cluster::IsSliceResource(id) || amount <= 0) continue;
+    auto& of = gpu::IsShareResource(cluster::ResourceName(id)) ? asked.shares : asked.instances;
+    of.emplace_back(id, amount);
+  }
+  state.Set(std::move(asked));
+  return true;
+}
+
+int64_t GpuPacking::Score(const CycleState& state, const cluster::Pod&,
+                          const cluster::NodeInfo& node) const {
+  const Asked* asked = AskedOf(state);
+  return asked == nullptr ? 0 : -StepsOf(*asked, node);
+}
+
+int64_t GpuPacking::Normalized(int64_t score, int64_t /*lowest*/, int64_t highest) const {
+  return std::max<int64_t>(kMaxScore - (highest - score), 0);
+}
+
+// Where the least worth is lost, as its score has it.
+std::optional<int> GpuPacking::PreferredGpu(const CycleState& learnt, const cluster::Pod& pod,
+                                            const cluster::NodeInfo& info) const {
+  const auto* known = learnt.Get<std::shared_ptr<Learnt>>();
+  if (known == nullptr || !info.gpus.managed) return std::nullopt;
+  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
+  std::optional<packing::PodKind> kind;
+  for (const auto& [id, amount] : requests.entries()) {
+    if (amount <= 0 || !gpu::IsShareResource(cluster::ResourceName(id))) continue;
+    if (kind || amount > 1) return std::nullopt;  // each would want its own
+    kind = packing::View::KindWithShare((*known)->view.KindOf(pod, requests), info, id);
+  }
+  const packing::Node node = (*known)->view.NodeOf(info);
+  if (!kind || !packing::Fits(node, *kind)) return std::nullopt;
+  const int device = (*known)->value.AfterPlacing(node, *kind).device;
+  const bool known_device = device >= 0 && device < std::ssize(info.gpus.gpus);
+  return known_device ? std::optional(info.gpus.gpus[static_cast<size_t>(device)].index)
+                      : std::nullopt;
+}
+
+uint64_t GpuPacking::Order(const CycleState& state, const cluster::Pod&,
+                           const cluster::NodeInfo& node) const {
+  const Asked* asked = AskedOf(state);
+  if (asked == nullptr || !packing::HasGpus(node)) return 0;
+  const uint64_t tie = packing::TieOrder(node.node->meta.name);
+  const bool slices = !asked->instances.empty() || !asked->shares.empty();
+  if (!slices && !asked->learnt->wants_gpus) return FillOf(node) << 32 | tie;
+  if (!asked->shares.empty()) return uint64_t{HasShares(*asked, node) ? 0U : 1U} << 32 | tie;
+  if (asked->instances.empty()) return tie;
+  return static_cast<uint64_t>(LossOf(*asked, node).free_slots * kSlotUnit);
+}
+
+}  // namespace nos::scheduling

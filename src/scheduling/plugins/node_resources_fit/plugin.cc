@@ -1,0 +1,195 @@
+#include "scheduling/plugins/node_resources_fit/plugin.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cluster/gpu_signs.h"
+#include "cluster/resource_names.h"
+#include "scheduling/packing/view.h"
+#include "scheduling/plugins/node_resources_fit/fit.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::ResourceVector;
+
+// Left by the pre-filter and by what comes before the score.
+struct Asked {
+  cluster::ResourceVector requests;
+};
+struct AskedForScore {
+  std::vector<int64_t> amounts;
+};
+
+// GPUs that nos may cut are counted off the node's whole ones (cluster/snapshot.h).
+bool KeptForMig(const Shortfall& shortfall, const cluster::NodeInfo& node) {
+  if (shortfall.resource != packing::WholeGpuResource()) return false;
+  const auto told = node.node->allocatable.find(cluster::kWholeGpuResource);
+  return told != node.node->allocatable.end() && told->second.Value() > shortfall.allocatable;
+}
+
+Reason ReasonOf(const Shortfall& shortfall, const cluster::NodeInfo& node) {
+  const bool pods = shortfall.resource == cluster::kPods;
+  std::string message = Message(shortfall);
+  if (KeptForMig(shortfall, node)) message += " beside GPUs that may be cut for MIG";
+  return {pods ? "TooManyPods" : "InsufficientResource", std::move(message)};
+}
+
+bool AsksForGpus(const ResourceVector& requests) {
+  return std::ranges::any_of(requests.entries(), [](const auto& entry) {
+    return entry.first == packing::WholeGpuResource() || cluster::IsSliceResource(entry.first);
+  });
+}
+
+// Whether the second has more of something that is asked for.
+bool HasMore(const ResourceVector& requests, const ResourceVector& before,
+             const ResourceVector& after) {
+  return std::ranges::any_of(requests.entries(), [&](const auto& entry) {
+    return entry.second > 0 && after.Get(entry.first) > before.Get(entry.first);
+  });
+}
+
+// How GPUs are cut, or may be, stands in annotations and labels beside what is allocatable.
+bool HasMore(const ResourceVector& requests, const cluster::Node& before,
+             const cluster::Node& after) {
+  if (AsksForGpus(requests) && !cluster::SayTheSameOfGpus(before, after)) return true;
+  return HasMore(requests, ResourceVector::From(before.allocatable),
+                 ResourceVector::From(after.allocatable));
+}
+
+}  // namespace
+
+NodeResourcesFit::NodeResourcesFit(const FitOptions& options)
+    : options_(options), scored_(options.resources, ScoredResources::Requests::kAssumed) {}
+
+ResourceVector NodeResourcesFit::RequestsThatCount(const cluster::Pod& pod) const {
+  ResourceVector requests = cluster::RequestsOf(pod);
+  if (options_.ignored_resources.empty() && options_.ignored_groups.empty()) return requests;
+  const auto entries = requests.entries();
+  for (const auto& [id, amount] : entries) {
+    const bool ignored = id == cluster::kUnknownResource ? UnknownThatCount(pod).empty()
+                                                         : IsIgnored(cluster::ResourceName(id));
+    if (ignored) requests.Set(id, 0);
+  }
+  return requests;
+}
+
+bool NodeResourcesFit::IsIgnored(const std::string& name) const {
+  return IsExtendedResource(name) &&
+         (options_.ignored_resources.contains(name) ||
+          options_.ignored_groups.contains(name.substr(0, name.find('/'))));
+}
+
+std::vector<std::string> NodeResourcesFit::UnknownThatCount(const cluster::Pod& pod) const {
+  std::vector<std::string> names = cluster::UnknownResourcesOf(pod);
+  std::erase_if(names, [this](const std::string& name) { return IsIgnored(name); });
+  return names;
+}
+
+bool NodeResourcesFit::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const {
+  const ResourceVector requests = RequestsThatCount(pod);
+  switch (event.kind) {
+    case ClusterEvent::Kind::kPodLeft:
+      return true;
+    case ClusterEvent::Kind::kPodChanged:
+      return HasMore(requests, cluster::RequestsOf(*event.pod),
+                     cluster::RequestsOf(*event.pod_before));
+    case ClusterEvent::Kind::kNodeAdded:
+    case ClusterEvent::Kind::kNodeChanged:
+      return Fits(requests, ResourceVector::From(event.node->allocatable), {},
+                  Mig::kIgnoreWholeGpus) &&
+             (event.node_before == nullptr || HasMore(requests, *event.node_before, *event.node));
+    default:
+      return false;
+  }
+}
+
+PreFilterPlugin::Outcome NodeResourcesFit::PreFilter(const cluster::Pod& pod,
+                                                     const cluster::ClusterSnapshot&,
+                                                     CycleState& state) const {
+  state.Set(Asked{RequestsThatCount(pod)});
+  return {};
+}
+
+Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& pod,
+                                 const cluster::NodeInfo& node) const {
+  const auto* asked = state.Get<Asked>();
+  cluster::ResourceVector computed;
+  if (asked == nullptr) computed = RequestsThatCount(pod);
+  const cluster::ResourceVector& requests = asked != nullptr ? asked->requests : computed;
+  const Mig mig = options_.leaves_slices ? MigOn(node) : Mig::kCount;
+  if (Fits(requests, node.allocatable, node.requested, mig)) return Verdict::Fits();
+  const auto shortfalls = Shortfalls(requests, node.allocatable, node.requested, mig);
+  Verdict verdict;
+  for (const Shortfall& shortfall : shortfalls) {
+    std::vector<std::string> names;
+    if (shortfall.resource == cluster::kUnknownResource) names = UnknownThatCount(pod);
+    for (const std::string& name : names) {
+      verdict.more.push_back({"InsufficientResource", "Insufficient " + name});
+    }
+    if (names.empty()) verdict.more.push_back(ReasonOf(shortfall, node));
+    if (shortfall.hopeless) verdict.kind = Verdict::Kind::kUnresolvable;
+    if (verdict.fits()) verdict.kind = Verdict::Kind::kUnschedulable;
+  }
+  std::sort(verdict.more.begin(), verdict.more.end(),
+            [](const Reason& a, const Reason& b) { return a.message < b.message; });
+  verdict.code = verdict.more.front().code;
+  verdict.message = verdict.more.front().message;
+  verdict.more.erase(verdict.more.begin());
+  return verdict;
+}
+
+bool NodeResourcesFit::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot&, Nodes,
+                                CycleState& state) const {
+  state.Set(AskedForScore{scored_.AskedBy(pod)});
+  return true;
+}
+
+int64_t NodeResourcesFit::Score(const CycleState& state, const cluster::Pod& pod,
+                                const cluster::NodeInfo& node) const {
+  if (options_.leaves_gpus && packing::HasGpus(node)) return 0;
+  const auto* asked = state.Get<AskedForScore>();
+  return asked != nullptr ? Scored(asked->amounts, node) : Scored(scored_.AskedBy(pod), node);
+}
+
+// The mean of what the resources score, by weight. A resource that a shape gives nothing for does
+// not count; and only the mean of shapes is rounded, others are cut off.
+int64_t NodeResourcesFit::Scored(const std::vector<int64_t>& asked,
+                                 const cluster::NodeInfo& node) const {
+  const bool shaped = options_.strategy == FitOptions::Strategy::kRequestedToCapacityRatio;
+  int64_t sum = 0, weights = 0;
+  scored_.ForEach(asked, node, [&](int64_t taken, int64_t allocatable, int64_t weight) {
+    const int64_t score = ScoreOf(taken, allocatable);
+    if (shaped && score <= 0) return;
+    sum += score * weight;
+    weights += weight;
+  });
+  if (weights == 0) return 0;
+  if (!shaped) return sum / weights;
+  return std::llround(static_cast<double>(sum) / static_cast<double>(weights));
+}
+
+int64_t NodeResourcesFit::ScoreOf(__int128 taken, int64_t allocatable) const {
+  const __int128 fits = std::min<__int128>(taken, allocatable);
+  switch (options_.strategy) {
+    case FitOptions::Strategy::kLeastAllocated:
+      return static_cast<int64_t>((allocatable - fits) * kMaxScore / allocatable);
+    case FitOptions::Strategy::kMostAllocated:
+      return static_cast<int64_t>(fits * kMaxScore / allocatable);
+    case FitOptions::Strategy::kRequestedToCapacityRatio:
+      return AtUtilization(static_cast<int64_t>(fits * 100 / allocatable));
+  }
+  return 0;
+}
+
+int64_t NodeResourcesFit::AtUtilization(int64_t utilization) const {
+  const auto& shape = options_.shape;
+  const auto after = std::ranges::lower_bound(shape, utilization, {}, &ShapePoint::utilization);
+  if (after == shape.end()) return shape.back().score;
+  if (after == shape.begin()) return after->score;
+  const auto before = std::prev(after);
+  return before->score + (after->score - before->score) * (utilization - before->utilization) /
+                             (after->utilization - before->utilization);
+}
+
+}  // namespace nos::scheduling

@@ -1,0 +1,240 @@
+#include "scheduling/plugins/node_volume_limits/plugin.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <compare>
+#include <span>
+#include <unordered_map>
+
+#include "cluster/volumes.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::CsiNode;
+using cluster::PersistentVolumeClaim;
+using cluster::Pod;
+using cluster::Surroundings;
+using cluster::Volume;
+using cluster::VolumeAttachment;
+
+// One volume of a CSI driver: by its handle, or by its claim while it is still to be made. Views
+// into the surroundings.
+struct CsiVolume {
+  std::string_view driver, handle;
+  const PersistentVolumeClaim* claim = nullptr;
+
+  friend auto operator<=>(const CsiVolume&, const CsiVolume&) = default;
+};
+using CsiVolumes = std::vector<CsiVolume>;  // sorted, each once
+
+struct Asked {
+  std::shared_ptr<const Surroundings> around;
+  Verdict refusal;  // by every node
+  CsiVolumes volumes;
+  // By the nodes' names; only of the drivers of `volumes`.
+  std::unordered_map<std::string_view, std::vector<const VolumeAttachment*>> attachments;
+};
+
+void SortUnique(CsiVolumes& volumes) {
+  std::ranges::sort(volumes);
+  const auto rest = std::ranges::unique(volumes);
+  volumes.erase(rest.begin(), rest.end());
+}
+
+bool Has(const CsiVolumes& volumes, const CsiVolume& volume) {
+  return std::ranges::binary_search(volumes, volume);
+}
+
+int64_t CountOf(const CsiVolumes& volumes, std::string_view driver) {
+  return std::ranges::count(volumes, driver, &CsiVolume::driver);
+}
+
+// No driver: none that counts.
+CsiVolume CsiVolumeOf(const PersistentVolumeClaim& claim, const Surroundings& around) {
+  if (!claim.volume_name.empty()) {
+    const auto* volume = around.volumes.Find(claim.volume_name);
+    if (volume != nullptr) return {volume->csi_driver, volume->csi_handle};
+  }
+  const auto* storage = around.storage_classes.Find(cluster::ClassOf(claim));
+  if (storage == nullptr) return {};
+  return {storage->provisioner, {}, &claim};
+}
+
+Asked VolumesOf(const Pod& pod, std::shared_ptr<const Surroundings> around) {
+  Asked asked{std::move(around), {}, {}, {}};
+  for (const Volume& volume : pod.volumes) {
+    if (!cluster::IsClaim(volume)) continue;
+    const std::string name = cluster::ClaimName(pod, volume);
+    const auto* claim = asked.around->claims.Find(pod.meta.ns + "/" + name);
+    if (claim == nullptr) {
+      asked.refusal = Verdict::Unresolvable(
+          "ClaimNotFound",
+          fmt::format("looking up PVC {}/{}: persistentvolumeclaim \"{}\" not found", pod.meta.ns,
+                      name, name));
+      return asked;
+    }
+    if (volume.kind == Volume::Kind::kEphemeral && !cluster::IsMadeFor(*claim, pod)) {
+      asked.refusal = Verdict::Unresolvable(
+          "ClaimOfAnother", fmt::format("PVC {}/{} was not created for pod {} (pod is not owner)",
+                                        pod.meta.ns, name, pod.Key()));
+      return asked;
+    }
+    const CsiVolume found = CsiVolumeOf(*claim, *asked.around);
+    if (!found.driver.empty()) asked.volumes.push_back(found);
+  }
+  SortUnique(asked.volumes);
+  return asked;
+}
+
+void AddAttachments(Asked& asked) {
+  for (const auto& [name, attachment] : asked.around->attachments.rows()) {
+    if (CountOf(asked.volumes, attachment->attacher) == 0) continue;
+    asked.attachments[attachment->node].push_back(attachment.get());
+  }
+}
+
+std::span<const VolumeAttachment* const> AttachmentsOf(const std::string& node,
+                                                       const Asked& asked) {
+  const auto found = asked.attachments.find(node);
+  if (found == asked.attachments.end()) return {};
+  return found->second;
+}
+
+CsiVolumes AttachedTo(const std::string& node, const Asked& asked) {
+  CsiVolumes attached;
+  for (const VolumeAttachment* attachment : AttachmentsOf(node, asked)) {
+    const auto* volume = asked.around->volumes.Find(attachment->volume);
+    if (volume == nullptr || volume->csi_driver.empty()) continue;
+    attached.push_back({attachment->attacher, volume->csi_handle});
+  }
+  SortUnique(attached);
+  return attached;
+}
+
+// Those that pods on the node have, of all drivers. What cannot be found does not count.
+CsiVolumes HeldOn(const cluster::NodeInfo& node, const Surroundings& around) {
+  CsiVolumes held;
+  for (const auto& pod : node.pods) {
+    for (const Volume& volume : pod->volumes) {
+      if (!cluster::IsClaim(volume)) continue;
+      const auto* claim = around.claims.Find(pod->meta.ns + "/" + cluster::ClaimName(*pod, volume));
+      const bool counts = claim != nullptr &&
+                          (volume.kind == Volume::Kind::kClaim || cluster::IsMadeFor(*claim, *pod));
+      if (!counts) continue;
+      const CsiVolume found = CsiVolumeOf(*claim, around);
+      if (!found.driver.empty()) held.push_back(found);
+    }
+  }
+  SortUnique(held);
+  return held;
+}
+
+// What is on a node already, each volume once.
+struct There {
+  CsiVolumes held, attached;
+};
+
+// Whether there is room even if all volumes on the node were different ones of the same driver:
+// most nodes are told by this.
+bool FitsAnyway(const cluster::NodeInfo& node, const Asked& asked, int64_t limit) {
+  const size_t others = AttachmentsOf(node.node->meta.name, asked).size();
+  auto most = static_cast<int64_t>(asked.volumes.size() + others);
+  for (const auto& pod : node.pods) most += std::ranges::count_if(pod->volumes, cluster::IsClaim);
+  return most <= limit;
+}
+
+// An attached volume that no pod has counts also when it is asked for.
+bool Fits(std::string_view driver, int64_t limit, const Asked& asked, const There& there) {
+  const auto counts = [&](const CsiVolume& volume) {
+    return volume.driver == driver && !Has(there.held, volume);
+  };
+  const int64_t fresh = std::ranges::count_if(asked.volumes, counts);
+  if (fresh == 0) return true;
+  return CountOf(there.held, driver) + std::ranges::count_if(there.attached, counts) + fresh <=
+         limit;
+}
+
+const CsiNode::Driver* FindDriver(const CsiNode& node, std::string_view name) {
+  const auto found = std::ranges::find(node.drivers, name, &CsiNode::Driver::name);
+  return found == node.drivers.end() ? nullptr : &*found;
+}
+
+// Whether a driver can attach more volumes than before, or is new with a limit.
+bool Grew(const CsiNode& before, const CsiNode& after) {
+  const auto grew = [&](const CsiNode::Driver& old) {
+    const CsiNode::Driver* now = FindDriver(after, old.name);
+    return old.count && (now == nullptr || !now->count || *now->count > *old.count);
+  };
+  const auto is_new = [&](const CsiNode::Driver& now) {
+    return now.count.value_or(0) > 0 && FindDriver(before, now.name) == nullptr;
+  };
+  return std::ranges::any_of(before.drivers, grew) || std::ranges::any_of(after.drivers, is_new);
+}
+
+}  // namespace
+
+bool NodeVolumeLimits::Concerns(const Pod& pod) const { return cluster::UsesClaims(pod); }
+
+PreFilterPlugin::Outcome NodeVolumeLimits::PreFilter(const Pod& pod,
+                                                     const cluster::ClusterSnapshot& snapshot,
+                                                     CycleState& state) const {
+  Outcome outcome;
+  auto around = Concerns(pod) ? snapshot.ShareAround() : nullptr;
+  outcome.skip = around == nullptr;
+  if (outcome.skip) return outcome;
+  Asked asked = VolumesOf(pod, std::move(around));
+  outcome.skip = asked.refusal.fits() && asked.volumes.empty();
+  if (!outcome.skip) AddAttachments(asked);
+  state.Set(std::move(asked));
+  return outcome;
+}
+
+Verdict NodeVolumeLimits::Filter(const CycleState& state, const Pod&,
+                                 const cluster::NodeInfo& node) const {
+  const auto* asked = state.Get<Asked>();
+  if (asked == nullptr) return Verdict::Fits();
+  if (!asked->refusal.fits()) return asked->refusal;
+  const std::string& name = node.node->meta.name;
+  const CsiNode* limits = asked->around->csi_nodes.Find(name);
+  if (limits == nullptr) return Verdict::Fits();
+  std::optional<There> there;
+  for (const CsiNode::Driver& driver : limits->drivers) {
+    if (!driver.count || CountOf(asked->volumes, driver.name) == 0) continue;
+    if (!there && FitsAnyway(node, *asked, *driver.count)) continue;
+    if (!there) there = There{HeldOn(node, *asked->around), AttachedTo(name, *asked)};
+    if (!Fits(driver.name, *driver.count, *asked, *there)) {
+      return Verdict::Unschedulable("TooManyVolumes", "node(s) exceed max volume count");
+    }
+  }
+  return Verdict::Fits();
+}
+
+bool NodeVolumeLimits::MayHelp(const ClusterEvent& event, const Pod& pod) const {
+  using enum ClusterEvent::Kind;
+  if (event.kind == kNodeAdded) return true;
+  if (event.kind == kPodLeft) {
+    const Pod* left = event.pod_before ? event.pod_before.get() : event.pod.get();
+    return left == nullptr || cluster::UsesClaims(*left);
+  }
+  if (event.kind != kAround) return false;
+  const bool told = event.around_before.has_value() || event.around_after.has_value();
+  if (event.around == "CSINode") {
+    const auto* before = event.AroundBefore<CsiNode>();
+    const auto* after = event.AroundAfter<CsiNode>();
+    return before == nullptr || after == nullptr || Grew(*before, *after);
+  }
+  if (event.around == "PersistentVolumeClaim") {
+    const auto* after = event.AroundAfter<PersistentVolumeClaim>();
+    if (!told) return true;
+    return event.AroundBefore<PersistentVolumeClaim>() == nullptr && after != nullptr &&
+           cluster::UsesClaim(pod, *after);
+  }
+  if (event.around == "VolumeAttachment") {
+    return event.AroundAfter<cluster::VolumeAttachment>() == nullptr && cluster::UsesClaims(pod);
+  }
+  return false;
+}
+
+}  // namespace nos::scheduling

@@ -1,0 +1,181 @@
+#include "scheduling/plugins/volume_binding/plugin.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cluster/volumes.h"
+#include "scheduling/plugins/volume_binding/assumed_volumes.h"
+#include "scheduling/plugins/volume_binding/wanted_volumes.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::CsiDriver;
+using cluster::CsiStorageCapacity;
+using cluster::PersistentVolume;
+using cluster::PersistentVolumeClaim;
+using cluster::Pod;
+using cluster::StorageClass;
+
+struct Wanted {
+  std::shared_ptr<const WantedVolumes> volumes;
+};
+
+bool SameTopologies(const StorageClass& a, const StorageClass& b) {
+  const auto same_labels = [](const auto& left, const auto& right) {
+    return left.key == right.key && left.values == right.values;
+  };
+  return std::ranges::equal(a.allowed_topologies, b.allowed_topologies,
+                            [&](const auto& left, const auto& right) {
+                              return std::ranges::equal(left, right, same_labels);
+                            });
+}
+
+std::optional<int64_t> LimitOf(const CsiStorageCapacity& capacity) {
+  const auto& limit =
+      capacity.maximum_volume_size ? capacity.maximum_volume_size : capacity.capacity;
+  return limit ? std::optional(limit->Value()) : std::nullopt;
+}
+
+bool MayHelpAround(const ClusterEvent& event, const Pod& pod) {
+  const bool told = event.around_before.has_value() || event.around_after.has_value();
+  if (event.around == "PersistentVolumeClaim") {
+    const auto* after = event.AroundAfter<PersistentVolumeClaim>();
+    return !told || (after != nullptr && cluster::UsesClaim(pod, *after));
+  }
+  if (event.around == "PersistentVolume") {
+    return !told || event.AroundAfter<PersistentVolume>() != nullptr;
+  }
+  if (event.around == "StorageClass") {
+    const auto* before = event.AroundBefore<StorageClass>();
+    const auto* after = event.AroundAfter<StorageClass>();
+    if (!told || before == nullptr) return true;
+    return after != nullptr && !SameTopologies(*before, *after);
+  }
+  if (event.around == "CSIDriver") {
+    const auto* before = event.AroundBefore<CsiDriver>();
+    const auto* after = event.AroundAfter<CsiDriver>();
+    if (!told) return true;
+    return before != nullptr && before->tracks_capacity &&
+           (after == nullptr || !after->tracks_capacity);
+  }
+  if (event.around == "CSIStorageCapacity") {
+    const auto* before = event.AroundBefore<CsiStorageCapacity>();
+    const auto* after = event.AroundAfter<CsiStorageCapacity>();
+    if (!told || before == nullptr) return true;
+    return after != nullptr && LimitOf(*after) > LimitOf(*before);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool VolumeBinding::Concerns(const Pod& pod) const { return cluster::UsesClaims(pod); }
+
+PreFilterPlugin::Outcome VolumeBinding::PreFilter(const Pod& pod,
+                                                  const cluster::ClusterSnapshot& snapshot,
+                                                  CycleState& state) const {
+  Outcome outcome;
+  const auto around = Concerns(pod) ? snapshot.ShareAround() : nullptr;
+  outcome.skip = around == nullptr;
+  if (outcome.skip) return outcome;
+  auto found = FindWantedVolumes(pod, *around);
+  if (auto* verdict = std::get_if<Verdict>(&found)) {
+    outcome.verdict = std::move(*verdict);
+    return outcome;
+  }
+  state.Set(
+      Wanted{std::make_shared<const WantedVolumes>(std::get<WantedVolumes>(std::move(found)))});
+  return outcome;
+}
+
+// Who comes may have got a volume that this pod could have, and who leaves may give one back; and
+// the node of a claim that both share is chosen by the first of them.
+bool VolumeBinding::Update(const Pod&, const Pod& other, bool, const cluster::NodeInfo&,
+                           CycleState& state, TouchDomain) const {
+  const auto* wanted = state.Get<Wanted>();
+  if (wanted == nullptr || !cluster::UsesClaims(other)) return true;
+  return !wanted->volumes->contested &&
+         std::ranges::none_of(wanted->volumes->delayed, [&](const WantedVolume& volume) {
+           return cluster::UsesClaim(other, *volume.claim);
+         });
+}
+
+Verdict VolumeBinding::Filter(const CycleState& state, const Pod&,
+                              const cluster::NodeInfo& node) const {
+  const auto* wanted = state.Get<Wanted>();
+  return wanted == nullptr ? Verdict::Fits() : ChooseVolumes(*wanted->volumes, *node.node);
+}
+
+// Looks anew: other pods may have been given volumes since the filter was asked.
+Verdict VolumeBinding::Reserve(const Pod& pod, std::string_view node,
+                               cluster::ClusterSnapshot& snapshot, CycleState& state) const {
+  if (state.Get<AssumedVolumes>() != nullptr) state.Set(AssumedVolumes());
+  if (!Concerns(pod) || snapshot.ShareAround() == nullptr) return Verdict::Fits();
+  const auto found = FindWantedVolumes(pod, snapshot.around());
+  if (const auto* verdict = std::get_if<Verdict>(&found)) return *verdict;
+  const cluster::NodeInfo* info = snapshot.Find(node);
+  if (info == nullptr) {
+    return Verdict::Unresolvable("NodeNotFound", fmt::format("node \"{}\" is gone", node));
+  }
+  VolumeChoice choice;
+  Verdict verdict = ChooseVolumes(std::get<WantedVolumes>(found), *info->node, &choice);
+  if (!verdict.fits()) return verdict;
+  if (!choice.bindings.empty() || !choice.provisions.empty()) {
+    state.Set(AssumeVolumes(choice, info->node->meta.name, snapshot));
+  }
+  return verdict;
+}
+
+void VolumeBinding::Unreserve(const Pod&, std::string_view, cluster::ClusterSnapshot& snapshot,
+                              CycleState& state) const {
+  auto* assumed = state.Get<AssumedVolumes>();
+  if (assumed == nullptr) return;
+  Withdraw(*assumed, snapshot);
+  *assumed = {};
+}
+
+Progress VolumeBinding::PreBind(const Pod&, std::string_view node,
+                                const cluster::ClusterSnapshot& snapshot, Time now,
+                                CycleState& state) const {
+  auto* assumed = state.Get<AssumedVolumes>();
+  if (assumed == nullptr || assumed->empty()) return {};
+  if (!assumed->until) assumed->until = now + patience_;
+  Progress progress = CheckVolumes(*assumed, node, snapshot);
+  if (progress.kind != Progress::Kind::kWaits) return progress;
+  if (now >= *assumed->until) {
+    return {Progress::Kind::kFailed, "VolumeBindingTimeout",
+            fmt::format("binding volumes: context deadline exceeded ({} s): {}",
+                        std::chrono::duration_cast<std::chrono::seconds>(patience_).count(),
+                        progress.message)};
+  }
+  progress.until = assumed->until;
+  assumed->written = true;
+  return progress;
+}
+
+// A pod with claims that leaves may never have been bound, and give back what was kept for it.
+bool VolumeBinding::MayHelp(const ClusterEvent& event, const Pod& pod) const {
+  using enum ClusterEvent::Kind;
+  switch (event.kind) {
+    case kNodeAdded:
+      return true;
+    case kNodeChanged:
+      return !event.node_before || !event.node ||
+             event.node_before->meta.labels != event.node->meta.labels;
+    case kPodLeft: {
+      const Pod* left = event.pod_before ? event.pod_before.get() : event.pod.get();
+      return left == nullptr || cluster::UsesClaims(*left);
+    }
+    case kAround:
+      return MayHelpAround(event, pod);
+    case kNodeRemoved:
+    case kPodBound:
+    case kPodChanged:
+      return false;
+  }
+  return true;
+}
+
+}  // namespace nos::scheduling

@@ -1,0 +1,83 @@
+#include "sim/apiserver/objects/reply.h"
+
+#include <fmt/core.h>
+
+namespace nos::sim {
+namespace {
+
+JsonObject Details(const Refusal& refusal) {
+  JsonObject details;
+  if (!refusal.name.empty()) details["name"] = refusal.name;
+  if (!refusal.group.empty()) details["group"] = refusal.group;
+  if (!refusal.kind.empty()) details["kind"] = refusal.kind;
+  if (refusal.causes.empty()) return details;
+  JsonArray& causes = details["causes"].emplace_array();
+  for (const Cause& cause : refusal.causes) {
+    causes.push_back(
+        {{"reason", cause.reason}, {"message", cause.message}, {"field", cause.field}});
+  }
+  return details;
+}
+
+}  // namespace
+
+Json ToStatus(const Refusal& refusal) {
+  // details is always there: kubectl looks into it without asking.
+  return {{"kind", "Status"},     {"apiVersion", "v1"},         {"metadata", JsonObject()},
+          {"status", "Failure"},  {"message", refusal.message}, {"reason", refusal.reason},
+          {"code", refusal.code}, {"details", Details(refusal)}};
+}
+
+kube::ApiResponse ToResponse(const Refusal& refusal) { return {refusal.code, ToStatus(refusal)}; }
+
+Json SuccessStatus(std::string_view group, std::string_view kind, std::string_view name,
+                   std::string_view uid) {
+  JsonObject details{{"name", name}, {"kind", kind}};
+  if (!group.empty()) details["group"] = group;
+  if (!uid.empty()) details["uid"] = uid;
+  return {{"kind", "Status"},
+          {"apiVersion", "v1"},
+          {"metadata", JsonObject()},
+          {"status", "Success"},
+          {"details", std::move(details)}};
+}
+
+Refusal BadRequest(std::string message) {
+  Refusal refusal;
+  refusal.message = std::move(message);
+  return refusal;
+}
+
+Refusal Forbidden(std::string message) {
+  Refusal refusal;
+  refusal.code = 403;
+  refusal.reason = "Forbidden";
+  refusal.message = std::move(message);
+  return refusal;
+}
+
+Refusal MethodNotAllowed(std::string_view method) {
+  Refusal refusal;
+  refusal.code = 405;
+  refusal.reason = "MethodNotAllowed";
+  refusal.message = fmt::format("{} is not supported on this resource", method);
+  return refusal;
+}
+
+Refusal UnknownPath() {
+  Refusal refusal;
+  refusal.code = 404;
+  refusal.reason = "NotFound";
+  refusal.message = "the server could not find the requested resource";
+  return refusal;
+}
+
+Refusal Expired(std::string message) {
+  Refusal refusal;
+  refusal.code = 410;
+  refusal.reason = "Expired";
+  refusal.message = std::move(message);
+  return refusal;
+}
+
+}  // namespace nos::sim

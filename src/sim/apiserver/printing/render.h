@@ -1,0 +1,21 @@
+// The form in which a client asked to see objects: as they are, as rows of a Table, or metadata.
+#pragma once
+
+#include "sim/apiserver/printing/table.h"
+
+namespace nos::sim {
+
+struct View {
+  enum class Form { kObject, kTable, kMetadata };
+  Form form = Form::kObject;
+  std::string table_version = "meta.k8s.io/v1";
+  RowObject row_object = RowObject::kMetadata;
+};
+View ViewOf(const kube::ApiRequest& request);
+
+// One object in the form of `type` (converted from its stored form).
+Json RenderObject(const ResourceType& type, const View& view, const Json& stored, Time now);
+Json RenderList(const ResourceType& type, const View& view, const std::vector<ObjectRef>& stored,
+                const Json& metadata, Time now);
+
+}  // namespace nos::sim

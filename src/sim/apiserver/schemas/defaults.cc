@@ -1,0 +1,263 @@
+#include "sim/apiserver/schemas/defaults.h"
+
+#include <array>
+
+#include "base/quantity.h"
+#include "codec/base64.h"
+
+namespace nos::sim {
+namespace {
+
+// Calls `visit` for every object in the array at `key`.
+template <typename Visit>
+void ForEach(JsonObject& object, std::string_view key, Visit visit) {
+  Json* list = object.if_contains(key);
+  if (list == nullptr || !list->is_array()) return;
+  for (Json& element : list->get_array()) {
+    if (element.is_object()) visit(element.get_object());
+  }
+}
+
+void Default(JsonObject& object, std::string_view key, Json value) {
+  Json& member = object[key];
+  if (member.is_null()) member = std::move(value);
+}
+
+void DefaultText(JsonObject& object, std::string_view key, std::string_view value) {
+  Default(object, key, boost::json::string(value));
+}
+
+// The object at `key`, or null when it is missing or something else.
+JsonObject* Member(JsonObject& object, std::string_view key) {
+  Json* member = object.if_contains(key);
+  return member == nullptr ? nullptr : member->if_object();
+}
+
+// "Always" for ":latest" and for no tag at all, unless a digest fixes the image.
+std::string_view PullPolicyFor(std::string_view image) {
+  if (image.find('@') != std::string_view::npos) return "IfNotPresent";
+  const size_t slash = image.rfind('/');
+  const size_t colon = image.rfind(':');
+  const bool tagged =
+      colon != std::string_view::npos && (slash == std::string_view::npos || colon > slash);
+  return !tagged || image.substr(colon + 1) == "latest" ? "Always" : "IfNotPresent";
+}
+
+void DefaultProbe(JsonObject& container, std::string_view key) {
+  JsonObject* probe = Member(container, key);
+  if (probe == nullptr) return;
+  Default(*probe, "timeoutSeconds", 1);
+  Default(*probe, "periodSeconds", 10);
+  Default(*probe, "successThreshold", 1);
+  Default(*probe, "failureThreshold", 3);
+  if (JsonObject* http = Member(*probe, "httpGet")) {
+    Default(*http, "path", "/");
+    Default(*http, "scheme", "HTTP");
+  }
+}
+
+// A limit without a request is also the request.
+void DefaultRequests(JsonObject& container) {
+  Default(container, "resources", JsonObject());
+  JsonObject* resources = Member(container, "resources");
+  if (resources == nullptr) return;
+  if (const JsonObject* limits = Member(*resources, "limits"); !limits || limits->empty()) return;
+  // Adding a member moves its neighbours: the limits are looked up after.
+  Default(*resources, "requests", JsonObject());
+  JsonObject* requests = Member(*resources, "requests");
+  if (requests == nullptr) return;
+  for (const auto& [name, value] : *Member(*resources, "limits")) {
+    if (!requests->contains(name)) (*requests)[name] = value;
+  }
+}
+
+void DefaultContainer(JsonObject& container) {
+  const Json* image = container.if_contains("image");
+  const std::string_view name =
+      image != nullptr && image->is_string() ? View(image->get_string()) : std::string_view();
+  DefaultText(container, "imagePullPolicy", PullPolicyFor(name));
+  Default(container, "terminationMessagePath", "/dev/termination-log");
+  Default(container, "terminationMessagePolicy", "File");
+  DefaultRequests(container);
+  ForEach(container, "ports", [](JsonObject& port) { Default(port, "protocol", "TCP"); });
+  for (const std::string_view probe : {"livenessProbe", "readinessProbe", "startupProbe"}) {
+    DefaultProbe(container, probe);
+  }
+  ForEach(container, "env", [](JsonObject& variable) {
+    JsonObject* from = Member(variable, "valueFrom");
+    JsonObject* field = from == nullptr ? nullptr : Member(*from, "fieldRef");
+    if (field != nullptr) Default(*field, "apiVersion", "v1");
+  });
+}
+
+void DefaultVolume(JsonObject& volume) {
+  if (volume.size() == 1 && volume.contains("name")) volume["emptyDir"] = JsonObject();
+  for (const std::string_view kind : {"configMap", "secret", "projected", "downwardAPI"}) {
+    if (JsonObject* source = Member(volume, kind)) Default(*source, "defaultMode", 420);
+  }
+  if (JsonObject* host = Member(volume, "hostPath")) Default(*host, "type", "");
+}
+
+void DefaultPodSpec(Json& pod) {
+  JsonObject& spec = MakeObject(pod, "spec");
+  Default(spec, "restartPolicy", "Always");
+  Default(spec, "terminationGracePeriodSeconds", 30);
+  Default(spec, "dnsPolicy", "ClusterFirst");
+  Default(spec, "securityContext", JsonObject());
+  Default(spec, "schedulerName", "default-scheduler");
+  for (const std::string_view list : {"containers", "initContainers", "ephemeralContainers"}) {
+    ForEach(spec, list, DefaultContainer);
+  }
+  ForEach(spec, "volumes", DefaultVolume);
+}
+
+void DefaultPod(Json& pod) {
+  DefaultPodSpec(pod);
+  JsonObject& spec = pod.get_object()["spec"].get_object();
+  Default(spec, "enableServiceLinks", true);
+  Default(spec, "serviceAccountName", "default");
+  Default(spec, "serviceAccount", spec["serviceAccountName"]);
+}
+
+void DefaultService(Json& service) {
+  JsonObject& spec = MakeObject(service, "spec");
+  Default(spec, "type", "ClusterIP");
+  Default(spec, "sessionAffinity", "None");
+  Default(spec, "internalTrafficPolicy", "Cluster");
+  ForEach(spec, "ports", [](JsonObject& port) {
+    Default(port, "protocol", "TCP");
+    if (port.contains("port")) Default(port, "targetPort", port["port"]);
+  });
+}
+
+void DefaultDeployment(Json& deployment) {
+  JsonObject& spec = MakeObject(deployment, "spec");
+  Default(spec, "replicas", 1);
+  Default(spec, "revisionHistoryLimit", 10);
+  Default(spec, "progressDeadlineSeconds", 600);
+  JsonObject& strategy = MakeObject(deployment, "spec", "strategy");
+  Default(strategy, "type", "RollingUpdate");
+  if (strategy["type"] != "RollingUpdate") return;
+  JsonObject& rolling = MakeObject(deployment, "spec", "strategy", "rollingUpdate");
+  Default(rolling, "maxUnavailable", "25%");
+  Default(rolling, "maxSurge", "25%");
+}
+
+void DefaultJobSpec(JsonObject& spec) {
+  Default(spec, "parallelism", 1);
+  Default(spec, "backoffLimit", 6);
+  Default(spec, "completionMode", "NonIndexed");
+  Default(spec, "suspend", false);
+  if (spec["parallelism"] == 1) Default(spec, "completions", 1);
+}
+
+void DefaultSecret(Json& secret) {
+  JsonObject& object = secret.get_object();
+  Default(object, "type", "Opaque");
+  const JsonObject* plain = Member(object, "stringData");
+  if (plain == nullptr) return;
+  JsonObject encoded;
+  for (const auto& [key, value] : *plain) {
+    if (value.is_string()) encoded[key] = EncodeBase64(View(value.get_string()));
+  }
+  JsonObject& data = MakeObject(secret, "data");
+  for (const auto& [key, value] : encoded) data[key] = value;
+  object.erase("stringData");
+}
+
+void DefaultNamespace(Json& ns) {
+  const std::string name(FindString(ns, "metadata", "name"));
+  MakeObject(ns, "metadata", "labels")["kubernetes.io/metadata.name"] = name;
+  MakeObject(ns, "spec");
+  Default(MakeObject(ns, "status"), "phase", "Active");
+}
+
+void DefaultDefinition(Json& definition) {
+  JsonObject& names = MakeObject(definition, "spec", "names");
+  const std::string kind(FindString(definition, "spec", "names", "kind"));
+  DefaultText(names, "listKind", kind + "List");
+  std::string singular = kind;
+  for (char& c : singular) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  DefaultText(names, "singular", singular);
+  Default(MakeObject(definition, "spec", "conversion"), "strategy", "None");
+}
+
+void DefaultTemplate(const ResourceType& type, Json& object) {
+  Json* at = &object;
+  std::string_view path = type.pod_template;
+  while (!path.empty() && at != nullptr && at->is_object()) {
+    const size_t dot = path.find('.');
+    at = at->get_object().if_contains(path.substr(0, dot));
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  }
+  if (at != nullptr && at->is_object()) DefaultPodSpec(*at);
+}
+
+void DefaultBuiltIn(const ResourceType& type, Json& object) {
+  const std::string_view kind = type.kind;
+  if (kind == "Service") DefaultService(object);
+  if (kind == "Deployment") DefaultDeployment(object);
+  if (kind == "Secret") DefaultSecret(object);
+  if (kind == "Namespace") DefaultNamespace(object);
+  if (kind == "CustomResourceDefinition") DefaultDefinition(object);
+  if (kind == "Node") MakeObject(object, "spec");
+  if (kind == "Job") DefaultJobSpec(MakeObject(object, "spec"));
+  if (kind == "CronJob") DefaultJobSpec(MakeObject(object, "spec", "jobTemplate", "spec"));
+  if (kind == "ReplicaSet" || kind == "StatefulSet" || kind == "ReplicationController") {
+    Default(MakeObject(object, "spec"), "replicas", 1);
+  }
+  if (kind == "PriorityClass") {
+    Default(object.get_object(), "preemptionPolicy", "PreemptLowerPriority");
+  }
+}
+
+struct CpuMemory {
+  bool any = false, all_limited = true, equal = true;
+};
+
+void Account(const Json& container, CpuMemory& use) {
+  for (const std::string_view name : {"cpu", "memory"}) {
+    const auto request = Quantity::Parse(FindString(container, "resources", "requests", name));
+    const auto limit = Quantity::Parse(FindString(container, "resources", "limits", name));
+    const Quantity asked = request.value_or(Quantity());
+    const Quantity most = limit.value_or(Quantity());
+    if (asked > Quantity() || most > Quantity()) use.any = true;
+    if (most == Quantity()) use.all_limited = false;
+    if (asked != most) use.equal = false;
+  }
+}
+
+}  // namespace
+
+std::string_view QosClassOf(const Json& pod) {
+  CpuMemory use;
+  for (const std::string_view list : {"containers", "initContainers"}) {
+    const Json* containers = Find(pod, "spec", list);
+    if (containers == nullptr || !containers->is_array()) continue;
+    for (const Json& container : containers->get_array()) Account(container, use);
+  }
+  if (!use.any) return "BestEffort";
+  return use.all_limited && use.equal ? "Guaranteed" : "Burstable";
+}
+
+void ApplyDefaults(const ResourceType& type, Json& object) {
+  if (type.custom != nullptr) return;
+  if (type.kind == "Pod") return DefaultPod(object);
+  DefaultBuiltIn(type, object);
+  if (!type.pod_template.empty()) DefaultTemplate(type, object);
+}
+
+void ResetStatus(const ResourceType& type, Json& object) {
+  if (!type.has_status || type.kind == "Node" || type.kind == "Namespace") return;
+  JsonObject& root = object.get_object();
+  root.erase("status");
+  if (type.kind == "Pod") {
+    root["status"] = {{"phase", "Pending"}, {"qosClass", QosClassOf(object)}};
+  } else if (type.kind == "PersistentVolumeClaim" || type.kind == "PersistentVolume") {
+    root["status"] = {{"phase", "Pending"}};
+  } else if (type.custom == nullptr) {
+    root["status"] = JsonObject();
+  }
+}
+
+}  // namespace nos::sim

@@ -1,0 +1,101 @@
+#include "sim/apiserver/schemas/scale.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "sim/apiserver/schemas/shape.h"
+#include "sim/apiserver/schemas/validation.h"
+
+namespace nos::sim {
+namespace {
+
+constexpr char kVersion[] = "autoscaling/v1";
+
+std::vector<std::string_view> StepsOf(const ResourceType& type, std::string_view which) {
+  const std::string_view path = FindString(type.custom->scale, which);
+  return path.empty() ? std::vector<std::string_view>() : Split(path.substr(1), '.');
+}
+
+const Json* At(const Json& object, const std::vector<std::string_view>& steps) {
+  if (steps.empty()) return nullptr;
+  const Json* value = &object;
+  for (const std::string_view step : steps) {
+    value = value == nullptr ? nullptr : Find(*value, step);
+  }
+  return value;
+}
+
+int64_t NumberOr0(const Json* value) {
+  return value != nullptr && value->is_int64() ? value->get_int64() : 0;
+}
+
+}  // namespace
+
+bool IsScalePath(std::string_view path, std::string_view root) {
+  if (!path.starts_with(root) || path.size() <= root.size() + 1 || path[root.size()] != '.') {
+    return false;
+  }
+  const auto steps = Split(path.substr(1), '.');
+  return std::none_of(steps.begin(), steps.end(), [](std::string_view step) {
+    return step.empty() || step.find_first_of("[]'\"") != std::string_view::npos;
+  });
+}
+
+Outcome<Json> ScaleOf(const ResourceType& type, const Json& object) {
+  const Json* wanted = At(object, StepsOf(type, "specReplicasPath"));
+  if (wanted == nullptr || !wanted->is_int64()) {
+    Refusal refusal;
+    refusal.code = 500;
+    refusal.reason = "InternalError";
+    refusal.message =
+        fmt::format("Internal error occurred: the spec replicas field \"{}\" does not exist",
+                    FindString(type.custom->scale, "specReplicasPath"));
+    return refusal;
+  }
+  JsonObject metadata;
+  for (const std::string_view field :
+       {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
+    if (const Json* value = Find(object, "metadata", field)) metadata[field] = *value;
+  }
+  JsonObject status{{"replicas", NumberOr0(At(object, StepsOf(type, "statusReplicasPath")))}};
+  const Json* selector = At(object, StepsOf(type, "labelSelectorPath"));
+  if (selector != nullptr && selector->is_string()) status["selector"] = *selector;
+  return Json{{"kind", "Scale"},
+              {"apiVersion", kVersion},
+              {"metadata", std::move(metadata)},
+              {"spec", {{"replicas", *wanted}}},
+              {"status", std::move(status)}};
+}
+
+Check PutScale(const ResourceType& type, const Json& scale, Json& object) {
+  if (!scale.is_object()) return BadRequest("the body must be a JSON object");
+  if (auto refusal = CheckShape("Scale", scale)) return refusal;
+  const std::string_view kind = FindString(scale, "kind");
+  const std::string_view version = FindString(scale, "apiVersion");
+  if ((!kind.empty() && kind != "Scale") || (!version.empty() && version != kVersion)) {
+    return BadRequest(fmt::format("the object provided is a {} of {}, but this is a Scale of {}",
+                                  kind, version, kVersion));
+  }
+  const int64_t replicas = NumberOr0(Find(scale, "spec", "replicas"));
+  if (replicas < 0 || replicas > INT32_MAX) {
+    Causes causes;
+    causes.Invalid("spec.replicas", fmt::format("{}", replicas),
+                   "should be a non-negative integer of 32 bits");
+    return ObjectInvalid(type, FindString(object, "metadata", "name"), causes.Take());
+  }
+  JsonObject& metadata = MakeObject(object, "metadata");
+  for (const std::string_view field : {"resourceVersion", "uid"}) {
+    metadata[field] = FindString(scale, "metadata", field);
+  }
+  Json* at = &object;
+  for (const std::string_view step : StepsOf(type, "specReplicasPath")) {
+    if (!at->is_object()) at->emplace_object();
+    at = &at->get_object()[step];
+  }
+  *at = replicas;
+  return std::nullopt;
+}
+
+}  // namespace nos::sim

@@ -1,0 +1,97 @@
+// The resources the server serves: a fixed table of built-in ones, and those that
+// CustomResourceDefinitions add while it runs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "codec/json.h"
+#include "sim/apiserver/objects/reply.h"
+
+namespace nos::sim {
+
+// Which names objects may have (k8s.io/apimachinery/pkg/util/validation).
+enum class NameRule {
+  kSubdomain,    // RFC 1123 subdomain, up to 253: most
+  kLabel,        // RFC 1123 label, up to 63: namespaces
+  kPathSegment,  // anything that fits in a path: RBAC
+};
+
+class Patterns;
+
+// What a CustomResourceDefinition says about one of its versions.
+struct CustomType {
+  Json schema;                               // openAPIV3Schema; null: none
+  std::shared_ptr<const Patterns> patterns;  // of the schema; never null
+  Json columns;                              // additionalPrinterColumns; null: none
+  Json scale;                                // subresources.scale; null: none
+};
+
+struct ResourceType {
+  std::string group;  // "" for core
+  std::string version, plural, singular, kind;
+  std::vector<std::string> short_names, categories;
+  bool namespaced = true;
+  bool has_status = false;      // a status subresource that main writes do not touch
+  bool has_generation = false;  // metadata.generation counts changes of the spec
+  NameRule name_rule = NameRule::kSubdomain;
+  // Where a PodTemplateSpec lies ("spec.template"), "" when there is none. A pod is its own.
+  std::string pod_template;
+  // Objects of types with equal storage are the same objects ("events" in both groups).
+  std::string storage;
+  std::shared_ptr<const CustomType> custom;  // null for built-in types
+
+  std::string ApiVersion() const { return group.empty() ? version : group + "/" + version; }
+  // "pods", "leases.coordination.k8s.io": as messages name it.
+  std::string GroupResource() const { return group.empty() ? plural : plural + "." + group; }
+  bool HasScale() const { return custom != nullptr && custom->scale.is_object(); }
+  bool IsCore(std::string_view name) const { return group.empty() && plural == name; }
+};
+
+using TypeRef = std::shared_ptr<const ResourceType>;
+
+Refusal ObjectNotFound(const ResourceType& type, std::string_view name);
+Refusal ObjectExists(const ResourceType& type, std::string_view name);
+// 409: the object is not in the state that the request supposes.
+Refusal ObjectConflict(const ResourceType& type, std::string_view name, std::string_view why);
+// 422 with its causes. REQUIRES: !causes.empty().
+Refusal ObjectInvalid(const ResourceType& type, std::string_view name, std::vector<Cause> causes);
+
+// Not thread-safe.
+class TypeRegistry {
+ public:
+  TypeRegistry();
+
+  // Null when unknown.
+  TypeRef Find(std::string_view group, std::string_view version, std::string_view plural) const;
+  // The type that owns a storage: the one whose apiVersion stored objects carry.
+  TypeRef OfStorage(std::string_view storage) const;
+  // Replaces what the definition of this name served before. REQUIRES: the definition is valid.
+  void PutDefinition(const Json& definition);
+  void RemoveDefinition(std::string_view plural, std::string_view group);
+  // Sorted by group, version, plural.
+  std::vector<TypeRef> All() const;
+  // The version of a group that clients should prefer.
+  std::vector<std::string> VersionsOf(std::string_view group) const;
+  std::vector<std::string> Groups() const;  // without core
+
+ private:
+  using Id = std::tuple<std::string, std::string, std::string>;
+  std::map<Id, TypeRef> types_;
+  std::map<std::string, TypeRef, std::less<>> owners_;  // by storage
+};
+
+// Storage names of types that the server itself looks into.
+inline constexpr char kNamespaceStorage[] = "namespaces";
+inline constexpr char kPodStorage[] = "pods";
+inline constexpr char kEventStorage[] = "events";
+inline constexpr char kPriorityClassStorage[] = "priorityclasses.scheduling.k8s.io";
+inline constexpr char kBudgetStorage[] = "poddisruptionbudgets.policy";
+inline constexpr char kDefinitionStorage[] = "customresourcedefinitions.apiextensions.k8s.io";
+inline constexpr char kServiceAccountStorage[] = "serviceaccounts";
+
+}  // namespace nos::sim

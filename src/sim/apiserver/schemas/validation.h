@@ -1,0 +1,38 @@
+// Basic validation: what is wrong with an object, each with its field, in the real server's words.
+#pragma once
+
+#include "base/names.h"
+#include "sim/apiserver/schemas/types.h"
+
+namespace nos::sim {
+
+// Collects causes for one object.
+class Causes {
+ public:
+  void Invalid(std::string field, std::string_view value, std::string_view why);
+  void Required(std::string field, std::string_view why = "");
+  void Forbidden(std::string field, std::string_view why);
+  void Duplicate(std::string field, std::string_view value);
+  void Unsupported(std::string field, std::string_view value, std::string_view supported);
+  bool empty() const { return causes_.empty(); }
+  std::vector<Cause> Take() { return std::move(causes_); }
+
+ private:
+  // A hostile object can have any number of faults; so many are reported.
+  void Add(Cause cause);
+  std::vector<Cause> causes_;
+};
+
+// `old` is null for a create.
+void ValidateMetadata(const ResourceType& type, const Json& object, const Json* old,
+                      Causes& causes);
+// A PodSpec at `path`; `pod` is the object or template around it.
+void ValidatePodSpec(const Json& pod, const std::string& path, Causes& causes);
+void ValidatePodUpdate(const Json& pod, const Json& old, Causes& causes);
+// Everything but pods.
+void ValidateKind(const ResourceType& type, const Json& object, const Json* old, Causes& causes);
+
+// All of the above. Refusal: 422.
+Check Validate(const ResourceType& type, const Json& object, const Json* old);
+
+}  // namespace nos::sim

@@ -1,0 +1,17 @@
+// What the real server's admission plugins and small controllers do around a write: namespaces
+// must exist, pods get their priority, namespaces get a service account, definitions take effect.
+#pragma once
+
+#include "sim/apiserver/storage/state.h"
+
+namespace nos::sim {
+
+// Completes a new object. Refusal: 403 or 404.
+Check AdmitCreate(const ApiState& state, const ResourceType& type, const ObjectKey& key,
+                  Json& object);
+Check AdmitUpdate(const ResourceType& type, const Json& old, Json& object);
+// Follows a write with what it entails.
+void AfterWrite(ApiState& state, const ResourceType& type, const ObjectKey& key,
+                const Json& object);
+
+}  // namespace nos::sim

@@ -1,0 +1,76 @@
+// All objects, by storage and key, with the version counter and the indexes that deletion needs.
+// Every write goes to the hub, from which watches and older list pages read. Not thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "sim/apiserver/storage/watch_hub.h"
+
+namespace nos::sim {
+
+using Objects = std::map<ObjectKey, ObjectRef>;
+
+// Where an object is kept.
+struct Place {
+  std::string storage;
+  ObjectKey key;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+class Store {
+ public:
+  // `seed` fixes every uid and generated name.
+  Store(std::shared_ptr<WatchHub> hub, uint64_t seed) : hub_(std::move(hub)), random_(seed) {}
+
+  uint64_t version() const { return version_; }
+  size_t size() const { return size_; }
+  const Objects& All(const std::string& storage) const;
+  // Null when there is none.
+  ObjectRef Get(const Place& place) const;
+  bool AnyIn(std::string_view ns) const;
+  std::vector<Place> AllIn(std::string_view ns) const;
+  std::optional<Place> ByUid(std::string_view uid) const;
+  // Objects that name this uid in their ownerReferences.
+  std::set<Place> DependentsOf(std::string_view uid) const;
+
+  // Creates or replaces; stamps metadata.resourceVersion. Returns what is stored.
+  ObjectRef Put(const Place& place, Json object);
+  // REQUIRES: it exists. Returns its last state, with the version of its removal.
+  ObjectRef Remove(const Place& place);
+  // From then on Expired names it, until it is removed; a later call counts instead.
+  void ExpireAt(const Place& place, Time when);
+  std::vector<Place> Expired(Time now) const;
+  // Forgets a storage whose type is no longer served, and ends its watches. REQUIRES: it is empty.
+  void Drop(const std::string& storage);
+
+  std::string NewUid();
+  // Five characters, as `generateName` appends them.
+  std::string NewSuffix();
+
+ private:
+  void Index(const Place& place, const Json& object);
+  void Unindex(const Place& place, const Json& object);
+  void NeverExpire(const Place& place);
+
+  std::shared_ptr<WatchHub> hub_;
+  Random random_;
+  uint64_t version_ = 0;
+  size_t size_ = 0;
+  std::map<std::string, Objects> objects_;
+  std::map<std::string, Place, std::less<>> by_uid_;
+  std::map<std::string, std::set<Place>, std::less<>> dependents_;
+  std::map<Place, Time> expires_;
+  std::set<std::pair<Time, Place>> by_expiry_;
+};
+
+// The uids in metadata.ownerReferences.
+std::vector<std::string_view> OwnersOf(const Json& object);
+
+}  // namespace nos::sim

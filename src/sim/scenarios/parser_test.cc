@@ -1,0 +1,192 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/scenarios/scenario.h"
+
+namespace nos::sim {
+namespace {
+
+using testing::HasSubstr;
+
+Scenario Parse(std::string_view text) {
+  auto scenario = ParseScenario(text, "a.scenario");
+  EXPECT_TRUE(scenario.ok()) << scenario.status().ToString();
+  return scenario.ok() ? std::move(*scenario) : Scenario();
+}
+
+std::string ErrorOf(std::string_view text) {
+  const auto scenario = ParseScenario(text, "a.scenario");
+  return scenario.ok() ? "no error" : scenario.status().message();
+}
+
+TEST(ParserTest, ReadsNodesWithTheirGpus) {
+  const Scenario scenario = Parse(R"(
+# comment
+node n1 model=A30 gpus=3 cpu=8 memory=16Gi labels=zone=a,team=x taints=k=v:NoSchedule cordoned
+  gpu 0-1: 1g.6gb@0 used by a, 2g.12gb@2 free   # comment
+  gpu 2 model=A100-40GB: empty
+expect placed 0
+)");
+  ASSERT_EQ(scenario.nodes.size(), 1u);
+  const NodeSpec& node = scenario.nodes[0];
+  EXPECT_EQ(node.name, "n1");
+  EXPECT_EQ(node.cpu, Quantity::FromValue(8));
+  EXPECT_EQ(node.labels.at("team"), "x");
+  EXPECT_EQ(node.taints.at(0).effect, "NoSchedule");
+  EXPECT_TRUE(node.unschedulable);
+  ASSERT_EQ(node.gpus.size(), 3u);
+  EXPECT_EQ(node.gpus[1].instances.at(0).pod, "a");
+  EXPECT_FALSE(node.gpus[1].instances.at(1).used);
+  EXPECT_EQ(node.gpus[2].model, "A100-40GB");
+  EXPECT_TRUE(node.gpus[2].instances.empty());
+}
+
+TEST(ParserTest, ReadsWhoResetsGpus) {
+  const Scenario scenario =
+      Parse("node n1 hybrid reset=gpu\nnode n2 hybrid\nfail reset n1 2\nexpect running 0\n");
+  EXPECT_EQ(scenario.nodes.at(0).resets, agent::ResetRule::kGpu);
+  EXPECT_EQ(scenario.nodes.at(1).resets, agent::ResetRule::kNever);
+  EXPECT_THAT(ErrorOf("node n1 reset=maybe\n"), HasSubstr("'never', 'gpu' or 'node'"));
+}
+
+TEST(ParserTest, ReadsPoolsAndTheAutoscaler) {
+  const Scenario scenario = Parse(R"(
+pool a100 gpus=2 cpu=8 min=1 max=4 price=2.5 start=90s machines
+pool cpus gpus=0 nodes=2 unnamed
+autoscaler moves shrink-after=3m
+fail pool a100 never
+budget guard app=web max=1 allowed=0
+quota team-a min=cpu=4 max=cpu=8 max=nvidia.com/gpu=1
+crash autoscaler
+expect pool a100 nodes >= 1 and evictions 0
+)");
+  ASSERT_EQ(scenario.pools.size(), 2u);
+  const PoolSpec& pool = scenario.pools[0];
+  EXPECT_EQ(pool.node.gpus.size(), 2u);
+  EXPECT_EQ(pool.node.cpu, Quantity::FromValue(8));
+  EXPECT_EQ(pool.nodes, 1);
+  EXPECT_EQ(pool.price, Quantity::FromMilli(2500));
+  EXPECT_EQ(pool.start, Duration(std::chrono::seconds(90)));
+  EXPECT_TRUE(pool.machines && !pool.unnamed);
+  EXPECT_EQ(scenario.pools[1].nodes, 2);
+  EXPECT_TRUE(scenario.pools[1].unnamed && scenario.pools[1].node.gpus.empty());
+  ASSERT_TRUE(scenario.autoscaler.has_value());
+  EXPECT_TRUE(scenario.autoscaler->moves);
+  EXPECT_EQ(scenario.autoscaler->shrink_after, Duration(std::chrono::minutes(3)));
+  const auto operation = [&](size_t step) {
+    return std::get<Operate>(scenario.steps.at(step).action);
+  };
+  EXPECT_EQ(operation(0).fault, PoolFault::kNever);
+  EXPECT_EQ(operation(1).count, 1);
+  EXPECT_EQ(operation(1).allowed, 0);
+  EXPECT_EQ(operation(2).min.at("cpu"), "4");
+  EXPECT_EQ(operation(2).max.at("nvidia.com/gpu"), "1");
+  EXPECT_EQ(operation(3).target, "autoscaler");
+  EXPECT_EQ(std::get<ExpectCount>(scenario.steps.at(4).action).what, "pool a100 nodes");
+  EXPECT_FALSE(Parse("node n1\nexpect placed 0").autoscaler.has_value());
+}
+
+TEST(ParserTest, SaysWhatIsWrongWithAPool) {
+  EXPECT_THAT(ErrorOf("pool a min=3 max=2"), HasSubstr("a.scenario:1: a pool has min 0 to max"));
+  EXPECT_THAT(ErrorOf("pool a max=2 nodes=3"), HasSubstr("no more nodes than max"));
+  EXPECT_THAT(ErrorOf("pool a\npool a"), HasSubstr("a.scenario:2: pool 'a' is there already"));
+  EXPECT_THAT(ErrorOf("run 1m\npool a"), HasSubstr("a.scenario:2: pools and the autoscaler come"));
+  EXPECT_THAT(ErrorOf("fail pool a slow"), HasSubstr("one of nothing, late, never"));
+  EXPECT_THAT(ErrorOf("budget b x=y most=1"), HasSubstr("max=N or allowed=N"));
+  EXPECT_THAT(ErrorOf("pod p near=zone"), HasSubstr("KEY:LABEL=VALUE"));
+  EXPECT_THAT(ErrorOf("quota a least=cpu=1"), HasSubstr("min=RESOURCE=AMOUNT"));
+  EXPECT_THAT(ErrorOf("expect pool a gone 1"), HasSubstr("one of nodes, coming, wanted"));
+}
+
+TEST(ParserTest, ReadsPods) {
+  const Scenario scenario = Parse(R"(
+pods 3 web 1g.5gb 2x2g.10gb + 1g.5gb priority=-5 run=90s at=5s tolerate=a=b:NoSchedule,c select=z=1 near=zone:app=db apart=host:app=web,rack:app=web
+expect web-1 waiting
+)");
+  const auto& add = std::get<AddPods>(scenario.steps.at(0).action);
+  ASSERT_EQ(add.pods.size(), 3u);
+  const PodSpec& pod = add.pods[2];
+  EXPECT_EQ(pod.name, "web-3");
+  ASSERT_EQ(pod.containers.size(), 2u);
+  EXPECT_EQ(pod.containers[0].at("2g.10gb"), 2);
+  EXPECT_EQ(pod.containers[1].at("1g.5gb"), 1);
+  EXPECT_EQ(pod.priority, -5);
+  EXPECT_EQ(pod.run, Duration(std::chrono::seconds(90)));
+  EXPECT_EQ(pod.tolerations.at(1).op, "Exists");
+  EXPECT_EQ(pod.near.at(0).topology_key, "zone");
+  EXPECT_EQ(pod.near.at(0).label, "app");
+  EXPECT_EQ(pod.apart.at(1).topology_key, "rack");
+  EXPECT_EQ(pod.apart.at(1).value, "web");
+}
+
+TEST(ParserTest, ANameIsFreeAgainWhenItsPodIsDeletedAndInOtherNamespaces) {
+  Parse("pod p 1g.5gb\npod p 1g.5gb ns=other\ndelete pod p\npod p 1g.5gb\nexpect p waiting");
+}
+
+TEST(ParserTest, PassesOverAByteOrderMark) {
+  EXPECT_EQ(Parse("\xef\xbb\xbfnode n1\nexpect placed 0").nodes.size(), 1u);
+}
+
+TEST(ParserTest, ReadsExpectations) {
+  const Scenario scenario = Parse(R"(
+expect a placed on n1|n2 and b pending because NoRoom and destroyed <= 2
+expect gpu n1/0: 3g.20gb@4 used, 2x1g.5gb | empty
+)");
+  ASSERT_EQ(scenario.steps.size(), 4u);
+  EXPECT_EQ(std::get<ExpectPod>(scenario.steps[0].action).nodes.size(), 2u);
+  EXPECT_EQ(std::get<ExpectPod>(scenario.steps[1].action).code, "NoRoom");
+  EXPECT_EQ(std::get<ExpectCount>(scenario.steps[2].action).op, "<=");
+  const auto& gpu = std::get<ExpectGpu>(scenario.steps[3].action);
+  ASSERT_EQ(gpu.alternatives.size(), 2u);
+  EXPECT_EQ(gpu.alternatives[0].size(), 3u);
+  EXPECT_EQ(gpu.alternatives[0][0].start, 4);
+  EXPECT_TRUE(gpu.alternatives[1].empty());
+}
+
+TEST(ParserTest, SaysWhereAndWhatWasExpected) {
+  EXPECT_EQ(ErrorOf("\nnode"), "a.scenario:2: expected a node name, but the line ends");
+  EXPECT_THAT(ErrorOf("nod n1"),
+              HasSubstr("a.scenario:1: expected one of annotate, budget, cordon"));
+  EXPECT_THAT(ErrorOf("node n1 gpus=x"), HasSubstr("expected a whole number, got 'x'"));
+  EXPECT_THAT(ErrorOf("node n1 colour=red"),
+              HasSubstr("expected one of annotations, clients, cordoned"));
+  EXPECT_THAT(ErrorOf("node n1\ngpu 1: empty"), HasSubstr("a GPU of 'n1' (0 to 0), got '1'"));
+  EXPECT_THAT(ErrorOf("node n1\ngpu 0: 1g.5gb@0"), HasSubstr("'used' or 'free'"));
+  EXPECT_THAT(ErrorOf("node n1\nnode n1"), HasSubstr("a.scenario:2: node 'n1' is there already"));
+  EXPECT_THAT(ErrorOf("node n1\ngpu 0: empty\ngpu 0: empty"),
+              HasSubstr("a.scenario:3: GPU 0 of 'n1' is described already"));
+  EXPECT_THAT(ErrorOf("pod p 1g.5gb\npods 2 q 1g.5gb\npod q-2 1g.5gb"),
+              HasSubstr("a.scenario:3: pod 'q-2' is there already"));
+  EXPECT_THAT(ErrorOf("node n1\npod p 1g.5gb node=n2"),
+              HasSubstr("a.scenario:2: pod 'p' is bound to node 'n2', which does not exist"));
+  EXPECT_THAT(ErrorOf("pod p 0x1g.5gb"), HasSubstr("got '0x1g.5gb'"));
+  EXPECT_THAT(ErrorOf("run 999999h"), HasSubstr("a.scenario:1: a run lasts at most 1000h"));
+  EXPECT_THAT(ErrorOf("no\x1b[2J"), HasSubstr("got 'no?[2J'"));
+  EXPECT_THAT(ErrorOf("pod a 1g.5gb run=soon"), HasSubstr("30s, 5m or 1h30m, got 'soon'"));
+  EXPECT_THAT(ErrorOf("run"), HasSubstr("expected a time such as 5m, but the line ends"));
+  EXPECT_THAT(ErrorOf("expect a happy"), HasSubstr("expected one of placed, pending"));
+  EXPECT_THAT(ErrorOf("expect colours 3"), HasSubstr("expected one of placed, pending, bound"));
+  EXPECT_THAT(ErrorOf("expect gpu n1: empty"), HasSubstr("gpu NODE/INDEX: INSTANCES"));
+  EXPECT_THAT(ErrorOf("plan now"), HasSubstr("the end of the line, got 'now'"));
+  EXPECT_THAT(ErrorOf("plan"), HasSubstr("a.scenario: nothing is expected"));
+}
+
+TEST(ParserTest, SurvivesAnyText) {
+  const std::string whole = R"(node n1 model=A30 gpus=2 taints=a=b:NoSchedule
+gpu 0: 1g.6gb@0 used by a
+pods 2 web 1g.5gb + 2x1g.5gb priority=3 run=1m
+fail create n1 2
+expect gpu n1/0: 2x1g.5gb | empty
+expect a placed on n1 and placed <= 2)";
+  for (size_t i = 0; i < whole.size(); ++i) {
+    (void)ParseScenario(whole.substr(0, i), "a");
+    std::string broken = whole;
+    broken[i] = static_cast<char>(broken[i] ^ 0x15);
+    (void)ParseScenario(broken, "a");
+    broken.erase(i, 1);
+    (void)ParseScenario(broken, "a");
+  }
+}
+
+}  // namespace
+}  // namespace nos::sim

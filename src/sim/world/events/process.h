@@ -1,0 +1,62 @@
+// One controller as a process of its own: its reconciler, caches and connections, which a crash
+// takes away together and a restart makes anew from nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "reconcile/runner.h"
+#include "sim/world/events/actor.h"
+#include "sim/world/events/event_log.h"
+#include "sim/world/events/faults.h"
+
+namespace nos::sim {
+
+class Process final : public Actor {
+ public:
+  using Make = std::function<std::unique_ptr<reconcile::Reconciler>()>;
+
+  // Starts at the first step. `life` is the one that the process's transport and devices look at.
+  Process(std::string name, Make make, kube::Transport& transport,
+          reconcile::RunnerOptions options, Life& life, const Clock& clock, EventLog& log)
+      : name_(std::move(name)),
+        make_(std::move(make)),
+        transport_(transport),
+        options_(std::move(options)),
+        life_(life),
+        clock_(clock),
+        log_(log) {}
+
+  const std::string& name() const override { return name_; }
+  bool Step() override;
+  std::optional<Time> NextWake() const override;
+
+  // Dies now and starts again after `down`.
+  void Crash(Duration down = std::chrono::seconds(3));
+  // The process's own work takes this long: it does nothing else meanwhile.
+  void Spend(Duration time);
+
+  // Last time, or when it will next.
+  Time started() const { return start_at_; }
+  // Null while it is dead.
+  const reconcile::Reconciler* reconciler() const { return reconciler_.get(); }
+  const reconcile::Runner* runner() const { return runner_.get(); }
+
+ private:
+  void Start();
+  void Bury(Duration down);
+
+  std::string name_;
+  Make make_;
+  kube::Transport& transport_;
+  reconcile::RunnerOptions options_;
+  Life& life_;
+  const Clock& clock_;
+  EventLog& log_;
+  std::unique_ptr<reconcile::Reconciler> reconciler_;
+  std::unique_ptr<reconcile::Runner> runner_;
+  Time start_at_{}, busy_until_{};
+};
+
+}  // namespace nos::sim

@@ -1,0 +1,30 @@
+// What everything in a virtual world shares: time, the queue of events, the log, the faults, the
+// API server. One thread, but for the API server and the clock.
+#pragma once
+
+#include "base/random.h"
+#include "agent/node_agent.h"
+#include "device/sim_gpus.h"
+#include "gpu/catalogue.h"
+#include "kube/transport.h"
+#include "sim/world/events/event_log.h"
+#include "sim/world/events/event_queue.h"
+#include "sim/world/events/faults.h"
+#include "sim/world/node/virtual_node.h"
+#include "sim/world/events/world_clock.h"
+
+namespace nos::sim {
+
+struct Environment {
+  const gpu::Catalogue& catalogue;
+  kube::Transport& api;  // without faults
+  WorldClock& clock;
+  EventQueue& queue;
+  EventLog& log;
+  Faults& faults;          // of controllers
+  Faults& kubelet_faults;  // the same without crashes: a kubelet is part of the node
+  Random& random;
+  std::vector<std::string>& violations;
+};
+
+}  // namespace nos::sim

@@ -1,0 +1,363 @@
+#include "sim/world/node/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gpu/modes.h"
+#include "gpu/occupancy.h"
+#include "sim/world/node/invariants.h"
+
+namespace nos::sim {
+namespace {
+
+using device::SimAttempt;
+using device::SimFault;
+
+std::string Describe(const SimAttempt& attempt) {
+  switch (attempt.kind) {
+    case SimAttempt::Kind::kEnableMig:
+      return fmt::format("enable MIG on GPU {}", attempt.gpu);
+    case SimAttempt::Kind::kDisableMig:
+      return fmt::format("disable MIG on GPU {}", attempt.gpu);
+    case SimAttempt::Kind::kSetComputeMode:
+      return fmt::format("set the compute mode of GPU {}", attempt.gpu);
+    case SimAttempt::Kind::kReset:
+      return fmt::format("reset GPU {}", attempt.gpu);
+    default:
+      break;
+  }
+  const bool create = attempt.kind == SimAttempt::Kind::kCreate;
+  return fmt::format("{} {}@{} on GPU {}", create ? "create" : "destroy", attempt.profile,
+                     attempt.start, attempt.gpu);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Machine>> Machine::Make(const NodeSpec& spec, const Environment& env,
+                                               const MachineTimes& times) {
+  std::unique_ptr<Machine> machine(new Machine(spec, env, times));
+  NOS_RETURN_IF_ERROR(machine->PlaceInstances(spec).Within("node " + spec.name));
+  return machine;
+}
+
+Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTimes& times)
+    : name_(spec.name),
+      env_(env),
+      times_(times),
+      kubelet_transport_(name_, env.api, env.kubelet_faults, kubelet_life_, env.queue, env.clock,
+                         env.log),
+      agent_transport_("agent " + name_, env.api, env.faults, agent_life_, env.queue, env.clock,
+                       env.log),
+      kubelet_(std::make_unique<VirtualNode>(spec, kubelet_transport_, env.clock, env.log,
+                                             env.random.Fork(), times.kubelet)) {
+  std::vector<device::SimGpuSpec> gpus;
+  for (const GpuSpec& gpu : spec.gpus) {
+    const auto model = FindModel(env.catalogue, gpu.model);
+    if (!model.ok()) {  // nobody knows how to cut it: a node without usable GPUs
+      models_.clear();
+      return;
+    }
+    models_.push_back(*model);
+    // What is shared from the start has been made so.
+    const bool shared = spec.mps && !gpu.instances.empty();
+    gpus.push_back(
+        {*model, ProductLabel(gpu.model), !spec.mps && !spec.hybrid,
+         shared ? device::ComputeMode::kExclusiveProcess : device::ComputeMode::kDefault});
+  }
+  if (gpus.empty()) return;
+  gpus_ = std::make_unique<device::SimGpus>(std::move(gpus), name_, Hooks(), times.devices);
+  if (spec.managed) MakeAgent(spec.mps || spec.hybrid);
+}
+
+void Machine::MakeAgent(bool shares) {
+  kubelet_->OnWithdrawal([this](const auto& device) { OnWithdrawal(device); });
+  sockets_ =
+      std::make_unique<FaultyKubelet>(*kubelet_, *kubelet_, env_.faults, agent_life_, env_.clock);
+  agent_ = std::make_unique<Process>(
+      "agent " + name_,
+      [this, shares] {
+        MakeShares();
+        agent::AgentExtras extras;
+        extras.shares_gpus = extras.gives_whole = true;
+        extras.time_slices = kTimeSlices;
+        extras.resets = kubelet_->spec().resets;
+        extras.parts = MigPartsHere();
+        if (shares) extras.health = &health_;
+        return std::make_unique<agent::Agent>(times_.agent, name_, env_.catalogue, *plain_,
+                                                    *sockets_, *sockets_, extras);
+      },
+      agent_transport_, reconcile::ForNode(name_), agent_life_, env_.clock, env_.log);
+}
+
+// What an agent knows of shares, it knows by itself: nothing at first.
+void Machine::MakeShares() {
+  plain_.reset();
+  shares_.reset();
+  parts_ = std::make_unique<WatchedParts>(*gpus_, env_.catalogue, MigPartsHere(), Hooks());
+  shares_ = std::make_unique<WatchedShares>(
+      *parts_, device::MpsGpusOptions{.most_shares = kubelet_->spec().most_shares}, Hooks());
+  plain_ = std::make_unique<WatchedPlain>(*shares_, Hooks());
+  if (initial_shares_.empty()) return;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    if (IsShared(i)) (void)shares_->EnableMps(static_cast<int>(i));  // it is in that mode
+  }
+  (void)shares_->Adopt(initial_shares_);
+  initial_shares_.clear();
+}
+
+Status Machine::PlaceInstances(const NodeSpec& spec) {
+  for (size_t i = 0; i < models_.size(); ++i) {
+    const gpu::Model& model = this->model(i);
+    gpu::Occupancy on(model);
+    const int index = static_cast<int>(i);
+    for (const InstanceSpec& instance : spec.gpus[i].instances) {
+      NOS_ASSIGN(const gpu::Placement placement, model.ParsePlacement(instance.placement));
+      const gpu::Profile& profile = model.profile(placement.profile);
+      if (!on.Add(placement)) {
+        return Invalid(fmt::format("GPU {}: {} does not fit with the instances before it", i,
+                                   instance.placement));
+      }
+      if (model.counted()) {
+        initial_shares_.push_back(
+            device::MpsShareId({gpus_->Info(index).uuid, profile.slots, placement.start}));
+      } else {
+        NOS_RETURN_IF_ERROR(gpus_->Place(index, profile.name, placement.start).status());
+      }
+    }
+  }
+  return Status::Ok();
+}
+
+// The driver says so: a mode that it has forgotten, the agent sets again.
+bool Machine::IsShared(size_t gpu) const {
+  return gpus_->Info(static_cast<int>(gpu)).compute_mode == device::ComputeMode::kExclusiveProcess;
+}
+
+bool Machine::IsPlain(size_t gpu) const {
+  return kubelet_->spec().hybrid && !IsShared(gpu) &&
+         !gpus_->Info(static_cast<int>(gpu)).mig_enabled;
+}
+
+const gpu::Model* Machine::SharesOf(size_t gpu) const {
+  return gpu::SharesOfMemory(gpus_->Info(static_cast<int>(gpu)).memory_mib,
+                             kubelet_->spec().most_shares);
+}
+
+// Where only a reboot changes MIG mode, what the mode lets it be.
+const gpu::Model* Machine::CutModel(size_t gpu) const {
+  const agent::ResetRule resets = kubelet_->spec().resets;
+  const bool waits =
+      resets != agent::ResetRule::kGpu && agent::NeedsReset(*models_[gpu]);
+  if (waits && gpus_->Info(static_cast<int>(gpu)).mig_enabled) return models_[gpu];
+  return FindCutModel(env_.catalogue, *models_[gpu], resets == agent::ResetRule::kGpu);
+}
+
+const gpu::Model& Machine::model(size_t gpu) const {
+  if (gpus_ == nullptr) return *models_[gpu];
+  const gpu::Model* shares = IsShared(gpu) ? SharesOf(gpu) : nullptr;
+  if (shares != nullptr) return *shares;
+  const gpu::Model* cut = kubelet_->spec().hybrid ? CutModel(gpu) : nullptr;
+  return cut != nullptr ? *cut : *models_[gpu];
+}
+
+const gpu::Model* Machine::other(size_t gpu) const {
+  if (gpus_ == nullptr || !kubelet_->spec().hybrid) return nullptr;
+  if (IsShared(gpu)) return CutModel(gpu);
+  return CutModel(gpu) == models_[gpu] ? nullptr : SharesOf(gpu);  // MIG mode stays
+}
+
+std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {
+  const int index = static_cast<int>(gpu);
+  if (!IsShared(gpu) && !IsPlain(gpu)) return MigInstances(gpu);
+  std::vector<device::GpuInstance> instances;
+  if (IsShared(gpu)) {
+    if (shares_ != nullptr) instances = shares_->SharesOn(index);
+  } else if (plain_ != nullptr) {
+    instances = plain_->InstancesOn(gpus_->Info(index).uuid);
+  }
+  AddHeld(gpu, instances);
+  return instances;
+}
+
+// Of a divided instance its parts: those that the agent knows, and those that pods hold.
+std::vector<device::GpuInstance> Machine::MigInstances(size_t gpu) const {
+  const int index = static_cast<int>(gpu);
+  std::map<std::string, std::vector<device::GpuInstance>> parts;
+  if (parts_ != nullptr) {
+    for (device::GpuInstance& part : parts_->PartsOn(index)) {
+      parts[part.part_of].push_back(std::move(part));
+    }
+  }
+  std::vector<device::GpuInstance> instances;
+  for (const device::GpuInstance& instance : gpus_->Truth(index)) {
+    std::vector<device::GpuInstance>& there = parts[instance.uuid];
+    for (const auto& [uid, pod] : kubelet_->pods()) {
+      for (const auto& held : pod.devices) {
+        const auto part = device::ParseMigPartId(held.device_id);
+        const bool known =
+            std::ranges::count(there, held.device_id, &device::GpuInstance::uuid) > 0;
+        if (!part || part->mig_uuid != instance.uuid || known) continue;
+        there.push_back(
+            {index, instance.id, held.device_id, gpu::PartName({instance.profile, part->count}), -1,
+             static_cast<uint8_t>(instance.start + part->number), 0, true, instance.uuid});
+      }
+    }
+    if (there.empty() || !instance.complete) {
+      instances.push_back(instance);
+    } else {
+      instances.insert(instances.end(), there.begin(), there.end());
+    }
+  }
+  return instances;
+}
+
+// What exists in memory only and pods hold: whoever acts for the node now may not know it yet.
+void Machine::AddHeld(size_t gpu, std::vector<device::GpuInstance>& instances) const {
+  const int index = static_cast<int>(gpu);
+  const std::string& uuid = gpus_->Info(index).uuid;
+  for (const auto& [uid, pod] : kubelet_->pods()) {
+    for (const auto& held : pod.devices) {
+      const std::string& id = held.device_id;
+      if (std::ranges::count(instances, id, &device::GpuInstance::uuid) > 0) continue;
+      const auto share = device::ParseMpsShareId(id);
+      const auto slice = device::ParseTimeSliceId(id);
+      if (share && share->gpu_uuid == uuid) {
+        instances.push_back({index, 0, id, device::MpsProfile(share->gib), -1,
+                             static_cast<uint8_t>(share->start), static_cast<uint8_t>(share->gib)});
+      } else if (slice && slice->gpu_uuid == uuid) {
+        instances.push_back({index, 0, id, "shared", -1, static_cast<uint8_t>(slice->start), 0});
+      } else if (id == uuid) {
+        instances.push_back({index, 0, id, "gpu", -1, 0, 0});
+      }
+    }
+  }
+}
+
+device::Backend* Machine::backend() {
+  if (plain_ == nullptr) return gpus_.get();
+  return plain_.get();
+}
+
+// By somebody who has it, or a share of it.
+bool Machine::IsBusy(const std::string& uuid) const {
+  const auto& pods = kubelet_->pods();
+  return std::ranges::any_of(pods, [&](const auto& entry) {
+    return std::ranges::any_of(entry.second.devices, [&](const auto& device) {
+      return device.device_id == uuid || device.device_id.starts_with(uuid + "::");
+    });
+  });
+}
+
+device::SimHooks Machine::Hooks() {
+  return {.spend = [this](Duration time) { agent_->Spend(time); },
+          .fault = [this](const SimAttempt& attempt) { return DrawFault(attempt); },
+          .held = {},
+          .busy = [this](const std::string& uuid) { return IsBusy(uuid); },
+          .on_destroy = [this](const device::GpuInstance& instance) { OnDestroy(instance); },
+          .on_reset = [this](const std::string& uuid) { OnReset(uuid); }};
+}
+
+SimFault Machine::DrawFault(const SimAttempt& attempt) {
+  const FaultRates& rates = env_.faults.rates();
+  if (!agent_life_.alive) return SimFault::kFails;  // a dead process calls nothing
+  if (attempt.kind == SimAttempt::Kind::kTakeBack) return SimFault::kNone;
+  const bool create = attempt.kind == SimAttempt::Kind::kCreate;
+  const bool destroy = attempt.kind == SimAttempt::Kind::kDestroy;
+  SimFault fault = SimFault::kNone;
+  int& fail = create ? fail_creates_ : fail_destroys_;
+  if (attempt.kind == SimAttempt::Kind::kReset && fail_resets_ > 0) {
+    --fail_resets_;
+    fault = SimFault::kBusy;
+  } else if ((create || destroy) && fail > 0) {
+    --fail;
+    fault = create ? SimFault::kFails : SimFault::kBusy;
+  } else if (env_.faults.Strike(rates.crash)) {
+    fault = env_.random.Chance(0.5) ? SimFault::kCrashBetween : SimFault::kFails;
+    agent_life_.alive = false;
+  } else if (create && env_.faults.Strike(rates.create_failed)) {
+    fault = env_.random.Chance(0.5) ? SimFault::kFails : SimFault::kTimeout;
+  } else if ((destroy || attempt.kind == SimAttempt::Kind::kReset) &&
+             env_.faults.Strike(rates.destroy_in_use)) {
+    fault = SimFault::kBusy;
+  }
+  const bool noted = fault != SimFault::kNone;
+  env_.log.Note("agent " + name_, (noted ? "fault: " : "") + Describe(attempt));
+  return fault;
+}
+
+void Machine::OnDestroy(const device::GpuInstance& instance) {
+  Note(CheckDestruction(*this, instance, TruthNow()));
+}
+
+// The driver would refuse only if a process ran.
+void Machine::OnReset(const std::string& uuid) {
+  if (IsBusy(uuid)) Note({fmt::format("{}: {} is reset while a pod has it", name_, uuid)});
+}
+
+void Machine::OnWithdrawal(const kubelet::OfferedDevice& device) {
+  Note(CheckWithdrawal(*this, device, TruthNow()));
+}
+
+ApiTruth Machine::TruthNow() const {
+  kube::Client client(env_.api);
+  Result<ApiTruth> told = TruthOf(client, name_);
+  return told.ok() ? std::move(told).value() : ApiTruth();
+}
+
+void Machine::Note(std::vector<std::string> problems) {
+  for (std::string& problem : problems) {
+    env_.log.Note("VIOLATION", problem);
+    env_.violations.push_back(std::move(problem));
+  }
+}
+
+std::optional<Time> Machine::LastDisturbance() const {
+  return std::max({env_.faults.last(), env_.kubelet_faults.last(), disturbed_});
+}
+
+void Machine::Reboot() {
+  disturbed_ = env_.clock.Now();
+  lost_gpus_.clear();
+  kubelet_->Reboot();
+  if (gpus_ != nullptr) gpus_->Reboot();
+  if (agent_ != nullptr) agent_->Crash(times_.kubelet.boot);
+}
+
+void Machine::LoseGpu(int gpu) {
+  disturbed_ = env_.clock.Now();
+  env_.log.Note(name_, fmt::format("loses GPU {}", gpu));
+  gpus_->Lose(gpu);
+  lost_gpus_.emplace(gpu, env_.clock.Now());
+}
+
+void Machine::RestoreGpu(int gpu) {
+  disturbed_ = env_.clock.Now();
+  env_.log.Note(name_, fmt::format("has GPU {} again", gpu));
+  gpus_->Restore(gpu);
+  lost_gpus_.erase(gpu);
+}
+
+void Machine::LoseDaemon(int gpu) {
+  disturbed_ = env_.clock.Now();
+  env_.log.Note(name_, fmt::format("loses the MPS daemon of GPU {}", gpu));
+  lost_daemons_.insert(gpu);
+  health_.Add({device::HealthCondition::Kind::kMps, gpu, std::nullopt, 0, "no MPS daemon"});
+}
+
+void Machine::RestoreDaemon(int gpu) {
+  disturbed_ = env_.clock.Now();
+  env_.log.Note(name_, fmt::format("has the MPS daemon of GPU {} again", gpu));
+  lost_daemons_.erase(gpu);
+  health_.Clear(gpu, device::HealthCondition::Kind::kMps);
+}
+
+void Machine::FailNext(SimAttempt::Kind kind, int count) {
+  if (kind == SimAttempt::Kind::kReset) {
+    fail_resets_ += count;
+  } else {
+    (kind == SimAttempt::Kind::kCreate ? fail_creates_ : fail_destroys_) += count;
+  }
+}
+
+}  // namespace nos::sim

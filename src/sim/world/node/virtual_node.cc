@@ -1,0 +1,317 @@
+#include "sim/world/node/virtual_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/world/node/status.h"
+
+namespace nos::sim {
+namespace {
+
+bool IsDeviceResource(std::string_view name) { return name.find('/') != std::string_view::npos; }
+
+// "3x nvidia.com/mig-1g.5gb".
+std::string Summary(const std::vector<kubelet::DeviceAssignment>& devices) {
+  std::map<std::string, int> counts;
+  for (const auto& device : devices) ++counts[device.resource];
+  std::string out;
+  for (const auto& [resource, n] : counts) out += fmt::format(" {}x {}", n, resource);
+  return out;
+}
+
+bool IsOf(const std::vector<std::string>& containers, const kubelet::DeviceAssignment& device) {
+  return std::ranges::find(containers, device.container) != containers.end();
+}
+
+}  // namespace
+
+VirtualNode::VirtualNode(NodeSpec spec, kube::Transport& transport, const Clock& clock,
+                         EventLog& log, Random random, KubeletTimes times)
+    : spec_(std::move(spec)),
+      client_(transport),
+      clock_(clock),
+      log_(log),
+      random_(random),
+      times_(times) {
+  StartKubelet();
+}
+
+void VirtualNode::StartKubelet() {
+  ready_since_ = clock_.Now();
+  pods_.clear();
+  changes_.clear();
+  offered_.clear();
+  kube::ReflectorOptions options;
+  options.field_selector = "spec.nodeName=" + spec_.name;
+  cache_ = std::make_unique<kube::Cache<cluster::Pod>>(kube::kPods, cluster::ReadPod,
+                                                       std::move(options));
+  cache_->AddHandler([this](const std::string&, const PodPtr& before, const PodPtr& after) {
+    changes_.emplace_back(before, after);
+  });
+  status_at_ = ready_since_;
+}
+
+bool VirtualNode::Step() {
+  if (removed_) return false;
+  if (down_until_) return BootIfDue();
+  cache_->Pump(client_, clock_.Now());
+  return TakeChange() || Advance() || Write();
+}
+
+std::optional<Time> VirtualNode::NextWake() const {
+  if (removed_) return std::nullopt;
+  if (down_until_) return down_until_;
+  Time wake = cache_->reflector().NextDue();
+  Time write = std::min(status_at_, lease_at_);
+  bool dirty = false;
+  for (const auto& [uid, pod] : pods_) {
+    if (pod.next) wake = std::min(wake, *pod.next);
+    dirty |= pod.write_status || pod.remove_object;
+  }
+  if (dirty) write = clock_.Now();
+  return std::min(wake, std::max(retry_at_, write));
+}
+
+bool VirtualNode::TakeChange() {
+  if (changes_.empty()) return false;
+  const auto [before, after] = std::move(changes_.front());
+  changes_.pop_front();
+  const bool same = before != nullptr && after != nullptr && before->meta.uid == after->meta.uid;
+  if (before != nullptr && !same) OnGone(before->meta.uid);
+  if (after != nullptr) OnPod(after);
+  return true;
+}
+
+void VirtualNode::OnPod(const PodPtr& pod) {
+  const auto known = pods_.find(pod->meta.uid);
+  if (known == pods_.end()) {
+    if (pod->Finished() && !pod->meta.deleted) return;
+    return Admit(pod);
+  }
+  known->second.pod = pod;
+  if (pod->meta.deleted) Stop(known->second);
+}
+
+// Deleted by force: the containers stop a moment later, and nobody is told.
+void VirtualNode::OnGone(const std::string& uid) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end()) return;
+  if (found->second.stage == Stage::kFinished) {
+    pods_.erase(found);
+  } else {
+    found->second.pod = nullptr;
+    Stop(found->second);
+  }
+}
+
+void VirtualNode::Admit(const PodPtr& pod) {
+  RunningPod& entry = pods_[pod->meta.uid];
+  entry.pod = pod;
+  entry.write_status = true;
+  if (pod->meta.deleted) {
+    entry.stage = Stage::kFinished;
+    entry.write_status = false;
+    entry.remove_object = true;
+    return;
+  }
+  std::optional<Refusal> refusal = CheckResources(*pod);
+  if (!refusal) {
+    refusal = TakeDevices(*pod, entry.devices);
+    // Who creates a pod with a node in it sets no condition; binding it does.
+    if (refusal && pod->FindCondition("PodScheduled") != nullptr) entry.refused = clock_.Now();
+  }
+  if (refusal) {
+    entry.stage = Stage::kFinished;
+    entry.status.stage = PodStage::kFailed;
+    std::tie(entry.status.reason, entry.status.message) = std::move(*refusal);
+    log_.Note(name(), fmt::format("refuses {}: {}", pod->Key(), entry.status.message));
+    return;
+  }
+  entry.ending = EndingContainers(*pod);
+  entry.status.initialized = entry.ending.empty();
+  entry.next = clock_.Now() + times_.start + InitTime(*pod);
+  log_.Note(name(), fmt::format("admits {}{}", pod->Key(), Summary(entry.devices)));
+}
+
+std::optional<VirtualNode::Refusal> VirtualNode::CheckResources(const cluster::Pod& pod) const {
+  Quantity cpu = spec_.cpu, memory = spec_.memory;
+  int slots = spec_.max_pods;
+  const auto take = [&](const cluster::Pod& taker) {
+    const cluster::ResourceList requests = cluster::PodRequests(taker);
+    if (const auto found = requests.find("cpu"); found != requests.end()) cpu = cpu - found->second;
+    if (const auto found = requests.find("memory"); found != requests.end()) {
+      memory = memory - found->second;
+    }
+    --slots;
+  };
+  take(pod);
+  for (const auto& [uid, other] : pods_) {
+    const bool active = other.stage != Stage::kFinished && other.pod != nullptr;
+    if (active && uid != pod.meta.uid) take(*other.pod);
+  }
+  const auto out_of = [](std::string_view what) {
+    return Refusal{fmt::format("OutOf{}", what),
+                   fmt::format("Node didn't have enough resource: {}", what)};
+  };
+  if (cpu < Quantity()) return out_of("cpu");
+  if (memory < Quantity()) return out_of("memory");
+  if (slots < 0) return out_of("pods");
+  return std::nullopt;
+}
+
+std::optional<VirtualNode::Refusal> VirtualNode::TakeDevices(const cluster::Pod& pod,
+                                                             Devices& taken) {
+  Devices mine;
+  for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
+    if (!IsDeviceResource(resource)) continue;
+    const std::vector<std::string> free = FreeDevices(pod, resource);
+    const auto wanted = static_cast<size_t>(std::max<int64_t>(0, amount.Value()));
+    if (free.size() < wanted) {
+      return Refusal{"UnexpectedAdmissionError",
+                     fmt::format("Allocate failed due to requested number of devices unavailable "
+                                 "for {}. Requested: {}, Available: {}, which is unexpected",
+                                 resource, wanted, free.size())};
+    }
+    const auto last = free.begin() + static_cast<std::ptrdiff_t>(wanted);
+    AssignToContainers(pod, resource, {free.begin(), last}, mine);
+  }
+  taken = std::move(mine);
+  return std::nullopt;
+}
+
+// In no particular order, as the kubelet promises none.
+std::vector<std::string> VirtualNode::FreeDevices(const cluster::Pod& pod,
+                                                  std::string_view resource) {
+  const auto pinned = pinned_.find(pod.Key());
+  std::vector<std::string> free;
+  for (const auto& device : offered_) {
+    if (device.resource != resource || !device.healthy) continue;
+    if (Holder(device.device_id) != nullptr) continue;
+    const bool wanted = pinned == pinned_.end() ||
+                        std::count(pinned->second.begin(), pinned->second.end(), device.device_id);
+    if (wanted) free.push_back(device.device_id);
+  }
+  random_.Shuffle(free);
+  return free;
+}
+
+const VirtualNode::RunningPod* VirtualNode::Holder(std::string_view device_id) const {
+  for (const auto& [uid, pod] : pods_) {
+    for (const auto& device : pod.devices) {
+      if (device.device_id == device_id) return &pod;
+    }
+  }
+  return nullptr;
+}
+
+void VirtualNode::Stop(RunningPod& pod) {
+  if (pod.stage == Stage::kFinished) {
+    pod.remove_object = true;
+  } else if (pod.stage != Stage::kStopping) {
+    pod.stage = Stage::kStopping;
+    pod.next = clock_.Now() + times_.stop;
+  }
+}
+
+bool VirtualNode::Advance() {
+  for (auto entry = pods_.begin(); entry != pods_.end(); ++entry) {
+    RunningPod& pod = entry->second;
+    if (!pod.next || *pod.next > clock_.Now()) continue;
+    EndStage(pod);
+    if (pod.pod == nullptr) pods_.erase(entry);
+    return true;
+  }
+  return false;
+}
+
+void VirtualNode::EndStage(RunningPod& pod) {
+  pod.next = std::nullopt;
+  if (pod.stage == Stage::kAdmitted) return StartContainers(pod);
+  pod.devices.clear();
+  pod.status.finished = clock_.Now();
+  if (pod.stage == Stage::kStopping) {
+    pod.remove_object = pod.pod != nullptr;
+    pod.write_status = false;
+    log_.Note(name(), fmt::format("stopped {}", pod.pod == nullptr ? "a pod" : pod.pod->Key()));
+  } else {
+    pod.status.stage = PodStage::kSucceeded;
+    pod.write_status = true;
+    log_.Note(name(), fmt::format("finished {}", pod.pod->Key()));
+  }
+  pod.stage = Stage::kFinished;
+}
+
+void VirtualNode::StartContainers(RunningPod& pod) {
+  const Time now = clock_.Now();
+  std::erase_if(pod.devices, [&](const auto& device) { return IsOf(pod.ending, device); });
+  pod.ending.clear();
+  pod.stage = Stage::kRunning;
+  pod.status.stage = PodStage::kRunning;
+  pod.status.initialized = true;
+  pod.status.started = now;
+  pod.status.pod_ip = PodIp(next_pod_ip_++);
+  if (const auto run = RunTime(*pod.pod)) pod.next = now + *run;
+  pod.write_status = true;
+  log_.Note(name(), fmt::format("runs {}", pod.pod->Key()));
+}
+
+Status VirtualNode::Offer(const std::vector<kubelet::OfferedDevice>& devices) {
+  if (down_until_ || removed_) return {Code::kUnavailable, "the kubelet is not running"};
+  std::set<kubelet::OfferedDevice> offer(devices.begin(), devices.end());
+  if (offer == offered_) return Status::Ok();
+  offered_.swap(offer);
+  for (const auto& device : offered_) ever_offered_.insert(device.resource);
+  if (registered_) {
+    const auto syncs = (clock_.Now() - ready_since_) / times_.sync;
+    status_at_ = std::min(status_at_, ready_since_ + (syncs + 1) * times_.sync);
+  }
+  if (on_withdrawal_ == nullptr) return Status::Ok();
+  for (const auto& device : offer) {
+    if (device.healthy && !offered_.contains(device)) on_withdrawal_(device);
+  }
+  return Status::Ok();
+}
+
+Result<std::vector<kubelet::DeviceAssignment>> VirtualNode::List() {
+  if (down_until_ || removed_) return Status(Code::kUnavailable, "the kubelet is not running");
+  Devices held;
+  for (const auto& [uid, pod] : pods_) {
+    for (const auto& device : pod.devices) {
+      if (!IsOf(pod.ending, device)) held.push_back(device);
+    }
+  }
+  return held;
+}
+
+Result<std::vector<kubelet::OfferedDevice>> VirtualNode::Allocatable() {
+  if (down_until_ || removed_) return Status(Code::kUnavailable, "the kubelet is not running");
+  std::vector<kubelet::OfferedDevice> healthy(offered_.begin(), offered_.end());
+  std::erase_if(healthy, [](const auto& device) { return !device.healthy; });
+  return healthy;
+}
+
+void VirtualNode::Reboot() {
+  if (removed_) return;
+  log_.Note(name(), "reboots");
+  StartKubelet();
+  down_until_ = clock_.Now() + times_.boot;
+}
+
+bool VirtualNode::BootIfDue() {
+  if (!down_until_ || clock_.Now() < *down_until_) return false;
+  down_until_ = std::nullopt;
+  ready_since_ = status_at_ = clock_.Now();
+  log_.Note(name(), "is up again");
+  return true;
+}
+
+void VirtualNode::Remove() {
+  removed_ = true;
+  pods_.clear();
+  changes_.clear();
+  offered_.clear();
+  log_.Note(name(), "is gone");
+}
+
+}  // namespace nos::sim

@@ -1,0 +1,153 @@
+// A node without a machine: the kubelet's behaviour towards the API server, the agent and the pods
+// bound to it. Its GPUs are simulated elsewhere; this side hands their devices to pods.
+//
+// As the real one:
+//  - a pod bound here is admitted in the order of arrival. Each container gets as many devices of
+//    each extended resource as it asks, any of those offered and not held. One that cannot is
+//    Failed for good: "UnexpectedAdmissionError" for devices, "OutOfcpu" and the like for the rest
+//    (kubernetes pkg/kubelet/cm/devicemanager, pkg/kubelet/lifecycle);
+//  - a device is held from admission until the pod's containers have stopped. Nobody is told of
+//  those
+//    that init containers have beyond the others; they are free when these have ended, though a
+//    real kubelet keeps them for the pod (kubernetes pkg/kubelet/cm/devicemanager);
+//  - allocatable and capacity follow the offer, but only at its next sync (KubeletTimes::sync); a
+//    resource no longer offered goes to 0;
+//  - its Lease in kube-node-lease is renewed every 10 s;
+//  - a pod runs for the time its annotation says (specs.h), then succeeds; a deleted one stops,
+//    then its object is removed;
+//  - after a reboot the kubelet knows nothing: pods bound here are admitted anew with whatever
+//    devices are offered then.
+// Every write to the API server is repeated until it is answered; one that finds the object gone is
+// dropped. One thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "kube/cache.h"
+#include "kube/client.h"
+#include "kubelet/device_plugin.h"
+#include "kubelet/pod_resources.h"
+#include "sim/world/events/actor.h"
+#include "sim/world/events/event_log.h"
+#include "sim/world/node/pod_status.h"
+#include "sim/specs.h"
+
+namespace nos::sim {
+
+struct KubeletTimes {
+  Duration start = std::chrono::milliseconds(1500);  // from admission to running
+  Duration stop = std::chrono::seconds(1);           // from deletion to stopped containers
+  Duration boot = std::chrono::seconds(45);
+  Duration sync = std::chrono::seconds(10);      // nodeStatusUpdateFrequency: if it has changed
+  Duration heartbeat = std::chrono::minutes(5);  // nodeStatusReportFrequency: in any case
+  Duration retry = std::chrono::seconds(1);      // after a failed request
+};
+
+class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kubelet::PodResources {
+ public:
+  enum class Stage { kAdmitted, kRunning, kStopping, kFinished };
+  struct RunningPod {
+    std::shared_ptr<const cluster::Pod> pod;
+    Stage stage = Stage::kAdmitted;
+    std::vector<kubelet::DeviceAssignment> devices;  // empty once stopped
+    std::vector<std::string> ending;                 // init containers, until they have ended
+    PodStatusInput status;
+    std::optional<Time> next;  // when the stage ends by itself
+    // When it was refused for want of devices although a scheduler had sent it.
+    std::optional<Time> refused;
+    bool write_status = false;
+    bool remove_object = false;
+  };
+
+  // Registers the node at the first step. The references must outlive the object.
+  VirtualNode(NodeSpec spec, kube::Transport& transport, const Clock& clock, EventLog& log,
+              Random random, KubeletTimes times = {});
+
+  const std::string& name() const override { return spec_.name; }
+  bool Step() override;
+  std::optional<Time> NextWake() const override;
+
+  Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override;
+  Result<std::vector<kubelet::DeviceAssignment>> List() override;
+  Result<std::vector<kubelet::OfferedDevice>> Allocatable() override;
+
+  // Everything stops at once; the node answers again after KubeletTimes::boot.
+  void Reboot();
+  bool down() const { return down_until_.has_value(); }
+  // No longer there, API object included.
+  void Remove();
+  bool removed() const { return removed_; }
+
+  // When the pod ("ns/name") is admitted, it gets these very devices. For setting up a scene.
+  void Pin(const std::string& pod, std::vector<std::string> device_ids) {
+    pinned_[pod] = std::move(device_ids);
+  }
+
+  const NodeSpec& spec() const { return spec_; }
+  // By uid. What really runs here, whatever the API server has been told so far.
+  const std::map<std::string, RunningPod>& pods() const { return pods_; }
+  // What may be handed out, but for what is held already.
+  const std::set<kubelet::OfferedDevice>& offered() const { return offered_; }
+  // Called with each device that has just left the offer.
+  void OnWithdrawal(std::function<void(const kubelet::OfferedDevice&)> call) {
+    on_withdrawal_ = std::move(call);
+  }
+  // Which pod holds a device, if any.
+  const RunningPod* Holder(std::string_view device_id) const;
+
+ private:
+  using PodPtr = std::shared_ptr<const cluster::Pod>;
+  using Devices = std::vector<kubelet::DeviceAssignment>;
+  // Reason and message.
+  using Refusal = std::pair<std::string, std::string>;
+
+  void StartKubelet();
+  bool BootIfDue();
+  bool TakeChange();
+  void OnPod(const PodPtr& pod);
+  void OnGone(const std::string& uid);
+  void Admit(const PodPtr& pod);
+  std::optional<Refusal> CheckResources(const cluster::Pod& pod) const;
+  // All or none.
+  std::optional<Refusal> TakeDevices(const cluster::Pod& pod, Devices& taken);
+  std::vector<std::string> FreeDevices(const cluster::Pod& pod, std::string_view resource);
+  void Stop(RunningPod& pod);
+  bool Advance();
+  void EndStage(RunningPod& pod);
+  void StartContainers(RunningPod& pod);
+  bool Write();
+  Status WritePod(RunningPod& pod);
+  Status WriteNode();
+  Status WriteLease();
+  bool Answered(const Status& status, std::string_view what);
+
+  NodeSpec spec_;
+  kube::Client client_;
+  const Clock& clock_;
+  EventLog& log_;
+  Random random_;
+  KubeletTimes times_;
+  std::unique_ptr<kube::Cache<cluster::Pod>> cache_;
+  std::deque<std::pair<PodPtr, PodPtr>> changes_;  // before, after
+  std::map<std::string, RunningPod> pods_;
+  std::set<kubelet::OfferedDevice> offered_;
+  std::set<std::string> ever_offered_;  // resources
+  std::function<void(const kubelet::OfferedDevice&)> on_withdrawal_;
+  std::map<std::string, std::vector<std::string>> pinned_;
+  bool registered_ = false, removed_ = false;
+  std::optional<Time> down_until_;
+  std::string uid_;  // of the node object, once written
+  Time retry_at_{}, status_at_{}, lease_at_{}, ready_since_{};
+  uint32_t next_pod_ip_ = 1;
+};
+
+}  // namespace nos::sim

@@ -1,0 +1,105 @@
+// How a world comes to be as its node specs say, pods on used instances included.
+#include <fmt/format.h>
+
+#include "cluster/annotations.h"
+#include "sim/world.h"
+
+namespace nos::sim {
+namespace {
+
+constexpr Duration kTick = std::chrono::seconds(1);
+constexpr int kPatience = 120;  // ticks
+
+std::string HolderName(const NodeSpec& node, size_t gpu, const InstanceSpec& instance) {
+  if (!instance.pod.empty()) return instance.pod;
+  std::string name = fmt::format("used-{}-{}-{}", node.name, gpu, instance.placement);
+  for (char& c : name) {
+    if (c == '@' || c == '.' || c == '+') c = '-';
+  }
+  return name;
+}
+
+std::optional<device::GpuInstance> FindInstance(const Machine& machine, size_t gpu,
+                                                const std::string& text) {
+  const gpu::Model& model = machine.model(gpu);
+  const auto placement = model.ParsePlacement(text);
+  for (device::GpuInstance& instance : machine.Instances(gpu)) {
+    if (placement.ok() && instance.start == placement->start &&
+        instance.profile == model.profile(placement->profile).name) {
+      return std::move(instance);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Status World::Boot() {
+  for (int tick = 0; tick < kPatience && !Registered(); ++tick) RunFor(kTick);
+  if (!Registered()) return {Code::kDeadline, "the nodes' agents do not report"};
+  CreateHolders();
+  for (int tick = 0; tick < kPatience && !HoldersRun(); ++tick) RunFor(kTick);
+  if (!HoldersRun()) return {Code::kDeadline, "the pods on used instances do not start"};
+  return Status::Ok();
+}
+
+// Every node is there, and where there is an agent, it has reported all GPUs.
+bool World::Registered() {
+  size_t registered = 0;
+  for (const auto& node : Nodes()) {
+    const Machine* machine = FindMachine(node->meta.name);
+    if (machine == nullptr) continue;
+    const auto gpus = cluster::ReadNodeGpus(*node, catalogue_).gpus;
+    const NodeSpec& spec = machine->kubelet().spec();
+    // That GPUs are shared is known from their agent alone.
+    const bool silent = ((spec.mps || spec.hybrid) && gpus.empty()) ||
+                        !std::ranges::all_of(gpus, &cluster::Gpu::reported);
+    if (machine->gpus() == nullptr || !spec.managed || !silent) ++registered;
+  }
+  return registered >= machines_.size();
+}
+
+// One pod for each pod name on each node; its devices are those of the instances it is to hold.
+void World::CreateHolders() {
+  for (const auto& [name, machine] : machines_) {
+    const NodeSpec& spec = machine->kubelet().spec();
+    std::map<std::string, PodSpec> pods;
+    std::map<std::string, std::vector<std::string>> devices;
+    for (size_t gpu = 0; machine->gpus() != nullptr && gpu < machine->gpu_count(); ++gpu) {
+      for (const InstanceSpec& instance : spec.gpus[gpu].instances) {
+        if (!instance.used) continue;
+        const std::string pod = HolderName(spec, gpu, instance);
+        const auto there = FindInstance(*machine, gpu, instance.placement);
+        pods[pod].name = pod;
+        pods[pod].node = name;
+        pods[pod].containers.resize(1);
+        ++pods[pod].containers[0][there->profile];
+        devices[pod].push_back(there->uuid);
+      }
+    }
+    for (const auto& [pod, pod_spec] : pods) {
+      machine->kubelet().Pin(pod_spec.ns + "/" + pod, devices[pod]);
+      Submit(pod_spec, Now());
+    }
+  }
+}
+
+bool World::HoldersRun() {
+  for (const auto& pod : Pods()) {
+    if (!pod->node_name.empty() && pod->phase == "Pending") return false;
+  }
+  // The agents' reports show it, too.
+  for (const auto& node : Nodes()) {
+    const Machine* machine = FindMachine(node->meta.name);
+    if (machine == nullptr) continue;
+    size_t used = 0, held = 0;
+    for (const auto& gpu : cluster::ReadNodeGpus(*node, catalogue_).gpus) {
+      for (const auto& instance : gpu.instances) used += instance.used ? 1 : 0;
+    }
+    for (const auto& [uid, running] : machine->kubelet().pods()) held += running.devices.size();
+    if (used != held) return false;
+  }
+  return queue_.size() == 0 || !queue_.Due(Now());
+}
+
+}  // namespace nos::sim

@@ -1,0 +1,499 @@
+#include "sim/chaos.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "cluster/annotations.h"
+#include "sim/world/run/chaos_pools.h"
+#include "sim/world/run/chaos_quotas.h"
+#include "sim/world/node/invariants.h"
+#include "sim/world/checks/satisfiable.h"
+#include "sim/workload.h"
+#include "sim/world.h"
+
+namespace nos::sim {
+namespace {
+
+constexpr Duration kProbe = std::chrono::seconds(5);
+constexpr Duration kLongest = std::chrono::hours(6);  // after faults have stopped
+constexpr size_t kShownEvents = 60;
+// Drawn apart from all else, so that what is added later does not change the seeds.
+constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
+                   kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275,
+                   kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705, kResets = 0x4e5e7,
+                   kPools = 0x90015;
+// Places are held and given up again, drains are waited for, and pools closed for a while.
+constexpr Duration kPoolsBound = std::chrono::minutes(15);
+const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
+                                        "PodDisruptionBudget", true};
+
+const cluster::Taint kDedicated{"dedicated", "team", "NoSchedule"};
+constexpr std::string_view kGuarded = "guarded";  // a label
+
+// Rates differ from seed to seed, some kinds are absent altogether: a fault that is always there
+// hides what only happens without it.
+FaultRates DrawRates(Random& random) {
+  const auto rate = [&](double most) { return random.Chance(0.4) ? 0 : random.Uniform() * most; };
+  FaultRates rates;
+  rates.conflict = rate(0.2);
+  rates.request_lost = rate(0.1);
+  rates.response_lost = rate(0.1);
+  rates.event_delayed = rate(0.3);
+  rates.event_repeated = rate(0.2);
+  rates.stream_dropped = rate(0.03);
+  rates.stream_expired = rate(0.02);
+  rates.crash = rate(0.03);
+  rates.create_failed = rate(0.2);
+  rates.destroy_in_use = rate(0.3);
+  rates.offer_failed = rate(0.1);
+  rates.reboots_per_hour = rate(20);
+  rates.offer_unanswered = rate(0.1);
+  rates.kubelet_forgets = rate(0.03);
+  return rates;
+}
+
+WorldOptions DrawWorld(const ChaosOptions& options, Random& random, ChaosPools& pools) {
+  WorldOptions world;
+  world.seed = random.Next();
+  world.faults = DrawRates(random);
+  // Everybody late, always: what is bound and what is withdrawn pass each other on the way.
+  if (Random(options.seed ^ kLate).Chance(0.3)) world.faults.event_delayed = 0.9;
+  if (Random losses(options.seed ^ kLosses); losses.Chance(0.4)) {
+    world.faults.gpu_losses_per_hour = losses.Uniform() * 60;
+  }
+  if (Random daemons(options.seed ^ kDaemons);
+      (options.mps || options.hybrid) && daemons.Chance(0.6)) {
+    world.faults.daemon_losses_per_hour = daemons.Uniform() * 60;
+  }
+  if (Random rivals(options.seed ^ kRivals); rivals.Chance(0.4)) {
+    world.faults.rival_binds_per_hour = rivals.Uniform() * 200;
+  }
+  if (Random gone(options.seed ^ kGone); gone.Chance(0.4)) {
+    world.faults.node_gone_at_binding = gone.Uniform() * 0.3;
+    world.nodes_return = std::chrono::seconds(5 + gone.Below(60));
+  }
+  world.faults_last = options.faults_last;
+  world.check_annotations = true;
+  if (options.scheduler_cuts) world.gpus_cut = scheduling::GpusCut::kHere;
+  world.partitioner.starvation_after = std::chrono::minutes(random.Chance(0.5) ? 2 : 30);
+  world.partitioner.longest_pause = std::chrono::minutes(1);
+  world.times.kubelet.heartbeat = std::chrono::seconds(10);  // it writes over what others wrote
+  world.times.agent.longest_pause = std::chrono::seconds(20);
+  world.times.agent.first_reset_pause = std::chrono::seconds(5);
+  world.times.agent.longest_reset_pause = std::chrono::seconds(20);
+  if (options.pools) world.autoscaler = pools.DrawAutoscaler(world.faults);
+  return world;
+}
+
+class Chaos {
+ public:
+  explicit Chaos(const ChaosOptions& options)
+      : options_(options),
+        random_(options.seed),
+        pools_(options.seed ^ kPools),
+        world_(DrawWorld(options, random_, pools_), gpu::Catalogue::Builtin()) {
+    report_.seed = options.seed;
+    report_.scheduler_cuts = options.scheduler_cuts;
+    report_.mps = options.mps;
+    report_.hybrid = options.hybrid;
+    report_.resets = options.resets;
+    report_.pools = options.pools;
+    if (options_.on_event) {
+      world_.log().SetSink(options_.on_event);
+    }
+  }
+
+  ChaosReport Run() && {
+    AddNodes();
+    if (options_.pools) Note(pools_.Add(world_, models_));
+    // What a whole GPU counts for depends on its node, which the judge does not look at.
+    if (!options_.hybrid) Note(quotas_.Add(options_.faults_last));
+    AddPods();
+    AddBudget();
+    world_.StartControllers();
+    world_.RunUntil(start_ + options_.faults_last);
+    last_bind_ = world_.Now();
+    while (report_.violations.empty() && world_.violations().empty() && !AtRest()) {
+      world_.RunFor(kProbe);
+      CheckProgress();
+      if (world_.Now() - start_ > options_.faults_last + kLongest) {
+        report_.violations.push_back("the cluster does not come to rest");
+        for (std::string& why : Restless(world_.Pods())) {
+          report_.violations.push_back(std::move(why));
+        }
+      }
+    }
+    Finish();
+    return std::move(report_);
+  }
+
+ private:
+  void AddNodes() {
+    const auto& catalogue = gpu::Catalogue::Builtin();
+    const int least = options_.pools ? 0 : 1;
+    const int nodes =
+        options_.nodes > 0 ? options_.nodes : least + static_cast<int>(random_.Below(4));
+    for (int i = 0; i < nodes; ++i) {
+      const gpu::Model& model =
+          DrawModel(*catalogue.models()[random_.Below(catalogue.models().size())]);
+      const int gpus = options_.gpus > 0 ? options_.gpus : 1 + static_cast<int>(random_.Below(4));
+      NodeSpec node;
+      node.name = fmt::format("n{}", i + 1);
+      node.gpus.assign(static_cast<size_t>(gpus), GpuSpec{model.name(), {}});
+      node.cpu = Quantity::FromValue(8 + static_cast<int64_t>(random_.Below(25)));
+      node.mps = options_.mps && (i == 0 || shares_.Chance(0.5));
+      node.hybrid = options_.hybrid && (i == 0 || shares_.Chance(0.5)) && !node.mps;
+      if (node.hybrid && options_.resets) node.resets = agent::ResetRule::kGpu;
+      if (tainted_ && taints_.Chance(0.3)) node.taints = {kDedicated};
+      Note(world_.AddNode(node));
+      if (tainted_) ChangeTaints(node.name);
+      models_.push_back(FindDividedModel(catalogue, node, node.gpus[0]).value());
+      if (node.hybrid) {
+        models_.push_back(
+            gpu::SharesOfMemory(int64_t{model.memory_gib()} * 1024, node.most_shares));
+      }
+      report_.gpus += gpus;
+    }
+    report_.nodes = nodes;
+  }
+
+  // Where GPUs are reset, often one that has to be.
+  const gpu::Model& DrawModel(const gpu::Model& drawn) {
+    if (!options_.resets || resets_.Chance(0.3)) return drawn;
+    const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
+    std::vector<const gpu::Model*> reset;
+    for (const auto& model : catalogue.models()) {
+      if (agent::NeedsReset(*model)) reset.push_back(&*model);
+    }
+    return *reset[resets_.Below(reset.size())];
+  }
+
+  // For a while, or from some time on.
+  void ChangeTaints(const std::string& node) {
+    for (uint64_t i = taints_.Below(4); i > 0; --i) {
+      const bool comes = taints_.Chance(0.5);
+      world_.At(Sometime(taints_), [this, node, comes] {
+        const JsonArray taints = comes ? TaintsJson({kDedicated}) : JsonArray();
+        const JsonObject patch = {{"spec", JsonObject{{"taints", taints}}}};
+        // The node may be gone.
+        (void)client_.Patch(kube::kNodes, "", node, kube::PatchType::kMerge, patch);
+      });
+    }
+  }
+
+  Time Sometime(Random& random) const {
+    return world_.Now() + FromSeconds(random.Uniform() * ToSeconds(options_.faults_last));
+  }
+
+  void AddPods() {
+    RandomWorkload workload;
+    workload.pods = options_.pods > 0 ? options_.pods : 10 + static_cast<int>(random_.Below(21));
+    workload.arrivals_last = options_.faults_last;
+    report_.pods = workload.pods;
+    std::vector<PodSpec> pods = DrawWorkload(workload, models_, random_);
+    if (Random inits(options_.seed ^ kInits); inits.Chance(0.4)) {
+      DrawInitContainers(models_, pods, inits);
+    }
+    if (Random gangs(options_.seed ^ kGangs); gangs.Chance(0.5)) AddGangs(workload, gangs);
+    for (PodSpec& pod : pods) {
+      pod.ns = options_.hybrid ? "default" : quotas_.DrawNamespace();
+      Submit(std::move(pod));
+    }
+  }
+
+  void AddGangs(const RandomWorkload& workload, Random& random) {
+    Note(DefinePodGroups(client_));
+    for (const GangSpec& gang : DrawGangs(workload, models_, random)) {
+      gangs_["default/" + gang.name] = static_cast<size_t>(gang.least);
+      world_.gangs().Expect("default/" + gang.name, static_cast<size_t>(gang.least));
+      world_.At(world_.Now() + gang.arrival,
+                [this, gang] { Note(PutPodGroup(client_, gang.name, gang.least)); });
+      const bool tolerate = taints_.Chance(0.5);
+      for (PodSpec pod : gang.pods) Submit(std::move(pod), tolerate);
+      report_.pods += static_cast<int>(gang.pods.size());
+    }
+    report_.gangs = static_cast<int>(gangs_.size());
+  }
+
+  void Submit(PodSpec pod) { Submit(std::move(pod), taints_.Chance(0.5)); }
+  void Submit(PodSpec pod, bool tolerates) {
+    if (tolerates) pod.tolerations = {{kDedicated.key, "Exists", "", ""}};
+    if (options_.pools) pod.owner = pools_.DrawOwner(pod.name);
+    if (budgets_.Chance(0.5)) pod.labels[std::string(kGuarded)] = "yes";
+    world_.Submit(pod, world_.Now() + pod.arrival);
+  }
+
+  // It allows none or a few at any time: nobody counts here.
+  void AddBudget() {
+    if (budgets_.Chance(0.5)) return;
+    const Json budget = BudgetObject("default", "guard", std::string(kGuarded), "yes");
+    Note(client_.Create(kDisruptionBudgets, "default", budget).status());
+    for (const int allowed : {0, 1, 3}) {
+      world_.At(Sometime(budgets_), [this, allowed] {
+        const JsonObject patch = {{"status", JsonObject{{"disruptionsAllowed", allowed}}}};
+        Note(client_
+                 .Patch(kDisruptionBudgets, "default", "guard", kube::PatchType::kMerge, patch,
+                        "status")
+                 .status());
+      });
+    }
+  }
+
+  void Note(const Status& status) {
+    if (!status.ok()) report_.violations.push_back(status.ToString());
+  }
+
+  std::vector<Judged> JudgedNodes(const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
+    std::vector<Judged> judged;
+    nodes_ = world_.Nodes();
+    for (const auto& node : nodes_) {
+      const Machine* machine = world_.FindMachine(node->meta.name);
+      if (machine == nullptr) continue;
+      judged.push_back({node.get(), machine, {}});
+      for (const auto& pod : pods) {
+        const bool here = pod->node_name == node->meta.name && !pod->Finished();
+        if (here) judged.back().bound.push_back(pod.get());
+      }
+    }
+    return judged;
+  }
+
+  // A pod waits that could run, and nobody with a better claim does.
+  std::string Neglected(const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
+    const std::vector<Judged> nodes = JudgedNodes(pods);
+    const auto could = [&](const cluster::Pod& pod) {
+      return std::any_of(nodes.begin(), nodes.end(),
+                         [&](const Judged& node) { return CouldRun({&pod}, node, true); });
+    };
+    for (const auto& pod : pods) {
+      if (!Waits(*pod)) continue;
+      const auto together = PlacedWith(*pod, pods);
+      if (together.empty() || !HavePlaces(together, nodes, pods)) continue;
+      const bool yields = std::any_of(pods.begin(), pods.end(), [&](const auto& other) {
+        return Waits(*other) && GoesFirst(*other, *pod) && could(*other);
+      });
+      if (!yields) return pod->Key();
+    }
+    return {};
+  }
+
+  // Free ones; or one that is due to it by a quota, where others have to go.
+  bool HavePlaces(const std::vector<const cluster::Pod*>& together,
+                  const std::vector<Judged>& nodes, const ChaosQuotas::Pods& pods) const {
+    if (quotas_.LetsIn(together, pods) && CouldRunTogether(together, nodes)) return true;
+    if (together.size() > 1) return false;
+    const ChaosQuotas::Pods may_go = quotas_.MayGoFor(*together.front(), pods);
+    if (may_go.empty()) return false;
+    ChaosQuotas::Pods left = pods;
+    std::erase_if(left, [&](const auto& pod) { return std::ranges::count(may_go, pod) > 0; });
+    if (!quotas_.LetsIn(together, left)) return false;
+    return std::ranges::any_of(nodes, [&](const Judged& node) {
+      const bool all_may_go = std::ranges::all_of(node.bound, [&](const cluster::Pod* pod) {
+        return std::ranges::count(may_go, pod, &std::shared_ptr<const cluster::Pod>::get) > 0;
+      });
+      return all_may_go && CouldRun(together, node, true);
+    });
+  }
+
+  // Who has to find a node for the pod to get one: itself, and as many of its gang as that lacks.
+  // Empty: it lacks more than there are.
+  std::vector<const cluster::Pod*> PlacedWith(
+      const cluster::Pod& pod, const std::vector<std::shared_ptr<const cluster::Pod>>& pods) const {
+    std::vector<const cluster::Pod*> together = {&pod};
+    const auto gang = gangs_.find(PodGroupOf(pod));
+    if (gang == gangs_.end()) return together;
+    size_t missing = gang->second - std::min(gang->second, CountPlaced(gang->first, pods) + 1);
+    for (const auto& other : pods) {
+      const bool member = PodGroupOf(*other) == gang->first && other->Key() != pod.Key();
+      if (missing == 0 || !member || !Waits(*other)) continue;
+      together.push_back(other.get());
+      --missing;
+    }
+    return missing == 0 ? together : std::vector<const cluster::Pod*>();
+  }
+
+  static size_t CountPlaced(const std::string& gang,
+                            const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
+    return static_cast<size_t>(std::ranges::count_if(
+        pods, [&](const auto& pod) { return PodGroupOf(*pod) == gang && HasPlace(*pod); }));
+  }
+
+  static bool Waits(const cluster::Pod& pod) { return pod.node_name.empty() && !pod.Finished(); }
+
+  // Slots may be kept free for `other` although `pod` could use them now.
+  bool GoesFirst(const cluster::Pod& other, const cluster::Pod& pod) const {
+    if (world_.Now() - other.meta.created < world_.options().partitioner.starvation_after) {
+      return false;
+    }
+    const auto claim = [](const cluster::Pod& of) {
+      return std::tuple(-of.priority, of.meta.created, of.Key());
+    };
+    return claim(other) < claim(pod);
+  }
+
+  void CheckProgress() {
+    const auto pods = world_.Pods();
+    for (const auto& pod : pods) {
+      if (!pod->node_name.empty() && bound_.insert(pod->meta.uid).second) last_bind_ = world_.Now();
+    }
+    neglected_ = Neglected(pods);
+    if (neglected_.empty()) last_bind_ = world_.Now();
+    const Duration bound = options_.pools ? kPoolsBound : options_.bound;
+    if (world_.Now() - last_bind_ > bound) {
+      report_.violations.push_back(fmt::format("{} could run, but no pod has been bound for {}",
+                                               neglected_, FormatAge(bound)));
+    }
+  }
+
+  // Nobody is behind any more for a fault, nothing runs that will end, and nobody waits who could.
+  bool AtRest() {
+    if (world_.Now() < start_ + options_.faults_last + kFaultsLinger) return false;
+    const auto pods = world_.Pods();
+    const bool busy = std::any_of(pods.begin(), pods.end(), [](const auto& pod) {
+      const bool endless = !pod->meta.annotations.contains(kRunSeconds);
+      const bool up = pod->phase == "Running" && endless;
+      return !pod->node_name.empty() && !pod->Finished() && !up;
+    });
+    const controllers::Scheduler* scheduler = world_.scheduler();
+    if (busy || (scheduler != nullptr && scheduler->bindings() > 0)) return false;
+    return Neglected(pods).empty() && Restless(pods).empty();
+  }
+
+  // Gangs are served as a whole, which is not looked at here.
+  std::vector<std::string> Restless(const ChaosQuotas::Pods& pods) {
+    if (!options_.pools) return {};
+    ChaosQuotas::Pods waiting;
+    std::ranges::copy_if(pods, std::back_inserter(waiting), [&](const auto& pod) {
+      return Waits(*pod) && PodGroupOf(*pod).empty() && quotas_.LetsIn({pod.get()}, pods);
+    });
+    return pools_.Restless(world_, waiting);
+  }
+
+  // Nobody is on the way to a binding any more: what is reserved is what bound pods hold.
+  void CheckReservations() {
+    const controllers::Scheduler* scheduler = world_.scheduler();
+    if (scheduler == nullptr) return;
+    const auto pods = world_.Pods();
+    const auto truth =
+        cluster::ClusterSnapshot::Build(world_.Nodes(), pods, gpu::Catalogue::Builtin());
+    for (size_t i = 0; i < truth.size(); ++i) {
+      const std::string& name = truth.node(i).node->meta.name;
+      const cluster::NodeInfo* known = scheduler->snapshot().Find(name);
+      if (known != nullptr && known->requested == truth.node(i).requested) continue;
+      const auto names = [](const cluster::NodeInfo& info) {
+        std::vector<std::string> keys;
+        for (const auto& pod : info.pods) keys.push_back(pod->Key());
+        std::ranges::sort(keys);
+        return fmt::format("{}", fmt::join(keys, " "));
+      };
+      report_.violations.push_back(fmt::format(
+          "{}: the scheduler takes it for {}, and bound there are: {}", name,
+          known == nullptr ? "gone" : "the node of: " + names(*known), names(truth.node(i))));
+    }
+  }
+
+  void Finish() {
+    if (world_.violations().empty() && report_.violations.empty()) CheckReservations();
+    report_.violations.insert(report_.violations.end(), world_.violations().begin(),
+                              world_.violations().end());
+    for (const auto& pod : world_.Pods()) {
+      report_.succeeded += pod->phase == "Succeeded" ? 1 : 0;
+      report_.running += pod->phase == "Running" ? 1 : 0;
+      report_.pending += pod->phase == "Pending" ? 1 : 0;
+    }
+    for (const auto& [gang, least] : gangs_) {
+      report_.whole += CountPlaced(gang, world_.Pods()) >= least ? 1 : 0;
+    }
+    report_.recreated = world_.recreated();
+    report_.evictions = world_.moves().evictions();
+    for (const PoolState& pool : world_.infrastructure().States()) {
+      report_.made += pool.made;
+      report_.node_hours += pool.node_hours;
+    }
+    report_.time = world_.Now() - start_;
+    report_.steps = world_.steps();
+    report_.events = world_.log().count();
+    report_.hash = world_.log().hash();
+    if (report_.ok()) return;
+    const auto& lines = world_.log().lines();
+    const size_t skip = lines.size() > kShownEvents ? lines.size() - kShownEvents : 0;
+    report_.last_events.assign(lines.begin() + static_cast<std::ptrdiff_t>(skip), lines.end());
+    DescribeState();
+  }
+
+  void DescribeState() {
+    for (const auto& pod : world_.Pods()) {
+      if (!Waits(*pod)) continue;
+      std::string line = fmt::format("{} priority {} asks", pod->Key(), pod->priority);
+      for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+        line += fmt::format(" {}x{}", amount.ToString(), resource);
+      }
+      for (const auto& condition : pod->conditions) {
+        line += fmt::format("; {}={} {}", condition.type, condition.status, condition.message);
+      }
+      report_.state.push_back(std::move(line));
+    }
+    for (std::string& line : quotas_.Describe(world_.Pods())) {
+      report_.state.push_back(std::move(line));
+    }
+    for (const auto& node : world_.Nodes()) {
+      std::string line =
+          fmt::format("{} cpu {}:", node->meta.name, node->allocatable.at("cpu").ToString());
+      for (const auto& [key, value] : node->meta.annotations) {
+        if (key.starts_with(cluster::kPrefix)) line += fmt::format("\n    {}={}", key, value);
+      }
+      report_.state.push_back(std::move(line));
+    }
+  }
+
+  ChaosOptions options_;
+  Random random_;
+  ChaosPools pools_;
+  World world_;
+  ChaosReport report_;
+  kube::Client client_{world_.api()};
+  const Time start_ = world_.Now();
+  Random budgets_{options_.seed ^ kBudgets}, taints_{options_.seed ^ kTaints},
+      shares_{options_.seed ^ kShares}, resets_{options_.seed ^ kResets};
+  const bool tainted_ = taints_.Chance(0.4);
+  ChaosQuotas quotas_{world_, options_.seed ^ kQuotas};
+  std::map<std::string, size_t> gangs_;  // and how many of each are placed together
+  std::vector<const gpu::Model*> models_;
+  std::vector<std::shared_ptr<const cluster::Node>> nodes_;
+  std::set<std::string> bound_;
+  std::string neglected_;
+  Time last_bind_{};
+};
+
+}  // namespace
+
+ChaosReport RunChaos(const ChaosOptions& options) { return Chaos(options).Run(); }
+
+std::string FormatChaosReport(const ChaosReport& report) {
+  std::string out = fmt::format(
+      "seed {}: {}: {} nodes, {} GPUs, {} pods: {} succeeded, {} running, {} cannot run; "
+      "{} of {} gangs whole; {} recreated; {} virtual, {} steps\n",
+      report.seed, report.ok() ? "ok" : "BROKEN", report.nodes, report.gpus, report.pods,
+      report.succeeded, report.running, report.pending, report.whole, report.gangs,
+      report.recreated, FormatAge(report.time), report.steps);
+  if (report.pools) {
+    out.insert(out.size() - 1,
+               fmt::format(", {} nodes of pools made, {:.1f} node-hours, {} pods moved",
+                           report.made, report.node_hours, report.evictions));
+  }
+  if (report.ok()) return out;
+  for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
+  for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
+  for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
+  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}{}{}\n",
+                     report.seed, report.scheduler_cuts ? " --scheduler-cuts" : "",
+                     report.mps ? " --mps" : "", report.hybrid ? " --hybrid" : "",
+                     report.resets ? " --resets" : "", report.pools ? " --pools" : "");
+  return out;
+}
+
+}  // namespace nos::sim

@@ -1,0 +1,79 @@
+#include "telemetry/reporter/gpu_way.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpu/board.h"
+#include "gpu/modes.h"
+
+namespace nos::telemetry {
+namespace {
+
+const gpu::Model* BoardModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue) {
+  const gpu::Model* model = catalogue.FindByProduct(info.product);
+  return model != nullptr ? model : catalogue.FindByPciId(info.pci_device_id);
+}
+
+// Boards of the Ampere generation change MIG mode with a reset only. One that waits for it stays
+// what it is until then.
+bool MayChangeMig(const device::GpuInfo& info, bool resets, const gpu::Catalogue& catalogue) {
+  const gpu::Model* model = info.mig_capable ? BoardModelOf(info, catalogue) : nullptr;
+  if (model == nullptr) return false;
+  return model->architecture() != "Ampere" || (resets && info.mig_pending == info.mig_enabled);
+}
+
+bool LieOn(const gpu::Model& model, gpu::ProfileId profile, const SampledGpu& gpu) {
+  return std::ranges::all_of(gpu.instances, [&](const SampledInstance& sampled) {
+    return std::ranges::count(model.profile(profile).starts, sampled.instance.start) > 0;
+  });
+}
+
+}  // namespace
+
+// They lie on the board's own slots where there are such, else on those of any board.
+void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu) {
+  const gpu::Model* board = gpu.info.mig_capable ? BoardModelOf(gpu.info, catalogue) : nullptr;
+  gpu::Modes plain{.memory_gib = static_cast<int>(
+                       std::clamp<int64_t>(gpu.info.memory_mib / 1024, 1, gpu::kMostModesGib)),
+                   .whole = true};
+  std::vector<gpu::Modes> candidates = {plain};
+  if (board != nullptr && board->slots() < gpu::kPlainSlots) {
+    plain.slots = board->slots();
+    candidates.insert(candidates.begin(), plain);
+  }
+  if (board != nullptr) candidates.insert(candidates.begin(), {.mig = board, .whole = true});
+  for (gpu::Modes& modes : candidates) {
+    modes.time_slices = std::min(time_slices, gpu::MostTimeSlices(modes));
+    const gpu::Model* model = catalogue.FindModes(gpu::NameOf(modes));
+    const auto profile = model == nullptr ? std::nullopt : model->FindProfile(gpu::kTimeSlice);
+    if (!profile || !LieOn(*model, *profile, gpu)) continue;
+    gpu.slots = model->slots();
+    for (SampledInstance& sampled : gpu.instances) {
+      sampled.instance.size = static_cast<uint8_t>(model->profile(*profile).slots);
+    }
+    return;
+  }
+  gpu.instances.clear();
+}
+
+void TellWay(std::span<const device::GpuInstance> there, const Sharing& sharing, SampledGpu& gpu,
+             const gpu::Catalogue& catalogue) {
+  if (!there.empty()) gpu.way = gpu::WayOfProfile(there.front().profile);
+  if (!gpu.info.gives_whole) return;
+  const bool changes_mig = MayChangeMig(gpu.info, sharing.resets, catalogue);
+  if (gpu.info.mig_enabled && !changes_mig) return;
+  const std::array<std::pair<std::string_view, bool>, 4> ways = {
+      {{gpu::kMigWay, changes_mig},
+       {gpu::kMpsWay, gpu.info.could_share_gib > 0 || gpu.info.share_gib > 0},
+       {gpu::kTimeWay, sharing.time_slices > 1},
+       {gpu::kWholeWay, true}}};
+  for (const auto& [way, possible] : ways) {
+    if (possible && way != gpu.way) gpu.switches.emplace_back(way);
+  }
+}
+
+}  // namespace nos::telemetry

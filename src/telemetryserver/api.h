@@ -1,0 +1,138 @@
+// The HTTP API and the dashboard's files; docs/telemetry.md and openapi.json say what there is.
+//
+//   Api api({.recorder = *recorder, ...});
+//   net::Listen(options, [&](const net::HttpRequest& request) { return api.Answer(request); });
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "net/http.h"
+#include "net/url.h"
+#include "telemetryserver/actions.h"
+#include "telemetryserver/audit.h"
+#include "telemetryserver/ingest.h"
+#include "telemetryserver/limits.h"
+#include "telemetryserver/reader.h"
+#include "telemetryserver/recorder.h"
+#include "telemetryserver/api/stream.h"
+#include "telemetryserver/turns.h"
+#include "telemetryserver/views.h"
+
+namespace nos::telemetryserver {
+
+// What a route gets: who asks, of which cluster, what.
+struct ApiCall {
+  const Reader& reader;
+  std::string cluster;
+  const net::Target& target;
+  const net::HttpRequest& request;
+
+  // The first of that name, or "".
+  std::string Parameter(std::string_view name) const;
+  std::vector<std::string> All(std::string_view name) const;
+  // Error: kInvalid: is there, and is no integer in the range.
+  Result<int64_t> Number(std::string_view name, int64_t fallback, int64_t least,
+                         int64_t most) const;
+  Scope scope() const { return Scope(reader, Parameter("namespace")); }
+};
+
+class Api {
+ public:
+  struct Parts {
+    Recorder& recorder;
+    Ingest& ingest;
+    StreamHub& hub;
+    const gpu::Catalogue& catalogue;
+    Metrics& metrics;
+    Authenticate authenticate;
+    bool sandbox = false;
+    std::string version;
+    // Null: there are none.
+    Actions* actions = nullptr;
+    Limits* limits = nullptr;
+    Audit* audit = nullptr;
+    // Whom a request comes from; empty: the peer.
+    std::function<std::string(const net::HttpRequest&)> address = {};
+    // Where browsers sign in, from the dashboard on: "login"; "": there is no such thing.
+    std::string sign_in = {};
+    // Whether they see that namespace, where nobody has said yet (Reader::unasked), or not lately;
+    // empty: they see those that they bring. Errors: as of `authenticate`.
+    std::function<Result<bool>(const Reader&, const std::string& ns)> sees = {};
+    // The cluster in which readers have their namespaces, where several report; "": unknown.
+    std::string home = {};
+  };
+  explicit Api(Parts parts) : parts_(std::move(parts)) {}
+
+  // Thread-safe.
+  net::HttpResponse Answer(const net::HttpRequest& request);
+  // All routes: "GET /api/v1/gpus".
+  static std::vector<std::string> Routes();
+
+ private:
+  using Reply = Result<std::string>;  // JSON
+  struct Route;
+  static const std::map<std::string, Route, std::less<>>& Table();
+
+  net::HttpResponse Dispatch(const net::HttpRequest& request, std::string& route);
+  net::HttpResponse Read(const net::HttpRequest& request, const net::Target& target,
+                         std::string_view name, const Reader& reader, std::string& route);
+  net::HttpResponse Act(const net::HttpRequest& request, std::string_view name,
+                        const Reader& reader);
+  Reply Do(ActionCall& call, std::string_view name);
+  net::HttpResponse telemetry::Unknown(const net::HttpRequest& request, const Status& why);
+  // Of somebody who is not known yet.
+  void WriteRefusal(const net::HttpRequest& request, std::string_view action, const Status& why);
+  // Too many requests of this kind; none: it may go on.
+  std::optional<net::HttpResponse> Hold(RateLimit Limits::* limit, const std::string& who,
+                                        std::string_view what);
+  std::string AddressOf(const net::HttpRequest& request) const;
+  Time Now() const;
+  Result<std::string> ClusterOf(const net::Target& target) const;
+  Result<std::string> ClusterNamed(const std::string& name) const;
+  // The same reader, with what they see of the namespaces that are named.
+  Result<Reader> WithNamed(const std::set<std::string>& names, const Reader& reader) const;
+  // Of somebody who may see some namespaces: of another cluster they are others'.
+  Status MayLookAt(const std::string& cluster, const Reader& reader) const;
+  Reply Session(const ApiCall& call);
+  Reply Overview(const ApiCall& call);
+  Reply Gpus(const ApiCall& call);
+  Reply Workloads(const ApiCall& call);
+  Reply Workload(const ApiCall& call, const std::string& ns, const std::string& name);
+  Reply Decisions(const ApiCall& call);
+  Reply Jobs(const ApiCall& call);
+  Reply Quotas(const ApiCall& call);
+  Reply Pools(const ApiCall& call);
+  Reply History(const ApiCall& call);
+  Reply Series(const ApiCall& call);
+  Result<std::vector<Bucket>> SeriesOf(const ApiCall& call, const std::string& subject,
+                                       const std::string& metric, const Range& range,
+                                       size_t& reads);
+  Result<std::vector<Bucket>> Samples(const std::string& cluster, const std::string& subject,
+                                      const std::string& metric, const Range& range);
+  net::HttpResponse Stream(const ApiCall& call);
+  net::HttpResponse File(const net::HttpRequest& request, std::string_view path) const;
+  // Now, or at the parameter "at".
+  Reply AtMoment(const ApiCall& call,
+                 FunctionRef<std::string(const State&, telemetry::Millis at, NodeTexts*)> write);
+  // Error: kNotFound.
+  Result<int64_t> IdOf(const std::string& cluster) const;
+
+  Parts parts_;
+  OverviewTexts overviews_;
+  // Each past moment is a cluster's state built anew; threads are left for those who deliver.
+  Turns pasts_{2, 4};
+  Turns series_{4, 24};  // there are threads for those who deliver
+  std::mutex texts_mutex_;
+  std::map<std::string, NodeTexts> texts_;  // by cluster
+  NodeTexts& TextsOf(const std::string& cluster);
+};
+
+// Of HTTP, for an error.
+int HttpCodeOf(const Status& status);
+// 429, with the time to come again.
+net::HttpResponse TooManyAnswer(std::string_view message, Duration wait);
+
+}  // namespace nos::telemetryserver

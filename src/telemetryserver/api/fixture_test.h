@@ -1,0 +1,121 @@
+// The API over a recorder with a file of its own.
+#pragma once
+
+#include "telemetryserver/api.h"
+#include "telemetryserver/api/files.h"
+#include "telemetryserver/testing/fixture.h"
+
+namespace nos::telemetryserver {
+
+class ApiTest : public RecorderFixture {
+ protected:
+  void SetUp() override {
+    RecorderFixture::SetUp();
+    Open();
+    Serve();
+    document_ = ParseJson(OpenApiText()).value_or(Json());
+  }
+  void Serve(const std::string& home = "") {
+    ingest_ = std::make_unique<Ingest>(*recorder_, nullptr, metrics_);
+    Api::Parts parts{*recorder_,
+                     *ingest_,
+                     hub_,
+                     gpu::Catalogue::Builtin(),
+                     metrics_,
+                     [this](const net::HttpRequest&) -> Result<Reader> {
+                       if (reader_.user.empty()) return Status(Code::kPermission, "who are you?");
+                       return reader_;
+                     },
+                     false,
+                     "test"};
+    parts.home = home;
+    api_ = std::make_unique<Api>(std::move(parts));
+  }
+  void TearDown() override {
+    api_.reset();
+    ingest_.reset();
+    RecorderFixture::TearDown();
+  }
+  static Json PoolRecord(telemetry::Millis at, int nodes) {
+    return {{"kind", "pool"},
+            {"at", at},
+            {"id", "a100"},
+            {"name", "a100"},
+            {"gpu", {{"model", "A100-40GB"}, {"count", 8}, {"partitioning", "mig"}}},
+            {"nodes", nodes},
+            {"coming", 1},
+            {"going", 0},
+            {"max", 4},
+            {"price", 12.25},
+            {"state", "ready"},
+            {"why", ""}};
+  }
+  // A cluster with something of everything.
+  void Fill() {
+    JsonArray records;
+    records.push_back(telemetry::PodRecord(telemetry::kReportStart, "team-0", "pod-0-0-0", "running",
+                                "nvidia.com/mig-1g.5gb", telemetry::NodeName(0)));
+    records.push_back(
+        telemetry::PodRecord(telemetry::kReportStart, "team-1", "waits", "pending", "nvidia.com/mig-3g.20gb"));
+    records.push_back({{"kind", "job"},
+                       {"at", telemetry::kReportStart},
+                       {"id", "team-0/Job/train"},
+                       {"namespace", "team-0"},
+                       {"type", "Job"},
+                       {"name", "train"}});
+    records.push_back({{"kind", "queue"},
+                       {"at", telemetry::kReportStart},
+                       {"id", "LocalQueue/team-0/gpus"},
+                       {"namespace", "team-0"},
+                       {"name", "gpus"}});
+    records.push_back({{"kind", "quota"},
+                       {"at", telemetry::kReportStart},
+                       {"type", "ElasticQuota"},
+                       {"namespace", "team-0"},
+                       {"name", "q"},
+                       {"namespaces", {"team-0"}},
+                       {"resources", {{"nvidia.com/gpu-memory", {{"min", 10}, {"used", 5}}}}}});
+    records.push_back(PoolRecord(telemetry::kReportStart, 3));
+    for (const char* state : {"planned", "applied"}) {
+      records.push_back({{"kind", "decision"},
+                         {"at", telemetry::kReportStart},
+                         {"id", "plan-1"},
+                         {"type", "plan"},
+                         {"state", state},
+                         {"pods",
+                          {{{"namespace", "team-1"}, {"name", "waits"}},
+                           {{"namespace", "team-0"}, {"name", "pod-0-0-0"}}}},
+                         {"victims", JsonArray()}});
+    }
+    for (const auto& [ns, name] :
+         std::map<std::string, std::string>{{"team-0", "pod-0-0-0"}, {"team-1", "waits"}}) {
+      records.push_back({{"kind", "event"},
+                         {"at", telemetry::kReportStart},
+                         {"type", "Warning"},
+                         {"object", {{"kind", "Pod"}, {"namespace", ns}, {"name", name}}},
+                         {"reason", "FailedScheduling"},
+                         {"message", "\"<script>\""}});
+    }
+    ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 1, records)).status.ok());
+    Report({1, 2, 7}, 0, 7);
+  }
+  net::HttpResponse Ask(const std::string& target, const std::string& method = "GET",
+                        const std::string& body = "", const net::HttpHeaders& headers = {}) {
+    return api_->Answer({method, target, headers, body});
+  }
+  Json Get(const std::string& target, int code = 200) {
+    const net::HttpResponse response = Ask(target);
+    EXPECT_EQ(response.code, code) << target << ": " << response.body;
+    const auto json = ParseJson(response.body);
+    EXPECT_TRUE(json.ok()) << target << ": " << response.body.substr(0, 300);
+    return json.value_or(Json());
+  }
+
+  Reader reader_{"root", true, {}};
+  StreamHub hub_{std::chrono::milliseconds(1)};
+  std::unique_ptr<Ingest> ingest_;
+  std::unique_ptr<Api> api_;
+  Json document_;
+};
+
+}  // namespace nos::telemetryserver

@@ -1,0 +1,46 @@
+#include "telemetryserver/limits.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace nos::telemetryserver {
+namespace {
+
+// Each holds a copy of what the cluster has, and a thread of the server.
+constexpr size_t kMostActing = 4;
+constexpr double kSeconds = 5;        // of requests may come at once
+constexpr double kMostActions = 10;   // likewise
+constexpr double kFailuresOfAll = 5;  // times those of one address
+
+RateLimit::Options PerSecond(int64_t rate) {
+  return {.per_second = static_cast<double>(rate), .burst = static_cast<double>(rate) * kSeconds};
+}
+
+RateLimit::Options PerMinute(double rate, double burst) {
+  return {.per_second = rate / 60, .burst = std::max(1.0, burst)};
+}
+
+}  // namespace
+
+Limits::Limits(const LimitOptions& options)
+    : address(PerSecond(options.address_per_second)),
+      reader(PerSecond(options.reader_per_second)),
+      actions(PerMinute(static_cast<double>(options.actions_per_minute),
+                        std::min(kMostActions, static_cast<double>(options.actions_per_minute)))),
+      failures(PerMinute(static_cast<double>(options.failures_per_minute),
+                         static_cast<double>(options.failures_per_minute))),
+      all_failures(PerMinute(kFailuresOfAll * static_cast<double>(options.failures_per_minute),
+                             kFailuresOfAll * static_cast<double>(options.failures_per_minute))) {}
+
+std::unique_ptr<Limits::Turn> Limits::Begin(const std::string& who) {
+  const std::scoped_lock lock(mutex_);
+  if (acting_.size() >= kMostActing || !acting_.insert(who).second) return nullptr;
+  return std::make_unique<Turn>(*this, who);
+}
+
+Limits::Turn::~Turn() {
+  const std::scoped_lock lock(limits_.mutex_);
+  limits_.acting_.erase(who_);
+}
+
+}  // namespace nos::telemetryserver

@@ -1,0 +1,390 @@
+#include "telemetryserver/api.h"
+
+#include <gtest/gtest.h>
+
+#include "telemetryserver/api/fixture_test.h"
+
+namespace nos::telemetryserver {
+namespace {
+
+// What is wrong with a value by a schema of the document, or "". Members that the schema does not
+// name are wrong where it names all (`properties`), but for those of records.
+std::string Fault(const Json& document, const Json& schema, const Json& value,
+                  const std::string& where) {
+  if (const std::string_view ref = FindString(schema, "$ref"); !ref.empty()) {
+    const std::string_view name = ref.substr(ref.rfind('/') + 1);
+    const Json* target = Find(document, "components", "schemas", name);
+    return target == nullptr ? where + ": no schema " + std::string(name)
+                             : Fault(document, *target, value, where);
+  }
+  const Json* types = Find(schema, "type");
+  if (types == nullptr) return "";
+  const auto is = [&](std::string_view type) {
+    return type == "object"    ? value.is_object()
+           : type == "array"   ? value.is_array()
+           : type == "string"  ? value.is_string()
+           : type == "boolean" ? value.is_bool()
+           : type == "integer" ? value.is_int64() || value.is_uint64()
+           : type == "number"  ? value.is_number()
+           : type == "null"    ? value.is_null()
+                               : false;
+  };
+  bool fits = false;
+  if (types->is_string()) fits = is(View(types->get_string()));
+  if (types->is_array()) {
+    for (const Json& type : types->get_array()) fits = fits || is(View(type.get_string()));
+  }
+  if (!fits) return where + " is not of type " + WriteJson(*types) + ": " + WriteJson(value);
+  if (const Json* items = Find(schema, "items"); items != nullptr && value.is_array()) {
+    for (const Json& item : value.get_array()) {
+      const std::string fault = Fault(document, *items, item, where + "[]");
+      if (!fault.empty()) return fault;
+    }
+  }
+  const Json* properties = Find(schema, "properties");
+  if (properties == nullptr || !value.is_object()) return "";
+  for (const Json& name : Find(schema, "required")->get_array()) {
+    if (!value.get_object().contains(name.get_string())) {
+      return where + " lacks " + WriteJson(name);
+    }
+  }
+  for (const auto& [name, member] : value.get_object()) {
+    const Json* known = properties->get_object().if_contains(name);
+    if (known == nullptr) continue;
+    const std::string fault = Fault(document, *known, member, where + "." + std::string(name));
+    if (!fault.empty()) return fault;
+  }
+  return "";
+}
+
+TEST_F(ApiTest, TheDocumentNamesEveryRouteAndNoOther) {
+  std::set<std::string> described, served;
+  const Json* paths = Find(document_, "paths");
+  ASSERT_NE(paths, nullptr);
+  for (const auto& [path, methods] : paths->get_object()) {
+    for (const auto& [method, about] : methods.get_object()) {
+      described.insert((method == "get" ? "GET " : "POST ") + std::string(path));
+    }
+  }
+  for (const std::string& route : Api::Routes()) served.insert(route);
+  EXPECT_EQ(described, served);
+}
+
+TEST_F(ApiTest, AnswersAreAsTheDocumentSays) {
+  Fill();
+  const std::map<std::string, std::string> targets = {
+      {"/api/v1/session", ""},
+      {"/api/v1/overview", ""},
+      {"/api/v1/gpus", ""},
+      {"/api/v1/workloads", ""},
+      {"/api/v1/workloads/{namespace}/{name}", "/api/v1/workloads/team-0/pod-0-0-0"},
+      {"/api/v1/decisions", ""},
+      {"/api/v1/quotas", ""},
+      {"/api/v1/jobs", ""},
+      {"/api/v1/pools", ""},
+      {"/api/v1/series", "/api/v1/series?metric=allocated&from=1763760000000&to=1763760060000"},
+      {"/api/v1/history", ""}};
+  for (const auto& [path, target] : targets) {
+    const Json answer = Get(target.empty() ? path : target);
+    const Json* content =
+        Find(document_, "paths", path, "get", "responses", "200", "content", "application/json");
+    ASSERT_NE(content, nullptr) << path;
+    EXPECT_EQ(Fault(document_, *Find(*content, "schema"), answer, path), "");
+    // And it says something: nothing is an empty list here.
+    for (const auto& [name, member] : answer.get_object()) {
+      EXPECT_FALSE(member.is_array() && member.get_array().empty()) << path << " " << name;
+    }
+    const Json error = Get(path + "x", 404);
+    EXPECT_FALSE(FindString(error, "error").empty());
+  }
+}
+
+TEST_F(ApiTest, SeriesGoFromDiskAndMemoryIntoSteps) {
+  Report({1, 1, 1}, 0, 100);  // 1,000 s: a flush and the rest
+  const std::string window = "&from=1763760000000&to=1763761000000";
+  const Json raw =
+      Get("/api/v1/series?metric=memory_total&points=100&subject=gpu/" + telemetry::GpuName(0, 0) + window);
+  EXPECT_EQ(telemetry::IntegerOr(raw, "step", 0), 10'000);
+  const JsonArray& mean = Find(Find(raw, "series")->get_array()[0], "mean")->get_array();
+  ASSERT_EQ(mean.size(), 100U);
+  for (const Json& value : mean) EXPECT_EQ(value.to_number<double>(), 40960);
+  // A pod has what its slice had.
+  const Json pod = Get("/api/v1/series?metric=utilization&subject=pod/team-0/pod-0-0-0" + window);
+  const Json slice =
+      Get("/api/v1/series?metric=utilization&subject=instance/" + telemetry::InstanceName(0, 0, 0) + window);
+  EXPECT_EQ(*Find(Find(pod, "series")->get_array()[0], "mean"),
+            *Find(Find(slice, "series")->get_array()[0], "mean"));
+  EXPECT_EQ(FindString(pod, "unit"), "ratio");
+  for (const char* bad : {"?metric=x&from=5&to=4", "?from=1", "?metric=x&points=2001",
+                          "?metric=x&from=-1", "?metric=x&subject=pod/a"}) {
+    Get(std::string("/api/v1/series") + bad, 400);
+  }
+}
+
+TEST_F(ApiTest, ReadersOfANamespaceSeeNoOther) {
+  Fill();
+  reader_ = {"kim", false, {"team-1"}};
+  for (const char* target :
+       {"/api/v1/gpus", "/api/v1/workloads", "/api/v1/decisions", "/api/v1/quotas",
+        "/api/v1/history", "/api/v1/jobs", "/api/v1/workloads?namespace=team-0",
+        "/api/v1/gpus?at=1763760050000", "/api/v1/workloads/team-1/waits"}) {
+    const net::HttpResponse response = Ask(target);
+    EXPECT_EQ(response.code, 200) << target;
+    EXPECT_EQ(response.body.find("team-0"), std::string::npos) << target << response.body;
+  }
+  EXPECT_NE(Ask("/api/v1/gpus").body.find("pod-0-0-1"), std::string::npos);
+  EXPECT_NE(Ask("/api/v1/history").body.find("FailedScheduling"), std::string::npos);
+  Get("/api/v1/overview", 403);
+  Get("/api/v1/pools", 403);
+  Get("/api/v1/workloads/team-0/pod-0-0-0", 403);
+  Get("/api/v1/series?metric=utilization&subject=pod/team-0/pod-0-0-0", 403);
+  Get("/api/v1/series?metric=power&subject=gpu/" + telemetry::GpuName(0, 0), 403);
+  Get("/api/v1/series?metric=allocated", 403);
+  Get("/api/v1/series?metric=used&subject=quota/team-0/q/nvidia.com/gpu-memory", 403);
+  Get("/api/v1/series?metric=utilization&subject=pod/team-1/pod-0-0-1", 200);
+  reader_ = {};
+  Get("/api/v1/gpus", 401);
+}
+
+TEST_F(ApiTest, WrongRequestsAreAnswered) {
+  Get("/api/v1/gpus", 404);  // nothing has come yet
+  Fill();
+  Get("/api/v1/gpus?cluster=other", 404);
+  Get("/api/v1/gpus?at=yesterday", 400);
+  Get("/api/v1/nothing", 404);
+  Get("/api/v1/../../etc/passwd", 400);
+  Get("/%2e%2e/etc/passwd", 400);
+  Get("/etc/passwd", 404);
+  EXPECT_EQ(Ask("/api/v1/gpus", "DELETE").code, 405);
+  EXPECT_EQ(Ask("/api/v1/ingest").code, 405);
+  EXPECT_EQ(Ask("/", "POST").code, 405);
+  EXPECT_EQ(Ask("/").code, 200);
+}
+
+TEST_F(ApiTest, EnvelopesComeInAnyOrNoEncoding) {
+  const std::string text = WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
+  const std::string path = "/api/v1/ingest";
+  EXPECT_EQ(Ask(path, "POST", text).body, "{\"sequence\":1,\"refused\":[]}");
+  EXPECT_EQ(Ask(path, "POST", Gzip(text), {{"content-encoding", "gzip"}}).code, 200);
+  EXPECT_EQ(Ask(path, "POST", text, {{"content-encoding", "gzip"}}).code, 400);
+  EXPECT_EQ(Ask(path, "POST", text, {{"content-encoding", "br"}}).code, 415);
+  EXPECT_EQ(Ask(path, "POST", "{}").code, 400);
+  EXPECT_EQ(Ask(path, "POST", Gzip(std::string(telemetry::kMostEnvelopeBytes + 1, ' ')),
+                {{"content-encoding", "gzip"}})
+                .code,
+            413);
+}
+
+TEST_F(ApiTest, TokensSayWhoMayDeliver) {
+  Tokens tokens;
+  ASSERT_TRUE(tokens.Read("# ours\nprod  0123456789abcdef\nother\tfedcba9876543210\n").ok());
+  EXPECT_FALSE(tokens.Read("prod short").ok());
+  EXPECT_FALSE(tokens.empty()) << "what was there stays";
+  Ingest guarded(*recorder_, &tokens, metrics_);
+  const std::string text = WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
+  const auto code = [&](const std::string& authorization) {
+    net::HttpHeaders headers;
+    if (!authorization.empty()) headers.emplace_back("authorization", authorization);
+    return guarded.Answer({"POST", "/api/v1/ingest", headers, text}).code;
+  };
+  EXPECT_EQ(code(""), 401);
+  EXPECT_EQ(code("Basic 0123456789abcdef"), 401);
+  EXPECT_EQ(code("Bearer 0123456789abcdeg"), 401);
+  EXPECT_EQ(code("Bearer fedcba9876543210"), 403);
+  EXPECT_EQ(code("Bearer 0123456789abcdef"), 200);
+  ASSERT_TRUE(recorder_->Settle().ok());
+  EXPECT_TRUE(recorder_->Clusters() == std::vector<std::string>{"prod"});
+  ASSERT_TRUE(tokens.Read("* 0123456789abcdef").ok());
+  EXPECT_EQ(code("Bearer 0123456789abcdef"), 200);
+}
+
+// What a stream says until it has nothing more.
+std::string Drain(net::BodyStream& stream) {
+  std::string all;
+  for (std::string part = "x"; !part.empty(); all += part) {
+    part.clear();
+    EXPECT_TRUE(stream.Read(part));
+  }
+  return all;
+}
+
+std::string LastId(const std::string& events) {
+  const size_t at = events.rfind("id: ") + 4;
+  return events.substr(at, events.find('\n', at) - at);
+}
+
+TEST_F(ApiTest, WhatIsAskedForTwiceIsToldOnce) {
+  Fill();
+  const Json twice = Get("/api/v1/series?metric=allocated&subject=cluster&subject=cluster");
+  EXPECT_EQ(Find(twice, "series")->get_array().size(), 1U);
+}
+
+// A whole GPU beside one in MIG mode counts as many slots, for the node as for the cluster.
+TEST_F(ApiTest, ANodesShareIsItsGpus) {
+  JsonArray records;
+  Json layout = telemetry::NodeReport({1, 2, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
+  Json& whole = layout.get_object()["gpus"].get_array()[1];
+  whole.get_object()["slots"] = 0;
+  whole.get_object()["mig"] = false;
+  whole.get_object()["instances"] = JsonArray();
+  whole.get_object()["holders"] = JsonArray{{{"namespace", "a"}, {"pod", "p"}, {"container", "c"}}};
+  layout.get_object()["gpus"].get_array()[0].get_object()["instances"] = JsonArray();
+  records.push_back(layout);
+  ASSERT_TRUE(Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), 1, records)).status.ok());
+  for (int i = 1; i < 4; ++i) {
+    clock_.Set(telemetry::kReportStart + i * 10'000);
+    ASSERT_TRUE(Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), i + 1, {})).status.ok());
+  }
+  ASSERT_TRUE(recorder_->Settle().ok());
+  const std::string window = "&from=1763760000000&to=1763760100000&points=1&subject=";
+  for (const std::string& subject : {std::string("cluster"), "node/" + telemetry::NodeName(0)}) {
+    const Json series = Get("/api/v1/series?metric=allocated" + window + subject);
+    const JsonArray& max = Find(Find(series, "series")->get_array()[0], "max")->get_array();
+    ASSERT_FALSE(max.empty());
+    EXPECT_DOUBLE_EQ(max[0].to_number<double>(), 0.5) << subject;
+  }
+}
+
+// Restarts, and reports that miss a look, are no second slice.
+TEST_F(ApiTest, WhatAPodHeldAgainCountsOnce) {
+  Json layout = telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
+  const JsonArray holders = {{{"namespace", "a"}, {"pod", "web-0"}, {"container", "c"}}};
+  for (int i = 0; i < 30; ++i) {
+    const telemetry::Millis at = telemetry::kReportStart + i * 10'000;
+    clock_.Set(at);
+    Json& gpu = layout.get_object()["gpus"].get_array()[0];
+    gpu.get_object()["instances"].get_array()[0].get_object()["holders"] =
+        i % 10 < 4 ? JsonArray() : holders;  // for 40 s nobody
+    layout.get_object()["at"] = at;
+    JsonArray records;
+    records.push_back(layout);
+    records.push_back({{"kind", "instance"},
+                       {"at", at},
+                       {"instance", telemetry::InstanceName(0, 0, 0)},
+                       {"gpu", telemetry::GpuName(0, 0)},
+                       {"metrics", {{"memory_used", 1000}, {"utilization", 0.5}}}});
+    ASSERT_TRUE(Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), i + 1, records)).status.ok());
+  }
+  ASSERT_TRUE(recorder_->Settle().ok());
+  const std::string window = "&from=1763760000000&to=1763760300000&subject=pod/a/web-0";
+  for (const char* points : {"30", "4", "1"}) {
+    const Json series =
+        Get("/api/v1/series?metric=memory_used&points=" + std::string(points) + window);
+    const Json& one = Find(series, "series")->get_array()[0];
+    for (const char* column : {"mean", "max"}) {
+      int told = 0;
+      for (const Json& value : Find(one, column)->get_array()) {
+        if (value.is_null()) continue;
+        EXPECT_DOUBLE_EQ(value.to_number<double>(), 1000) << points << column;
+        ++told;
+      }
+      EXPECT_GT(told, 0) << points;
+    }
+  }
+}
+
+TEST_F(ApiTest, TheStreamTellsWhatChanges) {
+  Fill();
+  auto stream = std::move(Ask("/api/v1/stream").stream);
+  ASSERT_NE(stream, nullptr);
+  const std::string hello = Drain(*stream);
+  EXPECT_TRUE(hello.starts_with("event: hello\n")) << hello;
+  EXPECT_EQ(hello.find("event: gpus"), std::string::npos);
+  JsonArray records;
+  records.push_back(telemetry::PodRecord(telemetry::kReportStart + 80'000, "team-1", "waits", "running",
+                              "nvidia.com/mig-3g.20gb", telemetry::NodeName(0)));
+  records.push_back({{"kind", "removed"},
+                     {"at", telemetry::kReportStart + 80'000},
+                     {"what", "pod"},
+                     {"uid", "uid-team-0-pod-0-0-0"}});
+  records.push_back({{"kind", "decision"}, {"at", telemetry::kReportStart + 80'000}, {"id", "plan-2"}});
+  ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, records)).status.ok());
+  ASSERT_TRUE(recorder_->Settle().ok());
+  const std::string told = Drain(*stream);
+  EXPECT_NE(told.find("event: workloads\ndata: {\"changed\":[{\"kind\":\"pod\""),
+            std::string::npos);
+  EXPECT_NE(told.find("\"removed\":[\"uid-team-0-pod-0-0-0\"]"), std::string::npos) << told;
+  EXPECT_NE(told.find("event: decision\ndata: {\"kind\":\"decision\""), std::string::npos);
+  EXPECT_NE(told.find("event: overview\n"), std::string::npos);
+  // Whoever comes again with what they had last hears what they missed.
+  const auto resumed = [&](const std::string& id) {
+    auto again = std::move(Ask("/api/v1/stream", "GET", "", {{"last-event-id", id}}).stream);
+    return Drain(*again);
+  };
+  EXPECT_NE(resumed(LastId(hello)).find("event: decision\n"), std::string::npos);
+  EXPECT_EQ(resumed(LastId(told)).find("event: decision\n"), std::string::npos);
+  EXPECT_EQ(resumed(LastId(told)).find("event: reset\n"), std::string::npos);
+  EXPECT_NE(resumed("0123456789abcdef.7").find("event: reset\n"), std::string::npos);
+}
+
+// Whoever looks on must not keep nodes that are gone, however their stream went on.
+TEST_F(ApiTest, TheStreamTellsWhichNodesAreLeft) {
+  Fill();
+  auto stream = std::move(Ask("/api/v1/stream").stream);
+  const std::string hello = Drain(*stream);
+  const auto tell = [&](int64_t sequence, const char* kind) {
+    JsonArray records;
+    records.push_back({{"kind", kind},
+                       {"at", telemetry::kReportStart + 80'000},
+                       {"what", "node"},
+                       {"id", kind == std::string("removed") ? telemetry::NodeName(0) : "plan-9"}});
+    ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", sequence, records)).status.ok());
+    ASSERT_TRUE(recorder_->Settle().ok());
+  };
+  tell(2, "decision");
+  EXPECT_NE(Drain(*stream).find("\"all\":[\"" + telemetry::NodeName(0) + "\"]"), std::string::npos);
+  tell(3, "decision");
+  EXPECT_EQ(Drain(*stream).find("\"all\""), std::string::npos) << "they are the same";
+  tell(4, "removed");
+  EXPECT_NE(Drain(*stream).find("\"all\":[]"), std::string::npos);
+  // Whoever comes again may have seen it as well.
+  auto again =
+      std::move(Ask("/api/v1/stream", "GET", "", {{"last-event-id", LastId(hello)}}).stream);
+  EXPECT_NE(Drain(*again).find("\"all\":[]"), std::string::npos);
+}
+
+TEST_F(ApiTest, OneReadersStreamsLeaveRoomForOthers) {
+  Fill();
+  std::vector<std::unique_ptr<net::BodyStream>> streams;
+  for (size_t i = 0; i < kMostStreamsOfOne; ++i) {
+    streams.push_back(std::move(Ask("/api/v1/stream").stream));
+    ASSERT_NE(streams.back(), nullptr);
+  }
+  EXPECT_EQ(Ask("/api/v1/stream").code, 429);
+  streams.pop_back();
+  EXPECT_NE(Ask("/api/v1/stream").stream, nullptr);
+}
+
+TEST_F(ApiTest, AStreamIsWokenByAChange) {
+  StreamHub hub(std::chrono::milliseconds(1));
+  std::mutex mutex;
+  std::condition_variable changed;
+  int woken = 0;
+  const auto wake = [&] {
+    const std::scoped_lock lock(mutex);
+    ++woken;
+    changed.notify_all();
+  };
+  const uint64_t number = hub.Subscribe(hub.changes(), wake);
+  hub.Changed();
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return woken == 1; });
+  }
+  hub.Unsubscribe(number);
+  hub.Subscribe(0, wake);  // it has missed one
+  EXPECT_EQ(woken, 2);
+}
+
+// Their namespaces are those of lab, which has told nothing yet.
+TEST_F(ApiTest, TheOnlyClusterThatReportsIsNotTheirsIfAnotherIs) {
+  Fill();
+  reader_ = {"kim", false, {"team-0"}};
+  Get("/api/v1/workloads", 200);
+  Serve("lab");
+  Get("/api/v1/workloads", 403);
+  EXPECT_TRUE(Find(Get("/api/v1/session"), "clusters")->get_array().empty());
+}
+
+}  // namespace
+}  // namespace nos::telemetryserver

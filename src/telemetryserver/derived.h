@@ -1,0 +1,22 @@
+// Series that this server makes of a cluster's state: of the cluster, its nodes and its quotas.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "gpu/catalogue.h"
+#include "telemetryserver/state.h"
+
+namespace nos::telemetryserver {
+
+inline constexpr telemetry::Millis kDeriveEvery = 10'000;
+// How the names of their subjects begin; no others' do.
+inline constexpr std::array<std::string_view, 4> kDerivedSubjects = {"cluster", "node/", "quota/",
+                                                                     "composite-quota/"};
+
+// An envelope that ReadDerivedEnvelope reads.
+std::string DerivedEnvelope(const std::string& cluster, const State& state,
+                            const gpu::Catalogue& catalogue, telemetry::Millis at, telemetry::Millis stale);
+
+}  // namespace nos::telemetryserver

@@ -1,0 +1,113 @@
+#include "telemetryserver/ingest.h"
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+#include "codec/gzip.h"
+#include "codec/json_text.h"
+#include "telemetryserver/ingest/measures.h"
+
+namespace nos::telemetryserver {
+namespace {
+
+// Of all that is being read at once. A tree is several times its text.
+constexpr size_t kMostHeld = 2 * telemetry::kMostEnvelopeBytes;
+
+class Hold {
+ public:
+  Hold(std::atomic<size_t>& sum, size_t size) : sum_(sum), size_(size) { sum_ += size_; }
+  ~Hold() { sum_ -= size_; }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  std::atomic<size_t>& sum_;
+  size_t size_;
+};
+
+std::string AcknowledgementOf(int64_t sequence, const std::vector<telemetry::Refused>& refused) {
+  JsonText json;
+  json.Begin('{').Key("sequence").Number(sequence).Key("refused").Begin('[');
+  for (const telemetry::Refused& entry : refused) {
+    json.Begin('{').Key("record").Number(static_cast<int64_t>(entry.record));
+    json.Key("why").Text(entry.why).End('}');
+  }
+  json.End(']').End('}');
+  return std::move(json.text());
+}
+
+}  // namespace
+
+net::HttpResponse ErrorAnswer(int code, std::string_view message) {
+  JsonText json;
+  json.Begin('{').Key("error").Text(message).End('}');
+  net::HttpResponse response;
+  response.code = code;
+  response.body = std::move(json.text()) + "\n";
+  if (code == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (code == 503 || code == 429) response.headers.emplace_back("Retry-After", "5");
+  return response;
+}
+
+net::HttpResponse Ingest::Fail(int code, const char* result, const Status& status) const {
+  metrics_.Count(kEnvelopes, {{"result", result}});
+  return ErrorAnswer(code, status.message());
+}
+
+net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
+  const std::string_view authorization = request.Header("authorization");
+  if (tokens_ != nullptr) {
+    const Status known = tokens_->Check(authorization);
+    if (!known.ok()) return Fail(401, "unauthorized", known);
+  }
+  if (held_ > kMostHeld) {
+    return Fail(503, "busy", {Code::kExhausted, "too much is being read: come again"});
+  }
+  std::string body;
+  // Until it is known what it is.
+  const Hold hold(held_, request.body.size());
+  auto envelope = Read(request, body);
+  if (!envelope.ok()) {
+    const Code code = envelope.status().code();
+    return Fail(code == Code::kExhausted       ? 413
+                : code == Code::kUnimplemented ? 415
+                                               : 400,
+                "unreadable", envelope.status());
+  }
+  if (tokens_ != nullptr) {
+    const Status allowed = tokens_->Check(authorization, envelope->cluster);
+    if (!allowed.ok()) return Fail(403, "forbidden", allowed);
+  }
+  const std::vector<telemetry::Refused> refused = std::move(envelope->refused);
+  const auto records = static_cast<double>(envelope->records.size());
+  const Recorder::Receipt receipt = recorder_.Take(*std::move(envelope), std::move(body));
+  if (!receipt.status.ok()) {
+    const bool never = receipt.status.code() == Code::kInvalid;
+    return Fail(never ? 400 : 503, never ? "unreadable" : "unwritten", receipt.status);
+  }
+  metrics_.Count(kEnvelopes, {{"result", "ok"}});
+  metrics_.Count(kRecords, {{"result", "ok"}}, records);
+  metrics_.Count(kRecords, {{"result", "refused"}}, static_cast<double>(refused.size()));
+  net::HttpResponse response;
+  response.body = AcknowledgementOf(receipt.sequence, refused);
+  return response;
+}
+
+// `body`: the envelope as gzip, for the journal.
+Result<telemetry::Envelope> Ingest::Read(const net::HttpRequest& request, std::string& body) {
+  const std::string encoding = ToLower(request.Header("content-encoding"));
+  if (encoding == "gzip") {
+    NOS_ASSIGN(const std::string text, Gunzip(request.body, telemetry::kMostEnvelopeBytes));
+    const Hold hold(held_, text.size());
+    body = request.body;
+    return telemetry::ReadEnvelope(text, recorder_.Now());
+  }
+  if (!encoding.empty() && encoding != "identity") {
+    return Status(Code::kUnimplemented,
+                  fmt::format("Content-Encoding {} is not known: send gzip", encoding));
+  }
+  body = Gzip(request.body, 1);
+  return telemetry::ReadEnvelope(request.body, recorder_.Now());
+}
+
+}  // namespace nos::telemetryserver

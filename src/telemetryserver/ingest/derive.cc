@@ -1,0 +1,136 @@
+// The recorder's series of its own making: each tick as the time passes, and again what something
+// came late for.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/millis.h"
+#include "codec/gzip.h"
+#include "telemetryserver/derived.h"
+#include "telemetryserver/estimate.h"
+#include "telemetryserver/ingest/measures.h"
+#include "telemetryserver/recorder.h"
+
+namespace nos::telemetryserver {
+namespace {
+
+// Older than this, what comes is a backlog: others' will follow.
+constexpr telemetry::Millis kBacklog = 5 * kMinute;
+// After each piece so many times as long nothing, for the thread takes what reporters tell.
+constexpr int kRest = 4;
+constexpr telemetry::Millis kTicksAtOnce = 30;
+constexpr Duration kRetry = std::chrono::seconds(10);
+
+}  // namespace
+
+void Recorder::Derive(Live& live) {
+  const telemetry::Millis tick = FloorTo(live.state.now(), kDeriveEvery);
+  Derived& derived = live.derived;
+  if (tick <= derived.until) return;
+  if (tick - derived.until > stale()) Owe(live, derived.until + kDeriveEvery, tick - kDeriveEvery);
+  derived.until = tick;
+  if (Now() - tick > kBacklog) Owe(live, tick, tick);  // followers get what is known so far
+  const std::string text = DerivedEnvelope(live.name, live.state, catalogue_, tick, stale());
+  auto envelope = telemetry::ReadDerivedEnvelope(text);
+  if (!envelope.ok()) return;  // it is what ReadDerivedEnvelope reads
+  pending_.push_back({live.id, {}, Gzip(text, 1)});
+  const auto estimates = EstimateStarts(live.state, catalogue_);
+  const std::scoped_lock lock(live_mutex_);
+  live.state.SetEstimates(estimates);
+  for (const telemetry::Record& record : envelope->records) {
+    if (const auto* readings = std::get_if<telemetry::Readings>(&record.what)) {
+      (void)live.heads.Add(record.at, *readings);  // names of its own
+    }
+  }
+}
+
+// The ticks from the first that is not before `from` to the last that is not after `to`.
+void Recorder::Owe(Live& live, telemetry::Millis from, telemetry::Millis to) {
+  Derived& derived = live.derived;
+  const telemetry::Millis first = std::max(from, Now() - options_.retention.raw) + kDeriveEvery - 1;
+  const telemetry::Millis begin = FloorTo(std::max<telemetry::Millis>(0, first), kDeriveEvery);
+  const telemetry::Millis end = FloorTo(std::min(to, derived.until), kDeriveEvery) + kDeriveEvery;
+  if (begin >= end) return;
+  derived.again_from = derived.Again() ? std::min(derived.again_from, begin) : begin;
+  derived.again_to = std::max(derived.again_to, end);
+  if (past_ != nullptr && past_->id() == live.id && begin < past_->to()) past_.reset();
+}
+
+// In turns. Null: nobody, as nothing is owed, or not all of it is on disk.
+Live* Recorder::NextToDerive() {
+  std::vector<Live*> due;
+  for (const auto& [name, live] : live_) {
+    if (live->heads.samples() == 0) live->derived_flushed = live->derived.until;
+    const Derived& derived = live->derived;
+    if (derived.Again() && derived.again_from <= live->derived_flushed) due.push_back(live.get());
+  }
+  if (due.empty()) return nullptr;
+  const auto next =
+      std::ranges::find_if(due, [&](const Live* live) { return live->name > derived_last_; });
+  return next == due.end() ? due.front() : *next;
+}
+
+// One piece of what is owed. True: there is more.
+bool Recorder::DeriveAgain() {
+  if (failing_) return false;
+  const SteadyClock steady;
+  const Time begin = steady.Now();
+  {
+    const std::scoped_lock lock(queue_mutex_);
+    if (begin < derive_after_ && !settle_) return false;
+  }
+  Live* live = nullptr;
+  for (const auto& [name, each] : live_) {
+    if (past_ != nullptr && past_->id() == each->id) live = each.get();
+  }
+  if (live == nullptr) live = NextToDerive();
+  if (live == nullptr) return false;
+  if (!pending_.empty()) return true;  // its events first
+  const Result<bool> done = DerivePast(*live);
+  if (done.ok()) {
+    derive_after_ = steady.Now() + (steady.Now() - begin) * kRest;
+    return true;
+  }
+  derive_after_ = begin + kRetry;
+  past_.reset();
+  metrics_.Count(kWriteErrors, {});
+  Log(LogLevel::kWarn, "trend lines of the past wait", {{"error", done.status().ToString()}});
+  return false;
+}
+
+// A step of the stretch that is made now, or the next one. True: that one is done and written.
+Result<bool> Recorder::DerivePast(Live& live) {
+  if (past_ == nullptr) {
+    past_ = std::make_unique<PastTicks>(archive_, catalogue_, live.id, live.name, stale());
+    derived_last_ = live.name;
+  }
+  if (!past_->begun()) {
+    const telemetry::Millis from = live.derived.again_from;
+    const telemetry::Millis most = std::min(live.derived.again_to, live.derived_flushed + kDeriveEvery);
+    NOS_RETURN_IF_ERROR(past_->Begin(from, std::min(most, from + kTicksAtOnce * kDeriveEvery)));
+    return false;
+  }
+  NOS_ASSIGN(const bool done, past_->Step(live.heads));
+  if (!done) return false;
+  Derived left = live.derived;
+  left.again_from = past_->to();
+  if (!left.Again()) left.again_from = left.again_to = 0;
+  const auto write = [&]() -> Status {
+    NOS_RETURN_IF_ERROR(
+        store_->RemoveSamples(live.id, kDerivedSubjects, past_->from(), past_->to()));
+    NOS_RETURN_IF_ERROR(store_->Flush(live.id, past_->made()));
+    return store_->SetDerived(live.id, left);
+  };
+  NOS_RETURN_IF_ERROR(store_->Transaction(write));
+  live.derived = derived_[live.id] = left;
+  const bool more = left.Again() && left.again_from <= live.derived_flushed;
+  // The others' turn, but for one that goes on where it has ended.
+  if (more && live_.size() == 1) {
+    past_->End();
+  } else {
+    past_.reset();
+  }
+  return true;
+}
+
+}  // namespace nos::telemetryserver

@@ -1,0 +1,305 @@
+#include "telemetryserver/estimate.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "gpu/modes.h"
+#include "gpu/shares.h"
+
+namespace nos::telemetryserver {
+namespace {
+
+constexpr std::string_view kWholeGpu = "nvidia.com/gpu";
+constexpr telemetry::Millis kNever = INT64_MAX;
+constexpr size_t kMostAsked = 16;  // slices of one pod
+
+telemetry::Millis Median(std::vector<telemetry::Millis> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// Something is free from then on.
+struct Ready {
+  telemetry::Millis at = 0;
+  std::string_view by;
+};
+
+// Slots of a GPU that are held until then, or a share by its number and GiB; and what goes with
+// them.
+struct Taken {
+  int64_t start = 0, size = 0;
+  Ready until;
+  double cpu = 0, memory = 0;
+};
+
+struct Board {
+  const gpu::Model* model = nullptr;  // null: it is not cut
+  bool whole = false;
+  std::vector<Taken> taken;
+};
+
+// A node, as the pods that hold something of it go and others come.
+struct Host {
+  std::vector<Board> boards;
+  double cpu = 0, memory = 0;  // free
+};
+
+// Slots that are free, of GPUs of one host.
+struct Place {
+  size_t board = 0;
+  int64_t start = 0, size = 0;
+};
+
+bool IsCounted(const Board& board) { return board.model != nullptr && board.model->counted(); }
+
+bool IsFree(const Board& board, int64_t start, int64_t size) {
+  if (IsCounted(board)) {
+    for (const Taken& taken : board.taken) size += taken.size;
+    return size <= board.model->slots() && std::ssize(board.taken) < board.model->most_instances();
+  }
+  return std::ranges::none_of(board.taken, [&](const Taken& taken) {
+    return taken.start < start + size && start < taken.start + taken.size;
+  });
+}
+
+// A number that no share of it has.
+int64_t FreeNumber(const Board& board) {
+  int64_t number = 0;
+  while (std::ranges::count(board.taken, number, &Taken::start) > 0) ++number;
+  return number;
+}
+
+// Where one more slice of that resource fits, on the fullest GPU that has room.
+std::optional<Place> PlaceFor(const Host& host, const std::string& resource) {
+  std::optional<Place> best;
+  size_t fullest = 0;
+  const auto look = [&](size_t i, int64_t start, int64_t size) {
+    const Board& board = host.boards[i];
+    if (best && board.taken.size() <= fullest) return;
+    if (!IsFree(board, start, size)) return;
+    best = Place{i, start, size};
+    fullest = board.taken.size();
+  };
+  for (size_t i = 0; i < host.boards.size(); ++i) {
+    const Board& board = host.boards[i];
+    if (board.whole && resource == kWholeGpu) look(i, 0, 1);
+    const auto id = board.model == nullptr ? std::nullopt : board.model->FindProfile(resource);
+    if (!id || !board.model->Allows(*id)) continue;
+    const gpu::Profile& profile = board.model->profile(*id);
+    if (IsCounted(board)) {
+      look(i, FreeNumber(board), profile.slots);
+      continue;
+    }
+    for (const uint8_t start : profile.starts) look(i, start, profile.slots);
+  }
+  return best;
+}
+
+// Lets time go on from one end to the next; whoever fits then comes, in order.
+class Simulation {
+ public:
+  Simulation(const State& state, const gpu::Catalogue& catalogue) : state_(state) {
+    LookAtPlans();
+    for (const auto& [name, node] : state.nodes()) {
+      if (node.layout_at >= 0 && node.ready && node.schedulable) AddHost(node, catalogue);
+    }
+  }
+
+  void Run(std::vector<const Pod*> waiting, std::map<std::string, Estimate>& estimates) {
+    for (size_t i = 0; i < hosts_.size(); ++i) Fill(i, {state_.now(), kByPlan}, waiting, estimates);
+    for (size_t events = 0; events < kMostEvents && !ends_.empty() && !waiting.empty(); ++events) {
+      const auto [at, host] = *ends_.begin();
+      ends_.erase(ends_.begin());
+      const Ready ended = EndUntil(hosts_[host], at);
+      if (ended.at > 0) Fill(host, ended, waiting, estimates);
+    }
+  }
+
+ private:
+  static constexpr size_t kMostEvents = 5000;
+
+  void LookAtPlans() {
+    std::vector<telemetry::Millis> took;
+    for (const auto& [version, decision] : state_.decisions()) {
+      const int64_t millis = telemetry::IntegerOr(decision, "took_ms", 0);
+      const bool applied = FindString(decision, "state") == "applied";
+      if (applied && millis > 0 && FindString(decision, "type") == "plan") took.push_back(millis);
+    }
+    if (!took.empty()) cut_ = Median(std::move(took));
+  }
+
+  void AddHost(const Node& node, const gpu::Catalogue& catalogue) {
+    constexpr double kPlenty = 1e12;
+    Host host;
+    host.cpu = node.record_at < 0 ? kPlenty : node.free_cpu;
+    host.memory = node.record_at < 0 ? kPlenty : node.free_memory;
+    for (const telemetry::Gpu& gpu : node.layout.gpus) {
+      if (!gpu.health.empty()) continue;
+      Board board{ModelOf(gpu, catalogue), gpu.slots == 0, {}};
+      for (const telemetry::Holder& holder : gpu.holders) Hold(board, 0, 1, holder);
+      for (const telemetry::Instance& instance : gpu.instances) {
+        for (const telemetry::Holder& holder : instance.holders) {
+          Hold(board, instance.start, instance.size, holder);
+        }
+      }
+      for (const Taken& taken : board.taken) ends_.emplace(taken.until.at, hosts_.size());
+      host.boards.push_back(std::move(board));
+    }
+    hosts_.push_back(std::move(host));
+  }
+
+  // As many time slices as it has; nothing else fits beside them. Null: they are not equal ones.
+  static const gpu::Model* TurnsOf(const telemetry::Gpu& gpu, const gpu::Catalogue& catalogue) {
+    if (gpu.instances.empty() || gpu.instances.front().size < 1) return nullptr;
+    const int64_t gib = std::clamp<int64_t>(gpu.memory / 1024, 1, gpu::kMostModesGib);
+    const int64_t slices = gpu.slots / gpu.instances.front().size;
+    const gpu::Model* model =
+        catalogue.FindModes(gpu::NameOf({.mig = nullptr,
+                                         .memory_gib = static_cast<int>(gib),
+                                         .time_slices = static_cast<int>(slices)}));
+    return model != nullptr && model->slots() == gpu.slots ? model : nullptr;
+  }
+
+  static const gpu::Model* ModelOf(const telemetry::Gpu& gpu, const gpu::Catalogue& catalogue) {
+    if (gpu.SharedByMps()) return &gpu::SharesOf(static_cast<int>(gpu.slots));
+    if (gpu.InTurns()) return TurnsOf(gpu, catalogue);
+    return gpu.slots > 0 ? catalogue.FindByProduct(gpu.product) : nullptr;
+  }
+
+  void Hold(Board& board, int64_t start, int64_t size, const telemetry::Holder& holder) const {
+    const Pod* pod = state_.FindPod(holder.ns, holder.pod);
+    if (pod != nullptr && pod->finished > 0) return;  // it is about to be told
+    Taken taken{start, size, {kNever, kNoHistory}};
+    if (pod != nullptr) {
+      taken.until = EndOf(*pod);
+      taken.cpu = pod->Request("cpu");
+      taken.memory = pod->Request("memory");
+    }
+    board.taken.push_back(taken);
+  }
+
+  Ready EndOf(const Pod& pod) const {
+    const telemetry::Millis now = state_.now();
+    if (pod.ends > 0) return {std::max(pod.ends, now), kByReclaim};
+    const telemetry::Millis age = pod.started > 0 ? std::max<telemetry::Millis>(0, now - pod.started) : 0;
+    const telemetry::Millis run = RunOf(pod, age);
+    return run > 0 ? Ready{now - age + run, kByHistory} : Ready{kNever, kNoHistory};
+  }
+
+  telemetry::Millis RunOf(const Pod& pod, telemetry::Millis age) const {
+    for (const std::string& key : RunsKeys(pod)) {
+      const auto* runs = state_.durations().RunsOf(key);
+      if (runs != nullptr && runs->size() >= kLeastRuns) return TypicalRun(*runs, age);
+    }
+    return 0;
+  }
+
+  // Takes away what has ended by then; the last one of it, or nothing.
+  static Ready EndUntil(Host& host, telemetry::Millis at) {
+    Ready last;
+    for (Board& board : host.boards) {
+      std::erase_if(board.taken, [&](const Taken& taken) {
+        if (taken.until.at > at || taken.until.at == kNever) return false;
+        host.cpu += taken.cpu;
+        host.memory += taken.memory;
+        if (taken.until.at >= last.at) last = taken.until;
+        return true;
+      });
+    }
+    return last;
+  }
+
+  void Fill(size_t index, const Ready& ready, std::vector<const Pod*>& waiting,
+            std::map<std::string, Estimate>& estimates) {
+    std::vector<const Pod*> failed;  // of each kind one: others like it do not fit either
+    std::erase_if(waiting, [&](const Pod* pod) {
+      const auto alike = [&](const Pod* other) { return other->requests == pod->requests; };
+      if (std::ranges::any_of(failed, alike)) return false;
+      if (!TakePlaces(index, ready, *pod)) {
+        failed.push_back(pod);
+        return false;
+      }
+      const bool later = ready.at > state_.now();
+      if (later) estimates[pod->uid] = {ready.at + cut_, ready.by};
+      if (!later && cut_ > 0) estimates[pod->uid] = {ready.at + cut_, kByPlan};
+      return true;
+    });
+  }
+
+  // All that the pod asks for, of one host.
+  bool TakePlaces(size_t index, const Ready& ready, const Pod& pod) {
+    Host& host = hosts_[index];
+    const double cpu = pod.Request("cpu"), memory = pod.Request("memory");
+    if (host.cpu < cpu || host.memory < memory) return false;
+    std::vector<Place> places;
+    bool fits = true;
+    for (const auto& [resource, amount] : pod.requests) {
+      if (resource == "cpu" || resource == "memory" || amount <= 0) continue;
+      fits = fits && amount + static_cast<double>(places.size()) <= kMostAsked;
+      for (double i = 0; fits && i < amount; ++i) {
+        const auto place = PlaceFor(host, resource);
+        fits = place.has_value();
+        if (!fits) break;
+        host.boards[place->board].taken.push_back({place->start, place->size, {}});
+        places.push_back(*place);
+      }
+    }
+    if (!fits || places.empty()) {
+      for (const Place& place : places) host.boards[place.board].taken.pop_back();
+      return false;
+    }
+    const telemetry::Millis run = RunOf(pod, 0);
+    const Ready until =
+        run > 0 ? Ready{ready.at + cut_ + run, kByHistory} : Ready{kNever, kNoHistory};
+    for (const Place& place : places) {
+      for (Taken& taken : host.boards[place.board].taken) {
+        if (taken.start == place.start && taken.size == place.size) taken.until = until;
+      }
+    }
+    Taken& first = host.boards[places.front().board].taken.back();
+    first.cpu = cpu;
+    first.memory = memory;
+    host.cpu -= cpu;
+    host.memory -= memory;
+    ends_.emplace(until.at, index);
+    return true;
+  }
+
+  const State& state_;
+  std::vector<Host> hosts_;
+  std::set<std::pair<telemetry::Millis, size_t>> ends_;  // of what is held, by host
+  telemetry::Millis cut_ = 0;                            // how long plans take
+};
+
+}  // namespace
+
+telemetry::Millis TypicalRun(const std::deque<telemetry::Millis>& runs, telemetry::Millis age) {
+  std::vector<telemetry::Millis> longer;
+  std::ranges::copy_if(runs, std::back_inserter(longer), [&](telemetry::Millis run) { return run > age; });
+  return longer.empty() ? 0 : Median(std::move(longer));
+}
+
+std::map<std::string, Estimate> EstimateStarts(const State& state,
+                                               const gpu::Catalogue& catalogue) {
+  std::vector<const Pod*> waiting;
+  for (const auto& [uid, pod] : state.pods()) {
+    if (pod.state == "pending" && pod.WantsGpu()) waiting.push_back(&pod);
+  }
+  std::map<std::string, Estimate> estimates;
+  if (waiting.empty()) return estimates;
+  std::ranges::sort(waiting, {}, [](const Pod* pod) {
+    return std::tuple(-pod->priority, pod->created, std::string_view(pod->uid));
+  });
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    estimates[waiting[i]->uid] = {0, i < kMostEstimated ? kNoHistory : kTooMany};
+  }
+  waiting.resize(std::min(waiting.size(), kMostEstimated));
+  Simulation(state, catalogue).Run(std::move(waiting), estimates);
+  return estimates;
+}
+
+}  // namespace nos::telemetryserver

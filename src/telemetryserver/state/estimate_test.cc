@@ -1,0 +1,250 @@
+#include "telemetryserver/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include "telemetry/testing/reports.h"
+
+namespace nos::telemetryserver {
+namespace {
+
+constexpr telemetry::Millis kNow = telemetry::kReportStart + 600'000;
+
+// One A100 of which two pods hold a half each, and the past of their kind.
+class EstimateTest : public ::testing::Test {
+ protected:
+  void Tell(Json body) {
+    const auto record = telemetry::ReadRecord(std::move(body));
+    ASSERT_TRUE(record.ok()) << record.status().ToString();
+    state_.Apply(*record, "cluster");
+  }
+  JsonObject Pod(const std::string& name, const std::string& state, const JsonObject& more = {}) {
+    JsonObject pod = {{"kind", "pod"},
+                      {"at", kNow},
+                      {"uid", "uid-" + name},
+                      {"namespace", "team"},
+                      {"name", name},
+                      {"state", state},
+                      {"created", kNow - 500'000},
+                      {"requests", {{"nvidia.com/mig-3g.20gb", 1}}}};
+    for (const auto& [key, value] : more) pod[key] = value;
+    return pod;
+  }
+  void telemetry::Layout(const std::vector<std::string>& holders) {
+    JsonArray instances;
+    for (const std::string& holder : holders) {
+      const auto i = static_cast<int64_t>(instances.size());
+      JsonArray held;
+      if (!holder.empty()) held.push_back({{"namespace", "team"}, {"pod", holder}});
+      instances.push_back({{"id", i},
+                           {"instance", "MIG-" + std::to_string(i)},
+                           {"profile", "3g.20gb"},
+                           {"start", i * 4},
+                           {"size", 4},
+                           {"holders", std::move(held)}});
+    }
+    JsonArray gpus;
+    gpus.push_back({{"index", 0},
+                    {"gpu", "GPU-1"},
+                    {"product", "NVIDIA A100-SXM4-40GB"},
+                    {"slots", 8},
+                    {"mig", true},
+                    {"instances", std::move(instances)}});
+    Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
+  }
+  // The GPU is shared by memory: 20 GiB each.
+  void Shares(const std::vector<std::string>& holders) {
+    JsonArray shares;
+    for (const std::string& holder : holders) {
+      const auto i = static_cast<int64_t>(shares.size());
+      shares.push_back({{"id", i},
+                        {"instance", "GPU-1::20::" + std::to_string(i)},
+                        {"profile", "20gb"},
+                        {"start", i},
+                        {"size", 20},
+                        {"holders", JsonArray{{{"namespace", "team"}, {"pod", holder}}}}});
+    }
+    JsonArray gpus;
+    gpus.push_back({{"index", 0},
+                    {"gpu", "GPU-1"},
+                    {"product", "Tesla V100"},
+                    {"slots", 50},
+                    {"mig", false},
+                    {"instances", std::move(shares)}});
+    Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
+  }
+  // Two pods take turns on the GPU, and nothing else fits beside them.
+  void Turns(const std::vector<std::string>& holders) {
+    JsonArray turns;
+    for (const std::string& holder : holders) {
+      const auto i = static_cast<int64_t>(turns.size());
+      turns.push_back({{"id", i},
+                       {"instance", "GPU-1::time::" + std::to_string(4 * i)},
+                       {"profile", "shared"},
+                       {"start", 4 * i},
+                       {"size", 4},
+                       {"holders", JsonArray{{{"namespace", "team"}, {"pod", holder}}}}});
+    }
+    JsonArray gpus;
+    gpus.push_back({{"index", 0},
+                    {"gpu", "GPU-1"},
+                    {"product", "NVIDIA H100 80GB HBM3"},
+                    {"memory", 81'920},
+                    {"slots", 8},
+                    {"mig", false},
+                    {"way", "time slices"},
+                    {"instances", std::move(turns)}});
+    Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
+  }
+  // Pods of that job that ran so many seconds.
+  void Ran(const std::string& job, const std::vector<int64_t>& seconds) {
+    for (const int64_t s : seconds) {
+      Tell(Pod(job + "-ran-" + std::to_string(++ran_), "succeeded",
+               {{"job", {{"kind", "Job"}, {"name", job}}},
+                {"started", kNow - s * 1000},
+                {"finished", kNow}}));
+    }
+  }
+  JsonObject OfJob(const std::string& job, telemetry::Millis started = 0) {
+    return {{"job", {{"kind", "Job"}, {"name", job}}}, {"started", started}};
+  }
+  Estimate Of(const std::string& name) {
+    return EstimateStarts(state_, gpu::Catalogue::Builtin())["uid-" + name];
+  }
+
+  State state_;
+  int ran_ = 0;
+};
+
+TEST(TypicalRun, IsOfThoseThatRanLonger) {
+  const std::deque<telemetry::Millis> runs = {10, 20, 30, 40, 50};
+  EXPECT_EQ(TypicalRun(runs, 0), 30);
+  EXPECT_EQ(TypicalRun(runs, 25), 40);
+  EXPECT_EQ(TypicalRun(runs, 50), 0);
+}
+
+TEST_F(EstimateTest, SharesEndAsSlicesDo) {
+  Shares({"a", "b"});
+  Ran("train", {200, 200, 200, 200, 200});
+  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Tell(Pod("b", "running", OfJob("train", kNow - 50'000)));
+  Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu-15gb", 2}}}}));
+  Tell(Pod("small", "pending", {{"requests", {{"nvidia.com/gpu-9gb", 1}}}}));
+  Tell(Pod("slice", "pending"));
+  EXPECT_EQ(Of("small").at, 0) << "there is room for it now";
+  EXPECT_EQ(Of("waits"), (Estimate{kNow + 150'000, kByHistory}))
+      << "21 GiB are not enough for it, 41 are";
+  EXPECT_EQ(Of("slice").at, 0) << "nothing is cut by MIG";
+}
+
+TEST_F(EstimateTest, WhoWaitsForATurnGetsOneWhenOneEnds) {
+  Turns({"a", "b"});
+  Ran("train", {200, 200, 200, 200, 200});
+  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Tell(Pod("b", "running", OfJob("train", kNow - 50'000)));
+  Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu.shared", 1}}}}));
+  Tell(Pod("slice", "pending", {{"requests", {{"nvidia.com/mig-1g.10gb", 1}}}}));
+  EXPECT_EQ(Of("waits"), (Estimate{kNow + 100'000, kByHistory}));
+  EXPECT_EQ(Of("slice").at, 0) << "nothing is cut by MIG";
+}
+
+TEST_F(EstimateTest, NobodyKnowsWithoutAPast) {
+  telemetry::Layout({"a", "b"});
+  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Tell(Pod("b", "running", OfJob("train", kNow - 100'000)));
+  Tell(Pod("waits", "pending"));
+  EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory}));
+  Ran("train", {200, 300});
+  EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory})) << "two are no history";
+}
+
+TEST_F(EstimateTest, WhoRunsEndsAsOthersDid) {
+  telemetry::Layout({"a", "b"});
+  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Tell(Pod("b", "running", OfJob("serve", kNow - 100'000)));
+  Ran("train", {20, 200, 300, 400});
+  Ran("serve", {110, 120, 130});
+  Tell(Pod("first", "pending", {{"created", kNow - 300'000}}));
+  Tell(Pod("second", "pending", {{"created", kNow - 200'000}}));
+  Tell(Pod("urgent", "pending", {{"created", kNow - 1000}, {"priority", 10}}));
+  EXPECT_EQ(Of("urgent"), (Estimate{kNow + 20'000, kByHistory}));
+  // Pods of the namespace run 130 s: the urgent one is gone before who runs now.
+  EXPECT_EQ(Of("first"), (Estimate{kNow + 150'000, kByHistory}));
+  EXPECT_EQ(Of("second"), (Estimate{kNow + 200'000, kByHistory}));
+}
+
+TEST_F(EstimateTest, WhoIsDeletedGoesByItsDeadline) {
+  telemetry::Layout({"a", "b"});
+  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Tell(Pod("b", "terminating", {{"started", kNow - 9000}, {"ends", kNow + 30'000}}));
+  Tell(Pod("waits", "pending"));
+  EXPECT_EQ(Of("waits"), (Estimate{kNow + 30'000, kByReclaim}));
+}
+
+TEST_F(EstimateTest, WhatIsFreeIsCutAsOthersWere) {
+  telemetry::Layout({"a", ""});
+  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Tell(Pod("waits", "pending"));
+  EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory}));
+  for (const int64_t took : {1000, 2000, 9000}) {
+    Tell({{"kind", "decision"},
+          {"at", kNow - 50'000},
+          {"id", "plan/" + std::to_string(took)},
+          {"type", "plan"},
+          {"state", "applied"},
+          {"took_ms", took}});
+  }
+  EXPECT_EQ(Of("waits"), (Estimate{kNow + 2000, kByPlan}));
+  // What no GPU can be cut into never starts.
+  Tell(Pod("never", "pending", {{"requests", {{"nvidia.com/mig-9g.90gb", 1}}}}));
+  EXPECT_EQ(Of("never").at, 0);
+}
+
+TEST_F(EstimateTest, WhoFitsBetweenComesBetween) {
+  telemetry::Layout({"a", "b"});
+  Tell(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
+  Tell(Pod("b", "terminating", {{"ends", kNow + 90'000}}));
+  Tell(Pod("whole", "pending",
+           {{"requests", {{"nvidia.com/mig-7g.40gb", 1}}}, {"created", kNow - 300'000}}));
+  Tell(Pod("half", "pending", {{"created", kNow - 200'000}}));
+  Ran("short", {30, 30, 30});  // as pods of the namespace do
+  EXPECT_EQ(Of("half"), (Estimate{kNow + 10'000, kByReclaim}));
+  EXPECT_EQ(Of("whole"), (Estimate{kNow + 90'000, kByReclaim}));
+}
+
+TEST_F(EstimateTest, APodFitsOnlyWhereItIsFed) {
+  telemetry::Layout({"", "b"});
+  Tell(Pod("b", "terminating",
+           {{"ends", kNow + 10'000}, {"requests", {{"nvidia.com/mig-3g.20gb", 1}, {"cpu", 4}}}}));
+  Tell({{"kind", "node"},
+        {"at", kNow},
+        {"node", "n"},
+        {"allocatable", {{"cpu", 5}, {"memory", 1000}}},
+        {"requested", {{"cpu", 4}, {"memory", 0}}}});
+  Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/mig-3g.20gb", 1}, {"cpu", 2}}}}));
+  EXPECT_EQ(Of("waits"), (Estimate{kNow + 10'000, kByReclaim})) << "when cpu is there, too";
+}
+
+TEST_F(EstimateTest, SeveralSlicesAreThereWhenTheLastIs) {
+  telemetry::Layout({"a", "b"});
+  Tell(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
+  Tell(Pod("b", "terminating", {{"ends", kNow + 30'000}}));
+  Tell(Pod("both", "pending", {{"requests", {{"nvidia.com/mig-3g.20gb", 2}}}}));
+  EXPECT_EQ(Of("both"), (Estimate{kNow + 30'000, kByReclaim}));
+  Tell(Pod("whole", "pending", {{"requests", {{"nvidia.com/mig-7g.40gb", 1}}}, {"priority", 1}}));
+  EXPECT_EQ(Of("whole"), (Estimate{kNow + 30'000, kByReclaim}));
+  EXPECT_EQ(Of("both").at, 0) << "nobody knows how long the whole is held";
+}
+
+TEST_F(EstimateTest, FollowersHearOfItOnce) {
+  telemetry::Layout({"a", ""});
+  Tell(Pod("waits", "pending"));
+  const uint64_t before = state_.version();
+  state_.SetEstimates(EstimateStarts(state_, gpu::Catalogue::Builtin()));
+  EXPECT_GT(state_.version(), before);
+  const uint64_t after = state_.version();
+  state_.SetEstimates(EstimateStarts(state_, gpu::Catalogue::Builtin()));
+  EXPECT_EQ(state_.version(), after);
+}
+
+}  // namespace
+}  // namespace nos::telemetryserver

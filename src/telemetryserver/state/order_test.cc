@@ -1,0 +1,204 @@
+// Whatever two reporters tell in whatever order it arrives: what is written down says the same as
+// what is known.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "telemetryserver/state.h"
+
+namespace nos::telemetryserver {
+namespace {
+
+struct Written {
+  std::vector<State::Change> changes;
+  std::vector<Json> checkpoint;
+  telemetry::Millis checkpoint_at = -1;
+  size_t before = 0;  // changes that the checkpoint has
+
+  void Add(State::Effects effects) {
+    std::ranges::move(effects.changes, std::back_inserter(changes));
+  }
+};
+
+void Apply(State& state, const Json& body) {
+  if (state.Recall(body)) return;
+  const auto record = telemetry::ReadRecord(body);
+  ASSERT_TRUE(record.ok()) << record.status().ToString();
+  state.Apply(*record, "");
+}
+
+// As Archive::StateAt reads it.
+void Read(const Written& written, State& state) {
+  std::vector<const State::Change*> order;
+  for (size_t i = 0; i < written.changes.size(); ++i) {
+    const State::Change& change = written.changes[i];
+    if (change.at > written.checkpoint_at || i >= written.before) order.push_back(&change);
+  }
+  std::ranges::stable_sort(order, {}, [](const auto* change) { return change->at; });
+  for (const Json& record : written.checkpoint) Apply(state, record);
+  for (const State::Change* change : order) Apply(state, change->body);
+}
+
+std::string Text(Json record) {
+  record.get_object()["at"] = 0;
+  return WriteJson(record);
+}
+
+std::string Picture(const State& state) {
+  std::string text;
+  for (const auto& [name, node] : state.nodes()) {
+    text += name + (node.record_at < 0 ? " untold" : " " + Text(node.body));
+    text += node.layout_at < 0 ? " uncut\n" : " " + Text(telemetry::LayoutRecord(0, node.layout)) + "\n";
+  }
+  for (const auto& [uid, pod] : state.pods()) text += Text(pod.body) + "\n";
+  for (const auto& [key, quota] : state.quotas()) text += Text(quota.body) + "\n";
+  return text;
+}
+
+struct Told {
+  std::string source;
+  Json body;
+};
+
+// One reporter's words, in its order: all that it sees and that this is all, then what changes.
+class Reporter {
+ public:
+  Reporter(Random& random, std::string source, telemetry::Millis at)
+      : random_(random), source_(std::move(source)), at_(at) {}
+
+  std::vector<Told> Tell(size_t words) {
+    TellAll();
+    while (words-- > 0) {
+      at_ += static_cast<telemetry::Millis>(random_.Below(4));
+      const std::string what = kWhat.at(random_.Below(3));
+      const std::string name = random_.Below(2) == 0 ? "a" : "b";
+      const bool gone = random_.Below(4) == 0;
+      if (random_.Below(12) == 0) {
+        TellAll();
+      } else if (gone && sees_.erase(what + name) > 0) {
+        Put({{"kind", "removed"}, {"what", what}, {"id", IdOf(what, name)}});
+      } else if (!gone) {
+        sees_.insert(what + name);
+        Put(BodyOf(what, name));
+      }
+    }
+    return std::move(told_);
+  }
+
+ private:
+  void TellAll() {
+    for (const std::string& what : kWhat) {
+      JsonArray ids;
+      for (const std::string name : {"a", "b"}) {
+        if (!sees_.contains(what + name)) continue;
+        Put(BodyOf(what, name));
+        ids.emplace_back(IdOf(what, name));
+      }
+      Put({{"kind", "present"}, {"what", what}, {"ids", std::move(ids)}});
+    }
+  }
+  static std::string IdOf(const std::string& what, const std::string& name) {
+    return what == "quota" ? "ElasticQuota/team/" + name : name;
+  }
+  JsonObject BodyOf(const std::string& what, const std::string& name) {
+    const bool other = random_.Below(2) == 0;
+    if (what == "pod") {
+      return {{"kind", "pod"},
+              {"uid", name},
+              {"namespace", "team"},
+              {"name", name},
+              {"state", other ? "pending" : "running"}};
+    }
+    if (what == "node") return {{"kind", "node"}, {"node", name}, {"ready", other}};
+    return {{"kind", "quota"},
+            {"type", "ElasticQuota"},
+            {"namespace", "team"},
+            {"name", name},
+            {"used", other ? 1 : 2}};
+  }
+  void Put(JsonObject body) {
+    body["at"] = at_;
+    told_.push_back({source_, std::move(body)});
+  }
+
+  inline static const std::vector<std::string> kWhat = {"pod", "node", "quota"};
+  Random& random_;
+  const std::string source_;
+  telemetry::Millis at_;
+  std::set<std::string> sees_ = {"poda", "nodea", "nodeb", "quotaa"};
+  std::vector<Told> told_;
+};
+
+std::vector<Told> Layouts(Random& random, const std::string& node, size_t words) {
+  std::vector<Told> told;
+  telemetry::Millis at = 100;
+  while (words-- > 0) {
+    at += static_cast<telemetry::Millis>(random.Below(12));
+    telemetry::Layout layout{node, "mig", {}};
+    for (size_t i = 0; i < 1 + random.Below(2); ++i) {
+      layout.gpus.push_back({static_cast<int64_t>(i),
+                             "GPU-" + node + std::to_string(i),
+                             "A30",
+                             24576,
+                             4,
+                             true,
+                             "",
+                             {},
+                             {}});
+    }
+    told.push_back({"node/" + node, telemetry::LayoutRecord(at, layout)});
+  }
+  return told;
+}
+
+class StateOrderTest : public ::testing::TestWithParam<uint64_t> {};
+
+TEST_P(StateOrderTest, WhatIsWrittenSaysWhatIsKnown) {
+  for (uint64_t seed = GetParam() * 500; seed < (GetParam() + 1) * 500; ++seed) {
+    Random random(seed);
+    std::vector<std::vector<Told>> lines;
+    lines.push_back(Reporter(random, "old", 100).Tell(4 + random.Below(12)));
+    lines.push_back(Reporter(random, "new", 110).Tell(4 + random.Below(12)));
+    lines.push_back(Layouts(random, "a", random.Below(6)));
+    lines.push_back(Layouts(random, "b", random.Below(6)));
+    auto live = std::make_unique<State>();
+    Written written;
+    std::vector<size_t> next(lines.size());
+    std::string story;
+    while (true) {
+      std::vector<size_t> left;
+      for (size_t i = 0; i < lines.size(); ++i) {
+        if (next[i] < lines[i].size()) left.push_back(i);
+      }
+      if (left.empty()) break;
+      const size_t line = left[random.Below(left.size())];
+      // Often a few of one at once, as envelopes have them.
+      for (size_t n = 1 + random.Below(4); n > 0 && next[line] < lines[line].size(); --n) {
+        const Told& told = lines[line][next[line]++];
+        story += told.source + " " + WriteJson(told.body) + "\n";
+        const auto record = telemetry::ReadRecord(told.body);
+        ASSERT_TRUE(record.ok()) << record.status().ToString();
+        written.Add(live->Apply(*record, told.source));
+      }
+      if (random.Below(15) == 0) {
+        written.checkpoint = live->Records();
+        written.checkpoint.push_back(live->gone().ToJson(live->now()));
+        written.checkpoint_at = live->now();
+        written.before = written.changes.size();
+        story += "checkpoint\n";
+      }
+      const bool restart = random.Below(15) == 0;
+      auto again = std::make_unique<State>();
+      Read(written, *again);
+      ASSERT_EQ(Picture(*again), Picture(*live)) << "seed " << seed << "\n" << story;
+      if (restart) live = std::move(again);
+      if (restart) story += "restart\n";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, StateOrderTest, ::testing::Range<uint64_t>(0, 4));
+
+}  // namespace
+}  // namespace nos::telemetryserver

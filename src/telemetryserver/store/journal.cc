@@ -1,0 +1,53 @@
+#include "telemetryserver/journal.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "codec/gzip.h"
+
+namespace nos::telemetryserver {
+namespace {
+
+Result<telemetry::Envelope> Read(std::string_view body, bool derived, telemetry::Millis received) {
+  NOS_ASSIGN(const std::string text, Gunzip(body, telemetry::kMostEnvelopeBytes));
+  return derived ? telemetry::ReadDerivedEnvelope(text) : telemetry::ReadEnvelope(text, received);
+}
+
+}  // namespace
+
+Result<JournalReader> JournalReader::Open(const std::string& path) {
+  NOS_ASSIGN(Sqlite db, Sqlite::Open(path, Sqlite::Mode::kRead));
+  return JournalReader(std::move(db));
+}
+
+Result<std::vector<Journaled>> JournalReader::After(int64_t id, size_t most_rows,
+                                                    size_t most_bytes) {
+  std::vector<std::pair<Journaled, std::string>> rows;
+  {
+    // Read to its end before anything else is done: an open statement keeps the log from shrinking.
+    NOS_ASSIGN(SqliteStatement select,
+               db_.Prepare("SELECT id, received, source, body FROM (SELECT *, sum(length(body)) "
+                           "OVER (ORDER BY id) - length(body) AS before FROM (SELECT * FROM "
+                           "journal WHERE id > ? ORDER BY id LIMIT ?)) WHERE before < ?"));
+    const auto take = [&](SqliteRow& row) {
+      Journaled journaled{row.Integer(0), row.Integer(1), row.Text(2).empty(), {}};
+      rows.emplace_back(std::move(journaled), row.Text(3));
+    };
+    NOS_RETURN_IF_ERROR(
+        select.Each(take, id, static_cast<int64_t>(most_rows), static_cast<int64_t>(most_bytes)));
+  }
+  std::vector<Journaled> read;
+  for (auto& [journaled, body] : rows) {
+    auto envelope = Read(body, journaled.derived, journaled.received);
+    if (envelope.ok()) {
+      journaled.envelope = std::move(envelope).value();
+    } else {
+      Log(LogLevel::kWarn, "an envelope of the journal cannot be read",
+          {{"id", std::to_string(journaled.id)}, {"error", envelope.status().message()}});
+    }
+    read.push_back(std::move(journaled));
+  }
+  return read;
+}
+
+}  // namespace nos::telemetryserver

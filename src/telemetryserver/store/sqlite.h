@@ -1,0 +1,96 @@
+// SQLite as values: a connection, a statement, errors that say what failed.
+//
+//   NOS_ASSIGN(Sqlite db, Sqlite::Open(path, Sqlite::Mode::kWrite));
+//   NOS_ASSIGN(SqliteStatement insert, db.Prepare("INSERT INTO t VALUES (?, ?)"));
+//   NOS_RETURN_IF_ERROR(insert.Run(1, "text"));
+//   NOS_ASSIGN(auto select, db.Prepare("SELECT a FROM t WHERE b = ?"));
+//   NOS_RETURN_IF_ERROR(select.Each([&](SqliteRow& row) { ... row.Integer(0) ... }, "text"));
+//
+// One thread at a time for a connection and what is made of it. Errors: kExhausted (the disk is
+// full), kUnavailable (locked, or reading and writing fails), kInvalid (no database, damaged),
+// kInternal (the rest). Internal to this room.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/function_ref.h"
+#include "base/status.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace nos::telemetryserver {
+
+// Bytes, where a string_view is text.
+struct Blob {
+  std::string_view bytes;
+};
+
+class SqliteRow {
+ public:
+  explicit SqliteRow(sqlite3_stmt* statement) : statement_(statement) {}
+  int64_t Integer(int column) const;
+  // Text or bytes, until the next row.
+  std::string_view Text(int column) const;
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+class SqliteStatement {
+ public:
+  // For what gives no rows.
+  template <typename... Values>
+  Status Run(const Values&... values) {
+    return Each([](SqliteRow&) {}, values...);
+  }
+  template <typename... Values>
+  Status Each(FunctionRef<void(SqliteRow&)> visit, const Values&... values) {
+    int place = 0;
+    (Bind(++place, values), ...);
+    return Step(visit);
+  }
+
+ private:
+  friend class Sqlite;
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  SqliteStatement(sqlite3* db, sqlite3_stmt* statement) : db_(db), statement_(statement) {}
+  void Bind(int place, int64_t value);
+  void Bind(int place, std::string_view value);
+  void Bind(int place, Blob value);
+  Status Step(FunctionRef<void(SqliteRow&)> visit);
+
+  sqlite3* db_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+};
+
+class Sqlite {
+ public:
+  enum class Mode { kWrite, kRead };
+
+  // kWrite makes the file where there is none; one that writes at a time.
+  static Result<Sqlite> Open(const std::string& path, Mode mode);
+  // Several statements, without rows.
+  Status Execute(const std::string& sql);
+  Result<SqliteStatement> Prepare(std::string_view sql);
+  // The first column of the first row.
+  Result<int64_t> Number(std::string_view sql);
+  // Of the row inserted last.
+  int64_t LastId() const;
+  // Rows that the last statement changed.
+  int64_t Changes() const;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* db) const;
+  };
+  explicit Sqlite(sqlite3* db) : db_(db) {}
+  std::unique_ptr<sqlite3, Close> db_;
+};
+
+}  // namespace nos::telemetryserver

@@ -1,0 +1,32 @@
+// Where churn's requests go: the GPUs under one policy.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "gpu/catalogue.h"
+#include "study/churn/simulation.h"
+#include "study/churn/mix.h"
+
+namespace nos::study {
+
+using JobId = uint32_t;
+
+class Host {
+ public:
+  Host() = default;
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  virtual ~Host() = default;
+  // Whether the job was placed. Error: kInternal when the policy broke a rule of the hardware.
+  virtual Result<bool> Admit(JobId job, gpu::ProfileId profile) = 0;
+  // REQUIRES: the job was admitted.
+  virtual void Release(JobId job) = 0;
+  // Instances moved so far.
+  virtual int64_t moves() const { return 0; }
+};
+
+// Error: kInvalid when the policy cannot serve the model and mix.
+Result<std::unique_ptr<Host>> MakeHost(const ChurnOptions& options, const Mix& mix);
+
+}  // namespace nos::study
