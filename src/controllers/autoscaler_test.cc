@@ -30,9 +30,9 @@ TEST_F(AutoscalerTest, WhoeverGivesItselfOurLabelsTakesRoomAllTheSame) {
   Pod("liar", "6");
   Bind("liar", "a1");
   Pod("place", "6");
-  reconcile::Change("pods", "ml/liar",
+  Change("pods", "ml/liar",
          [](Json& pod) { MakeObject(pod, "metadata", "labels")[kDemandOf] = "a"; });
-  reconcile::Change("pods", "ml/place",
+  Change("pods", "ml/place",
          [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 2) << "no room beside the one, and the other waits as any pod";
@@ -106,7 +106,7 @@ TEST_F(AutoscalerTest, NodesThatNeverTakePodsAreNotBoughtAgainAndAgain) {
   Pod("p", "6");
   Run(seconds(30));
   Node("a1", "a", false);
-  reconcile::Change("nodes", "a1", [](Json& node) {
+  Change("nodes", "a1", [](Json& node) {
     MakeObject(node, "spec")["taints"] =
         JsonArray{{{"key", "node.kubernetes.io/not-ready"}, {"effect", "NoSchedule"}}};
   });
@@ -153,7 +153,7 @@ TEST_F(AutoscalerTest, AGangIsServedWholeOrNotAtAll) {
             {"spec", {{"minMember", 3}}}});
   for (const char* name : {"g1", "g2", "g3"}) {
     Pod(name, "8");
-    reconcile::Change("pods", std::string("ml/") + name, [](Json& pod) {
+    Change("pods", std::string("ml/") + name, [](Json& pod) {
       MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
     });
   }
@@ -175,7 +175,7 @@ TEST_F(AutoscalerTest, AGangGetsNewNodesOnlyForThoseWhoHaveNoRoom) {
             {"spec", {{"minMember", 2}}}});
   for (const char* name : {"g1", "g2"}) {
     Pod(name, "8");
-    reconcile::Change("pods", std::string("ml/") + name, [](Json& pod) {
+    Change("pods", std::string("ml/") + name, [](Json& pod) {
       MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
     });
   }
@@ -318,7 +318,7 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadAnyMoreIsLeftAsItWasAndSaysSo) {
   Pod("p", "4");
   Run(seconds(30));
   ASSERT_EQ(Wanted("a"), 1);
-  reconcile::Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = "many"; });
+  Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = "many"; });
   Run(seconds(30));
   EXPECT_THAT(Ready("a"), HasSubstr("False Invalid: it is left as it was: spec.max"));
   EXPECT_EQ(Wanted("a"), 1);
@@ -328,7 +328,7 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadAnyMoreIsLeftAsItWasAndSaysSo) {
   const std::string before = version();
   Run(seconds(30));
   EXPECT_EQ(version(), before) << "what is known is not written again";
-  reconcile::Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = 5; });
+  Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = 5; });
   Run(seconds(15));
   EXPECT_THAT(Ready("a"), Not(HasSubstr("Invalid")));
 }
@@ -371,7 +371,7 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadWhenItsPauseIsOverIsWaitedFor) {
 
 TEST_F(AutoscalerTest, APoolWithAnUnknownGpuSaysSo) {
   Pool("a", "1", 5);
-  reconcile::Change("nodepools", "a", [](Json& pool) {
+  Change("nodepools", "a", [](Json& pool) {
     MakeObject(pool, "spec")["gpu"] = {{"model", "Unheard"}, {"count", 1}, {"partitioning", "mig"}};
   });
   Run(minutes(1));
@@ -448,7 +448,7 @@ TEST_F(AutoscalerDeadHooksTest, AreAskedAtOnceUnderANewAddress) {
   Hooked("a");
   Run(minutes(30));
   asked_.clear();
-  reconcile::Change("nodepools", "a", [](Json& pool) {
+  Change("nodepools", "a", [](Json& pool) {
     MakeObject(pool, "spec")["webhook"] = {{"url", "http://other.example/"}};
   });
   Run(seconds(2));
@@ -478,14 +478,14 @@ TEST_F(AutoscalerTest, ComesToRestWhereNothingCanBeDone) {
 
 TEST_F(AutoscalerTest, SlicesAreCutOutOfTheNodesThatCome) {
   Pool("gpu", "5", 5);
-  reconcile::Change("nodepools", "gpu", [](Json& pool) {
+  Change("nodepools", "gpu", [](Json& pool) {
     MakeObject(pool, "spec")["gpu"] = {
         {"model", "A100-40GB"}, {"count", 1}, {"partitioning", "mig"}};
   });
   for (int i = 0; i < 7; ++i) {
     const std::string name = "p" + std::to_string(i);
     Pod(name, "1");
-    reconcile::Change("pods", "ml/" + name, [](Json& pod) {
+    Change("pods", "ml/" + name, [](Json& pod) {
       Json& container = MakeObject(pod, "spec")["containers"].get_array()[0];
       MakeObject(container, "resources", "limits")["nvidia.com/mig-1g.5gb"] = "1";
     });

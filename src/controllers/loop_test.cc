@@ -59,7 +59,7 @@ class World {
          {"status", {{"phase", "Pending"}}}});
   }
 
-  void reconcile::RunFor(Duration time, bool faults) {
+  void RunFor(Duration time, bool faults) {
     faults_ = faults;
     for (const Time end = clock_.Now() + time; clock_.Now() < end;) {
       Step();
@@ -73,7 +73,7 @@ class World {
       return Phase(pod.name) == "Succeeded";
     }));
   }
-  std::string reconcile::Describe() const {
+  std::string Describe() const {
     std::string all;
     for (const auto& pod : pods_) {
       if (Phase(pod.name) == "Succeeded") continue;
@@ -214,14 +214,14 @@ class World {
     Json node = *api_.Find("nodes", machine.name);
     JsonObject& allocatable = MakeObject(node, "status", "allocatable");
     for (auto& [resource, count] : allocatable) {
-      if (reconcile::View(count.as_string()) != "96" && resource != "pods") count = "0";
+      if (View(count.as_string()) != "96" && resource != "pods") count = "0";
     }
     std::map<std::string, int> counts;
     for (const auto& device : machine.kubelet->offer()) ++counts[device.resource];
     for (const auto& [resource, count] : counts) allocatable[resource] = std::to_string(count);
     api_.Put(node);
   }
-  static std::string_view reconcile::View(const boost::json::string& text) {
+  static std::string_view View(const boost::json::string& text) {
     return {text.data(), text.size()};
   }
 

@@ -41,14 +41,14 @@ TEST_F(PartitionerTest, AnEmptyGpuStaysEmptyUntilSomebodyAsks) {
 TEST_F(PartitionerTest, LeavesPodsAloneThatSlicesWouldNotHelp) {
   Node("n", {{0, ""}});
   Pod("untried", "1g.5gb");
-  reconcile::Change("pods", "ml/untried", [](Json& pod) { MakeObject(pod, "status").erase("conditions"); });
+  Change("pods", "ml/untried", [](Json& pod) { MakeObject(pod, "status").erase("conditions"); });
   Pod("daemon", "1g.5gb");
-  reconcile::Change("pods", "ml/daemon", [](Json& pod) {
+  Change("pods", "ml/daemon", [](Json& pod) {
     MakeObject(pod, "metadata")["ownerReferences"] =
         JsonArray{{{"apiVersion", "apps/v1"}, {"kind", "DaemonSet"}, {"name", "d"}, {"uid", "1"}}};
   });
   Pod("gated", "1g.5gb");
-  reconcile::Change("pods", "ml/gated", [](Json& pod) {
+  Change("pods", "ml/gated", [](Json& pod) {
     MakeObject(pod, "spec")["schedulingGates"] = JsonArray{{{"name", "quota"}}};
   });
   Pod("cpu-only", "1g.5gb", "0");
@@ -62,11 +62,11 @@ TEST_F(PartitionerTest, CutsForChosenPodsWhenNobodyIsOnTheWayOut) {
   Node("n", {{0, ""}});
   Pod("victim", "1g.5gb");
   Bind("victim", "n");
-  reconcile::Change("pods", "ml/victim", [](Json& pod) {
+  Change("pods", "ml/victim", [](Json& pod) {
     MakeObject(pod, "metadata")["deletionTimestamp"] = "2026-01-01T00:00:00Z";
   });
   Pod("nominated", "1g.5gb");
-  reconcile::Change("pods", "ml/nominated",
+  Change("pods", "ml/nominated",
          [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
   Run();
   EXPECT_EQ(PlanOf("n"), "");

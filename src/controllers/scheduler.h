@@ -36,6 +36,7 @@
 #include "scheduling/engine.h"
 #include "scheduling/gang_starts.h"
 #include "scheduling/preemption.h"
+#include "scheduling/plugins/capacity_scheduling/plugin.h"
 #include "scheduling/queue.h"
 #include "scheduling/reclaim.h"
 

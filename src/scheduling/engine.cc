@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "scheduling/diagnosis.h"
-#include "scheduling/plugins/capacity_scheduling/plugin.h"
+#include "scheduling/quota_plugin.h"
 
 namespace nos::scheduling {
 
@@ -263,7 +263,7 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod,
     const auto refusal = WhyNotByQuota(framework, *pod, nullptr);
     if (!refusal) return ScheduleBy(framework, pod, among, not_barred);
     DiagnosisBuilder builder;
-    builder.Refuse(CapacityScheduling::VerdictOf(*refusal), static_cast<int>(snapshot_.size()),
+    builder.Refuse(QuotaPlugin::VerdictOf(*refusal), static_cast<int>(snapshot_.size()),
                    framework.quotas());
     return {nullptr, 0, std::move(builder).Finish()};
   }
@@ -274,7 +274,7 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod,
         by_worth.try_emplace(quota::GpuWorthOf(node.node.get(), charge_rules_));
     if (fresh) found->second = WhyNotByQuota(framework, *pod, &node);
     if (!found->second) return std::nullopt;
-    return Barred{CapacityScheduling::VerdictOf(*found->second), framework.quotas()};
+    return Barred{QuotaPlugin::VerdictOf(*found->second), framework.quotas()};
   };
   return ScheduleBy(framework, pod, among, by_quota);
 }

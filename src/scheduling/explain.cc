@@ -10,7 +10,7 @@
 #include "scheduling/explain_promises.h"
 #include "scheduling/explain/remedy.h"
 #include "scheduling/explain/room.h"
-#include "scheduling/plugins/capacity_scheduling/plugin.h"
+#include "scheduling/quota_plugin.h"
 
 namespace nos::scheduling {
 namespace {

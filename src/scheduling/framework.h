@@ -23,7 +23,6 @@
 
 namespace nos::scheduling {
 
-class CapacityScheduling;
 
 // One pod's way through the pre-filters.
 struct Cycle {
@@ -102,7 +101,7 @@ class Framework {
   // kHere where GpuCutting filters: whoever places the pods has to have GPUs cut.
   GpusCut gpus_cut() const { return gpus_cut_; }
   // Null: pods of this framework need not heed quotas.
-  const CapacityScheduling* quotas() const { return quotas_; }
+  const QuotaPlugin* quotas() const { return quotas_; }
 
   Cycle PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
   // The first verdict against the node, in the order of plugins; `by` (if not null) gets whose.
@@ -129,7 +128,7 @@ class Framework {
   Diagnosis Diagnose(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
 
  private:
-  void LookWhoIsThere();
+  void CacheSpecialPlugins();
   // What is left of the scorers for one pod, and its state.
   struct Scoring {
     CycleState state;
@@ -146,7 +145,7 @@ class Framework {
   std::vector<std::unique_ptr<const Plugin>> plugins_;
   Points points_;
   GpusCut gpus_cut_ = GpusCut::kElsewhere;
-  const CapacityScheduling* quotas_ = nullptr;
+  const QuotaPlugin* quotas_ = nullptr;
 };
 
 }  // namespace nos::scheduling

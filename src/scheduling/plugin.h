@@ -95,6 +95,8 @@ struct ClusterEvent {
   }
 };
 
+class QuotaPlugin;
+
 class Plugin {
  public:
   virtual ~Plugin() = default;
@@ -103,6 +105,11 @@ class Plugin {
   // Whether the event may have made room for `pod`, which this plugin refused (a queueing hint).
   // False only when it certainly has not.
   virtual bool MayHelp(const ClusterEvent&, const cluster::Pod& /*pod*/) const { return true; }
+  // Non-null for the plugin that enforces elastic quotas (quota_plugin.h).
+  virtual const QuotaPlugin* AsQuotaPlugin() const { return nullptr; }
+  // True if a pod that this plugin lets onto a node may need GPU instances that do not exist yet: the
+  // scheduler then has the node's GPUs partitioned before it binds the pod.
+  virtual bool PartitionsGpus() const { return false; }
 };
 
 class PreEnqueuePlugin : public virtual Plugin {

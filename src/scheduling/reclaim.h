@@ -30,7 +30,7 @@
 #include "quota/claim.h"
 #include "quota/ledger.h"
 #include "scheduling/preemption/lacks.h"
-#include "scheduling/plugins/capacity_scheduling/plugin.h"
+#include "scheduling/quota_plugin.h"
 #include "scheduling/preemption.h"
 
 namespace nos::scheduling {

@@ -169,7 +169,7 @@ net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& ro
     return response;
   }
   const auto reader = parts_.authenticate(request);
-  if (!reader.ok()) return telemetry::Unknown(request, reader.status());
+  if (!reader.ok()) return Unknown(request, reader.status());
   if (auto later = Hold(&Limits::reader, reader->user, "requests")) return std::move(*later);
   return acts ? Act(request, name, *reader) : Read(request, *target, name, *reader, route);
 }

@@ -54,7 +54,7 @@ std::string UuidOf(const Json& device, const std::map<int64_t, std::string>& gpu
   std::optional<int64_t> index;
   if (device.is_int64()) index = device.get_int64();
   if (device.is_string()) {
-    const std::string_view text = reconcile::View(device.get_string());
+    const std::string_view text = View(device.get_string());
     const bool known = std::ranges::any_of(gpus, [&](const auto& g) { return g.second == text; });
     if (known) return std::string(text);
     index = ParseInt(text);

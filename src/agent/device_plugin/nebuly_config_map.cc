@@ -38,7 +38,7 @@ Result<std::map<std::string, std::string>> NebulyConfigMap::Read() {
   const Json* data = Find(*map, "data");
   if (data == nullptr || !data->is_object()) return texts;
   for (const auto& [key, text] : data->get_object()) {
-    if (text.is_string()) texts[std::string(key)] = std::string(reconcile::View(text.get_string()));
+    if (text.is_string()) texts[std::string(key)] = std::string(View(text.get_string()));
   }
   return texts;
 }

@@ -94,7 +94,7 @@ TEST_F(AgentTest, TheNodeStopsCountingAnInstanceBeforeTheKubeletLosesIt) {
 TEST_F(AgentTest, KnowsTheFigureItHasWrittenBeforeItsWatchSaysSo) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   kubelet_reports_ = false;
-  testing::SlowWatches slow(api_);
+  reconcile::testing::SlowWatches slow(api_);
   runner_ = std::make_unique<reconcile::Runner>(*agent_, slow, reconcile::ForNode(kNode));
   Run();
   Plan("7", {{0, "7g.40gb@0"}});

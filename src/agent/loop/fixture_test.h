@@ -85,12 +85,12 @@ class AgentTest : public ::testing::Test {
     std::map<std::string, int> counts = {{"nvidia.com/mig-1g.5gb", 0},
                                          {"nvidia.com/mig-7g.40gb", 0}};
     for (const auto& device : kubelet_.offer()) counts[device.resource] += device.healthy ? 1 : 0;
-    testing::PutAllocatable(api_, kNode, counts);
+    reconcile::testing::PutAllocatable(api_, kNode, counts);
   }
 
   // Lets the agent work for this long.
   void Run(Duration time = seconds(30)) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
   }
 
   // How the node's GPUs are to be used.
@@ -111,10 +111,10 @@ class AgentTest : public ::testing::Test {
     Annotate("spec-partitioning-plan", id);
   }
   std::string Annotation(const std::string& key) {
-    return testing::NodeAnnotation(api_, kNode, key);
+    return reconcile::testing::NodeAnnotation(api_, kNode, key);
   }
   void Bind(const std::string& name, const std::string& profile) {
-    testing::PutBoundPod(api_, name, kNode, profile, "Pending");
+    reconcile::testing::PutBoundPod(api_, name, kNode, profile, "Pending");
   }
   // A pod that runs has one "nvidia.com/<resource>".
   void Hold(const std::string& pod, const std::string& resource, const std::string& device) {
@@ -141,7 +141,7 @@ class AgentTest : public ::testing::Test {
         JsonArray{JsonObject{{"type", "Ready"}, {"status", "False"}}};
     api_.Put(pod);
   }
-  std::string Events() { return testing::EventsOf(api_); }
+  std::string Events() { return reconcile::testing::EventsOf(api_); }
   // "status reason message", or "".
   std::string NodeCondition() {
     cluster::Node node = cluster::DecodeNode(*api_.Find("nodes", kNode)).value();

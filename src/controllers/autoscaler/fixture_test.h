@@ -44,7 +44,7 @@ class AutoscalerTest : public ::testing::Test {
     runner_ = std::make_unique<reconcile::Runner>(*autoscaler_, api_, WatchingForAutoscaler());
   }
   void Run(Duration time) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the autoscaler does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the autoscaler does not come to rest";
   }
 
   // Nodes of 8 cpu that take a minute to start: they are late after two.
@@ -120,20 +120,20 @@ class AutoscalerTest : public ::testing::Test {
                                           {"reason", "Unschedulable"},
                                           {"lastTransitionTime", now}}}}}}});
   }
-  void reconcile::Change(const std::string& plural, const std::string& key,
+  void Change(const std::string& plural, const std::string& key,
               const std::function<void(Json&)>& edit) {
     Json object = *api_.Find(plural, key);
     edit(object);
     api_.Put(std::move(object));
   }
   void Bind(const std::string& name, const std::string& node) {
-    reconcile::Change("pods", "ml/" + name, [&](Json& pod) {
+    Change("pods", "ml/" + name, [&](Json& pod) {
       MakeObject(pod, "spec")["nodeName"] = node;
       MakeObject(pod, "status")["phase"] = "Running";
     });
   }
   void Mark(const std::string& node, const Removal& removal) {
-    reconcile::Change("nodes", node, [&](Json& object) {
+    Change("nodes", node, [&](Json& object) {
       MakeObject(object, "metadata", "annotations")[kRemoval] = WriteRemoval(removal);
       MakeObject(object, "spec")["unschedulable"] = true;
     });
@@ -177,7 +177,7 @@ class AutoscalerTest : public ::testing::Test {
     }
     return "";
   }
-  std::string Events() { return testing::EventsOf(api_); }
+  std::string Events() { return reconcile::testing::EventsOf(api_); }
   int Decisions(const std::string& action) {
     int count = 0;
     for (const ScalingDecision& decision : autoscaler_->decisions()) {

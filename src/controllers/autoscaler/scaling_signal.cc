@@ -130,7 +130,7 @@ Status DeletePods(const std::vector<PodPtr>& pods, kube::Client& client) {
   return first;
 }
 
-bool reconcile::HasCondition(const Json& object, std::string_view type) {
+bool HasCondition(const Json& object, std::string_view type) {
   const Json* conditions = Find(object, "status", "conditions");
   if (conditions == nullptr || !conditions->is_array()) return false;
   return std::ranges::any_of(conditions->get_array(), [&](const Json& condition) {
@@ -151,11 +151,11 @@ int64_t CountOf(const Json& request) {
 bool Serves(const Json& request, int count, const std::string& shape, Time now) {
   if (FindString(request, "metadata", "annotations", kShape) != shape) return false;
   const int64_t asked = CountOf(request);
-  if (reconcile::HasCondition(request, "Failed")) {
+  if (HasCondition(request, "Failed")) {
     const Result<Time> made = ParseTime(FindString(request, "metadata", "creationTimestamp"));
     if (!made.ok() || now >= *made + kTryAgain) return false;
   }
-  return asked == count || (asked > count && reconcile::HasCondition(request, "Provisioned"));
+  return asked == count || (asked > count && HasCondition(request, "Provisioned"));
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ TEST_F(AutoscalerShrinkTest, NotWhenItIsTurnedOff) {
 
 TEST_F(AutoscalerShrinkTest, WhereNoNodeCanBeNamedNoneGoes) {
   Pool("a", "1", 5, 0, 1);
-  reconcile::Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
+  Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
   Nodes(1);
   Run(hours(1));
   EXPECT_EQ(Wanted("a"), 1);
@@ -107,7 +107,7 @@ TEST_F(AutoscalerShrinkTest, APodThatCallsItselfAPlaceholderStopsNothing) {
   Pool("a", "1", 5, 0, 1);
   Nodes(1);
   Pod("liar", "100");
-  reconcile::Change("pods", "ml/liar",
+  Change("pods", "ml/liar",
          [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
   Run(minutes(15));
   EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
@@ -188,7 +188,7 @@ TEST_F(AutoscalerShrinkTest, NoMarkTakesANodeAwayThatPodsRunOn) {
 TEST_F(AutoscalerShrinkTest, WhoeverHasCordonedANodeKeepsItCordonedWhateverItsMarkSays) {
   Pool("a", "1", 5, 2, 2);
   Nodes(2);
-  reconcile::Change("nodes", "a1", [](Json& node) {
+  Change("nodes", "a1", [](Json& node) {
     MakeObject(node, "metadata", "annotations")[kRemoval] = "gone soon";
     MakeObject(node, "spec")["unschedulable"] = true;
   });
@@ -340,17 +340,17 @@ class AutoscalerMovesTest : public AutoscalerTest {
     Node("n2", "p2");
     Node("n3", "p3");
     for (const char* name : {"n1", "n2"}) {
-      reconcile::Change("nodes", name,
+      Change("nodes", name,
              [](Json& node) { MakeObject(node, "metadata", "labels")["zone"] = "z"; });
     }
     Pod("m1", "3");
-    reconcile::Change("pods", "ml/m1",
+    Change("pods", "ml/m1",
            [](Json& pod) { MakeObject(pod, "spec", "nodeSelector")["zone"] = "z"; });
     Bind("m1", "n1");
     Pod("m2", "4");
     Bind("m2", "n2");
     Pod("big", "8", "p1");  // m1 moves to n2
-    reconcile::Change("pods", "ml/big", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
+    Change("pods", "ml/big", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
     Pod("other", "5", "p2");  // m2 moves away from there
   }
   // Its node admits the one placeholder.

@@ -10,7 +10,7 @@ class AutoscalerTemplateTest : public AutoscalerTest {
  protected:
   void Untold(const std::string& name, int min = 0, int wanted = 0) {
     Pool(name, "1", 5, min, wanted);
-    reconcile::Change("nodepools", name, [](Json& pool) {
+    Change("nodepools", name, [](Json& pool) {
       MakeObject(pool, "spec").erase("cpu");
       MakeObject(pool, "spec").erase("memory");
     });
@@ -70,7 +70,7 @@ TEST_F(AutoscalerTemplateTest, WhatDaemonSetsTakeIsNotOffered) {
   Untold("a", 0, 1);
   Node("a1", "a");
   Pod("agent", "2");
-  reconcile::Change("pods", "ml/agent", [](Json& pod) {
+  Change("pods", "ml/agent", [](Json& pod) {
     Json& owners = MakeObject(pod, "metadata")["ownerReferences"];
     owners.get_array()[0].get_object()["kind"] = "DaemonSet";
   });
@@ -98,7 +98,7 @@ TEST_F(AutoscalerTemplateTest, OnlyWhatTheSpecSaysMakesANodeAWrongOne) {
   config_.shrink = false;
   Restart();
   Pool("told", "1", 5, 0, 1);
-  reconcile::Change("nodepools", "told", [](Json& pool) { MakeObject(pool, "spec").erase("memory"); });
+  Change("nodepools", "told", [](Json& pool) { MakeObject(pool, "spec").erase("memory"); });
   Node("t1", "told", true, "4");
   Untold("a", 0, 2);
   Node("a1", "a");
@@ -144,7 +144,7 @@ TEST_F(AutoscalerTemplateTest, ANodeThatIsALittleLessIsThereAtOnce) {
 
 TEST_F(AutoscalerTemplateTest, AStatusThatCannotBeIsReplaced) {
   Untold("a", 0, 1);
-  reconcile::Change("nodepools", "a", [](Json& pool) {
+  Change("nodepools", "a", [](Json& pool) {
     MakeObject(pool, "status")["template"] = {
         {"cpu", "1"}, {"memory", "1Gi"}, {"labels", {{"-", "x"}}}};
   });

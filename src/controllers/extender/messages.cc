@@ -28,7 +28,7 @@ Result<std::vector<std::string>> ReadNames(const Json& list) {
   std::vector<std::string> names;
   for (const Json& name : list.get_array()) {
     if (!name.is_string()) return Invalid("NodeNames has what is no text");
-    names.emplace_back(reconcile::View(name.get_string()));
+    names.emplace_back(View(name.get_string()));
   }
   return names;
 }

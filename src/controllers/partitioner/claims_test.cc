@@ -62,7 +62,7 @@ TEST_F(PartitionerTest, AStolenSliceIsReplacedAtOnce) {
 
 TEST_F(PartitionerTest, WhatWasInUseIsPlannedAround) {
   Node("a", {{0, "1g.5gb@0:free"}, {1, ""}});
-  reconcile::Change("nodes", "a", [](Json& node) {  // GPU 1 cannot serve: it is not reported
+  Change("nodes", "a", [](Json& node) {  // GPU 1 cannot serve: it is not reported
     MakeObject(node, "metadata", "annotations").erase("nos.nebuly.com/status-layout-1");
   });
   Pod("p", "7g.40gb");
@@ -103,7 +103,7 @@ TEST_F(PartitionerTest, APodOfTheSameNameDoesNotInheritAPause) {
   // A StatefulSet makes its pod anew; both events arrive together.
   api_.Remove("pods", "ml/p");
   Pod("p", "3g.20gb");
-  reconcile::Change("pods", "ml/p", [](Json& pod) { MakeObject(pod, "metadata")["uid"] = "another"; });
+  Change("pods", "ml/p", [](Json& pod) { MakeObject(pod, "metadata")["uid"] = "another"; });
   Run();
   EXPECT_EQ(PlanOf("a"), "2");
 }

@@ -23,7 +23,7 @@ TEST_F(PartitionerTest, ADeletedNodeIsForgotten) {
 TEST_F(PartitionerTest, ANodeThatLeavesIsLeftAlone) {
   Node("a", {{0, ""}});
   Run();
-  reconcile::Change("nodes", "a", [](Json& node) {
+  Change("nodes", "a", [](Json& node) {
     MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
   });
   Pod("p", "7g.40gb");
@@ -36,7 +36,7 @@ TEST_F(PartitionerTest, ABadNodeHurtsOnlyItself) {
   Node("a", {{0, ""}}, "NVIDIA-Quantum-9000");
   Node("b", {{0, "9g.90gb@0:free"}});
   Node("c", {});
-  reconcile::Change("nodes", "c", [](Json& node) {
+  Change("nodes", "c", [](Json& node) {
     MakeObject(node, "metadata", "labels").erase("nvidia.com/gpu.product");
   });
   Node("d", {{0, "nonsense"}, {1, ""}});
@@ -147,7 +147,7 @@ TEST_F(PartitionerTest, WhatANodeRefusedIsPromisedToNobody) {
   Node("a", {{0, ""}, {1, ""}});
   Pod("a-low", "7g.40gb");
   Pod("z-high", "7g.40gb");
-  reconcile::Change("pods", "ml/z-high", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
+  Change("pods", "ml/z-high", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
   bool changed = false;
   api_.intercept = [&](const kube::ApiRequest& request) {
     if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !changed) {
@@ -184,7 +184,7 @@ TEST_F(PartitionerTest, ALostAnswerDoesNotPlanTwice) {
 
 TEST_F(PartitionerTest, KnowsWhatItHasWrittenBeforeItsWatchSaysSo) {
   Node("a", {{0, ""}, {1, ""}});
-  testing::SlowWatches slow(api_);
+  reconcile::testing::SlowWatches slow(api_);
   runner_ = std::make_unique<reconcile::Runner>(*partitioner_, slow, reconcile::RunnerOptions());
   Run();
   slow.nodes_silent = true;
@@ -213,7 +213,7 @@ TEST_F(PartitionerTest, ARestartInTheMiddleGoesOn) {
 
 TEST_F(PartitionerTest, AGpuThatNobodyReportedIsNotTouched) {
   Node("a", {{0, ""}, {1, ""}});
-  reconcile::Change("nodes", "a", [](Json& node) {
+  Change("nodes", "a", [](Json& node) {
     MakeObject(node, "metadata", "annotations").erase("nos.nebuly.com/status-layout-0");
   });
   Pod("p", "7g.40gb");
@@ -263,7 +263,7 @@ TEST_F(PartitionerTest, ConflictsOnEveryOtherNodeStopOnlyThose) {
 // A kubelet's credential may annotate its own node, whatever the node's labels.
 TEST_F(PartitionerTest, WhatANodeWritesOfItsPlansIsNotKeptWhole) {
   for (const char* name : {"a", "stranger"}) Node(name, {{0, ""}});
-  reconcile::Change("nodes", "stranger", [](Json& node) {
+  Change("nodes", "stranger", [](Json& node) {
     MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
   });
   const std::string book(200'000, 'x');

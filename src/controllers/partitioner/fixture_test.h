@@ -33,7 +33,7 @@ class PartitionerTest : public ::testing::Test {
     runner_ = std::make_unique<reconcile::Runner>(*partitioner_, api_, reconcile::RunnerOptions());
   }
   void Run(Duration time = seconds(5)) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the partitioner does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the partitioner does not come to rest";
   }
 
   // A node of A100-40GB that its agent has reported.
@@ -72,20 +72,20 @@ class PartitionerTest : public ::testing::Test {
             JsonArray{
                 {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}}}}}});
   }
-  void reconcile::Change(const std::string& plural, const std::string& key,
+  void Change(const std::string& plural, const std::string& key,
               const std::function<void(Json&)>& edit) {
     Json object = *api_.Find(plural, key);
     edit(object);
     api_.Put(std::move(object));
   }
   void Bind(const std::string& name, const std::string& node) {
-    reconcile::Change("pods", "ml/" + name, [&](Json& pod) { MakeObject(pod, "spec")["nodeName"] = node; });
+    Change("pods", "ml/" + name, [&](Json& pod) { MakeObject(pod, "spec")["nodeName"] = node; });
   }
   std::string Annotation(const std::string& node, const std::string& key) {
-    return testing::NodeAnnotation(api_, node, key);
+    return reconcile::testing::NodeAnnotation(api_, node, key);
   }
   void Annotate(const std::string& node, const std::string& key, const std::string& value) {
-    reconcile::Change("nodes", node, [&](Json& object) {
+    Change("nodes", node, [&](Json& object) {
       MakeObject(object, "metadata", "annotations")["nos.nebuly.com/" + key] = value;
     });
   }
@@ -109,7 +109,7 @@ class PartitionerTest : public ::testing::Test {
     }
     return "";
   }
-  std::string Events() { return testing::EventsOf(api_); }
+  std::string Events() { return reconcile::testing::EventsOf(api_); }
   int Patches(const std::string& node) {
     int count = 0;
     for (const auto& request : api_.writes) count += request.path == "/api/v1/nodes/" + node;

@@ -25,7 +25,7 @@ class PartitionerQuotasTest : public PartitionerTest {
               {"spec", {{"minMember", 2}}}});
     for (const std::string& name : names) {
       Pod(name, "1g.5gb");
-      reconcile::Change("pods", "ml/" + name, [](Json& pod) {
+      Change("pods", "ml/" + name, [](Json& pod) {
         MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
       });
     }
@@ -110,7 +110,7 @@ TEST_F(PartitionerQuotasTest, WhoIsPromisedANodeThatIsNotEmptyCounts) {
                           {"resources", {{"limits", {{"nvidia.com/mig-7g.40gb", "1"}}}}}}}}}},
             {"status", {{"phase", "Running"}}}});
   Pod("q", "7g.40gb");
-  reconcile::Change("pods", "ml/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n1"; });
+  Change("pods", "ml/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n1"; });
   clock_.Advance(seconds(5));
   Pod("p", "1g.5gb");
   Run(minutes(1));
@@ -158,7 +158,7 @@ class PartitionerPromisesTest : public PartitionerTest {
     clock_.Advance(seconds(1));
   }
   void Ends(const std::string& key) {
-    reconcile::Change("pods", key, [](Json& pod) {
+    Change("pods", key, [](Json& pod) {
       MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
       MakeObject(pod, "status")["conditions"] = JsonArray{
           {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
@@ -187,7 +187,7 @@ TEST_F(PartitionerPromisesTest, WhoHadToLeaveIsNotWaitedForWhereThereIsRoom) {
   PodIn("c", "v", "n0");
   PodIn("a", "q", "");
   Ends("c/v");
-  reconcile::Change("pods", "a/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n2"; });
+  Change("pods", "a/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n2"; });
   Run(minutes(30));
   EXPECT_NE(Spec("n2"), "") << WriteJson(*api_.Find("pods", "a/q"));
 }

@@ -23,7 +23,7 @@ bool IsTakenCareOf(const cluster::Pod& pod, const Claims& claims) {
 }
 
 // Without those that wait.
-planning::Gang reconcile::Describe(const std::string& name, const std::vector<Pod>& members,
+planning::Gang Describe(const std::string& name, const std::vector<Pod>& members,
                         const cluster::Surroundings& around, const Claims& claims) {
   planning::Gang gang;
   gang.name = name;
@@ -56,7 +56,7 @@ GangedPods WithGangs(std::vector<Pod> waiting, const std::vector<Pod>& all,
   for (const Pod& pod : ganged.pods) at.emplace(pod->Key(), static_cast<int>(at.size()));
   for (const std::string& name : names) {
     const std::vector<Pod> members = gangs.Of(name);
-    planning::Gang gang = reconcile::Describe(name, members, around, claims);
+    planning::Gang gang = Describe(name, members, around, claims);
     if (gang.problem.empty() && gang.least <= 1) continue;
     for (const Pod& member : members) {
       const std::string key = member->Key();
@@ -79,7 +79,7 @@ bool DropClaimsInVain(const std::vector<Pod>& all, const cluster::Surroundings& 
   bool dropped = false;
   for (const std::string& name : names) {
     const std::vector<Pod> members = gangs.Of(name);
-    const planning::Gang gang = reconcile::Describe(name, members, around, claims);
+    const planning::Gang gang = Describe(name, members, around, claims);
     if (gang.problem.empty() && gang.Lacking() <= 0) continue;
     for (const Pod& member : members) {
       const std::string key = member->Key();

@@ -103,7 +103,7 @@ class PartitionerGangTest : public PartitionerTest {
   }
   void Member(const std::string& name, const std::string& profile, const std::string& group) {
     Pod(name, profile);
-    reconcile::Change("pods", "ml/" + name, [&](Json& pod) {
+    Change("pods", "ml/" + name, [&](Json& pod) {
       MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = group;
     });
   }

@@ -12,7 +12,7 @@
 
 #include "gpu/modes.h"
 #include "quota/ledger.h"
-#include "scheduling/plugins/capacity_scheduling/plugin.h"
+#include "scheduling/quota_plugin.h"
 #include "scheduling/preemption.h"
 
 namespace nos::controllers {
@@ -22,7 +22,7 @@ using Pod = std::shared_ptr<const cluster::Pod>;
 
 const quota::ChargeRules* RulesOf(const cluster::Pod& pod,
                                   const scheduling::FrameworkChoice& frameworks) {
-  const scheduling::CapacityScheduling* quotas = frameworks.For(pod).quotas();
+  const scheduling::QuotaPlugin* quotas = frameworks.For(pod).quotas();
   return quotas == nullptr ? nullptr : &quotas->options().charges;
 }
 

@@ -61,8 +61,8 @@ TEST_F(TellingTest, EventsAndVerdictsTakeTurns) {
   for (const char* pod : {"p", "q"}) Verdict(pod);
   Tell();
   Tell();
-  EXPECT_NE(testing::EventsOf(api_).find("Because: two"), std::string::npos);
-  EXPECT_NE(testing::EventsOf(api_).find("SliceNotPlanned"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Because: two"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("SliceNotPlanned"), std::string::npos);
 }
 
 TEST_F(TellingTest, AnEventThatNobodyAnsweredForIsSaidAgainWithMorePatience) {
@@ -78,7 +78,7 @@ TEST_F(TellingTest, AnEventThatNobodyAnsweredForIsSaidAgainWithMorePatience) {
   };
   Say("one");
   TellAll();
-  EXPECT_EQ(testing::EventsOf(api_), "Because: one\n");
+  EXPECT_EQ(reconcile::testing::EventsOf(api_), "Because: one\n");
   EXPECT_GT(patience.size(), 1U);
   EXPECT_LT(patience.front(), patience.back());
   takes = std::chrono::hours(1);
@@ -89,7 +89,7 @@ TEST_F(TellingTest, AnEventThatNobodyAnsweredForIsSaidAgainWithMorePatience) {
 TEST_F(TellingTest, OfTooManyTheOldestAreForgotten) {
   for (int i = 0; i < 12'000; ++i) Say(std::to_string(i));
   Tell();
-  EXPECT_NE(testing::EventsOf(api_).find("Because: 2000\n"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Because: 2000\n"), std::string::npos);
 }
 
 }  // namespace

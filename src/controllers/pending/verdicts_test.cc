@@ -31,7 +31,7 @@ class VerdictsTest : public ::testing::Test {
     verdicts_.TellSome(reconcile::View{pods_, nodes_}, client_, events_, now_);
     EXPECT_GT(verdicts_.NextChange().value_or(Time::max()), now_);
   }
-  std::string Events() { return testing::EventsOf(api_); }
+  std::string Events() { return reconcile::testing::EventsOf(api_); }
   size_t Writes() { return api_.writes.size(); }
 
   kube::FakeApi api_;

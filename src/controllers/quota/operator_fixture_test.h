@@ -68,12 +68,12 @@ class OperatorTest : public ::testing::Test {
                  JsonArray{{{"name", "main"}, {"resources", {{"requests", ListOf(asks)}}}}}}}},
               {"status", {{"phase", phase}}}});
   }
-  void reconcile::Change(const std::string& key, const std::function<void(Json&)>& change) {
+  void Change(const std::string& key, const std::function<void(Json&)>& change) {
     Json pod = *api_.Find("pods", key);
     change(pod);
     api_.Put(std::move(pod));
   }
-  void Run() { ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(10))); }
+  void Run() { ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(10))); }
   void Start(OperatorConfig config = {}) {
     runner_.reset();
     operator_ = std::make_unique<Operator>(config, nullptr, &metrics_);

@@ -15,23 +15,23 @@ TEST_F(OperatorTest, FollowsPods) {
   EXPECT_EQ(Label("a/p2"), "over-quota");
   EXPECT_EQ(Label("a/waits"), "");
   // It has ended: it keeps its label, and makes room for the next.
-  reconcile::Change("a/p1", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
+  Change("a/p1", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
   Run();
   EXPECT_EQ(Label("a/p1"), "in-quota");
   EXPECT_EQ(Label("a/p2"), "in-quota");
   EXPECT_EQ(Told("a/quota", "used"), "cpu=1");
   EXPECT_EQ(Told("a/quota", "borrowed"), "");
-  EXPECT_NE(testing::EventsOf(api_).find("BorrowingEnded"), std::string::npos);
-  EXPECT_NE(testing::EventsOf(api_).find("LendingEnded"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("BorrowingEnded"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("LendingEnded"), std::string::npos);
   // Bound, though not started: it counts.
-  reconcile::Change("a/waits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
+  Change("a/waits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
   Run();
   EXPECT_EQ(Label("a/waits"), "over-quota");
   api_.Remove("pods", "a/p2");
   Run();
   EXPECT_EQ(Label("a/waits"), "in-quota");
   // Somebody else's hand.
-  reconcile::Change("a/waits", [](Json& pod) {
+  Change("a/waits", [](Json& pod) {
     MakeObject(pod, "metadata", "labels")["nos.nebuly.com/capacity"] = "over-quota";
   });
   Run();
@@ -63,7 +63,7 @@ TEST_F(OperatorTest, WhoHasEndedLosesItsLabelWithTheQuota) {
   Quota("a", {{"cpu", "1"}});
   Pod("a", "p");
   Start();
-  reconcile::Change("a/p", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
+  Change("a/p", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
   Run();
   ASSERT_EQ(Label("a/p"), "in-quota");
   api_.Remove("elasticquotas", "a/quota");
@@ -88,7 +88,7 @@ TEST_F(OperatorTest, LabelsFollowWhatIsSharedWithOthers) {
   Run();
   EXPECT_EQ(Label("t2/p"), "in-quota");
   Pod("org", "older", {{"cpu", "1"}, {"example.com/g", "1"}});
-  reconcile::Change("org/older", [](Json& pod) {
+  Change("org/older", [](Json& pod) {
     MakeObject(pod, "metadata")["creationTimestamp"] = "2025-01-01T00:00:00Z";
   });
   Run();

@@ -20,9 +20,9 @@ TEST_F(OperatorTest, TellsWhatIsUsedBorrowedAndLent) {
   EXPECT_EQ(InForce("a/quota"), "True InForce: ");
   EXPECT_EQ(Told("b/quota", "used"), "cpu=0");
   EXPECT_EQ(Told("b/quota", "lent"), "cpu=2");
-  EXPECT_NE(testing::EventsOf(api_).find("Borrowing: beyond its min it uses 2 of cpu"),
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Borrowing: beyond its min it uses 2 of cpu"),
             std::string::npos);
-  EXPECT_NE(testing::EventsOf(api_).find("Lending: of its min others use 2 of cpu"),
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Lending: of its min others use 2 of cpu"),
             std::string::npos);
   // Nothing changes: nothing is written.
   api_.writes.clear();
@@ -52,7 +52,7 @@ TEST_F(OperatorTest, MetricsSayWhereQuotasStandWhileItLeads) {
   EXPECT_NE(text.find(amount("lent", "a", "cpu") + "1\n"), std::string::npos);
   EXPECT_NE(text.find(owed + "1\n"), std::string::npos) << text;
   // It gets its node: nothing is owed any more.
-  reconcile::Change("a/fits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
+  Change("a/fits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
   Run();
   text = metrics_.Text();
   EXPECT_NE(text.find(owed + "0\n"), std::string::npos) << text;
@@ -114,7 +114,7 @@ TEST_F(OperatorTest, DeletesWhatOverlapsIfAskedTo) {
   Start(config);
   EXPECT_EQ(api_.Find("elasticquotas", "a/quota"), nullptr);
   EXPECT_NE(api_.Find("elasticquotas", "b/quota"), nullptr);
-  EXPECT_NE(testing::EventsOf(api_).find("OverlapDeleted: ElasticQuota a/quota is deleted"),
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("OverlapDeleted: ElasticQuota a/quota is deleted"),
             std::string::npos);
 }
 
@@ -167,7 +167,7 @@ TEST_F(OperatorTest, SaysWhatCannotBeRead) {
   Start();
   EXPECT_EQ(InForce("a/quota"),
             "False Unreadable: it does not count: spec.min[cpu]: must not be negative");
-  EXPECT_NE(testing::EventsOf(api_).find("Unreadable: it does not count: spec.min[cpu]"),
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Unreadable: it does not count: spec.min[cpu]"),
             std::string::npos);
   Quota("b", {{"cpu", "much"}});
   Run();
@@ -189,7 +189,7 @@ TEST_F(OperatorTest, TellsWhoHadToGo) {
   Quota("a", {{"cpu", "1"}});
   Pod("a", "p1");
   Start();
-  reconcile::Change("a/p1", [](Json& pod) {
+  Change("a/p1", [](Json& pod) {
     MakeObject(pod, "status")["conditions"] =
         JsonArray{{{"type", "DisruptionTarget"},
                    {"status", "True"},
@@ -199,7 +199,7 @@ TEST_F(OperatorTest, TellsWhoHadToGo) {
                     "gives a right"}}};
   });
   Run();
-  EXPECT_NE(testing::EventsOf(api_).find("Reclaimed: pod a/p1 has to go: nos: preempting"),
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Reclaimed: pod a/p1 has to go: nos: preempting"),
             std::string::npos);
 }
 
@@ -225,7 +225,7 @@ TEST_F(OperatorTest, AFailingWriteHurtsOnlyItself) {
   EXPECT_EQ(Label("a/good"), "over-quota");
   EXPECT_EQ(Told("a/quota", "used"), "cpu=2");
   refuse = false;
-  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
+  ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
   EXPECT_EQ(Label("a/bad"), "in-quota");
 }
 
@@ -274,7 +274,7 @@ TEST_F(OperatorTest, WhatOlderDefinitionsDropIsToldOnce) {
     Run();
   }
   EXPECT_EQ(Told("a/quota", "used"), "cpu=5");
-  const std::string events = testing::EventsOf(api_);
+  const std::string events = reconcile::testing::EventsOf(api_);
   const size_t first = events.find("Borrowing: ");
   ASSERT_NE(first, std::string::npos) << events;
   EXPECT_EQ(events.find("Borrowing: ", first + 1), std::string::npos) << events;
@@ -295,19 +295,19 @@ TEST_F(OperatorTest, OnePodDoesNotCostAWriteForEachQuotaAtOnce) {
   };
   api_.writes.clear();
   Pod("ns7", "p", {{"cpu", "6"}});
-  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(2)));
+  ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(2)));
   EXPECT_EQ(Told("ns7/quota", "used"), "cpu=6");
   EXPECT_LE(api_.writes.size(), 2U + 3 * OperatorConfig().shares_per_look);
   EXPECT_EQ(guaranteed().size(), 2U);
   // Those that come first do not starve the others.
   for (int i = 0; i < 20; ++i) {
     Pod("ns8", "p" + std::to_string(i), {{"cpu", "1m"}});
-    ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(1)));
+    ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(1)));
   }
   for (int i = 0; i < 60; ++i) {
     EXPECT_NE(Told("ns" + std::to_string(i) + "/quota", "guaranteed"), "cpu=20") << i;
   }
-  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
+  ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
   EXPECT_EQ(guaranteed().size(), 1U);
   api_.writes.clear();
   Start();

@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "controllers/scheduler/internal.h"
-#include "scheduling/plugins/gpu_cutting/plugin.h"
 
 namespace nos::controllers {
 
@@ -156,7 +155,7 @@ std::string Scheduler::WhyNotThere(Binding& binding) const {
   if (!cycle.verdict.fits()) return cycle.verdict.message;
   for (const scheduling::FilterPlugin* plugin : binding.framework->filters()) {
     if (dynamic_cast<const scheduling::ReservePlugin*>(plugin) != nullptr ||
-        dynamic_cast<const scheduling::GpuCutting*>(plugin) != nullptr) {
+        plugin->PartitionsGpus()) {
       continue;
     }
     const scheduling::Verdict verdict =

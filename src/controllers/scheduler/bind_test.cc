@@ -38,7 +38,7 @@ class SchedulerBindTest : public SchedulerFixture {
     };
   }
   // As the runner would, and no further than this.
-  void reconcile::RunFor(Duration time) {
+  void RunFor(Duration time) {
     const Time end = clock_.Now() + time;
     for (int i = 0; i < 10'000; ++i) {
       if (runner_->Step(clock_)) continue;
@@ -77,20 +77,20 @@ TEST_F(SchedulerBindTest, AnAnswerThatComesLateIsNotTheSuccessors) {
   runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_, reconcile::RunnerOptions{.watch_around = true});
   Node("n", "1");
   Pod("p");
-  reconcile::RunFor(seconds(1));
+  RunFor(seconds(1));
   api_.Remove("pods", "ml/p");
-  reconcile::RunFor(seconds(1));
+  RunFor(seconds(1));
   ASSERT_EQ(scheduler_->bindings(), 0U);
   Pod("p");
   ChangePod("p", [](Json& pod) { MakeObject(pod, "metadata")["uid"] = "successor"; });
-  reconcile::RunFor(seconds(1));
+  RunFor(seconds(1));
   ASSERT_EQ(scheduler_->bindings(), 1U);
   for (const bool own : {false, true}) {
     held.Answer();
     answers.acquire();
     runner_->Poke(clock_.Now());
-    reconcile::RunFor(seconds(1));
-    EXPECT_EQ(testing::EventsOf(api_).find("Successfully assigned") != std::string::npos, own);
+    RunFor(seconds(1));
+    EXPECT_EQ(reconcile::testing::EventsOf(api_).find("Successfully assigned") != std::string::npos, own);
   }
 }
 
@@ -101,7 +101,7 @@ TEST_F(SchedulerBindTest, WhatWasBoundCountsHoweverLateTheWatchIs) {
   watches_.pods_silent = false;
   while (Bindings() == 0) ASSERT_TRUE(runner_->Step(clock_));
   watches_.pods_silent = true;
-  reconcile::RunFor(std::chrono::minutes(10));
+  RunFor(std::chrono::minutes(10));
   EXPECT_EQ(Bindings(), 1);
   EXPECT_NE(api_.Find("pods", "ml/second"), nullptr) << "nobody is evicted for it";
   watches_.pods_silent = false;
@@ -124,7 +124,7 @@ TEST_F(SchedulerBindTest, WhoWasSentToANodeThatIsLostThenIsNotPlacedOnceMore) {
   MakeObject(lost, "spec")["taints"] =
       JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoExecute"}}};
   api_.Put(lost);
-  reconcile::RunFor(std::chrono::minutes(1));
+  RunFor(std::chrono::minutes(1));
   EXPECT_EQ(Bindings(), sent);
   EXPECT_EQ(scheduler_->bindings(), 1U);
   watches_.pods_silent = false;
@@ -139,7 +139,7 @@ TEST_F(SchedulerBindTest, ASuccessorWaitsUntilTheWatchShowsWhatWasBound) {
   while (Bindings() == 0) ASSERT_TRUE(runner_->Step(clock_));
   watches_.pods_silent = true;
   scheduler_->Retire();
-  reconcile::RunFor(seconds(100));
+  RunFor(seconds(100));
   EXPECT_FALSE(scheduler_->IsQuiet()) << "it would give the node away once more";
   watches_.pods_silent = false;
   Run();
@@ -152,7 +152,7 @@ TEST_F(SchedulerBindTest, ABindingThatIsNotAnsweredIsLookedAfter) {
   watches_.pods_silent = true;
   Pod("first");
   Restart();  // it lists
-  reconcile::RunFor(seconds(3));
+  RunFor(seconds(3));
   api_.intercept = nullptr;
   EXPECT_EQ(Bindings(), 2);
   EXPECT_EQ(NodeOf("first"), "n");
@@ -167,10 +167,10 @@ TEST_F(SchedulerBindTest, AMomentOfErrorsCostsAMoment) {
   Node("n", "1000");
   for (int i = 0; i < 300; ++i) Pod("p" + std::to_string(i));
   AnswerBindings(Status(Code::kUnavailable, "HTTP 503"), false);
-  reconcile::RunFor(std::chrono::milliseconds(100));
+  RunFor(std::chrono::milliseconds(100));
   api_.intercept = nullptr;
   Pod("urgent", "1", 1'000'000);
-  reconcile::RunFor(seconds(5));
+  RunFor(seconds(5));
   EXPECT_EQ(NodeOf("urgent"), "n");
   for (int i = 0; i < 300; ++i) EXPECT_EQ(NodeOf("p" + std::to_string(i)), "n");
 }
@@ -179,7 +179,7 @@ TEST_F(SchedulerBindTest, AMomentOfErrorsCostsAMoment) {
 TEST_F(SchedulerBindTest, OnlyThePodItselfIsBound) {
   Node("n", "1");
   Pod("p");
-  reconcile::RunFor(seconds(1));
+  RunFor(seconds(1));
   const auto bind = std::ranges::find_if(api_.writes, Binds);
   ASSERT_NE(bind, api_.writes.end());
   EXPECT_EQ(FindString(bind->body, "metadata", "uid"), "p-uid");
@@ -199,11 +199,11 @@ TEST_F(SchedulerBindTest, APodThatCannotBeAskedForIsAskedForAgain) {
     ++asked;
     return Result<kube::ApiResponse>(Status(Code::kPermission, "HTTP 403"));
   };
-  reconcile::RunFor(seconds(10));
+  RunFor(seconds(10));
   EXPECT_GT(asked, 1);
   EXPECT_EQ(Bindings(), 1) << "meanwhile it holds its place";
   api_.intercept = nullptr;
-  reconcile::RunFor(std::chrono::minutes(2));
+  RunFor(std::chrono::minutes(2));
   EXPECT_EQ(NodeOf("p") + NodeOf("second"), "n");
 }
 
@@ -218,7 +218,7 @@ TEST_F(SchedulerBindTest, SomebodyElseMayBeFaster) {
   Json bound = *api_.Find("pods", "ml/p");
   MakeObject(bound, "spec")["nodeName"] = "b";
   api_.Put(bound);
-  reconcile::RunFor(seconds(5));
+  RunFor(seconds(5));
   EXPECT_EQ(Bindings(), 1);
   api_.intercept = nullptr;
   watches_.pods_silent = false;

@@ -24,9 +24,9 @@ TEST_F(SchedulerClaimsTest, TwoGuaranteesDoNotWaitForEachOther) {
   On("nb", "b", "q", "4");
   Run();
   RemoveEnding("c", {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"});
-  reconcile::RunFor(seconds(1800));
+  RunFor(seconds(1800));
   RemoveEnding("c", {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"});
-  reconcile::RunFor(seconds(1800));
+  RunFor(seconds(1800));
   EXPECT_EQ(At("a/q"), "na") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
   EXPECT_EQ(At("b/q"), "nb") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
 }
@@ -45,9 +45,9 @@ TEST_F(SchedulerClaimsTest, NorDoTheyUnderANewLeader) {
   On("nb", "b", "q", "4");
   Run();
   Remove("c", {"p1", "p2", "p3", "p4"});
-  reconcile::RunFor(seconds(1800));
+  RunFor(seconds(1800));
   Restart();
-  reconcile::RunFor(seconds(1800));
+  RunFor(seconds(1800));
   EXPECT_EQ(At("a/q"), "na") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
 }
 
@@ -62,7 +62,7 @@ TEST_F(SchedulerClaimsTest, MaxOfAParentIsKeptWhileVictimsEnd) {
   Node("nb", "10");
   LetPodsEndSlowly();
   Pod("c1", "q", "4");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   int runs = 0;
   for (int i = 0; i < 10; ++i) {
     const std::string at = At("c2/p" + std::to_string(i));
@@ -94,7 +94,7 @@ TEST_F(SchedulerClaimsTest, AGuaranteeDoesNotWaitForAShareOfOthers) {
   Run();
   EXPECT_EQ(At("c/q"), "nc") << WhyOf("c/q");
   On("nc", "c", "q8", "4");
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("c/q8"), "nc") << WhyOf("c/q8") << " nominee " << NomineeOf("c/q8") << " ending r "
                               << Count({"b/r1", "b/r2", "b/r3", "b/r4"}, "ending");
 }
@@ -123,7 +123,7 @@ TEST_F(SchedulerClaimsTest, APromiseOutlastsAMoreImportantOneIfThereIsRoomForBot
   api_.Remove("pods", "c/p3");
   RunSteps();
   EXPECT_EQ(At("other/stranger"), "");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
 }
 
 TEST_F(SchedulerClaimsTest, NobodyKeepsWhatNobodyLends) {
@@ -193,7 +193,7 @@ TEST_F(SchedulerClaimsTest, WhoIsNotEvictedIsNotTold) {
     return answer;
   };
   Pod("a", "q");
-  reconcile::RunFor(seconds(120));
+  RunFor(seconds(120));
   EXPECT_EQ(Count({"b/p1", "b/p2", "b/p3", "b/p4"}, "n"), 4);
   int told = 0;
   for (const auto& write : api_.writes) {
@@ -344,7 +344,7 @@ TEST_F(SchedulerClaimsTest, ANominatedNodeThatIsCordonedIsGivenUp) {
   Run();
   const std::string first = NomineeOf("a/q");
   Cordon(first);
-  reconcile::RunFor(seconds(600));  // nothing wakes it: as in kube-scheduler, it is tried again by itself
+  RunFor(seconds(600));  // nothing wakes it: as in kube-scheduler, it is tried again by itself
   EXPECT_NE(NomineeOf("a/q"), first) << WhyOf("a/q");
 }
 
@@ -356,7 +356,7 @@ TEST_F(SchedulerClaimsTest, WhoEndsForAPodOfItsOwnQuotaIsWaitedFor) {
   Run();
   LetPodsEndSlowly();
   Pod("a", "q", "1", 10);
-  reconcile::RunFor(seconds(120));
+  RunFor(seconds(120));
   EXPECT_EQ(Count({"a/p1", "a/p2"}, "ending"), 1);
   EXPECT_EQ(NomineeOf("a/q"), "n");
 }

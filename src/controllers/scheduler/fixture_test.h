@@ -82,8 +82,8 @@ class SchedulerFixture : public ::testing::Test {
               {"status", {{"phase", "Pending"}}}});
   }
   // Changes a pod as somebody else does.
-  template <typename reconcile::Change>
-  void ChangePod(const std::string& name, reconcile::Change change) {
+  template <typename Change>
+  void ChangePod(const std::string& name, Change change) {
     Json pod = *api_.Find("pods", "ml/" + name);
     change(pod);
     api_.Put(pod);
@@ -177,7 +177,7 @@ class SchedulerFixture : public ::testing::Test {
 
   ManualClock clock_{Time(seconds(1'800'000'000))};
   kube::FakeApi api_;
-  testing::SlowWatches watches_{api_};
+  reconcile::testing::SlowWatches watches_{api_};
   SchedulerConfig config_;
   scheduling::Framework framework_ = scheduling::Framework::Default(scheduling::GpusCut::kHere);
   std::unique_ptr<Scheduler> scheduler_;

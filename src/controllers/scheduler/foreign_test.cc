@@ -24,7 +24,7 @@ class SchedulerForeignTest : public ClaimsFixture {
     Foreign("b", "dead", "2", node);
     Run();
     Pod("a", "q", "2");
-    reconcile::RunFor(seconds(7200));
+    RunFor(seconds(7200));
     EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
   }
   void Touch(const std::string& key, const std::string& value) {
@@ -57,10 +57,10 @@ TEST_F(SchedulerForeignTest, AForeignPromiseEndsWithItsQuota) {
   api_.Remove("elasticquotas", "b/quota");
   Run();
   Pod("other", "p", "2");
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("other/p"), "n1") << WhyOf("other/p");
   Restart();
-  reconcile::RunFor(seconds(600));
+  RunFor(seconds(600));
 }
 
 // Its quota appears after the nomination.
@@ -223,7 +223,7 @@ TEST_F(SchedulerForeignTest, WhoLeavesALostNodeKeepsNoDeadPromise) {
   Foreign("b", "dead", "1", "n1");
   Run();
   On("n1", "a", "q", "4");
-  reconcile::RunFor(seconds(1200));
+  RunFor(seconds(1200));
   EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
 }
 
@@ -240,7 +240,7 @@ TEST_F(SchedulerForeignTest, WhoDoesNotEndKeepsNoDeadPromiseForEver) {
   Foreign("b", "dead", "1", "n1");
   Run();
   On("n1", "a", "q", "4");
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
 }
 
@@ -253,7 +253,7 @@ TEST_F(SchedulerForeignTest, APromiseThatHasEndedStaysEnded) {
   Quota("c", {{"cpu", "0"}});
   On("n9", "c", "z", "1");
   Foreign("b", "dead", "1", "n1");
-  reconcile::RunFor(seconds(1200));
+  RunFor(seconds(1200));
   EvictedByAnother("c/z", true);
   Run();
   Node("n9", "2");
@@ -283,7 +283,7 @@ TEST_F(SchedulerForeignTest, NobodyGoesForADeadPromiseWhileOthersAreEvictedElsew
   Foreign("b", "dead", "4", "n1");
   Run();
   On("n1", "a", "q", "4");
-  reconcile::RunFor(seconds(900));
+  RunFor(seconds(900));
   EXPECT_EQ(Count(keys, "ending"), 4);
 }
 
@@ -308,7 +308,7 @@ TEST_F(SchedulerForeignTest, NobodyGoesForADeadPromiseAfterARestart) {
   Run();
   ASSERT_EQ(Count(keys, "ending"), 4);
   Restart();
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(Count(keys, "ending"), 4);
 }
 
@@ -321,7 +321,7 @@ TEST_F(SchedulerForeignTest, PatienceOfLongAgo) {
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
   PodOf("b", "q", "nvidia.com/mig-3g.20gb", "1");
-  reconcile::RunFor(seconds(600));
+  RunFor(seconds(600));
   ASSERT_EQ(At("b/q"), "");
   // Two more nodes: GPU of gb is free, that of gc is held by who borrows.
   PodWith("a", "p", {{"nvidia.com/mig-7g.40gb", "1"}}, 0, {}, {{"nodeName", "gc"}});

@@ -227,11 +227,11 @@ TEST_F(SchedulerGuaranteesTest, AShareIsClaimedOfWhoeverGoesBeyondTheirs) {
   On("n", "a", "q", "1");
   Run();
   ASSERT_EQ(At("a/q"), "") << "no room, and b has no more than its share";
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   Json pod = *api_.Find("pods", "b/gated");
   MakeObject(pod, "spec").erase("schedulingGates");
   api_.Put(pod);
-  reconcile::RunFor(seconds(30));
+  RunFor(seconds(30));
   EXPECT_EQ(At("a/q"), "n") << WhyOf("a/q");
 }
 

@@ -85,7 +85,7 @@ TEST_F(SchedulerPreemptTest, AVictimIsToldForWhom) {
   Pod("high", 9);
   Run();
   EXPECT_NE(
-      testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
+      reconcile::testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
       std::string::npos);
 }
 
@@ -105,7 +105,7 @@ TEST_F(SchedulerPreemptTest, ThatAVictimWasEvictedIsToldWhenItIsGone) {
   api_.Put(successor);
   Run();
   EXPECT_NE(
-      testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
+      reconcile::testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
       std::string::npos);
 }
 
@@ -119,7 +119,7 @@ TEST_F(SchedulerPreemptTest, AVictimIsNotToldTheNamesOfOthersPods) {
   api_.Remove("pods", "ml/high");
   api_.Put(other);
   Run();
-  EXPECT_NE(testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid on node n"),
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid on node n"),
             std::string::npos);
 }
 

@@ -91,10 +91,10 @@ TEST_F(SchedulerPromisesTest, WhoIsOnALostNodeIsNotWaitedFor) {
   MakeObject(lost, "spec")["taints"] =
       JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoExecute"}}};
   api_.Put(lost);
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("a/p3"), "ending");
   api_.Remove("pods", "a/p3");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("b/q"), "n1");
 }
 
@@ -106,7 +106,7 @@ TEST_F(SchedulerPromisesTest, WhereThereIsRoomAClaimDoesNotWaitForTheEndOfItsVic
   Run();
   LetPodsEndSlowly();
   Pod("b", "q");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("a/p2"), "ending");
   EXPECT_NE(At("b/q"), "");
 }
@@ -125,7 +125,7 @@ TEST_F(SchedulerPromisesTest, ClaimsDoNotWaitForEachOthersVictims) {
   Run();
   ASSERT_EQ(Count({"a/p1", "a/p2", "a/p3", "a/p4"}, "ending"), 2);
   api_.Remove("pods", "a/p4");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_NE(At("b/q"), "");
   EXPECT_EQ(At("c/q"), "");
 }
@@ -136,7 +136,7 @@ TEST_F(SchedulerPromisesTest, RoomOfAClaimIsNotForPodsWithoutQuota) {
   Pod("other", "high", "1", 5);
   Run();
   api_.Remove("pods", "b/p7");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("a/more"), "n");
   EXPECT_EQ(At("b/p6"), "n");
 }
@@ -172,7 +172,7 @@ TEST_F(SchedulerPromisesTest, SmallGpusAreGuaranteedAsSuch) {
   PodWith("stranger", "s", {{"nvidia.com/gpu", "1"}}, 5);
   Run();
   api_.Remove("pods", "b/b2");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("a/q"), "n");
 }
 
@@ -210,7 +210,7 @@ TEST_F(SchedulerPromisesTest, ANodeThatComesWakesWhoWasRefusedByItsQuota) {
   Run();
   ASSERT_EQ(At("b/q"), "");
   CpuNode("n2", "4");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("b/q"), "n2");
 }
 
@@ -230,7 +230,7 @@ TEST_F(SchedulerPromisesTest, ASilentAgentCostsOneVictim) {
   Run();
   ASSERT_EQ(Count({"a/p1", "a/p2"}, "g"), 2);
   PodOf("b", "q", "nvidia.com/mig-2g.10gb", "1");
-  reconcile::RunFor(seconds(600));
+  RunFor(seconds(600));
   EXPECT_EQ(Count({"a/p1", "a/p2"}, "gone"), 1);
 }
 
@@ -275,7 +275,7 @@ TEST_F(SchedulerPromisesTest, NobodyGoesWhileThePartitionerMayCut) {
   PodOf("b", "q", "nvidia.com/mig-7g.40gb", "1");
   Run();
   EXPECT_EQ(At("a/p"), "g");
-  reconcile::RunFor(seconds(120));
+  RunFor(seconds(120));
   EXPECT_EQ(At("a/p"), "gone") << "there is no partitioner";
 }
 

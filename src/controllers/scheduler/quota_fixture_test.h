@@ -180,7 +180,7 @@ class ClaimsFixture : public QuotaFixture {
         config_, std::vector{SchedulerProfile{"second", &framework_}}, gpu::Catalogue::Builtin());
     reconcile::RunnerOptions options;
     options.watch_around = true;
-    second_watches_ = std::make_unique<testing::SlowWatches>(api_);
+    second_watches_ = std::make_unique<reconcile::testing::SlowWatches>(api_);
     second_runner_ = std::make_unique<reconcile::Runner>(*second_, *second_watches_, options);
   }
   // Until neither has more to do now.
@@ -194,7 +194,7 @@ class ClaimsFixture : public QuotaFixture {
   void RunSteps(int n = 50) {
     for (int i = 0; i < n; ++i) (void)runner_->Step(clock_);
   }
-  void reconcile::RunFor(Duration time) {
+  void RunFor(Duration time) {
     for (const Time end = clock_.Now() + time; clock_.Now() < end;) {
       Run();
       clock_.Advance(seconds(10));
@@ -203,7 +203,7 @@ class ClaimsFixture : public QuotaFixture {
   }
 
   std::unique_ptr<Scheduler> second_;
-  std::unique_ptr<testing::SlowWatches> second_watches_;
+  std::unique_ptr<reconcile::testing::SlowWatches> second_watches_;
   std::unique_ptr<reconcile::Runner> second_runner_;
 };
 

@@ -77,7 +77,7 @@ TEST_F(SchedulerQuotaTest, WhatIsGuaranteedIsTakenBack) {
   EXPECT_EQ(At("b/q"), "n");
   EXPECT_EQ(At("a/p4"), "gone");
   EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "n"), 3);
-  EXPECT_NE(testing::EventsOf(api_).find("its elastic quota has a right"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("its elastic quota has a right"), std::string::npos);
 }
 
 // Nobody borrows: b has what it is guaranteed, whoever is more important.

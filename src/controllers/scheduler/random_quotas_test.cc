@@ -157,8 +157,8 @@ class RandomQuotasTest : public ClaimsFixture,
     PutTeam(ns);
     Settle();
   }
-  template <typename reconcile::Change>
-  void ChangeSomePod(reconcile::Change change) {
+  template <typename Change>
+  void ChangeSomePod(Change change) {
     if (asks_.empty()) return;
     auto it = asks_.begin();
     std::advance(it, Draw(static_cast<int>(asks_.size())));

@@ -147,8 +147,8 @@ TEST_F(SchedulerSparesTest, ASilentAgentCostsAGangsClaimOneVictim) {
   for (const char* name : {"g1", "g2"}) {
     PodOf("b", name, "nvidia.com/mig-1g.5gb", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
   }
-  reconcile::RunFor(seconds(60));
-  reconcile::RunFor(seconds(600));
+  RunFor(seconds(60));
+  RunFor(seconds(600));
   EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "gone"), 1) << WhyOf("b/g1");
 }
 
@@ -171,7 +171,7 @@ class SchedulerEndsTest : public ClaimsFixture {
     ASSERT_EQ(Count({"c/old", "d/borrower"}, "g"), 2);
     LetPodsEndSlowly();
     PodOf("c", "next", next, "1");
-    reconcile::RunFor(seconds(60));
+    RunFor(seconds(60));
     Json pod = *api_.Find("pods", "c/old");
     MakeObject(pod, "status")["phase"] = "Succeeded";
     api_.Put(pod);
@@ -203,7 +203,7 @@ TEST_F(SchedulerEndsTest, NorWherePartitionersCut) {
 
 TEST_F(SchedulerEndsTest, AnAgentThatNeverTellsIsNotWaitedFor) {
   EndBesideABorrower("nvidia.com/mig-3g.20gb");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("d/borrower"), "ending");
 }
 
@@ -219,11 +219,11 @@ TEST_F(SchedulerEndsTest, NobodyElseGoesWhileTheyAreBeingCut) {
   Run();
   TellHolders("4g.20gb@0=d/older,2g.10gb@4=d/younger");
   PodOf("c", "q", "nvidia.com/mig-3g.20gb", "1");
-  reconcile::RunFor(seconds(20));
+  RunFor(seconds(20));
   ASSERT_EQ(At("d/younger"), "gone");
   Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used,2g.10gb@4:free"},
              {"nos.nebuly.com/status-holders-0", "4g.20gb@0=d/older"}});
-  reconcile::RunFor(seconds(20));
+  RunFor(seconds(20));
   EXPECT_EQ(Spec("g"), "4g.20gb@0,3g.20gb@4");
   EXPECT_EQ(At("d/older"), "g");
 }
@@ -250,7 +250,7 @@ TEST_F(SchedulerSparesTest, NobodyWaitsForCutsForEver) {
   api_.Put(node);  // its agent is not there: nobody cuts
   Run();
   PodOf("b", "q", "nvidia.com/mig-3g.20gb", "1");
-  reconcile::RunFor(seconds(1800));
+  RunFor(seconds(1800));
   EXPECT_EQ(At("a/p"), "gone") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
 }
 

@@ -47,7 +47,7 @@ TEST_F(SchedulerStandingsTest, ADeadPromiseIsNoGuaranteeOnceItsQuotaUsesItsMin) 
   Run();
   EXPECT_NE(At("b/p"), "") << WhyOf("b/p");
   Pod("a", "q", "4");
-  reconcile::RunFor(seconds(7200));
+  RunFor(seconds(7200));
   EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
 }
 
@@ -62,7 +62,7 @@ TEST_F(SchedulerStandingsTest, NorWhereOthersBindPodsOfItsQuota) {
   Bound("b", "p", "4", "n2");
   Run();
   Pod("a", "q", "4");
-  reconcile::RunFor(seconds(7200));
+  RunFor(seconds(7200));
   EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
 }
 
@@ -152,7 +152,7 @@ TEST_F(SchedulerStandingsTest, WhatAChildBorrowsByItsParentIsGivenBack) {
   Run();
   ASSERT_EQ(Count({"team/p1", "team/p2", "team/p3", "team/p4"}, "n"), 4);
   PodWith("c", "q", {{"cpu", "1"}, {"example.com/g", "3"}});
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("c/q"), "n") << WhyOf("c/q");
 }
 
@@ -164,7 +164,7 @@ TEST_F(SchedulerStandingsTest, ADeadPromiseHoldsUpItsOwnQuotaForAWhileOnly) {
   Foreign("a", "dead", "8", "n1");
   Run();
   Pod("a", "q", "4");
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
 }
 
@@ -225,7 +225,7 @@ TEST_F(SchedulerStandingsTest, AGuaranteeOnSmallGpusGoesBeforeAPromisedShare) {
   api_.Put(pod);
   Run();
   PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("a/q"), "n") << WhyOf("a/q");
 }
 TEST_F(SchedulerStandingsTest, SoItDoesOnGpusOfTheAssumedSize) {
@@ -240,7 +240,7 @@ TEST_F(SchedulerStandingsTest, SoItDoesOnGpusOfTheAssumedSize) {
   api_.Put(pod);
   Run();
   PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("a/q"), "n") << WhyOf("a/q");
 }
 
@@ -259,7 +259,7 @@ TEST_F(SchedulerStandingsTest, BeyondMinOnLargeGpusIsNoGuarantee) {
   api_.Put(pod);
   Run();
   PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
-  reconcile::RunFor(seconds(300));
+  RunFor(seconds(300));
   EXPECT_EQ(At("a/q"), "") << "80 of 40 on n: a share, and b/p's is promised";
 }
 
@@ -386,7 +386,7 @@ TEST_F(SchedulerStandingsTest, NobodyGoesForWhatAPodOnALostNodeLeaves) {
   ASSERT_EQ(At("c/c2"), "ending");
   Lose("n1");
   NodeWith("n2", {{"cpu", "1"}}, {{"name", "n2"}, {"pool", "x"}});
-  reconcile::RunFor(seconds(600));
+  RunFor(seconds(600));
   EXPECT_EQ(Count({"c/c0", "c/c1"}, "ending"), 0);
 }
 

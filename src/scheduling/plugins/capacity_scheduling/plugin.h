@@ -8,16 +8,10 @@
 
 #include <string>
 
-#include "quota/charge.h"
-#include "quota/claim.h"
 #include "scheduling/plugin.h"
+#include "scheduling/quota_plugin.h"
 
 namespace nos::scheduling {
-
-struct QuotaOptions {
-  quota::ChargeRules charges;
-  quota::ReclaimRules reclaim;
-};
 
 // For pods that were refused for other reasons: quotas that change may let them take from others,
 // and so may pods of others that are bound beyond what theirs guarantee.
@@ -34,21 +28,17 @@ class QuotaTerms final : public Plugin {
   MayTake may_take_;
 };
 
-class CapacityScheduling final : public PreFilterPlugin {
+class CapacityScheduling final : public PreFilterPlugin, public QuotaPlugin {
  public:
   explicit CapacityScheduling(QuotaOptions options = {}) : options_(options) {}
 
   std::string Name() const override { return "CapacityScheduling"; }
-  const QuotaOptions& options() const { return options_; }
+  const QuotaOptions& options() const override { return options_; }
   bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
   // Has no say: see above.
   Outcome PreFilter(const cluster::Pod&, const cluster::ClusterSnapshot&,
                     CycleState&) const override {
     return {.verdict = Verdict::Fits(), .skip = true};
-  }
-  // What quotas say of the pod.
-  static Verdict VerdictOf(const quota::Refusal& refusal) {
-    return Verdict::Unschedulable("Quota", refusal.Text());
   }
 
  private:

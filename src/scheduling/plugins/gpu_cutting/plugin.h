@@ -16,6 +16,7 @@ class GpuCutting final : public PreFilterPlugin, public FilterPlugin {
  public:
   std::string Name() const override { return "GpuCutting"; }
   bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
+  bool PartitionsGpus() const override { return true; }
   DependsOn Dependence() const override { return DependsOn::kNodeUsage; }
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;
