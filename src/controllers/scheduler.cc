@@ -74,37 +74,43 @@ Scheduler::~Scheduler() { measures_.Pending(scheduling::SchedulingQueue()); }
 reconcile::Outcome Scheduler::Reconcile(const std::string&, const reconcile::View& view,
                                         kube::Client& client, const Clock& clock) {
   const Time now = clock.Now();
+
   // 1. Bring the engine up to date: watch events, then results of our own calls, then timeouts of
-  // bindings. Watch events come first, because they may already show what a call has done.
+  //    bindings. Watch events come first, because they may already show what a call has done.
   TakeIn(view, now);
   TakeAnswers(now);
   Expire(client, now);
-  // A retired scheduler still has to finish its bindings in flight, but starts nothing.
-  if (retired_) return Rest(now);
-  // 2. Finish what was decided earlier: these pods hold reservations, and releasing them early
-  // gives later steps more capacity. Gangs come after single bindings, which may complete a gang.
+  if (retired_) return Rest(now);  // a successor schedules from here on
+
+  // 2. Finish what was decided earlier: these pods hold reservations, and a binding that fails
+  //    releases capacity for the pods below. Gangs come after single pods, which may complete a
+  //    gang.
   answered_ = false;
   PrepareDue(client, now);
   LookAtGangs(client, now);
-  // 3. Expire timeouts that change where pods may be scheduled: GPUs in back-off, agents that do
-  // not report, nominations by other schedulers. No watch event announces them. Then refresh
-  // precomputed scores if many pods have changed.
+
+  // 3. Expire timeouts that change where pods may be scheduled, because no watch event announces
+  //    them: GPUs in back-off, agents that do not report, nominations by other schedulers. Refresh
+  //    precomputed score data if many pods have changed.
   HeedRests(now);
   HeedPatience(now);
   HeedForeignPromises(now);
   LearnIfDue();
+
   // 4. Schedule pods, highest priority first, as far as bindings in flight allow.
   for (size_t i = 0; i < config_.decisions_per_call && HasRoomForDecisions(); ++i) {
     const auto pod = queue_.Take(now);
     if (!pod) break;
     Decide(*pod, client, now);
   }
-  // 5. Send what was decided. One patch per node requests the instances of all pods placed there,
-  // so it comes after all decisions. Conditions and Events come last, because they must not delay
-  // bindings.
+
+  // 5. Carry out the decisions. Gangs that are complete now are bound. One patch per node requests
+  //    the instances of all pods placed there, so it follows all decisions.
   LookAtGangs(client, now);
   WriteCuts(view, client);
   TakeAnswers(now);  // results of calls made on this thread
+
+  // 6. Publish conditions, Events and metrics last: they must not delay bindings.
   TellSome(client, now);
   measures_.Pending(queue_);
   return Rest(now);
@@ -425,7 +431,7 @@ void Scheduler::Refuse(const SchedulerProfile& profile, const Pod& pod,
   auto by = diagnosis.by;  // empty: all may help
   const bool reclaims = profile.reclaims && profile.framework->quotas() != nullptr;
   if (reclaims && !by.empty()) by.push_back(&quota_terms_);
-  // must precede Preempt, whose evictions may wake the pod
+  // Must precede Preempt, whose evictions may wake the pod.
   queue_.Refused(pod, std::move(by), now);
   std::string why = diagnosis.ToString();
   if (const std::string preemption = Preempt(profile, pod, client, now); !preemption.empty()) {

@@ -138,7 +138,7 @@ class Scheduler final : public reconcile::Reconciler {
     const Framework* framework = nullptr;
     std::string node;
     scheduling::CycleState state;
-    // kBound: the watch has yet to show it. kDoubtful: the outcome of the Bind call is unknown.
+    // KBound: the watch has yet to show it. kDoubtful: the outcome of the Bind call is unknown.
     enum class Stage { kPreparing, kSent, kBound, kDoubtful } stage = Stage::kPreparing;
     // The node when this binding was last looked at, and when the pod was last found to fit.
     std::shared_ptr<const cluster::NodeInfo> seen = {}, fits = {};
@@ -148,7 +148,7 @@ class Scheduler final : public reconcile::Reconciler {
     size_t writes = 0;          // calls of pre-bind plugins that are not answered yet
     bool cuts = false;          // waits for its instances to be created
     bool told_of_cuts = false;  // the pod's condition says so
-    // no volume is written before enough members of the gang have their GPUs
+    // No volume is written before enough members of the gang have their GPUs.
     bool held_back = false;
     bool ready = false;     // PreBind is complete
     std::string gang = {};  // bound only together with `least` members of it
@@ -166,7 +166,7 @@ class Scheduler final : public reconcile::Reconciler {
   // A condition or Event to publish for a pod.
   struct Telling {
     Pod pod;
-    // of the PodScheduled condition and the Event, or of the Event only
+    // Of the PodScheduled condition and the Event, or of the Event only.
     std::string reason, message;
     std::string node;      // not empty: an Event only; the node where the pod was bound or evicted
     bool explain = false;  // a remedy is to be added to the message
@@ -391,9 +391,9 @@ class Scheduler final : public reconcile::Reconciler {
   // How long pods, by key, wait for GPUs to be partitioned or for the nominated node's agent to
   // report the instances of evicted pods as free. None: the wait has not begun, victims still run.
   std::map<std::string, std::optional<Time>> patience_;
-  // nodes whose agents did not report in time, as they were then
+  // Nodes whose agents did not report in time, as they were then.
   std::map<std::string, Node> silent_;
-  // may hold entries that were erased from patience_
+  // May hold entries that were erased from patience_.
   std::set<std::pair<Time, std::string>> patience_ends_;
   // A pod of another scheduler with a nomination. The nomination counts until `until`.
   struct ForeignPromise {

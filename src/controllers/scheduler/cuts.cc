@@ -97,7 +97,7 @@ std::vector<CutWrite> Cuts::Due(const cluster::ClusterSnapshot& snapshot, const 
   std::vector<CutWrite> writes;
   for (auto it = sites_.begin(); it != sites_.end();) {
     auto& [name, site] = *it;
-    // the usual case while agents work
+    // The usual case while agents work.
     if (site.writing || (!site.dirty && !site.wishes.empty())) {
       ++it;
       continue;

@@ -62,7 +62,7 @@ class Scheduler::RoomSearch {
   // Members that are alike, and the search result for them.
   struct Kind {
     bool hopeless = false;
-    // nominations of other pods that must stay possible
+    // Nominations of other pods that must stay possible.
     std::optional<scheduling::Promises> promises = {};
     std::vector<Preemption> candidates = {};
   };

@@ -224,7 +224,7 @@ void Scheduler::LookAtGang(const std::string& gang, const std::string& why, kube
   }
   if (placed + preparing.size() < least) {
     for (const std::string& key : preparing) {
-      // avoids the recursion through GiveUp: the other members are given up in this loop
+      // Avoids the recursion through GiveUp: the other members are given up in this loop.
       bindings_.at(key).gang.clear();
       GiveUp(key, fmt::format("{} is placed together or not at all: {}", gang, why), now);
     }
