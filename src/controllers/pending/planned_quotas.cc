@@ -315,6 +315,8 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
     const auto account = ledger.balance().AccountOf(pod->meta.ns);
     if (account) charged[i] = {pod, *account, quota::ChargeOf(*pod, nullptr, planned_rules)};
   }
+  // The order decides who may borrow: guaranteed requests of nominated pods, then of pending pods,
+  // then nominated pods that borrow, then pending pods that borrow.
   QuotaUse use(ledger, pods);
   const std::vector<Charged> shares =
       use.AddGuaranteed(PromisedBeside(ganged, ledger, pods, snapshot, frameworks));
