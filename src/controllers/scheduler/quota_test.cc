@@ -121,7 +121,7 @@ TEST_F(SchedulerQuotaTest, EvictsOnceForGuaranteeAcrossRestart) {
   Pod("b", "q");
   Run();
   EXPECT_EQ(At("a/p4"), "ending");
-  Pod("a", "p5");  // would take it again
+  Pod("a", "p5");  // would use the freed quota
   Run();
   Restart();  // the scheduler forgets its evictions
   Run();

@@ -190,7 +190,7 @@ TEST_F(SchedulerStandingsTest, EvictsNothingForStaleNomination) {
   EXPECT_EQ(Count(keys, "ending"), 4) << "a/q asks for 4";
 }
 
-// As above, on the nominated node, with guarantees of several quotas.
+// As above, on a full node.
 TEST_F(SchedulerStandingsTest, EvictsNothingForStaleNominationOnFullNode) {
   Node("n1", "12");
   Quota("a", {{"cpu", "4"}});
@@ -315,7 +315,7 @@ TEST_F(SchedulerStandingsTest, DoesNotEvictPodWithoutQuotaOfHigherPriorityBeyond
   EXPECT_TRUE(At("other/s") == "n" || At("a/x") != "n")
       << "priority 100, for one of 20 that would use 4 of 3";
 }
-TEST_F(SchedulerStandingsTest, EvictsOtherQuotasPodsOnlyWithinMinOnEmptyNode) {
+TEST_F(SchedulerStandingsTest, EvictsOtherQuotasPodsOnlyWithinMinIfOnlyQuotaIsMissing) {
   Node("n", "100");
   Quota("a", {{"cpu", "3"}});
   Quota("b", {{"cpu", "6"}});
