@@ -35,7 +35,7 @@ struct GangSize {
 };
 GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around);
 
-// Whether any object exists that could define the size of the pod's gang.
+// True if any object exists that could define the size of the pod's gang.
 bool KnowsGroups(const cluster::Pod& pod, const cluster::Surroundings& around);
 
 // The pod has not failed and is not being deleted.

@@ -36,7 +36,8 @@ class QuotaAdmission;
 
 struct OperatorConfig {
   quota::ChargeRules charges;
-  // As in nos v1: an ElasticQuota in a namespace of a CompositeElasticQuota is deleted.
+  // Behaviour of the Go version of nos: an ElasticQuota in a namespace of a CompositeElasticQuota
+  // is deleted.
   bool delete_overlapping = false;
   size_t writes_per_call = 50;  // of each kind, per Reconcile
   // Minimum time between two computations of statuses.
@@ -105,7 +106,7 @@ class Operator final : public reconcile::Reconciler {
 
   cluster::Surroundings around_;
   quota::Ledger ledger_;
-  // What may have to be written again.
+  // Labels, statuses and overlaps that may have to be written again.
   bool all_pods_ = true, statuses_ = true, overlaps_ = true;
   // Accounts whose pods may have changed between in-quota and over-quota.
   std::set<size_t> accounts_;
@@ -124,7 +125,7 @@ class Operator final : public reconcile::Reconciler {
   // Written values that are newer than the caches, by pod and by quota.
   std::map<std::string, std::string> labels_written_;
   std::map<std::string, cluster::QuotaStatus> statuses_written_;
-  // What Events have reported, by name: a status may not keep it.
+  // The state that Events have reported, by name: a status may not keep it.
   struct Told {
     bool borrows = false, lends = false;
   };

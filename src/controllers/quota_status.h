@@ -35,7 +35,7 @@ cluster::QuotaStatus UnreadableStatus(const std::string& why, const cluster::Quo
 // The merge patch from `known` to `wanted`. Null: they are equal.
 Json StatusPatch(const cluster::QuotaStatus& known, const cluster::QuotaStatus& wanted);
 
-// Whether the patch changes only shares of idle amounts, of this quota and of borrowers.
+// True if the patch changes only shares of idle amounts, of this quota and of borrowers.
 bool TellsSharesOnly(const Json& patch);
 
 // "16Gi" for memory, "16" for other resources.

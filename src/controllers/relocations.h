@@ -66,7 +66,7 @@ struct RelocationConfig {
   Duration successor_deadline = std::chrono::seconds(30);
   Duration evict_again = std::chrono::seconds(5);  // back-off after a refused eviction
   planning::MobilityRules rules;
-  // Of placeholders. It should be a class with preemptionPolicy Never and a value that is never
+  // For placeholders. It should be a class with preemptionPolicy Never and a value that is never
   // preempted. Empty: the class of the moved pod, for which kube-scheduler may preempt; nos's
   // scheduler never does.
   std::string priority_class;
@@ -105,7 +105,7 @@ struct Removal {
 std::string WriteRemoval(const Removal& removal);
 // Error: kInvalid.
 Result<Removal> ReadRemoval(std::string_view text);
-// Of the node. None: the node is not being removed, or the mark is unreadable.
+// The mark of the node. Absent: the node is not being removed, or the mark is unreadable.
 std::optional<Removal> RemovalOf(const cluster::Node& node);
 
 // A node that pods move away from and that stays in the cluster.
@@ -117,7 +117,7 @@ struct MovesAway {
 std::string WriteMovesAway(const MovesAway& mark);
 // Error: kInvalid.
 Result<MovesAway> ReadMovesAway(std::string_view text);
-// Of the node. None: it has no mark, or the mark is unreadable.
+// The mark of the node. Absent: it has no mark, or the mark is unreadable.
 std::optional<MovesAway> MovesAwayOf(const cluster::Node& node);
 
 // The number of pods by namespace that one relocation planned to move away from a node.
@@ -130,7 +130,8 @@ inline constexpr Duration kMovedCounts = std::chrono::hours(1);
 std::string WriteMoved(const MovedById& moved);
 // Error: kInvalid.
 Result<MovedById> ReadMoved(std::string_view text);
-// Of the node, in the hour before `now`. Unreadable entries and entries in the future are left out.
+// Moves away from the node in the hour before `now`. Unreadable entries and entries in the future
+// are left out.
 MovedById MovedFrom(const cluster::Node& node, Time now);
 
 bool IsPlaceholder(const cluster::Pod& pod);

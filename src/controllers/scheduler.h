@@ -44,12 +44,12 @@ namespace nos::controllers {
 struct SchedulerProfile {
   std::string scheduler_name;
   const scheduling::Framework* framework;
-  // None: pods of this profile preempt no other pod.
+  // Absent: pods of this profile preempt no other pod.
   std::optional<scheduling::PreemptionOptions> preemption = scheduling::PreemptionOptions();
-  // As `framework`, but with GPUs partitioned for the pod: finds out what would help a refused pod.
-  // Null: `framework` partitions GPUs itself.
+  // Like `framework`, but with GPUs partitioned for the pod: finds out what would help a refused
+  // pod. Null: `framework` partitions GPUs itself.
   const scheduling::Framework* cutting = nullptr;
-  // Whether pods are evicted to reclaim quota guarantees. Only for a framework with the quota
+  // If true, pods are evicted to reclaim quota guarantees. Only for a framework with the quota
   // plugin.
   bool reclaims = true;
 };
@@ -166,7 +166,7 @@ class Scheduler final : public reconcile::Reconciler {
   // A condition or Event to publish for a pod.
   struct Telling {
     Pod pod;
-    // Of the PodScheduled condition and the Event, or of the Event only.
+    // For the PodScheduled condition and the Event, or for the Event only.
     std::string reason, message;
     std::string node;      // not empty: an Event only; the node where the pod was bound or evicted
     bool explain = false;  // a remedy is to be added to the message
@@ -272,14 +272,14 @@ class Scheduler final : public reconcile::Reconciler {
   void TakeBackAll(const GangTry& tried);
   void TryOne(const Gang& gang, const Pod& member, Placer place, GangTry& tried);
   // Tries refused members again that may follow others, then, if members must be near each other,
-  // other topology domains. If no attempt places enough members, `tried` is the best attempt.
-  // Nothing of it stays assumed, and the refusals of the other attempts are appended to its own.
+  // other topology domains. If no attempt places enough members, `tried` is the best attempt. Its
+  // assumptions are released, and the refusals of the other attempts are appended to its own.
   void TryFurther(const Gang& gang, GangTry& tried, Time now);
   void TryRefused(const Gang& gang, Placer place, GangTry& tried);
   struct DomainTries;
   void TryDomains(const Gang& gang, const scheduling::GangTies& ties, GangTry& best);
   GangTry TryIn(const Gang& gang, std::span<const size_t> domain, DomainTries& tries);
-  // As Place, but leaves no trace if no node fits or a Reserve plugin fails. `among`: see Engine.
+  // Like Place, but leaves no trace if no node fits or a Reserve plugin fails. `among`: see Engine.
   bool PlaceAmong(const Pod& pod, std::span<const size_t> among, scheduling::Diagnosis& diagnosis);
   void RefuseWhole(const Gang& gang, size_t found, const Refusals& refusals, kube::Client& client,
                    Time now);
@@ -299,7 +299,7 @@ class Scheduler final : public reconcile::Reconciler {
   // Preempts for the pod if possible. Returns what was done, or why nothing was.
   std::string Preempt(const SchedulerProfile& profile, const Pod& pod, kube::Client& client,
                       Time now);
-  // Whether the pod may preempt at all and some pod may be a victim.
+  // True if the pod may preempt at all and some pod may be a victim.
   bool MayMakeRoom(const SchedulerProfile& profile, const cluster::Pod& pod) const;
   // By priority only.
   bool MayEvict(const SchedulerProfile& profile, const cluster::Pod& pod,
@@ -331,8 +331,7 @@ class Scheduler final : public reconcile::Reconciler {
   static void FinishPlans(cluster::ClusterSnapshot& snapshot);
   static bool IsSparedByCuts(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
                              cluster::ClusterSnapshot snapshot, const Pod& pod);
-  // Whether the pod may still wait for a partitioner or an agent, which would make evictions
-  // unnecessary.
+  // True while the pod should wait for a partitioner or an agent instead of evicting pods.
   bool HasPatience(const std::string& pod_key, Time now);
   // Nodes whose agents exceeded agent_patience and have reported nothing since.
   std::vector<std::string> SilentNodes();
@@ -389,7 +388,8 @@ class Scheduler final : public reconcile::Reconciler {
   std::set<std::string> asked_;                 // see IsBinding
   std::map<std::string, std::string> stirred_;  // gangs to be looked at, and why
   // How long pods, by key, wait for GPUs to be partitioned or for the nominated node's agent to
-  // report the instances of evicted pods as free. None: the wait has not begun, victims still run.
+  // report the instances of evicted pods as free. Absent: the wait has not begun, victims still
+  // run.
   std::map<std::string, std::optional<Time>> patience_;
   // Nodes whose agents did not report in time, as they were then.
   std::map<std::string, Node> silent_;

@@ -52,7 +52,7 @@ class SliceAdmission {
  private:
   void LookAgain();
   Time DeadlineIn(Duration time) { return deadline_ = clock_.Now() + time; }
-  // None: the time limit expired.
+  // Absent: the time limit expired.
   std::optional<AdmissionVerdict> Choose(const AdmissionQuestion& question);
   bool OutOfTime() const { return clock_.Now() > deadline_; }
 

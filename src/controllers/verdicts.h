@@ -34,7 +34,7 @@ class Verdicts {
   // Writes one portion of what is due.
   void TellSome(const reconcile::View& view, kube::Client& client, kube::EventRecorder& events,
                 Time now);
-  // When something is to be written. None: nothing is queued.
+  // When something is to be written. Absent: nothing is queued.
   std::optional<Time> NextChange() const { return untold_.NextDue(); }
   const std::map<std::string, planning::PodOutcome>& all() const { return verdicts_; }
 
@@ -50,7 +50,7 @@ class Verdicts {
     std::vector<std::string> keys;
     std::vector<kube::NamedPatch> conditions;
     std::vector<kube::EventNote> events;
-    std::vector<std::string> whats;  // of the events, for Told
+    std::vector<std::string> whats;  // for Told, parallel to `events`
   };
 
   void Word(const planning::PodOutcome& outcome, const cluster::Pod& pod, Time now,

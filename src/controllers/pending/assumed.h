@@ -10,10 +10,10 @@ namespace nos::controllers {
 // under way.
 cluster::NodeGpus AssumeSpec(const cluster::NodeInfo& info);
 
-// Whether the node has free instances for every slice that the pod requests.
+// True if the node has free instances for every slice that the pod requests.
 bool HasFreeSlices(const cluster::NodeInfo& info, const cluster::Pod& pod);
 
-// Whether the pod requests any slice, of a known profile or not: an unknown one is reported to the
+// True if the pod requests any slice, of a known profile or not: an unknown one is reported to the
 // pod. `whole`: whole GPUs count as slices, because some node of the cluster makes instances of
 // them.
 bool AsksForSlices(const cluster::Pod& pod, bool whole);

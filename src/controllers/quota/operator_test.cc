@@ -24,7 +24,7 @@ TEST_F(OperatorTest, WritesUsedBorrowedAndLent) {
             std::string::npos);
   EXPECT_NE(testing::EventsOf(api_).find("Lending: of its min others use 2 of cpu"),
             std::string::npos);
-  // Nothing changes, so nothing is written.
+  // Without changes the operator writes nothing.
   api_.writes.clear();
   Start();
   EXPECT_TRUE(api_.writes.empty());

@@ -128,7 +128,7 @@ TEST_F(QuotaRulesTest, ParentMustCoverGuaranteesOfChildren) {
   EXPECT_EQ(Wrong(Single("org", "6")), "");
 }
 
-// Of two quotas with the same name, the composite one is meant, as in quota/balance.h.
+// If two quotas have the same name, the composite one is meant, as in quota/balance.h.
 TEST_F(QuotaRulesTest, UsesParentThatIsInForce) {
   ElasticQuota composite = Composite("q", {"b"});
   composite.min = {{"cpu", *Quantity::Parse("100")}};

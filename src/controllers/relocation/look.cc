@@ -35,7 +35,7 @@ std::string WhyLost(const cluster::Pod& placeholder) {
   return fmt::format("{} ({})", reason, Shortened(placeholder.message, 200));
 }
 
-// Whether the node would take a new pod like this one.
+// True if the node would take a new pod like this one.
 bool Takes(const cluster::Node& node, const cluster::Pod& pod) {
   const cluster::Condition* ready = cluster::FindCondition(node.conditions, "Ready");
   const bool kept_away = std::ranges::any_of(node.taints, [&](const cluster::Taint& taint) {

@@ -47,13 +47,13 @@ Result<PlaceFor> ReadPlaceFor(std::string_view text);
 
 // "place-r-7k2-0"
 std::string NameOfPlaceholder(std::string_view id, int number);
-// Whether the id is valid in that name and in a label value.
+// True if the id is valid in that name and in a label value.
 bool IsRelocationId(std::string_view id);
 
 // Error: kInvalid if the place of the pod cannot be held, because it uses DRA resource claims.
 Result<Json> MakePlaceholder(const RelocationConfig& config, const PlaceFor& what, int number,
                              const cluster::Pod& pod);
-// Whether the placeholder requests at least what the pod does. The pod may have been resized.
+// True if the placeholder requests at least what the pod does. The pod may have been resized.
 bool AsksForAsMuch(const cluster::Pod& placeholder, const cluster::Pod& pod);
 
 // Null: none.

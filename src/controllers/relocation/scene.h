@@ -59,7 +59,7 @@ struct MovingScene {
 // limit are handled later.
 MovingScene LookAtRelocations(const reconcile::View& view, std::string_view ns);
 
-// Whether the pod must leave the node before it is removed. It may be terminating there.
+// True if the pod must leave the node before it is removed. It may be terminating there.
 bool HasToGoFirst(const cluster::Pod& pod, const planning::MobilityRules& rules);
 
 }  // namespace nos::controllers

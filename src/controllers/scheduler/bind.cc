@@ -15,7 +15,7 @@ using scheduling::ClusterEvent;
 
 namespace {
 
-// Whether the request may have taken effect although it was not answered.
+// True if the request may have taken effect although it was not answered.
 bool IsUncertain(const Status& status) {
   return status.code() == Code::kDeadline || status.code() == Code::kUnavailable;
 }

@@ -209,7 +209,7 @@ Progress Cuts::Look(const cluster::Pod& pod, const NodeInfo& node, Time now) {
   return Judge(node, wish, missing, now);
 }
 
-// Whether the kubelet offers enough for the pod in addition to what other pods hold or were
+// True if the kubelet offers enough for the pod in addition to what other pods hold or were
 // assigned.
 bool Cuts::IsAllocatable(const cluster::Pod& pod, const NodeInfo& node, const Site& site) {
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);

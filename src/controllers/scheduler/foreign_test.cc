@@ -104,7 +104,7 @@ TEST_F(SchedulerForeignTest, PodUpdateKeepsGuaranteedNomination) {
   EXPECT_EQ(At("a/q1"), "na") << WhyOf("a/q1");
 }
 
-// As KeepsNominationBesideHigherPriorityOneThatFits, for a pod of another scheduler.
+// Like KeepsNominationBesideHigherPriorityOneThatFits, for a pod of another scheduler.
 TEST_F(SchedulerForeignTest, ForeignNominationStaysBesideHigherPriorityOne) {
   Node("n", "4");
   Quota("a", {{"cpu", "1"}});

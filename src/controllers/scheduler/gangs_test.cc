@@ -386,7 +386,7 @@ TEST_F(GangTest, DropsNominationsOfGangThatNoLongerFits) {
   EXPECT_EQ(NodeOf("other"), "n1");
 }
 
-// As above, but a member is deleted: the gang has too few members.
+// Like the test above, but a member is deleted: the gang has too few members.
 TEST_F(GangTest, DropsNominationsOfGangWithTooFewMembers) {
   Node("n", "2");
   Pods("low", 2, "");

@@ -22,7 +22,7 @@ using scheduling::ClusterEvent;
 
 namespace {
 
-// Whether the agents of both report the same status.
+// True if the agents of both report the same status.
 bool SayTheSame(const cluster::Node& a, const cluster::Node& b) {
   const auto status_of = [](const cluster::Node& node) {
     cluster::StringMap status;
@@ -120,9 +120,9 @@ std::string Scheduler::WhatItAwaits(const Framework& framework, const Pod& pod, 
   return std::string(scheduling::kAwaitsAgent);
 }
 
-// Whether the agent of the nominated node has yet to report freed instances: evicting other pods
-// meanwhile would be useless. After agent_patience the node counts as silent until its agent reports
-// something.
+// True while the agent of the nominated node has yet to report freed instances: evicting other pods
+// meanwhile would be useless. After agent_patience the node counts as silent until its agent
+// reports something.
 bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,
                             const std::vector<Pod>& leaving, Time now) {
   cluster::Pod self = *pod;
@@ -144,7 +144,7 @@ bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,
 
 bool Scheduler::HasPatience(const std::string& pod_key, Time now) {
   std::optional<Time>& until = patience_[pod_key];
-  // That wait had another cause.
+  // An old wait had another cause.
   if (until && now >= *until + 10 * config_.agent_patience) until.reset();
   if (!until) {
     until = now + config_.agent_patience;

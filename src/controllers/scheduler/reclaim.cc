@@ -15,7 +15,7 @@ namespace nos::controllers {
 
 namespace {
 
-// Whether both are the same quota or have a common ancestor with limits.
+// True if both are the same quota or have a common ancestor with limits.
 bool SharesLimits(const quota::Balance& balance, size_t a, size_t b) {
   if (a == b) return true;
   const std::vector<quota::Member> others = balance.PathOf(b);
@@ -160,7 +160,7 @@ scheduling::Promises Scheduler::PromisesToHeed(const cluster::Pod& pod,
 }
 
 // The time by which the last pod evicted for `promised` by its own, other scheduler has to be gone.
-// None: no pod is terminating for it.
+// Absent: no pod is terminating for it.
 std::optional<Time> Scheduler::GoneFor(const Pod& promised) const {
   std::optional<Time> last;
   for (const std::string& key : ending_) {
@@ -176,7 +176,7 @@ std::optional<Time> Scheduler::GoneFor(const Pod& promised) const {
   return last;
 }
 
-// Whether binding `bound` made its quota exceed what the pod's quota may reclaim. The victim may be
+// True if binding `bound` made its quota exceed what the pod's quota may reclaim. The victim may be
 // another pod of the same quota.
 bool Scheduler::MayTake(const cluster::Pod& pod, const cluster::Pod& bound) const {
   const quota::Balance& balance = engine_.ledger().balance();
@@ -200,7 +200,7 @@ std::string Scheduler::WhatItAwaits(const Pod& pod, const std::vector<Pod>& leav
   return std::string(scheduling::kAwaitsAgent);
 }
 
-// Whether one of them is on the node.
+// True if one of them is on the node.
 bool Scheduler::Leaves(const std::vector<Pod>& leaving, const std::string& node) const {
   return std::ranges::any_of(
       leaving, [&](const Pod& other) { return engine_.FindPlaced(other->Key())->node == node; });

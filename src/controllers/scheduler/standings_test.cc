@@ -1,5 +1,5 @@
-// Whether a nomination is guaranteed follows from current usage and nominations. Evictability is
-// judged by the resulting state, not by intermediate steps.
+// Current usage and nominations decide whether a nomination is guaranteed. Evictability is judged
+// by the resulting state, not by intermediate steps.
 #include "controllers/scheduler/quota_fixture_test.h"
 
 namespace nos::controllers {
@@ -51,7 +51,7 @@ TEST_F(SchedulerStandingsTest, StaleNominationIsNoGuaranteeOnceQuotaUsesItsMin) 
   EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
 }
 
-// As above, with a pod of b bound by the other scheduler.
+// Like the test above, with a pod of b bound by the other scheduler.
 TEST_F(SchedulerStandingsTest, StaleNominationIsNoGuaranteeBesidePodsBoundByOthers) {
   Node("n1", "8");
   Node("n2", "8");
@@ -190,7 +190,7 @@ TEST_F(SchedulerStandingsTest, EvictsNothingForStaleNomination) {
   EXPECT_EQ(Count(keys, "ending"), 4) << "a/q asks for 4";
 }
 
-// As above, on a full node.
+// Like the test above, on a full node.
 TEST_F(SchedulerStandingsTest, EvictsNothingForStaleNominationOnFullNode) {
   Node("n1", "12");
   Quota("a", {{"cpu", "4"}});

@@ -45,7 +45,7 @@ constexpr std::string_view kRemedy = " Remedy: ";
 // because an autoscaler must not add a node for a pod that has one.
 constexpr std::string_view kCuttingGpus = "CuttingGpus";
 
-// Whether the condition has this message with any remedy. A new remedy alone is not published,
+// True if the condition has this message with any remedy. A new remedy alone is not published,
 // because it changes with every pod that comes or leaves.
 bool IsToldWithRemedy(const cluster::Pod& pod, const std::string& message) {
   const cluster::Condition* known = pod.FindCondition("PodScheduled");

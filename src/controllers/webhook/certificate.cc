@@ -52,7 +52,7 @@ cluster::ObjectMeta MetaOf(const Json& object) {
   return meta;
 }
 
-// When the certificate was issued and when it expires. None: it cannot be served.
+// When the certificate was issued and when it expires. Absent: it cannot be served.
 struct Life {
   Time made, until;
 };
