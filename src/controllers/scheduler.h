@@ -11,6 +11,12 @@
 // Every failure on the way releases them. A bound pod stays reserved until the watch shows it. If a
 // Bind call is not answered, the pod is read back from the API server.
 //
+//   Scheduler scheduler(config, {{"nos-scheduler", &framework}}, catalogue, threads);
+//   reconcile::Runner runner(scheduler, transport, {.watch_around = true});
+//   while (runner.Step(clock)) {
+//   }                     // then wait for runner.NextDue() or for threads.wake
+//   scheduler.Retire();   // leadership is lost; a successor may start once IsQuiet()
+//
 // Owned by one thread, which makes all decisions. API calls run on Workers if there are any.
 // Without Workers the owner makes them itself, one after the other, in a reproducible order.
 #pragma once
@@ -138,7 +144,7 @@ class Scheduler final : public reconcile::Reconciler {
     const Framework* framework = nullptr;
     std::string node;
     scheduling::CycleState state;
-    // KBound: the watch has yet to show it. kDoubtful: the outcome of the Bind call is unknown.
+    // kBound: the watch has yet to show it. kDoubtful: the outcome of the Bind call is unknown.
     enum class Stage { kPreparing, kSent, kBound, kDoubtful } stage = Stage::kPreparing;
     // The node when this binding was last looked at, and when the pod was last found to fit.
     std::shared_ptr<const cluster::NodeInfo> seen = {}, fits = {};

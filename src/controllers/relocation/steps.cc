@@ -96,9 +96,8 @@ reconcile::Outcome RelocationSteps::All() {
   std::ranges::sort(order, {}, [](const Moving* m) { return std::pair(m->Since(), m->id); });
   for (Moving* moving : order) GoOn(*moving);
 
-  // 3. Match successors to evicted pods of all relocations: two of one controller must not count
-  // the
-  //    same successor. Then release the placeholders that served.
+  // 3. Match successors to the evicted pods of all relocations together, because pods of one
+  //    controller must not count the same successor. Then release the placeholders that served.
   AwaitSuccessors();
   ReleasePlaces();
 
@@ -283,7 +282,7 @@ const cluster::Pod* RelocationSteps::FindSuccessor(const Place& place) const {
   if (place.what.owner.empty()) return nullptr;
   const auto made = scene_.made_by.find(NamespaceOf(place.what.pod) + "/" + place.what.owner);
   if (made == scene_.made_by.end()) return nullptr;
-  // CreationTimestamp has whole seconds.
+  // A creationTimestamp has whole seconds.
   const Time evicted = std::chrono::floor<std::chrono::seconds>(place.what.held.value_or(now_));
   for (const Pod& pod : made->second) {
     // Successors of a StatefulSet's pods have the same name.

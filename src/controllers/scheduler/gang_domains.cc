@@ -38,6 +38,7 @@ void Scheduler::TryRefused(const Gang& gang, Placer place, GangTry& tried) {
 }
 
 void Scheduler::TryDomains(const Gang& gang, const scheduling::GangTies& ties, GangTry& best) {
+  // 1. Prepare: tied members, kinds, and the domain that the first attempt has used already.
   const cluster::ClusterSnapshot& snapshot = engine_.snapshot();
   DomainTries tries{{}, {}, 2 * gang.waiting.size() + 256};
   for (size_t m = 0; m < gang.waiting.size(); ++m) {
@@ -51,6 +52,9 @@ void Scheduler::TryDomains(const Gang& gang, const scheduling::GangTies& ties, G
   for (const std::string& key : best.chosen) {
     if (!began && tries.tied.contains(key)) began = snapshot.IndexOf(bindings_.at(key).node);
   }
+
+  // 2. Try the other domains. Each attempt starts from the same state, so the previous one is
+  //    released first.
   TakeBackAll(best);
   const scheduling::GangStarts starts = scheduling::StartsOf(
       gang.waiting, ties, snapshot, [&](const cluster::Pod& member) -> const Framework& {
@@ -75,7 +79,9 @@ void Scheduler::TryDomains(const Gang& gang, const scheduling::GangTies& ties, G
     if (tried.chosen.size() > best.chosen.size()) std::swap(tried, best);
     std::ranges::move(tried.refusals, std::back_inserter(others));
   }
-  // An event that helps in another domain must wake the members, too.
+
+  // 3. Without success, keep all refusals: an event that helps in another domain must wake the
+  //    members, too.
   std::ranges::move(others, std::back_inserter(best.refusals));
   if (starts.by.empty()) return;
   scheduling::Diagnosis no_start;

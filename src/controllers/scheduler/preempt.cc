@@ -225,7 +225,7 @@ std::vector<Scheduler::Pod> Scheduler::LesserNominated(const cluster::Pod& pod,
   if (lesser.empty()) return lesser;
   cluster::ClusterSnapshot snapshot = engine_.snapshot();
   for (const Pod& other : Leaving()) {
-    // Fails if it is not there.
+    // Ignored: the snapshot may no longer have it.
     (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);
   }
   const cluster::NodeInfo* info = snapshot.Find(node);
@@ -265,6 +265,7 @@ struct Scheduler::RoomInTheMaking {
 
 void Scheduler::MakeRoom(const Places& places, const std::vector<Pod>& victims,
                          kube::Client& client, Time now) {
+  // 1. Reserve in the engine at once, so that no other pod takes the capacity meanwhile.
   const Pod& preemptor = places.front().first;
   auto room = std::make_shared<RoomInTheMaking>();
   room->preemptor = preemptor->Key();
@@ -273,12 +274,17 @@ void Scheduler::MakeRoom(const Places& places, const std::vector<Pod>& victims,
     Promise(pod, node, now);
     saw_to_it_.insert(pod->Key());
   }
+
+  // 2. Prepare the evictions. They count as terminating from here on.
   for (const Pod& victim : victims) {
     auto eviction = Evict(victim, preemptor, now);
     if (!eviction) continue;
     room->victims.push_back(victim->Key());
     room->evictions.push_back(*std::move(eviction));
   }
+
+  // 3. Write the nominations. The last write sends the evictions, or cancels them if a write
+  // failed.
   const auto go_on = [shared = shared_, binders = threads_.binders, room](kube::Client& with) {
     if (room->refused) {
       for (const std::string& victim : room->victims) {

@@ -219,9 +219,12 @@ std::pair<std::optional<scheduling::Preemption>, bool> Scheduler::FindBy(
 
 std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& pod,
                                   kube::Client& client, Time now) {
+  // 1. Wait if earlier evictions for the pod have yet to take effect: more would be useless.
   if (profile.reclaims) measures_.LooksForVictims();
   std::vector<Pod> leaving = Leaving();
   if (std::string why = WhatItAwaits(pod, leaving, now); !why.empty()) return why;
+
+  // 2. Stop if the pod may not evict, or if a pod like it found no victims since the last change.
   const std::string nominee = engine_.NomineeNode(pod->Key());
   if (!MayMakeRoom(profile, *pod)) {
     if (!Leaves(leaving, nominee)) TakeBackPromises({pod}, client, now);
@@ -230,11 +233,13 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
   const bool alike = nominee.empty() && pod->nominated_node.empty();
   std::string kind = alike ? pod->meta.ns + " " + KindOfPreemptor(*pod) : "";
   if (alike && hopeless_claims_.Contains(kind, engine_.changes())) return "";
+
+  // 3. Search victims in a snapshot in which terminating pods and the rest of their gangs are gone.
   const std::vector<Pod> rest = RestOfGangs(leaving);
   leaving.insert(leaving.end(), rest.begin(), rest.end());
   cluster::ClusterSnapshot snapshot = engine_.snapshot();
   for (const Pod& other : leaving) {
-    // Fails if it is not there.
+    // Ignored: the snapshot may no longer have it.
     (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);
   }
   LeaveOutSilentNodes(*pod, snapshot);
@@ -242,6 +247,10 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
   std::optional<scheduling::Preemption> found;
   bool awaits_cut = false;
   std::tie(found, awaits_cut) = FindBy(profile, reclaim, snapshot, pod, nominee);
+
+  // 4. Prefer partitioning to evictions, as long as the partitioner or the agents act in time.
+  // Nodes
+  //    where they do not are left out of the next searches.
   for (int i = 0; i < kMostSilentAtOnce && awaits_cut && leaving.empty(); ++i) {
     if (!found || !found->victims.empty()) break;
     if (HasPatience(pod->Key(), now)) return std::string(kAwaitsCut);
@@ -253,6 +262,8 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
     const bool spared = IsSparedByCuts(profile, reclaim, std::move(snapshot), pod);
     if (spared && HasPatience(pod->Key(), now)) return std::string(kAwaitsCut);
   }
+
+  // 5. Give up, or nominate the node and evict.
   if (!found) {
     if (MayNotBeSeenYet(nominee) && HasPatience(pod->Key(), now)) {
       return std::string(scheduling::kAwaitsAgent);
