@@ -283,8 +283,7 @@ void Scheduler::MakeRoom(const Places& places, const std::vector<Pod>& victims,
     room->evictions.push_back(*std::move(eviction));
   }
 
-  // 3. Write the nominations. The last write sends the evictions, or cancels them if a write
-  // failed.
+  // 3. Write the nominations. The last write sends the evictions, or drops them if one failed.
   const auto go_on = [shared = shared_, binders = threads_.binders, room](kube::Client& with) {
     if (room->refused) {
       for (const std::string& victim : room->victims) {

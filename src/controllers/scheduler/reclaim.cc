@@ -248,9 +248,8 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
   bool awaits_cut = false;
   std::tie(found, awaits_cut) = FindBy(profile, reclaim, snapshot, pod, nominee);
 
-  // 4. Prefer partitioning to evictions, as long as the partitioner or the agents act in time.
-  // Nodes
-  //    where they do not are left out of the next searches.
+  // 4. Prefer partitioning to evictions, as long as partitioner and agents act in time. Nodes where
+  //    they do not are left out of the next searches.
   for (int i = 0; i < kMostSilentAtOnce && awaits_cut && leaving.empty(); ++i) {
     if (!found || !found->victims.empty()) break;
     if (HasPatience(pod->Key(), now)) return std::string(kAwaitsCut);
