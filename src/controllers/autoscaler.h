@@ -29,14 +29,14 @@
 #include <vector>
 
 #include "base/metrics.h"
-#include "controllers/pool_scaling.h"
-#include "reconcile/reconciler.h"
-#include "controllers/relocations.h"
-#include "reconcile/runner.h"
 #include "controllers/autoscaler/scaling_signal.h"
+#include "controllers/pool_scaling.h"
+#include "controllers/relocations.h"
 #include "gpu/catalogue.h"
 #include "planning/growth.h"
 #include "planning/planner.h"
+#include "reconcile/reconciler.h"
+#include "reconcile/runner.h"
 #include "scheduling/framework_choice.h"
 
 namespace nos::controllers {
@@ -97,8 +97,8 @@ class Autoscaler final : public reconcile::Reconciler {
   ~Autoscaler() override;
 
   // Key: kClusterKey. REQUIRES: view.around.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
-                    const Clock& clock) override;
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+                               kube::Client& client, const Clock& clock) override;
 
   const std::deque<ScalingDecision>& decisions() const;
 

@@ -26,8 +26,8 @@
 #include "controllers/collector/jobs.h"
 #include "controllers/collector/records.h"
 #include "controllers/collector/watch.h"
-#include "reconcile/reconciler.h"
 #include "gpu/catalogue.h"
+#include "reconcile/reconciler.h"
 
 namespace nos::controllers {
 
@@ -52,8 +52,8 @@ class Collector final : public reconcile::Reconciler {
   // Tells everything once more: something that it told was lost.
   void TellAgain() { told_all_ = false; }
   // Key: kClusterKey. Needs View::changes, and CollectorKinds around.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
-                    const Clock& clock) override;
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+                               kube::Client& client, const Clock& clock) override;
   // Takes what has come of Jobs, queues, node pools and Events, and tells it. To be called again
   // and again, with the view that Reconcile gets; does nothing before that has told everything.
   void Follow(const reconcile::View& view, kube::Client& client, const Clock& clock);
@@ -83,7 +83,8 @@ class Collector final : public reconcile::Reconciler {
   void TellPresent(std::string_view what, JsonArray ids);
   WorkSink Sink();
   // Nothing: what it is about is not known (yet).
-  std::optional<bool> Concerns(const reconcile::View& view, const cluster::KubernetesEvent& event) const;
+  std::optional<bool> Concerns(const reconcile::View& view,
+                               const cluster::KubernetesEvent& event) const;
   // Whether it is known by now what it is about.
   bool TakeInEvent(const reconcile::View& view, const cluster::KubernetesEvent& event);
   void TellChanges();
@@ -122,7 +123,7 @@ class Collector final : public reconcile::Reconciler {
   bool pools_changed_ = false;
   Time pools_due_ = Time::max();
   std::deque<std::pair<Time, cluster::KubernetesEvent>> early_;  // and when they came
-  const reconcile::View* following_ = nullptr;                              // while the watch is pumped
+  const reconcile::View* following_ = nullptr;                   // while the watch is pumped
   std::map<std::string, std::string> nodes_, quotas_;            // what was told, by name and id
   std::map<std::string, std::map<std::string, Pod>> on_node_;    // by node, by uid
   std::set<std::string> dirty_nodes_;

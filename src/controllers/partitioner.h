@@ -34,16 +34,16 @@
 #include "base/metrics.h"
 #include "cluster/snapshot.h"
 #include "controllers/partitioner/batch.h"
-#include "controllers/pending/claims.h"
 #include "controllers/partitioner/flights.h"
-#include "reconcile/pace.h"
-#include "controllers/planned_gangs.h"
-#include "controllers/pending/planned_quotas.h"
-#include "reconcile/reconciler.h"
 #include "controllers/partitioner/repairs.h"
+#include "controllers/pending/claims.h"
+#include "controllers/pending/planned_quotas.h"
 #include "controllers/pending/telling.h"
+#include "controllers/planned_gangs.h"
 #include "gpu/catalogue.h"
 #include "planning/planner.h"
+#include "reconcile/pace.h"
+#include "reconcile/reconciler.h"
 
 namespace nos::scheduling {
 class Framework;
@@ -87,8 +87,8 @@ class Partitioner final : public reconcile::Reconciler {
               const gpu::Catalogue& catalogue, Metrics* metrics = nullptr);
 
   // Key: kClusterKey.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
-                    const Clock& clock) override;
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+                               kube::Client& client, const Clock& clock) override;
 
   const std::deque<Decision>& decisions() const { return decisions_; }
   // The last plan's verdict on each pod it was asked about, by "ns/name".
@@ -119,7 +119,8 @@ class Partitioner final : public reconcile::Reconciler {
   void TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now);
   void PlanFor(const std::vector<Node>& nodes, const reconcile::View& view, kube::Client& client,
                const Clock& clock);
-  cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const reconcile::View& view, Time now);
+  cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const reconcile::View& view,
+                                   Time now);
   static bool IsEmptied(const std::string& node, const reconcile::View& view);
   void ClaimForNominated(const reconcile::View& view, Time now);
   void HonourClaims(cluster::ClusterSnapshot& snapshot, const reconcile::View& view);

@@ -17,7 +17,7 @@ Result<cluster::Pod> ReadPodOf(const Json& args) {
   return cluster::DecodePod(JsonSource(*pod));
 }
 
-// Null, too, when it is null: what Go has not set.
+// Null also for a JSON null, which Go writes for unset fields.
 const Json* Given(const Json& args, std::string_view key) {
   const Json* found = Find(args, key);
   return found == nullptr || found->is_null() ? nullptr : found;

@@ -1,4 +1,4 @@
-// Between the choice of a node and the binding that the watch shows.
+// The binding cycle: from the choice of a node until the watch shows the bound pod.
 #include <algorithm>
 #include <semaphore>
 #include <string>
@@ -23,7 +23,7 @@ class SchedulerBindTest : public SchedulerFixture {
     return request.path.find("/binding") != std::string::npos;
   }
   int64_t Bindings() { return std::ranges::count_if(api_.writes, Binds); }
-  // Bindings are answered so; `done`: they take effect all the same.
+  // Answers Bind calls with `status`. `done`: they take effect all the same.
   void AnswerBindings(const Status& status, bool done) {
     api_.intercept =
         [this, status,
@@ -37,7 +37,7 @@ class SchedulerBindTest : public SchedulerFixture {
       return Result<kube::ApiResponse>(status);
     };
   }
-  // As the runner would, and no further than this.
+  // Steps like the runner, until `time` has passed.
   void RunFor(Duration time) {
     const Time end = clock_.Now() + time;
     for (int i = 0; i < 10'000; ++i) {
@@ -50,7 +50,7 @@ class SchedulerBindTest : public SchedulerFixture {
   }
 };
 
-// Answers each binding when it is told to.
+// Answers each Bind call when Answer() is called.
 class HeldBindings final : public kube::Transport {
  public:
   ~HeldBindings() override { Answer(); }
@@ -67,14 +67,15 @@ class HeldBindings final : public kube::Transport {
   std::counting_semaphore<> may_go_{0};
 };
 
-TEST_F(SchedulerBindTest, AnAnswerThatComesLateIsNotTheSuccessors) {
+TEST_F(SchedulerBindTest, IgnoresLateBindAnswerForSuccessorPod) {
   HeldBindings held;
   std::counting_semaphore<> answers{0};
   kube::Workers binder(held, 1);
   scheduler_ = std::make_unique<Scheduler>(
       config_, std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
       gpu::Catalogue::Builtin(), SchedulerThreads{&binder, nullptr, [&] { answers.release(); }});
-  runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_, reconcile::RunnerOptions{.watch_around = true});
+  runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_,
+                                                reconcile::RunnerOptions{.watch_around = true});
   Node("n", "1");
   Pod("p");
   RunFor(seconds(1));
@@ -90,11 +91,11 @@ TEST_F(SchedulerBindTest, AnAnswerThatComesLateIsNotTheSuccessors) {
     answers.acquire();
     runner_->Poke(clock_.Now());
     RunFor(seconds(1));
-    EXPECT_EQ(reconcile::testing::EventsOf(api_).find("Successfully assigned") != std::string::npos, own);
+    EXPECT_EQ(testing::EventsOf(api_).find("Successfully assigned") != std::string::npos, own);
   }
 }
 
-TEST_F(SchedulerBindTest, WhatWasBoundCountsHoweverLateTheWatchIs) {
+TEST_F(SchedulerBindTest, CountsBoundPodUntilWatchShowsIt) {
   Node("n", "1");
   Pod("first", "1", 9);
   Pod("second");
@@ -110,8 +111,8 @@ TEST_F(SchedulerBindTest, WhatWasBoundCountsHoweverLateTheWatchIs) {
   EXPECT_EQ(NodeOf("second"), "");
 }
 
-// It was promised that node; but the binding may have been made.
-TEST_F(SchedulerBindTest, WhoWasSentToANodeThatIsLostThenIsNotPlacedOnceMore) {
+// The pod was nominated to the lost node, but may already be bound there.
+TEST_F(SchedulerBindTest, DoesNotRebindPodAfterNodeIsLost) {
   Node("n", "1");
   Pod("p");
   ChangePod("p", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
@@ -133,7 +134,7 @@ TEST_F(SchedulerBindTest, WhoWasSentToANodeThatIsLostThenIsNotPlacedOnceMore) {
   EXPECT_EQ(scheduler_->bindings(), 0U);
 }
 
-TEST_F(SchedulerBindTest, ASuccessorWaitsUntilTheWatchShowsWhatWasBound) {
+TEST_F(SchedulerBindTest, IsNotQuietUntilWatchShowsBinding) {
   Node("n", "1");
   Pod("p");
   while (Bindings() == 0) ASSERT_TRUE(runner_->Step(clock_));
@@ -146,12 +147,13 @@ TEST_F(SchedulerBindTest, ASuccessorWaitsUntilTheWatchShowsWhatWasBound) {
   EXPECT_TRUE(scheduler_->IsQuiet());
 }
 
-TEST_F(SchedulerBindTest, ABindingThatIsNotAnsweredIsLookedAfter) {
+TEST_F(SchedulerBindTest, ReadsPodBackAfterUnansweredBinding) {
   Node("n", "1");
-  AnswerBindings(Status(Code::kDeadline, "no answer"), true);  // which makes it two
+  // The test therefore sees two Bind calls.
+  AnswerBindings(Status(Code::kDeadline, "no answer"), true);
   watches_.pods_silent = true;
   Pod("first");
-  Restart();  // it lists
+  Restart();  // lists pods again, since the watch is silent
   RunFor(seconds(3));
   api_.intercept = nullptr;
   EXPECT_EQ(Bindings(), 2);
@@ -163,7 +165,7 @@ TEST_F(SchedulerBindTest, ABindingThatIsNotAnsweredIsLookedAfter) {
   EXPECT_EQ(Bindings(), 2);
 }
 
-TEST_F(SchedulerBindTest, AMomentOfErrorsCostsAMoment) {
+TEST_F(SchedulerBindTest, RecoversSoonAfterShortApiServerOutage) {
   Node("n", "1000");
   for (int i = 0; i < 300; ++i) Pod("p" + std::to_string(i));
   AnswerBindings(Status(Code::kUnavailable, "HTTP 503"), false);
@@ -175,8 +177,8 @@ TEST_F(SchedulerBindTest, AMomentOfErrorsCostsAMoment) {
   for (int i = 0; i < 300; ++i) EXPECT_EQ(NodeOf("p" + std::to_string(i)), "n");
 }
 
-// A successor of the same name may stand there when the request arrives.
-TEST_F(SchedulerBindTest, OnlyThePodItselfIsBound) {
+// Another pod of the same name may exist when the request arrives.
+TEST_F(SchedulerBindTest, SendsPodUidWithBinding) {
   Node("n", "1");
   Pod("p");
   RunFor(seconds(1));
@@ -185,7 +187,7 @@ TEST_F(SchedulerBindTest, OnlyThePodItselfIsBound) {
   EXPECT_EQ(FindString(bind->body, "metadata", "uid"), "p-uid");
 }
 
-TEST_F(SchedulerBindTest, APodThatCannotBeAskedForIsAskedForAgain) {
+TEST_F(SchedulerBindTest, RetriesReadOfUnconfirmedPod) {
   Node("n", "1");
   Pod("p");
   Pod("second");
@@ -207,7 +209,7 @@ TEST_F(SchedulerBindTest, APodThatCannotBeAskedForIsAskedForAgain) {
   EXPECT_EQ(NodeOf("p") + NodeOf("second"), "n");
 }
 
-TEST_F(SchedulerBindTest, SomebodyElseMayBeFaster) {
+TEST_F(SchedulerBindTest, AcceptsBindingByAnotherScheduler) {
   Node("a", "1");
   Node("b", "1");
   AnswerBindings(Status(Code::kConflict, "it is bound"), false);
@@ -226,7 +228,7 @@ TEST_F(SchedulerBindTest, SomebodyElseMayBeFaster) {
   EXPECT_EQ(NodeOf("p"), "b");
 }
 
-// What happens on a node while its GPUs are being cut.
+// Changes on a node while its GPU is being partitioned.
 class WhileGpusAreCutTest : public SchedulerBindTest {
  protected:
   WhileGpusAreCutTest() {
@@ -246,24 +248,24 @@ class WhileGpusAreCutTest : public SchedulerBindTest {
   }
 };
 
-TEST_F(WhileGpusAreCutTest, ThePodIsBoundWhenTheyAre) {
+TEST_F(WhileGpusAreCutTest, BindsPodWhenInstanceExists) {
   Cut();
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
-TEST_F(WhileGpusAreCutTest, ASuccessorNeedNotWait) {
+TEST_F(WhileGpusAreCutTest, IsQuietWithoutBindingInFlight) {
   scheduler_->Retire();
   EXPECT_TRUE(scheduler_->IsQuiet());
 }
 
-TEST_F(WhileGpusAreCutTest, ACordonCounts) {
+TEST_F(WhileGpusAreCutTest, DoesNotBindToCordonedNode) {
   Cordon("n");
   Run();
   Cut();
   EXPECT_EQ(NodeOf("p"), "");
 }
 
-TEST_F(WhileGpusAreCutTest, PodsOfOthersCount) {
+TEST_F(WhileGpusAreCutTest, DoesNotBindAfterOtherPodsFillNode) {
   PutPod("other", "pods", "0", 0);
   Json other = *api_.Find("pods", "ml/other");
   MakeObject(other, "spec")["nodeName"] = "n";
@@ -274,7 +276,7 @@ TEST_F(WhileGpusAreCutTest, PodsOfOthersCount) {
   EXPECT_EQ(NodeOf("p"), "") << "there is no cpu left for it";
 }
 
-TEST_F(WhileGpusAreCutTest, ANodeThatGoesTakesItAlong) {
+TEST_F(WhileGpusAreCutTest, PlacesPodAgainWhenNodeIsDeleted) {
   api_.Remove("nodes", "n");
   Run();
   EXPECT_EQ(NodeOf("p"), "");
@@ -284,7 +286,7 @@ TEST_F(WhileGpusAreCutTest, ANodeThatGoesTakesItAlong) {
   EXPECT_EQ(Spec("m"), "3g.20gb@4") << "it is placed anew";
 }
 
-TEST_F(SchedulerBindTest, PodsThatWaitForVolumesOrCutsHoldUpNobody) {
+TEST_F(SchedulerBindTest, PodsInPreBindDoNotBlockOthers) {
   config_.most_preparing = 1;
   Restart();
   GpuNode("n", 4);
