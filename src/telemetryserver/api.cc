@@ -42,7 +42,7 @@ std::set<std::string> NamespacesNamed(const net::Target& target,
     if (key != "subject") continue;
     const auto parts = Split(value, '/');
     const bool namespaced =
-        parts[0] == "pod" || parts[0] == telemetry::kQuotaSubject || parts[0] == kCompositeQuotaSubject;
+        parts[0] == "pod" || parts[0] == telemetry::kQuotaSubject || parts[0] == telemetry::kCompositeQuotaSubject;
     if (parts.size() > 2 && namespaced) names.emplace(parts[1]);
   }
   return names;

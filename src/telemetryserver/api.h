@@ -82,7 +82,7 @@ class Api {
   net::HttpResponse Act(const net::HttpRequest& request, std::string_view name,
                         const Reader& reader);
   Reply Do(ActionCall& call, std::string_view name);
-  net::HttpResponse telemetry::Unknown(const net::HttpRequest& request, const Status& why);
+  net::HttpResponse Unknown(const net::HttpRequest& request, const Status& why);
   // Of somebody who is not known yet.
   void WriteRefusal(const net::HttpRequest& request, std::string_view action, const Status& why);
   // Too many requests of this kind; none: it may go on.

@@ -41,7 +41,7 @@ void AddQuota(const Json& quota, telemetry::Millis at, JsonArray& records) {
       }
     }
     const std::string subject =
-        fmt::format("{}/{}/{}/{}", composite ? kCompositeQuotaSubject : telemetry::kQuotaSubject,
+        fmt::format("{}/{}/{}/{}", composite ? telemetry::kCompositeQuotaSubject : telemetry::kQuotaSubject,
                     FindString(quota, "namespace"), FindString(quota, "name"),
                     std::string_view(key.data(), key.size()));
     records.push_back(telemetry::DerivedRecord(at, subject, metrics));
