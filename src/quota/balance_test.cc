@@ -56,7 +56,7 @@ class BalanceTest : public ::testing::Test {
   Balance balance_;
 };
 
-// The documentation's example.
+// The example in docs/quotas.md.
 TEST_F(BalanceTest, WhatIsIdleIsSharedInProportionToMin) {
   Put("a", 40);
   Put("b", 10);
@@ -149,7 +149,7 @@ TEST_F(BalanceTest, TheSecondQuotaOfANamespaceLendsNothing) {
   EXPECT_NE(WhyNot("a", 21), "");
 }
 
-// However much too much others have.
+// However much others overuse.
 TEST_F(BalanceTest, WhatMinCoversIsNotRefusedForWhatWasTooMuchBefore) {
   cluster::ElasticQuota bounded = QuotaOf("a", Gb(2));
   bounded.max = Gb(3);

@@ -109,7 +109,7 @@ TEST(ChargeTest, HostileAmountsCountForNoLessThanNothing) {
   EXPECT_EQ(charge.Get(cluster::InternResource(kGpuMemory)), Amount{INT64_MAX} * 32);
 }
 
-// The catalogue's own boards are not all that there are.
+// Users can add GPU products that the built-in catalogue lacks.
 TEST(ChargeTest, ATimeSliceOfABoardOfAUsersFileIsNoWholeGpu) {
   cluster::Node node;
   node.meta.labels = {{"nvidia.com/gpu.memory", "98304"}};

@@ -14,7 +14,7 @@ Amounts Of(const std::string& resource, int64_t amount) {
   return amounts;
 }
 
-// Quotas of 10 GPUs each for a, b and c; d has none. Each row of the table in claim.h is a test.
+// Quotas a, b and c of 10 GPUs each; d has no quota. Each row of the table in claim.h is a test.
 class ClaimTest : public ::testing::Test {
  protected:
   ClaimTest() {
@@ -98,7 +98,7 @@ TEST_F(ClaimTest, AQuotaTakesNothingFromTheRightOfPriority) {
 
 TEST_F(ClaimTest, WhatMinDoesNotCoverIsTakenWithinTheShare) {
   Use("a", 10);
-  Use("b", 20);  // c's 10 are idle: 3 are due to each
+  Use("b", 20);  // c's 10 are idle: the share of a and b is 3 each
   EXPECT_TRUE(MayTake(Pod("a", 3), Pod("b", 1)));
   EXPECT_FALSE(MayTake(Pod("a", 4), Pod("b", 1))) << "more than its share";
   EXPECT_FALSE(MayTake(Pod("a", 3), Pod("b", 1, 0, false)));

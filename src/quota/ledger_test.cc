@@ -51,7 +51,8 @@ TEST(LedgerTest, QuotasComeAndGoWhilePodsRun) {
   EXPECT_EQ(ledger.balance().used(0), Cpus(300));
 }
 
-// What only the parent names is shared by its own namespaces and its children, the oldest first.
+// A resource that only the parent names is shared by the parent's own namespaces and its children,
+// oldest pods first.
 TEST(LedgerTest, WhatAChildDoesNotNameIsItsParents) {
   const auto gpus = [](int64_t n) {
     Amounts charge;
@@ -71,7 +72,7 @@ TEST(LedgerTest, WhatAChildDoesNotNameIsItsParents) {
   EXPECT_FALSE(ledger.IsOverQuota("team/old"));
   EXPECT_TRUE(ledger.IsOverQuota("team/young"));
   EXPECT_EQ(ledger.StandingOf(*ledger.balance().AccountOf("team")).in_quota, 1U);
-  ledger.SetPod(PodOf("org", "first", 0), gpus(1));  // and so another of the team is beyond
+  ledger.SetPod(PodOf("org", "first", 0), gpus(1));  // another pod of the team is now over quota
   EXPECT_FALSE(ledger.IsOverQuota("team/old"));
   EXPECT_TRUE(ledger.IsOverQuota("org/own"));
   ledger.SetPod(PodOf("team", "cpu", 4), Cpus(1000));
@@ -129,7 +130,7 @@ TEST(LedgerTest, TellsWhoIsBeyondWhatMinCovers) {
   EXPECT_FALSE(ledger.IsOverQuota("a/old"));
 }
 
-// What the pools of all levels hold, as far as it shows.
+// Compares everything that is observable of the pools of all levels.
 void ExpectSame(const Balance& a, const Balance& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
@@ -156,7 +157,7 @@ class LedgerWorld {
  public:
   explicit LedgerWorld(uint64_t seed) : random_(seed) {}
 
-  // One event of any kind.
+  // Applies one random event.
   void Step() {
     const int kind = static_cast<int>(random_.Below(10));
     const std::string key = "p" + std::to_string(random_.Below(12));
@@ -182,8 +183,8 @@ class LedgerWorld {
     return fresh;
   }
 
-  // Every pod stands as after a recount, and those that stand otherwise than when this was last
-  // asked are of accounts that were told.
+  // Every pod's standing equals that of a fresh ledger, and TakeChanged reported the account of
+  // every pod whose standing changed.
   void ExpectSameStandings() {
     Ledger fresh = Recounted();
     const std::set<size_t> changed = ledger.TakeChanged();
@@ -230,8 +231,8 @@ class LedgerWorld {
   Random random_;
   std::vector<SharedQuota> quotas_;
   std::map<std::string, std::pair<Ledger::Pod, Amounts>> pods_;
-  std::map<std::string, bool> over_;  // when it was last asked
-  bool same_quotas_ = false;          // since
+  std::map<std::string, bool> over_;  // at the previous check
+  bool same_quotas_ = false;          // no SetQuotas since the previous check
 };
 
 class RandomLedgerTest : public ::testing::TestWithParam<uint64_t> {};

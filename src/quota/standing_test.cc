@@ -64,7 +64,8 @@ TEST(StandingTest, OnlyWhatMinNamesCounts) {
   EXPECT_EQ(CountInQuota(Of("x.io/y", 0), holders), 0u);
 }
 
-// As all of them counted anew; and whoever else stands otherwise than before was told.
+// Same result as CountInQuota over all holders; every other holder whose coverage changes is
+// reported.
 TEST(SharedStandingTest, EqualsACountAfterAnyChanges) {
   const cluster::ResourceId resource = cluster::InternResource("x.io/y");
   for (uint64_t seed = 0; seed < 20; ++seed) {
