@@ -39,7 +39,7 @@ class Amounts {
   std::vector<Entry> entries_;
 };
 
-// As a Kubernetes Quantity. Amounts outside int64 are clamped to its limits.
+// Kubernetes Quantity of an amount. Amounts outside int64 are clamped to its limits.
 Quantity QuantityOf(cluster::ResourceId id, Amount amount);
 cluster::ResourceList ListOf(const Amounts& amounts);
 // In Kubernetes notation: "40", "1500m", "16Gi".

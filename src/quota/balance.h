@@ -54,14 +54,14 @@ struct Terms {
   Amounts own_min;                      // min minus what its children are guaranteed
   std::vector<std::string> namespaces;  // namespaces where the quota is in force, sorted
   std::optional<size_t> parent;         // account of the parent
-  // user-readable reasons why parts of the quota are not in force
+  // User-readable reasons why parts of the quota are not in force.
   std::vector<std::string> problems;
-  // in force in a namespace, or a descendant is; if false, it counts for nothing
+  // The quota or a descendant is in force in a namespace. If false, it counts for nothing.
   bool in_force = false;
   // Resources that this quota's min does not name, with the account of the nearest ancestor that
   // does: this quota's pods use that ancestor's own min.
   std::map<cluster::ResourceId, size_t> inherited;
-  std::vector<size_t> heirs;
+  std::vector<size_t> heirs;  // accounts whose `inherited` has this account
 };
 
 // Reason why a quota refuses a pod now.
@@ -139,9 +139,9 @@ class Balance {
     return ShareOf(Member{account}, resource);
   }
   Amount BorrowedBy(size_t account, cluster::ResourceId resource) const;
-  // What the account lends: its part of the borrowed amount on its level, in proportion to what it
-  // could lend. The parts of a level add up to the borrowed amount, as far as the level can lend
-  // that much.
+  // The amount that the account lends: its part of the borrowed amount on its level, in proportion
+  // to what it could lend. The parts of a level add up to the borrowed amount, as far as the level
+  // can lend that much.
   Amount LentBy(size_t account, cluster::ResourceId resource) const;
 
  private:

@@ -57,8 +57,9 @@ class Ledger {
     std::vector<const Amounts*> charges = {};  // of the pods; valid until the ledger changes
   };
   const Standing& StandingOf(size_t account);
-  // The accounts whose standings may be others than when this was last asked: those of pods that
-  // came or went, and of others with whom these share (Terms::inherited). After SetQuotas: any.
+  // Returns and clears the accounts whose standing may have changed: accounts whose pods were added
+  // or removed, and accounts that share resources with them (Terms::inherited). SetQuotas clears
+  // the set although every standing may change.
   std::set<size_t> TakeChanged() { return std::exchange(changed_, {}); }
   // Visits pods in namespaces without a quota, in no particular order.
   void EachWithoutQuota(FunctionRef<void(const Pod&, const Amounts&)> visit) const;

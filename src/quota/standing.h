@@ -14,7 +14,6 @@
 // other way.
 //
 // Values and pure functions of values.
-// Values and pure functions of them.
 #pragma once
 
 #include <memory>
