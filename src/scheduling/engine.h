@@ -154,8 +154,7 @@ class Engine {
   std::optional<int32_t> LeastPriority() const;
   // Incremented by every change that may free capacity for a pod: everything except added pods.
   uint64_t openings() const { return openings_; }
-  // Grows with all that is told or decided: between two that are equal the same is decided of the
-  // same.
+  // Incremented by every input and decision: equal values imply equal decisions.
   uint64_t changes() const { return changes_; }
 
   // For tests and metrics: number of kind tables built.
@@ -182,7 +181,7 @@ class Engine {
   quota::Amounts PromisedBefore(const cluster::Pod& pod) const;
   QuotaStanding Judge(const cluster::Pod& pod, size_t account, const quota::Amounts& charge,
                       const quota::Amounts& before) const;
-  // `before`: what was promised before it, once that is known; the same for all nodes.
+  // `before`: cache of PromisedBefore(pod), which is equal for all nodes.
   QuotaStanding StandingOf(const cluster::Pod& pod, std::string_view node,
                            std::optional<quota::Amounts>& before) const;
   bool IsGuaranteed(const cluster::Pod& pod, std::string_view node = "") const;
