@@ -52,7 +52,7 @@ struct Configuration {
   } client;
   struct LeaderElection {
     bool elect = true;
-    // Of the Lease; empty namespace: the namespace of the scheduler's pod.
+    // Name and namespace of the Lease. Empty namespace: that of the scheduler's pod.
     std::string name = "nos-scheduler", ns;
     Duration lease = std::chrono::seconds(15), renew = std::chrono::seconds(10),
              retry = std::chrono::seconds(2);

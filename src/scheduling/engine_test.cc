@@ -16,7 +16,7 @@ using cluster::Pod;
 using testing::NodeOf;
 using testing::PodOf;
 
-// A cluster that changes at random, told to an engine step by step.
+// Applies random changes of a cluster to an engine.
 class EngineTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   Node RandomNode() {
@@ -173,13 +173,13 @@ TEST_F(EngineBasicsTest, AnAssumedPodHoldsItsPlaceUntilItIsForgottenOrShown) {
   AddNode("a");
   engine_.Assume(Waiting("p"), "a");
   EXPECT_EQ(NodeFor(Waiting("q")), "");
-  engine_.SetPod(Waiting("p"));  // an older view of it
+  engine_.SetPod(Waiting("p"));  // an outdated state of it
   EXPECT_TRUE(engine_.IsAssumed("x/p"));
   engine_.Forget("x/p");
   EXPECT_EQ(NodeFor(Waiting("q")), "a");
   engine_.Assume(Waiting("p"), "a");
   engine_.SetPod(Bound("p", "a"));
-  engine_.Forget("x/p");  // it is no assumption any more
+  engine_.Forget("x/p");  // no effect: the pod is bound now
   EXPECT_EQ(NodeFor(Waiting("q")), "");
   engine_.RemovePod("x/p");
   EXPECT_EQ(NodeFor(Waiting("q")), "a");
@@ -236,7 +236,7 @@ TEST_F(EngineBasicsTest, ANominationKeepsRoomFromThosePodsThatDoNotGoFirst) {
   AddNode("b");
   EXPECT_EQ(NodeFor(Waiting("q", 4)), "b");
   engine_.Nominate(first, "b");
-  EXPECT_EQ(NodeFor(first), "b");  // not "a", which comes first otherwise
+  EXPECT_EQ(NodeFor(first), "b");  // "a" would be first without the nomination
   EXPECT_EQ(NodeFor(Waiting("q", 4)), "a");
   engine_.Nominate(first, "");
   EXPECT_EQ(NodeFor(first), "a");
@@ -270,7 +270,7 @@ TEST_F(EngineBasicsTest, WhoeverIsRefusedForANominationIsToldSo) {
   EXPECT_EQ(NodeFor(std::make_shared<const Pod>(picky)), "a");
 }
 
-// What is decided beside nominated pods is what the framework decides of a cluster in which those
+// Decisions beside nominated pods equal those of the framework on a snapshot in which the pods
 // nominated for a node run there, node by node.
 TEST_P(EngineTest, NominatedPodsKeepTheirNodes) {
   std::vector<Pod> kinds;

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "scheduling/explain/steps.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
-#include "scheduling/explain/steps.h"
 #include "scheduling/testing/build.h"
 #include "scheduling/testing/volumes.h"
 
@@ -271,7 +271,7 @@ TEST_F(ExplainTest, SaysWhatToDoAboutEachReason) {
   pod.preemption_policy = "Never";
   const cluster::PodAffinityTerm near_web{
       cluster::LabelSelector{{{"app", "web"}}, {}}, {}, {}, "zone"};
-  const auto remedy = [&](const Pod& of) {  // of the one node that objects
+  const auto remedy = [&](const Pod& of) {  // of the one node that refuses it
     const auto snapshot = testing::Snap({node}, {web});
     const cluster::NodeInfo& info = snapshot.node(0);
     const Cycle cycle = cutting_.PreFilter(of, snapshot);

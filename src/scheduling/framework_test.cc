@@ -63,7 +63,7 @@ TEST(FrameworkTest, FindsThePodAPlaceOnAMigInstanceOnly) {
   EXPECT_EQ(diagnosis.entries.at(0).kind, Verdict::Kind::kUnschedulable);
 }
 
-// Says no to every pod at once, or allows named nodes only, or scores by a table.
+// Refuses every pod, allows named nodes only, or scores by a table, as configured.
 class Scripted final : public PreFilterPlugin, public FilterPlugin, public ScorePlugin {
  public:
   Outcome outcome;
@@ -116,7 +116,7 @@ TEST(FrameworkTest, OneMessageIsCountedOnceWhateverItMeansForEachNode) {
   const auto snapshot = Snap({NodeOf("full", {{"cpu", "2"}}), NodeOf("small", {{"cpu", "1"}})},
                              {PodOf("q", {{"cpu", "1"}}, "full")});
   const Diagnosis diagnosis = framework.Diagnose(pod, snapshot);
-  EXPECT_EQ(diagnosis.entries.size(), 2);  // pods that go would help on one of them
+  EXPECT_EQ(diagnosis.entries.size(), 2);  // evictions would help on one of the nodes only
   EXPECT_EQ(diagnosis.ToString(), "0/2 nodes are available: 2 Insufficient cpu.");
 }
 

@@ -32,7 +32,7 @@ Pod Waiting(int32_t priority, const std::string& cpu = "1") {
 
 class PreemptionTest : public ::testing::Test {
  protected:
-  // "NODE: victims"; empty when there is none.
+  // "NODE: victims"; empty if there is no result.
   std::string Find(const std::vector<Node>& nodes, const std::vector<Pod>& pods, const Pod& pod,
                    PreemptionOptions options = {}) {
     cluster::ClusterSnapshot snapshot = testing::Snap(nodes, pods);
@@ -89,7 +89,7 @@ TEST_F(PreemptionTest, BudgetsGoBeforePriorities) {
   EXPECT_EQ(Find({kA}, pods, Waiting(5)), "a: guarded !1");
   Budget("guarded", 1);
   EXPECT_EQ(Find({kA, kB}, pods, Waiting(5)), "a: guarded");
-  Budget("guarded", 0, {"guarded"});  // counted already
+  Budget("guarded", 0, {"guarded"});  // not counted by the budget any more (disruptedPods)
   EXPECT_EQ(Find({kA, kB}, pods, Waiting(5)), "a: guarded");
 }
 
@@ -100,20 +100,20 @@ TEST_F(PreemptionTest, GuardedPodsAreTakenBackFirst) {
 }
 
 TEST_F(PreemptionTest, TheCheapestNodeIsTaken) {
-  // The least important first victim.
+  // The least important first victim wins.
   EXPECT_EQ(
       Find({kA, kB}, {Running("three", "a", 3, "2"), Running("two", "b", 2, "2")}, Waiting(5)),
       "b: two");
-  // The least sum of priorities: counts too, for each victim adds to it.
+  // The lowest sum of priorities; each victim adds to it, so the number counts, too.
   EXPECT_EQ(
       Find({kA, kB}, {Running("a1", "a", 2), Running("a2", "a", 1), Running("b1", "b", 2, "2")},
            Waiting(5, "2")),
       "b: b1");
-  // The youngest.
+  // The youngest victim wins.
   EXPECT_EQ(
       Find({kA, kB}, {Running("old", "a", 2, "2", 1), Running("new", "b", 2, "2", 9)}, Waiting(5)),
       "b: new");
-  // The first by name.
+  // The first name wins.
   EXPECT_EQ(
       Find({kA, kB}, {Running("x", "b", 2, "2", 1), Running("y", "a", 2, "2", 1)}, Waiting(5)),
       "a: y");
@@ -149,8 +149,8 @@ TEST_F(PreemptionTest, WhoMayNotPreempt) {
   EXPECT_EQ(why(pod, {ending}), "");
 }
 
-// Small slices make way for a large one where the GPUs are cut by this scheduler: those that stand
-// in its place, though others are less important.
+// The scheduler partitions GPUs here: victims are the small slices in the place of the large one,
+// although other slices belong to less important pods.
 TEST(SlicePreemptionTest, ThoseGoThatStandWhereTheSliceFits) {
   const Framework framework = Framework::Default(GpusCut::kHere);
   cluster::Node node = NodeOf("n", {{"cpu", "96"}, {"nvidia.com/mig-1g.5gb", "5"}},
@@ -178,7 +178,7 @@ TEST(SlicePreemptionTest, ThoseGoThatStandWhereTheSliceFits) {
   EXPECT_EQ(victims, "ba") << "a 4g.20gb starts at 0 alone";
 }
 
-// kube-scheduler looks on until there is one without harm, however many there are with.
+// Like kube-scheduler, searches on until a candidate violates no budget.
 TEST_F(PreemptionTest, BudgetsAreKeptThoughTheNodesThatBreakThemComeFirst) {
   Budget("guarded", 0);
   std::vector<Node> nodes;

@@ -12,7 +12,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::PodOf;
 
-// Only nodes that are added help.
+// Only added nodes help.
 class Picky final : public Plugin {
  public:
   std::string Name() const override { return "Picky"; }
@@ -105,7 +105,7 @@ TEST_F(QueueTest, OneQuestionServesAllPodsOfAKind) {
   EXPECT_EQ(queue_.ready(), 100U);
 }
 
-// What helps one gang does not help another, however alike their pods are.
+// An event that helps one gang need not help another gang of equal pods.
 TEST_F(QueueTest, PodsOfDifferentWorkloadsAreAskedApart) {
   for (const char* workload : {"v", "v", "w"}) {
     Pod pod = *Waiting("p" + std::to_string(queue_.asleep()));
@@ -215,7 +215,7 @@ TEST_F(QueueTest, ASuccessorOfTheSameNameStartsAnew) {
   EXPECT_EQ(Take(), "p");
 }
 
-// An API server forbids both; a queue that lost its order would give out nobody any more.
+// The API server forbids both changes. A queue with a stale order would return no more pods.
 TEST_F(QueueTest, APodWhosePriorityOrAgeChangesKeepsTheOrder) {
   Put("a", 0, 10);
   Put("b", 0, 20);

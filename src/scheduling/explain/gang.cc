@@ -24,7 +24,7 @@ void BindWithCut(const Framework& framework, const SharedPod& pod, const cluster
   const std::string name = node.node->meta.name;
   const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
   auto holds = std::make_shared<cluster::Pod>(*pod);
-  // So that members never preempt each other.
+  // Members must not preempt each other.
   holds->priority = std::numeric_limits<int32_t>::max();
   if (framework.gpus_cut() == GpusCut::kHere && node.gpus.managed &&
       !cluster::HasFreeInstances(node, requests)) {

@@ -1,4 +1,4 @@
-// Remedies that reckon with the pod's own priority, and with what others than nos allocate.
+// Remedies that consider the pod's own priority, and resources that other components allocate.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ TEST(ExplainRemedyTest, NoPriorityIsNamedThatUsersMayNotGive) {
             "wait for the end of x/a on node n");
 }
 
-// With the label the node comes into the zone of a pod that repels this one.
+// With the label, the node joins the zone of a pod whose anti-affinity excludes this one.
 TEST(ExplainRemedyTest, ALabelIsTriedBeforeItIsNamed) {
   Node full = NodeOf("n1", {{"cpu", "1"}}, {{"zone", "a"}});
   Pod guard = Running("guard", "n1", {{"cpu", "1"}});
@@ -106,7 +106,7 @@ TEST(ExplainRemedyTest, NoLabelMakesANodeAnother) {
               Not(HasSubstr("label node n0")));
 }
 
-// Its instance has been told used still, whose holder is gone.
+// The agent still reports the instance as used although its pod is gone.
 TEST(ExplainRemedyTest, RoomThatItsAgentHasYetToTellOfIsNotMadeAgain) {
   const auto gpu = [](const std::string& name) {
     Node node = NodeOf(name, {{"cpu", "8"}, {"nvidia.com/mig-4g.20gb", "1"}},
@@ -137,7 +137,7 @@ TEST(ExplainRemedyTest, ClaimsThatOthersAllocateAreNoGate) {
   EXPECT_NE(Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod).gate, "");
 }
 
-// Where a quota is in force it is that which decides who has to go, and no priority.
+// With a quota in force, the quota decides on evictions and priorities do not.
 class ExplainQuotaTest : public ::testing::Test {
  protected:
   ExplainQuotaTest() {

@@ -49,7 +49,7 @@ TEST(Fits, AsksForEverything) {
 }
 
 TEST(Packer, FillsTheHoleThatFits) {
-  // On the whole GPU the half would cost one of the many 600s its place.
+  // On the whole GPU, the half would take the place of one of the many 600s.
   Packer packer({WithGpus({1000}), WithGpus({550})});
   packer.Learn(kHalf);
   for (int i = 0; i < 1100; ++i) packer.Learn({.gpus = 1, .milli = 600});
@@ -113,8 +113,8 @@ TEST(Packer, LossIsTheWorthOfWhatIsTaken) {
   Packer packer({WithGpus({1000}), WithGpus({900})}, demand);
   const PodKind small{.gpus = 1, .milli = 400};
   EXPECT_NEAR(packer.Loss(small, 0).value_or(-1), 0.5,
-              1e-6);                                         // 600 left: room for one half, not two
-  EXPECT_NEAR(packer.Loss(small, 1).value_or(-1), 0, 1e-6);  // 500 left: still room for one
+              1e-6);  // 600 left: space for one half instead of two
+  EXPECT_NEAR(packer.Loss(small, 1).value_or(-1), 0, 1e-6);  // 500 left: still space for one
 }
 
 class RandomRuns : public testing::TestWithParam<uint64_t> {};
@@ -141,7 +141,7 @@ std::vector<Node> RandomNodes(Random& random) {
   return nodes;
 }
 
-// Pods arrive and leave at random; `step` sees the packer and each arrival's choice.
+// Adds and removes random pods. `step` receives the packer and the choice for each new pod.
 template <typename Step>
 void RunPods(Random& random, Packer& packer, bool learn, Step&& step) {
   std::vector<std::pair<PodKind, Choice>> running;

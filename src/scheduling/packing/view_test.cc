@@ -92,7 +92,7 @@ TEST(ViewTest, DemandIsPodsThatRunAndPodsThatWait) {
   EXPECT_THAT(demand.counts(), ElementsAre(std::pair(two, 1), std::pair(half, 2)));
 }
 
-// Whatever its GPUs are just now.
+// The current partitioning of the node's GPUs does not matter.
 TEST(ViewTest, SharesOfHybridNodesAreLearntAsFractions) {
   auto node = NodeOf("h", {{"cpu", "8"}},
                      {{std::string(cluster::kPartitioningLabel), "hybrid"},

@@ -12,7 +12,7 @@ using testing::Amounts;
 using testing::NodeOf;
 using testing::PodOf;
 
-// Of a node that has these, and on which a pod with those runs.
+// Shortfall for a pod on a node with resources `has` that runs a pod with `runs`.
 Lacks LacksOf(Amounts asked, Amounts has, Amounts runs, cluster::StringMap labels = {}) {
   const auto snapshot =
       testing::Snap({NodeOf("n", has, std::move(labels))}, {PodOf("running", runs, "n")});

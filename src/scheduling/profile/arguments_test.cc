@@ -9,7 +9,7 @@ namespace {
 
 using Problems = std::vector<std::string>;
 
-// Reads `yaml`, or nothing when it is empty.
+// Reads `yaml`; an empty text is an absent value.
 template <typename Reader>
 auto Read(Reader reader, const std::string& yaml, Problems& problems) {
   const auto documents = ParseYaml(yaml);

@@ -20,7 +20,7 @@ Result<Configuration> Read(const std::string& rest, const ConfigurationUse& use 
   return ReadConfiguration(documents->front(), use);
 }
 
-// Of one profile.
+// Reads a configuration with one profile.
 Result<Configuration> ReadPlugins(const std::string& plugins, const ConfigurationUse& use = {}) {
   return Read("profiles: [{schedulerName: a, plugins: {" + plugins + "}}]", use);
 }
@@ -316,14 +316,14 @@ TEST(ConfigurationTest, QuotasAreHeededAndEnforcedUnlessDisabled) {
   ASSERT_TRUE(off.ok()) << ErrorOf(off);
   EXPECT_EQ(off->profiles[0].framework.quotas(), nullptr);
   EXPECT_FALSE(off->profiles[0].reclaims);
-  // Who has nobody evicted means by quotas, too.
+  // A profile without DefaultPreemption does not evict for quotas either.
   const auto gentle = ReadPlugins("postFilter: {disabled: [{name: DefaultPreemption}]}");
   ASSERT_TRUE(gentle.ok()) << ErrorOf(gentle);
   EXPECT_FALSE(gentle->profiles[0].reclaims);
   EXPECT_FALSE(gentle->profiles[0].preemption);
 }
 
-// As its chart installed it.
+// The configuration that the chart of the Go implementation installs.
 TEST(ConfigurationTest, TheGoSystemsProfileIsTaken) {
   const auto file = ReadConfiguration(ParseYaml(R"(
 apiVersion: kubescheduler.config.k8s.io/v1beta3
@@ -389,7 +389,7 @@ profiles:
   EXPECT_EQ(again->client.requests_per_second, -1);
 }
 
-// Whoever cuts for its pods, what they wait for can be told.
+// Explanations need a framework that partitions, whichever component does it.
 TEST(ConfigurationTest, AProfileHasATwinThatCuts) {
   const auto read = Read(
       "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {preFilter: {disabled: [{name: "

@@ -14,7 +14,7 @@ using testing::NodeOf;
 using testing::PodOf;
 using Kind = ClusterEvent::Kind;
 
-// Of two A100-40GBs with these layouts.
+// A node with two A100-40GB GPUs with these layouts.
 Node GpuNode(const std::string& name, const std::string& first, const std::string& second) {
   Node node = NodeOf(name, {{"cpu", "96"}},
                      {{std::string(cluster::kPartitioningLabel), "mig"},

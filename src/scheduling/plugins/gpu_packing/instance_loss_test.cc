@@ -7,7 +7,7 @@
 namespace nos::scheduling {
 namespace {
 
-// A node of A100-40GB GPUs. An empty one's potential is 30: 7x1 + 3x2 + 2x3 + 1x4 + 1x7.
+// A node with A100-40GB GPUs. The potential of an empty one is 30: 7x1 + 3x2 + 2x3 + 1x4 + 1x7.
 InstanceLoss Loss(const std::vector<std::string>& layouts, const char* profile, int count = 1,
                   bool managed = true) {
   auto node =
@@ -44,7 +44,7 @@ TEST(InstanceLossTest, UnknownInstancesMayCostAnything) {
   EXPECT_DOUBLE_EQ(Loss({"1g.5gb@6:free"}, "9g.99gb").gpus, 1);
 }
 
-// A free one costs less than any that has to be cut; of those, the best place counts.
+// A free instance costs less than any new one. Among new ones the best placement counts.
 TEST(InstanceLossTest, CuttingCostsMoreThanTaking) {
   const double taken = Loss({"1g.5gb@6:free"}, "1g.5gb").gpus;
   const double cut = Loss({"3g.20gb@4:used"}, "1g.5gb").gpus;

@@ -27,7 +27,7 @@ std::string Chosen(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
   return decision.node == nullptr ? "" : decision.node->node->meta.name;
 }
 
-// Nodes of several shapes, of two products.
+// Nodes of several sizes and two GPU products.
 std::vector<Node> MixedNodes(int count) {
   std::vector<Node> nodes;
   for (int i = 0; i < count; ++i) {
@@ -53,7 +53,7 @@ Pod RandomPod(int i, Random& random) {
   return pod;
 }
 
-// What packing::Packer does with nodes in the fixed order, told of all pods so far.
+// The choice of packing::Packer with nodes in the fixed order, after Learn with all pods so far.
 std::string PackersChoice(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
   const packing::View view(snapshot);
   std::vector<const cluster::NodeInfo*> order;
@@ -93,7 +93,7 @@ TEST_P(SameAsPacker, OnAClusterOfWholeGpus) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SameAsPacker, ::testing::Range(0, 10));
 
-// Pods of one GPU and four cores run here and make the demand.
+// Running pods with one GPU and four cores, which make up the demand.
 std::vector<Pod> GpuPodsOn(const std::string& node, int count) {
   std::vector<Pod> pods;
   for (int i = 0; i < count; ++i) {
@@ -104,7 +104,7 @@ std::vector<Pod> GpuPodsOn(const std::string& node, int count) {
 }
 
 TEST(GpuPackingTest, PodsWithoutGpuStrandNone) {
-  // On "idle" the two cores would leave too few for its last GPU, though it is the emptier node.
+  // On "idle" the two cores would leave too few for its last GPU, although it is the emptier node.
   const std::vector<Node> nodes = {NodeOf("idle", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}}),
                                    NodeOf("taken", {{"cpu", "18"}, {"nvidia.com/gpu", "4"}})};
   EXPECT_EQ(Chosen(PodOf("p", {{"cpu", "2"}}), Snap(nodes, GpuPodsOn("taken", 4))), "taken");
@@ -137,7 +137,7 @@ TEST(GpuPackingTest, WhileNobodyWantsGpusPodsWithoutAreSpreadOverTheirNodes) {
 }
 
 TEST(GpuPackingTest, AWholeGpuComesFromTheNodeThatCannotFeedMore) {
-  // Cores for one GPU pod more on "poor", for three on "rich".
+  // "poor" has cores for one more GPU pod, "rich" for three.
   const auto snapshot = Snap({NodeOf("poor", {{"cpu", "5"}, {"nvidia.com/gpu", "3"}}),
                               NodeOf("rich", {{"cpu", "12"}, {"nvidia.com/gpu", "3"}}),
                               NodeOf("busy", {{"cpu", "40"}, {"nvidia.com/gpu", "10"}})},
@@ -186,7 +186,7 @@ TEST(GpuPackingTest, OfEqualLossesTheFullerGpuThenTheFirstName) {
   EXPECT_EQ(Chosen(pod, Snap({MigNode("b", "1g.5gb@6:free"), MigNode("a", "1g.5gb@6:free")})), "a");
 }
 
-// GPUs of a hybrid node; shares of the first GPU in use, in GiB.
+// A node with hybrid GPUs. `used`: shares in use on the first GPU, in GiB.
 Node HybridNode(std::string name, const std::string& cpu, int gpus, int used = 0) {
   auto node = NodeOf(std::move(name), {{"cpu", cpu}},
                      {{std::string(cluster::kPartitioningLabel), "hybrid"},
@@ -207,8 +207,8 @@ std::string ChosenWhereGpusAreCut(const Pod& pod, const cluster::ClusterSnapshot
   return decision.node == nullptr ? "" : decision.node->node->meta.name;
 }
 
-// All that run want 35 GiB: 10 of an empty GPU would spoil it, the 10 left of a taken one serve
-// nobody else.
+// All running pods have 35 GiB. A pod with 10 GiB would make an empty GPU useless for them; the 10
+// GiB left on a used GPU fit no other pod.
 TEST(GpuPackingTest, AShareGoesWhereLeastWorthIsLost) {
   std::vector<Pod> running;
   for (const char* name : {"r1", "r2", "r3", "r4"}) {
@@ -225,7 +225,7 @@ TEST(GpuPackingTest, AShareGoesWhereLeastWorthIsLost) {
   EXPECT_NE(ChosenWhereGpusAreCut(pod, snapshot), "empty");
 }
 
-// Most pods want 35 GiB: a small one goes where none of those fits any more.
+// Most pods have 35 GiB: a small one goes to a GPU where none of those fits any more.
 TEST(GpuPackingTest, AShareIsMadeOnTheGpuThatLosesLeast) {
   std::vector<Pod> running;
   for (const char* name : {"r1", "r2", "r3", "r4"}) {
@@ -248,7 +248,7 @@ TEST(GpuPackingTest, AShareIsMadeOnTheGpuThatLosesLeast) {
       std::nullopt);
 }
 
-// Cores for no such pod as most are on "poor": its GPU is worth little.
+// "poor" has too few cores for the most frequent pods, so its GPU has little worth.
 TEST(GpuPackingTest, AShareComesFromTheNodeThatCannotFeedMore) {
   std::vector<Pod> running;
   for (int i = 0; i < 8; ++i) {
@@ -264,7 +264,7 @@ TEST(GpuPackingTest, AShareComesFromTheNodeThatCannotFeedMore) {
 }
 
 TEST(GpuPackingTest, ABatchLearnsFromAllThatWait) {
-  // The two cores would starve the idle GPU, which only the waiting pods tell.
+  // The two cores would starve the idle GPU. Only the pending pods show that it is needed.
   const auto snapshot = Snap({NodeOf("idle", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}}),
                               NodeOf("other", {{"cpu", "4"}, {"nvidia.com/gpu", "0"}})});
   const std::vector waiting = {

@@ -30,10 +30,10 @@ TEST(NodeResourcesBalancedAllocationTest, LowersTheScoreByTheDeviationOfShares) 
   EXPECT_EQ(Score(both, NodeOf("a", {{"cpu", "4"}, {"memory", "10k"}}), none), 87);
   EXPECT_EQ(Score(both, NodeOf("a", {{"cpu", "6"}, {"memory", "10k"}}), none), 100);
   EXPECT_EQ(Score(both, NodeOf("a", {{"cpu", "10"}, {"memory", "20k"}}), cpu), 82);
-  // More than all is all.
+  // Fractions are capped at 1.
   EXPECT_EQ(Score(PodOf("p", {{"cpu", "9"}}), NodeOf("a", {{"cpu", "6"}, {"memory", "10k"}}), cpu),
             50);
-  // One resource is always balanced.
+  // A single resource is always balanced.
   EXPECT_EQ(Score(both, NodeOf("a", {{"cpu", "4"}}), none), 100);
   EXPECT_EQ(Score(both, NodeOf("a"), none), 100);
 }

@@ -174,7 +174,7 @@ TEST(NodeResourcesFitTest, AnnotationsOfOthersMakeNoRoom) {
 }
 
 TEST(NodeResourcesFitTest, ScoresFreeOrTakenShares) {
-  // The pod counts as if it asked for 200 MiB of memory.
+  // The pod has no memory request and counts 200 MiB.
   const auto node = NodeOf("a", {{"cpu", "8"}, {"memory", "4Gi"}, {"x.com/d", "4"}});
   const int64_t taken = (1024 + 200) * 100 / 4096, left = (4096 - 1224) * 100 / 4096;
   EXPECT_EQ(Score({}, node), (75 + left) / 2);
@@ -198,7 +198,7 @@ TEST(NodeResourcesFitTest, ScoresDevicesForPodsThatAskForThem) {
 
 TEST(NodeResourcesFitTest, PodsThatRequestNothingCountALittle) {
   const auto node = NodeOf("a", {{"cpu", "4"}, {"memory", "4Gi"}});
-  // 1 core of the pod that runs, 100m of this one.
+  // 1 core of the running pod, 100m assumed for this one.
   EXPECT_EQ(Score(Options(kMostAllocated, {{"cpu", 1}}), node, PodOf("p")), 27);
   EXPECT_EQ(Score(Options(kMostAllocated, {{"ephemeral-storage", 1}}), node, PodOf("p")), 0);
 }
@@ -212,7 +212,7 @@ TEST(NodeResourcesFitTest, ScoresAlongAShape) {
   EXPECT_EQ(at(100, rising), 10);  // 2 of 100 cores
   EXPECT_EQ(at(4, rising), 50);
   EXPECT_EQ(at(2, rising), 90);
-  EXPECT_EQ(at(1, rising), 90);  // overfull
+  EXPECT_EQ(at(1, rising), 90);  // overcommitted
   const std::vector<ShapePoint> peak = {{0, 20}, {40, 100}, {100, 0}};
   EXPECT_EQ(at(10, peak), 60);
   EXPECT_EQ(at(5, peak), 100);

@@ -36,7 +36,7 @@ CsiNode::Driver Limit(std::string name, std::optional<int32_t> count) {
   return {std::move(name), "id", {}, count};
 }
 
-// A claim "c<n>" bound to a volume "pv-c<n>" of the driver.
+// Adds a claim "c<n>" bound to a volume "pv-c<n>" of the driver.
 void PutBound(ClusterSnapshot& snapshot, const std::string& claim, std::string driver) {
   auto volume = testing::VolumeOf("pv-" + claim);
   volume.csi_driver = std::move(driver);
@@ -80,12 +80,12 @@ TEST(NodeVolumeLimitsTest, CountsEachVolumeOfADriverOnce) {
       {{"d0"}, {"d1"}, 2, true},
       {{"d0"}, {"d1"}, 1, false},
       {{"d0"}, {"d1"}, std::nullopt, true},
-      {{"d0"}, {"d0"}, 1, true},        // is there already
-      {{"d0", "d1"}, {"d0"}, 1, true},  // full and over, but nothing is added
+      {{"d0"}, {"d0"}, 1, true},        // attached already
+      {{"d0", "d1"}, {"d0"}, 1, true},  // over the limit, but nothing is added
       {{"d0"}, {"d1", "d1"}, 2, true},  // one volume twice
       {{"d0"}, {"d1", "d2"}, 2, false},
       {{"e0", "e1", "e2"}, {"d0"}, 1, true},  // of another driver
-      {{"e0"}, {"e1"}, 1, true},              // whose count nobody limits
+      {{"e0"}, {"e1"}, 1, true},              // of a driver without a limit
       {{}, {"d0"}, 0, false},
       {{}, {"e0", "d0"}, 1, true},
   };
@@ -126,7 +126,7 @@ TEST(NodeVolumeLimitsTest, CountsWhatIsAttachedThoughNoPodHasIt) {
   Put(snapshot, Attached("pv-d3"));
   EXPECT_EQ(Says(pod, snapshot), kFull);
   EXPECT_EQ(Says(WithClaims(PodOf("p"), {"e0"}), snapshot), "");
-  // As kube-scheduler counts: what is asked for and attached already is counted twice.
+  // As in kube-scheduler: a requested volume that is attached already counts twice.
   EXPECT_EQ(Says(WithClaims(PodOf("p"), {"d3"}), snapshot), kFull);
 }
 
@@ -142,7 +142,7 @@ TEST(NodeVolumeLimitsTest, EphemeralVolumesCountForTheirPod) {
   EXPECT_EQ(Says(pod, snapshot), kFull);
   Put(snapshot, CsiNodeOf("n", {Limit("d.io", 2)}));
   EXPECT_EQ(Says(pod, snapshot), "");
-  // One that is there counts, too, but not by a claim that was not made for it.
+  // Volumes of placed pods count, but not through a claim that was created for another pod.
   ASSERT_TRUE(snapshot.Bind(std::make_shared<const Pod>(pod), "n").ok());
   EXPECT_EQ(Says(WithClaims(PodOf("r"), {"d1"}), snapshot), kFull);
   Put(snapshot, ClaimOf("p-scratch", "fast"));

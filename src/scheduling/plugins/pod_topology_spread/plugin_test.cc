@@ -52,7 +52,7 @@ std::vector<Node> Nodes() {
           NodeOf("y", {}, {{"zone", "2"}, {kHost, "y"}})};
 }
 
-// So many pods on each of the nodes, in their order.
+// `counts` pods on each of the nodes, in order.
 std::vector<Pod> Running(const std::vector<int>& counts, StringMap labels = kFoo,
                          const std::vector<Node>& nodes = Nodes()) {
   static int next = 0;
@@ -71,7 +71,8 @@ std::vector<Pod> operator+(std::vector<Pod> left, const std::vector<Pod>& right)
   return left;
 }
 
-// A letter for each node: "." fits, "S"kewed, "L"abel missing. "skip": nothing to say.
+// One letter per node: "." fits, "S" skew exceeded, "L" label missing. "skip": the filter is
+// skipped.
 std::string Verdicts(const Pod& pod, const std::vector<Pod>& running,
                      const std::vector<Node>& nodes = Nodes()) {
   const PodTopologySpread plugin;
@@ -101,7 +102,7 @@ TEST(PodTopologySpreadTest, OnlyHardConstraintsFilter) {
   EXPECT_EQ(Verdicts(Spread({Soft(1, "zone")}), Running({3, 0, 0, 0})), "skip");
   EXPECT_FALSE(PodTopologySpread().Concerns(Spread({Soft(1, "zone")})));
   EXPECT_FALSE(PodTopologySpread().Concerns(Spread({})));
-  // What has not been pre-filtered fits.
+  // Without PreFilter every node fits.
   EXPECT_TRUE(PodTopologySpread()
                   .Filter({}, Spread({Hard(1, "rack")}), testing::Snap(Nodes()).node(0))
                   .fits());
@@ -115,7 +116,7 @@ TEST(PodTopologySpreadTest, ComparesWithTheDomainThatHasFewest) {
   const Pod host = Spread({Hard(1, kHost)});
   EXPECT_EQ(Verdicts(host, Running({2, 1, 0, 3})), "SS.S");
   EXPECT_EQ(Verdicts(Spread({Hard(2, kHost)}), Running({2, 1, 0, 3})), "S..S");
-  // A pod that does not count itself: one more is allowed.
+  // The pod does not match its own selector, so one more pod is allowed.
   EXPECT_EQ(Verdicts(Spread({Hard(1, kHost)}, {}), Running({2, 1, 0, 3})), "S..S");
 }
 
@@ -128,7 +129,7 @@ TEST(PodTopologySpreadTest, CountsSelectedPodsOfItsNamespaceThatStay) {
   running = Running({2, 0, 0, 0});
   for (Pod& pod : running) pod.meta.deleted = Time{};
   EXPECT_EQ(Verdicts(host, running), "....");
-  // No selector selects none, and an empty one counts none.
+  // An absent selector selects no pods, and an empty one counts none.
   Pod none = host;
   none.spread[0].selector.reset();
   EXPECT_EQ(Verdicts(none, Running({2, 0, 0, 0})), "....");
@@ -140,7 +141,7 @@ TEST(PodTopologySpreadTest, NodesWithoutTheLabelsDoNotCount) {
   nodes[1].meta.labels.erase("zone");
   EXPECT_EQ(Verdicts(Spread({Hard(1, "zone")}), Running({1, 3, 1, 1}), nodes), ".LSS");
   EXPECT_EQ(Verdicts(Spread({Hard(1, "rack")}), {}), "LLLL");
-  // Any label of any constraint: b counts for neither. Its host has none that count, too.
+  // A node needs the labels of all constraints: b counts for neither. Its host has no counted pods.
   EXPECT_EQ(Verdicts(Spread({Hard(1, "zone"), Hard(1, kHost)}), Running({1, 5, 1, 1}), nodes),
             ".LSS");
   EXPECT_EQ(Verdicts(Spread({Hard(1, kHost), Hard(1, "zone")}), Running({1, 5, 0, 0}), nodes),
@@ -173,7 +174,7 @@ TEST(PodTopologySpreadTest, TooFewDomainsCountAsIfOneWereEmpty) {
 TEST(PodTopologySpreadTest, NodesOutOfReachCountOrNot) {
   Pod pod = Spread({Hard(1, kHost)});
   pod.node_selector = {{"zone", "1"}};
-  // x and y, which the pod cannot use, have fewest.
+  // x and y have the fewest pods, but the pod cannot use them.
   EXPECT_EQ(Verdicts(pod, Running({1, 2, 0, 0})), ".S..");
   pod.spread[0].node_affinity_policy = "Ignore";
   EXPECT_EQ(Verdicts(pod, Running({1, 2, 0, 0})), "SS..");
@@ -230,7 +231,7 @@ TEST(PodTopologySpreadTest, DefaultsAreForPodsThatSomethingSelects) {
   EXPECT_EQ(verdicts(pod), "skip");
   services.Set("x/foo", std::make_shared<cluster::PodOwner>(OwnerOf("foo", kFoo)));
   EXPECT_EQ(verdicts(pod), "S...");
-  EXPECT_EQ(verdicts(Spread({Soft(1, "zone")})), "skip");  // it has some of its own
+  EXPECT_EQ(verdicts(Spread({Soft(1, "zone")})), "skip");  // it has own constraints
 }
 
 TEST(PodTopologySpreadTest, OwnersSelectTogetherWithServices) {
@@ -265,7 +266,7 @@ TEST(PodTopologySpreadTest, OwnersSelectTogetherWithServices) {
 
 using Row = std::vector<int64_t>;
 
-// Normalized, of the first `feasible` nodes.
+// Normalized scores of the first `feasible` nodes.
 Row Scores(const Pod& pod, const std::vector<Pod>& running,
            const std::vector<Node>& nodes = Nodes(), size_t feasible = 4) {
   std::vector<Framework::Entry> entries;
@@ -317,7 +318,7 @@ TEST(PodTopologySpreadTest, SystemDefaultsWorkWithoutZones) {
                    {NodeOf("a", {}, {{kHost, "a"}}), NodeOf("b", {}, {{kHost, "b"}}),
                     NodeOf("x", {}, {{kHost, "x"}}), NodeOf("y", {}, {{kHost, "y"}})}),
             (Row{44, 66, 77, 100}));
-  // Nothing selects it.
+  // No Service or owner selects it.
   EXPECT_EQ(Scores(Spread({}, {{"bar", ""}}), Running({4, 3, 2, 1})), (Row{0, 0, 0, 0}));
 }
 

@@ -54,8 +54,8 @@ TEST(VolumeBindingTest, MostPodsAreOfNoConcern) {
   EXPECT_EQ(snapshot.around_version(), version) << "nothing is touched in vain";
 }
 
-// One pod with claim "c" of a class, on its way to node "n" in zone a. There is a volume "pv" for
-// class "local"; for "cloud" it is to be made.
+// One pod with claim "c" of a class, to be bound to node "n" in zone a. Class "local" has a volume
+// "pv"; class "cloud" provisions one.
 class BindingTest : public ::testing::Test {
  protected:
   BindingTest() {
@@ -79,7 +79,7 @@ class BindingTest : public ::testing::Test {
   }
   PersistentVolume Volume() { return *snapshot_.around().volumes.Find("pv"); }
   PersistentVolumeClaim Claim() { return *snapshot_.around().claims.Find("x/c"); }
-  // As the watch shows them.
+  // Puts an object as the watch would show it.
   template <typename T>
   void Arrives(T object, const std::string& version = "2") {
     object.meta.resource_version = version;
@@ -160,7 +160,7 @@ TEST_F(BindingTest, AClaimToBeProvisionedIsToldTheNode) {
   claim.volume_name = "made";
   claim.meta.annotations["pv.kubernetes.io/bind-completed"] = "yes";
   Arrives(claim, "3");
-  WantWaiting();  // the volume has not arrived
+  WantWaiting();  // the volume is not in the watch yet
   Arrives(VolumeOf("made", "cloud", "1Gi", {"a"}));
   EXPECT_EQ(PreBind().kind, Kind::kReady);
 }
@@ -201,7 +201,7 @@ TEST_F(BindingTest, UnreserveLeavesWhatTheWatchHasShown) {
 TEST_F(BindingTest, AnAssumptionThatTheWatchHasOverwrittenIsNoticed) {
   Want("local");
   Reserve();
-  Put(snapshot_, VolumeOf("pv", "local", "1Gi", {"a"}));  // the same once more: still free
+  Put(snapshot_, VolumeOf("pv", "local", "1Gi", {"a"}));  // an update without changes: still free
   EXPECT_EQ(PreBind().writes.size(), 1U);
   Unreserve();
   Reserve();

@@ -42,7 +42,7 @@ std::string Text(const std::map<std::string, std::string>& got) {
   return Join(parts, " ");
 }
 
-// What the verdict says, or which volumes each claim gets: "c=pv d=new".
+// The verdict's message, or the volume of each claim: "c=pv d=new".
 std::string On(const std::string& zone, const ClusterSnapshot& snapshot, const Pod& pod) {
   const auto found = FindWantedVolumes(pod, snapshot.around());
   if (const auto* verdict = std::get_if<Verdict>(&found)) {
@@ -64,7 +64,7 @@ std::string On(const std::string& zone, const ClusterSnapshot& snapshot, const P
   return Text(got);
 }
 
-// Class "local" has no provisioner, "cloud" has d.io, "now" binds at once.
+// Class "local" has no provisioner, "cloud" has d.io, "now" binds immediately.
 ClusterSnapshot Classes() {
   ClusterSnapshot snapshot;
   Put(snapshot, StorageClassOf("local", "kubernetes.io/no-provisioner"), StorageClassOf("cloud"),
@@ -171,7 +171,7 @@ TEST(WantedVolumesTest, AVolumeThatIsKeptForTheClaimGoesBeforeAll) {
   auto kept = VolumeOf("pv-9", "local", "9Gi", {"a"});
   kept.claim_ns = "x";
   kept.claim_name = "c";
-  kept.phase = "Released";  // neither this, nor access modes, nor the selector matter then
+  kept.phase = "Released";  // phase, access modes and selector do not matter for a reserved volume
   kept.access_modes.clear();
   Put(snapshot, ClaimOf("c", "local"), kept, VolumeOf("pv-1", "local"));
   const Pod pod = WithClaims(PodOf("p"), {"c"});
@@ -265,7 +265,7 @@ TEST(WantedVolumesTest, DriversMayTellHowMuchSpaceThereIs) {
   EXPECT_EQ(On("b", snapshot, pod), kNoSpace);
 }
 
-// What ChooseVolumes finds with an index, looked for one by one.
+// The result of ChooseVolumes by linear search instead of the index.
 std::string Naive(const std::string& zone, const ClusterSnapshot& snapshot, const Pod& pod) {
   std::vector<const PersistentVolumeClaim*> claims;
   claims.reserve(pod.volumes.size());

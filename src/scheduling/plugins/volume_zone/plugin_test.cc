@@ -30,20 +30,20 @@ TEST(VolumeZoneTest, LabelsOfVolumeAndNodeMustAgree) {
       {{}, {{kZone, "a"}}, true},
       {{{kZone, "a"}}, {{kZone, "a"}}, true},
       {{{kZone, "a"}}, {{kZone, "b"}}, false},
-      {{{kZone, "a"}}, {}, true},                 // a cluster of one zone
-      {{{kZone, "a"}}, {{"zone", "b"}}, true},    // no label that counts
-      {{{kZone, "a"}}, {{kRegion, "r"}}, false},  // some label, but not this one
+      {{{kZone, "a"}}, {}, true},                 // a cluster with one zone
+      {{{kZone, "a"}}, {{"zone", "b"}}, true},    // not a zone label
+      {{{kZone, "a"}}, {{kRegion, "r"}}, false},  // zone labels, but not this one
       {{{kZone, "a__b"}}, {{kZone, "b"}}, true},
       {{{kZone, "a__ b "}}, {{kZone, "b"}}, true},
       {{{kZone, "a__b"}}, {{kZone, "c"}}, false},
-      {{{kZone, "a__"}}, {{kZone, "c"}}, true},  // cannot be read: says nothing
+      {{{kZone, "a__"}}, {{kZone, "c"}}, true},  // invalid, ignored
       {{{kZone, "a"}, {kRegion, "r"}}, {{kZone, "a"}, {kRegion, "s"}}, false},
       {{{kZone, "a"}, {kRegion, "r"}}, {{kZone, "a"}, {kRegion, "r"}}, true},
       {{{kBetaZone, "a"}}, {{kBetaZone, "a"}}, true},
       {{{kBetaZone, "a"}}, {{kZone, "a"}}, true},
       {{{kBetaZone, "a"}}, {{kZone, "b"}}, false},
       {{{kBetaZone, "a"}}, {{kBetaZone, "b"}, {kZone, "a"}}, false},
-      {{{kZone, "a"}}, {{kBetaZone, "a"}}, false},  // the other way round it is not translated
+      {{{kZone, "a"}}, {{kBetaZone, "a"}}, false},  // the reverse is not translated
   };
   const VolumeZone plugin;
   const auto pod = WithClaims(PodOf("p"), {"c"});
