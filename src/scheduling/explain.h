@@ -84,7 +84,7 @@ struct Explanation {
     std::string node;
     std::vector<std::string> pods;  // keys of the pods to evict, most important first
     int32_t priority = 0;           // the highest of their priorities
-    // Those of `pods` that do not run there yet and are ahead in order.
+    // Members of `pods` that do not run there yet and go first.
     std::vector<std::string> coming = {};
     bool ending = false;  // all other pods are terminating already
   };

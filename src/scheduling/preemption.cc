@@ -80,7 +80,8 @@ class NodeSearch {
   }
 
  private:
-  // Steps are in this order because each only reduces harm found by the one before.
+  // Starts from everything that may be evicted, because that decides whether the node can help at
+  // all, and then reduces the set.
   std::optional<Preemption> Find() {
     std::vector<EvictionUnit> units = UnitsOn(node_, rule_);
     if (std::ranges::none_of(units, [&](const EvictionUnit& u) { return rule_.MayGo(u); })) {

@@ -89,7 +89,7 @@ TEST_F(PreemptionTest, BudgetsGoBeforePriorities) {
   EXPECT_EQ(Find({kA}, pods, Waiting(5)), "a: guarded !1");
   Budget("guarded", 1);
   EXPECT_EQ(Find({kA, kB}, pods, Waiting(5)), "a: guarded");
-  Budget("guarded", 0, {"guarded"});  // not counted by the budget any more (disruptedPods)
+  Budget("guarded", 0, {"guarded"});  // its eviction is counted already (disruptedPods)
   EXPECT_EQ(Find({kA, kB}, pods, Waiting(5)), "a: guarded");
 }
 

@@ -128,7 +128,8 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
   if (fitting.empty() || quota::DependsOnNode(*pod_)) {
     consider(WithoutRoom(framework, snapshot, budgets));
   }
-  // 3. As a last resort, let less important pods of the pod's own quota make room under min.
+  // 3. If there is no plan, evict less important pods of the pod's own quota, so that min covers
+  // it.
   return best || !fitting.empty() ? best : InPlaceOfItsOwn(framework, snapshot, budgets);
 }
 

@@ -152,8 +152,8 @@ int64_t NodeResourcesFit::Score(const CycleState& state, const cluster::Pod& pod
   return asked != nullptr ? Scored(asked->amounts, node) : Scored(scored_.AskedBy(pod), node);
 }
 
-// Weighted mean of the resources' scores. As in kube-scheduler, resources to which a shape gives 0
-// are ignored, and the mean is rounded for shapes but truncated for the other strategies.
+// Weighted mean of the resources' scores. Like kube-scheduler, ignores resources to which a shape
+// gives 0, and rounds the mean for shapes but truncates it for the other strategies.
 int64_t NodeResourcesFit::Scored(const std::vector<int64_t>& asked,
                                  const cluster::NodeInfo& node) const {
   const bool shaped = options_.strategy == FitOptions::Strategy::kRequestedToCapacityRatio;

@@ -126,7 +126,7 @@ TEST(NodeVolumeLimitsTest, CountsWhatIsAttachedThoughNoPodHasIt) {
   Put(snapshot, Attached("pv-d3"));
   EXPECT_EQ(Says(pod, snapshot), kFull);
   EXPECT_EQ(Says(WithClaims(PodOf("p"), {"e0"}), snapshot), "");
-  // As in kube-scheduler: a requested volume that is attached already counts twice.
+  // Like kube-scheduler: a requested volume that is attached already counts twice.
   EXPECT_EQ(Says(WithClaims(PodOf("p"), {"d3"}), snapshot), kFull);
 }
 

@@ -2,7 +2,8 @@
 // node.
 //
 // Semantics: kube-scheduler's volume binder, and the matching of volumes in
-// k8s.io/component-helpers storage/volume. Of equally small volumes the first by name is taken.
+// k8s.io/component-helpers storage/volume. Among equally small volumes, the first by
+// name is chosen.
 #pragma once
 
 #include <memory>
