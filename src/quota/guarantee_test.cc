@@ -90,7 +90,7 @@ class GuaranteeTest : public ::testing::TestWithParam<uint64_t> {
   std::vector<Ledger::Pod> pods_;
 };
 
-TEST_P(GuaranteeTest, IsReached) {
+TEST_P(GuaranteeTest, GuaranteedPodIsAdmittedAfterEvictions) {
   for (size_t i = 0; i < kQuotas; ++i) {
     const std::string ns = "t" + std::to_string(i);
     const Amounts charge = Of(1 + random_.Below(2));

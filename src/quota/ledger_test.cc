@@ -38,7 +38,7 @@ Ledger::Pod PodOf(const std::string& ns, const std::string& name, int64_t create
   return pod;
 }
 
-TEST(LedgerTest, QuotasComeAndGoWhilePodsRun) {
+TEST(LedgerTest, AppliesQuotasAddedAndRemovedWhilePodsRun) {
   Ledger ledger;
   ledger.SetPod(PodOf("a", "p"), Cpus(300));
   ledger.SetPod(PodOf("b", "p"), Cpus(500));
@@ -53,7 +53,7 @@ TEST(LedgerTest, QuotasComeAndGoWhilePodsRun) {
 
 // A resource that only the parent names is shared by the parent's own namespaces and its children,
 // oldest pods first.
-TEST(LedgerTest, WhatAChildDoesNotNameIsItsParents) {
+TEST(LedgerTest, ResourceNotNamedByChildUsesMinOfParent) {
   const auto gpus = [](int64_t n) {
     Amounts charge;
     charge.Set(cluster::InternResource("nvidia.com/gpu"), n);
@@ -79,7 +79,7 @@ TEST(LedgerTest, WhatAChildDoesNotNameIsItsParents) {
   EXPECT_FALSE(ledger.IsOverQuota("team/cpu"));
 }
 
-TEST(LedgerTest, APodCountsAsItIsNow) {
+TEST(LedgerTest, ReplacesChargeOfPod) {
   Ledger ledger;
   ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
   ledger.SetPod(PodOf("a", "p"), Cpus(300));
@@ -92,7 +92,7 @@ TEST(LedgerTest, APodCountsAsItIsNow) {
   EXPECT_EQ(ledger.ChargeOf("a/p"), nullptr);
 }
 
-TEST(LedgerTest, PodsCountWhereverTheyAre) {
+TEST(LedgerTest, CountsPodsOnMissingNodes) {
   cluster::Pod here = *PodOf("a", "here"), away = *PodOf("a", "away"), done = *PodOf("a", "done"),
                waits = *PodOf("a", "waits");
   for (cluster::Pod* pod : {&here, &away, &done, &waits}) {
@@ -113,14 +113,15 @@ TEST(LedgerTest, PodsCountWhereverTheyAre) {
   const Ledger ledger = LedgerOf({QuotaOf("a", "q", {"a"})}, snapshot, pods, {});
   const Amounts& used = ledger.balance().used(0);
   EXPECT_EQ(used.Get(cluster::kPods), 2);
-  EXPECT_EQ(used.Get(cluster::InternResource(kGpuMemory)), 16 + 32) << "as each node has GPUs";
+  EXPECT_EQ(used.Get(cluster::InternResource(kGpuMemory)), 16 + 32)
+      << "16 on the node, the default on the missing node";
 }
 
-TEST(LedgerTest, TellsWhoIsBeyondWhatMinCovers) {
+TEST(LedgerTest, ReportsPodsOverQuota) {
   Ledger ledger;
   ledger.SetPod(PodOf("a", "old", 1), Cpus(600));
   ledger.SetPod(PodOf("a", "young", 2), Cpus(600));
-  EXPECT_FALSE(ledger.IsOverQuota("a/young")) << "no quota, nothing beyond it";
+  EXPECT_FALSE(ledger.IsOverQuota("a/young")) << "no quota is in force";
   ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
   EXPECT_FALSE(ledger.IsOverQuota("a/old"));
   EXPECT_TRUE(ledger.IsOverQuota("a/young"));
@@ -237,7 +238,7 @@ class LedgerWorld {
 
 class RandomLedgerTest : public ::testing::TestWithParam<uint64_t> {};
 
-TEST_P(RandomLedgerTest, EqualsARecountAfterAnyEvents) {
+TEST_P(RandomLedgerTest, EqualsRecountAfterRandomEvents) {
   LedgerWorld world(GetParam());
   for (int i = 0; i < 3000; ++i) {
     world.Step();
@@ -247,7 +248,7 @@ TEST_P(RandomLedgerTest, EqualsARecountAfterAnyEvents) {
   }
 }
 
-TEST_P(RandomLedgerTest, WhoIsLetInTakesNoMoreThanAllAreGuaranteed) {
+TEST_P(RandomLedgerTest, AdmittedPodsStayWithinSumOfGuarantees) {
   Random random(GetParam());
   std::vector<SharedQuota> quotas;
   std::vector<int64_t> mins;

@@ -116,7 +116,7 @@ class EngineQuotaTest : public ::testing::TestWithParam<uint64_t> {
   Engine engine_{gpu::Catalogue::Builtin()};
 };
 
-TEST_P(EngineQuotaTest, CountsAsARecountDoes) {
+TEST_P(EngineQuotaTest, QuotaUseEqualsRecountAfterRandomEvents) {
   for (int step = 0; step < 300; ++step) {
     Event();
     ExpectRecount();

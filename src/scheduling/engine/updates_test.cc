@@ -180,7 +180,7 @@ class Follower {
 
 class UpdatesTest : public ::testing::TestWithParam<RegisteredPlugin> {};
 
-TEST_P(UpdatesTest, WhatIsKeptUpToDateSaysTheSameAsWhatIsMadeAnew) {
+TEST_P(UpdatesTest, IncrementalUpdatesEqualRecomputation) {
   std::vector<std::string> problems;
   const auto plugin = GetParam().make(ConfigValue(nullptr, "", problems), {});
   for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -216,7 +216,7 @@ TEST_P(UpdatesTest, WhatIsKeptUpToDateSaysTheSameAsWhatIsMadeAnew) {
 INSTANTIATE_TEST_SUITE_P(Plugins, UpdatesTest, ::testing::ValuesIn(RegisteredPlugins()),
                          [](const auto& plugin) { return std::string(plugin.param.name); });
 
-TEST(RegistryTest, NamesAreThoseOfThePlugins) {
+TEST(RegistryTest, RegisteredNamesEqualPluginNames) {
   std::vector<std::string> problems;
   for (const RegisteredPlugin& plugin : RegisteredPlugins()) {
     const auto made = plugin.make(ConfigValue(nullptr, "", problems), {});

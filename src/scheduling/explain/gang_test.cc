@@ -28,7 +28,7 @@ class ExplainGangTest : public ::testing::Test {
   Together together_{"pod group x/train", 2, 0, {}};
 };
 
-TEST_F(ExplainGangTest, TheLastOfManyHostsHasRoomForBoth) {
+TEST_F(ExplainGangTest, FindsOnlyDomainThatFitsWholeGang) {
   std::vector<Node> nodes;
   for (int i = 10; i < 30; ++i) {
     const std::string small = "n" + std::to_string(i), full = "f" + std::to_string(i);
@@ -55,7 +55,7 @@ TEST_F(ExplainGangTest, TheLastOfManyHostsHasRoomForBoth) {
 }
 
 // The second member exceeds the skew in zone a until the third is in zone b.
-TEST_F(ExplainGangTest, WhoHasToBeSpreadMayComeBeforeTheOthers) {
+TEST_F(ExplainGangTest, RetriesMembersRefusedByTopologySpread) {
   const std::vector<Node> nodes = {
       NodeOf("a", {{"cpu", "1"}, {"example.com/gpu", "2"}}, {{"zone", "a"}}),
       NodeOf("b", {{"cpu", "4"}}, {{"zone", "b"}})};

@@ -30,27 +30,27 @@ double DearestFilling(const std::vector<SizeDemand>& sizes, const std::vector<do
   return best[1000];
 }
 
-TEST(SizePrices, SharesThatPairUpAreWorthTheirPartOfTheGpu) {
+TEST(SizePrices, SlicesThatPairUpAreWorthTheirPartOfGpu) {
   EXPECT_THAT(Price({{810, 5}, {480, 5}, {320, 5}}),
               ElementsAre(Near(1), Near(0.5), Near(1 / 3.0)));
 }
 
-TEST(SizePrices, AScarceFillerIsWorthNothing) {
+TEST(SizePrices, RareFillerIsWorthNothing) {
   // Every 160 fits beside an 810, so it needs no GPU of its own.
   EXPECT_THAT(Price({{810, 100}, {160, 5}}), ElementsAre(Near(1), Near(0)));
 }
 
-TEST(SizePrices, AScarceHostGivesUpWhatItsFillerNeeds) {
+TEST(SizePrices, RareLargeSizeLosesPriceOfItsFiller) {
   // c160 <= 1/6 (six fit a GPU), c810 + c160 <= 1, and the many 160s dominate.
   EXPECT_THAT(Price({{810, 1}, {160, 600}}), ElementsAre(Near(5 / 6.0), Near(1 / 6.0)));
 }
 
-TEST(SizePrices, ThirdsAreCountedExactly) {
+TEST(SizePrices, PricesThirdsExactly) {
   EXPECT_EQ(CellMilli(std::vector<SizeDemand>{{333, 1}, {334, 1}}), 1);
   EXPECT_THAT(Price({{333, 10}, {334, 1}}), ElementsAre(Near(1 / 3.0), Near(1 / 3.0)));
 }
 
-TEST(SizePrices, AWholeGpuIsWorthOne) {
+TEST(SizePrices, WholeGpuIsWorthOne) {
   EXPECT_THAT(Price({{1000, 3}}), ElementsAre(Near(1)));
   EXPECT_THAT(Price({}), ElementsAre());
   EXPECT_EQ(CellMilli({}), 1000);
@@ -59,7 +59,7 @@ TEST(SizePrices, AWholeGpuIsWorthOne) {
 
 class RandomSizes : public testing::TestWithParam<uint64_t> {};
 
-TEST_P(RandomSizes, NoFillingIsWorthMoreThanAGpuAndTheTotalCoversTheMaterial) {
+TEST_P(RandomSizes, NoFillingExceedsOneGpuAndTotalCoversDemand) {
   Random random(GetParam());
   std::set<int> chosen;
   const size_t count = 1 + random.Below(80);  // may exceed kMaxPricedSizes

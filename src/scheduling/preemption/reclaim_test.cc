@@ -135,7 +135,7 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
 
 // All victims are allowed, they are enough, and none could be left out. If no set is found, no
 // allowed set helps.
-TEST_P(ReclaimTest, TakesWhoMayGoAndNoMore) {
+TEST_P(ReclaimTest, EvictsOnlyAllowedAndNeededPods) {
   for (int i = 0; i < 5; ++i) {
     const Pod pod = RandomPod();
     const bool has_quota = engine_.ledger().balance().AccountOf(pod->meta.ns).has_value();
@@ -152,7 +152,7 @@ TEST_P(ReclaimTest, TakesWhoMayGoAndNoMore) {
     for (size_t spared = 0; spared < found->victims.size(); ++spared) {
       std::vector<Pod> others = found->victims;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(spared));
-      EXPECT_FALSE(MayTakeAll(others, pod) && FitsWithout(others, pod)) << "one too many";
+      EXPECT_FALSE(MayTakeAll(others, pod) && FitsWithout(others, pod)) << "an unneeded victim";
     }
   }
 }
@@ -212,7 +212,7 @@ class ReclaimOwnTest : public ::testing::Test {
 
 // A less important pod of the same quota on another node uses min, and a pod of another quota uses
 // the capacity.
-TEST_F(ReclaimOwnTest, LesserPodsOfItsOwnMakeWayWhereverTheyAre) {
+TEST_F(ReclaimOwnTest, EvictsLowerPriorityPodsOfOwnQuotaOnAnyNode) {
   Guarantee("4");
   const Pod lesser = Runs("a", "lesser", "4", 0, "n1"), borrower = Runs("b", "b", "4", 9, "n0");
   const Pod asks = Make("a", "asks", "4", 5, "n0");
@@ -223,7 +223,7 @@ TEST_F(ReclaimOwnTest, LesserPodsOfItsOwnMakeWayWhereverTheyAre) {
   EXPECT_EQ(found->victims[0], borrower);
   EXPECT_EQ(found->victims[1], lesser);
   lesser->priority = 5;
-  EXPECT_FALSE(Find(asks)) << "it is as important";
+  EXPECT_FALSE(Find(asks)) << "equal priority";
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ std::string PackersChoice(const Pod& pod, const cluster::ClusterSnapshot& snapsh
 
 class SameAsPacker : public ::testing::TestWithParam<int> {};
 
-TEST_P(SameAsPacker, OnAClusterOfWholeGpus) {
+TEST_P(SameAsPacker, ChoosesLikePackerOnWholeGpus) {
   Random random(static_cast<uint64_t>(GetParam()));
   auto snapshot = Snap(MixedNodes(9), {PodOf("first", {{"nvidia.com/gpu", "1"}}, "node-1")});
   int placed = 0, refused = 0;
@@ -103,14 +103,14 @@ std::vector<Pod> GpuPodsOn(const std::string& node, int count) {
   return pods;
 }
 
-TEST(GpuPackingTest, PodsWithoutGpuStrandNone) {
+TEST(GpuPackingTest, PodWithoutGpuStrandsNoGpu) {
   // On "idle" the two cores would leave too few for its last GPU, although it is the emptier node.
   const std::vector<Node> nodes = {NodeOf("idle", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}}),
                                    NodeOf("taken", {{"cpu", "18"}, {"nvidia.com/gpu", "4"}})};
   EXPECT_EQ(Chosen(PodOf("p", {{"cpu", "2"}}), Snap(nodes, GpuPodsOn("taken", 4))), "taken");
 }
 
-TEST(GpuPackingTest, PodsWithoutGpuPreferNodesWithoutEvenFullOnes) {
+TEST(GpuPackingTest, PodWithoutGpuPrefersFullNodeWithoutGpus) {
   const auto nodes = {NodeOf("gpu", {{"cpu", "64"}, {"nvidia.com/gpu", "1"}}),
                       NodeOf("empty", {{"cpu", "8"}}), NodeOf("full", {{"cpu", "8"}})};
   const auto snapshot = Snap(nodes, {PodOf("q", {{"cpu", "6"}}, "full")});
@@ -122,7 +122,7 @@ TEST(GpuPackingTest, PodsWithoutGpuPreferNodesWithoutEvenFullOnes) {
   EXPECT_EQ(Chosen(pod, only_full), "full");
 }
 
-TEST(GpuPackingTest, WhileNobodyWantsGpusPodsWithoutAreSpreadOverTheirNodes) {
+TEST(GpuPackingTest, SpreadsPodsOverGpuNodesWithoutGpuDemand) {
   auto snapshot = Snap({NodeOf("a", {{"cpu", "16"}, {"nvidia.com/gpu", "2"}}),
                         NodeOf("b", {{"cpu", "16"}, {"nvidia.com/gpu", "2"}}),
                         NodeOf("c", {{"cpu", "32"}, {"nvidia.com/gpu", "2"}})});
@@ -136,7 +136,7 @@ TEST(GpuPackingTest, WhileNobodyWantsGpusPodsWithoutAreSpreadOverTheirNodes) {
   EXPECT_EQ(counts, (std::map<std::string, int>{{"a", 4}, {"b", 4}, {"c", 8}}));
 }
 
-TEST(GpuPackingTest, AWholeGpuComesFromTheNodeThatCannotFeedMore) {
+TEST(GpuPackingTest, TakesWholeGpuFromNodeShortOfCpu) {
   // "poor" has cores for one more GPU pod, "rich" for three.
   const auto snapshot = Snap({NodeOf("poor", {{"cpu", "5"}, {"nvidia.com/gpu", "3"}}),
                               NodeOf("rich", {{"cpu", "12"}, {"nvidia.com/gpu", "3"}}),
@@ -150,7 +150,7 @@ Node Preferred(Node node) {
   return node;
 }
 
-TEST(GpuPackingTest, AStatedPreferenceOutweighsPacking) {
+TEST(GpuPackingTest, FullPreferenceOutweighsPacking) {
   const auto snapshot = Snap({Preferred(NodeOf("idle", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}})),
                               NodeOf("taken", {{"cpu", "18"}, {"nvidia.com/gpu", "4"}})},
                              GpuPodsOn("taken", 4));
@@ -168,7 +168,7 @@ Node MigNode(std::string name, const std::string& layout) {
   return node;
 }
 
-TEST(GpuPackingTest, ASliceComesFromTheGpuThatLosesLeast) {
+TEST(GpuPackingTest, TakesInstanceFromGpuThatLosesLeast) {
   const Pod pod = PodOf("p", {{"cpu", "1"}, {"nvidia.com/mig-1g.5gb", "1"}});
   const auto snapshot = Snap({MigNode("a", "1g.5gb@0:free"), MigNode("b", "1g.5gb@6:free"),
                               MigNode("c", "1g.5gb@6:free,3g.20gb@0:used")});
@@ -177,7 +177,7 @@ TEST(GpuPackingTest, ASliceComesFromTheGpuThatLosesLeast) {
   EXPECT_EQ(Chosen(pod, fresh), "b");
 }
 
-TEST(GpuPackingTest, OfEqualLossesTheFullerGpuThenTheFirstName) {
+TEST(GpuPackingTest, BreaksTiesByFullerGpuThenName) {
   const Pod pod = PodOf("p", {{"nvidia.com/mig-1g.5gb", "1"}});
   const auto slots =
       Snap({MigNode("a", "4g.20gb@0:used,2g.10gb@4:used,1g.5gb@6:free"),
@@ -209,7 +209,7 @@ std::string ChosenWhereGpusAreCut(const Pod& pod, const cluster::ClusterSnapshot
 
 // All running pods have 35 GiB. A pod with 10 GiB would make an empty GPU useless for them; the 10
 // GiB left on a used GPU fit no other pod.
-TEST(GpuPackingTest, AShareGoesWhereLeastWorthIsLost) {
+TEST(GpuPackingTest, PlacesShareOnNodeThatLosesLeastWorth) {
   std::vector<Pod> running;
   for (const char* name : {"r1", "r2", "r3", "r4"}) {
     running.push_back(PodOf(name, {{"cpu", "1"}, {"nvidia.com/gpu-35gb", "1"}}, "busy"));
@@ -226,7 +226,7 @@ TEST(GpuPackingTest, AShareGoesWhereLeastWorthIsLost) {
 }
 
 // Most pods have 35 GiB: a small one goes to a GPU where none of those fits any more.
-TEST(GpuPackingTest, AShareIsMadeOnTheGpuThatLosesLeast) {
+TEST(GpuPackingTest, CreatesShareOnGpuThatLosesLeastWorth) {
   std::vector<Pod> running;
   for (const char* name : {"r1", "r2", "r3", "r4"}) {
     running.push_back(PodOf(name, {{"cpu", "1"}, {"nvidia.com/gpu-35gb", "1"}}, "busy"));
@@ -249,7 +249,7 @@ TEST(GpuPackingTest, AShareIsMadeOnTheGpuThatLosesLeast) {
 }
 
 // "poor" has too few cores for the most frequent pods, so its GPU has little worth.
-TEST(GpuPackingTest, AShareComesFromTheNodeThatCannotFeedMore) {
+TEST(GpuPackingTest, TakesShareFromNodeShortOfCpu) {
   std::vector<Pod> running;
   for (int i = 0; i < 8; ++i) {
     running.push_back(
@@ -263,7 +263,7 @@ TEST(GpuPackingTest, AShareComesFromTheNodeThatCannotFeedMore) {
       "poor");
 }
 
-TEST(GpuPackingTest, ABatchLearnsFromAllThatWait) {
+TEST(GpuPackingTest, DemandIncludesAllPendingPods) {
   // The two cores would starve the idle GPU. Only the pending pods show that it is needed.
   const auto snapshot = Snap({NodeOf("idle", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}}),
                               NodeOf("other", {{"cpu", "4"}, {"nvidia.com/gpu", "0"}})});
@@ -280,13 +280,13 @@ TEST(GpuPackingTest, ABatchLearnsFromAllThatWait) {
   EXPECT_LT(score(waiting), score({}) - 10);
 }
 
-TEST(GpuPackingTest, TheBestNodeScoresTheMostAndEachStepCostsOne) {
+TEST(GpuPackingTest, NormalizesBestToMaxMinusOnePerStep) {
   std::vector<int64_t> scores = {-5, -3, -4, -500};
   for (int64_t& score : scores) score = GpuPacking().Normalized(score, -500, -3);
   EXPECT_THAT(scores, ::testing::ElementsAre(98, 100, 99, 0));
 }
 
-TEST(GpuPackingTest, HasNoOpinionWithoutLearning) {
+TEST(GpuPackingTest, DoesNotScoreWithoutLearn) {
   const auto snapshot = Snap({NodeOf("a", {{"nvidia.com/gpu", "1"}})});
   const Pod pod = PodOf("p", {{"nvidia.com/gpu", "1"}});
   CycleState state;

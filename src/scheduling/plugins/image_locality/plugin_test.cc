@@ -44,7 +44,7 @@ std::vector<int64_t> Scores(const cluster::Pod& pod, const std::vector<cluster::
   return scores;
 }
 
-TEST(ImageLocalityTest, CountsBytesThatAreThereScaledByHowManyNodesHaveThem) {
+TEST(ImageLocalityTest, ScoresImageSizeScaledByFractionOfNodes) {
   const auto first = With(
       "a", {{"gcr.io/40:latest", 40}, {"gcr.io/300:latest", 300}, {"gcr.io/2000:latest", 2000}});
   const auto second = With("b", {{"gcr.io/250:latest", 250}, {"gcr.io/10:latest", 10}});
@@ -65,7 +65,7 @@ TEST(ImageLocalityTest, CountsBytesThatAreThereScaledByHowManyNodesHaveThem) {
   EXPECT_THAT(Scores(Of({}), {first, second}), ElementsAre(0, 0));
 }
 
-TEST(ImageLocalityTest, NamesAreMadeFull) {
+TEST(ImageLocalityTest, AddsLatestTagToImageName) {
   EXPECT_EQ(FullImageName("root"), "root:latest");
   EXPECT_EQ(FullImageName("root:tag"), "root:tag");
   EXPECT_EQ(FullImageName("gcr.io:5000/root"), "gcr.io:5000/root:latest");

@@ -88,7 +88,7 @@ std::string Verdicts(const Pod& pod, const std::vector<Pod>& running) {
 
 const StringMap kWeb{{"app", "web"}}, kDb{{"app", "db"}};
 
-TEST(InterPodAffinityTest, PlainPodsAreSkipped) {
+TEST(InterPodAffinityTest, SkipsPodsWithoutTerms) {
   EXPECT_EQ(Verdicts(Labelled(kWeb), {}), "skip");
   EXPECT_EQ(Verdicts(Labelled(kWeb), {Labelled(kDb, "a")}), "skip");
   EXPECT_EQ(Verdicts(Labelled(kWeb), {Far(Labelled(kDb, "a"), {Term(kDb, "zone")})}), "skip");
@@ -100,7 +100,7 @@ TEST(InterPodAffinityTest, PlainPodsAreSkipped) {
           .fits());
 }
 
-TEST(InterPodAffinityTest, WantsToBeNear) {
+TEST(InterPodAffinityTest, FiltersByRequiredAffinity) {
   const std::vector<Pod> db{Labelled(kDb, "a")};
   EXPECT_EQ(Verdicts(Near(Labelled(kWeb), {Term(kDb, "zone")}), db), "..NN");
   EXPECT_EQ(Verdicts(Near(Labelled(kWeb), {Term(kDb, "host")}), db), ".NNN");
@@ -121,7 +121,7 @@ TEST(InterPodAffinityTest, WantsToBeNear) {
   EXPECT_EQ(Verdicts(Near(Labelled({}), {Term(StringMap{}, "zone")}), db), "..NN");
 }
 
-TEST(InterPodAffinityTest, AllTermsMustMatchOnePodAndHaveTheirDomains) {
+TEST(InterPodAffinityTest, AllAffinityTermsMustMatchSamePodAndDomains) {
   const StringMap both{{"app", "db"}, {"tier", "1"}};
   const Pod pod = Near(Labelled(kWeb), {Term(kDb, "zone"), Term({{"tier", "1"}}, "host")});
   EXPECT_EQ(Verdicts(pod, {Labelled(both, "a")}), ".NNN");
@@ -131,7 +131,7 @@ TEST(InterPodAffinityTest, AllTermsMustMatchOnePodAndHaveTheirDomains) {
   EXPECT_EQ(Verdicts(pod, {Labelled(both, "d")}), "NNNN");
 }
 
-TEST(InterPodAffinityTest, TheFirstOfItsKindGoesWhereThereAreDomains) {
+TEST(InterPodAffinityTest, FirstPodOfGroupFitsAnyDomain) {
   const Pod pod = Near(Labelled(kWeb), {Term(kWeb, "zone")});
   EXPECT_EQ(Verdicts(pod, {}), "...N");
   EXPECT_EQ(Verdicts(pod, {Labelled(kDb, "a")}), "...N");
@@ -145,7 +145,7 @@ TEST(InterPodAffinityTest, TheFirstOfItsKindGoesWhereThereAreDomains) {
   EXPECT_EQ(Verdicts(Near(Labelled(kWeb), {elsewhere}), {}), "NNNN");
 }
 
-TEST(InterPodAffinityTest, WantsToBeFar) {
+TEST(InterPodAffinityTest, FiltersByRequiredAntiAffinity) {
   EXPECT_EQ(Verdicts(Far(Labelled(kWeb), {Term(kDb, "zone")}), {Labelled(kDb, "b")}), "FF..");
   EXPECT_EQ(Verdicts(Far(Labelled(kWeb), {Term(kDb, "rack")}), {Labelled(kDb, "b")}), "....");
   EXPECT_EQ(Verdicts(Far(Labelled(kWeb), {Term(kWeb, "zone")}), {Labelled(kDb, "b")}), "....");
@@ -154,7 +154,7 @@ TEST(InterPodAffinityTest, WantsToBeFar) {
   EXPECT_EQ(Verdicts(pod, {Labelled(kDb, "a"), Labelled({{"tier", "1"}}, "c")}), "F.F.");
 }
 
-TEST(InterPodAffinityTest, IsKeptAwayByThoseThatRun) {
+TEST(InterPodAffinityTest, FiltersByAntiAffinityOfRunningPods) {
   const auto repelling = [](StringMap selector, std::string key, std::string node) {
     return Far(Labelled(kDb, std::move(node)), {Term(std::move(selector), std::move(key))});
   };
@@ -191,7 +191,7 @@ class Namespaces : public ::testing::Test {
   ClusterSnapshot snapshot_;
 };
 
-TEST_F(Namespaces, OfTermsOfThePod) {
+TEST_F(Namespaces, ResolvesNamespacesOfPodsTerms) {
   const auto team = [](std::string op, std::string name) {
     return LabelSelector{{}, {{"team", std::move(op), {std::move(name)}}}};
   };
@@ -204,7 +204,7 @@ TEST_F(Namespaces, OfTermsOfThePod) {
   EXPECT_EQ(WithFar({}, team("NotIn", "red")), "..F.");
 }
 
-TEST_F(Namespaces, OfTermsOfPodsThatRun) {
+TEST_F(Namespaces, ResolvesNamespacesOfRunningPodsTerms) {
   const auto repelled = [&](Pod pod, std::vector<std::string> names,
                             std::optional<LabelSelector> selector) {
     Pod other = InTeam("red", "a");
@@ -237,7 +237,7 @@ std::vector<int64_t> Scores(const Pod& pod, const std::vector<Pod>& running,
 }
 using Row = std::vector<int64_t>;
 
-TEST(InterPodAffinityTest, PreferencesAddUp) {
+TEST(InterPodAffinityTest, AddsUpPreferredTerms) {
   const std::vector<Pod> db{Labelled(kDb, "a"), Labelled(kDb, "a"), Labelled(kDb, "c")};
   EXPECT_EQ(Scores(Labelled(kWeb), db), (Row{0, 0, 0, 0}));
   EXPECT_EQ(Scores(LikesNear(Labelled(kWeb), {{8, Term(kDb, "zone")}}), db),
@@ -251,7 +251,7 @@ TEST(InterPodAffinityTest, PreferencesAddUp) {
             (Row{66, 100, 33, 0}));  // 12, 18, 6, 0
 }
 
-TEST(InterPodAffinityTest, ThoseThatRunHavePreferencesToo) {
+TEST(InterPodAffinityTest, ScoresPreferredTermsOfRunningPods) {
   const std::vector<Pod> running{LikesNear(Labelled(kDb, "a"), {{5, Term(kWeb, "zone")}}),
                                  LikesFar(Labelled(kDb, "c"), {{10, Term(kWeb, "host")}})};
   EXPECT_EQ(Scores(Labelled(kWeb), running), (Row{100, 100, 0, 66}));  // 5, 5, -10, 0
@@ -263,7 +263,7 @@ TEST(InterPodAffinityTest, ThoseThatRunHavePreferencesToo) {
             (Row{100, 66, 0, 33}));  // 10, 5, -5, 0
 }
 
-TEST(InterPodAffinityTest, RequiredAffinityOfThoseThatRunHasAWeight) {
+TEST(InterPodAffinityTest, ScoresRequiredAffinityOfRunningPodsByWeight) {
   const std::vector<Pod> running{Near(Labelled(kDb, "a"), {Term(kWeb, "zone")}),
                                  LikesNear(Labelled(kDb, "c"), {{4, Term(kWeb, "host")}})};
   EXPECT_EQ(Scores(Labelled(kWeb), running), (Row{25, 25, 100, 0}));
@@ -298,7 +298,7 @@ Pod RandomPod(Random& random) {
   return pod;
 }
 
-TEST(InterPodAffinityTest, FollowsComingsAndGoings) {
+TEST(InterPodAffinityTest, IncrementalUpdatesEqualRecomputation) {
   Random random(1);
   for (int round = 0; round < 300; ++round) {
     std::vector<Node> nodes = Nodes();
@@ -315,7 +315,7 @@ TEST(InterPodAffinityTest, FollowsComingsAndGoings) {
   }
 }
 
-TEST(InterPodAffinityTest, HintsMissNothingThatHelps) {
+TEST(InterPodAffinityTest, HintsMissNoHelpfulEvent) {
   Random random(2);
   std::vector<Node> nodes = Nodes();
   for (const char* name : {"a", "b", "e"}) {
@@ -333,7 +333,7 @@ TEST(InterPodAffinityTest, HintsMissNothingThatHelps) {
   }
 }
 
-TEST(InterPodAffinityTest, HintsLetWhatCannotHelpPass) {
+TEST(InterPodAffinityTest, HintsIgnoreIrrelevantEvents) {
   using enum ClusterEvent::Kind;
   const InterPodAffinity plugin;
   const auto shared = [](auto value) { return std::make_shared<const decltype(value)>(value); };

@@ -23,7 +23,7 @@ int64_t Score(const cluster::Pod& pod, const cluster::Node& node, const cluster:
   return score;
 }
 
-TEST(NodeResourcesBalancedAllocationTest, LowersTheScoreByTheDeviationOfShares) {
+TEST(NodeResourcesBalancedAllocationTest, LowersScoreByDeviationOfFractions) {
   const auto both = PodOf("p", {{"cpu", "3"}, {"memory", "5k"}});
   const auto cpu = PodOf("q", {{"cpu", "3"}}, "a");
   const auto none = PodOf("r", {}, "elsewhere");
@@ -38,7 +38,7 @@ TEST(NodeResourcesBalancedAllocationTest, LowersTheScoreByTheDeviationOfShares) 
   EXPECT_EQ(Score(both, NodeOf("a"), none), 100);
 }
 
-TEST(NodeResourcesBalancedAllocationTest, DevicesCountForPodsThatAskForThem) {
+TEST(NodeResourcesBalancedAllocationTest, ScoresDevicesOnlyForPodsThatRequestThem) {
   const auto node = NodeOf("a", {{"cpu", "3500m"}, {"memory", "40k"}, {"nvidia.com/gpu", "8"}});
   const auto running = PodOf("q", {{"cpu", "3"}, {"memory", "5k"}, {"nvidia.com/gpu", "3"}}, "a");
   const auto one_gpu = PodOf("p", {{"nvidia.com/gpu", "1"}});
@@ -51,7 +51,7 @@ TEST(NodeResourcesBalancedAllocationTest, DevicesCountForPodsThatAskForThem) {
   EXPECT_EQ(Score(plain, node, PodOf("q"), leaving), 0);
 }
 
-TEST(NodeResourcesBalancedAllocationTest, HasNoSayOnPodsThatAskForNothing) {
+TEST(NodeResourcesBalancedAllocationTest, DoesNotScorePodsWithoutRequests) {
   CycleState state;
   EXPECT_FALSE(
       NodeResourcesBalancedAllocation().PreScore(PodOf("p", {{"x.com/d", "1"}}), {}, {}, state));

@@ -97,7 +97,7 @@ std::string Verdicts(const Pod& pod, const std::vector<Pod>& running,
   return letters;
 }
 
-TEST(PodTopologySpreadTest, OnlyHardConstraintsFilter) {
+TEST(PodTopologySpreadTest, FiltersOnlyByHardConstraints) {
   EXPECT_EQ(Verdicts(Spread({}), Running({3, 0, 0, 0})), "skip");
   EXPECT_EQ(Verdicts(Spread({Soft(1, "zone")}), Running({3, 0, 0, 0})), "skip");
   EXPECT_FALSE(PodTopologySpread().Concerns(Spread({Soft(1, "zone")})));
@@ -108,7 +108,7 @@ TEST(PodTopologySpreadTest, OnlyHardConstraintsFilter) {
                   .fits());
 }
 
-TEST(PodTopologySpreadTest, ComparesWithTheDomainThatHasFewest) {
+TEST(PodTopologySpreadTest, ComparesWithDomainWithFewestPods) {
   const Pod zone = Spread({Hard(1, "zone")});
   EXPECT_EQ(Verdicts(zone, {}), "....");
   EXPECT_EQ(Verdicts(zone, Running({3, 0, 3, 0})), "....");
@@ -120,7 +120,7 @@ TEST(PodTopologySpreadTest, ComparesWithTheDomainThatHasFewest) {
   EXPECT_EQ(Verdicts(Spread({Hard(1, kHost)}, {}), Running({2, 1, 0, 3})), "S..S");
 }
 
-TEST(PodTopologySpreadTest, CountsSelectedPodsOfItsNamespaceThatStay) {
+TEST(PodTopologySpreadTest, CountsSelectedPodsOfNamespaceExceptTerminating) {
   const Pod host = Spread({Hard(1, kHost)});
   EXPECT_EQ(Verdicts(host, Running({2, 0, 0, 0}, {{"bar", ""}})), "....");
   std::vector<Pod> running = Running({2, 0, 0, 0});
@@ -136,7 +136,7 @@ TEST(PodTopologySpreadTest, CountsSelectedPodsOfItsNamespaceThatStay) {
   EXPECT_EQ(Verdicts(Spread({Hard(1, kHost, {})}), Running({2, 0, 0, 0})), "....");
 }
 
-TEST(PodTopologySpreadTest, NodesWithoutTheLabelsDoNotCount) {
+TEST(PodTopologySpreadTest, IgnoresNodesWithoutLabels) {
   std::vector<Node> nodes = Nodes();
   nodes[1].meta.labels.erase("zone");
   EXPECT_EQ(Verdicts(Spread({Hard(1, "zone")}), Running({1, 3, 1, 1}), nodes), ".LSS");
@@ -148,7 +148,7 @@ TEST(PodTopologySpreadTest, NodesWithoutTheLabelsDoNotCount) {
             "SL..");
 }
 
-TEST(PodTopologySpreadTest, AllConstraintsMustHold) {
+TEST(PodTopologySpreadTest, RequiresAllConstraints) {
   const Pod both = Spread({Hard(1, "zone"), Hard(1, kHost)});
   EXPECT_EQ(Verdicts(both, Running({2, 1, 0, 3})), "SS.S");
   EXPECT_EQ(Verdicts(both, Running({2, 1, 0, 4})), "SSSS");
@@ -161,7 +161,7 @@ TEST(PodTopologySpreadTest, AllConstraintsMustHold) {
   EXPECT_EQ(Verdicts(twice, Running({3, 0, 4, 0}) + Running({2, 0, 1, 0}, bar)), "SSSS");
 }
 
-TEST(PodTopologySpreadTest, TooFewDomainsCountAsIfOneWereEmpty) {
+TEST(PodTopologySpreadTest, FewerThanMinDomainsCountsAsEmptyDomain) {
   Pod pod = Spread({Hard(2, kHost)});
   const std::vector<Node> three{Nodes()[0], Nodes()[1], Nodes()[2]};
   EXPECT_EQ(Verdicts(pod, Running({2, 2, 1}), three), "...");
@@ -171,7 +171,7 @@ TEST(PodTopologySpreadTest, TooFewDomainsCountAsIfOneWereEmpty) {
   EXPECT_EQ(Verdicts(pod, Running({2, 2, 1}), three), "...");
 }
 
-TEST(PodTopologySpreadTest, NodesOutOfReachCountOrNot) {
+TEST(PodTopologySpreadTest, AppliesNodeInclusionPolicies) {
   Pod pod = Spread({Hard(1, kHost)});
   pod.node_selector = {{"zone", "1"}};
   // x and y have the fewest pods, but the pod cannot use them.
@@ -189,7 +189,7 @@ TEST(PodTopologySpreadTest, NodesOutOfReachCountOrNot) {
   EXPECT_EQ(Verdicts(tainted, Running({1, 2, 0, 1}), nodes), "SS.S");
 }
 
-TEST(PodTopologySpreadTest, LabelKeysNarrowTheSelector) {
+TEST(PodTopologySpreadTest, MatchLabelKeysNarrowSelector) {
   Pod pod = Spread({Hard(1, kHost)}, {{"foo", ""}, {"v", "2"}});
   const auto running = Running({2, 0, 0, 0}, {{"foo", ""}, {"v", "1"}}) +
                        Running({0, 1, 0, 0}, {{"foo", ""}, {"v", "2"}});
@@ -209,7 +209,7 @@ cluster::PodOwner OwnerOf(std::string name, StringMap selector) {
   return owner;
 }
 
-TEST(PodTopologySpreadTest, DefaultsAreForPodsThatSomethingSelects) {
+TEST(PodTopologySpreadTest, AppliesDefaultsToPodsSelectedByServiceOrOwner) {
   const PodTopologySpread plugin({false, {Hard(1, kHost, {})}});
   ClusterSnapshot snapshot = testing::Snap(Nodes(), Running({1, 0, 0, 0}));
   const Pod pod = Spread({});
@@ -234,7 +234,7 @@ TEST(PodTopologySpreadTest, DefaultsAreForPodsThatSomethingSelects) {
   EXPECT_EQ(verdicts(Spread({Soft(1, "zone")})), "skip");  // it has own constraints
 }
 
-TEST(PodTopologySpreadTest, OwnersSelectTogetherWithServices) {
+TEST(PodTopologySpreadTest, CombinesSelectorsOfOwnersAndServices) {
   ClusterSnapshot snapshot;
   auto& around = snapshot.ChangeAround();
   const auto owner = [](StringMap selector) {
@@ -280,7 +280,7 @@ Row Scores(const Pod& pod, const std::vector<Pod>& running,
   return framework.Score(framework.PreFilter(pod, snapshot), pod, snapshot, infos);
 }
 
-TEST(PodTopologySpreadTest, FewerIsBetter) {
+TEST(PodTopologySpreadTest, ScoresDomainsWithFewerPodsHigher) {
   const Pod host = Spread({Soft(1, kHost)});
   EXPECT_EQ(Scores(host, {}), (Row{100, 100, 100, 100}));
   EXPECT_EQ(Scores(host, Running({2, 1, 0, 3})), (Row{20, 60, 100, 0}));
@@ -292,7 +292,7 @@ TEST(PodTopologySpreadTest, FewerIsBetter) {
   EXPECT_EQ(Scores(none, Running({2, 1, 0, 3})), (Row{100, 100, 100, 100}));
 }
 
-TEST(PodTopologySpreadTest, NodesThatCannotBeScoredComeLast) {
+TEST(PodTopologySpreadTest, UnscoredNodesRankLast) {
   std::vector<Node> nodes = Nodes();
   nodes[1].meta.labels.erase(kHost);
   EXPECT_EQ(Scores(Spread({Soft(1, kHost)}), Running({4, 2, 1, 3}), nodes, 3),
@@ -300,7 +300,7 @@ TEST(PodTopologySpreadTest, NodesThatCannotBeScoredComeLast) {
   EXPECT_EQ(Scores(Spread({Soft(1, "rack")}), Running({4, 2, 1, 3})), (Row{0, 0, 0, 0}));
 }
 
-TEST(PodTopologySpreadTest, CountsDomainsAlsoBeyondFeasibleNodes) {
+TEST(PodTopologySpreadTest, CountsPodsOnInfeasibleNodes) {
   // 6 and 4 in the zones; log(2 + 2) each: 8 and 6.
   EXPECT_EQ(Scores(Spread({Soft(1, "zone")}), Running({4, 2, 1, 3}), Nodes(), 3),
             (Row{75, 75, 100}));
@@ -376,7 +376,7 @@ PodTopologySpread RandomPlugin(Random& random) {
   return PodTopologySpread({false, {Hard(1, "zone", {}), Soft(1, kHost, {}), Soft(1, "rack", {})}});
 }
 
-TEST(PodTopologySpreadTest, FollowsComingsAndGoings) {
+TEST(PodTopologySpreadTest, IncrementalUpdatesEqualRecomputation) {
   Random random(1);
   for (int round = 0; round < 300; ++round) {
     std::vector<Pod> pool;
@@ -389,7 +389,7 @@ TEST(PodTopologySpreadTest, FollowsComingsAndGoings) {
   }
 }
 
-TEST(PodTopologySpreadTest, CountsAnewWhenOneGoesThatWasNeverThere) {
+TEST(PodTopologySpreadTest, RecountsWhenUnknownPodIsRemoved) {
   const PodTopologySpread plugin;
   const ClusterSnapshot snapshot = testing::Snap(Nodes());
   const Pod pod = Spread({Hard(1, kHost)});
@@ -401,7 +401,7 @@ TEST(PodTopologySpreadTest, CountsAnewWhenOneGoesThatWasNeverThere) {
   EXPECT_FALSE(plugin.Update(pod, Spread({}), false, snapshot.node(0), state, touch));
 }
 
-TEST(PodTopologySpreadTest, HintsMissNothingThatHelps) {
+TEST(PodTopologySpreadTest, HintsMissNoHelpfulEvent) {
   Random random(2);
   for (int round = 0; round < 300; ++round) {
     std::vector<Pod> pool;
@@ -417,7 +417,7 @@ TEST(PodTopologySpreadTest, HintsMissNothingThatHelps) {
   }
 }
 
-TEST(PodTopologySpreadTest, HintsLetWhatCannotHelpPass) {
+TEST(PodTopologySpreadTest, HintsIgnoreIrrelevantEvents) {
   using enum ClusterEvent::Kind;
   const PodTopologySpread plugin;
   const auto shared = [](auto value) { return std::make_shared<const decltype(value)>(value); };

@@ -21,7 +21,7 @@ constexpr const char* kZone = "topology.kubernetes.io/zone";
 constexpr const char* kRegion = "topology.kubernetes.io/region";
 constexpr const char* kBetaZone = "failure-domain.beta.kubernetes.io/zone";
 
-TEST(VolumeZoneTest, LabelsOfVolumeAndNodeMustAgree) {
+TEST(VolumeZoneTest, RequiresMatchingZoneLabels) {
   struct Case {
     StringMap volume, node;
     bool fits;
@@ -58,13 +58,13 @@ TEST(VolumeZoneTest, LabelsOfVolumeAndNodeMustAgree) {
   }
 }
 
-TEST(VolumeZoneTest, WhatIsMissingIsUnresolvable) {
+TEST(VolumeZoneTest, MissingObjectsAreUnresolvable) {
   const VolumeZone plugin;
   auto snapshot = Snap({NodeOf("n")});
   CycleState state;
   const auto pod = WithClaims(PodOf("p"), {"c"});
   EXPECT_FALSE(plugin.Concerns(PodOf("p")));
-  EXPECT_TRUE(plugin.PreFilter(pod, snapshot, state).skip) << "nobody has looked";
+  EXPECT_TRUE(plugin.PreFilter(pod, snapshot, state).skip) << "no cluster context";
   const auto message = [&] {
     const auto outcome = plugin.PreFilter(pod, snapshot, state);
     EXPECT_EQ(outcome.verdict.kind, Verdict::Kind::kUnresolvable);
@@ -87,7 +87,7 @@ TEST(VolumeZoneTest, WhatIsMissingIsUnresolvable) {
             "PersistentVolumeClaim had no name");
 }
 
-TEST(VolumeZoneTest, SaysWhatMayHelp) {
+TEST(VolumeZoneTest, HintsReportHelpfulEvents) {
   const VolumeZone plugin;
   const auto pod = WithClaims(PodOf("p"), {"c"});
   const auto helps = [&](const ClusterEvent& event) { return plugin.MayHelp(event, pod); };
