@@ -114,6 +114,7 @@ void Balance::Pool::Add(const Pool& other, int sign) {
 Balance::Balance(std::vector<SharedQuota> quotas) { PutInForce(std::move(quotas)); }
 
 void Balance::PutInForce(std::vector<SharedQuota> quotas) {
+  // 1. Give each namespace to the quota with the highest rank: a namespace has one quota in force.
   std::ranges::sort(quotas, ComesFirst);
   std::vector<Terms> terms;
   terms.reserve(quotas.size());
@@ -133,10 +134,13 @@ void Balance::PutInForce(std::vector<SharedQuota> quotas) {
     }
     std::ranges::sort(terms[i].namespaces);
   }
+  // 2. Resolve the tree. Parents come first: which entries of min are dropped depends on the
+  //    ancestors. Own mins and heirs are computed from the remaining entries.
   FindParents(terms);
   LeaveOutNothings(terms);
   FindOwnMins(terms);
   FindHeirs(terms);
+  // 3. Create accounts and sum up each level, still without use. Ledger adds the pods afterwards.
   for (Terms& each : terms) {
     accounts_.push_back({std::make_shared<const Terms>(std::move(each)), {}, {}});
   }

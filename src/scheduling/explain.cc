@@ -126,11 +126,14 @@ Explanation Explain(const ExplainInput& input) {
   why.pod = input.pod.Key();
   why.priority = input.pod.priority;
   why.cuts_here = framework.gpus_cut() == GpusCut::kHere;
+  // 1. Reasons that apply before any node: gates, the gang, a plan in progress, the quota.
   why.gate = GateOf(framework, input.pod);
   why.gang = input.gang;
   why.beside = input.beside;
   why.being_cut = BeingCut(input);
   AskQuota(input, why);
+  // 2. Reasons by node: the nearest node of all, the nearest without shortfall, and the nearest
+  //    whose shortfall is held by less important pods.
   if (!why.being_cut && why.quota.empty()) why.place = PlaceFor(input);
   why.diagnosis = framework.Diagnose(input.pod, input.snapshot);
   std::optional<Obstacles> nearest, liftable, yielding;
@@ -147,6 +150,7 @@ Explanation Explain(const ExplainInput& input) {
     const bool yields = here.lacks() > 0 && preempts && here.GiveWay();
     if (yields && (!yielding || here.Distance() < yielding->Distance())) yielding.emplace(here);
   }
+  // 3. Pods to evict. This is expensive, so it is skipped if the pod gets a node anyway.
   const bool on_its_way = why.place || why.being_cut;
   if (nearest && !on_its_way) why.nearest = nearest->nearest();
   const bool may_go = why.quota.empty() || input.reclaim != nullptr;

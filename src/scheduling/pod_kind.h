@@ -8,7 +8,7 @@
 namespace nos::scheduling {
 
 // Serializes every field of the pod that a plugin reads. Pods with equal text get the same verdicts
-// and scores from every node. Priority is not included because it only determines the order of pods.
+// and scores from every node. Priority is excluded because it only determines the order of pods.
 std::string KindOf(const cluster::Pod& pod);
 
 }  // namespace nos::scheduling

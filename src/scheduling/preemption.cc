@@ -87,15 +87,15 @@ class NodeSearch {
     if (std::ranges::none_of(units, [&](const EvictionUnit& u) { return rule_.MayGo(u); })) {
       return std::nullopt;
     }
-    // 1. Evict every unit that may be evicted, least important first. Without that the pod cannot
-    // fit.
+    // 1. Evict every unit that may be evicted, least important first. If the pod does not fit even
+    //    then, the node cannot help.
     trial_ = std::make_unique<Trial>(framework_, snapshot_, cycle_, pod_, node_, promises_);
     std::ranges::reverse(units);
     const std::vector<EvictionUnit> kept = RemoveWhoMayGo(units);
     if (!trial_->Fits() && (kept.empty() || !FitsWithout(kept, units))) return std::nullopt;
     const bool let_in = rule_.LetsIn();
     // 2. Add back as many units as possible. Units guarded by a budget come first, so that budgets
-    // are violated only if nothing else helps.
+    //    are violated only if nothing else helps.
     Budgets budgets = budgets_;
     std::vector<EvictionUnit> guarded, others;
     for (auto unit = gone_.rbegin(); unit != gone_.rend(); ++unit) {
@@ -106,8 +106,8 @@ class NodeSearch {
     TakeBack(others, let_in);
     // 3. If few victims matter more than unimportant ones, look for a smaller set.
     if (rule_.WantsFewest() && PodsOf(gone_) > 1) TakeFewer(all, guarded, others, let_in);
-    // 4. A unit that was added back may be the reason why another victim was allowed. Repeat step
-    // 2, adding back a unit only if the rule still allows the remaining victims.
+    // 4. A unit that was added back may be the reason why another victim was allowed. Add
+    //    back again, keeping a unit only if the rule still allows the remaining victims.
     if (!MayGoInTurn(all)) {
       Become(all);
       for (const auto* units_of : {&guarded, &others}) {

@@ -6,11 +6,11 @@
 // Semantics are those of kube-scheduler's DefaultPreemption:
 //
 // 1. On each node that refuses the pod for a reason that can change, remove all pods of lower
-// priority. Skip the node if the pod still does not fit.
+//    priority. Skip the node if the pod still does not fit.
 // 2. Add back as many pods as possible: first pods whose PodDisruptionBudgets would be violated,
-// then by importance. The remaining pods are the victims.
+//    then by importance. The remaining pods are the victims.
 // 3. Choose the node with the fewest violations, then the least important highest victim, then the
-// lowest sum of priorities, then the fewest victims, then the youngest.
+//    lowest sum of priorities, then the fewest victims, then the youngest.
 //
 // Unlike kube-scheduler, candidate nodes are visited in the order of their names, so that runs are
 // reproducible.

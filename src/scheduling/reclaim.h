@@ -9,12 +9,13 @@
 //
 // 1. Look for a node with free capacity. Only pods that the quota requires are evicted then.
 // 2. Otherwise, on each node, evict as many pods as the node's resources require, with GPUs
-// repartitioned if needed, and as few more on any nodes as the quota requires.
+//    repartitioned if needed, and as few more on any nodes as the quota requires.
 // 3. Choose the plan that violates the fewest disruption budgets, then has the fewest victims, then
-// the least important, then the youngest. Nodes are visited in the order of their least important
-// pod whose eviction alone may be enough, until no better plan can come or there are 100 plans.
+//    the least important, then the youngest. Nodes are visited in the order of their least
+//    important pod whose eviction alone may be enough, until no better plan can come or there are
+//    100 plans.
 // 4. If there is no plan, also evict less important pods of the pod's own quota, on any node, until
-// min covers the pod.
+//    min covers the pod.
 //
 // A plan without victims means that terminating pods free enough.
 #pragma once

@@ -111,11 +111,14 @@ bool KindTable::FollowAround(const ClusterSnapshot& snapshot) const {
 }
 
 void KindTable::Refresh(const ClusterSnapshot& snapshot) {
+  // 1. Re-evaluate touched nodes.
   AskTouched(snapshot);
+  // 2. If the lowest or highest score of a plugin changed, normalized scores of all nodes change.
   for (Column& column : columns_) {
     if (!column.active || !column.wide || column.plugin->IsAbsolute()) continue;
     if (SearchExtremes(column)) totals_outdated_ = true;
   }
+  // 3. Update the totals: of all nodes at O(n), or of the touched nodes at O(log n) each.
   const auto set = [&](size_t node, auto setter) {
     const bool fits = fits_[node] != 0;
     setter(node,

@@ -117,7 +117,7 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
     if (LetsIn()) return Preemption{node->node->meta.name, {}, 0};
   }
   // 2. Otherwise collect plans: for feasible nodes, evict only for the quota; for others, evict for
-  // capacity and the quota. If the charge depends on the node, both may be cheaper.
+  //    capacity and the quota. If the charge depends on the node, either may be better.
   const Budgets budgets(snapshot.around());
   Collect(budgets);
   std::optional<Preemption> best;
@@ -129,7 +129,7 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
     consider(WithoutRoom(framework, snapshot, budgets));
   }
   // 3. If there is no plan, evict less important pods of the pod's own quota, so that min covers
-  // it.
+  //    it.
   return best || !fitting.empty() ? best : InPlaceOfItsOwn(framework, snapshot, budgets);
 }
 
@@ -195,6 +195,7 @@ std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
   const auto own = balance_.AccountOf(pod_->meta.ns);
   claim_ = &*on_any_;
   if (claim_->IsGuaranteed() || quota::DependsOnNode(*pod_)) return std::nullopt;
+  // 1. Evict all units of the own quota that may be evicted. The pod must be covered by min then.
   std::vector<EvictionUnit> units;
   for (const Group& group : groups_) {
     if (group.account != own) continue;
@@ -211,11 +212,14 @@ std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
   });
   std::optional<Preemption> found;
   if (claim_->IsGuaranteed()) {
+    // 2. Add back as many as possible, most important first.
     for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
       Count(*unit, false);
       if (!claim_->IsGuaranteed()) Count(*unit, true);
     }
     std::erase_if(units, [&](const EvictionUnit& unit) { return !IsGone(unit); });
+    // 3. Find capacity without the remaining units. The pod is covered by min now, so pods of other
+    //    quotas may be evicted for it.
     ClusterSnapshot without = snapshot;
     for (const EvictionUnit& unit : units) {
       // Fails if the node does not exist.
@@ -223,6 +227,7 @@ std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
     }
     found = FindPreemption(framework, without, *pod_, kLooksAt, this, promises_);
   }
+  // 4. Drop units that the plan turned out not to need.
   if (found) SpareOwn(*found, units);
   for (const EvictionUnit& unit : units) {
     Count(unit, false);

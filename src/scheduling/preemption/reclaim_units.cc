@@ -121,7 +121,8 @@ std::optional<std::vector<EvictionUnit>> Reclaim::More(Budgets& budgets) {
     if (a.violates != b.violates) return a.violates;
     return IsLessImportant(*b.unit.front(), *a.unit.front());
   });
-  const auto take_back = [&](bool in_turn) {  // sorted: units that should be kept come first
+  // In `sorted` order: units that should be kept come first.
+  const auto take_back = [&](bool in_turn) {
     for (const Taken& one : sorted) {
       Count(one.unit, false);
       if (!LetsIn() || (in_turn && !MayGoInTurn(*taken))) Count(one.unit, true);
@@ -163,7 +164,7 @@ bool Reclaim::MayGoInTurn(const std::vector<Taken>& order) {
 // Units are chosen in this order: without budget violation, then by their amount of the missing
 // resource, then by the excess of their quota relative to its size.
 //
-// If the search ends because no unit is left for some resource, it restarts once for this resource.
+// If no unit is left for some resource, the search restarts, unless that resource was short before.
 // Units that also have much of that resource are then preferred over other units that cover the
 // same amount of the first.
 std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budgets) {
@@ -191,10 +192,12 @@ std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budge
       const auto left = worth(a), right = worth(b);
       return left != right ? right < left : IsLessImportant(*a.unit.front(), *b.unit.front());
     };
+    // 1. Choose the best unit against the current refusal.
     Head* best = nullptr;
     for (Head& head : heads) {
       if (may_help(head) && (best == nullptr || is_better(head, *best))) best = &head;
     }
+    // 2. No unit is left: give up, or restart with the knowledge that this resource is short.
     if (best == nullptr) {
       for (const Taken& one : std::exchange(taken, {})) Count(one.unit, false);
       if (lacked.empty() || !lacked.insert(refusal->resource).second) return std::nullopt;
@@ -204,12 +207,14 @@ std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budge
       useless.clear();
       continue;
     }
+    // 3. Keep the unit only if it reduces the shortfall.
     Count(best->unit, true);
     if (const auto still = claim_->WhyNot(); still && IsAsBad(*still, *refusal)) {
       Count(best->unit, false);
       useless.insert(best->group);
       continue;
     }
+    // 4. Record it. Groups may help again, because the refusal may be a different one now.
     lacked.insert(refusal->resource);
     taken.push_back({best->unit, false});
     for (const Pod& pod : best->unit) taken.back().violates |= budgets.Take(*pod);

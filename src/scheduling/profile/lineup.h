@@ -11,7 +11,7 @@
 // - A setting for one point overrides multiPoint, which overrides the defaults.
 // - A plugin that is both enabled and disabled is enabled.
 // - Plugins of multiPoint that a point also names come first at that point. Plugins that only the
-// point names come last.
+//   point names come last.
 //
 // Unlike in kube-scheduler, "*" does not disable plugins that kube-scheduler lacks
 // (CapacityScheduling, GpuPacking, GpuCutting), because a profile written for kube-scheduler cannot
