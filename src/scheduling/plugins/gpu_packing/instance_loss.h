@@ -26,8 +26,8 @@ struct InstanceLoss {
 // the others is ignored.
 //
 // Nodes whose GPUs nos does not manage have no loss, because their instances serve only such pods.
-// If no instance is free, one must be created, which takes time and may use up the capacity of
-// others: this costs a whole GPU per instance, plus the loss of the best placement.
+// If no instance is free, one must be created, which takes time and may destroy free instances that
+// other pods need: this costs a whole GPU per instance, plus the loss of the best placement.
 //
 // Caches facts about models; not thread-safe. The catalogue must outlive it.
 class InstanceLosses {
