@@ -13,7 +13,7 @@ using cluster::ClusterSnapshot;
 using cluster::NodeInfo;
 using cluster::Pod;
 
-// Narrows the candidates to those that both sides allow.
+// Restricts the candidates to nodes that both sets allow.
 void Intersect(std::set<std::string> allowed, std::optional<std::set<std::string>>& candidates) {
   if (candidates) {
     std::erase_if(allowed, [&](const std::string& name) { return !candidates->contains(name); });
@@ -21,7 +21,7 @@ void Intersect(std::set<std::string> allowed, std::optional<std::set<std::string
   candidates = std::move(allowed);
 }
 
-// The nodes worth filtering, in the order of their names.
+// Visits the candidate nodes in the order of their names.
 template <typename Function>
 void ForEachCandidate(const Cycle& cycle, const ClusterSnapshot& snapshot, Function function) {
   if (!cycle.nodes) {
@@ -80,8 +80,8 @@ Framework::Framework(std::vector<Entry> entries) {
 }
 
 void Framework::CacheSpecialPlugins() {
-  const bool here =
-      std::ranges::any_of(points_.filters, [](const Plugin* plugin) { return plugin->PartitionsGpus(); });
+  const bool here = std::ranges::any_of(
+      points_.filters, [](const Plugin* plugin) { return plugin->PartitionsGpus(); });
   gpus_cut_ = here ? GpusCut::kHere : GpusCut::kElsewhere;
   for (const PreFilterPlugin* plugin : points_.pre_filters) {
     if (const QuotaPlugin* quotas = plugin->AsQuotaPlugin()) quotas_ = quotas;
