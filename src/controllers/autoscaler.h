@@ -61,11 +61,11 @@ struct AutoscalerConfig {
   // partitioner may still place it by repartitioning.
   Duration settle = std::chrono::seconds(10);
   Duration plan_budget = std::chrono::seconds(5);
-  // interval between reads of a pool's wanted node count
+  // Interval between reads of a pool's wanted node count.
   Duration read_again = std::chrono::seconds(30);
   // A node is late after twice its pool's startSeconds, but not before this time.
   Duration least_patience = std::chrono::minutes(2);
-  // how long a pool that did not deliver stays closed; doubles with each failure in a row
+  // How long a pool that did not deliver stays closed; doubles with each failure in a row.
   Duration close_for = std::chrono::minutes(5);
   Duration longest_close = std::chrono::hours(1);
   // Stabilisation: a node is removed only if it has been removable for this long without a break

@@ -60,10 +60,10 @@ struct PartitionerConfig {
   // after its first pod.
   Duration batch_idle = std::chrono::milliseconds(300);
   Duration batch_timeout = std::chrono::seconds(3);
-  // time limit of one planning run; the best plan found by then is used
+  // Time limit of one planning run; the best plan found by then is used.
   Duration plan_budget = std::chrono::seconds(5);
   Duration ack_deadline = std::chrono::seconds(60);
-  // lifetime of a slice reservation if the pod is not bound
+  // Lifetime of a slice reservation if the pod is not bound.
   Duration claim_deadline = std::chrono::seconds(60);
   Duration starvation_after = std::chrono::minutes(10);
   Duration longest_pause = std::chrono::minutes(10);  // upper limit of every back-off

@@ -43,7 +43,7 @@ void BindPlanned(const planning::PodOutcome& outcome, cluster::ClusterSnapshot& 
   for (const planning::AssignedDevice& device : outcome.devices) {
     bound->promised.push_back({device.gpu, device.placement, device.model});
   }
-  // cannot fail: the plan only uses nodes of the snapshot
+  // Cannot fail: the plan only uses nodes of the snapshot.
   (void)picture.Bind(std::move(bound), outcome.node);
 }
 

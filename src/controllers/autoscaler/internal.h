@@ -121,7 +121,7 @@ class Autoscaler::Impl {
     GangedPods waiting;    // unschedulable for at least `settle`
     bool unsettled = false, placeholders_wait = false;
     std::set<std::string, std::less<>> busy;
-    // nodes with placeholders for pods that will move there
+    // Nodes with placeholders for pods that will move there.
     std::set<std::string, std::less<>> held;
   };
 
@@ -218,14 +218,14 @@ class Autoscaler::Impl {
   // Removal marks that we wrote and the cache may not show yet, by node UID. The value is the node
   // count that its pool keeps; no value: the mark was removed.
   std::map<std::string, std::optional<int32_t>> marked_;
-  // by node: the pool that was asked to remove it, as it was then
+  // By node: the pool that was asked to remove it, as it was then.
   std::map<std::string, PoolPtr> leaving_;
   std::set<std::string> late_told_;  // UIDs of nodes whose overdue removal was reported
   uint64_t relocations_made_ = 0;
 
   // The next decision is made not before rest_until_, and at decide_by_ even if nothing changes.
   Time rest_until_{}, decide_by_{};
-  // cache versions of the last decision
+  // Cache versions of the last decision.
   uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;
   std::map<std::string, Time> first_seen_;  // by key and UID
   std::set<std::string> in_vain_;           // keys of pods that no plan could help

@@ -13,7 +13,7 @@
 namespace nos::controllers {
 namespace {
 
-// after a write with no effect or no answer
+// After a write with no effect or no answer.
 constexpr Duration kReadAgain = std::chrono::seconds(1);
 constexpr int kMostUnanswered = 5;  // then the write counts as refused
 

@@ -36,7 +36,7 @@ class EventTally {
   bool Put(const cluster::KubernetesEvent& event);
   // The records that the rate limit allows now, in order of arrival.
   std::vector<JsonObject> Take(Time now);
-  // since the start
+  // Since the start.
   uint64_t dropped() const { return dropped_; }
 
  private:

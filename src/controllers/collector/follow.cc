@@ -103,7 +103,7 @@ std::optional<bool> Collector::Concerns(const reconcile::View& view,
   }
   if (event.kind == "Job") {
     if (jobs_.Knows(event.ns, event.name)) return true;
-    // most of them concern Jobs without GPUs
+    // Most of them concern Jobs without GPUs.
     return event.type == "Warning" ? std::optional<bool>() : false;
   }
   if (event.kind == cluster::kNodePool) return pools_.contains(event.name);

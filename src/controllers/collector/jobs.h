@@ -31,7 +31,7 @@ std::optional<JobName> JobOf(const cluster::Pod& pod);
 
 class JobTally {
  public:
-  // upper limit of stored objects other than pods
+  // Upper limit of stored objects other than pods.
   static constexpr size_t kMostParts = 20'000;
 
   // `finished`: when its end was observed; Time() while it runs.

@@ -41,7 +41,7 @@ planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting, const re
       kinds.insert(KindInNamespace(*outcome.pod));
       fresh |= in_vain.insert(outcome.pod->Key()).second;
     }
-    // a plan cannot place pods of the same kind either
+    // A plan cannot place pods of the same kind either.
     for (const auto& [pod, refusal] : refused) {
       if (kinds.contains(KindInNamespace(*pod))) in_vain.insert(pod->Key());
     }
