@@ -4,8 +4,7 @@
 // Each call performs at most one device operation and observes everything again before it. An
 // instance is destroyed in these steps:
 //  1. The node's allocatable stops counting it, so that schedulers send no more pods for it.
-//  2. A moment later, if no pod bound to the node needs it, it is removed from the offer to the
-//  kubelet.
+//  2. A moment later, if no pod bound to the node needs it, it leaves the offer to the kubelet.
 //  3. It is destroyed if neither the kubelet's pod-resources nor a bound pod needs it.
 // Step 3 waits for pods that were already being admitted when the instance left the offer, because
 // the kubelet may have chosen it for one of them. The agent writes the node's allocatable itself:

@@ -24,7 +24,7 @@ class NodeWriteTest : public ::testing::Test {
   kube::Client client_{api_};
 };
 
-TEST_F(NodeWriteTest, CapacityIsNeverLessThanWhatSchedulersMayCountOn) {
+TEST_F(NodeWriteTest, RaisesCapacityToAllocatableAndNeverLowersIt) {
   PutNode("u1", "1");
   const auto more = PatchNodeDevices(client_, Node(), {{kSlice, 3}, {"nvidia.com/mig-7g.40gb", 1}});
   ASSERT_TRUE(more.ok());
@@ -37,7 +37,7 @@ TEST_F(NodeWriteTest, CapacityIsNeverLessThanWhatSchedulersMayCountOn) {
   EXPECT_EQ(Node().capacity.at("cpu"), Quantity::FromValue(96));
 }
 
-TEST_F(NodeWriteTest, AnotherNodeOfTheSameNameIsLeftAlone) {
+TEST_F(NodeWriteTest, DoesNotWriteAnotherNodeOfTheSameName) {
   PutNode("u1", "1");
   const cluster::Node known = Node();
   PutNode("u2", "7");

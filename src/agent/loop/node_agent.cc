@@ -155,8 +155,8 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   backend_.GiveWhole(division.hybrid);
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_, division));
   Round round;
-  // NVIDIA's plugin reads the devices itself. Devices on an unreadable GPU are not marked unhealthy
-  // there, because a changed list would restart the plugin.
+  // NVIDIA's plugin reads the devices itself and may already miss those of an unreadable GPU. They
+  // count as unhealthy at once there: a missing healthy device would restart the plugin.
   const bool healthy = device_plugin_.Withdraws();
   round.waits = KeepUnreadable(devices, last_read_, healthy, config_.unreadable, now);
   if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
