@@ -218,7 +218,7 @@ TEST_F(AgentDividedTest, OffersNoInstanceWithHeldPartOfRemovedKind) {
   EXPECT_TRUE(MayBeGiven(mig));
 }
 
-// Whatever happens in between, no held device is lost, and the last plan is applied.
+// In every case no held device is lost, and the last plan is applied.
 TEST_F(AgentDividedTest, ConvergesFromAnyState) {
   const std::vector<std::string> layouts = {"3g.40gb.mps4@0,3g.40gb.mps4@3",
                                             "3g.40gb.mps4@5",

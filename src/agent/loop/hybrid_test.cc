@@ -177,7 +177,7 @@ TEST_F(AgentHybridTest, ReportsObstacleWhenMigCannotBeEnabled) {
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("\"gpu\":0"));
 }
 
-// Whatever happens in between, no held device is lost, and the last plan is applied.
+// In every case no held device is lost, and the last plan is applied.
 TEST_F(AgentHybridTest, ConvergesFromAnyState) {
   const std::vector<std::string> layouts = {"",
                                             "gpu@0",

@@ -98,7 +98,7 @@ TEST_F(SuccessorTest, FreesSliceOfEarlierPodAfterAgentRestart) {
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
 }
 
-// As above, and the agent has attributed both slices to the second pod.
+// The agent has attributed both slices to the second pod.
 TEST_F(SuccessorTest, FreesSliceOfEarlierPodOnceKubeletDoesNotListIt) {
   kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});
   kubelet_.Assign({"ml", "db-0", "main", kSlice, second_.uuid});

@@ -43,7 +43,7 @@ cluster::Pod PodOf(const std::string& name, const std::string& kind, const std::
   return pod;
 }
 
-TEST(JobOf, IsWhoeverMadeThePodInTheEnd) {
+TEST(JobOf, IsTopmostOwnerOfPod) {
   EXPECT_EQ(JobOf(PodOf("p", "Job", "train")), (JobName{"Job", "train"}));
   EXPECT_FALSE(JobOf(PodOf("p", "", "")));
   EXPECT_FALSE(JobOf(PodOf("p", "DaemonSet", "agent")));
@@ -60,7 +60,7 @@ TEST(JobOf, IsWhoeverMadeThePodInTheEnd) {
   EXPECT_EQ(JobOf(pod), (JobName{"JobSet", "set"}));
 }
 
-TEST(JobTally, TellsAJobWhenItsPodsChange) {
+TEST(JobTally, ReportsJobWhenItsPodsChange) {
   JobTally jobs;
   cluster::Pod first = PodOf("first", "Job", "train"), second = PodOf("second", "Job", "train");
   second.meta.created = Time(seconds(90));
@@ -95,7 +95,7 @@ TEST(JobTally, TellsAJobWhenItsPodsChange) {
   EXPECT_EQ(WriteJson(records[0]), R"({"kind":"removed","what":"job","id":"team/Job/train"})");
 }
 
-TEST(JobTally, TellsAQueueByWhoIsInIt) {
+TEST(JobTally, ReportsQueueWithItsJobsAndPods) {
   JobTally jobs;
   cluster::Pod pod = PodOf("first", "Job", "train");
   pod.meta.labels["kueue.x-k8s.io/queue-name"] = "gpus";
@@ -112,7 +112,7 @@ TEST(JobTally, TellsAQueueByWhoIsInIt) {
   EXPECT_EQ(WriteJson(jobs.Ids("queue")), R"(["LocalQueue/team/gpus"])");
 }
 
-TEST(JobTally, KnowsAJobThatHasNoPods) {
+TEST(JobTally, ReportsJobWithoutPods) {
   JobTally jobs;
   EXPECT_FALSE(jobs.Put(JobFrom("spec: {parallelism: 3}"))) << "it asks for no GPU";
   ASSERT_TRUE(jobs.Put(
@@ -151,7 +151,7 @@ TEST(JobTally, KnowsAJobThatHasNoPods) {
             R"({"kind":"removed","what":"job","id":"team/Job/train"})");
 }
 
-TEST(JobTally, SaysWhyAJobCannotMakeItsPods) {
+TEST(JobTally, ReportsWhyJobCannotCreatePods) {
   JobTally jobs;
   EXPECT_FALSE(jobs.SetTrouble("team", "train", "forbidden")) << "no such Job";
   const cluster::Job job = JobFrom("spec: {" + kTemplate + "}");
@@ -192,7 +192,7 @@ cluster::KueueWorkload WorkloadFrom(const std::string& owner, const std::string&
               cluster::ReadKueueWorkload);
 }
 
-TEST(JobTally, SaysWhereAJobStandsWithKueue) {
+TEST(JobTally, ReportsKueueAdmissionOfJob) {
   JobTally jobs;
   EXPECT_FALSE(jobs.Put(WorkloadFrom("kind: Pod, name: p", ""))) << "of a pod alone";
   ASSERT_TRUE(jobs.Put(
@@ -223,7 +223,7 @@ TEST(JobTally, SaysWhereAJobStandsWithKueue) {
             R"("succeeded""finished")");
 }
 
-TEST(JobTally, TellsWhatKueueSaysOfItsQueues) {
+TEST(JobTally, ReportsStatusOfKueueQueues) {
   JobTally jobs;
   jobs.Put(
       Read("metadata: {namespace: team, name: gpus}\nspec: {clusterQueue: all}\n"
@@ -247,7 +247,7 @@ TEST(JobTally, TellsWhatKueueSaysOfItsQueues) {
             R"("cluster_queue":"all"})");
 }
 
-TEST(JobTally, HasRoomForJobsThatGoOn) {
+TEST(JobTally, RunningJobsReplaceEndedOnesWhenFull) {
   JobTally jobs;
   const auto job = [](size_t number, bool ended) {
     return JobFrom("spec: {" + kTemplate + "}\nstatus: {conditions: [{type: Complete, status: '" +

@@ -1,4 +1,4 @@
-// What is told of node pools while they and their nodes come, change and go.
+// Records of node pools while pools and their nodes are created, changed and deleted.
 #include "controllers/autoscaler.h"
 #include "controllers/collector/fixture_test.h"
 #include "controllers/pool_standing.h"
@@ -46,7 +46,7 @@ class CollectorPoolsTest : public CollectorFixture {
   }
 };
 
-TEST_F(CollectorPoolsTest, APoolIsToldWithItsNodesUntilItGoes) {
+TEST_F(CollectorPoolsTest, ReportsPoolWithNodeCountsUntilItIsDeleted) {
   Pool({{"wanted", 4}, {"nodes", 2}, {"conditions", JsonArray{Ready("True", "Ready", "")}}});
   Node("n1", "a100");
   Node("n2", "a100", {{kRemoval, "{}"}});
@@ -85,7 +85,7 @@ TEST_F(CollectorPoolsTest, APoolIsToldWithItsNodesUntilItGoes) {
   EXPECT_EQ(FindString(Told("removed")[0], "id"), "a100");
 }
 
-TEST_F(CollectorPoolsTest, AClosedOneOpensInTime) {
+TEST_F(CollectorPoolsTest, ReportsClosedPoolAgainWhenItsPauseEnds) {
   Pool({{"closedUntil", "2027-01-15T08:05:00Z"},
         {"failures", 2},
         {"conditions", JsonArray{Ready("False", "NotDelivered", "2 nodes did not come")}}});
@@ -101,7 +101,7 @@ TEST_F(CollectorPoolsTest, AClosedOneOpensInTime) {
   EXPECT_EQ(FindString(Told("pool")[0], "state"), "failing");
 }
 
-TEST_F(CollectorPoolsTest, OneThatCannotBeReadIsInvalidAndOthersGoOn) {
+TEST_F(CollectorPoolsTest, ReportsUnreadablePoolAsInvalid) {
   Pool({}, -1);
   api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
             {"kind", "NodePool"},
@@ -119,19 +119,19 @@ TEST_F(CollectorPoolsTest, OneThatCannotBeReadIsInvalidAndOthersGoOn) {
   EXPECT_EQ(FindString(Told("pool")[0], "state"), "unknown") << "no autoscaler has looked at it";
 }
 
-TEST_F(CollectorPoolsTest, ANewLeaderTellsThemAgain) {
+TEST_F(CollectorPoolsTest, NewLeaderReportsPoolsAgain) {
   Pool();
   Run();
   Start();
   Run();
   EXPECT_EQ(Told("pool").size(), 1U);
   collector_->TellAgain();
-  Node("n1", "other");  // so that it looks
+  Node("n1", "other");  // causes a reconciliation
   Run();
   EXPECT_EQ(Told("pool").size(), 1U);
 }
 
-TEST_F(CollectorPoolsTest, AClusterWithoutTheKindOrTheRightTellsTheRest) {
+TEST_F(CollectorPoolsTest, ReportsOtherKindsWithoutNodePoolApiOrPermission) {
   for (const int code : {404, 403}) {
     api_.intercept =
         [code](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
@@ -147,7 +147,7 @@ TEST_F(CollectorPoolsTest, AClusterWithoutTheKindOrTheRightTellsTheRest) {
   }
 }
 
-TEST_F(CollectorPoolsTest, ItsEventsAreToldAndNoneOfAnothersKindOfThatName) {
+TEST_F(CollectorPoolsTest, ReportsEventsOfKnownNodePoolsOnly) {
   Pool();
   for (const char* of : {"a100", "of-another"}) {
     api_.Put({{"kind", "Event"},
@@ -162,7 +162,7 @@ TEST_F(CollectorPoolsTest, ItsEventsAreToldAndNoneOfAnothersKindOfThatName) {
   EXPECT_EQ(FindString(Told("event")[0], "object", "name"), "a100");
 }
 
-TEST_F(CollectorPoolsTest, WhatTheAutoscalerDecidesIsADecision) {
+TEST_F(CollectorPoolsTest, ReportsAutoscalerEventsAsDecisions) {
   const auto event = [&](const std::string& reason, const char* source, int count) {
     api_.Put({{"kind", "Event"},
               {"metadata", {{"namespace", "default"}, {"name", reason}, {"uid", "uid-" + reason}}},
@@ -194,7 +194,7 @@ TEST_F(CollectorPoolsTest, WhatTheAutoscalerDecidesIsADecision) {
   EXPECT_EQ(FindString(Told("decision")[0], "id"), "scaling/uid-ScaledUp/2");
 }
 
-TEST(ScalingRecordTest, APodThatMovedIsItsVictimAndOneThatGotRoomIsServed) {
+TEST(ScalingRecordTest, MovedPodIsVictimAndPodWithFreedCapacityIsServed) {
   cluster::KubernetesEvent event;
   event.source = kAutoscalerName;
   event.kind = "Pod";
@@ -215,7 +215,7 @@ TEST(ScalingRecordTest, APodThatMovedIsItsVictimAndOneThatGotRoomIsServed) {
   EXPECT_FALSE(ScalingRecord(event)) << "that is said of pools alone";
 }
 
-TEST(PoolStandingTest, CountsThatCannotBeAreBounded) {
+TEST(PoolStandingTest, ClampsImplausibleCounts) {
   auto pool = std::make_shared<cluster::NodePool>();
   pool->node_selector = {{"pool", "a"}};
   auto node = std::make_shared<cluster::Node>();

@@ -1,4 +1,4 @@
-// Nodes, agents and answers that fail: only they are hurt, and everything comes right again.
+// Failing nodes, agents and writes affect only themselves, and everything recovers.
 #include "controllers/partitioner/fixture_test.h"
 #include "reconcile/testing/slow_watches.h"
 
@@ -7,8 +7,8 @@
 namespace nos::controllers {
 namespace {
 
-// Defect A1: deleted nodes stayed in the state and stopped everything.
-TEST_F(PartitionerTest, ADeletedNodeIsForgotten) {
+// The Go partitioner kept deleted nodes in its state and then stopped.
+TEST_F(PartitionerTest, ForgetsDeletedNodeAndItsReservations) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
@@ -19,8 +19,8 @@ TEST_F(PartitionerTest, ADeletedNodeIsForgotten) {
   EXPECT_EQ(Spec("b"), "7g.40gb@0") << "the promise went with the node";
 }
 
-// Defect A2: taking the label off was never noticed.
-TEST_F(PartitionerTest, ANodeThatLeavesIsLeftAlone) {
+// The Go partitioner did not notice that the label had been removed.
+TEST_F(PartitionerTest, DoesNotPlanNodeWithoutLabel) {
   Node("a", {{0, ""}});
   Run();
   reconcile::Change("nodes", "a", [](Json& node) {
@@ -31,8 +31,8 @@ TEST_F(PartitionerTest, ANodeThatLeavesIsLeftAlone) {
   EXPECT_EQ(PlanOf("a"), "");
 }
 
-// Defect A3: one bad node stopped planning for all.
-TEST_F(PartitionerTest, ABadNodeHurtsOnlyItself) {
+// In the Go partitioner one bad node stopped planning for all.
+TEST_F(PartitionerTest, BadNodesDoNotStopPlanning) {
   Node("a", {{0, ""}}, "NVIDIA-Quantum-9000");
   Node("b", {{0, "9g.90gb@0:free"}});
   Node("c", {});
@@ -46,8 +46,8 @@ TEST_F(PartitionerTest, ABadNodeHurtsOnlyItself) {
   EXPECT_EQ(PlanOf("a") + PlanOf("b") + PlanOf("c"), "");
 }
 
-// Defect A4: one silent agent blocked planning for everybody, for ever.
-TEST_F(PartitionerTest, ASilentNodeStopsOnlyItself) {
+// In the Go partitioner one silent agent blocked all planning for ever.
+TEST_F(PartitionerTest, SilentAgentDoesNotBlockOtherNodes) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
@@ -67,7 +67,7 @@ TEST_F(PartitionerTest, ASilentNodeStopsOnlyItself) {
   EXPECT_EQ(Spec("c"), "7g.40gb@0") << "p goes elsewhere";
 }
 
-TEST_F(PartitionerTest, ASilentNodeIsTriedAgainAfterAPause) {
+TEST_F(PartitionerTest, RetriesSilentNodeAfterPause) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
@@ -79,12 +79,13 @@ TEST_F(PartitionerTest, ASilentNodeIsTriedAgainAfterAPause) {
   EXPECT_EQ(PlanOf("a"), "2");
 }
 
-TEST_F(PartitionerTest, AFailedGpuRestsAndAnotherServes) {
+TEST_F(PartitionerTest, FailedGpuBacksOffAndAnotherIsUsed) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
-  Annotate("a", "partitioning-result",
-           reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Annotate(
+      "a", "partitioning-result",
+      reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
   Annotate("a", "status-partitioning-plan", "1");
   Run(seconds(30));
   EXPECT_EQ(partitioner_->decisions().back().note, "partial: GPU 0: it is broken");
@@ -94,12 +95,13 @@ TEST_F(PartitionerTest, AFailedGpuRestsAndAnotherServes) {
   EXPECT_EQ(Spec("b"), "7g.40gb@0");
 }
 
-TEST_F(PartitionerTest, AGpuThatIsCutAfterAllRestsNoLonger) {
+TEST_F(PartitionerTest, LatePartitioningEndsBackOffOfGpu) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
-  Annotate("a", "partitioning-result",
-           reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Annotate(
+      "a", "partitioning-result",
+      reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
   Annotate("a", "status-partitioning-plan", "1");
   Run();
   Annotate("a", "status-layout-0", "7g.40gb@0:free");
@@ -110,14 +112,14 @@ TEST_F(PartitionerTest, AGpuThatIsCutAfterAllRestsNoLonger) {
   EXPECT_EQ(Spec("a"), "3g.20gb@4");
 }
 
-TEST_F(PartitionerTest, AConflictIsReadAgainAndPlannedAgain) {
+TEST_F(PartitionerTest, PlansAgainAfterConflict) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   bool changed = false;
   api_.intercept = [&](const kube::ApiRequest& request) {
     if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !changed) {
       changed = true;
-      Annotate("a", "status-layout-0", "3g.20gb@0:used");  // somebody was faster
+      Annotate("a", "status-layout-0", "3g.20gb@0:used");  // another client was faster
     }
     return std::optional<Result<kube::ApiResponse>>();
   };
@@ -126,7 +128,7 @@ TEST_F(PartitionerTest, AConflictIsReadAgainAndPlannedAgain) {
   EXPECT_EQ(PlanOf("a"), "") << "the plan was made for what is not there any more";
 }
 
-TEST_F(PartitionerTest, ANodeThatRefusesItsPlanOnceIsAskedAgain) {
+TEST_F(PartitionerTest, RetriesPlanThatWasRefusedOnce) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   bool refused = false;
@@ -134,7 +136,8 @@ TEST_F(PartitionerTest, ANodeThatRefusesItsPlanOnceIsAskedAgain) {
     std::optional<Result<kube::ApiResponse>> answer;
     if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !refused) {
       refused = true;
-      answer = Status(Code::kUnavailable, "busy");  // and nothing changes that would wake anybody
+      // no cache changes, so only time wakes the partitioner
+      answer = Status(Code::kUnavailable, "busy");
     }
     return answer;
   };
@@ -143,15 +146,16 @@ TEST_F(PartitionerTest, ANodeThatRefusesItsPlanOnceIsAskedAgain) {
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
 }
 
-TEST_F(PartitionerTest, WhatANodeRefusedIsPromisedToNobody) {
+TEST_F(PartitionerTest, ReservesNothingOfRefusedPlan) {
   Node("a", {{0, ""}, {1, ""}});
   Pod("a-low", "7g.40gb");
   Pod("z-high", "7g.40gb");
-  reconcile::Change("pods", "ml/z-high", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
+  reconcile::Change("pods", "ml/z-high",
+                    [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
   bool changed = false;
   api_.intercept = [&](const kube::ApiRequest& request) {
     if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !changed) {
-      changed = true;  // somebody was faster, and left one slice
+      changed = true;  // another client was faster and left one slice
       Annotate("a", "status-layout-0", "7g.40gb@0:free");
       Annotate("a", "status-layout-1", "7g.40gb@0:used");
     }
@@ -164,7 +168,7 @@ TEST_F(PartitionerTest, WhatANodeRefusedIsPromisedToNobody) {
   EXPECT_EQ(Events().find("SlicePlanned"), std::string::npos) << Events();
 }
 
-TEST_F(PartitionerTest, ALostAnswerDoesNotPlanTwice) {
+TEST_F(PartitionerTest, DoesNotPlanTwiceAfterLostAnswer) {
   Node("a", {{0, ""}});
   Node("b", {{0, ""}});
   Pod("p", "7g.40gb");
@@ -173,7 +177,7 @@ TEST_F(PartitionerTest, ALostAnswerDoesNotPlanTwice) {
     std::optional<Result<kube::ApiResponse>> answer;
     if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos && !lost) {
       lost = true;
-      (void)api_.Do(request);  // it takes place all the same
+      (void)api_.Do(request);  // the write takes place nevertheless
       answer = Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
     }
     return answer;
@@ -182,7 +186,7 @@ TEST_F(PartitionerTest, ALostAnswerDoesNotPlanTwice) {
   EXPECT_EQ(PlanOf("a").empty() + PlanOf("b").empty(), 1);
 }
 
-TEST_F(PartitionerTest, KnowsWhatItHasWrittenBeforeItsWatchSaysSo) {
+TEST_F(PartitionerTest, UsesItsOwnWritesWhileNodeWatchLags) {
   Node("a", {{0, ""}, {1, ""}});
   testing::SlowWatches slow(api_);
   runner_ = std::make_unique<reconcile::Runner>(*partitioner_, slow, reconcile::RunnerOptions());
@@ -201,7 +205,7 @@ TEST_F(PartitionerTest, KnowsWhatItHasWrittenBeforeItsWatchSaysSo) {
   EXPECT_EQ(PlanOf("a"), "2") << "what others write is seen once the watch goes on";
 }
 
-TEST_F(PartitionerTest, ARestartInTheMiddleGoesOn) {
+TEST_F(PartitionerTest, RestartContinuesPlanInFlight) {
   Node("a", {{0, ""}});
   Node("b", {{0, ""}});
   Pod("p", "7g.40gb");
@@ -211,7 +215,7 @@ TEST_F(PartitionerTest, ARestartInTheMiddleGoesOn) {
   EXPECT_EQ(PlanOf("a").empty() + PlanOf("b").empty(), 1) << "the plan under way serves it";
 }
 
-TEST_F(PartitionerTest, AGpuThatNobodyReportedIsNotTouched) {
+TEST_F(PartitionerTest, DoesNotPartitionUnreportedGpu) {
   Node("a", {{0, ""}, {1, ""}});
   reconcile::Change("nodes", "a", [](Json& node) {
     MakeObject(node, "metadata", "annotations").erase("nos.nebuly.com/status-layout-0");
@@ -223,13 +227,13 @@ TEST_F(PartitionerTest, AGpuThatNobodyReportedIsNotTouched) {
   EXPECT_EQ(Spec("a", 1), "7g.40gb@0");
 }
 
-TEST_F(PartitionerTest, SlowWritesDoNotPutPlanningToSleep) {
+TEST_F(PartitionerTest, SlowWritesDoNotDelayNextPlan) {
   for (int i = 0; i < 500; ++i) {
     Node("n" + std::to_string(i), {{0, ""}});
     Pod("p" + std::to_string(i), "7g.40gb");
   }
   api_.intercept = [&](const kube::ApiRequest& request) {
-    if (request.method != "GET") clock_.Advance(milliseconds(20));  // 50 a second
+    if (request.method != "GET") clock_.Advance(milliseconds(20));  // 50 per second
     return std::optional<Result<kube::ApiResponse>>();
   };
   Run(seconds(40));
@@ -241,7 +245,7 @@ TEST_F(PartitionerTest, SlowWritesDoNotPutPlanningToSleep) {
   EXPECT_LT(ToSeconds(clock_.Now() - came), 10);
 }
 
-TEST_F(PartitionerTest, ConflictsOnEveryOtherNodeStopOnlyThose) {
+TEST_F(PartitionerTest, ConflictsOnSomeNodesDoNotAffectOthers) {
   for (int i = 0; i < 10; ++i) {
     Node("n" + std::to_string(i), {{0, ""}});
     Pod("p" + std::to_string(i), "7g.40gb");
@@ -260,8 +264,8 @@ TEST_F(PartitionerTest, ConflictsOnEveryOtherNodeStopOnlyThose) {
   EXPECT_EQ(partitioner_->decisions().size(), 10u);
 }
 
-// A kubelet's credential may annotate its own node, whatever the node's labels.
-TEST_F(PartitionerTest, WhatANodeWritesOfItsPlansIsNotKeptWhole) {
+// A kubelet's credentials allow it to annotate its own node, whatever labels the node has.
+TEST_F(PartitionerTest, BoundsTextThatNodesWriteIntoPlanResults) {
   for (const char* name : {"a", "stranger"}) Node(name, {{0, ""}});
   reconcile::Change("nodes", "stranger", [](Json& node) {
     MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
@@ -286,8 +290,8 @@ TEST_F(PartitionerTest, WhatANodeWritesOfItsPlansIsNotKeptWhole) {
   }
 }
 
-// Nodes' words in the reasons of every pod that waits.
-TEST_F(PartitionerTest, NodesDoNotFillThePodsConditions) {
+// Node annotations are quoted in the conditions of every pending pod.
+TEST_F(PartitionerTest, BoundsNodeTextInPodConditions) {
   for (int i = 0; i < 20; ++i) {
     Node("n" + std::to_string(i), {{0, std::string(200'000, static_cast<char>('a' + i))}});
   }
@@ -314,7 +318,7 @@ class ARefusingNodeTest : public PartitionerTest {
   }
 };
 
-TEST_F(ARefusingNodeTest, HurtsOnlyItselfWhicheverItIs) {
+TEST_F(ARefusingNodeTest, DoesNotAffectOtherNode) {
   for (const auto& [refusing, other] : {std::pair{"a", "b"}, {"b", "a"}}) {
     for (const char* name : {"a", "b"}) Node(name, {{0, ""}});
     Restart();
@@ -326,7 +330,7 @@ TEST_F(ARefusingNodeTest, HurtsOnlyItselfWhicheverItIs) {
   }
 }
 
-TEST_F(ARefusingNodeTest, IsTriedAgainAfterGrowingPauses) {
+TEST_F(ARefusingNodeTest, IsRetriedWithGrowingPauses) {
   api_.Remove("nodes", "b");
   Refuse("a", Code::kPermission);
   Pod("p", "7g.40gb");
@@ -343,7 +347,7 @@ TEST_F(ARefusingNodeTest, IsTriedAgainAfterGrowingPauses) {
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
 }
 
-TEST_F(ARefusingNodeTest, IsTriedAgainSoonerWhenItWasBusy) {
+TEST_F(ARefusingNodeTest, IsRetriedSoonerIfApiServerWasBusy) {
   api_.Remove("nodes", "b");
   Refuse("a", Code::kUnavailable);
   Pod("p", "7g.40gb");
@@ -353,7 +357,7 @@ TEST_F(ARefusingNodeTest, IsTriedAgainSoonerWhenItWasBusy) {
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
 }
 
-TEST_F(ARefusingNodeTest, RestsTooWhenSomebodyIsAlwaysFaster) {
+TEST_F(ARefusingNodeTest, BacksOffAfterRepeatedConflicts) {
   Refuse("a", Code::kConflict);
   Pod("p", "7g.40gb");
   Pod("q", "7g.40gb");
@@ -362,9 +366,9 @@ TEST_F(ARefusingNodeTest, RestsTooWhenSomebodyIsAlwaysFaster) {
   EXPECT_LT(Patches("a"), 70);
 }
 
-TEST_F(ARefusingNodeTest, StartsAfreshWhenItHasTakenAPlan) {
+TEST_F(ARefusingNodeTest, BackOffStartsOverAfterAcceptedPlan) {
   api_.Remove("nodes", "b");
-  const auto lose_twice = [&] {  // more in a row are paused for
+  const auto lose_twice = [&] {  // more conflicts in a row would cause a back-off
     api_.intercept = [this, left = 2](const kube::ApiRequest& request) mutable {
       std::optional<Result<kube::ApiResponse>> answer;
       const bool plan = request.method == "PATCH" && request.path == "/api/v1/nodes/a";
@@ -384,7 +388,7 @@ TEST_F(ARefusingNodeTest, StartsAfreshWhenItHasTakenAPlan) {
   EXPECT_EQ(PlanOf("a"), "2");
 }
 
-TEST_F(ARefusingNodeTest, DoesNotKeepPodsFromTheirReasons) {
+TEST_F(ARefusingNodeTest, DoesNotDelayReasonsOfPods) {
   Refuse("a", Code::kPermission);
   Pod("p", "7g.40gb");
   Run(seconds(20));
@@ -394,10 +398,10 @@ TEST_F(ARefusingNodeTest, DoesNotKeepPodsFromTheirReasons) {
   EXPECT_EQ(Condition("p", "status") + Condition("q", "status"), "False") << "one of them waits";
 }
 
-TEST_F(PartitionerTest, AReasonThatCouldNotBeWrittenIsWrittenLater) {
+TEST_F(PartitionerTest, RetriesConditionThatCouldNotBeWritten) {
   Node("a", {{0, "7g.40gb@0:used"}});
   Pod("p", "7g.40gb");
-  clock_.Advance(minutes(60));  // it starves already: no other plan comes
+  clock_.Advance(minutes(60));  // the pod is starving already, so no further plan is made
   int failures = 3;
   api_.intercept = [&](const kube::ApiRequest& request) {
     std::optional<Result<kube::ApiResponse>> answer;
@@ -411,8 +415,8 @@ TEST_F(PartitionerTest, AReasonThatCouldNotBeWrittenIsWrittenLater) {
   EXPECT_EQ(api_.All("events").size(), 1u) << Events();
 }
 
-// A webhook for nodes is down; its error names the port of each attempt.
-TEST_F(PartitionerTest, ARefusalInEverNewWordsIsNotAnEventEachTime) {
+// A webhook for nodes is down. Its error contains the port of each attempt.
+TEST_F(PartitionerTest, PublishesRefusalsWithVaryingTextRarely) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   int attempts = 0;
@@ -442,17 +446,17 @@ TEST_F(PartitionerTest, ARefusalInEverNewWordsIsNotAnEventEachTime) {
   EXPECT_GE(refusals(), 5) << "and is not forgotten";
 }
 
-TEST_F(PartitionerTest, TellingReasonsDoesNotHoldUpAPodThatFits) {
+TEST_F(PartitionerTest, PublishingReasonsDoesNotDelayPlanning) {
   Node("a", {{0, "7g.40gb@0:used"}});
   for (int i = 0; i < 2000; ++i) Pod("hopeless" + std::to_string(i), "7g.40gb");
   api_.intercept = [&](const kube::ApiRequest& request) {
-    if (request.method != "GET") clock_.Advance(milliseconds(10));  // 100 a second
+    if (request.method != "GET") clock_.Advance(milliseconds(10));  // 100 per second
     return std::optional<Result<kube::ApiResponse>>();
   };
   const auto step = [&] {
     if (!runner_->Step(clock_)) clock_.Advance(milliseconds(10));
   };
-  while (api_.writes.empty()) step();  // the first reasons are being written
+  while (api_.writes.empty()) step();  // the first conditions are being written
   Node("z", {{0, ""}});
   Pod("late", "1g.5gb");
   const size_t before = api_.writes.size();
