@@ -9,7 +9,7 @@
 //   3. Set the label. The plugin restarts its servers; running pods are not affected.
 //   4. Wait until the kubelet offers the requested shares.
 //   5. Delete older keys of the node.
-// A valid configuration is left alone, whoever wrote it.
+// A valid configuration is never rewritten, whichever component wrote it.
 #pragma once
 
 #include <functional>

@@ -49,9 +49,9 @@ inline constexpr const char* kAutoscalerName = "nos-autoscaler";
 // infrastructure does not answer (reasons Invalid, NoTemplate, ScaleFailed, NotDelivered).
 inline constexpr const char* kPoolReady = "Ready";
 inline constexpr const char* kNoTemplate = "NoTemplate";
-// Condition that the autoscaler sets on a pending pod. True: help is on the way (reason NodesComing
-// or Moving). False: the reason is a code of planning/growth.h or planner.h that says why the
-// autoscaler does nothing for the pod.
+// Condition that the autoscaler sets on a pending pod. True: nodes are starting or pods are moving
+// for it (reason NodesComing or Moving). False: the reason is a code of planning/growth.h or
+// planner.h that says why the autoscaler does nothing for the pod.
 inline constexpr const char* kScalingCondition = "nos.nebuly.com/Scaling";
 
 struct AutoscalerConfig {

@@ -9,7 +9,7 @@ TEST_F(AutoscalerTest, GrowsCheapestPoolFromZeroForUnschedulablePod) {
   Pool("dear", "9", 5);
   Pod("p", "4");
   Run(seconds(9));
-  EXPECT_EQ(Wanted("cheap"), 0) << "cutting has its chance first";
+  EXPECT_EQ(Wanted("cheap"), 0) << "the partitioner may still help";
   // Counters start at 0: increase() would miss the first event of a new series.
   EXPECT_THAT(metrics_.Text(), HasSubstr("nos_autoscaler_decisions_total{action=\"close\"} 0"));
   Run(minutes(1));
@@ -35,7 +35,7 @@ TEST_F(AutoscalerTest, PodsWithForgedLabelsCountAsOrdinaryPods) {
   reconcile::Change("pods", "ml/place",
                     [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
   Run(minutes(1));
-  EXPECT_EQ(Wanted("a"), 2) << "no room beside the one, and the other waits as any pod";
+  EXPECT_EQ(Wanted("a"), 2) << "one uses capacity, the other is pending like any pod";
 }
 
 TEST_F(AutoscalerTest, UsesCapacityOfExistingNodesFirst) {
@@ -53,10 +53,10 @@ TEST_F(AutoscalerTest, WaitsForStartingNodesBeforeRequestingMore) {
   Run(seconds(30));
   Pod("q", "4");
   Run(seconds(30));
-  EXPECT_EQ(Wanted("a"), 1) << "both fit on the one that comes";
+  EXPECT_EQ(Wanted("a"), 1) << "both fit on the starting node";
   Node("a1", "a", false);
   Run(seconds(50));
-  EXPECT_EQ(Wanted("a"), 1) << "it is there, and not ready";
+  EXPECT_EQ(Wanted("a"), 1) << "it exists and is not ready";
   Node("a1", "a");
   Run(seconds(20));
   Bind("p", "a1");
@@ -74,7 +74,7 @@ TEST_F(AutoscalerTest, ClosesPoolThatDoesNotDeliverAndUsesNextBest) {
   Pool("dear", "9", 5);
   Pod("p", "4");
   Run(minutes(3));
-  EXPECT_EQ(Wanted("cheap"), 0) << "late ones do not come in addition";
+  EXPECT_EQ(Wanted("cheap"), 0) << "late nodes must not be added";
   EXPECT_EQ(Wanted("dear"), 1);
   EXPECT_EQ(StatusOf("cheap", "failures")->get_int64(), 1);
   EXPECT_THAT(Ready("cheap"), HasSubstr("False NotDelivered"));
@@ -199,7 +199,7 @@ TEST_F(AutoscalerTest, DoesNotOverwriteConcurrentScaleUp) {
   Pod("p", "4");
   Run(minutes(1));
   EXPECT_EQ(refused, 1);
-  EXPECT_EQ(Wanted("a"), 1) << "the one that somebody else has asked for serves it";
+  EXPECT_EQ(Wanted("a"), 1) << "the node requested by hand serves it";
 }
 
 TEST_F(AutoscalerTest, AwaitsNodesRequestedByOthersAboveMaximum) {
@@ -207,7 +207,7 @@ TEST_F(AutoscalerTest, AwaitsNodesRequestedByOthersAboveMaximum) {
   Run(seconds(10));
   Fleet("a", 3);
   Run(seconds(60));
-  EXPECT_EQ(Wanted("a"), 3) << "more than its maximum, and not ours to take away";
+  EXPECT_EQ(Wanted("a"), 3) << "above the maximum, but requested by others";
   EXPECT_THAT(Ready("a"), HasSubstr("AboveMaximum"));
   EXPECT_NE(StatusOf("a", "asked"), nullptr);
 }
@@ -327,7 +327,7 @@ TEST_F(AutoscalerTest, KeepsPoolWhoseSpecBecameInvalidAndReportsIt) {
   };
   const std::string before = version();
   Run(seconds(30));
-  EXPECT_EQ(version(), before) << "what is known is not written again";
+  EXPECT_EQ(version(), before) << "an unchanged status is not written again";
   reconcile::Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = 5; });
   Run(seconds(15));
   EXPECT_THAT(Ready("a"), Not(HasSubstr("Invalid")));
@@ -366,7 +366,7 @@ TEST_F(AutoscalerTest, ReopensPoolOnceItCanBeReadAfterItsPause) {
   EXPECT_THAT(Ready("a"), HasSubstr("False ScaleFailed"));
   api_.intercept = nullptr;
   Run(minutes(2));
-  EXPECT_EQ(Wanted("a"), 1) << "another try";
+  EXPECT_EQ(Wanted("a"), 1) << "the next attempt";
 }
 
 TEST_F(AutoscalerTest, ReportsPoolWithUnknownGpuAsInvalid) {
@@ -463,7 +463,7 @@ TEST_F(AutoscalerDeadHooksTest, SilentWebhooksAreReadOneAtATime) {
   Run(minutes(30));
   const std::set<Time> times(asked_.begin(), asked_.end());
   EXPECT_GE(asked_.size(), 15U);
-  EXPECT_EQ(times.size(), asked_.size()) << "what else there is to do comes in between";
+  EXPECT_EQ(times.size(), asked_.size()) << "other work runs in between";
 }
 
 TEST_F(AutoscalerTest, WritesNothingMoreWhenNoPoolFits) {

@@ -102,7 +102,7 @@ TEST_F(CollectorTest, ReportsPodWhenItChanges) {
   Run();
   ASSERT_EQ(Told("pod").size(), 1u);
   EXPECT_EQ(FindString(Told("pod")[0], "state"), "running");
-  ASSERT_EQ(Told("node").size(), 1u) << "its pods ask for more";
+  ASSERT_EQ(Told("node").size(), 1u) << "its pods request more";
   EXPECT_EQ(*Find(Told("node")[0], "requested", "memory"), Json(512.0));
 
   Pod("p", "n", "Succeeded");
@@ -125,7 +125,7 @@ TEST_F(CollectorTest, ReportsNodesAndQuotas) {
   const Json node = Told("node")[0];
   EXPECT_EQ(*Find(node, "allocatable", "memory"), Json(16384.0));
   EXPECT_NE(Find(node, "labels", "nvidia.com/gpu.product"), nullptr);
-  EXPECT_EQ(Find(node, "labels", "private"), nullptr) << "only what is needed leaves the cluster";
+  EXPECT_EQ(Find(node, "labels", "private"), nullptr) << "only needed labels may leave the cluster";
   ASSERT_EQ(Told("quota").size(), 1u);
   EXPECT_EQ(*Find(Told("quota")[0], "resources", "cpu", "min"), Json(1.5));
   EXPECT_EQ(*Find(Told("quota")[0], "resources", "cpu", "used"), Json(0.5));
@@ -342,7 +342,7 @@ TEST_F(CollectorTest, OmitsKindsThatMayNotBeRead) {
   Run();
   EXPECT_EQ(Told("pod").size(), 1u);
   EXPECT_TRUE(Told("job").empty());
-  EXPECT_EQ(Told("present").size(), 6u) << "which jobs there are is known all the same";
+  EXPECT_EQ(Told("present").size(), 6u) << "the list of jobs is complete nevertheless";
   api_.intercept = nullptr;  // now permitted
   clock_.Advance(std::chrono::minutes(2));
   Run();
@@ -380,11 +380,11 @@ TEST_F(CollectorTest, ReportsJobsOfPodsWhenJobObjectsCannotBeRead) {
               {"ownerReferences",
                JsonArray{{{"kind", "Job"}, {"name", "train"}, {"controller", true}}}}}}});
   Run();
-  EXPECT_TRUE(Told("job").empty()) << "what the objects say may come";
+  EXPECT_TRUE(Told("job").empty()) << "job objects may still arrive";
   clock_.Advance(std::chrono::minutes(1));
   Run();
   EXPECT_EQ(Told("job").size(), 1u);
-  EXPECT_TRUE(Told("present").empty()) << "which there are is not known";
+  EXPECT_TRUE(Told("present").empty()) << "the ids are unknown";
 }
 
 TEST_F(CollectorTest, ReportsEventsAboutGpus) {
@@ -400,7 +400,7 @@ TEST_F(CollectorTest, ReportsEventsAboutGpus) {
   EXPECT_EQ(FindString(Told("event")[1], "object", "kind"), "ElasticQuota");
   Pod("p");
   Run();
-  ASSERT_EQ(Told("event").size(), 1u) << "its pod has come";
+  ASSERT_EQ(Told("event").size(), 1u) << "its pod exists now";
   EXPECT_EQ(FindString(Told("event")[0], "message"), "no room");
   EXPECT_EQ(*Find(Told("event")[0], "at"), Json(1'800'000'000'000 - 3'600'000));
   Run();
@@ -437,7 +437,7 @@ TEST_F(CollectorTest, ReportsKueueQueuesOnlyWhileServed) {
   served = false;
   clock_.Advance(std::chrono::minutes(20));
   Run();
-  ASSERT_EQ(Told("removed").size(), 1u) << "it was taken away";
+  ASSERT_EQ(Told("removed").size(), 1u) << "Kueue was uninstalled";
   EXPECT_EQ(FindString(Told("removed")[0], "id"), "LocalQueue/team/gpus");
 }
 

@@ -101,7 +101,8 @@ TEST_F(PartitionerTest, PublishesReasonOfUnplaceablePodAsEventOnce) {
   Run(minutes(6));
   Restart();
   Run();
-  EXPECT_EQ(api_.All("events").size(), events) << "said once, not with every plan\n" << Events();
+  EXPECT_EQ(api_.All("events").size(), events) << "published once, not with every plan\n"
+                                               << Events();
 }
 
 TEST_F(PartitionerTest, OnePlanServesPodsOfOneBatch) {
@@ -148,7 +149,7 @@ TEST_F(PartitionerTest, PlansAgainWhenCapacityBecomesFree) {
   EXPECT_NE(Condition("p", "message"), "");
   const size_t writes = api_.writes.size();
   Run(minutes(5));
-  EXPECT_EQ(api_.writes.size(), writes) << "told once";
+  EXPECT_EQ(api_.writes.size(), writes) << "published once";
   api_.Remove("pods", "ml/holder");
   Annotate("a", "status-layout-0", "7g.40gb@0:free");
   Run();
@@ -193,7 +194,7 @@ TEST_F(PartitionerTest, DoesNotPartitionGpuThatAPodMayHoldWhole) {
   Pod("p", "7g.80gb");
   Run();
   EXPECT_EQ(Spec("a", 0), "");
-  EXPECT_EQ(Spec("a", 1), "7g.80gb@0") << "what has instances is nobody's whole GPU";
+  EXPECT_EQ(Spec("a", 1), "7g.80gb@0") << "a GPU with instances is not held as a whole";
   Acknowledge("a", {{0, ""}, {1, "7g.80gb@0:free"}});
   Pod("q", "7g.80gb");
   Run();

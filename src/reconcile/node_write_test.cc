@@ -33,7 +33,7 @@ TEST_F(NodeWriteTest, RaisesCapacityToAllocatableAndNeverLowersIt) {
   EXPECT_EQ(more->capacity.at("nvidia.com/mig-7g.40gb"), Quantity::FromValue(1));
   ASSERT_TRUE(PatchNodeDevices(client_, Node(), {{kSlice, 2}}).ok());
   EXPECT_EQ(AllocatableOf(Node(), kSlice), 2);
-  EXPECT_EQ(Node().capacity.at(kSlice), Quantity::FromValue(3)) << "the devices are there still";
+  EXPECT_EQ(Node().capacity.at(kSlice), Quantity::FromValue(3)) << "the devices still exist";
   EXPECT_EQ(Node().capacity.at("cpu"), Quantity::FromValue(96));
 }
 

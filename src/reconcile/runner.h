@@ -84,9 +84,9 @@ class Runner {
   Status last_error_;
 };
 
-// Runs `runner` until `stop` returns true. Between steps it waits for `bell` or the next due time.
-// Ring the bell when something has arrived (RunnerOptions::wake) and when `stop` has become true.
-// `each` is called before every step and may replace the reconciler.
+// Runs `runner` until `stop` returns true. Between steps it waits for the wake signal `bell` or the
+// next due time. Signal it when something has arrived (RunnerOptions::wake) and when `stop` has
+// become true. `each` is called before every step and may replace the reconciler.
 void RunUntil(const std::function<bool()>& stop, Runner& runner, Bell& bell, const Clock& clock,
               const std::function<void()>& each);
 

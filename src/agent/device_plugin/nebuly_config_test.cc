@@ -122,7 +122,7 @@ TEST(NebulyKey, RecognisesKeysOfGoVersion) {
   EXPECT_FALSE(IsNebulyKeyOf("node", "node-1-1700000000"));
   EXPECT_FALSE(IsNebulyKeyOf("node-1", "node-1-"));
   EXPECT_FALSE(IsNebulyKeyOf("node-1", "node-1-mine"));
-  EXPECT_FALSE(IsNebulyKeyOf("node", "node-1")) << "somebody's own, named like another node";
+  EXPECT_FALSE(IsNebulyKeyOf("node", "node-1")) << "a key of another tool, named like another node";
 }
 
 // A label value has at most 63 bytes.

@@ -139,7 +139,7 @@ TEST_F(WithSharesBelowTest, DropsSharesThatDoNotFitBesideHeldOnes) {
               UnorderedElementsAre("10::0", "10::2", "15::0"));
   EXPECT_THAT(Staying({"10::0", "20::0", "20::1"}, {"20::0", "20::1"}, {"10::0"}),
               UnorderedElementsAre("20::0", "20::1"))
-      << "held ones alone are too much";
+      << "held shares alone exceed the memory";
 }
 
 TEST_F(WithSharesBelowTest, DropsSharesAboveAGap) {

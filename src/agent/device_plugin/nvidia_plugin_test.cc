@@ -50,7 +50,7 @@ TEST_F(NvidiaPluginTest, RestartsPluginOnceAndWaitsForKubelet) {
   EXPECT_EQ(Deletions(), 1u);
   PutPlugin("2");
   EXPECT_EQ(plugin_.Offer(devices_).code(), Code::kUnavailable);
-  EXPECT_EQ(Deletions(), 1u) << "it takes its time to start";
+  EXPECT_EQ(Deletions(), 1u) << "the plugin is still starting";
   kubelet_ = devices_;
   EXPECT_TRUE(plugin_.Offer(devices_).ok());
   EXPECT_EQ(Deletions(), 1u);
@@ -136,7 +136,7 @@ TEST_F(NvidiaPluginTest, DoesNotAcceptDestroyedDeviceOfOursAsForeign) {
     (void)plugin_.Offer(less);
     clock_.Advance(seconds(1));
   }
-  EXPECT_GT(Deletions(), before) << "the kubelet hands out a device that is gone, for ever";
+  EXPECT_GT(Deletions(), before) << "the kubelet would hand out a destroyed device for ever";
 }
 
 TEST_F(NvidiaPluginTest, DoesNotAcceptDestroyedUnhealthyDeviceAsForeign) {
@@ -157,7 +157,7 @@ TEST_F(NvidiaPluginTest, ReportsMissingPlugin) {
   EXPECT_EQ(offered.message(),
             "no pod of NVIDIA's device plugin on node gpu-1 has the labels "
             "app=nvidia-device-plugin-daemonset: is devicePlugin.selector right?");
-  EXPECT_EQ(offered.code(), Code::kNotFound) << "a person must see to it";
+  EXPECT_EQ(offered.code(), Code::kNotFound) << "an administrator must act";
 }
 
 }  // namespace

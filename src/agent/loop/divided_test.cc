@@ -55,10 +55,10 @@ class AgentDividedTest : public AgentTest {
       for (const int count : {2, 4}) {
         for (int number = 0; number < count; ++number) {
           const std::string id = device::MigPartId({instance.uuid, count, number});
-          EXPECT_FALSE(kubelet_.Holds(id)) << "an instance was destroyed of which pods hold parts";
+          EXPECT_FALSE(kubelet_.Holds(id)) << "destroyed an instance with held parts";
         }
       }
-      EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "a used instance was destroyed";
+      EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "destroyed a used instance";
     };
     return hooks;
   }
@@ -149,7 +149,7 @@ TEST_F(AgentDividedTest, DestroysNoInstanceWhileKubeletListsNoHolders) {
   ASSERT_THAT(boards_.Truth(0), SizeIs(1));
   EXPECT_EQ(Mig(0), mig);
   for (const kubelet::OfferedDevice& device : kubelet_.offer()) {
-    EXPECT_FALSE(device.device_id == mig && device.healthy) << "nobody may be given it";
+    EXPECT_FALSE(device.device_id == mig && device.healthy) << "the kubelet must not hand it out";
   }
   Hold("quarter", kQuarter, part);
   Run(seconds(60));
@@ -168,7 +168,7 @@ TEST_F(AgentDividedTest, LeavingHybridModeKeepsInstanceWithHeldPart) {
   Label("mig");
   Plan("2", {{0, "7g.80gb@0"}});
   Run(seconds(120));
-  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:used") << "as a whole";
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:used") << "the whole instance";
   End("quarter");
   Run(seconds(120));
   EXPECT_EQ(Annotation("status-layout-0"), "7g.80gb@0:free");
@@ -191,7 +191,7 @@ TEST_F(AgentDividedTest, OffersNoInstanceOfWhichAPodHoldsAPart) {
     EXPECT_EQ(Allocatable("3g.40gb"), 0);
     Start();
     Run(seconds(60));
-    EXPECT_FALSE(MayBeGiven(mig)) << "nor by a new agent";
+    EXPECT_FALSE(MayBeGiven(mig)) << "a new agent must not offer it either";
     End("quarter");
     Run(seconds(60));
   }
@@ -251,7 +251,7 @@ TEST_F(AgentDividedTest, ConvergesFromAnyState) {
       if (random.Chance(0.3)) Start();
       Run(milliseconds(random.Below(20'000)));
       for (const auto& [pod, device] : held) {
-        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " is gone";
+        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " disappeared";
       }
       std::erase_if(held, [&](const auto& entry) {
         const bool ends = random.Chance(0.5);

@@ -43,7 +43,7 @@ TEST_F(AgentTest, APodBoundDuringTheWithdrawalGetsItsDeviceBack) {
   };
   Run();
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_TRUE(kubelet_.Offers(instance.uuid)) << "offered again for the pod";
+  EXPECT_TRUE(kubelet_.Offers(instance.uuid)) << "must be offered again for the pod";
   EXPECT_EQ(reconcile::ReadPlanResult(Annotation("partitioning-result"))->obstacles.at(0).code,
             "InUse");
   ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
@@ -101,7 +101,8 @@ TEST_F(AgentTest, RemembersWrittenAllocatableWhileNodeWatchLags) {
   Run(milliseconds(150));
   EXPECT_EQ(api_.writes.size(), writes);
   Run(milliseconds(100));
-  EXPECT_EQ(destroyed_, 1) << "the drain does not begin anew with every look at the old figure";
+  EXPECT_EQ(destroyed_, 1)
+      << "the drain must not restart while the cache shows the old allocatable";
 }
 
 TEST_F(AgentTest, RaisesAllocatableOnceKubeletHasAdoptedNewSlice) {
@@ -149,7 +150,8 @@ TEST_F(AgentTest, KeepsUsedInstanceWhileRestartedKubeletListsNoHolders) {
   Restart();  // an agent that has not observed the pod's device
   Run(seconds(3));
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used") << "either may be";
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used")
+      << "either slice may be the pod's";
   kubelet_.forgetful = false;
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
@@ -171,7 +173,7 @@ TEST_F(AgentTest, PodBoundToDrainingInstanceFindsItInTheOffer) {
   Run();
   EXPECT_FALSE(withdrawn);
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Allocatable("1g.5gb"), 1) << "counted again for the pod";
+  EXPECT_EQ(Allocatable("1g.5gb"), 1) << "must be counted again for the pod";
 }
 
 TEST_F(AgentTest, RestartsDrainWhenKubeletRestoresOldAllocatable) {
@@ -206,7 +208,7 @@ TEST_F(AgentTest, ReadsNodeUncachedBeforeWithdrawingInstance) {
   };
   Run(milliseconds(300));
   EXPECT_TRUE(reported);
-  EXPECT_EQ(destroyed_, 0) << "the new one has the same UUID";
+  EXPECT_EQ(destroyed_, 0) << "the node counts the instance again";
   Run();
   EXPECT_EQ(destroyed_, 1);
 }
@@ -264,7 +266,7 @@ TEST_F(AgentTest, OffersAgainAfterAnOfferWithoutAnswer) {
   kubelet_reports_ = false;
   Plan("7", {{0, "7g.40gb@0"}});
   Run(seconds(1));
-  ASSERT_FALSE(kubelet_.Offers(instance.uuid)) << "withdrawn, though nobody said so";
+  ASSERT_FALSE(kubelet_.Offers(instance.uuid)) << "withdrawn, although the call failed";
   kubelet_.mute = false;
   Plan("8", {{0, "1g.5gb@0"}});  // the slice is wanted again, as in the last confirmed offer
   Run();

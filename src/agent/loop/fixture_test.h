@@ -66,8 +66,9 @@ class AgentTest : public ::testing::Test {
     // careful.
     hooks.on_destroy = [this](const device::GpuInstance& instance) {
       ++destroyed_;
-      EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "a used instance was destroyed";
-      EXPECT_FALSE(expect_withdrawn_ && kubelet_.Offers(instance.uuid)) << "while on offer";
+      EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "destroyed a used instance";
+      EXPECT_FALSE(expect_withdrawn_ && kubelet_.Offers(instance.uuid))
+          << "destroyed an offered instance";
     };
     return hooks;
   }
@@ -90,7 +91,7 @@ class AgentTest : public ::testing::Test {
 
   // Runs the agent for this time.
   void Run(Duration time = seconds(30)) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
+    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not become idle";
   }
 
   // Sets the requested partitioning of the node's GPUs.

@@ -90,7 +90,7 @@ TEST_F(AgentHybridTest, GpuWithUsedDevicesKeepsItsMode) {
   Plan("2", {{0, "3g.40gb@4"}, {1, "20gb@0"}});
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
-  EXPECT_EQ(Annotation("status-layout-1"), "shared@2:used") << "what is free goes";
+  EXPECT_EQ(Annotation("status-layout-1"), "shared@2:used") << "free slices are removed";
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("InUse"));
   End("whole");
   End("turn");
@@ -139,7 +139,7 @@ TEST_F(AgentHybridTest, AgentWithoutMpsResetsComputeModeOnceSharesAreFree) {
   EXPECT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kDefault);
   EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@2:free");
   EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kExclusiveProcess);
-  EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::time::0")) << "a pod has a share of it";
+  EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::time::0")) << "a pod holds a share of it";
   End("share");
   Run(seconds(60));
   EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
@@ -217,7 +217,7 @@ TEST_F(AgentHybridTest, ConvergesFromAnyState) {
       if (random.Chance(0.3)) Start();
       Run(milliseconds(random.Below(20'000)));
       for (const auto& [pod, device] : held) {
-        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " is gone";
+        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " disappeared";
       }
       std::erase_if(held, [&](const auto& entry) {
         const bool ends = random.Chance(0.5);
@@ -249,7 +249,7 @@ TEST_F(AgentHybridTest, LeavingHybridModeKeepsHeldDevices) {
   Run(seconds(60));
   Plan("2", {{0, "3g.40gb@4"}, {1, "3g.40gb@4"}});
   Run(seconds(120));
-  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "a pod works there";
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "a pod uses it";
   EXPECT_EQ(Annotation("status-layout-1"), "3g.40gb@4:free");
   EXPECT_EQ(Annotation("status-other-model-1"), "");
   End("turn");
@@ -272,7 +272,7 @@ TEST_F(AgentHybridTest, EnablesNoMigWhileKubeletListsNoTimeSlices) {
   EXPECT_FALSE(boards_.Info(0).mig_enabled);
   Start();
   Run(seconds(60));
-  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "by a new agent";
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "a new agent must not enable MIG either";
   End("turn");
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
@@ -310,7 +310,7 @@ TEST_F(AgentHybridTest, NewAgentDoesNotPartitionGpuOfWhichAPodHoldsAShare) {
   kubelet_.Remove("ml", "share");
   Start();
   Run(seconds(60));
-  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "the kubelet does not tell yet";
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "the kubelet does not list the share yet";
   End("share");
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
@@ -332,10 +332,10 @@ TEST_F(AgentHybridTest, OldSpecDoesNotPreventSharingByMps) {
   Label("mps");
   Run(seconds(120));
   EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB");
-  EXPECT_EQ(switches, 2) << "on, and off";
+  EXPECT_EQ(switches, 2) << "MIG on, MIG off";
   Start();
   Run(seconds(120));
-  EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB") << "nor by a new agent";
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB") << "a new agent must not switch it either";
   EXPECT_EQ(switches, 2);
 }
 
@@ -367,7 +367,7 @@ TEST_F(AgentHybridTest, RemovesTimeSliceOfOldSettingsOnceItIsFree) {
   EXPECT_EQ(Annotation("status-layout-0"), "shared@2:used");
   End("turn");
   Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "") << "nobody can plan beside it";
+  EXPECT_EQ(Annotation("status-layout-0"), "") << "no plan can include it";
   Plan("2", {{0, "shared@0,shared@4"}});
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@4:free");

@@ -112,16 +112,17 @@ TEST_F(AgentMpsTest, HeldSharesStayWhenGpuMayHaveFewerNow) {
   Start();
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used,9gb@1:used");
-  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB") << "what it holds, and no room beside";
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB") << "the held shares without free memory";
   EXPECT_EQ(Annotation("status-model-1"), "MPS-34GB");
   const cluster::Node node = cluster::DecodeNode(*api_.Find("nodes", kNode)).value();
   const cluster::NodeGpus gpus = cluster::ReadNodeGpus(node, gpu::Catalogue::Builtin());
-  EXPECT_EQ(gpus.gpus.size(), 2u) << "planners know it";
+  EXPECT_EQ(gpus.gpus.size(), 2u) << "planners must be able to read it";
   EXPECT_TRUE(gpus.problems.empty());
   kubelet_.Remove("ml", "b");
   api_.Remove("pods", "ml/b");
   Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used") << "though it is asked for";
+  EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used")
+      << "a share that does not fit is not created again";
   EXPECT_EQ(Annotation("status-model-0"), "MPS-34GB");
   Plan("8", {{0, "30gb@0,4gb@2"}});
   Run(seconds(60));
@@ -184,7 +185,7 @@ TEST_F(AgentMpsTest, ResetsComputeModeOnceLastShareIsFree) {
   ShareAndHold();
   Label("none");
   Run(seconds(60));
-  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod holds a share of it";
   EXPECT_EQ(ModeOf(1), device::ComputeMode::kDefault);
   EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::20::1"));
   End("a");
@@ -197,7 +198,7 @@ TEST_F(AgentMpsTest, NewAgentResetsComputeModeOfGpuSharedByEarlierAgent) {
   Label("none");
   Start();
   Run(seconds(60));
-  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod holds a share of it";
   End("a");
   Run(seconds(60));
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);

@@ -188,7 +188,7 @@ class AgentNebulyTest : public AgentTest {
 
 TEST_F(AgentNebulyTest, PlanBecomesConfigMapKeyAndNodeLabel) {
   Run();
-  EXPECT_THAT(Keys(), IsEmpty()) << "there is nothing to say yet";
+  EXPECT_THAT(Keys(), IsEmpty()) << "no shares are planned yet";
   EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
   Plan("7", {{0, "10gb@0,10gb@1,19gb@2"}});
   Run();
@@ -200,7 +200,7 @@ TEST_F(AgentNebulyTest, PlanBecomesConfigMapKeyAndNodeLabel) {
   EXPECT_EQ(Annotation("status-gpu-0-10gb-free"), "2");
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
   EXPECT_EQ(crashes_, 0);
-  EXPECT_EQ(restarts_, 1) << "one for all of a plan";
+  EXPECT_EQ(restarts_, 1) << "one restart for the whole plan";
 }
 
 TEST_F(AgentNebulyTest, RemovesOldKeysOfThisNodeOnly) {
@@ -274,7 +274,7 @@ TEST_F(AgentNebulyTest, SetsLabelOnlyAfterFileExistsInPluginPod) {
   EXPECT_EQ(Keys().size(), 1u);
   EXPECT_EQ(ConfigLabel(), "");
   Run(seconds(240));
-  EXPECT_EQ(ConfigLabel(), "") << "it is seen not to be there";
+  EXPECT_EQ(ConfigLabel(), "") << "the file is known to be missing";
   EXPECT_THAT(Events(), HasSubstr("has not come into the plugin's pod on node gpu-1"));
   syncs_ = true;
   Run(seconds(60));
@@ -347,7 +347,7 @@ TEST_F(AgentNebulyTest, HeldShareThatCannotBeOfferedStillUsesMemory) {
   Plan("7", {{0, "10gb@0"}});
   End("b");
   Run(seconds(120));
-  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 3}})) << "now it can";
+  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 3}})) << "now all three fit";
 }
 
 // The share is free above a gap, where the plugin cannot offer it.
@@ -463,7 +463,7 @@ TEST_F(AgentNebulyTest, RemovesLabelAndKeysWhenNodeLeavesMps) {
   Hold("a", "10", "0");
   Label("nos.nebuly.com/gpu-partitioning", "none");
   Run(seconds(120));
-  EXPECT_EQ(ConfigLabel(), Keys().at(0)) << "a pod has a share";
+  EXPECT_EQ(ConfigLabel(), Keys().at(0)) << "a pod holds a share";
   kubelet_.Remove("ml", "a");
   api_.Remove("pods", "ml/a");
   Run(std::chrono::minutes(10));

@@ -13,7 +13,7 @@ TEST_F(AgentTest, DoesNotPartitionBrokenGpuAndOffersItsDevicesAsUnhealthy) {
   for (const auto& device : kubelet_.offer()) {
     EXPECT_EQ(device.healthy, device.device_id != broken);
   }
-  EXPECT_EQ(Annotation("status-layout-0"), "") << "nobody must plan on it";
+  EXPECT_EQ(Annotation("status-layout-0"), "") << "no plan may use it";
   EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@4:free");
   EXPECT_EQ(NodeCondition(), "False Xid79 GPU 0: fell off the bus; reset it");
   EXPECT_NE(Events().find("Xid79: GPU 0: fell off"), std::string::npos) << Events();
@@ -22,9 +22,10 @@ TEST_F(AgentTest, DoesNotPartitionBrokenGpuAndOffersItsDevicesAsUnhealthy) {
 
   Plan("8", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
   Run();
-  EXPECT_EQ(gpus_.ListInstances(0)->front().profile, "3g.20gb") << "a broken GPU is not cut";
+  EXPECT_EQ(gpus_.ListInstances(0)->front().profile, "3g.20gb")
+      << "a broken GPU is not repartitioned";
   EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "8") << "the plan has come to its end";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "8") << "the plan has ended";
   EXPECT_NE(Annotation("partitioning-result").find("GpuUnhealthy"), std::string::npos);
 
   health_.ClearGpu(0);
@@ -67,7 +68,7 @@ TEST_F(AgentTest, ReportsAndOffersExistingInstances) {
   EXPECT_EQ(Annotation("status-layout-0"), "");
   EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@4:free");
   EXPECT_EQ(Annotation("status-gpu-1-3g.20gb-free"), "1");
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "nobody asked for a plan";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "no plan was requested";
   ASSERT_EQ(kubelet_.offer().size(), 1u);
   EXPECT_EQ(kubelet_.offer()[0].resource, "nvidia.com/mig-3g.20gb");
   EXPECT_EQ(destroyed_, 0) << "without a spec everything stays";

@@ -75,7 +75,7 @@ TEST_F(AgentRenumberedTest, DoesNotDestroyInstanceOfGpuThatTookOverTheIndex) {
   Run(seconds(60));
   EXPECT_TRUE(boards_.changed);
   EXPECT_EQ(destroyed_, 1);
-  EXPECT_EQ(gpus_.Truth(1).size(), 2U) << "which a pod holds, and one more";
+  EXPECT_EQ(gpus_.Truth(1).size(), 2U) << "the held instance and a new one";
   EXPECT_EQ(gpus_.Truth(0).size(), 1U);
 }
 

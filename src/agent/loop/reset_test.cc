@@ -26,7 +26,7 @@ class AgentResetTest : public AgentTest {
       ++resets_;
       for (const auto& device : kubelet_.offer()) {
         EXPECT_FALSE(device.device_id.starts_with(uuid) && kubelet_.Holds(device.device_id))
-            << "a GPU was reset that a pod has";
+            << "reset a GPU that a pod holds";
       }
     };
     return hooks;
@@ -116,12 +116,12 @@ TEST_F(AgentResetTest, DoesNotResetGpuInUse) {
   Plan("2", {{0, "3g.20gb@4"}, {1, "1g.5gb@0"}});
   Run(seconds(120));
   EXPECT_EQ(resets_, 0);
-  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take the pod's GPU";
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would change the pod's GPU";
   End("whole");
   Run(seconds(120));
   EXPECT_EQ(resets_, 1);
   EXPECT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "shared@2:used") << "one is reset, not its neighbour";
+  EXPECT_EQ(Annotation("status-layout-1"), "shared@2:used") << "only the free GPU is reset";
 }
 
 TEST_F(AgentResetTest, GpuThatCannotBeResetIsUsedInItsPresentMode) {
@@ -129,7 +129,7 @@ TEST_F(AgentResetTest, GpuThatCannotBeResetIsUsedInItsPresentMode) {
   Run();
   Plan("1", {{0, "3g.20gb@4"}, {1, "gpu@0"}});
   Run(seconds(40));
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "1") << "nobody waits for it";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "1") << "the plan ends without it";
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NotReset"));
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("another client holds the GPU"));
   EXPECT_THAT(Events(), HasSubstr("another client holds the GPU"));
@@ -138,7 +138,7 @@ TEST_F(AgentResetTest, GpuThatCannotBeResetIsUsedInItsPresentMode) {
   Plan("2", {{0, "shared@0"}});
   Run(seconds(10));
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free");
-  EXPECT_FALSE(boards_->Info(0).mig_pending) << "nobody wants it any more";
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "no plan requests it any more";
 }
 
 TEST_F(AgentResetTest, RetriesResetWithGrowingPauses) {
@@ -172,13 +172,13 @@ TEST_F(AgentResetTest, ReportsThatNodeNeedsReboot) {
   EXPECT_TRUE(boards_->Info(0).mig_pending);
   EXPECT_EQ(Annotation("status-partitioning-plan"), "1");
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NeedsReboot"));
-  EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4") << "as it is until then";
+  EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4") << "unchanged until the reboot";
   EXPECT_EQ(Annotation("status-other-model-0"), "MPS-39GB");
   EXPECT_EQ(RebootCondition(), "True MigModeWaits GPU 0 takes MIG mode when the node is rebooted");
   EXPECT_THAT(Events(), HasSubstr("GPU 0 takes MIG mode"));
   Start(ResetRule::kNode);
   Run(seconds(60));
-  EXPECT_THAT(RebootCondition(), HasSubstr("True")) << "the driver knows";
+  EXPECT_THAT(RebootCondition(), HasSubstr("True")) << "the driver still reports the pending mode";
 
   boards_->Reboot();
   Start(ResetRule::kNode);
@@ -200,7 +200,8 @@ TEST_F(AgentResetTest, CancelsPendingModeWhenPresentModeIsRequested) {
   EXPECT_FALSE(boards_->Info(0).mig_pending);
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
   EXPECT_EQ(RebootCondition(), "False NothingWaits ");
-  EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4") << "it may be asked again";
+  EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4")
+      << "MIG layouts can be requested again";
 }
 
 TEST_F(AgentResetTest, CancelsPendingModeWhenResetsAreNoLongerAllowed) {
@@ -211,7 +212,7 @@ TEST_F(AgentResetTest, CancelsPendingModeWhenResetsAreNoLongerAllowed) {
   ASSERT_TRUE(boards_->Info(0).mig_pending);
   Start(ResetRule::kNever);
   Run(seconds(60));
-  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take it from whoever has it then";
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would change a GPU in use";
   EXPECT_FALSE(boards_->Info(1).mig_pending);
   EXPECT_EQ(RebootCondition(), "False NothingWaits ");
   Plan("2", {{0, "gpu@0"}});
@@ -230,7 +231,7 @@ TEST_F(AgentResetTest, CancelsPendingModeLeftByCrashedAgent) {
   EXPECT_EQ(RebootCondition(), "");
   ASSERT_FALSE(boards_->EnableMig(1).ok());
   Run(seconds(60));
-  EXPECT_TRUE(boards_->Info(1).mig_pending) << "somebody else's, who will reboot the node";
+  EXPECT_TRUE(boards_->Info(1).mig_pending) << "another tool set it and will reboot the node";
 }
 
 TEST_F(AgentResetTest, ReportsAndRetriesRefusedCancellationOfPendingMode) {
@@ -270,7 +271,7 @@ TEST_F(AgentResetTest, RetriesCancellationOfPendingModeWhileGpuIsInUse) {
   EXPECT_TRUE(boards_->Info(0).mig_pending);
   fault_ = nullptr;
   Run(std::chrono::minutes(2));
-  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take it from the pod";
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would change the pod's GPU";
   EXPECT_FALSE(boards_->Info(1).mig_pending);
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
   EXPECT_EQ(Annotation("status-layout-1"), "10gb@0:used");

@@ -31,7 +31,7 @@ TEST_F(SuccessorTest, FreesSliceOfForceDeletedPodOnceItHasEnded) {
   Run(seconds(20));
   Plan("7", {{0, "1g.5gb@1"}});
   Run(seconds(600));
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@1:used") << "nobody holds the slice at 0";
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@1:used") << "no pod holds the slice at 0";
 }
 
 // Two successive pods have the same name. The second starts with an init container, whose slice the
@@ -114,7 +114,7 @@ TEST_F(SuccessorTest, FreesSliceOfEarlierPodOnceKubeletDoesNotListIt) {
   kubelet_.forgetful = true;  // it restarts
   PlanWithoutTheHeld();
   Run();
-  EXPECT_EQ(destroyed_, 0) << "the pod's slice is still its own";
+  EXPECT_EQ(destroyed_, 0) << "the pod still holds its slice";
 }
 
 TEST_F(SuccessorTest, KeepsSliceForSecondPodAfterAgentRestart) {
@@ -131,7 +131,7 @@ TEST_F(SuccessorTest, KeepsSliceForSecondPodAfterAgentRestart) {
   Run(seconds(1));
   EXPECT_EQ(destroyed_, 0) << "the slice that db-0 (u2) is about to get";
   const auto& free = kubelet_.Holds(first_.uuid) ? second_ : first_;
-  EXPECT_TRUE(kubelet_.Offers(free.uuid)) << "or it is not admitted";
+  EXPECT_TRUE(kubelet_.Offers(free.uuid)) << "otherwise the pod is not admitted";
 }
 
 TEST_F(SuccessorTest, KeepsSliceForSecondPodThatExistsWhenAgentStarts) {
@@ -140,7 +140,7 @@ TEST_F(SuccessorTest, KeepsSliceForSecondPodThatExistsWhenAgentStarts) {
   Restart();
   Plan("7", {{0, "1g.5gb@0"}});
   Run(seconds(5));
-  EXPECT_TRUE(kubelet_.Offers(second_.uuid)) << "or it is not admitted";
+  EXPECT_TRUE(kubelet_.Offers(second_.uuid)) << "otherwise the pod is not admitted";
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TEST_F(AnUnreadableGpuTest, KeepsLastKnownStateForAMoment) {
   gpus_.Lose(0);
   Plan("7", {{0, "1g.5gb@0"}});
   Run(seconds(4));
-  EXPECT_EQ(First(), "healthy") << "a pod is on its way in";
+  EXPECT_EQ(First(), "healthy") << "a pod is being admitted";
   EXPECT_EQ(Annotation("status-partitioning-plan"), "");
   gpus_.Restore(0);
   ASSERT_TRUE(kubelet_.Admit("ml", "a", kSlice).ok());
@@ -36,7 +36,7 @@ TEST_F(AnUnreadableGpuTest, IsOfferedAsUnhealthyAfterPatience) {
   Run(seconds(21));
   EXPECT_EQ(First(), "unhealthy");
   EXPECT_EQ(Allocatable("1g.5gb"), 0);
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "7") << "nobody waits for it";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7") << "the plan ends without it";
   gpus_.Restore(0);
   Run(seconds(11));
   EXPECT_EQ(First(), "healthy");
@@ -62,7 +62,7 @@ TEST_F(AnUnreadableGpuTest, IsOfferedAsUnhealthyAtOnceToNvidiasPlugin) {
   gpus_.Lose(0);
   Annotate("something", "new");
   Run(seconds(1));
-  EXPECT_EQ(First(), "unhealthy") << "which the plugin may know or not";
+  EXPECT_EQ(First(), "unhealthy") << "the plugin may or may not know it";
 }
 
 // "GPU-a" was GPU 0. It has another index now because an unreadable GPU was inserted before it.
@@ -91,7 +91,7 @@ TEST(KeepUnreadable, HoldsInstanceOfWhichAPodHoldsAPart) {
   devices.holders = {{"MIG-a::mps4::1", "ml/a"}};
   EXPECT_TRUE(KeepUnreadable(devices, last, true, seconds(5), Time(seconds(60))));
   EXPECT_EQ(devices.holders["MIG-a"], "ml/a");
-  EXPECT_TRUE(devices.unhealthy.contains("MIG-a")) << "nobody else may be given it";
+  EXPECT_TRUE(devices.unhealthy.contains("MIG-a")) << "no other pod may get it";
   EXPECT_FALSE(devices.unhealthy.contains("MIG-b"));
 }
 

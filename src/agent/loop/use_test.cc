@@ -9,7 +9,8 @@ TEST_F(AgentUseTest, KeepsDeviceOfRunningInitContainer) {
   PlanWithoutTheHeld();
   Run();
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used") << "which, nobody tells";
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used")
+      << "the kubelet does not say which";
   Admitted("a");
   Condition("a", "Initialized", "True");
   kubelet_.Remove("ml", "a");
@@ -27,9 +28,9 @@ TEST_F(AgentUseTest, KeepsSliceThatKubeletMayHaveChosenForBoundPod) {
   Bind("a", "1g.5gb");
   Run(seconds(20));
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Allocatable("1g.5gb"), 2) << "no other pod is to come for it";
-  EXPECT_FALSE(kubelet_.Offers(second_.uuid)) << "nor be given it";
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "there is something left to do";
+  EXPECT_EQ(Allocatable("1g.5gb"), 2) << "no other pod may be sent for it";
+  EXPECT_FALSE(kubelet_.Offers(second_.uuid)) << "no other pod may get it";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "an operation is still pending";
   Bind("b", "1g.5gb");  // bound later: the kubelet cannot give it the second slice
   Run(seconds(20));
   EXPECT_EQ(destroyed_, 0);
@@ -178,7 +179,7 @@ TEST_F(AgentUseTest, AcknowledgesPlanWhileInitContainerRunsForHours) {
   }
   EXPECT_NE(Annotation("status-layout-1").find("7g.40gb@0"), std::string::npos);
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7")
-      << "GPU 1 is cut, GPU 0 is not: nobody is told for an hour";
+      << "GPU 1 is partitioned, GPU 0 is not: the result is missing for an hour";
   EXPECT_LT(patches + looks, 100) << patches << " patches " << looks << " GETs in an hour";
 }
 
@@ -248,15 +249,15 @@ TEST_F(AgentUseTest, DoesNotEnableMigOnGpuThatAPodHoldsWhole) {
   kubelet_.Assign({"ml", "whole", "main", kWholeGpu, uuid});
   Admitted("whole");
   Run();
-  EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled) << "under the pod that holds it";
-  EXPECT_FALSE(HasStatus()) << "nobody should plan on it";
+  EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled) << "a pod holds it";
+  EXPECT_FALSE(HasStatus()) << "no plan may use it";
   EXPECT_NE(Annotation("partitioning-result").find("in use as a whole"), std::string::npos)
       << Annotation("partitioning-result");
   kubelet_.forgetful = true;  // the agent restarts, too
   Restart(gpus);
   Run();
   EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled);
-  EXPECT_FALSE(HasStatus()) << "somebody holds it";
+  EXPECT_FALSE(HasStatus()) << "a pod holds it";
   kubelet_.forgetful = false;
   kubelet_.Remove("ml", "whole");
   api_.Remove("pods", "ml/whole");
@@ -293,7 +294,7 @@ TEST_F(AgentUseTest, ReportsStateWhilePluginOffersWrongDevices) {
   Run(seconds(600));
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:free,1g.5gb@2:free");
   EXPECT_NE(NodeCondition(), "");
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "nobody can use the third one";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "the third slice is not offered";
 }
 
 TEST_F(AgentUseTest, NoticesCorrectedPluginWithinASecond) {
@@ -343,7 +344,7 @@ TEST_F(AgentTest, KeepsIncompleteInstanceThatAnotherToolMayBeCreating) {
   EXPECT_EQ(destroyed_, 0) << "a broken GPU";
   health_.ClearGpu(0);
   Run();
-  EXPECT_EQ(destroyed_, 1) << "our own";
+  EXPECT_EQ(destroyed_, 1) << "an incomplete instance of nos";
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ TEST(MpsGrant, PrefersSharesOfOneGpu) {
   choice.size = 3;
   EXPECT_EQ(PreferOneGpu(choice).size(), 3u);
   choice.must_include = {"GPU-b::10::0"};
-  EXPECT_THAT(PreferOneGpu(choice), ElementsAre()) << "it has two";
+  EXPECT_THAT(PreferOneGpu(choice), ElementsAre()) << "GPU-b has only two";
   choice.must_include = {"GPU-b::10::0", "GPU-c::10::0"};
   choice.size = 2;
   EXPECT_THAT(PreferOneGpu(choice), ElementsAre());

@@ -120,7 +120,7 @@ TEST_F(PoolScalingTest, AnnotatesMachineOfNode) {
   EXPECT_TRUE(IsNamed());
   const size_t writes = api_.writes.size();
   ASSERT_TRUE(scaling_.Name(pool_, node_, client_).ok());
-  EXPECT_EQ(api_.writes.size(), writes) << "it is named already";
+  EXPECT_EQ(api_.writes.size(), writes) << "it is annotated already";
   ASSERT_TRUE(scaling_.Unname(pool_, node_, client_).ok());
   EXPECT_FALSE(IsNamed());
 }

@@ -212,7 +212,7 @@ TEST_F(PoolStateTest, WrongNodeClosesPoolDespiteLaterRequests) {
   nodes_.there = nodes_.starting = 1;
   nodes_.wrong = {{"n", "has 4 of cpu for pods, and the pool says 8", created}};
   const PoolState state = Look(2);
-  EXPECT_TRUE(state.failed) << "no third one is to be made";
+  EXPECT_TRUE(state.failed) << "no third node may be requested";
   EXPECT_EQ(state.now.coming, 1);
   EXPECT_FALSE(state.write_back);
   now_ += minutes(6);
@@ -236,7 +236,7 @@ TEST_F(PoolStateTest, RequestsNothingWhileScaleCannotBeRead) {
   nodes_.there = 1;
   now_ += hours(5);
   const PoolState state = Look(std::nullopt, Status(Code::kPermission, "no"));
-  EXPECT_EQ(state.now.coming, 2) << "as it was told last";
+  EXPECT_EQ(state.now.coming, 2) << "as last read";
   EXPECT_NE(state.now.closed, "");
   EXPECT_FALSE(state.write_back);
   EXPECT_EQ(state.status.wanted, 3);
@@ -283,7 +283,7 @@ TEST_F(PoolStateTest, PatchContainsOnlyChangedFields) {
       StateOf({std::make_shared<const cluster::NodePool>(pool_), nodes_, 0, Status::Ok(), ""},
               kPatience, now_);
   const Json patch = PoolStatusPatch(pool_, first.status);
-  EXPECT_NE(Find(patch, "status", "nodes"), nullptr) << "0 is to be seen, too";
+  EXPECT_NE(Find(patch, "status", "nodes"), nullptr) << "zeros are shown, too";
   Look(0);
   EXPECT_TRUE(PoolStatusPatch(pool_, Look(0).status).is_null());
   cluster::NodePool asked = pool_;
@@ -323,7 +323,7 @@ class NodeLacksTest : public ::testing::Test {
 TEST_F(NodeLacksTest, NoneIfNodeMatchesPool) {
   EXPECT_FALSE(Lacks().Any()) << Lacks().readiness << Lacks().substance;
   node_.taints.push_back({"node.kubernetes.io/unschedulable", "", "NoSchedule"});
-  EXPECT_FALSE(Lacks().Any()) << "who cordons it does not make it another node";
+  EXPECT_FALSE(Lacks().Any()) << "a cordon does not make it a wrong node";
 }
 
 TEST_F(NodeLacksTest, ReportsTaintAndMissingReadiness) {

@@ -125,7 +125,6 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
     if (state.write_back && Signals(*pool.pool)) state.status.wanted = *state.write_back;
     // The status is written before the wanted count is reduced. Otherwise the reduced count would
     // look as if all nodes had arrived.
-    // Before fewer are wanted: then nobody takes it for delivered.
     const Status written = WriteStatus(look, pool);
     if (!written.ok()) {
       error = written.Within("status of NodePool " + pool.pool->meta.name);

@@ -73,7 +73,6 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
   const PoolScale scale = *pool.known->scale;
   const std::string& name = node->meta.name;
   // Another client has already reduced the count, so some node will be removed: choose this one.
-  // Somebody has made it smaller already, and some node goes: this one.
   const bool told = pool.nodes.Present() > scale.wanted;
   const int32_t left = told ? scale.wanted : scale.wanted - 1;
   if (!told && std::min(left, pool.nodes.there - 1) < pool.pool->min) {

@@ -120,7 +120,7 @@ TEST_F(ScalingSignalTest, CreatesOnePodPerMissingNodeThatFitsOnlyThere) {
   const Json& container = pod.at("spec").at("containers").at(0);
   EXPECT_EQ(container.at("resources").at("requests"),
             Json({{"cpu", "90"}, {"memory", "900Gi"}, {"nvidia.com/gpu", "8"}}))
-      << "nothing that an autoscaler could not know";
+      << "only resources that any autoscaler knows";
   EXPECT_EQ(container.at("resources").at("limits"), container.at("resources").at("requests"));
   EXPECT_EQ(container.at("command"), Json(JsonArray{"/nos", "hold"}));
   EXPECT_EQ(WriteJson(pod.at("spec").at("tolerations")),
@@ -245,7 +245,7 @@ TEST_F(ScalingSignalTest, ReplacesRequestOnNewCountUnlessProvisioned) {
   EXPECT_EQ(Asked(), 4);
   Condition("Provisioned");
   ASSERT_TRUE(Show(pool, 1).ok());
-  EXPECT_EQ(Asked(), 4) << "three of its nodes are there, one is on its way";
+  EXPECT_EQ(Asked(), 4) << "three nodes exist, one is starting";
   ASSERT_TRUE(Show(pool, 0).ok());
   EXPECT_EQ(Asked(), 0);
   EXPECT_EQ(api_.Find("podtemplates", kRequest), nullptr);

@@ -146,7 +146,7 @@ TEST_F(AutoscalerShrinkTest, DoesNotAskPoolAgainAfterCrashBehindRequest) {
   Fleet("a", 3);
   Restart();
   Run(minutes(1));
-  EXPECT_EQ(Wanted("a"), 3) << "what others ask for since is theirs";
+  EXPECT_EQ(Wanted("a"), 3) << "later requests of other clients must stand";
 }
 
 TEST_F(AutoscalerShrinkTest, AsksPoolOnceForEachOfSeveralEmptyNodes) {
@@ -213,7 +213,7 @@ TEST_F(AutoscalerShrinkTest, CountsConcurrentScaleDownForTheEmptyNode) {
   Nodes(2);
   Mark("a1", Of(State::kEmptied));
   Run(minutes(1));
-  EXPECT_EQ(Wanted("a"), 1) << "one of the two goes already";
+  EXPECT_EQ(Wanted("a"), 1) << "one of the two is being removed already";
 }
 
 TEST_F(AutoscalerShrinkTest, NamesNodeToWebhookAfterConcurrentScaleDown) {
@@ -276,7 +276,7 @@ TEST_F(AutoscalerShrinkTest, KeepsNodeCordonedUntilDeadlineIfItsPoolIsDeleted) {
   Run(minutes(10));
   EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
   Run(minutes(10));
-  EXPECT_TRUE(Marked().empty()) << "nobody has taken it";
+  EXPECT_TRUE(Marked().empty()) << "it was not removed";
 }
 
 TEST_F(AutoscalerShrinkTest, RemovesDeleteAnnotationFromKeptNodeOfDeletedPool) {
@@ -381,7 +381,7 @@ TEST_F(AutoscalerMovesTest, MovesPodForLongPendingPodInsteadOfNewNode) {
   Fragment();
   Run(seconds(50));
   EXPECT_EQ(Decisions("move"), 0);
-  EXPECT_EQ(Wanted("a"), 0) << "it is about to have room";
+  EXPECT_EQ(Wanted("a"), 0) << "moves will free capacity for it";
   Run(seconds(20));
   EXPECT_EQ(Decisions("move"), 1);
   EXPECT_EQ(Placeholders(), 1);
@@ -407,9 +407,9 @@ TEST_F(AutoscalerMovesTest, MovesNoPodAwayFromNodeWithHeldPlaceholder) {
   Run(seconds(20));
   EXPECT_EQ(api_.Find("pods", "ml/m1"), nullptr) << "it is evicted";
   EXPECT_EQ(nos::Find(*api_.Find("nodes", "n2"), "spec", "unschedulable"), nullptr)
-      << "its successor is to come there";
+      << "the pod's replacement must start there";
   EXPECT_EQ(Decisions("move"), 1);
-  EXPECT_EQ(Wanted("p2"), 1) << "it is the other's turn after that";
+  EXPECT_EQ(Wanted("p2"), 1) << "the other pod is next";
 }
 
 TEST_F(AutoscalerMovesTest, RestartKeepsCountOfMovesInBudget) {
@@ -421,7 +421,7 @@ TEST_F(AutoscalerMovesTest, RestartKeepsCountOfMovesInBudget) {
   Restart();
   Run(minutes(4));  // its placeholder was not placed in time
   EXPECT_EQ(Placeholders(), 0);
-  EXPECT_EQ(Decisions("move"), 0) << "one an hour";
+  EXPECT_EQ(Decisions("move"), 0) << "one move per hour";
   EXPECT_EQ(Wanted("a"), 1);
 }
 

@@ -78,7 +78,7 @@ TEST_F(AutoscalerTemplateTest, SubtractsRequestsOfDaemonSetsFromTemplate) {
   Pod("p", "7");
   Run(minutes(1));
   EXPECT_EQ(Learnt("a", "cpu"), "6");
-  EXPECT_EQ(Wanted("a"), 1) << "no node of it would have room";
+  EXPECT_EQ(Wanted("a"), 1) << "the pod fits on no node of the pool";
 }
 
 TEST_F(AutoscalerTemplateTest, KeepsRecordedTemplateWhileANodeMatchesIt) {
@@ -125,7 +125,7 @@ TEST_F(AutoscalerTemplateTest, DoesNotRequestMoreNodesWhenNewNodesAreSmallerThan
   EXPECT_THAT(Ready("a"), HasSubstr("node a2 has 4 of cpu for pods, and the pool says 8"));
   EXPECT_THAT(Told("second"), HasSubstr("False PoolClosed"));
   Run(minutes(4));
-  EXPECT_EQ(Wanted("a"), 3) << "another try";
+  EXPECT_EQ(Wanted("a"), 3) << "the next attempt";
 }
 
 TEST_F(AutoscalerTemplateTest, AcceptsNodeSlightlySmallerThanTemplate) {
@@ -140,7 +140,7 @@ TEST_F(AutoscalerTemplateTest, AcceptsNodeSlightlySmallerThanTemplate) {
   Bind("second", "a2");
   Pod("third", "7");
   Run(seconds(40));
-  EXPECT_EQ(Wanted("a"), 3) << "nothing is on its way for it";
+  EXPECT_EQ(Wanted("a"), 3) << "no starting node could run it";
 }
 
 TEST_F(AutoscalerTemplateTest, ReplacesInvalidTemplateInStatus) {

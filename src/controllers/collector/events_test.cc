@@ -68,7 +68,7 @@ TEST(EventTally, DropsOldestEventsAndCountsThem) {
   EXPECT_EQ(*records[0].if_contains("id"), Json("u100"));
   EXPECT_TRUE(events.Take(kNow).empty());
   EXPECT_EQ(events.Take(kNow + seconds(2)).size(), static_cast<size_t>(2 * EventTally::kPerSecond));
-  EXPECT_TRUE(events.Take(kNow + seconds(1)).empty()) << "a clock that goes back brings nothing";
+  EXPECT_TRUE(events.Take(kNow + seconds(1)).empty()) << "a clock that jumps back gives no tokens";
 }
 
 TEST(EventTally, QueuedEventIsReportedInItsLatestState) {

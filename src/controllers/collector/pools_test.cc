@@ -71,10 +71,10 @@ TEST_F(CollectorPoolsTest, ReportsPoolWithNodeCountsUntilItIsDeleted) {
 
   Node("n3", "other", {{"x", "y"}});
   Run();
-  EXPECT_TRUE(Told("pool").empty()) << "nothing of it has changed";
+  EXPECT_TRUE(Told("pool").empty()) << "the pool has not changed";
   Node("n4", "a100");
   Run();
-  ASSERT_EQ(Told("pool").size(), 1U) << "a node has come";
+  ASSERT_EQ(Told("pool").size(), 1U) << "a node was added";
   EXPECT_EQ(*Find(Told("pool")[0], "nodes"), Json(2));
   EXPECT_EQ(*Find(Told("pool")[0], "coming"), Json(2));
 
@@ -97,7 +97,7 @@ TEST_F(CollectorPoolsTest, ReportsClosedPoolAgainWhenItsPauseEnds) {
   EXPECT_EQ(*Find(Told("pool")[0], "closed_until"), Json(1'800'000'300'000));
   clock_.Advance(std::chrono::minutes(6));
   Run();
-  ASSERT_EQ(Told("pool").size(), 1U) << "though nobody has said anything";
+  ASSERT_EQ(Told("pool").size(), 1U) << "without any change in the cluster";
   EXPECT_EQ(FindString(Told("pool")[0], "state"), "failing");
 }
 
@@ -116,7 +116,8 @@ TEST_F(CollectorPoolsTest, ReportsUnreadablePoolAsInvalid) {
   Pool();
   Run();
   ASSERT_EQ(Told("pool").size(), 1U);
-  EXPECT_EQ(FindString(Told("pool")[0], "state"), "unknown") << "no autoscaler has looked at it";
+  EXPECT_EQ(FindString(Told("pool")[0], "state"), "unknown")
+      << "no autoscaler has written its status";
 }
 
 TEST_F(CollectorPoolsTest, NewLeaderReportsPoolsAgain) {
@@ -143,7 +144,7 @@ TEST_F(CollectorPoolsTest, ReportsOtherKindsWithoutNodePoolApiOrPermission) {
     Node("n", "a100");
     Run();
     EXPECT_EQ(Told("node").size(), 1U) << code;
-    EXPECT_EQ(Told("present").size(), 6U) << code << ": all is known that may be";
+    EXPECT_EQ(Told("present").size(), 6U) << code << ": everything readable is known";
   }
 }
 
@@ -187,7 +188,7 @@ TEST_F(CollectorPoolsTest, ReportsAutoscalerEventsAsDecisions) {
   EXPECT_EQ(FindString(decision, "why"), "3 nodes are wanted, and were 2: for ml/p");
   EXPECT_EQ(*Find(decision, "at"), Json(1'800'000'000'000 - 3'600'000));
   Run();
-  EXPECT_TRUE(Told("decision").empty()) << "it is told once";
+  EXPECT_TRUE(Told("decision").empty()) << "reported once";
   event("ScaledUp", kAutoscalerName, 2);
   Run();
   ASSERT_EQ(Told("decision").size(), 1U) << "it has happened again";
@@ -212,7 +213,7 @@ TEST(ScalingRecordTest, MovedPodIsVictimAndPodWithFreedCapacityIsServed) {
   EXPECT_EQ(served->at("pods").as_array().size(), 1U);
   EXPECT_LT(WriteJson(Json(*moved)).size(), 3000U) << "no longer than an Event may be";
   event.reason = "ScaledUp";
-  EXPECT_FALSE(ScalingRecord(event)) << "that is said of pools alone";
+  EXPECT_FALSE(ScalingRecord(event)) << "this reason is for pools only";
 }
 
 TEST(PoolStandingTest, ClampsImplausibleCounts) {

@@ -75,7 +75,7 @@ TEST_F(PartitionerTest, PlansAroundInstanceReportedInUse) {
   Pod("q", "3g.20gb");
   Run();
   EXPECT_EQ(PlanOf("a"), "2");
-  EXPECT_EQ(Spec("a"), "1g.5gb@0,3g.20gb@4") << "and nobody goes on after the 7g";
+  EXPECT_EQ(Spec("a"), "1g.5gb@0,3g.20gb@4") << "the 7g must not be requested any more";
 }
 
 TEST_F(PartitionerTest, PartialResultGivesPodsNewTimeToBindToCreatedSlices) {

@@ -16,7 +16,7 @@ TEST_F(PartitionerTest, ForgetsDeletedNodeAndItsReservations) {
   api_.Remove("nodes", "a");
   Node("b", {{0, ""}});
   Run();
-  EXPECT_EQ(Spec("b"), "7g.40gb@0") << "the promise went with the node";
+  EXPECT_EQ(Spec("b"), "7g.40gb@0") << "the reservation was dropped with the node";
 }
 
 // The Go partitioner did not notice that the label had been removed.
@@ -64,7 +64,7 @@ TEST_F(PartitionerTest, SilentAgentDoesNotBlockOtherNodes) {
   EXPECT_NE(Events().find("PartitioningUnanswered"), std::string::npos);
   Node("c", {{0, ""}});
   Run();
-  EXPECT_EQ(Spec("c"), "7g.40gb@0") << "p goes elsewhere";
+  EXPECT_EQ(Spec("c"), "7g.40gb@0") << "p is planned on another node";
 }
 
 TEST_F(PartitionerTest, RetriesSilentNodeAfterPause) {
@@ -125,7 +125,7 @@ TEST_F(PartitionerTest, PlansAgainAfterConflict) {
   };
   Run();
   EXPECT_TRUE(changed);
-  EXPECT_EQ(PlanOf("a"), "") << "the plan was made for what is not there any more";
+  EXPECT_EQ(PlanOf("a"), "") << "the plan was made for an old layout";
 }
 
 TEST_F(PartitionerTest, RetriesPlanThatWasRefusedOnce) {
@@ -197,12 +197,12 @@ TEST_F(PartitionerTest, UsesItsOwnWritesWhileNodeWatchLags) {
   ASSERT_EQ(PlanOf("a"), "1");
   Pod("q", "7g.40gb");
   Run();
-  EXPECT_EQ(Patches("a"), 1) << "a plan is under way; one made from the old node is refused";
+  EXPECT_EQ(Patches("a"), 1) << "a plan is in flight; one based on the old node would be refused";
   slow.nodes_silent = false;
   Acknowledge("a", {{0, Spec("a", 0).empty() ? "" : "7g.40gb@0:free"},
                     {1, Spec("a", 1).empty() ? "" : "7g.40gb@0:free"}});
   Run();
-  EXPECT_EQ(PlanOf("a"), "2") << "what others write is seen once the watch goes on";
+  EXPECT_EQ(PlanOf("a"), "2") << "the watch delivers the writes of others";
 }
 
 TEST_F(PartitionerTest, RestartContinuesPlanInFlight) {
@@ -212,7 +212,7 @@ TEST_F(PartitionerTest, RestartContinuesPlanInFlight) {
   Run();
   Restart();
   Run(seconds(30));
-  EXPECT_EQ(PlanOf("a").empty() + PlanOf("b").empty(), 1) << "the plan under way serves it";
+  EXPECT_EQ(PlanOf("a").empty() + PlanOf("b").empty(), 1) << "the plan in flight serves it";
 }
 
 TEST_F(PartitionerTest, DoesNotPartitionUnreportedGpu) {
@@ -443,7 +443,7 @@ TEST_F(PartitionerTest, PublishesRefusalsWithVaryingTextRarely) {
   EXPECT_EQ(refusals(), 2) << "this is another one";
   for (int minute = 5; minute < 60; ++minute) Run(minutes(1));
   EXPECT_LE(refusals(), 13) << attempts;
-  EXPECT_GE(refusals(), 5) << "and is not forgotten";
+  EXPECT_GE(refusals(), 5) << "it is repeated now and then";
 }
 
 TEST_F(PartitionerTest, PublishingReasonsDoesNotDelayPlanning) {
@@ -463,7 +463,7 @@ TEST_F(PartitionerTest, PublishingReasonsDoesNotDelayPlanning) {
   while (PlanOf("z").empty() && api_.writes.size() < 4000) step();
   EXPECT_LT(api_.writes.size() - before, 200U);
   while (api_.writes.size() < 4000) step();
-  EXPECT_EQ(Condition("hopeless1999", "status"), "False") << "and all are told";
+  EXPECT_EQ(Condition("hopeless1999", "status"), "False") << "all conditions are written";
 }
 
 }  // namespace

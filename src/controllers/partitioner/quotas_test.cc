@@ -60,8 +60,8 @@ TEST_F(PartitionerQuotasTest, PlansGangWithinQuota) {
   EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
 }
 
-// The gang's pods are also examined to report their reason. That must not make them count as
-// unplaceable.
+// The gang's pods are also examined to report their reason. They must not count as unplaceable
+// because of that.
 TEST_F(PartitionerQuotasTest, PlansGangBehindUnplaceablePods) {
   Node("n", {{0, ""}});
   Quota("40");
@@ -117,7 +117,7 @@ TEST_F(PartitionerQuotasTest, CountsPodNominatedToNodeWithTerminatingPod) {
   clock_.Advance(seconds(5));
   Pod("p", "1g.5gb");
   Run(minutes(1));
-  EXPECT_EQ(Spec("n2"), "") << "max is 40, and q has 40: its scheduler refuses p";
+  EXPECT_EQ(Spec("n2"), "") << "max is 40 and q uses 40, so the scheduler refuses p";
   const size_t before = api_.writes.size();
   Run(minutes(30));
   EXPECT_LT(api_.writes.size(), before + 10);

@@ -21,7 +21,7 @@ TEST_F(PartitionerTest, RemovesInvalidSpecAnnotations) {
                           "spec-gpu-zero-1g.5gb"}) {
     EXPECT_EQ(Annotation("a", key), "") << key;
   }
-  EXPECT_EQ(PlanOf("a"), "7") << "nothing is asked for instead";
+  EXPECT_EQ(PlanOf("a"), "7") << "no new plan is requested";
   EXPECT_EQ(Patches("a"), 1);
   EXPECT_EQ(Patches("whole"), 0);
   EXPECT_NE(Events().find("SpecRepaired: spec-gpu-1-1g.5gb=2: GPU 1 cannot be cut like that"),
@@ -122,7 +122,7 @@ TEST_F(PartitionerTest, RepairsOfRepeatedlyDamagedSpecBackOff) {
   Run(milliseconds(1));
   EXPECT_EQ(Annotation("b", "spec-layout-99"), "") << "another node does not wait";
   Run(minutes(30));
-  EXPECT_EQ(Annotation("a", "spec-layout-99"), "") << "and it comes right in the end";
+  EXPECT_EQ(Annotation("a", "spec-layout-99"), "") << "it is repaired in the end";
 }
 
 TEST_F(PartitionerTest, RefusedRepairDoesNotDelayPlanning) {

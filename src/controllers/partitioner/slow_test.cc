@@ -61,7 +61,7 @@ class PartitionerSlowTest : public PartitionerTest {
     longest_ = std::max(longest_, took);
     return took;
   }
-  // A pod that only this new node can serve; how long it waits for its plan.
+  // Creates a pod that only a new node can serve, and returns the seconds until its plan.
   double SecondsToServe(const std::string& name) {
     Node(name, {{0, ""}});
     Pod("for-" + name, "7g.40gb");
@@ -96,7 +96,7 @@ TEST_F(PartitionerSlowTest, EventsOfManySilentNodesDoNotDelayPods) {
   EXPECT_LT(SecondsToServe("z"), 10);
   const Time begin = clock_.Now();
   while (clock_.Now() - begin < minutes(20)) Step();
-  EXPECT_GE(Count("PartitioningUnanswered"), size_t{kSilent}) << "all are told in the end";
+  EXPECT_GE(Count("PartitioningUnanswered"), size_t{kSilent}) << "all are published in the end";
   EXPECT_LT(ToSeconds(longest_), 31);
 }
 
@@ -119,7 +119,7 @@ TEST_F(PartitionerSlowTest, FailingConditionWritesDelayFewPods) {
   slow_.slow = nullptr;
   const Time healed = clock_.Now();
   while (clock_.Now() - healed < minutes(10)) Step();
-  EXPECT_EQ(Condition("hopeless499", "status"), "False") << "all are told in the end";
+  EXPECT_EQ(Condition("hopeless499", "status"), "False") << "all are written in the end";
   EXPECT_GE(Count("SliceNotPlanned"), 500U);
 }
 
