@@ -301,8 +301,12 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View&
   pods_version_ = view.pods.Version();
   nodes_version_ = view.nodes.Version();
   around_version_ = VersionOf(view.around);
+  // 1. Take a snapshot and reserve slices for pods that a scheduler has nominated to a node.
   const cluster::ClusterSnapshot picture = Picture(nodes, view, begin);
   ClaimForNominated(view, begin);
+  // 2. Put valid reservations into the snapshot, so that the plan does not use their slices. Drop
+  //    those beyond quota first, then those of gangs that cannot be completed; the slices that the
+  //    latter free need a new snapshot.
   cluster::ClusterSnapshot snapshot = picture;
   const bool watches = view.around != nullptr;
   if (watches) DropClaimsBeyondQuota(view, picture);
@@ -311,6 +315,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View&
     snapshot = picture;
     HonourClaims(snapshot, view);
   }
+  // 3. Collect the pending pods, plan for them within their quotas, and patch the nodes.
   GangedPods ganged{Waiting(view, begin), {}};
   if (watches) {
     const cluster::Surroundings around = view.around->Collect();
@@ -330,6 +335,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View&
     planned = clock.Now();
     carried_out = CarryOut(std::move(plan), snapshot, client, clock);
   }
+  // 4. Set the next time to plan even if the caches do not change.
   batch_.Planned(begin, planned);
   replan_at_ = Time::max();
   for (const Pod& pod : waiting) {

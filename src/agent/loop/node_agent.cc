@@ -151,6 +151,8 @@ Agent::Node Agent::NodeNow(const reconcile::View& view) {
 }
 
 Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
+  // 1. Read driver and kubelet, and complete what they currently do not report: unreadable GPUs,
+  //    holders that the kubelet has forgotten.
   const Division division = DivisionOf(*node, now);
   backend_.GiveWhole(division.hybrid);
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_, division));
@@ -167,9 +169,12 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   round.on_their_way = OnTheirWay(pods);
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
                        round.devices.unseen_shares;
+  // 2. Read the requested layouts. GPUs that change their sharing mode get empty targets instead.
   ReadTargets(round);
   MatchTargets(round);
   if (extras_.shares_gpus) round.lacks = LackedForMps(round.devices, pods, extras_.mps_needs);
+  // 3. Protect used devices, and unused ones that bound pods still need. All other instances
+  //    outside the targets are unwanted.
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
   if (extras_.nebuly_shares) {
@@ -177,8 +182,10 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   }
   round.unwanted =
       WithResources(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
+  // 4. Keep MPS daemons for the shares that stay; without a daemon a share has no memory limit.
   KeepDaemons(round);
   WithholdUnserved(round);
+  // 5. A new plan starts without failures of the old one.
   if (const std::string plan = cluster::SpecPlan(*round.node); plan != plan_) {
     plan_ = plan;
     failures_.Clear();
@@ -458,6 +465,8 @@ Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
 // the current devices.
 reconcile::Outcome Agent::Rest(const device::Progress& progress, const Round& round, bool offered,
                                kube::Client& client, Time now) {
+  // 1. The plan has ended if no instance is draining, no operation waits, and failing operations
+  //    have been given up.
   std::optional<reconcile::PlanResult> result;
   std::optional<Time> next_drained;
   for (const auto& [uuid, resource] : round.unwanted) {
@@ -469,6 +478,7 @@ reconcile::Outcome Agent::Rest(const device::Progress& progress, const Round& ro
   if (round.managed && ended && !plan_.empty()) {
     result = ResultOf(progress, round);
   }
+  // 2. Report before publishing Events: the partitioner and the scheduler wait for the annotations.
   if (const Status written = Report(round, result, client); !written.ok()) {
     return reconcile::Outcome::Failed(written);
   }
@@ -482,6 +492,7 @@ reconcile::Outcome Agent::Rest(const device::Progress& progress, const Round& ro
   AnnounceProblems(round, client, now);
   AnnounceLacks(round, client, now);
   Measure(round);
+  // 3. Look again when the kubelet may have caught up, an instance is drained, or a retry is due.
   Time next = now + config_.poll;
   lags_ = round.kubelet_lags ? lags_ + 1 : 0;
   if (lags_ > 0) next = now + kube::BackOff{config_.first_look, config_.catch_up}.After(lags_);

@@ -105,6 +105,8 @@ void Autoscaler::Impl::Decide(Look& look) {
   nodes_version_ = look.view.nodes.Version();
   around_version_ = look.view.around->Version();
   decide_by_ = begin + config_.read_again;
+  // 1. Find the pending pods that existing nodes cannot run. The snapshot then contains the pods
+  //    that they can run.
   const Demand demand = DemandOf(look);
   planning::PlanOptions options;
   options.objective = config_.objective;
@@ -115,14 +117,21 @@ void Autoscaler::Impl::Decide(Look& look) {
   if (metrics_ != nullptr) {
     metrics_->Set(kUnservedPods, {}, static_cast<double>(unserved.pods.size()));
   }
+  // 2. Cancel removals first: a node that stays is available at once. Everything
+  //    else is then decided again with this node.
   if (CallOffFor(look, unserved, options, picture)) {
     DecideBy(begin);
   } else {
+    // 3. Move pods before requesting nodes: freed capacity is cheaper than a new node.
     Relieve(look, demand, options, unserved, picture);
+    // 4. Request nodes for the remaining pods.
     const bool all_served = Grow(look, unserved, options, picture);
+    // 5. Drain idle nodes only if no pending pod could use them. Otherwise their stabilisation
+    //    starts over.
     if (!all_served) could_go_.clear();
     if (all_served && !demand.unsettled) Shrink(look, demand, picture);
   }
+  // 6. Pause for a multiple of the time spent, so that decisions use a bounded share of the time.
   const Time end = look.clock.Now();
   if (metrics_ != nullptr) metrics_->Observe(kScalingPlan, {}, end - begin);
   rest_until_ = end + std::clamp<Duration>(10 * (end - begin), kLeastRest, kMostRest);

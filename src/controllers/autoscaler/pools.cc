@@ -91,12 +91,15 @@ std::vector<Autoscaler::Impl::PoolPtr> Autoscaler::Impl::PoolsNow() {
 }
 
 Status Autoscaler::Impl::LookAtPools(Look& look) {
+  // 1. Read how many nodes each pool wants.
   look.nodes = *look.view.nodes.Snapshot();
   for (const PoolPtr& pool : PoolsNow()) {
     Known& known = known_[pool->meta.name];
     look.pools.push_back({pool, &known, {}, {}, pool});
     ReadScale(look, look.pools.back());
   }
+  // 2. Assign nodes to pools, then record templates, then count: whether a node matches its pool
+  //    depends on the template.
   std::vector<PoolPtr> own;
   own.reserve(look.pools.size());
   for (const Pool& pool : look.pools) own.push_back(pool.told);
@@ -104,6 +107,7 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
   for (const Node& node : look.nodes) look.pool_of.push_back(planning::PoolOf(*node, own));
   LearnTemplates(look);
   CountNodes(look);
+  // 3. Derive and write the state of each pool.
   const PoolPatience patience{config_.least_patience, config_.close_for, config_.longest_close};
   Status error;
   for (Pool& pool : look.pools) {
