@@ -31,9 +31,9 @@ TEST_F(AutoscalerTest, PodsWithForgedLabelsCountAsOrdinaryPods) {
   Bind("liar", "a1");
   Pod("place", "6");
   reconcile::Change("pods", "ml/liar",
-                    [](Json& pod) { MakeObject(pod, "metadata", "labels")[kDemandOf] = "a"; });
+         [](Json& pod) { MakeObject(pod, "metadata", "labels")[kDemandOf] = "a"; });
   reconcile::Change("pods", "ml/place",
-                    [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
+         [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 2) << "one uses capacity, the other is pending like any pod";
 }
@@ -327,7 +327,7 @@ TEST_F(AutoscalerTest, KeepsPoolWhoseSpecBecameInvalidAndReportsIt) {
   };
   const std::string before = version();
   Run(seconds(30));
-  EXPECT_EQ(version(), before) << "an unchanged status is not written again";
+  EXPECT_EQ(version(), before) << "what is known is not written again";
   reconcile::Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = 5; });
   Run(seconds(15));
   EXPECT_THAT(Ready("a"), Not(HasSubstr("Invalid")));

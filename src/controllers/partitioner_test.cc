@@ -41,8 +41,7 @@ TEST_F(PartitionerTest, LeavesGpusEmptyWithoutPendingPods) {
 TEST_F(PartitionerTest, IgnoresPodsThatSlicesWouldNotHelp) {
   Node("n", {{0, ""}});
   Pod("untried", "1g.5gb");
-  reconcile::Change("pods", "ml/untried",
-                    [](Json& pod) { MakeObject(pod, "status").erase("conditions"); });
+  reconcile::Change("pods", "ml/untried", [](Json& pod) { MakeObject(pod, "status").erase("conditions"); });
   Pod("daemon", "1g.5gb");
   reconcile::Change("pods", "ml/daemon", [](Json& pod) {
     MakeObject(pod, "metadata")["ownerReferences"] =
@@ -68,7 +67,7 @@ TEST_F(PartitionerTest, PlansForNominatedPodOnceNoPodTerminatesOnItsNode) {
   });
   Pod("nominated", "1g.5gb");
   reconcile::Change("pods", "ml/nominated",
-                    [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
+         [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
   Run();
   EXPECT_EQ(PlanOf("n"), "");
   api_.Remove("pods", "ml/victim");

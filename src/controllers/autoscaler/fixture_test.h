@@ -45,7 +45,7 @@ class AutoscalerTest : public ::testing::Test {
     runner_ = std::make_unique<reconcile::Runner>(*autoscaler_, api_, WatchingForAutoscaler());
   }
   void Run(Duration time) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the autoscaler does not become idle";
+    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the autoscaler does not come to rest";
   }
 
   // Nodes of 8 cpu that take one minute to start, so they are late after two minutes.
@@ -122,7 +122,7 @@ class AutoscalerTest : public ::testing::Test {
                                           {"lastTransitionTime", now}}}}}}});
   }
   void reconcile::Change(const std::string& plural, const std::string& key,
-                         const std::function<void(Json&)>& edit) {
+              const std::function<void(Json&)>& edit) {
     Json object = *api_.Find(plural, key);
     edit(object);
     api_.Put(std::move(object));

@@ -50,8 +50,7 @@ TEST_F(AutoscalerShrinkTest, RemovesNothingWhenShrinkingIsDisabled) {
 
 TEST_F(AutoscalerShrinkTest, RemovesNothingFromPoolThatCannotNameNodes) {
   Pool("a", "1", 5, 0, 1);
-  reconcile::Change("nodepools", "a",
-                    [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
+  reconcile::Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
   Nodes(1);
   Run(hours(1));
   EXPECT_EQ(Wanted("a"), 1);
@@ -109,7 +108,7 @@ TEST_F(AutoscalerShrinkTest, PodWithForgedPlaceholderLabelDoesNotStopRemovals) {
   Nodes(1);
   Pod("liar", "100");
   reconcile::Change("pods", "ml/liar",
-                    [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
+         [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
   Run(minutes(15));
   EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
 }
@@ -343,18 +342,17 @@ class AutoscalerMovesTest : public AutoscalerTest {
     Node("n3", "p3");
     for (const char* name : {"n1", "n2"}) {
       reconcile::Change("nodes", name,
-                        [](Json& node) { MakeObject(node, "metadata", "labels")["zone"] = "z"; });
+             [](Json& node) { MakeObject(node, "metadata", "labels")["zone"] = "z"; });
     }
     Pod("m1", "3");
     reconcile::Change("pods", "ml/m1",
-                      [](Json& pod) { MakeObject(pod, "spec", "nodeSelector")["zone"] = "z"; });
+           [](Json& pod) { MakeObject(pod, "spec", "nodeSelector")["zone"] = "z"; });
     Bind("m1", "n1");
     Pod("m2", "4");
     Bind("m2", "n2");
-    Pod("big", "8", "p1");  // m1 is to move to n2
-    reconcile::Change("pods", "ml/big",
-                      [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
-    Pod("other", "5", "p2");  // m2 is to leave n2
+    Pod("big", "8", "p1");  // m1 moves to n2
+    reconcile::Change("pods", "ml/big", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
+    Pod("other", "5", "p2");  // m2 moves away from there
   }
   // The node admits the only placeholder.
   void HoldPlace(const std::string& node) {

@@ -98,8 +98,7 @@ TEST_F(AutoscalerTemplateTest, OnlyContradictionToSpecMakesNodeWrong) {
   config_.shrink = false;
   Restart();
   Pool("told", "1", 5, 0, 1);
-  reconcile::Change("nodepools", "told",
-                    [](Json& pool) { MakeObject(pool, "spec").erase("memory"); });
+  reconcile::Change("nodepools", "told", [](Json& pool) { MakeObject(pool, "spec").erase("memory"); });
   Node("t1", "told", true, "4");
   Untold("a", 0, 2);
   Node("a1", "a");

@@ -62,15 +62,14 @@ TEST_F(PartitionerTest, ReplacesReservedSliceThatAnotherPodTook) {
 
 TEST_F(PartitionerTest, PlansAroundInstanceReportedInUse) {
   Node("a", {{0, "1g.5gb@0:free"}, {1, ""}});
-  reconcile::Change("nodes", "a", [](Json& node) {  // GPU 1 cannot be used: it is not reported
+  reconcile::Change("nodes", "a", [](Json& node) {  // GPU 1 cannot serve: it is not reported
     MakeObject(node, "metadata", "annotations").erase("nos.nebuly.com/status-layout-1");
   });
   Pod("p", "7g.40gb");
   Run();
   ASSERT_EQ(Spec("a"), "7g.40gb@0");
-  Annotate(
-      "a", "partitioning-result",
-      reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "InUse", "1g.5gb@0 is in use"}}}));
+  Annotate("a", "partitioning-result",
+           reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "InUse", "1g.5gb@0 is in use"}}}));
   Acknowledge("a", {{0, "1g.5gb@0:used"}});
   Pod("q", "3g.20gb");
   Run();
@@ -85,9 +84,8 @@ TEST_F(PartitionerTest, PartialResultGivesPodsNewTimeToBindToCreatedSlices) {
   Run();
   ASSERT_EQ(Spec("a", 0) + Spec("a", 1), "7g.40gb@07g.40gb@0");
   Run(seconds(50));  // of the 60 s that a reservation holds
-  Annotate(
-      "a", "partitioning-result",
-      reconcile::WritePlanResult({"1", false, {{1, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Annotate("a", "partitioning-result",
+           reconcile::WritePlanResult({"1", false, {{1, "7g.40gb@0", "DeviceError", "it is broken"}}}));
   Acknowledge("a", {{0, "7g.40gb@0:free"}});
   Run(seconds(30));
   EXPECT_EQ(Events().find("SliceNotTaken"), std::string::npos) << Events();
@@ -105,8 +103,7 @@ TEST_F(PartitionerTest, NewPodOfSameNameHasNoBackOff) {
   // A StatefulSet recreates its pod; both events arrive together.
   api_.Remove("pods", "ml/p");
   Pod("p", "3g.20gb");
-  reconcile::Change("pods", "ml/p",
-                    [](Json& pod) { MakeObject(pod, "metadata")["uid"] = "another"; });
+  reconcile::Change("pods", "ml/p", [](Json& pod) { MakeObject(pod, "metadata")["uid"] = "another"; });
   Run();
   EXPECT_EQ(PlanOf("a"), "2");
 }

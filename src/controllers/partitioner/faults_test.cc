@@ -83,9 +83,8 @@ TEST_F(PartitionerTest, FailedGpuBacksOffAndAnotherIsUsed) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
-  Annotate(
-      "a", "partitioning-result",
-      reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Annotate("a", "partitioning-result",
+           reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
   Annotate("a", "status-partitioning-plan", "1");
   Run(seconds(30));
   EXPECT_EQ(partitioner_->decisions().back().note, "partial: GPU 0: it is broken");
@@ -99,9 +98,8 @@ TEST_F(PartitionerTest, LatePartitioningEndsBackOffOfGpu) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
-  Annotate(
-      "a", "partitioning-result",
-      reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Annotate("a", "partitioning-result",
+           reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
   Annotate("a", "status-partitioning-plan", "1");
   Run();
   Annotate("a", "status-layout-0", "7g.40gb@0:free");
@@ -150,8 +148,7 @@ TEST_F(PartitionerTest, ReservesNothingOfRefusedPlan) {
   Node("a", {{0, ""}, {1, ""}});
   Pod("a-low", "7g.40gb");
   Pod("z-high", "7g.40gb");
-  reconcile::Change("pods", "ml/z-high",
-                    [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
+  reconcile::Change("pods", "ml/z-high", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
   bool changed = false;
   api_.intercept = [&](const kube::ApiRequest& request) {
     if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !changed) {

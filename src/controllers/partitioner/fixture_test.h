@@ -33,7 +33,7 @@ class PartitionerTest : public ::testing::Test {
     runner_ = std::make_unique<reconcile::Runner>(*partitioner_, api_, reconcile::RunnerOptions());
   }
   void Run(Duration time = seconds(5)) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the partitioner does not become idle";
+    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the partitioner does not come to rest";
   }
 
   // A node with A100-40GB GPUs, as its agent reports it.
@@ -73,14 +73,13 @@ class PartitionerTest : public ::testing::Test {
                 {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}}}}}});
   }
   void reconcile::Change(const std::string& plural, const std::string& key,
-                         const std::function<void(Json&)>& edit) {
+              const std::function<void(Json&)>& edit) {
     Json object = *api_.Find(plural, key);
     edit(object);
     api_.Put(std::move(object));
   }
   void Bind(const std::string& name, const std::string& node) {
-    reconcile::Change("pods", "ml/" + name,
-                      [&](Json& pod) { MakeObject(pod, "spec")["nodeName"] = node; });
+    reconcile::Change("pods", "ml/" + name, [&](Json& pod) { MakeObject(pod, "spec")["nodeName"] = node; });
   }
   std::string Annotation(const std::string& node, const std::string& key) {
     return testing::NodeAnnotation(api_, node, key);

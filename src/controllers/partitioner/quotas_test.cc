@@ -112,8 +112,7 @@ TEST_F(PartitionerQuotasTest, CountsPodNominatedToNodeWithTerminatingPod) {
                           {"resources", {{"limits", {{"nvidia.com/mig-7g.40gb", "1"}}}}}}}}}},
             {"status", {{"phase", "Running"}}}});
   Pod("q", "7g.40gb");
-  reconcile::Change("pods", "ml/q",
-                    [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n1"; });
+  reconcile::Change("pods", "ml/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n1"; });
   clock_.Advance(seconds(5));
   Pod("p", "1g.5gb");
   Run(minutes(1));
@@ -190,8 +189,7 @@ TEST_F(PartitionerPromisesTest, DoesNotWaitForTerminatingPodsIfCapacityExists) {
   PodIn("c", "v", "n0");
   PodIn("a", "q", "");
   Ends("c/v");
-  reconcile::Change("pods", "a/q",
-                    [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n2"; });
+  reconcile::Change("pods", "a/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n2"; });
   Run(minutes(30));
   EXPECT_NE(Spec("n2"), "") << WriteJson(*api_.Find("pods", "a/q"));
 }

@@ -36,7 +36,7 @@ TEST_F(PartitionerTest, KeepsSpecOfGpuWithUnreadableStatus) {
   Annotate("a", "spec-gpu-1-7g.40gb", "1");
   Node("b", {{0, ""}});
   Annotate("b", "spec-layout-3", "7g.40gb@0");
-  reconcile::Change("nodes", "b", [](Json& node) {  // the number of GPUs is unknown
+  reconcile::Change("nodes", "b", [](Json& node) {  // how many GPUs it has is not known
     MakeObject(node, "metadata", "labels").erase("nvidia.com/gpu.count");
   });
   Run();
@@ -139,8 +139,7 @@ TEST_F(PartitionerTest, RefusedRepairDoesNotDelayPlanning) {
     }
     return answer;
   };
-  reconcile::Change("nodes", "a",
-                    [](Json& node) { MakeObject(node, "spec")["unschedulable"] = true; });
+  reconcile::Change("nodes", "a", [](Json& node) { MakeObject(node, "spec")["unschedulable"] = true; });
   Run(seconds(30));
   EXPECT_EQ(Spec("b"), "7g.40gb@0");
   EXPECT_GT(refused, 1);

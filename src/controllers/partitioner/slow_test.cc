@@ -65,8 +65,7 @@ class PartitionerSlowTest : public PartitionerTest {
   double SecondsToServe(const std::string& name) {
     Node(name, {{0, ""}});
     Pod("for-" + name, "7g.40gb");
-    reconcile::Change("pods", "ml/for-" + name,
-                      [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
+    reconcile::Change("pods", "ml/for-" + name, [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
     const Time came = clock_.Now();
     while (PlanOf(name).empty() && clock_.Now() - came < minutes(30)) Step();
     return ToSeconds(clock_.Now() - came);
