@@ -288,7 +288,7 @@ TEST_F(AgentTest, PodDoesNotInheritDevicesOfEarlierPodWithSameName) {
   std::string old = kubelet_.offer()[0].device_id;
   const std::string first = kubelet_.HolderOf(old).empty() ? kubelet_.offer()[1].device_id : old;
   kubelet_.Remove("ml", "db-0");
-  // takes the first device again
+  // Takes the first device again.
   ASSERT_TRUE(kubelet_.Admit("tmp", "x", "nvidia.com/mig-1g.5gb").ok());
   ASSERT_TRUE(kubelet_.Admit("ml", "db-0", "nvidia.com/mig-1g.5gb").ok());
   kubelet_.Remove("tmp", "x");

@@ -24,7 +24,7 @@ TEST_F(AgentUseTest, KeepsSliceThatKubeletMayHaveChosenForBoundPod) {
   Run();
   Plan("7", {{0, "1g.5gb@0,1g.5gb@2"}});
   Run(milliseconds(100));
-  // all are offered: the kubelet has chosen the second slice and does not list it yet
+  // All are offered: the kubelet has chosen the second slice and does not list it yet.
   Bind("a", "1g.5gb");
   Run(seconds(20));
   EXPECT_EQ(destroyed_, 0);

@@ -134,7 +134,7 @@ TEST_F(PartitionerTest, RetriesPlanThatWasRefusedOnce) {
     std::optional<Result<kube::ApiResponse>> answer;
     if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !refused) {
       refused = true;
-      // no cache changes, so only time wakes the partitioner
+      // No cache changes, so only time wakes the partitioner.
       answer = Status(Code::kUnavailable, "busy");
     }
     return answer;
