@@ -201,7 +201,7 @@ class Agent final : public reconcile::Reconciler {
   Drains drains_;
   Failures failures_;
   Node written_;  // our last write, newer than the cache
-  // the offer that the kubelet has confirmed
+  // The offer that the kubelet has confirmed.
   std::optional<std::vector<kubelet::OfferedDevice>> offered_;
   int lags_ = 0;                // consecutive calls with a lagging kubelet
   int looks_ = 0;               // checks whether the kubelet has adopted this offer
@@ -209,7 +209,7 @@ class Agent final : public reconcile::Reconciler {
   // For each UUID that has left the offer: the pods that were being admitted at that time.
   std::map<std::string, std::set<std::string>> awaited_by_;
   std::set<std::string> resources_;  // resources that were ever offered
-  // by resource: the count that we last wrote into the node
+  // By resource: the count that we last wrote into the node.
   std::map<std::string, int64_t> figures_;
   std::string plan_;                   // plan id of the spec, as last seen
   std::string announced_;              // the last result published as an Event

@@ -75,7 +75,7 @@ struct AutoscalerConfig {
   int most_emptied = 3;   // concurrent drains
   Duration removal_deadline =
       std::chrono::minutes(15);  // time after which a removal is reported as overdue
-  // time a pod must be unschedulable before pods are moved for it
+  // Time a pod must be unschedulable before pods are moved for it.
   Duration move_after = std::chrono::minutes(1);
   int most_moves = 3;                                // moves for one pod
   int moves_per_hour = 20, moves_per_namespace = 5;  // limits for one hour

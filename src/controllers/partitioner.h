@@ -153,7 +153,7 @@ class Partitioner final : public reconcile::Reconciler {
   std::map<std::string, std::pair<Code, Time>> refusals_said_;
   Telling telling_;
   std::map<std::string, Node> written_;  // nodes that we wrote, newer than the cache
-  // cache versions at the last plan
+  // Cache versions at the last plan.
   uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;
   Time replan_at_{};  // next plan even if the caches do not change
   std::deque<Decision> decisions_;

@@ -15,7 +15,7 @@ namespace nos::agent {
 
 struct DrainTimes {
   Duration settle{};  // for schedulers that have not seen the node's new allocatable yet
-  // for nodes whose allocatable cannot be written: then it is destroyed although it is counted
+  // For nodes whose allocatable cannot be written: then it is destroyed although it is counted.
   Duration timeout{};
 };
 

@@ -231,7 +231,7 @@ class Autoscaler::Impl {
   std::set<std::string> in_vain_;           // keys of pods that no plan could help
   RefusedByQuota refused_;                  // in the last decision
   std::map<std::string, Time> could_go_;    // by node: the time since it has been removable
-  // by key and UID: the time since moves are planned and not started
+  // By key and UID: the time since moves are planned and not started.
   std::map<std::string, Time> moves_planned_;
   // Pods moved in the last hour, by relocation and the node that they were moved from.
   std::map<std::pair<std::string, std::string>, Moved> moved_;
