@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kTries = 4;
 
-// A merge patch says all that it relies on, so it may be sent again as it is.
+// The merge patch does not depend on the object's current state, so it can be repeated after a
+// conflict.
 Status PatchAgain(kube::Client& client, const kube::Resource& resource, std::string_view ns,
                   std::string_view name, const Json& patch) {
   Status patched;

@@ -1,5 +1,6 @@
-// An autoscaler before an API server that a test fills: pools whose nodes a "Fleet" makes, that is
-// the test; pods as kube-scheduler leaves them.
+// Runs an autoscaler against a fake API server that the test fills. The test plays the
+// infrastructure: it creates the nodes that the pools' "Fleet" objects request. Pods look as
+// kube-scheduler leaves them.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,9 +15,9 @@
 #include <vector>
 
 #include "controllers/autoscaler.h"
+#include "kube/testing/fake_api.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
-#include "kube/testing/fake_api.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {
@@ -36,7 +37,7 @@ class AutoscalerTest : public ::testing::Test {
                    {{"name", "fleets/scale"}, {"kind", "Scale"}, {"namespaced", true}}}}};
     Restart();
   }
-  // A crash, and what is started in its place.
+  // Simulates a crash and a restart.
   void Restart() {
     runner_.reset();
     autoscaler_ = std::make_unique<Autoscaler>(config_, framework_, gpu::Catalogue::Builtin(),
@@ -47,7 +48,7 @@ class AutoscalerTest : public ::testing::Test {
     EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the autoscaler does not come to rest";
   }
 
-  // Nodes of 8 cpu that take a minute to start: they are late after two.
+  // Nodes of 8 cpu that take one minute to start, so they are late after two minutes.
   Json PoolJson(const std::string& name, const std::string& price, int max, int min = 0) {
     return {{"apiVersion", "nos.nebuly.com/v1alpha1"},
             {"kind", "NodePool"},
@@ -93,7 +94,7 @@ class AutoscalerTest : public ::testing::Test {
           {{"allocatable", {{"cpu", cpu}, {"memory", "32Gi"}, {"pods", "110"}}},
            {"conditions", JsonArray{{{"type", "Ready"}, {"status", ready ? "True" : "False"}}}}}}});
   }
-  // As kube-scheduler leaves a pod that it could not place.
+  // A pod in the state in which kube-scheduler leaves an unschedulable pod.
   void Pod(const std::string& name, const std::string& cpu, const std::string& pool = "") {
     JsonObject selector;
     if (!pool.empty()) selector["pool"] = pool;
@@ -138,7 +139,7 @@ class AutoscalerTest : public ::testing::Test {
       MakeObject(object, "spec")["unschedulable"] = true;
     });
   }
-  // Names of nodes that are marked to go.
+  // Names of the nodes that are marked for removal.
   std::set<std::string> Marked() {
     std::set<std::string> names;
     const std::vector<Json> nodes = api_.All("nodes");

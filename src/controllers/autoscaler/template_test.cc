@@ -1,4 +1,4 @@
-// Pools whose specs leave out what their nodes are.
+// Pools whose specs do not describe their nodes.
 #include <algorithm>
 
 #include "controllers/autoscaler/fixture_test.h"
@@ -26,7 +26,7 @@ class AutoscalerTemplateTest : public AutoscalerTest {
   }
 };
 
-TEST_F(AutoscalerTemplateTest, APoolOfWhichNobodyKnowsGetsNoNodes) {
+TEST_F(AutoscalerTemplateTest, RequestsNoNodesOfPoolWithoutTemplate) {
   Untold("a");
   Pod("p", "4");
   Run(minutes(1));
@@ -35,7 +35,7 @@ TEST_F(AutoscalerTemplateTest, APoolOfWhichNobodyKnowsGetsNoNodes) {
   EXPECT_THAT(Told("p"), HasSubstr("False "));
 }
 
-TEST_F(AutoscalerTemplateTest, ItsMinimumIsHowTheFirstNodeComes) {
+TEST_F(AutoscalerTemplateTest, MinimumBringsFirstNodeOfPoolWithoutTemplate) {
   Untold("a", 2);
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 2);
@@ -46,7 +46,7 @@ TEST_F(AutoscalerTemplateTest, ItsMinimumIsHowTheFirstNodeComes) {
   EXPECT_THAT(Ready("a"), HasSubstr("True Ready"));
 }
 
-TEST_F(AutoscalerTemplateTest, WhatItsNodesWereIsRememberedWhenNoneIsLeft) {
+TEST_F(AutoscalerTemplateTest, KeepsRecordedTemplateWhenNoNodeIsLeft) {
   Untold("a", 0, 1);
   Node("a1", "a");
   Run(seconds(10));
@@ -66,7 +66,7 @@ TEST_F(AutoscalerTemplateTest, WhatItsNodesWereIsRememberedWhenNoneIsLeft) {
   EXPECT_THAT(Told("p"), HasSubstr("True NodesComing"));
 }
 
-TEST_F(AutoscalerTemplateTest, WhatDaemonSetsTakeIsNotOffered) {
+TEST_F(AutoscalerTemplateTest, SubtractsRequestsOfDaemonSetsFromTemplate) {
   Untold("a", 0, 1);
   Node("a1", "a");
   Pod("agent", "2");
@@ -78,10 +78,10 @@ TEST_F(AutoscalerTemplateTest, WhatDaemonSetsTakeIsNotOffered) {
   Pod("p", "7");
   Run(minutes(1));
   EXPECT_EQ(Learnt("a", "cpu"), "6");
-  EXPECT_EQ(Wanted("a"), 1) << "no node of it would have room";
+  EXPECT_EQ(Wanted("a"), 1) << "the pod fits on no node of the pool";
 }
 
-TEST_F(AutoscalerTemplateTest, WhatIsRememberedLastsWhileANodeIsStillSo) {
+TEST_F(AutoscalerTemplateTest, KeepsRecordedTemplateWhileANodeMatchesIt) {
   Untold("a", 0, 2);
   Node("a1", "a");
   Run(seconds(10));
@@ -94,7 +94,7 @@ TEST_F(AutoscalerTemplateTest, WhatIsRememberedLastsWhileANodeIsStillSo) {
   EXPECT_EQ(Learnt("a", "cpu"), "16");
 }
 
-TEST_F(AutoscalerTemplateTest, OnlyWhatTheSpecSaysMakesANodeAWrongOne) {
+TEST_F(AutoscalerTemplateTest, OnlyContradictionToSpecMakesNodeWrong) {
   config_.shrink = false;
   Restart();
   Pool("told", "1", 5, 0, 1);
@@ -109,7 +109,7 @@ TEST_F(AutoscalerTemplateTest, OnlyWhatTheSpecSaysMakesANodeAWrongOne) {
   EXPECT_EQ(Ready("a"), "True Ready: ");
 }
 
-TEST_F(AutoscalerTemplateTest, LesserNodesAreNotMadeAgainAndAgainForWhoDoesNotFit) {
+TEST_F(AutoscalerTemplateTest, DoesNotRequestMoreNodesWhenNewNodesAreSmallerThanTemplate) {
   Untold("a", 0, 1);
   Node("a1", "a");
   Pod("first", "8");
@@ -124,10 +124,10 @@ TEST_F(AutoscalerTemplateTest, LesserNodesAreNotMadeAgainAndAgainForWhoDoesNotFi
   EXPECT_THAT(Ready("a"), HasSubstr("node a2 has 4 of cpu for pods, and the pool says 8"));
   EXPECT_THAT(Told("second"), HasSubstr("False PoolClosed"));
   Run(minutes(4));
-  EXPECT_EQ(Wanted("a"), 3) << "another try";
+  EXPECT_EQ(Wanted("a"), 3) << "the next attempt";
 }
 
-TEST_F(AutoscalerTemplateTest, ANodeThatIsALittleLessIsThereAtOnce) {
+TEST_F(AutoscalerTemplateTest, AcceptsNodeSlightlySmallerThanTemplate) {
   Untold("a", 0, 1);
   Node("a1", "a");
   Pod("first", "7");
@@ -139,10 +139,10 @@ TEST_F(AutoscalerTemplateTest, ANodeThatIsALittleLessIsThereAtOnce) {
   Bind("second", "a2");
   Pod("third", "7");
   Run(seconds(40));
-  EXPECT_EQ(Wanted("a"), 3) << "nothing is on its way for it";
+  EXPECT_EQ(Wanted("a"), 3) << "no starting node could run it";
 }
 
-TEST_F(AutoscalerTemplateTest, AStatusThatCannotBeIsReplaced) {
+TEST_F(AutoscalerTemplateTest, ReplacesInvalidTemplateInStatus) {
   Untold("a", 0, 1);
   Change("nodepools", "a", [](Json& pool) {
     MakeObject(pool, "status")["template"] = {

@@ -1,4 +1,4 @@
-// A collector that leads, before an API server that a test fills.
+// Runs a leading collector against a fake API server that the test fills.
 #pragma once
 
 #include <gtest/gtest.h>

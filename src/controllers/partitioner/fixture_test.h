@@ -1,5 +1,5 @@
-// A partitioner before an API server that a test fills: nodes as their agents report them, pods as
-// kube-scheduler leaves them.
+// Runs a partitioner against a fake API server that the test fills: nodes look as their agents
+// report them, pods as kube-scheduler leaves them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <string>
 
 #include "controllers/partitioner.h"
+#include "kube/testing/fake_api.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
-#include "kube/testing/fake_api.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {
@@ -36,7 +36,7 @@ class PartitionerTest : public ::testing::Test {
     EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the partitioner does not come to rest";
   }
 
-  // A node of A100-40GB that its agent has reported.
+  // A node with A100-40GB GPUs, as its agent reports it.
   void Node(const std::string& name, const Layouts& status,
             const std::string& product = "NVIDIA-A100-SXM4-40GB") {
     JsonObject annotations;
@@ -53,7 +53,7 @@ class PartitionerTest : public ::testing::Test {
                 {"annotations", std::move(annotations)}}},
               {"status", {{"allocatable", {{"cpu", "96"}, {"pods", "110"}}}}}});
   }
-  // As kube-scheduler leaves a pod that it could not place.
+  // A pod in the state in which kube-scheduler leaves an unschedulable pod.
   void Pod(const std::string& name, const std::string& profile, const std::string& count = "1") {
     api_.Put(
         {{"kind", "Pod"},
@@ -93,7 +93,7 @@ class PartitionerTest : public ::testing::Test {
     return Annotation(node, "spec-layout-" + std::to_string(gpu));
   }
   std::string PlanOf(const std::string& node) { return Annotation(node, "spec-partitioning-plan"); }
-  // What a node's agent does when all goes well.
+  // Simulates an agent that carries out the plan completely.
   void Acknowledge(const std::string& node, const Layouts& status) {
     for (const auto& [gpu, layout] : status) {
       Annotate(node, "status-layout-" + std::to_string(gpu), layout);
