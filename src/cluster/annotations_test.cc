@@ -88,7 +88,7 @@ TEST(ReadNodeGpusTest, ImpossibleCountsHurtThatGpuOnly) {
                                          HasSubstr("GPU 1: A100-40GB has no profile '9g.99gb'")));
 }
 
-// Whichever of the two is right, the other may hide an instance in use.
+// Counts and layout disagree: either one may omit an instance that is in use.
 TEST(ReadNodeGpusTest, ALayoutThatIsIllegalOrContradictedByCountsLeavesTheGpuAlone) {
   const NodeGpus gpus =
       ReadNodeGpus(MigNode(5, {{N("status-layout-0"), "2g.10gb@0:free"},
@@ -108,7 +108,7 @@ TEST(ReadNodeGpusTest, ALayoutThatIsIllegalOrContradictedByCountsLeavesTheGpuAlo
                           HasSubstr("GPU 3: reported layout '3g.20gb@0:usd': 'usd' is neither")));
 }
 
-// What is not said to be free may be in use.
+// An instance without a state may be in use.
 TEST(ReadNodeGpusTest, AnInstanceWithoutAStateIsNotTakenForFree) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(2, {{N("status-layout-0"), "1g.5gb@6:free,3g.20gb@0"},
                                                  {N("status-layout-1"), "3g.20gb@0:"}}),
@@ -119,7 +119,7 @@ TEST(ReadNodeGpusTest, AnInstanceWithoutAStateIsNotTakenForFree) {
                           HasSubstr("'' is neither free nor used; the GPU is left")));
 }
 
-// A report read in part may hide an instance in use.
+// A report that is readable only in part may omit an instance that is in use.
 TEST(ReadNodeGpusTest, AnAnnotationThatCannotBeReadLeavesItsGpuAlone) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(6, {{N("status-gpu-0-3g.20gb-used"), "two"},
                                                  {N("status-gpu-1-3g.20gb-used"), "1001"},
@@ -288,7 +288,8 @@ TEST(RepairSpecTest, RemovesWhatNobodyCanActOnAndNothingElse) {
                                 {N("spec-layout-5"), ""},
                                 {"n8s.nebuly.ai/spec-gpu-7-1g.5gb", "1"},
                                 {N("status-layout-4"), "9g.90gb@0:used"},
-                                {N("spec-layout-4"), "9g.90gb@0"},  // unreadable: who knows
+                                // unreadable: its meaning is unknown
+                                {N("spec-layout-4"), "9g.90gb@0"},
                                 {N("spec-partitioning-plan"), "1"},
                                 {"n8s.nebuly.ai/spec-partitioning-plan", "9223372036854775807"},
                                 {"unrelated", "x"}});
@@ -346,7 +347,7 @@ TEST(StatusPatchTest, ReplacesEverythingOfTheStatus) {
   EXPECT_EQ(StatusPatch(node, {gpu}, ""), expected);
 }
 
-// What cannot be read of it takes nothing off the rest.
+// Unreadable holders do not affect the readable ones.
 TEST(StatusTest, HoldersAreBelievedOfUsedInstances) {
   const std::string layout = "3g.20gb@4:used,1g.5gb@0:used,1g.5gb@1:free";
   const auto holders = [&](const std::string& text) {

@@ -23,7 +23,7 @@ std::string ErrorOf(std::string_view text) {
   return objects.status().message();
 }
 
-// As kubectl prints it, with fields that nos does not know in every place.
+// A Pod as kubectl prints it, with unknown fields at every level.
 constexpr std::string_view kPod = R"(
 apiVersion: v1
 kind: Pod
@@ -349,7 +349,7 @@ status: {startTime: "2026-01-01T00:00:00Z"})");
   EXPECT_TRUE(pod->started.has_value());
 }
 
-// What the container counts for: "cpu" of the pod.
+// The cpu that the pod counts with.
 Quantity Resized(const std::string& spec, const std::string& status) {
   const auto documents = ParseYaml(
       "metadata: {name: p}\nspec: {containers: [{name: main, resources: {requests: {cpu: " + spec +
@@ -390,7 +390,7 @@ TEST(DecodePodTest, ItEndedWhenTheLastOfItsContainersDid) {
                   end("07", 0) + "]"),
             "2026-01-01T00:00:09Z");
   EXPECT_EQ(ended("containerStatuses: [" + end("", 0) + ", {name: d, state: {running: {}}}]"), "");
-  // Init containers that did what they are for have ended before the pod began.
+  // Init containers that succeeded ended before the pod's work began.
   EXPECT_EQ(ended("initContainerStatuses: [" + end("03", 0) + "]"), "");
   EXPECT_EQ(ended("initContainerStatuses: [" + end("03", 0) + ", " + end("04", 2) + "]"),
             "2026-01-01T00:00:04Z");

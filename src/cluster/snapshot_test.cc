@@ -116,7 +116,7 @@ TEST(SnapshotTest, PodsHoldWhatTheStatusSaysTheyHold) {
       << "a pod of that name asks for something else";
 }
 
-// What would be free without a pod, and who holds what when it comes back.
+// Vacate frees the pod's instances; Return gives each pod its instance back.
 TEST(SnapshotTest, APodThatIsVacatedLeavesItsInstancesFree) {
   const auto node = MakeNode("n", 1,
                              {{"status-layout-0", "1g.5gb@0:used,1g.5gb@1:used,1g.5gb@5:used"},
@@ -249,7 +249,8 @@ std::vector<int> Fixed(const NodeInfo& info) {
 }
 
 TEST(SnapshotTest, WhilePodsHoldWholeGpusNoneThatMayBeTheirsIsCut) {
-  // Of GPU 0 nothing is told, as agents do when it is held whole; GPU 2 is empty or without MIG.
+  // The agent does not report GPU 0, as for a GPU that is held whole; GPU 2 is empty or has MIG
+  // off.
   const auto node = WithWholeGpus(
       MakeNode("a", 3, {{"status-layout-1", "7g.40gb@0:free"}, {"status-layout-2", ""}}), 2);
   const auto held = [&](int count) {
@@ -306,7 +307,7 @@ TEST(SnapshotTest, HostileRequestsEnd) {
   EXPECT_EQ(snapshot.node(0).gpus.problems.size(), 1u);
 }
 
-// What a snapshot says in all.
+// The complete content of a snapshot as text.
 std::vector<std::string> Everything(const ClusterSnapshot& snapshot) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < snapshot.size(); ++i) {
@@ -331,7 +332,7 @@ std::vector<std::string> Everything(const ClusterSnapshot& snapshot) {
   return lines;
 }
 
-// Changed one by one it says the same as built anew from what there is then.
+// A snapshot after single changes equals a snapshot built from the final state.
 TEST(SnapshotTest, FollowsChanges) {
   Random random(11);
   std::map<std::string, std::shared_ptr<const Node>> nodes;
@@ -397,7 +398,7 @@ TEST(SnapshotTest, FollowsChanges) {
     std::vector<std::shared_ptr<const Pod>> all_pods;
     for (const auto& [name, pod] : pods) all_pods.push_back(pod);
     ASSERT_EQ(Everything(snapshot), Everything(Build(all_nodes, all_pods))) << step;
-    ASSERT_EQ(Everything(before), text);  // a fork sees nothing of it
+    ASSERT_EQ(Everything(before), text);  // the fork does not see the changes
   }
 }
 

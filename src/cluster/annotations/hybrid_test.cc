@@ -1,4 +1,4 @@
-// Nodes each of whose GPUs is used in its own way.
+// Hybrid nodes: each GPU has a sharing mode of its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ constexpr std::string_view kCut = "H100-80GB+GPU+TIME-4", kShared = "MPS-79GB";
 const gpu::Catalogue& Builtin() { return gpu::Catalogue::Builtin(); }
 std::string N(std::string_view rest) { return std::string(kPrefix) + std::string(rest); }
 
-// Each GPU as its layout and whether it is shared: "10gb@0:used" of MPS-79GB.
+// A GPU as its layout; `shared`: the layout is MPS, e.g. "10gb@0:used" of MPS-79GB.
 struct GpuText {
   std::string layout;
   bool shared = false;
@@ -103,7 +103,7 @@ TEST(HybridTest, WhatIsWrittenIsRead) {
   EXPECT_THAT(node.meta.annotations, IsEmpty());
 }
 
-// On a GPU of the Ampere generation the mode changes with a reset only.
+// On Ampere GPUs the MIG mode changes only with a GPU reset.
 TEST(HybridTest, OneMayBeNothingElse) {
   Node node = HybridNode({{""}});
   node.meta.annotations[N("status-model-0")] = "A100-40GB";
@@ -177,7 +177,8 @@ ResourceVector RequestsOf(const std::map<std::string, int64_t>& resources) {
   return requests;
 }
 
-// Instances one by one, each on every GPU, as it is or as its other model while nothing is used.
+// Reference implementation: tries each instance on every GPU, in the current model and, while the
+// GPU is unused, in the other model.
 class BruteForce {
  public:
   BruteForce(const NodeInfo& node, const std::vector<std::string>& wanted) : wanted_(wanted) {
@@ -209,7 +210,7 @@ class BruteForce {
       if (!with.Add({*profile, static_cast<uint8_t>(start)})) continue;
       gpus_[i] = with;
       if (Fits(next + 1)) return true;
-      if (way.model().counted()) return false;  // equal shares are all alike
+      if (way.model().counted()) return false;  // shares of equal size are interchangeable
     }
     return false;
   }
@@ -246,7 +247,7 @@ void CompareWithForce(std::string_view cut, const std::vector<std::string>& layo
     ASSERT_EQ(found.has_value(), CanCut(info, RequestsOf(asks))) << Join(wanted, ",");
     if (!found) continue;
     ++fits;
-    // Bound with that promise it holds exactly that.
+    // A pod bound with this nomination holds exactly the nominated instances.
     const NodeInfo after = Info(node, {Asking(asks, *found)});
     EXPECT_THAT(after.gpus.problems, IsEmpty());
     size_t held = 0;
@@ -259,7 +260,7 @@ void CompareWithForce(std::string_view cut, const std::vector<std::string>& layo
       const Gpu& gpu = after.gpus.gpus[static_cast<size_t>(one.gpu)];
       EXPECT_EQ(std::ranges::count(gpu.instances, Instance{one.placement, true, "x/p"}), 1);
     }
-    for (size_t i = 0; i < gpus.size(); ++i) {  // nobody's used ones are gone
+    for (size_t i = 0; i < gpus.size(); ++i) {  // no used instance without a holder disappears
       for (const Instance& each : info.gpus.gpus[i].instances) {
         if (!each.used) continue;
         EXPECT_EQ(std::ranges::count(after.gpus.gpus[i].instances, each), 1);
@@ -284,7 +285,7 @@ TEST(HybridTest, FindsPartsOfInstances) {
                    {"gpu", "mig-3g.40gb", "mig-3g.40gb.mps2", "mig-1g.10gb", "gpu-30gb"});
 }
 
-// Only hybrid nodes make instances of whole GPUs.
+// Whole GPUs are instances on hybrid nodes only.
 TEST(HybridTest, WholeGpusOfOtherNodesAreAsTheyAre) {
   Node node = HybridNode({{""}});
   const ResourceId whole = InternResource(kWholeGpuResource);

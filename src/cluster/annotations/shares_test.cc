@@ -1,4 +1,4 @@
-// What annotations say of GPUs that are shared by memory.
+// Annotations of GPUs that MPS shares by memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,8 +47,8 @@ TEST(ReadSharesTest, SharesOfAnySize) {
   EXPECT_FALSE(gpus.gpus[1].reported);
 }
 
-// The agent's limit was lowered while pods ran: what they hold is where they hold it, and of the
-// free ones there are as many as there may be.
+// The agent's limit was lowered while pods ran: used shares keep their numbers, and free shares
+// exist only up to the limit.
 TEST(ReadSharesTest, MoreSharesThanThereMayBeNow) {
   const auto read = [](const std::string& layout) {
     return ReadNodeGpus(
@@ -82,7 +82,7 @@ TEST(ReadSharesTest, SharesByCounts) {
   EXPECT_EQ(gpus.gpus[0].All()->taken_slots(), 25);
 }
 
-// The Go system's agent writes counts alone, and its device plugin is cut by a ConfigMap.
+// The Go system's agent writes only counts, and a ConfigMap configures its device plugin.
 TEST(ReadSharesTest, SharesOfOthersAreNotOurs) {
   EXPECT_FALSE(ReadNodeGpus(MpsNode({{N("status-gpu-0-10gb-used"), "2"}}), Builtin()).managed);
 }
@@ -97,7 +97,7 @@ TEST(ReadSharesTest, ImpossibleSharesAreLeftAlone) {
   }
 }
 
-// Right after its label has changed: the agent still tells of MIG.
+// Right after the label changed, the agent still reports MIG.
 TEST(ReadSharesTest, AGpuOfAnotherModeIsLeftAlone) {
   const NodeGpus gpus = ReadNodeGpus(MpsNode({{N("status-model-1"), "MPS-39GB"},
                                               {N("status-model-0"), "A100-40GB"},
@@ -127,7 +127,7 @@ TEST(ReadSharesTest, SharesKeepTheirNumbers) {
   EXPECT_THAT(TargetNames(node), ElementsAre("5gb@0", "5gb@1", "5gb@4", "10gb@2", "10gb@3"));
 }
 
-// It stays as long as it is used.
+// The number of a used share is not available while the share is in use.
 TEST(ReadSharesTest, TheNumberOfAUsedShareThatIsNotAskedForIsNotGivenAway) {
   const Node node = MpsNode({{N("status-model-0"), "MPS-39GB"},
                              {N("status-layout-0"), "10gb@0:used,10gb@1:free,5gb@2:free"},

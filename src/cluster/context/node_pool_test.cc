@@ -67,7 +67,7 @@ status: {nodes: 3, wanted: 5, conditions: [{type: Growing, status: "True"}]})"),
   EXPECT_NE(FindCondition(pool.conditions, "Growing"), nullptr);
 }
 
-// Switched off, and not forgotten.
+// max: 0 disables a NodePool without deleting it.
 TEST(NodePoolTest, MayHaveNoNodes) {
   NodePool pool;
   ASSERT_TRUE(
@@ -181,7 +181,7 @@ TEST(NodePoolTest, WhatItLeavesOutIsLearnt) {
   ASSERT_TRUE(Read("gpu: {count: 0}, taints: [], " + rest, pool).ok());
   EXPECT_TRUE(pool.gpu_told);
   EXPECT_TRUE(pool.taints_told);
-  // What its nodes are is not known yet.
+  // The properties of its nodes are not known yet.
   const Status labelled = Read("labels: {nos.nebuly.com/gpu-partitioning: mig}, " + rest, pool);
   EXPECT_TRUE(labelled.ok()) << labelled.message();
 }

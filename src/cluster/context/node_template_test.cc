@@ -51,7 +51,7 @@ class NodeTemplateTest : public ::testing::Test {
     return *pod;
   }
   std::optional<NodeTemplate> Learnt() const { return Learn(pool_, nodes_, pods_); }
-  // Of all that was learnt, the amount of cpu; "" for nothing.
+  // The cpu of the learnt template; "" if there is none.
   std::string Cpu() const {
     const auto known = Learnt();
     return known ? known->resources.at("cpu").ToString() : "";
@@ -215,7 +215,7 @@ TEST_F(NodeTemplateTest, DescribesPoolsByTheirOwnNodes) {
   EXPECT_FALSE(IsDescribed(*made[1])) << "the node is the first's";
 }
 
-// As the API server keeps it.
+// The NodePool as the API server would return it with this template.
 NodePool ReadBack(const Json& known) {
   Json object = ParseYaml(
                     "metadata: {name: a}\nspec: {max: 1, nodeSelector: {pool: a}, webhook: "

@@ -1,4 +1,4 @@
-// What ReadObjects refuses beyond what cannot be decoded, and what it must still take.
+// Objects that ReadObjects refuses although they decode, and objects that it must accept.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@ std::string ErrorOf(std::string_view text) {
   return objects.ok() ? "" : objects.status().message();
 }
 
-// The error of a Pod with these fields in its spec, without its place, or "" when it is taken.
+// The error for a Pod with these fields in its spec, without the location prefix; "" if it is
+// accepted.
 std::string PodError(std::string_view spec) {
   const auto objects = ReadObjects(
       fmt::format("{{kind: Pod, metadata: {{name: a}}, spec: {{containers: [{{}}], {}}}}}", spec),
@@ -126,7 +127,7 @@ TEST(ReadObjectsRefusesTest, AffinityTheApiServerWould) {
             "DoesNotExist, Gt, Lt");
 }
 
-// A live object is not lost over a value that a newer API server may know.
+// A live object is not dropped because of a value that a newer API server may know.
 TEST(DecodePodTest, IsTolerantOfWhatAServerMayHold) {
   const auto pod = ParseJson(
       R"({"metadata":{"name":"a"},"spec":{"tolerations":[{"key":"k","operator":"Bar"}]}})");

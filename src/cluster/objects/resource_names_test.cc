@@ -41,7 +41,8 @@ TEST(ResourceNamesTest, PodsCannotTakeAllNames) {
   const Pod late = PodThatAsks("late.com/fpga", 1, "1");
   EXPECT_EQ(RequestsOf(late).Get(kUnknownResource), 1);
   EXPECT_THAT(UnknownResourcesOf(late), ::testing::ElementsAre("late.com/fpga0"));
-  // Bound by somebody else, before any node offers it: it is counted right all the same.
+  // Another scheduler binds the pod before any node offers the resource: the pod's requests are
+  // still counted correctly.
   auto snapshot = ClusterSnapshot::Build({NodeThatOffers("cpu")}, {}, gpu::Catalogue::Builtin());
   ASSERT_TRUE(snapshot.Bind(std::make_shared<const Pod>(late), "n").ok());
   snapshot.SetNode(NodeThatOffers("late.com/fpga0"));
@@ -58,7 +59,7 @@ TEST(ResourceNamesTest, WhatIsTakenOffIsWhatWasCountedUnderNoName) {
   const Pod late = PodThatAsks("late.com/nic", 1, "1");
   auto snapshot = ClusterSnapshot::Build({NodeThatOffers("cpu")}, {}, gpu::Catalogue::Builtin());
   ASSERT_TRUE(snapshot.Bind(std::make_shared<const Pod>(late), "n").ok());
-  const ResourceId id = InternResource("late.com/nic0");  // some other node has it now
+  const ResourceId id = InternResource("late.com/nic0");  // another node offers it by now
   ASSERT_TRUE(snapshot.Unbind(late, "n").ok());
   EXPECT_EQ(snapshot.node(0).requested.Get(id), 0);
   EXPECT_EQ(snapshot.node(0).requested.Get(kUnknownResource), 0);

@@ -14,7 +14,7 @@ namespace {
 
 const gpu::Catalogue& Models() { return gpu::Catalogue::Builtin(); }
 
-// A node of A100-40GBs with these status layouts ("1g.5gb@6:free"), one for each GPU.
+// A node of A100-40GB GPUs with these status layouts ("1g.5gb@6:free"), one for each GPU.
 NodeInfo NodeWith(const std::vector<std::string>& layouts, StringMap more = {}) {
   auto node = std::make_shared<Node>();
   node->meta.name = "n";
@@ -120,7 +120,7 @@ TEST(FindCutTest, FreeOnesServeFirstAlsoWhereTheOthersHardlyFit) {
             "1g.5gb@2 of 1, 1g.5gb@3 of 0, 1g.5gb@3 of 1, 3g.20gb@4 of 0, 3g.20gb@4 of 1");
 }
 
-// Looks for places one GPU and placement after the other.
+// Reference implementation: tries every placement on every GPU.
 class BruteForce {
  public:
   BruteForce(const NodeInfo& node, const std::vector<std::string>& wanted) : wanted_(wanted) {
@@ -202,8 +202,8 @@ class RandomCutTest : public ::testing::TestWithParam<uint64_t> {
   Random random_{GetParam()};
 };
 
-// What of the asks is left when these instances are there beside the used ones; "illegal" when they
-// cannot be.
+// The requests that remain after these instances are added beside the used ones; "illegal" if they
+// cannot be added.
 std::string LeftOf(const NodeInfo& node, std::map<std::string, int64_t> asks,
                    const std::vector<PromisedInstance>& promised) {
   for (const Gpu& gpu : node.gpus.gpus) {
@@ -251,7 +251,7 @@ TEST(CutFinderTest, RemembersByWhatTheGpusCanHold) {
   }
 }
 
-// However many kinds of shares somebody thinks of: that is refused, not counted out.
+// A request for too many kinds of shares is refused without enumerating the mixtures.
 TEST(FindCutTest, TooManyMixturesOfSharesAreRefused) {
   auto node = std::make_shared<Node>();
   node->meta.name = "n";
@@ -289,8 +289,8 @@ TEST(FindCutTest, OnlyFreeInstancesOfAGpuThatRests) {
   EXPECT_EQ(Cut(snapshot.node(0), {{"1g.5gb", 2}}), "none");
 }
 
-// Who was promised an instance has it in every picture, wherever others would be given one, and
-// what is not there yet is allocatable to nobody else.
+// A nominated instance counts as used by its pod in every snapshot, even if it does not exist yet,
+// and it is not allocatable to other pods.
 TEST(PromisedTest, CountsAsItWillBe) {
   NodeInfo info = NodeWith({"1g.5gb@0:free"});
   auto node = std::make_shared<Node>(*info.node);
