@@ -7,7 +7,8 @@ namespace {
 
 class OpenApiTest : public ApiServerTest {
  protected:
-  // Follows "spec.containers" from a kind, through references, as `kubectl explain` does.
+  // Follows a path such as "spec.containers" from a kind, through references, like `kubectl
+  // explain`.
   static Json Explain(const Json& document, std::string_view kind, std::string_view path) {
     const JsonObject& schemas = Find(document, "components", "schemas")->get_object();
     Json at;

@@ -78,7 +78,7 @@ void AddConflicts(const Entry& entry, const FieldSet& fields, std::vector<Cause>
   }
 }
 
-// Nulls in an applied configuration say nothing.
+// A null in an applied configuration counts as absent.
 Json WithoutNulls(const Json& value) {
   if (value.is_array()) {
     JsonArray result;
@@ -165,7 +165,7 @@ Outcome<Json> ApplyConfig(const ResourceType& type, const Json& live, const Json
   if (mine == entries.end()) {
     entries.push_back(std::move(entry));
   } else {
-    // A repetition that changes nothing keeps its time, so that it is no write at all.
+    // An apply without changes keeps the time of its entry, so that it causes no write.
     if (mine->fields == applied && merged == before) entry.time = mine->time;
     *mine = std::move(entry);
   }

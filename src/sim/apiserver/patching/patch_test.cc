@@ -96,7 +96,7 @@ TEST(JsonPatchTest, CopiesCannotGrowWithoutBound) {
   }
 }
 
-// Any patch of any shape ends, with an answer and without harm.
+// Patches of any shape end with an answer and without a crash.
 TEST(JsonPatchTest, SurvivesRandomPatches) {
   Random random(7);
   const char* paths[] = {"", "/a", "/a/b", "/l", "/l/0", "/l/-", "/l/1/x", "/a/b/c", "/z", "/a/"};
@@ -188,7 +188,7 @@ TEST_F(StrategicTest, PodTemplatesMergeAsPods) {
 
 class ApplyTest : public testing::Test {
  protected:
-  // Applies; returns the refusal's causes as "field" or nothing.
+  // Applies the config; returns the fields of the refusal's causes, empty on success.
   std::vector<std::string> Apply(const std::string& manager, std::string_view config,
                                  bool force = false) {
     auto result = ApplyConfig(*type_, live_, J(config), force, {manager, "", "v1", Time()}, rules_);
@@ -251,9 +251,9 @@ TEST_F(ApplyTest, AnotherOwnersValueIsAConflictUnlessForced) {
   const char* other = R"({"spec":{"containers":[{"name":"c","image":"2"}]}})";
   EXPECT_EQ(Apply("b", other), Paths{R"(.spec.containers[name="c"].image)"});
   EXPECT_EQ(Apply("b", other, /*force=*/true), Paths());
-  // The field has changed hands.
+  // "b" owns the field now.
   EXPECT_EQ(Apply("a", R"({"spec":{"containers":[{"name":"c","image":"1"}]}})").size(), 1u);
-  // What only "a" applied goes when "a" leaves, what "b" holds stays.
+  // When "a" stops applying, its own fields are removed; fields of "b" stay.
   EXPECT_EQ(Apply("a", R"({"metadata":{"labels":{"x":"y"}}})"), Paths());
   EXPECT_EQ(Without("spec"), J(R"({"containers":[{"name":"c","image":"2"}]})"));
 }
@@ -316,8 +316,8 @@ TEST_F(ApplyTest, ARepetitionChangesNothing) {
   EXPECT_EQ(live_, once);
 }
 
-// After any history of applies every manager's last word that nobody overruled by force holds, and
-// applying it again is no change.
+// After any sequence of applies, the last configuration of each manager is in effect, except for
+// fields that another manager forced, and applying it again changes nothing.
 TEST_F(ApplyTest, RandomHistoriesConverge) {
   Random random(11);
   for (int round = 0; round < 300; ++round) {

@@ -70,7 +70,7 @@ TEST_F(CustomTest, TheSchemaPrunesDefaultsAndRefuses) {
   }
 }
 
-// The definition with further properties of spec.
+// The definition with additional properties of spec.
 std::string DefinitionWith(const std::string& properties) {
   std::string text = kDefinition;
   const std::string at = R"("min":{"type":"integer","minimum":0},)";
@@ -281,7 +281,7 @@ TEST_F(ScaleTest, RefusesWhatIsNoScale) {
 
 TEST_F(CustomTest, BadDefinitionsAreRefused) {
   const std::pair<const char*, const char*> edits[] = {
-      {"nos.example.com\",\"scope", "apps\",\"scope"},  // a group of Kubernetes' own
+      {"nos.example.com\",\"scope", "apps\",\"scope"},  // a group of Kubernetes itself
       {"\"Namespaced\"", "\"Everywhere\""},
       {"\"storage\":true", "\"storage\":false"},
       {"\"kind\":\"Quota\"", "\"kind\":\"\""},
@@ -360,7 +360,7 @@ TEST_F(TableTest, NodesEventsAndLeases) {
 }
 
 TEST_F(TableTest, NoObjectIsTooStrangeForATable) {
-  // Everything that can be stored can be listed.
+  // Every stored object can be listed.
   const std::string paths[] = {"/api/v1/nodes", "/api/v1/namespaces/default/events",
                                "/api/v1/namespaces/default/services",
                                "/apis/batch/v1/namespaces/default/jobs"};

@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kNode[] = "/api/v1/nodes/n";
 
-// Never of the right type.
+// A value of a type that the field never accepts.
 Json WrongFor(const FieldRule& rule) {
   const bool object = rule.shape == FieldRule::Shape::kMap || rule.message != nullptr ||
                       rule.type == "O" || rule.shape == FieldRule::Shape::kList;

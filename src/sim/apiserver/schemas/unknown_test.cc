@@ -1,4 +1,4 @@
-// Fields that a kind does not have, and the parameters that say what to do about them.
+// Unknown fields, and the parameters that select their treatment.
 #include "sim/apiserver/schemas/unknown.h"
 
 #include "sim/apiserver/storage/api_fixture_test.h"
@@ -11,7 +11,7 @@ using Strings = std::vector<std::string>;
 
 Json ValueFor(const FieldRule& rule, int depth);
 
-// An object that has every field of a message, to some depth.
+// An object with every field of a message, down to some depth.
 Json FullObject(const Message& message, int depth) {
   JsonObject object;
   for (const auto& [name, rule] : message.by_name) object[name] = ValueFor(*rule, depth);

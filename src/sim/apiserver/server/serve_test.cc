@@ -1,4 +1,4 @@
-// The server on a port, spoken to in raw HTTP.
+// The server on a port, addressed in raw HTTP.
 #include "sim/serve.h"
 
 #include <arpa/inet.h>
@@ -53,7 +53,7 @@ class ServeTest : public testing::Test {
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = std::move(*server);
   }
-  // One request on a connection of its own; the whole answer.
+  // Sends one request on a new connection and returns the whole answer.
   std::string Ask(std::string_view line, std::string_view body = "",
                   std::string_view headers = "Host: 127.0.0.1\r\n") {
     Connection connection(server_->port());

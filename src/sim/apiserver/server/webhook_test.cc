@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A server that asks about pods with the annotation "ask".
+// A server with a webhook for pods that have the annotation "ask".
 class WebhookTest : public ApiServerTest {
  protected:
   void SetUp() override {

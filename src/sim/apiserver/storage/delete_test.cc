@@ -52,7 +52,7 @@ TEST_F(DeleteTest, FinalizersHoldAnObjectUntilTheLastIsTaken) {
 
 class CascadeTest : public DeleteTest {
  protected:
-  // A config map that `owners` (name of config maps) own.
+  // Creates a ConfigMap owned by the ConfigMaps `owners`.
   void Add(const std::string& name, const std::vector<std::string>& owners) {
     JsonArray references;
     for (const std::string& owner : owners) {

@@ -101,11 +101,11 @@ TEST_F(WatchTest, LargeObjectsAreForgottenSooner) {
     versions.push_back(Version());
     write(c);
   }
-  // What changed last is five former versions back, and no more.
+  // The history reaches back exactly five former versions.
   EXPECT_EQ(Read(*Watch(Maps("resourceVersion=" + versions[4]))),
             std::vector<std::string>{"ERROR Expired"});
   EXPECT_EQ(Read(*Watch(Maps("resourceVersion=" + versions[5]))).size(), 5u);
-  // A deletion keeps two: the last state, and that state at the deletion's version.
+  // A deletion keeps two versions: the last state, and that state at the version of the deletion.
   Delete(kMaps + std::string("/a"));
   EXPECT_EQ(Read(*Watch(Maps("resourceVersion=" + versions[6]))),
             std::vector<std::string>{"ERROR Expired"});

@@ -20,7 +20,7 @@ const Json kNull;
 
 Place PlaceOf(const WriteRequest& request) { return {request.type->storage, request.key}; }
 
-// metadata: only the caller's part of it.
+// Keeps only the part of metadata that the client may set.
 Check StartMetadata(ApiState& state, const WriteRequest& request, Json& object) {
   JsonObject& metadata = MakeObject(object, "metadata");
   if (!FindString(object, "metadata", "resourceVersion").empty()) {
@@ -45,7 +45,7 @@ void Shape(const WriteRequest& request, Json& object) {
   if (request.type->custom != nullptr) PruneAndDefault(request.type->custom->schema, object);
 }
 
-// Puts the old value of a member back, or takes it out where there was none.
+// Restores the old value of a member, or removes the member if it had none.
 void Keep(JsonObject& into, const Json* from, std::string_view key) {
   const Json* value = from == nullptr ? nullptr : Find(*from, key);
   if (value == nullptr) {
@@ -66,8 +66,8 @@ void KeepMetadata(const Json& old, Json& object) {
   if (!metadata.contains("managedFields")) Keep(metadata, before, "managedFields");
 }
 
-// Puts everything back but the status, and what of the metadata a status writer may set: labels
-// and annotations of built-in types (the kubelet does).
+// Restores everything except the status and the metadata that a status writer may set: labels and
+// annotations of built-in types (the kubelet does that).
 void KeepAllButStatus(const WriteRequest& request, const Json& old, Json& object) {
   JsonObject& root = object.get_object();
   std::vector<std::string> foreign;
@@ -77,7 +77,7 @@ void KeepAllButStatus(const WriteRequest& request, const Json& old, Json& object
   for (const std::string& key : foreign) root.erase(key);
   for (const auto& [key, value] : old.get_object()) {
     const Json* now = root.if_contains(key);
-    // Comparing is cheaper than copying, and nearly always there is nothing to put back.
+    // Comparing is cheaper than copying, and in most cases the value is unchanged.
     if (key != "status" && key != "metadata" && (now == nullptr || *now != value)) {
       root[key] = value;
     }
@@ -90,7 +90,7 @@ void KeepAllButStatus(const WriteRequest& request, const Json& old, Json& object
   for (const std::string_view field : {"labels", "annotations"}) Keep(metadata, &sent, field);
 }
 
-// The status subresource writes the status, the resource itself all else.
+// The status subresource writes only the status; the resource itself writes everything else.
 void KeepOtherHalf(const WriteRequest& request, const Json& old, Json& object) {
   if (request.subresource == "status") {
     KeepAllButStatus(request, old, object);
