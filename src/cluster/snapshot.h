@@ -59,9 +59,9 @@ bool IsCutOn(const NodeInfo& node, ResourceId id);
 class ClusterSnapshot {
  public:
   ClusterSnapshot() = default;
-  // Leaves out finished pods and pods bound to unknown nodes. If two objects have the same name, the
-  // later one counts. Instances of pods that hold slices are used even if the node's status does
-  // not say so yet. The catalogue must outlive the snapshot.
+  // Leaves out finished pods and pods bound to unknown nodes. If two objects have the same name,
+  // the later one counts. Instances of pods that hold slices are used even if the node's status
+  // does not say so yet. The catalogue must outlive the snapshot.
   static ClusterSnapshot Build(const std::vector<std::shared_ptr<const Node>>& nodes,
                                const std::vector<std::shared_ptr<const Pod>>& pods,
                                const gpu::Catalogue& catalogue);

@@ -32,7 +32,7 @@ class MoveJudgeTest : public testing::Test {
     pod->containers[0].requests["nvidia.com/mig-1g.5gb"] = Quantity::FromValue(1);
     return pod;
   }
-  // One of `of` places of relocation r-1.
+  // A placeholder for one of the `of` places of relocation r-1.
   static std::shared_ptr<cluster::Pod> Place(const std::string& pod, const std::string& node,
                                              int of = 1) {
     auto place = Make("place-" + pod, node);
@@ -44,7 +44,7 @@ class MoveJudgeTest : public testing::Test {
     return place;
   }
   void Add(const Pod& pod) { judge.See(nullptr, pod, now); }
-  // What is wrong with its eviction now.
+  // The problems with an eviction of the pod now.
   std::vector<std::string> Evict(const std::string& name) {
     judge.Asked("default/" + name, "", now);
     return judge.TakeProblems();
@@ -109,7 +109,7 @@ TEST_F(MoveJudgeTest, NothingIsEvictedBeforeAllPlacesAreHeld) {
   EXPECT_THAT(Evict("b"), IsEmpty());
 }
 
-// Its place is given up for its successor.
+// The place is given up for the pod's successor.
 TEST_F(MoveJudgeTest, OnceBegunPlacesMayGo) {
   Add(Make("a", "n1"));
   Add(Make("b", "n1"));
@@ -122,7 +122,7 @@ TEST_F(MoveJudgeTest, OnceBegunPlacesMayGo) {
   EXPECT_THAT(Evict("b"), IsEmpty());
 }
 
-// Who was to be moved has ended by itself, long before the others are evicted.
+// A pod of the relocation has ended by itself, long before the others are evicted.
 TEST_F(MoveJudgeTest, PlacesThatAreNotNeededAnyMoreCountAsHeld) {
   Add(Make("b", "n1"));
   auto place = Place("b", "n2", 2);
@@ -160,7 +160,7 @@ TEST_F(MoveJudgeTest, WhoIsGoingAlreadyOrGoneIsNotJudged) {
 TEST_F(MoveJudgeTest, PoolsKeepTheirBounds) {
   judge.SeeScale(pool, 1, 3);
   judge.SeeScale(pool, 3, 1);
-  judge.SeeScale(pool, 5, 4);  // somebody else had asked for too many
+  judge.SeeScale(pool, 5, 4);  // the request before was above the maximum
   EXPECT_THAT(judge.TakeProblems(), IsEmpty());
   judge.SeeScale(pool, 3, 4);
   EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("its maximum is 3")));

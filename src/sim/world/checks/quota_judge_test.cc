@@ -102,7 +102,7 @@ TEST_F(QuotaJudgeTest, WhoWasEvictedCountsNoMoreAfterAWhile) {
   EXPECT_FALSE(MayTake("a", "b"));
 }
 
-// Together with what a scheduler binds that does not know that yet.
+// The ended pod counts together with pods bound by a scheduler that does not know of the end yet.
 TEST_F(QuotaJudgeTest, WhoEndedCountsForAWhile) {
   SetQuotas({Quota("a", 3), Quota("b", 3)});
   Bind("a", "one", 2);

@@ -1,4 +1,4 @@
-// Files that describe a virtual cluster: what is taken, and in which words the rest is refused.
+// Files that describe a virtual cluster: accepted content, and the errors for other content.
 #include <gtest/gtest.h>
 
 #include "sim/cluster_file.h"
@@ -153,7 +153,7 @@ metadata:
   EXPECT_EQ((*nodes)[1].gpus[0].model, "NVIDIA-A100-SXM4-40GB");
 }
 
-// As the agent on such a node does.
+// The agent reads labels with the older prefix too.
 TEST(ClusterFileTest, LabelsOfTheOlderPrefixSayHowGpusAreUsed) {
   const auto nodes = ReadCluster(R"(
 apiVersion: v1

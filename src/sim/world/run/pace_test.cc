@@ -1,4 +1,4 @@
-// The world paced by a wall clock that the test turns.
+// Pace with a simulated wall clock.
 #include "sim/pace.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ class PaceTest : public testing::Test {
  protected:
   PaceTest() { SetLogLevel(LogLevel::kError); }
 
-  // A wall clock that the world's pauses turn; each look at it costs `look`.
+  // A wall clock that advances with the world's pauses; each reading costs `look`.
   PaceOptions Options(double speed, Duration look = {}) {
     PaceOptions options;
     options.speed = speed;
@@ -26,7 +26,7 @@ class PaceTest : public testing::Test {
     };
     return options;
   }
-  // Runs for so many ticks.
+  // Runs for `ticks` ticks.
   void Run(PaceOptions options, int ticks, const std::function<void()>& each = {}) {
     std::stop_source stop;
     options.on_tick = [&](double reached) {
@@ -82,7 +82,8 @@ TEST_F(PaceTest, WhatIsAskedFromOutsideIsActedOn) {
 
 TEST_F(PaceTest, AMachineTooSlowMakesTimePassMoreSlowly) {
   const Time before = world_->Now();
-  // Three looks at the clock a step: some 300 steps of a tenth of a second in a second.
+  // Three readings of the clock per step limit the speed to some 300 steps of a tenth of a second
+  // per second.
   Run(Options(1000, milliseconds(1)), 100);
   const double real = ToSeconds(times_.back() - before) / ToSeconds(ticks_.back());
   EXPECT_LT(real, 100);

@@ -1,4 +1,4 @@
-// The parts of a virtual world that need no other: queue, specs, faults on the way to a server.
+// Parts of a virtual world in isolation: queue, specs, faulty transport.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -91,7 +91,7 @@ TEST(WorkloadTest, DemoOfHybridNodesHasAllWays) {
   EXPECT_TRUE(asked.contains("gpu") && asked.contains("shared") && asked.contains("1g.10gb"));
 }
 
-// A server whose only watch delivers what the test puts in.
+// A server whose only watch delivers events from the test.
 class FakeServer final : public kube::Transport {
  public:
   Result<kube::ApiResponse> Do(const kube::ApiRequest&) override {

@@ -1,4 +1,5 @@
-// Node pools of a virtual cluster: what stands behind them, and the autoscaler beside the others.
+// Node pools of a virtual cluster: their infrastructure, and the autoscaler with the other
+// controllers.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,7 +99,7 @@ TEST_F(PoolsTest, TheNodeThatIsNamedGoesElseTheNewest) {
   Scale(2);
   EXPECT_THAT(Nodes(), ElementsAre("a100-2", "a100-3"));
   Scale(3);
-  Scale(2);  // before it has come
+  Scale(2);  // before it has joined
   EXPECT_THAT(Nodes(), ElementsAre("a100-2", "a100-3"));
   Scale(1);
   EXPECT_THAT(Nodes(), ElementsAre("a100-2"));
@@ -287,7 +288,7 @@ TEST_F(PoolsTest, APoolIsWhatItsNodePoolSays) {
               HasSubstr("NodePool mixed: spec.cpu and spec.memory: a virtual cluster"));
 }
 
-// The autoscaler beside the others.
+// The autoscaler together with the other controllers.
 class AutoscalingTest : public PoolsTest {
  protected:
   static WorldOptions Options() {
@@ -307,7 +308,7 @@ class AutoscalingTest : public PoolsTest {
   }
 };
 
-// A node is asked for, used, emptied by a move, and given back, whenever the autoscaler dies.
+// A node is requested, used, emptied by a move, and removed, whenever the autoscaler crashes.
 TEST_F(AutoscalingTest, ACrashAtAnyMomentComesToTheSameEnd) {
   constexpr int kMoments = 16;
   for (int moment = 0; moment < kMoments; ++moment) {
@@ -323,7 +324,7 @@ TEST_F(AutoscalingTest, ACrashAtAnyMomentComesToTheSameEnd) {
     world->RunFor(minutes(4));
     ASSERT_EQ(world->FindPod("web")->node_name, "a100-1");
     Cordon(false);
-    // The move begins when the node could have gone for two minutes, and lasts for some seconds.
+    // The move begins two minutes after the node became removable, and lasts for some seconds.
     world->RunFor(seconds(118 + moment));
     world->FindProcess("autoscaler")->Crash();
     world->RunFor(minutes(20));
@@ -336,7 +337,7 @@ TEST_F(AutoscalingTest, ACrashAtAnyMomentComesToTheSameEnd) {
   }
 }
 
-// To make the pool smaller would cost any of its nodes.
+// A scale-down of this pool could remove any of its nodes.
 TEST_F(AutoscalingTest, APoolWhoseNodesCannotBeNamedLosesNoneThatIsUsed) {
   PoolSpec pool = Pool();
   pool.unnamed = true;

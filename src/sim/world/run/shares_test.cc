@@ -113,7 +113,7 @@ TEST_F(SharesTest, NobodyNewGetsThoseOfALostGpu) {
 TEST_F(SharesTest, InvariantsNoticeMoreMemoryThanThereIs) {
   Start({{"30gb@0", true, "a"}}, false);
   EXPECT_EQ(Problems(), "");
-  // As if an agent had forgotten it.
+  // As if an agent had forgotten the first share.
   const std::string gpu = machine().gpus()->Info(0).uuid;
   const std::string second = device::MpsShareId({gpu, 20, 1});
   ASSERT_THAT(machine().backend()->Adopt(std::vector<std::string>{second}), IsEmpty());
@@ -133,7 +133,7 @@ TEST_F(SharesTest, TheJudgeKnowsThem) {
   Start({{"30gb@5", true, "a"}, {"10gb@1", false, ""}}, false);
   const auto node = world->Nodes().at(0);
   const auto could = [&](const std::map<std::string, int>& asked, bool empty) {
-    PodSpec spec{.name = "p"};  // a container each
+    PodSpec spec{.name = "p"};  // one share per container
     for (const auto& [profile, count] : asked) {
       spec.containers.insert(spec.containers.end(), static_cast<size_t>(count), {{profile, 1}});
     }

@@ -57,7 +57,7 @@ TEST_F(SliceWebhookTest, PodsThatAskByNeedGetWhatHasRoom) {
   EXPECT_EQ(Chosen("shares"), "nvidia.com/gpu-30gb runs");
   EXPECT_EQ(Chosen("again"), "nvidia.com/mig-3g.20gb runs") << "the shares are taken";
   EXPECT_EQ(Chosen("alone"), "nvidia.com/mig-1g.10gb runs") << "it cannot use shares";
-  // What has come meanwhile is seen.
+  // Pods created since are taken into account.
   ASSERT_TRUE(Create("later", "9Gi", true).ok());
   world.RunFor(seconds(60));
   EXPECT_EQ(Chosen("later"), "nvidia.com/gpu-9gb runs");
@@ -74,8 +74,8 @@ TEST_F(SliceWebhookTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(Chosen("plain"), "none runs") << "who asks for nothing is not asked about";
 }
 
-// In a little more than a minute the sandbox's own demo shows every way, on the node that has all
-// as well.
+// Within little more than a minute the sandbox's demo shows all sharing modes, including on the
+// hybrid node.
 TEST_F(SliceWebhookTest, TheDemoShowsAllWays) {
   Start(ModesCluster());
   const Time began = world.Now();

@@ -1,4 +1,4 @@
-// The virtual cluster as a user of kubectl would see it.
+// The virtual cluster from the view of a kubectl user.
 #include "sim/world.h"
 
 #include <fmt/format.h>
@@ -257,7 +257,7 @@ TEST_F(WorldTest, InvariantsNoticeWhatIsBroken) {
   Start({Node({{"1g.5gb@0", true, "a"}})}, false);
   Machine& machine = *world->FindMachine("n1");
   EXPECT_THAT(CheckMachine(machine, world->Now()), IsEmpty());
-  machine.gpus()->Reboot();  // behind the kubelet's back
+  machine.gpus()->Reboot();  // without the kubelet's knowledge
   EXPECT_EQ(CheckMachine(machine, world->Now()).size(), 1u);
   machine.kubelet().Reboot();
   EXPECT_THAT(CheckMachine(machine, world->Now()), IsEmpty());
@@ -283,7 +283,7 @@ TEST_F(WorldTest, InvariantsNoticeWhatIsTakenAwayTooSoon) {
     return device.device_id != instances[0].uuid;
   });
   ASSERT_TRUE(machine.kubelet().Offer({*other}).ok());
-  expected_violations = 1;  // that very moment
+  expected_violations = 1;  // at that very moment
   EXPECT_THAT(withdrawn(), HasSubstr("while the node object counts it"));
   truth.node.allocatable["nvidia.com/mig-1g.5gb"] = Quantity::FromValue(1);
   EXPECT_EQ(withdrawn(), "");
@@ -292,7 +292,7 @@ TEST_F(WorldTest, InvariantsNoticeWhatIsTakenAwayTooSoon) {
   cluster::Pod waits = *cluster::DecodePod(PodObject(Pod("a", "1g.5gb")));
   waits.meta.uid = "not admitted";
   truth.pods = {waits};
-  EXPECT_EQ(withdrawn() + destroyed(), "");  // the other serves it
+  EXPECT_EQ(withdrawn() + destroyed(), "");  // the other share serves the pod
   truth.pods.push_back(waits);
   EXPECT_THAT(withdrawn(), HasSubstr("wait for 2"));
   EXPECT_THAT(destroyed(), HasSubstr("wait for 2"));
@@ -325,7 +325,7 @@ TEST_F(WorldTest, InvariantsNoticeWhoIsBoundWhereATaintKeepsItAway) {
   expected_violations = 2;
 }
 
-// The scheduler is told of another count than the judge.
+// The PodGroup has a smaller minMember than the checker expects.
 TEST_F(WorldTest, InvariantsNoticeAGangThatIsTornApart) {
   Start({Node({})}, false);
   kube::Client client(world->api());
