@@ -32,7 +32,8 @@ bool IsAlwaysKnown(std::string_view field) {
   return field == "apiVersion" || field == "kind" || field == "metadata";
 }
 
-// If `unknown` is set, records unknown fields and sets no defaults; otherwise only sets defaults.
+// Removes unknown fields. If `unknown` is set, also records them and sets no defaults; otherwise
+// sets defaults.
 void Tidy(const Json& schema, Json& value, const std::string& path,
           std::vector<std::string>* unknown);
 

@@ -23,7 +23,7 @@ struct FieldRule {
 struct Message {
   std::string_view name;
   std::map<uint64_t, FieldRule> by_number;
-  // As in JSON: includes the fields of inline messages.
+  // Like the JSON object, includes the fields of inline messages.
   std::map<std::string_view, const FieldRule*> by_name;
 };
 

@@ -27,7 +27,7 @@ Json LastSeen(const Change& change) {
 }
 
 // The current version of an object belongs to the store; a former version is `before` of exactly
-// one change. So each version is counted once.
+// one change. Thus each version is counted once.
 size_t KeptAliveBy(const Change& change) {
   const size_t before = change.before == nullptr ? 0 : MemoryOf(*change.before);
   return before + (change.kind == Change::Kind::kDeleted ? MemoryOf(*change.object) : 0);

@@ -74,7 +74,7 @@ class Faults {
   std::optional<Time> last_;
 };
 
-// Whether a process is alive. A crash in the middle of its code is simulated as follows: once it is
+// The state of a process. A crash in the middle of its code is simulated as follows: once it is
 // dead, its calls have no effect, and the object is destroyed when its code returns.
 struct Life {
   bool alive = true;

@@ -27,7 +27,7 @@ bool IsShare(const std::string& profile) {
 }
 
 // Moves each share into a container of its own, because several shares in one container are not
-// supported (scheduling/several_shares.h). Skips requests for so many shares that no GPU has them.
+// supported (scheduling/several_shares.h). Skips large requests, which no node can satisfy.
 void SpreadShares(PodSpec& pod) {
   constexpr int kFew = 4;
   std::vector<std::map<std::string, int>> more;

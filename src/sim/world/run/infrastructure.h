@@ -86,7 +86,7 @@ class Infrastructure final : public Actor {
     PoolSpec spec;
     PoolFault fault = PoolFault::kNone;
     Time refused_until{};
-    int wanted = 0, told = -1;  // told: the last reported number of nodes
+    int wanted = 0, told = -1;  // `told`: the last reported number of nodes
     int made = 0, removed = 0, asked = 0;
     double node_seconds = 0;  // of removed nodes
     std::vector<Member> members;

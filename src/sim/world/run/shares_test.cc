@@ -113,7 +113,7 @@ TEST_F(SharesTest, NobodyNewGetsThoseOfALostGpu) {
 TEST_F(SharesTest, InvariantsNoticeMoreMemoryThanThereIs) {
   Start({{"30gb@0", true, "a"}}, false);
   EXPECT_EQ(Problems(), "");
-  // As if an agent had forgotten the first share.
+  // Simulates an agent that has lost the first share.
   const std::string gpu = machine().gpus()->Info(0).uuid;
   const std::string second = device::MpsShareId({gpu, 20, 1});
   ASSERT_THAT(machine().backend()->Adopt(std::vector<std::string>{second}), IsEmpty());
