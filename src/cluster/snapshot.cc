@@ -138,20 +138,24 @@ void TellWholeGpusApart(const std::set<int>& perhaps_whole, NodeInfo& info) {
 }
 
 NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalogue& catalogue) {
+  // 1. Read the node's GPUs. Which of them may be whole is decided before pods are assigned
+  //    instances, because that adds assumed ones.
   NodeInfo info;
   info.gpus = ReadNodeGpus(*node, catalogue);
   const std::set<int> perhaps_whole = PerhapsWhole(info.gpus);
   info.allocatable = ResourceVector::From(node->allocatable);
   info.node = std::move(node);
+  // 2. Assign instances to pods, in a fixed order for reproducible assumptions. Pods that hold
+  //    existing instances choose before pods with nominated ones.
   SortUnique(pods, [](const auto& a, const auto& b) {
     return a->meta.ns != b->meta.ns ? a->meta.ns < b->meta.ns : a->meta.name < b->meta.name;
   });
   ForgetStrangers(pods, info.gpus);
   info.pods.reserve(pods.size());
-  // Pods that hold existing instances choose before pods with nominated ones.
   std::ranges::stable_partition(pods, [](const auto& pod) { return pod->promised.empty(); });
   WantedLayouts wanted;
   for (auto& pod : pods) AddPod(std::move(pod), Prefer::kUsed, wanted, info);
+  // 3. Mark GPUs that must not be repartitioned, and adjust allocatable: both need the pods' sums.
   if (!info.gpus.whole) TellWholeGpusApart(perhaps_whole, info);
   for (Gpu& gpu : info.gpus.gpus) gpu.fixed |= info.node->resting_gpus.contains(gpu.index);
   CountPromised(info);

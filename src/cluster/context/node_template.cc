@@ -237,6 +237,7 @@ Json MergePatchOf(const Json& from, const Json& to) {
 
 std::optional<NodeTemplate> Learn(const NodePool& pool, std::span<const NodePtr> nodes,
                                   std::span<const PodPtr> pods) {
+  // 1. Select the pool's usable nodes, sorted by name: a tie in step 2 goes to the first.
   const NodeTemplate* remembered = Remembered(pool);
   std::vector<const Node*> own;
   for (const NodePtr& node : nodes) {
@@ -245,6 +246,7 @@ std::optional<NodeTemplate> Learn(const NodePool& pool, std::span<const NodePtr>
   std::ranges::sort(own, {}, [](const Node* node) { return std::string_view(node->meta.name); });
   const std::map<std::string_view, ResourceList> taken =
       own.empty() ? std::map<std::string_view, ResourceList>() : TakenByItself(pods);
+  // 2. Count alike nodes, starting with the stored template, and keep the labels that all share.
   std::vector<Kind> kinds;
   if (remembered != nullptr) kinds.push_back({*remembered, {}, 0});
   StringMap labels;
@@ -256,6 +258,7 @@ std::optional<NodeTemplate> Learn(const NodePool& pool, std::span<const NodePtr>
     Count(*shape, kinds);
     KeepShared(*node, std::exchange(is_first, false), labels);
   }
+  // 3. The stored template stays while some node matches it; otherwise the most common kind wins.
   if (is_first) return remembered == nullptr ? std::nullopt : std::optional(*remembered);
   const bool lasts = remembered != nullptr && kinds.front().nodes > 0;
   const Kind& most = lasts ? kinds.front() : *std::ranges::max_element(kinds, {}, &Kind::nodes);

@@ -166,18 +166,23 @@ Check CheckEnvelope(const ResourceType& type, const std::string& ns, Json& objec
 }
 
 Outcome<ObjectRef> CreateObject(ApiState& state, const WriteRequest& request, Json object) {
+  // 1. Complete the object: metadata, initial status, defaults. Admission and validation check the
+  //    completed object, as in a real server.
   if (auto refusal = StartMetadata(state, request, object)) return *refusal;
   WriteRequest named = request;
   named.key.name = FindString(object, "metadata", "name");
   ResetStatus(*request.type, object);
   Shape(request, object);
+  // 2. Admit, validate, and refuse an existing name.
   if (auto refusal = AdmitCreate(state, *request.type, named.key, object)) return *refusal;
   if (auto refusal = Validate(*request.type, object, nullptr)) return *refusal;
   if (state.store.Get(PlaceOf(named)) != nullptr) {
     return ObjectExists(*request.type, named.key.name);
   }
+  // 3. Record the field managers last, because admission may set fields. They count for the size.
   if (!request.applied) RecordUpdate(kNull, object, request.manager, MergeRules(*request.type));
   if (auto refusal = CheckSize(object)) return *refusal;
+  // 4. Store the object, then its side effects, which may change it again.
   if (request.dry_run) return std::make_shared<const Json>(std::move(object));
   const ObjectRef stored = state.store.Put(PlaceOf(named), std::move(object));
   AfterWrite(state, *request.type, named.key, *stored);
@@ -185,6 +190,7 @@ Outcome<ObjectRef> CreateObject(ApiState& state, const WriteRequest& request, Js
 }
 
 Outcome<ObjectRef> UpdateObject(ApiState& state, const WriteRequest& request, Json object) {
+  // 1. Check the address and the preconditions before the object changes.
   const ObjectRef old = state.store.Get(PlaceOf(request));
   if (old == nullptr) return ObjectNotFound(*request.type, request.key.name);
   if (const auto name = FindString(object, "metadata", "name"); name != request.key.name) {
@@ -193,14 +199,19 @@ Outcome<ObjectRef> UpdateObject(ApiState& state, const WriteRequest& request, Js
                     request.key.name));
   }
   if (auto refusal = CheckPreconditions(request, *old, object)) return *refusal;
+  // 2. Restore the fields that this request may not change, and set defaults.
   KeepOtherHalf(request, *old, object);
   KeepMetadata(*old, object);
   Shape(request, object);
+  // 3. Admit and validate the resulting object.
   if (auto refusal = AdmitUpdate(*request.type, *old, object)) return *refusal;
   if (auto refusal = Validate(*request.type, object, old.get())) return *refusal;
+  // 4. Record generation and field managers last: both compare the result with the old object.
   CountGeneration(request, *old, object);
   if (!request.applied) RecordUpdate(*old, object, request.manager, MergeRules(*request.type));
   if (auto refusal = CheckSize(object)) return *refusal;
+  // 5. Store the object unless it is unchanged, then its side effects. The update may have dropped
+  //    the last finalizer of an object that is being deleted.
   if (object == *old) return old;
   if (request.dry_run) return std::make_shared<const Json>(std::move(object));
   const ObjectRef stored = state.store.Put(PlaceOf(request), std::move(object));

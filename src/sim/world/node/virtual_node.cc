@@ -56,6 +56,8 @@ bool VirtualNode::Step() {
   if (removed_) return false;
   if (down_until_) return BootIfDue();
   cache_->Pump(client_, clock_.Now());
+  // One action per step. Changes come first, so that a stage does not end for a deleted pod; writes
+  // come last, so that they report the latest state.
   return TakeChange() || Advance() || Write();
 }
 

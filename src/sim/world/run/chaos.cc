@@ -110,14 +110,17 @@ class Chaos {
   }
 
   ChaosReport Run() && {
+    // 1. Set up the cluster. Nodes and pools come first: pods request slices of their GPU models.
     AddNodes();
     if (options_.pools) Note(pools_.Add(world_, models_));
     // The charge of a whole GPU depends on its node, which the quota checker does not consider.
     if (!options_.hybrid) Note(quotas_.Add(options_.faults_last));
     AddPods();
     AddBudget();
+    // 2. Run with faults. The world checks its invariants after every step.
     world_.StartControllers();
     world_.RunUntil(start_ + options_.faults_last);
+    // 3. Run without faults until every pod that can run does, and check for progress meanwhile.
     last_bind_ = world_.Now();
     while (report_.violations.empty() && world_.violations().empty() && !AtRest()) {
       world_.RunFor(kProbe);

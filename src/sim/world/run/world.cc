@@ -227,11 +227,13 @@ void World::RunUntil(Time end) {
 }
 
 void World::SkipTo(Time end) {
+  // 1. Run the due events, then settle nodes and infrastructure: controllers act on their results.
   clock_.AdvanceTo(end);
   while (queue_.Due(clock_.Now())) queue_.RunNext();
   SettleMachines();
   UntilNothingIsDone([this] { return Step({&keeper_, nullptr}); });
   UntilNothingIsDone([this] { return Step({&infrastructure_, nullptr}); });
+  // 2. Let each controller act once. In large clusters they skip calls (see world.h).
   constexpr size_t kNodesPerSkip = 100;
   constexpr size_t kLongestRest = 10;
   const size_t rest = std::clamp<size_t>(machines_.size() / kNodesPerSkip, 1, kLongestRest);
