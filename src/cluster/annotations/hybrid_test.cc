@@ -75,7 +75,7 @@ std::vector<std::string> Texts(const NodeInfo& node) {
   return texts;
 }
 
-TEST(HybridTest, EachGpuItsOwnWay) {
+TEST(HybridTest, ReadsSharingModeOfEachGpu) {
   const Node node = HybridNode({{"1g.10gb@6:used,gpu@0:free"},
                                 {"10gb@0:used", true},
                                 {"shared@2:used,shared@0:free"},
@@ -90,7 +90,7 @@ TEST(HybridTest, EachGpuItsOwnWay) {
   EXPECT_EQ(Text(gpus.gpus[1]), "H100-80GB+GPU+TIME-4 shared@0 shared@2*");
 }
 
-TEST(HybridTest, WhatIsWrittenIsRead) {
+TEST(HybridTest, StatusSurvivesRoundTrip) {
   Node node = HybridNode({{"shared@0:used"}, {"10gb@0:free", true}, {""}});
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
   ASSERT_THAT(gpus.problems, IsEmpty());
@@ -104,7 +104,7 @@ TEST(HybridTest, WhatIsWrittenIsRead) {
 }
 
 // On Ampere GPUs the MIG mode changes only with a GPU reset.
-TEST(HybridTest, OneMayBeNothingElse) {
+TEST(HybridTest, EmptyOtherModelMeansNoSwitch) {
   Node node = HybridNode({{""}});
   node.meta.annotations[N("status-model-0")] = "A100-40GB";
   node.meta.annotations[N("status-other-model-0")] = "";
@@ -115,7 +115,7 @@ TEST(HybridTest, OneMayBeNothingElse) {
   EXPECT_FALSE(gpus.gpus[0].MaySwitch());
 }
 
-TEST(HybridTest, WhatCannotBeIsSaid) {
+TEST(HybridTest, ReportsImpossibleModels) {
   Node node = HybridNode({{""}, {""}});
   node.meta.annotations[N("status-model-0")] = "H100-80GB+TIME-99";
   node.meta.annotations[N("status-other-model-1")] = "GPU-79GB+GPU";
@@ -127,7 +127,7 @@ TEST(HybridTest, WhatCannotBeIsSaid) {
   EXPECT_EQ(gpus.gpus[0].other, nullptr);
 }
 
-TEST(HybridTest, ASpecMaySwitch) {
+TEST(HybridTest, SpecMaySwitchTheModel) {
   Node node = HybridNode({{""}, {"1g.10gb@0:free"}, {"", true}, {""}});
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
   const gpu::Model& shares = *gpus.gpus[0].other;
@@ -149,7 +149,7 @@ TEST(HybridTest, ASpecMaySwitch) {
   EXPECT_EQ(ReadSpec(node, gpus)[0].model, &shares) << "by counts alone";
 }
 
-TEST(HybridTest, PodsHoldWhatTheStatusDoesNotShowYet) {
+TEST(HybridTest, PodsHoldInstancesBeforeTheStatusShowsThem) {
   Node node = HybridNode({{"1g.10gb@0:used"}, {"1g.10gb@0:free"}});
   EXPECT_THAT(Texts(Info(node, {Asking({{"gpu-10gb", 2}})})),
               ElementsAre("H100-80GB+GPU+TIME-4 1g.10gb@0*", "MPS-79GB 10gb@0* 10gb@1*"));
@@ -162,7 +162,7 @@ TEST(HybridTest, PodsHoldWhatTheStatusDoesNotShowYet) {
               ElementsAre(HasSubstr("has room for them all")));
 }
 
-TEST(HybridTest, WhereTheSpecHasThem) {
+TEST(HybridTest, AssumesUnreportedInstancesWhereTheSpecHasThem) {
   Node node = HybridNode({{""}, {""}});
   node.meta.annotations[N("spec-layout-1")] = "10gb@3";
   EXPECT_THAT(Texts(Info(node, {Asking({{"gpu-10gb", 1}})})),
@@ -271,14 +271,14 @@ void CompareWithForce(std::string_view cut, const std::vector<std::string>& layo
   EXPECT_LT(fits, 1400);
 }
 
-TEST(HybridTest, FindsWhatFitsAndOnlyThat) {
+TEST(HybridTest, FindsExactlyTheRequestsThatFit) {
   CompareWithForce(
       kCut,
       {"", "1g.10gb@0:used", "3g.40gb@4:used,1g.10gb@0:free", "gpu@0:free", "shared@0:used", ""},
       {"gpu", "gpu.shared", "mig-3g.40gb", "mig-1g.10gb", "gpu-30gb", "gpu-10gb"});
 }
 
-TEST(HybridTest, FindsPartsOfInstances) {
+TEST(HybridTest, FindsPartsOfMigInstances) {
   CompareWithForce("H100-80GB+3g.40gb.mps2+GPU",
                    {"", "4g.40gb@0:used,3g.40gb@4:free", "3g.40gb.mps2@4:used,1g.10gb@0:free",
                     "3g.40gb.mps2@0:used,3g.40gb.mps2@1:free", "gpu@0:free", "3g.40gb@0:used"},
@@ -286,7 +286,7 @@ TEST(HybridTest, FindsPartsOfInstances) {
 }
 
 // Whole GPUs are instances on hybrid nodes only.
-TEST(HybridTest, WholeGpusOfOtherNodesAreAsTheyAre) {
+TEST(HybridTest, WholeGpusAreInstancesOnHybridNodesOnly) {
   Node node = HybridNode({{""}});
   const ResourceId whole = InternResource(kWholeGpuResource);
   EXPECT_TRUE(IsCutOn(Info(node), whole));

@@ -25,7 +25,7 @@ Node MpsNode(StringMap annotations) {
   return node;
 }
 
-TEST(ReadSharesTest, SharesOfAnySize) {
+TEST(ReadSharesTest, ReadsSharesOfAnySize) {
   const NodeGpus gpus =
       ReadNodeGpus(MpsNode({{N("status-model-0"), "MPS-39GB"},
                             {N("status-layout-0"), "10gb@0:used,10gb@3:free,7gb@1:free"},
@@ -49,7 +49,7 @@ TEST(ReadSharesTest, SharesOfAnySize) {
 
 // The agent's limit was lowered while pods ran: used shares keep their numbers, and free shares
 // exist only up to the limit.
-TEST(ReadSharesTest, MoreSharesThanThereMayBeNow) {
+TEST(ReadSharesTest, KeepsUsedSharesAboveALoweredLimit) {
   const auto read = [](const std::string& layout) {
     return ReadNodeGpus(
         MpsNode({{N("status-model-0"), "MPS-39GB+CLIENTS-2"}, {N("status-layout-0"), layout}}),
@@ -70,7 +70,7 @@ TEST(ReadSharesTest, MoreSharesThanThereMayBeNow) {
   EXPECT_EQ(read("1gb@0:used,1gb@0:used,1gb@2:used").gpus.size(), 1u) << "one number twice";
 }
 
-TEST(ReadSharesTest, SharesByCounts) {
+TEST(ReadSharesTest, ReadsSharesFromCounts) {
   const NodeGpus gpus = ReadNodeGpus(MpsNode({{N("status-model-1"), "MPS-39GB"},
                                               {N("status-gpu-0-10gb-used"), "2"},
                                               {N("status-gpu-0-5gb-free"), "1"}}),
@@ -83,11 +83,11 @@ TEST(ReadSharesTest, SharesByCounts) {
 }
 
 // The Go system's agent writes only counts, and a ConfigMap configures its device plugin.
-TEST(ReadSharesTest, SharesOfOthersAreNotOurs) {
+TEST(ReadSharesTest, IgnoresNodesOfOtherMpsSystems) {
   EXPECT_FALSE(ReadNodeGpus(MpsNode({{N("status-gpu-0-10gb-used"), "2"}}), Builtin()).managed);
 }
 
-TEST(ReadSharesTest, ImpossibleSharesAreLeftAlone) {
+TEST(ReadSharesTest, ExcludesGpusWithImpossibleShares) {
   for (const char* layout : {"20gb@0:used,20gb@1:used", "10gb@0:used,5gb@0:free", "10gb@60:free",
                              "0gb@0:free", "1g.5gb@0:free"}) {
     const NodeGpus gpus = ReadNodeGpus(
@@ -98,7 +98,7 @@ TEST(ReadSharesTest, ImpossibleSharesAreLeftAlone) {
 }
 
 // Right after the label changed, the agent still reports MIG.
-TEST(ReadSharesTest, AGpuOfAnotherModeIsLeftAlone) {
+TEST(ReadSharesTest, ExcludesGpuInAnotherMode) {
   const NodeGpus gpus = ReadNodeGpus(MpsNode({{N("status-model-1"), "MPS-39GB"},
                                               {N("status-model-0"), "A100-40GB"},
                                               {N("status-layout-0"), "7g.40gb@0:used"}}),
@@ -128,7 +128,7 @@ TEST(ReadSharesTest, SharesKeepTheirNumbers) {
 }
 
 // The number of a used share is not available while the share is in use.
-TEST(ReadSharesTest, TheNumberOfAUsedShareThatIsNotAskedForIsNotGivenAway) {
+TEST(ReadSharesTest, DoesNotReuseTheNumberOfAUsedShare) {
   const Node node = MpsNode({{N("status-model-0"), "MPS-39GB"},
                              {N("status-layout-0"), "10gb@0:used,10gb@1:free,5gb@2:free"},
                              {N("spec-gpu-0-5gb"), "2"}});

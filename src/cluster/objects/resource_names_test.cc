@@ -26,13 +26,13 @@ std::shared_ptr<const Node> NodeThatOffers(const std::string& name) {
   return node;
 }
 
-TEST(ResourceNamesTest, NothingAskedForTakesNoName) {
+TEST(ResourceNamesTest, ZeroRequestsGetNoId) {
   const size_t before = CountOfResourceNames();
   (void)RequestsOf(PodThatAsks("a.b/none-", 100, "0"));
   EXPECT_EQ(CountOfResourceNames(), before);
 }
 
-TEST(ResourceNamesTest, PodsCannotTakeAllNames) {
+TEST(ResourceNamesTest, PodsCannotExhaustTheIds) {
   const size_t before = CountOfResourceNames();
   for (int i = 0; i < 7; ++i) {
     (void)RequestsOf(PodThatAsks("a.b/" + std::to_string(i) + "-", 10'000, "1"));
@@ -54,7 +54,7 @@ TEST(ResourceNamesTest, PodsCannotTakeAllNames) {
   EXPECT_EQ(snapshot.node(0).requested.Get(id), 0);
 }
 
-TEST(ResourceNamesTest, WhatIsTakenOffIsWhatWasCountedUnderNoName) {
+TEST(ResourceNamesTest, SumsStayCorrectWhenAResourceGetsItsIdLate) {
   (void)RequestsOf(PodThatAsks("a.b/more-", 10'000, "1"));
   const Pod late = PodThatAsks("late.com/nic", 1, "1");
   auto snapshot = ClusterSnapshot::Build({NodeThatOffers("cpu")}, {}, gpu::Catalogue::Builtin());

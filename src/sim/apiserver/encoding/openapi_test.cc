@@ -30,7 +30,7 @@ class OpenApiTest : public ApiServerTest {
   }
 };
 
-TEST_F(OpenApiTest, EveryReferenceLeadsSomewhere) {
+TEST_F(OpenApiTest, AllReferencesResolve) {
   const Json index = Get("/openapi/v3").body;
   for (const auto& [key, url] : Find(index, "paths")->get_object()) {
     const Json document = Get(FindString(url, "serverRelativeURL")).body;
@@ -44,7 +44,7 @@ TEST_F(OpenApiTest, EveryReferenceLeadsSomewhere) {
   }
 }
 
-TEST_F(OpenApiTest, TellsTheFieldsOfBuiltInKinds) {
+TEST_F(OpenApiTest, DescribesFieldsOfBuiltInKinds) {
   const Json core = Get("/openapi/v3/api/v1").body;
   EXPECT_EQ(FindString(Explain(core, "Pod", "spec.containers.image"), "type"), "string");
   EXPECT_EQ(FindString(Explain(core, "Pod", "spec.priority"), "type"), "integer");
@@ -58,7 +58,7 @@ TEST_F(OpenApiTest, TellsTheFieldsOfBuiltInKinds) {
             "string");
 }
 
-TEST_F(OpenApiTest, TellsTheFieldsOfCustomKinds) {
+TEST_F(OpenApiTest, DescribesFieldsOfCustomKinds) {
   ASSERT_EQ(Post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
                  R"({"metadata":{"name":"things.nos.example.com"},"spec":{
       "group":"nos.example.com","scope":"Cluster","names":{"plural":"things","kind":"Thing"},

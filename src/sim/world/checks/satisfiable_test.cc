@@ -26,14 +26,14 @@ bool FitOn(size_t gpus, const std::vector<std::pair<std::string, size_t>>& asked
 }
 
 // A search by single placements would try 2^28 states for these.
-TEST(CanHold, WhatIsFarTooMuchIsSeenSoon) {
+TEST(CanHold, RejectsExcessiveRequestsQuickly) {
   EXPECT_TRUE(FitOn(4, {{"1g.5gb", 28}}));
   EXPECT_FALSE(FitOn(4, {{"1g.5gb", 29}}));
   EXPECT_FALSE(FitOn(4, {{"1g.5gb", 101}}));
   EXPECT_FALSE(FitOn(4, {{"shared", 2}, {"1g.5gb", 101}}));
 }
 
-TEST(CanHold, EachGpuIsUsedInOneWay) {
+TEST(CanHold, UsesEachGpuInOneSharingMode) {
   EXPECT_TRUE(FitOn(4, {{"gpu", 1}, {"shared", 4}, {"39gb", 1}, {"3g.20gb", 2}}));
   EXPECT_FALSE(FitOn(3, {{"gpu", 1}, {"shared", 4}, {"39gb", 1}, {"3g.20gb", 2}}));
   EXPECT_TRUE(FitOn(2, {{"20gb", 2}, {"19gb", 2}}));
@@ -70,7 +70,7 @@ bool Place(const std::vector<std::string>& slices, size_t next, std::vector<gpu:
   return false;
 }
 
-TEST(CanHold, SaysWhatTryingEveryPlacementSays) {
+TEST(CanHold, MatchesExhaustiveSearch) {
   const std::vector<std::string> profiles = {"1g.5gb",  "1g.10gb", "2g.10gb", "3g.20gb",
                                              "4g.20gb", "shared",  "gpu",     "15gb"};
   int held = 0;

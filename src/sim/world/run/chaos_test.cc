@@ -14,7 +14,7 @@ constexpr int kPoolSeedsPerShard = 10;
 // that shards run in parallel.
 class ChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(ChaosTest, PromisesHold) {
+TEST_P(ChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0, whole = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Shards, ChaosTest, testing::Range(0, 8));
 // The same with a scheduler that has GPUs repartitioned itself.
 class CuttingChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(CuttingChaosTest, PromisesHold) {
+TEST_P(CuttingChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0, whole = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Shards, CuttingChaosTest, testing::Range(0, 8));
 // The same with GPUs shared by MPS, all or some.
 class SharingChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(SharingChaosTest, PromisesHold) {
+TEST_P(SharingChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Shards, SharingChaosTest, testing::Range(0, 8));
 // The same with hybrid nodes, all or some.
 class HybridChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(HybridChaosTest, PromisesHold) {
+TEST_P(HybridChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Shards, HybridChaosTest, testing::Range(0, 8));
 // The same with agents that reset GPUs to change their MIG mode, and crash during it.
 class ResetChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(ResetChaosTest, PromisesHold) {
+TEST_P(ResetChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Shards, ResetChaosTest, testing::Range(0, 4));
 // The same with pools whose nodes join late, or never, or wrong, and an autoscaler that crashes.
 class PoolsChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(PoolsChaosTest, PromisesHold) {
+TEST_P(PoolsChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0, made = 0;
   for (int i = 1; i <= kPoolSeedsPerShard; ++i) {
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Shards, PoolsChaosTest, testing::Range(0, 8));
 
 // Seed 1052: an agent with an outdated cache repeated a request to the API server without end at
 // one moment.
-TEST(ChaosRegressionTest, SeedsThatOnceBrokeAPromise) {
+TEST(ChaosRegressionTest, InvariantsHoldForFormerlyFailingSeeds) {
   for (const uint64_t seed : {1052}) {
     const ChaosReport report = RunChaos({.seed = seed});
     EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
@@ -134,7 +134,7 @@ TEST(ChaosRegressionTest, SeedsThatOnceBrokeAPromise) {
 
 // A pod ends just before the last fault, and the scheduler's delayed watch shows it after the
 // faults.
-TEST(ChaosRegressionTest, WhoIsLateIsWaitedFor) {
+TEST(ChaosRegressionTest, WaitsForComponentsWithDelayedEvents) {
   const ChaosReport report = RunChaos(
       {.seed = 32, .pods = 8, .scheduler_cuts = true, .faults_last = std::chrono::seconds(100)});
   EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
@@ -157,7 +157,7 @@ TEST(ChaosReplayTest, SameSeedSameEvents) {
   EXPECT_NE(RunChaos({.seed = 1}).hash, RunChaos({.seed = 2}).hash);
 }
 
-TEST(ChaosReportTest, ABrokenPromiseSaysHowToSeeItAgain) {
+TEST(ChaosReportTest, ViolationReportHasCommandToReproduce) {
   ChaosReport report;
   report.seed = 42;
   report.violations = {"n1: a and b hold the same nvidia.com/mig-1g.5gb"};

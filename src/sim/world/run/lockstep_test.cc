@@ -41,7 +41,7 @@ std::deque<std::string> Demo(bool http) {
   return world.log().lines();
 }
 
-TEST(LockstepTest, OverTheNetworkTheSameHappensAsByDirectCalls) {
+TEST(LockstepTest, HttpRunEqualsRunWithDirectCalls) {
   const std::deque<std::string> direct = Demo(false);
   EXPECT_GT(direct.size(), 50U);
   EXPECT_EQ(Demo(true), direct);

@@ -52,7 +52,7 @@ class PaceTest : public testing::Test {
   double reached_ = 0;
 };
 
-TEST_F(PaceTest, VirtualTimePassesAtTheSpeedAsked) {
+TEST_F(PaceTest, VirtualTimePassesAtTheRequestedSpeed) {
   for (const double speed : {0.5, 1.0, 50.0}) {
     times_.clear();
     ticks_.clear();
@@ -65,7 +65,7 @@ TEST_F(PaceTest, VirtualTimePassesAtTheSpeedAsked) {
   }
 }
 
-TEST_F(PaceTest, WhatIsAskedFromOutsideIsActedOn) {
+TEST_F(PaceTest, ServesRequestsFromOutside) {
   StartCluster();
   kube::Client user(world_->api());
   bool created = false;
@@ -80,7 +80,7 @@ TEST_F(PaceTest, WhatIsAskedFromOutsideIsActedOn) {
   EXPECT_EQ(pod->phase, "Running");
 }
 
-TEST_F(PaceTest, AMachineTooSlowMakesTimePassMoreSlowly) {
+TEST_F(PaceTest, VirtualTimeSlowsDownOnSlowMachine) {
   const Time before = world_->Now();
   // Three readings of the clock per step limit the speed to some 300 steps of a tenth of a second
   // per second.
@@ -93,7 +93,7 @@ TEST_F(PaceTest, AMachineTooSlowMakesTimePassMoreSlowly) {
   }
 }
 
-TEST_F(PaceTest, MakesUpForBeingLateAndEndsOnTime) {
+TEST_F(PaceTest, CatchesUpAndEndsOnTime) {
   PaceOptions options = Options(1);
   options.late = std::chrono::seconds(4);
   options.until = world_->Now() + milliseconds(5050);
@@ -102,7 +102,7 @@ TEST_F(PaceTest, MakesUpForBeingLateAndEndsOnTime) {
   EXPECT_EQ(wall_, Duration(milliseconds(1050)));
 }
 
-TEST_F(PaceTest, RepeatsWhateverTheWallClockDoes) {
+TEST_F(PaceTest, RunDoesNotDependOnTheWallClock) {
   const auto log = [this](Duration look, Time start) {
     WorldOptions options;
     options.start = start;
@@ -129,7 +129,7 @@ TEST_F(PaceTest, RepeatsWhateverTheWallClockDoes) {
   EXPECT_EQ(log(milliseconds(7), start + std::chrono::seconds(3)), first);
 }
 
-TEST_F(PaceTest, StopsAtOnceWhenAskedBefore) {
+TEST_F(PaceTest, StopsAtOnceIfAlreadyRequested) {
   std::stop_source stop;
   stop.request_stop();
   const Time before = world_->Now();

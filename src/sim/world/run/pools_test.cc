@@ -66,7 +66,7 @@ class PoolsTest : public testing::Test {
   std::unique_ptr<kube::Client> client;
 };
 
-TEST_F(PoolsTest, NodesJoinAsLongAfterTheyWereAskedForAsThePoolSays) {
+TEST_F(PoolsTest, NodesJoinAfterTheStartTimeOfThePool) {
   Start(Pool());
   EXPECT_THAT(Nodes(), IsEmpty());
   Scale(2);
@@ -83,7 +83,7 @@ TEST_F(PoolsTest, NodesJoinAsLongAfterTheyWereAskedForAsThePoolSays) {
   EXPECT_EQ(Find(*set, "status", "replicas")->get_int64(), 2);
 }
 
-TEST_F(PoolsTest, TheFirstNodesAreThereFromTheStart) {
+TEST_F(PoolsTest, InitialNodesExistFromTheStart) {
   PoolSpec pool = Pool();
   pool.nodes = 2;
   Start(pool);
@@ -91,7 +91,7 @@ TEST_F(PoolsTest, TheFirstNodesAreThereFromTheStart) {
   EXPECT_EQ(State().wanted, 2);
 }
 
-TEST_F(PoolsTest, TheNodeThatIsNamedGoesElseTheNewest) {
+TEST_F(PoolsTest, RemovesTheMarkedNodeOrElseTheNewest) {
   PoolSpec pool = Pool();
   pool.nodes = 3;
   Start(pool);
@@ -105,7 +105,7 @@ TEST_F(PoolsTest, TheNodeThatIsNamedGoesElseTheNewest) {
   EXPECT_THAT(Nodes(), ElementsAre("a100-2"));
 }
 
-TEST_F(PoolsTest, MachinesNameNodes) {
+TEST_F(PoolsTest, RemovesTheNodeOfAMarkedMachine) {
   PoolSpec pool = Pool();
   pool.machines = true;
   pool.nodes = 1;
@@ -125,7 +125,7 @@ TEST_F(PoolsTest, MachinesNameNodes) {
   EXPECT_EQ(client->Get(kMachines, kInfraNamespace, "a100-1").status().code(), Code::kNotFound);
 }
 
-TEST_F(PoolsTest, NodesComeLateOrNotUntilTheFaultEnds) {
+TEST_F(PoolsTest, FaultsDelayNodesOrKeepThemAway) {
   Start(Pool());
   Ok(world->infrastructure().SetFault("a100", PoolFault::kLate));
   Scale(1);
@@ -143,7 +143,7 @@ TEST_F(PoolsTest, NodesComeLateOrNotUntilTheFaultEnds) {
   EXPECT_EQ(world->infrastructure().SetFault("none", PoolFault::kNone).code(), Code::kNotFound);
 }
 
-TEST_F(PoolsTest, EverySecondNodeOrOneWithLessGpus) {
+TEST_F(PoolsTest, FaultsDropEverySecondNodeOrAGpu) {
   PoolSpec pool = Pool();
   pool.node.gpus.assign(2, {"A100-40GB"});
   Start(pool);
@@ -160,7 +160,7 @@ TEST_F(PoolsTest, EverySecondNodeOrOneWithLessGpus) {
   EXPECT_EQ(world->FindMachine("a100-3")->gpu_count(), 1u);
 }
 
-TEST_F(PoolsTest, AnotherNodeGoes) {
+TEST_F(PoolsTest, FaultRemovesAnotherNode) {
   PoolSpec pool = Pool();
   pool.nodes = 2;
   Start(pool);
@@ -170,7 +170,7 @@ TEST_F(PoolsTest, AnotherNodeGoes) {
   EXPECT_THAT(Nodes(), ElementsAre("a100-1"));
 }
 
-TEST_F(PoolsTest, OnlyTheScaledObjectOfThePoolIsRefused) {
+TEST_F(PoolsTest, FaultRefusesOnlyTheScaledObjectOfThePool) {
   Start(Pool());
   const std::string path = "/apis/infra.nos.example/v1/namespaces/infra/machinesets/a100/scale";
   EXPECT_FALSE(world->infrastructure().Refuses(path));
@@ -182,7 +182,7 @@ TEST_F(PoolsTest, OnlyTheScaledObjectOfThePoolIsRefused) {
   EXPECT_FALSE(world->infrastructure().Refuses("/api/v1/nodes/a100-1"));
 }
 
-TEST_F(PoolsTest, ANodeThatSomebodyDeletesIsMadeAnew) {
+TEST_F(PoolsTest, ReplacesNodeDeletedByAnotherComponent) {
   PoolSpec pool = Pool();
   pool.nodes = 1;
   Start(pool);
@@ -193,7 +193,7 @@ TEST_F(PoolsTest, ANodeThatSomebodyDeletesIsMadeAnew) {
   EXPECT_THAT(Nodes(), ElementsAre("a100-2"));
 }
 
-TEST_F(PoolsTest, ANodeThatReturnsIsNotReplacedAndOneThatWasRemovedDoesNotReturn) {
+TEST_F(PoolsTest, DoesNotReplaceReturningNodesOrReturnRemovedOnes) {
   PoolSpec pool = Pool();
   pool.nodes = 2;
   WorldOptions options;
@@ -225,7 +225,7 @@ TEST_F(PoolsTest, NodeHoursAreCounted) {
   EXPECT_EQ(State().removed, 1);
 }
 
-TEST_F(PoolsTest, WhoIsEvictedAndHasAControllerIsMadeAnew) {
+TEST_F(PoolsTest, RecreatesEvictedPodsWithController) {
   PoolSpec pool = Pool();
   pool.nodes = 1;
   Start(pool);
@@ -255,7 +255,7 @@ TEST_F(PoolsTest, WhoIsEvictedAndHasAControllerIsMadeAnew) {
   EXPECT_EQ(world->recreated(), 1);
 }
 
-TEST_F(PoolsTest, APoolIsWhatItsNodePoolSays) {
+TEST_F(PoolsTest, PoolFollowsItsNodePool) {
   PoolSpec pool = Pool("mixed");
   pool.node.gpus.assign(3, {"H100-80GB"});
   pool.node.hybrid = true;
@@ -309,7 +309,7 @@ class AutoscalingTest : public PoolsTest {
 };
 
 // A node is requested, used, emptied by a move, and removed, whenever the autoscaler crashes.
-TEST_F(AutoscalingTest, ACrashAtAnyMomentComesToTheSameEnd) {
+TEST_F(AutoscalingTest, CrashAtAnyMomentGivesTheSameResult) {
   constexpr int kMoments = 16;
   for (int moment = 0; moment < kMoments; ++moment) {
     SCOPED_TRACE(fmt::format("moment {}", moment));
@@ -338,7 +338,7 @@ TEST_F(AutoscalingTest, ACrashAtAnyMomentComesToTheSameEnd) {
 }
 
 // A scale-down of this pool could remove any of its nodes.
-TEST_F(AutoscalingTest, APoolWhoseNodesCannotBeNamedLosesNoneThatIsUsed) {
+TEST_F(AutoscalingTest, DoesNotShrinkPoolWithUnselectableNodesInUse) {
   PoolSpec pool = Pool();
   pool.unnamed = true;
   pool.nodes = 3;

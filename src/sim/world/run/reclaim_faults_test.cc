@@ -134,7 +134,7 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
   int judged = 0;
 };
 
-TEST_P(ReclaimFaultsTest, OfCpu) {
+TEST_P(ReclaimFaultsTest, EvictsMinimumOfPodsForCpu) {
   for (uint64_t i = 1; i <= 40; ++i) {
     const uint64_t seed = static_cast<uint64_t>(GetParam()) * 40 + i;
     Random random(seed);
@@ -160,7 +160,7 @@ TEST_P(ReclaimFaultsTest, OfCpu) {
 
 // Smaller instances are evicted for larger ones if the layout allows it. A scheduler without
 // repartitioning cannot reserve the freed capacity against pods that it schedules as they are.
-TEST_P(ReclaimFaultsTest, OfSlices) {
+TEST_P(ReclaimFaultsTest, EvictsMinimumOfPodsForSlices) {
   for (uint64_t i = 1; i <= 25; ++i) {
     const uint64_t seed = static_cast<uint64_t>(GetParam()) * 25 + i;
     Random random(seed ^ 0x511ce5);

@@ -47,7 +47,7 @@ class SliceWebhookTest : public testing::Test {
   World world{WorldOptions(), gpu::Catalogue::Builtin()};
 };
 
-TEST_F(SliceWebhookTest, PodsThatAskByNeedGetWhatHasRoom) {
+TEST_F(SliceWebhookTest, ChoosesSliceWithCapacityForRequirements) {
   Start({{.name = "mig", .gpus = {{"A100-40GB"}}},
          {.name = "mps", .gpus = {{"A100-40GB"}}, .mps = true}});
   ASSERT_TRUE(Create("shares", "30Gi", true).ok());
@@ -63,7 +63,7 @@ TEST_F(SliceWebhookTest, PodsThatAskByNeedGetWhatHasRoom) {
   EXPECT_EQ(Chosen("later"), "nvidia.com/gpu-9gb runs");
 }
 
-TEST_F(SliceWebhookTest, WhatCannotBeIsRefused) {
+TEST_F(SliceWebhookTest, RefusesImpossibleRequirements) {
   Start({{.name = "mig", .gpus = {{"A100-40GB"}}}});
   const auto refused = Create("huge", "100Gi", false);
   EXPECT_THAT(refused.status().message(), HasSubstr("denied the request: no slice of GPUs"));
@@ -76,7 +76,7 @@ TEST_F(SliceWebhookTest, WhatCannotBeIsRefused) {
 
 // Within little more than a minute the sandbox's demo shows all sharing modes, including on the
 // hybrid node.
-TEST_F(SliceWebhookTest, TheDemoShowsAllWays) {
+TEST_F(SliceWebhookTest, DemoShowsAllSharingModes) {
   Start(ModesCluster());
   const Time began = world.Now();
   for (const PodSpec& pod : ModesWorkload(1)) world.Submit(pod, began + pod.arrival);
