@@ -139,8 +139,8 @@ struct TargetLayout {
 // layout has, and no contradiction between the two. If the spec has only counts, starts are chosen
 // to keep existing instances.
 std::vector<TargetLayout> ReadSpec(const Node& node, const NodeGpus& gpus);
-// The plan requested last and the plan applied last: a number from 0 to kMaxPlanId without leading
-// zeros; "" if the annotation is missing or has another form.
+// The plan requested last and the plan applied last: a number from 0 to kMaxPlanId, returned without
+// leading zeros; "" if the annotation is missing or is not such a number.
 std::string SpecPlan(const Node& node);
 std::string StatusPlan(const Node& node);
 

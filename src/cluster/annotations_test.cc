@@ -213,7 +213,7 @@ TEST(ReadNodeGpusTest, ReadsOldPrefixAsAlias) {
   EXPECT_EQ(StatusPlan(node), "");
 }
 
-TEST(ReadNodeGpusTest, AcceptsPlanIdsBelowTheMaximum) {
+TEST(ReadNodeGpusTest, AcceptsPlanIdsUpToTheMaximum) {
   const auto plan = [](const std::string& text) {
     return SpecPlan(MigNode(1, {{N("spec-partitioning-plan"), text}}));
   };

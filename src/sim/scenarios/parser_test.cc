@@ -171,7 +171,7 @@ TEST(ParserTest, ErrorsHaveLocationAndExpectedInput) {
   EXPECT_THAT(ErrorOf("plan"), HasSubstr("a.scenario: nothing is expected"));
 }
 
-TEST(ParserTest, AcceptsOrRefusesRandomText) {
+TEST(ParserTest, SurvivesRandomText) {
   const std::string whole = R"(node n1 model=A30 gpus=2 taints=a=b:NoSchedule
 gpu 0: 1g.6gb@0 used by a
 pods 2 web 1g.5gb + 2x1g.5gb priority=3 run=1m

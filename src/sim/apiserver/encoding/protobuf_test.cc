@@ -60,7 +60,7 @@ TEST(ProtobufTest, ReadsSecretsTimesAndIntOrStrings) {
   EXPECT_EQ(FindString(*lease, "spec", "renewTime"), "1970-01-01T00:01:00.000000Z");
 }
 
-TEST(ProtobufTest, RefusesRandomBytes) {
+TEST(ProtobufTest, SurvivesRandomBytes) {
   EXPECT_FALSE(DecodeProtobuf("").ok());
   EXPECT_FALSE(DecodeProtobuf("{}").ok());
   EXPECT_FALSE(DecodeProtobuf(Envelope("v1", "Unheard", "")).ok());

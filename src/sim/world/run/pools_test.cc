@@ -105,7 +105,7 @@ TEST_F(PoolsTest, RemovesTheMarkedNodeOrElseTheNewest) {
   EXPECT_THAT(Nodes(), ElementsAre("a100-2"));
 }
 
-TEST_F(PoolsTest, RemovesTheNodeOfAMarkedMachine) {
+TEST_F(PoolsTest, MachinesReferToNodesAndMarkThemForRemoval) {
   PoolSpec pool = Pool();
   pool.machines = true;
   pool.nodes = 1;
