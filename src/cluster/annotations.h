@@ -21,6 +21,10 @@
 // The older prefix "n8s.nebuly.ai/" (and its label auto-mig-enabled: "true") is read as an alias.
 // If a GPU has annotations under both prefixes, the newer ones take precedence.
 //
+//   const NodeGpus gpus = ReadNodeGpus(node, catalogue);
+//   const auto patch = SpecPatch(node, targets, plan_id);          // partitioner: request layouts
+//   for (const TargetLayout& target : ReadSpec(node, gpus)) ...    // agent: carry them out
+//
 // Pure functions of values; may be called from any thread.
 #pragma once
 
@@ -139,8 +143,8 @@ struct TargetLayout {
 // layout has, and no contradiction between the two. If the spec has only counts, starts are chosen
 // to keep existing instances.
 std::vector<TargetLayout> ReadSpec(const Node& node, const NodeGpus& gpus);
-// The plan requested last and the plan applied last: a number from 0 to kMaxPlanId, returned without
-// leading zeros; "" if the annotation is missing or is not such a number.
+// The plan requested last and the plan applied last: a number from 0 to kMaxPlanId, returned
+// without leading zeros; "" if the annotation is missing or is not such a number.
 std::string SpecPlan(const Node& node);
 std::string StatusPlan(const Node& node);
 

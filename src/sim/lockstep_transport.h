@@ -1,6 +1,7 @@
 // A transport over a network to a server in this process that runs in step with it: an event of the
-// server counts as received as soon as the server has it. Therefore a run over HTTP is as reproducible as
-// one with direct calls, and no controller acts on older data because a thread was late.
+// server counts as received as soon as the server has it. Therefore a run over HTTP is as
+// reproducible as one with direct calls, and no controller acts on older data because a thread was
+// late.
 //
 //   kube::HttpTransport network(connection);
 //   LockstepTransport transport(network, world.api());

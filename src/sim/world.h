@@ -92,7 +92,7 @@ class World {
   // Like RunUntil, but coarser: all events up to `end` happen at `end`, and each controller acts
   // once; remaining work is left to the next call. Controller steps cost time in proportion to the
   // size of the cluster, so in a cluster of n nodes controllers act only in every (n/100)-th call,
-  // at most every tenth. Real controllers would be busy longer, too.
+  // but at least in every tenth. Real controllers would be busy longer, too.
   void SkipTo(Time end);
   // Does all pending work at the current time.
   void Settle();

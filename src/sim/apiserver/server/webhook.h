@@ -1,6 +1,10 @@
 // A mutating admission webhook for new pods, called in process. Like the real server's HTTPS call
 // it sends an AdmissionReview (admission.k8s.io/v1) and refuses the pod if there is no answer
 // (failurePolicy: Fail).
+//
+//   PodAdmission admission;
+//   admission.Set({"slices", matches, ask});
+//   const auto outcome = admission.Admit(path, request, there);   // changed request, or a refusal
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,9 @@
 // All objects, by storage and key, with the version counter and the indexes that deletion needs.
 // Every write is appended to the hub, which serves watches and older list pages. Not thread-safe.
+//
+//   Store store(hub, seed);
+//   const ObjectRef stored = store.Put({"pods", {"default", "a"}}, object);
+//   for (const Place& dependent : store.DependentsOf(uid)) ...
 #pragma once
 
 #include <map>

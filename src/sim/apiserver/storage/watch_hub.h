@@ -4,6 +4,10 @@
 // watch that falls behind the oldest kept change ends with an ERROR event 410, and its client lists
 // again.
 //
+//   hub->Append("pods", {version, Change::Kind::kAdded, key, object, nullptr});
+//   WatchSubscription watch(hub, spec);               // from spec.version on
+//   while (auto event = watch.Next()) ...             // never blocks; OnReady announces new ones
+//
 // Threads: all functions may be called from any thread. One internal mutex, which is not held
 // during calls to other code except for a watch's wake function.
 #pragma once

@@ -126,8 +126,8 @@ class Search {
     if (full) most.insert(counts);
   }
 
-  // The remainders after each combination of `before` and `most`, without those that another one
-  // dominates.
+  // The remainders after each combination of `before` and `most`, without those that
+  // contain another one.
   static std::vector<Counts> Least(const std::vector<Counts>& before,
                                    const std::set<Counts>& most) {
     std::set<Counts> all;

@@ -1,5 +1,9 @@
 // A controller as a process of its own: a reconciler with its caches and connections. A crash
 // destroys them together; a restart creates them from scratch.
+//
+//   Process process("scheduler", make, transport, options, life, clock, log);
+//   while (process.Step()) {}                         // all work at the current time
+//   process.Crash();                                  // drops all state; restarts 3 s later
 #pragma once
 
 #include <functional>

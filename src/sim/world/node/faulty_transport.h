@@ -1,5 +1,8 @@
 // A process's connection to the API server, with injected faults of networks, servers and crashes.
 // One thread; never blocks.
+//
+//   FaultyTransport transport("scheduler", api, faults, life, queue, clock, log);
+//   kube::Client client(transport);                   // its calls fail as `faults` draws
 #pragma once
 
 #include <functional>

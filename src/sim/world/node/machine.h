@@ -1,5 +1,11 @@
 // A node with simulated GPUs, the kubelet, and the agent as a process. Only the agent and the pods
-// that hold MPS shares know of them.
+// that hold MPS shares know of the shares: the driver does not.
+//
+//   NOS_ASSIGN(std::unique_ptr<Machine> machine, Machine::Make(spec, env, times));
+//   while (machine->kubelet().Step()) {}
+//   machine->LoseGpu(0);                              // until RestoreGpu(0) or Reboot()
+//
+// One thread.
 #pragma once
 
 #include <map>
