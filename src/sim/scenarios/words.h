@@ -1,7 +1,7 @@
 // One line of a scenario as a sequence of words. Internal to this folder.
 //
 //   Words words("cordon n1  # comment", "a.scenario:7");
-//   if (words.TakeIf("cordon")) NOS_ASSIGN(node, words.Require("a node name"));
+//   if (words.TakeIf("cordon")) node = words.Require("a node name");
 //   NOS_RETURN_IF_ERROR(words.End());
 #pragma once
 

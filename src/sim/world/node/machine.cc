@@ -239,7 +239,7 @@ device::Backend* Machine::backend() {
   return plain_.get();
 }
 
-// True if a pod holds the instance, or a share of it.
+// True if a pod holds the whole GPU, or a share or time slice of it.
 bool Machine::IsBusy(const std::string& uuid) const {
   const auto& pods = kubelet_->pods();
   return std::ranges::any_of(pods, [&](const auto& entry) {

@@ -22,7 +22,7 @@ class ChaosPools {
 
   // Also draws the rates of pool faults.
   controllers::AutoscalerConfig DrawAutoscaler(FaultRates& rates);
-  // Adds one to three pools. `models`: receives the models of their GPUs.
+  // Adds one to three pools. Appends the models of their GPUs to `models`.
   Status Add(World& world, std::vector<const gpu::Model*>& models);
   // The owner that recreates the pod; "": none.
   std::string DrawOwner(const std::string& pod);

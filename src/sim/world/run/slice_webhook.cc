@@ -17,7 +17,7 @@ bool AsksByNeed(const Json& pod) {
          });
 }
 
-// In process the first Pump completes the list and the second the watch, so two are enough.
+// In process a list completes within two calls of Pump, and a watch delivers everything in one.
 template <typename T>
 bool Refresh(kube::Cache<T>& cache, kube::Client& client, Time now) {
   cache.Pump(client, now);
