@@ -268,10 +268,13 @@ Outcome<Deletion> DeleteObject(ApiState& state, const WriteRequest& request,
   if (auto refusal = CheckPreconditions(request, options, *object)) return *refusal;
   if (auto refusal = CheckDeletable(request)) return *refusal;
   if (request.dry_run || options.dry_run) return Deletion{object, true};
+  // 1. Apply the propagation policy before the object is removed: orphans lose their reference, or
+  //    the object waits for its dependents by a finalizer.
   const std::string uid(FindString(*object, "metadata", "uid"));
   const bool owns = !state.store.DependentsOf(uid).empty();
   if (options.propagation == "Orphan") Orphan(state, uid);
   if (options.propagation == "Foreground" && owns) AddForeground(state, place);
+  // 2. Delete the object and everything that follows from it.
   Sweep sweep(state);
   sweep.Begin(place, options.grace_seconds);
   if (options.propagation == "Foreground" && owns) sweep.DeleteDependents(uid);

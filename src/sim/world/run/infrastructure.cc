@@ -279,6 +279,7 @@ size_t Infrastructure::Newest(const Pool& pool, const Holds& holds) const {
 }
 
 void Infrastructure::RemoveOne(Pool& pool) {
+  // 1. Choose the marked node, otherwise the newest. A fault chooses another joined node instead.
   const size_t none = pool.members.size();
   const auto named = [&](const Member& member) { return IsNamed(pool, member); };
   size_t goes = Newest(pool, named);
@@ -292,6 +293,7 @@ void Infrastructure::RemoveOne(Pool& pool) {
             (pool.fault == PoolFault::kOther || env_.faults.Strike(env_.faults.rates().node_other));
     if (fault) goes = other;
   }
+  // 2. Check the removal, unless a fault chose the node or its join may be unknown.
   const Member gone = pool.members[goes];
   Note(fmt::format("{} is taken away{}", gone.name, fault ? ", fault: another was named" : ""));
   // A node that has just joined may have been given up as late before that.
@@ -302,6 +304,7 @@ void Infrastructure::RemoveOne(Pool& pool) {
     const int left = static_cast<int>(pool.members.size()) - 1;
     judge_.SeeRemoval(gone.name, pool.Bounds(), left, env_.clock.Now());
   }
+  // 3. Remove the node. Its pods are lost with it, so the checker had to look before.
   if (pool.spec.machines) (void)client_.Delete(kMachines, kInfraNamespace, gone.name);
   Forget(pool, goes);
   if (gone.joined) hooks_.leave(gone.name);
