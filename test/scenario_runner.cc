@@ -1,5 +1,5 @@
-// nos-scenario FILE|FOLDER...: runs scenarios (test/scenarios/README.md) and prints how many
-// passed.
+// nos-scenario FILE|FOLDER...: runs scenarios (test/scenarios/README.md) and prints the number of
+// passed and failed ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct CommandLine {
   std::vector<std::string> files;
 };
 
-// Scenario files at the path, sorted; empty when there is none.
+// Scenario files at the path, sorted; empty if there is none.
 std::vector<std::string> Find(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error))

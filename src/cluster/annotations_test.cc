@@ -63,7 +63,7 @@ TEST(ReadNodeGpusTest, ExactLayouts) {
   EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].UsedLayout())), 1);
 }
 
-TEST(ReadNodeGpusTest, CountsAloneGetALegalArrangement) {
+TEST(ReadNodeGpusTest, AssumesLegalStartsForCountsOnly) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(1, {{N("status-gpu-0-3g.20gb-used"), "1"},
                                                  {N("status-gpu-0-1g.5gb-free"), "2"},
                                                  {N("status-gpu-0-1g.5gb-used"), "1"},
@@ -77,7 +77,7 @@ TEST(ReadNodeGpusTest, CountsAloneGetALegalArrangement) {
   EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].UsedLayout())), 2);
 }
 
-TEST(ReadNodeGpusTest, ImpossibleCountsHurtThatGpuOnly) {
+TEST(ReadNodeGpusTest, ExcludesOnlyTheGpuWithImpossibleCounts) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(3, {{N("status-gpu-0-7g.40gb-free"), "1"},
                                                  {N("status-gpu-0-1g.5gb-free"), "1"},
                                                  {N("status-gpu-1-9g.99gb-used"), "1"},
@@ -88,8 +88,8 @@ TEST(ReadNodeGpusTest, ImpossibleCountsHurtThatGpuOnly) {
                                          HasSubstr("GPU 1: A100-40GB has no profile '9g.99gb'")));
 }
 
-// Whichever of the two is right, the other may hide an instance in use.
-TEST(ReadNodeGpusTest, ALayoutThatIsIllegalOrContradictedByCountsLeavesTheGpuAlone) {
+// Counts and layout disagree: either one may omit an instance that is in use.
+TEST(ReadNodeGpusTest, ExcludesGpuWithIllegalOrContradictedLayout) {
   const NodeGpus gpus =
       ReadNodeGpus(MigNode(5, {{N("status-layout-0"), "2g.10gb@0:free"},
                                {N("status-gpu-0-1g.5gb-used"), "1"},
@@ -108,8 +108,8 @@ TEST(ReadNodeGpusTest, ALayoutThatIsIllegalOrContradictedByCountsLeavesTheGpuAlo
                           HasSubstr("GPU 3: reported layout '3g.20gb@0:usd': 'usd' is neither")));
 }
 
-// What is not said to be free may be in use.
-TEST(ReadNodeGpusTest, AnInstanceWithoutAStateIsNotTakenForFree) {
+// An instance without a state may be in use.
+TEST(ReadNodeGpusTest, ExcludesGpuWithInstanceWithoutState) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(2, {{N("status-layout-0"), "1g.5gb@6:free,3g.20gb@0"},
                                                  {N("status-layout-1"), "3g.20gb@0:"}}),
                                      Builtin());
@@ -119,8 +119,8 @@ TEST(ReadNodeGpusTest, AnInstanceWithoutAStateIsNotTakenForFree) {
                           HasSubstr("'' is neither free nor used; the GPU is left")));
 }
 
-// A report read in part may hide an instance in use.
-TEST(ReadNodeGpusTest, AnAnnotationThatCannotBeReadLeavesItsGpuAlone) {
+// A report that is readable only in part may omit an instance that is in use.
+TEST(ReadNodeGpusTest, ExcludesGpuWithUnreadableAnnotation) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(6, {{N("status-gpu-0-3g.20gb-used"), "two"},
                                                  {N("status-gpu-1-3g.20gb-used"), "1001"},
                                                  {N("status-gpu-2-3g.20gb-in-use"), "2"},
@@ -136,7 +136,7 @@ TEST(ReadNodeGpusTest, AnAnnotationThatCannotBeReadLeavesItsGpuAlone) {
               Contains("GPU 0: a part of its report cannot be read; the GPU is left alone"));
 }
 
-TEST(ReadNodeGpusTest, AnAnnotationOfNoKnownGpuMayBeAboutAnyWithoutAnExactLayout) {
+TEST(ReadNodeGpusTest, StrayAnnotationExcludesAllGpusWithoutExactLayout) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(3, {{N("status-gpu-O-3g.20gb-used"), "1"},
                                                  {N("status-layout-1"), "3g.20gb@0:used"},
                                                  {N("status-gpu-2-1g.5gb-free"), "1"}}),
@@ -156,7 +156,7 @@ TEST(ReadNodeGpusTest, GpusMissingFromTheStatusAreEmpty) {
               ElementsAre("0:", "4:"));
 }
 
-TEST(ReadNodeGpusTest, SeveralModelsOnOneNode) {
+TEST(ReadNodeGpusTest, ReadsSeveralModelsOnOneNode) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(3, {{N("status-model-1"), "A30"},
                                                  {N("status-layout-1"), "4g.24gb@0:used"},
                                                  {N("status-model-2"), "GeForce"}}),
@@ -168,7 +168,7 @@ TEST(ReadNodeGpusTest, SeveralModelsOnOneNode) {
   EXPECT_THAT(gpus.problems, ElementsAre(HasSubstr("GPU 2: its model 'GeForce' is not in the")));
 }
 
-TEST(ReadNodeGpusTest, WrongLabelsAreProblemsNotErrors) {
+TEST(ReadNodeGpusTest, ReportsInvalidLabelsAsProblems) {
   EXPECT_THAT(ReadNodeGpus(MigNode(2, {}, "Tesla-T4"), Builtin()).problems,
               ElementsAre(HasSubstr("'Tesla-T4' is not in the catalogue")));
   Node node = MigNode(2);
@@ -180,7 +180,7 @@ TEST(ReadNodeGpusTest, WrongLabelsAreProblemsNotErrors) {
   EXPECT_THAT(ReadNodeGpus(node, Builtin()).problems, ElementsAre(HasSubstr("gpu.count is miss")));
 }
 
-TEST(ReadNodeGpusTest, WhatIsAboutNoGpuThatANodeCanHaveHurtsNone) {
+TEST(ReadNodeGpusTest, IgnoresAnnotationsOfImpossibleGpuIndexes) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(1, {{N("status-gpu-99-1g.5gb-free"), "1"},
                                                  {N("status-gpu-99-1g.5gb-in-use"), "1"},
                                                  {N("status-weather"), "fine"}}),
@@ -189,7 +189,7 @@ TEST(ReadNodeGpusTest, WhatIsAboutNoGpuThatANodeCanHaveHurtsNone) {
   EXPECT_THAT(Texts(gpus), ElementsAre("0:"));
 }
 
-TEST(ReadNodeGpusTest, OnlyNodesThatOptedIn) {
+TEST(ReadNodeGpusTest, ReadsOnlyNodesThatOptedIn) {
   Node node = MigNode(1, {{N("status-layout-0"), "7g.40gb@0:used"}});
   node.meta.labels[std::string(kPartitioningLabel)] = "something";
   EXPECT_FALSE(ReadNodeGpus(node, Builtin()).managed);
@@ -200,7 +200,7 @@ TEST(ReadNodeGpusTest, OnlyNodesThatOptedIn) {
   EXPECT_TRUE(ReadNodeGpus(node, Builtin()).managed);
 }
 
-TEST(ReadNodeGpusTest, OldPrefixIsAnAlias) {
+TEST(ReadNodeGpusTest, ReadsOldPrefixAsAlias) {
   const Node node = MigNode(2, {{"n8s.nebuly.ai/status-gpu-0-7g.40gb-used", "1"},
                                 {"n8s.nebuly.ai/status-gpu-1-7g.40gb-used", "1"},
                                 {N("status-gpu-1-7g.40gb-free"), "1"},
@@ -213,7 +213,7 @@ TEST(ReadNodeGpusTest, OldPrefixIsAnAlias) {
   EXPECT_EQ(StatusPlan(node), "");
 }
 
-TEST(ReadNodeGpusTest, APlanIdIsANumberThatHasASuccessor) {
+TEST(ReadNodeGpusTest, AcceptsPlanIdsUpToTheMaximum) {
   const auto plan = [](const std::string& text) {
     return SpecPlan(MigNode(1, {{N("spec-partitioning-plan"), text}}));
   };
@@ -225,7 +225,7 @@ TEST(ReadNodeGpusTest, APlanIdIsANumberThatHasASuccessor) {
   }
 }
 
-TEST(ReadNodeGpusTest, ProblemsQuoteNoBooks) {
+TEST(ReadNodeGpusTest, ShortensLongQuotesInProblems) {
   const std::string book(200'000, 'x');
   const NodeGpus gpus = ReadNodeGpus(MigNode(4, {{N("status-layout-0"), book},
                                                  {N("status-layout-1"), "7g.40gb@0:" + book},
@@ -236,7 +236,7 @@ TEST(ReadNodeGpusTest, ProblemsQuoteNoBooks) {
   for (const std::string& problem : gpus.problems) EXPECT_LE(problem.size(), 300u);
 }
 
-TEST(ReadNodeGpusTest, AliasesStatesAndNamesWithSigns) {
+TEST(ReadNodeGpusTest, ReadsAliasesStatesAndSignsInProfileNames) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(2, {{N("status-gpu-0-1g.5gb.me-free"), "1"},
                                                  {N("status-gpu-0-1g.5gb-Unknown"), "1"},
                                                  {N("status-layout-1"), "1g.5gb+me@0:unknown"}}),
@@ -250,7 +250,7 @@ TEST(ReadNodeGpusTest, AliasesStatesAndNamesWithSigns) {
   EXPECT_THAT(Texts(older), ElementsAre("0: 7g.80gb@0"));
 }
 
-TEST(ReadSpecTest, CountsKeepWhatIsThere) {
+TEST(ReadSpecTest, CountsKeepExistingInstances) {
   const Node node = MigNode(1, {{N("status-layout-0"), "1g.5gb@6:used,1g.5gb@0:free"},
                                 {N("spec-gpu-0-1g.5gb"), "1"},
                                 {N("spec-gpu-0-3g.20gb"), "1"}});
@@ -262,7 +262,7 @@ TEST(ReadSpecTest, CountsKeepWhatIsThere) {
   EXPECT_EQ(Text(wanted), "0: 1g.5gb@6 3g.20gb@0");
 }
 
-TEST(ReadSpecTest, WhatIsDamagedOrContradictsItselfIsNoSpec) {
+TEST(ReadSpecTest, IgnoresDamagedOrContradictorySpecs) {
   const Node node = MigNode(5, {{N("spec-layout-0"), "3g.20gb@4"},
                                 {N("spec-gpu-0-3g.20gb"), "1"},
                                 {N("spec-layout-1"), "3g.20gb@3"},
@@ -278,7 +278,7 @@ TEST(ReadSpecTest, WhatIsDamagedOrContradictsItselfIsNoSpec) {
   EXPECT_THAT(spec[1].placements, IsEmpty());
 }
 
-TEST(RepairSpecTest, RemovesWhatNobodyCanActOnAndNothingElse) {
+TEST(RepairSpecTest, RemovesOnlyUnusableAnnotations) {
   const Node node = MigNode(5, {{N("spec-layout-0"), "3g.20gb@4"},
                                 {N("spec-gpu-0-3g.20gb"), "1"},
                                 {N("spec-layout-1"), "3g.20gb@3"},
@@ -288,7 +288,8 @@ TEST(RepairSpecTest, RemovesWhatNobodyCanActOnAndNothingElse) {
                                 {N("spec-layout-5"), ""},
                                 {"n8s.nebuly.ai/spec-gpu-7-1g.5gb", "1"},
                                 {N("status-layout-4"), "9g.90gb@0:used"},
-                                {N("spec-layout-4"), "9g.90gb@0"},  // unreadable: who knows
+                                // unreadable: its meaning is unknown
+                                {N("spec-layout-4"), "9g.90gb@0"},
                                 {N("spec-partitioning-plan"), "1"},
                                 {"n8s.nebuly.ai/spec-partitioning-plan", "9223372036854775807"},
                                 {"unrelated", "x"}});
@@ -308,7 +309,7 @@ TEST(RepairSpecTest, RemovesWhatNobodyCanActOnAndNothingElse) {
   EXPECT_THAT(RepairSpec(repaired, ReadNodeGpus(repaired, Builtin())).problems, IsEmpty());
 }
 
-TEST(SpecPatchTest, TouchesNamedGpusOnlyAndDifferencesOnly) {
+TEST(SpecPatchTest, ContainsOnlyDifferencesOfTheTargetGpus) {
   const Node node = MigNode(3, {{N("spec-layout-0"), "7g.40gb@0"},
                                 {N("spec-gpu-0-7g.40gb"), "1"},
                                 {"n8s.nebuly.ai/spec-gpu-0-1g.5gb", "1"},
@@ -329,7 +330,7 @@ TEST(SpecPatchTest, TouchesNamedGpusOnlyAndDifferencesOnly) {
   EXPECT_EQ(patch, expected);
 }
 
-TEST(StatusPatchTest, ReplacesEverythingOfTheStatus) {
+TEST(StatusPatchTest, ReplacesTheWholeStatus) {
   const Node node = MigNode(1, {{N("status-gpu-1-7g.40gb-free"), "1"},
                                 {N("status-gpu-rubbish"), "1"},
                                 {"n8s.nebuly.ai/status-partitioning-plan", "0"},
@@ -346,8 +347,8 @@ TEST(StatusPatchTest, ReplacesEverythingOfTheStatus) {
   EXPECT_EQ(StatusPatch(node, {gpu}, ""), expected);
 }
 
-// What cannot be read of it takes nothing off the rest.
-TEST(StatusTest, HoldersAreBelievedOfUsedInstances) {
+// Unreadable holders do not affect the readable ones.
+TEST(StatusTest, ReadsHoldersOfUsedInstancesOnly) {
   const std::string layout = "3g.20gb@4:used,1g.5gb@0:used,1g.5gb@1:free";
   const auto holders = [&](const std::string& text) {
     const NodeGpus read = ReadNodeGpus(
@@ -388,7 +389,7 @@ bool IsAnnotationKey(std::string_view key) {
          std::isalnum(name.back()) != 0;
 }
 
-TEST(AnnotationsTest, AnyStatusAndSpecComeBackAsTheyWere) {
+TEST(AnnotationsTest, RandomStatusAndSpecSurviveRoundTrip) {
   Random random(7);
   Node node = MigNode(0);
   for (int round = 0; round < 2000; ++round) {
@@ -413,7 +414,7 @@ TEST(AnnotationsTest, AnyStatusAndSpecComeBackAsTheyWere) {
   }
 }
 
-TEST(AnnotationsTest, AnyStatusWithoutLayoutsKeepsItsCounts) {
+TEST(AnnotationsTest, RandomStatusWithoutLayoutsKeepsCounts) {
   Random random(8);
   for (int round = 0; round < 2000; ++round) {
     Node node = MigNode(0);

@@ -1,5 +1,5 @@
-// What a pod says of the nodes and the pods it wants to be near or far from. Field names and
-// meanings are those of k8s.io/api core/v1. Plain data.
+// Constraints of a pod on nodes and on other pods. Field names and meanings follow k8s.io/api
+// core/v1. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct SelectorRequirement {
   friend bool operator==(const SelectorRequirement&, const SelectorRequirement&) = default;
 };
 
-// metav1.LabelSelector. An empty one selects everything.
+// metav1.LabelSelector. An empty selector selects everything.
 struct LabelSelector {
   StringMap match_labels;
   std::vector<SelectorRequirement> match_expressions;
@@ -46,12 +46,13 @@ struct PreferredNodeTerm {
 };
 
 struct NodeAffinity {
-  std::optional<std::vector<NodeSelectorTerm>> required;  // terms are alternatives
+  std::optional<std::vector<NodeSelectorTerm>> required;  // the terms are alternatives
   std::vector<PreferredNodeTerm> preferred;
 };
 
-// Pods of `namespaces` and of namespaces that `namespace_selector` selects; of the pod's own when
-// there is neither. An absent selector selects no pod; an absent namespace selector, no namespace.
+// Selects pods in `namespaces` and in namespaces that `namespace_selector` selects; in the pod's
+// own namespace if both are empty. An absent selector selects no pod; an absent namespace selector
+// selects no namespace.
 struct PodAffinityTerm {
   std::optional<LabelSelector> selector;
   std::vector<std::string> namespaces;
@@ -67,7 +68,7 @@ struct PreferredPodTerm {
 
 // podAffinity or podAntiAffinity.
 struct PodAffinity {
-  std::vector<PodAffinityTerm> required;  // all must hold
+  std::vector<PodAffinityTerm> required;  // all terms must hold
   std::vector<PreferredPodTerm> preferred;
   bool empty() const { return required.empty() && preferred.empty(); }
 };
@@ -78,7 +79,8 @@ struct TopologySpreadConstraint {
   std::string when_unsatisfiable;         // DoNotSchedule, ScheduleAnyway
   std::optional<LabelSelector> selector;  // absent: no pod
   std::optional<int32_t> min_domains;
-  std::string node_affinity_policy = "Honor", node_taints_policy = "Ignore";  // or the other
+  // each either Honor or Ignore
+  std::string node_affinity_policy = "Honor", node_taints_policy = "Ignore";
   std::vector<std::string> match_label_keys;
 };
 

@@ -1,20 +1,21 @@
-// Where the MIG instances or shares that a pod asks for can be had on a node, cutting its GPUs if
-// need be.
+// Finds the MIG instances or shares for a pod on a node, and repartitions GPUs in the search if
+// necessary.
 //
 //   if (CanCut(info, requests)) {
 //     auto promised = FindCut(info, requests);  // "1g.5gb@6 of GPU 0"
 //
-// Used instances stay where they are. Free ones serve the pod first; then what fits beside all that
-// there is; and only then free ones give way. Among equals the GPU that is `preferred`, then that
-// which loses least potential (gpu/fragmentation.h), the lower index, the higher start.
+// Used instances keep their placements. Placements are chosen in this order: free instances; new
+// instances that fit beside all existing ones; new instances in place of free ones. Ties are broken
+// by the `preferred` GPU, then the lowest loss of potential (gpu/fragmentation.h), the lower GPU
+// index, the higher start.
 //
-// A node that an agent does not manage, or that still has a plan of somebody else to carry out, is
-// not cut. `requests`: those of the pod (RequestsOf); what are no MIG instances do not matter.
+// A node is not repartitioned if it has no agent, or if it still has to carry out a plan of another
+// controller. `requests`: the pod's requests (RequestsOf); resources that are not slices are
+// ignored.
 //
-// What fits is found, however many GPUs and kinds there are, within a bound that only requests
-// reach which were made to: those are refused.
+// The search is exhaustive, with bounds that only artificial requests reach: those are refused.
 //
-// The functions are pure and may be called from any thread.
+// Pure functions; may be called from any thread.
 #pragma once
 
 #include <map>
@@ -29,28 +30,28 @@
 
 namespace nos::cluster {
 
-// Whether nos may ask the node's agent for another layout now.
+// True if nos may request another layout from the node's agent now.
 bool MayBeCut(const NodeInfo& node);
 
-// Whether the node has as many free instances as are requested.
+// True if the node has as many free instances as the pod requests.
 bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests);
 
-// One for each instance that is requested; none: they do not fit there together.
-// `preferred`: Gpu::index.
+// One placement for each requested instance; nullopt if they do not fit together. `preferred`:
+// Gpu::index.
 std::optional<std::vector<PromisedInstance>> FindCut(const NodeInfo& node,
                                                      const ResourceVector& requests,
                                                      std::optional<int> preferred = {});
 
-// Whether FindCut finds something, faster.
+// True if FindCut finds placements; faster.
 bool CanCut(const NodeInfo& node, const ResourceVector& requests);
 
-// The same for many nodes: it remembers what it learnt of GPUs in some state, and nodes whose GPUs
-// can hold the same are looked at once.
+// The same for many nodes. It caches results by GPU state, and nodes whose GPUs offer the same
+// capacity share one search.
 //
 //   CutFinder finder(requests);
 //   for (const NodeInfo* node : nodes) if (finder.Can(*node)) ...
 //
-// One owner thread.
+// Owned by one thread.
 class CutFinder {
  public:
   explicit CutFinder(const ResourceVector& requests);
@@ -61,13 +62,13 @@ class CutFinder {
  private:
   CutFinder(std::vector<ResourceId> kinds, const ResourceVector& requests);
   void Forget();
-  // Where whole GPUs are no instances, none is asked for as such.
+  // The requested slices on this node. Whole GPUs count only on nodes where they are instances.
   Share AskedOf(const NodeInfo& node) const;
 
   OfferBook book_;
-  Share asked_;  // of the book's kinds
+  Share asked_;  // by the kinds of the book
   bool too_many_ = false;
-  // By what the GPUs offer, and what is asked of the node.
+  // By the offers of the node's GPUs and the requested slices.
   std::map<std::pair<std::vector<size_t>, Share>, bool> known_;
 };
 

@@ -1,5 +1,5 @@
-// ElasticQuota and CompositeElasticQuota (nos.nebuly.com/v1alpha1): what namespaces are guaranteed,
-// and how far they may go beyond.
+// ElasticQuota and CompositeElasticQuota (nos.nebuly.com/v1alpha1): the resources guaranteed to
+// namespaces, and the limits of borrowing.
 //
 // Field names are those of the Go system's objects; `borrowingLimit`, `lendingLimit`, `weight` and
 // `parent` are new.
@@ -15,10 +15,10 @@
 
 namespace nos::cluster {
 
-// What is told of a quota: nothing is decided by it.
+// Reported status of a quota; no decision uses it.
 struct QuotaStatus {
-  ResourceList used;        // of what min and max name
-  ResourceList guaranteed;  // min, and the share of what is idle now
+  ResourceList used;        // of the resources in min and max
+  ResourceList guaranteed;  // min, plus the share of idle capacity now
   ResourceList borrowed;    // beyond min; without zeros
   ResourceList lent;        // of min; without zeros
   int64_t pods_over_quota = 0;
@@ -28,30 +28,30 @@ struct QuotaStatus {
 struct ElasticQuota {
   ObjectMeta meta;
   bool composite = false;
-  // Of a composite one. That which is not composite is for the namespace it is in.
+  // Only of a CompositeElasticQuota. An ElasticQuota applies to its own namespace.
   std::vector<std::string> namespaces;
   ResourceList min;              // guaranteed
   ResourceList max;              // never exceeded
-  ResourceList borrowing_limit;  // on top of min
-  ResourceList lending_limit;    // of min, what others may have
-  int64_t weight = 1;            // of min, for a share of what is idle
+  ResourceList borrowing_limit;  // in addition to min
+  ResourceList lending_limit;    // the part of min that others may borrow
+  int64_t weight = 1;            // relative share of idle capacity, on top of min
   std::string parent;            // "NAMESPACE/NAME", or ""
   QuotaStatus status;
 
   std::string Key() const { return meta.ns + "/" + meta.name; }
 };
 
-// What an API server calls them.
+// Names in the API.
 inline constexpr std::string_view kElasticQuota = "ElasticQuota";
 inline constexpr std::string_view kCompositeQuota = "CompositeElasticQuota";
 inline constexpr std::string_view kQuotaGroup = "nos.nebuly.com";
 inline constexpr std::string_view kQuotaVersion = "v1alpha1";
 
-// Whether they mean the same, whatever else is written into them.
+// True if both have the same terms; other fields are not compared.
 bool SameTerms(const ElasticQuota& a, const ElasticQuota& b);
 
-// As ReadPod: what is not known is ignored, a known field of the wrong type is an error with its
-// path. So are amounts below 0 and a weight that is not from 1 to 1000.
+// Like ReadPod: unknown fields are ignored, a known field of the wrong type is an error with its
+// path. Negative amounts and a weight outside 1 to 1000 are errors too.
 Status ReadElasticQuota(JsonSource json, ElasticQuota& to);
 Status ReadCompositeElasticQuota(JsonSource json, ElasticQuota& to);
 

@@ -1,12 +1,12 @@
-// What nodes say of their GPUs in labels and annotations (annotations.h).
+// The labels and annotations of nodes that describe GPUs (annotations.h).
 #pragma once
 
 #include "cluster/objects.h"
 
 namespace nos::cluster {
 
-// Whether the node says the same of its GPUs before and after: others' annotations, and those of
-// nodes that have not opted in, say nothing of them. Pure.
+// True if both versions of a node describe the same GPUs. Ignores annotations of other tools and of
+// nodes that have not opted in. Pure.
 bool SayTheSameOfGpus(const Node& before, const Node& after);
 
 }  // namespace nos::cluster

@@ -1,6 +1,7 @@
-// The ports of nodes that pods take, and which of them cannot be had beside each other.
+// Host ports of pods, and conflicts between them.
 //
-// Pure functions of values. Costs follow the number of ports, of which a hostile pod may have many.
+// Pure functions of values. The cost is proportional to the number of ports; a hostile pod may have
+// many.
 #pragma once
 
 #include <vector>
@@ -9,15 +10,17 @@
 
 namespace nos::cluster {
 
-// By port, protocol and address; TCP and every address ("") stand where none is given.
+// Sorted by port, protocol and address; an omitted protocol is TCP, an omitted address ("") is
+// every address.
 using HostPorts = std::vector<HostPort>;
 
-// Of its containers and sidecars.
+// Host ports of the pod's containers and sidecars.
 HostPorts HostPortsOf(const Pod& pod);
-// Puts more ports to those that are there, or takes as many away.
+// Add ports to a list, or remove them from it.
 void AddPorts(const HostPorts& more, HostPorts& to);
 void RemovePorts(const HostPorts& some, HostPorts& from);
-// Whether the port is among those that are taken; one on every address is if it is on any.
+// True if the port conflicts with `taken`. A port on every address conflicts with the same port on
+// any address.
 bool IsTaken(const HostPort& port, const HostPorts& taken);
 bool AnyIsTaken(const HostPorts& ports, const HostPorts& taken);
 

@@ -1,14 +1,15 @@
-// What a pod asks of a GPU by need instead of by name, in its annotations:
+// GPU requirements of a pod in its annotations, as an alternative to a resource name:
 //
-//   nos.nebuly.com/need-memory: 10Gi          at least so much; what makes it a need
+//   nos.nebuly.com/need-memory: 10Gi          minimum GPU memory; this annotation is required
 //   nos.nebuly.com/need-compute: "0.25"       of a GPU's multiprocessors; optional
-//   nos.nebuly.com/need-isolation: "true"     own memory and multiprocessors, and nobody else's
-//                                             faults: MIG; optional
-//   nos.nebuly.com/need-models: A100-40GB,H100-80GB     by their names in the catalogue; optional
-//   nos.nebuly.com/need-container: main       that gets it; otherwise the first
+//   nos.nebuly.com/need-isolation: "true"     own memory and multiprocessors, and isolation from
+//                                             faults of other pods: MIG; optional
+//   nos.nebuly.com/need-models: A100-40GB,H100-80GB     catalogue names of models; optional
+//   nos.nebuly.com/need-container: main       the container that gets the slice; default: the first
 //
-// A webhook (controllers/slice_admission.h) turns it into a resource when the pod is made, and says
-// which in nos.nebuly.com/chosen-slice, and why in nos.nebuly.com/chosen-slice-reason.
+// A webhook (controllers/slice_admission.h) translates them to a resource when the pod is created.
+// It records the resource in nos.nebuly.com/chosen-slice and the reason in
+// nos.nebuly.com/chosen-slice-reason.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +35,11 @@ struct Need {
   int64_t memory_mib = 0;
   int64_t compute_milli = 0;  // thousandths of a GPU
   bool isolated = false;
-  std::vector<std::string> models{};  // empty: any
-  std::string container{};            // empty: the first
+  std::vector<std::string> models{};  // empty: any model
+  std::string container{};            // empty: the first container
 };
 
-// None: the pod asks for nothing by need. Error: kInvalid, with the annotation that is wrong.
+// nullopt if the pod has no GPU requirements. Error: kInvalid, with the faulty annotation.
 Result<std::optional<Need>> ReadNeed(const StringMap& annotations);
 
 }  // namespace nos::cluster

@@ -1,4 +1,4 @@
-// A pod as it is sent to be made, which admission webhooks see.
+// A pod in a create request, as admission webhooks receive it.
 #pragma once
 
 #include "base/status.h"
@@ -6,7 +6,8 @@
 
 namespace nos::cluster {
 
-// As ReadPod; but the API server may be about to make its name up (metadata.generateName): "" then.
+// Like ReadPod. The name may be "": the API server may still have to generate it
+// (metadata.generateName).
 Status ReadNewPod(JsonSource json, Pod& to);
 
 }  // namespace nos::cluster

@@ -1,13 +1,14 @@
-// What the nodes of a pool are like where its spec does not say it: learnt from nodes that are
-// there, and remembered in the pool's status.template for when there are none.
+// The node configuration of a NodePool whose spec omits it: learnt from existing nodes, and stored
+// in status.template for the time without nodes.
 //
 //   pool.learnt = Learn(pool, nodes, pods);
-//   if (!IsDescribed(WithTemplate(pool))) ...   // nobody knows: WhyNotDescribed(pool)
+//   if (!IsDescribed(WithTemplate(pool))) ...   // still unknown: WhyNotDescribed(pool)
 //
-// Learnt from are the pool's nodes that are Ready and take pods. Of unlike ones that are counted
-// most often, by name the first, unless some are still as was remembered. Pods can have what is
-// allocatable less what the node's DaemonSet and static pods ask for; of alike nodes the least.
-// GPUs are as labels tell. Labels are those that all of the nodes share, taints those that stay.
+// Learns from the NodePool's nodes that are Ready and accept pods. If nodes differ, the most common
+// configuration wins, or on a tie that of the first node by name; but the stored template stays as
+// long as some node matches it. Capacity for pods is the allocatable amount less the requests of
+// the node's DaemonSet and static pods; the minimum over alike nodes. GPUs are read from labels.
+// The template has the labels that all nodes share, and permanent taints.
 //
 // Pure functions of values.
 #pragma once
@@ -24,34 +25,34 @@
 
 namespace nos::cluster {
 
-// Amounts of alike nodes differ by less than this part: machines of a type have not all the same
-// memory, and a pod of a DaemonSet may just be made anew.
+// Amounts of alike nodes differ by less than this fraction (1/8): machines of one type do not all
+// have the same memory, and a DaemonSet pod may be missing while it is recreated.
 inline constexpr int kAlikePart = 8;
 
-// `pool` as it was read, or WithTemplate of that. None: there is nothing to learn from, and
-// nothing is remembered.
+// `pool` as read, or with WithTemplate applied. nullopt if there is no node to learn from and no
+// stored template.
 std::optional<NodeTemplate> Learn(const NodePool& pool,
                                   std::span<const std::shared_ptr<const Node>> nodes,
                                   std::span<const std::shared_ptr<const Pod>> pods);
 
-// The pool with what its spec leaves out as it was learnt: gpu and taints as a whole, amounts and
-// labels each. The same where the spec says it all.
+// Completes the spec from the template: gpu and taints as a whole, amounts and labels one by one.
+// No change if the spec is complete.
 NodePool WithTemplate(NodePool pool);
-// Whether it is known what cpu and memory its nodes have.
+// True if the cpu and memory of its nodes are known.
 bool IsDescribed(const NodePool& pool);
 // "has no node yet to learn from: ..."
 std::string WhyNotDescribed();
 
-// WithTemplate of each, after learning: for whoever asks no autoscaler. A node that several pools
-// select is the first's.
+// Applies Learn and WithTemplate to each NodePool, for callers without an autoscaler that stores
+// templates. A node that several NodePools select counts for the first.
 std::vector<std::shared_ptr<const NodePool>> Described(
     std::vector<std::shared_ptr<const NodePool>> pools,
     std::span<const std::shared_ptr<const Node>> nodes,
     std::span<const std::shared_ptr<const Pod>> pods);
 
-// As status.template.
+// The JSON of status.template.
 Json JsonOf(const NodeTemplate& known);
-// The merge patch that makes one of the other; `to` in full where nothing is known. Null: none.
+// The merge patch from `known` to `to`; all of `to` if nothing is known. Null: no template.
 Json PatchOf(const std::optional<NodeTemplate>& known, const std::optional<NodeTemplate>& to);
 
 }  // namespace nos::cluster

@@ -11,7 +11,7 @@
 namespace nos::cluster {
 namespace {
 
-// A ResourceRequirements of any owner that has `requests` and `limits`.
+// Reads ResourceRequirements into an owner with `requests` and `limits`.
 template <typename Owner>
 auto Resources(Owner& to) {
   return At("resources", [&to](Field& from) {
@@ -35,7 +35,7 @@ void ReadContainer(Field& from, Container& to) {
   to.restart_always = restart_policy == "Always";
 }
 
-// A disk that only one node may write, of a kind that has `Kind`, known by its member `key`.
+// A disk of a kind that one node at a time may write, identified by its member `key`.
 auto ReadDisk(Volume& to, Volume::Kind kind, std::string_view key) {
   return [&to, kind, key](Field& from) {
     if (!from.Present()) return;
@@ -60,8 +60,8 @@ void ReadEmptyDir(Field& from, Volume& to) {
   to.local = to.local || medium != "Memory";
 }
 
-// Source of what tells disks apart: k8s.io/kubernetes pkg/scheduler/framework/plugins/
-// volumerestrictions.
+// Source of the fields that identify a disk: k8s.io/kubernetes
+// pkg/scheduler/framework/plugins/volumerestrictions.
 void ReadVolume(Field& from, Volume& to) {
   using enum Volume::Kind;
   from.Members(At("name", to.name),
@@ -118,8 +118,8 @@ void ReadPodSpec(Field& from, Pod& to) {
 
 namespace {
 
-// Of a ContainerStatus: what its node has set aside (without `resources` it does not tell), and how
-// it ended.
+// A ContainerStatus: the resources allocated by the kubelet (`told` is false if `resources` is
+// missing) and the exit.
 struct ContainerStatus {
   std::string name;
   bool told = false;

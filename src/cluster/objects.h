@@ -1,5 +1,5 @@
-// The Kubernetes objects nos decides on, as typed values: only the fields that matter to it.
-// Field names and meanings are those of k8s.io/api core/v1. Plain data; copies are deep.
+// The Kubernetes objects that nos uses, as typed values with only the fields that nos reads. Field
+// names and meanings follow k8s.io/api core/v1. Plain data; copies are deep.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct ObjectMeta {
   std::optional<Time> deleted;  // deletionTimestamp
 };
 
-// A port of a container that takes one of its node.
+// A port of a container that occupies a port of the node.
 struct HostPort {
   int32_t port = 0;
   std::string ip;                // "" and "0.0.0.0": every address
@@ -53,13 +53,13 @@ struct Container {
   bool restart_always = false;  // an init container that keeps running (sidecar)
   std::string image{};
   std::vector<HostPort> host_ports{};  // only those with a host port
-  int64_t user = -1;                   // securityContext.runAsUser; -1: as its pod says
-  // What counts in place of `requests` while it is not resized to them: what its node has set aside
-  // for it, and `requests` unless they can never be met there.
+  int64_t user = -1;                   // securityContext.runAsUser; -1: inherited from the pod
+  // Replaces `requests` while a resize is in progress: the maximum of the resources allocated by
+  // the kubelet and `requests`; only the allocated resources if the resize is infeasible.
   std::optional<ResourceList> resizing{};
 };
 
-// Where a volume of a pod comes from, as far as a scheduler looks.
+// The source of a pod's volume, as far as a scheduler needs it.
 struct Volume {
   enum class Kind {
     kOther,
@@ -72,15 +72,15 @@ struct Volume {
   };
   std::string name;
   Kind kind = Kind::kOther;
-  // kClaim: the claim's name. Disks: what tells one from another ("pdName", "volumeID",
-  // "iqn", "pool/image monitors...").
+  // kClaim: the claim's name. Disks: the identity of the disk ("pdName", "volumeID", "iqn",
+  // "pool/image monitors...").
   std::string source{};
   bool read_only = false;
-  std::vector<std::string> monitors{};  // of kRbd
-  bool local = false;                   // on the node itself: hostPath, emptyDir unless of memory
+  std::vector<std::string> monitors{};  // for kRbd
+  bool local = false;  // on the node itself: hostPath, or emptyDir that is not in memory
 };
 
-// spec.workloadRef, of Kubernetes 1.35 alone: the pod belongs to a group of a Workload
+// spec.workloadRef, in Kubernetes 1.35 only: the pod belongs to a group of a Workload
 // (scheduling.k8s.io).
 struct WorkloadRef {
   std::string name, pod_group, replica_key;
@@ -90,14 +90,14 @@ struct Condition {
   std::string type, status, reason, message;
   Time last_transition{};
 };
-// Null when there is none of this type.
+// Null if the object has no condition of this type.
 const Condition* FindCondition(const std::vector<Condition>& conditions, std::string_view type);
 
-// A MIG instance of a node that is promised to a pod, whether it is there yet or not.
+// An instance of a node that is nominated for a pod, whether it exists yet or not.
 struct PromisedInstance {
   int gpu = 0;  // index
   gpu::Placement placement;
-  // Which the GPU is switched to for it (Gpu::other); null: the one that it has.
+  // The model that the GPU switches to for it (Gpu::other); null: the current model.
   const gpu::Model* model = nullptr;
   friend bool operator==(const PromisedInstance&, const PromisedInstance&) = default;
 };
@@ -114,23 +114,23 @@ struct Pod {
   std::vector<Toleration> tolerations;
   std::vector<Container> containers, init_containers;
   ResourceList overhead;
-  ResourceList requests, limits;  // of the pod as a whole (spec.resources)
+  ResourceList requests, limits;  // pod-level resources (spec.resources)
   std::vector<std::string> scheduling_gates;
   std::vector<Volume> volumes;
-  std::string preemption_policy;  // "": PreemptLowerPriority; or Never
+  std::string preemption_policy;  // PreemptLowerPriority or Never; "" means PreemptLowerPriority
   bool claims_devices = false;    // spec.resourceClaims is not empty
   std::optional<WorkloadRef> workload;
   std::string scheduling_group;  // spec.schedulingGroup.podGroupName, since Kubernetes 1.36
   bool host_ipc = false;
-  int64_t user = -1;  // securityContext.runAsUser; -1: as the image says
+  int64_t user = -1;  // securityContext.runAsUser; -1: as in the image
   // status
   std::string phase, nominated_node, reason, message;
   std::optional<Time> started;  // startTime
-  // When the last of its containers ended, or the last init container that failed.
+  // When the last container ended, or the last init container that failed.
   std::optional<Time> ended{};
   std::vector<Condition> conditions;
-  // Not from the API server: set by a scheduler that has the node's GPUs cut for a pod which is not
-  // bound yet. All instances that it requests.
+  // Not from the API server: set by a scheduler that has the node's GPUs repartitioned for a pod
+  // that is not bound yet. Lists all instances that the pod requests.
   std::vector<PromisedInstance> promised{};
 
   std::string Key() const { return meta.ns + "/" + meta.name; }
@@ -140,8 +140,8 @@ struct Pod {
   }
 };
 
-// An image that a node has, under one of its names, which are long and many: a number stands for
-// it. Two names may share one; it decides a preference only.
+// An image on a node, under one of its names. A hash replaces the name, because names are long and
+// numerous. Two names may collide: this affects only a preference.
 struct NodeImage {
   uint64_t name = 0;  // ImageId
   int64_t bytes = 0;
@@ -155,27 +155,26 @@ struct Node {
   ResourceList capacity, allocatable;
   std::vector<Condition> conditions;
   std::vector<NodeImage> images;  // sorted by name
-  // Not from the API server: indexes of GPUs that a scheduler does not want cut for now.
+  // Not from the API server: indexes of GPUs that a scheduler excludes from repartitioning for now.
   std::set<int> resting_gpus{};
 };
 
-// Unknown fields are ignored, null means absent; a known field of the wrong type is an error. What
-// the API server would default is defaulted: namespace, scheduler name, phase. Values that only its
-// validation refuses (an unknown operator) pass: a newer server may hold them, and they match
-// nothing.
-// Error: kInvalid with the field path: "spec.containers[1].resources.requests[cpu]: 'x' is not a
-// quantity ...".
+// Unknown fields are ignored, null means absent; a known field of the wrong type is an error.
+// Applies the API server's defaults: namespace, scheduler name, phase. Values that only API server
+// validation rejects (an unknown operator) are accepted: a newer server may store them, and they
+// match nothing. Error: kInvalid with the field path: "spec.containers[1].resources.requests[cpu]:
+// 'x' is not a quantity ...".
 Result<Pod> DecodePod(JsonSource json);
 Result<Node> DecodeNode(JsonSource json);
-// The same, for many; all that can be read is in `to` even when something else is wrong.
+// The same, for many objects; `to` has all readable fields even if the result is an error.
 Status ReadPod(JsonSource json, Pod& to);
 Status ReadNode(JsonSource json, Node& to);
 
-// What `kubectl get nodes,pods -A -o yaml|json` prints: a List, single objects, or several
-// documents; YAML or JSON. Lists may hold Lists. Objects of other kinds are counted and skipped;
-// what is of no kind at all, or of one that does not exist ("node"), is refused, and so is a Pod or
-// Node that the API server would not accept where nos reads it (an unknown operator or effect, a
-// Pod without containers). In a Pod, Node or List, apiVersion may be missing.
+// Reads the output of `kubectl get nodes,pods -A -o yaml|json`: a List, single objects, or several
+// documents; YAML or JSON. Lists may contain Lists. Objects of other kinds are counted and skipped.
+// Refused are objects without a kind, objects of a kind that does not exist ("node"), and a Pod or
+// Node with a field that the API server would reject and nos reads (an unknown operator or effect,
+// a Pod without containers). A Pod, Node or List may omit apiVersion.
 //
 //   NOS_ASSIGN(Objects objects, ReadObjects(text, "nodes.yaml"));
 struct Objects {
@@ -183,7 +182,7 @@ struct Objects {
   std::vector<Node> nodes;
   size_t ignored = 0;  // objects of other kinds
 };
-// Takes an object of another kind; false: it is to be ignored.
+// Receives each object of another kind; returns false to ignore it.
 using TakeOther = std::function<Result<bool>(std::string_view api_version, std::string_view kind,
                                              const Json& object)>;
 // `source` names the text in errors. Error: kInvalid: "nodes.yaml: document 2, item 7 (Pod a/b):
@@ -191,11 +190,11 @@ using TakeOther = std::function<Result<bool>(std::string_view api_version, std::
 Result<Objects> ReadObjects(std::string_view text, std::string_view source,
                             const TakeOther& take_other = {});
 
-// What the pod asks of a node in all: the sum of its containers and sidecars, or the most that any
-// init container needs beside the sidecars started before it, if that is more; pod-level cpu,
-// memory and huge pages in their place where given; plus overhead. Limits stand in for missing
+// Total requests of the pod on a node: the sum over containers and sidecars, or the maximum over
+// init containers (each with the sidecars started before it), whichever is larger. Pod-level cpu,
+// memory and huge pages replace the sum where given. Overhead is added. Limits replace missing
 // requests. Source: k8s.io/component-helpers resource.PodRequests; pod-level resources: KEP 2837.
-// `when_missing`: what counts where a container requests none of a resource.
+// `when_missing`: amounts for containers that request none of a resource.
 ResourceList PodRequests(const Pod& pod, const ResourceList& when_missing = {});
 
 }  // namespace nos::cluster

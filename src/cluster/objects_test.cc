@@ -23,7 +23,7 @@ std::string ErrorOf(std::string_view text) {
   return objects.status().message();
 }
 
-// As kubectl prints it, with fields that nos does not know in every place.
+// A Pod as kubectl prints it, with unknown fields at every level.
 constexpr std::string_view kPod = R"(
 apiVersion: v1
 kind: Pod
@@ -77,7 +77,7 @@ status:
   phase: Pending
 )";
 
-TEST(DecodePodTest, ReadsEveryFieldThatMatters) {
+TEST(DecodePodTest, ReadsAllUsedFields) {
   const Pod pod = ReadPod(kPod);
   EXPECT_EQ(pod.Key(), "team-a/web-1");
   EXPECT_EQ(pod.meta.uid, "abc");
@@ -109,7 +109,7 @@ TEST(DecodePodTest, ReadsEveryFieldThatMatters) {
   EXPECT_EQ(pod.FindCondition("Ready"), nullptr);
 }
 
-TEST(DecodePodTest, DefaultsWhatTheApiServerDefaults) {
+TEST(DecodePodTest, AppliesDefaultsOfTheApiServer) {
   const auto json = ParseJson(R"({"metadata":{"name":"a","creationTimestamp":null},"spec":null})");
   const Pod pod = *DecodePod(*json);
   EXPECT_EQ(pod.Key(), "default/a");
@@ -118,7 +118,7 @@ TEST(DecodePodTest, DefaultsWhatTheApiServerDefaults) {
   EXPECT_FALSE(pod.Finished());
 }
 
-TEST(DecodeNodeTest, ReadsEveryFieldThatMatters) {
+TEST(DecodeNodeTest, ReadsAllUsedFields) {
   const auto objects = Read(R"(
 apiVersion: v1
 kind: Node
@@ -140,7 +140,7 @@ status:
   EXPECT_EQ(node.conditions.at(0).type, "Ready");
 }
 
-TEST(ReadObjectsTest, ListsSingleObjectsAndSeveralDocuments) {
+TEST(ReadObjectsTest, ReadsListsSingleObjectsAndSeveralDocuments) {
   const auto objects = Read(R"(
 apiVersion: v1
 kind: List
@@ -168,7 +168,7 @@ spec: {containers: [{}]}
   EXPECT_EQ(objects->ignored, 2u);
 }
 
-TEST(ReadObjectsTest, JsonAsKubectlPrintsIt) {
+TEST(ReadObjectsTest, ReadsJsonOfKubectl) {
   const auto objects = Read(R"({"apiVersion":"v1","kind":"List","items":[
       {"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"},
        "status":{"allocatable":{"cpu":2.5,"memory":1024}}}]})");
@@ -178,7 +178,7 @@ TEST(ReadObjectsTest, JsonAsKubectlPrintsIt) {
   EXPECT_TRUE(Read("{kind: List}").ok());
 }
 
-TEST(ReadObjectsTest, RefusesWithFileDocumentItemAndField) {
+TEST(ReadObjectsTest, ErrorsNameFileDocumentItemAndField) {
   EXPECT_EQ(ErrorOf("---\n{kind: Node, metadata: {name: n}}\n---\nkind: List\nitems:\n"
                     "- {kind: Node, metadata: {name: n}}\n"
                     "- kind: Pod\n  metadata: {name: b, namespace: a}\n"
@@ -213,7 +213,7 @@ int64_t Cpu(std::string_view spec) {
   return ResourceVector::From(PodRequests(pod)).Get(kCpu);
 }
 
-TEST(PodRequestsTest, SumsContainersAndTakesLimitsForMissingRequests) {
+TEST(PodRequestsTest, SumsContainersAndUsesLimitsForMissingRequests) {
   const ResourceList total = PodRequests(ReadPod(kPod));
   EXPECT_EQ(total.at("cpu").MilliValue(), 500 + 250 + 100 + 10);
   EXPECT_EQ(total.at("nvidia.com/mig-1g.5gb").Value(), 1);
@@ -222,7 +222,7 @@ TEST(PodRequestsTest, SumsContainersAndTakesLimitsForMissingRequests) {
   EXPECT_EQ(Cpu("  containers: [{resources: {limits: {cpu: 2}, requests: {cpu: 1}}}]"), 1000);
 }
 
-TEST(PodRequestsTest, InitContainersRunOneByOneBesideTheSidecarsBeforeThem) {
+TEST(PodRequestsTest, InitContainersCountOneByOneWithEarlierSidecars) {
   const std::string main = "  containers: [{resources: {requests: {cpu: 2}}}]\n";
   const std::string one = "{resources: {requests: {cpu: 1}}}";
   const std::string three = "{resources: {requests: {cpu: 3}}}";
@@ -247,7 +247,7 @@ TEST(PodRequestsTest, PodLevelResourcesReplaceTheSum) {
   EXPECT_EQ(Cpu(main + "  resources: {requests: {cpu: 5}}\n  overhead: {cpu: 1}"), 6000);
 }
 
-TEST(ResourceVectorTest, AddsSubtractsAndForgetsZero) {
+TEST(ResourceVectorTest, AddsSubtractsAndDropsZero) {
   const auto make = [](const ResourceList& list) { return ResourceVector::From(list); };
   ResourceVector a =
       make({{"cpu", Quantity::FromMilli(1500)}, {"x.com/gpu", Quantity::FromValue(2)}});
@@ -266,7 +266,7 @@ TEST(ResourceVectorTest, AddsSubtractsAndForgetsZero) {
   EXPECT_FALSE(IsSliceResource(InternResource("nvidia.com/gpu")));
 }
 
-TEST(ResourceVectorTest, SumsBeyondTheRangeDoNotWrap) {
+TEST(ResourceVectorTest, SumsSaturate) {
   const Quantity most = *Quantity::Parse("9223372036854775807");
   ResourceVector a = ResourceVector::From({{"memory", most + most}});
   EXPECT_EQ(a.Get(kMemory), INT64_MAX);
@@ -274,7 +274,7 @@ TEST(ResourceVectorTest, SumsBeyondTheRangeDoNotWrap) {
   EXPECT_EQ(a.Get(kMemory), INT64_MAX);
 }
 
-TEST(DecodePodTest, ReadsWhatItWantsNearAndFar) {
+TEST(DecodePodTest, ReadsAffinityAndAntiAffinity) {
   const auto documents = ParseYaml(R"(
 metadata: {name: p}
 spec:
@@ -349,7 +349,7 @@ status: {startTime: "2026-01-01T00:00:00Z"})");
   EXPECT_TRUE(pod->started.has_value());
 }
 
-// What the container counts for: "cpu" of the pod.
+// The cpu that the pod counts with.
 Quantity Resized(const std::string& spec, const std::string& status) {
   const auto documents = ParseYaml(
       "metadata: {name: p}\nspec: {containers: [{name: main, resources: {requests: {cpu: " + spec +
@@ -359,7 +359,7 @@ Quantity Resized(const std::string& spec, const std::string& status) {
   return PodRequests(*pod)["cpu"];
 }
 
-TEST(DecodePodTest, WhileItIsResizedWhatItsNodeHasSetAsideCounts) {
+TEST(DecodePodTest, CountsAllocatedResourcesDuringResize) {
   const auto cpu = [](int64_t cores) { return Quantity::FromValue(cores); };
   const std::string held =
       "containerStatuses: [{name: main, allocatedResources: {cpu: 3}, resources: {requests: {cpu: "
@@ -375,7 +375,7 @@ TEST(DecodePodTest, WhileItIsResizedWhatItsNodeHasSetAsideCounts) {
             cpu(1));
 }
 
-TEST(DecodePodTest, ItEndedWhenTheLastOfItsContainersDid) {
+TEST(DecodePodTest, EndsWithTheLastContainer) {
   const auto ended = [](const std::string& status) -> std::string {
     const auto documents = ParseYaml("metadata: {name: p}\nstatus: {" + status + "}");
     const auto pod = DecodePod(documents->front());
@@ -390,13 +390,13 @@ TEST(DecodePodTest, ItEndedWhenTheLastOfItsContainersDid) {
                   end("07", 0) + "]"),
             "2026-01-01T00:00:09Z");
   EXPECT_EQ(ended("containerStatuses: [" + end("", 0) + ", {name: d, state: {running: {}}}]"), "");
-  // Init containers that did what they are for have ended before the pod began.
+  // Init containers that succeeded ended before the pod's work began.
   EXPECT_EQ(ended("initContainerStatuses: [" + end("03", 0) + "]"), "");
   EXPECT_EQ(ended("initContainerStatuses: [" + end("03", 0) + ", " + end("04", 2) + "]"),
             "2026-01-01T00:00:04Z");
 }
 
-TEST(DecodePodTest, OfInitContainersOnlySidecarsAreResized) {
+TEST(DecodePodTest, ResizesSidecarsButNotOtherInitContainers) {
   const auto documents = ParseYaml(R"(
 metadata: {name: p}
 spec:
@@ -425,7 +425,7 @@ TEST(DecodeNodeTest, ReadsImages) {
   }
 }
 
-TEST(ScoredRequestsTest, WhatIsMissingCountsAsALittle) {
+TEST(ScoredRequestsTest, MissingRequestsCountWithDefaults) {
   Pod pod;
   pod.containers.resize(2);
   pod.containers[0].requests = {{"cpu", *Quantity::Parse("1")}};

@@ -1,7 +1,7 @@
-// Which names of resources have ids (resources.h). Nodes, catalogues and quotas may name as many as
-// there are ids. Pods name what their owners like: a name that only pods have gets an id as long as
-// there are few such names, and stands for what nobody offers otherwise. It gets one when a node
-// offers it.
+// Allocation of resource ids (resources.h). Nodes, catalogues and quotas may introduce as many
+// names as there are ids. Pods can request arbitrary names, so a name that only pods request gets
+// an id while there are few such names; otherwise it maps to kUnknownResource, which no node
+// offers, until a node offers it.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace nos::cluster {
 
-// For what a pod asks. kUnknownResource: nobody offers it.
+// The id of a requested resource. kUnknownResource: no node offers it.
 ResourceId InternAskedResource(std::string_view name);
-// Grows when a name gets an id: what was made of a pod that asks for kUnknownResource may be
-// outdated then.
+// Grows when a name gets an id. Data computed from a pod that requests kUnknownResource may be
+// outdated after that.
 size_t CountOfResourceNames();
-// What it asks for that has none, by name.
+// The names of requested resources without an id.
 std::vector<std::string> UnknownResourcesOf(const Pod& pod);
 
 }  // namespace nos::cluster

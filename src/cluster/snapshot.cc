@@ -20,7 +20,7 @@ bool HasAffinity(const Pod& pod) {
   return !pod.pod_affinity.empty() || !pod.pod_anti_affinity.empty();
 }
 
-// All but what the pod takes of GPUs.
+// Adds (or subtracts) everything except the pod's GPU instances.
 void Count(const Pod& pod, const ResourceVector& requests, int sign, NodeInfo& info) {
   if (sign > 0) {
     info.requested.Add(requests);
@@ -33,8 +33,8 @@ void Count(const Pod& pod, const ResourceVector& requests, int sign, NodeInfo& i
   if (!pod.pod_anti_affinity.required.empty()) info.with_required_anti_affinity += sign;
 }
 
-// Sums that have stopped at their end do not tell any more what they are made of, nor do those of
-// resources that had no id; they may have one by now.
+// A saturated sum cannot be subtracted from. The sum of kUnknownResource cannot either: the
+// resource may have an id by now. Both are summed up again from the remaining pods.
 void TakeOff(Pods::iterator at, NodeInfo& info) {
   const std::shared_ptr<const Pod> pod = std::move(*at);
   const bool forgotten = info.requested.HasStopped() || info.scored.HasStopped() ||
@@ -50,15 +50,15 @@ void TakeOff(Pods::iterator at, NodeInfo& info) {
   }
 }
 
-// Where instances are promised that are not there yet, as many can be had as are free and stay so;
-// the kubelet may know of fewer.
+// While nominated instances do not exist yet, the kubelet's allocatable may be too low. Sets
+// allocatable to the nominated instances plus the existing ones that stay available to other pods.
 void CountPromised(NodeInfo& info) {
   std::set<std::string> owners;
   for (const auto& pod : info.pods) {
     if (!pod->promised.empty()) owners.insert(pod->Key());
   }
   if (owners.empty()) return;
-  std::map<ResourceId, std::pair<int64_t, int64_t>> counts;  // all of them, and those promised
+  std::map<ResourceId, std::pair<int64_t, int64_t>> counts;  // total, and nominated
   const ResourceVector told = ResourceVector::From(info.node->allocatable);
   for (const auto& [id, amount] : told.entries()) {
     if (IsCutOn(info, id)) counts[id] = {};
@@ -84,7 +84,7 @@ void AddPod(std::shared_ptr<const Pod> pod, Prefer prefer, WantedLayouts& wanted
   info.pods.push_back(std::move(pod));
 }
 
-// Sorts by name; of equal names only the last stays.
+// Sorts by name; among equal names only the last stays.
 template <typename T, typename Less>
 void SortUnique(std::vector<T>& items, Less less) {
   std::stable_sort(items.begin(), items.end(), less);
@@ -94,8 +94,8 @@ void SortUnique(std::vector<T>& items, Less less) {
   items.erase(items.begin(), first_kept.base());
 }
 
-// Where no instance is known, the GPU may be handed out whole, as nvidia.com/gpu: its MIG mode may
-// be off, which no status tells.
+// GPUs without a known instance. The device plugin may allocate such a GPU whole, as
+// nvidia.com/gpu: its MIG mode may be off, which the status does not show.
 std::set<int> PerhapsWhole(const NodeGpus& gpus) {
   std::set<int> indexes;
   for (const Gpu& gpu : gpus.gpus) {
@@ -104,10 +104,11 @@ std::set<int> PerhapsWhole(const NodeGpus& gpus) {
   return indexes;
 }
 
-// Such GPUs may be handed out whole, and may be cut; but not both. While pods hold whole GPUs, none
-// is cut that may be theirs. Agents do not report those that they find held whole: when enough are
-// unreported, the others are nobody's; else some pod's is not found yet, and may be any. GPUs that
-// may be cut are no whole GPUs for anybody.
+// A GPU in `perhaps_whole` may be allocated whole or be repartitioned, but not both. While pods
+// hold whole GPUs, no GPU that they may hold is repartitioned. Agents do not report GPUs that a pod
+// holds whole. If enough GPUs are unreported, those are the held ones and the others are free;
+// otherwise any GPU may be one of those held. GPUs that may be repartitioned do not count as
+// allocatable whole GPUs.
 void TellWholeGpusApart(const std::set<int>& perhaps_whole, NodeInfo& info) {
   static const ResourceId whole = InternResource(kWholeGpuResource);
   const int64_t held = info.requested.Get(whole);
@@ -137,20 +138,24 @@ void TellWholeGpusApart(const std::set<int>& perhaps_whole, NodeInfo& info) {
 }
 
 NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalogue& catalogue) {
+  // 1. Read the node's GPUs. Which of them may be whole is decided before pods are assigned
+  //    instances, because that adds assumed ones.
   NodeInfo info;
   info.gpus = ReadNodeGpus(*node, catalogue);
   const std::set<int> perhaps_whole = PerhapsWhole(info.gpus);
   info.allocatable = ResourceVector::From(node->allocatable);
   info.node = std::move(node);
+  // 2. Assign instances to pods, in a fixed order for reproducible assumptions. Pods that hold
+  //    existing instances choose before pods with nominated ones.
   SortUnique(pods, [](const auto& a, const auto& b) {
     return a->meta.ns != b->meta.ns ? a->meta.ns < b->meta.ns : a->meta.name < b->meta.name;
   });
   ForgetStrangers(pods, info.gpus);
   info.pods.reserve(pods.size());
-  // Those who have their instances choose before those to whom some are promised.
   std::ranges::stable_partition(pods, [](const auto& pod) { return pod->promised.empty(); });
   WantedLayouts wanted;
   for (auto& pod : pods) AddPod(std::move(pod), Prefer::kUsed, wanted, info);
+  // 3. Mark GPUs that must not be repartitioned, and adjust allocatable: both need the pods' sums.
   if (!info.gpus.whole) TellWholeGpusApart(perhaps_whole, info);
   for (Gpu& gpu : info.gpus.gpus) gpu.fixed |= info.node->resting_gpus.contains(gpu.index);
   CountPromised(info);
@@ -161,7 +166,7 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
 
 namespace {
 
-// Whatever pods ask for first.
+// Gives ids to all slice names before pods can use up the ids for unknown names.
 void InternSlices(const gpu::Catalogue& catalogue) {
   const auto intern = [](const gpu::Model& model) {
     for (const gpu::Profile& profile : model.profiles()) InternResource(profile.resource_name);
@@ -302,7 +307,7 @@ bool SameName(const Pod& a, const Pod& b) {
   return a.meta.name == b.meta.name && a.meta.ns == b.meta.ns;
 }
 
-// What of a pod a NodeInfo is made of.
+// True if replacing `a` by `b` leaves the NodeInfo unchanged.
 bool CountsAlike(const Pod& a, const Pod& b) {
   return RequestsOf(a) == RequestsOf(b) && ScoredRequestsOf(a) == ScoredRequestsOf(b) &&
          HasAffinity(a) == HasAffinity(b) && a.promised == b.promised &&
@@ -320,7 +325,7 @@ Status ClusterSnapshot::Unbind(const Pod& pod, std::string_view name) {
     return NotFound(fmt::format("pod {} is not on node \"{}\"", pod.Key(), name));
   }
   const auto offset = at - node(*i).pods.begin();
-  if (node(*i).gpus.managed) {  // which instance it had is told by all pods together
+  if (node(*i).gpus.managed) {  // the instances of a pod depend on all pods of the node
     Pods pods = node(*i).pods;
     pods.erase(pods.begin() + offset);
     Replace(*i, MakeNode(node(*i).node, std::move(pods), catalogue()));
@@ -352,7 +357,7 @@ Result<std::vector<PromisedInstance>> ClusterSnapshot::Vacate(const Pod& pod,
       instance.pod.clear();
     }
   }
-  if (!(*at)->promised.empty()) {  // others' promises are counted anew
+  if (!(*at)->promised.empty()) {  // the nominations of other pods are counted again
     for (const auto& [id, amount] : node(*i).allocatable.entries()) {
       if (IsCutOn(info, id)) info.allocatable.Set(id, told.Get(id));
     }
@@ -424,12 +429,12 @@ std::optional<size_t> ClusterSnapshot::IndexOf(std::string_view name) const {
   return it == index_->end() ? std::nullopt : std::optional(it->second);
 }
 
-// What no other copy shares is changed in place.
+// Changes in place if no other copy of the snapshot shares the node.
 void ClusterSnapshot::Replace(size_t i, NodeInfo info) {
   OwnPlace(i) = std::make_shared<const NodeInfo>(std::move(info));
 }
 
-// To be changed: no other copy of the snapshot has it.
+// A reference for writing: copies the page first if another copy of the snapshot shares it.
 std::shared_ptr<const NodeInfo>& ClusterSnapshot::OwnPlace(size_t i) {
   if (pages_.use_count() > 1) pages_ = std::make_shared<Pages>(*pages_);
   std::shared_ptr<Page>& page = (*pages_)[i / kPageSize];
@@ -437,7 +442,7 @@ std::shared_ptr<const NodeInfo>& ClusterSnapshot::OwnPlace(size_t i) {
   return (*page)[i % kPageSize];
 }
 
-// REQUIRES: there are nodes, and its name comes after theirs.
+// REQUIRES: the snapshot has nodes, and the name sorts after theirs.
 void ClusterSnapshot::Append(std::shared_ptr<const NodeInfo> info) {
   if (size_ % kPageSize == 0) {
     pages_ = std::make_shared<Pages>(*pages_);

@@ -1,22 +1,22 @@
-// One consistent picture of the cluster for one decision. A fork costs what it changes.
+// A consistent snapshot of the cluster for one decision. A fork costs in proportion to its changes.
 //
 //   ClusterSnapshot next = snapshot;              // shares every node
 //   next.Bind(pod, "gpu-7");                      // copies one node (and a page of pointers)
 //
-// Values: a copy may be changed without the original noticing. Different copies may be used from
-// different threads; one copy may not be changed while it is read.
+// Value semantics: changing a copy does not affect the original. Different copies may be used from
+// different threads; a copy must not be changed while another thread reads it.
 //
-// Which pod holds which instance the node's status tells where its agent knows. For the others
-// Build assumes: pods in the order of their keys take the instances that the status counts as used,
-// then free ones. A pod whose
-// instance the status does not show at all gets one assumed where the spec wants it, else wherever
-// one is legal, in place of free instances if need be; when that fails too, a problem says so.
+// The node's status records which pod holds which instance, as far as its agent knows. For other
+// pods Build assumes instances: pods in the order of their keys take instances that the status
+// counts as used, then free ones. If the status shows no instance for a pod, one is assumed where
+// the spec requests it, or else anywhere legal, in place of free instances if necessary. If that
+// fails too, an entry of `problems` says so.
 //
-// Nor is it known which GPUs are handed out whole (nvidia.com/gpu): none that has instances, but
-// any other, for an agent reports a free GPU with MIG mode off as empty, too. While pods hold whole
-// GPUs, those of their node that no agent reports are left out of `gpus`; when these are fewer than
-// the pods hold, the reported ones without instances are fixed. GPUs without instances that may be
-// cut are no whole ones: `allocatable` counts only what is beyond them.
+// The status does not show which GPUs are allocated whole (nvidia.com/gpu). A GPU with instances is
+// not, but any other may be: an agent reports a free GPU with MIG mode off as empty, too. While
+// pods hold whole GPUs, the GPUs of their node that no agent reports are left out of `gpus`; if
+// these are fewer than the pods hold, the reported GPUs without instances are fixed. `allocatable`
+// does not count GPUs without instances that may be repartitioned as whole GPUs.
 #pragma once
 
 #include <array>
@@ -42,81 +42,84 @@ struct NodeInfo {
   std::shared_ptr<const Node> node;
   std::vector<std::shared_ptr<const Pod>> pods;  // bound and not finished
   NodeGpus gpus;
-  ResourceVector allocatable;  // less than the node's where GPUs may be cut, see above
-  ResourceVector requested;    // sum over pods; counts pods under "pods"
-  // Sum over pods of what a score takes them to need (ScoredRequests).
+  ResourceVector allocatable;  // less than the node's if GPUs may be repartitioned, see above
+  ResourceVector requested;    // sum over pods; counts the pods under "pods"
+  // Sum over pods of the requests that count for scores (ScoredRequests).
   ScoredRequests scored;
-  // Those of `pods` with affinity to other pods or anti-affinity, and those of them whose
-  // anti-affinity is required: others are of no interest to pods that have none themselves.
+  // The number of `pods` with inter-pod affinity or anti-affinity, and of those with required
+  // anti-affinity. Other pods do not matter to pods without such terms of their own.
   int with_affinity = 0, with_required_anti_affinity = 0;
-  HostPorts ports;  // of `pods`; twice when two have the same
+  HostPorts ports;  // of `pods`; a port that two pods have is listed twice
 };
 
-// Whether nos makes instances of this resource there: slices, on hybrid nodes also whole GPUs.
+// True if nos creates instances of this resource on the node: slices, and on hybrid nodes whole
+// GPUs.
 bool IsCutOn(const NodeInfo& node, ResourceId id);
 
 class ClusterSnapshot {
  public:
   ClusterSnapshot() = default;
-  // Finished pods are left out; pods bound to unknown nodes too; of two objects with one name the
-  // later counts. Pods that hold slices mark instances used even when the node's status does not
-  // say so yet. The catalogue must outlive it.
+  // Leaves out finished pods and pods bound to unknown nodes. If two objects have the same name,
+  // the later one counts. Instances of pods that hold slices are used even if the node's status
+  // does not say so yet. The catalogue must outlive the snapshot.
   static ClusterSnapshot Build(const std::vector<std::shared_ptr<const Node>>& nodes,
                                const std::vector<std::shared_ptr<const Pod>>& pods,
                                const gpu::Catalogue& catalogue);
 
-  size_t size() const { return size_; }  // nodes
-  // What it was built with; of a snapshot that was not, the built-in one.
+  size_t size() const { return size_; }  // number of nodes
+  // The catalogue passed to Build; the built-in one for a default-constructed snapshot.
   const gpu::Catalogue& catalogue() const {
     return catalogue_ == nullptr ? gpu::Catalogue::Builtin() : *catalogue_;
   }
   // Sorted by name. REQUIRES: i < size().
   const NodeInfo& node(size_t i) const { return *(*(*pages_)[i / kPageSize])[i % kPageSize]; }
   const NodeInfo* Find(std::string_view name) const;
-  // The same, as it is now whatever changes later. Null: no such node.
+  // The node as an immutable value that later changes do not affect. Null if the node is unknown.
   std::shared_ptr<const NodeInfo> Share(std::string_view name) const;
-  // Of node(i); none: no such node.
+  // The index for node(i); nullopt if the node is unknown.
   std::optional<size_t> IndexOf(std::string_view name) const;
-  // What else there is. One copy of the snapshot may change its own without the others noticing.
+  // The cluster context. Each copy of the snapshot changes its own context.
   const Surroundings& around() const {
     static const Surroundings kNothing;
     return around_ == nullptr ? kNothing : *around_;
   }
   Surroundings& ChangeAround();
-  // Grows with each ChangeAround.
+  // Grows with each call of ChangeAround.
   uint64_t around_version() const { return around_version_; }
-  // What is around as it is now, whatever changes later. Null when nobody has looked yet (called
-  // ChangeAround): then what is not found may well exist.
+  // The cluster context as an immutable value. Null if ChangeAround was never called: then an
+  // object that is not found may still exist.
   std::shared_ptr<const Surroundings> ShareAround() const { return around_; }
-  // Puts a node in the place of the one of its name, whose pods it takes over, or beside the
-  // others, which costs with the number of nodes unless its name comes after theirs.
+  // Replaces the node of the same name and keeps its pods, or adds the node. Adding costs time
+  // linear in the number of nodes, unless the name sorts after all others.
   void SetNode(std::shared_ptr<const Node> node);
-  // Puts many beside the others at once. REQUIRES: their names are new and differ.
+  // Adds many nodes at once. REQUIRES: their names are new and distinct.
   void AddNodes(const std::vector<std::shared_ptr<const Node>>& nodes);
-  // Its pods go with it.
+  // Removes the node and its pods.
   void RemoveNode(std::string_view name);
-  // The same for all others.
+  // Removes all other nodes and their pods.
   void KeepNodes(FunctionRef<bool(const NodeInfo&)> keep);
-  // Takes the pod of this name off the node. Error: kNotFound: no such node, or pod on it.
+  // Removes the pod of this name from the node. Error: kNotFound: the node does not exist or does
+  // not have the pod.
   Status Unbind(const Pod& pod, std::string_view node);
-  // Takes the pod off the node as if it had ended and the node's agent had told so: the instances
-  // that it held, which are returned, are free, where Unbind leaves them used until the status says
+  // Removes the pod as if it had ended and the node's agent had reported that: the instances that
+  // it held become free and are returned. After Unbind they stay used until the status says
   // otherwise. Error: kNotFound.
   Result<std::vector<PromisedInstance>> Vacate(const Pod& pod, std::string_view node);
-  // Undoes that, while nobody else was bound there. Error: kNotFound.
+  // Undoes Vacate, provided that no other pod was bound to the node in between. Error: kNotFound.
   Status Return(std::shared_ptr<const Pod> pod, std::string_view node,
                 const std::vector<PromisedInstance>& held);
-  // Puts a pod in the place of the one of its name on its node. Error: kNotFound.
+  // Replaces the pod of the same name on its node. Error: kNotFound.
   Status UpdatePod(std::shared_ptr<const Pod> pod);
-  // Adds the pod to the node, which need not have room for it. Free instances are marked used
-  // first. Error: kNotFound.
+  // Adds the pod to the node, without checking capacity. It takes free instances first. Error:
+  // kNotFound.
   Status Bind(std::shared_ptr<const Pod> pod, std::string_view node);
-  // Replaces the node's GPUs; its allocatable MIG resources become what they hold. Error:
+  // Replaces the node's GPUs; its allocatable slices become the instances of these GPUs. Error:
   // kNotFound.
   Status SetGpus(std::string_view node, NodeGpus gpus);
 
  private:
-  // Two levels, so that replacing one node of n copies some sqrt(n) pointers.
+  // Two levels, so that replacing one of n nodes copies one page and the list of pages, not n
+  // pointers.
   static constexpr size_t kPageSize = 64;
   using Page = std::array<std::shared_ptr<const NodeInfo>, kPageSize>;
   using Pages = std::vector<std::shared_ptr<Page>>;

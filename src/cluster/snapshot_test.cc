@@ -60,7 +60,7 @@ std::vector<std::string> Texts(const NodeInfo& info) {
   return texts;
 }
 
-TEST(SnapshotTest, SortsNodesAndSumsThePodsOnThem) {
+TEST(SnapshotTest, SortsNodesAndSumsTheirPods) {
   auto finished = std::make_shared<Pod>(*MakePod("done", "b", {{"cpu", Quantity::FromValue(50)}}));
   finished->phase = "Succeeded";
   const ClusterSnapshot snapshot =
@@ -81,7 +81,7 @@ TEST(SnapshotTest, SortsNodesAndSumsThePodsOnThem) {
   EXPECT_EQ(ClusterSnapshot().size(), 0u);
 }
 
-TEST(SnapshotTest, OfTwoObjectsWithOneNameTheLaterCounts) {
+TEST(SnapshotTest, UsesTheLaterOfTwoObjectsWithOneName) {
   const ClusterSnapshot snapshot = Build({MakeNode("a", 1), MakeNode("a", 2)},
                                          {MakePod("p", "a", {{"cpu", Quantity::FromValue(1)}}),
                                           MakePod("p", "a", {{"cpu", Quantity::FromValue(3)}})});
@@ -91,7 +91,7 @@ TEST(SnapshotTest, OfTwoObjectsWithOneNameTheLaterCounts) {
   EXPECT_EQ(snapshot.node(0).requested.Get(kPods), 1);
 }
 
-TEST(SnapshotTest, PodsTakeInstancesTheStatusCountsAsUsedFirst) {
+TEST(SnapshotTest, PodsTakeReportedUsedInstancesFirst) {
   const Annotations status{{"status-layout-0", "1g.5gb@0:free,1g.5gb@1:used,1g.5gb@2:free"}};
   EXPECT_THAT(Texts(Build({MakeNode("a", 1, status)}, {MakePod("p", "a", Mig("1g.5gb"))}).node(0)),
               ElementsAre("0/1g.5gb@0", "0/1g.5gb@1!x/p", "0/1g.5gb@2"));
@@ -101,7 +101,7 @@ TEST(SnapshotTest, PodsTakeInstancesTheStatusCountsAsUsedFirst) {
               ElementsAre("0/1g.5gb@0!x/q", "0/1g.5gb@1!x/p", "0/1g.5gb@2"));
 }
 
-TEST(SnapshotTest, PodsHoldWhatTheStatusSaysTheyHold) {
+TEST(SnapshotTest, PodsHoldTheInstancesInTheStatus) {
   const auto node = MakeNode("n", 1,
                              {{"status-layout-0", "1g.5gb@0:used,1g.5gb@1:used,1g.5gb@5:used"},
                               {"status-holders-0", "1g.5gb@0=x/gone,1g.5gb@1=x/b,1g.5gb@5=x/a"}});
@@ -116,8 +116,8 @@ TEST(SnapshotTest, PodsHoldWhatTheStatusSaysTheyHold) {
       << "a pod of that name asks for something else";
 }
 
-// What would be free without a pod, and who holds what when it comes back.
-TEST(SnapshotTest, APodThatIsVacatedLeavesItsInstancesFree) {
+// Vacate frees the pod's instances; Return gives each pod its instance back.
+TEST(SnapshotTest, VacateFreesTheInstancesOfThePod) {
   const auto node = MakeNode("n", 1,
                              {{"status-layout-0", "1g.5gb@0:used,1g.5gb@1:used,1g.5gb@5:used"},
                               {"status-holders-0", "1g.5gb@0=x/a,1g.5gb@1=x/c,1g.5gb@5=x/b"}});
@@ -141,7 +141,7 @@ TEST(SnapshotTest, APodThatIsVacatedLeavesItsInstancesFree) {
   EXPECT_EQ(Texts(*snapshot.Find("n")), before);
 }
 
-TEST(SnapshotTest, SlicesOfOnePodMayLieOnSeveralGpus) {
+TEST(SnapshotTest, SlicesOfOnePodMaySpanGpus) {
   const ClusterSnapshot snapshot = Build(
       {MakeNode("a", 2,
                 {{"status-layout-0", "3g.20gb@0:free"}, {"status-layout-1", "3g.20gb@4:free"}})},
@@ -150,7 +150,7 @@ TEST(SnapshotTest, SlicesOfOnePodMayLieOnSeveralGpus) {
   EXPECT_FALSE(snapshot.node(0).gpus.gpus[0].assumed_starts);
 }
 
-TEST(SnapshotTest, AnInstanceTheStatusDoesNotShowYetIsAssumedWhereTheSpecWantsIt) {
+TEST(SnapshotTest, AssumesUnreportedInstanceWhereTheSpecRequestsIt) {
   const ClusterSnapshot snapshot = Build({MakeNode("a", 2,
                                                    {{"status-layout-0", "1g.5gb@0:used"},
                                                     {"status-layout-1", "7g.40gb@0:free"},
@@ -161,7 +161,7 @@ TEST(SnapshotTest, AnInstanceTheStatusDoesNotShowYetIsAssumedWhereTheSpecWantsIt
   EXPECT_TRUE(snapshot.node(0).gpus.gpus[1].assumed_starts);
 }
 
-TEST(SnapshotTest, WithoutASpecItIsAssumedWhereFreeInstancesCanStay) {
+TEST(SnapshotTest, AssumesUnreportedInstanceBesideFreeOnesWithoutSpec) {
   const ClusterSnapshot snapshot = Build(
       {MakeNode("a", 2,
                 {{"status-layout-0", "7g.40gb@0:free"}, {"status-layout-1", "1g.5gb@0:free"}})},
@@ -171,7 +171,7 @@ TEST(SnapshotTest, WithoutASpecItIsAssumedWhereFreeInstancesCanStay) {
   EXPECT_THAT(snapshot.node(0).gpus.problems, ElementsAre(HasSubstr("pod x/q holds 1 of")));
 }
 
-TEST(SnapshotTest, AForkDoesNotChangeTheOriginal) {
+TEST(SnapshotTest, ForkDoesNotChangeTheOriginal) {
   std::vector<std::shared_ptr<const Node>> nodes;
   nodes.reserve(200);
   for (int i = 0; i < 200; ++i) {
@@ -191,7 +191,7 @@ TEST(SnapshotTest, AForkDoesNotChangeTheOriginal) {
   EXPECT_EQ(fork.Bind(MakePod("p", "", {}), "gone").code(), Code::kNotFound);
 }
 
-TEST(SnapshotTest, NodesThatComeInAnyOrderAreSortedAndForksKeepTheirs) {
+TEST(SnapshotTest, AddsNodesInOrderWithoutChangingForks) {
   ClusterSnapshot snapshot;
   std::vector<ClusterSnapshot> forks;
   const auto name = [](int i) { return "n" + std::to_string(1000 + i); };
@@ -214,7 +214,7 @@ TEST(SnapshotTest, NodesThatComeInAnyOrderAreSortedAndForksKeepTheirs) {
   }
 }
 
-TEST(SnapshotTest, NewGpusChangeWhatIsAllocatable) {
+TEST(SnapshotTest, SetGpusChangesAllocatable) {
   ClusterSnapshot snapshot = Build({MakeNode("a", 1, {{"status-layout-0", "7g.40gb@0:free"}})});
   const Node recut = *MakeNode("a", 1, {{"status-layout-0", "3g.20gb@0:free,3g.20gb@4:free"}});
   ASSERT_TRUE(snapshot.SetGpus("a", ReadNodeGpus(recut, gpu::Catalogue::Builtin())).ok());
@@ -248,8 +248,9 @@ std::vector<int> Fixed(const NodeInfo& info) {
   return indexes;
 }
 
-TEST(SnapshotTest, WhilePodsHoldWholeGpusNoneThatMayBeTheirsIsCut) {
-  // Of GPU 0 nothing is told, as agents do when it is held whole; GPU 2 is empty or without MIG.
+TEST(SnapshotTest, DoesNotRepartitionGpusThatPodsMayHoldWhole) {
+  // The agent does not report GPU 0, as for a GPU that is held whole; GPU 2 is empty or has MIG
+  // off.
   const auto node = WithWholeGpus(
       MakeNode("a", 3, {{"status-layout-1", "7g.40gb@0:free"}, {"status-layout-2", ""}}), 2);
   const auto held = [&](int count) {
@@ -267,14 +268,14 @@ TEST(SnapshotTest, WhilePodsHoldWholeGpusNoneThatMayBeTheirsIsCut) {
   EXPECT_THAT(Fixed(held(0)), ElementsAre()) << "nobody holds any";
 }
 
-TEST(SnapshotTest, AnInstanceThatIsOnlyAssumedDoesNotShowThatAGpuIsNoWholeOne) {
+TEST(SnapshotTest, GpuWithOnlyAssumedInstancesMayBeHeldWhole) {
   const auto node = WithWholeGpus(MakeNode("a", 1, {{"status-layout-0", ""}}), 1);
   const NodeInfo info =
       Build({node}, {MakePod("p", "a", Whole(1)), MakePod("q", "a", Mig("1g.5gb"))}).node(0);
   EXPECT_THAT(Fixed(info), ElementsAre(0));
 }
 
-TEST(SnapshotTest, GpusThatMayBeCutAreNoWholeOnes) {
+TEST(SnapshotTest, PartitionableGpusAreNotAllocatableAsWholeGpus) {
   const ResourceId whole = InternResource(kWholeGpuResource);
   const auto free = [&](const std::shared_ptr<const Node>& node) {
     const NodeInfo info = Build({node}).node(0);
@@ -298,7 +299,7 @@ TEST(SnapshotTest, GpusThatMayBeCutAreNoWholeOnes) {
   EXPECT_EQ(free(WithWholeGpus(std::make_shared<const Node>(std::move(unmanaged)), 2)), 2);
 }
 
-TEST(SnapshotTest, HostileRequestsEnd) {
+TEST(SnapshotTest, HugeRequestsTerminate) {
   const Quantity most = *Quantity::Parse("9223372036854775807");
   const ClusterSnapshot snapshot =
       Build({MakeNode("a", 1)}, {MakePod("p", "a", {{"nvidia.com/mig-1g.5gb", most}})});
@@ -306,7 +307,7 @@ TEST(SnapshotTest, HostileRequestsEnd) {
   EXPECT_EQ(snapshot.node(0).gpus.problems.size(), 1u);
 }
 
-// What a snapshot says in all.
+// The complete content of a snapshot as text.
 std::vector<std::string> Everything(const ClusterSnapshot& snapshot) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < snapshot.size(); ++i) {
@@ -331,8 +332,8 @@ std::vector<std::string> Everything(const ClusterSnapshot& snapshot) {
   return lines;
 }
 
-// Changed one by one it says the same as built anew from what there is then.
-TEST(SnapshotTest, FollowsChanges) {
+// A snapshot after single changes equals a snapshot built from the final state.
+TEST(SnapshotTest, SingleChangesMatchFullBuild) {
   Random random(11);
   std::map<std::string, std::shared_ptr<const Node>> nodes;
   std::map<std::string, std::shared_ptr<const Pod>> pods;
@@ -397,11 +398,11 @@ TEST(SnapshotTest, FollowsChanges) {
     std::vector<std::shared_ptr<const Pod>> all_pods;
     for (const auto& [name, pod] : pods) all_pods.push_back(pod);
     ASSERT_EQ(Everything(snapshot), Everything(Build(all_nodes, all_pods))) << step;
-    ASSERT_EQ(Everything(before), text);  // a fork sees nothing of it
+    ASSERT_EQ(Everything(before), text);  // the fork does not see the changes
   }
 }
 
-TEST(SnapshotTest, ManyNodesComeAndGoAtOnce) {
+TEST(SnapshotTest, AddsAndRemovesManyNodesAtOnce) {
   ClusterSnapshot snapshot = Build({MakeNode("b", 1)}, {MakePod("p", "b", {})});
   const ClusterSnapshot before = snapshot;
   snapshot.AddNodes({MakeNode("c", 2), MakeNode("a/new-0", 1), MakeNode("a", 0)});
@@ -420,7 +421,7 @@ TEST(SnapshotTest, ManyNodesComeAndGoAtOnce) {
   EXPECT_EQ(empty.size(), 1U);
 }
 
-TEST(SnapshotTest, CountsPodsWithoutContainersAndPortsThatStayTaken) {
+TEST(SnapshotTest, CountsPodsWithoutContainersAndSharedHostPorts) {
   auto pod = std::make_shared<Pod>(*MakePod("p", "a", {}));
   pod->containers.clear();
   EXPECT_EQ(Build({MakeNode("a", 0)}, {pod}).node(0).scored, ScoredRequests());
@@ -438,7 +439,7 @@ TEST(SnapshotTest, CountsPodsWithoutContainersAndPortsThatStayTaken) {
               ElementsAre(HostPort{80, "", "TCP"}, HostPort{82, "", "UDP"}));
 }
 
-TEST(SnapshotTest, WhatOthersHoldIsKnownAfterAHugePodHasGone) {
+TEST(SnapshotTest, RemovingPodWithSaturatedRequestsRestoresSums) {
   auto honest = MakePod("honest", "a", {{"memory", Quantity::FromValue(int64_t{6} << 30)}});
   auto huge = MakePod("huge", "a", {{"memory", Quantity::FromValue(INT64_MAX)}});
   for (const bool vacated : {false, true}) {
@@ -451,7 +452,7 @@ TEST(SnapshotTest, WhatOthersHoldIsKnownAfterAHugePodHasGone) {
   }
 }
 
-TEST(HostPortsTest, APortOnEveryAddressIsTakenWhenItIsOnAny) {
+TEST(HostPortsTest, PortOnEveryAddressConflictsWithAnyAddress) {
   const HostPorts taken = {{80, "", "TCP"}, {81, "1.1.1.1", "TCP"}, {81, "3.3.3.3", "TCP"}};
   EXPECT_TRUE(IsTaken({80, "2.2.2.2", "TCP"}, taken));
   EXPECT_FALSE(IsTaken({80, "", "UDP"}, taken));
@@ -461,7 +462,7 @@ TEST(HostPortsTest, APortOnEveryAddressIsTakenWhenItIsOnAny) {
   EXPECT_FALSE(IsTaken({82, "", "TCP"}, taken));
 }
 
-TEST(SnapshotTest, ForksHaveSurroundingsOfTheirOwn) {
+TEST(SnapshotTest, ForksHaveTheirOwnClusterContext) {
   ClusterSnapshot snapshot = Build({});
   EXPECT_TRUE(snapshot.around().namespaces.rows().empty());
   EXPECT_EQ(snapshot.ShareAround(), nullptr) << "nobody has looked";

@@ -1,6 +1,6 @@
-// What a scheduler looks at beside pods and nodes: namespaces, volumes, what selects pods, and what
-// limits their disruption. Field names and meanings are those of k8s.io/api. Plain data, and tables
-// of it.
+// The cluster context: objects beside pods and nodes that a scheduler reads, such as namespaces,
+// volumes, objects that select pods, and disruption budgets. Field names and meanings follow
+// k8s.io/api. Plain data, in tables.
 //
 //   Surroundings around;
 //   around.claims.Set("default/data", std::make_shared<const PersistentVolumeClaim>(claim));
@@ -20,19 +20,19 @@
 namespace nos::cluster {
 
 struct Namespace {
-  ObjectMeta meta;  // its labels are what matters
+  ObjectMeta meta;  // nos reads its labels
 };
 
 // v1.PersistentVolumeClaim
 struct PersistentVolumeClaim {
   ObjectMeta meta;
-  std::vector<std::string> access_modes;     // of spec
-  std::optional<std::string> storage_class;  // absent: none was set; "": none is wanted
-  std::string volume_name;                   // spec.volumeName: the volume it is (to be) bound to
-  std::string volume_mode = "Filesystem";    // or Block
-  std::optional<LabelSelector> selector;     // of volumes
-  Quantity storage;                          // requested
-  std::string phase;                         // Pending, Bound, Lost
+  std::vector<std::string> access_modes;     // spec.accessModes
+  std::optional<std::string> storage_class;  // absent: not set; "": explicitly none
+  std::string volume_name;  // spec.volumeName: the volume that it is, or will be, bound to
+  std::string volume_mode = "Filesystem";       // or Block
+  std::optional<LabelSelector> selector;        // selects PersistentVolumes
+  Quantity storage;                             // requested
+  std::string phase;                            // Pending, Bound, Lost
   std::optional<std::string> attributes_class;  // volumeAttributesClassName
 };
 
@@ -42,10 +42,10 @@ struct PersistentVolume {
   std::vector<std::string> access_modes;
   std::string storage_class, volume_mode = "Filesystem", phase;
   Quantity storage;
-  // spec.claimRef; no name: not claimed. An empty uid: kept for the claim of this name.
+  // spec.claimRef; no name: not claimed. An empty uid: reserved for the claim of this name.
   std::string claim_ns, claim_name, claim_uid;
   std::optional<std::vector<NodeSelectorTerm>> node_terms;  // spec.nodeAffinity.required
-  std::string csi_driver, csi_handle;                       // of a CSI volume
+  std::string csi_driver, csi_handle;                       // for CSI volumes
   std::string attributes_class;
 };
 
@@ -54,17 +54,17 @@ struct StorageClass {
   ObjectMeta meta;
   std::string provisioner;
   bool waits_for_consumer = false;  // volumeBindingMode: WaitForFirstConsumer
-  // allowedTopologies: alternatives, each of which asks for all its labels.
+  // allowedTopologies: alternatives; each requires all its labels.
   std::vector<std::vector<SelectorRequirement>> allowed_topologies;
 };
 
-// storage.k8s.io/v1 CSINode: named as its node.
+// storage.k8s.io/v1 CSINode: has the name of its node.
 struct CsiNode {
   ObjectMeta meta;
   struct Driver {
     std::string name, node_id;
     std::vector<std::string> topology_keys;
-    std::optional<int32_t> count;  // of volumes that can be attached; absent: no limit
+    std::optional<int32_t> count;  // maximum of attached volumes; absent: no limit
   };
   std::vector<Driver> drivers;
 };
@@ -79,29 +79,31 @@ struct CsiDriver {
 struct CsiStorageCapacity {
   ObjectMeta meta;
   std::string storage_class;
-  std::optional<LabelSelector> node_topology;  // absent: no node
+  std::optional<LabelSelector> node_topology;  // absent: matches no node
   std::optional<Quantity> capacity, maximum_volume_size;
 };
 
 // storage.k8s.io/v1 VolumeAttachment
 struct VolumeAttachment {
   ObjectMeta meta;
-  std::string attacher, node, volume;  // the name of a PersistentVolume
+  std::string attacher, node, volume;  // `volume`: the name of a PersistentVolume
 };
 
-// What picks pods by their labels and belongs together: Service and ReplicationController (both
-// select by equality), ReplicaSet, StatefulSet.
+// Objects that select the pods of one application by labels: Service and ReplicationController
+// (both by equality), ReplicaSet, StatefulSet.
 struct PodOwner {
   ObjectMeta meta;
-  std::optional<LabelSelector> selector;  // absent, or empty for a Service: no pod
+  std::optional<LabelSelector> selector;  // absent, or empty for a Service: selects no pod
 };
 
 // policy/v1 PodDisruptionBudget
 struct PodDisruptionBudget {
   ObjectMeta meta;
-  std::optional<LabelSelector> selector;  // absent: no pod; empty: every pod of the namespace
+  std::optional<LabelSelector> selector;  // absent: selects no pod; empty: every pod of the
+                                          // namespace
   int32_t disruptions_allowed = 0;
-  std::vector<std::string> disrupted_pods;  // names: being disrupted, and counted already
+  std::vector<std::string> disrupted_pods;  // names of pods whose disruption is in progress and
+                                            // already counted
 };
 
 // scheduling.x-k8s.io/v1alpha1 PodGroup (sigs.k8s.io/scheduler-plugins)
@@ -112,15 +114,15 @@ struct PodGroup {
   std::optional<int32_t> schedule_timeout_seconds;
 };
 
-// scheduling.k8s.io PodGroup, since Kubernetes 1.36: the least count for a gang; absent: its pods
-// are placed one by one (policy basic).
+// scheduling.k8s.io PodGroup, since Kubernetes 1.36. min_count: minimum of a gang; absent: its pods
+// are scheduled one by one (policy basic).
 struct SchedulingGroup {
   ObjectMeta meta;
   std::optional<int32_t> min_count;
 };
 
-// scheduling.k8s.io Workload, of Kubernetes 1.35 alone: pod groups by name, each with the least
-// count for a gang; absent: its pods are placed one by one.
+// scheduling.k8s.io Workload, in Kubernetes 1.35 only: pod groups by name. min_count: minimum of a
+// gang; absent: the group's pods are scheduled one by one.
 struct Workload {
   ObjectMeta meta;
   struct Group {
@@ -130,28 +132,28 @@ struct Workload {
   std::vector<Group> groups;
 };
 
-// Objects of one kind by key ("ns/name", or "name" for kinds without namespaces), in its order.
-// Copies share the rows until one of them changes.
+// Objects of one kind by key ("ns/name", or "name" for cluster-scoped kinds), sorted by key. Copies
+// share the rows until one of them changes.
 template <typename T>
 class Table {
  public:
   using Object = std::shared_ptr<const T>;
   using Rows = std::map<std::string, Object, std::less<>>;
 
-  // Null: there is none.
+  // Null if there is no such object.
   const T* Find(std::string_view key) const { return Share(key).get(); }
   const Object& Share(std::string_view key) const {
     static const Object none;
     const auto found = rows().find(key);
     return found == rows().end() ? none : found->second;
   }
-  // Whether it is a copy of the other that nobody has changed since, or the other way round.
+  // True if one is an unchanged copy of the other.
   bool IsCopyOf(const Table& other) const { return rows_ == other.rows_; }
   const Rows& rows() const {
     static const Rows none;
     return rows_ == nullptr ? none : *rows_;
   }
-  // Null: removes it.
+  // A null object removes the key.
   void Set(const std::string& key, Object object) {
     if (rows_ == nullptr) {
       rows_ = std::make_shared<Rows>();
@@ -187,7 +189,7 @@ struct Surroundings {
   Table<NodePool> pools;
 };
 
-// As ReadPod: what is not known is ignored, a known field of the wrong type is an error with its
+// Like ReadPod: unknown fields are ignored, a known field of the wrong type is an error with its
 // path.
 Status ReadNamespace(JsonSource json, Namespace& to);
 Status ReadClaim(JsonSource json, PersistentVolumeClaim& to);
@@ -204,7 +206,7 @@ Status ReadPodGroup(JsonSource json, PodGroup& to);
 Status ReadSchedulingGroup(JsonSource json, SchedulingGroup& to);
 Status ReadWorkload(JsonSource json, Workload& to);
 
-// What an API server calls the objects of one of the tables.
+// The API names of the objects in one of the tables.
 struct AroundKind {
   std::string_view group, version, plural, kind;
   bool namespaced;
@@ -234,8 +236,8 @@ void ForEachAroundKind(Visit visit) {
         &S::budgets);
   visit({"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true}, ReadPodGroup,
         &S::pod_groups);
-  // Whichever versions there are have the same objects. Source: Kubernetes 1.36 has the first, 1.37
-  // the others.
+  // All served versions have the same objects. Source: Kubernetes 1.36 has the first, 1.37 the
+  // others.
   for (const std::string_view version : {"v1alpha2", "v1alpha3", "v1beta1"}) {
     visit({"scheduling.k8s.io", version, "podgroups", "PodGroup", true}, ReadSchedulingGroup,
           &S::scheduling_groups);
@@ -249,8 +251,8 @@ void ForEachAroundKind(Visit visit) {
   visit({kPoolGroup, kPoolVersion, kNodePools, kNodePool, false}, ReadNodePool, &S::pools);
 }
 
-// Reads an object of one of these kinds, in this version, and puts it into its table. False: it is
-// of none. Error: kInvalid, also when it is there already.
+// Reads an object of one of these kinds, in this version, and adds it to its table. False if it is
+// of no such kind. Error: kInvalid, also if the table already has it.
 Result<bool> AddAround(std::string_view api_version, std::string_view kind, JsonSource json,
                        Surroundings& to);
 

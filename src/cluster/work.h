@@ -1,7 +1,6 @@
-// Objects that tell of work beyond its pods: Jobs, what Kueue says of jobs and of its queues, and
-// Events. Field names and meanings are those of k8s.io/api and of kueue.x-k8s.io, whose versions
-// (v1beta1, v1beta2, v1) agree in all that is read here. Plain data, no more of an object than
-// that.
+// Objects that describe work beyond its pods: Jobs, Kueue's Workloads and queues, and Events. Field
+// names and meanings follow k8s.io/api and kueue.x-k8s.io, whose versions (v1beta1, v1beta2, v1)
+// agree in all fields that are read here. Plain data with only the fields that nos reads.
 #pragma once
 
 #include <optional>
@@ -12,7 +11,7 @@
 
 namespace nos::cluster {
 
-// Pods that are made alike: of `pod`, labels, annotations and spec count.
+// Pods that are created alike. `pod` has labels, annotations and spec.
 struct PodTemplate {
   Pod pod;
   int32_t count = 1;
@@ -29,9 +28,9 @@ struct Job {
   std::vector<Condition> conditions;
 };
 
-// kueue.x-k8s.io Workload: a job as Kueue sees it, whatever its kind.
+// kueue.x-k8s.io Workload: Kueue's view of a job of any kind.
 struct KueueWorkload {
-  ObjectMeta meta;                   // the job is the controller among its owners
+  ObjectMeta meta;                   // the job is its controller owner
   std::string queue, cluster_queue;  // spec.queueName, status.admission.clusterQueue
   std::vector<PodTemplate> pods;     // spec.podSets
   std::vector<Condition> conditions;
@@ -41,7 +40,7 @@ struct KueueWorkload {
 struct KueueQueue {
   ObjectMeta meta;
   std::string cluster_queue;                         // spec.clusterQueue of a LocalQueue
-  int32_t pending = 0, reserving = 0, admitted = 0;  // Workloads
+  int32_t pending = 0, reserving = 0, admitted = 0;  // numbers of Workloads
   std::vector<Condition> conditions;
 };
 
@@ -51,10 +50,10 @@ struct KubernetesEvent {
   std::string kind, ns, name;  // involvedObject
   std::string type, reason, message, source;
   int32_t count = 1;
-  Time last{};  // when it happened last
+  Time last{};  // time of the last occurrence
 };
 
-// As ReadPod: what is not known is ignored, a known field of the wrong type is an error with its
+// Like ReadPod: unknown fields are ignored, a known field of the wrong type is an error with its
 // path.
 Status ReadJob(JsonSource json, Job& to);
 Status ReadKueueWorkload(JsonSource json, KueueWorkload& to);

@@ -1,21 +1,22 @@
-// A Kubernetes API server in memory: for the sandbox, the simulator and tests. The same requests
-// as over the network, without the network; ServeApi (serve.h) adds that.
+// An in-memory Kubernetes API server for the sandbox, the simulator and tests. It takes the
+// requests of kube::Transport without a network; ServeApi (serve.h) adds the network.
 //
 //   ApiServer server(clock);
 //   kube::Client client(server);
 //   NOS_ASSIGN(Json pod, client.Create(kube::kPods, "default", manifest));
 //
-// Serves the built-in types of types.cc and whatever CustomResourceDefinitions add, with
+// It serves the built-in types of types.cc and the resources of CustomResourceDefinitions, with
 // discovery, list and watch (pages, selectors, bookmarks, 410 beyond a bounded history), optimistic
-// concurrency, every kind of patch, server-side apply, binding and eviction, finalizers and the
-// cascade of deletion, Events that expire after an hour, and Tables for `kubectl get`. It runs no
-// controllers: a Deployment is only stored, a pod stays Pending until something binds and runs it.
+// concurrency, all kinds of patch, server-side apply, binding and eviction, finalizers and
+// cascading deletion, Events that expire after an hour, and Tables for `kubectl get`. It runs no
+// controllers: a Deployment is only stored, and a pod stays Pending until another component binds
+// and runs it.
 //
 // Deterministic: uids, generated names and resourceVersions follow from the seed and the order of
-// requests, times from the clock.
+// requests; times come from the clock.
 //
-// Threads: may be called from any thread; one mutex. The clock is read under it, and by watches
-// that ask for Tables. Watches may outlive the server; they end with it.
+// Threads: may be called from any thread; one mutex. The clock is read under the mutex, and by
+// watches that request Tables. Watches may outlive the server; they end with it.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +34,10 @@ namespace nos::sim {
 
 struct ApiServerOptions {
   uint64_t seed = 1;
-  // For watches and older pages are kept, per resource, at most so many changes...
+  // Limits of the history that watches and continued lists read, per resource: the number of
+  // changes...
   size_t history = 10'000;
-  size_t history_bytes = size_t{16} << 20;  // ...and so much memory
+  size_t history_bytes = size_t{16} << 20;  // ...and their memory
   size_t max_objects = 1'000'000;           // further creates are refused
 };
 
@@ -46,20 +48,21 @@ class ApiServer final : public kube::Transport {
   ApiServer(const ApiServer&) = delete;
   ApiServer& operator=(const ApiServer&) = delete;
 
-  // Never an error: every refusal is an answer with a metav1.Status.
+  // Never an error: a refusal is an answer with a metav1.Status.
   Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override;
-  // Error: the code of the refusal, as kube::StatusOf gives it. A version that is too old is an
-  // ERROR event in the stream instead.
+  // Error: the code of the refusal, as kube::StatusOf returns it. A resourceVersion that is too old
+  // is not an error here, but an ERROR event in the stream.
   Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override;
 
-  // From now on pods are made as it says; without `matches`, none is asked. What the webhook uses
-  // must be there until another is set and no request is under way.
+  // Sends pods to this webhook from now on; a webhook without `matches` disables the call. Objects
+  // that the webhook uses must outlive the next SetPodWebhook call and all requests in flight.
   void SetPodWebhook(PodWebhook webhook);
 
-  // The refusal of a request for what is not served, whatever its body says: null when it is.
+  // The refusal of a request to a path that is not served, regardless of its body; nullopt if the
+  // path is served.
   std::optional<kube::ApiResponse> CheckAddress(const kube::ApiRequest& request);
 
-  // As Watch, with the refusal as an answer, and a stream that tells when it has something.
+  // Like Watch, but returns a refusal as an answer, and the stream announces new events.
   std::variant<std::unique_ptr<WatchSubscription>, kube::ApiResponse> OpenWatch(
       const kube::ApiRequest& request);
 

@@ -1,5 +1,5 @@
-// A small random cluster under a random workload while everything that can go wrong does, from one
-// seed; then a time without faults in which every pod that can run must get to run.
+// Runs a small random cluster with a random workload and all kinds of faults, all drawn from one
+// seed. Then a period without faults follows, in which every pod that can run must get to run.
 //
 //   ChaosReport report = RunChaos({.seed = 17});
 //   if (!report.ok()) fmt::print("{}", FormatChaosReport(report));
@@ -22,46 +22,49 @@ struct ChaosOptions {
   uint64_t seed = 1;
   // 0: drawn from the seed (1 to 4 nodes of 1 to 4 GPUs, 10 to 30 pods).
   int nodes = 0, gpus = 0, pods = 0;
-  // The scheduler has GPUs cut for the pods it places; the partitioner is there, too.
+  // The scheduler has GPUs repartitioned for the pods that it schedules; the partitioner runs too.
   bool scheduler_cuts = false;
-  // The first node's GPUs are shared by MPS, and those of half of the others.
+  // MPS shares the GPUs of the first node and of half of the others.
   bool mps = false;
-  // The first node's GPUs are each used in their own way, and those of half of the others.
+  // The first node and half of the others are hybrid: each of their GPUs has its own sharing mode.
   bool hybrid = false;
-  // Agents of those reset GPUs that change MIG mode with a reset only, and many are such.
+  // Hybrid nodes' agents reset GPUs whose MIG mode changes only with a reset, and most GPUs are of
+  // that kind.
   bool resets = false;
   Duration faults_last = std::chrono::minutes(5);
-  // Once faults have stopped: when some pod could run, a pod is bound at least this often.
+  // After the faults: while some pod could run, a pod must be bound at least once in this time.
   Duration bound = std::chrono::minutes(4);
-  // Called for every line of the event log as it happens.
+  // Called with every line of the event log as it is written.
   std::function<void(std::string_view line)> on_event = {};
-  // Some nodes are of pools that grow and shrink, and fail to; half of the pods may be moved.
+  // Some nodes belong to pools that the autoscaler scales and that fail to scale; half of the pods
+  // may be moved.
   bool pools = false;
 };
 
 struct ChaosReport {
   uint64_t seed = 0;
   bool scheduler_cuts = false, mps = false, hybrid = false;
-  std::vector<std::string> violations;  // empty: all promises held
+  std::vector<std::string> violations;  // empty: all invariants held
   int nodes = 0, gpus = 0;
-  int pods = 0;                                 // asked for
-  int succeeded = 0, running = 0, pending = 0;  // at the end; pending: they cannot run
-  int gangs = 0, whole = 0;                     // whole: enough of them have a place at the end
-  int recreated = 0;                            // pods refused by a kubelet and created again
-  Duration time{};                              // virtual
-  uint64_t steps = 0, events = 0, hash = 0;     // hash: of the whole event log
-  // When a promise was broken: some of the last events, and who waits, and what nodes look like.
+  int pods = 0;                                 // submitted
+  int succeeded = 0, running = 0, pending = 0;  // at the end; pending: pods that cannot run
+  int gangs = 0, whole = 0;  // whole: gangs with enough scheduled members at the end
+  int recreated = 0;         // pods that a kubelet refused and that were created again
+  Duration time{};           // virtual time
+  uint64_t steps = 0, events = 0, hash = 0;  // hash: over the whole event log
+  // After a violation: the last events; the pending pods and the nodes.
   std::vector<std::string> last_events, state;
   bool resets = false, pools = false;
-  int evictions = 0;      // that the autoscaler has asked for
-  int made = 0;           // nodes of pools
-  double node_hours = 0;  // of those
+  int evictions = 0;      // requested by the autoscaler
+  int made = 0;           // nodes created for pools
+  double node_hours = 0;  // of those nodes
   bool ok() const { return violations.empty(); }
 };
 
 ChaosReport RunChaos(const ChaosOptions& options);
 
-// One line when all is well; else what was broken, the last events, and how to see it again.
+// One line on success; otherwise the violations, the last events, and a command that reproduces
+// them.
 std::string FormatChaosReport(const ChaosReport& report);
 
 }  // namespace nos::sim

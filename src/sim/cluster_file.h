@@ -1,5 +1,5 @@
-// The nodes of a virtual cluster from a file: Kubernetes Nodes, written by hand or dumped from a
-// real cluster with `kubectl get nodes -o yaml`.
+// Reads the nodes of a virtual cluster from a file: Kubernetes Nodes, written by hand or dumped
+// from a real cluster with `kubectl get nodes -o yaml`.
 #pragma once
 
 #include <string_view>
@@ -9,10 +9,10 @@
 
 namespace nos::sim {
 
-// Labels (the number of GPUs and their product among them), taints, capacity and, where status
-// annotations tell, what the GPUs are cut into and which instances are in use. Objects of other
-// kinds are passed over. Error: kInvalid: `source`, document and field; no node at all; a node that
-// the API server would refuse.
+// Reads labels (including the number of GPUs and their product), taints, capacity and, from status
+// annotations, the instances of each GPU and whether they are in use. Skips objects of other kinds.
+// Error: kInvalid with `source`, document and field: also if there is no node, or if the API server
+// would refuse a node.
 Result<std::vector<NodeSpec>> ReadCluster(std::string_view text, std::string_view source,
                                           const gpu::Catalogue& catalogue);
 

@@ -1,6 +1,7 @@
-// The way over a network to a server in this process, in step with it: what a watch has to tell has
-// arrived as soon as the server has it. So a run over HTTP repeats exactly, as one by direct calls
-// does, and no controller acts on less than it could know because a thread was late.
+// A transport over a network to a server in this process that runs in step with it: an event of the
+// server counts as received as soon as the server has it. Therefore a run over HTTP is as
+// reproducible as one with direct calls, and no controller acts on older data because a thread was
+// late.
 //
 //   kube::HttpTransport network(connection);
 //   LockstepTransport transport(network, world.api());
@@ -17,7 +18,8 @@ namespace nos::sim {
 
 class LockstepTransport final : public kube::Transport {
  public:
-  // Both must outlive the object; `network` its streams, too. `server` is what it leads to.
+  // Both must outlive the object; `network` must outlive its streams, too. `server` is the server
+  // behind `network`.
   LockstepTransport(kube::Transport& network, kube::Transport& server)
       : network_(network), server_(server) {}
 

@@ -1,7 +1,7 @@
-// Runs a virtual world by the clock on the wall: what the sandbox does. Virtual time goes on in
-// fixed steps, whatever the wall clock does meanwhile: as long as nobody asks for anything from
-// outside, the same world paced twice at one speed does the same. Requests from outside reach the
-// API server on threads of their own and are acted on at the next step.
+// Runs a virtual world at the pace of the wall clock, for the sandbox. Virtual time advances in
+// fixed steps that do not depend on the wall clock: without requests from outside, the same world
+// paced twice at one speed behaves identically. Requests from outside reach the API server on
+// threads of their own, and controllers react at the next step.
 #pragma once
 
 #include <functional>
@@ -13,28 +13,28 @@
 namespace nos::sim {
 
 struct PaceOptions {
-  double speed = 1;  // virtual seconds a second; > 0
-  // How often `on_tick` is called, on the wall clock, when a step takes no longer than that.
+  double speed = 1;  // virtual seconds per second; > 0
+  // Wall-clock interval between calls of `on_tick`, unless a step takes longer.
   Duration tick = std::chrono::milliseconds(100);
-  // On the calling thread: may look at the world. `reached`: the speed of the last seconds, below
-  // `speed` where the machine cannot keep up.
+  // Called on the calling thread; may read the world. `reached`: the speed of the last seconds,
+  // which is below `speed` if the machine is too slow.
   std::function<void(double reached)> on_tick;
-  std::optional<Time> until;  // virtual: returns then, exactly
-  // How far the world is behind already, on the wall clock; it makes up for that.
+  std::optional<Time> until;  // virtual time at which Pace returns, exactly
+  // Initial lag of the world behind the wall clock; Pace catches up.
   Duration late{};
-  // The wall clock: time since any fixed moment. Default: std::chrono::steady_clock.
+  // The wall clock, as time since a fixed moment. Default: std::chrono::steady_clock.
   std::function<Duration()> wall;
-  // How a pause is made. Default: std::this_thread::sleep_for.
+  // Sleeps. Default: std::this_thread::sleep_for.
   std::function<void(Duration)> pause;
 };
 
-// Virtual time that passes in one step: a tenth of a second, at a speed below 1 so much less that
-// a step is never longer on the wall.
+// Virtual time per step: a tenth of a second; at a speed below 1 less, so that a step takes at most
+// a tenth of a second of wall time.
 Duration PaceStep(double speed);
 
-// Returns when asked to stop, or at `until`. A world that cannot keep up is never further behind
-// than some seconds: its time then passes more slowly than asked for. The calling thread is the
-// world's.
+// Returns after a stop request or at `until`. The lag of a world that is too slow is limited to
+// some seconds; beyond that, its time passes more slowly than requested. Must be called on the
+// world's thread.
 void Pace(World& world, const PaceOptions& options, const std::stop_token& stop);
 
 }  // namespace nos::sim

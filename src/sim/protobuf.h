@@ -1,5 +1,5 @@
-// Kubernetes' binary encoding, read. Clients built on client-go 1.32 and later send it by default
-// for built-in types (`kubectl create namespace` does), and take JSON in answer.
+// Decodes Kubernetes' protobuf encoding. Clients built on client-go 1.32 and later send it by
+// default for built-in types (`kubectl create namespace` does), and accept JSON in answers.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 namespace nos::sim {
 
 // "application/vnd.kubernetes.protobuf": four bytes of magic, then an envelope with the kind and
-// the object. Empty strings and zero times are left out, as in JSON. Error: kInvalid for malformed
-// bytes and kinds that are not in the schema.
+// the object. Empty strings and zero times are omitted, as in JSON. Error: kInvalid for malformed
+// bytes and for kinds that are not in the schema.
 Result<Json> DecodeProtobuf(std::string_view bytes);
 
 }  // namespace nos::sim

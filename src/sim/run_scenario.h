@@ -1,4 +1,4 @@
-// Runs a scenario in a virtual cluster and says which expectations were not met.
+// Runs a scenario in a virtual cluster and reports the expectations that failed.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace nos::sim {
 
 struct ScenarioFailure {
-  int line = 0;                  // 0: about the scenario as a whole
+  int line = 0;                  // 0: the scenario as a whole
   std::string text;              // the step as written
   std::string expected, actual;  // `expected` may be empty
 };
@@ -17,13 +17,13 @@ struct ScenarioFailure {
 struct ScenarioReport {
   std::string source;
   std::vector<ScenarioFailure> failures;
-  std::vector<std::string> events;  // of the virtual cluster, the latest
+  std::vector<std::string> events;  // the last events of the virtual cluster
   bool ok() const { return failures.empty(); }
 };
 
 ScenarioReport RunScenario(const Scenario& scenario);
 
-// "FILE:LINE: expect a placed on n1", then what was expected and what came instead.
+// "FILE:LINE: expect a placed on n1", then the expected and the actual result.
 std::string FormatFailure(const ScenarioReport& report, const ScenarioFailure& failure);
 
 }  // namespace nos::sim

@@ -1,4 +1,4 @@
-// The API server on a port of this machine, for kubectl and other programs.
+// Serves the API server on a local port, for kubectl and other programs.
 //
 // For loopback only: there is no authentication. Requests that a web page could cause are refused
 // (net/loopback.h).
@@ -11,16 +11,16 @@
 
 namespace nos::sim {
 
-// Listens when it returns; port 0 takes any free one (server->port()). `server` must outlive the
-// result. A watch that allows bookmarks gets one whenever it has been silent for `bookmarks`, as
-// from a real server: clients take longer silence for a lost connection. Error: kInvalid for an
-// address that is not loopback, kUnavailable when the port is taken.
+// Listens when it returns; port 0 takes any free port (server->port()). `server` must outlive the
+// result. A watch that allows bookmarks gets one after each `bookmarks` without an event, like from
+// a real server: clients take a longer silence for a lost connection. Error: kInvalid for an
+// address that is not loopback, kUnavailable if the port is in use.
 Result<std::unique_ptr<net::HttpServer>> ServeApi(ApiServer& server,
                                                   const std::string& address = "127.0.0.1",
                                                   uint16_t port = 0,
                                                   Duration bookmarks = std::chrono::minutes(1));
 
-// A kubeconfig for it, as YAML, whose only context is called "nos-sandbox".
+// A kubeconfig for this address, as YAML; its only context is "nos-sandbox".
 std::string KubeconfigFor(const std::string& address, uint16_t port);
 
 }  // namespace nos::sim

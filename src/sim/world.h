@@ -1,6 +1,6 @@
 // A virtual cluster on one thread: API server, nodes with kubelet, GPUs and agent, partitioner and
-// scheduler (the very controllers of production), a workload, and what goes wrong. It has its own
-// time, which jumps from one event to the next; the same options give the same run, bit for bit.
+// scheduler (the controllers of production), a workload, and faults. Its virtual time jumps from
+// event to event. The same options give the same run, bit for bit.
 //
 //   World world({.seed = 7}, gpu::Catalogue::Builtin());
 //   NOS_RETURN_IF_ERROR(world.AddNode({.name = "gpu-1", .gpus = {{"A100-40GB"}}}));
@@ -9,7 +9,8 @@
 //   world.StartControllers();
 //   world.RunFor(std::chrono::minutes(1));
 //
-// One thread, but for api() and clock(). A run repeats unless somebody outside takes part.
+// One thread, except for api() and clock(). Runs are reproducible only without requests from
+// outside.
 #pragma once
 
 #include <functional>
@@ -43,16 +44,20 @@ struct WorldOptions {
   MachineTimes times;
   controllers::PartitionerConfig partitioner;
   controllers::SchedulerConfig scheduler;
-  // By whom GPUs are cut for pods: the partitioner alone, or the scheduler in the first place.
+  // The component that repartitions GPUs for pods: the partitioner only, or primarily the
+  // scheduler.
   scheduling::GpusCut gpus_cut = scheduling::GpusCut::kElsewhere;
-  std::optional<Duration> nodes_return;   // how long after they were deleted; none: never
-  std::optional<Duration> keep_finished;  // how long finished pods stay; none: for ever
-  // Who acts first among those that can is drawn anew each time. Else: always in the same order.
+  std::optional<Duration> nodes_return;   // time from a node's deletion to its return; nullopt: it
+                                          // never returns
+  std::optional<Duration> keep_finished;  // how long finished pods are kept; nullopt: for ever
+  // Draws the order of the actors anew for each round; otherwise the order is fixed.
   bool shuffle = true;
   bool check_invariants = true;
-  // That node annotations can be read, too: not where someone writes broken ones on purpose.
+  // Also check that node annotations are readable. Not for tests that write malformed ones on
+  // purpose.
   bool check_annotations = false;
-  // With an autoscaler; its placeholders' namespace is made, and their image is set if it is not.
+  // Runs an autoscaler. The namespace of its placeholders is created, and their image gets a
+  // default.
   std::optional<controllers::AutoscalerConfig> autoscaler;
 };
 
@@ -66,31 +71,32 @@ class World {
 
   // Error: kInvalid, kAlreadyExists.
   Status AddNode(const NodeSpec& spec);
-  // Nodes of it come and go from now on, as its scaled object says; see infrastructure().
+  // Adds a pool: its nodes join and leave as the scaled object requests; see infrastructure().
   // Error: kInvalid, kAlreadyExists.
   Status AddPool(const PoolSpec& spec);
   // Runs until every node is registered, its agent has reported, and pods hold the instances that
-  // the specs call used. Error: kDeadline when that does not come about.
+  // the specs declare used. Error: kDeadline if that does not happen in time.
   Status Boot();
-  // Creates the pod then.
+  // Creates the pod at `when`.
   void Submit(const PodSpec& pod, Time when);
-  // A whole object, namespace included. REQUIRES: a kind that WorkloadResource (workload.h) knows.
+  // The same for a complete object, including its namespace. REQUIRES: a kind that WorkloadResource
+  // (workload.h) accepts.
   void Submit(const Json& object, Time when);
-  // They reach the API server through `api` instead of by direct calls, if given: it must lead to
-  // this world's server (see lockstep_transport.h), and outlive the world.
+  // The controllers reach the API server through `api`, or by direct calls if it is null. `api`
+  // must lead to this world's server (see lockstep_transport.h) and outlive the world.
   void StartControllers(kube::Transport* api = nullptr);
 
   Time Now() const { return clock_.Now(); }
   void RunUntil(Time end);
   void RunFor(Duration time) { RunUntil(Now() + time); }
-  // As RunUntil, but coarser: what falls due on the way happens at `end`, and each controller acts
-  // once; what is left is done next time. Their steps cost with the size of the cluster: above a
-  // hundred nodes they rest for one call in between for each further hundred, as real ones would
-  // be busy for longer; for nine at most.
+  // Like RunUntil, but coarser: all events up to `end` happen at `end`, and each controller acts
+  // once; remaining work is left to the next call. Controller steps cost time in proportion to the
+  // size of the cluster, so in a cluster of n nodes controllers act only in every (n/100)-th call,
+  // but at least in every tenth. Real controllers would be busy longer, too.
   void SkipTo(Time end);
-  // Does all there is to do at this moment.
+  // Does all pending work at the current time.
   void Settle();
-  // When something will happen next by itself.
+  // The time of the next internal event.
   std::optional<Time> NextTime() const;
   void At(Time when, EventQueue::Action action) { queue_.At(when, std::move(action)); }
 
@@ -102,35 +108,35 @@ class World {
   const gpu::Catalogue& catalogue() const { return catalogue_; }
   const scheduling::Framework& framework() const { return framework_; }
 
-  // What the API server has now.
+  // The current objects of the API server.
   std::vector<std::shared_ptr<const cluster::Pod>> Pods();
   std::vector<std::shared_ptr<const cluster::Node>> Nodes();
-  // The latest pod submitted under this name (or its successor), or null.
+  // The latest pod submitted under this name, or its successor; null if there is none.
   std::shared_ptr<const cluster::Pod> FindPod(std::string_view name);
 
-  // By name; null: no such node.
+  // The machine of this node; null if there is none.
   Machine* FindMachine(std::string_view name);
   const std::map<std::string, std::unique_ptr<Machine>, std::less<>>& machines() const {
     return machines_;
   }
-  // "partitioner", "scheduler", "autoscaler", "agent NODE"; null: no such process.
+  // "partitioner", "scheduler", "autoscaler", "agent NODE"; null if there is no such process.
   Process* FindProcess(std::string_view name);
-  // Null before StartControllers and while they are dead.
+  // Null before StartControllers and while the process is down.
   const controllers::Partitioner* partitioner() const;
   const controllers::Scheduler* scheduler() const;
   const controllers::Autoscaler* autoscaler() const;
-  // What stands behind the pools; without any, it does nothing.
+  // The infrastructure behind the pools; without pools it does nothing.
   Infrastructure& infrastructure() { return infrastructure_; }
   const MoveJudge& moves() const { return moves_; }
   int recreated() const { return keeper_.recreated(); }
-  // To be told of the gangs that it is to judge the scheduler's treatment of.
+  // The invariant checker for gangs; register expected gangs with it.
   GangJudge& gangs() { return gangs_; }
-  // To be told of the quotas that there are.
+  // The invariant checker for quotas; register quotas with it.
   QuotaJudge& quotas() { return quotas_; }
 
-  // Promises broken so far, in words; at most kMaxViolations.
+  // Violated invariants so far, as text; at most kMaxViolations.
   const std::vector<std::string>& violations() const { return violations_; }
-  // Steps taken by all actors.
+  // Number of steps of all actors.
   uint64_t steps() const { return steps_; }
 
  private:
@@ -138,14 +144,14 @@ class World {
 
   struct Acting {
     Actor* actor;
-    Machine* machine;  // it belongs to; null: to none
+    Machine* machine;  // the actor's machine; null if it has none
   };
 
   Environment Env();
   void ScheduleReboots(const std::string& node);
   void ScheduleLosses(const std::string& node);
   void ScheduleDaemonLosses(const std::string& node);
-  // Of one GPU of a node, now and then.
+  // A recurring fault of one GPU of a node.
   struct Outage {
     double per_hour;
     Duration longest;
@@ -194,10 +200,11 @@ class World {
   scheduling::Framework cutting_framework_ =
       scheduling::Framework::Default(scheduling::GpusCut::kHere);
   std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;
-  std::map<std::string, NodeSpec, std::less<>> specs_;  // of all nodes there have been
-  std::map<std::string, std::string> places_;           // nodes by the uids of the pods bound there
-  std::map<std::string, Time, std::less<>> rival_at_;   // nodes, and when it last bound a pod there
-  std::map<std::string, Time, std::less<>> open_at_;    // nodes, and when they last had no taint
+  std::map<std::string, NodeSpec, std::less<>> specs_;  // of all nodes that ever existed
+  std::map<std::string, std::string> places_;           // node by uid of the pod bound to it
+  std::map<std::string, Time, std::less<>> rival_at_;   // time of the rival's last binding, by node
+  std::map<std::string, Time, std::less<>> open_at_;    // time when the node last had no taint, by
+                                                        // node
   GangJudge gangs_;
   uint64_t judged_decisions_ = 0;  // of the partitioner
   QuotaJudge quotas_;
@@ -208,7 +215,7 @@ class World {
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_, autoscaler_host_;
   std::vector<std::string> violations_;
   uint64_t steps_ = 0, skips_ = 0;
-  std::string busy_;  // who acted last
+  std::string busy_;  // the actor of the last step
 };
 
 }  // namespace nos::sim

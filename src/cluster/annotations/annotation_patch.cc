@@ -1,4 +1,4 @@
-// Writing GPUs and wanted layouts as annotations.
+// Writes GPUs and requested layouts as annotations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ void SetCounts(const Gpu& gpu, bool with_state, StringMap& to) {
   for (const auto& [key, count] : counts) to[key] = fmt::to_string(count);
 }
 
-// What follows either prefix, or "".
+// The name without either prefix; "" if it has neither.
 std::string_view Tail(std::string_view name) {
   for (const std::string_view prefix : {kPrefix, kOldPrefix}) {
     if (name.starts_with(prefix)) return name.substr(prefix.size());
@@ -57,7 +57,7 @@ std::string_view Tail(std::string_view name) {
   return {};
 }
 
-// From what is there to what is wanted, touching only keys that `owned` claims.
+// The changes that turn `there` into `wanted`. Removes only keys for which `owned` is true.
 template <typename Owned>
 AnnotationPatch Difference(const StringMap& there, const StringMap& wanted, Owned owned) {
   AnnotationPatch patch;

@@ -23,7 +23,8 @@ class Search {
     });
   }
 
-  // Adds what `missing` still names to `layout`.
+  // Adds the instances in `missing` to `layout`. Depth-first search that visits each layout at most
+  // once.
   std::optional<LayoutId> Complete(LayoutId layout, ProfileCounts& missing) {
     if (seen_[layout]) return std::nullopt;
     seen_[layout] = true;

@@ -1,4 +1,4 @@
-// Finds places for instances of which only the number is known. Internal to this room.
+// Places instances of which only the number is known. Internal to this library.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace nos::cluster {
 
 using ProfileCounts = std::vector<int>;  // by gpu::ProfileId
 
-// Legal placements with exactly these instances, `kept` among them, sorted; nothing when there are
-// none. MIG: large profiles get the lowest starts, and every layout of the model is visited at most
-// once; shares get the lowest numbers, of those that are not `avoided` (bit i: number i) while
-// there are such. Deterministic.
+// Sorted legal placements with exactly these instances, including `kept`; nullopt if no arrangement
+// is legal. Deterministic. MIG: large profiles get the lowest starts, and the search visits every
+// layout of the model at most once. Shares: the lowest numbers, preferably none that is `avoided`
+// (bit i: number i).
 std::optional<std::vector<gpu::Placement>> Arrange(const gpu::Model& model, ProfileCounts counts,
                                                    std::span<const gpu::Placement> kept = {},
                                                    uint64_t avoided = 0);
 
-// The placements of a layout, sorted. REQUIRES: the model has layouts.
+// The sorted placements of a layout. REQUIRES: the model has layouts.
 std::vector<gpu::Placement> PlacementsOf(const gpu::Model& model, gpu::LayoutId layout);
 
-// All of them as they lie. Nothing: they may not lie together.
+// Occupancy by all placements. nullopt if they overlap.
 std::optional<gpu::Occupancy> OccupancyOf(const gpu::Model& model,
                                           std::span<const gpu::Placement> placements);
 

@@ -15,7 +15,7 @@ bool IsOfGpus(std::string_view key) {
   return IsOfNos(key) || key == kProductLabel || key == kCountLabel;
 }
 
-// Whether both have the same values of the keys that are read.
+// True if `a` and `b` have equal values for all keys that `is_read` accepts.
 template <typename IsRead>
 bool AreSame(const StringMap& a, const StringMap& b, IsRead is_read) {
   if (a == b) return true;

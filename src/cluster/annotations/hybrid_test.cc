@@ -1,4 +1,4 @@
-// Nodes each of whose GPUs is used in its own way.
+// Hybrid nodes: each GPU has a sharing mode of its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ constexpr std::string_view kCut = "H100-80GB+GPU+TIME-4", kShared = "MPS-79GB";
 const gpu::Catalogue& Builtin() { return gpu::Catalogue::Builtin(); }
 std::string N(std::string_view rest) { return std::string(kPrefix) + std::string(rest); }
 
-// Each GPU as its layout and whether it is shared: "10gb@0:used" of MPS-79GB.
+// A GPU as its layout; `shared`: the layout is MPS, e.g. "10gb@0:used" of MPS-79GB.
 struct GpuText {
   std::string layout;
   bool shared = false;
@@ -75,7 +75,7 @@ std::vector<std::string> Texts(const NodeInfo& node) {
   return texts;
 }
 
-TEST(HybridTest, EachGpuItsOwnWay) {
+TEST(HybridTest, ReadsSharingModeOfEachGpu) {
   const Node node = HybridNode({{"1g.10gb@6:used,gpu@0:free"},
                                 {"10gb@0:used", true},
                                 {"shared@2:used,shared@0:free"},
@@ -90,7 +90,7 @@ TEST(HybridTest, EachGpuItsOwnWay) {
   EXPECT_EQ(Text(gpus.gpus[1]), "H100-80GB+GPU+TIME-4 shared@0 shared@2*");
 }
 
-TEST(HybridTest, WhatIsWrittenIsRead) {
+TEST(HybridTest, StatusSurvivesRoundTrip) {
   Node node = HybridNode({{"shared@0:used"}, {"10gb@0:free", true}, {""}});
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
   ASSERT_THAT(gpus.problems, IsEmpty());
@@ -103,8 +103,8 @@ TEST(HybridTest, WhatIsWrittenIsRead) {
   EXPECT_THAT(node.meta.annotations, IsEmpty());
 }
 
-// On a GPU of the Ampere generation the mode changes with a reset only.
-TEST(HybridTest, OneMayBeNothingElse) {
+// On Ampere GPUs the MIG mode changes only with a GPU reset.
+TEST(HybridTest, EmptyOtherModelMeansNoSwitch) {
   Node node = HybridNode({{""}});
   node.meta.annotations[N("status-model-0")] = "A100-40GB";
   node.meta.annotations[N("status-other-model-0")] = "";
@@ -115,7 +115,7 @@ TEST(HybridTest, OneMayBeNothingElse) {
   EXPECT_FALSE(gpus.gpus[0].MaySwitch());
 }
 
-TEST(HybridTest, WhatCannotBeIsSaid) {
+TEST(HybridTest, ReportsImpossibleModels) {
   Node node = HybridNode({{""}, {""}});
   node.meta.annotations[N("status-model-0")] = "H100-80GB+TIME-99";
   node.meta.annotations[N("status-other-model-1")] = "GPU-79GB+GPU";
@@ -127,7 +127,7 @@ TEST(HybridTest, WhatCannotBeIsSaid) {
   EXPECT_EQ(gpus.gpus[0].other, nullptr);
 }
 
-TEST(HybridTest, ASpecMaySwitch) {
+TEST(HybridTest, SpecMaySwitchTheModel) {
   Node node = HybridNode({{""}, {"1g.10gb@0:free"}, {"", true}, {""}});
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
   const gpu::Model& shares = *gpus.gpus[0].other;
@@ -149,7 +149,7 @@ TEST(HybridTest, ASpecMaySwitch) {
   EXPECT_EQ(ReadSpec(node, gpus)[0].model, &shares) << "by counts alone";
 }
 
-TEST(HybridTest, PodsHoldWhatTheStatusDoesNotShowYet) {
+TEST(HybridTest, PodsHoldInstancesBeforeTheStatusShowsThem) {
   Node node = HybridNode({{"1g.10gb@0:used"}, {"1g.10gb@0:free"}});
   EXPECT_THAT(Texts(Info(node, {Asking({{"gpu-10gb", 2}})})),
               ElementsAre("H100-80GB+GPU+TIME-4 1g.10gb@0*", "MPS-79GB 10gb@0* 10gb@1*"));
@@ -162,7 +162,7 @@ TEST(HybridTest, PodsHoldWhatTheStatusDoesNotShowYet) {
               ElementsAre(HasSubstr("has room for them all")));
 }
 
-TEST(HybridTest, WhereTheSpecHasThem) {
+TEST(HybridTest, AssumesUnreportedInstancesWhereTheSpecHasThem) {
   Node node = HybridNode({{""}, {""}});
   node.meta.annotations[N("spec-layout-1")] = "10gb@3";
   EXPECT_THAT(Texts(Info(node, {Asking({{"gpu-10gb", 1}})})),
@@ -177,7 +177,8 @@ ResourceVector RequestsOf(const std::map<std::string, int64_t>& resources) {
   return requests;
 }
 
-// Instances one by one, each on every GPU, as it is or as its other model while nothing is used.
+// Reference implementation: tries each instance on every GPU, in the current model and, while the
+// GPU is unused, in the other model.
 class BruteForce {
  public:
   BruteForce(const NodeInfo& node, const std::vector<std::string>& wanted) : wanted_(wanted) {
@@ -209,7 +210,7 @@ class BruteForce {
       if (!with.Add({*profile, static_cast<uint8_t>(start)})) continue;
       gpus_[i] = with;
       if (Fits(next + 1)) return true;
-      if (way.model().counted()) return false;  // equal shares are all alike
+      if (way.model().counted()) return false;  // shares of equal size are interchangeable
     }
     return false;
   }
@@ -246,7 +247,7 @@ void CompareWithForce(std::string_view cut, const std::vector<std::string>& layo
     ASSERT_EQ(found.has_value(), CanCut(info, RequestsOf(asks))) << Join(wanted, ",");
     if (!found) continue;
     ++fits;
-    // Bound with that promise it holds exactly that.
+    // A pod bound with this nomination holds exactly the nominated instances.
     const NodeInfo after = Info(node, {Asking(asks, *found)});
     EXPECT_THAT(after.gpus.problems, IsEmpty());
     size_t held = 0;
@@ -259,7 +260,7 @@ void CompareWithForce(std::string_view cut, const std::vector<std::string>& layo
       const Gpu& gpu = after.gpus.gpus[static_cast<size_t>(one.gpu)];
       EXPECT_EQ(std::ranges::count(gpu.instances, Instance{one.placement, true, "x/p"}), 1);
     }
-    for (size_t i = 0; i < gpus.size(); ++i) {  // nobody's used ones are gone
+    for (size_t i = 0; i < gpus.size(); ++i) {  // no used instance without a holder disappears
       for (const Instance& each : info.gpus.gpus[i].instances) {
         if (!each.used) continue;
         EXPECT_EQ(std::ranges::count(after.gpus.gpus[i].instances, each), 1);
@@ -270,22 +271,22 @@ void CompareWithForce(std::string_view cut, const std::vector<std::string>& layo
   EXPECT_LT(fits, 1400);
 }
 
-TEST(HybridTest, FindsWhatFitsAndOnlyThat) {
+TEST(HybridTest, FindsExactlyTheRequestsThatFit) {
   CompareWithForce(
       kCut,
       {"", "1g.10gb@0:used", "3g.40gb@4:used,1g.10gb@0:free", "gpu@0:free", "shared@0:used", ""},
       {"gpu", "gpu.shared", "mig-3g.40gb", "mig-1g.10gb", "gpu-30gb", "gpu-10gb"});
 }
 
-TEST(HybridTest, FindsPartsOfInstances) {
+TEST(HybridTest, FindsPartsOfMigInstances) {
   CompareWithForce("H100-80GB+3g.40gb.mps2+GPU",
                    {"", "4g.40gb@0:used,3g.40gb@4:free", "3g.40gb.mps2@4:used,1g.10gb@0:free",
                     "3g.40gb.mps2@0:used,3g.40gb.mps2@1:free", "gpu@0:free", "3g.40gb@0:used"},
                    {"gpu", "mig-3g.40gb", "mig-3g.40gb.mps2", "mig-1g.10gb", "gpu-30gb"});
 }
 
-// Only hybrid nodes make instances of whole GPUs.
-TEST(HybridTest, WholeGpusOfOtherNodesAreAsTheyAre) {
+// Whole GPUs are instances on hybrid nodes only.
+TEST(HybridTest, WholeGpusAreInstancesOnHybridNodesOnly) {
   Node node = HybridNode({{""}});
   const ResourceId whole = InternResource(kWholeGpuResource);
   EXPECT_TRUE(IsCutOn(Info(node), whole));

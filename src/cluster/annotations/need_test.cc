@@ -23,7 +23,7 @@ TEST(NeedTest, IsReadFromAnnotations) {
   EXPECT_EQ((*need)->container, "main");
 }
 
-TEST(NeedTest, MemoryAloneIsOne) {
+TEST(NeedTest, MemoryAloneIsARequirement) {
   const auto need = ReadNeed({{std::string(kNeedMemory), "1500M"}, {"other", "x"}});
   ASSERT_TRUE(need.ok() && *need);
   EXPECT_EQ((*need)->memory_mib, 1431);  // rounded up
@@ -32,7 +32,7 @@ TEST(NeedTest, MemoryAloneIsOne) {
   EXPECT_FALSE(ReadNeed({{"other", "x"}}).value());
 }
 
-TEST(NeedTest, SaysWhichAnnotationIsWrong) {
+TEST(NeedTest, ReportsTheInvalidAnnotation) {
   const auto error = [](StringMap annotations) {
     const auto need = ReadNeed(annotations);
     return need.ok() ? "" : need.status().message();

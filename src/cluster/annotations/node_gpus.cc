@@ -1,4 +1,4 @@
-// Reading GPUs and their wanted layouts off a node.
+// Reads the GPUs of a node and their requested layouts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,15 +27,15 @@ const gpu::Model* FindModel(const gpu::Catalogue& catalogue, std::string_view na
   return model != nullptr ? model : catalogue.FindByProduct(name);
 }
 
-// Of a hybrid node, where a GPU may be anything.
+// For hybrid nodes, whose GPUs can have models of any sharing mode.
 const gpu::Model* FindAnyModel(const gpu::Catalogue& catalogue, std::string_view name) {
   if (const gpu::Model* model = gpu::FindShares(name)) return model;
   if (const gpu::Model* model = catalogue.FindModes(name)) return model;
   return catalogue.FindByName(name);
 }
 
-// Whether the instance is used by what stands behind its colon. Error: kInvalid. A spec needs no
-// states; in a status, nobody may take an instance without one for free.
+// Parses the state after the colon; true if the instance is used. A spec has no states. In a status
+// the state is required: an instance without one must not count as free. Error: kInvalid.
 Result<bool> ParseUsed(Family family, std::optional<std::string_view> state) {
   if (!state && family == Family::kSpec) return false;
   if (!state) return Invalid("an instance has no state, free or used");
@@ -45,8 +45,8 @@ Result<bool> ParseUsed(Family family, std::optional<std::string_view> state) {
   return *state != "free";
 }
 
-// A status: "3g.20gb@4:used,1g.5gb@0:free"; a spec: "3g.20gb@4,1g.5gb@0". Error: kInvalid, also
-// when not legal.
+// A status layout "3g.20gb@4:used,1g.5gb@0:free" or a spec layout "3g.20gb@4,1g.5gb@0". Error:
+// kInvalid, also if the layout is not legal.
 Result<std::vector<Instance>> ParseLayout(const gpu::Model& model, Family family,
                                           std::string_view text) {
   std::vector<Instance> instances;
@@ -70,7 +70,8 @@ Result<std::vector<Instance>> ParseLayout(const gpu::Model& model, Family family
   return instances;
 }
 
-// "3g.20gb@4=ml/train,1g.5gb@0=ml/serve": what of it can be read is believed of used instances.
+// Parses "3g.20gb@4=ml/train,1g.5gb@0=ml/serve". Ignores unreadable parts and holders of instances
+// that are not in use.
 void NameHolders(std::string_view text, Gpu& gpu) {
   if (Trim(text).empty()) return;
   for (const std::string_view part : Split(text, ',')) {
@@ -87,7 +88,7 @@ struct KnownCounts {
   ProfileCounts total, used;
 };
 
-// Error: kInvalid for a profile the model does not have.
+// Error: kInvalid for a profile that the model does not have.
 Result<KnownCounts> ResolveCounts(const gpu::Model& model, const ReportedGpu& reported) {
   KnownCounts counts{ProfileCounts(model.profiles().size()),
                      ProfileCounts(model.profiles().size())};
@@ -101,7 +102,7 @@ Result<KnownCounts> ResolveCounts(const gpu::Model& model, const ReportedGpu& re
   return counts;
 }
 
-// Error: kInvalid when no legal layout has these counts.
+// Error: kInvalid if no legal layout has these counts.
 Result<std::vector<Instance>> AssumeStarts(const gpu::Model& model, KnownCounts counts) {
   const auto placements = Arrange(model, counts.total);
   if (!placements) {
@@ -147,7 +148,7 @@ class NodeReader {
       gpu.other = OtherModelOf(index, *model, reported);
       if (ReadInstances(reported, gpu)) out_.gpus.push_back(std::move(gpu));
     }
-    // They quote annotations, which may be long, and end in what every waiting pod is told.
+    // Problems quote annotations, which may be long, and end up in messages for every pending pod.
     for (std::string& problem : out_.problems) problem = Shortened(problem, kMaxProblem);
     return std::move(out_);
   }
@@ -193,9 +194,10 @@ class NodeReader {
     return model;
   }
 
-  // Of a hybrid node: labels cannot tell what a GPU is used as.
+  // The model that the annotation names. Labels do not describe the sharing mode of a GPU on a
+  // hybrid node.
   const gpu::Model* ToldModel(int index, std::string_view name) {
-    if (name.empty()) return nullptr;  // its agent cannot read it now, or has yet to
+    if (name.empty()) return nullptr;  // the agent cannot read the GPU now, or has not read it yet
     const gpu::Model* model = FindAnyModel(catalogue_, name);
     if (model == nullptr) {
       Problem(index, fmt::format("its agent tells of '{}', which is no model of the catalogue, no "
@@ -208,7 +210,7 @@ class NodeReader {
   const gpu::Model* OtherModelOf(int index, const gpu::Model& model, const ReportedGpu& reported) {
     if (mode_ != Partitioning::kHybrid || reported.other_model.empty()) return nullptr;
     const gpu::Model* other = ToldModel(index, reported.other_model);
-    // Which of the two a resource is of must be plain.
+    // A resource must identify the model that it belongs to.
     if (other == nullptr || other->counted() != model.counted()) return other;
     Problem(index, fmt::format("it cannot be {} in place of {}", other->name(), model.name()));
     return nullptr;
@@ -260,7 +262,7 @@ class NodeReader {
     return model;
   }
 
-  // False when what is on the GPU cannot be told.
+  // False if the instances of the GPU cannot be determined.
   bool ReadInstances(const ReportedGpu& reported, Gpu& gpu) {
     Result<std::vector<Instance>> instances = InstancesOf(*gpu.model, reported);
     if (!instances.ok()) {
@@ -277,9 +279,8 @@ class NodeReader {
     return true;
   }
 
-  // The number of shares that a GPU may have may have been lowered while pods ran: theirs stay, and
-  // of free ones as many as there may be.
-  // False: what it would be then is not known.
+  // Applies a share limit that was lowered while pods ran: all used shares stay, and free ones up
+  // to the limit. False if FindShares has too many models already to make one with that limit.
   static bool HeedLimit(Gpu& gpu) {
     const int all = static_cast<int>(gpu.instances.size());
     if (!gpu.model->counted() || all <= gpu.model->most_instances()) return true;
@@ -294,15 +295,15 @@ class NodeReader {
     return true;
   }
 
-  // The model with which a layout of so many shares can be read: profiles are the same.
+  // A model with the same profiles whose limit admits the number of shares in the layout.
   static const gpu::Model& WithoutLimit(const gpu::Model& model, std::string_view layout) {
     const bool many =
         model.counted() && std::ranges::count(layout, ',') >= std::max(model.most_instances(), 1);
     return many ? gpu::SharesOf(model.slots(), gpu::kMostClients) : model;
   }
 
-  // Error: kInvalid. Of a report that is read in part only, no part is believed: what is missing
-  // may be an instance in use.
+  // Error: kInvalid. A report that is readable only in part is rejected as a whole: the missing
+  // part may be an instance in use.
   Result<std::vector<Instance>> InstancesOf(const gpu::Model& model, const ReportedGpu& reported) {
     if (reported.damaged) return Invalid("a part of its report cannot be read");
     const Result<KnownCounts> counts = ResolveCounts(model, reported);
@@ -336,7 +337,7 @@ class NodeReader {
   NodeGpus out_;
 };
 
-// As many of the GPU's instances as `counts` asks for, used ones first (or only).
+// The GPU's instances that can stay under `counts`, used ones first (or only used ones).
 std::vector<gpu::Placement> Keepable(const Gpu& gpu, ProfileCounts counts, bool used_only) {
   std::vector<gpu::Placement> kept;
   for (const bool used : {true, false}) {
@@ -350,7 +351,7 @@ std::vector<gpu::Placement> Keepable(const Gpu& gpu, ProfileCounts counts, bool 
   return kept;
 }
 
-// Nothing when the spec is damaged: to guess what was meant could cost instances.
+// nullopt if the spec is damaged: a guess at its meaning could destroy instances.
 std::optional<std::vector<gpu::Placement>> PlacementsOf(const Gpu& gpu, const ReportedGpu& spec) {
   const Result<KnownCounts> counts = ResolveCounts(*gpu.model, spec);
   if (!counts.ok()) return std::nullopt;
@@ -366,7 +367,8 @@ std::optional<std::vector<gpu::Placement>> PlacementsOf(const Gpu& gpu, const Re
     if (!spec.counts.empty() && total != counts->total) return std::nullopt;
     return placements;
   }
-  // What is used stays for now, asked for or not: its number is not free for another share.
+  // Used instances stay for now, even if the spec does not request them: their numbers are not
+  // available to other shares.
   uint64_t numbers = 0;
   for (const Instance& instance : gpu.instances) {
     if (instance.used && gpu.model->counted()) numbers |= uint64_t{1} << instance.placement.start;
@@ -431,7 +433,8 @@ gpu::LayoutId Gpu::UsedLayout() const {
 
 namespace {
 
-// An agent that shares GPUs says so of each. Others, and those of Nebuly's plugin, do not.
+// The agent of nos reports an MPS model for each GPU that it shares. Agents of other versions and
+// Nebuly's device plugin do not.
 bool TellsOfShares(const Node& node) {
   const StringMap& all = node.meta.annotations;
   const std::string start = fmt::format("{}status-model-", kPrefix);
@@ -441,7 +444,7 @@ bool TellsOfShares(const Node& node) {
   return false;
 }
 
-// So does one that knows of hybrid nodes.
+// An agent that supports hybrid nodes reports the other model of each GPU.
 bool TellsOfModes(const Node& node) {
   const std::string start = fmt::format("{}status-other-model-", kPrefix);
   const auto at = node.meta.annotations.lower_bound(start);

@@ -1,4 +1,4 @@
-// Finding spec annotations that nobody can act on.
+// Finds unusable spec annotations.
 #include <fmt/format.h>
 
 #include <set>
@@ -10,7 +10,7 @@
 namespace nos::cluster {
 namespace {
 
-// What follows either prefix, or "".
+// The name without either prefix; "" if it has neither.
 std::string_view Tail(std::string_view name) {
   for (const std::string_view prefix : {kPrefix, kOldPrefix}) {
     if (name.starts_with(prefix)) return name.substr(prefix.size());
@@ -41,7 +41,7 @@ class SpecReader {
   }
 
  private:
-  // Of an annotation; "" when there is none, or it is not of a spec.
+  // The fault of an annotation; "" if it is correct or not a spec annotation.
   std::string FaultOf(std::string_view tail, std::string_view value) const {
     if (tail == kSpecPlan.substr(kPrefix.size())) {
       return ParsePlanId(value) ? "" : fmt::format("a plan id is a number up to {}", kMaxPlanId);
@@ -52,7 +52,7 @@ class SpecReader {
     const bool count = key->kind == AnnotationKey::Kind::kCount;
     if (count && !ParseCount(value)) return "this is not a count";
     if (!Exists(key->gpu)) return fmt::format("there is no GPU {}", key->gpu);
-    // A GPU that cannot be read now may come back: its spec stays.
+    // A GPU that is unreadable now may become readable again: its spec stays.
     if (!readable_.contains(key->gpu) || targets_.contains(key->gpu)) return "";
     return fmt::format("GPU {} cannot be cut like that, or counts and layout differ", key->gpu);
   }
@@ -63,7 +63,7 @@ class SpecReader {
 
   const Node& node_;
   Reported status_;
-  std::optional<int64_t> count_;  // of the label; none: not known
+  std::optional<int64_t> count_;  // GPU count of the label; nullopt if unknown
   std::set<int> readable_, targets_;
 };
 

@@ -23,7 +23,7 @@ std::optional<int> ParseIndex(std::string_view text) {
   return static_cast<int>(*index);
 }
 
-// "0-1g.5gb" or, in a status, "0-1g.5gb-free". The profile itself may contain dashes.
+// Parses "0-1g.5gb" or, in a status, "0-1g.5gb-free". The profile itself may contain dashes.
 std::optional<AnnotationKey> ParseCountKey(std::string_view text, Family family) {
   AnnotationKey key{AnnotationKey::Kind::kCount, 0, {}, false};
   if (family == Family::kStatus) {
@@ -43,17 +43,17 @@ std::optional<AnnotationKey> ParseCountKey(std::string_view text, Family family)
   return key;
 }
 
-// Of a malformed key's tail, "gpu-0-3g.20gb-in-use", which GPU it speaks of. Nothing when it could
-// be any; a number that no GPU of a node can have is told as it stands.
+// The GPU index in the tail of a malformed key such as "gpu-0-3g.20gb-in-use". nullopt if the key
+// may belong to any GPU. An index out of range is returned as written.
 std::optional<int64_t> GpuOfMalformed(std::string_view tail, Family family) {
   TakePrefix(tail, FamilyName(family));
-  tail.remove_prefix(tail.find('-') + 1);  // IsGpuAnnotation: there is one
+  tail.remove_prefix(tail.find('-') + 1);  // IsGpuAnnotation guarantees a '-'
   return ParseInt(tail.substr(0, tail.find('-')));
 }
 
 void AddMalformed(std::string_view name, std::string_view tail, Family family, Reported& to) {
   to.problems.push_back(fmt::format("annotation {}: the key is malformed", name));
-  if (tail.starts_with("status-holders-")) return;  // who holds what is good to know, no more
+  if (tail.starts_with("status-holders-")) return;  // holders are optional information
   const auto gpu = GpuOfMalformed(tail, family);
   if (!gpu) {
     to.stray = true;
@@ -148,7 +148,7 @@ std::optional<AnnotationKey> ParseAnnotationKey(std::string_view text, Family fa
 Reported ReadReported(const Node& node, Family family) {
   Reported reported = ReadPrefix(node, kPrefix, family);
   Reported old = ReadPrefix(node, kOldPrefix, family);
-  reported.gpus.merge(old.gpus);  // keeps what is there
+  reported.gpus.merge(old.gpus);  // merge() keeps existing entries
   reported.stray |= old.stray;
   reported.problems.insert(reported.problems.end(), old.problems.begin(), old.problems.end());
   return reported;

@@ -1,4 +1,4 @@
-// What annotations say of GPUs that are shared by memory.
+// Annotations of GPUs that MPS shares by memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ Node MpsNode(StringMap annotations) {
   return node;
 }
 
-TEST(ReadSharesTest, SharesOfAnySize) {
+TEST(ReadSharesTest, ReadsSharesOfAnySize) {
   const NodeGpus gpus =
       ReadNodeGpus(MpsNode({{N("status-model-0"), "MPS-39GB"},
                             {N("status-layout-0"), "10gb@0:used,10gb@3:free,7gb@1:free"},
@@ -47,9 +47,9 @@ TEST(ReadSharesTest, SharesOfAnySize) {
   EXPECT_FALSE(gpus.gpus[1].reported);
 }
 
-// The agent's limit was lowered while pods ran: what they hold is where they hold it, and of the
-// free ones there are as many as there may be.
-TEST(ReadSharesTest, MoreSharesThanThereMayBeNow) {
+// The agent's limit was lowered while pods ran: used shares keep their numbers, and free shares
+// exist only up to the limit.
+TEST(ReadSharesTest, KeepsUsedSharesAboveALoweredLimit) {
   const auto read = [](const std::string& layout) {
     return ReadNodeGpus(
         MpsNode({{N("status-model-0"), "MPS-39GB+CLIENTS-2"}, {N("status-layout-0"), layout}}),
@@ -70,7 +70,7 @@ TEST(ReadSharesTest, MoreSharesThanThereMayBeNow) {
   EXPECT_EQ(read("1gb@0:used,1gb@0:used,1gb@2:used").gpus.size(), 1u) << "one number twice";
 }
 
-TEST(ReadSharesTest, SharesByCounts) {
+TEST(ReadSharesTest, ReadsSharesFromCounts) {
   const NodeGpus gpus = ReadNodeGpus(MpsNode({{N("status-model-1"), "MPS-39GB"},
                                               {N("status-gpu-0-10gb-used"), "2"},
                                               {N("status-gpu-0-5gb-free"), "1"}}),
@@ -82,12 +82,12 @@ TEST(ReadSharesTest, SharesByCounts) {
   EXPECT_EQ(gpus.gpus[0].All()->taken_slots(), 25);
 }
 
-// The Go system's agent writes counts alone, and its device plugin is cut by a ConfigMap.
-TEST(ReadSharesTest, SharesOfOthersAreNotOurs) {
+// The Go system's agent writes only counts, and a ConfigMap configures its device plugin.
+TEST(ReadSharesTest, IgnoresNodesOfOtherMpsSystems) {
   EXPECT_FALSE(ReadNodeGpus(MpsNode({{N("status-gpu-0-10gb-used"), "2"}}), Builtin()).managed);
 }
 
-TEST(ReadSharesTest, ImpossibleSharesAreLeftAlone) {
+TEST(ReadSharesTest, ExcludesGpusWithImpossibleShares) {
   for (const char* layout : {"20gb@0:used,20gb@1:used", "10gb@0:used,5gb@0:free", "10gb@60:free",
                              "0gb@0:free", "1g.5gb@0:free"}) {
     const NodeGpus gpus = ReadNodeGpus(
@@ -97,8 +97,8 @@ TEST(ReadSharesTest, ImpossibleSharesAreLeftAlone) {
   }
 }
 
-// Right after its label has changed: the agent still tells of MIG.
-TEST(ReadSharesTest, AGpuOfAnotherModeIsLeftAlone) {
+// Right after the label changed, the agent still reports MIG.
+TEST(ReadSharesTest, ExcludesGpuInAnotherMode) {
   const NodeGpus gpus = ReadNodeGpus(MpsNode({{N("status-model-1"), "MPS-39GB"},
                                               {N("status-model-0"), "A100-40GB"},
                                               {N("status-layout-0"), "7g.40gb@0:used"}}),
@@ -127,8 +127,8 @@ TEST(ReadSharesTest, SharesKeepTheirNumbers) {
   EXPECT_THAT(TargetNames(node), ElementsAre("5gb@0", "5gb@1", "5gb@4", "10gb@2", "10gb@3"));
 }
 
-// It stays as long as it is used.
-TEST(ReadSharesTest, TheNumberOfAUsedShareThatIsNotAskedForIsNotGivenAway) {
+// The number of a used share is not available while the share is in use.
+TEST(ReadSharesTest, DoesNotReuseTheNumberOfAUsedShare) {
   const Node node = MpsNode({{N("status-model-0"), "MPS-39GB"},
                              {N("status-layout-0"), "10gb@0:used,10gb@1:free,5gb@2:free"},
                              {N("spec-gpu-0-5gb"), "2"}});

@@ -15,14 +15,14 @@ namespace {
 constexpr size_t kMostLabels = 64, kMostTaints = 32, kMostResources = 64;
 constexpr size_t kMostUrl = 2048, kMostName = 253, kMostLabelName = 63;
 constexpr int kMostTimeSlices = 7;
-constexpr int64_t kMostPods = 10'000;      // of one node
-constexpr int64_t kMostPrice = 1'000'000;  // for an hour
+constexpr int64_t kMostPods = 10'000;      // per node
+constexpr int64_t kMostPrice = 1'000'000;  // per hour
 
 bool IsAlphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// Letters, digits and some of "-_." between them. Source: apimachinery validation
+// Letters and digits, with "-", "_" and "." between them. Source: apimachinery validation
 // IsQualifiedName, IsValidLabelValue.
 bool IsLabelName(std::string_view text) {
   return !text.empty() && text.size() <= kMostLabelName && IsAlphanumeric(text.front()) &&
@@ -130,7 +130,7 @@ void ReadGpus(Field& from, PoolGpus& to) {
                At("timeSlices", to.time_slices, Within(0, kMostTimeSlices)));
 }
 
-// An amount under a resource's name.
+// Reads an amount of the resource `name`.
 auto Resource(ResourceList& to, std::string_view name) {
   return [&to, name](Field& from) {
     if (!from.Present()) return;
@@ -166,7 +166,8 @@ void ReadSpec(Field& spec, NodePool& to, ResourceList& beside) {
                At("nodeSelector", to.node_selector, ReadLabels));
 }
 
-// What it says is judged later: nobody's mistake in there makes the pool unreadable.
+// Reads status.template without validation: IsUsable checks it later, so a faulty template does not
+// make the NodePool unreadable.
 void ReadTemplate(Field& from, std::optional<NodeTemplate>& to) {
   if (!from.Present()) return;
   NodeTemplate& known = to.emplace();
@@ -237,7 +238,7 @@ Status CheckResources(const ResourceList& resources) {
   return Status::Ok();
 }
 
-// http or https, a host, and nobody's password.
+// A URL with http or https, a host, and no credentials.
 bool IsUrl(std::string_view url) {
   const bool https = url.starts_with("https://");
   if (url.size() > kMostUrl || (!https && !url.starts_with("http://"))) return false;
@@ -297,7 +298,7 @@ Status CheckTarget(const NodePool& pool) {
   return Status::Ok();
 }
 
-// New nodes are the pool's, too.
+// New nodes must match the node selector of the NodePool as well.
 Status AddSelectorToLabels(NodePool& pool) {
   if (pool.node_selector.empty()) {
     return Wrong("nodeSelector",
@@ -314,7 +315,7 @@ Status AddSelectorToLabels(NodePool& pool) {
   return Status::Ok();
 }
 
-// What the label says of its nodes is what is planned with.
+// Planning uses the mode of the label.
 Status CheckPartitioningLabel(const NodePool& pool) {
   const auto label = pool.labels.find(kPartitioningLabel);
   if (label == pool.labels.end() || label->second == NameOf(pool.gpu.partitioning)) {
@@ -398,7 +399,7 @@ int64_t MilliPriceOf(const NodePool& pool) { return pool.price.MilliValue(); }
 
 Status ReadNodePool(JsonSource json, NodePool& to) {
   to = NodePool();
-  to.max = -1;  // not told
+  to.max = -1;  // not specified
   ResourceList beside;
   NOS_RETURN_IF_ERROR(ReadFields(json, [&](Field& root) {
     root.Members(At("metadata", to.meta, ReadMeta),

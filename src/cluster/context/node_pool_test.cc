@@ -20,7 +20,7 @@ Status Read(const std::string& spec, NodePool& pool) {
   return ReadNodePool(Parsed("metadata: {name: a100}\nspec: {" + spec + "}"), pool);
 }
 
-TEST(NodePoolTest, ReadsAllThatThereIs) {
+TEST(NodePoolTest, ReadsAllFields) {
   NodePool pool;
   const Status status = ReadNodePool(Parsed(R"(
 apiVersion: nos.nebuly.com/v1alpha1
@@ -67,15 +67,15 @@ status: {nodes: 3, wanted: 5, conditions: [{type: Growing, status: "True"}]})"),
   EXPECT_NE(FindCondition(pool.conditions, "Growing"), nullptr);
 }
 
-// Switched off, and not forgotten.
-TEST(NodePoolTest, MayHaveNoNodes) {
+// max: 0 disables a NodePool without deleting it.
+TEST(NodePoolTest, MaxMayBeZero) {
   NodePool pool;
   ASSERT_TRUE(
       Read("cpu: 1, memory: 1Gi, max: 0, nodeSelector: {pool: a}, signal: Pods", pool).ok());
   EXPECT_EQ(pool.max, 0);
 }
 
-TEST(NodePoolTest, DefaultsWhatMayBeLeftOut) {
+TEST(NodePoolTest, AppliesDefaultsToOptionalFields) {
   NodePool pool;
   const Status status = Read(kNeeded, pool);
   ASSERT_TRUE(status.ok()) << status.message();
@@ -88,7 +88,7 @@ TEST(NodePoolTest, DefaultsWhatMayBeLeftOut) {
   EXPECT_TRUE(pool.webhook.empty());
 }
 
-TEST(NodePoolTest, KnowsItsNodesByAllLabelsOfItsSelector) {
+TEST(NodePoolTest, MatchesNodesByAllSelectorLabels) {
   NodePool pool;
   ASSERT_TRUE(Read("cpu: 1, memory: 1Gi, max: 1, nodeSelector: {pool: a, tier: gpu}, webhook: "
                    "{url: 'https://scaler.infra:8443/pools/a'}",
@@ -110,7 +110,7 @@ struct Mistake {
 
 class NodePoolMistakeTest : public ::testing::TestWithParam<Mistake> {};
 
-TEST_P(NodePoolMistakeTest, IsToldWithItsField) {
+TEST_P(NodePoolMistakeTest, IsReportedWithItsField) {
   NodePool pool;
   const Status status = Read(GetParam().spec, pool);
   EXPECT_EQ(status.code(), Code::kInvalid);
@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "spec.scaleTargetRef.namespace"},
         Mistake{NOS_POOL "deleteAnnotation: 'a b', " NOS_TARGET, "spec.deleteAnnotation: 'a b'"}));
 
-TEST(NodePoolTest, WhatItLeavesOutIsLearnt) {
+TEST(NodePoolTest, LearnsOmittedFields) {
   NodePool pool;
   const std::string rest = "max: 3, nodeSelector: {a: b}, webhook: {url: 'http://x'}";
   ASSERT_TRUE(Read("cpu: 1, memory: 1Gi, " + rest, pool).ok());
@@ -181,7 +181,7 @@ TEST(NodePoolTest, WhatItLeavesOutIsLearnt) {
   ASSERT_TRUE(Read("gpu: {count: 0}, taints: [], " + rest, pool).ok());
   EXPECT_TRUE(pool.gpu_told);
   EXPECT_TRUE(pool.taints_told);
-  // What its nodes are is not known yet.
+  // The properties of its nodes are not known yet.
   const Status labelled = Read("labels: {nos.nebuly.com/gpu-partitioning: mig}, " + rest, pool);
   EXPECT_TRUE(labelled.ok()) << labelled.message();
 }

@@ -29,8 +29,8 @@ bool BeginsWithAny(std::string_view text, const std::array<std::string_view, N>&
   return std::ranges::any_of(all, [&](std::string_view each) { return text.starts_with(each); });
 }
 
-// Of a node that is not what it will be, or not any more. Sources: well-known taints of Kubernetes,
-// Cluster API ("MachineNodeNameReadyCondition", uninitialized), cluster-autoscaler
+// Taints of a node that is not ready yet or is being removed. Sources: well-known taints of
+// Kubernetes, Cluster API ("MachineNodeNameReadyCondition", uninitialized), cluster-autoscaler
 // (utils/taints), Karpenter (unregistered, disrupted), CSI and CNI drivers (agent-not-ready).
 bool IsPassing(const Taint& taint) {
   static constexpr std::array<std::string_view, 10> kBegins = {
@@ -48,7 +48,8 @@ bool IsPassing(const Taint& taint) {
          taint.key.ends_with("uninitialized");
 }
 
-// Of one node alone, or changing as its GPUs are cut, or told by what the pool's GPUs are.
+// Labels that are specific to one node, change when its GPUs are repartitioned, or follow from the
+// NodePool's GPUs.
 bool IsOfOneNode(std::string_view key, std::string_view value, const Node& node) {
   static constexpr std::array<std::string_view, 8> kBegins = {
       "kubernetes.io/hostname", "nvidia.com/gfd.timestamp",        "nvidia.com/mig-",
@@ -58,7 +59,7 @@ bool IsOfOneNode(std::string_view key, std::string_view value, const Node& node)
          key == kMemoryLabel || key == kPartitioningLabel || value == node.meta.name;
 }
 
-// Where a node is: the next one of its pool may be elsewhere.
+// Labels for the location of a node: the next node of the NodePool may be elsewhere.
 bool IsTopology(std::string_view key) {
   static constexpr std::array<std::string_view, 2> kBegins = {"topology.", "failure-domain."};
   return BeginsWithAny(key, kBegins);
@@ -82,7 +83,7 @@ bool TakesPods(const Node& node) {
          });
 }
 
-// By node: what those of its pods ask for that come with it.
+// Requests by node of the pods that every node runs: DaemonSet pods and static pods.
 std::map<std::string_view, ResourceList> TakenByItself(std::span<const PodPtr> pods) {
   std::map<std::string_view, ResourceList> taken;
   for (const PodPtr& pod : pods) {
@@ -104,7 +105,7 @@ int32_t WithinGpus(int64_t count) {
   return static_cast<int32_t>(std::clamp<int64_t>(count, 0, kMaxGpusPerNode));
 }
 
-// As its agent tells: "H100-80GB+GPU+TIME-4".
+// The number of time slices that the agent reports: 4 for "H100-80GB+GPU+TIME-4".
 int32_t TimeSlicesOf(const Node& node) {
   const auto model = node.meta.annotations.find(fmt::format("{}status-model-0", kPrefix));
   if (model == node.meta.annotations.end()) return 0;
@@ -115,7 +116,7 @@ int32_t TimeSlicesOf(const Node& node) {
   return static_cast<int32_t>(std::clamp<int64_t>(slices.value_or(0), 0, gpu::kMostTimeSlices));
 }
 
-// None: its labels do not tell yet.
+// nullopt while the labels do not describe the GPUs yet.
 std::optional<PoolGpus> GpusOf(const Node& node) {
   PoolGpus gpu;
   const std::string_view chosen = ChosenPartitioning(node);
@@ -137,7 +138,7 @@ std::optional<PoolGpus> GpusOf(const Node& node) {
   return gpu;
 }
 
-// All but labels. None: not all of it is known yet.
+// Everything except labels. nullopt while a part is not known yet.
 std::optional<NodeTemplate> ShapeOf(const Node& node, const ResourceList& taken) {
   NodeTemplate shape;
   std::optional<PoolGpus> gpu = GpusOf(node);
@@ -175,7 +176,7 @@ bool AreAlike(const NodeTemplate& a, const NodeTemplate& b) {
          });
 }
 
-// Alike nodes.
+// A group of nodes with alike configurations.
 struct Kind {
   NodeTemplate first;
   ResourceList least;
@@ -214,7 +215,7 @@ JsonObject JsonOf(const ResourceList& resources) {
   return json;
 }
 
-// What is not in `to` is taken away.
+// Members that are missing from `to` are removed.
 Json MergePatchOf(const Json& from, const Json& to) {
   if (!from.is_object() || !to.is_object()) return to;
   JsonObject patch;
@@ -236,6 +237,7 @@ Json MergePatchOf(const Json& from, const Json& to) {
 
 std::optional<NodeTemplate> Learn(const NodePool& pool, std::span<const NodePtr> nodes,
                                   std::span<const PodPtr> pods) {
+  // 1. Select the pool's usable nodes, sorted by name: a tie in step 2 goes to the first.
   const NodeTemplate* remembered = Remembered(pool);
   std::vector<const Node*> own;
   for (const NodePtr& node : nodes) {
@@ -244,6 +246,7 @@ std::optional<NodeTemplate> Learn(const NodePool& pool, std::span<const NodePtr>
   std::ranges::sort(own, {}, [](const Node* node) { return std::string_view(node->meta.name); });
   const std::map<std::string_view, ResourceList> taken =
       own.empty() ? std::map<std::string_view, ResourceList>() : TakenByItself(pods);
+  // 2. Count alike nodes, starting with the stored template, and keep the labels that all share.
   std::vector<Kind> kinds;
   if (remembered != nullptr) kinds.push_back({*remembered, {}, 0});
   StringMap labels;
@@ -255,11 +258,13 @@ std::optional<NodeTemplate> Learn(const NodePool& pool, std::span<const NodePtr>
     Count(*shape, kinds);
     KeepShared(*node, std::exchange(is_first, false), labels);
   }
+  // 3. The stored template stays while some node matches it; otherwise the most common kind wins.
   if (is_first) return remembered == nullptr ? std::nullopt : std::optional(*remembered);
   const bool lasts = remembered != nullptr && kinds.front().nodes > 0;
   const Kind& most = lasts ? kinds.front() : *std::ranges::max_element(kinds, {}, &Kind::nodes);
   if (remembered != nullptr) {
-    // Where its nodes have once been in several zones, one that is left does not say which is next.
+    // If nodes have been in several zones, the zone of the remaining nodes does not predict the
+    // zone of the next one.
     std::erase_if(labels, [&](const auto& label) {
       const auto was = remembered->labels.find(label.first);
       return IsTopology(label.first) &&
@@ -337,7 +342,8 @@ Json JsonOf(const NodeTemplate& known) {
 }
 
 Json PatchOf(const std::optional<NodeTemplate>& known, const std::optional<NodeTemplate>& to) {
-  // One that cannot be: nobody knows what is to be taken out of it.
+  // An unusable template is replaced as a whole: a merge patch needs to know its members to remove
+  // them.
   if (!to || (known && known->resources.empty())) return nullptr;
   return known ? MergePatchOf(JsonOf(*known), JsonOf(*to)) : JsonOf(*to);
 }

@@ -51,7 +51,7 @@ class NodeTemplateTest : public ::testing::Test {
     return *pod;
   }
   std::optional<NodeTemplate> Learnt() const { return Learn(pool_, nodes_, pods_); }
-  // Of all that was learnt, the amount of cpu; "" for nothing.
+  // The cpu of the learnt template; "" if there is none.
   std::string Cpu() const {
     const auto known = Learnt();
     return known ? known->resources.at("cpu").ToString() : "";
@@ -62,7 +62,7 @@ class NodeTemplateTest : public ::testing::Test {
   std::vector<std::shared_ptr<const cluster::Pod>> pods_;
 };
 
-TEST_F(NodeTemplateTest, NothingIsKnownWithoutANode) {
+TEST_F(NodeTemplateTest, LearnsNothingWithoutNodes) {
   EXPECT_FALSE(Learnt());
   Node("other").meta.labels["pool"] = "b";
   EXPECT_FALSE(Learnt());
@@ -70,7 +70,7 @@ TEST_F(NodeTemplateTest, NothingIsKnownWithoutANode) {
   EXPECT_THAT(WhyNotDescribed(), HasSubstr("give spec.cpu and spec.memory"));
 }
 
-TEST_F(NodeTemplateTest, OnlyNodesThatTakePodsAreLearntFrom) {
+TEST_F(NodeTemplateTest, LearnsOnlyFromNodesThatAcceptPods) {
   Node("a").conditions[0].status = "Unknown";
   Node("b").unschedulable = true;
   Node("c").meta.deleted = Time{};
@@ -85,7 +85,7 @@ TEST_F(NodeTemplateTest, OnlyNodesThatTakePodsAreLearntFrom) {
   EXPECT_TRUE(Learnt()->taints.empty());
 }
 
-TEST_F(NodeTemplateTest, PodsHaveWhatDaemonSetsAndStaticPodsLeave) {
+TEST_F(NodeTemplateTest, SubtractsDaemonSetAndStaticPods) {
   Node("n").allocatable["rdma/hca"] = Quantity::FromValue(4);
   Pod("n", "DaemonSet", "500m");
   Pod("n", "Node", "250m");
@@ -99,7 +99,7 @@ TEST_F(NodeTemplateTest, PodsHaveWhatDaemonSetsAndStaticPodsLeave) {
   EXPECT_EQ(known->resources.at("rdma/hca").Value(), 4);
 }
 
-TEST_F(NodeTemplateTest, GpusAreNoPlainResources) {
+TEST_F(NodeTemplateTest, ExcludesGpuResourcesFromResources) {
   cluster::Node& node = GpuNode("n", "mig");
   node.allocatable["nvidia.com/mig-1g.10gb"] = Quantity::FromValue(7);
   node.allocatable["nvidia.com/gpu"] = Quantity::FromValue(8);
@@ -113,7 +113,7 @@ TEST_F(NodeTemplateTest, GpusAreNoPlainResources) {
   EXPECT_THAT(known->labels, ElementsAre(Key("pool"))) << "the others follow from its GPUs";
 }
 
-TEST_F(NodeTemplateTest, WholeGpusAreThoseThatPodsCanHave) {
+TEST_F(NodeTemplateTest, CountsAllocatableWholeGpus) {
   GpuNode("n", "").allocatable["nvidia.com/gpu"] = Quantity::FromValue(6);
   EXPECT_EQ(Learnt()->gpu.count, 6);
   nodes_.clear();
@@ -121,7 +121,7 @@ TEST_F(NodeTemplateTest, WholeGpusAreThoseThatPodsCanHave) {
   EXPECT_EQ(Learnt()->gpu, PoolGpus()) << "its device plugin gives none";
 }
 
-TEST_F(NodeTemplateTest, TimeSlicesAreAsTheAgentTells) {
+TEST_F(NodeTemplateTest, ReadsTimeSlicesFromTheAgentsStatus) {
   cluster::Node& node = GpuNode("n", "hybrid");
   EXPECT_EQ(Learnt()->gpu.time_slices, 0);
   node.meta.annotations["nos.nebuly.com/status-model-0"] = "H100-80GB+GPU+TIME-4";
@@ -130,12 +130,12 @@ TEST_F(NodeTemplateTest, TimeSlicesAreAsTheAgentTells) {
   EXPECT_EQ(Learnt()->gpu.time_slices, 7);
 }
 
-TEST_F(NodeTemplateTest, ANodeWhoseGpusNobodyHasLabelledYetIsWaitedFor) {
+TEST_F(NodeTemplateTest, IgnoresNodesWithoutGpuLabels) {
   Node("n").meta.labels["nos.nebuly.com/gpu-partitioning"] = "mig";
   EXPECT_FALSE(Learnt());
 }
 
-TEST_F(NodeTemplateTest, LabelsAreThoseThatNodesShare) {
+TEST_F(NodeTemplateTest, KeepsLabelsThatAllNodesShare) {
   const auto label = [](cluster::Node& node, const char* zone) {
     node.meta.labels["topology.kubernetes.io/zone"] = zone;
     node.meta.labels["tier"] = "gpu";
@@ -153,7 +153,7 @@ TEST_F(NodeTemplateTest, LabelsAreThoseThatNodesShare) {
       << "the next node may be in the other zone again";
 }
 
-TEST_F(NodeTemplateTest, TaintsAreThoseThatStay) {
+TEST_F(NodeTemplateTest, KeepsPermanentTaints) {
   Node("n").taints = {{"nvidia.com/gpu", "present", "NoSchedule"},
                       {"dedicated", "ml", "NoExecute"},
                       {"soft", "", "PreferNoSchedule"}};
@@ -161,7 +161,7 @@ TEST_F(NodeTemplateTest, TaintsAreThoseThatStay) {
                                             Taint{"nvidia.com/gpu", "present", "NoSchedule"}));
 }
 
-TEST_F(NodeTemplateTest, TheMostCommonShapeCountsAndOfAlikeNodesTheLeast) {
+TEST_F(NodeTemplateTest, UsesMostCommonShapeAndMinimumOfAlikeNodes) {
   Node("c", "8", "32Gi");
   Node("b", "8", "31Gi");
   Node("a", "64", "256Gi");
@@ -173,7 +173,7 @@ TEST_F(NodeTemplateTest, TheMostCommonShapeCountsAndOfAlikeNodesTheLeast) {
   EXPECT_EQ(Cpu(), "64") << "of as many the first by name";
 }
 
-TEST_F(NodeTemplateTest, WhatIsRememberedLastsWhileANodeIsStillSo) {
+TEST_F(NodeTemplateTest, KeepsStoredTemplateWhileANodeMatchesIt) {
   Node("big", "64");
   pool_.learnt = Learnt();
   Node("a", "8");
@@ -185,7 +185,7 @@ TEST_F(NodeTemplateTest, WhatIsRememberedLastsWhileANodeIsStillSo) {
   EXPECT_EQ(Cpu(), "64") << "with no node it is what is remembered";
 }
 
-TEST_F(NodeTemplateTest, WhatTheSpecSaysWins) {
+TEST_F(NodeTemplateTest, SpecTakesPrecedence) {
   GpuNode("n", "mig").meta.labels["tier"] = "gpu";
   pool_.learnt = Learnt();
   pool_.resources = {{"cpu", Quantity::FromValue(4)}};
@@ -203,7 +203,7 @@ TEST_F(NodeTemplateTest, WhatTheSpecSaysWins) {
   EXPECT_FALSE(made.resources.contains("memory"));
 }
 
-TEST_F(NodeTemplateTest, DescribesPoolsByTheirOwnNodes) {
+TEST_F(NodeTemplateTest, DescribesEachPoolByItsOwnNodes) {
   NodePool second = pool_;
   second.meta.name = "b";
   Node("n");
@@ -215,7 +215,7 @@ TEST_F(NodeTemplateTest, DescribesPoolsByTheirOwnNodes) {
   EXPECT_FALSE(IsDescribed(*made[1])) << "the node is the first's";
 }
 
-// As the API server keeps it.
+// The NodePool as the API server would return it with this template.
 NodePool ReadBack(const Json& known) {
   Json object = ParseYaml(
                     "metadata: {name: a}\nspec: {max: 1, nodeSelector: {pool: a}, webhook: "
@@ -228,7 +228,7 @@ NodePool ReadBack(const Json& known) {
   return pool;
 }
 
-TEST_F(NodeTemplateTest, IsReadAsItWasWritten) {
+TEST_F(NodeTemplateTest, TemplateSurvivesRoundTrip) {
   cluster::Node& node = GpuNode("n", "hybrid");
   node.meta.annotations["nos.nebuly.com/status-model-0"] = "H100-80GB+GPU+TIME-4";
   node.taints = {{"nvidia.com/gpu", "", "NoSchedule"}};
@@ -238,7 +238,7 @@ TEST_F(NodeTemplateTest, IsReadAsItWasWritten) {
   EXPECT_EQ(ReadBack(JsonOf(*known)).learnt, known);
 }
 
-TEST_F(NodeTemplateTest, ThePatchTakesAwayWhatIsNotSoAnyMore) {
+TEST_F(NodeTemplateTest, PatchRemovesMissingFields) {
   Node("n").meta.labels["tier"] = "gpu";
   const auto known = Learnt();
   nodes_.clear();
@@ -250,7 +250,7 @@ TEST_F(NodeTemplateTest, ThePatchTakesAwayWhatIsNotSoAnyMore) {
   EXPECT_TRUE(PatchOf(known, std::nullopt).is_null());
 }
 
-TEST_F(NodeTemplateTest, OneThatCannotBeIsNoneAndIsReplaced) {
+TEST_F(NodeTemplateTest, UnusableTemplateIsIgnoredAndReplaced) {
   for (const char* yaml :
        {"{}", "cpu: 1", "{cpu: 1, memory: -1}", "{cpu: 1, memory: 1, labels: {'-': x}}",
         "{cpu: 1, memory: 1, resources: {nvidia.com/gpu: 8}}",

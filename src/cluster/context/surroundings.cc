@@ -10,7 +10,7 @@
 namespace nos::cluster {
 namespace {
 
-// An object with metadata, of which `read` takes the rest from the root.
+// Reads an object with metadata; `read` reads its other members from the root.
 template <typename T, typename Function>
 Status ReadObject(JsonSource json, T& to, Function read) {
   to = T();
@@ -19,7 +19,7 @@ Status ReadObject(JsonSource json, T& to, Function read) {
   return to.meta.name.empty() ? Invalid("metadata.name: is missing") : Status::Ok();
 }
 
-// Member `key` of an object, with members of its own.
+// Member `key`, an object with members of its own.
 template <typename... Readers>
 auto Within(std::string_view key, Member<Readers>... members) {
   return At(key, [=](Field& field) { field.Members(members...); });

@@ -87,7 +87,7 @@ spec: {drivers: [{name: d.io, nodeID: x, topologyKeys: [zone], allocatable: {cou
   EXPECT_EQ(attachment.attacher + attachment.node + attachment.volume, "dnp");
 }
 
-TEST(SurroundingsTest, ReadsWhatSelectsPods) {
+TEST(SurroundingsTest, ReadsObjectsThatSelectPods) {
   const auto service =
       Read("{metadata: {name: s}, spec: {selector: {app: web}}}", ReadEqualitySelector);
   EXPECT_EQ(service.selector->match_labels.at("app"), "web");
@@ -120,7 +120,7 @@ spec: {podGroups: [{name: a, policy: {gang: {minCount: 3}}}, {name: b, policy: {
   EXPECT_FALSE(workload.groups.at(1).min_count.has_value());
 }
 
-TEST(SurroundingsTest, NamesWhatIsWrong) {
+TEST(SurroundingsTest, ReportsInvalidFields) {
   Workload workload;
   const auto documents = ParseYaml("{metadata: {name: w}, spec: {podGroups: [{name: 3}]}}");
   EXPECT_EQ(ReadWorkload(documents->front(), workload).message(),
@@ -131,7 +131,7 @@ TEST(SurroundingsTest, NamesWhatIsWrong) {
             "metadata.name: is missing");
 }
 
-TEST(SurroundingsTest, TablesForgetWhatIsSetToNull) {
+TEST(SurroundingsTest, SettingNullRemovesTheRow) {
   Table<Namespace> table;
   table.Set("a", std::make_shared<const Namespace>());
   EXPECT_NE(table.Find("a"), nullptr);
@@ -139,7 +139,7 @@ TEST(SurroundingsTest, TablesForgetWhatIsSetToNull) {
   EXPECT_EQ(table.Find("a"), nullptr);
 }
 
-TEST(SurroundingsTest, CopiesOfTablesChangeApart) {
+TEST(SurroundingsTest, CopiesOfTablesAreIndependent) {
   Table<Namespace> table;
   table.Set("a", std::make_shared<const Namespace>());
   Table<Namespace> copy = table;
@@ -151,7 +151,7 @@ TEST(SurroundingsTest, CopiesOfTablesChangeApart) {
   EXPECT_EQ(copy.rows().size(), 1U);
 }
 
-TEST(AddAroundTest, PutsObjectsIntoTheirTables) {
+TEST(AddAroundTest, AddsObjectsToTheirTables) {
   Surroundings around;
   const Json claim = {{"metadata", {{"name", "c"}}}};
   EXPECT_TRUE(*AddAround("v1", "PersistentVolumeClaim", claim, around));

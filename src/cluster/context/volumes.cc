@@ -55,7 +55,7 @@ bool IsFor(const PersistentVolume& volume, const PersistentVolumeClaim& claim) {
          (volume.claim_uid.empty() || volume.claim_uid == claim.meta.uid);
 }
 
-// Only labels are looked at: matchFields of a volume's terms say nothing of any node.
+// Looks only at labels: matchFields of a PersistentVolume's terms match no node.
 bool Reaches(const StringMap& node_labels, const PersistentVolume& volume) {
   if (!volume.node_terms) return true;
   return std::ranges::any_of(*volume.node_terms, [&](const NodeSelectorTerm& term) {

@@ -14,7 +14,7 @@ PersistentVolumeClaim Claim(const std::string& ns, const std::string& name,
   return claim;
 }
 
-TEST(VolumesTest, EphemeralVolumesHaveClaimsOfTheirPod) {
+TEST(VolumesTest, EphemeralVolumesUseClaimsOfTheirPod) {
   Pod pod;
   pod.meta.ns = "x";
   pod.meta.name = "p";
@@ -37,7 +37,7 @@ TEST(VolumesTest, EphemeralVolumesHaveClaimsOfTheirPod) {
   EXPECT_TRUE(UsesClaim(pod, Claim("x", "data")));
 }
 
-TEST(VolumesTest, TheOldAnnotationNamesTheClass) {
+TEST(VolumesTest, OldAnnotationDeterminesTheStorageClass) {
   auto claim = Claim("x", "c");
   EXPECT_EQ(ClassOf(claim), "");
   claim.storage_class = "fast";
@@ -51,7 +51,7 @@ TEST(VolumesTest, TheOldAnnotationNamesTheClass) {
   EXPECT_EQ(ClassOf(volume), "");
 }
 
-TEST(VolumesTest, VolumesAreForClaimsOfOneUid) {
+TEST(VolumesTest, VolumesAreReservedForOneClaimUid) {
   PersistentVolume volume;
   EXPECT_FALSE(IsFor(volume, Claim("x", "c", "u")));
   volume.claim_ns = "x";
@@ -68,7 +68,7 @@ TEST(VolumesTest, VolumesAreForClaimsOfOneUid) {
   EXPECT_TRUE(IsBound(claim));
 }
 
-TEST(VolumesTest, TermsOfAVolumeLookAtLabelsOnly) {
+TEST(VolumesTest, VolumeTermsMatchLabelsOnly) {
   PersistentVolume volume;
   const StringMap a = {{"zone", "a"}};
   EXPECT_TRUE(Reaches({}, volume));

@@ -26,7 +26,7 @@ Status CheckEffect(const std::string& path, std::string_view effect) {
   return CheckOneOf(path, effect, {"NoSchedule", "PreferNoSchedule", "NoExecute"});
 }
 
-// `check(item, path)` of every item, until one fails.
+// Calls `check(item, path)` for every item until one fails.
 template <typename T, typename Function>
 Status CheckEach(const std::vector<T>& items, const std::string& path, Function check) {
   for (size_t i = 0; i < items.size(); ++i) {
@@ -68,7 +68,8 @@ Status CheckExpression(const SelectorRequirement& requirement, const std::string
     if (values.empty()) return Wrong(path + ".values", fmt::format("must not be empty for {}", op));
   } else if (op == "Exists" || op == "DoesNotExist") {
     if (!values.empty()) return Wrong(path + ".values", fmt::format("must be empty for {}", op));
-  } else if (values.size() != 1) {  // which the server lets be no number: it matches nothing
+  } else if (values.size() != 1) {  // the server accepts a value that is not a number: it matches
+                                    // nothing
     return Wrong(path + ".values", fmt::format("must be exactly one for {}", op));
   }
   return Status::Ok();
@@ -106,8 +107,9 @@ Status CheckAffinity(const NodeAffinity& affinity) {
                    CheckPreferred);
 }
 
-// Devices and the like: the server takes whole numbers of them only. Source: k8s.io/kubernetes
-// pkg/apis/core helper.IsIntegerResourceName, validation.ValidateResourceQuantityValue.
+// Extended resources such as devices: the API server accepts only integers. Source:
+// k8s.io/kubernetes pkg/apis/core helper.IsIntegerResourceName,
+// validation.ValidateResourceQuantityValue.
 bool IsExtended(std::string_view resource) {
   return resource.find('/') != std::string_view::npos &&
          resource.find("kubernetes.io/") == std::string_view::npos;

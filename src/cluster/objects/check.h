@@ -1,10 +1,10 @@
-// What the API server's validation would refuse and DecodePod and DecodeNode let pass. They must be
-// tolerant: they read objects that a server already holds, perhaps a newer one with values that nos
-// does not know, and to lose sight of a running pod would be worse than to misread its tolerations.
-// A file may hold anything, so ReadObjects also applies these. Internal to this room.
+// Checks that API server validation makes and DecodePod and DecodeNode leave out. Decoding is
+// tolerant because it reads objects that a server already stores, perhaps a newer one with values
+// that nos does not know: losing a running pod would be worse than misreading its tolerations. A
+// file may contain anything, so ReadObjects applies these checks too. Internal to this library.
 //
 // Source: kubernetes pkg/apis/core/validation (ValidateTolerations with the operators Lt and Gt of
-// KEP 5471, ValidateNodeSelectorRequirement, which does not ask whether the value of Gt and Lt is a
+// KEP 5471, ValidateNodeSelectorRequirement, which does not check that the value of Gt and Lt is a
 // number, validateNodeTaints, validateContainers).
 #pragma once
 

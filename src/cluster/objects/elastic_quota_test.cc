@@ -9,7 +9,7 @@ namespace {
 
 Json Parsed(const std::string& yaml) { return ParseYaml(yaml)->front(); }
 
-TEST(ElasticQuotaTest, ReadsWhatPeopleHave) {
+TEST(ElasticQuotaTest, ReadsQuotasOfTheGoSystem) {
   ElasticQuota quota;
   ASSERT_TRUE(ReadElasticQuota(Parsed(R"(
 apiVersion: nos.nebuly.com/v1alpha1
@@ -32,7 +32,7 @@ status: {used: {cpu: 1}, podsOverQuota: 2, conditions: [{type: InForce, status: 
   EXPECT_NE(FindCondition(quota.status.conditions, "InForce"), nullptr);
 }
 
-TEST(ElasticQuotaTest, ReadsCompositeOnesWithAllTheirFields) {
+TEST(ElasticQuotaTest, ReadsCompositeQuotasWithAllFields) {
   ElasticQuota quota;
   ASSERT_TRUE(ReadCompositeElasticQuota(Parsed(R"(
 metadata: {name: q, namespace: any}
@@ -52,7 +52,7 @@ spec:
   EXPECT_EQ(quota.parent, "org/q");
 }
 
-TEST(ElasticQuotaTest, SaysWhatIsWrong) {
+TEST(ElasticQuotaTest, ReportsInvalidFields) {
   ElasticQuota quota;
   const auto error = [&](const std::string& spec) {
     return ReadElasticQuota(Parsed("metadata: {name: q}\nspec: " + spec), quota).message();

@@ -1,13 +1,13 @@
-// Reads typed values out of JSON, text or tree, in one pass, and remembers the first thing that is
-// wrong, with its path.
+// Reads typed values from JSON, text or tree, in one pass, and records the first error with its
+// path.
 //
 //   Status error = ReadFields(json, [&](Field& root) {
 //     root.Members(At("metadata", [&](Field& metadata) { metadata.Members(At("name", name)); }),
 //                  At("items", items, ReadItem));    // void ReadItem(Field&, Item&)
 //   });                        // "items[1].name: must be a string, not a number"
 //
-// A missing or null value leaves the target as it is; in a list, null is an error. Each field is
-// read once, in the order of the text. Internal to this room.
+// A missing or null value leaves the target unchanged; null in a list is an error. Each field is
+// read once, in the order of the text. Internal to this library.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace nos::cluster {
 
 class Field;
 
-// One known member of an object: its key and what reads it.
+// A known member of an object: its key and its reader.
 template <typename Reader>
 struct Member {
   std::string_view key;
@@ -51,7 +51,7 @@ class Field {
   void Read(StringMap& out);
   void Read(ResourceList& out);
   void Read(std::vector<std::string>& out);
-  // One element of `out` for each of the list, filled by `read(Field&, T&)`.
+  // Appends one element to `out` for each list element, filled by `read(Field&, T&)`.
   template <typename T, typename Function>
   void Read(std::vector<T>& out, Function read) {
     out.clear();
@@ -65,9 +65,9 @@ class Field {
   void Read(T& out, Function read) {
     read(*this, out);
   }
-  // Each element of a list.
+  // Visits each element of a list.
   void Each(FunctionRef<void(Field& element)> visit) { Elements(visit); }
-  // The members of an object that are known; the others are skipped.
+  // Reads the known members of an object and skips the others.
   template <typename... Readers>
   void Members(const Member<Readers>&... known) {
     ForEach([&](std::string_view key, Field& field) {
@@ -75,7 +75,7 @@ class Field {
     });
   }
 
-  // Records an error here, unless there is one already.
+  // Records an error at this path, unless an error is recorded already.
   void Fail(std::string_view what) const;
 
  private:
@@ -87,19 +87,19 @@ class Field {
   void ReadInteger(Integer& out);
   void ForEach(FunctionRef<void(std::string_view key, Field& member)> visit);
   void Elements(FunctionRef<void(Field& element)> visit);
-  // Records "must be `expected`" and returns false when present but not as expected.
+  // Records "must be `expected`" and returns false if the value is present and of another kind.
   bool Expect(Cursor::Kind kind, std::string_view expected);
   std::string Path() const;
 
   Cursor& value_;
   const Field* parent_ = nullptr;
-  std::string_view key_;     // of an object's member
-  size_t index_ = kNoIndex;  // of a list's element
+  std::string_view key_;     // for members of an object
+  size_t index_ = kNoIndex;  // for elements of a list
   bool map_entry_ = false;   // the key is data, not a field name: printed in brackets
   Status& error_;
 };
 
-// `to...`: what Field::Read takes, or a function of the field.
+// `to...`: the arguments of Field::Read, or a function of the field.
 template <typename T, typename... Function>
   requires requires(Field& field, T& to, Function... read) { field.Read(to, read...); }
 auto At(std::string_view key, T& to, Function... read) {
@@ -112,7 +112,7 @@ auto At(std::string_view key, Function read) {
   return Member<Function>{key, std::move(read)};
 }
 
-// Error: kInvalid: what is wrong first, or that the text is not JSON.
+// Error: kInvalid: the first error, or that the text is not JSON.
 Status ReadFields(JsonSource json, FunctionRef<void(Field& root)> read);
 
 }  // namespace nos::cluster

@@ -51,7 +51,7 @@ void RemovePorts(const HostPorts& some, HostPorts& from) {
 }
 
 bool IsTaken(const HostPort& port, const HostPorts& taken) {
-  // Every address comes before the others.
+  // "" (every address) sorts before the other addresses.
   const auto same = std::ranges::equal_range(taken, kSocket(port), {}, kSocket);
   if (same.empty() || port.ip.empty() || same.front().ip.empty()) return !same.empty();
   return std::ranges::binary_search(same, port.ip, {}, &HostPort::ip);

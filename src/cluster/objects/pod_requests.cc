@@ -13,7 +13,8 @@ void RaiseTo(ResourceList& total, const ResourceList& least) {
   for (const auto& [name, quantity] : least) total[name] = std::max(total[name], quantity);
 }
 
-// The API server stores requests defaulted from limits; a file may not have passed through it.
+// The API server sets missing requests from limits before it stores a pod; a pod from a file may
+// lack this default.
 ResourceList ContainerRequests(const Container& container, const ResourceList& when_missing) {
   ResourceList requests = container.resizing.value_or(container.requests);
   requests.insert(container.limits.begin(), container.limits.end());
@@ -25,8 +26,8 @@ bool IsPodLevel(std::string_view name) {
   return name == "cpu" || name == "memory" || name.starts_with("hugepages-");
 }
 
-// Pod-level requests replace what the containers add up to; a pod-level limit stands in where
-// neither the pod nor any container requests the resource.
+// Pod-level requests replace the sum over containers. A pod-level limit applies if neither the pod
+// nor any container requests the resource.
 void ApplyPodLevel(const Pod& pod, ResourceList& total) {
   for (const auto& [name, quantity] : pod.limits) {
     if (IsPodLevel(name)) total.try_emplace(name, quantity);
@@ -43,8 +44,8 @@ ResourceList PodRequests(const Pod& pod, const ResourceList& when_missing) {
   for (const Container& container : pod.containers) {
     AddTo(total, ContainerRequests(container, when_missing));
   }
-  ResourceList sidecars;    // started so far
-  ResourceList start_peak;  // the most needed at any moment before the containers start
+  ResourceList sidecars;    // sidecars started so far
+  ResourceList start_peak;  // maximum requests at any moment before the containers start
   for (const Container& container : pod.init_containers) {
     ResourceList needed = ContainerRequests(container, when_missing);
     if (container.restart_always) {

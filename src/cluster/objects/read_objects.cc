@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kMaxListDepth = 4;
 
-// The kinds of apiVersion v1 beside those that are read, also as <kind>List. Known here because a
-// misspelt Pod or Node would else pass for one of them. Source: k8s.io/api core/v1 register.go.
+// Other kinds of apiVersion v1, also as <kind>List. They are listed here because a misspelt Pod or
+// Node would otherwise pass as one of them. Source: k8s.io/api core/v1 register.go.
 constexpr std::array<std::string_view, 15> kOtherCoreKinds = {"Binding",
                                                               "ComponentStatus",
                                                               "ConfigMap",
@@ -32,12 +32,13 @@ constexpr std::array<std::string_view, 15> kOtherCoreKinds = {"Binding",
                                                               "Service",
                                                               "ServiceAccount"};
 
-// What an object says it is.
+// apiVersion and kind of an object.
 struct Type {
   std::string_view version, kind;
 };
 
-// JSON has the faster parser; flow-style YAML that is not JSON is rare, but is YAML.
+// The JSON parser is faster. YAML in flow style begins like JSON; it is rare, but still parsed as
+// YAML.
 Result<std::vector<Json>> ParseDocuments(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   const bool like_json =
@@ -49,13 +50,13 @@ Result<std::vector<Json>> ParseDocuments(std::string_view text) {
     if (yaml.ok() || !IsUtf8(text)) return yaml;
     return json.status();
   }
-  // Which of two values was meant nobody can tell.
+  // With duplicate keys the intended value is unknown.
   const std::vector<std::string> twice = FindDuplicateKeys(text, 1);
   if (!twice.empty()) return Invalid(fmt::format("JSON: {}: is given twice", twice[0]));
   return std::vector<Json>{std::move(json).value()};
 }
 
-// "item 7 (Pod a/b)": where an object stands, for the error message.
+// The object for an error message: "(Pod a/b)".
 std::string Describe(const Json& object, std::string_view kind) {
   const std::string_view name = FindString(object, "metadata", "name");
   const std::string_view ns = FindString(object, "metadata", "namespace");
@@ -74,8 +75,8 @@ bool IsOtherCoreKind(std::string_view kind) {
   return std::find(kOtherCoreKinds.begin(), kOtherCoreKinds.end(), kind) != kOtherCoreKinds.end();
 }
 
-// Whether nos reads this type; an error when no server has it. Types of a group ("apps/v1") are
-// not known one by one: add-ons define more.
+// True if nos reads this type; an error if no API server has it. Types of a group ("apps/v1") are
+// not checked one by one: add-ons define more.
 Result<bool> IsRead(const Type& type) {
   const bool ours = IsRead(type.kind);
   const size_t slash = type.version.find('/');
@@ -93,7 +94,8 @@ Result<bool> IsRead(const Type& type) {
   if (group.empty() || version.empty() || version.find('/') != std::string_view::npos) {
     return Invalid(fmt::format("apiVersion: '{}' is not group/version", type.version));
   }
-  // Kubernetes' own groups without a domain have neither; an add-on's may ("longhorn.io" Node).
+  // Kubernetes' own groups (without a domain) have no Pod or Node; an add-on's group may
+  // ("longhorn.io" Node).
   if (ours && group.find('.') == std::string_view::npos) {
     return Invalid(fmt::format("apiVersion: '{}' has no {}; it is in v1", type.version, type.kind));
   }
@@ -133,7 +135,7 @@ Status ReadNode(const Json& object, Objects& objects) {
   return Status::Ok();
 }
 
-// What is read of a text.
+// The objects read from a text so far.
 struct Reading {
   Objects objects;
   const TakeOther& take_other;
@@ -161,7 +163,7 @@ Status ReadList(const Json& list, std::string_view kind, int depth, Reading& rea
   const Json* items = Find(list, "items");
   if (items == nullptr || items->is_null()) return Status::Ok();
   if (!items->is_array()) return Invalid(": items: must be a list");
-  // The items of a PodList need not say that they are Pods.
+  // The items of a PodList may omit their kind.
   const Type fallback = kind == "List" ? Type{} : Type{"v1", kind.substr(0, kind.size() - 4)};
   for (size_t i = 0; i < items->get_array().size(); ++i) {
     const Status status = ReadAny(items->get_array()[i], fallback, depth, reading);
@@ -170,7 +172,7 @@ Status ReadList(const Json& list, std::string_view kind, int depth, Reading& rea
   return Status::Ok();
 }
 
-// Errors begin with what follows "document 1": the item, the object's name, or a colon.
+// Errors begin with the part after "document 1": the item, the object's name, or a colon.
 Status ReadAny(const Json& object, const Type& fallback, int depth, Reading& reading) {
   const Result<Type> type = TypeOf(object, fallback);
   if (!type.ok()) return type.status().Within("");

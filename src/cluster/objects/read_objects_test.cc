@@ -1,4 +1,4 @@
-// What ReadObjects refuses beyond what cannot be decoded, and what it must still take.
+// Objects that ReadObjects refuses although they decode, and objects that it must accept.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@ std::string ErrorOf(std::string_view text) {
   return objects.ok() ? "" : objects.status().message();
 }
 
-// The error of a Pod with these fields in its spec, without its place, or "" when it is taken.
+// The error for a Pod with these fields in its spec, without the location prefix; "" if it is
+// accepted.
 std::string PodError(std::string_view spec) {
   const auto objects = ReadObjects(
       fmt::format("{{kind: Pod, metadata: {{name: a}}, spec: {{containers: [{{}}], {}}}}}", spec),
@@ -51,14 +52,14 @@ std::string TaintError(std::string_view taint) {
       fmt::format("{{kind: Node, metadata: {{name: n}}, spec: {{taints: [{}]}}}}", taint));
 }
 
-TEST(ReadObjectsRefusesTest, APodWithoutContainers) {
+TEST(ReadObjectsRefusesTest, PodWithoutContainers) {
   for (const char* spec : {"null", "{}", "{containers: null}", "{containers: []}"}) {
     EXPECT_EQ(ErrorOf(fmt::format("{{kind: Pod, metadata: {{name: a}}, spec: {}}}", spec)),
               "f: document 1 (Pod a): spec.containers: must hold at least one container");
   }
 }
 
-TEST(ReadObjectsRefusesTest, TolerationsTheApiServerWould) {
+TEST(ReadObjectsRefusesTest, TolerationsThatTheApiServerRefuses) {
   EXPECT_EQ(TolerationError("key: k, operator: Bar"),
             "spec.tolerations[1].operator: 'Bar' is none of Exists, Equal, Lt, Gt");
   EXPECT_EQ(TolerationError("key: k, effect: Nope"),
@@ -71,7 +72,7 @@ TEST(ReadObjectsRefusesTest, TolerationsTheApiServerWould) {
   EXPECT_EQ(TolerationError("key: k, value: v, effect: NoExecute, tolerationSeconds: 300"), "");
 }
 
-TEST(ReadObjectsRefusesTest, TaintsTheApiServerWould) {
+TEST(ReadObjectsRefusesTest, TaintsThatTheApiServerRefuses) {
   const std::string place = "f: document 1 (Node n): spec.taints[0].";
   EXPECT_EQ(TaintError("{key: k, effect: Nope}"),
             place + "effect: 'Nope' is none of NoSchedule, PreferNoSchedule, NoExecute");
@@ -80,7 +81,7 @@ TEST(ReadObjectsRefusesTest, TaintsTheApiServerWould) {
   EXPECT_EQ(TaintError("{effect: NoSchedule}"), place + "key: is missing");
 }
 
-TEST(ReadObjectsRefusesTest, NodeSelectorRequirementsTheApiServerWould) {
+TEST(ReadObjectsRefusesTest, NodeSelectorRequirementsThatTheApiServerRefuses) {
   EXPECT_EQ(RequirementError("key: k, operator: Foo"),
             "operator: 'Foo' is none of In, NotIn, Exists, DoesNotExist, Gt, Lt");
   EXPECT_EQ(RequirementError("key: k"),
@@ -103,7 +104,7 @@ TEST(ReadObjectsRefusesTest, NodeSelectorRequirementsTheApiServerWould) {
   EXPECT_EQ(RequirementError("key: k, operator: Exists"), "");
 }
 
-TEST(ReadObjectsRefusesTest, AffinityTheApiServerWould) {
+TEST(ReadObjectsRefusesTest, AffinityThatTheApiServerRefuses) {
   EXPECT_NE(Required(""), "");
   EXPECT_EQ(Required("{matchFields: [{key: metadata.name, operator: In, values: [n]}]}"), "");
   for (const char* field :
@@ -126,8 +127,8 @@ TEST(ReadObjectsRefusesTest, AffinityTheApiServerWould) {
             "DoesNotExist, Gt, Lt");
 }
 
-// A live object is not lost over a value that a newer API server may know.
-TEST(DecodePodTest, IsTolerantOfWhatAServerMayHold) {
+// A live object is not dropped because of a value that a newer API server may know.
+TEST(DecodePodTest, AcceptsValuesThatANewerServerMayStore) {
   const auto pod = ParseJson(
       R"({"metadata":{"name":"a"},"spec":{"tolerations":[{"key":"k","operator":"Bar"}]}})");
   EXPECT_TRUE(DecodePod(*pod).ok());
@@ -156,7 +157,7 @@ TEST(ReadObjectsRefusesTest, KindsAndVersionsThatDoNotExist) {
       "f: document 1: apiVersion: is missing, and kind: 'node' is none of Pod, Node and List");
 }
 
-TEST(ReadObjectsRefusesTest, WhatIsNoKubernetesObject) {
+TEST(ReadObjectsRefusesTest, DocumentsThatAreNoKubernetesObjects) {
   EXPECT_EQ(ErrorOf("{replicas: 3}"),
             "f: document 1: kind: is missing, so this is not a Kubernetes object");
   const std::string what =
@@ -177,7 +178,7 @@ TEST(ReadObjectsTest, SkipsAndCountsOtherRealKinds) {
   EXPECT_EQ(objects->ignored, 4u);
 }
 
-TEST(ReadObjectsTest, ReadsListsInListsToADepth) {
+TEST(ReadObjectsTest, ReadsNestedListsUpToADepth) {
   const std::string node = "{kind: Node, metadata: {name: n}}";
   const auto in_lists = [](int lists, std::string text) {
     for (int i = 0; i < lists; ++i) text = "{kind: List, items: [" + text + "]}";
@@ -192,13 +193,13 @@ TEST(ReadObjectsTest, ReadsListsInListsToADepth) {
             "f: document 1, item 1, item 1, item 1, item 1: Lists are nested too deeply");
 }
 
-TEST(ReadObjectsRefusesTest, BrokenJsonInTheWordsOfJson) {
+TEST(ReadObjectsRefusesTest, BrokenJsonWithJsonError) {
   for (const char* text : {R"({"kind":"List","items":[)", " [1, 2", "\n[{\"a\": }, }"}) {
     EXPECT_TRUE(ErrorOf(text).starts_with("f: JSON: ")) << ErrorOf(text);
   }
 }
 
-TEST(ReadObjectsRefusesTest, PartsOfADevice) {
+TEST(ReadObjectsRefusesTest, FractionsOfDevices) {
   const auto pod = [](const std::string& quantity) {
     return ErrorOf(
         "{kind: Pod, metadata: {name: p}, spec: {containers: [{resources: {requests: "
@@ -220,12 +221,12 @@ TEST(ReadObjectsRefusesTest, PartsOfADevice) {
             "number");
 }
 
-TEST(ReadObjectsRefusesTest, AKeyTwice) {
+TEST(ReadObjectsRefusesTest, DuplicateYamlKeys) {
   EXPECT_EQ(ErrorOf("kind: Node\nmetadata:\n  name: a\n  name: b\n"),
             "f: YAML document 1, line 4, column 3: the key 'name' is already in this mapping");
 }
 
-TEST(ReadObjectsRefusesTest, AKeyTwiceInJson) {
+TEST(ReadObjectsRefusesTest, DuplicateJsonKeys) {
   EXPECT_EQ(ErrorOf(R"({"kind":"List","items":[{"kind":"Node","metadata":{"name":"a"}},
                        {"kind":"Node","metadata":{"name":"b","name":"c"}}]})"),
             "f: JSON: items[1].metadata.name: is given twice");

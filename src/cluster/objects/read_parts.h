@@ -1,4 +1,5 @@
-// Reads what many kinds have: metadata, and what constraints.h declares. Internal to this room.
+// Readers for parts that many kinds share: metadata, and the types of constraints.h. Internal to
+// this library.
 #pragma once
 
 #include "cluster/constraints.h"

@@ -26,13 +26,13 @@ std::shared_ptr<const Node> NodeThatOffers(const std::string& name) {
   return node;
 }
 
-TEST(ResourceNamesTest, NothingAskedForTakesNoName) {
+TEST(ResourceNamesTest, ZeroRequestsGetNoId) {
   const size_t before = CountOfResourceNames();
   (void)RequestsOf(PodThatAsks("a.b/none-", 100, "0"));
   EXPECT_EQ(CountOfResourceNames(), before);
 }
 
-TEST(ResourceNamesTest, PodsCannotTakeAllNames) {
+TEST(ResourceNamesTest, PodsCannotExhaustTheIds) {
   const size_t before = CountOfResourceNames();
   for (int i = 0; i < 7; ++i) {
     (void)RequestsOf(PodThatAsks("a.b/" + std::to_string(i) + "-", 10'000, "1"));
@@ -41,7 +41,8 @@ TEST(ResourceNamesTest, PodsCannotTakeAllNames) {
   const Pod late = PodThatAsks("late.com/fpga", 1, "1");
   EXPECT_EQ(RequestsOf(late).Get(kUnknownResource), 1);
   EXPECT_THAT(UnknownResourcesOf(late), ::testing::ElementsAre("late.com/fpga0"));
-  // Bound by somebody else, before any node offers it: it is counted right all the same.
+  // Another scheduler binds the pod before any node offers the resource: the pod's requests are
+  // still counted correctly.
   auto snapshot = ClusterSnapshot::Build({NodeThatOffers("cpu")}, {}, gpu::Catalogue::Builtin());
   ASSERT_TRUE(snapshot.Bind(std::make_shared<const Pod>(late), "n").ok());
   snapshot.SetNode(NodeThatOffers("late.com/fpga0"));
@@ -53,12 +54,12 @@ TEST(ResourceNamesTest, PodsCannotTakeAllNames) {
   EXPECT_EQ(snapshot.node(0).requested.Get(id), 0);
 }
 
-TEST(ResourceNamesTest, WhatIsTakenOffIsWhatWasCountedUnderNoName) {
+TEST(ResourceNamesTest, SumsStayCorrectWhenAResourceGetsItsIdLate) {
   (void)RequestsOf(PodThatAsks("a.b/more-", 10'000, "1"));
   const Pod late = PodThatAsks("late.com/nic", 1, "1");
   auto snapshot = ClusterSnapshot::Build({NodeThatOffers("cpu")}, {}, gpu::Catalogue::Builtin());
   ASSERT_TRUE(snapshot.Bind(std::make_shared<const Pod>(late), "n").ok());
-  const ResourceId id = InternResource("late.com/nic0");  // some other node has it now
+  const ResourceId id = InternResource("late.com/nic0");  // another node offers it by now
   ASSERT_TRUE(snapshot.Unbind(late, "n").ok());
   EXPECT_EQ(snapshot.node(0).requested.Get(id), 0);
   EXPECT_EQ(snapshot.node(0).requested.Get(kUnknownResource), 0);

@@ -15,9 +15,9 @@
 namespace nos::cluster {
 namespace {
 
-constexpr size_t kMostAsked = 4096;  // names that only pods have
+constexpr size_t kMostAsked = 4096;  // names that only pods request
 
-// Names live in a deque, so that references to them and views into them stay valid.
+// Names are stored in a deque, so that references to them and views into them stay valid.
 class Names {
  public:
   Names() {
@@ -37,7 +37,7 @@ class Names {
     return Intern(name);
   }
 
-  // kUnknownResource: it has no id.
+  // kUnknownResource if the name has no id.
   ResourceId Find(std::string_view name) {
     const std::shared_lock lock(mutex_);
     const auto it = ids_.find(name);
@@ -65,7 +65,7 @@ class Names {
     return id;
   }
 
-  std::atomic<size_t> asked_ = 0;  // names that pods had first
+  std::atomic<size_t> asked_ = 0;  // names that a pod requested before a node offered them
   std::shared_mutex mutex_;
   std::deque<std::string> names_;
   std::unordered_map<std::string_view, ResourceId> ids_;

@@ -27,7 +27,7 @@ bool MatchesField(const SelectorRequirement& requirement, const Node& node) {
   return requirement.op == "In" ? same : requirement.op == "NotIn" && !same;
 }
 
-// The parts of a query between commas that are not inside parentheses.
+// Splits a query at commas outside parentheses.
 std::vector<std::string_view> SplitRequirements(std::string_view text) {
   std::vector<std::string_view> parts;
   size_t start = 0;

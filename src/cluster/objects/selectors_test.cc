@@ -12,7 +12,7 @@ Node Labelled(StringMap labels) {
   return node;
 }
 
-TEST(RequirementTest, EveryOperator) {
+TEST(RequirementTest, MatchesWithEveryOperator) {
   const StringMap labels{{"zone", "a"}, {"cores", "8"}, {"word", "x"}, {"empty", ""}};
   const auto matches = [&](const char* key, const char* op, std::vector<std::string> values) {
     return Matches(SelectorRequirement{key, op, std::move(values)}, labels);
@@ -34,7 +34,7 @@ TEST(RequirementTest, EveryOperator) {
   EXPECT_FALSE(matches("cores", "Lt", {"8"}));
 }
 
-TEST(RequirementTest, WhatTheApiServerRefusesMatchesNothing) {
+TEST(RequirementTest, InvalidRequirementsMatchNothing) {
   const StringMap labels{{"zone", "a"}, {"cores", "8"}, {"word", "x"}};
   const auto matches = [&](const char* key, const char* op, std::vector<std::string> values) {
     return Matches(SelectorRequirement{key, op, std::move(values)}, labels);
@@ -61,7 +61,7 @@ TEST(NodeSelectorTest, TermsAreAlternativesAndEmptyOnesMatchNothing) {
   EXPECT_FALSE(Matches(NodeSelectorTerm{{{"zone", "In", {"a"}}, {"zone", "In", {"b"}}}, {}}, node));
 }
 
-TEST(NodeSelectorTest, FieldsKnowTheNodeNameOnly) {
+TEST(NodeSelectorTest, MatchFieldsSupportOnlyTheNodeName) {
   const Node node = Labelled({});
   const auto matches = [&](const char* key, const char* op, std::vector<std::string> values) {
     return Matches(NodeSelectorTerm{{}, {{key, op, std::move(values)}}}, node);
@@ -91,7 +91,7 @@ TEST(NodeSelectorTest, SelectorAndRequiredAffinityMustBothHold) {
   EXPECT_FALSE(SelectsNode(pod, node));
 }
 
-TEST(TolerationTest, KeyOperatorValueAndEffect) {
+TEST(TolerationTest, ComparesKeyOperatorValueAndEffect) {
   const Taint taint{"gpu", "a100", "NoSchedule"};
   EXPECT_TRUE(Tolerates(Toleration{"gpu", "Equal", "a100", "NoSchedule"}, taint));
   EXPECT_TRUE(Tolerates(Toleration{"gpu", "", "a100", ""}, taint));

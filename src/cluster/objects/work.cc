@@ -8,7 +8,7 @@
 namespace nos::cluster {
 namespace {
 
-// An object with metadata, of which `spec` and `status` read the rest.
+// Reads an object with metadata; `spec` and `status` read its other members.
 template <typename T, typename Spec, typename Status_>
 Status ReadObject(JsonSource json, T& to, Spec spec, Status_ status) {
   to = T();

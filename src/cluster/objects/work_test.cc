@@ -12,7 +12,7 @@ Status Read(const std::string& yaml, Status (*read)(JsonSource, T&), T& to) {
   return read(ParseYaml(yaml)->front(), to);
 }
 
-TEST(Work, ReadsWhatAJobIsToDoAndHasDone) {
+TEST(Work, ReadsSpecAndStatusOfJobs) {
   Job job;
   ASSERT_TRUE(Read(R"(
 metadata: {namespace: a, name: train}
@@ -43,7 +43,7 @@ status:
   EXPECT_FALSE(Read("spec: {}", ReadJob, job).ok()) << "it has no name";
 }
 
-TEST(Work, ReadsEventsOfBothKinds) {
+TEST(Work, ReadsEventsOfBothApiGroups) {
   KubernetesEvent event;
   ASSERT_TRUE(Read(R"(
 metadata: {namespace: a, name: p.1, uid: u, creationTimestamp: "2026-01-01T00:00:00Z"}

@@ -17,9 +17,9 @@ namespace {
 using gpu::LayoutTable;
 using gpu::ProfileId;
 
-constexpr int kMostInstances = 512;       // no node holds more
-constexpr int kMostSteps = 2000;          // of one search
-constexpr int64_t kMostMixtures = 4096;   // of shares that one pod asks for
+constexpr int kMostInstances = 512;       // above the number on any node
+constexpr int kMostSteps = 2000;          // per search
+constexpr int64_t kMostMixtures = 4096;   // of shares that one pod may request
 constexpr size_t kMostRemembered = 4096;  // nodes, and states of GPUs
 
 ResourceId Whole() {
@@ -27,7 +27,7 @@ ResourceId Whole() {
   return whole;
 }
 
-// Whole GPUs are instances on some nodes.
+// Includes whole GPUs: they are instances on some nodes.
 std::vector<ResourceId> InstancesIn(const ResourceVector& requests) {
   std::vector<ResourceId> kinds;
   for (const auto& [id, amount] : requests.entries()) {
@@ -54,11 +54,11 @@ std::vector<size_t> OffersOf(OfferBook& book, const std::vector<Board>& boards) 
 
 struct Choice {
   int changes = 0;  // instances created and destroyed
-  double loss = 0;  // of potential, in GPUs
+  double loss = 0;  // of potential, in units of GPUs
   size_t board = 0;
   gpu::Placement placement;
-  bool switches = false;     // the GPU to its other model, before
-  bool unpreferred = false;  // another GPU is preferred
+  bool switches = false;     // the GPU must first switch to its other model
+  bool unpreferred = false;  // the GPU is not the preferred one
 };
 
 bool Better(const Choice& a, const Choice& b) {
@@ -66,8 +66,8 @@ bool Better(const Choice& a, const Choice& b) {
          std::tuple(b.changes, b.unpreferred, b.loss, b.board, a.placement);
 }
 
-// Gives each instance the best place that leaves places for the others: `plan`, what each GPU is
-// to hold, tells that there are some.
+// Assigns each instance its best placement that leaves placements for the others. `plan`, the
+// assignment of instances to GPUs, guarantees that one exists.
 class Placing {
  public:
   Placing(OfferBook& book, std::vector<Board> boards, Share asked, std::vector<Share> plan,
@@ -86,7 +86,7 @@ class Placing {
   }
 
   std::optional<std::vector<PromisedInstance>> Run() {
-    // The large ones go first: what is left serves the small ones rather than the other way round.
+    // Large instances first: the remaining gaps suit small ones.
     std::vector<size_t> order(left_.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, std::greater(), [&](size_t kind) { return sizes_[0][kind]; });
@@ -99,7 +99,7 @@ class Placing {
   }
 
  private:
-  // False never: the plan admits one at least.
+  // Always succeeds: the plan admits at least one choice.
   bool Place(size_t kind) {
     --left_[kind];
     for (const Choice& choice : Choices(kind)) {
@@ -117,7 +117,7 @@ class Placing {
     return false;
   }
 
-  // Whether what the plan has for the GPU besides fits there still.
+  // True if the rest of the plan for this GPU still fits on it.
   bool Keeps(size_t board, size_t kind) {
     Share rest = plan_[board];
     if (--rest[kind] < 0 || !book_.CanHold(book_.OffersOf(boards_[board]), rest)) return false;
@@ -132,7 +132,7 @@ class Placing {
     return true;
   }
 
-  // False: it does not fit there.
+  // False if it does not fit.
   static bool Take(gpu::Placement placement, Board& board) {
     if (!board.used.Add(placement)) return false;
     const bool there = std::erase(board.free, placement) > 0;
@@ -168,8 +168,8 @@ class Placing {
     }
   }
 
-  // Where one may lie beside what is used. Equal shares are all alike: one that is there, else a
-  // new one under a number that no other has.
+  // Placements beside the used instances. Equal shares are interchangeable, so at most one: a free
+  // share, or else a new one under an unused number.
   static std::vector<gpu::Placement> PlacesFor(const Board& board, ProfileId profile) {
     std::vector<gpu::Placement> places;
     if (!board.used.model().counted()) {
@@ -186,7 +186,8 @@ class Placing {
     return {{profile, UnusedStart(board)}};
   }
 
-  // One that a free share has, which then gives way, only if there is no other.
+  // Prefers numbers without a share; the number of a free share (which is then destroyed) is the
+  // last resort.
   static uint8_t UnusedStart(const Board& board) {
     uint64_t taken = board.used.starts();
     for (const gpu::Placement& placement : board.free) taken |= uint64_t{1} << placement.start;
@@ -209,14 +210,14 @@ class Placing {
   std::vector<Board> boards_;
   const std::vector<Share> sizes_;
   std::map<const gpu::Model*, std::vector<ProfileId>> plain_;
-  Share left_;                    // to be placed
-  std::vector<Share> plan_;       // of it, by GPU
+  Share left_;                    // still to be placed
+  std::vector<Share> plan_;       // the part of `left_` that each GPU gets
   std::optional<int> preferred_;  // Gpu::index
   std::vector<PromisedInstance> found_;
   int steps_ = kMostSteps;
 };
 
-// How many instances of one kind alone fit.
+// How many instances of this kind fit if no other kind is placed.
 int64_t CapacityOf(const Gpu& gpu, const std::string& resource) {
   const auto profile = gpu.model->FindProfile(resource);
   const bool may_be_cut = !gpu.fixed && gpu.reported;
@@ -270,7 +271,7 @@ CutFinder::CutFinder(std::vector<ResourceId> kinds, const ResourceVector& reques
   book_ = OfferBook(std::move(kinds), asked_);
 }
 
-// Keeps what it remembers within bounds.
+// Bounds the memory of the caches.
 void CutFinder::Forget() {
   if (std::max(book_.size(), known_.size()) < kMostRemembered) return;
   book_ = OfferBook(book_.kinds(), asked_);

@@ -14,7 +14,7 @@ namespace {
 
 const gpu::Catalogue& Models() { return gpu::Catalogue::Builtin(); }
 
-// A node of A100-40GBs with these status layouts ("1g.5gb@6:free"), one for each GPU.
+// A node of A100-40GB GPUs with these status layouts ("1g.5gb@6:free"), one for each GPU.
 NodeInfo NodeWith(const std::vector<std::string>& layouts, StringMap more = {}) {
   auto node = std::make_shared<Node>();
   node->meta.name = "n";
@@ -52,11 +52,11 @@ std::string Cut(const NodeInfo& node, const std::map<std::string, int64_t>& prof
   return Join(parts, ", ");
 }
 
-TEST(FindCutTest, FreeInstancesServeFirst) {
+TEST(FindCutTest, UsesFreeInstancesFirst) {
   EXPECT_EQ(Cut(NodeWith({"", "3g.20gb@4:used,1g.5gb@1:free"}), {{"1g.5gb", 1}}), "1g.5gb@1 of 1");
 }
 
-TEST(FindCutTest, WhatFitsBesideAllComesBeforeWhatCostsOthersTheirs) {
+TEST(FindCutTest, PrefersNewInstancesThatKeepFreeOnes) {
   EXPECT_EQ(Cut(NodeWith({"4g.20gb@0:free,3g.20gb@4:used", "3g.20gb@4:used"}), {{"2g.10gb", 1}}),
             "2g.10gb@2 of 1")
       << "GPU 0 is fuller, but its free 4g would go";
@@ -64,12 +64,12 @@ TEST(FindCutTest, WhatFitsBesideAllComesBeforeWhatCostsOthersTheirs) {
             "2g.10gb@0 of 0, 2g.10gb@2 of 0");
 }
 
-TEST(FindCutTest, TheFullerGpuIsCut) {
+TEST(FindCutTest, PrefersTheFullerGpu) {
   EXPECT_EQ(Cut(NodeWith({"", "4g.20gb@0:used"}), {{"3g.20gb", 1}}), "3g.20gb@4 of 1");
   EXPECT_EQ(Cut(NodeWith({"", ""}), {{"1g.5gb", 1}}), "1g.5gb@6 of 0");
 }
 
-TEST(FindCutTest, OfEqualsThePreferredGpu) {
+TEST(FindCutTest, BreaksTiesByPreferredGpu) {
   const auto gpu_of = [](const NodeInfo& node, std::optional<int> preferred) {
     return FindCut(node, Asking({{"3g.20gb", 1}}), preferred)->at(0).gpu;
   };
@@ -81,12 +81,12 @@ TEST(FindCutTest, OfEqualsThePreferredGpu) {
   EXPECT_EQ(gpu_of(NodeWith({"", "3g.20gb@4:free"}), 0), 1) << "there is a free one";
 }
 
-TEST(FindCutTest, UsedOnesStay) {
+TEST(FindCutTest, KeepsUsedInstances) {
   EXPECT_EQ(Cut(NodeWith({"1g.5gb@0:used"}), {{"7g.40gb", 1}}), "none");
   EXPECT_EQ(Cut(NodeWith({"1g.5gb@0:free"}), {{"7g.40gb", 1}}), "7g.40gb@0 of 0");
 }
 
-TEST(FindCutTest, SeveralKindsTogether) {
+TEST(FindCutTest, PlacesSeveralKindsTogether) {
   EXPECT_EQ(Cut(NodeWith({""}), {{"3g.20gb", 1}, {"4g.20gb", 1}}),
             "3g.20gb@4 of 0, 4g.20gb@0 of 0");
   EXPECT_EQ(Cut(NodeWith({""}), {{"3g.20gb", 2}, {"1g.5gb", 1}}), "none");
@@ -96,7 +96,7 @@ TEST(FindCutTest, SeveralKindsTogether) {
   EXPECT_EQ(Cut(NodeWith({""}), {{"no.such", 1}}), "none");
 }
 
-TEST(FindCutTest, WhatFitsIsFoundOnManyGpus) {
+TEST(FindCutTest, FindsFittingRequestsOnManyGpus) {
   using Asks = std::map<std::string, int64_t>;
   for (const int64_t n : {1, 2, 4, 8, 16}) {
     const NodeInfo node = NodeWith(std::vector<std::string>(static_cast<size_t>(n)));
@@ -114,13 +114,13 @@ TEST(FindCutTest, WhatFitsIsFoundOnManyGpus) {
   }
 }
 
-TEST(FindCutTest, FreeOnesServeFirstAlsoWhereTheOthersHardlyFit) {
+TEST(FindCutTest, UsesFreeInstancesFirstWhenTheRestHardlyFits) {
   EXPECT_EQ(Cut(NodeWith({"", "3g.20gb@4:free"}), {{"3g.20gb", 2}, {"1g.5gb", 8}}),
             "1g.5gb@0 of 0, 1g.5gb@0 of 1, 1g.5gb@1 of 0, 1g.5gb@1 of 1, 1g.5gb@2 of 0, "
             "1g.5gb@2 of 1, 1g.5gb@3 of 0, 1g.5gb@3 of 1, 3g.20gb@4 of 0, 3g.20gb@4 of 1");
 }
 
-// Looks for places one GPU and placement after the other.
+// Reference implementation: tries every placement on every GPU.
 class BruteForce {
  public:
   BruteForce(const NodeInfo& node, const std::vector<std::string>& wanted) : wanted_(wanted) {
@@ -202,8 +202,8 @@ class RandomCutTest : public ::testing::TestWithParam<uint64_t> {
   Random random_{GetParam()};
 };
 
-// What of the asks is left when these instances are there beside the used ones; "illegal" when they
-// cannot be.
+// The requests that remain after these instances are added beside the used ones; "illegal" if they
+// cannot be added.
 std::string LeftOf(const NodeInfo& node, std::map<std::string, int64_t> asks,
                    const std::vector<PromisedInstance>& promised) {
   for (const Gpu& gpu : node.gpus.gpus) {
@@ -224,7 +224,7 @@ std::string LeftOf(const NodeInfo& node, std::map<std::string, int64_t> asks,
   return left;
 }
 
-TEST_P(RandomCutTest, FindsWhatFitsAndOnlyThat) {
+TEST_P(RandomCutTest, FindsExactlyTheRequestsThatFit) {
   for (int i = 0; i < 150; ++i) {
     const NodeInfo node = RandomNode();
     const auto asks = RandomAsks();
@@ -240,7 +240,7 @@ TEST_P(RandomCutTest, FindsWhatFitsAndOnlyThat) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomCutTest, ::testing::Range(uint64_t{1}, uint64_t{9}));
 
-TEST(CutFinderTest, RemembersByWhatTheGpusCanHold) {
+TEST(CutFinderTest, CachesByCapacityOfTheGpus) {
   CutFinder finder(Asking({{"3g.20gb", 2}, {"1g.5gb", 8}}));
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(finder.Can(NodeWith({"", ""})));
@@ -251,8 +251,8 @@ TEST(CutFinderTest, RemembersByWhatTheGpusCanHold) {
   }
 }
 
-// However many kinds of shares somebody thinks of: that is refused, not counted out.
-TEST(FindCutTest, TooManyMixturesOfSharesAreRefused) {
+// A request for too many kinds of shares is refused without enumerating the mixtures.
+TEST(FindCutTest, RefusesTooManyMixturesOfShares) {
   auto node = std::make_shared<Node>();
   node->meta.name = "n";
   node->meta.labels = {{std::string(kPartitioningLabel), "mps"},
@@ -273,7 +273,7 @@ TEST(FindCutTest, TooManyMixturesOfSharesAreRefused) {
   EXPECT_FALSE(CanCut(snapshot.node(0), requests));
 }
 
-TEST(FindCutTest, APlanOfSomebodyElseGoesFirst) {
+TEST(FindCutTest, WaitsForPendingPlanOfAnotherController) {
   const StringMap under_way = {{std::string(kSpecPlan), "3"}, {std::string(kStatusPlan), "2"}};
   EXPECT_FALSE(MayBeCut(NodeWith({""}, under_way)));
   EXPECT_EQ(Cut(NodeWith({""}, under_way), {{"1g.5gb", 1}}), "none");
@@ -281,7 +281,7 @@ TEST(FindCutTest, APlanOfSomebodyElseGoesFirst) {
       MayBeCut(NodeWith({""}, {{std::string(kSpecPlan), "3"}, {std::string(kStatusPlan), "3"}})));
 }
 
-TEST(FindCutTest, OnlyFreeInstancesOfAGpuThatRests) {
+TEST(FindCutTest, UsesOnlyFreeInstancesOfRestingGpus) {
   auto node = std::make_shared<Node>(*NodeWith({"1g.5gb@0:free"}).node);
   node->resting_gpus = {0};
   const auto snapshot = ClusterSnapshot::Build({node}, {}, Models());
@@ -289,9 +289,9 @@ TEST(FindCutTest, OnlyFreeInstancesOfAGpuThatRests) {
   EXPECT_EQ(Cut(snapshot.node(0), {{"1g.5gb", 2}}), "none");
 }
 
-// Who was promised an instance has it in every picture, wherever others would be given one, and
-// what is not there yet is allocatable to nobody else.
-TEST(PromisedTest, CountsAsItWillBe) {
+// A nominated instance counts as used by its pod in every snapshot, even if it does not exist yet,
+// and it is not allocatable to other pods.
+TEST(PromisedTest, NominatedInstanceCountsAsUsedByItsPod) {
   NodeInfo info = NodeWith({"1g.5gb@0:free"});
   auto node = std::make_shared<Node>(*info.node);
   node->allocatable["nvidia.com/mig-1g.5gb"] = *Quantity::Parse("1");

@@ -24,10 +24,10 @@ int Weigh(const Share& share, const Share& weights) {
   return std::inner_product(share.begin(), share.end(), weights.begin(), 0);
 }
 
-// Those within no other.
+// The shares that fit within no other share of the set.
 std::vector<Share> Largest(const std::set<Share>& shares) {
   std::vector<Share> largest;
-  for (auto share = shares.rbegin(); share != shares.rend(); ++share) {  // the larger ones first
+  for (auto share = shares.rbegin(); share != shares.rend(); ++share) {  // larger shares first
     const bool within =
         std::ranges::any_of(largest, [&](const Share& other) { return Within(*share, other); });
     if (!within) largest.push_back(*share);
@@ -35,7 +35,8 @@ std::vector<Share> Largest(const std::set<Share>& shares) {
   return largest;
 }
 
-// Walks all that instances of some kinds can be added to a layout, each set of placements once.
+// Enumerates the maximal additions of instances of some kinds to a layout; each set of placements
+// once.
 class Filling {
  public:
   Filling(const LayoutTable& table, const std::vector<std::optional<gpu::ProfileId>>& profiles)
@@ -68,7 +69,7 @@ class Filling {
   std::set<Share> full_;
 };
 
-// Walks all that shares of some kinds can be added to a GPU, of each no more than is asked for.
+// Enumerates the additions of shares of some kinds to a GPU, up to the requested number of each.
 class Sharing {
  public:
   Sharing(const std::vector<std::optional<gpu::ProfileId>>& profiles, const Share& asked)
@@ -101,8 +102,8 @@ class Sharing {
   std::set<Share> full_;
 };
 
-// Depth-first over GPUs, each with the most that it can still serve first. What could not be served
-// by the GPUs from some on, they cannot serve together with more, either.
+// Depth-first search over GPUs; on each, the largest useful share first. A remainder that GPUs i..
+// cannot serve is recorded, so a remainder that contains it fails there without a search.
 class Division {
  public:
   Division(std::vector<const std::vector<Share>*> gpus, const std::vector<Share>& sizes,
@@ -123,7 +124,8 @@ class Division {
   const Share& share(size_t gpu) const { return shares_[gpu]; }
 
  private:
-  // The number of each kind, and of any two: 3g and 4g together are two at most.
+  // Weights for the number of each kind and of any two kinds together: for example, 3g and 4g
+  // together are at most two on a GPU.
   void AddPairs(size_t kinds) {
     for (size_t a = 0; a < kinds; ++a) {
       weights_.emplace_back(kinds)[a] = 1;
@@ -134,7 +136,7 @@ class Division {
     }
   }
 
-  // By each weight, what the GPUs from one on can hold at most.
+  // By weight, the maximum that GPUs i.. can hold.
   void FillMost() {
     most_.assign(gpus_.size() + 1, Share(weights_.size()));
     for (size_t i = gpus_.size(); i-- > 0;) {
@@ -170,7 +172,7 @@ class Division {
     return false;
   }
 
-  // What each share still serves; first what fills the GPU best, and of that the larger instances.
+  // The useful part of each share: the fullest first, then the one with larger instances.
   std::vector<Share> Served(size_t gpu, const Share& left) const {
     std::vector<std::pair<std::pair<int, int>, Share>> served;
     for (const Share& share : *gpus_[gpu]) {
@@ -224,7 +226,7 @@ void Board::Switch() {
 }
 
 std::vector<gpu::Placement> Staying(gpu::Occupancy used, std::vector<gpu::Placement> placements) {
-  if (used.model().counted()) {  // small ones first: so most can stay
+  if (used.model().counted()) {  // small ones first keeps the most shares
     std::ranges::stable_sort(placements, {}, [&](gpu::Placement placement) {
       return used.model().profile(placement.profile).slots;
     });
@@ -306,7 +308,7 @@ std::optional<std::vector<Share>> OfferBook::Divide(const Share& asked,
                                                     std::span<const size_t> gpus,
                                                     const std::vector<Share>& sizes,
                                                     int& steps) const {
-  // GPUs that are alike come after each other: then it is soon seen that they are.
+  // Equal GPUs are adjacent, so that the search recognizes equivalent remainders early.
   std::vector<size_t> order(gpus.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, [&](size_t a, size_t b) {

@@ -1,11 +1,11 @@
-// How the MIG instances that a pod asks for can be divided among GPUs. Internal to cut.
+// Divides the instances that a pod requests among GPUs. Internal to cut.
 //
-//   OfferBook book({one_g, three_g});                       // the kinds that are asked for
+//   OfferBook book({one_g, three_g}, {8, 2});               // the requested kinds and numbers
 //   const std::vector<size_t> gpus = {book.OffersOf(a), book.OffersOf(b)};
-//   auto shares = book.Divide({8, 2}, gpus, book.Sizes(models));  // {4, 1} for each, or none
+//   auto shares = book.Divide({8, 2}, gpus, book.SizesOn(boards), steps);  // {4, 1} each, or none
 //
-// What a GPU can hold is read off its layout table, and GPUs that can hold the same are alike.
-// One owner thread.
+// The capacity of a GPU is read from its layout table; GPUs with equal capacity are equivalent.
+// Owned by one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,53 +21,56 @@
 
 namespace nos::cluster {
 
-// One GPU while places are looked for.
+// The state of one GPU during the search.
 struct Board {
   const Gpu* gpu = nullptr;
-  gpu::Occupancy used;               // with what has been placed
+  gpu::Occupancy used;               // includes instances placed by the search
   std::vector<gpu::Placement> free;  // free instances
   bool MayBeCut() const { return !gpu->fixed && gpu->reported; }
   const gpu::Model& model() const { return used.model(); }
-  // The model that it may have instead, as long as nothing is placed; null: none.
+  // The model that the GPU can switch to, as long as nothing is placed on it; null if there is
+  // none.
   const gpu::Model* Other() const;
-  // Becomes that, and loses its free instances. REQUIRES: Other().
+  // Switches to Other() and drops the free instances. REQUIRES: Other().
   void Switch();
 };
-// None: its instances contradict each other.
+// nullopt if the GPU's instances overlap.
 std::optional<Board> BoardOf(const Gpu& gpu);
-// Those of the placements that can be beside what is used, and beside each other. Of shares, as
-// many as can be; else what comes first.
+// The placements that can stay beside the used instances and beside each other. For shares, as many
+// as possible; otherwise in the given order.
 std::vector<gpu::Placement> Staying(gpu::Occupancy used, std::vector<gpu::Placement> placements);
 
-// So many of each kind.
+// The number of instances of each kind.
 using Share = std::vector<int>;
 
 class OfferBook {
  public:
-  // `asked`: no GPU offers more of a kind of share.
+  // `asked`: upper bound on the shares of each kind that a GPU offers.
   OfferBook(std::vector<ResourceId> kinds, Share asked)
       : kinds_(std::move(kinds)), asked_(std::move(asked)) {}
 
   const std::vector<ResourceId>& kinds() const { return kinds_; }
-  // Of each kind; none: the model has no such profile.
+  // The profile for each kind; nullopt if the model has no such profile.
   const std::vector<std::optional<gpu::ProfileId>>& ProfilesOf(const gpu::Model& model);
-  // What it can hold beside what is used: a number, equal for GPUs that can hold the same.
+  // A number for the capacity beside the used instances; equal for GPUs with equal capacity.
   size_t OffersOf(const Board& board);
-  // Whether a GPU of these offers can hold all that.
+  // True if a GPU with these offers can hold the share.
   bool CanHold(size_t offers, const Share& share) const;
-  // How much of a GPU one of each kind takes, by slots and by compute.
+  // The size of one instance of each kind, by slots and by compute.
   std::vector<Share> SizesOn(std::span<const Board> boards);
 
-  // What each GPU (its offers) is to hold, so that all is held. None: that cannot be, or more than
-  // `steps` were needed to tell. Takes off `steps` what was needed.
+  // The share of each GPU (given by its offers) such that all requested instances are placed.
+  // nullopt if that is impossible, or not decided within `steps`. Subtracts the steps taken from
+  // `steps`.
   std::optional<std::vector<Share>> Divide(const Share& asked, std::span<const size_t> gpus,
                                            const std::vector<Share>& sizes, int& steps) const;
 
-  // For bounds: states of GPUs known so far.
+  // The number of cached GPU states, for bounding memory.
   size_t size() const { return known_.size(); }
 
  private:
-  // The layout, or slots and shares taken; free instances by kind if it may not be cut.
+  // The layout, or the slots and shares taken; free instances by kind if the GPU must not be
+  // repartitioned.
   using State = std::tuple<const gpu::Model*, const gpu::Model*, int, int, bool, Share>;
   Share FreeOf(const Board& board);
   std::set<Share> MostOf(const gpu::Occupancy& used);
@@ -78,7 +81,7 @@ class OfferBook {
   std::map<const gpu::Model*, std::vector<std::optional<gpu::ProfileId>>> profiles_;
   std::map<State, size_t> known_;
   std::map<std::vector<Share>, size_t> numbers_;
-  std::vector<std::vector<Share>> offers_;  // none of one within another, sorted
+  std::vector<std::vector<Share>> offers_;  // sorted; none within another
 };
 
 }  // namespace nos::cluster

@@ -22,8 +22,8 @@ Instance* FindInstance(NodeGpus& gpus, std::string_view resource, bool used) {
   return nullptr;
 }
 
-// Adds a used instance at `placement`, giving up free ones that are in its way. False when used
-// ones are.
+// Adds a used instance at `placement` and removes free instances that overlap it. False if a used
+// instance overlaps.
 bool AddUsed(Gpu& gpu, gpu::Placement placement, const std::string& pod) {
   auto on = gpu.Used();
   if (!on || !on->Add(placement)) return false;
@@ -37,18 +37,19 @@ bool AddUsed(Gpu& gpu, gpu::Placement placement, const std::string& pod) {
   return true;
 }
 
-// The profile that serves the resource there, as it is or once it is switched. None: neither can.
+// The profile for the resource in the GPU's current model, or else in the model it can switch to.
+// nullopt if neither has one.
 std::optional<gpu::ProfileId> ProfileOn(const Gpu& gpu, std::string_view resource) {
   if (const auto profile = gpu.model->FindProfile(resource)) return profile;
   return gpu.MaySwitch() ? gpu.other->FindProfile(resource) : std::nullopt;
 }
 
-// REQUIRES: ProfileOn tells one.
+// REQUIRES: ProfileOn returns a profile.
 void SwitchFor(Gpu& gpu, std::string_view resource) {
   if (!gpu.model->FindProfile(resource)) gpu.Switch();
 }
 
-// What was promised to a pod, where it was, unless somebody holds it.
+// Assigns an instance that is nominated for the pod, at its placement, unless another pod holds it.
 bool ClaimPromised(NodeInfo& info, std::string_view resource, const Pod& pod) {
   for (const PromisedInstance& promised : pod.promised) {
     const auto gpu = std::ranges::find(info.gpus.gpus, promised.gpu, &Gpu::index);
@@ -89,7 +90,7 @@ bool AssumeWhereWanted(NodeInfo& info, WantedLayouts& wanted, std::string_view r
   return false;
 }
 
-// Where free instances can stay before where they cannot.
+// Prefers placements that keep all free instances.
 bool AssumeAnywhere(NodeInfo& info, std::string_view resource, const std::string& pod) {
   for (const bool keep_free : {true, false}) {
     for (Gpu& gpu : info.gpus.gpus) {
@@ -137,7 +138,7 @@ int64_t HeldOf(const NodeGpus& gpus, const std::string& pod, std::string_view re
 }  // namespace
 
 void ForgetStrangers(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGpus& gpus) {
-  std::map<std::string, ResourceVector> asked;  // and not found yet
+  std::map<std::string, ResourceVector> asked;  // requested, holder not found yet
   for (Gpu& gpu : gpus.gpus) {
     for (Instance& instance : gpu.instances) {
       if (instance.pod.empty()) continue;

@@ -1,4 +1,4 @@
-// Which MIG instances of a node its pods hold. Internal to this room.
+// Assigns the instances of a node to its pods. Internal to this library.
 #pragma once
 
 #include <memory>
@@ -12,19 +12,18 @@
 namespace nos::cluster {
 
 enum class Prefer {
-  kUsed,  // the pod was there already: the status may count its instances as used
+  kUsed,  // an existing pod: the status may already count its instances as used
   kFree,  // the pod is new
 };
 
-// What the node's spec wants, read when first needed: it serves all pods of the node.
+// The layouts that the node's spec requests, read on first use and shared by all pods of the node.
 using WantedLayouts = std::optional<std::vector<TargetLayout>>;
 
-// Forgets the holders that the status tells which are none of these pods, or do not ask for as
-// many.
+// Clears holders of the status that are none of these pods, or that request fewer instances.
 void ForgetStrangers(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGpus& gpus);
 
-// Marks as used, by this pod, an instance for each that it requests (see snapshot.h), beyond
-// those that it holds already.
+// Marks an instance as used by this pod for each one that it requests (see snapshot.h), in addition
+// to those that it holds already.
 void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer,
                     WantedLayouts& wanted, NodeInfo& info);
 

@@ -25,12 +25,12 @@ std::string Devices(const planning::PodOutcome& pod) {
   return out;
 }
 
-// Nobody has asked for it.
+// True for pods that the scenario did not create: holders of used instances and placeholders.
 bool IsHolder(const cluster::Pod& pod) {
   return pod.meta.name.starts_with("used-") || controllers::IsPlaceholder(pod);
 }
 
-// Pods in this phase; of pending ones only those not bound yet.
+// The number of pods in this phase; "Pending" counts only unbound pods.
 int CountPhase(World& world, std::string_view phase) {
   int count = 0;
   for (const auto& pod : world.Pods()) {
@@ -48,7 +48,7 @@ int CountInstances(const World& world, std::string_view state) {
   return count;
 }
 
-// `what`: "pool a100 nodes". None: there is no such pool.
+// `what`: "pool a100 nodes". nullopt if there is no such pool.
 std::optional<int> CountOfPool(const std::string& what, World& world) {
   const std::vector<std::string_view> words = Split(what, ' ');
   const std::vector<PoolState> states = world.infrastructure().States();
@@ -63,7 +63,7 @@ int CountPlaceholders(World& world) {
       pods, [](const auto& pod) { return controllers::IsPlaceholder(*pod); }));
 }
 
-// Nodes that are cordoned, or marked to go.
+// The number of nodes that are cordoned or marked for removal.
 int CountLeaving(World& world) {
   const auto nodes = world.Nodes();
   return static_cast<int>(std::ranges::count_if(nodes, [](const auto& node) {
@@ -126,7 +126,7 @@ std::string ToString(const ExpectedLayout& layout) {
 
 bool Matches(const ExpectedLayout& expected, const SeenLayout& seen) {
   if (expected.size() != seen.size()) return false;
-  // The most particular expectations choose first.
+  // The most specific expectations choose first.
   ExpectedLayout order = expected;
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     const auto particular = [](const ExpectedInstance& i) {

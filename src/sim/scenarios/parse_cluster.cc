@@ -11,7 +11,7 @@
 namespace nos::sim {
 namespace {
 
-// Settings "key=value" by key; a setting without '=' has an empty value.
+// Setters for "key=value" settings by key; a setting without '=' has an empty value.
 using Settings = std::map<std::string, std::function<Status(std::string_view value)>, std::less<>>;
 
 std::string Names(const Settings& settings) {
@@ -77,7 +77,7 @@ auto SetFlag(const Words& words, bool& target, bool to) {
   };
 }
 
-// "a=b,c=d".
+// Parses "a=b,c=d".
 auto SetMap(const Words& words, cluster::StringMap& target) {
   return [&words, &target](std::string_view value) -> Status {
     for (const std::string_view pair : Split(value, ',')) {
@@ -89,7 +89,7 @@ auto SetMap(const Words& words, cluster::StringMap& target) {
   };
 }
 
-// key[=value][:Effect].
+// Parses "key[=value][:Effect]".
 cluster::Taint ParseTaint(std::string_view text) {
   cluster::Taint taint;
   const size_t colon = std::min(text.find(':'), text.size());
@@ -125,7 +125,7 @@ auto SetTolerations(std::vector<cluster::Toleration>& target) {
   };
 }
 
-// "zone:app=db,rack:app=cache".
+// Parses "zone:app=db,rack:app=cache".
 auto SetOthers(const Words& words, std::vector<OthersSpec>& target) {
   return [&words, &target](std::string_view value) -> Status {
     for (const std::string_view text : Split(value, ',')) {
@@ -141,7 +141,7 @@ auto SetOthers(const Words& words, std::vector<OthersSpec>& target) {
   };
 }
 
-// "3g.20gb@4 used by a" or "1g.5gb@0 free".
+// Parses "3g.20gb@4 used by a" or "1g.5gb@0 free".
 Result<InstanceSpec> ParseInstance(const Words& words, std::string_view text) {
   Words item(Trim(text), "");
   InstanceSpec instance;
@@ -156,7 +156,7 @@ Result<InstanceSpec> ParseInstance(const Words& words, std::string_view text) {
   return instance;
 }
 
-// One request: "1g.5gb", "2x1g.5gb", or '+' for the next container.
+// Parses a request: "1g.5gb", "2x1g.5gb", or '+', which starts the next container.
 Status ParseRequest(const Words& words, std::string_view word, PodSpec& pod) {
   const std::string_view written = word;
   if (word == "+") {
@@ -224,7 +224,7 @@ Status ParseGpuRange(Words& words, const NodeSpec& node, std::string_view text, 
   return Status::Ok();
 }
 
-// Whose GPUs are `gpus` of `model`.
+// The settings of a node statement. The node has `gpus` GPUs of `model`.
 Settings NodeSettings(const Words& words, NodeSpec& node, int& gpus, std::string& model) {
   return {{"gpus", SetInt(words, gpus)},
           {"cpu", SetQuantity(words, node.cpu)},

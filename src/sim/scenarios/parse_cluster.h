@@ -1,5 +1,5 @@
-// The statements of a scenario that describe what is there: nodes, GPUs, pods. Not for use outside
-// this folder. Errors: kInvalid with file and line.
+// Parses the statements of a scenario that describe the initial cluster: nodes, GPUs, pods.
+// Internal to this folder. Errors: kInvalid with file and line.
 #pragma once
 
 #include <set>
@@ -17,7 +17,7 @@ Result<PoolSpec> ParsePool(Words& words);
 // After the word "autoscaler".
 Status ParseAutoscaler(Words& words, controllers::AutoscalerConfig& config);
 // After the word "gpu": "0-3 model=A30: 1g.6gb@0 used by a, 2g.12gb@2 free". `described`: the GPUs
-// of this node that lines before have told of.
+// of this node in earlier lines.
 Status ParseGpu(Words& words, NodeSpec& node, std::set<size_t>& described);
 // After the word "pod" (count 1) or "pods N".
 Result<AddPods> ParsePods(Words& words, int count);

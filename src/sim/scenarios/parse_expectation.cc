@@ -33,7 +33,7 @@ std::vector<std::string> Alternatives(std::string_view text) {
   return out;
 }
 
-// "a placed on n1|n2", "b pending because NoGpuForProfile".
+// Parses "a placed on n1|n2" or "b pending because NoGpuForProfile".
 Result<Action> ParsePodExpectation(std::string_view pod, Words& words) {
   ExpectPod expect;
   expect.pod = pod;
@@ -51,7 +51,7 @@ Result<Action> ParsePodExpectation(std::string_view pod, Words& words) {
   return Action(std::move(expect));
 }
 
-// "placed 3" or "destroyed <= 2".
+// Parses "placed 3" or "destroyed <= 2".
 Result<Action> ParseCount(std::string_view what, Words& words) {
   ExpectCount expect{.what = std::string(what), .op = "=", .count = 0};
   for (const std::string_view op : {"=", "<=", ">="}) {
@@ -61,7 +61,7 @@ Result<Action> ParseCount(std::string_view what, Words& words) {
   return Action(std::move(expect));
 }
 
-// "a100 nodes 2".
+// Parses "a100 nodes 2".
 Result<Action> ParsePoolCount(Words& words) {
   NOS_ASSIGN(const std::string pool, words.Require("a pool name"));
   const std::string known = fmt::format("one of {}", Names(kPoolCounts));
@@ -70,7 +70,7 @@ Result<Action> ParsePoolCount(Words& words) {
   return ParseCount(fmt::format("pool {} {}", pool, what), words);
 }
 
-// "2x1g.5gb free" or "3g.20gb@4 used".
+// Parses "2x1g.5gb free" or "3g.20gb@4 used".
 Status ParseExpectedInstance(const Words& words, std::string_view text, ExpectedLayout& layout) {
   Words item(Trim(text), "");
   std::string_view placement = item.Take();
@@ -107,7 +107,7 @@ Result<ExpectedLayout> ParseExpectedLayout(const Words& words, std::string_view 
   return layout;
 }
 
-// "n1/0: LAYOUT | LAYOUT".
+// Parses "n1/0: LAYOUT | LAYOUT".
 Result<Action> ParseGpuExpectation(Words& words) {
   const std::string text = words.Rest();
   const size_t slash = text.find('/'), colon = text.find(':');
@@ -126,7 +126,7 @@ Result<Action> ParseGpuExpectation(Words& words) {
   return Action(std::move(expect));
 }
 
-// "annotation n1 nos.nebuly.com/status-gpu-0-10gb-free=2".
+// Parses "annotation n1 nos.nebuly.com/status-gpu-0-10gb-free=2".
 Result<Action> ParseAnnotationExpectation(Words& words) {
   ExpectAnnotation expect;
   NOS_ASSIGN(expect.node, words.Require("a node name"));

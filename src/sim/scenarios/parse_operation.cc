@@ -20,7 +20,7 @@ Result<Action> OnNode(Words& words) {
   return Action(std::move(operate));
 }
 
-// "cordon n1" and the like; "annotate n1 key=value" with an empty value removing the key.
+// Parses "annotate n1 key=value" and "label n1 key=value"; an empty value removes the key.
 template <Verb verb>
 Result<Action> SetOnNode(Words& words) {
   Operate operate;
@@ -53,10 +53,10 @@ Status TakeTime(Words& words, Duration& time) {
   return Status::Ok();
 }
 
-// "scheduler" or "agent n1".
+// Describes the accepted process names in errors.
 constexpr const char* kProcesses = "'partitioner', 'scheduler', 'autoscaler' or 'agent NODE'";
 
-// "crash scheduler" or "crash agent n1 5m".
+// Parses "crash scheduler" or "crash agent n1 5m".
 Result<Action> ParseCrash(Words& words) {
   Operate operate;
   operate.verb = Verb::kCrash;
@@ -72,7 +72,7 @@ Result<Action> ParseCrash(Words& words) {
   return Action(std::move(operate));
 }
 
-// "fail pool a100 late".
+// Parses "fail pool a100 late".
 Result<Action> ParseFailPool(Words& words) {
   Operate operate;
   operate.verb = Verb::kFailPool;
@@ -85,7 +85,7 @@ Result<Action> ParseFailPool(Words& words) {
   return Action(std::move(operate));
 }
 
-// "fail create n1 3".
+// Parses "fail create n1 3".
 Result<Action> ParseFail(Words& words) {
   Operate operate;
   constexpr const char* kKinds = "'create', 'destroy', 'reset' or 'pool'";
@@ -100,7 +100,7 @@ Result<Action> ParseFail(Words& words) {
   return Action(std::move(operate));
 }
 
-// "group train 3".
+// Parses "group train 3".
 Result<Action> ParseGroup(Words& words) {
   Operate operate;
   operate.verb = Verb::kGroup;
@@ -109,7 +109,7 @@ Result<Action> ParseGroup(Words& words) {
   return Action(std::move(operate));
 }
 
-// key=value, or an error that says what the key is.
+// Takes key=value; otherwise an error that describes the key.
 Status TakePair(Words& words, std::string_view what, std::string& key, std::string& value) {
   NOS_ASSIGN(const std::string pair, words.Require(what));
   const size_t equals = pair.find('=');
@@ -119,7 +119,7 @@ Status TakePair(Words& words, std::string_view what, std::string& key, std::stri
   return Status::Ok();
 }
 
-// "budget guard app=web max=1 allowed=0".
+// Parses "budget guard app=web max=1 allowed=0".
 Result<Action> ParseBudget(Words& words) {
   Operate operate;
   operate.verb = Verb::kBudget;
@@ -139,7 +139,7 @@ Result<Action> ParseBudget(Words& words) {
   return Action(std::move(operate));
 }
 
-// "quota team-a min=cpu=4 max=cpu=8".
+// Parses "quota team-a min=cpu=4 max=cpu=8".
 Result<Action> ParseQuota(Words& words) {
   Operate operate;
   operate.verb = Verb::kQuota;

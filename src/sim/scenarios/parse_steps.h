@@ -1,5 +1,5 @@
-// The statements of a scenario that do or expect something. Not for use outside this folder.
-// Errors: kInvalid with file and line.
+// Parses the steps of a scenario: operations and expectations. Internal to this folder. Errors:
+// kInvalid with file and line.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace nos::sim {
 
-// A step that begins with `keyword` (already taken), or nothing when there is no such keyword.
+// A step that begins with `keyword` (already taken); nullopt if the keyword is unknown.
 Result<std::optional<Action>> ParseOperation(std::string_view keyword, Words& words);
 // After the word "expect".
 Result<std::vector<Action>> ParseExpectation(Words& words);
-// The keywords ParseOperation knows, for messages.
+// The keywords of ParseOperation, for messages.
 std::string OperationKeywords();
 
 }  // namespace nos::sim

@@ -18,7 +18,8 @@ class Parser {
   explicit Parser(std::string_view source) { scenario_.source = source; }
 
   Result<Scenario> Parse(std::string_view text) && {
-    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // some editors begin files with it
+    // some editors write it at the start of files
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
     if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
     int number = 0;
     for (const std::string_view line : Split(text, '\n')) {
@@ -55,11 +56,11 @@ class Parser {
         keyword);
   }
 
-  // Names that the cluster could not have: known here, where the line is.
+  // Rejects duplicate pod names here, where the line is known.
   Status Check(const Action& action, const Words& words) {
     const auto* add = std::get_if<AddPods>(&action);
     if (add == nullptr) {
-      // Its name may be used again once it is gone.
+      // A deleted pod's name may be used again.
       const auto* operate = std::get_if<Operate>(&action);
       const bool deletes = operate != nullptr && operate->verb == Operate::Verb::kDeletePod;
       if (deletes)
@@ -94,7 +95,7 @@ class Parser {
     return Status::Ok();
   }
 
-  // Where there are pools, there is an autoscaler.
+  // Pools imply an autoscaler.
   Status ParsePoolLine(std::string_view keyword, Words& words) {
     if (!scenario_.steps.empty()) {
       return words.Fail("pools and the autoscaler come before all pods and steps");
@@ -149,8 +150,9 @@ class Parser {
   }
 
   Scenario scenario_;
-  std::set<size_t> described_;                          // GPUs of the last node
-  std::set<std::pair<std::string, std::string>> pods_;  // namespace and name, of those not deleted
+  std::set<size_t> described_;                          // GPUs of the current node
+  std::set<std::pair<std::string, std::string>> pods_;  // namespace and name of pods that are not
+                                                        // deleted
   bool expects_ = false;
 };
 

@@ -41,7 +41,7 @@ expect placed 0
   EXPECT_TRUE(node.gpus[2].instances.empty());
 }
 
-TEST(ParserTest, ReadsWhoResetsGpus) {
+TEST(ParserTest, ReadsResetRules) {
   const Scenario scenario =
       Parse("node n1 hybrid reset=gpu\nnode n2 hybrid\nfail reset n1 2\nexpect running 0\n");
   EXPECT_EQ(scenario.nodes.at(0).resets, agent::ResetRule::kGpu);
@@ -86,7 +86,7 @@ expect pool a100 nodes >= 1 and evictions 0
   EXPECT_FALSE(Parse("node n1\nexpect placed 0").autoscaler.has_value());
 }
 
-TEST(ParserTest, SaysWhatIsWrongWithAPool) {
+TEST(ParserTest, ReportsInvalidPools) {
   EXPECT_THAT(ErrorOf("pool a min=3 max=2"), HasSubstr("a.scenario:1: a pool has min 0 to max"));
   EXPECT_THAT(ErrorOf("pool a max=2 nodes=3"), HasSubstr("no more nodes than max"));
   EXPECT_THAT(ErrorOf("pool a\npool a"), HasSubstr("a.scenario:2: pool 'a' is there already"));
@@ -119,11 +119,11 @@ expect web-1 waiting
   EXPECT_EQ(pod.apart.at(1).value, "web");
 }
 
-TEST(ParserTest, ANameIsFreeAgainWhenItsPodIsDeletedAndInOtherNamespaces) {
+TEST(ParserTest, AllowsNamesOfDeletedPodsAndInOtherNamespaces) {
   Parse("pod p 1g.5gb\npod p 1g.5gb ns=other\ndelete pod p\npod p 1g.5gb\nexpect p waiting");
 }
 
-TEST(ParserTest, PassesOverAByteOrderMark) {
+TEST(ParserTest, SkipsByteOrderMark) {
   EXPECT_EQ(Parse("\xef\xbb\xbfnode n1\nexpect placed 0").nodes.size(), 1u);
 }
 
@@ -143,7 +143,7 @@ expect gpu n1/0: 3g.20gb@4 used, 2x1g.5gb | empty
   EXPECT_TRUE(gpu.alternatives[1].empty());
 }
 
-TEST(ParserTest, SaysWhereAndWhatWasExpected) {
+TEST(ParserTest, ErrorsHaveLocationAndExpectedInput) {
   EXPECT_EQ(ErrorOf("\nnode"), "a.scenario:2: expected a node name, but the line ends");
   EXPECT_THAT(ErrorOf("nod n1"),
               HasSubstr("a.scenario:1: expected one of annotate, budget, cordon"));
@@ -171,7 +171,7 @@ TEST(ParserTest, SaysWhereAndWhatWasExpected) {
   EXPECT_THAT(ErrorOf("plan"), HasSubstr("a.scenario: nothing is expected"));
 }
 
-TEST(ParserTest, SurvivesAnyText) {
+TEST(ParserTest, SurvivesRandomText) {
   const std::string whole = R"(node n1 model=A30 gpus=2 taints=a=b:NoSchedule
 gpu 0: 1g.6gb@0 used by a
 pods 2 web 1g.5gb + 2x1g.5gb priority=3 run=1m

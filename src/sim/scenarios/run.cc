@@ -65,7 +65,7 @@ class Run {
     return Status::Ok();
   }
 
-  // Pods that have been waiting for a while when the first step begins.
+  // Creates the pods that have been pending for some time before the first step.
   void SubmitWaitingPods() {
     Duration longest{};
     for (const Step& step : scenario_.steps) {
@@ -83,7 +83,7 @@ class Run {
   }
 
   void Do(const AddPods& add) {
-    if (add.waiting > Duration{}) return;  // there already
+    if (add.waiting > Duration{}) return;  // created before the first step
     for (const PodSpec& pod : add.pods) world_.Submit(pod, world_.Now() + pod.arrival);
     world_.RunUntil(world_.Now());
   }
@@ -146,8 +146,8 @@ class Run {
     return PutPodGroup(client_, name, least);
   }
 
-  // Anew, or in place of the one there is. Nobody counts for its status but who writes the
-  // scenario.
+  // Creates the budget or replaces an existing one. No controller updates its status, so the
+  // scenario sets it.
   Status SetBudget(const Operate& operate) {
     static const kube::Resource budgets{"policy", "v1", "poddisruptionbudgets",
                                         "PodDisruptionBudget", true};
@@ -310,7 +310,7 @@ class Run {
   const Step* step_ = nullptr;
   std::optional<planning::Plan> plan_;
   cluster::Surroundings groups_;
-  std::map<GpuId, SeenLayout> before_;  // when the last run began
+  std::map<GpuId, SeenLayout> before_;  // at the start of the last run
   bool started_ = false;
   bool planned_last_ = false;
 };

@@ -21,7 +21,7 @@ std::string Failures(const ScenarioReport& report) {
   return out;
 }
 
-TEST(ScenarioTest, WhatHoldsPasses) {
+TEST(ScenarioTest, PassesIfAllExpectationsHold) {
   const ScenarioReport report = RunText(R"(
 node n1
   gpu 0: 3g.20gb@4 used by old
@@ -37,7 +37,7 @@ expect a succeeded
   EXPECT_EQ(Failures(report), "");
 }
 
-TEST(ScenarioTest, WhatDoesNotHoldIsShownBesideWhatDoes) {
+TEST(ScenarioTest, FailureShowsExpectedAndActual) {
   const ScenarioReport report = RunText(R"(node n1
 pod a 3g.20gb
 expect a placed
@@ -64,7 +64,7 @@ cordon n7
   EXPECT_EQ(report.failures[6].actual, "not found: there is no node n7");
 }
 
-TEST(ScenarioTest, PoolsAreCountedAndOnesThatAreNotThereNamed) {
+TEST(ScenarioTest, CountsPoolsAndReportsUnknownOnes) {
   const ScenarioReport report = RunText(R"(pool a100 nodes=2 max=3
 expect pool a100 nodes 2 and pool a100 wanted 3
 expect pool none nodes 0
@@ -76,7 +76,7 @@ fail pool none late
   EXPECT_EQ(report.failures[2].actual, "not found: there is no pool none");
 }
 
-TEST(ScenarioTest, AnImpossibleClusterIsReported) {
+TEST(ScenarioTest, ReportsImpossibleCluster) {
   const ScenarioReport report = RunText(R"(node n1
   gpu 0: 3g.20gb@4 free, 4g.20gb@4 free
 expect running 0

@@ -1,5 +1,5 @@
-// A behaviour written down as text: a cluster, what happens to it, and what must come of it.
-// The format is described for its writers in test/scenarios/README.md.
+// A scenario in text form: a cluster, operations on it, and expectations. test/scenarios/README.md
+// describes the format.
 //
 //   NOS_ASSIGN(Scenario scenario, ParseScenario(text, "test/scenarios/spans-gpus.scenario"));
 //   ScenarioReport report = RunScenario(scenario);
@@ -23,19 +23,19 @@
 
 namespace nos::sim {
 
-// Creates pods, `spec.arrival` after the step is reached; `waiting` says since when they have been
-// pending already (only before the first run).
+// Creates pods, each `spec.arrival` after the step begins. `waiting`: how long they have already
+// been pending (only before the first run).
 struct AddPods {
   std::vector<PodSpec> pods;
   Duration waiting{};
 };
-// A dry run over what is there now.
+// A dry run of the planner on the current state.
 struct PlanNow {};
-// Lets virtual time pass under the real controllers.
+// Advances virtual time, with the controllers of production running.
 struct RunFor {
   Duration time{};
 };
-// Something done to the cluster: "cordon n1", "delete pod a", "crash agent n1".
+// An operation on the cluster: "cordon n1", "delete pod a", "crash agent n1".
 struct Operate {
   enum class Verb {
     kDeletePod,
@@ -43,30 +43,30 @@ struct Operate {
     kCordon,
     kUncordon,
     kReboot,
-    kCrash,     // target: "partitioner", "scheduler", "autoscaler", "agent NODE"; dead for `time`
+    kCrash,     // target: "partitioner", "scheduler", "autoscaler", "agent NODE"; down for `time`
     kAnnotate,  // target: node; key and value
     kLabel,     // target: node; key and value
     kFailCreate,
     kFailDestroy,
-    kFailReset,  // target: node; `count` device operations fail
-    kGroup,      // target: a PodGroup; `count` of its pods are placed together
-    kFailPool,   // target: a pool; `fault` from now on
-    kBudget,     // target: a PodDisruptionBudget of pods with label key=value; `count` may be
-                 // unavailable, and its status allows `allowed` disruptions
-    kQuota,      // target: a namespace, whose elastic quota has these amounts
+    kFailReset,  // target: node; the next `count` device operations fail
+    kGroup,      // target: a PodGroup with minMember `count`
+    kFailPool,   // target: a pool, which has `fault` from now on
+    kBudget,     // target: a PodDisruptionBudget for pods with label key=value; maxUnavailable is
+                 // `count`, and its status allows `allowed` disruptions
+    kQuota,      // target: a namespace; sets its elastic quota to `min` and `max`
   } verb = Verb::kCordon;
   std::string target, key, value;
   int count = 0;
   Duration time = std::chrono::seconds(3);
   PoolFault fault = PoolFault::kNone;
   int allowed = 0;
-  cluster::StringMap min = {}, max = {};  // resources and amounts
+  cluster::StringMap min = {}, max = {};  // amounts by resource
 };
 
 struct ExpectPod {
   std::string pod, outcome;        // placed pending | running succeeded failed waiting gone
   std::vector<std::string> nodes;  // alternatives; empty: any
-  std::string code;                // a reason that must be among those given
+  std::string code;                // a reason code that must be among those reported
 };
 struct ExpectCount {
   // placed, pending, bound, created, destroyed, gpus-touched, "pool a100 nodes", ...
@@ -85,13 +85,13 @@ struct ExpectGpu {
   int gpu = 0;
   std::vector<ExpectedLayout> alternatives;
 };
-// No GPU of the node (of any node, when empty) is cut otherwise.
+// No instance on the node (any node, if empty) was created or destroyed.
 struct ExpectUnchanged {
   std::string node;
 };
 
 struct ExpectAnnotation {
-  std::string node, key, value;  // empty: there is none
+  std::string node, key, value;  // `value` empty: the annotation is absent
 };
 
 using Action = std::variant<AddPods, PlanNow, RunFor, Operate, ExpectPod, ExpectCount, ExpectGpu,

@@ -1,4 +1,4 @@
-// What the server tells about itself: versions, groups, resources, OpenAPI.
+// Discovery endpoints: versions, groups, resources, OpenAPI.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace nos::sim {
 
-// The answer to a GET of a path outside the resources: /version, /healthz, /api, /apis,
-// /apis/<group>[/<version>], /openapi/v2 (the bytes as a string), /openapi/v3[/...]. Nothing when
-// there is no such path.
+// The answer to a GET of a path that is not a resource: /version, /healthz, /api, /apis,
+// /apis/<group>[/<version>], /openapi/v2 (the bytes as a string), /openapi/v3[/...]. nullopt if the
+// path is unknown.
 std::optional<Json> Discover(const TypeRegistry& types, std::string_view path);
 
 }  // namespace nos::sim

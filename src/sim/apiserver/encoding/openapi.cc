@@ -30,7 +30,8 @@ std::string Field(int number, std::string_view bytes) {
   return field.append(bytes);
 }
 
-// A PATCH of the kind with the query parameter "dryRun", which is how kubectl knows of it.
+// A PATCH of the kind with the query parameter "dryRun": kubectl looks for it to learn that the
+// server supports dry runs.
 std::string PatchOperation(const ResourceType& type) {
   const std::string query = Field(2, "query") + Field(4, "dryRun") + Field(6, "string");
   const std::string parameter = Field(1, Field(2, Field(3, query)));
@@ -50,9 +51,10 @@ Json OpenApiIndex(const TypeRegistry& types) {
   return {{"paths", std::move(paths)}};
 }
 
-// kubectl looks here whether the server takes the fieldValidation parameter for a kind, and for
-// what `kubectl explain` prints. That a PATCH takes strategic merge patches is not said: kubectl
-// would then merge by the schemas, which do not tell how lists merge, and not by what it knows.
+// kubectl looks here to find out whether the server accepts the fieldValidation parameter for a
+// kind, and for the text of `kubectl explain`. The document does not list strategic merge patches
+// for PATCH: otherwise kubectl would merge by these schemas, which do not specify how lists merge,
+// instead of by its built-in types.
 std::optional<Json> OpenApiOf(const TypeRegistry& types, std::string_view key) {
   JsonObject paths, schemas;
   for (const TypeRef& type : types.All()) {

@@ -9,7 +9,7 @@ namespace {
 
 using Shape = FieldRule::Shape;
 
-// kubectl prints what follows the last dot as the type.
+// kubectl prints the part after the last dot as the type.
 std::string SchemaName(std::string_view message) { return fmt::format("io.k8s.{}", message); }
 
 Json RefTo(std::string_view message) {
@@ -44,7 +44,7 @@ Json ScalarSchema(char type) {
 
 void AddMessage(const Message& message, JsonObject& schemas);
 
-// Of one value: a reference to what has a name.
+// The schema of one value; a reference if the type has a name.
 Json ValueSchema(const FieldRule& rule, JsonObject& schemas) {
   if (rule.message != nullptr) {
     AddMessage(*rule.message, schemas);
@@ -68,11 +68,11 @@ Json FieldSchema(const FieldRule& rule, JsonObject& schemas) {
   return one;
 }
 
-// Once, with all that it refers to.
+// Adds the message, once, and every message that it refers to.
 void AddMessage(const Message& message, JsonObject& schemas) {
   const std::string name = SchemaName(message.name);
   if (schemas.contains(name)) return;
-  schemas[name] = nullptr;  // begun
+  schemas[name] = nullptr;  // marks the message as started, because messages may be recursive
   JsonObject properties;
   for (const auto& [field, rule] : message.by_name) {
     properties[field] = FieldSchema(*rule, schemas);
@@ -80,7 +80,7 @@ void AddMessage(const Message& message, JsonObject& schemas) {
   schemas[name] = {{"type", "object"}, {"properties", std::move(properties)}};
 }
 
-// The whole object: its name in `schemas`.
+// Adds the schema of the whole object and returns its name in `schemas`.
 std::string AddRoot(const ResourceType& type, JsonObject& schemas) {
   if (const Message* message = MessageOf(type)) {
     AddMessage(*message, schemas);

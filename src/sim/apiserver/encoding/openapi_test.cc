@@ -7,7 +7,8 @@ namespace {
 
 class OpenApiTest : public ApiServerTest {
  protected:
-  // Follows "spec.containers" from a kind, through references, as `kubectl explain` does.
+  // Follows a path such as "spec.containers" from a kind, through references, like `kubectl
+  // explain`.
   static Json Explain(const Json& document, std::string_view kind, std::string_view path) {
     const JsonObject& schemas = Find(document, "components", "schemas")->get_object();
     Json at;
@@ -29,7 +30,7 @@ class OpenApiTest : public ApiServerTest {
   }
 };
 
-TEST_F(OpenApiTest, EveryReferenceLeadsSomewhere) {
+TEST_F(OpenApiTest, AllReferencesResolve) {
   const Json index = Get("/openapi/v3").body;
   for (const auto& [key, url] : Find(index, "paths")->get_object()) {
     const Json document = Get(FindString(url, "serverRelativeURL")).body;
@@ -43,7 +44,7 @@ TEST_F(OpenApiTest, EveryReferenceLeadsSomewhere) {
   }
 }
 
-TEST_F(OpenApiTest, TellsTheFieldsOfBuiltInKinds) {
+TEST_F(OpenApiTest, DescribesFieldsOfBuiltInKinds) {
   const Json core = Get("/openapi/v3/api/v1").body;
   EXPECT_EQ(FindString(Explain(core, "Pod", "spec.containers.image"), "type"), "string");
   EXPECT_EQ(FindString(Explain(core, "Pod", "spec.priority"), "type"), "integer");
@@ -57,7 +58,7 @@ TEST_F(OpenApiTest, TellsTheFieldsOfBuiltInKinds) {
             "string");
 }
 
-TEST_F(OpenApiTest, TellsTheFieldsOfCustomKinds) {
+TEST_F(OpenApiTest, DescribesFieldsOfCustomKinds) {
   ASSERT_EQ(Post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
                  R"({"metadata":{"name":"things.nos.example.com"},"spec":{
       "group":"nos.example.com","scope":"Cluster","names":{"plural":"things","kind":"Thing"},

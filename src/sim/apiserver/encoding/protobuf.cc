@@ -17,9 +17,9 @@ namespace nos::sim {
 namespace {
 
 constexpr std::string_view kMagic("k8s\0", 4);
-constexpr int kMaxNesting = 40;  // far beyond what the schema holds
+constexpr int kMaxNesting = 40;  // far above the nesting of the schema
 
-// One field as it stands on the wire.
+// One field in wire format.
 struct WireField {
   uint64_t number = 0;
   uint64_t value = 0;      // varint and fixed
@@ -168,7 +168,7 @@ class Decoder {
     return Json(std::move(object));
   }
 
-  // What JSON can hold.
+  // Texts and numbers that JSON cannot represent are errors.
   static Result<Json> Text(std::string_view bytes) {
     if (!IsUtf8(bytes)) return Invalid("protobuf: a text is not UTF-8");
     return Json(boost::json::string(bytes));
@@ -201,8 +201,8 @@ class Decoder {
   }
 
   static Result<Json> Moment(int64_t seconds, int64_t nanos, std::string_view type) {
-    constexpr int64_t kLatest = 9'000'000'000;  // what nanoseconds in 64 bits hold, about
-    // The zero time of Go is year 1: no time at all.
+    constexpr int64_t kLatest = 9'000'000'000;  // about the maximum of 64-bit nanoseconds
+    // The zero time of Go is in year 1 and means "no time".
     if (seconds <= 0 || seconds > kLatest || nanos < 0 || nanos > 999'999'999) return Json();
     const Time time{std::chrono::seconds(seconds)};
     std::string text = FormatTime(time);

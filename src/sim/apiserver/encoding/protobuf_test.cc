@@ -45,7 +45,7 @@ TEST(ProtobufTest, ReadsAPod) {
       << WriteJson(*pod);
 }
 
-TEST(ProtobufTest, SecretsTimesAndIntOrStrings) {
+TEST(ProtobufTest, ReadsSecretsTimesAndIntOrStrings) {
   const auto secret =
       DecodeProtobuf(Envelope("v1", "Secret", Field(2, Field(1, "k") + Field(2, "\xff"))));
   ASSERT_TRUE(secret.ok());
@@ -60,7 +60,7 @@ TEST(ProtobufTest, SecretsTimesAndIntOrStrings) {
   EXPECT_EQ(FindString(*lease, "spec", "renewTime"), "1970-01-01T00:01:00.000000Z");
 }
 
-TEST(ProtobufTest, RefusesRubbishAndNeverHarms) {
+TEST(ProtobufTest, SurvivesRandomBytes) {
   EXPECT_FALSE(DecodeProtobuf("").ok());
   EXPECT_FALSE(DecodeProtobuf("{}").ok());
   EXPECT_FALSE(DecodeProtobuf(Envelope("v1", "Unheard", "")).ok());
@@ -76,7 +76,7 @@ TEST(ProtobufTest, RefusesRubbishAndNeverHarms) {
   }
 }
 
-TEST(ProtobufTest, RefusesTextThatNoJsonCanHold) {
+TEST(ProtobufTest, RefusesTextThatIsNotUtf8) {
   const auto pod = [](std::string_view name, std::string_view label) {
     const std::string entry = Field(1, label) + Field(2, "b");
     return DecodeProtobuf(Envelope("v1", "Pod", Field(1, Field(1, name) + Field(11, entry))));

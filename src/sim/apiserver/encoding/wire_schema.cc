@@ -1,19 +1,18 @@
 // The messages of the built-in kinds, from generated.proto in k8s.io/api, k8s.io/apimachinery and
-// k8s.io/apiextensions-apiserver (master of July 2026; numbers never change). A line is a message,
-// a line that starts with a space goes on with the one before:
+// k8s.io/apiextensions-apiserver (master of July 2026; field numbers never change). Each line is a
+// message; a line that starts with a space continues the previous one:
 //
 //   Message number:jsonName:type ...
 //
-// Types: s string, i integer, b boolean, y bytes (base64 in JSON), d double, Q Quantity, T Time,
-// U MicroTime, I IntOrString, R raw JSON, O an object that is taken as JSON only, or a message.
-// Before it: * repeated, % map from string, ^ a message whose fields stand beside the others in
-// JSON. Messages of events.k8s.io begin with "Events", EndpointPort of discovery.k8s.io with
-// "Discovery".
+// Types: s string, i integer, b boolean, y bytes (base64 in JSON), d double, Q Quantity, T Time, U
+// MicroTime, I IntOrString, R raw JSON, O an object that is accepted only as JSON, or a message
+// name. Prefixes: * repeated, % map from string, ^ a message whose fields are inlined in JSON.
+// Messages of events.k8s.io begin with "Events", EndpointPort of discovery.k8s.io with "Discovery".
 //
-// Every message has all its fields, also those of features that are still alpha: what is not here
-// is taken for a mistake and dropped (unknown.h). What lies inside an O is not known and stays as
-// it is sent: volume sources of storage that was removed from Kubernetes, a few alpha features, and
-// the schemas in definitions.
+// Every message has all its fields, including alpha features: a field that is missing here counts
+// as a mistake and is dropped (unknown.h). The content of an O is not checked and stays as sent:
+// volume sources of storage that was removed from Kubernetes, a few alpha features, and the schemas
+// in CustomResourceDefinitions.
 #include "sim/apiserver/schemas/schema.h"
 
 namespace nos::sim {

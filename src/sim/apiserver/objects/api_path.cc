@@ -19,7 +19,8 @@ std::optional<ApiPath> ParseApiPath(std::string_view path) {
   }
   if (parts.size() < at + 2) return std::nullopt;
   result.version = parts[at++];
-  // "namespaces/a/pods" is pods in a; "namespaces/a" and "namespaces/a/status" are the namespace.
+  // "namespaces/a/pods" is the pods in a; "namespaces/a" and "namespaces/a/status" are the
+  // namespace.
   const size_t left = parts.size() - at;
   if (parts[at] == "namespaces" && left >= 3 && parts[at + 2] != "status" &&
       parts[at + 2] != "finalize") {

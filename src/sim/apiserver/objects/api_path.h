@@ -7,12 +7,13 @@
 
 namespace nos::sim {
 
-// "/apis/apps/v1/namespaces/a/deployments/b/status" taken apart; what is not there is empty.
+// The parts of a path such as "/apis/apps/v1/namespaces/a/deployments/b/status"; missing parts are
+// empty.
 struct ApiPath {
   std::string group, version, ns, plural, name, subresource;
 };
 
-// Nothing when it is not the path of a resource (a group, /version, rubbish).
+// nullopt if the path is not that of a resource (a group, /version, garbage).
 std::optional<ApiPath> ParseApiPath(std::string_view path);
 
 }  // namespace nos::sim

@@ -25,7 +25,7 @@ Values Field(const Values& from, std::string_view name) {
   return found;
 }
 
-// "?(@.a.b==\"c\")": the elements whose field has that value.
+// "?(@.a.b==\"c\")": selects the elements whose field has that value.
 Values Filter(const Values& from, std::string_view expression) {
   Values found;
   const size_t at = expression.find("==");
@@ -72,7 +72,7 @@ Values Subscript(const Values& from, std::string_view inside) {
   return found;
 }
 
-// The end of the bracket that opens at the start of `path`, quotes respected.
+// The end of the bracket that opens at the start of `path`; ignores brackets in quotes.
 size_t ClosingBracket(std::string_view path) {
   char quote = 0;
   for (size_t i = 1; i < path.size(); ++i) {
@@ -100,7 +100,7 @@ Values EvaluatePath(std::string_view path, const Json& value) {
       continue;
     }
     if (path[0] == '.') path.remove_prefix(1);
-    // A dot that belongs to the name is written "\.".
+    // "\." is a dot in a name.
     std::string name;
     size_t i = 0;
     for (; i < path.size() && path[i] != '.' && path[i] != '['; ++i) {

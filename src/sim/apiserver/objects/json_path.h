@@ -1,4 +1,4 @@
-// The part of JSONPath that additionalPrinterColumns use: ".spec.a", "['a']", "[0]", "[*]" and
+// The subset of JSONPath for additionalPrinterColumns: ".spec.a", "['a']", "[0]", "[*]" and
 // "[?(@.type==\"Ready\")]".
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace nos::sim {
 
-// The values at `path` in `value`, in order; none when the path is malformed or leads nowhere.
+// The values at `path` in `value`, in order; empty if the path is malformed or matches no value.
 std::vector<const Json*> EvaluatePath(std::string_view path, const Json& value);
 
 }  // namespace nos::sim

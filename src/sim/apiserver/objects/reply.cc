@@ -22,7 +22,7 @@ JsonObject Details(const Refusal& refusal) {
 }  // namespace
 
 Json ToStatus(const Refusal& refusal) {
-  // details is always there: kubectl looks into it without asking.
+  // `details` is always present: kubectl reads it without a check.
   return {{"kind", "Status"},     {"apiVersion", "v1"},         {"metadata", JsonObject()},
           {"status", "Failure"},  {"message", refusal.message}, {"reason", refusal.reason},
           {"code", refusal.code}, {"details", Details(refusal)}};

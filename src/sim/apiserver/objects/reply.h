@@ -1,6 +1,6 @@
-// What the server answers when it refuses: a metav1.Status with the HTTP code, the machine-readable
-// reason and the fields at fault, as the real API server words them, because clients (kubectl, our
-// own) act on code and reason.
+// Refusals: a metav1.Status with the HTTP code, the machine-readable reason and the faulty fields.
+// Code and reason are those of the real API server, because clients (kubectl and nos) depend on
+// them.
 #pragma once
 
 #include <optional>
@@ -24,11 +24,11 @@ struct Refusal {
   int code = 400;
   std::string reason = "BadRequest";
   std::string message;
-  std::string group, kind, name;  // of the object, where known
+  std::string group, kind, name;  // of the object, if known
   std::vector<Cause> causes;
 };
 
-// The refusal, or nothing when all is well.
+// A refusal; nullopt means success.
 using Check = std::optional<Refusal>;
 
 // A value or a refusal. NOS_ASSIGN works with it in functions that return an Outcome.
@@ -56,16 +56,16 @@ class [[nodiscard]] Outcome {
 kube::ApiResponse ToResponse(const Refusal& refusal);
 // The metav1.Status alone, as in a watch's ERROR event.
 Json ToStatus(const Refusal& refusal);
-// {"kind":"Status","status":"Success"} about an object.
+// {"kind":"Status","status":"Success"} with the object in `details`.
 Json SuccessStatus(std::string_view group, std::string_view kind, std::string_view name,
                    std::string_view uid);
 
 Refusal BadRequest(std::string message);
 Refusal Forbidden(std::string message);
 Refusal MethodNotAllowed(std::string_view method);
-// No such path.
+// 404: the path is not served.
 Refusal UnknownPath();
-// Its resourceVersion is no longer (or not yet) in the history.
+// 410: the resourceVersion is not in the history (any more, or yet).
 Refusal Expired(std::string message);
 
 }  // namespace nos::sim

@@ -51,7 +51,7 @@ size_t BytesOf(const Json& value) {
 size_t MemoryOf(const Json& value) {
   size_t bytes = sizeof(Json);
   if (value.is_object()) {
-    // An entry of the table, its share of the index, and the key.
+    // The table entry, its share of the hash index, and the key.
     constexpr size_t kPerMember = sizeof(JsonObject::value_type) - sizeof(Json) + 8;
     for (const auto& [key, member] : value.get_object()) {
       bytes += kPerMember + key.size() + MemoryOf(member);

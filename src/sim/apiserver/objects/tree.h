@@ -1,4 +1,4 @@
-// Measures of a JSON tree, and the limits that keep one hostile object from hurting others.
+// Sizes of JSON trees, and limits on them: one hostile object must not harm other clients.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace nos::sim {
 
-// As deep as text is parsed; in-process callers and patches are held to the same.
+// The depth limit of the parser; also applied to in-process callers and patches.
 inline constexpr size_t kMaxDepth = 100;
-// etcd's limit of a request, which is what bounds objects in a real cluster.
+// etcd's limit on a request, which bounds objects in a real cluster.
 inline constexpr size_t kMaxObjectBytes = size_t{1536} * 1024;
 
-// 0 for a scalar. Never looks deeper than kMaxDepth + 1.
+// Depth of nesting; 0 for a scalar. Never looks deeper than kMaxDepth + 1.
 size_t DepthOf(const Json& value);
-// About the length of the compact text.
+// Approximate length of the compact text.
 size_t BytesOf(const Json& value);
-// About what the tree takes in memory, which is many times the text for small values.
+// Approximate memory of the tree, which is many times the text for small values.
 size_t MemoryOf(const Json& value);
-// Refusal: 413 for an object beyond the limits.
+// Refusal: 413 if the object exceeds the limits.
 Check CheckSize(const Json& object);
 
 }  // namespace nos::sim

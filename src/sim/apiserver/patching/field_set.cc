@@ -16,7 +16,7 @@ std::string Join(const std::string& path, std::string_view field) {
 
 std::string_view Text(boost::json::string_view text) { return {text.data(), text.size()}; }
 
-// apiVersion, kind, and what the server writes: nobody owns them
+// apiVersion, kind, and fields that the server writes have no manager
 // (k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/stripmeta.go).
 bool IsServerKept(const std::string& path) {
   static constexpr std::string_view kKept[] = {"apiVersion",
@@ -43,7 +43,7 @@ const FieldSet& Child(const Json& value) {
   return object == nullptr ? kLeaf : *object;
 }
 
-// The name of a list element in a set: "k:{...}" or "v:...".
+// The key of a list element in a field set: "k:{...}" or "v:...".
 std::string ElementName(const Json& element, const ListRule& rule) {
   if (rule.kind == ListRule::Kind::kSet) return "v:" + WriteJson(element);
   std::map<std::string_view, const Json*> keys;
@@ -52,14 +52,14 @@ std::string ElementName(const Json& element, const ListRule& rule) {
   }
   JsonObject name;
   for (const auto& [key, value] : keys) name[key] = *value;
-  // A port's protocol is defaulted before the element is known by it.
+  // A port without a protocol has the default protocol in its key.
   if (rule.keys.size() == 2 && rule.keys[1] == "protocol" && !name.contains("protocol")) {
     name["protocol"] = "TCP";
   }
   return "k:" + WriteJson(name);
 }
 
-// Where each element stands, by name; of equal names the first.
+// The index of each element by its key; the first one if a key is repeated.
 std::map<std::string, size_t> IndexOf(const JsonArray& list, const ListRule& rule) {
   std::map<std::string, size_t> index;
   for (size_t i = 0; i < list.size(); ++i) index.emplace(ElementName(list[i], rule), i);
@@ -77,7 +77,8 @@ FieldSet Fields(const Json& value, const std::string& path, const MergeRules& ru
       const std::string child = Join(path, Text(key));
       if (IsServerKept(child)) continue;
       FieldSet fields = Fields(member, child, rules);
-      // Holds nothing but what the server keeps: an empty set would claim it as a whole.
+      // The member has only fields that the server writes. An empty set would claim the whole
+      // member.
       if (fields.empty() && IsGranular(member, child, rules)) continue;
       set["f:" + std::string(key)] = std::move(fields);
     }
@@ -100,7 +101,7 @@ class Comparison {
  public:
   explicit Comparison(const MergeRules& rules) : rules_(rules) {}
 
-  // Nothing when the two can only be compared as a whole.
+  // nullopt if the two values can be compared only as a whole.
   std::optional<FieldChanges> Compare(const Json& before, const Json& after,
                                       const std::string& path) const {
     if (before.is_object() && after.is_object() && !rules_.IsAtomic(path)) {
@@ -116,7 +117,7 @@ class Comparison {
   }
 
  private:
-  // Puts what happened to one child into the changes of its parent.
+  // Adds the change of one child to the changes of its parent.
   void Record(FieldChanges& into, const std::string& name, const Json* before, const Json* after,
               const std::string& path, bool element) const {
     if (before != nullptr && after != nullptr && *before == *after) return;
@@ -176,7 +177,7 @@ class Comparison {
   const MergeRules& rules_;
 };
 
-// "[name=\"a\"]" of a list element's name.
+// "[name=\"a\"]" for the key of a list element.
 std::string ElementStep(std::string_view name) {
   if (name.starts_with("v:")) return fmt::format("[={}]", name.substr(2));
   std::string step = "[";
@@ -200,7 +201,7 @@ void AddPaths(const FieldSet& node, const std::string& path, std::vector<std::st
   }
 }
 
-// `path` finds the rules, `told` is for people.
+// `path` selects the merge rules, `told` is the path for messages.
 std::string Duplicate(const Json& value, const std::string& path, const std::string& told,
                       const MergeRules& rules) {
   if (IsGranular(value, path, rules)) {
@@ -261,7 +262,7 @@ FieldSet Subtract(const FieldSet& a, const FieldSet& b) {
     }
     const FieldSet& mine = Child(value);
     const FieldSet& theirs = Child(*other);
-    if (IsLeaf(mine) || IsLeaf(theirs)) continue;  // a node named as a whole covers what is inside
+    if (IsLeaf(mine) || IsLeaf(theirs)) continue;  // a leaf covers all fields below it
     FieldSet rest = Subtract(mine, theirs);
     if (!rest.empty()) result[key] = std::move(rest);
   }

@@ -1,4 +1,4 @@
-// Sets of fields as metadata.managedFields records them (fieldsV1): a tree in JSON whose keys are
+// Sets of fields in the format of metadata.managedFields (fieldsV1): a JSON tree with the keys
 // "f:<field>", "k:<keys of a list element>", "v:<element of a set>" and "." (the node itself). A
 // leaf is an empty object.
 //
@@ -17,11 +17,11 @@ namespace nos::sim {
 
 using FieldSet = JsonObject;
 
-// The fields that `object` sets, without those that the server itself keeps.
+// The fields that `object` sets, except fields that the server writes.
 FieldSet FieldsOf(const Json& object, const MergeRules& rules);
 
 struct FieldChanges {
-  FieldSet changed;  // added or with another value
+  FieldSet changed;  // added, or with another value
   FieldSet removed;
 };
 FieldChanges CompareFields(const Json& before, const Json& after, const MergeRules& rules);
@@ -29,16 +29,16 @@ FieldChanges CompareFields(const Json& before, const Json& after, const MergeRul
 FieldSet Unite(const FieldSet& a, const FieldSet& b);
 FieldSet Subtract(const FieldSet& a, const FieldSet& b);
 FieldSet Intersect(const FieldSet& a, const FieldSet& b);
-// Members as people read them: ".spec.containers[name=\"a\"].image".
+// Members in readable form: ".spec.containers[name=\"a\"].image".
 std::vector<std::string> FieldPaths(const FieldSet& set);
 
-// Where a list names an element twice, as the real server words it:
-// ".spec.containers: duplicate entries for key [name=\"a\"]". "" when none does.
+// The first repeated element of a keyed list, in the words of the real server: ".spec.containers:
+// duplicate entries for key [name=\"a\"]". "" if there is none.
 std::string DuplicateElement(const Json& config, const MergeRules& rules);
 
-// `live` with `config` laid over it, as server-side apply merges.
+// Merges `config` into `live` by the rules of server-side apply.
 void MergeApplied(Json& live, const Json& config, const MergeRules& rules);
-// Takes the fields of `set` out of the object; a list element or map that `kept` still names stays.
+// Removes the fields of `set` from the object. A list element or map that is also in `kept` stays.
 void RemoveFields(Json& object, const FieldSet& set, const FieldSet& kept, const MergeRules& rules);
 
 }  // namespace nos::sim

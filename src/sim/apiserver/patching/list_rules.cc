@@ -8,9 +8,9 @@ namespace {
 enum Use : unsigned { kStrategic = 1, kApply = 2, kBoth = 3 };
 
 struct Row {
-  std::string_view storage;  // "" every type, "pod" pods and pod templates
+  std::string_view storage;  // "": every type; "pod": pods and pod templates
   std::string_view path;
-  std::string_view key, second_key;  // "" key: a set
+  std::string_view key, second_key;  // `key` "": the list is a set
   Use use;
 };
 
@@ -60,7 +60,7 @@ constexpr AtomicRow kAtomics[] = {
     {"", "roleRef"},
 };
 
-// Init and ephemeral containers merge as containers do.
+// Init and ephemeral containers have the merge rules of containers.
 std::string_view AsContainers(std::string_view path, std::string& storage) {
   for (const std::string_view alias : {"spec.initContainers.", "spec.ephemeralContainers."}) {
     if (!path.starts_with(alias)) continue;
@@ -123,7 +123,7 @@ ListRule MergeRules::Apply(std::string_view path) const {
   if (const auto custom = custom_.find(path); custom != custom_.end()) {
     return {custom->second.kind, {custom->second.keys.begin(), custom->second.keys.end()}};
   }
-  // A custom resource's own lists are what its schema says.
+  // The lists of a custom resource follow its schema.
   if (is_custom_ && !path.starts_with("metadata.")) return {};
   bool of_pod = false;
   path = Normal(path, of_pod);

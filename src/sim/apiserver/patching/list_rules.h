@@ -1,6 +1,6 @@
-// How lists and maps of the served types merge: by which key, as a set, or as a whole. Used by
+// Merge rules for lists and maps of the served types: by key, as a set, or as a whole. Used by
 // strategic merge patches (k8s.io/api: patchStrategy and patchMergeKey) and by server-side apply
-// (listType, listMapKey, mapType in the OpenAPI schema); the two differ in places.
+// (listType, listMapKey, mapType in the OpenAPI schema); the two differ for some fields.
 #pragma once
 
 #include <map>
@@ -15,10 +15,10 @@ namespace nos::sim {
 struct ListRule {
   enum class Kind { kAtomic, kSet, kMap };
   Kind kind = Kind::kAtomic;
-  std::vector<std::string_view> keys;  // of kMap; strategic merge uses the first
+  std::vector<std::string_view> keys;  // for kMap; strategic merge patches use the first
 };
 
-// A path is the names of the fields from the object's root joined by '.', list elements left out:
+// A path consists of the field names from the root joined by '.', without list elements:
 // "spec.containers.ports".
 class MergeRules {
  public:
@@ -26,11 +26,11 @@ class MergeRules {
 
   ListRule Strategic(std::string_view path) const;
   ListRule Apply(std::string_view path) const;
-  // Maps and structs that server-side apply takes as a whole.
+  // True for maps and structs that server-side apply replaces as a whole.
   bool IsAtomic(std::string_view path) const;
 
  private:
-  // From a definition's schema.
+  // A rule from the schema of a CustomResourceDefinition.
   struct CustomRule {
     ListRule::Kind kind = ListRule::Kind::kAtomic;
     std::vector<std::string> keys;

@@ -78,7 +78,7 @@ void AddConflicts(const Entry& entry, const FieldSet& fields, std::vector<Cause>
   }
 }
 
-// Nulls in an applied configuration say nothing.
+// A null in an applied configuration counts as absent.
 Json WithoutNulls(const Json& value) {
   if (value.is_array()) {
     JsonArray result;
@@ -135,6 +135,7 @@ Outcome<Json> ApplyConfig(const ResourceType& type, const Json& live, const Json
   if (const std::string twice = DuplicateElement(config, rules); !twice.empty()) {
     return UntypedConfig(type, config, twice);
   }
+  // 1. Collect the fields of this manager's last apply and those of all other managers.
   std::vector<Entry> entries = ReadEntries(live);
   const auto mine = std::find_if(entries.begin(), entries.end(),
                                  [&](const Entry& entry) { return entry.IsOf(manager, "Apply"); });
@@ -143,6 +144,7 @@ Outcome<Json> ApplyConfig(const ResourceType& type, const Json& live, const Json
   for (auto i = entries.begin(); i != entries.end(); ++i) {
     if (i != mine) others = Unite(others, i->fields);
   }
+  // 2. Merge the configuration, then remove fields that it no longer has and no other manager owns.
   const FieldSet applied = FieldsOf(config, rules);
   Json merged = live.is_object() ? live : Json(JsonObject());
   const Json before = merged;
@@ -150,6 +152,8 @@ Outcome<Json> ApplyConfig(const ResourceType& type, const Json& live, const Json
   RemoveFields(merged, Subtract(Subtract(applied_before, applied), others), Unite(applied, others),
                rules);
 
+  // 3. Find conflicts after the merge: a field with the same value in both is none. With `force`
+  //    the other managers lose the contested fields.
   const FieldSet contested = Intersect(applied, CompareFields(before, merged, rules).changed);
   std::vector<Cause> conflicts;
   for (auto i = entries.begin(); i != entries.end(); ++i) {
@@ -161,11 +165,12 @@ Outcome<Json> ApplyConfig(const ResourceType& type, const Json& live, const Json
   }
   if (!conflicts.empty() && !force) return ConflictRefusal(type, config, std::move(conflicts));
 
+  // 4. Record the applied fields for this manager.
   Entry entry = NewEntry(manager, "Apply", applied);
   if (mine == entries.end()) {
     entries.push_back(std::move(entry));
   } else {
-    // A repetition that changes nothing keeps its time, so that it is no write at all.
+    // An apply without changes keeps the time of its entry, so that it causes no write.
     if (mine->fields == applied && merged == before) entry.time = mine->time;
     *mine = std::move(entry);
   }

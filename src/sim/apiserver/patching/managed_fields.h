@@ -1,4 +1,4 @@
-// Who set which field (metadata.managedFields), and server-side apply, which lives off it.
+// Field ownership (metadata.managedFields) and server-side apply, which depends on it.
 #pragma once
 
 #include <string>
@@ -15,21 +15,22 @@ struct FieldManager {
   Time now;                 // recorded with the entry
 };
 
-// Notes in `after` what a plain write (create, update, patch) changed against `before` (null when
-// created): the manager owns what it set, nobody what it changed or removed before. Entries that
-// `after` brings along are taken over as they are, so that clients can repair them.
+// Updates the managers of `after` for a plain write (create, update, patch) of `before` (null for a
+// create): the manager owns the fields that it set; other managers lose the fields that it changed
+// or removed. Entries that `after` already contains are kept as they are, so that clients can
+// repair them.
 void RecordUpdate(const Json& before, Json& after, const FieldManager& manager,
                   const MergeRules& rules);
 
-// Server-side apply of `config` on `live` (null when it is to be created): sets what the config
-// says, removes what this manager applied before and no longer says, leaves the rest alone.
-// Refusal: 409 with one cause a field that another manager set to something else, unless `force`;
-// UntypedConfig when a list names an element twice.
+// Server-side apply of `config` to `live` (null for a create): sets the fields of the config,
+// removes fields that this manager applied before and that the config omits, and leaves others
+// unchanged. Refusal: 409, with one cause for each field that another manager set to another value,
+// unless `force`; UntypedConfig if a list repeats an element.
 Outcome<Json> ApplyConfig(const ResourceType& type, const Json& live, const Json& config,
                           bool force, const FieldManager& manager, const MergeRules& rules);
 
-// A configuration that its kind's schema does not allow. Like the real server's: a 500 without a
-// reason.
+// The refusal of a configuration that does not match the schema of its kind. Like the real server:
+// a 500 without a reason.
 Refusal UntypedConfig(const ResourceType& type, const Json& config, std::string_view why);
 
 }  // namespace nos::sim

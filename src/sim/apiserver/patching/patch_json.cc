@@ -10,9 +10,9 @@
 namespace nos::sim {
 namespace {
 
-constexpr size_t kMaxOperations = 10'000;  // as the real server
-// What all copies and moves of one patch may carry together: a few lines can else double a tree as
-// often as they like.
+constexpr size_t kMaxOperations = 10'000;  // limit of the real server
+// Limit on the bytes that all copies and moves of one patch transfer together: otherwise a few
+// lines could double a tree many times.
 constexpr size_t kMaxCarriedBytes = 4 * kMaxObjectBytes;
 
 using Pointer = std::vector<std::string>;
@@ -25,7 +25,7 @@ Refusal DoesNotApply(const std::string& message) {
   return refusal;
 }
 
-// RFC 6901.
+// Parses a JSON Pointer (RFC 6901).
 Outcome<Pointer> ParsePointer(std::string_view text) {
   Pointer pointer;
   if (text.empty()) return pointer;
@@ -45,7 +45,7 @@ Outcome<Pointer> ParsePointer(std::string_view text) {
   return pointer;
 }
 
-// An index of an existing element, or of the end when `may_append`.
+// The index of an existing element, or of the end if `may_append`.
 std::optional<size_t> ParseIndex(const JsonArray& array, const std::string& step, bool may_append) {
   if (step == "-" && may_append) return array.size();
   const auto index = ParseInt(step);
@@ -152,7 +152,7 @@ bool Perform(Json& target, const Operation& operation) {
   return taken && Add(target, operation.path, std::move(*taken));
 }
 
-// Accounts for what a copy or move is about to carry.
+// Charges the bytes that a copy or move will transfer.
 Check Charge(Json& target, const Operation& operation, size_t& carried) {
   if (operation.name != "copy" && operation.name != "move") return std::nullopt;
   const Json* from = Resolve(target, operation.from, operation.from.size());

@@ -5,8 +5,8 @@
 
 namespace nos::sim {
 
-// Refusal: 400 for a malformed patch; 422 when an operation does not apply to the target (a missing
-// path, a failed test). `target` is then in an unspecified state.
+// Refusal: 400 for a malformed patch; 422 if an operation does not apply to the target (a missing
+// path, a failed test). After a refusal the state of `target` is unspecified.
 Check JsonPatch(Json& target, const Json& patch);
 
 }  // namespace nos::sim

@@ -1,4 +1,4 @@
-// JSON Merge Patch (RFC 7396): objects merge, null removes, everything else replaces.
+// JSON Merge Patch (RFC 7396): objects merge, null removes, other values replace.
 #pragma once
 
 #include "codec/json.h"

@@ -22,7 +22,7 @@ bool Contains(const JsonArray& array, const Json& value) {
   return std::find(array.begin(), array.end(), value) != array.end();
 }
 
-// The patch as it stands for something that is not there yet: without directives.
+// The patch without directives, as the value of a field that does not exist yet.
 Json WithoutDirectives(const Json& patch) {
   if (patch.is_array()) {
     JsonArray result;
@@ -192,8 +192,8 @@ class Merger {
     return std::nullopt;
   }
 
-  // Elements that the order names take that order, in the places that they have together; the
-  // others (which only the server knows) keep theirs.
+  // Elements in `order` are sorted by it, within the positions that they occupy together. Other
+  // elements, which only the server knows, keep their positions.
   static void Reorder(JsonArray& list, const JsonArray& order, std::string_view key) {
     const auto id_of = [&](const Json& element) {
       const Json* id = key.empty() ? &element : Find(element, key);

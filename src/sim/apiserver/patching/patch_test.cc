@@ -21,7 +21,7 @@ TypeRef TypeOf(std::string_view group, std::string_view plural) {
   return types.Find(group, "v1", plural);
 }
 
-TEST(MergePatchTest, ExamplesOfTheStandard) {  // RFC 7396, appendix A
+TEST(MergePatchTest, MatchesExamplesOfTheRfc) {  // RFC 7396, appendix A
   const std::array<const char*, 3> cases[] = {
       {R"({"a":"b"})", R"({"a":"c"})", R"({"a":"c"})"},
       {R"({"a":"b"})", R"({"b":"c"})", R"({"a":"b","b":"c"})"},
@@ -42,7 +42,7 @@ TEST(MergePatchTest, ExamplesOfTheStandard) {  // RFC 7396, appendix A
   }
 }
 
-TEST(JsonPatchTest, EveryOperation) {
+TEST(JsonPatchTest, AppliesEveryOperation) {
   Json value = J(R"({"a":{"b/c":[1,2,3]},"d":"x"})");
   const auto refusal = JsonPatch(value, J(R"([
       {"op":"test","path":"/a/b~1c/1","value":2},
@@ -56,7 +56,7 @@ TEST(JsonPatchTest, EveryOperation) {
   EXPECT_EQ(value, J(R"({"a":{},"d":"y","e":"y","f":[0,2,3,4]})"));
 }
 
-TEST(JsonPatchTest, RefusesWhatIsMalformedOrDoesNotApply) {
+TEST(JsonPatchTest, RefusesMalformedOrInapplicablePatches) {
   const std::pair<const char*, int> cases[] = {
       {R"({})", 400},
       {R"([{"op":"add","path":"a","value":1}])", 400},
@@ -96,7 +96,7 @@ TEST(JsonPatchTest, CopiesCannotGrowWithoutBound) {
   }
 }
 
-// Any patch of any shape ends, with an answer and without harm.
+// Patches of any shape end with an answer and without a crash.
 TEST(JsonPatchTest, SurvivesRandomPatches) {
   Random random(7);
   const char* paths[] = {"", "/a", "/a/b", "/l", "/l/0", "/l/-", "/l/1/x", "/a/b/c", "/z", "/a/"};
@@ -126,7 +126,7 @@ class StrategicTest : public testing::Test {
   MergeRules rules_{*TypeOf("", "pods")};
 };
 
-TEST_F(StrategicTest, ListsWithAKeyMergeByIt) {
+TEST_F(StrategicTest, ListsMergeByTheirKey) {
   EXPECT_EQ(Patched(R"({"spec":{"containers":[{"name":"a","image":"1","args":["x"]},
                         {"name":"b","image":"1"}]}})",
                     R"({"spec":{"containers":[{"name":"b","image":"2"},{"name":"c"}]}})"),
@@ -137,7 +137,7 @@ TEST_F(StrategicTest, ListsWithAKeyMergeByIt) {
             J(R"({"spec":{"tolerations":[{"key":"b"}]}})"));
 }
 
-TEST_F(StrategicTest, Directives) {
+TEST_F(StrategicTest, AppliesDirectives) {
   EXPECT_EQ(Patched(R"({"spec":{"containers":[{"name":"a"},{"name":"b"}]}})",
                     R"({"spec":{"containers":[{"name":"a","$patch":"delete"}]}})"),
             J(R"({"spec":{"containers":[{"name":"b"}]}})"));
@@ -157,7 +157,7 @@ TEST_F(StrategicTest, Directives) {
             J(R"({"spec":{"volumes":[{"name":"v","emptyDir":{}}]}})"));
 }
 
-TEST_F(StrategicTest, SetElementOrderSortsWhatItNames) {
+TEST_F(StrategicTest, SetElementOrderSortsListedElements) {
   EXPECT_EQ(Patched(R"({"spec":{"containers":[{"name":"a"},{"name":"s"},{"name":"b"}]}})",
                     R"({"spec":{"$setElementOrder/containers":[{"name":"c"},{"name":"b"},
                         {"name":"a"}],"containers":[{"name":"c"}]}})"),
@@ -174,7 +174,7 @@ TEST_F(StrategicTest, MalformedPatchesAreRefused) {
   }
 }
 
-TEST_F(StrategicTest, PodTemplatesMergeAsPods) {
+TEST_F(StrategicTest, PodTemplatesMergeLikePods) {
   const MergeRules deployment(*TypeOf("apps", "deployments"));
   Json value = J(R"({"spec":{"template":{"spec":{"containers":[{"name":"a","env":[
       {"name":"X","value":"1"}]}]}}}})");
@@ -188,7 +188,7 @@ TEST_F(StrategicTest, PodTemplatesMergeAsPods) {
 
 class ApplyTest : public testing::Test {
  protected:
-  // Applies; returns the refusal's causes as "field" or nothing.
+  // Applies the config; returns the fields of the refusal's causes, empty on success.
   std::vector<std::string> Apply(const std::string& manager, std::string_view config,
                                  bool force = false) {
     auto result = ApplyConfig(*type_, live_, J(config), force, {manager, "", "v1", Time()}, rules_);
@@ -228,7 +228,7 @@ class ApplyTest : public testing::Test {
 
 using Paths = std::vector<std::string>;
 
-TEST_F(ApplyTest, WhatIsNoLongerAppliedIsRemoved) {
+TEST_F(ApplyTest, RemovesFieldsNoLongerApplied) {
   EXPECT_EQ(Apply("a", R"({"metadata":{"name":"p","labels":{"x":"1","y":"2"}}})"), Paths());
   EXPECT_EQ(Apply("a", R"({"metadata":{"name":"p","labels":{"y":"3"}}})"), Paths());
   EXPECT_EQ(Without("metadata"), J(R"({"name":"p","labels":{"y":"3"}})"));
@@ -246,19 +246,19 @@ TEST_F(ApplyTest, SharedFieldsStayUntilTheLastOwnerLeaves) {
   EXPECT_EQ(Find(live_, "metadata", "labels"), nullptr);
 }
 
-TEST_F(ApplyTest, AnotherOwnersValueIsAConflictUnlessForced) {
+TEST_F(ApplyTest, ForeignValueIsAConflictUnlessForced) {
   Apply("a", R"({"spec":{"containers":[{"name":"c","image":"1"}]}})");
   const char* other = R"({"spec":{"containers":[{"name":"c","image":"2"}]}})";
   EXPECT_EQ(Apply("b", other), Paths{R"(.spec.containers[name="c"].image)"});
   EXPECT_EQ(Apply("b", other, /*force=*/true), Paths());
-  // The field has changed hands.
+  // "b" owns the field now.
   EXPECT_EQ(Apply("a", R"({"spec":{"containers":[{"name":"c","image":"1"}]}})").size(), 1u);
-  // What only "a" applied goes when "a" leaves, what "b" holds stays.
+  // When "a" stops applying, its own fields are removed; fields of "b" stay.
   EXPECT_EQ(Apply("a", R"({"metadata":{"labels":{"x":"y"}}})"), Paths());
   EXPECT_EQ(Without("spec"), J(R"({"containers":[{"name":"c","image":"2"}]})"));
 }
 
-TEST_F(ApplyTest, PlainWritesOwnWhatTheySet) {
+TEST_F(ApplyTest, PlainWritesOwnTheirFields) {
   Update("kubectl-edit", R"({"spec":{"priority":5},"metadata":{"labels":{"x":"1"}}})");
   EXPECT_EQ(Apply("a", R"({"metadata":{"labels":{"x":"2"}}})"), Paths{".metadata.labels.x"});
   EXPECT_EQ(Apply("a", R"({"metadata":{"labels":{"x":"2"}}})", true), Paths());
@@ -268,7 +268,7 @@ TEST_F(ApplyTest, PlainWritesOwnWhatTheySet) {
   EXPECT_EQ(Apply("a", R"({"metadata":{"labels":{"x":"2"}}})"), Paths());
 }
 
-TEST_F(ApplyTest, SetsUniteAndKeyedElementsAreAddedAndTakenAway) {
+TEST_F(ApplyTest, UnitesSetsAndAddsAndRemovesKeyedElements) {
   Apply("a", R"({"metadata":{"finalizers":["x/a"]},"spec":{"containers":[{"name":"a"}]}})");
   Apply("b", R"({"metadata":{"finalizers":["x/b"]},"spec":{"containers":[{"name":"b",
       "ports":[{"containerPort":80}]}]}})");
@@ -286,7 +286,7 @@ TEST_F(ApplyTest, AtomicListsChangeAsAWhole) {
   EXPECT_EQ(Apply("b", R"({"spec":{"tolerations":[{"key":"b"}]}})"), Paths{".spec.tolerations"});
 }
 
-TEST_F(ApplyTest, AnElementNamedTwiceIsRefused) {
+TEST_F(ApplyTest, RefusesDuplicateElements) {
   const std::pair<const char*, std::string> cases[] = {
       {R"({"spec":{"containers":[{"name":"a"},{"name":"b"},{"name":"a"}]}})",
        R"(.spec.containers: duplicate entries for key [name="a"])"},
@@ -307,7 +307,7 @@ TEST_F(ApplyTest, AnElementNamedTwiceIsRefused) {
   }
 }
 
-TEST_F(ApplyTest, ARepetitionChangesNothing) {
+TEST_F(ApplyTest, RepeatedApplyChangesNothing) {
   const char* config = R"({"metadata":{"labels":{"x":"1"}},"spec":{"containers":[{"name":"c",
       "resources":{},"env":[{"name":"A","value":null}]}]}})";
   Apply("a", config);
@@ -316,8 +316,8 @@ TEST_F(ApplyTest, ARepetitionChangesNothing) {
   EXPECT_EQ(live_, once);
 }
 
-// After any history of applies every manager's last word that nobody overruled by force holds, and
-// applying it again is no change.
+// After any sequence of applies, the last configuration of each manager is in effect, except for
+// fields that another manager forced, and applying it again changes nothing.
 TEST_F(ApplyTest, RandomHistoriesConverge) {
   Random random(11);
   for (int round = 0; round < 300; ++round) {

@@ -1,4 +1,4 @@
-// Which columns each type has (k8s.io/kubernetes/pkg/printers/internalversion).
+// Table columns by type (k8s.io/kubernetes/pkg/printers/internalversion).
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -21,7 +21,7 @@ Column AgeColumn(int priority = 0) {
           }};
 }
 
-// A value as text, `missing` when there is none.
+// A value as text; `missing` if it is absent or empty.
 Column PathColumn(std::string name, std::string path, std::string missing = "<none>",
                   int priority = 0) {
   return {std::move(name), "string", "", priority,
@@ -44,7 +44,7 @@ Column CountColumn(std::string name, std::string path) {
           }};
 }
 
-// "<ready>/<wanted>".
+// "<ready>/<wanted>", e.g. "1/3".
 Column RatioColumn(std::string name, std::string ready, std::string wanted) {
   return {std::move(name), "string", "", 0,
           [ready = std::move(ready), wanted = std::move(wanted)](const Json& object, Time) {
@@ -128,7 +128,7 @@ std::vector<Column> Tail(const ResourceType& type) {
   return columns;
 }
 
-// A cell of a definition's column: values of several matches are joined, dates become ages.
+// A cell of a CustomResourceDefinition's column: multiple matches are joined, dates become ages.
 Json CustomCell(const std::string& path, const std::string& type, const Json& object, Time now) {
   const auto values = EvaluatePath(path, object);
   if (values.empty()) return nullptr;

@@ -58,7 +58,7 @@ Column NodeInfo(std::string name, std::string field, int priority) {
           }};
 }
 
-// The core group's field or the one of events.k8s.io, whichever the event has.
+// The field of the core group or of events.k8s.io, whichever is present.
 const Json* Either(const Json& event, std::string_view core, std::string_view renamed) {
   const Json* value = Find(event, core);
   return value != nullptr ? value : Find(event, renamed);

@@ -1,4 +1,4 @@
-// Columns that take more than a path: pods, nodes, events, services.
+// Columns that a JSON path cannot describe: pods, nodes, events, services.
 #pragma once
 
 #include "sim/apiserver/printing/table.h"
@@ -14,7 +14,7 @@ std::vector<Column> PodColumns();
 std::vector<Column> NodeColumns();
 // Without name and age.
 std::vector<Column> ServiceColumns();
-// All of them.
+// All columns.
 std::vector<Column> EventColumns();
 
 }  // namespace nos::sim

@@ -18,7 +18,7 @@ int64_t IntAt(const Json* value) {
 
 bool IsTrue(const Json* value) { return value != nullptr && *value == true; }
 
-// What a container that waits or has ended says about the pod.
+// The reason of a waiting or terminated container.
 std::string StateReason(const Json& status) {
   if (const Json* waiting = Find(status, "state", "waiting")) {
     return std::string(FindString(*waiting, "reason"));
@@ -33,7 +33,7 @@ std::string StateReason(const Json& status) {
   return fmt::format("ExitCode:{}", IntAt(Find(*ended, "exitCode")));
 }
 
-// "Init:1/3", "Init:Error" while init containers run; "" when they are done.
+// "Init:1/3" or "Init:Error" while init containers run; "" after they have completed.
 std::string InitReason(const Json& pod) {
   const JsonArray& statuses = ListAt(pod, "status", "initContainerStatuses");
   const size_t all = ListAt(pod, "spec", "initContainers").size();
@@ -68,7 +68,7 @@ std::string PodStatus(const Json& pod) {
       if (!state.empty()) reason = state;
       running = running || (IsTrue(Find(status, "ready")) && state.empty());
     }
-    // Some have ended, others still run.
+    // Some containers have ended, others still run.
     if (reason == "Completed" && running) reason = "Running";
   }
   if (Find(pod, "metadata", "deletionTimestamp") == nullptr) return reason;

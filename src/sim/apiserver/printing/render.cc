@@ -20,7 +20,7 @@ View ViewOf(const kube::ApiRequest& request) {
   const std::string include = request.Query("includeObject");
   if (include == "None") view.row_object = RowObject::kNone;
   if (include == "Object") view.row_object = RowObject::kObject;
-  // The first form that the client lists wins; parameters are in any order.
+  // The first media type wins; its parameters may be in any order.
   const std::string_view first = Split(request.accept, ',')[0];
   for (const std::string_view parameter : Split(first, ';')) {
     const std::string_view text = Trim(parameter);
@@ -53,7 +53,7 @@ Json RenderList(const ResourceType& type, const View& view, const std::vector<Ob
   items.reserve(objects.size());
   const bool partial = view.form == View::Form::kMetadata;
   for (Json& object : objects) {
-    // Items of built-in types go without, as the list says what they are.
+    // Items of built-in types omit kind and apiVersion, because the list has them.
     if (!partial && type.custom == nullptr) {
       object.get_object().erase("apiVersion");
       object.get_object().erase("kind");

@@ -1,4 +1,4 @@
-// The form in which a client asked to see objects: as they are, as rows of a Table, or metadata.
+// The form that the client requested: objects, rows of a Table, or metadata only.
 #pragma once
 
 #include "sim/apiserver/printing/table.h"
@@ -13,7 +13,7 @@ struct View {
 };
 View ViewOf(const kube::ApiRequest& request);
 
-// One object in the form of `type` (converted from its stored form).
+// Renders an object in API version `type`, converted from its stored form.
 Json RenderObject(const ResourceType& type, const View& view, const Json& stored, Time now);
 Json RenderList(const ResourceType& type, const View& view, const std::vector<ObjectRef>& stored,
                 const Json& metadata, Time now);

@@ -20,7 +20,8 @@ bool IsTrue(const Json& schema, std::string_view key) {
   return value != nullptr && *value == true;
 }
 
-// Keys of a map are the caller's, of any length: the path is for people and does not grow with it.
+// Map keys come from the client and have any length, so the path, which is only for messages, is
+// bounded.
 std::string Join(const std::string& path, std::string_view field) {
   if (path.size() > kMaxPath) return path;
   field = field.substr(0, kMaxPath);
@@ -31,7 +32,8 @@ bool IsAlwaysKnown(std::string_view field) {
   return field == "apiVersion" || field == "kind" || field == "metadata";
 }
 
-// With `unknown` that is told and nothing is defaulted, else the other way round.
+// Removes unknown fields. If `unknown` is set, also records them and sets no defaults; otherwise
+// sets defaults.
 void Tidy(const Json& schema, Json& value, const std::string& path,
           std::vector<std::string>* unknown);
 
@@ -117,7 +119,7 @@ std::optional<double> Number(const Json* value) {
   return value->to_number<double>();
 }
 
-// `measure` against the schema's bounds of the given names.
+// Checks `measure` against the schema's bounds with the given names.
 void CheckBounds(const Json& schema, double measure, std::string_view lowest,
                  std::string_view highest, std::string_view what, const std::string& path,
                  Causes& causes) {
@@ -165,7 +167,7 @@ void CheckObject(const Json& schema, const Patterns& patterns, const JsonObject&
   }
 }
 
-// What an element of a list of this type is known by; null for lists that may repeat themselves.
+// The identity of an element in a list of this type; null for lists that allow duplicates.
 Json IdentityOf(const Json& schema, std::string_view list_type, const Json& element) {
   if (list_type == "set") return element;
   const Json* keys = Find(schema, "x-kubernetes-list-map-keys");
@@ -195,7 +197,7 @@ void CheckNumber(const Json& schema, double value, const std::string& path, Caus
   CheckBounds(schema, value, "minimum", "maximum", "must be", path, causes);
   const auto factor = Number(Find(schema, "multipleOf"));
   if (!factor || *factor <= 0) return;
-  constexpr double kRounding = 1e-9;  // 0.3 is a multiple of 0.1
+  constexpr double kRounding = 1e-9;  // tolerance: 0.3 is a multiple of 0.1
   const double times = value / *factor;
   if (std::abs(times - std::round(times)) <= kRounding * std::max(1.0, std::abs(times))) return;
   causes.Invalid(path, fmt::format("{}", value),

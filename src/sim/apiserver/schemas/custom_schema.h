@@ -1,5 +1,5 @@
-// The structural schema of a CustomResourceDefinition at work: what it does not know is pruned,
-// what is missing is defaulted, and what does not fit is reported.
+// Applies the structural schema of a CustomResourceDefinition: prunes unknown fields, sets defaults
+// and reports violations.
 #pragma once
 
 #include "sim/apiserver/schemas/patterns.h"
@@ -9,11 +9,12 @@ namespace nos::sim {
 
 // Removes unknown fields (apiVersion, kind and metadata are always known) and sets defaults.
 void PruneAndDefault(const Json& schema, Json& object);
-// Removes them only, and adds their paths to `unknown`.
+// Only removes unknown fields, and adds their paths to `unknown`.
 void Prune(const Json& schema, Json& object, std::vector<std::string>& unknown);
-// type, nullable, enum, required, minimum/maximum, multipleOf, lengths, pattern, counts of items
-// and properties, x-kubernetes-int-or-string, lists of type set and map without duplicates. Not:
-// what UnappliedRules (schema_rules.h) names. `patterns` are those of the whole schema.
+// Checks type, nullable, enum, required, minimum/maximum, multipleOf, lengths, pattern, numbers of
+// items and properties, x-kubernetes-int-or-string, and lists of type set and map for duplicates.
+// Does not check rules in UnappliedRules (schema_rules.h). `patterns` are those of the whole
+// schema.
 void ValidateSchema(const Json& schema, const Patterns& patterns, const Json& value,
                     const std::string& path, Causes& causes);
 

@@ -26,7 +26,7 @@ class CustomTest : public ApiServerTest {
   void SetUp() override { ASSERT_EQ(Post(kDefinitions, kDefinition).code, 201); }
 };
 
-TEST_F(CustomTest, ADefinitionIsServedAtOnceAndGoesWithItsObjects) {
+TEST_F(CustomTest, DefinitionIsServedAtOnceAndDeletedWithItsObjects) {
   const auto definition = Get(kDefinitions + std::string("/quotas.nos.example.com"));
   EXPECT_EQ(FindString(Find(definition.body, "status", "conditions")->at(1), "type"),
             "Established");
@@ -41,7 +41,7 @@ TEST_F(CustomTest, ADefinitionIsServedAtOnceAndGoesWithItsObjects) {
   EXPECT_TRUE(Names(Get(kQuotas)).empty());
 }
 
-TEST_F(CustomTest, AFinalizerOfAnObjectHoldsItsDefinition) {
+TEST_F(CustomTest, FinalizerOfAnObjectKeepsItsDefinition) {
   Post(kQuotas, R"({"metadata":{"name":"q","finalizers":["x.y/z"]},"spec":{"min":1}})");
   const std::string path = kDefinitions + std::string("/quotas.nos.example.com");
   Delete(path);
@@ -50,7 +50,7 @@ TEST_F(CustomTest, AFinalizerOfAnObjectHoldsItsDefinition) {
   EXPECT_EQ(Get(path).code, 404);
 }
 
-TEST_F(CustomTest, TheSchemaPrunesDefaultsAndRefuses) {
+TEST_F(CustomTest, SchemaPrunesSetsDefaultsAndRefuses) {
   const auto created = Post(kQuotas, R"({"metadata":{"name":"q"},"rubbish":1,
       "spec":{"min":1,"unknown":2,"free":{"x":1},"map":{"a":"b"},"any":"50%"}})");
   ASSERT_EQ(created.code, 201) << WriteJson(created.body);
@@ -70,14 +70,14 @@ TEST_F(CustomTest, TheSchemaPrunesDefaultsAndRefuses) {
   }
 }
 
-// The definition with further properties of spec.
+// The definition with additional properties of spec.
 std::string DefinitionWith(const std::string& properties) {
   std::string text = kDefinition;
   const std::string at = R"("min":{"type":"integer","minimum":0},)";
   return text.replace(text.find(at), at.size(), at + properties);
 }
 
-TEST_F(CustomTest, TheSchemaBoundsTextsNumbersAndMaps) {
+TEST_F(CustomTest, SchemaBoundsTextsNumbersAndMaps) {
   const std::string definition = DefinitionWith(R"(
       "word":{"type":"string","pattern":"^[a-z]+$","maxLength":3},
       "part":{"type":"string","pattern":"b"},
@@ -112,7 +112,7 @@ TEST_F(CustomTest, TheSchemaBoundsTextsNumbersAndMaps) {
             std::string_view::npos);
 }
 
-TEST_F(CustomTest, APatternThatIsNoneIsRefusedAndAHostileOneHarmless) {
+TEST_F(CustomTest, RefusesMalformedPatternsAndBoundsHostileOnes) {
   const auto define = [&](const std::string& pattern) {
     return Put(
         kDefinitions + std::string("/quotas.nos.example.com"),
@@ -132,7 +132,7 @@ TEST_F(CustomTest, APatternThatIsNoneIsRefusedAndAHostileOneHarmless) {
   EXPECT_TRUE(large.code == 422 || !large.warnings.empty()) << "applied, or said that it is not";
 }
 
-TEST_F(CustomTest, RulesThatAreNotAppliedAreNamed) {
+TEST_F(CustomTest, WarnsOfRulesThatAreNotApplied) {
   const std::string text = DefinitionWith(R"(
       "when":{"type":"string","format":"date-time"},"size":{"type":"integer","format":"int32"},
       "list":{"type":"array","items":{"type":"object","x-kubernetes-validations":[{"rule":"true"}],
@@ -152,7 +152,7 @@ TEST_F(CustomTest, RulesThatAreNotAppliedAreNamed) {
   EXPECT_TRUE(Post(kQuotas, R"({"metadata":{"name":"q"},"spec":{"min":1}})").warnings.empty());
 }
 
-TEST_F(CustomTest, StatusIsItsOwnAndStrategicPatchesAreNotForThem) {
+TEST_F(CustomTest, StatusIsSeparateAndStrategicPatchesAreRefused) {
   Post(kQuotas, R"({"metadata":{"name":"q"},"spec":{"min":1},"status":{"x":1}})");
   const std::string path = kQuotas + std::string("/q");
   EXPECT_EQ(Find(Get(path).body, "status"), nullptr);
@@ -165,7 +165,7 @@ TEST_F(CustomTest, StatusIsItsOwnAndStrategicPatchesAreNotForThem) {
   EXPECT_EQ(*Find(Get(path).body, "metadata", "generation"), 2);
 }
 
-TEST_F(CustomTest, ServerSideApplyMergesListsAsTheSchemaSays) {
+TEST_F(CustomTest, ServerSideApplyMergesListsByTheSchema) {
   std::string text = kDefinition;
   const std::string at = R"("spec":{"type":"object","required":["min"],"properties":{)";
   text.replace(text.find(at), at.size(),
@@ -189,7 +189,7 @@ TEST_F(CustomTest, ServerSideApplyMergesListsAsTheSchemaSays) {
             FromText(R"([{"id":"x","v":1},{"id":"y","v":2}])"));
 }
 
-TEST_F(CustomTest, SetsAndKeyedListsHaveNoDuplicates) {
+TEST_F(CustomTest, RefusesDuplicatesInSetsAndKeyedLists) {
   std::string text = kDefinition;
   const std::string at = R"("min":{"type":"integer","minimum":0},)";
   text.replace(text.find(at), at.size(),
@@ -235,7 +235,7 @@ class ScaleTest : public CustomTest {
   const std::string scale_ = object_ + "/scale";
 };
 
-TEST_F(ScaleTest, ShowsAndSetsTheReplicasWhereTheDefinitionSays) {
+TEST_F(ScaleTest, ReadsAndSetsReplicasAtThePathsOfTheDefinition) {
   Patch(object_ + "/status", "merge", R"({"status":{"n":1,"s":"a=b"}})");
   const auto read = Get(scale_);
   ASSERT_EQ(read.code, 200) << WriteJson(read.body);
@@ -257,7 +257,7 @@ TEST_F(ScaleTest, ShowsAndSetsTheReplicasWhereTheDefinitionSays) {
   EXPECT_EQ(Put(scale_, scale).code, 409) << "its version is old";
 }
 
-TEST_F(ScaleTest, RefusesWhatIsNoScale) {
+TEST_F(ScaleTest, RefusesInvalidScales) {
   EXPECT_EQ(Patch(scale_, "merge", R"({"spec":{"replicas":-1}})").code, 422);
   EXPECT_EQ(Patch(scale_, "merge", R"({"spec":{"replicas":3000000000}})").code, 422);
   EXPECT_EQ(Patch(scale_, "merge", R"({"spec":{"replicas":"3"}})").code, 400);
@@ -281,7 +281,7 @@ TEST_F(ScaleTest, RefusesWhatIsNoScale) {
 
 TEST_F(CustomTest, BadDefinitionsAreRefused) {
   const std::pair<const char*, const char*> edits[] = {
-      {"nos.example.com\",\"scope", "apps\",\"scope"},  // a group of Kubernetes' own
+      {"nos.example.com\",\"scope", "apps\",\"scope"},  // a group of Kubernetes itself
       {"\"Namespaced\"", "\"Everywhere\""},
       {"\"storage\":true", "\"storage\":false"},
       {"\"kind\":\"Quota\"", "\"kind\":\"\""},
@@ -324,7 +324,7 @@ class TableTest : public ApiServerTest {
   }
 };
 
-TEST_F(TableTest, PodsAsKubectlPrintsThem) {
+TEST_F(TableTest, PodColumnsMatchKubectl) {
   AddPod("a");
   const std::string path = kPodsPath + std::string("/a");
   clock_.Advance(std::chrono::seconds(65));
@@ -345,7 +345,7 @@ TEST_F(TableTest, PodsAsKubectlPrintsThem) {
   EXPECT_EQ(Cells(path).substr(0, 21), "a|0/1|Completed|0|65s");
 }
 
-TEST_F(TableTest, NodesEventsAndLeases) {
+TEST_F(TableTest, RendersNodesEventsAndLeases) {
   Post("/api/v1/nodes", R"({"metadata":{"name":"n","labels":{"node-role.kubernetes.io/w":""}},
       "spec":{"unschedulable":true},"status":{"conditions":[{"type":"Ready","status":"True"}],
       "nodeInfo":{"kubeletVersion":"v1"}}})");
@@ -359,8 +359,8 @@ TEST_F(TableTest, NodesEventsAndLeases) {
   EXPECT_EQ(Cells("/api/v1/events"), "5s|Normal|R|pod/p||s|m|<unknown>|3|e|");
 }
 
-TEST_F(TableTest, NoObjectIsTooStrangeForATable) {
-  // Everything that can be stored can be listed.
+TEST_F(TableTest, RendersMalformedObjects) {
+  // Every stored object can be listed.
   const std::string paths[] = {"/api/v1/nodes", "/api/v1/namespaces/default/events",
                                "/api/v1/namespaces/default/services",
                                "/apis/batch/v1/namespaces/default/jobs"};
@@ -377,7 +377,7 @@ TEST_F(TableTest, NoObjectIsTooStrangeForATable) {
   }
 }
 
-TEST(JsonPathTest, WhatColumnsUse) {
+TEST(JsonPathTest, EvaluatesThePathsOfColumns) {
   const Json value = FromText(R"({"a":{"b.c":1,"d":[{"t":"x","v":1},{"t":"y","v":2}]},"e":[5,6]})");
   const auto text = [&](std::string_view path) {
     std::string all;
@@ -397,7 +397,7 @@ TEST(JsonPathTest, WhatColumnsUse) {
   }
 }
 
-TEST_F(CustomTest, DiscoveryListsWhatIsServed) {
+TEST_F(CustomTest, DiscoveryListsServedResources) {
   EXPECT_EQ(FindString(Get("/version").body, "major"), "1");
   EXPECT_EQ(Get("/readyz").body, "ok");
   const auto has = [](const Json& list, std::string_view key, std::string_view name) {

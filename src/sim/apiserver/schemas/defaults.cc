@@ -27,13 +27,13 @@ void DefaultText(JsonObject& object, std::string_view key, std::string_view valu
   Default(object, key, boost::json::string(value));
 }
 
-// The object at `key`, or null when it is missing or something else.
+// The object at `key`; null if it is missing or not an object.
 JsonObject* Member(JsonObject& object, std::string_view key) {
   Json* member = object.if_contains(key);
   return member == nullptr ? nullptr : member->if_object();
 }
 
-// "Always" for ":latest" and for no tag at all, unless a digest fixes the image.
+// "Always" for ":latest" and for images without a tag, unless a digest pins the image.
 std::string_view PullPolicyFor(std::string_view image) {
   if (image.find('@') != std::string_view::npos) return "IfNotPresent";
   const size_t slash = image.rfind('/');
@@ -56,13 +56,13 @@ void DefaultProbe(JsonObject& container, std::string_view key) {
   }
 }
 
-// A limit without a request is also the request.
+// A limit without a request becomes the request.
 void DefaultRequests(JsonObject& container) {
   Default(container, "resources", JsonObject());
   JsonObject* resources = Member(container, "resources");
   if (resources == nullptr) return;
   if (const JsonObject* limits = Member(*resources, "limits"); !limits || limits->empty()) return;
-  // Adding a member moves its neighbours: the limits are looked up after.
+  // Default() may move members, so the limits are looked up afterwards.
   Default(*resources, "requests", JsonObject());
   JsonObject* requests = Member(*resources, "requests");
   if (requests == nullptr) return;

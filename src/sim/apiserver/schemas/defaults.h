@@ -1,5 +1,5 @@
-// What the real server fills in when an object is written (k8s.io/kubernetes/pkg/apis/*/v1
-// defaults.go), as far as kubectl shows it or a scheduler or kubelet reads it.
+// Defaults of the real server for written objects (k8s.io/kubernetes/pkg/apis/*/v1 defaults.go),
+// limited to fields that kubectl shows or that a scheduler or kubelet reads.
 #pragma once
 
 #include "sim/apiserver/schemas/types.h"
@@ -8,8 +8,8 @@ namespace nos::sim {
 
 // Idempotent; never changes a value that is set.
 void ApplyDefaults(const ResourceType& type, Json& object);
-// The status that a new object starts with, whatever the client sent. Nodes and namespaces keep
-// theirs.
+// Replaces the status of a new object by the initial one, whatever the client sent. Nodes and
+// namespaces keep the sent status.
 void ResetStatus(const ResourceType& type, Json& object);
 // "Guaranteed", "Burstable" or "BestEffort", by CPU and memory.
 std::string_view QosClassOf(const Json& pod);

@@ -1,5 +1,5 @@
-// The `pattern` rules of a schema, in the syntax of Go's regexp, which is RE2's. Matching takes
-// time linear in the text, whatever the pattern; what a pattern may take of memory is bounded.
+// The `pattern` rules of a schema, in the syntax of Go's regexp, which is that of RE2. Matching
+// takes time linear in the text for any pattern; the memory of a pattern is bounded.
 #pragma once
 
 #include <map>
@@ -15,18 +15,18 @@ class RE2;
 
 namespace nos::sim {
 
-// Of one schema so many are applied.
+// At most this many patterns of a schema are applied.
 inline constexpr size_t kMaxPatterns = 500;
 
 class Patterns {
  public:
-  // All that are in the schema and can be applied (FaultOf).
+  // Compiles all patterns of the schema that can be applied (FaultOf).
   explicit Patterns(const Json& schema);
   ~Patterns();
   Patterns(const Patterns&) = delete;
   Patterns& operator=(const Patterns&) = delete;
 
-  // Whether some part of the text matches. True for a pattern that cannot be applied.
+  // True if some part of the text matches. Always true for a pattern that cannot be applied.
   bool Matches(std::string_view pattern, std::string_view text) const;
 
  private:
@@ -34,7 +34,7 @@ class Patterns {
 };
 
 struct PatternFault {
-  bool malformed = false;  // else it is right, but too large to be applied
+  bool malformed = false;  // false: well-formed, but too large to be applied
   std::string why;         // empty: it can be applied
 };
 PatternFault FaultOf(std::string_view pattern);

@@ -1,19 +1,19 @@
-// The scale subresource of custom resources: an autoscaling/v1 Scale that shows and sets the number
-// of replicas, wherever in the object its definition says that it stands.
+// The scale subresource of custom resources: an autoscaling/v1 Scale that reads and sets the number
+// of replicas at the paths that the CustomResourceDefinition specifies.
 #pragma once
 
 #include "sim/apiserver/schemas/types.h"
 
 namespace nos::sim {
 
-// Refusal: 500 when the object does not say how many replicas it wants, as the real server has it.
-// REQUIRES: type.HasScale().
+// Refusal: 500 if the object has no number of replicas, like the real server. REQUIRES:
+// type.HasScale().
 Outcome<Json> ScaleOf(const ResourceType& type, const Json& object);
-// Sets the replicas, and metadata.resourceVersion and uid as preconditions of the update to follow.
-// Refusal: 400, 422. REQUIRES: type.HasScale().
+// Sets the replicas; also copies metadata.resourceVersion and uid as preconditions of the
+// subsequent update. Refusal: 400, 422. REQUIRES: type.HasScale().
 Check PutScale(const ResourceType& type, const Json& scale, Json& object);
 
-// The paths that a definition may give: ".spec.a.b", without brackets.
+// True for paths that a definition may specify: ".spec.a.b", without brackets.
 bool IsScalePath(std::string_view path, std::string_view root);
 
 }  // namespace nos::sim

@@ -1,5 +1,5 @@
-// What fields the built-in kinds have, of which types: the table of wire_schema.cc, parsed. It is
-// read by number (protobuf.h) and by name (shape.h, openapi.h). Safe for any thread.
+// Fields of the built-in kinds and their types: the parsed table of wire_schema.cc. Read by number
+// (protobuf.h) and by name (shape.h, openapi.h). Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Message;
 struct FieldRule {
   enum class Shape { kOne, kList, kMap, kInline };
   std::string_view name;  // in JSON
-  std::string_view type;  // a letter of wire_schema.cc, or the message's name
+  std::string_view type;  // a letter of wire_schema.cc, or a message name
   Shape shape = Shape::kOne;
   const Message* message = nullptr;  // null for scalars
 };
@@ -23,13 +23,13 @@ struct FieldRule {
 struct Message {
   std::string_view name;
   std::map<uint64_t, FieldRule> by_number;
-  // As in JSON: those of inline messages stand among them.
+  // Like the JSON object, includes the fields of inline messages.
   std::map<std::string_view, const FieldRule*> by_name;
 };
 
-// Null when there is none of this name.
+// Null if there is no message of this name.
 const Message* FindMessage(std::string_view name);
-// Of the whole objects of a type; null for custom ones.
+// The message of whole objects of a type; null for custom ones.
 const Message* MessageOf(const ResourceType& type);
 
 // See wire_schema.cc.

@@ -11,17 +11,19 @@
 namespace nos::sim {
 namespace {
 
-// That only say how wide a number is in some programs, or how to show a text.
+// True for formats that restrict no value: they describe only the width of a number or the display
+// of a text.
 bool IsNoRule(std::string_view format) {
   constexpr std::string_view kNoRules[] = {"", "int32", "int64", "float", "double", "password"};
   return std::find(std::begin(kNoRules), std::end(kNoRules), format) != std::end(kNoRules);
 }
 
-// `patterns` counts those met so far.
+// `patterns`: number of patterns so far.
 std::vector<std::string> UnappliedOf(const Json& schema, size_t& patterns) {
   std::vector<std::string> rules;
   const Json* int_or_string = Find(schema, "x-kubernetes-int-or-string");
-  const bool implied = int_or_string != nullptr && *int_or_string == true;  // its own anyOf
+  // the anyOf that x-kubernetes-int-or-string implies
+  const bool implied = int_or_string != nullptr && *int_or_string == true;
   for (const std::string_view rule :
        {"allOf", "anyOf", "oneOf", "not", "x-kubernetes-validations"}) {
     const bool known = implied && (rule == "anyOf" || rule == "allOf");

@@ -1,5 +1,6 @@
-// Which rules of a CustomResourceDefinition's schemas are at work here. Some of a real server's are
-// not (CEL, oneOf and the like, formats): whoever writes such a definition is told.
+// The rules of CustomResourceDefinition schemas that this server applies. It does not apply some
+// rules of a real server (CEL, oneOf and the like, formats) and warns the author of such a
+// definition.
 #pragma once
 
 #include <string>
@@ -10,15 +11,15 @@
 
 namespace nos::sim {
 
-// The schema and all those inside it by properties, items and additionalProperties, each with its
-// path: ".properties.spec.items". Not those inside oneOf and the like.
+// Visits the schema and all schemas nested in it by properties, items and additionalProperties,
+// each with its path: ".properties.spec.items". Does not visit schemas in oneOf and the like.
 using SchemaVisitor = FunctionRef<void(const Json& schema, const std::string& path)>;
 void VisitSchemas(const Json& schema, const std::string& path, SchemaVisitor visit);
 
-// Malformed patterns of a version's schema at `field`.
+// Reports malformed patterns in a version's schema at `field`.
 void ValidatePatterns(const Json& schema, const std::string& field, Causes& causes);
 // "spec.versions[0].schema.openAPIV3Schema.properties.spec: oneOf, format are not applied by this
-// simulated API server": of the first schemas that have any.
+// simulated API server", for the first schemas with such rules.
 std::vector<std::string> UnappliedRules(const Json& definition);
 
 }  // namespace nos::sim

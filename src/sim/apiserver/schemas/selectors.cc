@@ -40,7 +40,7 @@ bool IsOneOf(const std::vector<std::string>& values, std::string_view value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// Taken from each type's SelectableFields in the real server.
+// From the SelectableFields of each type in the real server.
 struct Selectable {
   std::string_view storage, field;
 };
@@ -81,8 +81,8 @@ bool IsSelectable(const ResourceType& type, std::string_view field) {
   });
 }
 
-// Selectors name fields of the stored form: events.k8s.io says "regarding", the store says
-// "involvedObject"; an event's source is its component.
+// Selectors address fields of the stored form: "regarding" of events.k8s.io is stored as
+// "involvedObject", and the source of an event is its component.
 std::string StoredField(const ResourceType& type, std::string_view field) {
   if (type.storage != kEventStorage) return std::string(field);
   if (field.starts_with("regarding.")) return "involvedObject." + std::string(field.substr(10));

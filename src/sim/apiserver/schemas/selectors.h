@@ -1,4 +1,4 @@
-// Label and field selectors as the `labelSelector` and `fieldSelector` parameters carry them.
+// Label and field selectors in the syntax of the `labelSelector` and `fieldSelector` parameters.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace nos::sim {
 // "a=b,c!=d,e in (f,g),h notin (i),j,!k,n>1": all must hold.
 class LabelSelector {
  public:
-  // Refusal: 400 with the part that is wrong.
+  // Refusal: 400 with the faulty part.
   static Outcome<LabelSelector> Parse(std::string_view text);
-  // A metav1.LabelSelector object ({matchLabels, matchExpressions}). Null selects nothing, an empty
-  // object everything. What is malformed matches nothing.
+  // From a metav1.LabelSelector object ({matchLabels, matchExpressions}). Null selects no object,
+  // an empty object selects all. Malformed expressions match nothing.
   static LabelSelector FromJson(const Json* selector);
 
   bool empty() const { return terms_.empty(); }
@@ -34,11 +34,11 @@ class LabelSelector {
   std::vector<Term> terms_;
 };
 
-// "spec.nodeName=a,status.phase!=Failed": all must hold. Only the fields that the real server
-// indexes for a type are accepted.
+// "spec.nodeName=a,status.phase!=Failed": all must hold. Accepts only fields that the real server
+// indexes for a type.
 class FieldSelector {
  public:
-  // Refusal: 400 for a field that this type does not offer.
+  // Refusal: 400 for a field that is not selectable for this type.
   static Outcome<FieldSelector> Parse(const ResourceType& type, std::string_view text);
 
   bool empty() const { return terms_.empty(); }

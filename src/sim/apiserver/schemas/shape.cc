@@ -13,12 +13,12 @@ namespace {
 using Shape = FieldRule::Shape;
 
 struct Fault {
-  std::string field;  // grows at its front on the way out
+  std::string field;  // each caller prepends its part of the path
   std::string message;
 };
 using Faulty = std::optional<Fault>;
 
-// Adds a step to the front of the path: "a" or "[0]" before "b" or "[0]".
+// Prepends a step to the path: "a" or "[0]" before "b" or "[0]".
 Fault Under(std::string_view step, Fault fault) {
   const bool dot = !fault.field.empty() && fault.field.front() != '[';
   fault.field.insert(0, fmt::format("{}{}", step, dot ? "." : ""));
@@ -54,7 +54,7 @@ Faulty CheckQuantity(const Json& value) {
   return Unreadable(value, "a quantity like 500m, 2 or 16Gi");
 }
 
-// A string that `good` accepts.
+// Checks for a string that `good` accepts.
 Faulty CheckText(const Json& value, std::string_view wanted, bool (*good)(std::string_view)) {
   if (!value.is_string()) return Mistyped(value, "a string");
   if (good(View(value.get_string()))) return std::nullopt;
@@ -89,7 +89,7 @@ Faulty CheckScalar(char type, const Json& value) {
       return CheckText(value, "base64",
                        [](std::string_view text) { return DecodeBase64(text).ok(); });
     default:
-      return std::nullopt;  // R: anything
+      return std::nullopt;  // R: any value
   }
 }
 
@@ -138,7 +138,7 @@ Faulty CheckMessage(const Message& message, const Json& value) {
   return std::nullopt;
 }
 
-// What every object has beside the fields of its message.
+// Fields of every object in addition to those of its message.
 Faulty CheckTypeMeta(const Json& object) {
   for (const std::string_view field : {"apiVersion", "kind"}) {
     const Json* value = Find(object, field);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kNode[] = "/api/v1/nodes/n";
 
-// Never of the right type.
+// A value of a type that the field never accepts.
 Json WrongFor(const FieldRule& rule) {
   const bool object = rule.shape == FieldRule::Shape::kMap || rule.message != nullptr ||
                       rule.type == "O" || rule.shape == FieldRule::Shape::kList;
@@ -51,7 +51,7 @@ class ShapeTest : public ApiServerTest {
   Json before_;
 };
 
-TEST_F(ShapeTest, EveryWayToWriteIsChecked) {
+TEST_F(ShapeTest, AllWritesAreChecked) {
   for (const std::string& path : {std::string(kNode), kNode + std::string("/status")}) {
     ExpectRefused(Patch(path, "merge", R"({"status":"x"})"), "status");
     ExpectRefused(Patch(path, "strategic", R"({"status":{"capacity":[]}})"), "status.capacity");
@@ -68,7 +68,7 @@ TEST_F(ShapeTest, EveryWayToWriteIsChecked) {
   EXPECT_EQ(Get("/api/v1/nodes/m").code, 404);
 }
 
-TEST_F(ShapeTest, NamesTheFieldAndSaysWhatItMustBe) {
+TEST_F(ShapeTest, ReportsTheFieldAndTheExpectedType) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"metadata":{"labels":"x"}})", "metadata.labels: it must be an object, not a string"},
       {R"({"metadata":{"labels":{"a":1}}})",
@@ -94,7 +94,7 @@ TEST_F(ShapeTest, NamesTheFieldAndSaysWhatItMustBe) {
   for (const auto& [patch, message] : cases) ExpectRefused(Patch(kNode, "merge", patch), message);
 }
 
-TEST_F(ShapeTest, PodsSecretsAndBodiesThatAreNoObjectsAreChecked) {
+TEST_F(ShapeTest, ChecksPodsSecretsAndOtherMessages) {
   const std::string pod =
       R"({"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"i",)";
   ExpectRefused(Post(kPodsPath, pod + R"("resources":{"requests":{"cpu":"1x"}}}]}})"),
@@ -118,7 +118,7 @@ TEST_F(ShapeTest, PodsSecretsAndBodiesThatAreNoObjectsAreChecked) {
   EXPECT_EQ(Get(path).code, 200);
 }
 
-TEST_F(ShapeTest, OfCustomResourcesTheMetadataIsChecked) {
+TEST_F(ShapeTest, ChecksOnlyMetadataOfCustomResources) {
   ASSERT_EQ(Post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
                  R"({"metadata":{"name":"things.nos.example.com"},"spec":{
       "group":"nos.example.com","scope":"Cluster","names":{"plural":"things","kind":"Thing"},
@@ -131,7 +131,7 @@ TEST_F(ShapeTest, OfCustomResourcesTheMetadataIsChecked) {
   EXPECT_EQ(Post(things, R"({"metadata":{"name":"t"},"spec":"anything"})").code, 201);
 }
 
-TEST_F(ShapeTest, TakesWhatAServerTakes) {
+TEST_F(ShapeTest, AcceptsValuesThatARealServerAccepts) {
   EXPECT_EQ(Patch(kNode, "merge", R"({"metadata":{"labels":null},
       "status":{"capacity":{"cpu":1.5,"memory":"1e3","pods":"110"},"images":[{"sizeBytes":0}],
       "conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":null,

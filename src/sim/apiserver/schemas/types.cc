@@ -11,9 +11,9 @@ namespace nos::sim {
 namespace {
 
 enum Trait : unsigned {
-  kCluster = 1,     // not namespaced
+  kCluster = 1,     // cluster-scoped
   kStatus = 2,      // has a status subresource
-  kGeneration = 4,  // counts generations
+  kGeneration = 4,  // maintains metadata.generation
   kAll = 8,         // listed by `kubectl get all`
   kAnyName = 16,
 };
@@ -24,7 +24,7 @@ struct BuiltIn {
   std::string_view pod_template;
 };
 
-// Names, short names, scopes and categories as `kubectl api-resources` of Kubernetes 1.32 has them.
+// Names, short names, scopes and categories from `kubectl api-resources` of Kubernetes 1.32.
 constexpr BuiltIn kBuiltIns[] = {
     {"", "v1", "configmaps", "configmap", "ConfigMap", "cm", 0, ""},
     {"", "v1", "endpoints", "endpoints", "Endpoints", "ep", 0, ""},
@@ -146,7 +146,7 @@ ResourceType FromDefinition(const Json& definition, const Json& version) {
 
 bool IsTrue(const Json* value) { return value != nullptr && value->is_bool() && value->get_bool(); }
 
-// v2 before v1 before v1beta2 before v1beta1 before v1alpha1 (apimachinery/pkg/version).
+// Sorts v2 before v1 before v1beta2 before v1beta1 before v1alpha1 (apimachinery/pkg/version).
 int VersionRank(std::string_view version) {
   if (version.find("alpha") != std::string_view::npos) return 0;
   return version.find("beta") != std::string_view::npos ? 1 : 2;
@@ -199,7 +199,7 @@ TypeRegistry::TypeRegistry() {
   for (const BuiltIn& row : kBuiltIns) {
     const auto type = std::make_shared<const ResourceType>(FromTable(row));
     types_[{type->group, type->version, type->plural}] = type;
-    owners_.emplace(type->storage, type);  // the first one owns it
+    owners_.emplace(type->storage, type);  // the first type of a storage owns it
   }
 }
 

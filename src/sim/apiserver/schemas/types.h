@@ -1,5 +1,5 @@
-// The resources the server serves: a fixed table of built-in ones, and those that
-// CustomResourceDefinitions add while it runs.
+// The served resources: a fixed table of built-in ones, and those that CustomResourceDefinitions
+// add at run time.
 #pragma once
 
 #include <map>
@@ -14,21 +14,21 @@
 
 namespace nos::sim {
 
-// Which names objects may have (k8s.io/apimachinery/pkg/util/validation).
+// Rules for object names (k8s.io/apimachinery/pkg/util/validation).
 enum class NameRule {
-  kSubdomain,    // RFC 1123 subdomain, up to 253: most
-  kLabel,        // RFC 1123 label, up to 63: namespaces
-  kPathSegment,  // anything that fits in a path: RBAC
+  kSubdomain,    // RFC 1123 subdomain, up to 253 characters: most kinds
+  kLabel,        // RFC 1123 label, up to 63 characters: namespaces
+  kPathSegment,  // any path segment: RBAC
 };
 
 class Patterns;
 
-// What a CustomResourceDefinition says about one of its versions.
+// One version of a CustomResourceDefinition.
 struct CustomType {
-  Json schema;                               // openAPIV3Schema; null: none
+  Json schema;                               // openAPIV3Schema; null if absent
   std::shared_ptr<const Patterns> patterns;  // of the schema; never null
-  Json columns;                              // additionalPrinterColumns; null: none
-  Json scale;                                // subresources.scale; null: none
+  Json columns;                              // additionalPrinterColumns; null if absent
+  Json scale;                                // subresources.scale; null if absent
 };
 
 struct ResourceType {
@@ -36,17 +36,18 @@ struct ResourceType {
   std::string version, plural, singular, kind;
   std::vector<std::string> short_names, categories;
   bool namespaced = true;
-  bool has_status = false;      // a status subresource that main writes do not touch
+  bool has_status = false;      // a status subresource, which writes to the object do not change
   bool has_generation = false;  // metadata.generation counts changes of the spec
   NameRule name_rule = NameRule::kSubdomain;
-  // Where a PodTemplateSpec lies ("spec.template"), "" when there is none. A pod is its own.
+  // Path of the PodTemplateSpec ("spec.template"), "" if the type has none. A pod is its own
+  // template.
   std::string pod_template;
-  // Objects of types with equal storage are the same objects ("events" in both groups).
+  // Types with equal storage share their objects ("events" in both groups).
   std::string storage;
   std::shared_ptr<const CustomType> custom;  // null for built-in types
 
   std::string ApiVersion() const { return group.empty() ? version : group + "/" + version; }
-  // "pods", "leases.coordination.k8s.io": as messages name it.
+  // The name in messages: "pods", "leases.coordination.k8s.io".
   std::string GroupResource() const { return group.empty() ? plural : plural + "." + group; }
   bool HasScale() const { return custom != nullptr && custom->scale.is_object(); }
   bool IsCore(std::string_view name) const { return group.empty() && plural == name; }
@@ -56,7 +57,7 @@ using TypeRef = std::shared_ptr<const ResourceType>;
 
 Refusal ObjectNotFound(const ResourceType& type, std::string_view name);
 Refusal ObjectExists(const ResourceType& type, std::string_view name);
-// 409: the object is not in the state that the request supposes.
+// 409: the object is not in the state that the request requires.
 Refusal ObjectConflict(const ResourceType& type, std::string_view name, std::string_view why);
 // 422 with its causes. REQUIRES: !causes.empty().
 Refusal ObjectInvalid(const ResourceType& type, std::string_view name, std::vector<Cause> causes);
@@ -66,16 +67,17 @@ class TypeRegistry {
  public:
   TypeRegistry();
 
-  // Null when unknown.
+  // Null if unknown.
   TypeRef Find(std::string_view group, std::string_view version, std::string_view plural) const;
-  // The type that owns a storage: the one whose apiVersion stored objects carry.
+  // The type that owns a storage: stored objects have its apiVersion.
   TypeRef OfStorage(std::string_view storage) const;
-  // Replaces what the definition of this name served before. REQUIRES: the definition is valid.
+  // Replaces the types that a definition of this name added before. REQUIRES: the definition is
+  // valid.
   void PutDefinition(const Json& definition);
   void RemoveDefinition(std::string_view plural, std::string_view group);
   // Sorted by group, version, plural.
   std::vector<TypeRef> All() const;
-  // The version of a group that clients should prefer.
+  // The versions of a group, the preferred one first.
   std::vector<std::string> VersionsOf(std::string_view group) const;
   std::vector<std::string> Groups() const;  // without core
 
@@ -85,7 +87,7 @@ class TypeRegistry {
   std::map<std::string, TypeRef, std::less<>> owners_;  // by storage
 };
 
-// Storage names of types that the server itself looks into.
+// Storage names of types with special treatment in the server.
 inline constexpr char kNamespaceStorage[] = "namespaces";
 inline constexpr char kPodStorage[] = "pods";
 inline constexpr char kEventStorage[] = "events";

@@ -13,7 +13,8 @@ namespace {
 
 using Shape = FieldRule::Shape;
 
-// Whole objects name their kind, also where they stand inside others (the claims of a StatefulSet).
+// Whole objects have apiVersion and kind, including objects nested in others (the claims of a
+// StatefulSet).
 bool NamesItsKind(const Message& message, const std::string& path) {
   return path.empty() || message.name == "PersistentVolumeClaim";
 }
@@ -24,7 +25,7 @@ void PruneMessage(const Message& message, Json& value, const std::string& path,
 void PruneField(const FieldRule& rule, Json& value, const std::string& path,
                 std::vector<std::string>& unknown) {
   if (rule.shape == Shape::kOne) return PruneMessage(*rule.message, value, path, unknown);
-  if (rule.shape != Shape::kList || !value.is_array()) return;  // no map has messages
+  if (rule.shape != Shape::kList || !value.is_array()) return;  // maps have no messages as values
   for (size_t i = 0; i < value.get_array().size(); ++i) {
     PruneMessage(*rule.message, value.get_array()[i], fmt::format("{}[{}]", path, i), unknown);
   }

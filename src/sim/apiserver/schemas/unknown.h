@@ -1,9 +1,10 @@
-// Fields that an object's kind does not have. A real server's decoder drops them, and says so when
-// it is asked to: a typo never becomes part of a stored object.
+// Unknown fields, which the kind of an object does not have. A real server's decoder drops them and
+// reports them on request, so a misspelt field never becomes part of a stored object.
 //
-// What built-in kinds have is wire_schema.cc, which is complete; inside its O (a few volume sources
-// and alpha features, schemas of definitions) and R nothing is dropped. What custom resources have
-// is their schema, where x-kubernetes-preserve-unknown-fields keeps the rest.
+// The fields of built-in kinds are in wire_schema.cc, which is complete; the content of its O (a
+// few volume sources and alpha features, schemas of definitions) and R is never dropped. The fields
+// of custom resources are in their schema, where x-kubernetes-preserve-unknown-fields keeps unknown
+// ones.
 #pragma once
 
 #include <string>
@@ -13,18 +14,19 @@
 
 namespace nos::sim {
 
-// An object may have any number, of any length: so many are told, by so much of their paths.
+// An object may have any number of unknown fields, of any length; reports are limited to this many
+// paths of this length.
 inline constexpr size_t kMaxUnknownTold = 20;
 inline constexpr size_t kMaxPathTold = 200;
 
-// Removes them; returns the paths of the first ones ("spec.containers[0].resorces").
+// Removes unknown fields; returns the paths of the first ones ("spec.containers[0].resorces").
 // REQUIRES: CheckShape has passed.
 std::vector<std::string> PruneUnknown(const ResourceType& type, Json& object);
 
-// A path cut to kMaxPathTold, not within a character of UTF-8.
+// The path truncated to kMaxPathTold, not within a UTF-8 character.
 std::string Told(std::string_view path);
 
-// Keys that stand twice in one object ("metadata.labels.a"). REQUIRES: ParseJson takes the text.
+// Keys that occur twice in an object ("metadata.labels.a"). REQUIRES: ParseJson accepts the text.
 std::vector<std::string> DuplicateKeys(std::string_view text);
 
 }  // namespace nos::sim

@@ -1,4 +1,4 @@
-// Fields that a kind does not have, and the parameters that say what to do about them.
+// Unknown fields, and the parameters that select their treatment.
 #include "sim/apiserver/schemas/unknown.h"
 
 #include "sim/apiserver/storage/api_fixture_test.h"
@@ -11,7 +11,7 @@ using Strings = std::vector<std::string>;
 
 Json ValueFor(const FieldRule& rule, int depth);
 
-// An object that has every field of a message, to some depth.
+// An object with every field of a message, down to some depth.
 Json FullObject(const Message& message, int depth) {
   JsonObject object;
   for (const auto& [name, rule] : message.by_name) object[name] = ValueFor(*rule, depth);
@@ -27,7 +27,7 @@ Json ValueFor(const FieldRule& rule, int depth) {
   return rule.shape == FieldRule::Shape::kMap ? Json{{"key", value}} : value;
 }
 
-TEST(PruneUnknown, KeepsEveryFieldThatAKindHas) {
+TEST(PruneUnknown, KeepsAllFieldsOfEachKind) {
   for (const TypeRef& type : TypeRegistry().All()) {
     Json object = FullObject(*MessageOf(*type), 6);
     object.get_object()["kind"] = type->kind;
@@ -38,7 +38,7 @@ TEST(PruneUnknown, KeepsEveryFieldThatAKindHas) {
   }
 }
 
-TEST(PruneUnknown, KeepsWhatTheTableDoesNotLookInto) {
+TEST(PruneUnknown, KeepsContentThatTheSchemaDoesNotDescribe) {
   const TypeRegistry types;
   for (const char* source : {"gcePersistentDisk", "cephfs", "iscsi", "flexVolume", "azureFile"}) {
     Json pod = {{"spec", {{"volumes", JsonArray{{{"name", "v"}, {source, {{"any", 1}}}}}}}}};
@@ -49,7 +49,7 @@ TEST(PruneUnknown, KeepsWhatTheTableDoesNotLookInto) {
   EXPECT_EQ(PruneUnknown(*types.Find("apps", "v1", "statefulsets"), claims), Strings{});
 }
 
-TEST(DuplicateKeys, AreFoundWhereTheyAre) {
+TEST(DuplicateKeys, AreReportedWithTheirPaths) {
   const std::pair<const char*, Strings> cases[] = {
       {R"({"a":1,"b":{"a":1}})", {}},
       {R"({"a":1,"a":2})", {"a"}},
@@ -61,7 +61,7 @@ TEST(DuplicateKeys, AreFoundWhereTheyAre) {
   for (const auto& [text, keys] : cases) EXPECT_EQ(DuplicateKeys(text), keys) << text;
 }
 
-TEST(DuplicateKeys, AreToldWithinLimits) {
+TEST(DuplicateKeys, AreReportedUpToALimit) {
   std::string text = "{\"" + std::string(5000, 'k') + "\":{";
   for (int i = 0; i < 1000; ++i) text += "\"a\":1,";
   text += "\"a\":1}}";
@@ -80,7 +80,7 @@ class UnknownTest : public ApiServerTest {
   std::string Pods(const std::string& query) { return kPodsPath + ("?" + query); }
 };
 
-TEST_F(UnknownTest, StrictRefusesThemAll) {
+TEST_F(UnknownTest, StrictRefusesUnknownFields) {
   const auto refused = Post(Pods("fieldValidation=Strict"), kTypo);
   EXPECT_EQ(refused.code, 400);
   EXPECT_EQ(
@@ -90,7 +90,7 @@ TEST_F(UnknownTest, StrictRefusesThemAll) {
   EXPECT_EQ(Get(kPodsPath + std::string("/p")).code, 404);
 }
 
-TEST_F(UnknownTest, OtherwiseTheyAreDroppedWithAWarningOrWithout) {
+TEST_F(UnknownTest, WarnAndIgnoreDropUnknownFields) {
   for (const std::string query : {"", "fieldValidation=Warn", "fieldValidation=Ignore"}) {
     const auto created = Post(Pods(query), kTypo);
     ASSERT_EQ(created.code, 201) << WriteJson(created.body);
@@ -105,7 +105,7 @@ TEST_F(UnknownTest, OtherwiseTheyAreDroppedWithAWarningOrWithout) {
   }
 }
 
-TEST_F(UnknownTest, EveryWayToWriteDropsThem) {
+TEST_F(UnknownTest, AllWritesDropUnknownFields) {
   ASSERT_EQ(AddPod("p").code, 201);
   const std::string path = kPodsPath + std::string("/p");
   Json object = Get(path).body;
@@ -129,7 +129,7 @@ TEST_F(UnknownTest, EveryWayToWriteDropsThem) {
             std::string_view::npos);
 }
 
-TEST_F(UnknownTest, ValuesOfParametersThatAreNotKnownAreRefusedAndNothingIsWritten) {
+TEST_F(UnknownTest, RefusesUnknownParameterValuesWithoutWriting) {
   for (const std::string query : {"dryRun=None", "dryRun=all", "dryRun=", "dryRun=All&dryRun=x",
                                   "fieldValidation=strict", "fieldValidation=x"}) {
     const auto refused = Post(kMaps + ("?" + query), R"({"metadata":{"name":"m"}})");

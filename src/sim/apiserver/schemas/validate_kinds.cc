@@ -31,7 +31,7 @@ void ValidateNode(const Json& node, Causes& causes) {
   }
 }
 
-// A map under `field`, e.g. a ConfigMap's data.
+// Checks a map such as a ConfigMap's data.
 void ValidateStringMap(const Json& object, std::string_view field, Causes& causes) {
   const Json* map = Find(object, field);
   if (map == nullptr || map->is_null()) return;
@@ -131,7 +131,8 @@ void ValidateDefinition(const Json& object, Causes& causes) {
   const std::string_view group = FindString(object, "spec", "group");
   const std::string_view plural = FindString(object, "spec", "names", "plural");
   const std::string expected = fmt::format("{}.{}", plural, group);
-  // Groups of Kubernetes itself are not for the taking; "example.k8s.io" needs an approval there.
+  // Groups of Kubernetes itself are reserved; a real server requires an approval for
+  // "example.k8s.io".
   static const std::set<std::string, std::less<>> kBuiltIn = [] {
     const auto groups = TypeRegistry().Groups();
     return std::set<std::string, std::less<>>(groups.begin(), groups.end());

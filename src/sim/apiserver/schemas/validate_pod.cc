@@ -20,7 +20,7 @@ const JsonArray& ListAt(const Json& object, std::string_view key) {
 }
 
 bool IsOvercommitable(std::string_view resource) {
-  // Kubernetes' own resources may be asked for in fractions and below their limit; extended
+  // Kubernetes' own resources may be requested in fractions and below their limit; extended
   // resources ("nvidia.com/gpu") and huge pages may not.
   return resource.find('/') == std::string_view::npos && !resource.starts_with("hugepages-");
 }
@@ -166,7 +166,7 @@ bool IsOneOf(std::string_view text, std::initializer_list<std::string_view> choi
   return std::find(choices.begin(), choices.end(), text) != choices.end();
 }
 
-// What of a pod's spec may change after its creation, taken out.
+// The immutable part of a pod's spec.
 Json FixedPart(const Json& pod) {
   const Json* spec = Find(pod, "spec");
   Json fixed = spec == nullptr ? Json(JsonObject()) : *spec;
@@ -216,7 +216,8 @@ void ValidatePodSpec(const Json& pod, const std::string& path, Causes& causes) {
 void ValidatePodUpdate(const Json& pod, const Json& old, Causes& causes) {
   const Json* spec = Find(pod, "spec");
   const Json* before = Find(old, "spec");
-  if (spec != nullptr && before != nullptr && *spec == *before) return;  // most updates, and cheap
+  // fast path for most updates
+  if (spec != nullptr && before != nullptr && *spec == *before) return;
   if (FixedPart(pod) == FixedPart(old)) return;
   causes.Forbidden("spec",
                    "pod updates may not change fields other than `spec.containers[*].image`,"

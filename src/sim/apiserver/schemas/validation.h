@@ -1,4 +1,5 @@
-// Basic validation: what is wrong with an object, each with its field, in the real server's words.
+// Basic validation: reports each fault of an object with its field, in the words of the real
+// server.
 #pragma once
 
 #include "base/names.h"
@@ -6,7 +7,7 @@
 
 namespace nos::sim {
 
-// Collects causes for one object.
+// Collects the causes for one object.
 class Causes {
  public:
   void Invalid(std::string field, std::string_view value, std::string_view why);
@@ -18,7 +19,7 @@ class Causes {
   std::vector<Cause> Take() { return std::move(causes_); }
 
  private:
-  // A hostile object can have any number of faults; so many are reported.
+  // Bounds the number of reported faults: a hostile object may have any number.
   void Add(Cause cause);
   std::vector<Cause> causes_;
 };
@@ -26,13 +27,13 @@ class Causes {
 // `old` is null for a create.
 void ValidateMetadata(const ResourceType& type, const Json& object, const Json* old,
                       Causes& causes);
-// A PodSpec at `path`; `pod` is the object or template around it.
+// Validates a PodSpec at `path`; `pod` is the object or template that contains it.
 void ValidatePodSpec(const Json& pod, const std::string& path, Causes& causes);
 void ValidatePodUpdate(const Json& pod, const Json& old, Causes& causes);
-// Everything but pods.
+// All kinds except pods.
 void ValidateKind(const ResourceType& type, const Json& object, const Json* old, Causes& causes);
 
-// All of the above. Refusal: 422.
+// All checks above. Refusal: 422.
 Check Validate(const ResourceType& type, const Json& object, const Json* old);
 
 }  // namespace nos::sim

@@ -28,14 +28,14 @@ using kube::ApiResponse;
 
 namespace {
 
-constexpr size_t kMaxManagerName = 128;  // as the real server
+constexpr size_t kMaxManagerName = 128;  // limit of the real server
 
-// A request to a resource, understood.
+// A parsed request to a resource.
 struct Call {
   const ApiRequest& request;
   ApiPath path;
-  TypeRef type;    // as addressed
-  TypeRef stored;  // the one whose form the store keeps
+  TypeRef type;    // the requested version
+  TypeRef stored;  // the version of the stored form
   View view;
   WriteRequest write;
   FieldValidation validation = FieldValidation::kWarn;
@@ -53,7 +53,7 @@ Refusal UnsupportedPatch(std::string_view content_type) {
   return refusal;
 }
 
-// What a sandbox without containers cannot do, said so instead of a bare 404.
+// A specific message instead of a bare 404 for subresources that need running containers.
 Refusal UnknownSubresource(const ApiPath& path) {
   Refusal refusal = UnknownPath();
   refusal.message = fmt::format(
@@ -82,7 +82,7 @@ bool IsServed(const Call& call) {
   if (sub == "binding" || sub == "eviction") return call.type->IsCore("pods");
   if (sub == "status") return call.type->has_status;
   if (sub == "scale") return call.type->HasScale();
-  // Finalizing a namespace is an update of it here.
+  // Finalizing a namespace is an ordinary update here.
   return sub == "finalize" && call.type->storage == kNamespaceStorage;
 }
 
@@ -102,7 +102,7 @@ class ApiServer::Impl {
     for (const char* name : {"default", "kube-node-lease", "kube-public", "kube-system"}) {
       Bootstrap("namespaces", "", {{"metadata", {{"name", name}}}});
     }
-    // k8s.io/kubernetes/pkg/apis/scheduling: the classes that every cluster has.
+    // Priority classes that every cluster has (k8s.io/kubernetes/pkg/apis/scheduling).
     for (const auto& [name, value] : {std::pair("system-cluster-critical", 2'000'000'000),
                                       std::pair("system-node-critical", 2'000'001'000)}) {
       Bootstrap("priorityclasses", "scheduling.k8s.io",
@@ -139,7 +139,7 @@ class ApiServer::Impl {
   }
 
   Check CheckAddress(const ApiRequest& request) const {
-    if (!ParseApiPath(request.path)) return std::nullopt;  // no resource: Describe answers
+    if (!ParseApiPath(request.path)) return std::nullopt;  // not a resource: Describe answers
     const auto call = Understand(request);
     if (!call.ok()) return call.status();
     return IsServed(*call) ? Check() : UnknownSubresource(call->path);
@@ -210,7 +210,7 @@ class ApiServer::Impl {
     const auto path = ParseApiPath(request.path);
     if (!path) return UnknownPath();
     const std::lock_guard lock(mutex_);
-    // The collection "bindings" is the old way to bind.
+    // POST to the collection "bindings" is the older way to bind a pod.
     const bool binds = path->plural == "bindings" && path->group.empty() && path->name.empty();
     const TypeRef type =
         state_.types.Find(path->group, path->version, binds ? "pods" : path->plural);
@@ -247,7 +247,7 @@ class ApiServer::Impl {
       return ListObjects(state_, *call.type, *selection, call.request);
     }();
     if (!listing.ok()) return ToResponse(listing.status());
-    // Objects are immutable: copying them out needs no lock.
+    // Objects are immutable, so copying needs no lock.
     return {200, RenderList(*call.type, call.view, listing->objects, listing->metadata,
                             call.write.manager.now)};
   }
@@ -280,7 +280,7 @@ class ApiServer::Impl {
     for (std::string& rule : UnappliedRules(definition)) call.warnings.push_back(std::move(rule));
   }
 
-  // The object as its kind knows it.
+  // Removes unknown fields from the object and checks its envelope.
   static Check Decode(Call& call, Json& object) {
     if (auto refusal = CheckEnvelope(*call.type, call.path.ns, object)) return refusal;
     const auto unknown = PruneUnknown(*call.type, object);
@@ -337,7 +337,7 @@ class ApiServer::Impl {
     return Replace(call, std::move(object));
   }
 
-  // Every kind of patch but apply.
+  // All kinds of patch except apply.
   static Check ChangeByPatch(const Call& call, Json& object) {
     const std::string_view media = MediaType(call.request.content_type);
     const Json& patch = call.request.body;
@@ -353,7 +353,7 @@ class ApiServer::Impl {
     return UnsupportedPatch(media);
   }
 
-  // The scale subresource: a view of the object, of another kind.
+  // The scale subresource: a view of the object as another kind.
   Outcome<ApiResponse> Scale(const Call& call) {
     const std::string& method = call.request.method;
     const ObjectRef current = Current(call);
@@ -388,7 +388,7 @@ class ApiServer::Impl {
       config.get_object().erase("status");
     }
     MakeObject(config, "metadata")["name"] = call.path.name;
-    // An unknown field cannot be owned: no fieldValidation lets it pass.
+    // An unknown field cannot have a manager, so no fieldValidation accepts it.
     if (const auto unknown = PruneUnknown(*call.type, config); !unknown.empty()) {
       return UntypedConfig(*call.type, config,
                            fmt::format(".{}: field not declared in schema", unknown[0]));
@@ -430,7 +430,7 @@ class ApiServer::Impl {
       write.key = {std::string(FindString(*object, "metadata", "namespace")),
                    std::string(FindString(*object, "metadata", "name"))};
       auto deletion = DeleteObject(state_, write, options);
-      // One that went with an earlier one is no failure.
+      // An object that an earlier deletion of this collection removed is not a failure.
       if (!deletion.ok() && deletion.status().code != 404) return deletion.status();
     }
     return ApiResponse{200, RenderList(*call.type, call.view, listing.objects, listing.metadata,

@@ -21,7 +21,7 @@ using net::HttpResponse;
 constexpr std::string_view kOpenApiV2Type =
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 constexpr size_t kReadBytes = size_t{64} * 1024;
-// A watch without a limit of its own ends after this, as on a real server.
+// Limit of a watch without a timeout of its own, as on a real server.
 constexpr Duration kLongestWatch = std::chrono::hours(1);
 
 void AppendLine(kube::WatchEvent event, std::string& out) {
@@ -51,7 +51,7 @@ class WatchBody final : public net::BodyStream {
   std::unique_ptr<WatchSubscription> watch_;
 };
 
-// As RFC 7234 5.5 has it; what has no place in a header is replaced.
+// Header format of RFC 7234 section 5.5; characters that a header cannot contain are replaced.
 std::string WarningHeader(std::string_view text) {
   std::string quoted;
   for (const char c : text) {
@@ -78,7 +78,7 @@ HttpResponse ToHttp(const ApiResponse& answer) {
 
 HttpResponse Refuse(const Refusal& refusal) { return ToHttp(ToResponse(refusal)); }
 
-// "kubectl/v1.32.4 (linux/amd64)": the program, which owns what it writes.
+// The program name in "kubectl/v1.32.4 (linux/amd64)": the default field manager.
 std::string ManagerFrom(std::string_view user_agent) {
   const std::string name(user_agent.substr(0, user_agent.find_first_of("/ ")));
   return name.empty() ? "unknown" : name;
@@ -102,7 +102,7 @@ Refusal UnknownFormat(std::string_view type) {
 
 enum class Format { kJson, kYaml, kProtobuf };
 
-// Of a media type without its parameters, in lower case.
+// The format of a media type (lower case, without parameters).
 std::optional<Format> FormatOf(std::string_view type) {
   constexpr std::pair<std::string_view, Format> kFormats[] = {
       {"application/json", Format::kJson},
@@ -119,8 +119,9 @@ std::optional<Format> FormatOf(std::string_view type) {
   return std::nullopt;
 }
 
-// What a request without a type says is JSON, as on a real server (kubectl 1.20 names none for what
-// it creates), unless a browser sent it: there any page can make one without being asked.
+// A body without a content type counts as JSON, as on a real server (kubectl 1.20 sends none on
+// create). Exception: requests from browsers, where any web page can cause such a request without
+// the user's consent.
 std::string TypeOfBody(const HttpRequest& http) {
   const std::string_view named = http.Header("content-type");
   const std::string type = ToLower(Trim(named.substr(0, named.find(';'))));
@@ -150,12 +151,12 @@ Check ReadBody(const HttpRequest& http, ApiRequest& request) {
   return std::nullopt;
 }
 
-// All but the body.
+// Everything but the body.
 Outcome<ApiRequest> ToApi(const HttpRequest& http) {
   auto target = net::ParseTarget(http.target);
   if (!target.ok()) return BadRequest(target.status().message());
   ApiRequest request;
-  // The connection leaves out the body of what answers a HEAD.
+  // The connection omits the body of the answer to a HEAD request.
   request.method = http.method == "HEAD" ? "GET" : http.method;
   request.path = std::move(target->path);
   request.query = std::move(target->query);

@@ -1,4 +1,4 @@
-// The server on a port, spoken to in raw HTTP.
+// The server on a port, addressed in raw HTTP.
 #include "sim/serve.h"
 
 #include <arpa/inet.h>
@@ -53,7 +53,7 @@ class ServeTest : public testing::Test {
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = std::move(*server);
   }
-  // One request on a connection of its own; the whole answer.
+  // Sends one request on a new connection and returns the whole answer.
   std::string Ask(std::string_view line, std::string_view body = "",
                   std::string_view headers = "Host: 127.0.0.1\r\n") {
     Connection connection(server_->port());
@@ -75,7 +75,7 @@ TEST_F(ServeTest, AnswersWithTheRightTypes) {
   EXPECT_NE(Ask("GET /openapi/v2").find("protobuf"), std::string::npos);
 }
 
-TEST_F(ServeTest, HostileRequestsGetAnAnswerAndHurtNobody) {
+TEST_F(ServeTest, HostileRequestsGetAnAnswerAndHarmNoClient) {
   const std::string maps = "POST /api/v1/namespaces/default/configmaps";
   const std::string json = "Host: localhost\r\nContent-Type: application/json\r\n";
   const std::pair<std::string, int> cases[] = {
@@ -108,7 +108,7 @@ TEST_F(ServeTest, HostileRequestsGetAnAnswerAndHurtNobody) {
   EXPECT_EQ(CodeOf(Ask("GET /api/v1/pods")), 200);
 }
 
-TEST_F(ServeTest, JsonIsTakenUnderItsNameOrNone) {
+TEST_F(ServeTest, AcceptsJsonWithOrWithoutContentType) {
   const std::string maps = "POST /api/v1/namespaces/default/configmaps";
   int n = 0;
   for (const std::string_view type : {"", "Content-Type: application/json\r\n",
@@ -119,7 +119,7 @@ TEST_F(ServeTest, JsonIsTakenUnderItsNameOrNone) {
   }
 }
 
-TEST_F(ServeTest, YamlIsTakenWhereKubernetesTakesIt) {
+TEST_F(ServeTest, AcceptsYamlLikeKubernetes) {
   const std::string answer =
       Ask("PATCH /api/v1/namespaces/default/configmaps/m?fieldManager=x",
           "apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n",
@@ -130,7 +130,7 @@ TEST_F(ServeTest, YamlIsTakenWhereKubernetesTakesIt) {
             400);
 }
 
-TEST_F(ServeTest, FaultsOfABodyAreWarnedAboutOrRefused) {
+TEST_F(ServeTest, FaultyBodiesGetWarningsOrAreRefused) {
   const std::string maps = "POST /api/v1/namespaces/default/configmaps";
   const std::string json = "Host: localhost\r\nContent-Type: application/json\r\n";
   const std::string body =
@@ -147,7 +147,7 @@ TEST_F(ServeTest, FaultsOfABodyAreWarnedAboutOrRefused) {
   EXPECT_EQ(warned.find("dta\":"), std::string::npos) << warned;
 }
 
-TEST_F(ServeTest, HeadIsAnsweredAsGetWithoutTheBody) {
+TEST_F(ServeTest, HeadReturnsGetWithoutBody) {
   const std::string get = Ask("GET /api/v1/namespaces");
   const std::string head = Ask("HEAD /api/v1/namespaces");
   EXPECT_EQ(head, get.substr(0, get.find("\r\n\r\n") + 4));
@@ -156,7 +156,7 @@ TEST_F(ServeTest, HeadIsAnsweredAsGetWithoutTheBody) {
   EXPECT_EQ(CodeOf(Ask("HEAD /api/v1/pods?watch=true")), 200);
 }
 
-TEST_F(ServeTest, WhatIsNotServedIsSaidWhateverTheBodyIs) {
+TEST_F(ServeTest, UnservedPathsAreRefusedWhateverTheBody) {
   const std::string protobuf =
       "Host: localhost\r\nContent-Type: application/vnd.kubernetes.protobuf\r\n";
   for (const auto& [path, what] :
@@ -171,7 +171,7 @@ TEST_F(ServeTest, WhatIsNotServedIsSaidWhateverTheBodyIs) {
   }
 }
 
-TEST_F(ServeTest, AWatchStreamsAndItsLimitEndsIt) {
+TEST_F(ServeTest, WatchStreamsUntilItsTimeout) {
   Connection connection(server_->port());
   connection.Send(
       "GET /api/v1/namespaces?watch=true&timeoutSeconds=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -182,7 +182,7 @@ TEST_F(ServeTest, AWatchStreamsAndItsLimitEndsIt) {
   EXPECT_TRUE(connection.ReadUntil("").ends_with("0\r\n\r\n"));
 }
 
-TEST_F(ServeTest, ASilentWatchGetsBookmarksIfItAllowsThem) {
+TEST_F(ServeTest, SilentWatchGetsBookmarksIfAllowed) {
   server_ = std::move(*ServeApi(api_, "127.0.0.1", 0, std::chrono::milliseconds(10)));
   Connection deaf(server_->port());
   deaf.Send("GET /api/v1/pods?watch=1&timeoutSeconds=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");

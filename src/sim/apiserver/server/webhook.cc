@@ -28,7 +28,7 @@ std::string ReviewOf(std::string_view ns, const std::string& uid, const kube::Ap
                                         {"dryRun", !request.Query("dryRun").empty()}}}});
 }
 
-// k8s.io/apiserver/pkg/admission/plugin/webhook/errors
+// Wording: k8s.io/apiserver/pkg/admission/plugin/webhook/errors
 Refusal NoAnswer(const PodWebhook& webhook, std::string_view why) {
   Refusal refusal;
   refusal.code = 500;
@@ -51,7 +51,7 @@ Refusal Denied(const PodWebhook& webhook, const Json& response) {
   return refusal;
 }
 
-// Error: kInvalid: it is no list of operations.
+// Error: kInvalid if the patch is not a list of operations.
 Result<Json> PatchOf(const Json& response) {
   const std::string_view encoded = FindString(response, "patch");
   if (encoded.empty()) return Json(JsonArray());
@@ -59,7 +59,7 @@ Result<Json> PatchOf(const Json& response) {
   return ParseJson(text);
 }
 
-// Whether it makes a pod, or does unless there is one.
+// True if the request creates a pod, or creates it if it does not exist.
 bool MakesPod(const ApiPath& path, const kube::ApiRequest& request) {
   const bool pods = path.plural == "pods" && path.group.empty() && !path.ns.empty();
   if (!pods || !path.subresource.empty()) return false;
@@ -67,7 +67,7 @@ bool MakesPod(const ApiPath& path, const kube::ApiRequest& request) {
   return request.method == "PATCH" && request.content_type.starts_with("application/apply-patch");
 }
 
-// Lets the webhook change the pod that `request` is to make; when it refuses, that is as it was.
+// Lets the webhook change the pod in `request`. After a refusal the request is unchanged.
 Check AskWebhook(const PodWebhook& webhook, std::string_view ns, const std::string& uid,
                  kube::ApiRequest& request, std::vector<std::string>& warnings) {
   const auto [code, body] = webhook.ask(ReviewOf(ns, uid, request));

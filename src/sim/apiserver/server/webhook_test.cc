@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A server that asks about pods with the annotation "ask".
+// A server with a webhook for pods that have the annotation "ask".
 class WebhookTest : public ApiServerTest {
  protected:
   void SetUp() override {
@@ -41,7 +41,7 @@ class WebhookTest : public ApiServerTest {
   std::string answer_ = R"("allowed":true)";
 };
 
-TEST_F(WebhookTest, PodsAreMadeAsItSays) {
+TEST_F(WebhookTest, CreatesPodsAsPatchedByTheWebhook) {
   Patches(R"([{"op":"add","path":"/metadata/annotations/told","value":"yes"}])");
   const kube::ApiResponse made = Add("a");
   EXPECT_EQ(made.code, 201);
@@ -55,7 +55,7 @@ TEST_F(WebhookTest, PodsAreMadeAsItSays) {
   EXPECT_EQ(FindString(question, "object", "metadata", "name"), "a");
 }
 
-TEST_F(WebhookTest, OthersAreNotAsked) {
+TEST_F(WebhookTest, SendsOnlyMatchingPods) {
   EXPECT_EQ(AddPod("plain").code, 201);
   EXPECT_EQ(Post(kMaps, R"({"metadata":{"name":"m","annotations":{"ask":""}}})").code, 201);
   EXPECT_EQ(Patch(std::string(kPodsPath) + "/plain", "merge",
@@ -65,7 +65,7 @@ TEST_F(WebhookTest, OthersAreNotAsked) {
   EXPECT_TRUE(asked_.empty()) << "only of pods that match, when they are made";
 }
 
-TEST_F(WebhookTest, ServerSideApplyMakesAPodOnce) {
+TEST_F(WebhookTest, ServerSideApplyCallsWebhookOnCreateOnly) {
   const std::string target = std::string(kPodsPath) + "/a?fieldManager=me";
   Patches(R"([{"op":"add","path":"/metadata/annotations/told","value":"yes"}])");
   const kube::ApiResponse made = Patch(target, "apply", Pod("a"));
@@ -75,7 +75,7 @@ TEST_F(WebhookTest, ServerSideApplyMakesAPodOnce) {
   EXPECT_EQ(asked_.size(), 1u);
 }
 
-TEST_F(WebhookTest, WhatItRefusesIsNotMade) {
+TEST_F(WebhookTest, RefusesPodsThatTheWebhookDenies) {
   answer_ = R"("allowed":false,"status":{"code":422,"reason":"Invalid","message":"too much"})";
   const kube::ApiResponse refused = Add("a");
   EXPECT_EQ(refused.code, 422);
@@ -84,7 +84,7 @@ TEST_F(WebhookTest, WhatItRefusesIsNotMade) {
   EXPECT_EQ(Get(std::string(kPodsPath) + "/a").code, 404);
 }
 
-TEST_F(WebhookTest, WithoutAnAnswerThereIsNoPod) {
+TEST_F(WebhookTest, RefusesPodsWithoutAnAnswer) {
   code_ = 503;
   EXPECT_EQ(Add("a").code, 500);
   code_ = 200;

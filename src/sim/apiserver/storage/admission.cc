@@ -5,7 +5,7 @@
 namespace nos::sim {
 namespace {
 
-// kube-apiserver's --event-ttl: counted anew from every write.
+// kube-apiserver's --event-ttl; every write restarts it.
 constexpr Duration kEventLife = std::chrono::hours(1);
 
 Check AdmitNamespace(const ApiState& state, const ResourceType& type, const ObjectKey& key) {
@@ -22,7 +22,7 @@ Check AdmitNamespace(const ApiState& state, const ResourceType& type, const Obje
   return refusal;
 }
 
-// The class a pod names, or the global default one, or null.
+// The class that a pod names, otherwise the global default class, otherwise null.
 ObjectRef PriorityClassFor(const ApiState& state, std::string_view name) {
   if (!name.empty()) {
     return state.store.Get({kPriorityClassStorage, {"", std::string(name)}});
@@ -85,7 +85,7 @@ Json Condition(std::string_view type, std::string_view reason, std::string_view 
           {"lastTransitionTime", now}};
 }
 
-// A definition is served as soon as it is written; its status says so.
+// A definition is served as soon as it is written; its status reports that.
 void Establish(ApiState& state, const ObjectKey& key, const Json& definition) {
   const std::string now = FormatTime(state.clock.Now());
   Json updated = definition;
@@ -124,7 +124,7 @@ Check AdmitCreate(const ApiState& state, const ResourceType& type, const ObjectK
 
 Check AdmitUpdate(const ResourceType& type, const Json& old, Json& object) {
   if (type.storage != kPodStorage) return std::nullopt;
-  // Computed at creation; an update that leaves them out does not mean to change them.
+  // Fields that were computed at creation: an update that omits them keeps them.
   JsonObject& spec = MakeObject(object, "spec");
   for (const std::string_view field :
        {"priority", "preemptionPolicy", "priorityClassName", "nodeName", "serviceAccountName",

@@ -1,4 +1,4 @@
-// What the real server's admission plugins and small controllers do around a write: namespaces
+// The effects of the real server's admission plugins and small controllers on a write: namespaces
 // must exist, pods get their priority, namespaces get a service account, definitions take effect.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace nos::sim {
 Check AdmitCreate(const ApiState& state, const ResourceType& type, const ObjectKey& key,
                   Json& object);
 Check AdmitUpdate(const ResourceType& type, const Json& old, Json& object);
-// Follows a write with what it entails.
+// Applies the side effects of a write.
 void AfterWrite(ApiState& state, const ResourceType& type, const ObjectKey& key,
                 const Json& object);
 

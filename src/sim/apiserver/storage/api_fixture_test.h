@@ -1,4 +1,4 @@
-// What the server's tests share: a server under a manual clock, spoken to in JSON text.
+// Fixture of the server's tests: a server with a manual clock, driven by JSON text.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ class ApiServerTest : public testing::Test {
     }
     return names;
   }
-  // All events there are now, as "ADDED a".
+  // All pending events, as "ADDED a".
   static std::vector<std::string> Read(kube::WatchStream& watch) {
     std::vector<std::string> events;
     while (auto event = watch.Next()) {

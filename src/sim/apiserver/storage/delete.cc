@@ -29,7 +29,7 @@ int64_t GraceLeft(const Json& object) {
   return grace != nullptr && grace->is_int64() ? grace->get_int64() : 0;
 }
 
-// Only pods on a node that may still run need time; everything else goes at once.
+// Only unfinished pods on a node have a grace period; other objects are deleted at once.
 int64_t GraceFor(const Place& place, const Json& object, std::optional<int64_t> asked) {
   if (place.storage != kPodStorage || FindString(object, "spec", "nodeName").empty()) return 0;
   const std::string_view phase = FindString(object, "status", "phase");
@@ -54,12 +54,13 @@ Json WithoutOwner(Json object, std::string_view uid) {
   return object;
 }
 
-// Carries a deletion to everything it entails, without recursion: chains may be long.
+// Carries out a deletion and all its consequences, without recursion: ownership chains may be long.
 class Sweep {
  public:
   explicit Sweep(ApiState& state) : state_(state) {}
 
-  // Marks the object, or lines it up for removal when nothing holds it. True: it will be gone.
+  // Marks the object as being deleted, or queues it for removal if nothing blocks that. True: it
+  // will be removed.
   bool Begin(const Place& place, std::optional<int64_t> asked_grace) {
     const ObjectRef object = state_.store.Get(place);
     if (object == nullptr) return true;
@@ -81,7 +82,7 @@ class Sweep {
     }
   }
 
-  // Lines the object up when it is being deleted and nothing holds it.
+  // Queues the object for removal if it is being deleted and nothing blocks that.
   void Reconsider(const Place& place) {
     const ObjectRef object = state_.store.Get(place);
     if (object == nullptr || !IsDeleting(*object)) return;
@@ -93,7 +94,7 @@ class Sweep {
     due_.push_back(place);
   }
 
-  // Lines the object up whatever holds it.
+  // Queues the object for removal unconditionally.
   void Remove(Place place) { due_.push_back(std::move(place)); }
 
   void DeleteDependents(std::string_view uid) {
@@ -112,8 +113,8 @@ class Sweep {
     state_.store.Put(place, std::move(marked));
   }
 
-  // A namespace or definition takes its content with it and stays until that is gone. True when
-  // all of it goes now.
+  // A namespace or definition deletes its content and stays until that is removed. True if all
+  // content is removed now.
   bool Empty(const Place& place, const Json& object) {
     bool all = true;
     for (const Place& inside : ContentOf(place, object)) all = Begin(inside, std::nullopt) && all;
@@ -153,7 +154,8 @@ class Sweep {
     if (place.storage == kDefinitionStorage) DropDefinition(removed);
   }
 
-  // An object whose owner is gone goes too, unless another owner is there.
+  // Removes the reference to a removed owner; deletes the dependent if it has no other existing
+  // owner.
   void Release(const Place& dependent, std::string_view uid) {
     const ObjectRef object = state_.store.Get(dependent);
     if (object == nullptr) return;
@@ -266,10 +268,13 @@ Outcome<Deletion> DeleteObject(ApiState& state, const WriteRequest& request,
   if (auto refusal = CheckPreconditions(request, options, *object)) return *refusal;
   if (auto refusal = CheckDeletable(request)) return *refusal;
   if (request.dry_run || options.dry_run) return Deletion{object, true};
+  // 1. Apply the propagation policy before the object is removed: orphans lose their reference, or
+  //    the object waits for its dependents by a finalizer.
   const std::string uid(FindString(*object, "metadata", "uid"));
   const bool owns = !state.store.DependentsOf(uid).empty();
   if (options.propagation == "Orphan") Orphan(state, uid);
   if (options.propagation == "Foreground" && owns) AddForeground(state, place);
+  // 2. Delete the object and everything that follows from it.
   Sweep sweep(state);
   sweep.Begin(place, options.grace_seconds);
   if (options.propagation == "Foreground" && owns) sweep.DeleteDependents(uid);

@@ -1,5 +1,5 @@
-// Deletion as Kubernetes does it: grace periods, finalizers, preconditions, and what goes with an
-// object: its dependents, a namespace's content, a definition's resources.
+// Deletion with the semantics of Kubernetes: grace periods, finalizers, preconditions, and
+// cascading deletion of dependents, of a namespace's content and of a definition's resources.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct DeleteOptions {
 // From a metav1.DeleteOptions body (or null) and the query. Refusal: 400, 422.
 Outcome<DeleteOptions> ParseDeleteOptions(const kube::ApiRequest& request);
 
-// What is left: the object, now being deleted, or its last state when it is gone at once.
+// The object, now being deleted; or its last state if it was removed at once (`gone`).
 struct Deletion {
   ObjectRef object;
   bool gone = false;
@@ -26,10 +26,10 @@ struct Deletion {
 Outcome<Deletion> DeleteObject(ApiState& state, const WriteRequest& request,
                                const DeleteOptions& options);
 
-// Removes what has lived its time (Store::ExpireAt), as etcd does: whatever its finalizers say.
+// Removes expired objects (Store::ExpireAt) regardless of finalizers, as etcd does.
 void RemoveExpired(ApiState& state);
 
-// Removes an object being deleted that nothing holds any more.
+// Removes an object that is being deleted once nothing blocks that.
 void FinishDeletion(ApiState& state, const Place& place);
 
 }  // namespace nos::sim

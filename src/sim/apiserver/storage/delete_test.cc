@@ -7,7 +7,7 @@ using DeleteTest = ApiServerTest;
 
 std::string PodPath(const std::string& name) { return "/api/v1/namespaces/default/pods/" + name; }
 
-TEST_F(DeleteTest, AnUnboundPodGoesAtOnceABoundOneGetsItsTime) {
+TEST_F(DeleteTest, RemovesUnboundPodAtOnceAndBoundPodAfterGracePeriod) {
   AddPod("a");
   EXPECT_EQ(Delete(PodPath("a")).code, 200);
   EXPECT_EQ(Get(PodPath("a")).code, 404);
@@ -32,7 +32,7 @@ TEST_F(DeleteTest, PreconditionsAreChecked) {
   EXPECT_EQ(Get(PodPath("a")).code, 200);
 }
 
-TEST_F(DeleteTest, FinalizersHoldAnObjectUntilTheLastIsTaken) {
+TEST_F(DeleteTest, FinalizersKeepAnObjectUntilTheLastIsRemoved) {
   const std::string path = kMaps + std::string("/m");
   Post(kMaps, R"({"metadata":{"name":"m","finalizers":["x.y/a","x.y/b"]}})");
   const auto marked = Delete(path);
@@ -52,7 +52,7 @@ TEST_F(DeleteTest, FinalizersHoldAnObjectUntilTheLastIsTaken) {
 
 class CascadeTest : public DeleteTest {
  protected:
-  // A config map that `owners` (name of config maps) own.
+  // Creates a ConfigMap owned by the ConfigMaps `owners`.
   void Add(const std::string& name, const std::vector<std::string>& owners) {
     JsonArray references;
     for (const std::string& owner : owners) {
@@ -69,7 +69,7 @@ class CascadeTest : public DeleteTest {
   bool Exists(const std::string& name) { return Get(kMaps + ("/" + name)).code == 200; }
 };
 
-TEST_F(CascadeTest, DependentsGoWithTheirLastOwner) {
+TEST_F(CascadeTest, DependentsAreDeletedWithTheirLastOwner) {
   Add("a", {});
   Add("b", {});
   Add("of-a", {"a"});
@@ -95,7 +95,7 @@ TEST_F(CascadeTest, OrphansStay) {
   EXPECT_EQ(Find(Get(kMaps + std::string("/of-a")).body, "metadata", "ownerReferences"), nullptr);
 }
 
-TEST_F(CascadeTest, InTheForegroundTheOwnerGoesLast) {
+TEST_F(CascadeTest, ForegroundDeletionRemovesTheOwnerLast) {
   Add("a", {});
   const std::string uid(FindString(Get(kMaps + std::string("/a")).body, "metadata", "uid"));
   AddPod("p", "", "{}",
@@ -109,7 +109,7 @@ TEST_F(CascadeTest, InTheForegroundTheOwnerGoesLast) {
   EXPECT_FALSE(Exists("a"));
 }
 
-TEST_F(CascadeTest, ALongChainNeedsNoStack) {
+TEST_F(CascadeTest, LongChainsNeedNoRecursion) {
   Add("m0", {});
   for (int i = 1; i < 3000; ++i) {
     Add("m" + std::to_string(i), {"m" + std::to_string(i - 1)});
@@ -118,7 +118,7 @@ TEST_F(CascadeTest, ALongChainNeedsNoStack) {
   EXPECT_TRUE(Names(Get(kMaps)).empty());
 }
 
-TEST_F(DeleteTest, ANamespaceTakesItsContentAndWaitsForTheRest) {
+TEST_F(DeleteTest, NamespaceDeletesItsContentAndWaitsForIt) {
   Post("/api/v1/namespaces", R"({"metadata":{"name":"team"}})");
   const std::string inside = "/api/v1/namespaces/team/configmaps";
   Post(inside, R"({"metadata":{"name":"m"}})");
@@ -132,7 +132,7 @@ TEST_F(DeleteTest, ANamespaceTakesItsContentAndWaitsForTheRest) {
   EXPECT_EQ(Delete("/api/v1/namespaces/kube-system").code, 403);
 }
 
-TEST_F(DeleteTest, ACollectionIsDeletedBySelector) {
+TEST_F(DeleteTest, DeletesCollectionBySelector) {
   AddPod("a", "", R"({"x":"1"})");
   AddPod("b", "", R"({"x":"2"})");
   EXPECT_EQ(Delete(std::string(kPodsPath) + "?labelSelector=x=1").code, 200);
@@ -159,7 +159,7 @@ class EvictionTest : public DeleteTest {
   }
 };
 
-TEST_F(EvictionTest, ABudgetIsKept) {
+TEST_F(EvictionTest, BudgetsAreEnforced) {
   for (const char* name : {"a", "b", "c"}) AddReady(name);
   Budget(R"("minAvailable":2)");
   EXPECT_EQ(Evict("a").code, 201);
@@ -169,7 +169,7 @@ TEST_F(EvictionTest, ABudgetIsKept) {
   EXPECT_EQ(Get(PodPath("b")).code, 200);
 }
 
-TEST_F(EvictionTest, AnotherPodOfTheNameIsNotEvicted) {
+TEST_F(EvictionTest, DoesNotEvictAnotherPodOfTheSameName) {
   AddReady("a");
   const auto refused =
       Post(PodPath("a") + "/eviction", R"({"deleteOptions":{"preconditions":{"uid":"another"}}})");
@@ -178,7 +178,7 @@ TEST_F(EvictionTest, AnotherPodOfTheNameIsNotEvicted) {
   EXPECT_EQ(text.find("EvictionByEvictionAPI"), std::string::npos) << text;
 }
 
-TEST_F(EvictionTest, WhoIsEvictedSaysSo) {
+TEST_F(EvictionTest, EvictedPodHasDisruptionTargetCondition) {
   AddReady("a");
   ASSERT_EQ(Post(PodPath("a") + "/eviction", R"({"deleteOptions":{"gracePeriodSeconds":30}})").code,
             201);
@@ -188,7 +188,7 @@ TEST_F(EvictionTest, WhoIsEvictedSaysSo) {
   EXPECT_NE(text.find("EvictionByEvictionAPI"), std::string::npos) << text;
 }
 
-TEST_F(EvictionTest, ABudgetMayBeAShareOrAMaximum) {
+TEST_F(EvictionTest, BudgetMayBeAPercentageOrAMaximum) {
   for (const char* name : {"a", "b", "c", "d"}) AddReady(name);
   Budget(R"("maxUnavailable":"25%")");
   Patch(PodPath("a") + "/status", "merge",

@@ -9,7 +9,7 @@
 namespace nos::sim {
 namespace {
 
-// Where a list goes on: the state it shows and the last key it has shown.
+// The position of a continued list: the version that it shows and the last key returned.
 struct PageToken {
   uint64_t version = 0;
   ObjectKey last;
@@ -39,7 +39,7 @@ Outcome<int64_t> ParseLimit(const kube::ApiRequest& request) {
   return *limit;
 }
 
-// The collection as it was at `version`.
+// The collection at `version`.
 Outcome<Objects> CollectionAt(const ApiState& state, const std::string& storage, uint64_t version) {
   Objects objects = state.store.All(storage);
   const auto changed = state.hub->StateAt(storage, version);
@@ -58,7 +58,7 @@ Outcome<Objects> CollectionAt(const ApiState& state, const std::string& storage,
   return objects;
 }
 
-// Adds up to `limit` (0: all) matching objects after `token.last`.
+// The matching objects after `token.last`, up to `limit` (0: all).
 Listing Page(const Objects& objects, const Selection& selection, const PageToken& token,
              int64_t limit) {
   Listing listing;

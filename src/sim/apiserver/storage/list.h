@@ -1,4 +1,4 @@
-// Reading collections: selectors, pages, and lists as of an older version.
+// Reads collections: selectors, pages, and lists at an older version.
 #pragma once
 
 #include "sim/apiserver/schemas/selectors.h"
@@ -23,15 +23,14 @@ struct Listing {
   std::vector<ObjectRef> objects;
   Json metadata;  // of the list: resourceVersion, continue, remainingItemCount
 };
-// Objects in key order. The pages of one list all show the state at its first one. Refusal: 400;
-// 410 when a page's state is no longer in the history; 422; 504 for a version that has not come
-// yet.
+// Objects in key order. All pages of a list show the state at the first page. Refusal: 400; 410 if
+// the state of a page is no longer in the history; 422; 504 for a version in the future.
 Outcome<Listing> ListObjects(const ApiState& state, const ResourceType& type,
                              const Selection& selection, const kube::ApiRequest& request);
 
-// A resourceVersion parameter; "" is 0. Refusal: 400.
+// Parses a resourceVersion parameter; "" is 0. Refusal: 400.
 Outcome<uint64_t> ParseVersion(std::string_view text);
-// 504: a version that no write has had yet.
+// 504: a version that no write has reached yet.
 Refusal TooLargeVersion(uint64_t wanted, uint64_t current);
 
 }  // namespace nos::sim

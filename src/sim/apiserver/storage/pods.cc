@@ -62,7 +62,7 @@ bool IsHealthy(const Json& pod) {
                      });
 }
 
-// A number, or a share of `whole` rounded up ("30%").
+// A number, or a percentage ("30%") of `whole`, rounded up.
 int64_t Scaled(const Json& value, int64_t whole) {
   if (value.is_int64()) return value.get_int64();
   if (!value.is_string() || !View(value.get_string()).ends_with('%')) return 0;
@@ -106,7 +106,7 @@ Check CheckBudgets(const ApiState& state, const WriteRequest& request, const Jso
   return std::nullopt;
 }
 
-// Why it goes stands on the pod before it does. Source: k8s.io/kubernetes
+// Records the reason in a condition before the pod is deleted. Source: k8s.io/kubernetes
 // pkg/registry/core/pod/storage/eviction.go, addConditionAndDeletePod.
 void MarkEvicted(ApiState& state, const WriteRequest& request, const Json& pod) {
   if (Find(pod, "metadata", "deletionTimestamp") != nullptr) return;

@@ -1,5 +1,5 @@
-// Everything the server knows, for the functions that read and write it. Not thread-safe: the
-// server holds its mutex around each request.
+// The complete state of the server, for the functions that read and write it. Not thread-safe: the
+// server holds its mutex for the duration of each request.
 #pragma once
 
 #include <memory>

@@ -131,13 +131,13 @@ void Store::Unindex(const Place& place, const Json& object) {
 std::string Store::NewUid() {
   const uint64_t a = random_.Next();
   const uint64_t b = random_.Next();
-  // Version 4, variant 1 (RFC 4122).
+  // UUID version 4, variant 1 (RFC 4122).
   return fmt::format("{:08x}-{:04x}-4{:03x}-{:x}{:03x}-{:012x}", a >> 32, (a >> 16) & 0xffff,
                      a & 0xfff, 8 + ((b >> 60) & 3), (b >> 48) & 0xfff, b & 0xffffffffffffULL);
 }
 
 std::string Store::NewSuffix() {
-  // k8s.io/apimachinery/pkg/util/rand: no vowels and no characters that look alike.
+  // Alphabet of k8s.io/apimachinery/pkg/util/rand: no vowels and no characters that look alike.
   constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
   std::string suffix;
   for (int i = 0; i < 5; ++i) suffix += kAlphabet[random_.Below(kAlphabet.size())];

@@ -1,5 +1,9 @@
 // All objects, by storage and key, with the version counter and the indexes that deletion needs.
-// Every write goes to the hub, from which watches and older list pages read. Not thread-safe.
+// Every write is appended to the hub, which serves watches and older list pages. Not thread-safe.
+//
+//   Store store(hub, seed);
+//   const ObjectRef stored = store.Put({"pods", {"default", "a"}}, object);
+//   for (const Place& dependent : store.DependentsOf(uid)) ...
 #pragma once
 
 #include <map>
@@ -17,7 +21,7 @@ namespace nos::sim {
 
 using Objects = std::map<ObjectKey, ObjectRef>;
 
-// Where an object is kept.
+// The location of an object.
 struct Place {
   std::string storage;
   ObjectKey key;
@@ -26,32 +30,32 @@ struct Place {
 
 class Store {
  public:
-  // `seed` fixes every uid and generated name.
+  // `seed` determines all uids and generated names.
   Store(std::shared_ptr<WatchHub> hub, uint64_t seed) : hub_(std::move(hub)), random_(seed) {}
 
   uint64_t version() const { return version_; }
   size_t size() const { return size_; }
   const Objects& All(const std::string& storage) const;
-  // Null when there is none.
+  // Null if there is no such object.
   ObjectRef Get(const Place& place) const;
   bool AnyIn(std::string_view ns) const;
   std::vector<Place> AllIn(std::string_view ns) const;
   std::optional<Place> ByUid(std::string_view uid) const;
-  // Objects that name this uid in their ownerReferences.
+  // Objects with this uid in their ownerReferences.
   std::set<Place> DependentsOf(std::string_view uid) const;
 
-  // Creates or replaces; stamps metadata.resourceVersion. Returns what is stored.
+  // Creates or replaces an object and sets metadata.resourceVersion. Returns the stored object.
   ObjectRef Put(const Place& place, Json object);
-  // REQUIRES: it exists. Returns its last state, with the version of its removal.
+  // REQUIRES: the object exists. Returns its last state, with the version of its removal.
   ObjectRef Remove(const Place& place);
-  // From then on Expired names it, until it is removed; a later call counts instead.
+  // Expired lists the object after `when`, until it is removed. A later call replaces the time.
   void ExpireAt(const Place& place, Time when);
   std::vector<Place> Expired(Time now) const;
-  // Forgets a storage whose type is no longer served, and ends its watches. REQUIRES: it is empty.
+  // Removes a storage whose type is no longer served, and ends its watches. REQUIRES: it is empty.
   void Drop(const std::string& storage);
 
   std::string NewUid();
-  // Five characters, as `generateName` appends them.
+  // Five characters, for `generateName`.
   std::string NewSuffix();
 
  private:

@@ -10,8 +10,8 @@
 namespace nos::sim {
 namespace {
 
-// A watch that sees none of so many changes is told by a bookmark how far it has come, so that it
-// can resume there when it is cut.
+// A watch that matches none of this many changes gets a bookmark, so that it can resume from there
+// after a disconnect.
 constexpr uint64_t kBookmarkEvery = 500;
 
 auto FirstAfter(const std::deque<Change>& changes, uint64_t version) {
@@ -19,15 +19,15 @@ auto FirstAfter(const std::deque<Change>& changes, uint64_t version) {
                           [](uint64_t v, const Change& change) { return v < change.version; });
 }
 
-// The object as it left the watch's sight: its former state, at the version of the change.
+// The object as it left the watch's selection: its former state, at the version of the change.
 Json LastSeen(const Change& change) {
   Json object = *change.before;
   MakeObject(object, "metadata")["resourceVersion"] = fmt::to_string(change.version);
   return object;
 }
 
-// An object's current version belongs to the store, and a former one is `before` in exactly one
-// change: so every version is measured once.
+// The current version of an object belongs to the store; a former version is `before` of exactly
+// one change. Thus each version is counted once.
 size_t KeptAliveBy(const Change& change) {
   const size_t before = change.before == nullptr ? 0 : MemoryOf(*change.before);
   return before + (change.kind == Change::Kind::kDeleted ? MemoryOf(*change.object) : 0);

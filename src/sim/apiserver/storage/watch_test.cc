@@ -20,7 +20,7 @@ class WatchTest : public ApiServerTest {
   std::string Maps(const std::string& query) { return std::string(kMaps) + "?" + query; }
 };
 
-TEST_F(WatchTest, ShowsWhatHappensAfterAVersion) {
+TEST_F(WatchTest, ShowsChangesAfterAVersion) {
   AddMap("a");
   auto watch = Watch(Maps("resourceVersion=" + Version()));
   EXPECT_FALSE(watch->Next().has_value());
@@ -31,7 +31,7 @@ TEST_F(WatchTest, ShowsWhatHappensAfterAVersion) {
   EXPECT_FALSE(watch->Ended());
 }
 
-TEST_F(WatchTest, WithoutAVersionItBeginsWithWhatThereIs) {
+TEST_F(WatchTest, WithoutAVersionBeginsWithExistingObjects) {
   AddMap("a");
   auto plain = Watch(Maps("x=y"));
   auto listed =
@@ -59,7 +59,7 @@ TEST_F(WatchTest, ObjectsEnterAndLeaveASelection) {
   EXPECT_EQ(Read(*watch), (std::vector<std::string>{"MODIFIED a", "DELETED a", "ADDED a"}));
 }
 
-TEST_F(WatchTest, OneObjectByName) {
+TEST_F(WatchTest, WatchesOneObjectByName) {
   AddMap("a");
   AddMap("b");
   auto watch = Watch(Maps("fieldSelector=metadata.name=b"));
@@ -68,7 +68,7 @@ TEST_F(WatchTest, OneObjectByName) {
   EXPECT_EQ(Read(*watch), (std::vector<std::string>{"ADDED b", "DELETED b"}));
 }
 
-TEST_F(WatchTest, FallingBehindEndsWithGone) {
+TEST_F(WatchTest, WatchThatFallsBehindEndsWithGone) {
   Restart({.history = 5});
   AddMap("a");
   const std::string old = Version();
@@ -85,7 +85,7 @@ TEST_F(WatchTest, FallingBehindEndsWithGone) {
   }
 }
 
-TEST_F(WatchTest, LargeObjectsAreForgottenSooner) {
+TEST_F(WatchTest, HistoryIsBoundedByMemory) {
   constexpr size_t kSize = 1'000'000;
   Restart({.history_bytes = 5 * kSize + kSize / 2});
   AddMap("a");
@@ -101,11 +101,11 @@ TEST_F(WatchTest, LargeObjectsAreForgottenSooner) {
     versions.push_back(Version());
     write(c);
   }
-  // What changed last is five former versions back, and no more.
+  // The history reaches back exactly five former versions.
   EXPECT_EQ(Read(*Watch(Maps("resourceVersion=" + versions[4]))),
             std::vector<std::string>{"ERROR Expired"});
   EXPECT_EQ(Read(*Watch(Maps("resourceVersion=" + versions[5]))).size(), 5u);
-  // A deletion keeps two: the last state, and that state at the deletion's version.
+  // A deletion keeps two versions: the last state, and that state at the version of the deletion.
   Delete(kMaps + std::string("/a"));
   EXPECT_EQ(Read(*Watch(Maps("resourceVersion=" + versions[6]))),
             std::vector<std::string>{"ERROR Expired"});
@@ -121,7 +121,7 @@ TEST_F(WatchTest, TheNewestChangeIsAlwaysKept) {
             std::vector<std::string>{"DELETED a"});
 }
 
-TEST_F(WatchTest, AQuietWatchIsToldHowFarItIs) {
+TEST_F(WatchTest, QuietWatchGetsBookmarks) {
   AddMap("a", R"({"x":"1"})");
   auto watch =
       Watch(Maps("labelSelector=x=1&allowWatchBookmarks=true&resourceVersion=" + Version()));
@@ -154,7 +154,7 @@ TEST_F(WatchTest, WatchesOutliveTheServerAndEnd) {
   EXPECT_TRUE(woken);
 }
 
-TEST_F(WatchTest, RefusesWhatItCannotRead) {
+TEST_F(WatchTest, RefusesMalformedParameters) {
   kube::ApiRequest request;
   request.path = "/api/v1/things";
   EXPECT_EQ(server_->Watch(request).status().code(), Code::kNotFound);
@@ -165,7 +165,7 @@ TEST_F(WatchTest, RefusesWhatItCannotRead) {
   EXPECT_EQ(server_->Watch(request).status().code(), Code::kInvalid);
 }
 
-TEST_F(WatchTest, AVersionThatHasNotComeYetIsRefused) {
+TEST_F(WatchTest, RefusesFutureVersions) {
   AddMap("a");
   kube::ApiRequest request;
   request.path = kMaps;
@@ -179,7 +179,7 @@ TEST_F(WatchTest, AVersionThatHasNotComeYetIsRefused) {
             std::string_view::npos);
 }
 
-TEST_F(WatchTest, WhatIsSaidAboutVersionsMustMakeSense) {
+TEST_F(WatchTest, RefusesContradictoryVersionParameters) {
   AddMap("a");
   const std::string version = Version();
   for (const char* query :
@@ -204,7 +204,7 @@ TEST_F(WatchTest, WhatIsSaidAboutVersionsMustMakeSense) {
   }
 }
 
-TEST_F(WatchTest, PagesShowOneStateWhateverHappensBetween) {
+TEST_F(WatchTest, PagesShowOneStateDespiteChanges) {
   for (const char* name : {"a", "b", "c", "d"}) AddMap(name);
   const auto first = Get(Maps("limit=2"));
   EXPECT_EQ(Names(first), (std::vector<std::string>{"a", "b"}));
@@ -223,7 +223,7 @@ TEST_F(WatchTest, PagesShowOneStateWhateverHappensBetween) {
   EXPECT_EQ(Names(exact), (std::vector<std::string>{"a", "b", "c", "d"}));
 }
 
-TEST_F(WatchTest, OldAndFutureAndForgedPagesAreRefused) {
+TEST_F(WatchTest, RefusesOldFutureAndForgedPages) {
   Restart({.history = 5});
   for (const char* name : {"a", "b", "c"}) AddMap(name);
   const auto first = Get(Maps("limit=1"));
@@ -236,7 +236,7 @@ TEST_F(WatchTest, OldAndFutureAndForgedPagesAreRefused) {
   EXPECT_EQ(Get(Maps("resourceVersion=99999999999999999999")).code, 400);
 }
 
-TEST_F(WatchTest, SelectorsOfEveryKind) {
+TEST_F(WatchTest, SelectsWithAllKindsOfSelectors) {
   AddMap("a", R"({"x":"1","n":"5"})");
   AddMap("b", R"({"x":"2"})");
   AddMap("c");

@@ -20,7 +20,7 @@ const Json kNull;
 
 Place PlaceOf(const WriteRequest& request) { return {request.type->storage, request.key}; }
 
-// metadata: only the caller's part of it.
+// Keeps only the part of metadata that the client may set.
 Check StartMetadata(ApiState& state, const WriteRequest& request, Json& object) {
   JsonObject& metadata = MakeObject(object, "metadata");
   if (!FindString(object, "metadata", "resourceVersion").empty()) {
@@ -45,7 +45,7 @@ void Shape(const WriteRequest& request, Json& object) {
   if (request.type->custom != nullptr) PruneAndDefault(request.type->custom->schema, object);
 }
 
-// Puts the old value of a member back, or takes it out where there was none.
+// Restores the old value of a member, or removes the member if it had none.
 void Keep(JsonObject& into, const Json* from, std::string_view key) {
   const Json* value = from == nullptr ? nullptr : Find(*from, key);
   if (value == nullptr) {
@@ -66,8 +66,8 @@ void KeepMetadata(const Json& old, Json& object) {
   if (!metadata.contains("managedFields")) Keep(metadata, before, "managedFields");
 }
 
-// Puts everything back but the status, and what of the metadata a status writer may set: labels
-// and annotations of built-in types (the kubelet does).
+// Restores everything except the status and the metadata that a status writer may set: labels and
+// annotations of built-in types (the kubelet does that).
 void KeepAllButStatus(const WriteRequest& request, const Json& old, Json& object) {
   JsonObject& root = object.get_object();
   std::vector<std::string> foreign;
@@ -77,7 +77,7 @@ void KeepAllButStatus(const WriteRequest& request, const Json& old, Json& object
   for (const std::string& key : foreign) root.erase(key);
   for (const auto& [key, value] : old.get_object()) {
     const Json* now = root.if_contains(key);
-    // Comparing is cheaper than copying, and nearly always there is nothing to put back.
+    // Comparing is cheaper than copying, and in most cases the value is unchanged.
     if (key != "status" && key != "metadata" && (now == nullptr || *now != value)) {
       root[key] = value;
     }
@@ -90,7 +90,7 @@ void KeepAllButStatus(const WriteRequest& request, const Json& old, Json& object
   for (const std::string_view field : {"labels", "annotations"}) Keep(metadata, &sent, field);
 }
 
-// The status subresource writes the status, the resource itself all else.
+// The status subresource writes only the status; the resource itself writes everything else.
 void KeepOtherHalf(const WriteRequest& request, const Json& old, Json& object) {
   if (request.subresource == "status") {
     KeepAllButStatus(request, old, object);
@@ -166,18 +166,23 @@ Check CheckEnvelope(const ResourceType& type, const std::string& ns, Json& objec
 }
 
 Outcome<ObjectRef> CreateObject(ApiState& state, const WriteRequest& request, Json object) {
+  // 1. Complete the object: metadata, initial status, defaults. Admission and validation check the
+  //    completed object, as in a real server.
   if (auto refusal = StartMetadata(state, request, object)) return *refusal;
   WriteRequest named = request;
   named.key.name = FindString(object, "metadata", "name");
   ResetStatus(*request.type, object);
   Shape(request, object);
+  // 2. Admit, validate, and refuse an existing name.
   if (auto refusal = AdmitCreate(state, *request.type, named.key, object)) return *refusal;
   if (auto refusal = Validate(*request.type, object, nullptr)) return *refusal;
   if (state.store.Get(PlaceOf(named)) != nullptr) {
     return ObjectExists(*request.type, named.key.name);
   }
+  // 3. Record the field managers last, because admission may set fields. They count for the size.
   if (!request.applied) RecordUpdate(kNull, object, request.manager, MergeRules(*request.type));
   if (auto refusal = CheckSize(object)) return *refusal;
+  // 4. Store the object, then its side effects, which may change it again.
   if (request.dry_run) return std::make_shared<const Json>(std::move(object));
   const ObjectRef stored = state.store.Put(PlaceOf(named), std::move(object));
   AfterWrite(state, *request.type, named.key, *stored);
@@ -185,6 +190,7 @@ Outcome<ObjectRef> CreateObject(ApiState& state, const WriteRequest& request, Js
 }
 
 Outcome<ObjectRef> UpdateObject(ApiState& state, const WriteRequest& request, Json object) {
+  // 1. Check the address and the preconditions before the object changes.
   const ObjectRef old = state.store.Get(PlaceOf(request));
   if (old == nullptr) return ObjectNotFound(*request.type, request.key.name);
   if (const auto name = FindString(object, "metadata", "name"); name != request.key.name) {
@@ -193,14 +199,19 @@ Outcome<ObjectRef> UpdateObject(ApiState& state, const WriteRequest& request, Js
                     request.key.name));
   }
   if (auto refusal = CheckPreconditions(request, *old, object)) return *refusal;
+  // 2. Restore the fields that this request may not change, and set defaults.
   KeepOtherHalf(request, *old, object);
   KeepMetadata(*old, object);
   Shape(request, object);
+  // 3. Admit and validate the resulting object.
   if (auto refusal = AdmitUpdate(*request.type, *old, object)) return *refusal;
   if (auto refusal = Validate(*request.type, object, old.get())) return *refusal;
+  // 4. Record generation and field managers last: both compare the result with the old object.
   CountGeneration(request, *old, object);
   if (!request.applied) RecordUpdate(*old, object, request.manager, MergeRules(*request.type));
   if (auto refusal = CheckSize(object)) return *refusal;
+  // 5. Store the object unless it is unchanged, then its side effects. The update may have dropped
+  //    the last finalizer of an object that is being deleted.
   if (object == *old) return old;
   if (request.dry_run) return std::make_shared<const Json>(std::move(object));
   const ObjectRef stored = state.store.Put(PlaceOf(request), std::move(object));

@@ -1,4 +1,4 @@
-// Creating and changing objects: the path every write takes, whatever verb it came by.
+// Creates and changes objects: the common path of all writing verbs.
 #pragma once
 
 #include "sim/apiserver/patching/managed_fields.h"
@@ -7,25 +7,25 @@
 namespace nos::sim {
 
 struct WriteRequest {
-  TypeRef type;             // as addressed
-  ObjectKey key;            // name empty for a create with generateName
+  TypeRef type;             // the requested version
+  ObjectKey key;            // `name` is empty for a create with generateName
   std::string subresource;  // "" or "status"
   bool dry_run = false;
   FieldManager manager;
-  // Server-side apply has done its own accounting of fields.
+  // Server-side apply has already updated managedFields.
   bool applied = false;
 };
 
-// The object as sent, checked against the address: an object of the right kind, namespace, shape
-// (shape.h) and bounded size. Fills in apiVersion, kind and namespace where they are missing.
+// Checks an object from a request: kind, namespace, shape (shape.h) and bounded size. Sets
+// apiVersion, kind and namespace if they are missing.
 Check CheckEnvelope(const ResourceType& type, const std::string& ns, Json& object);
 
-// Both take the whole new object in stored form and return what is stored (with dry_run: what would
-// be). REQUIRES: CheckEnvelope has passed, unknown fields are pruned (unknown.h) and the object is
-// in stored form.
+// Both functions take the complete new object in stored form and return the stored object (with
+// dry_run: the object that would be stored). REQUIRES: CheckEnvelope has passed, and unknown fields
+// are pruned (unknown.h).
 Outcome<ObjectRef> CreateObject(ApiState& state, const WriteRequest& request, Json object);
-// A metadata.resourceVersion or uid in `object` is a precondition. An update that changes nothing
-// is no write. May remove the object when it takes the last finalizer of one being deleted.
+// metadata.resourceVersion and uid in `object` are preconditions. An update without changes is not
+// written. Removes the object if it is being deleted and the update drops its last finalizer.
 Outcome<ObjectRef> UpdateObject(ApiState& state, const WriteRequest& request, Json object);
 
 }  // namespace nos::sim

@@ -6,7 +6,7 @@ namespace {
 
 using WriteTest = ApiServerTest;
 
-TEST_F(WriteTest, CreateFillsInWhatTheServerOwns) {
+TEST_F(WriteTest, CreateSetsServerOwnedFields) {
   const auto response = AddPod("a");
   ASSERT_EQ(response.code, 201) << WriteJson(response.body);
   const Json& pod = response.body;
@@ -22,7 +22,7 @@ TEST_F(WriteTest, CreateFillsInWhatTheServerOwns) {
   EXPECT_EQ(FindString(pod, "status", "qosClass"), "BestEffort");
 }
 
-TEST_F(WriteTest, TheSameSeedAndRequestsGiveTheSameObjects) {
+TEST_F(WriteTest, SameSeedAndRequestsGiveSameObjects) {
   const std::string first = WriteJson(AddPod("a").body);
   const std::string other = WriteJson(
       Post(kPodsPath,
@@ -38,7 +38,7 @@ TEST_F(WriteTest, TheSameSeedAndRequestsGiveTheSameObjects) {
   EXPECT_NE(WriteJson(AddPod("a").body), first);
 }
 
-TEST_F(WriteTest, RefusesWhatIsWrongWithFieldAndReason) {
+TEST_F(WriteTest, RefusalsHaveFieldAndReason) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"metadata":{"name":"A_b"},"spec":{"containers":[{"name":"c","image":"i"}]}})",
        "metadata.name"},
@@ -69,7 +69,7 @@ TEST_F(WriteTest, RefusesWhatIsWrongWithFieldAndReason) {
   }
 }
 
-TEST_F(WriteTest, RefusesWhatDoesNotFitTheAddress) {
+TEST_F(WriteTest, RefusesObjectsThatContradictTheAddress) {
   EXPECT_EQ(Post(kPodsPath, R"({"kind":"Node","metadata":{"name":"a"}})").code, 400);
   EXPECT_EQ(Post(kPodsPath, R"({"metadata":{"name":"a","namespace":"other"}})").code, 400);
   EXPECT_EQ(Post(kPodsPath, R"([1])").code, 400);
@@ -86,7 +86,7 @@ TEST_F(WriteTest, RefusesWhatDoesNotFitTheAddress) {
   }
 }
 
-TEST_F(WriteTest, AStaleUpdateConflictsAndAnEmptyOneIsNoWrite) {
+TEST_F(WriteTest, StaleUpdateConflictsAndUnchangedOneIsNotWritten) {
   const Json old = AddPod("a").body;
   Json changed = old;
   MakeObject(changed, "metadata", "labels")["x"] = "1";
@@ -106,7 +106,7 @@ TEST_F(WriteTest, AStaleUpdateConflictsAndAnEmptyOneIsNoWrite) {
   EXPECT_EQ(Put(kPodsPath + std::string("/b"), no_version).code, 404);
 }
 
-TEST_F(WriteTest, SpecAndStatusAreWrittenApart) {
+TEST_F(WriteTest, SpecAndStatusAreWrittenSeparately) {
   AddPod("a");
   const std::string path = kPodsPath + std::string("/a");
   const auto main = Patch(path, "merge", R"({"status":{"phase":"Running"},
@@ -133,7 +133,7 @@ TEST_F(WriteTest, GenerationCountsChangesOfTheSpec) {
   EXPECT_EQ(*Find(spec.body, "metadata", "generation"), 2);
 }
 
-TEST_F(WriteTest, ADryRunLeavesNothing) {
+TEST_F(WriteTest, DryRunStoresNothing) {
   const auto dry = Post(kMaps + std::string("?dryRun=All"), R"({"metadata":{"name":"m"}})");
   EXPECT_EQ(dry.code, 201);
   EXPECT_EQ(Get(kMaps + std::string("/m")).code, 404);
@@ -165,7 +165,7 @@ TEST_F(WriteTest, LimitsBecomeRequests) {
   EXPECT_EQ(FindString(container, "resources", "requests", "cpu"), "1");
 }
 
-TEST_F(WriteTest, EventsAreOneCollectionInBothGroups) {
+TEST_F(WriteTest, BothEventGroupsShareOneCollection) {
   const std::string core = "/api/v1/namespaces/default/events";
   const std::string renamed = "/apis/events.k8s.io/v1/namespaces/default/events";
   EXPECT_EQ(Post(renamed, R"({"metadata":{"name":"e"},"regarding":{"kind":"Pod","name":"p"},
@@ -183,7 +183,7 @@ TEST_F(WriteTest, EventsAreOneCollectionInBothGroups) {
   EXPECT_EQ(Names(Get(core + "?fieldSelector=involvedObject.name=q")).size(), 0u);
 }
 
-TEST_F(WriteTest, BindingHappensOnce) {
+TEST_F(WriteTest, PodIsBoundOnlyOnce) {
   AddPod("a");
   Bind("a", "n1");
   const auto pod = Get(kPodsPath + std::string("/a"));
@@ -211,7 +211,7 @@ TEST_F(WriteTest, ObjectsAreBoundedInSizeDepthAndNumber) {
   EXPECT_EQ(code, 403);
 }
 
-TEST_F(WriteTest, SaysClearlyWhatItCannotDo) {
+TEST_F(WriteTest, RefusesUnsupportedSubresourcesWithClearMessage) {
   AddPod("a");
   const auto logs = Get(kPodsPath + std::string("/a/log"));
   EXPECT_EQ(logs.code, 404);

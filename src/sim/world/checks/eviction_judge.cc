@@ -15,7 +15,7 @@ bool IsMarked(const EvictionJudge::Pod& pod) {
   return target != nullptr && target->status == "True" && target->reason == "PreemptionByScheduler";
 }
 
-// Not for a priority: the scheduler says so.
+// True if the eviction is for a quota and not for a priority, by the scheduler's message.
 bool IsForQuota(const cluster::Pod& pod) {
   return pod.FindCondition("DisruptionTarget")->message.find("elastic quota") != std::string::npos;
 }

@@ -1,11 +1,12 @@
-// Whether a scheduler evicts pods only for more important ones that wait, or for what a quota
-// guarantees to another namespace, judged by what the API server holds.
+// Invariant checker: a scheduler evicts pods only for pending pods of higher priority, or for the
+// guaranteed quota of another namespace. Checks the objects in the API server.
 //
-//   EvictionJudge judge(quotas);            // that see the same pods, and each before this one
-//   judge.See(before, after, now);          // as the API server has pods
+//   EvictionJudge judge(quotas);            // quotas.See() is called for the same pods, and first
+//   judge.See(before, after, now);          // for each change of a pod in the API server
 //   for (std::string& problem : judge.TakeProblems()) ...
 //
-// What the scheduler may know late counts for kFaultsLinger: a pod that waited until then.
+// The scheduler may learn of changes late: a pod that was pending up to kFaultsLinger ago still
+// counts.
 #pragma once
 
 #include <map>
@@ -23,15 +24,15 @@ class EvictionJudge {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
-  // `quotas` must outlive it.
+  // `quotas` must outlive the object.
   explicit EvictionJudge(const QuotaJudge& quotas) : quotas_(quotas) {}
 
-  // Null: it was not there before, or is gone.
+  // Null `before`: the pod is new; null `after`: it was removed.
   void See(const Pod& before, const Pod& after, Time now);
   std::vector<std::string> TakeProblems();
 
  private:
-  // One that waits, or did so until a short time ago.
+  // A pod that is pending, or was until a short time ago.
   struct Waiting {
     Pod pod;
     Time until = Time::max();

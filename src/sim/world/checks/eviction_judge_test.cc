@@ -38,7 +38,7 @@ class EvictionJudgeTest : public testing::Test {
   EvictionJudge judge{quotas};
 };
 
-TEST_F(EvictionJudgeTest, OnlyForOneOfHigherPriority) {
+TEST_F(EvictionJudgeTest, AcceptsEvictionsForHigherPriorityOnly) {
   judge.See(nullptr, Make("high", 5), now);
   Evict("low", 4);
   EXPECT_THAT(judge.TakeProblems(), IsEmpty());
@@ -47,7 +47,7 @@ TEST_F(EvictionJudgeTest, OnlyForOneOfHigherPriority) {
   EXPECT_THAT(judge.TakeProblems(), IsEmpty()) << "told once";
 }
 
-TEST_F(EvictionJudgeTest, AQuotaTakesFromOtherNamespaces) {
+TEST_F(EvictionJudgeTest, AcceptsEvictionsForAnotherNamespacesQuota) {
   const auto evict = [&](const std::string& ns) {
     auto victim = std::make_shared<cluster::Pod>(*Make("victim", 9, "n"));
     auto evicted = std::make_shared<cluster::Pod>(*victim);
@@ -63,7 +63,7 @@ TEST_F(EvictionJudgeTest, AQuotaTakesFromOtherNamespaces) {
   EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("default/victim")));
 }
 
-TEST_F(EvictionJudgeTest, WhoWaitsNoMoreCountsForAWhile) {
+TEST_F(EvictionJudgeTest, FormerlyPendingPodCountsForAWhile) {
   judge.See(nullptr, Make("high", 5), now);
   judge.See(Make("high", 5), Make("high", 5, "n"), now);
   now += seconds(1);

@@ -11,7 +11,7 @@
 namespace nos::sim {
 namespace {
 
-// Members for whom places are kept, by gang.
+// Members with reserved nodes, by gang.
 std::map<std::string, std::set<std::string>> KeptByGang(const cluster::ClusterSnapshot& kept) {
   std::map<std::string, std::set<std::string>> by_gang;
   for (size_t i = 0; i < kept.size(); ++i) {

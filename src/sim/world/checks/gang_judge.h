@@ -1,14 +1,14 @@
-// Whether a scheduler places gangs together or not at all, judged by what the API server holds, by
-// what the scheduler asks it for, and by whom the scheduler keeps places for; and whether GPUs are
-// cut for them likewise.
+// Invariant checker: a scheduler schedules gangs together or not at all, and GPUs are repartitioned
+// for gangs likewise. Checks the objects in the API server, the scheduler's bind requests, and its
+// reservations.
 //
 //   judge.Expect("default/g", 3);           // a PodGroup and its minMember
-//   judge.See(before, after, now);          // as the API server has pods
-//   judge.Asked("default/g-1");             // the scheduler asks for its binding
-//   for (std::string& problem : judge.Judge(scheduler.snapshot(), now)) ...  // after a step of it
+//   judge.See(before, after, now);          // for each change of a pod in the API server
+//   judge.Asked("default/g-1");             // the scheduler requests its binding
+//   for (std::string& problem : judge.Judge(scheduler.snapshot(), now)) ...  // after each step
 //
-// What the scheduler may know late counts for kFaultsLinger: a member that has failed or is gone,
-// and a binding that was lost on the way.
+// The scheduler may learn of changes late: a member that failed or was removed, or whose binding
+// was lost, still counts for kFaultsLinger.
 #pragma once
 
 #include <map>
@@ -22,9 +22,10 @@
 
 namespace nos::sim {
 
-// "default/g"; "": it belongs to none.
+// "default/g"; "" if the pod belongs to no gang.
 std::string PodGroupOf(const cluster::Pod& pod);
-// It has a node, and neither failed nor is it being deleted: one that has succeeded counts, too.
+// True if the pod has a node, has not failed and is not being deleted. A pod that has succeeded
+// counts too.
 bool HasPlace(const cluster::Pod& pod);
 
 class GangJudge {
@@ -32,15 +33,15 @@ class GangJudge {
   using Pod = std::shared_ptr<const cluster::Pod>;
 
   void Expect(const std::string& group, size_t least) { gangs_[group].least = least; }
-  // Of pods that belong to no gang that is expected, it takes no notice.
+  // Ignores pods that belong to no expected gang.
   void See(const Pod& before, const Pod& after, Time now);
-  // Also of a pod that it has yet to see.
+  // May be called before See for the same pod.
   void Asked(const std::string& pod) { asked_.insert(pod); }
-  // What has been asked for since it was last called, and all places that are kept now: each is of
-  // a gang of which enough have a place, or are asked for, or have a place kept for them.
+  // Checks the bind requests since the last call, and all current reservations: in each of these
+  // gangs enough members have a node, a bind request or a reservation.
   std::vector<std::string> Judge(const cluster::ClusterSnapshot& kept, Time now);
-  // `cut_for`: for whom a plan that was just made has GPUs cut; `planned`: for whom slices or a
-  // node are kept. Whoever they are of: of that gang enough have a place, or are among `planned`.
+  // `cut_for`: pods for which a new plan repartitions GPUs; `planned`: pods with reserved slices or
+  // a nominated node. In each gang of `cut_for`, enough members have a node or are in `planned`.
   std::vector<std::string> JudgeCuts(const std::set<std::string>& cut_for,
                                      const std::set<std::string>& planned, Time now) const;
 
@@ -49,7 +50,7 @@ class GangJudge {
     size_t least = 0;
     std::map<std::string, Time> counted_until;  // pod keys
   };
-  // Whether for one of it a binding was asked for since the last judgement.
+  // True if a member of the gang had a bind request since the last check.
   static bool CountAsked(Gang& gang, const std::set<std::string>& asked, Time now);
 
   std::map<std::string, Gang> gangs_;

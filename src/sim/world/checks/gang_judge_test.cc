@@ -45,13 +45,13 @@ class GangJudgeTest : public testing::Test {
   cluster::ClusterSnapshot kept = OneNode();
 };
 
-TEST_F(GangJudgeTest, EnoughAreBoundInOneStep) {
+TEST_F(GangJudgeTest, AcceptsGangBoundInOneStep) {
   for (const char* name : {"a", "b", "c"}) See(Member(name));
   for (const char* name : {"default/a", "default/b", "default/c"}) judge.Asked(name);
   EXPECT_THAT(Judge(), IsEmpty());
 }
 
-TEST_F(GangJudgeTest, FewerThanMustBeAreNotBound) {
+TEST_F(GangJudgeTest, ReportsBindingOfTooFewMembers) {
   for (const char* name : {"a", "b", "c"}) See(Member(name));
   judge.Asked("default/a");
   judge.Asked("default/b");
@@ -59,7 +59,7 @@ TEST_F(GangJudgeTest, FewerThanMustBeAreNotBound) {
   EXPECT_THAT(Judge(), IsEmpty()) << "nothing was asked for since";
 }
 
-TEST_F(GangJudgeTest, WhoHasAPlaceCountsUntilItFails) {
+TEST_F(GangJudgeTest, MemberWithNodeCountsUntilItFails) {
   See(Member("a", "n", "Running"));
   See(Member("b", "n", "Succeeded"));
   See(Member("c"));
@@ -74,7 +74,7 @@ TEST_F(GangJudgeTest, WhoHasAPlaceCountsUntilItFails) {
   EXPECT_THAT(Judge(), ElementsAre(HasSubstr("2 of its pods are bound")));
 }
 
-TEST_F(GangJudgeTest, PlacesAreKeptForEnoughOrForNobody) {
+TEST_F(GangJudgeTest, ReportsReservationsForTooFewMembers) {
   See(Member("a", "n", "Running"));
   Keep("b");
   EXPECT_THAT(Judge(), ElementsAre(HasSubstr("only 2 of its pods have one, and 3 must")));
@@ -82,7 +82,7 @@ TEST_F(GangJudgeTest, PlacesAreKeptForEnoughOrForNobody) {
   EXPECT_THAT(Judge(), IsEmpty());
 }
 
-TEST_F(GangJudgeTest, GpusAreCutForEnoughOrForNobody) {
+TEST_F(GangJudgeTest, ReportsRepartitioningForTooFewMembers) {
   for (const char* name : {"b", "c", "d"}) See(Member(name));
   See(Member("a", "n", "Running"));
   EXPECT_THAT(judge.JudgeCuts({"default/b"}, {"default/b"}, now),

@@ -20,7 +20,7 @@ bool Runs(const MoveJudge::Pod& pod) {
   return HasNode(pod) && pod->phase == "Running" && !pod->meta.deleted;
 }
 
-// The first asks for as much as the second of everything.
+// True if `place` requests at least as much as `pod` of every resource.
 bool Covers(const cluster::Pod& place, const cluster::Pod& pod) {
   const cluster::ResourceList has = cluster::PodRequests(place), needs = cluster::PodRequests(pod);
   return std::ranges::all_of(needs, [&](const auto& need) {
@@ -78,7 +78,7 @@ void MoveJudge::SeePlace(const Pod& before, const Pod& after, Time now) {
   place.until = Time::max();
 }
 
-// "": it may go.
+// The reason why the pod must not be evicted; "" if it may be.
 std::string MoveJudge::WhyNot(const cluster::Pod& pod) const {
   const Mobility mobility = planning::MobilityOf(pod, {});
   if (mobility.kind == Mobility::kStays) return "though it " + mobility.why;

@@ -1,17 +1,17 @@
-// Whether the autoscaler moves pods and removes nodes only as it promises, judged by what the API
-// server holds, by what the autoscaler asks it for, and by whom the infrastructure loses.
+// Invariant checker for the autoscaler's moves and node removals. Checks the objects in the API
+// server, the autoscaler's requests, and the nodes that the infrastructure removes.
 //
 //   MoveJudge judge;
-//   judge.See(before, after, now);            // as the API server has pods
-//   judge.Asked("ml/train-0", uid, now);      // the autoscaler asks for its eviction
-//   judge.SeeScale({"a100", 1, 4}, 3, 2);     // what is wanted of a pool has changed
+//   judge.See(before, after, now);            // for each change of a pod in the API server
+//   judge.Asked("ml/train-0", uid, now);      // the autoscaler requests its eviction
+//   judge.SeeScale({"a100", 1, 4}, 3, 2);     // the requested size of a pool has changed
 //   judge.SeeRemoval("gpu-7", {"a100", 1, 4}, 2, now);
 //   for (std::string& problem : judge.TakeProblems()) ...
 //
-// Its promises: who is evicted may be moved, and has a place held for it on another node by a pod
-// that runs there and asks for as much; all places of a relocation are held before its first
-// eviction; no pool is asked for more than its maximum, or for less than its minimum; no node goes
-// with pods on it. What the autoscaler may know late counts for kFaultsLinger.
+// The invariants: an evicted pod is movable, and a running placeholder that requests at least as
+// much holds a place for it on another node. All places of a relocation are held before its first
+// eviction. No pool is scaled above its maximum or below its minimum. No node is removed while it
+// has pods. The autoscaler may learn of changes late: earlier states count for kFaultsLinger.
 #pragma once
 
 #include <map>
@@ -36,19 +36,19 @@ class MoveJudge {
   using Pod = std::shared_ptr<const cluster::Pod>;
   using Node = std::shared_ptr<const cluster::Node>;
 
-  // Null: it was not there before, or is gone.
+  // Null `before`: the pod is new; null `after`: it was removed.
   void See(const Pod& before, const Pod& after, Time now);
-  // `uid`: of the one it means; "": of whichever there is.
+  // `uid`: precondition of the eviction; "": any pod of this name.
   void Asked(const std::string& pod, std::string_view uid, Time now);
   void SeeScale(const PoolBounds& pool, int before, int after);
-  // `left`: nodes of the pool without it, with those that are coming.
+  // `left`: remaining nodes of the pool, including those that have not joined yet.
   void SeeRemoval(const std::string& node, const PoolBounds& pool, int left, Time now);
   std::vector<std::string> TakeProblems();
-  // Pods whose eviction was asked for and that were there, each once.
+  // Number of distinct existing pods whose eviction was requested.
   int evictions() const { return static_cast<int>(evicted_.size()); }
 
-  // What must be gone when nothing moves and no node is on its way out: placeholders, marks, and
-  // cordons where nobody else cordons.
+  // Objects that must not exist when no move and no node removal is in progress: placeholders,
+  // removal marks, and cordons (if only the autoscaler cordons).
   static std::vector<std::string> Leftovers(const std::vector<Node>& nodes,
                                             const std::vector<Pod>& pods);
 
@@ -57,12 +57,12 @@ class MoveJudge {
     Pod pod;
     Time bound{};
   };
-  // A placeholder that runs, or did so until a short time ago.
+  // A placeholder that is running, or was until a short time ago.
   struct Place {
     Pod pod;
     std::string relocation, pod_uid;
-    int64_t of = 0;     // places of the relocation
-    int64_t ended = 0;  // of those, that are not needed any more
+    int64_t of = 0;     // number of places of the relocation
+    int64_t ended = 0;  // number of its places that are no longer needed
     Time until = Time::max();
   };
 
@@ -70,8 +70,8 @@ class MoveJudge {
   std::string WhyNot(const cluster::Pod& pod) const;
 
   std::map<std::string, Known, std::less<>> pods_;  // by key
-  std::map<std::string, Place> places_;             // by the uids of placeholders
-  std::set<std::string> begun_;                     // relocations
+  std::map<std::string, Place> places_;             // by uid of the placeholder
+  std::set<std::string> begun_;                     // relocations whose evictions have begun
   std::set<std::string> evicted_;                   // uids
   std::vector<std::string> problems_;
 };

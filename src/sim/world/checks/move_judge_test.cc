@@ -32,7 +32,7 @@ class MoveJudgeTest : public testing::Test {
     pod->containers[0].requests["nvidia.com/mig-1g.5gb"] = Quantity::FromValue(1);
     return pod;
   }
-  // One of `of` places of relocation r-1.
+  // A placeholder for one of the `of` places of relocation r-1.
   static std::shared_ptr<cluster::Pod> Place(const std::string& pod, const std::string& node,
                                              int of = 1) {
     auto place = Make("place-" + pod, node);
@@ -44,7 +44,7 @@ class MoveJudgeTest : public testing::Test {
     return place;
   }
   void Add(const Pod& pod) { judge.See(nullptr, pod, now); }
-  // What is wrong with its eviction now.
+  // The problems with an eviction of the pod now.
   std::vector<std::string> Evict(const std::string& name) {
     judge.Asked("default/" + name, "", now);
     return judge.TakeProblems();
@@ -55,7 +55,7 @@ class MoveJudgeTest : public testing::Test {
   const PoolBounds pool{"a100", 1, 3};
 };
 
-TEST_F(MoveJudgeTest, WhoIsEvictedHasAPlaceThatRunsElsewhere) {
+TEST_F(MoveJudgeTest, RequiresRunningPlaceholderOnAnotherNode) {
   Add(Make("a", "n1"));
   EXPECT_THAT(Evict("a"), ElementsAre(HasSubstr("no place on another node is held")));
   Add(Make("b", "n1"));
@@ -64,7 +64,7 @@ TEST_F(MoveJudgeTest, WhoIsEvictedHasAPlaceThatRunsElsewhere) {
   EXPECT_EQ(judge.evictions(), 2);
 }
 
-TEST_F(MoveJudgeTest, APlaceThatWaitsOrIsOnTheSameNodeOrTooSmallHoldsNothing) {
+TEST_F(MoveJudgeTest, RejectsPendingOrLocalOrTooSmallPlaceholders) {
   for (const char* name : {"a", "b", "c"}) Add(Make(name, "n1"));
   auto waits = Place("a", "");
   waits->phase = "Pending";
@@ -78,7 +78,7 @@ TEST_F(MoveJudgeTest, APlaceThatWaitsOrIsOnTheSameNodeOrTooSmallHoldsNothing) {
   EXPECT_THAT(Evict("c"), ElementsAre(HasSubstr("default/c")));
 }
 
-TEST_F(MoveJudgeTest, APlaceOfAnotherPodOfTheNameHoldsNothing) {
+TEST_F(MoveJudgeTest, RejectsPlaceholderForAnotherPodOfTheSameName) {
   auto successor = Make("a", "n1");
   successor->meta.uid = "another";
   Add(successor);
@@ -86,7 +86,7 @@ TEST_F(MoveJudgeTest, APlaceOfAnotherPodOfTheNameHoldsNothing) {
   EXPECT_THAT(Evict("a"), ElementsAre(HasSubstr("no place")));
 }
 
-TEST_F(MoveJudgeTest, APlaceThatWasLostCountsForAsLongAsThatMayBeUnknown) {
+TEST_F(MoveJudgeTest, LostPlaceholderCountsForAWhile) {
   Add(Make("a", "n1"));
   Add(Make("b", "n1"));
   const auto of_a = Place("a", "n2"), of_b = Place("b", "n2");
@@ -100,7 +100,7 @@ TEST_F(MoveJudgeTest, APlaceThatWasLostCountsForAsLongAsThatMayBeUnknown) {
   EXPECT_THAT(Evict("b"), ElementsAre(HasSubstr("default/b")));
 }
 
-TEST_F(MoveJudgeTest, NothingIsEvictedBeforeAllPlacesAreHeld) {
+TEST_F(MoveJudgeTest, RequiresAllPlacesBeforeTheFirstEviction) {
   Add(Make("a", "n1"));
   Add(Make("b", "n1"));
   Add(Place("a", "n2", 2));
@@ -109,8 +109,8 @@ TEST_F(MoveJudgeTest, NothingIsEvictedBeforeAllPlacesAreHeld) {
   EXPECT_THAT(Evict("b"), IsEmpty());
 }
 
-// Its place is given up for its successor.
-TEST_F(MoveJudgeTest, OnceBegunPlacesMayGo) {
+// The place is given up for the pod's successor.
+TEST_F(MoveJudgeTest, AcceptsMissingPlacesOnceEvictionsBegan) {
   Add(Make("a", "n1"));
   Add(Make("b", "n1"));
   const auto of_a = Place("a", "n2", 2);
@@ -122,8 +122,8 @@ TEST_F(MoveJudgeTest, OnceBegunPlacesMayGo) {
   EXPECT_THAT(Evict("b"), IsEmpty());
 }
 
-// Who was to be moved has ended by itself, long before the others are evicted.
-TEST_F(MoveJudgeTest, PlacesThatAreNotNeededAnyMoreCountAsHeld) {
+// A pod of the relocation has ended by itself, long before the others are evicted.
+TEST_F(MoveJudgeTest, PlacesOfEndedPodsCountAsHeld) {
   Add(Make("b", "n1"));
   auto place = Place("b", "n2", 2);
   place->meta.annotations[std::string(controllers::kPlaceFor)] =
@@ -132,7 +132,7 @@ TEST_F(MoveJudgeTest, PlacesThatAreNotNeededAnyMoreCountAsHeld) {
   EXPECT_THAT(Evict("b"), IsEmpty());
 }
 
-TEST_F(MoveJudgeTest, WhoMayNotBeMovedStays) {
+TEST_F(MoveJudgeTest, ReportsEvictionOfImmovablePods) {
   auto critical = Make("a", "n1");
   critical->priority = planning::kSystemCritical;
   auto alone = Make("b", "n1");
@@ -145,7 +145,7 @@ TEST_F(MoveJudgeTest, WhoMayNotBeMovedStays) {
   EXPECT_THAT(Evict("b"), ElementsAre(HasSubstr("no controller")));
 }
 
-TEST_F(MoveJudgeTest, WhoIsGoingAlreadyOrGoneIsNotJudged) {
+TEST_F(MoveJudgeTest, IgnoresTerminatingAndRemovedPods) {
   auto ending = Make("a", "n1");
   ending->meta.deleted = now;
   Add(ending);
@@ -157,10 +157,10 @@ TEST_F(MoveJudgeTest, WhoIsGoingAlreadyOrGoneIsNotJudged) {
   EXPECT_EQ(judge.evictions(), 0);
 }
 
-TEST_F(MoveJudgeTest, PoolsKeepTheirBounds) {
+TEST_F(MoveJudgeTest, ReportsPoolSizesOutOfBounds) {
   judge.SeeScale(pool, 1, 3);
   judge.SeeScale(pool, 3, 1);
-  judge.SeeScale(pool, 5, 4);  // somebody else had asked for too many
+  judge.SeeScale(pool, 5, 4);  // the request before was above the maximum
   EXPECT_THAT(judge.TakeProblems(), IsEmpty());
   judge.SeeScale(pool, 3, 4);
   EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("its maximum is 3")));
@@ -168,7 +168,7 @@ TEST_F(MoveJudgeTest, PoolsKeepTheirBounds) {
   EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("its minimum is 1")));
 }
 
-TEST_F(MoveJudgeTest, NoNodeGoesWithPodsOnIt) {
+TEST_F(MoveJudgeTest, ReportsRemovalOfNodesWithPods) {
   Add(Make("a", "n1"));
   auto daemon = Make("d", "n2");
   daemon->meta.owners = {{"apps/v1", "DaemonSet", "d", "x", true}};
@@ -182,7 +182,7 @@ TEST_F(MoveJudgeTest, NoNodeGoesWithPodsOnIt) {
                                                 HasSubstr("n1 goes with default/a on it")));
 }
 
-TEST_F(MoveJudgeTest, WhatIsLeftIsNamed) {
+TEST_F(MoveJudgeTest, ListsLeftovers) {
   auto plain = std::make_shared<cluster::Node>();
   plain->meta.name = "n1";
   auto cordoned = std::make_shared<cluster::Node>();

@@ -89,7 +89,7 @@ void QuotaJudge::JudgeBinding(const cluster::Pod& pod) {
     const quota::Amount used = UsedBy(*quota, resource, true);
     if (max && used > *max) tell(used, "by " + quota->name, *max);
     const auto own_min = quota->min.Named(resource);
-    if (!own_min || used <= *own_min) continue;  // it borrows nothing
+    if (!own_min || used <= *own_min) continue;  // borrows nothing
     quota::Amount all_use = 0, all_have = 0;
     for (const PlainQuota& each : quotas_) {
       const auto min = each.min.Named(resource);

@@ -1,14 +1,14 @@
-// Whether a scheduler keeps to elastic quotas, judged by what the API server holds and by plain
-// sums: nobody is let in beyond max, or to borrow beyond what all together are guaranteed (what
-// others were evicted from is not theirs any more), and who has to go for another namespace's quota
-// is of one that uses more than its own min.
+// Invariant checker: a scheduler enforces elastic quotas. Checks the objects in the API server with
+// plain sums. No namespace exceeds its max, or borrows beyond the sum of all guarantees (pods that
+// are being evicted no longer count for their namespace). A pod evicted for the quota of another
+// namespace belongs to a namespace that uses more than its own min.
 //
-//   judge.SetQuotas({{"team-a", {"team-a"}, min, max}}, now);   // all there are from now on
-//   judge.See(before, after, now);                              // as the API server has pods
+//   judge.SetQuotas({{"team-a", {"team-a"}, min, max}}, now);   // all quotas from now on
+//   judge.See(before, after, now);                              // for each change of a pod
 //   for (std::string& problem : judge.TakeProblems()) ...
 //
-// What the scheduler may know late counts for kFaultsLinger: quotas as they were, pods that
-// somebody else bound, and pods that are gone.
+// The scheduler may learn of changes late: former quotas, pods bound by another scheduler, and
+// removed pods count for kFaultsLinger.
 #pragma once
 
 #include <map>
@@ -22,7 +22,8 @@
 
 namespace nos::sim {
 
-// Of those drawn for a simulation, no two name one namespace, and nothing is limited but by these.
+// A quota of a simulation: no two quotas share a namespace, and there are no limits other than
+// these.
 struct PlainQuota {
   std::string name;
   std::vector<std::string> namespaces;
@@ -34,12 +35,12 @@ class QuotaJudge {
   using Pod = std::shared_ptr<const cluster::Pod>;
 
   void SetQuotas(std::vector<PlainQuota> quotas, Time now);
-  // Somebody who knows of no quotas binds a pod.
+  // Records that another scheduler, which ignores quotas, binds a pod.
   void SeeRival(Time now) { disturbed_ = now; }
-  // Null: it was not there before, or is gone.
+  // Null `before`: the pod is new; null `after`: it was removed.
   void See(const Pod& before, const Pod& after, Time now);
-  // Whether what quotas give to the claimant may cost the victim its place. Where nobody has said
-  // what quotas there are: if it is in another namespace.
+  // True if the claimant's quota entitles it to evict the victim. Before the first SetQuotas: true
+  // if they are in different namespaces.
   bool MayTake(const cluster::Pod& victim, const cluster::Pod& claimant, Time now) const;
   std::vector<std::string> TakeProblems();
 
@@ -47,9 +48,9 @@ class QuotaJudge {
   struct Held {
     std::string ns;
     quota::Amounts charge;
-    bool leaves = false;  // evicted already
+    bool leaves = false;  // being evicted
   };
-  // One that ended, was evicted or is gone.
+  // A pod that ended, was evicted or was removed.
   struct Left {
     std::string ns;
     quota::Amounts charge;
@@ -59,7 +60,7 @@ class QuotaJudge {
   const PlainQuota* QuotaOf(const std::string& ns) const;
   quota::Amount UsedBy(const PlainQuota& quota, cluster::ResourceId resource,
                        bool with_leaving) const;
-  // As whoever does not know yet that some have left counts it.
+  // The maximum usage from the view of a component that may not know yet that some pods have left.
   quota::Amount PerhapsUsedBy(const PlainQuota& quota, cluster::ResourceId resource,
                               Time now) const;
   void JudgeBinding(const cluster::Pod& pod);

@@ -48,7 +48,7 @@ class QuotaJudgeTest : public testing::Test {
   QuotaJudge judge;
 };
 
-TEST_F(QuotaJudgeTest, NobodyIsLetInBeyondMax) {
+TEST_F(QuotaJudgeTest, ReportsBindingsBeyondMax) {
   SetQuotas({Quota("a", 5, 2)});
   Bind("a", "one", 2);
   EXPECT_THAT(judge.TakeProblems(), IsEmpty());
@@ -56,7 +56,7 @@ TEST_F(QuotaJudgeTest, NobodyIsLetInBeyondMax) {
   EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("3 of cpu are used by a: more than 2")));
 }
 
-TEST_F(QuotaJudgeTest, NobodyIsLetInBeyondWhatAllAreGuaranteed) {
+TEST_F(QuotaJudgeTest, ReportsBorrowingBeyondTheSumOfGuarantees) {
   SetQuotas({Quota("a", 2), Quota("b", 1)});
   Bind("a", "one", 3);
   Bind("b", "two", 1);
@@ -65,7 +65,7 @@ TEST_F(QuotaJudgeTest, NobodyIsLetInBeyondWhatAllAreGuaranteed) {
   EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("5 of cpu are used by all")));
 }
 
-TEST_F(QuotaJudgeTest, WhatIsNewAndWhatOthersBindIsExcusedForAWhile) {
+TEST_F(QuotaJudgeTest, ToleratesNewQuotasAndRivalBindingsForAWhile) {
   judge.SetQuotas({Quota("a", 5, 2)}, now);
   Bind("a", "one", 3);
   EXPECT_THAT(judge.TakeProblems(), IsEmpty());
@@ -78,7 +78,7 @@ TEST_F(QuotaJudgeTest, WhatIsNewAndWhatOthersBindIsExcusedForAWhile) {
   EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("a/three is bound")));
 }
 
-TEST_F(QuotaJudgeTest, OnlyWhoUsesMoreThanMinGivesWay) {
+TEST_F(QuotaJudgeTest, AcceptsEvictionsOnlyFromQuotasOverMin) {
   EXPECT_TRUE(MayTake("a", "b")) << "nobody has said what quotas there are";
   SetQuotas({Quota("a", 2), Quota("b", 2)});
   Bind("a", "one", 2);
@@ -90,7 +90,7 @@ TEST_F(QuotaJudgeTest, OnlyWhoUsesMoreThanMinGivesWay) {
   EXPECT_TRUE(MayTake("none", "b"));
 }
 
-TEST_F(QuotaJudgeTest, WhoWasEvictedCountsNoMoreAfterAWhile) {
+TEST_F(QuotaJudgeTest, EvictedPodStopsCountingAfterAWhile) {
   SetQuotas({Quota("a", 2), Quota("b", 2)});
   Bind("a", "one", 3);
   const Pod pod = Make("a", "one", 3, true);
@@ -102,8 +102,8 @@ TEST_F(QuotaJudgeTest, WhoWasEvictedCountsNoMoreAfterAWhile) {
   EXPECT_FALSE(MayTake("a", "b"));
 }
 
-// Together with what a scheduler binds that does not know that yet.
-TEST_F(QuotaJudgeTest, WhoEndedCountsForAWhile) {
+// The ended pod counts together with pods bound by a scheduler that does not know of the end yet.
+TEST_F(QuotaJudgeTest, EndedPodCountsForAWhile) {
   SetQuotas({Quota("a", 3), Quota("b", 3)});
   Bind("a", "one", 2);
   const Pod pod = Make("a", "one", 2, true);

@@ -41,14 +41,14 @@ bool HasRoom(const NodeSpec& spec, const std::vector<const cluster::Pod*>& pods)
   return cpu <= spec.cpu && memory <= spec.memory && std::ssize(pods) <= spec.max_pods;
 }
 
-using Counts = std::vector<int>;  // of slices, by kind
+using Counts = std::vector<int>;  // number of slices by kind
 
 bool Within(const Counts& small, const Counts& large) {
   return std::ranges::equal(small, large, std::less_equal());
 }
 
-// Every way to place slices, but that only how many of each kind a GPU holds matters for what the
-// others have to.
+// Exhaustive search over placements. It merges states with equal remainders: for the remaining GPUs
+// only the number of each kind that is already placed matters.
 class Search {
  public:
   explicit Search(const std::vector<std::string>& slices) {
@@ -64,7 +64,7 @@ class Search {
 
   bool Run(const std::vector<gpu::Occupancy>& gpus, const std::vector<const gpu::Model*>& others) {
     const Counts nothing(asked_.size());
-    std::vector<Counts> left = {asked_};  // what the GPUs so far leave at least
+    std::vector<Counts> left = {asked_};  // minimal remainders after the GPUs so far
     for (size_t g = 0; g < gpus.size() && left.front() != nothing; ++g) {
       std::set<Counts> most = MostOn(gpus[g]);
       const bool may_switch = others[g] != nullptr && gpus[g].taken_slots() == 0;
@@ -75,7 +75,7 @@ class Search {
   }
 
  private:
-  // What cannot be added to.
+  // The maximal sets of instances on the GPU.
   std::set<Counts> MostOn(const gpu::Occupancy& on) const {
     std::set<Counts> most;
     Counts counts(asked_.size());
@@ -94,7 +94,7 @@ class Search {
     return most;
   }
 
-  // Of shares one place is as good as another.
+  // For shares all placements are equivalent.
   void AddShares(size_t kind, gpu::Occupancy on, Counts& counts, std::set<Counts>& most) const {
     if (kind == kinds_.size()) {
       most.insert(counts);
@@ -126,7 +126,8 @@ class Search {
     if (full) most.insert(counts);
   }
 
-  // What each of these may leave of each of those, without what is more than another.
+  // The remainders after each combination of `before` and `most`, without those that
+  // contain another one.
   static std::vector<Counts> Least(const std::vector<Counts>& before,
                                    const std::set<Counts>& most) {
     std::set<Counts> all;
@@ -138,7 +139,7 @@ class Search {
         all.insert(std::move(rest));
       }
     }
-    std::vector<Counts> least;  // what is within another comes before it
+    std::vector<Counts> least;  // a remainder sorts after the remainders that it contains
     for (const Counts& rest : all) {
       const bool more =
           std::ranges::any_of(least, [&](const Counts& known) { return Within(known, rest); });
@@ -147,7 +148,7 @@ class Search {
     return least;
   }
 
-  std::vector<std::string> kinds_;  // resources
+  std::vector<std::string> kinds_;  // resource names
   Counts asked_;
 };
 
@@ -155,8 +156,8 @@ int64_t HeldOf(const VirtualNode::RunningPod& pod, const std::string& resource) 
   return std::ranges::count(pod.devices, resource, &kubelet::DeviceAssignment::resource);
 }
 
-// What init containers had that have ended is counted to their pods as long as these are there: by
-// schedulers, and so by nos, which keeps as many. Which ones is its choice.
+// Schedulers count the requests of ended init containers as long as the pod exists, so nos keeps as
+// many instances for it. The choice of the instances is up to nos.
 std::set<std::string> Kept(const Judged& node) {
   std::set<std::string> kept;
   const auto& known = node.machine->kubelet().pods();
@@ -170,7 +171,7 @@ std::set<std::string> Kept(const Judged& node) {
   return kept;
 }
 
-// What pods hold now, and what is kept for them.
+// Instances that pods hold or that are kept for them.
 std::vector<gpu::Occupancy> UsedGpus(const Judged& node, bool empty) {
   const Machine& machine = *node.machine;
   const std::set<std::string> kept = Kept(node);
@@ -187,7 +188,7 @@ std::vector<gpu::Occupancy> UsedGpus(const Judged& node, bool empty) {
   return gpus;
 }
 
-// Slices of bound pods that the kubelet has not handed out yet: they will take room as well.
+// Slices of bound pods that the kubelet has not allocated yet: they will take capacity too.
 void AddPromised(const Judged& node, std::vector<std::string>& resources) {
   for (const auto* pod : node.bound) {
     const auto& known = node.machine->kubelet().pods();
@@ -214,7 +215,8 @@ std::vector<std::string> SlicesOf(const std::vector<const cluster::Pod*>& pods) 
 
 using Shares = std::vector<std::vector<const cluster::Pod*>>;  // by node
 
-// Tries every way to spread the pods from `next` on over the nodes, beside what these have of them.
+// Tries all distributions of the pods from `next` on over the nodes, in addition to the pods
+// already in `shares`.
 bool Spread(const std::vector<const cluster::Pod*>& pods, size_t next,
             const std::vector<Judged>& nodes, Shares& shares) {
   if (next == pods.size()) return true;

@@ -1,5 +1,6 @@
-// Whether one pod could run, judged without planner, scheduler framework or snapshot: by trying
-// every placement of its slices beside what is in use. Plain on purpose: it is the judge.
+// Decides whether a pod could run, without planner, scheduler framework or snapshot: it tries every
+// placement of its slices beside instances in use. It is deliberately simple, because it checks the
+// others.
 #pragma once
 
 #include <map>
@@ -16,21 +17,21 @@ namespace nos::sim {
 struct Judged {
   const cluster::Node* node = nullptr;
   const Machine* machine = nullptr;
-  std::vector<const cluster::Pod*> bound;  // and not finished
+  std::vector<const cluster::Pod*> bound;  // bound and not finished
 };
 
-// Its taints do not keep the pod from being scheduled to the node.
+// True if the node's taints do not prevent scheduling of the pod.
 bool ToleratesTaints(const cluster::Pod& pod, const cluster::Node& node);
 
-// Whether the node could run the pods, all at once, if all free instances were cut anew. With
-// `empty`, as if nothing ran there. A node that is rebooting cannot.
+// True if the node could run all the pods at once after repartitioning all free instances. `empty`:
+// assumes that no other pod runs there. False for a node that is rebooting.
 bool CouldRun(const std::vector<const cluster::Pod*>& pods, const Judged& node, bool empty);
-// Whether the nodes could together, as they are.
+// True if the nodes in their current state could run the pods together.
 bool CouldRunTogether(const std::vector<const cluster::Pod*>& pods,
                       const std::vector<Judged>& nodes);
 
-// Whether GPUs could hold these slices, by resource name, beside what they hold. `others`: what
-// each may be instead while nothing is on it; null: nothing.
+// True if the GPUs could hold these slices (resource names) beside their current content. `others`:
+// the other model of each GPU while it is unused; null if it has none.
 bool CanHold(const std::vector<std::string>& slices, const std::vector<gpu::Occupancy>& gpus,
              const std::vector<const gpu::Model*>& others);
 

@@ -19,21 +19,21 @@ std::vector<std::string> Slices(const std::vector<std::pair<std::string, size_t>
   return slices;
 }
 
-// Of as many hybrid GPUs that nobody uses.
+// Checks against this number of unused hybrid GPUs.
 bool FitOn(size_t gpus, const std::vector<std::pair<std::string, size_t>>& asked) {
   return CanHold(Slices(asked), std::vector(gpus, gpu::Occupancy(Cut())),
                  std::vector<const gpu::Model*>(gpus, &gpu::SharesOf(39)));
 }
 
-// Placement by placement there are 2^28 ways not to place these.
-TEST(CanHold, WhatIsFarTooMuchIsSeenSoon) {
+// A search by single placements would try 2^28 states for these.
+TEST(CanHold, RejectsExcessiveRequestsQuickly) {
   EXPECT_TRUE(FitOn(4, {{"1g.5gb", 28}}));
   EXPECT_FALSE(FitOn(4, {{"1g.5gb", 29}}));
   EXPECT_FALSE(FitOn(4, {{"1g.5gb", 101}}));
   EXPECT_FALSE(FitOn(4, {{"shared", 2}, {"1g.5gb", 101}}));
 }
 
-TEST(CanHold, EachGpuIsUsedInOneWay) {
+TEST(CanHold, UsesEachGpuInOneSharingMode) {
   EXPECT_TRUE(FitOn(4, {{"gpu", 1}, {"shared", 4}, {"39gb", 1}, {"3g.20gb", 2}}));
   EXPECT_FALSE(FitOn(3, {{"gpu", 1}, {"shared", 4}, {"39gb", 1}, {"3g.20gb", 2}}));
   EXPECT_TRUE(FitOn(2, {{"20gb", 2}, {"19gb", 2}}));
@@ -43,7 +43,7 @@ TEST(CanHold, EachGpuIsUsedInOneWay) {
   EXPECT_FALSE(FitOn(1, {{"nothing", 1}}));
 }
 
-// One slice after the other, wherever it may lie.
+// Reference implementation: places slice after slice at every possible start.
 bool Place(const std::vector<std::string>& slices, size_t next, std::vector<gpu::Occupancy>& gpus,
            const std::vector<const gpu::Model*>& others) {
   if (next == slices.size()) return true;
@@ -63,14 +63,14 @@ bool Place(const std::vector<std::string>& slices, size_t next, std::vector<gpu:
         const bool placed = Place(slices, next + 1, gpus, others);
         gpus[g] = before;
         if (placed) return true;
-        if (way.model().counted()) break;  // one start is as good as another
+        if (way.model().counted()) break;  // all starts are equivalent
       }
     }
   }
   return false;
 }
 
-TEST(CanHold, SaysWhatTryingEveryPlacementSays) {
+TEST(CanHold, MatchesExhaustiveSearch) {
   const std::vector<std::string> profiles = {"1g.5gb",  "1g.10gb", "2g.10gb", "3g.20gb",
                                              "4g.20gb", "shared",  "gpu",     "15gb"};
   int held = 0;

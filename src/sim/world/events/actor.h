@@ -1,5 +1,5 @@
-// Something in a virtual world that acts by itself: a kubelet, a controller, a job that replaces
-// its pods. One thread runs all actors, one step at a time.
+// An autonomous part of a virtual world: a kubelet, a controller, a job that replaces its pods. One
+// thread runs all actors, one step at a time.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@ class Actor {
  public:
   virtual ~Actor() = default;
   virtual const std::string& name() const = 0;
-  // Does the next thing there is to do now, if any; says whether it did.
+  // Does the next pending work; returns whether there was any.
   virtual bool Step() = 0;
-  // When there will be something to do even if nothing happens meanwhile.
+  // The time of the next work if no other event happens before.
   virtual std::optional<Time> NextWake() const = 0;
 };
 

@@ -1,5 +1,5 @@
-// What happened in a virtual world, line by line, in order. Two runs from one seed give the same
-// log. One thread.
+// The events of a virtual world as lines, in order. Two runs from one seed give the same log. One
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ class EventLog {
 
   EventLog(const Clock& clock, Time start) : clock_(clock), start_(start) {}
 
-  // "  12.350 node-1: pod a runs on 3g.20gb@4".
+  // Appends a line such as "  12.350 node-1: pod a runs on 3g.20gb@4".
   void Note(std::string_view who, std::string_view what);
-  // Called for every line from now on, in addition.
+  // Also called with every line from now on.
   void SetSink(Sink sink) { sink_ = std::move(sink); }
 
-  // The latest lines, at most kKept.
+  // The last lines, at most kKept.
   const std::deque<std::string>& lines() const { return lines_; }
   uint64_t count() const { return count_; }
-  // Of all lines ever noted, in order.
+  // Hash of all lines ever noted, in order.
   uint64_t hash() const { return hash_; }
 
  private:

@@ -1,5 +1,4 @@
-// What happens when, in a world with its own time: actions ordered by time, then by the order in
-// which they were asked for. One thread.
+// Actions of a world with virtual time, ordered by time and then by insertion. One thread.
 //
 //   queue.At(now + std::chrono::seconds(5), [&] { node.Reboot(); });
 //   while (queue.Due(now)) queue.RunNext();
@@ -22,7 +21,7 @@ class EventQueue {
   void At(Time when, Action action) {
     actions_.emplace(std::pair{when, next_sequence_++}, std::move(action));
   }
-  // Nothing happens then, but time stops there: for those who look at the clock themselves.
+  // Makes time stop at `when` without an action, for actors that check the clock themselves.
   void WakeAt(Time when) {
     At(when, [] {});
   }
@@ -32,7 +31,7 @@ class EventQueue {
     if (actions_.empty()) return std::nullopt;
     return actions_.begin()->first.first;
   }
-  // Takes the earliest action out, then runs it; it may ask for more. REQUIRES: not empty.
+  // Removes the earliest action, then runs it; the action may add more. REQUIRES: not empty.
   void RunNext() {
     auto earliest = actions_.extract(actions_.begin());
     earliest.mapped()();

@@ -1,5 +1,9 @@
-// One controller as a process of its own: its reconciler, caches and connections, which a crash
-// takes away together and a restart makes anew from nothing.
+// A controller as a process of its own: a reconciler with its caches and connections. A crash
+// destroys them together; a restart creates them from scratch.
+//
+//   Process process("scheduler", make, transport, options, life, clock, log);
+//   while (process.Step()) {}                         // all work at the current time
+//   process.Crash();                                  // drops all state; restarts 3 s later
 #pragma once
 
 #include <functional>
@@ -17,9 +21,9 @@ class Process final : public Actor {
  public:
   using Make = std::function<std::unique_ptr<reconcile::Reconciler>()>;
 
-  // Starts at the first step. `life` is the one that the process's transport and devices look at.
-  Process(std::string name, Make make, kube::Transport& transport,
-          reconcile::RunnerOptions options, Life& life, const Clock& clock, EventLog& log)
+  // Starts at the first step. `life` is shared with the process's transport and devices.
+  Process(std::string name, Make make, kube::Transport& transport, reconcile::RunnerOptions options,
+          Life& life, const Clock& clock, EventLog& log)
       : name_(std::move(name)),
         make_(std::move(make)),
         transport_(transport),
@@ -32,14 +36,14 @@ class Process final : public Actor {
   bool Step() override;
   std::optional<Time> NextWake() const override;
 
-  // Dies now and starts again after `down`.
+  // Dies now and restarts after `down`.
   void Crash(Duration down = std::chrono::seconds(3));
-  // The process's own work takes this long: it does nothing else meanwhile.
+  // Simulates work of this duration: the process does nothing else during it.
   void Spend(Duration time);
 
-  // Last time, or when it will next.
+  // Time of the last start, or of the next one while it is down.
   Time started() const { return start_at_; }
-  // Null while it is dead.
+  // Null while it is down.
   const reconcile::Reconciler* reconciler() const { return reconciler_.get(); }
   const reconcile::Runner* runner() const { return runner_.get(); }
 

@@ -37,7 +37,7 @@ void AddGpus(const cluster::Node& node, const gpu::Catalogue& catalogue, NodeSpe
   }
 }
 
-// What the virtual node writes by itself is left to it.
+// Keeps annotations except those of nos, which the virtual node writes itself.
 bool IsKept(const std::string& annotation) {
   return !annotation.starts_with(cluster::kPrefix) && !annotation.starts_with(cluster::kOldPrefix);
 }

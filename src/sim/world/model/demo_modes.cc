@@ -1,4 +1,4 @@
-// What the sandbox shows when it is not told otherwise: every way to use a GPU.
+// The default demonstration of the sandbox: all GPU sharing modes.
 #include <fmt/format.h>
 
 #include "cluster/need.h"
@@ -51,7 +51,7 @@ class ModesDemo {
     }
   }
 
-  // Shares are chosen only for those who could use them.
+  // host_ipc allows the webhook to choose shares: MPS clients need the host's IPC namespace.
   void Need(int count, const char* name, const char* memory, bool isolated, int at) {
     for (int i = 1; i <= count; ++i) {
       PodSpec& pod = Ask(fmt::format("{}-{}", name, i), {}, at, {});

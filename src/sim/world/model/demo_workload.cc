@@ -14,8 +14,8 @@ namespace {
 
 constexpr auto kSecond = std::chrono::seconds(1);
 
-// The plain profile (no "+me" and the like) with this many compute slices and least memory; else
-// the largest plain one below. Of shares, that part of the memory.
+// The plain profile (without "+me" and the like) with `compute` compute slices and the least
+// memory; otherwise the largest plain profile below. For shares, the same fraction of the memory.
 std::string PlainProfile(const gpu::Model& model, int compute) {
   if (model.counted()) {
     const int gib = std::max(1, model.slots() * compute / model.compute_slices());
@@ -32,7 +32,7 @@ std::string PlainProfile(const gpu::Model& model, int compute) {
   return best == nullptr ? model.profiles()[0].name : best->name;
 }
 
-// What the names of pods of such GPUs begin with, where there are others.
+// Prefix of the names of pods for this GPU model, if there are several models.
 std::string PrefixOf(const gpu::Model& model) {
   std::string prefix = model.counted() ? model.name() : gpu::BoardOf(model.name());
   if (!model.counted() && model.FindProfile(gpu::kWholeGpu)) prefix += "-hybrid";
@@ -66,7 +66,7 @@ class Demo {
     Add(gpus_, "night", small_, 150, 120 * kSecond, 0);
   }
 
-  // Whole GPUs and time slices, one and a few.
+  // Pods for whole GPUs and for time slices.
   void WritePlain() {
     constexpr int kTurns = 3;
     Add(1, "whole", "gpu", 3, 60 * kSecond, 0);

@@ -1,5 +1,5 @@
-// Whether the API server would take objects, found out by creating them in one that is thrown away.
-// One thread.
+// Checks whether the API server would accept objects by creating them in a temporary server. One
+// thread.
 #pragma once
 
 #include <string_view>
@@ -12,12 +12,12 @@ namespace nos::sim {
 
 class DryRun {
  public:
-  DryRun() {  // nothing is there that could be in the way
+  DryRun() {  // an empty server, so no object conflicts
     (void)DefineQuotas(client_);
     (void)DefinePools(client_);
   }
-  // Objects that passed earlier are there: a pod may name the PriorityClass before it. Error: the
-  // refusal in the server's words, which name object and field.
+  // Earlier objects exist: a pod may refer to a PriorityClass created before it. Error: the refusal
+  // in the server's words, with object and field.
   Status Create(const kube::Resource& resource, std::string_view ns, const Json& object) {
     return client_.Create(resource, ns, object).status();
   }

@@ -1,4 +1,4 @@
-// Files that describe a virtual cluster: what is taken, and in which words the rest is refused.
+// Files that describe a virtual cluster: accepted content, and the errors for other content.
 #include <gtest/gtest.h>
 
 #include "sim/cluster_file.h"
@@ -29,7 +29,7 @@ items:
   EXPECT_EQ(FindString((*workload)[1].object, "metadata", "namespace"), "default");
 }
 
-TEST(WorkloadFileTest, WhatPodsNameComesBeforeThem) {
+TEST(WorkloadFileTest, ObjectsThatPodsReferToComeFirst) {
   const auto workload = ReadWorkload(R"(
 apiVersion: v1
 kind: Pod
@@ -51,7 +51,7 @@ metadata: {name: team}
   EXPECT_EQ(FindString((*workload)[2].object, "kind"), "Pod");
 }
 
-TEST(WorkloadFileTest, RefusesWhatTheServerWouldRefuseWithItsField) {
+TEST(WorkloadFileTest, RefusesObjectsThatTheServerRefusesWithTheirField) {
   const std::string refusal = Refusal(R"(
 kind: Pod
 metadata: {name: good}
@@ -72,7 +72,7 @@ items:
   EXPECT_NE(refusal.find("spec.containers[0].resources.requests"), std::string::npos) << refusal;
 }
 
-TEST(WorkloadFileTest, RefusesInOneSentenceWhatNobodyWouldRun) {
+TEST(WorkloadFileTest, RefusesFilesWithoutRunnablePods) {
   EXPECT_EQ(Refusal(""), "w.yaml: there is no Pod in it, so nothing would run");
   EXPECT_EQ(Refusal("kind: Namespace\nmetadata: {name: n}"),
             "w.yaml: there is no Pod in it, so nothing would run");
@@ -102,7 +102,7 @@ spec: {cpu: 8, memory: 16Gi, max: 2, nodeSelector: {pool: a}, webhook: {url: "ht
   EXPECT_EQ(FindString((*workload)[0].object, "kind"), "NodePool");
 }
 
-TEST(WorkloadFileTest, RefusesTimesThatAreNoneAndNamesGivenTwice) {
+TEST(WorkloadFileTest, RefusesInvalidTimesAndDuplicateNames) {
   EXPECT_EQ(Refusal("kind: Pod\nmetadata: {name: a, annotations: "
                     "{sim.nos.nebuly.com/run-seconds: soon}}"),
             "w.yaml: document 1: Pod a: metadata.annotations[sim.nos.nebuly.com/run-seconds]: "
@@ -112,7 +112,7 @@ TEST(WorkloadFileTest, RefusesTimesThatAreNoneAndNamesGivenTwice) {
   EXPECT_EQ(twice.find("w.yaml: document "), 0u) << twice;
 }
 
-TEST(ClusterFileTest, RefusesNodesThatTheServerWouldRefuse) {
+TEST(ClusterFileTest, RefusesNodesThatTheServerRefuses) {
   const auto read = [](std::string_view text) {
     return ReadCluster(text, "c.yaml", gpu::Catalogue::Builtin()).status().message();
   };
@@ -124,7 +124,7 @@ TEST(ClusterFileTest, RefusesNodesThatTheServerWouldRefuse) {
   EXPECT_NE(bad.find("metadata.name"), std::string::npos) << bad;
 }
 
-TEST(ClusterFileTest, ReadsNodesThatShareGpusByMemory) {
+TEST(ClusterFileTest, ReadsNodesThatShareGpusByMps) {
   const auto nodes = ReadCluster(R"(
 apiVersion: v1
 kind: Node
@@ -153,8 +153,8 @@ metadata:
   EXPECT_EQ((*nodes)[1].gpus[0].model, "NVIDIA-A100-SXM4-40GB");
 }
 
-// As the agent on such a node does.
-TEST(ClusterFileTest, LabelsOfTheOlderPrefixSayHowGpusAreUsed) {
+// The agent reads labels with the older prefix too.
+TEST(ClusterFileTest, ReadsPartitioningLabelsWithOlderPrefix) {
   const auto nodes = ReadCluster(R"(
 apiVersion: v1
 kind: Node

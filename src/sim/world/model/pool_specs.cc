@@ -20,7 +20,7 @@ Status OrThereAlready(const Status& created) {
   return created.code() == Code::kAlreadyExists ? Status::Ok() : created;
 }
 
-// `version`: what its schema, columns and subresources are.
+// Defines a CRD. `version`: its schema, columns and subresources.
 Status Define(kube::Client& client, const kube::Resource& resource, JsonArray short_names,
               JsonObject version) {
   version["name"] = resource.version;

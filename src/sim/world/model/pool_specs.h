@@ -1,4 +1,4 @@
-// Node pools of a virtual cluster as short descriptions, and the objects they become.
+// Node pools of a virtual cluster as short descriptions, and their Kubernetes objects.
 //
 //   PoolSpec pool{.name = "a100", .node = {.gpus = {{"A100-40GB"}}}, .max = 4};
 //   Json object = NodePoolObject(pool);
@@ -15,11 +15,11 @@
 
 namespace nos::sim {
 
-// On the nodes of a pool: its name.
+// Label with the pool's name, on its nodes.
 inline constexpr std::string_view kPoolLabel = "sim.nos.nebuly.com/pool";
-// Where the objects behind pools are.
+// Namespace of the objects behind pools.
 inline constexpr std::string_view kInfraNamespace = "infra";
-// The namespace of Machine objects, and their names, on nodes. Source: Cluster API, "Node
+// Node annotations with the namespace and name of the Machine. Source: Cluster API, "Node
 // annotations".
 inline constexpr std::string_view kMachineName = "cluster.x-k8s.io/machine";
 inline constexpr std::string_view kMachineNamespace = "cluster.x-k8s.io/cluster-namespace";
@@ -28,28 +28,28 @@ extern const kube::Resource kPoolResource, kMachineSets, kMachines;
 
 struct PoolSpec {
   std::string name = {};
-  NodeSpec node = {};  // as all of its nodes are, but for their names
+  NodeSpec node = {};  // the common configuration of its nodes, apart from their names
   int min = 0, max = 10;
-  int nodes = 0;  // from the start
+  int nodes = 0;  // initial number
   Quantity price = Quantity::FromValue(1);
-  Duration start = std::chrono::minutes(1);  // from asking for a node until it joins
-  bool machines = false;                     // its nodes have Machines, which carry annotations
-  bool unnamed = false;                      // no node of it can be named for removal
-  bool untold = false;                       // its NodePool does not say what its nodes are
+  Duration start = std::chrono::minutes(1);  // time from the request for a node until it joins
+  bool machines = false;                     // its nodes have Machines, which carry the annotations
+  bool unnamed = false;                      // its nodes cannot be selected for removal
+  bool untold = false;                       // its NodePool does not describe its nodes
 };
 
-// From now on the API server serves NodePools, as the chart installs them but without the checks,
-// and what stands behind them. OK when it does so already.
+// Makes the API server serve NodePools, as the chart installs them but without validation rules,
+// and the objects behind them. OK if it already does.
 Status DefinePools(kube::Client& client);
 // The NodePool, scaled by a MachineSet of its own name.
 Json NodePoolObject(const PoolSpec& spec);
 Json MachineSetObject(const PoolSpec& spec);
-// Of the node of this name.
+// The Machine of the node with this name.
 Json MachineObject(std::string_view name);
 
-// As a NodePool describes it, or has learnt by its status, whoever makes its nodes there: it begins
-// with its minimum. Error: kInvalid: GPUs that the virtual cluster does not have, or it does not
-// say what a node is.
+// The pool that the NodePool's spec or learnt template describes, whatever creates its nodes in the
+// real cluster; it starts with its minimum. Error: kInvalid for GPUs that the virtual cluster does
+// not support, or if the NodePool does not describe its nodes.
 Result<PoolSpec> PoolSpecOf(const cluster::NodePool& told, const gpu::Catalogue& catalogue);
 
 }  // namespace nos::sim

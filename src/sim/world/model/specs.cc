@@ -143,7 +143,7 @@ Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, cons
 }
 
 std::string ProductLabel(std::string_view model) {
-  // As GPU feature discovery prints them, where that is not "NVIDIA-" and the model's name.
+  // Products as GPU feature discovery prints them, if that is not "NVIDIA-" and the model's name.
   static const std::map<std::string_view, std::string_view> products = {
       {"A100-40GB", "NVIDIA-A100-SXM4-40GB"},
       {"A100-80GB", "NVIDIA-A100-SXM4-80GB"},

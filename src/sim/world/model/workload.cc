@@ -26,7 +26,8 @@ bool IsShare(const std::string& profile) {
          gpu::ParsePartName(profile);
 }
 
-// Shares each in a container of its own (scheduling/several_shares.h), but those that nobody has.
+// Moves each share into a container of its own, because several shares in one container are not
+// supported (scheduling/several_shares.h). Skips large requests, which no node can satisfy.
 void SpreadShares(PodSpec& pod) {
   constexpr int kFew = 4;
   std::vector<std::map<std::string, int>> more;

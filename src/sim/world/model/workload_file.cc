@@ -1,4 +1,5 @@
-// Reading a workload from a file: what it may hold, and that the API server would take all of it.
+// Reads a workload from a file and checks that its content is allowed and that the API server would
+// accept all of it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ std::string Describe(const Json& object, std::string_view kind) {
                      FindString(object, "metadata", "name"));
 }
 
-// The annotation as a time span; absent: none. Error: kInvalid.
+// The annotation as a duration; nullopt if absent. Error: kInvalid.
 Result<std::optional<Duration>> SecondsOf(const cluster::Pod& pod, std::string_view annotation) {
   const auto found = pod.meta.annotations.find(annotation);
   if (found == pod.meta.annotations.end()) return std::optional<Duration>();
@@ -62,7 +63,7 @@ class Reader {
     return Status::Ok();
   }
 
-  // What pods name comes before all pods, wherever it stands in the file.
+  // Objects that pods refer to come before all pods, wherever they are in the file.
   Result<Workload> Take() {
     std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
       return std::pair(a.resource->kind == "Pod", a.arrival.at) <
@@ -86,7 +87,7 @@ class Reader {
  private:
   struct Found {
     const kube::Resource* resource;
-    std::string where;  // in the file
+    std::string where;  // location in the file
     Arrival arrival;
   };
 
@@ -119,7 +120,7 @@ class Reader {
       return Invalid(fmt::format("{}: {}: metadata.name: is missing", where, kind));
     }
     Found found{resource, place, {{}, object}};
-    // The items of a PodList need not say what they are.
+    // The items of a PodList may omit their kind.
     JsonObject& fields = found.arrival.object.get_object();
     if (!fields.contains("kind")) fields["kind"] = kind;
     if (kind == "Pod") {

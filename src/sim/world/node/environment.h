@@ -1,5 +1,5 @@
-// What everything in a virtual world shares: time, the queue of events, the log, the faults, the
-// API server. One thread, but for the API server and the clock.
+// Shared parts of a virtual world: time, the event queue, the log, the faults, the API server. One
+// thread, except for the API server and the clock.
 #pragma once
 
 #include "base/random.h"
@@ -17,12 +17,12 @@ namespace nos::sim {
 
 struct Environment {
   const gpu::Catalogue& catalogue;
-  kube::Transport& api;  // without faults
+  kube::Transport& api;  // without injected faults
   WorldClock& clock;
   EventQueue& queue;
   EventLog& log;
   Faults& faults;          // of controllers
-  Faults& kubelet_faults;  // the same without crashes: a kubelet is part of the node
+  Faults& kubelet_faults;  // the same without crashes: the kubelet is part of the node
   Random& random;
   std::vector<std::string>& violations;
 };

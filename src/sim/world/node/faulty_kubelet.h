@@ -1,4 +1,4 @@
-// The agent's two unix sockets to the kubelet, with faults. One thread.
+// The agent's two unix sockets to the kubelet, with injected faults. One thread.
 #pragma once
 
 #include <vector>

@@ -12,7 +12,7 @@ Json StatusObject(int code, std::string_view reason, std::string_view message) {
                     {"message", message}, {"reason", reason},   {"code", code}};
 }
 
-// Events in order, each held back until its time has come.
+// Delivers events in order, each not before its delay has passed.
 class FaultyStream final : public kube::WatchStream {
  public:
   FaultyStream(std::unique_ptr<kube::WatchStream> under, Faults& faults, const Life& life,
@@ -125,7 +125,7 @@ void FaultyTransport::DeleteTarget(const kube::ApiRequest& binding) {
   deletion.method = "DELETE";
   deletion.path = fmt::format("/api/v1/nodes/{}", FindString(binding.body, "target", "name"));
   Note(deletion, "a node goes");
-  (void)under_.Do(deletion);  // it may be gone already
+  (void)under_.Do(deletion);  // the node may be deleted already
 }
 
 Status FaultyTransport::Crash(const kube::ApiRequest& request, std::string_view when) {

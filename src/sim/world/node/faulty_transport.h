@@ -1,5 +1,8 @@
-// One process's way to the API server, with the faults that networks, servers and crashes bring.
+// A process's connection to the API server, with injected faults of networks, servers and crashes.
 // One thread; never blocks.
+//
+//   FaultyTransport transport("scheduler", api, faults, life, queue, clock, log);
+//   kube::Client client(transport);                   // its calls fail as `faults` draws
 #pragma once
 
 #include <functional>
@@ -29,14 +32,14 @@ class FaultyTransport final : public kube::Transport {
   Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override;
   Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override;
 
-  // Called with the body of every binding that is asked for, whatever becomes of it.
+  // Called with the body of every bind request, even if a fault drops it.
   void OnBinding(std::function<void(const Json& binding)> call) { on_binding_ = std::move(call); }
-  // Called with every request that would reach the server; what it answers is the answer.
+  // Called with every request that would reach the server; an answer replaces the server's.
   using Intercept = std::function<std::optional<kube::ApiResponse>(const kube::ApiRequest&)>;
   void SetIntercept(Intercept intercept) { intercept_ = std::move(intercept); }
 
  private:
-  // The fault that keeps the request from reaching the server, if any.
+  // The fault that prevents the request from reaching the server; nullopt if there is none.
   std::optional<Result<kube::ApiResponse>> Before(const kube::ApiRequest& request);
   void DeleteTarget(const kube::ApiRequest& binding);
   Status Crash(const kube::ApiRequest& request, std::string_view when);

@@ -32,7 +32,7 @@ void CheckLayout(const Machine& machine, size_t gpu, Problems& problems) {
   }
 }
 
-// Devices that exist, with the resource each is of.
+// Resource by id of each existing device.
 std::map<std::string, std::string> Devices(const Machine& machine) {
   std::map<std::string, std::string> devices;
   for (size_t gpu = 0; machine.gpus() != nullptr && gpu < machine.gpu_count(); ++gpu) {
@@ -43,7 +43,8 @@ std::map<std::string, std::string> Devices(const Machine& machine) {
   return devices;
 }
 
-// `running`: its init containers have ended; `whole`: whole GPUs are devices, too.
+// The number of devices that the pod must hold. `running`: its init containers have ended; `whole`:
+// whole GPUs are devices too.
 int64_t AskedDevices(cluster::Pod pod, bool running, bool whole) {
   std::erase_if(pod.init_containers,
                 [&](const auto& container) { return running && !container.restart_always; });
@@ -94,7 +95,7 @@ void CheckRefusal(const Machine& machine, const VirtualNode::RunningPod& pod, Ti
                                  machine.kubelet().name(), pod.pod->Key(), pod.status.message));
 }
 
-// Instances of the resource that nobody holds.
+// The number of instances of the resource that no pod holds.
 int64_t CountFree(const Machine& machine, const std::string& resource) {
   int64_t free = 0;
   for (const auto& [uuid, of] : Devices(machine)) {
@@ -103,7 +104,8 @@ int64_t CountFree(const Machine& machine, const std::string& resource) {
   return free;
 }
 
-// Devices of the resource that the kubelet may hand out; `held`: or has.
+// The number of devices of the resource that the kubelet may allocate; with `held`, including those
+// already allocated.
 int64_t CountOffered(const Machine& machine, const std::string& resource, bool held) {
   const auto& offered = machine.kubelet().offered();
   return std::count_if(offered.begin(), offered.end(), [&](const auto& device) {
@@ -112,7 +114,8 @@ int64_t CountOffered(const Machine& machine, const std::string& resource, bool h
   });
 }
 
-// How many of the resource the pods wait for that the kubelet has yet to admit.
+// The number of devices of the resource requested by bound pods that the kubelet has not admitted
+// yet.
 int64_t CountAwaited(const Machine& machine, const std::vector<cluster::Pod>& pods,
                      const std::string& resource) {
   int64_t awaited = 0;
@@ -127,7 +130,7 @@ int64_t CountAwaited(const Machine& machine, const std::vector<cluster::Pod>& po
   return awaited;
 }
 
-// On a lost GPU that the agent may never have read.
+// True for a device on a lost GPU that the agent may never have read.
 bool IsUnknown(const Machine& machine, const kubelet::OfferedDevice& device) {
   return std::ranges::any_of(machine.lost_gpus(), [&](const auto& lost) {
     const auto instances = machine.Instances(static_cast<size_t>(lost.first));
@@ -136,7 +139,7 @@ bool IsUnknown(const Machine& machine, const kubelet::OfferedDevice& device) {
   });
 }
 
-// Of a share: nobody can use it now, and who waits for it has to be refused.
+// True for a share that pods cannot use now. A pod that waits for it must be refused.
 bool IsOutOfUse(const Machine& machine, const kubelet::OfferedDevice& device) {
   const auto share = device::ParseMpsShareId(device.device_id);
   for (size_t gpu = 0; share && gpu < machine.gpu_count(); ++gpu) {
@@ -146,7 +149,7 @@ bool IsOutOfUse(const Machine& machine, const kubelet::OfferedDevice& device) {
   return false;
 }
 
-// What existed in memory only and has ended with the agent that had made it.
+// True for a device that existed only in memory and disappeared with the agent that created it.
 bool IsForgotten(const Machine& machine, const kubelet::OfferedDevice& device) {
   const bool in_memory =
       !device.device_id.starts_with("MIG-") || device::ParseMigPartId(device.device_id).has_value();
@@ -196,7 +199,8 @@ Problems CheckWithdrawal(const Machine& machine, const kubelet::OfferedDevice& d
 
 namespace {
 
-// Of a divided instance its parts are what is used; each of them is checked when it goes.
+// Parts of a divided instance are used instead of the instance; the destruction of each part is
+// checked separately.
 bool IsDivided(const Machine& machine, const device::GpuInstance& instance, Problems& problems) {
   bool divided = false;
   for (const auto& part : machine.Instances(static_cast<size_t>(instance.gpu))) {
@@ -219,7 +223,7 @@ Problems CheckDestruction(const Machine& machine, const device::GpuInstance& ins
     problems.push_back(fmt::format("{}: {}@{} on GPU {} was destroyed {}", machine.kubelet().name(),
                                    instance.profile, instance.start, instance.gpu, what));
   };
-  if (!instance.complete) return problems;  // of no use to anybody
+  if (!instance.complete) return problems;  // an incomplete instance is unusable
   if (IsDivided(machine, instance, problems)) return problems;
   if (const auto* holder = machine.kubelet().Holder(instance.uuid)) {
     const std::string pod = holder->pod == nullptr ? "(deleted)" : holder->pod->Key();

@@ -54,12 +54,12 @@ Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTime
   std::vector<device::SimGpuSpec> gpus;
   for (const GpuSpec& gpu : spec.gpus) {
     const auto model = FindModel(env.catalogue, gpu.model);
-    if (!model.ok()) {  // nobody knows how to cut it: a node without usable GPUs
+    if (!model.ok()) {  // a GPU unknown to the catalogue: a node without usable GPUs
       models_.clear();
       return;
     }
     models_.push_back(*model);
-    // What is shared from the start has been made so.
+    // GPUs with shares from the start are in exclusive-process mode.
     const bool shared = spec.mps && !gpu.instances.empty();
     gpus.push_back(
         {*model, ProductLabel(gpu.model), !spec.mps && !spec.hybrid,
@@ -85,12 +85,12 @@ void Machine::MakeAgent(bool shares) {
         extras.parts = MigPartsHere();
         if (shares) extras.health = &health_;
         return std::make_unique<agent::Agent>(times_.agent, name_, env_.catalogue, *plain_,
-                                                    *sockets_, *sockets_, extras);
+                                              *sockets_, *sockets_, extras);
       },
       agent_transport_, reconcile::ForNode(name_), agent_life_, env_.clock, env_.log);
 }
 
-// What an agent knows of shares, it knows by itself: nothing at first.
+// The agent keeps its state of shares only in memory, so a new agent starts without any.
 void Machine::MakeShares() {
   plain_.reset();
   shares_.reset();
@@ -100,7 +100,8 @@ void Machine::MakeShares() {
   plain_ = std::make_unique<WatchedPlain>(*shares_, Hooks());
   if (initial_shares_.empty()) return;
   for (size_t i = 0; i < models_.size(); ++i) {
-    if (IsShared(i)) (void)shares_->EnableMps(static_cast<int>(i));  // it is in that mode
+    // already in that mode; registers the GPU
+    if (IsShared(i)) (void)shares_->EnableMps(static_cast<int>(i));
   }
   (void)shares_->Adopt(initial_shares_);
   initial_shares_.clear();
@@ -129,7 +130,7 @@ Status Machine::PlaceInstances(const NodeSpec& spec) {
   return Status::Ok();
 }
 
-// The driver says so: a mode that it has forgotten, the agent sets again.
+// The driver knows the mode. If the driver lost it, the agent sets it again.
 bool Machine::IsShared(size_t gpu) const {
   return gpus_->Info(static_cast<int>(gpu)).compute_mode == device::ComputeMode::kExclusiveProcess;
 }
@@ -144,11 +145,10 @@ const gpu::Model* Machine::SharesOf(size_t gpu) const {
                              kubelet_->spec().most_shares);
 }
 
-// Where only a reboot changes MIG mode, what the mode lets it be.
+// If only a reboot changes the MIG mode, the model depends on the current mode.
 const gpu::Model* Machine::CutModel(size_t gpu) const {
   const agent::ResetRule resets = kubelet_->spec().resets;
-  const bool waits =
-      resets != agent::ResetRule::kGpu && agent::NeedsReset(*models_[gpu]);
+  const bool waits = resets != agent::ResetRule::kGpu && agent::NeedsReset(*models_[gpu]);
   if (waits && gpus_->Info(static_cast<int>(gpu)).mig_enabled) return models_[gpu];
   return FindCutModel(env_.catalogue, *models_[gpu], resets == agent::ResetRule::kGpu);
 }
@@ -164,7 +164,7 @@ const gpu::Model& Machine::model(size_t gpu) const {
 const gpu::Model* Machine::other(size_t gpu) const {
   if (gpus_ == nullptr || !kubelet_->spec().hybrid) return nullptr;
   if (IsShared(gpu)) return CutModel(gpu);
-  return CutModel(gpu) == models_[gpu] ? nullptr : SharesOf(gpu);  // MIG mode stays
+  return CutModel(gpu) == models_[gpu] ? nullptr : SharesOf(gpu);  // the MIG mode stays on
 }
 
 std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {
@@ -180,7 +180,7 @@ std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {
   return instances;
 }
 
-// Of a divided instance its parts: those that the agent knows, and those that pods hold.
+// A divided instance is replaced by its parts: those known to the agent, and those that pods hold.
 std::vector<device::GpuInstance> Machine::MigInstances(size_t gpu) const {
   const int index = static_cast<int>(gpu);
   std::map<std::string, std::vector<device::GpuInstance>> parts;
@@ -212,7 +212,7 @@ std::vector<device::GpuInstance> Machine::MigInstances(size_t gpu) const {
   return instances;
 }
 
-// What exists in memory only and pods hold: whoever acts for the node now may not know it yet.
+// Devices that exist only in memory and that pods hold: a new agent may not know them yet.
 void Machine::AddHeld(size_t gpu, std::vector<device::GpuInstance>& instances) const {
   const int index = static_cast<int>(gpu);
   const std::string& uuid = gpus_->Info(index).uuid;
@@ -239,7 +239,7 @@ device::Backend* Machine::backend() {
   return plain_.get();
 }
 
-// By somebody who has it, or a share of it.
+// True if a pod holds the whole GPU, or a share or time slice of it.
 bool Machine::IsBusy(const std::string& uuid) const {
   const auto& pods = kubelet_->pods();
   return std::ranges::any_of(pods, [&](const auto& entry) {
@@ -290,7 +290,7 @@ void Machine::OnDestroy(const device::GpuInstance& instance) {
   Note(CheckDestruction(*this, instance, TruthNow()));
 }
 
-// The driver would refuse only if a process ran.
+// The real driver refuses a reset only if a process runs on the GPU.
 void Machine::OnReset(const std::string& uuid) {
   if (IsBusy(uuid)) Note({fmt::format("{}: {} is reset while a pod has it", name_, uuid)});
 }

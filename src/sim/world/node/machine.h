@@ -1,5 +1,11 @@
-// One node with all that is on it: simulated GPUs, the kubelet, and the agent as a process. What is
-// shared by MPS is known to the agent alone, and to those who hold it.
+// A node with simulated GPUs, the kubelet, and the agent as a process. Only the agent and the pods
+// that hold MPS shares know of the shares: the driver does not.
+//
+//   NOS_ASSIGN(std::unique_ptr<Machine> machine, Machine::Make(spec, env, times));
+//   while (machine->kubelet().Step()) {}
+//   machine->LoseGpu(0);                              // until RestoreGpu(0) or Reboot()
+//
+// One thread.
 #pragma once
 
 #include <map>
@@ -27,44 +33,45 @@ struct MachineTimes {
 
 class Machine {
  public:
-  // The node's instances and shares exist from the start; what `used` ones need beyond that is the
-  // caller's. Error: kInvalid: a layout that its GPU cannot have.
+  // The node's instances and shares exist from the start; the caller creates the pods that hold
+  // `used` ones. Error: kInvalid for a layout that a GPU does not support.
   static Result<std::unique_ptr<Machine>> Make(const NodeSpec& spec, const Environment& env,
                                                const MachineTimes& times);
 
   VirtualNode& kubelet() { return *kubelet_; }
   const VirtualNode& kubelet() const { return *kubelet_; }
-  // Null: the node has no GPUs that the catalogue knows, or no agent because it is not managed.
+  // Null if the catalogue knows none of the node's GPUs. agent() is also null if the node is not
+  // managed.
   device::SimGpus* gpus() { return gpus_.get(); }
   const device::SimGpus* gpus() const { return gpus_.get(); }
   Process* agent() { return agent_.get(); }
   const Process* agent() const { return agent_.get(); }
-  // As the agent sees them, shares included. Null as gpus().
+  // The GPUs as the agent sees them, including shares. Null under the conditions of gpus().
   device::Backend* backend();
   size_t gpu_count() const { return models_.size(); }
-  // As it is divided now: of a GPU that is shared by MPS, one of gpu/shares.h.
+  // The model in the current sharing mode: for a GPU shared by MPS, a model of gpu/shares.h.
   const gpu::Model& model(size_t gpu) const;
-  // What it may be instead once nothing is used on it; null: nothing.
+  // The model that the GPU can switch to once it is unused; null if there is none.
   const gpu::Model* other(size_t gpu) const;
-  // What is truly there: instances, parts of divided ones in their place, or shares, those of
-  // former agents that pods hold included.
+  // The true content of the GPU: instances, parts instead of divided instances, or shares,
+  // including shares of former agents that pods still hold.
   std::vector<device::GpuInstance> Instances(size_t gpu) const;
 
   const agent::AgentConfig& agent_config() const { return times_.agent; }
-  // When something was last done to the cluster that nos has to live with: a fault, a reboot.
+  // Time of the last disturbance that nos has to tolerate: a fault, a reboot.
   std::optional<Time> LastDisturbance() const;
 
-  // Power off and on: instances are gone, kubelet and agent start anew.
+  // Power off and on: instances disappear, kubelet and agent restart.
   void Reboot();
-  // What asks this GPU for anything gets no answer, until it is restored or the node reboots.
+  // Calls for this GPU get no answer until it is restored or the node reboots.
   void LoseGpu(int gpu);
   void RestoreGpu(int gpu);
-  // Since when, by GPU.
+  // Start of the loss, by GPU.
   const std::map<int, Time>& lost_gpus() const { return lost_gpus_; }
-  // The GPU's MPS daemon has died, and another one serves. REQUIRES: a node with shares.
+  // The GPU's MPS daemon dies; RestoreDaemon starts a new one. REQUIRES: a node with shares.
   void LoseDaemon(int gpu);
   void RestoreDaemon(int gpu);
-  // Whether programs can use the GPU's shares now.
+  // True if programs can use the GPU's shares now.
   bool ServesShares(int gpu) const {
     return !lost_gpus_.contains(gpu) && !lost_daemons_.contains(gpu);
   }
@@ -88,7 +95,7 @@ class Machine {
   void OnDestroy(const device::GpuInstance& instance);
   void OnReset(const std::string& uuid);
   void OnWithdrawal(const kubelet::OfferedDevice& device);
-  // What the API server holds of this node now; nothing of a deleted one.
+  // The API server's objects for this node now; empty if it was deleted.
   ApiTruth TruthNow() const;
   void Note(std::vector<std::string> problems);
 
@@ -101,16 +108,16 @@ class Machine {
   std::unique_ptr<VirtualNode> kubelet_;
   std::unique_ptr<device::SimGpus> gpus_;
   std::unique_ptr<WatchedParts> parts_;      // of the last agent; null before the first
-  std::unique_ptr<WatchedShares> shares_;    // the same
-  std::unique_ptr<WatchedPlain> plain_;      // the same
-  std::vector<std::string> initial_shares_;  // ids; empty once an agent has them
+  std::unique_ptr<WatchedShares> shares_;    // as parts_
+  std::unique_ptr<WatchedPlain> plain_;      // as parts_
+  std::vector<std::string> initial_shares_;  // ids; empty once an agent has adopted them
   device::HealthBoard health_;
   std::unique_ptr<FaultyKubelet> sockets_;
   std::unique_ptr<Process> agent_;
   int fail_creates_ = 0, fail_destroys_ = 0, fail_resets_ = 0;
   std::map<int, Time> lost_gpus_;
   std::set<int> lost_daemons_;
-  std::optional<Time> disturbed_;  // by a reboot, or a GPU or daemon that went or came back
+  std::optional<Time> disturbed_;  // last reboot, or last loss or return of a GPU or daemon
 };
 
 }  // namespace nos::sim

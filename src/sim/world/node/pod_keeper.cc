@@ -17,7 +17,7 @@ bool Finished(const Json& pod) {
   return phase == "Failed" || phase == "Succeeded";
 }
 
-// A node's refusal to run a pod, not the pod's own failure.
+// True if the node refused to run the pod, as opposed to a failure of the pod itself.
 bool Refused(const Json& pod) {
   const std::string_view reason = FindString(pod, "status", "reason");
   return FindString(pod, "status", "phase") == "Failed" &&
@@ -28,7 +28,7 @@ bool IsLabeled(const Json& pod) {
   return !FindString(pod, "metadata", "labels", kPodLabel).empty();
 }
 
-// Its condition says so, and whose it is would make it anew.
+// True if a condition records the eviction and the pod has an owner that would recreate it.
 bool Evicted(const Json& pod) {
   const Json* conditions = Find(pod, "status", "conditions");
   const Json* owners = Find(pod, "metadata", "ownerReferences");
@@ -44,7 +44,7 @@ int64_t Attempt(const Json& pod) {
   return ParseInt(FindString(pod, "metadata", "annotations", kAttempt)).value_or(0);
 }
 
-// What a user would submit to get the same pod again.
+// The pod that a user would submit to get the same pod again.
 Json Successor(const Json& pod, std::string_view base, int64_t attempt) {
   Json spec = *Find(pod, "spec");
   spec.get_object().erase("nodeName");
@@ -110,7 +110,7 @@ PodKeeper::PodKeeper(kube::Transport& api, const Clock& clock, EventLog& log,
 bool PodKeeper::Step() {
   pods_.Pump(client_, clock_.Now());
   nodes_.Pump(client_, clock_.Now());
-  for (std::string& node : just_bound_) {  // to a node that had gone before
+  for (std::string& node : just_bound_) {  // bound to a node that was deleted before
     if (nodes_.Get(node) == nullptr) gone_nodes_.push_back(std::move(node));
   }
   just_bound_.clear();
@@ -171,7 +171,7 @@ void PodKeeper::Remove(const Json& pod) {
   const Json options =
       JsonObject{{"gracePeriodSeconds", 0},
                  {"preconditions", JsonObject{{"uid", FindString(pod, "metadata", "uid")}}}};
-  // Gone already, or another pod's name by now: both are what is wanted.
+  // Errors are ignored: the pod is already gone, or its name belongs to another pod by now.
   (void)client_.Delete(kube::kPods, FindString(pod, "metadata", "namespace"),
                        FindString(pod, "metadata", "name"), options);
 }

@@ -1,10 +1,10 @@
-// The little of kube-controller-manager that a virtual cluster needs: pods that a node refused
-// (UnexpectedAdmissionError, OutOfcpu...) get a successor, as a Job's would; pods of nodes that are
-// gone are removed and get one too, and so does a pod with a controller that was evicted through
-// the eviction API, kFirstPause later; finished pods are removed after a while, if asked for.
+// The part of kube-controller-manager that a virtual cluster needs. Pods that a node refused
+// (UnexpectedAdmissionError, OutOfcpu...) get a successor, like those of a Job. Pods of deleted
+// nodes are removed and get one too; so does a pod with a controller that was evicted through the
+// eviction API, kFirstPause later. Optionally removes finished pods after a while.
 //
-// Only pods with the label kPodLabel get successors: "a" is followed by "a-r1", "a-r2"..., each
-// after a pause twice as long as the last, from kFirstPause to kLongestPause.
+// Only pods with the label kPodLabel get successors: "a" is followed by "a-r1", "a-r2"..., after
+// pauses that double from kFirstPause up to kLongestPause.
 #pragma once
 
 #include <deque>
@@ -24,7 +24,7 @@ namespace nos::sim {
 
 class PodKeeper final : public Actor {
  public:
-  // `keep_finished`: how long finished pods stay; none: for ever.
+  // `keep_finished`: how long finished pods are kept; nullopt: for ever.
   PodKeeper(kube::Transport& api, const Clock& clock, EventLog& log,
             std::optional<Duration> keep_finished);
 
@@ -34,13 +34,13 @@ class PodKeeper final : public Actor {
   static constexpr Duration kFirstPause = std::chrono::seconds(1);
   static constexpr Duration kLongestPause = std::chrono::seconds(30);
 
-  // Successors made so far.
+  // Number of successors created so far.
   int recreated() const { return recreated_; }
 
  private:
-  // A whole object, since a pod is submitted again as it was.
+  // The complete object, because the successor is created from it.
   struct Kept {
-    cluster::ObjectMeta meta;  // what the cache needs
+    cluster::ObjectMeta meta;  // required by the cache
     Json object;
   };
   using KeptPtr = std::shared_ptr<const Kept>;
@@ -61,7 +61,7 @@ class PodKeeper final : public Actor {
   kube::Cache<cluster::Node> nodes_;
   std::multimap<Time, KeptPtr> to_replace_;
   std::deque<std::string> gone_nodes_;
-  std::vector<std::string> just_bound_;  // the nodes of pods
+  std::vector<std::string> just_bound_;  // nodes of newly bound pods
   std::deque<std::pair<Time, KeptPtr>> finished_;
   int recreated_ = 0;
 };

@@ -30,7 +30,7 @@ Json Condition(const cluster::Pod& pod, std::string_view type, bool holds,
   return condition;
 }
 
-// `admitted`: a failed pod whose containers never ran has no finish time.
+// A failed pod whose containers never ran has no finish time.
 JsonObject ContainerState(const PodStatusInput& input) {
   switch (input.stage) {
     case PodStage::kStarting:

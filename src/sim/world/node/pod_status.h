@@ -1,5 +1,5 @@
-// The status a kubelet writes for a pod, so that `kubectl get` and `kubectl wait` see what they
-// expect. Field names: k8s.io/api core/v1 PodStatus.
+// The pod status that a kubelet writes, complete enough for `kubectl get` and `kubectl wait`. Field
+// names: k8s.io/api core/v1 PodStatus.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct PodStatusInput {
   std::string node_ip, pod_ip;
 };
 
-// A strategic merge patch for pods/<name>/status: conditions of others' types stay. Refused when
-// the name belongs to another pod by now.
+// A strategic merge patch for pods/<name>/status; conditions of other types stay. The API server
+// refuses it if the name belongs to another pod by now.
 Json PodStatusPatch(const cluster::Pod& pod, const PodStatusInput& input);
 
 }  // namespace nos::sim

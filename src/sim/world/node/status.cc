@@ -7,7 +7,7 @@
 namespace nos::sim {
 namespace {
 
-// As metav1.MicroTime: "2026-01-02T03:04:05.000006Z".
+// Format of metav1.MicroTime: "2026-01-02T03:04:05.000006Z".
 std::string MicroTime(Time t) {
   const auto whole = std::chrono::floor<std::chrono::seconds>(t);
   const auto micros = std::chrono::floor<std::chrono::microseconds>(t - whole);

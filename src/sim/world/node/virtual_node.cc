@@ -56,6 +56,8 @@ bool VirtualNode::Step() {
   if (removed_) return false;
   if (down_until_) return BootIfDue();
   cache_->Pump(client_, clock_.Now());
+  // One action per step. Changes come first, so that a stage does not end for a deleted pod; writes
+  // come last, so that they report the latest state.
   return TakeChange() || Advance() || Write();
 }
 
@@ -93,7 +95,7 @@ void VirtualNode::OnPod(const PodPtr& pod) {
   if (pod->meta.deleted) Stop(known->second);
 }
 
-// Deleted by force: the containers stop a moment later, and nobody is told.
+// Deleted with force: the containers stop a moment later, and no status is written.
 void VirtualNode::OnGone(const std::string& uid) {
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
@@ -118,7 +120,7 @@ void VirtualNode::Admit(const PodPtr& pod) {
   std::optional<Refusal> refusal = CheckResources(*pod);
   if (!refusal) {
     refusal = TakeDevices(*pod, entry.devices);
-    // Who creates a pod with a node in it sets no condition; binding it does.
+    // Binding sets this condition. A pod created with a node name was not sent by a scheduler.
     if (refusal && pod->FindCondition("PodScheduled") != nullptr) entry.refused = clock_.Now();
   }
   if (refusal) {
@@ -180,7 +182,7 @@ std::optional<VirtualNode::Refusal> VirtualNode::TakeDevices(const cluster::Pod&
   return std::nullopt;
 }
 
-// In no particular order, as the kubelet promises none.
+// In random order, because the kubelet guarantees none.
 std::vector<std::string> VirtualNode::FreeDevices(const cluster::Pod& pod,
                                                   std::string_view resource) {
   const auto pinned = pinned_.find(pod.Key());

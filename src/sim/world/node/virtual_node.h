@@ -1,24 +1,25 @@
-// A node without a machine: the kubelet's behaviour towards the API server, the agent and the pods
-// bound to it. Its GPUs are simulated elsewhere; this side hands their devices to pods.
+// A node without a machine: simulates the kubelet towards the API server, the agent and the pods
+// bound to it. Its GPUs are simulated elsewhere; this class allocates their devices to pods.
 //
-// As the real one:
-//  - a pod bound here is admitted in the order of arrival. Each container gets as many devices of
-//    each extended resource as it asks, any of those offered and not held. One that cannot is
-//    Failed for good: "UnexpectedAdmissionError" for devices, "OutOfcpu" and the like for the rest
-//    (kubernetes pkg/kubelet/cm/devicemanager, pkg/kubelet/lifecycle);
-//  - a device is held from admission until the pod's containers have stopped. Nobody is told of
-//  those
-//    that init containers have beyond the others; they are free when these have ended, though a
-//    real kubelet keeps them for the pod (kubernetes pkg/kubelet/cm/devicemanager);
-//  - allocatable and capacity follow the offer, but only at its next sync (KubeletTimes::sync); a
-//    resource no longer offered goes to 0;
-//  - its Lease in kube-node-lease is renewed every 10 s;
-//  - a pod runs for the time its annotation says (specs.h), then succeeds; a deleted one stops,
-//    then its object is removed;
-//  - after a reboot the kubelet knows nothing: pods bound here are admitted anew with whatever
-//    devices are offered then.
-// Every write to the API server is repeated until it is answered; one that finds the object gone is
-// dropped. One thread.
+// Behaviour of the real kubelet that it simulates:
+// - Bound pods are admitted in the order of arrival. Each container gets the requested number of
+//   devices of each extended resource, any that are offered and not held. A pod that cannot get
+//   them fails for good: "UnexpectedAdmissionError" for devices, "OutOfcpu" and the like for other
+//   resources (kubernetes pkg/kubelet/cm/devicemanager, pkg/kubelet/lifecycle).
+// - A device is held from admission until the pod's containers have stopped. The pod resources API
+//   does not report devices that init containers have beyond those of the others; they are free
+//   once the init containers have ended, although a real kubelet keeps them for the pod (kubernetes
+//   pkg/kubelet/cm/devicemanager).
+// - Allocatable and capacity follow the offered devices, but only at the next sync
+//   (KubeletTimes::sync); a resource that is no longer offered drops to 0.
+// - Its Lease in kube-node-lease is renewed every 10 s.
+// - A pod runs for the time in its annotation (specs.h), then succeeds; a deleted pod stops, then
+//   its object is removed.
+// - After a reboot the kubelet has no state: bound pods are admitted again with the devices offered
+//   by then.
+//
+// Every write to the API server is repeated until it is answered; a write to an object that no
+// longer exists is dropped. One thread.
 #pragma once
 
 #include <deque>
@@ -47,8 +48,9 @@ struct KubeletTimes {
   Duration start = std::chrono::milliseconds(1500);  // from admission to running
   Duration stop = std::chrono::seconds(1);           // from deletion to stopped containers
   Duration boot = std::chrono::seconds(45);
-  Duration sync = std::chrono::seconds(10);      // nodeStatusUpdateFrequency: if it has changed
-  Duration heartbeat = std::chrono::minutes(5);  // nodeStatusReportFrequency: in any case
+  Duration sync = std::chrono::seconds(10);      // nodeStatusUpdateFrequency: writes changes
+  Duration heartbeat = std::chrono::minutes(5);  // nodeStatusReportFrequency: writes an unchanged
+                                                 // status
   Duration retry = std::chrono::seconds(1);      // after a failed request
 };
 
@@ -59,10 +61,10 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
     std::shared_ptr<const cluster::Pod> pod;
     Stage stage = Stage::kAdmitted;
     std::vector<kubelet::DeviceAssignment> devices;  // empty once stopped
-    std::vector<std::string> ending;                 // init containers, until they have ended
+    std::vector<std::string> ending;                 // init containers; empty once they have ended
     PodStatusInput status;
-    std::optional<Time> next;  // when the stage ends by itself
-    // When it was refused for want of devices although a scheduler had sent it.
+    std::optional<Time> next;  // end of the stage
+    // Time of a refusal for lack of devices although a scheduler had sent the pod.
     std::optional<Time> refused;
     bool write_status = false;
     bool remove_object = false;
@@ -80,28 +82,28 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   Result<std::vector<kubelet::DeviceAssignment>> List() override;
   Result<std::vector<kubelet::OfferedDevice>> Allocatable() override;
 
-  // Everything stops at once; the node answers again after KubeletTimes::boot.
+  // Stops everything at once; the node answers again after KubeletTimes::boot.
   void Reboot();
   bool down() const { return down_until_.has_value(); }
-  // No longer there, API object included.
+  // Removes the node, including its API object.
   void Remove();
   bool removed() const { return removed_; }
 
-  // When the pod ("ns/name") is admitted, it gets these very devices. For setting up a scene.
+  // The pod ("ns/name") gets exactly these devices at admission. For the initial state of a scene.
   void Pin(const std::string& pod, std::vector<std::string> device_ids) {
     pinned_[pod] = std::move(device_ids);
   }
 
   const NodeSpec& spec() const { return spec_; }
-  // By uid. What really runs here, whatever the API server has been told so far.
+  // By uid. The pods that really run here, whatever the API server has recorded so far.
   const std::map<std::string, RunningPod>& pods() const { return pods_; }
-  // What may be handed out, but for what is held already.
+  // The devices that may be allocated, including those already held.
   const std::set<kubelet::OfferedDevice>& offered() const { return offered_; }
-  // Called with each device that has just left the offer.
+  // Called with each device at the moment when it is withdrawn.
   void OnWithdrawal(std::function<void(const kubelet::OfferedDevice&)> call) {
     on_withdrawal_ = std::move(call);
   }
-  // Which pod holds a device, if any.
+  // The pod that holds a device; null if there is none.
   const RunningPod* Holder(std::string_view device_id) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a virtual node tells the API server. Each call of Write makes at most one request.
+// Writes of a virtual node to the API server. Each call of Write makes at most one request.
 #include <fmt/format.h>
 
 #include "sim/world/node/status.h"
@@ -17,7 +17,7 @@ bool VirtualNode::Write() {
   return false;
 }
 
-// Whether the world has moved on; after a failure the same is tried again later.
+// Returns true: even a failure changes the world, and the write is repeated later.
 bool VirtualNode::Answered(const Status& status, std::string_view what) {
   if (!status.ok()) {
     retry_at_ = clock_.Now() + times_.retry;
@@ -42,7 +42,7 @@ Status VirtualNode::WriteNode() {
       client_.Patch(kube::kNodes, "", spec_.name, kube::PatchType::kMerge,
                     NodeStatusPatch(spec_, devices, clock_.Now(), ready_since_), "status");
   if (written.status().code() == Code::kNotFound) {
-    Remove();  // someone deleted the node
+    Remove();  // the node object was deleted
     return Status::Ok();
   }
   NOS_RETURN_IF_ERROR(written.status());
@@ -51,7 +51,8 @@ Status VirtualNode::WriteNode() {
   return Status::Ok();
 }
 
-// Nodes that started together renew together: the world wakes once for all of them.
+// Aligned to a common schedule: nodes that started together renew together, so the world wakes once
+// for all of them.
 Status VirtualNode::WriteLease() {
   constexpr char kNamespace[] = "kube-node-lease";
   const Time now = clock_.Now();

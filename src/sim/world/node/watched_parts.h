@@ -1,5 +1,5 @@
-// The divided MIG instances of a virtual node, as its agent has them: with the faults and the watch
-// that SimGpus' hooks are for instances.
+// The agent's view of a virtual node's divided MIG instances, with the fault injection and checks
+// that SimGpus' hooks provide for instances.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class WatchedParts final : public device::MigParts {
  public:
   using Instances = std::vector<device::GpuInstance>;
 
-  // `gpus` and `catalogue` must outlive this.
+  // `gpus` and `catalogue` must outlive the object.
   WatchedParts(device::SimGpus& gpus, const gpu::Catalogue& catalogue,
                std::vector<gpu::InstancePart> parts, device::SimHooks hooks)
       : MigParts(gpus, catalogue, std::move(parts)), hooks_(std::move(hooks)) {}
@@ -61,7 +61,7 @@ class WatchedParts final : public device::MigParts {
     return destroyed;
   }
 
-  // The parts of a GPU as they were last listed; may be called while an operation is under way.
+  // The parts of a GPU as last listed; may be called while an operation is in progress.
   Instances PartsOn(int gpu) const {
     const auto known = known_.find(gpu);
     return known == known_.end() ? Instances() : known->second;

@@ -1,5 +1,5 @@
-// The whole GPUs and time slices of a virtual node, as its agent has them: with the faults and the
-// watch that SimGpus' hooks are for instances.
+// The agent's view of a virtual node's whole GPUs and time slices, with the fault injection and
+// checks that SimGpus' hooks provide for instances.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace nos::sim {
 
 class WatchedPlain final : public device::PlainGpus {
  public:
-  // `gpus` must outlive this.
+  // `gpus` must outlive the object.
   WatchedPlain(device::Backend& gpus, device::SimHooks hooks)
       : PlainGpus(gpus), hooks_(std::move(hooks)) {}
 

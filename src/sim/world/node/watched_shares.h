@@ -1,5 +1,5 @@
-// The MPS shares of a virtual node, as its agent has them: with the faults and the watch that
-// SimGpus' hooks are for instances.
+// The agent's view of a virtual node's MPS shares, with the fault injection and checks that
+// SimGpus' hooks provide for instances.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace nos::sim {
 
 class WatchedShares final : public device::MpsGpus {
  public:
-  // `gpus` must outlive this.
+  // `gpus` must outlive the object.
   WatchedShares(device::Backend& gpus, device::MpsGpusOptions options, device::SimHooks hooks)
       : MpsGpus(gpus, options), hooks_(std::move(hooks)) {}
 

@@ -1,4 +1,4 @@
-// How a world comes to be as its node specs say, pods on used instances included.
+// Brings a world into the state that its node specs describe, including the pods on used instances.
 #include <fmt/format.h>
 
 #include "cluster/annotations.h"
@@ -43,7 +43,7 @@ Status World::Boot() {
   return Status::Ok();
 }
 
-// Every node is there, and where there is an agent, it has reported all GPUs.
+// True if every node is registered and every agent has reported all its GPUs.
 bool World::Registered() {
   size_t registered = 0;
   for (const auto& node : Nodes()) {
@@ -51,7 +51,7 @@ bool World::Registered() {
     if (machine == nullptr) continue;
     const auto gpus = cluster::ReadNodeGpus(*node, catalogue_).gpus;
     const NodeSpec& spec = machine->kubelet().spec();
-    // That GPUs are shared is known from their agent alone.
+    // Only the agent's report shows that a GPU is shared.
     const bool silent = ((spec.mps || spec.hybrid) && gpus.empty()) ||
                         !std::ranges::all_of(gpus, &cluster::Gpu::reported);
     if (machine->gpus() == nullptr || !spec.managed || !silent) ++registered;
@@ -59,7 +59,7 @@ bool World::Registered() {
   return registered >= machines_.size();
 }
 
-// One pod for each pod name on each node; its devices are those of the instances it is to hold.
+// Creates one pod per pod name and node, and pins it to the devices of its instances.
 void World::CreateHolders() {
   for (const auto& [name, machine] : machines_) {
     const NodeSpec& spec = machine->kubelet().spec();
@@ -88,7 +88,7 @@ bool World::HoldersRun() {
   for (const auto& pod : Pods()) {
     if (!pod->node_name.empty() && pod->phase == "Pending") return false;
   }
-  // The agents' reports show it, too.
+  // Waits until the agents' reports show it, too.
   for (const auto& node : Nodes()) {
     const Machine* machine = FindMachine(node->meta.name);
     if (machine == nullptr) continue;

@@ -19,23 +19,24 @@ namespace nos::sim {
 namespace {
 
 constexpr Duration kProbe = std::chrono::seconds(5);
-constexpr Duration kLongest = std::chrono::hours(6);  // after faults have stopped
+constexpr Duration kLongest = std::chrono::hours(6);  // after the faults have stopped
 constexpr size_t kShownEvents = 60;
-// Drawn apart from all else, so that what is added later does not change the seeds.
+// Each of these has its own random stream, so that a new one does not change the runs of existing
+// seeds.
 constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
                    kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275,
                    kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705, kResets = 0x4e5e7,
                    kPools = 0x90015;
-// Places are held and given up again, drains are waited for, and pools closed for a while.
+// Longer, because placeholders come and go, drains take time, and pools back off.
 constexpr Duration kPoolsBound = std::chrono::minutes(15);
 const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
                                         "PodDisruptionBudget", true};
 
 const cluster::Taint kDedicated{"dedicated", "team", "NoSchedule"};
-constexpr std::string_view kGuarded = "guarded";  // a label
+constexpr std::string_view kGuarded = "guarded";  // label of the pods that the budget covers
 
-// Rates differ from seed to seed, some kinds are absent altogether: a fault that is always there
-// hides what only happens without it.
+// Rates differ between seeds, and some kinds of fault are absent: a fault that is always present
+// hides problems that occur only without it.
 FaultRates DrawRates(Random& random) {
   const auto rate = [&](double most) { return random.Chance(0.4) ? 0 : random.Uniform() * most; };
   FaultRates rates;
@@ -60,7 +61,7 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random, ChaosPools& 
   WorldOptions world;
   world.seed = random.Next();
   world.faults = DrawRates(random);
-  // Everybody late, always: what is bound and what is withdrawn pass each other on the way.
+  // Nearly all events are late, so that bindings and withdrawals cross each other.
   if (Random(options.seed ^ kLate).Chance(0.3)) world.faults.event_delayed = 0.9;
   if (Random losses(options.seed ^ kLosses); losses.Chance(0.4)) {
     world.faults.gpu_losses_per_hour = losses.Uniform() * 60;
@@ -81,7 +82,8 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random, ChaosPools& 
   if (options.scheduler_cuts) world.gpus_cut = scheduling::GpusCut::kHere;
   world.partitioner.starvation_after = std::chrono::minutes(random.Chance(0.5) ? 2 : 30);
   world.partitioner.longest_pause = std::chrono::minutes(1);
-  world.times.kubelet.heartbeat = std::chrono::seconds(10);  // it writes over what others wrote
+  // the kubelet overwrites changes by others
+  world.times.kubelet.heartbeat = std::chrono::seconds(10);
   world.times.agent.longest_pause = std::chrono::seconds(20);
   world.times.agent.first_reset_pause = std::chrono::seconds(5);
   world.times.agent.longest_reset_pause = std::chrono::seconds(20);
@@ -108,14 +110,17 @@ class Chaos {
   }
 
   ChaosReport Run() && {
+    // 1. Set up the cluster. Nodes and pools come first: pods request slices of their GPU models.
     AddNodes();
     if (options_.pools) Note(pools_.Add(world_, models_));
-    // What a whole GPU counts for depends on its node, which the judge does not look at.
+    // The charge of a whole GPU depends on its node, which the quota checker does not consider.
     if (!options_.hybrid) Note(quotas_.Add(options_.faults_last));
     AddPods();
     AddBudget();
+    // 2. Run with faults. The world checks its invariants after every step.
     world_.StartControllers();
     world_.RunUntil(start_ + options_.faults_last);
+    // 3. Run without faults until every pod that can run does, and check for progress meanwhile.
     last_bind_ = world_.Now();
     while (report_.violations.empty() && world_.violations().empty() && !AtRest()) {
       world_.RunFor(kProbe);
@@ -161,7 +166,7 @@ class Chaos {
     report_.nodes = nodes;
   }
 
-  // Where GPUs are reset, often one that has to be.
+  // With `resets`, prefers models whose MIG mode changes only with a reset.
   const gpu::Model& DrawModel(const gpu::Model& drawn) {
     if (!options_.resets || resets_.Chance(0.3)) return drawn;
     const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
@@ -172,14 +177,14 @@ class Chaos {
     return *reset[resets_.Below(reset.size())];
   }
 
-  // For a while, or from some time on.
+  // Adds and removes a taint at random times.
   void ChangeTaints(const std::string& node) {
     for (uint64_t i = taints_.Below(4); i > 0; --i) {
       const bool comes = taints_.Chance(0.5);
       world_.At(Sometime(taints_), [this, node, comes] {
         const JsonArray taints = comes ? TaintsJson({kDedicated}) : JsonArray();
         const JsonObject patch = {{"spec", JsonObject{{"taints", taints}}}};
-        // The node may be gone.
+        // Errors are ignored: the node may be deleted.
         (void)client_.Patch(kube::kNodes, "", node, kube::PatchType::kMerge, patch);
       });
     }
@@ -227,7 +232,7 @@ class Chaos {
     world_.Submit(pod, world_.Now() + pod.arrival);
   }
 
-  // It allows none or a few at any time: nobody counts here.
+  // Sets the allowed disruptions at random times, because no controller computes them here.
   void AddBudget() {
     if (budgets_.Chance(0.5)) return;
     const Json budget = BudgetObject("default", "guard", std::string(kGuarded), "yes");
@@ -262,7 +267,8 @@ class Chaos {
     return judged;
   }
 
-  // A pod waits that could run, and nobody with a better claim does.
+  // The key of a pending pod that could run while no pod with precedence could; "" if there is
+  // none.
   std::string Neglected(const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
     const std::vector<Judged> nodes = JudgedNodes(pods);
     const auto could = [&](const cluster::Pod& pod) {
@@ -281,7 +287,8 @@ class Chaos {
     return {};
   }
 
-  // Free ones; or one that is due to it by a quota, where others have to go.
+  // True if the pods fit into free capacity, or if a quota entitles the pod to capacity that other
+  // pods must give up.
   bool HavePlaces(const std::vector<const cluster::Pod*>& together,
                   const std::vector<Judged>& nodes, const ChaosQuotas::Pods& pods) const {
     if (quotas_.LetsIn(together, pods) && CouldRunTogether(together, nodes)) return true;
@@ -299,8 +306,8 @@ class Chaos {
     });
   }
 
-  // Who has to find a node for the pod to get one: itself, and as many of its gang as that lacks.
-  // Empty: it lacks more than there are.
+  // The pods that must be scheduled together: the pod, and as many members of its gang as are
+  // missing. Empty if the gang has too few pending members.
   std::vector<const cluster::Pod*> PlacedWith(
       const cluster::Pod& pod, const std::vector<std::shared_ptr<const cluster::Pod>>& pods) const {
     std::vector<const cluster::Pod*> together = {&pod};
@@ -324,7 +331,7 @@ class Chaos {
 
   static bool Waits(const cluster::Pod& pod) { return pod.node_name.empty() && !pod.Finished(); }
 
-  // Slots may be kept free for `other` although `pod` could use them now.
+  // True if capacity may be kept free for `other` although `pod` could use it now.
   bool GoesFirst(const cluster::Pod& other, const cluster::Pod& pod) const {
     if (world_.Now() - other.meta.created < world_.options().partitioner.starvation_after) {
       return false;
@@ -349,7 +356,7 @@ class Chaos {
     }
   }
 
-  // Nobody is behind any more for a fault, nothing runs that will end, and nobody waits who could.
+  // True if all effects of faults are over, no running pod will end, and no pending pod could run.
   bool AtRest() {
     if (world_.Now() < start_ + options_.faults_last + kFaultsLinger) return false;
     const auto pods = world_.Pods();
@@ -363,7 +370,7 @@ class Chaos {
     return Neglected(pods).empty() && Restless(pods).empty();
   }
 
-  // Gangs are served as a whole, which is not looked at here.
+  // Ignores gangs: they are scheduled as a whole, which this check does not cover.
   std::vector<std::string> Restless(const ChaosQuotas::Pods& pods) {
     if (!options_.pools) return {};
     ChaosQuotas::Pods waiting;
@@ -373,7 +380,8 @@ class Chaos {
     return pools_.Restless(world_, waiting);
   }
 
-  // Nobody is on the way to a binding any more: what is reserved is what bound pods hold.
+  // No binding is in progress, so the scheduler's reservations must equal the requests of bound
+  // pods.
   void CheckReservations() {
     const controllers::Scheduler* scheduler = world_.scheduler();
     if (scheduler == nullptr) return;
@@ -461,7 +469,7 @@ class Chaos {
       shares_{options_.seed ^ kShares}, resets_{options_.seed ^ kResets};
   const bool tainted_ = taints_.Chance(0.4);
   ChaosQuotas quotas_{world_, options_.seed ^ kQuotas};
-  std::map<std::string, size_t> gangs_;  // and how many of each are placed together
+  std::map<std::string, size_t> gangs_;  // number of pods scheduled together, by gang
   std::vector<const gpu::Model*> models_;
   std::vector<std::shared_ptr<const cluster::Node>> nodes_;
   std::set<std::string> bound_;

@@ -1,5 +1,5 @@
-// Node pools of a fault simulation: drawn from its seed, and what must have come of them at the
-// end.
+// Node pools of a fault simulation: drawn from its seed, and the conditions that they must meet at
+// the end.
 //
 //   ChaosPools pools(seed);
 //   options.autoscaler = pools.DrawAutoscaler(options.faults);
@@ -20,15 +20,15 @@ class ChaosPools {
  public:
   explicit ChaosPools(uint64_t seed) : random_(seed) {}
 
-  // And how often pools fail.
+  // Also draws the rates of pool faults.
   controllers::AutoscalerConfig DrawAutoscaler(FaultRates& rates);
-  // One to three. `models`: what their GPUs can be cut into.
+  // Adds one to three pools. Appends the models of their GPUs to `models`.
   Status Add(World& world, std::vector<const gpu::Model*>& models);
-  // Whose controller makes it anew; "": it has none.
+  // The owner that recreates the pod; "": none.
   std::string DrawOwner(const std::string& pod);
 
-  // Why the autoscaler is not done: something is on its way to another place, nodes are awaited, or
-  // one of `waiting` could run on a node that could be asked for.
+  // Reasons why the autoscaler is not done: a move is in progress, nodes have not joined yet, or a
+  // pod of `waiting` could run on a node that could be requested.
   std::vector<std::string> Restless(
       World& world, const std::vector<std::shared_ptr<const cluster::Pod>>& waiting) const;
 

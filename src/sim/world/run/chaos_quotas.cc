@@ -41,7 +41,7 @@ quota::SharedQuota Read(const PlainQuota& plain) {
   const bool composite = plain.namespaces.size() > 1;
   const Status read = composite ? cluster::ReadCompositeElasticQuota(object, *quota)
                                 : cluster::ReadElasticQuota(object, *quota);
-  if (!read.ok()) return nullptr;  // nothing that is drawn
+  if (!read.ok()) return nullptr;  // not a pod that the simulation draws
   return quota;
 }
 
@@ -78,7 +78,7 @@ Status ChaosQuotas::Add(Duration changes_last) {
     const Json object = {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns}}}};
     NOS_RETURN_IF_ERROR(client_.Create(*WorkloadResource("Namespace"), "", object).status());
   }
-  // One of its own for each namespace, or one for two of them.
+  // A quota for each namespace, or a composite one for two of them.
   if (random_.Chance(0.3)) {
     quotas_ = {Draw("alone", {"default"}), Draw("both", {"team-a", "team-b"})};
   } else {
@@ -109,7 +109,7 @@ Status ChaosQuotas::Remove(const PlainQuota& quota) {
   return gone.code() == Code::kNotFound ? Status::Ok() : gone;
 }
 
-// One gets other terms, vanishes or comes back.
+// Changes, removes or restores one quota.
 void ChaosQuotas::Change() {
   if (quotas_.empty()) return;
   PlainQuota& quota = quotas_[random_.Below(quotas_.size())];
@@ -183,7 +183,7 @@ ChaosQuotas::Pods ChaosQuotas::MayGoFor(const cluster::Pod& pod, const Pods& pod
     const quota::Amounts* held = ledger.ChargeOf(other->Key());
     const auto its = balance.AccountOf(other->meta.ns);
     if (held == nullptr || its == account || !its || !ledger.IsOverQuota(other->Key())) continue;
-    // It has something that the pod asks for, and beyond all that is needed its quota has enough.
+    // The pod holds a requested resource, and its quota is over its min in it.
     const bool excess = std::ranges::any_of(charge.entries(), [&](const auto& entry) {
       const auto min = balance.terms(*its).min.Named(entry.first);
       return min && held->Get(entry.first) > 0 && balance.used(*its).Get(entry.first) > *min;

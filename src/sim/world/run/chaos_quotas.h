@@ -1,9 +1,9 @@
-// Elastic quotas of a fault simulation: drawn from its seed, changed on the way, and what is due to
-// whom at the end.
+// Elastic quotas of a fault simulation: drawn from its seed, changed during the run, and the
+// entitlements at the end.
 //
-//   ChaosQuotas quotas(world, seed);      // in half of all seeds there are none
+//   ChaosQuotas quotas(world, seed);      // half of all seeds have none
 //   pod.ns = quotas.DrawNamespace();
-//   quotas.Add(options.faults_last);      // now, and what changes by then
+//   quotas.Add(options.faults_last);      // creates them, and changes them until then
 //   if (!quotas.LetsIn(together, pods)) ...
 #pragma once
 
@@ -24,16 +24,16 @@ class ChaosQuotas {
   ChaosQuotas(World& world, uint64_t seed);
 
   bool any() const { return any_; }
-  // For pods that belong to no gang; "default" where there are no quotas.
+  // For pods that belong to no gang; "default" if there are no quotas.
   std::string DrawNamespace();
   Status Add(Duration changes_last);
 
-  // Whether quotas let these pods in beside those that have a node.
+  // True if quotas admit these pods in addition to those with a node.
   bool LetsIn(const std::vector<const cluster::Pod*>& together, const Pods& pods) const;
-  // Of those that have a node, pods that may all have to give way to this one, for what its quota
-  // guarantees; empty: its quota's min does not cover it.
+  // Pods with a node that may all be evicted for the guarantee of this pod's quota; empty if the
+  // min of its quota does not cover the pod.
   Pods MayGoFor(const cluster::Pod& pod, const Pods& pods) const;
-  // A line for each quota, for people.
+  // A readable line for each quota.
   std::vector<std::string> Describe(const Pods& pods) const;
 
  private:

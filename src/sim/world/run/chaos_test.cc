@@ -10,11 +10,11 @@ namespace {
 constexpr int kSeedsPerShard = 25;
 constexpr int kPoolSeedsPerShard = 10;
 
-// Every promise holds under all faults at once, from 200 seeds. A shard is a test of its own, so
-// that shards run side by side.
+// All invariants hold under all faults at once, for 200 seeds. Each shard is a test of its own, so
+// that shards run in parallel.
 class ChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(ChaosTest, PromisesHold) {
+TEST_P(ChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0, whole = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
@@ -24,17 +24,17 @@ TEST_P(ChaosTest, PromisesHold) {
     succeeded += report.succeeded;
     whole += report.whole;
   }
-  // A world in which nothing runs would keep every promise, too.
+  // An idle world would keep all invariants, too.
   EXPECT_GT(succeeded, 5 * kSeedsPerShard);
   EXPECT_GT(whole, kSeedsPerShard / 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, ChaosTest, testing::Range(0, 8));
 
-// The same where the scheduler has GPUs cut itself.
+// The same with a scheduler that has GPUs repartitioned itself.
 class CuttingChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(CuttingChaosTest, PromisesHold) {
+TEST_P(CuttingChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0, whole = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
@@ -50,10 +50,10 @@ TEST_P(CuttingChaosTest, PromisesHold) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, CuttingChaosTest, testing::Range(0, 8));
 
-// The same where GPUs are shared by MPS, all or some.
+// The same with GPUs shared by MPS, all or some.
 class SharingChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(SharingChaosTest, PromisesHold) {
+TEST_P(SharingChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
@@ -67,10 +67,10 @@ TEST_P(SharingChaosTest, PromisesHold) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, SharingChaosTest, testing::Range(0, 8));
 
-// The same where GPUs are each used in their own way, all or some.
+// The same with hybrid nodes, all or some.
 class HybridChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(HybridChaosTest, PromisesHold) {
+TEST_P(HybridChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
@@ -85,10 +85,10 @@ TEST_P(HybridChaosTest, PromisesHold) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, HybridChaosTest, testing::Range(0, 8));
 
-// The same where agents reset GPUs to change their MIG mode, and die meanwhile.
+// The same with agents that reset GPUs to change their MIG mode, and crash during it.
 class ResetChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(ResetChaosTest, PromisesHold) {
+TEST_P(ResetChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
@@ -103,10 +103,10 @@ TEST_P(ResetChaosTest, PromisesHold) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, ResetChaosTest, testing::Range(0, 4));
 
-// The same with pools of nodes that come late, or never, or are wrong, and an autoscaler that dies.
+// The same with pools whose nodes join late, or never, or wrong, and an autoscaler that crashes.
 class PoolsChaosTest : public testing::TestWithParam<int> {};
 
-TEST_P(PoolsChaosTest, PromisesHold) {
+TEST_P(PoolsChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0, made = 0;
   for (int i = 1; i <= kPoolSeedsPerShard; ++i) {
@@ -123,16 +123,18 @@ TEST_P(PoolsChaosTest, PromisesHold) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, PoolsChaosTest, testing::Range(0, 8));
 
-// 1052: an agent whose cache lagged asked the API server again and again at one moment.
-TEST(ChaosRegressionTest, SeedsThatOnceBrokeAPromise) {
+// Seed 1052: an agent with an outdated cache repeated a request to the API server without end at
+// one moment.
+TEST(ChaosRegressionTest, InvariantsHoldForFormerlyFailingSeeds) {
   for (const uint64_t seed : {1052}) {
     const ChaosReport report = RunChaos({.seed = seed});
     EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
   }
 }
 
-// A pod ends just before the last fault, and the scheduler's watch, which is late, shows it after.
-TEST(ChaosRegressionTest, WhoIsLateIsWaitedFor) {
+// A pod ends just before the last fault, and the scheduler's delayed watch shows it after the
+// faults.
+TEST(ChaosRegressionTest, WaitsForComponentsWithDelayedEvents) {
   const ChaosReport report = RunChaos(
       {.seed = 32, .pods = 8, .scheduler_cuts = true, .faults_last = std::chrono::seconds(100)});
   EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
@@ -155,7 +157,7 @@ TEST(ChaosReplayTest, SameSeedSameEvents) {
   EXPECT_NE(RunChaos({.seed = 1}).hash, RunChaos({.seed = 2}).hash);
 }
 
-TEST(ChaosReportTest, ABrokenPromiseSaysHowToSeeItAgain) {
+TEST(ChaosReportTest, ViolationReportHasCommandToReproduce) {
   ChaosReport report;
   report.seed = 42;
   report.violations = {"n1: a and b hold the same nvidia.com/mig-1g.5gb"};

@@ -12,7 +12,7 @@
 namespace nos::sim {
 namespace {
 
-constexpr int kLateness = 3;            // times as long
+constexpr int kLateness = 3;            // factor
 constexpr double kLongestRefusal = 90;  // seconds
 
 constexpr std::array<std::pair<std::string_view, PoolFault>, 7> kFaultNames = {
@@ -168,7 +168,7 @@ std::optional<Time> Infrastructure::NextWake() const {
   return wake;
 }
 
-// One node more or less at a time.
+// Adds or removes one node at a time.
 bool Infrastructure::Follow(Pool& pool) {
   const auto set = sets_.Get(SetKey(pool.spec.name));
   if (set == nullptr || !set->replicas) return false;
@@ -189,11 +189,11 @@ bool Infrastructure::Follow(Pool& pool) {
   return true;
 }
 
-// Under the next name, with a Machine if its nodes have them.
+// Adds a member under the next name, with a Machine if its nodes have them.
 Infrastructure::Member& Infrastructure::Enter(Pool& pool) {
   Member& member = pool.members.emplace_back();
   member.name = fmt::format("{}-{}", pool.spec.name, ++pool.asked);
-  if (pool.spec.machines) {  // there already is as good
+  if (pool.spec.machines) {  // an error means that it exists
     (void)client_.Create(kMachines, kInfraNamespace, MachineObject(member.name));
   }
   return member;
@@ -212,7 +212,7 @@ void Infrastructure::Ask(Pool& pool) {
                    never ? ", fault: it does not come" : "", member.wrong ? ", fault: wrong" : ""));
 }
 
-// Nodes that a fault has kept from coming.
+// True once nodes held back by a fault may join.
 bool Infrastructure::MayCome(const Pool& pool) const {
   return pool.fault != PoolFault::kNever && pool.fault != PoolFault::kPartly &&
          env_.clock.Now() >= env_.faults.until();
@@ -250,7 +250,7 @@ bool Infrastructure::TellCount(Pool& pool) {
   if (pool.told == pool.There()) return false;
   pool.told = pool.There();
   const Json patch = JsonObject{{"status", JsonObject{{"replicas", pool.told}}}};
-  // The set may be gone.
+  // Errors are ignored: the set may be deleted.
   (void)client_.Patch(kMachineSets, kInfraNamespace, pool.spec.name, kube::PatchType::kMerge, patch,
                       "status");
   return true;
@@ -263,8 +263,8 @@ bool Infrastructure::IsNamed(const Pool& pool, const Member& member) {
           HasAnnotation(client_.Get(kMachines, kInfraNamespace, member.name)));
 }
 
-// The last one for which it holds, those that have not come after all others; none: as many as
-// there are.
+// The newest member for which `holds` is true; members that have not joined count as newest. The
+// size of the list if there is none.
 template <typename Holds>
 size_t Infrastructure::Newest(const Pool& pool, const Holds& holds) const {
   const auto age = [](const Member& member) { return member.joined.value_or(Time::max()); };
@@ -279,6 +279,7 @@ size_t Infrastructure::Newest(const Pool& pool, const Holds& holds) const {
 }
 
 void Infrastructure::RemoveOne(Pool& pool) {
+  // 1. Choose the marked node, otherwise the newest. A fault chooses another joined node instead.
   const size_t none = pool.members.size();
   const auto named = [&](const Member& member) { return IsNamed(pool, member); };
   size_t goes = Newest(pool, named);
@@ -292,16 +293,18 @@ void Infrastructure::RemoveOne(Pool& pool) {
             (pool.fault == PoolFault::kOther || env_.faults.Strike(env_.faults.rates().node_other));
     if (fault) goes = other;
   }
+  // 2. Check the removal, unless a fault chose the node or its join may be unknown.
   const Member gone = pool.members[goes];
   Note(fmt::format("{} is taken away{}", gone.name, fault ? ", fault: another was named" : ""));
-  // One that has only just come, whoever has given it up may have taken for late.
+  // A node that has just joined may have been given up as late before that.
   const bool known = gone.joined && (env_.clock.Now() - *gone.joined > kFaultsLinger);
   if (!fault && known) {
-    // With those that are coming: whoever named it could not know that they would not, or that
-    // another one would be lost before this one goes.
+    // Counts nodes that have not joined yet: the component that marked the node could not know that
+    // they would not join, or that another node would be lost before.
     const int left = static_cast<int>(pool.members.size()) - 1;
     judge_.SeeRemoval(gone.name, pool.Bounds(), left, env_.clock.Now());
   }
+  // 3. Remove the node. Its pods are lost with it, so the checker had to look before.
   if (pool.spec.machines) (void)client_.Delete(kMachines, kInfraNamespace, gone.name);
   Forget(pool, goes);
   if (gone.joined) hooks_.leave(gone.name);

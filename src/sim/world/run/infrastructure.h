@@ -1,13 +1,14 @@
-// What stands behind node pools in a virtual cluster: for each pool a NodePool, the MachineSet that
-// it scales, and who makes and takes away as many nodes as that wants.
+// The infrastructure behind node pools in a virtual cluster: for each pool a NodePool, the
+// MachineSet that it scales, and a simulated controller that creates and removes nodes until there
+// are as many as requested.
 //
 //   Infrastructure infrastructure(env, judge, {.join = ..., .leave = ...});
 //   NOS_RETURN_IF_ERROR(infrastructure.Add({.name = "a100", .node = {.gpus = {{"A100-40GB"}}}}));
 //   infrastructure.SetFault("a100", PoolFault::kLate);
 //
-// A node joins PoolSpec::start after it was asked for. When fewer are wanted, that one goes whose
-// Machine, or Node, has the annotation cluster.x-k8s.io/delete-machine; else one that has not come
-// yet, or the newest. What goes wrong is drawn (FaultRates), or set for a pool. One thread.
+// A node joins PoolSpec::start after the request. A scale-down removes the node whose Machine, or
+// Node, has the annotation cluster.x-k8s.io/delete-machine; otherwise one that has not joined yet,
+// or the newest. Faults are drawn (FaultRates), or set for a pool. One thread.
 #pragma once
 
 #include <functional>
@@ -24,26 +25,26 @@
 
 namespace nos::sim {
 
-// What a pool does from now on, whatever it is asked.
+// The behaviour of a pool from now on.
 enum class PoolFault {
   kNone,
-  kLate,    // nodes come after three times as long
-  kNever,   // nodes do not come, until this ends
-  kPartly,  // every second node does not
-  kWrong,   // nodes come with a GPU less than they should have
-  kOther,   // another node is taken away than the one that was named
-  kRefused  // its scaled object answers 503
+  kLate,    // nodes take three times as long to join
+  kNever,   // nodes do not join while this fault is set
+  kPartly,  // every second node does not join
+  kWrong,   // nodes join with one GPU less than specified
+  kOther,   // a scale-down removes another node than the marked one
+  kRefused  // the scaled object answers 503
 };
-// "late"; kNone is "nothing".
+// Parses "late" and so on; kNone is "nothing".
 std::optional<PoolFault> FindPoolFault(std::string_view name);
 std::string PoolFaultNames();
 
-// How a pool stands.
+// The state of a pool.
 struct PoolState {
   std::string name;
   int min = 0, max = 0;
   int wanted = 0, nodes = 0, coming = 0;
-  int made = 0, removed = 0;  // nodes, since the start
+  int made = 0, removed = 0;  // number of nodes since the start
   double node_hours = 0, cost = 0;
 };
 
@@ -51,24 +52,24 @@ class Infrastructure final : public Actor {
  public:
   struct Hooks {
     std::function<Status(const NodeSpec&)> join;
-    std::function<void(const std::string& node)> leave;  // for good
+    std::function<void(const std::string& node)> leave;  // permanently
   };
 
-  // What `env` refers to, and `judge`, must outlive it.
+  // `judge` and the objects that `env` refers to must outlive the object.
   Infrastructure(const Environment& env, MoveJudge& judge, Hooks hooks);
 
-  // Makes its objects, and has its first nodes join. Error: kAlreadyExists, or as its nodes have
-  // it.
+  // Creates the pool's objects and lets its initial nodes join. Error: kAlreadyExists, or the error
+  // of `join`.
   Status Add(const PoolSpec& spec);
   // Error: kNotFound.
   Status SetFault(std::string_view pool, PoolFault fault);
-  // Somebody else has deleted the node, and it does not come back.
+  // The node was deleted by another component and does not come back.
   void SeeLost(const std::string& node);
-  // Whether a request to this path is refused now: of the scaled object of a pool.
+  // True if a request to this path is refused now, because the scaled object of a pool is failing.
   bool Refuses(std::string_view path) const;
 
   bool any() const { return !pools_.empty(); }
-  std::vector<PoolState> States() const;  // by name
+  std::vector<PoolState> States() const;  // sorted by name
 
   const std::string& name() const override { return name_; }
   bool Step() override;
@@ -77,7 +78,7 @@ class Infrastructure final : public Actor {
  private:
   struct Member {
     std::string name = {};
-    std::optional<Time> due = {};  // none: it does not come
+    std::optional<Time> due = {};  // nullopt: it does not join
     bool wrong = false;
     std::optional<Time> joined = {};
   };
@@ -85,14 +86,14 @@ class Infrastructure final : public Actor {
     PoolSpec spec;
     PoolFault fault = PoolFault::kNone;
     Time refused_until{};
-    int wanted = 0, told = -1;  // told: how many there are
+    int wanted = 0, told = -1;  // `told`: the last reported number of nodes
     int made = 0, removed = 0, asked = 0;
-    double node_seconds = 0;  // of nodes that are gone
+    double node_seconds = 0;  // of removed nodes
     std::vector<Member> members;
     int There() const;
     PoolBounds Bounds() const { return {spec.name, spec.min, spec.max}; }
   };
-  // The number of nodes that are wanted, as the API server has it.
+  // The requested number of nodes in the API server.
   struct Wanted {
     cluster::ObjectMeta meta;
     std::optional<int> replicas;

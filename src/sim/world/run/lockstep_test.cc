@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kManyRequests = 1'000'000;
 
-// The demo's first two minutes; whether partitioner and scheduler act over HTTP.
+// The events of the demo's first two minutes. `http`: partitioner and scheduler use HTTP.
 std::deque<std::string> Demo(bool http) {
   const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
   const std::vector<GpuSpec> gpus(2, GpuSpec{.model = "A100-40GB"});
@@ -41,7 +41,7 @@ std::deque<std::string> Demo(bool http) {
   return world.log().lines();
 }
 
-TEST(LockstepTest, OverTheNetworkTheSameHappensAsByDirectCalls) {
+TEST(LockstepTest, HttpRunEqualsRunWithDirectCalls) {
   const std::deque<std::string> direct = Demo(false);
   EXPECT_GT(direct.size(), 50U);
   EXPECT_EQ(Demo(true), direct);

@@ -8,12 +8,12 @@
 namespace nos::sim {
 namespace {
 
-// On the way to ourselves this is an age: a network that is silent for so long has lost the event,
-// and its client will find out as it would anywhere.
+// Very long for a local connection: after this time the network has lost the event, and the client
+// will find out as on a real network.
 constexpr Duration kPatience = std::chrono::seconds(10);
 constexpr std::string_view kBookmark = "BOOKMARK";
 
-// Events from the network. The direct watch only tells how many there are.
+// Delivers events from the network. The direct watch only determines their number.
 class LockstepStream final : public kube::WatchStream {
  public:
   LockstepStream(std::unique_ptr<kube::WatchStream> network,
@@ -40,9 +40,9 @@ class LockstepStream final : public kube::WatchStream {
     }
   }
 
-  Bell arrived_;  // outlives the stream that rings it
+  Bell arrived_;  // outlives the stream that signals it
   const std::unique_ptr<kube::WatchStream> direct_, network_;
-  bool owed_ = false;  // the server has told an event that has not arrived yet
+  bool owed_ = false;  // the server has sent an event that has not arrived yet
 };
 
 }  // namespace

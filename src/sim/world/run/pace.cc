@@ -8,15 +8,15 @@ namespace nos::sim {
 namespace {
 
 constexpr Duration kStep = std::chrono::milliseconds(100);
-// Made up for when the machine can; beyond that, time passes more slowly.
+// A lag up to this is caught up; beyond it, time passes more slowly.
 constexpr Duration kMaxDebt = std::chrono::seconds(10);
-constexpr Duration kWindow = std::chrono::seconds(2);  // over which the speed is measured
-// At most this share of the time goes to looking at the world.
+constexpr Duration kWindow = std::chrono::seconds(2);  // interval for measuring the speed
+// `on_tick` gets at most one part in this many of the time.
 constexpr int kTickShare = 5;
 
 Duration SteadyNow() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-// The speed of the last seconds.
+// Measures the speed of the last seconds.
 class Speedometer {
  public:
   Speedometer(double speed, Duration wall, Time world)
@@ -36,7 +36,7 @@ class Speedometer {
   Time world_;
 };
 
-// Which moment of the wall clock a moment of the world belongs to.
+// Maps virtual time to wall-clock time.
 class Schedule {
  public:
   Schedule(double speed, Duration wall, Time world) : speed_(speed), wall_(wall), world_(world) {}
@@ -44,7 +44,7 @@ class Schedule {
   Duration WallOf(Time world) const {
     return wall_ + FromSeconds(ToSeconds(world - world_) / speed_);
   }
-  // Gives up what is more than kMaxDebt too late.
+  // Drops the part of the lag that exceeds kMaxDebt.
   void Forgive(Duration wall, Time world) {
     const Duration debt = wall - WallOf(world);
     if (debt > kMaxDebt) wall_ += debt - kMaxDebt;

@@ -1,4 +1,4 @@
-// The world paced by a wall clock that the test turns.
+// Pace with a simulated wall clock.
 #include "sim/pace.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ class PaceTest : public testing::Test {
  protected:
   PaceTest() { SetLogLevel(LogLevel::kError); }
 
-  // A wall clock that the world's pauses turn; each look at it costs `look`.
+  // A wall clock that advances with the world's pauses; each reading costs `look`.
   PaceOptions Options(double speed, Duration look = {}) {
     PaceOptions options;
     options.speed = speed;
@@ -26,7 +26,7 @@ class PaceTest : public testing::Test {
     };
     return options;
   }
-  // Runs for so many ticks.
+  // Runs for `ticks` ticks.
   void Run(PaceOptions options, int ticks, const std::function<void()>& each = {}) {
     std::stop_source stop;
     options.on_tick = [&](double reached) {
@@ -52,7 +52,7 @@ class PaceTest : public testing::Test {
   double reached_ = 0;
 };
 
-TEST_F(PaceTest, VirtualTimePassesAtTheSpeedAsked) {
+TEST_F(PaceTest, VirtualTimePassesAtTheRequestedSpeed) {
   for (const double speed : {0.5, 1.0, 50.0}) {
     times_.clear();
     ticks_.clear();
@@ -65,7 +65,7 @@ TEST_F(PaceTest, VirtualTimePassesAtTheSpeedAsked) {
   }
 }
 
-TEST_F(PaceTest, WhatIsAskedFromOutsideIsActedOn) {
+TEST_F(PaceTest, ServesRequestsFromOutside) {
   StartCluster();
   kube::Client user(world_->api());
   bool created = false;
@@ -80,9 +80,10 @@ TEST_F(PaceTest, WhatIsAskedFromOutsideIsActedOn) {
   EXPECT_EQ(pod->phase, "Running");
 }
 
-TEST_F(PaceTest, AMachineTooSlowMakesTimePassMoreSlowly) {
+TEST_F(PaceTest, VirtualTimeSlowsDownOnSlowMachine) {
   const Time before = world_->Now();
-  // Three looks at the clock a step: some 300 steps of a tenth of a second in a second.
+  // Three readings of the clock per step limit the speed to some 300 steps of a tenth of a second
+  // per second.
   Run(Options(1000, milliseconds(1)), 100);
   const double real = ToSeconds(times_.back() - before) / ToSeconds(ticks_.back());
   EXPECT_LT(real, 100);
@@ -92,7 +93,7 @@ TEST_F(PaceTest, AMachineTooSlowMakesTimePassMoreSlowly) {
   }
 }
 
-TEST_F(PaceTest, MakesUpForBeingLateAndEndsOnTime) {
+TEST_F(PaceTest, CatchesUpAndEndsOnTime) {
   PaceOptions options = Options(1);
   options.late = std::chrono::seconds(4);
   options.until = world_->Now() + milliseconds(5050);
@@ -101,7 +102,7 @@ TEST_F(PaceTest, MakesUpForBeingLateAndEndsOnTime) {
   EXPECT_EQ(wall_, Duration(milliseconds(1050)));
 }
 
-TEST_F(PaceTest, RepeatsWhateverTheWallClockDoes) {
+TEST_F(PaceTest, RunDoesNotDependOnTheWallClock) {
   const auto log = [this](Duration look, Time start) {
     WorldOptions options;
     options.start = start;
@@ -128,7 +129,7 @@ TEST_F(PaceTest, RepeatsWhateverTheWallClockDoes) {
   EXPECT_EQ(log(milliseconds(7), start + std::chrono::seconds(3)), first);
 }
 
-TEST_F(PaceTest, StopsAtOnceWhenAskedBefore) {
+TEST_F(PaceTest, StopsAtOnceIfAlreadyRequested) {
   std::stop_source stop;
   stop.request_stop();
   const Time before = world_->Now();

@@ -1,4 +1,4 @@
-// The parts of a virtual world that need no other: queue, specs, faults on the way to a server.
+// Parts of a virtual world in isolation: queue, specs, faulty transport.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -17,7 +17,7 @@ namespace {
 constexpr Time kStart{};
 constexpr Duration kSecond = std::chrono::seconds(1);
 
-TEST(EventQueueTest, RunsByTimeThenByOrderOfAsking) {
+TEST(EventQueueTest, RunsByTimeThenByInsertionOrder) {
   EventQueue queue;
   std::string seen;
   queue.At(kStart + 2 * kSecond, [&] { seen += 'c'; });
@@ -32,7 +32,7 @@ TEST(EventQueueTest, RunsByTimeThenByOrderOfAsking) {
   EXPECT_EQ(seen, "abcd");
 }
 
-TEST(SpecsTest, ProductLabelsLeadBackToTheirModels) {
+TEST(SpecsTest, ProductLabelsIdentifyTheirModels) {
   for (const auto& model : gpu::Catalogue::Builtin().models()) {
     EXPECT_EQ(gpu::Catalogue::Builtin().FindByProduct(ProductLabel(model->name())), model.get())
         << model->name() << " as " << ProductLabel(model->name());
@@ -77,7 +77,7 @@ TEST(WorkloadTest, DemoIsTheSameForTheSameSeedAndFitsTheModels) {
   }
 }
 
-TEST(WorkloadTest, DemoOfHybridNodesHasAllWays) {
+TEST(WorkloadTest, DemoOfHybridNodesHasAllSharingModes) {
   const auto& catalogue = gpu::Catalogue::Builtin();
   const gpu::Model* hybrid = catalogue.FindModes("H100-80GB+GPU+TIME-4");
   const auto demo = DemoWorkload({hybrid, catalogue.FindByName("A100-40GB")}, 3);
@@ -91,7 +91,7 @@ TEST(WorkloadTest, DemoOfHybridNodesHasAllWays) {
   EXPECT_TRUE(asked.contains("gpu") && asked.contains("shared") && asked.contains("1g.10gb"));
 }
 
-// A server whose only watch delivers what the test puts in.
+// A server whose only watch delivers events from the test.
 class FakeServer final : public kube::Transport {
  public:
   Result<kube::ApiResponse> Do(const kube::ApiRequest&) override {
@@ -147,7 +147,7 @@ struct FaultyWay {
   FaultyTransport transport;
 };
 
-TEST(FaultyTransportTest, TellsWhetherTheRequestReachedTheServer) {
+TEST(FaultyTransportTest, ReportsWhetherTheRequestReachedTheServer) {
   FaultRates rates;
   rates.request_lost = 1;
   FaultyWay lost(rates);
@@ -178,7 +178,7 @@ TEST(FaultyTransportTest, NothingReachesTheServerAfterACrash) {
   EXPECT_EQ(way.server.requests, reached);
 }
 
-TEST(FaultyTransportTest, FaultsEnd) {
+TEST(FaultyTransportTest, FaultsEndAtTheirEndTime) {
   FaultRates rates;
   rates.request_lost = rates.conflict = rates.crash = 1;
   FaultyWay way(rates);

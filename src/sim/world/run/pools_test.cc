@@ -1,4 +1,5 @@
-// Node pools of a virtual cluster: what stands behind them, and the autoscaler beside the others.
+// Node pools of a virtual cluster: their infrastructure, and the autoscaler with the other
+// controllers.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +66,7 @@ class PoolsTest : public testing::Test {
   std::unique_ptr<kube::Client> client;
 };
 
-TEST_F(PoolsTest, NodesJoinAsLongAfterTheyWereAskedForAsThePoolSays) {
+TEST_F(PoolsTest, NodesJoinAfterTheStartTimeOfThePool) {
   Start(Pool());
   EXPECT_THAT(Nodes(), IsEmpty());
   Scale(2);
@@ -82,7 +83,7 @@ TEST_F(PoolsTest, NodesJoinAsLongAfterTheyWereAskedForAsThePoolSays) {
   EXPECT_EQ(Find(*set, "status", "replicas")->get_int64(), 2);
 }
 
-TEST_F(PoolsTest, TheFirstNodesAreThereFromTheStart) {
+TEST_F(PoolsTest, InitialNodesExistFromTheStart) {
   PoolSpec pool = Pool();
   pool.nodes = 2;
   Start(pool);
@@ -90,7 +91,7 @@ TEST_F(PoolsTest, TheFirstNodesAreThereFromTheStart) {
   EXPECT_EQ(State().wanted, 2);
 }
 
-TEST_F(PoolsTest, TheNodeThatIsNamedGoesElseTheNewest) {
+TEST_F(PoolsTest, RemovesTheMarkedNodeOrElseTheNewest) {
   PoolSpec pool = Pool();
   pool.nodes = 3;
   Start(pool);
@@ -98,13 +99,13 @@ TEST_F(PoolsTest, TheNodeThatIsNamedGoesElseTheNewest) {
   Scale(2);
   EXPECT_THAT(Nodes(), ElementsAre("a100-2", "a100-3"));
   Scale(3);
-  Scale(2);  // before it has come
+  Scale(2);  // before it has joined
   EXPECT_THAT(Nodes(), ElementsAre("a100-2", "a100-3"));
   Scale(1);
   EXPECT_THAT(Nodes(), ElementsAre("a100-2"));
 }
 
-TEST_F(PoolsTest, MachinesNameNodes) {
+TEST_F(PoolsTest, MachinesReferToNodesAndMarkThemForRemoval) {
   PoolSpec pool = Pool();
   pool.machines = true;
   pool.nodes = 1;
@@ -124,7 +125,7 @@ TEST_F(PoolsTest, MachinesNameNodes) {
   EXPECT_EQ(client->Get(kMachines, kInfraNamespace, "a100-1").status().code(), Code::kNotFound);
 }
 
-TEST_F(PoolsTest, NodesComeLateOrNotUntilTheFaultEnds) {
+TEST_F(PoolsTest, FaultsDelayNodesOrKeepThemAway) {
   Start(Pool());
   Ok(world->infrastructure().SetFault("a100", PoolFault::kLate));
   Scale(1);
@@ -142,7 +143,7 @@ TEST_F(PoolsTest, NodesComeLateOrNotUntilTheFaultEnds) {
   EXPECT_EQ(world->infrastructure().SetFault("none", PoolFault::kNone).code(), Code::kNotFound);
 }
 
-TEST_F(PoolsTest, EverySecondNodeOrOneWithLessGpus) {
+TEST_F(PoolsTest, FaultsDropEverySecondNodeOrAGpu) {
   PoolSpec pool = Pool();
   pool.node.gpus.assign(2, {"A100-40GB"});
   Start(pool);
@@ -159,7 +160,7 @@ TEST_F(PoolsTest, EverySecondNodeOrOneWithLessGpus) {
   EXPECT_EQ(world->FindMachine("a100-3")->gpu_count(), 1u);
 }
 
-TEST_F(PoolsTest, AnotherNodeGoes) {
+TEST_F(PoolsTest, FaultRemovesAnotherNode) {
   PoolSpec pool = Pool();
   pool.nodes = 2;
   Start(pool);
@@ -169,7 +170,7 @@ TEST_F(PoolsTest, AnotherNodeGoes) {
   EXPECT_THAT(Nodes(), ElementsAre("a100-1"));
 }
 
-TEST_F(PoolsTest, OnlyTheScaledObjectOfThePoolIsRefused) {
+TEST_F(PoolsTest, FaultRefusesOnlyTheScaledObjectOfThePool) {
   Start(Pool());
   const std::string path = "/apis/infra.nos.example/v1/namespaces/infra/machinesets/a100/scale";
   EXPECT_FALSE(world->infrastructure().Refuses(path));
@@ -181,7 +182,7 @@ TEST_F(PoolsTest, OnlyTheScaledObjectOfThePoolIsRefused) {
   EXPECT_FALSE(world->infrastructure().Refuses("/api/v1/nodes/a100-1"));
 }
 
-TEST_F(PoolsTest, ANodeThatSomebodyDeletesIsMadeAnew) {
+TEST_F(PoolsTest, ReplacesNodeDeletedByAnotherComponent) {
   PoolSpec pool = Pool();
   pool.nodes = 1;
   Start(pool);
@@ -192,7 +193,7 @@ TEST_F(PoolsTest, ANodeThatSomebodyDeletesIsMadeAnew) {
   EXPECT_THAT(Nodes(), ElementsAre("a100-2"));
 }
 
-TEST_F(PoolsTest, ANodeThatReturnsIsNotReplacedAndOneThatWasRemovedDoesNotReturn) {
+TEST_F(PoolsTest, DoesNotReplaceReturningNodesOrReturnRemovedOnes) {
   PoolSpec pool = Pool();
   pool.nodes = 2;
   WorldOptions options;
@@ -224,7 +225,7 @@ TEST_F(PoolsTest, NodeHoursAreCounted) {
   EXPECT_EQ(State().removed, 1);
 }
 
-TEST_F(PoolsTest, WhoIsEvictedAndHasAControllerIsMadeAnew) {
+TEST_F(PoolsTest, RecreatesEvictedPodsWithController) {
   PoolSpec pool = Pool();
   pool.nodes = 1;
   Start(pool);
@@ -254,7 +255,7 @@ TEST_F(PoolsTest, WhoIsEvictedAndHasAControllerIsMadeAnew) {
   EXPECT_EQ(world->recreated(), 1);
 }
 
-TEST_F(PoolsTest, APoolIsWhatItsNodePoolSays) {
+TEST_F(PoolsTest, PoolFollowsItsNodePool) {
   PoolSpec pool = Pool("mixed");
   pool.node.gpus.assign(3, {"H100-80GB"});
   pool.node.hybrid = true;
@@ -287,7 +288,7 @@ TEST_F(PoolsTest, APoolIsWhatItsNodePoolSays) {
               HasSubstr("NodePool mixed: spec.cpu and spec.memory: a virtual cluster"));
 }
 
-// The autoscaler beside the others.
+// The autoscaler together with the other controllers.
 class AutoscalingTest : public PoolsTest {
  protected:
   static WorldOptions Options() {
@@ -307,8 +308,8 @@ class AutoscalingTest : public PoolsTest {
   }
 };
 
-// A node is asked for, used, emptied by a move, and given back, whenever the autoscaler dies.
-TEST_F(AutoscalingTest, ACrashAtAnyMomentComesToTheSameEnd) {
+// A node is requested, used, emptied by a move, and removed, whenever the autoscaler crashes.
+TEST_F(AutoscalingTest, CrashAtAnyMomentGivesTheSameResult) {
   constexpr int kMoments = 16;
   for (int moment = 0; moment < kMoments; ++moment) {
     SCOPED_TRACE(fmt::format("moment {}", moment));
@@ -323,7 +324,7 @@ TEST_F(AutoscalingTest, ACrashAtAnyMomentComesToTheSameEnd) {
     world->RunFor(minutes(4));
     ASSERT_EQ(world->FindPod("web")->node_name, "a100-1");
     Cordon(false);
-    // The move begins when the node could have gone for two minutes, and lasts for some seconds.
+    // The move begins two minutes after the node became removable, and lasts for some seconds.
     world->RunFor(seconds(118 + moment));
     world->FindProcess("autoscaler")->Crash();
     world->RunFor(minutes(20));
@@ -336,8 +337,8 @@ TEST_F(AutoscalingTest, ACrashAtAnyMomentComesToTheSameEnd) {
   }
 }
 
-// To make the pool smaller would cost any of its nodes.
-TEST_F(AutoscalingTest, APoolWhoseNodesCannotBeNamedLosesNoneThatIsUsed) {
+// A scale-down of this pool could remove any of its nodes.
+TEST_F(AutoscalingTest, DoesNotShrinkPoolWithUnselectableNodesInUse) {
   PoolSpec pool = Pool();
   pool.unnamed = true;
   pool.nodes = 3;

@@ -1,5 +1,5 @@
-// What quotas guarantee is had back at the cost of as few pods as it takes, whatever goes wrong on
-// the way: where all pods are alike, that number is known.
+// Guaranteed quotas are reclaimed with the minimum number of evictions under any faults. If all
+// pods are alike, that number is known.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,19 +14,19 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr Duration kFull = minutes(5);  // when claims begin to come
+constexpr Duration kFull = minutes(5);  // time when the claiming team's pods begin to arrive
 constexpr Duration kFaultsLast = minutes(15);
 
-// Two teams whose guarantees make up the cluster. One fills it all, and asks for more; the other
-// claims of its own, in pods each of which takes the places of some of the first one's.
+// Two teams whose guarantees add up to the cluster. One fills all of it and requests more; the
+// other claims its share with pods that each take the capacity of several pods of the first.
 struct Claims {
-  std::string resource;  // that quotas guarantee
+  std::string resource;  // the resource that quotas guarantee
   std::vector<NodeSpec> nodes = {};
   PodSpec small = {}, large = {};
-  int places = 0;  // for small ones
-  int share = 0;   // of them, what is guaranteed to the team that claims
+  int places = 0;  // capacity for small pods
+  int share = 0;   // the part of them guaranteed to the claiming team
   int claims = 0, victims_each = 0;
-  int64_t charge = 1;  // of a small one, in the resource
+  int64_t charge = 1;  // charge of a small pod, in the resource
 };
 
 class ReclaimFaultsTest : public testing::TestWithParam<int> {
@@ -98,14 +98,14 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
         std::ranges::count_if(world->Pods(), [&](const auto& pod) { return pod->meta.ns == ns; }));
   }
 
-  // Faults never cost a pod by themselves: who is missing was evicted.
+  // Faults never end a pod by themselves, so every missing pod was evicted.
   void CheckVictims(uint64_t seed, bool scheduler_cuts, const Claims& claims) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Start(seed, scheduler_cuts, claims);
     world->RunFor(kFull);
     const bool full = CountRunning("many") == claims.places;
     world->RunFor(kFaultsLast - kFull + minutes(5));
-    // Whoever asks for more than one place may find those of pods over quota on several nodes.
+    // A pod that needs more than one place may find the pods over quota on different nodes.
     const int served = CountRunning("few");
     if (claims.victims_each == 1) {
       EXPECT_EQ(served, claims.claims);
@@ -134,7 +134,7 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
   int judged = 0;
 };
 
-TEST_P(ReclaimFaultsTest, OfCpu) {
+TEST_P(ReclaimFaultsTest, EvictsMinimumOfPodsForCpu) {
   for (uint64_t i = 1; i <= 40; ++i) {
     const uint64_t seed = static_cast<uint64_t>(GetParam()) * 40 + i;
     Random random(seed);
@@ -158,9 +158,9 @@ TEST_P(ReclaimFaultsTest, OfCpu) {
   EXPECT_GT(judged, 40);
 }
 
-// Smaller instances give way to larger ones where the layout allows for it. A scheduler that does
-// not know of cuts cannot keep what is set free from those whom it serves as it is.
-TEST_P(ReclaimFaultsTest, OfSlices) {
+// Smaller instances are evicted for larger ones if the layout allows it. A scheduler without
+// repartitioning cannot reserve the freed capacity against pods that it schedules as they are.
+TEST_P(ReclaimFaultsTest, EvictsMinimumOfPodsForSlices) {
   for (uint64_t i = 1; i <= 25; ++i) {
     const uint64_t seed = static_cast<uint64_t>(GetParam()) * 25 + i;
     Random random(seed ^ 0x511ce5);

@@ -61,7 +61,7 @@ class SharesTest : public testing::Test {
   size_t expected_violations = 0;
 };
 
-TEST_F(SharesTest, AreThereFromTheStart) {
+TEST_F(SharesTest, InitialSharesExist) {
   Start({{"10gb@0", true, "a"}, {"5gb@7", false, ""}}, false);
   EXPECT_EQ(Phase("a"), "Running");
   EXPECT_THAT(Shares(), ElementsAre("10gb@0 used", "5gb@7 free"));
@@ -70,14 +70,14 @@ TEST_F(SharesTest, AreThereFromTheStart) {
   EXPECT_EQ(allocatable.at("nvidia.com/gpu-5gb").Value(), 1);
 }
 
-TEST_F(SharesTest, ThatDoNotFitAreRefused) {
+TEST_F(SharesTest, RefusesSharesThatDoNotFit) {
   Start({});
   NodeSpec node{.name = "n2", .mps = true};
   node.gpus = {{"MPS-40GB", {{"30gb@0"}, {"11gb@1"}}}};
   EXPECT_THAT(world->AddNode(node).message(), HasSubstr("11gb@1 does not fit"));
 }
 
-TEST_F(SharesTest, FreeOnesEndWithTheirAgentAndHeldOnesStay) {
+TEST_F(SharesTest, AgentRestartDropsFreeSharesAndKeepsHeldOnes) {
   Start({{"10gb@0", true, "a"}, {"5gb@7", false, ""}}, false);
   machine().agent()->Crash();
   EXPECT_THAT(Shares(), ElementsAre("10gb@0 used", "5gb@7 free")) << "until there is another one";
@@ -86,7 +86,7 @@ TEST_F(SharesTest, FreeOnesEndWithTheirAgentAndHeldOnesStay) {
   EXPECT_EQ(Phase("a"), "Running");
 }
 
-TEST_F(SharesTest, NobodyNewGetsThemWhileNoDaemonServes) {
+TEST_F(SharesTest, DoesNotAllocateSharesWithoutMpsDaemon) {
   Start({{"10gb@0", true, "a"}, {"10gb@1", false, ""}});
   machine().LoseDaemon(0);
   world->RunFor(seconds(20));
@@ -98,7 +98,7 @@ TEST_F(SharesTest, NobodyNewGetsThemWhileNoDaemonServes) {
   EXPECT_EQ(Phase("b"), "Running");
 }
 
-TEST_F(SharesTest, NobodyNewGetsThoseOfALostGpu) {
+TEST_F(SharesTest, DoesNotAllocateSharesOfLostGpu) {
   Start({{"10gb@0", true, "a"}, {"10gb@1", false, ""}});
   machine().LoseGpu(0);
   world->RunFor(seconds(20));
@@ -110,17 +110,17 @@ TEST_F(SharesTest, NobodyNewGetsThoseOfALostGpu) {
   EXPECT_EQ(Phase("a"), "Running");
 }
 
-TEST_F(SharesTest, InvariantsNoticeMoreMemoryThanThereIs) {
+TEST_F(SharesTest, InvariantsDetectTooMuchMemory) {
   Start({{"30gb@0", true, "a"}}, false);
   EXPECT_EQ(Problems(), "");
-  // As if an agent had forgotten it.
+  // Simulates an agent that has lost the first share.
   const std::string gpu = machine().gpus()->Info(0).uuid;
   const std::string second = device::MpsShareId({gpu, 20, 1});
   ASSERT_THAT(machine().backend()->Adopt(std::vector<std::string>{second}), IsEmpty());
   EXPECT_THAT(Problems(), HasSubstr("GPU 0 holds what it cannot hold: 30gb@0 20gb@1"));
 }
 
-TEST_F(SharesTest, InvariantsNoticeAShareThatIsTakenFromItsPod) {
+TEST_F(SharesTest, InvariantsDetectDestructionOfHeldShare) {
   Start({{"10gb@0", true, "a"}}, false);
   ApiTruth none;
   EXPECT_THAT(CheckDestruction(machine(), machine().Instances(0)[0], none),
@@ -129,11 +129,11 @@ TEST_F(SharesTest, InvariantsNoticeAShareThatIsTakenFromItsPod) {
   EXPECT_THAT(Problems(), HasSubstr("which is not there"));
 }
 
-TEST_F(SharesTest, TheJudgeKnowsThem) {
+TEST_F(SharesTest, SatisfiabilityCheckIncludesShares) {
   Start({{"30gb@5", true, "a"}, {"10gb@1", false, ""}}, false);
   const auto node = world->Nodes().at(0);
   const auto could = [&](const std::map<std::string, int>& asked, bool empty) {
-    PodSpec spec{.name = "p"};  // a container each
+    PodSpec spec{.name = "p"};  // one share per container
     for (const auto& [profile, count] : asked) {
       spec.containers.insert(spec.containers.end(), static_cast<size_t>(count), {{profile, 1}});
     }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kNeeds = "nos.nebuly.com/need-";
 
-// As the chart's matchConditions have it.
+// The chart's matchConditions.
 bool AsksByNeed(const Json& pod) {
   const Json* annotations = Find(pod, "metadata", "annotations");
   return annotations != nullptr && annotations->is_object() &&
@@ -17,7 +17,7 @@ bool AsksByNeed(const Json& pod) {
          });
 }
 
-// In process a list is complete, and a watch has all there is, after one or the other.
+// In process a list completes within two calls of Pump, and a watch delivers everything in one.
 template <typename T>
 bool Refresh(kube::Cache<T>& cache, kube::Client& client, Time now) {
   cache.Pump(client, now);

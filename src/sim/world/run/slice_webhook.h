@@ -1,5 +1,5 @@
-// The operator's webhook for pods that ask for a slice by need, in the virtual cluster: the very
-// code of controllers/slice_admission.h, which looks at nodes and pods by the world's API server.
+// The operator's webhook for pods with GPU requirements, in the virtual cluster: the code of
+// controllers/slice_admission.h, which reads nodes and pods through the world's API server.
 //
 //   SliceWebhook webhook(catalogue, clock, api);
 //   api.SetPodWebhook(webhook.Hook());
@@ -17,9 +17,10 @@ namespace nos::sim {
 // Thread-safe.
 class SliceWebhook {
  public:
-  // All must outlive it. Nothing is asked of `api` before somebody asks by need.
+  // All arguments must outlive the object. It calls `api` only once a pod with GPU requirements is
+  // created.
   SliceWebhook(const gpu::Catalogue& catalogue, const Clock& clock, kube::Transport& api);
-  // May be used as long as this is there.
+  // REQUIRES: the object outlives the hook.
   PodWebhook Hook();
 
  private:

@@ -47,7 +47,7 @@ class SliceWebhookTest : public testing::Test {
   World world{WorldOptions(), gpu::Catalogue::Builtin()};
 };
 
-TEST_F(SliceWebhookTest, PodsThatAskByNeedGetWhatHasRoom) {
+TEST_F(SliceWebhookTest, ChoosesSliceWithCapacityForRequirements) {
   Start({{.name = "mig", .gpus = {{"A100-40GB"}}},
          {.name = "mps", .gpus = {{"A100-40GB"}}, .mps = true}});
   ASSERT_TRUE(Create("shares", "30Gi", true).ok());
@@ -57,13 +57,13 @@ TEST_F(SliceWebhookTest, PodsThatAskByNeedGetWhatHasRoom) {
   EXPECT_EQ(Chosen("shares"), "nvidia.com/gpu-30gb runs");
   EXPECT_EQ(Chosen("again"), "nvidia.com/mig-3g.20gb runs") << "the shares are taken";
   EXPECT_EQ(Chosen("alone"), "nvidia.com/mig-1g.10gb runs") << "it cannot use shares";
-  // What has come meanwhile is seen.
+  // Pods created since are taken into account.
   ASSERT_TRUE(Create("later", "9Gi", true).ok());
   world.RunFor(seconds(60));
   EXPECT_EQ(Chosen("later"), "nvidia.com/gpu-9gb runs");
 }
 
-TEST_F(SliceWebhookTest, WhatCannotBeIsRefused) {
+TEST_F(SliceWebhookTest, RefusesImpossibleRequirements) {
   Start({{.name = "mig", .gpus = {{"A100-40GB"}}}});
   const auto refused = Create("huge", "100Gi", false);
   EXPECT_THAT(refused.status().message(), HasSubstr("denied the request: no slice of GPUs"));
@@ -74,9 +74,9 @@ TEST_F(SliceWebhookTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(Chosen("plain"), "none runs") << "who asks for nothing is not asked about";
 }
 
-// In a little more than a minute the sandbox's own demo shows every way, on the node that has all
-// as well.
-TEST_F(SliceWebhookTest, TheDemoShowsAllWays) {
+// Within little more than a minute the sandbox's demo shows all sharing modes, including on the
+// hybrid node.
+TEST_F(SliceWebhookTest, DemoShowsAllSharingModes) {
   Start(ModesCluster());
   const Time began = world.Now();
   for (const PodSpec& pod : ModesWorkload(1)) world.Submit(pod, began + pod.arrival);

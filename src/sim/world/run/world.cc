@@ -93,7 +93,8 @@ Status World::AddNode(const NodeSpec& spec) {
 
 Status World::AddPool(const PoolSpec& spec) { return infrastructure_.Add(spec); }
 
-// It stays where it is, and if it is `scheduled` there now, there was room for it.
+// Checks that the binding of the pod never changes, and that the node had capacity if it was
+// `scheduled` now.
 void World::CheckBinding(const cluster::Pod& pod, bool scheduled) {
   if (!options_.check_invariants) return;
   const auto place = places_.emplace(pod.meta.uid, pod.node_name).first;
@@ -110,7 +111,7 @@ void World::CheckBinding(const cluster::Pod& pod, bool scheduled) {
   for (std::string& problem : CheckRoom(*node, *pods_.Snapshot())) Violation(std::move(problem));
 }
 
-// A taint that has come lately, its scheduler may not have seen.
+// Tolerates recent taints, which the scheduler may not have seen.
 void World::CheckTaints(const cluster::Pod& pod) {
   const auto node = nodes_.Get(pod.node_name);
   if (node == nullptr || ToleratesTaints(pod, *node)) return;
@@ -121,7 +122,7 @@ void World::CheckTaints(const cluster::Pod& pod) {
 }
 
 void World::Submit(const PodSpec& pod, Time when) {
-  if (pod.priority != 0) {  // there already is as good
+  if (pod.priority != 0) {  // an error means that it exists
     queue_.At(when, [this, priority = pod.priority] {
       (void)client_.Create(*WorkloadResource("PriorityClass"), "", PriorityClassObject(priority));
     });
@@ -177,7 +178,7 @@ void World::StartAutoscaler(kube::Transport& way) {
   for (const std::string* ns : {&config.relocations.ns, &config.signal.ns}) {
     const Json object = {
         {"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", *ns}}}};
-    (void)client_.Create(kube::kNamespaces, "", object);  // there already is as good
+    (void)client_.Create(kube::kNamespaces, "", object);  // an error means that it exists
   }
   autoscaler_host_ = std::make_unique<Controller>(
       "autoscaler",
@@ -226,11 +227,13 @@ void World::RunUntil(Time end) {
 }
 
 void World::SkipTo(Time end) {
+  // 1. Run the due events, then settle nodes and infrastructure: controllers act on their results.
   clock_.AdvanceTo(end);
   while (queue_.Due(clock_.Now())) queue_.RunNext();
   SettleMachines();
   UntilNothingIsDone([this] { return Step({&keeper_, nullptr}); });
   UntilNothingIsDone([this] { return Step({&infrastructure_, nullptr}); });
+  // 2. Let each controller act once. In large clusters they skip calls (see world.h).
   constexpr size_t kNodesPerSkip = 100;
   constexpr size_t kLongestRest = 10;
   const size_t rest = std::clamp<size_t>(machines_.size() / kNodesPerSkip, 1, kLongestRest);
@@ -265,7 +268,7 @@ void World::Settle() {
   });
 }
 
-// Machines meet each other only through what runs above them, so each may come to rest by itself.
+// Machines interact only through controllers, so each one can be settled separately.
 void World::SettleMachines() {
   for (const auto& entry : machines_) {
     Machine* const machine = entry.second.get();
@@ -303,7 +306,7 @@ std::vector<World::Acting> World::Controllers() {
   return actors;
 }
 
-// Lets everyone act once; says whether anyone did.
+// Lets every actor take one step; returns whether any did.
 bool World::Round(std::vector<Acting> actors) {
   if (options_.shuffle) random_.Shuffle(actors);
   bool did = false;
@@ -338,8 +341,8 @@ void World::JudgeGangs() {
   }
 }
 
-// What a fault has kept from a node is planned anew later: as long as there are faults, a plan may
-// be carried out in part.
+// Checks only after the faults: a fault may prevent part of a plan, and that part is planned again
+// later.
 void World::JudgeCuts() {
   if (partitioner() == nullptr || partitioner()->decisions().empty()) return;
   const auto& decisions = partitioner()->decisions();
@@ -368,7 +371,7 @@ void World::Violation(std::string what) {
   violations_.push_back(std::move(what));
 }
 
-// Its node object was deleted: the machine goes away at the end of the round.
+// The node object was deleted; the machine disappears at the end of the round.
 void World::RemoveMachine(const std::string& name) {
   if (Machine* machine = FindMachine(name)) machine->kubelet().Remove();
   if (!options_.nodes_return) return infrastructure_.SeeLost(name);
@@ -379,11 +382,11 @@ void World::RemoveMachine(const std::string& name) {
   });
 }
 
-// Its pods go with it.
+// Removes a node with its pods, without a return.
 void World::RemoveForGood(const std::string& node) {
   specs_.erase(node);
   if (client_.Delete(kube::kNodes, "", node).ok()) return;
-  if (Machine* machine = FindMachine(node)) machine->kubelet().Remove();  // it has yet to register
+  if (Machine* machine = FindMachine(node)) machine->kubelet().Remove();  // not registered yet
 }
 
 std::vector<std::shared_ptr<const cluster::Pod>> World::Pods() {

@@ -1,5 +1,5 @@
-// What happens to a virtual cluster by itself: nodes reboot, GPUs and daemons are lost for a while,
-// another scheduler binds pods.
+// Spontaneous faults of a virtual cluster: node reboots, temporary loss of GPUs and MPS daemons,
+// another scheduler that binds pods.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ void World::ScheduleRivals() {
   });
 }
 
-// It places by what the API server holds, and asks for no cut.
+// The rival schedules by the objects in the API server and repartitions no GPU.
 void World::BindAsRival() {
   const auto pods = Pods();
   std::vector<std::shared_ptr<const cluster::Pod>> waiting;

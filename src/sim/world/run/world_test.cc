@@ -1,4 +1,4 @@
-// The virtual cluster as a user of kubectl would see it.
+// The virtual cluster from the view of a kubectl user.
 #include "sim/world.h"
 
 #include <fmt/format.h>
@@ -79,7 +79,7 @@ TEST_F(WorldTest, BootsWithUsedInstancesHeldByTheirPods) {
   EXPECT_EQ(Allocatable("nvidia.com/mig-2g.10gb"), 1);
 }
 
-TEST_F(WorldTest, APodStartsRunsForItsTimeAndFreesItsDevices) {
+TEST_F(WorldTest, PodRunsForItsTimeAndFreesItsDevices) {
   Start({Node({{"1g.5gb@0"}})}, false);
   PodSpec pod = Pod("a", "1g.5gb");
   pod.node = "n1";
@@ -96,7 +96,7 @@ TEST_F(WorldTest, APodStartsRunsForItsTimeAndFreesItsDevices) {
   EXPECT_EQ(machine.kubelet().Holder(device), nullptr);
 }
 
-TEST_F(WorldTest, AKubeletKeepsWhatOthersSayOfAPod) {
+TEST_F(WorldTest, KubeletKeepsForeignPodConditions) {
   Start({Node({{"1g.5gb@0"}})}, false);
   PodSpec pod = Pod("a", "1g.5gb");
   pod.node = "n1";
@@ -115,7 +115,7 @@ TEST_F(WorldTest, AKubeletKeepsWhatOthersSayOfAPod) {
   EXPECT_EQ(running->FindCondition("PodScheduled")->last_transition, scheduled);
 }
 
-TEST_F(WorldTest, WhatInitContainersHoldNobodyIsTold) {
+TEST_F(WorldTest, PodResourcesOmitDevicesOfInitContainers) {
   Start({Node({{"1g.5gb@0"}, {"1g.5gb@1"}})}, false);
   PodSpec pod = Pod("a", "1g.5gb");
   pod.node = "n1";
@@ -134,7 +134,7 @@ TEST_F(WorldTest, WhatInitContainersHoldNobodyIsTold) {
   EXPECT_EQ(held(), 1u);
 }
 
-TEST_F(WorldTest, APodOnAGpuThatIsLostForAWhileRunsOn) {
+TEST_F(WorldTest, PodOnTemporarilyLostGpuKeepsRunning) {
   Start({Node({})}, true);
   Create(Pod("a", "3g.20gb"));
   world->RunFor(minutes(1));
@@ -150,7 +150,7 @@ TEST_F(WorldTest, APodOnAGpuThatIsLostForAWhileRunsOn) {
   EXPECT_EQ(Phase("b"), "Running");
 }
 
-TEST_F(WorldTest, ANodeRenewsItsLeaseWhichGoesWithIt) {
+TEST_F(WorldTest, NodeRenewsItsLeaseUntilItIsDeleted) {
   const auto lease = [&](const std::string& node) {
     kube::Client client(world->api());
     return client.Get(kube::kLeases, "kube-node-lease", node);
@@ -178,7 +178,7 @@ TEST_F(WorldTest, ANodeRenewsItsLeaseWhichGoesWithIt) {
   EXPECT_EQ(lease("n1").status().code(), Code::kNotFound);
 }
 
-TEST_F(WorldTest, ADeletedPodStopsThenVanishes) {
+TEST_F(WorldTest, DeletedPodStopsThenDisappears) {
   Start({Node({{"1g.5gb@0"}})}, false);
   PodSpec pod = Pod("a", "1g.5gb");
   pod.node = "n1";
@@ -191,7 +191,7 @@ TEST_F(WorldTest, ADeletedPodStopsThenVanishes) {
   EXPECT_EQ(Phase("a"), "gone");
 }
 
-TEST_F(WorldTest, APodWithoutItsDeviceFailsAndGetsASuccessor) {
+TEST_F(WorldTest, PodWithoutDeviceFailsAndGetsASuccessor) {
   Start({Node({{"1g.5gb@0"}})}, false);
   PodSpec pod = Pod("a", "1g.5gb", 2);
   pod.node = "n1";
@@ -205,7 +205,7 @@ TEST_F(WorldTest, APodWithoutItsDeviceFailsAndGetsASuccessor) {
   EXPECT_EQ(pods[1]->node_name, "");
 }
 
-TEST_F(WorldTest, ANodeRefusesWhatItsCpuCannotCarry) {
+TEST_F(WorldTest, NodeRefusesPodBeyondItsCpu) {
   NodeSpec node = Node({});
   node.cpu = Quantity::FromValue(2);
   Start({node}, false);
@@ -228,7 +228,7 @@ TEST_F(WorldTest, PendingPodsGetTheirSlices) {
   EXPECT_EQ(Allocatable("nvidia.com/mig-3g.20gb"), 4);
 }
 
-TEST_F(WorldTest, InstancesAreLostInARebootAndTheSuccessorsServed) {
+TEST_F(WorldTest, RebootDestroysInstancesAndSuccessorsRun) {
   Start({Node({})}, true);
   Create(Pod("a", "7g.40gb"));
   world->RunFor(minutes(1));
@@ -253,17 +253,17 @@ TEST_F(WorldTest, PodsOfADeletedNodeMoveToAnother) {
   EXPECT_NE(world->FindPod("a")->node_name, node);
 }
 
-TEST_F(WorldTest, InvariantsNoticeWhatIsBroken) {
+TEST_F(WorldTest, InvariantsDetectBrokenState) {
   Start({Node({{"1g.5gb@0", true, "a"}})}, false);
   Machine& machine = *world->FindMachine("n1");
   EXPECT_THAT(CheckMachine(machine, world->Now()), IsEmpty());
-  machine.gpus()->Reboot();  // behind the kubelet's back
+  machine.gpus()->Reboot();  // without the kubelet's knowledge
   EXPECT_EQ(CheckMachine(machine, world->Now()).size(), 1u);
   machine.kubelet().Reboot();
   EXPECT_THAT(CheckMachine(machine, world->Now()), IsEmpty());
 }
 
-TEST_F(WorldTest, InvariantsNoticeWhatIsTakenAwayTooSoon) {
+TEST_F(WorldTest, InvariantsDetectPrematureDestruction) {
   Start({Node({{"1g.5gb@0", false, ""}, {"1g.5gb@1", false, ""}})}, false);
   Machine& machine = *world->FindMachine("n1");
   const auto offered = machine.kubelet().offered();
@@ -283,7 +283,7 @@ TEST_F(WorldTest, InvariantsNoticeWhatIsTakenAwayTooSoon) {
     return device.device_id != instances[0].uuid;
   });
   ASSERT_TRUE(machine.kubelet().Offer({*other}).ok());
-  expected_violations = 1;  // that very moment
+  expected_violations = 1;  // at that very moment
   EXPECT_THAT(withdrawn(), HasSubstr("while the node object counts it"));
   truth.node.allocatable["nvidia.com/mig-1g.5gb"] = Quantity::FromValue(1);
   EXPECT_EQ(withdrawn(), "");
@@ -292,13 +292,13 @@ TEST_F(WorldTest, InvariantsNoticeWhatIsTakenAwayTooSoon) {
   cluster::Pod waits = *cluster::DecodePod(PodObject(Pod("a", "1g.5gb")));
   waits.meta.uid = "not admitted";
   truth.pods = {waits};
-  EXPECT_EQ(withdrawn() + destroyed(), "");  // the other serves it
+  EXPECT_EQ(withdrawn() + destroyed(), "");  // the other share serves the pod
   truth.pods.push_back(waits);
   EXPECT_THAT(withdrawn(), HasSubstr("wait for 2"));
   EXPECT_THAT(destroyed(), HasSubstr("wait for 2"));
 }
 
-TEST_F(WorldTest, InvariantsNoticeWhoIsBoundWhereATaintKeepsItAway) {
+TEST_F(WorldTest, InvariantsDetectBindingAgainstTaint) {
   NodeSpec node = Node({});
   node.taints = {{"dedicated", "team", "NoSchedule"}};
   Start({node}, false);
@@ -325,8 +325,8 @@ TEST_F(WorldTest, InvariantsNoticeWhoIsBoundWhereATaintKeepsItAway) {
   expected_violations = 2;
 }
 
-// The scheduler is told of another count than the judge.
-TEST_F(WorldTest, InvariantsNoticeAGangThatIsTornApart) {
+// The PodGroup has a smaller minMember than the checker expects.
+TEST_F(WorldTest, InvariantsDetectPartiallyBoundGang) {
   Start({Node({})}, false);
   kube::Client client(world->api());
   ASSERT_TRUE(DefinePodGroups(client).ok());
@@ -346,7 +346,7 @@ TEST_F(WorldTest, InvariantsNoticeAGangThatIsTornApart) {
   expected_violations = world->violations().size();
 }
 
-TEST_F(WorldTest, TheJudgeTriesEveryPlacement) {
+TEST_F(WorldTest, SatisfiabilityCheckTriesEveryPlacement) {
   Start({Node({{"1g.5gb@2", true, "a"}, {"3g.20gb@4", false, ""}}, 2)}, false);
   const auto node = world->Nodes().at(0);
   const auto holder = world->FindPod("a");
@@ -367,7 +367,7 @@ TEST_F(WorldTest, TheJudgeTriesEveryPlacement) {
   EXPECT_FALSE(CouldRunTogether({&half, &half, &half, &half}, {judged}));
 }
 
-TEST(ClusterFileTest, ReadsNodesAsKubectlPrintsThem) {
+TEST(ClusterFileTest, ReadsNodesOfKubectl) {
   const auto specs = ReadCluster(R"(
 kind: List
 items:
