@@ -81,7 +81,7 @@ class Model {
   bool Allows(ProfileId id) const {
     return counted() || layouts_->Copies(LayoutTable::kEmpty, id) > 0;
   }
-  // The profile of the instance that a part divides (gpu/modes.h). Nothing if the profile is not a
+  // The profile of the instance that a part divides (gpu/modes.h). nullopt if the profile is not a
   // part.
   std::optional<ProfileId> PartOf(ProfileId id) const {
     if (counted() || shape_->profiles[id].part_of == ProfileShape::kNotDivided) return std::nullopt;

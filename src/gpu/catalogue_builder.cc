@@ -48,7 +48,7 @@ std::vector<uint16_t> EngineVector(const Engines& engines) {
   return {engines.decode, engines.encode, engines.jpeg, engines.ofa};
 }
 
-// Counts per profile. Nothing if the model does not have one of the profiles (the user removed it).
+// Counts per profile. nullopt if the model does not have one of the profiles (the user removed it).
 std::optional<std::vector<uint8_t>> CountsOf(const ModelSpec& spec, const Geometry& geometry) {
   std::vector<uint8_t> counts(spec.profiles.size());
   for (const auto& [name, count] : geometry) {

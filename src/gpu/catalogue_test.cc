@@ -84,8 +84,8 @@ TEST(Model, ParsesPlacements) {
   }
 }
 
-// A +me instance takes the media engines of which a GPU has but few. The profile of most slots has
-// all that the GPU has; no layout may need more.
+// A +me instance uses media engines, of which a GPU has few. The largest profile has all engines of
+// the GPU, so no layout may need more.
 TEST(Model, NoLayoutNeedsMoreEnginesThanTheGpuHas) {
   for (const auto& model : Catalogue::Builtin().models()) {
     const auto& whole = *std::ranges::max_element(model->profiles(), {}, &Profile::slots);
@@ -108,7 +108,7 @@ TEST(Model, NoLayoutNeedsMoreEnginesThanTheGpuHas) {
   }
 }
 
-// Two profiles, each once at most, but one JPEG and one OFA engine for both.
+// Two +me profiles, each at most once, share one JPEG and one OFA engine.
 TEST(Model, AnA30HasMediaEnginesForOneInstance) {
   const Model& a30 = *Catalogue::Builtin().FindByName("A30");
   const Placement small = *a30.ParsePlacement("1g.6gb+me@0");
@@ -165,7 +165,7 @@ remove:
   EXPECT_EQ(a30.layouts().size(), 24U);  // 26 less 2g beside 1g+1g, twice
 }
 
-// The shipped default of earlier versions, with its typo.
+// The default file of earlier versions, including its typo.
 TEST(UserCatalogue, ReadsTheOldListOfGeometries) {
   const auto catalogue = Catalogue::Load(R"(
 - models: [NVIDIA-A100-SXM4-80GB, NVIDIA-A100-80GB-PCIe]
@@ -237,7 +237,7 @@ TEST(UserCatalogue, RefusesWhatIsNoCatalogue) {
   EXPECT_TRUE(Catalogue::Load("# nothing\n").ok());
 }
 
-// Every example of the manual loads without a problem.
+// Every example in docs/catalogue.md loads without a problem.
 TEST(UserCatalogue, ExamplesOfTheManualWork) {
   std::ifstream file("docs/catalogue.md");
   ASSERT_TRUE(file) << "run from the source folder";

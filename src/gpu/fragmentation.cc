@@ -7,7 +7,7 @@
 namespace nos::gpu {
 namespace {
 
-// Whether `a` represents its compute size better than `b`.
+// True if `a` represents its compute size better than `b`.
 bool Plainer(const Profile& a, const Profile& b) {
   return std::tuple(-a.max_count, a.slots) < std::tuple(-b.max_count, b.slots);
 }

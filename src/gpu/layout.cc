@@ -25,7 +25,7 @@ Status CheckProfile(const ModelShape& model, const ProfileShape& profile) {
 }
 
 // The instance that contains a part: the one with the last start at or before the part. An instance
-// is returned unchanged. Nothing if no instance contains the part.
+// is returned unchanged. nullopt if no instance contains the part.
 std::optional<Placement> InstanceOf(const ModelShape& shape, Placement placement) {
   const uint8_t of = shape.profiles[placement.profile].part_of;
   if (of == ProfileShape::kNotDivided) return placement;
@@ -67,7 +67,7 @@ Status CheckShape(const ModelShape& shape) {
   return Status::Ok();
 }
 
-// Whether no count exceeds its limit.
+// True if no count exceeds its limit.
 bool Within(const std::vector<uint8_t>& counts, const std::vector<uint8_t>& limit) {
   return std::ranges::equal(counts, limit, std::less_equal());
 }
@@ -122,7 +122,7 @@ class Growth {
     int count = 0;
   };
 
-  // Whether the layout already divides the piece's instance into parts of the same kind.
+  // True if the layout already divides the piece's instance into parts of the same kind.
   bool IsBesideParts(const Piece& piece) const {
     if (!piece.part()) return false;
     const Parts& there = in_[piece.instance.start];

@@ -99,7 +99,7 @@ class LayoutTable {
   // Bit i: placement i can be added.
   uint64_t Addable(LayoutId layout) const { return addable_[layout]; }
   bool IsMaximal(LayoutId layout) const { return addable_[layout] == 0; }
-  // Whether `layout` contains every instance of `kept`.
+  // True if `layout` contains every instance of `kept`.
   bool Keeps(LayoutId layout, LayoutId kept) const {
     return (members_[kept] & ~members_[layout]) == 0;
   }

@@ -12,7 +12,7 @@
 namespace nos::gpu {
 namespace {
 
-// The shape of a built-in model cut down to some of its profiles.
+// The shape of a built-in model, reduced to some of its profiles.
 ModelShape ShapeOf(const std::string& model_name, const std::vector<std::string>& names,
                    bool with_engines = false) {
   const Model& model = *Catalogue::Builtin().FindByName(model_name);
@@ -56,8 +56,8 @@ std::vector<int> MultisetOf(const LayoutTable& table, LayoutId layout) {
   return counts;
 }
 
-// Distinct multisets are counted over the maximal layouts: a GPU can be stuck at 1g+2g+3g although
-// 2x1g+2g+3g exists with other starts.
+// Counts distinct multisets over the maximal layouts. Depending on starts, a GPU can be full at
+// 1g+2g+3g although 2x1g+2g+3g exists.
 Counts Count(const ModelShape& shape) {
   const LayoutTable table = LayoutTable::Build(shape).value();
   Counts counts{table.size(), 0, 0};
@@ -127,7 +127,7 @@ TEST(LayoutTable, TransitionsAreInverseAndLegal) {
   }
 }
 
-// The most instances of one profile that fit, by trying everything.
+// Maximum number of instances of one profile, found by exhaustive search.
 int CopiesBySearch(const LayoutTable& table, LayoutId layout, ProfileId profile) {
   int best = 0;
   for (size_t j = 0; j < table.placements().size(); ++j) {
@@ -165,7 +165,7 @@ TEST(LayoutTable, GeometriesNarrowTheLayouts) {
   EXPECT_EQ(LayoutTable::Build(shape).value().size(), 4U);  // empty, 2g@0, 2g@2, 4g
 }
 
-// Profile 1 is a half of profile 0, which needs an engine of which there is one.
+// Profile 1 is half of profile 0. Profile 0 needs an engine, of which the GPU has one.
 ModelShape WithParts() {
   ModelShape shape;
   shape.slots = 4;
@@ -189,12 +189,13 @@ TEST(LayoutTable, InstancesOfPartsCountOnce) {
   EXPECT_EQ(add(first, {0, 2}), LayoutTable::kIllegal);
   EXPECT_NE(add(first, {2, 3}), LayoutTable::kIllegal);
   shape.engines = {2};
-  shape.profiles[0].excludes = 1U << 2;  // what excludes the instance excludes its parts
+  shape.profiles[0].excludes =
+      1U << 2;  // profiles excluded by the instance are excluded by its parts
   const LayoutTable excluding = LayoutTable::Build(shape).value();
   const LayoutId half = excluding.Add(LayoutTable::kEmpty, *excluding.Find({1, 0}));
   EXPECT_EQ(excluding.Add(half, *excluding.Find({2, 3})), LayoutTable::kIllegal);
   EXPECT_EQ(excluding.Copies(half, 1), 3);
-  shape.allowed_geometries = {{1, 0, 0}};  // of instances
+  shape.allowed_geometries = {{1, 0, 0}};  // geometries list instances, not parts
   const LayoutTable narrow = LayoutTable::Build(shape).value();
   EXPECT_EQ(narrow.Copies(LayoutTable::kEmpty, 1), 2);
 }
@@ -203,7 +204,7 @@ TEST(LayoutTable, RefusesPartsOfNothing) {
   ModelShape shape = WithParts();
   shape.profiles[1].part_of = 7;
   EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
-  shape.profiles[1].part_of = 1;  // a part of parts
+  shape.profiles[1].part_of = 1;  // a part of a part
   EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
   shape = WithParts();
   shape.profiles[0].starts = {0};

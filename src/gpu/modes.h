@@ -33,7 +33,7 @@ namespace nos::gpu {
 // The resource names of NVIDIA's device plugin (the second with `renameByDefault`).
 inline constexpr std::string_view kWholeGpu = "nvidia.com/gpu";
 inline constexpr std::string_view kTimeSlice = "nvidia.com/gpu.shared";
-// Whether the profile is one of those two, not a MIG instance.
+// True if the profile is one of those two, not a MIG instance.
 bool IsPlain(const Profile& profile);
 inline constexpr int kMostTimeSlices = 7;
 inline constexpr int kMostModesGib = 4096;  // of one GPU; larger values are rejected
@@ -46,14 +46,14 @@ struct InstancePart {
 };
 inline constexpr int kMostParts = 8;             // per instance: no instance has more slots
 std::string PartName(const InstancePart& part);  // "3g.40gb.mps4"
-// Nothing if the text is not the canonical spelling of a part's name.
+// nullopt if the text is not the canonical spelling of a part's name.
 std::optional<InstancePart> ParsePartName(std::string_view name);
-// Whether the resource names a part, such as "nvidia.com/mig-3g.40gb.mps4".
+// True if the resource names a part, such as "nvidia.com/mig-3g.40gb.mps4".
 bool IsPartResource(std::string_view resource);
 // Parses "3g.40gb.mps4,2g.20gb.mps2", with or without spaces. Error: kInvalid, naming the invalid
 // part.
 Result<std::vector<InstancePart>> ParseParts(std::string_view text);
-// Whether instances of the model can be divided like this. The start identifies a part, so the
+// True if instances of the model can be divided like this. The start identifies a part, so the
 // parts cannot outnumber the slots between two instances.
 bool CanHaveParts(const Model& model, const InstancePart& part);
 

@@ -42,7 +42,7 @@ TEST(ModesTest, OneKindAtATime) {
   EXPECT_EQ(cut.Copies(one), 6);
 }
 
-// What MIG allows is what it was: the same layouts, and as many more as there are of the others.
+// The MIG layouts do not change; the layouts of the other modes are added.
 TEST(ModesTest, MigIsAsItWas) {
   for (const auto& mig : Catalogue::Builtin().models()) {
     const Model& model = Find(mig->name() + "+GPU+TIME-2");
@@ -73,7 +73,7 @@ TEST(ModesTest, AGpuWithoutMig) {
   EXPECT_EQ(Find("GPU-47GB+TIME-2").FindProfile("gpu"), std::nullopt);
 }
 
-// A pod's time slice stays where it is when its board may be cut again, or no more.
+// A pod's time slice keeps its start when MIG mode is switched on or off.
 TEST(ModesTest, TimeSlicesOfABoardWhoseMigModeIsOff) {
   const Model& off = Find("GPU-24GB-4+GPU+TIME-4");
   const Model& on = Find("A30+GPU+TIME-4");
@@ -83,7 +83,7 @@ TEST(ModesTest, TimeSlicesOfABoardWhoseMigModeIsOff) {
   EXPECT_EQ(MostTimeSlices({.memory_gib = 24, .slots = 4}), 4);
 }
 
-// The instance of a part, found the simple way: whose slots it lies in.
+// The instance that contains a part, found by its slots.
 Placement InstanceOf(const Model& model, const InstancePart& part, Placement placement) {
   const ProfileId of = *model.FindProfile(part.profile);
   for (const uint8_t start : model.profile(of).starts) {
@@ -93,7 +93,7 @@ Placement InstanceOf(const Model& model, const InstancePart& part, Placement pla
   return {};
 }
 
-// The instances that a layout divides or has, if each is divided in one way only.
+// The instances of a layout, whole or divided. nullopt if one instance is both.
 std::optional<std::set<Placement>> InstancesOf(const Model& model, const InstancePart& part,
                                                LayoutId layout) {
   const ProfileId id = *model.FindProfile(PartName(part));
@@ -112,13 +112,12 @@ std::optional<std::set<Placement>> InstancesOf(const Model& model, const Instanc
     }
   }
   for (const Placement& instance : divided) {
-    if (!instances.insert(instance).second) return std::nullopt;  // whole and divided
+    if (!instances.insert(instance).second) return std::nullopt;  // both whole and divided
   }
   return instances;
 }
 
-// Legal are the layouts in which instances of a legal layout are whole or divided: none else, and
-// all of them.
+// A layout is legal if and only if it is a legal MIG layout in which some instances are divided.
 void CheckParts(const Catalogue& catalogue, const Model& mig, const InstancePart& part) {
   const Model* found = catalogue.FindModes(mig.name() + "+" + PartName(part));
   ASSERT_NE(found, nullptr) << mig.name() << " " << PartName(part);
@@ -142,7 +141,7 @@ void CheckParts(const Catalogue& catalogue, const Model& mig, const InstancePart
     const auto layout = static_cast<LayoutId>(l);
     const int divisible =
         std::popcount(mig.layouts().Members(layout) & mig.layouts().PlacementsOf(of));
-    size_t ways = 1;  // each whole, or some of its parts
+    size_t ways = 1;  // each instance whole, or any subset of its parts
     for (int i = 0; i < divisible; ++i) ways *= size_t{1} << part.count;
     expected += ways;
   }
@@ -150,10 +149,11 @@ void CheckParts(const Catalogue& catalogue, const Model& mig, const InstancePart
 }
 
 TEST(ModesTest, PartsLieInInstances) {
-  std::set<const LayoutTable*> seen;  // models of equal shape share one
+  std::set<const LayoutTable*> seen;  // models of equal shape share one table
   for (const auto& builtin : Catalogue::Builtin().models()) {
     if (!seen.insert(&builtin->layouts()).second) continue;
-    const auto catalogue = Catalogue::Load("");  // each holds so many models only
+    const auto catalogue =
+        Catalogue::Load("");  // a new catalogue, because each limits the number of such models
     ASSERT_TRUE(catalogue.ok());
     const Model* mig = catalogue->FindByName(builtin->name());
     for (const Profile& profile : mig->profiles()) {
@@ -222,7 +222,7 @@ TEST(ModesTest, NamesOfParts) {
   }
 }
 
-// Names come from outside: however many are asked for, their tables have bounds.
+// Names come from other processes, so the number and the total size of tables are limited.
 TEST(ModesTest, TablesAreBoundedTogether) {
   const auto catalogue = Catalogue::Load("");
   ASSERT_TRUE(catalogue.ok());
@@ -247,7 +247,7 @@ TEST(ModesTest, TablesAreBoundedTogether) {
   for (const auto& [name, model] : found) EXPECT_EQ(catalogue->FindModes(name), model);
 }
 
-// Geometries that a user lists are of MIG, and say nothing of the rest.
+// The user's geometries restrict MIG profiles only.
 TEST(ModesTest, AUsersGeometries) {
   const auto catalogue = Catalogue::Load(R"(
 knownMigGeometries:
@@ -313,7 +313,7 @@ TEST(ModesTest, NamesHaveOneSpelling) {
   EXPECT_EQ(&Find("H100-80GB+GPU"), &Find("H100-80GB+GPU")) << "made once";
 }
 
-// Any node may tell of any.
+// Any node may report any name.
 TEST(ModesTest, WhoTellsOfManyGpusLeavesRoomForTheBoardsThatAreKnown) {
   const Result<Catalogue> catalogue = Catalogue::Load("{}");
   ASSERT_TRUE(catalogue.ok());

@@ -24,7 +24,7 @@ class Occupancy {
   // Returns false and changes nothing if the instance conflicts with existing ones.
   bool Add(Placement placement);
   int Copies(ProfileId profile) const;
-  // The lowest start at which one more instance fits. Nothing if none fits.
+  // The lowest start at which one more instance fits. nullopt if none fits.
   std::optional<Placement> FirstPlace(ProfileId profile) const;
   int taken_slots() const { return taken_; }
   int free_slots() const { return model_->slots() - taken_; }

@@ -10,7 +10,7 @@ namespace nos::gpu {
 
 // Stops before the word "MIG". Reads at most 256 bytes.
 std::vector<std::string> ProductWords(std::string_view product);
-// Whether the words of `pattern` occur in `words` in the same order; other words may lie between.
+// True if the words of `pattern` occur in `words` in the same order; other words may lie between.
 // False for an empty pattern.
 bool ContainsInOrder(const std::vector<std::string>& words,
                      const std::vector<std::string>& pattern);

@@ -40,7 +40,7 @@ inline constexpr size_t kMostShareModels = 512;
 // By name. Null if the name is invalid or kMostShareModels is reached.
 const Model* FindShares(std::string_view name);
 
-// Whether the text is the canonical spelling of a share's resource, such as "nvidia.com/gpu-10gb".
+// True if the text is the canonical spelling of a share's resource, such as "nvidia.com/gpu-10gb".
 bool IsShareResource(std::string_view resource);
 
 }  // namespace nos::gpu

@@ -22,8 +22,8 @@ TEST(SharesTest, AnySizeThatTheMemoryAllows) {
   EXPECT_EQ(FindShares("MPS-79GB"), &model);
 }
 
-// "Two shares of 16 GB on a V100 of 32 GB fail": the server needs memory, too, and a GPU of 40,536
-// MiB has no 40 GiB.
+// "Two shares of 16 GB on a V100 of 32 GB fail": the MPS server needs memory, too. A GPU of 40,536
+// MiB has less than 40 GiB.
 TEST(SharesTest, NothingIsRoundedUp) {
   EXPECT_EQ(SharesOfMemory(32'768)->slots(), 31);
   EXPECT_EQ(SharesOfMemory(81'920)->slots(), 79);
@@ -67,7 +67,7 @@ TEST(SharesTest, SomeHaveFewerClientsThanOthers) {
   EXPECT_TRUE(Occupancy(few).Add({one, 40})) << "a number is a name: what a pod has may have any";
 }
 
-// Any node may tell of any: what is made of it stays as long as the program runs.
+// Any node may report any size, and models are never freed.
 TEST(SharesTest, OthersCannotHaveThemMadeWithoutEnd) {
   const Model& known = SharesOf(79);
   size_t made = 0;
@@ -79,7 +79,7 @@ TEST(SharesTest, OthersCannotHaveThemMadeWithoutEnd) {
   EXPECT_LE(made, kMostShareModels);
   EXPECT_EQ(FindShares("MPS-951GB+CLIENTS-59"), nullptr);
   EXPECT_EQ(FindShares("MPS-79GB"), &known);
-  EXPECT_EQ(SharesOf(951, 59).slots(), 951);  // by who knows what there is
+  EXPECT_EQ(SharesOf(951, 59).slots(), 951);  // this caller knows the GPU
 }
 
 TEST(SharesTest, PlacementsAreNumbers) {
