@@ -1,9 +1,9 @@
 // Names the product of a GPU and its sharing mode, as Events, metrics and the dashboard show them.
 //
-//     BoardOf(*catalogue.FindModes("H100-80GB+GPU+TIME-4"));     // "H100-80GB"
-//     WayOf(model, placements);                                  // "time slices"; "" if unused
-//     WaysOf(model, other);                                      // {"MIG", "MPS", "time slices",
-//     ..}
+//   BoardOf(*catalogue.FindModes("H100-80GB+GPU+TIME-4"));     // "H100-80GB"
+//   WayOf(model, placements);                                  // "time slices"; "" if unused
+//   WaysOf(model, other);                                      // {"MIG", "MPS", "time slices",
+//   ..}
 //
 // Pure functions.
 #pragma once

@@ -2,7 +2,7 @@
 // least.
 //
 // The potential of a layout s is
-//     g0(s) = sum over sizes c of c * (instances of size c alone that still fit into s)
+//   g0(s) = sum over sizes c of c * (instances of size c alone that still fit into s)
 // where the sizes are the model's plain profiles (1g, 2g, 3g, 4g, 7g). An instance is placed where
 // the potential drops least. The rule has no parameters and no forecast of demand. On clusters
 // small enough for an exact optimum it is within 0.5 % of it. Weights tuned to one demand mix

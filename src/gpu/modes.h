@@ -1,9 +1,9 @@
 // GPU models with several sharing modes: partitioned by MIG, assigned whole, or shared in time
 // slices. The modes exclude each other: instances of different modes never coexist on a GPU.
 //
-//     const Model* model = catalogue.FindModes("H100-80GB+GPU+TIME-4");
-//     model->FindProfile("nvidia.com/gpu");         // the whole GPU
-//     model->FindProfile("nvidia.com/gpu.shared");  // a quarter of its time
+//   const Model* model = catalogue.FindModes("H100-80GB+GPU+TIME-4");
+//   model->FindProfile("nvidia.com/gpu");         // the whole GPU
+//   model->FindProfile("nvidia.com/gpu.shared");  // a quarter of its time
 //
 // MPS may divide a MIG instance into equal parts (device/mig_parts.h): 3g.40gb.mps4 is a quarter of
 // a 3g.40gb.

@@ -1,9 +1,9 @@
 // The instances on one GPU, for both kinds of models: with placements (MIG) and counted (shares).
 // For callers that ask what fits and need no tables.
 //
-//     Occupancy on(model);
-//     if (!on.Add({profile, 4})) ...     // conflicts with existing instances
-//     on.Copies(profile);                // how many more of this profile alone
+//   Occupancy on(model);
+//   if (!on.Add({profile, 4})) ...     // conflicts with existing instances
+//   on.Copies(profile);                // how many more of this profile alone
 //
 // A value type.
 #pragma once

@@ -1,8 +1,8 @@
 // GPU models shared by memory (MPS): a share has any whole number of GiB and fits anywhere.
 //
-//     const Model& model = SharesOf(79);            // "MPS-79GB"
-//     const Model& few = SharesOf(79, 16);          // "MPS-79GB+CLIENTS-16"
-//     auto profile = model.FindProfile("10gb");     // or "nvidia.com/gpu-10gb"
+//   const Model& model = SharesOf(79);            // "MPS-79GB"
+//   const Model& few = SharesOf(79, 16);          // "MPS-79GB+CLIENTS-16"
+//   auto profile = model.FindProfile("10gb");     // or "nvidia.com/gpu-10gb"
 //
 // A share is an instance: its profile states its memory. Its start is its number on the GPU, 0 to
 // kMostClients - 1, and only distinguishes equal shares. Shares fit while memory is free and the
