@@ -51,9 +51,9 @@ struct Mobility {
   } kind = kMoves;
   std::string why;  // reason if kStays
 };
-// Annotations override the other properties: "false" overrides everything. "true" overrides a
-// missing controller, local data and gang membership. Without it members of gangs stay, because the
-// rest of the gang would wait for them.
+// An annotation that forbids a move overrides everything. An annotation that allows it overrides a
+// missing controller, local data and gang membership. Without one, members of gangs stay, because
+// the rest of the gang would wait for them.
 Mobility MobilityOf(const cluster::Pod& pod, const MobilityRules& rules);
 
 // The move of a running pod to another node.

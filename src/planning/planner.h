@@ -103,8 +103,8 @@ struct PlannedGpu {
   const gpu::Model* model = nullptr;
   std::vector<PlannedInstance> layout;  // the target, sorted by start
   int created = 0, destroyed = 0;
-  const gpu::Model* other =
-      nullptr;  // the model that it may switch to while it has no used instance
+  // The model to which the GPU may switch while it has no used instance; null: none.
+  const gpu::Model* other = nullptr;
 };
 
 struct PlannedNode {

@@ -47,8 +47,7 @@ class Draft {
 
   Draft(const Problem& problem, GpuStates& states, Free free);
 
-  // From now on the GPU counts as repartitioned, so further changes to it add no cost for opening
-  // it.
+  // From now on Find adds no cost for opening this GPU or for destroying its free instances.
   void Open(int gpu);
 
   bool HasResources(int cls, int node) const {

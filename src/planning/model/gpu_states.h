@@ -113,7 +113,7 @@ class GpuStates {
   // requests. `gpus`: sorted.
   int InternGpus(const std::vector<GpuStateId>& gpus);
   int InternSlices(const std::vector<SliceCount>& slices);
-  // Whether these slices fit on these GPUs, if known; null: not known yet.
+  // Points to true if these slices fit on these GPUs; null: not known yet.
   const bool* Fits(int gpus, int slices) const;
   void Remember(int gpus, int slices, bool fits);
   // Number of each slice on each of these GPUs (pack.h); null: stopped before the result was known.

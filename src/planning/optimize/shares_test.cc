@@ -1,4 +1,4 @@
-// Shares of GPU memory (MPS), planned like any other slice.
+// Plans for shares of GPU memory (MPS).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,9 +38,9 @@ const PodOutcome& Outcome(const Plan& plan, const std::string& name) {
   return *std::ranges::find(plan.pods, name, [](const PodOutcome& p) { return p.pod->meta.name; });
 }
 
-// The Go project's own tests of MPS (its internal/partitioning/core and pkg/gpu/slicing), as
-// behaviour of the whole planner. Deliberately different: it made all shares that might be asked
-// for; here a share is made for a pod.
+// Cases of the tests of the Go implementation (its internal/partitioning/core and pkg/gpu/slicing),
+// as behaviour of the whole planner. Deliberate difference: the Go implementation creates all
+// shares that pods might request; here a share is created for a pod.
 
 TEST(MpsConformanceTest, WhatLacksIsMadeBesideWhatIsFree) {
   ClusterBuilder cluster;
@@ -65,7 +65,7 @@ TEST(MpsConformanceTest, UsedSharesStayAndWholeGpusAreFound) {
   EXPECT_EQ(plan.placed, 2);
   EXPECT_EQ(Outcome(plan, "forty").node, "node-2");
   EXPECT_EQ(LayoutText(plan, "node-2", 0), "");
-  // Making one on the empty GPU costs less than giving up two there.
+  // Creating one share on the empty GPU costs less than destroying two here.
   EXPECT_EQ(LayoutText(plan, "node-3", 0), "20gb@0+");
 }
 
@@ -130,7 +130,7 @@ TEST(SharesTest, OnePodMayHaveSharesOfSeveralGpus) {
   EXPECT_EQ(LayoutText(plan, "a", 1), "12gb@0* 12gb@1+");
 }
 
-// Its programs reach the daemon of one GPU only.
+// A container's processes can connect to the MPS daemon of one GPU only.
 TEST(SharesTest, SeveralInOneContainerAreNotPlannedFor) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 24, {"", ""});
@@ -188,12 +188,13 @@ TEST(SharesTest, RoomIsKeptForOneThatWaitsTooLong) {
     cluster.Pod("small" + std::to_string(i), {"5gb"}).meta.created = options.now;
   }
   const Plan plan = Checked(cluster, options);
-  // 30 of 40 GiB are kept: the used 20 fall free for it, and two small ones fit beside.
+  // 30 of 40 GiB are kept: the used 20 become free for the pod, and two small ones fit beside.
   EXPECT_EQ(plan.placed, 2);
   EXPECT_FALSE(Outcome(plan, "large").placed);
 }
 
-// What pods with an older claim got is taken, although room is kept for another one of them.
+// Memory planned for pods with a higher wait rank is not available, although slots are kept for
+// another of these pods.
 TEST(SharesTest, WhatIsPlannedBeforeRoomIsKeptIsNotPlannedAgain) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 40, {"10gb@0:free,20gb@1:used"});
@@ -241,7 +242,7 @@ TEST(SharesTest, PlansAreLegalHoweverLongPodsWait) {
   }
 }
 
-// The limit was lowered while pods ran.
+// The limit was lowered while pods were running.
 TEST(CopiesOfShareTest, NoneWhereMoreAreUsedThanThereMayBe) {
   const gpu::Model& model = *gpu::FindShares("MPS-79GB+CLIENTS-2");
   EXPECT_EQ(CopiesOfShare(model, {3, 2}, {.recut = true}, *model.FindProfile("1gb")), 0);
