@@ -28,12 +28,12 @@ class MovesTest : public ::testing::Test {
     pod.meta.owners = {{"apps/v1", "ReplicaSet", "set", "uid", true}};
     return pod;
   }
-  // One that may not move.
+  // A pod that may not be moved.
   cluster::Pod& Bare(const std::string& name, const std::string& node,
                      const std::vector<std::string>& profiles, const std::string& cpu) {
     return cluster_.Running(name, node, profiles, cpu);
   }
-  // Of pods with the label app=web so many may be disrupted.
+  // Sets disruptionsAllowed of a budget for pods with the label app=web.
   void Budget(int allowed) {
     budget_.meta.ns = "x";
     budget_.meta.name = "b";
@@ -57,7 +57,8 @@ class MovesTest : public ::testing::Test {
     return plan_;
   }
 
-  // Every move is one that may be made, everything fits once all are made, and each pod is told of.
+  // Checks that every move is allowed, that everything fits after all moves, and that each pod has
+  // exactly one result.
   void Check() const {
     std::multiset<int> told;
     for (const Relief& relief : plan_.reliefs) {
@@ -80,7 +81,7 @@ class MovesTest : public ::testing::Test {
     EXPECT_EQ(std::set<int>(told.begin(), told.end()).size(), unplaced_.size());
     CheckOthersStay();
   }
-  // The scheduler's filters let it in where it is then, if it came as the last.
+  // Checks that the scheduler's filters admit the pod on its node when it is added last.
   void CheckFits(const cluster::Pod& pod, const std::string& node) const {
     cluster::ClusterSnapshot others = plan_.after;
     ASSERT_TRUE(others.Vacate(pod, node).ok()) << pod.Key() << " is not on " << node;
@@ -93,7 +94,7 @@ class MovesTest : public ::testing::Test {
     const scheduling::Verdict verdict = filters.Filter(cycle, waiting, *others.Find(node));
     EXPECT_TRUE(verdict.fits()) << pod.Key() << " on " << node << ": " << verdict.message;
   }
-  // What was in use by who did not move is there, and nothing lies on anything else.
+  // Checks that used instances of unmoved pods still exist, and that no placements overlap.
   void CheckOthersStay() const {
     std::set<std::string> moved;
     for (const Relief& relief : plan_.reliefs) {
@@ -233,7 +234,7 @@ TEST_F(MovesTest, PlacesAreFoundForAllAtTheSameTime) {
   for (const char* name : {"a", "b", "c"}) cluster_.PlainNode(name);
   Pod("a1", "a", {}, "30");
   Pod("a2", "a", {}, "30");
-  Bare("b1", "b", {}, "30");  // room for one of them alone
+  Bare("b1", "b", {}, "30");  // with capacity for one of the pods only
   Bare("c1", "c", {}, "50");
   cluster_.Pod("waits", {}, 0, "60");
   Make();
@@ -311,7 +312,7 @@ TEST_F(MovesTest, WhatTheMoreImportantTakesIsGone) {
   Make();
   ASSERT_EQ(plan_.reliefs.size(), 1U);
   EXPECT_EQ(plan_.reliefs[0].pod, 1);
-  EXPECT_EQ(Why("less").code, "NothingMovable");  // who was moved, or moved in, stays
+  EXPECT_EQ(Why("less").code, "NothingMovable");  // moved pods and served pending pods stay
 }
 
 TEST_F(MovesTest, PodsThatAreOnlyPlannedStay) {
@@ -366,7 +367,7 @@ TEST_F(MovesTest, FiltersThatLookAtOtherPodsAreHeeded) {
   waits.pod_anti_affinity.required = {apart};
   Make();
   EXPECT_THAT(Moved(), ElementsAre("x1"));
-  waits.pod_affinity.required = {apart};  // and beside them: nowhere
+  waits.pod_affinity.required = {apart};  // must also run beside these pods, which is impossible
   Make();
   EXPECT_THAT(plan_.reliefs, IsEmpty());
 }

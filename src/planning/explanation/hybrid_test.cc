@@ -1,4 +1,4 @@
-// Nodes whose GPUs are each used in their own way: one plan serves all kinds.
+// Nodes whose GPUs each have their own sharing mode: one plan serves all modes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ TEST(HybridPlanTest, WhoFindsNoRoomIsToldWhatIsInTheWay) {
   EXPECT_THAT(Outcome(plan, "share").remedy, HasSubstr("x/holder (1g.10gb@0 of GPU 0)"));
 }
 
-// A GPU that stays in use as one kind would never be another.
+// A GPU that stays in use in one mode could never be switched to another.
 TEST(HybridPlanTest, SlotsAreKeptForAnotherKind) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {With(kCut, "1g.10gb@0:used")});
@@ -121,7 +121,7 @@ TEST(HybridPlanTest, TheSameWhereSharesAreInUse) {
   EXPECT_EQ(LayoutText(plan, "a", 0), "10gb@0* 10gb@1* 50gb@2+");
 }
 
-// Two stages: what the first switches is in the way of the next.
+// In two stages: a GPU switched for the first pod is an obstacle for the second.
 TEST(HybridPlanTest, WhatAPlanSwitchesCountsForThoseWhoWait) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kCut});
@@ -146,7 +146,7 @@ TEST(HybridPlanTest, WholeGpusOfNodesThatNosLeavesAloneNeedNoCut) {
   EXPECT_EQ(LayoutText(plan, "a", 0), "gpu@0+");
 }
 
-// That no model of the catalogue has them is no reason to ask for something else.
+// These slices are in no model of the catalogue, but the remedy must not suggest other slices.
 TEST(HybridPlanTest, WhatNoNodeHasIsOfHybridNodes) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {"H100-80GB+TIME-4|MPS-79GB"});
@@ -175,7 +175,7 @@ TEST(HybridPlanTest, SlicesOfSeveralWaysAreOfHybridNodes) {
   EXPECT_THAT(Outcome(plan, "boards").remedy, HasSubstr("ask for other slices"));
 }
 
-// Its owner has done what there is to do; another label would help nobody.
+// The node is opted in already, so another label would not help.
 TEST(HybridPlanTest, ANodeWhoseAgentIsSilentIsNotToBeOptedInOnceMore) {
   ClusterBuilder cluster;
   cluster::Node& node = cluster.HybridNode("a", {kCut});
@@ -280,7 +280,7 @@ TEST(HybridPlanTest, ByNeedNeverParts) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kDivided});
   cluster::Pod pod = cluster.Pod("p", {});
-  // More than a 1g.10gb has, and a quarter of a 3g.40gb would do.
+  // A 1g.10gb has less memory; a quarter of a 3g.40gb would have enough.
   pod.meta.annotations = {{std::string(cluster::kNeedMemory), "10100Mi"}};
   const NeedAnswer answer =
       AnswerNeed(pod, cluster.Snapshot(), scheduling::Framework::Default(), At(kNow), nullptr);

@@ -44,13 +44,13 @@ std::vector<std::string> Codes(const PodOutcome& outcome) {
   return codes;
 }
 
-// The Go project's own planner and MIG GPU tests (its internal/partitioning/core and pkg/gpu/mig),
-// as behaviour of the whole planner. Deliberately different:
-//  - "A30s empty, pods of 2, 3 and 2 x 1g.6gb -> both GPUs 1g.6gb x 4": the eighth instance would
-//    serve nobody. The same pods are placed, with seven.
-//  - pods whose slices fit only spread over two GPUs were refused; the kubelet allows it.
-//  - "used 2g.20gb, need 7g.79gb -> unchanged": holds, with the name of today, 7g.80gb.
-//  - an idle instance of no allowed geometry counted as room even where it does not block anything.
+// Cases of the planner and MIG GPU tests of the Go implementation (its internal/partitioning/core
+// and pkg/gpu/mig), as behaviour of the whole planner. Deliberate differences:
+// - "A30s empty, pods of 2, 3 and 2 x 1g.6gb -> both GPUs 1g.6gb x 4": the eighth instance would
+//   serve no pod. The same pods are placed, with seven instances.
+// - Pods whose slices only fit on two GPUs were rejected; the kubelet allows it.
+// - "used 2g.20gb, need 7g.79gb -> unchanged": the same, with the current name 7g.80gb.
+// - An idle instance outside every allowed geometry counted as capacity even if it blocks nothing.
 
 TEST(ConformanceTest, FiltersRejectingEverythingLeaveTheClusterAsItIs) {
   ClusterBuilder cluster;
@@ -130,7 +130,7 @@ TEST(ConformanceTest, AddsBesideUsedInstances) {
   cluster.Node("a", kA100Big, {"1g.10gb@0:used,1g.10gb@1:used"});
   for (int i = 0; i < 6; ++i) cluster.Pod("p" + std::to_string(i), {"1g.10gb"});
   const Plan plan = Checked(cluster);
-  EXPECT_EQ(plan.placed, 5);  // seven in all, two of them used
+  EXPECT_EQ(plan.placed, 5);  // seven in total, two of them used
   EXPECT_EQ(plan.upper_bound, 5);
 }
 
@@ -180,7 +180,7 @@ TEST(PlannerTest, HigherPriorityIsServedFirstWhateverItCosts) {
   const Plan plan = Checked(cluster);
   EXPECT_EQ(plan.placed, 1);
   EXPECT_TRUE(Outcome(plan, "big").placed);
-  EXPECT_EQ(plan.upper_bound, 7);  // priorities aside
+  EXPECT_EQ(plan.upper_bound, 7);  // ignores priorities
   EXPECT_THAT(Codes(Outcome(plan, "small0")), ElementsAre("TakenByPendingPods"));
 }
 
@@ -344,11 +344,11 @@ TEST(PlannerTest, CompleteMeansProven) {
     }
     const Plan plan = Checked(big);
     EXPECT_EQ(plan.complete, plan.placed == plan.upper_bound);
-    EXPECT_GE(plan.placed, 66);  // such as 29 x (4g + 3g), 2 x (2g + 2g + 2g), 4g + 2g
+    EXPECT_GE(plan.placed, 66);  // for example 29 x (4g + 3g), 2 x (2g + 2g + 2g), 4g + 2g
   }
 }
 
-// Everything a plan says, for comparing plans.
+// The whole content of a plan as text, to compare plans.
 std::string Dump(const Plan& plan) {
   std::string text;
   for (const PodOutcome& p : plan.pods) {
@@ -376,7 +376,7 @@ TEST(PlannerTest, SameInputSamePlan) {
   EXPECT_EQ(Dump(Checked(cluster)), Dump(Checked(cluster)));
 }
 
-// Small clusters as Kubernetes objects, with all that keeps pods away from nodes.
+// Small clusters as Kubernetes objects, with every kind of obstacle.
 ClusterBuilder RandomCluster(Random& random) {
   ClusterBuilder cluster;
   const char* small[] = {"1g.6gb@0:used", "2g.12gb@2:free", "1g.6gb@3:free,2g.12gb@0:used", ""};

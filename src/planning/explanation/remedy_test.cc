@@ -49,7 +49,7 @@ models:
   EXPECT_THAT(plan.pods[2].remedy, HasSubstr("with GPUs for 3 x 1g.16gb such as Mini"));
 }
 
-// Profiles that a model has and no geometry of the user's list names.
+// Profiles that a model has, but that no geometry of the user's list contains.
 TEST(RemedyTest, KeepsToTheGeometriesOfTheUsersCatalogue) {
   const auto catalogue = gpu::Catalogue::Load(R"(
 knownMigGeometries:
@@ -136,7 +136,7 @@ TEST(RemedyTest, WhatNoNodeCouldChangeIsSaidFirst) {
   EXPECT_EQ(First(cluster).reasons[0].code, "NoGpuForProfile");
 }
 
-// What a person would do who reads the remedy. False: nothing to be done by the builder.
+// Applies the change that the remedy describes. False if the builder cannot do it.
 bool Apply(const std::string& remedy, cluster::Node& node, cluster::Pod& pod) {
   const bool uncordon = remedy.find("uncordon") != std::string::npos;
   const bool taints = remedy.find("taint") != std::string::npos;

@@ -308,8 +308,7 @@ class Searcher {
     return pods;
   }
 
-  // Used when time or work has run out: tries each pod on the
-  // next few nodes only.
+  // Used after the time limit: tries each pod on the next few nodes only.
   void PlaceNearby(const Draft& draft, Greedy& greedy, std::span<const int> classes) {
     const int nodes = static_cast<int>(problem_.nodes.size());
     if (classes.empty()) return;
