@@ -23,7 +23,7 @@ class CoverTest : public ::testing::Test {
     const int type = builder_.Node(cpu, gpus);
     types_.push_back({.pool = type, .price = price, .coming = coming, .room = room});
   }
-  // Everything that is asked for.
+  // Covers all pods of the problem.
   Bins Cover() {
     problem_ = builder_.Build();
     states_.emplace(problem_);

@@ -1,4 +1,4 @@
-// New nodes for gangs whose pods have to be near each other.
+// New nodes for gangs whose pods must be near each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class GrowthGangsTest : public ::testing::Test {
   void Node(const std::string& name, const std::string& zone) {
     cluster_.PlainNode(name).meta.labels["zone"] = zone;
   }
-  // Of the gang, near those of a role; "": wherever.
+  // A gang member that must be near pods of a role; "": anywhere.
   void Member(const std::string& role, const std::string& near, const std::string& cpu) {
     Gang& gang = options_.gangs[0];
     gang.members.push_back(gang.least++);
@@ -91,7 +91,7 @@ TEST_F(GrowthGangsTest, WorkersFollowTheirLeaderWhereverOthersHaveOne) {
   EXPECT_THAT(Counts(), ElementsAre(3));
 }
 
-// Whose plan for the nodes that there are has not found it will hardly find it the next time.
+// The plan for existing nodes has not found the places and probably will not find them next time.
 TEST_F(GrowthGangsTest, RoomThatNobodyFindsIsNotWaitedForForEver) {
   Node("n", "a");
   Pool("b", "b", 3, "5");

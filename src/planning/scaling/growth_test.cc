@@ -47,8 +47,8 @@ class GrowthTest : public ::testing::Test {
     Check();
     return plan_;
   }
-  // Every pod is served once or left out once, nodes hold what they are said to hold, no pool has
-  // more than it may.
+  // Checks that every pod is either served once or left out once, that nodes can hold their pods,
+  // and that no group exceeds its maximum.
   void Check() const {
     std::multiset<int> seen;
     std::vector<int> asked(pools_.size());
@@ -120,8 +120,8 @@ TEST_F(GrowthTest, TheCheapestMixIsTaken) {
   EXPECT_TRUE(plan_.proven);
   Pods("q", 2, {}, "8");
   Make();
-  EXPECT_EQ(plan_.milli_price, 6000);  // two big ones, or one and three small ones
-  EXPECT_EQ(plan_.nodes.size(), 2U);   // of equal price the fewer nodes
+  EXPECT_EQ(plan_.milli_price, 6000);  // two big nodes, or one big and three small ones
+  EXPECT_EQ(plan_.nodes.size(), 2U);   // at equal price, fewer nodes
 }
 
 TEST_F(GrowthTest, SlicesAreCutOutOfNewNodes) {
@@ -148,7 +148,7 @@ TEST_F(GrowthTest, WholeGpusSharesAndSlicesOfOneHybridNode) {
   EXPECT_EQ(plan_.served, 15);
 }
 
-// One after the other, three of them take up the room of four.
+// Placed one after the other, three of the pods use the capacity of four.
 TEST_F(GrowthTest, AMixThatServesThemOnlyIfTheyLieCloserIsNotPassedOver) {
   pools_ = {Now(PoolOf("three", kA100, 3, 64, 3, "2")), Now(PoolOf("four", kA100, 4, 64, 3, "3"))};
   Pods("p", 4, {"2g.10gb", "3g.20gb"}, "1");
@@ -474,7 +474,7 @@ TEST_F(GrowthTest, ManyPodsAreServedAndTheSameTwice) {
   }
   Make();
   EXPECT_EQ(plan_.served, 300);
-  // 75 of 1g and 3g each need 75/7 + 75/2 GPUs at least, 75 of 2g.12gb as many halves.
+  // 75 of 1g and 3g each need at least 75/7 + 75/2 GPUs, 75 of 2g.12gb as many halves.
   EXPECT_LE(plan_.milli_price, 7 * 30'000 + 11 * 6'000);
   const std::vector<int> counts = Counts();
   Make();

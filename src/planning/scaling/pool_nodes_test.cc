@@ -74,10 +74,10 @@ TEST(PoolNodesTest, SharedAndHybridNodesAreAsTheirAgentsTell) {
   EXPECT_EQ(hybrid.gpus.gpus.at(0).model->name(), "H100-80GB+GPU+TIME-4");
   ASSERT_NE(hybrid.gpus.gpus.at(0).other, nullptr);
   EXPECT_EQ(hybrid.gpus.gpus.at(0).other->name(), "MPS-79GB");
-  // Its MIG mode stays off.
+  // MIG mode of Ampere GPUs stays off.
   const cluster::NodeInfo ampere = InfoOf(Pool("A100-80GB", 1, Partitioning::kHybrid));
   EXPECT_EQ(ampere.gpus.gpus.at(0).model->name(), "GPU-80GB+GPU");
-  // And so its time slices are no more than it has parts in MIG mode.
+  // Hence there are no more time slices than compute slices in MIG mode.
   NodePool small = Pool("A30", 1, Partitioning::kHybrid);
   small.gpu.time_slices = 7;
   EXPECT_EQ(InfoOf(small).gpus.gpus.at(0).model->name(), "GPU-24GB-4+GPU+TIME-4");

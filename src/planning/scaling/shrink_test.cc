@@ -26,7 +26,7 @@ class ShrinkTest : public ::testing::Test {
  protected:
   ShrinkTest() { options_.most_use = 1; }
 
-  // Nodes of pools are known by the label pool.
+  // The label `pool` assigns nodes to NodePools.
   cluster::Node& Node(const std::string& pool, const std::string& name,
                       const std::vector<std::string>& layouts = {}) {
     cluster::Node& node =
@@ -58,7 +58,7 @@ class ShrinkTest : public ::testing::Test {
     return plan_;
   }
 
-  // Every move is one that may be made, and everything fits once all are made.
+  // Checks that every move is allowed, and that everything fits after all moves.
   void Check() const {
     std::set<std::string> gone;
     for (const EmptiedNode& node : plan_.nodes) gone.insert(node.name);
@@ -82,7 +82,7 @@ class ShrinkTest : public ::testing::Test {
     CheckUsedStays();
     CheckMinima();
   }
-  // The scheduler's filters let it in where it is then, if it came as the last.
+  // Checks that the scheduler's filters admit the pod on its node when it is added last.
   void CheckFits(const Move& move) const {
     cluster::ClusterSnapshot others = plan_.after;
     ASSERT_TRUE(others.Vacate(*move.pod, move.to).ok()) << move.pod->Key();
@@ -95,7 +95,7 @@ class ShrinkTest : public ::testing::Test {
     const scheduling::Verdict verdict = filters.Filter(cycle, waiting, *others.Find(move.to));
     EXPECT_TRUE(verdict.fits()) << move.pod->Key() << " on " << move.to << ": " << verdict.message;
   }
-  // What was in use on the nodes that stay is there, and nothing lies on anything else.
+  // Checks that used instances of the remaining nodes still exist, and that no placements overlap.
   void CheckUsedStays() const {
     for (size_t n = 0; n < plan_.after.size(); ++n) {
       const cluster::NodeInfo& node = plan_.after.node(n);
@@ -181,7 +181,7 @@ TEST_F(ShrinkTest, UsedSlicesAreInTheWay) {
   Node("p", "b", {"2g.10gb@0:used"});
   Pod("two", "b", {"2g.10gb"}, "1");
   Make();
-  EXPECT_THAT(Gone(), ElementsAre("b"));  // beside the four there is room for two
+  EXPECT_THAT(Gone(), ElementsAre("b"));  // beside the used 4g there is capacity for two
   EXPECT_EQ(plan_.nodes[0].moves[0].devices.at(0).placement.start, 4);
 }
 
@@ -229,7 +229,7 @@ TEST_F(ShrinkTest, NodesSayThemselvesThatTheyStay) {
   EXPECT_THAT(Gone(), IsEmpty());
   EXPECT_EQ(Kept("a").code, "NodeStays");
   EXPECT_EQ(Kept("b").code, "NodeStays");
-  EXPECT_EQ(plan_.kept.size(), 2U);  // c is of no pool
+  EXPECT_EQ(plan_.kept.size(), 2U);  // c belongs to no NodePool
 }
 
 TEST_F(ShrinkTest, WhatNobodyIsKnownToHoldKeepsItsNode) {

@@ -1,4 +1,4 @@
-// Gangs whose pods have to be near each other, keep apart or spread.
+// Gangs whose pods must be near each other, apart, or spread.
 #include "planning/translation/gang_assembly.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class GangAssemblyTest : public ::testing::Test {
     node.meta.labels["host"] = name;
     return node;
   }
-  // Of the gang, which lacks all of them.
+  // Adds a pod that the gang lacks.
   cluster::Pod& Member(const std::string& role, const std::string& profile) {
     const int index = static_cast<int>(cluster_.Pending().size());
     if (options_.gangs.empty()) options_.gangs.push_back({"gang", 0, 0, {}, ""});
@@ -61,7 +61,7 @@ class GangAssemblyTest : public ::testing::Test {
     plan_ = cluster_.MakePlan(options_);
     EXPECT_EQ(PlanFault(plan_, cluster_.Snapshot()), "");
   }
-  // Values of the label of the gang's nodes.
+  // Values of the label on the nodes of the gang's pods.
   std::multiset<std::string> Where(const std::string& label) const {
     std::multiset<std::string> found;
     const cluster::ClusterSnapshot snapshot = cluster_.Snapshot();
@@ -97,7 +97,7 @@ TEST_F(GangAssemblyTest, DomainsWithoutRoomCostNoTries) {
 }
 
 TEST_F(GangAssemblyTest, ManyKeepApart) {
-  constexpr int kPods = 12;  // more than the search has rounds
+  constexpr int kPods = 12;  // more than the number of search rounds
   Labels all;
   for (int i = 0; i < kPods; ++i) {
     Node("n" + std::to_string(i), "1", {"", ""});
@@ -148,7 +148,7 @@ TEST_F(GangAssemblyTest, DoesNotTakeFromWhoIsMoreUrgent) {
 }
 
 struct DrawnNode {
-  std::string name, zone, layout;  // "none": it has no GPU
+  std::string name, zone, layout;  // "none": no GPU
   int cpu = 0;
 
   void AddTo(ClusterBuilder& cluster) const {
@@ -168,7 +168,8 @@ struct DrawnPod {
 struct Drawn {
   std::vector<DrawnNode> nodes;
   std::vector<DrawnPod> pods;
-  // Near each other; near one of them, which may be anywhere; on a node each; evenly over zones.
+  // All near each other; all near a leader that may run anywhere; one per node; spread evenly over
+  // zones.
   bool near = false, led = false, apart = false, even = false;
 };
 
@@ -196,7 +197,7 @@ Drawn Draw(uint64_t seed) {
   return drawn;
 }
 
-// Whether all of the gang have places, by looking at all ways.
+// Decides by exhaustive search whether all pods of the gang have places.
 class ByForce {
  public:
   explicit ByForce(const Drawn& drawn) : drawn_(drawn), node_of_(drawn.pods.size()) {}
@@ -214,7 +215,7 @@ class ByForce {
 
   bool Holds() {
     std::map<std::string, int> in_zone;
-    std::map<size_t, unsigned> on_node;  // which pods, by bit
+    std::map<size_t, unsigned> on_node;  // bit set of pods
     for (const DrawnNode& node : drawn_.nodes) in_zone[node.zone] = 0;
     for (size_t p = 0; p < node_of_.size(); ++p) {
       ++in_zone[drawn_.nodes[node_of_[p]].zone];
@@ -254,7 +255,7 @@ class ByForce {
   std::map<std::pair<size_t, unsigned>, bool> fit_;
 };
 
-// How many of the gang have a place, beside pods that go after it.
+// Number of placed gang members, with less urgent pods present.
 int PlacedOf(const Drawn& drawn) {
   ClusterBuilder cluster;
   PlanOptions options;

@@ -33,7 +33,7 @@ class GangsTest : public ::testing::Test {
     ++pods_;
     return cluster_.Pod(name, {profile}, priority);
   }
-  // The pods from here on that `add` adds.
+  // The gang consists of the pods that `add` creates.
   void Gang(const std::string& name, int least, int placed, const std::function<void()>& add) {
     planning::Gang gang{name, least, placed, {}, ""};
     const int first = pods_;
@@ -95,7 +95,7 @@ TEST_F(GangsTest, OfTwoThatNeedMoreThanHalfOneIsWhole) {
   EXPECT_EQ(Placed("h"), 0);
 }
 
-// The most urgent pod of each decides: by its priority, then by its age.
+// Gangs are ordered by their most urgent pod: by priority, then by age.
 TEST_F(GangsTest, TheMostUrgentMemberDecidesWhoGoesFirst) {
   options_.now = Time(minutes(100));
   cluster_.Node("n", kA100, {"", ""});
@@ -147,7 +147,7 @@ TEST_F(GangsTest, NobodySaysHowMany) {
   EXPECT_EQ(Outcome("g0").reasons[0].message, "g: there is no PodGroup x/g");
 }
 
-// Beyond what is lacking, pods are single ones: they go after more important ones.
+// Pods beyond the lacking number are single pods: more important pods precede them.
 TEST_F(GangsTest, ExtraPodsAreServedLikeSingleOnes) {
   cluster_.Node("n", kA100, {"", "", ""});
   Gang("g", 2, 3, "7g.40gb", 1);
@@ -168,7 +168,7 @@ TEST_F(GangsTest, MorePodsOfEqualClaimGoBeforeAGang) {
   Make();
   EXPECT_EQ(Placed("single"), 4);
   EXPECT_EQ(Placed("g"), 0);
-  options_.now = Time(minutes(100));  // but for one that has waited long
+  options_.now = Time(minutes(100));  // except for one that has waited long
   options_.gangs.clear();
   cluster_ = {};
   pods_ = 0;
@@ -211,7 +211,7 @@ TEST_F(GangsTest, MembersWithoutSlicesNeedRoomToo) {
   EXPECT_EQ(plan_.placed, 2);
 }
 
-// A30: slices fit if and only if their sizes sum up to four at most.
+// A30: slices fit if and only if their sizes sum up to at most four.
 struct SmallPod {
   int size = 1, priority = 0, gang = -1;
 };
@@ -323,7 +323,7 @@ TEST(GangsProperty, AsGoodAsTryingEverything) {
     worse += counts < best.counts;
     proven += plan.complete;
   }
-  EXPECT_LE(worse, kRounds / 20);  // of two gangs the more urgent goes first, be it the smaller
+  EXPECT_LE(worse, kRounds / 20);  // of two gangs, the more urgent is served even if it is smaller
   EXPECT_GE(proven, kRounds / 4);
 }
 

@@ -14,7 +14,7 @@ namespace {
 using scheduling::DependsOn;
 using scheduling::Verdict;
 
-// At most one pod labelled "spread" on a node.
+// At most one pod with the label "spread" per node.
 class OneANode final : public scheduling::FilterPlugin {
  public:
   std::string Name() const override { return "OneANode"; }
@@ -58,7 +58,7 @@ cluster::PodAffinityTerm Selecting(std::string app, std::string key) {
   return {cluster::LabelSelector{{{"app", std::move(app)}}, {}}, {}, std::nullopt, std::move(key)};
 }
 
-// Three nodes of two GPUs in two zones: a and b in the first.
+// Three nodes with two GPUs each in two zones; a and b are in zone 1.
 testing::ClusterBuilder Zoned() {
   testing::ClusterBuilder cluster;
   for (const char* name : {"a", "b", "c"}) {
@@ -144,7 +144,7 @@ TEST(LiveFiltersTest, OnlyPodsThatAreConcernedAreLive) {
   EXPECT_EQ(names, (std::set<std::string>{"db", "disk", "hard", "web"}));
 }
 
-// Node c will do, and no other.
+// Admits node c only.
 class OnlyC final : public scheduling::FilterPlugin {
  public:
   std::string Name() const override { return "OnlyC"; }
@@ -157,7 +157,7 @@ class OnlyC final : public scheduling::FilterPlugin {
 };
 
 TEST(LiveFiltersTest, PodsArePlannedAsTheirOwnSchedulerPlacesThem) {
-  testing::ClusterBuilder cluster = Zoned();  // eight slices on each node
+  testing::ClusterBuilder cluster = Zoned();  // eight slices per node
   for (int i = 0; i < 10; ++i) {
     cluster.Pod("p" + std::to_string(i), {"1g.6gb"}).scheduler_name = "picky";
     cluster.Pod("q" + std::to_string(i), {"1g.6gb"}).scheduler_name = "another";

@@ -20,7 +20,7 @@ using ::testing::Not;
 constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
 constexpr const char* kH100 = "NVIDIA-H100-80GB-HBM3";
 
-// Of a pod that can use all there is.
+// A pod that can use every kind of slice.
 cluster::Pod AnyPod() {
   cluster::Pod pod;
   pod.meta.ns = "ml";
@@ -56,7 +56,7 @@ TEST(SliceChoiceTest, TheCheapestThatMeetsTheNeedComesFirst) {
   EXPECT_THAT(
       Names({.memory_mib = 15 * 1024}, cluster),
       ElementsAre("nvidia.com/mig-3g.20gb", "nvidia.com/mig-4g.20gb", "nvidia.com/mig-7g.40gb"));
-  // Memory is what a program gets: 4864 MiB.
+  // The memory available to a program counts: 4864 MiB.
   EXPECT_EQ(Names({.memory_mib = 4 * 1024}, cluster).front(), "nvidia.com/mig-1g.5gb");
   EXPECT_NE(Names({.memory_mib = 5 * 1024}, cluster).front(), "nvidia.com/mig-1g.5gb");
   EXPECT_EQ(Names({.memory_mib = 1024, .compute_milli = 500}, cluster).front(),
@@ -73,7 +73,7 @@ TEST(SliceChoiceTest, SharesAreCheaperUnlessIsolationIsAskedFor) {
                           "nvidia.com/mig-7g.40gb"));
   EXPECT_EQ(Names({.memory_mib = 10 * 1024, .isolated = true}, cluster).front(),
             "nvidia.com/mig-3g.20gb");
-  // A share of half the compute is half of the memory.
+  // Half the compute of shares means half the memory.
   EXPECT_EQ(Names({.memory_mib = 1024, .compute_milli = 500}, cluster).front(),
             "nvidia.com/gpu-20gb");
 }
@@ -86,12 +86,12 @@ TEST(SliceChoiceTest, OnlyModelsThatAreAllowed) {
   EXPECT_THAT(Names({.memory_mib = 70 * 1024, .models = {"A100-40GB"}}, cluster), IsEmpty());
 }
 
-// Nothing keeps the pod away from them.
+// The pod could be scheduled to such a GPU.
 TEST(SliceChoiceTest, NoNameThatMeansLessOnAnotherGpu) {
   ClusterBuilder cluster;
   cluster.Node("a", "NVIDIA-A100-SXM4-80GB", {""}).meta.labels["zone"] = "a";
   cluster.Node("h", kH100, {""});
-  const cluster::Need need{.memory_mib = 9800};  // an A100's 1g.10gb has 9728
+  const cluster::Need need{.memory_mib = 9800};  // 1g.10gb of an A100 has 9728 MiB
   EXPECT_THAT(Names(need, cluster), Not(Contains("nvidia.com/mig-1g.10gb")));
   cluster::Pod there = AnyPod();
   there.node_selector["zone"] = "a";
@@ -109,7 +109,7 @@ TEST(SliceChoiceTest, SharesOnlyWithTheHostsIpc) {
   EXPECT_THAT(Names({.memory_mib = 1024}, cluster, pod), IsEmpty());
 }
 
-// Whom none of the models that it names could serve learns of those, not of selectors.
+// If the models in the requirements are the obstacle, the refusal names them, not selectors.
 TEST(SliceChoiceTest, ARefusalNamesWhatIsInTheWay) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
