@@ -1,5 +1,5 @@
-// nos-study: how well policies pack GPUs (churn, openb) and what nodes cost that follow demand
-// (scaling).
+// nos-study: measures how well policies pack GPUs (churn, openb), and the cost of nodes that scale
+// with demand (scaling).
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -131,7 +131,7 @@ struct ScalingFlags {
   ScalingStudyOptions options;
   std::string pods, by = "compute", output = "table";
   std::vector<std::string> policies;
-  std::optional<double> days;  // none: as long as the trace's default
+  std::optional<double> days;  // unset: the default of the trace
 };
 
 Status Run(ScalingFlags flags) {

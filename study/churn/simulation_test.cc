@@ -34,7 +34,7 @@ ChurnOptions Short(ChurnPolicy policy, const char* mix = "uniform", int moves = 
   return options;
 }
 
-// The mean over three seeds, in per cent.
+// The mean over three seeds, in percent.
 double ComputeShare(ChurnOptions options) {
   double sum = 0;
   for (options.seed = 1; options.seed <= 3; ++options.seed) {
@@ -149,7 +149,8 @@ TEST(Churn, NothingOfferedIsNoShare) {
 
 TEST(Mix, NamesAdaptToTheModel) {
   const gpu::Model& a30 = *gpu::Catalogue::Builtin().FindByName("A30");
-  const Mix mix = LoadMix("skew-small", a30).value();  // 80/10/5/3/2, no 3g and 7g on this model
+  const Mix mix =
+      LoadMix("skew-small", a30).value();  // 80/10/5/3/2; this model has no 3g and no 7g
   ASSERT_EQ(mix.size(), 3U);
   EXPECT_EQ(mix[0].weight, 80);
   EXPECT_EQ(mix[1].weight, 10);
@@ -167,7 +168,7 @@ TEST(Mix, ReadsAFile) {
   }
 }
 
-// Instances per profile of each pair of layouts.
+// Instances per profile of all pairs of layouts.
 std::set<std::vector<int64_t>> PackableOnTwo(const gpu::Model& model,
                                              const std::vector<gpu::ProfileId>& profiles) {
   const gpu::LayoutTable& table = model.layouts();
@@ -196,7 +197,7 @@ void CompareOnTwo(const gpu::Model& model) {
   const PackingTest test = PackingTest::For(model, LoadMix("uniform", model).value()).value();
   const auto packable = PackableOnTwo(model, profiles);
   std::vector<int64_t> counts(model.profiles().size());
-  // Counts every combination up to one more than two GPUs hold of each profile alone.
+  // Enumerates all combinations up to one more of each profile than two GPUs hold.
   for (;;) {
     ASSERT_EQ(test.Fits(counts, 2), packable.contains(counts));
     size_t i = 0;

@@ -101,7 +101,7 @@ TEST(OpenbPolicies, RandomReachesEveryNodeAndDevice) {
   EXPECT_THAT(reached, ElementsAre(std::pair(0U, 0), std::pair(0U, 2), std::pair(2U, 0)));
 }
 
-// Where a hundred pods go one after the other, when the trace is said to be this.
+// The nodes chosen for a hundred pods, with this trace given to the policy.
 std::vector<size_t> NodesChosen(OpenbPolicy policy, const std::vector<PodKind>& trace) {
   std::vector<Node> nodes;
   for (int n = 0; n < 12; ++n) nodes.push_back(WithGpus({1000, 1000, 1000, 1000}, 20000 + n * 500));
@@ -136,7 +136,7 @@ TEST(Fgd, TypicalPodsAreTheMostFrequentKinds) {
   std::vector<PodKind> trace(60, kHalf);
   trace.insert(trace.end(), 35, kWhole);
   trace.insert(trace.end(), 5, kNoGpu);
-  trace[0].memory_mib = 777;  // memory makes no kind of its own
+  trace[0].memory_mib = 777;  // memory does not distinguish kinds
   const std::vector<TypicalPod> typical = TypicalPods(trace);
   ASSERT_EQ(typical.size(), 2U) << "the third is beyond 95 per cent";
   EXPECT_EQ(typical[0].kind.milli, 500);
@@ -147,7 +147,7 @@ TEST(Fgd, TypicalPodsAreTheMostFrequentKinds) {
 
 TEST(Fgd, FragmentationIsTheIdleGpuThatTypicalPodsCannotUse) {
   const std::vector<TypicalPod> typical = {{kHalf, 0.6}, {kWhole, 0.3}, {kNoGpu, 0.1}};
-  // 300 is too little for a half; 300 and 600 for a whole; a pod without GPU uses nothing.
+  // A half GPU cannot use 300; a whole GPU cannot use 300 and 600; a pod without GPUs uses nothing.
   EXPECT_DOUBLE_EQ(Fragmentation(WithGpus({1000, 600, 300}), typical),
                    0.6 * 300 + 0.3 * 900 + 0.1 * 1900);
   EXPECT_DOUBLE_EQ(Fragmentation(WithGpus({1000, 600, 300}, 999), typical), 1900);
@@ -156,7 +156,7 @@ TEST(Fgd, FragmentationIsTheIdleGpuThatTypicalPodsCannotUse) {
 TEST(Fgd, ScoresTheFallOfFragmentation) {
   const std::vector<TypicalPod> typical = {{kHalf, 0.5}, {kWhole, 0.5}};
   // Device 0: from 0.5 * 600 + 0 to 0.5 * 500 + 0.5 * 1100: worse. Device 1: to 0.5 * 100 + 0.5 *
-  // 100 : a fall from 300 to 100.
+  // 100: a decrease from 300 to 100.
   const Score score = FgdScore(WithGpus({1000, 600}), kHalf, typical).value_or(Score{});
   EXPECT_EQ(score.device, 1);
   EXPECT_EQ(score.cost, -static_cast<int>(100 / (1 + std::exp(-0.2))));

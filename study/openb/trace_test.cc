@@ -106,7 +106,7 @@ TEST(OpenbTrace, SaysWhereAPodListIsWrong) {
   EXPECT_EQ(PodsError("p,1,1,1,1\nq,1,1,1,1\np,1,1,1,1\n"), "pods.csv: pod 'p' is listed twice");
 }
 
-// Whatever bytes arrive, the answer is a trace or an error that names a file.
+// For every input the result is a trace, or an error that names a file.
 TEST(OpenbTrace, SurvivesDamagedFiles) {
   constexpr std::string_view kDamage{",\n\r|-9x\"\0\xFF", 10};
   Random random(1);

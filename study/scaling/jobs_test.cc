@@ -36,9 +36,9 @@ TEST(ScalingJobsTest, AFractionBecomesTheSmallestSliceThatIsEnough) {
 
 TEST(ScalingJobsTest, OpenbIsReplayedWithinItsWindow) {
   const auto jobs = Parse(
-      "later,1000,1024,1,470,86500,86600,86510\n"  // comes 100 s into the second day, runs 90 s
-      "before,2000,2048,2,1000,100,90000,100\n"    // runs already, until 3,600 s into it
-      "outlives,3000,1024,1,1000,172700,999999,172700\n"  // comes 100 s before its end
+      "later,1000,1024,1,470,86500,86600,86510\n"  // arrives 100 s into the second day, runs 90 s
+      "before,2000,2048,2,1000,100,90000,100\n"    // runs already, for another 3,600 s
+      "outlives,3000,1024,1,1000,172700,999999,172700\n"  // arrives 100 s before the end
       "gone,1000,1024,1,1000,10,20,10\n"
       "too-late,1000,1024,1,1000,172800,172900,172800\n"
       "cpu-only,1000,1024,0,0,86500,86600,86500\n"
@@ -67,7 +67,7 @@ TEST(ScalingJobsTest, WhatIsWrongInTheFileIsSaidWithItsLine) {
   EXPECT_THAT(no_times.status().message(), HasSubstr("missing"));
 }
 
-// Counted in the published list with another program.
+// The expected numbers were computed from the published list with another program.
 TEST(ScalingJobsTest, AWeekOfThePublishedList) {
   constexpr const char* kList = "../shared/data/traces/openb/openb_pod_list_default.csv";
   std::ifstream file(kList);

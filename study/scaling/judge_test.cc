@@ -9,7 +9,7 @@ namespace {
 using testing::HasSubstr;
 using Kind = StageAction::Kind;
 
-// Two jobs on one GPU of a node that comes at 100 and goes at 300; each runs from 100 to 200.
+// Two jobs on one GPU of a node that is ready at 100 and removed at 300; each runs from 100 to 200.
 class JudgeTest : public ::testing::Test {
  protected:
   JudgeTest() {
@@ -126,7 +126,7 @@ TEST_F(JudgeTest, AMoveTakesTheNewPlaceAndFreesTheOld) {
       {Kind::kStart, 100, 0, 0, {{0, "3g.40gb", 0}}, 100},
       {Kind::kMove, 150, 0, 1, {{0, "3g.40gb", 4}}},
       {Kind::kStart, 150, 1, 0, {{0, "4g.40gb", 0}}, 150},
-      {Kind::kEnd, 210, 0, 1},  // 10 s to start again
+      {Kind::kEnd, 210, 0, 1},  // restarting takes 10 s
       {Kind::kEnd, 250, 1, 0},
       {Kind::kRemove, 300, -1, 0},
       {Kind::kRemove, 300, -1, 1},

@@ -8,7 +8,7 @@
 namespace nos::study {
 namespace {
 
-// Looks without anything happening in between: who looks so often waits for nothing.
+// Limit of Look calls without an event in between: the scaler would never stop.
 constexpr int kMostIdleLooks = 1'000'000;
 
 }  // namespace
@@ -58,7 +58,8 @@ Status Stage::Handle(const Event& event, Scaler& scaler) {
     case Happens::kEnd:
       break;
   }
-  if (ends_[which] != at || node_of_[which] < 0) return Status::Ok();  // it was moved: ends later
+  if (ends_[which] != at || node_of_[which] < 0)
+    return Status::Ok();  // it was moved and ends later
   const int node = std::exchange(node_of_[which], -1);
   nodes_[node].jobs.erase(which);
   log_.push_back({StageAction::kEnd, at, which, node});

@@ -37,11 +37,11 @@ TEST(ScalingStudyTest, WhoIsTunedMayNotWaitLonger) {
       Report(ScalingPolicy::kRecut, 1200, 81, 20),
   };
   const auto pairs = PairsAtEqualWaiting(runs, 600);
-  ASSERT_EQ(pairs.size(), 2U);  // of the policies that ran
+  ASSERT_EQ(pairs.size(), 2U);  // one per tuned side of the policy
   const ScalingPair& ours = PairOf(pairs, true);
   ASSERT_TRUE(ours.complete());
-  EXPECT_EQ(ours.baseline->layout, "2x3g");  // the cheapest with that window
-  EXPECT_EQ(ours.nos->cost, 80);             // 60 would wait longer
+  EXPECT_EQ(ours.baseline->layout, "2x3g");  // the cheapest with this window
+  EXPECT_EQ(ours.nos->cost, 80);             // the run with cost 60 would wait longer
   EXPECT_NEAR(ours.Saved(), 1 - 80 / 90.0, 1e-9);
   const ScalingPair& theirs = PairOf(pairs, false);
   ASSERT_TRUE(theirs.complete());
@@ -129,7 +129,7 @@ TEST(ScalingStudyTest, OptionsThatMakeNoSenseAreRefused) {
   options.trace.bursts.slices = 2;
   EXPECT_THAT(RunScalingStudy(options).status().message(), HasSubstr("slices"));
   options = Small();
-  options.policies = {ScalingPolicy::kRecut};  // which uses none
+  options.policies = {ScalingPolicy::kRecut};  // which uses no layout
   options.layout = "x";
   EXPECT_THAT(RunScalingStudy(options).status().message(),
               HasSubstr("unknown layout \"x\"; there are whole"));
