@@ -33,7 +33,7 @@ std::map<std::string, std::string> IdsByModel() {
   return ids;
 }
 
-TEST(CatalogueSource, DeviceIdsOfEveryModel) {
+TEST(CatalogueSource, PciDeviceIdsOfEveryModel) {
   EXPECT_THAT(IdsByModel(),
               UnorderedElementsAre(
                   Pair("A30", "20B7"), Pair("A100-40GB", "20B0 20B1 20F1 20F6"),
@@ -46,7 +46,7 @@ TEST(CatalogueSource, DeviceIdsOfEveryModel) {
 
 // NVML's profile numbers (id and NVML_GPU_INSTANCE_PROFILE_*) are equal on all models with eight
 // slots: one plain profile per size, 1g with all media engines, and 1g with twice the memory.
-TEST(CatalogueSource, NvmlNumbersOfTheClassicProfiles) {
+TEST(CatalogueSource, NvmlProfileIdsAreEqualOnEightSlotModels) {
   const std::map<int, std::pair<int, int>> plain = {
       {1, {19, 0}}, {2, {14, 1}}, {3, {9, 2}}, {4, {5, 3}}, {7, {0, 4}}};
   int models = 0;
@@ -97,8 +97,8 @@ void CompareModel(const YAML::Node& row, const Model& model) {
   }
 }
 
-TEST(CatalogueSource, EveryRowAgrees) {
-  if (!std::ifstream(kSource).good()) GTEST_SKIP() << kSource << " is not there to compare with";
+TEST(CatalogueSource, BuiltinRowsEqualCollectedFacts) {
+  if (!std::ifstream(kSource).good()) GTEST_SKIP() << kSource << " does not exist";
   std::set<const Model*> compared;
   for (const YAML::Node& row : YAML::LoadFile(kSource)) {
     for (const YAML::Node& id : row["pci_device_ids"]) {

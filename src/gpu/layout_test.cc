@@ -71,7 +71,7 @@ Counts Count(const ModelShape& shape) {
   return counts;
 }
 
-TEST(LayoutTable, ReproducesThePublishedCounts) {
+TEST(LayoutTable, LayoutCountsEqualPublishedOnes) {
   std::vector<std::string> names = {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"};
   EXPECT_EQ(Count(ShapeOf("A100-40GB", names)), (Counts{298, 19, 14}));
   names.emplace_back("1g.10gb");
@@ -80,7 +80,7 @@ TEST(LayoutTable, ReproducesThePublishedCounts) {
   EXPECT_EQ(Count(ShapeOf("RTX-PRO-6000", {"1g.24gb", "2g.48gb", "4g.96gb"})), (Counts{26, 5, 4}));
 }
 
-TEST(LayoutTable, EveryEightSlotModelHasTheSameTable) {
+TEST(LayoutTable, EightSlotModelsShareOneTable) {
   const LayoutTable* table = nullptr;
   for (const auto& model : Catalogue::Builtin().models()) {
     if (model->slots() != 8) continue;
@@ -91,7 +91,7 @@ TEST(LayoutTable, EveryEightSlotModelHasTheSameTable) {
   }
 }
 
-TEST(LayoutTable, EnginesDecideOnRtxPro6000) {
+TEST(LayoutTable, EngineTotalsLimitLayoutsOfRtxPro6000) {
   const auto names = AllProfiles("RTX-PRO-6000");
   EXPECT_EQ(LayoutTable::Build(ShapeOf("RTX-PRO-6000", names)).value().size(), 1249U);
   EXPECT_EQ(LayoutTable::Build(ShapeOf("RTX-PRO-6000", names, true)).value().size(), 1249U - 532U);
@@ -139,7 +139,7 @@ int CopiesBySearch(const LayoutTable& table, LayoutId layout, ProfileId profile)
   return best;
 }
 
-TEST(LayoutTable, CopiesAreTheMostThatFit) {
+TEST(LayoutTable, CopiesIsMaximumThatFits) {
   for (const char* name :
        {"A30", "A100-40GB", "RTX-PRO-6000", "A30+2g.12gb.mps2+4g.24gb.mps4+GPU"}) {
     const Model* model = Catalogue::Builtin().FindByName(name);
@@ -156,7 +156,7 @@ TEST(LayoutTable, CopiesAreTheMostThatFit) {
   }
 }
 
-TEST(LayoutTable, GeometriesNarrowTheLayouts) {
+TEST(LayoutTable, AllowedAndForbiddenGeometriesRestrictLayouts) {
   ModelShape shape = ShapeOf("A30", {"1g.6gb", "2g.12gb", "4g.24gb"});
   shape.allowed_geometries = {{0, 2, 0}, {0, 0, 1}};
   EXPECT_EQ(LayoutTable::Build(shape).value().size(), 5U);  // empty, 2g@0, 2g@2, both, 4g
@@ -174,7 +174,7 @@ ModelShape WithParts() {
   return shape;
 }
 
-TEST(LayoutTable, InstancesOfPartsCountOnce) {
+TEST(LayoutTable, DividedInstanceCountsOnceForLimits) {
   ModelShape shape = WithParts();
   const LayoutTable table = LayoutTable::Build(shape).value();
   const auto add = [&](LayoutId layout, Placement placement) {
@@ -200,7 +200,7 @@ TEST(LayoutTable, InstancesOfPartsCountOnce) {
   EXPECT_EQ(narrow.Copies(LayoutTable::kEmpty, 1), 2);
 }
 
-TEST(LayoutTable, RefusesPartsOfNothing) {
+TEST(LayoutTable, RejectsPartsOutsideInstances) {
   ModelShape shape = WithParts();
   shape.profiles[1].part_of = 7;
   EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
@@ -211,7 +211,7 @@ TEST(LayoutTable, RefusesPartsOfNothing) {
   EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
 }
 
-TEST(LayoutTable, RefusesBadShapes) {
+TEST(LayoutTable, RejectsInvalidShapes) {
   ModelShape shape = ShapeOf("A30", {"1g.6gb"});
   shape.profiles[0].starts = {4};
   EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
@@ -225,7 +225,7 @@ TEST(LayoutTable, RefusesBadShapes) {
   EXPECT_EQ(LayoutTable::Build(wide).status().code(), Code::kInvalid);
 }
 
-TEST(LayoutTable, RefusesImpossiblePlacements) {
+TEST(LayoutTable, RejectsImpossiblePlacements) {
   const Model& model = *Catalogue::Builtin().FindByName("A100-40GB");
   const Placement big = model.ParsePlacement("7g.40gb@0").value();
   const Placement small = model.ParsePlacement("1g.5gb@6").value();

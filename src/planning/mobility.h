@@ -51,9 +51,9 @@ struct Mobility {
   } kind = kMoves;
   std::string why;  // reason if kStays
 };
-// An annotation that forbids a move overrides everything. An annotation that allows it overrides a
-// missing controller, local data and gang membership. Without one, members of gangs stay, because
-// the rest of the gang would wait for them.
+// A system-critical priority or an annotation that forbids a move overrides everything else. An
+// annotation that allows it overrides a missing controller, local data and gang membership. Without
+// one, members of gangs stay, because the rest of the gang would wait for them.
 Mobility MobilityOf(const cluster::Pod& pod, const MobilityRules& rules);
 
 // The move of a running pod to another node.

@@ -17,7 +17,7 @@ class Chooser {
   Chooser(const Chooser&) = delete;
   Chooser& operator=(const Chooser&) = delete;
   virtual ~Chooser() = default;
-  // Where the request is placed, and the instances that move for it; nullopt if it is rejected.
+  // The spot for the request, and the instances that move for it; nullopt if it is rejected.
   virtual std::optional<Relocation> Choose(gpu::ProfileId profile) = 0;
   // Reports a changed layout. All GPUs start empty.
   virtual void Set(uint32_t gpu, gpu::LayoutId layout) = 0;

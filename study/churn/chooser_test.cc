@@ -44,7 +44,7 @@ std::string Chosen(ChurnPolicy policy, const std::vector<std::string>& gpus,
   return fmt::format("{}: {}", chosen->spot.gpu, A100().PlacementName(at));
 }
 
-TEST(FirstFit, TakesTheLowestStartOfTheFirstGpuWithRoom) {
+TEST(FirstFit, ChoosesLowestStartOfFirstFittingGpu) {
   constexpr auto kPolicy = ChurnPolicy::kFirstFit;
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@0"}, "1g.5gb"), "0: 1g.5gb@0");
   EXPECT_EQ(Chosen(kPolicy, {"", ""}, "3g.20gb"), "0: 3g.20gb@0");
@@ -52,7 +52,7 @@ TEST(FirstFit, TakesTheLowestStartOfTheFirstGpuWithRoom) {
   EXPECT_EQ(Chosen(kPolicy, {"7g.40gb@0", "1g.5gb@0"}, "7g.40gb"), "nowhere");
 }
 
-TEST(BestFit, TakesTheGpuWithFewestFreeSlots) {
+TEST(BestFit, ChoosesGpuWithFewestFreeSlots) {
   constexpr auto kPolicy = ChurnPolicy::kBestFit;
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@0", "1g.5gb@0"}, "1g.5gb"), "1: 1g.5gb@4");
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@4", "3g.20gb@0"}, "2g.10gb"), "1: 2g.10gb@0");
@@ -60,7 +60,7 @@ TEST(BestFit, TakesTheGpuWithFewestFreeSlots) {
 }
 
 // The first GPU that fits; there the start that leaves the longest free run, then most placements.
-TEST(LargestFreeRun, LeavesTheLongestRunOfTheFirstGpuWithRoom) {
+TEST(LargestFreeRun, KeepsLongestFreeRunOfFirstFittingGpu) {
   constexpr auto kPolicy = ChurnPolicy::kLargestFreeRun;
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@0"}, "1g.5gb"), "0: 1g.5gb@0");
   EXPECT_EQ(Chosen(kPolicy, {"1g.5gb@4"}, "1g.5gb"), "0: 1g.5gb@5");  // 0 to 3 remain free
@@ -70,7 +70,7 @@ TEST(LargestFreeRun, LeavesTheLongestRunOfTheFirstGpuWithRoom) {
   EXPECT_EQ(Chosen(kPolicy, {"7g.40gb@0", "1g.5gb@6"}, "2g.10gb"), "1: 2g.10gb@4");
 }
 
-TEST(PlacementsLost, TakesTheGpuThatLosesFewestPlacements) {
+TEST(PlacementsLost, ChoosesGpuThatLosesFewestPlacements) {
   constexpr auto kPolicy = ChurnPolicy::kPlacementsLost;
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@0 2g.10gb@4"}, "1g.5gb"), "1: 1g.5gb@6");
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@0"}, "3g.20gb"), "1: 3g.20gb@4");
@@ -208,7 +208,7 @@ class Shadow {
   std::map<JobId, gpu::Spot> spots_;
 };
 
-TEST(Host, CountsEveryInstanceThatMoves) {
+TEST(Host, CountsMovedInstances) {
   ChurnOptions options = Of(ChurnPolicy::kNos, 3);
   options.moves = 2;
   const auto host = MakeHost(options, LoadMix("uniform", A100()).value()).value();
@@ -233,7 +233,7 @@ TEST(Host, CountsEveryInstanceThatMoves) {
       if (random.Chance(0.5)) break;
     }
   }
-  EXPECT_GT(twice, 0) << "no request moved two";
+  EXPECT_GT(twice, 0) << "no request moved two instances";
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(OpenbPolicies, AllRespectEveryFilter) {
   }
 }
 
-TEST(OpenbPolicies, AllGiveSeveralDevicesOrNone) {
+TEST(OpenbPolicies, MultiDevicePodGetsAllDevicesOrNone) {
   const std::vector<Node> nodes = {WithGpus({1000, 500, 1000})};
   for (const OpenbPolicy policy :
        {OpenbPolicy::kNos, OpenbPolicy::kNosScheduler, OpenbPolicy::kBestFit, OpenbPolicy::kRandom,
@@ -81,11 +81,11 @@ TEST(OpenbPolicies, AllGiveSeveralDevicesOrNone) {
   }
 }
 
-TEST(OpenbPolicies, BestFitTakesTheLeastLeftAndTheTightestDevice) {
+TEST(OpenbPolicies, BestFitChoosesFullestNodeAndTightestDevice) {
   const std::vector<Node> nodes = {WithGpus({1000, 1000}), WithGpus({900, 600, 700}, 16000),
                                    WithGpus({600, 900, 700}, 16000)};
   const Choice choice = ChooseOnce(OpenbPolicy::kBestFit, nodes, kHalf);
-  EXPECT_EQ(choice.node, 1U) << "the first of equals";
+  EXPECT_EQ(choice.node, 1U) << "the first of equal nodes";
   EXPECT_THAT(choice.devices, ElementsAre(1));
 }
 
@@ -123,22 +123,22 @@ std::vector<size_t> NodesChosen(OpenbPolicy policy, const std::vector<PodKind>& 
   return chosen;
 }
 
-TEST(OpenbPolicies, NosKnowsNothingOfPodsThatHaveNotArrived) {
+TEST(OpenbPolicies, NosDoesNotUseFutureArrivals) {
   const std::vector<PodKind> halves(500, kHalf);
   const std::vector<PodKind> heavy(500,
                                    {.cpu_milli = 9000, .memory_mib = 1, .gpus = 2, .milli = 1000});
   EXPECT_EQ(NodesChosen(OpenbPolicy::kNos, halves), NodesChosen(OpenbPolicy::kNos, heavy));
   EXPECT_NE(NodesChosen(OpenbPolicy::kFgd, halves), NodesChosen(OpenbPolicy::kFgd, heavy))
-      << "the cluster shows nothing: one that knows the trace decides alike";
+      << "the case tests nothing: a policy that knows the trace decides alike";
 }
 
-TEST(Fgd, TypicalPodsAreTheMostFrequentKinds) {
+TEST(Fgd, TypicalPodsAreMostFrequentKinds) {
   std::vector<PodKind> trace(60, kHalf);
   trace.insert(trace.end(), 35, kWhole);
   trace.insert(trace.end(), 5, kNoGpu);
   trace[0].memory_mib = 777;  // memory does not distinguish kinds
   const std::vector<TypicalPod> typical = TypicalPods(trace);
-  ASSERT_EQ(typical.size(), 2U) << "the third is beyond 95 per cent";
+  ASSERT_EQ(typical.size(), 2U) << "the third kind is beyond 95 %";
   EXPECT_EQ(typical[0].kind.milli, 500);
   EXPECT_EQ(typical[0].kind.memory_mib, 0);
   EXPECT_DOUBLE_EQ(typical[0].share, 60 / 95.0);
@@ -176,7 +176,7 @@ int64_t Total(const std::vector<PodKind>& pods) {
   return total;
 }
 
-TEST(Arrivals, FillUpWithDrawsUntilTheNextWouldExceed) {
+TEST(Arrivals, AddDrawsUntilNextWouldExceedTarget) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const auto pods = ArrangeArrivals(Trace(), 15000, Random(seed)).value();
     EXPECT_GT(pods.size(), 10U);
@@ -190,7 +190,7 @@ TEST(Arrivals, FillUpWithDrawsUntilTheNextWouldExceed) {
   }
 }
 
-TEST(Arrivals, RemoveRandomPodsWhenThereAreTooMany) {
+TEST(Arrivals, RemoveRandomPodsAboveTarget) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const auto pods = ArrangeArrivals(Trace(), 5000, Random(seed)).value();
     EXPECT_LE(Total(pods), 8000);
@@ -198,7 +198,7 @@ TEST(Arrivals, RemoveRandomPodsWhenThereAreTooMany) {
   }
 }
 
-TEST(Arrivals, FollowTheSeed) {
+TEST(Arrivals, DependOnSeed) {
   const auto pods = [](uint64_t seed) {
     return ArrangeArrivals(Trace(), 15000, Random(seed)).value();
   };

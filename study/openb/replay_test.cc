@@ -42,7 +42,7 @@ OpenbOptions Small(OpenbPolicy policy, uint64_t seed = 1) {
   return options;
 }
 
-TEST(Openb, RunsEveryPolicyAndTheBooksBalance) {
+TEST(Openb, EveryPolicyPassesAccountingChecks) {
   for (const OpenbPolicy policy : kPolicies) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {
       const auto report = RunOpenb(Small(policy, seed));
@@ -58,7 +58,7 @@ TEST(Openb, RunsEveryPolicyAndTheBooksBalance) {
   }
 }
 
-TEST(Openb, TheSeedDecidesEverything) {
+TEST(Openb, EqualSeedGivesEqualReport) {
   for (const OpenbPolicy policy : kPolicies) {
     const Json first = ToJson(RunOpenb(Small(policy)).value());
     EXPECT_EQ(first, ToJson(RunOpenb(Small(policy)).value()));
@@ -66,7 +66,7 @@ TEST(Openb, TheSeedDecidesEverything) {
   }
 }
 
-TEST(Openb, WithRoomForAllEveryPodIsPlaced) {
+TEST(Openb, PlacesEveryPodWithEnoughCapacity) {
   for (const OpenbPolicy policy : kPolicies) {
     OpenbOptions options = Small(policy);
     options.inflation = 0.4;
@@ -78,7 +78,7 @@ TEST(Openb, WithRoomForAllEveryPodIsPlaced) {
   }
 }
 
-TEST(Openb, TheCurveAveragesTheArrivalsOfAPerCent) {
+TEST(Openb, CurveAveragesArrivalsOfEachPercent) {
   // Four GPUs; each pod requests one, which is 25 %, and the fifth does not fit.
   OpenbOptions options;
   options.nodes_text = "sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,4,P100\n";
@@ -105,7 +105,7 @@ TEST(Openb, ReportsAsJsonAndText) {
   EXPECT_THAT(text, HasSubstr("ARRIVED"));
 }
 
-TEST(Openb, TheSchedulerHasSharesOfWholePerCents) {
+TEST(Openb, SchedulerPolicyRejectsFractionsOfPercent) {
   std::string pods(kPods);
   pods.replace(pods.find("470"), 3, "475");
   OpenbOptions options = Small(OpenbPolicy::kNosScheduler);
@@ -116,7 +116,7 @@ TEST(Openb, TheSchedulerHasSharesOfWholePerCents) {
   EXPECT_TRUE(RunOpenb(options).ok());
 }
 
-TEST(Openb, RefusesBadOptionsAndFiles) {
+TEST(Openb, RejectsInvalidOptionsAndFiles) {
   for (const double inflation : {0.0, -1.0, 101.0, std::nan("")}) {
     OpenbOptions options = Small(OpenbPolicy::kNos);
     options.inflation = inflation;
@@ -170,7 +170,7 @@ TEST(OpenbTraces, NosAllocatesMoreThanFgd) {
 
 // Two pods of 480 to 460 fit on a GPU, three down to 320, four down to 230. The remainder beside an
 // 810 is small and worth nothing.
-TEST(OpenbTraces, SizesHaveThePricesOfTheirPatterns) {
+TEST(OpenbTraces, PricesOfSizesFollowFillPatterns) {
   if (!HaveTraces()) GTEST_SKIP() << "the openb traces are not at " << kTraces;
   const std::string nodes = ReadFile("openb_node_list_gpu_node.csv");
   const std::string pods = ReadFile("openb_pod_list_default.csv");

@@ -97,7 +97,7 @@ bool OneMoveWorks(const Fleet& fleet, size_t gpus, gpu::ProfileId profile) {
   return false;
 }
 
-TEST(Relocation, PlansArePossibleAndSinglesComplete) {
+TEST(Relocation, PlansAreValidAndSingleMovesAreFound) {
   for (const char* name : {"A30", "A100-40GB", "RTX-PRO-6000"}) {
     const gpu::Fragmentation rule(Named(name));
     constexpr size_t kGpus = 4;
@@ -131,7 +131,7 @@ gpu::LayoutId LayoutOf(const gpu::Model& model, const std::vector<std::string>& 
   return model.layouts().FromPlacements(all).value();
 }
 
-TEST(Relocation, MovesThePairAway) {
+TEST(Relocation, MovesTwoInstancesOfOneGpu) {
   const gpu::Model& model = Named("A100-40GB");
   const gpu::Fragmentation rule(model);
   Fleet fleet(rule, 2);

@@ -42,7 +42,7 @@ constexpr ScalingPolicy kOfNos[] = {ScalingPolicy::kRecut, ScalingPolicy::kRecut
                                     ScalingPolicy::kAll};
 
 // Requested at the scan at 10, ready at 110, idle from 1,110 to 1,310.
-TEST(ScalingTest, OneJobOnOneNodeOfTheBaseline) {
+TEST(ScalingTest, BaselineRunsOneJobOnOneNode) {
   const ScalingReport report = Simulate({Whole(5, 1000)}, With(kBaseline));
   EXPECT_EQ(report.jobs, 1U);
   EXPECT_EQ(NodeSeconds(report), 1300);
@@ -54,7 +54,7 @@ TEST(ScalingTest, OneJobOnOneNodeOfTheBaseline) {
 }
 
 // Planned at 15, ready at 115, partitioned at 125, idle from 1,125 to 1,325.
-TEST(ScalingTest, OneJobOnOneNodeOfNos) {
+TEST(ScalingTest, NosRunsOneJobOnOneNode) {
   for (const ScalingPolicy policy : kOfNos) {
     const ScalingReport report = Simulate({Whole(5, 1000)}, With(policy));
     EXPECT_EQ(NodeSeconds(report), 1310) << ScalingPolicyName(policy);
@@ -64,13 +64,13 @@ TEST(ScalingTest, OneJobOnOneNodeOfNos) {
   }
 }
 
-TEST(ScalingTest, ANodeCostsItsGpus) {
+TEST(ScalingTest, NodeCostsItsNumberOfGpus) {
   const ScalingReport report = Simulate({Whole(5, 1000, 4)}, With(kBaseline, "whole", 4));
   EXPECT_NEAR(report.cost, 4 * report.node_hours, 1e-9);
   EXPECT_EQ(NodeSeconds(report), 1300);
 }
 
-TEST(ScalingTest, SlicesShareAGpuWhereItIsCutForThem) {
+TEST(ScalingTest, SlicesShareGpuWithMatchingLayout) {
   const std::vector<ScalingJob> jobs = {Slice(5, 1000, "2g.20gb"), Slice(5, 1000, "2g.20gb")};
   EXPECT_EQ(NodeSeconds(Simulate(jobs, With(kBaseline, "whole"))), 2600);  // one GPU each
   EXPECT_EQ(NodeSeconds(Simulate(jobs, With(kBaseline, "2x3g"))), 1300);
@@ -84,7 +84,7 @@ TEST(ScalingTest, SlicesShareAGpuWhereItIsCutForThem) {
 // nos repartitions the idle whole GPU for the second job. The baseline needs a node with
 // partitioned GPUs: it keeps the first node until 1,400, because one was added at 1,200, and the
 // second from 1,200 to 2,500.
-TEST(ScalingTest, AnIdleGpuIsCutAnewBeforeANodeIsAdded) {
+TEST(ScalingTest, NosRepartitionsIdleGpuBeforeAddingNode) {
   const std::vector<ScalingJob> jobs = {Whole(5, 1000), Slice(1200, 1000, "2g.20gb")};
   const ScalingReport fixed = Simulate(jobs, With(kBaseline, "2x3g"));
   EXPECT_EQ(NodeSeconds(fixed), 1390 + 1300);
@@ -104,7 +104,7 @@ std::vector<ScalingJob> HalfEmptyNodes() {
   return {Slice(5, 1000, "4g.40gb"), Slice(5, 10'000, "3g.40gb"), Slice(200, 10'000, "3g.40gb")};
 }
 
-TEST(ScalingTest, WithoutScaleDownNodesGoWhenEmpty) {
+TEST(ScalingTest, WithoutScaleDownOnlyEmptyNodesAreRemoved) {
   const ScalingReport report = Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRecut));
   EXPECT_EQ(NodeSeconds(report), (10'325 - 15) + (10'520 - 210));
   EXPECT_EQ(report.moves, 0);
@@ -113,7 +113,7 @@ TEST(ScalingTest, WithoutScaleDownNodesGoWhenEmpty) {
 
 // The first node could be removed from 1,125 on and is removed at 1,325, like the baseline's. The GPU
 // of the other node is repartitioned for the job that moves, which loses 60 s by the restart.
-TEST(ScalingTest, ScaleDownCutsForThoseItMoves) {
+TEST(ScalingTest, ScaleDownRepartitionsForMovedJobs) {
   const ScalingReport report = Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRecutScaleDown));
   EXPECT_EQ(report.moves, 1);
   EXPECT_EQ(NodeSeconds(report), (1325 - 15) + (10'520 - 210));
@@ -122,7 +122,7 @@ TEST(ScalingTest, ScaleDownCutsForThoseItMoves) {
 
 // The first node is empty from 1,125 on. A node with two GPUs is requested at 1,215, so no node is
 // removed until 1,415. The second node is empty from 1,425 on and removed at 1,625.
-TEST(ScalingTest, NoNodeGoesSoonAfterOneWasAskedFor) {
+TEST(ScalingTest, KeepsNodesForWindowAfterScaleUp) {
   ScalingOptions options = With(ScalingPolicy::kRecut);
   options.pools = {{"one", 1, 16'000, 131'072, 10}, {"two", 2, 32'000, 262'144, 10}};
   for (const ScalingPolicy policy : kOfNos) {
@@ -133,14 +133,14 @@ TEST(ScalingTest, NoNodeGoesSoonAfterOneWasAskedFor) {
 }
 
 // Each GPU has only one 3g.40gb.
-TEST(ScalingTest, FixedLayoutsKeepTheBaselineFromScalingDown) {
+TEST(ScalingTest, StaticLayoutsPreventScaleDownOfBaseline) {
   const ScalingReport report = Simulate(HalfEmptyNodes(), With(kBaseline, "4g+3g"));
   EXPECT_EQ(report.moves, 0);
   EXPECT_EQ(NodeSeconds(report), (10'310 - 10) + (10'500 - 200));
 }
 
 // The first node is half empty from 1,110 on and removed at 1,310; its second job moves.
-TEST(ScalingTest, TheBaselineDrainsNodesInLittleUse) {
+TEST(ScalingTest, BaselineDrainsUnderusedNodes) {
   const ScalingReport report =
       Simulate({Whole(5, 1000), Whole(5, 10'000), Whole(200, 10'000)}, With(kBaseline, "whole", 2));
   EXPECT_EQ(report.moves, 1);
@@ -151,7 +151,7 @@ TEST(ScalingTest, TheBaselineDrainsNodesInLittleUse) {
 // When the last job arrives, one node is empty and the other half empty. On the empty node it
 // leaves both half empty, and one is drained. On the other node it fills it, and the empty node is
 // removed.
-TEST(ScalingTest, TheBaselineSpreadsUnlessItIsToldToPack) {
+TEST(ScalingTest, BaselineSpreadsUnlessPackingIsEnabled) {
   const std::vector<ScalingJob> jobs = {Whole(5, 10'000), Whole(5, 750), Whole(200, 500),
                                         Whole(900, 5000)};
   const ScalingReport spreads = Simulate(jobs, With(kBaseline, "whole", 2));
@@ -166,7 +166,7 @@ TEST(ScalingTest, TheBaselineSpreadsUnlessItIsToldToPack) {
 }
 
 // A job that needs a whole GPU arrives while two GPUs are half empty.
-TEST(ScalingTest, AJobMovesForOneThatWaitsInPlaceOfANode) {
+TEST(ScalingTest, MovesJobForPendingOneInsteadOfAddingNode) {
   std::vector<ScalingJob> jobs = HalfEmptyNodes();
   jobs.push_back(Whole(1500, 1000));
   ScalingOptions options = With(ScalingPolicy::kRecutScaleDown);
@@ -181,7 +181,7 @@ TEST(ScalingTest, AJobMovesForOneThatWaitsInPlaceOfANode) {
   EXPECT_LT(moves.cost, grows.cost);
 }
 
-TEST(ScalingTest, WhatFitsOnNoNodeIsLeftOut) {
+TEST(ScalingTest, LeavesOutJobsThatFitOnNoNode) {
   std::vector<ScalingJob> jobs = {Whole(0, 100, 2), Whole(0, 100)};
   jobs.push_back(Whole(0, 100));
   jobs.back().cpu_milli = 16'001;
@@ -192,7 +192,7 @@ TEST(ScalingTest, WhatFitsOnNoNodeIsLeftOut) {
   }
 }
 
-TEST(ScalingTest, NobodyMeansNoNodes) {
+TEST(ScalingTest, NoJobsNeedNoNodes) {
   for (const ScalingPolicy policy : ScalingPolicies()) {
     const ScalingReport report = Simulate({}, With(policy));
     EXPECT_EQ(report.node_hours, 0);
@@ -201,7 +201,7 @@ TEST(ScalingTest, NobodyMeansNoNodes) {
 }
 
 // At most ten nodes for eleven jobs: the last job runs after another one has ended.
-TEST(ScalingTest, PoolsKeepTheirMaximum) {
+TEST(ScalingTest, PoolsRespectMaximum) {
   const std::vector<ScalingJob> jobs(11, Whole(5, 1000));
   for (const ScalingPolicy policy : ScalingPolicies()) {
     const ScalingReport report = Simulate(jobs, With(policy));
@@ -211,7 +211,7 @@ TEST(ScalingTest, PoolsKeepTheirMaximum) {
 }
 
 // The invariant checker, which verifies every run, finds no violation.
-TEST(ScalingTest, EveryPolicyServesEveryJobOfRandomBursts) {
+TEST(ScalingTest, EveryPolicyServesAllJobsOfRandomBursts) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     const auto jobs = BurstJobs({.days = 0.5, .jobs_a_day = 160, .slices = 0.6, .seed = seed});
     for (const ScalingPolicy policy : ScalingPolicies()) {
@@ -229,7 +229,7 @@ TEST(ScalingTest, EveryPolicyServesEveryJobOfRandomBursts) {
   }
 }
 
-TEST(ScalingTest, OptionsThatMakeNoSenseAreRefused) {
+TEST(ScalingTest, RejectsInvalidOptions) {
   const std::vector<ScalingJob> jobs = {Whole(0, 1)};
   ScalingOptions options = With(kBaseline, "5x2g");
   EXPECT_THAT(RunScaling(jobs, options).status().message(), HasSubstr("balanced"));

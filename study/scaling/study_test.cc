@@ -26,7 +26,7 @@ const ScalingPair& PairOf(const std::vector<ScalingPair>& pairs, bool nos_is_tun
   return *std::ranges::find(pairs, nos_is_tuned, &ScalingPair::nos_is_tuned);
 }
 
-TEST(ScalingStudyTest, WhoIsTunedMayNotWaitLonger) {
+TEST(ScalingStudyTest, TunedRunDoesNotWaitLonger) {
   const std::vector<ScalingReport> runs = {
       Report(ScalingPolicy::kUnschedulable, 600, 100, 50, "whole"),
       Report(ScalingPolicy::kUnschedulable, 600, 90, 60, "2x3g"),
@@ -49,7 +49,7 @@ TEST(ScalingStudyTest, WhoIsTunedMayNotWaitLonger) {
   EXPECT_EQ(theirs.baseline->cost, 130);
 }
 
-TEST(ScalingStudyTest, WhatNothingReachesIsToldAsSuch) {
+TEST(ScalingStudyTest, ReportsPairWithoutEqualWaiting) {
   const std::vector<ScalingReport> runs = {
       Report(ScalingPolicy::kUnschedulable, 600, 100, 10, "whole"),
       Report(ScalingPolicy::kAll, 600, 80, 30),
@@ -95,7 +95,7 @@ TEST(ScalingStudyTest, RunsEveryPolicyAndSeed) {
   EXPECT_EQ(WriteJsonPretty(ToJson(*study)), WriteJsonPretty(ToJson(*again)));
 }
 
-TEST(ScalingStudyTest, ATableFitsAHundredColumns) {
+TEST(ScalingStudyTest, TableFitsHundredColumns) {
   std::vector<ScalingReport> runs;
   for (const ScalingPolicy policy : ScalingPolicies()) {
     runs.push_back(Report(policy, 600, 23'456.78, 1234.56, IsBaseline(policy) ? "balanced" : ""));
@@ -117,7 +117,7 @@ TEST(ScalingStudyTest, ATableFitsAHundredColumns) {
   for (const std::string_view line : Split(text, '\n')) EXPECT_LE(line.size(), 100U) << line;
 }
 
-TEST(ScalingStudyTest, OptionsThatMakeNoSenseAreRefused) {
+TEST(ScalingStudyTest, RejectsInvalidOptions) {
   ScalingStudyOptions options = Small();
   options.seeds = 0;
   EXPECT_THAT(RunScalingStudy(options).status().message(), HasSubstr("seeds"));

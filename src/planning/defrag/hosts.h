@@ -62,7 +62,7 @@ using GuestSet = std::vector<size_t>;  // indices into Host::guests(), ascending
 
 class Host {
  public:
-  // `guests`: pods of this node. Those whose departure cannot help are left out. The pending pod
+  // `guests`: pods of this node. Pods whose departure cannot help are left out. The pending pod
   // must outlive this object. REQUIRES: the node is in the snapshot.
   Host(const cluster::ClusterSnapshot& snapshot, std::string node, std::vector<Guest> guests,
        const Newcomer& pod);

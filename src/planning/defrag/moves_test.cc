@@ -141,7 +141,7 @@ class MovesTest : public ::testing::Test {
   MovePlan plan_;
 };
 
-TEST_F(MovesTest, TheFewestPodsMove) {
+TEST_F(MovesTest, MovesFewestPods) {
   for (const char* name : {"a", "b", "c"}) cluster_.PlainNode(name);
   for (const char* name : {"a1", "a2", "a3"}) Pod(name, "a", {}, "20");
   Pod("b1", "b", {}, "30");
@@ -156,7 +156,7 @@ TEST_F(MovesTest, TheFewestPodsMove) {
   EXPECT_EQ(plan_.after.Find("c")->requested.Get(cluster::kCpu), 60'000);
 }
 
-TEST_F(MovesTest, OfAsManyMovesTheCheapestAreMade) {
+TEST_F(MovesTest, ChoosesCheapestOfEquallyManyMoves) {
   const auto moved = [&](int priority, bool over, const std::string& cpu) {
     cluster_ = ClusterBuilder();
     for (const char* name : {"a", "b", "c"}) cluster_.PlainNode(name);
@@ -176,7 +176,7 @@ TEST_F(MovesTest, OfAsManyMovesTheCheapestAreMade) {
   EXPECT_THAT(moved(1, true, "10"), ElementsAre("on-a"));
 }
 
-TEST_F(MovesTest, SlicesAreCutWhereThePodsGo) {
+TEST_F(MovesTest, RepartitionsGpusOnTargetNodes) {
   cluster_.Node("a", kA100, {"1g.5gb@0:used"});
   Pod("small", "a", {"1g.5gb"}, "1");
   cluster_.Node("b", kA100, {"2g.10gb@0:used,2g.10gb@2:used"});
@@ -193,7 +193,7 @@ TEST_F(MovesTest, SlicesAreCutWhereThePodsGo) {
   EXPECT_GE(relief.moves[0].devices.at(0).placement.start, 4);
 }
 
-TEST_F(MovesTest, OnlySoManyMoveForOnePod) {
+TEST_F(MovesTest, LimitsMovesPerPendingPod) {
   cluster_.Node("a", kA100, {"1g.5gb@0:used"});
   Bare("small", "a", {"1g.5gb"}, "1");
   cluster_.Node("b", kA100, {"2g.10gb@0:used,2g.10gb@2:used"});
@@ -210,7 +210,7 @@ TEST_F(MovesTest, OnlySoManyMoveForOnePod) {
             "2 pods of node b would have to move, and 1 may for one that waits");
 }
 
-TEST_F(MovesTest, WhatNobodyIsKnownToHoldStays) {
+TEST_F(MovesTest, KeepsUsedInstanceOfUnknownPod) {
   cluster_.Node("a", kA100, {"1g.5gb@0:used"});
   cluster_.Node("b", kA100, {"1g.5gb@0:used"});
   Bare("small", "b", {"1g.5gb"}, "1");
@@ -219,7 +219,7 @@ TEST_F(MovesTest, WhatNobodyIsKnownToHoldStays) {
   EXPECT_EQ(Why("waits").code, "NothingMovable");
 }
 
-TEST_F(MovesTest, WhereNotAllFindPlacesNoneMoves) {
+TEST_F(MovesTest, MovesNoneIfOnePodHasNoTarget) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("big", "a", {}, "40");
   Bare("stays", "b", {}, "34");
@@ -230,7 +230,7 @@ TEST_F(MovesTest, WhereNotAllFindPlacesNoneMoves) {
   EXPECT_THAT(Why("waits").message, HasSubstr("pod x/big would have to move"));
 }
 
-TEST_F(MovesTest, PlacesAreFoundForAllAtTheSameTime) {
+TEST_F(MovesTest, MovedPodsMustFitTogether) {
   for (const char* name : {"a", "b", "c"}) cluster_.PlainNode(name);
   Pod("a1", "a", {}, "30");
   Pod("a2", "a", {}, "30");
@@ -241,7 +241,7 @@ TEST_F(MovesTest, PlacesAreFoundForAllAtTheSameTime) {
   EXPECT_EQ(Why("waits").code, "NoRoomElsewhere");
 }
 
-TEST_F(MovesTest, DisruptionBudgetsCountAcrossPods) {
+TEST_F(MovesTest, DisruptionBudgetsApplyAcrossPendingPods) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("a1", "a", {}, "20").meta.labels = {{"app", "web"}};
   Pod("a2", "a", {}, "20").meta.labels = {{"app", "web"}};
@@ -256,7 +256,7 @@ TEST_F(MovesTest, DisruptionBudgetsCountAcrossPods) {
   EXPECT_THAT(Moved(), UnorderedElementsAre("a1", "a2"));
 }
 
-TEST_F(MovesTest, NothingMovesWhereBudgetsAreNotKnown) {
+TEST_F(MovesTest, MovesNothingIfBudgetsAreUnknown) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("a1", "a", {}, "20");
   Bare("b1", "b", {}, "20");
@@ -266,7 +266,7 @@ TEST_F(MovesTest, NothingMovesWhereBudgetsAreNotKnown) {
   EXPECT_EQ(Why("waits").code, "Budget");
 }
 
-TEST_F(MovesTest, TheCallersBudgetsAreHeeded) {
+TEST_F(MovesTest, RespectsLimitsOfCaller) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("a1", "a", {}, "20");
   Pod("a2", "a", {}, "20");
@@ -287,7 +287,7 @@ TEST_F(MovesTest, TheCallersBudgetsAreHeeded) {
   EXPECT_EQ(taken, Moved());
 }
 
-TEST_F(MovesTest, WhatOneMoveLeavesServesAnother) {
+TEST_F(MovesTest, CapacityFreedForOnePodServesAnother) {
   cluster_.PlainNode("a").meta.labels["zone"] = "1";
   cluster_.PlainNode("b");
   Pod("big", "a", {}, "40");
@@ -303,7 +303,7 @@ TEST_F(MovesTest, WhatOneMoveLeavesServesAnother) {
   EXPECT_EQ(plan_.after.Find("a")->requested.Get(cluster::kCpu), 60'000);
 }
 
-TEST_F(MovesTest, WhatTheMoreImportantTakesIsGone) {
+TEST_F(MovesTest, HigherPriorityUsesFreedCapacityFirst) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("big", "a", {}, "40");
   Bare("stays", "b", {}, "24");
@@ -315,7 +315,7 @@ TEST_F(MovesTest, WhatTheMoreImportantTakesIsGone) {
   EXPECT_EQ(Why("less").code, "NothingMovable");  // moved pods and served pending pods stay
 }
 
-TEST_F(MovesTest, PodsThatAreOnlyPlannedStay) {
+TEST_F(MovesTest, DoesNotMovePlannedPods) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Bare("b1", "b", {}, "20");
   cluster::Pod planned = Pod("planned", "nowhere", {}, "20");
@@ -329,7 +329,7 @@ TEST_F(MovesTest, PodsThatAreOnlyPlannedStay) {
   EXPECT_EQ(Why("waits").code, "NothingMovable");
 }
 
-TEST_F(MovesTest, GangsAreRelievedAsAWholeOrNotAtAll) {
+TEST_F(MovesTest, ServesGangAsAWholeOrNotAtAll) {
   for (const char* name : {"a", "b", "c", "d"}) cluster_.PlainNode(name);
   Pod("a1", "a", {}, "40");
   Pod("b1", "b", {}, "40");
@@ -353,7 +353,7 @@ TEST_F(MovesTest, GangsAreRelievedAsAWholeOrNotAtAll) {
   EXPECT_EQ(Why("g0").code, "GangIncomplete");
 }
 
-TEST_F(MovesTest, FiltersThatLookAtOtherPodsAreHeeded) {
+TEST_F(MovesTest, RespectsFiltersThatDependOnOtherPods) {
   for (const char* name : {"a", "b"}) {
     cluster_.PlainNode(name).meta.labels["kubernetes.io/hostname"] = name;
   }
@@ -372,7 +372,7 @@ TEST_F(MovesTest, FiltersThatLookAtOtherPodsAreHeeded) {
   EXPECT_THAT(plan_.reliefs, IsEmpty());
 }
 
-TEST_F(MovesTest, ManySmallPodsDoNotHideTheFewLargeOnes) {
+TEST_F(MovesTest, FindsFewLargePodsAmongManySmallOnes) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   for (int i = 0; i < 36; ++i) Pod("small" + std::to_string(i), "a", {}, "1");
   for (int i = 0; i < 3; ++i) Pod("large" + std::to_string(i), "a", {}, "8");
@@ -382,7 +382,7 @@ TEST_F(MovesTest, ManySmallPodsDoNotHideTheFewLargeOnes) {
   EXPECT_THAT(Moved(), UnorderedElementsAre("large0", "large1", "large2"));
 }
 
-TEST_F(MovesTest, NothingIsSearchedWhenTheTimeIsUp) {
+TEST_F(MovesTest, DoesNotSearchAfterTimeLimit) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("big", "a", {}, "40");
   Bare("stays", "b", {}, "24");

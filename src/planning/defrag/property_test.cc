@@ -167,7 +167,7 @@ void Replay(const Case& drawn, const MovePlan& plan, int most_moves) {
   }
 }
 
-TEST(MovesPropertyTest, NoFewerMovesWouldDo) {
+TEST(MovesPropertyTest, UsesFewestMoves) {
   constexpr int kCases = 400, kMostMoves = 3;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);
@@ -200,7 +200,7 @@ TEST(MovesPropertyTest, NoFewerMovesWouldDo) {
   EXPECT_GE(left, 20);
 }
 
-TEST(MovesPropertyTest, PlansForManyCanBeCarriedOut) {
+TEST(MovesPropertyTest, PlansForManyPodsCanBeExecuted) {
   constexpr int kCases = 200, kMostMoves = 2;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);

@@ -16,7 +16,7 @@ using testing::ClusterBuilder;
 
 constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
 
-TEST(AllowanceTest, EndsWhenItIsSpent) {
+TEST(AllowanceTest, StopsWhenSpent) {
   const std::function<bool()> never = [] { return false; };
   Allowance allowance(10, 5, never);
   EXPECT_TRUE(allowance.Spend(9));
@@ -24,7 +24,7 @@ TEST(AllowanceTest, EndsWhenItIsSpent) {
   EXPECT_TRUE(allowance.spent());
 }
 
-TEST(AllowanceTest, ShrinksWhenTheTimeIsUp) {
+TEST(AllowanceTest, ShrinksAtTimeLimit) {
   bool late = false;
   const std::function<bool()> is_late = [&] { return late; };
   Allowance allowance(1'000'000'000, 5, is_late);
@@ -71,7 +71,7 @@ Explained Count(const Plan& plan, int nodes) {
 }
 
 // The time limit applies to the whole plan, so it also limits explanations.
-TEST(ExplainTest, OnceTimeIsUpOnlyTheFirstGetRemedies) {
+TEST(ExplainTest, OnlyUrgentPodsGetRemediesAfterTimeLimit) {
   constexpr int kNodes = 80, kPods = 400;
   const ClusterBuilder cluster = Crowd(kNodes, kPods);
   PlanOptions options;
@@ -92,7 +92,7 @@ TEST(ExplainTest, OnceTimeIsUpOnlyTheFirstGetRemedies) {
 
 // Every kind of pod is tried on every node, and there are too many of both. A plan is still made,
 // for pods of higher rank first.
-TEST(SearchTest, InHasteManyPodsFindAPlace) {
+TEST(SearchTest, PlacesManyPodsAfterTimeLimit) {
   constexpr int kNodes = 300, kPods = 2500;
   const ClusterBuilder cluster = Crowd(kNodes, kPods);
   PlanOptions options;
@@ -104,14 +104,14 @@ TEST(SearchTest, InHasteManyPodsFindAPlace) {
   EXPECT_GE(plan.upper_bound, plan.placed);
 }
 
-TEST(ExplainTest, AllGetRemediesWhenTheyAreFew) {
+TEST(ExplainTest, FewPodsAllGetRemedies) {
   const Plan plan = Crowd(4, 30).MakePlan();
   const Explained all = Count(plan, 4);
   EXPECT_GT(all.waiting, 0);
   EXPECT_EQ(all.remedies, all.waiting);
 }
 
-TEST(ExplainTest, ManyDifferentReasonsAreAHandfulAndARest) {
+TEST(ExplainTest, SumsUpManyReasonsAsOtherReasons) {
   constexpr int kNodes = 40;
   ClusterBuilder cluster;
   for (int n = 0; n < kNodes; ++n) {  // each with a different defect
@@ -125,7 +125,7 @@ TEST(ExplainTest, ManyDifferentReasonsAreAHandfulAndARest) {
 }
 
 // Thousands of orders to take these slices from eight GPUs.
-TEST(PackTest, GivesUpWhenToldToStop) {
+TEST(PackTest, GivesUpWhenStopped) {
   testing::ProblemBuilder builder;
   builder.Node(1000, std::vector<std::string>(8, "A100-40GB"));
   std::vector<std::string> slices(10, "1g.5gb");
@@ -153,7 +153,7 @@ TEST(PackTest, GivesUpWhenToldToStop) {
   EXPECT_LT(asked, 1000);
 }
 
-TEST(PackTest, WhatWasNotFoundOutIsNotRemembered) {
+TEST(PackTest, DoesNotRememberStoppedResult) {
   testing::ProblemBuilder builder;
   builder.Node(1000, {"A100-40GB", "A100-40GB"});
   // Placed one after the other, both 3g go to one GPU, and the other GPU does not hold two 4g.

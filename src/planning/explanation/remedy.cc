@@ -405,7 +405,7 @@ class RemedyFinder {
                        SlicesText(t_, cls_));
   }
 
-  // As a share, or as a MIG instance of some model.
+  // True if it can be a share, or a MIG instance of some model.
   bool IsGivenSomewhere(const std::string& name) const {
     if (gpu::IsShareResource(name)) {
       return gpu::SharesOf(gpu::kMostShareGib).FindProfile(name).has_value();

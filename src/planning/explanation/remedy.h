@@ -21,9 +21,9 @@ struct RemedyInput {
 };
 
 // Checks every node: which obstacles remain after the planned pods are placed, and how many changes
-// would remove them. Of equally many changes, waiting for other pods to end is preferred to changes
-// by people. The sentence names every obstacle of the chosen node. Returns "" if the allowance did
-// not suffice for all nodes.
+// would remove them. If the numbers are equal, waiting for other pods to end is preferred to
+// changes by people. The sentence names every obstacle of the chosen node. Returns "" if the
+// allowance did not suffice for all nodes.
 std::string FindRemedy(const RemedyInput& input, int cls, Allowance& allowance);
 
 bool NodeHasProfile(const Problem& problem, int node, uint16_t slice);

@@ -21,7 +21,7 @@ bool CanBeCutInto(const gpu::Model& model, const std::string& resource);
 std::string SlicesText(const Translation& translation, const PodClass& cls);
 // "500m cpu", "2Gi memory".
 std::string AmountText(cluster::ResourceId id, int64_t amount);
-// As kube-scheduler words it: "Insufficient cpu", "Too many pods".
+// In the words of kube-scheduler: "Insufficient cpu", "Too many pods".
 std::string InsufficientText(cluster::ResourceId id);
 // "mps" or "hybrid" if the node's label requests that mode but no agent has reported such GPUs;
 // else "".

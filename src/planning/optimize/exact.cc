@@ -155,8 +155,8 @@ class ExactSolver {
     return slices;
   }
 
-  // Of the best sets, the first with the fewest slices: apart from reused free instances it needs
-  // the fewest changes.
+  // The first of the best sets that has the fewest slices: apart from reused free instances it
+  // needs the fewest changes.
   size_t Best() const {
     size_t best = 0;
     std::vector<int64_t> best_score = ScoreOf(0);

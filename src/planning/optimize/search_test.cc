@@ -167,21 +167,23 @@ void CompareWithForce(const char* const (&models)[4], int most_with_more) {
   EXPECT_LE(more_changes, most_with_more);
 }
 
-TEST(SearchTest, PlacesAsManyAsAnExhaustiveSolver) { CompareWithForce(kModels, 25); }
+TEST(SearchTest, PlacesAsManyPodsAsExhaustiveSearch) { CompareWithForce(kModels, 25); }
 
-TEST(SearchTest, PlacesAsManySharesAsAnExhaustiveSolver) { CompareWithForce(kSharedModels, 40); }
+TEST(SearchTest, PlacesAsManySharesAsExhaustiveSearch) { CompareWithForce(kSharedModels, 40); }
 
-TEST(SearchTest, PlacesAsManySharesAsFewClientsAllow) { CompareWithForce(kFewClients, 50); }
+TEST(SearchTest, PlacesAsManySharesAsExhaustiveSearchWithFewClients) {
+  CompareWithForce(kFewClients, 50);
+}
 
-TEST(SearchTest, PlacesAsManyOfAllKindsAsAnExhaustiveSolver) {
+TEST(SearchTest, PlacesAsManyPodsOfAllModesAsExhaustiveSearch) {
   CompareWithForce(kHybridModels, 40);
 }
 
 // Both solvers take the definition of parts from the layout table.
-TEST(SearchTest, PlacesAsManyPartsAsAnExhaustiveSolver) { CompareWithForce(kDividedModels, 80); }
+TEST(SearchTest, PlacesAsManyPartsAsExhaustiveSearch) { CompareWithForce(kDividedModels, 80); }
 
 // Either pod can run, and both have the same value.
-TEST(SearchTest, OfEqualPodsServesThoseThatNeedFewerSlices) {
+TEST(SearchTest, PrefersEqualPodsWithFewerSlices) {
   ProblemBuilder builder;
   builder.Node(1000, {"A100-40GB"});
   builder.Pods(1, std::vector<std::string>(7, "1g.5gb"));
@@ -194,7 +196,7 @@ TEST(SearchTest, OfEqualPodsServesThoseThatNeedFewerSlices) {
 
 // The same on more nodes than the exact solver accepts, each with cpu for one pod: the largest pods
 // are placed first, then swapped one for one.
-TEST(SearchTest, ExchangesEqualPodsForThoseThatNeedFewerSlices) {
+TEST(SearchTest, SwapsEqualPodsForThoseWithFewerSlices) {
   constexpr int kNodes = 300;
   ProblemBuilder builder;
   for (int n = 0; n < kNodes; ++n) builder.Node(1, {"A100-40GB"});
@@ -208,7 +210,7 @@ TEST(SearchTest, ExchangesEqualPodsForThoseThatNeedFewerSlices) {
 
 // The single-slice pods are bound to different nodes, so no one-for-one swap exists between the two
 // possible sets.
-TEST(SearchTest, OfEqualSetsOfPodsServesTheOneWithFewerSlices) {
+TEST(SearchTest, PrefersEqualSetsOfPodsWithFewerSlices) {
   ProblemBuilder builder;
   for (int n = 0; n < 2; ++n) builder.Node(1000, {"A100-40GB"});
   builder.Pods(1, {"7g.40gb"});
@@ -221,7 +223,7 @@ TEST(SearchTest, OfEqualSetsOfPodsServesTheOneWithFewerSlices) {
 }
 
 // Placed alone, 3g would take slots 4 to 7 where it keeps most potential, and destroy the free 1g.
-TEST(SearchTest, SlicesOfOnePodLeaveEachOtherTheFreeInstances) {
+TEST(SearchTest, SlicesOfOnePodReuseFreeInstances) {
   ProblemBuilder builder;
   builder.Node(1000, {"A100-40GB 4g.20gb@0 1g.5gb@5"});
   builder.Pods(1, {"3g.20gb", "1g.5gb"});
@@ -233,7 +235,7 @@ TEST(SearchTest, SlicesOfOnePodLeaveEachOtherTheFreeInstances) {
 
 // Scarce cpu on unequal nodes: the bound adds up remainders of several nodes, so it is seldom
 // reached.
-TEST(SearchTest, CompleteMeansThatTheBoundIsReached) {
+TEST(SearchTest, CompleteResultReachesUpperBound) {
   constexpr const char* kProfiles[] = {"1g.5gb",  "1g.10gb", "2g.10gb",
                                        "3g.20gb", "4g.20gb", "7g.40gb"};
   int unproven = 0;
@@ -255,7 +257,7 @@ TEST(SearchTest, CompleteMeansThatTheBoundIsReached) {
     EXPECT_EQ(found.complete, found.draft.placed() == found.upper_bound);
     unproven += found.complete ? 0 : 1;
   }
-  EXPECT_GT(unproven, 0) << "the cases show nothing";
+  EXPECT_GT(unproven, 0) << "the cases do not test anything";
 }
 
 // Maximum number of these pods on empty A100s, by enumerating how many GPUs are partitioned for
@@ -280,7 +282,7 @@ int MostOnEmptyGpus(int gpus, const std::array<int, 3>& wanted, int whole) {
   return most;
 }
 
-TEST(SearchTest, PlacesTheMostInOverloadOfManyGpus) {
+TEST(SearchTest, PlacesMaximumInOverloadOfManyGpus) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -301,7 +303,7 @@ TEST(SearchTest, PlacesTheMostInOverloadOfManyGpus) {
   }
 }
 
-TEST(SearchTest, AmongEqualPodsServesThoseThatNeedNoChange) {
+TEST(SearchTest, PrefersEqualPodsThatNeedNoChange) {
   ProblemBuilder builder;
   builder.Node(1000, {"A100-40GB 4g.20gb@0* 2g.10gb@4"});
   builder.Pods(1, {"3g.20gb"});
@@ -331,7 +333,7 @@ std::vector<std::string> FullOfSlices(Random& random, int gpus) {
 
 // All pods of the first level fit, because the nodes were sized for them, cpu included. Pods of a
 // later level compete for the same capacity.
-TEST(SearchTest, NoLaterLevelTakesThePlaceOfTheFirst) {
+TEST(SearchTest, LaterLevelNeverDisplacesFirst) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -355,7 +357,7 @@ TEST(SearchTest, NoLaterLevelTakesThePlaceOfTheFirst) {
 }
 
 // One pod that fills whole nodes with many kinds of slices, and one that requests one slice more.
-TEST(SearchTest, APodOfManyDifferentSlicesIsPackedExactly) {
+TEST(SearchTest, PacksPodOfManyDifferentSlicesExactly) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -373,7 +375,7 @@ TEST(SearchTest, APodOfManyDifferentSlicesIsPackedExactly) {
   }
 }
 
-TEST(SearchTest, EndsSoonWhenTheTimeIsUp) {
+TEST(SearchTest, StopsSoonAfterTimeLimit) {
   Random random(1);
   ProblemBuilder builder;
   for (int n = 0; n < 20; ++n) builder.Node(1000, std::vector<std::string>(8, "A100-40GB"));
@@ -388,7 +390,7 @@ TEST(SearchTest, EndsSoonWhenTheTimeIsUp) {
 }
 
 // Too big for the exact solver: the plan must be legal, within the bound, and the same every time.
-TEST(SearchTest, BiggerProblemsKeepTheRules) {
+TEST(SearchTest, PlansOfBigProblemsAreLegal) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);

@@ -41,7 +41,7 @@ Plan Checked(const ClusterBuilder& cluster, const PlanOptions& options = Options
 
 void Age(cluster::Pod& pod, minutes wait) { pod.meta.created = kNow - wait; }
 
-TEST(StarvationTest, ClaimGrowsWithEveryDoublingOfTheWait) {
+TEST(StarvationTest, WaitRankGrowsWithEveryDoublingOfWait) {
   cluster::Pod pod;
   EXPECT_EQ(Claim(pod, Options()), 0);  // unknown age
   for (const auto& [wait, claim] : std::map<int, int>{
@@ -51,7 +51,7 @@ TEST(StarvationTest, ClaimGrowsWithEveryDoublingOfTheWait) {
   }
 }
 
-TEST(StarvationTest, LongWaitingPodsGoFirstAmongEqualsInPriority) {
+TEST(StarvationTest, ServesLongWaitingPodsFirstWithinPriority) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   for (int i = 0; i < 7; ++i) Age(cluster.Pod("new" + std::to_string(i), {"1g.5gb"}), minutes(1));
@@ -71,7 +71,7 @@ ClusterBuilder TwoBusyGpus(minutes wait) {
   return cluster;
 }
 
-TEST(StarvationTest, SlotsAreKeptWhereTheyFallFreeSoonest) {
+TEST(StarvationTest, KeepsSlotsWhereTheyBecomeFreeSoonest) {
   const Plan patient = Checked(TwoBusyGpus(minutes(5)));
   EXPECT_EQ(patient.placed, 9);
   const Plan plan = Checked(TwoBusyGpus(minutes(15)));
@@ -87,7 +87,7 @@ TEST(StarvationTest, SlotsAreKeptWhereTheyFallFreeSoonest) {
 }
 
 // With few clients per GPU, memory alone is not enough for the pending pod.
-TEST(StarvationTest, TheNumberOfSharesIsKeptToo) {
+TEST(StarvationTest, KeepsNumberOfSharesToo) {
   const auto small = [](minutes wait) {
     ClusterBuilder cluster;
     cluster.HybridNode("a", {"MPS-39GB+CLIENTS-2 1gb@0:used"});
@@ -110,7 +110,7 @@ TEST(StarvationTest, HigherPriorityMayStillTakeKeptSlots) {
   }
 }
 
-TEST(StarvationTest, HopelessPodsKeepNothing) {
+TEST(StarvationTest, KeepsNoSlotsForImpossiblePods) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {"1g.5gb@6:used"});
   Age(cluster.Pod("hopeless", {"4g.24gb"}), minutes(500));           // no such GPU
@@ -183,7 +183,7 @@ class Rounds {
                                       {"third", kNow, 5, {2, {0, 6}, "1g.5gb", true}}};
 };
 
-TEST(StarvationTest, ABigPodIsServedInAStreamOfSmallOnes) {
+TEST(StarvationTest, ServesBigPodInStreamOfSmallOnes) {
   EXPECT_LT(Rounds(minutes(10)).UntilBigIsServed(80), 30);
   // Without kept slots the stream never lets a GPU become empty.
   EXPECT_EQ(Rounds(std::chrono::hours(1000)).UntilBigIsServed(80), 80);

@@ -91,9 +91,10 @@ int LeastGpus(Draft& draft, const std::vector<int>& gpus) {
   return least;
 }
 
-// Placing pods GPU by GPU fills each GPU but may combine slices badly. So all pods are placed again
-// with a limited number of GPUs opened in advance, and each slice takes the place that loses least
-// potential. The number of GPUs is searched between the lower limit and the current number.
+// Placing pods GPU by GPU fills each GPU but may combine slices badly. Therefore all pods are
+// placed again with a limited number of GPUs opened in advance, and each slice takes the place that
+// loses least potential. The number of GPUs is searched between the lower limit and the current
+// number.
 Draft Consolidate(Draft tidy, const std::function<bool()>& out_of_time, bool* complete) {
   const std::vector<int> gpus = CutGpus(tidy);
   int fewest = LeastGpus(tidy, gpus), enough = static_cast<int>(gpus.size());

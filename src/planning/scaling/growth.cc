@@ -131,7 +131,8 @@ class Grower {
     if (IsBetter(cheaper, bins)) bins = std::move(cheaper);
   }
 
-  // As many nodes of each type as could be useful; proportionally fewer if that exceeds the limit.
+  // Takes as many nodes of each type as could be useful; proportionally fewer if that exceeds the
+  // limit.
   Bins AllNodes() {
     std::vector<int64_t> counts;
     int64_t all = 0;
@@ -162,7 +163,7 @@ class Grower {
                                     ServesAll(bins), out_of_time_, bins);
   }
 
-  // So far, live filters have seen each node without the pods of other new nodes. If one objects,
+  // Until now live filters have seen each node without the pods of other new nodes. If one objects,
   // the planner searches other places on these nodes, and nodes are added for unserved pods: in the
   // last attempt one node per pod.
   void Heed(Bins& bins) {

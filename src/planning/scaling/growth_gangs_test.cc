@@ -63,7 +63,7 @@ class GrowthGangsTest : public ::testing::Test {
   GrowthPlan plan_;
 };
 
-TEST_F(GrowthGangsTest, TheZoneThatHasRoomForAllIsChosen) {
+TEST_F(GrowthGangsTest, ChoosesZoneWithCapacityForWholeGang) {
   Pool("cheap", "a", 1, "1");
   Pool("dear", "b", 3, "5");
   for (int i = 0; i < 3; ++i) Member("w", "w", "48");
@@ -72,7 +72,7 @@ TEST_F(GrowthGangsTest, TheZoneThatHasRoomForAllIsChosen) {
   EXPECT_THAT(Counts(), ElementsAre(0, 3));
 }
 
-TEST_F(GrowthGangsTest, WorkersFollowTheirLeader) {
+TEST_F(GrowthGangsTest, AddsNodesForWorkersNearLeader) {
   Pool("a", "a", 1, "1");
   Pool("b", "b", 3, "5");
   WorkersOfALeader();
@@ -81,7 +81,7 @@ TEST_F(GrowthGangsTest, WorkersFollowTheirLeader) {
   EXPECT_THAT(Counts(), ElementsAre(0, 3));
 }
 
-TEST_F(GrowthGangsTest, WorkersFollowTheirLeaderWhereverOthersHaveOne) {
+TEST_F(GrowthGangsTest, AddsNodesNearOwnLeaderDespiteRunningLeader) {
   Node("n", "a");
   cluster_.Running("other", "n", {}, "60").meta.labels["role"] = "leader";
   Pool("b", "b", 3, "5");
@@ -92,7 +92,7 @@ TEST_F(GrowthGangsTest, WorkersFollowTheirLeaderWhereverOthersHaveOne) {
 }
 
 // The plan for existing nodes has not found the places and probably will not find them next time.
-TEST_F(GrowthGangsTest, RoomThatNobodyFindsIsNotWaitedForForEver) {
+TEST_F(GrowthGangsTest, AddsNodeIfPlanDidNotUseExistingCapacity) {
   Node("n", "a");
   Pool("b", "b", 3, "5");
   for (int i = 0; i < 2; ++i) Member("w", "w", "20");
@@ -101,7 +101,7 @@ TEST_F(GrowthGangsTest, RoomThatNobodyFindsIsNotWaitedForForEver) {
   EXPECT_THAT(Counts(), ElementsAre(1));
 }
 
-TEST_F(GrowthGangsTest, RoomIsWaitedForWhereNoPoolHelps) {
+TEST_F(GrowthGangsTest, UsesExistingNodesIfNoPoolHelps) {
   Node("n", "a");
   Pool("b", "b", 0, "5");
   for (int i = 0; i < 2; ++i) Member("w", "w", "20");

@@ -103,7 +103,7 @@ Optimum SolveMixes(const Case& drawn, const scheduling::FrameworkChoice& framewo
   return best;
 }
 
-TEST(GrowthPropertyTest, ServesAsMuchAsAnyMixForNoMore) {
+TEST(GrowthPropertyTest, ServesAsMuchAsAnyMixAtLowestPrice) {
   constexpr int kCases = 200;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);
@@ -198,7 +198,7 @@ std::optional<int64_t> SolveGang(const GangCase& made,
   return best;
 }
 
-TEST(GrowthPropertyTest, BesideNodesThatAreThereAGangCostsNoMoreThanItMust) {
+TEST(GrowthPropertyTest, ServesGangBesideExistingNodesAtLowestPrice) {
   constexpr int kCases = 200;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);
@@ -235,7 +235,7 @@ TEST(GrowthPropertyTest, BesideNodesThatAreThereAGangCostsNoMoreThanItMust) {
 }
 
 // The result for larger problems: the greedy mix, consolidated, without proof.
-TEST(GrowthPropertyTest, TheCoverAloneIsSeldomMuchDearer) {
+TEST(GrowthPropertyTest, GreedyMixIsSeldomMuchMoreExpensive) {
   constexpr int kCases = 200;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);

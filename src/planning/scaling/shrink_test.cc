@@ -144,7 +144,7 @@ class ShrinkTest : public ::testing::Test {
   ShrinkPlan plan_;
 };
 
-TEST_F(ShrinkTest, PodsArePackedOnFewerNodes) {
+TEST_F(ShrinkTest, PacksPodsOnFewerNodes) {
   Pool("p", 0);
   for (const char* name : {"a", "b", "c"}) {
     Node("p", name);
@@ -160,7 +160,7 @@ TEST_F(ShrinkTest, PodsArePackedOnFewerNodes) {
   EXPECT_EQ(plan_.after.node(0).pods.size(), 3U);
 }
 
-TEST_F(ShrinkTest, SlicesAreCutWhereTheirPodsGo) {
+TEST_F(ShrinkTest, RepartitionsGpusOnTargetNodes) {
   Pool("p", 1);
   Node("p", "a", {"1g.5gb@0:used"});
   Pod("small", "a", {"1g.5gb"}, "1");
@@ -174,7 +174,7 @@ TEST_F(ShrinkTest, SlicesAreCutWhereTheirPodsGo) {
   EXPECT_EQ(Kept("b").code, "AtMinimum");
 }
 
-TEST_F(ShrinkTest, UsedSlicesAreInTheWay) {
+TEST_F(ShrinkTest, UsedSlicesStayInPlace) {
   Pool("p", 0);
   Node("p", "a", {"4g.20gb@0:used"});
   Pod("four", "a", {"4g.20gb"}, "1");
@@ -185,7 +185,7 @@ TEST_F(ShrinkTest, UsedSlicesAreInTheWay) {
   EXPECT_EQ(plan_.nodes[0].moves[0].devices.at(0).placement.start, 4);
 }
 
-TEST_F(ShrinkTest, EmptyNodesGoFirstAndTheDearestOfThem) {
+TEST_F(ShrinkTest, RemovesMostExpensiveEmptyNodesFirst) {
   Pool("cheap", 0, "1");
   Pool("dear", 0, "5");
   Node("cheap", "a");
@@ -199,7 +199,7 @@ TEST_F(ShrinkTest, EmptyNodesGoFirstAndTheDearestOfThem) {
   EXPECT_THAT(plan_.nodes[1].moves, IsEmpty());
 }
 
-TEST_F(ShrinkTest, WhatMayNotMoveKeepsItsNode) {
+TEST_F(ShrinkTest, KeepsNodeWithImmovablePod) {
   Pool("p", 0);
   for (const char* name : {"a", "b", "c", "d", "e"}) Node("p", name);
   Pod("bare", "a", {}, "1").meta.owners.clear();
@@ -220,7 +220,7 @@ TEST_F(ShrinkTest, WhatMayNotMoveKeepsItsNode) {
   EXPECT_EQ(Kept("e").code, "NotNow");
 }
 
-TEST_F(ShrinkTest, NodesSayThemselvesThatTheyStay) {
+TEST_F(ShrinkTest, KeepsAnnotatedNodes) {
   Pool("p", 0);
   Node("p", "a").meta.annotations = {{std::string(kScaleDownDisabled), "true"}};
   Node("p", "b").meta.annotations = {{std::string(kDoNotDisrupt), "true"}};
@@ -232,7 +232,7 @@ TEST_F(ShrinkTest, NodesSayThemselvesThatTheyStay) {
   EXPECT_EQ(plan_.kept.size(), 2U);  // c belongs to no NodePool
 }
 
-TEST_F(ShrinkTest, WhatNobodyIsKnownToHoldKeepsItsNode) {
+TEST_F(ShrinkTest, KeepsNodeWithUsedInstanceOfUnknownPod) {
   Pool("p", 0);
   Node("p", "a", {"1g.5gb@0:used"});
   Make();
@@ -240,7 +240,7 @@ TEST_F(ShrinkTest, WhatNobodyIsKnownToHoldKeepsItsNode) {
   EXPECT_THAT(Kept("a").message, HasSubstr("1g.5gb@0 of GPU 0 is in use, and nobody knows"));
 }
 
-TEST_F(ShrinkTest, BudgetsCountAcrossNodes) {
+TEST_F(ShrinkTest, DisruptionBudgetsApplyAcrossNodes) {
   Pool("p", 0);
   for (const char* name : {"a", "b", "c"}) {
     Node("p", name);
@@ -254,7 +254,7 @@ TEST_F(ShrinkTest, BudgetsCountAcrossNodes) {
   EXPECT_EQ(plan_.nodes.size(), 1U);
 }
 
-TEST_F(ShrinkTest, NothingIsMovedWhereBudgetsAreNotKnown) {
+TEST_F(ShrinkTest, MovesNothingIfBudgetsAreUnknown) {
   Pool("p", 0);
   for (const char* name : {"a", "b"}) {
     Node("p", name);
@@ -263,7 +263,7 @@ TEST_F(ShrinkTest, NothingIsMovedWhereBudgetsAreNotKnown) {
   EXPECT_THAT(PlanShrink(cluster_.Snapshot(), pools_, framework_, options_).nodes, IsEmpty());
 }
 
-TEST_F(ShrinkTest, WhereNotAllFindRoomNoneMoves) {
+TEST_F(ShrinkTest, MovesNoneIfOnePodHasNoTarget) {
   Pool("p", 0);
   Node("p", "a");
   Pod("one", "a", {}, "4");
@@ -276,7 +276,7 @@ TEST_F(ShrinkTest, WhereNotAllFindRoomNoneMoves) {
   EXPECT_THAT(Kept("a").message, HasSubstr("pod x/two has no other place"));
 }
 
-TEST_F(ShrinkTest, PlansAreSoundWhateverThereIs) {
+TEST_F(ShrinkTest, PlansOfRandomClustersAreValid) {
   int moved = 0;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Random random(seed);

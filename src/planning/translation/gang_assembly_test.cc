@@ -78,7 +78,7 @@ class GangAssemblyTest : public ::testing::Test {
   Plan plan_;
 };
 
-TEST_F(GangAssemblyTest, BeginsInTheDomainThatHasRoom) {
+TEST_F(GangAssemblyTest, StartsInDomainWithCapacity) {
   Node("a", "1", {"2g.12gb@0:free,1g.6gb@2:free,1g.6gb@3:used"});
   Node("b", "2", {"2g.12gb@0:used"});
   Node("c", "2", {"2g.12gb@0:used"});
@@ -87,7 +87,7 @@ TEST_F(GangAssemblyTest, BeginsInTheDomainThatHasRoom) {
   EXPECT_EQ(Where("zone"), (Labels{"2", "2"}));
 }
 
-TEST_F(GangAssemblyTest, DomainsWithoutRoomCostNoTries) {
+TEST_F(GangAssemblyTest, SkipsDomainsWithoutCapacity) {
   for (int i = 0; i < 70; ++i) Node("a" + std::to_string(i), "1", {"4g.24gb@0:used"});
   Node("b", "1", {"2g.12gb@0:used,1g.6gb@2:used"});
   Node("c", "1", {"", ""});
@@ -96,7 +96,7 @@ TEST_F(GangAssemblyTest, DomainsWithoutRoomCostNoTries) {
   EXPECT_EQ(Where("host"), (Labels{"c", "c"}));
 }
 
-TEST_F(GangAssemblyTest, ManyKeepApart) {
+TEST_F(GangAssemblyTest, PlacesManyPodsOnDifferentNodes) {
   constexpr int kPods = 12;  // more than the number of search rounds
   Labels all;
   for (int i = 0; i < kPods; ++i) {
@@ -108,7 +108,7 @@ TEST_F(GangAssemblyTest, ManyKeepApart) {
   EXPECT_EQ(Where("host"), all);
 }
 
-TEST_F(GangAssemblyTest, SpreadsOverDomains) {
+TEST_F(GangAssemblyTest, SpreadsPodsOverDomains) {
   Node("a", "1", {"", ""});
   Node("b", "2", {""});
   for (int i = 0; i < 4; ++i) Member("w", "2g.12gb").spread = {Evenly("w", "zone")};
@@ -116,7 +116,7 @@ TEST_F(GangAssemblyTest, SpreadsOverDomains) {
   EXPECT_EQ(Where("zone"), (Labels{"1", "1", "2", "2"}));
 }
 
-TEST_F(GangAssemblyTest, WorkersGoWhereTheirLeaderDoes) {
+TEST_F(GangAssemblyTest, PlacesWorkersNearTheirLeader) {
   Node("a", "1", {"4g.24gb@0:used"});
   Node("b", "2", {"", ""});
   for (int i = 0; i < 3; ++i) Member("w", "2g.12gb").pod_affinity.required = {Of("leader", "zone")};
@@ -125,7 +125,7 @@ TEST_F(GangAssemblyTest, WorkersGoWhereTheirLeaderDoes) {
   EXPECT_EQ(Where("zone"), (Labels{"2", "2", "2", "2"}));
 }
 
-TEST_F(GangAssemblyTest, TakesFromWhoIsLessUrgent) {
+TEST_F(GangAssemblyTest, DisplacesLessUrgentPods) {
   Node("a", "1", {"2g.12gb@0:used"});
   Node("b", "2", {""});
   for (int i = 0; i < 2; ++i) Member("w", "2g.12gb").pod_affinity.required = {Of("w", "zone")};
@@ -137,7 +137,7 @@ TEST_F(GangAssemblyTest, TakesFromWhoIsLessUrgent) {
   EXPECT_EQ(plan_.placed, 3);
 }
 
-TEST_F(GangAssemblyTest, DoesNotTakeFromWhoIsMoreUrgent) {
+TEST_F(GangAssemblyTest, DoesNotDisplaceMoreUrgentPods) {
   Node("a", "1", {"2g.12gb@0:used"});
   Node("b", "2", {""});
   for (int i = 0; i < 2; ++i) Member("w", "2g.12gb").pod_affinity.required = {Of("w", "zone")};
@@ -282,7 +282,7 @@ int PlacedOf(const Drawn& drawn) {
   }));
 }
 
-TEST(GangAssemblyPropertyTest, FindsRoomWhereThereIs) {
+TEST(GangAssemblyPropertyTest, FindsPlacesIfExhaustiveSearchDoes) {
   constexpr int kCases = 1000;
   int possible = 0, missed = 0;
   for (uint64_t seed = 1; seed <= kCases; ++seed) {

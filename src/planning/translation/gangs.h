@@ -1,7 +1,7 @@
 // The search with gangs: all pods that a gang lacks are placed, or none.
 //
-// In a search, a later level never displaces an earlier one. So each gang gets its own level before
-// pods of the same rank, and less urgent pods cannot take its places. The first gang that is
+// In a search, a later level never displaces an earlier one. Therefore each gang gets its own level
+// before pods of the same rank, and less urgent pods cannot take its places. The first gang that is
 // incomplete is left out and the search is repeated until all remaining gangs are complete.
 #pragma once
 

@@ -67,7 +67,7 @@ class GangsTest : public ::testing::Test {
   Plan plan_;
 };
 
-TEST_F(GangsTest, NothingIsCutForAGangThatCannotBeWhole) {
+TEST_F(GangsTest, DoesNotPartitionForIncompleteGang) {
   cluster_.Node("n", kA100, {"", ""});
   Gang("g", 3, 3, "7g.40gb");
   Pods("single", 2, "3g.20gb");
@@ -85,7 +85,7 @@ TEST_F(GangsTest, NothingIsCutForAGangThatCannotBeWhole) {
   EXPECT_EQ(Outcome("g1").remedy, "");
 }
 
-TEST_F(GangsTest, OfTwoThatNeedMoreThanHalfOneIsWhole) {
+TEST_F(GangsTest, PlacesOneOfTwoGangsThatTogetherExceedCapacity) {
   cluster_.Node("n", kA100, {"", ""});
   cluster_.Node("m", kA100, {""});
   Gang("g", 2, 2, "7g.40gb");
@@ -96,7 +96,7 @@ TEST_F(GangsTest, OfTwoThatNeedMoreThanHalfOneIsWhole) {
 }
 
 // Gangs are ordered by their most urgent pod: by priority, then by age.
-TEST_F(GangsTest, TheMostUrgentMemberDecidesWhoGoesFirst) {
+TEST_F(GangsTest, OrdersGangsByMostUrgentMember) {
   options_.now = Time(minutes(100));
   cluster_.Node("n", kA100, {"", ""});
   Gang("g", 2, 0, [&] {
@@ -122,7 +122,7 @@ TEST_F(GangsTest, TheMostUrgentMemberDecidesWhoGoesFirst) {
   EXPECT_EQ(Placed("g"), 2);
 }
 
-TEST_F(GangsTest, WhatHasAPlaceCounts) {
+TEST_F(GangsTest, CountsMembersPlacedBefore) {
   cluster_.Node("n", kA100, {""});
   Gang("g", 3, 2, [&] { Pods("g", 1, "7g.40gb"); });
   Make();
@@ -138,7 +138,7 @@ TEST_F(GangsTest, WhatHasAPlaceCounts) {
             "complete its group: g: 2 of the 3 pods that are placed together are there");
 }
 
-TEST_F(GangsTest, NobodySaysHowMany) {
+TEST_F(GangsTest, GangWithProblemIsNotPlaced) {
   cluster_.Node("n", kA100, {""});
   Gang("g", 1, 1, "7g.40gb");
   options_.gangs[0].problem = "there is no PodGroup x/g";
@@ -148,7 +148,7 @@ TEST_F(GangsTest, NobodySaysHowMany) {
 }
 
 // Pods beyond the lacking number are single pods: more important pods precede them.
-TEST_F(GangsTest, ExtraPodsAreServedLikeSingleOnes) {
+TEST_F(GangsTest, ServesExtraPodsAsSinglePods) {
   cluster_.Node("n", kA100, {"", "", ""});
   Gang("g", 2, 3, "7g.40gb", 1);
   Pods("low", 1, "7g.40gb");
@@ -161,7 +161,7 @@ TEST_F(GangsTest, ExtraPodsAreServedLikeSingleOnes) {
   EXPECT_EQ(Outcome("g2").reasons[0].code, "TakenByPendingPods");
 }
 
-TEST_F(GangsTest, MorePodsOfEqualClaimGoBeforeAGang) {
+TEST_F(GangsTest, MoreSinglePodsOfSameRankPrecedeGang) {
   cluster_.Node("n", kA100, {"", ""});
   Gang("g", 2, 2, "7g.40gb");
   Pods("single", 4, "3g.20gb");
@@ -184,7 +184,7 @@ TEST_F(GangsTest, MorePodsOfEqualClaimGoBeforeAGang) {
   EXPECT_EQ(Placed("g"), 2);
 }
 
-TEST_F(GangsTest, NothingIsKeptForAGangThatHasWaitedLong) {
+TEST_F(GangsTest, KeepsNoSlotsForWaitingGang) {
   options_.now = Time(minutes(100));
   cluster_.Node("n", kA100, {"", "7g.40gb@0:used"});
   Gang("g", 2, 0, [&] {
@@ -196,7 +196,7 @@ TEST_F(GangsTest, NothingIsKeptForAGangThatHasWaitedLong) {
   EXPECT_EQ(Placed("g"), 0);
 }
 
-TEST_F(GangsTest, MembersWithoutSlicesNeedRoomToo) {
+TEST_F(GangsTest, MembersWithoutSlicesNeedCapacityToo) {
   cluster_.Node("n", kA100, {""});
   Gang("g", 2, 0, [&] {
     Pod("g0", "7g.40gb");
@@ -287,7 +287,7 @@ void TryAll(const Small& small, size_t next, std::vector<int>& room, std::vector
   placed[next] = false;
 }
 
-TEST(GangsProperty, AsGoodAsTryingEverything) {
+TEST(GangsProperty, ServesAsManyPodsAsExhaustiveSearch) {
   int worse = 0, proven = 0;
   constexpr int kRounds = 400;
   for (int seed = 0; seed < kRounds; ++seed) {

@@ -42,7 +42,8 @@ bool IsAllowed(const gpu::Model& model, const cluster::Need& need) {
 }
 
 // Whole GPUs and time slices must be requested by name, because the name does not determine their
-// memory. So must parts of instances, which isolate less than instances and cost more than shares.
+// memory. The same applies to parts of instances, which isolate less than instances and cost more
+// than shares.
 bool IsByNameOnly(const gpu::Profile& profile) {
   return gpu::IsPlain(profile) || gpu::IsPartResource(profile.resource_name);
 }

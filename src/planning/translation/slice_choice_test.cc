@@ -50,7 +50,7 @@ NeedAnswer Answer(const cluster::StringMap& annotations, const ClusterBuilder& c
 
 const cluster::StringMap kTenGib = {{std::string(cluster::kNeedMemory), "10Gi"}};
 
-TEST(SliceChoiceTest, TheCheapestThatMeetsTheNeedComesFirst) {
+TEST(SliceChoiceTest, CheapestSufficientSliceComesFirst) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   EXPECT_THAT(
@@ -64,7 +64,7 @@ TEST(SliceChoiceTest, TheCheapestThatMeetsTheNeedComesFirst) {
   EXPECT_THAT(Names({.memory_mib = 60 * 1024}, cluster), IsEmpty());
 }
 
-TEST(SliceChoiceTest, SharesAreCheaperUnlessIsolationIsAskedFor) {
+TEST(SliceChoiceTest, SharesAreCheaperUnlessIsolationIsRequired) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {""});
   cluster.SharedNode("mps", 39, {""});
@@ -78,7 +78,7 @@ TEST(SliceChoiceTest, SharesAreCheaperUnlessIsolationIsAskedFor) {
             "nvidia.com/gpu-20gb");
 }
 
-TEST(SliceChoiceTest, OnlyModelsThatAreAllowed) {
+TEST(SliceChoiceTest, OffersSlicesOfAllowedModelsOnly) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   cluster.Node("h", kH100, {""});
@@ -87,7 +87,7 @@ TEST(SliceChoiceTest, OnlyModelsThatAreAllowed) {
 }
 
 // The pod could be scheduled to such a GPU.
-TEST(SliceChoiceTest, NoNameThatMeansLessOnAnotherGpu) {
+TEST(SliceChoiceTest, SkipsResourceThatIsTooSmallOnAnotherGpu) {
   ClusterBuilder cluster;
   cluster.Node("a", "NVIDIA-A100-SXM4-80GB", {""}).meta.labels["zone"] = "a";
   cluster.Node("h", kH100, {""});
@@ -101,7 +101,7 @@ TEST(SliceChoiceTest, NoNameThatMeansLessOnAnotherGpu) {
             "nvidia.com/mig-1g.10gb");
 }
 
-TEST(SliceChoiceTest, SharesOnlyWithTheHostsIpc) {
+TEST(SliceChoiceTest, OffersSharesOnlyToPodsWithHostIpc) {
   ClusterBuilder cluster;
   cluster.SharedNode("mps", 39, {""});
   cluster::Pod pod = AnyPod();
@@ -110,7 +110,7 @@ TEST(SliceChoiceTest, SharesOnlyWithTheHostsIpc) {
 }
 
 // If the models in the requirements are the obstacle, the refusal names them, not selectors.
-TEST(SliceChoiceTest, ARefusalNamesWhatIsInTheWay) {
+TEST(SliceChoiceTest, RefusalNamesObstacle) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   cluster.Node("h", kH100, {""});
@@ -128,7 +128,7 @@ TEST(SliceChoiceTest, ARefusalNamesWhatIsInTheWay) {
                     HasSubstr("need-models are H100-80GB"), Not(HasSubstr("nodeSelector"))));
 }
 
-TEST(SliceChoiceTest, WhoIsGatedOrHasItsNodeIsLookedAtLikeOthers) {
+TEST(SliceChoiceTest, EvaluatesGatedPodLikeOthers) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {""});
   const scheduling::Configuration configuration =
@@ -141,7 +141,7 @@ TEST(SliceChoiceTest, WhoIsGatedOrHasItsNodeIsLookedAtLikeOthers) {
             "mig");
 }
 
-TEST(SliceChoiceTest, WhatHasRoomNowGoesBeforeWhatIsCheaper) {
+TEST(SliceChoiceTest, PrefersSliceWithCapacityToCheaperOne) {
   ClusterBuilder cluster;
   cluster.SharedNode("mps", 39, {"35gb@0:used"});
   cluster.Node("mig", kA100, {"4g.20gb@0:used"});
@@ -152,7 +152,7 @@ TEST(SliceChoiceTest, WhatHasRoomNowGoesBeforeWhatIsCheaper) {
   EXPECT_THAT(choice.passed_over, ElementsAre("nvidia.com/gpu-10gb"));
 }
 
-TEST(SliceChoiceTest, TheCheapestWhenNoneHasRoom) {
+TEST(SliceChoiceTest, ChoosesCheapestIfNoneHasCapacity) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {"7g.40gb@0:used"});
   const SliceChoice choice = Answer(kTenGib, cluster).choice.value();
@@ -160,7 +160,7 @@ TEST(SliceChoiceTest, TheCheapestWhenNoneHasRoom) {
   EXPECT_EQ(choice.node, "");
 }
 
-TEST(SliceChoiceTest, WhoFoundNoRoomIsRemembered) {
+TEST(SliceChoiceTest, RemembersPodsWithoutCapacity) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {"7g.40gb@0:used"});
   std::set<std::string> full;
@@ -168,11 +168,11 @@ TEST(SliceChoiceTest, WhoFoundNoRoomIsRemembered) {
   EXPECT_EQ(full.size(), 3u);
   ClusterBuilder empty;
   empty.Node("mig", kA100, {""});
-  EXPECT_EQ(Answer(kTenGib, empty, &full).choice->node, "") << "nobody has looked again";
+  EXPECT_EQ(Answer(kTenGib, empty, &full).choice->node, "") << "the remembered answer is used";
   EXPECT_EQ(Answer(kTenGib, empty).choice->node, "mig");
 }
 
-TEST(SliceChoiceTest, WhoAsksForNothingByNeedGetsNoAnswer) {
+TEST(SliceChoiceTest, PodWithoutRequirementsGetsNoAnswer) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {""});
   const NeedAnswer answer = Answer({}, cluster);
@@ -180,7 +180,7 @@ TEST(SliceChoiceTest, WhoAsksForNothingByNeedGetsNoAnswer) {
   EXPECT_EQ(answer.refusal + answer.warning, "");
 }
 
-TEST(SliceChoiceTest, APodGetsWhatWasChosen) {
+TEST(SliceChoiceTest, PodRequestsChosenSlice) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {""});
   const NeedAnswer answer = Answer(kTenGib, cluster);
