@@ -2,8 +2,8 @@
 // capacity: at load 0.95, two moves per blocked request regain most of what a complete repacking
 // could.
 //
-// A move restarts the pod: its instance is destroyed and created elsewhere. So moves are only for
-// workloads that allow it, after Fleet::Choose found nothing.
+// A move restarts the pod: its instance is destroyed and created elsewhere. Therefore moves are
+// only for workloads that allow it, after Fleet::Choose found nothing.
 #pragma once
 
 #include <optional>

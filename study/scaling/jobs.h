@@ -31,7 +31,7 @@ int SlotsOf(const ScalingJob& job);
 
 // Replays the openb trace, from creation to deletion of each pod.
 struct OpenbWindow {
-  // Of the trace. Pods created before the window that still run arrive at its start.
+  // The window of the trace. Pods created before the window that still run arrive at its start.
   double first_day = 115, days = 7;
   bool by_memory = false;  // converts fractions to slices, see SliceFor
 };

@@ -340,7 +340,7 @@ class NosScaler : public Scaler {
     return Status::Ok();
   }
 
-  // As in the autoscaler: removes nodes that could have been removed for the whole window. Does
+  // Like the autoscaler, removes nodes that could have been removed for the whole window. Does
   // nothing while jobs are pending that could use them.
   Status Shrink() {
     if (!stage_.waiting().empty()) {

@@ -111,8 +111,8 @@ TEST(ScalingTest, WithoutScaleDownOnlyEmptyNodesAreRemoved) {
   EXPECT_DOUBLE_EQ(report.mean_wait, 120);
 }
 
-// The first node could be removed from 1,125 on and is removed at 1,325, like the baseline's. The GPU
-// of the other node is repartitioned for the job that moves, which loses 60 s by the restart.
+// The first node could be removed from 1,125 on and is removed at 1,325, like the baseline's. The
+// GPU of the other node is repartitioned for the job that moves, which loses 60 s by the restart.
 TEST(ScalingTest, ScaleDownRepartitionsForMovedJobs) {
   const ScalingReport report = Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRecutScaleDown));
   EXPECT_EQ(report.moves, 1);
