@@ -132,9 +132,11 @@ class NosScaler : public Scaler {
 
   Status Look() override {
     const double now = stage_.now();
+    // 1. Place pending jobs before removing nodes, because they may need them.
     if (const auto plan = NextPlan(); plan && *plan <= now) {
       NOS_RETURN_IF_ERROR(PlanForWaiting());
     }
+    // 2. Remove nodes that are due.
     const auto shrink = NextShrink();
     if (!shrink || *shrink > now) return Status::Ok();
     last_shrink_ = now;
@@ -347,6 +349,8 @@ class NosScaler : public Scaler {
       Shrinkable();
       return Status::Ok();
     }
+    // 1. Record since when each quiet node could be removed. All nodes are checked together, since
+    //    one may need the capacity of another.
     planning::ShrinkOptions options;
     options.most_use = kMostUse;
     options.most_nodes = static_cast<int>(snapshot_.size());
@@ -365,6 +369,8 @@ class NosScaler : public Scaler {
     if (std::ranges::none_of(could_go_, [&](const auto& each) { return IsDue(each.first); })) {
       return Status::Ok();
     }
+    // 2. Remove nodes that are due. They need a plan of their own, because the first one also empties
+    //    nodes that are not due.
     options.most_nodes = kMostEmptied;
     options.out_of_time = Patience();
     options.may_go = [this](const cluster::NodeInfo& node) {

@@ -28,6 +28,7 @@ Stage::Stage(std::span<const ScalingJob> jobs, const StageOptions& options)
 Status Stage::Run(Scaler& scaler) {
   int idle = 0;
   while (ended_ < jobs_.size() || !live_.empty()) {
+    // Events precede a look at the same time, so that the scaler sees their effects.
     const std::optional<double> look = scaler.NextLook();
     if (!events_.empty() && (!look || std::get<double>(events_.top()) <= *look)) {
       const Event event = events_.top();

@@ -39,9 +39,12 @@ class Mover {
         failed_(groups_.all.size()) {}
 
   MovePlan Run() {
+    // 1. Pods that are not planned for.
     for (size_t i = 0; i < pods_.size(); ++i) {
       if (groups_.group_of[i] < 0) Leave(static_cast<int>(i), WhyNobodyPlans(i));
     }
+    // 2. The others by level; within a level the pods that gangs lack come first. A gang is handled
+    //    as a whole when its first group is reached.
     std::vector<int> order(groups_.all.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, {}, [&](int g) {

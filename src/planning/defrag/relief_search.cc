@@ -207,6 +207,7 @@ class ReliefSearch {
   std::optional<Found> MakeRoom(const Host& host, const GuestSet& gone) {
     const std::optional<std::vector<AssignedDevice>> devices = host.DevicesWithout(gone);
     if (!devices) return std::nullopt;
+    // 1. Evict the set.
     Found found{{}, {0, host.name(), *devices, {}}, world_};
     cluster::ClusterSnapshot& after = found.world.after;
     std::vector<PodPtr> waiting;
@@ -215,6 +216,8 @@ class ReliefSearch {
       if (!after.Vacate(*pod, host.name()).ok()) return std::nullopt;
       waiting.push_back(Anew(*pod));
     }
+    // 2. Find targets with the pending pod bound and its node closed: filters see the pod, and no
+    //    evicted pod returns.
     const PodPtr newcomer = Placed(*pod_.pod, host.name(), *devices);
     cluster::ClusterSnapshot elsewhere = after;
     if (!elsewhere.Bind(newcomer, host.name()).ok()) return std::nullopt;
@@ -233,6 +236,7 @@ class ReliefSearch {
       found.relief.moves.push_back({pod, host.name(), outcome.node, outcome.devices});
       if (!BindMoved(found.relief.moves.back(), after).ok()) return std::nullopt;
     }
+    // 3. Bind the pending pod if filters that depend on other pods still admit it after the moves.
     if (IsRefused(after, pod_, host.name())) return std::nullopt;
     if (!after.Bind(newcomer, host.name()).ok()) return std::nullopt;
     return found;

@@ -209,6 +209,7 @@ class PlanWriter {
 
 Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
               const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
+  // 1. From Kubernetes objects to integers.
   Translation translation = Translate(snapshot, pending, frameworks, options);
   GpuStates states(translation.problem);
   const std::function<bool()> out_of_time =
@@ -216,9 +217,12 @@ Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
   states.StopWhen(out_of_time);
   const int gpus = static_cast<int>(translation.problem.gpus.size());
   const int reservations = std::clamp(gpus / kGpusPerReservation, 1, kMostReservations);
+  // 2. Search until all filters accept the plan.
   PlanChecker checker(snapshot, frameworks);
   const StagedResult result =
       SearchAndCheck(checker, reservations, translation, states, out_of_time);
+  // 3. Explain the pods left pending. This comes last, because the reasons depend on the final
+  //    plan.
   const auto explanations = ExplainWaiting(translation, result, frameworks, states, out_of_time);
   return PlanWriter(translation, result, states).Write(explanations);
 }

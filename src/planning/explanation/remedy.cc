@@ -63,6 +63,7 @@ class RemedyFinder {
         after_(input.result.draft) {}
 
   std::string Find() {
+    // A pod that fits on no node whatever the changes needs no further checks.
     if (std::string split = SplitPod(); !split.empty()) return split;
     for (int n = 0; n < static_cast<int>(t_.nodes.size()) && !NothingSmaller(); ++n) {
       if (!allowance_.Spend(kStepsOfNode)) return "";

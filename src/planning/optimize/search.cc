@@ -59,20 +59,25 @@ class Searcher {
       : problem_(problem), states_(states), out_of_time_(out_of_time) {}
 
   SearchResult Run() {
+    // 1. Leave out classes that fit nowhere: they would only cost time.
     const std::vector<bool> possible = FindPossible(problem_, states_, out_of_time_);
     for (size_t c = 0; c < possible.size(); ++c) {
       if (!possible[c]) continue;
       candidates_.push_back(static_cast<int>(c));
       wanted_ += problem_.classes[c].count;
     }
+    // 2. Maximize the score without regard to changes, because a pod served outweighs any number of
+    //    changes.
     int bound = 0;
     const Draft best = FindBest(&bound);
     bool complete = !TimeIsUp();
+    // 3. Reduce changes for exactly these pods.
     Draft tidy = Tidy(best, out_of_time_, Patience(), &complete);
-    // Local changes may have freed capacity for pending pods.
+    // 4. Try pending pods again: consolidation may have freed capacity for them.
     if (!proven_ && !TimeIsUp()) {
       PlaceRest(tidy, Ordered(problem_, candidates_, Order::kLargestFirst));
     }
+    // 5. Reduce changes further: swap equal pods, then move slices to better starts on their GPU.
     if (!SwapForFewerChanges(tidy, candidates_, out_of_time_)) complete = false;
     for (size_t n = 0; n < problem_.nodes.size() && !TimeIsUp(); ++n) {
       Rearrange(tidy, static_cast<int>(n));
@@ -98,9 +103,12 @@ class Searcher {
   // Returns the most valuable plan found, without regard to changes.
   Draft FindBest(int* bound) {
     *bound = wanted_;
+    // 1. All pods at once, keeping free instances: the usual case.
     Draft gentle(problem_, states_, Draft::Free::kKeep);
     proven_ = PlaceAll(gentle, problem_.levels, Patience());
     if (proven_) return gentle;
+    // 2. All pods at once, with free instances as empty space; then the exact solver for small
+    //    problems.
     Draft tight = NewTight();
     if (!TimeIsUp()) {
       proven_ = PlaceAll(tight, problem_.levels, out_of_time_);
@@ -111,6 +119,7 @@ class Searcher {
         return std::move(exact->draft);
       }
     }
+    // 3. Not all pods fit, and the problem is big.
     return FindInOverload(bound);
   }
 
@@ -119,10 +128,13 @@ class Searcher {
     if (TimeIsUp() && candidates_.size() > kMostLateClasses) {
       return LevelByLevel(NewTight(), 0, {Ordered(problem_, candidates_, Order::kLargestFirst)});
     }
+    // 1. The upper bound; its prices give one more order of classes.
     const PooledProgram pooled(problem_, states_, candidates_);
     const Bound proven = pooled.UpperBound();
     *bound = proven.pods;
     const std::vector<std::vector<int>> orders = AllOrders(proven.prices);
+    // 2. Constructions, the cheapest to compute first. Each further step runs only while the bound
+    //    is not reached.
     Draft best = LevelByLevel(NewTight(), 0, orders);
     const auto prefer = [&](Draft other) {
       if (other.score() > best.score()) best = std::move(other);
@@ -136,6 +148,7 @@ class Searcher {
       prefer(std::move(other));
       proven_ = NothingIsBetter(pooled, best);
     }
+    // 3. Local search from the best construction.
     if (!proven_ && !TimeIsUp()) {
       ImproveByLevels(best, orders);
       proven_ = NothingIsBetter(pooled, best);

@@ -29,10 +29,14 @@ class Stager {
         hopeless_(problem.classes.size()) {}
 
   StagedResult Run() {
+    // 1. Search without kept slots. If no long-waiting pod is left, this is the result.
     SearchResult found = Search(rest_, states_, out_of_time_);
     StagedResult result{Draft(whole_, states_, Draft::Free::kKeep), {}, {}, 0, true};
     result.upper_bound = found.upper_bound;
     result.complete = found.complete;
+    // 2. For the first level with unplaced long-waiting pods: fix the pods up to this level, keep
+    //    slots for the unplaced ones, and search again for the lower levels, which may not use the
+    //    kept slots.
     int first_level = 0;
     for (int stage = 0; stage < kMostStages && left_ > 0; ++stage) {
       const int level = FirstLevelInNeed(found.draft, first_level);
@@ -44,6 +48,7 @@ class Stager {
       found = Search(rest_, states_, out_of_time_);
       result.complete = result.complete && found.complete;
     }
+    // 3. Fix the rest, and copy all assignments to a draft of the whole problem.
     Settle(found.draft, whole_.levels);
     for (const Assignment& a : settled_) result.draft.Place(a.cls, a.node, a.devices);
     result.members = MembersPlaced(result.draft);

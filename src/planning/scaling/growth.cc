@@ -39,20 +39,26 @@ class Grower {
   }
 
   GrowthPlan Run() {
+    // 1. Leave out pods that no node type can serve.
     FindWanted();
     Bins bins;
     if (std::ranges::any_of(wanted_, [](int count) { return count > 0; })) {
+      // 2. A greedy mix. If it does not serve all pods, search which pods the limited nodes serve
+      //    best.
       bins = Improved(coverer_.Cover(wanted_));
       if (ServesAll(bins)) {
         levels_proven_ = true;
       } else {
         Share(bins);
       }
+      // 3. A cheaper mix by exhaustive search, if the problem is small.
       FindCheapestIfSmall(bins);
+      // 4. Correct places that filters reject. Last, because the replay needs all new nodes.
       if (world_.live) Heed(bins);
     } else {
       levels_proven_ = cheapest_proven_ = true;
     }
+    // 5. Use free nodes before paid ones, and rate the result.
     UseFreeFirst(world_.node_types, bins);
     const std::vector<int> sure = world_.live ? BesideThoseOnNodesThereAlone(bins) : Placed(bins);
     score_ = ScoreOf(types_, sure);
@@ -375,9 +381,12 @@ std::vector<PoolNow> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
 GrowthPlan PlanGrowth(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
                       const std::vector<PoolNow>& pools,
                       const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
+  // 1. A plan in which gangs may use existing nodes.
   Grower beside(snapshot, unplaced, pools, frameworks, options, true);
   GrowthPlan plan = beside.Run();
   if (!beside.MayDoBetterAlone()) return plan;
+  // 2. Filters may have rejected such a mix, so also plan with new nodes only. Idle nodes count as
+  //    new ones, so that they are not requested again.
   const std::vector<PoolNow> idle = WithIdleAsComing(snapshot, pools);
   Grower alone(snapshot, unplaced, idle, frameworks, options, false);
   GrowthPlan other = alone.Run();

@@ -40,6 +40,8 @@ class Shrinker {
   }
 
   ShrinkPlan Run() {
+    // Nodes with the fewest pods first, since they need the fewest moves; of these the most
+    // expensive.
     std::vector<Candidate> candidates = FindCandidates();
     std::ranges::sort(candidates, {}, [](const Candidate& c) {
       return std::tuple(c.pods.size(), -c.price, c.name);

@@ -30,7 +30,10 @@ class CheckedSearch {
         out_of_time_(out_of_time) {}
 
   StagedResult Run() {
+    // 1. The plan of the search, repeated until all filters accept it.
     StagedResult result = Search();
+    // 2. Incomplete gangs whose pods depend on each other are placed pod by pod, most urgent first:
+    //    beside all placed pods if possible, else displacing less urgent ones.
     const int gangs = static_cast<int>(t_.problem.gangs.size());
     for (int gang = 0; gang < gangs && assembled_ < kMostAssembled && looks_ > 0; ++gang) {
       if (IsWhole(gang, result) || !IsLiveGang(gang)) continue;

@@ -37,11 +37,15 @@ class GangSearcher {
   }
 
   StagedResult Run() {
+    // 1. Leave out gangs that do not fit even alone: each would cost one search of everything.
     Standings standings(problem_.gangs.size(), Standing::kBefore);
     if (standings.size() > 1 || HasOthers()) LeaveOutWhatFindsNoRoomAlone(standings);
+    // 2. Gangs before single pods of the same rank.
     const Standings tried = standings;
     StagedResult best = Settle(standings);
     bool complete = best.complete && standings == tried;
+    // 3. If single pods of the same rank are left unplaced, try the gang behind them, least
+    //    urgent gang first, and keep that order if it serves more.
     for (int gang = static_cast<int>(standings.size()) - 1; gang >= 0; --gang) {
       if (standings[gang] != Standing::kBefore || !EqualsWait(best.draft, gang, standings))
         continue;

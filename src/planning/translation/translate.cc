@@ -33,12 +33,15 @@ class Translator {
   }
 
   Translation Run() {
+    // 1. Pods: equal ones become a class.
     PodGroups grouped = GroupPods(out_.pending, frameworks_, live_, options_);
     groups_ = std::move(grouped.all);
     out_.class_of = std::move(grouped.group_of);
     out_.gang_of = std::move(grouped.gang_of);
     out_.gangs = std::move(grouped.gangs);
     for (const Gang* gang : out_.gangs) out_.problem.gangs.push_back({gang->Lacking()});
+    // 2. Models before resources: a resource is a slice by the models that serve it. Resources
+    //    before nodes and classes, which refer to them by index.
     for (size_t n = 0; n < snapshot_.size(); ++n) out_.nodes.push_back(&snapshot_.node(n));
     FindModels();
     FindResources();
