@@ -369,7 +369,8 @@ class NosScaler : public Scaler {
     if (std::ranges::none_of(could_go_, [&](const auto& each) { return IsDue(each.first); })) {
       return Status::Ok();
     }
-    // 2. Remove nodes that are due. They need a plan of their own, because the first one also empties
+    // 2. Remove nodes that are due. They need a plan of their own, because the first one also
+    // empties
     //    nodes that are not due.
     options.most_nodes = kMostEmptied;
     options.out_of_time = Patience();
