@@ -53,8 +53,8 @@ struct KeptNode {
 struct ShrinkPlan {
   std::vector<EmptiedNode> nodes;  // in the order of removal
   std::vector<KeptNode> kept;      // the other nodes of NodePools, by name
-  cluster::ClusterSnapshot
-      after;                // the cluster without the removed nodes, moved pods on their new nodes
+  // The cluster without the removed nodes, moved pods on their new nodes.
+  cluster::ClusterSnapshot after;
   int64_t milli_price = 0;  // saved per hour
 };
 

@@ -12,9 +12,9 @@ struct NosScalerOptions {
   // True: pods of nodes in little use are moved so that the node can be removed (PlanShrink).
   // False: only empty nodes are removed.
   bool scale_down = false;
-  bool moves = false;   // jobs move to make capacity for pending ones (PlanMoves)
-  double window = 600;  // seconds: a node is removed after it could have been removed this long and
-                        // none was requested
+  bool moves = false;  // jobs move to make capacity for pending ones (PlanMoves)
+  // Seconds: a node is removed after it could have been removed this long and none was requested.
+  double window = 600;
   double cut_seconds = 10;  // duration of repartitioning a GPU
 };
 

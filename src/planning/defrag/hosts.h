@@ -98,8 +98,8 @@ class Host {
   const cluster::ClusterSnapshot& snapshot_;
   cluster::ClusterSnapshot alone_;  // only this node
   std::vector<Guest> guests_;
-  std::vector<std::pair<cluster::ResourceId, int64_t>>
-      lacks_;  // shortfall, without resources from GPU partitioning
+  // Shortfall, without resources from GPU partitioning.
+  std::vector<std::pair<cluster::ResourceId, int64_t>> lacks_;
   bool wants_slices_ = false;
 };
 

@@ -17,8 +17,8 @@ struct MoveWorld {
   cluster::ClusterSnapshot after;
   EvictionBudgets budgets;
   std::set<std::string> settled;  // moved pods and served pending pods; they are not moved any more
-  std::vector<std::shared_ptr<const cluster::Pod>>
-      moving;  // pods to be reported to `take` when the plan is accepted
+  // Pods to be reported to `take` when the plan is accepted.
+  std::vector<std::shared_ptr<const cluster::Pod>> moving;
   std::vector<Relief> reliefs;
   std::vector<NotRelieved> in_room;  // pending pods that fit without moves of their own
 };

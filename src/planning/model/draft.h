@@ -135,8 +135,8 @@ class Draft {
   std::vector<int64_t> score_;
   std::vector<uint16_t> created_;  // by GPU
   std::vector<bool> open_;         // by GPU
-  std::vector<uint16_t>
-      open_gpus_;  // by node: number of open GPUs, including those with created instances
+  // By node: number of open GPUs, including those with created instances.
+  std::vector<uint16_t> open_gpus_;
   std::vector<JournalEntry> journal_;
   std::vector<std::pair<int, GpuStateId>> undo_;
   std::vector<int> changes_;

@@ -26,8 +26,8 @@ inline constexpr int64_t kPlenty = int64_t{1} << 60;
 struct SliceCount {
   uint16_t slice = 0;  // index into Problem::slices
   uint16_t count = 0;
-  int64_t beyond = 0;  // more that are requested; used in messages only, because `count` alone is
-                       // impossible already
+  // More that are requested; used in messages only, because `count` alone is impossible already.
+  int64_t beyond = 0;
   friend auto operator<=>(const SliceCount&, const SliceCount&) = default;
 };
 
@@ -47,11 +47,11 @@ struct PodClass {
   int level = 0;      // 0 is served first; serving a later level never displaces an earlier one
   int64_t value = 1;  // value of one pod in the objective
   int count = 0;
-  bool aged = false;   // has waited so long that slots are kept for it if it cannot be placed
-  int gang = -1;       // index into Problem::gangs; -1: a single pod
-  bool extra = false;  // gang member beyond those that the gang lacks; a single pod once the gang
-                       // is complete
-  int shape = 0;       // set by IndexShapes
+  bool aged = false;  // has waited so long that slots are kept for it if it cannot be placed
+  int gang = -1;      // index into Problem::gangs; -1: a single pod
+  // A gang member beyond those that the gang lacks; a single pod once the gang is complete.
+  bool extra = false;
+  int shape = 0;  // set by IndexShapes
 };
 
 // All `lacking` pods of its classes that are not extra are placed, or none.

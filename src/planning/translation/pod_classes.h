@@ -36,8 +36,8 @@ struct PodGroup {
 struct PodGroups {
   std::vector<PodGroup> all;  // sorted by level, then by first pod
   std::vector<int> group_of;  // by pod; -1: not pending, or its gang is hopeless
-  std::vector<const Gang*>
-      gangs;  // gangs that lack pods and have enough pending ones; most urgent first
+  // Gangs that lack pods and have enough pending ones; most urgent first.
+  std::vector<const Gang*> gangs;
   std::vector<const Gang*> gang_of;  // by pod; null: no gang
 };
 

@@ -88,8 +88,8 @@ class Translator {
         if (amount > 0) (IsSlice(id) ? mig : plain).insert(id);
       }
     }
-    std::map<std::string, ResourceId>
-        by_name;  // ids depend on the order of interning, names do not
+    // Ids depend on the order of interning, names do not.
+    std::map<std::string, ResourceId> by_name;
     for (const ResourceId id : mig) by_name[cluster::ResourceName(id)] = id;
     for (const auto& [name, id] : by_name) {
       AddSlice(name, id);
