@@ -1,5 +1,5 @@
-// nos-study: how well policies pack GPUs (churn, openb) and what nodes cost that follow demand
-// (scaling).
+// nos-study: measures how well policies pack GPUs (churn, openb), and the cost of nodes that scale
+// with demand (scaling).
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -20,7 +20,7 @@ namespace nos::study {
 namespace {
 
 void AddOutput(CLI::App& command, std::string& output) {
-  command.add_option("-o,--output", output, "table or json")
+  command.add_option("-o,--output", output, "Output format: table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->option_text("FORMAT");
 }
@@ -46,28 +46,32 @@ Status Run(ChurnFlags flags) {
 
 void AddChurn(CLI::App& root, cmd::Chosen& chosen) {
   CLI::App* command = root.add_subcommand(
-      "churn", "Requests for MIG slices come and go; how many does a policy accept?");
+      "churn", "Simulate requests for MIG slices; report how many a policy accepts");
   auto flags = std::make_shared<ChurnFlags>();
   ChurnOptions& options = flags->options;
-  command->add_option("--gpus", options.gpus, "How many GPUs")->capture_default_str();
+  command->add_option("--gpus", options.gpus, "Number of GPUs")->capture_default_str();
   cmd::OfferWords(*command->add_option("--model", flags->model, "GPU model"), cmd::ModelNames(), false,
              "NAME [" + flags->model + "]");
-  cmd::OfferWords(*command->add_option("--mix", options.mix,
-                                  "uniform, skew-small, skew-big, bimodal, inference, or a FILE"),
-             {"uniform", "skew-small", "skew-big", "bimodal", "inference"}, true,
-             "NAME|FILE [" + options.mix + "]");
-  command->add_option("--load", options.load, "Slots asked for / slots there")
+  cmd::OfferWords(
+      *command->add_option("--mix", options.mix,
+                           "Demand: uniform, skew-small, skew-big, bimodal, inference, or a FILE"),
+      {"uniform", "skew-small", "skew-big", "bimodal", "inference"}, true,
+      "NAME|FILE [" + options.mix + "]");
+  command->add_option("--load", options.load, "Requested slots / slots of all GPUs")
       ->capture_default_str();
-  command->add_option("--arrivals", options.arrivals, "How many requests")->capture_default_str();
-  command->add_option("--seed", options.seed, "Of the random numbers")
+  command->add_option("--arrivals", options.arrivals, "Number of requests")->capture_default_str();
+  command->add_option("--seed", options.seed, "Seed of the random numbers")
       ->check(cmd::CheckSeed)
       ->capture_default_str();
   cmd::OfferWords(
-      *command->add_option("--policy", flags->policy,
-                           "nos, first-fit, best-fit, largest-free-run, placements-lost, repack"),
+      *command->add_option(
+          "--policy", flags->policy,
+          "Placement: nos, first-fit, best-fit, largest-free-run, placements-lost, repack"),
       {"nos", "first-fit", "best-fit", "largest-free-run", "placements-lost", "repack"}, false,
       "NAME [" + flags->policy + "]");
-  command->add_option("--moves", options.moves, "Instances that may move for a blocked request")
+  command
+      ->add_option("--moves", options.moves,
+                   "Maximum number of instances moved for a blocked request")
       ->capture_default_str();
   AddOutput(*command, flags->output);
   command->footer(
@@ -102,18 +106,19 @@ Status Run(OpenbFlags flags) {
 
 void AddOpenb(CLI::App& root, cmd::Chosen& chosen) {
   CLI::App* command = root.add_subcommand(
-      "openb", "Pack fractions of GPUs as the published openb protocol does");
+      "openb", "Run the published openb protocol for packing fractions of GPUs");
   auto flags = std::make_shared<OpenbFlags>();
   command->add_option("--nodes", flags->nodes, "Node list (CSV)")->required()->option_text("FILE");
   command->add_option("--pods", flags->pods, "Pod list (CSV)")->required()->option_text("FILE");
-  command->add_option("--inflation", flags->options.inflation, "GPUs asked for / GPUs there")
+  command->add_option("--inflation", flags->options.inflation, "Requested GPUs / GPUs of all nodes")
       ->capture_default_str();
-  command->add_option("--seed", flags->options.seed, "Of the order of pods and nodes")
+  command->add_option("--seed", flags->options.seed, "Seed of the order of pods and nodes")
       ->check(cmd::CheckSeed)
       ->capture_default_str();
-  cmd::OfferWords(
-      *command->add_option("--policy", flags->policy, "nos, nos-scheduler, best-fit, random, fgd"),
-      {"nos", "nos-scheduler", "best-fit", "random", "fgd"}, false, "NAME [" + flags->policy + "]");
+  cmd::OfferWords(*command->add_option("--policy", flags->policy,
+                                       "Placement: nos, nos-scheduler, best-fit, random, fgd"),
+                  {"nos", "nos-scheduler", "best-fit", "random", "fgd"}, false,
+                  "NAME [" + flags->policy + "]");
   AddOutput(*command, flags->output);
   command->footer(
       "Example:\n"
@@ -131,7 +136,7 @@ struct ScalingFlags {
   ScalingStudyOptions options;
   std::string pods, by = "compute", output = "table";
   std::vector<std::string> policies;
-  std::optional<double> days;  // none: as long as the trace's default
+  std::optional<double> days;  // unset: the default of the trace
 };
 
 Status Run(ScalingFlags flags) {
@@ -163,57 +168,66 @@ Status Run(ScalingFlags flags) {
 
 void AddScalingTrace(CLI::App& command, ScalingFlags& flags) {
   ScalingTrace& trace = flags.options.trace;
-  CLI::Option* pods =
-      command
-          .add_option("--pods", flags.pods, "openb's pod list (CSV); without it: bursts of jobs")
-          ->option_text("FILE");
-  command.add_option("--first-day", trace.window.first_day, "Of the pod list, where it begins")
+  CLI::Option* pods = command
+                          .add_option("--pods", flags.pods,
+                                      "Pod list of openb (CSV); default: random bursts of jobs")
+                          ->option_text("FILE");
+  command.add_option("--first-day", trace.window.first_day, "First day of the pod list")
       ->needs(pods)
       ->capture_default_str();
-  command.add_option("--days", flags.days, "How many [7 of the pod list, 14 of bursts]");
+  command.add_option("--days", flags.days, "Number of days [7 with --pods, 14 without]");
   cmd::OfferWords(
-      *command.add_option("--by", flags.by, "What a fraction of a GPU is of it: compute or memory")
+      *command.add_option("--by", flags.by, "Meaning of a fraction of a GPU: compute or memory")
            ->check(CLI::IsMember({"compute", "memory"})),
       {"compute", "memory"}, false, "NAME [" + flags.by + "]");
-  command.add_option("--jobs-a-day", trace.bursts.jobs_a_day, "Of the bursts")
+  command.add_option("--jobs-a-day", trace.bursts.jobs_a_day, "Jobs per day in bursts")
       ->excludes(pods)
       ->capture_default_str();
-  command.add_option("--slices", trace.bursts.slices, "Part of the bursts that ask for slices")
+  command
+      .add_option("--slices", trace.bursts.slices,
+                  "Share of the bursts that request slices, 0 to 1")
       ->excludes(pods)
       ->capture_default_str();
 }
 
 void AddScaling(CLI::App& root, cmd::Chosen& chosen) {
   CLI::App* command = root.add_subcommand(
-      "scaling", "Nodes come and go with a trace of jobs; what do they cost, who waits?");
+      "scaling", "Simulate scaling nodes for a trace of jobs; report cost and waiting time");
   auto flags = std::make_shared<ScalingFlags>();
   ScalingStudyOptions& options = flags->options;
   AddScalingTrace(*command, *flags);
-  cmd::OfferWords(*command->add_option("--policy", flags->policies,
-                                  "unschedulable, unschedulable+packing, recut, recut+scale-down, "
-                                  "all; several; each"),
-             {"unschedulable", "unschedulable+packing", "recut", "recut+scale-down", "all"}, false,
-             "NAME ...");
+  cmd::OfferWords(
+      *command->add_option("--policy", flags->policies,
+                           "One or more of unschedulable, unschedulable+packing, recut, "
+                           "recut+scale-down, all; default: each"),
+      {"unschedulable", "unschedulable+packing", "recut", "recut+scale-down", "all"}, false,
+      "NAME ...");
   std::vector<std::string> layouts;
   for (const StaticLayout& layout : StaticLayouts()) layouts.push_back(layout.name);
-  cmd::OfferWords(*command->add_option("--layout", options.layout,
-                                  "How nodes of unschedulable are cut: whole, 7x1g, 3x2g+1g, 2x3g, "
-                                  "4g+3g, balanced; each"),
-             layouts, false, "NAME");
-  command->add_option("--window", options.run.window, "Seconds until an unneeded node goes")
+  cmd::OfferWords(
+      *command->add_option("--layout", options.layout,
+                           "Static layout of unschedulable's GPUs: whole, 7x1g, 3x2g+1g, 2x3g, "
+                           "4g+3g, balanced; default: each"),
+      layouts, false, "NAME");
+  command->add_option("--window", options.run.window, "Seconds until an unneeded node is removed")
       ->capture_default_str();
-  command->add_option("--start-seconds", options.run.start_seconds, "Until a node takes jobs")
+  command
+      ->add_option("--start-seconds", options.run.start_seconds,
+                   "Seconds from request to ready node")
       ->capture_default_str();
-  command->add_option("--restart-seconds", options.run.restart_seconds, "Lost by a job that moves")
+  command
+      ->add_option("--restart-seconds", options.run.restart_seconds,
+                   "Seconds that a job loses by a move")
       ->capture_default_str();
-  command->add_option("--cut-seconds", options.run.cut_seconds, "Until a GPU is cut anew")
+  command->add_option("--cut-seconds", options.run.cut_seconds, "Seconds to repartition a GPU")
       ->capture_default_str();
-  command->add_option("--seed", options.seed, "The first; of the bursts, or the part of the list")
+  command
+      ->add_option("--seed", options.seed, "First seed: of the bursts, or the part of the pod list")
       ->check(cmd::CheckSeed)
       ->capture_default_str();
-  command->add_option("--seeds", options.seeds, "How many seeds from there")->capture_default_str();
+  command->add_option("--seeds", options.seeds, "Number of seeds")->capture_default_str();
   command->add_flag("--equal-waiting", options.equal_waiting,
-                    "Compare at equal waiting time, over many windows (slow)");
+                    "Compare policies at equal waiting time, over many windows (slow)");
   AddOutput(*command, flags->output);
   command->footer(
       "Examples:\n"
@@ -242,7 +256,8 @@ void AddCommands(CLI::App& root, cmd::Chosen& chosen) {
 }  // namespace nos::study
 
 int main(int argc, char** argv) {
-  return nos::cmd::Main({"nos-study", "nos-study measures policies for GPUs without a cluster.",
-                         nos::study::kExamples, nos::study::AddCommands},
-                        argc, argv);
+  return nos::cmd::Main(
+      {"nos-study", "nos-study measures GPU scheduling policies without a cluster.",
+       nos::study::kExamples, nos::study::AddCommands},
+      argc, argv);
 }

@@ -15,7 +15,7 @@ bool AreDigits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// What gpu/modes.h and gpu/shares.h put behind a name.
+// Suffixes of model names that gpu/modes.h and gpu/shares.h define.
 bool IsAddition(std::string_view part) {
   if (part == "GPU" || ParsePartName(part)) return true;
   for (const std::string_view counted : {"TIME-", "CLIENTS-"}) {

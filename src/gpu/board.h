@@ -1,10 +1,11 @@
-// Which board a GPU is, and in which way it is used, in the words that people read everywhere.
+// Names the product of a GPU and its sharing mode, as Events, metrics and the dashboard show them.
 //
 //   BoardOf(*catalogue.FindModes("H100-80GB+GPU+TIME-4"));     // "H100-80GB"
-//   WayOf(model, placements);                                  // "time slices"; "" of none
-//   WaysOf(model, other);                                      // {"MIG", "MPS", "time slices", ..}
+//   WayOf(model, placements);                                  // "time slices"; "" if unused
+//   WaysOf(model, other);                                      // {"MIG", "MPS", "time slices",
+//   ..}
 //
-// Pure.
+// Pure functions.
 #pragma once
 
 #include <span>
@@ -19,19 +20,21 @@ namespace nos::gpu {
 inline constexpr std::string_view kMigWay = "MIG", kMpsWay = "MPS", kTimeWay = "time slices",
                                   kWholeWay = "whole";
 
-// The name without what else the model may be: "GPU-47GB" of "GPU-47GB+GPU+TIME-4", "A30" of
-// "A30+4g.24gb.mps2". Of shares, whose name ("MPS-79GB") tells no board, their memory: "79GB".
+// The model's name without its sharing-mode suffixes: "GPU-47GB" for "GPU-47GB+GPU+TIME-4", "A30"
+// for "A30+4g.24gb.mps2". A share model ("MPS-79GB") does not name its product, so the result is
+// its memory: "79GB".
 std::string BoardOf(std::string_view model);
-// The same of a GPU that may be `other` instead, and is `product` by its node's label: what knows
-// the board counts. Either may be null.
+// For a GPU of `model` that may switch to `other` and that its node's label calls `product`. If
+// `model` is a share model, the product comes from `other`, else from `product`. Both may be null.
 std::string BoardOf(const Model& model, const Model* other, const Model* product = nullptr);
 
-// What a GPU with an instance of this name is used as: "gpu", "shared", "10gb", "1g.5gb".
+// The sharing mode of a GPU that has an instance of this profile: "gpu", "shared", "10gb",
+// "1g.5gb".
 std::string_view WayOfProfile(std::string_view profile);
-// "": nothing lies on it, so it may be used in any of its ways.
+// "" if the GPU has no instances: then it can use any of its modes.
 std::string_view WayOf(const Model& model, std::span<const Placement> there);
-// Those that it may be used in, if nothing is on it: MIG, MPS, time slices, whole, in this order.
-// `other`: what else it may be; null: nothing.
+// The modes that an empty GPU can use, in this order: MIG, MPS, time slices, whole. `other`: the
+// model that it may switch to; null if there is none.
 std::vector<std::string_view> WaysOf(const Model& model, const Model* other);
 
 }  // namespace nos::gpu

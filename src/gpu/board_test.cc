@@ -18,7 +18,7 @@ const Model& Find(std::string_view name) {
   return *model;
 }
 
-TEST(BoardTest, WithoutWhatElseItMayBe) {
+TEST(BoardTest, ProductNameHasNoSharingModeSuffixes) {
   for (const auto& [model, board] : std::vector<std::pair<std::string_view, std::string_view>>{
            {"H100-80GB", "H100-80GB"},
            {"H100-80GB+GPU", "H100-80GB"},
@@ -37,16 +37,17 @@ TEST(BoardTest, WithoutWhatElseItMayBe) {
   }
 }
 
-TEST(BoardTest, SharesAreOfTheBoardThatIsKnown) {
+TEST(BoardTest, SharedGpuTakesProductFromOtherModelOrLabel) {
   const Model& cut = Find("H100-80GB+GPU+TIME-4");
   const Model& mig = Find("A100-40GB");
-  EXPECT_EQ(BoardOf(SharesOf(79), &cut, &mig), "H100-80GB") << "what the agent tells counts";
+  EXPECT_EQ(BoardOf(SharesOf(79), &cut, &mig), "H100-80GB")
+      << "the model that the agent reports decides";
   EXPECT_EQ(BoardOf(SharesOf(39), nullptr, &mig), "A100-40GB");
   EXPECT_EQ(BoardOf(SharesOf(39), nullptr), "39GB");
   EXPECT_EQ(BoardOf(cut, &SharesOf(79), &mig), "H100-80GB");
 }
 
-TEST(BoardTest, TheWayIsThatOfWhatLiesThere) {
+TEST(BoardTest, SharingModeFollowsInstancesOnGpu) {
   const Model& cut = Find("H100-80GB+GPU+TIME-4");
   const auto way = [](const Model& model, std::string_view profile) {
     const Placement there[] = {{model.FindProfile(profile).value(), 0}};
@@ -58,10 +59,10 @@ TEST(BoardTest, TheWayIsThatOfWhatLiesThere) {
   EXPECT_EQ(way(SharesOf(79), "10gb"), "MPS");
   EXPECT_EQ(WayOf(cut, {}), "");
   EXPECT_EQ(WayOfProfile("1g.10gb+me"), "MIG");
-  EXPECT_EQ(WayOfProfile("gb"), "MIG") << "no share is called that";
+  EXPECT_EQ(WayOfProfile("gb"), "MIG") << "not the name of a share";
 }
 
-TEST(BoardTest, TheWaysThatItMayTake) {
+TEST(BoardTest, ListsPossibleSharingModes) {
   const Model& cut = Find("H100-80GB+GPU+TIME-4");
   EXPECT_THAT(WaysOf(cut, &SharesOf(79)), ElementsAre("MIG", "MPS", "time slices", "whole"));
   EXPECT_THAT(WaysOf(SharesOf(79), &cut), ElementsAre("MIG", "MPS", "time slices", "whole"));

@@ -80,7 +80,7 @@ const Model* Catalogue::FindModes(std::string_view name) const {
   return modes_ == nullptr ? nullptr : modes_->Find(*this, name);
 }
 
-// Among equally specific patterns the later one wins: it may be the user's.
+// If two patterns are equally specific, the later one wins, because it may be the user's.
 const Catalogue::ProductPattern* Catalogue::Match(std::string_view product,
                                                   bool partitionable) const {
   const std::vector<std::string> words = ProductWords(product);

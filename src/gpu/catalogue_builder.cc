@@ -23,9 +23,8 @@ std::string ResourceName(const std::string& profile) {
   return "nvidia.com/mig-" + WithDots(profile);
 }
 
-// Every name a profile goes by.
-// An alias is no resource: the agent offers each device under one name, the canonical one, so a pod
-// that asks for another waits for what nobody will ever offer.
+// All names of a profile. An alias has no resource name: the agent advertises each device under its
+// canonical name, so a pod that requests an alias would stay pending.
 std::vector<std::string> NamesOf(const Profile& profile) {
   std::vector<std::string> names = {profile.name, WithDots(profile.name),
                                     ResourceName(profile.name)};
@@ -43,12 +42,13 @@ std::optional<size_t> FindProfile(const ModelSpec& spec, std::string_view name) 
   return std::nullopt;
 }
 
-// The engines that totals count. Copy engines are not partitioned by any known rule.
+// Engines with a limit per GPU. Copy engines are left out because no source states how MIG divides
+// them.
 std::vector<uint16_t> EngineVector(const Engines& engines) {
   return {engines.decode, engines.encode, engines.jpeg, engines.ofa};
 }
 
-// Counts per profile, or nothing when the model lacks a profile (it was removed).
+// Counts per profile. nullopt if the model does not have one of the profiles (the user removed it).
 std::optional<std::vector<uint8_t>> CountsOf(const ModelSpec& spec, const Geometry& geometry) {
   std::vector<uint8_t> counts(spec.profiles.size());
   for (const auto& [name, count] : geometry) {
@@ -147,7 +147,8 @@ bool HasLayoutOf(const LayoutTable& table, const std::vector<uint8_t>& counts) {
   return false;
 }
 
-// A geometry that no GPU of the model can have would allow what is part of it, unsaid.
+// Rejects a geometry that no GPU of the model can have. Otherwise the subsets of an impossible
+// geometry would silently be allowed.
 Status CheckPossible(const ModelSpec& spec, const Geometry& geometry) {
   ModelShape shape = ShapeOf(spec);
   shape.allowed_geometries = CountsOfAll(spec, {geometry});  // keeps the table small

@@ -1,7 +1,7 @@
-// Puts a Catalogue together from model descriptions and edits to them.
+// Builds a Catalogue from model descriptions and changes to them.
 //
-// Every call either takes effect or returns kInvalid with the reason and changes nothing. Not
-// thread-safe; one builder makes one catalogue.
+// A call takes effect completely, or returns kInvalid with the reason and changes nothing. Not
+// thread-safe. One builder builds one catalogue.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace nos::gpu {
 
 struct ProfileSpec {
   Profile profile;
-  std::vector<std::string> excludes;  // names of profiles it may not coexist with
+  std::vector<std::string> excludes;  // names of profiles that may not coexist with it
 };
 
 using Geometry = std::map<std::string, int>;  // profile name -> count
@@ -28,17 +28,17 @@ using Geometry = std::map<std::string, int>;  // profile name -> count
 struct ModelSpec {
   std::string name, architecture;
   int memory_gib = 0, compute_slices = 0, slots = 0;
-  std::vector<std::string> products;  // words in order, any case: "A100 40GB"
+  std::vector<std::string> products;  // words in this order, in any case: "A100 40GB"
   std::vector<uint32_t> pci_ids;
-  std::optional<Engines> engine_totals;  // absent: slots and maximum counts decide
+  std::optional<Engines> engine_totals;  // absent: only slots and maximum counts limit instances
   std::vector<ProfileSpec> profiles;
   std::vector<Geometry> allowed, forbidden;
 };
 
-// A model whose instances lie anywhere.
+// A model whose instances fit anywhere (Model::counted()).
 struct CountedSpec {
   std::string name;
-  int slots = 0;  // GiB, too
+  int slots = 0;  // equal to GiB
   int compute_slices = 0, most_instances = 0;
   std::vector<Profile> profiles;
 };
@@ -46,14 +46,15 @@ std::unique_ptr<const Model> BuildCounted(CountedSpec spec);
 
 class CatalogueBuilder {
  public:
-  // Adds the model, or replaces the one of that name.
+  // Adds the model, or replaces the model with the same name.
   Status Put(ModelSpec spec);
   Status RemoveModel(std::string_view model);
   Status RemoveProfile(std::string_view model, std::string_view profile);
-  // No layout of the model may contain this many of these profiles together.
+  // No layout of the model may contain these counts of profiles together.
   Status Forbid(std::string_view model, const Geometry& geometry);
-  // Layouts of the model must be contained in a geometry allowed so far (none so far: any layout).
-  // `model` is a name or a product. Error: kInvalid, also for what the model cannot be cut into.
+  // Each layout of the model must be contained in one of the allowed geometries. Without any, every
+  // layout is allowed. `model` is a name or a product. Error: kInvalid, also if the model cannot be
+  // partitioned into this geometry.
   Status Allow(std::string_view model, const Geometry& geometry);
   void AddUnpartitionable(const std::string& product, std::string reason);
   void AddProblem(std::string problem) { problems_.push_back(std::move(problem)); }
@@ -73,7 +74,7 @@ class CatalogueBuilder {
   std::vector<ModelSpec> specs_;
   std::vector<std::pair<std::string, std::string>> unpartitionable_;  // product, reason
   std::vector<std::string> problems_;
-  std::vector<Cut> tables_;  // each shape once
+  std::vector<Cut> tables_;  // one entry per distinct shape
 };
 
 }  // namespace nos::gpu

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxBytes = 1 << 20;
 constexpr size_t kMaxEntries = 10'000;
 
-// Thrown and caught inside this file only, as yaml-cpp's own exceptions are.
+// Never leaves this file; FileReader reports it like the exceptions of yaml-cpp.
 struct Refused {
   std::string what;
 };
@@ -25,7 +25,7 @@ void Require(const Status& status) {
   if (!status.ok()) Refuse(status.message());
 }
 
-// Runs the reading of one entry and returns what is wrong with it.
+// Runs `read` for one entry and returns its error.
 Status Guarded(const std::function<void()>& read) {
   try {
     read();
@@ -73,7 +73,7 @@ int ToNumber(const YAML::Node& node, const std::string& key, int low, int high) 
   return static_cast<int>(*number);
 }
 
-// A number that must be there.
+// Throws if the key is missing.
 int Number(const YAML::Node& map, const char* key, int low, int high) {
   if (!map[key]) Refuse(std::string(key) + " is missing");
   return ToNumber(map[key], key, low, high);
@@ -214,7 +214,8 @@ class FileReader {
  private:
   using Reader = std::function<void(const YAML::Node&)>;
 
-  // Reads every element of a list; a wrong one is a problem and no more.
+  // Reads every element of a list. An invalid element is reported as a problem and does not affect
+  // the others.
   void Each(const YAML::Node& list, const std::string& name, const Reader& read) {
     if (!list) return;
     if (!list.IsSequence()) return builder_.AddProblem(name + ": expected a list");

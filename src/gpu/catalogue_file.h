@@ -1,4 +1,4 @@
-// The catalogue's file format (docs/catalogue.md), read into a builder.
+// Reads the catalogue's file format (docs/catalogue.md) into a builder.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,12 @@
 
 namespace nos::gpu {
 
-// catalogue.yaml as built into the program.
+// The text of catalogue.yaml, embedded at build time.
 extern const std::string_view kBuiltinCatalogueYaml;
 
-// Applies a file's entries: models, then removals, then the allowed geometries. Wrong entries go to
-// builder.AddProblem. Error: kInvalid when the text is not YAML, too large, or no catalogue file.
+// Applies the file's entries: models, then removals, then allowed geometries. Reports invalid
+// entries to builder.AddProblem. Error: kInvalid if the text is not YAML, too large, or not a
+// catalogue file.
 Status ReadCatalogueFile(std::string_view yaml, CatalogueBuilder& builder);
 
 }  // namespace nos::gpu

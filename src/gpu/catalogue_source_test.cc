@@ -1,5 +1,5 @@
-// The built-in catalogue against where its rows come from: a copy of the collected facts beside the
-// project where there is one, and what must hold without it.
+// Compares the built-in catalogue with a copy of the collected facts, if that copy exists, and
+// checks rules that hold without it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ namespace {
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-// Not part of the project. JSON, which is YAML.
+// Not part of the repository; the test that reads it is skipped if the file is missing. The file is
+// JSON, which yaml-cpp reads as YAML.
 constexpr const char* kSource = "../shared/data/mig_placements.json";
 
 std::map<std::string, std::string> IdsByModel() {
@@ -32,7 +33,7 @@ std::map<std::string, std::string> IdsByModel() {
   return ids;
 }
 
-TEST(CatalogueSource, DeviceIdsOfEveryModel) {
+TEST(CatalogueSource, PciDeviceIdsOfEveryModel) {
   EXPECT_THAT(IdsByModel(),
               UnorderedElementsAre(
                   Pair("A30", "20B7"), Pair("A100-40GB", "20B0 20B1 20F1 20F6"),
@@ -43,10 +44,9 @@ TEST(CatalogueSource, DeviceIdsOfEveryModel) {
                   Pair("B300", "3182"), Pair("GB300", "31C2"), Pair("RTX-PRO-6000", "2BB5")));
 }
 
-// NVML's numbers of the profiles (id and NVML_GPU_INSTANCE_PROFILE_*) are those of their kind, the
-// same on every model with eight slots: a plain one of each size, 1g with all media engines, and 1g
-// with twice the memory.
-TEST(CatalogueSource, NvmlNumbersOfTheClassicProfiles) {
+// NVML's profile numbers (id and NVML_GPU_INSTANCE_PROFILE_*) are equal on all models with eight
+// slots: one plain profile per size, 1g with all media engines, and 1g with twice the memory.
+TEST(CatalogueSource, NvmlProfileIdsAreEqualOnEightSlotModels) {
   const std::map<int, std::pair<int, int>> plain = {
       {1, {19, 0}}, {2, {14, 1}}, {3, {9, 2}}, {4, {5, 3}}, {7, {0, 4}}};
   int models = 0;
@@ -63,7 +63,7 @@ TEST(CatalogueSource, NvmlNumbersOfTheClassicProfiles) {
   EXPECT_EQ(models, 12);
 }
 
-// "differs: 19, not 20" when the source knows the fact.
+// "differs: 19, not 20" if the source contains the fact.
 template <typename T>
 std::string Compare(const YAML::Node& row, const char* field, const T& ours) {
   const YAML::Node theirs = row[field];
@@ -97,8 +97,8 @@ void CompareModel(const YAML::Node& row, const Model& model) {
   }
 }
 
-TEST(CatalogueSource, EveryRowAgrees) {
-  if (!std::ifstream(kSource).good()) GTEST_SKIP() << kSource << " is not there to compare with";
+TEST(CatalogueSource, BuiltinRowsEqualCollectedFacts) {
+  if (!std::ifstream(kSource).good()) GTEST_SKIP() << kSource << " does not exist";
   std::set<const Model*> compared;
   for (const YAML::Node& row : YAML::LoadFile(kSource)) {
     for (const YAML::Node& id : row["pci_device_ids"]) {

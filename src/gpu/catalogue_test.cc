@@ -19,7 +19,7 @@ std::string ModelOf(std::string_view product) {
   return model == nullptr ? "" : model->name();
 }
 
-TEST(Catalogue, BuiltinIsWhole) {
+TEST(Catalogue, BuiltinCatalogueIsComplete) {
   const Catalogue& catalogue = Catalogue::Builtin();
   EXPECT_THAT(catalogue.problems(), IsEmpty());
   EXPECT_EQ(catalogue.models().size(), 14U);
@@ -84,8 +84,8 @@ TEST(Model, ParsesPlacements) {
   }
 }
 
-// A +me instance takes the media engines of which a GPU has but few. The profile of most slots has
-// all that the GPU has; no layout may need more.
+// A +me instance uses media engines, of which a GPU has few. The largest profile has all engines of
+// the GPU, so no layout may need more.
 TEST(Model, NoLayoutNeedsMoreEnginesThanTheGpuHas) {
   for (const auto& model : Catalogue::Builtin().models()) {
     const auto& whole = *std::ranges::max_element(model->profiles(), {}, &Profile::slots);
@@ -108,8 +108,8 @@ TEST(Model, NoLayoutNeedsMoreEnginesThanTheGpuHas) {
   }
 }
 
-// Two profiles, each once at most, but one JPEG and one OFA engine for both.
-TEST(Model, AnA30HasMediaEnginesForOneInstance) {
+// Two +me profiles, each at most once, share one JPEG and one OFA engine.
+TEST(Model, A30HasMediaEnginesForOneInstance) {
   const Model& a30 = *Catalogue::Builtin().FindByName("A30");
   const Placement small = *a30.ParsePlacement("1g.6gb+me@0");
   const Placement large = *a30.ParsePlacement("2g.12gb+me@2");
@@ -165,8 +165,8 @@ remove:
   EXPECT_EQ(a30.layouts().size(), 24U);  // 26 less 2g beside 1g+1g, twice
 }
 
-// The shipped default of earlier versions, with its typo.
-TEST(UserCatalogue, ReadsTheOldListOfGeometries) {
+// The default file of earlier versions, including its typo.
+TEST(UserCatalogue, ReadsGeometryListOfEarlierVersions) {
   const auto catalogue = Catalogue::Load(R"(
 - models: [NVIDIA-A100-SXM4-80GB, NVIDIA-A100-80GB-PCIe]
   allowedGeometries:
@@ -186,7 +186,7 @@ TEST(UserCatalogue, ReadsTheOldListOfGeometries) {
   EXPECT_EQ(catalogue->FindByName("A100-40GB")->layouts().size(), 2319U);
 }
 
-TEST(UserCatalogue, RefusesGeometriesThatNoGpuCanHave) {
+TEST(UserCatalogue, RejectsImpossibleGeometries) {
   const auto catalogue = Catalogue::Load(R"(
 knownMigGeometries:
 - models: [A100-40GB]
@@ -202,7 +202,7 @@ knownMigGeometries:
   EXPECT_TRUE(a100.layouts().FromPlacements({{*a100.ParsePlacement("3g.20gb@4")}}).ok());
 }
 
-TEST(UserCatalogue, ABadEntryHurtsOnlyItself) {
+TEST(UserCatalogue, InvalidEntryDoesNotAffectOthers) {
   const auto catalogue = Catalogue::Load(std::string(kSmallModel) + R"(
   - name: X2
     memoryGiB: 10
@@ -229,7 +229,7 @@ knownMigGeometries: [{models: [A30]}, {models: [A30], allowedGeometries: [{1g.6g
                   HasSubstr("knownMigGeometries[1].allowedGeometries[0]: 1g.6gb: expected")));
 }
 
-TEST(UserCatalogue, RefusesWhatIsNoCatalogue) {
+TEST(UserCatalogue, RejectsTextThatIsNotACatalogue) {
   for (const char* text : {"models: [", "just text", "{modles: []}"}) {
     EXPECT_EQ(Catalogue::Load(text).status().code(), Code::kInvalid) << text;
   }
@@ -237,8 +237,8 @@ TEST(UserCatalogue, RefusesWhatIsNoCatalogue) {
   EXPECT_TRUE(Catalogue::Load("# nothing\n").ok());
 }
 
-// Every example of the manual loads without a problem.
-TEST(UserCatalogue, ExamplesOfTheManualWork) {
+// Every example in docs/catalogue.md loads without a problem.
+TEST(UserCatalogue, ManualExamplesLoadWithoutProblems) {
   std::ifstream file("docs/catalogue.md");
   ASSERT_TRUE(file) << "run from the source folder";
   std::string line, example;

@@ -7,7 +7,7 @@
 namespace nos::gpu {
 namespace {
 
-// Whether `a` stands for its compute size rather than `b`.
+// True if `a` represents its compute size better than `b`.
 bool Plainer(const Profile& a, const Profile& b) {
   return std::tuple(-a.max_count, a.slots) < std::tuple(-b.max_count, b.slots);
 }
@@ -73,7 +73,7 @@ void Fragmentation::FillBest() {
       const auto placement = static_cast<PlacementId>(std::countr_zero(rest));
       const int loss = potential_[i] - potential_[layouts_->Add(layout, placement)];
       const size_t at = At(layout, layouts_->placements()[placement].profile);
-      if (loss > loss_[at]) continue;  // equal loss takes the later one, whose start is higher
+      if (loss > loss_[at]) continue;  // on equal loss the later one, which has the higher start
       loss_[at] = loss;
       best_[at] = placement;
     }

@@ -1,17 +1,18 @@
-// How much a partly filled GPU is still worth, and so where the next instance does least harm.
+// Measures the remaining capacity of a partly used GPU, to choose the placement that fragments
+// least.
 //
-// A layout's potential is larger the more it can still serve:
-//   g0(s) = sum over sizes c of c * (instances of size c alone that still fit into s),
-// where the sizes are the model's plain profiles (1g, 2g, 3g, 4g, 7g). An instance goes where the
-// potential drops least. Nothing to tune, no forecast of demand; on clusters small enough for an
-// exact optimum it is within half a per cent of it, and weights tuned to a demand mix gained less
-// than they lose on another mix (docs/simulate-churn.md).
+// The potential of a layout s is
+//   g0(s) = sum over sizes c of c * (instances of size c alone that still fit into s)
+// where the sizes are the model's plain profiles (1g, 2g, 3g, 4g, 7g). An instance is placed where
+// the potential drops least. The rule has no parameters and no forecast of demand. On clusters
+// small enough for an exact optimum it is within 0.5 % of it. Weights tuned to one demand mix
+// gained less on that mix than they lost on another (docs/simulate-churn.md).
 //
 //   const Fragmentation rule(model);
 //   PlacementId where = rule.Best(layout, profile);  // on one GPU
 //   int harm = rule.Loss(layout, profile);           // compare between GPUs
 //
-// Tables, built once per model; immutable, may be read from any thread.
+// Tables are built once per model. Immutable; may be read from any thread.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +25,17 @@
 
 namespace nos::gpu {
 
-// One profile per compute size, smallest first: of each size the one that fits most often, then the
-// one with fewest slots, then the first of the catalogue. A100-40GB: 1g.5gb 2g.10gb 3g.20gb 4g.20gb
-// 7g.40gb. Of shares: the whole GPU, half of it, a quarter...
+// One profile per compute size, smallest first. For each size: the profile that fits most often,
+// then the one with fewest slots, then the first in the catalogue. A100-40GB: 1g.5gb 2g.10gb
+// 3g.20gb 4g.20gb 7g.40gb. For share models: the whole GPU, a half, a quarter and so on.
 std::vector<ProfileId> PlainProfiles(const Model& model);
 
-// g0 of a layout, for callers that look at few layouts and so want no tables. `plain`:
+// g0 of one layout, for callers that evaluate few layouts and need no tables. `plain`:
 // PlainProfiles(model).
 int Potential(const Model& model, std::span<const ProfileId> plain, LayoutId layout);
-// The same of either kind of model; shares count by their memory instead of compute.
+// For both kinds of models. Shares are weighted by memory instead of compute.
 int Potential(const Occupancy& on, std::span<const ProfileId> plain);
-// How many GPUs' worth of potential an instance costs that makes `after` of `before`.
+// The potential lost from `before` to `after`, as a fraction of an empty GPU's potential.
 double LostGpus(const Occupancy& before, const Occupancy& after, std::span<const ProfileId> plain);
 
 class Fragmentation {
@@ -51,11 +52,11 @@ class Fragmentation {
   int Potential(LayoutId layout) const { return potential_[layout]; }
   // The placement that costs least potential (ties: the highest start), or kNoPlacement.
   PlacementId Best(LayoutId layout, ProfileId profile) const { return best_[At(layout, profile)]; }
-  // What it costs, at least 0; kNeverFits when none fits.
+  // The potential that Best() costs, at least 0; kNeverFits if no placement is possible.
   int Loss(LayoutId layout, ProfileId profile) const { return loss_[At(layout, profile)]; }
 
   // The layouts on which the profile fits, best first: by loss, then fewest free slots, then most
-  // instances (such a GPU stays busy anyway), then id.
+  // instances (such a GPU stays in use anyway), then id.
   std::span<const LayoutId> Preferred(ProfileId profile) const { return preferred_[profile]; }
   // The layout's index in Preferred(profile), or kNoRank.
   uint16_t Rank(LayoutId layout, ProfileId profile) const { return rank_[At(layout, profile)]; }

@@ -21,7 +21,7 @@ std::vector<std::string> PlainNames(const char* model) {
   return names;
 }
 
-TEST(PlainProfiles, OneForEachSize) {
+TEST(PlainProfiles, SelectsOneProfilePerComputeSize) {
   EXPECT_THAT(PlainNames("A100-40GB"),
               ElementsAre("1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"));
   EXPECT_THAT(PlainNames("A30"), ElementsAre("1g.6gb", "2g.12gb", "4g.24gb"));

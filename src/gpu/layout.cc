@@ -24,8 +24,8 @@ Status CheckProfile(const ModelShape& model, const ProfileShape& profile) {
   return Status::Ok();
 }
 
-// The instance in which a part lies: that with the last start that is not after it. Itself if it is
-// no part. Nothing: it lies in none.
+// The instance that contains a part: the one with the last start at or before the part. An instance
+// is returned unchanged. nullopt if no instance contains the part.
 std::optional<Placement> InstanceOf(const ModelShape& shape, Placement placement) {
   const uint8_t of = shape.profiles[placement.profile].part_of;
   if (of == ProfileShape::kNotDivided) return placement;
@@ -67,15 +67,15 @@ Status CheckShape(const ModelShape& shape) {
   return Status::Ok();
 }
 
-// Whether `counts` fits into `limit` profile by profile.
+// True if no count exceeds its limit.
 bool Within(const std::vector<uint8_t>& counts, const std::vector<uint8_t>& limit) {
   return std::ranges::equal(counts, limit, std::less_equal());
 }
 
-// A placement with what its legality needs.
+// A placement with the data that decides its legality.
 struct Piece {
   Placement placement;
-  Placement instance;  // in which it lies
+  Placement instance;  // that contains it
   uint32_t slots = 0;  // of the instance
   bool part() const { return placement.profile != instance.profile; }
 };
@@ -86,7 +86,7 @@ Piece PieceOf(const ModelShape& shape, Placement placement) {
   return {placement, instance, static_cast<uint32_t>(run << instance.start)};
 }
 
-// One layout while it is being grown, with all that legality depends on.
+// One layout while the enumeration extends it, with all data that decides its legality.
 class Growth {
  public:
   explicit Growth(const ModelShape& shape)
@@ -96,7 +96,7 @@ class Growth {
         in_(shape.slots),
         engines_(shape.engines.size()) {}
 
-  // Takes the placement in, unless that is illegal; then nothing changes.
+  // Adds the placement. Returns false and changes nothing if that is illegal.
   bool Push(const Piece& piece) {
     const bool beside = IsBesideParts(piece);
     if (!beside && (slots_ & piece.slots) != 0) return false;
@@ -115,14 +115,14 @@ class Growth {
   }
 
  private:
-  // Parts that lie in the instance that begins at a slot.
+  // Parts of the instance that begins at a slot.
   struct Parts {
     ProfileId profile = 0;
-    uint8_t instance = 0;  // its profile
+    uint8_t instance = 0;  // profile of that instance
     int count = 0;
   };
 
-  // Whether its instance is there already, divided into such parts.
+  // True if the layout already divides the piece's instance into parts of the same kind.
   bool IsBesideParts(const Piece& piece) const {
     if (!piece.part()) return false;
     const Parts& there = in_[piece.instance.start];
@@ -130,7 +130,7 @@ class Growth {
            there.instance == piece.instance.profile;
   }
 
-  // An instance counts once, whatever it is divided into.
+  // Counts a divided instance once, whatever the number of its parts.
   void Take(const Piece& piece, bool beside, int by) {
     if (!beside) CountInstance(piece.instance.profile, by);
     if (!piece.part()) return;
@@ -176,15 +176,15 @@ class Growth {
   }
 
   const ModelShape& shape_;
-  std::vector<uint8_t> counts_;  // of instances, divided or not
-  std::vector<uint8_t> parts_;   // of parts
+  std::vector<uint8_t> counts_;  // instances, divided or not
+  std::vector<uint8_t> parts_;   // parts
   std::vector<Parts> in_;        // by start of the instance
   std::vector<int> engines_;
   uint32_t slots_ = 0;
 };
 
-// Depth-first over placements in order, so that every legal set is found exactly once (legality is
-// closed downwards). Stops at one layout too many.
+// Depth-first search over placements in order. Every legal set is found exactly once, because each
+// subset of a legal set is legal. Stops after one layout more than the limit.
 class Enumerator {
  public:
   Enumerator(const ModelShape& shape, std::span<const Placement> placements) : growth_(shape) {
@@ -274,9 +274,9 @@ void LayoutTable::FillTransitions(const ModelShape& shape) {
   }
 }
 
-// Instances of one profile are equal, so taking the lowest start first packs as many as possible,
-// and every other limit depends on their number alone; parts fill up the instances that they are
-// in. Larger layouts come later: walk backwards.
+// Instances of one profile are equal and other limits depend only on their number, so taking the
+// lowest start first packs the maximum. Parts fill the instances that are already divided. Larger
+// layouts have higher numbers, so the loop runs backwards.
 void LayoutTable::FillCopies() {
   copies_.assign(size() * profile_count_, 0);
   for (size_t s = size(); s-- > 0;) {

@@ -1,15 +1,15 @@
-// What one MIG GPU of a model can be cut into: its legal layouts and the moves between them.
+// The legal layouts of one MIG GPU model and the transitions between them.
 //
-// A layout is a set of placements (profile, start). Every legal layout of a model is a state of a
+// A layout is a set of placements (profile, start). All legal layouts of a model are numbered in a
 // precomputed table, so "may this instance be added", "what still fits" and "is this maximal" are
-// array reads. Facts (starts, sizes, maximum counts, engines) come from the catalogue; the rule
-// that two instances may not overlap, per-profile maximum counts and the engine totals decide
-// legality (NVIDIA MIG User Guide, `nvidia-smi mig -lgipp`).
+// array reads. The facts (starts, sizes, maximum counts, engines) come from the catalogue. A layout
+// is legal if no two instances overlap and it respects the maximum count of each profile and the
+// engine totals (NVIDIA MIG User Guide, `nvidia-smi mig -lgipp`).
 //
-// An instance may be divided into equal parts (shares of it): placements of a profile with part_of,
-// each at the instance's start plus its number. Parts of one profile lie beside each other in an
-// instance and keep everything else from its slots. A layout with parts is legal if and only if the
-// one that has their instances instead is.
+// An instance may be divided into equal parts, which are shares of it. A part is a placement of a
+// profile with part_of; its start is the instance's start plus the part's number. All parts in an
+// instance have the same profile, and no other placement may use the instance's slots. A layout
+// with parts is legal if and only if the layout with the undivided instances is legal.
 //
 //   const LayoutTable& table = model.layouts();
 //   LayoutId s = table.Add(LayoutTable::kEmpty, *table.Find({profile, /*start=*/4}));
@@ -38,16 +38,16 @@ struct Placement {
   friend auto operator<=>(const Placement&, const Placement&) = default;
 };
 
-// What the table needs to know of a profile. Units: placement slots, counts.
+// The properties of a profile that decide legality. Units: placement slots, counts.
 struct ProfileShape {
   uint8_t size = 0;
   uint8_t max_count = 0;
   std::vector<uint8_t> starts;
-  std::vector<uint16_t> engines;  // amount taken of each counted engine, as in ModelShape::engines
+  std::vector<uint16_t> engines;  // amount used of each limited engine, as in ModelShape::engines
   uint32_t excludes = 0;          // bit p: may not coexist with profile p (nvml.h: _ALL_ME)
-  // The profile whose instances are divided into instances of this one; kNotDivided: it is no part.
-  // Of a part the starts are those of all its placements, size is what it takes of its instance, as
-  // a number only, and engines do not count: its instance's do.
+  // The profile whose instances are divided into instances of this one; kNotDivided if this profile
+  // is not a part. For a part, `starts` lists all its placements, `size` is only the number of
+  // slots it is worth, and `engines` is ignored because the instance's engines count.
   static constexpr uint8_t kNotDivided = 0xff;
   uint8_t part_of = kNotDivided;
   friend bool operator==(const ProfileShape&, const ProfileShape&) = default;
@@ -55,11 +55,12 @@ struct ProfileShape {
 
 struct ModelShape {
   uint8_t slots = 0;
-  std::vector<uint16_t> engines;  // totals; empty when slots alone decide
+  std::vector<uint16_t> engines;  // totals; empty if only slots limit instances
   std::vector<ProfileShape> profiles;
-  // Multisets (count per profile) a layout must be contained in; empty: every layout is allowed.
+  // A layout must be contained in one of these multisets (count per profile). Empty: every layout
+  // is allowed.
   std::vector<std::vector<uint8_t>> allowed_geometries;
-  // Multisets no layout may contain, however placed.
+  // No layout may contain one of these multisets, whatever the placements.
   std::vector<std::vector<uint8_t>> forbidden_geometries;
   friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
@@ -69,18 +70,17 @@ class LayoutTable {
   static constexpr LayoutId kEmpty = 0;
   static constexpr LayoutId kIllegal = 0xffff;
 
-  // Legality is closed downwards: taking an instance out of a legal layout leaves a legal one.
-  // Layouts are numbered by number of instances, then by members.
-  // Error: kInvalid for more than 64 placements, 32 slots, 32 profiles, or 65,534 layouts, and for
-  // starts, engines or geometries that do not match the shape; parts of what is no instance, and
-  // such as lie in none.
+  // Every subset of a legal layout is legal. Layouts are numbered by number of instances, then by
+  // members. Error: kInvalid for more than 64 placements, 32 slots, 32 profiles, or 65,534 layouts;
+  // for starts, engines or geometries that do not match the shape; for parts of a profile that is
+  // itself a part, and for parts outside every instance.
   static Result<LayoutTable> Build(const ModelShape& shape);
 
   size_t size() const { return members_.size(); }                        // number of legal layouts
   std::span<const Placement> placements() const { return placements_; }  // sorted by profile, start
   std::optional<PlacementId> Find(Placement placement) const;
 
-  // The layout with one instance more (less), or kIllegal.
+  // The layout after one instance is added (removed), or kIllegal.
   LayoutId Add(LayoutId layout, PlacementId placement) const {
     return add_[layout * placements_.size() + placement];
   }
@@ -93,21 +93,21 @@ class LayoutTable {
   LayoutId FromMembers(uint64_t members) const;
   // Error: kInvalid for an unknown or repeated placement and for an illegal layout.
   Result<LayoutId> FromPlacements(std::span<const Placement> placements) const;
-  // Bit i: slot i is occupied: of a divided instance all of its slots, also while parts can still
-  // be added.
+  // Bit i: slot i is occupied. A divided instance occupies all its slots, even if more parts can be
+  // added.
   uint32_t Slots(LayoutId layout) const { return slots_[layout]; }
-  // Bit i: placement i can still be added.
+  // Bit i: placement i can be added.
   uint64_t Addable(LayoutId layout) const { return addable_[layout]; }
   bool IsMaximal(LayoutId layout) const { return addable_[layout] == 0; }
-  // Whether every instance of `kept` is in `layout`.
+  // True if `layout` contains every instance of `kept`.
   bool Keeps(LayoutId layout, LayoutId kept) const {
     return (members_[kept] & ~members_[layout]) == 0;
   }
-  // How many instances of the profile alone could still be added.
+  // Maximum number of instances of this profile alone that can be added.
   uint8_t Copies(LayoutId layout, ProfileId profile) const {
     return copies_[layout * profile_count_ + profile];
   }
-  // Of a part the instance in which it lies; of an instance itself.
+  // The instance that contains a part; an instance is returned unchanged.
   Placement InstanceOf(PlacementId placement) const { return instances_[placement]; }
   // Bit set of the placements of one profile.
   uint64_t PlacementsOf(ProfileId profile) const { return of_profile_[profile]; }
@@ -121,7 +121,7 @@ class LayoutTable {
 
   size_t profile_count_ = 0;
   std::vector<Placement> placements_;
-  std::vector<Placement> instances_;  // parallel to it
+  std::vector<Placement> instances_;  // parallel to placements_
   std::vector<uint64_t> of_profile_;
   std::vector<uint64_t> members_;
   std::vector<uint64_t> addable_;

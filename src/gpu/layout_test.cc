@@ -12,7 +12,7 @@
 namespace nos::gpu {
 namespace {
 
-// The shape of a built-in model cut down to some of its profiles.
+// The shape of a built-in model, reduced to some of its profiles.
 ModelShape ShapeOf(const std::string& model_name, const std::vector<std::string>& names,
                    bool with_engines = false) {
   const Model& model = *Catalogue::Builtin().FindByName(model_name);
@@ -56,8 +56,8 @@ std::vector<int> MultisetOf(const LayoutTable& table, LayoutId layout) {
   return counts;
 }
 
-// Distinct multisets are counted over the maximal layouts: a GPU can be stuck at 1g+2g+3g although
-// 2x1g+2g+3g exists with other starts.
+// Counts distinct multisets over the maximal layouts. Depending on starts, a GPU can be full at
+// 1g+2g+3g although 2x1g+2g+3g exists.
 Counts Count(const ModelShape& shape) {
   const LayoutTable table = LayoutTable::Build(shape).value();
   Counts counts{table.size(), 0, 0};
@@ -71,7 +71,7 @@ Counts Count(const ModelShape& shape) {
   return counts;
 }
 
-TEST(LayoutTable, ReproducesThePublishedCounts) {
+TEST(LayoutTable, LayoutCountsEqualPublishedOnes) {
   std::vector<std::string> names = {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"};
   EXPECT_EQ(Count(ShapeOf("A100-40GB", names)), (Counts{298, 19, 14}));
   names.emplace_back("1g.10gb");
@@ -80,7 +80,7 @@ TEST(LayoutTable, ReproducesThePublishedCounts) {
   EXPECT_EQ(Count(ShapeOf("RTX-PRO-6000", {"1g.24gb", "2g.48gb", "4g.96gb"})), (Counts{26, 5, 4}));
 }
 
-TEST(LayoutTable, EveryEightSlotModelHasTheSameTable) {
+TEST(LayoutTable, EightSlotModelsShareOneTable) {
   const LayoutTable* table = nullptr;
   for (const auto& model : Catalogue::Builtin().models()) {
     if (model->slots() != 8) continue;
@@ -91,7 +91,7 @@ TEST(LayoutTable, EveryEightSlotModelHasTheSameTable) {
   }
 }
 
-TEST(LayoutTable, EnginesDecideOnRtxPro6000) {
+TEST(LayoutTable, EngineTotalsLimitLayoutsOfRtxPro6000) {
   const auto names = AllProfiles("RTX-PRO-6000");
   EXPECT_EQ(LayoutTable::Build(ShapeOf("RTX-PRO-6000", names)).value().size(), 1249U);
   EXPECT_EQ(LayoutTable::Build(ShapeOf("RTX-PRO-6000", names, true)).value().size(), 1249U - 532U);
@@ -127,7 +127,7 @@ TEST(LayoutTable, TransitionsAreInverseAndLegal) {
   }
 }
 
-// The most instances of one profile that fit, by trying everything.
+// Maximum number of instances of one profile, found by exhaustive search.
 int CopiesBySearch(const LayoutTable& table, LayoutId layout, ProfileId profile) {
   int best = 0;
   for (size_t j = 0; j < table.placements().size(); ++j) {
@@ -139,7 +139,7 @@ int CopiesBySearch(const LayoutTable& table, LayoutId layout, ProfileId profile)
   return best;
 }
 
-TEST(LayoutTable, CopiesAreTheMostThatFit) {
+TEST(LayoutTable, CopiesIsMaximumThatFits) {
   for (const char* name :
        {"A30", "A100-40GB", "RTX-PRO-6000", "A30+2g.12gb.mps2+4g.24gb.mps4+GPU"}) {
     const Model* model = Catalogue::Builtin().FindByName(name);
@@ -156,7 +156,7 @@ TEST(LayoutTable, CopiesAreTheMostThatFit) {
   }
 }
 
-TEST(LayoutTable, GeometriesNarrowTheLayouts) {
+TEST(LayoutTable, AllowedAndForbiddenGeometriesRestrictLayouts) {
   ModelShape shape = ShapeOf("A30", {"1g.6gb", "2g.12gb", "4g.24gb"});
   shape.allowed_geometries = {{0, 2, 0}, {0, 0, 1}};
   EXPECT_EQ(LayoutTable::Build(shape).value().size(), 5U);  // empty, 2g@0, 2g@2, both, 4g
@@ -165,7 +165,7 @@ TEST(LayoutTable, GeometriesNarrowTheLayouts) {
   EXPECT_EQ(LayoutTable::Build(shape).value().size(), 4U);  // empty, 2g@0, 2g@2, 4g
 }
 
-// Profile 1 is a half of profile 0, which needs an engine of which there is one.
+// Profile 1 is half of profile 0. Profile 0 needs an engine, of which the GPU has one.
 ModelShape WithParts() {
   ModelShape shape;
   shape.slots = 4;
@@ -174,7 +174,7 @@ ModelShape WithParts() {
   return shape;
 }
 
-TEST(LayoutTable, InstancesOfPartsCountOnce) {
+TEST(LayoutTable, DividedInstanceCountsOnceForLimits) {
   ModelShape shape = WithParts();
   const LayoutTable table = LayoutTable::Build(shape).value();
   const auto add = [&](LayoutId layout, Placement placement) {
@@ -189,28 +189,29 @@ TEST(LayoutTable, InstancesOfPartsCountOnce) {
   EXPECT_EQ(add(first, {0, 2}), LayoutTable::kIllegal);
   EXPECT_NE(add(first, {2, 3}), LayoutTable::kIllegal);
   shape.engines = {2};
-  shape.profiles[0].excludes = 1U << 2;  // what excludes the instance excludes its parts
+  shape.profiles[0].excludes =
+      1U << 2;  // profiles excluded by the instance are excluded by its parts
   const LayoutTable excluding = LayoutTable::Build(shape).value();
   const LayoutId half = excluding.Add(LayoutTable::kEmpty, *excluding.Find({1, 0}));
   EXPECT_EQ(excluding.Add(half, *excluding.Find({2, 3})), LayoutTable::kIllegal);
   EXPECT_EQ(excluding.Copies(half, 1), 3);
-  shape.allowed_geometries = {{1, 0, 0}};  // of instances
+  shape.allowed_geometries = {{1, 0, 0}};  // geometries list instances, not parts
   const LayoutTable narrow = LayoutTable::Build(shape).value();
   EXPECT_EQ(narrow.Copies(LayoutTable::kEmpty, 1), 2);
 }
 
-TEST(LayoutTable, RefusesPartsOfNothing) {
+TEST(LayoutTable, RejectsPartsOutsideInstances) {
   ModelShape shape = WithParts();
   shape.profiles[1].part_of = 7;
   EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
-  shape.profiles[1].part_of = 1;  // a part of parts
+  shape.profiles[1].part_of = 1;  // a part of a part
   EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
   shape = WithParts();
   shape.profiles[0].starts = {0};
   EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
 }
 
-TEST(LayoutTable, RefusesBadShapes) {
+TEST(LayoutTable, RejectsInvalidShapes) {
   ModelShape shape = ShapeOf("A30", {"1g.6gb"});
   shape.profiles[0].starts = {4};
   EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
@@ -224,7 +225,7 @@ TEST(LayoutTable, RefusesBadShapes) {
   EXPECT_EQ(LayoutTable::Build(wide).status().code(), Code::kInvalid);
 }
 
-TEST(LayoutTable, RefusesImpossiblePlacements) {
+TEST(LayoutTable, RejectsImpossiblePlacements) {
   const Model& model = *Catalogue::Builtin().FindByName("A100-40GB");
   const Placement big = model.ParsePlacement("7g.40gb@0").value();
   const Placement small = model.ParsePlacement("1g.5gb@6").value();

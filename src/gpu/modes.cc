@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::string_view kWholePart = "GPU", kTimePart = "TIME-", kPlainPrefix = "GPU-";
 constexpr std::string_view kPlainSuffix = "GB";
-constexpr size_t kMostModels = 1024;      // of a kind: names come from outside
-constexpr size_t kMostLayouts = 300'000;  // of all of a kind, at some 300 bytes
+constexpr size_t kMostModels = 1024;      // per kind, because names come from outside
+constexpr size_t kMostLayouts = 300'000;  // of all models of a kind, about 300 bytes each
 constexpr std::string_view kPartMark = ".mps", kMigResource = "nvidia.com/mig-";
 constexpr size_t kMostPartsText = 1024;
-constexpr size_t kMostProfiles = 32;  // of a layout table
+constexpr size_t kMostProfiles = 32;  // limit of a layout table
 
-// The number that stands there alone, without leading zeroes. 0: something else does.
+// Parses a number without leading zeroes, from 1 to `most`. 0 if the text is anything else.
 int NumberOf(std::string_view text, int most) {
   if (text.empty() || text.front() < '1' || text.front() > '9') return 0;
   const auto number = ParseInt(text);
@@ -42,7 +42,7 @@ bool TakeBase(const Catalogue& catalogue, std::string_view name, Modes& modes) {
   return modes.memory_gib > 0;
 }
 
-// Takes a part's name off the end. They are sorted by NameOf.
+// Appends a part to `modes`. NameOf sorts the parts.
 bool TakePart(std::string_view name, Modes& modes) {
   auto part = ParsePartName(name);
   if (!part) return false;
@@ -50,7 +50,7 @@ bool TakePart(std::string_view name, Modes& modes) {
   return true;
 }
 
-// Those that there can be, by profile and number, each once.
+// The requested parts that the model supports, by profile and count, without duplicates.
 std::vector<InstancePart> PartsOf(const Modes& modes) {
   if (modes.mig == nullptr) return {};
   std::vector<InstancePart> parts;
@@ -64,7 +64,7 @@ std::vector<InstancePart> PartsOf(const Modes& modes) {
   return parts;
 }
 
-// Names of the catalogue may have a '+' themselves: what comes last is taken off first.
+// Parses from the end, because model names in the catalogue may contain '+'.
 std::optional<Modes> Parse(const Catalogue& catalogue, std::string_view name) {
   Modes modes;
   std::string_view left = name;
@@ -82,7 +82,7 @@ std::optional<Modes> Parse(const Catalogue& catalogue, std::string_view name) {
   }
   if (!modes.whole && modes.time_slices == 0 && modes.parts.empty()) return std::nullopt;
   if (!TakeBase(catalogue, left, modes)) return std::nullopt;
-  // There is one way to write each.
+  // Accept only the canonical spelling, so that each model has one name.
   return NameOf(modes) == name ? std::optional(modes) : std::nullopt;
 }
 
@@ -141,7 +141,7 @@ bool CanHaveParts(const Model& model, const InstancePart& part) {
   const auto id = model.counted() ? std::nullopt : model.FindProfile(part.profile);
   if (!id || model.PartOf(*id)) return false;
   const Profile& profile = model.profile(*id);
-  // Canonical names only, and none with engines besides, which nobody divides.
+  // Only canonical names. Profiles with extra engines ("+me") are not supported.
   if (profile.name != part.profile || ParsePartName(PartName(part)) != part) return false;
   if (part.count > profile.slots) return false;
   const std::vector<uint8_t>& starts = profile.starts;
@@ -165,7 +165,7 @@ std::string NameOf(const Modes& modes) {
   return name;
 }
 
-// The profiles of MIG come first and keep their ids.
+// Profiles of MIG come first and keep the ids that they have in the MIG model.
 class ModesBuilder {
  public:
   explicit ModesBuilder(const Modes& modes) : modes_(modes), model_(std::make_unique<Model>()) {
@@ -180,7 +180,7 @@ class ModesBuilder {
     }
   }
 
-  // Null: no table can hold it all.
+  // Null if the layouts exceed the limits of LayoutTable.
   std::unique_ptr<const Model> Build() && {
     for (const InstancePart& part : PartsOf(modes_)) AddPart(part);
     of_mig_ = shape_.profiles.size();
@@ -208,7 +208,7 @@ class ModesBuilder {
     shape_ = mig.shape();
   }
 
-  // `count` equal parts of the GPU.
+  // Adds a profile that is one of `count` equal parts of the GPU.
   void Add(const std::string& name, std::string_view resource, int count) {
     const auto id = static_cast<ProfileId>(model_->profiles_.size());
     Profile& profile = model_->profiles_.emplace_back();
@@ -238,7 +238,7 @@ class ModesBuilder {
     Profile& profile = model_->profiles_.emplace_back();
     profile.name = PartName(part);
     profile.resource_name = std::string(kMigResource) + profile.name;
-    // The rest is the MPS server's.
+    // The MPS server uses kShareOverheadMib of the instance.
     profile.memory_mib = std::max(1, (whole.memory_mib - kShareOverheadMib) / part.count);
     profile.compute = std::max(1, whole.compute / part.count);
     profile.slots = whole.slots / part.count;
@@ -267,7 +267,8 @@ class ModesBuilder {
     }
   }
 
-  // Lists of geometries know nothing of these profiles.
+  // The user's geometries do not mention the added profiles, so each of these is allowed on its
+  // own.
   void AllowAlone() {
     const size_t all = shape_.profiles.size();
     for (auto* geometries : {&shape_.allowed_geometries, &shape_.forbidden_geometries}) {
@@ -293,7 +294,8 @@ const Model* ModesBook::Find(const Catalogue& catalogue, std::string_view name) 
   const auto modes = Parse(catalogue, name);
   if (!modes) return nullptr;
   Made& made = modes->mig == nullptr ? plain_ : modes->parts.empty() ? boards_ : divided_;
-  const bool bounded = &made != &boards_;  // the catalogue is
+  const bool bounded =
+      &made != &boards_;  // the number of models in the catalogue is already bounded
   if (bounded && made.models >= kMostModels) return nullptr;
   ++made.models;
   std::unique_ptr<const Model> model = ModesBuilder(*modes).Build();

@@ -1,19 +1,20 @@
-// GPUs that are used in more ways than one: cut by MIG, given whole, or given to several pods in
-// turn (time slices). One at a time: an instance of one kind excludes those of the others.
+// GPU models with several sharing modes: partitioned by MIG, assigned whole, or shared in time
+// slices. The modes exclude each other: instances of different modes never coexist on a GPU.
 //
 //   const Model* model = catalogue.FindModes("H100-80GB+GPU+TIME-4");
 //   model->FindProfile("nvidia.com/gpu");         // the whole GPU
 //   model->FindProfile("nvidia.com/gpu.shared");  // a quarter of its time
 //
-// Instances of MIG may be divided into equal parts by MPS (device/mig_parts.h): 3g.40gb.mps4 is a
-// quarter of a 3g.40gb.
+// MPS may divide a MIG instance into equal parts (device/mig_parts.h): 3g.40gb.mps4 is a quarter of
+// a 3g.40gb.
 //
-// The name says what there is: a model of the catalogue, or GPU-<GiB>GB for a GPU without MIG, then
-// the parts, by profile and number, GPU if it is given whole, and TIME-<n> if n pods may share it:
-// 2 to as many as it has compute slices, or kMostTimeSlices where there is no MIG.
-// GPU-<GiB>GB-<slots> is a board whose MIG mode is off and stays so: its time slices begin where
-// they do when it may be cut. Such a model has a layout table like any other, so that whoever
-// plans, places or draws needs to know no more. What no table can hold there is not.
+// The name lists the modes in this order: a model of the catalogue, or GPU-<GiB>GB for a GPU
+// without MIG; the parts, by profile and count; GPU if it can be assigned whole; TIME-<n> if n pods
+// can share it. n is 2 to the number of compute slices, or 2 to kMostTimeSlices without MIG.
+// GPU-<GiB>GB-<slots> is a MIG-capable GPU whose MIG mode is off and stays off. Its time slices
+// start at the same slots as with MIG mode on. Such a model has a layout table like a MIG model, so
+// planner, scheduler and dashboard treat both alike. Combinations that exceed the limits of a
+// layout table are not supported.
 #pragma once
 
 #include <cstdint>
@@ -29,53 +30,53 @@
 
 namespace nos::gpu {
 
-// What pods ask for, as NVIDIA's device plugin names it (with renameByDefault for the second).
+// The resource names of NVIDIA's device plugin (the second with `renameByDefault`).
 inline constexpr std::string_view kWholeGpu = "nvidia.com/gpu";
 inline constexpr std::string_view kTimeSlice = "nvidia.com/gpu.shared";
-// Whether it is one of those two, and no instance of MIG.
+// True if the profile is one of those two, not a MIG instance.
 bool IsPlain(const Profile& profile);
 inline constexpr int kMostTimeSlices = 7;
-inline constexpr int kMostModesGib = 4096;  // of one GPU; more are not believed
+inline constexpr int kMostModesGib = 4096;  // of one GPU; larger values are rejected
 
-// One of `count` equal parts of an instance, which has as many slots at least.
+// One of `count` equal parts of an instance that has at least as many slots.
 struct InstancePart {
   std::string profile;  // "3g.40gb"
-  int count = 0;        // from 2
+  int count = 0;        // at least 2
   friend bool operator==(const InstancePart&, const InstancePart&) = default;
 };
-inline constexpr int kMostParts = 8;             // of an instance: none has more slots
+inline constexpr int kMostParts = 8;             // per instance: no instance has more slots
 std::string PartName(const InstancePart& part);  // "3g.40gb.mps4"
-// Nothing when it is none's name, however close: one has one spelling.
+// nullopt if the text is not the canonical spelling of a part's name.
 std::optional<InstancePart> ParsePartName(std::string_view name);
-// Whether it is "nvidia.com/mig-3g.40gb.mps4" or the like.
+// True if the resource names a part, such as "nvidia.com/mig-3g.40gb.mps4".
 bool IsPartResource(std::string_view resource);
-// "3g.40gb.mps4,2g.20gb.mps2", with or without spaces. Error: kInvalid: which of them is wrong.
+// Parses "3g.40gb.mps4,2g.20gb.mps2", with or without spaces. Error: kInvalid, naming the invalid
+// part.
 Result<std::vector<InstancePart>> ParseParts(std::string_view text);
-// Whether instances of the model can be divided so. Parts are told apart by their start, so there
-// cannot be more of them than slots from one instance to the next.
+// True if instances of the model can be divided like this. The start identifies a part, so the
+// parts cannot outnumber the slots between two instances.
 bool CanHaveParts(const Model& model, const InstancePart& part);
 
 struct Modes {
-  const Model* mig =
-      nullptr;         // of the catalogue; null: the board has no MIG, or it is switched off
-  int memory_gib = 0;  // of the whole GPU, where mig is null
+  const Model* mig = nullptr;  // in the catalogue; null: the GPU has no MIG, or MIG is disabled
+  int memory_gib = 0;          // of the whole GPU, if mig is null
   bool whole = false;
   int time_slices = 0;  // 0: none
-  // Where mig is null: of the board in MIG mode, if those are fewer than a GPU without MIG counts.
+  // If mig is null: the slots of the GPU in MIG mode, if fewer than kPlainSlots.
   int slots = 0;
   std::vector<InstancePart> parts{};
 };
-// A GPU without MIG has so many.
+// Slots of a GPU without MIG.
 inline constexpr int kPlainSlots = 8;
-// That it may have.
+// Maximum number of time slices.
 int MostTimeSlices(const Modes& modes);
-// Of what FindModes finds by it. What there cannot be is left out.
+// The name under which FindModes finds it. Unsupported parts are left out.
 std::string NameOf(const Modes& modes);
 
-// The models that have been asked for. Thread-safe.
+// Builds models on first use and keeps them. Thread-safe.
 class ModesBook {
  public:
-  // Null: there is no such, or there are too many already, or too large ones together.
+  // Null if no such model exists, or if the limits on number or total size of models are reached.
   const Model* Find(const Catalogue& catalogue, std::string_view name);
 
  private:
@@ -84,8 +85,9 @@ class ModesBook {
   struct Made {
     size_t models = 0, layouts = 0;
   };
-  // GPUs of no known board, boards of the catalogue as they are, and those with divided instances:
-  // who tells of ever new ones of a kind leaves room for the others.
+  // Limits apply to each of three kinds: GPUs outside the catalogue, GPUs of the catalogue, and
+  // GPUs with divided instances. Nodes that report many names of one kind do not use up the limits
+  // of the others.
   Made plain_, boards_, divided_;
 };
 

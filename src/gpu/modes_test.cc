@@ -19,7 +19,7 @@ const Model& Find(std::string_view name) {
   return *model;
 }
 
-TEST(ModesTest, OneKindAtATime) {
+TEST(ModesTest, InstancesOfDifferentModesExcludeEachOther) {
   const Model& model = Find("H100-80GB+GPU+TIME-4");
   EXPECT_EQ(model.name(), "H100-80GB+GPU+TIME-4");
   const ProfileId whole = model.FindProfile("nvidia.com/gpu").value();
@@ -42,8 +42,8 @@ TEST(ModesTest, OneKindAtATime) {
   EXPECT_EQ(cut.Copies(one), 6);
 }
 
-// What MIG allows is what it was: the same layouts, and as many more as there are of the others.
-TEST(ModesTest, MigIsAsItWas) {
+// The MIG layouts do not change; the layouts of the other modes are added.
+TEST(ModesTest, OtherModesDoNotChangeMigLayouts) {
   for (const auto& mig : Catalogue::Builtin().models()) {
     const Model& model = Find(mig->name() + "+GPU+TIME-2");
     std::set<uint64_t> before, after;
@@ -65,7 +65,7 @@ TEST(ModesTest, MigIsAsItWas) {
   }
 }
 
-TEST(ModesTest, AGpuWithoutMig) {
+TEST(ModesTest, GpuWithoutMigHasWholeAndTimeSlices) {
   const Model& model = Find("GPU-47GB+GPU+TIME-7");
   EXPECT_EQ(model.memory_gib(), 47);
   EXPECT_EQ(Occupancy(model).Copies(model.FindProfile("shared").value()), 7);
@@ -73,8 +73,8 @@ TEST(ModesTest, AGpuWithoutMig) {
   EXPECT_EQ(Find("GPU-47GB+TIME-2").FindProfile("gpu"), std::nullopt);
 }
 
-// A pod's time slice stays where it is when its board may be cut again, or no more.
-TEST(ModesTest, TimeSlicesOfABoardWhoseMigModeIsOff) {
+// A pod's time slice keeps its start when MIG mode is switched on or off.
+TEST(ModesTest, TimeSlicesKeepStartsWhenMigModeIsOff) {
   const Model& off = Find("GPU-24GB-4+GPU+TIME-4");
   const Model& on = Find("A30+GPU+TIME-4");
   EXPECT_EQ(off.profile(off.FindProfile("shared").value()).starts,
@@ -83,7 +83,7 @@ TEST(ModesTest, TimeSlicesOfABoardWhoseMigModeIsOff) {
   EXPECT_EQ(MostTimeSlices({.memory_gib = 24, .slots = 4}), 4);
 }
 
-// The instance of a part, found the simple way: whose slots it lies in.
+// The instance that contains a part, found by its slots.
 Placement InstanceOf(const Model& model, const InstancePart& part, Placement placement) {
   const ProfileId of = *model.FindProfile(part.profile);
   for (const uint8_t start : model.profile(of).starts) {
@@ -93,7 +93,7 @@ Placement InstanceOf(const Model& model, const InstancePart& part, Placement pla
   return {};
 }
 
-// The instances that a layout divides or has, if each is divided in one way only.
+// The instances of a layout, whole or divided. nullopt if one instance is both.
 std::optional<std::set<Placement>> InstancesOf(const Model& model, const InstancePart& part,
                                                LayoutId layout) {
   const ProfileId id = *model.FindProfile(PartName(part));
@@ -112,13 +112,12 @@ std::optional<std::set<Placement>> InstancesOf(const Model& model, const Instanc
     }
   }
   for (const Placement& instance : divided) {
-    if (!instances.insert(instance).second) return std::nullopt;  // whole and divided
+    if (!instances.insert(instance).second) return std::nullopt;  // both whole and divided
   }
   return instances;
 }
 
-// Legal are the layouts in which instances of a legal layout are whole or divided: none else, and
-// all of them.
+// A layout is legal if and only if it is a legal MIG layout in which some instances are divided.
 void CheckParts(const Catalogue& catalogue, const Model& mig, const InstancePart& part) {
   const Model* found = catalogue.FindModes(mig.name() + "+" + PartName(part));
   ASSERT_NE(found, nullptr) << mig.name() << " " << PartName(part);
@@ -142,18 +141,19 @@ void CheckParts(const Catalogue& catalogue, const Model& mig, const InstancePart
     const auto layout = static_cast<LayoutId>(l);
     const int divisible =
         std::popcount(mig.layouts().Members(layout) & mig.layouts().PlacementsOf(of));
-    size_t ways = 1;  // each whole, or some of its parts
+    size_t ways = 1;  // each instance whole, or any subset of its parts
     for (int i = 0; i < divisible; ++i) ways *= size_t{1} << part.count;
     expected += ways;
   }
   EXPECT_EQ(table.size(), expected) << mig.name() << " " << PartName(part);
 }
 
-TEST(ModesTest, PartsLieInInstances) {
-  std::set<const LayoutTable*> seen;  // models of equal shape share one
+TEST(ModesTest, PartsFollowLayoutsOfTheirInstances) {
+  std::set<const LayoutTable*> seen;  // models of equal shape share one table
   for (const auto& builtin : Catalogue::Builtin().models()) {
     if (!seen.insert(&builtin->layouts()).second) continue;
-    const auto catalogue = Catalogue::Load("");  // each holds so many models only
+    const auto catalogue =
+        Catalogue::Load("");  // a new catalogue, because each limits the number of such models
     ASSERT_TRUE(catalogue.ok());
     const Model* mig = catalogue->FindByName(builtin->name());
     for (const Profile& profile : mig->profiles()) {
@@ -169,14 +169,15 @@ TEST(ModesTest, PartsLieInInstances) {
   }
 }
 
-TEST(ModesTest, PartsBesideEverythingElse) {
+TEST(ModesTest, PartsCoexistWithMigInstancesOnly) {
   const Model& model = Find("H100-80GB+2g.20gb.mps2+3g.40gb.mps2+3g.40gb.mps4+GPU+TIME-4");
   const ProfileId quarter = model.FindProfile("nvidia.com/mig-3g.40gb.mps4").value();
   const ProfileId half = model.FindProfile("3g.40gb.mps2").value();
   const ProfileId three = model.FindProfile("3g.40gb").value();
   const ProfileId four = model.FindProfile("4g.40gb").value();
   const ProfileId one = model.FindProfile("1g.10gb").value();
-  EXPECT_EQ(model.profile(quarter).memory_mib, (40448 - 512) / 4) << "with room for the MPS server";
+  EXPECT_EQ(model.profile(quarter).memory_mib, (40448 - 512) / 4)
+      << "without the memory of the MPS server";
   EXPECT_EQ(model.profile(quarter).compute, 1);
   EXPECT_EQ(model.profile(quarter).slots, 1);
   EXPECT_EQ(model.profile(half).slots, 2);
@@ -185,16 +186,16 @@ TEST(ModesTest, PartsBesideEverythingElse) {
   EXPECT_EQ(on.Copies(quarter), 8);
   EXPECT_EQ(on.Copies(half), 4);
   ASSERT_TRUE(on.Add({quarter, 6}));
-  EXPECT_EQ(on.taken_slots(), 4) << "the whole instance's";
+  EXPECT_EQ(on.taken_slots(), 4) << "all slots of the instance";
   EXPECT_EQ(on.Copies(quarter), 7);
-  EXPECT_EQ(on.Copies(half), 2) << "the other instance's";
+  EXPECT_EQ(on.Copies(half), 2) << "only in the other instance";
   EXPECT_EQ(on.Copies(three), 1);
   EXPECT_EQ(on.Copies(four), 1);
   EXPECT_EQ(on.Copies(one), 4);
   for (const char* excluded : {"gpu", "shared", "7g.80gb"}) {
     EXPECT_EQ(on.Copies(model.FindProfile(excluded).value()), 0) << excluded;
   }
-  EXPECT_FALSE(on.Add({quarter, 6})) << "there already";
+  EXPECT_FALSE(on.Add({quarter, 6})) << "already added";
   EXPECT_FALSE(on.Add({three, 4}));
   EXPECT_FALSE(on.Add({half, 4}));
   EXPECT_FALSE(on.Add({one, 5}));
@@ -204,7 +205,7 @@ TEST(ModesTest, PartsBesideEverythingElse) {
   EXPECT_EQ(on.Copies(quarter), 2);
 }
 
-TEST(ModesTest, NamesOfParts) {
+TEST(ModesTest, ParsesPartNames) {
   EXPECT_EQ(ParsePartName("3g.40gb.mps4"), (InstancePart{"3g.40gb", 4}));
   for (const std::string_view name :
        {"", "3g.40gb", "3g.40gb.mps", "3g.40gb.mps1", "3g.40gb.mps04", "3g.40gb.mps9", ".mps2",
@@ -222,8 +223,8 @@ TEST(ModesTest, NamesOfParts) {
   }
 }
 
-// Names come from outside: however many are asked for, their tables have bounds.
-TEST(ModesTest, TablesAreBoundedTogether) {
+// Names come from other processes, so the number and the total size of tables are limited.
+TEST(ModesTest, LimitsTotalSizeOfTables) {
   const auto catalogue = Catalogue::Load("");
   ASSERT_TRUE(catalogue.ok());
   const Model* mig = catalogue->FindByName("H100-80GB");
@@ -247,8 +248,8 @@ TEST(ModesTest, TablesAreBoundedTogether) {
   for (const auto& [name, model] : found) EXPECT_EQ(catalogue->FindModes(name), model);
 }
 
-// Geometries that a user lists are of MIG, and say nothing of the rest.
-TEST(ModesTest, AUsersGeometries) {
+// The user's geometries restrict MIG profiles only.
+TEST(ModesTest, UserGeometriesRestrictMigOnly) {
   const auto catalogue = Catalogue::Load(R"(
 knownMigGeometries:
   - models: [H100-80GB]
@@ -265,7 +266,7 @@ knownMigGeometries:
   EXPECT_EQ(Occupancy(*model).Copies(model->FindProfile("gpu").value()), 1);
 }
 
-TEST(ModesTest, NamesHaveOneSpelling) {
+TEST(ModesTest, AcceptsCanonicalSpellingOnly) {
   const Catalogue& catalogue = Catalogue::Builtin();
   for (const std::string_view name : {"",
                                       "H100-80GB",
@@ -310,11 +311,11 @@ TEST(ModesTest, NamesHaveOneSpelling) {
                     .whole = true,
                     .parts = {{"3g.40gb", 4}, {"3g.20gb", 2}, {"2g.20gb", 2}, {"3g.40gb", 4}}}),
             "H100-80GB+2g.20gb.mps2+3g.40gb.mps4+GPU");
-  EXPECT_EQ(&Find("H100-80GB+GPU"), &Find("H100-80GB+GPU")) << "made once";
+  EXPECT_EQ(&Find("H100-80GB+GPU"), &Find("H100-80GB+GPU")) << "built once";
 }
 
-// Any node may tell of any.
-TEST(ModesTest, WhoTellsOfManyGpusLeavesRoomForTheBoardsThatAreKnown) {
+// Any node may report any name.
+TEST(ModesTest, UnknownModelsDoNotUseUpLimitOfCatalogueModels) {
   const Result<Catalogue> catalogue = Catalogue::Load("{}");
   ASSERT_TRUE(catalogue.ok());
   const Model* last = nullptr;

@@ -1,11 +1,11 @@
-// What lies on one GPU, whichever way its model is divided: by placement (MIG) or by count
-// (shares). For code that asks what fits and needs no tables.
+// The instances on one GPU, for both kinds of models: with placements (MIG) and counted (shares).
+// For callers that ask what fits and need no tables.
 //
 //   Occupancy on(model);
-//   if (!on.Add({profile, 4})) ...     // illegal beside what is there
-//   on.Copies(profile);                // how many more of it alone
+//   if (!on.Add({profile, 4})) ...     // conflicts with existing instances
+//   on.Copies(profile);                // how many more of this profile alone
 //
-// A value.
+// A value type.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,27 @@ namespace nos::gpu {
 
 class Occupancy {
  public:
-  // Empty. The model must outlive it.
+  // Starts empty. The model must outlive it.
   explicit Occupancy(const Model& model) : model_(&model) {}
 
   const Model& model() const { return *model_; }
-  // False, and nothing changes: it may not lie beside what is there.
+  // Returns false and changes nothing if the instance conflicts with existing ones.
   bool Add(Placement placement);
   int Copies(ProfileId profile) const;
-  // Where one more could lie, the lowest start. None: it does not fit.
+  // The lowest start at which one more instance fits. nullopt if none fits.
   std::optional<Placement> FirstPlace(ProfileId profile) const;
   int taken_slots() const { return taken_; }
   int free_slots() const { return model_->slots() - taken_; }
-  // Of a model with layouts: which one it is.
+  // The layout of a model that is not counted().
   LayoutId layout() const { return layout_; }
-  // Of a counted one: how many, and which starts they have (bit i: start i).
+  // For a counted model: the number of shares, and their starts (bit i: start i).
   int count() const;
   uint64_t starts() const { return starts_; }
 
  private:
   const Model* model_;
   LayoutId layout_ = LayoutTable::kEmpty;
-  uint64_t starts_ = 0;  // of a counted model: those that are taken
+  uint64_t starts_ = 0;  // of a counted model: starts in use
   int taken_ = 0;
 };
 

@@ -1,6 +1,5 @@
-// Product names as lower-case words, whatever separates them, so that NVML's "NVIDIA
-// A100-SXM4-40GB" and GPU feature discovery's "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED" compare
-// equal.
+// Splits product names into lower-case words, whatever the separator, so that NVML's "NVIDIA
+// A100-SXM4-40GB" equals GPU feature discovery's "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED".
 #pragma once
 
 #include <string>
@@ -9,10 +8,10 @@
 
 namespace nos::gpu {
 
-// Ends before a "MIG" word. Reads at most 256 bytes.
+// Stops before the word "MIG". Reads at most 256 bytes.
 std::vector<std::string> ProductWords(std::string_view product);
-// Whether `pattern` occurs in `words` in order (other words may lie between). Never for an empty
-// one.
+// True if the words of `pattern` occur in `words` in the same order; other words may lie between.
+// False for an empty pattern.
 bool ContainsInOrder(const std::vector<std::string>& words,
                      const std::vector<std::string>& pattern);
 

@@ -18,9 +18,9 @@ namespace {
 constexpr std::string_view kNamePrefix = "MPS-", kNameSuffix = "GB";
 constexpr std::string_view kClientsPart = "+CLIENTS-";
 constexpr std::string_view kResourcePrefix = "nvidia.com/gpu-", kResourceSuffix = "gb";
-constexpr int kComputeSlices = 7;  // as MIG counts them
+constexpr int kComputeSlices = 7;  // as MIG counts compute slices
 
-// The number between the two, without leading zeroes. 0: there is none.
+// The number between prefix and suffix, without leading zeroes. 0 if there is none.
 int64_t NumberIn(std::string_view text, std::string_view prefix, std::string_view suffix) {
   if (!text.starts_with(prefix) || !text.ends_with(suffix)) return 0;
   if (text.size() <= prefix.size() + suffix.size()) return 0;
@@ -29,7 +29,7 @@ int64_t NumberIn(std::string_view text, std::string_view prefix, std::string_vie
   return ParseInt(text).value_or(0);
 }
 
-// What MIG would give of compute with as much memory: for objectives that count it.
+// The compute slices that MIG would assign for as much memory, for objectives that count compute.
 int ComputeOf(int share, int gib) { return std::max(1, kComputeSlices * share / gib); }
 
 std::string NameOf(int gib, int clients) {
@@ -47,7 +47,7 @@ Profile ProfileOf(int share, int gib, int clients) {
   profile.compute = ComputeOf(share, gib);
   profile.slots = share;
   profile.max_count = std::min(gib / share, clients);
-  profile.starts.resize(kMostClients);  // names: any of them, whatever the GPU may have
+  profile.starts.resize(kMostClients);  // any number may occur on any GPU
   std::iota(profile.starts.begin(), profile.starts.end(), uint8_t{0});
   profile.facts = profile.placements = Confidence::kLive;
   profile.resource_name = std::string(kResourcePrefix) + profile.name;
@@ -56,7 +56,7 @@ Profile ProfileOf(int share, int gib, int clients) {
 
 constexpr size_t kUnbounded = SIZE_MAX;
 
-// Null: there are `most` already, and it is none of them.
+// Null if `most` models exist and this one is not among them.
 const Model* FindWithin(int gib, int clients, size_t most) {
   static std::mutex mutex;
   static std::map<std::pair<int, int>, std::unique_ptr<const Model>> models;
@@ -91,7 +91,7 @@ const Model* FindShares(std::string_view name) {
   const std::string_view memory = name.substr(0, plus);
   if (plus != std::string_view::npos) {
     clients = NumberIn(name.substr(plus), kClientsPart, "");
-    // There is one way to write each.
+    // Accept only the canonical spelling, so that each model has one name.
     if (clients < 1 || clients > kMostClients || clients == kMostShares) return nullptr;
   }
   const int64_t gib = NumberIn(memory, kNamePrefix, kNameSuffix);

@@ -1,15 +1,14 @@
-// GPUs that are shared by memory (MPS): any number of whole GiB a share, wherever it lies.
+// GPU models shared by memory (MPS): a share has any whole number of GiB and fits anywhere.
 //
 //   const Model& model = SharesOf(79);            // "MPS-79GB"
 //   const Model& few = SharesOf(79, 16);          // "MPS-79GB+CLIENTS-16"
 //   auto profile = model.FindProfile("10gb");     // or "nvidia.com/gpu-10gb"
 //
-// A share is an instance like any other: its profile says how much memory it has, its start is its
-// number on the GPU, 0 to kMostClients - 1, which tells equal shares apart and means nothing else.
-// Shares fit while their memory and their number do: such a model is counted() and has no layout
-// table.
+// A share is an instance: its profile states its memory. Its start is its number on the GPU, 0 to
+// kMostClients - 1, and only distinguishes equal shares. Shares fit while memory is free and the
+// maximum number is not reached, so such a model is counted() and has no layout table.
 //
-// Thread-safe; the models are made once and live as long as the program.
+// Thread-safe. Models are built once and live until the process exits.
 #pragma once
 
 #include <cstddef>
@@ -20,28 +19,28 @@
 
 namespace nos::gpu {
 
-// CUDA clients of one GPU under MPS: 48 up to CUDA 13.0, 60 since; each share has one at least.
-// Source: NVIDIA MPS documentation, "Limitations".
-inline constexpr int kMostShares = 48;      // where nothing else is said
-inline constexpr int kMostClients = 60;     // more are not believed
+// Limit of CUDA clients of one GPU under MPS: 48 up to CUDA 13.0, 60 since. Each share has at least
+// one client. Source: NVIDIA MPS documentation, "Limitations".
+inline constexpr int kMostShares = 48;      // default if the node reports no limit
+inline constexpr int kMostClients = 60;     // larger values are rejected
 inline constexpr int kMostShareGib = 255;   // of one share
-inline constexpr int kMostSharedGib = 960;  // of one GPU; more are not believed
-// What the MPS server and its clients' contexts take of a GPU besides, in MiB.
+inline constexpr int kMostSharedGib = 960;  // of one GPU; larger values are rejected
+// GPU memory used by the MPS server and by the contexts of its clients, in MiB.
 inline constexpr int kShareOverheadMib = 512;
 
-// A GPU that has so much for shares, and so many of them at most: 1 to kMostSharedGib and to
-// kMostClients, others are brought within.
+// A GPU with `gib` GiB for shares and at most `clients` shares. Values are clamped to
+// 1..kMostSharedGib and 1..kMostClients.
 const Model& SharesOf(int gib, int clients = kMostShares);
-// Of what the driver says the GPU has: whole GiB, never rounded up. Null: not even one.
+// For the memory that the driver reports: whole GiB, rounded down. Null if it is less than one.
 const Model* SharesOfMemory(int64_t mib, int clients = kMostShares);
-// The same for who was told by others. A model takes some 100 kB and stays: as soon as there are
-// kMostShareModels, no others are made. Null: it would be such a one.
+// For values that other processes report. A model uses about 100 kB and is never freed, so no model
+// is built beyond kMostShareModels. Null if this limit is reached.
 const Model* FindShares(int gib, int clients);
 inline constexpr size_t kMostShareModels = 512;
-// By its name. Null: there is no such, or there are too many.
+// By name. Null if the name is invalid or kMostShareModels is reached.
 const Model* FindShares(std::string_view name);
 
-// "nvidia.com/gpu-10gb", and no other way to write it.
+// True if the text is the canonical spelling of a share's resource, such as "nvidia.com/gpu-10gb".
 bool IsShareResource(std::string_view resource);
 
 }  // namespace nos::gpu

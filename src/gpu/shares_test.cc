@@ -7,7 +7,7 @@
 namespace nos::gpu {
 namespace {
 
-TEST(SharesTest, AnySizeThatTheMemoryAllows) {
+TEST(SharesTest, OffersEveryShareSizeThatMemoryAllows) {
   const Model& model = SharesOf(79);
   EXPECT_EQ(model.name(), "MPS-79GB");
   EXPECT_TRUE(model.counted());
@@ -22,9 +22,9 @@ TEST(SharesTest, AnySizeThatTheMemoryAllows) {
   EXPECT_EQ(FindShares("MPS-79GB"), &model);
 }
 
-// "Two shares of 16 GB on a V100 of 32 GB fail": the server needs memory, too, and a GPU of 40,536
-// MiB has no 40 GiB.
-TEST(SharesTest, NothingIsRoundedUp) {
+// "Two shares of 16 GB on a V100 of 32 GB fail": the MPS server needs memory, too. A GPU of 40,536
+// MiB has less than 40 GiB.
+TEST(SharesTest, RoundsGpuMemoryDownToWholeGib) {
   EXPECT_EQ(SharesOfMemory(32'768)->slots(), 31);
   EXPECT_EQ(SharesOfMemory(81'920)->slots(), 79);
   EXPECT_EQ(SharesOfMemory(40'536)->slots(), 39);
@@ -34,7 +34,7 @@ TEST(SharesTest, NothingIsRoundedUp) {
   EXPECT_EQ(SharesOfMemory(INT64_MAX)->slots(), kMostSharedGib);
 }
 
-TEST(SharesTest, NamesAreReadStrictly) {
+TEST(SharesTest, AcceptsCanonicalNamesOnly) {
   for (const char* name :
        {"MPS-0GB", "MPS-GB", "MPS-07GB", "MPS-961GB", "MPS--3GB", "MPS-3gb", "A100-40GB",
         "MPS-3GB ", "MPS-3GB+CLIENTS-0", "MPS-3GB+CLIENTS-48", "MPS-3GB+CLIENTS-61",
@@ -50,7 +50,7 @@ TEST(SharesTest, NamesAreReadStrictly) {
   }
 }
 
-TEST(SharesTest, SomeHaveFewerClientsThanOthers) {
+TEST(SharesTest, ClientLimitIsPartOfModel) {
   const Model& few = SharesOf(79, 16);
   EXPECT_EQ(few.name(), "MPS-79GB+CLIENTS-16");
   EXPECT_EQ(few.most_instances(), 16);
@@ -64,11 +64,11 @@ TEST(SharesTest, SomeHaveFewerClientsThanOthers) {
   for (uint8_t i = 0; i < 16; ++i) EXPECT_TRUE(on.Add({one, i}));
   EXPECT_EQ(on.FirstPlace(one), std::nullopt);
   EXPECT_EQ(Occupancy(few).Copies(one), 16);
-  EXPECT_TRUE(Occupancy(few).Add({one, 40})) << "a number is a name: what a pod has may have any";
+  EXPECT_TRUE(Occupancy(few).Add({one, 40})) << "a share in use may have any number";
 }
 
-// Any node may tell of any: what is made of it stays as long as the program runs.
-TEST(SharesTest, OthersCannotHaveThemMadeWithoutEnd) {
+// Any node may report any size, and models are never freed.
+TEST(SharesTest, LimitsModelsCreatedForReportedNames) {
   const Model& known = SharesOf(79);
   size_t made = 0;
   for (int gib = kMostSharedGib; gib > 950; --gib) {
@@ -79,10 +79,10 @@ TEST(SharesTest, OthersCannotHaveThemMadeWithoutEnd) {
   EXPECT_LE(made, kMostShareModels);
   EXPECT_EQ(FindShares("MPS-951GB+CLIENTS-59"), nullptr);
   EXPECT_EQ(FindShares("MPS-79GB"), &known);
-  EXPECT_EQ(SharesOf(951, 59).slots(), 951);  // by who knows what there is
+  EXPECT_EQ(SharesOf(951, 59).slots(), 951);  // this caller knows the GPU
 }
 
-TEST(SharesTest, PlacementsAreNumbers) {
+TEST(SharesTest, StartOfShareIsItsNumber) {
   const Model& model = SharesOf(40);
   const auto placement = model.ParsePlacement("10gb@59");
   ASSERT_TRUE(placement.ok());
@@ -92,20 +92,20 @@ TEST(SharesTest, PlacementsAreNumbers) {
   EXPECT_FALSE(model.ParsePlacement("41gb@0").ok());
 }
 
-TEST(SharesTest, LargeGpusHaveLargeShares) {
+TEST(SharesTest, LargeGpuOffersLargeShares) {
   const Model& model = SharesOf(287);
   EXPECT_EQ(model.profiles().size(), kMostShareGib);
   EXPECT_TRUE(model.FindProfile("255gb"));
 }
 
-TEST(OccupancyTest, SharesFitByMemoryAndNumber) {
+TEST(OccupancyTest, SharesFitByMemoryAndNumberOfShares) {
   const Model& model = SharesOf(40);
   const ProfileId ten = *model.FindProfile("10gb"), one = *model.FindProfile("1gb");
   Occupancy on(model);
   EXPECT_EQ(on.Copies(ten), 4);
   EXPECT_EQ(on.Copies(one), 40);
   EXPECT_TRUE(on.Add({ten, 3}));
-  EXPECT_FALSE(on.Add({one, 3})) << "one share each number";
+  EXPECT_FALSE(on.Add({one, 3})) << "each number has one share";
   EXPECT_FALSE(on.Add({one, kMostClients}));
   EXPECT_EQ(on.FirstPlace(ten), (Placement{ten, 0}));
   for (uint8_t i = 0; i < 3; ++i) EXPECT_TRUE(on.Add({ten, i}));
@@ -114,7 +114,7 @@ TEST(OccupancyTest, SharesFitByMemoryAndNumber) {
   EXPECT_EQ(on.free_slots(), 0);
 }
 
-TEST(OccupancyTest, ClientsAreLimited) {
+TEST(OccupancyTest, ClientLimitBoundsShares) {
   const Model& model = SharesOf(79);
   const ProfileId one = *model.FindProfile("1gb");
   Occupancy on(model);
@@ -123,7 +123,7 @@ TEST(OccupancyTest, ClientsAreLimited) {
   EXPECT_EQ(on.free_slots(), 79 - kMostShares);
 }
 
-TEST(OccupancyTest, MigGoesByTheTable) {
+TEST(OccupancyTest, MigInstancesFollowLayoutTable) {
   const Model& model = *Catalogue::Builtin().FindByName("A100-40GB");
   const ProfileId three = *model.FindProfile("3g.20gb"), one = *model.FindProfile("1g.5gb");
   Occupancy on(model);

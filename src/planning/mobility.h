@@ -1,4 +1,5 @@
-// Which pods may be moved to another node: evicted, for what made them to make them anew.
+// Decides which pods may be moved: evicted, so that their controller creates a replacement on
+// another node.
 //
 //   const Mobility mobility = MobilityOf(pod, rules);
 //   EvictionBudgets budgets(snapshot);
@@ -20,56 +21,58 @@
 
 namespace nos::planning {
 
-// On a pod: "true": it may be moved, whatever it is of; "false": it may not.
+// Pod annotation. "true": the pod may be moved, whatever its controller. "false": it may not.
 inline constexpr std::string_view kMovable = "nos.nebuly.com/movable";
 // Source: cluster-autoscaler FAQ, "What types of pods can prevent CA from removing a node?".
 inline constexpr std::string_view kSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict";
-// On a node: "true": it stays.
+// Node annotation. "true": the node is not removed.
 inline constexpr std::string_view kScaleDownDisabled =
     "cluster-autoscaler.kubernetes.io/scale-down-disabled";
-// On a pod or a node: "true": it stays. Source: Karpenter documentation, "Disruption".
+// Pod or node annotation. "true": the object is not disrupted. Source: Karpenter documentation,
+// "Disruption".
 inline constexpr std::string_view kDoNotDisrupt = "karpenter.sh/do-not-disrupt";
 
-// Pods from here on are the system's. Source: k8s.io/kubernetes pkg/apis/scheduling,
-// SystemCriticalPriority.
+// Pods with at least this priority belong to the system. Source: k8s.io/kubernetes
+// pkg/apis/scheduling, SystemCriticalPriority.
 inline constexpr int32_t kSystemCritical = 2'000'000'000;
 
 struct MobilityRules {
-  // Pods with data on their node (hostPath, emptyDir that is not of memory) may be moved, which
-  // loses it, without an annotation that says so.
+  // Allows moving pods with data on their node (hostPath, emptyDir not in memory) without an
+  // annotation. The data is lost.
   bool local_storage = false;
 };
 
 struct Mobility {
   enum Kind {
     kMoves,
-    kGoes,   // with its node, or by itself: it needs no other (DaemonSet, static pod, ending)
-    kStays,  // and so does its node
+    kGoes,   // deleted with its node, or ends by itself: no target needed (DaemonSet, static pod,
+             // terminating)
+    kStays,  // must stay, and so must its node
   } kind = kMoves;
-  std::string why;  // it stays
+  std::string why;  // reason if kStays
 };
-// What it says itself goes before what it is of: a "no" before everything, a "yes" before the lack
-// of a controller, local data, and its gang. Members of gangs stay otherwise: the others would
-// wait for them.
+// A system-critical priority or an annotation that forbids a move overrides everything else. An
+// annotation that allows it overrides a missing controller, local data and gang membership. Without
+// one, members of gangs stay, because the rest of the gang would wait for them.
 Mobility MobilityOf(const cluster::Pod& pod, const MobilityRules& rules);
 
-// A pod that is to run elsewhere.
+// The move of a running pod to another node.
 struct Move {
-  std::shared_ptr<const cluster::Pod> pod;  // as it runs
+  std::shared_ptr<const cluster::Pod> pod;  // as it runs now
   std::string from, to;
-  std::vector<AssignedDevice> devices;  // that it gets there
+  std::vector<AssignedDevice> devices;  // on the node `to`
 };
 
-// What the eviction API would let go, while more and more pods are counted as gone. Unlike for
-// preemption (scheduling/framework/budgets.h) an empty selector means all pods of the namespace, and a pod of
-// two budgets is never let go. Source: k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go.
-// Values; a copy is cheap.
+// Predicts the answers of the eviction API while a plan evicts more and more pods. Differs from
+// preemption (scheduling/framework/budgets.h): an empty selector matches all pods of the namespace,
+// and a pod matched by two budgets is never evicted. Source: k8s.io/kubernetes
+// pkg/registry/core/pod/storage/eviction.go. A value type; copies are cheap.
 class EvictionBudgets {
  public:
-  // Where nobody has looked around (ClusterSnapshot::ShareAround), nothing is let go.
+  // If the snapshot has no cluster context (ClusterSnapshot::ShareAround), no pod may be evicted.
   explicit EvictionBudgets(const cluster::ClusterSnapshot& snapshot);
 
-  // "": it may go.
+  // "" if the pod may be evicted.
   std::string WhyNot(const cluster::Pod& pod) const;
   void Take(const cluster::Pod& pod);
 
@@ -83,7 +86,7 @@ class EvictionBudgets {
   std::vector<const Budget*> Of(const cluster::Pod& pod) const;
 
   bool known_ = false;
-  std::shared_ptr<const Table> table_;  // copies share it
+  std::shared_ptr<const Table> table_;  // shared by copies
   std::vector<int32_t> allowed_;        // by number
 };
 

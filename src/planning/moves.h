@@ -1,22 +1,24 @@
-// Which pods that run would have to move for pods that wait to have a place: the fewest, and those
-// that cost least, all of which find room elsewhere first.
+// Plans moves of running pods that make capacity for pending pods: the fewest moves, then the least
+// costly ones. Every moved pod has a place on another node before it moves.
 //
 //   const MovePlan plan = PlanMoves(snapshot, unplaced, frameworks, plan_options, options);
 //   for (const Relief& relief : plan.reliefs) ...   // all of its moves, or none
 //
-// One relief after the other, those that wait in the order of a plan (planner.h): what the first
-// takes, the second does not have. A pod moves once in a plan, one that was moved makes room for
-// nobody else, and used slices of other pods stay where they are. `after` holds the moved pods on
-// their new nodes and the relieved ones on theirs. Who has room without moves of its own, by what
-// others' moves leave, is there, too, and no relief (HasRoom).
+// Each Relief is the moves for one pending pod. Pending pods are handled one after the other in the
+// order of a plan (planner.h), and later ones see what earlier ones use. A pod moves at most once
+// in a plan, a moved pod is not moved again for another pending pod, and used slices of other pods
+// stay in place. `after` contains the moved pods on their new nodes and the pending pods on theirs.
+// A pending pod that fits because of the moves for others is in `after`, too, but has no Relief
+// (code HasRoom).
 //
-// All moves of a relief are off one node, and go to others. Fewest moves first; of as many those of
-// less important pods, then of those beyond their quota, then of those that have less. With up to
-// some 30 pods on a node that may be moved and could help, that is proven; with more, one set that
-// is enough is found for it step by step. What a gang lacks is relieved as a whole, one pod after
-// the other, with most_moves in all; its other pods count by themselves.
+// All moves of one Relief leave the same node and go to other nodes. The set with the fewest moves
+// is chosen; of equally many, the set with the less important pods, then with more pods over their
+// quota, then with fewer resources. This is proven for nodes with up to about 30 movable pods that
+// could help. On nodes with more, one sufficient set is found step by step. The pods that a gang
+// lacks are handled as a whole, one pod after the other, with most_moves in all; the gang's other
+// pods are handled as single pods.
 //
-// Pure: same input, same plan, but for `out_of_time`.
+// Pure: the same input gives the same plan, except for `out_of_time`.
 #pragma once
 
 #include <functional>
@@ -32,29 +34,29 @@ namespace nos::planning {
 
 struct MoveOptions {
   MobilityRules rules;
-  int most_moves = 3;     // for one pod that waits, or one gang
-  int most_reliefs = 10;  // in one plan
-  int most_tries = 200;   // nodes that are looked at for one pod
-  // Whether the caller's budgets (an hour's, a namespace's) let this one go beside all that were
-  // taken; `take` is called for the pods of a relief in their order once that is certain. None:
-  // any.
+  int most_moves = 3;     // per pending pod or gang
+  int most_reliefs = 10;  // per plan
+  int most_tries = 200;   // nodes evaluated per pending pod
+  // True if the caller's limits (per hour, per namespace) allow this move in addition to all moves
+  // already accepted. `take` is called for the pods of a Relief, in order, when they are accepted.
+  // Null: no limits.
   std::function<bool(const cluster::Pod&)> may_move;
   std::function<void(const cluster::Pod&)> take;
   std::function<bool()> out_of_time;
-  // The same of several that would go for one pod, or for what a gang lacks; none: any.
+  // The same for all pods that move for one pending pod or one gang. Null: no limits.
   std::function<bool(std::span<const std::shared_ptr<const cluster::Pod>>)> may_move_together;
 };
 
-// Pods that would run, and what it takes.
+// A pending pod, and the moves after which it runs.
 struct Relief {
-  int pod = 0;  // of the unplaced
+  int pod = 0;  // index into `unplaced`
   std::string node;
   std::vector<AssignedDevice> devices;
-  std::vector<Move> moves;  // in the order in which they may go; at least one
+  std::vector<Move> moves;  // in the order in which they may be made; at least one
 };
 
-// A pod that no moves of its own serve. Codes: those of pods that nobody plans for, HasRoom,
-// TooManyMoves (how many would have to), NothingMovable, NoRoomElsewhere, Budget, GangNotWhole,
+// A pending pod without moves of its own. Codes: those of pods that are not planned for, HasRoom,
+// TooManyMoves (the message says how many), NothingMovable, NoRoomElsewhere, Budget, GangNotWhole,
 // SearchEnded.
 struct NotRelieved {
   int pod = 0;
@@ -63,13 +65,13 @@ struct NotRelieved {
 
 struct MovePlan {
   std::vector<Relief> reliefs;
-  std::vector<NotRelieved> others;  // by pod
+  std::vector<NotRelieved> others;  // sorted by pod
   cluster::ClusterSnapshot after;
 };
 
-// `unplaced`: whom no plan places (MakePlan); whom it does place is in the snapshot, bound without
-// a node of its own (Pod::node_name), and stays. `plan`: how they count (gangs by their place among
-// the unplaced, time).
+// `unplaced`: pods that MakePlan does not place. Pods that it places are in the snapshot, bound
+// without a node of their own (Pod::node_name is empty), and stay. `plan`: gangs (members are
+// indices into `unplaced`) and time limit.
 MovePlan PlanMoves(const cluster::ClusterSnapshot& snapshot,
                    std::span<const std::shared_ptr<const cluster::Pod>> unplaced,
                    const scheduling::FrameworkChoice& frameworks, const PlanOptions& plan,

@@ -1,4 +1,4 @@
-// What the values of a plan are called in JSON, in flags and in scenarios.
+// Names of a plan's values in JSON, flags and scenarios.
 //
 // Pure; may be called from any thread.
 #pragma once

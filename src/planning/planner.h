@@ -1,30 +1,30 @@
-// The partition planner: what is there + who waits -> how every GPU shall be cut, who runs where,
-// and why the others do not.
+// The partition planner. From the existing nodes and the pending pods it decides how to partition
+// every GPU and where each pod runs, and explains why other pods stay pending.
 //
 //   Plan plan = MakePlan(snapshot, pending, frameworks, options);
 //
-// The whole batch is planned at once over all nodes. Used instances are never moved or destroyed;
-// free ones are destroyed only when that places a pod. What is optimised, in this order:
-//   1. priority: a lower-priority pod never takes the place of a higher one that could be served;
-//   2. most pods, or most compute, or most memory served (Objective);
-//   3. fewest instances destroyed and created, fewest GPUs and nodes touched;
-//   4. least fragmentation left (gpu/fragmentation.h) for the demand seen; pods without slices go
-//      where the node loses least worth for it (scheduling/packing/packer.h), as the scheduler
-//      does.
-// A pod that has waited longer than `starvation_after` goes first among its equals in priority, and
-// when it cannot be placed, slots are kept free for it as they fall free: where fewest instances
-// are in the way, for up to 32 pods at a time and one for every four GPUs. Every further doubling
-// of the wait puts it before those that have waited less.
+// The whole batch is planned at once over all nodes. Used instances are never moved or destroyed.
+// Free instances are destroyed only if that places a pod. The objectives, in this order:
+// 1. priority: a lower-priority pod never takes the place of a higher one that could be served;
+// 2. most pods, or most compute, or most memory served (Objective);
+// 3. fewest instances destroyed and created, fewest GPUs and nodes touched;
+// 4. least fragmentation left (gpu/fragmentation.h) for the current demand; pods without slices are
+//    placed where the node loses least value (scheduling/packing/packer.h), as the scheduler does.
 //
-// Of a gang, as many pods are placed as it lacks, or none; nothing is kept for one that waits.
-// These count like its most urgent pod (priority, then age), and go before others of that priority
-// and claim unless more is served when they go behind them. Its other pods are single ones.
+// A pod that has waited longer than `starvation_after` is served first among pods of its priority.
+// If it cannot be placed, slots are kept for it as they become free, where the fewest instances are
+// in the way. Slots are kept for at most 32 pods at a time, and one for every four GPUs. Every
+// further doubling of the wait ranks the pod before pods that have waited less.
 //
-// A plan with room for more is an answer too: a search that ends early (out_of_time) returns what
-// it has. Between equal plans the choice is fixed by names and ages, never by memory or hash order.
-// docs/planner.md tells how it works.
+// For a gang, all pods that it lacks are placed, or none. No slots are kept for a pending gang. The
+// lacking pods rank like the gang's most urgent pod (priority, then age). They are served before
+// other pods of that priority and wait rank, unless serving them later serves more pods. The gang's
+// other pods are handled as single pods.
 //
-// Pure: same input, same plan. The only outside influence is `out_of_time`.
+// A search that ends early (out_of_time) returns the best plan found. Ties between plans are broken
+// by names and ages, never by memory or hash order. docs/planner.md describes the algorithm.
+//
+// Pure: the same input gives the same plan, except for `out_of_time`.
 #pragma once
 
 #include <functional>
@@ -42,23 +42,23 @@ namespace nos::planning {
 
 enum class Objective { kPods, kCompute, kMemory };
 
-// Pods that are of use only together.
+// Pods that are useful only together.
 struct Gang {
   std::string name;          // "pod group ml/train"
-  int least = 1;             // that must have a place
-  int placed = 0;            // that have one, beside those that wait
-  std::vector<int> members;  // that wait: by their place among the pending pods
-  std::string problem;       // why none may be placed, however much room there is
+  int least = 1;             // pods that must run
+  int placed = 0;            // pods that are placed already, not counting pending ones
+  std::vector<int> members;  // pending pods: indices into `pending`
+  std::string problem;       // why none may be placed, whatever the capacity
 
   int Lacking() const { return least - placed; }
 };
 
 struct PlanOptions {
   Objective objective = Objective::kPods;
-  std::vector<Gang> gangs;  // that pending pods belong to; each pod to one at most
+  std::vector<Gang> gangs;  // gangs of pending pods; a pod belongs to at most one
   Time now{};               // for waiting times
   Duration starvation_after = std::chrono::minutes(10);
-  // Asked now and then; true = return the best plan so far (Plan::complete is false then).
+  // Polled during the search. True: return the best plan so far (Plan::complete is false then).
   std::function<bool()> out_of_time;
 };
 
@@ -66,22 +66,21 @@ struct AssignedDevice {
   int gpu = 0;
   gpu::Placement placement;
   std::string profile;
-  bool existing = false;  // a free instance that is there already
-  // Which the GPU is switched to by the plan (cluster::Gpu::other); null: the one that it has.
+  bool existing = false;  // a free instance that exists already
+  // The model to which the plan switches the GPU (cluster::Gpu::other); null: no switch.
   const gpu::Model* model = nullptr;
 };
 
-// Machine-readable reasons; the codes are also the names in JSON. Codes of filters stand beside
-// these: NoNodes, NotPartitioned, GpuProblem, NoGpuForProfile, InsufficientResource, TooManyPods,
+// Machine-readable reasons; the codes are also the names in JSON. Codes besides those of filters:
+// NoNodes, NotPartitioned, GpuProblem, NoGpuForProfile, InsufficientResource, TooManyPods,
 // NoRoomForSlices, TakenByPendingPods, SlotsKept (for this pod), SlotsKeptForOthers, SearchEnded,
-// NotLookedAt, OtherReasons (beyond a handful), SchedulingGated, NotPending, SeveralShares (of one
-// container), GangIncomplete (too
-// few of its pods are there, or nobody says how many must be), GangNotWhole (no room for enough of
-// it).
+// NotLookedAt, OtherReasons (if there are more than a handful), SchedulingGated, NotPending,
+// SeveralShares (in one container), GangIncomplete (too few of its pods exist, or the required
+// number is unknown), GangNotWhole (no capacity for enough of its pods).
 struct Reason {
   std::string code;
   std::string message;  // one sentence for a person
-  int nodes = 0;        // how many nodes it holds for; 0 = not about nodes
+  int nodes = 0;        // number of nodes it applies to; 0: not about nodes
 };
 
 struct PodOutcome {
@@ -89,8 +88,8 @@ struct PodOutcome {
   bool placed = false;
   std::string node;                     // when placed
   std::vector<AssignedDevice> devices;  // when placed; empty for a pod without slices
-  std::vector<Reason> reasons;          // when pending: Explanation::reasons
-  std::string remedy;                   // when pending: the smallest change that would help, or ""
+  std::vector<Reason> reasons;          // if pending: Explanation::reasons
+  std::string remedy;                   // if pending: the smallest change that would help, or ""
 };
 
 struct PlannedInstance {
@@ -104,7 +103,8 @@ struct PlannedGpu {
   const gpu::Model* model = nullptr;
   std::vector<PlannedInstance> layout;  // the target, sorted by start
   int created = 0, destroyed = 0;
-  const gpu::Model* other = nullptr;  // what it may be instead while nothing is used on it
+  // The model to which the GPU may switch while it has no used instance; null: none.
+  const gpu::Model* other = nullptr;
 };
 
 struct PlannedNode {
@@ -114,13 +114,13 @@ struct PlannedNode {
 
 struct Plan {
   std::vector<PlannedNode> nodes;  // only nodes that change, by name
-  std::vector<PodOutcome> pods;    // one for each pending pod, in input order
+  std::vector<PodOutcome> pods;    // one per pending pod, in input order
   int placed = 0;
   int upper_bound = 0;  // no plan can place more pods than this
   int created = 0, destroyed = 0, gpus_touched = 0, nodes_touched = 0;
-  // The plan is proven to place the most: all pods that any plan can place, or what an exhaustive
-  // search found best, priorities in their order. False: a longer search, or another, might place
-  // more.
+  // True if the plan provably places the most pods: all pods that any plan can place, or the
+  // optimum of an exhaustive search, with priorities in their order. False: a longer search might
+  // place more.
   bool complete = true;
 };
 

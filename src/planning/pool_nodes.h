@@ -1,9 +1,9 @@
-// A node that a pool would give, as filters and planner see nodes: it is in no cluster yet.
+// Builds the node that a NodePool would add, in the form that filters and planner use.
 //
 //   NOS_ASSIGN(auto node, NewNodeOf(pool, 0, catalogue));   // "a100/new-0"
 //   snapshot.AddNodes({node});
 //
-// Its GPUs are empty and may be cut, as its agent will tell once it runs. Pure.
+// Its GPUs are empty and may be partitioned, as its agent will report once it runs. Pure functions.
 #pragma once
 
 #include <memory>
@@ -19,22 +19,23 @@
 
 namespace nos::planning {
 
-// "a100/new-3": no node of a cluster has a slash in its name.
+// "a100/new-3": names of real nodes cannot contain a slash.
 std::string NewNodeName(std::string_view pool, int number);
 
-// Labels are the pool's and those that kubelet and GPU feature discovery set; where the pool does
-// not say otherwise, kubernetes.io/os is linux and kubernetes.io/arch amd64.
-// A pool that learns is to have its template (cluster/node_template.h).
-// Error: kInvalid with the field of the pool: its GPU is not in the catalogue, or cannot be divided
-// so; or that nobody knows what its nodes are.
+// The labels are the NodePool's, and those that the kubelet and GPU feature discovery set. Unless
+// the NodePool says otherwise, kubernetes.io/os is linux and kubernetes.io/arch is amd64. A
+// NodePool that derives its nodes from observed ones must have its template
+// (cluster/node_template.h). Error: kInvalid with the NodePool's field: the catalogue does not
+// contain its GPU, the GPU does not support the sharing mode, or the properties of its nodes are
+// unknown.
 Result<std::shared_ptr<const cluster::Node>> NewNodeOf(const cluster::NodePool& pool, int number,
                                                        const gpu::Catalogue& catalogue);
 
-// By pool: how many nodes of the snapshot are its own. One that several pools select is the
-// first's.
+// Number of the snapshot's nodes in each NodePool. A node that several NodePools select belongs to
+// the first.
 std::vector<int> CountNodes(const cluster::ClusterSnapshot& snapshot,
                             std::span<const std::shared_ptr<const cluster::NodePool>> pools);
-// Which of the pools it is of; -1: of none.
+// Index of the NodePool that the node belongs to; -1 if none.
 int PoolOf(const cluster::Node& node,
            std::span<const std::shared_ptr<const cluster::NodePool>> pools);
 

@@ -1,15 +1,16 @@
-// Which nodes of the pools could go: all their pods may be moved, and find room on other nodes.
+// Finds nodes of NodePools that can be removed: all their pods may be moved and have places on
+// other nodes.
 //
 //   const ShrinkPlan plan = PlanShrink(snapshot, pools, frameworks, options);
 //   for (const EmptiedNode& node : plan.nodes) ...   // all of its moves, or none
 //
-// One node after the other: where the pods of the first go, the second finds that room taken. The
-// planner says where they go (planner.h), with the GPUs cut for them; used slices stay where they
-// are. A node that takes moved pods does not go in the same plan. No pool falls below its minimum.
-// Nothing is decided here about time: how long a node must have been idle is the caller's
-// (`may_go`). Pods that wait and could use what goes are to be placed before.
+// Nodes are handled one after the other: the capacity that the pods of the first node use is not
+// available to the second. The planner chooses the targets (planner.h) and may partition GPUs for
+// the moved pods; used slices stay in place. A node that receives moved pods is not removed in the
+// same plan. No group falls below its minimum. The caller decides how long a node must have been
+// idle (`may_go`). Pending pods that could use the freed capacity must be placed before the call.
 //
-// Pure: same input, same plan, but for `out_of_time`.
+// Pure: the same input gives the same plan, except for `out_of_time`.
 #pragma once
 
 #include <functional>
@@ -25,22 +26,23 @@ namespace nos::planning {
 
 struct ShrinkOptions {
   MobilityRules rules;
-  // Of the scarcest of cpu, memory and GPUs: nodes of which pods use more are left alone.
+  // Share in use of the scarcest of cpu, memory and GPUs, 0 to 1. Nodes with a higher share are
+  // kept.
   double most_use = 0.5;
-  int most_nodes = 10;   // in one plan
-  int most_tries = 100;  // nodes whose pods places are looked for
-  // Whether the node may go now; none: any.
+  int most_nodes = 10;   // per plan
+  int most_tries = 100;  // nodes for whose pods targets are searched
+  // True if the node may be removed now. Null: any node may be.
   std::function<bool(const cluster::NodeInfo&)> may_go;
   std::function<bool()> out_of_time;
 };
 
 struct EmptiedNode {
-  int pool = 0;  // of those given
+  int pool = 0;  // index into `pools`
   std::string name;
-  std::vector<Move> moves;  // by pod
+  std::vector<Move> moves;  // sorted by pod
 };
 
-// A node that stays, and why. Codes: AtMinimum, NodeStays (an annotation), NotNow (`may_go`),
+// A node that is kept, and why. Codes: AtMinimum, NodeStays (an annotation), NotNow (`may_go`),
 // InUse, PodStays, Budget, TakesMovedPods, NoRoom, NotLookedAt.
 struct KeptNode {
   int pool = 0;
@@ -49,13 +51,14 @@ struct KeptNode {
 };
 
 struct ShrinkPlan {
-  std::vector<EmptiedNode> nodes;  // in the order in which they go
-  std::vector<KeptNode> kept;      // the other nodes of pools, by name
-  cluster::ClusterSnapshot after;  // the cluster without those nodes, moved pods on theirs
-  int64_t milli_price = 0;         // that is saved an hour
+  std::vector<EmptiedNode> nodes;  // in the order of removal
+  std::vector<KeptNode> kept;      // the other nodes of NodePools, by name
+  // The cluster without the removed nodes, moved pods on their new nodes.
+  cluster::ClusterSnapshot after;
+  int64_t milli_price = 0;  // saved per hour
 };
 
-// `pools`: of their nodes only those count that are in the snapshot.
+// `pools`: only nodes that are in the snapshot count.
 ShrinkPlan PlanShrink(const cluster::ClusterSnapshot& snapshot, const std::vector<PoolNow>& pools,
                       const scheduling::FrameworkChoice& frameworks, const ShrinkOptions& options);
 

@@ -1,10 +1,12 @@
-// Which slice serves a need: the cheapest that meets it, over all modes and models there are.
+// Chooses the slice for a pod with GPU requirements: the cheapest that meets them, over all sharing
+// modes and models.
 //
 //   const NeedAnswer answer = AnswerNeed(pod, snapshot, frameworks, options);
 //   if (answer.choice) pod = WithSlice(pod, answer);
 //
-// A slice costs what nobody else can have of its GPU, in GiB of that GPU's memory: the larger of
-// its parts of memory and, where they are its own (MIG), of compute slices. Pure.
+// The cost of a slice is the share of the GPU that other pods cannot use, in GiB of that GPU's
+// memory: the larger of its share of memory and, for MIG, its share of compute slices. MPS shares
+// do not reserve compute. Pure functions.
 #pragma once
 
 #include <memory>
@@ -22,42 +24,42 @@ namespace nos::planning {
 struct SliceKind {
   std::string resource;  // "nvidia.com/mig-2g.10gb"
   double cost = 0;       // GiB
-  std::string model;     // where it costs that
+  std::string model;     // the model with that cost
 };
 
-// Of the GPUs that nos divides on nodes that the pod's own selectors allow, the cheapest first.
-// Every resource once; none that some of these GPUs have under the same name with less than the
-// need, for nothing keeps the pod away from them. MPS shares only for pods with the host's IPC,
-// without which they are of no use.
+// Slices of partitionable GPUs on nodes that the pod's own selectors allow, cheapest first. Each
+// resource is listed once. A resource is left out if some of these GPUs offer less than required
+// under the same name, because the pod could be scheduled there. MPS shares are listed only for
+// pods with hostIPC, which MPS needs.
 std::vector<SliceKind> SlicesFor(const cluster::Need& need, const cluster::Pod& pod,
                                  const cluster::ClusterSnapshot& snapshot);
 
 struct SliceChoice {
   std::string resource;
-  std::string node;                                  // that has room for it now; empty: none has
-  std::vector<cluster::PromisedInstance> instances;  // that it would get there
-  std::vector<std::string> passed_over;              // cheaper ones that have no room now
+  std::string node;                                  // has capacity for it now; empty: no node has
+  std::vector<cluster::PromisedInstance> instances;  // it would get on that node
+  std::vector<std::string> passed_over;              // cheaper resources without capacity now
 
-  std::string Reason() const;  // a sentence
+  std::string Reason() const;  // one sentence
 };
 
-// What becomes of a pod that asks by need, if it does.
+// The result for a pod with GPU requirements.
 struct NeedAnswer {
-  std::string refusal;   // it cannot be: why
-  bool unknown = false;  // there was no time to find out
-  std::string warning;   // its need is passed over: why
+  std::string refusal;   // why the requirements cannot be met
+  bool unknown = false;  // time ran out
+  std::string warning;   // why the requirements are ignored
   size_t container = 0;
-  // The first kind that finds room now, be it by cutting; else the cheapest.
+  // The first kind with capacity now, also by repartitioning; else the cheapest.
   std::optional<SliceChoice> choice;
 };
-// `full`: for whom there was no room (scheduling::KindOf, with the slice); to be kept only while
-// room in the snapshot grows less. Null: nobody remembers.
+// `full`: kinds of pods (scheduling::KindOf, including the slice) for which there was no capacity.
+// Keep it only while capacity in the snapshot decreases. Null: nothing is remembered.
 NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                       const scheduling::FrameworkChoice& frameworks, const PlanOptions& options,
                       std::set<std::string>* full = nullptr);
 
-// The pod as if it asked for that by name, and, where there is room, with what it would get
-// promised. As it is when nothing was chosen.
+// The pod as if it requested the chosen resource by name and, if there is capacity, with the
+// instances nominated for it. Returns the pod unchanged if nothing was chosen.
 cluster::Pod WithSlice(cluster::Pod pod, const NeedAnswer& answer);
 
 }  // namespace nos::planning

@@ -1,4 +1,4 @@
-// One policy's choice of a spot for a request.
+// Chooses a spot for a request under one policy.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ class Chooser {
   Chooser(const Chooser&) = delete;
   Chooser& operator=(const Chooser&) = delete;
   virtual ~Chooser() = default;
-  // Where the request goes, and which instances move for it; nothing when it is refused.
+  // The spot for the request, and the instances that move for it; nullopt if it is rejected.
   virtual std::optional<Relocation> Choose(gpu::ProfileId profile) = 0;
-  // The GPU's layout has changed. All GPUs start empty.
+  // Reports a changed layout. All GPUs start empty.
   virtual void Set(uint32_t gpu, gpu::LayoutId layout) = 0;
 };
 
-// nos: least loss of potential, then at most options.moves moves.
+// nos: the spot with the least loss of potential; if there is none, at most options.moves moves.
 std::unique_ptr<Chooser> MakeNosChooser(const ChurnOptions& options);
 
-// The baselines that look at one GPU after the other: first-fit, best-fit, largest-free-run,
-// placements-lost. Placements are counted over the plain profiles and those of the mix.
+// The baselines that scan the GPUs one after the other: first-fit, best-fit, largest-free-run,
+// placements-lost. Only placements of the plain profiles and of the mix are counted.
 std::unique_ptr<Chooser> MakeScanChooser(const ChurnOptions& options, const Mix& mix);
 
 }  // namespace nos::study

@@ -1,4 +1,4 @@
-// What each policy of churn chooses, and what a host counts.
+// The choices of each policy, and the counts of a host.
 #include "study/churn/chooser.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ gpu::LayoutId Layout(std::string_view text) {
   return A100().layouts().FromPlacements(placements).value();
 }
 
-// "1: 1g.5gb@4": the GPU and the placement that a request gets on GPUs with these layouts.
+// "1: 1g.5gb@4": GPU and placement chosen for a request, given the layouts of the GPUs.
 std::string Chosen(ChurnPolicy policy, const std::vector<std::string>& gpus,
                    std::string_view profile) {
   const ChurnOptions options = Of(policy, static_cast<int>(gpus.size()));
@@ -44,7 +44,7 @@ std::string Chosen(ChurnPolicy policy, const std::vector<std::string>& gpus,
   return fmt::format("{}: {}", chosen->spot.gpu, A100().PlacementName(at));
 }
 
-TEST(FirstFit, TakesTheLowestStartOfTheFirstGpuWithRoom) {
+TEST(FirstFit, ChoosesLowestStartOfFirstFittingGpu) {
   constexpr auto kPolicy = ChurnPolicy::kFirstFit;
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@0"}, "1g.5gb"), "0: 1g.5gb@0");
   EXPECT_EQ(Chosen(kPolicy, {"", ""}, "3g.20gb"), "0: 3g.20gb@0");
@@ -52,31 +52,32 @@ TEST(FirstFit, TakesTheLowestStartOfTheFirstGpuWithRoom) {
   EXPECT_EQ(Chosen(kPolicy, {"7g.40gb@0", "1g.5gb@0"}, "7g.40gb"), "nowhere");
 }
 
-TEST(BestFit, TakesTheGpuWithFewestFreeSlots) {
+TEST(BestFit, ChoosesGpuWithFewestFreeSlots) {
   constexpr auto kPolicy = ChurnPolicy::kBestFit;
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@0", "1g.5gb@0"}, "1g.5gb"), "1: 1g.5gb@4");
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@4", "3g.20gb@0"}, "2g.10gb"), "1: 2g.10gb@0");
   EXPECT_EQ(Chosen(kPolicy, {"", "4g.20gb@0 2g.10gb@4"}, "2g.10gb"), "0: 2g.10gb@0");
 }
 
-// The first GPU that fits; there the longest free run that is left, then the most placements.
-TEST(LargestFreeRun, LeavesTheLongestRunOfTheFirstGpuWithRoom) {
+// The first GPU that fits; there the start that leaves the longest free run, then most placements.
+TEST(LargestFreeRun, KeepsLongestFreeRunOfFirstFittingGpu) {
   constexpr auto kPolicy = ChurnPolicy::kLargestFreeRun;
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@0"}, "1g.5gb"), "0: 1g.5gb@0");
-  EXPECT_EQ(Chosen(kPolicy, {"1g.5gb@4"}, "1g.5gb"), "0: 1g.5gb@5");            // 0 to 3 stay
-  EXPECT_EQ(Chosen(kPolicy, {"1g.5gb@2 3g.20gb@4"}, "1g.5gb"), "0: 1g.5gb@3");  // 0 and 1 stay
-  // At 0 and at 4 four slots stay, but only before 4 does 4g fit.
+  EXPECT_EQ(Chosen(kPolicy, {"1g.5gb@4"}, "1g.5gb"), "0: 1g.5gb@5");  // 0 to 3 remain free
+  EXPECT_EQ(Chosen(kPolicy, {"1g.5gb@2 3g.20gb@4"}, "1g.5gb"),
+            "0: 1g.5gb@3");  // 0 and 1 remain free
+  // Starts 0 and 4 both leave four free slots, but 4g fits only into slots 0 to 3.
   EXPECT_EQ(Chosen(kPolicy, {"7g.40gb@0", "1g.5gb@6"}, "2g.10gb"), "1: 2g.10gb@4");
 }
 
-TEST(PlacementsLost, TakesTheGpuThatLosesFewestPlacements) {
+TEST(PlacementsLost, ChoosesGpuThatLosesFewestPlacements) {
   constexpr auto kPolicy = ChurnPolicy::kPlacementsLost;
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@0 2g.10gb@4"}, "1g.5gb"), "1: 1g.5gb@6");
   EXPECT_EQ(Chosen(kPolicy, {"", "3g.20gb@0"}, "3g.20gb"), "1: 3g.20gb@4");
 }
 
-// The rules once more, straight from their descriptions: from a set of slots and a count of what
-// can be added. `lost` is better when smaller; ties go to the lower GPU, then to the lower start.
+// Implements the rules again, directly from their descriptions, with a set of slots and a count of
+// placements. A smaller `Lost` is better; ties go to the lower GPU, then to the lower start.
 struct Rule {
   ChurnPolicy policy;
 
@@ -101,7 +102,7 @@ struct Rule {
     return used;
   }
 
-  // Of the five profiles that the mix asks for.
+  // Counts the five profiles of the mix.
   static int Addable(gpu::LayoutId layout) {
     int count = 0;
     for (const char* name : {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"}) {
@@ -143,7 +144,7 @@ TEST(ScanChoosers, FollowTheirRulesOnEveryPairOfLayouts) {
       }
       const char* const names[] = {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"};
       const gpu::ProfileId profile = *A100().FindProfile(names[random.Below(5)]);
-      std::map<std::vector<int>, gpu::Spot> ways;  // the first of equals stays
+      std::map<std::vector<int>, gpu::Spot> ways;  // the first of equal spots is kept
       for (uint32_t g = 0; g < 2; ++g) {
         for (const uint8_t start : A100().profile(profile).starts) {
           const auto at = *table.Find({profile, start});
@@ -161,14 +162,14 @@ TEST(ScanChoosers, FollowTheirRulesOnEveryPairOfLayouts) {
   }
 }
 
-// What a chooser decides, carried out beside the host: where every job is.
+// Executes the decisions of a chooser independently of the host, and tracks the spot of every job.
 class Shadow {
  public:
   explicit Shadow(const ChurnOptions& options)
       : chooser_(MakeNosChooser(options)),
         layouts_(static_cast<size_t>(options.gpus), gpu::LayoutTable::kEmpty) {}
 
-  // How many instances move for it; none: refused.
+  // Number of instances that move for the job; nullopt if it is rejected.
   std::optional<int64_t> Admit(JobId job, gpu::ProfileId profile) {
     const auto decision = chooser_->Choose(profile);
     if (!decision) return std::nullopt;
@@ -207,7 +208,7 @@ class Shadow {
   std::map<JobId, gpu::Spot> spots_;
 };
 
-TEST(Host, CountsEveryInstanceThatMoves) {
+TEST(Host, CountsMovedInstances) {
   ChurnOptions options = Of(ChurnPolicy::kNos, 3);
   options.moves = 2;
   const auto host = MakeHost(options, LoadMix("uniform", A100()).value()).value();
@@ -232,7 +233,7 @@ TEST(Host, CountsEveryInstanceThatMoves) {
       if (random.Chance(0.5)) break;
     }
   }
-  EXPECT_GT(twice, 0) << "no request moved two";
+  EXPECT_GT(twice, 0) << "no request moved two instances";
 }
 
 }  // namespace

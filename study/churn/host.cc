@@ -13,7 +13,7 @@ using gpu::LayoutId;
 using gpu::LayoutTable;
 using gpu::Spot;
 
-// GPUs with instances at exact places. It checks every change itself and trusts no chooser.
+// GPUs with instances at exact placements. Checks every change, because the chooser may be wrong.
 class PlacedHost : public Host {
  public:
   PlacedHost(const ChurnOptions& options, std::unique_ptr<Chooser> chooser)
@@ -43,7 +43,7 @@ class PlacedHost : public Host {
     return owners_[spot.gpu * table_.placements().size() + spot.placement];
   }
 
-  // All moved instances leave before any arrives.
+  // All moved instances are removed before any is placed.
   Status Carry(const std::vector<gpu::Move>& moves) {
     std::vector<JobId> jobs;
     for (const gpu::Move& move : moves) {
@@ -77,14 +77,14 @@ class PlacedHost : public Host {
 
   const LayoutTable& table_;
   const size_t max_moves_;
-  std::vector<LayoutId> layouts_;  // per GPU
-  std::vector<JobId> owners_;      // per GPU and placement; valid where the layout has a member
-  std::vector<Spot> spots_;        // per job
+  std::vector<LayoutId> layouts_;  // by GPU
+  std::vector<JobId> owners_;      // by GPU and placement; valid for placements in the layout
+  std::vector<Spot> spots_;        // by job
   std::unique_ptr<Chooser> chooser_;
   int64_t moves_ = 0;
 };
 
-// No places: a job is admitted whenever everything could be packed anew.
+// Has no placements: accepts a job whenever all instances can be repacked.
 class RepackHost : public Host {
  public:
   RepackHost(const ChurnOptions& options, PackingTest test)
@@ -104,8 +104,8 @@ class RepackHost : public Host {
  private:
   int64_t gpus_;
   PackingTest test_;
-  std::vector<int64_t> counts_;           // per profile
-  std::vector<gpu::ProfileId> profiles_;  // per job
+  std::vector<int64_t> counts_;           // by profile
+  std::vector<gpu::ProfileId> profiles_;  // by job
 };
 
 }  // namespace

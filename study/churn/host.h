@@ -1,4 +1,4 @@
-// Where churn's requests go: the GPUs under one policy.
+// The GPUs of a churn run under one policy.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ class Host {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   virtual ~Host() = default;
-  // Whether the job was placed. Error: kInternal when the policy broke a rule of the hardware.
+  // True if the job was placed. Error: kInternal if the policy broke a rule of the hardware.
   virtual Result<bool> Admit(JobId job, gpu::ProfileId profile) = 0;
   // REQUIRES: the job was admitted.
   virtual void Release(JobId job) = 0;
-  // Instances moved so far.
+  // Number of instances moved so far.
   virtual int64_t moves() const { return 0; }
 };
 
-// Error: kInvalid when the policy cannot serve the model and mix.
+// Error: kInvalid if the policy does not support the model and the mix.
 Result<std::unique_ptr<Host>> MakeHost(const ChurnOptions& options, const Mix& mix);
 
 }  // namespace nos::study

@@ -19,7 +19,7 @@ constexpr std::array kSizes = {1, 2, 3, 4, 7};
 
 struct NamedMix {
   std::string_view name;
-  std::array<double, kSizes.size()> weights;  // of kSizes
+  std::array<double, kSizes.size()> weights;  // parallel to kSizes
 };
 
 constexpr std::array kNamedMixes = {
@@ -28,7 +28,7 @@ constexpr std::array kNamedMixes = {
     NamedMix{"inference", {60, 20, 10, 8, 2}},
 };
 
-// The plain profile of that size, the next larger one, or the largest.
+// The plain profile of this size, else the next larger one, else the largest.
 gpu::ProfileId ProfileForSize(const gpu::Model& model, int size) {
   const std::vector<gpu::ProfileId> plain = gpu::PlainProfiles(model);
   for (const gpu::ProfileId p : plain) {

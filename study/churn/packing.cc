@@ -11,7 +11,7 @@ namespace {
 
 using Profiles = std::vector<gpu::ProfileId>;
 
-// The placements of one profile that do not overlap the layout's instances.
+// The placements of the profile whose slots are free in the layout.
 uint64_t FreeBySlots(const gpu::Model& model, gpu::LayoutId layout, gpu::ProfileId profile) {
   const gpu::LayoutTable& table = model.layouts();
   const uint32_t run = (uint32_t{1} << model.profile(profile).slots) - 1;
@@ -23,7 +23,7 @@ uint64_t FreeBySlots(const gpu::Model& model, gpu::LayoutId layout, gpu::Profile
   return free;
 }
 
-// Whether among these profiles no limit but slots binds: no maximum count, engine, or geometry.
+// True if only slots limit these profiles: no maximum count, engine or geometry does.
 bool SlotsAloneDecide(const gpu::Model& model, const Profiles& profiles) {
   const gpu::LayoutTable& table = model.layouts();
   uint64_t ours = 0;
@@ -39,7 +39,7 @@ bool SlotsAloneDecide(const gpu::Model& model, const Profiles& profiles) {
   return true;
 }
 
-// Whether the closed form below describes the model.
+// True if the closed form of FitsEightSlots applies to the model.
 bool IsClassicEightSlot(const gpu::Model& model, const Profiles& plain) {
   struct Shape {
     int slots;
@@ -54,7 +54,7 @@ bool IsClassicEightSlot(const gpu::Model& model, const Profiles& plain) {
          SlotsAloneDecide(model, plain);
 }
 
-// Every multiple of the size is a start.
+// True if every multiple of the profile's size is a start.
 bool TilesTheGpu(const gpu::Model& model, gpu::ProfileId id) {
   const gpu::Profile& profile = model.profile(id);
   if (model.slots() % profile.slots != 0) return false;
@@ -64,7 +64,7 @@ bool TilesTheGpu(const gpu::Model& model, gpu::ProfileId id) {
   return true;
 }
 
-// Then placing the largest first packs whatever the slots allow.
+// If sizes divide each other, placing the largest first uses all free slots.
 bool SizesDivideEachOther(const gpu::Model& model, const Profiles& profiles) {
   std::vector<int> sizes;
   for (const gpu::ProfileId p : profiles) sizes.push_back(model.profile(p).slots);
@@ -106,9 +106,9 @@ bool PackingTest::FitsSlots(const std::vector<int64_t>& counts, int64_t gpus) co
   return used <= gpus * slots_;
 }
 
-// Halves: 7g takes both. 3g goes to right halves (slots 4-7) first, because a right half holds only
-// three 1g and one 2g; what is left over and every 4g takes a left half. A left half holds two 2g
-// or four 1g, a right half one 2g and one 1g or three 1g.
+// Divides each GPU into halves. 7g takes both. 3g is placed on right halves (slots 4-7) first,
+// because a right half holds only three 1g and one 2g. The remaining 3g and all 4g take left
+// halves. A left half holds two 2g or four 1g, a right half one 2g and one 1g, or three 1g.
 bool PackingTest::FitsEightSlots(const std::vector<int64_t>& counts, int64_t gpus) const {
   const auto n = [&](size_t i) { return counts[classic_[i]]; };
   const int64_t free_gpus = gpus - n(4);

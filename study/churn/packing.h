@@ -1,5 +1,5 @@
-// Whether a number of instances of each profile can be packed into empty GPUs at all, for models
-// where that has an exact closed form.
+// Decides whether given numbers of instances fit on empty GPUs at all, for models where an exact
+// closed form exists.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace nos::study {
 
 class PackingTest {
  public:
-  // Exact for eight-slot GPUs with the five plain profiles, and for models whose mix has profiles
-  // that halve evenly (A30, RTX PRO 6000 with plain profiles). Error: kInvalid otherwise.
+  // Exact for eight-slot GPUs with the five plain profiles, and for mixes whose profile sizes
+  // divide each other (A30, RTX PRO 6000 with plain profiles). Error: kInvalid otherwise.
   static Result<PackingTest> For(const gpu::Model& model, const Mix& mix);
 
-  // Whether counts[profile] instances of each profile fit into that many GPUs together.
+  // True if counts[profile] instances of each profile fit together on `gpus` GPUs.
   bool Fits(const std::vector<int64_t>& counts, int64_t gpus) const;
 
  private:
@@ -26,7 +26,7 @@ class PackingTest {
   bool FitsSlots(const std::vector<int64_t>& counts, int64_t gpus) const;
 
   std::vector<int> sizes_;               // slots per profile
-  std::vector<gpu::ProfileId> classic_;  // 1g 2g 3g 4g 7g; empty: slots alone decide
+  std::vector<gpu::ProfileId> classic_;  // 1g 2g 3g 4g 7g; empty: only slots decide
   int slots_ = 0;
 };
 

@@ -27,7 +27,7 @@ Json ToJson(const ChurnReport& report) {
   JsonArray profiles;
   for (size_t i = 0; i < report.profiles.size(); ++i) {
     const ChurnCount& count = report.by_profile[i];
-    // All requests of one profile weigh the same, so both shares agree.
+    // All requests for one profile have the same weight, so both shares are equal.
     profiles.push_back(JsonObject{{"profile", report.profiles[i]},
                                   {"offered", count.offered},
                                   {"accepted", count.accepted},

@@ -14,8 +14,8 @@ using gpu::LayoutTable;
 using gpu::PlacementId;
 using gpu::ProfileId;
 
-// How good a placement on a GPU is: between GPUs by `gpu`, between starts of one GPU by the rest.
-// Less is better; ties go to the lower GPU index and the lower start.
+// Ranks placements: `gpu` compares GPUs, the others compare starts on one GPU. Less is better; ties
+// go to the lower GPU index and the lower start.
 struct Score {
   int gpu = 0, start1 = 0, start2 = 0;
   friend auto operator<=>(const Score&, const Score&) = default;
@@ -94,9 +94,9 @@ class ScanChooser : public Chooser {
   const LayoutTable& table_;
   const int slots_;
   const ChurnPolicy policy_;
-  std::vector<LayoutId> layouts_;  // per GPU
-  std::vector<Choice> choices_;    // per layout and profile
-  uint64_t counted_ = 0;           // placements that count as possible
+  std::vector<LayoutId> layouts_;  // by GPU
+  std::vector<Choice> choices_;    // by layout and profile
+  uint64_t counted_ = 0;           // placements that are counted as possible
 };
 
 }  // namespace

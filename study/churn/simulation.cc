@@ -41,10 +41,10 @@ Status sim::Check(const ChurnOptions& options) {
 
 struct sim::Arrival {
   double time = 0, service = 0;
-  size_t entry = 0;  // of the mix
+  size_t entry = 0;  // index into the mix
 };
 
-// The stream of requests. Mean service time is 1.
+// The stream of requests. The mean service time is 1.
 class Arrivals {
  public:
   Arrivals(const ChurnOptions& options, const Mix& mix) : random_(options.seed) {
@@ -69,12 +69,12 @@ class Arrivals {
 
  private:
   Random random_;
-  std::vector<double> up_to_;  // cumulated weights
+  std::vector<double> up_to_;  // cumulative weights
   double mean_gap_ = 0;
   double now_ = 0;
 };
 
-// The jobs now running, by the time they end. Job ids are used again.
+// The running jobs, by end time. Job ids are reused.
 class Running {
  public:
   JobId NewId() {

@@ -34,7 +34,7 @@ ChurnOptions Short(ChurnPolicy policy, const char* mix = "uniform", int moves = 
   return options;
 }
 
-// The mean over three seeds, in per cent.
+// The mean over three seeds, in percent.
 double ComputeShare(ChurnOptions options) {
   double sum = 0;
   for (options.seed = 1; options.seed <= 3; ++options.seed) {
@@ -43,7 +43,7 @@ double ComputeShare(ChurnOptions options) {
   return sum / 3;
 }
 
-TEST(Churn, NosServesMoreThanTheBestRuleOfItsPeers) {
+TEST(Churn, NosServesMoreThanBestBaseline) {
   for (const char* mix : {"uniform", "skew-big", "inference"}) {
     const double peer = ComputeShare(Short(ChurnPolicy::kLargestFreeRun, mix));
     const double still = ComputeShare(Short(ChurnPolicy::kNos, mix));
@@ -68,7 +68,7 @@ TEST(Churn, MovesAreFew) {
   }
 }
 
-TEST(Churn, EveryPolicySeesTheSameRequests) {
+TEST(Churn, PoliciesSeeEqualRequests) {
   const ChurnReport reference = RunChurn(Short(ChurnPolicy::kNos)).value();
   EXPECT_EQ(reference.requests.offered, 10'000);
   for (const ChurnPolicy policy : kAllPolicies) {
@@ -80,7 +80,7 @@ TEST(Churn, EveryPolicySeesTheSameRequests) {
   }
 }
 
-TEST(Churn, SameSeedSameReport) {
+TEST(Churn, EqualSeedGivesEqualReport) {
   ChurnOptions options = Short(ChurnPolicy::kNos, "inference", 2);
   const std::string first = WriteJson(ToJson(RunChurn(options).value()));
   EXPECT_EQ(WriteJson(ToJson(RunChurn(options).value())), first);
@@ -88,7 +88,7 @@ TEST(Churn, SameSeedSameReport) {
   EXPECT_NE(WriteJson(ToJson(RunChurn(options).value())), first);
 }
 
-TEST(Churn, EveryModelUnderEveryPolicy) {
+TEST(Churn, RunsEveryModelWithEveryPolicy) {
   for (const auto& model : gpu::Catalogue::Builtin().models()) {
     for (const ChurnPolicy policy : kAllPolicies) {
       ChurnOptions options = Short(policy, "skew-small", policy == ChurnPolicy::kNos ? 2 : 0);
@@ -102,13 +102,13 @@ TEST(Churn, EveryModelUnderEveryPolicy) {
   }
 }
 
-TEST(Churn, NothingIsLostAtLowLoad) {
+TEST(Churn, AcceptsAllRequestsAtLowLoad) {
   ChurnOptions options = Short(ChurnPolicy::kFirstFit);
   options.load = 0.1;
   EXPECT_EQ(RunChurn(options).value().requests.Share(), 1);
 }
 
-TEST(Churn, RefusesOptionsThatMakeNoSense) {
+TEST(Churn, RejectsInvalidOptions) {
   const auto error = [](auto change) {
     ChurnOptions options = Short(ChurnPolicy::kNos);
     change(options);
@@ -129,7 +129,7 @@ TEST(Churn, RefusesOptionsThatMakeNoSense) {
   EXPECT_EQ(ParsePolicy("repack").value(), ChurnPolicy::kRepack);
 }
 
-TEST(Churn, ReportsForPeopleAndPrograms) {
+TEST(Churn, ReportsAsTextAndJson) {
   const ChurnReport report = RunChurn(Short(ChurnPolicy::kNos, "bimodal", 1)).value();
   const Json json = ToJson(report);
   EXPECT_EQ(Find(json, "acceptedComputeShare")->to_number<double>(), report.compute.Share());
@@ -139,7 +139,7 @@ TEST(Churn, ReportsForPeopleAndPrograms) {
   EXPECT_THAT(ToText(report), HasSubstr("moves, "));
 }
 
-TEST(Churn, NothingOfferedIsNoShare) {
+TEST(Churn, ShareIsUnsetIfNothingWasOffered) {
   ChurnOptions options = Short(ChurnPolicy::kNos);
   ChurnReport report = RunChurn(options).value();
   report.by_profile[0] = {};
@@ -147,9 +147,10 @@ TEST(Churn, NothingOfferedIsNoShare) {
   EXPECT_THAT(ToText(report), HasSubstr(" 0         -\n"));
 }
 
-TEST(Mix, NamesAdaptToTheModel) {
+TEST(Mix, NamedMixAdaptsToModel) {
   const gpu::Model& a30 = *gpu::Catalogue::Builtin().FindByName("A30");
-  const Mix mix = LoadMix("skew-small", a30).value();  // 80/10/5/3/2, no 3g and 7g on this model
+  const Mix mix =
+      LoadMix("skew-small", a30).value();  // 80/10/5/3/2; this model has no 3g and no 7g
   ASSERT_EQ(mix.size(), 3U);
   EXPECT_EQ(mix[0].weight, 80);
   EXPECT_EQ(mix[1].weight, 10);
@@ -167,7 +168,7 @@ TEST(Mix, ReadsAFile) {
   }
 }
 
-// Instances per profile of each pair of layouts.
+// Instances per profile of all pairs of layouts.
 std::set<std::vector<int64_t>> PackableOnTwo(const gpu::Model& model,
                                              const std::vector<gpu::ProfileId>& profiles) {
   const gpu::LayoutTable& table = model.layouts();
@@ -196,7 +197,7 @@ void CompareOnTwo(const gpu::Model& model) {
   const PackingTest test = PackingTest::For(model, LoadMix("uniform", model).value()).value();
   const auto packable = PackableOnTwo(model, profiles);
   std::vector<int64_t> counts(model.profiles().size());
-  // Counts every combination up to one more than two GPUs hold of each profile alone.
+  // Enumerates all combinations up to one more of each profile than two GPUs hold.
   for (;;) {
     ASSERT_EQ(test.Fits(counts, 2), packable.contains(counts));
     size_t i = 0;
@@ -215,7 +216,7 @@ TEST(PackingTest, AgreesWithEveryPackingOfTwoGpus) {
   }
 }
 
-TEST(PackingTest, RefusesWhatItCannotDecide) {
+TEST(PackingTest, RejectsUnsupportedMixes) {
   const gpu::Model& model = *gpu::Catalogue::Builtin().FindByName("A100-40GB");
   const Mix mix = ParseMix("{1g.5gb: 1, 1g.10gb: 1}", "mix", model).value();
   EXPECT_EQ(PackingTest::For(model, mix).status().code(), Code::kInvalid);

@@ -1,4 +1,4 @@
-// The order in which the openb protocol lets pods arrive.
+// The order in which pods arrive in the openb protocol.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,14 @@
 
 namespace nos::study {
 
-// Thousandths of a GPU over all devices.
+// Thousandths of a GPU, summed over devices.
 int64_t RequestedMilli(const scheduling::packing::PodKind& pod);
 
-// The trace shuffled, then made as large as target_milli of requests: filled up with draws (with
-// replacement) from the whole trace until the next one would exceed it, or thinned by removing
-// random pods until it is not exceeded. As in the published simulator, the test before a draw
-// counts one device of a pod of several.
-// Error: kInvalid when that takes more than two million pods.
-// REQUIRES: some pod asks for a GPU.
+// The shuffled trace, adjusted to target_milli of requests. A smaller trace is extended with random
+// draws (with replacement) from the whole trace until the next draw would exceed the target. A
+// larger one loses random pods until it no longer exceeds it. Like in the published simulator, the
+// test before a draw counts only one device of a multi-device pod. Error: kInvalid if that needs
+// more than two million pods. REQUIRES: some pod requests a GPU.
 Result<std::vector<scheduling::packing::PodKind>> ArrangeArrivals(
     std::span<const scheduling::packing::PodKind> trace, int64_t target_milli, Random random);
 

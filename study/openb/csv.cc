@@ -17,7 +17,7 @@ std::string Shown(std::string_view text) {
   return std::string(text.substr(0, kShownText)) + (text.size() > kShownText ? "..." : "");
 }
 
-// Cuts the next line off the text.
+// Removes the first line from the text and returns it.
 std::string_view NextLine(std::string_view& text) {
   const size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);

@@ -75,7 +75,7 @@ class RandomPlacer : public OpenbPlacer {
   Random random_;
 };
 
-// A policy that gives every node a score which depends on that node and the pod alone.
+// A policy whose score for a node depends on that node and the pod only.
 class ScoringPlacer : public OpenbPlacer {
  public:
   explicit ScoringPlacer(const Nodes& nodes) : nodes_(nodes), memo_(nodes.size()) {}
@@ -103,8 +103,8 @@ class BestFitPlacer : public ScoringPlacer {
   using ScoringPlacer::ScoringPlacer;
 
  protected:
-  // The published score is int(100 (1 - left)), then stretched from least to most over 0 to 100,
-  // which changes no order. The weights of CPU and GPU are halves of 128 cores and 8 GPUs.
+  // The published score is int(100 (1 - left)), then stretched so that the range is 0 to 100, which
+  // does not change the order. CPU and GPU have equal weights, relative to 128 cores and 8 GPUs.
   std::optional<Score> ScoreNode(const Node& node, const PodKind& pod) const override {
     if (!Fits(node, pod)) return std::nullopt;
     const int64_t idle = std::accumulate(node.gpu_milli.begin(), node.gpu_milli.end(), int64_t{0});

@@ -1,8 +1,8 @@
-// Who decides where an arriving pod goes: nos' packing, by itself or in its scheduler, and the
+// The policies that place an arriving pod: nos' packing on its own or in its scheduler, and the
 // three published baselines.
 //
-// Baselines as in the simulator of "Beware of Fragmentation" (ATC'23), which published the results
-// compared with: integer scores 0 to 100, ties to the first node of a random order.
+// The baselines follow the simulator of "Beware of Fragmentation" (ATC'23), whose published results
+// are the reference: integer scores from 0 to 100; ties go to the first node in a random order.
 #pragma once
 
 #include <memory>
@@ -18,30 +18,30 @@
 namespace nos::study {
 
 enum class OpenbPolicy {
-  kNos,           // scheduling/packing, learning from the pods already seen
+  kNos,           // scheduling/packing, which adapts to the pods seen so far
   kNosScheduler,  // the same through the whole scheduler (scheduler_placer.h)
-  kBestFit,       // least CPU and GPU left, half each; the tightest device
-  kRandom,        // any node, any device with room
-  kFgd,           // least growth of the fragmentation that typical pods see; knows the whole trace
+  kBestFit,       // least remaining CPU and GPU, weighted equally; the tightest device
+  kRandom,        // a random node and device with capacity
+  kFgd,           // least growth of fragmentation for typical pods; uses the whole trace
 };
 
 std::string_view OpenbPolicyName(OpenbPolicy policy);
-// Error: kInvalid, listing the names there are.
+// Error: kInvalid, listing the valid names.
 Result<OpenbPolicy> ParseOpenbPolicy(std::string_view name);
 
-// One run's decisions. Sees every placement, its own included, through Placed().
+// The decisions of one run. Placed() reports every placement, including its own.
 class OpenbPlacer {
  public:
   virtual ~OpenbPlacer() = default;
-  // Called once for each arriving pod; nothing = fits nowhere.
+  // Called once per arriving pod; nullopt if it fits nowhere.
   virtual std::optional<scheduling::packing::Choice> Choose(
       const scheduling::packing::PodKind& pod) = 0;
   virtual void Placed(const scheduling::packing::PodKind& pod,
                       const scheduling::packing::Choice& choice) = 0;
 };
 
-// `nodes` is the cluster as the run changes it, and must outlive the placer. `pods` is the whole
-// trace, read by FGD only. `random` serves the random policy.
+// `nodes` is the cluster, which the run updates; it must outlive the placer. `pods` is the whole
+// trace, used by FGD only. `random` is used by the random policy.
 std::unique_ptr<OpenbPlacer> MakeOpenbPlacer(OpenbPolicy policy,
                                              const std::vector<scheduling::packing::Node>& nodes,
                                              std::span<const scheduling::packing::PodKind> pods,

@@ -70,7 +70,7 @@ TEST(OpenbPolicies, AllRespectEveryFilter) {
   }
 }
 
-TEST(OpenbPolicies, AllGiveSeveralDevicesOrNone) {
+TEST(OpenbPolicies, MultiDevicePodGetsAllDevicesOrNone) {
   const std::vector<Node> nodes = {WithGpus({1000, 500, 1000})};
   for (const OpenbPolicy policy :
        {OpenbPolicy::kNos, OpenbPolicy::kNosScheduler, OpenbPolicy::kBestFit, OpenbPolicy::kRandom,
@@ -81,11 +81,11 @@ TEST(OpenbPolicies, AllGiveSeveralDevicesOrNone) {
   }
 }
 
-TEST(OpenbPolicies, BestFitTakesTheLeastLeftAndTheTightestDevice) {
+TEST(OpenbPolicies, BestFitChoosesFullestNodeAndTightestDevice) {
   const std::vector<Node> nodes = {WithGpus({1000, 1000}), WithGpus({900, 600, 700}, 16000),
                                    WithGpus({600, 900, 700}, 16000)};
   const Choice choice = ChooseOnce(OpenbPolicy::kBestFit, nodes, kHalf);
-  EXPECT_EQ(choice.node, 1U) << "the first of equals";
+  EXPECT_EQ(choice.node, 1U) << "the first of equal nodes";
   EXPECT_THAT(choice.devices, ElementsAre(1));
 }
 
@@ -101,7 +101,7 @@ TEST(OpenbPolicies, RandomReachesEveryNodeAndDevice) {
   EXPECT_THAT(reached, ElementsAre(std::pair(0U, 0), std::pair(0U, 2), std::pair(2U, 0)));
 }
 
-// Where a hundred pods go one after the other, when the trace is said to be this.
+// The nodes chosen for a hundred pods, with this trace given to the policy.
 std::vector<size_t> NodesChosen(OpenbPolicy policy, const std::vector<PodKind>& trace) {
   std::vector<Node> nodes;
   for (int n = 0; n < 12; ++n) nodes.push_back(WithGpus({1000, 1000, 1000, 1000}, 20000 + n * 500));
@@ -123,22 +123,22 @@ std::vector<size_t> NodesChosen(OpenbPolicy policy, const std::vector<PodKind>& 
   return chosen;
 }
 
-TEST(OpenbPolicies, NosKnowsNothingOfPodsThatHaveNotArrived) {
+TEST(OpenbPolicies, NosDoesNotUseFutureArrivals) {
   const std::vector<PodKind> halves(500, kHalf);
   const std::vector<PodKind> heavy(500,
                                    {.cpu_milli = 9000, .memory_mib = 1, .gpus = 2, .milli = 1000});
   EXPECT_EQ(NodesChosen(OpenbPolicy::kNos, halves), NodesChosen(OpenbPolicy::kNos, heavy));
   EXPECT_NE(NodesChosen(OpenbPolicy::kFgd, halves), NodesChosen(OpenbPolicy::kFgd, heavy))
-      << "the cluster shows nothing: one that knows the trace decides alike";
+      << "the case tests nothing: a policy that knows the trace decides alike";
 }
 
-TEST(Fgd, TypicalPodsAreTheMostFrequentKinds) {
+TEST(Fgd, TypicalPodsAreMostFrequentKinds) {
   std::vector<PodKind> trace(60, kHalf);
   trace.insert(trace.end(), 35, kWhole);
   trace.insert(trace.end(), 5, kNoGpu);
-  trace[0].memory_mib = 777;  // memory makes no kind of its own
+  trace[0].memory_mib = 777;  // memory does not distinguish kinds
   const std::vector<TypicalPod> typical = TypicalPods(trace);
-  ASSERT_EQ(typical.size(), 2U) << "the third is beyond 95 per cent";
+  ASSERT_EQ(typical.size(), 2U) << "the third kind is beyond 95 %";
   EXPECT_EQ(typical[0].kind.milli, 500);
   EXPECT_EQ(typical[0].kind.memory_mib, 0);
   EXPECT_DOUBLE_EQ(typical[0].share, 60 / 95.0);
@@ -147,7 +147,7 @@ TEST(Fgd, TypicalPodsAreTheMostFrequentKinds) {
 
 TEST(Fgd, FragmentationIsTheIdleGpuThatTypicalPodsCannotUse) {
   const std::vector<TypicalPod> typical = {{kHalf, 0.6}, {kWhole, 0.3}, {kNoGpu, 0.1}};
-  // 300 is too little for a half; 300 and 600 for a whole; a pod without GPU uses nothing.
+  // A half GPU cannot use 300; a whole GPU cannot use 300 and 600; a pod without GPUs uses nothing.
   EXPECT_DOUBLE_EQ(Fragmentation(WithGpus({1000, 600, 300}), typical),
                    0.6 * 300 + 0.3 * 900 + 0.1 * 1900);
   EXPECT_DOUBLE_EQ(Fragmentation(WithGpus({1000, 600, 300}, 999), typical), 1900);
@@ -156,7 +156,7 @@ TEST(Fgd, FragmentationIsTheIdleGpuThatTypicalPodsCannotUse) {
 TEST(Fgd, ScoresTheFallOfFragmentation) {
   const std::vector<TypicalPod> typical = {{kHalf, 0.5}, {kWhole, 0.5}};
   // Device 0: from 0.5 * 600 + 0 to 0.5 * 500 + 0.5 * 1100: worse. Device 1: to 0.5 * 100 + 0.5 *
-  // 100 : a fall from 300 to 100.
+  // 100: a decrease from 300 to 100.
   const Score score = FgdScore(WithGpus({1000, 600}), kHalf, typical).value_or(Score{});
   EXPECT_EQ(score.device, 1);
   EXPECT_EQ(score.cost, -static_cast<int>(100 / (1 + std::exp(-0.2))));
@@ -176,7 +176,7 @@ int64_t Total(const std::vector<PodKind>& pods) {
   return total;
 }
 
-TEST(Arrivals, FillUpWithDrawsUntilTheNextWouldExceed) {
+TEST(Arrivals, AddDrawsUntilNextWouldExceedTarget) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const auto pods = ArrangeArrivals(Trace(), 15000, Random(seed)).value();
     EXPECT_GT(pods.size(), 10U);
@@ -190,7 +190,7 @@ TEST(Arrivals, FillUpWithDrawsUntilTheNextWouldExceed) {
   }
 }
 
-TEST(Arrivals, RemoveRandomPodsWhenThereAreTooMany) {
+TEST(Arrivals, RemoveRandomPodsAboveTarget) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const auto pods = ArrangeArrivals(Trace(), 5000, Random(seed)).value();
     EXPECT_LE(Total(pods), 8000);
@@ -198,7 +198,7 @@ TEST(Arrivals, RemoveRandomPodsWhenThereAreTooMany) {
   }
 }
 
-TEST(Arrivals, FollowTheSeed) {
+TEST(Arrivals, DependOnSeed) {
   const auto pods = [](uint64_t seed) {
     return ArrangeArrivals(Trace(), 15000, Random(seed)).value();
   };

@@ -28,7 +28,7 @@ int64_t IdleMilli(const std::vector<Node>& nodes) {
   return idle;
 }
 
-// Averages the allocated share over the arrivals of each whole per cent.
+// Averages the allocated share over the arrivals of each whole percent.
 class Curve {
  public:
   void Add(double arrived_share, double allocated_share) {
@@ -56,7 +56,7 @@ class Curve {
   int count_ = 0;
 };
 
-// One run: the cluster, who decides, and the books.
+// One run: the cluster, the policy, and the records for checks.
 class Run {
  public:
   Run(std::vector<Node> nodes, std::span<const PodKind> trace, OpenbPolicy policy, Random random)
@@ -77,7 +77,7 @@ class Run {
     return Status::Ok();
   }
 
-  // Rebuilds every node from the pods placed there.
+  // Recomputes the state of every node from the pods placed on it.
   Status CheckBooks() const {
     std::vector<Node> expected = initial_;
     for (const auto& [pod, choice] : placed_) Take(expected[choice.node], pod, choice.devices);
@@ -128,13 +128,13 @@ class Run {
 
   const std::vector<Node> initial_;
   std::vector<Node> nodes_;
-  int64_t capacity_;  // milli-GPU, as are the next two
+  int64_t capacity_;  // milli-GPU, like the next two
   int64_t arrived_ = 0;
   int64_t allocated_ = 0;
   double first_dropped_at_ = 0;
   std::vector<std::pair<PodKind, Choice>> placed_;
   Curve curve_;
-  std::unique_ptr<OpenbPlacer> placer_;  // looks at nodes_
+  std::unique_ptr<OpenbPlacer> placer_;  // refers to nodes_
 };
 
 }  // namespace

@@ -1,13 +1,14 @@
 // The published protocol for packing GPU fractions (Alibaba openb traces, "Beware of
-// Fragmentation", ATC'23): pods arrive one by one until they have asked for `inflation` times the
-// cluster's GPUs; none ever leaves; one that fits nowhere is dropped. What counts is the share of
-// GPU allocated.
+// Fragmentation", ATC'23). Pods arrive one by one until their requests reach `inflation` times the
+// cluster's GPUs. No pod leaves. A pod that fits nowhere is dropped. The result is the allocated
+// share of GPUs.
 //
 //   NOS_ASSIGN(OpenbReport report, RunOpenb({.nodes_text = nodes, .pods_text = pods, .seed = 42}));
 //   std::cout << ToText(report);
 //
-// Pure: the same options give the same report. Checked in every run, as kInternal: no pod is placed
-// where it does not fit, none is dropped that fits somewhere, and at the end each node has left
+// Pure: the same options give the same report. Every run is checked (kInternal): each pod fits
+// where it is placed, a dropped pod fits nowhere, and at the end the free resources of each node
+// match its pods.
 // exactly what its pods have not taken.
 #pragma once
 
@@ -26,7 +27,7 @@ namespace nos::study {
 struct OpenbOptions {
   std::string_view nodes_text;  // see trace.h for the format
   std::string_view pods_text;
-  std::string_view nodes_name = "nodes";  // the files' names, for error messages
+  std::string_view nodes_name = "nodes";  // file names for error messages
   std::string_view pods_name = "pods";
   double inflation = 1.3;  // above 0, at most 100
   uint64_t seed = 42;      // of the order of pods and nodes
@@ -41,12 +42,12 @@ struct OpenbReport {
   size_t gpus = 0;
   size_t arrived_pods = 0;
   size_t placed_pods = 0;
-  double arrived_share = 0;     // requested GPUs over the cluster's, at the end
-  double allocated_share = 0;   // allocated GPUs over the cluster's, at the end, 0 to 1
-  double first_dropped_at = 0;  // arrived share when the first pod was dropped; 0 = none was
+  double arrived_share = 0;     // requested GPUs / GPUs of the cluster, at the end
+  double allocated_share = 0;   // allocated GPUs / GPUs of the cluster, at the end, 0 to 1
+  double first_dropped_at = 0;  // arrived share when the first pod was dropped; 0 if none was
 
-  // The published measure: for each whole per cent of arrivals, the mean allocated share over the
-  // arrivals that round to it. A per cent that no arrival rounds to is left out.
+  // The published metric: for each whole percent of arrivals, the mean allocated share over the
+  // arrivals that round to it. Percentages without arrivals are left out.
   struct Point {
     int arrived_percent = 0;
     double allocated_share = 0;
@@ -54,11 +55,11 @@ struct OpenbReport {
   std::vector<Point> curve;
 };
 
-// Error: kInvalid for bad files and options, kInternal when a check fails.
+// Error: kInvalid for invalid files and options, kInternal if a check fails.
 Result<OpenbReport> RunOpenb(const OpenbOptions& options);
 
 Json ToJson(const OpenbReport& report);
-// For people: a summary and the curve in steps of ten per cent.
+// A summary, and the curve in steps of 10 %.
 std::string ToText(const OpenbReport& report);
 
 }  // namespace nos::study

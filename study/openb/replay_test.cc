@@ -42,7 +42,7 @@ OpenbOptions Small(OpenbPolicy policy, uint64_t seed = 1) {
   return options;
 }
 
-TEST(Openb, RunsEveryPolicyAndTheBooksBalance) {
+TEST(Openb, EveryPolicyPassesAccountingChecks) {
   for (const OpenbPolicy policy : kPolicies) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {
       const auto report = RunOpenb(Small(policy, seed));
@@ -58,7 +58,7 @@ TEST(Openb, RunsEveryPolicyAndTheBooksBalance) {
   }
 }
 
-TEST(Openb, TheSeedDecidesEverything) {
+TEST(Openb, EqualSeedGivesEqualReport) {
   for (const OpenbPolicy policy : kPolicies) {
     const Json first = ToJson(RunOpenb(Small(policy)).value());
     EXPECT_EQ(first, ToJson(RunOpenb(Small(policy)).value()));
@@ -66,7 +66,7 @@ TEST(Openb, TheSeedDecidesEverything) {
   }
 }
 
-TEST(Openb, WithRoomForAllEveryPodIsPlaced) {
+TEST(Openb, PlacesEveryPodWithEnoughCapacity) {
   for (const OpenbPolicy policy : kPolicies) {
     OpenbOptions options = Small(policy);
     options.inflation = 0.4;
@@ -78,8 +78,8 @@ TEST(Openb, WithRoomForAllEveryPodIsPlaced) {
   }
 }
 
-TEST(Openb, TheCurveAveragesTheArrivalsOfAPerCent) {
-  // Four GPUs; each whole-GPU pod is 25 per cent, and the fifth finds no room.
+TEST(Openb, CurveAveragesArrivalsOfEachPercent) {
+  // Four GPUs; each pod requests one, which is 25 %, and the fifth does not fit.
   OpenbOptions options;
   options.nodes_text = "sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,4,P100\n";
   options.pods_text = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,1,1,1000\n";
@@ -105,7 +105,7 @@ TEST(Openb, ReportsAsJsonAndText) {
   EXPECT_THAT(text, HasSubstr("ARRIVED"));
 }
 
-TEST(Openb, TheSchedulerHasSharesOfWholePerCents) {
+TEST(Openb, SchedulerPolicyRejectsFractionsOfPercent) {
   std::string pods(kPods);
   pods.replace(pods.find("470"), 3, "475");
   OpenbOptions options = Small(OpenbPolicy::kNosScheduler);
@@ -116,7 +116,7 @@ TEST(Openb, TheSchedulerHasSharesOfWholePerCents) {
   EXPECT_TRUE(RunOpenb(options).ok());
 }
 
-TEST(Openb, RefusesBadOptionsAndFiles) {
+TEST(Openb, RejectsInvalidOptionsAndFiles) {
   for (const double inflation : {0.0, -1.0, 101.0, std::nan("")}) {
     OpenbOptions options = Small(OpenbPolicy::kNos);
     options.inflation = inflation;
@@ -128,7 +128,8 @@ TEST(Openb, RefusesBadOptionsAndFiles) {
   EXPECT_EQ(RunOpenb(options).status().message(), "my.csv: no rows below the header");
 }
 
-// The traces are not part of the project: 25 MB of other people's data.
+// The traces (25 MB of third-party data) are not part of the repository; tests that need them are
+// skipped if they are missing.
 constexpr const char* kTraces = "../shared/data/traces/openb/";
 
 std::string ReadFile(const std::string& name) {
@@ -154,22 +155,22 @@ double AllocatedAt130(const std::string& trace, OpenbPolicy policy) {
   return report.ok() ? report->curve.back().allocated_share : 0;
 }
 
-// One seed; the ten-seed means are in BENCHMARKS.md. The margins below are wider than the spread
-// between seeds (0.0006 for nos, 0.003 for FGD).
+// One seed; BENCHMARKS.md has the means over ten seeds. The margins below exceed the spread between
+// seeds (0.0006 for nos, 0.003 for FGD).
 TEST(OpenbTraces, NosAllocatesMoreThanFgd) {
   if (!HaveTraces()) GTEST_SKIP() << "the openb traces are not at " << kTraces;
   EXPECT_NEAR(AllocatedAt130("default", OpenbPolicy::kFgd), 0.9539, 0.004);  // as published
   EXPECT_GT(AllocatedAt130("default", OpenbPolicy::kNos), 0.962);
   EXPECT_GT(AllocatedAt130("gpushare100", OpenbPolicy::kNos), 0.882);
   EXPECT_GT(AllocatedAt130("gpuspec10", OpenbPolicy::kNos), 0.962);
-  // As much through the whole scheduler.
+  // The same through the whole scheduler.
   EXPECT_GT(AllocatedAt130("default", OpenbPolicy::kNosScheduler), 0.962);
   EXPECT_GT(AllocatedAt130("gpushare100", OpenbPolicy::kNosScheduler), 0.882);
 }
 
-// Pairs of 480 to 460, thirds down to 320, quarters down to 230; what fits beside an 810 is scarce
-// and worth nothing.
-TEST(OpenbTraces, SizesHaveThePricesOfTheirPatterns) {
+// Two pods of 480 to 460 fit on a GPU, three down to 320, four down to 230. The remainder beside an
+// 810 is small and worth nothing.
+TEST(OpenbTraces, PricesOfSizesFollowFillPatterns) {
   if (!HaveTraces()) GTEST_SKIP() << "the openb traces are not at " << kTraces;
   const std::string nodes = ReadFile("openb_node_list_gpu_node.csv");
   const std::string pods = ReadFile("openb_pod_list_default.csv");

@@ -1,4 +1,4 @@
-// How a report of the openb protocol looks, to programs and to people.
+// Formats a report of the openb protocol as JSON and as text.
 #include <fmt/format.h>
 
 #include "base/table.h"
@@ -7,7 +7,7 @@
 namespace nos::study {
 namespace {
 
-constexpr int kPrintedStep = 10;  // per cent
+constexpr int kPrintedStep = 10;  // percent
 
 std::string Percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 

@@ -21,7 +21,7 @@ using scheduling::packing::kWholeGpu;
 using scheduling::packing::Node;
 using scheduling::packing::PodKind;
 
-constexpr int kShares = kWholeGpu / kShareMilli;  // of a GPU, a GiB each
+constexpr int kShares = kWholeGpu / kShareMilli;  // per GPU, one GiB each
 constexpr int64_t kMostPods = 1'000'000;
 constexpr int64_t kMebibyte = int64_t{1} << 20;
 
@@ -33,7 +33,7 @@ cluster::ResourceList Resources(int64_t cpu_milli, int64_t memory_mib) {
           {"memory", Quantity::FromValue(memory_mib * kMebibyte)}};
 }
 
-// A hybrid node, as its agent would tell of it.
+// A hybrid node, as its agent would report it.
 std::shared_ptr<const cluster::Node> sim::NodeObject(const Node& node, size_t index) {
   const std::string shared = gpu::SharesOf(kShares, gpu::kMostClients).name();
   const std::string whole = gpu::NameOf({.memory_gib = kShares, .whole = true});
@@ -81,7 +81,7 @@ std::shared_ptr<const cluster::Pod> sim::PodObject(const PodKind& kind, size_t n
   return pod;
 }
 
-// Of as many pods it learns anew (packing::Packer).
+// Number of pods after which the demand is computed again (packing::Packer).
 size_t NextLook(size_t seen) { return seen < 1024 ? 2 * seen : seen + 1000; }
 
 class SchedulerPlacer : public OpenbPlacer {
@@ -98,7 +98,7 @@ class SchedulerPlacer : public OpenbPlacer {
       next_look_ = NextLook(seen_);
     }
     const scheduling::Decision decision = engine_.Schedule(framework_, pod);
-    if (decision.node == nullptr) return std::nullopt;  // it waits on
+    if (decision.node == nullptr) return std::nullopt;  // stays pending
     waiting_.pop_back();
     const std::string node = decision.node->node->meta.name;
     const auto placed =
@@ -111,7 +111,7 @@ class SchedulerPlacer : public OpenbPlacer {
     std::ranges::sort(choice.devices);
     return choice;
   }
-  void Placed(const PodKind&, const Choice&) override {}  // assumed already
+  void Placed(const PodKind&, const Choice&) override {}  // already assumed
 
  private:
   const scheduling::Framework framework_ =

@@ -1,8 +1,8 @@
-// The scheduler itself as a policy of the openb protocol: nodes and pods are those of Kubernetes, a
-// fraction of a GPU is an MPS share of a hundredth of its memory each, GPUs are those of hybrid
-// nodes, given whole or shared, and cut by the scheduler in the cycle that places the pod. What
-// scheduling/packing reaches alone, this has to reach through filters, scores, cuts and the books
-// of the snapshot.
+// Runs the whole scheduler as a policy of the openb protocol. Nodes and pods are Kubernetes
+// objects. A fraction of a GPU is a number of MPS shares of 1 % of its memory each. GPUs belong to
+// hybrid nodes, are used whole or shared, and are partitioned by the scheduler in the cycle that
+// places the pod. The result must be as good as that of scheduling/packing alone, although filters,
+// scores, partitioning and the snapshot's accounting are involved.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace nos::study {
 
-// Thousandths of a GPU that a share is a multiple of.
+// A share is a multiple of this many thousandths of a GPU.
 inline constexpr int kShareMilli = 10;
 
-// REQUIRES: fractions are multiples of kShareMilli; what nodes lack of their GPUs in the beginning
-// is rounded up to one.
+// REQUIRES: fractions are multiples of kShareMilli. The initially used part of a node's GPUs is
+// rounded up to a multiple.
 std::unique_ptr<OpenbPlacer> MakeSchedulerPlacer(
     const std::vector<scheduling::packing::Node>& nodes);
 

@@ -18,10 +18,10 @@ using scheduling::packing::kWholeGpu;
 using scheduling::packing::Node;
 using scheduling::packing::PodKind;
 
-constexpr int64_t kMaxCpuMilli = 100'000'000;  // of one node or pod
+constexpr int64_t kMaxCpuMilli = 100'000'000;  // per node or pod
 constexpr int64_t kMaxMemoryMib = 1'000'000'000;
 constexpr int64_t kMaxGpus = 64;
-constexpr int64_t kMaxPodsPerNode = 1001;  // the protocol's nodes allow that many
+constexpr int64_t kMaxPodsPerNode = 1001;  // pod limit of a node in the protocol
 
 template <typename T>
 struct Named {
@@ -38,7 +38,7 @@ Status SortByName(std::vector<Named<T>>& rows, const OpenbFile& file, std::strin
   return Invalid(fmt::format("{}: {} '{}' is listed twice", file.name, what, twin->name));
 }
 
-// Numbers the models as they appear.
+// Numbers the models in the order of their first occurrence.
 Result<int> ModelNumber(std::vector<std::string>& models, const CsvRow& row) {
   NOS_ASSIGN(const std::string_view name, row.Text("model"));
   const auto found = std::find(models.begin(), models.end(), name);
@@ -64,7 +64,7 @@ Result<Named<Node>> sim::ParseNode(const CsvRow& row, std::vector<std::string>& 
   return Named<Node>{name, std::move(node)};
 }
 
-// Models that no node has are left out: they can serve nobody.
+// Models that no node has are left out.
 uint64_t ParseModels(std::string_view spec, const std::vector<std::string>& models) {
   if (Trim(spec).empty()) return kAnyModel;
   uint64_t set = 0;

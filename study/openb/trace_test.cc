@@ -43,12 +43,12 @@ TEST(OpenbTrace, ReadsNodesAndPodsSortedByName) {
   ASSERT_EQ(trace->pods.size(), 3U);
   EXPECT_EQ(trace->pods[0].gpus, 0);
   EXPECT_EQ(trace->pods[1].milli, 460);
-  EXPECT_EQ(trace->pods[1].models, 0b10U) << "a model that no node has serves nobody";
+  EXPECT_EQ(trace->pods[1].models, 0b10U) << "models without nodes are left out";
   EXPECT_EQ(trace->pods[2].gpus, 2);
   EXPECT_EQ(trace->pods[2].models, kAnyModel);
 }
 
-TEST(OpenbTrace, TakesOtherLineEndsOrdersAndColumns) {
+TEST(OpenbTrace, AcceptsOtherLineEndsOrdersAndColumns) {
   const auto trace =
       Parse("\xEF\xBB\xBFgpu,model,extra,sn,memory_mib,cpu_milli\r\n1,A10,x,n,5,6\r\n\r\n",
             "gpu_milli,num_gpu,name,memory_mib,cpu_milli\r\n1000,1,p,2,3");
@@ -63,7 +63,7 @@ TEST(OpenbTrace, NodesWithoutGpuNeedNoModel) {
   EXPECT_THAT(trace->models, ElementsAre("T4"));
 }
 
-TEST(OpenbTrace, SaysWhereANodeListIsWrong) {
+TEST(OpenbTrace, LocatesErrorsInNodeList) {
   EXPECT_EQ(NodesError(""), "nodes.csv:1: the header line is missing");
   EXPECT_EQ(NodesError("sn,cpu_milli,memory_mib,gpu,model\n"),
             "nodes.csv: no rows below the header");
@@ -83,7 +83,7 @@ TEST(OpenbTrace, SaysWhereANodeListIsWrong) {
             "nodes.csv: no node has a GPU");
 }
 
-TEST(OpenbTrace, KnowsAtMost64Models) {
+TEST(OpenbTrace, AcceptsAtMost64Models) {
   std::string text = "sn,cpu_milli,memory_mib,gpu,model\n";
   for (int i = 0; i <= 64; ++i) {
     text += "n" + std::to_string(i) + ",1,1,1,M" + std::to_string(i) + "\n";
@@ -91,7 +91,7 @@ TEST(OpenbTrace, KnowsAtMost64Models) {
   EXPECT_EQ(NodesError(text), "nodes.csv:66: model: more than 64 different GPU models");
 }
 
-TEST(OpenbTrace, SaysWhereAPodListIsWrong) {
+TEST(OpenbTrace, LocatesErrorsInPodList) {
   EXPECT_EQ(PodsError("p,1,1,1,1001\n"),
             "pods.csv:2: gpu_milli: '1001' is not a whole number from 1 to 1000");
   EXPECT_EQ(PodsError("p,1,1,1,0\n"),
@@ -106,8 +106,8 @@ TEST(OpenbTrace, SaysWhereAPodListIsWrong) {
   EXPECT_EQ(PodsError("p,1,1,1,1\nq,1,1,1,1\np,1,1,1,1\n"), "pods.csv: pod 'p' is listed twice");
 }
 
-// Whatever bytes arrive, the answer is a trace or an error that names a file.
-TEST(OpenbTrace, SurvivesDamagedFiles) {
+// For every input the result is a trace, or an error that names a file.
+TEST(OpenbTrace, HandlesDamagedFiles) {
   constexpr std::string_view kDamage{",\n\r|-9x\"\0\xFF", 10};
   Random random(1);
   const auto damaged = [&](std::string_view text) {

@@ -13,7 +13,7 @@ Fleet::Fleet(const gpu::Fragmentation& rule, size_t gpus)
   for (size_t p = 0; p < rule.layouts().profile_count(); ++p) {
     ranks_.emplace_back((rule.Preferred(static_cast<gpu::ProfileId>(p)).size() + 63) / 64);
   }
-  // From the back, because the last of a layout's GPUs is taken first.
+  // In reverse order, because the last GPU of a layout is taken first.
   for (size_t gpu = gpus; gpu-- > 0;) Enter(static_cast<uint32_t>(gpu), gpu::LayoutTable::kEmpty);
 }
 

@@ -1,11 +1,11 @@
-// Many GPUs of one model, merged by layout: where the next instance does least harm among all of
-// them, at a cost that depends on the number of layouts and not of GPUs.
+// Many GPUs of one model, grouped by layout. Finds the placement with the least loss among all
+// GPUs, at a cost that depends on the number of layouts instead of GPUs.
 //
 //   Fleet fleet(rule, 5000);
 //   if (auto spot = fleet.Choose(profile)) fleet.Set(spot->gpu, table.Add(fleet.layout(spot->gpu),
 //                                                                        spot->placement));
 //
-// A GPU is named by its index. Of equal GPUs an arbitrary but repeatable one is chosen. Not
+// A GPU is identified by its index. Among equal GPUs the choice is arbitrary but deterministic. Not
 // thread-safe.
 #pragma once
 
@@ -27,38 +27,38 @@ struct Spot {
 
 class Fleet {
  public:
-  // All GPUs empty. `rule` must outlive the fleet.
+  // All GPUs start empty. `rule` must outlive the fleet.
   Fleet(const gpu::Fragmentation& rule, size_t gpus);
 
   const gpu::Fragmentation& rule() const { return *rule_; }
   gpu::LayoutId layout(uint32_t gpu) const { return layout_[gpu]; }
   void Set(uint32_t gpu, gpu::LayoutId layout);
 
-  // The spot with least loss; ties: the fuller GPU, then the one with more instances. Nothing when
-  // the profile fits nowhere.
+  // The spot with the least loss; ties: the fuller GPU, then the one with more instances. nullopt
+  // if the profile fits nowhere.
   std::optional<Spot> Choose(gpu::ProfileId profile) const;
 
-  // The merged view, for searches. `index` counts the GPUs of one layout.
+  // The GPUs grouped by layout, for searches. `index` counts the GPUs of one layout.
   size_t sim::Count(gpu::LayoutId layout) const { return gpus_of_[layout].size(); }
   uint32_t Gpu(gpu::LayoutId layout, size_t index) const { return gpus_of_[layout][index]; }
-  // Layouts that some GPU has, rising.
+  // Layouts of at least one GPU, ascending.
   const std::vector<gpu::LayoutId>& Present() const { return present_; }
-  // The best layout for the profile that has a GPU beyond the `reserved` ones, or kIllegal.
-  // `reserved` names the layout of each GPU that may not be taken.
+  // The best layout for the profile with at least one GPU that is not reserved, or kIllegal.
+  // `reserved` lists the layout of each reserved GPU.
   gpu::LayoutId BestLayout(gpu::ProfileId profile, std::span<const gpu::LayoutId> reserved) const;
 
  private:
   void Enter(uint32_t gpu, gpu::LayoutId layout);
   void Leave(uint32_t gpu);
-  // Marks the layout as present or absent in every profile's order of preference.
+  // Sets or clears the layout in every profile's order of preference.
   void Mark(gpu::LayoutId layout, bool present);
 
   const gpu::Fragmentation* rule_;
-  std::vector<gpu::LayoutId> layout_;                // per GPU
-  std::vector<uint32_t> index_;                 // per GPU: where it stands in gpus_of_
-  std::vector<std::vector<uint32_t>> gpus_of_;  // per layout
+  std::vector<gpu::LayoutId> layout_;                // by GPU
+  std::vector<uint32_t> index_;                      // by GPU: position in gpus_of_
+  std::vector<std::vector<uint32_t>> gpus_of_;       // by layout
   std::vector<gpu::LayoutId> present_;               // sorted
-  std::vector<std::vector<uint64_t>> ranks_;    // per profile: bit r: Preferred()[r] is present
+  std::vector<std::vector<uint64_t>> ranks_;         // by profile: bit r: Preferred()[r] is present
 };
 
 }  // namespace nos::study

@@ -14,7 +14,7 @@ namespace {
 
 const gpu::Model& Named(const char* name) { return *gpu::Catalogue::Builtin().FindByName(name); }
 
-// Adds or removes something on a random GPU.
+// Adds or removes a random instance on a random GPU.
 void sim::Step(Fleet& fleet, size_t gpus, double add, Random& random) {
   const auto gpu = static_cast<uint32_t>(random.Below(gpus));
   const gpu::LayoutTable& table = fleet.rule().layouts();
@@ -53,7 +53,7 @@ int PotentialOf(const Fleet& fleet, size_t gpus) {
   return sum;
 }
 
-// Carries a plan out and checks that every step is possible.
+// Executes a plan and checks that every step is possible.
 void Carry(Fleet& fleet, const Relocation& plan, gpu::ProfileId profile) {
   const gpu::LayoutTable& table = fleet.rule().layouts();
   std::vector<gpu::ProfileId> taken;
@@ -75,8 +75,7 @@ void Carry(Fleet& fleet, const Relocation& plan, gpu::ProfileId profile) {
   fleet.Set(plan.spot.gpu, last);
 }
 
-// Whether taking one instance out makes room for the profile and, somewhere, for the instance
-// again.
+// True if removing one instance makes space for the profile and the instance fits somewhere else.
 bool OneMoveWorks(const Fleet& fleet, size_t gpus, gpu::ProfileId profile) {
   const gpu::LayoutTable& table = fleet.rule().layouts();
   for (uint32_t g = 0; g < gpus; ++g) {
@@ -98,7 +97,7 @@ bool OneMoveWorks(const Fleet& fleet, size_t gpus, gpu::ProfileId profile) {
   return false;
 }
 
-TEST(Relocation, PlansArePossibleAndSinglesComplete) {
+TEST(Relocation, PlansAreValidAndSingleMovesAreFound) {
   for (const char* name : {"A30", "A100-40GB", "RTX-PRO-6000"}) {
     const gpu::Fragmentation rule(Named(name));
     constexpr size_t kGpus = 4;
@@ -132,7 +131,7 @@ gpu::LayoutId LayoutOf(const gpu::Model& model, const std::vector<std::string>& 
   return model.layouts().FromPlacements(all).value();
 }
 
-TEST(Relocation, MovesThePairAway) {
+TEST(Relocation, MovesTwoInstancesOfOneGpu) {
   const gpu::Model& model = Named("A100-40GB");
   const gpu::Fragmentation rule(model);
   Fleet fleet(rule, 2);
@@ -146,8 +145,8 @@ TEST(Relocation, MovesThePairAway) {
 }
 
 TEST(Relocation, ChainsTwoMoves) {
-  // 4g needs the left half of GPU 0; its 3g fits only where GPU 1's 2g makes way, and that fits
-  // GPU 2.
+  // 4g needs the left half of GPU 0. The 3g there fits only on GPU 1 after its 2g has moved to GPU
+  // 2.
   const gpu::Model& model = Named("A100-40GB");
   const gpu::Fragmentation rule(model);
   Fleet fleet(rule, 3);

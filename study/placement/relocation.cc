@@ -14,8 +14,8 @@ void ForEachBit(uint64_t bits, const Visit& visit) {
   for (; bits != 0; bits &= bits - 1) visit(static_cast<gpu::PlacementId>(std::countr_zero(bits)));
 }
 
-// A plan in terms of layouts: which GPU of a layout it is does not matter until it is carried out.
-// GPU 0 takes the request.
+// A plan in terms of layouts; the GPUs of a layout are interchangeable until the plan is bound to
+// real ones. GPU 0 takes the request.
 struct Draft {
   struct Gpu {
     gpu::LayoutId before = 0, now = 0;
@@ -55,7 +55,7 @@ class Search {
     return table_.placements()[placement].profile;
   }
 
-  // Starts a draft for each way to place the profile on a GPU from which instances were taken.
+  // Starts a draft for each placement of the profile on a GPU from which instances were removed.
   template <typename Visit>
   void ForEachStart(gpu::LayoutId before, gpu::LayoutId freed, gpu::ProfileId profile, const Visit& visit) const {
     ForEachBit(table_.Addable(freed) & table_.PlacementsOf(profile), [&](gpu::PlacementId placement) {
@@ -68,8 +68,8 @@ class Search {
     });
   }
 
-  // Finds the best place for an instance taken from GPU 0; false when there is none. `kept` is a
-  // layout of which one GPU more may not be touched, or kIllegal.
+  // Finds the best place for an instance removed from GPU 0. False if there is none. `kept`: a
+  // layout of which one more GPU is reserved, or kIllegal.
   bool Settle(Draft& draft, gpu::PlacementId taken, gpu::LayoutId kept) const {
     const gpu::ProfileId profile = ProfileOf(taken);
     std::array<gpu::LayoutId, 5> reserved{kept};
@@ -93,7 +93,7 @@ class Search {
     return true;
   }
 
-  // The one of which fewer fit a GPU is harder to settle and goes first.
+  // The instance that fits fewer times on a GPU is harder to place, so it is placed first.
   bool SettleBoth(Draft& draft, gpu::PlacementId a, gpu::PlacementId b) const {
     const auto fit = [this](gpu::PlacementId p) {
       return table_.Copies(gpu::LayoutTable::kEmpty, ProfileOf(p));
@@ -102,7 +102,7 @@ class Search {
     return Settle(draft, a, gpu::LayoutTable::kIllegal) && Settle(draft, b, gpu::LayoutTable::kIllegal);
   }
 
-  // One instance makes room, not touching one GPU of layout `kept`.
+  // Moves one instance, without using one GPU of layout `kept`.
   Draft SingleExcept(gpu::ProfileId profile, gpu::LayoutId kept) const {
     Draft best;
     for (const gpu::LayoutId before : fleet_.Present()) {
@@ -123,7 +123,7 @@ class Search {
     return *known;
   }
 
-  // Two instances of one GPU make room.
+  // Moves two instances of one GPU.
   Draft Pair(gpu::ProfileId profile) const {
     Draft best;
     for (const gpu::LayoutId before : fleet_.Present()) {
@@ -141,7 +141,7 @@ class Search {
     return best;
   }
 
-  // One instance makes room and takes the place of another one on a second GPU.
+  // Moves one instance to the place of another one on a second GPU, which moves, too.
   Draft Chain(gpu::ProfileId profile) {
     Draft best;
     for (const gpu::LayoutId before : fleet_.Present()) {
@@ -158,7 +158,7 @@ class Search {
     return best;
   }
 
-  // The best single move for the profile that leaves one GPU of layout `kept` alone.
+  // The best single move for the profile that does not use one GPU of layout `kept`.
   Draft SecondLeg(gpu::ProfileId profile, gpu::LayoutId kept) {
     const Draft& known = Single(profile);
     size_t used = 0;
@@ -178,7 +178,7 @@ class Search {
     return joined;
   }
 
-  // Picks actual GPUs: different ones for places of the same layout.
+  // Assigns real GPUs: different ones for entries with the same layout.
   Relocation Bind(const Draft& draft) const {
     std::array<uint32_t, 4> gpus{};
     for (size_t g = 0; g < draft.gpu_count; ++g) {
@@ -199,7 +199,7 @@ class Search {
   const Fleet& fleet_;
   const gpu::Fragmentation& rule_;
   const gpu::LayoutTable& table_;
-  std::vector<std::optional<Draft>> single_;  // per profile
+  std::vector<std::optional<Draft>> single_;  // by profile
 };
 
 }  // namespace

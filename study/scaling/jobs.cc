@@ -21,11 +21,11 @@ constexpr int64_t kMostSeconds = 100'000'000'000;
 constexpr int64_t kMostMilli = 100'000'000;  // of cpu
 constexpr int64_t kMostMib = 1'000'000'000;
 
-// A burst's jobs come within this time.
+// All jobs of a burst arrive within this time.
 constexpr double kBurstSeconds = 300;
 constexpr double kJobsOfABurst = 6;
-// Hours: the median, and the spread of the logarithm, so that the mean is 8.7 before the longest
-// are cut.
+// Hours: the median, and the standard deviation of the logarithm, so that the mean is 8.7 before
+// the longest jobs are limited.
 constexpr double kMedianHours = 1, kLogSpread = 2.08;
 constexpr double kMostHours = 120;
 constexpr int64_t kCpuOfAGpu = 10'000, kMibOfAGpu = 65'536;
@@ -60,7 +60,7 @@ struct Window {
   double from = 0, to = 0;
 };
 
-// Adds the row's job, if it runs in the window and on GPUs.
+// Adds the row's job if it runs on GPUs within the window.
 Status AddOpenbJob(const CsvRow& row, const Window& window, bool by_memory,
                    std::vector<ScalingJob>& jobs) {
   ScalingJob job;
@@ -143,7 +143,7 @@ std::vector<ScalingJob> BurstJobs(const BurstOptions& options) {
     const int slots = SlotsOf(alike);
     alike.cpu_milli = kCpuOfAGpu * slots / ScalingModel().slots();
     alike.memory_mib = kMibOfAGpu * slots / ScalingModel().slots();
-    // As many as one more comes each time with this chance.
+    // Geometric distribution: each job is followed by another one with this probability.
     const double another = 1 - 1 / kJobsOfABurst;
     do {
       alike.arrival = at + random.Uniform() * kBurstSeconds;

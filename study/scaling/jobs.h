@@ -1,10 +1,9 @@
-// The jobs of the scaling simulation: when each comes, how long it runs, what it asks for.
+// The jobs of the scaling simulation: arrival, duration and requests.
 //
 //   NOS_ASSIGN(auto jobs, OpenbJobs({"pods.csv", text}, {.first_day = 115, .days = 7}));
 //   auto others = BurstJobs({.days = 14, .seed = 1});
 //
-// All GPUs are ScalingModel's. Pure: equal options give equal jobs, in the order in which they
-// come.
+// All GPUs are of ScalingModel(). Pure: equal options give equal jobs, sorted by arrival.
 #pragma once
 
 #include <cstdint>
@@ -17,39 +16,40 @@
 
 namespace nos::study {
 
-// H100-80GB: its GPUs change between MIG and whole without a reset.
+// H100-80GB, because it switches between MIG and whole GPUs without a reset.
 const gpu::Model& ScalingModel();
 
 struct ScalingJob {
-  double arrival = 0, duration = 0;  // seconds; it has run that long when it ends
+  double arrival = 0, duration = 0;  // seconds; the job ends after running for `duration`
   int64_t cpu_milli = 0, memory_mib = 0;
-  int gpus = 0;       // whole GPUs of one node; or
+  int gpus = 0;       // whole GPUs on one node; or
   std::string slice;  // one slice: "3g.40gb"
 };
 
-// What part of a GPU it asks for: placement slots, of eight that a whole one has.
+// The requested placement slots; a whole GPU has eight.
 int SlotsOf(const ScalingJob& job);
 
-// The openb trace replayed, creation to deletion.
+// Replays the openb trace, from creation to deletion of each pod.
 struct OpenbWindow {
-  double first_day = 115,
-         days = 7;         // of the trace: what was created before, and lives, comes first
-  bool by_memory = false;  // how a fraction becomes a slice, see SliceFor
+  // The window of the trace. Pods created before the window that still run arrive at its start.
+  double first_day = 115, days = 7;
+  bool by_memory = false;  // converts fractions to slices, see SliceFor
 };
-// Left out: pods without GPUs, and those that never ran. What outlives the window ends with it.
-// Error: kInvalid for a bad file ("pods.csv:17: creation_time: ..."), or when nobody is left.
+// Leaves out pods without GPUs and pods that never ran. Pods that outlive the window end with it.
+// Error: kInvalid for an invalid file ("pods.csv:17: creation_time: ..."), or if no job is left.
 Result<std::vector<ScalingJob>> OpenbJobs(const OpenbFile& pods, const OpenbWindow& window);
 
-// The smallest slice that is enough of a GPU, counted in compute slices (sevenths) or in memory
-// (eighths); "": none but the whole GPU is.
+// The smallest slice with at least this share of a GPU, by compute slices (sevenths) or by memory
+// (eighths); "" if only the whole GPU is enough.
 std::string SliceFor(int64_t milli, bool by_memory);
 
-// Jobs like those of a training cluster: several alike at once, powers of two of GPUs, most short
-// and a few very long. docs/simulate-scaling.md says which numbers are of a published trace.
+// Jobs similar to those of a training cluster: several equal ones at once, with a power of two of
+// GPUs; most are short, a few very long. docs/simulate-scaling.md states which numbers come from a
+// published trace.
 struct BurstOptions {
   double days = 14;
   double jobs_a_day = 116;
-  double slices = 0;  // 0 to 1: the part of the bursts whose jobs ask for a slice
+  double slices = 0;  // 0 to 1: share of the bursts whose jobs request a slice
   uint64_t seed = 1;
 };
 std::vector<ScalingJob> BurstJobs(const BurstOptions& options);

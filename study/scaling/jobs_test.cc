@@ -21,7 +21,7 @@ Result<std::vector<ScalingJob>> Parse(const std::string& rows, OpenbWindow windo
   return OpenbJobs({"pods.csv", text}, window);
 }
 
-TEST(ScalingJobsTest, AFractionBecomesTheSmallestSliceThatIsEnough) {
+TEST(ScalingJobsTest, ConvertsFractionToSmallestSufficientSlice) {
   EXPECT_EQ(SliceFor(142, false), "1g.10gb");
   EXPECT_EQ(SliceFor(143, false), "2g.20gb");
   EXPECT_EQ(SliceFor(320, false), "3g.40gb");
@@ -34,11 +34,11 @@ TEST(ScalingJobsTest, AFractionBecomesTheSmallestSliceThatIsEnough) {
   EXPECT_EQ(SliceFor(501, true), "");
 }
 
-TEST(ScalingJobsTest, OpenbIsReplayedWithinItsWindow) {
+TEST(ScalingJobsTest, ReplaysOpenbPodsOfWindow) {
   const auto jobs = Parse(
-      "later,1000,1024,1,470,86500,86600,86510\n"  // comes 100 s into the second day, runs 90 s
-      "before,2000,2048,2,1000,100,90000,100\n"    // runs already, until 3,600 s into it
-      "outlives,3000,1024,1,1000,172700,999999,172700\n"  // comes 100 s before its end
+      "later,1000,1024,1,470,86500,86600,86510\n"  // arrives 100 s into the second day, runs 90 s
+      "before,2000,2048,2,1000,100,90000,100\n"    // runs already, for another 3,600 s
+      "outlives,3000,1024,1,1000,172700,999999,172700\n"  // arrives 100 s before the end
       "gone,1000,1024,1,1000,10,20,10\n"
       "too-late,1000,1024,1,1000,172800,172900,172800\n"
       "cpu-only,1000,1024,0,0,86500,86600,86500\n"
@@ -58,7 +58,7 @@ TEST(ScalingJobsTest, OpenbIsReplayedWithinItsWindow) {
   EXPECT_EQ((*jobs)[2].duration, 100);
 }
 
-TEST(ScalingJobsTest, WhatIsWrongInTheFileIsSaidWithItsLine) {
+TEST(ScalingJobsTest, ReportsErrorsWithLine) {
   const auto wrong = Parse("a,1000,1024,1,1000,x,20,10\n", {});
   EXPECT_THAT(wrong.status().message(), HasSubstr("pods.csv:2: creation_time"));
   const auto empty = Parse("a,1000,1024,1,1000,10,20,10\n", {.first_day = 5, .days = 2});
@@ -67,8 +67,8 @@ TEST(ScalingJobsTest, WhatIsWrongInTheFileIsSaidWithItsLine) {
   EXPECT_THAT(no_times.status().message(), HasSubstr("missing"));
 }
 
-// Counted in the published list with another program.
-TEST(ScalingJobsTest, AWeekOfThePublishedList) {
+// The expected numbers were computed from the published list with another program.
+TEST(ScalingJobsTest, ReplaysWeekOfPublishedList) {
   constexpr const char* kList = "../shared/data/traces/openb/openb_pod_list_default.csv";
   std::ifstream file(kList);
   if (!file.good()) GTEST_SKIP() << "the openb pod list is not at " << kList;
@@ -85,7 +85,7 @@ TEST(ScalingJobsTest, AWeekOfThePublishedList) {
   EXPECT_NEAR(gpu_hours, 5616.6, 0.1);
 }
 
-TEST(ScalingJobsTest, BurstsAreWhatTheirOptionsSay) {
+TEST(ScalingJobsTest, BurstsFollowOptions) {
   const auto jobs = BurstJobs({.days = 200, .slices = 0.5, .seed = 3});
   EXPECT_TRUE(std::ranges::is_sorted(jobs, {}, &ScalingJob::arrival));
   EXPECT_NEAR(static_cast<double>(jobs.size()), 200 * 116, 200 * 116 * 0.1);
@@ -113,7 +113,7 @@ TEST(ScalingJobsTest, EqualSeedsGiveEqualBursts) {
   EXPECT_NE(once.front().arrival, other.front().arrival);
 }
 
-TEST(ScalingJobsTest, SlotsAreWhatAJobTakesOfAGpu) {
+TEST(ScalingJobsTest, CountsSlotsOfJob) {
   EXPECT_EQ(SlotsOf({.gpus = 2, .slice = {}}), 16);
   EXPECT_EQ(SlotsOf({.gpus = 0, .slice = "3g.40gb"}), 4);
   EXPECT_EQ(SlotsOf({.gpus = 0, .slice = "1g.10gb"}), 1);

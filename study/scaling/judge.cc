@@ -19,9 +19,9 @@ struct Ledger {
   int pool = 0;
   double ready = 0;
   bool gone = false;
-  int64_t cpu = 0, memory = 0;  // taken
-  std::vector<uint32_t> slots;  // by GPU: taken, as bits
-  std::vector<int> compute;     // by GPU: slices taken
+  int64_t cpu = 0, memory = 0;  // in use
+  std::vector<uint32_t> slots;  // by GPU: bit set of slots in use
+  std::vector<int> compute;     // by GPU: compute slices in use
   std::set<int> jobs;
 };
 
@@ -161,7 +161,7 @@ class Judge {
     return Status::Ok();
   }
 
-  // Slots as bits, and compute slices.
+  // The slots as a bit set, and the number of compute slices.
   static std::pair<uint32_t, int> Size(const ScalingDevice& device) {
     const gpu::Model& model = ScalingModel();
     if (device.profile.empty()) return {(1U << model.slots()) - 1, model.compute_slices()};

@@ -1,5 +1,5 @@
-// Whether a run of the scaling simulation was possible: what a policy did, played again by somebody
-// who believes nothing of it.
+// Invariant checker of the scaling simulation: replays the actions of a policy and checks
+// independently that they were possible.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace nos::study {
 
-// Every job that is there runs once, after it came, for as long as it says; on nodes that are ready
-// and not gone, within their cpu, memory and GPUs, on devices that are what it asks for or more; no
-// pool exceeds its maximum; nodes go empty, and all of them do.
-// Error: kInternal saying what was wrong, and when.
+// Checks that every job runs once, after its arrival and for its duration; on nodes that are ready
+// and not removed, within their cpu, memory and GPUs, on devices that provide at least what it
+// requests; that no pool exceeds its maximum; that nodes are empty when removed, and that all are
+// removed. Error: kInternal with the violation and its time.
 Status JudgeRun(std::span<const ScalingJob> jobs, const StageOptions& options,
                 std::span<const StageAction> log);
 

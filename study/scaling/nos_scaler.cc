@@ -21,13 +21,13 @@ namespace {
 
 using PodPtr = std::shared_ptr<const cluster::Pod>;
 
-// A plan is made when no job has come for `kSettle`, at the latest `kAtMost` after the first, and
-// not more often than every `kBetween`.
+// Seconds. A plan is made when no job has arrived for kSettle, at the latest kAtMost after the
+// first arrival, and at most once per kBetween.
 constexpr double kSettle = 10, kAtMost = 60, kBetween = 10;
 constexpr double kBetweenShrinks = 60;
-constexpr double kMostUse = 0.5;  // of a node that may be emptied
-constexpr int kMostEmptied = 3;   // nodes at a time, as the autoscaler has it
-// How often one planning may ask whether its time is up: the same on every machine.
+constexpr double kMostUse = 0.5;  // share in use up to which a node may be emptied
+constexpr int kMostEmptied = 3;   // nodes at a time, as in the autoscaler
+// Number of out_of_time calls per plan; a clock would give different results on each machine.
 constexpr int kMostAsks = 2000;
 
 Time TimeAt(double seconds) {
@@ -86,11 +86,11 @@ class NosScaler : public Scaler {
  public:
   NosScaler(Stage& stage, const NosScalerOptions& options) : stage_(stage), options_(options) {
     snapshot_ = cluster::ClusterSnapshot::Build({}, {}, gpu::Catalogue::Builtin());
-    snapshot_.ChangeAround();  // there are no budgets
+    snapshot_.ChangeAround();  // no PodDisruptionBudgets exist
     for (const ScalingPool& pool : stage.options().pools) pools_.push_back(NodePoolOf(pool));
   }
 
-  // Who comes is placed at once if there is room, as the scheduler does.
+  // Places an arriving job at once if it fits, as the scheduler does.
   Status Arrived(int job) override {
     PodPtr pod = PodOf(stage_.job(job), job);
     job_of_[pod->Key()] = job;
@@ -98,7 +98,7 @@ class NosScaler : public Scaler {
     NOS_ASSIGN(const std::vector<int> left, sim::Place({job}));
     if (left.empty()) return Status::Ok();
     last_arrival_ = stage_.now();
-    // What happened while nobody waited is of no haste.
+    // Changes before this arrival do not make the plan urgent.
     if (stage_.waiting().size() <= 1) changed_since_.reset();
     Changed();
     return Status::Ok();
@@ -132,9 +132,11 @@ class NosScaler : public Scaler {
 
   Status Look() override {
     const double now = stage_.now();
+    // 1. Place pending jobs before removing nodes, because they may need them.
     if (const auto plan = NextPlan(); plan && *plan <= now) {
       NOS_RETURN_IF_ERROR(PlanForWaiting());
     }
+    // 2. Remove nodes that are due.
     const auto shrink = NextShrink();
     if (!shrink || *shrink > now) return Status::Ok();
     last_shrink_ = now;
@@ -157,7 +159,8 @@ class NosScaler : public Scaler {
         std::min(std::max(last_arrival_ + kSettle, *changed_since_), *changed_since_ + kAtMost);
     return std::max(settled, last_plan_ + kBetween);
   }
-  // Each node when its time has come, and when something has changed: others may be able to go.
+  // When the next node is due, and when something has changed, because then other nodes may be
+  // removable.
   std::optional<double> NextShrink() const {
     std::optional<double> next;
     const auto at = [&](double when) { next = std::min(next.value_or(when), when); };
@@ -169,14 +172,15 @@ class NosScaler : public Scaler {
     }
     return next;
   }
-  // Since when it could go without a break, as far as is known. An empty one always could.
+  // Start of the uninterrupted time in which the node could have been removed, as far as known. An
+  // empty node always could.
   std::optional<double> CouldGoSince(int node) const {
     if (const auto known = could_go_.find(node); known != could_go_.end()) return known->second;
     const auto quiet = quiet_.find(node);
     if (quiet == quiet_.end() || !quiet->second.empty) return std::nullopt;
     return quiet->second.since;
   }
-  // When it goes: as the autoscaler, not soon after any pool has grown.
+  // When the node is removed: as in the autoscaler, not soon after any pool has grown.
   std::optional<double> DueOf(int node) const {
     const auto since = CouldGoSince(node);
     if (!since) return std::nullopt;
@@ -196,7 +200,7 @@ class NosScaler : public Scaler {
     return pods;
   }
 
-  // Returns those that find no place.
+  // Returns the jobs without a place.
   Result<std::vector<int>> sim::Place(const std::vector<int>& jobs) {
     if (snapshot_.size() == 0) return jobs;
     const planning::Plan plan =
@@ -233,7 +237,7 @@ class NosScaler : public Scaler {
     Touch(at);
   }
 
-  // The placement of a profile that is MIG's; else the whole GPU.
+  // The placement if the profile is a MIG profile, else the whole GPU.
   static std::vector<ScalingDevice> DevicesOf(
       const std::vector<planning::AssignedDevice>& devices) {
     std::vector<ScalingDevice> all;
@@ -247,7 +251,7 @@ class NosScaler : public Scaler {
     return all;
   }
 
-  // Who waits is placed, or moved others for, or asked nodes for.
+  // Places pending jobs; for the others it moves jobs, then requests nodes.
   Status PlanForWaiting() {
     last_plan_ = stage_.now();
     changed_since_.reset();
@@ -268,7 +272,7 @@ class NosScaler : public Scaler {
     for (const planning::Relief& relief : plan.reliefs) {
       MoveAll(relief.moves);
       relieved.insert(relief.pod);
-      // Those in its way run elsewhere first.
+      // The moved jobs must run on their new nodes first.
       Run(jobs[relief.pod], relief.node, relief.devices, stage_.options().restart_seconds);
     }
     snapshot_ = std::move(plan.after);
@@ -306,7 +310,7 @@ class NosScaler : public Scaler {
     }
   }
 
-  // What its jobs use has changed.
+  // Call when the resources in use on the node have changed.
   void Touch(int node) {
     Shrinkable();
     const StageNode& there = stage_.nodes()[node];
@@ -338,13 +342,15 @@ class NosScaler : public Scaler {
     return Status::Ok();
   }
 
-  // As the autoscaler: those go that could have gone for the window without a break. Not while
-  // anybody waits who could use them.
+  // Like the autoscaler, removes nodes that could have been removed for the whole window. Does
+  // nothing while jobs are pending that could use them.
   Status Shrink() {
     if (!stage_.waiting().empty()) {
       Shrinkable();
       return Status::Ok();
     }
+    // 1. Record since when each quiet node could be removed. All nodes are checked together, since
+    //    one may need the capacity of another.
     planning::ShrinkOptions options;
     options.most_use = kMostUse;
     options.most_nodes = static_cast<int>(snapshot_.size());
@@ -363,6 +369,9 @@ class NosScaler : public Scaler {
     if (std::ranges::none_of(could_go_, [&](const auto& each) { return IsDue(each.first); })) {
       return Status::Ok();
     }
+    // 2. Remove nodes that are due. They need a plan of their own, because the first one also
+    // empties
+    //    nodes that are not due.
     options.most_nodes = kMostEmptied;
     options.out_of_time = Patience();
     options.may_go = [this](const cluster::NodeInfo& node) {
@@ -387,15 +396,15 @@ class NosScaler : public Scaler {
   Stage& stage_;
   const NosScalerOptions options_;
   const scheduling::Framework framework_ = scheduling::Framework::Default();
-  cluster::ClusterSnapshot snapshot_;  // nodes that are ready
+  cluster::ClusterSnapshot snapshot_;  // ready nodes only
   std::vector<std::shared_ptr<const cluster::NodePool>> pools_;
-  std::map<int, PodPtr> pods_;  // by job that has not ended; as it waits
+  std::map<int, PodPtr> pods_;  // by job that has not ended; in pending form
   std::map<std::string, int> job_of_, node_of_;
   std::map<int, Quiet> quiet_;      // by node
-  std::map<int, double> could_go_;  // of them, by node: since when, of those looked at
+  std::map<int, double> could_go_;  // by evaluated quiet node: removable since
   std::optional<double> changed_since_;
   double last_arrival_ = -1e18, last_plan_ = -1e18, last_shrink_ = -1e18, grown_ = -1e18;
-  std::optional<double> shrinkable_since_;  // something changed since it was last tried
+  std::optional<double> shrinkable_since_;  // set if something changed since the last attempt
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// nos in the scaling simulation: the planner cuts the GPUs there are, the same planner asks for
-// nodes, and says which may go.
+// nos in the scaling simulation: the planner repartitions existing GPUs, requests nodes, and
+// selects nodes to remove.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,16 @@
 namespace nos::study {
 
 struct NosScalerOptions {
-  // Nodes that stand half empty are emptied onto others (PlanShrink); false: only empty ones go.
+  // True: pods of nodes in little use are moved so that the node can be removed (PlanShrink).
+  // False: only empty nodes are removed.
   bool scale_down = false;
-  bool moves = false;       // jobs move for others that wait (PlanMoves)
-  double window = 600;      // seconds for which a node could have gone, and none was asked for
-  double cut_seconds = 10;  // until a GPU is cut anew
+  bool moves = false;  // jobs move to make capacity for pending ones (PlanMoves)
+  // Seconds: a node is removed after it could have been removed this long and none was requested.
+  double window = 600;
+  double cut_seconds = 10;  // duration of repartitioning a GPU
 };
 
-// `stage` has the pools; their GPUs are hybrid: each whole, or cut by MIG.
+// The pools' GPUs are hybrid: each is whole or partitioned by MIG.
 std::unique_ptr<Scaler> MakeNosScaler(Stage& stage, const NosScalerOptions& options);
 
 }  // namespace nos::study

@@ -23,7 +23,7 @@ constexpr std::array kNames = {
     std::pair{ScalingPolicy::kRecutScaleDown, std::string_view("recut+scale-down")},
     std::pair{ScalingPolicy::kAll, std::string_view("all")},
 };
-constexpr double kMostSeconds = 7 * 86'400;  // of any of the times
+constexpr double kMostSeconds = 7 * 86'400;  // limit of each duration
 constexpr double kHour = 3600;
 
 Status sim::Check(const ScalingOptions& options) {

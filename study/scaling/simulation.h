@@ -1,12 +1,12 @@
-// Scaling with demand: what nodes a trace of jobs costs, and how long its jobs wait, when nodes are
-// added for whom no place is left and removed when they are not needed. docs/simulate-scaling.md
-// says what is simulated, and how policies are compared at equal waiting time.
+// Simulates scaling with demand: the cost of nodes for a trace of jobs, and how long jobs wait, if
+// nodes are added for jobs without capacity and removed when unneeded. docs/simulate-scaling.md
+// describes the simulation, and how policies are compared at equal waiting time.
 //
 //   ScalingOptions options;
 //   options.policy = ScalingPolicy::kRecut;
 //   NOS_ASSIGN(ScalingReport report, RunScaling(BurstJobs({}), options));
 //
-// Pure: equal options give equal reports. Every run is checked by the judge (judge.h).
+// Pure: equal options give equal reports. The invariant checker (judge.h) verifies every run.
 #pragma once
 
 #include <cstdint>
@@ -22,28 +22,28 @@
 namespace nos::study {
 
 enum class ScalingPolicy {
-  kUnschedulable,         // nodes for unschedulable pods, GPUs cut once (unschedulable.h)
+  kUnschedulable,  // nodes for unschedulable pods, GPUs with a static layout (unschedulable.h)
   kUnschedulablePacking,  // the same, with a kube-scheduler that prefers full nodes
-  kRecut,                 // nos: GPUs are cut anew, nodes asked for where that is not enough
-  kRecutScaleDown,        // and nodes in little use are emptied onto others
-  kAll,                   // and jobs move for others that wait
+  kRecut,                 // nos: repartitions GPUs, and requests nodes where that is not enough
+  kRecutScaleDown,        // also moves jobs off nodes in little use and removes these
+  kAll,                   // also moves jobs for pending ones
 };
 // "unschedulable", "unschedulable+packing", "recut", "recut+scale-down", "all".
 std::string_view ScalingPolicyName(ScalingPolicy policy);
 // Error: kInvalid listing the names.
 Result<ScalingPolicy> ParseScalingPolicy(std::string_view name);
 const std::vector<ScalingPolicy>& ScalingPolicies();
-// Whether it is what nos is compared with.
+// True for the policies that nos is compared with.
 bool IsBaseline(ScalingPolicy policy);
 
-// Nodes of two and of eight GPUs, with 16 cpu and 128 GiB for each.
+// Nodes with two and with eight GPUs, and 16 cpu and 128 GiB per GPU.
 std::vector<ScalingPool> DefaultScalingPools();
 
 struct ScalingOptions {
   std::vector<ScalingPool> pools = DefaultScalingPools();
   ScalingPolicy policy = ScalingPolicy::kRecut;
-  std::string layout = "whole";  // of the baselines: StaticLayouts
-  double window = 600;           // seconds for which a node is not needed before it goes
+  std::string layout = "whole";  // of the baselines: see StaticLayouts
+  double window = 600;           // seconds: a node unneeded for this long is removed
   double start_seconds = 300, restart_seconds = 60, cut_seconds = 10;
   std::function<void(size_t ended)> on_progress;
 };
@@ -52,18 +52,19 @@ struct ScalingReport {
   ScalingPolicy policy = ScalingPolicy::kRecut;
   std::string layout;  // "" for nos
   double window = 0;
-  uint64_t seed = 0;                   // of the study
-  size_t jobs = 0;                     // that have run, each once
-  size_t left_out = 0;                 // that fit on no node of any pool
-  double asked_gpu_hours = 0;          // by jobs: what the nodes would cost if none were ever idle
-  double node_hours = 0;               // from asking until it goes
-  double cost = 0;                     // GPU-hours of the nodes
-  double mean_wait = 0, p95_wait = 0;  // seconds between coming and ending without running
+  uint64_t seed = 0;           // seed of the study
+  size_t jobs = 0;             // jobs that have run, each once
+  size_t left_out = 0;         // jobs that fit on no node of any pool
+  double asked_gpu_hours = 0;  // requested by jobs: the cost if no GPU were ever idle
+  double node_hours = 0;       // from request to removal
+  double cost = 0;             // GPU-hours of the nodes
+  double mean_wait = 0,
+         p95_wait = 0;  // seconds between arrival and end in which the job did not run
   int most_nodes = 0;
   int moves = 0;
 };
 
-// Error: kInvalid for options that make no sense, kInternal when the judge objects.
+// Error: kInvalid for invalid options, kInternal if the invariant checker finds a violation.
 Result<ScalingReport> RunScaling(std::span<const ScalingJob> jobs, const ScalingOptions& options);
 
 }  // namespace nos::study

@@ -17,7 +17,7 @@ ScalingJob Slice(double arrival, double duration, const std::string& slice) {
   return {arrival, duration, 1000, 1024, 0, slice};
 }
 
-// Nodes of one GPU (or of so many) that come after 100 s and go 200 s after they were last needed.
+// Nodes that are ready after 100 s and removed 200 s after they were last needed.
 ScalingOptions With(ScalingPolicy policy, const std::string& layout = "whole", int gpus = 1) {
   ScalingOptions options;
   options.pools = {{"pool", gpus, 16'000, 131'072, 10}};
@@ -34,15 +34,15 @@ ScalingReport Simulate(const std::vector<ScalingJob>& jobs, const ScalingOptions
   EXPECT_TRUE(report.ok()) << report.status().message();
   return report.value_or({});
 }
-// Whole seconds, so that they can be counted by hand.
+// In whole seconds, to compare with hand-computed values.
 long NodeSeconds(const ScalingReport& report) { return std::lround(3600 * report.node_hours); }
 
 constexpr auto kBaseline = ScalingPolicy::kUnschedulable;
 constexpr ScalingPolicy kOfNos[] = {ScalingPolicy::kRecut, ScalingPolicy::kRecutScaleDown,
                                     ScalingPolicy::kAll};
 
-// Scanned at 10, there at 110, idle from 1,110 to 1,310.
-TEST(ScalingTest, OneJobOnOneNodeOfTheBaseline) {
+// Requested at the scan at 10, ready at 110, idle from 1,110 to 1,310.
+TEST(ScalingTest, BaselineRunsOneJobOnOneNode) {
   const ScalingReport report = Simulate({Whole(5, 1000)}, With(kBaseline));
   EXPECT_EQ(report.jobs, 1U);
   EXPECT_EQ(NodeSeconds(report), 1300);
@@ -53,8 +53,8 @@ TEST(ScalingTest, OneJobOnOneNodeOfTheBaseline) {
   EXPECT_NEAR(report.cost, 1300 / 3600.0, 1e-9);
 }
 
-// Settled at 15, there at 115, cut by 125, idle from 1,125 to 1,325.
-TEST(ScalingTest, OneJobOnOneNodeOfNos) {
+// Planned at 15, ready at 115, partitioned at 125, idle from 1,125 to 1,325.
+TEST(ScalingTest, NosRunsOneJobOnOneNode) {
   for (const ScalingPolicy policy : kOfNos) {
     const ScalingReport report = Simulate({Whole(5, 1000)}, With(policy));
     EXPECT_EQ(NodeSeconds(report), 1310) << ScalingPolicyName(policy);
@@ -64,25 +64,27 @@ TEST(ScalingTest, OneJobOnOneNodeOfNos) {
   }
 }
 
-TEST(ScalingTest, ANodeCostsItsGpus) {
+TEST(ScalingTest, NodeCostsItsNumberOfGpus) {
   const ScalingReport report = Simulate({Whole(5, 1000, 4)}, With(kBaseline, "whole", 4));
   EXPECT_NEAR(report.cost, 4 * report.node_hours, 1e-9);
   EXPECT_EQ(NodeSeconds(report), 1300);
 }
 
-TEST(ScalingTest, SlicesShareAGpuWhereItIsCutForThem) {
+TEST(ScalingTest, SlicesShareGpuWithMatchingLayout) {
   const std::vector<ScalingJob> jobs = {Slice(5, 1000, "2g.20gb"), Slice(5, 1000, "2g.20gb")};
-  EXPECT_EQ(NodeSeconds(Simulate(jobs, With(kBaseline, "whole"))), 2600);  // a GPU each
+  EXPECT_EQ(NodeSeconds(Simulate(jobs, With(kBaseline, "whole"))), 2600);  // one GPU each
   EXPECT_EQ(NodeSeconds(Simulate(jobs, With(kBaseline, "2x3g"))), 1300);
-  EXPECT_EQ(NodeSeconds(Simulate(jobs, With(kBaseline, "7x1g"))), 2600);  // none is large enough
+  EXPECT_EQ(NodeSeconds(Simulate(jobs, With(kBaseline, "7x1g"))),
+            2600);  // no slice is large enough
   for (const ScalingPolicy policy : kOfNos) {
     EXPECT_EQ(NodeSeconds(Simulate(jobs, With(policy))), 1310) << ScalingPolicyName(policy);
   }
 }
 
-// The idle whole GPU is cut for the second job, where the baseline needs a cut node: until 1,400,
-// for one came at 1,200, and from 1,200 to 2,500.
-TEST(ScalingTest, AnIdleGpuIsCutAnewBeforeANodeIsAdded) {
+// nos repartitions the idle whole GPU for the second job. The baseline needs a node with
+// partitioned GPUs: it keeps the first node until 1,400, because one was added at 1,200, and the
+// second from 1,200 to 2,500.
+TEST(ScalingTest, NosRepartitionsIdleGpuBeforeAddingNode) {
   const std::vector<ScalingJob> jobs = {Whole(5, 1000), Slice(1200, 1000, "2g.20gb")};
   const ScalingReport fixed = Simulate(jobs, With(kBaseline, "2x3g"));
   EXPECT_EQ(NodeSeconds(fixed), 1390 + 1300);
@@ -96,30 +98,31 @@ TEST(ScalingTest, AnIdleGpuIsCutAnewBeforeANodeIsAdded) {
   }
 }
 
-// From 1,125 on both nodes are half empty: the first job has ended beside the second.
+// From 1,125 on both nodes are half empty: the first job, which shared a node with the second, has
+// ended.
 std::vector<ScalingJob> HalfEmptyNodes() {
   return {Slice(5, 1000, "4g.40gb"), Slice(5, 10'000, "3g.40gb"), Slice(200, 10'000, "3g.40gb")};
 }
 
-TEST(ScalingTest, WithoutScaleDownNodesGoWhenEmpty) {
+TEST(ScalingTest, WithoutScaleDownOnlyEmptyNodesAreRemoved) {
   const ScalingReport report = Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRecut));
   EXPECT_EQ(NodeSeconds(report), (10'325 - 15) + (10'520 - 210));
   EXPECT_EQ(report.moves, 0);
   EXPECT_DOUBLE_EQ(report.mean_wait, 120);
 }
 
-// The first node could go from 1,125 on and goes at 1,325, as the baseline's would: the GPU of the
-// other is cut for its second job, which begins anew, 60 s.
-TEST(ScalingTest, ScaleDownCutsForThoseItMoves) {
+// The first node could be removed from 1,125 on and is removed at 1,325, like the baseline's. The
+// GPU of the other node is repartitioned for the job that moves, which loses 60 s by the restart.
+TEST(ScalingTest, ScaleDownRepartitionsForMovedJobs) {
   const ScalingReport report = Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRecutScaleDown));
   EXPECT_EQ(report.moves, 1);
   EXPECT_EQ(NodeSeconds(report), (1325 - 15) + (10'520 - 210));
   EXPECT_DOUBLE_EQ(report.mean_wait, (120 + 180 + 120) / 3.0);
 }
 
-// The first node is empty from 1,125 on. One is asked for at 1,215, for two GPUs at once: until
-// 1,415 none goes, and the second, empty from 1,425, goes at 1,625.
-TEST(ScalingTest, NoNodeGoesSoonAfterOneWasAskedFor) {
+// The first node is empty from 1,125 on. A node with two GPUs is requested at 1,215, so no node is
+// removed until 1,415. The second node is empty from 1,425 on and removed at 1,625.
+TEST(ScalingTest, KeepsNodesForWindowAfterScaleUp) {
   ScalingOptions options = With(ScalingPolicy::kRecut);
   options.pools = {{"one", 1, 16'000, 131'072, 10}, {"two", 2, 32'000, 262'144, 10}};
   for (const ScalingPolicy policy : kOfNos) {
@@ -129,15 +132,15 @@ TEST(ScalingTest, NoNodeGoesSoonAfterOneWasAskedFor) {
   }
 }
 
-// There is one 3g.40gb on each GPU.
-TEST(ScalingTest, FixedLayoutsKeepTheBaselineFromScalingDown) {
+// Each GPU has only one 3g.40gb.
+TEST(ScalingTest, StaticLayoutsPreventScaleDownOfBaseline) {
   const ScalingReport report = Simulate(HalfEmptyNodes(), With(kBaseline, "4g+3g"));
   EXPECT_EQ(report.moves, 0);
   EXPECT_EQ(NodeSeconds(report), (10'310 - 10) + (10'500 - 200));
 }
 
-// The first node is half empty from 1,110 and goes at 1,310; its second job moves.
-TEST(ScalingTest, TheBaselineDrainsNodesInLittleUse) {
+// The first node is half empty from 1,110 on and removed at 1,310; its second job moves.
+TEST(ScalingTest, BaselineDrainsUnderusedNodes) {
   const ScalingReport report =
       Simulate({Whole(5, 1000), Whole(5, 10'000), Whole(200, 10'000)}, With(kBaseline, "whole", 2));
   EXPECT_EQ(report.moves, 1);
@@ -145,9 +148,10 @@ TEST(ScalingTest, TheBaselineDrainsNodesInLittleUse) {
   EXPECT_DOUBLE_EQ(report.mean_wait, (105 + 165 + 100) / 3.0);
 }
 
-// One node is empty and the other half empty when the last job comes. On the empty one it keeps
-// both half empty, and one is drained; on the other it fills it, and the empty one goes.
-TEST(ScalingTest, TheBaselineSpreadsUnlessItIsToldToPack) {
+// When the last job arrives, one node is empty and the other half empty. On the empty node it
+// leaves both half empty, and one is drained. On the other node it fills it, and the empty node is
+// removed.
+TEST(ScalingTest, BaselineSpreadsUnlessPackingIsEnabled) {
   const std::vector<ScalingJob> jobs = {Whole(5, 10'000), Whole(5, 750), Whole(200, 500),
                                         Whole(900, 5000)};
   const ScalingReport spreads = Simulate(jobs, With(kBaseline, "whole", 2));
@@ -161,12 +165,12 @@ TEST(ScalingTest, TheBaselineSpreadsUnlessItIsToldToPack) {
   EXPECT_DOUBLE_EQ(packs.mean_wait, (105 + 105 + 100) / 4.0);
 }
 
-// A job that needs a whole GPU comes while two are half empty.
-TEST(ScalingTest, AJobMovesForOneThatWaitsInPlaceOfANode) {
+// A job that needs a whole GPU arrives while two GPUs are half empty.
+TEST(ScalingTest, MovesJobForPendingOneInsteadOfAddingNode) {
   std::vector<ScalingJob> jobs = HalfEmptyNodes();
   jobs.push_back(Whole(1500, 1000));
   ScalingOptions options = With(ScalingPolicy::kRecutScaleDown);
-  options.window = 2000;  // none goes before
+  options.window = 2000;  // no node is removed before
   const ScalingReport grows = Simulate(jobs, options);
   EXPECT_EQ(grows.most_nodes, 3);
   options.policy = ScalingPolicy::kAll;
@@ -177,7 +181,7 @@ TEST(ScalingTest, AJobMovesForOneThatWaitsInPlaceOfANode) {
   EXPECT_LT(moves.cost, grows.cost);
 }
 
-TEST(ScalingTest, WhatFitsOnNoNodeIsLeftOut) {
+TEST(ScalingTest, LeavesOutJobsThatFitOnNoNode) {
   std::vector<ScalingJob> jobs = {Whole(0, 100, 2), Whole(0, 100)};
   jobs.push_back(Whole(0, 100));
   jobs.back().cpu_milli = 16'001;
@@ -188,7 +192,7 @@ TEST(ScalingTest, WhatFitsOnNoNodeIsLeftOut) {
   }
 }
 
-TEST(ScalingTest, NobodyMeansNoNodes) {
+TEST(ScalingTest, NoJobsNeedNoNodes) {
   for (const ScalingPolicy policy : ScalingPolicies()) {
     const ScalingReport report = Simulate({}, With(policy));
     EXPECT_EQ(report.node_hours, 0);
@@ -196,8 +200,8 @@ TEST(ScalingTest, NobodyMeansNoNodes) {
   }
 }
 
-// Ten nodes at most, and eleven jobs: the last runs where another ended.
-TEST(ScalingTest, PoolsKeepTheirMaximum) {
+// At most ten nodes for eleven jobs: the last job runs after another one has ended.
+TEST(ScalingTest, PoolsRespectMaximum) {
   const std::vector<ScalingJob> jobs(11, Whole(5, 1000));
   for (const ScalingPolicy policy : ScalingPolicies()) {
     const ScalingReport report = Simulate(jobs, With(policy));
@@ -206,8 +210,8 @@ TEST(ScalingTest, PoolsKeepTheirMaximum) {
   }
 }
 
-// The judge, which looks at every run, finds nothing; and no node does more than it can.
-TEST(ScalingTest, EveryPolicyServesEveryJobOfRandomBursts) {
+// The invariant checker, which verifies every run, finds no violation.
+TEST(ScalingTest, EveryPolicyServesAllJobsOfRandomBursts) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     const auto jobs = BurstJobs({.days = 0.5, .jobs_a_day = 160, .slices = 0.6, .seed = seed});
     for (const ScalingPolicy policy : ScalingPolicies()) {
@@ -225,7 +229,7 @@ TEST(ScalingTest, EveryPolicyServesEveryJobOfRandomBursts) {
   }
 }
 
-TEST(ScalingTest, OptionsThatMakeNoSenseAreRefused) {
+TEST(ScalingTest, RejectsInvalidOptions) {
   const std::vector<ScalingJob> jobs = {Whole(0, 1)};
   ScalingOptions options = With(kBaseline, "5x2g");
   EXPECT_THAT(RunScaling(jobs, options).status().message(), HasSubstr("balanced"));

@@ -8,7 +8,7 @@
 namespace nos::study {
 namespace {
 
-// Looks without anything happening in between: who looks so often waits for nothing.
+// Limit of Look calls without an event in between: the scaler would never stop.
 constexpr int kMostIdleLooks = 1'000'000;
 
 }  // namespace
@@ -28,6 +28,7 @@ Stage::Stage(std::span<const ScalingJob> jobs, const StageOptions& options)
 Status Stage::Run(Scaler& scaler) {
   int idle = 0;
   while (ended_ < jobs_.size() || !live_.empty()) {
+    // Events precede a look at the same time, so that the scaler sees their effects.
     const std::optional<double> look = scaler.NextLook();
     if (!events_.empty() && (!look || std::get<double>(events_.top()) <= *look)) {
       const Event event = events_.top();
@@ -58,7 +59,8 @@ Status Stage::Handle(const Event& event, Scaler& scaler) {
     case Happens::kEnd:
       break;
   }
-  if (ends_[which] != at || node_of_[which] < 0) return Status::Ok();  // it was moved: ends later
+  if (ends_[which] != at || node_of_[which] < 0)
+    return Status::Ok();  // it was moved and ends later
   const int node = std::exchange(node_of_[which], -1);
   nodes_[node].jobs.erase(which);
   log_.push_back({StageAction::kEnd, at, which, node});

@@ -1,12 +1,12 @@
-// Where the scaling simulation plays: jobs that wait, run and end, nodes that are asked for, come
-// and go, and the time. Who decides is a Scaler.
+// The state of the scaling simulation: pending, running and ended jobs, requested, ready and
+// removed nodes, and the time. A Scaler makes the decisions.
 //
 //   Stage stage(jobs, options);
 //   MyScaler scaler(stage);
 //   NOS_RETURN_IF_ERROR(stage.Run(scaler));
 //   NOS_RETURN_IF_ERROR(JudgeRun(jobs, options, stage.log()));    // judge.h
 //
-// The stage does as it is told and writes it down; whether that was possible the judge says.
+// The stage executes and logs every action without checking it; JudgeRun checks the log.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@
 
 namespace nos::study {
 
-// Nodes that are alike. Each costs its GPUs an hour.
+// A pool of equal nodes. A node costs its number of GPUs per hour.
 struct ScalingPool {
   std::string name;
   int gpus = 8;
@@ -34,12 +34,12 @@ struct ScalingPool {
 
 struct StageOptions {
   std::vector<ScalingPool> pools;
-  double start_seconds = 300;   // from asking for a node until it takes jobs
-  double restart_seconds = 60;  // for which a job that is moved does not run
+  double start_seconds = 300;   // from the request of a node until it runs jobs
+  double restart_seconds = 60;  // during which a moved job does not run
   std::function<void(size_t ended)> on_progress;
 };
 
-// On the GPU of this index of the job's node. `profile`: "" is the whole GPU.
+// A device of the job's node, by GPU index. `profile`: "" is the whole GPU.
 struct ScalingDevice {
   int gpu = 0;
   std::string profile;
@@ -51,7 +51,7 @@ struct StageNode {
   int pool = 0;
   double asked = 0, ready = 0;
   double gone = std::numeric_limits<double>::infinity();
-  std::set<int> jobs;  // on it
+  std::set<int> jobs;  // running on it
   bool there(double now) const { return ready <= now && now < gone; }
 };
 
@@ -60,13 +60,13 @@ struct StageAction {
   double at = 0;
   int job = -1, node = -1;
   std::vector<ScalingDevice> devices{};
-  double runs_from = 0;  // of kStart
-  int pool = -1;         // of kAsk
+  double runs_from = 0;  // only for kStart
+  int pool = -1;         // only for kAsk
 };
 
 class Stage;
 
-// A policy. What has not been placed waits, and is its to remember.
+// A policy. It must keep track of pending jobs itself.
 class Scaler {
  public:
   Scaler() = default;
@@ -76,38 +76,37 @@ class Scaler {
   virtual Status Arrived(int job) = 0;
   virtual Status Ended(int job, int node) = 0;
   virtual Status Ready(int node) = 0;
-  // When it wants to look around; none: not before something happens. Always later than the last
-  // look.
+  // Time of the next Look call, later than the last one; nullopt: not before the next event.
   virtual std::optional<double> NextLook() const = 0;
   virtual Status Look() = 0;
 };
 
 class Stage {
  public:
-  // Both must outlive it; jobs by arrival.
+  // Both arguments must outlive the stage; jobs are sorted by arrival.
   Stage(std::span<const ScalingJob> jobs, const StageOptions& options);
 
-  // Until every job has ended and every node has gone. Error: kInternal when that never happens;
-  // the scaler's.
+  // Runs until every job has ended and every node is removed. Error: kInternal if that never
+  // happens; the scaler's error.
   Status Run(Scaler& scaler);
 
   double now() const { return now_; }
   const StageOptions& options() const { return options_; }
   const ScalingJob& job(int job) const { return jobs_[job]; }
   const std::set<int>& waiting() const { return waiting_; }       // by arrival
-  const std::vector<StageNode>& nodes() const { return nodes_; }  // that there ever were
-  const std::set<int>& live() const { return live_; }             // of them: asked for and not gone
-  int CountOf(int pool) const { return counts_[pool]; }           // of the live ones
+  const std::vector<StageNode>& nodes() const { return nodes_; }  // all nodes ever requested
+  const std::set<int>& live() const { return live_; }    // indices of nodes that are not removed
+  int CountOf(int pool) const { return counts_[pool]; }  // live nodes only
 
-  // Returns the node's index; it is ready start_seconds later.
+  // Requests a node and returns its index; it is ready start_seconds later.
   int Ask(int pool);
-  // It begins to run after `delay`. REQUIRES: it waits.
+  // The job runs after `delay`. REQUIRES: it is pending.
   void Start(int job, int node, std::vector<ScalingDevice> devices, double delay);
-  // REQUIRES: it runs.
+  // REQUIRES: the job runs.
   void Move(int job, int node, std::vector<ScalingDevice> devices);
   void Remove(int node);
 
-  // What it came to.
+  // The results of the run.
   const std::vector<StageAction>& log() const { return log_; }
   const std::vector<double>& waits() const { return waits_; }  // by job; seconds without running
   int most_nodes() const { return most_; }
@@ -115,9 +114,9 @@ class Stage {
   size_t ended() const { return ended_; }
 
  private:
-  // In this order where they are at once.
+  // Order of simultaneous events.
   enum class Happens { kEnd, kReady, kArrival };
-  using Event = std::tuple<double, Happens, int>;  // of which job or node
+  using Event = std::tuple<double, Happens, int>;  // with the job or node
 
   Status Handle(const Event& event, Scaler& scaler);
 
@@ -128,8 +127,8 @@ class Stage {
   std::set<int> waiting_, live_;
   std::vector<StageNode> nodes_;
   std::vector<int> counts_;   // by pool
-  std::vector<int> node_of_;  // by job; -1
-  std::vector<double> ends_;  // by job: when it will
+  std::vector<int> node_of_;  // by job; -1: not running
+  std::vector<double> ends_;  // by job: expected end
   std::vector<double> waits_;
   std::vector<StageAction> log_;
   size_t ended_ = 0;

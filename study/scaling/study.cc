@@ -37,7 +37,7 @@ Status sim::Check(const ScalingStudyOptions& options) {
   if (options.equal_waiting && std::ranges::none_of(options.policies, IsBaseline)) {
     return Invalid("equal waiting needs policy unschedulable, or unschedulable+packing");
   }
-  // Whether a policy uses it or not.
+  // Checked even if no policy uses it.
   return options.layout.empty() ? Status::Ok() : FindStaticLayout(options.layout).status();
 }
 
@@ -71,7 +71,7 @@ std::string NameOf(const ScalingOptions& run) {
 
 using Runs = std::vector<const ScalingReport*>;
 
-// The cheapest of them that does not wait longer than the limit.
+// The cheapest run that does not wait longer than the limit.
 std::optional<ScalingReport> Cheapest(const Runs& runs, double most_wait) {
   const ScalingReport* best = nullptr;
   for (const ScalingReport* run : runs) {

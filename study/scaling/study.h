@@ -1,5 +1,5 @@
-// Several policies of the scaling simulation on the same jobs, over seeds, and what they cost at
-// equal waiting time.
+// Compares policies of the scaling simulation on the same jobs, over several seeds, and their cost
+// at equal waiting time.
 //
 //   ScalingStudyOptions options;
 //   options.equal_waiting = true;
@@ -20,61 +20,61 @@
 
 namespace nos::study {
 
-// Bursts, or the openb trace where there is one.
+// The openb trace if given, else bursts.
 struct ScalingTrace {
   std::optional<OpenbFile> openb;
-  OpenbWindow window;   // of openb; seed n begins n - 1 windows later
-  BurstOptions bursts;  // its seed is the study's
+  OpenbWindow window;   // of openb; seed n starts n - 1 windows later
+  BurstOptions bursts;  // uses the seed of the study
 };
 
 struct ScalingStudyOptions {
   ScalingTrace trace;
-  ScalingOptions run;  // its policy, layout and progress do not matter
+  ScalingOptions run;  // its policy, layout and progress are ignored
   std::vector<ScalingPolicy> policies = ScalingPolicies();
-  std::string layout;  // of the baselines; "": each there is
-  uint64_t seed = 1;   // the first
+  std::string layout;  // of the baselines; "": all layouts
+  uint64_t seed = 1;   // the first seed
   int seeds = 1;       // 1..1000
-  // Each policy also with other windows, and pairs at equal waiting. Needs a baseline.
+  // Also runs each policy with other windows, and compares at equal waiting time. Needs a baseline.
   bool equal_waiting = false;
   std::function<void(const std::string& text)> on_progress;
 };
 
-// Seconds. The window of `run` is one more.
+// Seconds. The window of `run` is tried in addition.
 inline constexpr double kWindowsTried[] = {120, 300, 600, 1200, 2400};
 
-// One policy of nos beside the baselines, of one seed. Of the one that is tuned the cheapest run is
-// taken whose jobs wait no longer than the other's; the other has the window of the options (and,
-// if it is the baseline, the way to place pods and the layout that are cheapest with it).
+// A policy of nos and the baselines with one seed. The untuned side uses the window of the options
+// (and, if it is the baseline, the cheapest combination of placement and layout). The tuned side
+// uses its cheapest run whose jobs do not wait longer.
 struct ScalingPair {
   ScalingPolicy policy = ScalingPolicy::kRecut;
   bool nos_is_tuned = true;
   uint64_t seed = 0;
-  std::optional<ScalingReport> baseline, nos;  // none: whatever the window, it waits longer
+  std::optional<ScalingReport> baseline, nos;  // nullopt: it waits longer with every window
 
   bool complete() const { return baseline && nos; }
-  // The part of the cost that nos saves; below 0: it costs more. REQUIRES: complete().
+  // The share of the cost that nos saves; negative if it costs more. REQUIRES: complete().
   double Saved() const { return baseline->cost > 0 ? 1 - nos->cost / baseline->cost : 0; }
 };
 
-// By policy, who is tuned, and seed. `window`: of those that are not tuned.
+// Sorted by policy, tuned side, and seed. `window`: of the untuned side.
 std::vector<ScalingPair> PairsAtEqualWaiting(std::span<const ScalingReport> runs, double window);
 
 struct ScalingStudy {
-  std::string trace;  // "bursts", or the file's name
+  std::string trace;  // "bursts", or the file name
   double window = 0;  // of the options
   std::vector<ScalingReport> runs;
   std::vector<ScalingPair> pairs;
 };
 
-// Error: RunScaling's, with the policy; kInvalid: no seeds, no policies, nothing to compare with.
+// Error: the error of RunScaling, with the policy; kInvalid: no seeds, no policies, no baseline.
 Result<ScalingStudy> RunScalingStudy(const ScalingStudyOptions& options);
 
 // trace, window; runs[]: policy, layout, window, seed, jobs, leftOut, askedGpuHours, nodeHours,
 // cost, meanWaitSeconds, p95WaitSeconds, mostNodes, moves; pairs[]: policy, tuned, seed, saved
-// (null where nothing waits as little), baseline, nos (as in runs, or null).
+// (null if one side has no run), baseline, nos (as in runs, or null).
 Json ToJson(const ScalingStudy& study);
-// Tables for people, at most 100 columns wide: means over seeds, of the runs with the window of the
-// options; then the pairs.
+// Tables, at most 100 columns wide: means over seeds of the runs with the window of the options,
+// then the pairs.
 std::string ToText(const ScalingStudy& study);
 
 }  // namespace nos::study

@@ -1,4 +1,4 @@
-// How a study of the scaling simulation looks, to programs and to people.
+// Formats a study of the scaling simulation as JSON and as text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ double Mean(const std::vector<const Of*>& all, Get get) {
   return all.empty() ? 0 : sum / static_cast<double>(all.size());
 }
 
-// Standard deviation over the seeds; "-" of one.
+// Standard deviation over the seeds; "-" for a single seed.
 std::string Spread(const std::vector<const ScalingReport*>& runs) {
   if (runs.size() < 2) return "-";
   const double mean = Mean(runs, [](const ScalingReport& run) { return run.cost; });

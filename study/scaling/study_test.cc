@@ -26,7 +26,7 @@ const ScalingPair& PairOf(const std::vector<ScalingPair>& pairs, bool nos_is_tun
   return *std::ranges::find(pairs, nos_is_tuned, &ScalingPair::nos_is_tuned);
 }
 
-TEST(ScalingStudyTest, WhoIsTunedMayNotWaitLonger) {
+TEST(ScalingStudyTest, TunedRunDoesNotWaitLonger) {
   const std::vector<ScalingReport> runs = {
       Report(ScalingPolicy::kUnschedulable, 600, 100, 50, "whole"),
       Report(ScalingPolicy::kUnschedulable, 600, 90, 60, "2x3g"),
@@ -37,11 +37,11 @@ TEST(ScalingStudyTest, WhoIsTunedMayNotWaitLonger) {
       Report(ScalingPolicy::kRecut, 1200, 81, 20),
   };
   const auto pairs = PairsAtEqualWaiting(runs, 600);
-  ASSERT_EQ(pairs.size(), 2U);  // of the policies that ran
+  ASSERT_EQ(pairs.size(), 2U);  // one per tuned side of the policy
   const ScalingPair& ours = PairOf(pairs, true);
   ASSERT_TRUE(ours.complete());
-  EXPECT_EQ(ours.baseline->layout, "2x3g");  // the cheapest with that window
-  EXPECT_EQ(ours.nos->cost, 80);             // 60 would wait longer
+  EXPECT_EQ(ours.baseline->layout, "2x3g");  // the cheapest with this window
+  EXPECT_EQ(ours.nos->cost, 80);             // the run with cost 60 would wait longer
   EXPECT_NEAR(ours.Saved(), 1 - 80 / 90.0, 1e-9);
   const ScalingPair& theirs = PairOf(pairs, false);
   ASSERT_TRUE(theirs.complete());
@@ -49,7 +49,7 @@ TEST(ScalingStudyTest, WhoIsTunedMayNotWaitLonger) {
   EXPECT_EQ(theirs.baseline->cost, 130);
 }
 
-TEST(ScalingStudyTest, WhatNothingReachesIsToldAsSuch) {
+TEST(ScalingStudyTest, ReportsPairWithoutEqualWaiting) {
   const std::vector<ScalingReport> runs = {
       Report(ScalingPolicy::kUnschedulable, 600, 100, 10, "whole"),
       Report(ScalingPolicy::kAll, 600, 80, 30),
@@ -95,7 +95,7 @@ TEST(ScalingStudyTest, RunsEveryPolicyAndSeed) {
   EXPECT_EQ(WriteJsonPretty(ToJson(*study)), WriteJsonPretty(ToJson(*again)));
 }
 
-TEST(ScalingStudyTest, ATableFitsAHundredColumns) {
+TEST(ScalingStudyTest, TableFitsHundredColumns) {
   std::vector<ScalingReport> runs;
   for (const ScalingPolicy policy : ScalingPolicies()) {
     runs.push_back(Report(policy, 600, 23'456.78, 1234.56, IsBaseline(policy) ? "balanced" : ""));
@@ -117,7 +117,7 @@ TEST(ScalingStudyTest, ATableFitsAHundredColumns) {
   for (const std::string_view line : Split(text, '\n')) EXPECT_LE(line.size(), 100U) << line;
 }
 
-TEST(ScalingStudyTest, OptionsThatMakeNoSenseAreRefused) {
+TEST(ScalingStudyTest, RejectsInvalidOptions) {
   ScalingStudyOptions options = Small();
   options.seeds = 0;
   EXPECT_THAT(RunScalingStudy(options).status().message(), HasSubstr("seeds"));
@@ -129,7 +129,7 @@ TEST(ScalingStudyTest, OptionsThatMakeNoSenseAreRefused) {
   options.trace.bursts.slices = 2;
   EXPECT_THAT(RunScalingStudy(options).status().message(), HasSubstr("slices"));
   options = Small();
-  options.policies = {ScalingPolicy::kRecut};  // which uses none
+  options.policies = {ScalingPolicy::kRecut};  // which uses no layout
   options.layout = "x";
   EXPECT_THAT(RunScalingStudy(options).status().message(),
               HasSubstr("unknown layout \"x\"; there are whole"));

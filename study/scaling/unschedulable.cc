@@ -12,10 +12,10 @@ namespace nos::study {
 namespace {
 
 // Source: kubernetes/autoscaler, cluster-autoscaler/FAQ.md, "What are the parameters to CA?":
-// --scan-interval 10 s, --scale-down-utilization-threshold and
-// --scale-down-gpu-utilization-threshold 0.5 (of a node with GPUs, only these count),
-// --max-empty-bulk-delete 10, --max-drain-parallelism 1; --scale-down-unneeded-time and
-// --scale-down-delay-after-add 10 min, both of which are `window` here.
+// --scan-interval 10 s; --scale-down-utilization-threshold and
+// --scale-down-gpu-utilization-threshold 0.5 (only GPUs count on nodes with GPUs);
+// --max-empty-bulk-delete 10; --max-drain-parallelism 1; --scale-down-unneeded-time and
+// --scale-down-delay-after-add 10 min, which are both `window` here.
 constexpr double kScanInterval = 10;
 constexpr double kMostUse = 0.5;
 constexpr int kMostEmptyAtOnce = 10;
@@ -25,7 +25,7 @@ struct Need {
   int64_t cpu = 0, memory = 0;
 };
 
-// What is free of a node.
+// The free resources of a node.
 struct Room {
   int64_t cpu = 0, memory = 0;
   std::vector<int> free;  // by kind of device
@@ -42,7 +42,7 @@ struct Room {
 
 using Rooms = std::map<int, Room>;  // by node
 
-// Nodes of a pool that would serve pods: an option of the expander.
+// An option of the expander: nodes of a pool that would serve pods.
 struct Option {
   int pool = -1, count = 0;
   double waste = 0;
@@ -102,8 +102,8 @@ class UnschedulableScaler : public Scaler {
     last_scan_ = stage_.now();
     const bool changed = std::exchange(dirty_, false);
     if (changed) {
-      // Source: FAQ.md, "How does scale-down work?": nodes are looked at only "if no scale-up is
-      // needed".
+      // Source: FAQ.md, "How does scale-down work?": scale-down is only considered if no scale-up
+      // is needed.
       if (ScaleUp()) {
         last_add_ = stage_.now();
         dirty_ = true;
@@ -126,7 +126,7 @@ class UnschedulableScaler : public Scaler {
     return static_cast<int>(std::ranges::find(kinds_, profile) - kinds_.begin());
   }
 
-  // Its pod asks for the smallest there is that is enough: whole GPUs, where no slice is.
+  // The job requests the smallest sufficient device: a whole GPU if no slice is large enough.
   Need NeedOf(int index) const {
     const ScalingJob& job = stage_.job(index);
     Need need{0, std::max(job.gpus, 1), job.cpu_milli, job.memory_mib};
@@ -145,8 +145,8 @@ class UnschedulableScaler : public Scaler {
     return need;
   }
 
-  // As kube-scheduler: NodeResourcesFit scores by what is left of cpu and memory, most first
-  // (LeastAllocated, its default), or least first.
+  // Like kube-scheduler: NodeResourcesFit scores by the remaining cpu and memory, most first
+  // (LeastAllocated, the default) or least first.
   void sim::Place(int job) {
     const Need need = NeedOf(job);
     int best = -1;
@@ -187,7 +187,7 @@ class UnschedulableScaler : public Scaler {
     std::ranges::replace(holders_[node], job, -1);
   }
 
-  // Whom no node will have room for that comes anyway.
+  // Pending jobs for which the requested nodes have no capacity.
   std::vector<int> Unserved() const {
     Rooms coming;
     for (const int node : stage_.live()) {
@@ -200,7 +200,7 @@ class UnschedulableScaler : public Scaler {
     return unserved;
   }
 
-  // Takes the room. -1: there is none.
+  // Takes the resources. -1 if no node has enough.
   static int FirstFit(const Need& need, Rooms& rooms, const std::set<int>& but) {
     for (auto& [node, room] : rooms) {
       if (but.contains(node) || !room.Has(need)) continue;
@@ -210,9 +210,9 @@ class UnschedulableScaler : public Scaler {
     return -1;
   }
 
-  // Source: FAQ.md, "What are Expanders?": one node group a time; least-waste takes "the node group
-  // that will have the least idle CPU (if tied, unused memory) after scale-up". As the code has it
-  // (expander/waste), both count as parts of the whole.
+  // Source: FAQ.md, "What are Expanders?": one node group at a time; least-waste selects the node
+  // group with the least idle CPU after scale-up, then the least unused memory. The code
+  // (expander/waste) adds both as shares of the total; so does this function.
   bool ScaleUp() {
     const std::vector<int> unserved = Unserved();
     if (unserved.empty()) return false;
@@ -225,7 +225,7 @@ class UnschedulableScaler : public Scaler {
     return best.count > 0;
   }
 
-  // Source: cluster-autoscaler/estimator: first fit, the largest pods first.
+  // Source: cluster-autoscaler/estimator: first fit, largest pods first.
   Option Estimate(int pool, std::vector<int> jobs) const {
     const ScalingPool& of = stage_.options().pools[pool];
     const auto part = [](int64_t of_it, int64_t all) {
@@ -269,7 +269,7 @@ class UnschedulableScaler : public Scaler {
     return all == 0 ? 0 : static_cast<double>(used) / all;
   }
 
-  // Where the node's jobs would go; none: not all can.
+  // The target node of each of the node's jobs; nullopt if one has none.
   std::optional<std::map<int, int>> PlacesFor(int node, Rooms& rooms,
                                               const std::set<int>& but) const {
     Rooms tried = rooms;
@@ -283,7 +283,7 @@ class UnschedulableScaler : public Scaler {
     return places;
   }
 
-  // One node after the other, empty ones first; who would get pods of another stays.
+  // Checks nodes one after the other, empty ones first. A node that would receive pods is kept.
   void FindUnneeded() {
     std::vector<int> order;
     for (const auto& [node, room] : rooms_) order.push_back(node);
@@ -306,7 +306,7 @@ class UnschedulableScaler : public Scaler {
     unneeded_ = std::move(unneeded);
   }
 
-  // Empty ones together, others one by one.
+  // Removes empty nodes together, others one by one.
   void RemoveDue() {
     std::set<int> going;
     for (const auto& [node, since] : unneeded_) going.insert(node);
@@ -346,14 +346,14 @@ class UnschedulableScaler : public Scaler {
   Stage& stage_;
   const double window_;
   const bool packs_;
-  std::vector<std::string> kinds_;                   // of devices; the first is the whole GPU
+  std::vector<std::string> kinds_;                   // kinds of devices; the first is the whole GPU
   std::vector<std::vector<ScalingDevice>> devices_;  // by pool
-  Rooms rooms_;                                      // of nodes that are ready
+  Rooms rooms_;                                      // of ready nodes
   std::map<int, std::vector<int>> holders_;          // by node and device: the job; -1: free
-  std::map<int, double> unneeded_;                   // by node: since when
+  std::map<int, double> unneeded_;                   // by node: unneeded since
   double last_scan_ = -kScanInterval;
   double last_add_ = -1e18;
-  bool dirty_ = false;  // something changed since the last scan
+  bool dirty_ = false;  // set if something changed since the last scan
 };
 
 }  // namespace

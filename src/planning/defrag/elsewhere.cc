@@ -18,7 +18,7 @@ double Part(int64_t used, int64_t all) {
   return all <= 0 ? 0 : static_cast<double>(used) / static_cast<double>(all);
 }
 
-// Of all its GPUs that nos divides, the slots that are in use.
+// The used share of the slots of all partitionable GPUs of the node.
 double UseOfGpus(const cluster::NodeInfo& node) {
   int64_t used = 0, all = 0;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
@@ -30,7 +30,7 @@ double UseOfGpus(const cluster::NodeInfo& node) {
   return Part(used, all);
 }
 
-// What is not cut suffices.
+// Compares only resources that do not come from partitioning GPUs.
 bool MayTake(const cluster::NodeInfo& node, const cluster::ResourceVector& requests) {
   if (node.node->unschedulable) return false;
   return std::ranges::all_of(requests.entries(), [&](const auto& entry) {

@@ -1,4 +1,4 @@
-// Places on other nodes for pods that run.
+// Finds places on other nodes for running pods.
 //
 //   const Plan plan = MakePlan(TargetsIn(snapshot, waiting, frameworks), waiting, frameworks, {});
 #pragma once
@@ -14,18 +14,18 @@
 
 namespace nos::planning {
 
-// As it will wait once it has been evicted.
+// The pod in the form that its replacement will have while pending.
 std::shared_ptr<const cluster::Pod> Anew(const cluster::Pod& pod);
 
-// As it runs there then. Error: kNotFound: no such node.
+// Binds the moved pod to its new node. Error: kNotFound: no such node.
 Status BindMoved(const Move& move, cluster::ClusterSnapshot& to);
 
-// How much of the scarcest of cpu, memory and GPUs these pods use: 0 to 1.
+// The share of the scarcest of cpu, memory and GPUs that these pods use: 0 to 1.
 double UseOf(const cluster::NodeInfo& node,
              std::span<const std::shared_ptr<const cluster::Pod>> pods);
 
-// The nodes on which places are looked for: where pods are asked for what runs elsewhere, all; else
-// those in most use that might take one of them, 200 at most.
+// The nodes to which the pods may be moved. If filters depend on other running pods, all nodes;
+// otherwise at most 200: those in most use that might take one of the pods.
 cluster::ClusterSnapshot TargetsIn(const cluster::ClusterSnapshot& snapshot,
                                    std::span<const std::shared_ptr<const cluster::Pod>> pods,
                                    const scheduling::FrameworkChoice& frameworks);

@@ -27,7 +27,7 @@ PodPtr AskingNothingOfOthers(const PodPtr& pod) {
   return alone;
 }
 
-// Moves on to the next set of as many out of `all`. False: that was the last.
+// Advances to the next set of the same size out of `all`. False at the end.
 bool Next(GuestSet& set, size_t all) {
   for (size_t i = set.size(); i-- > 0;) {
     if (set[i] == all - set.size() + i) continue;
@@ -38,7 +38,7 @@ bool Next(GuestSet& set, size_t all) {
   return false;
 }
 
-// How many sets of `count` out of `all` there are; more than `most`: most + 1.
+// Number of sets of `count` out of `all`; most + 1 if it exceeds `most`.
 size_t SetCount(size_t all, size_t count, size_t most) {
   size_t sets = 1;
   for (size_t i = 0; i < count; ++i) {
@@ -176,7 +176,8 @@ bool Host::Covers(const GuestSet& gone) const {
 
 cluster::ClusterSnapshot Host::AloneWithout(const GuestSet& gone) const {
   cluster::ClusterSnapshot alone = alone_;
-  for (const size_t i : gone) (void)alone.Vacate(*guests_[i].pod, name_);  // they are there
+  for (const size_t i : gone)
+    (void)alone.Vacate(*guests_[i].pod, name_);  // cannot fail: they run on this node
   return alone;
 }
 
@@ -229,7 +230,7 @@ std::optional<std::vector<GuestSet>> Host::SetsOf(size_t count, size_t most) con
   return sets;
 }
 
-// Those who may stay do, asked in this order.
+// Removes pods from the set as long as the rest is sufficient, in this order.
 GuestSet Host::Without(GuestSet gone, const std::vector<size_t>& order) const {
   for (const size_t stays : order) {
     GuestSet fewer = gone;

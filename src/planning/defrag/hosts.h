@@ -1,5 +1,5 @@
-// Nodes where a pod that waits would fit if some of those that run there did not. What moves.h
-// tries, node after node.
+// Candidate nodes: nodes where a pending pod would fit if some of the running pods left. moves.h
+// tries them one after the other.
 //
 //   const Host host(snapshot, "gpu-1", guests, newcomer);
 //   for (const GuestSet& gone : host.SetsOf(2)) if (host.Fits(gone)) ...
@@ -20,49 +20,50 @@
 
 namespace nos::planning {
 
-// A pod that runs and may be moved.
+// An eviction candidate: a running pod that may be moved.
 struct Guest {
   std::shared_ptr<const cluster::Pod> pod;
-  bool in_quota = true;      // not told to be beyond it (quota/standing.h)
-  int64_t gpu = 0, cpu = 0;  // what it has: thousandths of a GPU, of a core
+  bool in_quota = true;      // false: its label says that it exceeds its quota (quota/standing.h)
+  int64_t gpu = 0, cpu = 0;  // its resources: thousandths of a GPU, of a core
 };
 Guest GuestOf(const std::shared_ptr<const cluster::Pod>& pod, const cluster::NodeInfo& node);
-// Whom to move rather than the other: the less important, then who is beyond a quota, then who has
-// less, then by name.
+// True if `a` should be moved rather than `b`: the less important pod, then the one over its quota,
+// then the one with fewer resources, then by name.
 bool IsRatherMoved(const Guest& a, const Guest& b);
 
-// Of moving several; smaller is better, in this order.
+// Cost of moving a set of pods; smaller is better, members are compared in order.
 struct MoveCost {
-  int32_t priority = 0;  // the highest
+  int32_t priority = 0;  // the highest of the set
   int in_quota = 0;
   int64_t gpu = 0, cpu = 0;
   friend auto operator<=>(const MoveCost&, const MoveCost&) = default;
 };
 
-// The pod that waits.
+// The pending pod for which others move.
 struct Newcomer {
   Newcomer(std::shared_ptr<const cluster::Pod> pod, const scheduling::FrameworkChoice& frameworks,
            bool live, std::function<bool()> out_of_time);
 
   std::shared_ptr<const cluster::Pod> pod;
-  // It without what it asks of pods on other nodes, to be tried on a node that is all there is.
+  // The pod without constraints on pods of other nodes, for trials on a snapshot with a single
+  // node.
   std::shared_ptr<const cluster::Pod> alone;
   cluster::ResourceVector requests;
   scheduling::FrameworkChoice frameworks;
-  bool live = false;  // filters look at more than the node for it (live_filters.h)
+  bool live = false;  // filters for it depend on other nodes (live_filters.h)
   std::function<bool()> out_of_time;
 };
 
-// Whether filters that look at what runs refuse it there now.
+// True if filters that depend on running pods currently reject the pod on this node.
 bool IsRefused(const cluster::ClusterSnapshot& snapshot, const Newcomer& pod,
                const std::string& node);
 
-using GuestSet = std::vector<size_t>;  // by their place among the guests, ascending
+using GuestSet = std::vector<size_t>;  // indices into Host::guests(), ascending
 
 class Host {
  public:
-  // `guests`: of this node. Those whose departure cannot help are left out. The newcomer must
-  // outlive it. REQUIRES: the node is in the snapshot.
+  // `guests`: pods of this node. Pods whose departure cannot help are left out. The pending pod
+  // must outlive this object. REQUIRES: the node is in the snapshot.
   Host(const cluster::ClusterSnapshot& snapshot, std::string node, std::vector<Guest> guests,
        const Newcomer& pod);
 
@@ -70,17 +71,19 @@ class Host {
   const std::vector<Guest>& guests() const { return guests_; }
   GuestSet All() const;
   MoveCost CostOf(const GuestSet& gone) const;
-  // Fewer cannot be enough; beyond the number of guests where nothing is.
+  // A lower limit for the number of pods that must leave; more than the number of guests if the pod
+  // cannot fit.
   size_t Least() const;
 
-  // Whether the pod fits there without them, GPUs cut as they may be.
+  // True if the pod fits after these have left; GPUs may be repartitioned.
   bool Fits(const GuestSet& gone) const;
-  // The same; which slices it gets.
+  // The slices that the pod gets then. nullopt if it does not fit.
   std::optional<std::vector<AssignedDevice>> DevicesWithout(const GuestSet& gone) const;
-  // All sets of so many that may be enough, the cheapest first. None: there would be more than
-  // `most` to look at.
+  // All sets of `count` pods that may be enough, cheapest first. nullopt: more than `most` sets
+  // would have to be checked.
   std::optional<std::vector<GuestSet>> SetsOf(size_t count, size_t most) const;
-  // One that is enough, and no part of it is: not always the smallest. REQUIRES: Fits(All()).
+  // A sufficient set of which no subset is sufficient; not always the smallest one. REQUIRES:
+  // Fits(All()).
   GuestSet Enough() const;
 
  private:
@@ -93,9 +96,10 @@ class Host {
   const Newcomer& pod_;
   const std::string name_;
   const cluster::ClusterSnapshot& snapshot_;
-  cluster::ClusterSnapshot alone_;  // this node and no other
+  cluster::ClusterSnapshot alone_;  // only this node
   std::vector<Guest> guests_;
-  std::vector<std::pair<cluster::ResourceId, int64_t>> lacks_;  // beside GPUs that are cut
+  // Shortfall, without resources from GPU partitioning.
+  std::vector<std::pair<cluster::ResourceId, int64_t>> lacks_;
   bool wants_slices_ = false;
 };
 

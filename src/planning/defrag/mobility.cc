@@ -27,7 +27,7 @@ bool GoesWithItsNode(const cluster::Pod& pod) {
          });
 }
 
-// What forbids it whatever else it says; "".
+// The reason that forbids a move whatever else the pod says; "" if there is none.
 std::string WhyForbidden(const cluster::Pod& pod) {
   const cluster::StringMap& annotations = pod.meta.annotations;
   if (pod.priority >= kSystemCritical) return "is the system's, by its priority";

@@ -21,7 +21,7 @@ Mobility Ask(const cluster::Pod& pod, bool local_storage = false) {
   return MobilityOf(pod, {.local_storage = local_storage});
 }
 
-TEST(MobilityTest, WhatAControllerMakesAnewMayMove) {
+TEST(MobilityTest, PodsWithReplacingControllerMayMove) {
   EXPECT_EQ(Ask(OwnedBy("ReplicaSet")).kind, Mobility::kMoves);
   EXPECT_EQ(Ask(OwnedBy("StatefulSet")).kind, Mobility::kMoves);
   cluster::Pod bare = OwnedBy("ReplicaSet");
@@ -34,7 +34,7 @@ TEST(MobilityTest, WhatAControllerMakesAnewMayMove) {
   EXPECT_EQ(Ask(bare).kind, Mobility::kMoves);
 }
 
-TEST(MobilityTest, WhatGoesWithItsNodeNeedsNoOther) {
+TEST(MobilityTest, PodsBoundToTheirNodeNeedNoTarget) {
   EXPECT_EQ(Ask(OwnedBy("DaemonSet")).kind, Mobility::kGoes);
   EXPECT_EQ(Ask(OwnedBy("Node")).kind, Mobility::kGoes);
   cluster::Pod pod = OwnedBy("ReplicaSet");
@@ -48,7 +48,7 @@ TEST(MobilityTest, WhatGoesWithItsNodeNeedsNoOther) {
   EXPECT_EQ(Ask(pod).kind, Mobility::kGoes);
 }
 
-TEST(MobilityTest, ANoGoesBeforeEverything) {
+TEST(MobilityTest, ForbiddingAnnotationOverridesOthers) {
   cluster::Pod pod = OwnedBy("ReplicaSet");
   pod.priority = kSystemCritical;
   pod.meta.annotations = {{std::string(kMovable), "true"}};
@@ -67,7 +67,7 @@ TEST(MobilityTest, ANoGoesBeforeEverything) {
   EXPECT_EQ(Ask(pod).kind, Mobility::kMoves);
 }
 
-TEST(MobilityTest, DataOnTheNodeAndGangsKeepAPodUnlessItIsSaidThatItMayMove) {
+TEST(MobilityTest, LocalDataAndGangsForbidMoveUnlessAllowed) {
   cluster::Pod pod = OwnedBy("ReplicaSet");
   pod.volumes.resize(2);
   EXPECT_EQ(Ask(pod).kind, Mobility::kMoves);
@@ -98,7 +98,7 @@ void AddBudget(const std::string& name, const cluster::LabelSelector& selector, 
       "x/" + name, std::make_shared<const cluster::PodDisruptionBudget>(std::move(budget)));
 }
 
-TEST(EvictionBudgetsTest, CountDown) {
+TEST(EvictionBudgetsTest, TakeCountsDown) {
   cluster::ClusterSnapshot snapshot;
   AddBudget("web", {{{"app", "web"}}, {}}, 1, snapshot);
   cluster::Pod pod = OwnedBy("ReplicaSet");
@@ -113,7 +113,7 @@ TEST(EvictionBudgetsTest, CountDown) {
   EXPECT_EQ(budgets.WhyNot(pod), "");
 }
 
-TEST(EvictionBudgetsTest, AnEmptySelectorIsForAllAndTwoBudgetsLetNobodyGo) {
+TEST(EvictionBudgetsTest, EmptySelectorMatchesAllAndTwoBudgetsForbidEviction) {
   cluster::ClusterSnapshot snapshot;
   const cluster::Pod pod = OwnedBy("ReplicaSet");
   EXPECT_EQ(EvictionBudgets(snapshot).WhyNot(pod), "PodDisruptionBudgets are not known");

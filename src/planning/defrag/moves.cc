@@ -20,7 +20,7 @@ namespace {
 
 using PodPtr = std::shared_ptr<const cluster::Pod>;
 
-constexpr int kMostPods = 200;  // of the unplaced that are looked at in one plan
+constexpr int kMostPods = 200;  // pending pods evaluated per plan
 
 class Mover {
  public:
@@ -39,9 +39,12 @@ class Mover {
         failed_(groups_.all.size()) {}
 
   MovePlan Run() {
+    // 1. Pods that are not planned for.
     for (size_t i = 0; i < pods_.size(); ++i) {
       if (groups_.group_of[i] < 0) Leave(static_cast<int>(i), WhyNobodyPlans(i));
     }
+    // 2. The others by level; within a level the pods that gangs lack come first. A gang is handled
+    //    as a whole when its first group is reached.
     std::vector<int> order(groups_.all.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, {}, [&](int g) {
@@ -67,7 +70,7 @@ class Mover {
   }
 
  private:
-  // Of a gang, and among what it lacks.
+  // True for a group of gang members that the gang lacks.
   static bool IsNeeded(const PodGroup& group) { return group.gang >= 0 && !group.extra; }
 
   void Leave(int pod, Reason reason) { others_.push_back({pod, std::move(reason)}); }
@@ -79,7 +82,7 @@ class Mover {
     return waits_for_gang ? WhyHopeless(*gang) : WhyNotPlanned(*pods_[i]);
   }
 
-  // None: there is time.
+  // nullopt if the pod may be evaluated.
   std::optional<Reason> WhyNotLookedAt() {
     if (static_cast<int>(world_.reliefs.size()) >= options_.most_reliefs) {
       return Reason{"SearchEnded", "enough pods are helped by moves before it", 0};
@@ -102,7 +105,8 @@ class Mover {
     Commit(std::move(world));
   }
 
-  // What it lacks as a whole, with as many moves as one pod may cost; its pods in their order.
+  // Serves all pods that the gang lacks, with at most as many moves as one pod may cost; pods in
+  // their order.
   void ServeGang(int number, const std::vector<int>& order) {
     const Gang& gang = *groups_.gangs[number];
     std::vector<int> members;
@@ -151,7 +155,7 @@ class Mover {
     return moves;
   }
 
-  // None: it has a place in that world.
+  // nullopt if the pod has a place in `world` afterwards.
   std::optional<Reason> Serve(int pod, int most_moves, MoveWorld& world) {
     ++looked_at_;
     if (IsServedAsItIs(pod, world)) return std::nullopt;
@@ -159,7 +163,7 @@ class Mover {
     return Relieve(pod, newcomer, most_moves, options_, world);
   }
 
-  // By what those before it leave.
+  // True if the pod fits because of what earlier moves have freed.
   bool IsServedAsItIs(int pod, MoveWorld& world) const {
     const PodPtr waiting[] = {pods_[pod]};
     PlanOptions options;
@@ -202,7 +206,7 @@ class Mover {
   const LivePods live_;
   const PodGroups groups_;
   MoveWorld world_;
-  std::vector<std::optional<Failure>> failed_;  // by group: whose pods are alike
+  std::vector<std::optional<Failure>> failed_;  // by group, because its pods are equal
   std::vector<NotRelieved> others_;
   int version_ = 0;  // of world_
   int looked_at_ = 0;

@@ -28,12 +28,12 @@ class MovesTest : public ::testing::Test {
     pod.meta.owners = {{"apps/v1", "ReplicaSet", "set", "uid", true}};
     return pod;
   }
-  // One that may not move.
+  // A pod that may not be moved.
   cluster::Pod& Bare(const std::string& name, const std::string& node,
                      const std::vector<std::string>& profiles, const std::string& cpu) {
     return cluster_.Running(name, node, profiles, cpu);
   }
-  // Of pods with the label app=web so many may be disrupted.
+  // Sets disruptionsAllowed of a budget for pods with the label app=web.
   void Budget(int allowed) {
     budget_.meta.ns = "x";
     budget_.meta.name = "b";
@@ -57,7 +57,8 @@ class MovesTest : public ::testing::Test {
     return plan_;
   }
 
-  // Every move is one that may be made, everything fits once all are made, and each pod is told of.
+  // Checks that every move is allowed, that everything fits after all moves, and that each pod has
+  // exactly one result.
   void Check() const {
     std::multiset<int> told;
     for (const Relief& relief : plan_.reliefs) {
@@ -80,7 +81,7 @@ class MovesTest : public ::testing::Test {
     EXPECT_EQ(std::set<int>(told.begin(), told.end()).size(), unplaced_.size());
     CheckOthersStay();
   }
-  // The scheduler's filters let it in where it is then, if it came as the last.
+  // Checks that the scheduler's filters admit the pod on its node when it is added last.
   void CheckFits(const cluster::Pod& pod, const std::string& node) const {
     cluster::ClusterSnapshot others = plan_.after;
     ASSERT_TRUE(others.Vacate(pod, node).ok()) << pod.Key() << " is not on " << node;
@@ -93,7 +94,7 @@ class MovesTest : public ::testing::Test {
     const scheduling::Verdict verdict = filters.Filter(cycle, waiting, *others.Find(node));
     EXPECT_TRUE(verdict.fits()) << pod.Key() << " on " << node << ": " << verdict.message;
   }
-  // What was in use by who did not move is there, and nothing lies on anything else.
+  // Checks that used instances of unmoved pods still exist, and that no placements overlap.
   void CheckOthersStay() const {
     std::set<std::string> moved;
     for (const Relief& relief : plan_.reliefs) {
@@ -140,7 +141,7 @@ class MovesTest : public ::testing::Test {
   MovePlan plan_;
 };
 
-TEST_F(MovesTest, TheFewestPodsMove) {
+TEST_F(MovesTest, MovesFewestPods) {
   for (const char* name : {"a", "b", "c"}) cluster_.PlainNode(name);
   for (const char* name : {"a1", "a2", "a3"}) Pod(name, "a", {}, "20");
   Pod("b1", "b", {}, "30");
@@ -155,7 +156,7 @@ TEST_F(MovesTest, TheFewestPodsMove) {
   EXPECT_EQ(plan_.after.Find("c")->requested.Get(cluster::kCpu), 60'000);
 }
 
-TEST_F(MovesTest, OfAsManyMovesTheCheapestAreMade) {
+TEST_F(MovesTest, ChoosesCheapestOfEquallyManyMoves) {
   const auto moved = [&](int priority, bool over, const std::string& cpu) {
     cluster_ = ClusterBuilder();
     for (const char* name : {"a", "b", "c"}) cluster_.PlainNode(name);
@@ -175,7 +176,7 @@ TEST_F(MovesTest, OfAsManyMovesTheCheapestAreMade) {
   EXPECT_THAT(moved(1, true, "10"), ElementsAre("on-a"));
 }
 
-TEST_F(MovesTest, SlicesAreCutWhereThePodsGo) {
+TEST_F(MovesTest, RepartitionsGpusOnTargetNodes) {
   cluster_.Node("a", kA100, {"1g.5gb@0:used"});
   Pod("small", "a", {"1g.5gb"}, "1");
   cluster_.Node("b", kA100, {"2g.10gb@0:used,2g.10gb@2:used"});
@@ -192,7 +193,7 @@ TEST_F(MovesTest, SlicesAreCutWhereThePodsGo) {
   EXPECT_GE(relief.moves[0].devices.at(0).placement.start, 4);
 }
 
-TEST_F(MovesTest, OnlySoManyMoveForOnePod) {
+TEST_F(MovesTest, LimitsMovesPerPendingPod) {
   cluster_.Node("a", kA100, {"1g.5gb@0:used"});
   Bare("small", "a", {"1g.5gb"}, "1");
   cluster_.Node("b", kA100, {"2g.10gb@0:used,2g.10gb@2:used"});
@@ -209,7 +210,7 @@ TEST_F(MovesTest, OnlySoManyMoveForOnePod) {
             "2 pods of node b would have to move, and 1 may for one that waits");
 }
 
-TEST_F(MovesTest, WhatNobodyIsKnownToHoldStays) {
+TEST_F(MovesTest, KeepsUsedInstanceOfUnknownPod) {
   cluster_.Node("a", kA100, {"1g.5gb@0:used"});
   cluster_.Node("b", kA100, {"1g.5gb@0:used"});
   Bare("small", "b", {"1g.5gb"}, "1");
@@ -218,7 +219,7 @@ TEST_F(MovesTest, WhatNobodyIsKnownToHoldStays) {
   EXPECT_EQ(Why("waits").code, "NothingMovable");
 }
 
-TEST_F(MovesTest, WhereNotAllFindPlacesNoneMoves) {
+TEST_F(MovesTest, MovesNoneIfOnePodHasNoTarget) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("big", "a", {}, "40");
   Bare("stays", "b", {}, "34");
@@ -229,18 +230,18 @@ TEST_F(MovesTest, WhereNotAllFindPlacesNoneMoves) {
   EXPECT_THAT(Why("waits").message, HasSubstr("pod x/big would have to move"));
 }
 
-TEST_F(MovesTest, PlacesAreFoundForAllAtTheSameTime) {
+TEST_F(MovesTest, MovedPodsMustFitTogether) {
   for (const char* name : {"a", "b", "c"}) cluster_.PlainNode(name);
   Pod("a1", "a", {}, "30");
   Pod("a2", "a", {}, "30");
-  Bare("b1", "b", {}, "30");  // room for one of them alone
+  Bare("b1", "b", {}, "30");  // with capacity for one of the pods only
   Bare("c1", "c", {}, "50");
   cluster_.Pod("waits", {}, 0, "60");
   Make();
   EXPECT_EQ(Why("waits").code, "NoRoomElsewhere");
 }
 
-TEST_F(MovesTest, DisruptionBudgetsCountAcrossPods) {
+TEST_F(MovesTest, DisruptionBudgetsApplyAcrossPendingPods) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("a1", "a", {}, "20").meta.labels = {{"app", "web"}};
   Pod("a2", "a", {}, "20").meta.labels = {{"app", "web"}};
@@ -255,7 +256,7 @@ TEST_F(MovesTest, DisruptionBudgetsCountAcrossPods) {
   EXPECT_THAT(Moved(), UnorderedElementsAre("a1", "a2"));
 }
 
-TEST_F(MovesTest, NothingMovesWhereBudgetsAreNotKnown) {
+TEST_F(MovesTest, MovesNothingIfBudgetsAreUnknown) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("a1", "a", {}, "20");
   Bare("b1", "b", {}, "20");
@@ -265,7 +266,7 @@ TEST_F(MovesTest, NothingMovesWhereBudgetsAreNotKnown) {
   EXPECT_EQ(Why("waits").code, "Budget");
 }
 
-TEST_F(MovesTest, TheCallersBudgetsAreHeeded) {
+TEST_F(MovesTest, RespectsLimitsOfCaller) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("a1", "a", {}, "20");
   Pod("a2", "a", {}, "20");
@@ -286,7 +287,7 @@ TEST_F(MovesTest, TheCallersBudgetsAreHeeded) {
   EXPECT_EQ(taken, Moved());
 }
 
-TEST_F(MovesTest, WhatOneMoveLeavesServesAnother) {
+TEST_F(MovesTest, CapacityFreedForOnePodServesAnother) {
   cluster_.PlainNode("a").meta.labels["zone"] = "1";
   cluster_.PlainNode("b");
   Pod("big", "a", {}, "40");
@@ -302,7 +303,7 @@ TEST_F(MovesTest, WhatOneMoveLeavesServesAnother) {
   EXPECT_EQ(plan_.after.Find("a")->requested.Get(cluster::kCpu), 60'000);
 }
 
-TEST_F(MovesTest, WhatTheMoreImportantTakesIsGone) {
+TEST_F(MovesTest, HigherPriorityUsesFreedCapacityFirst) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("big", "a", {}, "40");
   Bare("stays", "b", {}, "24");
@@ -311,10 +312,10 @@ TEST_F(MovesTest, WhatTheMoreImportantTakesIsGone) {
   Make();
   ASSERT_EQ(plan_.reliefs.size(), 1U);
   EXPECT_EQ(plan_.reliefs[0].pod, 1);
-  EXPECT_EQ(Why("less").code, "NothingMovable");  // who was moved, or moved in, stays
+  EXPECT_EQ(Why("less").code, "NothingMovable");  // moved pods and served pending pods stay
 }
 
-TEST_F(MovesTest, PodsThatAreOnlyPlannedStay) {
+TEST_F(MovesTest, DoesNotMovePlannedPods) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Bare("b1", "b", {}, "20");
   cluster::Pod planned = Pod("planned", "nowhere", {}, "20");
@@ -328,7 +329,7 @@ TEST_F(MovesTest, PodsThatAreOnlyPlannedStay) {
   EXPECT_EQ(Why("waits").code, "NothingMovable");
 }
 
-TEST_F(MovesTest, GangsAreRelievedAsAWholeOrNotAtAll) {
+TEST_F(MovesTest, ServesGangAsAWholeOrNotAtAll) {
   for (const char* name : {"a", "b", "c", "d"}) cluster_.PlainNode(name);
   Pod("a1", "a", {}, "40");
   Pod("b1", "b", {}, "40");
@@ -352,7 +353,7 @@ TEST_F(MovesTest, GangsAreRelievedAsAWholeOrNotAtAll) {
   EXPECT_EQ(Why("g0").code, "GangIncomplete");
 }
 
-TEST_F(MovesTest, FiltersThatLookAtOtherPodsAreHeeded) {
+TEST_F(MovesTest, RespectsFiltersThatDependOnOtherPods) {
   for (const char* name : {"a", "b"}) {
     cluster_.PlainNode(name).meta.labels["kubernetes.io/hostname"] = name;
   }
@@ -366,12 +367,12 @@ TEST_F(MovesTest, FiltersThatLookAtOtherPodsAreHeeded) {
   waits.pod_anti_affinity.required = {apart};
   Make();
   EXPECT_THAT(Moved(), ElementsAre("x1"));
-  waits.pod_affinity.required = {apart};  // and beside them: nowhere
+  waits.pod_affinity.required = {apart};  // must also run beside these pods, which is impossible
   Make();
   EXPECT_THAT(plan_.reliefs, IsEmpty());
 }
 
-TEST_F(MovesTest, ManySmallPodsDoNotHideTheFewLargeOnes) {
+TEST_F(MovesTest, FindsFewLargePodsAmongManySmallOnes) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   for (int i = 0; i < 36; ++i) Pod("small" + std::to_string(i), "a", {}, "1");
   for (int i = 0; i < 3; ++i) Pod("large" + std::to_string(i), "a", {}, "8");
@@ -381,7 +382,7 @@ TEST_F(MovesTest, ManySmallPodsDoNotHideTheFewLargeOnes) {
   EXPECT_THAT(Moved(), UnorderedElementsAre("large0", "large1", "large2"));
 }
 
-TEST_F(MovesTest, NothingIsSearchedWhenTheTimeIsUp) {
+TEST_F(MovesTest, DoesNotSearchAfterTimeLimit) {
   for (const char* name : {"a", "b"}) cluster_.PlainNode(name);
   Pod("big", "a", {}, "40");
   Bare("stays", "b", {}, "24");

@@ -1,5 +1,5 @@
-// Moves in random small clusters: against all sets of moves, each solved by force, and played
-// through one by one.
+// Compares plans of moves in random small clusters with an exhaustive search over all sets of
+// moves, and replays them move by move.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Case {
   SharedPods unplaced;
 };
 
-// Only pods that no node has room for wait; there may be none of them.
+// Only pods that do not fit on any node are pending; there may be none.
 Case Draw(Random& random, int most_waiting, const scheduling::FrameworkChoice& frameworks) {
   struct Cut {
     const char* layout;
@@ -80,7 +80,7 @@ Case Draw(Random& random, int most_waiting, const scheduling::FrameworkChoice& f
   return drawn;
 }
 
-// Whether all of them find a place, seen by force. REQUIRES: pods of one priority.
+// True if an exhaustive search places all pods. REQUIRES: pods of one priority.
 bool HaveRoom(const cluster::ClusterSnapshot& snapshot, const SharedPods& pods,
               const scheduling::FrameworkChoice& frameworks) {
   const PlanOptions options;
@@ -88,7 +88,7 @@ bool HaveRoom(const cluster::ClusterSnapshot& snapshot, const SharedPods& pods,
   return testing::SolveByForce(translation.problem).most_pods == static_cast<int>(pods.size());
 }
 
-// The fewest moves off one node that let the pod in; none: more than `most`.
+// The fewest moves off one node that make capacity for the pod; nullopt if more than `most`.
 std::optional<int> FewestByForce(const Case& drawn, int most,
                                  const scheduling::FrameworkChoice& frameworks) {
   std::optional<int> fewest;
@@ -122,7 +122,7 @@ std::optional<int> FewestByForce(const Case& drawn, int most,
   return fewest;
 }
 
-// The scheduler's filters let it in now, and it gets slices that nobody uses.
+// Checks that the scheduler's filters admit the pod now and that its slices are unused.
 void ExpectEnters(cluster::ClusterSnapshot& world, const cluster::Pod& pod, const std::string& node,
                   const std::vector<AssignedDevice>& devices) {
   const scheduling::Framework filters = scheduling::Framework::Default(scheduling::GpusCut::kHere);
@@ -149,7 +149,7 @@ void ExpectEnters(cluster::ClusterSnapshot& world, const cluster::Pod& pod, cons
   EXPECT_EQ(held(), expected) << pod.Key() << " on " << node;
 }
 
-// Each place is taken before the one that it replaces is given up.
+// Replays the plan: each pod's new place is taken before its old one is released.
 void Replay(const Case& drawn, const MovePlan& plan, int most_moves) {
   cluster::ClusterSnapshot world = drawn.snapshot;
   std::set<std::string> moved;
@@ -167,7 +167,7 @@ void Replay(const Case& drawn, const MovePlan& plan, int most_moves) {
   }
 }
 
-TEST(MovesPropertyTest, NoFewerMovesWouldDo) {
+TEST(MovesPropertyTest, UsesFewestMoves) {
   constexpr int kCases = 400, kMostMoves = 3;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);
@@ -200,7 +200,7 @@ TEST(MovesPropertyTest, NoFewerMovesWouldDo) {
   EXPECT_GE(left, 20);
 }
 
-TEST(MovesPropertyTest, PlansForManyCanBeCarriedOut) {
+TEST(MovesPropertyTest, PlansForManyPodsCanBeExecuted) {
   constexpr int kCases = 200, kMostMoves = 2;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);

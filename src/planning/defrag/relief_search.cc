@@ -15,11 +15,12 @@ namespace {
 
 using PodPtr = std::shared_ptr<const cluster::Pod>;
 
-constexpr size_t kMostSets = 5000;  // of one node and size; beyond, one is found step by step
-constexpr int kMostTests = 4000;    // whether one pod fits without some
-constexpr int kMostPlaces = 200;    // whether those have places elsewhere, for one pod
+constexpr size_t kMostSets =
+    5000;  // per node and size; above this limit one set is found step by step
+constexpr int kMostTests = 4000;  // trials of the pod on a node without some of its pods
+constexpr int kMostPlaces = 200;  // searches of targets for a set of pods, per pending pod
 
-// The same node without room for anybody. Its pods stay, for filters that look at them.
+// Makes the node full. Its pods stay, because filters depend on them.
 void Close(const std::string& name, cluster::ClusterSnapshot& snapshot) {
   auto full = std::make_shared<cluster::Node>(*snapshot.Find(name)->node);
   full->allocatable.clear();
@@ -33,13 +34,14 @@ std::string NamesOf(const std::vector<PodPtr>& pods) {
   return scheduling::NamesOf(names, "");
 }
 
-// For one pod that waits: the nodes where it would fit, and what stands in the way.
+// For one pending pod: the candidate nodes, and the obstacles on each.
 class ReliefSearch {
  public:
   ReliefSearch(const MoveWorld& world, const Newcomer& pod, const MoveOptions& options)
       : world_(world), pod_(pod), options_(options) {}
 
-  // The fewest moves, `most` at most, and of these the cheapest; or why there are none.
+  // Finds the fewest moves, at most `most`, and of these the cheapest; or returns why there are
+  // none.
   std::optional<Reason> Find(int most, MoveWorld& to, int number) {
     FindHosts();
     for (size_t count = 1; count <= static_cast<size_t>(std::max(most, 0)) && !best_; ++count) {
@@ -65,8 +67,8 @@ class ReliefSearch {
         : host(snapshot, name, guests, pod) {}
     Host host;
     size_t least = 1;
-    std::vector<GuestSet> stuck;    // that have no places elsewhere
-    std::optional<GuestSet> found;  // where there are too many sets: the only one
+    std::vector<GuestSet> stuck;    // sets without targets on other nodes
+    std::optional<GuestSet> found;  // if there are too many sets: the only set to try
   };
   struct Found {
     MoveCost cost;
@@ -75,8 +77,8 @@ class ReliefSearch {
   };
   struct Candidate {
     std::string name;
-    std::vector<PodPtr> guests, blocked;  // blocked: budgets keep them
-    std::string why;                      // the first of these is
+    std::vector<PodPtr> guests, blocked;  // blocked: budgets forbid to move them
+    std::string why;                      // the reason of the first of `blocked`
   };
 
   bool Stopped() { return stopped_ = stopped_ || pod_.out_of_time(); }
@@ -89,7 +91,7 @@ class ReliefSearch {
         candidates.push_back(std::move(candidate));
       }
     }
-    // Few large pods are moved rather than many small ones.
+    // Nodes with few large pods come first, so that few pods move.
     std::ranges::sort(candidates, {}, [](const Candidate& c) {
       return std::tuple(c.guests.empty(), c.guests.size() + c.blocked.size(), c.name);
     });
@@ -106,7 +108,7 @@ class ReliefSearch {
   Candidate CandidateOf(const cluster::NodeInfo& node) const {
     Candidate candidate{node.node->meta.name, {}, {}, ""};
     for (const PodPtr& pod : node.pods) {
-      // Without a node of its own it is only planned for.
+      // Pods without a node of their own are only planned.
       if (pod->node_name.empty() || world_.settled.contains(pod->Key())) continue;
       if (MobilityOf(*pod, options_.rules).kind != Mobility::kMoves) continue;
       std::string why = world_.budgets.WhyNot(*pod);
@@ -125,7 +127,7 @@ class ReliefSearch {
     return candidate;
   }
 
-  // Whether it was worth a try.
+  // True if the node was worth a try.
   bool Look(const Candidate& candidate) {
     const cluster::NodeInfo& node = *world_.after.Find(candidate.name);
     std::vector<Guest> guests, all;
@@ -176,7 +178,7 @@ class ReliefSearch {
     }
   }
 
-  // What has no room without others has none with them.
+  // A set without targets has none together with more pods.
   static bool IsStuck(const Place& place, const GuestSet& set) {
     return std::ranges::any_of(
         place.stuck, [&](const GuestSet& stuck) { return std::ranges::includes(set, stuck); });
@@ -201,10 +203,11 @@ class ReliefSearch {
     return false;
   }
 
-  // With all of them elsewhere and the newcomer in their place.
+  // Moves the set to other nodes and puts the pending pod in its place.
   std::optional<Found> MakeRoom(const Host& host, const GuestSet& gone) {
     const std::optional<std::vector<AssignedDevice>> devices = host.DevicesWithout(gone);
     if (!devices) return std::nullopt;
+    // 1. Evict the set.
     Found found{{}, {0, host.name(), *devices, {}}, world_};
     cluster::ClusterSnapshot& after = found.world.after;
     std::vector<PodPtr> waiting;
@@ -213,6 +216,8 @@ class ReliefSearch {
       if (!after.Vacate(*pod, host.name()).ok()) return std::nullopt;
       waiting.push_back(Anew(*pod));
     }
+    // 2. Find targets with the pending pod bound and its node closed: filters see the pod, and no
+    //    evicted pod returns.
     const PodPtr newcomer = Placed(*pod_.pod, host.name(), *devices);
     cluster::ClusterSnapshot elsewhere = after;
     if (!elsewhere.Bind(newcomer, host.name()).ok()) return std::nullopt;
@@ -231,6 +236,7 @@ class ReliefSearch {
       found.relief.moves.push_back({pod, host.name(), outcome.node, outcome.devices});
       if (!BindMoved(found.relief.moves.back(), after).ok()) return std::nullopt;
     }
+    // 3. Bind the pending pod if filters that depend on other pods still admit it after the moves.
     if (IsRefused(after, pod_, host.name())) return std::nullopt;
     if (!after.Bind(newcomer, host.name()).ok()) return std::nullopt;
     return found;
@@ -270,8 +276,8 @@ class ReliefSearch {
   std::optional<Found> best_;
   std::string budget_, no_room_;
   int tests_ = 0, looked_for_places_ = 0;
-  bool stopped_ = false;  // there was no time, or there were too many tries
-  bool cut_ = false;      // there are nodes that were not looked at
+  bool stopped_ = false;  // time or the limit of trials was exhausted
+  bool cut_ = false;      // some nodes were not evaluated
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which pods move for one pod that waits: one step of moves.h.
+// Chooses the moves for one pending pod: one step of moves.h.
 #pragma once
 
 #include <memory>
@@ -12,22 +12,23 @@
 
 namespace nos::planning {
 
-// The plan in the making. A copy is cheap.
+// The plan under construction. Copies are cheap.
 struct MoveWorld {
   cluster::ClusterSnapshot after;
   EvictionBudgets budgets;
-  std::set<std::string> settled;  // pods that were moved or relieved: they stay from now on
-  std::vector<std::shared_ptr<const cluster::Pod>> moving;  // of whom `take` has not been told
+  std::set<std::string> settled;  // moved pods and served pending pods; they are not moved any more
+  // Pods to be reported to `take` when the plan is accepted.
+  std::vector<std::shared_ptr<const cluster::Pod>> moving;
   std::vector<Relief> reliefs;
-  std::vector<NotRelieved> in_room;  // that need no move of their own
+  std::vector<NotRelieved> in_room;  // pending pods that fit without moves of their own
 };
 
-// As it would run there.
+// The pod as it would run on the node.
 std::shared_ptr<const cluster::Pod> Placed(const cluster::Pod& pod, const std::string& node,
                                            const std::vector<AssignedDevice>& devices);
 
-// Adds a relief for the pod, number `number` of the unplaced, with the fewest moves, `most` at
-// most, and of these the cheapest. Or leaves the world as it is, and says why.
+// Adds a Relief for the pod with index `number` in `unplaced`: the fewest moves, at most `most`,
+// and of these the cheapest. Otherwise leaves `world` unchanged and returns the reason.
 std::optional<Reason> Relieve(int number, const Newcomer& pod, int most, const MoveOptions& options,
                               MoveWorld& world);
 

@@ -1,8 +1,8 @@
-// How much work something is worth: counted in steps, so that the same input gets the same result,
-// and cut short when the time is up.
+// A budget of work, counted in steps so that the same input gives the same result. It shrinks when
+// the time limit expires.
 //
 //   Allowance allowance(50'000'000, 5'000'000, out_of_time);
-//   if (!allowance.Spend(10)) return;   // nothing is left
+//   if (!allowance.Spend(10)) return;   // budget exhausted
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,14 @@ namespace nos::planning {
 
 class Allowance {
  public:
-  // `late`: the steps that are left at most once `out_of_time`, which must outlive this, says true.
+  // `late`: maximum number of steps left once `out_of_time` returns true. `out_of_time` must
+  // outlive this object.
   Allowance(int64_t steps, int64_t late, const std::function<bool()>& out_of_time)
       : left_(steps), late_(late), out_of_time_(out_of_time) {
     Ask();
   }
 
-  // False: nothing is left.
+  // False if the budget is exhausted.
   bool Spend(int64_t steps) {
     left_ -= steps;
     until_asked_ -= steps;

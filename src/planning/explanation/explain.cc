@@ -19,17 +19,17 @@
 namespace nos::planning {
 namespace {
 
-// Some 20 ns each, on the machine of BENCHMARKS.md.
+// About 20 ns each, on the machine of BENCHMARKS.md.
 constexpr int64_t kStepsForReasons = 100'000'000, kLateStepsForReasons = 7'000'000;
 constexpr int64_t kStepsForRemedies = 20'000'000, kLateStepsForRemedies = 5'000'000;
-constexpr int64_t kStepsOfFilters = 100;   // for a pod and a node
-constexpr int64_t kStepsOfPacking = 3000;  // between two questions whether to stop
-// Different reasons told of a pod; nodes word some of them, each another.
+constexpr int64_t kStepsOfFilters = 100;   // per pod and node
+constexpr int64_t kStepsOfPacking = 3000;  // between two calls of `stop`
+// Limit of different reasons per pod. Some reasons contain text that differs per node.
 constexpr size_t kMostReasons = 16;
-// Nodes that are looked at for every class, whatever is left.
+// Nodes that are checked for every class, even with an exhausted allowance.
 constexpr size_t kFewNodes = 16;
 
-// Codes and messages by number, so that adding up over nodes compares no text.
+// Numbers codes and messages, so that counting over nodes compares no text.
 class ReasonBook {
  public:
   int Number(std::string code, std::string message) {
@@ -37,7 +37,7 @@ class ReasonBook {
     if (fresh) all_.push_back({std::move(code), std::move(message), 0});
     return it->second;
   }
-  // The same of nodes that could never serve the pod, whatever ends on them.
+  // The same for nodes that could never serve the pod, even when empty.
   int NumberOfNever(std::string code, std::string message) {
     const int number = Number(std::move(code), std::move(message));
     never_.insert(number);
@@ -96,20 +96,20 @@ class Explainer {
   }
 
  private:
-  // What holds for all pods of a row, by node.
+  // Results for all pods of a row, by node.
   struct Row {
     std::vector<std::vector<scheduling::Verdict>> obstacles;
-    std::vector<int> reasons;  // kNothing where it fits
+    std::vector<int> reasons;  // kNothing if the pod fits
   };
-  // What holds for all pods of a shape, by node.
+  // Results for all pods of a shape, by node.
   struct ShapeFacts {
     int no_room = kNothing;
-    bool nowhere = false;    // a slice is of a profile that no known model has or may hold
-    std::vector<int> lacks;  // what no cutting can change, or kNothing
-    std::vector<std::optional<bool>> had_room, has_room;  // none: not found out
+    bool nowhere = false;    // no known model has, or may have, the profile of a slice
+    std::vector<int> lacks;  // obstacles that repartitioning cannot remove, or kNothing
+    std::vector<std::optional<bool>> had_room, has_room;  // nullopt: unknown
   };
 
-  // Classes with pods left waiting, level by level.
+  // Classes with pending pods, level by level.
   std::vector<int> Waiting() const {
     std::vector<int> waiting;
     for (size_t c = 0; c < t_.problem.classes.size(); ++c) {
@@ -132,7 +132,7 @@ class Explainer {
   void FindRemedies(const std::vector<int>& waiting, std::vector<Explanation>& all) {
     Allowance allowance(kStepsForRemedies, kLateStepsForRemedies, out_of_time_);
     for (const int cls : waiting) {
-      if (IsOfBrokenGang(cls)) continue;  // what would help one of its pods is not enough
+      if (IsOfBrokenGang(cls)) continue;  // helping one pod of the gang would not be enough
       const PodClass& pods = t_.problem.classes[cls];
       const Row& row = rows_[pods.allowed];
       const ShapeFacts& facts = shapes_[pods.shape];
@@ -143,13 +143,13 @@ class Explainer {
     }
   }
 
-  // Both know at least the first `end` nodes afterwards, or, when the allowance does not suffice,
-  // the first few.
+  // RowOf and FactsOf know at least the first `end` nodes afterwards or, when the allowance is
+  // exhausted, the first few.
   const Row& RowOf(int index, size_t end, Allowance& allowance) {
     Row& row = rows_[index];
     const cluster::Pod& pod = *t_.pending[t_.row_pod[index]];
     for (size_t n = row.obstacles.size(); n < end; ++n) {
-      if (t_.problem.allowed[index][n]) {  // nothing stands in the way
+      if (t_.problem.allowed[index][n]) {  // no obstacle
         row.obstacles.emplace_back();
         row.reasons.push_back(kNothing);
         continue;
@@ -221,7 +221,7 @@ class Explainer {
     return reasons;
   }
 
-  // What no node could change comes first, then the nodes that could serve it.
+  // First what no node can change, then nodes that could serve the pod.
   std::vector<Reason> InOrder(const std::map<int, int>& nodes, bool nowhere) const {
     std::vector<std::pair<int, Reason>> ranked;
     for (const auto& [number, count] : nodes) {

@@ -1,12 +1,12 @@
-// Why pods are left waiting, and the smallest change that would help.
+// Explains why pods stay pending and finds the smallest change that would help.
 //
-// Each node gives one reason: the first thing that keeps the pod away from it. The remedy is looked
-// for the same way: what stands between the pod and each node, the cheapest of all.
+// Each node contributes one reason: the first obstacle that keeps the pod away from it. The remedy
+// is the cheapest change over all nodes that removes every obstacle of a node.
 //
-// Classes times nodes may be hundreds of millions, so the work is bounded: to some two seconds,
-// to a quarter of one once the time is up. It is spent level by level, first on reasons, then on
-// remedies. Beyond it, only a few nodes are looked at for a class (the reason NotLookedAt counts
-// the others), and it gets no remedy.
+// Classes times nodes may be hundreds of millions, so the work is limited to about two seconds, or
+// a quarter of a second after the time limit. It is spent level by level, first on reasons, then on
+// remedies. When it is exhausted, only a few nodes are checked per class (the reason NotLookedAt
+// counts the others), and the class gets no remedy.
 #pragma once
 
 #include <functional>
@@ -20,20 +20,21 @@
 namespace nos::planning {
 
 struct Explanation {
-  std::vector<Reason> reasons;  // what no node can change, then what keeps nodes that could serve
-                                // it, then the others; of each the most frequent first
+  // First what no node can change, then obstacles on nodes that could serve the pod, then the
+  // others; within each kind the most frequent first.
+  std::vector<Reason> reasons;
   std::string remedy;
 };
 
-// By class; empty for classes that are placed wholly.
+// By class; empty for classes whose pods are all placed.
 std::vector<Explanation> ExplainWaiting(const Translation& translation, const StagedResult& result,
                                         const scheduling::FrameworkChoice& frameworks,
                                         GpuStates& states,
                                         const std::function<bool()>& out_of_time);
 
-// Why a pod that does not wait for a node was not planned for.
+// Why a pod was not planned that does not wait for a node.
 Reason WhyNotPlanned(const cluster::Pod& pod);
-// Why no pod of a hopeless gang was (pod_classes.h).
+// Why no pod of a hopeless gang was planned (pod_classes.h).
 Reason WhyHopeless(const Gang& gang);
 
 }  // namespace nos::planning

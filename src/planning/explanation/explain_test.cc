@@ -16,7 +16,7 @@ using testing::ClusterBuilder;
 
 constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
 
-TEST(AllowanceTest, EndsWhenItIsSpent) {
+TEST(AllowanceTest, StopsWhenSpent) {
   const std::function<bool()> never = [] { return false; };
   Allowance allowance(10, 5, never);
   EXPECT_TRUE(allowance.Spend(9));
@@ -24,17 +24,17 @@ TEST(AllowanceTest, EndsWhenItIsSpent) {
   EXPECT_TRUE(allowance.spent());
 }
 
-TEST(AllowanceTest, ShrinksWhenTheTimeIsUp) {
+TEST(AllowanceTest, ShrinksAtTimeLimit) {
   bool late = false;
   const std::function<bool()> is_late = [&] { return late; };
   Allowance allowance(1'000'000'000, 5, is_late);
   EXPECT_TRUE(allowance.Spend(1'000'000));
   late = true;
-  EXPECT_TRUE(allowance.Spend(1'000'000));  // now it asks
+  EXPECT_TRUE(allowance.Spend(1'000'000));  // polls out_of_time now
   EXPECT_FALSE(allowance.Spend(5));
 }
 
-// Pods that are all different, each of many slices: what explaining costs most for.
+// Different pods, each with many slices: the most expensive input for explanations.
 ClusterBuilder Crowd(int nodes, int pods) {
   ClusterBuilder cluster;
   Random random(3);
@@ -56,7 +56,7 @@ struct Explained {
   int waiting = 0, remedies = 0;
 };
 
-// Every waiting pod has reasons, and they speak of every node once.
+// Checks that every pending pod has reasons, and that they count every node once.
 Explained Count(const Plan& plan, int nodes) {
   Explained all;
   for (const PodOutcome& pod : plan.pods) {
@@ -70,8 +70,8 @@ Explained Count(const Plan& plan, int nodes) {
   return all;
 }
 
-// The time limit holds for the whole plan: what is left of it bounds the explaining, too.
-TEST(ExplainTest, OnceTimeIsUpOnlyTheFirstGetRemedies) {
+// The time limit applies to the whole plan, so it also limits explanations.
+TEST(ExplainTest, OnlyUrgentPodsGetRemediesAfterTimeLimit) {
   constexpr int kNodes = 80, kPods = 400;
   const ClusterBuilder cluster = Crowd(kNodes, kPods);
   PlanOptions options;
@@ -90,9 +90,9 @@ TEST(ExplainTest, OnceTimeIsUpOnlyTheFirstGetRemedies) {
   EXPECT_GE(least_with, most_without);
 }
 
-// Each kind of pod looks at every node, and there are too many of both: a plan is made all the
-// same, of the stronger claims first.
-TEST(SearchTest, InHasteManyPodsFindAPlace) {
+// Every kind of pod is tried on every node, and there are too many of both. A plan is still made,
+// for pods of higher rank first.
+TEST(SearchTest, PlacesManyPodsAfterTimeLimit) {
   constexpr int kNodes = 300, kPods = 2500;
   const ClusterBuilder cluster = Crowd(kNodes, kPods);
   PlanOptions options;
@@ -104,17 +104,17 @@ TEST(SearchTest, InHasteManyPodsFindAPlace) {
   EXPECT_GE(plan.upper_bound, plan.placed);
 }
 
-TEST(ExplainTest, AllGetRemediesWhenTheyAreFew) {
+TEST(ExplainTest, FewPodsAllGetRemedies) {
   const Plan plan = Crowd(4, 30).MakePlan();
   const Explained all = Count(plan, 4);
   EXPECT_GT(all.waiting, 0);
   EXPECT_EQ(all.remedies, all.waiting);
 }
 
-TEST(ExplainTest, ManyDifferentReasonsAreAHandfulAndARest) {
+TEST(ExplainTest, SumsUpManyReasonsAsOtherReasons) {
   constexpr int kNodes = 40;
   ClusterBuilder cluster;
-  for (int n = 0; n < kNodes; ++n) {  // each with a damage of its own
+  for (int n = 0; n < kNodes; ++n) {  // each with a different defect
     cluster.Node("n" + std::to_string(n), kA100, {"nonsense-" + std::to_string(n)});
   }
   cluster.Pod("p", {"7g.40gb"});
@@ -124,8 +124,8 @@ TEST(ExplainTest, ManyDifferentReasonsAreAHandfulAndARest) {
   EXPECT_EQ(plan.pods[0].reasons.back().code, "OtherReasons");
 }
 
-// Thousands of ways to take these slices off eight GPUs one after the other.
-TEST(PackTest, GivesUpWhenToldToStop) {
+// Thousands of orders to take these slices from eight GPUs.
+TEST(PackTest, GivesUpWhenStopped) {
   testing::ProblemBuilder builder;
   builder.Node(1000, std::vector<std::string>(8, "A100-40GB"));
   std::vector<std::string> slices(10, "1g.5gb");
@@ -145,7 +145,7 @@ TEST(PackTest, GivesUpWhenToldToStop) {
   };
   EXPECT_FALSE(pack(0).known);
   asked = 0;
-  EXPECT_FALSE(pack(1).known);  // on the way
+  EXPECT_FALSE(pack(1).known);  // before the search is complete
   asked = 0;
   const Packed packed = pack(1'000'000);
   EXPECT_TRUE(packed.known);
@@ -153,10 +153,10 @@ TEST(PackTest, GivesUpWhenToldToStop) {
   EXPECT_LT(asked, 1000);
 }
 
-TEST(PackTest, WhatWasNotFoundOutIsNotRemembered) {
+TEST(PackTest, DoesNotRememberStoppedResult) {
   testing::ProblemBuilder builder;
   builder.Node(1000, {"A100-40GB", "A100-40GB"});
-  // One after the other, both 3g go to one GPU, and the other does not hold two of 4g.
+  // Placed one after the other, both 3g go to one GPU, and the other GPU does not hold two 4g.
   builder.Pods(1, {"3g.20gb", "3g.20gb", "4g.20gb", "4g.20gb"});
   const Problem problem = builder.Build();
   GpuStates states(problem);

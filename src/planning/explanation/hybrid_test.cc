@@ -1,4 +1,4 @@
-// Nodes whose GPUs are each used in their own way: one plan serves all kinds.
+// Nodes whose GPUs each have their own sharing mode: one plan serves all modes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ const PodOutcome& Outcome(const Plan& plan, const std::string& name) {
 
 std::string With(const std::string& gpu, const std::string& layout) { return gpu + " " + layout; }
 
-TEST(HybridPlanTest, OneBatchServesAllKinds) {
+TEST(HybridPlanTest, OnePlanServesAllSharingModes) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kCut, kCut, kShared, kShared});
   for (int i = 0; i < 7; ++i) cluster.Pod("mig" + std::to_string(i), {"1g.10gb"});
@@ -59,7 +59,7 @@ TEST(HybridPlanTest, OneBatchServesAllKinds) {
   EXPECT_TRUE(full.complete);
 }
 
-TEST(HybridPlanTest, WhatIsFreeGivesWayAndWhatIsUsedDoesNot) {
+TEST(HybridPlanTest, SwitchesModelOfFreeGpuOnly) {
   ClusterBuilder cluster;
   cluster.HybridNode("a",
                      {With(kCut, "1g.10gb@0:used"), With(kCut, "1g.10gb@0:free,3g.40gb@4:free")});
@@ -71,7 +71,7 @@ TEST(HybridPlanTest, WhatIsFreeGivesWayAndWhatIsUsedDoesNot) {
   EXPECT_EQ(Outcome(plan, "share").devices[0].model->name(), "MPS-79GB");
 }
 
-TEST(HybridPlanTest, AGpuThatServesAlreadyComesFirst) {
+TEST(HybridPlanTest, PrefersGpuAlreadyInTheSharingMode) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kCut, With(kShared, "10gb@0:used"), kShared});
   cluster.Pod("share", {"30gb"});
@@ -82,7 +82,7 @@ TEST(HybridPlanTest, AGpuThatServesAlreadyComesFirst) {
   EXPECT_EQ(LayoutText(plan, "a", 2), "");
 }
 
-TEST(HybridPlanTest, WhoFindsNoRoomIsToldWhatIsInTheWay) {
+TEST(HybridPlanTest, RemedyNamesPodInTheWay) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {With(kCut, "1g.10gb@0:used")});
   cluster.Running("holder", "a", {"1g.10gb"});
@@ -92,8 +92,8 @@ TEST(HybridPlanTest, WhoFindsNoRoomIsToldWhatIsInTheWay) {
   EXPECT_THAT(Outcome(plan, "share").remedy, HasSubstr("x/holder (1g.10gb@0 of GPU 0)"));
 }
 
-// A GPU that stays in use as one kind would never be another.
-TEST(HybridPlanTest, SlotsAreKeptForAnotherKind) {
+// A GPU that stays in use in one mode could never be switched to another.
+TEST(HybridPlanTest, KeepsGpuWithMigInstanceForSharePod) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {With(kCut, "1g.10gb@0:used")});
   cluster.Running("holder", "a", {"1g.10gb"});
@@ -107,7 +107,7 @@ TEST(HybridPlanTest, SlotsAreKeptForAnotherKind) {
   EXPECT_EQ(Outcome(plan, "young").reasons[0].code, "SlotsKeptForOthers");
 }
 
-TEST(HybridPlanTest, TheSameWhereSharesAreInUse) {
+TEST(HybridPlanTest, KeepsGpuWithSharesForWholeGpuPod) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {With(kShared, "10gb@0:used,10gb@1:used"), With(kShared, "20gb@0:used")});
   cluster.Running("first", "a", {"10gb"});
@@ -121,8 +121,8 @@ TEST(HybridPlanTest, TheSameWhereSharesAreInUse) {
   EXPECT_EQ(LayoutText(plan, "a", 0), "10gb@0* 10gb@1* 50gb@2+");
 }
 
-// Two stages: what the first switches is in the way of the next.
-TEST(HybridPlanTest, WhatAPlanSwitchesCountsForThoseWhoWait) {
+// In two stages: a GPU switched for the first pod is an obstacle for the second.
+TEST(HybridPlanTest, GpuSwitchedByPlanBlocksWaitingPod) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kCut});
   cluster.Pod("share", {"30gb"}, 1).meta.created = kNow - std::chrono::minutes(30);
@@ -134,7 +134,7 @@ TEST(HybridPlanTest, WhatAPlanSwitchesCountsForThoseWhoWait) {
   EXPECT_THAT(Outcome(plan, "slice").reasons[0].message, HasSubstr("x/share (30gb of GPU 0)"));
 }
 
-TEST(HybridPlanTest, WholeGpusOfNodesThatNosLeavesAloneNeedNoCut) {
+TEST(HybridPlanTest, UsesWholeGpusOfUnmanagedNodes) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kCut});
   cluster::Node& plain = cluster.PlainNode("b");
@@ -146,8 +146,8 @@ TEST(HybridPlanTest, WholeGpusOfNodesThatNosLeavesAloneNeedNoCut) {
   EXPECT_EQ(LayoutText(plan, "a", 0), "gpu@0+");
 }
 
-// That no model of the catalogue has them is no reason to ask for something else.
-TEST(HybridPlanTest, WhatNoNodeHasIsOfHybridNodes) {
+// These slices are in no model of the catalogue, but the remedy must not suggest other slices.
+TEST(HybridPlanTest, RemedyForSlicesOfHybridNodesNamesLabel) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {"H100-80GB+TIME-4|MPS-79GB"});
   cluster.Pod("whole", {"gpu"});
@@ -161,7 +161,7 @@ TEST(HybridPlanTest, WhatNoNodeHasIsOfHybridNodes) {
   EXPECT_THAT(Outcome(plan, "no-part").remedy, HasSubstr("ask for other slices"));
 }
 
-TEST(HybridPlanTest, SlicesOfSeveralWaysAreOfHybridNodes) {
+TEST(HybridPlanTest, RemedyForSlicesOfSeveralModesNamesHybridLabel) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {"H100-80GB+TIME-4|MPS-79GB"});
   cluster.Pod("both", {"10gb", "1g.10gb", "gpu"});
@@ -175,8 +175,8 @@ TEST(HybridPlanTest, SlicesOfSeveralWaysAreOfHybridNodes) {
   EXPECT_THAT(Outcome(plan, "boards").remedy, HasSubstr("ask for other slices"));
 }
 
-// Its owner has done what there is to do; another label would help nobody.
-TEST(HybridPlanTest, ANodeWhoseAgentIsSilentIsNotToBeOptedInOnceMore) {
+// The node is opted in already, so another label would not help.
+TEST(HybridPlanTest, RemedyForSilentAgentPointsToAgent) {
   ClusterBuilder cluster;
   cluster::Node& node = cluster.HybridNode("a", {kCut});
   std::erase_if(node.meta.annotations, [](const auto& item) {
@@ -194,7 +194,7 @@ TEST(HybridPlanTest, ANodeWhoseAgentIsSilentIsNotToBeOptedInOnceMore) {
   }
 }
 
-TEST(HybridPlanTest, SlicesThatUnmanagedNodesLackAreNotFoundThere) {
+TEST(HybridPlanTest, DoesNotPlaceMigPodsOnUnmanagedNodeWithWholeGpus) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kCut});
   cluster.PlainNode("b").allocatable["nvidia.com/gpu"] = Quantity::FromValue(2);
@@ -204,7 +204,7 @@ TEST(HybridPlanTest, SlicesThatUnmanagedNodesLackAreNotFoundThere) {
   EXPECT_EQ(plan.placed, 8);
 }
 
-TEST(HybridPlanTest, ManySharesBesideOtherKinds) {
+TEST(HybridPlanTest, PlacesManySharesBesideOtherModes) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kCut, kCut, kShared, kCut});
   for (int gib = 1; gib <= 30; ++gib)
@@ -212,13 +212,13 @@ TEST(HybridPlanTest, ManySharesBesideOtherKinds) {
   cluster.Pod("w1", {"gpu"});
   cluster.Pod("w2", {"gpu"});
   const Plan plan = Checked(cluster);
-  EXPECT_GE(plan.placed, 23) << "of 465 GiB two GPUs have 158, in small shares";
+  EXPECT_GE(plan.placed, 23) << "two GPUs serve 158 of 465 GiB, in small shares";
   EXPECT_LE(plan.placed, plan.upper_bound);
 }
 
 constexpr const char* kDivided = "H100-80GB+3g.40gb.mps4+GPU+TIME-4|MPS-79GB";
 
-TEST(HybridPlanTest, PartsOfInstances) {
+TEST(HybridPlanTest, PlacesPartsOfInstances) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kDivided, kDivided});
   for (int i = 0; i < 12; ++i) cluster.Pod("part" + std::to_string(i), {"3g.40gb.mps4"});
@@ -234,17 +234,17 @@ TEST(HybridPlanTest, PartsOfInstances) {
   EXPECT_EQ(full.upper_bound, 13);
 }
 
-TEST(HybridPlanTest, PartsJoinThoseThatAreInUse) {
+TEST(HybridPlanTest, PlacesPartBesideUsedPartsOfInstance) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {With(kDivided, "4g.40gb@0:used,3g.40gb.mps4@5:used"), kDivided});
   for (int i = 0; i < 3; ++i) cluster.Pod("part" + std::to_string(i), {"3g.40gb.mps4"});
   const Plan plan = Checked(cluster);
   EXPECT_EQ(plan.placed, 3);
   EXPECT_EQ(plan.created, 3);
-  EXPECT_EQ(LayoutText(plan, "a", 1), "") << "it is left empty";
+  EXPECT_EQ(LayoutText(plan, "a", 1), "") << "stays empty";
 }
 
-TEST(HybridPlanTest, AFreeInstanceGivesWayToItsPartsAndTheOtherWayRound) {
+TEST(HybridPlanTest, ReplacesFreeInstanceByPartsAndViceVersa) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {With(kDivided, "4g.40gb@0:used,3g.40gb@4:free")});
   cluster.Pod("part", {"3g.40gb.mps4"});
@@ -266,7 +266,7 @@ TEST(HybridPlanTest, AFreeInstanceGivesWayToItsPartsAndTheOtherWayRound) {
   EXPECT_EQ(Checked(used).placed, 0);
 }
 
-TEST(HybridPlanTest, SeveralPartsInOneContainerAreNotPlannedFor) {
+TEST(HybridPlanTest, RejectsSeveralPartsInOneContainer) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kDivided});
   cluster::Pod& pod = cluster.Pod("p", {});
@@ -276,11 +276,11 @@ TEST(HybridPlanTest, SeveralPartsInOneContainerAreNotPlannedFor) {
   EXPECT_EQ(Outcome(plan, "p").reasons[0].code, "SeveralShares");
 }
 
-TEST(HybridPlanTest, ByNeedNeverParts) {
+TEST(HybridPlanTest, RequirementsNeverSelectParts) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kDivided});
   cluster::Pod pod = cluster.Pod("p", {});
-  // More than a 1g.10gb has, and a quarter of a 3g.40gb would do.
+  // A 1g.10gb has less memory; a quarter of a 3g.40gb would have enough.
   pod.meta.annotations = {{std::string(cluster::kNeedMemory), "10100Mi"}};
   const NeedAnswer answer =
       AnswerNeed(pod, cluster.Snapshot(), scheduling::Framework::Default(), At(kNow), nullptr);
@@ -288,7 +288,7 @@ TEST(HybridPlanTest, ByNeedNeverParts) {
   EXPECT_EQ(answer.choice->resource, "nvidia.com/mig-1g.20gb");
 }
 
-TEST(HybridPlanTest, ByNeedNeverTimeSlicesOrWholeGpus) {
+TEST(HybridPlanTest, RequirementsNeverSelectTimeSlicesOrWholeGpus) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kShared});
   cluster::Pod pod = cluster.Pod("p", {});

@@ -15,11 +15,11 @@
 namespace nos::planning {
 namespace {
 
-// Slots are kept for at most so many pods at a time, and for one pod per four GPUs.
+// Limit of pods for which slots are kept, and GPUs per such pod.
 constexpr int kMostReservations = 32;
 constexpr int kGpusPerReservation = 4;
 
-// Makes the plan of what the search found.
+// Converts the result of the search into a Plan.
 class PlanWriter {
  public:
   PlanWriter(const Translation& translation, const StagedResult& result, GpuStates& states)
@@ -41,7 +41,7 @@ class PlanWriter {
     const int node = t_.problem.gpus[gpu].node;
     return t_.nodes[node]->gpus.gpus[gpu - t_.problem.nodes[node].first_gpu];
   }
-  // The GPU as the plan has it: empty of the other model if it switches that.
+  // The model of the GPU under the plan: the other model if the plan switches it.
   const gpu::Model& ModelOf(int gpu) const {
     return *t_.problem.models[states_.Get(draft_.gpu(gpu)).model];
   }
@@ -74,8 +74,7 @@ class PlanWriter {
     }
   }
 
-  // Where every device lies. Shares are numbered: those that are there first, then those that are
-  // made.
+  // Finds the placement of every device. Shares get numbers: existing ones first, then new ones.
   void FindPlaces() {
     for (const PlacedPod& placed : draft_.pods()) {
       const size_t end = placed.first_device + placed.device_count;
@@ -158,7 +157,7 @@ class PlanWriter {
     return gpu;
   }
 
-  // All that lies on it in the end.
+  // All instances on the GPU after the plan.
   std::vector<gpu::Placement> TargetOf(int g) const {
     const cluster::Gpu& info = GpuOf(g);
     const GpuState& after = states_.Get(draft_.gpu(g));
@@ -202,7 +201,7 @@ class PlanWriter {
   GpuStates& states_;
   std::map<std::pair<int, gpu::Placement>, int> planned_for_;  // GPU and placement -> pod
   std::vector<gpu::Placement> place_of_;                       // by device of the draft
-  std::map<int, std::vector<gpu::Placement>> kept_shares_;     // free ones that stay, by GPU
+  std::map<int, std::vector<gpu::Placement>> kept_shares_;     // free shares that are kept, by GPU
   mutable std::map<int, cluster::Gpu> switched_;               // by GPU
 };
 
@@ -210,6 +209,7 @@ class PlanWriter {
 
 Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
               const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
+  // 1. From Kubernetes objects to integers.
   Translation translation = Translate(snapshot, pending, frameworks, options);
   GpuStates states(translation.problem);
   const std::function<bool()> out_of_time =
@@ -217,9 +217,12 @@ Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
   states.StopWhen(out_of_time);
   const int gpus = static_cast<int>(translation.problem.gpus.size());
   const int reservations = std::clamp(gpus / kGpusPerReservation, 1, kMostReservations);
+  // 2. Search until all filters accept the plan.
   PlanChecker checker(snapshot, frameworks);
   const StagedResult result =
       SearchAndCheck(checker, reservations, translation, states, out_of_time);
+  // 3. Explain the pods left pending. This comes last, because the reasons depend on the final
+  //    plan.
   const auto explanations = ExplainWaiting(translation, result, frameworks, states, out_of_time);
   return PlanWriter(translation, result, states).Write(explanations);
 }

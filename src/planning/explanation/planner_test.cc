@@ -44,15 +44,15 @@ std::vector<std::string> Codes(const PodOutcome& outcome) {
   return codes;
 }
 
-// The Go project's own planner and MIG GPU tests (its internal/partitioning/core and pkg/gpu/mig),
-// as behaviour of the whole planner. Deliberately different:
-//  - "A30s empty, pods of 2, 3 and 2 x 1g.6gb -> both GPUs 1g.6gb x 4": the eighth instance would
-//    serve nobody. The same pods are placed, with seven.
-//  - pods whose slices fit only spread over two GPUs were refused; the kubelet allows it.
-//  - "used 2g.20gb, need 7g.79gb -> unchanged": holds, with the name of today, 7g.80gb.
-//  - an idle instance of no allowed geometry counted as room even where it does not block anything.
+// Cases of the planner and MIG GPU tests of the Go implementation (its internal/partitioning/core
+// and pkg/gpu/mig), as behaviour of the whole planner. Deliberate differences:
+// - "A30s empty, pods of 2, 3 and 2 x 1g.6gb -> both GPUs 1g.6gb x 4": the eighth instance would
+//   serve no pod. The same pods are placed, with seven instances.
+// - Pods whose slices only fit on two GPUs were rejected; the kubelet allows it.
+// - "used 2g.20gb, need 7g.79gb -> unchanged": the same, with the current name 7g.80gb.
+// - An idle instance outside every allowed geometry counted as capacity even if it blocks nothing.
 
-TEST(ConformanceTest, FiltersRejectingEverythingLeaveTheClusterAsItIs) {
+TEST(ConformanceTest, RejectingFiltersLeaveClusterUnchanged) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {"7g.40gb@0:free"}).unschedulable = true;
   cluster.Pod("p", {"1g.5gb"});
@@ -93,7 +93,7 @@ TEST(ConformanceTest, RequestsOfSeveralContainersAreSummed) {
   EXPECT_EQ(plan.destroyed, 1);
 }
 
-TEST(ConformanceTest, RecutsFreeGpusOfSeveralModels) {
+TEST(ConformanceTest, RepartitionsFreeGpusOfSeveralModels) {
   ClusterBuilder cluster;
   const std::string four = "1g.6gb@0:free,1g.6gb@1:free,1g.6gb@2:free,1g.6gb@3:free";
   cluster.Node("node-1", kA30, {four, four});
@@ -114,7 +114,7 @@ TEST(ConformanceTest, RecutsFreeGpusOfSeveralModels) {
       UnorderedElementsAre(ElementsAre(Pair("4g.24gb", 1)), ElementsAre(Pair("2g.12gb", 2))));
 }
 
-TEST(ConformanceTest, CompletesAGeometryThatIsNotAllowedAsItStands) {
+TEST(ConformanceTest, CompletesIncompleteGeometry) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100Big, {"1g.10gb@0:free"});
   cluster.Pod("p", {"2g.20gb", "1g.10gb"});
@@ -130,11 +130,11 @@ TEST(ConformanceTest, AddsBesideUsedInstances) {
   cluster.Node("a", kA100Big, {"1g.10gb@0:used,1g.10gb@1:used"});
   for (int i = 0; i < 6; ++i) cluster.Pod("p" + std::to_string(i), {"1g.10gb"});
   const Plan plan = Checked(cluster);
-  EXPECT_EQ(plan.placed, 5);  // seven in all, two of them used
+  EXPECT_EQ(plan.placed, 5);  // seven in total, two of them used
   EXPECT_EQ(plan.upper_bound, 5);
 }
 
-TEST(ConformanceTest, DestroysFreeInstancesForABiggerOne) {
+TEST(ConformanceTest, DestroysFreeInstancesForLargerOne) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100Big, {"3g.40gb@4:used,1g.10gb@0:free,1g.10gb@1:free,1g.10gb@2:free"});
   cluster.Pod("p", {"3g.40gb"});
@@ -143,7 +143,7 @@ TEST(ConformanceTest, DestroysFreeInstancesForABiggerOne) {
   EXPECT_EQ(plan.destroyed, 3);
 }
 
-TEST(ConformanceTest, NeverDropsAUsedInstance) {
+TEST(ConformanceTest, NeverDestroysUsedInstance) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100Big, {"2g.20gb@0:used"});
   cluster.Pod("p", {"7g.80gb"});
@@ -152,7 +152,7 @@ TEST(ConformanceTest, NeverDropsAUsedInstance) {
   EXPECT_THAT(Codes(plan.pods[0]), ElementsAre("NoRoomForSlices"));
 }
 
-TEST(ConformanceTest, WhatIsFreeAlreadyNeedsNoCut) {
+TEST(ConformanceTest, UsesFreeInstanceWithoutPartitioning) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {"1g.5gb@0:free,3g.20gb@4:free"});
   cluster.Pod("p", {"3g.20gb"});
@@ -162,7 +162,7 @@ TEST(ConformanceTest, WhatIsFreeAlreadyNeedsNoCut) {
   EXPECT_TRUE(plan.pods[0].devices[0].existing);
 }
 
-TEST(PlannerTest, SlicesOfAPodMayLieOnSeveralGpus) {
+TEST(PlannerTest, SlicesOfPodMayBeOnSeveralGpus) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {"4g.20gb@0:used", "4g.20gb@0:used"});
   cluster.Pod("p", {"3g.20gb", "3g.20gb"});
@@ -172,7 +172,7 @@ TEST(PlannerTest, SlicesOfAPodMayLieOnSeveralGpus) {
   EXPECT_EQ(LayoutText(plan, "a", 1), "4g.20gb@0* 3g.20gb@4+");
 }
 
-TEST(PlannerTest, HigherPriorityIsServedFirstWhateverItCosts) {
+TEST(PlannerTest, ServesHigherPriorityFirstAtAnyCost) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   for (int i = 0; i < 7; ++i) cluster.Pod("small" + std::to_string(i), {"1g.5gb"}, 0);
@@ -180,11 +180,11 @@ TEST(PlannerTest, HigherPriorityIsServedFirstWhateverItCosts) {
   const Plan plan = Checked(cluster);
   EXPECT_EQ(plan.placed, 1);
   EXPECT_TRUE(Outcome(plan, "big").placed);
-  EXPECT_EQ(plan.upper_bound, 7);  // priorities aside
+  EXPECT_EQ(plan.upper_bound, 7);  // ignores priorities
   EXPECT_THAT(Codes(Outcome(plan, "small0")), ElementsAre("TakenByPendingPods"));
 }
 
-TEST(PlannerTest, ObjectiveDecidesBetweenManyAndMuch) {
+TEST(PlannerTest, ObjectiveDecidesBetweenManySmallAndFewLargePods) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {"4g.20gb@0:used"});
   cluster.Pod("big", {"3g.20gb"});
@@ -198,7 +198,7 @@ TEST(PlannerTest, ObjectiveDecidesBetweenManyAndMuch) {
   EXPECT_TRUE(Outcome(Checked(cluster, options), "big").placed);
 }
 
-TEST(PlannerTest, AnImpossiblePodHoldsUpNobody) {
+TEST(PlannerTest, ImpossiblePodDoesNotBlockOthers) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {"1g.5gb@6:used"});
   cluster.Pod("impossible", {"7g.40gb"}, 1000);
@@ -210,7 +210,7 @@ TEST(PlannerTest, AnImpossiblePodHoldsUpNobody) {
   EXPECT_THAT(Outcome(plan, "unknown").remedy, HasSubstr("no known GPU model can be cut into"));
 }
 
-TEST(PlannerTest, ResourcesTaintsAndSelectorsCount) {
+TEST(PlannerTest, RespectsResourcesTaintsAndSelectors) {
   ClusterBuilder cluster;
   cluster.Node("full", kA100, {"7g.40gb@0:free"});
   cluster.Running("r", "full", {}, "63500m");
@@ -225,7 +225,7 @@ TEST(PlannerTest, ResourcesTaintsAndSelectorsCount) {
   EXPECT_EQ(p.reasons[0].code, "NodeAffinityMismatch");
 }
 
-TEST(PlannerTest, EachOfManySmallNodesTakesWhatItsCpuAllows) {
+TEST(PlannerTest, SpreadsPodsOverNodesWithCpuForOnePod) {
   ClusterBuilder cluster;
   for (int n = 0; n < 6; ++n) {
     cluster.Node("n" + std::to_string(n), kA100, {"7g.40gb@0:free"}).allocatable["cpu"] =
@@ -238,7 +238,7 @@ TEST(PlannerTest, EachOfManySmallNodesTakesWhatItsCpuAllows) {
   EXPECT_EQ(plan.nodes_touched, 2);
 }
 
-TEST(PlannerTest, NodesThatAreNotPartitionedServeWhatTheyHave) {
+TEST(PlannerTest, UsesExistingSlicesOfUnmanagedNodes) {
   ClusterBuilder cluster;
   cluster.PlainNode("a").allocatable["nvidia.com/mig-1g.5gb"] = Quantity::FromValue(2);
   cluster.Running("r", "a", {"1g.5gb"});
@@ -250,7 +250,7 @@ TEST(PlannerTest, NodesThatAreNotPartitionedServeWhatTheyHave) {
   EXPECT_THAT(Outcome(plan, "p").devices, IsEmpty());
 }
 
-TEST(PlannerTest, FixedGpusServeFromTheirFreeInstancesOnly) {
+TEST(PlannerTest, UsesOnlyFreeInstancesOfFixedGpus) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {"1g.5gb@6:free"});
   cluster::ClusterSnapshot snapshot = cluster.Snapshot();
@@ -265,7 +265,7 @@ TEST(PlannerTest, FixedGpusServeFromTheirFreeInstancesOnly) {
   EXPECT_THAT(plan.nodes, IsEmpty());
 }
 
-TEST(PlannerTest, PodsWithoutSlicesStayOffGpuNodesWhenTheyCan) {
+TEST(PlannerTest, PodsWithoutSlicesAvoidGpuNodes) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   cluster.PlainNode("b");
@@ -275,7 +275,7 @@ TEST(PlannerTest, PodsWithoutSlicesStayOffGpuNodesWhenTheyCan) {
   EXPECT_THAT(plan.nodes, IsEmpty());
 }
 
-TEST(PlannerTest, GatedAndBoundPodsAreLeftOut) {
+TEST(PlannerTest, SkipsGatedAndBoundPods) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   cluster.Pod("gated", {"1g.5gb"}).scheduling_gates = {"example.com/wait"};
@@ -327,7 +327,7 @@ TEST(PlannerTest, OutOfTimeStillGivesAValidPlan) {
   EXPECT_GT(plan.placed, 20);
 }
 
-TEST(PlannerTest, CompleteMeansProven) {
+TEST(PlannerTest, CompletePlanIsProven) {
   ClusterBuilder small;
   small.Node("a", kA100, {""});
   for (int i = 0; i < 9; ++i) small.Pod("p" + std::to_string(i), {"1g.5gb"});
@@ -344,11 +344,11 @@ TEST(PlannerTest, CompleteMeansProven) {
     }
     const Plan plan = Checked(big);
     EXPECT_EQ(plan.complete, plan.placed == plan.upper_bound);
-    EXPECT_GE(plan.placed, 66);  // such as 29 x (4g + 3g), 2 x (2g + 2g + 2g), 4g + 2g
+    EXPECT_GE(plan.placed, 66);  // for example 29 x (4g + 3g), 2 x (2g + 2g + 2g), 4g + 2g
   }
 }
 
-// Everything a plan says, for comparing plans.
+// The whole content of a plan as text, to compare plans.
 std::string Dump(const Plan& plan) {
   std::string text;
   for (const PodOutcome& p : plan.pods) {
@@ -364,7 +364,7 @@ std::string Dump(const Plan& plan) {
   return text;
 }
 
-TEST(PlannerTest, SameInputSamePlan) {
+TEST(PlannerTest, EqualInputGivesEqualPlan) {
   ClusterBuilder cluster;
   for (int n = 0; n < 5; ++n) {
     cluster.Node("n" + std::to_string(n), n % 2 ? kA100 : kA30, {"", "1g.5gb@0:free"});
@@ -376,7 +376,7 @@ TEST(PlannerTest, SameInputSamePlan) {
   EXPECT_EQ(Dump(Checked(cluster)), Dump(Checked(cluster)));
 }
 
-// Small clusters as Kubernetes objects, with all that keeps pods away from nodes.
+// Small clusters as Kubernetes objects, with every kind of obstacle.
 ClusterBuilder RandomCluster(Random& random) {
   ClusterBuilder cluster;
   const char* small[] = {"1g.6gb@0:used", "2g.12gb@2:free", "1g.6gb@3:free,2g.12gb@0:used", ""};
@@ -405,7 +405,7 @@ ClusterBuilder RandomCluster(Random& random) {
   return cluster;
 }
 
-TEST(PlannerTest, ServesEachPriorityAsWellAsAnExhaustiveSolver) {
+TEST(PlannerTest, ServesEachPriorityAsWellAsExhaustiveSearch) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);

@@ -41,15 +41,15 @@ int LackingDimension(const Draft& draft, int cls, int node) {
 
 namespace {
 
-// The most GPUs that a node is thought to have.
+// Assumed maximum number of GPUs per node.
 constexpr int64_t kMostGpus = 16;
-// Of the allowance: to look at a node; to look for a place for a slice on a GPU.
+// Steps of the allowance: to check a node; to search a place for a slice on a GPU.
 constexpr int64_t kStepsOfNode = 3, kStepsOfPlace = 5;
-// Kubernetes puts it on cordoned nodes and takes it off with the cordon
+// Kubernetes adds this taint to cordoned nodes and removes it when they are uncordoned
 // (kubernetes.io/docs/reference/labels-annotations-taints).
 constexpr std::string_view kCordonTaint = "node.kubernetes.io/unschedulable";
 
-// Kinds of change; of equally many changes the first kind is offered.
+// Kinds of changes; of equally many changes the first kind is preferred.
 enum class Kind { kWait, kFreeResource, kLiftFilter, kOptIn, kBiggerNode };
 
 class RemedyFinder {
@@ -63,6 +63,7 @@ class RemedyFinder {
         after_(input.result.draft) {}
 
   std::string Find() {
+    // A pod that fits on no node whatever the changes needs no further checks.
     if (std::string split = SplitPod(); !split.empty()) return split;
     for (int n = 0; n < static_cast<int>(t_.nodes.size()) && !NothingSmaller(); ++n) {
       if (!allowance_.Spend(kStepsOfNode)) return "";
@@ -119,7 +120,7 @@ class RemedyFinder {
                       cluster::kPartitioningLabel, mode, product->second));
   }
 
-  // Its owner has opted it in to what its agent does not do, or not yet.
+  // The node is opted in to partitioning, but its agent does not provide the slices (yet).
   void SeeToAgent(int node, std::string_view mode, const gpu::Model* board) {
     const bool serves = std::ranges::all_of(cls_.slices, [&](const SliceCount& s) {
       const std::string& name = t_.slice_names[s.slice];
@@ -135,7 +136,7 @@ class RemedyFinder {
                       NameOf(node), cluster::kPartitioningLabel, mode));
   }
 
-  // No model of the catalogue has it: it is agents of hybrid nodes that give it.
+  // These have no MIG profile in the catalogue; agents of hybrid nodes provide them.
   static bool IsOfAgents(const std::string& name) {
     return name == gpu::kWholeGpu || name == gpu::kTimeSlice || gpu::IsPartResource(name);
   }
@@ -146,7 +147,7 @@ class RemedyFinder {
     });
   }
 
-  // Whose GPUs have room for the largest share. "": there can be no such share.
+  // A node with shared GPUs for the largest share. "" if no such share can exist.
   std::string AddSharedNode() const {
     int most = 0;
     const gpu::Model& model = gpu::SharesOf(gpu::kMostShareGib);
@@ -166,12 +167,13 @@ class RemedyFinder {
     });
   }
 
-  // How many empty GPUs of a model that serves the slices hold them all when each is filled with
-  // what fits, largest first. Beyond kMostGpus the exact number does not matter.
+  // Number of empty GPUs of a model that hold all slices if each is filled with what fits, largest
+  // first. Values above kMostGpus are not exact.
   int64_t GpusFor(const gpu::Model& model) const {
     const int64_t asked = t_.problem.shapes[cls_.shape].slice_count;
     if (asked == 1) return 1;
-    if (asked > kMostGpus * model.slots()) return kMostGpus + 1;  // none takes less than a slot
+    if (asked > kMostGpus * model.slots())
+      return kMostGpus + 1;  // every slice takes at least one slot
     std::vector<std::pair<gpu::ProfileId, int64_t>> left;
     left.reserve(cls_.slices.size());
     for (const SliceCount& s : cls_.slices) {
@@ -204,7 +206,7 @@ class RemedyFinder {
 
   static void FillGpu(const gpu::LayoutTable& table,
                       std::vector<std::pair<gpu::ProfileId, int64_t>>& left) {
-    // Of all layouts the one that takes most of the first slice, then of the second...
+    // Prefers the layout with most of the first slice, then of the second and so on.
     std::vector<int64_t> best(left.size());
     for (size_t l = 0; l < table.size(); ++l) {
       if (!table.IsMaximal(static_cast<gpu::LayoutId>(l))) continue;
@@ -229,7 +231,7 @@ class RemedyFinder {
     return lacking;
   }
 
-  // The GPUs have room; what else is in the way?
+  // The GPUs have capacity; looks for other obstacles.
   void SlicesFit(int node) {
     const bool passes = input_.obstacles[node].empty();
     if (!passes) {
@@ -242,7 +244,7 @@ class RemedyFinder {
 
   void FreeResources(int node) {
     size_t lacking = 0;
-    bool bigger = false;  // than what the node has in all
+    bool bigger = false;  // than the node's total capacity
     const int64_t* free = after_.FreeOf(node);
     const int64_t* capacity = &t_.problem.capacity[node * t_.problem.dimensions];
     for (size_t r = 0; r < cls_.requests.size(); ++r) {
@@ -292,7 +294,7 @@ class RemedyFinder {
     Offer(steps.size(), Kind::kLiftFilter, std::move(what));
   }
 
-  // Words that the node's name follows; "" if another step does it too.
+  // Words before the node's name; "" if another step removes this obstacle, too.
   std::string StepFor(const scheduling::Verdict& obstacle, int node) const {
     if (obstacle.code == "NodeUnschedulable") return "uncordon";
     if (obstacle.code != "Tainted") return "let the pod on";
@@ -301,7 +303,8 @@ class RemedyFinder {
     int taints = 0;
     for (const cluster::Taint& taint : info.taints) {
       const bool strict = taint.effect == "NoSchedule" || taint.effect == "NoExecute";
-      const bool goes = info.unschedulable && taint.key == kCordonTaint;  // with the cordon
+      const bool goes =
+          info.unschedulable && taint.key == kCordonTaint;  // removed when the node is uncordoned
       taints += strict && !goes && !cluster::Tolerates(pod.tolerations, taint);
     }
     if (taints == 0) return "";
@@ -345,7 +348,7 @@ class RemedyFinder {
                       InTheWayText(t_, input_.result, *place)));
   }
 
-  // Nothing that is there would do.
+  // No existing node would do.
   std::string AddNode() const {
     if (cls_.slices.empty()) return "add a node that meets the pod's requests and constraints";
     for (const auto& model : t_.catalogue->models()) {
@@ -366,9 +369,9 @@ class RemedyFinder {
                        SlicesText(t_, cls_));
   }
 
-  // Some slice is asked for by a name that models know but no agent offers.
+  // A slice is requested under a name that models know but no agent advertises.
   std::string AskByOfferedName() const {
-    std::vector<const gpu::Model*> models = t_.problem.models;  // those that are there go first
+    std::vector<const gpu::Model*> models = t_.problem.models;  // models of existing nodes first
     for (const auto& model : t_.catalogue->models()) models.push_back(model.get());
     for (const SliceCount& s : cls_.slices) {
       const std::string& asked = t_.slice_names[s.slice];
@@ -382,8 +385,8 @@ class RemedyFinder {
     return "";
   }
 
-  // Slices that no model of the catalogue has, since it is the agents of hybrid nodes that give
-  // them; or such as no GPU gives in one way.
+  // For slices that only agents of hybrid nodes provide, or that no GPU provides in one sharing
+  // mode.
   std::string OfHybridNodes() const {
     bool time_slices = false, hybrid = false;
     int64_t asked = 0;
@@ -403,7 +406,7 @@ class RemedyFinder {
                        SlicesText(t_, cls_));
   }
 
-  // As a share, or by cutting some model.
+  // True if it can be a share, or a MIG instance of some model.
   bool IsGivenSomewhere(const std::string& name) const {
     if (gpu::IsShareResource(name)) {
       return gpu::SharesOf(gpu::kMostShareGib).FindProfile(name).has_value();
@@ -412,7 +415,7 @@ class RemedyFinder {
                                [&](const auto& model) { return CanBeCutInto(*model, name); });
   }
 
-  // "" when no model's instances can be divided so.
+  // "" if no model's instances can be divided like this.
   std::string NamePart(const std::string& resource) const {
     const std::string name = ProfileText(resource);
     const auto part = gpu::ParsePartName(name);
@@ -426,7 +429,7 @@ class RemedyFinder {
     return "";
   }
 
-  // Some slice is of a profile that models have, but the user's catalogue allows it on none.
+  // A slice has a profile that models have, but the user's catalogue allows it on none of them.
   std::string AllowInCatalogue() const {
     for (const SliceCount& s : cls_.slices) {
       const std::string& asked = t_.slice_names[s.slice];
@@ -441,7 +444,7 @@ class RemedyFinder {
     return "";
   }
 
-  // More than any node can hold, however it is equipped; "" if not so many.
+  // For more slices than any node can hold; "" if there are not so many.
   std::string SplitPod() const {
     int64_t asked = 0;
     for (const SliceCount& s : cls_.slices) asked += s.count;
@@ -465,7 +468,7 @@ class RemedyFinder {
   const int class_;
   const PodClass& cls_;
   const Draft& after_;
-  size_t changes_ = 0;  // of the best change so far; 0: none found
+  size_t changes_ = 0;  // number of changes of the best remedy so far; 0: none found
   Kind kind_ = Kind::kWait;
   std::string text_;
 };

@@ -1,4 +1,4 @@
-// The smallest change that would let a waiting pod run, in one sentence.
+// Finds the smallest change that would let a pending pod run, as one sentence.
 #pragma once
 
 #include <optional>
@@ -14,20 +14,20 @@ namespace nos::planning {
 struct RemedyInput {
   const Translation& translation;
   const StagedResult& result;
-  // By node: all that the filters object to.
+  // By node: all objections of the filters.
   const std::vector<std::vector<scheduling::Verdict>>& obstacles;
-  // By node: of the GPUs for the class's slices; none: not found out, which counts as no.
+  // By node: true if the GPUs have capacity for the class's slices; nullopt: unknown, counts as no.
   const std::vector<std::optional<bool>>& has_room;
 };
 
-// Looks at every node: what keeps a pod of the class away from it when all that is planned is
-// there, and how many things would have to change. Of equally many, waiting for others to end comes
-// before asking people for changes. Everything that stands between the pod and that node is named.
-// "" when the allowance did not suffice to look at all of them.
+// Checks every node: which obstacles remain after the planned pods are placed, and how many changes
+// would remove them. If the numbers are equal, waiting for other pods to end is preferred to
+// changes by people. The sentence names every obstacle of the chosen node. Returns "" if the
+// allowance did not suffice for all nodes.
 std::string FindRemedy(const RemedyInput& input, int cls, Allowance& allowance);
 
 bool NodeHasProfile(const Problem& problem, int node, uint16_t slice);
-// The first dimension of which the node has too little left; -1: none.
+// The first dimension of which the node has too little free; -1 if none.
 int LackingDimension(const Draft& draft, int cls, int node);
 
 }  // namespace nos::planning

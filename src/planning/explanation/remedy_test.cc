@@ -20,7 +20,7 @@ constexpr const char* kA100Big = "NVIDIA-A100-SXM4-80GB";
 
 PodOutcome First(const ClusterBuilder& cluster) { return cluster.MakePlan().pods[0]; }
 
-TEST(RemedyTest, SpeaksOfTheUsersCatalogue) {
+TEST(RemedyTest, UsesModelsOfUserCatalogue) {
   const auto catalogue = gpu::Catalogue::Load(R"(
 remove:
   - model: A30
@@ -49,8 +49,8 @@ models:
   EXPECT_THAT(plan.pods[2].remedy, HasSubstr("with GPUs for 3 x 1g.16gb such as Mini"));
 }
 
-// Profiles that a model has and no geometry of the user's list names.
-TEST(RemedyTest, KeepsToTheGeometriesOfTheUsersCatalogue) {
+// Profiles that a model has, but that no geometry of the user's list contains.
+TEST(RemedyTest, RespectsGeometriesOfUserCatalogue) {
   const auto catalogue = gpu::Catalogue::Load(R"(
 knownMigGeometries:
   - models: [NVIDIA-A100-SXM4-40GB]
@@ -89,7 +89,7 @@ TEST(RemedyTest, NamesBothObstaclesOfANode) {
   EXPECT_THAT(remedy, HasSubstr("let the pod on"));
 }
 
-TEST(RemedyTest, NamesAllResourcesThatLack) {
+TEST(RemedyTest, NamesAllInsufficientResources) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""}).allocatable["memory"] = Quantity::FromValue(1000);
   cluster.Running("r", "a", {}, "64").containers[0].requests["memory"] = Quantity::FromValue(900);
@@ -97,7 +97,7 @@ TEST(RemedyTest, NamesAllResourcesThatLack) {
   EXPECT_EQ(First(cluster).remedy, "free 1 cpu and 100 memory on node a: its GPUs have room");
 }
 
-TEST(RemedyTest, UncordoningTakesTheTaintOfTheCordonAway) {
+TEST(RemedyTest, UncordonIncludesRemovalOfCordonTaint) {
   ClusterBuilder cluster;
   auto& node = cluster.Node("a", kA100, {""});
   node.unschedulable = true;
@@ -107,7 +107,7 @@ TEST(RemedyTest, UncordoningTakesTheTaintOfTheCordonAway) {
   EXPECT_THAT(First(cluster).remedy, Not(HasSubstr("taint of")));
 }
 
-TEST(RemedyTest, ProfileAskedForByAnotherName) {
+TEST(RemedyTest, SuggestsAdvertisedNameOfProfile) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100Big, {""});
   cluster.Pod("p", {"7g.79gb"});
@@ -117,7 +117,7 @@ TEST(RemedyTest, ProfileAskedForByAnotherName) {
   EXPECT_THAT(outcome.reasons[0].message, HasSubstr("as nvidia.com/mig-7g.80gb"));
 }
 
-TEST(RemedyTest, MoreSlicesThanAnyNodeCanHold) {
+TEST(RemedyTest, SuggestsSplitForMoreSlicesThanAnyNodeHolds) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   cluster.Pod("p", {"1g.5gb"}).containers[0].requests["nvidia.com/mig-1g.5gb"] =
@@ -127,7 +127,7 @@ TEST(RemedyTest, MoreSlicesThanAnyNodeCanHold) {
   EXPECT_THAT(outcome.remedy, HasSubstr("split the pod: 9999999999 x 1g.5gb"));
 }
 
-TEST(RemedyTest, WhatNoNodeCouldChangeIsSaidFirst) {
+TEST(RemedyTest, ReasonThatNoNodeCanChangeComesFirst) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   cluster.Node("b", "Unheard-Of-1", {""});
@@ -136,7 +136,7 @@ TEST(RemedyTest, WhatNoNodeCouldChangeIsSaidFirst) {
   EXPECT_EQ(First(cluster).reasons[0].code, "NoGpuForProfile");
 }
 
-// What a person would do who reads the remedy. False: nothing to be done by the builder.
+// Applies the change that the remedy describes. False if the builder cannot do it.
 bool Apply(const std::string& remedy, cluster::Node& node, cluster::Pod& pod) {
   const bool uncordon = remedy.find("uncordon") != std::string::npos;
   const bool taints = remedy.find("taint") != std::string::npos;
@@ -149,7 +149,7 @@ bool Apply(const std::string& remedy, cluster::Node& node, cluster::Pod& pod) {
   return uncordon || taints || let || room;
 }
 
-TEST(RemedyTest, FollowedItLetsThePodRun) {
+TEST(RemedyTest, AppliedRemedyLetsPodRun) {
   int followed = 0;
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

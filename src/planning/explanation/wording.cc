@@ -49,7 +49,7 @@ std::string SlicesText(const Translation& translation, const PodClass& cls) {
   for (const SliceCount& s : cls.slices) {
     const std::string profile = ProfileText(translation.slice_names[s.slice]);
     const int64_t count = s.count + s.beyond;
-    // What was asked for is known up to kPlenty only.
+    // Amounts above kPlenty are capped.
     const std::string many = count < kPlenty ? std::to_string(count) : "more than 10^18";
     parts.push_back(count == 1 ? profile : fmt::format("{} x {}", many, profile));
   }
@@ -57,7 +57,7 @@ std::string SlicesText(const Translation& translation, const PodClass& cls) {
 }
 
 std::string AmountText(cluster::ResourceId id, int64_t amount) {
-  if (amount > kPlenty / 2) {  // cut off at kPlenty, and perhaps less what is free
+  if (amount > kPlenty / 2) {  // capped at kPlenty, and possibly reduced by what is free
     return fmt::format("more than {} {}", id == cluster::kCpu ? "512Ti" : "512Pi",
                        cluster::ResourceName(id));
   }
@@ -81,8 +81,8 @@ std::string HolderOf(const Translation& t, const StagedResult& result, const Slo
   const cluster::Gpu& info = GpuInfo(t, slot.gpu);
   const gpu::Model& model = *t.problem.models[slot.model];
   const bool counted = model.counted();
-  int before = slot.nth;                     // equal shares that come first
-  const bool is_now = info.model == &model;  // else it will have been switched
+  int before = slot.nth;                     // number of preceding equal shares
+  const bool is_now = info.model == &model;  // otherwise the plan switches the GPU first
   for (const cluster::Instance& instance : info.instances) {
     if (is_now && counted && instance.used && instance.placement.profile == slot.placement &&
         before-- == 0) {

@@ -5,8 +5,8 @@
 namespace nos::planning {
 namespace {
 
-// The parts of a cost, from the weightiest: instances changed, GPUs opened, a node opened,
-// potential lost, slots left empty beside it.
+// Packs the parts of a cost into one number, most significant first: instances changed, GPU opened,
+// node opened, potential lost, slots left empty beside it.
 uint64_t PackCost(int changes, bool opens_gpu, int loss, int free_slots) {
   constexpr int kMostLoss = (1 << 20) - 1;
   return static_cast<uint64_t>(changes) << 44 | static_cast<uint64_t>(opens_gpu) << 36 |
@@ -84,10 +84,11 @@ std::optional<uint64_t> Draft::FindSlices(int shape_index, int node_index,
   if (FindGreedily(shape, node, node_open, devices, &cost)) return cost;
   if (!several) return std::nullopt;
   const std::optional<bool> fits = FindExactly(shape_index, node_index, devices);
-  if (!fits) return std::nullopt;  // stopped before it was known
+  if (!fits) return std::nullopt;  // stopped before the result was known
   states_->Remember(GpusOf(node_index), slices_of_[shape_index], *fits);
   if (!*fits) return std::nullopt;
-  return PackCost(2 * shape.slice_count, true, 0, 0);  // a tight fit: the last resort
+  return PackCost(2 * shape.slice_count, true, 0,
+                  0);  // the last resort: a tight fit costs more than any other
 }
 
 std::optional<bool> Draft::HasRoom(int shape, int node) {
@@ -149,7 +150,7 @@ std::optional<bool> Draft::FindExactly(int shape_index, int node_index,
                                        std::vector<Device>* devices) {
   devices->clear();
   const ProblemNode& node = problem_->nodes[node_index];
-  int slots = 0;  // no instance takes less than one
+  int slots = 0;  // every instance takes at least one
   std::vector<int> gpus;
   for (int g = node.first_gpu; g < node.first_gpu + node.gpu_count; ++g) {
     slots += states_->MostInstances(states_->Get(gpu_[g]));

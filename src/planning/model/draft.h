@@ -1,4 +1,4 @@
-// A plan in the making: which pods are placed where, what that leaves, and the way back.
+// A plan under construction: the pods placed on each node and the remaining capacity, with undo.
 //
 //   Draft draft(problem, states, Draft::Free::kKeep);
 //   std::vector<Device> devices;
@@ -6,7 +6,7 @@
 //     draft.Place(cls, node, devices);
 //   }
 //
-// Copies are independent but share the GpuStates they were made with. Not thread-safe.
+// Copies are independent but share the GpuStates of the constructor. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 namespace nos::planning {
 
 struct Device : Taking {
-  int gpu = 0;  // index of Problem::gpus
+  int gpu = 0;  // index into Problem::gpus
 };
 
 struct PlacedPod {
@@ -31,43 +31,44 @@ struct PlacedPod {
   bool alive = true;  // false: removed again
 };
 
-// What a plan costs beyond the pods it leaves waiting. Smaller is better, in this order.
+// The cost of a plan besides its pending pods. Smaller is better; members are compared in order.
 struct ChangeCost {
   int instances = 0;        // created and destroyed
-  int gpus = 0, nodes = 0;  // whose layout changes
-  int64_t loss = 0;         // of potential
+  int gpus = 0, nodes = 0;  // with a changed layout
+  int64_t loss = 0;         // of potential (gpu/fragmentation.h)
   friend auto operator<=>(const ChangeCost&, const ChangeCost&) = default;
 };
 
 class Draft {
  public:
-  // kIgnore: free instances of GPUs that may be cut anew count as empty space, which serves more
-  // pods; realise.h finds afterwards which of them can stay.
+  // kIgnore: free instances of GPUs that may be repartitioned count as empty space, which serves
+  // more pods. Realise (realise.h) later keeps as many of them as possible.
   enum class Free { kKeep, kIgnore };
 
   Draft(const Problem& problem, GpuStates& states, Free free);
 
-  // From now on the GPU counts as cut already, with whatever that destroys.
+  // From now on Find adds no cost for opening this GPU or for destroying its free instances.
   void Open(int gpu);
 
   bool HasResources(int cls, int node) const {
     return Covers(problem_->classes[cls].requests, node);
   }
   bool Covers(const std::vector<int64_t>& requests, int node) const;
-  // What taking slices for a pod of this shape on the node costs, smaller is better, 0 for a pod
-  // without (packing_cost.h); none: they do not fit. Fills `devices`. Looks at slices and filters,
-  // not at resources.
+  // The cost of slices for a pod of this shape on the node; smaller is better, 0 for a pod without
+  // slices (packing_cost.h). nullopt if they do not fit. Fills `devices`. Checks slices and
+  // filters, not resources.
   std::optional<uint64_t> Find(int shape, int node, std::vector<Device>* devices);
-  // The same, whatever the filters say.
+  // The same without checking filters.
   std::optional<uint64_t> FindSlices(int shape, int node, std::vector<Device>* devices);
-  // Only whether; quick when a node with such GPUs has been asked before. None: packing was stopped
-  // (GpuStates::StopWhen) before it was known. Find says that such slices do not fit.
+  // Only checks whether the slices fit; fast if a node with equal GPUs has been checked before.
+  // nullopt: packing was stopped (GpuStates::StopWhen) before the result was known. Find reports
+  // that as "does not fit".
   std::optional<bool> HasRoom(int shape, int node);
 
   void Place(int cls, int node, std::span<const Device> devices);
   void Remove(uint32_t pod);
 
-  // Everything after Mark() is undone by Rollback().
+  // Rollback() undoes everything after Mark().
   size_t Mark() const { return journal_.size(); }
   void Rollback(size_t mark);
 
@@ -77,7 +78,7 @@ class Draft {
   std::span<const Device> DevicesOf(const PlacedPod& pod) const {
     return {devices_.data() + pod.first_device, pod.device_count};
   }
-  // Indices of pods(), removed ones among them.
+  // Indices into pods(), including removed pods.
   const std::vector<uint32_t>& PodsOn(int node) const { return pods_on_[node]; }
   int PlacedOf(int cls) const { return placed_[cls]; }
   int placed() const { return total_; }
@@ -86,17 +87,17 @@ class Draft {
   const int64_t* FreeOf(int node) const { return &free_[static_cast<size_t>(node) * dimensions_]; }
   int CreatedOn(int gpu) const { return created_[gpu]; }
 
-  // By level: what the objective counts, so that a bigger vector is the better plan.
+  // By level: the value of the objective. A lexicographically larger vector is a better plan.
   const std::vector<int64_t>& score() const { return score_; }
   ChangeCost Cost() const;
-  // The node's part of it.
+  // The part of Cost() on this node.
   ChangeCost CostOn(int node) const;
 
-  // Nodes in the order in which they changed; version(node) is bumped with every change. A queue
-  // of candidates catches up by reading on.
+  // Nodes in the order in which they changed; each change increments version(node). A queue of
+  // candidates is updated by reading the new entries.
   const std::vector<int>& changes() const { return changes_; }
   uint32_t version(int node) const { return version_[node]; }
-  // Bumped when room may have grown again.
+  // Incremented when capacity may have grown again.
   uint32_t epoch() const { return epoch_; }
 
  private:
@@ -132,16 +133,17 @@ class Draft {
   std::vector<int> placed_;                     // by class
   int total_ = 0;
   std::vector<int64_t> score_;
-  std::vector<uint16_t> created_;    // by GPU
-  std::vector<bool> open_;           // by GPU
-  std::vector<uint16_t> open_gpus_;  // by node: open or created
+  std::vector<uint16_t> created_;  // by GPU
+  std::vector<bool> open_;         // by GPU
+  // By node: number of open GPUs, including those with created instances.
+  std::vector<uint16_t> open_gpus_;
   std::vector<JournalEntry> journal_;
   std::vector<std::pair<int, GpuStateId>> undo_;
   std::vector<int> changes_;
   std::vector<uint32_t> version_;
   uint32_t epoch_ = 0;
-  std::vector<int> slices_of_;                     // by shape: number in states_
-  std::vector<std::pair<uint32_t, int>> gpus_of_;  // by node: version + 1, number in states_
+  std::vector<int> slices_of_;                     // by shape: slice list id in states_
+  std::vector<std::pair<uint32_t, int>> gpus_of_;  // by node: version + 1, GPU list id in states_
   mutable std::vector<GpuStateId> scratch_;        // states of a node's GPUs while a pod is tried
 };
 

@@ -1,4 +1,4 @@
-// Where slices that one GPU serves together lie on it.
+// Chooses the placements for a set of slices on one GPU.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -13,7 +13,8 @@ namespace {
 
 uint64_t Bit(int placement) { return uint64_t{1} << placement; }
 
-// Tries every way to put the slices on the GPU, equal slices by rising placement.
+// Tries all placements of the slices on the GPU. Equal slices are tried in increasing order of
+// placement only.
 class Arranger {
  public:
   using Kept = std::function<uint64_t(gpu::LayoutId, uint64_t)>;  // GpuStates::KeptFree
@@ -45,7 +46,7 @@ class Arranger {
     for (uint64_t rest = can; rest != 0; rest &= rest - 1) {
       const int placement = std::countr_zero(rest);
       chosen_.emplace_back(static_cast<uint16_t>(slice), static_cast<gpu::PlacementId>(placement));
-      // Nothing lies beyond the last of 64 placements; a second equal one cannot be added anyway.
+      // The table has at most 64 placements. At 63 the same placement is tried again and rejected.
       Descend(slice, std::min(placement + 1, 63),
               table_.Add(layout, static_cast<gpu::PlacementId>(placement)));
       chosen_.pop_back();
@@ -95,7 +96,8 @@ std::optional<Arrangement> GpuStates::ArrangeShares(const GpuState& start, const
       if (CopiesOfShare(*problem_.models[state.model], taken, open, profile) == 0) {
         return std::nullopt;
       }
-      // Free ones that give way to some may serve others: none goes before all are dealt with.
+      // Free shares that have to be removed for some slices may serve others, so none is removed
+      // before all slices are handled.
       const Taken with{taken.slots + problem_.models[state.model]->profile(profile).slots,
                        taken.shares + 1};
       state.occupied = with.Pack();

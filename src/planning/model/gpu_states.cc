@@ -12,11 +12,11 @@
 namespace nos::planning {
 namespace {
 
-// How much more a profile weighs when pods ask for it now.
+// Extra weight of a profile that pods request now.
 constexpr int kDemandWeight = 16;
-constexpr int kMostAsked = 1'000'000;    // of one slice
-constexpr int kMostFreeSlots = 255;      // that a step tells of
-constexpr size_t kMostShareSets = 1000;  // largest sets of shares of one GPU
+constexpr int kMostAsked = 1'000'000;    // per slice
+constexpr int kMostFreeSlots = 255;      // limit of Step::free_slots
+constexpr size_t kMostShareSets = 1000;  // maximal sets of shares of one GPU
 
 uint64_t Bit(int placement) { return uint64_t{1} << placement; }
 
@@ -28,7 +28,7 @@ void KeepMaximal(std::vector<Counts>& sets) {
   std::sort(sets.begin(), sets.end(), std::greater<>());
   sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
   std::vector<Counts> maximal;
-  for (const Counts& set : sets) {  // a set that contains another one sorts before it
+  for (const Counts& set : sets) {  // a containing set sorts before the contained one
     const auto contains = [&set](const Counts& other) { return Contains(other, set); };
     if (std::none_of(maximal.begin(), maximal.end(), contains)) maximal.push_back(set);
   }
@@ -100,7 +100,7 @@ int GpuStates::Potential(uint16_t model, gpu::LayoutId layout) {
 }
 
 GpuStateId GpuStates::Start(const ProblemGpu& gpu, bool empty) {
-  // Slots that are kept for somebody are kept of the model that it has.
+  // Slots are kept for the current model, so such a GPU cannot switch.
   const bool switches =
       gpu.recut && !gpu.IsUsed() && gpu.blocked == 0 && gpu.kept_slots == 0 && gpu.kept_shares == 0;
   const uint16_t other = switches ? gpu.other : kNoModel;
@@ -149,7 +149,7 @@ int GpuStates::FreeInstances(const GpuState& state) const {
 int GpuStates::Lost(const GpuState& before, const GpuState& after) {
   const int was = Potential(before.model, before.occupied);
   if (before.model == after.model) return was - Potential(after.model, after.occupied);
-  // What an empty one of that model would have lost.
+  // Relative to an empty GPU of the new model.
   return Potential(after.model, gpu::LayoutTable::kEmpty) - Potential(after.model, after.occupied);
 }
 
@@ -171,7 +171,7 @@ GpuState GpuStates::AfterShares(GpuState state, std::span<const Taking> takings)
 GpuStateId GpuStates::After(GpuStateId id, std::span<const Taking> takings) {
   const GpuState& state = states_[id];
   if (takings.empty()) return id;
-  // All of one GPU are of one model.
+  // All slices on one GPU are of the same model.
   const bool stays = ModelFor(state, takings.front().slice) == state.model;
   return Intern(AfterAll(stays ? state : Switched(state), takings));
 }
@@ -225,7 +225,7 @@ uint64_t GpuStates::KeptFree(uint16_t model, gpu::LayoutId occupied, uint64_t fr
 Step GpuStates::Next(GpuStateId id, uint16_t slice) {
   const size_t at = id * problem_.slices.size() + slice;
   if (!steps_known_[at]) {
-    const Step step = FindStep(id, slice);  // may number a new state
+    const Step step = FindStep(id, slice);  // may add a state
     steps_[at] = step;
     steps_known_[at] = true;
   }
@@ -346,18 +346,18 @@ const std::vector<Counts>& GpuStates::LayoutSets(const GpuState& state) {
 std::vector<Counts> GpuStates::FindMaximalSets(const GpuState& state) const {
   const gpu::LayoutTable& table = Table(state.model);
   const uint64_t base = table.Members(state.occupied);
-  std::vector<std::pair<size_t, uint64_t>> kinds;  // slices, and their placements
+  std::vector<std::pair<size_t, uint64_t>> kinds;  // slices and their placements
   for (size_t s = 0; s < problem_.slices.size(); ++s) {
     const gpu::ProfileId profile = problem_.slices[s].profile[state.model];
     if (profile != kNoProfile) kinds.emplace_back(s, table.PlacementsOf(profile));
   }
-  std::set<Counts> sets;  // many layouts have the same
+  std::set<Counts> sets;  // many layouts have equal counts
   Counts counts(problem_.slices.size());
   for (size_t layout = 0; layout < table.size(); ++layout) {
     const uint64_t members = table.Members(static_cast<gpu::LayoutId>(layout));
     const uint64_t added = members & ~base;
     if ((base & ~members) != 0 || (added & ~state.usable) != 0) continue;
-    // Another layout has all of it and more.
+    // Not maximal: another layout contains it.
     if ((table.Addable(static_cast<gpu::LayoutId>(layout)) & state.usable) != 0) continue;
     for (const auto& [slice, placements] : kinds) {
       counts[slice] = static_cast<uint8_t>(std::popcount(added & placements));
@@ -407,7 +407,8 @@ void GpuStates::AddMostShares(const GpuState& state, MostOnGpu& most) {
     compute += int64_t{most.each[s]} * problem_.slices[s].compute;
   }
   most.compute = std::max(most.compute, compute);
-  // No slice takes less of a GPU than on the model where it takes most.
+  // On other models than the largest one a share may be a smaller part of the GPU, so the size is
+  // no limit.
   most.size = std::numeric_limits<int>::max();
 }
 
@@ -427,7 +428,7 @@ void GpuStates::AddMostOf(const std::vector<Counts>& sets, MostOnGpu& most) cons
 namespace {
 
 constexpr size_t kMostRemembered = 1'000'000;
-constexpr int64_t kStepsOfPacking = 3000;  // between two questions whether to stop
+constexpr int64_t kStepsOfPacking = 3000;  // between two calls of stop_
 
 uint64_t Key(int gpus, int slices) {
   return static_cast<uint64_t>(gpus) << 32 | static_cast<uint32_t>(slices);

@@ -1,12 +1,12 @@
-// The states a GPU can be in while a plan is made, numbered, with the best next step for each kind
-// of slice: the search then moves GPUs from number to number by array reads.
+// Numbers the states that a GPU can have during planning and caches the best next step for each
+// kind of slice, so that the search changes states by array reads.
 //
 //   GpuStates states(problem);
 //   GpuStateId s = states.Intern({model, used, free, usable});
 //   Step step = states.Next(s, slice);
 //   if (step.possible) s = step.next;
 //
-// A cache that grows while it is asked: one per search, not shared between threads.
+// A cache that grows with use: one per search, not shared between threads.
 #pragma once
 
 #include <cstdint>
@@ -26,45 +26,45 @@
 namespace nos::planning {
 
 using GpuStateId = uint32_t;
-// How many of each slice, by slice index.
+// Number of each slice, by slice index.
 using Counts = std::vector<uint8_t>;
 
-// Of a model that is counted() the three are packed otherwise (share_states.h).
+// For a counted() model `occupied`, `free` and `usable` are packed differently (share_states.h).
 struct GpuState {
   uint16_t model = 0;
   gpu::LayoutId occupied = gpu::LayoutTable::kEmpty;  // used and planned instances
   uint64_t free = 0;                                  // existing free instances that are kept
-  uint64_t usable = 0;                                // placements that may be taken
-  uint16_t other = kNoModel;  // that it may have instead: nothing is used or planned then
+  uint64_t usable = 0;                                // placements that may be used
+  uint16_t other = kNoModel;  // may switch to this model; then nothing is used or planned
   friend bool operator==(const GpuState&, const GpuState&) = default;
 };
 
-// Taking one slice on a GPU: an existing free instance if there is one, else a new one where fewest
-// free instances are destroyed and then most potential is left.
+// The cheapest way to take one slice on a GPU: an existing free instance if there is one, else a
+// new one that destroys the fewest free instances and then keeps most potential.
 struct Step {
   GpuStateId next = 0;
   int32_t loss = 0;  // of potential
   gpu::PlacementId placement = 0;
   uint8_t destroyed = 0;
-  uint8_t free_slots = 0;  // afterwards
+  uint8_t free_slots = 0;  // after the step
   bool created = false;    // false: an existing instance
   bool possible = false;
 };
 
-// An instance that a slice gets. Of shares the placement says which profile it has.
+// An instance assigned to a slice. For shares `placement` is the profile.
 struct Taking {
   uint16_t slice = 0;
   gpu::PlacementId placement = 0;
-  bool created = false;  // false: one that is there already
+  bool created = false;  // false: an existing instance
 };
 
-// Slices put on one GPU together.
+// A set of slices placed on one GPU.
 struct Arrangement {
   std::vector<Taking> takings;
   int changes = 0;  // instances created and destroyed
 };
 
-// The most that one GPU can give, each counted as if nothing else did.
+// Upper limits for one GPU, each for the case that the GPU serves nothing else.
 struct MostOnGpu {
   Counts each;  // by slice
   int64_t size = 0, compute = 0;
@@ -77,64 +77,64 @@ class GpuStates {
 
   GpuStateId Intern(const GpuState& state);
   const GpuState& Get(GpuStateId id) const { return states_[id]; }
-  // How the GPU is before anything is planned. `empty`: free instances count as empty space.
+  // The state of the GPU before anything is planned. `empty`: free instances count as empty space.
   GpuStateId Start(const ProblemGpu& gpu, bool empty);
-  // What it becomes by these takings, in any order.
+  // The state after these takings, in any order.
   GpuStateId After(GpuStateId id, std::span<const Taking> takings);
-  // Of the free instances before, how many are gone afterwards without anybody having taken them.
-  // `created`: how many instances were made between the two.
+  // Number of free instances of `before` that `after` has neither kept nor assigned. `created`:
+  // number of instances created between the two.
   int Destroyed(GpuStateId before, GpuStateId after, int created) const;
   int TakenSlots(GpuStateId id) const;
   bool IsCounted(uint16_t model) const { return problem_.models[model]->counted(); }
-  // Whether it has shares, or may have.
+  // True if the GPU has shares, or may switch to shares.
   bool MayBeShared(GpuStateId id) const {
     const GpuState& state = states_[id];
     return IsCounted(state.model) || (state.other != kNoModel && IsCounted(state.other));
   }
-  // Which of its models serves the slice; kNoModel: none.
+  // The model of the GPU that serves the slice; kNoModel if none does.
   uint16_t ModelFor(const GpuState& state, uint16_t slice) const;
-  // Most instances that it can hold, in either model.
+  // Maximum number of instances in either model.
   int MostInstances(const GpuState& state) const;
-  // The state as each of its models, without the choice: the one that it has comes first.
+  // The state once for each of its models, without the option to switch; the current model comes
+  // first.
   std::vector<GpuState> WaysOf(const GpuState& state) const;
-  // What is lost of the potential from one state to a later one.
+  // Potential lost between a state and a later one.
   int Lost(const GpuState& before, const GpuState& after);
   Step Next(GpuStateId id, uint16_t slice);
-  // Every largest set of slices that can be added, in the sense that none contains another; of
-  // shares no more than all pods ask for. Null: there are too many, of shares alone.
+  // All maximal sets of slices that can be added: no set contains another. For shares, counts are
+  // limited to the total that pods request. Null: too many sets; only possible with shares.
   const std::vector<Counts>* MaximalSets(GpuStateId id);
-  // The same, of shares none beyond `most` (by slice).
+  // The same with at most `most` shares of each slice (by slice).
   std::optional<std::vector<Counts>> MaximalSetsWithin(GpuStateId id, std::span<const int> most);
-  // The arrangement of these slices with fewest changes, then most potential left; none if they
-  // cannot lie on the GPU together.
+  // The placement of these slices with fewest changes, then most remaining potential. nullopt if
+  // they do not fit together.
   const std::optional<Arrangement>& Arrange(GpuStateId id, const Counts& counts);
-  // Numbers for what repeats: the GPUs of a node, whatever their order, and what a pod asks for.
-  // `gpus`: sorted.
+  // Ids for recurring keys: the GPUs of a node, whatever their order, and the slices that a pod
+  // requests. `gpus`: sorted.
   int InternGpus(const std::vector<GpuStateId>& gpus);
   int InternSlices(const std::vector<SliceCount>& slices);
-  // Whether these GPUs have room for these slices, if that has been found out; null: not yet.
+  // Points to true if these slices fit on these GPUs; null: not known yet.
   const bool* Fits(int gpus, int slices) const;
   void Remember(int gpus, int slices, bool fits);
-  // How many of each slice every one of these GPUs takes (pack.h); null: stopped before it was
-  // known.
+  // Number of each slice on each of these GPUs (pack.h); null: stopped before the result was known.
   const std::optional<std::vector<Counts>>* Pack(int gpus, int slices);
-  // What some slices are worth, and at most those that can be added to a GPU.
+  // The total size and compute of some slices; and upper limits of what can be added to a GPU.
   MostOnGpu WorthOf(std::span<const SliceCount> slices) const;
   const MostOnGpu& MostOn(GpuStateId id);
-  // Packing asks this now and then and gives up when it says true. Never, unless told otherwise.
+  // Packing polls `stop` and gives up when it returns true. By default it never stops.
   void StopWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
   const std::function<bool()>& stop() const { return stop_; }
-  // Steps of some 20 ns that looking for places has taken, a measure without a clock.
+  // Number of steps of about 20 ns spent on searching places, as a measure without a clock.
   int64_t work() const { return work_; }
   void AddWork(int64_t steps) { work_ += steps; }
-  // What a GPU with this layout is still good for, as gpu/fragmentation.h defines it, with the same
-  // again many times over for the slices that pods ask for now.
+  // The potential of a GPU with this layout as gpu/fragmentation.h defines it, with a much higher
+  // weight for the slices that pods request now.
   int Potential(uint16_t model, gpu::LayoutId layout);
-  // Weighs nodes for pods without slices (packing_cost.h). Here because it, too, is a cache.
+  // Ranks nodes for pods without slices (packing_cost.h). It is a cache, too, hence a member.
   scheduling::packing::NodeValue& node_value() { return node_value_; }
   // REQUIRES: the model is not counted().
   const gpu::LayoutTable& Table(uint16_t model) const { return problem_.models[model]->layouts(); }
-  // Of a counted one: the profiles of the free shares that a state has.
+  // For a counted() model: the profiles of the free shares in a state.
   const std::vector<gpu::ProfileId>& FreeSharesOf(const GpuState& state) const {
     return shares_.Get(state.free);
   }
@@ -143,9 +143,9 @@ class GpuStates {
   struct Hash {
     size_t operator()(const GpuState& s) const;
   };
-  // Those of the free instances that can stay beside this layout.
+  // The free instances that can be kept beside this layout.
   uint64_t KeptFree(uint16_t model, gpu::LayoutId occupied, uint64_t free);
-  // As the other model, empty.
+  // The same GPU, switched to its other model and empty.
   GpuState Switched(const GpuState& state) const;
   int FreeInstances(const GpuState& state) const;
   std::optional<std::vector<Counts>> MaximalSetsOf(const GpuState& state,
@@ -156,7 +156,7 @@ class GpuStates {
   Step FindStep(GpuStateId id, uint16_t slice);
   Step FindStepIn(const GpuState& state, uint16_t slice);
   Step FindShareStep(const GpuState& state, gpu::ProfileId profile);
-  // Of a model that is not counted().
+  // REQUIRES: the model is not counted().
   const std::vector<Counts>& LayoutSets(const GpuState& state);
   std::vector<Counts> FindMaximalSets(const GpuState& state) const;
   GpuState AfterShares(GpuState state, std::span<const Taking> takings);
@@ -169,25 +169,25 @@ class GpuStates {
   std::unordered_map<GpuState, GpuStateId, Hash> ids_;
   std::vector<Step> steps_;        // state x slice
   std::vector<bool> steps_known_;  // state x slice
-  // By state; unset: not asked yet, none: there are too many.
+  // By state; unset: not computed yet, nullopt: too many sets.
   std::vector<std::optional<std::optional<std::vector<Counts>>>> maximal_;
-  // By model, what is occupied and what is usable: free instances make no difference, nor what else
-  // the GPU may be.
+  // By model, occupied layout and usable placements; free instances and the other model make no
+  // difference.
   std::map<std::tuple<uint16_t, gpu::LayoutId, uint64_t>, std::vector<Counts>> layout_sets_;
-  std::vector<MostOnGpu> most_;  // by state; each is empty: not asked yet
+  std::vector<MostOnGpu> most_;  // by state; an empty `each`: not computed yet
   std::map<std::pair<GpuStateId, Counts>, std::optional<Arrangement>> arrangements_;
   std::map<std::vector<GpuStateId>, int> gpus_ids_;
   std::vector<const std::vector<GpuStateId>*> gpus_;
   std::map<std::vector<SliceCount>, int> slices_ids_;
   std::vector<const std::vector<SliceCount>*> slices_;
-  // By both numbers.
+  // By GPU list id and slice list id.
   std::unordered_map<uint64_t, bool> fits_;
   std::unordered_map<uint64_t, std::optional<std::vector<Counts>>> packings_;
   FreeShares shares_;
-  std::vector<int> asked_;                            // by slice: by all pods together
-  std::vector<std::vector<int>> potential_;           // model x layout; -1: not asked yet
+  std::vector<int> asked_;                            // by slice: total that pods request
+  std::vector<std::vector<int>> potential_;           // model x layout; -1: not computed yet
   std::vector<std::vector<int>> weight_;              // model x profile
-  std::vector<std::vector<gpu::ProfileId>> weighty_;  // by model: those that weigh anything
+  std::vector<std::vector<gpu::ProfileId>> weighty_;  // by model: profiles with a weight above zero
   std::function<bool()> stop_ = [] { return false; };
   int64_t work_ = 0;
 };

@@ -5,7 +5,7 @@
 //   program.Set(row, x, 2.0);                                        // 2 x <= 4.5
 //   program.Maximise({1.0}, {.nodes = 100});                         // x = 2
 //
-// Plain and single-threaded. Deterministic as long as nobody stops it.
+// Single-threaded. Deterministic unless out_of_time stops it.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@ class OsiClpSolverInterface;
 namespace nos::planning {
 
 struct Relaxation {
-  double best = 0;              // no solution, integer or not, is worth more
-  std::vector<double> columns;  // of that solution; mostly whole numbers
-  std::vector<double> prices;   // by row: what one more of its limit would be worth
+  double best = 0;              // upper limit of the worth of all solutions, integer or not
+  std::vector<double> columns;  // of that solution; mostly integers
+  std::vector<double> prices;   // by row: gain in worth per unit of its limit
 };
 
-// When a search for whole numbers ends.
+// Limits of the search for an integer solution.
 struct SearchLimits {
   int nodes = 0;     // of the search tree
-  double gap = 0.0;  // less worth than the best by this much is good enough
+  double gap = 0.0;  // a solution within this distance of the best is accepted
   std::function<bool()> out_of_time{};
 };
 
 class IntegerProgram {
  public:
-  // A whole number from 0 to `most`.
+  // An integer from 0 to `most`.
   int AddColumn(double most);
   // The sum of its entries is at most `most`.
   int AddRow(double most);
@@ -40,10 +40,9 @@ class IntegerProgram {
 
   size_t columns() const { return column_most_.size(); }
 
-  // The best solution if parts of columns were allowed. REQUIRES: some solution exists.
-  // `worth`: by column.
+  // The best solution with fractional columns. REQUIRES: a solution exists. `worth`: by column.
   Relaxation Relax(const std::vector<double>& worth) const;
-  // Columns, whole numbers, worth the most within the limits; empty if none was found.
+  // The integer columns with the highest worth found within the limits; empty if none was found.
   std::vector<double> Maximise(const std::vector<double>& worth, const SearchLimits& limits) const;
 
  private:

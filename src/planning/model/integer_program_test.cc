@@ -26,7 +26,7 @@ TEST(IntegerProgramTest, RelaxesToTheVertexAndItsPrices) {
   EXPECT_NEAR(relaxed.prices[1], 0.5, 1e-9);
 }
 
-TEST(IntegerProgramTest, FindsTheBestWholeNumbers) {
+TEST(IntegerProgramTest, FindsBestIntegerSolution) {
   EXPECT_EQ(TwoColumns().Maximise({5, 4}, {.nodes = 100, .gap = 0.01}),
             (std::vector<double>{4, 0}));
 }
@@ -39,14 +39,14 @@ TEST(IntegerProgramTest, KeepsColumnsWithinTheirLimits) {
   EXPECT_NEAR(program.Relax({1, 1}).best, 2, 1e-9);
 }
 
-TEST(IntegerProgramTest, EndsWhenTheTimeIsUp) {
+TEST(IntegerProgramTest, StopsAtTimeLimit) {
   int asked = 0;
   const auto out_of_time = [&] { return ++asked > 0; };
   TwoColumns().Maximise({5, 4}, {.nodes = 100, .out_of_time = out_of_time});
   EXPECT_GT(asked, 0);
 }
 
-TEST(IntegerProgramTest, NoSolutionIsEmpty) {
+TEST(IntegerProgramTest, ReturnsEmptyIfInfeasible) {
   IntegerProgram program;
   const int x = program.AddColumn(1), row = program.AddRow(-5);  // -x <= -5
   program.Set(row, x, -1);

@@ -10,11 +10,11 @@ namespace nos::planning {
 namespace {
 
 constexpr size_t kMostStates = size_t{1} << 13;
-constexpr int kMostTreeNodes = 20'000;  // of a branch and bound that ends at the first solution
+constexpr int kMostTreeNodes = 20'000;  // per branch and bound, which ends at the first solution
 constexpr uint16_t kUnseen = 0xffff;
 constexpr size_t kAskEvery = 16'384;  // steps of the dynamic program
 
-// The largest sets of slices of GPUs, each state's found once.
+// The maximal sets of slices of GPUs, computed once per state.
 class SetBook {
  public:
   SetBook(GpuStates& states, std::span<const SliceCount> need, size_t slices)
@@ -22,7 +22,7 @@ class SetBook {
     for (const SliceCount& n : need) most_[n.slice] = n.count;
   }
 
-  // Null: there are too many.
+  // Null: too many sets.
   const std::vector<Counts>* Of(GpuStateId gpu) {
     if (!states_.MayBeShared(gpu)) return states_.MaximalSets(gpu);
     const auto [at, fresh] = shares_.try_emplace(gpu);
@@ -39,7 +39,7 @@ class SetBook {
   std::map<GpuStateId, std::optional<std::vector<Counts>>> shares_;
 };
 
-// Which largest set led from what was left before a GPU to what is left after it.
+// Which maximal set of a GPU leads from the slices left before it to the slices left after it.
 struct Origin {
   uint32_t before = 0;
   uint16_t set = kUnseen;
@@ -53,8 +53,8 @@ class Packer {
 
   bool IsSmall() const { return radix_.size() > 0; }
 
-  // REQUIRES: IsSmall. After each GPU: everything that can be left over. Stops when nothing needs
-  // to be left.
+  // REQUIRES: IsSmall. After each GPU, holds all possible sets of slices left to serve. Stops as
+  // soon as the empty set is reachable.
   Packed Run(size_t slices) {
     std::vector<uint32_t> left = {static_cast<uint32_t>(radix_.size() - 1)};
     for (size_t g = 0; g < gpus_.size(); ++g) {
@@ -72,7 +72,7 @@ class Packer {
     return limits;
   }
 
-  // A largest set of a GPU as a number of this radix.
+  // Encodes a maximal set of a GPU as a number of this radix.
   size_t Number(const Counts& set) const {
     size_t number = 0;
     for (size_t i = 0; i < need_.size(); ++i) {
@@ -124,12 +124,12 @@ class Packer {
   const Radix radix_;
   const std::function<bool()>& stop_;
   std::vector<std::vector<Origin>> origins_;
-  size_t steps_ = 0;  // since it was last asked
+  size_t steps_ = 0;  // since stop was polled
   bool stopped_ = false;
 };
 
-// Whether every kind of slice alone would fit, and all together if only their sizes, or only their
-// compute slices, counted: says no quickly to most that do not.
+// A quick necessary condition: every kind of slice fits alone, and all fit by total size and by
+// total compute slices. Rejects most sets that do not fit.
 bool MayFit(GpuStates& states, std::span<const GpuStateId> gpus, std::span<const SliceCount> need) {
   const MostOnGpu wanted = states.WorthOf(need);
   MostOnGpu most;
@@ -145,7 +145,7 @@ bool MayFit(GpuStates& states, std::span<const GpuStateId> gpus, std::span<const
   });
 }
 
-// Columns: GPUs in a state that take a set.
+// Columns: number of GPUs in a state that take a set.
 Packed PackByProgram(SetBook& sets, std::span<const GpuStateId> gpus,
                      std::span<const SliceCount> need, size_t slices,
                      const std::function<bool()>& stop) {

@@ -1,4 +1,4 @@
-// Whether slices fit on the GPUs of a node together, exactly.
+// Decides exactly whether slices fit together on the GPUs of a node.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,14 @@
 namespace nos::planning {
 
 struct Packed {
-  bool known = true;  // false: stopped before it was found out, or too many shares of many sizes
-  // How many of each slice every GPU takes, in the order of `gpus`; none if they do not fit
-  // together.
+  bool known = true;  // false: stopped early, or too many shares of too many sizes
+  // Number of each slice on each GPU, in the order of `gpus`; nullopt if they do not fit together.
   std::optional<std::vector<Counts>> counts;
 };
 
-// By dynamic programming over what is left to serve, or, where that would be too much, by an
-// integer program over how many GPUs in each state take which largest set. `stop` is asked some ten
-// thousand times a second; true: give up.
+// Uses dynamic programming over the slices left to serve. If that is too large, an integer program
+// decides how many GPUs in each state take which maximal set. `stop` is polled about ten thousand
+// times a second; true: give up.
 Packed PackSlices(GpuStates& states, std::span<const GpuStateId> gpus,
                   std::span<const SliceCount> need, size_t slices,
                   const std::function<bool()>& stop);

@@ -27,7 +27,7 @@ PodKind KindOf(const Packing& packing, const std::vector<int64_t>& requests) {
   return kind;
 }
 
-// The node with what the draft has placed there.
+// The node including the pods that the draft has placed there.
 Node NodeNow(const Draft& draft, int index) {
   const Problem& problem = draft.problem();
   const Packing& packing = problem.packing;

@@ -1,5 +1,5 @@
-// How nodes are weighed for pods without slices: as the scheduler does it (scheduling/packing), so
-// that they leave to GPU pods what those need.
+// The cost of placing pods without slices on a node, computed as the scheduler does
+// (scheduling/packing), so that they leave the resources that GPU pods need.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace nos::planning {
 
-// What a pod of the shape costs the node as the draft has it; compare between nodes. Counts the
-// least that pods of the shape ask for. REQUIRES: the shape has no slices.
+// Cost of a pod of the shape on the node in its current state; compare between nodes. Assumes the
+// smallest requests of the shape. REQUIRES: the shape has no slices.
 uint64_t PackingCost(const Draft& draft, int shape, int node);
 
 }  // namespace nos::planning

@@ -28,7 +28,7 @@ void Ask(cluster::Pod& pod, int64_t gpus) {
 // Pods come one by one; the planner and the scheduler must send each to the same node.
 class AsTheScheduler : public ::testing::TestWithParam<int> {};
 
-TEST_P(AsTheScheduler, PodsWithoutSlicesGoWhereTheNodeLosesLeast) {
+TEST_P(AsTheScheduler, PlacesPodsWithoutSlicesOnNodeThatLosesLeast) {
   Random random(static_cast<uint64_t>(GetParam()));
   ClusterBuilder cluster;
   for (int i = 0; i < 6; ++i) {
@@ -67,7 +67,7 @@ TEST(PackingCostTest, ImportantPodsWithoutSlicesLeaveGpusTheirCpu) {
   EXPECT_EQ(cluster.MakePlan().placed, 7);
 }
 
-TEST(PackingCostTest, APodOfSeveralGpusAndPodsOfOneAreWeighedApart) {
+TEST(PackingCostTest, PodOfSeveralGpusLeavesSingleGpusTogether) {
   ClusterBuilder cluster;
   WholeGpus(cluster, "a", 64, 2);
   WholeGpus(cluster, "b", 64, 2);

@@ -7,7 +7,7 @@ namespace nos::planning {
 namespace {
 
 constexpr size_t kMostPools = 16;
-constexpr size_t kMostColumns = 1500;  // pools times classes of pods
+constexpr size_t kMostColumns = 1500;  // groups times classes of pods
 constexpr size_t kMostNodesTimesClasses = 400;
 
 class Pooler {
@@ -39,7 +39,7 @@ class Pooler {
                        [&](int row) { return problem_.allowed[row][node]; });
   }
 
-  // Few enough pods and nodes to tell every node's resources apart.
+  // True if there are few enough pods and nodes to model the resources of every node.
   bool IsSmall() const {
     return problem_.nodes.size() <= most_pools_ &&
            problem_.nodes.size() * classes_ <= kMostNodesTimesClasses;
@@ -64,7 +64,7 @@ class Pooler {
     return key;
   }
 
-  // Stops when there are too many, unless there is nothing else to pool by.
+  // Stops at too many groups, unless no coarser key is left.
   std::vector<Pool> PoolBy(std::vector<int64_t> (Pooler::*key)(int) const) const {
     std::map<std::vector<int64_t>, Pool> pools;
     for (int n = 0; n < static_cast<int>(problem_.nodes.size()); ++n) {

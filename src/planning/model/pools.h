@@ -1,4 +1,4 @@
-// Nodes that are alike, pooled.
+// Groups equal nodes, so that a large problem becomes small.
 #pragma once
 
 #include <map>
@@ -11,14 +11,14 @@ namespace nos::planning {
 struct Pool {
   std::vector<int> nodes;
   bool slices_as_resources = false;
-  // By state, with free instances as empty space: the GPUs, neighbours on different nodes if
-  // possible.
+  // GPUs by state, with free instances as empty space. Neighbours in a list are on different nodes
+  // if possible.
   std::map<GpuStateId, std::vector<int>> gpus;
 };
 
-// Each node alone if there are few; nodes alike in all respects if that makes few pools; else those
-// that the same of these pods may use; else all nodes together. Nodes that no pod of the classes
-// may use are left out.
+// One node per group if there are few nodes. Otherwise nodes that are equal in all respects, if
+// that gives few groups; otherwise nodes that the same of these pods may use; otherwise all nodes
+// together. Nodes that no pod of the classes may use are left out.
 std::vector<Pool> MakePools(const Problem& problem, GpuStates& states,
                             const std::vector<int>& classes);
 

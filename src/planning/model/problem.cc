@@ -8,7 +8,7 @@
 namespace nos::planning {
 namespace {
 
-// What tells shapes without slices apart that are otherwise the same.
+// Distinguishes shapes without slices that are otherwise equal.
 std::vector<int64_t> SizeOf(const Problem& problem, const PodClass& cls) {
   const Packing& packing = problem.packing;
   if (!cls.slices.empty() || packing.nodes.empty()) return {};

@@ -1,11 +1,11 @@
-// The planning problem as dense integers: what the search works on. Kubernetes is left outside;
-// translate.h makes a Problem of a snapshot.
+// The planning problem as dense integers, the input of the search. It does not depend on
+// Kubernetes; translate.h converts a snapshot into a Problem.
 //
 //   Problem problem = ...;                // models, slices, nodes, GPUs, pod classes
 //   problem.IndexShapes();
 //   SearchResult found = Search(problem, limits);
 //
-// Plain data, built once, then only read.
+// Plain data, built once, then read-only.
 #pragma once
 
 #include <cstdint>
@@ -20,71 +20,73 @@ namespace nos::planning {
 
 inline constexpr gpu::ProfileId kNoProfile = 0xff;
 inline constexpr uint16_t kNoModel = 0xffff;
-// A free amount that no pod can use up: resources that a node's arithmetic does not limit.
+// A free amount that pods cannot exhaust: for resources that the node does not limit.
 inline constexpr int64_t kPlenty = int64_t{1} << 60;
 
 struct SliceCount {
-  uint16_t slice = 0;  // index of Problem::slices
+  uint16_t slice = 0;  // index into Problem::slices
   uint16_t count = 0;
-  int64_t beyond = 0;  // how many more are asked for: only in words, count is impossible already
+  // More that are requested; used in messages only, because `count` alone is impossible already.
+  int64_t beyond = 0;
   friend auto operator<=>(const SliceCount&, const SliceCount&) = default;
 };
 
-// A kind of slice that pods ask for, by resource name ("nvidia.com/mig-1g.5gb").
+// A kind of slice that pods request, by resource name ("nvidia.com/mig-1g.5gb").
 struct Slice {
-  // By model index: the profile that serves it there, or kNoProfile.
+  // By model index: the profile that serves it, or kNoProfile.
   std::vector<gpu::ProfileId> profile;
-  int size = 0;     // largest share of a GPU that it takes on any model, in 840ths
+  int size = 0;     // its largest share of a GPU on any model, in 840ths
   int compute = 0;  // compute slices
 };
 
-// Pods that are alike: equal requests, constraints, priority and claim.
+// Equal pods: same requests, constraints, priority and wait rank.
 struct PodClass {
-  std::vector<SliceCount> slices;  // largest slice first; empty: asks for none
+  std::vector<SliceCount> slices;  // largest slice first; empty: no slices
   std::vector<int64_t> requests;   // by resource dimension
   int allowed = 0;                 // row of Problem::allowed
-  int level = 0;                   // 0 is served first; a later level never costs an earlier one
-  int64_t value = 1;               // what the objective counts for one pod
+  int level = 0;      // 0 is served first; serving a later level never displaces an earlier one
+  int64_t value = 1;  // value of one pod in the objective
   int count = 0;
-  bool aged = false;   // has waited so long that slots are kept for it when it cannot be placed
-  int gang = -1;       // index of Problem::gangs; -1: each pod by itself
-  bool extra = false;  // of a gang: beyond what that lacks; each by itself once the gang is whole
-  int shape = 0;       // set by IndexShapes
+  bool aged = false;  // has waited so long that slots are kept for it if it cannot be placed
+  int gang = -1;      // index into Problem::gangs; -1: a single pod
+  // A gang member beyond those that the gang lacks; a single pod once the gang is complete.
+  bool extra = false;
+  int shape = 0;  // set by IndexShapes
 };
 
-// Of the pods of its classes that are no extras, so many are placed, or none of it.
+// All `lacking` pods of its classes that are not extra are placed, or none.
 struct ProblemGang {
   int lacking = 1;
 };
 
-// Pods without slices whose requests differ by less than a factor of two, with as many whole GPUs,
-// are of one shape too.
+// Classes with equal slices and filters share a shape. Pods without slices share one if their
+// requests differ by less than a factor of two and they request equally many whole GPUs.
 struct Shape {
   std::vector<SliceCount> slices;
   int allowed = 0;
   int slice_count = 0;                // slices in all
-  std::vector<int64_t> min_requests;  // the least that any class of this shape asks, by dimension
+  std::vector<int64_t> min_requests;  // smallest request of any class of this shape, by dimension
 };
 
 struct ProblemGpu {
   int node = 0;
-  uint16_t model = 0;  // index of Problem::models
-  // What it may be instead once nothing is used on it, and hence at once if nothing is; kNoModel:
-  // nothing. No slice is of both.
+  uint16_t model = 0;  // index into Problem::models
+  // The model to which it may switch while nothing is used on it; kNoModel: none. No slice belongs
+  // to both models.
   uint16_t other = kNoModel;
-  // May be cut anew. Otherwise only its free instances serve pods, as they are.
+  // May be repartitioned. Otherwise only its existing free instances serve pods.
   bool recut = true;
   gpu::LayoutId used = gpu::LayoutTable::kEmpty;
-  uint64_t free = 0;     // bit per placement: instances that are there and unused
-  uint64_t blocked = 0;  // bit per placement: kept for a pod that waits too long
-  // Of a model that is counted(), instead of the three above: the profiles of its shares, by start,
-  // and how many slots are kept for a pod that waits too long.
+  uint64_t free = 0;     // bit per placement: existing unused instances
+  uint64_t blocked = 0;  // bit per placement: kept for a pod that has waited too long
+  // For a counted() model, instead of the three above: the profiles of its shares, by start, and
+  // the number of slots kept for a pod that has waited too long.
   std::vector<gpu::ProfileId> used_shares = {}, free_shares = {};
   int kept_slots = 0;
-  bool broken = false;  // nobody knows what is used of it: takes no pod
-  int kept_shares = 0;  // and how many shares are kept for it, beside kept_slots
+  bool broken = false;  // its used instances are unknown: serves no pod
+  int kept_shares = 0;  // number of shares kept for that pod, in addition to kept_slots
 
-  // To the other model. REQUIRES: there is one, and nothing is used.
+  // Switches to the other model. REQUIRES: another model exists and nothing is used.
   void Switch() {
     std::swap(model, other);
     free = 0;
@@ -95,40 +97,40 @@ struct ProblemGpu {
 
 struct ProblemNode {
   int first_gpu = 0, gpu_count = 0;
-  // Its slices are counted like any extended resource (nodes whose GPUs nos does not cut): pods of
-  // this node take them from its resource dimensions and no GPU is chosen.
+  // Its slices are counted like any extended resource (nodes whose GPUs nos does not partition):
+  // pods take them from the resource dimensions and no GPU is chosen.
   bool slices_as_resources = false;
 };
 
-// How nodes are weighed for pods without slices (packing_cost.h). Empty when all pods have some.
+// Inputs of packing_cost.h, for pods without slices. Empty if all pods have slices.
 struct Packing {
   scheduling::packing::Demand demand;
-  // By node, as it is: its MIG GPUs first, then its whole ones.
+  // By node, in its current state: MIG GPUs first, then whole GPUs.
   std::vector<scheduling::packing::Node> nodes;
-  std::vector<uint32_t> tie_order;      // by node: the least goes first among equals
-  int cpu = -1, memory = -1, gpu = -1;  // resource dimensions; -1: no pod asks for any
+  std::vector<uint32_t> tie_order;      // by node: among equal nodes the least is preferred
+  int cpu = -1, memory = -1, gpu = -1;  // resource dimensions; -1: no pod requests it
 };
 
 struct Problem {
   std::vector<const gpu::Model*> models;
   std::vector<Slice> slices;
   std::vector<PodClass> classes;
-  std::vector<ProblemGang> gangs;  // the most urgent first
+  std::vector<ProblemGang> gangs;  // most urgent first
   std::vector<Shape> shapes;
   std::vector<ProblemNode> nodes;
   std::vector<ProblemGpu> gpus;            // grouped by node
   size_t dimensions = 0;                   // at least 1
   std::vector<int64_t> free;               // nodes x dimensions
-  std::vector<int64_t> capacity;           // nodes x dimensions: free if nothing ran there
-  std::vector<std::vector<bool>> allowed;  // row x node: no filter keeps the pod away
+  std::vector<int64_t> capacity;           // nodes x dimensions: free amount if the node were empty
+  std::vector<std::vector<bool>> allowed;  // row x node: the filters admit the pod
   Packing packing;
   // Filled by IndexShapes:
   int levels = 0;
-  std::vector<int64_t> row_nodes;  // by row of allowed: how many nodes
+  std::vector<int64_t> row_nodes;  // by row of allowed: number of nodes
   std::vector<double> total_free;  // by dimension, over all nodes
 
   const int64_t* FreeOf(int node) const { return &free[static_cast<size_t>(node) * dimensions]; }
-  // Call when everything else is there.
+  // Call after all other members are set.
   void IndexShapes();
 };
 

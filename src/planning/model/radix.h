@@ -1,4 +1,4 @@
-// Vectors of small counts as single numbers: count i runs from 0 to limit i.
+// Encodes vectors of small counts as single numbers: count i ranges from 0 to limit i.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace nos::planning {
 
 class Radix {
  public:
-  // size() is 0 when there would be more than `most` vectors.
+  // size() is 0 if there would be more than `most` vectors.
   Radix(std::span<const int> limits, size_t most) : limits_(limits.begin(), limits.end()) {
     for (const int limit : limits_) {
       strides_.push_back(size_);
@@ -27,7 +27,7 @@ class Radix {
   int Digit(size_t number, size_t i) const {
     return static_cast<int>(number / strides_[i] % (static_cast<size_t>(limits_[i]) + 1));
   }
-  // The sum of two vectors, cut off at the limits.
+  // The sum of two vectors, capped at the limits.
   size_t Add(size_t a, size_t b) const {
     size_t sum = 0;
     for (size_t i = 0; i < limits_.size(); ++i) {
@@ -36,7 +36,7 @@ class Radix {
     }
     return sum;
   }
-  // The difference of two vectors, cut off at 0.
+  // The difference of two vectors, at least 0.
   size_t Subtract(size_t a, size_t b) const {
     size_t difference = 0;
     for (size_t i = 0; i < limits_.size(); ++i) {

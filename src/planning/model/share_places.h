@@ -1,4 +1,4 @@
-// Which numbers the shares of one GPU have after a plan. The search counts them only.
+// Assigns numbers to the shares of one GPU after a plan. The search only counts shares.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace nos::planning {
 
 class SharePlaces {
  public:
-  // The GPU as it is. It must outlive this.
+  // Reads the current state of the GPU, which must outlive this object.
   explicit SharePlaces(const cluster::Gpu& gpu);
 
-  // For a planned pod: a free share that is there.
+  // Takes an existing free share for a planned pod.
   gpu::Placement TakeFree(gpu::ProfileId profile);
-  // Which of the free shares that nobody took stay: so many of each profile, low numbers first.
-  // Before any is made: what goes leaves its number to others.
+  // Selects the remaining free shares to keep: one per entry of `profiles`, low numbers first. Call
+  // before Make, because removed shares release their numbers.
   std::vector<gpu::Placement> KeepFree(const std::vector<gpu::ProfileId>& profiles);
-  // For a planned pod: a new one, under a number that no other has, if there is one also not one
-  // that has just been given up.
+  // Creates a share for a planned pod under an unused number, if possible one that no share had
+  // before the plan.
   gpu::Placement Make(gpu::ProfileId profile);
 
  private:
   std::map<gpu::ProfileId, std::set<uint8_t>> free_;
-  uint64_t taken_ = 0;  // numbers
-  uint64_t there_ = 0;  // that some share has now
+  uint64_t taken_ = 0;  // numbers in use after the plan
+  uint64_t there_ = 0;  // numbers in use now
 };
 
 }  // namespace nos::planning

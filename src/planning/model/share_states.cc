@@ -55,7 +55,7 @@ class SetWalk {
     for (size_t i = 0; i < profiles.size(); ++i) {
       if (profiles[i] && limits[i] > 0) kinds_.push_back(i);
     }
-    // Small ones last: they fill what is left.
+    // Small shares last: they fill the remaining space.
     std::ranges::sort(kinds_, [&](size_t a, size_t b) { return SizeOf(a) > SizeOf(b); });
     set_.resize(profiles.size());
   }
@@ -85,7 +85,7 @@ class SetWalk {
     }
     const size_t kind = kinds_[next];
     const int room = Room(kind, taken);
-    // The last kind takes all it can: with less the set would not be full.
+    // The last kind takes all it can, since the set would not be maximal otherwise.
     for (int n = room; n >= (next + 1 == kinds_.size() ? room : 0); --n) {
       set_[kind] = static_cast<uint8_t>(n);
       Visit(next + 1, {taken.slots + n * SizeOf(kind), taken.shares + n});

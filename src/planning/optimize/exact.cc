@@ -9,11 +9,11 @@
 namespace nos::planning {
 namespace {
 
-constexpr size_t kMostSets = size_t{1} << 16;      // of pods, or of slices
+constexpr size_t kMostSets = size_t{1} << 16;      // sets of pods, or of slices
 constexpr size_t kMostNodeSets = size_t{1} << 19;  // nodes x sets of pods
-constexpr size_t kMostPairs = 4'000'000;           // pairs of sets looked at
+constexpr size_t kMostPairs = 4'000'000;           // pairs of sets that are compared
 
-// Marks every vector below a marked one.
+// Marks all vectors that are less than or equal to a marked one.
 void CloseDownwards(const Radix& radix, std::vector<bool>& marked) {
   for (size_t d = 0; d < radix.digits(); ++d) {
     for (size_t v = marked.size(); v-- > 0;) {
@@ -22,7 +22,7 @@ void CloseDownwards(const Radix& radix, std::vector<bool>& marked) {
   }
 }
 
-// The marked vectors of a downward closed set that lie below no other marked one.
+// The maximal vectors of a downward closed set.
 std::vector<size_t> MaximalOf(const Radix& radix, const std::vector<bool>& marked) {
   std::vector<size_t> maximal;
   for (size_t v = 0; v < marked.size(); ++v) {
@@ -74,7 +74,8 @@ class ExactSolver {
     return limits;
   }
 
-  // Which vectors of slices the GPUs of the node can give together. Empty: too many to tell.
+  // The vectors of slices that the GPUs of the node can provide together. Empty if there are too
+  // many.
   std::vector<bool> SlicesOf(int node) {
     std::vector<int> most;
     for (size_t s = 0; s < problem_.slices.size(); ++s) most.push_back(slices_.limit(s));
@@ -101,7 +102,7 @@ class ExactSolver {
     return can;
   }
 
-  // Marks all sets of pods that extend `set` by classes from `from` on and that the node can hold.
+  // Marks all sets that extend `set` by classes from index `from` and fit on the node.
   void Enumerate(int node, size_t from, size_t set, size_t slices, std::vector<int64_t>& asked) {
     holds_[set] = true;
     for (size_t i = from; i < classes_.size(); ++i) {
@@ -154,8 +155,8 @@ class ExactSolver {
     return slices;
   }
 
-  // Of equally good sets the first with fewest slices: those that are there already aside, it
-  // changes least.
+  // The first of the best sets that has the fewest slices: apart from reused free instances it
+  // needs the fewest changes.
   size_t Best() const {
     size_t best = 0;
     std::vector<int64_t> best_score = ScoreOf(0);
@@ -178,7 +179,7 @@ class ExactSolver {
     return most;
   }
 
-  // Walks back from the last node: what each one takes of the set.
+  // Walks back from the last node and places on each node its part of the set.
   bool Build(size_t set) {
     for (size_t n = problem_.nodes.size(); n-- > 0;) {
       const auto it = std::find_if(node_sets_[n].begin(), node_sets_[n].end(), [&](size_t taken) {
@@ -200,8 +201,8 @@ class ExactSolver {
   Draft draft_;
   const std::vector<int> classes_;
   const Radix pods_, slices_;
-  std::vector<bool> can_, holds_;               // of the node at hand
-  std::vector<std::vector<size_t>> node_sets_;  // by node: largest sets of pods it can hold
+  std::vector<bool> can_, holds_;               // of the current node
+  std::vector<std::vector<size_t>> node_sets_;  // by node: maximal sets of pods that fit
   std::vector<std::vector<bool>> reach_;        // after n nodes: sets of pods that can be placed
   size_t pairs_ = 0;
 };

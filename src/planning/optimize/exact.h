@@ -1,7 +1,8 @@
-// The best plan of a small problem, proven.
+// Solves a small problem exactly.
 //
-// For every node: which sets of pods it can hold (resources and slices together). Then, node by
-// node, which sets can be placed so far. Alike pods are merged, so a set is a vector of counts.
+// For every node it enumerates the sets of pods that fit (resources and slices together). Then it
+// adds node after node and keeps the sets of pods that can be placed so far. Equal pods are merged,
+// so a set is a vector of counts.
 #pragma once
 
 #include <optional>
@@ -12,11 +13,11 @@ namespace nos::planning {
 
 struct ExactResult {
   Draft draft;
-  int most_pods = 0;  // that any plan can place, priorities aside
+  int most_pods = 0;  // upper limit for all plans, ignoring priorities
 };
 
-// None when the problem is too big for it, or when some pods' slices are not on GPUs nos cuts.
-// Works on Draft::Free::kKeep; `candidates` are the classes that matter.
+// nullopt if the problem is too big, or if a pod uses slices of GPUs that nos does not partition.
+// Uses Draft::Free::kKeep. `candidates`: the classes to place.
 std::optional<ExactResult> SolveExactly(const Problem& problem, GpuStates& states,
                                         const std::vector<int>& candidates);
 

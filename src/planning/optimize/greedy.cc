@@ -60,7 +60,7 @@ int Greedy::Place(int cls, int count, int most_tries) {
   while (placed < count && PlaceOne(cls, queue, tries, set_aside)) ++placed;
   if (queue.failed_epoch != draft_.epoch()) queue.failed.clear();
   queue.failed_epoch = draft_.epoch();
-  const bool everywhere = set_aside.size() < tries;  // nothing was left untried
+  const bool everywhere = set_aside.size() < tries;  // every candidate was tried
   if (placed < count && everywhere && queue.failed.size() < kMostFailures)
     queue.failed.push_back(cls);
   for (const Entry& e : set_aside) {
@@ -93,7 +93,7 @@ bool Greedy::PlaceOn(int cls, int node) {
 
 namespace {
 
-// How much of the free resources of the cluster a pod asks for, in millionths, summed.
+// Sum over resources of the pod's share of the cluster's free amount, in millionths.
 int64_t ShareOf(const Problem& problem, const PodClass& cls) {
   double share = 0;
   for (size_t r = 0; r < problem.dimensions; ++r) {

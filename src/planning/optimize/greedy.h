@@ -1,10 +1,11 @@
-// Places pods one class after the other, each pod on the node where it costs least.
+// Places pods class by class, each pod on the node where it costs least.
 //
 //   Greedy greedy(draft);
 //   int n = greedy.Place(cls, count);   // as many as possible, at most count
 //
-// One queue of candidate nodes for each shape of pod, brought up to date by the draft's list of
-// changes: a pod costs the logarithm of the number of nodes. Holds a reference to the draft.
+// Each shape of pods has a priority queue of candidate nodes, updated from the draft's list of
+// changes, so placing a pod takes time logarithmic in the number of nodes. Holds a reference to the
+// draft.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ namespace nos::planning {
 class Greedy {
  public:
   explicit Greedy(Draft& draft);
-  // Gives a pod up after `most_tries` nodes whose resources did not suffice.
+  // Gives up on a pod after `most_tries` nodes with insufficient resources.
   int Place(int cls, int count, int most_tries = std::numeric_limits<int>::max());
-  // A pod of the class on this node, if it fits there.
+  // Places a pod of the class on this node. False if it does not fit.
   bool PlaceOn(int cls, int node);
 
  private:
@@ -35,9 +36,10 @@ class Greedy {
   struct Queue {
     std::vector<Entry> heap;  // least cost first
     bool built = false;
-    size_t seen = 0;               // of draft.changes()
-    std::vector<uint32_t> pushed;  // by node: version + 1 of its newest entry
-    // Requests that found no node; nothing that asks as much can, until epoch changes.
+    size_t seen = 0;               // number of draft.changes() that were read
+    std::vector<uint32_t> pushed;  // by node: version + 1 of its latest entry
+    // Classes that found no node. Classes that request at least as much are skipped until epoch
+    // changes.
     std::vector<int> failed;
     uint32_t failed_epoch = 0;
   };
@@ -52,19 +54,19 @@ class Greedy {
   std::vector<Device> devices_;
 };
 
-// In which order the classes of a batch are tried.
+// Order in which the classes of a batch are tried.
 enum class Order {
-  kLargestFirst,   // largest slice, then most slots, then fewest nodes to choose from
+  kLargestFirst,   // largest slice, then most slots, then fewest allowed nodes
   kSmallestFirst,  // fewest slots, then least of the other resources: serves many pods
-  kTightestFirst,  // fewest nodes to choose from, then as kLargestFirst
-  kDensestFirst,   // most value for each slot
+  kTightestFirst,  // fewest allowed nodes, then as kLargestFirst
+  kDensestFirst,   // most value per slot
 };
 inline constexpr Order kOrders[] = {Order::kLargestFirst, Order::kSmallestFirst,
                                     Order::kTightestFirst, Order::kDensestFirst};
 
-// The classes in this order; ties by index.
+// Sorts the classes; ties by index.
 std::vector<int> Ordered(const Problem& problem, std::vector<int> classes, Order order);
-// Least price for the value first (pooled.h); ties by index.
+// Sorts by price per value, lowest first (pooled.h); ties by index.
 std::vector<int> OrderedByPrice(const Problem& problem, std::vector<int> classes,
                                 const std::vector<double>& prices);
 

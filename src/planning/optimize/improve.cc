@@ -11,10 +11,10 @@ namespace {
 
 constexpr int kMostAttempts = 4000;
 constexpr int kMostFruitless = 1000;
-constexpr size_t kMostWaiting = 12;     // classes of waiting pods tried beside those of a node
-constexpr uint64_t kMostGpus = 4;       // cut anew together
-constexpr uint64_t kMostOfAClass = 64;  // placed on a node at a time
-constexpr int kMostTries = 32;          // nodes a released pod is tried on elsewhere
+constexpr size_t kMostWaiting = 12;  // classes of pending pods tried together with those of a node
+constexpr uint64_t kMostGpus = 4;    // repartitioned together
+constexpr uint64_t kMostOfAClass = 64;  // pods placed on a node per attempt
+constexpr int kMostTries = 32;          // other nodes on which a removed pod is tried
 
 class Improver {
  public:
@@ -36,7 +36,7 @@ class Improver {
       const size_t mark = draft_.Mark();
       Attempt();
       fruitless = draft_.score() > before ? 0 : fruitless + 1;
-      // An equally good plan is taken now and then, to get away from where nothing else helps.
+      // Equally good plans are accepted with probability 1/2, to leave local optima.
       const bool keep =
           draft_.score() > before || (draft_.score() == before && random_.Chance(0.5));
       if (keep) {
@@ -57,7 +57,7 @@ class Improver {
     }
   }
 
-  // A node that this class may use, at random; -1 if none was found.
+  // A random node that the class may use; -1 if none was found.
   int PickNode(int cls) {
     const std::vector<bool>& allowed =
         draft_.problem().allowed[draft_.problem().classes[cls].allowed];
@@ -72,7 +72,7 @@ class Improver {
     return std::any_of(on.begin(), on.end(), [this](uint32_t p) { return draft_.pods()[p].alive; });
   }
 
-  // Takes each planned pod off the node, or only some of them.
+  // Removes the planned pods of the node, all or a random part.
   void Empty(int node, bool wholly, std::vector<int>& released) {
     const std::vector<uint32_t> on = draft_.PodsOn(node);
     for (const uint32_t p : on) {
@@ -82,7 +82,7 @@ class Improver {
     }
   }
 
-  // Takes the pods off a few of the node's GPUs.
+  // Removes the pods on a few of the node's GPUs.
   void EmptyGpus(int node, std::vector<int>& released) {
     const ProblemNode& where = draft_.problem().nodes[node];
     uint64_t gpus = 0;
@@ -102,8 +102,8 @@ class Improver {
     }
   }
 
-  // Cuts a few GPUs of a node anew, for any mix of pods: what each takes of one GPU decides what
-  // fits on the others.
+  // Repartitions a few GPUs of a node for a random mix of pods: the slices that a pod takes on one
+  // GPU decide which pods fit on the others.
   void AttemptOnGpus(int node) {
     std::vector<int> released;
     EmptyGpus(node, released);
@@ -117,7 +117,7 @@ class Improver {
     for (size_t i = classes.size(); i > 1; --i) {
       std::swap(classes[i - 1], classes[random_.Below(i)]);
     }
-    // The first few only as many as some number, so that the mix may be any.
+    // The first pass limits each class to a random number, so that any mix can result.
     for (const bool all : {false, true}) {
       for (const int c : classes) {
         const uint64_t most = all || random_.Chance(0.5) ? kMostOfAClass : random_.Below(4);
@@ -147,7 +147,8 @@ class Improver {
     PlaceAgain(released, emptied);
   }
 
-  // Released pods may go anywhere; those that waited before have found every other node full.
+  // Removed pods may be placed on any node. Pending pods found all other nodes full, so they are
+  // tried on the emptied nodes only.
   void PlaceAgain(const std::vector<int>& released, const std::vector<int>& emptied) {
     std::vector<int> classes = released;
     for (size_t i = 0; i < std::min(kMostWaiting, waiting_.size()); ++i) {
@@ -166,7 +167,7 @@ class Improver {
     }
   }
 
-  // By one of the orders, usually level by level.
+  // Sorts by a random order, usually level by level.
   void SortRandomly(std::vector<int>& classes) {
     const std::vector<int>& rank = rank_[random_.Below(rank_.size())];
     const bool by_level = random_.Chance(0.8);
@@ -184,7 +185,7 @@ class Improver {
   const std::vector<int>& candidates_;
   Random random_;
   std::vector<std::vector<int>> rank_;  // order x class
-  std::vector<int> waiting_;            // classes with pods not placed
+  std::vector<int> waiting_;            // classes with pending pods
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Looks for a better plan by emptying a node or two and placing their pods anew together with some
-// that wait: what a first pass cannot see, because a placed pod never moves in it.
+// Improves a plan by local search: removes the pods of one or two nodes and places them again
+// together with some pending pods. A first pass cannot find such plans, because it never moves a
+// placed pod.
 #pragma once
 
 #include <functional>
@@ -9,8 +10,8 @@
 
 namespace nos::planning {
 
-// Never makes the score worse. Deterministic; ends by itself after a number of fruitless attempts.
-// Returns false when out_of_time ended it. `orders`: the candidates in several orders worth trying.
+// Never lowers the score. Deterministic; ends after a number of attempts without improvement.
+// Returns false if out_of_time ended it. `orders`: several useful orders of the candidates.
 bool Improve(Draft& draft, const std::vector<int>& candidates,
              const std::vector<std::vector<int>>& orders, const std::function<bool()>& out_of_time);
 

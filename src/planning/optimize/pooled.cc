@@ -11,12 +11,12 @@
 namespace nos::planning {
 namespace {
 
-constexpr size_t kMostIntegers = 600;  // columns; beyond, the relaxation is rounded down
+constexpr size_t kMostIntegers = 600;  // columns; larger programs use the rounded relaxation
 constexpr int kMostTreeNodes = 300;
-constexpr size_t kMostShareSets = 100;    // of one GPU, told one by one
-constexpr double kGap = 0.99;             // in units of value
-constexpr double kPodItself = 1e-4;       // what a pod counts beside its value
-constexpr int kMostLevels = 8;            // solved one by one; those beyond together
+constexpr size_t kMostShareSets = 100;  // per GPU, modelled one by one
+constexpr double kGap = 0.99;           // in units of value
+constexpr double kPodItself = 1e-4;     // value of a pod in addition to its class's value
+constexpr int kMostLevels = 8;          // solved one by one; all further levels are solved together
 constexpr size_t kMostAlone = 4'000'000;  // classes times nodes
 
 double Floor(double value) { return std::floor(value + 1e-6 * (1 + std::abs(value))); }
@@ -39,7 +39,7 @@ PooledProgram::PooledProgram(const Problem& problem, GpuStates& states,
   LimitClasses();
 }
 
-// What resources allow if no other pods were there.
+// Limit from resources if no other pods existed.
 double PooledProgram::MostAlone(const PodClass& cls, const Pool& pool) const {
   int64_t most = 0;
   if (candidates_.size() * pool.nodes.size() > kMostAlone) return cls.count;
@@ -72,7 +72,8 @@ void PooledProgram::Set(int row, size_t pod_column, double factor) {
   pods_[pod_column].rows.emplace_back(row, factor);
 }
 
-// Node by node, no more pods than the scarcest resource allows if all asked the least.
+// For every node: no more pods than the scarcest resource admits if all pods requested the smallest
+// amount.
 void PooledProgram::LimitPods(int pool) {
   const auto [first, end] = of_[pool];
   std::vector<int64_t> least(problem_.dimensions, kPlenty);
@@ -96,7 +97,7 @@ void PooledProgram::LimitPods(int pool) {
   for (size_t i = first; i < end; ++i) Set(row, i, 1);
 }
 
-// In units of the largest request, since cpu and bytes differ by nine orders of magnitude.
+// In units of the largest request, because cpu and bytes differ by nine orders of magnitude.
 void PooledProgram::LimitResource(int pool, size_t dimension) {
   const auto [first, end] = of_[pool];
   double free = 0, wanted = 0, unit = 0;
@@ -117,7 +118,7 @@ void PooledProgram::LimitResource(int pool, size_t dimension) {
   }
 }
 
-// No more slices than the sets hold, no more sets than there are GPUs.
+// No more slices than the sets contain, no more sets than GPUs.
 void PooledProgram::LimitSlices(int pool) {
   std::vector<int> slice_row(problem_.slices.size(), -1);
   const auto [first, end] = of_[pool];
@@ -150,8 +151,8 @@ void PooledProgram::AddSets(int pool, GpuStateId state, const std::vector<Counts
   }
 }
 
-// Of many mixtures of shares: no more memory, and no more shares, than the GPUs have together that
-// are shared.
+// For GPUs with too many sets of shares: limits the total memory and the total number of shares of
+// the GPUs in shared mode.
 void PooledProgram::LimitShares(int pool, GpuStateId state, double gpus,
                                 const std::vector<int>& slice_row) {
   const int gpu_row = program_.AddRow(gpus);
@@ -185,7 +186,7 @@ void PooledProgram::LimitShares(int pool, GpuStateId state, double gpus,
   }
 }
 
-// No more pods than there are, over all pools.
+// No more pods of a class in all groups than exist.
 void PooledProgram::LimitClasses() {
   std::vector<int> row(problem_.classes.size(), -1);
   if (pools_.size() < 2) return;
@@ -230,7 +231,7 @@ double PooledProgram::MostValue(int last_level) const {
 
 namespace {
 
-// By column. Exactly if the program is small, else by rounding the relaxation down.
+// By column. Exact if the program is small, else the relaxation rounded down.
 std::vector<double> Solve(const IntegerProgram& program, const std::vector<double>& worth,
                           const std::function<bool()>& out_of_time) {
   if (program.columns() <= kMostIntegers) {
@@ -245,7 +246,7 @@ std::vector<double> Solve(const IntegerProgram& program, const std::vector<doubl
 
 }  // namespace
 
-// By column; empty: there was no time for any.
+// By column; empty if there was no time to solve.
 std::vector<double> PooledProgram::SolveByLevels(int first_open_level,
                                                  const std::function<bool()>& out_of_time) const {
   IntegerProgram program = program_;
@@ -277,7 +278,7 @@ std::vector<double> PooledProgram::SolveByLevels(int first_open_level,
   return columns;
 }
 
-// The problem with GPUs cut as the solution says.
+// The problem with its GPUs partitioned as in the solution.
 Problem PooledProgram::Cut(const std::vector<double>& columns) const {
   Problem cut = problem_;
   std::map<std::pair<int, GpuStateId>, size_t> taken;
@@ -323,7 +324,7 @@ void PooledProgram::Fill(Draft& draft, int first_open_level,
     for (const size_t i : of_class[c]) {
       const std::vector<int>& nodes = pools_[pods_[i].pool].nodes;
       auto count = static_cast<int>(columns[i]);
-      // A pool of one node says exactly where.
+      // A group with one node determines the node.
       while (nodes.size() == 1 && count > 0 && greedy.PlaceOn(c, nodes[0])) --count;
       elsewhere += count;
     }

@@ -1,13 +1,14 @@
-// The problem with alike nodes pooled, as an integer program: an upper bound, and a plan for when
-// not all pods fit.
+// The problem with equal nodes grouped, as an integer program. It gives an upper bound, and a plan
+// if not all pods fit.
 //
 //   PooledProgram pooled(problem, states, candidates);
 //   const Bound bound = pooled.UpperBound();
 //   pooled.Fill(draft, first_open_level, out_of_time);
 //
-// Unknowns: how many pods of each class each pool takes, and how many of its GPUs in each state are
-// cut to which largest set of slices. The GPUs and resources of a pool count as if they were one
-// node's, so the program allows all that a plan can do, and sometimes more. Deterministic.
+// Variables: the number of pods of each class in each group of nodes, and the number of GPUs in
+// each state that are partitioned for each maximal set of slices. GPUs and resources of a group
+// count as if they belonged to one node, so the program admits every plan, and some assignments
+// that are not plans. Deterministic.
 #pragma once
 
 #include <functional>
@@ -22,36 +23,35 @@ namespace nos::planning {
 
 struct Bound {
   int pods = 0;  // no plan places more
-  // By class: what share of the scarce slots and resources a pod takes, as the proof values them. A
-  // plan for many pods takes cheap ones.
+  // By class: the share of scarce slots and resources that a pod takes, from the dual prices of the
+  // bound. A plan that serves many pods prefers cheap ones.
   std::vector<double> prices;
 };
 
 class PooledProgram {
  public:
-  // `candidates`: the classes of which a pod could be placed if it were alone; others count
-  // nothing.
+  // `candidates`: the classes of which a pod could be placed on its own. Other classes are ignored.
   PooledProgram(const Problem& problem, GpuStates& states, const std::vector<int>& candidates);
 
   Bound UpperBound() const;
-  // No plan serves more value to the pods of levels up to this one.
+  // Upper limit for the value of all pods of levels up to this one.
   double MostValue(int last_level) const;
-  // Places as much of the program's best plan, level by level, as the nodes themselves allow.
-  // `draft`: nothing placed yet, Free::kIgnore, all GPUs open. The levels before `first_open_level`
-  // can be served wholly. Places nothing when the program is too big.
+  // Places as much of the program's best solution, level by level, as the nodes allow. `draft`:
+  // nothing placed yet, Free::kIgnore, all GPUs open. REQUIRES: the levels before
+  // `first_open_level` can be served completely. Places nothing if the program is too big.
   void Fill(Draft& draft, int first_open_level, const std::function<bool()>& out_of_time) const;
 
  private:
-  // Pods of a class on a pool.
+  // Number of pods of a class in a group of nodes.
   struct PodColumn {
     int cls = 0, pool = 0;
-    std::vector<std::pair<int, double>> rows;  // where it stands, with which factor
+    std::vector<std::pair<int, double>> rows;  // constraints, with the factor in each
   };
-  // GPUs of a pool in a state that are cut to a set.
+  // Number of GPUs of a group in a state that are partitioned for a set.
   struct SetColumn {
     int pool = 0;
     GpuStateId state = 0;
-    const Counts* set = nullptr;  // null: of a slice of shares (LimitShares)
+    const Counts* set = nullptr;  // null: a slice of shares (LimitShares)
   };
 
   void AddPods(int pool);
@@ -75,8 +75,8 @@ class PooledProgram {
   const std::vector<int>& candidates_;
   const std::vector<Pool> pools_;
   IntegerProgram program_;
-  std::vector<PodColumn> pods_;                // the first columns, pool by pool
-  std::vector<std::pair<size_t, size_t>> of_;  // by pool: its columns in pods_
+  std::vector<PodColumn> pods_;                // the first columns, grouped by pool
+  std::vector<std::pair<size_t, size_t>> of_;  // by pool: range of its columns in pods_
   std::vector<SetColumn> sets_;                // the columns after pods_
 };
 

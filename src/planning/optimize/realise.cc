@@ -20,7 +20,7 @@ std::vector<SliceCount> TotalSlices(const Problem& problem, const std::vector<in
   return need;
 }
 
-// The devices that the GPUs of a node give when each takes `counts` slices.
+// Appends to `pool` the devices of a node's GPUs when each serves `counts` slices.
 bool ArrangeDevices(const Draft& draft, int node, const std::vector<Counts>& counts,
                     std::vector<Device>& pool) {
   const ProblemNode& where = draft.problem().nodes[node];
@@ -33,7 +33,7 @@ bool ArrangeDevices(const Draft& draft, int node, const std::vector<Counts>& cou
   return true;
 }
 
-// Deals devices out to the pods. REQUIRES: the pool holds exactly what the pods ask for.
+// Assigns the devices to the pods. REQUIRES: `pool` contains exactly the requested slices.
 void Deal(Draft& draft, int node, const std::vector<int>& pods, std::vector<Device> pool) {
   for (const int cls : pods) {
     std::vector<Device> devices;
@@ -51,7 +51,7 @@ void Deal(Draft& draft, int node, const std::vector<int>& pods, std::vector<Devi
   }
 }
 
-// Each pod by itself, largest first: often as good, and consolidates.
+// Places one pod after the other, largest first: often as good, and uses fewer GPUs.
 bool PlaceOneByOne(Draft& draft, int node, const std::vector<int>& pods) {
   const size_t mark = draft.Mark();
   std::vector<Device> devices;
@@ -98,7 +98,7 @@ bool PlaceTogether(Draft& draft, int node, const std::vector<int>& pods) {
 
 namespace {
 
-// What a draft puts on a node: its pods, and by GPU how many of each slice.
+// The pods of a draft on a node, and for each GPU the number of each slice.
 struct Load {
   std::vector<int> pods;
   std::vector<Counts> counts;
@@ -116,7 +116,7 @@ Load LoadOf(const Draft& draft, int node) {
   return load;
 }
 
-// Keeps which GPU serves which slices and only looks for better starts: always possible.
+// Keeps the assignment of slices to GPUs and only optimizes starts: always possible.
 bool PlaceAsBefore(Draft& draft, int node, const Load& load) {
   std::vector<Device> pool;
   if (!ArrangeDevices(draft, node, load.counts, pool)) return false;
@@ -124,7 +124,7 @@ bool PlaceAsBefore(Draft& draft, int node, const Load& load) {
   return true;
 }
 
-// Of the free instances of a GPU, how many the draft destroys.
+// Number of the GPU's free instances that the draft destroys.
 int DestroyedOn(const Draft& draft, int gpu) {
   if (draft.CreatedOn(gpu) == 0) return 0;
   return draft.states().Destroyed(draft.Original(gpu), draft.gpu(gpu), draft.CreatedOn(gpu));
@@ -138,7 +138,7 @@ bool Destroys(const Draft& draft, int node) {
   return false;
 }
 
-// Whether some GPU could give the same slices with fewer changes.
+// True if a GPU could serve the same slices with fewer changes.
 bool CanBeBetter(const Draft& draft, int node, const Load& load) {
   const ProblemNode& where = draft.problem().nodes[node];
   for (int i = 0; i < where.gpu_count; ++i) {

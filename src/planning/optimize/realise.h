@@ -1,4 +1,4 @@
-// From "these pods on this node" to exact devices with few changes.
+// Turns the pods of a node into exact devices with few changes.
 #pragma once
 
 #include <vector>
@@ -7,18 +7,18 @@
 
 namespace nos::planning {
 
-// Places the pods (class indices) on a node of the draft that holds no planned pod yet. Keeps and
-// reuses free instances where that does not cost a pod. False, and nothing placed: they do not fit
-// there together.
+// Places the pods (class indices) on a node of the draft that has no planned pod yet. Reuses and
+// keeps free instances where that costs no pod. Returns false and places nothing if they do not fit
+// together.
 bool PlaceTogether(Draft& draft, int node, const std::vector<int>& pods);
 
-// The same pods on the node, each GPU serving the same slices, from other starts if that changes
-// less. Slices that were placed one by one may have cost more free instances than they need.
+// Moves the slices of each GPU to other starts if that needs fewer changes; pods and GPUs stay the
+// same. Slices that were placed one by one may destroy more free instances than necessary.
 // REQUIRES: Draft::Free::kKeep.
 void Rearrange(Draft& draft, int node);
 
-// The same pods on the same nodes, as a draft that keeps free instances. `tight` may have been made
-// with Draft::Free::kIgnore.
+// A draft with the same pods on the same nodes that keeps free instances. `tight` may use
+// Draft::Free::kIgnore.
 Draft Realise(const Draft& tight);
 
 }  // namespace nos::planning

@@ -13,7 +13,7 @@ bool Together(const gpu::LayoutTable& table, gpu::PlacementId a, gpu::PlacementI
   return a != b && table.Add(one, b) != gpu::LayoutTable::kIllegal;
 }
 
-// The members of the layout that exclude the placement by themselves.
+// The instances of the layout each of which excludes the placement on its own.
 uint64_t Against(const gpu::LayoutTable& table, gpu::LayoutId layout, gpu::PlacementId placement) {
   uint64_t against = 0;
   for (uint64_t rest = table.Members(layout); rest != 0; rest &= rest - 1) {
@@ -23,16 +23,16 @@ uint64_t Against(const gpu::LayoutTable& table, gpu::LayoutId layout, gpu::Place
   return against;
 }
 
-// A GPU that is shared, as shares on it are assumed gone.
+// A shared GPU after some of its shares are assumed to have ended.
 struct SharedGpu {
   struct InUse {
     int slots = 0;
     SlotInTheWay slot;
   };
-  int left = 0, numbers = 0;  // slots, and how many more shares there may be
-  std::vector<InUse> in_use;  // the largest last
+  int left = 0, numbers = 0;  // slots, and number of shares that can be added
+  std::vector<InUse> in_use;  // smallest first
 
-  // Which of them must go so that there is room: as few as possible. None: that is not enough.
+  // The smallest set of shares that must end to free the slots. nullopt if all are not enough.
   std::optional<std::vector<InUse>> InTheWayOf(int slots) const {
     std::vector<InUse> going;
     int room = left, more = numbers;
@@ -72,17 +72,17 @@ SharedGpu ShareOut(const Draft& draft, int gpu) {
   return shared;
 }
 
-// One GPU as instances on it are assumed gone.
+// One GPU after some instances are assumed to have ended.
 struct FutureGpu {
   uint16_t model = 0;
-  // That it may be instead once nothing is on it; kNoModel: nothing, or somebody keeps slots of it.
+  // The model to which it may switch when empty; kNoModel: none, or slots are kept on it.
   uint16_t other = kNoModel;
   gpu::LayoutId layout = gpu::LayoutTable::kEmpty;
   uint64_t usable = 0;
-  SharedGpu shared;  // of a counted model
+  SharedGpu shared;  // if model is counted()
 };
 
-// How one node's GPUs could serve a pod: what is left of them as instances are assumed gone.
+// Finds how one node's GPUs could serve a pod, assuming that some instances end.
 class NodePlan {
  public:
   NodePlan(const Draft& draft, int node)
@@ -91,7 +91,8 @@ class NodePlan {
     for (int i = 0; i < node_.gpu_count; ++i) gpus_.push_back(Now(node_.first_gpu + i));
   }
 
-  // Takes the slice where fewest instances are in the way; false: no GPU here could ever serve it.
+  // Takes the slice where the fewest instances are in the way. False: no GPU of the node could ever
+  // serve it.
   bool Take(uint16_t slice) {
     Choice best;
     for (int i = 0; i < node_.gpu_count; ++i) {
@@ -104,7 +105,7 @@ class NodePlan {
       for (const SlotInTheWay& slot : AllOn(best.gpu)) place_.in_the_way.push_back(slot);
       gpu = Switched(gpu);
     }
-    gpu.other = kNoModel;  // what is planned for this pod may not be taken away for its next slice
+    gpu.other = kNoModel;  // the next slice must not switch away what this pod has taken
     const int number = node_.first_gpu + best.gpu;
     place_.devices.push_back({{slice, best.placement, true}, number});
     if (IsCounted(gpu)) {
@@ -142,7 +143,7 @@ class NodePlan {
     gpu::PlacementId placement = 0;
     uint64_t against = 0;
     int start = 0;
-    int in_the_way = 0;  // how many
+    int in_the_way = 0;  // number of instances
     bool switches = false;
   };
 
@@ -173,7 +174,7 @@ class NodePlan {
     return problem_.models[gpu.model]->profile(profile).slots;
   }
 
-  // All that has to go before it can be switched.
+  // All instances that must end before the GPU can switch.
   std::vector<SlotInTheWay> AllOn(int i) const {
     const FutureGpu& gpu = gpus_[i];
     std::vector<SlotInTheWay> all;
@@ -192,7 +193,7 @@ class NodePlan {
     Consider(i, Switched(gpus_[i]), AllOn(i), slice, best);
   }
 
-  // `gone`: what has to go for the GPU to be as it is told.
+  // `gone`: instances that must end to bring the GPU into the state `gpu`.
   void Consider(int i, const FutureGpu& gpu, const std::vector<SlotInTheWay>& gone, uint16_t slice,
                 Choice& best) const {
     const gpu::ProfileId profile = problem_.slices[slice].profile[gpu.model];
@@ -270,13 +271,13 @@ std::optional<FuturePlace> PlaceOnNode(const Draft& draft, int cls, int node) {
 
 namespace {
 
-// At least how many instances are in the way of a slice on a GPU in some state; remembered, since
-// many GPUs are in equal states.
+// A lower limit for the instances in the way of a slice on a GPU, cached by state because many GPUs
+// are in equal states.
 class LeastInTheWay {
  public:
   explicit LeastInTheWay(const Draft& draft) : draft_(draft) {}
 
-  // kNever: the GPU could not serve it at all.
+  // kNever: the GPU cannot serve it.
   int Of(int gpu, uint16_t slice) {
     const GpuStateId state = draft_.gpu(gpu);
     const size_t at = state * draft_.problem().slices.size() + slice;
@@ -288,7 +289,7 @@ class LeastInTheWay {
     return draft_.states().Get(state).other == kNoModel ? 1 : 0;
   }
 
-  // No place for the class on this node has fewer instances in the way.
+  // A lower limit for the instances in the way of the class on this node.
   int OnNode(const PodClass& cls, const ProblemNode& node) {
     int most = 0;
     for (const SliceCount& s : cls.slices) {
@@ -306,7 +307,7 @@ class LeastInTheWay {
  private:
   static constexpr int kUnknown = -1;
 
-  // Once what is there is gone.
+  // True if the GPU could serve the slice after it is empty.
   bool MaySwitchFor(const ProblemGpu& gpu, uint16_t slice) const {
     const std::vector<gpu::ProfileId>& profile = draft_.problem().slices[slice].profile;
     return gpu.other != kNoModel &&
@@ -366,12 +367,12 @@ int SlotsOn(const Problem& problem, const ProblemGpu& gpu, gpu::ProfileId profil
   return problem.models[gpu.model]->profile(profile).slots;
 }
 
-// Whether the GPU has to be switched for the slice.
+// True if the GPU must switch to serve the slice.
 bool IsOfOther(const Problem& problem, const Device& device) {
   return problem.slices[device.slice].profile[problem.gpus[device.gpu].model] == kNoProfile;
 }
 
-// What shares in use that are in the way will leave need not be kept besides.
+// Slots of used shares in the way become free for the pod, so they are not kept in addition.
 void KeepForShares(Problem& problem, const FuturePlace& place) {
   struct Kept {
     int slots = 0, shares = 0;
@@ -402,7 +403,7 @@ void KeepForShares(Problem& problem, const FuturePlace& place) {
 void Block(Problem& problem, const FuturePlace& place, int cls) {
   for (const Device& d : place.devices) {
     ProblemGpu& gpu = problem.gpus[d.gpu];
-    if (IsOfOther(problem, d)) {  // nothing more, until it is empty
+    if (IsOfOther(problem, d)) {  // block the whole GPU until it is empty
       gpu.blocked = ~uint64_t{0};
       gpu.kept_slots = problem.models[gpu.model]->slots();
     } else if (!problem.models[gpu.model]->counted()) {

@@ -1,5 +1,5 @@
-// Slots kept for pods that wait too long: where what they need falls free soonest, nothing else of
-// no stronger claim is put.
+// Keeps slots for pods that have waited too long: no other pod with the same or a lower rank is
+// placed where their slots become free soonest.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,30 @@ namespace nos::planning {
 
 struct SlotInTheWay {
   int gpu = 0;
-  gpu::PlacementId placement = 0;  // of an instance that must fall free; of shares the profile
-  int nth = 0;                     // of equal shares: those in use come before planned ones
-  uint16_t model = 0;              // of the GPU then: index of Problem::models
+  gpu::PlacementId placement = 0;  // of an instance that must end; for shares the profile
+  int nth = 0;                     // index among equal shares: used ones come before planned ones
+  uint16_t model = 0;              // model of the GPU at that time: index into Problem::models
   friend auto operator<=>(const SlotInTheWay&, const SlotInTheWay&) = default;
 };
 
-// A place for one pod once some instances are gone.
+// A place for one pod after some instances have ended.
 struct FuturePlace {
   int node = 0;
   std::vector<Device> devices;
   std::vector<SlotInTheWay> in_the_way;  // sorted
-  bool short_of_resources = false;       // cpu, memory... must fall free too
+  bool short_of_resources = false;       // cpu, memory or another resource must become free, too
 };
 
-// The place with fewest instances in the way, given the layouts of this draft; ties: one where no
-// other resource lacks, then the first node. None if no node could serve the class even when empty.
+// The place with the fewest instances in the way, given the layouts of this draft. Ties: a place
+// with enough other resources, then the first node. nullopt if no node could serve the class even
+// when empty.
 std::optional<FuturePlace> SoonestPlace(const Draft& draft, int cls);
 
-// The same on one node, whatever the filters say of it.
+// The same on one node, ignoring filters.
 std::optional<FuturePlace> PlaceOnNode(const Draft& draft, int cls, int node);
 
-// Blocks the place for everyone: its slots, and on the node what the pod asks of other resources.
-// `problem` is the one whose next draft shall respect that.
+// Blocks the place for all pods: its slots, and the pod's other requests on the node. `problem` is
+// the problem of the next draft.
 void Block(Problem& problem, const FuturePlace& place, int cls);
 
 }  // namespace nos::planning

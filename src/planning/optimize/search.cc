@@ -16,14 +16,14 @@ namespace nos::planning {
 namespace {
 
 constexpr int kMostProofs = 8;  // levels that are proven one by one
-// Steps (GpuStates::work) that something may take that must be done even when the time is up.
+// Limit in steps (GpuStates::work) for work that is necessary even after the time limit.
 constexpr int64_t kMostLateWork = 3'000'000;
 constexpr int64_t kMostWorkOnPossible = 10'000'000;
-constexpr size_t kMostLateClasses = 2000;  // that a program is made for when the time is up
-constexpr int kNearbyNodes = 16;           // that a pod is tried on in haste
+constexpr size_t kMostLateClasses = 2000;  // above this, no program is built after the time limit
+constexpr int kNearbyNodes = 16;           // on which a pod is tried after the time limit
 
-// By class: whether some node could take one pod of it now. What there is no time to look at, or
-// too much work, counts as possible.
+// By class: true if some node could take one of its pods now. Classes that are not checked, because
+// of the time or work limit, count as possible.
 std::vector<bool> FindPossible(const Problem& problem, GpuStates& states,
                                const std::function<bool()>& out_of_time) {
   std::vector<bool> possible(problem.classes.size());
@@ -31,11 +31,11 @@ std::vector<bool> FindPossible(const Problem& problem, GpuStates& states,
   Draft empty(problem, states, Draft::Free::kKeep);
   std::vector<std::vector<int>> by_shape(problem.shapes.size());
   for (size_t c = 0; c < problem.classes.size(); ++c) {
-    if (problem.classes[c].count == 0) continue;  // left out
+    if (problem.classes[c].count == 0) continue;  // classes without pods
     by_shape[problem.classes[c].shape].push_back(static_cast<int>(c));
   }
   for (size_t s = 0; s < by_shape.size(); ++s) {
-    std::vector<int> left = by_shape[s];  // classes that have found no node yet
+    std::vector<int> left = by_shape[s];  // classes without a node so far
     if (out_of_time() || states.work() - start > kMostWorkOnPossible) {
       for (const int c : left) possible[c] = true;
       continue;
@@ -59,25 +59,30 @@ class Searcher {
       : problem_(problem), states_(states), out_of_time_(out_of_time) {}
 
   SearchResult Run() {
+    // 1. Leave out classes that fit nowhere: they would only cost time.
     const std::vector<bool> possible = FindPossible(problem_, states_, out_of_time_);
     for (size_t c = 0; c < possible.size(); ++c) {
       if (!possible[c]) continue;
       candidates_.push_back(static_cast<int>(c));
       wanted_ += problem_.classes[c].count;
     }
+    // 2. Maximize the score without regard to changes, because a pod served outweighs any number of
+    //    changes.
     int bound = 0;
     const Draft best = FindBest(&bound);
     bool complete = !TimeIsUp();
+    // 3. Reduce changes for exactly these pods.
     Draft tidy = Tidy(best, out_of_time_, Patience(), &complete);
-    // What the search put badly may lie better now, and leave room.
+    // 4. Try pending pods again: consolidation may have freed capacity for them.
     if (!proven_ && !TimeIsUp()) {
       PlaceRest(tidy, Ordered(problem_, candidates_, Order::kLargestFirst));
     }
+    // 5. Reduce changes further: swap equal pods, then move slices to better starts on their GPU.
     if (!SwapForFewerChanges(tidy, candidates_, out_of_time_)) complete = false;
     for (size_t n = 0; n < problem_.nodes.size() && !TimeIsUp(); ++n) {
       Rearrange(tidy, static_cast<int>(n));
     }
-    // Finer changes do not matter for what is placed, but a search that was cut short is not done.
+    // Fewer changes do not affect `complete` unless the search was interrupted.
     const int most = std::max(bound, tidy.placed());
     return {std::move(tidy), most, proven_ && complete && !cut_short_};
   }
@@ -88,19 +93,22 @@ class Searcher {
     return cut_short_;
   }
 
-  // Says stop when the time is up and much has been done from now on.
+  // Stops only after the time limit and another kMostLateWork steps from now.
   std::function<bool()> Patience() {
     return [this, start = states_.work()] {
       return TimeIsUp() && states_.work() - start > kMostLateWork;
     };
   }
 
-  // The most valuable plan found; changes are not looked at yet.
+  // Returns the most valuable plan found, without regard to changes.
   Draft FindBest(int* bound) {
     *bound = wanted_;
+    // 1. All pods at once, keeping free instances: the usual case.
     Draft gentle(problem_, states_, Draft::Free::kKeep);
     proven_ = PlaceAll(gentle, problem_.levels, Patience());
     if (proven_) return gentle;
+    // 2. All pods at once, with free instances as empty space; then the exact solver for small
+    //    problems.
     Draft tight = NewTight();
     if (!TimeIsUp()) {
       proven_ = PlaceAll(tight, problem_.levels, out_of_time_);
@@ -111,18 +119,22 @@ class Searcher {
         return std::move(exact->draft);
       }
     }
+    // 3. Not all pods fit, and the problem is big.
     return FindInOverload(bound);
   }
 
-  // Several constructions, the best of which is improved unless nothing can be better.
+  // Builds several plans, and improves the best unless it is proven optimal.
   Draft FindInOverload(int* bound) {
     if (TimeIsUp() && candidates_.size() > kMostLateClasses) {
       return LevelByLevel(NewTight(), 0, {Ordered(problem_, candidates_, Order::kLargestFirst)});
     }
+    // 1. The upper bound; its prices give one more order of classes.
     const PooledProgram pooled(problem_, states_, candidates_);
     const Bound proven = pooled.UpperBound();
     *bound = proven.pods;
     const std::vector<std::vector<int>> orders = AllOrders(proven.prices);
+    // 2. Constructions, the cheapest to compute first. Each further step runs only while the bound
+    //    is not reached.
     Draft best = LevelByLevel(NewTight(), 0, orders);
     const auto prefer = [&](Draft other) {
       if (other.score() > best.score()) best = std::move(other);
@@ -136,6 +148,7 @@ class Searcher {
       prefer(std::move(other));
       proven_ = NothingIsBetter(pooled, best);
     }
+    // 3. Local search from the best construction.
     if (!proven_ && !TimeIsUp()) {
       ImproveByLevels(best, orders);
       proven_ = NothingIsBetter(pooled, best);
@@ -143,7 +156,7 @@ class Searcher {
     return best;
   }
 
-  // First for the higher levels as if the lower ones were not there, then for all.
+  // Improves the higher levels first, as if the lower ones did not exist, then all together.
   void ImproveByLevels(Draft& best, const std::vector<std::vector<int>>& orders) {
     int rounds = 0;
     for (int level = FirstOpenLevel(best); level + 1 < problem_.levels; ++level) {
@@ -167,7 +180,7 @@ class Searcher {
                        [&](int c) { return draft.PlacedOf(c) == problem_.classes[c].count; });
   }
 
-  // The first level that has a waiting pod.
+  // The first level with a pending pod.
   int FirstOpenLevel(const Draft& draft) const {
     int first = problem_.levels;
     for (const int c : candidates_) {
@@ -177,7 +190,8 @@ class Searcher {
     return first;
   }
 
-  // Up to every level with waiting pods, the levels so far are served as well as they can be.
+  // True if, for every level with pending pods, the levels up to it are provably served as well as
+  // possible.
   bool NothingIsBetter(const PooledProgram& pooled, const Draft& draft) {
     std::vector<int64_t> value(problem_.levels), waiting(problem_.levels);
     for (const int c : candidates_) {
@@ -196,7 +210,7 @@ class Searcher {
     return true;
   }
 
-  // Free instances are room, and all GPUs are open: what counts is what fits.
+  // Free instances count as empty space and all GPUs are open: only capacity matters, not changes.
   Draft NewTight() const {
     Draft draft(problem_, states_, Draft::Free::kIgnore);
     for (size_t g = 0; g < problem_.gpus.size(); ++g) draft.Open(static_cast<int>(g));
@@ -212,8 +226,8 @@ class Searcher {
     return classes;
   }
 
-  // All pods of the levels before this one at once; false when one of them found no place, or when
-  // told to stop.
+  // Places all pods of the levels before `end_level`. False if one does not fit or `stop` returns
+  // true.
   bool PlaceAll(Draft& draft, int end_level, const std::function<bool()>& stop) const {
     Greedy greedy(draft);
     for (const int c : Ordered(problem_, ClassesOf(0, end_level), Order::kLargestFirst)) {
@@ -230,7 +244,8 @@ class Searcher {
     return orders;
   }
 
-  // As many of the first levels as can be placed wholly are placed at once, the others one by one.
+  // Places the longest prefix of levels that fits completely in one pass, then the other levels one
+  // by one.
   Draft FirstLevelsAtOnce(const std::vector<std::vector<int>>& orders) {
     int whole = 0, partly = problem_.levels;
     Draft draft = NewTight();
@@ -248,21 +263,22 @@ class Searcher {
   }
 
   Draft LevelByLevel(Draft draft, int first_level, const std::vector<std::vector<int>>& orders) {
-    // By level and order.
+    // Candidates by level and order.
     std::vector<std::vector<std::vector<int>>> by_level(problem_.levels);
     for (auto& level : by_level) level.resize(orders.size());
     for (size_t o = 0; o < orders.size(); ++o) {
       for (const int c : orders[o]) by_level[problem_.classes[c].level][o].push_back(c);
     }
     Greedy greedy(draft);
-    const std::function<bool()> patience = Patience();  // there must be some plan
+    const std::function<bool()> patience =
+        Patience();  // a plan is needed even after the time limit
     for (int level = first_level; level < problem_.levels; ++level) {
       if (!by_level[level][0].empty()) PlaceLevel(draft, greedy, level, by_level[level], patience);
     }
     return draft;
   }
 
-  // As much of the level as the best of several orders places.
+  // Places the pods of a level in the order that serves most.
   void PlaceLevel(Draft& draft, Greedy& greedy, int level,
                   const std::vector<std::vector<int>>& orders,
                   const std::function<bool()>& patience) {
@@ -305,8 +321,7 @@ class Searcher {
     return pods;
   }
 
-  // In haste, when looking at all nodes for each class took too long: each pod on one of the next
-  // few.
+  // Used after the time limit: tries each pod on the next few nodes only.
   void PlaceNearby(const Draft& draft, Greedy& greedy, std::span<const int> classes) {
     const int nodes = static_cast<int>(problem_.nodes.size());
     if (classes.empty()) return;
@@ -323,7 +338,7 @@ class Searcher {
     }
   }
 
-  // Level by level what still waits, each level in this order.
+  // Places pending pods level by level, each level in the given order.
   void PlaceRest(Draft& draft, std::vector<int> classes) const {
     std::stable_sort(classes.begin(), classes.end(), [&](int a, int b) {
       return problem_.classes[a].level < problem_.classes[b].level;
@@ -332,7 +347,7 @@ class Searcher {
     for (const int c : classes) greedy.Place(c, problem_.classes[c].count - draft.PlacedOf(c));
   }
 
-  // Returns with how many of the classes it was done when it had to stop.
+  // Returns the number of classes handled before `stop` returned true.
   size_t PlaceInOrder(Greedy& greedy, const std::vector<int>& classes,
                       const std::function<bool()>& stop) const {
     for (size_t i = 0; i < classes.size(); ++i) {
@@ -346,11 +361,11 @@ class Searcher {
   GpuStates& states_;
   const std::function<bool()>& out_of_time_;
   std::vector<int> candidates_;
-  int wanted_ = 0;  // pods that could be placed if each were alone
+  int wanted_ = 0;  // pods that could be placed on their own
   bool cut_short_ = false;
-  std::optional<int64_t> haste_from_;  // states_.work() when haste began
-  int nearby_ = 0;                     // the node that is tried next in haste
-  bool proven_ = false;                // no plan serves the levels, in their order, better
+  std::optional<int64_t> haste_from_;  // states_.work() at the first hurried level
+  int nearby_ = 0;                     // next node to try in PlaceNearby
+  bool proven_ = false;                // no plan serves the levels better, in their order
 };
 
 }  // namespace

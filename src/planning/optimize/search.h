@@ -1,10 +1,14 @@
-// The search for the best plan of a Problem.
+// Searches the best plan of a Problem.
 //
 //   SearchResult found = Search(problem, states, out_of_time);
 //
-// First everything at once, largest slices first: on most days that places every pod, and then only
-// changes are left to be saved. Otherwise a small problem is solved exactly, and a big one level by
-// level, in several orders, then improved until nothing helps or time is up. Deterministic.
+// 1. Place all pods at once, largest slices first. This usually places every pod, and the search
+//    only has to save changes.
+// 2. Otherwise solve a small problem exactly (exact.h).
+// 3. A big problem is filled level by level in several orders, then improved until no attempt helps
+//    or the time limit expires.
+//
+// Deterministic unless out_of_time stops it.
 #pragma once
 
 #include <functional>

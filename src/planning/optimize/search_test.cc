@@ -44,12 +44,12 @@ TEST(SearchTest, TouchesNoMoreGpusThanTheSlotsNeed) {
   const Problem problem = builder.Build();
   const Found found = Solve(problem);
   EXPECT_EQ(found.result.draft.placed(), 200);
-  EXPECT_EQ(found.cost.gpus, 50);  // 100x1 + 50x2 + 50x4 slots, eight a GPU
+  EXPECT_EQ(found.cost.gpus, 50);  // 100x1 + 50x2 + 50x4 slots, eight per GPU
   EXPECT_EQ(found.cost.nodes, 7);
   EXPECT_EQ(found.cost.instances, 250);  // 200 created, 50 whole-GPU instances destroyed
 }
 
-// The first of "A30|MPS-23GB".
+// The first model of "A30|MPS-23GB".
 const gpu::Model& ModelOf(const std::string& text) {
   const std::string name = text.substr(0, text.find('|'));
   const gpu::Model* model = gpu::Catalogue::Builtin().FindByName(name);
@@ -70,7 +70,7 @@ std::string RandomSharedGpu(Random& random, const std::string& name) {
   return text;
 }
 
-// A random instance text of a GPU: some used and some free instances, legal together.
+// A random instance text for a GPU: a legal mix of used and free instances.
 std::string RandomGpu(Random& random, const std::string& name) {
   const gpu::Model& model = ModelOf(name);
   if (model.counted()) return RandomSharedGpu(random, name);
@@ -144,7 +144,8 @@ Problem RandomProblem(Random& random, const char* const (&of)[4]) {
   return builder.Build();
 }
 
-// The pods are the most that can be served; that few changes are the fewest is not promised.
+// The plan serves the maximum number of pods. The number of changes need not be minimal, so the
+// test only limits how often it is not.
 void CompareWithForce(const char* const (&models)[4], int most_with_more) {
   constexpr int kSeeds = 2000;
   int more_changes = 0, most_more = 0;
@@ -166,21 +167,23 @@ void CompareWithForce(const char* const (&models)[4], int most_with_more) {
   EXPECT_LE(more_changes, most_with_more);
 }
 
-TEST(SearchTest, PlacesAsManyAsAnExhaustiveSolver) { CompareWithForce(kModels, 25); }
+TEST(SearchTest, PlacesAsManyPodsAsExhaustiveSearch) { CompareWithForce(kModels, 25); }
 
-TEST(SearchTest, PlacesAsManySharesAsAnExhaustiveSolver) { CompareWithForce(kSharedModels, 40); }
+TEST(SearchTest, PlacesAsManySharesAsExhaustiveSearch) { CompareWithForce(kSharedModels, 40); }
 
-TEST(SearchTest, PlacesAsManySharesAsFewClientsAllow) { CompareWithForce(kFewClients, 50); }
+TEST(SearchTest, PlacesAsManySharesAsExhaustiveSearchWithFewClients) {
+  CompareWithForce(kFewClients, 50);
+}
 
-TEST(SearchTest, PlacesAsManyOfAllKindsAsAnExhaustiveSolver) {
+TEST(SearchTest, PlacesAsManyPodsOfAllModesAsExhaustiveSearch) {
   CompareWithForce(kHybridModels, 40);
 }
 
-// The simplest statement of what parts are is the table's, which both take.
-TEST(SearchTest, PlacesAsManyPartsAsAnExhaustiveSolver) { CompareWithForce(kDividedModels, 80); }
+// Both solvers take the definition of parts from the layout table.
+TEST(SearchTest, PlacesAsManyPartsAsExhaustiveSearch) { CompareWithForce(kDividedModels, 80); }
 
-// One or the other can run, and counts as much.
-TEST(SearchTest, OfEqualPodsServesThoseThatNeedFewerSlices) {
+// Either pod can run, and both have the same value.
+TEST(SearchTest, PrefersEqualPodsWithFewerSlices) {
   ProblemBuilder builder;
   builder.Node(1000, {"A100-40GB"});
   builder.Pods(1, std::vector<std::string>(7, "1g.5gb"));
@@ -191,9 +194,9 @@ TEST(SearchTest, OfEqualPodsServesThoseThatNeedFewerSlices) {
   EXPECT_EQ(found.cost.instances, 1);
 }
 
-// The same on more nodes than can be solved exactly, each with cpu for one pod: the largest are
-// placed first, then exchanged one for one.
-TEST(SearchTest, ExchangesEqualPodsForThoseThatNeedFewerSlices) {
+// The same on more nodes than the exact solver accepts, each with cpu for one pod: the largest pods
+// are placed first, then swapped one for one.
+TEST(SearchTest, SwapsEqualPodsForThoseWithFewerSlices) {
   constexpr int kNodes = 300;
   ProblemBuilder builder;
   for (int n = 0; n < kNodes; ++n) builder.Node(1, {"A100-40GB"});
@@ -205,9 +208,9 @@ TEST(SearchTest, ExchangesEqualPodsForThoseThatNeedFewerSlices) {
   EXPECT_EQ(found.cost.instances, kNodes);
 }
 
-// No two of the three that can run together may be exchanged one for one: the small ones are bound
-// to different nodes.
-TEST(SearchTest, OfEqualSetsOfPodsServesTheOneWithFewerSlices) {
+// The single-slice pods are bound to different nodes, so no one-for-one swap exists between the two
+// possible sets.
+TEST(SearchTest, PrefersEqualSetsOfPodsWithFewerSlices) {
   ProblemBuilder builder;
   for (int n = 0; n < 2; ++n) builder.Node(1000, {"A100-40GB"});
   builder.Pods(1, {"7g.40gb"});
@@ -219,8 +222,8 @@ TEST(SearchTest, OfEqualSetsOfPodsServesTheOneWithFewerSlices) {
   EXPECT_EQ(found.cost.instances, 2);
 }
 
-// 3g alone would take slots 4 to 7, where it loses least room, and the free 1g with them.
-TEST(SearchTest, SlicesOfOnePodLeaveEachOtherTheFreeInstances) {
+// Placed alone, 3g would take slots 4 to 7 where it keeps most potential, and destroy the free 1g.
+TEST(SearchTest, SlicesOfOnePodReuseFreeInstances) {
   ProblemBuilder builder;
   builder.Node(1000, {"A100-40GB 4g.20gb@0 1g.5gb@5"});
   builder.Pods(1, {"3g.20gb", "1g.5gb"});
@@ -230,8 +233,9 @@ TEST(SearchTest, SlicesOfOnePodLeaveEachOtherTheFreeInstances) {
   EXPECT_EQ(found.cost.instances, 2);  // 4g becomes 3g
 }
 
-// Scarce cpu on unequal nodes: the bound pools what no node has alone, so it is seldom reached.
-TEST(SearchTest, CompleteMeansThatTheBoundIsReached) {
+// Scarce cpu on unequal nodes: the bound adds up remainders of several nodes, so it is seldom
+// reached.
+TEST(SearchTest, CompleteResultReachesUpperBound) {
   constexpr const char* kProfiles[] = {"1g.5gb",  "1g.10gb", "2g.10gb",
                                        "3g.20gb", "4g.20gb", "7g.40gb"};
   int unproven = 0;
@@ -253,11 +257,11 @@ TEST(SearchTest, CompleteMeansThatTheBoundIsReached) {
     EXPECT_EQ(found.complete, found.draft.placed() == found.upper_bound);
     unproven += found.complete ? 0 : 1;
   }
-  EXPECT_GT(unproven, 0) << "the cases show nothing";
+  EXPECT_GT(unproven, 0) << "the cases do not test anything";
 }
 
-// The most of these pods that empty A100s can hold, counted over every number of GPUs cut to each
-// largest set of 2g, 3g and 4g slices.
+// Maximum number of these pods on empty A100s, by enumerating how many GPUs are partitioned for
+// each maximal set of 2g, 3g and 4g slices.
 int MostOnEmptyGpus(int gpus, const std::array<int, 3>& wanted, int whole) {
   constexpr int kSets[5][3] = {{1, 0, 1}, {3, 0, 0}, {2, 1, 0}, {0, 2, 0}, {0, 1, 1}};
   int most = 0;
@@ -278,7 +282,7 @@ int MostOnEmptyGpus(int gpus, const std::array<int, 3>& wanted, int whole) {
   return most;
 }
 
-TEST(SearchTest, PlacesTheMostInOverloadOfManyGpus) {
+TEST(SearchTest, PlacesMaximumInOverloadOfManyGpus) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -299,7 +303,7 @@ TEST(SearchTest, PlacesTheMostInOverloadOfManyGpus) {
   }
 }
 
-TEST(SearchTest, AmongEqualPodsServesThoseThatNeedNoChange) {
+TEST(SearchTest, PrefersEqualPodsThatNeedNoChange) {
   ProblemBuilder builder;
   builder.Node(1000, {"A100-40GB 4g.20gb@0* 2g.10gb@4"});
   builder.Pods(1, {"3g.20gb"});
@@ -309,7 +313,7 @@ TEST(SearchTest, AmongEqualPodsServesThoseThatNeedNoChange) {
   EXPECT_EQ(found.cost.instances, 0);
 }
 
-// Fills the node's GPUs at random: which slices lie on them beside nothing else.
+// Fills the node's GPUs with random slices until no more fit, and returns the slices.
 std::vector<std::string> FullOfSlices(Random& random, int gpus) {
   const gpu::Model& model = *gpu::Catalogue::Builtin().FindByName("A100-40GB");
   const gpu::LayoutTable& table = model.layouts();
@@ -327,9 +331,9 @@ std::vector<std::string> FullOfSlices(Random& random, int gpus) {
   return slices;
 }
 
-// All pods of the first level fit, because the nodes were made to measure for them, cpu included;
-// pods of a later level ask for the same room.
-TEST(SearchTest, NoLaterLevelTakesThePlaceOfTheFirst) {
+// All pods of the first level fit, because the nodes were sized for them, cpu included. Pods of a
+// later level compete for the same capacity.
+TEST(SearchTest, LaterLevelNeverDisplacesFirst) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -352,9 +356,8 @@ TEST(SearchTest, NoLaterLevelTakesThePlaceOfTheFirst) {
   }
 }
 
-// One pod that takes whole nodes full of many kinds of slices, and one that asks for one slice
-// more.
-TEST(SearchTest, APodOfManyDifferentSlicesIsPackedExactly) {
+// One pod that fills whole nodes with many kinds of slices, and one that requests one slice more.
+TEST(SearchTest, PacksPodOfManyDifferentSlicesExactly) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -372,7 +375,7 @@ TEST(SearchTest, APodOfManyDifferentSlicesIsPackedExactly) {
   }
 }
 
-TEST(SearchTest, EndsSoonWhenTheTimeIsUp) {
+TEST(SearchTest, StopsSoonAfterTimeLimit) {
   Random random(1);
   ProblemBuilder builder;
   for (int n = 0; n < 20; ++n) builder.Node(1000, std::vector<std::string>(8, "A100-40GB"));
@@ -386,9 +389,8 @@ TEST(SearchTest, EndsSoonWhenTheTimeIsUp) {
   EXPECT_LT(asked, 2000);
 }
 
-// Too big to be solved exactly: what the improved search finds must be legal, at most the bound,
-// and the same every time.
-TEST(SearchTest, BiggerProblemsKeepTheRules) {
+// Too big for the exact solver: the plan must be legal, within the bound, and the same every time.
+TEST(SearchTest, PlansOfBigProblemsAreLegal) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);

@@ -1,4 +1,4 @@
-// Shares of GPU memory (MPS), planned like any other slice.
+// Plans for shares of GPU memory (MPS).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,11 +38,11 @@ const PodOutcome& Outcome(const Plan& plan, const std::string& name) {
   return *std::ranges::find(plan.pods, name, [](const PodOutcome& p) { return p.pod->meta.name; });
 }
 
-// The Go project's own tests of MPS (its internal/partitioning/core and pkg/gpu/slicing), as
-// behaviour of the whole planner. Deliberately different: it made all shares that might be asked
-// for; here a share is made for a pod.
+// Cases of the tests of the Go implementation (its internal/partitioning/core and pkg/gpu/slicing),
+// as behaviour of the whole planner. Deliberate difference: the Go implementation creates all
+// shares that pods might request; here a share is created for a pod.
 
-TEST(MpsConformanceTest, WhatLacksIsMadeBesideWhatIsFree) {
+TEST(MpsConformanceTest, CreatesMissingShareBesideFreeOne) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 40, {"10gb@0:free"});
   cluster.Pod("ten", {"10gb"});
@@ -54,7 +54,7 @@ TEST(MpsConformanceTest, WhatLacksIsMadeBesideWhatIsFree) {
   EXPECT_EQ(plan.destroyed, 0);
 }
 
-TEST(MpsConformanceTest, UsedSharesStayAndWholeGpusAreFound) {
+TEST(MpsConformanceTest, KeepsUsedSharesAndUsesFreeWholeGpuShare) {
   ClusterBuilder cluster;
   cluster.SharedNode("node-1", 40, {"10gb@0:free,10gb@1:free,10gb@2:used,10gb@3:used"});
   cluster.SharedNode("node-2", 40, {"40gb@0:free", "40gb@0:used"});
@@ -65,11 +65,11 @@ TEST(MpsConformanceTest, UsedSharesStayAndWholeGpusAreFound) {
   EXPECT_EQ(plan.placed, 2);
   EXPECT_EQ(Outcome(plan, "forty").node, "node-2");
   EXPECT_EQ(LayoutText(plan, "node-2", 0), "");
-  // Making one on the empty GPU costs less than giving up two there.
+  // Creating one share on the empty GPU costs less than destroying two here.
   EXPECT_EQ(LayoutText(plan, "node-3", 0), "20gb@0+");
 }
 
-TEST(MpsConformanceTest, AsManyAsTheMemoryAllows) {
+TEST(MpsConformanceTest, CreatesAsManySharesAsMemoryAllows) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 40, {""});
   for (int i = 0; i < 5; ++i) cluster.Pod("p" + std::to_string(i), {"10gb"});
@@ -79,7 +79,7 @@ TEST(MpsConformanceTest, AsManyAsTheMemoryAllows) {
   EXPECT_TRUE(plan.complete);
 }
 
-TEST(MpsConformanceTest, SmallOnesFirstServeMost) {
+TEST(MpsConformanceTest, ServesMostPodsWithSmallSharesFirst) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 40, {""});
   for (const char* size : {"20gb", "20gb", "10gb", "10gb", "5gb", "5gb"}) {
@@ -90,7 +90,7 @@ TEST(MpsConformanceTest, SmallOnesFirstServeMost) {
   EXPECT_TRUE(plan.complete);
 }
 
-TEST(MpsConformanceTest, FreeSharesGiveWay) {
+TEST(MpsConformanceTest, DestroysFreeSharesForLargerOne) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 40, {"20gb@0:used,10gb@1:free,10gb@2:free"});
   cluster.Pod("p", {"20gb"});
@@ -100,7 +100,7 @@ TEST(MpsConformanceTest, FreeSharesGiveWay) {
   EXPECT_EQ(plan.destroyed, 2);
 }
 
-TEST(MpsConformanceTest, UsedSharesDoNot) {
+TEST(MpsConformanceTest, NeverDestroysUsedShares) {
   for (const char* size : {"26gb", "30gb", "31gb", "32gb"}) {
     ClusterBuilder cluster;
     cluster.SharedNode("a", 45, {"20gb@0:used,10gb@1:free,15gb@2:free"});
@@ -112,7 +112,7 @@ TEST(MpsConformanceTest, UsedSharesDoNot) {
   }
 }
 
-TEST(SharesTest, TheFewestFreeOnesGiveWay) {
+TEST(SharesTest, DestroysFewestFreeShares) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 40, {"2gb@0:free,2gb@1:free,20gb@2:free,12gb@3:used"});
   cluster.Pod("p", {"16gb"});
@@ -120,7 +120,7 @@ TEST(SharesTest, TheFewestFreeOnesGiveWay) {
   EXPECT_EQ(LayoutText(plan, "a", 0), "2gb@0 2gb@1 12gb@3* 16gb@4+");
 }
 
-TEST(SharesTest, OnePodMayHaveSharesOfSeveralGpus) {
+TEST(SharesTest, PodMayUseSharesOfSeveralGpus) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 24, {"", "12gb@0:used"});
   cluster.Pod("p", {"20gb", "12gb"});
@@ -130,8 +130,8 @@ TEST(SharesTest, OnePodMayHaveSharesOfSeveralGpus) {
   EXPECT_EQ(LayoutText(plan, "a", 1), "12gb@0* 12gb@1+");
 }
 
-// Its programs reach the daemon of one GPU only.
-TEST(SharesTest, SeveralInOneContainerAreNotPlannedFor) {
+// A container's processes can connect to the MPS daemon of one GPU only.
+TEST(SharesTest, RejectsSeveralSharesInOneContainer) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 24, {"", ""});
   cluster.Pod("twice", {"5gb"}).containers[0].requests["nvidia.com/gpu-5gb"] =
@@ -146,7 +146,7 @@ TEST(SharesTest, SeveralInOneContainerAreNotPlannedFor) {
   EXPECT_EQ(Outcome(plan, "two-sizes").reasons[0].code, "SeveralShares");
 }
 
-TEST(SharesTest, ClientsAreLimitedEvenWhereMemoryIsNot) {
+TEST(SharesTest, ClientLimitAppliesWithFreeMemory) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 79, {""}).allocatable["pods"] = Quantity::FromValue(500);
   for (int i = 0; i < 60; ++i) cluster.Pod("p" + std::to_string(i), {"1gb"});
@@ -155,7 +155,7 @@ TEST(SharesTest, ClientsAreLimitedEvenWhereMemoryIsNot) {
   EXPECT_EQ(plan.upper_bound, 48);
 }
 
-TEST(SharesTest, MigAndMpsNodesAreServedByOnePlan) {
+TEST(SharesTest, OnePlanServesMigAndMpsNodes) {
   ClusterBuilder cluster;
   cluster.Node("mig", "NVIDIA-A100-SXM4-40GB", {""});
   cluster.SharedNode("mps", 31, {""});
@@ -169,7 +169,7 @@ TEST(SharesTest, MigAndMpsNodesAreServedByOnePlan) {
   EXPECT_FALSE(Outcome(plan, "both").placed);
 }
 
-TEST(SharesTest, TooLargeForAnyGpu) {
+TEST(SharesTest, ExplainsShareTooLargeForAnyGpu) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 31, {""});
   cluster.Pod("p", {"32gb"});
@@ -178,7 +178,7 @@ TEST(SharesTest, TooLargeForAnyGpu) {
   EXPECT_THAT(Outcome(plan, "p").remedy, HasSubstr("gpu-partitioning=mps and 32 GiB"));
 }
 
-TEST(SharesTest, RoomIsKeptForOneThatWaitsTooLong) {
+TEST(SharesTest, KeepsMemoryForLongWaitingPod) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 40, {"20gb@0:used"});
   PlanOptions options;
@@ -188,13 +188,13 @@ TEST(SharesTest, RoomIsKeptForOneThatWaitsTooLong) {
     cluster.Pod("small" + std::to_string(i), {"5gb"}).meta.created = options.now;
   }
   const Plan plan = Checked(cluster, options);
-  // 30 of 40 GiB are kept: the used 20 fall free for it, and two small ones fit beside.
+  // 30 of 40 GiB are kept: the used 20 become free for the pod, and two small ones fit beside.
   EXPECT_EQ(plan.placed, 2);
   EXPECT_FALSE(Outcome(plan, "large").placed);
 }
 
-// What pods with an older claim got is taken, although room is kept for another one of them.
-TEST(SharesTest, WhatIsPlannedBeforeRoomIsKeptIsNotPlannedAgain) {
+// Memory planned for a pod with a higher wait rank stays taken when slots are kept for another pod.
+TEST(SharesTest, MemoryPlannedForHigherRankStaysTaken) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 40, {"10gb@0:free,20gb@1:used"});
   PlanOptions options;
@@ -207,7 +207,7 @@ TEST(SharesTest, WhatIsPlannedBeforeRoomIsKeptIsNotPlannedAgain) {
   EXPECT_FALSE(Outcome(plan, "new").placed);
 }
 
-TEST(SharesTest, PlansAreLegalHoweverLongPodsWait) {
+TEST(SharesTest, PlansAreLegalForAnyWaitingTime) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -241,15 +241,15 @@ TEST(SharesTest, PlansAreLegalHoweverLongPodsWait) {
   }
 }
 
-// The limit was lowered while pods ran.
-TEST(CopiesOfShareTest, NoneWhereMoreAreUsedThanThereMayBe) {
+// The limit was lowered while pods were running.
+TEST(CopiesOfShareTest, IsZeroAboveClientLimit) {
   const gpu::Model& model = *gpu::FindShares("MPS-79GB+CLIENTS-2");
   EXPECT_EQ(CopiesOfShare(model, {3, 2}, {.recut = true}, *model.FindProfile("1gb")), 0);
   EXPECT_EQ(CopiesOfShare(model, {3, 3}, {.recut = true}, *model.FindProfile("1gb")), 0);
   EXPECT_EQ(CopiesOfShare(model, {1, 1}, {.recut = true}, *model.FindProfile("1gb")), 1);
 }
 
-TEST(LargestShareSetsTest, EachIsFullAndAllAreThere) {
+TEST(LargestShareSetsTest, ListsAllMaximalSets) {
   const gpu::Model& model = *gpu::FindShares("MPS-20GB");
   const std::vector<std::optional<gpu::ProfileId>> profiles = {*model.FindProfile("8gb"),
                                                                *model.FindProfile("6gb")};

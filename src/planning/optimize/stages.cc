@@ -5,11 +5,11 @@
 namespace nos::planning {
 namespace {
 
-// Each stage settles one level that has pods to keep slots for; levels beyond are treated in the
-// last stage as if nobody waited long. There are a dozen claims for every priority at most.
+// Each stage settles one level with pods for which slots must be kept. Beyond the limit the last
+// stage ignores waiting times. A priority has at most a dozen wait ranks.
 constexpr int kMostStages = 24;
 
-// Members of a class are dealt out in their order: longest waiting first.
+// The members of a class are placed in their order: longest waiting first.
 std::vector<int> MembersPlaced(const Draft& draft) {
   std::vector<int> member;
   std::vector<int> next(draft.problem().classes.size());
@@ -29,10 +29,14 @@ class Stager {
         hopeless_(problem.classes.size()) {}
 
   StagedResult Run() {
+    // 1. Search without kept slots. If no long-waiting pod is left, this is the result.
     SearchResult found = Search(rest_, states_, out_of_time_);
     StagedResult result{Draft(whole_, states_, Draft::Free::kKeep), {}, {}, 0, true};
     result.upper_bound = found.upper_bound;
     result.complete = found.complete;
+    // 2. For the first level with unplaced long-waiting pods: fix the pods up to this level, keep
+    //    slots for the unplaced ones, and search again for the lower levels, which may not use the
+    //    kept slots.
     int first_level = 0;
     for (int stage = 0; stage < kMostStages && left_ > 0; ++stage) {
       const int level = FirstLevelInNeed(found.draft, first_level);
@@ -44,6 +48,7 @@ class Stager {
       found = Search(rest_, states_, out_of_time_);
       result.complete = result.complete && found.complete;
     }
+    // 3. Fix the rest, and copy all assignments to a draft of the whole problem.
     Settle(found.draft, whole_.levels);
     for (const Assignment& a : settled_) result.draft.Place(a.cls, a.node, a.devices);
     result.members = MembersPlaced(result.draft);
@@ -57,7 +62,7 @@ class Stager {
     return c.aged && draft.PlacedOf(cls) < c.count && !c.slices.empty() && !hopeless_[cls];
   }
 
-  // -1: everyone who waits long is served, or could not be even if others ended.
+  // -1 if every long-waiting pod is served, or could not be served even if others ended.
   int FirstLevelInNeed(const Draft& draft, int from) {
     int first = -1;
     for (size_t c = 0; c < rest_.classes.size(); ++c) {
@@ -70,7 +75,7 @@ class Stager {
     return first;
   }
 
-  // What the draft places up to this level is final: from now on it counts as used.
+  // Makes the draft final up to this level: its devices count as used from now on.
   void Settle(const Draft& draft, int last_level) {
     Draft settled(rest_, states_, Draft::Free::kKeep);
     for (const PlacedPod& pod : draft.pods()) {
@@ -113,7 +118,7 @@ class Stager {
     }
   }
 
-  // For each pod of the level that found no place, one is kept. Then the level is done with.
+  // Keeps slots for each unplaced pod of the level. Then the level is finished.
   void KeepSlots(int level) {
     for (size_t c = 0; c < rest_.classes.size(); ++c) {
       PodClass& cls = rest_.classes[c];
@@ -133,7 +138,7 @@ class Stager {
   const Problem& whole_;
   Problem rest_;
   GpuStates& states_;
-  int left_;  // reservations that may still be made
+  int left_;  // reservations left
   const std::function<bool()>& out_of_time_;
   std::vector<bool> hopeless_;  // by class: no node could serve it even when empty
   std::vector<Assignment> settled_;

@@ -1,5 +1,5 @@
-// The search with waiting kept in mind: pods whose long wait gives them a claim, and that cannot be
-// placed, get slots kept for them before anyone with a weaker claim is served.
+// Runs the search with regard to waiting times: pods that have waited too long and cannot be placed
+// get slots kept for them before pods of a lower rank are served.
 #pragma once
 
 #include <functional>
@@ -22,15 +22,16 @@ struct Reservation {
 
 struct StagedResult {
   Draft draft;               // of the whole problem
-  std::vector<int> members;  // by index of draft.pods(): the member of its class placed there
+  std::vector<int> members;  // by index of draft.pods(): index of the placed member in its class
   std::vector<Reservation> reservations;
   int upper_bound = 0;
   bool complete = true;
-  // By gang, how many of what it lacks found a place when it was last tried; all: it is whole.
+  // By gang: number of its lacking pods that found a place in the last attempt; all of them if the
+  // gang is placed.
   std::vector<int> gangs_found = {};
 };
 
-// `most_reservations`: for how many pods slots are kept at a time.
+// `most_reservations`: maximum number of pods for which slots are kept at a time.
 StagedResult SearchInStages(const Problem& problem, GpuStates& states, int most_reservations,
                             const std::function<bool()>& out_of_time);
 

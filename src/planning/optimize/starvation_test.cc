@@ -1,4 +1,4 @@
-// No possible pod starves: waiting raises a pod's claim, and slots are kept for it in the end.
+// No pod that could run starves: waiting raises its rank, and finally slots are kept for it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ Plan Checked(const ClusterBuilder& cluster, const PlanOptions& options = Options
 
 void Age(cluster::Pod& pod, minutes wait) { pod.meta.created = kNow - wait; }
 
-TEST(StarvationTest, ClaimGrowsWithEveryDoublingOfTheWait) {
+TEST(StarvationTest, WaitRankGrowsWithEveryDoublingOfWait) {
   cluster::Pod pod;
   EXPECT_EQ(Claim(pod, Options()), 0);  // unknown age
   for (const auto& [wait, claim] : std::map<int, int>{
@@ -51,13 +51,13 @@ TEST(StarvationTest, ClaimGrowsWithEveryDoublingOfTheWait) {
   }
 }
 
-TEST(StarvationTest, LongWaitingPodsGoFirstAmongEqualsInPriority) {
+TEST(StarvationTest, ServesLongWaitingPodsFirstWithinPriority) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   for (int i = 0; i < 7; ++i) Age(cluster.Pod("new" + std::to_string(i), {"1g.5gb"}), minutes(1));
   Age(cluster.Pod("old", {"7g.40gb"}), minutes(11));
   EXPECT_TRUE(Outcome(Checked(cluster), "old").placed);
-  cluster.Pod("higher", {"1g.5gb"}, 1);  // priority goes before any wait
+  cluster.Pod("higher", {"1g.5gb"}, 1);  // priority outranks waiting time
   const Plan plan = Checked(cluster);
   EXPECT_FALSE(Outcome(plan, "old").placed);
   EXPECT_TRUE(Outcome(plan, "higher").placed);
@@ -71,11 +71,11 @@ ClusterBuilder TwoBusyGpus(minutes wait) {
   return cluster;
 }
 
-TEST(StarvationTest, SlotsAreKeptWhereTheyFallFreeSoonest) {
+TEST(StarvationTest, KeepsSlotsWhereTheyBecomeFreeSoonest) {
   const Plan patient = Checked(TwoBusyGpus(minutes(5)));
   EXPECT_EQ(patient.placed, 9);
   const Plan plan = Checked(TwoBusyGpus(minutes(15)));
-  EXPECT_EQ(plan.placed, 3);  // only beside the GPU that has more in the way
+  EXPECT_EQ(plan.placed, 3);  // only beside the GPU with more instances in the way
   EXPECT_EQ(LayoutText(plan, "a", 1), "");
   EXPECT_EQ(Outcome(plan, "big").reasons[0].code, "SlotsKept");
   EXPECT_THAT(Outcome(plan, "big").reasons[0].message, HasSubstr("1g.5gb@6 of GPU 1"));
@@ -86,8 +86,8 @@ TEST(StarvationTest, SlotsAreKeptWhereTheyFallFreeSoonest) {
   EXPECT_EQ(waiting.remedy, "wait until pod x/big is served: room on node a is kept for it");
 }
 
-// Where there may be few shares, memory alone is of no use to who waits.
-TEST(StarvationTest, TheNumberOfSharesIsKeptToo) {
+// With few clients per GPU, memory alone is not enough for the pending pod.
+TEST(StarvationTest, KeepsNumberOfSharesToo) {
   const auto small = [](minutes wait) {
     ClusterBuilder cluster;
     cluster.HybridNode("a", {"MPS-39GB+CLIENTS-2 1gb@0:used"});
@@ -110,21 +110,21 @@ TEST(StarvationTest, HigherPriorityMayStillTakeKeptSlots) {
   }
 }
 
-TEST(StarvationTest, HopelessPodsKeepNothing) {
+TEST(StarvationTest, KeepsNoSlotsForImpossiblePods) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {"1g.5gb@6:used"});
   Age(cluster.Pod("hopeless", {"4g.24gb"}), minutes(500));           // no such GPU
-  Age(cluster.Pod("greedy", {"7g.40gb"}, 0, "1000"), minutes(500));  // no node has as much cpu
+  Age(cluster.Pod("greedy", {"7g.40gb"}, 0, "1000"), minutes(500));  // no node has that much cpu
   Age(cluster.Pod("new", {"3g.20gb"}), minutes(1));
   EXPECT_TRUE(Outcome(Checked(cluster), "new").placed);
 }
 
-// A cluster living through rounds: pods end, others come, the plan is carried out at once.
+// Simulates rounds: pods end, others arrive, each plan is carried out immediately.
 class Rounds {
  public:
   explicit Rounds(Duration starvation_after) { options_.starvation_after = starvation_after; }
 
-  // Rounds until the whole-GPU pod is served, at most `most`.
+  // Number of rounds until the whole-GPU pod is served, at most `most`.
   int UntilBigIsServed(int most) {
     for (int round = 0; round < most; ++round) {
       options_.now = kNow + minutes(round);
@@ -183,9 +183,9 @@ class Rounds {
                                       {"third", kNow, 5, {2, {0, 6}, "1g.5gb", true}}};
 };
 
-TEST(StarvationTest, ABigPodIsServedInAStreamOfSmallOnes) {
+TEST(StarvationTest, ServesBigPodInStreamOfSmallOnes) {
   EXPECT_LT(Rounds(minutes(10)).UntilBigIsServed(80), 30);
-  // Without it the stream never lets a GPU run empty.
+  // Without kept slots the stream never lets a GPU become empty.
   EXPECT_EQ(Rounds(std::chrono::hours(1000)).UntilBigIsServed(80), 80);
 }
 

@@ -24,7 +24,7 @@ class Swapper {
   }
 
   bool Run(const std::function<bool()>& out_of_time) {
-    // By index: a swap appends to the list, and what was swapped in needs no other look.
+    // By index: swaps append to the list, and a swapped-in pod is not considered again.
     const size_t pods = waiting_.empty() ? 0 : draft_.pods().size();
     int attempts = 0;
     for (uint32_t p = 0; p < pods && attempts < kMostAttempts; ++p) {
@@ -45,13 +45,13 @@ class Swapper {
   const PodClass& ClassOf(int cls) const { return draft_.problem().classes[cls]; }
   int Waiting(int cls) const { return ClassOf(cls).count - draft_.PlacedOf(cls); }
   int SlicesOf(int cls) const { return draft_.problem().shapes[ClassOf(cls).shape].slice_count; }
-  // Pods of which it does not matter which is served.
+  // Pods with equal keys are interchangeable.
   std::pair<int, int64_t> CountsAs(int cls) const {
     return {ClassOf(cls).level, ClassOf(cls).value};
   }
 
-  // Of a pod that may change less than this one does; 0: none does. Any number when free instances
-  // are lost for this one, or for others on its GPUs.
+  // Maximum number of slices of a pod that may need fewer changes than this one; 0: no such pod.
+  // Unlimited if free instances are destroyed for this pod or for others on its GPUs.
   int MostSlices(uint32_t pod) const {
     const PlacedPod& placed = draft_.pods()[pod];
     if (!placed.alive) return 0;
@@ -78,7 +78,7 @@ class Swapper {
 
   Draft& draft_;
   Greedy greedy_;
-  // Classes of which some pods found no place, those with fewest slices first.
+  // Classes with pending pods, fewest slices first.
   std::map<std::pair<int, int64_t>, std::vector<int>> waiting_;
 };
 

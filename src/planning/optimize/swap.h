@@ -1,4 +1,4 @@
-// Which pods are served, among equals: those that need fewer changes.
+// Chooses between equally valuable pods those that need fewer changes.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,10 @@
 
 namespace nos::planning {
 
-// Takes pods that need new instances off and places as many waiting ones of the same level and
-// value on the same node instead, where that changes less: a free instance serves the one that asks
-// for it before it is cut anew for another, and one slice is cut before seven are. One for one
-// only. The score stays. False: there was no time to finish.
+// Replaces placed pods that need new instances by as many pending pods of the same level and value
+// on the same node if that needs fewer changes: a pod that can use a free instance is preferred to
+// one that needs repartitioning, and one new slice to seven. Swaps one pod for one. The score does
+// not change. False: the time limit expired.
 bool SwapForFewerChanges(Draft& draft, const std::vector<int>& candidates,
                          const std::function<bool()>& out_of_time);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostTrials = 4;
 
-// Largest first over all levels: every pod is to be placed, so priorities do not matter.
+// Largest first over all levels: every pod must be placed, so priorities do not matter.
 bool PlaceSame(Draft& draft, const Draft& best, const std::function<bool()>& stop) {
   const Problem& problem = best.problem();
   std::vector<int> classes;
@@ -25,8 +25,8 @@ bool PlaceSame(Draft& draft, const Draft& best, const std::function<bool()>& sto
   return true;
 }
 
-// What a slice is worth when GPUs are counted; any choice gives a true lower limit. The limits of
-// several choices together come close to what packing needs.
+// Weights of slices for counting GPUs. Any weights give a valid lower limit; the maximum over
+// several comes close to the number that packing needs.
 std::vector<std::vector<int>> PriceLists(const Problem& problem) {
   std::vector<std::vector<int>> lists(2);
   for (const Slice& s : problem.slices) {
@@ -53,7 +53,7 @@ int64_t MostWorth(const std::vector<int>& prices, Draft& draft, int gpu) {
   return most;
 }
 
-// The GPUs that the draft cuts, those with most room first.
+// The GPUs that the draft repartitions, those with most capacity first.
 std::vector<int> CutGpus(Draft& draft) {
   std::vector<int> sizes;
   for (const Slice& s : draft.problem().slices) sizes.push_back(s.size);
@@ -69,7 +69,7 @@ std::vector<int> CutGpus(Draft& draft) {
   return gpus;
 }
 
-// How many of these GPUs the new instances need at least, whatever the arrangement.
+// A lower limit for the number of these GPUs that the new instances need.
 int LeastGpus(Draft& draft, const std::vector<int>& gpus) {
   const Problem& problem = draft.problem();
   std::vector<int64_t> created(problem.slices.size());
@@ -91,9 +91,10 @@ int LeastGpus(Draft& draft, const std::vector<int>& gpus) {
   return least;
 }
 
-// Placing pods GPU by GPU fills each one, but may pair slices badly. So the pods are placed again
-// with only so many GPUs opened beforehand, all at once, where each slice then takes the place that
-// costs least potential. The fewest GPUs are looked for between the least and what is cut now.
+// Placing pods GPU by GPU fills each GPU but may combine slices badly. Therefore all pods are
+// placed again with a limited number of GPUs opened in advance, and each slice takes the place that
+// loses least potential. The number of GPUs is searched between the lower limit and the current
+// number.
 Draft Consolidate(Draft tidy, const std::function<bool()>& out_of_time, bool* complete) {
   const std::vector<int> gpus = CutGpus(tidy);
   int fewest = LeastGpus(tidy, gpus), enough = static_cast<int>(gpus.size());

@@ -1,5 +1,5 @@
-// The same pods with fewer changes: free instances reused or left alone, few GPUs and nodes
-// touched.
+// Reduces the changes of a plan without changing the number of pods: reuses or keeps free
+// instances, touches few GPUs and nodes.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 
 namespace nos::planning {
 
-// A draft (Draft::Free::kKeep) that places exactly as many pods of every class as `best` does.
-// `best` may ignore free instances. Sets `complete` to false when out_of_time cut it short. When
-// `give_up` says true, every pod stays on its node.
+// Returns a draft (Draft::Free::kKeep) that places exactly as many pods of every class as `best`.
+// `best` may ignore free instances. Sets `complete` to false if out_of_time interrupted it. If
+// `give_up` returns true, every pod stays on its node.
 Draft Tidy(const Draft& best, const std::function<bool()>& out_of_time,
            const std::function<bool()>& give_up, bool* complete);
 

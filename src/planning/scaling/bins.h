@@ -1,11 +1,12 @@
-// New nodes with the pods that they are for, while a mix of them is looked for.
+// New nodes with the pods assigned to them, while a mix of nodes is searched.
 //
 //   const Problem problem = WithNodes(types, TypesOf(bins));
-//   Draft draft = Load(problem, states, bins);   // pods where the bins have them
-//   ... move them about ...
+//   Draft draft = Load(problem, states, bins);   // pods at their assignments
+//   ... move pods ...
 //   Unload(draft, bins);
 //
-// `types`: a Problem with one node of each type (growth_world.h). A bin is a copy of one.
+// `types`: a Problem with one node of each type (growth_world.h). A bin is a copy of one of these
+// nodes.
 #pragma once
 
 #include <compare>
@@ -19,55 +20,55 @@
 
 namespace nos::planning {
 
-// Nodes of a pool; or one node that is there already, with what is free of it.
+// The nodes of a node group; or one existing node with its free resources.
 struct NodeType {
   static constexpr int kThere = -1;
 
-  int pool = 0;       // as the caller counts them; kThere: of none
-  int64_t price = 0;  // of one, for an hour, in thousandths
-  int coming = 0;     // asked for already, and not there yet
-  int due = 0;        // to be asked for whatever is planned: the pool has fewer than its minimum
-  int room = 0;       // further ones that there may be
+  int pool = 0;       // index of the caller's group; kThere: an existing node
+  int64_t price = 0;  // per node and hour, in thousandths
+  int coming = 0;     // requested already, has not joined yet
+  int due = 0;        // requested in any case, because the group is below its minimum
+  int room = 0;       // maximum number of additional nodes
 
   int Free() const { return coming + due; }
   bool IsThere() const { return pool == kThere; }
 };
 
-// A pod on its node.
+// The assignment of a pod to a node.
 struct Seat {
   int cls = 0;
-  std::vector<Device> devices;  // their GPUs are those of the node, from 0
+  std::vector<Device> devices;  // GPU indices are relative to the node, from 0
 };
 
 struct Bin {
-  int type = 0;      // node of the types
-  bool paid = true;  // false: it comes whatever is planned
+  int type = 0;      // index into the nodes of `types`
+  bool paid = true;  // false: the node comes in any case
   std::vector<Seat> seats{};
 };
 using Bins = std::vector<Bin>;
 
-// What is paid for an hour, and for how many nodes.
+// The price per hour, and the number of paid nodes.
 struct GrowthCost {
   int64_t price = 0;
   int nodes = 0;
   friend auto operator<=>(const GrowthCost&, const GrowthCost&) = default;
 };
-// Of those with pods.
+// Counts nodes with pods only.
 GrowthCost CostOf(const Bins& bins, std::span<const NodeType> types);
 std::vector<int> PlacedOf(const Bins& bins, size_t classes);  // by class
-// By level, as Draft::score.
+// By level, comparable to Draft::score.
 std::vector<int64_t> ScoreOf(const Problem& types, const std::vector<int>& placed);
 std::vector<int> TypesOf(const Bins& bins);
 
-// `problem`: with the nodes of the bins, in their order.
+// `problem`: contains the nodes of the bins, in their order.
 Draft Load(const Problem& problem, GpuStates& states, const Bins& bins);
-// The other way round: what the bins hold afterwards is what their nodes do.
+// The inverse: assigns to the bins the pods of the draft.
 void Unload(const Draft& draft, Bins& bins);
 
-// Takes the pods out of gangs of which too few are there, until all that are left are whole.
-// Whether there were any.
+// Removes the pods of incomplete gangs until all remaining gangs are complete. True if any were
+// removed.
 bool TakeOutBrokenGangs(const Problem& types, Bins& bins);
-// Without those that are paid and hold nothing.
+// Removes paid nodes without pods.
 void DropEmpty(Bins& bins);
 
 }  // namespace nos::planning

@@ -10,9 +10,9 @@
 namespace nos::planning {
 namespace {
 
-constexpr int kMostNodes = 12;    // of one mix
-constexpr int kMostPods = 60;     // that are wanted
-constexpr int kMostClasses = 12;  // of them
+constexpr int kMostNodes = 12;    // per mix
+constexpr int kMostPods = 60;     // in `wanted`
+constexpr int kMostClasses = 12;  // in `wanted`
 constexpr size_t kMostMixes = 4000;
 constexpr int kMostSearches = 400;
 
@@ -39,7 +39,7 @@ class CheapestFinder {
     const std::vector<int64_t> target = ScoreOf(types_, PlacedOf(bins, wanted_.size()));
     limit_ = CostOf(bins, node_types_);
     const int pods = std::accumulate(wanted_.begin(), wanted_.end(), 0);
-    most_nodes_ = std::min(kMostNodes, pods);  // each holds one at least
+    most_nodes_ = std::min(kMostNodes, pods);  // each node holds at least one pod
     more_would_do_ = pods > kMostNodes;
     counts_.assign(node_types_.size(), 0);
     AddMixes(0, {});
@@ -62,7 +62,7 @@ class CheapestFinder {
   }
 
  private:
-  // Those with these counts of the types before this one, and all counts of the others.
+  // Adds all mixes with the current counts for types before `type` and any counts for the rest.
   void AddMixes(size_t type, GrowthCost cost) {
     if (mixes_.size() >= kMostMixes) {
       proven_ = false;
@@ -87,7 +87,7 @@ class CheapestFinder {
     counts_[type] = 0;
   }
 
-  // A quick look: whether resources suffice, if everything must be served.
+  // A quick necessary condition on resources, if everything must be served.
   bool MayServe(const Mix& mix) const {
     if (!all_) return true;
     const auto number = [&](size_t t) { return mix.counts[t] + node_types_[t].Free(); };
@@ -102,9 +102,10 @@ class CheapestFinder {
       if (asked > free) return false;
     }
     for (size_t c = 0; c < wanted_.size(); ++c) {
-      // Of pods with several slices one after the other may take up room in which more would lie.
+      // Not valid for pods with several slices: counting them one by one may waste capacity, so
+      // more may fit than Alone() says.
       if (types_.shapes[types_.classes[c].shape].slice_count > 1) continue;
-      int64_t most = 0;  // of it, if no others were there
+      int64_t most = 0;  // number of pods if no others existed
       for (size_t t = 0; t < node_types_.size(); ++t) {
         most += int64_t{coverer_.Alone(static_cast<int>(c), static_cast<int>(t))} * number(t);
       }

@@ -1,4 +1,4 @@
-// Of few new nodes the cheapest mix, by looking at all that cost less.
+// Exhaustive node mix: finds the cheapest mix of few new nodes by checking all cheaper ones.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,17 @@
 
 namespace nos::planning {
 
-// Whether there are few enough pods and nodes for it.
+// True if there are few enough pods and nodes for FindCheapest.
 bool IsSmall(const std::vector<NodeType>& node_types, const std::vector<int>& wanted);
 
-// Puts the cheapest mix that serves `wanted` (pods by class) as well as `bins` do in their place.
-// True: it is proven that none is cheaper. `all`: bins serve all that is wanted.
+// Replaces `bins` by the cheapest mix that serves `wanted` (pods by class) equally well. True: no
+// mix is cheaper, proven. `all`: `bins` serves all of `wanted`.
 bool FindCheapest(const Problem& types, const std::vector<NodeType>& node_types,
                   const Coverer& coverer, GpuStates& states, const std::vector<int>& wanted,
                   bool all, const std::function<bool()>& out_of_time, Bins& bins);
 
-// The planner's search on these nodes, of which `bins` has one each: the pods that it places there.
-// True: it has been proven that no others would serve better.
+// Runs the planner's search on these nodes (`bins` has one per node) and assigns the placed pods to
+// the bins. True: the result is proven optimal for these nodes.
 bool SearchOn(const Problem& types, GpuStates& states, const std::vector<int>& wanted,
               const std::function<bool()>& out_of_time, Bins& bins);
 

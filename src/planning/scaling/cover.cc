@@ -8,15 +8,15 @@
 namespace nos::planning {
 namespace {
 
-constexpr int kMostCopies = 1024;  // of a pod on one node; more are not told apart
+constexpr int kMostCopies = 1024;  // pods per node; larger counts are treated as equal
 constexpr int kRounds = 4;
-// Mixes for many different pods take longer, and what a round learns matters less.
+// With many classes a mix takes longer, and another round improves it less.
 constexpr size_t kManyClasses = 2000;
 constexpr int kRoundsOfMany = 2;
-constexpr int kMostMisses = 8;       // classes that do not fit before some are passed over
-constexpr int kMostLateFills = 500;  // when the time is up
+constexpr int kMostMisses = 8;  // classes that do not fit before the search starts to skip classes
+constexpr int kMostLateFills = 500;  // after the time limit
 
-// What costs nothing is nearly free: there is something to divide by.
+// At least 1, because prices are divisors.
 double PriceOf(const NodeType& type) {
   return static_cast<double>(std::max<int64_t>(type.price, 1));
 }
@@ -42,7 +42,7 @@ int Coverer::ByResources(const PodClass& cls, int type) const {
   return static_cast<int>(most);
 }
 
-// By its slices alone.
+// Counts by slices only.
 int Coverer::Copies(int shape, int cls, int type) {
   if (types_.shapes[shape].slices.empty() || types_.nodes[type].slices_as_resources) {
     return kMostCopies;
@@ -105,13 +105,14 @@ void Coverer::SetWorths() {
         least = std::min(least, PriceOf(node_types_[t]) / copies);
       }
     }
-    // What no new node takes goes first where it fits. Of what fits nowhere: never asked for.
+    // Pods that fit on an existing node but on no new one are placed first. Pods that fit nowhere
+    // have infinite worth but are never in `wanted`.
     worth_[c] = fits_there ? std::min(least, dearest + 1) : least;
   }
 }
 
-// A pod's part of the price of its node, as the worths had it; classes that are on free nodes alone
-// keep theirs.
+// Sets the worth of each class to its share of the price of its nodes, in proportion to the
+// previous worths. Classes on free nodes only keep theirs.
 void Coverer::Relearn(const Bins& bins) {
   std::vector<double> paid(worth_.size());
   std::vector<int> times(worth_.size());
@@ -189,8 +190,8 @@ Bins Coverer::CoverOnce(const std::vector<int>& wanted) {
   room.reserve(node_types_.size());
   for (const NodeType& type : node_types_) room.push_back(type.room);
   std::vector<Filling> fillings(types);
-  // What a node gives grows less as pods are served, so that of an older look only the best is
-  // looked at again.
+  // The gain of a filling only decreases as pods are served, so only the best outdated filling has
+  // to be recomputed.
   while (true) {
     int best = -1;
     for (size_t t = 0; t < types; ++t) {
@@ -229,8 +230,8 @@ Coverer::Filling Coverer::Fill(int type) {
   return filling;
 }
 
-// Classes become smaller: after some that do not fit, the next that is tried is further and further
-// on.
+// Classes are sorted by size: after several that do not fit, the step to the next tried class
+// grows.
 void Coverer::FillWith(int shape, int type, Filling& filling) {
   const std::vector<int>& classes = queues_[shape];
   int misses = 0;
@@ -239,7 +240,7 @@ void Coverer::FillWith(int shape, int type, Filling& filling) {
     const int c = classes[i];
     int put = 0;
     for (; put < left_[c] && draft_.HasResources(c, type); ++put) {
-      if (!draft_.Find(shape, type, &devices_)) return;  // and none of this shape will
+      if (!draft_.Find(shape, type, &devices_)) return;  // then no other pod of this shape fits
       draft_.Place(c, type, devices_);
       Seat& seat = filling.bin.seats.emplace_back(Seat{c, devices_});
       for (Device& device : seat.devices) device.gpu -= types_.nodes[type].first_gpu;
@@ -256,7 +257,7 @@ void Coverer::FillWith(int shape, int type, Filling& filling) {
   }
 }
 
-// How many such nodes what is left fills alike.
+// Number of equal nodes that the unserved pods fill.
 int Coverer::Times(const Bin& bin, int most) const {
   std::map<int, int> counts;
   for (const Seat& seat : bin.seats) ++counts[seat.cls];

@@ -1,14 +1,14 @@
-// Which new nodes serve pods for little money: a first mix, made without moving anything.
+// Greedy node mix: finds a cheap first mix of new nodes for pods, without moving pods afterwards.
 //
 //   Coverer coverer(types, node_types, states, out_of_time);
 //   Bins bins = coverer.Cover(wanted);   // by class
 //
-// Node after node the type is taken that gives most for its price, filled with what is left. What a
-// pod is worth is what serving it costs: at first alone on the new node that is cheapest for its
-// kind, then, round by round, its part of what the last mix paid for. Where all that is put on a
-// node is there many times over, as many nodes are taken at once: cost follows the number of
-// classes. When the time is up something is covered still, of bounded work. Deterministic; one
-// owner thread.
+// Repeatedly takes the node type with the highest worth per price, filled with unserved pods. The
+// worth of a pod is the cost of serving it: at first alone on the cheapest new node, then, round by
+// round, its share of the price in the last mix. If the unserved pods fill the same node several
+// times, as many nodes are taken at once, so the run time depends on the number of classes. After
+// the time limit the result still covers some pods, with bounded work. Deterministic. Not
+// thread-safe.
 #pragma once
 
 #include <functional>
@@ -22,17 +22,16 @@ namespace nos::planning {
 
 class Coverer {
  public:
-  // All of these must outlive it.
+  // All arguments must outlive this object.
   Coverer(const Problem& types, const std::vector<NodeType>& node_types, GpuStates& states,
           const std::function<bool()>& out_of_time);
 
-  // Of the class, pods that an empty node of the type takes if nothing else is there.
+  // Number of pods of the class that fit on an empty node of the type alone.
   int Alone(int cls, int type) const { return alone_[cls * types_.nodes.size() + type]; }
   bool Fits(int cls) const;
-  // Of several mixes the one that serves best by levels, then the cheapest. Free nodes that hold
-  // something are among them.
+  // The best of several mixes: by served levels, then by price. Includes free nodes with pods.
   Bins Cover(const std::vector<int>& wanted);
-  // These pods on an empty node of the type, in this order; none: they do not all fit.
+  // Assigns these pods to an empty node of the type, in this order. Empty if not all fit.
   std::vector<Seat> Together(int type, const std::vector<int>& pods);
   double WorthOf(int cls) const { return worth_[cls]; }
 
@@ -61,15 +60,15 @@ class Coverer {
   const std::function<bool()>& out_of_time_;
   Draft draft_;
   std::vector<int> alone_;                     // class x type
-  std::map<std::pair<int, int>, int> copies_;  // by number of the slices (GpuStates), and type
+  std::map<std::pair<int, int>, int> copies_;  // by slice list id (GpuStates) and type
   std::vector<double> worth_;
-  // Of one mix: what is left, by class; which classes these are, by shape, most worth first; and
-  // the shapes in that order.
+  // State of one mix: unserved pods by class; classes by shape, highest worth first; shapes in that
+  // order.
   std::vector<int> left_;
   std::vector<std::vector<int>> queues_;
   std::vector<int> order_;
   int version_ = 0;
-  int fills_ = 0;  // nodes that were filled on trial
+  int fills_ = 0;  // number of trial fillings
   std::vector<Device> devices_;
 };
 

@@ -23,7 +23,7 @@ class CoverTest : public ::testing::Test {
     const int type = builder_.Node(cpu, gpus);
     types_.push_back({.pool = type, .price = price, .coming = coming, .room = room});
   }
-  // Everything that is asked for.
+  // Covers all pods of the problem.
   Bins Cover() {
     problem_ = builder_.Build();
     states_.emplace(problem_);
@@ -62,7 +62,7 @@ class CoverTest : public ::testing::Test {
   std::vector<int> wanted_;
 };
 
-TEST_F(CoverTest, TakesAsManyNodesAsAreNeeded) {
+TEST_F(CoverTest, AddsAsManyNodesAsNeeded) {
   Node(100, {"A30"}, 1000);
   Node(100, {"A100-40GB"}, 4000);
   builder_.Pods(10, {"1g.6gb"}, 0, 1);
@@ -81,7 +81,7 @@ TEST_F(CoverTest, DifferentPodsFillOneNode) {
   EXPECT_EQ(CostOf(Thinned(Cover()), types_).nodes, 3);
 }
 
-TEST_F(CoverTest, WhatComesAnywayIsFilledFirst) {
+TEST_F(CoverTest, FillsFreeNodesFirst) {
   Node(10, {}, 1000, 5);
   Node(10, {}, 9000, 0, 2);
   builder_.Pods(5, {}, 0, 5);
@@ -90,7 +90,7 @@ TEST_F(CoverTest, WhatComesAnywayIsFilledFirst) {
   EXPECT_EQ(bins.size(), 3U);
 }
 
-TEST_F(CoverTest, NodesThatAreNotNeededGoAndCheaperOnesServe) {
+TEST_F(CoverTest, ConsolidationRemovesNodesAndUsesCheaperOnes) {
   Node(10, {}, 1000);
   Node(4, {}, 300);
   builder_.Pods(4, {}, 0, 3);
@@ -101,7 +101,7 @@ TEST_F(CoverTest, NodesThatAreNotNeededGoAndCheaperOnesServe) {
   EXPECT_EQ(CostOf(bins, types_), (GrowthCost{1300, 2}));
 }
 
-TEST_F(CoverTest, FewNodesAreLookedAtExhaustively) {
+TEST_F(CoverTest, ExhaustiveMixFindsCheaperNodes) {
   Node(10, {}, 1000);
   Node(7, {}, 600);
   builder_.Pods(2, {}, 0, 5);
@@ -114,7 +114,7 @@ TEST_F(CoverTest, FewNodesAreLookedAtExhaustively) {
   EXPECT_EQ(CostOf(bins, types_), (GrowthCost{1200, 2}));
 }
 
-TEST_F(CoverTest, BrokenGangsGiveTheirPlacesBack) {
+TEST_F(CoverTest, RemovesPodsOfIncompleteGangs) {
   Node(10, {}, 1000);
   const int gang = builder_.Pods(3, {}, 0, 10);
   builder_.Pods(1, {}, 0, 1);

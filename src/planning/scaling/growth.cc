@@ -21,8 +21,8 @@
 namespace nos::planning {
 namespace {
 
-constexpr int kMostNodes = 3000;  // that are looked at together
-constexpr int kMostRounds = 4;    // of adding nodes because live filters object
+constexpr int kMostNodes = 3000;  // limit of nodes in one plan
+constexpr int kMostRounds = 4;    // rounds of adding nodes after objections of live filters
 
 class Grower {
  public:
@@ -39,20 +39,26 @@ class Grower {
   }
 
   GrowthPlan Run() {
+    // 1. Leave out pods that no node type can serve.
     FindWanted();
     Bins bins;
     if (std::ranges::any_of(wanted_, [](int count) { return count > 0; })) {
+      // 2. A greedy mix. If it does not serve all pods, search which pods the limited nodes serve
+      //    best.
       bins = Improved(coverer_.Cover(wanted_));
       if (ServesAll(bins)) {
         levels_proven_ = true;
       } else {
         Share(bins);
       }
+      // 3. A cheaper mix by exhaustive search, if the problem is small.
       FindCheapestIfSmall(bins);
+      // 4. Correct places that filters reject. Last, because the replay needs all new nodes.
       if (world_.live) Heed(bins);
     } else {
       levels_proven_ = cheapest_proven_ = true;
     }
+    // 5. Use free nodes before paid ones, and rate the result.
     UseFreeFirst(world_.node_types, bins);
     const std::vector<int> sure = world_.live ? BesideThoseOnNodesThereAlone(bins) : Placed(bins);
     score_ = ScoreOf(types_, sure);
@@ -61,8 +67,8 @@ class Grower {
   }
 
   const std::vector<int64_t>& score() const { return score_; }
-  // Whether nodes that there are may have kept some from new ones: their gangs may have to be near
-  // each other, which the first look does not know.
+  // True if using existing nodes may have displaced pods: the pods of a gang may have to be near
+  // each other, which the first plan does not check.
   bool MayDoBetterAlone() const {
     return world_.live && !serves_all_ &&
            std::ranges::any_of(world_.node_types, &NodeType::IsThere);
@@ -78,8 +84,9 @@ class Grower {
     return CostOf(a, world_.node_types) < CostOf(b, world_.node_types);
   }
 
-  // By class, how many are placed, but for gangs that would need no new node: the plan for those
-  // that there are has not found that, and may not find it the next time, either.
+  // Placed pods by class, without gangs that use existing nodes only. The plan for the existing
+  // nodes did not find these places and may not find them next time either, so such gangs do not
+  // count.
   std::vector<int> BesideThoseOnNodesThereAlone(const Bins& bins) const {
     std::vector<int> placed = Placed(bins);
     std::vector<bool> gets_new(types_.gangs.size());
@@ -100,7 +107,7 @@ class Grower {
     return Thin(types_, world_.node_types, coverer_, states_, std::move(bins), out_of_time_);
   }
 
-  // What some node could take if it were alone; of a gang none, if that is too few.
+  // The pods that fit on some node on their own; no pod of a gang if fewer fit than it lacks.
   void FindWanted() {
     wanted_.assign(types_.classes.size(), 0);
     std::vector<int> of_gang(types_.gangs.size());
@@ -116,8 +123,8 @@ class Grower {
     }
   }
 
-  // There are too few nodes for all: the planner's own search says whom they serve best, then the
-  // same pods are looked at for less.
+  // For too few nodes: the planner's search on all of them decides which pods are served, then a
+  // cheaper mix for the same pods is searched.
   void Share(Bins& bins) {
     if (out_of_time_()) return;
     Bins all = AllNodes();
@@ -130,7 +137,8 @@ class Grower {
     if (IsBetter(cheaper, bins)) bins = std::move(cheaper);
   }
 
-  // As many of each type as could be of use; where that is too many, less of each.
+  // Takes as many nodes of each type as could be useful; proportionally fewer if that exceeds the
+  // limit.
   Bins AllNodes() {
     std::vector<int64_t> counts;
     int64_t all = 0;
@@ -161,9 +169,9 @@ class Grower {
                                     ServesAll(bins), out_of_time_, bins);
   }
 
-  // Filters that look at what lies beside a pod have seen each node without the others' pods so
-  // far. Where one objects, the planner looks for other places on these nodes, and further nodes
-  // are added for who finds none: at last one for each such pod.
+  // Until now live filters have seen each node without the pods of other new nodes. If one objects,
+  // the planner searches other places on these nodes, and nodes are added for unserved pods: in the
+  // last attempt one node per pod.
   void Heed(Bins& bins) {
     levels_proven_ = cheapest_proven_ = false;
     for (int round = 1; !bins.empty(); ++round) {
@@ -178,7 +186,7 @@ class Grower {
     DropEmpty(bins);
   }
 
-  // Whether pods have lost their places because of a filter.
+  // True if pods have lost their places because of a filter.
   bool Settle(BinWorld& made, Bins& bins) {
     for (size_t c = 0; c < wanted_.size(); ++c) {
       made.translation.problem.classes[c].count = wanted_[c];
@@ -197,7 +205,7 @@ class Grower {
     return !ServesAll(bins);
   }
 
-  // Empty ones, for what is left; `each`: one for each pod. False: there is no room for more.
+  // Adds empty nodes for `left`; `each`: one per pod. False if no node could be added.
   bool AddNodes(const std::vector<int>& left, bool each, Bins& bins) {
     std::vector<int> room;
     room.reserve(world_.node_types.size());
@@ -217,12 +225,12 @@ class Grower {
       --room[type];
       bins.push_back({type, true});
     }
-    // What it would take first may be full.
+    // The types of the mix may be exhausted; others may not.
     if (!each && bins.size() == before) return AddNodes(left, true, bins);
     return bins.size() > before;
   }
 
-  // -1: none has room.
+  // -1 if no type with nodes left fits.
   int CheapestFor(int cls, const std::vector<int>& room) const {
     int best = -1;
     for (size_t t = 0; t < room.size(); ++t) {
@@ -238,7 +246,8 @@ class Grower {
     plan.pools.resize(pools_.size());
     for (size_t p = 0; p < pools_.size(); ++p) {
       plan.pools[p].problem = world_.problems[p];
-      // The first of its nodes say what they are.
+      // Without a template only the minimum is requested: its first nodes show what the group's
+      // nodes are.
       if (!cluster::IsDescribed(*pools_[p].pool)) plan.pools[p].count = LacksToMinimum(pools_[p]);
     }
     for (const NodeType& type : world_.node_types) {
@@ -310,10 +319,10 @@ class Grower {
   const Problem& types_;
   GpuStates states_;
   Coverer coverer_;
-  std::vector<int> wanted_;  // by class: that some pool could serve
+  std::vector<int> wanted_;  // by class: pods that some group could serve
   bool has_all_nodes_ = true;
   bool levels_proven_ = false, cheapest_proven_ = false;
-  std::vector<int64_t> score_;  // of what is sure
+  std::vector<int64_t> score_;  // of the places that count
   bool serves_all_ = true;
 };
 
@@ -326,7 +335,8 @@ bool IsIdle(const cluster::NodeInfo& node) {
          });
 }
 
-// Whether it takes what a new node of the pool would: who waits for it would wait for ever else.
+// True if the node accepts every pod that a new node of the group would. Otherwise such pods would
+// wait for it for ever.
 bool IsAsNew(const cluster::NodeInfo& info, const cluster::NodePool& pool) {
   const cluster::Node& node = *info.node;
   const auto has = [&](const std::string& name, Quantity least) {
@@ -350,7 +360,7 @@ bool IsAsNew(const cluster::NodeInfo& info, const cluster::NodePool& pool) {
   return std::ranges::count_if(info.gpus.gpus, &cluster::Gpu::reported) >= pool.gpu.count;
 }
 
-// With nodes on which nothing runs as some that come: they are not asked for again.
+// Counts idle nodes as nodes that have not joined yet, so that they are not requested again.
 std::vector<PoolNow> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
                                       std::vector<PoolNow> pools) {
   std::vector<std::shared_ptr<const cluster::NodePool>> own;
@@ -371,9 +381,12 @@ std::vector<PoolNow> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
 GrowthPlan PlanGrowth(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
                       const std::vector<PoolNow>& pools,
                       const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
+  // 1. A plan in which gangs may use existing nodes.
   Grower beside(snapshot, unplaced, pools, frameworks, options, true);
   GrowthPlan plan = beside.Run();
   if (!beside.MayDoBetterAlone()) return plan;
+  // 2. Filters may have rejected such a mix, so also plan with new nodes only. Idle nodes count as
+  //    new ones, so that they are not requested again.
   const std::vector<PoolNow> idle = WithIdleAsComing(snapshot, pools);
   Grower alone(snapshot, unplaced, idle, frameworks, options, false);
   GrowthPlan other = alone.Run();

@@ -1,4 +1,4 @@
-// New nodes for gangs whose pods have to be near each other.
+// New nodes for gangs whose pods must be near each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class GrowthGangsTest : public ::testing::Test {
   void Node(const std::string& name, const std::string& zone) {
     cluster_.PlainNode(name).meta.labels["zone"] = zone;
   }
-  // Of the gang, near those of a role; "": wherever.
+  // A gang member that must be near pods of a role; "": anywhere.
   void Member(const std::string& role, const std::string& near, const std::string& cpu) {
     Gang& gang = options_.gangs[0];
     gang.members.push_back(gang.least++);
@@ -63,7 +63,7 @@ class GrowthGangsTest : public ::testing::Test {
   GrowthPlan plan_;
 };
 
-TEST_F(GrowthGangsTest, TheZoneThatHasRoomForAllIsChosen) {
+TEST_F(GrowthGangsTest, ChoosesZoneWithCapacityForWholeGang) {
   Pool("cheap", "a", 1, "1");
   Pool("dear", "b", 3, "5");
   for (int i = 0; i < 3; ++i) Member("w", "w", "48");
@@ -72,7 +72,7 @@ TEST_F(GrowthGangsTest, TheZoneThatHasRoomForAllIsChosen) {
   EXPECT_THAT(Counts(), ElementsAre(0, 3));
 }
 
-TEST_F(GrowthGangsTest, WorkersFollowTheirLeader) {
+TEST_F(GrowthGangsTest, AddsNodesForWorkersNearLeader) {
   Pool("a", "a", 1, "1");
   Pool("b", "b", 3, "5");
   WorkersOfALeader();
@@ -81,7 +81,7 @@ TEST_F(GrowthGangsTest, WorkersFollowTheirLeader) {
   EXPECT_THAT(Counts(), ElementsAre(0, 3));
 }
 
-TEST_F(GrowthGangsTest, WorkersFollowTheirLeaderWhereverOthersHaveOne) {
+TEST_F(GrowthGangsTest, AddsNodesNearOwnLeaderDespiteRunningLeader) {
   Node("n", "a");
   cluster_.Running("other", "n", {}, "60").meta.labels["role"] = "leader";
   Pool("b", "b", 3, "5");
@@ -91,8 +91,8 @@ TEST_F(GrowthGangsTest, WorkersFollowTheirLeaderWhereverOthersHaveOne) {
   EXPECT_THAT(Counts(), ElementsAre(3));
 }
 
-// Whose plan for the nodes that there are has not found it will hardly find it the next time.
-TEST_F(GrowthGangsTest, RoomThatNobodyFindsIsNotWaitedForForEver) {
+// The plan for existing nodes has not found the places and probably will not find them next time.
+TEST_F(GrowthGangsTest, AddsNodeIfPlanDidNotUseExistingCapacity) {
   Node("n", "a");
   Pool("b", "b", 3, "5");
   for (int i = 0; i < 2; ++i) Member("w", "w", "20");
@@ -101,7 +101,7 @@ TEST_F(GrowthGangsTest, RoomThatNobodyFindsIsNotWaitedForForEver) {
   EXPECT_THAT(Counts(), ElementsAre(1));
 }
 
-TEST_F(GrowthGangsTest, RoomIsWaitedForWhereNoPoolHelps) {
+TEST_F(GrowthGangsTest, UsesExistingNodesIfNoPoolHelps) {
   Node("n", "a");
   Pool("b", "b", 0, "5");
   for (int i = 0; i < 2; ++i) Member("w", "w", "20");

@@ -11,10 +11,10 @@ namespace nos::planning {
 namespace {
 
 constexpr size_t kMostHosts = 200;
-constexpr size_t kMostKinds =
-    32;  // of pods that nodes are asked for: those of which there are most
+// Kinds of pods for which nodes are checked; the most frequent ones are kept.
+constexpr size_t kMostKinds = 32;
 
-// Pods of gangs that ask for the same.
+// Pods of gangs with equal requests and constraints.
 struct Kind {
   const cluster::Pod* pod = nullptr;
   cluster::ResourceVector requests;
@@ -56,7 +56,7 @@ int64_t FreeSlots(const cluster::NodeInfo& node) {
   return free;
 }
 
-// Whether an instance more has room there, beside those in use.
+// True if one more instance fits beside the used ones.
 bool MayHold(const cluster::Gpu& gpu, const std::string& resource) {
   if (gpu.fixed) {
     return std::ranges::any_of(gpu.instances, [&](const cluster::Instance& instance) {
@@ -73,7 +73,7 @@ bool MayHold(const cluster::Gpu& gpu, const std::string& resource) {
   return fits(*gpu.model, false) || (gpu.MaySwitch() && fits(*gpu.other, true));
 }
 
-// Whether a pod of one kind has room on a node, and about how many such pods have.
+// Checks whether a pod of one kind fits on a node, and about how many do.
 class Asker {
  public:
   Asker(const Kind& kind, const cluster::ClusterSnapshot& snapshot,
@@ -84,7 +84,7 @@ class Asker {
     int64_t most = kind_.count;
     for (const auto& [id, amount] : kind_.requests.entries()) {
       if (amount <= 0) continue;
-      // Slots only say how many about: several time slices may be of one instance.
+      // An estimate: several time slices may occupy the slots of one instance.
       const int64_t copies = cluster::IsCutOn(node, id)
                                  ? std::max<int64_t>(free_slots / amount, 1)
                                  : (node.allocatable.Get(id) - node.requested.Get(id)) / amount;
@@ -95,7 +95,7 @@ class Asker {
   }
 
  private:
-  // One of each: the search looks at them together.
+  // Checks one slice of each resource; the search checks them together.
   bool HasSlices(const cluster::NodeInfo& node) const {
     return std::ranges::all_of(kind_.requests.entries(), [&](const auto& entry) {
       const auto& [id, amount] = entry;

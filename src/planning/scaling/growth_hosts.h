@@ -1,9 +1,10 @@
-// Nodes that there are, where some pod of a gang that is not whole has room now: the rest of it may
-// run beside them on new nodes.
+// Finds existing nodes with capacity for some pod of an incomplete gang: the rest of the gang may
+// run next to them on new nodes.
 //
 //   const GangHosts hosts = HostsForGangs(snapshot, unplaced, frameworks, options);
 //
-// 200 at most, those first that hold the most pods of one kind. Pure, but for `out_of_time`.
+// Returns at most 200 nodes, those with capacity for most pods of one kind first. Pure, except for
+// `out_of_time`.
 #pragma once
 
 #include <set>
@@ -15,11 +16,11 @@ namespace nos::planning {
 
 struct GangHosts {
   std::set<std::string, std::less<>> names;
-  bool all = true;  // there are no others
+  bool all = true;  // no other node has capacity
 };
 
-// Free GPUs count as cut anew, and cordoned nodes as none. `options`: gangs by their place among
-// the unplaced.
+// Free instances count as empty space. Cordoned nodes are left out. `options`: gang members are
+// indices into `unplaced`.
 GangHosts HostsForGangs(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
                         const scheduling::FrameworkChoice& frameworks, const PlanOptions& options);
 

@@ -1,4 +1,4 @@
-// Growth against all mixes of few nodes, each solved by force.
+// Compares growth plans with all mixes of few nodes, each solved by exhaustive search.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using testing::ClusterBuilder;
 using testing::Now;
 using testing::PoolOf;
 using testing::SharedPods;
-using Score = std::vector<int64_t>;  // by level: pods served
+using Score = std::vector<int64_t>;  // by level: number of served pods
 
 struct Case {
   std::vector<PoolNow> pools;
@@ -56,7 +56,7 @@ Case Draw(uint64_t seed, int most_pods, int most_nodes) {
   return drawn;
 }
 
-// The most important level first.
+// Most important level first.
 Score ServedOf(const Case& drawn, const GrowthPlan& plan) {
   std::map<int, size_t> levels;
   for (const auto& pod : drawn.pods) levels[-pod->priority] = 0;
@@ -93,7 +93,8 @@ Optimum SolveMixes(const Case& drawn, const scheduling::FrameworkChoice& framewo
     const auto snapshot = cluster::ClusterSnapshot::Build(nodes, {}, catalogue);
     const Translation translation = Translate(snapshot, drawn.pods, framework, {});
     Score score = testing::SolveByForce(translation.problem).score;
-    for (int64_t& level : score) level /= kValueUnit;  // pods; the rest tells equal ones apart
+    for (int64_t& level : score)
+      level /= kValueUnit;  // number of pods; the remainder only breaks ties
     if (score > best.score || (score == best.score && price < best.price)) {
       best = {std::move(score), price};
     }
@@ -102,7 +103,7 @@ Optimum SolveMixes(const Case& drawn, const scheduling::FrameworkChoice& framewo
   return best;
 }
 
-TEST(GrowthPropertyTest, ServesAsMuchAsAnyMixForNoMore) {
+TEST(GrowthPropertyTest, ServesAsMuchAsAnyMixAtLowestPrice) {
   constexpr int kCases = 200;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);
@@ -128,7 +129,7 @@ TEST(GrowthPropertyTest, ServesAsMuchAsAnyMixForNoMore) {
   EXPECT_LE(worse, kCases / 50);
 }
 
-// Of nodes that are there, too, and all pods as one gang.
+// With existing nodes, and all pods in one gang.
 struct GangCase {
   Case drawn;
   cluster::ClusterSnapshot there;
@@ -166,7 +167,7 @@ GangCase DrawGang(uint64_t seed) {
   return made;
 }
 
-// The price of the cheapest mix that serves all; none does.
+// The price of the cheapest mix that serves the gang; nullopt if none does.
 std::optional<int64_t> SolveGang(const GangCase& made,
                                  const scheduling::FrameworkChoice& framework) {
   const std::vector<PoolNow>& pools = made.drawn.pools;
@@ -197,7 +198,7 @@ std::optional<int64_t> SolveGang(const GangCase& made,
   return best;
 }
 
-TEST(GrowthPropertyTest, BesideNodesThatAreThereAGangCostsNoMoreThanItMust) {
+TEST(GrowthPropertyTest, ServesGangBesideExistingNodesAtLowestPrice) {
   constexpr int kCases = 200;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);
@@ -233,8 +234,8 @@ TEST(GrowthPropertyTest, BesideNodesThatAreThereAGangCostsNoMoreThanItMust) {
   EXPECT_GE(beside, kCases / 40);
 }
 
-// What larger cases get: the cover, thinned out, and no proof.
-TEST(GrowthPropertyTest, TheCoverAloneIsSeldomMuchDearer) {
+// The result for larger problems: the greedy mix, consolidated, without proof.
+TEST(GrowthPropertyTest, GreedyMixIsSeldomMuchMoreExpensive) {
   constexpr int kCases = 200;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);
@@ -258,7 +259,8 @@ TEST(GrowthPropertyTest, TheCoverAloneIsSeldomMuchDearer) {
     const Bins bins =
         Thin(world.types.problem, world.node_types, coverer, states, coverer.Cover(wanted), never);
     const GrowthCost cost = CostOf(bins, world.node_types);
-    if (PlacedOf(bins, wanted.size()) != wanted) {  // where nodes are few, the search says whom
+    if (PlacedOf(bins, wanted.size()) !=
+        wanted) {  // with too few nodes, the search decides which pods are served
       ++short_of;
       continue;
     }

@@ -11,7 +11,7 @@
 namespace nos::planning {
 namespace {
 
-constexpr size_t kMostText = 300;  // bytes, of what others wrote
+constexpr size_t kMostText = 300;  // bytes of text from other components
 
 }  // namespace
 
@@ -64,7 +64,8 @@ GrowthReasons::Verdict GrowthReasons::Ask(int cls, int type) const {
     }
     return {Step::kTooSmall, WhyTooSmall(cls, type)};
   }
-  // Whoever waits for it alone keeps no node from going: it has no place to offer, now or later.
+  // kTooSmall, not kClosed or kFull: a group with maximum 0 never gets a node, so a pod that fits
+  // only there must not keep other nodes from removal.
   if (pool.max == 0 && node.coming == 0) {
     return {Step::kTooSmall, "it is to have no nodes (spec.max is 0)"};
   }

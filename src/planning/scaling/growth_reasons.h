@@ -1,4 +1,4 @@
-// Why pools do not serve a pod, and which comes nearest.
+// Explains why no node group serves a pod, and which group comes closest.
 #pragma once
 
 #include <optional>
@@ -11,22 +11,22 @@ namespace nos::planning {
 
 struct GrowthOutcome {
   std::vector<int> placed;  // by class
-  std::vector<int> used;    // paid nodes, by type
+  std::vector<int> used;    // number of paid nodes, by type
   bool in_time = true;
 };
 
-// Of a class that is not served wholly.
+// For a class with unserved pods.
 class GrowthReasons {
  public:
-  // All of these must outlive it.
+  // All arguments must outlive this object.
   GrowthReasons(const GrowthWorld& world, const std::vector<PoolNow>& pools, const Coverer& coverer,
                 GpuStates& states, const GrowthOutcome& outcome);
 
-  // `pod`: without its place.
+  // `pod` of the result is not set.
   LeftOut WhyLeftOut(int cls);
 
  private:
-  // How far a pool is from serving it: the higher, the nearer.
+  // How close a group is to serving the pod; higher is closer.
   enum class Step { kUnusable, kRefused, kNoSlices, kTooSmall, kClosed, kFull, kCould };
   struct Verdict {
     Step step = Step::kUnusable;

@@ -47,8 +47,8 @@ class GrowthTest : public ::testing::Test {
     Check();
     return plan_;
   }
-  // Every pod is served once or left out once, nodes hold what they are said to hold, no pool has
-  // more than it may.
+  // Checks that every pod is either served once or left out once, that nodes can hold their pods,
+  // and that no group exceeds its maximum.
   void Check() const {
     std::multiset<int> seen;
     std::vector<int> asked(pools_.size());
@@ -110,7 +110,7 @@ class GrowthTest : public ::testing::Test {
   GrowthPlan plan_;
 };
 
-TEST_F(GrowthTest, TheCheapestMixIsTaken) {
+TEST_F(GrowthTest, ChoosesCheapestMix) {
   pools_ = {Now(PoolOf("big", "", 0, 32, 10, "3")), Now(PoolOf("small", "", 0, 8, 10, "1"))};
   Pods("p", 5, {}, "8");
   Make();
@@ -120,11 +120,11 @@ TEST_F(GrowthTest, TheCheapestMixIsTaken) {
   EXPECT_TRUE(plan_.proven);
   Pods("q", 2, {}, "8");
   Make();
-  EXPECT_EQ(plan_.milli_price, 6000);  // two big ones, or one and three small ones
-  EXPECT_EQ(plan_.nodes.size(), 2U);   // of equal price the fewer nodes
+  EXPECT_EQ(plan_.milli_price, 6000);  // two big nodes, or one big and three small ones
+  EXPECT_EQ(plan_.nodes.size(), 2U);   // at equal price, fewer nodes
 }
 
-TEST_F(GrowthTest, SlicesAreCutOutOfNewNodes) {
+TEST_F(GrowthTest, PlacesSlicesOnNewNodes) {
   pools_ = {Now(PoolOf("a100", kA100, 2, 32, 10, "4")), Now(PoolOf("a30", "A30", 2, 32, 10, "1"))};
   Pods("mig", 14, {"1g.5gb"}, "1");
   Pods("six", 8, {"1g.6gb"}, "1");
@@ -136,7 +136,7 @@ TEST_F(GrowthTest, SlicesAreCutOutOfNewNodes) {
   EXPECT_THAT(Counts(), ElementsAre(2, 1));
 }
 
-TEST_F(GrowthTest, WholeGpusSharesAndSlicesOfOneHybridNode) {
+TEST_F(GrowthTest, HybridNodeServesAllSharingModes) {
   cluster::NodePool pool = PoolOf("h100", "H100-80GB", 3, 64, 4, "10");
   pool.gpu.partitioning = cluster::Partitioning::kHybrid;
   pools_ = {Now(pool)};
@@ -148,8 +148,8 @@ TEST_F(GrowthTest, WholeGpusSharesAndSlicesOfOneHybridNode) {
   EXPECT_EQ(plan_.served, 15);
 }
 
-// One after the other, three of them take up the room of four.
-TEST_F(GrowthTest, AMixThatServesThemOnlyIfTheyLieCloserIsNotPassedOver) {
+// Placed one after the other, three of the pods use the capacity of four.
+TEST_F(GrowthTest, FindsMixThatNeedsTightPacking) {
   pools_ = {Now(PoolOf("three", kA100, 3, 64, 3, "2")), Now(PoolOf("four", kA100, 4, 64, 3, "3"))};
   Pods("p", 4, {"2g.10gb", "3g.20gb"}, "1");
   Make();
@@ -158,7 +158,7 @@ TEST_F(GrowthTest, AMixThatServesThemOnlyIfTheyLieCloserIsNotPassedOver) {
   EXPECT_TRUE(plan_.proven);
 }
 
-TEST_F(GrowthTest, WhatIsOnItsWayOrDueIsFilledFirst) {
+TEST_F(GrowthTest, FillsRequestedAndDueNodesFirst) {
   cluster::NodePool due = PoolOf("due", "", 0, 8, 10, "9");
   due.min = 1;
   pools_ = {Now(PoolOf("cheap", "", 0, 8, 10, "1")), Now(PoolOf("coming", "", 0, 8, 10, "5"), 2, 1),
@@ -173,7 +173,7 @@ TEST_F(GrowthTest, WhatIsOnItsWayOrDueIsFilledFirst) {
   EXPECT_EQ(coming->name, "coming/new-0");
 }
 
-TEST_F(GrowthTest, APoolIsFilledToItsMinimumEvenIfNobodyWaits) {
+TEST_F(GrowthTest, FillsPoolToMinimumWithoutPendingPods) {
   cluster::NodePool pool = PoolOf("a", "", 0, 8, 10, "9");
   pool.min = 3;
   pools_ = {Now(pool, 1, 1)};
@@ -184,7 +184,7 @@ TEST_F(GrowthTest, APoolIsFilledToItsMinimumEvenIfNobodyWaits) {
   EXPECT_TRUE(plan_.proven);
 }
 
-TEST_F(GrowthTest, APoolThatNobodyDescribesIsFilledToItsMinimumAlone) {
+TEST_F(GrowthTest, FillsPoolWithoutTemplateToMinimumOnly) {
   cluster::NodePool pool = PoolOf("a", "", 0, 8, 10, "9");
   pool.min = 2;
   pool.learns = true;
@@ -199,7 +199,7 @@ TEST_F(GrowthTest, APoolThatNobodyDescribesIsFilledToItsMinimumAlone) {
   EXPECT_THAT(plan_.pools[0].problem, HasSubstr("NodePool a: has no node yet to learn from"));
 }
 
-TEST_F(GrowthTest, TheMoreImportantGoFirstWhereThereAreTooFew) {
+TEST_F(GrowthTest, ServesHigherPriorityFirstAtPoolMaximum) {
   pools_ = {Now(PoolOf("a", "", 0, 8, 5, "1"), 3)};
   Pods("low", 6, {}, "2");
   Pods("high", 3, {}, "4", 100);
@@ -211,7 +211,7 @@ TEST_F(GrowthTest, TheMoreImportantGoFirstWhereThereAreTooFew) {
   EXPECT_THAT(Left("low5").reason.message, HasSubstr("all its 5 nodes"));
 }
 
-TEST_F(GrowthTest, AGangIsServedAsAWholeOrNotAtAll) {
+TEST_F(GrowthTest, ServesGangAsAWholeOrNotAtAll) {
   pools_ = {Now(PoolOf("a100", kA100, 1, 32, 2, "4"))};
   Gang("gang", 3, {"7g.40gb"}, "1");
   Pods("single", 1, {"3g.20gb"}, "1");
@@ -226,7 +226,7 @@ TEST_F(GrowthTest, AGangIsServedAsAWholeOrNotAtAll) {
   EXPECT_THAT(Counts(), ElementsAre(4));
 }
 
-TEST_F(GrowthTest, AGangOfWhichOneFitsNowhereCostsNothing) {
+TEST_F(GrowthTest, AddsNoNodesForGangWithImpossibleMember) {
   pools_ = {Now(PoolOf("a", "", 0, 8, 9, "1"))};
   planning::Gang gang{"pod group x/g", 2, 0, {0, 1}, ""};
   Pods("fits", 1, {}, "4");
@@ -238,7 +238,7 @@ TEST_F(GrowthTest, AGangOfWhichOneFitsNowhereCostsNothing) {
   EXPECT_EQ(Left("fits0").reason.code, "GangNotWhole");
 }
 
-TEST_F(GrowthTest, OnlyThoseOfAGangWhoHaveNoRoomGetNewNodes) {
+TEST_F(GrowthTest, AddsNodesOnlyForGangMembersWithoutCapacity) {
   cluster_.PlainNode("n1");
   pools_ = {Now(PoolOf("a", "", 0, 32, 9, "1"))};
   Gang("gang", 3, {}, "32");
@@ -255,7 +255,7 @@ TEST_F(GrowthTest, OnlyThoseOfAGangWhoHaveNoRoomGetNewNodes) {
   EXPECT_TRUE(plan_.proven);
 }
 
-TEST_F(GrowthTest, ForAGangGpusThatAreThereAreCutAnew) {
+TEST_F(GrowthTest, RepartitionsExistingGpusForGang) {
   cluster_.Node("n1", "NVIDIA-A100-SXM4-40GB", {"1g.5gb@0:free,1g.5gb@1:free", "7g.40gb@0:used"});
   pools_ = {Now(PoolOf("a100", kA100, 1, 32, 9, "4"))};
   Gang("gang", 3, {"3g.20gb"}, "1");
@@ -267,7 +267,7 @@ TEST_F(GrowthTest, ForAGangGpusThatAreThereAreCutAnew) {
   EXPECT_EQ(plan_.nodes[0].pods.size(), 2U);
 }
 
-TEST_F(GrowthTest, AGangThatIsNotWholeTakesNoRoomThatIsThere) {
+TEST_F(GrowthTest, IncompleteGangUsesNoExistingCapacity) {
   cluster_.PlainNode("n1");
   pools_ = {Now(PoolOf("a", "", 0, 32, 1, "1"))};
   Gang("gang", 4, {}, "32");
@@ -278,7 +278,7 @@ TEST_F(GrowthTest, AGangThatIsNotWholeTakesNoRoomThatIsThere) {
   EXPECT_EQ(Left("gang0").reason.code, "GangNotWhole");
 }
 
-TEST_F(GrowthTest, WhoFitsOnlyOnWhatIsThereGoesThere) {
+TEST_F(GrowthTest, PlacesGangMemberThatFitsOnlyOnExistingNode) {
   cluster_.PlainNode("n1");
   pools_ = {Now(PoolOf("a", "", 0, 32, 9, "1"))};
   planning::Gang gang{"gang", 3, 0, {0, 1, 2}, ""};
@@ -293,7 +293,7 @@ TEST_F(GrowthTest, WhoFitsOnlyOnWhatIsThereGoesThere) {
   EXPECT_THAT(plan_.nodes[0].pods, ElementsAre(2));
 }
 
-TEST_F(GrowthTest, ACordonedNodeHoldsNobodyOfAGang) {
+TEST_F(GrowthTest, PlacesNoGangMemberOnCordonedNode) {
   cluster_.PlainNode("n1").unschedulable = true;
   pools_ = {Now(PoolOf("a", "", 0, 32, 9, "1"))};
   Gang("gang", 2, {}, "32");
@@ -302,7 +302,7 @@ TEST_F(GrowthTest, ACordonedNodeHoldsNobodyOfAGang) {
   EXPECT_THAT(Counts(), ElementsAre(2));
 }
 
-TEST_F(GrowthTest, WhatRunsOnNodesThatAreThereCountsForFilters) {
+TEST_F(GrowthTest, FiltersSeePodsOnExistingNodes) {
   for (const char* name : {"n1", "n2"}) {
     cluster_.PlainNode(name).meta.labels = {{"kubernetes.io/hostname", name}};
   }
@@ -324,7 +324,7 @@ TEST_F(GrowthTest, WhatRunsOnNodesThatAreThereCountsForFilters) {
   for (const NewNode& node : plan_.nodes) EXPECT_NE(node.name, "n1");
 }
 
-TEST_F(GrowthTest, AGangThatMustBeTogetherIsNotKeptFromNewNodesByOthers) {
+TEST_F(GrowthTest, GangWithAffinityGetsNewNodesInOneZone) {
   cluster_.PlainNode("n1").meta.labels = {{"zone", "b"}};
   cluster::NodePool pool = PoolOf("a", "", 0, 96, 9, "1");
   pool.labels["zone"] = "a";
@@ -344,7 +344,7 @@ TEST_F(GrowthTest, AGangThatMustBeTogetherIsNotKeptFromNewNodesByOthers) {
   EXPECT_THAT(Counts(), ElementsAre(1));
 }
 
-TEST_F(GrowthTest, AGangThatMustBeTogetherDoesNotWaitForAnIdleNodeThatItCannotUse) {
+TEST_F(GrowthTest, GangWithAffinityDoesNotWaitForTaintedIdleNode) {
   cluster_.PlainNode("n1").meta.labels = {{"zone", "b"}};
   cluster::Node& idle = cluster_.PlainNode("idle");
   idle.meta.labels = {{"zone", "a"}, {"pool", "a"}};
@@ -369,7 +369,7 @@ TEST_F(GrowthTest, AGangThatMustBeTogetherDoesNotWaitForAnIdleNodeThatItCannotUs
   EXPECT_THAT(Counts(), ElementsAre(1));
 }
 
-TEST_F(GrowthTest, FiltersHold) {
+TEST_F(GrowthTest, RespectsFiltersOnNewNodes) {
   cluster::NodePool tainted = PoolOf("tainted", "", 0, 8, 9, "1");
   tainted.taints = {{"team", "a", "NoSchedule"}};
   cluster::NodePool labelled = PoolOf("zone-b", "", 0, 8, 9, "3");
@@ -384,7 +384,7 @@ TEST_F(GrowthTest, FiltersHold) {
   EXPECT_THAT(Left("elsewhere").reason.message, HasSubstr("comes nearest"));
 }
 
-TEST_F(GrowthTest, PodsThatKeepApartGetNodesOfTheirOwn) {
+TEST_F(GrowthTest, PodsWithAntiAffinityGetSeparateNodes) {
   pools_ = {Now(PoolOf("a", "", 0, 64, 9, "1"))};
   for (int i = 0; i < 3; ++i) {
     cluster::Pod& pod = cluster_.Pod("p" + std::to_string(i), {}, 0, "1");
@@ -399,7 +399,7 @@ TEST_F(GrowthTest, PodsThatKeepApartGetNodesOfTheirOwn) {
   EXPECT_EQ(plan_.served, 3);
 }
 
-TEST_F(GrowthTest, EachReasonNamesTheNearestPool) {
+TEST_F(GrowthTest, ReasonNamesClosestPool) {
   pools_ = {Now(PoolOf("a30", "A30", 1, 8, 2, "1"), 0, 0, "did not deliver, next try in 4m"),
             Now(PoolOf("a100", kA100, 1, 8, 2, "1"), 2)};
   Pods("closed", 1, {"1g.6gb"}, "1");
@@ -422,7 +422,7 @@ TEST_F(GrowthTest, EachReasonNamesTheNearestPool) {
   EXPECT_EQ(Left("full0").reason.code, "NoPools");
 }
 
-TEST_F(GrowthTest, APoolThatIsSwitchedOffIsNoneToWaitFor) {
+TEST_F(GrowthTest, PoolWithMaximumZeroIsReportedAsNotFitting) {
   pools_ = {Now(PoolOf("off", "", 0, 8, 0, "1"))};
   Pods("p", 1, {}, "1");
   Make();
@@ -434,7 +434,7 @@ TEST_F(GrowthTest, APoolThatIsSwitchedOffIsNoneToWaitFor) {
   EXPECT_EQ(Left("p0").reason.code, "PoolsAtMaximum");
 }
 
-TEST_F(GrowthTest, ABadPoolHurtsOnlyItself) {
+TEST_F(GrowthTest, InvalidPoolDoesNotAffectOthers) {
   pools_ = {Now(PoolOf("bad", "Z1000", 1, 8, 2, "1")), Now(PoolOf("good", "", 0, 8, 2, "1")),
             Now(PoolOf("good", "", 0, 8, 2, "1"))};
   Pods("p", 1, {}, "1");
@@ -444,7 +444,7 @@ TEST_F(GrowthTest, ABadPoolHurtsOnlyItself) {
   EXPECT_THAT(plan_.pools[2].problem, HasSubstr("another pool of this name"));
 }
 
-TEST_F(GrowthTest, WhoNobodyPlansForIsTold) {
+TEST_F(GrowthTest, ReportsPodsThatAreNotPlanned) {
   pools_ = {Now(PoolOf("a", "", 0, 8, 2, "1"))};
   cluster_.Pod("gated", {}, 0, "1").scheduling_gates = {"gate"};
   cluster_.Pod("bound", {}, 0, "1").node_name = "n";
@@ -454,7 +454,7 @@ TEST_F(GrowthTest, WhoNobodyPlansForIsTold) {
   EXPECT_THAT(Counts(), ElementsAre(0));
 }
 
-TEST_F(GrowthTest, EndsWhenTheTimeIsUp) {
+TEST_F(GrowthTest, StopsAtTimeLimit) {
   pools_ = {Now(PoolOf("a", kA100, 8, 64, 50, "3")), Now(PoolOf("b", "A30", 4, 64, 50, "1"))};
   for (int i = 0; i < 300; ++i) {
     cluster_.Pod("p" + std::to_string(i), {i % 2 == 0 ? "1g.5gb" : "2g.12gb"}, i % 3,
@@ -466,7 +466,7 @@ TEST_F(GrowthTest, EndsWhenTheTimeIsUp) {
   for (const LeftOut& left : plan_.left_out) EXPECT_EQ(left.reason.code, "SearchEnded");
 }
 
-TEST_F(GrowthTest, ManyPodsAreServedAndTheSameTwice) {
+TEST_F(GrowthTest, ServesManyPodsDeterministically) {
   pools_ = {Now(PoolOf("a", kA100, 8, 64, 50, "30")), Now(PoolOf("b", "A30", 4, 64, 50, "6"))};
   for (int i = 0; i < 300; ++i) {
     const std::vector<std::string> profiles[] = {{"1g.5gb"}, {"2g.12gb"}, {"3g.20gb"}, {}};
@@ -474,7 +474,7 @@ TEST_F(GrowthTest, ManyPodsAreServedAndTheSameTwice) {
   }
   Make();
   EXPECT_EQ(plan_.served, 300);
-  // 75 of 1g and 3g each need 75/7 + 75/2 GPUs at least, 75 of 2g.12gb as many halves.
+  // 75 of 1g and 3g each need at least 75/7 + 75/2 GPUs, 75 of 2g.12gb as many halves.
   EXPECT_LE(plan_.milli_price, 7 * 30'000 + 11 * 6'000);
   const std::vector<int> counts = Counts();
   Make();

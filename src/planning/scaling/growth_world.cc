@@ -25,7 +25,7 @@ NodeType TypeOf(int index, const PoolNow& now) {
   return type;
 }
 
-// Of the translation only these nodes, in its order.
+// Reduces the translation to these nodes, in this order.
 void KeepNodes(const std::vector<int>& nodes, Translation& t) {
   t.problem = WithNodes(t.problem, nodes);
   std::vector<const cluster::NodeInfo*> infos;
@@ -40,7 +40,7 @@ bool AnyIsLive(const cluster::ClusterSnapshot& snapshot, Pods pods,
   return std::ranges::any_of(pods, [&](const auto& pod) { return live.Has(*pod); });
 }
 
-// What is around, and of the nodes only these.
+// The cluster context with these nodes only.
 cluster::ClusterSnapshot WithNodesOnly(const cluster::ClusterSnapshot& snapshot,
                                        const GangHosts& hosts) {
   if (!hosts.names.empty()) {
@@ -54,7 +54,7 @@ cluster::ClusterSnapshot WithNodesOnly(const cluster::ClusterSnapshot& snapshot,
   return empty;
 }
 
-// Instances that may give way do: what is asked is how much there is room for.
+// Removes free instances that may be destroyed, because only the capacity matters.
 void FreeGpus(int node, Problem& problem) {
   const ProblemNode& where = problem.nodes[node];
   for (int g = where.first_gpu; g < where.first_gpu + where.gpu_count; ++g) {
@@ -64,7 +64,7 @@ void FreeGpus(int node, Problem& problem) {
   }
 }
 
-// Nodes that there are go first: they are filled first.
+// Existing nodes come first, so that they are filled first.
 void ChooseTypes(const GangHosts& hosts, const std::map<std::string, int>& pool_of,
                  const std::vector<PoolNow>& pools, GrowthWorld& world) {
   std::vector<int> there, kept;
@@ -147,7 +147,7 @@ BinWorld MakeBinWorld(const GrowthWorld& world, const std::vector<PoolNow>& pool
                       const Bins& bins) {
   BinWorld made{world.snapshot, {}};
   const std::vector<std::string> names = NamesOf(world, pools, bins);
-  // The types' own nodes are among the new ones, or not there.
+  // The example nodes of the types are replaced by the bins' nodes.
   std::set<std::string_view> new_ones;
   for (size_t t = 0; t < world.node_types.size(); ++t) {
     if (world.node_types[t].IsThere()) continue;

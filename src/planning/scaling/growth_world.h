@@ -1,5 +1,6 @@
-// The pools as the search sees them: a Problem with one empty node of each. Where gangs lack
-// places, nodes that there are and could hold some of a gang (growth_hosts.h) are types, too.
+// The node groups in the form that the search uses: a Problem with one empty node per group. If
+// gangs lack places, existing nodes with capacity for some of their pods (growth_hosts.h) are
+// types, too.
 #pragma once
 
 #include <string>
@@ -13,27 +14,27 @@
 namespace nos::planning {
 
 struct GrowthWorld {
-  // The cluster, if pods are asked for what else runs in it, and a node of each pool. Else the
-  // nodes of the types alone.
+  // The cluster with one node per group, if filters depend on other pods. Otherwise only the nodes
+  // of the types.
   cluster::ClusterSnapshot snapshot;
-  Translation types;  // its nodes are those of the types
+  Translation types;  // contains the nodes of the types only
   std::vector<NodeType> node_types;
-  std::vector<std::string> problems;  // by pool: why it has no type; or ""
-  bool live = false;                  // some pods are asked by live filters (live_filters.h)
-  bool has_all_hosts = true;          // no other node that there is could hold some of a gang
+  std::vector<std::string> problems;  // by group: why it has no type; or ""
+  bool live = false;                  // live filters apply to some pods (live_filters.h)
+  bool has_all_hosts = true;          // no other existing node has capacity for part of a gang
 };
 
-// Nodes that the pool is to be asked for whoever waits; none while it is closed.
+// Number of nodes that the group lacks to its minimum; 0 while it is closed.
 int LacksToMinimum(const PoolNow& now);
 
-// The arguments must outlive it. `beside`: gangs may have places on nodes that there are.
+// The arguments must outlive the result. `beside`: gangs may use existing nodes.
 GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
                             const std::vector<PoolNow>& pools,
                             const scheduling::FrameworkChoice& frameworks,
                             const PlanOptions& options, bool beside);
 
-// The translation for these bins, which stand on the nodes of `snapshot`: the cluster with a new
-// node of its own for each that is of a pool.
+// The translation for these bins on the nodes of `snapshot`: the cluster with a separate new node
+// for each bin of a group.
 struct BinWorld {
   cluster::ClusterSnapshot snapshot;
   Translation translation;
@@ -41,8 +42,8 @@ struct BinWorld {
 BinWorld MakeBinWorld(const GrowthWorld& world, const std::vector<PoolNow>& pools,
                       const Bins& bins);
 
-// The names of the bins' nodes: those of a pool are numbered, the free ones first; what is there
-// has its own.
+// The names of the bins' nodes. New nodes of a group are numbered, free ones first; existing nodes
+// keep their names.
 std::vector<std::string> NamesOf(const GrowthWorld& world, const std::vector<PoolNow>& pools,
                                  const Bins& bins);
 

@@ -21,7 +21,7 @@ Status Wrong(const NodePool& pool, std::string_view field, std::string_view what
   return Invalid(fmt::format("NodePool {}: spec.gpu.{}: {}", pool.meta.name, field, what));
 }
 
-// Null: not in the catalogue, which does not matter where nothing is cut.
+// Null if it is not in the catalogue, which only matters if GPUs are partitioned.
 const gpu::Model* ModelOf(const NodePool& pool, const gpu::Catalogue& catalogue) {
   return pool.gpu.model.empty() ? catalogue.FindByProduct(pool.gpu.product)
                                 : catalogue.FindByName(pool.gpu.model);
@@ -40,18 +40,18 @@ std::string WhyUnknown(const NodePool& pool, const gpu::Catalogue& catalogue) {
       pool.gpu.model);
 }
 
-// What the agent will tell of one GPU.
+// The models that the agent will report for one GPU.
 struct Told {
   std::string model, other_model;
 };
 
-// As the agent begins: on the Ampere generation MIG mode changes with a reset only, so it stays
-// off.
+// The state after the agent has started: on Ampere GPUs MIG mode only changes with a GPU reset, so
+// it stays off.
 Told HybridGpu(const NodePool& pool, const gpu::Model* model, int64_t mib) {
   const bool stays_off = model != nullptr && model->architecture() == "Ampere";
   gpu::Modes modes{stays_off ? nullptr : model,
                    static_cast<int>(std::clamp<int64_t>(mib / 1024, 1, gpu::kMostModesGib)), true};
-  // The agent gives time slices where they would lie if it could be cut.
+  // The agent places time slices at the starts that they have in MIG mode.
   if (stays_off && model->slots() < gpu::kPlainSlots) modes.slots = model->slots();
   modes.time_slices = std::min<int>(pool.gpu.time_slices, gpu::MostTimeSlices(modes));
   const gpu::Model* shares = gpu::SharesOfMemory(mib);
@@ -63,7 +63,7 @@ Result<Told> GpuOf(const NodePool& pool, const gpu::Catalogue& catalogue) {
   const std::string_view named = pool.gpu.model.empty() ? "product" : "model";
   if (pool.gpu.partitioning == Partitioning::kMig) {
     if (model == nullptr) return Wrong(pool, named, WhyUnknown(pool, catalogue));
-    return Told{};  // the label says it
+    return Told{};  // the product label determines the model
   }
   const int64_t mib = MebibytesOf(pool, model);
   if (mib <= 0) {

@@ -38,7 +38,7 @@ cluster::NodeInfo InfoOf(const NodePool& pool) {
   return *snapshot.Find("pool/new-3");
 }
 
-TEST(PoolNodesTest, AMigNodeIsEmptyAndMayBeCut) {
+TEST(PoolNodesTest, MigNodeStartsEmptyAndPartitionable) {
   NodePool pool = Pool("A100-80GB", 8, Partitioning::kMig);
   pool.taints = {{"gpu", "yes", "NoSchedule"}};
   const cluster::NodeInfo info = InfoOf(pool);
@@ -55,7 +55,7 @@ TEST(PoolNodesTest, AMigNodeIsEmptyAndMayBeCut) {
   EXPECT_EQ(info.allocatable.Get(cluster::InternResource("nvidia.com/gpu")), 0);
 }
 
-TEST(PoolNodesTest, WholeGpusAreAResource) {
+TEST(PoolNodesTest, WholeGpusAreAllocatableResource) {
   NodePool pool = Pool("", 4, Partitioning::kNone);
   pool.gpu.product = "Tesla-T4";
   const cluster::NodeInfo info = InfoOf(pool);
@@ -64,7 +64,7 @@ TEST(PoolNodesTest, WholeGpusAreAResource) {
   EXPECT_EQ(info.node->meta.labels.at("nvidia.com/gpu.product"), "Tesla-T4");
 }
 
-TEST(PoolNodesTest, SharedAndHybridNodesAreAsTheirAgentsTell) {
+TEST(PoolNodesTest, SharedAndHybridNodesEqualAgentReports) {
   const cluster::NodeInfo shared = InfoOf(Pool("A100-40GB", 2, Partitioning::kMps));
   EXPECT_EQ(shared.gpus.gpus.at(1).model->name(), "MPS-39GB");
   NodePool pool = Pool("H100-80GB", 2, Partitioning::kHybrid);
@@ -74,16 +74,16 @@ TEST(PoolNodesTest, SharedAndHybridNodesAreAsTheirAgentsTell) {
   EXPECT_EQ(hybrid.gpus.gpus.at(0).model->name(), "H100-80GB+GPU+TIME-4");
   ASSERT_NE(hybrid.gpus.gpus.at(0).other, nullptr);
   EXPECT_EQ(hybrid.gpus.gpus.at(0).other->name(), "MPS-79GB");
-  // Its MIG mode stays off.
+  // MIG mode of Ampere GPUs stays off.
   const cluster::NodeInfo ampere = InfoOf(Pool("A100-80GB", 1, Partitioning::kHybrid));
   EXPECT_EQ(ampere.gpus.gpus.at(0).model->name(), "GPU-80GB+GPU");
-  // And so its time slices are no more than it has parts in MIG mode.
+  // Hence there are no more time slices than compute slices in MIG mode.
   NodePool small = Pool("A30", 1, Partitioning::kHybrid);
   small.gpu.time_slices = 7;
   EXPECT_EQ(InfoOf(small).gpus.gpus.at(0).model->name(), "GPU-24GB-4+GPU+TIME-4");
 }
 
-TEST(PoolNodesTest, CountsTheNodesThatAreAPoolsOwn) {
+TEST(PoolNodesTest, CountsNodesOfEachPool) {
   std::vector<std::shared_ptr<const NodePool>> pools;
   for (const char* label : {"a", "b", "a"}) {
     NodePool pool = Pool("A30", 1, Partitioning::kMig);
@@ -101,7 +101,7 @@ TEST(PoolNodesTest, CountsTheNodesThatAreAPoolsOwn) {
   EXPECT_EQ(planning::PoolOf(*snapshot.Find("c-1")->node, pools), -1);
 }
 
-TEST(PoolNodesTest, SaysWhatIsNotKnown) {
+TEST(PoolNodesTest, ReportsUnknownModelAndMissingMemory) {
   const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
   const auto error = [&](const NodePool& pool) {
     return NewNodeOf(pool, 0, catalogue).status().message();

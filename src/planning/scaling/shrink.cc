@@ -23,7 +23,7 @@ struct Candidate {
   int pool = 0;
   std::string name;
   int64_t price = 0;
-  std::vector<PodPtr> pods;  // to be moved
+  std::vector<PodPtr> pods;  // that must be moved
 };
 
 class Shrinker {
@@ -40,6 +40,8 @@ class Shrinker {
   }
 
   ShrinkPlan Run() {
+    // Nodes with the fewest pods first, since they need the fewest moves; of these the most
+    // expensive.
     std::vector<Candidate> candidates = FindCandidates();
     std::ranges::sort(candidates, {}, [](const Candidate& c) {
       return std::tuple(c.pods.size(), -c.price, c.name);
@@ -67,7 +69,7 @@ class Shrinker {
     for (size_t n = 0; n < snapshot.size(); ++n) {
       const cluster::NodeInfo& node = snapshot.node(n);
       const int pool = PoolOf(*node.node, own);
-      // What is being deleted is no node of its pool any more.
+      // A node that is being deleted no longer counts for its group.
       if (pool < 0 || node.node->meta.deleted.has_value()) continue;
       ++left_[pool];
       Candidate candidate{pool, node.node->meta.name, MilliPriceOf(*pools_[pool].pool), {}};
@@ -80,7 +82,7 @@ class Shrinker {
     return candidates;
   }
 
-  // What no room elsewhere would change. `pods` gets those to be moved.
+  // Reasons that capacity elsewhere would not change. Appends the pods to be moved to `pods`.
   std::optional<Reason> WhyStays(const cluster::NodeInfo& node, std::vector<PodPtr>& pods) const {
     const cluster::StringMap& annotations = node.node->meta.annotations;
     for (const std::string_view key : {kScaleDownDisabled, kDoNotDisrupt}) {
@@ -115,7 +117,7 @@ class Shrinker {
     return std::nullopt;
   }
 
-  // None: it goes.
+  // nullopt if the node is removed.
   std::optional<Reason> WhyNotNow(const Candidate& candidate) {
     const cluster::NodePool& pool = *pools_[candidate.pool].pool;
     if (left_[candidate.pool] <= pool.min) {
@@ -143,7 +145,7 @@ class Shrinker {
     return std::nullopt;
   }
 
-  // Moves them all, or says why not.
+  // Plans the moves of all pods, or returns why that is impossible.
   std::optional<Reason> WhyNoRoom(const Candidate& candidate) {
     cluster::ClusterSnapshot without = plan_.after;
     without.RemoveNode(candidate.name);
@@ -188,8 +190,8 @@ class Shrinker {
   const scheduling::FrameworkChoice& frameworks_;
   const ShrinkOptions& options_;
   const std::function<bool()> out_of_time_;
-  EvictionBudgets budgets_;  // with those that were moved counted as gone
-  std::vector<int> left_;    // by pool: its nodes
+  EvictionBudgets budgets_;  // after the evictions planned so far
+  std::vector<int> left_;    // by group: remaining nodes
   std::set<std::string> takes_moved_;
   int tries_ = 0;
   ShrinkPlan plan_;

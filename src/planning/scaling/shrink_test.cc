@@ -26,7 +26,7 @@ class ShrinkTest : public ::testing::Test {
  protected:
   ShrinkTest() { options_.most_use = 1; }
 
-  // Nodes of pools are known by the label pool.
+  // The label `pool` assigns nodes to NodePools.
   cluster::Node& Node(const std::string& pool, const std::string& name,
                       const std::vector<std::string>& layouts = {}) {
     cluster::Node& node =
@@ -58,7 +58,7 @@ class ShrinkTest : public ::testing::Test {
     return plan_;
   }
 
-  // Every move is one that may be made, and everything fits once all are made.
+  // Checks that every move is allowed, and that everything fits after all moves.
   void Check() const {
     std::set<std::string> gone;
     for (const EmptiedNode& node : plan_.nodes) gone.insert(node.name);
@@ -82,7 +82,7 @@ class ShrinkTest : public ::testing::Test {
     CheckUsedStays();
     CheckMinima();
   }
-  // The scheduler's filters let it in where it is then, if it came as the last.
+  // Checks that the scheduler's filters admit the pod on its node when it is added last.
   void CheckFits(const Move& move) const {
     cluster::ClusterSnapshot others = plan_.after;
     ASSERT_TRUE(others.Vacate(*move.pod, move.to).ok()) << move.pod->Key();
@@ -95,7 +95,7 @@ class ShrinkTest : public ::testing::Test {
     const scheduling::Verdict verdict = filters.Filter(cycle, waiting, *others.Find(move.to));
     EXPECT_TRUE(verdict.fits()) << move.pod->Key() << " on " << move.to << ": " << verdict.message;
   }
-  // What was in use on the nodes that stay is there, and nothing lies on anything else.
+  // Checks that used instances of the remaining nodes still exist, and that no placements overlap.
   void CheckUsedStays() const {
     for (size_t n = 0; n < plan_.after.size(); ++n) {
       const cluster::NodeInfo& node = plan_.after.node(n);
@@ -144,7 +144,7 @@ class ShrinkTest : public ::testing::Test {
   ShrinkPlan plan_;
 };
 
-TEST_F(ShrinkTest, PodsArePackedOnFewerNodes) {
+TEST_F(ShrinkTest, PacksPodsOnFewerNodes) {
   Pool("p", 0);
   for (const char* name : {"a", "b", "c"}) {
     Node("p", name);
@@ -160,7 +160,7 @@ TEST_F(ShrinkTest, PodsArePackedOnFewerNodes) {
   EXPECT_EQ(plan_.after.node(0).pods.size(), 3U);
 }
 
-TEST_F(ShrinkTest, SlicesAreCutWhereTheirPodsGo) {
+TEST_F(ShrinkTest, RepartitionsGpusOnTargetNodes) {
   Pool("p", 1);
   Node("p", "a", {"1g.5gb@0:used"});
   Pod("small", "a", {"1g.5gb"}, "1");
@@ -174,18 +174,18 @@ TEST_F(ShrinkTest, SlicesAreCutWhereTheirPodsGo) {
   EXPECT_EQ(Kept("b").code, "AtMinimum");
 }
 
-TEST_F(ShrinkTest, UsedSlicesAreInTheWay) {
+TEST_F(ShrinkTest, UsedSlicesStayInPlace) {
   Pool("p", 0);
   Node("p", "a", {"4g.20gb@0:used"});
   Pod("four", "a", {"4g.20gb"}, "1");
   Node("p", "b", {"2g.10gb@0:used"});
   Pod("two", "b", {"2g.10gb"}, "1");
   Make();
-  EXPECT_THAT(Gone(), ElementsAre("b"));  // beside the four there is room for two
+  EXPECT_THAT(Gone(), ElementsAre("b"));  // beside the used 4g there is capacity for two
   EXPECT_EQ(plan_.nodes[0].moves[0].devices.at(0).placement.start, 4);
 }
 
-TEST_F(ShrinkTest, EmptyNodesGoFirstAndTheDearestOfThem) {
+TEST_F(ShrinkTest, RemovesMostExpensiveEmptyNodesFirst) {
   Pool("cheap", 0, "1");
   Pool("dear", 0, "5");
   Node("cheap", "a");
@@ -199,7 +199,7 @@ TEST_F(ShrinkTest, EmptyNodesGoFirstAndTheDearestOfThem) {
   EXPECT_THAT(plan_.nodes[1].moves, IsEmpty());
 }
 
-TEST_F(ShrinkTest, WhatMayNotMoveKeepsItsNode) {
+TEST_F(ShrinkTest, KeepsNodeWithImmovablePod) {
   Pool("p", 0);
   for (const char* name : {"a", "b", "c", "d", "e"}) Node("p", name);
   Pod("bare", "a", {}, "1").meta.owners.clear();
@@ -220,7 +220,7 @@ TEST_F(ShrinkTest, WhatMayNotMoveKeepsItsNode) {
   EXPECT_EQ(Kept("e").code, "NotNow");
 }
 
-TEST_F(ShrinkTest, NodesSayThemselvesThatTheyStay) {
+TEST_F(ShrinkTest, KeepsAnnotatedNodes) {
   Pool("p", 0);
   Node("p", "a").meta.annotations = {{std::string(kScaleDownDisabled), "true"}};
   Node("p", "b").meta.annotations = {{std::string(kDoNotDisrupt), "true"}};
@@ -229,10 +229,10 @@ TEST_F(ShrinkTest, NodesSayThemselvesThatTheyStay) {
   EXPECT_THAT(Gone(), IsEmpty());
   EXPECT_EQ(Kept("a").code, "NodeStays");
   EXPECT_EQ(Kept("b").code, "NodeStays");
-  EXPECT_EQ(plan_.kept.size(), 2U);  // c is of no pool
+  EXPECT_EQ(plan_.kept.size(), 2U);  // c belongs to no NodePool
 }
 
-TEST_F(ShrinkTest, WhatNobodyIsKnownToHoldKeepsItsNode) {
+TEST_F(ShrinkTest, KeepsNodeWithUsedInstanceOfUnknownPod) {
   Pool("p", 0);
   Node("p", "a", {"1g.5gb@0:used"});
   Make();
@@ -240,7 +240,7 @@ TEST_F(ShrinkTest, WhatNobodyIsKnownToHoldKeepsItsNode) {
   EXPECT_THAT(Kept("a").message, HasSubstr("1g.5gb@0 of GPU 0 is in use, and nobody knows"));
 }
 
-TEST_F(ShrinkTest, BudgetsCountAcrossNodes) {
+TEST_F(ShrinkTest, DisruptionBudgetsApplyAcrossNodes) {
   Pool("p", 0);
   for (const char* name : {"a", "b", "c"}) {
     Node("p", name);
@@ -254,7 +254,7 @@ TEST_F(ShrinkTest, BudgetsCountAcrossNodes) {
   EXPECT_EQ(plan_.nodes.size(), 1U);
 }
 
-TEST_F(ShrinkTest, NothingIsMovedWhereBudgetsAreNotKnown) {
+TEST_F(ShrinkTest, MovesNothingIfBudgetsAreUnknown) {
   Pool("p", 0);
   for (const char* name : {"a", "b"}) {
     Node("p", name);
@@ -263,7 +263,7 @@ TEST_F(ShrinkTest, NothingIsMovedWhereBudgetsAreNotKnown) {
   EXPECT_THAT(PlanShrink(cluster_.Snapshot(), pools_, framework_, options_).nodes, IsEmpty());
 }
 
-TEST_F(ShrinkTest, WhereNotAllFindRoomNoneMoves) {
+TEST_F(ShrinkTest, MovesNoneIfOnePodHasNoTarget) {
   Pool("p", 0);
   Node("p", "a");
   Pod("one", "a", {}, "4");
@@ -276,7 +276,7 @@ TEST_F(ShrinkTest, WhereNotAllFindRoomNoneMoves) {
   EXPECT_THAT(Kept("a").message, HasSubstr("pod x/two has no other place"));
 }
 
-TEST_F(ShrinkTest, PlansAreSoundWhateverThereIs) {
+TEST_F(ShrinkTest, PlansOfRandomClustersAreValid) {
   int moved = 0;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Random random(seed);

@@ -8,7 +8,7 @@
 namespace nos::planning {
 namespace {
 
-constexpr int64_t kMostLooks = 3'000'000;  // at a node for a pod
+constexpr int64_t kMostLooks = 3'000'000;  // checks of a node for a pod
 
 class Thinner {
  public:
@@ -20,7 +20,7 @@ class Thinner {
         states_(states),
         out_of_time_(out_of_time) {}
 
-  // Whether some were emptied.
+  // True if any node was emptied.
   bool EmptySome(Bins& bins) {
     const Problem problem = WithNodes(types_, TypesOf(bins));
     Draft draft = Load(problem, states_, bins);
@@ -84,7 +84,7 @@ class Thinner {
     return nodes;
   }
 
-  // The most worth first.
+  // Sorts by worth, highest first.
   void Sort(std::vector<int>& classes) const {
     std::ranges::sort(classes, [&](int a, int b) {
       const double left = coverer_.WorthOf(a), right = coverer_.WorthOf(b);
@@ -99,7 +99,7 @@ class Thinner {
     return classes;
   }
 
-  // All of its pods to other open nodes; false: one of them found no room, and all are back.
+  // Moves all its pods to other open nodes. False, with all pods back, if one does not fit.
   bool Empty(Draft& draft, int node, const std::vector<bool>& open) {
     const size_t mark = draft.Mark();
     std::vector<int> classes;

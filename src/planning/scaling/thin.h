@@ -1,4 +1,4 @@
-// The same pods on fewer or cheaper new nodes.
+// Consolidates new nodes: the same pods on fewer or cheaper nodes.
 #pragma once
 
 #include <functional>
@@ -9,13 +9,13 @@
 
 namespace nos::planning {
 
-// Empties nodes whose pods find room on the others, those first that give least for their price,
-// and takes cheaper ones where the same pods fit. Never costs a pod; work is bounded.
-// Deterministic.
+// Empties nodes whose pods fit on the others, those with the lowest worth per price first, and
+// replaces nodes by cheaper ones where the same pods fit. Never leaves a pod unserved. Work is
+// bounded. Deterministic.
 Bins Thin(const Problem& types, const std::vector<NodeType>& node_types, Coverer& coverer,
           GpuStates& states, Bins bins, const std::function<bool()>& out_of_time);
 
-// Of each type, as many of the nodes that hold something as come anyway are free.
+// Marks nodes with pods as free, for each type as many as come in any case.
 void UseFreeFirst(const std::vector<NodeType>& node_types, Bins& bins);
 
 }  // namespace nos::planning

@@ -1,4 +1,4 @@
-// The same pods on other nodes: copies of some, or some of them alone.
+// Derives a problem with the same pods and other nodes: a subset, or copies.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace nos::planning {
 
-// These nodes of the problem, in this order; one that stands there twice is two nodes.
+// The problem with these nodes, in this order; an index may occur several times.
 Problem WithNodes(const Problem& from, std::span<const int> nodes);
 
 }  // namespace nos::planning

@@ -168,7 +168,7 @@ std::map<std::string, int> CountsAfter(const Plan& plan, const cluster::ClusterS
 
 namespace {
 
-// Whether used, by placement.
+// By placement: whether it is used.
 struct Instances : std::map<gpu::Placement, bool> {
   const gpu::Model* model = nullptr;
 };
@@ -186,7 +186,7 @@ Instances Before(const cluster::ClusterSnapshot& snapshot, const std::string& no
 }
 
 std::string GpuFault(const PlannedGpu& gpu, Instances before, bool serves) {
-  int given_up = 0;  // by switching it
+  int given_up = 0;  // instances destroyed by a switch
   if (gpu.model != before.model) {
     for (const auto& [placement, used] : before) {
       if (used) return "switched while in use";

@@ -1,4 +1,4 @@
-// Clusters for planner tests in a few words.
+// Builds clusters for planner tests from short descriptions.
 #pragma once
 
 #include <map>
@@ -15,23 +15,23 @@ using SharedPods = std::vector<std::shared_ptr<const cluster::Pod>>;
 
 class ClusterBuilder {
  public:
-  // A node opted in to partitioning with 64 cpu and room for 110 pods. `layouts`: of each GPU, as
-  // in the status annotation: "3g.20gb@4:used,1g.5gb@0:free".
+  // A node opted in to partitioning with 64 cpu and capacity for 110 pods. `layouts`: one per GPU,
+  // in the format of the status annotation: "3g.20gb@4:used,1g.5gb@0:free".
   cluster::Node& Node(const std::string& name, const std::string& product,
                       const std::vector<std::string>& layouts);
-  // The same with GPUs that are shared by memory, so many GiB each: "10gb@0:used".
+  // The same with GPUs shared by memory, `gib` GiB each: "10gb@0:used".
   cluster::Node& SharedNode(const std::string& name, int gib,
                             const std::vector<std::string>& layouts);
-  // The same with GPUs that are each used in their own way: what it is, what it may be instead, and
-  // its layout: "H100-80GB+GPU+TIME-4|MPS-79GB 1g.10gb@0:used".
+  // The same with GPUs in different sharing modes: current model, the model that it may switch to,
+  // and layout: "H100-80GB+GPU+TIME-4|MPS-79GB 1g.10gb@0:used".
   cluster::Node& HybridNode(const std::string& name, const std::vector<std::string>& gpus);
   // A node without GPUs.
   cluster::Node& PlainNode(const std::string& name);
-  // A pending pod that asks for the profiles ("3g.20gb", a share: "10gb", "gpu", a time slice:
-  // "shared") and for cpu; several slices: one container each.
+  // A pending pod that requests the profiles ("3g.20gb"; "10gb" for a share, "gpu", "shared" for a
+  // time slice) and cpu; with several slices, one container each.
   cluster::Pod& Pod(const std::string& name, const std::vector<std::string>& profiles,
                     int priority = 0, const std::string& cpu = "");
-  // A running one.
+  // A running pod.
   cluster::Pod& Running(const std::string& name, const std::string& node,
                         const std::vector<std::string>& profiles, const std::string& cpu = "");
 
@@ -45,12 +45,14 @@ class ClusterBuilder {
   std::vector<std::unique_ptr<cluster::Pod>> running_, pending_;
 };
 
-// The target layout of a changed GPU as "profile@start" parts, '*' used, '+' new; "" if unchanged.
+// The target layout of a changed GPU as "profile@start" parts, '*' for used, '+' for new; "" if
+// unchanged.
 std::string LayoutText(const Plan& plan, const std::string& node, int gpu);
-// By profile: how many instances the GPU holds after the plan, whether it changes or not.
+// By profile: number of instances on the GPU after the plan, whether it changes or not.
 std::map<std::string, int> CountsAfter(const Plan& plan, const cluster::ClusterSnapshot& snapshot,
                                        const std::string& node, int gpu);
-// What is wrong with the plan, seen from outside: see planner.h. Empty: nothing.
+// The first violation of the contract in planner.h, checked without the planner's code; "" if there
+// is none.
 std::string PlanFault(const Plan& plan, const cluster::ClusterSnapshot& snapshot);
 
 }  // namespace nos::planning::testing

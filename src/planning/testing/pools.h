@@ -1,4 +1,4 @@
-// Node pools for tests in a few words.
+// Builds NodePools for tests from short descriptions.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace nos::planning::testing {
 
-// Nodes with so many GPUs of the model ("" for none), divided by MIG unless told otherwise, cpu and
-// room for 110 pods; known by the label pool=<name>. `price`: "1.5".
+// A NodePool whose nodes have `gpus` GPUs of the model ("" for none) in MIG mode by default, `cpu`
+// cores and capacity for 110 pods. The label pool=<name> selects its nodes. `price`: "1.5".
 cluster::NodePool PoolOf(const std::string& name, const std::string& model, int gpus, int cpu,
                          int max, const std::string& price);
 PoolNow Now(cluster::NodePool pool, int nodes = 0, int coming = 0, std::string closed = "");

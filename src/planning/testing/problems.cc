@@ -110,7 +110,8 @@ namespace {
 
 using Shares = std::vector<gpu::ProfileId>;
 
-// What shares take of a GPU; `kept`: slots that are nobody's, and numbers.
+// True if the shares fit on a GPU. `kept`: slots reserved for others; `kept_shares`: number of
+// shares reserved for others.
 bool FitTogether(const gpu::Model& model, const std::vector<Shares>& all, int kept = 0,
                  int kept_shares = 0) {
   int slots = kept, number = kept_shares;
@@ -239,10 +240,10 @@ std::string Fault(const Draft& draft) {
 
 namespace {
 
-// Takes the pods one by one: each is left out, or its slices are dealt to the GPUs of each node in
-// every way. What lies on a GPU together is possible if some legal layout holds it beside the used
-// instances, or its memory suffices. Situations met before are not looked at again. Shares nothing
-// with the planner but the models' tables of layouts.
+// Decides on the pods one by one: leaves the pod out, or assigns its slices to the GPUs of each
+// node in every possible way. A set of slices fits on a GPU if some legal layout contains it beside
+// the used instances, or if memory suffices. Visited states are skipped. Uses no code of the
+// planner except the models' layout tables.
 class ForceSolver {
  public:
   explicit ForceSolver(const Problem& problem)
@@ -312,7 +313,7 @@ class ForceSolver {
     return false;
   }
 
-  // As it is, and as it may be instead.
+  // The GPU as each of its models.
   std::vector<ProblemGpu> WaysOf(int g) const {
     std::vector<ProblemGpu> ways = {problem_.gpus[g]};
     if (!MaySwitch(ways[0])) return ways;
@@ -323,7 +324,7 @@ class ForceSolver {
 
   const gpu::Model& ModelOf(const ProblemGpu& gpu) const { return *problem_.models[gpu.model]; }
 
-  // The shares dealt to a GPU; none: one is not made there.
+  // The shares assigned to a GPU; nullopt if a slice is not a share of this model.
   std::optional<Shares> SharesOn(int g, const ProblemGpu& way) const {
     Shares shares;
     for (size_t s = 0; s < problem_.slices.size(); ++s) {
@@ -341,7 +342,7 @@ class ForceSolver {
            FitTogether(ModelOf(gpu), {gpu.used_shares, *shares}, gpu.kept_slots, gpu.kept_shares);
   }
 
-  // Takes from those that are there; returns how many lack.
+  // Number of wanted shares that do not exist.
   static int Missing(Shares there, const Shares& wanted) {
     int missing = 0;
     for (const gpu::ProfileId profile : wanted) {
@@ -355,7 +356,7 @@ class ForceSolver {
     return missing;
   }
 
-  // Every choice of free shares that go is tried.
+  // Tries every subset of free shares to destroy.
   int ShareChanges(int g, const ProblemGpu& gpu) const {
     const auto on_it = SharesOn(g, gpu);
     if (!on_it) return kNever;
@@ -367,7 +368,7 @@ class ForceSolver {
         if ((stay >> i & 1) != 0) there.push_back(gpu.free_shares[i]);
       }
       const int created = Missing(there, wanted), gone = std::popcount(~stay & All(gpu));
-      // Those that stay and serve nobody take room, too.
+      // Kept free shares without a pod use memory, too.
       Shares besides = there;
       for (const gpu::ProfileId profile : wanted) {
         const auto at = std::ranges::find(besides, profile);
@@ -425,7 +426,7 @@ class ForceSolver {
     return least;
   }
 
-  // Used instances stay, those that are new serve a pod each, and all others were free before.
+  // Used instances are kept, each new instance serves a pod, and all others were free before.
   int ChangesTo(int g, const ProblemGpu& gpu, const gpu::LayoutTable& table,
                 gpu::LayoutId layout) const {
     if (!table.Keeps(layout, gpu.used)) return kNever;
@@ -464,10 +465,10 @@ class ForceSolver {
 
   const Problem& problem_;
   std::vector<int> pods_;                         // their classes
-  std::vector<Counts> on_gpu_;                    // slices dealt to each GPU
+  std::vector<Counts> on_gpu_;                    // slices assigned to each GPU
   std::vector<std::map<Counts, bool>> possible_;  // by GPU
   static constexpr int kNever = 1000;
-  std::map<std::pair<size_t, Counts>, int> changes_;  // by GPU and what is dealt to it
+  std::map<std::pair<size_t, Counts>, int> changes_;  // by GPU and assigned slices
   std::vector<int64_t> free_, score_;
   int placed_ = 0;
   Reference best_;

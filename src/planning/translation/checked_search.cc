@@ -12,11 +12,11 @@
 namespace nos::planning {
 namespace {
 
-// Searches with gangs held where they were put together, and pairs of pod and node that are looked
-// at for that, some microseconds each; then the others wait for the next plan.
+// Limit of searches with gangs assembled pod by pod, and of pairs of pod and node that are checked
+// for it, at some microseconds each. Further gangs wait for the next plan.
 constexpr int kMostAssembled = 16;
 constexpr int64_t kMostLooks = 500'000;
-// Of those for one gang, so that one that finds none leaves the others some.
+// Limit per gang, so that an unsuccessful gang leaves some for the others.
 constexpr int64_t kMostLooksForOne = kMostLooks / 4;
 
 class CheckedSearch {
@@ -30,19 +30,22 @@ class CheckedSearch {
         out_of_time_(out_of_time) {}
 
   StagedResult Run() {
+    // 1. The plan of the search, repeated until all filters accept it.
     StagedResult result = Search();
+    // 2. Incomplete gangs whose pods depend on each other are placed pod by pod, most urgent first:
+    //    beside all placed pods if possible, else displacing less urgent ones.
     const int gangs = static_cast<int>(t_.problem.gangs.size());
     for (int gang = 0; gang < gangs && assembled_ < kMostAssembled && looks_ > 0; ++gang) {
       if (IsWhole(gang, result) || !IsLiveGang(gang)) continue;
       const int level = LevelOf(gang);
       if (Assemble(gang, std::numeric_limits<int>::max(), result)) continue;
-      if (HasPlacedFrom(level, result)) Assemble(gang, level, result);  // at the cost of others
+      if (HasPlacedFrom(level, result)) Assemble(gang, level, result);  // displaces other pods
     }
     return result;
   }
 
  private:
-  // Until the live filters agree.
+  // Repeats until the live filters accept the plan.
   StagedResult Search() {
     int waiting = 0;
     for (const PodClass& cls : t_.problem.classes) waiting += cls.count;
@@ -50,7 +53,7 @@ class CheckedSearch {
       StagedResult result = SearchWithGangs(t_.problem, states_, most_reservations_, out_of_time_);
       const auto objections = checker_.FindObjections(t_, result);
       if (objections.empty()) {
-        // What was ruled out on the way might have been possible in another order.
+        // Rejected pairs might have been possible in another order.
         if (round > 1 && result.draft.placed() < waiting) result.complete = false;
         return result;
       }
@@ -58,8 +61,8 @@ class CheckedSearch {
     }
   }
 
-  // Whether the plan is better with the gang's pods where each finds a place beside the others;
-  // then it is the result. `below`: as AssembleGang has it.
+  // True if the plan improves when the gang's pods are assigned one by one; then it becomes the
+  // result. `below`: as in AssembleGang.
   bool Assemble(int gang, int below, StagedResult& result) {
     if (out_of_time_()) return false;
     const int64_t most = std::min(looks_, kMostLooksForOne);
@@ -70,7 +73,7 @@ class CheckedSearch {
     if (seats.empty()) return false;
     ++assembled_;
     const std::vector<std::vector<bool>> allowed = t_.problem.allowed;
-    auto objections = std::exchange(t_.objections, {});  // there may be very many
+    auto objections = std::exchange(t_.objections, {});  // may be very large, so it is not copied
     Seat(seats);
     StagedResult other = Search();
     other.complete = false;
@@ -86,12 +89,12 @@ class CheckedSearch {
     return false;
   }
 
-  // From now on these pods may be on their nodes only.
+  // Restricts these pods to their assigned nodes.
   void Seat(const std::vector<Seating>& seats) {
     for (const Seating& seat : seats) {
       const int index = t_.problem.classes[seat.cls].allowed;
-      if (!t_.live_rows.contains(index)) continue;         // nobody minds where it is
-      std::vector<bool>& row = t_.problem.allowed[index];  // of this pod alone
+      if (!t_.live_rows.contains(index)) continue;         // no filter depends on its node
+      std::vector<bool>& row = t_.problem.allowed[index];  // only this pod has this row
       row.assign(row.size(), false);
       row[seat.node] = true;
     }
@@ -101,13 +104,13 @@ class CheckedSearch {
   bool IsWhole(int gang, const StagedResult& result) const {
     return result.gangs_found[gang] >= t_.problem.gangs[gang].lacking;
   }
-  // Whether live filters concern its pods.
+  // True if live filters apply to its pods.
   bool IsLiveGang(int gang) const {
     return std::ranges::any_of(t_.problem.classes, [&](const PodClass& cls) {
       return cls.gang == gang && t_.live_rows.contains(cls.allowed);
     });
   }
-  // Whether somebody of this level, or a less urgent one, is placed.
+  // True if a pod of this or a less urgent level is placed.
   bool HasPlacedFrom(int level, const StagedResult& result) const {
     return std::ranges::any_of(result.draft.pods(), [&](const PlacedPod& pod) {
       return pod.alive && t_.problem.classes[pod.cls].level >= level;

@@ -1,4 +1,4 @@
-// The search whose plan all filters agree with.
+// A search whose result satisfies all filters.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace nos::planning {
 
-// Searches until the live filters agree with the plan (live_filters.h). Gangs that have lost their
-// places by that are put together pod by pod (gang_assembly.h), as far as the plan gets better.
-// `translation` is of the checker's snapshot, or of some of its nodes; what is ruled out on the way
-// is ruled out in it afterwards.
+// Repeats the search until the live filters accept the plan (live_filters.h). A gang that lost its
+// places because of a filter is then placed pod by pod (gang_assembly.h) if that improves the plan.
+// `translation` belongs to the checker's snapshot, or to some of its nodes. Pairs of pod and node
+// that filters reject are marked in it.
 StagedResult SearchAndCheck(PlanChecker& checker, int most_reservations, Translation& translation,
                             GpuStates& states, const std::function<bool()>& out_of_time);
 

@@ -16,7 +16,7 @@
 namespace nos::planning {
 namespace {
 
-constexpr int kMostDomains = 64;  // in which somebody has begun
+constexpr int kMostDomains = 64;  // in which at least one pod was placed
 
 class Assembler {
  public:
@@ -55,7 +55,7 @@ class Assembler {
   }
 
   std::vector<Seating> Run() {
-    // Before any of them is placed.
+    // Computed before any member is placed.
     for (const Member& member : members_) (void)CandidatesOf(member);
     const std::vector<std::vector<int>> domains = Domains();
     int tried = 0;
@@ -78,13 +78,14 @@ class Assembler {
     int cls = 0;
     const Pod* pod = nullptr;
     std::string kind;
-    bool tied = false;  // to others of the gang, which have to be near it or it near them
+    bool tied = false;  // must be near other members, or they near it
     bool may_follow = false;
   };
 
   bool MayLook() const { return looks_ > 0 && !out_of_time_(); }
 
-  // Those with the largest slices first; if that does not do, those that ask for most of the rest.
+  // First order: largest slices first. Second order, if different: largest share of the free
+  // resources first.
   void OrderMembers() {
     std::vector<const Member*>& first = orders_.emplace_back();
     for (const Member& member : members_) first.push_back(&member);
@@ -94,7 +95,7 @@ class Assembler {
     if (second != first) orders_.push_back(std::move(second));
   }
 
-  // What the class asks for, in parts of all that is free.
+  // The sum of the class's requests as shares of the cluster's free resources.
   double PartOf(int cls) const {
     const std::vector<int64_t>& requests = t_.problem.classes[cls].requests;
     double part = 0;
@@ -118,7 +119,8 @@ class Assembler {
     return domains;
   }
 
-  // By node, for about how many pods like the first tied one that fits anywhere there is room.
+  // By node: about how many pods like the first tied member fit, taking the first such kind that
+  // fits anywhere.
   std::vector<int64_t> RoomToBegin() {
     std::vector<int64_t> room(all_.size());
     const auto most = static_cast<int64_t>(members_.size());
@@ -139,7 +141,7 @@ class Assembler {
     return room;
   }
 
-  // The nodes that have room for the pod beside those around, whatever filters say.
+  // The nodes with capacity for the pod beside those already placed, ignoring filters.
   const std::vector<int>& CandidatesOf(const Member& member) {
     const auto [at, fresh] = candidates_.try_emplace(member.kind);
     if (!fresh) return at->second;
@@ -151,8 +153,8 @@ class Assembler {
     return at->second;
   }
 
-  // The first tied one in this domain, the others where they fit then. Whom filters refuse is tried
-  // again when others have found places.
+  // Places the first tied member in this domain and the others where they fit then. Members that
+  // filters reject are tried again after others are placed.
   std::vector<Seating> Try(const std::vector<int>& domain, std::vector<const Member*> left) {
     const size_t mark = draft_.Mark();
     PlanChecker::Play play = play_;
@@ -162,7 +164,7 @@ class Assembler {
     bool begun = false;
     for (bool again = true; again;) {
       again = false;
-      std::set<std::string> failed;  // kinds, since somebody found a place
+      std::set<std::string> failed;  // kinds, since the last successful placement
       std::erase_if(left, [&](const Member* member) {
         if (!MayLook() || failed.contains(member->kind)) return false;
         const int node = Find(*member, member->tied && !begun ? &in_domain : nullptr, play);
@@ -178,7 +180,7 @@ class Assembler {
         seats.push_back({member->cls, node});
         return true;
       });
-      // For the others there was no room, and there is less now.
+      // Kinds without capacity do not get any later.
       if (begun) std::erase_if(left, [](const Member* member) { return !member->may_follow; });
       if (seats.size() + left.size() < lacking_) break;
     }
@@ -186,7 +188,7 @@ class Assembler {
     return seats;
   }
 
-  // What is left there of what the class asks for, in the same parts.
+  // The free resources of the node that the class requests, in the same units.
   double RestOn(int cls, int node) const {
     const std::vector<int64_t>& requests = t_.problem.classes[cls].requests;
     double rest = 0;
@@ -197,7 +199,8 @@ class Assembler {
     return rest;
   }
 
-  // The node where it costs least, then the fullest; -1: none. Fills devices_. `among`: by node.
+  // The node with the lowest cost, then the fullest; -1 if none. Fills devices_. `among`: allowed
+  // nodes.
   int Find(const Member& member, const std::vector<bool>* among, PlanChecker::Play& play) {
     const int shape = t_.problem.classes[member.cls].shape;
     const cluster::Pod& pod = **member.pod;
@@ -229,13 +232,13 @@ class Assembler {
   const size_t lacking_;
   const std::function<bool()>& out_of_time_;
   int64_t& looks_;
-  Draft draft_;             // with those around
-  PlanChecker::Play play_;  // the same
+  Draft draft_;             // with the pods of `around`
+  PlanChecker::Play play_;  // with the same pods
   std::vector<Member> members_;
-  std::vector<Pod> pods_;                               // of those
-  std::vector<std::vector<const Member*>> orders_;      // in which they are tried
-  std::vector<int> all_;                                // nodes
-  std::map<std::string, std::vector<int>> candidates_;  // by kind: nodes
+  std::vector<Pod> pods_;                               // of members_
+  std::vector<std::vector<const Member*>> orders_;      // orders in which members are tried
+  std::vector<int> all_;                                // all nodes
+  std::map<std::string, std::vector<int>> candidates_;  // by kind of pod: nodes
   std::vector<Device> devices_;
 };
 

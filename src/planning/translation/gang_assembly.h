@@ -1,6 +1,6 @@
-// Places for a gang whose pods look at each other: one pod after the other, as a scheduler places
-// them, so that every filter sees those before. The search counts room for all pods at once and
-// knows no such order; it is faster, and packs better where nobody minds who is beside whom.
+// Places a gang whose pods depend on each other one pod after the other, as a scheduler does, so
+// that every filter sees the pods placed before. The search (search.h) counts capacity for all pods
+// at once, without an order. It is faster, and packs better if no filter depends on other pods.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ struct Seating {
   int cls = 0, node = 0;
 };
 
-// Beside the pods of `around` that are of more urgent levels than `below`, in each topology domain
-// in which the gang may begin until one has room, those of most room first. As many pods as there
-// is room for; empty: fewer than the gang lacks. Rows of Problem::allowed are not heeded: filters
-// are asked. `looks`: how many pairs of pod and node may still be asked about; counted down.
+// Places the gang beside those pods of `around` that have a more urgent level than `below`. Tries
+// the topology domains in which the gang may start, those with most capacity first, until one has
+// enough. Returns as many pods as fit; empty if that is fewer than the gang lacks. Ignores
+// Problem::allowed and asks the filters instead. `looks`: budget of checked pairs of pod and node;
+// decremented.
 std::vector<Seating> AssembleGang(PlanChecker& checker, const Translation& translation,
                                   const StagedResult& around, int below, int gang,
                                   GpuStates& states, const std::function<bool()>& out_of_time,

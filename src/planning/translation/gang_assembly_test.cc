@@ -1,4 +1,4 @@
-// Gangs whose pods have to be near each other, keep apart or spread.
+// Gangs whose pods must be near each other, apart, or spread.
 #include "planning/translation/gang_assembly.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class GangAssemblyTest : public ::testing::Test {
     node.meta.labels["host"] = name;
     return node;
   }
-  // Of the gang, which lacks all of them.
+  // Adds a pod that the gang lacks.
   cluster::Pod& Member(const std::string& role, const std::string& profile) {
     const int index = static_cast<int>(cluster_.Pending().size());
     if (options_.gangs.empty()) options_.gangs.push_back({"gang", 0, 0, {}, ""});
@@ -61,7 +61,7 @@ class GangAssemblyTest : public ::testing::Test {
     plan_ = cluster_.MakePlan(options_);
     EXPECT_EQ(PlanFault(plan_, cluster_.Snapshot()), "");
   }
-  // Values of the label of the gang's nodes.
+  // Values of the label on the nodes of the gang's pods.
   std::multiset<std::string> Where(const std::string& label) const {
     std::multiset<std::string> found;
     const cluster::ClusterSnapshot snapshot = cluster_.Snapshot();
@@ -78,7 +78,7 @@ class GangAssemblyTest : public ::testing::Test {
   Plan plan_;
 };
 
-TEST_F(GangAssemblyTest, BeginsInTheDomainThatHasRoom) {
+TEST_F(GangAssemblyTest, StartsInDomainWithCapacity) {
   Node("a", "1", {"2g.12gb@0:free,1g.6gb@2:free,1g.6gb@3:used"});
   Node("b", "2", {"2g.12gb@0:used"});
   Node("c", "2", {"2g.12gb@0:used"});
@@ -87,7 +87,7 @@ TEST_F(GangAssemblyTest, BeginsInTheDomainThatHasRoom) {
   EXPECT_EQ(Where("zone"), (Labels{"2", "2"}));
 }
 
-TEST_F(GangAssemblyTest, DomainsWithoutRoomCostNoTries) {
+TEST_F(GangAssemblyTest, SkipsDomainsWithoutCapacity) {
   for (int i = 0; i < 70; ++i) Node("a" + std::to_string(i), "1", {"4g.24gb@0:used"});
   Node("b", "1", {"2g.12gb@0:used,1g.6gb@2:used"});
   Node("c", "1", {"", ""});
@@ -96,8 +96,8 @@ TEST_F(GangAssemblyTest, DomainsWithoutRoomCostNoTries) {
   EXPECT_EQ(Where("host"), (Labels{"c", "c"}));
 }
 
-TEST_F(GangAssemblyTest, ManyKeepApart) {
-  constexpr int kPods = 12;  // more than the search has rounds
+TEST_F(GangAssemblyTest, PlacesManyPodsOnDifferentNodes) {
+  constexpr int kPods = 12;  // more than the number of search rounds
   Labels all;
   for (int i = 0; i < kPods; ++i) {
     Node("n" + std::to_string(i), "1", {"", ""});
@@ -108,7 +108,7 @@ TEST_F(GangAssemblyTest, ManyKeepApart) {
   EXPECT_EQ(Where("host"), all);
 }
 
-TEST_F(GangAssemblyTest, SpreadsOverDomains) {
+TEST_F(GangAssemblyTest, SpreadsPodsOverDomains) {
   Node("a", "1", {"", ""});
   Node("b", "2", {""});
   for (int i = 0; i < 4; ++i) Member("w", "2g.12gb").spread = {Evenly("w", "zone")};
@@ -116,7 +116,7 @@ TEST_F(GangAssemblyTest, SpreadsOverDomains) {
   EXPECT_EQ(Where("zone"), (Labels{"1", "1", "2", "2"}));
 }
 
-TEST_F(GangAssemblyTest, WorkersGoWhereTheirLeaderDoes) {
+TEST_F(GangAssemblyTest, PlacesWorkersNearTheirLeader) {
   Node("a", "1", {"4g.24gb@0:used"});
   Node("b", "2", {"", ""});
   for (int i = 0; i < 3; ++i) Member("w", "2g.12gb").pod_affinity.required = {Of("leader", "zone")};
@@ -125,7 +125,7 @@ TEST_F(GangAssemblyTest, WorkersGoWhereTheirLeaderDoes) {
   EXPECT_EQ(Where("zone"), (Labels{"2", "2", "2", "2"}));
 }
 
-TEST_F(GangAssemblyTest, TakesFromWhoIsLessUrgent) {
+TEST_F(GangAssemblyTest, DisplacesLessUrgentPods) {
   Node("a", "1", {"2g.12gb@0:used"});
   Node("b", "2", {""});
   for (int i = 0; i < 2; ++i) Member("w", "2g.12gb").pod_affinity.required = {Of("w", "zone")};
@@ -137,7 +137,7 @@ TEST_F(GangAssemblyTest, TakesFromWhoIsLessUrgent) {
   EXPECT_EQ(plan_.placed, 3);
 }
 
-TEST_F(GangAssemblyTest, DoesNotTakeFromWhoIsMoreUrgent) {
+TEST_F(GangAssemblyTest, DoesNotDisplaceMoreUrgentPods) {
   Node("a", "1", {"2g.12gb@0:used"});
   Node("b", "2", {""});
   for (int i = 0; i < 2; ++i) Member("w", "2g.12gb").pod_affinity.required = {Of("w", "zone")};
@@ -148,7 +148,7 @@ TEST_F(GangAssemblyTest, DoesNotTakeFromWhoIsMoreUrgent) {
 }
 
 struct DrawnNode {
-  std::string name, zone, layout;  // "none": it has no GPU
+  std::string name, zone, layout;  // "none": no GPU
   int cpu = 0;
 
   void AddTo(ClusterBuilder& cluster) const {
@@ -168,7 +168,8 @@ struct DrawnPod {
 struct Drawn {
   std::vector<DrawnNode> nodes;
   std::vector<DrawnPod> pods;
-  // Near each other; near one of them, which may be anywhere; on a node each; evenly over zones.
+  // All near each other; all near a leader that may run anywhere; one per node; spread evenly over
+  // zones.
   bool near = false, led = false, apart = false, even = false;
 };
 
@@ -196,7 +197,7 @@ Drawn Draw(uint64_t seed) {
   return drawn;
 }
 
-// Whether all of the gang have places, by looking at all ways.
+// Decides by exhaustive search whether all pods of the gang have places.
 class ByForce {
  public:
   explicit ByForce(const Drawn& drawn) : drawn_(drawn), node_of_(drawn.pods.size()) {}
@@ -214,7 +215,7 @@ class ByForce {
 
   bool Holds() {
     std::map<std::string, int> in_zone;
-    std::map<size_t, unsigned> on_node;  // which pods, by bit
+    std::map<size_t, unsigned> on_node;  // bit set of pods
     for (const DrawnNode& node : drawn_.nodes) in_zone[node.zone] = 0;
     for (size_t p = 0; p < node_of_.size(); ++p) {
       ++in_zone[drawn_.nodes[node_of_[p]].zone];
@@ -254,7 +255,7 @@ class ByForce {
   std::map<std::pair<size_t, unsigned>, bool> fit_;
 };
 
-// How many of the gang have a place, beside pods that go after it.
+// Number of placed gang members, with less urgent pods present.
 int PlacedOf(const Drawn& drawn) {
   ClusterBuilder cluster;
   PlanOptions options;
@@ -281,7 +282,7 @@ int PlacedOf(const Drawn& drawn) {
   }));
 }
 
-TEST(GangAssemblyPropertyTest, FindsRoomWhereThereIs) {
+TEST(GangAssemblyPropertyTest, FindsPlacesIfExhaustiveSearchDoes) {
   constexpr int kCases = 1000;
   int possible = 0, missed = 0;
   for (uint64_t seed = 1; seed <= kCases; ++seed) {

@@ -9,11 +9,11 @@
 namespace nos::planning {
 namespace {
 
-// Searches of the whole problem, each up to the full time; then gangs that are not whole are left
-// out all at once.
+// Limit of searches of the whole problem, each up to the time limit; after that all incomplete
+// gangs are left out at once.
 constexpr int kMostTrials = 16;
 
-// Where a gang stands: before or behind the pods of equal claim, or it is left out.
+// Position of a gang: before or behind the pods of the same rank, or left out.
 enum class Standing { kBefore, kBehind, kOut };
 using Standings = std::vector<Standing>;  // by gang
 
@@ -37,11 +37,15 @@ class GangSearcher {
   }
 
   StagedResult Run() {
+    // 1. Leave out gangs that do not fit even alone: each would cost one search of everything.
     Standings standings(problem_.gangs.size(), Standing::kBefore);
     if (standings.size() > 1 || HasOthers()) LeaveOutWhatFindsNoRoomAlone(standings);
+    // 2. Gangs before single pods of the same rank.
     const Standings tried = standings;
     StagedResult best = Settle(standings);
     bool complete = best.complete && standings == tried;
+    // 3. If single pods of the same rank are left unplaced, try the gang behind them, least
+    //    urgent gang first, and keep that order if it serves more.
     for (int gang = static_cast<int>(standings.size()) - 1; gang >= 0; --gang) {
       if (standings[gang] != Standing::kBefore || !EqualsWait(best.draft, gang, standings))
         continue;
@@ -66,7 +70,8 @@ class GangSearcher {
     return std::ranges::any_of(problem_.classes, [](const PodClass& c) { return c.gang < 0; });
   }
 
-  // Many a gang is too big for what is free now whoever else waits, and soon found out.
+  // Many gangs are too big for the free capacity even if no other pod is pending; this is found
+  // quickly.
   void LeaveOutWhatFindsNoRoomAlone(Standings& standings) {
     for (size_t gang = 0; gang < standings.size() && !out_of_time_(); ++gang) {
       Standings alone(standings.size(), Standing::kOut);
@@ -80,7 +85,7 @@ class GangSearcher {
     }
   }
 
-  // The best there is with gangs that stand so, less those that are not whole then.
+  // The best plan with gangs in these positions. Leaves out the incomplete gangs.
   StagedResult Settle(Standings& standings) {
     while (true) {
       StagedResult result = Try(standings, true);
@@ -106,7 +111,7 @@ class GangSearcher {
     return placed;
   }
 
-  // The gangs that are not whole, in the order in which they stand.
+  // The incomplete gangs, in the order of their positions.
   std::vector<int> Broken(const Draft& draft, const Standings& standings) const {
     std::vector<int> broken;
     for (size_t g = 0; g < standings.size(); ++g) {
@@ -127,7 +132,7 @@ class GangSearcher {
     return found;
   }
 
-  // Whether pods that are placed one by one, and count as much as the gang, found no place.
+  // True if single pods of the same rank as the gang are unplaced.
   bool EqualsWait(const Draft& draft, int gang, const Standings& standings) const {
     for (size_t c = 0; c < problem_.classes.size(); ++c) {
       const PodClass& cls = problem_.classes[c];
@@ -153,11 +158,11 @@ class GangSearcher {
     return result;
   }
 
-  // The problem without those who are left out, and with levels as the gangs stand.
+  // The problem without the gangs that are left out, with levels in the order of the positions.
   Problem Arrange(const Standings& standings, bool with_others) const {
     const int gangs = static_cast<int>(standings.size());
     Problem arranged = problem_;
-    std::map<std::pair<int, int>, int> levels;  // by level and place in it
+    std::map<std::pair<int, int>, int> levels;  // by level and position within it
     std::vector<std::pair<int, int>> of_class;
     for (PodClass& cls : arranged.classes) {
       const bool out = cls.gang < 0 ? !with_others : standings[cls.gang] == Standing::kOut;
@@ -180,12 +185,12 @@ class GangSearcher {
   const int most_reservations_;
   const std::function<bool()>& out_of_time_;
   std::vector<std::vector<int>> needed_;  // by gang: its classes without extras
-  std::vector<int> level_;                // of those
-  std::vector<int> found_;                // of those, pods when the gang was last left out
+  std::vector<int> level_;                // by gang: level of its needed classes
+  std::vector<int> found_;                // by gang: pods placed when it was last left out
   int trials_ = 0;
-  std::optional<int> bound_;  // of all that were not left out in the first place
+  std::optional<int> bound_;  // of all pods that were not left out at the start
   int bound_of_left_out_ = 0;
-  bool proven_ = true;  // that those have no room
+  bool proven_ = true;  // gangs left out at the start are proven not to fit
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// The search with gangs kept in mind: what a gang lacks is placed wholly or not at all.
+// The search with gangs: all pods that a gang lacks are placed, or none.
 //
-// The search knows levels, of which a later one never costs an earlier one. So each gang gets a
-// level of its own before the pods of equal claim: what it lacks there, nobody behind it has taken.
-// The first that is not whole is left out, and the search repeated, until all are.
+// In a search, a later level never displaces an earlier one. Therefore each gang gets its own level
+// before pods of the same rank, and less urgent pods cannot take its places. The first gang that is
+// incomplete is left out and the search is repeated until all remaining gangs are complete.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace nos::planning {
 
-// As SearchInStages, which it is where there are no gangs.
+// Like SearchInStages; identical if there are no gangs.
 StagedResult SearchWithGangs(const Problem& problem, GpuStates& states, int most_reservations,
                              const std::function<bool()>& out_of_time);
 

@@ -33,7 +33,7 @@ class GangsTest : public ::testing::Test {
     ++pods_;
     return cluster_.Pod(name, {profile}, priority);
   }
-  // The pods from here on that `add` adds.
+  // The gang consists of the pods that `add` creates.
   void Gang(const std::string& name, int least, int placed, const std::function<void()>& add) {
     planning::Gang gang{name, least, placed, {}, ""};
     const int first = pods_;
@@ -67,7 +67,7 @@ class GangsTest : public ::testing::Test {
   Plan plan_;
 };
 
-TEST_F(GangsTest, NothingIsCutForAGangThatCannotBeWhole) {
+TEST_F(GangsTest, DoesNotPartitionForIncompleteGang) {
   cluster_.Node("n", kA100, {"", ""});
   Gang("g", 3, 3, "7g.40gb");
   Pods("single", 2, "3g.20gb");
@@ -85,7 +85,7 @@ TEST_F(GangsTest, NothingIsCutForAGangThatCannotBeWhole) {
   EXPECT_EQ(Outcome("g1").remedy, "");
 }
 
-TEST_F(GangsTest, OfTwoThatNeedMoreThanHalfOneIsWhole) {
+TEST_F(GangsTest, PlacesOneOfTwoGangsThatTogetherExceedCapacity) {
   cluster_.Node("n", kA100, {"", ""});
   cluster_.Node("m", kA100, {""});
   Gang("g", 2, 2, "7g.40gb");
@@ -95,8 +95,8 @@ TEST_F(GangsTest, OfTwoThatNeedMoreThanHalfOneIsWhole) {
   EXPECT_EQ(Placed("h"), 0);
 }
 
-// The most urgent pod of each decides: by its priority, then by its age.
-TEST_F(GangsTest, TheMostUrgentMemberDecidesWhoGoesFirst) {
+// Gangs are ordered by their most urgent pod: by priority, then by age.
+TEST_F(GangsTest, OrdersGangsByMostUrgentMember) {
   options_.now = Time(minutes(100));
   cluster_.Node("n", kA100, {"", ""});
   Gang("g", 2, 0, [&] {
@@ -122,7 +122,7 @@ TEST_F(GangsTest, TheMostUrgentMemberDecidesWhoGoesFirst) {
   EXPECT_EQ(Placed("g"), 2);
 }
 
-TEST_F(GangsTest, WhatHasAPlaceCounts) {
+TEST_F(GangsTest, CountsMembersPlacedBefore) {
   cluster_.Node("n", kA100, {""});
   Gang("g", 3, 2, [&] { Pods("g", 1, "7g.40gb"); });
   Make();
@@ -138,7 +138,7 @@ TEST_F(GangsTest, WhatHasAPlaceCounts) {
             "complete its group: g: 2 of the 3 pods that are placed together are there");
 }
 
-TEST_F(GangsTest, NobodySaysHowMany) {
+TEST_F(GangsTest, GangWithProblemIsNotPlaced) {
   cluster_.Node("n", kA100, {""});
   Gang("g", 1, 1, "7g.40gb");
   options_.gangs[0].problem = "there is no PodGroup x/g";
@@ -147,8 +147,8 @@ TEST_F(GangsTest, NobodySaysHowMany) {
   EXPECT_EQ(Outcome("g0").reasons[0].message, "g: there is no PodGroup x/g");
 }
 
-// Beyond what is lacking, pods are single ones: they go after more important ones.
-TEST_F(GangsTest, ExtraPodsAreServedLikeSingleOnes) {
+// Pods beyond the lacking number are single pods: more important pods precede them.
+TEST_F(GangsTest, ServesExtraPodsAsSinglePods) {
   cluster_.Node("n", kA100, {"", "", ""});
   Gang("g", 2, 3, "7g.40gb", 1);
   Pods("low", 1, "7g.40gb");
@@ -161,14 +161,14 @@ TEST_F(GangsTest, ExtraPodsAreServedLikeSingleOnes) {
   EXPECT_EQ(Outcome("g2").reasons[0].code, "TakenByPendingPods");
 }
 
-TEST_F(GangsTest, MorePodsOfEqualClaimGoBeforeAGang) {
+TEST_F(GangsTest, MoreSinglePodsOfSameRankPrecedeGang) {
   cluster_.Node("n", kA100, {"", ""});
   Gang("g", 2, 2, "7g.40gb");
   Pods("single", 4, "3g.20gb");
   Make();
   EXPECT_EQ(Placed("single"), 4);
   EXPECT_EQ(Placed("g"), 0);
-  options_.now = Time(minutes(100));  // but for one that has waited long
+  options_.now = Time(minutes(100));  // except for one that has waited long
   options_.gangs.clear();
   cluster_ = {};
   pods_ = 0;
@@ -184,7 +184,7 @@ TEST_F(GangsTest, MorePodsOfEqualClaimGoBeforeAGang) {
   EXPECT_EQ(Placed("g"), 2);
 }
 
-TEST_F(GangsTest, NothingIsKeptForAGangThatHasWaitedLong) {
+TEST_F(GangsTest, KeepsNoSlotsForWaitingGang) {
   options_.now = Time(minutes(100));
   cluster_.Node("n", kA100, {"", "7g.40gb@0:used"});
   Gang("g", 2, 0, [&] {
@@ -196,7 +196,7 @@ TEST_F(GangsTest, NothingIsKeptForAGangThatHasWaitedLong) {
   EXPECT_EQ(Placed("g"), 0);
 }
 
-TEST_F(GangsTest, MembersWithoutSlicesNeedRoomToo) {
+TEST_F(GangsTest, MembersWithoutSlicesNeedCapacityToo) {
   cluster_.Node("n", kA100, {""});
   Gang("g", 2, 0, [&] {
     Pod("g0", "7g.40gb");
@@ -211,7 +211,7 @@ TEST_F(GangsTest, MembersWithoutSlicesNeedRoomToo) {
   EXPECT_EQ(plan_.placed, 2);
 }
 
-// A30: slices fit if and only if their sizes sum up to four at most.
+// A30: slices fit if and only if their sizes sum up to at most four.
 struct SmallPod {
   int size = 1, priority = 0, gang = -1;
 };
@@ -287,7 +287,7 @@ void TryAll(const Small& small, size_t next, std::vector<int>& room, std::vector
   placed[next] = false;
 }
 
-TEST(GangsProperty, AsGoodAsTryingEverything) {
+TEST(GangsProperty, ServesAsManyPodsAsExhaustiveSearch) {
   int worse = 0, proven = 0;
   constexpr int kRounds = 400;
   for (int seed = 0; seed < kRounds; ++seed) {
@@ -323,7 +323,7 @@ TEST(GangsProperty, AsGoodAsTryingEverything) {
     worse += counts < best.counts;
     proven += plan.complete;
   }
-  EXPECT_LE(worse, kRounds / 20);  // of two gangs the more urgent goes first, be it the smaller
+  EXPECT_LE(worse, kRounds / 20);  // of two gangs, the more urgent is served even if it is smaller
   EXPECT_GE(proven, kRounds / 4);
 }
 

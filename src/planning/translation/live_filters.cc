@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostRounds = 8;
 
-// What is placed at once, in the order of the plan: a pod, or all of a gang.
+// The units that are placed at once, in the order of the plan: a pod, or all pods of a gang.
 std::vector<std::vector<size_t>> UnitsOf(const Translation& t, const std::vector<PlacedPod>& pods) {
   std::vector<size_t> order(pods.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -39,7 +39,7 @@ std::vector<std::vector<size_t>> UnitsOf(const Translation& t, const std::vector
 
 void PlanChecker::Play::Bind(const std::shared_ptr<const cluster::Pod>& pod,
                              const std::string& node) {
-  // The node is in the snapshot: it cannot fail.
+  // Cannot fail: the node is in the snapshot.
   if (snapshot_.Bind(pod, node).ok()) bound_.push_back({pod.get(), &node});
 }
 
@@ -67,7 +67,7 @@ const scheduling::Cycle& PlanChecker::Play::CycleOf(const cluster::Pod& pod) {
   return kind.cycle;
 }
 
-// False: better made anew.
+// False if recomputing is cheaper or necessary.
 bool PlanChecker::Play::CatchUp(const scheduling::Framework& framework, const cluster::Pod& pod,
                                 Kind& kind) const {
   if (kind.at == bound_.size()) return true;

@@ -1,7 +1,7 @@
-// Filters whose verdict depends on what else runs (spreading, affinity between pods...). The search
-// knows only verdicts that stand still, so it starts from what these filters say of the cluster as
-// it is; then its plan is played through, and where a filter objects, the search runs again without
-// that pair of pod and node.
+// Filters whose verdict depends on other pods (topology spread, inter-pod affinity and others). The
+// search only knows fixed verdicts, so it starts with the verdicts on the current cluster. Then the
+// plan is replayed; if a filter rejects a pod on its node, the search is repeated without this
+// pair.
 #pragma once
 
 #include <map>
@@ -18,11 +18,12 @@
 
 namespace nos::planning {
 
-// Whether a filter looks at more than the node object; resources aside, which the search counts.
+// True if a filter depends on more than the node object. Resources do not count, because the search
+// handles them.
 bool IsLive(const scheduling::FilterPlugin& filter);
 
-// Which pods live filters concern: those that ask for something, and those that others want to keep
-// away, whether these run or are planned for, too.
+// The pods to which live filters apply: pods with such constraints, and pods that running or
+// planned pods want to keep away.
 //
 //   const LivePods live(snapshot, pending, frameworks);
 //   if (live.Has(pod)) ...
@@ -45,23 +46,23 @@ struct Objection {
   scheduling::Verdict verdict;
 };
 
-// Plays plans through in one cluster. What the pre-filters say of each kind of pod is found out
-// once, for it costs with the pods that run.
+// Replays plans on one cluster. The result of the pre-filters is computed once per kind of pod,
+// because its cost grows with the number of running pods.
 class PlanChecker {
  public:
   class Play;
 
-  // The snapshot must outlive it.
+  // The snapshot must outlive this object.
   PlanChecker(const cluster::ClusterSnapshot& snapshot, scheduling::FrameworkChoice frameworks)
       : snapshot_(snapshot), frameworks_(std::move(frameworks)) {}
 
-  // Binds the planned pods one after the other, in the order of their levels, and asks the live
-  // filters before each. Whom of a gang they refuse is asked again when others of it are bound.
+  // Binds the planned pods one after the other in the order of their levels, and asks the live
+  // filters before each. A rejected gang member is tried again after other members are bound.
   std::vector<Objection> FindObjections(const Translation& translation, const StagedResult& result);
 
  private:
   using KindKey = std::pair<size_t, std::string>;  // framework, kind of pod
-  // Before anything is bound.
+  // The result of the pre-filters before any pod is bound.
   const scheduling::Cycle& BeginningOf(const cluster::Pod& pod, KindKey key);
 
   const cluster::ClusterSnapshot& snapshot_;
@@ -69,20 +70,20 @@ class PlanChecker {
   std::map<KindKey, scheduling::Cycle> beginnings_;
 };
 
-// The cluster while planned pods are bound one after the other. Pods of one kind share what the
-// pre-filters found out, which follows the pods bound since. Copies go on by themselves.
+// The cluster while planned pods are bound one after the other. Pods of one kind share the result
+// of the pre-filters, which is updated with the bound pods. Copies are independent.
 class PlanChecker::Play {
  public:
-  // The checker must outlive it.
+  // The checker must outlive this object.
   explicit Play(PlanChecker& checker) : checker_(checker), snapshot_(checker.snapshot_) {}
 
-  // The node's name and the pod must outlive it.
+  // The node's name and the pod must outlive this object.
   void Bind(const std::shared_ptr<const cluster::Pod>& pod, const std::string& node);
-  // What the live filters say, if it is not that it fits.
+  // The first objection of a live filter; nullopt if the pod fits.
   std::optional<scheduling::Verdict> Objects(const cluster::Pod& pod, const std::string& node);
-  // What the pre-filters say of the pod now, until the next is bound; VerdictNow asks the filters.
+  // The result of the pre-filters for the pod, valid until the next Bind; pass it to VerdictNow.
   const scheduling::Cycle& CycleOf(const cluster::Pod& pod);
-  // The node as it is now. REQUIRES: it is there.
+  // The current state of the node. REQUIRES: the node exists.
   const cluster::NodeInfo& At(const std::string& node) const { return *snapshot_.Find(node); }
 
  private:
@@ -92,7 +93,7 @@ class PlanChecker::Play {
   };
   struct Kind {
     scheduling::Cycle cycle;
-    size_t at = 0;  // of bound_: those before are in it
+    size_t at = 0;  // index into bound_: earlier pods are included in `cycle`
   };
 
   bool CatchUp(const scheduling::Framework& framework, const cluster::Pod& pod, Kind& kind) const;
@@ -103,8 +104,8 @@ class PlanChecker::Play {
   std::map<KindKey, Kind> kinds_;
 };
 
-// Takes back what the filters object to: the class may not use the node any more. After several
-// rounds its pods wait for the next plan instead, so that this ends.
+// Marks the rejected pairs: the class may not use the node any more. After several rounds its pods
+// are left for the next plan, so that the repetition ends.
 void Heed(const std::vector<Objection>& objections, int round, Translation& translation);
 
 }  // namespace nos::planning

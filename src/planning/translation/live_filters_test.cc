@@ -14,7 +14,7 @@ namespace {
 using scheduling::DependsOn;
 using scheduling::Verdict;
 
-// At most one pod labelled "spread" on a node.
+// At most one pod with the label "spread" per node.
 class OneANode final : public scheduling::FilterPlugin {
  public:
   std::string Name() const override { return "OneANode"; }
@@ -30,7 +30,7 @@ class OneANode final : public scheduling::FilterPlugin {
   }
 };
 
-TEST(LiveFiltersTest, PlanIsPlayedThroughAndMadeAgain) {
+TEST(LiveFiltersTest, ReplaysPlanAndSearchesAgainAfterObjection) {
   testing::ClusterBuilder cluster;
   for (const char* name : {"a", "b", "c"}) cluster.Node(name, "NVIDIA-A30", {"", ""});
   for (int i = 0; i < 4; ++i) {
@@ -58,7 +58,7 @@ cluster::PodAffinityTerm Selecting(std::string app, std::string key) {
   return {cluster::LabelSelector{{{"app", std::move(app)}}, {}}, {}, std::nullopt, std::move(key)};
 }
 
-// Three nodes of two GPUs in two zones: a and b in the first.
+// Three nodes with two GPUs each in two zones; a and b are in zone 1.
 testing::ClusterBuilder Zoned() {
   testing::ClusterBuilder cluster;
   for (const char* name : {"a", "b", "c"}) {
@@ -77,7 +77,7 @@ std::map<std::string, std::string> NodesOf(const Plan& plan) {
   return nodes;
 }
 
-TEST(LiveFiltersTest, PodsThatKeepApartArePlannedApart) {
+TEST(LiveFiltersTest, PlacesPodsWithAntiAffinityOnDifferentNodes) {
   testing::ClusterBuilder cluster = Zoned();
   for (int i = 0; i < 4; ++i) {
     cluster::Pod& pod = cluster.Pod("p" + std::to_string(i), {"1g.6gb"});
@@ -96,7 +96,7 @@ TEST(LiveFiltersTest, PodsThatKeepApartArePlannedApart) {
   }
 }
 
-TEST(LiveFiltersTest, PodsThatAskForNothingAreKeptFromThoseThatDoNotWantThem) {
+TEST(LiveFiltersTest, AntiAffinityOfOtherPodsAppliesToUnconstrainedPods) {
   testing::ClusterBuilder cluster = Zoned();
   cluster::Pod& db = cluster.Pod("db", {"4g.24gb"});
   db.node_selector["zone"] = "1";
@@ -119,7 +119,7 @@ TEST(LiveFiltersTest, PodsThatAskForNothingAreKeptFromThoseThatDoNotWantThem) {
   EXPECT_EQ(webs, 6);
 }
 
-TEST(LiveFiltersTest, OnlyPodsThatAreConcernedAreLive) {
+TEST(LiveFiltersTest, SelectsPodsToWhichLiveFiltersApply) {
   testing::ClusterBuilder cluster = Zoned();
   cluster::Pod& db = cluster.Pod("db", {"1g.6gb"});
   db.pod_anti_affinity.required = {Selecting("web", "zone")};
@@ -144,7 +144,7 @@ TEST(LiveFiltersTest, OnlyPodsThatAreConcernedAreLive) {
   EXPECT_EQ(names, (std::set<std::string>{"db", "disk", "hard", "web"}));
 }
 
-// Node c will do, and no other.
+// Admits node c only.
 class OnlyC final : public scheduling::FilterPlugin {
  public:
   std::string Name() const override { return "OnlyC"; }
@@ -156,8 +156,8 @@ class OnlyC final : public scheduling::FilterPlugin {
   }
 };
 
-TEST(LiveFiltersTest, PodsArePlannedAsTheirOwnSchedulerPlacesThem) {
-  testing::ClusterBuilder cluster = Zoned();  // eight slices on each node
+TEST(LiveFiltersTest, UsesFiltersOfThePodsScheduler) {
+  testing::ClusterBuilder cluster = Zoned();  // eight slices per node
   for (int i = 0; i < 10; ++i) {
     cluster.Pod("p" + std::to_string(i), {"1g.6gb"}).scheduler_name = "picky";
     cluster.Pod("q" + std::to_string(i), {"1g.6gb"}).scheduler_name = "another";
@@ -180,7 +180,7 @@ TEST(LiveFiltersTest, PodsArePlannedAsTheirOwnSchedulerPlacesThem) {
   }
 }
 
-TEST(LiveFiltersTest, PodsRunWhereTheirVolumesAre) {
+TEST(LiveFiltersTest, PlacesPodsOnNodesOfTheirVolumes) {
   testing::ClusterBuilder cluster = Zoned();
   cluster.Pod("p", {"1g.6gb"}).volumes = {{"v", cluster::Volume::Kind::kClaim, "data"}};
   const scheduling::Framework framework = scheduling::Framework::Default();
@@ -188,14 +188,14 @@ TEST(LiveFiltersTest, PodsRunWhereTheirVolumesAre) {
   const auto where = [&] {
     return NodesOf(MakePlan(snapshot, cluster.Pending(), framework, {}))["p"];
   };
-  EXPECT_NE(where(), "") << "nobody has looked for its claim";
+  EXPECT_NE(where(), "") << "the snapshot has no volume claims";
   cluster::PersistentVolumeClaim claim;
   claim.volume_name = "pv";
   claim.meta.annotations["pv.kubernetes.io/bind-completed"] = "yes";
   cluster::PersistentVolume volume;
   volume.node_terms.emplace().push_back({{{"zone", "In", {"2"}}}, {}});
   cluster::Surroundings& around = snapshot.ChangeAround();
-  EXPECT_EQ(where(), "") << "its claim is not there";
+  EXPECT_EQ(where(), "") << "its volume claim does not exist";
   const std::string ns = cluster.Pending()[0]->meta.ns;
   around.claims.Set(ns + "/data", std::make_shared<const cluster::PersistentVolumeClaim>(claim));
   around.volumes.Set("pv", std::make_shared<const cluster::PersistentVolume>(volume));

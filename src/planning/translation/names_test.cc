@@ -5,7 +5,7 @@
 namespace nos::planning {
 namespace {
 
-TEST(NamesTest, ObjectivesAreFoundByTheirNames) {
+TEST(NamesTest, FindsObjectivesByName) {
   for (const Objective objective : {Objective::kPods, Objective::kCompute, Objective::kMemory}) {
     EXPECT_EQ(FindObjective(NameOf(objective)), objective);
   }

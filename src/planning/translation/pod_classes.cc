@@ -17,10 +17,10 @@ namespace {
 
 using cluster::Pod;
 
-// Enough for most keys.
+// Large enough for most keys.
 constexpr size_t kKeySize = 256;
 
-// Length first, so that no text can pass for another one.
+// The length comes first, so that concatenated keys are unambiguous.
 void Append(std::string& key, std::string_view text) {
   key += std::to_string(text.size());
   key += ':';
@@ -54,7 +54,8 @@ void AppendRequests(std::string& key, const cluster::ResourceVector& requests) {
   }
 }
 
-// Containers alone decide the requests of nearly all pods: equal ones need not be added up again.
+// The requests of nearly all pods depend on their containers only, so pods with an equal key share
+// the sum.
 std::string ContainerKey(const Pod& pod) {
   std::string key;
   key.reserve(kKeySize);
@@ -110,7 +111,7 @@ class Grouper {
   }
 
  private:
-  // Those that have all they need are no gangs here.
+  // Gangs that lack no pods are ignored.
   void FindGangs() {
     const auto more_urgent = [this](int a, int b) { return IsMoreUrgent(a, b); };
     std::vector<std::pair<int, const Gang*>> gangs;  // with the most urgent pod of each
@@ -129,7 +130,7 @@ class Grouper {
     }
   }
 
-  // Who of the gang minds where others of it are; of those that mind alike, one.
+  // The gang's pods with constraints on the nodes of other members; one of each kind.
   std::vector<const Pod*> MindingOf(const Gang& gang) const {
     std::vector<const Pod*> minding;
     for (const int index : gang.members) {
@@ -144,7 +145,7 @@ class Grouper {
     return minding;
   }
 
-  // Whether some of its gang mind where the pod is.
+  // True if a member has constraints that depend on the pod's node.
   bool IsMinded(int gang, const Pod& pod) const {
     return gang >= 0 && std::ranges::any_of(minding_[gang], [&](const Pod* other) {
              const auto means = [&](const auto& term) {
@@ -160,7 +161,7 @@ class Grouper {
     return left != right ? left > right : Before(a, b);
   }
 
-  // What the gang lacks counts like its most urgent pod, what is beyond that like single ones.
+  // The pods that the gang lacks rank like its most urgent pod; the others rank as single pods.
   void SplitOffExtras(int gang) {
     std::vector<size_t> needed;
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -213,7 +214,7 @@ class Grouper {
     groups_[it->second].members.push_back(i);
   }
 
-  // Longest waiting first; pods without a time of creation last.
+  // Longest waiting first; pods without a creation time last.
   bool Before(int a, int b) const {
     const cluster::ObjectMeta &left = pods_[a]->meta, &right = pods_[b]->meta;
     const auto unknown = [](const cluster::ObjectMeta& m) { return m.created == Time{}; };
@@ -228,7 +229,7 @@ class Grouper {
   }
 
   void SetLevels() {
-    std::map<std::pair<int64_t, int>, int> levels;  // highest priority and claim first
+    std::map<std::pair<int64_t, int>, int> levels;  // highest priority and wait rank first
     for (const PodGroup& g : groups_) levels[{-int64_t{g.priority}, -g.claim}] = 0;
     int next = 0;
     for (auto& [key, level] : levels) level = next++;
@@ -242,8 +243,8 @@ class Grouper {
   PodGroups out_;
   std::vector<PodGroup> groups_;
   std::vector<const Pod*> urgent_;                // by gang
-  std::vector<std::vector<const Pod*>> minding_;  // by gang: one of each kind
-  std::map<const Gang*, int> number_of_;          // of out_.gangs
+  std::vector<std::vector<const Pod*>> minding_;  // by gang: one pod of each kind
+  std::map<const Gang*, int> number_of_;          // index into out_.gangs
   std::unordered_map<std::string, int> index_;
   std::unordered_map<std::string, cluster::ResourceVector> requests_;
 };

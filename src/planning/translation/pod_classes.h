@@ -1,4 +1,4 @@
-// Which pods are alike, and in which order their priority and their waiting put them.
+// Groups equal pods, and orders the groups by priority and waiting time.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,41 @@
 
 namespace nos::planning {
 
-// Everything that filters read of pods which no live filter concerns (LivePods), but the resources;
-// equal text means equal verdicts on every node. Of the others they read more, labels above all.
+// All properties of a pod that filters read, except resources, for pods without live filters
+// (LivePods). Equal keys have equal verdicts on every node. For other pods filters read more, above
+// all labels.
 std::string ConstraintKey(const cluster::Pod& pod);
 
-// How strong a claim waiting gives: 0 until `starvation_after`, then one more for every doubling.
-// A pod that waits on is overtaken by fewer and fewer, and there are few different claims.
+// The wait rank of a pod: 0 until `starvation_after`, then plus one for every doubling. The longer
+// a pod waits, the fewer pods can overtake it, and there are few different ranks.
 int Claim(const cluster::Pod& pod, const PlanOptions& options);
 
 struct PodGroup {
-  std::string constraints;  // and by which framework
+  std::string constraints;  // including the scheduling framework
   cluster::ResourceVector requests;
   int32_t priority = 0;
   int claim = 0;
-  int level = 0;             // by priority, then claim; 0 first
-  std::vector<int> members;  // indices of pods, longest waiting first
-  int gang = -1;             // of PodGroups::gangs
-  bool extra = false;        // beyond what the gang lacks
-  bool live = false;         // live filters concern it, or its gang minds it: a pod by itself
+  int level = 0;             // by priority, then wait rank; 0 is served first
+  std::vector<int> members;  // indices into `pods`, longest waiting first
+  int gang = -1;             // index into PodGroups::gangs
+  bool extra = false;        // beyond the pods that the gang lacks
+  bool live = false;  // live filters apply to it, or its gang depends on its node: a single pod
 };
 
 struct PodGroups {
-  std::vector<PodGroup> all;         // sorted by level, then by their first pod
-  std::vector<int> group_of;         // by pod; -1: it does not wait, or its gang is hopeless
-  std::vector<const Gang*> gangs;    // that lack some and have as many; the most urgent first
-  std::vector<const Gang*> gang_of;  // by pod; null: none
+  std::vector<PodGroup> all;  // sorted by level, then by first pod
+  std::vector<int> group_of;  // by pod; -1: not pending, or its gang is hopeless
+  // Gangs that lack pods and have enough pending ones; most urgent first.
+  std::vector<const Gang*> gangs;
+  std::vector<const Gang*> gang_of;  // by pod; null: no gang
 };
 
-// Whether none of it can be placed, whatever room there is.
+// True if no pod of the gang can be placed, whatever the capacity.
 bool IsHopeless(const Gang& gang);
 
-// The pods that wait for a node, in groups (live ones one by one). Where the pods of a
-// gang are all alike, those beyond what it lacks are a group of their own; else all count as
-// needed.
+// Groups the pods that wait for a node; each pod with live filters is a group of its own. If all
+// pods of a gang are equal, those beyond the lacking number form a separate group; otherwise all
+// count as lacking.
 PodGroups GroupPods(Pods pods, const scheduling::FrameworkChoice& frameworks, const LivePods& live,
                     const PlanOptions& options);
 

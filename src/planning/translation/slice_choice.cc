@@ -34,22 +34,23 @@ std::set<const gpu::Model*> ModelsFor(const cluster::Pod& pod,
 
 double Part(int of, int whole) { return static_cast<double>(of) / std::max(whole, 1); }
 
-// "H100-80GB", of "H100-80GB+GPU+TIME-4", too (gpu/modes.h).
+// Accepts "H100-80GB" also for "H100-80GB+GPU+TIME-4" (gpu/modes.h).
 bool IsAllowed(const gpu::Model& model, const cluster::Need& need) {
   return need.models.empty() || std::ranges::any_of(need.models, [&](const std::string& name) {
            return model.name() == name || model.name().starts_with(name + "+");
          });
 }
 
-// Whole GPUs and time slices are asked for by name: what memory they have is not told by it. So are
-// parts of instances, which are neither as apart as instances nor as cheap as shares.
+// Whole GPUs and time slices must be requested by name, because the name does not determine their
+// memory. The same applies to parts of instances, which isolate less than instances and cost more
+// than shares.
 bool IsByNameOnly(const gpu::Profile& profile) {
   return gpu::IsPlain(profile) || gpu::IsPartResource(profile.resource_name);
 }
 
 bool Meets(const gpu::Model& model, const gpu::Profile& profile, const cluster::Need& need) {
   if (IsByNameOnly(profile)) return false;
-  // What a share may use of the multiprocessors is nobody's; it is taken to be its part of memory.
+  // MPS shares have no multiprocessors of their own; their share of memory is taken as an estimate.
   const int64_t compute = model.counted() ? 1000LL * profile.slots / model.slots()
                                           : 1000LL * profile.compute / model.compute_slices();
   return IsAllowed(model, need) && profile.memory_mib >= need.memory_mib &&
@@ -66,7 +67,7 @@ double CostOf(const gpu::Model& model, const gpu::Profile& profile) {
 
 namespace {
 
-// Whether all of these models that have the resource have enough of it.
+// True if every model that offers the resource meets the requirements.
 bool AllMeet(const std::set<const gpu::Model*>& models, const std::string& resource,
              const cluster::Need& need) {
   return std::ranges::all_of(models, [&](const gpu::Model* model) {
@@ -93,13 +94,13 @@ std::vector<SliceKind> SlicesFor(const cluster::Need& need, const cluster::Pod& 
       if (std::tie(kind.cost, kind.model) < std::tie(at->second.cost, at->second.model)) {
         at->second = std::move(kind);
       }
-      if (model->counted()) break;  // a larger share is of no more use
+      if (model->counted()) break;  // larger shares only cost more
     }
   }
   std::vector<SliceKind> sorted;
   sorted.reserve(kinds.size());
   for (auto& [resource, kind] : kinds) sorted.push_back(std::move(kind));
-  // Of equal cost, plain ones before those with engines besides, whose names are longer.
+  // At equal cost, plain profiles come before those with extra engines, whose names are longer.
   std::ranges::stable_sort(sorted, {}, [](const SliceKind& kind) {
     return std::tuple(kind.cost, kind.resource.size(), kind.resource);
   });
@@ -120,8 +121,8 @@ bool AsksForGpus(const cluster::Container& container) {
 }
 
 cluster::Pod Asking(cluster::Pod pod, size_t container, const std::string& resource) {
-  // What keeps it waiting now does not keep it from running: a gate goes, and who has been told its
-  // node already is tried there.
+  // Ignores scheduling gates, which delay the pod but do not restrict its node. If the pod has a
+  // node already, only this node is tried.
   pod.scheduling_gates.clear();
   if (!pod.node_name.empty()) {
     pod.node_selector["kubernetes.io/hostname"] = std::exchange(pod.node_name, "");
@@ -131,7 +132,7 @@ cluster::Pod Asking(cluster::Pod pod, size_t container, const std::string& resou
   return pod;
 }
 
-// None: the time was up.
+// nullopt if the time limit expired.
 std::optional<SliceChoice> Choose(const std::vector<SliceKind>& kinds, const cluster::Pod& pod,
                                   size_t container, const cluster::ClusterSnapshot& snapshot,
                                   const scheduling::FrameworkChoice& frameworks,
@@ -163,12 +164,12 @@ std::optional<SliceChoice> Choose(const std::vector<SliceKind>& kinds, const clu
   return choice;
 }
 
-// For whom none is enough.
+// The explanation if no slice meets the requirements.
 std::string NoneIsEnough(const cluster::Need& need, const cluster::Pod& pod,
                          const cluster::ClusterSnapshot& snapshot) {
   std::tuple<int, std::string> largest;
   bool shares = false, met = false;
-  std::set<std::string> others;  // boards that the need leaves out
+  std::set<std::string> others;  // products that the requirements exclude
   for (const gpu::Model* model : ModelsFor(pod, snapshot)) {
     if (!IsAllowed(*model, need)) {
       others.insert(model->counted() ? model->name() : gpu::BoardOf(model->name()));

@@ -20,7 +20,7 @@ using ::testing::Not;
 constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
 constexpr const char* kH100 = "NVIDIA-H100-80GB-HBM3";
 
-// Of a pod that can use all there is.
+// A pod that can use every kind of slice.
 cluster::Pod AnyPod() {
   cluster::Pod pod;
   pod.meta.ns = "ml";
@@ -50,13 +50,13 @@ NeedAnswer Answer(const cluster::StringMap& annotations, const ClusterBuilder& c
 
 const cluster::StringMap kTenGib = {{std::string(cluster::kNeedMemory), "10Gi"}};
 
-TEST(SliceChoiceTest, TheCheapestThatMeetsTheNeedComesFirst) {
+TEST(SliceChoiceTest, CheapestSufficientSliceComesFirst) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   EXPECT_THAT(
       Names({.memory_mib = 15 * 1024}, cluster),
       ElementsAre("nvidia.com/mig-3g.20gb", "nvidia.com/mig-4g.20gb", "nvidia.com/mig-7g.40gb"));
-  // Memory is what a program gets: 4864 MiB.
+  // The memory available to a program counts: 4864 MiB.
   EXPECT_EQ(Names({.memory_mib = 4 * 1024}, cluster).front(), "nvidia.com/mig-1g.5gb");
   EXPECT_NE(Names({.memory_mib = 5 * 1024}, cluster).front(), "nvidia.com/mig-1g.5gb");
   EXPECT_EQ(Names({.memory_mib = 1024, .compute_milli = 500}, cluster).front(),
@@ -64,7 +64,7 @@ TEST(SliceChoiceTest, TheCheapestThatMeetsTheNeedComesFirst) {
   EXPECT_THAT(Names({.memory_mib = 60 * 1024}, cluster), IsEmpty());
 }
 
-TEST(SliceChoiceTest, SharesAreCheaperUnlessIsolationIsAskedFor) {
+TEST(SliceChoiceTest, SharesAreCheaperUnlessIsolationIsRequired) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {""});
   cluster.SharedNode("mps", 39, {""});
@@ -73,12 +73,12 @@ TEST(SliceChoiceTest, SharesAreCheaperUnlessIsolationIsAskedFor) {
                           "nvidia.com/mig-7g.40gb"));
   EXPECT_EQ(Names({.memory_mib = 10 * 1024, .isolated = true}, cluster).front(),
             "nvidia.com/mig-3g.20gb");
-  // A share of half the compute is half of the memory.
+  // Half the compute of shares means half the memory.
   EXPECT_EQ(Names({.memory_mib = 1024, .compute_milli = 500}, cluster).front(),
             "nvidia.com/gpu-20gb");
 }
 
-TEST(SliceChoiceTest, OnlyModelsThatAreAllowed) {
+TEST(SliceChoiceTest, OffersSlicesOfAllowedModelsOnly) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   cluster.Node("h", kH100, {""});
@@ -86,12 +86,12 @@ TEST(SliceChoiceTest, OnlyModelsThatAreAllowed) {
   EXPECT_THAT(Names({.memory_mib = 70 * 1024, .models = {"A100-40GB"}}, cluster), IsEmpty());
 }
 
-// Nothing keeps the pod away from them.
-TEST(SliceChoiceTest, NoNameThatMeansLessOnAnotherGpu) {
+// The pod could be scheduled to such a GPU.
+TEST(SliceChoiceTest, SkipsResourceThatIsTooSmallOnAnotherGpu) {
   ClusterBuilder cluster;
   cluster.Node("a", "NVIDIA-A100-SXM4-80GB", {""}).meta.labels["zone"] = "a";
   cluster.Node("h", kH100, {""});
-  const cluster::Need need{.memory_mib = 9800};  // an A100's 1g.10gb has 9728
+  const cluster::Need need{.memory_mib = 9800};  // 1g.10gb of an A100 has 9728 MiB
   EXPECT_THAT(Names(need, cluster), Not(Contains("nvidia.com/mig-1g.10gb")));
   cluster::Pod there = AnyPod();
   there.node_selector["zone"] = "a";
@@ -101,7 +101,7 @@ TEST(SliceChoiceTest, NoNameThatMeansLessOnAnotherGpu) {
             "nvidia.com/mig-1g.10gb");
 }
 
-TEST(SliceChoiceTest, SharesOnlyWithTheHostsIpc) {
+TEST(SliceChoiceTest, OffersSharesOnlyToPodsWithHostIpc) {
   ClusterBuilder cluster;
   cluster.SharedNode("mps", 39, {""});
   cluster::Pod pod = AnyPod();
@@ -109,8 +109,8 @@ TEST(SliceChoiceTest, SharesOnlyWithTheHostsIpc) {
   EXPECT_THAT(Names({.memory_mib = 1024}, cluster, pod), IsEmpty());
 }
 
-// Whom none of the models that it names could serve learns of those, not of selectors.
-TEST(SliceChoiceTest, ARefusalNamesWhatIsInTheWay) {
+// If the models in the requirements are the obstacle, the refusal names them, not selectors.
+TEST(SliceChoiceTest, RefusalNamesObstacle) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   cluster.Node("h", kH100, {""});
@@ -128,7 +128,7 @@ TEST(SliceChoiceTest, ARefusalNamesWhatIsInTheWay) {
                     HasSubstr("need-models are H100-80GB"), Not(HasSubstr("nodeSelector"))));
 }
 
-TEST(SliceChoiceTest, WhoIsGatedOrHasItsNodeIsLookedAtLikeOthers) {
+TEST(SliceChoiceTest, EvaluatesGatedPodLikeOthers) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {""});
   const scheduling::Configuration configuration =
@@ -141,7 +141,7 @@ TEST(SliceChoiceTest, WhoIsGatedOrHasItsNodeIsLookedAtLikeOthers) {
             "mig");
 }
 
-TEST(SliceChoiceTest, WhatHasRoomNowGoesBeforeWhatIsCheaper) {
+TEST(SliceChoiceTest, PrefersSliceWithCapacityToCheaperOne) {
   ClusterBuilder cluster;
   cluster.SharedNode("mps", 39, {"35gb@0:used"});
   cluster.Node("mig", kA100, {"4g.20gb@0:used"});
@@ -152,7 +152,7 @@ TEST(SliceChoiceTest, WhatHasRoomNowGoesBeforeWhatIsCheaper) {
   EXPECT_THAT(choice.passed_over, ElementsAre("nvidia.com/gpu-10gb"));
 }
 
-TEST(SliceChoiceTest, TheCheapestWhenNoneHasRoom) {
+TEST(SliceChoiceTest, ChoosesCheapestIfNoneHasCapacity) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {"7g.40gb@0:used"});
   const SliceChoice choice = Answer(kTenGib, cluster).choice.value();
@@ -160,7 +160,7 @@ TEST(SliceChoiceTest, TheCheapestWhenNoneHasRoom) {
   EXPECT_EQ(choice.node, "");
 }
 
-TEST(SliceChoiceTest, WhoFoundNoRoomIsRemembered) {
+TEST(SliceChoiceTest, RemembersPodsWithoutCapacity) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {"7g.40gb@0:used"});
   std::set<std::string> full;
@@ -168,11 +168,11 @@ TEST(SliceChoiceTest, WhoFoundNoRoomIsRemembered) {
   EXPECT_EQ(full.size(), 3u);
   ClusterBuilder empty;
   empty.Node("mig", kA100, {""});
-  EXPECT_EQ(Answer(kTenGib, empty, &full).choice->node, "") << "nobody has looked again";
+  EXPECT_EQ(Answer(kTenGib, empty, &full).choice->node, "") << "the remembered answer is used";
   EXPECT_EQ(Answer(kTenGib, empty).choice->node, "mig");
 }
 
-TEST(SliceChoiceTest, WhoAsksForNothingByNeedGetsNoAnswer) {
+TEST(SliceChoiceTest, PodWithoutRequirementsGetsNoAnswer) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {""});
   const NeedAnswer answer = Answer({}, cluster);
@@ -180,7 +180,7 @@ TEST(SliceChoiceTest, WhoAsksForNothingByNeedGetsNoAnswer) {
   EXPECT_EQ(answer.refusal + answer.warning, "");
 }
 
-TEST(SliceChoiceTest, APodGetsWhatWasChosen) {
+TEST(SliceChoiceTest, PodRequestsChosenSlice) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {""});
   const NeedAnswer answer = Answer(kTenGib, cluster);

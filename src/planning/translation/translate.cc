@@ -33,12 +33,15 @@ class Translator {
   }
 
   Translation Run() {
+    // 1. Pods: equal ones become a class.
     PodGroups grouped = GroupPods(out_.pending, frameworks_, live_, options_);
     groups_ = std::move(grouped.all);
     out_.class_of = std::move(grouped.group_of);
     out_.gang_of = std::move(grouped.gang_of);
     out_.gangs = std::move(grouped.gangs);
     for (const Gang* gang : out_.gangs) out_.problem.gangs.push_back({gang->Lacking()});
+    // 2. Models before resources: a resource is a slice by the models that serve it. Resources
+    //    before nodes and classes, which refer to them by index.
     for (size_t n = 0; n < snapshot_.size(); ++n) out_.nodes.push_back(&snapshot_.node(n));
     FindModels();
     FindResources();
@@ -68,24 +71,25 @@ class Translator {
     }
   }
 
-  // Beside hybrid nodes whole GPUs are slices, too. Then nothing is planned that would give them on
-  // nodes whose GPUs are cut otherwise, where they take no planning.
+  // If hybrid nodes exist, whole GPUs are slices, too. Then no plan uses whole GPUs of other
+  // partitioned nodes, where they need no planning.
   bool IsSlice(ResourceId id) const {
     static const ResourceId whole = cluster::InternResource(cluster::kWholeGpuResource);
     return cluster::IsSliceResource(id) || (cuts_whole_ && id == whole);
   }
 
-  // What pods ask for: MIG instances become slices, everything else a dimension. On nodes that nos
-  // does not partition MIG instances are plain resources, so they get a dimension too if such a
-  // node has any.
+  // MIG instances that pods request become slices, all other resources become dimensions. On nodes
+  // that nos does not partition, MIG instances are plain resources, so they get a dimension, too,
+  // if such a node offers them.
   void FindResources() {
-    std::set<ResourceId> plain = {cluster::kPods}, mig;  // every pod counts as one
+    std::set<ResourceId> plain = {cluster::kPods}, mig;  // every pod requests one unit of kPods
     for (const PodGroup& group : groups_) {
       for (const auto& [id, amount] : group.requests.entries()) {
         if (amount > 0) (IsSlice(id) ? mig : plain).insert(id);
       }
     }
-    std::map<std::string, ResourceId> by_name;  // ids depend on history, names do not
+    // Ids depend on the order of interning, names do not.
+    std::map<std::string, ResourceId> by_name;
     for (const ResourceId id : mig) by_name[cluster::ResourceName(id)] = id;
     for (const auto& [name, id] : by_name) {
       AddSlice(name, id);
@@ -102,7 +106,7 @@ class Translator {
     out_.problem.dimensions = out_.dimensions.size();
   }
 
-  // Names that mean the same profile on every model here are one slice.
+  // Names that denote the same profile on every model of the cluster become one slice.
   void AddSlice(const std::string& name, ResourceId id) {
     Slice slice;
     for (const gpu::Model* model : out_.problem.models) {
@@ -127,7 +131,7 @@ class Translator {
     out_.slice_names.push_back(name);
   }
 
-  // No profile of a model may serve two slices: counts would be taken twice.
+  // A profile of a model may serve one slice only: its instances would be counted twice otherwise.
   static void GiveWay(const Slice& other, Slice& slice) {
     for (size_t m = 0; m < slice.profile.size(); ++m) {
       if (slice.profile[m] == other.profile[m]) slice.profile[m] = kNoProfile;
@@ -152,7 +156,7 @@ class Translator {
     }
   }
 
-  // A GPU whose used instances contradict each other is left alone: it takes no pod.
+  // A GPU with contradictory used instances serves no pod.
   void AddGpu(const cluster::Gpu& gpu, int node) {
     ProblemGpu g{.node = node, .model = model_index_.at(gpu.model), .recut = !gpu.fixed};
     const auto used = gpu.Used();
@@ -188,7 +192,7 @@ class Translator {
       }
     }
     for (const auto& [slice, count] : counts) {
-      // More than a node can have GPUs for is as impossible as 65,535.
+      // More than any node has GPUs for; larger counts are equally impossible.
       const int64_t most = std::min<int64_t>(count, 0xffff);
       cls.slices.push_back({slice, static_cast<uint16_t>(most), count - most});
     }
@@ -257,7 +261,7 @@ class Translator {
       return it->second;
     }
     out_.live_rows.insert(it->second);
-    // Pods of one kind have a row each, but for now the same.
+    // Pods of one kind have separate rows with equal content.
     const Follows follows = FollowsOf(group);
     const auto [alike, first] = live_kinds_.try_emplace(
         std::tuple(frameworks_.IndexFor(pod), follows, scheduling::KindOf(pod)), it->second);
@@ -279,7 +283,8 @@ class Translator {
     }
   }
 
-  // Whether it has to be near others of its gang, and whether some of those may be anywhere.
+  // Says whether the pod must be near other gang members, and whether some of these may run
+  // anywhere.
   enum class Follows { kNobody, kMates, kFreeMates };
   Follows FollowsOf(const PodGroup& group) const {
     if (group.gang < 0) return Follows::kNobody;
@@ -296,9 +301,10 @@ class Translator {
     return follows;
   }
 
-  // Mates that it has to be near may not be anywhere yet: its row, the last one, is as if they were
-  // everywhere. The plan that is played through says where. Where all that it may be near have to
-  // be near some, too, and those are somewhere already, there is no other place.
+  // Pods that this pod must be near may not have a node yet. Its row (the last one) treats them as
+  // if they were on every node; the replay of the plan checks the real nodes. The exception: if all
+  // pods that it must be near have such constraints themselves and already have nodes, no other
+  // node is possible.
   void LetFollow(const cluster::Pod& pod, Follows follows) {
     std::vector<bool>& row = out_.problem.allowed.back();
     if (follows == Follows::kMates && std::ranges::find(row, true) != row.end()) return;
@@ -321,8 +327,8 @@ class Translator {
   std::map<ResourceId, uint16_t> slice_of_;
   bool mig_as_resource_ = false;
   bool cuts_whole_ = false;
-  std::unordered_map<std::string, int> row_of_;  // by constraints
-  // The first row of each, by framework, whom it follows, and kind.
+  std::unordered_map<std::string, int> row_of_;  // by constraint key
+  // The first row by framework, kind of Follows and kind of pod.
   std::map<std::tuple<size_t, Follows, std::string>, int> live_kinds_;
 };
 
