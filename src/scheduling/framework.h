@@ -128,7 +128,7 @@ class Framework {
   Diagnosis Diagnose(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
 
  private:
-  void LookWhoIsThere();
+  void CacheSpecialPlugins();
   // Scorers that take part for one pod, and its state.
   struct Scoring {
     CycleState state;

@@ -144,13 +144,13 @@ TEST(ScanChoosers, FollowTheirRulesOnEveryPairOfLayouts) {
       }
       const char* const names[] = {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"};
       const gpu::ProfileId profile = *A100().FindProfile(names[random.Below(5)]);
-      std::map<std::vector<int>, gpu::Spot> ways;  // the first of equal spots is kept
+      std::map<std::vector<int>, Spot> ways;  // the first of equal spots is kept
       for (uint32_t g = 0; g < 2; ++g) {
         for (const uint8_t start : A100().profile(profile).starts) {
           const auto at = *table.Find({profile, start});
           const gpu::LayoutId after = table.Add(layouts[g], at);
           if (after == gpu::LayoutTable::kIllegal) continue;
-          ways.emplace(rule.Lost(static_cast<int>(g), layouts[g], after), gpu::Spot{g, at});
+          ways.emplace(rule.Lost(static_cast<int>(g), layouts[g], after), Spot{g, at});
         }
       }
       const auto chosen = chooser->Choose(profile);
@@ -174,7 +174,7 @@ class Shadow {
     const auto decision = chooser_->Choose(profile);
     if (!decision) return std::nullopt;
     std::vector<JobId> moved;
-    for (const gpu::Move& move : decision->moves) {
+    for (const Move& move : decision->moves) {
       for (const auto& [other, spot] : spots_) {
         if (spot.gpu == move.from.gpu && spot.placement == move.from.placement) {
           moved.push_back(other);
@@ -188,13 +188,13 @@ class Shadow {
   }
 
   void Remove(JobId job) {
-    const gpu::Spot spot = spots_.at(job);
+    const Spot spot = spots_.at(job);
     spots_.erase(job);
     Set(spot.gpu, A100().layouts().Remove(layouts_[spot.gpu], spot.placement));
   }
 
  private:
-  void Add(JobId job, gpu::Spot spot) {
+  void Add(JobId job, Spot spot) {
     spots_[job] = spot;
     Set(spot.gpu, A100().layouts().Add(layouts_[spot.gpu], spot.placement));
   }
@@ -205,7 +205,7 @@ class Shadow {
 
   std::unique_ptr<Chooser> chooser_;
   std::vector<gpu::LayoutId> layouts_;
-  std::map<JobId, gpu::Spot> spots_;
+  std::map<JobId, Spot> spots_;
 };
 
 TEST(Host, CountsMovedInstances) {

@@ -11,7 +11,6 @@ namespace {
 
 using gpu::LayoutId;
 using gpu::LayoutTable;
-using gpu::Spot;
 
 // GPUs with instances at exact placements. Checks every change, because the chooser may be wrong.
 class PlacedHost : public Host {
@@ -44,9 +43,9 @@ class PlacedHost : public Host {
   }
 
   // All moved instances are removed before any is placed.
-  Status Carry(const std::vector<gpu::Move>& moves) {
+  Status Carry(const std::vector<Move>& moves) {
     std::vector<JobId> jobs;
-    for (const gpu::Move& move : moves) {
+    for (const Move& move : moves) {
       if (((table_.Members(layouts_[move.from.gpu]) >> move.from.placement) & 1U) == 0) {
         return Internal("churn: moved an instance that does not exist");
       }

@@ -23,7 +23,7 @@ constexpr std::array kPolicies = {
     std::pair{ChurnPolicy::kRepack, "repack"},
 };
 
-Status sim::Check(const ChurnOptions& options) {
+Status Check(const ChurnOptions& options) {
   if (options.model == nullptr) return Invalid("churn: no GPU model");
   if (options.gpus < 1 || options.gpus > 100'000) return Invalid("gpus must be 1 to 100000");
   if (!(options.load > 0 && options.load <= 100))
@@ -39,7 +39,7 @@ Status sim::Check(const ChurnOptions& options) {
   return Status::Ok();
 }
 
-struct sim::Arrival {
+struct Arrival {
   double time = 0, service = 0;
   size_t entry = 0;  // index into the mix
 };
@@ -59,7 +59,7 @@ class Arrivals {
     mean_gap_ = (slots / total) / (options.load * capacity);
   }
 
-  sim::Arrival Next() {
+  Arrival Next() {
     now_ += random_.Exponential(mean_gap_);
     const double drawn = random_.Uniform() * up_to_.back();
     size_t entry = 0;
@@ -100,7 +100,7 @@ class Running {
   JobId next_id_ = 0;
 };
 
-void sim::Count(ChurnReport& report, size_t entry, int compute, bool accepted) {
+void Count(ChurnReport& report, size_t entry, int compute, bool accepted) {
   const auto add = [accepted](ChurnCount& count, int weight) {
     count.offered += weight;
     count.accepted += accepted ? weight : 0;
@@ -149,7 +149,7 @@ double ChurnReport::MovesPerAccepted() const {
 }
 
 Result<ChurnReport> RunChurn(const ChurnOptions& options) {
-  NOS_RETURN_IF_ERROR(sim::Check(options));
+  NOS_RETURN_IF_ERROR(Check(options));
   NOS_ASSIGN(const Mix mix, LoadMix(options.mix, *options.model));
   NOS_ASSIGN(const std::unique_ptr<Host> host, MakeHost(options, mix));
   ChurnReport report = EmptyReport(options, mix);
@@ -159,7 +159,7 @@ Result<ChurnReport> RunChurn(const ChurnOptions& options) {
   const int64_t warm_up = options.arrivals / 6;
   for (int64_t i = 0; i < options.arrivals; ++i) {
     if (i == warm_up) warm_moves = host->moves();
-    const sim::Arrival arrival = arrivals.Next();
+    const Arrival arrival = arrivals.Next();
     running.EndUntil(arrival.time, *host);
     const JobId job = running.NewId();
     const gpu::ProfileId profile = mix[arrival.entry].profile;
@@ -170,7 +170,7 @@ Result<ChurnReport> RunChurn(const ChurnOptions& options) {
       running.Refused(job);
     }
     if (i >= warm_up)
-      sim::Count(report, arrival.entry, options.model->profile(profile).compute, accepted);
+      Count(report, arrival.entry, options.model->profile(profile).compute, accepted);
   }
   report.moves = host->moves() - warm_moves;
   return report;

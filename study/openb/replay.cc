@@ -69,7 +69,7 @@ class Run {
     arrived_ += RequestedMilli(pod);
     const std::optional<Choice> choice = placer_->Choose(pod);
     if (choice) {
-      NOS_RETURN_IF_ERROR(sim::Place(pod, *choice));
+      NOS_RETURN_IF_ERROR(Place(pod, *choice));
     } else {
       NOS_RETURN_IF_ERROR(Drop(pod));
     }
@@ -110,7 +110,7 @@ class Run {
     return static_cast<double>(milli) / static_cast<double>(capacity_);
   }
 
-  Status sim::Place(const PodKind& pod, const Choice& choice) {
+  Status Place(const PodKind& pod, const Choice& choice) {
     if (!Fits(nodes_[choice.node], pod)) return Internal("a pod was placed where it does not fit");
     Take(nodes_[choice.node], pod, choice.devices);
     placer_->Placed(pod, choice);

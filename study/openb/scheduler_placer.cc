@@ -34,7 +34,7 @@ cluster::ResourceList Resources(int64_t cpu_milli, int64_t memory_mib) {
 }
 
 // A hybrid node, as its agent would report it.
-std::shared_ptr<const cluster::Node> sim::NodeObject(const Node& node, size_t index) {
+std::shared_ptr<const cluster::Node> NodeObject(const Node& node, size_t index) {
   const std::string shared = gpu::SharesOf(kShares, gpu::kMostClients).name();
   const std::string whole = gpu::NameOf({.memory_gib = kShares, .whole = true});
   auto object = std::make_shared<cluster::Node>();
@@ -56,7 +56,7 @@ std::shared_ptr<const cluster::Node> sim::NodeObject(const Node& node, size_t in
   return object;
 }
 
-std::shared_ptr<const cluster::Pod> sim::PodObject(const PodKind& kind, size_t number) {
+std::shared_ptr<const cluster::Pod> PodObject(const PodKind& kind, size_t number) {
   auto pod = std::make_shared<cluster::Pod>();
   pod->meta.ns = "openb";
   pod->meta.name = fmt::format("openb-{:06}", number);
@@ -87,11 +87,11 @@ size_t NextLook(size_t seen) { return seen < 1024 ? 2 * seen : seen + 1000; }
 class SchedulerPlacer : public OpenbPlacer {
  public:
   explicit SchedulerPlacer(const std::vector<Node>& nodes) {
-    for (size_t i = 0; i < nodes.size(); ++i) engine_.SetNode(sim::NodeObject(nodes[i], i));
+    for (size_t i = 0; i < nodes.size(); ++i) engine_.SetNode(NodeObject(nodes[i], i));
   }
 
   std::optional<Choice> Choose(const PodKind& kind) override {
-    const auto pod = sim::PodObject(kind, seen_++);
+    const auto pod = PodObject(kind, seen_++);
     waiting_.push_back(pod);
     if (seen_ == next_look_) {
       engine_.Learn(framework_, waiting_);

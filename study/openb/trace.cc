@@ -50,7 +50,7 @@ Result<int> ModelNumber(std::vector<std::string>& models, const CsvRow& row) {
   return static_cast<int>(models.size() - 1);
 }
 
-Result<Named<Node>> sim::ParseNode(const CsvRow& row, std::vector<std::string>& models) {
+Result<Named<Node>> ParseNode(const CsvRow& row, std::vector<std::string>& models) {
   Node node;
   NOS_ASSIGN(const std::string_view name, row.Text("sn"));
   NOS_ASSIGN(node.cpu_milli, row.Number("cpu_milli", 0, kMaxCpuMilli));
@@ -94,7 +94,7 @@ Status ParseNodes(const OpenbFile& file, OpenbTrace& trace) {
   std::vector<Named<Node>> nodes;
   size_t gpus = 0;
   for (const CsvRow& row : csv.rows()) {
-    NOS_ASSIGN(Named<Node> node, sim::ParseNode(row, trace.models));
+    NOS_ASSIGN(Named<Node> node, ParseNode(row, trace.models));
     gpus += node.value.gpu_milli.size();
     nodes.push_back(std::move(node));
   }
@@ -104,7 +104,7 @@ Status ParseNodes(const OpenbFile& file, OpenbTrace& trace) {
   return Status::Ok();
 }
 
-Status sim::ParsePods(const OpenbFile& file, OpenbTrace& trace) {
+Status ParsePods(const OpenbFile& file, OpenbTrace& trace) {
   NOS_ASSIGN(const Csv csv, Csv::Parse(file.name, file.text));
   std::vector<Named<PodKind>> pods;
   bool any_gpu = false;
@@ -124,7 +124,7 @@ Status sim::ParsePods(const OpenbFile& file, OpenbTrace& trace) {
 Result<OpenbTrace> ParseOpenb(const OpenbFile& nodes, const OpenbFile& pods) {
   OpenbTrace trace;
   NOS_RETURN_IF_ERROR(ParseNodes(nodes, trace));
-  NOS_RETURN_IF_ERROR(sim::ParsePods(pods, trace));
+  NOS_RETURN_IF_ERROR(ParsePods(pods, trace));
   return trace;
 }
 

@@ -58,7 +58,7 @@ gpu::LayoutId Fleet::BestLayout(gpu::ProfileId profile, std::span<const gpu::Lay
       const size_t rank = w * 64 + static_cast<size_t>(std::countr_zero(rest));
       const gpu::LayoutId layout = rule_->Preferred(profile)[rank];
       const auto taken = static_cast<size_t>(std::ranges::count(reserved, layout));
-      if (sim::Count(layout) > taken) return layout;
+      if (Count(layout) > taken) return layout;
     }
   }
   return gpu::LayoutTable::kIllegal;

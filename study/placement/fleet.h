@@ -39,7 +39,7 @@ class Fleet {
   std::optional<Spot> Choose(gpu::ProfileId profile) const;
 
   // The GPUs grouped by layout, for searches. `index` counts the GPUs of one layout.
-  size_t sim::Count(gpu::LayoutId layout) const { return gpus_of_[layout].size(); }
+  size_t Count(gpu::LayoutId layout) const { return gpus_of_[layout].size(); }
   uint32_t Gpu(gpu::LayoutId layout, size_t index) const { return gpus_of_[layout][index]; }
   // Layouts of at least one GPU, ascending.
   const std::vector<gpu::LayoutId>& Present() const { return present_; }

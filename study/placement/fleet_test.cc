@@ -15,7 +15,7 @@ namespace {
 const gpu::Model& Named(const char* name) { return *gpu::Catalogue::Builtin().FindByName(name); }
 
 // Adds or removes a random instance on a random GPU.
-void sim::Step(Fleet& fleet, size_t gpus, double add, Random& random) {
+void Step(Fleet& fleet, size_t gpus, double add, Random& random) {
   const auto gpu = static_cast<uint32_t>(random.Below(gpus));
   const gpu::LayoutTable& table = fleet.rule().layouts();
   const auto placement = static_cast<gpu::PlacementId>(random.Below(table.placements().size()));
@@ -32,7 +32,7 @@ TEST(Fleet, ChoosesTheLeastLossOfAllGpus) {
     Fleet fleet(rule, kGpus);
     Random random(7);
     for (int i = 0; i < 3000; ++i) {
-      sim::Step(fleet, kGpus, 0.7, random);
+      Step(fleet, kGpus, 0.7, random);
       const auto profile = static_cast<gpu::ProfileId>(random.Below(rule.layouts().profile_count()));
       int least = gpu::Fragmentation::kNeverFits;
       for (uint32_t g = 0; g < kGpus; ++g) {
@@ -105,7 +105,7 @@ TEST(Relocation, PlansAreValidAndSingleMovesAreFound) {
     Random random(11);
     std::multiset<size_t> sizes;
     for (int i = 0; i < 20'000; ++i) {
-      sim::Step(fleet, kGpus, 0.65, random);
+      Step(fleet, kGpus, 0.65, random);
       const auto profile = static_cast<gpu::ProfileId>(random.Below(rule.layouts().profile_count()));
       if (fleet.Choose(profile)) continue;
       const auto single = FindRelocation(fleet, profile, 1);

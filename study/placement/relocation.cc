@@ -20,12 +20,12 @@ struct Draft {
   struct Gpu {
     gpu::LayoutId before = 0, now = 0;
   };
-  struct sim::Step {
+  struct Step {
     uint8_t from = 0, to = 0;  // index into gpus
     gpu::PlacementId from_placement = 0, to_placement = 0;
   };
   std::array<Gpu, 4> gpus{};
-  std::array<sim::Step, 2> steps{};
+  std::array<Step, 2> steps{};
   uint8_t gpu_count = 0, step_count = 0;
   gpu::PlacementId request = 0;
   int loss = kNotFound;

@@ -95,7 +95,7 @@ class NosScaler : public Scaler {
     PodPtr pod = PodOf(stage_.job(job), job);
     job_of_[pod->Key()] = job;
     pods_[job] = std::move(pod);
-    NOS_ASSIGN(const std::vector<int> left, sim::Place({job}));
+    NOS_ASSIGN(const std::vector<int> left, Place({job}));
     if (left.empty()) return Status::Ok();
     last_arrival_ = stage_.now();
     // Changes before this arrival do not make the plan urgent.
@@ -201,7 +201,7 @@ class NosScaler : public Scaler {
   }
 
   // Returns the jobs without a place.
-  Result<std::vector<int>> sim::Place(const std::vector<int>& jobs) {
+  Result<std::vector<int>> Place(const std::vector<int>& jobs) {
     if (snapshot_.size() == 0) return jobs;
     const planning::Plan plan =
         planning::MakePlan(snapshot_, PodsOf(jobs), framework_, OptionsNow());
@@ -256,7 +256,7 @@ class NosScaler : public Scaler {
     last_plan_ = stage_.now();
     changed_since_.reset();
     const std::vector<int> waiting(stage_.waiting().begin(), stage_.waiting().end());
-    NOS_ASSIGN(std::vector<int> left, sim::Place(waiting));
+    NOS_ASSIGN(std::vector<int> left, Place(waiting));
     if (options_.moves && !left.empty()) left = MoveFor(left);
     if (!left.empty()) Grow(left);
     return Status::Ok();

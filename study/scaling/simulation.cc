@@ -26,7 +26,7 @@ constexpr std::array kNames = {
 constexpr double kMostSeconds = 7 * 86'400;  // limit of each duration
 constexpr double kHour = 3600;
 
-Status sim::Check(const ScalingOptions& options) {
+Status Check(const ScalingOptions& options) {
   if (options.pools.empty()) return Invalid("there are no pools");
   for (const ScalingPool& pool : options.pools) {
     if (pool.gpus < 1 || pool.gpus > 64) return Invalid("a node must have 1 to 64 GPUs");
@@ -115,7 +115,7 @@ std::vector<ScalingPool> DefaultScalingPools() {
 }
 
 Result<ScalingReport> RunScaling(std::span<const ScalingJob> jobs, const ScalingOptions& options) {
-  NOS_RETURN_IF_ERROR(sim::Check(options));
+  NOS_RETURN_IF_ERROR(Check(options));
   std::vector<ScalingJob> fitting;
   std::ranges::copy_if(jobs, std::back_inserter(fitting), [&](const ScalingJob& job) {
     return std::ranges::any_of(options.pools,

@@ -24,7 +24,7 @@ Result<std::vector<ScalingJob>> JobsOf(const ScalingTrace& trace, uint64_t seed)
   return BurstJobs(bursts);
 }
 
-Status sim::Check(const ScalingStudyOptions& options) {
+Status Check(const ScalingStudyOptions& options) {
   if (options.seeds < 1 || options.seeds > 1000) return Invalid("seeds must be 1 to 1000");
   if (options.policies.empty()) return Invalid("there are no policies");
   const BurstOptions& bursts = options.trace.bursts;
@@ -122,7 +122,7 @@ std::vector<ScalingPair> PairsAtEqualWaiting(std::span<const ScalingReport> runs
 }
 
 Result<ScalingStudy> RunScalingStudy(const ScalingStudyOptions& options) {
-  NOS_RETURN_IF_ERROR(sim::Check(options));
+  NOS_RETURN_IF_ERROR(Check(options));
   ScalingStudy study;
   study.trace = options.trace.openb ? std::string(options.trace.openb->name) : "bursts";
   study.window = options.run.window;

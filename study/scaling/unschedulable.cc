@@ -70,7 +70,7 @@ class UnschedulableScaler : public Scaler {
 
   Status Arrived(int job) override {
     dirty_ = true;
-    sim::Place(job);
+    Place(job);
     return Status::Ok();
   }
   Status Ended(int job, int node) override {
@@ -147,7 +147,7 @@ class UnschedulableScaler : public Scaler {
 
   // Like kube-scheduler: NodeResourcesFit scores by the remaining cpu and memory, most first
   // (LeastAllocated, the default) or least first.
-  void sim::Place(int job) {
+  void Place(int job) {
     const Need need = NeedOf(job);
     int best = -1;
     int64_t best_score = 0;
@@ -167,7 +167,7 @@ class UnschedulableScaler : public Scaler {
   void PlaceWaiting() {
     dirty_ = true;
     const std::set<int> waiting = stage_.waiting();
-    for (const int job : waiting) sim::Place(job);
+    for (const int job : waiting) Place(job);
   }
 
   std::vector<ScalingDevice> Take(int job, int node, const Need& need) {
