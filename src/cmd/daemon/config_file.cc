@@ -32,7 +32,7 @@ class Reader final : public ConfigFields {
   void Text(std::string_view key, std::string& value, std::string_view) override {
     const Json* given = Take(key);
     if (given == nullptr) return;
-    if (!given->is_string()) return Wrong(key, "a text");
+    if (!given->is_string()) return Wrong(key, "a string");
     value = View(given->get_string());
   }
   void Word(std::string_view key, std::string& value, const std::vector<std::string>& words,
@@ -56,7 +56,7 @@ class Reader final : public ConfigFields {
     const Json* given = Take(key);
     if (given == nullptr) return;
     if (!given->is_int64() || given->get_int64() < least || given->get_int64() > most) {
-      return Wrong(key, fmt::format("a whole number from {} to {}", least, most));
+      return Wrong(key, fmt::format("an integer from {} to {}", least, most));
     }
     value = given->get_int64();
   }
@@ -93,7 +93,7 @@ class Reader final : public ConfigFields {
     const double seconds = value.is_int64()    ? static_cast<double>(value.get_int64())
                            : value.is_double() ? value.get_double()
                                                : -1;
-    // What does not fit into a Duration is outside all limits anyway.
+    // A value that does not fit into a Duration is outside all limits anyway.
     if (!(seconds >= 0 && seconds < 1e9)) return Invalid("no duration");
     return FromSeconds(seconds);
   }
@@ -108,12 +108,12 @@ class Reader final : public ConfigFields {
     for (const auto& member : *levels_.back().object) {
       const std::string_view key(member.key().data(), member.key().size());
       if (!levels_.back().known.contains(key)) {
-        problems_.push_back(fmt::format("{}: there is no such field", PathOf(key)));
+        problems_.push_back(fmt::format("{}: unknown field", PathOf(key)));
       }
     }
     levels_.pop_back();
   }
-  // Null when it is not given: nulls are what templates leave of what has no value.
+  // Null if the key is missing or null: templates leave nulls for values that are not set.
   const Json* Take(std::string_view key) {
     levels_.back().known.emplace(key);
     const auto* value = levels_.back().object->if_contains(key);
@@ -140,7 +140,7 @@ class Printer final : public ConfigFields {
     indent_.resize(indent_.size() - 2);
   }
   void Text(std::string_view key, std::string& value, std::string_view help) override {
-    Line(key, WriteJson(Json(value)), help);  // JSON's quoting is YAML's
+    Line(key, WriteJson(Json(value)), help);  // a quoted JSON string is valid YAML
   }
   void Word(std::string_view key, std::string& value, const std::vector<std::string>& words,
             std::string_view help) override {

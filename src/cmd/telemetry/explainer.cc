@@ -16,14 +16,14 @@
 namespace nos::cmd {
 namespace {
 
-// The group that the pod is placed together with, as far as its scheduler sees it; none: there is
-// none. `problem`: why that cannot be told.
+// The gang that the scheduler places together with the pod; nullopt if there is none. `problem`:
+// why the gang is not known.
 std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const cluster::Pod& pod,
                                             const Deciders& deciders, std::string& problem) {
   const std::string gang = controllers::GangOf(pod);
   if (gang.empty() || !objects.around) return std::nullopt;
   const bool told = controllers::KnowsGroups(pod, *objects.around);
-  if (objects.is_dump && !told) return std::nullopt;  // and that was said
+  if (objects.is_dump && !told) return std::nullopt;  // LeaveOutMissing has reported it already
   const controllers::GangSize size = controllers::SizeOfGang(pod, *objects.around);
   if (!size.problem.empty()) problem = gang + ": " + size.problem;
   if (!size.problem.empty() || size.least <= 1) return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const
   return group;
 }
 
-// All of its gang that have a node.
+// The pod and all members of its gang that are bound.
 scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& objects) {
   const std::string gang = controllers::GangOf(*pod);
   if (gang.empty() || !objects.around) return {pod};
@@ -52,7 +52,7 @@ scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& obje
   return unit;
 }
 
-// Who has to go for what the pod's quota gives it a right to.
+// Victims of a reclaim to which the pod's quota gives a right.
 std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
                                                   const SharedPod& pod, scheduling::Engine& engine,
                                                   cluster::ClusterSnapshot snapshot,
@@ -74,7 +74,7 @@ std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
   return found ? found : reclaim.Find(profile.Cutting(), snapshot, pod, pod->nominated_node);
 }
 
-// What a scheduler keeps in mind: who was promised what, and who had to leave.
+// Restores the state that a running scheduler has: nominations, and pods being evicted.
 void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
             const scheduling::Profile& profile, const std::set<std::string>& members) {
   const auto* quotas = profile.framework.quotas();

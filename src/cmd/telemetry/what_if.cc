@@ -22,7 +22,7 @@ using scheduling::Explanation;
 constexpr size_t kWidth = 100;
 constexpr std::string_view kSomebodys = "a pod of another namespace";
 
-// What whoever writes a pod says of it; the rest is the API server's.
+// Metadata that the author of a pod writes; the API server sets the other fields.
 Json WrittenMetadata(const Json& object) {
   JsonObject metadata;
   for (const char* key : {"name", "generateName", "namespace", "labels", "annotations"}) {
@@ -41,7 +41,7 @@ void HidePods(std::optional<Explanation::Room>& room,
   }
 }
 
-// By GPU: what is made, what gives way.
+// By GPU: instances created and destroyed.
 void AppendCuts(const std::string& node, const Explanation::Cut& cut, JsonText& json) {
   std::map<int, std::pair<JsonArray, JsonArray>> gpus;
   for (const auto& made : cut.made) gpus[made.gpu].first.emplace_back(made.name);
