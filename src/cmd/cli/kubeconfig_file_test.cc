@@ -45,7 +45,7 @@ TEST_F(KubeconfigFileTest, LivesAsLongAsTheObjectAndIsForItsOwnerOnly) {
     struct stat info = {};
     ASSERT_EQ(stat(path_.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600u);
-    EXPECT_NE(Error().find("a sandbox that is running"), std::string::npos);
+    EXPECT_NE(Error().find("a running sandbox"), std::string::npos);
   }
   EXPECT_FALSE(fs::exists(path_));
 }
@@ -65,17 +65,17 @@ TEST_F(KubeconfigFileTest, LeavesAloneWhatOthersHaveAHandIn) {
   EXPECT_NE(Error().find("a symbolic link"), std::string::npos);
   fs::remove(path_);
   fs::create_hard_link(other, path_);
-  EXPECT_NE(Error().find("other names"), std::string::npos);
+  EXPECT_NE(Error().find("hard links"), std::string::npos);
   fs::remove(path_);
   fs::create_directory(path_);
   EXPECT_NE(Error(), "");
   fs::remove(path_);
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_NE(Error().find("no plain file"), std::string::npos);
+  EXPECT_NE(Error().find("not a regular file"), std::string::npos);
   fs::remove(path_);
   Put(path_, "");
   fs::permissions(path_, kMine | fs::perms::group_write | fs::perms::others_write);
-  EXPECT_NE(Error().find("others may write it"), std::string::npos);
+  EXPECT_NE(Error().find("writable by other users"), std::string::npos);
   fs::permissions(path_, kMine);
   Put(path_, "mine");
   EXPECT_NE(Error().find("not a sandbox's"), std::string::npos);

@@ -59,9 +59,9 @@ TEST_F(ConfigFileTest, NamesAllThatIsWrongAtOnce) {
       Read("health: {adress: x}\nmode: other\nelect: 1\nburst: 101\nidleSeconds: -1\nnew: 1");
   EXPECT_EQ(read.code(), Code::kInvalid);
   EXPECT_EQ(read.message(),
-            "health.adress: there is no such field; mode: expected one of fast, slow; elect: "
-            "expected true or false; burst: expected a whole number from 1 to 100; idleSeconds: "
-            "expected a number of seconds from 0.01 to 60; new: there is no such field");
+            "health.adress: unknown field; mode: expected one of fast, slow; elect: "
+            "expected true or false; burst: expected an integer from 1 to 100; idleSeconds: "
+            "expected a number of seconds from 0.01 to 60; new: unknown field");
 }
 
 TEST_F(ConfigFileTest, HostileNumbersAreRefused) {

@@ -40,11 +40,11 @@ TEST(SchedulerFileTest, EitherDocumentMayBeMissing) {
 
 TEST(SchedulerFileTest, WhatIsWrongIsToldWithItsKindAndKey) {
   EXPECT_EQ(ErrorOf(ParseSchedulerFile(kOwn + "apiServer: {burst: 5}\n", kUse)),
-            "SchedulerConfig: apiServer.burst: there is no such field");
+            "SchedulerConfig: apiServer.burst: unknown field");
   EXPECT_EQ(ErrorOf(ParseSchedulerFile(kKube + "parallelism: -1\n", kUse)),
             "KubeSchedulerConfiguration: parallelism: must be at least 1");
   EXPECT_EQ(ErrorOf(ParseSchedulerFile(kKube + "---\n" + kKube, kUse)),
-            "there are two documents of kind KubeSchedulerConfiguration");
+            "found two documents of kind KubeSchedulerConfiguration");
   EXPECT_EQ(ErrorOf(ParseSchedulerFile("kind: Pod", kUse)),
             "expected documents of kind KubeSchedulerConfiguration and SchedulerConfig, found "
             "'Pod'");

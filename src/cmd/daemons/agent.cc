@@ -94,7 +94,7 @@ void DescribeAgent(ConfigFields& f, Config& c) {
   using std::chrono::hours, std::chrono::milliseconds, std::chrono::minutes, std::chrono::seconds;
   f.Seconds(
       "reportConfigIntervalSeconds", c.agent.poll, milliseconds(100), hours(1),
-      "Interval of reading GPUs and kubelet, for changes that changes are reported at once. Other "
+      "Interval of reading GPUs and kubelet, for changes that neither of them announces. Other "
       "changes are reported at once.");
   f.Text("knownMigGeometriesFile", c.geometries_file,
          "File with additional or overridden GPU models (docs/catalogue.md); the same as the "

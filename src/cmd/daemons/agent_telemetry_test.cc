@@ -128,14 +128,16 @@ TEST_F(AgentTelemetryTest, SaysWhatIsWrongWithItsConfiguration) {
   EXPECT_THAT(Refused().message(), HasSubstr("telemetry.endpoint: it must begin with https://"));
   config_.delivery.endpoint = "http://telemetry.test/";
   config_.delivery.token_file = "/etc/token";
-  EXPECT_THAT(Refused().message(), HasSubstr("a token is sent over https only"));
+  EXPECT_THAT(Refused().message(), HasSubstr("a token requires https"));
   config_.delivery.endpoint = "http://127.0.0.1.evil.test/";
-  EXPECT_THAT(Refused().message(), HasSubstr("a token is sent over https only"));
+  EXPECT_THAT(Refused().message(), HasSubstr("a token requires https"));
   config_.delivery.endpoint = "https://telemetry.test";
   EXPECT_THAT(Refused().message(), HasSubstr("telemetry.cluster"));
   config_.delivery.cluster = "prod";
   config_.delivery.key_file = "/etc/key";
-  EXPECT_THAT(Refused().message(), HasSubstr("telemetry.certificateFile: it goes together"));
+  EXPECT_THAT(
+      Refused().message(),
+      HasSubstr("telemetry.certificateFile: certificateFile and keyFile must be set together"));
   config_.delivery.endpoint = "";
   config_.dcgm_url = "localhost:9400";
   EXPECT_THAT(Refused().message(), HasSubstr("telemetry.dcgmUrl"));

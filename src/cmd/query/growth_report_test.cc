@@ -65,7 +65,7 @@ TEST(GrowthReportTest, NewNodesStandBesideThosePodsThatWouldRunThere) {
       "STILL WAITING  NEAREST  WHY\n"
       "ml/c           a100     it is too big\n"
       "\n"
-      "pools that cannot be planned with:\n"
+      "ignored pools:\n"
       "  NodePool cpu: spec.gpu.model: unknown\n");
 }
 
@@ -104,8 +104,8 @@ TEST(GrowthReportTest, ProgramsReadTheSame) {
 TEST(GrowthReportTest, WithoutPoolsItSaysWhatToDo) {
   planning::GrowthPlan plan;
   plan.left_out = {{0, {"NoPools", "there are no node pools", 0}, -1}};
-  EXPECT_THAT(GrowthToText(plan, {}, Three(), 100), HasSubstr("write a NodePool"));
-  EXPECT_EQ(GrowthToText({}, {}, {}, 100), "\nNew nodes: none, no pod lacks a place\n");
+  EXPECT_THAT(GrowthToText(plan, {}, Three(), 100), HasSubstr("create a NodePool"));
+  EXPECT_EQ(GrowthToText({}, {}, {}, 100), "\nNew nodes: none, every pod has a place\n");
   EXPECT_EQ(GrowthToJson(plan, {}, Three()).at("leftOut").at(0).at("nearestPool"), "");
 }
 

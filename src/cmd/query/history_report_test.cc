@@ -80,8 +80,8 @@ TEST(History, TellsDecisionsEventsAndXids) {
   EXPECT_EQ(rows[2].subject, "Pod a/p");
   EXPECT_EQ(rows[4].subject, "Node n");
   EXPECT_EQ(rows[5].subject, "node/n-1");
-  EXPECT_EQ(rows[5].what, "42 records were lost before they were delivered");
-  EXPECT_TRUE(rows[6].what.starts_with("its spool began anew")) << rows[6].what;
+  EXPECT_EQ(rows[5].what, "42 records were lost before delivery");
+  EXPECT_TRUE(rows[6].what.starts_with("its spool was recreated")) << rows[6].what;
   EXPECT_EQ(rows[0].what, "applied: cut; for a/p; took 1.5 s");
   EXPECT_EQ(rows[1].subject, "a/v");
   EXPECT_EQ(rows[1].what, "applied: goes; wanted");

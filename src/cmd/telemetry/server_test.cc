@@ -43,15 +43,15 @@ class TelemetryServerTest : public ::testing::Test {
 
 TEST_F(TelemetryServerTest, NothingStandsOpenBecauseSomethingWasLeftOut) {
   config_.token_file = "";
-  ExpectRefused("ingest.tokenFile is empty");
+  ExpectRefused("ingest.tokenFile is required");
   config_.token_file = folder_ / "tokens";
   config_.address = ":0";
   ExpectRefused("unencrypted");
   config_.sandbox = true;
-  ExpectRefused("--sandbox is open to all of this machine");
+  ExpectRefused("--sandbox grants access to all users of this machine");
   config_.sandbox = false;
   config_.certificate_file = "tls.crt";
-  ExpectRefused("go together");
+  ExpectRefused("must be set together");
 }
 
 TEST_F(TelemetryServerTest, ExportsThatCannotWorkAreSaidAtTheStart) {
