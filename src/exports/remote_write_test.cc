@@ -228,7 +228,7 @@ TEST_F(RemoteWriteTest, ATokenThatIsRefusedIsWaitedFor) {
   Gpu(1, kReportStart, "power", 1);
   verdict_ = [](const auto&) { return AnswerOf(401, "who are you?"); };
   Deliver();
-  EXPECT_NE(exporter_->trouble().message().find("401: who are you?; look at the token"),
+  EXPECT_NE(exporter_->trouble().message().find("401: who are you?; check the token"),
             std::string::npos)
       << exporter_->trouble().message();
   verdict_ = [](const auto&) { return AnswerOf(200); };
@@ -386,7 +386,7 @@ TEST(DestinationTest, SecretsDoNotGoOverTheNetworkUnencrypted) {
   };
   EXPECT_EQ(error({.url = "http://10.0.0.1/w"}), "");
   EXPECT_EQ(error({.url = "http://localhost:9090/w", .token_file = "t"}), "");
-  EXPECT_NE(error({.url = "http://10.0.0.1/w", .token_file = "t"}).find("https only"),
+  EXPECT_NE(error({.url = "http://10.0.0.1/w", .token_file = "t"}).find("require https"),
             std::string::npos);
   EXPECT_NE(error({.url = "prometheus:9090"}).find("export.x.url"), std::string::npos);
   EXPECT_NE(error({.url = "https://u:p@h/w"}).find("without a user"), std::string::npos);

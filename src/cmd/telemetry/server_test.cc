@@ -67,7 +67,7 @@ TEST_F(TelemetryServerTest, ExportsThatCannotWorkAreSaidAtTheStart) {
   config_.exports.clickhouse.options.database = "a";
   config_.exports.clickhouse.destination.username = "nos";
   config_.exports.clickhouse.destination.password_file = "p";
-  ExpectRefused("https only");
+  ExpectRefused("require https");
   config_.exports = {};
   config_.exports.walkai.destination.url = "https://walkai/cluster/insights";
   ExpectRefused("export.walkai.cluster");
