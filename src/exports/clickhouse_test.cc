@@ -1,4 +1,4 @@
-// Rows on their way to a double of ClickHouse. The real one: test/integration/clickhouse_test.mjs.
+// Exports rows to a double of ClickHouse. test/integration/clickhouse_test.mjs uses a real one.
 #include "exports/clickhouse.h"
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 using telemetry::EnvelopeOf, telemetry::kDay, telemetry::kReportStart, telemetry::PodRecord;
 
-// RowBinary read back.
+// Decodes RowBinary.
 class Reader {
  public:
   explicit Reader(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -144,13 +144,13 @@ TEST_F(ClickHouseTest, TablesAreMadeOnceAndRowsHaveTheirIdentity) {
   EXPECT_EQ(holders_["prod instance/" + telemetry::InstanceName(0, 0, 0)],
             telemetry::NodeName(0) + " team-0/pod-0-0-0");
   EXPECT_EQ(holders_["prod gpu/" + telemetry::GpuName(0, 0)], telemetry::NodeName(0) + " /");
-  // A server that begins anew finds them.
+  // After a restart the existing tables are used.
   statements_.clear();
   exporter_.reset();
   Begin();
   Report({1, 1, 2}, 3, 1);
   Deliver();
-  EXPECT_EQ(Statements("CREATE TABLE"), 1U);  // that of versions
+  EXPECT_EQ(Statements("CREATE TABLE"), 1U);  // the table of schema versions
   EXPECT_EQ(Statements("INSERT INTO telemetry.schema_versions"), 0U);
 }
 
@@ -198,7 +198,7 @@ TEST_F(ClickHouseTest, RowsThatCannotBeReadAreDroppedAndCounted) {
             1);
 }
 
-// A proxy takes so many bytes at once.
+// The double acts as a proxy that limits the request size.
 TEST_F(ClickHouseTest, WhatIsTooLargeTogetherGoesInParts) {
   Begin();
   Report({1, 1, 1}, 0, 1);

@@ -1,4 +1,4 @@
-// Samples on their way to a double of a receiver, that refuses, fails and forgets.
+// Exports samples to a double of a receiver that rejects, fails and loses data.
 #include "exports/remote_write.h"
 
 #include <snappy.h>
@@ -15,7 +15,7 @@ namespace {
 
 using telemetry::EnvelopeOf, telemetry::GpuName, telemetry::InstanceName, telemetry::kReportStart;
 
-// The wire format read back, strictly: what a receiver would refuse fails the test.
+// Decodes the wire format strictly: anything that a receiver would reject fails the test.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
@@ -118,7 +118,7 @@ class RemoteWriteTest : public ExportScene {
   void Begin(RemoteWriteOptions options = {}) {
     ExportScene::Begin(RemoteWrite::kName, Make(std::move(options)));
   }
-  // Of series whose names begin so.
+  // Number of stored samples of series with this name prefix.
   size_t Samples(const std::string& begin = "") {
     size_t samples = 0;
     for (const auto& [series, values] : stored_) {
@@ -140,7 +140,7 @@ class RemoteWriteTest : public ExportScene {
     return AnswerOf(200);
   };
   std::map<std::string, std::map<int64_t, double>> stored_;
-  bool twice_ = false;  // they may come again
+  bool twice_ = false;  // samples may be delivered twice
 };
 
 TEST_F(RemoteWriteTest, SamplesArriveWithTheLabelsThatTheyJoinBy) {
@@ -185,7 +185,7 @@ TEST_F(RemoteWriteTest, WhatIsDownGetsAllOfItLaterOnce) {
   }
   EXPECT_TRUE(exporter_->trouble().ok()) << exporter_->trouble().message();
   EXPECT_GT(longest, std::chrono::milliseconds(500));
-  EXPECT_EQ(Samples("nos_gpu_power{"), 20U);  // 2 nodes, 2 GPUs, 5 looks; each once
+  EXPECT_EQ(Samples("nos_gpu_power{"), 20U);  // 2 nodes, 2 GPUs, 5 reports; each sample once
   EXPECT_EQ(Samples("nos_instance_memory_used{"), 40U);
   EXPECT_GT(Metric("nos_telemetry_export_requests_total{export=\"remoteWrite\",result=\"failed\"}"),
             1);
@@ -214,7 +214,7 @@ TEST_F(RemoteWriteTest, ARefusedSampleDoesNotTakeOthersAlong) {
   EXPECT_EQ(Samples("nos_gpu_power{"), 59U);
   EXPECT_EQ(Metric("nos_telemetry_export_dropped_total{export=\"remoteWrite\",reason=\"refused\"}"),
             1);
-  // What refuses everything is not asked for ever.
+  // A receiver that rejects everything does not receive endless retries.
   transport_.requests.clear();
   verdict_ = [](const auto&) { return AnswerOf(422); };
   Report({1, 8, 7}, 1, 1);
@@ -267,7 +267,7 @@ TEST_F(RemoteWriteTest, NothingOfTheJournalIsLostOverACrash) {
   EXPECT_EQ(Samples("nos_gpu_power{"), 15U);
   size_t again = 0;
   for (const auto& request : transport_.requests) again += ReadRequest(request).size();
-  EXPECT_LT(again, 10U * 40);  // from where it was, not from the beginning
+  EXPECT_LT(again, 10U * 40);  // continues from the stored position, not from the beginning
 }
 
 TEST_F(RemoteWriteTest, TheJournalIsKeptForWhoIsDown) {
@@ -278,7 +278,7 @@ TEST_F(RemoteWriteTest, TheJournalIsKeptForWhoIsDown) {
   EXPECT_EQ(Samples(), 0U);
   exporter_.reset();
   Crash();
-  Begin();  // what has been flushed is not counted twice
+  Begin();  // flushed samples are not counted twice
   EXPECT_EQ(Raw("gpu/" + GpuName(0, 0), "power").size(), 200U);
   verdict_ = [](const auto&) { return AnswerOf(200); };
   Deliver();
@@ -290,7 +290,7 @@ TEST_F(RemoteWriteTest, TheJournalIsKeptForWhoIsDown) {
   auto journal = telemetryserver::JournalReader::Open(options_.store.path);
   const auto rows = journal->After(0);
   ASSERT_FALSE(rows->empty());
-  EXPECT_GT(rows->front().id, 300);  // what all have had is gone
+  EXPECT_GT(rows->front().id, 300);  // rows that all followers have are deleted
 }
 
 TEST_F(RemoteWriteTest, TheBacklogIsBoundedAndWhatIsDroppedIsCounted) {
@@ -305,7 +305,7 @@ TEST_F(RemoteWriteTest, TheBacklogIsBoundedAndWhatIsDroppedIsCounted) {
   EXPECT_GT(dropped, 50);
   EXPECT_LT(Samples("nos_gpu_power{"), 200U);
   EXPECT_GT(Samples("nos_gpu_power{"), 20U);
-  // The store has all of it.
+  // The store has all samples.
   EXPECT_EQ(Raw("gpu/" + GpuName(0, 0), "power").size(), 200U);
 }
 
@@ -356,7 +356,7 @@ TEST(SeriesNamesTest, HoldersFollowTheLayoutAndEnd) {
   EXPECT_EQ(value("gpu/G", "pod"), "none");
   layout.gpus[0].instances[0].holders = {{"a", "p", "c"}, {"a", "q", "c"}};
   names.Follow("x", layout);
-  EXPECT_EQ(value("instance/M", "pod"), "none");  // several share it
+  EXPECT_EQ(value("instance/M", "pod"), "none");  // several containers share it
   layout.gpus[0].instances.clear();
   names.Follow("x", layout);
   EXPECT_EQ(value("instance/M", "node"), "none");

@@ -1,4 +1,4 @@
-// What a walk:ai backend gets, against a double of it that is as strict as it is.
+// Exports snapshots to a double of a walk:ai backend with the same validation.
 #include "exports/walkai.h"
 
 #include <regex>
@@ -11,7 +11,7 @@ namespace {
 
 using telemetry::EnvelopeOf, telemetry::kReportStart, telemetry::Millis;
 
-// As the backend's schema: what it would answer 422 to fails the test.
+// Validates against the backend's schema: a snapshot that it would reject with 422 fails the test.
 void ExpectValid(const Json& snapshot) {
   static const std::set<std::string, std::less<>> kProfiles = {"1g.10gb", "2g.20gb", "3g.40gb",
                                                                "4g.40gb", "7g.79gb"};
@@ -89,7 +89,7 @@ class WalkaiTest : public ExportScene {
   static Json Gone(const std::string& name, Millis at) {
     return {{"kind", "removed"}, {"at", at}, {"what", "pod"}, {"id", "uid-team-" + name}};
   }
-  // "name status gpu", each on a line, of what was taken last.
+  // "name status gpu" per line, from the last accepted snapshot.
   std::string Pods() const {
     std::string text;
     for (const Json& pod : Find(taken_, "pods")->get_array()) {
@@ -127,7 +127,7 @@ TEST_F(WalkaiTest, WordsAreThoseOfTheBackend) {
   add("1g.10gb", true);
   add("1g.10gb+me", false);
   add("7g.80gb", true);
-  add("1g.18gb", true);  // an H200's
+  add("1g.18gb", true);  // a profile of H200
   Tell({{{"kind", "layout"},
          {"at", kReportStart},
          {"node", "n"},
@@ -148,7 +148,7 @@ TEST_F(WalkaiTest, WordsAreThoseOfTheBackend) {
             "c-starts ContainerCreating 1g.10gb\nb-waits Pending 7g.79gb\n");
 }
 
-// Jobs' pods are removed seconds after they end: that they ended is told all the same.
+// Pods of Jobs are deleted seconds after they end; their end must still be reported.
 TEST_F(WalkaiTest, WhatEndedIsToldUntilItIsTaken) {
   Tell({Pod("quick", "running"), Pod("evicted", "running")});
   Push();
@@ -158,7 +158,7 @@ TEST_F(WalkaiTest, WhatEndedIsToldUntilItIsTaken) {
   code_ = 503;
   Push();
   EXPECT_FALSE(walkai_->trouble().ok());
-  // Away for twenty minutes, and begun anew.
+  // The exporter was away for twenty minutes and restarts.
   clock_.Set(kReportStart + 1'200'000);
   Push();
   code_ = 204;
@@ -167,7 +167,7 @@ TEST_F(WalkaiTest, WhatEndedIsToldUntilItIsTaken) {
   EXPECT_EQ(Pods(), "quick Succeeded 1g.10gb\nevicted Terminating 1g.10gb\n");
   const Json& quick = Find(taken_, "pods")->get_array()[0];
   EXPECT_EQ(FindString(quick, "finish_time"), "2025-11-21T21:20:02Z");
-  // Then for five minutes, for what was taken may be read late.
+  // They stay in snapshots for five minutes, because the backend may read a snapshot late.
   clock_.Set(kReportStart + 1'700'000);
   Push();
   Push();
@@ -187,7 +187,7 @@ TEST_F(WalkaiTest, ARestartTellsWhatEndedLately) {
   EXPECT_EQ(Pods(), "quick Error 1g.10gb\n");
 }
 
-// A former leader's spool is delivered when another leads.
+// A former leader's spool is delivered after another replica leads.
 TEST_F(WalkaiTest, AnEndIsToldHoweverLateItComes) {
   Tell({Pod("late", "running"), Pod("removed", "running"), Pod("stays", "running")});
   const Json late = Pod("late", "succeeded"), removed = Pod("removed", "failed");
@@ -206,7 +206,7 @@ TEST_F(WalkaiTest, AnEndIsToldHoweverLateItComes) {
   clock_.Set(kReportStart + 2 * 3'600'000);
   Push();
   EXPECT_EQ(Pods(), "");
-  // Once: not when it is gone, nor when something else of it changes.
+  // Reported once: not again after its removal, nor after another change.
   Json changed = stays;
   changed.get_object()["message"] = "x";
   changed.get_object()["at"] = recorder_->Now();
@@ -233,7 +233,7 @@ TEST_F(WalkaiTest, WhatThereIsNoRoomForComesWhenOthersAreTaken) {
   EXPECT_EQ(Pods(), "c Error 1g.10gb\nd Running 1g.10gb\n");
 }
 
-// What was told and is taken before it is not told again, what was not is, after a restart too.
+// After a restart, an end that was accepted before is not reported again; a late one is.
 TEST_F(WalkaiTest, ARestartTellsWhatCameLateBeforeIt) {
   Tell({Pod("old", "succeeded")});
   Push();

@@ -108,7 +108,7 @@ TEST_F(IssuerTest, ClaimsAreChecked) {
 
 TEST_F(IssuerTest, ForgedSignaturesAreFound) {
   const Json claims = Claims();
-  // Nothing, or a secret that everybody knows.
+  // Unsigned, or signed with a secret that everyone knows.
   const auto unsigned_by = [&](const Json& header) {
     return EncodeBase64Url(WriteJson(header)) + "." + EncodeBase64Url(WriteJson(claims)) + ".";
   };
@@ -123,7 +123,7 @@ TEST_F(IssuerTest, ForgedSignaturesAreFound) {
        reinterpret_cast<const unsigned char*>(confused.data()), confused.size() - 1, mac, &size);
   confused += EncodeBase64Url({reinterpret_cast<const char*>(mac), size});
   ExpectRefused(confused, "is not taken");
-  // Keys of others, under the names of ours.
+  // Keys of another issuer with the IDs of ours.
   const TestKey other_rsa("r1", true), other_ec("e1", false), unknown("r9", true);
   ExpectRefused(other_rsa.Sign(claims), "signature is wrong");
   ExpectRefused(other_ec.Sign(claims), "signature is wrong");
@@ -132,14 +132,14 @@ TEST_F(IssuerTest, ForgedSignaturesAreFound) {
   ExpectRefused(ec_.Sign(claims, {{"alg", "ES256"}, {"kid", "r1"}}), "no key of the issuer");
   ExpectRefused(rsa_.Sign(claims, {{"alg", "RS384"}, {"kid", "r1"}}), "no key of the issuer");
   ExpectRefused(rsa_.Sign(claims, {{"alg", "RS256"}, {"kid", "r1"}, {"crit", {"b64"}}}), "crit");
-  // A key that the token brings itself.
+  // A key that the token contains itself.
   ExpectRefused(unknown.Sign(claims, {{"alg", "RS256"}, {"kid", "r1"}, {"jwk", unknown.Public()}}),
                 "signature is wrong");
   // Claims of one token with the signature of another.
   const std::string good = rsa_.Sign(claims), chief = rsa_.Sign(Claims("chief"));
   ExpectRefused(chief.substr(0, chief.rfind('.')) + good.substr(good.rfind('.')),
                 "signature is wrong");
-  // Without a name any key of the type may be it, but no other.
+  // Without a key ID, any key of the right type is tried, but no other.
   EXPECT_TRUE(issuer_->Verify(rsa_.Sign(claims, {{"alg", "RS256"}})).ok());
   ExpectRefused(other_rsa.Sign(claims, {{"alg", "RS256"}}), "signature is wrong");
 }

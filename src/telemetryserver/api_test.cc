@@ -7,8 +7,8 @@
 namespace nos::telemetryserver {
 namespace {
 
-// What is wrong with a value by a schema of the document, or "". Members that the schema does not
-// name are wrong where it names all (`properties`), but for those of records.
+// Returns how a value violates a schema of the document, or "". Members that the schema does not
+// name are violations if it lists `properties`, except in records.
 std::string Fault(const Json& document, const Json& schema, const Json& value,
                   const std::string& where) {
   if (const std::string_view ref = FindString(schema, "$ref"); !ref.empty()) {
@@ -90,7 +90,7 @@ TEST_F(ApiTest, AnswersAreAsTheDocumentSays) {
         Find(document_, "paths", path, "get", "responses", "200", "content", "application/json");
     ASSERT_NE(content, nullptr) << path;
     EXPECT_EQ(Fault(document_, *Find(*content, "schema"), answer, path), "");
-    // And it says something: nothing is an empty list here.
+    // The answer has content: none of its lists is empty.
     for (const auto& [name, member] : answer.get_object()) {
       EXPECT_FALSE(member.is_array() && member.get_array().empty()) << path << " " << name;
     }
@@ -102,16 +102,16 @@ TEST_F(ApiTest, AnswersAreAsTheDocumentSays) {
 TEST_F(ApiTest, SeriesGoFromDiskAndMemoryIntoSteps) {
   Report({1, 1, 1}, 0, 100);  // 1,000 s: a flush and the rest
   const std::string window = "&from=1763760000000&to=1763761000000";
-  const Json raw =
-      Get("/api/v1/series?metric=memory_total&points=100&subject=gpu/" + telemetry::GpuName(0, 0) + window);
+  const Json raw = Get("/api/v1/series?metric=memory_total&points=100&subject=gpu/" +
+                       telemetry::GpuName(0, 0) + window);
   EXPECT_EQ(telemetry::IntegerOr(raw, "step", 0), 10'000);
   const JsonArray& mean = Find(Find(raw, "series")->get_array()[0], "mean")->get_array();
   ASSERT_EQ(mean.size(), 100U);
   for (const Json& value : mean) EXPECT_EQ(value.to_number<double>(), 40960);
-  // A pod has what its slice had.
+  // The series of a pod is that of its slice.
   const Json pod = Get("/api/v1/series?metric=utilization&subject=pod/team-0/pod-0-0-0" + window);
-  const Json slice =
-      Get("/api/v1/series?metric=utilization&subject=instance/" + telemetry::InstanceName(0, 0, 0) + window);
+  const Json slice = Get("/api/v1/series?metric=utilization&subject=instance/" +
+                         telemetry::InstanceName(0, 0, 0) + window);
   EXPECT_EQ(*Find(Find(pod, "series")->get_array()[0], "mean"),
             *Find(Find(slice, "series")->get_array()[0], "mean"));
   EXPECT_EQ(FindString(pod, "unit"), "ratio");
@@ -147,7 +147,7 @@ TEST_F(ApiTest, ReadersOfANamespaceSeeNoOther) {
 }
 
 TEST_F(ApiTest, WrongRequestsAreAnswered) {
-  Get("/api/v1/gpus", 404);  // nothing has come yet
+  Get("/api/v1/gpus", 404);  // no report has arrived yet
   Fill();
   Get("/api/v1/gpus?cluster=other", 404);
   Get("/api/v1/gpus?at=yesterday", 400);
@@ -162,7 +162,8 @@ TEST_F(ApiTest, WrongRequestsAreAnswered) {
 }
 
 TEST_F(ApiTest, EnvelopesComeInAnyOrNoEncoding) {
-  const std::string text = WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
+  const std::string text =
+      WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
   const std::string path = "/api/v1/ingest";
   EXPECT_EQ(Ask(path, "POST", text).body, "{\"sequence\":1,\"refused\":[]}");
   EXPECT_EQ(Ask(path, "POST", Gzip(text), {{"content-encoding", "gzip"}}).code, 200);
@@ -181,7 +182,8 @@ TEST_F(ApiTest, TokensSayWhoMayDeliver) {
   EXPECT_FALSE(tokens.Read("prod short").ok());
   EXPECT_FALSE(tokens.empty()) << "what was there stays";
   Ingest guarded(*recorder_, &tokens, metrics_);
-  const std::string text = WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
+  const std::string text =
+      WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
   const auto code = [&](const std::string& authorization) {
     net::HttpHeaders headers;
     if (!authorization.empty()) headers.emplace_back("authorization", authorization);
@@ -198,7 +200,7 @@ TEST_F(ApiTest, TokensSayWhoMayDeliver) {
   EXPECT_EQ(code("Bearer 0123456789abcdef"), 200);
 }
 
-// What a stream says until it has nothing more.
+// Reads a stream until no more data is available.
 std::string Drain(net::BodyStream& stream) {
   std::string all;
   for (std::string part = "x"; !part.empty(); all += part) {
@@ -219,10 +221,11 @@ TEST_F(ApiTest, WhatIsAskedForTwiceIsToldOnce) {
   EXPECT_EQ(Find(twice, "series")->get_array().size(), 1U);
 }
 
-// A whole GPU beside one in MIG mode counts as many slots, for the node as for the cluster.
+// A whole GPU counts as many slots as a GPU in MIG mode, for the node and for the cluster.
 TEST_F(ApiTest, ANodesShareIsItsGpus) {
   JsonArray records;
-  Json layout = telemetry::NodeReport({1, 2, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
+  Json layout =
+      telemetry::NodeReport({1, 2, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
   Json& whole = layout.get_object()["gpus"].get_array()[1];
   whole.get_object()["slots"] = 0;
   whole.get_object()["mig"] = false;
@@ -230,10 +233,12 @@ TEST_F(ApiTest, ANodesShareIsItsGpus) {
   whole.get_object()["holders"] = JsonArray{{{"namespace", "a"}, {"pod", "p"}, {"container", "c"}}};
   layout.get_object()["gpus"].get_array()[0].get_object()["instances"] = JsonArray();
   records.push_back(layout);
-  ASSERT_TRUE(Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), 1, records)).status.ok());
+  ASSERT_TRUE(
+      Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), 1, records)).status.ok());
   for (int i = 1; i < 4; ++i) {
     clock_.Set(telemetry::kReportStart + i * 10'000);
-    ASSERT_TRUE(Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), i + 1, {})).status.ok());
+    ASSERT_TRUE(
+        Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), i + 1, {})).status.ok());
   }
   ASSERT_TRUE(recorder_->Settle().ok());
   const std::string window = "&from=1763760000000&to=1763760100000&points=1&subject=";
@@ -245,16 +250,17 @@ TEST_F(ApiTest, ANodesShareIsItsGpus) {
   }
 }
 
-// Restarts, and reports that miss a look, are no second slice.
+// Container restarts and missed reports do not create a second holder.
 TEST_F(ApiTest, WhatAPodHeldAgainCountsOnce) {
-  Json layout = telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
+  Json layout =
+      telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
   const JsonArray holders = {{{"namespace", "a"}, {"pod", "web-0"}, {"container", "c"}}};
   for (int i = 0; i < 30; ++i) {
     const telemetry::Millis at = telemetry::kReportStart + i * 10'000;
     clock_.Set(at);
     Json& gpu = layout.get_object()["gpus"].get_array()[0];
     gpu.get_object()["instances"].get_array()[0].get_object()["holders"] =
-        i % 10 < 4 ? JsonArray() : holders;  // for 40 s nobody
+        i % 10 < 4 ? JsonArray() : holders;  // no holder for 40 s
     layout.get_object()["at"] = at;
     JsonArray records;
     records.push_back(layout);
@@ -263,7 +269,8 @@ TEST_F(ApiTest, WhatAPodHeldAgainCountsOnce) {
                        {"instance", telemetry::InstanceName(0, 0, 0)},
                        {"gpu", telemetry::GpuName(0, 0)},
                        {"metrics", {{"memory_used", 1000}, {"utilization", 0.5}}}});
-    ASSERT_TRUE(Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), i + 1, records)).status.ok());
+    ASSERT_TRUE(
+        Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), i + 1, records)).status.ok());
   }
   ASSERT_TRUE(recorder_->Settle().ok());
   const std::string window = "&from=1763760000000&to=1763760300000&subject=pod/a/web-0";
@@ -291,13 +298,15 @@ TEST_F(ApiTest, TheStreamTellsWhatChanges) {
   EXPECT_TRUE(hello.starts_with("event: hello\n")) << hello;
   EXPECT_EQ(hello.find("event: gpus"), std::string::npos);
   JsonArray records;
-  records.push_back(telemetry::PodRecord(telemetry::kReportStart + 80'000, "team-1", "waits", "running",
-                              "nvidia.com/mig-3g.20gb", telemetry::NodeName(0)));
+  records.push_back(telemetry::PodRecord(telemetry::kReportStart + 80'000, "team-1", "waits",
+                                         "running", "nvidia.com/mig-3g.20gb",
+                                         telemetry::NodeName(0)));
   records.push_back({{"kind", "removed"},
                      {"at", telemetry::kReportStart + 80'000},
                      {"what", "pod"},
                      {"uid", "uid-team-0-pod-0-0-0"}});
-  records.push_back({{"kind", "decision"}, {"at", telemetry::kReportStart + 80'000}, {"id", "plan-2"}});
+  records.push_back(
+      {{"kind", "decision"}, {"at", telemetry::kReportStart + 80'000}, {"id", "plan-2"}});
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, records)).status.ok());
   ASSERT_TRUE(recorder_->Settle().ok());
   const std::string told = Drain(*stream);
@@ -306,7 +315,7 @@ TEST_F(ApiTest, TheStreamTellsWhatChanges) {
   EXPECT_NE(told.find("\"removed\":[\"uid-team-0-pod-0-0-0\"]"), std::string::npos) << told;
   EXPECT_NE(told.find("event: decision\ndata: {\"kind\":\"decision\""), std::string::npos);
   EXPECT_NE(told.find("event: overview\n"), std::string::npos);
-  // Whoever comes again with what they had last hears what they missed.
+  // A client that reconnects with its last event ID receives what it missed.
   const auto resumed = [&](const std::string& id) {
     auto again = std::move(Ask("/api/v1/stream", "GET", "", {{"last-event-id", id}}).stream);
     return Drain(*again);
@@ -317,7 +326,7 @@ TEST_F(ApiTest, TheStreamTellsWhatChanges) {
   EXPECT_NE(resumed("0123456789abcdef.7").find("event: reset\n"), std::string::npos);
 }
 
-// Whoever looks on must not keep nodes that are gone, however their stream went on.
+// A client must drop removed nodes, also after a reconnect.
 TEST_F(ApiTest, TheStreamTellsWhichNodesAreLeft) {
   Fill();
   auto stream = std::move(Ask("/api/v1/stream").stream);
@@ -337,7 +346,7 @@ TEST_F(ApiTest, TheStreamTellsWhichNodesAreLeft) {
   EXPECT_EQ(Drain(*stream).find("\"all\""), std::string::npos) << "they are the same";
   tell(4, "removed");
   EXPECT_NE(Drain(*stream).find("\"all\":[]"), std::string::npos);
-  // Whoever comes again may have seen it as well.
+  // A client that reconnects may have seen the node before.
   auto again =
       std::move(Ask("/api/v1/stream", "GET", "", {{"last-event-id", LastId(hello)}}).stream);
   EXPECT_NE(Drain(*again).find("\"all\":[]"), std::string::npos);
@@ -372,11 +381,11 @@ TEST_F(ApiTest, AStreamIsWokenByAChange) {
     changed.wait(lock, [&] { return woken == 1; });
   }
   hub.Unsubscribe(number);
-  hub.Subscribe(0, wake);  // it has missed one
+  hub.Subscribe(0, wake);  // one change happened before
   EXPECT_EQ(woken, 2);
 }
 
-// Their namespaces are those of lab, which has told nothing yet.
+// Namespaces of readers belong to cluster lab, which has not reported yet.
 TEST_F(ApiTest, TheOnlyClusterThatReportsIsNotTheirsIfAnotherIs) {
   Fill();
   reader_ = {"kim", false, {"team-0"}};

@@ -28,7 +28,7 @@ class StoreTest : public ::testing::Test {
     store_.reset();
     for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + suffix);
   }
-  // A sample a minute, a flush an hour.
+  // A sample per minute, a flush per hour.
   void Fill(const std::string& subject, telemetry::Millis from, telemetry::Millis to) {
     for (telemetry::Millis hour = from; hour < to; hour += kHour) {
       Heads heads;
@@ -62,7 +62,7 @@ class StoreTest : public ::testing::Test {
     }
     FAIL() << "it never ends";
   }
-  // What is read in steps is what was written, summed up.
+  // Checks that buckets equal the aggregated samples.
   void ExpectTruth(const Range& range, telemetry::Millis now, const Retention& keep = {}) {
     Archive archive(path_, keep);
     const auto read = archive.Samples(1, "gpu/a", "utilization", range, now);
@@ -96,7 +96,8 @@ TEST_F(StoreTest, RollupsSayWhatTheSamplesSaid) {
   const telemetry::Millis now = kBegin + 7 * kDay;
   ExpectTruth({kBegin, now, kHour}, now);
   RollUp(now);
-  for (const telemetry::Millis step : {kMinute, 5 * kMinute, 30 * kMinute, kHour, 6 * kHour, kDay}) {
+  for (const telemetry::Millis step :
+       {kMinute, 5 * kMinute, 30 * kMinute, kHour, 6 * kHour, kDay}) {
     ExpectTruth({now - kDay, now, step}, now);
     if (step >= 5 * kMinute) ExpectTruth({kBegin, now, step}, now);
   }
@@ -156,7 +157,7 @@ TEST_F(StoreTest, ManySubjectsAreRolledUpInPieces) {
   }
 }
 
-// A node that was offline for a day delivers it before the next flush.
+// A node that was offline for a day delivers its samples before the next flush.
 TEST_F(StoreTest, MoreThanABlockTakesIsKept) {
   Heads heads;
   constexpr telemetry::Millis kStep = 10'000;
@@ -190,7 +191,7 @@ TEST_F(StoreTest, ManyMetricsOfOneSubjectStopNoRollups) {
   EXPECT_EQ(read->size(), 1U);
 }
 
-// Whatever a cluster invents, its own metrics are kept, and other clusters'.
+// Invented metrics displace neither the cluster's known metrics nor those of other clusters.
 TEST_F(StoreTest, InventedMetricsDisplaceNone) {
   Heads heads;
   size_t left_out = 0;
@@ -237,8 +238,7 @@ TEST_F(StoreTest, AFileOfANewerVersionIsLeftAlone) {
   EXPECT_EQ(Store::Open({path_}).status().code(), Code::kInvalid);
 }
 
-// What a cluster's subjects are goes with the last of their samples, and one cluster has no more of
-// them than its share.
+// A subject is deleted with its last samples, and the number of subjects per cluster is limited.
 TEST_F(StoreTest, SubjectsAreForgottenAndBounded) {
   const auto subjects = [&](const std::string& of = "") {
     const auto db = Sqlite::Open(path_, Sqlite::Mode::kRead);
@@ -262,7 +262,7 @@ TEST_F(StoreTest, SubjectsAreForgottenAndBounded) {
   write(2, "gpu/other", kBegin);
   EXPECT_EQ(store_->TakeUnkept(2), 0) << "another cluster has room of its own";
   EXPECT_EQ(subjects(), 4);
-  // One goes on: it stays, and the others make room in time.
+  // One subject has new samples and stays; the others are removed over time.
   const Retention keep;
   write(1, "gpu/a", kBegin + 100 * kDay);
   RollUp(kBegin + 101 * kDay);

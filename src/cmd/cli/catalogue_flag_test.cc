@@ -21,7 +21,7 @@ class CatalogueFlagTest : public ::testing::Test {
     return ReadCatalogue(path_);
   }
 
-  // Each its own: they may run at one time.
+  // One file per test, because tests run in parallel.
   const std::string path_ = ::testing::TempDir() + "nos-catalogue-" +
                             ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };

@@ -20,7 +20,8 @@ TEST(SandboxViewTest, DrawsUsedFreeAndEmptySlots) {
             "|web 1g.…|..........................|3g.20gb free                       |");
 }
 
-// In the width of eight slots, each by its memory; the last one is too small for a line of its own.
+// The row has the width of eight slots, divided by memory; the last share is too narrow for a
+// border.
 TEST(SandboxViewTest, DrawsSharesOneAfterAnother) {
   GpuRow row{"node-1",
              0,
@@ -51,7 +52,7 @@ TEST(SandboxViewTest, PoolsHaveALineEach) {
   for (const auto line : Split(many, '\n')) EXPECT_LE(DisplayWidth(line), 60u) << line;
 }
 
-// A time slice takes the slots of its placement, and a whole GPU all.
+// A time slice takes the slots of its placement, a whole GPU takes all slots.
 TEST(SandboxViewTest, SaysInWhichWayEachGpuIsUsed) {
   ViewModel model;
   model.gpus.push_back(Row());

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that several processes share, and a server that does not answer.
+// A spool folder shared by several processes, and a server that does not answer.
 class DeliveryTest : public ::testing::Test {
  protected:
   DeliveryTest() {
@@ -27,7 +27,7 @@ class DeliveryTest : public ::testing::Test {
     EXPECT_TRUE(delivery.ok()) << delivery.status().ToString();
     return delivery.ok() ? *std::move(delivery) : nullptr;
   }
-  // Envelopes that wait in one of the folders.
+  // Number of envelopes in one of the folders.
   int Waiting(const std::string& folder) const {
     int files = 0;
     for (const auto& entry : fs::directory_iterator(config_.spool_folder + "/" + folder)) {

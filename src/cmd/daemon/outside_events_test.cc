@@ -31,7 +31,7 @@ TEST(OutsideEventsTest, AFileThatIsReplacedIsNoticedOnce) {
   Bell bell;
   OutsideEvents events({folder / "models.yaml"}, [&] { bell.Ring(); });
   EXPECT_FALSE(events.TakeFilesChanged());
-  // As volumes of ConfigMaps do it.
+  // ConfigMap volumes replace files by swapping a symbolic link.
   std::filesystem::create_symlink("v2", folder / "tmp");
   std::filesystem::rename(folder / "tmp", folder / "models.yaml");
   while (!events.TakeFilesChanged()) ASSERT_TRUE(bell.Wait(kLong));
@@ -59,7 +59,7 @@ TEST(OutsideEventsTest, WhatIsWrittenBesideAFileIsNoChangeOfIt) {
   std::ofstream(folder / "another") << "2";
   ASSERT_TRUE(bell.Wait(kLong));
   EXPECT_FALSE(events.TakeFilesChanged());
-  // As volumes of ConfigMaps do it when another key of theirs changes.
+  // ConfigMap volumes rename a file in this way when another key of the ConfigMap changes.
   std::ofstream(folder / "v2") << "1";
   std::filesystem::rename(folder / "v2", folder / "config.yaml");
   ASSERT_TRUE(bell.Wait(kLong));

@@ -11,7 +11,7 @@
 namespace nos::cmd {
 namespace {
 
-// A hook that answers what it is told to, and remembers the last request.
+// A webhook that returns scripted answers and records the last request.
 class PoolWebhookTest : public ::testing::Test {
  protected:
   PoolWebhookTest() {
@@ -43,7 +43,7 @@ class PoolWebhookTest : public ::testing::Test {
     return PoolWebhookCaller(config_, [this] { return leads_; })(method, url, body);
   }
 
-  // From now on.
+  // Answer to all later requests.
   void Answer(int code, const std::string& body, const net::HttpHeaders& headers = {}) {
     const std::scoped_lock lock(mutex_);
     code_ = code;

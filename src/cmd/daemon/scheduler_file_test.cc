@@ -60,7 +60,7 @@ TEST(SchedulerFileTest, WhoSimulatesReadsTheSchedulersPartOnly) {
   EXPECT_EQ(other->configuration.profiles.front().scheduler_name, "default-scheduler");
 }
 
-// Others than nos scheduler know of no quotas, unless their configuration says so.
+// Schedulers other than nos scheduler ignore quotas unless their configuration enables them.
 TEST(SchedulerFileTest, WhoIsSimulatedHeedsQuotasIfItIsNos) {
   const auto heeds = [](const std::string& text) {
     const auto file = ParseSchedulerFile(text, {.simulates = true});
@@ -85,7 +85,8 @@ TEST(SchedulerFileTest, WhoHasGpusCutIsTold) {
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(cutting(kOwn), Names{"nos-scheduler"});
-  EXPECT_EQ(cutting(kKube + "profiles: [{schedulerName: nos-scheduler}]"), Names());  // of others
+  EXPECT_EQ(cutting(kKube + "profiles: [{schedulerName: nos-scheduler}]"),
+            Names());  // the file is for another scheduler
   EXPECT_EQ(cutting(kOwn + "---\n" + kKube +
                     "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {multiPoint: "
                     "{disabled: [{name: GpuCutting}]}}}]"),

@@ -1,4 +1,4 @@
-// The agent's telemetry as it runs, on simulated GPUs, to a server on loopback.
+// Runs the agent's telemetry on simulated GPUs against a server on loopback.
 #include "cmd/daemons/agent_telemetry.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class Outside {
   Outside()
       : server_(net::HttpServer::Start({}, [this](const auto& r) { return Answer(r); }).value()) {}
   std::string url() const { return "http://127.0.0.1:" + std::to_string(server_->port()); }
-  // Until an envelope has come for which it holds.
+  // Waits for an envelope that satisfies `wanted`.
   bool Comes(const std::function<bool(const Json& envelope)>& wanted) {
     std::unique_lock lock(mutex_);
     return came_.wait_for(lock, std::chrono::seconds(30),
@@ -96,7 +96,7 @@ TEST_F(AgentTelemetryTest, MeasuresKeepsAndDelivers) {
            FindString(records[0], "kind") == "layout" && FindString(records[1], "kind") == "xid";
   }));
   EXPECT_TRUE(outside.Comes([](const Json& envelope) { return envelope.at("sequence") == 3; }));
-  running->reset();  // ends with all threads
+  running->reset();  // joins all threads
   EXPECT_THAT(metrics_.Text(), HasSubstr("DCGM_FI_DEV_POWER_USAGE{"));
   EXPECT_THAT(metrics_.Text(), HasSubstr("pod=\"train\""));
   EXPECT_THAT(metrics_.Text(), HasSubstr("nos_telemetry_spool_envelopes "));

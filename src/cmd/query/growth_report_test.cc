@@ -28,7 +28,7 @@ planning::PoolNow Pool(const std::string& name, const std::string& price, int no
   return {pool, nodes, coming, ""};
 }
 
-// ml/a, ml/b and ml/c.
+// Pods ml/a, ml/b and ml/c.
 Unplaced Three() { return {{}, {Pod("ml", "a"), Pod("ml", "b"), Pod("ml", "c")}, {}}; }
 
 planning::GrowthPlan Growth() {

@@ -25,7 +25,7 @@ class QuotaReportTest : public testing::Test {
     quotas_.push_back(quota);
     return quota;
   }
-  // Each younger than those before.
+  // Adds pods, each younger than the previous ones.
   void Pods(const std::string& ns, int count, const std::string& resource) {
     for (int i = 0; i < count; ++i) {
       auto pod = std::make_shared<cluster::Pod>();
@@ -62,7 +62,7 @@ TEST_F(QuotaReportTest, SaysWhoBorrowsFromWhom) {
   EXPECT_THAT(text, HasSubstr("a/p5, a/p4\n"));
 }
 
-// Both kinds may have one name.
+// An ElasticQuota and a CompositeElasticQuota may have the same name.
 TEST_F(QuotaReportTest, TellsTwoOfOneNameApart) {
   Quota("a", "0");
   Quota("b", "10");
@@ -103,7 +103,7 @@ TEST_F(QuotaReportTest, WhatParentsHaveBeyondTheirChildrenIsLentToo) {
   EXPECT_NE(json.find(to_a), json.rfind(to_a)) << "of org and of team-b: " << json;
 }
 
-// A level up, and down again.
+// Lending goes through the parent's level and down to another member.
 TEST_F(QuotaReportTest, WhatComesThroughAParentIsItsLenders) {
   Quota("org", "40");
   Quota("team-a", "20", "", "org/eq");
@@ -111,7 +111,7 @@ TEST_F(QuotaReportTest, WhatComesThroughAParentIsItsLenders) {
   Quota("other", "60");
   Pods("team-a", 6, "nvidia.com/mig-1g.10gb");
   const std::string json = WriteJson(Report().json);
-  // 20 of team-b, and 20 that org borrows.
+  // 20 from team-b, and 20 that org borrows.
   EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-b/eq":"20","other/eq":"20"})"));
   EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"other/eq":"20"})"));
   EXPECT_THAT(json, HasSubstr(R"("lentTo":{"org/eq":"20"})"));

@@ -179,7 +179,7 @@ TEST(TopView, SaysItInAFrame) {
             "50 %  1.0G\n");
 }
 
-// What is said of the whole cluster is not beside what is one namespace's.
+// Figures of the whole cluster are not shown when a namespace is selected.
 TEST(TopView, SaysWhichNamespaceItIsAbout) {
   const std::string frame = RenderTop(RowsOf(Model(), {.ns = "nosuch"}), {100, 24}, false, "");
   EXPECT_TRUE(

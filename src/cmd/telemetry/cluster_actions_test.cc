@@ -23,7 +23,7 @@ std::string PodText(const std::string& profile, int count, const std::string& mo
          profile + ": " + std::to_string(count) + "}\n";
 }
 
-// A node with one GPU, whose world stands still.
+// A cluster of one node with one GPU; its world does not advance by itself.
 class ClusterActionsTest : public ::testing::Test {
  protected:
   ClusterActionsTest() {
@@ -62,8 +62,8 @@ class ClusterActionsTest : public ::testing::Test {
         .value_or(Json());
   }
   size_t Pods() { return client_.List(kube::kPods, "team-a", {})->items.size(); }
-  // A pod of seven slices that runs, of team-b. Watches begin after it: those that run already
-  // may learn of it later than a test asks.
+  // Adds a running pod of team-b that takes seven slices. Watches start after it: with watches
+  // already running, the new pod could become visible only after the test's request.
   void FillTheGpu() {
     sim::PodSpec pod{.ns = "team-b", .name = "secret-train", .containers = {{{"1g.5gb", 7}}}};
     world_.Submit(pod, world_.Now());
@@ -114,7 +114,7 @@ TEST_F(ClusterActionsTest, OthersPodsAreNotNamedToWhoMayNotSeeThem) {
   EXPECT_EQ(some->find("secret"), std::string::npos) << *some;
   EXPECT_EQ(some->find("team-b"), std::string::npos) << *some;
   EXPECT_NE(some->find(R"("would_evict":["a pod of another namespace"])"), std::string::npos);
-  // Nor where they are in the way only.
+  // Nor are they named if they only occupy the GPU.
   const auto waits = Ask(kim_, PodText("1g.5gb", 1));
   ASSERT_TRUE(waits.ok());
   EXPECT_EQ(waits->find("secret"), std::string::npos) << *waits;

@@ -9,8 +9,8 @@ namespace {
 
 cluster::ResourceList Cpu(int64_t cores) { return {{"cpu", Quantity::FromValue(cores)}}; }
 
-// A node whose pods are on their way out for a pod to which min gives a right, and one without a
-// quota that is more important.
+// A node whose pods are being evicted for a pod that reclaims its min, and for a pod without a
+// quota that has a higher priority.
 class ExplainerTest : public ::testing::Test {
  protected:
   ExplainerTest() {
@@ -76,7 +76,7 @@ TEST_F(ExplainerTest, KnowsForWhomRoomIsMade) {
   EXPECT_NE(why.remedy.find("a/q goes first"), std::string::npos) << why.remedy;
 }
 
-// A GPU counts for as much as it has, where the pod can go.
+// A GPU is charged at its actual memory if the pod can be placed on it.
 TEST_F(ExplainerTest, AsksTheQuotaForTheGpuThatThereIs) {
   objects_.pods.clear();
   cluster::Node node = *objects_.nodes.front();
@@ -97,7 +97,8 @@ TEST_F(ExplainerTest, AsksTheQuotaForTheGpuThatThereIs) {
   EXPECT_NE(Explain(objects_.pods.back()).quota.find("1 would be borrowed"), std::string::npos);
 }
 
-// Nor is a GPU of a hybrid node asked for as one that nobody knows, though none is offered yet.
+// The same for a hybrid node: its GPU is charged at its actual memory although no resource is
+// offered yet.
 TEST_F(ExplainerTest, AsksTheQuotaForWhatAHybridNodeWouldGive) {
   objects_.pods.clear();
   cluster::Node node = *objects_.nodes.front();

@@ -101,7 +101,7 @@ TEST_F(OidcTest, ABrowserSignsInAndOut) {
   EXPECT_EQ(told_.back(), "sign-in " + provider_.url() + "#kim ");
   EXPECT_FALSE(SubjectOf(cookie + "; __Host-nos-session=other")) << "which of the two?";
   EXPECT_FALSE(SubjectOf("x" + cookie));
-  // Out, which no page of another site can do.
+  // Sign-out, which requires a header that other sites cannot send.
   EXPECT_EQ(Ask("/logout", cookie, "POST").code, 403);
   EXPECT_EQ(Ask("/logout", cookie).code, 405);
   EXPECT_TRUE(SubjectOf(cookie));
@@ -135,12 +135,12 @@ TEST_F(OidcTest, NobodySignsInForAnother) {
   refused("code=c&state=" + mine.state, other.cookie);
   refused("code=c", mine.cookie);
   refused("code=c&state=", "__Host-nos-login=");
-  // The code of another sign-in: another verifier.
+  // The code of another sign-in fails because its verifier differs.
   refused("code=c&state=" + other.state, other.cookie);
   const Begun third = Begin();
   provider_.Grant("d", third.challenge, TokenWith("another-nonce"));
   EXPECT_NE(refused("code=d&state=" + third.state, third.cookie).find("nonce"), std::string::npos);
-  refused("code=d&state=" + third.state, third.cookie);  // once only
+  refused("code=d&state=" + third.state, third.cookie);  // a state is valid once only
   const Begun denied = Begin();
   const std::string said =
       refused("error=%3Cscript%3E%0d%0aX:y&state=" + denied.state, denied.cookie);

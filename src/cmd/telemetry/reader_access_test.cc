@@ -7,8 +7,7 @@
 namespace nos::cmd {
 namespace {
 
-// An API server that knows two users: "admin-token" sees everything, "team-token" the namespace
-// team-a.
+// An API server with two users: "admin-token" sees everything, "team-token" sees namespace team-a.
 class ReaderAccessTest : public ::testing::Test {
  protected:
   ReaderAccessTest() {
@@ -104,7 +103,7 @@ TEST_F(ReaderAccessTest, ForgedTokensCostAFewReviewsAndLockNobodyElseOut) {
   clock_.Advance(std::chrono::seconds(70));
   for (int i = 0; i < 20; ++i) (void)of("again-" + std::to_string(i), "10.0.0.7");
   EXPECT_EQ(of("admin-token", "10.0.0.7"), Code::kOk) << "who was let in before comes in again";
-  // Many addresses together.
+  // Failures from many addresses together.
   asked_ = 0;
   for (int i = 0; i < 1000; ++i) {
     (void)of("other-" + std::to_string(i), "192.0.2." + std::to_string(i % 250));

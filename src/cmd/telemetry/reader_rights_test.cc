@@ -12,7 +12,7 @@ namespace {
 using std::chrono::seconds;
 using Names = std::set<std::string>;
 
-// Answers access reviews: who may list pods where. Remembers how many came in one go.
+// Answers access reviews of listing pods. Records the number of reviews per round.
 class Reviewer final : public kube::Transport {
  public:
   Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override {
@@ -59,7 +59,7 @@ class Reviewer final : public kube::Transport {
   std::string chief;  // sees everything
   std::vector<std::string> asked;
   std::vector<size_t> goes;
-  int waiting = 0;  // goes about many namespaces
+  int waiting = 0;  // rounds about many namespaces in progress
   bool held = false, down = false;
   std::function<void()> slow;
 
@@ -184,7 +184,7 @@ TEST_F(ReaderRightsTest, WhoComesMeanwhileWaitsForTheSameAnswer) {
     });
   }
   {
-    // The others are sent away: there are threads for those who deliver.
+    // Further callers are rejected, which leaves threads for reporters.
     std::unique_lock lock(mutex);
     over.wait(lock, [&] { return refused == 4; });
   }

@@ -1,5 +1,6 @@
-// What strangers, readers and reporters may not do, tried on the whole server over HTTP: beside it
-// a provider of OpenID Connect and an API server, doubled below their real interfaces.
+// Checks over HTTP that unauthenticated clients, readers and reporters cannot exceed their rights.
+// Runs the whole server with doubles of an OpenID Connect provider and an API server behind their
+// real protocols.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -19,7 +20,7 @@
 namespace nos::cmd {
 namespace {
 
-// An answer as it came, header and all.
+// A raw answer, with its header.
 struct Answer {
   int code = 0;
   std::string head, body;
@@ -32,7 +33,7 @@ struct Answer {
   }
 };
 
-// Sends these very bytes.
+// Sends exactly these bytes.
 Answer SendRaw(uint16_t port, const std::string& bytes) {
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
@@ -43,7 +44,7 @@ Answer SendRaw(uint16_t port, const std::string& bytes) {
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return answer;
   for (size_t sent = 0; sent < bytes.size();) {
     const ssize_t n = send(fd.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-    if (n <= 0) break;  // it has answered already
+    if (n <= 0) break;  // the server has already answered
     sent += static_cast<size_t>(n);
   }
   std::string text;
@@ -59,7 +60,8 @@ Answer SendRaw(uint16_t port, const std::string& bytes) {
   return answer;
 }
 
-// Knows tokens "cluster-USER". team-a may be seen and filled by kim; the chief may do everything.
+// Accepts tokens "cluster-USER". User kim may list and create pods in team-a; user chief may do
+// everything.
 class ApiServerDouble {
  public:
   ApiServerDouble() {
@@ -68,7 +70,7 @@ class ApiServerDouble {
                         }).value());
   }
   uint16_t port() const { return server_->port(); }
-  // Is that user's, too.
+  // Accepts the token for the user, too.
   void Know(const std::string& token, const std::string& user) {
     const std::scoped_lock lock(mutex_);
     users_[token] = user;
@@ -108,7 +110,7 @@ class ApiServerDouble {
   mutable std::mutex mutex_;
   std::vector<net::HttpRequest> created_;
   std::map<std::string, std::string> users_;  // by token
-  std::unique_ptr<net::HttpServer> server_;   // last
+  std::unique_ptr<net::HttpServer> server_;   // last: uses the other members
 };
 
 const std::string kPod =
@@ -172,7 +174,7 @@ class TelemetrySecurityTest : public ::testing::Test {
     return Ask("POST", "/api/v1/ingest", "Authorization: Bearer " + token + "\r\n" + headers,
                envelope);
   }
-  // With a pod of team-a and one of team-b.
+  // An envelope with a pod of team-a and a pod of team-b.
   std::string Envelope(const std::string& cluster, int sequence, const std::string& name,
                        const std::vector<std::string>& namespaces = {"team-a", "team-b"}) {
     const int64_t now = ToMillis(clock_.Now());
@@ -206,7 +208,7 @@ class TelemetrySecurityTest : public ::testing::Test {
                       {"nonce", nonce},
                       {"groups", {"ml"}}});
   }
-  // The cookie of a browser that has signed in.
+  // Signs in a browser and returns its cookie.
   std::string SignIn() {
     const Answer login = Get("/login");
     EXPECT_EQ(login.code, 302) << login.body;
@@ -302,7 +304,7 @@ TEST_F(TelemetrySecurityTest, TokensOfTheSameProviderForTheClusterAreTheClusters
   ASSERT_EQ(Ask("POST", "/api/v1/submit", kOwn + Bearer(token), kPod).code, 200);
   EXPECT_EQ(api_.created().back().Header("authorization"), "Bearer " + token) << "with their own";
   EXPECT_EQ(Get("/api/v1/session", Bearer(IdToken("", "grafana"))).code, 401);
-  // Where the cluster is not to be asked it is nobody's.
+  // Without reviews by the cluster, the token is not valid.
   config_.readers.kubernetes = false;
   config_.readers.actions = {};
   Start();
@@ -327,13 +329,13 @@ TEST_F(TelemetrySecurityTest, PodsAreCreatedWithTheReadersOwnRights) {
   EXPECT_EQ(std::ranges::count(created[1].headers, "impersonate-group",
                                &net::HttpHeaders::value_type::first),
             1);
-  // It is written down who that was, and not with what.
+  // The audit log contains the user but not the token.
   std::stringstream audit;
   audit << std::ifstream(config_.readers.audit_file).rdbuf();
   EXPECT_NE(audit.str().find(R"("action":"submit","who":")" + provider_.url() + "#kim\""),
             std::string::npos);
   EXPECT_EQ(audit.str().find("cluster-kim"), std::string::npos);
-  // Out.
+  // Sign-out.
   EXPECT_EQ(Ask("POST", "/logout", kOwn + session, "{}").code, 200);
   EXPECT_EQ(Get("/api/v1/session", session).code, 401);
 }
@@ -425,7 +427,7 @@ TEST_F(TelemetrySecurityTest, HeadersAreNotForged) {
     EXPECT_EQ(answer.head.find("a=b"), std::string::npos) << answer.head;
   }
   EXPECT_EQ(Get("/api/v1/session", Bearer("cluster-kim\nX: y")).code, 400);
-  // Who is asked for is not who says so.
+  // Headers that name a user do not change the authenticated user.
   const Answer answer =
       Get("/api/v1/session", Bearer("cluster-kim") +
                                  "Impersonate-User: chief\r\nX-Remote-User: chief\r\n"

@@ -274,13 +274,13 @@ TEST_F(SamplerTest, SharesHaveHoldersOfTheirOwn) {
   const Json holder{{"namespace", "ml"}, {"pod", "serve"}, {"container", "main"}};
   EXPECT_EQ(instances[0].at("holders"), Json(JsonArray{holder}));
   EXPECT_TRUE(instances[1].at("holders").as_array().empty());
-  // Of a plugin whose shares nobody here knows: who holds one has something of the GPU.
+  // Shares of an unknown device plugin: their holders are holders of the whole GPU.
   const Json others = look(gpus_);
   EXPECT_EQ(FindString(others, "mode"), "mig");
   EXPECT_EQ(others.at("gpus").as_array()[1].at("holders"), Json(JsonArray{holder}));
 }
 
-// Each GPU of a hybrid node tells in which way it is used, and what it may become.
+// Each GPU of a hybrid node reports its sharing mode and possible other modes.
 TEST_F(SamplerTest, GpusOfAHybridNodeHaveWays) {
   device::SimGpus gpus(
       {{gpu::Catalogue::Builtin().FindByName("H100-80GB"), "NVIDIA H100 80GB HBM3", false},
@@ -318,7 +318,7 @@ TEST_F(SamplerTest, GpusOfAHybridNodeHaveWays) {
   EXPECT_EQ(told[1].at("slots"), 0) << "it is not divided";
   EXPECT_TRUE(told[1].at("instances").as_array().empty());
   EXPECT_EQ(told[1].at("holders").as_array().size(), 1u);
-  // A server understands it, and tells it on as it came.
+  // A server parses the record and returns it unchanged.
   Json body = layout;
   const auto record = ReadRecord(std::move(body));
   ASSERT_TRUE(record.ok()) << record.status().ToString();
@@ -328,7 +328,7 @@ TEST_F(SamplerTest, GpusOfAHybridNodeHaveWays) {
   EXPECT_EQ(LayoutRecord(record->at, read).at("gpus"), layout.at("gpus"));
 }
 
-// An agent that may reset it, or waits for a reboot, tells the planner that it may be cut.
+// If the agent may reset the GPU, or waits for a reboot, it reports MIG as possible to the planner.
 TEST_F(SamplerTest, ABoardThatHasToBeResetMayBecomeWhatItsAgentMakesOfIt) {
   device::SimGpus gpus(
       {{gpu::Catalogue::Builtin().FindByName("A100-40GB"), "NVIDIA A100-SXM4-40GB", false}}, "a");
@@ -347,7 +347,7 @@ TEST_F(SamplerTest, ABoardThatHasToBeResetMayBecomeWhatItsAgentMakesOfIt) {
   EXPECT_EQ(switches(true), stays) << "a mode waits for a reboot";
 }
 
-// Where its agent makes them, whether its MIG mode can be switched on or not.
+// Applies if the agent creates the time slices, whether or not its MIG mode can be enabled.
 TEST_F(SamplerTest, TimeSlicesOfASmallBoardLieOnItsSlots) {
   device::SimGpus gpus({{gpu::Catalogue::Builtin().FindByName("A30"), "NVIDIA A30", false}}, "a30");
   device::PlainGpus plain(gpus);
@@ -362,7 +362,7 @@ TEST_F(SamplerTest, TimeSlicesOfASmallBoardLieOnItsSlots) {
   EXPECT_EQ(sample.gpus[0].instances[3].instance.size, 1);
 }
 
-// One board whose instances may be divided.
+// One GPU whose instances may be divided.
 struct SimulatedParts {
   SimulatedParts() {
     parts.GiveWhole(true);
@@ -391,7 +391,7 @@ TEST_F(SamplerTest, PartsOfInstancesStandForTheirInstance) {
   EXPECT_EQ(parts[0].at("size"), 2);
   EXPECT_EQ(parts[0].at("id"), one.gpus.Truth(0)[0].id) << "as the driver counts them";
   EXPECT_EQ(parts[0].at("holders"), Json(JsonArray{holder}));
-  // Of who does not know that it is divided.
+  // Reported by a backend that does not know the division.
   const JsonArray whole = instances_of(one.gpus);
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_EQ(FindString(whole[0], "profile"), "3g.20gb");

@@ -1,5 +1,5 @@
-// The sender over the real HTTP client, against a real server on loopback that fails in every way.
-// Time is virtual; what is waited for is an answer.
+// Tests the sender with the real HTTP client against a server on loopback that fails in every way.
+// Time is virtual; only answers are waited for.
 #include "telemetry/sender.h"
 
 #include <gtest/gtest.h>
@@ -25,10 +25,10 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// Takes envelopes as the contract says: each sequence once, acknowledged again when it is there.
+// Accepts envelopes as documented: each sequence once, acknowledged again if it is repeated.
 class Ingest {
  public:
-  // What the next request is answered with; `takes`: although it has taken it.
+  // Answer to the next request; `takes`: the envelope is stored although the answer is an error.
   struct Fault {
     int code = 500;
     std::string body = "{\"error\":\"on purpose\"}";
@@ -70,14 +70,14 @@ class Ingest {
     const std::scoped_lock lock(mutex_);
     token = std::move(next);
   }
-  // What its thread has done may be looked at.
+  // Makes results of the server thread visible to the test.
   void Sync() { const std::scoped_lock lock(mutex_); }
 
   std::string prefix, authorization;
   int requests = 0, repeated = 0;
   uint64_t lost = 0;
   std::vector<Json> envelopes;
-  std::vector<int64_t> numbers;  // of the records, in the order they came
+  std::vector<int64_t> numbers;  // of the records, in order of arrival
 
  private:
   static HttpResponse Respond(const Fault& fault) {
@@ -108,7 +108,7 @@ class Ingest {
   std::map<std::string, uint64_t> highest_;
 };
 
-// The answers to some requests get lost on the way back.
+// A transport that loses the answers to some requests.
 class LosesAnswers final : public kube::Transport {
  public:
   explicit LosesAnswers(kube::Transport& to) : to_(to) {}
@@ -141,7 +141,7 @@ class SenderTest : public testing::Test {
     server_ = std::move(server).value();
     port_ = server_->port();
   }
-  // As a process that begins.
+  // Simulates a restart of the process.
   void Restart() {
     sender_.reset();
     spool_.reset();
@@ -165,7 +165,7 @@ class SenderTest : public testing::Test {
     ingest_.Sync();
     return pause;
   }
-  // Steps, waiting as told, until there is nothing to send, or `until`.
+  // Steps and waits as requested until nothing is left to send, or until `until`.
   void Run(std::optional<Time> until = std::nullopt) {
     for (int steps = 0; steps < 10'000; ++steps) {
       const auto pause = Step();
@@ -358,7 +358,7 @@ TEST_F(SenderTest, ATokenMayBeRotated) {
   Append(1);
   Run();
   EXPECT_EQ(ingest_.numbers, Numbers{1});
-  ingest_.SetToken("new");  // the server first
+  ingest_.SetToken("new");  // the server gets the new token first
   Append(2);
   EXPECT_GT(Step(), Duration::zero());
   EXPECT_EQ(sender_->trouble().code(), Code::kPermission);

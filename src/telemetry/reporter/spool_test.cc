@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What compresses badly, so that sizes are what they seem.
+// A record that compresses badly, so that file sizes are predictable.
 std::string Record(int number, size_t padding = 10) {
   Random random(static_cast<uint64_t>(number));
   std::string text = "{\"n\":" + std::to_string(number) + ",\"x\":\"";
@@ -41,7 +41,7 @@ class SpoolTest : public testing::Test {
     const std::vector<std::string> records{Record(number, padding)};
     ASSERT_TRUE(spool_->Append(records).ok());
   }
-  // Takes all there is; the numbers of the envelopes.
+  // Acknowledges all envelopes; returns their sequences.
   std::vector<uint64_t> Drain() {
     std::vector<uint64_t> sequences;
     while (const auto envelope = spool_->Oldest()) {
@@ -89,7 +89,7 @@ TEST_F(SpoolTest, WhatIsNotAcknowledgedComesAgain) {
   Append(1);
   Append(2);
   EXPECT_EQ(spool_->Oldest()->sequence, 1u);
-  Restart();  // killed on the way
+  Restart();  // killed while the envelope was sent
   EXPECT_EQ(spool_->Oldest()->sequence, 1u);
   EXPECT_EQ(spool_->Acknowledge(7).code(), Code::kNotFound) << "never handed out";
   EXPECT_EQ(Drain(), (Numbers{1, 2}));
@@ -138,7 +138,7 @@ TEST_F(SpoolTest, WhatIsDroppedOnItsWayIsNotLostIfItArrives) {
   for (int i = 1; i <= 3; ++i) Append(i);
   ASSERT_EQ(spool_->Oldest()->sequence, 2u);
   ASSERT_EQ(spool_->Oldest()->lost, 1u);
-  Append(4);  // 2 goes
+  Append(4);  // drops envelope 2
   ASSERT_TRUE(spool_->Acknowledge(2).ok());
   EXPECT_EQ(spool_->Oldest()->sequence, 3u);
   EXPECT_EQ(spool_->Oldest()->lost, 0u);
@@ -147,7 +147,7 @@ TEST_F(SpoolTest, WhatIsDroppedOnItsWayIsNotLostIfItArrives) {
 TEST_F(SpoolTest, DamagedFilesAreSetAsideAndSpoilNoOthers) {
   for (int i = 1; i <= 5; ++i) Append(i, 400);
   const std::vector<std::string> files = Files();
-  fs::resize_file(files[0], 100);  // torn
+  fs::resize_file(files[0], 100);  // a torn write
   fs::resize_file(files[1], 0);
   std::ofstream(files[3]) << "no gzip";
   std::ofstream(folder_.path() + "/spool/unfinished") << "half";
@@ -201,7 +201,7 @@ TEST_F(SpoolTest, OneProcessAFolder) {
 
 TEST_F(SpoolTest, WhenTheDiskIsFullTheOldestMakesRoom) {
   for (int i = 1; i <= 3; ++i) Append(i);
-  fs::create_symlink("/dev/full", folder_.path() + "/spool/unfinished");  // once
+  fs::create_symlink("/dev/full", folder_.path() + "/spool/unfinished");  // fails one write
   Append(4);
   EXPECT_EQ(spool_->Stats().disk_errors, 1u);
   EXPECT_EQ(spool_->Oldest()->lost, 1u);
@@ -251,7 +251,7 @@ TEST_F(SpoolTest, ADiskThatOthersHaveFilled) {
   }
 }
 
-// Appends until it is killed, and tells of each envelope that Append has returned for.
+// Appends until it is killed, and reports each record for which Append has returned.
 [[noreturn]] void AppendForEver(const SpoolOptions& options, int report) {
   auto spool = Spool::Open(options);
   for (int i = 1; spool.ok(); ++i) {

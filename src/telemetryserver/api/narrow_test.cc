@@ -1,6 +1,6 @@
-// What those get who see some namespaces of what is about several.
-#include "telemetryserver/api/fixture_test.h"
+// Records about several namespaces, as seen by readers of some of them.
 #include "telemetryserver/api/narrow.h"
+#include "telemetryserver/api/fixture_test.h"
 
 namespace nos::telemetryserver {
 namespace {

@@ -1,4 +1,4 @@
-// Node pools: as they are, as they were, and for whom.
+// Node pools: current and past state, and who may read them.
 #include "telemetryserver/api/fixture_test.h"
 
 namespace nos::telemetryserver {
@@ -38,7 +38,10 @@ TEST_F(PoolApiTest, TheyAreToldAsTheyAreAndAsTheyWere) {
   EXPECT_EQ(NodesOf(), Nodes{4});
   EXPECT_EQ(NodesOf("?at=1763760050000"), Nodes{3});
   EXPECT_EQ(NodesOf("?at=1763759999999"), Nodes{});
-  Tell(3, {{"kind", "removed"}, {"at", telemetry::kReportStart + 110'000}, {"what", "pool"}, {"id", "a100"}});
+  Tell(3, {{"kind", "removed"},
+           {"at", telemetry::kReportStart + 110'000},
+           {"what", "pool"},
+           {"id", "a100"}});
   EXPECT_EQ(NodesOf(), Nodes{});
   EXPECT_EQ(NodesOf("?at=1763760105000"), Nodes{4});
   EXPECT_EQ(Find(Get("/api/v1/history?kind=pool"), "events")->get_array().size(), 2U);
@@ -70,7 +73,10 @@ TEST_F(PoolApiTest, OnlyWhoSeesTheClusterSeesThem) {
   Get("/api/v1/pools", 403);
   EXPECT_EQ(Ask("/api/v1/history").body.find("a100"), std::string::npos);
   reader_ = {"root", true, {}};
-  Tell(3, {{"kind", "removed"}, {"at", telemetry::kReportStart + 90'000}, {"what", "pool"}, {"id", "a100"}});
+  Tell(3, {{"kind", "removed"},
+           {"at", telemetry::kReportStart + 90'000},
+           {"what", "pool"},
+           {"id", "a100"}});
   EXPECT_NE(Read(*all).find("event: pools\ndata: {\"pools\":[]}"), std::string::npos);
 }
 

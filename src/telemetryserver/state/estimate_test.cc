@@ -9,7 +9,7 @@ namespace {
 
 constexpr telemetry::Millis kNow = telemetry::kReportStart + 600'000;
 
-// One A100 of which two pods hold a half each, and the past of their kind.
+// One A100 of which two pods hold half each, and past runs of similar pods.
 class EstimateTest : public ::testing::Test {
  protected:
   void Tell(Json body) {
@@ -51,7 +51,7 @@ class EstimateTest : public ::testing::Test {
                     {"instances", std::move(instances)}});
     Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
-  // The GPU is shared by memory: 20 GiB each.
+  // The GPU is shared by MPS: 20 GiB each.
   void Shares(const std::vector<std::string>& holders) {
     JsonArray shares;
     for (const std::string& holder : holders) {
@@ -72,7 +72,7 @@ class EstimateTest : public ::testing::Test {
                     {"instances", std::move(shares)}});
     Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
-  // Two pods take turns on the GPU, and nothing else fits beside them.
+  // Two pods share the GPU by time slices; nothing else fits beside them.
   void Turns(const std::vector<std::string>& holders) {
     JsonArray turns;
     for (const std::string& holder : holders) {
@@ -95,7 +95,7 @@ class EstimateTest : public ::testing::Test {
                     {"instances", std::move(turns)}});
     Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
-  // Pods of that job that ran so many seconds.
+  // Adds ended pods of the job with these run times in seconds.
   void Ran(const std::string& job, const std::vector<int64_t>& seconds) {
     for (const int64_t s : seconds) {
       Tell(Pod(job + "-ran-" + std::to_string(++ran_), "succeeded",
@@ -167,7 +167,7 @@ TEST_F(EstimateTest, WhoRunsEndsAsOthersDid) {
   Tell(Pod("second", "pending", {{"created", kNow - 200'000}}));
   Tell(Pod("urgent", "pending", {{"created", kNow - 1000}, {"priority", 10}}));
   EXPECT_EQ(Of("urgent"), (Estimate{kNow + 20'000, kByHistory}));
-  // Pods of the namespace run 130 s: the urgent one is gone before who runs now.
+  // Pods of the namespace run for 130 s: the urgent pod ends before the running one.
   EXPECT_EQ(Of("first"), (Estimate{kNow + 150'000, kByHistory}));
   EXPECT_EQ(Of("second"), (Estimate{kNow + 200'000, kByHistory}));
 }
@@ -194,7 +194,7 @@ TEST_F(EstimateTest, WhatIsFreeIsCutAsOthersWere) {
           {"took_ms", took}});
   }
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 2000, kByPlan}));
-  // What no GPU can be cut into never starts.
+  // A profile that no GPU supports never starts.
   Tell(Pod("never", "pending", {{"requests", {{"nvidia.com/mig-9g.90gb", 1}}}}));
   EXPECT_EQ(Of("never").at, 0);
 }
