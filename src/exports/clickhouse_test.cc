@@ -124,7 +124,7 @@ class ClickHouseTest : public ExportScene {
   std::map<std::string, int> records_, envelopes_;
 };
 
-TEST_F(ClickHouseTest, TablesAreMadeOnceAndRowsHaveTheirIdentity) {
+TEST_F(ClickHouseTest, CreatesTablesOnceAndRowsHaveIdentity) {
   Begin();
   Report({1, 1, 2}, 0, 3);
   Json lossy = EnvelopeOf("cluster", 7, {PodRecord(kReportStart, "a", "p", "running", "r", "n")});
@@ -154,7 +154,7 @@ TEST_F(ClickHouseTest, TablesAreMadeOnceAndRowsHaveTheirIdentity) {
   EXPECT_EQ(Statements("INSERT INTO telemetry.schema_versions"), 0U);
 }
 
-TEST_F(ClickHouseTest, ANewerDatabaseIsLeftAlone) {
+TEST_F(ClickHouseTest, RejectsDatabaseOfNewerVersion) {
   version_ = "9";
   Begin();
   Report({1, 1, 1}, 0, 1);
@@ -163,7 +163,7 @@ TEST_F(ClickHouseTest, ANewerDatabaseIsLeftAlone) {
   EXPECT_TRUE(samples_.empty());
 }
 
-TEST_F(ClickHouseTest, WhatFailsComesAgainAndWhatIsThereDoesNot) {
+TEST_F(ClickHouseTest, RetriesFailedInsertsOnly) {
   Begin();
   Report({1, 1, 1}, 0, 3);
   bool down = true;
@@ -183,7 +183,7 @@ TEST_F(ClickHouseTest, WhatFailsComesAgainAndWhatIsThereDoesNot) {
   EXPECT_EQ(envelopes_.size(), 3U);
 }
 
-TEST_F(ClickHouseTest, RowsThatCannotBeReadAreDroppedAndCounted) {
+TEST_F(ClickHouseTest, DropsAndCountsRejectedRows) {
   Begin();
   Report({1, 1, 1}, 0, 1);
   verdict_ = [](const std::string& sql) {
@@ -199,7 +199,7 @@ TEST_F(ClickHouseTest, RowsThatCannotBeReadAreDroppedAndCounted) {
 }
 
 // The double acts as a proxy that limits the request size.
-TEST_F(ClickHouseTest, WhatIsTooLargeTogetherGoesInParts) {
+TEST_F(ClickHouseTest, SplitsInsertsThatAreTooLarge) {
   Begin();
   Report({1, 1, 1}, 0, 1);
   int refused = 0;
@@ -215,7 +215,7 @@ TEST_F(ClickHouseTest, WhatIsTooLargeTogetherGoesInParts) {
       << "nothing is dropped";
 }
 
-TEST_F(ClickHouseTest, ARowADayAndNoneThatWouldBeDroppedAtOnce) {
+TEST_F(ClickHouseTest, InsertsPerDayAndSkipsExpiredDays) {
   Begin(2);
   for (int day = 0; day < 4; ++day) {
     ASSERT_TRUE(Take(EnvelopeOf("node/n", day + 1,
@@ -235,7 +235,7 @@ TEST_F(ClickHouseTest, ARowADayAndNoneThatWouldBeDroppedAtOnce) {
   EXPECT_EQ(Statements("ALTER TABLE"), 2U);
 }
 
-TEST_F(ClickHouseTest, NamesOfDatabasesAreNames) {
+TEST_F(ClickHouseTest, RejectsInvalidDatabaseNames) {
   EXPECT_TRUE(ClickHouse::CheckDatabase("nos_2").ok());
   for (const char* name : {"", "2nos", "a b", "a;DROP", "a`"}) {
     EXPECT_FALSE(ClickHouse::CheckDatabase(name).ok()) << name;

@@ -143,7 +143,7 @@ class RemoteWriteTest : public ExportScene {
   bool twice_ = false;  // samples may be delivered twice
 };
 
-TEST_F(RemoteWriteTest, SamplesArriveWithTheLabelsThatTheyJoinBy) {
+TEST_F(RemoteWriteTest, SamplesHaveJoinLabels) {
   RemoteWriteOptions options;
   options.labels = *ParseLabels("region=eu, Zone=a");
   Begin(options);
@@ -169,7 +169,7 @@ TEST_F(RemoteWriteTest, SamplesArriveWithTheLabelsThatTheyJoinBy) {
   EXPECT_EQ(Metric("nos_telemetry_export_lag_seconds{export=\"remoteWrite\"}"), 0);
 }
 
-TEST_F(RemoteWriteTest, WhatIsDownGetsAllOfItLaterOnce) {
+TEST_F(RemoteWriteTest, ReceiverThatWasDownGetsAllSamplesOnce) {
   RemoteWriteOptions options;
   options.samples_per_request = 50;
   Begin(options);
@@ -191,7 +191,7 @@ TEST_F(RemoteWriteTest, WhatIsDownGetsAllOfItLaterOnce) {
             1);
 }
 
-TEST_F(RemoteWriteTest, ARefusedSampleDoesNotTakeOthersAlong) {
+TEST_F(RemoteWriteTest, RejectedSampleDoesNotBlockOthers) {
   RemoteWriteOptions options;
   options.shards = 1;
   Begin(options);
@@ -223,7 +223,7 @@ TEST_F(RemoteWriteTest, ARefusedSampleDoesNotTakeOthersAlong) {
   EXPECT_TRUE(exporter_->trouble().ok());
 }
 
-TEST_F(RemoteWriteTest, ATokenThatIsRefusedIsWaitedFor) {
+TEST_F(RemoteWriteTest, RetriesWithRotatedToken) {
   Begin();
   Gpu(1, kReportStart, "power", 1);
   verdict_ = [](const auto&) { return AnswerOf(401, "who are you?"); };
@@ -236,7 +236,7 @@ TEST_F(RemoteWriteTest, ATokenThatIsRefusedIsWaitedFor) {
   EXPECT_EQ(Samples("nos_gpu_power{"), 1U);
 }
 
-TEST_F(RemoteWriteTest, ABusyReceiverIsLeftAloneForAsLongAsItAsks) {
+TEST_F(RemoteWriteTest, HonoursRetryAfter) {
   Begin();
   Gpu(1, kReportStart, "power", 1);
   verdict_ = [](const auto&) {
@@ -250,7 +250,7 @@ TEST_F(RemoteWriteTest, ABusyReceiverIsLeftAloneForAsLongAsItAsks) {
   EXPECT_EQ(transport_.requests.size(), asked);
 }
 
-TEST_F(RemoteWriteTest, NothingOfTheJournalIsLostOverACrash) {
+TEST_F(RemoteWriteTest, CrashLosesNoJournaledSamples) {
   twice_ = true;
   Begin();
   Report({1, 1, 1}, 0, 10);
@@ -270,7 +270,7 @@ TEST_F(RemoteWriteTest, NothingOfTheJournalIsLostOverACrash) {
   EXPECT_LT(again, 10U * 40);  // continues from the stored position, not from the beginning
 }
 
-TEST_F(RemoteWriteTest, TheJournalIsKeptForWhoIsDown) {
+TEST_F(RemoteWriteTest, KeepsJournalForUnreachableReceiver) {
   verdict_ = [](const auto&) { return AnswerOf(503); };
   Begin();
   Report({1, 1, 1}, 0, 200);  // 2,000 s: three flushes
@@ -293,7 +293,7 @@ TEST_F(RemoteWriteTest, TheJournalIsKeptForWhoIsDown) {
   EXPECT_GT(rows->front().id, 300);  // rows that all followers have are deleted
 }
 
-TEST_F(RemoteWriteTest, TheBacklogIsBoundedAndWhatIsDroppedIsCounted) {
+TEST_F(RemoteWriteTest, BoundsBacklogAndCountsDrops) {
   verdict_ = [](const auto&) { return AnswerOf(503); };
   options_.most_backlog = 20'000;
   Begin();
@@ -309,7 +309,7 @@ TEST_F(RemoteWriteTest, TheBacklogIsBoundedAndWhatIsDroppedIsCounted) {
   EXPECT_EQ(Raw("gpu/" + GpuName(0, 0), "power").size(), 200U);
 }
 
-TEST_F(RemoteWriteTest, SamplesThatComeLateAreDroppedAndCounted) {
+TEST_F(RemoteWriteTest, DropsAndCountsLateSamples) {
   Begin();
   clock_.Set(kReportStart + 10'000);
   Gpu(1, kReportStart + 10'000, "power", 1);
@@ -322,7 +322,7 @@ TEST_F(RemoteWriteTest, SamplesThatComeLateAreDroppedAndCounted) {
             1);
 }
 
-TEST_F(RemoteWriteTest, OnlyWhatIsAskedFor) {
+TEST_F(RemoteWriteTest, ExportsOnlySelectedMetrics) {
   RemoteWriteOptions options;
   options.metrics = "nos_gpu_power, nos_cluster_*";
   Begin(options);
@@ -336,7 +336,7 @@ TEST_F(RemoteWriteTest, OnlyWhatIsAskedFor) {
   EXPECT_FALSE(names.contains("nos_node_allocated"));
 }
 
-TEST(SeriesNamesTest, HoldersFollowTheLayoutAndEnd) {
+TEST(SeriesNamesTest, HolderLabelsFollowLayout) {
   SeriesNames names({});
   telemetry::Layout layout;
   layout.node = "n";
@@ -371,7 +371,7 @@ TEST(SeriesNamesTest, HoldersFollowTheLayoutAndEnd) {
   EXPECT_EQ(SeriesNames::MetricName("composite-quota/team/eq/x", "used"), "nos_quota_used");
 }
 
-TEST(SeriesNamesTest, LabelsThatCannotBeAreRefused) {
+TEST(SeriesNamesTest, RejectsInvalidLabels) {
   for (const char* text : {"a", "1a=b", "a-b=c", "__name__=x", "cluster=x", "a=1,a=2", ","}) {
     EXPECT_FALSE(ParseLabels(text).ok()) << text;
   }
@@ -380,7 +380,7 @@ TEST(SeriesNamesTest, LabelsThatCannotBeAreRefused) {
             std::make_pair(std::string("a"), std::string("x=y")));
 }
 
-TEST(DestinationTest, SecretsDoNotGoOverTheNetworkUnencrypted) {
+TEST(DestinationTest, RejectsSecretsOverPlainHttp) {
   const auto error = [](DestinationConfig config) {
     return Destination::For(config, "export.x").status().message();
   };

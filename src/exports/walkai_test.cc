@@ -106,13 +106,13 @@ class WalkaiTest : public ExportScene {
   Json taken_;
 };
 
-TEST_F(WalkaiTest, WithoutGpusListsAreEmptyNotNull) {
+TEST_F(WalkaiTest, ListsAreEmptyNotNullWithoutGpus) {
   Tell({{{"kind", "node"}, {"at", kReportStart}, {"node", "n"}, {"ready", true}}});
   Push();
   EXPECT_EQ(WriteJson(taken_), R"({"ts":"2025-11-21T21:20:00Z","gpus":[],"pods":[]})");
 }
 
-TEST_F(WalkaiTest, WordsAreThoseOfTheBackend) {
+TEST_F(WalkaiTest, UsesOnlyWordsOfBackend) {
   JsonArray instances;
   const auto add = [&](const char* profile, bool held) {
     JsonArray holders;
@@ -149,7 +149,7 @@ TEST_F(WalkaiTest, WordsAreThoseOfTheBackend) {
 }
 
 // Pods of Jobs are deleted seconds after they end; their end must still be reported.
-TEST_F(WalkaiTest, WhatEndedIsToldUntilItIsTaken) {
+TEST_F(WalkaiTest, ReportsEndedPodsUntilAccepted) {
   Tell({Pod("quick", "running"), Pod("evicted", "running")});
   Push();
   clock_.Set(kReportStart + 2'000);
@@ -174,7 +174,7 @@ TEST_F(WalkaiTest, WhatEndedIsToldUntilItIsTaken) {
   EXPECT_EQ(Pods(), "");
 }
 
-TEST_F(WalkaiTest, ARestartTellsWhatEndedLately) {
+TEST_F(WalkaiTest, RestartReportsRecentlyEndedPods) {
   Tell({Pod("quick", "running")});
   clock_.Set(kReportStart + 2'000);
   Tell({Pod("quick", "failed"), Gone("quick", kReportStart + 2'000)});
@@ -188,7 +188,7 @@ TEST_F(WalkaiTest, ARestartTellsWhatEndedLately) {
 }
 
 // A former leader's spool is delivered after another replica leads.
-TEST_F(WalkaiTest, AnEndIsToldHoweverLateItComes) {
+TEST_F(WalkaiTest, ReportsEndThatArrivesLate) {
   Tell({Pod("late", "running"), Pod("removed", "running"), Pod("stays", "running")});
   const Json late = Pod("late", "succeeded"), removed = Pod("removed", "failed");
   const Json stays = Pod("stays", "succeeded");
@@ -217,7 +217,7 @@ TEST_F(WalkaiTest, AnEndIsToldHoweverLateItComes) {
   EXPECT_EQ(Pods(), "");
 }
 
-TEST_F(WalkaiTest, WhatThereIsNoRoomForComesWhenOthersAreTaken) {
+TEST_F(WalkaiTest, ReportsPodsBeyondLimitInLaterSnapshots) {
   WalkaiOptions options;
   options.cluster = "prod";
   options.most_pods = 2;
@@ -234,7 +234,7 @@ TEST_F(WalkaiTest, WhatThereIsNoRoomForComesWhenOthersAreTaken) {
 }
 
 // After a restart, an end that was accepted before is not reported again; a late one is.
-TEST_F(WalkaiTest, ARestartTellsWhatCameLateBeforeIt) {
+TEST_F(WalkaiTest, RestartReportsLateEndsNotYetAccepted) {
   Tell({Pod("old", "succeeded")});
   Push();
   const Json late = Pod("late", "succeeded");
@@ -249,7 +249,7 @@ TEST_F(WalkaiTest, ARestartTellsWhatCameLateBeforeIt) {
   EXPECT_EQ(Pods(), "late Succeeded 1g.10gb\n");
 }
 
-TEST_F(WalkaiTest, ASnapshotIsBoundedAndEndsComeFirst) {
+TEST_F(WalkaiTest, BoundsSnapshotWithEndedPodsFirst) {
   Tell({Pod("a", "pending"), Pod("b", "running")});
   std::set<std::string> unknown;
   recorder_->Look("prod", [&](const telemetryserver::Live& live) {
@@ -260,7 +260,7 @@ TEST_F(WalkaiTest, ASnapshotIsBoundedAndEndsComeFirst) {
   EXPECT_TRUE(unknown.empty());
 }
 
-TEST_F(WalkaiTest, NothingIsToldOfAClusterThatNobodyKnows) {
+TEST_F(WalkaiTest, SendsNothingForUnknownCluster) {
   Push();
   EXPECT_TRUE(transport_.requests.empty());
   EXPECT_TRUE(walkai_->trouble().ok());

@@ -57,7 +57,7 @@ std::string Fault(const Json& document, const Json& schema, const Json& value,
   return "";
 }
 
-TEST_F(ApiTest, TheDocumentNamesEveryRouteAndNoOther) {
+TEST_F(ApiTest, OpenApiListsExactlyAllRoutes) {
   std::set<std::string> described, served;
   const Json* paths = Find(document_, "paths");
   ASSERT_NE(paths, nullptr);
@@ -70,7 +70,7 @@ TEST_F(ApiTest, TheDocumentNamesEveryRouteAndNoOther) {
   EXPECT_EQ(described, served);
 }
 
-TEST_F(ApiTest, AnswersAreAsTheDocumentSays) {
+TEST_F(ApiTest, AnswersMatchOpenApi) {
   Fill();
   const std::map<std::string, std::string> targets = {
       {"/api/v1/session", ""},
@@ -99,7 +99,7 @@ TEST_F(ApiTest, AnswersAreAsTheDocumentSays) {
   }
 }
 
-TEST_F(ApiTest, SeriesGoFromDiskAndMemoryIntoSteps) {
+TEST_F(ApiTest, SeriesCombineDiskAndMemory) {
   Report({1, 1, 1}, 0, 100);  // 1,000 s: a flush and the rest
   const std::string window = "&from=1763760000000&to=1763761000000";
   const Json raw = Get("/api/v1/series?metric=memory_total&points=100&subject=gpu/" +
@@ -121,7 +121,7 @@ TEST_F(ApiTest, SeriesGoFromDiskAndMemoryIntoSteps) {
   }
 }
 
-TEST_F(ApiTest, ReadersOfANamespaceSeeNoOther) {
+TEST_F(ApiTest, ReadersSeeOnlyTheirNamespaces) {
   Fill();
   reader_ = {"kim", false, {"team-1"}};
   for (const char* target :
@@ -146,7 +146,7 @@ TEST_F(ApiTest, ReadersOfANamespaceSeeNoOther) {
   Get("/api/v1/gpus", 401);
 }
 
-TEST_F(ApiTest, WrongRequestsAreAnswered) {
+TEST_F(ApiTest, AnswersInvalidRequestsWithErrors) {
   Get("/api/v1/gpus", 404);  // no report has arrived yet
   Fill();
   Get("/api/v1/gpus?cluster=other", 404);
@@ -161,7 +161,7 @@ TEST_F(ApiTest, WrongRequestsAreAnswered) {
   EXPECT_EQ(Ask("/").code, 200);
 }
 
-TEST_F(ApiTest, EnvelopesComeInAnyOrNoEncoding) {
+TEST_F(ApiTest, AcceptsGzipAndPlainEnvelopes) {
   const std::string text =
       WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
   const std::string path = "/api/v1/ingest";
@@ -176,7 +176,7 @@ TEST_F(ApiTest, EnvelopesComeInAnyOrNoEncoding) {
             413);
 }
 
-TEST_F(ApiTest, TokensSayWhoMayDeliver) {
+TEST_F(ApiTest, IngestRequiresTokenOfCluster) {
   Tokens tokens;
   ASSERT_TRUE(tokens.Read("# ours\nprod  0123456789abcdef\nother\tfedcba9876543210\n").ok());
   EXPECT_FALSE(tokens.Read("prod short").ok());
@@ -215,14 +215,14 @@ std::string LastId(const std::string& events) {
   return events.substr(at, events.find('\n', at) - at);
 }
 
-TEST_F(ApiTest, WhatIsAskedForTwiceIsToldOnce) {
+TEST_F(ApiTest, AnswersRepeatedSubjectOnce) {
   Fill();
   const Json twice = Get("/api/v1/series?metric=allocated&subject=cluster&subject=cluster");
   EXPECT_EQ(Find(twice, "series")->get_array().size(), 1U);
 }
 
 // A whole GPU counts as many slots as a GPU in MIG mode, for the node and for the cluster.
-TEST_F(ApiTest, ANodesShareIsItsGpus) {
+TEST_F(ApiTest, NodeShareIsMeanOfItsGpus) {
   JsonArray records;
   Json layout =
       telemetry::NodeReport({1, 2, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
@@ -251,7 +251,7 @@ TEST_F(ApiTest, ANodesShareIsItsGpus) {
 }
 
 // Container restarts and missed reports do not create a second holder.
-TEST_F(ApiTest, WhatAPodHeldAgainCountsOnce) {
+TEST_F(ApiTest, SliceHeldAgainCountsOnce) {
   Json layout =
       telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
   const JsonArray holders = {{{"namespace", "a"}, {"pod", "web-0"}, {"container", "c"}}};
@@ -290,7 +290,7 @@ TEST_F(ApiTest, WhatAPodHeldAgainCountsOnce) {
   }
 }
 
-TEST_F(ApiTest, TheStreamTellsWhatChanges) {
+TEST_F(ApiTest, StreamSendsChanges) {
   Fill();
   auto stream = std::move(Ask("/api/v1/stream").stream);
   ASSERT_NE(stream, nullptr);
@@ -327,7 +327,7 @@ TEST_F(ApiTest, TheStreamTellsWhatChanges) {
 }
 
 // A client must drop removed nodes, also after a reconnect.
-TEST_F(ApiTest, TheStreamTellsWhichNodesAreLeft) {
+TEST_F(ApiTest, StreamSendsRemainingNodesAfterRemoval) {
   Fill();
   auto stream = std::move(Ask("/api/v1/stream").stream);
   const std::string hello = Drain(*stream);
@@ -352,7 +352,7 @@ TEST_F(ApiTest, TheStreamTellsWhichNodesAreLeft) {
   EXPECT_NE(Drain(*again).find("\"all\":[]"), std::string::npos);
 }
 
-TEST_F(ApiTest, OneReadersStreamsLeaveRoomForOthers) {
+TEST_F(ApiTest, LimitsStreamsPerReader) {
   Fill();
   std::vector<std::unique_ptr<net::BodyStream>> streams;
   for (size_t i = 0; i < kMostStreamsOfOne; ++i) {
@@ -364,7 +364,7 @@ TEST_F(ApiTest, OneReadersStreamsLeaveRoomForOthers) {
   EXPECT_NE(Ask("/api/v1/stream").stream, nullptr);
 }
 
-TEST_F(ApiTest, AStreamIsWokenByAChange) {
+TEST_F(ApiTest, ChangeWakesStream) {
   StreamHub hub(std::chrono::milliseconds(1));
   std::mutex mutex;
   std::condition_variable changed;
@@ -386,7 +386,7 @@ TEST_F(ApiTest, AStreamIsWokenByAChange) {
 }
 
 // Namespaces of readers belong to cluster lab, which has not reported yet.
-TEST_F(ApiTest, TheOnlyClusterThatReportsIsNotTheirsIfAnotherIs) {
+TEST_F(ApiTest, HidesReportingClusterFromReadersOfAnother) {
   Fill();
   reader_ = {"kim", false, {"team-0"}};
   Get("/api/v1/workloads", 200);

@@ -30,7 +30,7 @@ class StateTest : public ::testing::Test {
   State state_;
 };
 
-TEST_F(StateTest, AllSlotsAreSomewhere) {
+TEST_F(StateTest, SharesCoverAllSlots) {
   Report({2, 2, 7}, telemetry::kReportStart);
   const Shares shares = Now();
   EXPECT_EQ(shares.gpus, 4);
@@ -46,7 +46,7 @@ TEST_F(StateTest, AllSlotsAreSomewhere) {
   EXPECT_LT(*shares.used, shares.allocated);
 }
 
-TEST_F(StateTest, AFreeSliceThatNobodyWaitsForIsFragmented) {
+TEST_F(StateTest, FreeSliceWithoutDemandIsFragmented) {
   Report({1, 1, 7}, telemetry::kReportStart);
   Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "big", "pending",
                             "nvidia.com/mig-3g.20gb"));
@@ -60,7 +60,7 @@ TEST_F(StateTest, AFreeSliceThatNobodyWaitsForIsFragmented) {
 }
 
 // Its slots are GiB, and it has the same weight as a GPU partitioned by MIG.
-TEST_F(StateTest, AGpuThatIsSharedByMemoryCountsAsAnyOther) {
+TEST_F(StateTest, MpsGpuCountsLikeMigGpu) {
   Report({1, 1, 7}, telemetry::kReportStart);
   const auto share = [](int64_t number, int64_t gib, const std::string& pod) {
     JsonArray holders;
@@ -100,7 +100,7 @@ TEST_F(StateTest, AGpuThatIsSharedByMemoryCountsAsAnyOther) {
 }
 
 // Half of its time slices are held; the other GPU may change to any sharing mode.
-TEST_F(StateTest, AGpuThatPodsTakeTurnsOnCountsByItsSlots) {
+TEST_F(StateTest, TimeSlicedGpuCountsByItsSlots) {
   Report({1, 1, 7}, telemetry::kReportStart);
   const auto turn = [](int64_t start, JsonArray holders) {
     return Json{{"id", start},         {"instance", "GPU-t::time::" + std::to_string(start)},
@@ -142,7 +142,7 @@ TEST_F(StateTest, AGpuThatPodsTakeTurnsOnCountsByItsSlots) {
   EXPECT_DOUBLE_EQ(Now().measured, (6.0 + 4) / 24) << "by its GPU";
 }
 
-TEST_F(StateTest, WhatItsNodeCannotFeedIsStranded) {
+TEST_F(StateTest, SlotsWithoutCpuOrMemoryAreStranded) {
   Report({1, 1, 7}, telemetry::kReportStart);
   const auto node = [](double cpu) {
     return Json{{"kind", "node"},
@@ -161,7 +161,7 @@ TEST_F(StateTest, WhatItsNodeCannotFeedIsStranded) {
   EXPECT_DOUBLE_EQ(Now().free, 0);
 }
 
-TEST_F(StateTest, OldMeasurementsSayNothingAboutNow) {
+TEST_F(StateTest, IgnoresStaleMeasurements) {
   Report({1, 1, 7}, telemetry::kReportStart);
   Tell(telemetry::PodRecord(telemetry::kReportStart + 60'000, "a", "p", "pending",
                             "nvidia.com/mig-1g.5gb"));
@@ -170,7 +170,7 @@ TEST_F(StateTest, OldMeasurementsSayNothingAboutNow) {
 }
 
 // Readings of unknown GPUs do not displace readings of known ones.
-TEST_F(StateTest, ReadingsOfWhatIsInNoLayoutAreBounded) {
+TEST_F(StateTest, BoundsReadingsOutsideLayouts) {
   const auto reading = [](const std::string& gpu) {
     return Json{{"kind", "gpu"},
                 {"at", telemetry::kReportStart},
@@ -189,7 +189,7 @@ TEST_F(StateTest, ReadingsOfWhatIsInNoLayoutAreBounded) {
   }
 }
 
-TEST_F(StateTest, OnlyChangesAreWrittenDown) {
+TEST_F(StateTest, WritesOnlyChanges) {
   const Json running = telemetry::PodRecord(telemetry::kReportStart, "a", "p", "running",
                                             "nvidia.com/mig-1g.5gb", "n");
   EXPECT_EQ(Tell(running).changes.size(), 1U);
@@ -207,7 +207,7 @@ TEST_F(StateTest, OnlyChangesAreWrittenDown) {
   EXPECT_EQ(state_.FindPod("a", "p")->state, "running");
 }
 
-TEST_F(StateTest, HoldsBeginAndEnd) {
+TEST_F(StateTest, WritesStartAndEndOfHolds) {
   Report({1, 1, 7}, telemetry::kReportStart);
   EXPECT_EQ(state_.SlicesOf("team-0", "pod-0-0-0").size(), 1U);
   const auto effects = Tell({{"kind", "layout"},
@@ -220,7 +220,7 @@ TEST_F(StateTest, HoldsBeginAndEnd) {
   EXPECT_TRUE(state_.SlicesOf("team-0", "pod-0-0-0").empty());
 }
 
-TEST_F(StateTest, ItsRecordsMakeItAgain) {
+TEST_F(StateTest, RecordsRestoreState) {
   Report({2, 2, 7}, telemetry::kReportStart);
   Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "p", "pending", "nvidia.com/mig-1g.5gb"));
   Tell({{"kind", "quota"},
@@ -239,7 +239,7 @@ TEST_F(StateTest, ItsRecordsMakeItAgain) {
 }
 
 // The node's agent outlives it for a moment, and its spooled reports arrive even later.
-TEST_F(StateTest, ANodeThatIsGoneComesBackOnlyWhenItIsToldOf) {
+TEST_F(StateTest, RemovedNodeReturnsOnlyWithNodeRecord) {
   Report({2, 1, 7}, telemetry::kReportStart);
   const std::string name = state_.nodes().begin()->first;
   const telemetry::Layout layout = state_.nodes().begin()->second.layout;
@@ -263,7 +263,7 @@ TEST_F(StateTest, ANodeThatIsGoneComesBackOnlyWhenItIsToldOf) {
   EXPECT_EQ(state_.nodes().at(name).layout, layout) << "told before the node was";
 }
 
-TEST_F(StateTest, WhatWentWhileNobodyToldIsGone) {
+TEST_F(StateTest, FullListRemovesMissingObjects) {
   Report({2, 1, 7}, telemetry::kReportStart);
   Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "kept", "running",
                             "nvidia.com/mig-1g.5gb"));
@@ -291,7 +291,7 @@ TEST_F(StateTest, WhatWentWhileNobodyToldIsGone) {
 }
 
 // A former leader's spool is delivered after the next leader has listed all objects.
-TEST_F(StateTest, WhatIsGoneDoesNotComeBackByLateWords) {
+TEST_F(StateTest, LateRecordsDoNotRestoreRemovedObjects) {
   const auto of = [](const std::string& kind, const std::string& id, telemetry::Millis at) {
     return Json{{"kind", kind},    {"at", telemetry::kReportStart + at},
                 {"id", id},        {"namespace", "a"},
@@ -360,7 +360,7 @@ TEST_F(StateTest, WhatIsGoneDoesNotComeBackByLateWords) {
   EXPECT_EQ(late.back().at, telemetry::kReportStart + 400);
 }
 
-TEST_F(StateTest, ADecisionStaysWhereItWasMade) {
+TEST_F(StateTest, DecisionKeepsTimeWhenMade) {
   const auto tell = [&](telemetry::Millis at, telemetry::Millis made) {
     Json decision{{"kind", "decision"}, {"at", telemetry::kReportStart + at}, {"id", "plan/n/u/1"}};
     if (made > 0) decision.get_object()["made"] = telemetry::kReportStart + made;
@@ -375,7 +375,7 @@ TEST_F(StateTest, ADecisionStaysWhereItWasMade) {
   EXPECT_EQ(tell(40, 999), 7) << "who does not: that is yet to come";
 }
 
-TEST_F(StateTest, ReadersSeeTheirNamespacesOnly) {
+TEST_F(StateTest, ReadersSeeOnlyTheirNamespaces) {
   Report({2, 1, 7}, telemetry::kReportStart);
   for (const char* ns : {"team-0", "team-1"}) {
     Tell(telemetry::PodRecord(telemetry::kReportStart, ns, "secret-of-" + std::string(ns),
@@ -404,7 +404,7 @@ TEST_F(StateTest, ReadersSeeTheirNamespacesOnly) {
             std::string::npos);
 }
 
-TEST_F(StateTest, PodsArePaged) {
+TEST_F(StateTest, PagesPods) {
   for (int i = 0; i < 25; ++i) {
     Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "p" + std::to_string(i),
                               i < 5 ? "pending" : "running", "nvidia.com/mig-1g.5gb"));
@@ -425,7 +425,7 @@ TEST_F(StateTest, PodsArePaged) {
   EXPECT_EQ(query.after, "");
 }
 
-TEST_F(StateTest, JobsAndQueuesComeAndGo) {
+TEST_F(StateTest, AddsAndRemovesJobsAndQueues) {
   const auto job = [](telemetry::Millis at, int64_t done) {
     return Json{{"kind", "job"}, {"at", at},        {"id", "a/Job/train"}, {"namespace", "a"},
                 {"type", "Job"}, {"name", "train"}, {"completions", done}};
@@ -459,7 +459,7 @@ TEST_F(StateTest, JobsAndQueuesComeAndGo) {
   EXPECT_TRUE(state_.queues().empty());
 }
 
-TEST_F(StateTest, JobsThatGoOnComeFirst) {
+TEST_F(StateTest, ListsUnfinishedJobsFirst) {
   const auto job = [&](const std::string& name, int64_t created, int64_t finished) {
     Tell({{"kind", "job"},
           {"at", telemetry::kReportStart},

@@ -91,7 +91,7 @@ class StoreTest : public ::testing::Test {
   Random random_{1};
 };
 
-TEST_F(StoreTest, RollupsSayWhatTheSamplesSaid) {
+TEST_F(StoreTest, RollupsMatchSamples) {
   Fill("gpu/a", kBegin, kBegin + 7 * kDay);
   const telemetry::Millis now = kBegin + 7 * kDay;
   ExpectTruth({kBegin, now, kHour}, now);
@@ -107,7 +107,7 @@ TEST_F(StoreTest, RollupsSayWhatTheSamplesSaid) {
   ExpectTruth({kBegin, now, kHour}, now);
 }
 
-TEST_F(StoreTest, WhatIsNotKeptAnyMoreIsSaidMoreCoarsely) {
+TEST_F(StoreTest, ReadsCoarserLevelAfterRetention) {
   const Retention keep{12 * kHour, 6 * kDay, 400 * kDay, 400 * kDay};
   Fill("gpu/a", kBegin, kBegin + 12 * kDay);
   const telemetry::Millis now = kBegin + 12 * kDay;
@@ -119,7 +119,7 @@ TEST_F(StoreTest, WhatIsNotKeptAnyMoreIsSaidMoreCoarsely) {
   ExpectTruth({now - 12 * kHour, now, kMinute}, now, keep);
 }
 
-TEST_F(StoreTest, WhatComesLateIsInTheRollups) {
+TEST_F(StoreTest, RollupsIncludeLateSamples) {
   Fill("gpu/a", kBegin, kBegin + kDay);
   Fill("gpu/a", kBegin + 2 * kDay, kBegin + 7 * kDay);
   const telemetry::Millis now = kBegin + 7 * kDay;
@@ -131,14 +131,14 @@ TEST_F(StoreTest, WhatComesLateIsInTheRollups) {
   ExpectTruth({kBegin, now, kHour}, now);
 }
 
-TEST_F(StoreTest, TwoDoNotShareAFile) {
+TEST_F(StoreTest, RejectsSecondProcessOnFile) {
   const auto second = Store::Open({path_});
   EXPECT_EQ(second.status().code(), Code::kUnavailable) << second.status().ToString();
   store_.reset();
   EXPECT_TRUE(Store::Open({path_}).ok());
 }
 
-TEST_F(StoreTest, ManySubjectsAreRolledUpInPieces) {
+TEST_F(StoreTest, RollsUpManySubjectsInSteps) {
   for (telemetry::Millis hour = kBegin; hour < kBegin + 12 * kHour; hour += kHour) {
     Heads heads;
     for (int i = 0; i < 700; ++i) {
@@ -158,7 +158,7 @@ TEST_F(StoreTest, ManySubjectsAreRolledUpInPieces) {
 }
 
 // A node that was offline for a day delivers its samples before the next flush.
-TEST_F(StoreTest, MoreThanABlockTakesIsKept) {
+TEST_F(StoreTest, KeepsMoreSamplesThanOneBlock) {
   Heads heads;
   constexpr telemetry::Millis kStep = 10'000;
   constexpr int kCount = 9000;
@@ -175,7 +175,7 @@ TEST_F(StoreTest, MoreThanABlockTakesIsKept) {
   for (int i = 0; i < kCount; ++i) EXPECT_EQ((*read)[static_cast<size_t>(i)].mean, i);
 }
 
-TEST_F(StoreTest, ManyMetricsOfOneSubjectStopNoRollups) {
+TEST_F(StoreTest, ManyMetricsOfSubjectDoNotStopRollups) {
   for (const char* kind : {"a", "b"}) {
     Heads heads;
     telemetry::Readings readings{"gpu/a", {}, nullptr, nullptr};
@@ -192,7 +192,7 @@ TEST_F(StoreTest, ManyMetricsOfOneSubjectStopNoRollups) {
 }
 
 // Invented metrics displace neither the cluster's known metrics nor those of other clusters.
-TEST_F(StoreTest, InventedMetricsDisplaceNone) {
+TEST_F(StoreTest, InventedMetricsDisplaceNoOthers) {
   Heads heads;
   size_t left_out = 0;
   for (int i = 0; i < 500; ++i) {
@@ -213,7 +213,7 @@ TEST_F(StoreTest, InventedMetricsDisplaceNone) {
   EXPECT_FALSE(read->empty());
 }
 
-TEST_F(StoreTest, AFailedTransactionLeavesNothing) {
+TEST_F(StoreTest, FailedTransactionWritesNothing) {
   Heads heads;
   (void)heads.Add(kBegin, {"gpu/a", {{"power", 1}}, nullptr, nullptr});
   const auto fails = [&]() -> Status {
@@ -228,7 +228,7 @@ TEST_F(StoreTest, AFailedTransactionLeavesNothing) {
   EXPECT_EQ(read->size(), 1U);
 }
 
-TEST_F(StoreTest, AFileOfANewerVersionIsLeftAlone) {
+TEST_F(StoreTest, RejectsFileOfNewerVersion) {
   store_.reset();
   {
     auto db = Sqlite::Open(path_, Sqlite::Mode::kWrite);
@@ -239,7 +239,7 @@ TEST_F(StoreTest, AFileOfANewerVersionIsLeftAlone) {
 }
 
 // A subject is deleted with its last samples, and the number of subjects per cluster is limited.
-TEST_F(StoreTest, SubjectsAreForgottenAndBounded) {
+TEST_F(StoreTest, BoundsAndExpiresSubjects) {
   const auto subjects = [&](const std::string& of = "") {
     const auto db = Sqlite::Open(path_, Sqlite::Mode::kRead);
     return const_cast<Sqlite&>(*db).Number("SELECT count(*) FROM subjects" + of).value_or(-1);
@@ -282,7 +282,7 @@ TEST_F(StoreTest, SubjectsAreForgottenAndBounded) {
   EXPECT_EQ(store_->TakeUnkept(1), 0);
 }
 
-TEST_F(StoreTest, AFileFromBeforeKeepsItsSubjects) {
+TEST_F(StoreTest, MigrationKeepsSubjects) {
   store_.reset();
   std::filesystem::remove(path_);
   {

@@ -26,14 +26,14 @@ class CatalogueFlagTest : public ::testing::Test {
                             ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-TEST_F(CatalogueFlagTest, ChangesTheBuiltinCatalogue) {
+TEST_F(CatalogueFlagTest, FileOverridesBuiltinCatalogue) {
   const auto catalogue = Read("remove: [{model: A30}]");
   ASSERT_TRUE(catalogue.ok());
   EXPECT_EQ(catalogue->FindByName("A30"), nullptr);
   EXPECT_NE(ReadCatalogue("")->FindByName("A30"), nullptr);
 }
 
-TEST_F(CatalogueFlagTest, RefusesAFileWithAWrongEntryAsAWhole) {
+TEST_F(CatalogueFlagTest, RejectsWholeFileForOneInvalidEntry) {
   const auto one = Read("remove: [{model: A30}, {model: A31}]");
   EXPECT_EQ(one.status().code(), Code::kInvalid);
   EXPECT_THAT(one.status().message(), AllOf(HasSubstr(path_ + ": "), HasSubstr("A31")));

@@ -37,7 +37,7 @@ class KubeconfigFileTest : public testing::Test {
   fs::path folder_, path_;
 };
 
-TEST_F(KubeconfigFileTest, LivesAsLongAsTheObjectAndIsForItsOwnerOnly) {
+TEST_F(KubeconfigFileTest, FileIsPrivateAndRemovedWithObject) {
   {
     const auto file = KubeconfigFile::Write(path_, 4711);
     ASSERT_TRUE(file.ok());
@@ -50,7 +50,7 @@ TEST_F(KubeconfigFileTest, LivesAsLongAsTheObjectAndIsForItsOwnerOnly) {
   EXPECT_FALSE(fs::exists(path_));
 }
 
-TEST_F(KubeconfigFileTest, TakesOverWhatADeadSandboxLeft) {
+TEST_F(KubeconfigFileTest, TakesOverFileOfEndedSandbox) {
   Put(path_, "# written by nos sandbox; removed when it ends\nold");
   fs::permissions(path_, kMine);
   const auto file = KubeconfigFile::Write(path_, 4711);
@@ -58,7 +58,7 @@ TEST_F(KubeconfigFileTest, TakesOverWhatADeadSandboxLeft) {
   EXPECT_EQ(Get(path_).find("old"), std::string::npos);
 }
 
-TEST_F(KubeconfigFileTest, LeavesAloneWhatOthersHaveAHandIn) {
+TEST_F(KubeconfigFileTest, RejectsLinksAndFilesWritableByOthers) {
   const fs::path other = folder_ / "other";
   Put(other, "");
   fs::create_symlink(other, path_);
@@ -83,7 +83,7 @@ TEST_F(KubeconfigFileTest, LeavesAloneWhatOthersHaveAHandIn) {
   EXPECT_EQ(Get(other), "");
 }
 
-TEST_F(KubeconfigFileTest, LeavesAnotherUsersFileAlone) {
+TEST_F(KubeconfigFileTest, RejectsFileOfAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   Put(path_, "");
   ASSERT_EQ(chown(path_.c_str(), 12345, 12345), 0);

@@ -41,7 +41,7 @@ class DeliveryTest : public ::testing::Test {
   Metrics metrics_;
 };
 
-TEST_F(DeliveryTest, EachHasASpoolOfItsOwnAndTakesOverWhatOthersLeft) {
+TEST_F(DeliveryTest, SharedFolderGivesEachProcessASpoolAndReusesOldOnes) {
   auto first = Make(), second = Make();
   ASSERT_TRUE(first->Add(records_).ok());
   ASSERT_TRUE(second->Add(records_).ok());
@@ -55,7 +55,7 @@ TEST_F(DeliveryTest, EachHasASpoolOfItsOwnAndTakesOverWhatOthersLeft) {
   EXPECT_EQ(Waiting("1"), 2);
 }
 
-TEST_F(DeliveryTest, WithoutSharingOneHasTheFolder) {
+TEST_F(DeliveryTest, UnsharedFolderAllowsOneProcess) {
   config_.spool_shared = false;
   auto first = Make(), second = Make();
   ASSERT_TRUE(first->Open().ok());

@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kLong = std::chrono::seconds(20);
 
-TEST(OutsideEventsTest, ASignalAsksToEnd) {
+TEST(OutsideEventsTest, SignalRequestsShutdown) {
   Bell bell;
   const OutsideEvents events({}, [&] { bell.Ring(); });
   EXPECT_FALSE(events.StopAsked());
@@ -23,7 +23,7 @@ TEST(OutsideEventsTest, ASignalAsksToEnd) {
   EXPECT_TRUE(events.StopAsked());
 }
 
-TEST(OutsideEventsTest, AFileThatIsReplacedIsNoticedOnce) {
+TEST(OutsideEventsTest, ReportsReplacedFileOnce) {
   std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
   const std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "v1") << "1";
@@ -39,7 +39,7 @@ TEST(OutsideEventsTest, AFileThatIsReplacedIsNoticedOnce) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(OutsideEventsTest, AFileThatIsWrittenInPlaceIsNoticed) {
+TEST(OutsideEventsTest, ReportsFileWrittenInPlace) {
   std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
   const std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "config.yaml") << "1";
@@ -50,7 +50,7 @@ TEST(OutsideEventsTest, AFileThatIsWrittenInPlaceIsNoticed) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(OutsideEventsTest, WhatIsWrittenBesideAFileIsNoChangeOfIt) {
+TEST(OutsideEventsTest, IgnoresOtherFilesInTheFolder) {
   std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
   const std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "config.yaml") << "1";
@@ -67,7 +67,7 @@ TEST(OutsideEventsTest, WhatIsWrittenBesideAFileIsNoChangeOfIt) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(OutsideEventsTest, HangUpMeansReadAnew) {
+TEST(OutsideEventsTest, SighupCountsAsFileChange) {
   Bell bell;
   OutsideEvents events({}, [&] { bell.Ring(); });
   kill(getpid(), SIGHUP);
@@ -77,7 +77,7 @@ TEST(OutsideEventsTest, HangUpMeansReadAnew) {
   EXPECT_FALSE(events.StopAsked());
 }
 
-TEST(OutsideEventsTest, TheSecondSignalEndsAtOnce) {
+TEST(OutsideEventsTest, SecondSignalEndsProcessAtOnce) {
   EXPECT_EXIT(
       {
         Bell bell;

@@ -16,7 +16,7 @@ std::string ErrorOf(const Result<SchedulerFile>& file) {
   return file.ok() ? "" : file.status().message();
 }
 
-TEST(SchedulerFileTest, EitherDocumentMayBeMissing) {
+TEST(SchedulerFileTest, EachDocumentIsOptional) {
   const auto nothing = ParseSchedulerFile("", kUse);
   ASSERT_TRUE(nothing.ok()) << ErrorOf(nothing);
   EXPECT_EQ(nothing->configuration.profiles.front().scheduler_name, "nos-scheduler");
@@ -38,7 +38,7 @@ TEST(SchedulerFileTest, EitherDocumentMayBeMissing) {
   EXPECT_EQ(LeaderConfigOf(both->configuration).lease_name, "l");
 }
 
-TEST(SchedulerFileTest, WhatIsWrongIsToldWithItsKindAndKey) {
+TEST(SchedulerFileTest, ErrorsNameKindAndKey) {
   EXPECT_EQ(ErrorOf(ParseSchedulerFile(kOwn + "apiServer: {burst: 5}\n", kUse)),
             "SchedulerConfig: apiServer.burst: unknown field");
   EXPECT_EQ(ErrorOf(ParseSchedulerFile(kKube + "parallelism: -1\n", kUse)),
@@ -50,7 +50,7 @@ TEST(SchedulerFileTest, WhatIsWrongIsToldWithItsKindAndKey) {
             "'Pod'");
 }
 
-TEST(SchedulerFileTest, WhoSimulatesReadsTheSchedulersPartOnly) {
+TEST(SchedulerFileTest, SimulationReadsOnlyKubeSchedulerConfiguration) {
   const auto file = ParseSchedulerFile(kOwn + "what: ever\n---\n" + kKube + "profiles: [{}]",
                                        {.simulates = true});
   ASSERT_TRUE(file.ok()) << ErrorOf(file);
@@ -61,7 +61,7 @@ TEST(SchedulerFileTest, WhoSimulatesReadsTheSchedulersPartOnly) {
 }
 
 // Schedulers other than nos scheduler ignore quotas unless their configuration enables them.
-TEST(SchedulerFileTest, WhoIsSimulatedHeedsQuotasIfItIsNos) {
+TEST(SchedulerFileTest, SimulatedNosSchedulerUsesQuotas) {
   const auto heeds = [](const std::string& text) {
     const auto file = ParseSchedulerFile(text, {.simulates = true});
     return file.ok() && file->configuration.profiles.front().framework.quotas() != nullptr;
@@ -74,7 +74,7 @@ TEST(SchedulerFileTest, WhoIsSimulatedHeedsQuotasIfItIsNos) {
                             "CapacityScheduling}]}}}]"));
 }
 
-TEST(SchedulerFileTest, WhoHasGpusCutIsTold) {
+TEST(SchedulerFileTest, ListsProfilesThatPartitionGpus) {
   const std::string path = ::testing::TempDir() + "/scheduler.yaml";
   const auto cutting = [&](const std::string& text) {
     std::ofstream(path) << text;
@@ -94,7 +94,7 @@ TEST(SchedulerFileTest, WhoHasGpusCutIsTold) {
   EXPECT_EQ(cutting(kOwn + "what: ever"), Names());
 }
 
-TEST(SchedulerFileTest, WhatIsPrintedIsReadAgain) {
+TEST(SchedulerFileTest, PrintedFileCanBeRead) {
   const auto file = ParseSchedulerFile(
       kOwn + "logLevel: warn\n---\n" + kKube + "profiles: [{schedulerName: x}]", kUse);
   ASSERT_TRUE(file.ok()) << ErrorOf(file);
@@ -105,7 +105,7 @@ TEST(SchedulerFileTest, WhatIsPrintedIsReadAgain) {
   EXPECT_EQ(again->own.daemon.log_level, "warn");
 }
 
-TEST(SchedulerFileTest, SaysWhatIsReadAtTheStartOnly) {
+TEST(SchedulerFileTest, NamesSettingsThatNeedRestart) {
   const auto at = [](const std::string& text) { return ParseSchedulerFile(text, kUse).value(); };
   const SchedulerFile before = at("");
   EXPECT_EQ(NeedsRestart(before, at(kKube + "profiles: [{schedulerName: x}]")), "");

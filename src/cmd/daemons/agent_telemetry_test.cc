@@ -82,7 +82,7 @@ class AgentTelemetryTest : public testing::Test {
   device::SharedBackend backend_{gpus_};
 };
 
-TEST_F(AgentTelemetryTest, MeasuresKeepsAndDelivers) {
+TEST_F(AgentTelemetryTest, SamplesStoresAndDelivers) {
   Outside outside;
   config_.delivery.endpoint = outside.url() + "/";
   config_.delivery.cluster = "prod";
@@ -102,7 +102,7 @@ TEST_F(AgentTelemetryTest, MeasuresKeepsAndDelivers) {
   EXPECT_THAT(metrics_.Text(), HasSubstr("nos_telemetry_spool_envelopes "));
 }
 
-TEST_F(AgentTelemetryTest, ASpoolThatCannotBeOpenedIsTriedAgain) {
+TEST_F(AgentTelemetryTest, RetriesSpoolThatFailsToOpen) {
   Outside outside;
   config_.delivery.endpoint = outside.url();
   config_.delivery.cluster = "prod";
@@ -113,7 +113,7 @@ TEST_F(AgentTelemetryTest, ASpoolThatCannotBeOpenedIsTriedAgain) {
   EXPECT_TRUE(outside.Comes([](const Json& envelope) { return envelope.at("sequence") == 1; }));
 }
 
-TEST_F(AgentTelemetryTest, LeavesNothingWhereNothingIsConfigured) {
+TEST_F(AgentTelemetryTest, WritesNothingWithoutConfiguration) {
   config_.gpu_metrics = false;
   auto running = AgentTelemetry::Start(config_, Sources());
   ASSERT_TRUE(running.ok());
@@ -123,7 +123,7 @@ TEST_F(AgentTelemetryTest, LeavesNothingWhereNothingIsConfigured) {
   EXPECT_EQ(metrics_.Text().find("nos_telemetry"), std::string::npos);
 }
 
-TEST_F(AgentTelemetryTest, SaysWhatIsWrongWithItsConfiguration) {
+TEST_F(AgentTelemetryTest, RejectsInvalidConfigurationWithField) {
   config_.delivery.endpoint = "telemetry.test";
   EXPECT_THAT(Refused().message(), HasSubstr("telemetry.endpoint: it must begin with https://"));
   config_.delivery.endpoint = "http://telemetry.test/";

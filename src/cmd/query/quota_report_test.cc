@@ -49,7 +49,7 @@ class QuotaReportTest : public testing::Test {
   std::vector<std::shared_ptr<const cluster::Pod>> pods_;
 };
 
-TEST_F(QuotaReportTest, SaysWhoBorrowsFromWhom) {
+TEST_F(QuotaReportTest, ShowsLendersAndBorrowers) {
   Quota("a", "40", "70");
   Quota("b", "10");
   Quota("c", "30");
@@ -63,7 +63,7 @@ TEST_F(QuotaReportTest, SaysWhoBorrowsFromWhom) {
 }
 
 // An ElasticQuota and a CompositeElasticQuota may have the same name.
-TEST_F(QuotaReportTest, TellsTwoOfOneNameApart) {
+TEST_F(QuotaReportTest, DistinguishesBothKindsWithSameName) {
   Quota("a", "0");
   Quota("b", "10");
   const auto composite = Quota("b", "10");
@@ -75,7 +75,7 @@ TEST_F(QuotaReportTest, TellsTwoOfOneNameApart) {
   EXPECT_THAT(WriteJson(report.json), HasSubstr("{\"b/eq (composite)\":\"10\",\"b/eq\":\"10\"}"));
 }
 
-TEST_F(QuotaReportTest, FitsAHundredColumnsAndHasAllInJson) {
+TEST_F(QuotaReportTest, FitsHundredColumnsAndJsonIsComplete) {
   for (const char* ns : {"team-one", "team-two", "team-three"}) Quota(ns, "30");
   Pods("team-one", 8, "nvidia.com/mig-1g.10gb");
   const Printout out = Report();
@@ -91,7 +91,7 @@ TEST_F(QuotaReportTest, FitsAHundredColumnsAndHasAllInJson) {
   EXPECT_THAT(json, HasSubstr(R"("overQuota":["team-one/p7","team-one/p6","team-one/p5")"));
 }
 
-TEST_F(QuotaReportTest, WhatParentsHaveBeyondTheirChildrenIsLentToo) {
+TEST_F(QuotaReportTest, ParentLendsItsOwnPart) {
   Quota("org", "100");
   Quota("team-a", "40", "", "org/eq");
   Pods("team-a", 9, "nvidia.com/mig-1g.10gb");
@@ -104,7 +104,7 @@ TEST_F(QuotaReportTest, WhatParentsHaveBeyondTheirChildrenIsLentToo) {
 }
 
 // Lending goes through the parent's level and down to another member.
-TEST_F(QuotaReportTest, WhatComesThroughAParentIsItsLenders) {
+TEST_F(QuotaReportTest, BorrowingThroughParentNamesOriginalLenders) {
   Quota("org", "40");
   Quota("team-a", "20", "", "org/eq");
   Quota("team-b", "20", "", "org/eq");
@@ -117,7 +117,7 @@ TEST_F(QuotaReportTest, WhatComesThroughAParentIsItsLenders) {
   EXPECT_THAT(json, HasSubstr(R"("lentTo":{"org/eq":"20"})"));
 }
 
-TEST_F(QuotaReportTest, LimitsEndWhatIsGuaranteed) {
+TEST_F(QuotaReportTest, LimitBoundsGuaranteedAmount) {
   const auto guaranteed = [&](const std::string& ns) {
     for (const Json& quota : Report().json) {
       if (FindString(quota, "namespace") != ns) continue;
@@ -132,7 +132,7 @@ TEST_F(QuotaReportTest, LimitsEndWhatIsGuaranteed) {
   EXPECT_EQ(guaranteed("a"), "11");
 }
 
-TEST_F(QuotaReportTest, TheLeastImportantGoesNext) {
+TEST_F(QuotaReportTest, NextVictimHasLowestPriority) {
   Quota("a", "10");
   Quota("c", "30");
   Pods("a", 3, "nvidia.com/mig-1g.10gb");

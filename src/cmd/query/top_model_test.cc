@@ -47,7 +47,7 @@ TopModel Model() {
   return model;
 }
 
-TEST(TopModel, RowsAreWhatTheServerSays) {
+TEST(TopModel, RowsMatchServerAnswers) {
   const TopRows rows = RowsOf(Model(), {});
   ASSERT_EQ(rows.gpus.size(), 2U);
   ASSERT_EQ(rows.gpus[0].row.spans.size(), 2U) << "what does not lie on the GPU is left out";
@@ -63,7 +63,7 @@ TEST(TopModel, RowsAreWhatTheServerSays) {
   EXPECT_EQ(rows.waiting, 1U);
 }
 
-TEST(TopModel, SharesLieOneAfterAnother) {
+TEST(TopModel, PlacesMpsSharesInSequence) {
   TopModel model;
   model.Load(Parsed(R"({"at":1763760000000,"nodes":[{"node":"n","gpus":[
     {"index":0,"slots":39,"mig":false,"product":"A100","health":"","holders":[],
@@ -81,7 +81,7 @@ TEST(TopModel, SharesLieOneAfterAnother) {
   EXPECT_EQ(spans[1].size, 5);
 }
 
-TEST(TopModel, EachGpuHasItsWay) {
+TEST(TopModel, ShowsSharingModeOfEachGpu) {
   TopModel model;
   model.Load(Parsed(R"({"at":1763760000000,"nodes":[{"node":"n","gpus":[
     {"index":0,"slots":8,"mig":false,"way":"time slices","switches":["MIG"],"holders":[],
@@ -109,7 +109,7 @@ TEST(TopModel, EachGpuHasItsWay) {
       << "a server of before tells no ways";
 }
 
-TEST(TopModel, OneNamespaceSeesItsOwn) {
+TEST(TopModel, NamespaceOptionLimitsRows) {
   const TopRows rows = RowsOf(Model(), {"b", TopSort::kState});
   ASSERT_EQ(rows.gpus.size(), 1U);
   ASSERT_EQ(rows.gpus[0].row.spans.size(), 1U);
@@ -119,7 +119,7 @@ TEST(TopModel, OneNamespaceSeesItsOwn) {
   EXPECT_EQ(Find(json, "pods")->get_array().size(), 1U);
 }
 
-TEST(TopModel, RowsAreSorted) {
+TEST(TopModel, SortsRows) {
   EXPECT_EQ(RowsOf(Model(), {"", TopSort::kUtilization}).gpus[0].row.index, 1);
   EXPECT_EQ(RowsOf(Model(), {"", TopSort::kMemory}).gpus[0].row.index, 0);
   EXPECT_EQ(RowsOf(Model(), {"", TopSort::kName}).pods[0].name, "a/train");
@@ -128,7 +128,7 @@ TEST(TopModel, RowsAreSorted) {
   EXPECT_FALSE(TopSortNamed("beauty"));
 }
 
-TEST(TopModel, EventsKeepItCurrent) {
+TEST(TopModel, AppliesEvents) {
   TopModel model = Model();
   EXPECT_TRUE(model.Apply("hello", Parsed(R"({"at":5})")));
   EXPECT_TRUE(model.Apply("workloads", Parsed(R"({"changed":[{"uid":"4","namespace":"a","name":
@@ -148,7 +148,7 @@ TEST(TopModel, EventsKeepItCurrent) {
   EXPECT_FALSE(model.Apply("reset", Parsed("{}")));
 }
 
-TEST(TopView, FitsAnyTerminalAndSteersNone) {
+TEST(TopView, FitsAnyTerminalAndEscapesControlCharacters) {
   TopRows rows = RowsOf(Model(), {});
   for (int i = 0; i < 40; ++i) rows.gpus.push_back(rows.gpus[0]), rows.pods.push_back(rows.pods[1]);
   for (const ViewSize size : {ViewSize{100, 24}, {80, 24}, {40, 10}, {10, 5}, {1, 1}, {300, 80}}) {
@@ -161,7 +161,7 @@ TEST(TopView, FitsAnyTerminalAndSteersNone) {
   EXPECT_NE(RenderTop(rows, {100, 24}, true, "").find("\x1b[33m"), std::string::npos);
 }
 
-TEST(TopView, SaysItInAFrame) {
+TEST(TopView, DrawsWholeFrame) {
   EXPECT_EQ(RenderTop(RowsOf(Model(), {}), {100, 24}, false, "q quits"),
             "nos top   2 GPUs on 1 nodes   allocated 62 %   used 25 %   running 1   waiting 1\n"
             "q quits\n"
@@ -180,14 +180,14 @@ TEST(TopView, SaysItInAFrame) {
 }
 
 // Figures of the whole cluster are not shown when a namespace is selected.
-TEST(TopView, SaysWhichNamespaceItIsAbout) {
+TEST(TopView, ShowsSelectedNamespace) {
   const std::string frame = RenderTop(RowsOf(Model(), {.ns = "nosuch"}), {100, 24}, false, "");
   EXPECT_TRUE(
       frame.starts_with("nos top   namespace nosuch   0 GPUs on 0 nodes   running 0   waiting 0\n"))
       << frame;
 }
 
-TEST(TopModel, SaysWhereNamespacesHaveNotBeenAskedAbout) {
+TEST(TopModel, NotesNamespacesNotCheckedYet) {
   const Json session{{"namespaces", {"a"}}, {"unasked_namespaces", 103}};
   EXPECT_TRUE(UnaskedNote(session, "").starts_with("103 more namespaces"));
   EXPECT_EQ(UnaskedNote(session, "zz"), "");

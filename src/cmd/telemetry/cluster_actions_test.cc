@@ -82,7 +82,7 @@ class ClusterActionsTest : public ::testing::Test {
   std::unique_ptr<ClusterActions> actions_;
 };
 
-TEST_F(ClusterActionsTest, SaysWhereItWouldRunAndWhatBeCut) {
+TEST_F(ClusterActionsTest, WhatIfShowsNodeAndNewSlices) {
   const Json answer = Answer(kim_, PodText("3g.20gb", 2));
   EXPECT_EQ(*Find(answer, "fits"), Json(true)) << WriteJson(answer);
   EXPECT_EQ(FindString(answer, "node"), "n1");
@@ -93,7 +93,7 @@ TEST_F(ClusterActionsTest, SaysWhereItWouldRunAndWhatBeCut) {
   EXPECT_EQ(Pods(), 0U) << "nothing has changed";
 }
 
-TEST_F(ClusterActionsTest, SaysWhyItWouldWaitAndWhatHelps) {
+TEST_F(ClusterActionsTest, WhatIfShowsReasonAndRemedy) {
   const Json answer = Answer(kim_, PodText("7g.40gb", 2));
   EXPECT_EQ(*Find(answer, "fits"), Json(false));
   EXPECT_EQ(Find(answer, "node"), nullptr);
@@ -101,7 +101,7 @@ TEST_F(ClusterActionsTest, SaysWhyItWouldWaitAndWhatHelps) {
   EXPECT_NE(FindString(answer, "text").find("remedy"), std::string::npos);
 }
 
-TEST_F(ClusterActionsTest, OthersPodsAreNotNamedToWhoMayNotSeeThem) {
+TEST_F(ClusterActionsTest, WhatIfHidesPodsOfOtherNamespaces) {
   FillTheGpu();
   const std::string pod = PodText("1g.5gb", 1, "  priority: 1000\n");
   as_reader_ = Status(Code::kUnimplemented, "not here");
@@ -121,7 +121,7 @@ TEST_F(ClusterActionsTest, OthersPodsAreNotNamedToWhoMayNotSeeThem) {
   EXPECT_NE(waits->find("not here"), std::string::npos) << "what could not be asked is told";
 }
 
-TEST_F(ClusterActionsTest, OnlyForNamespacesInWhichTheyMayCreatePods) {
+TEST_F(ClusterActionsTest, WhatIfRequiresRightToCreatePods) {
   std::string pod = PodText("1g.5gb", 1);
   pod.replace(pod.find("team-a"), 6, "team-b");
   for (const auto& status : {Ask(kim_, pod).status(), [&] {
@@ -134,7 +134,7 @@ TEST_F(ClusterActionsTest, OnlyForNamespacesInWhichTheyMayCreatePods) {
   EXPECT_TRUE(Ask(chief_, pod).ok());
 }
 
-TEST_F(ClusterActionsTest, SubmitsOnceAndPassesOnWhatIsWrong) {
+TEST_F(ClusterActionsTest, SubmitCreatesPodOnceAndPassesOnErrors) {
   ActionCall call{kim_, request_, "sandbox", PodText("1g.5gb", 1), ""};
   const auto made = actions_->Submit(call);
   ASSERT_TRUE(made.ok()) << made.status().ToString();
@@ -152,7 +152,7 @@ TEST_F(ClusterActionsTest, SubmitsOnceAndPassesOnWhatIsWrong) {
   EXPECT_EQ(Pods(), 1U);
 }
 
-TEST_F(ClusterActionsTest, WhatIsNotSetUpSaysSo) {
+TEST_F(ClusterActionsTest, UnconfiguredActionsAreUnimplemented) {
   Make({.submit = true, .cluster = "prod"});
   EXPECT_EQ(Ask(chief_, PodText("1g.5gb", 1)).status().code(), Code::kUnimplemented);
   ActionCall call{chief_, request_, "lab", PodText("1g.5gb", 1), ""};
@@ -168,7 +168,7 @@ TEST_F(ClusterActionsTest, WhatIsNotSetUpSaysSo) {
   EXPECT_FALSE(actions_->Of(chief_).what_if);
 }
 
-TEST(WrittenPodTest, OnlyWhatAPersonWritesIsTaken) {
+TEST(WrittenPodTest, DropsFieldsSetByApiServer) {
   const auto pod = ReadWrittenPod(
       R"({"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"x-","uid":"1",)"
       R"("ownerReferences":[{}],"deletionTimestamp":"now"},"spec":{},"status":{"phase":"Running"}})");
@@ -179,7 +179,7 @@ TEST(WrittenPodTest, OnlyWhatAPersonWritesIsTaken) {
   EXPECT_EQ(pod->NameOrSo(), "x-0");
 }
 
-TEST(WrittenPodTest, HostileTextsAreRefused) {
+TEST(WrittenPodTest, RejectsHostileTexts) {
   const std::string head = "apiVersion: v1\nkind: Pod\nmetadata: ";
   for (const std::string& text :
        {std::string(), std::string("x"), std::string("[]"), std::string("{{{"),

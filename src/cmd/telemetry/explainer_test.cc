@@ -62,7 +62,7 @@ class ExplainerTest : public ::testing::Test {
   ClusterObjects objects_;
 };
 
-TEST_F(ExplainerTest, KnowsForWhomRoomIsMade) {
+TEST_F(ExplainerTest, RestoresNominationsAndEvictions) {
   cluster::Pod claimant = PodOf("a", "q", 5);
   claimant.nominated_node = "n";
   const SharedPod first = Add(claimant);
@@ -77,7 +77,7 @@ TEST_F(ExplainerTest, KnowsForWhomRoomIsMade) {
 }
 
 // A GPU is charged at its actual memory if the pod can be placed on it.
-TEST_F(ExplainerTest, AsksTheQuotaForTheGpuThatThereIs) {
+TEST_F(ExplainerTest, ChargesActualMemoryOfGpu) {
   objects_.pods.clear();
   cluster::Node node = *objects_.nodes.front();
   node.meta.labels["nvidia.com/gpu.memory"] = "16384";
@@ -99,7 +99,7 @@ TEST_F(ExplainerTest, AsksTheQuotaForTheGpuThatThereIs) {
 
 // The same for a hybrid node: its GPU is charged at its actual memory although no resource is
 // offered yet.
-TEST_F(ExplainerTest, AsksTheQuotaForWhatAHybridNodeWouldGive) {
+TEST_F(ExplainerTest, ChargesActualMemoryOfHybridGpu) {
   objects_.pods.clear();
   cluster::Node node = *objects_.nodes.front();
   node.meta.labels["nos.nebuly.com/gpu-partitioning"] = "hybrid";

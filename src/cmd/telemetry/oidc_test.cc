@@ -84,7 +84,7 @@ class OidcTest : public ::testing::Test {
   std::vector<std::string> told_;
 };
 
-TEST_F(OidcTest, ABrowserSignsInAndOut) {
+TEST_F(OidcTest, BrowserSignsInAndOut) {
   const Begun begun = Begin();
   EXPECT_TRUE(begun.cookie.starts_with("__Host-nos-login="));
   provider_.Grant("code-1", begun.challenge, TokenWith(begun.nonce));
@@ -110,7 +110,7 @@ TEST_F(OidcTest, ABrowserSignsInAndOut) {
   EXPECT_FALSE(SubjectOf(cookie));
 }
 
-TEST_F(OidcTest, SessionsEnd) {
+TEST_F(OidcTest, SessionsExpire) {
   const Begun begun = Begin();
   provider_.Grant("c", begun.challenge, TokenWith(begun.nonce));
   const std::string set =
@@ -121,7 +121,7 @@ TEST_F(OidcTest, SessionsEnd) {
   EXPECT_FALSE(SubjectOf(cookie));
 }
 
-TEST_F(OidcTest, NobodySignsInForAnother) {
+TEST_F(OidcTest, RejectsCallbackOfOtherBrowserOrCode) {
   const auto refused = [&](const std::string& query, const std::string& cookie) {
     const auto response = Ask("/login/callback?" + query, cookie);
     EXPECT_TRUE(response.code == 403 || response.code == 400) << response.body;
@@ -152,12 +152,12 @@ TEST_F(OidcTest, NobodySignsInForAnother) {
   EXPECT_EQ(told_.size(), 9U);
 }
 
-TEST_F(OidcTest, AProviderThatDoesNotAnswerIsSaid) {
+TEST_F(OidcTest, ReportsUnreachableProvider) {
   provider_.down = true;
   EXPECT_EQ(Ask("/login").code, 503);
 }
 
-TEST_F(OidcTest, ProgramsBringTheirTokens) {
+TEST_F(OidcTest, IdentifiesProgramsByIdToken) {
   const auto subject = oidc_->Identify(TokenWith("any"));
   ASSERT_TRUE(subject.has_value());
   EXPECT_TRUE(subject->ok()) << subject->status().ToString();
@@ -167,7 +167,7 @@ TEST_F(OidcTest, ProgramsBringTheirTokens) {
   EXPECT_FALSE(oidc_->Answer({"GET", "/login", {}, ""}, {}).has_value());
 }
 
-TEST_F(OidcTest, AWrongConfigurationIsRefused) {
+TEST_F(OidcTest, RejectsInvalidConfiguration) {
   const auto wrong = [&](auto change) {
     OidcConfig config = config_;
     change(config);

@@ -46,14 +46,14 @@ class ReaderAccessTest : public ::testing::Test {
   int asked_ = 0;
 };
 
-TEST_F(ReaderAccessTest, WhoMayListAllPodsSeesEverything) {
+TEST_F(ReaderAccessTest, RightToListAllPodsShowsEverything) {
   const auto reader = Of("Bearer admin-token");
   ASSERT_TRUE(reader.ok()) << reader.status().ToString();
   EXPECT_EQ(reader->user, "admin-token");
   EXPECT_TRUE(reader->may_all);
 }
 
-TEST_F(ReaderAccessTest, OthersSeeTheirNamespaces) {
+TEST_F(ReaderAccessTest, OtherReadersSeeTheirNamespaces) {
   const auto reader = Of("Bearer team-token");
   ASSERT_TRUE(reader.ok()) << reader.status().ToString();
   EXPECT_FALSE(reader->may_all);
@@ -61,7 +61,7 @@ TEST_F(ReaderAccessTest, OthersSeeTheirNamespaces) {
   EXPECT_FALSE(reader->May("team-b"));
 }
 
-TEST_F(ReaderAccessTest, NobodyWithoutATokenThatTheClusterKnows) {
+TEST_F(ReaderAccessTest, RejectsMissingAndUnknownTokens) {
   EXPECT_EQ(Of("").status().code(), Code::kPermission);
   EXPECT_EQ(Of("Basic YTpi").status().code(), Code::kPermission);
   EXPECT_EQ(asked_, 0);
@@ -71,7 +71,7 @@ TEST_F(ReaderAccessTest, NobodyWithoutATokenThatTheClusterKnows) {
   EXPECT_EQ(asked_, 1) << "guessing costs the API server nothing";
 }
 
-TEST_F(ReaderAccessTest, WhatIsTakenFromAReaderIsGoneWithinAMinute) {
+TEST_F(ReaderAccessTest, RevokedRightEndsWithinMinute) {
   ASSERT_TRUE(Of("Bearer admin-token").ok());
   const int before = asked_;
   ASSERT_TRUE(Of("Bearer admin-token").ok());
@@ -81,7 +81,7 @@ TEST_F(ReaderAccessTest, WhatIsTakenFromAReaderIsGoneWithinAMinute) {
   EXPECT_GT(asked_, before);
 }
 
-TEST_F(ReaderAccessTest, ForgedTokensCostAFewReviewsAndLockNobodyElseOut) {
+TEST_F(ReaderAccessTest, ForgedTokensCostFewReviewsAndBlockNoOtherReader) {
   telemetryserver::Limits limits({.failures_per_minute = 10});
   ReaderAccess access(api_, clock_, [] { return std::set<std::string>{"team-a"}; },
                       {.limits = &limits});
@@ -111,7 +111,7 @@ TEST_F(ReaderAccessTest, ForgedTokensCostAFewReviewsAndLockNobodyElseOut) {
   EXPECT_LE(asked_, 2 * 50) << "of those who have failed lately, and of the others";
 }
 
-TEST_F(ReaderAccessTest, AFewAddressesLockNobodyElseOut) {
+TEST_F(ReaderAccessTest, FailuresOfFewAddressesBlockNoOtherAddress) {
   telemetryserver::Limits limits({.failures_per_minute = 10});
   ReaderAccess access(api_, clock_, [] { return std::set<std::string>{"team-a"}; },
                       {.limits = &limits});
@@ -126,7 +126,7 @@ TEST_F(ReaderAccessTest, AFewAddressesLockNobodyElseOut) {
   EXPECT_EQ(of("admin-token", "10.0.0.7"), Code::kOk);
 }
 
-TEST_F(ReaderAccessTest, WhoMayCreatePodsIsAskedWhereItMatters) {
+TEST_F(ReaderAccessTest, ReviewsCreateRightOnlyIfConfigured) {
   creates_ = true;
   ReaderAccess access(api_, clock_, [] { return std::set<std::string>{"team-a", "team-b"}; },
                       {.ask_create = true});
@@ -138,7 +138,7 @@ TEST_F(ReaderAccessTest, WhoMayCreatePodsIsAskedWhereItMatters) {
   EXPECT_FALSE(access.MayCreate(*reader, "team-b").value_or(true));
 }
 
-TEST_F(ReaderAccessTest, AnApiServerThatDoesNotAnswerLetsNobodyIn) {
+TEST_F(ReaderAccessTest, UnreachableApiServerRejectsAllReaders) {
   down_ = true;
   EXPECT_EQ(Of("Bearer admin-token").status().code(), Code::kUnavailable);
   down_ = false;

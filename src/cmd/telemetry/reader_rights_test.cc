@@ -87,14 +87,14 @@ class ReaderRightsTest : public ::testing::Test {
   Json subject_{{"user", "zoe"}, {"groups", {"g"}}};
 };
 
-TEST_F(ReaderRightsTest, WhoMayListAllIsAskedAboutOnce) {
+TEST_F(ReaderRightsTest, OneReviewForReaderOfAllNamespaces) {
   api_.mine = {""};
   EXPECT_TRUE(Reader().may_all);
   EXPECT_EQ(Reader().unasked, 0U);
   EXPECT_EQ(api_.asked.size(), 1U);
 }
 
-TEST_F(ReaderRightsTest, ManyAreAskedAboutAtOnceAndTheRestHaveTheirTurnNext) {
+TEST_F(ReaderRightsTest, ReviewsManyNamespacesPerRoundInTurns) {
   api_.mine = {"aaa-0003", "zz"};
   const telemetryserver::Reader first = Reader();
   EXPECT_EQ(first.namespaces, Names{"aaa-0003"});
@@ -109,7 +109,7 @@ TEST_F(ReaderRightsTest, ManyAreAskedAboutAtOnceAndTheRestHaveTheirTurnNext) {
   EXPECT_EQ(api_.Count("aaa-0004"), 1U);
 }
 
-TEST_F(ReaderRightsTest, WhatIsTakenAwayIsGoneAndWhatIsGrantedComesInTurn) {
+TEST_F(ReaderRightsTest, ReviewsRightsAgainAfterMinute) {
   known_ = {"a", "b", "zz"};
   api_.mine = {"zz"};
   EXPECT_EQ(Reader().namespaces, Names{"zz"});
@@ -119,7 +119,7 @@ TEST_F(ReaderRightsTest, WhatIsTakenAwayIsGoneAndWhatIsGrantedComesInTurn) {
   EXPECT_EQ(Reader().namespaces, Names{"b"});
 }
 
-TEST_F(ReaderRightsTest, ASettledRoundCostsLess) {
+TEST_F(ReaderRightsTest, LaterRoundsNeedFewerReviews) {
   Reader();
   clock_.Advance(seconds(10));
   Reader();
@@ -129,7 +129,7 @@ TEST_F(ReaderRightsTest, ASettledRoundCostsLess) {
   EXPECT_EQ(api_.asked.size(), 1U + ReaderRights::kAskAgain);
 }
 
-TEST_F(ReaderRightsTest, AnApiServerThatIsSlowIsAskedAgainLater) {
+TEST_F(ReaderRightsTest, RetriesAfterSlowApiServer) {
   api_.mine = {"aaa-0003", "aaa-0499"};
   api_.slow = [this] { clock_.Advance(seconds(1)); };
   const telemetryserver::Reader first = Reader();
@@ -141,7 +141,7 @@ TEST_F(ReaderRightsTest, AnApiServerThatIsSlowIsAskedAgainLater) {
   EXPECT_EQ(api_.Count("aaa-0250"), 1U) << "it goes on where it stopped";
 }
 
-TEST_F(ReaderRightsTest, WhatIsNamedIsAskedAboutAtOnce) {
+TEST_F(ReaderRightsTest, ReviewsNamedNamespaceAtOnce) {
   api_.mine = {"zz", "not-known-here"};
   ASSERT_FALSE(Reader().May("zz"));
   EXPECT_TRUE(rights_.Sees(subject_, "zz").value_or(false));
@@ -158,7 +158,7 @@ TEST_F(ReaderRightsTest, WhatIsNamedIsAskedAboutAtOnce) {
   EXPECT_FALSE(Reader().May("zz"));
 }
 
-TEST_F(ReaderRightsTest, NamesAreNotGuessedForEver) {
+TEST_F(ReaderRightsTest, LimitsNamesPerMinute) {
   Reader();
   for (size_t i = 0; i < ReaderRights::kMostNamed; ++i) {
     EXPECT_TRUE(rights_.Sees(subject_, fmt::format("guess-{}", i)).ok());
@@ -169,7 +169,7 @@ TEST_F(ReaderRightsTest, NamesAreNotGuessedForEver) {
   EXPECT_TRUE(rights_.Sees(subject_, "guess").ok());
 }
 
-TEST_F(ReaderRightsTest, WhoComesMeanwhileWaitsForTheSameAnswer) {
+TEST_F(ReaderRightsTest, ConcurrentCallersShareOneAnswer) {
   api_.held = true;
   std::vector<std::thread> threads;
   std::atomic<int> came = 0, refused = 0;
@@ -194,7 +194,7 @@ TEST_F(ReaderRightsTest, WhoComesMeanwhileWaitsForTheSameAnswer) {
   EXPECT_EQ(api_.asked.size(), 1U + ReaderRights::kAskFirst);
 }
 
-TEST_F(ReaderRightsTest, WhoSeesEverythingDoesNotWaitBehindThoseWhoDoNot) {
+TEST_F(ReaderRightsTest, ReaderOfAllNamespacesDoesNotQueueBehindOthers) {
   api_.held = true;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -209,7 +209,7 @@ TEST_F(ReaderRightsTest, WhoSeesEverythingDoesNotWaitBehindThoseWhoDoNot) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(ReaderRightsTest, AnotherTokenOfTheSameIsNobodyElse) {
+TEST_F(ReaderRightsTest, SecondTokenOfUserSharesRights) {
   subject_ = {{"user", "sa"}, {"extra", {{"authentication.kubernetes.io/credential-id", {"1"}}}}};
   Reader();
   const size_t before = api_.asked.size();
@@ -221,7 +221,7 @@ TEST_F(ReaderRightsTest, AnotherTokenOfTheSameIsNobodyElse) {
   EXPECT_GT(api_.asked.size(), before);
 }
 
-TEST_F(ReaderRightsTest, WhatNobodyCanTellIsNotKept) {
+TEST_F(ReaderRightsTest, FailedReviewIsNotCached) {
   api_.down = true;
   EXPECT_EQ(rights_.Of(subject_).status().code(), Code::kUnavailable);
   api_.down = false;

@@ -238,7 +238,7 @@ class TelemetrySecurityTest : public ::testing::Test {
   std::unique_ptr<TelemetryServer> server_;
 };
 
-TEST_F(TelemetrySecurityTest, StrangersSeeNothing) {
+TEST_F(TelemetrySecurityTest, UnauthenticatedClientsSeeNothing) {
   for (const char* route : {"session", "overview", "gpus", "workloads", "workloads/team-a/p-1",
                             "decisions", "quotas", "series?metric=used", "history", "stream"}) {
     const Answer answer = Get(std::string("/api/v1/") + route);
@@ -256,7 +256,7 @@ TEST_F(TelemetrySecurityTest, StrangersSeeNothing) {
   EXPECT_EQ(Get("/api/v1/session", "Authorization: Basic a2ltOg==\r\n").code, 401);
 }
 
-TEST_F(TelemetrySecurityTest, ReadersSeeAndFillTheirOwnNamespaceAlone) {
+TEST_F(TelemetrySecurityTest, ReadersSeeAndSubmitOnlyInTheirNamespaces) {
   for (const std::string& credentials : {Bearer("cluster-kim"), Bearer(IdToken()), SignIn()}) {
     const Answer pods = Get("/api/v1/workloads", credentials);
     EXPECT_EQ(pods.code, 200) << pods.body;
@@ -275,7 +275,7 @@ TEST_F(TelemetrySecurityTest, ReadersSeeAndFillTheirOwnNamespaceAlone) {
   EXPECT_EQ(Get("/api/v1/overview", Bearer("cluster-chief")).code, 200);
 }
 
-TEST_F(TelemetrySecurityTest, OfVeryManyNamespacesTheOneThatIsNamedIsAskedAbout) {
+TEST_F(TelemetrySecurityTest, ReviewsNamedNamespaceAmongVeryMany) {
   std::vector<std::string> namespaces = {"zz"};
   for (int i = 0; i < 600; ++i) namespaces.push_back("aaa-" + std::to_string(1000 + i));
   ASSERT_EQ(Deliver(Envelope("prod", 2, "p-2", namespaces)).code, 200);
@@ -297,7 +297,7 @@ TEST_F(TelemetrySecurityTest, OfVeryManyNamespacesTheOneThatIsNamedIsAskedAbout)
   EXPECT_EQ(Get("/api/v1/workloads?namespace=team-a", zoe).body.find("p-1"), std::string::npos);
 }
 
-TEST_F(TelemetrySecurityTest, TokensOfTheSameProviderForTheClusterAreTheClustersToKnow) {
+TEST_F(TelemetrySecurityTest, ClusterReviewsTokensIssuedForIt) {
   const std::string token = IdToken("", "kubernetes");
   api_.Know(token, "kim");
   EXPECT_NE(Get("/api/v1/session", Bearer(token)).body.find(R"("user":"kim")"), std::string::npos);
@@ -313,7 +313,7 @@ TEST_F(TelemetrySecurityTest, TokensOfTheSameProviderForTheClusterAreTheClusters
   EXPECT_NE(refused.body.find("(aud)"), std::string::npos) << refused.body;
 }
 
-TEST_F(TelemetrySecurityTest, PodsAreCreatedWithTheReadersOwnRights) {
+TEST_F(TelemetrySecurityTest, SubmitUsesReadersOwnRights) {
   const std::string session = SignIn();
   EXPECT_NE(Get("/api/v1/session", session).body.find(R"("sign_out":"logout")"), std::string::npos);
   ASSERT_EQ(Ask("POST", "/api/v1/submit", kOwn + Bearer("cluster-kim"), kPod).code, 200);
@@ -340,7 +340,7 @@ TEST_F(TelemetrySecurityTest, PodsAreCreatedWithTheReadersOwnRights) {
   EXPECT_EQ(Get("/api/v1/session", session).code, 401);
 }
 
-TEST_F(TelemetrySecurityTest, PagesOfOtherSitesDoNothing) {
+TEST_F(TelemetrySecurityTest, RejectsRequestsOfOtherSites) {
   const std::string session = SignIn();
   for (const char* headers :
        {"Content-Type: application/json\r\n", "X-Nos-Csrf: 1\r\nContent-Type: text/plain\r\n",
@@ -357,7 +357,7 @@ TEST_F(TelemetrySecurityTest, PagesOfOtherSitesDoNothing) {
   EXPECT_EQ(Get("/api/v1/session", session).Header("Access-Control-Allow-Origin"), "");
 }
 
-TEST_F(TelemetrySecurityTest, ReportersSpeakForTheirOwnClusterAlone) {
+TEST_F(TelemetrySecurityTest, ReportersSendOnlyForTheirCluster) {
   const auto names = [&] {
     return Get("/api/v1/workloads?cluster=prod", Bearer("cluster-chief")).body;
   };
@@ -375,7 +375,7 @@ TEST_F(TelemetrySecurityTest, ReportersSpeakForTheirOwnClusterAlone) {
   }
 }
 
-TEST_F(TelemetrySecurityTest, WhatIsTooLargeIsRefusedUnread) {
+TEST_F(TelemetrySecurityTest, RejectsLargeBodiesUnread) {
   const std::string large(9 << 20, ' ');
   EXPECT_EQ(Deliver(large).code, 413);
   const std::string bomb = Gzip(std::string(64 << 20, ' '), 9);
@@ -388,7 +388,7 @@ TEST_F(TelemetrySecurityTest, WhatIsTooLargeIsRefusedUnread) {
   EXPECT_EQ(Get("/healthz").code, 404) << "it still answers";
 }
 
-TEST_F(TelemetrySecurityTest, PathsLeadNowhereElse) {
+TEST_F(TelemetrySecurityTest, RejectsPathTraversal) {
   for (const char* path :
        {"/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/assets/..%2f..%2fetc/passwd",
         "/assets/%00", "/./etc/passwd", "//etc/passwd", "/api/v1/workloads/..%2f..", "/%zz",
@@ -401,7 +401,7 @@ TEST_F(TelemetrySecurityTest, PathsLeadNowhereElse) {
   }
 }
 
-TEST_F(TelemetrySecurityTest, HostileNamesAreHarmless) {
+TEST_F(TelemetrySecurityTest, EscapesHostileNames) {
   const std::string hostile = "</script><img src=x onerror=alert(1)>\r\nSet-Cookie: x=y\x1b[31m";
   const Answer delivered = Deliver(Envelope("prod", 2, hostile));
   ASSERT_EQ(delivered.code, 200) << delivered.body;
@@ -418,7 +418,7 @@ TEST_F(TelemetrySecurityTest, HostileNamesAreHarmless) {
   EXPECT_EQ(page.Header("X-Frame-Options"), "DENY");
 }
 
-TEST_F(TelemetrySecurityTest, HeadersAreNotForged) {
+TEST_F(TelemetrySecurityTest, IgnoresForgedHeaders) {
   for (const char* target :
        {"/login?x=%0d%0aSet-Cookie:%20a=b", "/login/callback?state=%0d%0aSet-Cookie:%20a=b",
         "/login/callback?error=%0d%0aSet-Cookie:%20a=b",
@@ -435,7 +435,7 @@ TEST_F(TelemetrySecurityTest, HeadersAreNotForged) {
   EXPECT_NE(answer.body.find(R"("user":"kim")"), std::string::npos) << answer.body;
 }
 
-TEST_F(TelemetrySecurityTest, WhoFailsTooOftenWaits) {
+TEST_F(TelemetrySecurityTest, LimitsFailedSignIns) {
   config_.readers.limits.failures_per_minute = 1;
   Start();
   for (int i = 0; i < 5; ++i) {

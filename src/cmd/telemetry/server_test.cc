@@ -41,7 +41,7 @@ class TelemetryServerTest : public ::testing::Test {
   Metrics metrics_;
 };
 
-TEST_F(TelemetryServerTest, NothingStandsOpenBecauseSomethingWasLeftOut) {
+TEST_F(TelemetryServerTest, RejectsConfigurationsWithOpenAccess) {
   config_.token_file = "";
   ExpectRefused("ingest.tokenFile is required");
   config_.token_file = folder_ / "tokens";
@@ -54,7 +54,7 @@ TEST_F(TelemetryServerTest, NothingStandsOpenBecauseSomethingWasLeftOut) {
   ExpectRefused("must be set together");
 }
 
-TEST_F(TelemetryServerTest, ExportsThatCannotWorkAreSaidAtTheStart) {
+TEST_F(TelemetryServerTest, RejectsInvalidExportsAtStart) {
   config_.exports.remote_write.destination.url = "prometheus:9090";
   ExpectRefused("export.remoteWrite.url: it must begin with https://");
   config_.exports.remote_write.destination.url = "https://prometheus/api/v1/write";
@@ -73,7 +73,7 @@ TEST_F(TelemetryServerTest, ExportsThatCannotWorkAreSaidAtTheStart) {
   ExpectRefused("export.walkai.cluster");
 }
 
-TEST_F(TelemetryServerTest, IsOpenWhereItWasSaid) {
+TEST_F(TelemetryServerTest, ServesSafeAndSandboxConfigurations) {
   EXPECT_TRUE(Start().ok()) << "on loopback, with tokens";
   config_.address = ":0";
   config_.plaintext = true;
@@ -88,7 +88,7 @@ TEST_F(TelemetryServerTest, IsOpenWhereItWasSaid) {
   EXPECT_TRUE((*server)->Ready().ok());
 }
 
-TEST_F(TelemetryServerTest, TokensThatCannotBeReadLeaveThoseFromBefore) {
+TEST_F(TelemetryServerTest, KeepsTokensIfReloadFails) {
   const auto server = Start();
   ASSERT_TRUE(server.ok());
   WriteTokens("prod short\n");
@@ -99,7 +99,7 @@ TEST_F(TelemetryServerTest, TokensThatCannotBeReadLeaveThoseFromBefore) {
   EXPECT_TRUE((*server)->ReadTokens().ok());
 }
 
-TEST_F(TelemetryServerTest, WhatIsPrintedIsRead) {
+TEST_F(TelemetryServerTest, PrintedConfigCanBeRead) {
   const auto describe = [&](ConfigFields& f) { DescribeTelemetryServer(f, config_); };
   config_.recorder.retention.raw = 13 * telemetry::kHour;
   const std::string text = PrintConfig("TelemetryConfig", describe);

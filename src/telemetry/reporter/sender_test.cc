@@ -193,7 +193,7 @@ class SenderTest : public testing::Test {
 
 using Numbers = std::vector<int64_t>;
 
-TEST_F(SenderTest, SendsEnvelopesAsTheContractSays) {
+TEST_F(SenderTest, SendsEnvelopesAsDocumented) {
   Append(1);
   Append(2);
   Run();
@@ -211,7 +211,7 @@ TEST_F(SenderTest, SendsEnvelopesAsTheContractSays) {
             std::string::npos);
 }
 
-TEST_F(SenderTest, OfflineForAnHourItIsCompleteAndInOrder) {
+TEST_F(SenderTest, DeliversCompleteAndInOrderAfterHourOffline) {
   Append(0);
   Run();
   server_.reset();
@@ -237,7 +237,7 @@ TEST_F(SenderTest, OfflineForAnHourItIsCompleteAndInOrder) {
   EXPECT_TRUE(sender_->trouble().ok());
 }
 
-TEST_F(SenderTest, WhateverTheServerSaysNothingIsLostOrSwapped) {
+TEST_F(SenderTest, ServerErrorsLoseOrReorderNothing) {
   const std::vector<Ingest::Fault> faults{{500},
                                           {502, "<html>proxy</html>"},
                                           {404, "404 page not found"},
@@ -274,7 +274,7 @@ TEST_F(SenderTest, WhateverTheServerSaysNothingIsLostOrSwapped) {
   EXPECT_EQ(spool_->Stats().lost_records, 0u);
 }
 
-TEST_F(SenderTest, ABusyServerIsGivenTheTimeItAsksFor) {
+TEST_F(SenderTest, HonoursRetryAfter) {
   ingest_.Set({{429, "{}", {{"retry-after", "100"}}}, {503, "{}", {{"retry-after", "900"}}}});
   Append(1);
   auto pause = Step();
@@ -291,7 +291,7 @@ TEST_F(SenderTest, ABusyServerIsGivenTheTimeItAsksFor) {
   EXPECT_EQ(ingest_.numbers, Numbers{1});
 }
 
-TEST_F(SenderTest, PausesGrowAndDiffer) {
+TEST_F(SenderTest, BackOffGrowsWithJitter) {
   server_.reset();
   Append(1);
   std::vector<Duration> pauses;
@@ -307,7 +307,7 @@ TEST_F(SenderTest, PausesGrowAndDiffer) {
   EXPECT_NE(pauses[10], pauses[11]);
 }
 
-TEST_F(SenderTest, WhatIsRefusedForEverIsSetAsideAndTheRestGoesOn) {
+TEST_F(SenderTest, SetsAsidePermanentlyRejectedEnvelope) {
   Numbers taken;
   int number = 0;
   for (const int code : {400, 413, 415, 422}) {
@@ -325,7 +325,7 @@ TEST_F(SenderTest, WhatIsRefusedForEverIsSetAsideAndTheRestGoesOn) {
             std::string::npos);
 }
 
-TEST_F(SenderTest, RecordsThatAreRefusedAreCountedAndHoldNothingUp) {
+TEST_F(SenderTest, CountsRejectedRecordsAndContinues) {
   ingest_.Set(
       {{200, "{\"sequence\":1,\"refused\":[{\"record\":0,\"why\":\"no kind\"},7,{}]}", {}, true}});
   Append(1);
@@ -335,7 +335,7 @@ TEST_F(SenderTest, RecordsThatAreRefusedAreCountedAndHoldNothingUp) {
   EXPECT_NE(metrics_.Text().find("nos_telemetry_refused_records_total 3"), std::string::npos);
 }
 
-TEST_F(SenderTest, AnAnswerThatIsLostBringsNothingTwice) {
+TEST_F(SenderTest, LostAnswerCausesNoDuplicate) {
   Numbers all;
   for (int i = 0; i < 20; ++i) {
     Append(i);
@@ -349,7 +349,7 @@ TEST_F(SenderTest, AnAnswerThatIsLostBringsNothingTwice) {
   EXPECT_GT(ingest_.repeated, 0);
 }
 
-TEST_F(SenderTest, ATokenMayBeRotated) {
+TEST_F(SenderTest, UsesRotatedToken) {
   token_file_ = folder_.path() + "/token";
   std::ofstream(token_file_) << "old\n";
   ingest_.prefix = "/behind/a/proxy";
@@ -370,7 +370,7 @@ TEST_F(SenderTest, ATokenMayBeRotated) {
   EXPECT_EQ(spool_->Stats().set_aside, 0u);
 }
 
-TEST_F(SenderTest, OverTlsOnlyToWhomItTrusts) {
+TEST_F(SenderTest, TlsVerifiesServer) {
   const Time now = SystemClock().Now();
   const auto real =
       net::IssueCertificate({"telemetry.test"}, now - hours(1), now + hours(1)).value();

@@ -66,7 +66,7 @@ class SpoolTest : public testing::Test {
 
 using Numbers = std::vector<uint64_t>;
 
-TEST_F(SpoolTest, ComesBackInOrderOverRestarts) {
+TEST_F(SpoolTest, KeepsOrderAcrossRestarts) {
   EXPECT_FALSE(spool_->Oldest());
   const std::string boot = spool_->boot();
   EXPECT_EQ(boot.size(), 36u);
@@ -85,7 +85,7 @@ TEST_F(SpoolTest, ComesBackInOrderOverRestarts) {
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(SpoolTest, WhatIsNotAcknowledgedComesAgain) {
+TEST_F(SpoolTest, ReturnsUnacknowledgedEnvelopeAgain) {
   Append(1);
   Append(2);
   EXPECT_EQ(spool_->Oldest()->sequence, 1u);
@@ -95,7 +95,7 @@ TEST_F(SpoolTest, WhatIsNotAcknowledgedComesAgain) {
   EXPECT_EQ(Drain(), (Numbers{1, 2}));
 }
 
-TEST_F(SpoolTest, RecordsOfOneAppendStayTogetherUpToALimit) {
+TEST_F(SpoolTest, SplitsOneAppendOnlyAtLimit) {
   options_.envelope_bytes = 1000;
   Restart();
   std::vector<std::string> records;
@@ -115,7 +115,7 @@ TEST_F(SpoolTest, RecordsOfOneAppendStayTogetherUpToALimit) {
   EXPECT_EQ(spool_->Oldest()->lost, 1u);
 }
 
-TEST_F(SpoolTest, WhenFullTheOldestGoesAndIsCounted) {
+TEST_F(SpoolTest, FullSpoolDropsAndCountsOldest) {
   options_.most_bytes = 5 * 4096;
   Restart();
   for (int i = 1; i <= 8; ++i) Append(i);
@@ -132,7 +132,7 @@ TEST_F(SpoolTest, WhenFullTheOldestGoesAndIsCounted) {
   EXPECT_EQ(Drain(), (Numbers{5, 6, 7, 8}));
 }
 
-TEST_F(SpoolTest, WhatIsDroppedOnItsWayIsNotLostIfItArrives) {
+TEST_F(SpoolTest, EnvelopeDroppedInFlightIsNotLostIfAcknowledged) {
   options_.most_bytes = 2 * 4096;
   Restart();
   for (int i = 1; i <= 3; ++i) Append(i);
@@ -144,7 +144,7 @@ TEST_F(SpoolTest, WhatIsDroppedOnItsWayIsNotLostIfItArrives) {
   EXPECT_EQ(spool_->Oldest()->lost, 0u);
 }
 
-TEST_F(SpoolTest, DamagedFilesAreSetAsideAndSpoilNoOthers) {
+TEST_F(SpoolTest, SetsAsideDamagedFiles) {
   for (int i = 1; i <= 5; ++i) Append(i, 400);
   const std::vector<std::string> files = Files();
   fs::resize_file(files[0], 100);  // a torn write
@@ -162,7 +162,7 @@ TEST_F(SpoolTest, DamagedFilesAreSetAsideAndSpoilNoOthers) {
   EXPECT_EQ(Drain(), Numbers{6});
 }
 
-TEST_F(SpoolTest, WhatIsRefusedIsKeptApartAndCounted) {
+TEST_F(SpoolTest, SetAsideEnvelopeIsKeptAndCounted) {
   for (int i = 1; i <= 30; ++i) Append(i);
   for (uint64_t i = 1; i <= 29; ++i) {
     ASSERT_EQ(spool_->Oldest()->sequence, i);
@@ -172,7 +172,7 @@ TEST_F(SpoolTest, WhatIsRefusedIsKeptApartAndCounted) {
   EXPECT_EQ(Files("/refused").size(), 20u) << "bounded";
 }
 
-TEST_F(SpoolTest, WithoutAPositionItIsANewSpoolThatLosesNothing) {
+TEST_F(SpoolTest, MissingPositionStartsNewSpoolWithoutLoss) {
   Append(1);
   Append(2);
   for (const char* name : {"position", "position.x", "position..1.2", "position.b.-1.0",
@@ -189,7 +189,7 @@ TEST_F(SpoolTest, WithoutAPositionItIsANewSpoolThatLosesNothing) {
   EXPECT_EQ(Drain(), (Numbers{1, 2}));
 }
 
-TEST_F(SpoolTest, OneProcessAFolder) {
+TEST_F(SpoolTest, LocksFolderForOneProcess) {
   const auto second = Spool::Open(options_);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), Code::kUnavailable);
@@ -199,7 +199,7 @@ TEST_F(SpoolTest, OneProcessAFolder) {
   EXPECT_NE(nowhere.status().message().find("/proc/self/status/spool"), std::string::npos);
 }
 
-TEST_F(SpoolTest, WhenTheDiskIsFullTheOldestMakesRoom) {
+TEST_F(SpoolTest, FullDiskDropsOldest) {
   for (int i = 1; i <= 3; ++i) Append(i);
   fs::create_symlink("/dev/full", folder_.path() + "/spool/unfinished");  // fails one write
   Append(4);
@@ -208,7 +208,7 @@ TEST_F(SpoolTest, WhenTheDiskIsFullTheOldestMakesRoom) {
   EXPECT_EQ(Drain(), (Numbers{2, 3, 4}));
 }
 
-TEST_F(SpoolTest, WhatCannotBeWrittenIsCounted) {
+TEST_F(SpoolTest, CountsRecordsThatCannotBeWritten) {
   Append(1);
   fs::create_directories(folder_.path() + "/spool/unfinished/in/the/way");
   EXPECT_EQ(spool_->Append(std::vector<std::string>{Record(2), Record(3)}).code(),
@@ -220,7 +220,7 @@ TEST_F(SpoolTest, WhatCannotBeWrittenIsCounted) {
   EXPECT_EQ(Drain(), Numbers{2});
 }
 
-TEST_F(SpoolTest, ADiskThatOthersHaveFilled) {
+TEST_F(SpoolTest, DeliversOrCountsEveryRecordOnFullDisk) {
   const std::string disk = folder_.path() + "/disk";
   fs::create_directory(disk);
   if (mount("none", disk.c_str(), "tmpfs", 0, "size=128k") != 0) {
@@ -262,7 +262,7 @@ TEST_F(SpoolTest, ADiskThatOthersHaveFilled) {
   _exit(1);
 }
 
-TEST_F(SpoolTest, KilledAtAnyTimeItHasWhatWasAppended) {
+TEST_F(SpoolTest, KillAtAnyTimeLosesNoAppendedRecord) {
   spool_.reset();
   int told = 0;
   for (int round = 1; round <= 5; ++round) {

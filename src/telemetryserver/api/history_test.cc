@@ -3,7 +3,7 @@
 namespace nos::telemetryserver {
 namespace {
 
-TEST_F(ApiTest, ThePastCanBeAsked) {
+TEST_F(ApiTest, AnswersPastState) {
   Fill();
   clock_.Set(telemetry::kReportStart + 120'000);
   JsonArray gone;
@@ -28,7 +28,7 @@ std::pair<double, double> UsedAt(const Json& gpus) {
   return {used(gpu), used(Find(gpu, "instances")->get_array()[0])};
 }
 
-TEST_F(ApiTest, APastMomentHasItsMeasurements) {
+TEST_F(ApiTest, PastStateHasMeasurements) {
   const auto sample = [&](int64_t second, double used) {
     const telemetry::Millis at = telemetry::kReportStart + second * 1000;
     clock_.Set(at);
@@ -66,7 +66,7 @@ TEST_F(ApiTest, APastMomentHasItsMeasurements) {
   EXPECT_EQ(at(5000), std::pair(-1.0, -1.0));
 }
 
-TEST_F(ApiTest, DecisionsAreToldOnceAsTheyEnded) {
+TEST_F(ApiTest, ListsDecisionOnceInFinalState) {
   Fill();
   const Json answer = Get("/api/v1/decisions");
   const JsonArray& decisions = Find(answer, "decisions")->get_array();
@@ -91,7 +91,7 @@ std::vector<std::string> AllPages(FunctionRef<Json(const std::string&)> get, std
 }
 
 // Most events concern other namespaces, so that a page needs several reads.
-TEST_F(ApiTest, PagesAreFullOfWhatTheReaderMaySee) {
+TEST_F(ApiTest, FillsPagesWithVisibleEvents) {
   JsonArray records;
   std::vector<std::string> wanted;
   for (int i = 0; i < 700; ++i) {
@@ -141,7 +141,7 @@ TEST_F(ApiTest, PagesAreFullOfWhatTheReaderMaySee) {
 }
 
 // The content of a spool that was deleted with its pod is unknown; only the loss is.
-TEST_F(ApiTest, ASpoolThatBeginsAnewShowsAsAGap) {
+TEST_F(ApiTest, RecreatedSpoolShowsAsGap) {
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 1, {}, "boot-1")).status.ok());
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, {}, "boot-1")).status.ok());
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster-2", 1, {}, "boot-3")).status.ok());
@@ -155,7 +155,7 @@ TEST_F(ApiTest, ASpoolThatBeginsAnewShowsAsAGap) {
   EXPECT_EQ(FindString(events[0], "boot"), "boot-2");
 }
 
-TEST_F(ApiTest, WhatReportersLostShowsAsAGap) {
+TEST_F(ApiTest, LostRecordsShowAsGap) {
   Json envelope = telemetry::EnvelopeOf("cluster", 1, {});
   envelope.get_object()["lost"] = 42;
   ASSERT_TRUE(Take(envelope).status.ok());
@@ -169,7 +169,7 @@ TEST_F(ApiTest, WhatReportersLostShowsAsAGap) {
   EXPECT_TRUE(Find(Get("/api/v1/history?kind=gap"), "events")->get_array().empty());
 }
 
-TEST_F(ApiTest, HistoryIsOfOneNodeWhereThatIsAsked) {
+TEST_F(ApiTest, FiltersHistoryByNode) {
   Fill();
   JsonArray records;
   records.push_back({{"kind", "xid"},
@@ -189,7 +189,7 @@ TEST_F(ApiTest, HistoryIsOfOneNodeWhereThatIsAsked) {
   EXPECT_EQ(count("kind=layout&node=other"), 0U);
 }
 
-TEST_F(ApiTest, AnEventThatRepeatsIsShownOnce) {
+TEST_F(ApiTest, ListsRepeatedEventOnce) {
   Fill();
   const auto event = [](int64_t count, telemetry::Millis at) {
     return Json{{"kind", "event"},
@@ -219,7 +219,7 @@ TEST_F(ApiTest, AnEventThatRepeatsIsShownOnce) {
 }
 
 // Independent of the number of later decisions about other pods.
-TEST_F(ApiTest, APodHasWhatWasDecidedForItInItsTime) {
+TEST_F(ApiTest, WorkloadListsDecisionsOfItsTime) {
   constexpr telemetry::Millis kLater = 3 * 3'600'000;
   const auto decision = [](telemetry::Millis at, const std::string& id, const char* role) {
     Json record{{"kind", "decision"}, {"at", at}, {"id", id}, {"type", "plan"}};

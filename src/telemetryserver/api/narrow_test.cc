@@ -40,7 +40,7 @@ Scope ScopeOf(const std::set<std::string>& namespaces) {
   return {Reader{"kim", false, namespaces}, ""};
 }
 
-TEST(NarrowTest, ADecisionIsMadeAnewFromWhatIsKnownOfIt) {
+TEST(NarrowTest, CopiesOnlyKnownFieldsOfDecision) {
   const auto own =
       NarrowedDecision(Decision("GPUs of n have been cut anew", "asked for nvidia.com/gpu"),
                        ScopeOf({"team-1"}), {"team-0", "team-1"});
@@ -59,7 +59,7 @@ TEST(NarrowTest, ADecisionIsMadeAnewFromWhatIsKnownOfIt) {
   EXPECT_FALSE(NarrowedDecision(*own, ScopeOf({"team-2"}), {}).has_value());
 }
 
-TEST(NarrowTest, FreeTextIsToldWhereItNamesNobodyElse) {
+TEST(NarrowTest, KeepsFreeTextThatNamesNoOtherPod) {
   const auto told = [](const std::string& text) {
     const auto own =
         NarrowedDecision(Decision(text, text), ScopeOf({"team-1"}), {"team-0", "team-1", "ml"});
@@ -90,7 +90,7 @@ Json QuotaRecordOf(const std::string& type, double used, const std::vector<std::
           {"resources", {{"nvidia.com/gpu", {{"min", 50}, {"used", used}, {"by", "secret"}}}}}};
 }
 
-TEST_F(QuotaApiTest, TwoOfOneNameAreTwoAndMembersSeeTheTotals) {
+TEST_F(QuotaApiTest, BothKindsWithSameNameAreSeparateAndMembersSeeTotals) {
   Fill();
   JsonArray records;
   records.push_back(QuotaRecordOf("ElasticQuota", 2, {"team-0"}));

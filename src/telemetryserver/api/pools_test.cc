@@ -31,7 +31,7 @@ class PoolApiTest : public ApiTest {
   using Nodes = std::vector<int64_t>;
 };
 
-TEST_F(PoolApiTest, TheyAreToldAsTheyAreAndAsTheyWere) {
+TEST_F(PoolApiTest, AnswersCurrentAndPastPools) {
   Fill();
   clock_.Set(telemetry::kReportStart + 120'000);
   Tell(2, PoolRecord(telemetry::kReportStart + 100'000, 4));
@@ -47,7 +47,7 @@ TEST_F(PoolApiTest, TheyAreToldAsTheyAreAndAsTheyWere) {
   EXPECT_EQ(Find(Get("/api/v1/history?kind=pool"), "events")->get_array().size(), 2U);
 }
 
-TEST_F(PoolApiTest, TheyOutliveTheServer) {
+TEST_F(PoolApiTest, PoolsSurviveRestart) {
   Fill();
   api_.reset();
   ingest_.reset();
@@ -56,7 +56,7 @@ TEST_F(PoolApiTest, TheyOutliveTheServer) {
   EXPECT_EQ(NodesOf(), Nodes{3});
 }
 
-TEST_F(PoolApiTest, OnlyWhoSeesTheClusterSeesThem) {
+TEST_F(PoolApiTest, PoolsRequireRightToSeeCluster) {
   Fill();
   auto all = std::move(Ask("/api/v1/stream").stream);
   reader_ = {"kim", false, {"team-0"}};

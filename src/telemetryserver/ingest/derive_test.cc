@@ -63,7 +63,7 @@ class RecorderDeriveTest : public RecorderFixture {
 };
 
 // The server was down for an hour: the first reporter to deliver moves the time forward.
-TEST_F(RecorderDeriveTest, BacklogsOfTwoNodes) {
+TEST_F(RecorderDeriveTest, DerivesBacklogsOfTwoNodes) {
   Open();
   Report(kFleet, 0, 10);
   clock_.Set(telemetry::kReportStart + 3'600'000);
@@ -73,7 +73,7 @@ TEST_F(RecorderDeriveTest, BacklogsOfTwoNodes) {
   ExpectLines(10, 356);
 }
 
-TEST_F(RecorderDeriveTest, ARecordOfNowComesBeforeBacklogs) {
+TEST_F(RecorderDeriveTest, DerivesCurrentTicksBeforeBacklogs) {
   Open();
   Report(kFleet, 0, 10);
   clock_.Set(telemetry::kReportStart + 3'600'000);
@@ -87,7 +87,7 @@ TEST_F(RecorderDeriveTest, ARecordOfNowComesBeforeBacklogs) {
   ExpectLines(10, 356);
 }
 
-TEST_F(RecorderDeriveTest, OneNodeAloneWasAway) {
+TEST_F(RecorderDeriveTest, DerivesBacklogOfOneNode) {
   Open();
   Report(kFleet, 0, 10);
   InTime(0, 10, 100);
@@ -98,7 +98,7 @@ TEST_F(RecorderDeriveTest, OneNodeAloneWasAway) {
 }
 
 // Its clock is behind, or its envelopes arrive only when they are retried.
-TEST_F(RecorderDeriveTest, OneNodeIsAlwaysLate) {
+TEST_F(RecorderDeriveTest, DerivesAgainForNodeThatIsAlwaysLate) {
   Open();
   Report(kFleet, 0, 10);
   for (int i = 10; i < 400; ++i) {
@@ -117,7 +117,7 @@ TEST_F(RecorderDeriveTest, OneNodeIsAlwaysLate) {
 }
 
 // Ticks to recompute survive a crash, and a source that stays away meanwhile.
-TEST_F(RecorderDeriveTest, ACrashBetween) {
+TEST_F(RecorderDeriveTest, ContinuesBackfillAfterCrash) {
   Open();
   Report(kFleet, 0, 10);
   Crash();
@@ -132,7 +132,7 @@ TEST_F(RecorderDeriveTest, ACrashBetween) {
 }
 
 // Hours without any report have no derived values.
-TEST_F(RecorderDeriveTest, NobodyWasThere) {
+TEST_F(RecorderDeriveTest, DerivesNothingForTimeWithoutReports) {
   Open();
   Report(kFleet, 0, 10);
   clock_.Set(telemetry::kReportStart + 3'600'000);

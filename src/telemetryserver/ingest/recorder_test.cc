@@ -10,7 +10,7 @@ namespace {
 
 using RecorderTest = RecorderFixture;
 
-TEST_F(RecorderTest, WhatIsAcknowledgedIsThereAfterACrash) {
+TEST_F(RecorderTest, AcknowledgedRecordsSurviveCrash) {
   Open();
   Report({2, 2, 7}, 0, 40);  // 40 are 400 s: no flush yet
   Crash();
@@ -26,7 +26,7 @@ TEST_F(RecorderTest, WhatIsAcknowledgedIsThereAfterACrash) {
   });
 }
 
-TEST_F(RecorderTest, FlushedAndNotFlushedAreOneSeries) {
+TEST_F(RecorderTest, CombinesFlushedAndUnflushedSamples) {
   Open();
   Report({1, 1, 1}, 0, 150);  // 1,500 s: two flushes
   for (int round = 0; round < 2; ++round) {
@@ -40,7 +40,7 @@ TEST_F(RecorderTest, FlushedAndNotFlushedAreOneSeries) {
   }
 }
 
-TEST_F(RecorderTest, ARepeatedEnvelopeIsAcknowledgedAndChangesNothing) {
+TEST_F(RecorderTest, AcknowledgesRepeatedEnvelopeWithoutChange) {
   Open();
   Report({1, 1, 1}, 0, 3);
   const Json again = telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart + 10'000, 2);
@@ -60,7 +60,7 @@ TEST_F(RecorderTest, ARepeatedEnvelopeIsAcknowledgedAndChangesNothing) {
   EXPECT_EQ(Raw("gpu/" + telemetry::GpuName(0, 0), "power").size(), 5U);
 }
 
-TEST_F(RecorderTest, OneClustersSourcesLeaveRoomForOthers) {
+TEST_F(RecorderTest, LimitsSourcesPerCluster) {
   options_.most_sources = 2;
   Open();
   for (int round = 0; round < 2; ++round) {
@@ -79,7 +79,7 @@ TEST_F(RecorderTest, OneClustersSourcesLeaveRoomForOthers) {
   }
 }
 
-TEST_F(RecorderTest, ClustersAreKeptApart) {
+TEST_F(RecorderTest, SeparatesClusters) {
   Open();
   for (int i = 0; i < 70; ++i) {  // 700 s: a flush and the rest
     const telemetry::Millis at = telemetry::kReportStart + i * 10'000;
@@ -102,7 +102,7 @@ TEST_F(RecorderTest, ClustersAreKeptApart) {
   }
 }
 
-TEST_F(RecorderTest, AFullDiskRefusesAndLosesNothing) {
+TEST_F(RecorderTest, FullDiskRejectsAndLosesNothing) {
   options_.store.most_bytes = 2 << 20;
   Open();
   int64_t sequence = 1;
@@ -138,7 +138,7 @@ TEST_F(RecorderTest, AFullDiskRefusesAndLosesNothing) {
   });
 }
 
-TEST_F(RecorderTest, AnyMomentCanBeSeenAgain) {
+TEST_F(RecorderTest, RestoresStateOfAnyTime) {
   Open();
   // More events than between two checkpoints, one per second.
   const int count = 12'000, at_once = 500;
@@ -176,7 +176,7 @@ TEST_F(RecorderTest, AnyMomentCanBeSeenAgain) {
 }
 
 // The pods are deleted and a checkpoint was written since.
-TEST_F(RecorderTest, WhatEstimatesAreMadeOfOutlivesARestart) {
+TEST_F(RecorderTest, DurationsSurviveRestart) {
   Open();
   JsonArray records;
   for (int i = 0; i < 20; ++i) {
@@ -223,7 +223,7 @@ TEST_F(RecorderTest, WhatEstimatesAreMadeOfOutlivesARestart) {
 
 // Removed objects do not come back when events are replayed, nor when they are too old to be
 // replayed.
-TEST_F(RecorderTest, WhatIsGoneStaysGoneOverARestart) {
+TEST_F(RecorderTest, RemovedObjectsStayRemovedAfterRestart) {
   Open();
   const auto pod = [](const std::string& name, telemetry::Millis at) {
     return telemetry::PodRecord(telemetry::kReportStart + at, "a", name, "running",
@@ -273,7 +273,7 @@ TEST_F(RecorderTest, WhatIsGoneStaysGoneOverARestart) {
 }
 
 // The clock of one of two operators is a minute ahead until it is corrected.
-TEST_F(RecorderTest, AClockThatIsAheadFreezesNothing) {
+TEST_F(RecorderTest, SourceClockAheadDoesNotFreezeState) {
   Open();
   int64_t sequence = 0;
   const auto tell = [&](const char* boot, telemetry::Millis at, telemetry::Millis ahead,
@@ -316,7 +316,7 @@ TEST_F(RecorderTest, AClockThatIsAheadFreezesNothing) {
 }
 
 // A virtual machine resumes with its host's time, on which server and agents run.
-TEST_F(RecorderTest, AServersClockThatWasAheadFreezesNothing) {
+TEST_F(RecorderTest, ServerClockAheadDoesNotFreezeState) {
   Open();
   int64_t sequence = 0;
   const auto told = [&](telemetry::Millis clock, telemetry::Millis at, const char* source,
@@ -357,7 +357,7 @@ TEST_F(RecorderTest, AServersClockThatWasAheadFreezesNothing) {
   expect("running", 11'000, "after another");
 }
 
-TEST_F(RecorderTest, AClockThatIsSetBackStopsNoFlush) {
+TEST_F(RecorderTest, ClockSetBackDoesNotStopFlush) {
   Open();
   clock_.Set(telemetry::kReportStart + 3'600'000);
   ASSERT_TRUE(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart + 3'600'000, 1))
@@ -369,7 +369,7 @@ TEST_F(RecorderTest, AClockThatIsSetBackStopsNoFlush) {
   recorder_->Look("prod", [](const Live& live) { EXPECT_EQ(live.heads.samples(), 0U); });
 }
 
-TEST_F(RecorderTest, ReportersTellNoDurations) {
+TEST_F(RecorderTest, IgnoresDurationRecordsOfReporters) {
   Open();
   Durations durations;
   durations.AddRun({"a"}, 1000);
@@ -380,7 +380,7 @@ TEST_F(RecorderTest, ReportersTellNoDurations) {
       "prod", [&](const Live& live) { EXPECT_EQ(live.state.durations().RunsOf("a"), nullptr); });
 }
 
-TEST_F(RecorderTest, APodsSlicesAreKnownAfterwards) {
+TEST_F(RecorderTest, RecordsSlicesHeldByPod) {
   Open();
   Report({1, 1, 7}, 0, 2);
   Json gone = telemetry::NodeReport({1, 1, 0}, 0, telemetry::kReportStart + 300'000, 3);

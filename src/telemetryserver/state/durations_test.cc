@@ -5,7 +5,7 @@
 namespace nos::telemetryserver {
 namespace {
 
-TEST(DurationsTest, ItsRecordMakesItAgain) {
+TEST(DurationsTest, RecordRestoresDurations) {
   Durations durations;
   for (int i = 0; i < 300; ++i) durations.AddRun({"a/Job/train", "a"}, i);
   durations.AddRun({"b"}, 7);
@@ -24,7 +24,7 @@ TEST(DurationsTest, ItsRecordMakesItAgain) {
   EXPECT_EQ(again.WaitsSince(0), std::vector<telemetry::Millis>{50});
 }
 
-TEST(DurationsTest, TheOldestKeysMakeRoom) {
+TEST(DurationsTest, DropsOldestKeys) {
   Durations durations;
   for (size_t i = 0; i < Durations::kMostKeys; ++i) {
     durations.AddRun({"job-" + std::to_string(i)}, 1);
@@ -37,7 +37,7 @@ TEST(DurationsTest, TheOldestKeysMakeRoom) {
   EXPECT_EQ(*durations.RunsOf("job-0"), (std::deque<telemetry::Millis>{1, 2}));
 }
 
-TEST(DurationsTest, WhatIsNoDurationIsLeftOut) {
+TEST(DurationsTest, IgnoresInvalidDurations) {
   Durations durations;
   durations.Read(*ParseJson(R"({"kind":"durations","runs":[["a",5,-1,"x",null,6],[7,8],[],{},"b"],)"
                             R"("waits":[[1],[2,"x"],[3,4],5]})"));

@@ -115,14 +115,14 @@ class EstimateTest : public ::testing::Test {
   int ran_ = 0;
 };
 
-TEST(TypicalRun, IsOfThoseThatRanLonger) {
+TEST(TypicalRun, MedianOfLongerRuns) {
   const std::deque<telemetry::Millis> runs = {10, 20, 30, 40, 50};
   EXPECT_EQ(TypicalRun(runs, 0), 30);
   EXPECT_EQ(TypicalRun(runs, 25), 40);
   EXPECT_EQ(TypicalRun(runs, 50), 0);
 }
 
-TEST_F(EstimateTest, SharesEndAsSlicesDo) {
+TEST_F(EstimateTest, EstimatesEndOfMpsShares) {
   Shares({"a", "b"});
   Ran("train", {200, 200, 200, 200, 200});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
@@ -136,7 +136,7 @@ TEST_F(EstimateTest, SharesEndAsSlicesDo) {
   EXPECT_EQ(Of("slice").at, 0) << "nothing is cut by MIG";
 }
 
-TEST_F(EstimateTest, WhoWaitsForATurnGetsOneWhenOneEnds) {
+TEST_F(EstimateTest, TimeSliceIsFreeWhenHolderEnds) {
   Turns({"a", "b"});
   Ran("train", {200, 200, 200, 200, 200});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
@@ -147,7 +147,7 @@ TEST_F(EstimateTest, WhoWaitsForATurnGetsOneWhenOneEnds) {
   EXPECT_EQ(Of("slice").at, 0) << "nothing is cut by MIG";
 }
 
-TEST_F(EstimateTest, NobodyKnowsWithoutAPast) {
+TEST_F(EstimateTest, NoEstimateWithoutHistory) {
   telemetry::Layout({"a", "b"});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("b", "running", OfJob("train", kNow - 100'000)));
@@ -157,7 +157,7 @@ TEST_F(EstimateTest, NobodyKnowsWithoutAPast) {
   EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory})) << "two are no history";
 }
 
-TEST_F(EstimateTest, WhoRunsEndsAsOthersDid) {
+TEST_F(EstimateTest, RunningPodEndsLikeSimilarPods) {
   telemetry::Layout({"a", "b"});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("b", "running", OfJob("serve", kNow - 100'000)));
@@ -172,7 +172,7 @@ TEST_F(EstimateTest, WhoRunsEndsAsOthersDid) {
   EXPECT_EQ(Of("second"), (Estimate{kNow + 200'000, kByHistory}));
 }
 
-TEST_F(EstimateTest, WhoIsDeletedGoesByItsDeadline) {
+TEST_F(EstimateTest, DeletedPodEndsAtItsDeadline) {
   telemetry::Layout({"a", "b"});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("b", "terminating", {{"started", kNow - 9000}, {"ends", kNow + 30'000}}));
@@ -180,7 +180,7 @@ TEST_F(EstimateTest, WhoIsDeletedGoesByItsDeadline) {
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 30'000, kByReclaim}));
 }
 
-TEST_F(EstimateTest, WhatIsFreeIsCutAsOthersWere) {
+TEST_F(EstimateTest, FreeSlotsAreReadyAfterMedianPlanTime) {
   telemetry::Layout({"a", ""});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("waits", "pending"));
@@ -199,7 +199,7 @@ TEST_F(EstimateTest, WhatIsFreeIsCutAsOthersWere) {
   EXPECT_EQ(Of("never").at, 0);
 }
 
-TEST_F(EstimateTest, WhoFitsBetweenComesBetween) {
+TEST_F(EstimateTest, SmallerPodStartsInBetween) {
   telemetry::Layout({"a", "b"});
   Tell(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
   Tell(Pod("b", "terminating", {{"ends", kNow + 90'000}}));
@@ -211,7 +211,7 @@ TEST_F(EstimateTest, WhoFitsBetweenComesBetween) {
   EXPECT_EQ(Of("whole"), (Estimate{kNow + 90'000, kByReclaim}));
 }
 
-TEST_F(EstimateTest, APodFitsOnlyWhereItIsFed) {
+TEST_F(EstimateTest, RequiresCpuAndMemoryOfHost) {
   telemetry::Layout({"", "b"});
   Tell(Pod("b", "terminating",
            {{"ends", kNow + 10'000}, {"requests", {{"nvidia.com/mig-3g.20gb", 1}, {"cpu", 4}}}}));
@@ -224,7 +224,7 @@ TEST_F(EstimateTest, APodFitsOnlyWhereItIsFed) {
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 10'000, kByReclaim})) << "when cpu is there, too";
 }
 
-TEST_F(EstimateTest, SeveralSlicesAreThereWhenTheLastIs) {
+TEST_F(EstimateTest, SeveralSlicesStartWithTheLastRelease) {
   telemetry::Layout({"a", "b"});
   Tell(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
   Tell(Pod("b", "terminating", {{"ends", kNow + 30'000}}));
@@ -235,7 +235,7 @@ TEST_F(EstimateTest, SeveralSlicesAreThereWhenTheLastIs) {
   EXPECT_EQ(Of("both").at, 0) << "nobody knows how long the whole is held";
 }
 
-TEST_F(EstimateTest, FollowersHearOfItOnce) {
+TEST_F(EstimateTest, PublishesChangedEstimateOnce) {
   telemetry::Layout({"a", ""});
   Tell(Pod("waits", "pending"));
   const uint64_t before = state_.version();

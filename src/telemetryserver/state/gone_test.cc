@@ -5,7 +5,7 @@
 namespace nos::telemetryserver {
 namespace {
 
-TEST(GoneTest, WhatWasRemovedOrNotListedIsGone) {
+TEST(GoneTest, RemovedOrUnlistedObjectsAreGone) {
   Gone gone;
   EXPECT_EQ(gone.Since("pod", "a"), -1);
   gone.Remove("pod", "a", 20);
@@ -21,7 +21,7 @@ TEST(GoneTest, WhatWasRemovedOrNotListedIsGone) {
   EXPECT_EQ(gone.ListedAt("pod"), 30);
 }
 
-TEST(GoneTest, TheOldestAreForgottenFirst) {
+TEST(GoneTest, DropsOldestRemovalsFirst) {
   Gone gone;
   const auto count = static_cast<telemetry::Millis>(Gone::kMost) + 5;
   for (telemetry::Millis i = count; i > 0; --i) gone.Remove("pod", std::to_string(i), i);
@@ -30,7 +30,7 @@ TEST(GoneTest, TheOldestAreForgottenFirst) {
   EXPECT_EQ(gone.Since("pod", std::to_string(count)), count);
 }
 
-TEST(GoneTest, ItsRecordMakesItAgain) {
+TEST(GoneTest, RecordRestoresTombstones) {
   Gone gone;
   gone.List("pod", 10);
   gone.List("node", 12);

@@ -154,7 +154,7 @@ std::vector<Told> Layouts(Random& random, const std::string& node, size_t words)
 
 class StateOrderTest : public ::testing::TestWithParam<uint64_t> {};
 
-TEST_P(StateOrderTest, WhatIsWrittenSaysWhatIsKnown) {
+TEST_P(StateOrderTest, WrittenChangesReproduceState) {
   for (uint64_t seed = GetParam() * 500; seed < (GetParam() + 1) * 500; ++seed) {
     Random random(seed);
     std::vector<std::vector<Told>> lines;
