@@ -18,6 +18,8 @@
 
 include(GoogleTest)
 
+add_custom_target(unit_tests)
+
 function(nos_library name)
   cmake_parse_arguments(LIBRARY "" "LAYER" "DEPS;LIBS;TEST_DEPS;PARTS;OPEN" ${ARGN})
   set(dir ${CMAKE_CURRENT_SOURCE_DIR})
@@ -81,9 +83,10 @@ endfunction()
 function(nos_test name)
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARGN})
+  add_dependencies(unit_tests ${name})
   nos_precompiled(${name} tests)
   target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900 LABELS unit
                        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endfunction()
 

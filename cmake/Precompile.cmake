@@ -51,6 +51,11 @@ function(nos_precompiled target)
 endfunction()
 
 if(NOS_PRECOMPILE)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # g++ 12 warns of its own std::string in inlined code (GCC bugs 105329, 105651), and no longer
+    # knows that a precompiled header is a system header.
+    add_compile_options(-Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
+  endif()
   nos_precompiled_header(nos_precompiled_library ${standard})
   nos_precompiled_header(nos_precompiled_tests ${standard} <gmock/gmock.h> <gtest/gtest.h>)
   target_compile_options(nos_precompiled_tests PRIVATE ${NOS_TEST_OPTIMIZATION})

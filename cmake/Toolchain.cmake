@@ -26,6 +26,20 @@ endif()
 # container is worse than a crash.
 add_compile_definitions(_GLIBCXX_ASSERTIONS)
 
+# Memory errors end the program instead of being exploited. nos runs as root on nodes and reads what
+# others write. test/integration/hardening_test.sh reads the binary; BENCHMARKS.md has the cost.
+option(NOS_HARDEN "Stack protector, FORTIFY, CET, zero-initialised automatics, full RELRO, PIE" ON)
+if(NOS_HARDEN)
+  add_compile_options(-fstack-protector-strong -fstack-clash-protection -ftrivial-auto-var-init=zero)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    add_compile_options(-fcf-protection=full)
+  endif()
+  add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")  # it needs the optimiser, and sanitizers replace it
+    add_compile_definitions(_FORTIFY_SOURCE=2)
+  endif()
+endif()
+
 set(NOS_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 if(NOS_SANITIZE)
   add_compile_options(-fsanitize=${NOS_SANITIZE} -fno-omit-frame-pointer -g1)

@@ -1,5 +1,5 @@
-// The configuration of Nebuly's device plugin, as far as it is about MPS shares: of each GPU so
-// many of each size. The plugin numbers them from 0.
+// The part of the Nebuly device plugin's configuration that is about MPS shares: for each GPU, the
+// number of shares of each size. The plugin numbers them from 0.
 //
 //   version: v1
 //   flags: {migStrategy: none}
@@ -21,23 +21,24 @@
 
 namespace nos::agent {
 
-// (GPU's UUID, GiB) -> how many, at least one.
+// (GPU UUID, GiB) -> number of shares, at least one.
 using NebulyShares = std::map<std::pair<std::string, int>, int>;
 
-// The same text for the same shares. GPUs are named by UUID, and those that have as many of a size
-// in one entry: a GPU that an entry leaves out the plugin offers as a whole, too.
+// Equal shares give equal text. GPUs are named by UUID. GPUs with the same number of a size are in
+// one entry, because the plugin also offers as a whole any GPU that an entry leaves out.
 std::string WriteNebulyConfig(const NebulyShares& shares);
 
-// What the plugin offers if it reads this. `gpus`: UUIDs by index, which older texts name. Error:
-// kInvalid: it would not read it, or would make of it something else than such shares.
+// The shares that the plugin offers if it reads `text`. `gpus`: UUIDs by index, because older texts
+// use indices. Error: kInvalid if the plugin rejects the text or would offer anything other than
+// such shares.
 Result<NebulyShares> ReadNebulyConfig(std::string_view text,
                                       const std::map<int64_t, std::string>& gpus);
 
-// Of the ConfigMap, for this node and text; at most 63 bytes, since a label's value names it.
-// Another `variant`, another key: the plugin reads a key once.
+// The key in the ConfigMap for this node and text; at most 63 bytes, because a label value holds
+// it. `variant` gives further keys for the same text: the plugin reads each key only once.
 std::string NebulyKey(std::string_view node, std::string_view text, int variant);
-// Whether it is a key of this node: of ours, or as the Go project wrote them,
-// "<node>-<Unix seconds>". Never of any other node's.
+// True for keys of this node: ours, and those of the Go version of nos, "<node>-<Unix seconds>".
+// Never true for a key of another node.
 bool IsNebulyKeyOf(std::string_view node, std::string_view key);
 
 }  // namespace nos::agent

@@ -1,12 +1,15 @@
-// Nebuly's device plugin as the one that offers MPS shares: it reads which from a key of its
-// ConfigMap that a label of the node names, and has the MPS daemon. All other devices are another
-// plugin's.
+// Offers MPS shares through Nebuly's device plugin. The plugin reads the shares from a key of its
+// ConfigMap that a label of the node names, and runs the MPS daemon. Another plugin offers all
+// other devices.
 //
-// A key is never changed: its name is made of its text. It is written; the kubelet is asked to
-// bring it into the plugin's pod, and seen to have done so, since the plugin's config-manager ends
-// where the label names a file that it does not have; the node is labelled, upon which the plugin
-// starts its servers anew and pods go on running; the kubelet says that it offers what was asked;
-// then older keys of the node are removed. What is right is left alone, whoever has written it.
+// A key is never changed: its name is derived from its text. A change takes these steps, because
+// the plugin's config-manager exits if the label names a file that does not exist:
+//   1. Write the key.
+//   2. Ask the kubelet to update the ConfigMap in the plugin's pod, and wait until the file exists.
+//   3. Set the label. The plugin restarts its servers; running pods are not affected.
+//   4. Wait until the kubelet offers the requested shares.
+//   5. Delete older keys of the node.
+// A valid configuration is never rewritten, whichever component wrote it.
 #pragma once
 
 #include <functional>
@@ -17,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
-#include "agent/nebuly_config.h"
 #include "agent/device_plugin/nebuly_config_map.h"
+#include "agent/nebuly_config.h"
 #include "agent/node/devices.h"
+#include "base/clock.h"
 #include "device/actuator.h"
 #include "device/nebuly_gpus.h"
 #include "kube/client.h"
@@ -29,27 +32,28 @@
 
 namespace nos::agent {
 
-// How many of each size the plugin is to offer of each GPU so that it offers no others than these:
-// those that are numbered from 0 without a gap. Other devices are passed over.
+// Number of shares of each size that the plugin must offer for each GPU so that it offers no shares
+// other than these: the shares numbered from 0 without a gap. Other devices are ignored.
 NebulyShares SharesIn(const std::vector<kubelet::OfferedDevice>& devices);
 
-// Targets ask for numbers and sizes of shares; which ones serve is a matter of what there is. First
-// those that pods hold, then those of the lowest numbers, since the plugin can give up the highest
-// only. One that is free above a gap serves nobody: another is asked for in its place. What a pod
-// holds as a whole has none; an obstacle tells of it.
+// Replaces the placements of share targets by actual shares. A target only requests sizes and
+// numbers of shares. Shares that pods hold are taken first, then those with the lowest numbers,
+// because the plugin can only remove the highest numbers. A free share above a gap cannot be
+// offered, so another one takes its place. A GPU that a pod holds as a whole gets no shares; the
+// result lists it as an obstacle.
 std::vector<gpu::Obstacle> MatchShares(std::vector<device::Target>& targets,
-                                          const NodeDevices& devices);
-// Ids of the shares that the plugin offers as long as it offers these.
+                                       const NodeDevices& devices);
+// Ids of the lower-numbered shares that the plugin also offers as long as it offers `ids`.
 std::set<std::string> SharesBelow(const std::set<std::string>& ids);
-// What stays if these shall: with those below that are there, and without free shares that the
-// plugin cannot offer so, or that do not fit beside what pods hold.
+// The shares that stay if `ids` must stay: includes existing lower-numbered shares, and leaves out
+// free shares that the plugin cannot offer or that do not fit beside the shares in use.
 std::set<std::string> WithSharesBelow(std::set<std::string> ids, const NodeDevices& devices);
-// Without what the kubelet does not offer and nobody holds, and without shared GPUs that a pod
+// Leaves out shares that are free and that the kubelet does not offer, and shared GPUs that a pod
 // holds as a whole.
 NodeDevices AsShown(NodeDevices devices, const kubelet::DevicePlugin& plugin);
 
-// Whether the pod of this uid has this file in some ConfigMap of its; nothing: it cannot be seen
-// from here. `folder`: the kubelet's, of pods.
+// True if one of the pod's ConfigMap volumes contains the file; no value if the volumes are not
+// visible here. `folder`: the kubelet's pods folder.
 std::optional<bool> PodHasFile(const std::string& folder, const std::string& uid,
                                const std::string& file);
 
@@ -57,20 +61,21 @@ struct NebulyPluginOptions {
   NebulyConfigMapOptions config_map{};
   std::string selector = "app.kubernetes.io/name=nebuly-nvidia-device-plugin";
   std::string pods_folder = "/var/lib/kubelet/pods";
-  // Where the plugin's files cannot be seen: kubelets bring them within two minutes (one between
-  // syncs, one that they may use what they have).
+  // Used if the plugin's volumes are not visible. A kubelet updates ConfigMap volumes within two
+  // minutes: up to one minute until the next sync, and one minute of cache lifetime.
   Duration volume_lag = std::chrono::minutes(2);
-  Duration patience = std::chrono::minutes(3);  // then somebody is told
+  Duration patience = std::chrono::minutes(3);  // then an error is reported
   Duration look_while_waiting = std::chrono::seconds(10);
-  Duration look_again = std::chrono::minutes(5);  // at a ConfigMap and a label that are right
+  // Interval of checks while ConfigMap and label are right.
+  Duration look_again = std::chrono::minutes(5);
 };
 
 class NebulyPlugin final : public kubelet::DevicePlugin {
  public:
-  // Tells of the node's GPUs: Backend::ListGpus.
+  // The node's GPUs: Backend::ListGpus.
   using Gpus = std::function<Result<std::vector<device::GpuInfo>>()>;
 
-  // References must outlive this. `others`: of all devices that are no shares.
+  // References must outlive this. `others` offers all devices that are not shares.
   NebulyPlugin(NebulyPluginOptions options, kubelet::DevicePlugin& others,
                kube::Transport& transport, kubelet::PodResources& pod_resources,
                device::NebulyGpus& shares, Gpus gpus, const Clock& clock)
@@ -83,12 +88,13 @@ class NebulyPlugin final : public kubelet::DevicePlugin {
         gpus_(std::move(gpus)),
         clock_(clock) {}
 
-  // OK when the kubelet offers these shares, and the others have been offered. kUnavailable: not
-  // yet. kDeadline, after `patience`: a person should look where the message says. kNotFound,
-  // kPermission: as NebulyConfigMap.
+  // OK if the kubelet offers these shares and `others` has been called. Error: kUnavailable: not
+  // yet, call again. kDeadline: after `patience`; the message says where an administrator should
+  // look. kNotFound, kPermission: as NebulyConfigMap.
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override;
   bool Condemn(const std::string& device_id) override;
-  // Each change of the shares starts the plugin's servers anew: one for all of a plan.
+  // Each change of the shares restarts the plugin's servers, so all changes of a plan are made at
+  // once.
   bool Withdraws() const override { return others_.Withdraws() && !shares_.AnyShared(); }
   bool Shows(const std::string& device_id) const override;
 
@@ -115,16 +121,17 @@ class NebulyPlugin final : public kubelet::DevicePlugin {
   const Gpus gpus_;
   const Clock& clock_;
   std::optional<std::set<std::string>> shown_;  // shares that the kubelet offers
-  std::optional<NebulyShares> settled_;         // offered, with ConfigMap and label
-  std::optional<NebulyShares> sought_;          // not yet
-  Time since_{};                                // that it is sought
-  bool left_ = false;                           // no GPU is shared, and label and keys are gone
+  std::optional<NebulyShares> settled_;         // offered, and ConfigMap and label agree
+  std::optional<NebulyShares> sought_;          // not offered yet
+  Time since_{};                                // start of the current attempt for sought_
+  bool left_ = false;  // no GPU is shared; label and keys have been removed
   Time look_again_{};
-  std::optional<NebulyShares> named_;  // by label and ConfigMap, and not offered yet
-  std::string waiting_;                // for what, then
+  std::optional<NebulyShares> named_;  // named by label and ConfigMap, and not offered yet
+  std::string waiting_;                // the message for that state
   std::string written_key_;
-  Time written_{};                  // that key, or first seen there
-  std::set<std::string> reminded_;  // uids of the plugin's pods, of that key
+  Time written_{};  // when that key was written or first seen
+  // UIDs of the plugin's pods that were annotated for written_key_
+  std::set<std::string> reminded_;
 };
 
 }  // namespace nos::agent

@@ -1,16 +1,17 @@
-// The agent of one node: offers its MIG devices to the kubelet, cuts the GPUs as the node's spec
-// asks, and reports what is there.
+// The agent of one node. It offers the node's MIG devices to the kubelet, partitions the GPUs as
+// the node's spec annotations request, and reports the actual state.
 //
-// One device operation a call, everything observed afresh before it. Before an instance is
-// destroyed
-//  1. the node's allocatable stops counting it, so that no scheduler sends another pod for it;
-//  2. a moment later, if no pod bound to the node needs it, it leaves the kubelet's offer;
-//  3. it is destroyed if then neither the kubelet's pod-resources nor a bound pod needs it.
-// 3 waits for the pods that were on their way in when it left the offer: the kubelet may have
-// chosen it for one of them. The agent writes the node's allocatable itself, as the kubelet would
-// at its next sync, which comes up to 10 s after the offer (nodeStatusUpdateFrequency). The plan id
-// is acknowledged when the plan is applied or has come to an end otherwise; what could not be
-// applied is in cluster::kPlanResult and in an Event. One owner thread.
+// Each call performs at most one device operation and observes everything again before it. An
+// instance is destroyed in these steps:
+//  1. The node's allocatable stops counting it, so that schedulers send no more pods for it.
+//  2. A moment later, if no pod bound to the node needs it, it leaves the offer to the kubelet.
+//  3. It is destroyed if neither the kubelet's pod-resources nor a bound pod needs it.
+// Step 3 waits for pods that were already being admitted when the instance left the offer, because
+// the kubelet may have chosen it for one of them. The agent writes the node's allocatable itself:
+// the kubelet would write it only at its next sync, up to 10 s after the offer
+// (nodeStatusUpdateFrequency). The plan id is acknowledged when the plan has been applied or has
+// ended otherwise. Parts that could not be applied are in cluster::kPlanResult and in an Event.
+// Owned by one thread.
 #pragma once
 
 #include <functional>
@@ -20,14 +21,12 @@
 #include <string>
 #include <vector>
 
-#include "base/metrics.h"
+#include "agent/node/devices.h"
 #include "agent/node/drains.h"
 #include "agent/node/failures.h"
 #include "agent/node/mps_needs.h"
-#include "agent/node/devices.h"
 #include "agent/node_modes.h"
-#include "reconcile/plan_result.h"
-#include "reconcile/reconciler.h"
+#include "base/metrics.h"
 #include "device/actuator.h"
 #include "device/backend.h"
 #include "device/health.h"
@@ -37,55 +36,58 @@
 #include "kube/event_recorder.h"
 #include "kubelet/device_plugin.h"
 #include "kubelet/pod_resources.h"
+#include "reconcile/plan_result.h"
+#include "reconcile/reconciler.h"
 
 namespace nos::agent {
 
 struct AgentConfig {
-  // Looks at devices and kubelet this often even if no event calls: neither of them notifies.
+  // Interval of looking at devices and kubelet without an event: neither of them sends
+  // notifications.
   Duration poll = std::chrono::seconds(10);
-  // While the kubelet still counts devices to pods that have ended, or has not taken over what it
-  // has read: pauses that grow from the one to the other.
+  // While the kubelet still assigns devices to pods that have ended, or has not adopted the last
+  // offer, the agent looks again after pauses that grow from the first to the second value.
   Duration first_look = std::chrono::milliseconds(10);
   Duration catch_up = std::chrono::seconds(1);
-  // Between the node's new figure and taking devices away: for schedulers that have not seen it
-  // yet.
+  // Time between the change of the node's allocatable and the withdrawal of devices, for schedulers
+  // that have not seen the change yet.
   Duration settle = std::chrono::milliseconds(200);
-  // The same where the agent may not write that figure, and the kubelet never does.
+  // The same if the agent may not write allocatable and the kubelet does not change it.
   Duration drain_timeout = std::chrono::seconds(15);
-  // So long a GPU that cannot be read counts as what it was.
+  // How long a GPU that cannot be read keeps its last known state.
   Duration unreadable = std::chrono::seconds(5);
-  // A failing operation is retried with growing pauses; after so many failures the plan counts as
-  // ended without it (retries go on).
+  // A failed operation is retried with growing pauses. After this many failures the plan is
+  // reported as ended without it; retries continue.
   int failures_before_giving_up = 5;
   Duration first_pause = std::chrono::milliseconds(500);
   Duration longest_pause = std::chrono::seconds(60);
-  // A GPU that could not be reset keeps its mode so long: the first time, and at most.
+  // How long a GPU that could not be reset keeps its mode: after the first failure, and at most.
   Duration first_reset_pause = std::chrono::minutes(1);
   Duration longest_reset_pause = std::chrono::hours(1);
 };
 
-// What an agent may have besides; null: it goes without.
+// Optional parts of an agent. Null disables the part.
 struct AgentExtras {
   const device::HealthBoard* health = nullptr;
   Metrics* metrics = nullptr;
-  // The backend shares GPUs by MPS where the node's label asks for that.
+  // The backend can share GPUs by MPS if the node's label requests it.
   bool shares_gpus = false;
-  device::MpsControl* daemons = nullptr;  // of GPUs that are shared
-  MpsNeeds mps_needs{};                   // of pods that get shares
-  // The backend gives GPUs whole, and in so many time slices (0: none), where the node's label asks
-  // for hybrid; only with a plugin of our own.
+  device::MpsControl* daemons = nullptr;  // of shared GPUs
+  MpsNeeds mps_needs{};                   // requirements of pods with shares
+  // The backend can give GPUs as a whole, and in this number of time slices (0: none), if the
+  // node's label requests hybrid partitioning. Requires the device plugin of nos.
   bool gives_whole = false;
   int time_slices = 0;
-  ResetRule resets = ResetRule::kNever;  // of GPUs of such nodes
-  // Shares are Nebuly's plugin's, which numbers them (agent/nebuly_plugin.h).
+  ResetRule resets = ResetRule::kNever;  // reset rule for GPUs of hybrid nodes
+  // Shares are offered and numbered by Nebuly's device plugin (agent/nebuly_plugin.h).
   bool nebuly_shares = false;
-  // Into which MIG instances may be divided there, if GPUs are shared by MPS.
+  // The parts into which MIG instances may be divided there if GPUs are shared by MPS.
   std::vector<gpu::InstancePart> parts{};
 };
 
-// The node's condition that tells whether a reboot would change the MIG mode of some GPU.
+// Condition of the node: True if a reboot would change the MIG mode of a GPU.
 inline constexpr std::string_view kRebootRequired = "nos.nebuly.com/RebootRequired";
-// The node's condition that tells whether its GPUs are well: "True", or "False" and what is wrong.
+// Condition of the node: "True" if its GPUs are healthy; "False" with the problems otherwise.
 inline constexpr std::string_view kGpusHealthy = "nos.nebuly.com/GpusHealthy";
 
 class Agent final : public reconcile::Reconciler {
@@ -95,31 +97,32 @@ class Agent final : public reconcile::Reconciler {
         device::Backend& backend, kubelet::PodResources& pod_resources,
         kubelet::DevicePlugin& device_plugin, AgentExtras extras = {});
 
-  // Key: the node's name. Needs a view of this node and of the pods bound to it (ForNode).
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
-                    const Clock& clock) override;
+  // Key: the node's name. REQUIRES: a view of this node and of the pods bound to it (ForNode).
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+                               kube::Client& client, const Clock& clock) override;
 
-  // Before the offer ends with the process: no scheduler is to send pods that the kubelet would
-  // refuse for want of a plugin. Whoever offers next counts the devices again.
+  // Call it before the offer ends with the process. It sets the devices in allocatable to 0, so
+  // that no scheduler sends pods that the kubelet would reject without a device plugin. The next
+  // plugin to register restores the counts.
   Status Leave(const reconcile::View& view, kube::Client& client);
 
  private:
   using Node = std::shared_ptr<const cluster::Node>;
   using Pods = std::vector<std::shared_ptr<const cluster::Pod>>;
-  // What one call works with.
+  // The state that one call works with.
   struct Round {
     Node node;
     NodeDevices devices;
     bool managed = false;
     std::vector<device::Target> targets;
-    std::set<std::string> keep;                                 // UUIDs not to be destroyed
-    std::map<std::string, std::string> unwanted;                // UUID -> resource: free, and to go
-    std::map<std::string, std::set<std::string>> on_their_way;  // pods, by resource
-    std::vector<gpu::Obstacle> unreadable;                   // parts of the spec
-    std::vector<MpsLack> lacks;                                 // of pods with shares
-    bool kubelet_lags = false;           // it tells what does not agree with the pods
-    std::optional<Duration> look_again;  // whether the kubelet has taken over the offer
-    // Something to do, for a pod on its way in or a GPU that cannot be read at the moment.
+    std::set<std::string> keep;                   // UUIDs that must not be destroyed
+    std::map<std::string, std::string> unwanted;  // UUID -> resource of free instances to destroy
+    std::map<std::string, std::set<std::string>> on_their_way;  // pods being admitted, by resource
+    std::vector<gpu::Obstacle> unreadable;  // parts of the spec that cannot be read
+    std::vector<MpsLack> lacks;             // unmet requirements of pods with shares
+    bool kubelet_lags = false;              // its answers do not match the pods
+    std::optional<Duration> look_again;     // when to check that the kubelet has adopted the offer
+    // An operation waits for a pod that is being admitted or a GPU that currently cannot be read.
     bool waits = false;
   };
 
@@ -168,12 +171,14 @@ class Agent final : public reconcile::Reconciler {
   Result<bool> StillFree(const device::Operation& operation, Round& round, kube::Client& client,
                          Time now);
   reconcile::Outcome Act(const device::Operation& operation, Round& round, kube::Client& client,
-              const Clock& clock);
+                         const Clock& clock);
   reconcile::Outcome Rest(const device::Progress& progress, const Round& round, bool offered,
-               kube::Client& client, Time now);
+                          kube::Client& client, Time now);
   reconcile::PlanResult ResultOf(const device::Progress& progress, const Round& round) const;
-  Status Report(const Round& round, const std::optional<reconcile::PlanResult>& result, kube::Client& client);
-  void Announce(const Round& round, const reconcile::PlanResult& result, kube::Client& client, Time now);
+  Status Report(const Round& round, const std::optional<reconcile::PlanResult>& result,
+                kube::Client& client);
+  void Announce(const Round& round, const reconcile::PlanResult& result, kube::Client& client,
+                Time now);
   void AnnounceProblems(const Round& round, kube::Client& client, Time now);
   void AnnounceLacks(const Round& round, kube::Client& client, Time now);
   void AnnounceOffer(const Round& round, const Status& offered, kube::Client& client, Time now);
@@ -191,31 +196,34 @@ class Agent final : public reconcile::Reconciler {
   kubelet::DevicePlugin& device_plugin_;
   AgentExtras extras_;
   kube::EventRecorder events_{"nos-agent"};
-  Holders holders_;  // as last seen
+  Holders holders_;  // as last observed
   LastRead last_read_;
   Drains drains_;
   Failures failures_;
-  Node written_;                                                // newer than what the cache shows
-  std::optional<std::vector<kubelet::OfferedDevice>> offered_;  // what the kubelet has confirmed
-  int lags_ = 0;                                                // looks at a kubelet that lags
-  int looks_ = 0;                                               // at the kubelet, for this offer
-  bool offer_changed_ = false;                                  // and the node does not show it yet
-  // By UUID of what has left the offer: pods that were on their way in.
+  Node written_;  // our last write, newer than the cache
+  // The offer that the kubelet has confirmed.
+  std::optional<std::vector<kubelet::OfferedDevice>> offered_;
+  int lags_ = 0;                // consecutive calls with a lagging kubelet
+  int looks_ = 0;               // checks whether the kubelet has adopted this offer
+  bool offer_changed_ = false;  // the node does not show the new offer yet
+  // For each UUID that has left the offer: the pods that were being admitted at that time.
   std::map<std::string, std::set<std::string>> awaited_by_;
-  std::set<std::string> resources_;         // ever offered
-  std::map<std::string, int64_t> figures_;  // by resource: what we last wrote into the node
-  std::string plan_;                        // the spec's, as last seen
-  std::string announced_;                   // the last result in an Event
-  std::vector<std::string> problems_;       // announced
-  std::vector<MpsLack> told_lacks_;         // announced
-  std::string offer_trouble_;               // announced
-  // Divided instances, by UUID, whose last part is about to be destroyed: their daemons end before.
+  std::set<std::string> resources_;  // resources that were ever offered
+  // By resource: the count that we last wrote into the node.
+  std::map<std::string, int64_t> figures_;
+  std::string plan_;                   // plan id of the spec, as last seen
+  std::string announced_;              // the last result published as an Event
+  std::vector<std::string> problems_;  // published as Events
+  std::vector<MpsLack> told_lacks_;    // published as Events
+  std::string offer_trouble_;          // published as an Event
+  // UUIDs of divided instances whose last part is about to be destroyed: their daemons are stopped
+  // first.
   std::set<std::string> ending_;
-  std::set<std::string> leaving_;  // GPUs, by UUID, whose daemons have been told to end
-  std::set<int> no_mig_;           // GPUs of a hybrid node whose MIG mode could not be switched on
+  std::set<std::string> leaving_;  // UUIDs of GPUs whose daemons were asked to stop
+  std::set<int> no_mig_;           // GPUs of a hybrid node on which MIG mode cannot be enabled
   ResetPauses reset_pauses_;
-  // UUIDs of GPUs for which a MIG mode has waited since before this agent, which may not reset
-  // them: to be taken back. Nothing: it has not looked yet.
+  // UUIDs of GPUs with a pending MIG mode from before this agent started, while resets are not
+  // allowed: the pending mode is cancelled. No value: not observed yet.
   std::optional<std::set<std::string>> left_notes_;
 };
 

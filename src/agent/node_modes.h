@@ -1,5 +1,5 @@
-// GPUs whose MIG mode changes with a reset only (Ampere: nvml.h, nvmlDeviceSetMigMode), on nodes
-// each of whose GPUs is used in its own way.
+// GPUs whose MIG mode changes only with a reset (Ampere: nvml.h, nvmlDeviceSetMigMode), on hybrid
+// nodes, where each GPU has its own sharing mode.
 #pragma once
 
 #include <map>
@@ -14,23 +14,23 @@
 
 namespace nos::agent {
 
-// Who makes that reset.
+// Which component performs the reset.
 enum class ResetRule {
-  kNever,  // nobody that an agent may wait for: they keep the mode that they have
-  kGpu,    // the agent, of that GPU alone, while nobody uses anything of it
-  kNode,   // whoever reboots the node: it is told that a mode waits for that
+  kNever,  // none that an agent may wait for: GPUs keep their mode
+  kGpu,    // the agent, for a single GPU while no pod uses any of it
+  kNode,   // a reboot of the node, which a condition requests
 };
 // "never", "gpu" or "node".
 std::optional<ResetRule> ParseResetRule(std::string_view name);
 
 bool NeedsReset(const gpu::Model& model);
-// Whether the next reset changes its MIG mode.
+// True if the next reset changes the GPU's MIG mode.
 bool WaitsForReset(const device::GpuInfo& info);
 
-// GPUs that could not be reset lately: so long they keep the mode that they have.
+// Back-off of GPUs whose reset has failed. They keep their mode meanwhile.
 class ResetPauses {
  public:
-  // The pause after the first failure in a row, and the longest.
+  // `pauses`: the pause after the first failure in a row, and the longest pause.
   explicit ResetPauses(kube::BackOff pauses) : pauses_(pauses) {}
 
   void Failed(int gpu, std::string error, Time now);
@@ -38,7 +38,7 @@ class ResetPauses {
   void Clear() { entries_.clear(); }
 
   bool Pausing(int gpu, Time now) const;
-  // Of the last failure, unless one has succeeded since; else "".
+  // The error of the last failure unless a reset has succeeded since; "" otherwise.
   std::string ErrorOf(int gpu) const;
 
  private:

@@ -1,10 +1,10 @@
-// NVIDIA's device plugin as the one that offers MIG devices: it reads them when it starts, so it is
-// restarted (its pod on this node is deleted) whenever the kubelet's list is not what is there.
-// Devices that it still tells of after that, though nos does not, are there: of a GPU that nos
-// leaves alone, for instance.
+// Offers MIG devices through NVIDIA's device plugin. The plugin reads the devices only when it
+// starts, so its pod on this node is deleted whenever the kubelet's list differs from the existing
+// devices. Devices that the plugin still lists after a restart, although nos does not know them,
+// exist: for example on a GPU that nos does not manage.
 //
-// Nothing can be taken off its list but by destroying it: what protects devices in use is the
-// agent's last look alone.
+// A device can be removed from the plugin's list only by destroying it. Devices in use are
+// therefore protected only by the agent's last check before it destroys.
 #pragma once
 
 #include <functional>
@@ -23,13 +23,13 @@ struct NvidiaPluginOptions {
   std::string node;
   std::string ns{};  // empty: any
   std::string selector = "app=nvidia-device-plugin-daemonset";
-  // After a restart, before the next one; doubled each time up to `longest_pause`.
+  // Pause between restarts; doubles up to `longest_pause`.
   Duration first_pause = std::chrono::seconds(20), longest_pause = std::chrono::minutes(5);
 };
 
 class NvidiaPlugin final : public kubelet::DevicePlugin {
  public:
-  // Tells what the kubelet can hand out: PodResourcesClient::Allocatable.
+  // The devices that the kubelet can hand out: PodResourcesClient::Allocatable.
   using Allocatable = std::function<Result<std::vector<kubelet::OfferedDevice>>()>;
 
   // Transport and clock must outlive this.
@@ -40,9 +40,9 @@ class NvidiaPlugin final : public kubelet::DevicePlugin {
         allocatable_(std::move(allocatable)),
         clock_(clock) {}
 
-  // OK when the kubelet's list has all of these MIG devices that are healthy, and none that have
-  // gone. Else kUnavailable until the plugin has been restarted and the list has come right: call
-  // again. Errors that need a person: kNotFound (no pod of the plugin), kPermission.
+  // OK if the kubelet's list contains all healthy MIG devices of `devices` and no destroyed ones.
+  // Error: kUnavailable until the plugin has restarted and the list is right: call again. kNotFound
+  // (no pod of the plugin) and kPermission need an administrator.
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override;
   bool Withdraws() const override { return false; }
 
@@ -53,11 +53,11 @@ class NvidiaPlugin final : public kubelet::DevicePlugin {
   kube::Client client_;
   const Allocatable allocatable_;
   const Clock& clock_;
-  std::set<std::string> ours_;           // devices that nos has ever told of
-  std::set<std::string> foreign_;        // others that a restart has not taken off the list
-  std::set<std::string> restarted_for_;  // devices
-  int restarts_ = 0;                     // in a row for the same devices
-  Time not_before_{};                    // the next one
+  std::set<std::string> ours_;     // devices that nos has ever offered
+  std::set<std::string> foreign_;  // other devices that a restart did not remove from the list
+  std::set<std::string> restarted_for_;  // the device list of the last restart
+  int restarts_ = 0;                     // consecutive restarts for the same devices
+  Time not_before_{};                    // earliest time of the next restart
 };
 
 }  // namespace nos::agent

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <mutex>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 namespace nos {
 namespace {
@@ -49,6 +51,7 @@ double CpuSeconds() {
 class Metrics::Impl {
  public:
   prometheus::Counter& Counter(const MetricFamily& family, const MetricLabels& labels) {
+    KeepOldName(family);
     return prometheus::BuildCounter()
         .Name(family.name)
         .Help(family.help)
@@ -56,6 +59,7 @@ class Metrics::Impl {
         .Add(labels);
   }
   prometheus::Histogram& Histogram(const MetricFamily& family, const MetricLabels& labels) {
+    KeepOldName(family);
     return prometheus::BuildHistogram()
         .Name(family.name)
         .Help(family.help)
@@ -89,18 +93,41 @@ class Metrics::Impl {
     known_[family.name][labels] = &gauge;
   }
   std::string Text() {
+    std::vector<prometheus::MetricFamily> families = registry_.Collect();
+    AddOldNames(families);
     std::ostringstream out;
-    prometheus::TextSerializer().Serialize(out, registry_.Collect());
+    prometheus::TextSerializer().Serialize(out, families);
     return out.str();
   }
   const double started = ToSeconds(SystemClock().Now().time_since_epoch());
 
  private:
   prometheus::Family<prometheus::Gauge>& Gauges(const MetricFamily& family) {
+    KeepOldName(family);
     return prometheus::BuildGauge().Name(family.name).Help(family.help).Register(registry_);
   }
 
+  void KeepOldName(const MetricFamily& family) {
+    if (family.deprecated_name == nullptr) return;
+    const std::scoped_lock lock(names_mutex_);
+    old_names_.emplace(family.name, family.deprecated_name);
+  }
+  void AddOldNames(std::vector<prometheus::MetricFamily>& families) {
+    const std::scoped_lock lock(names_mutex_);
+    const size_t count = families.size();
+    for (size_t i = 0; i < count; ++i) {
+      const auto old = old_names_.find(families[i].name);
+      if (old == old_names_.end()) continue;
+      prometheus::MetricFamily copy = families[i];
+      copy.name = old->second;
+      copy.help = "Deprecated: use " + families[i].name + ".";
+      families.push_back(std::move(copy));
+    }
+  }
+
   prometheus::Registry registry_;
+  std::mutex names_mutex_;
+  std::map<std::string, std::string> old_names_;  // by today's; guarded by names_mutex_
   std::mutex mutex_;
   std::map<std::string, std::map<MetricLabels, prometheus::Gauge*>> known_;  // guarded by mutex_
 };

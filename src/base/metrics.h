@@ -22,6 +22,9 @@ struct MetricFamily {
   Kind kind;
   const char* name;
   const char* help;
+  // An older name under which the same values are exported too, for one minor version: alerts and
+  // dashboards that use it keep working.
+  const char* deprecated_name = nullptr;
 };
 
 using MetricLabels = std::map<std::string, std::string>;

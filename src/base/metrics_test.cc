@@ -56,5 +56,15 @@ TEST(MetricsTest, TellsOfTheProcess) {
   EXPECT_NE(metrics.Text().find("\nprocess_resident_memory_bytes "), std::string::npos);
 }
 
+TEST(MetricsTest, ExportsOldNameOfRenamedFamily) {
+  static constexpr MetricFamily kRenamed{Kind::kGauge, "nos_new_pods", "Pods.", "nos_old_pods"};
+  Metrics metrics;
+  metrics.SetAll(kRenamed, {{{{"reason", "r"}}, 3}});
+  EXPECT_TRUE(Has(metrics, R"(nos_new_pods{reason="r"} 3)")) << metrics.Text();
+  EXPECT_TRUE(Has(metrics, R"(nos_old_pods{reason="r"} 3)")) << metrics.Text();
+  EXPECT_TRUE(Has(metrics, "# HELP nos_old_pods Deprecated: use nos_new_pods."));
+  EXPECT_TRUE(Has(metrics, "# TYPE nos_old_pods gauge"));
+}
+
 }  // namespace
 }  // namespace nos

@@ -1,10 +1,10 @@
-// Questions of API servers to webhooks, and answers to them: AdmissionReview, admission.k8s.io/v1.
+// Reads and writes AdmissionReview requests and responses, admission.k8s.io/v1.
 //
 //   NOS_ASSIGN(const AdmissionQuestion question, ReadAdmissionReview(body));
 //   AdmissionVerdict verdict{.refusal = "min: must not be negative"};
 //   const std::string text = WriteAdmissionReview(question, verdict);
 //
-// What is read may come from anybody: no tree is made of it, which would be many times as large.
+// Input is untrusted: it is not parsed into a tree, which would take many times its size.
 #pragma once
 
 #include <string>
@@ -18,25 +18,25 @@ namespace nos::controllers {
 
 struct AdmissionQuestion {
   std::string uid, kind, operation, ns;
-  std::string object;      // as JSON; empty: it is deleted
-  std::string old_object;  // empty: it is new
+  std::string object;      // as JSON; empty: the object is deleted
+  std::string old_object;  // empty: the object is new
   bool dry_run = false;
 };
 
 struct AdmissionVerdict {
-  std::string refusal{};  // empty: it is allowed
+  std::string refusal{};  // empty: allowed
   std::vector<std::string> warnings{};
-  JsonArray patch{};  // RFC 6902, of what is allowed; empty: as it is
+  JsonArray patch{};  // RFC 6902, for allowed requests; empty: no change
 };
 
-// What a webhook says to a request.
+// The HTTP response of a webhook.
 struct AdmissionAnswer {
-  int code = 200;    // of HTTP; 400: what was sent is no review, 503: too little is known yet
-  std::string body;  // an AdmissionReview as JSON; of an error, text
+  int code = 200;    // of HTTP; 400: the body is no review, 503: not ready yet
+  std::string body;  // an AdmissionReview as JSON; text for an error
   bool allowed = false;
 };
 
-// Error: kInvalid: it is none.
+// Error: kInvalid: not an AdmissionReview.
 Result<AdmissionQuestion> ReadAdmissionReview(std::string_view body);
 AdmissionAnswer AnswerTo(const AdmissionQuestion& question, const AdmissionVerdict& verdict);
 

@@ -8,7 +8,7 @@
 namespace nos::controllers {
 namespace {
 
-// For each answer of the API server: a look has others to ask as well.
+// Time limit of each API call, so that one slow call does not use up a whole reconciliation.
 constexpr Duration kPatience = std::chrono::seconds(15);
 constexpr kube::BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
@@ -26,27 +26,33 @@ Autoscaler::Impl::Impl(AutoscalerConfig config, scheduling::FrameworkChoice fram
       lacks_(catalogue),
       untold_(kWriteAgain) {
   if (metrics_ == nullptr) return;
-  // Alerts see no increase of what was not there before.
+  // Initialise the counters: Prometheus increase() misses the first event of a series that starts
+  // at 1.
   for (const char* action : {"grow", "shrink", "move", "call-off", "close", "keep"}) {
     metrics_->Count(kScalingDecisions, {{"action", action}}, 0);
   }
 }
 
-reconcile::Outcome Autoscaler::Impl::Reconcile(const reconcile::View& view, kube::Client& client, const Clock& clock) {
+reconcile::Outcome Autoscaler::Impl::Reconcile(const reconcile::View& view, kube::Client& client,
+                                               const Clock& clock) {
+  // 1. Bring the state up to date: cached objects, then the wanted and existing nodes of each pool.
   kube::Client hasty = client.Within(kPatience);
   Look look{view, hasty, clock, clock.Now()};
   TakeIn(view);
   NoteUnreadable(look);
   const Status error = LookAtPools(look);
+  // 2. Continue relocations and node removals. If a removal changes a pool, the counts above are
+  //    out of date, so the next call decides.
   const reconcile::Outcome moving = relocations_.Step(view, hasty, clock);
   TakeNotes(look);
   NoteRemoved(look);
-  // What it changes is counted before anything else is decided.
   const bool news = FinishRemovals(look);
+  // 3. Decide about pending pods and idle nodes, if anything changed or a deadline has passed.
   if (!news && look.now >= rest_until_ && (HasNews(view) || look.now >= decide_by_)) {
     Decide(look);
     ShowSignals(look);
   }
+  // 4. Publish results last: they include what steps 1 to 3 decided.
   ShowPools(look);
   ForgetVerdicts(view);
   TellPods(look);
@@ -60,13 +66,13 @@ bool Autoscaler::Impl::HasNews(const reconcile::View& view) const {
 }
 
 reconcile::Outcome Autoscaler::Impl::Rest(const Look& look, bool news, const Status& error,
-                               const reconcile::Outcome& moving) const {
+                                          const reconcile::Outcome& moving) const {
   const Time now = look.clock.Now();
   Time next = HasNews(look.view) ? rest_until_ : std::max(rest_until_, decide_by_);
   for (const Pool& pool : look.pools) {
     next = std::min(next, pool.known->read_again);
     const PoolStatus& status = pool.state.status;
-    // What is over stays in the status while its pool cannot be read.
+    // A closed_until in the past can remain in the status while the pool cannot be read.
     const bool opens = status.closed_until && *status.closed_until > look.now;
     if (opens) next = std::min(next, *status.closed_until);
   }
@@ -86,8 +92,8 @@ Autoscaler::Autoscaler(AutoscalerConfig config, scheduling::FrameworkChoice fram
 
 Autoscaler::~Autoscaler() = default;
 
-reconcile::Outcome Autoscaler::Reconcile(const std::string&, const reconcile::View& view, kube::Client& client,
-                              const Clock& clock) {
+reconcile::Outcome Autoscaler::Reconcile(const std::string&, const reconcile::View& view,
+                                         kube::Client& client, const Clock& clock) {
   return impl_->Reconcile(view, client, clock);
 }
 

@@ -1,16 +1,16 @@
-// When which pools are asked for nodes.
+// When the autoscaler requests nodes, and from which pools.
 #include "controllers/autoscaler/fixture_test.h"
 
 namespace nos::controllers {
 namespace {
 
-TEST_F(AutoscalerTest, GrowsFromZeroForAPodThatNoNodeTakes) {
+TEST_F(AutoscalerTest, GrowsCheapestPoolFromZeroForUnschedulablePod) {
   Pool("cheap", "1", 5);
   Pool("dear", "9", 5);
   Pod("p", "4");
   Run(seconds(9));
-  EXPECT_EQ(Wanted("cheap"), 0) << "cutting has its chance first";
-  // Of what is not there before, no increase is seen.
+  EXPECT_EQ(Wanted("cheap"), 0) << "the partitioner may still help";
+  // Counters start at 0: increase() would miss the first event of a new series.
   EXPECT_THAT(metrics_.Text(), HasSubstr("nos_autoscaler_decisions_total{action=\"close\"} 0"));
   Run(minutes(1));
   EXPECT_EQ(Wanted("cheap"), 1);
@@ -24,21 +24,21 @@ TEST_F(AutoscalerTest, GrowsFromZeroForAPodThatNoNodeTakes) {
   EXPECT_THAT(metrics_.Text(), HasSubstr("nos_pool_nodes{pool=\"cheap\",state=\"coming\"} 1"));
 }
 
-TEST_F(AutoscalerTest, WhoeverGivesItselfOurLabelsTakesRoomAllTheSame) {
+TEST_F(AutoscalerTest, PodsWithForgedLabelsCountAsOrdinaryPods) {
   Pool("a", "1", 5, 0, 1);
   Node("a1", "a");
   Pod("liar", "6");
   Bind("liar", "a1");
   Pod("place", "6");
-  reconcile::Change("pods", "ml/liar",
+  Change("pods", "ml/liar",
          [](Json& pod) { MakeObject(pod, "metadata", "labels")[kDemandOf] = "a"; });
-  reconcile::Change("pods", "ml/place",
+  Change("pods", "ml/place",
          [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
   Run(minutes(1));
-  EXPECT_EQ(Wanted("a"), 2) << "no room beside the one, and the other waits as any pod";
+  EXPECT_EQ(Wanted("a"), 2) << "one uses capacity, the other is pending like any pod";
 }
 
-TEST_F(AutoscalerTest, RoomThatIsThereIsUsedFirst) {
+TEST_F(AutoscalerTest, UsesCapacityOfExistingNodesFirst) {
   Pool("a", "1", 5, 0, 1);
   Node("a1", "a");
   Pod("p", "4");
@@ -47,16 +47,16 @@ TEST_F(AutoscalerTest, RoomThatIsThereIsUsedFirst) {
   EXPECT_EQ(Told("p"), "");
 }
 
-TEST_F(AutoscalerTest, NodesThatComeAreWaitedFor) {
+TEST_F(AutoscalerTest, WaitsForStartingNodesBeforeRequestingMore) {
   Pool("a", "1", 5);
   Pod("p", "4");
   Run(seconds(30));
   Pod("q", "4");
   Run(seconds(30));
-  EXPECT_EQ(Wanted("a"), 1) << "both fit on the one that comes";
+  EXPECT_EQ(Wanted("a"), 1) << "both fit on the starting node";
   Node("a1", "a", false);
   Run(seconds(50));
-  EXPECT_EQ(Wanted("a"), 1) << "it is there, and not ready";
+  EXPECT_EQ(Wanted("a"), 1) << "it exists and is not ready";
   Node("a1", "a");
   Run(seconds(20));
   Bind("p", "a1");
@@ -69,12 +69,12 @@ TEST_F(AutoscalerTest, NodesThatComeAreWaitedFor) {
   EXPECT_THAT(Ready("a"), HasSubstr("True Ready"));
 }
 
-TEST_F(AutoscalerTest, APoolThatDoesNotDeliverIsClosedAndTheNextBestIsUsed) {
+TEST_F(AutoscalerTest, ClosesPoolThatDoesNotDeliverAndUsesNextBest) {
   Pool("cheap", "1", 5);
   Pool("dear", "9", 5);
   Pod("p", "4");
   Run(minutes(3));
-  EXPECT_EQ(Wanted("cheap"), 0) << "late ones do not come in addition";
+  EXPECT_EQ(Wanted("cheap"), 0) << "late nodes must not be added";
   EXPECT_EQ(Wanted("dear"), 1);
   EXPECT_EQ(StatusOf("cheap", "failures")->get_int64(), 1);
   EXPECT_THAT(Ready("cheap"), HasSubstr("False NotDelivered"));
@@ -90,7 +90,7 @@ TEST_F(AutoscalerTest, APoolThatDoesNotDeliverIsClosedAndTheNextBestIsUsed) {
   EXPECT_THAT(Ready("cheap"), HasSubstr("True Ready"));
 }
 
-TEST_F(AutoscalerTest, AWrongNodeDoesNotMakeItBuyMoreOfThem) {
+TEST_F(AutoscalerTest, DoesNotRequestMoreNodesOfPoolThatMadeWrongNode) {
   Pool("a", "1", 5);
   Pod("p", "6");
   Run(seconds(30));
@@ -101,12 +101,12 @@ TEST_F(AutoscalerTest, AWrongNodeDoesNotMakeItBuyMoreOfThem) {
   EXPECT_THAT(Told("p"), HasSubstr("False PoolClosed"));
 }
 
-TEST_F(AutoscalerTest, NodesThatNeverTakePodsAreNotBoughtAgainAndAgain) {
+TEST_F(AutoscalerTest, DoesNotRequestMoreNodesOfPoolWhoseNodeNeverBecomesReady) {
   Pool("a", "1", 5);
   Pod("p", "6");
   Run(seconds(30));
   Node("a1", "a", false);
-  reconcile::Change("nodes", "a1", [](Json& node) {
+  Change("nodes", "a1", [](Json& node) {
     MakeObject(node, "spec")["taints"] =
         JsonArray{{{"key", "node.kubernetes.io/not-ready"}, {"effect", "NoSchedule"}}};
   });
@@ -116,7 +116,7 @@ TEST_F(AutoscalerTest, NodesThatNeverTakePodsAreNotBoughtAgainAndAgain) {
   EXPECT_THAT(Told("p"), HasSubstr("False PoolClosed"));
 }
 
-TEST_F(AutoscalerTest, PodsThatTheirQuotaRefusesGetNoNodes) {
+TEST_F(AutoscalerTest, RequestsNoNodesForPodsRefusedByQuota) {
   Pool("a", "1", 5);
   api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
             {"kind", "ElasticQuota"},
@@ -131,7 +131,7 @@ TEST_F(AutoscalerTest, PodsThatTheirQuotaRefusesGetNoNodes) {
   EXPECT_THAT(Told("q"), HasSubstr("False Quota"));
 }
 
-TEST_F(AutoscalerTest, WhatNoPoolServesStandsInNobodysWay) {
+TEST_F(AutoscalerTest, PodThatNoPoolFitsDoesNotUseUpQuotaOfOthers) {
   Pool("a", "1", 5);
   api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
             {"kind", "ElasticQuota"},
@@ -146,14 +146,14 @@ TEST_F(AutoscalerTest, WhatNoPoolServesStandsInNobodysWay) {
   EXPECT_THAT(Told("impossible"), HasSubstr("False "));
 }
 
-TEST_F(AutoscalerTest, AGangIsServedWholeOrNotAtAll) {
+TEST_F(AutoscalerTest, RequestsNodesForWholeGangOrNotAtAll) {
   Pool("a", "1", 2);
   api_.Put({{"kind", "PodGroup"},
             {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
             {"spec", {{"minMember", 3}}}});
   for (const char* name : {"g1", "g2", "g3"}) {
     Pod(name, "8");
-    reconcile::Change("pods", std::string("ml/") + name, [](Json& pod) {
+    Change("pods", std::string("ml/") + name, [](Json& pod) {
       MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
     });
   }
@@ -165,7 +165,7 @@ TEST_F(AutoscalerTest, AGangIsServedWholeOrNotAtAll) {
   EXPECT_EQ(Wanted("a"), 3);
 }
 
-TEST_F(AutoscalerTest, AGangGetsNewNodesOnlyForThoseWhoHaveNoRoom) {
+TEST_F(AutoscalerTest, RequestsNodesOnlyForGangMembersWithoutCapacity) {
   config_.shrink_after = minutes(1);
   Restart();
   Pool("a", "1", 5, 0, 1);
@@ -175,7 +175,7 @@ TEST_F(AutoscalerTest, AGangGetsNewNodesOnlyForThoseWhoHaveNoRoom) {
             {"spec", {{"minMember", 2}}}});
   for (const char* name : {"g1", "g2"}) {
     Pod(name, "8");
-    reconcile::Change("pods", std::string("ml/") + name, [](Json& pod) {
+    Change("pods", std::string("ml/") + name, [](Json& pod) {
       MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
     });
   }
@@ -186,33 +186,33 @@ TEST_F(AutoscalerTest, AGangGetsNewNodesOnlyForThoseWhoHaveNoRoom) {
   EXPECT_EQ(Marked().size(), 0U) << "it is not idle: it waits for the gang";
 }
 
-TEST_F(AutoscalerTest, WhoeverWasFasterIsNotOverwritten) {
+TEST_F(AutoscalerTest, DoesNotOverwriteConcurrentScaleUp) {
   Pool("a", "1", 5);
   int refused = 0;
   api_.intercept =
       [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
     if (!IsScale(request) || refused > 0) return std::nullopt;
     ++refused;
-    Fleet("a", 1);  // by hand, in the very moment
+    Fleet("a", 1);  // by hand, at the same moment
     return std::nullopt;
   };
   Pod("p", "4");
   Run(minutes(1));
   EXPECT_EQ(refused, 1);
-  EXPECT_EQ(Wanted("a"), 1) << "the one that somebody else has asked for serves it";
+  EXPECT_EQ(Wanted("a"), 1) << "the node requested by hand serves it";
 }
 
-TEST_F(AutoscalerTest, NodesThatSomebodyElseAsksForAreAwaited) {
+TEST_F(AutoscalerTest, AwaitsNodesRequestedByOthersAboveMaximum) {
   Pool("a", "1", 2);
   Run(seconds(10));
   Fleet("a", 3);
   Run(seconds(60));
-  EXPECT_EQ(Wanted("a"), 3) << "more than its maximum, and not ours to take away";
+  EXPECT_EQ(Wanted("a"), 3) << "above the maximum, but requested by others";
   EXPECT_THAT(Ready("a"), HasSubstr("AboveMaximum"));
   EXPECT_NE(StatusOf("a", "asked"), nullptr);
 }
 
-TEST_F(AutoscalerTest, AskingIsNotRepeatedAfterACrash) {
+TEST_F(AutoscalerTest, DoesNotRepeatRequestAfterCrash) {
   Pool("a", "1", 5);
   Run(seconds(5));
   api_.intercept =
@@ -231,13 +231,13 @@ TEST_F(AutoscalerTest, AskingIsNotRepeatedAfterACrash) {
   EXPECT_NE(StatusOf("a", "asked"), nullptr);
 }
 
-TEST_F(AutoscalerTest, AnAnswerThatNeverCameIsNoReasonToAskAnother) {
+TEST_F(AutoscalerTest, DoesNotAskAnotherPoolAfterRequestWithoutAnswer) {
   Pool("cheap", "1", 5);
   Pool("dear", "9", 5);
   api_.intercept =
       [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
     if (!IsScale(request) || Wanted("cheap") > 0) return std::nullopt;
-    Fleet("cheap", 1);  // it took effect
+    Fleet("cheap", 1);  // the write took effect
     return Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
   };
   Pod("p", "4");
@@ -246,7 +246,7 @@ TEST_F(AutoscalerTest, AnAnswerThatNeverCameIsNoReasonToAskAnother) {
   EXPECT_EQ(Wanted("dear"), 0);
 }
 
-TEST_F(AutoscalerTest, APoolThatRefusesIsToldAndTheNextBestIsUsed) {
+TEST_F(AutoscalerTest, ReportsPoolThatRefusesScaleAndUsesNextBest) {
   Pool("cheap", "1", 5);
   Pool("dear", "9", 5);
   api_.intercept =
@@ -261,7 +261,7 @@ TEST_F(AutoscalerTest, APoolThatRefusesIsToldAndTheNextBestIsUsed) {
   EXPECT_THAT(Events(), HasSubstr("ScaleFailed: "));
 }
 
-TEST_F(AutoscalerTest, APoolThatNeverTakesWhatItIsAskedIsToldAndTheNextBestIsUsed) {
+TEST_F(AutoscalerTest, ReportsPoolWhoseScaleAlwaysFailsAndUsesNextBest) {
   Pool("cheap", "1", 5);
   Pool("dear", "9", 5);
   int asked = 0;
@@ -270,7 +270,7 @@ TEST_F(AutoscalerTest, APoolThatNeverTakesWhatItIsAskedIsToldAndTheNextBestIsUse
     const bool cheap = IsScale(request) && request.path.find("/cheap/") != std::string::npos;
     if (!cheap) return std::nullopt;
     ++asked;
-    return Answer(500);  // an admission webhook of its kind is down
+    return Answer(500);  // an admission webhook for this kind is down
   };
   Pod("p", "4");
   Run(minutes(2));
@@ -279,9 +279,9 @@ TEST_F(AutoscalerTest, APoolThatNeverTakesWhatItIsAskedIsToldAndTheNextBestIsUse
   EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
 }
 
-TEST_F(AutoscalerTest, APoolThatCannotBeReadHurtsOnlyItself) {
+TEST_F(AutoscalerTest, UnreadablePoolDoesNotAffectOthers) {
   Pool("a", "9", 5);
-  api_.Put(PoolJson("cheap", "1", 5));  // nobody makes its nodes
+  api_.Put(PoolJson("cheap", "1", 5));  // its Fleet does not exist
   Json bad = PoolJson("bad", "1", 5);
   MakeObject(bad, "spec")["max"] = "many";
   api_.Put(bad);
@@ -293,7 +293,7 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadHurtsOnlyItself) {
   EXPECT_THAT(Ready("bad"), HasSubstr("False Invalid: spec.max"));
 }
 
-TEST_F(AutoscalerTest, ARefusedStatusOfAnUnreadablePoolIsNotWrittenAtEachLook) {
+TEST_F(AutoscalerTest, DoesNotRetryRefusedStatusOfUnreadablePoolOnEveryCall) {
   Json bad = PoolJson("bad", "1", 5);
   MakeObject(bad, "spec")["max"] = "many";
   api_.Put(bad);
@@ -313,12 +313,12 @@ TEST_F(AutoscalerTest, ARefusedStatusOfAnUnreadablePoolIsNotWrittenAtEachLook) {
   EXPECT_GE(asked, 2);
 }
 
-TEST_F(AutoscalerTest, APoolThatCannotBeReadAnyMoreIsLeftAsItWasAndSaysSo) {
+TEST_F(AutoscalerTest, KeepsPoolWhoseSpecBecameInvalidAndReportsIt) {
   Pool("a", "1", 5);
   Pod("p", "4");
   Run(seconds(30));
   ASSERT_EQ(Wanted("a"), 1);
-  reconcile::Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = "many"; });
+  Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = "many"; });
   Run(seconds(30));
   EXPECT_THAT(Ready("a"), HasSubstr("False Invalid: it is left as it was: spec.max"));
   EXPECT_EQ(Wanted("a"), 1);
@@ -328,12 +328,12 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadAnyMoreIsLeftAsItWasAndSaysSo) {
   const std::string before = version();
   Run(seconds(30));
   EXPECT_EQ(version(), before) << "what is known is not written again";
-  reconcile::Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = 5; });
+  Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = 5; });
   Run(seconds(15));
   EXPECT_THAT(Ready("a"), Not(HasSubstr("Invalid")));
 }
 
-TEST_F(AutoscalerTest, ASignalThatCannotBeShownIsToldAndTheNextBestPoolIsUsed) {
+TEST_F(AutoscalerTest, ReportsSignalThatCannotBePublishedAndUsesNextBestPool) {
   config_.signal.provisioning_requests = false;
   Restart();
   Json asking = PoolJson("asking", "1", 5);
@@ -351,7 +351,7 @@ TEST_F(AutoscalerTest, ASignalThatCannotBeShownIsToldAndTheNextBestPoolIsUsed) {
   EXPECT_EQ(Wanted("dear"), 1);
 }
 
-TEST_F(AutoscalerTest, APoolThatCannotBeReadWhenItsPauseIsOverIsWaitedFor) {
+TEST_F(AutoscalerTest, ReopensPoolOnceItCanBeReadAfterItsPause) {
   Pool("a", "1", 5);
   Pod("p", "4");
   Run(minutes(3));
@@ -361,30 +361,30 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadWhenItsPauseIsOverIsWaitedFor) {
     return request.path.ends_with("/scale") ? std::optional<Result<kube::ApiResponse>>(Answer(503))
                                             : std::nullopt;
   };
-  Restart();         // then it has never been read
-  Run(minutes(30));  // it comes to rest
+  Restart();         // so the pool has never been read
+  Run(minutes(30));  // it becomes idle
   EXPECT_THAT(Ready("a"), HasSubstr("False ScaleFailed"));
   api_.intercept = nullptr;
   Run(minutes(2));
-  EXPECT_EQ(Wanted("a"), 1) << "another try";
+  EXPECT_EQ(Wanted("a"), 1) << "the next attempt";
 }
 
-TEST_F(AutoscalerTest, APoolWithAnUnknownGpuSaysSo) {
+TEST_F(AutoscalerTest, ReportsPoolWithUnknownGpuAsInvalid) {
   Pool("a", "1", 5);
-  reconcile::Change("nodepools", "a", [](Json& pool) {
+  Change("nodepools", "a", [](Json& pool) {
     MakeObject(pool, "spec")["gpu"] = {{"model", "Unheard"}, {"count", 1}, {"partitioning", "mig"}};
   });
   Run(minutes(1));
   EXPECT_THAT(Ready("a"), HasSubstr("False Invalid: NodePool a: spec.gpu.model"));
 }
 
-TEST_F(AutoscalerTest, AMinimumIsFilledWithoutPods) {
+TEST_F(AutoscalerTest, FillsMinimumOfPoolWithoutPods) {
   Pool("a", "1", 5, 2);
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 2);
 }
 
-TEST_F(AutoscalerTest, AWebhookIsAskedForNodes) {
+TEST_F(AutoscalerTest, RequestsNodesFromWebhook) {
   int replicas = 0;
   std::vector<std::string> posted;
   webhook_ = [&](std::string_view method, const std::string&,
@@ -429,7 +429,7 @@ class AutoscalerDeadHooksTest : public AutoscalerTest {
   std::vector<Time> asked_;
 };
 
-TEST_F(AutoscalerDeadHooksTest, AreAskedLessAndLessOftenUntilTheyAnswer) {
+TEST_F(AutoscalerDeadHooksTest, SilentWebhookIsReadLessOftenUntilItAnswers) {
   Hooked("a");
   Run(minutes(30));
   EXPECT_GE(asked_.size(), 6U);
@@ -444,18 +444,18 @@ TEST_F(AutoscalerDeadHooksTest, AreAskedLessAndLessOftenUntilTheyAnswer) {
   EXPECT_GE(asked_.size(), 9U) << "as often as others";
 }
 
-TEST_F(AutoscalerDeadHooksTest, AreAskedAtOnceUnderANewAddress) {
+TEST_F(AutoscalerDeadHooksTest, SilentWebhookIsReadAtOnceUnderNewUrl) {
   Hooked("a");
   Run(minutes(30));
   asked_.clear();
-  reconcile::Change("nodepools", "a", [](Json& pool) {
+  Change("nodepools", "a", [](Json& pool) {
     MakeObject(pool, "spec")["webhook"] = {{"url", "http://other.example/"}};
   });
   Run(seconds(2));
   EXPECT_EQ(asked_.size(), 1U);
 }
 
-TEST_F(AutoscalerDeadHooksTest, AreAskedOneAtATime) {
+TEST_F(AutoscalerDeadHooksTest, SilentWebhooksAreReadOneAtATime) {
   for (const char* name : {"a", "b", "c"}) Hooked(name);
   Run(seconds(20));
   ASSERT_EQ(asked_.size(), 3U);
@@ -463,10 +463,10 @@ TEST_F(AutoscalerDeadHooksTest, AreAskedOneAtATime) {
   Run(minutes(30));
   const std::set<Time> times(asked_.begin(), asked_.end());
   EXPECT_GE(asked_.size(), 15U);
-  EXPECT_EQ(times.size(), asked_.size()) << "what else there is to do comes in between";
+  EXPECT_EQ(times.size(), asked_.size()) << "other work runs in between";
 }
 
-TEST_F(AutoscalerTest, ComesToRestWhereNothingCanBeDone) {
+TEST_F(AutoscalerTest, WritesNothingMoreWhenNoPoolFits) {
   Pool("a", "1", 1);
   Pod("impossible", "100");
   Run(minutes(1));
@@ -476,16 +476,16 @@ TEST_F(AutoscalerTest, ComesToRestWhereNothingCanBeDone) {
   EXPECT_EQ(api_.writes.size(), before);
 }
 
-TEST_F(AutoscalerTest, SlicesAreCutOutOfTheNodesThatCome) {
+TEST_F(AutoscalerTest, PlansSlicesOnNodesThatAreStillStarting) {
   Pool("gpu", "5", 5);
-  reconcile::Change("nodepools", "gpu", [](Json& pool) {
+  Change("nodepools", "gpu", [](Json& pool) {
     MakeObject(pool, "spec")["gpu"] = {
         {"model", "A100-40GB"}, {"count", 1}, {"partitioning", "mig"}};
   });
   for (int i = 0; i < 7; ++i) {
     const std::string name = "p" + std::to_string(i);
     Pod(name, "1");
-    reconcile::Change("pods", "ml/" + name, [](Json& pod) {
+    Change("pods", "ml/" + name, [](Json& pod) {
       Json& container = MakeObject(pod, "spec")["containers"].get_array()[0];
       MakeObject(container, "resources", "limits")["nvidia.com/mig-1g.5gb"] = "1";
     });

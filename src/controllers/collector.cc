@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/millis.h"
-#include "reconcile/condition.h"
-#include "reconcile/plan_result.h"
 #include "controllers/pool_standing.h"
 #include "quota/balance.h"
+#include "reconcile/condition.h"
+#include "reconcile/plan_result.h"
 
 namespace nos::controllers {
 namespace {
@@ -23,8 +23,9 @@ bool WasPreempted(const cluster::Pod& pod) {
   return target != nullptr && target->status == "True" && target->reason == "PreemptionByScheduler";
 }
 
-// When the last container ended, as the kubelet says; else when those that were ready were so no
-// more; else, and at the latest, `seen`. What it says of a time before the pod began is no end.
+// The end of the last container as the kubelet reports it; else the time when Ready became False;
+// `seen` if neither is known, and as the upper limit. An end before the start of the pod is
+// ignored.
 Time EndOf(const cluster::Pod& pod, Time seen) {
   const Time began = pod.started.value_or(pod.meta.created);
   if (pod.ended && *pod.ended >= began) return std::min(*pod.ended, seen);
@@ -35,8 +36,8 @@ Time EndOf(const cluster::Pod& pod, Time seen) {
   return said ? std::min(ready->last_transition, seen) : seen;
 }
 
-// Numbers of plans begin again with the next object of a node's name, so that the object is named,
-// too: "plan/gpu-1/5e0c4d7a/7". "": there is no plan.
+// "plan/gpu-1/5e0c4d7a/7", or "" without a plan. The id contains the node's UID because plan
+// numbers restart with a new Node object of the same name.
 std::string PlanIdOf(const cluster::Node& node) {
   const std::string plan = cluster::SpecPlan(node);
   if (plan.empty()) return plan;
@@ -72,8 +73,8 @@ bool Collector::Lead(bool leads) {
   return true;
 }
 
-reconcile::Outcome Collector::Reconcile(const std::string&, const reconcile::View& view, kube::Client&,
-                             const Clock& clock) {
+reconcile::Outcome Collector::Reconcile(const std::string&, const reconcile::View& view,
+                                        kube::Client&, const Clock& clock) {
   if (!leads_) return reconcile::Outcome::Done();
   now_ = clock.Now();
   if (!told_all_ || view.changes->everything) {
@@ -121,7 +122,7 @@ void Collector::TellPresent(std::string_view what, JsonArray ids) {
   Tell({{"kind", "present"}, {"what", what}, {"ids", std::move(ids)}});
 }
 
-// Which of them is in force where is a matter of all of them together.
+// Recomputed from all quotas: a quota can take effect or lose it when another one changes.
 void Collector::TakeInQuotas(const reconcile::View& view) {
   around_ = view.around->Collect();
   const quota::Balance balance(quota::QuotasOf(around_));
@@ -209,8 +210,7 @@ void Collector::TellNode(const reconcile::View& view, const std::string& name) {
   TellNew(nodes_[name], NodeRecord(*node, requested));
 }
 
-// That it is made, and later what became of it. Of one that was made before this began to look
-// nobody knows when.
+// Reports a new plan, and later its result. The time of a plan from before the start is unknown.
 void Collector::TellPlan(const Node& before, const cluster::Node& after) {
   const std::string id = PlanIdOf(after);
   if (id.empty()) return;
@@ -220,7 +220,7 @@ void Collector::TellPlan(const Node& before, const cluster::Node& after) {
     const bool fresh =
         before != nullptr && before->meta.uid == after.meta.uid && PlanIdOf(*before) != id;
     plan = {id, {}, now_, fresh || !done, {}};
-    if (!plan.open) return;  // made and done before this began to look
+    if (!plan.open) return;  // completed before this process started
     const cluster::NodeGpus was = ReadNodeGpus(fresh ? *before : after, catalogue_);
     const cluster::NodeGpus gpus = ReadNodeGpus(after, catalogue_);
     plan.added = SlicesAdded(was, after, gpus);
@@ -253,7 +253,8 @@ void Collector::TellPlan(const Node& before, const cluster::Node& after) {
   Tell(plan.record);
 }
 
-// It waited when the plan was made, and takes slices on that node of which the plan made more.
+// True for a pod that existed when the plan was made and takes slices that the plan added on its
+// node.
 void Collector::TellServed(const cluster::Pod& pod) {
   const auto found = plans_.find(pod.node_name);
   if (found == plans_.end() || pod.meta.created > found->second.made) return;

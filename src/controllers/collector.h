@@ -1,15 +1,16 @@
-// The collector: tells a telemetry server what is in the cluster and what is decided there.
+// The collector reports the objects of the cluster and the decisions of its controllers to a
+// telemetry server.
 //
 //   Collector collector(catalogue, [&](std::vector<Json> records) { spool.Add(records); });
 //
-// Of pods, jobs, nodes, quotas and node pools it tells each again whenever something of it has
-// changed that a record shows, and once everything when it begins to lead: then, too, who all is
-// there, so that what vanished while nobody told is not believed in for ever. Decisions it reads
-// off what they leave in the cluster, whoever made them: plans off the nodes' annotations,
-// evictions by schedulers off the pods' conditions, scaling off the autoscaler's Events. Jobs,
-// Kueue's queues and Workloads, node pools, and Events it watches itself (Follow).
+// It reports a pod, job, node, quota or node pool whenever a field of its record changes. When it
+// becomes leader it reports everything once, with the list of all ids, so that the server drops
+// objects that were deleted while no replica was reporting. It derives decisions from their traces
+// in the cluster, whichever component made them: plans from node annotations, evictions by
+// schedulers from pod conditions, scaling from the autoscaler's Events. It watches Jobs, Kueue's
+// queues and Workloads, node pools, and Events itself (Follow).
 //
-// It writes nothing into the cluster. One owner thread.
+// It writes nothing into the cluster. Owned by one thread.
 #pragma once
 
 #include <deque>
@@ -26,16 +27,16 @@
 #include "controllers/collector/jobs.h"
 #include "controllers/collector/records.h"
 #include "controllers/collector/watch.h"
-#include "reconcile/reconciler.h"
 #include "gpu/catalogue.h"
+#include "reconcile/reconciler.h"
 
 namespace nos::controllers {
 
-// The kinds it watches beside pods and nodes (RunnerOptions::around_kinds).
+// The kinds that it watches besides pods and nodes (RunnerOptions::around_kinds).
 std::vector<std::string_view> CollectorKinds();
 
 struct CollectorOptions {
-  bool events = true;  // of Kubernetes, about GPUs and node pools
+  bool events = true;  // Kubernetes Events about GPUs and node pools
   WorkWatchOptions watch{};
 };
 
@@ -43,48 +44,49 @@ class Collector final : public reconcile::Reconciler {
  public:
   using Report = std::function<void(std::vector<Json> records)>;
 
-  // The catalogue must outlive it.
+  // The catalogue must outlive this.
   Collector(const gpu::Catalogue& catalogue, Report report, CollectorOptions options = {});
 
-  // Whether it tells anything, from the next look on; at first it does not. Returns whether that is
-  // new.
+  // Starts or stops reporting, from the next Reconcile on. Initially it does not report. Returns
+  // true if this is a change.
   bool Lead(bool leads);
-  // Tells everything once more: something that it told was lost.
+  // Reports everything again, after reported records were lost.
   void TellAgain() { told_all_ = false; }
-  // Key: kClusterKey. Needs View::changes, and CollectorKinds around.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
-                    const Clock& clock) override;
-  // Takes what has come of Jobs, queues, node pools and Events, and tells it. To be called again
-  // and again, with the view that Reconcile gets; does nothing before that has told everything.
+  // Key: kClusterKey. REQUIRES: View::changes, and CollectorKinds in the cluster context.
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+                               kube::Client& client, const Clock& clock) override;
+  // Processes new Jobs, queues, node pools and Events, and reports them. Call it repeatedly with
+  // the view that Reconcile gets. It does nothing before Reconcile has reported everything.
   void Follow(const reconcile::View& view, kube::Client& client, const Clock& clock);
-  // Events that were not told since the start: there were too many at once.
+  // Events dropped since the start because of the rate limit.
   uint64_t events_dropped() const { return events_.dropped(); }
 
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;
   using Node = std::shared_ptr<const cluster::Node>;
 
-  // A pod, as it was told.
+  // The last reported state of a pod.
   struct Known {
     std::string record;
-    Time finished{};  // when that was seen
+    Time finished{};  // when the end was observed
   };
-  // The last plan of a node that was seen to be made.
+  // The last observed plan of a node.
   struct Plan {
-    std::string id;  // of the decision
+    std::string id;  // id of the decision
     JsonObject record;
-    Time made{};        // or found
-    bool open = false;  // nobody knows yet what became of it
-    SliceCounts added;  // of those that it made more of: what no pod has taken
+    Time made{};        // time it was made, or first observed
+    bool open = false;  // its result is not known yet
+    SliceCounts added;  // slices that the plan adds and no pod has taken yet
   };
 
   void TellAll(const reconcile::View& view);
   void TellPresent(const reconcile::View& view);
   void TellPresent(std::string_view what, JsonArray ids);
   WorkSink Sink();
-  // Nothing: what it is about is not known (yet).
-  std::optional<bool> Concerns(const reconcile::View& view, const cluster::KubernetesEvent& event) const;
-  // Whether it is known by now what it is about.
+  // No value: the object of the Event is not known (yet).
+  std::optional<bool> Concerns(const reconcile::View& view,
+                               const cluster::KubernetesEvent& event) const;
+  // Returns true if the object of the Event is known by now.
   bool TakeInEvent(const reconcile::View& view, const cluster::KubernetesEvent& event);
   void TellChanges();
   void TakeInQuotas(const reconcile::View& view);
@@ -98,7 +100,7 @@ class Collector final : public reconcile::Reconciler {
   void TellServed(const cluster::Pod& pod);
   void TellEviction(const cluster::Pod& pod);
   void Tell(JsonObject record);
-  // Unless it was told so already.
+  // Reports the record unless it equals `told`.
   void TellNew(std::string& told, JsonObject record);
   void TellRemoved(std::string_view what, const std::string& id);
 
@@ -106,28 +108,29 @@ class Collector final : public reconcile::Reconciler {
   const Report report_;
   const CollectorOptions options_;
   bool leads_ = false, told_all_ = false;
-  bool told_jobs_ = false;  // which jobs, queues and pools there are
+  bool told_jobs_ = false;  // the ids of jobs, queues and pools have been reported
   Time all_told_at_{};
   Time now_{};
   std::vector<Json> records_;
   cluster::Surroundings around_;
   std::map<std::string, std::string, std::less<>> quota_of_;  // by namespace
-  std::map<std::string, Known> pods_;                         // by uid
+  std::map<std::string, Known> pods_;                         // by UID
   JobTally jobs_;
   EventTally events_;
-  // By name, as they are and as they were told; whether that may be otherwise now, and when at the
-  // latest.
+  // Pools by name, and their last reported records. pools_changed_ and pools_due_ say that a record
+  // may have changed, or when it may change at the latest.
   std::map<std::string, std::shared_ptr<const cluster::NodePool>> pools_;
   std::map<std::string, std::string> told_pools_;
   bool pools_changed_ = false;
   Time pools_due_ = Time::max();
-  std::deque<std::pair<Time, cluster::KubernetesEvent>> early_;  // and when they came
-  const reconcile::View* following_ = nullptr;                              // while the watch is pumped
-  std::map<std::string, std::string> nodes_, quotas_;            // what was told, by name and id
-  std::map<std::string, std::map<std::string, Pod>> on_node_;    // by node, by uid
+  // Events whose object is not known yet, and when they came
+  std::deque<std::pair<Time, cluster::KubernetesEvent>> early_;
+  const reconcile::View* following_ = nullptr;         // set while the watch is pumped
+  std::map<std::string, std::string> nodes_, quotas_;  // last reported records, by name and id
+  std::map<std::string, std::map<std::string, Pod>> on_node_;  // by node, then by UID
   std::set<std::string> dirty_nodes_;
   std::map<std::string, Plan> plans_;  // by node
-  std::unique_ptr<WorkWatch> watch_;   // last: it tells the others
+  std::unique_ptr<WorkWatch> watch_;   // last member: its callbacks use the others
 };
 
 }  // namespace nos::controllers

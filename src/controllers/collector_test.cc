@@ -1,4 +1,4 @@
-// What is told of a cluster while its objects come, change and go.
+// Records that the collector reports while objects of the cluster are created, changed and deleted.
 #include "controllers/collector/fixture_test.h"
 
 namespace nos::controllers {
@@ -66,7 +66,7 @@ class CollectorTest : public CollectorFixture {
               {"spec", {{"min", {{"cpu", "1500m"}}}}},
               {"status", {{"used", {{"cpu", "500m"}}}}}});
   }
-  // Of those that were told in the last run.
+  // The records of one kind from the last run.
   std::vector<Json> Told(const std::string& kind) const {
     std::vector<Json> found;
     for (const Json& record : told_) {
@@ -76,7 +76,7 @@ class CollectorTest : public CollectorFixture {
   }
 };
 
-TEST_F(CollectorTest, APodIsToldWhenItChanges) {
+TEST_F(CollectorTest, ReportsPodWhenItChanges) {
   Quota();
   Node("n");
   Pod("p", "", "",
@@ -102,7 +102,7 @@ TEST_F(CollectorTest, APodIsToldWhenItChanges) {
   Run();
   ASSERT_EQ(Told("pod").size(), 1u);
   EXPECT_EQ(FindString(Told("pod")[0], "state"), "running");
-  ASSERT_EQ(Told("node").size(), 1u) << "its pods ask for more";
+  ASSERT_EQ(Told("node").size(), 1u) << "its pods request more";
   EXPECT_EQ(*Find(Told("node")[0], "requested", "memory"), Json(512.0));
 
   Pod("p", "n", "Succeeded");
@@ -117,7 +117,7 @@ TEST_F(CollectorTest, APodIsToldWhenItChanges) {
   EXPECT_EQ(FindString(Told("removed")[0], "id"), "uid-p");
 }
 
-TEST_F(CollectorTest, NodesAndQuotasAreToldAsTheyAre) {
+TEST_F(CollectorTest, ReportsNodesAndQuotas) {
   Quota();
   Node("n");
   Run();
@@ -125,7 +125,7 @@ TEST_F(CollectorTest, NodesAndQuotasAreToldAsTheyAre) {
   const Json node = Told("node")[0];
   EXPECT_EQ(*Find(node, "allocatable", "memory"), Json(16384.0));
   EXPECT_NE(Find(node, "labels", "nvidia.com/gpu.product"), nullptr);
-  EXPECT_EQ(Find(node, "labels", "private"), nullptr) << "only what is needed leaves the cluster";
+  EXPECT_EQ(Find(node, "labels", "private"), nullptr) << "only needed labels may leave the cluster";
   ASSERT_EQ(Told("quota").size(), 1u);
   EXPECT_EQ(*Find(Told("quota")[0], "resources", "cpu", "min"), Json(1.5));
   EXPECT_EQ(*Find(Told("quota")[0], "resources", "cpu", "used"), Json(0.5));
@@ -137,7 +137,7 @@ TEST_F(CollectorTest, NodesAndQuotasAreToldAsTheyAre) {
   ASSERT_EQ(Told("removed").size(), 2u);
 }
 
-TEST_F(CollectorTest, ANewLeaderTellsAllAndWhoIsThere) {
+TEST_F(CollectorTest, NewLeaderReportsEverythingAndAllIds) {
   Node("n");
   Pod("p", "n", "Running");
   Run();
@@ -148,7 +148,7 @@ TEST_F(CollectorTest, ANewLeaderTellsAllAndWhoIsThere) {
   EXPECT_EQ(WriteJson(*Find(Told("present")[0], "ids")), R"(["uid-p"])");
 }
 
-TEST_F(CollectorTest, APlanIsToldUntilItIsDoneAndWhomItServed) {
+TEST_F(CollectorTest, ReportsPlanItsResultAndThePodsItServed) {
   Node("n", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"}});
   Pod("p");
   Run();
@@ -186,7 +186,7 @@ TEST_F(CollectorTest, APlanIsToldUntilItIsDoneAndWhomItServed) {
   EXPECT_GT(Find(served, "at")->as_int64(), Find(served, "made")->as_int64());
 }
 
-TEST_F(CollectorTest, APlanServesThoseWhoTakeWhatItAdded) {
+TEST_F(CollectorTest, PlanServesPodsThatTakeAddedSlices) {
   const std::string before = "3g.20gb@0:free,1g.5gb@4:free", after = "1g.5gb@0,1g.5gb@1,1g.5gb@4";
   Node("n", {{"nos.nebuly.com/status-layout-0", before}});
   for (const char* name : {"a", "b", "c"}) Pod(name);
@@ -203,8 +203,8 @@ TEST_F(CollectorTest, APlanServesThoseWhoTakeWhatItAdded) {
   EXPECT_EQ(Find(Told("decision").back(), "pods")->as_array().size(), 2u);
 }
 
-// Who begins to look finds a plan under way: when it was made is not known.
-TEST_F(CollectorTest, OfAPlanThatIsFoundNobodyKnowsWhenItWasMade) {
+// A collector that starts during a plan does not know when the plan was made.
+TEST_F(CollectorTest, ReportsPlanFoundAtStartWithoutTime) {
   JsonObject annotations = {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"},
                             {"nos.nebuly.com/spec-layout-0", "1g.5gb@0"},
                             {"nos.nebuly.com/spec-partitioning-plan", "7"}};
@@ -222,7 +222,7 @@ TEST_F(CollectorTest, OfAPlanThatIsFoundNobodyKnowsWhenItWasMade) {
   }
 }
 
-TEST_F(CollectorTest, PlansOfANodesNextObjectAreOthers) {
+TEST_F(CollectorTest, PlanIdsDifferBetweenNodeObjectsOfSameName) {
   const JsonObject planned = {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"},
                               {"nos.nebuly.com/spec-layout-0", "1g.5gb@0"},
                               {"nos.nebuly.com/spec-partitioning-plan", "1"}};
@@ -235,7 +235,7 @@ TEST_F(CollectorTest, PlansOfANodesNextObjectAreOthers) {
   EXPECT_EQ(FindString(Told("decision").at(0), "id"), "plan/n/0b1f2e3d/1");
 }
 
-TEST_F(CollectorTest, APodEndsWithItsLastContainer) {
+TEST_F(CollectorTest, ReportsEndOfLastContainerAsEndOfPod) {
   const auto finished = [&](const std::string& name, const std::string& at) {
     const JsonObject end = {{"exitCode", 0}, {"finishedAt", at}};
     const JsonObject container = {{"name", "main"}, {"state", JsonObject{{"terminated", end}}}};
@@ -254,7 +254,7 @@ TEST_F(CollectorTest, APodEndsWithItsLastContainer) {
   EXPECT_LT(finished("of-the-future", "9999-01-15T07:30:00Z"), now + 3'600'000);
 }
 
-TEST_F(CollectorTest, AJobIsToldWithItsPods) {
+TEST_F(CollectorTest, ReportsJobDerivedFromItsPods) {
   const auto pod = [&](const std::string& name, const std::string& phase) {
     api_.Put({{"kind", "Pod"},
               {"metadata",
@@ -288,7 +288,7 @@ TEST_F(CollectorTest, AJobIsToldWithItsPods) {
   EXPECT_EQ(FindString(Told("removed").back(), "id"), "team/Job/train");
 }
 
-TEST_F(CollectorTest, WhoHadToGoIsTold) {
+TEST_F(CollectorTest, ReportsEvictionForElasticQuota) {
   Node("n");
   Pod("p", "n", "Running");
   Run();
@@ -307,7 +307,7 @@ TEST_F(CollectorTest, WhoHadToGoIsTold) {
   EXPECT_TRUE(Told("decision").empty());
 }
 
-TEST_F(CollectorTest, AJobWithoutPodsIsTold) {
+TEST_F(CollectorTest, ReportsJobWithoutPods) {
   Job("train", true);
   Run();
   ASSERT_EQ(Told("job").size(), 1u);
@@ -331,7 +331,7 @@ TEST_F(CollectorTest, AJobWithoutPodsIsTold) {
   EXPECT_EQ(FindString(Told("removed")[0], "id"), "team/Job/train");
 }
 
-TEST_F(CollectorTest, WhatMayNotBeReadIsLeftOut) {
+TEST_F(CollectorTest, OmitsKindsThatMayNotBeRead) {
   api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
     const bool denied = request.path.ends_with("/jobs") || request.path.ends_with("/events");
     if (!denied) return std::nullopt;
@@ -342,14 +342,14 @@ TEST_F(CollectorTest, WhatMayNotBeReadIsLeftOut) {
   Run();
   EXPECT_EQ(Told("pod").size(), 1u);
   EXPECT_TRUE(Told("job").empty());
-  EXPECT_EQ(Told("present").size(), 6u) << "which jobs there are is known all the same";
-  api_.intercept = nullptr;  // it is permitted now
+  EXPECT_EQ(Told("present").size(), 6u) << "the list of jobs is complete nevertheless";
+  api_.intercept = nullptr;  // now permitted
   clock_.Advance(std::chrono::minutes(2));
   Run();
   EXPECT_EQ(Told("job").size(), 1u);
 }
 
-TEST_F(CollectorTest, ANewLeaderTellsAJobOnceAsPodsAndObjectsTellOfIt) {
+TEST_F(CollectorTest, NewLeaderReportsJobOnceFromPodsAndObjects) {
   Job("train", false);
   api_.Put({{"kind", "Pod"},
             {"metadata",
@@ -367,7 +367,7 @@ TEST_F(CollectorTest, ANewLeaderTellsAJobOnceAsPodsAndObjectsTellOfIt) {
   EXPECT_EQ(Told("job").size(), 1u);
 }
 
-TEST_F(CollectorTest, JobsOfPodsAreToldWhenTheObjectsCannotBeRead) {
+TEST_F(CollectorTest, ReportsJobsOfPodsWhenJobObjectsCannotBeRead) {
   api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
     if (!request.path.ends_with("/jobs")) return std::nullopt;
     return kube::ApiResponse{500, {{"kind", "Status"}, {"code", 500}, {"message", "down"}}};
@@ -380,14 +380,14 @@ TEST_F(CollectorTest, JobsOfPodsAreToldWhenTheObjectsCannotBeRead) {
               {"ownerReferences",
                JsonArray{{{"kind", "Job"}, {"name", "train"}, {"controller", true}}}}}}});
   Run();
-  EXPECT_TRUE(Told("job").empty()) << "what the objects say may come";
+  EXPECT_TRUE(Told("job").empty()) << "job objects may still arrive";
   clock_.Advance(std::chrono::minutes(1));
   Run();
   EXPECT_EQ(Told("job").size(), 1u);
-  EXPECT_TRUE(Told("present").empty()) << "which there are is not known";
+  EXPECT_TRUE(Told("present").empty()) << "the ids are unknown";
 }
 
-TEST_F(CollectorTest, EventsAboutGpusAreTold) {
+TEST_F(CollectorTest, ReportsEventsAboutGpus) {
   Node("n");
   Event("of-gpu-node", "Node", "n", "not ready");
   Event("of-other-node", "Node", "unknown", "not ready");
@@ -400,14 +400,14 @@ TEST_F(CollectorTest, EventsAboutGpusAreTold) {
   EXPECT_EQ(FindString(Told("event")[1], "object", "kind"), "ElasticQuota");
   Pod("p");
   Run();
-  ASSERT_EQ(Told("event").size(), 1u) << "its pod has come";
+  ASSERT_EQ(Told("event").size(), 1u) << "its pod exists now";
   EXPECT_EQ(FindString(Told("event")[0], "message"), "no room");
   EXPECT_EQ(*Find(Told("event")[0], "at"), Json(1'800'000'000'000 - 3'600'000));
   Run();
   EXPECT_TRUE(told_.empty());
 }
 
-TEST_F(CollectorTest, ManyEventsOfOthersLoseNone) {
+TEST_F(CollectorTest, ManyForeignEventsDoNotDisplaceOurs) {
   Pod("p");
   Event("a", "Pod", "p", "first");
   for (int i = 0; i < 3000; ++i) Event("b" + std::to_string(i), "Pod", "gone", "of nobody");
@@ -416,7 +416,7 @@ TEST_F(CollectorTest, ManyEventsOfOthersLoseNone) {
   EXPECT_EQ(FindString(Told("event")[0], "message"), "first");
 }
 
-TEST_F(CollectorTest, KueuesQueuesAreToldWhereTheyAreServed) {
+TEST_F(CollectorTest, ReportsKueueQueuesOnlyWhileServed) {
   bool served = false;
   api_.intercept =
       [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
@@ -437,7 +437,7 @@ TEST_F(CollectorTest, KueuesQueuesAreToldWhereTheyAreServed) {
   served = false;
   clock_.Advance(std::chrono::minutes(20));
   Run();
-  ASSERT_EQ(Told("removed").size(), 1u) << "it was taken away";
+  ASSERT_EQ(Told("removed").size(), 1u) << "Kueue was uninstalled";
   EXPECT_EQ(FindString(Told("removed")[0], "id"), "LocalQueue/team/gpus");
 }
 

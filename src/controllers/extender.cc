@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "scheduling/registry.h"
 #include "scheduling/pod_state.h"
+#include "scheduling/registry.h"
 
 namespace nos::controllers {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::string_view kGpuPrefix = "nvidia.com/";
 constexpr int64_t kBest = 10;  // MaxExtenderPriority
 constexpr const char* kNotSynced = "nos has not read the cluster yet";
 
-// The plugins that look at GPUs.
+// The plugins for GPUs only.
 Framework GpuFramework() {
   std::vector<Framework::Entry> entries;
   std::vector<std::string> problems;
@@ -40,7 +40,7 @@ cluster::ResourceList GpusOf(const cluster::ResourceList& all) {
   return gpus;
 }
 
-// The pod, reduced to what it asks of GPUs.
+// The pod, reduced to its GPU requests.
 cluster::Pod GpuPartOf(const cluster::Pod& pod) {
   cluster::Pod part;
   part.meta = pod.meta;
@@ -71,8 +71,8 @@ Extender::Answer Bad(std::string_view verb, const Status& why) {
 Extender::Extender(const gpu::Catalogue& catalogue, Duration assume_for)
     : framework_(GpuFramework()), assume_for_(assume_for), engine_(catalogue) {}
 
-reconcile::Outcome Extender::Reconcile(const std::string&, const reconcile::View& view, kube::Client&,
-                            const Clock& clock) {
+reconcile::Outcome Extender::Reconcile(const std::string&, const reconcile::View& view,
+                                       kube::Client&, const Clock& clock) {
   const std::scoped_lock lock(mutex_);
   if (view.changes->everything) {
     for (const auto& node : *view.nodes.Snapshot()) engine_.SetNode(node);
@@ -91,7 +91,8 @@ reconcile::Outcome Extender::Reconcile(const std::string&, const reconcile::View
     const std::string key = it->first;
     const Time until = (it++)->second.until;
     if (until <= now) {
-      Log(LogLevel::kWarn, "a binding was never seen and counts no more", {{"pod", key}});
+      Log(LogLevel::kWarn, "Releasing assumed Pod whose binding was never observed",
+          {{"pod", key}});
       Forget(key);
     } else {
       next = next ? std::min(*next, until) : until;
@@ -143,7 +144,7 @@ Verdict Extender::Ask(const cluster::Pod& asked, const ClusterSnapshot& snapshot
                       std::string_view node) const {
   const cluster::NodeInfo* info = snapshot.Find(node);
   if (info == nullptr) return Verdict::Unschedulable("Unknown", "nos does not know this node yet");
-  // How many pods a node takes is kube-scheduler's to say.
+  // kube-scheduler checks the number of pods itself.
   cluster::NodeInfo gpus = *info;
   gpus.allocatable.Set(cluster::kPods, std::numeric_limits<int64_t>::max());
   return framework_.Filter(framework_.PreFilter(asked, snapshot), asked, gpus);
@@ -157,7 +158,7 @@ Extender::Answer Extender::Filter(ExtenderNodes nodes) {
     const std::scoped_lock lock(mutex_);
     if (!synced_) return {200, FilterError(kNotSynced)};
     snapshot = engine_.snapshot();
-    // Asked for again: whatever has become of its binding, it does not stand in its own way.
+    // The pod is scheduled again, so its earlier binding must not count against it.
     const auto own = assumed_.find(nodes.pod.Key());
     if (own != assumed_.end()) (void)snapshot.Unbind(*own->second.pod, own->second.node);
   }
@@ -174,7 +175,7 @@ Extender::Answer Extender::Filter(ExtenderNodes nodes) {
 Extender::Answer Extender::Prioritize(const ExtenderNodes& nodes) {
   const cluster::Pod asked = GpuPartOf(nodes.pod);
   std::vector<int64_t> scores(nodes.names.size(), 0);
-  // What was learnt grows while it is asked: one at a time.
+  // Precomputed score data grows during scoring, so calls are serialized.
   const std::scoped_lock lock(mutex_);
   if (!synced_ || !AsksForGpus(asked)) return {200, PrioritizeAnswer(nodes.names, scores)};
   const ClusterSnapshot& snapshot = engine_.snapshot();
@@ -201,7 +202,7 @@ Extender::Answer Extender::Prioritize(const ExtenderNodes& nodes) {
   return {200, PrioritizeAnswer(nodes.names, scores)};
 }
 
-// `before`: a former binding, of which nobody knows yet what became of it.
+// `before` receives an earlier binding of the pod whose outcome is unknown.
 Status Extender::Assume(const Pod& pod, const std::string& node, Time now,
                         std::optional<Assumed>& before) {
   const std::scoped_lock lock(mutex_);
@@ -230,7 +231,7 @@ void Extender::Forget(const std::string& key) {
   assumed_.erase(key);
 }
 
-// It may have been done, and be why another one was refused.
+// The earlier binding may have succeeded, and may be why the new one is refused.
 void Extender::Restore(const std::optional<Assumed>& before) {
   if (!before || engine_.FindPlaced(before->pod->Key()) != nullptr) return;
   engine_.Assume(before->pod, before->node);
@@ -275,7 +276,7 @@ Extender::Answer Extender::Preempt(const ExtenderVictims& victims) {
   ClusterSnapshot snapshot;
   {
     const std::scoped_lock lock(mutex_);
-    // Then nothing is known to help.
+    // Without caches no node passes.
     if (synced_) snapshot = engine_.snapshot();
   }
   std::map<std::string, ExtenderVictims::Node> left;
@@ -285,7 +286,7 @@ Extender::Answer Extender::Preempt(const ExtenderVictims& victims) {
     ClusterSnapshot without = snapshot;
     for (const Pod& pod : info->pods) {
       const bool goes = std::ranges::find(node.uids, pod->meta.uid) != node.uids.end();
-      if (goes) (void)without.Unbind(*pod, name);  // it is there
+      if (goes) (void)without.Unbind(*pod, name);  // cannot fail: the pod is there
     }
     if (Ask(asked, without, name).fits()) left.emplace(name, node);
   }

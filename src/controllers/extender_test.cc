@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reconcile/runner.h"
 #include "kube/testing/fake_api.h"
+#include "reconcile/runner.h"
 
 namespace nos::controllers {
 namespace {
@@ -67,23 +67,23 @@ class ExtenderTest : public testing::Test {
   reconcile::Runner runner_{extender_, api_, reconcile::RunnerOptions()};
 };
 
-TEST_F(ExtenderTest, PassesNodesWithRoomAndSaysWhyOthersHaveNone) {
+TEST_F(ExtenderTest, FiltersNodesByGpuCapacity) {
   Node("free", 1);
   Node("full", 1);
   Node("none", 0);
   api_.Put(PodJson("holder", 1, "full"));
   Run();
   const Json answer = Filter(PodJson("p", 1), Names({"none", "full", "free", "new"}));
-  // What the pod asks of cpu, and how many pods a node takes, is kube-scheduler's to look at.
+  // kube-scheduler checks cpu and the number of pods itself.
   EXPECT_EQ(*Find(answer, "NodeNames"), Json(Names({"free"})));
   EXPECT_EQ(FindString(answer, "FailedNodes", "full"), std::string("Insufficient ") + kSlice);
-  // Cutting could help there.
+  // Partitioning could help there, so the refusal is not unresolvable.
   EXPECT_EQ(FindString(answer, "FailedNodes", "none"), std::string("Insufficient ") + kSlice);
   EXPECT_THAT(std::string(FindString(answer, "FailedNodes", "new")), HasSubstr("does not know"));
   EXPECT_EQ(FindString(answer, "Error"), "");
 }
 
-TEST_F(ExtenderTest, WhereNobodyLeavesAnythingBehindItIsHopeless) {
+TEST_F(ExtenderTest, FilterReportsNodeThatPreemptionCannotHelp) {
   Node("n", 1);
   Run();
   Json pod = PodJson("p", 0);
@@ -94,7 +94,7 @@ TEST_F(ExtenderTest, WhereNobodyLeavesAnythingBehindItIsHopeless) {
   EXPECT_EQ(*Find(answer, "NodeNames"), Json(JsonArray()));
 }
 
-TEST_F(ExtenderTest, WholeNodesGoBackAsTheyCame) {
+TEST_F(ExtenderTest, FilterReturnsWholeNodesUnchanged) {
   Node("free", 1);
   Node("none", 0);
   Run();
@@ -107,28 +107,28 @@ TEST_F(ExtenderTest, WholeNodesGoBackAsTheyCame) {
   EXPECT_TRUE(Find(answer, "NodeNames")->is_null());
 }
 
-TEST_F(ExtenderTest, PodsWithoutGpusAreNotItsBusiness) {
+TEST_F(ExtenderTest, FilterPassesAllNodesForPodWithoutGpus) {
   Node("none", 0);
   Run();
   const Json answer = Filter(PodJson("p", 0), Names({"none", "new"}));
   EXPECT_EQ(*Find(answer, "NodeNames"), Json(Names({"none", "new"})));
 }
 
-TEST_F(ExtenderTest, BeforeTheClusterIsReadNothingIsDecided) {
+TEST_F(ExtenderTest, RefusesRequestsBeforeCachesAreSynced) {
   EXPECT_THAT(std::string(FindString(Filter(PodJson("p", 1), Names({"a"})), "Error")),
               HasSubstr("not read"));
   api_.Put(PodJson("p", 1));
   EXPECT_THAT(Bind("p", "a"), HasSubstr("not read"));
 }
 
-TEST_F(ExtenderTest, WhatIsBoundCountsAtOnce) {
+TEST_F(ExtenderTest, AssumesBoundPodAtOnce) {
   Node("n", 1);
   api_.Put(PodJson("p", 1));
   api_.Put(PodJson("q", 1));
   Run();
   EXPECT_EQ(Bind("p", "n"), "");
   EXPECT_EQ(FindString(*api_.Find("pods", "ml/p"), "spec", "nodeName"), "n");
-  // No watch has been read since.
+  // The runner has read no watch event since.
   EXPECT_EQ(FindString(Filter(PodJson("q", 1), Names({"n"})), "FailedNodes", "n"),
             std::string("Insufficient ") + kSlice);
   EXPECT_EQ(Bind("q", "n"), std::string("n: Insufficient ") + kSlice);
@@ -136,7 +136,7 @@ TEST_F(ExtenderTest, WhatIsBoundCountsAtOnce) {
   EXPECT_EQ(Bind("q", "n"), std::string("n: Insufficient ") + kSlice);
 }
 
-TEST_F(ExtenderTest, ARefusedBindingIsToldAndCountsNoMore) {
+TEST_F(ExtenderTest, ReleasesPodWhenBindingIsRefused) {
   Node("n", 1);
   api_.Put(PodJson("p", 1));
   Run();
@@ -146,7 +146,7 @@ TEST_F(ExtenderTest, ARefusedBindingIsToldAndCountsNoMore) {
   EXPECT_NE(Bind("gone", "n"), "");
 }
 
-TEST_F(ExtenderTest, AnotherPodOfTheNameIsNotBound) {
+TEST_F(ExtenderTest, DoesNotBindPodWithOtherUid) {
   Node("n", 1);
   api_.Put(PodJson("p", 1));
   Run();
@@ -156,8 +156,8 @@ TEST_F(ExtenderTest, AnotherPodOfTheNameIsNotBound) {
   EXPECT_THAT(std::string(FindString(answer, "Error")), HasSubstr("another pod"));
 }
 
-TEST_F(ExtenderTest, PrefersNodesWhoseSlicesServeNothingElse) {
-  // "whole" has a GPU of seven slots that nos cuts; "cut" one with a single slot left.
+TEST_F(ExtenderTest, PrioritizesNodeThatStrandsLeastCapacity) {
+  // "whole" has a GPU of seven slots that nos partitions; "cut" has one with a single free slot.
   const auto node = [&](const std::string& name, const std::string& status) {
     Json annotations = JsonObject{{"nos.nebuly.com/status-gpu-0-1g.5gb-free", status}};
     api_.Put({{"kind", "Node"},
@@ -192,7 +192,7 @@ TEST_F(ExtenderTest, PrefersNodesWhoseSlicesServeNothingElse) {
   EXPECT_EQ(score(2), 0);
 }
 
-TEST_F(ExtenderTest, PreemptionIsLeftToNodesWhereTheVictimsHoldEnough) {
+TEST_F(ExtenderTest, PreemptKeepsNodesWhereVictimsFreeEnough) {
   Node("a", 1);
   Node("b", 1);
   api_.Put(PodJson("on-a", 1, "a"));
@@ -209,11 +209,11 @@ TEST_F(ExtenderTest, PreemptionIsLeftToNodesWhereTheVictimsHoldEnough) {
   EXPECT_NE(Find(other, "NodeNameToMetaVictims", "b"), nullptr);
 }
 
-TEST_F(ExtenderTest, ABindingThatIsNeverSeenCountsForAWhile) {
+TEST_F(ExtenderTest, ReleasesAssumedPodAfterTimeout) {
   Node("n", 1);
   api_.Put(PodJson("p", 1));
   Run();
-  // It may have been done, or not.
+  // The outcome of the binding is unknown.
   api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
     if (!request.path.ends_with("/binding")) return std::nullopt;
     return Status{Code::kDeadline, "no answer came"};
@@ -222,7 +222,7 @@ TEST_F(ExtenderTest, ABindingThatIsNeverSeenCountsForAWhile) {
   runner_.Poke(clock_.Now());
   Run();
   EXPECT_NE(Find(Filter(PodJson("q", 1), Names({"n"})), "FailedNodes", "n"), nullptr);
-  // It does not stand in its own way.
+  // The pod's own assumption does not count against it.
   EXPECT_EQ(*Find(Filter(PodJson("p", 1), Names({"n"})), "NodeNames"), Json(Names({"n"})));
   EXPECT_NE(Find(Filter(PodJson("q", 1), Names({"n"})), "FailedNodes", "n"), nullptr);
   clock_.Advance(seconds(31));
@@ -230,7 +230,7 @@ TEST_F(ExtenderTest, ABindingThatIsNeverSeenCountsForAWhile) {
   EXPECT_EQ(Find(Filter(PodJson("q", 1), Names({"n"})), "FailedNodes", "n"), nullptr);
 }
 
-TEST_F(ExtenderTest, WhatIsNoRequestIsRefused) {
+TEST_F(ExtenderTest, RejectsMalformedRequests) {
   const auto code = [&](std::string_view verb, std::string_view body) {
     const Extender::Answer answer = extender_.Handle(verb, body, client_, clock_);
     EXPECT_FALSE(answer.body.empty());
@@ -247,8 +247,8 @@ TEST_F(ExtenderTest, WhatIsNoRequestIsRefused) {
   EXPECT_EQ(code("delete", "{}"), 404);
 }
 
-// kube-scheduler gave up on its call, the binding was done all the same, and it asks again.
-TEST_F(ExtenderTest, ABoundPodThatIsAskedForAgainStillCounts) {
+// kube-scheduler timed out, but the binding took effect, and it tries again.
+TEST_F(ExtenderTest, BoundPodStillCountsWhenBoundAgain) {
   Node("a", 1);
   Node("b", 1);
   api_.Put(PodJson("p", 1));
@@ -262,12 +262,12 @@ TEST_F(ExtenderTest, ABoundPodThatIsAskedForAgainStillCounts) {
   }
 }
 
-TEST_F(ExtenderTest, ABindingThatIsRefusedLeavesTheFormerOne) {
+TEST_F(ExtenderTest, RefusedBindingKeepsEarlierAssumption) {
   Node("a", 1);
   Node("b", 1);
   api_.Put(PodJson("p", 1));
   Run();
-  EXPECT_EQ(Bind("p", "a"), "");  // and no watch has shown it
+  EXPECT_EQ(Bind("p", "a"), "");  // the watch has not shown it
   EXPECT_NE(Bind("p", "b"), "");
   EXPECT_NE(Find(Filter(PodJson("q", 1), Names({"a"})), "FailedNodes", "a"), nullptr);
 }

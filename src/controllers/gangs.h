@@ -1,13 +1,14 @@
-// Which pods are to be placed together or not at all: those with the label
-// scheduling.x-k8s.io/pod-group, of which a PodGroup (sigs.k8s.io/scheduler-plugins, coscheduling)
-// says the least count; those whose spec.schedulingGroup names a PodGroup of scheduling.k8s.io with
-// gang policy; and those whose spec.workloadRef names such a group of a Workload (KEP 4671).
+// Finds pods that must be placed together or not at all. A gang is given by one of:
+//   - the label scheduling.x-k8s.io/pod-group, whose PodGroup (sigs.k8s.io/scheduler-plugins,
+//     coscheduling) has the minimum number of members;
+//   - spec.schedulingGroup, which names a PodGroup of scheduling.k8s.io with gang policy;
+//   - spec.workloadRef, which names such a group of a Workload (KEP 4671).
 //
-//   gangs.Set(before, after);                      // as the watch tells of pods
+//   gangs.Set(before, after);                      // for each pod event of the watch
 //   const GangSize size = SizeOfGang(*pod, *snapshot.ShareAround());
 //   for (const auto& member : gangs.Of(GangOf(*pod))) ...
 //
-// One owner thread.
+// Owned by one thread.
 #pragma once
 
 #include <map>
@@ -24,39 +25,40 @@ namespace nos::controllers {
 
 inline constexpr std::string_view kPodGroupLabel = "scheduling.x-k8s.io/pod-group";
 
-// "pod group ml/train", "scheduling group ml/train", "group workers of workload ml/train"; "": it
-// belongs to none.
+// "pod group ml/train", "scheduling group ml/train", "group workers of workload ml/train". Empty:
+// the pod belongs to no gang.
 std::string GangOf(const cluster::Pod& pod);
 
 struct GangSize {
-  int least = 1;        // pods that must be placed together; 1: each for itself
-  std::string problem;  // why that cannot be told
+  int least = 1;        // members that must be placed together; 1: each pod is placed alone
+  std::string problem;  // why the size is unknown
 };
 GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around);
 
-// Whether there is any object that could tell the size of the pod's gang.
+// True if any object exists that could define the size of the pod's gang.
 bool KnowsGroups(const cluster::Pod& pod, const cluster::Surroundings& around);
 
-// It has neither failed nor is it being deleted.
+// The pod has not failed and is not being deleted.
 bool CountsInGang(const cluster::Pod& pod);
-// It counts, and has a node: one that has succeeded has done what the others needed it for.
+// The pod counts and has a node. A succeeded pod counts, because it has done its part for the
+// others.
 bool IsPlacedInGang(const cluster::Pod& pod);
 
 class Gangs {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
-  // Null: it was not there before, or is gone.
+  // `before` is null for a new pod, `after` for a deleted one.
   void Set(const Pod& before, const Pod& after);
-  // Those that count: more important ones first, then older ones.
+  // Members that count: by priority, then oldest first.
   std::vector<Pod> Of(const std::string& gang) const;
 
  private:
   std::map<std::string, std::map<std::string, Pod>> members_;  // by gang and pod key
 };
 
-// Stands for what keeps a gang waiting beside filters: too few of its pods, or nobody who says how
-// many. It runs in no framework; a queue asks it which events may help.
+// Stands for reasons other than filters that keep a gang pending: too few members, or an unknown
+// size. It is part of no framework. The queue asks it which events may help.
 class GangScheduling final : public scheduling::Plugin {
  public:
   std::string Name() const override { return "GangScheduling"; }

@@ -1,20 +1,20 @@
-// Partitioner, scheduler and agents together, from pods that wait to pods that run, with crashes,
-// lost answers and device errors on the way. The full virtual cluster is in sim/world; this is the
-// smallest one that closes the loop.
+// Partitioner, scheduler and agents together, from pending to running pods, with crashes, lost
+// answers and device errors. The full virtual cluster is in sim/world; this is the smallest one
+// with a complete control loop.
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/random.h"
 #include "agent/node_agent.h"
+#include "base/random.h"
 #include "controllers/partitioner.h"
-#include "reconcile/runner.h"
 #include "controllers/scheduler.h"
 #include "device/sim_gpus.h"
 #include "kube/testing/fake_api.h"
 #include "kubelet/testing/fake_kubelet.h"
+#include "reconcile/runner.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {
@@ -59,7 +59,7 @@ class World {
          {"status", {{"phase", "Pending"}}}});
   }
 
-  void reconcile::RunFor(Duration time, bool faults) {
+  void RunFor(Duration time, bool faults) {
     faults_ = faults;
     for (const Time end = clock_.Now() + time; clock_.Now() < end;) {
       Step();
@@ -73,7 +73,7 @@ class World {
       return Phase(pod.name) == "Succeeded";
     }));
   }
-  std::string reconcile::Describe() const {
+  std::string Describe() const {
     std::string all;
     for (const auto& pod : pods_) {
       if (Phase(pod.name) == "Succeeded") continue;
@@ -111,8 +111,8 @@ class World {
       if (!faults_ || !random_.Chance(0.1)) return device::SimFault::kNone;
       return static_cast<device::SimFault>(1 + random_.Below(5));
     };
-    // No SimHooks::held: the driver refuses only while a process runs, so caution must be the
-    // agent's.
+    // SimHooks::held is not set: the driver refuses only while a process runs, so the agent itself
+    // must not destroy instances that pods hold.
     hooks.on_destroy = [this, &machine](const device::GpuInstance& instance) {
       if (machine.kubelet->Holds(instance.uuid)) violations_.push_back(instance.uuid);
     };
@@ -123,9 +123,11 @@ class World {
   }
   void RestartAgent(Machine& machine) {
     machine.runner.reset();
-    machine.agent = std::make_unique<agent::Agent>(agent::AgentConfig(), machine.name, Models(), *machine.gpus,
-                                            *machine.kubelet, *machine.kubelet);
-    machine.runner = std::make_unique<reconcile::Runner>(*machine.agent, api_, reconcile::ForNode(machine.name));
+    machine.agent =
+        std::make_unique<agent::Agent>(agent::AgentConfig(), machine.name, Models(), *machine.gpus,
+                                       *machine.kubelet, *machine.kubelet);
+    machine.runner =
+        std::make_unique<reconcile::Runner>(*machine.agent, api_, reconcile::ForNode(machine.name));
   }
   void RestartPartitioner() {
     partitioner_runner_.reset();
@@ -146,7 +148,7 @@ class World {
     RestartAgent(*machines_[which - 2]);
   }
 
-  // Lost requests, lost answers, conflicts.
+  // Lost requests, lost answers and conflicts.
   std::optional<Result<kube::ApiResponse>> Fault(const kube::ApiRequest& request) {
     if (!faults_ || inside_ || !random_.Chance(0.1)) return std::nullopt;
     const uint64_t kind = random_.Below(3);
@@ -170,8 +172,8 @@ class World {
     for (VirtualPod& pod : pods_) RunPod(pod);
   }
 
-  // The kubelet's part: admits, runs, ends. A pod that finds no device is put back, as its owner
-  // would.
+  // Acts as kubelet: admits, runs and ends pods. A pod without a device becomes pending again, as
+  // if its controller had replaced it.
   void RunPod(VirtualPod& pod) {
     const std::string node(FindString(*api_.Find("pods", "ml/" + pod.name), "spec", "nodeName"));
     if (node.empty() || Phase(pod.name) == "Succeeded") return;
@@ -214,14 +216,14 @@ class World {
     Json node = *api_.Find("nodes", machine.name);
     JsonObject& allocatable = MakeObject(node, "status", "allocatable");
     for (auto& [resource, count] : allocatable) {
-      if (reconcile::View(count.as_string()) != "96" && resource != "pods") count = "0";
+      if (View(count.as_string()) != "96" && resource != "pods") count = "0";
     }
     std::map<std::string, int> counts;
     for (const auto& device : machine.kubelet->offer()) ++counts[device.resource];
     for (const auto& [resource, count] : counts) allocatable[resource] = std::to_string(count);
     api_.Put(node);
   }
-  static std::string_view reconcile::View(const boost::json::string& text) {
+  static std::string_view View(const boost::json::string& text) {
     return {text.data(), text.size()};
   }
 
@@ -241,7 +243,7 @@ class World {
   int rejected_ = 0;
 };
 
-TEST(Loop, PodsThatWaitGetSlicesAndRun) {
+TEST(Loop, RunsPendingPodsOnNewSlices) {
   World world(1);
   world.RunFor(seconds(2), false);
   world.AddPod("7g.40gb", 1, seconds(20));
@@ -252,7 +254,7 @@ TEST(Loop, PodsThatWaitGetSlicesAndRun) {
   EXPECT_EQ(world.rejected_, 0);
 }
 
-TEST(Loop, SlicesAreCutAnewAsDemandChanges) {
+TEST(Loop, RepartitionsGpusWhenDemandChanges) {
   World world(2);
   for (int i = 0; i < 42; ++i) world.AddPod("1g.5gb", 1, seconds(10));
   world.RunFor(seconds(60), false);
@@ -262,7 +264,7 @@ TEST(Loop, SlicesAreCutAnewAsDemandChanges) {
   EXPECT_EQ(world.rejected_, 0);
 }
 
-TEST(Loop, EverybodyIsServedOnceFaultsStop) {
+TEST(Loop, RunsAllPodsAfterFaultsStop) {
   const std::vector<std::string> profiles = {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"};
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(seed);

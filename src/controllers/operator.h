@@ -1,16 +1,15 @@
-// The operator: tells people and schedulers where quotas stand.
+// The operator: publishes the usage of quotas.
 //
-// It counts what pods that have a node use, as the scheduler does (quota/ledger.h), and writes
-//   - into each quota its status: used, guaranteed, borrowed, lent, pods over quota, and in the
-//     condition InForce what of it cannot be in force, and why, also of what cannot be read;
-//   - onto each pod that counts in a quota the label nos.nebuly.com/capacity, in-quota or
-//     over-quota (quota/standing.h); it is taken off again where no quota is in force. Pods that
-//     have ended keep theirs;
-//   - Events on a quota when it begins to borrow or lend and when it ends, and when a pod of it has
-//     had to go for what another's guarantees.
+// It counts the usage of pods that have a node, as the scheduler does (quota/ledger.h), and writes
+//   - the status of each quota: used, guaranteed, borrowed, lent, pods over quota, and the
+//     condition InForce, which says what is not in force or cannot be read, and why;
+//   - the label nos.nebuly.com/capacity (in-quota or over-quota, see quota/standing.h) on each pod
+//     that counts in a quota. It is removed where no quota is in force. Finished pods keep theirs;
+//   - Events on a quota when it begins or stops to borrow or lend, and when one of its pods was
+//     evicted for another quota's guarantee.
 //
-// All replicas count, the one that leads writes. Only what has changed is written; what is refused
-// is tried again by itself, with growing pauses. One owner thread, but for the admission's.
+// All replicas count, only the leader writes. Only changes are written. Failed writes are retried
+// one by one with growing back-off. Owned by one thread, except for QuotaAdmission.
 #pragma once
 
 #include <deque>
@@ -24,12 +23,12 @@
 
 #include "base/metrics.h"
 #include "cluster/surroundings.h"
-#include "reconcile/pace.h"
-#include "reconcile/reconciler.h"
 #include "kube/event_recorder.h"
 #include "kube/work_queue.h"
 #include "quota/charge.h"
 #include "quota/ledger.h"
+#include "reconcile/pace.h"
+#include "reconcile/reconciler.h"
 
 namespace nos::controllers {
 
@@ -37,30 +36,33 @@ class QuotaAdmission;
 
 struct OperatorConfig {
   quota::ChargeRules charges;
-  // As the Go system did: an ElasticQuota in a namespace of a composite one is deleted.
+  // Behaviour of the Go version of nos: an ElasticQuota in a namespace of a CompositeElasticQuota
+  // is deleted.
   bool delete_overlapping = false;
-  size_t writes_per_call = 50;  // of each kind, before the next look
-  // Statuses are looked at at most so often.
+  size_t writes_per_call = 50;  // of each kind, per Reconcile
+  // Minimum time between two computations of statuses.
   Duration status_pause = std::chrono::seconds(1);
-  // A pod that starts changes all over what is idle: of those whose own use is what it was, so many
-  // are told of it at each look, in turn.
+  // Each pod that starts changes the idle amounts of all quotas. This many quotas whose own usage
+  // did not change are updated per computation, in turn.
   size_t shares_per_look = 5;
 };
 
-// The kinds it watches beside pods and nodes (RunnerOptions::around_kinds).
+// The kinds it watches besides pods and nodes (RunnerOptions::around_kinds).
 std::vector<std::string_view> OperatorKinds();
 
 class Operator final : public reconcile::Reconciler {
  public:
-  // `admission` hears of all quotas; it and `metrics` may be null, and must outlive this.
+  // `admission` is notified of all quotas. It and `metrics` may be null, and must outlive this
+  // object.
   explicit Operator(OperatorConfig config, QuotaAdmission* admission = nullptr,
                     Metrics* metrics = nullptr);
 
-  // Whether it writes, from the next look on; at first it does not. Returns whether that is new.
+  // Sets whether it writes, from the next Reconcile on; initially false. Returns whether that
+  // changed.
   bool Lead(bool leads);
   // Key: kClusterKey. Needs View::changes, and OperatorKinds around.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
-                    const Clock& clock) override;
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+                               kube::Client& client, const Clock& clock) override;
 
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;
@@ -74,7 +76,7 @@ class Operator final : public reconcile::Reconciler {
   void PutInForce();
   void NoteReclaim(const Pod& before, const Pod& after);
 
-  // Absent: it is not for this to say.
+  // Absent: the label must not be changed.
   std::optional<std::string> WantedLabel(const cluster::Pod& pod);
   std::string LabelOf(const cluster::Pod& pod) const;
   void FindLabels(const reconcile::View& view, Time now);
@@ -104,30 +106,31 @@ class Operator final : public reconcile::Reconciler {
 
   cluster::Surroundings around_;
   quota::Ledger ledger_;
-  // What may have to be told anew.
+  // Labels, statuses and overlaps that may have to be written again.
   bool all_pods_ = true, statuses_ = true, overlaps_ = true;
-  std::set<size_t> accounts_;        // whose pods may stand otherwise
-  std::set<std::string> strangers_;  // keys of pods in whose namespace no quota is in force
+  // Accounts whose pods may have changed between in-quota and over-quota.
+  std::set<size_t> accounts_;
+  std::set<std::string> strangers_;  // keys of pods in namespaces without a quota in force
   Time next_statuses_{};
   kube::WorkQueue pods_due_, quotas_due_;
-  std::map<std::string, size_t> account_by_name_;   // as quotas_due_ names them
+  std::map<std::string, size_t> account_by_name_;   // by the names in quotas_due_
   std::vector<std::vector<std::string>> problems_;  // by account
-  std::string last_share_;                          // the last that was told of what is idle
+  std::string last_share_;  // the last quota whose idle amounts were updated
   // Quotas that the caches cannot read, by name, and why.
   struct Unreadable {
-    quota::SharedQuota quota;  // which it is
+    quota::SharedQuota quota;  // identifies it
     std::string why;
   };
   std::map<std::string, Unreadable> unreadable_;
-  // Newer than what the caches show, by pod and by quota.
+  // Written values that are newer than the caches, by pod and by quota.
   std::map<std::string, std::string> labels_written_;
   std::map<std::string, cluster::QuotaStatus> statuses_written_;
-  // What Events have said, by name: a status may not keep it.
+  // The state that Events have reported, by name: a status may not keep it.
   struct Told {
     bool borrows = false, lends = false;
   };
   std::map<std::string, Told> told_;
-  bool dropped_ = false;  // it is logged that definitions drop what is written
+  bool dropped_ = false;  // it was logged that the CRDs drop written fields
   kube::EventRecorder events_{"nos-operator"};
   std::deque<kube::EventNote> notes_;
   reconcile::Pace telling_;

@@ -42,8 +42,9 @@ std::vector<gpu::Placement> PlacementsOf(const planning::PlannedGpu& gpu) {
   return placements;
 }
 
-// The layouts to ask for: of the GPUs that change, and of those where an earlier plan asked for
-// what did not come about, so that no agent goes on after it.
+// The layouts to request: of the GPUs that change, and of GPUs for which an earlier plan requested
+// a layout that was never created. Requesting the present layout for the latter stops the agent
+// from retrying.
 std::vector<cluster::TargetLayout> TargetsOf(const planning::PlannedNode& planned,
                                              const cluster::NodeInfo& info) {
   std::vector<cluster::TargetLayout> targets;
@@ -66,8 +67,9 @@ std::vector<cluster::TargetLayout> TargetsOf(const planning::PlannedNode& planne
 kube::NamedPatch PatchFor(const planning::PlannedNode& planned, const cluster::NodeInfo& info) {
   const cluster::Node& node = *info.node;
   return {"", planned.name,
-          reconcile::AnnotationsOf(cluster::SpecPatch(node, TargetsOf(planned, info), reconcile::NextPlanId(node)),
-                        node.meta.resource_version)};
+          reconcile::AnnotationsOf(
+              cluster::SpecPatch(node, TargetsOf(planned, info), reconcile::NextPlanId(node)),
+              node.meta.resource_version)};
 }
 
 Decision DecisionOf(const planning::PlannedGpu& gpu, const cluster::NodeInfo& info) {
@@ -87,7 +89,7 @@ Decision DecisionOf(const planning::PlannedGpu& gpu, const cluster::NodeInfo& in
   return decision;
 }
 
-// The first few, so that an Event stays readable.
+// Limited, so that an Event stays readable.
 std::string FirstOf(const std::vector<std::string>& problems) {
   constexpr size_t kShown = 3;
   const size_t shown = std::min(problems.size(), kShown);
@@ -110,7 +112,9 @@ std::string ResultName(FlightNotice::Kind kind) {
   return "";
 }
 
-uint64_t VersionOf(const reconcile::AroundCaches* around) { return around == nullptr ? 0 : around->Version(); }
+uint64_t VersionOf(const reconcile::AroundCaches* around) {
+  return around == nullptr ? 0 : around->Version();
+}
 
 kube::ObjectReference NodeReference(const std::string& name) { return {"Node", "", name, name}; }
 
@@ -128,18 +132,24 @@ Partitioner::Partitioner(PartitionerConfig config, scheduling::FrameworkChoice f
       repairs_({config.repair_pause, config.longest_pause}, catalogue),
       telling_("nos-partitioner", config.writes_per_call) {}
 
-reconcile::Outcome Partitioner::Reconcile(const std::string&, const reconcile::View& view, kube::Client& client,
-                               const Clock& clock) {
+reconcile::Outcome Partitioner::Reconcile(const std::string&, const reconcile::View& view,
+                                          kube::Client& client, const Clock& clock) {
+  // 1. Bring the state up to date: our own writes that the cache does not show yet, acknowledged
+  //    and overdue plans, expired reservations.
   const Time now = clock.Now();
   const std::vector<Node> nodes = NodesNow(view);
   Learn(nodes, view, now);
+  // 2. Repair invalid specs first: a plan must not be based on requests that no agent can carry
+  //    out.
   if (RepairSpecs(nodes, client, clock)) return reconcile::Outcome::Again(Duration::zero());
+  // 3. Plan and patch nodes, if the batch of pending pods is complete.
   const Time due = PlanDue(view, now);
   if (due <= now) {
     PlanFor(nodes, view, client, clock);
     return reconcile::Outcome::Again(Duration::zero());
   }
-  // It may take long, and no pod that a plan would help waits for it.
+  // 4. Publish conditions and Events last: it may take long, and pods that a plan can help must not
+  //    wait for it.
   if (telling_.Due() <= now) {
     telling_.Tell(view, client, clock);
     return reconcile::Outcome::Again(Duration::zero());
@@ -147,7 +157,7 @@ reconcile::Outcome Partitioner::Reconcile(const std::string&, const reconcile::V
   return Rest(due, now);
 }
 
-// When the next plan is to be made, as far as is known; Time::max(): there is nothing to plan for.
+// When to make the next plan, as far as is known. Time::max(): no pod or reservation needs one.
 Time Partitioner::PlanDue(const reconcile::View& view, Time now) {
   if (batch_.RestsUntil() > now) return batch_.RestsUntil();
   std::set<std::string> names;
@@ -157,7 +167,7 @@ Time Partitioner::PlanDue(const reconcile::View& view, Time now) {
   return idle || !News(view, now) ? Time::max() : batch_.Due(now);
 }
 
-// The caches may lag behind what we wrote ourselves.
+// Replaces cached nodes by our own writes where the cache still lags behind them.
 std::vector<Partitioner::Node> Partitioner::NodesNow(const reconcile::View& view) {
   std::vector<Node> nodes = *view.nodes.Snapshot();
   std::erase_if(written_, [&](const auto& ours) { return view.nodes.Get(ours.first) == nullptr; });
@@ -194,7 +204,7 @@ void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::View& v
   telling_.verdicts().Forget(view);
 }
 
-// Whether anything was done, so that everything is to be looked at afresh.
+// Returns true if anything was written, so that the caller starts over with the new state.
 bool Partitioner::RepairSpecs(const std::vector<Node>& nodes, kube::Client& client,
                               const Clock& clock) {
   const Time begin = clock.Now();
@@ -217,8 +227,8 @@ bool Partitioner::RepairSpecs(const std::vector<Node>& nodes, kube::Client& clie
 
 void Partitioner::TakeRepair(const Repairs::Found& found, const Result<Json>& answer, Time now) {
   const std::string& name = found.node->meta.name;
-  if (!answer.ok()) {  // tried again after the pause
-    Log(LogLevel::kWarn, "cannot repair the spec of a node",
+  if (!answer.ok()) {  // retried after the back-off
+    Log(LogLevel::kWarn, "failed to repair spec of Node",
         {{"node", name}, {"error", answer.status().ToString()}});
     return;
   }
@@ -232,7 +242,7 @@ void Partitioner::TakeRepair(const Repairs::Found& found, const Result<Json>& an
   Record(std::move(decision));
 }
 
-// What we wrote ourselves, until the cache shows it.
+// Keeps what we wrote until the cache shows it.
 void Partitioner::Keep(const Json& written) {
   Result<cluster::Node> node = cluster::DecodeNode(written);
   if (!node.ok()) return;
@@ -245,7 +255,8 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
   decision.time = now;
   decision.plan_id = notice.plan;
   decision.node = notice.node;
-  if (metrics_ != nullptr) metrics_->Count(reconcile::kAnswers, {{"result", ResultName(notice.kind)}});
+  if (metrics_ != nullptr)
+    metrics_->Count(reconcile::kAnswers, {{"result", ResultName(notice.kind)}});
   switch (notice.kind) {
     case FlightNotice::Kind::kApplied:
       claims_.Renew(notice.node, now);
@@ -284,14 +295,18 @@ reconcile::Outcome Partitioner::Rest(Time until, Time now) const {
   return until == Time::max() ? reconcile::Outcome::Done() : reconcile::Outcome::Again(until - now);
 }
 
-void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View& view, kube::Client& client,
-                          const Clock& clock) {
+void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View& view,
+                          kube::Client& client, const Clock& clock) {
   const Time begin = clock.Now();
   pods_version_ = view.pods.Version();
   nodes_version_ = view.nodes.Version();
   around_version_ = VersionOf(view.around);
+  // 1. Take a snapshot and reserve slices for pods that a scheduler has nominated to a node.
   const cluster::ClusterSnapshot picture = Picture(nodes, view, begin);
   ClaimForNominated(view, begin);
+  // 2. Put valid reservations into the snapshot, so that the plan does not use their slices. Drop
+  //    those beyond quota first, then those of gangs that cannot be completed; the slices that the
+  //    latter free need a new snapshot.
   cluster::ClusterSnapshot snapshot = picture;
   const bool watches = view.around != nullptr;
   if (watches) DropClaimsBeyondQuota(view, picture);
@@ -300,6 +315,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View&
     snapshot = picture;
     HonourClaims(snapshot, view);
   }
+  // 3. Collect the pending pods, plan for them within their quotas, and patch the nodes.
   GangedPods ganged{Waiting(view, begin), {}};
   if (watches) {
     const cluster::Surroundings around = view.around->Collect();
@@ -319,6 +335,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View&
     planned = clock.Now();
     carried_out = CarryOut(std::move(plan), snapshot, client, clock);
   }
+  // 4. Set the next time to plan even if the caches do not change.
   batch_.Planned(begin, planned);
   replan_at_ = Time::max();
   for (const Pod& pod : waiting) {
@@ -328,12 +345,12 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View&
   for (const auto& change : {flights_.NextChange(begin), claims_.NextChange(begin)}) {
     if (change) replan_at_ = std::min(replan_at_, *change);
   }
-  if (!carried_out) replan_at_ = begin;  // as soon as the batch has rested
+  if (!carried_out) replan_at_ = begin;  // as soon as the batch may be planned again
 }
 
-// The cluster as it is or is about to be, with what must not be touched marked.
-cluster::ClusterSnapshot Partitioner::Picture(const std::vector<Node>& nodes, const reconcile::View& view,
-                                              Time now) {
+// The cluster with the layouts in flight assumed. GPUs that must not be repartitioned are fixed.
+cluster::ClusterSnapshot Partitioner::Picture(const std::vector<Node>& nodes,
+                                              const reconcile::View& view, Time now) {
   auto snapshot = cluster::ClusterSnapshot::Build(nodes, *view.pods.Snapshot(), catalogue_);
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const cluster::NodeInfo& info = snapshot.node(i);
@@ -341,18 +358,18 @@ cluster::ClusterSnapshot Partitioner::Picture(const std::vector<Node>& nodes, co
     const std::string name = info.node->meta.name;
     cluster::NodeGpus gpus = flights_.InFlight(name) ? AssumeSpec(info) : info.gpus;
     for (cluster::Gpu& gpu : gpus.gpus) {
-      // What no agent has reported may hold anything.
+      // A GPU that no agent has reported may have any layout.
       if (!gpu.reported || flights_.Resting(name, gpu.index, now)) gpu.fixed = true;
     }
     if (gpus.gpus == info.gpus.gpus) continue;
-    // The node is in the snapshot: this cannot fail.
+    // Cannot fail: the node is in the snapshot.
     (void)snapshot.SetGpus(name, std::move(gpus));
   }
   return snapshot;
 }
 
-// Returns whether every node took its part. What others refused is planned anew, without those that
-// rest.
+// Returns true if all nodes accepted their part. Refused parts are planned again, without nodes in
+// back-off.
 bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot,
                            kube::Client& client, const Clock& clock) {
   std::vector<kube::NamedPatch> patches;
@@ -387,7 +404,7 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
     if (AsksForSlices(*outcome.pod, gives_whole_)) telling_.verdicts().Add(std::move(outcome), now);
   }
   if (!error.ok()) {
-    Log(LogLevel::kWarn, "nodes take no plan",
+    Log(LogLevel::kWarn, "failed to patch plans onto nodes",
         {{"nodes", std::to_string(refused.size())}, {"error", error.ToString()}});
   }
   return refused.empty();
@@ -409,8 +426,9 @@ void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::
                 fmt::format("plan {}: {}", plan_id, Join(parts, "; "))});
 }
 
-// Nothing is said of it when somebody else was faster, when nobody would hear it, or when
-// it has just been said: errors name ports and times, so that no text comes twice.
+// Publishes an Event unless the write was a mere conflict, the API server did not answer (it would
+// not take the Event either), or an Event with the same code was published recently. Codes are
+// compared because messages contain ports and times, so equal texts never repeat.
 void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time now) {
   if (!flights_.Refused(node, why.code(), now)) return;
   if (metrics_ != nullptr) metrics_->Count(reconcile::kAnswers, {{"result", "refused"}});
@@ -436,8 +454,8 @@ void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
   const auto pods = static_cast<double>(plan.pods.size());
   const auto bound = static_cast<double>(plan.upper_bound);
   metrics_->SetAll(reconcile::kPlannedPods, {{{{"outcome", "placed"}}, placed},
-                                  {{{"outcome", "pending"}}, pods - placed},
-                                  {{{"outcome", "bound"}}, bound}});
+                                             {{{"outcome", "pending"}}, pods - placed},
+                                             {{{"outcome", "bound"}}, bound}});
   std::map<std::string, double> reasons;
   for (const planning::PodOutcome& pod : plan.pods) {
     if (!pod.placed && !pod.reasons.empty()) ++reasons[pod.reasons.front().code];
@@ -449,7 +467,7 @@ void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
 }
 
 void Partitioner::Record(Decision decision) {
-  constexpr size_t kMaxNote = 1000;  // bytes; nodes choose what it quotes
+  constexpr size_t kMaxNote = 1000;  // bytes; the quoted text comes from nodes
   decision.note = Shortened(decision.note, kMaxNote);
   decision.sequence = ++last_sequence_;
   decisions_.push_back(std::move(decision));

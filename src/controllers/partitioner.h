@@ -1,24 +1,27 @@
-// The partitioner: decides how the GPUs of all managed nodes are cut, from the pods that wait.
+// The partitioner decides how the GPUs of all managed nodes are partitioned, from the pending pods.
 //
-// It gathers pods that the scheduler could not place (PodScheduled=False, Unschedulable) and that
-// ask for MIG slices, waits for a short window so that one plan serves many, plans
-// (planning::MakePlan), and patches the nodes that change with their new layouts and a plan id. The
-// node's agent cuts the GPUs and acknowledges. Until then the node keeps its asked layout as the
-// assumed one and is not re-cut; a node that stays silent past the deadline is taken as its status
-// says and left alone for a while, longer each time; so is one whose patch is refused. Slices
-// planned for a pod are kept for it until it is bound or a deadline passes.
+// It collects pods that the scheduler could not place (PodScheduled=False, Unschedulable) and that
+// request MIG slices. It waits for a short time so that one plan serves many pods, plans
+// (planning::MakePlan), and patches the changed nodes with their new layouts and a plan id. The
+// agent of a node repartitions its GPUs and acknowledges the plan. Until then the requested layout
+// is assumed to be the layout of the node, and the node gets no other plan. If the acknowledgement
+// does not arrive before the deadline, the node counts as its status reports it and backs off; so
+// does a node whose patch is refused. Each back-off in a row is longer. Slices planned for a pod
+// stay reserved for it until the pod is bound or a deadline passes.
 //
-// Pods that their quota would not let in are not planned for (planned_quotas.h), and told so with
-// reason Quota.
+// Pods that their quota does not admit are not planned for (planned_quotas.h). Their condition has
+// the reason Quota.
 //
-// Of a gang (gangs.h) enough pods get slices, or none, where the runner watches who belongs
-// together (WatchingGangs); a promise to one of them holds while enough of it have one or a node.
+// A gang (gangs.h) gets slices for enough of its members, or none, provided that the runner watches
+// the kinds that define gangs (WatchingGangs). The reservation of a member stays valid while enough
+// members have a reservation or a node.
 //
-// Spec annotations that no agent could act on are taken off a node as soon as it is looked at
+// Spec annotations that no agent can carry out are removed from a node when they are first seen
 // (repairs.h).
 //
-// What it decided is in decisions() and in Events on nodes and pods. A pod that it could not help
-// has the condition kPartitionedCondition with a machine-readable reason. One owner thread.
+// Decisions are published in decisions() and in Events on nodes and pods. A pod that the
+// partitioner cannot help gets the condition kPartitionedCondition with a machine-readable reason.
+// Owned by one thread.
 #pragma once
 
 #include <cstdint>
@@ -34,16 +37,16 @@
 #include "base/metrics.h"
 #include "cluster/snapshot.h"
 #include "controllers/partitioner/batch.h"
-#include "controllers/pending/claims.h"
 #include "controllers/partitioner/flights.h"
-#include "reconcile/pace.h"
-#include "controllers/planned_gangs.h"
-#include "controllers/pending/planned_quotas.h"
-#include "reconcile/reconciler.h"
 #include "controllers/partitioner/repairs.h"
+#include "controllers/pending/claims.h"
+#include "controllers/pending/planned_quotas.h"
 #include "controllers/pending/telling.h"
+#include "controllers/planned_gangs.h"
 #include "gpu/catalogue.h"
 #include "planning/planner.h"
+#include "reconcile/pace.h"
+#include "reconcile/reconciler.h"
 
 namespace nos::scheduling {
 class Framework;
@@ -53,45 +56,48 @@ namespace nos::controllers {
 
 struct PartitionerConfig {
   planning::Objective objective = planning::Objective::kPods;
-  // A plan is made when no pod has joined for `batch_idle`, at the latest `batch_timeout` after the
-  // first one.
+  // A plan is made when no pod has joined the batch for `batch_idle`, at the latest `batch_timeout`
+  // after its first pod.
   Duration batch_idle = std::chrono::milliseconds(300);
   Duration batch_timeout = std::chrono::seconds(3);
-  Duration plan_budget = std::chrono::seconds(5);  // the planner returns its best by then
+  // Time limit of one planning run; the best plan found by then is used.
+  Duration plan_budget = std::chrono::seconds(5);
   Duration ack_deadline = std::chrono::seconds(60);
-  Duration claim_deadline = std::chrono::seconds(60);  // planned, yet not bound
+  // Lifetime of a slice reservation if the pod is not bound.
+  Duration claim_deadline = std::chrono::seconds(60);
   Duration starvation_after = std::chrono::minutes(10);
-  Duration longest_pause = std::chrono::minutes(10);  // limit of every growing pause
-  size_t writes_per_call = 50;  // conditions and Events, or nodes repaired, before the next look
-  Duration repair_pause = std::chrono::seconds(1);  // of a node after its first repair
+  Duration longest_pause = std::chrono::minutes(10);  // upper limit of every back-off
+  size_t writes_per_call = 50;  // conditions and Events, or repaired nodes, before control returns
+  Duration repair_pause = std::chrono::seconds(1);  // back-off of a node after its first repair
   size_t remembered_decisions = 1000;
-  // Schedulers that have GPUs cut themselves, by name: their pods are none of its business.
+  // Names of schedulers that have GPUs partitioned for their own pods. The partitioner ignores
+  // these pods.
   std::set<std::string, std::less<>> cutting_schedulers = {};
 };
 
-// One GPU whose cutting was decided, or something noteworthy about a node.
+// The planned partitioning of one GPU, or an occurrence on a node.
 struct Decision {
   uint64_t sequence = 0;  // 1, 2, ...
   Time time;
   std::string plan_id, node;
-  int gpu = -1;                   // -1: about the node
+  int gpu = -1;                   // -1: the whole node
   std::string before, after;      // "3g.20gb@4,1g.5gb@0"
-  std::vector<std::string> pods;  // for which ("ns/name")
+  std::vector<std::string> pods;  // pods that get the new slices ("ns/name")
   std::string note;  // "" for a plan; else "applied", "partial: ...", "no answer for 60s", ...
 };
 
 class Partitioner final : public reconcile::Reconciler {
  public:
-  // The frameworks, `catalogue` and `metrics` (null: none are kept) must outlive this.
+  // The frameworks, `catalogue` and `metrics` must outlive this. A null `metrics` disables metrics.
   Partitioner(PartitionerConfig config, scheduling::FrameworkChoice frameworks,
               const gpu::Catalogue& catalogue, Metrics* metrics = nullptr);
 
   // Key: kClusterKey.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view, kube::Client& client,
-                    const Clock& clock) override;
+  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+                               kube::Client& client, const Clock& clock) override;
 
   const std::deque<Decision>& decisions() const { return decisions_; }
-  // The last plan's verdict on each pod it was asked about, by "ns/name".
+  // The outcome of the last plan for each pod in it, by "ns/name".
   const std::map<std::string, planning::PodOutcome>& verdicts() const {
     return telling_.verdicts().all();
   }
@@ -111,7 +117,7 @@ class Partitioner final : public reconcile::Reconciler {
   Time PlanDue(const reconcile::View& view, Time now);
   reconcile::Outcome Rest(Time until, Time now) const;
 
-  // Those are not planned for whom their quotas would not let in; they are told so.
+  // Excludes pods that their quotas do not admit and publishes the reason on them.
   planning::Plan PlanWithinQuotas(const GangedPods& waiting, const reconcile::View& view,
                                   const cluster::ClusterSnapshot& snapshot,
                                   planning::PlanOptions options);
@@ -119,7 +125,8 @@ class Partitioner final : public reconcile::Reconciler {
   void TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now);
   void PlanFor(const std::vector<Node>& nodes, const reconcile::View& view, kube::Client& client,
                const Clock& clock);
-  cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const reconcile::View& view, Time now);
+  cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const reconcile::View& view,
+                                   Time now);
   static bool IsEmptied(const std::string& node, const reconcile::View& view);
   void ClaimForNominated(const reconcile::View& view, Time now);
   void HonourClaims(cluster::ClusterSnapshot& snapshot, const reconcile::View& view);
@@ -136,18 +143,19 @@ class Partitioner final : public reconcile::Reconciler {
   const gpu::Catalogue& catalogue_;
   Metrics* metrics_;
   Flights flights_;
-  bool gives_whole_ = false;  // some node makes instances of whole GPUs
+  bool gives_whole_ = false;  // a node creates instances of whole GPUs (hybrid partitioning)
   Claims claims_;
   Batch batch_;
   Repairs repairs_;
   reconcile::Pace repairing_;
-  // By node, what an Event last said of refused plans, and when; of the last kSayAgain.
+  // By node: error code and time of the last Event about a refused plan. Entries older than
+  // kSayAgain are dropped.
   std::map<std::string, std::pair<Code, Time>> refusals_said_;
   Telling telling_;
-  std::map<std::string, Node> written_;  // newer than what the cache shows
-  // Of the caches, at the last plan.
+  std::map<std::string, Node> written_;  // nodes that we wrote, newer than the cache
+  // Cache versions at the last plan.
   uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;
-  Time replan_at_{};  // even if the caches do not change
+  Time replan_at_{};  // next plan even if the caches do not change
   std::deque<Decision> decisions_;
   uint64_t last_sequence_ = 0;
 };

@@ -1,10 +1,10 @@
-// What the partitioner plans, for whom, and when.
+// Plans of the partitioner: for which pods, on which GPUs, and when.
 #include "controllers/partitioner/fixture_test.h"
 
 namespace nos::controllers {
 namespace {
 
-TEST_F(PartitionerTest, CutsAGpuForAPodThatWaits) {
+TEST_F(PartitionerTest, PartitionsGpuForPendingPod) {
   Node("n", {{0, ""}});
   Pod("p", "3g.20gb");
   Run();
@@ -21,7 +21,7 @@ TEST_F(PartitionerTest, CutsAGpuForAPodThatWaits) {
   EXPECT_TRUE(partitioner_->verdicts().at("ml/p").placed);
 }
 
-TEST_F(PartitionerTest, ADecisionNamesEachPodOnce) {
+TEST_F(PartitionerTest, DecisionNamesEachPodOnce) {
   Node("n", {{0, ""}});
   Pod("p", "1g.5gb", "2");
   Run();
@@ -29,7 +29,7 @@ TEST_F(PartitionerTest, ADecisionNamesEachPodOnce) {
   EXPECT_EQ(partitioner_->decisions().front().pods, std::vector<std::string>{"ml/p"});
 }
 
-TEST_F(PartitionerTest, AnEmptyGpuStaysEmptyUntilSomebodyAsks) {
+TEST_F(PartitionerTest, LeavesGpusEmptyWithoutPendingPods) {
   Node("n", {{0, ""}, {1, ""}});
   Run();
   EXPECT_EQ(PlanOf("n"), "");
@@ -38,17 +38,17 @@ TEST_F(PartitionerTest, AnEmptyGpuStaysEmptyUntilSomebodyAsks) {
   EXPECT_EQ(Spec("n", 0).empty() + Spec("n", 1).empty(), 1) << "one GPU is enough";
 }
 
-TEST_F(PartitionerTest, LeavesPodsAloneThatSlicesWouldNotHelp) {
+TEST_F(PartitionerTest, IgnoresPodsThatSlicesWouldNotHelp) {
   Node("n", {{0, ""}});
   Pod("untried", "1g.5gb");
-  reconcile::Change("pods", "ml/untried", [](Json& pod) { MakeObject(pod, "status").erase("conditions"); });
+  Change("pods", "ml/untried", [](Json& pod) { MakeObject(pod, "status").erase("conditions"); });
   Pod("daemon", "1g.5gb");
-  reconcile::Change("pods", "ml/daemon", [](Json& pod) {
+  Change("pods", "ml/daemon", [](Json& pod) {
     MakeObject(pod, "metadata")["ownerReferences"] =
         JsonArray{{{"apiVersion", "apps/v1"}, {"kind", "DaemonSet"}, {"name", "d"}, {"uid", "1"}}};
   });
   Pod("gated", "1g.5gb");
-  reconcile::Change("pods", "ml/gated", [](Json& pod) {
+  Change("pods", "ml/gated", [](Json& pod) {
     MakeObject(pod, "spec")["schedulingGates"] = JsonArray{{{"name", "quota"}}};
   });
   Pod("cpu-only", "1g.5gb", "0");
@@ -56,17 +56,17 @@ TEST_F(PartitionerTest, LeavesPodsAloneThatSlicesWouldNotHelp) {
   EXPECT_EQ(PlanOf("n"), "");
 }
 
-// A scheduler has chosen the node for it, and others have to end there: perhaps they have what it
-// needs. If they have not, that is cut once they are gone.
-TEST_F(PartitionerTest, CutsForChosenPodsWhenNobodyIsOnTheWayOut) {
+// A scheduler has nominated a node on which other pods are terminating. Their slices may be the
+// ones that the pod needs. If they are not, slices are planned after those pods have ended.
+TEST_F(PartitionerTest, PlansForNominatedPodOnceNoPodTerminatesOnItsNode) {
   Node("n", {{0, ""}});
   Pod("victim", "1g.5gb");
   Bind("victim", "n");
-  reconcile::Change("pods", "ml/victim", [](Json& pod) {
+  Change("pods", "ml/victim", [](Json& pod) {
     MakeObject(pod, "metadata")["deletionTimestamp"] = "2026-01-01T00:00:00Z";
   });
   Pod("nominated", "1g.5gb");
-  reconcile::Change("pods", "ml/nominated",
+  Change("pods", "ml/nominated",
          [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
   Run();
   EXPECT_EQ(PlanOf("n"), "");
@@ -75,9 +75,9 @@ TEST_F(PartitionerTest, CutsForChosenPodsWhenNobodyIsOnTheWayOut) {
   EXPECT_NE(PlanOf("n"), "");
 }
 
-TEST_F(PartitionerTest, SaysThatNoModelHasTheProfile) {
+TEST_F(PartitionerTest, ReportsProfileThatNoModelHas) {
   Node("n", {{0, ""}});
-  Pod("known", "1g.6gb");  // of the A30
+  Pod("known", "1g.6gb");  // a profile of the A30
   Pod("unknown", "9g.99gb");
   Run();
   EXPECT_EQ(Condition("known", "status"), "False");
@@ -88,7 +88,7 @@ TEST_F(PartitionerTest, SaysThatNoModelHasTheProfile) {
   EXPECT_EQ(PlanOf("n"), "");
 }
 
-TEST_F(PartitionerTest, APodThatCannotBeServedSaysWhyInAnEventToo) {
+TEST_F(PartitionerTest, PublishesReasonOfUnplaceablePodAsEventOnce) {
   Node("a", {{0, ""}});
   Pod("greedy", "1g.5gb", "1000");
   Run();
@@ -100,10 +100,11 @@ TEST_F(PartitionerTest, APodThatCannotBeServedSaysWhyInAnEventToo) {
   Run(minutes(6));
   Restart();
   Run();
-  EXPECT_EQ(api_.All("events").size(), events) << "said once, not with every plan\n" << Events();
+  EXPECT_EQ(api_.All("events").size(), events) << "published once, not with every plan\n"
+                                               << Events();
 }
 
-TEST_F(PartitionerTest, OnePlanServesPodsThatComeTogether) {
+TEST_F(PartitionerTest, OnePlanServesPodsOfOneBatch) {
   Node("n", {{0, ""}, {1, ""}});
   for (int i = 0; i < 7; ++i) {
     Pod("p" + std::to_string(i), "1g.5gb");
@@ -116,7 +117,7 @@ TEST_F(PartitionerTest, OnePlanServesPodsThatComeTogether) {
   EXPECT_EQ(partitioner_->decisions().size(), 1u);
 }
 
-TEST_F(PartitionerTest, AStreamOfPodsDoesNotPutThePlanOffForEver) {
+TEST_F(PartitionerTest, StreamOfPodsDoesNotDelayPlanForEver) {
   Node("n", {{0, ""}, {1, ""}});
   for (int i = 0; i < 40; ++i) {
     Pod("p" + std::to_string(i), "1g.5gb");
@@ -125,8 +126,8 @@ TEST_F(PartitionerTest, AStreamOfPodsDoesNotPutThePlanOffForEver) {
   EXPECT_EQ(PlanOf("n"), "1");
 }
 
-// The Go partitioner wrote to every node on every plan (section 3.9).
-TEST_F(PartitionerTest, WritesOnlyToNodesThatChange) {
+// The Go partitioner wrote to every node on every plan.
+TEST_F(PartitionerTest, WritesOnlyToChangedNodes) {
   Node("a", {{0, ""}});
   Node("b", {{0, ""}});
   Pod("p", "7g.40gb");
@@ -134,8 +135,8 @@ TEST_F(PartitionerTest, WritesOnlyToNodesThatChange) {
   EXPECT_EQ(Patches("a") + Patches("b"), 1);
 }
 
-// Defect A7: a pod that a plan did not help was never looked at again.
-TEST_F(PartitionerTest, HelpsLaterWhenSomethingFalls) {
+// The Go partitioner never looked again at a pod that a plan had not helped.
+TEST_F(PartitionerTest, PlansAgainWhenCapacityBecomesFree) {
   Node("a", {{0, "7g.40gb@0:used"}});
   Pod("holder", "7g.40gb");
   Bind("holder", "a");
@@ -147,7 +148,7 @@ TEST_F(PartitionerTest, HelpsLaterWhenSomethingFalls) {
   EXPECT_NE(Condition("p", "message"), "");
   const size_t writes = api_.writes.size();
   Run(minutes(5));
-  EXPECT_EQ(api_.writes.size(), writes) << "told once";
+  EXPECT_EQ(api_.writes.size(), writes) << "published once";
   api_.Remove("pods", "ml/holder");
   Annotate("a", "status-layout-0", "7g.40gb@0:free");
   Run();
@@ -155,18 +156,18 @@ TEST_F(PartitionerTest, HelpsLaterWhenSomethingFalls) {
   EXPECT_EQ(Condition("p", "status"), "True");
 }
 
-// Defect A11: a node that held devices but had no spec was never taken in.
-TEST_F(PartitionerTest, ANodeWithInstancesAndNoSpecIsPlannedFor) {
+// The Go partitioner never initialised a node that had devices and no spec.
+TEST_F(PartitionerTest, PlansNodeWithInstancesAndWithoutSpec) {
   Node("a", {{0, "3g.20gb@4:used"}});
   Pod("p", "4g.20gb");
   Run();
   EXPECT_EQ(Spec("a"), "4g.20gb@0,3g.20gb@4");
 }
 
-// Defect A12: plan ids were whole seconds, and two plans could share one.
-TEST_F(PartitionerTest, EveryPlanOfANodeHasItsOwnId) {
+// The Go partitioner used whole seconds as plan ids, so two plans could share one.
+TEST_F(PartitionerTest, EachPlanOfANodeHasItsOwnId) {
   Node("a", {{0, ""}, {1, ""}});
-  Annotate("a", "spec-partitioning-plan", "1700000000");  // the Go partitioner's last one
+  Annotate("a", "spec-partitioning-plan", "1700000000");  // the last id of the Go partitioner
   Annotate("a", "status-partitioning-plan", "1700000000");
   Pod("p", "7g.40gb");
   Run();
@@ -178,8 +179,9 @@ TEST_F(PartitionerTest, EveryPlanOfANodeHasItsOwnId) {
   EXPECT_EQ(PlanOf("a"), "1700000002");
 }
 
-// An agent reports a GPU with MIG mode off as empty; NVIDIA's device plugin hands it out whole.
-TEST_F(PartitionerTest, AGpuThatAPodMayHoldWholeIsNotCut) {
+// An agent reports a GPU with MIG mode off as empty. NVIDIA's device plugin hands it out as a
+// whole.
+TEST_F(PartitionerTest, DoesNotPartitionGpuThatAPodMayHoldWhole) {
   Node("a", {{0, ""}, {1, "3g.40gb@0:free"}}, "NVIDIA-H100-80GB-HBM3");
   api_.Put({{"kind", "Pod"},
             {"metadata", {{"namespace", "ml"}, {"name", "whole"}}},
@@ -191,7 +193,7 @@ TEST_F(PartitionerTest, AGpuThatAPodMayHoldWholeIsNotCut) {
   Pod("p", "7g.80gb");
   Run();
   EXPECT_EQ(Spec("a", 0), "");
-  EXPECT_EQ(Spec("a", 1), "7g.80gb@0") << "what has instances is nobody's whole GPU";
+  EXPECT_EQ(Spec("a", 1), "7g.80gb@0") << "a GPU with instances is not held as a whole";
   Acknowledge("a", {{0, ""}, {1, "7g.80gb@0:free"}});
   Pod("q", "7g.80gb");
   Run();
@@ -201,7 +203,7 @@ TEST_F(PartitionerTest, AGpuThatAPodMayHoldWholeIsNotCut) {
   EXPECT_EQ(Spec("a", 0), "7g.80gb@0");
 }
 
-TEST_F(PartitionerTest, OnePodThatCannotBeServedHoldsNobodyUp) {
+TEST_F(PartitionerTest, UnplaceablePodDoesNotDelayOthers) {
   Node("a", {{0, ""}});
   Pod("impossible", "7g.40gb", "3");
   Pod("unknown", "5g.55gb");
@@ -211,7 +213,7 @@ TEST_F(PartitionerTest, OnePodThatCannotBeServedHoldsNobodyUp) {
   EXPECT_EQ(Condition("impossible", "status"), "False");
 }
 
-TEST_F(PartitionerTest, DecisionsAreBounded) {
+TEST_F(PartitionerTest, KeepsBoundedNumberOfDecisions) {
   config_.remembered_decisions = 3;
   Restart();
   for (int i = 0; i < 6; ++i) {

@@ -1,12 +1,12 @@
-// Gangs (gangs.h) as a plan takes them: which of their pods wait, and of how many of the others is
-// taken care already.
+// Gangs (gangs.h) as input of a plan: their pending pods, and the number of members that are
+// already served.
 //
 //   const GangedPods ganged = WithGangs(waiting, all, around, claims, now);
 //   options.gangs = ganged.gangs;
 //   MakePlan(snapshot, ganged.pods, frameworks, options);
 //
-// A pod is taken care of when it has a node, or a scheduler has chosen one for it, or slices are
-// kept for it. Functions of values.
+// A pod counts as served if it has a node, is nominated to one or has a slice reservation. Pure
+// functions.
 #pragma once
 
 #include <memory>
@@ -15,29 +15,29 @@
 
 #include "cluster/surroundings.h"
 #include "controllers/pending/claims.h"
-#include "reconcile/runner.h"
 #include "planning/planner.h"
+#include "reconcile/runner.h"
 
 namespace nos::controllers {
 
 struct GangedPods {
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
-  std::vector<planning::Gang> gangs;  // of `pods`
+  std::vector<planning::Gang> gangs;  // indices into `pods`
 };
 
-// `waiting`, of which all are among `all`, and after them what else waits of their gangs: nobody
-// may have tried it yet, or it asks for no slices, but the others need it. Pods that are left out
-// of planning for now do not count.
+// `pods` is `waiting`, a subset of `all`, followed by the other pending members of their gangs.
+// Such a member may not have been tried yet or may request no slice, but the gang needs it. Pods in
+// back-off do not count.
 GangedPods WithGangs(std::vector<std::shared_ptr<const cluster::Pod>> waiting,
                      const std::vector<std::shared_ptr<const cluster::Pod>>& all,
                      const cluster::Surroundings& around, const Claims& claims, Time now);
 
-// Keeps slices no longer for pods of whose gangs not enough are taken care of. Those for whom a
-// scheduler has chosen a node are its business. Returns whether there were any.
+// Drops slice reservations of gangs with too few served members. Nominated members are left to
+// their scheduler. Returns whether any was dropped.
 bool DropClaimsInVain(const std::vector<std::shared_ptr<const cluster::Pod>>& all,
                       const cluster::Surroundings& around, Claims& claims);
 
-// How a planner's runner watches what says who belongs together, and what quotas there are.
+// Makes a planner's runner watch the objects that define gangs and quotas.
 reconcile::RunnerOptions WatchingGangs(reconcile::RunnerOptions options = {});
 
 }  // namespace nos::controllers

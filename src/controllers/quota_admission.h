@@ -1,13 +1,12 @@
-// Answers an API server about quotas that are to be written: a validating webhook,
-// admission.k8s.io/v1. The rules are those of quota_rules.h, held against the quotas that the
-// caches show; two that are written at once may both pass, and then the operator says in their
-// conditions which is in force.
+// Validates quotas: a webhook, admission.k8s.io/v1. The rules are in quota_rules.h and are checked
+// against the cached quotas. Two quotas written at the same time may both pass. The operator then
+// reports in their conditions which one is in force.
 //
 //   QuotaAdmission admission(metrics);
 //   admission.SetQuotas(quota::QuotasOf(around));
 //   net::HttpResponse response{.code = answer.code, .body = admission.Review(request.body).body};
 //
-// An update is refused for what it makes worse, not for what was wrong before; deletions pass.
+// An update is rejected only for problems that it adds or worsens. Deletions are always allowed.
 // Thread-safe.
 #pragma once
 
@@ -25,11 +24,11 @@ namespace nos::controllers {
 
 class QuotaAdmission {
  public:
-  // All that there are.
+  // All quotas of the cluster.
   void SetQuotas(std::vector<quota::SharedQuota> quotas);
-  // OK once it knows the quotas.
+  // OK once the quotas are known.
   Status Ready() const;
-  // `body` is whatever a client has sent.
+  // `body` is untrusted input.
   AdmissionAnswer Review(std::string_view body) const;
 
  private:

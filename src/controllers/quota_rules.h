@@ -1,12 +1,12 @@
-// What must hold of quotas together, so that each of them can be in force as it is written:
-//   - a namespace has one ElasticQuota at most, or is named by one composite quota;
-//   - a composite quota names namespaces, each once;
-//   - max is at least min, and limits are set on what min names only;
-//   - parents are no circle, and guarantee at least what their children are guaranteed together.
-// Sources: nos-behaviour 6.2; quota/balance.h, where what breaks a rule is not in force.
+// Rules that quotas must satisfy together, so that each can be in force as written:
+//   - a namespace has at most one ElasticQuota, or is listed in one CompositeElasticQuota;
+//   - a CompositeElasticQuota lists at least one namespace, each once;
+//   - max is at least min, and limits name only resources that min names;
+//   - parents form no cycle, and guarantee at least the sum of their children's guarantees.
+// A part that breaks a rule is not in force: see quota/balance.h.
 //
-// Pure functions of values. Whoever asks may name resources that do not exist: they are not
-// interned here (cluster/resources.h), where they would stay.
+// Pure functions. Requests may name resources that do not exist. These are not interned here
+// (cluster/resources.h), because interned names are never freed.
 #pragma once
 
 #include <string>
@@ -19,26 +19,26 @@
 namespace nos::controllers {
 
 struct QuotaProblem {
-  std::string rule;  // with what it is about: the same in a former version of the quota
-  Quantity excess;   // how badly it is broken, where that can be told
-  std::string text;  // what is wrong, and what to do
+  std::string rule;  // rule and its subject; equal in an earlier version of the quota
+  Quantity excess;   // by how much the rule is broken, if measurable
+  std::string text;  // the problem and what to do
 };
 
-// A hundred of each at most.
+// At most a hundred of each.
 struct QuotaFindings {
   std::vector<QuotaProblem> problems;
   std::vector<std::string> warnings;
 };
 
-// `all`: what there is; a former version of the quota among them does not count.
+// `all`: existing quotas; an earlier version of `quota` among them is ignored.
 QuotaFindings CheckQuota(const cluster::ElasticQuota& quota,
                          const std::vector<quota::SharedQuota>& all);
 
-// What of each quota is not in force as it is written, and what to do, for people: by account, what
-// quota::Terms says, and what breaks the rules of limits and guarantees.
+// The parts of each quota that are not in force, and what to do, by account: from quota::Terms and
+// from the rules for limits and guarantees.
 std::vector<std::vector<std::string>> ProblemsInForce(const quota::Balance& balance);
 
-// What is wrong with `after` that was not already, or not as badly, wrong with `before`.
+// Problems of `after` that `before` did not have or had to a lesser degree.
 std::vector<QuotaProblem> NewProblems(const QuotaFindings& before, QuotaFindings after);
 
 }  // namespace nos::controllers

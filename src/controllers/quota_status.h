@@ -1,6 +1,6 @@
-// What is told of a quota in its status, from what is counted.
+// Computes the status of quotas.
 //
-// Pure functions of values.
+// Pure functions.
 #pragma once
 
 #include <string>
@@ -14,32 +14,31 @@
 
 namespace nos::controllers {
 
-// The condition that says whether the quota counts as it is written: True; False, with the reason
-// PartlyInForce, NotInForce or Unreadable, and why.
+// The condition that says whether the quota is in force as written: True, or False with the reason
+// PartlyInForce, NotInForce or Unreadable and a message.
 inline constexpr const char* kInForceCondition = "InForce";
 
-// What the account is guaranteed now: min, and its share of what is idle, as far as its limits let
-// it have that.
+// The amount guaranteed to the account now: min plus its share of idle amounts, within its limits.
 quota::Amount GuaranteedOf(const quota::Balance& balance, size_t account,
                            cluster::ResourceId resource);
 
-// `problems`: what of it is not in force (quota_rules.h). `known`: what is there now, for the times
-// of its conditions.
+// `problems`: the parts that are not in force (quota_rules.h). `known`: the current status, which
+// gives the transition times of conditions.
 cluster::QuotaStatus StatusOf(quota::Ledger& ledger, size_t account,
                               const std::vector<std::string>& problems,
                               const cluster::QuotaStatus& known, Time now);
 
-// Of one that cannot be read.
+// For a quota that cannot be read.
 cluster::QuotaStatus UnreadableStatus(const std::string& why, const cluster::QuotaStatus& known,
                                       Time now);
 
-// The merge patch that makes the one of the other; null: they say the same.
+// The merge patch from `known` to `wanted`. Null: they are equal.
 Json StatusPatch(const cluster::QuotaStatus& known, const cluster::QuotaStatus& wanted);
 
-// Whether such a patch tells no more than what is idle elsewhere, and who has it.
+// True if the patch changes only shares of idle amounts, of this quota and of borrowers.
 bool TellsSharesOnly(const Json& patch);
 
-// "16Gi" of memory, "16" of anything else.
+// "16Gi" for memory, "16" for other resources.
 std::string TextOf(std::string_view resource, const Quantity& amount);
 // "3 of nvidia.com/gpu, 2 of cpu"
 std::string TextOf(const cluster::ResourceList& amounts);

@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "cluster/gpu_signs.h"
-#include "reconcile/node_write.h"
 #include "controllers/scheduler/internal.h"
+#include "reconcile/node_write.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/pod_state.h"
 
@@ -19,7 +19,7 @@ using scheduling::ClusterEvent;
 
 constexpr kube::BackOff kTellAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
-// What filters and scores may look at of a node; its conditions change all the time.
+// Compares only what filters and scores read: conditions change all the time.
 bool SameToScheduling(const cluster::Node& a, const cluster::Node& b) {
   const auto same_taint = [](const cluster::Taint& left, const cluster::Taint& right) {
     return left.key == right.key && left.value == right.value && left.effect == right.effect;
@@ -33,7 +33,7 @@ bool SameToScheduling(const cluster::Node& a, const cluster::Node& b) {
          std::ranges::equal(a.images, b.images, same_image);
 }
 
-// The node as the engine is to see it.
+// The node with the GPUs that the engine must not partition for now.
 std::shared_ptr<const cluster::Node> Rested(const std::shared_ptr<const cluster::Node>& node,
                                             std::set<int> gpus) {
   if (gpus == node->resting_gpus) return node;
@@ -56,7 +56,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
       shared_(std::make_shared<Shared>()) {
   for (SchedulerProfile& profile : profiles) {
     std::string name = profile.scheduler_name;
-    const auto* quotas = profile.framework->quotas();  // all say the same of charges
+    const auto* quotas = profile.framework->quotas();  // all profiles have the same charge rules
     if (quotas != nullptr) engine_.SetChargeRules(quotas->options().charges);
     profiles_.insert_or_assign(std::move(name), std::move(profile));
   }
@@ -67,31 +67,50 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
   });
 }
 
-// Nobody waits here any more.
+// Zeroes the pending-pods gauge: a scraper would otherwise keep the last value of a retired
+// replica.
 Scheduler::~Scheduler() { measures_.Pending(scheduling::SchedulingQueue()); }
 
-reconcile::Outcome Scheduler::Reconcile(const std::string&, const reconcile::View& view, kube::Client& client,
-                             const Clock& clock) {
+reconcile::Outcome Scheduler::Reconcile(const std::string&, const reconcile::View& view,
+                                        kube::Client& client, const Clock& clock) {
   const Time now = clock.Now();
+
+  // 1. Bring the engine up to date: watch events, then results of our own calls, then timeouts of
+  //    bindings. Watch events come first, because they may already show what a call has done.
   TakeIn(view, now);
   TakeAnswers(now);
   Expire(client, now);
-  if (retired_) return Rest(now);
+  if (retired_) return Rest(now);  // a successor schedules from here on
+
+  // 2. Finish what was decided earlier: these pods hold reservations, and a binding that fails
+  //    releases capacity for the pods below. Gangs come after single pods, which may complete a
+  //    gang.
   answered_ = false;
   PrepareDue(client, now);
   LookAtGangs(client, now);
+
+  // 3. Expire timeouts that change where pods may be scheduled, because no watch event announces
+  //    them: GPUs in back-off, agents that do not report, nominations by other schedulers. Refresh
+  //    precomputed score data if many pods have changed.
   HeedRests(now);
   HeedPatience(now);
   HeedForeignPromises(now);
   LearnIfDue();
+
+  // 4. Schedule pods, highest priority first, as far as bindings in flight allow.
   for (size_t i = 0; i < config_.decisions_per_call && HasRoomForDecisions(); ++i) {
     const auto pod = queue_.Take(now);
     if (!pod) break;
     Decide(*pod, client, now);
   }
+
+  // 5. Carry out the decisions. Gangs that are complete now are bound. One patch per node requests
+  //    the instances of all pods placed there, so it follows all decisions.
   LookAtGangs(client, now);
   WriteCuts(view, client);
-  TakeAnswers(now);  // of calls made on the spot
+  TakeAnswers(now);  // results of calls made on this thread
+
+  // 6. Publish conditions, Events and metrics last: they must not delay bindings.
   TellSome(client, now);
   measures_.Pending(queue_);
   return Rest(now);
@@ -117,7 +136,8 @@ reconcile::Outcome Scheduler::Rest(Time now) const {
   for (const auto& [key, promise] : foreign_) {
     if (!engine_.NomineeNode(key).empty()) consider(promise.until);
   }
-  return next ? reconcile::Outcome::Again(std::max(*next - now, Duration::zero())) : reconcile::Outcome::Done();
+  return next ? reconcile::Outcome::Again(std::max(*next - now, Duration::zero()))
+              : reconcile::Outcome::Done();
 }
 
 const SchedulerProfile* Scheduler::ProfileFor(const cluster::Pod& pod) const {
@@ -134,8 +154,8 @@ void Scheduler::TakeIn(const reconcile::View& view, Time now) {
     if (view.around != nullptr) {
       engine_.ChangeAround([&](cluster::Surroundings& around) { around = view.around->Collect(); });
     }
-    // Those that run first: nodes name them, and by them it is judged what is guaranteed to those
-    // that were promised something.
+    // Running pods come first: nodes refer to them, and they determine which part of a nominated
+    // pod's request is guaranteed by its quota.
     const auto pods = view.pods.Snapshot();
     const auto take_in = [&](bool bound) {
       for (const Pod& pod : *pods) {
@@ -161,7 +181,7 @@ void Scheduler::TakeIn(const reconcile::View& view, Time now) {
   for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after, now);
 }
 
-// Unless it has a node already, whatever becomes of that.
+// Does nothing if the pod already has a node.
 void Scheduler::TryAgain(const std::string& key, Time now) {
   if (bindings_.contains(key)) return;
   if (const auto pod = queue_.TakeThis(key)) queue_.Return(*pod, now);
@@ -170,7 +190,7 @@ void Scheduler::TryAgain(const std::string& key, Time now) {
 void Scheduler::Happened(const ClusterEvent& event, Time now) { queue_.Happened(event, now); }
 
 void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
-  // Who was promised a place there need not wait for the end of others on it.
+  // Pods nominated to a lost node do not have to wait for victims there.
   if (before != nullptr && (after == nullptr || scheduling::IsLost(*after)) &&
       !scheduling::IsLost(*before)) {
     for (const Pod& pod : engine_.Nominated(before->meta.name)) TryAgain(pod->Key(), now);
@@ -232,7 +252,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     TakeInForeignPromise(after, now);
   }
   const bool ran = RunsSomewhere(before), runs = RunsSomewhere(after);
-  // What is asked for is the same whether it waits or runs.
+  // A pod's requests are the same whether it is pending or running.
   changes_since_learning_ += before == nullptr || after == nullptr || (ran && !runs) ? 1 : 0;
   pods_known_ += (after != nullptr ? 1 : 0);
   pods_known_ -= (before != nullptr ? 1 : 0);
@@ -248,8 +268,8 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
   }
 }
 
-// Quotas are common to all schedulers: what has been set free for a pod that another one serves is
-// not for the pods served here.
+// Quotas are shared by all schedulers: capacity freed for a pod of another scheduler must not be
+// given to pods served here.
 void Scheduler::TakeInForeignPromise(const Pod& pod, Time now) {
   const auto before = foreign_.find(pod->Key());
   if (pod->nominated_node.empty()) {
@@ -283,7 +303,7 @@ void Scheduler::HeedForeignPromises(Time now) {
   }
 }
 
-// After so many changes that a fiftieth of what was learnt is another now.
+// Recomputes after so many changes that 2 % of the known pods differ.
 void Scheduler::LearnIfDue() {
   if (changes_since_learning_ * 50 < pods_known_ || changes_since_learning_ == 0) return;
   changes_since_learning_ = 0;
@@ -337,7 +357,7 @@ bool Scheduler::TakeOver(const Pod& pod, const Framework& framework, Time now) {
   const std::string node = engine_.NomineeNode(pod->Key());
   if (node.empty() || framework.gpus_cut() != scheduling::GpusCut::kHere) return false;
   auto self = std::make_shared<cluster::Pod>(*pod);
-  self->nominated_node = node;  // as it is by now
+  self->nominated_node = node;  // the watch may show an older value
   auto promised = scheduling::BeingCutFor(*self, engine_.snapshot());
   if (!promised) return false;
   if (engine_.WhyNotByQuota(framework, *pod, engine_.snapshot().Find(node))) return false;
@@ -368,7 +388,7 @@ void Scheduler::TakeBack(const std::string& key) {
 void Scheduler::Commit(Binding& binding, kube::Client& client, Time now) {
   if (binding.cuts) {
     cuts_.Want(binding.node, *binding.pod, now);
-    if (binding.pod->nominated_node != binding.node) {  // so that the partitioner keeps off
+    if (binding.pod->nominated_node != binding.node) {  // keeps the partitioner off the node
       WriteNominee(binding.pod, binding.node, client);
     }
   }
@@ -380,19 +400,20 @@ void Scheduler::WriteCuts(const reconcile::View& view, kube::Client& client) {
   for (const Pod& pod : std::exchange(unpromised_, {})) WriteNominee(pod, "", client);
   const auto find = [&](const std::string& name) { return view.nodes.Get(name); };
   for (CutWrite& write : cuts_.Due(engine_.snapshot(), find)) {
-    Log(LogLevel::kInfo, "GPUs are to be cut",
+    Log(LogLevel::kInfo, "Requesting partitioning of GPUs",
         {{"node", write.node}, {"plan", write.plan}, {"pods", std::to_string(write.pods.size())}});
-    Post(threads_.binders, client,
-         [shared = shared_, write = std::move(write)](kube::Client& with) {
-           Status answer =
-               reconcile::PatchNodeAnnotations(with, write.node, write.patch, write.resource_version).status();
-           shared->cut.Put({write, std::move(answer)});
-           shared->Wake();
-         });
+    Post(
+        threads_.binders, client, [shared = shared_, write = std::move(write)](kube::Client& with) {
+          Status answer =
+              reconcile::PatchNodeAnnotations(with, write.node, write.patch, write.resource_version)
+                  .status();
+          shared->cut.Put({write, std::move(answer)});
+          shared->Wake();
+        });
   }
 }
 
-// GPUs that could not be cut are left alone for a while; nobody else tells when that is over.
+// GPUs that could not be partitioned are in back-off. No event announces its end.
 void Scheduler::HeedRests(Time now) {
   for (const std::string& name : cuts_.TakeRestChanges(now)) {
     const cluster::NodeInfo* info = engine_.snapshot().Find(name);
@@ -407,10 +428,11 @@ void Scheduler::HeedRests(Time now) {
 
 void Scheduler::Refuse(const SchedulerProfile& profile, const Pod& pod,
                        const scheduling::Diagnosis& diagnosis, kube::Client& client, Time now) {
-  auto by = diagnosis.by;  // none: all may help
+  auto by = diagnosis.by;  // empty: all may help
   const bool reclaims = profile.reclaims && profile.framework->quotas() != nullptr;
   if (reclaims && !by.empty()) by.push_back(&quota_terms_);
-  queue_.Refused(pod, std::move(by), now);  // first: what is set free for it may wake it
+  // Must precede Preempt, whose evictions may wake the pod.
+  queue_.Refused(pod, std::move(by), now);
   std::string why = diagnosis.ToString();
   if (const std::string preemption = Preempt(profile, pod, client, now); !preemption.empty()) {
     why += " preemption: " + preemption;

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "reconcile/runner.h"
 #include "kube/testing/fake_api.h"
+#include "reconcile/runner.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {
@@ -89,7 +89,7 @@ TEST_F(SchedulerTest, BindsByPriorityThenAge) {
   EXPECT_EQ(NodeOf("young"), "");
 }
 
-TEST_F(SchedulerTest, SaysWhyInTheWordsOfKubeScheduler) {
+TEST_F(SchedulerTest, ReportsUnschedulableInKubeSchedulersWording) {
   Node("a", "1");
   Node("b", "1");
   Pod("p", "nvidia.com/mig-1g.5gb", "1");
@@ -104,7 +104,7 @@ TEST_F(SchedulerTest, SaysWhyInTheWordsOfKubeScheduler) {
   EXPECT_EQ(api_.writes.size(), writes) << "no polling, no repetition";
 }
 
-TEST_F(SchedulerTest, TriesAgainWhenSomethingGotBetter) {
+TEST_F(SchedulerTest, RetriesPodAfterHelpfulEvent) {
   Node("a", "1");
   Pod("p", "nvidia.com/mig-1g.5gb", "1");
   Run();
@@ -119,7 +119,7 @@ TEST_F(SchedulerTest, TriesAgainWhenSomethingGotBetter) {
   EXPECT_EQ(NodeOf("q"), "a");
 }
 
-TEST_F(SchedulerTest, TellsInMetricsWhatKubeSchedulerTells) {
+TEST_F(SchedulerTest, ExportsKubeSchedulerMetrics) {
   Node("a", "1");
   Pod("p", "cpu", "1", 9);
   Pod("q", "cpu", "1");
@@ -137,8 +137,8 @@ TEST_F(SchedulerTest, TellsInMetricsWhatKubeSchedulerTells) {
   expect("scheduler_scheduling_attempt_duration_seconds_count{profile=\"default-scheduler\",");
 }
 
-// Another replica may lead, which tells of them.
-TEST_F(SchedulerTest, NoPodsWaitWhereNobodySchedules) {
+// The metric must drop to zero: another replica may lead and report the pods.
+TEST_F(SchedulerTest, ZeroesPendingPodsMetricOnShutdown) {
   Pod("p", "cpu", "1");
   Run();
   const std::string pending = "scheduler_pending_pods{queue=\"unschedulable\"} ";
@@ -148,7 +148,7 @@ TEST_F(SchedulerTest, NoPodsWaitWhereNobodySchedules) {
   EXPECT_NE(metrics_.Text().find(pending + "0"), std::string::npos);
 }
 
-TEST_F(SchedulerTest, OneThatIsRetiredDecidesNothingMore) {
+TEST_F(SchedulerTest, RetiredSchedulerPlacesNoMorePods) {
   Node("a", "8");
   Pod("p", "cpu", "1");
   Run();
@@ -181,9 +181,8 @@ TEST_F(SchedulerTest, LeavesGatedAndForeignPodsAlone) {
   EXPECT_EQ(NodeOf("gated"), "a");
 }
 
-// A binding that is not seen yet counts, so that the next pod does not get the same room.
-// Nothing changes in the cluster: only the failure itself may bring the pod up again.
-TEST_F(SchedulerTest, ARefusedBindingIsTriedAgainWithGrowingPauses) {
+// The failure itself must requeue the pod, because nothing else changes in the cluster.
+TEST_F(SchedulerTest, RetriesRefusedBindingWithGrowingBackOff) {
   Node("a", "1");
   Pod("p", "cpu", "1");
   std::vector<Time> tries;
@@ -203,7 +202,7 @@ TEST_F(SchedulerTest, ARefusedBindingIsTriedAgainWithGrowingPauses) {
   EXPECT_EQ(NodeOf("p"), "a");
 }
 
-TEST_F(SchedulerTest, ACrashLosesNothing) {
+TEST_F(SchedulerTest, BindsPodOnceAcrossRestart) {
   Node("a", "1");
   Pod("p", "cpu", "1");
   Pod("q", "cpu", "1", 0, "2026-01-02T00:00:00Z");
@@ -215,7 +214,7 @@ TEST_F(SchedulerTest, ACrashLosesNothing) {
   EXPECT_EQ(Binds(), 1);
 }
 
-TEST_F(SchedulerTest, APodOfHigherPriorityTakesTheLeastImportantPlace) {
+TEST_F(SchedulerTest, PreemptsPodOfLowestPriority) {
   Node("a", "2");
   Pod("low", "cpu", "1", 1);
   Pod("mid", "cpu", "1", 2);
@@ -228,8 +227,9 @@ TEST_F(SchedulerTest, APodOfHigherPriorityTakesTheLeastImportantPlace) {
   EXPECT_EQ(NodeOf("high"), "a");
 }
 
-// The victims take their time: nobody else goes for them, and nobody takes their place.
-TEST_F(SchedulerTest, RoomThatIsBeingMadeIsKept) {
+// While the victims terminate, no further pod is evicted for the preemptor, and their capacity is
+// kept for it.
+TEST_F(SchedulerTest, KeepsFreedCapacityForPreemptor) {
   Node("a", "1");
   Node("b", "1");
   Pod("low-a", "cpu", "1", 1);
@@ -249,7 +249,7 @@ TEST_F(SchedulerTest, RoomThatIsBeingMadeIsKept) {
   ASSERT_EQ(deleted.size(), 1u);
   EXPECT_TRUE(deleted[0].ends_with("/low-a")) << deleted[0];
   Pod("other", "cpu", "1", 5);
-  clock_.Advance(std::chrono::minutes(6));  // all are tried again
+  clock_.Advance(std::chrono::minutes(6));  // all pods are tried again
   Run();
   EXPECT_EQ(deleted.size(), 2u) << "other takes the other node's place, and high no second one";
   api_.intercept = nullptr;
@@ -262,8 +262,8 @@ TEST_F(SchedulerTest, RoomThatIsBeingMadeIsKept) {
   EXPECT_EQ(NodeOf("other"), "b");
 }
 
-// Nothing that may be taken away helps it any more: others get what it was promised.
-TEST_F(SchedulerTest, APromiseThatServesNobodyIsTakenBack) {
+// The node has become too small for the preemptor: other pods get the capacity.
+TEST_F(SchedulerTest, DropsNominationThatNoLongerFits) {
   Node("a", "1");
   Pod("low", "cpu", "1", 1);
   Run();
@@ -286,7 +286,7 @@ TEST_F(SchedulerTest, APromiseThatServesNobodyIsTakenBack) {
   EXPECT_EQ(NodeOf("other"), "a");
 }
 
-TEST_F(SchedulerTest, AnEvictionThatFailsIsTriedAgain) {
+TEST_F(SchedulerTest, RetriesFailedEviction) {
   Node("a", "1");
   Pod("low", "cpu", "1", 1);
   Run();

@@ -1,14 +1,14 @@
-// Gives pods that ask for a slice by need (cluster/need.h) the resource that serves it, when they
-// are made: a mutating webhook, admission.k8s.io/v1.
+// Sets the resource of new pods that request a slice by requirements (cluster/need.h). A mutating
+// webhook, admission.k8s.io/v1.
 //
 //   SliceAdmission admission(catalogue, clock, [&] { return ...the caches' snapshots; });
 //   net::HttpResponse response{.code = answer.code, .body = admission.Review(request.body).body};
 //
-// The cheapest kind that has room now beside the pods that wait, or the cheapest of all when none
-// has: what a pod asks for cannot be changed later. Of pods that have come since the cluster was
-// looked at last, those that were chosen for here count as placed, for some seconds at most.
+// It chooses the cheapest profile with free capacity besides pending pods, or the cheapest of all
+// if none has any: a pod's requests cannot be changed later. New pods that the caches do not show
+// yet count as placed where they were assumed here, for some seconds at most.
 //
-// Thread-safe; one question at a time.
+// Thread-safe; handles one request at a time.
 #pragma once
 
 #include <atomic>
@@ -34,25 +34,25 @@ class SliceAdmission {
   template <typename T>
   using Objects = std::shared_ptr<const std::vector<std::shared_ptr<const T>>>;
 
-  // All nodes and pods there are; equal pointers while nothing has changed. Null: not known yet.
+  // All nodes and pods. Equal pointers mean that nothing has changed. Null: not known yet.
   struct Cluster {
     Objects<cluster::Node> nodes;
     Objects<cluster::Pod> pods;
   };
 
-  // The first two must outlive it; `look` is called from any thread, when somebody asks.
+  // The first two must outlive this object. `look` may be called from any thread.
   SliceAdmission(const gpu::Catalogue& catalogue, const Clock& clock,
                  std::function<Cluster()> look);
 
   // OK once the cluster is known.
   Status Ready() const;
-  // `body` is whatever a client has sent.
+  // `body` is untrusted input.
   AdmissionAnswer Review(std::string_view body);
 
  private:
   void LookAgain();
   Time DeadlineIn(Duration time) { return deadline_ = clock_.Now() + time; }
-  // None: there was no time for it.
+  // Absent: the time limit expired.
   std::optional<AdmissionVerdict> Choose(const AdmissionQuestion& question);
   bool OutOfTime() const { return clock_.Now() > deadline_; }
 
@@ -66,8 +66,8 @@ class SliceAdmission {
   std::mutex mutex_;  // guards the rest
   Cluster seen_;
   cluster::ClusterSnapshot snapshot_;
-  std::set<std::string> full_;  // planning::AnswerNeed, of this snapshot
-  bool assumes_ = false;        // that somebody has come who is not in the caches
+  std::set<std::string> full_;  // see planning::AnswerNeed; valid for this snapshot
+  bool assumes_ = false;        // the snapshot holds pods that are not in the caches
   Time looked_{}, deadline_{};
 };
 

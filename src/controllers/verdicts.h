@@ -1,7 +1,7 @@
-// What the last plans said about each waiting pod, and the telling of it: a condition on the pod,
-// an Event when slices are cut for it and one when none can be, with the reason and what would
-// help. Written bit by bit, so that fifty thousand pods do not block a call; what could not be
-// written is written later, after growing pauses.
+// Publishes what the last plans decided for each pending pod: a condition on the pod, an Event when
+// slices are created for it, and an Event with reason and remedy when none can be. It writes in
+// portions, so that fifty thousand pods do not block a call. Failed writes are retried with growing
+// back-off.
 #pragma once
 
 #include <map>
@@ -11,17 +11,17 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcile/reconciler.h"
 #include "kube/event_recorder.h"
 #include "kube/work_queue.h"
 #include "planning/planner.h"
+#include "reconcile/reconciler.h"
 
 namespace nos::controllers {
 
-// Status False, reason = the first of planning::Reason::code; True once slices
-// are planned for it.
+// Status False with the first planning::Reason::code as reason, True once slices are planned for
+// the pod.
 inline constexpr std::string_view kPartitionedCondition = "nos.nebuly.com/Partitioned";
-// What was said in an Event is not said again before this: every new text is a new object.
+// An Event is not repeated within this time, because every new text creates a new object.
 inline constexpr Duration kSayAgain = std::chrono::minutes(5);
 
 class Verdicts {
@@ -29,32 +29,34 @@ class Verdicts {
   explicit Verdicts(size_t writes_per_call);
 
   void Add(planning::PodOutcome outcome, Time now);
-  // Pods that are bound or gone need no verdict.
+  // Drops verdicts of pods that are bound or deleted.
   void Forget(const reconcile::View& view);
-  // One portion of what is due.
-  void TellSome(const reconcile::View& view, kube::Client& client, kube::EventRecorder& events, Time now);
-  // When there is something to tell; none: all is told.
+  // Writes one portion of what is due.
+  void TellSome(const reconcile::View& view, kube::Client& client, kube::EventRecorder& events,
+                Time now);
+  // When something is to be written. Absent: nothing is queued.
   std::optional<Time> NextChange() const { return untold_.NextDue(); }
   const std::map<std::string, planning::PodOutcome>& all() const { return verdicts_; }
 
  private:
-  // When a pod was last told, and the reason that the Event gave, or the slices.
+  // When a condition and an Event were last written for a pod, and the reason or slices in the
+  // Event.
   struct Told {
     Time condition{}, event{};
     std::string what;
-    bool owed = false;  // an Event that could not be written
+    bool owed = false;  // an Event could not be written
   };
   struct Portion {
     std::vector<std::string> keys;
     std::vector<kube::NamedPatch> conditions;
     std::vector<kube::EventNote> events;
-    std::vector<std::string> whats;  // of the events, for Told
+    std::vector<std::string> whats;  // for Told, parallel to `events`
   };
 
   void Word(const planning::PodOutcome& outcome, const cluster::Pod& pod, Time now,
             Portion& portion);
-  // Both return the keys of pods for which that failed. `hung`: some answer did not come in time;
-  // Events are not waited for as well then.
+  // Both return the keys of pods for which the write failed. `hung`: a write timed out. Events are
+  // not tried then, because they would probably time out, too.
   std::set<std::string> WriteConditions(const Portion& portion, kube::Client& client, Time now,
                                         bool& hung);
   std::set<std::string> WriteEvents(const Portion& portion, kube::Client& client,

@@ -1,14 +1,15 @@
-// The certificate of a webhook that nobody else provides one for: made, kept in a Secret that all
-// replicas serve from, replaced in time, and told to API servers in their webhook configurations.
+// Manages the serving certificate of a webhook: issues it, keeps it in a Secret from which all
+// replicas serve, rotates it in time and writes its CA bundle into the webhook configurations.
 //
-//   WebhookCertificate certificate(config, [&] { bell.Ring(); });
+//   WebhookCertificate certificate(config, [&] { wake.Ring(); });
 //   certificate.Step(client, leads, clock.Now());     // at NextDue, and when woken
 //   if (certificate.kept() != nullptr) Serve(*certificate.kept());
 //
-// A new one is made when a third of the time is left, together with an authority of its own. First
-// API servers are told to trust both authorities; when they have had time to hear of it, since the
-// leader has seen them told, the new certificate is served. The old authority goes with the next
-// rotation. The replica that leads writes, each write only onto what it has seen. One owner thread.
+// A new certificate with its own authority is issued when a third of the lifetime is left. First
+// the CA bundle gets both authorities. After `settling`, counted from when the leader has seen the
+// new bundle in the API server, the new certificate is served. The next rotation drops the old
+// authority. Only the leader writes, and each write fails if the object has changed. Owned by one
+// thread.
 #pragma once
 
 #include <functional>
@@ -27,42 +28,43 @@
 namespace nos::controllers {
 
 struct WebhookCertificateConfig {
-  std::string ns{}, secret{};   // where it is kept
-  std::string configuration{};  // the ValidatingWebhookConfiguration that says whom to trust
-  bool mutates = false;         // a MutatingWebhookConfiguration of that name does, too
+  std::string ns{}, secret{};   // where the certificate is kept
+  std::string configuration{};  // the ValidatingWebhookConfiguration with the CA bundle
+  bool mutates = false;         // a MutatingWebhookConfiguration of that name has it, too
   std::vector<std::string> dns_names{};
   Duration lifetime = std::chrono::hours(24 * 90);
-  // After so long all API servers trust a new authority; a tenth of the lifetime if that is less.
+  // Time until all API servers trust a new authority; at most a tenth of the lifetime.
   Duration settling = std::chrono::minutes(1);
 };
 
-// PEM, all of it.
+// All in PEM.
 struct KeptCertificate {
   std::string certificate, key;
-  std::string next_certificate, next_key;  // to be served next; empty: there is none
-  std::string authorities;                 // of all of them, the newest first
+  std::string next_certificate, next_key;  // served next; empty: none
+  std::string authorities;                 // CA certificates of both, the newest first
   friend bool operator==(const KeptCertificate&, const KeptCertificate&) = default;
 };
 
-// What is to be kept now; as it is, if nothing is to be done. `told`: when API servers were told of
-// all authorities; absent: they have not been. Errors: those of net::IssueCertificate.
+// The certificates to keep now; `kept` itself if nothing is due. `told`: since when all API servers
+// have had the whole CA bundle; absent: they do not have it. Errors: those of
+// net::IssueCertificate.
 Result<KeptCertificate> Renewed(const KeptCertificate& kept, const WebhookCertificateConfig& config,
                                 std::optional<Time> told, Time now);
-// When that will be something else even if nothing happens.
+// When Renewed would return something else without any further event.
 Time RenewalDue(const KeptCertificate& kept, const WebhookCertificateConfig& config,
                 std::optional<Time> told);
 
 class WebhookCertificate {
  public:
-  // `wake`: called from any thread when Step would find something new.
+  // `wake`: called from any thread when Step has something to do.
   WebhookCertificate(WebhookCertificateConfig config, const std::function<void()>& wake);
 
-  // Takes what has arrived, and if it leads, does what is due.
+  // Takes watch events in and, if leading, does what is due.
   void Step(kube::Client& client, bool leads, Time now);
   Time NextDue() const;
-  // Null: there is none that could be served. Valid until the next Step.
+  // Null: no certificate can be served. Valid until the next Step.
   const KeptCertificate* kept() const;
-  // Why the last step failed, or OK.
+  // The error of the last step, or OK.
   const Status& error() const { return error_; }
 
  private:
@@ -86,15 +88,15 @@ class WebhookCertificate {
 
   const WebhookCertificateConfig config_;
   kube::Cache<Secret> secrets_;
-  // Of each kind the one that says whom to trust.
+  // The configurations with the CA bundle, by kind.
   std::vector<std::pair<kube::Resource, std::unique_ptr<kube::Cache<Configuration>>>>
       configurations_;
   std::shared_ptr<const Secret> served_;
-  // What API servers have been told as far as the leader has seen, and since when.
+  // The bundle that the leader has seen in the API server, and since when.
   std::string told_bundle_;
   std::optional<Time> told_since_;
   Status error_;
-  int failures_ = 0;  // in a row
+  int failures_ = 0;  // consecutive
   Time retry_ = Time::max();
   Time due_{};
 };

@@ -15,7 +15,7 @@
 namespace nos::exports {
 namespace {
 
-using telemetry::kDay, telemetry::Millis;
+using telemetry::Millis, telemetryserver::kDay;
 
 constexpr size_t kMostRefusals = 100;  // after this many, the rest of an INSERT is dropped
 constexpr size_t kMostRows = 100'000, kMostBytes = size_t{16} << 20;  // per INSERT

@@ -1,6 +1,8 @@
-// Amounts of resources whose sums cannot overflow, so that what was added can be taken off again
-// whatever hostile pods ask for: cpu in thousandths of a core, all else in whole units (bytes,
-// devices), as cluster::ResourceVector counts.
+// Amounts of resources in 128-bit integers: sums cannot overflow, so subtracting a charge always
+// undoes its addition, even if a hostile pod requests huge quantities.
+//
+// Units are those of cluster::ResourceVector: thousandths of a core for cpu, whole units (bytes,
+// devices) for all other resources.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +15,20 @@
 
 namespace nos::quota {
 
-// Each pod has at most 2^63 of anything.
+// Large enough for the sum over all pods: one pod requests at most 2^63 of a resource.
 using Amount = __int128;
 
 class Amounts {
  public:
   using Entry = std::pair<cluster::ResourceId, Amount>;
 
-  // Zeros are kept: what a limit names is limited, if to nothing.
+  // Keeps zeros: a limit of 0 is a limit, an absent entry is none.
   static Amounts From(const cluster::ResourceList& list);
-  // Absent: it is not named.
+  // Absent: the amounts do not name the resource.
   std::optional<Amount> Named(cluster::ResourceId id) const;
   Amount Get(cluster::ResourceId id) const { return Named(id).value_or(0); }
   void Set(cluster::ResourceId id, Amount amount);
-  // `sign` times the others. What becomes 0 is not named any more.
+  // Adds `sign` times the other amounts. Drops entries whose sum is 0.
   void Add(const Amounts& others, int sign = 1);
   bool empty() const { return entries_.empty(); }
   // Sorted by id.
@@ -37,10 +39,10 @@ class Amounts {
   std::vector<Entry> entries_;
 };
 
-// As Kubernetes writes it; what is beyond its numbers as the last of them.
+// Kubernetes Quantity of an amount. Amounts outside int64 are clamped to its limits.
 Quantity QuantityOf(cluster::ResourceId id, Amount amount);
 cluster::ResourceList ListOf(const Amounts& amounts);
-// "40", "1500m", "16Gi".
+// In Kubernetes notation: "40", "1500m", "16Gi".
 std::string TextOf(cluster::ResourceId id, Amount amount);
 
 }  // namespace nos::quota

@@ -13,7 +13,7 @@ namespace {
 using cluster::ElasticQuota;
 using cluster::ResourceId;
 
-// a * b / c, rounded down, whatever its size. REQUIRES: all at least 0, c above it.
+// a * b / c, rounded down, without overflow. REQUIRES: a, b >= 0, c > 0.
 Amount MultiplyDivide(Amount a, Amount b, Amount c) {
   if (a <= INT64_MAX && b <= INT64_MAX) return a * b / c;
   using Wide = boost::multiprecision::int512_t;
@@ -23,7 +23,7 @@ Amount MultiplyDivide(Amount a, Amount b, Amount c) {
 
 Amount Positive(Amount amount) { return std::max<Amount>(amount, 0); }
 
-// Which of two quotas for the same namespace is in force.
+// Rank of quotas that name the same namespace: the lowest is in force.
 bool GoesBefore(const SharedQuota& a, const SharedQuota& b) {
   const auto rank = [](const ElasticQuota& quota) {
     return std::tuple(!quota.composite, quota.meta.created, std::string_view(quota.meta.ns),
@@ -114,6 +114,7 @@ void Balance::Pool::Add(const Pool& other, int sign) {
 Balance::Balance(std::vector<SharedQuota> quotas) { PutInForce(std::move(quotas)); }
 
 void Balance::PutInForce(std::vector<SharedQuota> quotas) {
+  // 1. Give each namespace to the quota with the highest rank: a namespace has one quota in force.
   std::ranges::sort(quotas, ComesFirst);
   std::vector<Terms> terms;
   terms.reserve(quotas.size());
@@ -133,10 +134,13 @@ void Balance::PutInForce(std::vector<SharedQuota> quotas) {
     }
     std::ranges::sort(terms[i].namespaces);
   }
+  // 2. Resolve the tree. Parents come first: which entries of min are dropped depends on the
+  //    ancestors. Own mins and heirs are computed from the remaining entries.
   FindParents(terms);
   LeaveOutNothings(terms);
   FindOwnMins(terms);
   FindHeirs(terms);
+  // 3. Create accounts and sum up each level, still without use. Ledger adds the pods afterwards.
   for (Terms& each : terms) {
     accounts_.push_back({std::make_shared<const Terms>(std::move(each)), {}, {}});
   }
@@ -151,8 +155,9 @@ void Balance::PutInForce(std::vector<SharedQuota> quotas) {
   }
 }
 
-// Whose parent does not name what one above that does, has no level on which it could borrow: that
-// nothing of it is guaranteed says no more than not naming it.
+// Drops entries of min that are 0 and have no level to borrow on: the parent does not name the
+// resource, but an ancestor does. Such an entry guarantees nothing, like a missing one, but would
+// keep pods from using the ancestor's min.
 void Balance::LeaveOutNothings(std::vector<Terms>& terms) {
   const auto names_above = [&](std::optional<size_t> at, ResourceId resource) {
     while (at && !terms[*at].min.Named(resource)) at = terms[*at].parent;
@@ -173,7 +178,8 @@ void Balance::LeaveOutNothings(std::vector<Terms>& terms) {
   }
 }
 
-// What those below it are guaranteed is not its own; but those that are in force nowhere are not.
+// Children's min is deducted from the parent's own. Children in force nowhere guarantee nothing and
+// are not deducted.
 void Balance::FindOwnMins(std::vector<Terms>& terms) {
   for (size_t i = 0; i < terms.size(); ++i) {
     if (terms[i].namespaces.empty()) continue;
@@ -202,7 +208,7 @@ void Balance::FindHeirs(std::vector<Terms>& terms) {
   }
 }
 
-// A parent that is not there, or is below its own child, is none.
+// Ignores parents that do not exist or that are below their own child.
 void Balance::FindParents(std::vector<Terms>& terms) const {
   std::map<std::string, size_t, std::less<>> by_key;
   for (size_t i = 0; i < terms.size(); ++i) by_key.emplace(terms[i].quota->Key(), i);

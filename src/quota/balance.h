@@ -1,29 +1,30 @@
-// What quotas guarantee, who uses how much of it, and so who may have more.
+// Computes what quotas guarantee, how much of it is used, and which pods quotas admit.
 //
 //   Balance balance(quotas);
-//   balance.Add(*balance.AccountOf("team-a"), charge);           // of a pod that runs
-//   if (auto refusal = balance.WhyNot(account, charge)) Say(refusal->Text());
+//   balance.Add(*balance.AccountOf("team-a"), charge);           // of a running pod
+//   if (auto refusal = balance.WhyNot(account, charge)) log::Info(refusal->Text());
 //
-// A quota is an account. What one guarantees (`min`) and does not use, others may borrow: those on
-// the same level, below the same parent, or those without one. So on each level
+// A quota is an account. Unused `min` of one quota may be borrowed by the other quotas on its
+// level: the children of one parent, or all quotas without a parent. On each level
 //
 //   borrowed = sum of max(0, used - min)  <=  lendable = sum of min(max(0, min - used),
-//   lendingLimit)
+//                                                                   lendingLimit)
 //
-// which without lending limits says that all together use no more than is guaranteed to all. A
-// parent counts what its children use as its own; what it guarantees beyond the sum of theirs is
-// for its own namespaces. On its level the children may have what it borrows itself, too.
+// Without lending limits this means that total use stays within the total of all min. A parent's
+// use includes the use of its children. The part of a parent's min that exceeds the sum of its
+// children's belongs to the parent's own namespaces. Children may also use what the parent borrows
+// on its level.
 //
-// Only resources that a quota names in `min` are lent and borrowed, and only those in `max` end
-// there. Of several quotas that name a namespace a composite one is in force, else the older. One
-// that is in force nowhere guarantees nothing, and so lends nothing.
+// Only resources named in `min` are lent and borrowed, and only those named in `max` are capped. If
+// several quotas name a namespace, a composite quota is in force, else the oldest. A quota that is
+// in force in no namespace guarantees and lends nothing.
 //
-// More may be borrowed than is idle: when min is lowered, when pods are bound by others, on nodes
-// that do not even exist. Who has too much is refused more then, and so is who would borrow; what
-// min covers is not.
+// Borrowed may exceed lendable: if min is lowered, or if other schedulers bind pods, possibly to
+// nodes that do not exist. Quotas with too much use are then refused more, as are quotas that would
+// have to borrow. Pods covered by min are still admitted.
 //
-// Values: a copy is a what-if. Costs of Add and WhyNot follow the resources of the charge and the
-// depth of the tree, not the number of quotas.
+// Values: a copy is a what-if. Add and WhyNot cost time proportional to the resources in the charge
+// and the depth of the tree, not to the number of quotas.
 #pragma once
 
 #include <cstddef>
@@ -43,42 +44,45 @@ namespace nos::quota {
 
 using SharedQuota = std::shared_ptr<const cluster::ElasticQuota>;
 
-// All that there are.
+// All quotas in the cluster context.
 std::vector<SharedQuota> QuotasOf(const cluster::Surroundings& around);
 
-// A quota as it is in force.
+// A quota with its resolved place in the tree.
 struct Terms {
   SharedQuota quota;
   Amounts min, max, borrowing_limit, lending_limit;
-  Amounts own_min;                      // min without what those below it are guaranteed of it
-  std::vector<std::string> namespaces;  // where it is in force, sorted
-  std::optional<size_t> parent;         // an account
-  std::vector<std::string> problems;    // what of it cannot be in force, and why; for people
-  bool in_force = false;                // somewhere, or one below it is: else it counts for nothing
-  // Resources of which its pods use what is that account's own: it is the nearest above that names
-  // them, and this one does not. And who does so with this one.
+  Amounts own_min;                      // min minus what its children are guaranteed
+  std::vector<std::string> namespaces;  // namespaces where the quota is in force, sorted
+  std::optional<size_t> parent;         // account of the parent
+  // User-readable reasons why parts of the quota are not in force.
+  std::vector<std::string> problems;
+  // The quota or a descendant is in force in a namespace. If false, it counts for nothing.
+  bool in_force = false;
+  // Resources that this quota's min does not name, with the account of the nearest ancestor that
+  // does: this quota's pods use that ancestor's own min.
   std::map<cluster::ResourceId, size_t> inherited;
-  std::vector<size_t> heirs;
+  std::vector<size_t> heirs;  // accounts whose `inherited` has this account
 };
 
-// Why a pod may not run now.
+// Reason why a quota refuses a pod now.
 struct Refusal {
   enum class Kind { kMax, kBorrowingLimit, kNothingIdle } kind;
-  SharedQuota quota;  // whose limit it is
+  SharedQuota quota;  // the quota whose limit refuses
   cluster::ResourceId resource;
-  // kMax: without the pod. Else of what is borrowed, with the pod: by the quota, or
-  // (kNothingIdle) by all of its level, of what these have idle.
+  // kMax: use without the pod. Other kinds: borrowed amount including the pod, of the quota
+  // (kBorrowingLimit) or of its whole level (kNothingIdle); `limit` is then what the level has
+  // idle.
   Amount asked, used, limit;
-  // How much too much that is.
+  // Amount by which the request exceeds the limit.
   Amount Lack() const { return used + (kind == Kind::kMax ? asked : 0) - limit; }
-  // "elastic quota team-a/eq allows at most 10 of nvidia.com/gpu: 9 are used, 2 asked for"
+  // "elastic quota team-a/eq allows at most 10 of nvidia.com/gpu: 9 used, 2 asked for"
   std::string Text() const;
-  // What its owner could do: "raise max of cpu in elastic quota team-a/eq to 11, or wait ..."
+  // Advice to the owner: "raise max of cpu in elastic quota team-a/eq to 11, or wait ..."
   std::string Remedy() const;
 };
 
-// Where pods count on a level: an account, or what one that has others below it keeps for its own
-// namespaces, beside them.
+// One participant of a level: an account, or (`own`) the part of a parent's min that remains for
+// its own namespaces, which takes part beside its children.
 struct Member {
   size_t account;
   bool own = false;
@@ -90,55 +94,59 @@ class Balance {
   Balance() = default;
   explicit Balance(std::vector<SharedQuota> quotas);
 
-  // Accounts are numbered from 0, in the order of kind, namespace and name.
+  // Accounts are numbered from 0 and sorted by kind (composite first), namespace and name.
   size_t size() const { return accounts_.size(); }
   const Terms& terms(size_t account) const { return *accounts_[account].terms; }
-  // With what those below it use.
+  // Includes use by descendants.
   const Amounts& used(size_t account) const { return accounts_[account].used; }
-  // Absent: no quota is in force there.
+  // Absent: no quota is in force in the namespace.
   std::optional<size_t> AccountOf(std::string_view ns) const;
 
-  // Counts `sign` times the charge.
+  // Adds `sign` times the charge to the account and its ancestors.
   void Add(size_t account, const Amounts& charge, int sign = 1);
 
-  // Absent: it may. What min covers is not refused for what was too much before already, whoever
-  // has it: `settled` is the balance without what is only promised; null: this one. `limited`: the
-  // one that max and the borrowing limits, which nobody exceeds, are asked of; null: this one.
+  // Absent: the quotas admit the charge. A charge covered by min is not refused because a level was
+  // overused before. `settled`: the balance without nominated pods, which decides what was overused
+  // before; null: this balance. `limited`: the balance for checks of max and borrowing limits,
+  // which are hard limits; null: this balance.
   std::optional<Refusal> WhyNot(size_t account, const Amounts& charge,
                                 const Balance* settled = nullptr,
                                 const Balance* limited = nullptr) const;
-  // Where pods of the account's namespaces count, from the inside to the outside.
+  // Members in which pods of the account's namespaces count, innermost first.
   std::vector<Member> PathOf(size_t account) const;
-  // The same for one resource: of what the account's min does not name its pods use what is its
-  // parent's own. None: nor does any above.
+  // The same for one resource. If the account's min does not name it, the path starts at the
+  // nearest ancestor that does. Empty: no ancestor names it.
   std::vector<Member> PathOf(size_t account, cluster::ResourceId resource) const;
-  // Whether the member's min covers the charge, too, in all that min names.
+  // True if the member's min covers its use plus the charge in all resources that min names.
   bool WithinMin(Member member, const Amounts& charge) const;
-  // The same of min and its share of what is idle, as that is then.
+  // The same for min plus the share of idle capacity, computed after the charge is added.
   bool WithinShare(Member member, const Amounts& charge) const;
-  // Whether it uses more than that of the resource, which min names.
+  // True if the member uses more of the resource than its min (IsBeyondShare: than min plus its
+  // share). False if min does not name the resource.
   bool IsBeyondMin(Member member, cluster::ResourceId resource) const;
   bool IsBeyondShare(Member member, cluster::ResourceId resource) const;
-  // Whether the min of the account's own namespaces covers what the charge has of what that names,
-  // beside what is used and `besides`, and it has something of it: then it is due to it, wherever
-  // it is. What is shared with a parent's own namespaces has to be covered there.
+  // True if min of the account's own namespaces covers its use, `besides` and the charge in every
+  // resource that min names, and the charge has at least one such resource. Resources shared with a
+  // parent must be covered by the parent's own min. A guaranteed charge is due to the account on
+  // any node.
   bool IsGuaranteed(size_t account, const Amounts& charge, const Amounts& besides = {}) const;
 
-  // The member's share of what is idle on its level and of what its parent gets of what is idle
-  // above, in proportion to min times weight, rounded down. Only of what min names.
-  // As it is when it uses `asked` more.
+  // The member's share of idle capacity: of what its level has idle, and of what its parent obtains
+  // from the levels above, in proportion to min times weight, rounded down. Only for resources that
+  // min names. Computed as if the member used `asked` more.
   Amount ShareOf(Member member, cluster::ResourceId resource, Amount asked = 0) const;
   Amount ShareOf(size_t account, cluster::ResourceId resource) const {
     return ShareOf(Member{account}, resource);
   }
   Amount BorrowedBy(size_t account, cluster::ResourceId resource) const;
-  // What it lends: of what is borrowed on its level its part, in proportion to what it could lend.
-  // The parts of a level add up to what is borrowed, as far as that is covered.
+  // The amount that the account lends: its part of the borrowed amount on its level, in proportion
+  // to what it could lend. The parts of a level add up to the borrowed amount, as far as the level
+  // can lend that much.
   Amount LentBy(size_t account, cluster::ResourceId resource) const;
 
  private:
-  // Of a resource, over the members of a level that name it in min: accounts below one parent, and
-  // for what the parent has beyond them, in its own namespaces or otherwise, one without a number.
+  // Sums of one resource over the members of a level whose min names it: accounts below one parent.
+  // The parent's own part, which has no account number, is added by PoolBelow.
   struct Pool {
     Amount min = 0, weighted = 0, used = 0, lendable = 0, borrowed = 0;
     void Add(const Pool& other, int sign);
@@ -156,15 +164,15 @@ class Balance {
   static void FindOwnMins(std::vector<Terms>& terms);
   static void FindHeirs(std::vector<Terms>& terms);
   const Level& LevelBelow(std::optional<size_t> parent) const;
-  // What an account that uses so much has in the pool of its level.
+  // Contribution of an account to the pool of its level if it uses `used`.
   Pool PartOf(size_t account, cluster::ResourceId resource, Amount used) const;
-  // What is the parent's own, if it used so much.
+  // Contribution of the parent's own part if the parent uses `used`.
   Pool RestOf(size_t parent, cluster::ResourceId resource, Amount used) const;
-  // With so much more than it uses.
+  // Contribution of a member that uses `asked` more than now.
   Pool PartOf(Member member, cluster::ResourceId resource, Amount asked = 0) const;
-  // The account below which its level is; none: it is the outermost.
+  // The account that owns the member's level. Absent: the root level.
   std::optional<size_t> Above(Member member) const;
-  // With the parent's rest.
+  // Pool of the level below `parent`, including the parent's own part.
   Pool PoolBelow(std::optional<size_t> parent, cluster::ResourceId resource) const;
   void Count(size_t account, cluster::ResourceId resource, Amount amount);
   std::optional<Refusal> OverLimit(size_t account, cluster::ResourceId resource,

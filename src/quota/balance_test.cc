@@ -56,8 +56,8 @@ class BalanceTest : public ::testing::Test {
   Balance balance_;
 };
 
-// The documentation's example.
-TEST_F(BalanceTest, WhatIsIdleIsSharedInProportionToMin) {
+// The example in docs/quotas.md.
+TEST_F(BalanceTest, SharesIdleCapacityInProportionToMin) {
   Put("a", 40);
   Put("b", 10);
   Put("c", 30);
@@ -71,7 +71,7 @@ TEST_F(BalanceTest, WhatIsIdleIsSharedInProportionToMin) {
   EXPECT_EQ(Lent("a"), 0);
 }
 
-TEST_F(BalanceTest, AllTogetherUseNoMoreThanIsGuaranteedToAll) {
+TEST_F(BalanceTest, LimitsTotalUseToSumOfMin) {
   Put("a", 10);
   Put("b", 20);
   EXPECT_EQ(WhyNot("a", 30), "");
@@ -81,12 +81,12 @@ TEST_F(BalanceTest, AllTogetherUseNoMoreThanIsGuaranteedToAll) {
             "elastic quota a/q asks for 6 of nos.nebuly.com/gpu-memory: with it 21 would be "
             "borrowed, and 20 is idle");
   EXPECT_EQ(WhyNot("b", 5), "");
-  EXPECT_NE(WhyNot("b", 6), "") << "has to be reclaimed";
+  EXPECT_NE(WhyNot("b", 6), "") << "must be reclaimed by eviction";
   EXPECT_TRUE(balance_.WithinMin({At("b")}, Asks(20)));
   EXPECT_FALSE(balance_.WithinMin({At("b")}, Asks(21)));
 }
 
-TEST_F(BalanceTest, OnlyWhatAQuotaNamesIsLimited) {
+TEST_F(BalanceTest, LimitsOnlyResourcesNamedByQuota) {
   cluster::ElasticQuota quota = QuotaOf("a", Gb(10));
   quota.max = {{"cpu", Quantity::FromValue(4)}, {std::string(kGb), Quantity::FromValue(10)}};
   Put(std::move(quota));
@@ -98,7 +98,7 @@ TEST_F(BalanceTest, OnlyWhatAQuotaNamesIsLimited) {
   EXPECT_EQ(WhyNot("a", Asks(0)), "");
 }
 
-TEST_F(BalanceTest, ACompositeQuotaCountsOnceAndGoesBeforeOthers) {
+TEST_F(BalanceTest, CompositeQuotaIsOneAccountAndOverridesOthers) {
   Put("a", 50);
   cluster::ElasticQuota team = QuotaOf("x", Gb(10));
   team.composite = true;
@@ -115,7 +115,7 @@ TEST_F(BalanceTest, ACompositeQuotaCountsOnceAndGoesBeforeOthers) {
   EXPECT_FALSE(balance_.WithinMin({At("b")}, Asks(5)));
 }
 
-TEST_F(BalanceTest, OfEqualsTheOlderIsInForce) {
+TEST_F(BalanceTest, OldestQuotaOfNamespaceIsInForce) {
   cluster::ElasticQuota young = QuotaOf("a", Gb(1)), old = QuotaOf("a", Gb(2));
   young.meta.created = Time(std::chrono::seconds(20));
   old.meta.created = Time(std::chrono::seconds(10));
@@ -125,7 +125,7 @@ TEST_F(BalanceTest, OfEqualsTheOlderIsInForce) {
   EXPECT_EQ(balance_.terms(At("a")).quota->Key(), "a/z");
 }
 
-TEST_F(BalanceTest, AQuotaThatIsInForceNowhereLendsNothing) {
+TEST_F(BalanceTest, QuotaNotInForceLendsNothing) {
   Put("a", 50);
   cluster::ElasticQuota team = QuotaOf("x", Gb(10));
   team.composite = true;
@@ -134,11 +134,11 @@ TEST_F(BalanceTest, AQuotaThatIsInForceNowhereLendsNothing) {
   Put("c", 2);
   EXPECT_FALSE(balance_.terms(1).in_force);
   EXPECT_EQ(WhyNot("c", 12), "");
-  EXPECT_NE(WhyNot("c", 13), "") << "10 and 2 are all that is guaranteed to anybody";
+  EXPECT_NE(WhyNot("c", 13), "") << "the sum of all min in force is 10 + 2";
   EXPECT_EQ(Share("c"), 2);
 }
 
-TEST_F(BalanceTest, TheSecondQuotaOfANamespaceLendsNothing) {
+TEST_F(BalanceTest, SecondQuotaOfNamespaceLendsNothing) {
   Put("a", 10);
   cluster::ElasticQuota second = QuotaOf("a", Gb(1000));
   second.meta.name = "z";
@@ -149,8 +149,8 @@ TEST_F(BalanceTest, TheSecondQuotaOfANamespaceLendsNothing) {
   EXPECT_NE(WhyNot("a", 21), "");
 }
 
-// However much too much others have.
-TEST_F(BalanceTest, WhatMinCoversIsNotRefusedForWhatWasTooMuchBefore) {
+// However much others overuse.
+TEST_F(BalanceTest, AdmitsPodCoveredByMinDespiteOveruseByOthers) {
   cluster::ElasticQuota bounded = QuotaOf("a", Gb(2));
   bounded.max = Gb(3);
   Put(bounded);
@@ -159,10 +159,10 @@ TEST_F(BalanceTest, WhatMinCoversIsNotRefusedForWhatWasTooMuchBefore) {
   Use("a", 1'000'000);
   EXPECT_NE(WhyNot("a", 1), "");
   EXPECT_EQ(WhyNot("b", 4), "");
-  EXPECT_NE(WhyNot("b", 5), "") << "nothing is idle";
+  EXPECT_NE(WhyNot("b", 5), "") << "no capacity is idle";
 }
 
-TEST_F(BalanceTest, WhatIsOnlyPromisedWasNotThereBefore) {
+TEST_F(BalanceTest, NominatedPodsDoNotCountAsEarlierOveruse) {
   Put("a", 0);
   Put("b", 2);
   Put("c", 2);
@@ -173,7 +173,7 @@ TEST_F(BalanceTest, WhatIsOnlyPromisedWasNotThereBefore) {
   EXPECT_TRUE(balance_.WhyNot(At("b"), Asks(1), &settled));
 }
 
-TEST_F(BalanceTest, LimitsOfBorrowingAndLending) {
+TEST_F(BalanceTest, RespectsBorrowingAndLendingLimits) {
   cluster::ElasticQuota borrower = QuotaOf("a", Gb(10)), lender = QuotaOf("b", Gb(10));
   borrower.borrowing_limit = Gb(5);
   lender.lending_limit = Gb(3);
@@ -184,16 +184,16 @@ TEST_F(BalanceTest, LimitsOfBorrowingAndLending) {
             "elastic quota a/q asks for 14 of nos.nebuly.com/gpu-memory: with it 4 would be "
             "borrowed, and 3 is idle");
   Use("a", 13);
-  EXPECT_EQ(WhyNot("b", 7), "") << "what it does not lend is there for it at once";
+  EXPECT_EQ(WhyNot("b", 7), "") << "capacity that b does not lend stays available to it";
   EXPECT_NE(WhyNot("b", 8), "");
-  EXPECT_EQ(Share("a"), 1) << "of 3, by halves";
+  EXPECT_EQ(Share("a"), 1) << "half of 3, rounded down";
   Put("c", 90);
   EXPECT_EQ(WhyNot("a", 16),
             "elastic quota a/q may borrow at most 5 of nos.nebuly.com/gpu-memory: 6 borrowed with "
             "the 16 asked for");
 }
 
-TEST_F(BalanceTest, WeightsCountInTheShare) {
+TEST_F(BalanceTest, WeightScalesShareOfIdleCapacity) {
   cluster::ElasticQuota heavy = QuotaOf("a", Gb(10));
   heavy.weight = 3;
   Put(heavy);
@@ -205,7 +205,7 @@ TEST_F(BalanceTest, WeightsCountInTheShare) {
   EXPECT_EQ(Share("b"), 3);
 }
 
-TEST_F(BalanceTest, SharesAreExactHoweverBigTheNumbers) {
+TEST_F(BalanceTest, ComputesSharesExactlyForHugeAmounts) {
   constexpr int64_t kMost = INT64_MAX;
   cluster::ElasticQuota heavy = QuotaOf("a", Gb(kMost));
   heavy.weight = 1000;
@@ -230,7 +230,7 @@ class QuotaTreeTest : public BalanceTest {
   }
 };
 
-TEST_F(QuotaTreeTest, AParentUsesWhatItsChildrenUse) {
+TEST_F(QuotaTreeTest, ParentUseIncludesChildren) {
   Use("a", 10);
   Use("org", 5);
   EXPECT_EQ(balance_.used(At("org")), Asks(15));
@@ -240,8 +240,8 @@ TEST_F(QuotaTreeTest, AParentUsesWhatItsChildrenUse) {
   EXPECT_TRUE(balance_.used(At("org")).empty());
 }
 
-TEST_F(QuotaTreeTest, SiblingsLendToEachOtherAndThenToOthers) {
-  EXPECT_EQ(Share("a"), 40 + 40) << "40/100 of the 100 idle inside, and of the 100 from above";
+TEST_F(QuotaTreeTest, LendsToSiblingsAndOtherQuotas) {
+  EXPECT_EQ(Share("a"), 40 + 40) << "40/100 of 100 idle within the level, and of 100 from above";
   EXPECT_EQ(WhyNot("a", 150), "");
   EXPECT_NE(WhyNot("a", 151), "");
   Use("a", 120);
@@ -251,12 +251,12 @@ TEST_F(QuotaTreeTest, SiblingsLendToEachOtherAndThenToOthers) {
   EXPECT_EQ(Lent("other"), 20);
   EXPECT_EQ(WhyNot("other", 30), "");
   EXPECT_NE(WhyNot("other", 31), "");
-  EXPECT_EQ(WhyNot("b", 30), "") << "the others still have 30 idle";
+  EXPECT_EQ(WhyNot("b", 30), "") << "other quotas still have 30 idle";
   Use("other", 30);
-  EXPECT_NE(WhyNot("b", 1), "") << "its sibling has it";
+  EXPECT_NE(WhyNot("b", 1), "") << "its sibling borrows it";
 }
 
-TEST_F(QuotaTreeTest, WhatIsNotLentToASiblingStaysThere) {
+TEST_F(QuotaTreeTest, LendingLimitKeepsCapacityFromSiblings) {
   cluster::ElasticQuota closed = QuotaOf("c", Gb(20));
   closed.parent = "org/q";
   closed.lending_limit = Gb(0);
@@ -268,7 +268,7 @@ TEST_F(QuotaTreeTest, WhatIsNotLentToASiblingStaysThere) {
   EXPECT_EQ(WhyNot("c", 20), "");
 }
 
-TEST_F(QuotaTreeTest, AParentWithoutNamespacesCountsThroughItsChildren) {
+TEST_F(QuotaTreeTest, ParentWithoutNamespacesCountsUseOfChildren) {
   cluster::ElasticQuota roof = QuotaOf("roof", Gb(20));
   roof.namespaces = {};
   Put(roof);
@@ -280,14 +280,14 @@ TEST_F(QuotaTreeTest, AParentWithoutNamespacesCountsThroughItsChildren) {
   EXPECT_EQ(WhyNot("c", 170), "");
 }
 
-TEST_F(QuotaTreeTest, AParentsOwnNamespacesHaveWhatItsChildrenAreNotGuaranteed) {
+TEST_F(QuotaTreeTest, ParentNamespacesGetMinMinusChildrenMin) {
   EXPECT_TRUE(balance_.IsGuaranteed(At("org"), Asks(30)));
   EXPECT_FALSE(balance_.IsGuaranteed(At("org"), Asks(31)));
   Use("a", 100);
-  EXPECT_TRUE(balance_.IsGuaranteed(At("org"), Asks(30))) << "its child borrows that";
+  EXPECT_TRUE(balance_.IsGuaranteed(At("org"), Asks(30))) << "its child borrows this capacity";
 }
 
-TEST_F(QuotaTreeTest, WhatMinCoversIsNotRefusedForWhatItsParentHasTooMuchBefore) {
+TEST_F(QuotaTreeTest, AdmitsPodCoveredByMinDespiteOveruseOfParent) {
   cluster::ElasticQuota bounded = *quotas_[0];
   bounded.max = Gb(110);
   quotas_[0] = std::make_shared<const cluster::ElasticQuota>(bounded);
@@ -298,7 +298,7 @@ TEST_F(QuotaTreeTest, WhatMinCoversIsNotRefusedForWhatItsParentHasTooMuchBefore)
   EXPECT_NE(WhyNot("a", 41), "");
 }
 
-TEST_F(QuotaTreeTest, AParentThatIsNoneIsTold) {
+TEST_F(QuotaTreeTest, ReportsInvalidParent) {
   PutBelow("x", "y/q", 1);
   PutBelow("y", "x/q", 1);
   PutBelow("z", "no/where", 1);

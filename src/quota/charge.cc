@@ -16,10 +16,10 @@ using cluster::ResourceId;
 constexpr std::string_view kMpsPrefix = "nvidia.com/gpu-";
 constexpr std::string_view kModel = "nos.nebuly.com/status-model-";
 constexpr std::string_view kOtherModel = "nos.nebuly.com/status-other-model-";
-constexpr int64_t kMostGb = 1'000'000;  // of one GPU, beyond any
+constexpr int64_t kMostGb = 1'000'000;  // of one GPU; rejects absurd labels
 constexpr int64_t kMostReplicas = 10'000;
 
-// The whole number at the front of the text, which is shortened by it; absent: none, or too big.
+// Parses and removes the leading number of `text`. Absent: no number, or above kMostGb.
 std::optional<int64_t> TakeNumber(std::string_view& text) {
   const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = ParseInt(text.substr(0, end));
@@ -34,8 +34,8 @@ bool Take(std::string_view& text, std::string_view what) {
   return true;
 }
 
-// "1g.5gb", "1g.10gb.me": 5, 10; of a part of an instance ("3g.20gb.mps3") its share, rounded
-// up: 7. Names of other shapes have no memory.
+// Memory in a MIG profile name: "1g.5gb" is 5, "1g.10gb.me" is 10. An MPS share of a MIG instance
+// counts its part, rounded up: "3g.20gb.mps3" is 7. Other names count 0.
 int64_t GbOfProfile(std::string_view profile) {
   if (!TakeNumber(profile) || !Take(profile, "g.")) return 0;
   const auto gb = TakeNumber(profile);
@@ -45,7 +45,7 @@ int64_t GbOfProfile(std::string_view profile) {
   return parts && *parts > 0 && profile.empty() ? (*gb + *parts - 1) / *parts : 0;
 }
 
-// "10gb"
+// Memory in the name of an MPS share: "10gb" is 10. Other names count 0.
 int64_t GbOfShare(std::string_view share) {
   const auto gb = TakeNumber(share);
   return gb && share == "gb" ? *gb : 0;
@@ -66,7 +66,8 @@ std::optional<int64_t> LabelNumber(const cluster::Node& node, std::string_view k
   return number;
 }
 
-// Calls `visit` with what the node's GPUs are and may be, as its agent tells.
+// Calls `visit` with each model that the node's agent reports in annotations, and with the
+// alternative model of each GPU.
 template <typename Visit>
 void ForEachModel(const cluster::Node& node, Visit visit) {
   const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
@@ -80,8 +81,7 @@ void ForEachModel(const cluster::Node& node, Visit visit) {
   }
 }
 
-// Of the models that the node's agent has found by NVML the one with the most, else of the product
-// that a label names.
+// Prefers models that the agent reads through NVML, the largest of them, over the product label.
 std::optional<int64_t> GbOfModel(const cluster::Node& node) {
   int64_t most = 0;
   ForEachModel(
@@ -94,8 +94,8 @@ std::optional<int64_t> GbOfModel(const cluster::Node& node) {
   return most > 0 ? std::optional(most) : std::nullopt;
 }
 
-// "MINE-96GB+GPU+TIME-4": 4, whether the board is known here or only to who has a file of its own
-// beside the catalogue. 0: none, or no such name.
+// Parses "MINE-96GB+GPU+TIME-4" to 4. Reads the name only, because a GPU product from a user's
+// catalogue file need not be in the built-in catalogue. 0: no time slices in the name.
 int64_t TimeSlicesIn(std::string_view model) {
   constexpr std::string_view kPart = "+TIME-";
   const size_t at = model.rfind(kPart);
@@ -104,8 +104,9 @@ int64_t TimeSlicesIn(std::string_view model) {
   return count && *count > 1 && *count <= gpu::kMostTimeSlices ? *count : 0;
 }
 
-// The fewest time slices that a GPU of a hybrid node has; 1: they have none. The most there can be
-// while none of its GPUs can be read: nobody is to lose pods because theirs seem larger meanwhile.
+// Fewest time slices per GPU on a hybrid node, 1 if GPUs have none. While no GPU can be read,
+// assumes the maximum: assuming fewer would inflate the charges of running pods, and their quota
+// could evict pods for it.
 int64_t TimeSlicesOf(const cluster::Node& node) {
   int64_t fewest = 0;
   bool tells = false;
@@ -135,7 +136,8 @@ GpuWorth GpuWorthOf(const cluster::Node* node, const ChargeRules& rules) {
   const int64_t gpu =
       mib ? (*mib + kMibPerGb / 2) / kMibPerGb : GbOfModel(*node).value_or(rules.gpu_memory_gb);
   const int64_t replicas = LabelNumber(*node, "nvidia.com/gpu.replicas", kMostReplicas).value_or(1);
-  // NVIDIA's plugin may give shares the name of whole GPUs.
+  // The NVIDIA device plugin may advertise time slices under the name of whole GPUs
+  // (renameByDefault: false).
   const int64_t whole = DivideUp(gpu, replicas);
   return {whole, DivideUp(whole, TimeSlicesOf(*node))};
 }

@@ -1,12 +1,12 @@
-// What a pod counts for in its namespace's quota: all that it requests, and
-// nos.nebuly.com/gpu-memory, in GB, for what it has of GPUs:
+// Computes the charge of a pod against the quota of its namespace: all resources that the pod
+// requests, plus nos.nebuly.com/gpu-memory in GB for the GPUs and GPU slices among them:
 //
-//   nvidia.com/mig-1g.10gb: 2     20: the memory in the profile's name
+//   nvidia.com/mig-1g.10gb: 2     20: memory in the profile's name
 //   nvidia.com/gpu-8gb: 1          8: an MPS share
-//   nvidia.com/gpu: 1             80: the memory of the node's GPUs (label nvidia.com/gpu.memory)
-//   nvidia.com/gpu.shared: 1      20: the same, by the number of pods that share one (label
-//                                     nvidia.com/gpu.replicas; on hybrid nodes that of their time
-//                                     slices), rounded up
+//   nvidia.com/gpu: 1             80: memory of the node's GPUs (label nvidia.com/gpu.memory)
+//   nvidia.com/gpu.shared: 1      20: the same, divided by the number of pods that share a GPU
+//                                     (label nvidia.com/gpu.replicas, or the number of time slices
+//                                     on hybrid nodes), rounded up
 //
 // Pure functions of values.
 #pragma once
@@ -21,28 +21,28 @@ namespace nos::quota {
 inline constexpr std::string_view kGpuMemory = "nos.nebuly.com/gpu-memory";
 
 struct ChargeRules {
-  // GB of a whole GPU of which nobody tells what it is (nvidiaGpuResourceMemoryGB of the Go
-  // system).
+  // GB of a whole GPU of unknown model. Setting nvidiaGpuResourceMemoryGB of the Go implementation
+  // of nos.
   int64_t gpu_memory_gb = 32;
-  // GB of a time slice where no node is known yet; 0: as a whole GPU.
+  // GB of a time slice of a pod without a node. 0: charge it as a whole GPU.
   int64_t time_slice_gb = 0;
 };
 
-// GB of what has no memory in its name.
+// GB of resources whose name does not state their memory.
 struct GpuWorth {
-  int64_t whole = 0;       // a GPU
-  int64_t time_slice = 0;  // one of the turns on it
+  int64_t whole = 0;       // of a GPU
+  int64_t time_slice = 0;  // of one time slice of a GPU
   friend auto operator<=>(const GpuWorth&, const GpuWorth&) = default;
 };
-// Of the node's GPUs: as its label nvidia.com/gpu.memory says, else as the model has it that its
-// agent has found or that its label nvidia.com/gpu.product names. Where GPUs differ, of the
-// largest. Null: no node.
+// Memory of the node's GPUs, from the first source that is present: label nvidia.com/gpu.memory,
+// the largest model that the node's agent reports, the product in label nvidia.com/gpu.product.
+// Null node: the defaults in `rules`.
 GpuWorth GpuWorthOf(const cluster::Node* node, const ChargeRules& rules);
 
-// Whether it counts for more on one node than on another.
+// True if the charge of the pod differs between nodes: it requests whole GPUs or time slices.
 bool DependsOnNode(const cluster::Pod& pod);
 
-// `node`: where it is, or null.
+// `node`: the pod's node, or null if it has none.
 Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules);
 
 }  // namespace nos::quota

@@ -20,7 +20,7 @@ int64_t GpuMemory(const cluster::ResourceList& requests, const cluster::Node* no
 
 Quantity Of(int64_t amount) { return Quantity::FromValue(amount); }
 
-TEST(ChargeTest, CountsAllThatIsRequested) {
+TEST(ChargeTest, ChargesAllRequestedResources) {
   cluster::Pod pod = PodOf({{"cpu", Quantity::FromMilli(1500)}, {"memory", Of(100)}});
   pod.overhead = {{"cpu", Quantity::FromMilli(250)}};
   pod.init_containers.emplace_back().requests = {{"memory", Of(300)}};
@@ -31,7 +31,7 @@ TEST(ChargeTest, CountsAllThatIsRequested) {
   EXPECT_EQ(charge.entries().size(), 3u);
 }
 
-TEST(ChargeTest, WhatAPodHasOfGpusCountsByMemory) {
+TEST(ChargeTest, ChargesGpuSlicesByMemory) {
   EXPECT_EQ(GpuMemory({{"nvidia.com/mig-1g.10gb", Of(2)}, {"nvidia.com/mig-1g.5gb.me", Of(1)}}),
             25);
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu-8gb", Of(3)}}), 24);
@@ -41,7 +41,7 @@ TEST(ChargeTest, WhatAPodHasOfGpusCountsByMemory) {
   EXPECT_EQ(GpuMemory({{"nvidia.com/mig-1g.10gb", Of(1)}, {"nvidia.com/gpu", Of(1)}}), 42);
 }
 
-TEST(ChargeTest, NamesOfOtherShapesHaveNoMemory) {
+TEST(ChargeTest, IgnoresMalformedSliceNames) {
   for (const char* name : {"nvidia.com/mig-1g", "nvidia.com/mig-g.5gb", "nvidia.com/mig-1g.gb",
                            "nvidia.com/mig-1g.99999999999999999999gb", "nvidia.com/gpu-gb",
                            "nvidia.com/gpu-8", "nvidia.com/gpu-8gbx", "amd.com/gpu",
@@ -50,7 +50,7 @@ TEST(ChargeTest, NamesOfOtherShapesHaveNoMemory) {
   }
 }
 
-TEST(ChargeTest, WholeGpusCountAsWhatTheNodeHas) {
+TEST(ChargeTest, ChargesWholeGpuAtMemoryOfNode) {
   cluster::Node node;
   node.meta.labels["nvidia.com/gpu.memory"] = "81559";
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(2)}}, &node), 160);
@@ -63,7 +63,7 @@ TEST(ChargeTest, WholeGpusCountAsWhatTheNodeHas) {
   }
 }
 
-TEST(ChargeTest, ATimeSliceOfAHybridNodeIsItsPartOfTheGpu) {
+TEST(ChargeTest, ChargesTimeSliceOfHybridNodeAtItsFractionOfGpu) {
   cluster::Node node;
   node.meta.labels["nvidia.com/gpu.memory"] = "81559";
   node.meta.annotations["nos.nebuly.com/status-model-0"] = "MPS-79GB";
@@ -71,31 +71,32 @@ TEST(ChargeTest, ATimeSliceOfAHybridNodeIsItsPartOfTheGpu) {
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 20);
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80);
   node.meta.annotations["nos.nebuly.com/status-model-1"] = "H100-80GB+GPU+TIME-3";
-  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 27) << "the larger one";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 27) << "the larger slice";
   node.meta.labels.clear();
-  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80) << "as the model has it";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80) << "memory of the model";
   node.meta.annotations["nos.nebuly.com/status-other-model-0"] = "H100-80GB+GPU";
   node.meta.annotations.erase("nos.nebuly.com/status-model-1");
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 80);
 }
 
-TEST(ChargeTest, ATimeSliceOfAGpuThatCannotBeReadIsNoWholeGpu) {
+TEST(ChargeTest, ChargesTimeSliceOfUnreadableGpuAtMaximumSlicing) {
   cluster::Node node;
   node.meta.labels = {{"nvidia.com/gpu.memory", "81559"},
                       {std::string(cluster::kPartitioningLabel), "hybrid"}};
-  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 12) << "as if of seven";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 12) << "one of seven slices";
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80);
   node.meta.annotations["nos.nebuly.com/status-model-1"] = "H100-80GB+GPU+TIME-4";
-  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 20) << "as the others";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 20) << "like the readable GPU";
 }
 
-TEST(ChargeTest, WithoutALabelOfItsMemoryAGpuHasThatOfItsModel) {
+TEST(ChargeTest, UsesModelMemoryWithoutMemoryLabel) {
   cluster::Node node;
   node.meta.labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB";
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 40);
   node.meta.annotations["nos.nebuly.com/status-model-0"] = "A30";
   node.meta.annotations["nos.nebuly.com/status-model-1"] = "A100-80GB";
-  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80) << "as its agent has found";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80)
+      << "the largest model that the agent reports";
   node.meta.labels["nvidia.com/gpu.memory"] = "24576";
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 24);
   node.meta.labels = {{"nvidia.com/gpu.product", "Voodoo-2"}};
@@ -103,14 +104,14 @@ TEST(ChargeTest, WithoutALabelOfItsMemoryAGpuHasThatOfItsModel) {
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 32);
 }
 
-TEST(ChargeTest, HostileAmountsCountForNoLessThanNothing) {
+TEST(ChargeTest, ClampsNegativeAndHugeRequests) {
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(-5)}}), 0);
   const Amounts charge = ChargeOf(PodOf({{"nvidia.com/gpu", Of(INT64_MAX)}}), nullptr, {});
   EXPECT_EQ(charge.Get(cluster::InternResource(kGpuMemory)), Amount{INT64_MAX} * 32);
 }
 
-// The catalogue's own boards are not all that there are.
-TEST(ChargeTest, ATimeSliceOfABoardOfAUsersFileIsNoWholeGpu) {
+// Users can add GPU products that the built-in catalogue lacks.
+TEST(ChargeTest, ChargesTimeSliceOfGpuOutsideBuiltinCatalogue) {
   cluster::Node node;
   node.meta.labels = {{"nvidia.com/gpu.memory", "98304"}};
   node.meta.annotations["nos.nebuly.com/status-model-0"] = "MINE-96GB+GPU+TIME-4";

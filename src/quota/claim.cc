@@ -64,7 +64,8 @@ bool Claim::MayTakeFromOther(const Holding& victim) const {
     one.Set(asked.first, asked.second);
     return guaranteed ? balance_.WithinMin(member, one) : balance_.WithinShare(member, one);
   };
-  // In all that it asks for, of what is shared with those above, too.
+  // The claimant's side must hold in every resource that it requests, including resources it shares
+  // with a parent.
   const bool own = std::ranges::all_of(claimant_.charge.entries(), [&](const auto& asked) {
     const std::vector<Member> from = balance_.PathOf(*claimant_.account, asked.first);
     return from.empty() || within(from.front(), asked);
@@ -72,7 +73,7 @@ bool Claim::MayTakeFromOther(const Holding& victim) const {
   if (!own) return false;
   return std::ranges::any_of(named_.entries(), [&](const Amounts::Entry& asked) {
     if (victim.charge.Get(asked.first) <= 0) return false;
-    std::vector<Member> ours = path;  // without what both are part of
+    std::vector<Member> ours = path;  // Paths below the lowest common parent.
     std::vector<Member> theirs = balance_.PathOf(*victim.account, asked.first);
     if (theirs.empty()) return false;
     while (ours.size() > 1 && theirs.size() > 1 && ours.back() == theirs.back()) {

@@ -1,34 +1,41 @@
-// Whose pods may be evicted for a pod's quota: the rules of who has to give way to whom.
+// Decides which victims may be evicted so that a pod (the claimant) obtains the quota it is
+// entitled to.
 //
 //   Claim claim(balance, claimant, rules);
-//   while (auto refusal = claim.WhyNot()) claim.Take(...);    // one that MayTake allows
+//   while (auto refusal = claim.WhyNot()) claim.Take(...);    // a victim that MayTake allows
 //
-//   claimant                    victim             may be taken when
-//   without a quota             without one        it has a lower priority
-//                               with one           never
-//   its min covers it           without one        the rules allow it, or it has a lower priority
+//   claimant                    victim             may be evicted if
+//   without a quota             without a quota    it has a lower priority
+//                               with a quota       never
+//   its min covers it           without a quota    the rules allow it, or it has a lower priority
 //                               of its own quota   never
 //                               of another quota   it is over quota, and that quota uses more than
-//                                                  min
-//   its min does not cover it   without one        it has a lower priority
+//                                                  its min
+//   its min does not cover it   without a quota    it has a lower priority
 //                               of its own quota   it has a lower priority
 //                               of another quota   it is over quota, the claimant's quota stays
-//                                                  within min and its share of what is idle, and
-//                                                  the victim's uses more than min and its share
+//                                                  within min plus its share of idle capacity, and
+//                                                  the victim's quota uses more than min plus its
+//                                                  share
 //
-// Promised pods count for what a quota uses, but no quota loses more than what it has running
-// beyond its min. From a system pod no claimant with a quota takes anything, whether that has a
-// quota or not.
+// Nominated pods count toward the use of a quota, but victims are taken only from what a quota has
+// running beyond its min. A claimant with a quota never evicts a system pod, with or without a
+// quota.
 //
-// Of quotas only resources count that the claimant asks for and its quota names, and a victim with
-// a quota has to have one of which that uses too much; pods without a quota go for whatever the
-// claimant lacks. In a tree, what is said of two quotas has to be true of those that stand beside
-// each other, on the way up from each, and of the quotas themselves, above these only of the
-// resource that the victim has; what a parent keeps for its own namespaces stands beside its
-// children. Source: nos-behaviour 6.7; pods without a quota were never reclaimed there, which made
-// min no guarantee, and a composite quota's namespaces were strangers to each other.
+// A victim with a quota must use at least one resource that the claimant requests, that the
+// claimant's quota names and that the victim's quota overuses. Pods without a quota may be evicted
+// for any resource that the claimant's node is short of.
 //
-// Values.
+// In a tree of quotas, the rows about two quotas must hold on every level: both paths to the root
+// are cut off below the lowest common parent, and each remaining member of the paths is checked. A
+// parent's own namespaces form a member beside its children. Levels above the quotas themselves are
+// checked only for the resource that the victim uses.
+//
+// The rules are those of the Go implementation of nos, with two additions: it never evicted pods
+// without a quota, so min was no guarantee, and it did not share capacity between the namespaces of
+// a composite quota.
+//
+// Values: a copy is a what-if.
 #pragma once
 
 #include <cstdint>
@@ -40,37 +47,38 @@
 namespace nos::quota {
 
 struct ReclaimRules {
-  // What a quota guarantees is also taken from pods that no quota covers.
+  // A claimant covered by min may also evict pods that no quota covers.
   bool from_pods_without_quota = true;
 };
 
-// A pod, as far as quotas are concerned.
+// The properties of a pod that quotas look at.
 struct Holding {
   std::optional<size_t> account;
   Amounts charge;
   int32_t priority = 0;
-  bool over_quota = false;  // it runs on what its quota borrows; see standing.h
-  bool is_system = false;   // the cluster cannot do without it
+  bool over_quota = false;  // runs on borrowed capacity; see standing.h
+  bool is_system = false;   // critical to the cluster; never a victim of a claimant with a quota
 };
 
 class Claim {
  public:
-  // `claimant` is not counted in the balance; `settled` is that without what is only promised.
+  // REQUIRES: `balance` does not include the claimant. `settled`: the balance without nominated
+  // pods.
   Claim(Balance balance, Balance settled, Holding claimant, ReclaimRules rules);
   Claim(const Balance& balance, Holding claimant, ReclaimRules rules)
       : Claim(balance, balance, std::move(claimant), rules) {}
 
-  // What the claimant would count for: that may differ from node to node.
+  // Charges differ between nodes for pods that request whole GPUs or time slices.
   void SetCharge(Amounts charge);
 
-  // As things are with those that were taken.
+  // True if the rules allow this victim, given the victims taken so far.
   bool MayTake(const Holding& victim) const;
   void Take(const Holding& victim) { Count(victim, -1); }
   void GiveBack(const Holding& victim) { Count(victim, 1); }
-  // Why the quota would still not let the claimant in; absent: it would.
+  // Why the quota still refuses the claimant. Absent: the quota admits it.
   std::optional<Refusal> WhyNot() const;
-  // Whether all is covered by its quota's min, of what that names; false when it names nothing that
-  // is asked for, or there is no quota.
+  // True if the quota's min covers the claimant's charge in every resource that min names. False if
+  // the pod has no quota, or the charge has no resource that min names.
   bool IsGuaranteed() const;
 
   const Balance& balance() const { return balance_; }
@@ -82,7 +90,7 @@ class Claim {
 
   Balance balance_, settled_;
   Holding claimant_;
-  Amounts named_;  // what it asks for of what its quota's min names
+  Amounts named_;  // the part of the charge that the quota's min names
   ReclaimRules rules_;
 };
 

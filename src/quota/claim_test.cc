@@ -14,7 +14,7 @@ Amounts Of(const std::string& resource, int64_t amount) {
   return amounts;
 }
 
-// Quotas of 10 GPUs each for a, b and c; d has none. Each row of the table in claim.h is a test.
+// Quotas a, b and c of 10 GPUs each; d has no quota. Each row of the table in claim.h is a test.
 class ClaimTest : public ::testing::Test {
  protected:
   ClaimTest() {
@@ -47,47 +47,47 @@ class ClaimTest : public ::testing::Test {
   ReclaimRules rules_;
 };
 
-TEST_F(ClaimTest, WithoutQuotasPrioritiesDecide) {
+TEST_F(ClaimTest, PodWithoutQuotaEvictsByPriority) {
   EXPECT_TRUE(MayTake(Pod("d", 1, 5), Pod("d", 1, 4)));
   EXPECT_FALSE(MayTake(Pod("d", 1, 5), Pod("d", 1, 5)));
   Use("a", 20);
   EXPECT_FALSE(MayTake(Pod("d", 1, 5), Pod("a", 1, 4))) << "never from a quota";
 }
 
-TEST_F(ClaimTest, WhatMinCoversIsTakenFromThoseWhoBorrow) {
+TEST_F(ClaimTest, GuaranteedPodEvictsBorrowersOfOtherQuotas) {
   Use("b", 12);
   EXPECT_TRUE(MayTake(Pod("a", 10), Pod("b", 1, 1'000))) << "priorities do not count";
   EXPECT_FALSE(MayTake(Pod("a", 10), Pod("b", 1, 0, false))) << "covered by b's min";
   Use("c", 10);
   EXPECT_FALSE(MayTake(Pod("a", 10), Pod("c", 1))) << "c borrows nothing";
   Use("a", 10);
-  EXPECT_FALSE(MayTake(Pod("a", 10, 9), Pod("b", 1))) << "its min covers no more";
+  EXPECT_FALSE(MayTake(Pod("a", 10, 9), Pod("b", 1))) << "min does not cover more";
 }
 
-TEST_F(ClaimTest, WhatMinCoversIsNotTakenFromItsOwn) {
+TEST_F(ClaimTest, GuaranteedPodDoesNotEvictPodsOfOwnQuota) {
   Use("a", 3);
   EXPECT_FALSE(MayTake(Pod("a", 1, 9), Pod("a", 1, 0)));
 }
 
-TEST_F(ClaimTest, WhatMinCoversIsTakenFromPodsWithoutQuota) {
+TEST_F(ClaimTest, GuaranteedPodEvictsPodsWithoutQuota) {
   EXPECT_TRUE(MayTake(Pod("a", 10), Pod("d", 1, 1'000)));
   Holding system = Pod("d", 1);
   system.is_system = true;
   EXPECT_FALSE(MayTake(Pod("a", 10), system));
   Holding other = Pod("d", 0);
   other.charge = Of("cpu", 1000);
-  EXPECT_TRUE(MayTake(Pod("a", 10), other)) << "a pod is of no use without its cores";
+  EXPECT_TRUE(MayTake(Pod("a", 10), other)) << "the pod needs its cores, too";
   rules_.from_pods_without_quota = false;
   EXPECT_FALSE(MayTake(Pod("a", 10), Pod("d", 1)));
 }
 
-TEST_F(ClaimTest, WhatMinDoesNotCoverIsTakenFromLesserPodsOfItsOwn) {
+TEST_F(ClaimTest, BorrowingPodEvictsLowerPriorityOfOwnQuota) {
   Use("a", 10);
   EXPECT_TRUE(MayTake(Pod("a", 1, 5), Pod("a", 1, 4, false)));
   EXPECT_FALSE(MayTake(Pod("a", 1, 5), Pod("a", 1, 5)));
 }
 
-TEST_F(ClaimTest, AQuotaTakesNothingFromTheRightOfPriority) {
+TEST_F(ClaimTest, BorrowingPodEvictsLowerPriorityWithoutQuota) {
   Use("a", 10);
   EXPECT_TRUE(MayTake(Pod("a", 1, 5), Pod("d", 1, 4)));
   EXPECT_FALSE(MayTake(Pod("a", 1, 5), Pod("d", 1, 5)));
@@ -96,9 +96,9 @@ TEST_F(ClaimTest, AQuotaTakesNothingFromTheRightOfPriority) {
   EXPECT_FALSE(MayTake(Pod("a", 1, 5), system));
 }
 
-TEST_F(ClaimTest, WhatMinDoesNotCoverIsTakenWithinTheShare) {
+TEST_F(ClaimTest, BorrowingPodEvictsOthersOnlyWithinItsShare) {
   Use("a", 10);
-  Use("b", 20);  // c's 10 are idle: 3 are due to each
+  Use("b", 20);  // c's 10 are idle: the share of a and b is 3 each
   EXPECT_TRUE(MayTake(Pod("a", 3), Pod("b", 1)));
   EXPECT_FALSE(MayTake(Pod("a", 4), Pod("b", 1))) << "more than its share";
   EXPECT_FALSE(MayTake(Pod("a", 3), Pod("b", 1, 0, false)));
@@ -106,7 +106,7 @@ TEST_F(ClaimTest, WhatMinDoesNotCoverIsTakenWithinTheShare) {
   EXPECT_FALSE(MayTake(Pod("a", 3), Pod("b", 1))) << "b has no more than its share";
 }
 
-TEST_F(ClaimTest, SystemPodsLoseNothingWhateverTheirQuota) {
+TEST_F(ClaimTest, NeverEvictsSystemPods) {
   Use("b", 12);
   Use("a", 10);
   Holding system = Pod("b", 1), own = Pod("a", 1, 0);
@@ -117,7 +117,7 @@ TEST_F(ClaimTest, SystemPodsLoseNothingWhateverTheirQuota) {
   EXPECT_TRUE(MayTake(Pod("a", 1, 5), own));
 }
 
-TEST_F(ClaimTest, FollowsWhatWasTaken) {
+TEST_F(ClaimTest, AccountsForTakenVictims) {
   Use("b", 12);
   Claim claim(balance_, Pod("a", 10), {});
   const Holding victim = Pod("b", 2);
@@ -128,7 +128,7 @@ TEST_F(ClaimTest, FollowsWhatWasTaken) {
   EXPECT_TRUE(claim.MayTake(victim));
 }
 
-TEST_F(ClaimTest, SaysWhetherTheQuotaLetsItIn) {
+TEST_F(ClaimTest, ReportsWhetherQuotaAdmitsClaimant) {
   Use("b", 25);
   Claim claim(balance_, Pod("a", 10), {});
   EXPECT_TRUE(claim.IsGuaranteed());
@@ -137,7 +137,7 @@ TEST_F(ClaimTest, SaysWhetherTheQuotaLetsItIn) {
   EXPECT_FALSE(claim.WhyNot().has_value());
 }
 
-TEST_F(ClaimTest, WhatIsNotNamedIsNotClaimed) {
+TEST_F(ClaimTest, IgnoresResourcesThatQuotaDoesNotName) {
   Use("b", 20);
   Holding claimant = Pod("a", 0);
   claimant.charge = Of("cpu", 1000);
@@ -146,32 +146,32 @@ TEST_F(ClaimTest, WhatIsNotNamedIsNotClaimed) {
   EXPECT_FALSE(MayTake(claimant, Pod("d", 1)));
 }
 
-TEST_F(ClaimTest, InATreeBothHaveToBeRightOnTheirLevel) {
+TEST_F(ClaimTest, ChecksBothQuotasOnEveryLevelOfTree) {
   quotas_.clear();
   Put("org", 20);
   Put("a", 10, "org/q");
   Put("b", 10, "org/q");
   Put("other", 10);
   Use("b", 18);
-  EXPECT_TRUE(MayTake(Pod("a", 10), Pod("b", 1))) << "from its sibling";
+  EXPECT_TRUE(MayTake(Pod("a", 10), Pod("b", 1))) << "a sibling";
   Use("other", 12);
-  EXPECT_FALSE(MayTake(Pod("a", 10), Pod("other", 1))) << "its parent has all that is its own";
+  EXPECT_FALSE(MayTake(Pod("a", 10), Pod("other", 1))) << "the parent uses its whole min";
   EXPECT_TRUE(MayTake(Pod("a", 2), Pod("other", 1)));
-  EXPECT_FALSE(MayTake(Pod("other", 1), Pod("b", 1))) << "b borrows from its sibling alone";
+  EXPECT_FALSE(MayTake(Pod("other", 1), Pod("b", 1))) << "b borrows only from its sibling";
 }
 
-TEST_F(ClaimTest, InATreeAParentsOwnPodsStandBesideItsChildren) {
+TEST_F(ClaimTest, ParentNamespacesCompeteWithChildren) {
   quotas_.clear();
   Put("org", 20);
   Put("a", 10, "org/q");
   Use("org", 20);
-  EXPECT_TRUE(MayTake(Pod("a", 10), Pod("org", 1))) << "it has more than its rest";
+  EXPECT_TRUE(MayTake(Pod("a", 10), Pod("org", 1))) << "org uses more than its own part";
   balance_.Add(*balance_.AccountOf("org"), Of(kGpu, 10), -1);
   EXPECT_FALSE(MayTake(Pod("a", 10), Pod("org", 1)));
   Use("a", 10);
   EXPECT_FALSE(MayTake(Pod("org", 1), Pod("a", 1)));
   Use("a", 1);
-  EXPECT_FALSE(MayTake(Pod("org", 1), Pod("a", 1))) << "its own rest is in use";
+  EXPECT_FALSE(MayTake(Pod("org", 1), Pod("a", 1))) << "org uses its own part already";
   balance_.Add(*balance_.AccountOf("org"), Of(kGpu, 5), -1);
   EXPECT_TRUE(MayTake(Pod("org", 5), Pod("a", 1)));
 }

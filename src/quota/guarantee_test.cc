@@ -1,4 +1,5 @@
-// What a namespace's own min covers it gets, once all have gone that may be taken for it.
+// A namespace always obtains what its own min covers, after eviction of all victims that the rules
+// allow.
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -16,7 +17,7 @@ Amounts Of(uint64_t amount) {
   return amounts;
 }
 
-// Some quotas, some below others, some with lending limits, and pods that they have let in.
+// Random quotas, partly nested and partly with lending limits, and pods that they admitted.
 class GuaranteeTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   GuaranteeTest() {
@@ -89,7 +90,7 @@ class GuaranteeTest : public ::testing::TestWithParam<uint64_t> {
   std::vector<Ledger::Pod> pods_;
 };
 
-TEST_P(GuaranteeTest, IsReached) {
+TEST_P(GuaranteeTest, GuaranteedPodIsAdmittedAfterEvictions) {
   for (size_t i = 0; i < kQuotas; ++i) {
     const std::string ns = "t" + std::to_string(i);
     const Amounts charge = Of(1 + random_.Below(2));

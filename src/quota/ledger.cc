@@ -125,15 +125,19 @@ void Ledger::Rank(size_t account) {
   Ranked& ranked = ranked_[account];
   if (ranked.current) return;
   Order(account);
+  // 1. Resources that only this account uses: count from scratch.
   Amounts alone;
   for (const auto& [resource, min] : balance_.terms(account).own_min.entries()) {
     if (!ranked.shared.contains(resource)) alone.Set(resource, min);
   }
   (void)CountInQuota(alone, ranked.holders);
+  // 2. Shared resources: their standing is kept incrementally, since it spans several accounts. A
+  //    pod that is over quota in any resource is over quota.
   for (const auto& [resource, owner] : ranked.shared) {
     const SharedStanding& shared = Shared(owner, resource);
     for (Holder* holder : ranked.holders) holder->over_quota |= !shared.Covers(*holder);
   }
+  // 3. Covered pods come first, each part in the order of coverage.
   std::vector<Holder*> covered_first = ranked.holders;
   const auto over = std::ranges::stable_partition(
       covered_first, [](const Holder* holder) { return !holder->over_quota; });

@@ -38,7 +38,7 @@ Ledger::Pod PodOf(const std::string& ns, const std::string& name, int64_t create
   return pod;
 }
 
-TEST(LedgerTest, QuotasComeAndGoWhilePodsRun) {
+TEST(LedgerTest, AppliesQuotasAddedAndRemovedWhilePodsRun) {
   Ledger ledger;
   ledger.SetPod(PodOf("a", "p"), Cpus(300));
   ledger.SetPod(PodOf("b", "p"), Cpus(500));
@@ -51,8 +51,9 @@ TEST(LedgerTest, QuotasComeAndGoWhilePodsRun) {
   EXPECT_EQ(ledger.balance().used(0), Cpus(300));
 }
 
-// What only the parent names is shared by its own namespaces and its children, the oldest first.
-TEST(LedgerTest, WhatAChildDoesNotNameIsItsParents) {
+// A resource that only the parent names is shared by the parent's own namespaces and its children,
+// oldest pods first.
+TEST(LedgerTest, ResourceNotNamedByChildUsesMinOfParent) {
   const auto gpus = [](int64_t n) {
     Amounts charge;
     charge.Set(cluster::InternResource("nvidia.com/gpu"), n);
@@ -71,14 +72,14 @@ TEST(LedgerTest, WhatAChildDoesNotNameIsItsParents) {
   EXPECT_FALSE(ledger.IsOverQuota("team/old"));
   EXPECT_TRUE(ledger.IsOverQuota("team/young"));
   EXPECT_EQ(ledger.StandingOf(*ledger.balance().AccountOf("team")).in_quota, 1U);
-  ledger.SetPod(PodOf("org", "first", 0), gpus(1));  // and so another of the team is beyond
+  ledger.SetPod(PodOf("org", "first", 0), gpus(1));  // another pod of the team is now over quota
   EXPECT_FALSE(ledger.IsOverQuota("team/old"));
   EXPECT_TRUE(ledger.IsOverQuota("org/own"));
   ledger.SetPod(PodOf("team", "cpu", 4), Cpus(1000));
   EXPECT_FALSE(ledger.IsOverQuota("team/cpu"));
 }
 
-TEST(LedgerTest, APodCountsAsItIsNow) {
+TEST(LedgerTest, ReplacesChargeOfPod) {
   Ledger ledger;
   ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
   ledger.SetPod(PodOf("a", "p"), Cpus(300));
@@ -91,7 +92,7 @@ TEST(LedgerTest, APodCountsAsItIsNow) {
   EXPECT_EQ(ledger.ChargeOf("a/p"), nullptr);
 }
 
-TEST(LedgerTest, PodsCountWhereverTheyAre) {
+TEST(LedgerTest, CountsPodsOnMissingNodes) {
   cluster::Pod here = *PodOf("a", "here"), away = *PodOf("a", "away"), done = *PodOf("a", "done"),
                waits = *PodOf("a", "waits");
   for (cluster::Pod* pod : {&here, &away, &done, &waits}) {
@@ -112,14 +113,15 @@ TEST(LedgerTest, PodsCountWhereverTheyAre) {
   const Ledger ledger = LedgerOf({QuotaOf("a", "q", {"a"})}, snapshot, pods, {});
   const Amounts& used = ledger.balance().used(0);
   EXPECT_EQ(used.Get(cluster::kPods), 2);
-  EXPECT_EQ(used.Get(cluster::InternResource(kGpuMemory)), 16 + 32) << "as each node has GPUs";
+  EXPECT_EQ(used.Get(cluster::InternResource(kGpuMemory)), 16 + 32)
+      << "16 on the node, the default on the missing node";
 }
 
-TEST(LedgerTest, TellsWhoIsBeyondWhatMinCovers) {
+TEST(LedgerTest, ReportsPodsOverQuota) {
   Ledger ledger;
   ledger.SetPod(PodOf("a", "old", 1), Cpus(600));
   ledger.SetPod(PodOf("a", "young", 2), Cpus(600));
-  EXPECT_FALSE(ledger.IsOverQuota("a/young")) << "no quota, nothing beyond it";
+  EXPECT_FALSE(ledger.IsOverQuota("a/young")) << "no quota is in force";
   ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
   EXPECT_FALSE(ledger.IsOverQuota("a/old"));
   EXPECT_TRUE(ledger.IsOverQuota("a/young"));
@@ -129,7 +131,7 @@ TEST(LedgerTest, TellsWhoIsBeyondWhatMinCovers) {
   EXPECT_FALSE(ledger.IsOverQuota("a/old"));
 }
 
-// What the pools of all levels hold, as far as it shows.
+// Compares everything that is observable of the pools of all levels.
 void ExpectSame(const Balance& a, const Balance& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
@@ -156,7 +158,7 @@ class LedgerWorld {
  public:
   explicit LedgerWorld(uint64_t seed) : random_(seed) {}
 
-  // One event of any kind.
+  // Applies one random event.
   void Step() {
     const int kind = static_cast<int>(random_.Below(10));
     const std::string key = "p" + std::to_string(random_.Below(12));
@@ -182,8 +184,8 @@ class LedgerWorld {
     return fresh;
   }
 
-  // Every pod stands as after a recount, and those that stand otherwise than when this was last
-  // asked are of accounts that were told.
+  // Every pod's standing equals that of a fresh ledger, and TakeChanged reported the account of
+  // every pod whose standing changed.
   void ExpectSameStandings() {
     Ledger fresh = Recounted();
     const std::set<size_t> changed = ledger.TakeChanged();
@@ -230,13 +232,13 @@ class LedgerWorld {
   Random random_;
   std::vector<SharedQuota> quotas_;
   std::map<std::string, std::pair<Ledger::Pod, Amounts>> pods_;
-  std::map<std::string, bool> over_;  // when it was last asked
-  bool same_quotas_ = false;          // since
+  std::map<std::string, bool> over_;  // at the previous check
+  bool same_quotas_ = false;          // no SetQuotas since the previous check
 };
 
 class RandomLedgerTest : public ::testing::TestWithParam<uint64_t> {};
 
-TEST_P(RandomLedgerTest, EqualsARecountAfterAnyEvents) {
+TEST_P(RandomLedgerTest, EqualsRecountAfterRandomEvents) {
   LedgerWorld world(GetParam());
   for (int i = 0; i < 3000; ++i) {
     world.Step();
@@ -246,7 +248,7 @@ TEST_P(RandomLedgerTest, EqualsARecountAfterAnyEvents) {
   }
 }
 
-TEST_P(RandomLedgerTest, WhoIsLetInTakesNoMoreThanAllAreGuaranteed) {
+TEST_P(RandomLedgerTest, AdmittedPodsStayWithinSumOfGuarantees) {
   Random random(GetParam());
   std::vector<SharedQuota> quotas;
   std::vector<int64_t> mins;

@@ -1,13 +1,19 @@
-// Which pods of a quota are covered by its min, and which run on what it borrows: label
-// nos.nebuly.com/capacity: in-quota|over-quota.
+// Splits the pods of a quota into pods covered by min and pods that run on borrowed capacity. The
+// result becomes the label nos.nebuly.com/capacity: in-quota|over-quota.
 //
-// The oldest come first, then the more important, the smaller, and by name, as long as the sum of
-// them stays within min, in all that min names. From the first that does not, all are over: it is
-// they who may have to go. What a quota's parent names and it does not, its pods share with those
-// of the parent's own namespaces: of that who uses it is counted so for itself. Source:
-// nos-behaviour 6.3, but for priorities, which went the other way there.
+// Pods are ordered by age (oldest first), then by priority (highest first), then by charge
+// (smallest first), then by name. Pods are in quota while the sum of their charges stays within min
+// for every resource that min names. The first pod that exceeds min and all pods after it are over
+// quota: these pods may be evicted.
 //
-// Values and pure functions of them.
+// If a resource is named by the parent quota but not by the child, the child's pods share the
+// parent's own min of it with pods of the parent's namespaces. Use of such a resource is counted
+// separately (SharedStanding).
+//
+// The order is that of the Go implementation of nos, except for priorities, which it sorted the
+// other way.
+//
+// Values and pure functions of values.
 #pragma once
 
 #include <memory>
@@ -27,36 +33,37 @@ inline constexpr std::string_view kOverQuota = "over-quota";
 struct Holder {
   std::shared_ptr<const cluster::Pod> pod;
   Amounts charge;
-  bool over_quota = false;  // as CountInQuota has it
+  bool over_quota = false;  // Set by CountInQuota and Ledger.
 };
 
-// The order in which they are covered, of those that count where no more is guaranteed than `min`.
-// No two with pods of one name are alike to it.
+// Order in which `min` covers pods: total over pods with distinct names. Charges are compared only
+// in resources that `min` names.
 class StandingOrder {
  public:
   explicit StandingOrder(const Amounts& min);
   bool operator()(const Holder* a, const Holder* b) const;
 
  private:
-  std::vector<cluster::ResourceId> named_;  // by name: ids differ from run to run
+  std::vector<cluster::ResourceId> named_;  // Sorted by name, since ids differ between runs.
 };
 
-// Says of each where it stands; returns how many of them, from the front, are in quota. REQUIRES:
-// they are in that order.
+// Sets over_quota of each holder. Returns how many holders, counted from the front, are in quota.
+// REQUIRES: `ordered` is sorted by StandingOrder.
 size_t CountInQuota(const Amounts& min, const std::vector<Holder*>& ordered);
 
-// The same of one resource that pods of several quotas share, as they come and go. Those that do
-// not use it are left out. The holders must outlive it, unchanged until they are removed.
+// Incremental form of CountInQuota for one resource that pods of several quotas share. Ignores pods
+// that do not use the resource. Holders must outlive the object and stay unchanged until they are
+// removed.
 class SharedStanding {
  public:
   SharedStanding(cluster::ResourceId resource, Amount min);
   SharedStanding(const SharedStanding&) = delete;
   SharedStanding& operator=(const SharedStanding&) = delete;
-  // Visits those of the others that are covered no more, or now.
+  // Visits other holders whose coverage the call changed, in either direction.
   using Crossed = FunctionRef<void(const Holder&)>;
   void Add(const Holder& holder, Crossed crossed);
   void Remove(const Holder& holder, Crossed crossed);
-  // Whether it is covered, or does not use the resource. REQUIRES: it was added.
+  // True if the holder is covered or does not use the resource. REQUIRES: the holder was added.
   bool Covers(const Holder& holder) const;
 
  private:
@@ -64,7 +71,7 @@ class SharedStanding {
   bool IsBeforeFirstOver(const Holder& holder) const;
 
   cluster::ResourceId resource_;
-  Amount min_, covered_ = 0;  // of those before first_over_
+  Amount min_, covered_ = 0;  // covered_: sum over holders before first_over_
   StandingOrder order_;
   std::set<const Holder*, StandingOrder> holders_;
   std::set<const Holder*, StandingOrder>::iterator first_over_;

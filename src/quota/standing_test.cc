@@ -40,23 +40,23 @@ std::vector<std::string> InQuota(int64_t min, std::vector<Holder> holders) {
 
 using Names = std::vector<std::string>;
 
-TEST(StandingTest, TheOldestAreCoveredFirst) {
+TEST(StandingTest, CoversOldestPodsFirst) {
   EXPECT_EQ(InQuota(5, {HolderOf("c", 3, 0, 2), HolderOf("b", 2, 0, 2), HolderOf("a", 1, 0, 2)}),
             (Names{"a", "b"}));
 }
 
-TEST(StandingTest, OfOneAgeTheMoreImportantThenTheSmallerThenByName) {
+TEST(StandingTest, OrdersEqualAgeByPriorityThenSizeThenName) {
   EXPECT_EQ(InQuota(9, {HolderOf("d", 1, 0, 2), HolderOf("c", 1, 0, 2), HolderOf("b", 1, 0, 1),
                         HolderOf("a", 1, 7, 3)}),
             (Names{"a", "b", "c", "d"}));
 }
 
-TEST(StandingTest, NobodyIsCoveredBehindOneWhoIsNot) {
+TEST(StandingTest, CoversNoPodBehindFirstOverQuota) {
   EXPECT_EQ(InQuota(5, {HolderOf("a", 1, 0, 2), HolderOf("b", 2, 0, 9), HolderOf("c", 3, 0, 1)}),
             (Names{"a"}));
 }
 
-TEST(StandingTest, OnlyWhatMinNamesCounts) {
+TEST(StandingTest, CountsOnlyResourcesNamedByMin) {
   Holder holder = HolderOf("a", 1, 0, 9);
   std::vector<Holder*> holders = {&holder};
   EXPECT_EQ(CountInQuota(Of("cpu", 1), holders), 1u);
@@ -64,8 +64,9 @@ TEST(StandingTest, OnlyWhatMinNamesCounts) {
   EXPECT_EQ(CountInQuota(Of("x.io/y", 0), holders), 0u);
 }
 
-// As all of them counted anew; and whoever else stands otherwise than before was told.
-TEST(SharedStandingTest, EqualsACountAfterAnyChanges) {
+// Same result as CountInQuota over all holders; every other holder whose coverage changes is
+// reported.
+TEST(SharedStandingTest, EqualsCountInQuotaAfterRandomChanges) {
   const cluster::ResourceId resource = cluster::InternResource("x.io/y");
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Random random(seed);

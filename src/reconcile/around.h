@@ -1,11 +1,12 @@
-// Caches of what surrounds pods and nodes (cluster/surroundings.h), and what has changed in them.
+// Caches of the cluster context (cluster/surroundings.h: volumes, budgets, classes and other
+// objects), and the changes in them.
 //
 //   AroundCaches around({});
 //   around.Pump(client, now);
 //   for (const AroundChange& change : around.Take()) change.apply(surroundings);
 //
-// What an API server does not know (PodGroups without their definition, Workloads before their
-// version) counts as none. One owner thread.
+// A kind that the API server does not serve (PodGroups without their CRD, Workloads of a newer
+// version) counts as empty. Owned by one thread.
 #pragma once
 
 #include <any>
@@ -24,30 +25,30 @@ namespace nos::reconcile {
 
 struct AroundChange {
   std::string_view kind;   // "PersistentVolumeClaim"
-  std::any before, after;  // as ClusterEvent has them; empty where there is none
+  std::any before, after;  // typed as in ClusterEvent; empty if the object does not exist
   std::function<void(cluster::Surroundings&)> apply;
 };
 
 class AroundCaches {
  public:
-  // Of these kinds ("PodGroup") alone; of all if there are none.
+  // Watches only these kinds ("PodGroup"); an empty list means all kinds.
   explicit AroundCaches(const kube::ReflectorOptions& options,
                         const std::vector<std::string_view>& kinds = {});
   ~AroundCaches();
 
-  // Returns whether anything changed.
+  // Returns true if anything changed.
   bool Pump(kube::Client& client, Time now);
   bool synced() const;
-  // Grows with each change.
+  // Increases with each change.
   uint64_t Version() const;
   Time NextDue() const;
-  // Why one of them could not be read last, or OK.
+  // The error of the last failed list or watch, or OK.
   Status ReadError() const;
-  // Of a kind: key -> why the object could not be read.
+  // For one kind: key -> reason why the object could not be decoded.
   std::map<std::string, std::string> Problems(std::string_view kind) const;
-  // What has changed since it was last taken.
+  // The changes since the last call of Take.
   std::vector<AroundChange> Take();
-  // All there is.
+  // A copy of the whole cluster context.
   cluster::Surroundings Collect() const;
 
  private:

@@ -16,7 +16,8 @@ kube::NamedPatch PatchOf(const cluster::ObjectMeta& meta, const cluster::Conditi
                           {"status", wanted.status},
                           {"reason", wanted.reason},
                           {"message", wanted.message}};
-  // The API's meaning of lastTransitionTime: when `status` last changed, not the message.
+  // The Kubernetes API defines lastTransitionTime as the last change of `status`, not of the
+  // message.
   const bool same_status = known != nullptr && known->status == wanted.status;
   condition["lastTransitionTime"] = FormatTime(same_status ? known->last_transition : now);
   JsonObject patch = {{"status", {{"conditions", JsonArray{std::move(condition)}}}}};

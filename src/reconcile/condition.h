@@ -1,4 +1,4 @@
-// Writing one condition of an object's status without touching the others.
+// Writes one condition of an object's status without touching the others.
 #pragma once
 
 #include <string>
@@ -13,24 +13,25 @@ struct WantedCondition {
   std::string type, status, reason, message;
 };
 
-// Whether the object, as we know it, has exactly this condition already.
+// True if the object, as the caller knows it, already has exactly this condition.
 bool HasCondition(const cluster::Pod& pod, const WantedCondition& wanted);
 bool HasCondition(const cluster::Node& node, const WantedCondition& wanted);
 
-// A strategic merge patch on the status, where conditions merge by type; refused (kConflict or
-// kNotFound) when the object has been replaced by another of the same name.
+// Sends a strategic merge patch on the status, in which conditions merge by type. Error: kConflict
+// or kNotFound if the object has been replaced by another one of the same name.
 Status WriteCondition(kube::Client& client, const cluster::Pod& pod, const WantedCondition& wanted,
                       Time now);
 Status WriteCondition(kube::Client& client, const cluster::Node& node,
                       const WantedCondition& wanted, Time now);
-// That patch, for whoever has several to send.
+// The patch itself, for callers that send several at once.
 kube::NamedPatch ConditionPatch(const cluster::Pod& pod, const WantedCondition& wanted, Time now);
 
-// Why a scheduler had the pod go for the sake of an elastic quota; null: it did not.
+// The message of a preemption by a scheduler in favour of an elastic quota; null if the pod was not
+// evicted for that reason.
 const std::string* WhyReclaimed(const cluster::Pod& pod);
 
-// The scheduler that evicted the pod, by its profile's name; empty: none, or it does not say.
-// Source: kube-scheduler's message, "NAME: preempting to accommodate a higher priority pod".
+// The name of the scheduler profile that evicted the pod; empty if unknown. Source:
+// kube-scheduler's message, "NAME: preempting to accommodate a higher priority pod".
 std::string EvictedBy(const cluster::Pod& pod);
 
 }  // namespace nos::reconcile

@@ -1,4 +1,4 @@
-// What the controllers tell of themselves in metrics (docs/metrics.md).
+// Metrics of the controllers (docs/metrics.md).
 #pragma once
 
 #include "base/metrics.h"
@@ -8,67 +8,67 @@ namespace nos::reconcile {
 
 inline constexpr MetricFamily kReconciles{
     MetricFamily::Kind::kCounter, "nos_reconcile_total",
-    "Times a controller looked at the world, by controller and result (ok or error)."};
+    "Total number of reconciliations by controller and result (ok or error)."};
 inline constexpr MetricFamily kReconcileDuration{MetricFamily::Kind::kDuration,
                                                  "nos_reconcile_duration_seconds",
-                                                 "How long a controller's look took."};
+                                                 "Duration of one reconciliation."};
 
 inline constexpr MetricFamily kPlanDuration{MetricFamily::Kind::kDuration,
                                             "nos_partitioner_plan_duration_seconds",
-                                            "How long it took to make a plan."};
+                                            "Duration of one planning run."};
 inline constexpr MetricFamily kPlans{
     MetricFamily::Kind::kCounter, "nos_partitioner_plans_total",
-    "Plans made, by whether they are proven to place the most (complete true or false)."};
+    "Total number of plans by complete (true: proven to place as many pods as possible)."};
 inline constexpr MetricFamily kPlannedPods{
     MetricFamily::Kind::kGauge, "nos_partitioner_last_plan_pods",
-    "Pods of the last plan by outcome: placed, pending, and the bound that no plan exceeds."};
-inline constexpr MetricFamily kGpusCut{MetricFamily::Kind::kCounter,
-                                       "nos_partitioner_gpus_repartitioned_total",
-                                       "GPUs that agents were asked to cut anew."};
+    "Number of pods in the last plan by outcome: placed, pending, bound (proven upper limit)."};
+inline constexpr MetricFamily kGpusCut{
+    MetricFamily::Kind::kCounter, "nos_partitioner_gpus_repartitioned_total",
+    "Total number of GPU repartitionings requested from agents."};
 inline constexpr MetricFamily kInstancesAsked{
     MetricFamily::Kind::kCounter, "nos_partitioner_instances_total",
-    "MIG instances that agents were asked to make or remove, by change (created or destroyed)."};
+    "Total number of MIG instances requested from agents by change (created or destroyed)."};
 inline constexpr MetricFamily kAnswers{MetricFamily::Kind::kCounter,
                                        "nos_partitioner_answers_total",
-                                       "What became of plans, by result: applied, partial, silent "
-                                       "when the agent did not answer, refused by the API server."};
+                                       "Total number of plan results: applied, partial, silent "
+                                       "(agent did not answer), refused (by the API server)."};
 inline constexpr MetricFamily kUnhelped{
     MetricFamily::Kind::kGauge, "nos_partitioner_unhelped_pods",
-    "Pods that no cutting of GPUs helps now, by the first reason."};
+    "Number of pending pods that no repartitioning can place, by first reason."};
 
 inline constexpr MetricFamily kDeviceOperations{
     MetricFamily::Kind::kCounter, "nos_agent_device_operations_total",
-    "Changes to MIG devices by operation (create, destroy, enable) and result (ok or error)."};
+    "Total number of GPU device operations by operation and result (ok or error)."};
 inline constexpr MetricFamily kDeviceOperationDuration{
     MetricFamily::Kind::kDuration, "nos_agent_device_operation_duration_seconds",
-    "How long the driver took for a change."};
+    "Duration of one GPU device operation."};
 inline constexpr MetricFamily kInstances{
     MetricFamily::Kind::kGauge, "nos_agent_gpu_instances",
-    "MIG instances on this node by gpu, model, profile and state (free or used)."};
+    "Number of MIG instances of this node by gpu, model, profile and state (free or used)."};
 inline constexpr MetricFamily kGpuConditions{
     MetricFamily::Kind::kGauge, "nos_agent_gpu_conditions",
-    "1 for each thing that is wrong with a GPU of this node, by gpu and reason."};
+    "1 for each health problem of a GPU of this node, by gpu and reason."};
 
 inline constexpr MetricFamily kQuotaWrites{
     MetricFamily::Kind::kCounter, "nos_operator_writes_total",
-    "What the operator wrote, by what (label of a pod, status of a quota) and result (ok or "
+    "Total number of writes by the operator, by what (pod label, quota status) and result (ok or "
     "error)."};
 inline constexpr MetricFamily kAdmissions{MetricFamily::Kind::kCounter,
                                           "nos_webhook_requests_total",
-                                          "Questions of API servers about quotas and slices by "
-                                          "need, by result: allowed, refused, or error "
-                                          "when they could not be read."};
+                                          "Total number of admission reviews for quotas and GPU "
+                                          "requirements by result: allowed, refused, or error "
+                                          "(invalid request)."};
 inline constexpr MetricFamily kAdmissionDuration{MetricFamily::Kind::kDuration,
                                                  "nos_webhook_request_duration_seconds",
-                                                 "How long the answer to one took."};
+                                                 "Duration of one admission review."};
 inline constexpr MetricFamily kCertificateEnd{
     MetricFamily::Kind::kGauge, "nos_webhook_certificate_end_seconds",
-    "When the webhook's certificate ends, in seconds since 1970."};
+    "Expiry of the webhook's certificate, in seconds since 1970."};
 
-// Counts and times the calls of another reconciler.
+// Counts and times the reconciliations of another reconciler.
 class MeteredReconciler final : public Reconciler {
  public:
-  // All must outlive this.
+  // All references must outlive this.
   MeteredReconciler(Reconciler& reconciler, std::string name, Metrics& metrics)
       : reconciler_(reconciler), name_(std::move(name)), metrics_(metrics) {}
   Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,

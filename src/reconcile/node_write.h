@@ -1,4 +1,4 @@
-// What nos writes into nodes.
+// Writes annotations and device counts of nodes.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,26 @@
 
 namespace nos::reconcile {
 
-// The merge patch that writes these annotations alone; with a `resource_version`, only if the node
-// still has it (kConflict otherwise).
+// A merge patch that changes only these annotations. With `resource_version` it fails with
+// kConflict if the node has changed since.
 Json AnnotationsOf(const cluster::AnnotationPatch& patch, std::string_view resource_version = "");
-// Sends it. Returns the node as it is then.
+// Sends the patch. Returns the patched node.
 Result<Json> PatchNodeAnnotations(kube::Client& client, std::string_view node,
                                   const cluster::AnnotationPatch& patch,
                                   std::string_view resource_version = "");
 
-// Greater than any plan id that the node has seen: unique to the node without a clock, whoever
-// writes it. After the greatest of all (which somebody wrote by hand) one that is neither of the
-// two.
+// A plan id greater than any id in the node's annotations, so that ids are unique per node without
+// a clock, whichever controller writes them. After the largest possible id (written by hand) it
+// starts again at 1 and skips the ids in use.
 std::string NextPlanId(const cluster::Node& node);
 
-// How many devices of each of these resources schedulers may count on: status.allocatable, and
-// status.capacity where that would be less. Only this very node takes it (kConflict otherwise).
+// Sets the number of devices of each resource that schedulers may count on: status.allocatable, and
+// status.capacity where it would be less. Error: kConflict if the node has been replaced by another
+// one of the same name.
 Result<cluster::Node> PatchNodeDevices(kube::Client& client, const cluster::Node& node,
                                        const std::map<std::string, int64_t>& counts);
 
-// What the node's status says; 0 for a resource that it does not have.
+// The value in the node's status.allocatable; 0 if the resource is absent.
 int64_t AllocatableOf(const cluster::Node& node, const std::string& resource);
 
 }  // namespace nos::reconcile

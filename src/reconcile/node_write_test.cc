@@ -24,7 +24,7 @@ class NodeWriteTest : public ::testing::Test {
   kube::Client client_{api_};
 };
 
-TEST_F(NodeWriteTest, CapacityIsNeverLessThanWhatSchedulersMayCountOn) {
+TEST_F(NodeWriteTest, RaisesCapacityToAllocatableAndNeverLowersIt) {
   PutNode("u1", "1");
   const auto more = PatchNodeDevices(client_, Node(), {{kSlice, 3}, {"nvidia.com/mig-7g.40gb", 1}});
   ASSERT_TRUE(more.ok());
@@ -33,11 +33,11 @@ TEST_F(NodeWriteTest, CapacityIsNeverLessThanWhatSchedulersMayCountOn) {
   EXPECT_EQ(more->capacity.at("nvidia.com/mig-7g.40gb"), Quantity::FromValue(1));
   ASSERT_TRUE(PatchNodeDevices(client_, Node(), {{kSlice, 2}}).ok());
   EXPECT_EQ(AllocatableOf(Node(), kSlice), 2);
-  EXPECT_EQ(Node().capacity.at(kSlice), Quantity::FromValue(3)) << "the devices are there still";
+  EXPECT_EQ(Node().capacity.at(kSlice), Quantity::FromValue(3)) << "the devices still exist";
   EXPECT_EQ(Node().capacity.at("cpu"), Quantity::FromValue(96));
 }
 
-TEST_F(NodeWriteTest, AnotherNodeOfTheSameNameIsLeftAlone) {
+TEST_F(NodeWriteTest, DoesNotWriteAnotherNodeOfTheSameName) {
   PutNode("u1", "1");
   const cluster::Node known = Node();
   PutNode("u2", "7");

@@ -1,13 +1,12 @@
-// How fast to go on with what may take long and is not urgent, on a thread that has better to do:
-// telling people, for instance, when each Event waits for a webhook that does not answer.
+// Limits the time spent on slow work that is not urgent on a thread with other duties, for example
+// on publishing Events while a webhook makes each write wait.
 //
 //   if (now < pace.next()) return;
 //   const std::vector<Status> written = Write(portion, client.Within(pace.patience()));
 //   pace.Took(clock.Now() - now, clock.Now());
 //
-// No more than a tenth of the time is spent on portions that take longer than a moment, and none of
-// them takes for ever: first patience is short, and grows as long as it is used up. One owner
-// thread.
+// Portions that take longer than a moment use at most a tenth of the time. Each portion has a time
+// limit, which starts short and grows while portions use it up. Owned by one thread.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +17,10 @@ namespace nos::reconcile {
 
 class Pace {
  public:
-  // For each request of the next portion.
+  // Time limit of each request in the next portion.
   Duration patience() const { return patience_; }
   bool most_patient() const { return patience_ == kMostPatience; }
-  // When the next portion may begin.
+  // Earliest start of the next portion.
   Time next() const { return next_; }
 
   void Took(Duration time, Time now) {
@@ -32,7 +31,7 @@ class Pace {
  private:
   static constexpr Duration kMoment = std::chrono::seconds(1);
   static constexpr Duration kLeastPatience = std::chrono::seconds(3);
-  // Longer than webhooks are waited for, unless they ask for it (timeoutSeconds: 10 by default).
+  // Longer than the default timeout of admission webhooks (timeoutSeconds: 10).
   static constexpr Duration kMostPatience = std::chrono::seconds(15);
 
   Duration patience_ = kLeastPatience;

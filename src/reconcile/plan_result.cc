@@ -11,8 +11,9 @@
 namespace nos::reconcile {
 namespace {
 
-constexpr size_t kMaxObstacles = size_t{8} * cluster::kMaxGpusPerNode;  // no GPU has more instances
-constexpr size_t kMaxText = 500;                                        // bytes
+// Eight per GPU: no GPU has more instances.
+constexpr size_t kMaxObstacles = size_t{8} * cluster::kMaxGpusPerNode;
+constexpr size_t kMaxText = 500;  // bytes
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 namespace nos::reconcile {
 namespace {
 
-TEST(PlanResultTest, IsReadAsItWasWritten) {
+TEST(PlanResultTest, ReadsBackWhatItWrites) {
   const PlanResult result{"8", false, {{0, "3g.20gb@4", "InUse", "1g.5gb@5 is in use by ml/a"}}};
   const auto read = ReadPlanResult(WritePlanResult(result));
   ASSERT_TRUE(read.ok()) << read.status().ToString();
@@ -16,7 +16,7 @@ TEST(PlanResultTest, IsReadAsItWasWritten) {
   EXPECT_EQ(WritePlanResult(*read), WritePlanResult(result));
 }
 
-TEST(PlanResultTest, WhatNoAgentTellsIsLeftOut) {
+TEST(PlanResultTest, DropsImpossibleAndExcessiveObstacles) {
   std::vector<std::string> obstacles;
   for (const char* gpu : {"-1", "64", "4294967296", "-9223372036854775808"}) {
     obstacles.push_back(std::string(R"({"gpu":)") + gpu + "}");
@@ -32,7 +32,7 @@ TEST(PlanResultTest, WhatNoAgentTellsIsLeftOut) {
   }
 }
 
-TEST(PlanResultTest, WhatIsNoResultIsRefused) {
+TEST(PlanResultTest, RejectsInvalidText) {
   for (const char* text : {"", "[]", R"({"obstacles":[[]]})", R"({"obstacles":[{"gpu":0.5}]})",
                            R"({"obstacles":[{"gpu":9223372036854775808}]})"}) {
     EXPECT_EQ(ReadPlanResult(text).status().code(), Code::kInvalid) << text;

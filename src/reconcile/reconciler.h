@@ -1,9 +1,9 @@
-// What every controller is: a function from what is there to what is written, called again and
-// again.
+// The interface of every controller: a function that reads the caches and writes to the cluster,
+// called again and again.
 //
-// Level-triggered: it converges from any state and trusts no earlier write of its own to have been
-// seen. It owns no thread, reads no clock but the one passed, and may be destroyed and made anew
-// between any two calls (a crash) without harm.
+// It is level-triggered: it converges from any state and does not rely on its earlier writes being
+// visible. It owns no thread and uses only the clock that is passed. It may be destroyed and
+// created again between any two calls, as after a crash.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,13 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "cluster/objects.h"
-#include "reconcile/around.h"
 #include "kube/cache.h"
 #include "kube/client.h"
+#include "reconcile/around.h"
 
 namespace nos::reconcile {
 
-// What the caller does next.
+// The result of a reconciliation: when to call again.
 struct Outcome {
   Status error;                   // not OK: call again with back-off, or after `again` if sooner
   std::optional<Duration> again;  // call again after this even if nothing changes
@@ -33,29 +33,30 @@ struct Outcome {
 
 template <typename T>
 struct Change {
-  std::shared_ptr<const T> before, after;  // null: it was not there, it is gone
+  std::shared_ptr<const T> before, after;  // null: the object was created or deleted
 };
 
-// What has happened in the caches since the reconciler was last called.
+// Changes in the caches since the last call of the reconciler.
 struct Changes {
-  // The first call of this reconciler: everything may be new to it, and nothing is listed.
+  // True on the first call of a reconciler: the lists are empty and the whole cache may be new to
+  // it.
   bool everything = true;
   std::vector<Change<cluster::Pod>> pods;
   std::vector<Change<cluster::Node>> nodes;
   std::vector<AroundChange> around;
 };
 
-// The caches a controller reads. The caller keeps them current.
+// The caches that a controller reads. The runner keeps them current.
 struct View {
   const kube::Cache<cluster::Pod>& pods;
   const kube::Cache<cluster::Node>& nodes;
-  // Null for controllers whose runner does not watch what is around.
+  // Null if the runner does not watch the cluster context.
   const AroundCaches* around = nullptr;
-  // For controllers that follow what changes rather than look at everything; may be passed over.
+  // For controllers that process changes instead of the whole cache; others ignore it.
   const Changes* changes = nullptr;
 };
 
-// The key of controllers that look at the whole cluster at once.
+// The key of controllers that reconcile the whole cluster at once.
 inline constexpr std::string_view kClusterKey = "cluster";
 
 class Reconciler {

@@ -98,7 +98,7 @@ Status Runner::ReadError() const {
 
 void RunUntil(const std::function<bool()>& stop, Runner& runner, Bell& bell, const Clock& clock,
               const std::function<void()>& each) {
-  // A back-stop: what changes without a sound is looked at so often.
+  // An upper limit, in case a change does not wake the loop.
   constexpr Duration kLongest = std::chrono::minutes(1);
   while (!stop()) {
     each();

@@ -1,11 +1,12 @@
-// Runs one reconciler of one key over caches of its own, without a thread: production runs it in
-// RunUntil on a thread; the simulator calls Step whenever it likes.
+// Runs one reconciler with one key over its own caches. It has no thread: production runs it on a
+// thread with RunUntil, the simulator calls Step.
 //
 //   Runner runner(partitioner, transport, {.key = "cluster"});
 //   while (runner.Step(clock)) {}
 //   world.WakeAt(runner.NextDue());
 //
-// Destroying runner and reconciler at any point and making new ones is a crash and restart.
+// Runner and reconciler may be destroyed at any point and created again, as after a crash and
+// restart.
 #pragma once
 
 #include <functional>
@@ -17,8 +18,8 @@
 #include <vector>
 
 #include "base/bell.h"
-#include "reconcile/reconciler.h"
 #include "kube/work_queue.h"
+#include "reconcile/reconciler.h"
 
 namespace nos::reconcile {
 
@@ -27,14 +28,14 @@ struct RunnerOptions {
   std::string pod_field_selector{}, node_field_selector{};
   kube::BackOff back_off{};
   Duration relist_every = std::chrono::minutes(10);
-  // Whether it also watches what surrounds pods and nodes (View::around).
+  // Also watch the cluster context (View::around).
   bool watch_around = false;
-  std::vector<std::string_view> around_kinds{};  // of these alone; none: of all
-  // Called from any thread when something has arrived that Step would take.
+  std::vector<std::string_view> around_kinds{};  // watch only these kinds; empty: all
+  // Called from any thread when Step has something to process.
   std::function<void()> wake{};
 };
 
-// What an agent looks at: its own node and the pods bound to it.
+// Options for an agent: its own node and the pods bound to it.
 RunnerOptions ForNode(const std::string& node);
 
 class Runner {
@@ -43,26 +44,26 @@ class Runner {
       : Runner(transport, std::move(options)) {
     Use(&reconciler);
   }
-  // A stand-by: keeps its caches current until it is given a reconciler.
+  // A stand-by: keeps its caches current until Use gives it a reconciler.
   explicit Runner(kube::Transport& transport, RunnerOptions options = {});
 
-  // There is something to reconcile that no cache shows. Thread-safe.
+  // Requests a reconciliation although no cache has changed. Thread-safe.
   void Poke(Time now) { queue_.Add(options_.key, now); }
-  // From the next Step on, which calls it whatever has changed; null: stand by. It must outlive its
-  // use here.
+  // Uses this reconciler from the next Step on, which calls it at once; null: stand by. The
+  // reconciler must outlive its use.
   void Use(Reconciler* reconciler);
 
-  // Takes what has arrived from the API server, then reconciles if that or the time asks for it.
-  // Returns whether it did anything; if so, there may be more to do at once.
+  // Processes the API server's events, then calls the reconciler if something changed or its time
+  // has come. Returns true if anything was done; then call Step again at once.
   bool Step(const Clock& clock);
-  // When Step will have work even if no event arrives.
+  // When Step has work even if no event arrives.
   std::optional<Time> NextDue() const;
-  // The last reconcile's error, or OK.
+  // The error of the last reconciliation, or OK.
   const Status& last_error() const { return last_error_; }
-  // Why the API server could not be read last, or OK.
+  // The error of the last failed list or watch, or OK.
   Status ReadError() const;
   const View& view() const { return view_; }
-  // All caches have been listed.
+  // True if all caches have been listed.
   bool synced() const {
     return pods_.synced() && nodes_.synced() && (around_ == nullptr || around_->synced());
   }
@@ -79,13 +80,13 @@ class Runner {
   Changes changes_;
   View view_{pods_, nodes_, nullptr, &changes_};
   kube::WorkQueue queue_;
-  bool news_ = false;  // the reconciler has not been called since something changed
+  bool news_ = false;  // something changed since the last call of the reconciler
   Status last_error_;
 };
 
-// Runs `runner` until `stop` returns true, waiting for `bell` and for the time in between. Ring the
-// bell when something has arrived (RunnerOptions::wake) and when `stop` has turned true. `each` is
-// called before every step and may replace the reconciler.
+// Runs `runner` until `stop` returns true. Between steps it waits for the wake signal `bell` or the
+// next due time. Signal it when something has arrived (RunnerOptions::wake) and when `stop` has
+// become true. `each` is called before every step and may replace the reconciler.
 void RunUntil(const std::function<bool()>& stop, Runner& runner, Bell& bell, const Clock& clock,
               const std::function<void()>& each);
 

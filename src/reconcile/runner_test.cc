@@ -28,7 +28,7 @@ void Settle(Runner& runner, const Clock& clock) {
   }
 }
 
-TEST(RunnerTest, AStandByHasWarmCachesAndTakesOverAtOnce) {
+TEST(RunnerTest, StandByKeepsCachesWarmAndTakesOverAtOnce) {
   kube::FakeApi api;
   ManualClock clock(Time(std::chrono::seconds(1'000'000)));
   Runner runner(api);
@@ -49,7 +49,7 @@ TEST(RunnerTest, AStandByHasWarmCachesAndTakesOverAtOnce) {
   EXPECT_EQ(reconciler.calls, 1);
 }
 
-TEST(RunnerTest, ATimeThatAFailureNamesIsKept) {
+TEST(RunnerTest, RetriesAtTheTimeThatAFailureNames) {
   class Failing final : public Reconciler {
    public:
     Outcome Reconcile(const std::string&, const View&, kube::Client&, const Clock&) override {
@@ -62,7 +62,7 @@ TEST(RunnerTest, ATimeThatAFailureNamesIsKept) {
   ManualClock clock(Time(std::chrono::seconds(1'000'000)));
   Failing reconciler;
   Runner runner(reconciler, api);
-  for (int i = 0; i < 20; ++i) {  // each change is another failure
+  for (int i = 0; i < 20; ++i) {  // each change causes another failure
     api.Put(Node(std::to_string(i)));
     Settle(runner, clock);
   }

@@ -1,14 +1,14 @@
-// KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1): which profiles there are, which
-// plugins each of them has, with which arguments and weights, and how the scheduler behaves.
+// KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1): the profiles, the plugins of each
+// profile with their arguments and weights, and settings of the scheduler process.
 //
 //   auto configuration = ReadConfiguration(documents->front(), {.default_name = "nos-scheduler"});
-//   if (!configuration.ok()) ...   // all that is wrong:
+//   if (!configuration.ok()) ...   // all errors:
 //   "profiles[1].plugins.score.enabled[0].name:
 //                                  // there is no plugin 'X'; ..."
 //   for (const Profile& profile : configuration->profiles) Serve(profile);
 //
-// Semantics: kube-scheduler's; fields that nobody knows are wrong. docs/scheduler.md says of every
-// field and argument what it means here, and which have no effect.
+// Semantics are kube-scheduler's. Unknown fields are errors. docs/scheduler.md documents every
+// field and argument, and which of them have no effect.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@
 
 #include "codec/json.h"
 #include "scheduling/framework.h"
-#include "scheduling/profile/lineup.h"
 #include "scheduling/preemption.h"
+#include "scheduling/profile/lineup.h"
 #include "scheduling/queue.h"
 
 namespace nos::scheduling {
@@ -29,14 +29,15 @@ namespace nos::scheduling {
 struct Profile {
   std::string scheduler_name;
   Framework framework;
-  std::optional<PreemptionOptions> preemption;  // none: DefaultPreemption is disabled
-  // What it was made from: for printing.
+  std::optional<PreemptionOptions> preemption;  // absent: DefaultPreemption is disabled
+  // Inputs of the profile, kept for printing.
   Lineup lineup;
-  std::map<std::string, Json> arguments;    // of plugins, as they were given
-  std::optional<Framework> with_cuts = {};  // none: `framework` has GPUs cut
-  // Room is made for what quotas guarantee (reclaim.h).
+  std::map<std::string, Json> arguments;    // arguments of plugins, as given
+  std::optional<Framework> with_cuts = {};  // absent: `framework` partitions GPUs itself
+  // Evicts borrowers to satisfy quota guarantees (reclaim.h).
   bool reclaims = false;
-  // As `framework`, but with GPUs cut where need be: for what would help its pods, whoever cuts.
+  // Like `framework`, but with GPUs partitioned if needed: finds nodes that would help its pods,
+  // whichever component partitions.
   const Framework& Cutting() const { return with_cuts ? *with_cuts : framework; }
 };
 
@@ -45,36 +46,39 @@ struct Configuration {
   QueueOptions queue;
   struct Client {
     std::string kubeconfig;
-    double requests_per_second = 5000;  // qps; negative: no limit
+    double requests_per_second = 5000;  // qps; negative: unlimited
     int burst = 10'000;
     bool operator==(const Client&) const = default;
   } client;
   struct LeaderElection {
     bool elect = true;
-    std::string name = "nos-scheduler", ns;  // of the Lease; no namespace: that of the pod
+    // Name and namespace of the Lease. Empty namespace: that of the scheduler's pod.
+    std::string name = "nos-scheduler", ns;
     Duration lease = std::chrono::seconds(15), renew = std::chrono::seconds(10),
              retry = std::chrono::seconds(2);
     bool operator==(const LeaderElection&) const = default;
   } leader_election;
-  // A sentence, with its path, for what was given and has no effect.
+  // One sentence, with its path, for each given setting that has no effect.
   std::vector<std::string> notes;
 };
 
 struct ConfigurationUse {
-  // Of the profile of a file that has none; when simulating also of an only one without a name.
+  // Name of the profile if a file has none. If `simulates`, also the name of a single profile
+  // without a name.
   std::string_view default_name = "default-scheduler";
-  // It is another scheduler's: what nos does not have, as plugins out of tree and extenders, is
-  // noted instead of refused.
+  // The configuration belongs to another scheduler. Features that nos lacks, such as plugins out of
+  // tree and extenders, are noted instead of rejected.
   bool simulates = false;
-  GpusCut gpus_cut = GpusCut::kElsewhere;  // of its frameworks
+  GpusCut gpus_cut = GpusCut::kElsewhere;  // in its frameworks
 };
 
-// Error: kInvalid, all problems with their paths, separated by "; ".
+// Error: kInvalid with all problems and their paths, separated by "; ".
 Result<Configuration> ReadConfiguration(const Json& config, const ConfigurationUse& use = {});
-// That of who was told nothing.
+// The configuration without a file.
 Configuration DefaultConfiguration(const ConfigurationUse& use = {});
 
-// As YAML that ReadConfiguration takes and that means the same: each point names its plugins.
+// Returns YAML that ReadConfiguration reads back to an equivalent configuration, with the plugins
+// of each extension point listed explicitly.
 std::string PrintConfiguration(const Configuration& configuration);
 
 }  // namespace nos::scheduling

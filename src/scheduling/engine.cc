@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "scheduling/diagnosis.h"
-#include "scheduling/plugins/capacity_scheduling/plugin.h"
+#include "scheduling/quota_plugin.h"
 
 namespace nos::scheduling {
 
@@ -12,7 +12,7 @@ using cluster::NodeInfo;
 
 namespace {
 
-// Whether a filter or a score could tell the difference.
+// False if a filter or score of another pod may depend on the difference.
 bool SameToOthers(const cluster::Pod& a, const cluster::Pod& b) {
   return a.meta.labels == b.meta.labels && a.promised == b.promised &&
          a.meta.deleted.has_value() == b.meta.deleted.has_value() && a.meta.uid == b.meta.uid &&
@@ -20,7 +20,7 @@ bool SameToOthers(const cluster::Pod& a, const cluster::Pod& b) {
          cluster::ScoredRequestsOf(a) == cluster::ScoredRequestsOf(b);
 }
 
-// Whether it counts alike for what is decided of other nodes.
+// False if decisions on other nodes may depend on the difference.
 bool SameToOthers(const cluster::Node& a, const cluster::Node& b) {
   const auto same = [](const cluster::Taint& left, const cluster::Taint& right) {
     return left.key == right.key && left.value == right.value && left.effect == right.effect;
@@ -88,10 +88,10 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
   for (const std::string& key : homeless.mapped()) {
     const auto placed = placed_.find(key);
     if (placed == placed_.end() || placed->second.node != name) continue;
-    (void)snapshot_.Bind(placed->second.pod, name);  // the node is there
+    (void)snapshot_.Bind(placed->second.pod, name);  // the node exists
     Count(placed->second.pod, name);
   }
-  snapshot_.SetNode(snapshot_.Find(name)->node);  // as it names them: who holds which instance
+  snapshot_.SetNode(snapshot_.Find(name)->node);  // recomputes which pod uses which instance
 }
 
 void Engine::RemoveNode(const std::string& name) {
@@ -108,7 +108,7 @@ void Engine::RemoveNode(const std::string& name) {
   ChargeAnew(name);
 }
 
-// Copies of the tables as they are: nobody else tells what has changed in them.
+// Compares with copies of the tables, because no event reports changes of quotas.
 void Engine::TakeInQuotas() {
   const cluster::Surroundings& around = snapshot_.around();
   if (around.quotas.IsCopyOf(quotas_) && around.composite_quotas.IsCopyOf(composite_quotas_)) {
@@ -176,7 +176,7 @@ void Engine::SetPod(const Pod& pod) {
     Unbind(*placed.pod, placed.node);
     Bind(pod, pod->node_name);
   } else if (SameToOthers(*placed.pod, *pod)) {
-    (void)snapshot_.UpdatePod(pod);  // homeless pods are in no snapshot
+    (void)snapshot_.UpdatePod(pod);  // pods on unknown nodes are in no snapshot
     Touch(placed.node);
     Count(pod, placed.node);
   } else {
@@ -242,7 +242,7 @@ Status Engine::SetGpus(const std::string& node, cluster::NodeGpus gpus) {
 
 void Engine::Learn(const Framework& framework, Pods waiting) {
   learnt_[&framework] = framework.Learn(snapshot_, waiting);
-  tables_.ForgetScores();  // they are made of what was learnt before
+  tables_.ForgetScores();  // Scores depend on the previous result.
 }
 
 const Engine::Placed* Engine::FindPlaced(const std::string& pod_key) const {
@@ -250,8 +250,8 @@ const Engine::Placed* Engine::FindPlaced(const std::string& pod_key) const {
   return found == placed_.end() ? nullptr : &found->second;
 }
 
-// Of all nodes alike, for a pod that counts alike on all of them; else each is asked for what the
-// pod would count for there.
+// If the pod's charge differs between nodes, the quota is checked per node, once per GPU memory
+// size.
 Decision Engine::Schedule(const Framework& framework, const Pod& pod,
                           std::span<const size_t> among) {
   const auto not_barred = [](size_t, KindTable&) { return std::optional<Barred>(); };
@@ -263,7 +263,7 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod,
     const auto refusal = WhyNotByQuota(framework, *pod, nullptr);
     if (!refusal) return ScheduleBy(framework, pod, among, not_barred);
     DiagnosisBuilder builder;
-    builder.Refuse(CapacityScheduling::VerdictOf(*refusal), static_cast<int>(snapshot_.size()),
+    builder.Refuse(QuotaPlugin::VerdictOf(*refusal), static_cast<int>(snapshot_.size()),
                    framework.quotas());
     return {nullptr, 0, std::move(builder).Finish()};
   }
@@ -274,7 +274,7 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod,
         by_worth.try_emplace(quota::GpuWorthOf(node.node.get(), charge_rules_));
     if (fresh) found->second = WhyNotByQuota(framework, *pod, &node);
     if (!found->second) return std::nullopt;
-    return Barred{CapacityScheduling::VerdictOf(*found->second), framework.quotas()};
+    return Barred{QuotaPlugin::VerdictOf(*found->second), framework.quotas()};
   };
   return ScheduleBy(framework, pod, among, by_quota);
 }

@@ -1,17 +1,18 @@
-// Decides for one pod after the other, in a cluster that changes, at the cost of what changed.
+// Schedules one pod after the other in a changing cluster. The cost of a decision follows the
+// number of changes, not the size of the cluster.
 //
 //   Engine engine(catalogue);
-//   engine.SetNode(node);                          // what the watches say, in any order
+//   engine.SetNode(node);                          // from watches, in any order
 //   engine.SetPod(pod);
 //   const Decision decision = engine.Schedule(framework, pod);
 //   if (decision.node != nullptr) engine.Assume(pod, decision.node->node->meta.name);
 //
-// It decides what Framework::Schedule decides of the same snapshot with what was learnt last; of
-// pods with nominations (kube-scheduler's nominated nodes) see Nominate. For each kind of pod
-// (pod_kind.h) it keeps the verdicts and scores of all nodes, for as many kinds as were in use
-// lately (kind_tables.h).
+// Decisions equal those of Framework::Schedule on the same snapshot with the result of the last
+// Learn. See Nominate for pods with nominations (kube-scheduler's nominated nodes). For each kind
+// of pod (pod_kind.h) the engine caches verdicts and scores of all nodes; it keeps the most
+// recently used kinds (kind_tables.h).
 //
-// One owner thread.
+// Owned by one thread.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +31,9 @@
 #include "base/function_ref.h"
 #include "quota/charge.h"
 #include "quota/ledger.h"
-#include "scheduling/framework.h"
 #include "scheduling/engine/kind_tables.h"
 #include "scheduling/engine/promises.h"
+#include "scheduling/framework.h"
 #include "scheduling/rehearsal.h"
 
 namespace nos::scheduling {
@@ -41,23 +42,23 @@ class Engine {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
-  // The catalogue must outlive it, and so must every framework that it is given.
+  // The catalogue and every framework passed to the engine must outlive it.
   explicit Engine(const gpu::Catalogue& catalogue);
 
   const cluster::ClusterSnapshot& snapshot() const { return snapshot_; }
 
-  // `call` is told the name of each node that is another one from then on, or on which something
-  // is. It may not ask the engine.
+  // `call` receives the name of each node that was replaced or whose pods changed. It must not call
+  // the engine.
   void OnNodeChange(std::function<void(std::string_view)> call) { on_node_ = std::move(call); }
 
   void SetNode(std::shared_ptr<const cluster::Node> node);
-  // Its pods are remembered for the case that it comes back.
+  // Keeps the node's pods, in case the node is added again.
   void RemoveNode(const std::string& name);
-  // As the watch shows it: one that is bound counts until it is finished. One that is assumed
-  // counts on, until it is shown bound, wherever that is, or finished, or is forgotten.
+  // Applies a pod from the watch. A bound pod counts until it is finished. An assumed pod counts
+  // until it is seen bound (on any node) or finished, or is forgotten.
   void SetPod(const Pod& pod);
   void RemovePod(const std::string& key);
-  // Changes the surroundings by `change(Surroundings&)`.
+  // Changes the cluster context with `change(Surroundings&)`.
   template <typename Function>
   void ChangeAround(Function change) {
     change(snapshot_.ChangeAround());
@@ -66,73 +67,73 @@ class Engine {
     TakeInQuotas();
   }
 
-  // What pods count for in quotas; before any pod is told.
+  // Rules for charges to quotas. REQUIRES: no pod was set before.
   void SetChargeRules(const quota::ChargeRules& rules) { charge_rules_ = rules; }
   const quota::ChargeRules& charge_rules() const { return charge_rules_; }
-  // Of those that are bound or assumed.
+  // Charges of bound and assumed pods.
   quota::Ledger& ledger() { return ledger_; }
   const quota::Ledger& ledger() const { return ledger_; }
-  // What is used of quotas, as this pod has to see it: with what others that go before it were
-  // promised, as WithPromises has them. Without those that `left_out` names, by key. `on`: the node
-  // that it is to go to, if that is known.
+  // Use of quotas as it applies to this pod: includes nominated pods that go before it, as in
+  // WithPromises. Excludes pods whose keys are in `left_out`. `on`: the pod's node, if known.
   quota::Balance BalanceFor(const cluster::Pod& pod, const std::set<std::string>& left_out = {},
                             std::string_view on = "") const;
 
-  // The same, to find out who has to go for the pod: without what is guaranteed to others that were
-  // promised something and of which `sees_to_it(key)` says that they will see to that themselves.
-  // `on`: as above.
+  // The same, for finding pods to evict for this pod: also excludes guaranteed nominated pods for
+  // which `sees_to_it(key)` says that they evict pods for themselves. `on`: as above.
   quota::Balance BalanceToReclaim(const cluster::Pod& pod, std::set<std::string> left_out,
                                   FunctionRef<bool(const std::string&)> sees_to_it,
                                   std::string_view on = "") const;
-  // A balance without what others of other quotas use who had to leave (SetLeaving).
+  // Deducts the use of evicted pods of other quotas (SetLeaving).
   quota::Balance WithoutLeaving(quota::Balance balance, const cluster::Pod& pod) const;
-  // Why the quota of the pod's namespace, if the framework heeds quotas, does not let it in now, on
-  // this node or, if it is null and all are alike to the pod, anywhere.
+  // Why the quota of the pod's namespace refuses the pod now, on this node, or on any node if
+  // `node` is null and the pod's charge is equal on all. Absent: admitted, or the framework ignores
+  // quotas.
   std::optional<quota::Refusal> WhyNotByQuota(const Framework& framework, const cluster::Pod& pod,
                                               const cluster::NodeInfo* node) const;
-  // It was evicted, or is no more so: what others may borrow it does not use any more.
+  // Marks a pod as evicted, or takes that back. An evicted pod no longer uses capacity that others
+  // may borrow.
   void SetLeaving(const std::string& pod_key, bool leaves);
 
-  // Counts a pod as running on the node before the watch shows it bound.
+  // Counts the pod as running on the node before the watch shows it bound.
   void Assume(const Pod& pod, const std::string& node);
-  // Takes the assumption back; nothing happens when it is no longer one.
+  // Takes the assumption back. No effect if the pod is no longer assumed.
   void Forget(const std::string& key);
   bool IsAssumed(const std::string& key) const;
-  // Reserves or unreserves with every plugin that does. Error: the verdict of the first that
-  // refuses; then nothing stays reserved.
+  // Runs the reserve plugins. Error: the verdict of the first plugin that refuses; all reservations
+  // are then released.
   Verdict Reserve(const Framework& framework, const cluster::Pod& pod, std::string_view node,
                   CycleState& state);
   void Unreserve(const Framework& framework, const cluster::Pod& pod, std::string_view node,
                  CycleState& state);
-  // The GPUs of a node, as they will be cut; see ClusterSnapshot::SetGpus.
+  // Sets the GPUs of a node to their state after partitioning; see ClusterSnapshot::SetGpus.
   Status SetGpus(const std::string& node, cluster::NodeGpus gpus);
 
-  // The pod, which waits, is to get its place there: pods of lower priority find no room that it
-  // needs, as if it ran there already; nor, if its quota guarantees it, do those that none
-  // guarantees, and if it has a quota, those that have none. An empty node takes that back.
-  // `by_others`: another scheduler serves it.
+  // Holds capacity on the node for a pending pod. Other pods do not get the capacity that it needs
+  // if they have lower priority, if they are not guaranteed by a quota and this pod is, or if they
+  // have no quota and this pod has one. An empty `node` removes the nomination. `by_others`:
+  // another scheduler serves the pod.
   void Nominate(const Pod& pod, const std::string& node, bool by_others = false);
-  // Where, or "".
+  // The pod's nominated node, or "".
   std::string NomineeNode(const std::string& pod_key) const;
-  // Those nominated for the node.
+  // Pods nominated for the node.
   std::vector<Pod> Nominated(std::string_view node) const;
-  // Those nominated for the node that go after this pod, which is about to be.
+  // Pods nominated for the node that go after this pod, which is about to be nominated.
   std::vector<Pod> NominatedBehind(std::string_view node, const cluster::Pod& pod) const;
-  // Who was promised what and goes before the pod. Without those that `left_out` names, by key.
+  // Nominated pods that go before this pod, by node. Excludes pods whose keys are in `left_out`.
   Promises PromisesFor(const cluster::Pod& pod, const std::set<std::string>& left_out = {}) const;
-  // The snapshot with all of them, to tell people of.
+  // The snapshot with these pods bound to their nodes, for explanations.
   cluster::ClusterSnapshot WithPromises(const cluster::Pod& pod) const;
 
-  // The framework's scores learn from all pods that run and those that wait. To be called now and
-  // then.
+  // Precomputes the framework's inputs of scores from running and waiting pods. To be called
+  // periodically.
   void Learn(const Framework& framework, Pods waiting);
 
-  // What it learnt last.
+  // Result of the last Learn.
   const CycleState& LearntOf(const Framework& framework) const {
     return scheduling::LearntOf(learnt_, framework);
   }
 
-  // One that is bound or assumed, and where. Null: it is neither.
+  // A bound or assumed pod and its node. Null: the pod is neither.
   struct Placed {
     Pod pod;
     std::string node;
@@ -140,35 +141,33 @@ class Engine {
   };
   const Placed* FindPlaced(const std::string& pod_key) const;
 
-  // The best node for it; that which it is nominated for, if it fits there. `among`: only of these,
-  // by their sorted indices in the snapshot; empty: of all. The diagnosis counts the others that
-  // would do as feasible.
+  // Chooses the best node, preferring the pod's nominated node if it fits. `among`: sorted indices
+  // of the only candidates in the snapshot; empty: all nodes. The diagnosis counts other nodes that
+  // fit as feasible.
   Decision Schedule(const Framework& framework, const Pod& pod, std::span<const size_t> among = {});
 
-  // To try what happens if pods are placed or go.
+  // Simulates placements and evictions on a copy.
   Rehearsal Rehearse() const { return Rehearse(snapshot_); }
-  // The same from another state of the cluster.
+  // The same on another state of the cluster.
   Rehearsal Rehearse(cluster::ClusterSnapshot from) const { return {std::move(from), learnt_}; }
-  // The lowest priority of those that are bound or assumed. None: there are none.
+  // Lowest priority of bound and assumed pods. Absent: there are none.
   std::optional<int32_t> LeastPriority() const;
-  // Grows with all that may make room for pods to which others can only be in the way: not when
-  // pods come.
+  // Incremented by every change that may free capacity for a pod: everything except added pods.
   uint64_t openings() const { return openings_; }
-  // Grows with all that is told or decided: between two that are equal the same is decided of the
-  // same.
+  // Incremented by every input and decision: equal values imply equal decisions.
   uint64_t changes() const { return changes_; }
 
-  // For tests and metrics: tables made since the beginning.
+  // For tests and metrics: number of kind tables built.
   uint64_t tables_made() const { return tables_.made(); }
 
  private:
-  enum class QuotaStanding { kNone, kCovered, kGuaranteed };  // none: it has no quota
+  enum class QuotaStanding { kNone, kCovered, kGuaranteed };  // kNone: the pod has no quota
   struct Promise {
     Pod pod;
     std::string key;
-    uint64_t number;  // in the order of promises; 0: of those that the API server told
-    std::optional<quota::Amounts> charge;  // on the node; it and the standing as of Judged
-    QuotaStanding standing;                // and of those that have a quota
+    uint64_t number;                       // order of nominations; 0: read from the API server
+    std::optional<quota::Amounts> charge;  // on the node; valid after Judged()
+    QuotaStanding standing;                // valid after Judged(), for pods with a quota
     bool by_others;
   };
   using PromisesByNode = std::map<std::string, std::vector<Promise>, std::less<>>;
@@ -182,19 +181,19 @@ class Engine {
   quota::Amounts PromisedBefore(const cluster::Pod& pod) const;
   QuotaStanding Judge(const cluster::Pod& pod, size_t account, const quota::Amounts& charge,
                       const quota::Amounts& before) const;
-  // `before`: what was promised before it, once that is known; the same for all nodes.
+  // `before`: cache of PromisedBefore(pod), which is equal for all nodes.
   QuotaStanding StandingOf(const cluster::Pod& pod, std::string_view node,
                            std::optional<quota::Amounts>& before) const;
   bool IsGuaranteed(const cluster::Pod& pod, std::string_view node = "") const;
   const PromisesByNode& Judged() const;
   void JudgeAnew(const cluster::Pod& pod);
   void ChargeAnew(std::string_view node);
-  // What those of the accounts that are on their way out count for, negative. `stuck`: those, too,
-  // that nobody knows to end ever, for their nodes are lost.
+  // Charges of evicted pods by account, negative. `stuck`: also pods on lost nodes, which may never
+  // terminate.
   std::map<size_t, quota::Amounts> Leaving(bool stuck) const;
   bool GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStanding own,
                  bool is_promised) const;
-  // Who was promised room on the node and goes before this pod.
+  // Pods nominated for the node that go before this pod.
   std::vector<Pod> FirstOn(std::string_view node, const cluster::Pod& pod,
                            std::optional<quota::Amounts>& before) const;
   std::optional<Barred> WhyKept(const Pod& pod, size_t node, KindTable& table,
@@ -208,17 +207,18 @@ class Engine {
   std::function<void(std::string_view)> on_node_;
   quota::Ledger ledger_;
   quota::ChargeRules charge_rules_;
-  cluster::Table<cluster::ElasticQuota> quotas_, composite_quotas_;  // that the ledger has
+  cluster::Table<cluster::ElasticQuota> quotas_, composite_quotas_;  // as passed to the ledger
   KindTables tables_;
   std::map<const Framework*, CycleState> learnt_;
-  std::unordered_map<std::string, Placed> placed_;  // by pod key; also on nodes that are not there
+  // By pod key; includes pods on nodes that are not in the snapshot.
+  std::unordered_map<std::string, Placed> placed_;
   std::unordered_map<std::string, std::set<std::string>> homeless_;  // node -> pod keys
   std::set<std::string> leaving_;                                    // pod keys
   mutable PromisesByNode nominated_;
-  mutable bool judged_ = true;  // what nominated_ says of quotas is so now
+  mutable bool judged_ = true;  // charges and standings in nominated_ are up to date
   uint64_t promises_made_ = 0;
   std::unordered_map<std::string, std::string> nominations_;  // pod key -> node
-  std::map<int32_t, size_t> priorities_;                      // of placed_: how many have it
+  std::map<int32_t, size_t> priorities_;  // number of pods in placed_ by priority
   uint64_t openings_ = 0, changes_ = 0;
 };
 

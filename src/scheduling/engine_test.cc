@@ -16,7 +16,7 @@ using cluster::Pod;
 using testing::NodeOf;
 using testing::PodOf;
 
-// A cluster that changes at random, told to an engine step by step.
+// Applies random changes of a cluster to an engine.
 class EngineTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   Node RandomNode() {
@@ -119,7 +119,7 @@ class EngineTest : public ::testing::TestWithParam<uint64_t> {
   int made_ = 0;
 };
 
-TEST_P(EngineTest, DecidesAsTheFrameworkDoes) {
+TEST_P(EngineTest, DecidesLikeFramework) {
   std::vector<Pod> kinds;
   for (int i = 0; i < 12; ++i) kinds.push_back(RandomPod());
   for (int step = 0; step < 400; ++step) {
@@ -169,23 +169,23 @@ class EngineBasicsTest : public ::testing::Test {
   Engine engine_{gpu::Catalogue::Builtin()};
 };
 
-TEST_F(EngineBasicsTest, AnAssumedPodHoldsItsPlaceUntilItIsForgottenOrShown) {
+TEST_F(EngineBasicsTest, AssumedPodHoldsNodeUntilForgottenOrBound) {
   AddNode("a");
   engine_.Assume(Waiting("p"), "a");
   EXPECT_EQ(NodeFor(Waiting("q")), "");
-  engine_.SetPod(Waiting("p"));  // an older view of it
+  engine_.SetPod(Waiting("p"));  // an outdated state of it
   EXPECT_TRUE(engine_.IsAssumed("x/p"));
   engine_.Forget("x/p");
   EXPECT_EQ(NodeFor(Waiting("q")), "a");
   engine_.Assume(Waiting("p"), "a");
   engine_.SetPod(Bound("p", "a"));
-  engine_.Forget("x/p");  // it is no assumption any more
+  engine_.Forget("x/p");  // no effect: the pod is bound now
   EXPECT_EQ(NodeFor(Waiting("q")), "");
   engine_.RemovePod("x/p");
   EXPECT_EQ(NodeFor(Waiting("q")), "a");
 }
 
-TEST_F(EngineBasicsTest, APodThatAnotherSchedulerBoundElsewhereIsThere) {
+TEST_F(EngineBasicsTest, MovesAssumedPodBoundElsewhereByOtherScheduler) {
   AddNode("a");
   AddNode("b");
   engine_.Assume(Waiting("p"), "a");
@@ -195,7 +195,7 @@ TEST_F(EngineBasicsTest, APodThatAnotherSchedulerBoundElsewhereIsThere) {
   EXPECT_EQ(engine_.snapshot().Find("b")->pods.size(), 1U);
 }
 
-TEST_F(EngineBasicsTest, ASuccessorOfTheSameNameIsAnotherPod) {
+TEST_F(EngineBasicsTest, RecreatedPodReplacesItsPredecessor) {
   AddNode("a");
   engine_.SetPod(Bound("p", "a"));
   Pod successor = *Waiting("p");
@@ -204,7 +204,7 @@ TEST_F(EngineBasicsTest, ASuccessorOfTheSameNameIsAnotherPod) {
   EXPECT_EQ(NodeFor(Waiting("q")), "a");
 }
 
-TEST_F(EngineBasicsTest, PodsOfNodesThatAreNotThereWaitForThem) {
+TEST_F(EngineBasicsTest, KeepsPodsOfMissingNodes) {
   engine_.SetPod(Bound("p", "a"));
   EXPECT_EQ(NodeFor(Waiting("q")), "");
   AddNode("a");
@@ -215,7 +215,7 @@ TEST_F(EngineBasicsTest, PodsOfNodesThatAreNotThereWaitForThem) {
   EXPECT_EQ(NodeFor(Waiting("q")), "a");
 }
 
-TEST_F(EngineBasicsTest, APodBoundToANodeThatWentMeanwhileCountsOnceWhenItIsBack) {
+TEST_F(EngineBasicsTest, CountsPodOnceWhenItsNodeReturns) {
   AddNode("a");
   engine_.Assume(Waiting("p"), "a");
   engine_.RemoveNode("a");
@@ -225,7 +225,7 @@ TEST_F(EngineBasicsTest, APodBoundToANodeThatWentMeanwhileCountsOnceWhenItIsBack
   EXPECT_EQ(engine_.snapshot().Find("a")->pods.size(), 1U);
 }
 
-TEST_F(EngineBasicsTest, ANominationKeepsRoomFromThosePodsThatDoNotGoFirst) {
+TEST_F(EngineBasicsTest, NominationHoldsNodeAgainstLowerPriority) {
   AddNode("a");
   const auto first = Waiting("first", 5);
   engine_.Nominate(first, "a");
@@ -236,13 +236,13 @@ TEST_F(EngineBasicsTest, ANominationKeepsRoomFromThosePodsThatDoNotGoFirst) {
   AddNode("b");
   EXPECT_EQ(NodeFor(Waiting("q", 4)), "b");
   engine_.Nominate(first, "b");
-  EXPECT_EQ(NodeFor(first), "b");  // not "a", which comes first otherwise
+  EXPECT_EQ(NodeFor(first), "b");  // "a" would be first without the nomination
   EXPECT_EQ(NodeFor(Waiting("q", 4)), "a");
   engine_.Nominate(first, "");
   EXPECT_EQ(NodeFor(first), "a");
 }
 
-TEST_F(EngineBasicsTest, WhoeverIsRefusedForANominationIsToldSo) {
+TEST_F(EngineBasicsTest, DiagnosisCountsNodesHeldByNominations) {
   AddNode("a");
   engine_.Nominate(Waiting("first", 5), "a");
   Pod picky = *Waiting("q");
@@ -270,9 +270,9 @@ TEST_F(EngineBasicsTest, WhoeverIsRefusedForANominationIsToldSo) {
   EXPECT_EQ(NodeFor(std::make_shared<const Pod>(picky)), "a");
 }
 
-// What is decided beside nominated pods is what the framework decides of a cluster in which those
+// Decisions beside nominated pods equal those of the framework on a snapshot in which the pods
 // nominated for a node run there, node by node.
-TEST_P(EngineTest, NominatedPodsKeepTheirNodes) {
+TEST_P(EngineTest, DecidesLikeFrameworkBesideNominatedPods) {
   std::vector<Pod> kinds;
   for (int i = 0; i < 8; ++i) kinds.push_back(RandomPod());
   std::map<std::string, Pod> nominated;  // by pod key
@@ -314,7 +314,7 @@ TEST_P(EngineTest, NominatedPodsKeepTheirNodes) {
   }
 }
 
-TEST(AmongTest, OnlyTheseNodesAreChosen) {
+TEST(AmongTest, ScheduleChoosesOnlyGivenNodes) {
   const Framework framework = Framework::Default();
   Engine engine(gpu::Catalogue::Builtin());
   for (const auto& [name, cpu] : {std::pair("a", "9"), {"b", "9"}, {"c", "2"}}) {
@@ -335,10 +335,10 @@ TEST(AmongTest, OnlyTheseNodesAreChosen) {
   EXPECT_EQ(decision.diagnosis.feasible, 2);
   ASSERT_EQ(decision.diagnosis.by.size(), 1U);
   EXPECT_EQ(decision.diagnosis.by.front()->Name(), "NodeResourcesFit");
-  ASSERT_NE(engine.Schedule(framework, large).node, nullptr) << "nothing is remembered of that";
+  ASSERT_NE(engine.Schedule(framework, large).node, nullptr) << "the restriction is not cached";
 }
 
-TEST(ScoreTreeTest, TheBestIsAlwaysTheBest) {
+TEST(ScoreTreeTest, BestEqualsLinearSearchAfterRandomChanges) {
   Random random(3);
   for (const size_t size : {size_t{0}, size_t{1}, size_t{2}, size_t{5}, size_t{64}, size_t{100}}) {
     ScoreTree tree(size);
@@ -368,7 +368,7 @@ TEST(ScoreTreeTest, TheBestIsAlwaysTheBest) {
   }
 }
 
-TEST(ScoreTreeTest, ToBeTakenByOrderAmongNevers) {
+TEST(ScoreTreeTest, PrefersZeroScoreToExcludedNode) {
   ScoreTree tree(2);
   tree.Set(0, {ScoreTree::kNever, 0});
   tree.Set(1, {0, 9});

@@ -7,10 +7,10 @@
 
 #include "cluster/cut.h"
 #include "scheduling/explain/obstacles.h"
-#include "scheduling/explain_promises.h"
 #include "scheduling/explain/remedy.h"
 #include "scheduling/explain/room.h"
-#include "scheduling/plugins/capacity_scheduling/plugin.h"
+#include "scheduling/explain_promises.h"
+#include "scheduling/quota_plugin.h"
 
 namespace nos::scheduling {
 namespace {
@@ -39,7 +39,8 @@ std::optional<Explanation::Place> PlaceFor(const ExplainInput& input) {
   return place;
 }
 
-// As it counts where it counts for the least too much, of the nodes that are large enough.
+// The refusal on the node, among sufficiently large ones, where the least is missing. Absent: some
+// node is not refused.
 std::optional<quota::Refusal> RefusalOf(const ExplainInput& input, size_t account) {
   const quota::ChargeRules& rules = input.framework.quotas()->options().charges;
   const auto ask = [&](const cluster::Node* node) {
@@ -50,7 +51,7 @@ std::optional<quota::Refusal> RefusalOf(const ExplainInput& input, size_t accoun
   std::map<quota::GpuWorth, std::optional<quota::Refusal>> by_worth;
   for (size_t i = 0; i < input.snapshot.size(); ++i) {
     const cluster::NodeInfo& node = input.snapshot.node(i);
-    // What a hybrid node is asked for it offers only when somebody is to get it.
+    // A hybrid node advertises a slice only when its GPUs are partitioned for it.
     const bool large = std::ranges::all_of(asked.entries(), [&](const auto& entry) {
       return (node.gpus.whole && cluster::IsCutOn(node, entry.first)) ||
              entry.second <= node.allocatable.Get(entry.first);
@@ -77,7 +78,7 @@ void AskQuota(const ExplainInput& input, Explanation& why) {
   why.for_quota += "; even then no node has room for it now";
 }
 
-// Who would have to go for it, or goes.
+// Adds the pods that would be evicted, or are being evicted, for the pod.
 void AddRoom(const ExplainInput& input, Explanation& why) {
   if (input.preemption) {
     why.no_preemption = WhyNotPreempt(input.framework, input.snapshot, input.pod);
@@ -125,11 +126,14 @@ Explanation Explain(const ExplainInput& input) {
   why.pod = input.pod.Key();
   why.priority = input.pod.priority;
   why.cuts_here = framework.gpus_cut() == GpusCut::kHere;
+  // 1. Reasons that apply before any node: gates, the gang, a plan in progress, the quota.
   why.gate = GateOf(framework, input.pod);
   why.gang = input.gang;
   why.beside = input.beside;
   why.being_cut = BeingCut(input);
   AskQuota(input, why);
+  // 2. Reasons by node: the nearest node of all, the nearest without shortfall, and the nearest
+  //    whose shortfall is held by less important pods.
   if (!why.being_cut && why.quota.empty()) why.place = PlaceFor(input);
   why.diagnosis = framework.Diagnose(input.pod, input.snapshot);
   std::optional<Obstacles> nearest, liftable, yielding;
@@ -146,6 +150,7 @@ Explanation Explain(const ExplainInput& input) {
     const bool yields = here.lacks() > 0 && preempts && here.GiveWay();
     if (yields && (!yielding || here.Distance() < yielding->Distance())) yielding.emplace(here);
   }
+  // 3. Pods to evict. This is expensive, so it is skipped if the pod gets a node anyway.
   const bool on_its_way = why.place || why.being_cut;
   if (nearest && !on_its_way) why.nearest = nearest->nearest();
   const bool may_go = why.quota.empty() || input.reclaim != nullptr;

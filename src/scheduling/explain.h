@@ -1,14 +1,15 @@
-// Why a pod waits: what keeps it from each node, which node is the nearest, what would have to be
-// cut or evicted for it, and the smallest remedy.
+// Explains why a pod is pending: what excludes it from each node, the nearest node, the instances
+// to create or pods to evict for it, and the smallest remedy.
 //
 //   const Explanation why = Explain({framework, cutting, snapshot, pod});
-//   std::cout << ToText(why, 100);    // for people
-//   Write(ToJson(why)), Tell(why.remedy);
+//   std::cout << ToText(why, 100);    // for users
+//   Write(ToJson(why)), Report(why.remedy);
 //
-// It looks at every node with every filter, and then for pods in the way on as many nodes as a
-// preemption looks at: milliseconds for thousands of nodes, so not for each decision.
+// Runs every filter on every node, then searches for pods in the way on as many nodes as a
+// preemption visits. This takes milliseconds for thousands of nodes: too slow for every scheduling
+// decision.
 //
-// Pure functions; may be called from any thread.
+// Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -24,37 +25,39 @@
 
 namespace nos::scheduling {
 
-// In `snapshot` are also those that were promised a node and go first: Engine::WithPromises or
-// WithPromises (explain_promises.h).
+// `snapshot` must include pods that are nominated and go first: use Engine::WithPromises, or
+// WithPromises in explain_promises.h.
 struct ExplainInput {
-  const Framework& framework;  // that decides for the pod
-  // As that one, but with GPUs cut for the pod where need be (GpusCut::kHere); may be the same.
+  const Framework& framework;  // the framework that schedules the pod
+  // Like `framework`, but partitions GPUs for the pod if needed (GpusCut::kHere). May be the same
+  // object.
   const Framework& cutting;
   const cluster::ClusterSnapshot& snapshot;
-  const cluster::Pod& pod;                                            // waits (IsPending)
-  std::optional<PreemptionOptions> preemption = PreemptionOptions();  // none: it may not preempt
-  // What keeps the group of pods waiting that it is placed together with.
+  const cluster::Pod& pod;  // pending (IsPending)
+  // Absent: the pod may not preempt.
+  std::optional<PreemptionOptions> preemption = PreemptionOptions();
+  // Why the pod's gang is pending. Empty: the pod is placed alone.
   std::string gang = {};
-  // The group is complete, and this is the pod of it that finds no node beside the others.
+  // The gang is complete, and this is its member that finds no node beside the others.
   bool beside = false;
-  // The namespace of those who read the remedy: pods of others are counted there, not named (see
-  // pod_names.h). Empty: they may know of all.
+  // Namespace of the readers of the remedy. Pods of other namespaces are counted, not named (see
+  // pod_names.h). Empty: readers may see all namespaces.
   std::string reader = {};
-  // What is used of quotas, as the pod has to see it (Engine::BalanceFor); null: there are none.
+  // Use of quotas as it applies to the pod (Engine::BalanceFor); null: there are no quotas.
   const quota::Balance* balance = nullptr;
-  // Who has to go for the pod by what its quota gives it a right to; null: nobody, or that is
-  // known. Where a quota is in force nobody goes for a priority alone.
+  // Finds the pods to evict for the pod's entitlement under its quota. Null: none, or unknown. With
+  // a quota in force, no pod is evicted for priority alone.
   std::function<std::optional<Preemption>()> reclaim = nullptr;
 };
 
 struct Explanation {
   struct Lack {
     std::string resource;
-    // In thousandths of a core, or whole units. What is free may be less than nothing.
+    // In thousandths of a core, or whole units. `free` may be negative.
     int64_t asked = 0, free = 0, allocatable = 0;
-    int64_t held = 0;    // by pods that may end
-    int64_t kept = 0;    // by those that a DaemonSet or the node itself would start there again
-    int64_t most = 0;    // beside these, however the node's GPUs are cut
+    int64_t held = 0;    // by pods that can be evicted
+    int64_t kept = 0;    // by pods that a DaemonSet or the node itself would restart there
+    int64_t most = 0;    // maximum beside `kept`, however the node's GPUs are partitioned
     bool never = false;  // asked > most
   };
   struct Instance {
@@ -62,16 +65,16 @@ struct Explanation {
     std::string name;  // "1g.5gb@6"
     friend bool operator==(const Instance&, const Instance&) = default;
   };
-  // What of a node's GPUs is to be made, and which free instances give way to that.
+  // Instances to create on a node's GPUs, and free instances to destroy for them.
   struct Cut {
     std::vector<Instance> made, destroyed;
   };
   struct Nearest {
     std::string node;
-    std::vector<Reason> objections;  // beside lacking resources
+    std::vector<Reason> objections;  // besides resource shortfalls
     std::vector<Lack> lacks;
-    std::optional<Cut> cut;  // makes all MIG instances that it lacks
-    bool out = false;        // its taints say that nothing can be run there for now
+    std::optional<Cut> cut;  // creates all MIG instances that are missing
+    bool out = false;        // its taints say that it cannot run pods for now
   };
   struct Place {
     std::string node;
@@ -79,36 +82,38 @@ struct Explanation {
   };
   struct Room {
     std::string node;
-    std::vector<std::string> pods;  // keys; those that would have to go, the most important first
-    int32_t priority = 0;           // the highest of theirs
-    std::vector<std::string> coming = {};  // of them: they have yet to run there, and go first
-    bool ending = false;                   // all the others are being deleted already
+    std::vector<std::string> pods;  // keys of the pods to evict, most important first
+    int32_t priority = 0;           // the highest of their priorities
+    // Members of `pods` that do not run there yet and go first.
+    std::vector<std::string> coming = {};
+    bool ending = false;  // all other pods are terminating already
   };
 
   std::string pod;  // key
   int32_t priority = 0;
-  bool cuts_here = false;          // its scheduler has GPUs cut
-  std::string gate, gang;          // not empty: what it, or its group, waits for
+  bool cuts_here = false;          // its scheduler partitions GPUs
+  std::string gate, gang;          // not empty: why the pod, or its gang, is held back
   bool beside = false;             // as in ExplainInput
-  std::string quota, for_quota;    // why its quota does not let it in, and what would help
+  std::string quota, for_quota;    // why its quota refuses it, and the remedy
   Diagnosis diagnosis;             // of its own scheduler
-  std::optional<Place> place;      // it fits now
-  std::optional<Place> being_cut;  // has been chosen for it; its GPUs are being cut
-  std::optional<Nearest> nearest;  // of the nodes that refuse it
-  std::optional<Room> awaited;     // which is being made for it already
-  std::string awaits_agent;        // of this node: room was made for it there (explain_promises.h)
-  std::optional<Room> preemption;  // which its priority makes, or its quota
-  bool by_quota = false;           // the latter
+  std::optional<Place> place;      // a node where it fits now
+  std::optional<Place> being_cut;  // a node chosen for it, whose GPUs are being partitioned
+  std::optional<Nearest> nearest;  // the nearest of the nodes that refuse it
+  std::optional<Room> awaited;     // capacity that is being freed for it already
+  // Name of a node where capacity was freed and whose agent has yet to report (explain_promises.h).
+  std::string awaits_agent;
+  std::optional<Room> preemption;  // capacity that preemption by priority or quota would free
+  bool by_quota = false;           // `preemption` is by quota
   std::string no_preemption;       // why it may not preempt
-  // The fewest pods without which it would fit. None that their owner starts there again.
+  // The fewest pods without which it would fit. Absent if their owners would restart them there.
   std::optional<Room> in_the_way;
-  bool priority_helps = false;  // they would be evicted for it if its priority were above theirs
+  bool priority_helps = false;  // true: with a priority above theirs it could preempt `in_the_way`
   std::string remedy;           // one sentence
 };
 
 Explanation Explain(const ExplainInput& input);
 
-// Lines of at most `width` characters, but for words that are longer.
+// Wraps lines at `width` characters, except for longer words.
 std::string ToText(const Explanation& explanation, size_t width);
 Json ToJson(const Explanation& explanation);
 // "1g.5gb@6 of GPU 0 and 1g.5gb@5 of GPU 1".

@@ -1,4 +1,4 @@
-// Why a pod waits that is placed together with others or not at all.
+// Explains why a member of a gang (pods placed together or not at all) is pending.
 //
 //   const Explanation why = ExplainTogether(input, {"pod group ml/train", 3, 0, members});
 //
@@ -16,19 +16,20 @@ namespace nos::scheduling {
 
 struct Together {
   std::string name;   // "pod group ml/train"
-  size_t least = 1;   // members that must have a node
-  size_t placed = 0;  // those that have one
-  std::vector<std::shared_ptr<const cluster::Pod>>
-      waiting;  // in the order in which they are placed
-  // By the scheduler that each of them names. Null: the input's for all.
+  size_t least = 1;   // minimum number of members with a node
+  size_t placed = 0;  // members that have a node
+  std::vector<std::shared_ptr<const cluster::Pod>> waiting;  // in placement order
+  // Framework by each member's scheduler name. Null: the input's framework for all.
   const FrameworkChoice* frameworks = nullptr;
 };
 
-// Places the members that wait one after the other, as the scheduler does, GPUs cut where need be;
-// those that may follow others (MayFollow) again after these, and if members have to be near each
-// other, in each topology domain, until enough of them find a node.
-// If enough of them find a node, or the pod is none of them, it is Explain of the pod when it is
-// its turn; else it tells what keeps the first that finds none beside the others, for all of them.
+// Simulates the scheduler: places the waiting members one by one, with GPUs partitioned if needed.
+// Members that may fit after others (MayFollow) are retried at the end. If members must be near
+// each other, each topology domain is tried until enough members have a node.
+//
+// If enough members find a node, or the pod is not among them, the result is that of Explain for
+// the pod at its turn. Otherwise it explains, for all members, why the first member without a node
+// finds none beside the others.
 Explanation ExplainTogether(const ExplainInput& input, const Together& together);
 
 }  // namespace nos::scheduling

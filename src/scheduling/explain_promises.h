@@ -1,5 +1,5 @@
-// What has been promised to pods that wait, as far as the cluster's objects tell: somebody who has
-// only those sees what the scheduler keeps in mind (Engine::WithPromises, and its reservations).
+// Derives nominations and their progress from API objects alone, for callers without access to the
+// scheduler's memory (Engine::WithPromises and its reservations).
 //
 //   const ClusterSnapshot with = WithPromises(snapshot, pods, pod, goes_first);
 //   Explain({framework, cutting, with, pod});
@@ -18,30 +18,31 @@
 
 namespace nos::scheduling {
 
-// The snapshot with every other pod that is nominated for a node (status.nominatedNodeName) and
-// goes before `pod`: those of which `goes_first(other)` says so (Engine::PromisesFor), and those
-// for which GPUs are being cut there. Not those of `except` (keys).
+// Returns the snapshot with other nominated pods (status.nominatedNodeName) bound to their nodes:
+// pods for which `goes_first(other)` is true (see Engine::PromisesFor), and pods for which GPUs are
+// being partitioned there. Pods whose keys are in `except` are left out.
 cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, Pods pods,
                                       const cluster::Pod& pod,
                                       FunctionRef<bool(const cluster::Pod&)> goes_first,
                                       const std::set<std::string>& except = {});
 
-// The instances that are being cut for the pod on its nominated node: the node is asked for them,
-// its agent has not answered, and nobody else in the snapshot has them. None: that is not so.
+// Instances that are being created for the pod on its nominated node: the node's plan requests
+// them, its agent has not acknowledged them, and no other pod in the snapshot has them. Absent:
+// there are none.
 std::optional<std::vector<cluster::PromisedInstance>> BeingCutFor(
     const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot);
 
-// Pods have gone there of which the node's agent has yet to tell that their instances are free.
+// Pods left the node, and its agent has yet to report that their instances are free.
 bool IsBehind(const cluster::NodeInfo& node);
 
-// Room was made for the pod on its nominated node, whose agent has yet to tell that the instances
-// of those who went are free: the pod fits there then. Who evicted them is all the same.
+// Capacity was freed for the pod on its nominated node, by any component, but the node's agent has
+// yet to report that the instances of evicted pods are free. The pod fits there once it does.
 bool AwaitsAgent(const Framework& framework, const cluster::Pod& pod,
                  const cluster::ClusterSnapshot& snapshot);
 constexpr std::string_view kAwaitsAgent =
     "the nominated node's agent has not told yet that the instances of evicted pods are free.";
 
-// The pod could run there as the cluster is.
+// True if the pod fits on the node in this snapshot.
 bool FitsOn(const Framework& framework, const cluster::Pod& pod, std::string_view node,
             const cluster::ClusterSnapshot& snapshot);
 

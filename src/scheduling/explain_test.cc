@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "scheduling/explain/steps.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
-#include "scheduling/explain/steps.h"
 #include "scheduling/testing/build.h"
 #include "scheduling/testing/volumes.h"
 
@@ -52,7 +52,7 @@ class ExplainTest : public ::testing::Test {
   const Framework waiting_ = Framework::Default(GpusCut::kElsewhere);
 };
 
-TEST_F(ExplainTest, TheNearestNodeLacksLeast) {
+TEST_F(ExplainTest, NearestNodeHasSmallestShortfall) {
   const auto why = Why({NodeOf("a", {{"cpu", "2"}}), NodeOf("b", {{"cpu", "8"}})},
                        {Running("x", "b", {{"cpu", "6"}})}, PodOf("p", {{"cpu", "4"}}));
   ASSERT_TRUE(why.nearest);
@@ -64,20 +64,20 @@ TEST_F(ExplainTest, TheNearestNodeLacksLeast) {
   EXPECT_EQ(why.remedy, "wait for the end of x/x on node b, or give it a priority above 0");
 }
 
-TEST_F(ExplainTest, WhatNoNodeHoldsNeedsABiggerOne) {
+TEST_F(ExplainTest, SuggestsLargerNodeForRequestAboveAllNodes) {
   const auto why = Why({NodeOf("a", {{"cpu", "2"}}), NodeOf("b", {{"cpu", "3"}})}, {},
                        PodOf("p", {{"cpu", "4"}}));
   EXPECT_EQ(why.remedy, "add a node with at least 4 cpu: b, the nearest, has 3 cpu in all");
 }
 
-TEST_F(ExplainTest, MoreInstancesThanTheGpusHoldNeedABiggerNode) {
+TEST_F(ExplainTest, SuggestsLargerNodeForInstancesAboveAllGpus) {
   const auto why = Why({GpuNode("g", "")}, {}, PodOf("p", {{"nvidia.com/mig-1g.5gb", "1000"}}));
   EXPECT_EQ(why.remedy,
             "add a node with at least 1000 nvidia.com/mig-1g.5gb: g, the nearest, has 7 "
             "nvidia.com/mig-1g.5gb in all");
 }
 
-TEST_F(ExplainTest, ObjectionsAreLifted) {
+TEST_F(ExplainTest, SuggestsStepsForCordonTaintsAndSelector) {
   Node cordoned = NodeOf("a", {{"cpu", "8"}});
   cordoned.unschedulable = true;
   EXPECT_EQ(Why({cordoned}, {}, PodOf("p", {{"cpu", "4"}})).remedy, "uncordon node a: it has room");
@@ -91,13 +91,13 @@ TEST_F(ExplainTest, ObjectionsAreLifted) {
             "label node c with zone=z, or have the pod not select that: it has room");
   tainted.unschedulable = true;
   const auto both = Why({tainted, NodeOf("a", {{"cpu", "1"}})}, {}, PodOf("p", {{"cpu", "4"}}));
-  EXPECT_EQ(both.nearest->objections.size(), 2u) << "all of them, not the first alone";
+  EXPECT_EQ(both.nearest->objections.size(), 2u) << "all objections, not only the first";
   EXPECT_EQ(both.remedy,
             "uncordon node b, and tolerate or remove the taint key=value:NoSchedule of node b: it "
             "has room");
 }
 
-TEST_F(ExplainTest, NodesThatAreDownComeLastAndAreNotTolerated) {
+TEST_F(ExplainTest, UnreachableNodesRankLastAndNeedRepair) {
   Node down = NodeOf("a", {{"cpu", "8"}});
   down.taints = {{"node.kubernetes.io/unreachable", "", "NoSchedule"},
                  {"node.kubernetes.io/unreachable", "", "NoExecute"}};
@@ -111,7 +111,7 @@ TEST_F(ExplainTest, NodesThatAreDownComeLastAndAreNotTolerated) {
   EXPECT_EQ(Why({down}, {}, pod).remedy, "relieve node a, which is short of memory: it has room");
 }
 
-TEST_F(ExplainTest, WhatGoesFirstIsNotRoom) {
+TEST_F(ExplainTest, NominatedPodBlocksCapacityItWaitsFor) {
   Pod urgent = PodOf("hi", {{"cpu", "3"}});
   urgent.priority = 100;
   urgent.nominated_node = "a";
@@ -138,7 +138,7 @@ TEST_F(ExplainTest, WhatGoesFirstIsNotRoom) {
   EXPECT_EQ(explain(low).remedy, "wait for the end of x/v on node a, which is ending");
 }
 
-TEST_F(ExplainTest, ASliceThatIsBeingCutBelongsToWhomItIsCutFor) {
+TEST_F(ExplainTest, SliceBeingCreatedBelongsToItsNominatedPod) {
   Node node = GpuNode("g", "");
   node.meta.annotations["nos.nebuly.com/spec-layout-0"] = "3g.20gb@4";
   node.meta.annotations["nos.nebuly.com/spec-partitioning-plan"] = "2";
@@ -157,7 +157,7 @@ TEST_F(ExplainTest, ASliceThatIsBeingCutBelongsToWhomItIsCutFor) {
   EXPECT_EQ(explain(whole).remedy,
             "the agent of node g has a plan to carry out (plan 2); if that lasts, look at the "
             "agent's pod there")
-      << "for whom is not known";
+      << "no pod is nominated";
   cut.nominated_node = "g";
   EXPECT_EQ(explain(whole).remedy, "make room for 1 nvidia.com/mig-7g.40gb on node g");
   EXPECT_EQ(explain(cut).remedy,
@@ -165,7 +165,7 @@ TEST_F(ExplainTest, ASliceThatIsBeingCutBelongsToWhomItIsCutFor) {
             "lasts, look at the agent's pod there");
 }
 
-TEST_F(ExplainTest, PodsThatComeBackAreNotWaitedFor) {
+TEST_F(ExplainTest, DoesNotWaitForDaemonSetAndStaticPods) {
   Pod daemon = Running("ds", "a", {{"cpu", "2"}});
   daemon.meta.owners = {{"apps/v1", "DaemonSet", "ds", "u", true}};
   Pod other = Running("x", "a", {{"cpu", "2"}}, 7);
@@ -190,7 +190,7 @@ Pod Labelled(Pod pod, const std::string& app) {
   return pod;
 }
 
-TEST_F(ExplainTest, ALabelThatWouldNotHelpAloneIsNotAll) {
+TEST_F(ExplainTest, NamesFurtherStepsIfLabelAloneDoesNotHelp) {
   Pod pod = PodOf("p", {{"cpu", "1"}});
   pod.pod_affinity.required = {Near("cache", "zone")};
   const Node bare = NodeOf("n", {{"cpu", "4"}});
@@ -204,7 +204,7 @@ TEST_F(ExplainTest, ALabelThatWouldNotHelpAloneIsNotAll) {
             "label node n with zone=z, by which its affinity goes: it has room");
 }
 
-TEST_F(ExplainTest, WhatIsBehindTheFirstObjectionIsNamedToo) {
+TEST_F(ExplainTest, NamesObjectionsHiddenBehindTheFirst) {
   Node node = NodeOf("n", {{"cpu", "4"}}, {{"host", "n"}});
   node.unschedulable = true;
   node.taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
@@ -219,7 +219,7 @@ TEST_F(ExplainTest, WhatIsBehindTheFirstObjectionIsNamedToo) {
             "it out in the same host (node n): it has room");
 }
 
-TEST_F(ExplainTest, OneBigPodIsFewerThanTwoSmallOnes) {
+TEST_F(ExplainTest, PrefersOneLargeVictimToTwoSmallOnes) {
   const std::vector<Node> nodes = {NodeOf("n", {{"cpu", "6"}})};
   const Pod pod = PodOf("p", {{"cpu", "2"}});
   const Pod s1 = Running("s1", "n", {{"cpu", "1"}}, 5), s2 = Running("s2", "n", {{"cpu", "1"}}, 5);
@@ -230,10 +230,10 @@ TEST_F(ExplainTest, OneBigPodIsFewerThanTwoSmallOnes) {
   Pod four = PodOf("p", {{"cpu", "4"}});
   EXPECT_THAT(Why(nodes, {s1, s2, big, aide}, four).in_the_way->pods,
               ElementsAre("x/aide", "x/big"))
-      << "and a pair is fewer than three";
+      << "a pair is fewer than three";
 }
 
-TEST_F(ExplainTest, PodsThatItIsToRunNearAreNotInItsWay) {
+TEST_F(ExplainTest, KeepsPodsThatAffinityRequires) {
   const std::vector<Node> nodes = {NodeOf("n", {{"cpu", "5"}}, {{"host", "n"}})};
   std::vector<Pod> pods = {Labelled(Running("cache", "n", {{"cpu", "2"}}), "cache"),
                            Running("hog", "n", {{"cpu", "3"}})};
@@ -245,7 +245,7 @@ TEST_F(ExplainTest, PodsThatItIsToRunNearAreNotInItsWay) {
   EXPECT_EQ(Why(nodes, pods, pod).remedy, "wait for the end of x/h1, x/h2, x/h3 on node n");
 }
 
-TEST_F(ExplainTest, OfOthersPodsOnlyTheirNumberIsTold) {
+TEST_F(ExplainTest, CountsPodsOfOtherNamespacesWithoutNames) {
   std::vector<Pod> pods;
   for (const char* name : {"a", "b", "c"}) pods.push_back(Running(name, "n", {{"cpu", "1"}}));
   pods[0].meta.ns = "acme";
@@ -262,7 +262,7 @@ TEST_F(ExplainTest, OfOthersPodsOnlyTheirNumberIsTold) {
   EXPECT_THAT(remedy(""), HasSubstr("acme/a, other/b, x/c"));
 }
 
-TEST_F(ExplainTest, SaysWhatToDoAboutEachReason) {
+TEST_F(ExplainTest, SuggestsStepForEachFilterReason) {
   Node node = NodeOf("a", {{"cpu", "8"}}, {{"zone", "z"}});
   Pod web = Running("web", "a", {{"cpu", "1"}});
   web.meta.labels["app"] = "web";
@@ -271,7 +271,7 @@ TEST_F(ExplainTest, SaysWhatToDoAboutEachReason) {
   pod.preemption_policy = "Never";
   const cluster::PodAffinityTerm near_web{
       cluster::LabelSelector{{{"app", "web"}}, {}}, {}, {}, "zone"};
-  const auto remedy = [&](const Pod& of) {  // of the one node that objects
+  const auto remedy = [&](const Pod& of) {  // of the one node that refuses it
     const auto snapshot = testing::Snap({node}, {web});
     const cluster::NodeInfo& info = snapshot.node(0);
     const Cycle cycle = cutting_.PreFilter(of, snapshot);
@@ -305,7 +305,7 @@ TEST_F(ExplainTest, SaysWhatToDoAboutEachReason) {
   EXPECT_EQ(remedy(spread), "label node a with rack, over which the pod is spread");
 }
 
-TEST_F(ExplainTest, SaysWhatToDoAboutVolumes) {
+TEST_F(ExplainTest, SuggestsStepForEachVolumeReason) {
   auto snapshot = testing::Snap({NodeOf("a", {{"cpu", "8"}}, {{"zone", "y"}})});
   testing::Put(snapshot, testing::BoundClaimOf("bound", "pv"), testing::ClaimOf("open", "slow"),
                testing::ClaimOf("late", "wait"), testing::VolumeOf("pv", "", "1Gi", {"z"}),
@@ -339,25 +339,25 @@ class ExplainTogetherTest : public ExplainTest {
   }
 };
 
-TEST_F(ExplainTogetherTest, TheGroupFindsPlacesTogether) {
+TEST_F(ExplainTogetherTest, PlacesGangMembersTogether) {
   const std::vector<Node> two = {NodeOf("n1", {{"cpu", "4"}}), NodeOf("n2", {{"cpu", "4"}})};
   const auto why = Of("a", two, {{"cpu", "3"}}, 3, 3);
   EXPECT_FALSE(why.place);
   EXPECT_EQ(why.gang,
             "pod group x/train: 2 of its pods find a node together, and 3 must; x/c: 0/2 nodes are "
             "available: 2 Insufficient cpu.");
-  EXPECT_EQ(why.remedy, "for x/c: free 2 cpu on node n1") << "no member is in another's way";
+  EXPECT_EQ(why.remedy, "for x/c: free 2 cpu on node n1") << "members do not block each other";
   EXPECT_THAT(ToText(why, 100),
               HasSubstr("x/a waits for others\ngroup         pod group x/train: 2 of its pods"));
   const auto enough = Of("b", two, {{"cpu", "3"}}, 2, 2);
   ASSERT_TRUE(enough.place);
-  EXPECT_EQ(enough.place->node, "n2") << "beside the one before it";
+  EXPECT_EQ(enough.place->node, "n2") << "beside member a on n1";
   EXPECT_EQ(Of("a", two, {{"cpu", "3"}}, 3, 2).remedy,
             "complete its group: pod group x/train: 2 of the 3 pods that are placed together are "
             "there");
 }
 
-TEST_F(ExplainTogetherTest, NearEachOtherTheyAreTriedInEachZone) {
+TEST_F(ExplainTogetherTest, TriesEachZoneForGangWithAffinity) {
   std::vector<Node> nodes = {NodeOf("n1", {{"cpu", "4"}}), NodeOf("n2", {{"cpu", "3"}}),
                              NodeOf("n3", {{"cpu", "3"}})};
   for (Node& node : nodes) node.meta.labels["zone"] = node.meta.name == "n1" ? "a" : "b";
@@ -385,13 +385,13 @@ TEST_F(ExplainTogetherTest, NearEachOtherTheyAreTriedInEachZone) {
   EXPECT_THAT(why(1).gang, HasSubstr("2 of its pods find a node together, and 3 must"));
 }
 
-TEST_F(ExplainTogetherTest, CutsCount) {
+TEST_F(ExplainTogetherTest, PartitionsGpusForGangMembers) {
   const std::vector<Node> node = {GpuNode("g", "")};
   EXPECT_TRUE(Of("b", node, {{"nvidia.com/mig-3g.20gb", "1"}}, 2, 2).place);
   EXPECT_FALSE(Of("b", node, {{"nvidia.com/mig-3g.20gb", "1"}}, 3, 3).place);
 }
 
-TEST_F(ExplainTest, APriorityThatMakesRoomNeedsNoRemedy) {
+TEST_F(ExplainTest, NeedsNoRemedyIfPriorityPreempts) {
   Pod pod = PodOf("p", {{"cpu", "4"}});
   pod.priority = 5;
   const std::vector<Pod> pods = {Running("low", "a", {{"cpu", "4"}}, 1)};
@@ -405,7 +405,7 @@ TEST_F(ExplainTest, APriorityThatMakesRoomNeedsNoRemedy) {
   EXPECT_EQ(never.no_preemption, "not eligible due to preemptionPolicy=Never.");
 }
 
-TEST_F(ExplainTest, SaysWhatIsCutWhere) {
+TEST_F(ExplainTest, NamesInstancesToCreateAndDestroy) {
   const std::vector<Node> nodes = {GpuNode("g", "3g.20gb@0:used,3g.20gb@4:free"), NodeOf("n")};
   const std::vector<Pod> pods = {Running("u", "g", {{"nvidia.com/mig-3g.20gb", "1"}})};
   const Pod pod = PodOf("p", {{"nvidia.com/mig-2g.10gb", "1"}});
@@ -427,7 +427,7 @@ TEST_F(ExplainTest, SaysWhatIsCutWhere) {
             "the pod names it");
 }
 
-TEST_F(ExplainTest, NamesThePodsOnAFullGpu) {
+TEST_F(ExplainTest, NamesPodsOnFullGpu) {
   const std::vector<Node> nodes = {GpuNode("g", "7g.40gb@0:used")};
   const std::vector<Pod> pods = {Running("u", "g", {{"nvidia.com/mig-7g.40gb", "1"}}, 3)};
   for (const Framework* framework : {&cutting_, &waiting_}) {
@@ -437,11 +437,11 @@ TEST_F(ExplainTest, NamesThePodsOnAFullGpu) {
     EXPECT_EQ(why.remedy, framework == &cutting_
                               ? "wait for the end of x/u on node g, or give it a priority above 3"
                               : "wait for the end of x/u on node g")
-        << "kube-scheduler evicts nobody for what is to be cut";
+        << "kube-scheduler does not preempt for slices that do not exist";
   }
 }
 
-TEST_F(ExplainTest, GatesAndGangsComeFirst) {
+TEST_F(ExplainTest, ReportsGatesAndGangsBeforeNodes) {
   Pod gated = PodOf("p", {{"cpu", "1"}});
   gated.scheduling_gates = {"example.com/quota"};
   const auto why = Why({NodeOf("a", {{"cpu", "4"}})}, {}, gated);
@@ -452,11 +452,11 @@ TEST_F(ExplainTest, GatesAndGangsComeFirst) {
   EXPECT_EQ(gang.remedy, "complete its group: 1 of 3 are there");
 }
 
-TEST_F(ExplainTest, AClusterWithoutNodes) {
+TEST_F(ExplainTest, SuggestsNodeForClusterWithoutNodes) {
   EXPECT_EQ(Why({}, {}, PodOf("p")).remedy, "add a node: the cluster has none");
 }
 
-TEST_F(ExplainTest, TextFitsTheWidth) {
+TEST_F(ExplainTest, TextFitsWidthAndJsonHasAllFields) {
   std::vector<Pod> pods;
   for (int i = 0; i < 30; ++i) {
     pods.push_back(Running("a-pod-with-a-long-name-" + std::to_string(i), "a", {{"cpu", "100m"}}));

@@ -5,8 +5,6 @@
 #include <type_traits>
 
 #include "scheduling/diagnosis.h"
-#include "scheduling/plugins/capacity_scheduling/plugin.h"
-#include "scheduling/plugins/gpu_cutting/plugin.h"
 
 namespace nos::scheduling {
 namespace {
@@ -15,7 +13,7 @@ using cluster::ClusterSnapshot;
 using cluster::NodeInfo;
 using cluster::Pod;
 
-// Narrows the candidates to those that both sides allow.
+// Restricts the candidates to nodes that both sets allow.
 void Intersect(std::set<std::string> allowed, std::optional<std::set<std::string>>& candidates) {
   if (candidates) {
     std::erase_if(allowed, [&](const std::string& name) { return !candidates->contains(name); });
@@ -23,7 +21,7 @@ void Intersect(std::set<std::string> allowed, std::optional<std::set<std::string
   candidates = std::move(allowed);
 }
 
-// The nodes worth filtering, in the order of their names.
+// Visits the candidate nodes in the order of their names.
 template <typename Function>
 void ForEachCandidate(const Cycle& cycle, const ClusterSnapshot& snapshot, Function function) {
   if (!cycle.nodes) {
@@ -59,7 +57,7 @@ int64_t ScaledToHighest(int64_t score, int64_t highest, bool reverse) {
 
 Framework::Framework(std::vector<std::unique_ptr<const Plugin>> plugins, Points points)
     : plugins_(std::move(plugins)), points_(std::move(points)) {
-  LookWhoIsThere();
+  CacheSpecialPlugins();
 }
 
 Framework::Framework(std::vector<Entry> entries) {
@@ -78,16 +76,15 @@ Framework::Framework(std::vector<Entry> entries) {
     if (scorer != nullptr && entry.weight != 0) points_.scorers.push_back({scorer, entry.weight});
     plugins_.push_back(std::move(entry.plugin));
   }
-  LookWhoIsThere();
+  CacheSpecialPlugins();
 }
 
-void Framework::LookWhoIsThere() {
-  const bool here = std::ranges::any_of(points_.filters, [](const FilterPlugin* filter) {
-    return dynamic_cast<const GpuCutting*>(filter) != nullptr;
-  });
+void Framework::CacheSpecialPlugins() {
+  const bool here = std::ranges::any_of(
+      points_.filters, [](const Plugin* plugin) { return plugin->PartitionsGpus(); });
   gpus_cut_ = here ? GpusCut::kHere : GpusCut::kElsewhere;
   for (const PreFilterPlugin* plugin : points_.pre_filters) {
-    if (const auto* quotas = dynamic_cast<const CapacityScheduling*>(plugin)) quotas_ = quotas;
+    if (const QuotaPlugin* quotas = plugin->AsQuotaPlugin()) quotas_ = quotas;
   }
 }
 

@@ -1,12 +1,12 @@
-// The plugins of one profile, run in order over a snapshot.
+// Runs the plugins of one profile, in order, over a snapshot.
 //
 //   const Framework framework = Framework::Default();
 //   const CycleState learnt = framework.Learn(snapshot, waiting);  // once for a batch of pods
 //   const Decision decision = framework.Schedule(pod, snapshot, learnt);
-//   if (decision.node == nullptr) Say(decision.diagnosis.ToString());
+//   if (decision.node == nullptr) log::Info(decision.diagnosis.ToString());
 //
-// A framework may be used from any number of threads, each with its own cycle and its own learnt
-// state. engine.h decides the same, for many pods after each other, faster.
+// Thread-safe: any number of threads may use a framework, each with its own Cycle and Learn result.
+// engine.h makes the same decisions faster for a sequence of pods.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,14 @@
 
 namespace nos::scheduling {
 
-class CapacityScheduling;
-
-// One pod's way through the pre-filters.
+// Result of all pre-filters for one pod.
 struct Cycle {
   CycleState state;
-  Verdict verdict;                             // not fitting: no node will do
+  Verdict verdict;                             // does not fit: no node can run the pod
   std::optional<std::set<std::string>> nodes;  // the only candidates
-  Verdict elsewhere;                           // what to say of the other nodes
-  std::vector<const FilterPlugin*> filters;    // those that have something to say
-  const Plugin* by = nullptr;                  // whose `verdict` or `elsewhere` it is
+  Verdict elsewhere;                           // verdict on nodes outside `nodes`
+  std::vector<const FilterPlugin*> filters;    // filters that may refuse the pod
+  const Plugin* by = nullptr;                  // the plugin that gave `verdict` or `elsewhere`
 };
 
 // Why a pod has no node: each reason with the number of nodes that gave it, most frequent first.
@@ -43,25 +41,25 @@ struct Diagnosis {
     int nodes = 0;
   };
   int nodes = 0;     // in the cluster
-  int feasible = 0;  // of them
+  int feasible = 0;  // nodes that fit
   std::vector<Entry> entries;
-  std::vector<const Plugin*> by;  // who refused, in no order
-  bool asked = true;              // false: refused before any node was asked
+  std::vector<const Plugin*> by;  // plugins that refused, unordered
+  bool asked = true;              // false: a pre-filter refused before any node was checked
 
-  // As kube-scheduler words it, but for the order of reasons: "0/5 nodes are available: 3
-  // Insufficient cpu, 2 node(s) were unschedulable."
+  // Text in kube-scheduler's words, except that reasons are sorted by frequency: "0/5 nodes are
+  // available: 3 Insufficient cpu, 2 node(s) were unschedulable."
   std::string ToString() const;
 };
 
 struct Decision {
-  const cluster::NodeInfo* node = nullptr;  // in the snapshot; null: none fits
+  const cluster::NodeInfo* node = nullptr;  // in the snapshot; null: no node fits
   int64_t score = 0;
-  Diagnosis diagnosis;  // filled when there is no node
+  Diagnosis diagnosis;  // filled if there is no node
 };
 
-// Who has GPUs cut for pods that find no free slice.
+// Which component partitions GPUs for pods that find no free slice.
 enum class GpusCut {
-  kElsewhere,  // the partitioner, as far as the scheduler is concerned: it waits for slices
+  kElsewhere,  // the partitioner: the scheduler waits until slices exist
   kHere,       // this scheduler, in the cycle that chooses the node
 };
 
@@ -70,13 +68,13 @@ class Framework {
  public:
   struct Entry {
     std::unique_ptr<const Plugin> plugin;
-    int weight = 1;  // of its score; 0: do not score
+    int weight = 1;  // of its score; 0: does not score
   };
   struct Scorer {
     const ScorePlugin* plugin;
     int weight;
   };
-  // Who runs at each point, in this order.
+  // Plugins of each extension point, in execution order.
   struct Points {
     std::vector<const PreEnqueuePlugin*> gates;
     std::vector<const PreFilterPlugin*> pre_filters;
@@ -86,51 +84,52 @@ class Framework {
     std::vector<const PreBindPlugin*> pre_binders;
   };
   Framework(std::vector<std::unique_ptr<const Plugin>> plugins, Points points);
-  // Every plugin at all points that it has.
+  // Registers every plugin at all extension points that it implements.
   explicit Framework(std::vector<Entry> entries);
-  // Of a profile of which nothing is said (configuration.h).
+  // The default profile; see configuration.h.
   static Framework Default(GpusCut gpus_cut = GpusCut::kElsewhere);
 
-  // For callers that evaluate plugins themselves, each only when something that it depends on has
-  // changed.
+  // For callers that evaluate plugins themselves and only when an input changed.
   std::span<const PreFilterPlugin* const> pre_filters() const { return points_.pre_filters; }
   std::span<const FilterPlugin* const> filters() const { return points_.filters; }
   std::span<const Scorer> scorers() const { return points_.scorers; }
   std::span<const ReservePlugin* const> reservers() const { return points_.reservers; }
   std::span<const PreBindPlugin* const> pre_binders() const { return points_.pre_binders; }
   std::span<const PreEnqueuePlugin* const> gates() const { return points_.gates; }
-  // kHere where GpuCutting filters: whoever places the pods has to have GPUs cut.
+  // kHere if the GpuCutting filter is enabled: the caller must then have GPUs partitioned for the
+  // pods that it places.
   GpusCut gpus_cut() const { return gpus_cut_; }
-  // Null: pods of this framework need not heed quotas.
-  const CapacityScheduling* quotas() const { return quotas_; }
+  // Null: pods of this framework are not subject to quotas.
+  const QuotaPlugin* quotas() const { return quotas_; }
 
   Cycle PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
-  // The first verdict against the node, in the order of plugins; `by` (if not null) gets whose.
+  // Returns the first verdict against the node, in plugin order. `by`, if not null, receives the
+  // plugin.
   Verdict Filter(const Cycle& cycle, const cluster::Pod& pod, const cluster::NodeInfo& node,
                  const Plugin** by = nullptr) const;
-  // What scores need to know of the cluster and of all pods; serves any number of pods while the
-  // cluster changes little.
+  // Precomputes inputs of scores from the cluster and all pods. The result serves any number of
+  // pods while the cluster changes little.
   CycleState Learn(const cluster::ClusterSnapshot& snapshot, Pods waiting) const;
-  // As the first scorer has it that knows one (ScorePlugin).
+  // Result of the first scorer that has a preference (ScorePlugin::PreferredGpu).
   std::optional<int> PreferredGpu(const CycleState& learnt, const cluster::Pod& pod,
                                   const cluster::NodeInfo& node) const;
-  // Weighted sums, one for each node.
+  // Weighted totals, one per node.
   std::vector<int64_t> Score(const Cycle& cycle, const cluster::Pod& pod,
                              const cluster::ClusterSnapshot& snapshot, Nodes nodes,
                              const CycleState& learnt = {}) const;
 
-  // The best node that fits.
+  // Chooses the best feasible node.
   Decision Schedule(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     const CycleState& learnt) const;
-  // For a single pod: learns from those that run and from it, which takes time with the number of
-  // all pods.
+  // For a single pod: calls Learn with running pods and this pod, which takes time proportional to
+  // the number of all pods.
   Decision Schedule(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
-  // What every node says to the pod.
+  // Collects the verdicts of all nodes on the pod.
   Diagnosis Diagnose(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
 
  private:
   void LookWhoIsThere();
-  // What is left of the scorers for one pod, and its state.
+  // Scorers that take part for one pod, and its state.
   struct Scoring {
     CycleState state;
     std::vector<Scorer> scorers;
@@ -146,7 +145,7 @@ class Framework {
   std::vector<std::unique_ptr<const Plugin>> plugins_;
   Points points_;
   GpusCut gpus_cut_ = GpusCut::kElsewhere;
-  const CapacityScheduling* quotas_ = nullptr;
+  const QuotaPlugin* quotas_ = nullptr;
 };
 
 }  // namespace nos::scheduling

@@ -1,4 +1,4 @@
-// Which framework decides for which pod: that of the profile which the pod names.
+// Chooses the framework for a pod: the framework of the profile that the pod names.
 //
 //   const FrameworkChoice choice(otherwise, {{"nos-scheduler", &own}});
 //   choice.For(pod).Schedule(pod, snapshot);
@@ -17,9 +17,9 @@ namespace nos::scheduling {
 
 class FrameworkChoice {
  public:
-  // One for all pods. Implicit: to most who choose, there is only one.
+  // One framework for all pods. Implicit, because most callers have only one.
   FrameworkChoice(const Framework& only) : all_{&only} {}
-  // By scheduler name; `otherwise` for pods whose scheduler has none.
+  // By scheduler name; `otherwise` serves pods whose scheduler has no profile.
   FrameworkChoice(const Framework& otherwise,
                   const std::map<std::string, const Framework*>& by_name)
       : all_{&otherwise} {
@@ -30,7 +30,7 @@ class FrameworkChoice {
   }
 
   const Framework& For(const cluster::Pod& pod) const { return *all_[IndexFor(pod)]; }
-  // Of `all`: equal for pods that the same framework decides for.
+  // Index in `all`; equal for pods that the same framework serves.
   size_t IndexFor(const cluster::Pod& pod) const {
     if (by_name_.empty()) return 0;
     const auto found = by_name_.find(pod.scheduler_name);

@@ -37,14 +37,14 @@ TEST(FrameworkTest, DiagnosisCountsNodesPerReason) {
   EXPECT_EQ(framework.Schedule(pod, snapshot).diagnosis.ToString(), diagnosis.ToString());
 }
 
-TEST(FrameworkTest, NoNodesAtAll) {
+TEST(FrameworkTest, DiagnosesClusterWithoutNodes) {
   const Framework framework = Framework::Default();
   EXPECT_EQ(framework.Diagnose(PodOf("p"), Snap({})).ToString(),
             "no nodes available to schedule pods");
   EXPECT_EQ(framework.Schedule(PodOf("p"), Snap({})).node, nullptr);
 }
 
-TEST(FrameworkTest, TakesTheEmptiestNodeAndTheFirstOfEquals) {
+TEST(FrameworkTest, ChoosesEmptiestNodeThenFirstByName) {
   const Framework framework = Framework::Default();
   const auto equal = Snap({NodeOf("b", {{"cpu", "8"}}), NodeOf("a", {{"cpu", "8"}})});
   EXPECT_EQ(framework.Schedule(PodOf("p", {{"cpu", "1"}}), equal).node->node->meta.name, "a");
@@ -53,7 +53,7 @@ TEST(FrameworkTest, TakesTheEmptiestNodeAndTheFirstOfEquals) {
   EXPECT_EQ(framework.Schedule(PodOf("p", {{"cpu", "1"}}), uneven).node->node->meta.name, "b");
 }
 
-TEST(FrameworkTest, FindsThePodAPlaceOnAMigInstanceOnly) {
+TEST(FrameworkTest, RefusesPodWithoutFreeMigInstance) {
   const Framework framework = Framework::Default();
   const auto snapshot = Snap({NodeOf("a", {{"nvidia.com/mig-1g.5gb", "1"}})},
                              {PodOf("q", {{"nvidia.com/mig-1g.5gb", "1"}}, "a")});
@@ -63,7 +63,7 @@ TEST(FrameworkTest, FindsThePodAPlaceOnAMigInstanceOnly) {
   EXPECT_EQ(diagnosis.entries.at(0).kind, Verdict::Kind::kUnschedulable);
 }
 
-// Says no to every pod at once, or allows named nodes only, or scores by a table.
+// Refuses every pod, allows named nodes only, or scores by a table, as configured.
 class Scripted final : public PreFilterPlugin, public FilterPlugin, public ScorePlugin {
  public:
   Outcome outcome;
@@ -102,7 +102,7 @@ Framework Of(std::vector<std::pair<Scripted, int>> scripted) {
   return Framework(std::move(entries));
 }
 
-TEST(FrameworkTest, APreFilterMayEndItForAllNodes) {
+TEST(FrameworkTest, PreFilterRefusesPodForAllNodes) {
   Scripted plugin;
   plugin.outcome.verdict = Verdict::Unschedulable("OverQuota", "namespace x is over its quota");
   const Framework framework = Of({{plugin, 1}});
@@ -110,17 +110,17 @@ TEST(FrameworkTest, APreFilterMayEndItForAllNodes) {
             "0/2 nodes are available: namespace x is over its quota.");
 }
 
-TEST(FrameworkTest, OneMessageIsCountedOnceWhateverItMeansForEachNode) {
+TEST(FrameworkTest, CountsEqualMessagesOfDifferentKindsTogether) {
   const Framework framework = Framework::Default();
   const Pod pod = PodOf("p", {{"cpu", "2"}});
   const auto snapshot = Snap({NodeOf("full", {{"cpu", "2"}}), NodeOf("small", {{"cpu", "1"}})},
                              {PodOf("q", {{"cpu", "1"}}, "full")});
   const Diagnosis diagnosis = framework.Diagnose(pod, snapshot);
-  EXPECT_EQ(diagnosis.entries.size(), 2);  // pods that go would help on one of them
+  EXPECT_EQ(diagnosis.entries.size(), 2);  // evictions would help on one of the nodes only
   EXPECT_EQ(diagnosis.ToString(), "0/2 nodes are available: 2 Insufficient cpu.");
 }
 
-TEST(FrameworkTest, PreFiltersNarrowTheNodesTogether) {
+TEST(FrameworkTest, IntersectsNodesOfPreFilters) {
   Scripted first;
   first.outcome.nodes = {{"a", "b", "gone"}};
   first.outcome.elsewhere = Verdict::Unresolvable("First", "first says no");
@@ -135,7 +135,7 @@ TEST(FrameworkTest, PreFiltersNarrowTheNodesTogether) {
   EXPECT_EQ(diagnosis.ToString(), "1/3 nodes are available: 2 first says no.");
 }
 
-TEST(FrameworkTest, ScoresAreNormalisedThenWeighted) {
+TEST(FrameworkTest, NormalizesScoresBeforeWeighting) {
   Scripted up;
   up.scores = {{"a", 5}, {"b", 10}};
   Scripted down = up;
@@ -147,7 +147,7 @@ TEST(FrameworkTest, ScoresAreNormalisedThenWeighted) {
   EXPECT_THAT(framework.Score(cycle, PodOf("p"), snapshot, nodes), ElementsAre(50 + 150, 100, 300));
 }
 
-TEST(FrameworkTest, UnconcernedFiltersAreNotAsked) {
+TEST(FrameworkTest, SkipsFiltersThatDoNotConcernPod) {
   Scripted plugin;
   plugin.concerned = false;
   EXPECT_NE(Of({{plugin, 1}}).Schedule(PodOf("p"), Snap({NodeOf("a")})).node, nullptr);
@@ -164,7 +164,7 @@ TEST(FrameworkTest, FiltersWorkWithoutTheirPreFilter) {
   EXPECT_EQ(refusals, 1);
 }
 
-TEST(NormalizeTest, ScalesToTheHighest) {
+TEST(NormalizeTest, ScalesScoresToHighest) {
   const auto scaled = [](std::vector<int64_t> scores, bool reverse) {
     const int64_t highest = *std::ranges::max_element(scores);
     for (int64_t& score : scores) score = ScaledToHighest(score, highest, reverse);
@@ -176,7 +176,7 @@ TEST(NormalizeTest, ScalesToTheHighest) {
   EXPECT_THAT(scaled({0, 0}, true), ElementsAre(100, 100));
 }
 
-TEST(PodStateTest, WhoMayBeScheduled) {
+TEST(PodStateTest, ClassifiesPendingAndSchedulablePods) {
   Pod pod = PodOf("p");
   EXPECT_TRUE(IsPending(pod));
   EXPECT_TRUE(IsSchedulable(pod));

@@ -1,9 +1,10 @@
-// Where a gang may begin whose members have to be near each other. Where the first of them goes
-// decides for the others, so whoever places them one by one has to try each topology domain.
+// Finds topology domains in which a gang can start whose members must be near each other. The node
+// of the first member restricts all others, so a caller that places members one by one must try
+// each domain.
 //
 //   const GangTies ties(members);
-//   const auto domains = ties.Domains(nodes, [&](size_t node) { return RoomOn(node); });
-//   ... the first member of which ties.IsTied says so begins in one of them
+//   const auto domains = ties.Domains(nodes, [&](size_t node) { return CapacityOf(node); });
+//   // place the first member with ties.IsTied() in one of the domains
 #pragma once
 
 #include <cstddef>
@@ -19,34 +20,34 @@
 
 namespace nos::scheduling {
 
-// Whether the pod may fit where it does not as soon as others are placed: it has to be near some,
-// or to be spread as evenly as they are.
+// True if placing other pods can make the pod fit: it requires pod affinity, or a hard topology
+// spread.
 bool MayFollow(const cluster::Pod& pod);
 
 class GangTies {
  public:
   explicit GangTies(std::span<const std::shared_ptr<const cluster::Pod>> members);
 
-  // Whether some of the members have to be near members (required affinity), be it themselves.
+  // True if some member requires affinity to a member, possibly to itself.
   bool near() const { return !keys_.empty(); }
-  // Whether the member, by its place among them, is one of those, or one that they have to be near.
+  // True if this member (by index) requires affinity to a member, or is the target of such a term.
   bool IsTied(size_t member) const { return tied_[member]; }
-  // The nodes, by index, of each domain of the topology keys by which members have to be near
-  // members; those first with room for most, then the largest. `room`: for about how many members
-  // there is room on a node; domains without any are left out, and so are nodes that lack one of
-  // the keys. Empty unless near().
+  // Node indices of each domain of the topology keys of those affinity terms. Domains are sorted by
+  // capacity (at most the gang's size), then by size, largest first. `room`: approximate number of
+  // members that fit on a node. Domains without capacity and nodes without one of the keys are left
+  // out. Empty unless near().
   std::vector<std::vector<size_t>> Domains(std::span<const cluster::NodeInfo* const> nodes,
                                            FunctionRef<int64_t(size_t)> room) const;
 
  private:
   int64_t members_ = 0;
   std::set<std::string> keys_;
-  std::vector<bool> tied_;  // by member
+  std::vector<bool> tied_;  // by member index
 };
 
-// For how many pods with these requests there is room on the node, counting free resources only, at
-// most `most`. `as_cut`: slices on nodes whose GPUs are cut count as if all free parts of GPUs were
-// cut for them; else as they are.
+// Number of pods with these requests that fit into the free resources of the node, at most `most`.
+// `as_cut`: counts slices on nodes with managed GPUs as if all free parts of GPUs were
+// repartitioned for them; else counts existing free slices.
 int64_t CopiesOn(const cluster::NodeInfo& node, const cluster::ResourceVector& requests,
                  bool as_cut, int64_t most);
 

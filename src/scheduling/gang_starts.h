@@ -1,5 +1,5 @@
-// What all who place the members of a gang one by one have in common: whom they try again, and
-// where they begin anew when members have to be near each other.
+// Shared steps of all callers that place the members of a gang one by one: which members to retry,
+// and in which domains to start.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +16,22 @@
 
 namespace nos::scheduling {
 
-// Domains in which a gang is tried at most: each costs as much as to decide on the gang.
+// Limit on the domains tried for one gang: each costs as much as a full decision on the gang.
 inline constexpr int kMostGangStarts = 16;
 
-// Members without a node, and why.
+// Members without a node, with the reason.
 using GangRefusals = std::vector<std::pair<std::shared_ptr<const cluster::Pod>, Diagnosis>>;
 
-// Takes those out who may follow others (MayFollow), in their order.
+// Moves members that may fit after others are placed (MayFollow) out of `refusals`, in order.
 std::vector<std::shared_ptr<const cluster::Pod>> TakeFollowers(GangRefusals& refusals);
 
 struct GangStarts {
-  std::vector<std::vector<size_t>> domains;  // nodes by index, as GangTies has them
-  std::set<const Plugin*> by;                // who keeps members out of others
+  std::vector<std::vector<size_t>> domains;  // node indices, as in GangTies::Domains
+  std::set<const Plugin*> by;                // plugins that exclude members from other domains
 };
 
-// The domains in which members can begin: with a node that fits the first tied member that fits any
-// of them.
+// Returns the domains with a node that fits the first tied member. If that member fits nowhere, the
+// next tied member is tried.
 GangStarts StartsOf(std::span<const std::shared_ptr<const cluster::Pod>> members,
                     const GangTies& ties, const cluster::ClusterSnapshot& snapshot,
                     FunctionRef<const Framework&(const cluster::Pod&)> framework_for);

@@ -1,13 +1,15 @@
-// What a plugin of the scheduler may take part in: kube-scheduler's extension points, as functions
-// of snapshots, without I/O.
+// Interfaces of scheduler plugins: the extension points of kube-scheduler as functions of cluster
+// snapshots, without I/O.
 //
-// A plugin is one folder below scheduling/plugins/ with a class implementing the points it needs,
-// and one line in plugins/registry.cc. A verdict is not an error: it says whether the pod fits and,
-// if not, whether changing other pods or the cutting of GPUs could help (kUnschedulable) or nothing
-// on this node will (kUnresolvable).
+// A plugin is one folder below scheduling/plugins/ with a class that implements the points it
+// needs, and one line in plugins/registry.cc.
 //
-// Plugins are immutable: what one of them learns or keeps for a pod is in the CycleState, what it
-// reserves is in the snapshot. What it wants written to the API server it returns as requests.
+// A verdict is not an error. It states whether the pod fits the node. If not, kUnschedulable means
+// that evicting other pods or partitioning GPUs could help, kUnresolvable that nothing on this node
+// can.
+//
+// Plugins are immutable. State of one scheduling cycle is kept in CycleState, reservations are kept
+// in the snapshot, and writes to the API server are returned as requests.
 #pragma once
 
 #include <any>
@@ -32,13 +34,13 @@ namespace nos::scheduling {
 
 struct Reason {
   std::string code;     // machine-readable: "InsufficientResource", "Tainted", ...
-  std::string message;  // as kube-scheduler words it: "Insufficient cpu"
+  std::string message;  // in kube-scheduler's words: "Insufficient cpu"
 };
 
 struct Verdict {
   enum class Kind { kFits, kUnschedulable, kUnresolvable } kind = Kind::kFits;
-  std::string code, message;  // as in Reason; empty when it fits
-  std::vector<Reason> more;   // further reasons of the same plugin: other resources that lack
+  std::string code, message;  // as in Reason; empty if the pod fits
+  std::vector<Reason> more;   // further reasons of the same plugin: other resources that are short
   bool fits() const { return kind == Kind::kFits; }
 
   static Verdict Fits() { return {}; }
@@ -50,34 +52,34 @@ struct Verdict {
   }
 };
 
-// What a verdict or a score depends on: lets callers evaluate it once for many nodes or pods, and
-// again only where something changed.
+// Inputs of a verdict or score. Callers evaluate it once for many nodes or pods, and again only
+// where an input changed.
 enum class DependsOn {
-  kNodeObject,  // pod spec and node object only: constant while pods are placed
-  kNodeUsage,   // also what runs on this node
-  kCluster,     // also what runs elsewhere, or what surrounds pods and nodes
+  kNodeObject,  // pod spec and Node object only: constant while pods are placed
+  kNodeUsage,   // also the pods on this node
+  kCluster,     // also pods on other nodes, or the cluster context
 };
 
-// Something that happened in the cluster, which may help a pod that waits.
+// A change in the cluster that may make a pending pod schedulable.
 struct ClusterEvent {
   enum class Kind {
     kNodeAdded,
     kNodeChanged,
     kNodeRemoved,
-    kPodBound,    // a pod was bound, by whomever
-    kPodChanged,  // one that is bound: labels, requests resized, or its end has begun
-    kPodLeft,     // one that was bound is finished or gone
-    kAround,      // of `around`: one of the Surroundings came, changed or went
+    kPodBound,    // a pod was bound, by any scheduler
+    kPodChanged,  // a bound pod changed: labels, resized requests, or its deletion began
+    kPodLeft,     // a bound pod finished or was deleted
+    kAround,      // an object of the cluster context (kind `around`) was added, changed or removed
   } kind;
-  // Before and after; null where there is none.
+  // Before and after the change; null if the object did not exist.
   std::shared_ptr<const cluster::Node> node_before = {}, node = {};
   std::shared_ptr<const cluster::Pod> pod_before = {}, pod = {};
   std::string_view around = {};  // "PersistentVolumeClaim", "Namespace", ...
-  // Of kAround: a std::shared_ptr<const T> with the T that Surroundings has for it. Both empty:
-  // what has changed is not told.
+  // For kAround: a std::shared_ptr<const T>, with the T that Surroundings uses for the kind. Both
+  // are empty if the changed object is unknown.
   std::any around_before = {}, around_after = {};
 
-  // Null where there is none.
+  // Null if the object did not exist or has another type.
   template <typename T>
   const T* AroundBefore() const {
     return ObjectOf<T>(around_before);
@@ -95,43 +97,52 @@ struct ClusterEvent {
   }
 };
 
+class QuotaPlugin;
+
 class Plugin {
  public:
   virtual ~Plugin() = default;
-  // As kube-scheduler names it.
+  // The name that kube-scheduler uses.
   virtual std::string Name() const = 0;
-  // Whether the event may have made room for `pod`, which this plugin refused (a queueing hint).
-  // False only when it certainly has not.
+  // Queueing hint: may the event make `pod`, which this plugin refused, schedulable? Return false
+  // only if it certainly cannot.
   virtual bool MayHelp(const ClusterEvent&, const cluster::Pod& /*pod*/) const { return true; }
+  // Non-null for the plugin that enforces elastic quotas (quota_plugin.h).
+  virtual const QuotaPlugin* AsQuotaPlugin() const { return nullptr; }
+  // True if a pod that this plugin lets onto a node may need GPU instances that do not exist yet:
+  // the scheduler then has the node's GPUs partitioned before it binds the pod.
+  virtual bool PartitionsGpus() const { return false; }
 };
 
 class PreEnqueuePlugin : public virtual Plugin {
  public:
-  // Whether the pod may be queued at all; asked again when the pod changes.
+  // Decides whether the pod may enter the queue. Called again whenever the pod changes.
   virtual Verdict PreEnqueue(const cluster::Pod& pod) const = 0;
 };
 
-// Names nodes that may be touched by a change: those whose label `key` has this value.
+// Reports nodes that a change may affect: all nodes whose label `key` has this value.
 using TouchDomain = FunctionRef<void(std::string_view key, std::string_view value)>;
 
 class PreFilterPlugin : public virtual Plugin {
  public:
   struct Outcome {
-    Verdict verdict;  // not fitting: no node will do
-    // The only nodes that can do, by name; absent: any.
+    Verdict verdict;  // does not fit: no node can run the pod
+    // Names of the only candidate nodes; absent: all nodes.
     std::optional<std::set<std::string>> nodes = {};
-    Verdict elsewhere = {};  // what to say of the other nodes
-    bool skip = false;       // every node fits, whatever comes and goes: do not filter
+    Verdict elsewhere = {};  // verdict on nodes outside `nodes`
+    bool skip = false;       // every node fits, regardless of later changes: skip the filter
   };
-  // Once per pod, before any filter.
+  // Called once per pod, before any filter.
   virtual Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                             CycleState& state) const = 0;
-  // Brings what this plugin left in `state` for `pod` up to date when `other` has come to `node`,
-  // or left it (PreFilterExtensions AddPod and RemovePod), instead of a new PreFilter. `node`,
-  // whose verdict is asked anew anyway, may show later changes already: only its labels and taints
-  // are sure. `touch` gets the domains beyond it whose verdicts may be others now. Called after
-  // PreFilter also when the filter was skipped, and returns false when the change cannot be
-  // followed: then PreFilter is called anew.
+  // Updates the data that this plugin left in `state` for `pod` after `other` was added to `node`
+  // or removed from it (`came`), instead of a new PreFilter. Corresponds to AddPod and RemovePod of
+  // kube-scheduler's PreFilterExtensions.
+  //
+  // `node` may already include later changes: rely only on its labels and taints. Its verdict is
+  // recomputed in any case. Report to `touch` the domains beyond it whose verdicts may change.
+  // Called even if the filter was skipped. Return false if the change cannot be followed; PreFilter
+  // is then called again.
   virtual bool Update(const cluster::Pod& /*pod*/, const cluster::Pod& /*other*/, bool /*came*/,
                       const cluster::NodeInfo& /*node*/, CycleState& /*state*/,
                       TouchDomain /*touch*/) const {
@@ -142,109 +153,114 @@ class PreFilterPlugin : public virtual Plugin {
 class FilterPlugin : public virtual Plugin {
  public:
   virtual DependsOn Dependence() const = 0;
-  // Whether the verdict can differ from kFits for this pod at all; false lets callers skip it.
+  // False: the verdict is always kFits for this pod, and callers may skip the filter.
   virtual bool Concerns(const cluster::Pod&) const { return true; }
-  // Whether the pod itself asks for something here. One that does not, but is concerned, can be
-  // refused only for what other pods ask: their anti-affinity.
+  // True if the pod's own spec uses this filter. If only Concerns() is true, the filter can refuse
+  // the pod only because of other pods' constraints: their anti-affinity.
   virtual bool IsAsked(const cluster::Pod& pod) const { return Concerns(pod); }
-  // The same of this cluster, as far as it is known: nothing can be said of volumes where nobody
-  // has looked around.
+  // The same for this cluster, as far as it is known: without a cluster context, for example,
+  // volumes are not checked.
   virtual bool ConcernsIn(const cluster::ClusterSnapshot&, const cluster::Pod& pod) const {
     return Concerns(pod);
   }
-  // With an empty `state` (no PreFilter): what can be told without it.
+  // An empty `state` (no PreFilter) limits the verdict to what the node alone shows.
   virtual Verdict Filter(const CycleState& state, const cluster::Pod& pod,
                          const cluster::NodeInfo& node) const = 0;
 };
 
-// Pods, by shared pointers, as caches hold them.
+// Shared pointers, as in the caches.
 using Pods = std::span<const std::shared_ptr<const cluster::Pod>>;
 using Nodes = std::span<const cluster::NodeInfo* const>;
 
 inline constexpr int64_t kMaxScore = 100;
-// Of a node that gets 0 in the end and does not count for the lowest and highest.
+// The node gets a total of 0 for this plugin and is ignored when the lowest and highest score are
+// determined.
 inline constexpr int64_t kUnscored = std::numeric_limits<int64_t>::min();
 
 class ScorePlugin : public virtual Plugin {
  public:
-  // Of Score, for a given state.
+  // Inputs of Score, for a given state.
   virtual DependsOn ScoreDependence() const { return DependsOn::kNodeUsage; }
-  // Whether Learn does anything.
+  // False: Learn does nothing.
   virtual bool Learns() const { return false; }
-  // Once for a batch of pods: what scores need to know of the cluster as a whole. `waiting` are all
-  // pods without a node, whether the batch has them or not.
+  // Precomputes inputs of scores that depend on the whole cluster. Called once per batch of pods.
+  // `waiting` are all pods without a node, including pods outside the batch.
   virtual void Learn(const cluster::ClusterSnapshot&, Pods /*waiting*/,
                      CycleState& /*learnt*/) const {}
-  // Once per pod, before any score; `state` has what Learn left, if it was called, and `feasible`
-  // are the nodes that passed the filters. False: to this plugin all nodes are alike for this pod,
-  // until UpdateScore says otherwise; it does not score.
+  // Called once per pod, before any score. `state` includes the data that Learn left, if it was
+  // called. `feasible` are the nodes that passed all filters. Return false if all nodes score
+  // equally for this pod; the plugin is then not called until UpdateScore reports a change.
   virtual bool PreScore(const cluster::Pod& /*pod*/, const cluster::ClusterSnapshot&,
                         Nodes /*feasible*/, CycleState& /*state*/) const {
     return true;
   }
-  // As PreFilterPlugin::Update, for what PreScore left; called also when it returned false. Only of
-  // plugins whose scores depend on the cluster. The default asks for a new PreScore each time.
+  // Like PreFilterPlugin::Update, for the data that PreScore left, and called even if PreScore
+  // returned false. Only called for plugins whose scores depend on the cluster. The default
+  // requests a new PreScore each time.
   virtual bool UpdateScore(const cluster::Pod& /*pod*/, const cluster::Pod& /*other*/,
                            bool /*came*/, const cluster::NodeInfo& /*node*/, CycleState& /*state*/,
                            TouchDomain /*touch*/) const {
     return false;
   }
-  // The same when `node` has begun or ceased to be feasible: returns what is to be asked anew.
+  // The same when `node` becomes feasible or stops being feasible. Returns what must be recomputed.
   enum class Anew { kNothing, kScores, kPreScore };
   virtual Anew UpdateFeasible(const cluster::NodeInfo& /*node*/, bool /*feasible*/,
                               CycleState& /*state*/) const {
     return Anew::kPreScore;
   }
-  // Whether scores heed which images other nodes have: when that changes, PreScore is called anew.
+  // True if scores depend on images of other nodes. PreScore is then called again when images
+  // change.
   virtual bool HeedsImages() const { return false; }
   virtual int64_t Score(const CycleState& state, const cluster::Pod& pod,
                         const cluster::NodeInfo& node) const = 0;
-  // The score in 0 (worst) to kMaxScore (best), from the lowest and highest of all feasible nodes.
-  // Not called for kUnscored.
+  // Maps a score to 0 (worst) ... kMaxScore (best), given the lowest and highest score of all
+  // feasible nodes. Not called for kUnscored.
   virtual int64_t Normalized(int64_t score, int64_t /*lowest*/, int64_t /*highest*/) const {
     return score;
   }
-  // Whether Normalized returns every score as it is.
+  // True if Normalized returns every score unchanged.
   virtual bool IsAbsolute() const { return false; }
-  // The GPU (Gpu::index) that the pod's share is best made on if it gets this node; nothing: any.
-  // `learnt`: what Learn left.
+  // Index (Gpu::index) of the GPU on this node on which the pod's slice is best created; absent:
+  // any GPU. `learnt`: the data that Learn left.
   virtual std::optional<int> PreferredGpu(const CycleState& /*learnt*/, const cluster::Pod&,
                                           const cluster::NodeInfo&) const {
     return std::nullopt;
   }
-  // Of nodes with equal sums the one with the least order is taken, then the first by name.
+  // Tie-break among nodes with equal totals: the lowest order wins, then the first name.
   virtual uint64_t Order(const CycleState&, const cluster::Pod&, const cluster::NodeInfo&) const {
     return 0;
   }
 };
 
-// Scaled so that the highest becomes kMaxScore; `reverse` makes it 0 and 0 becomes kMaxScore.
+// Scales the score so that `highest` becomes kMaxScore. `reverse` maps `highest` to 0 and 0 to
+// kMaxScore.
 int64_t ScaledToHighest(int64_t score, int64_t highest, bool reverse);
 
-// How far a pod is that has a node, but is not bound yet.
+// Progress of PreBind for a pod that has a node and is not bound yet.
 struct Progress {
   enum class Kind { kReady, kWaits, kFailed } kind = Kind::kReady;
-  std::string code, message;               // of what it waits for, or why it failed
-  std::optional<Time> until = {};          // kWaits: fails then
-  std::vector<codec::ApiRequest> writes{};  // to be sent now, before anything else of this pod
+  std::string code, message;       // what the pod waits for, or why it failed
+  std::optional<Time> until = {};  // kWaits: deadline
+  // Requests to send now, before any other request for this pod.
+  std::vector<codec::ApiRequest> writes{};
 };
 
 class ReservePlugin : public virtual Plugin {
  public:
-  // Takes what the pod needs on the node out of the snapshot, where other pods would find it;
-  // resources are taken already. Called in the cycle that chose the node.
+  // Reserves what the pod needs on the node in the snapshot, so that other pods do not get it.
+  // Resource requests are counted already. Called in the cycle that chose the node.
   virtual Verdict Reserve(const cluster::Pod& pod, std::string_view node,
                           cluster::ClusterSnapshot& snapshot, CycleState& state) const = 0;
-  // Gives it back. Called for every plugin, in reverse order, also when it reserved nothing, and
-  // may be called twice.
+  // Releases the reservation. Called for every plugin, in reverse order, even if it reserved
+  // nothing, and possibly twice.
   virtual void Unreserve(const cluster::Pod& pod, std::string_view node,
                          cluster::ClusterSnapshot& snapshot, CycleState& state) const = 0;
 };
 
 class PreBindPlugin : public virtual Plugin {
  public:
-  // What is to be done before the pod is bound. Called again whenever something has changed, until
-  // it is ready or failed; `writes` that were sent and did not fail are not to be repeated.
+  // Prepares the node before the pod is bound. Called again after every relevant change until it
+  // returns kReady or kFailed. Do not repeat `writes` that were sent and did not fail.
   virtual Progress PreBind(const cluster::Pod& pod, std::string_view node,
                            const cluster::ClusterSnapshot& snapshot, Time now,
                            CycleState& state) const = 0;

@@ -1,4 +1,4 @@
-// Pods that plugins cannot tell apart.
+// Identifies pods that plugins cannot distinguish.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace nos::scheduling {
 
-// Everything of the pod that any plugin reads; pods of equal text get the same verdicts and scores
-// from every node. Priority is not in it, for it decides only who goes first.
+// Serializes every field of the pod that a plugin reads. Pods with equal text get the same verdicts
+// and scores from every node. Priority is excluded because it only determines the order of pods.
 std::string KindOf(const cluster::Pod& pod);
 
 }  // namespace nos::scheduling

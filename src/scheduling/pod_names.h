@@ -1,5 +1,5 @@
-// How texts name pods. Who may read a pod, its condition and its Events need not be allowed to know
-// of pods in other namespaces: there those are counted.
+// Names of pods in texts for users. Readers of a pod, its conditions and its Events may lack
+// permission to see pods in other namespaces, so such pods are counted instead of named.
 //
 //   NamesOf({"ml/a", "acme/b", "acme/c"}, "ml") == "ml/a, 2 pods of other namespaces"
 //
@@ -12,14 +12,14 @@
 
 namespace nos::scheduling {
 
-// The first three, and how many more there are. `reader`: the namespace of those who read it;
-// empty: they may know of all.
+// Returns the first three names and the number of further pods. `reader`: namespace of the readers;
+// empty: readers may see all namespaces.
 std::string NamesOf(const std::vector<std::string>& keys, std::string_view reader,
                     std::string_view separator = ", ");
 
-// The part of a sentence about a pod that NamesOnlyFor finds again: "pod ml/a".
+// Text for a pod, "pod ml/a", in the form that NamesOnlyFor recognises.
 std::string PodText(std::string_view key);
-// What others wrote with PodText, for those who read pods of this namespace alone.
+// Hides pods of other namespaces than `reader` in a text that contains PodText.
 std::string NamesOnlyFor(std::string_view reader, std::string text);
 
 }  // namespace nos::scheduling

@@ -22,7 +22,7 @@ constexpr int kMostTrials = 10'000;
 
 Time StartOf(const Pod& pod) { return pod.started.value_or(Time::max()); }
 
-// Of higher priority, else running for longer.
+// Order of importance: higher priority first, then running for longer.
 bool MoreImportant(const SharedPod& a, const SharedPod& b) {
   if (a->priority != b->priority) return a->priority > b->priority;
   if (StartOf(*a) != StartOf(*b)) return StartOf(*a) < StartOf(*b);
@@ -31,7 +31,7 @@ bool MoreImportant(const SharedPod& a, const SharedPod& b) {
 
 using MayGo = FunctionRef<bool(const Pod&)>;
 
-// The most important first.
+// Pods on the node that `may_go` allows, most important first.
 std::vector<SharedPod> ThoseThat(MayGo may_go, const NodeInfo& node) {
   std::vector<SharedPod> pods;
   std::ranges::copy_if(node.pods, std::back_inserter(pods),
@@ -40,14 +40,14 @@ std::vector<SharedPod> ThoseThat(MayGo may_go, const NodeInfo& node) {
   return pods;
 }
 
-// Those with a pod on the node, whether they may go or not; the most important first.
+// Units with a pod on the node, whether they may be evicted or not, most important first.
 std::vector<EvictionUnit> UnitsOn(const NodeInfo& node, const EvictionRule& rule) {
   std::vector<EvictionUnit> units;
   std::set<std::string> seen;
   for (const SharedPod& pod : node.pods) {
     EvictionUnit unit = rule.UnitOf(pod);
     const bool elsewhere = unit.size() == 1 && unit.front()->Key() != pod->Key();
-    if (elsewhere) unit = {pod};  // what is left of its gang: it is ending itself
+    if (elsewhere) unit = {pod};  // A terminating member, which its gang's unit no longer contains.
     if (unit.size() == 1 || seen.insert(unit.front()->Key()).second) {
       units.push_back(std::move(unit));
     }
@@ -58,7 +58,7 @@ std::vector<EvictionUnit> UnitsOn(const NodeInfo& node, const EvictionRule& rule
   return units;
 }
 
-// Looks for those that have to go from one node.
+// Searches for the victims of a preemption on one node.
 class NodeSearch {
  public:
   NodeSearch(const Framework& framework, const ClusterSnapshot& snapshot, const Cycle& cycle,
@@ -80,16 +80,22 @@ class NodeSearch {
   }
 
  private:
+  // Starts from everything that may be evicted, because that decides whether the node can help at
+  // all, and then reduces the set.
   std::optional<Preemption> Find() {
     std::vector<EvictionUnit> units = UnitsOn(node_, rule_);
     if (std::ranges::none_of(units, [&](const EvictionUnit& u) { return rule_.MayGo(u); })) {
       return std::nullopt;
     }
+    // 1. Evict every unit that may be evicted, least important first. If the pod does not fit even
+    //    then, the node cannot help.
     trial_ = std::make_unique<Trial>(framework_, snapshot_, cycle_, pod_, node_, promises_);
     std::ranges::reverse(units);
     const std::vector<EvictionUnit> kept = RemoveWhoMayGo(units);
     if (!trial_->Fits() && (kept.empty() || !FitsWithout(kept, units))) return std::nullopt;
     const bool let_in = rule_.LetsIn();
+    // 2. Add back as many units as possible. Units guarded by a budget come first, so that budgets
+    //    are violated only if nothing else helps.
     Budgets budgets = budgets_;
     std::vector<EvictionUnit> guarded, others;
     for (auto unit = gone_.rbegin(); unit != gone_.rend(); ++unit) {
@@ -98,13 +104,17 @@ class NodeSearch {
     const std::vector<EvictionUnit> all = gone_;
     TakeBack(guarded, let_in);
     TakeBack(others, let_in);
+    // 3. If few victims matter more than unimportant ones, look for a smaller set.
     if (rule_.WantsFewest() && PodsOf(gone_) > 1) TakeFewer(all, guarded, others, let_in);
+    // 4. A unit that was added back may be the reason why another victim was allowed. Add
+    //    back again, keeping a unit only if the rule still allows the remaining victims.
     if (!MayGoInTurn(all)) {
       Become(all);
       for (const auto* units_of : {&guarded, &others}) {
         for (const EvictionUnit& unit : *units_of) Keep(unit, let_in, &all);
       }
     }
+    // 5. The node has capacity. Evict further units, on any nodes, if the quota requires them.
     if (!let_in && !AddMore(guarded)) return std::nullopt;
     Preemption preemption{node_.node->meta.name, {}, 0};
     for (const EvictionUnit& unit : gone_) {
@@ -115,14 +125,14 @@ class NodeSearch {
     return preemption;
   }
 
-  // As many as can stay, the first of them first.
+  // Adds back as many units as possible, in this order.
   void TakeBack(const std::vector<EvictionUnit>& units, bool let_in) {
     for (const EvictionUnit& unit : units) Keep(unit, let_in);
   }
 
-  // Leaves those gone that are the fewest: the least important of which one alone is enough,
-  // without violating a budget; else who is left when those stay first that have the least of what
-  // lacks.
+  // Chooses the smallest set of victims: the least important single pod that is enough and violates
+  // no budget, else the victims that remain if units with the least of the missing resources are
+  // added back first. Keeps the current set if that is not larger.
   void TakeFewer(const std::vector<EvictionUnit>& all, const std::vector<EvictionUnit>& guarded,
                  std::vector<EvictionUnit> others, bool let_in) {
     const std::vector<EvictionUnit> found = gone_;
@@ -153,14 +163,14 @@ class NodeSearch {
     return count;
   }
 
-  // Just these are gone.
+  // Makes exactly these units the evicted ones.
   void Become(const std::vector<EvictionUnit>& units) {
     while (!gone_.empty()) PutBack(EvictionUnit(gone_.back()));
     for (const EvictionUnit& unit : units) Remove(unit);
   }
 
-  // Those that may not, or not any more, stay: they are returned. Some may only when others have
-  // gone.
+  // Evicts all units that the rule allows and returns the others. Repeats until nothing changes,
+  // because a unit may be allowed only after others are evicted.
   std::vector<EvictionUnit> RemoveWhoMayGo(std::vector<EvictionUnit> units) {
     for (size_t before = SIZE_MAX; units.size() < before;) {
       before = units.size();
@@ -172,7 +182,7 @@ class NodeSearch {
     }
     return units;
   }
-  // Whether there is room when those go first that the others were taken before.
+  // Retries in another order: evicts `first` before the other units.
   bool FitsWithout(const std::vector<EvictionUnit>& first, const std::vector<EvictionUnit>& units) {
     Become({});
     (void)RemoveWhoMayGo(first);
@@ -185,8 +195,8 @@ class NodeSearch {
     return trial_->Fits();
   }
 
-  // Those that it lacks besides, wherever they are. Where they leave this node, too, some of those
-  // that went for room may have it.
+  // Evicts units that the quota requires, on any nodes. If some of them are on this node, units
+  // evicted for capacity may become unnecessary and are added back.
   bool AddMore(std::vector<EvictionUnit>& guarded) {
     Budgets budgets = budgets_;
     for (const EvictionUnit& unit : gone_) (void)Violations(budgets, unit);
@@ -208,7 +218,7 @@ class NodeSearch {
     return violations;
   }
 
-  // Those of the unit that are on this node, as it has them.
+  // Pods of the unit that run on this node.
   EvictionUnit HereOf(const EvictionUnit& unit) const {
     EvictionUnit here;
     std::ranges::copy_if(node_.pods, std::back_inserter(here), [&](const SharedPod& other) {
@@ -230,15 +240,15 @@ class NodeSearch {
     std::erase(gone_, unit);
   }
   bool IsEnough(bool let_in) const { return trial_->Fits() && (!let_in || rule_.LetsIn()); }
-  // Takes it back if the pod has room and is let in all the same, and, with `order`, if the others
-  // may go all the same.
+  // Adds the unit back if the pod still fits and is admitted, and, with `order`, if the rule still
+  // allows the other victims.
   void Keep(const EvictionUnit& unit, bool let_in,
             const std::vector<EvictionUnit>* order = nullptr) {
     PutBack(unit);
     if (!IsEnough(let_in) || (order != nullptr && !MayGoInTurn(*order))) Remove(unit);
   }
-  // Whether each that is gone might, beside those that go before it in this order. Others of its
-  // own quota may have made the pod one for which it might, and stay now.
+  // True if every evicted unit is allowed given only the units before it in `order`. A unit may
+  // have been allowed only because units of its own quota were evicted that have been added back.
   bool MayGoInTurn(const std::vector<EvictionUnit>& order) {
     std::vector<EvictionUnit> gone = order;
     std::erase_if(gone, [&](const EvictionUnit& unit) {
@@ -262,10 +272,10 @@ class NodeSearch {
   const Promises& promises_;
   const Budgets& budgets_;
   std::unique_ptr<Trial> trial_;
-  std::vector<EvictionUnit> gone_;  // the least important first
+  std::vector<EvictionUnit> gone_;  // least important first
 };
 
-// The less, the better; the first victim is the most important.
+// Lower is better. REQUIRES: victims are sorted, most important first.
 auto CostOf(const Preemption& p) {
   int64_t sum = 0;
   Time youngest_start = Time::max();
@@ -290,7 +300,7 @@ std::vector<Preemption> Candidates(const Framework& framework, const ClusterSnap
   const auto enough = static_cast<size_t>(
       std::max<int64_t>(nodes * options.min_candidate_percentage / 100, options.min_candidates));
   const Budgets budgets(snapshot.around());
-  bool harmless = false;  // there is one that violates no budget
+  bool harmless = false;  // a candidate violates no budget
   std::optional<size_t> best;
   const auto order = rule.Order(snapshot);
   const size_t count = order ? order->size() : snapshot.size();
@@ -309,7 +319,7 @@ std::vector<Preemption> Candidates(const Framework& framework, const ClusterSnap
   return candidates;
 }
 
-// Tries all sets of so many pods on every node, as long as trials are left.
+// Tries all sets of a given size on every node until the trials are used up.
 class FewestSearch {
  public:
   FewestSearch(const Framework& framework, const ClusterSnapshot& snapshot, const Pod& pod,
@@ -338,7 +348,7 @@ class FewestSearch {
   }
 
  private:
-  // Takes so many of the pods away until it fits.
+  // Evicts `count` of the pods, in every combination, until the pod fits.
   bool TryEach(std::span<const SharedPod> pods, size_t count, Trial& trial,
                std::vector<SharedPod>& gone) {
     if (count == 0) return trials_-- > 0 && trial.Fits();
@@ -399,7 +409,7 @@ std::vector<Preemption> PreemptionCandidates(const Framework& framework,
 
 bool IsGentler(const Preemption& a, const Preemption& b) { return CostOf(a) < CostOf(b); }
 
-// Violations first: they are worse than any number.
+// Violations first: a violated budget is worse than any number of victims.
 bool IsSmaller(const Preemption& a, const Preemption& b) {
   const auto count = [](const Preemption& p) { return std::pair(p.violations, p.victims.size()); };
   return count(a) != count(b) ? count(a) < count(b) : CostOf(a) < CostOf(b);

@@ -1,17 +1,23 @@
-// Which pods have to go so that a more important one fits.
+// Finds pods to evict so that a more important pod fits.
 //
 //   if (auto preemption = FindPreemption(framework, snapshot, pod, {}))
 //     Evict(preemption->victims), Nominate(pod, preemption->node);
 //
-// Semantics: kube-scheduler's DefaultPreemption. On each node that refuses the pod for what can
-// change, all pods of lower priority are taken away; if the pod fits then, as many of them as
-// possible are taken back, those first whose PodDisruptionBudgets would be violated, then the more
-// important ones. Of all nodes the one is taken with the fewest violations, then the least
-// important first victim, the least sum of priorities, the fewest victims, and the youngest. Unlike
-// there, candidates are looked at in the order of the nodes' names, so that a run repeats.
+// Semantics are those of kube-scheduler's DefaultPreemption:
 //
-// A rule may want few victims: then one pod goes alone where that is enough, and else those that
-// have the most of what the pod asks for, if these are fewer than the least important ones.
+// 1. On each node that refuses the pod for a reason that can change, remove all pods of lower
+//    priority. Skip the node if the pod still does not fit.
+// 2. Add back as many pods as possible: first pods whose PodDisruptionBudgets would be violated,
+//    then by importance. The remaining pods are the victims.
+// 3. Choose the node with the fewest violations, then the least important highest victim, then the
+//    lowest sum of priorities, then the fewest victims, then the youngest.
+//
+// Unlike kube-scheduler, candidate nodes are visited in the order of their names, so that runs are
+// reproducible.
+//
+// If a rule wants few victims (WantsFewest), step 2 first tries to evict a single pod, and then
+// pods that have the most of what the pod requests, if these are fewer than the least important
+// ones.
 //
 // Pure functions.
 #pragma once
@@ -23,13 +29,13 @@
 #include <vector>
 
 #include "base/function_ref.h"
-#include "scheduling/framework/budgets.h"
-#include "scheduling/framework.h"
 #include "scheduling/engine/promises.h"
+#include "scheduling/framework.h"
+#include "scheduling/framework/budgets.h"
 
 namespace nos::scheduling {
 
-// DefaultPreemptionArgs.
+// The fields of DefaultPreemptionArgs.
 struct PreemptionOptions {
   int min_candidate_percentage = 10;  // of all nodes
   int min_candidates = 100;
@@ -37,44 +43,45 @@ struct PreemptionOptions {
 
 struct Preemption;
 
-// Pods that are evicted together or not at all, the most important first.
+// Pods that are evicted together or not at all, most important first.
 using EvictionUnit = std::vector<std::shared_ptr<const cluster::Pod>>;
 
-// Who may be evicted for one pod, as things are with those that were counted as gone.
+// Decides which pods may be evicted for one pod, given the units that were counted as gone.
 class EvictionRule {
  public:
   virtual ~EvictionRule() = default;
-  // The pod is to go to this node.
+  // The following calls are for this node as the pod's node.
   virtual void LookAt(const cluster::NodeInfo&) {}
   virtual EvictionUnit UnitOf(const std::shared_ptr<const cluster::Pod>& pod) const {
     return {pod};
   }
   virtual bool MayGo(const EvictionUnit& unit) const = 0;
-  // It goes, or comes back after all.
+  // Counts the unit as evicted, or takes that back.
   virtual void Count(const EvictionUnit&, bool /*gone*/) {}
-  // Whether the pod would be let in if it had room: by its quota.
+  // True if the pod's quota admits it, provided that a node has capacity.
   virtual bool LetsIn() const { return true; }
-  // Further ones, on whatever nodes, without which it would be let in. None: it cannot be. Nothing
-  // is counted afterwards that was not before.
+  // Further units, on any nodes, whose eviction makes the quota admit the pod. Absent: no set of
+  // units does. Leaves the counted units unchanged.
   virtual std::optional<std::vector<EvictionUnit>> More(Budgets&) { return std::nullopt; }
-  // Whether few victims matter more than unimportant ones.
+  // True if few victims matter more than unimportant victims.
   virtual bool WantsFewest() const { return false; }
-  // Whether there might be room on the node that is looked at when this one goes alone.
+  // False only if the node given to LookAt certainly has too little capacity after evicting just
+  // this unit.
   virtual bool MayBeEnough(const EvictionUnit&) const { return true; }
-  // How much it has of what the pod asks for, from 0 to 1.
+  // How much of the pod's requests the unit holds, from 0 to 1.
   virtual double WorthOf(const EvictionUnit&) const { return 0; }
-  // The nodes to be looked at, in this order, by index; none: all.
+  // Indices of the nodes to visit, in this order; absent: all nodes.
   virtual std::optional<std::vector<size_t>> Order(const cluster::ClusterSnapshot&) {
     return std::nullopt;
   }
-  // Whether none is better on those of that order from this place on.
+  // True if no better result can come from nodes at this position of Order or later.
   virtual bool IsGood(const Preemption&, size_t /*place*/) const { return false; }
 };
 
-// Those that a predicate, which must outlive it, lets go, each for itself.
+// Allows pods that satisfy a predicate, one by one. The predicate must outlive it.
 class EachThat final : public EvictionRule {
  public:
-  // `node`: the only one that is looked at, unless it is empty.
+  // `node`: the only candidate node, unless empty.
   explicit EachThat(FunctionRef<bool(const cluster::Pod&)> may_go, std::string node = "")
       : may_go_(may_go), node_(std::move(node)) {}
   bool MayGo(const EvictionUnit& unit) const override {
@@ -92,49 +99,50 @@ class EachThat final : public EvictionRule {
 };
 
 struct Preemption {
-  std::string node;  // where the pod fits then
-  // The most important first. Those that go for a rule's sake may be on other nodes.
+  std::string node;  // where the pod fits after the evictions
+  // Most important first. Victims evicted for a quota may be on other nodes.
   std::vector<std::shared_ptr<const cluster::Pod>> victims;
-  int violations = 0;  // of disruption budgets
+  int violations = 0;  // violated PodDisruptionBudgets
 };
 
-// A scheduler has evicted it, and it takes its time to end. Who ends for another reason may take
-// hours, and is not waited for (kube-scheduler 1.34's DefaultPreemption).
+// A scheduler evicted the pod and it is terminating. Pods that terminate for other reasons may take
+// hours, so they are not waited for (like DefaultPreemption of kube-scheduler 1.34).
 bool EndsByPreemption(const cluster::Pod& pod);
 
-// Nobody hears of it any more, and so pods there do not end. Source: the node lifecycle
-// controller's taint.
+// The node has lost contact with the cluster, so its pods do not finish terminating. Source: taint
+// node.kubernetes.io/unreachable of the node lifecycle controller.
 bool IsLost(const cluster::Node& node);
 
-// Why a pod may not preempt; empty: it may. One that has made room already waits for it: its
-// victims take their time to end.
+// Why a pod may not preempt; empty: it may. A pod that has already preempted waits while its
+// victims terminate.
 std::string WhyNotPreempt(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
                           const cluster::Pod& pod);
 
-// None: nothing that may be taken away would help. The surroundings of `snapshot` have the budgets.
-// `rule` is left as it was; null: those of lower priority may go. Who was promised a node goes
-// before the pod and stays.
+// Absent: no allowed eviction helps. Budgets are read from the cluster context of `snapshot`.
+// `rule` is left unchanged; null: pods of lower priority may be evicted. `promises`: nominated pods
+// that go before the pod and are not evicted.
 std::optional<Preemption> FindPreemption(const Framework& framework,
                                          const cluster::ClusterSnapshot& snapshot,
                                          const cluster::Pod& pod, const PreemptionOptions& options,
                                          EvictionRule* rule = nullptr,
                                          const Promises& promises = {});
 
-// All of which FindPreemption takes the first of the best, in the order of the nodes' names.
+// All results that FindPreemption chooses the best of, in the order of the nodes' names.
 std::vector<Preemption> PreemptionCandidates(
     const Framework& framework, const cluster::ClusterSnapshot& snapshot, const cluster::Pod& pod,
     const PreemptionOptions& options, EvictionRule* rule = nullptr, const Promises& promises = {});
-// The fewest pods of one node without which the pod fits there, whatever their priorities, of those
-// that `may_go`; the least important ones of equally many. Each alone is tried, then each pair, in
-// at most some thousand trials; beyond that, and for more, all that may go are taken away and taken
-// back as above, on as many nodes as a preemption looks at. None: that would not help, or it fits.
+// Finds the smallest set of pods on one node without which the pod fits there, regardless of
+// priorities, among pods that `may_go` allows; the least important set of equal size. Tries each
+// single pod, then each pair, with a limit of some thousand trials. Beyond the limit, and for
+// larger sets, removes all allowed pods and adds them back as above, on as many nodes as a
+// preemption visits. Absent: no set helps, or the pod fits already.
 std::optional<Preemption> FindFewest(const Framework& framework,
                                      const cluster::ClusterSnapshot& snapshot,
                                      const cluster::Pod& pod,
                                      FunctionRef<bool(const cluster::Pod&)> may_go);
-// Whether `a` does less harm than `b`.
+// True if `a` does less harm than `b` by the order of step 3.
 bool IsGentler(const Preemption& a, const Preemption& b);
-// The same where few victims matter more than unimportant ones.
+// The same with fewer victims before less important ones.
 bool IsSmaller(const Preemption& a, const Preemption& b);
 
 }  // namespace nos::scheduling

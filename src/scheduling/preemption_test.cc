@@ -32,7 +32,7 @@ Pod Waiting(int32_t priority, const std::string& cpu = "1") {
 
 class PreemptionTest : public ::testing::Test {
  protected:
-  // "NODE: victims"; empty when there is none.
+  // "NODE: victims"; empty if there is no result.
   std::string Find(const std::vector<Node>& nodes, const std::vector<Pod>& pods, const Pod& pod,
                    PreemptionOptions options = {}) {
     cluster::ClusterSnapshot snapshot = testing::Snap(nodes, pods);
@@ -59,14 +59,14 @@ class PreemptionTest : public ::testing::Test {
 
 const Node kA = NodeOf("a", {{"cpu", "2"}}), kB = NodeOf("b", {{"cpu", "2"}});
 
-TEST_F(PreemptionTest, OnlyPodsOfLowerPriorityGo) {
+TEST_F(PreemptionTest, EvictsOnlyLowerPriority) {
   const std::vector<Pod> pods = {Running("low", "a", 1), Running("same", "a", 5)};
   EXPECT_EQ(Find({kA}, pods, Waiting(5)), "a: low");
   EXPECT_EQ(Find({kA}, pods, Waiting(1)), "");
   EXPECT_EQ(Find({kA}, pods, Waiting(5, "2")), "");
 }
 
-TEST_F(PreemptionTest, AsFewAsPossibleAndTheLeastImportantGo) {
+TEST_F(PreemptionTest, EvictsFewestAndLeastImportantPods) {
   const std::vector<Pod> pods = {Running("one", "a", 1), Running("two", "a", 2)};
   EXPECT_EQ(Find({kA}, pods, Waiting(5)), "a: one");
   EXPECT_EQ(Find({kA}, pods, Waiting(5, "2")), "a: two one");
@@ -75,57 +75,57 @@ TEST_F(PreemptionTest, AsFewAsPossibleAndTheLeastImportantGo) {
   EXPECT_EQ(Find({kA}, equals, Waiting(5)), "a: new");
 }
 
-TEST_F(PreemptionTest, NodesWhereNothingWouldHelpAreLeftOut) {
+TEST_F(PreemptionTest, SkipsNodesWhereEvictionDoesNotHelp) {
   Node cordoned = kA;
   cordoned.unschedulable = true;
   EXPECT_EQ(Find({cordoned}, {Running("low", "a", 1, "2")}, Waiting(5)), "");
   EXPECT_EQ(Find({kA}, {Running("low", "a", 1, "2")}, Waiting(5, "3")), "");
 }
 
-TEST_F(PreemptionTest, BudgetsGoBeforePriorities) {
+TEST_F(PreemptionTest, PrefersKeepingBudgetsToLowPriority) {
   Budget("guarded", 0);
   const std::vector<Pod> pods = {Running("guarded", "a", 1, "2"), Running("free", "b", 4, "2")};
   EXPECT_EQ(Find({kA, kB}, pods, Waiting(5)), "b: free");
   EXPECT_EQ(Find({kA}, pods, Waiting(5)), "a: guarded !1");
   Budget("guarded", 1);
   EXPECT_EQ(Find({kA, kB}, pods, Waiting(5)), "a: guarded");
-  Budget("guarded", 0, {"guarded"});  // counted already
+  Budget("guarded", 0, {"guarded"});  // its eviction is counted already (disruptedPods)
   EXPECT_EQ(Find({kA, kB}, pods, Waiting(5)), "a: guarded");
 }
 
-TEST_F(PreemptionTest, GuardedPodsAreTakenBackFirst) {
+TEST_F(PreemptionTest, AddsBackPodsWithBudgetFirst) {
   Budget("guarded", 0);
   const std::vector<Pod> pods = {Running("guarded", "a", 1), Running("free", "a", 2)};
   EXPECT_EQ(Find({kA}, pods, Waiting(5)), "a: free");
 }
 
-TEST_F(PreemptionTest, TheCheapestNodeIsTaken) {
-  // The least important first victim.
+TEST_F(PreemptionTest, ChoosesNodeWithLeastHarm) {
+  // The least important first victim wins.
   EXPECT_EQ(
       Find({kA, kB}, {Running("three", "a", 3, "2"), Running("two", "b", 2, "2")}, Waiting(5)),
       "b: two");
-  // The least sum of priorities: counts too, for each victim adds to it.
+  // The lowest sum of priorities; each victim adds to it, so the number counts, too.
   EXPECT_EQ(
       Find({kA, kB}, {Running("a1", "a", 2), Running("a2", "a", 1), Running("b1", "b", 2, "2")},
            Waiting(5, "2")),
       "b: b1");
-  // The youngest.
+  // The youngest victim wins.
   EXPECT_EQ(
       Find({kA, kB}, {Running("old", "a", 2, "2", 1), Running("new", "b", 2, "2", 9)}, Waiting(5)),
       "b: new");
-  // The first by name.
+  // The first name wins.
   EXPECT_EQ(
       Find({kA, kB}, {Running("x", "b", 2, "2", 1), Running("y", "a", 2, "2", 1)}, Waiting(5)),
       "a: y");
 }
 
-TEST_F(PreemptionTest, LooksAtNoMoreNodesThanAsked) {
+TEST_F(PreemptionTest, LimitsNumberOfCandidateNodes) {
   EXPECT_EQ(Find({kA, kB}, {Running("three", "a", 3, "2"), Running("two", "b", 2, "2")}, Waiting(5),
                  {.min_candidate_percentage = 0, .min_candidates = 1}),
             "a: three");
 }
 
-TEST_F(PreemptionTest, WhoMayNotPreempt) {
+TEST_F(PreemptionTest, ReportsWhyPodMayNotPreempt) {
   const auto why = [&](const Pod& pod, const std::vector<Pod>& pods) {
     return WhyNotPreempt(framework_, testing::Snap({kA}, pods), pod);
   };
@@ -138,7 +138,7 @@ TEST_F(PreemptionTest, WhoMayNotPreempt) {
   Pod ending = Running("low", "a", 1, "2");
   EXPECT_EQ(why(pod, {ending}), "");
   ending.meta.deleted = Time{};
-  EXPECT_EQ(why(pod, {ending}), "") << "somebody else has deleted it, who may have time";
+  EXPECT_EQ(why(pod, {ending}), "") << "terminating for another reason";
   ending.conditions = {{"DisruptionTarget", "True", "EvictionByEvictionAPI", "", {}}};
   EXPECT_EQ(why(pod, {ending}), "");
   ending.conditions[0].reason = "PreemptionByScheduler";
@@ -149,9 +149,9 @@ TEST_F(PreemptionTest, WhoMayNotPreempt) {
   EXPECT_EQ(why(pod, {ending}), "");
 }
 
-// Small slices make way for a large one where the GPUs are cut by this scheduler: those that stand
-// in its place, though others are less important.
-TEST(SlicePreemptionTest, ThoseGoThatStandWhereTheSliceFits) {
+// The scheduler partitions GPUs here: victims are the small slices in the place of the large one,
+// although other slices belong to less important pods.
+TEST(SlicePreemptionTest, EvictsPodsInPlaceOfLargerSlice) {
   const Framework framework = Framework::Default(GpusCut::kHere);
   cluster::Node node = NodeOf("n", {{"cpu", "96"}, {"nvidia.com/mig-1g.5gb", "5"}},
                               {{"nos.nebuly.com/gpu-partitioning", "mig"},
@@ -175,11 +175,11 @@ TEST(SlicePreemptionTest, ThoseGoThatStandWhereTheSliceFits) {
   ASSERT_TRUE(found);
   std::string victims;
   for (const auto& victim : found->victims) victims += victim->meta.name;
-  EXPECT_EQ(victims, "ba") << "a 4g.20gb starts at 0 alone";
+  EXPECT_EQ(victims, "ba") << "a 4g.20gb can only start at 0";
 }
 
-// kube-scheduler looks on until there is one without harm, however many there are with.
-TEST_F(PreemptionTest, BudgetsAreKeptThoughTheNodesThatBreakThemComeFirst) {
+// Like kube-scheduler, searches on until a candidate violates no budget.
+TEST_F(PreemptionTest, SearchesOnForNodeThatViolatesNoBudget) {
   Budget("guarded", 0);
   std::vector<Node> nodes;
   std::vector<Pod> pods;

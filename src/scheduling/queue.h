@@ -1,21 +1,22 @@
-// The pods that wait for a decision: which of them is next, and which need not be tried because
-// nothing has happened that could help them.
+// Queue of pending pods: decides which pod is next, and skips pods that no event since their last
+// attempt could have helped.
 //
 //   SchedulingQueue queue;
 //   queue.Set(pod, now);
 //   while (auto next = queue.Take(now)) {
 //     ...                                            // bound: nothing more to do
 //     queue.Refused(*next, decision.diagnosis.by, now);   // no node: sleeps until an event helps
-//     queue.Failed(*next, now);                           // an error: again after a pause
+//     queue.Failed(*next, now);                           // an error: retries after back-off
 //   }
 //   queue.Happened(event, now);
 //
-// Semantics: kube-scheduler's scheduling queue (active, back-off, unschedulable, queueing hints),
-// with one difference: of equal priority the pod that was created first goes first. A pod belongs
-// to the queue from Set to Remove; what Take has given out is told again by Refused or Failed, or
-// leaves by Remove.
+// Semantics are those of kube-scheduler's scheduling queue (active, back-off, unschedulable,
+// queueing hints), with one difference: among pods of equal priority the oldest comes first. A pod
+// belongs to the queue from Set to Remove. A pod returned by Take must be passed to Refused or
+// Failed, or removed.
 //
-// What happens between Take and Refused is not noticed: decide at once. One owner thread.
+// Events between Take and Refused are not seen by the taken pod: decide at once. Owned by one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +35,11 @@
 namespace nos::scheduling {
 
 struct QueueOptions {
-  // Between attempts: initial, twice that, ... most. As podInitialBackoffSeconds and
-  // podMaxBackoffSeconds.
+  // Back-off between attempts: doubles from initial_pause to most_pause. Settings
+  // podInitialBackoffSeconds and podMaxBackoffSeconds.
   Duration initial_pause = std::chrono::seconds(1);
   Duration most_pause = std::chrono::seconds(10);
-  // A pod that no event has helped is tried again after this.
+  // A sleeping pod is retried after this time even without an event.
   Duration longest_sleep = std::chrono::minutes(5);
 };
 
@@ -48,33 +49,34 @@ class SchedulingQueue {
 
   explicit SchedulingQueue(QueueOptions options = {}) : options_(options) {}
 
-  // A pod that waits, new or changed. `gate` not fitting: somebody must lift its gates first. A
-  // change that a plugin could see makes it ready at once.
+  // Adds or updates a pending pod. A `gate` that does not fit keeps it gated. A change that a
+  // plugin could see makes the pod ready at once, unless it is in back-off.
   void Set(const Pod& pod, const Verdict& gate, Time now);
-  // It is bound, finished or gone.
+  // The pod is bound, finished or deleted.
   void Remove(const std::string& key);
-  // Wakes the pods for which one of those that refused them says that this may help.
+  // Wakes pods for which a plugin that refused them reports that the event may help.
   void Happened(const ClusterEvent& event, Time now);
-  // Wakes all, after something that no event tells.
+  // Wakes all pods, after a change that is not covered by events.
   void WakeAll(Time now);
 
-  // The next that is ready. It is out of the queue's hands until Refused, Failed, Set or Remove.
+  // Returns the next ready pod. The queue does not return it again until Refused, Failed, Return or
+  // a change (Set) makes it ready.
   std::optional<Pod> Take(Time now);
-  // This one, whether it is ready or not, unless it is gated or not here.
+  // Returns this pod even if it is asleep or in back-off. Absent: unknown or gated.
   std::optional<Pod> TakeThis(const std::string& key);
   void Refused(const Pod& pod, std::vector<const Plugin*> by, Time now);
   void Failed(const Pod& pod, Time now);
-  // Puts back what was taken, as if it had not been.
+  // Undoes Take.
   void Return(const Pod& pod, Time now);
 
-  // When Take will have a pod that it does not have now.
+  // Next time at which a pod becomes ready without an event.
   std::optional<Time> NextDue() const;
   bool HasReady(Time now);
   size_t ready() const { return ready_.size(); }
   size_t paused() const { return paused_.size(); }
   size_t asleep() const { return by_time_asleep_.size(); }
   size_t gated() const { return gated_; }
-  // All pods that are in it, taken ones too.
+  // All pods in the queue, including taken ones.
   std::vector<Pod> All() const;
 
  private:
@@ -85,11 +87,12 @@ class SchedulingQueue {
     Pod pod;
     std::string kind;
     Place place = Place::kTaken;
-    int attempts = 0;  // in vain
-    Time until{};      // of its pause
+    int attempts = 0;  // failed attempts
+    Time until{};      // end of back-off
     Time asleep_since{};
   };
-  // Sleeping pods of one kind that the same plugins refused: one question serves all.
+  // Sleeping pods of one kind that the same plugins refused. One call of MayHelp covers all of
+  // them.
   struct Dormitory {
     Pod one;
     std::vector<const Plugin*> by;

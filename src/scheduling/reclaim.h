@@ -1,19 +1,23 @@
-// Who has to go so that a pod gets what its namespace's quota guarantees, or its fair share of what
-// is idle: pods of others that run on what their quotas borrow, wherever in the cluster they are.
+// Finds pods to evict so that a pod gets what its namespace's quota guarantees, or its fair share
+// of idle capacity. Victims are pods on any node that run on capacity borrowed by their quotas.
 //
 //   Reclaim reclaim(engine.ledger(), balance_on, options, unit_of);
-//   reclaim.CountGone(ending);                      // evicted already, for whomever
+//   reclaim.CountGone(ending);                      // already evicted, for any pod
 //   if (auto found = reclaim.Find(framework, snapshot, pod)) Evict(found->victims);
 //
-// The rules are those of quota/claim.h. A place is looked for first where nobody has to go; then on
-// each node as many go as have to for its resources, GPUs cut anew if need be, and as few more
-// anywhere as its quota takes. Of all such plans that is taken which violates the fewest disruption
-// budgets, then has the fewest victims, then the least important, then the youngest. Nodes are
-// looked at in the order of the least important pod that alone might be enough there, until no
-// better one can come, or there are 100 plans. Where there is none, less important pods of its own
-// quota go, too, wherever they are, so that min covers it.
+// quota/claim.h has the rules on victims. Steps:
 //
-// A plan without victims: those that are on their way out are enough.
+// 1. Look for a node with free capacity. Only pods that the quota requires are evicted then.
+// 2. Otherwise, on each node, evict as many pods as the node's resources require, with GPUs
+//    repartitioned if needed, and as few more on any nodes as the quota requires.
+// 3. Choose the plan that violates the fewest disruption budgets, then has the fewest victims, then
+//    the least important, then the youngest. Nodes are visited in the order of their least
+//    important pod whose eviction alone may be enough, until no better plan can come or there are
+//    100 plans.
+// 4. If there is no plan, also evict less important pods of the pod's own quota, on any node, until
+//    min covers the pod.
+//
+// A plan without victims means that terminating pods free enough.
 #pragma once
 
 #include <functional>
@@ -29,37 +33,37 @@
 
 #include "quota/claim.h"
 #include "quota/ledger.h"
-#include "scheduling/preemption/lacks.h"
-#include "scheduling/plugins/capacity_scheduling/plugin.h"
 #include "scheduling/preemption.h"
+#include "scheduling/preemption/lacks.h"
+#include "scheduling/quota_plugin.h"
 
 namespace nos::scheduling {
 
 class Reclaim final : public EvictionRule {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
-  // The pods that have to go together with this one, with itself: its gang.
+  // Returns the pods that must be evicted together with this one, including itself: its gang.
   using UnitOfPod = std::function<EvictionUnit(const Pod&)>;
 
-  // As the pod has to see it, without itself, if it is to run on the node; "": on any.
+  // Balance that applies to the pod, without the pod itself, if it runs on `node`; "": on any node.
   using BalanceOn = std::function<quota::Balance(std::string_view node)>;
 
-  // The ledger must outlive it and not change, and so must what the functions refer to.
+  // The ledger must outlive this object and not change, as must everything the functions refer to.
   Reclaim(quota::Ledger& ledger, BalanceOn balance_on, const QuotaOptions& options,
           UnitOfPod unit_of);
 
-  // What others were promised that go before the pod; nothing, if this is not called.
+  // Nominations that go before the pod. Default: none.
   void Heed(Promises promises) { promises_ = std::move(promises); }
-  // Pods that do not go, by key; none, if this is not called.
+  // Keys of pods that must not be evicted. Default: none.
   void Spare(std::set<std::string> keys) { spared_ = std::move(keys); }
-  // They go whatever is found, and are in no snapshot that is given.
+  // These pods end in any case and are not in the snapshots passed to Find.
   void CountGone(const std::vector<Pod>& pods);
-  // `preferred`: a node that it is to get if it fits there. REQUIRES: a quota is in force in the
-  // pod's namespace.
+  // `preferred`: node to use if the pod fits there. REQUIRES: a quota is in force in the pod's
+  // namespace.
   std::optional<Preemption> Find(const Framework& framework,
                                  const cluster::ClusterSnapshot& snapshot, const Pod& pod,
                                  std::string_view preferred = "");
-  // The pod takes its place there, and those that it needs gone are: for the next one of a gang.
+  // Counts the plan as executed (pod placed, victims evicted) before the next member of a gang.
   void Carry(const Preemption& found, const cluster::ClusterSnapshot& snapshot, const Pod& pod);
 
   void LookAt(const cluster::NodeInfo& node) override;
@@ -75,32 +79,32 @@ class Reclaim final : public EvictionRule {
   bool IsGood(const Preemption& found, size_t place) const override;
 
  private:
-  // Pods of one quota that are alike in what is limited for the pod, the youngest last.
+  // Pods of one quota that are equal in the resources limited for the pod, youngest last.
   struct Group {
     size_t account;
     std::vector<Pod> pods = {};
     std::vector<const quota::Amounts*> charges = {};
-    std::vector<size_t> budgets = {};  // that count them
+    std::vector<size_t> budgets = {};  // budgets that count these pods
   };
-  // Of a group, while some are counted as gone: the next to go, if there is one.
+  // Next victim of a group, while pods of the group are counted as gone.
   struct Head {
     const Group* group;
-    size_t left;  // of the group
+    size_t left;  // pods of the group that are left
     EvictionUnit unit = {};
     quota::Holding holding = {};
   };
   struct Taken {
     EvictionUnit unit;
-    bool violates;  // a budget
+    bool violates;  // a PodDisruptionBudget
   };
-  // A node, and the least important of its pods that may go and are of use.
+  // A candidate node, with the least important of its useful victims.
   struct Place {
     size_t node;
-    const cluster::Pod* alone;  // that might be enough; null: none is
+    const cluster::Pod* alone;  // whose eviction alone may be enough; null: no pod's is
     const cluster::Pod* least;
   };
 
-  // By pods of a snapshot.
+  // Keyed by pods of a snapshot.
   using Charges = std::unordered_map<const cluster::Pod*, const quota::Amounts*>;
 
   void CountAll(size_t account, const quota::Amounts& charge, int sign);
@@ -109,7 +113,7 @@ class Reclaim final : public EvictionRule {
   std::optional<Place> PlaceOn(const cluster::NodeInfo& node, const cluster::ResourceVector& asked,
                                const Charges& may_go) const;
   bool MayGoWithoutQuota(const cluster::Pod& pod) const;
-  // The best that have room, one for each amount that the pod may count for.
+  // Best feasible nodes, one for each amount that the pod may be charged.
   std::vector<const cluster::NodeInfo*> NodesThatFit(const Framework& framework,
                                                      const cluster::ClusterSnapshot& snapshot,
                                                      std::string_view preferred) const;
@@ -134,28 +138,28 @@ class Reclaim final : public EvictionRule {
 
   quota::Ledger& ledger_;
   const BalanceOn balance_on_;
-  quota::Balance balance_;                    // on any node
-  quota::Balance settled_;                    // that without what is only promised
-  std::map<size_t, quota::Amounts> counted_;  // by account, on top of what balance_on_ says
+  quota::Balance balance_;                    // for any node
+  quota::Balance settled_;                    // `balance_` without nominated pods
+  std::map<size_t, quota::Amounts> counted_;  // by account, in addition to balance_on_
   const QuotaOptions options_;
   const UnitOfPod unit_of_;
   Promises promises_;
   std::set<std::string> spared_;
   std::map<std::string, Pod> gone_;  // by key
   Pod pod_;
-  std::vector<Group> groups_;           // whose pods may go for the pod
-  std::vector<Place> places_;           // in the order in which they are looked at
-  Lacks lacks_;                         // of the node that is looked at
-  std::optional<quota::Claim> on_any_;  // the pod's; absent before Find
-  // Of one that counts for more on one node than on another: by the memory of their GPUs.
+  std::vector<Group> groups_;           // pods that may be evicted for the pod
+  std::vector<Place> places_;           // in visiting order
+  Lacks lacks_;                         // of the node given to LookAt
+  std::optional<quota::Claim> on_any_;  // the pod's claim on any node; absent before Find
+  // Claims of a pod whose charge differs between nodes, keyed by the memory of the nodes' GPUs.
   std::map<quota::GpuWorth, quota::Claim> by_worth_;
-  quota::Claim* claim_ = nullptr;  // of these, that on the node that is looked at
+  quota::Claim* claim_ = nullptr;  // the claim that applies to the node given to LookAt
 };
 
-// Whether `a` goes before `b` where either would do: of lower priority, else younger.
+// Order of victims if either would do: lower priority first, then younger.
 bool IsLessImportant(const cluster::Pod& a, const cluster::Pod& b);
 
-// The cluster cannot do without it, or it comes back at once where it was.
+// The pod is critical to the cluster, or its owner restarts it at once on the same node.
 bool IsSystemPod(const cluster::Pod& pod);
 
 }  // namespace nos::scheduling

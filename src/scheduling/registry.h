@@ -1,5 +1,5 @@
-// Every plugin there is, in the order in which they run. A new one gets its line in registry.cc,
-// and what it can be told its function in arguments.h.
+// All plugins, in execution order. To add a plugin, add a line in registry.cc, and a function for
+// its arguments in arguments.h.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,22 @@
 
 namespace nos::scheduling {
 
-// What else a plugin must know of the profile that it is in.
+// Properties of the profile that a plugin needs to know.
 struct ProfileTraits {
-  bool packs_gpus = false;  // GpuPacking scores: others leave nodes with GPUs to it
-  bool cuts_gpus = false;   // GpuCutting filters: others leave MIG instances of managed nodes to it
+  bool packs_gpus = false;  // GpuPacking scores: other scorers leave nodes with GPUs to it
+  // GpuCutting filters: other filters leave MIG instances of managed nodes to it.
+  bool cuts_gpus = false;
 };
 
 struct RegisteredPlugin {
   std::string_view name;
-  int weight;  // of its score, in kube-scheduler's default profile; 0: it does not score
-  // With the `args` of a pluginConfig, or an absent value. What is wrong with them is told through
-  // `args`; the plugin is of no use then.
+  int weight;  // weight of its score in kube-scheduler's default profile; 0: does not score
+  // `args`: the plugin's pluginConfig args, or an absent value. Problems are reported through
+  // `args`; the returned plugin must then not be used.
   std::unique_ptr<const Plugin> (*make)(const ConfigValue& args, const ProfileTraits& traits);
   bool takes_args = false;
-  bool ours = false;  // not one of kube-scheduler's: "*" in a profile does not mean it
-  // Only where the scheduler has GPUs cut itself, not where another one is simulated.
+  bool ours = false;  // not part of kube-scheduler: "*" in a profile does not include it
+  // Only for schedulers that partition GPUs themselves, not for simulations of other schedulers.
   bool cuts = false;
 };
 

@@ -1,11 +1,11 @@
-// What would become of a cluster if pods were placed and others were evicted, one after the other:
-// on a copy, by the rules by which an Engine places them.
+// Simulates placements and evictions, one after the other, on a copy of the cluster, with the rules
+// of Engine.
 //
 //   Rehearsal rehearsal = engine.Rehearse();
 //   if (const auto* node = rehearsal.FindNode(framework, pod, promises, ""))
 //     rehearsal.Place(framework, pod, node->node->meta.name);
 //
-// The engine that it is of must outlive it. One owner thread.
+// The engine must outlive it. Owned by one thread.
 #pragma once
 
 #include <map>
@@ -14,9 +14,9 @@
 #include <string_view>
 
 #include "cluster/snapshot.h"
-#include "scheduling/framework.h"
 #include "scheduling/engine/kind_tables.h"
 #include "scheduling/engine/promises.h"
+#include "scheduling/framework.h"
 
 namespace nos::scheduling {
 
@@ -28,15 +28,14 @@ class Rehearsal {
   Rehearsal(cluster::ClusterSnapshot snapshot, const Learnt& learnt)
       : snapshot_(std::move(snapshot)), learnt_(learnt) {}
 
-  // With budgets that allow fewer disruptions than there were, by those that were evicted.
+  // PodDisruptionBudgets in it allow fewer disruptions after Evict.
   const cluster::ClusterSnapshot& snapshot() const { return snapshot_; }
-  // `preferred`, if it fits there, else the best node where it does. Null: there is none.
+  // Returns `preferred` if the pod fits there, else the best node. Null: no node fits.
   const cluster::NodeInfo* FindNode(const Framework& framework, const Pod& pod,
                                     const Promises& promises, std::string_view preferred);
-  // It takes its place there, and what plugins reserve for it. False: one of them refuses; it has
-  // taken nothing then.
+  // Places the pod and reserves with all plugins. False: a plugin refused, and nothing was changed.
   bool Place(const Framework& framework, const Pod& pod, const std::string& node);
-  // It has ended, and the node's agent has told so.
+  // The pod ended and the node's agent reported its instances free.
   void Vacate(const Pod& pod, const std::string& node);
   void Evict(const Pod& victim, const std::string& node);
   void RemoveNode(const std::string& name);
@@ -45,14 +44,14 @@ class Rehearsal {
   cluster::ClusterSnapshot snapshot_;
   const Learnt& learnt_;
   KindTables tables_;
-  uint64_t around_ = 0;  // counts what was reserved
+  uint64_t around_ = 0;  // counts changes of the cluster context by reservations
 };
 
-// What the framework learnt last; nothing if it has not.
+// Result of the framework's last Learn; empty if there was none.
 const CycleState& LearntOf(const Rehearsal::Learnt& learnt, const Framework& framework);
 
-// The pod with the exact instances that it will have on the node, if they are to be cut there;
-// else as it is. `learnt`: what the framework learnt last.
+// Adds to the pod the exact instances to create for it on the node, if instances must be created
+// there. Otherwise returns the pod unchanged. `learnt`: result of the framework's last Learn.
 std::shared_ptr<const cluster::Pod> WithInstances(const Framework& framework,
                                                   const CycleState& learnt,
                                                   const cluster::NodeInfo& node,

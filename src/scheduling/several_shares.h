@@ -1,6 +1,6 @@
-// Several MPS shares, of GPUs or of MIG instances, in one container: its programs reach the daemon
-// of one GPU or instance only, and nobody can say that they shall lie on one
-// (agent/mps_grant.h). So nos sees to none that asks for them.
+// Rejects containers that request several MPS shares of GPUs or of MIG instances. The programs of a
+// container reach the MPS daemon of one GPU or instance only, and a pod cannot require that its
+// shares lie on the same one (see agent/mps_grant.h). nos does not serve such pods.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace nos::scheduling {
 
-// Whether some container asks for more than one, of one size or of several.
+// True if a container requests more than one share, of one size or of several.
 bool AsksForSeveralShares(const cluster::Pod& pod);
 
 inline constexpr std::string_view kSeveralShares =

@@ -42,7 +42,7 @@ std::set<std::string> NamespacesNamed(const net::Target& target,
     if (key != "subject") continue;
     const auto parts = Split(value, '/');
     const bool namespaced = parts[0] == "pod" || parts[0] == telemetry::kQuotaSubject ||
-                            parts[0] == kCompositeQuotaSubject;
+                            parts[0] == telemetry::kCompositeQuotaSubject;
     if (parts.size() > 2 && namespaced) names.emplace(parts[1]);
   }
   return names;
@@ -170,7 +170,7 @@ net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& ro
     return response;
   }
   const auto reader = parts_.authenticate(request);
-  if (!reader.ok()) return telemetry::Unknown(request, reader.status());
+  if (!reader.ok()) return Unknown(request, reader.status());
   if (auto later = Hold(&Limits::reader, reader->user, "requests")) return std::move(*later);
   return acts ? Act(request, name, *reader) : Read(request, *target, name, *reader, route);
 }

@@ -82,7 +82,7 @@ class Api {
   net::HttpResponse Act(const net::HttpRequest& request, std::string_view name,
                         const Reader& reader);
   Reply Do(ActionCall& call, std::string_view name);
-  net::HttpResponse telemetry::Unknown(const net::HttpRequest& request, const Status& why);
+  net::HttpResponse Unknown(const net::HttpRequest& request, const Status& why);
   // Writes the refusal of an unauthenticated request to the audit log.
   void WriteRefusal(const net::HttpRequest& request, std::string_view action, const Status& why);
   // 429 if the limit is exceeded; nullopt: the request may continue.

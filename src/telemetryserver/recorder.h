@@ -123,7 +123,7 @@ class Recorder {
   Status WritePending(int64_t& last);
   Status WriteCheckpoint(const Live& live);
   void Written();
-  Status telemetry::WriteEnvelope(Waiting& waiting, std::map<SourceKey, int64_t>& sequences);
+  Status WriteEnvelope(Waiting& waiting, std::map<SourceKey, int64_t>& sequences);
   Status WriteNewBoot(const Waiting& waiting);
   void Answer(const Batch& batch, const Status& status);
   void SetHealth(const Status& status);

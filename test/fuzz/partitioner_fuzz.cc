@@ -46,7 +46,7 @@ class Cluster {
   }
 
   void Run() {
-    Require(testing::RunFor(runner_, clock_, std::chrono::seconds(70)), "it comes to rest");
+    Require(reconcile::testing::RunFor(runner_, clock_, std::chrono::seconds(70)), "it comes to rest");
     for (const Decision& decision : partitioner_.decisions()) {
       const size_t size = decision.note.size() + decision.plan_id.size() + decision.before.size();
       Require(size < 2000, "what is remembered is little");

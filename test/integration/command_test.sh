@@ -2,7 +2,7 @@
 # What people meet at the command line: help, one sentence for what is wrong, exit codes, and a
 # sandbox that leaves nothing behind.
 #
-#   command_test.sh NOS NOS_SCENARIO README
+#   command_test.sh NOS NOS_SCENARIO README NOS_STUDY
 #
 # Every step says what it expects; the first one that is not met ends the test.
 set -u
@@ -10,6 +10,7 @@ set -u
 nos=$1
 scenario=$2
 readme=$3
+study=$4
 work=$(mktemp -d)
 sandbox=
 end() {
@@ -243,8 +244,10 @@ call 0 "$nos" version
 version=$(cat "$work/out")
 call 0 "$nos" --version
 [ "$(cat "$work/out")" = "$version" ] || fail "--version is version"
-call 0 "$nos" help simulate churn
-grep -q "Usage: nos simulate churn" "$work/out" || fail "help COMMAND is COMMAND --help"
+call 0 "$nos" help simulate chaos
+grep -q "Usage: nos simulate chaos" "$work/out" || fail "help COMMAND is COMMAND --help"
+call 0 "$study" help churn
+grep -q "Usage: nos-study churn" "$work/out" || fail "the studies have help of their own"
 for group in get explain simulate; do
   call 0 "$nos" "$group" --help
   all=$(grep -c "^  nos " "$work/out") own=$(grep -c "^  nos $group " "$work/out")
@@ -252,9 +255,9 @@ for group in get explain simulate; do
 done
 call 0 "$nos" completion bash
 cp "$work/out" "$work/completion"
-offered=$(bash -c ". '$work/completion'; COMP_WORDS=(nos simulate churn --policy ''); COMP_CWORD=4
+offered=$(bash -c ". '$work/completion'; COMP_WORDS=(nos sandbox --model ''); COMP_CWORD=3
   _nos; echo \"\${COMPREPLY[*]}\"")
-[[ $offered == *best-fit* ]] || fail "completion offers policies, not: $offered"
+[[ $offered == *H100-80GB* ]] || fail "completion offers GPU models, not: $offered"
 complete() { # the words offered for the last one
   bash -c ". '$work/completion'; COMP_WORDS=(\"\$@\"); COMP_CWORD=\$((\$# - 1))
     _nos; echo \" \${COMPREPLY[*]} \"" bash "$@"
@@ -265,14 +268,21 @@ complete() { # the words offered for the last one
 refuse 2 "nos help: unknown command 'nope' (try --help)" "$nos" help nope
 refuse 2 "nos help simulate: unknown command 'nope'" "$nos" help simulate nope
 refuse 2 "nos simulate: unknown command 'nope'" "$nos" simulate nope --help
-refuse 2 'days must be above 0' "$nos" simulate scaling --days -1
-refuse 2 'days must be above 0' "$nos" simulate scaling --days 0
-refuse 2 'first-day requires --pods' "$nos" simulate scaling --first-day 3
-refuse 2 'pods excludes --slices' "$nos" simulate scaling --pods - --slices 0.5
+refuse 2 'days must be above 0' "$study" scaling --days -1
+refuse 2 'days must be above 0' "$study" scaling --days 0
+refuse 2 'first-day requires --pods' "$study" scaling --first-day 3
+refuse 2 'pods excludes --slices' "$study" scaling --pods - --slices 0.5
 for policy in unschedulable recut; do
   refuse 2 'unknown layout "nonsense"; there are whole' \
-    "$nos" simulate scaling --policy "$policy" --layout nonsense
+    "$study" scaling --policy "$policy" --layout nonsense
 done
+# The old names of the studies work for one minor version, with a warning.
+call 0 "$nos" simulate churn --gpus 2 --arrivals 5 -o json
+cp "$work/out" "$work/old.json"
+grep -qx "nos simulate churn: deprecated, use nos-study churn" "$work/err" ||
+  fail "old names of the studies warn"
+call 0 "$study" churn --gpus 2 --arrivals 5 -o json
+cmp -s "$work/out" "$work/old.json" || fail "old names of the studies give the same answer"
 refuse 2 "nos: unknown command 'nope'" "$nos" nope
 refuse 2 "subcommand is required" "$nos"
 
@@ -397,7 +407,7 @@ grep -q " 1g.5gb@\*0,+[1-6]$" "$work/out" || fail "a table into a file is not cu
 # What a simulation cannot do is refused.
 printf '1g.5gb: 1\n1g.10gb: 1\n' >"$work/mix.yaml"
 refuse 2 "policy repack has no exact test for this mix" \
-  "$nos" simulate churn --mix "$work/mix.yaml" --policy repack
+  "$study" churn --mix "$work/mix.yaml" --policy repack
 
 
 # The operator takes what the Go system's was configured with, and says what means nothing any more.

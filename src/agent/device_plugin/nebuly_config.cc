@@ -16,10 +16,10 @@ namespace {
 
 constexpr size_t kMostBytes = 256 << 10;
 constexpr std::string_view kVendor = "nvidia.com/";
-constexpr size_t kMostOfNode = 28;  // of a long name
+constexpr size_t kMostOfNode = 28;  // bytes kept of a long node name
 constexpr size_t kHashDigits = 16;
 constexpr size_t kMostLabel = 63;
-constexpr size_t kSecondsDigits = 10;  // since 1970, from 2001 on
+constexpr size_t kSecondsDigits = 10;  // digits of Unix seconds since 2001
 
 // FNV-1a, 64 bit.
 std::string HashOf(std::string_view text) {
@@ -31,7 +31,7 @@ std::string HashOf(std::string_view text) {
   return fmt::format("{:016x}", hash);
 }
 
-// What keys of a node begin with. No name of a node has a '_'.
+// Prefix of the node's keys. Node names contain no '_'.
 std::string PrefixOf(std::string_view node) {
   if (node.size() + 1 + kHashDigits <= kMostLabel) return fmt::format("{}_", node);
   return fmt::format("{}_{}_", node.substr(0, kMostOfNode), HashOf(node));
@@ -49,12 +49,12 @@ std::optional<int64_t> Integer(const Json& entry, std::string_view key, int64_t 
   return number >= 1 && number <= most ? std::optional(number) : std::nullopt;
 }
 
-// Of an entry's devices: a UUID, or the GPU's index as a number or its digits. "": neither.
+// UUID of a device entry: a UUID, or the GPU's index as a number or as digits. "": neither.
 std::string UuidOf(const Json& device, const std::map<int64_t, std::string>& gpus) {
   std::optional<int64_t> index;
   if (device.is_int64()) index = device.get_int64();
   if (device.is_string()) {
-    const std::string_view text = reconcile::View(device.get_string());
+    const std::string_view text = View(device.get_string());
     const bool known = std::ranges::any_of(gpus, [&](const auto& g) { return g.second == text; });
     if (known) return std::string(text);
     index = ParseInt(text);
@@ -80,7 +80,7 @@ Status ReadEntry(const Json& entry, const std::map<int64_t, std::string>& gpus,
     const std::string uuid = UuidOf(device, gpus);
     if (uuid.empty()) return Invalid("a device is none of the node's GPUs");
     int& count = shares[{uuid, static_cast<int>(*gib)}];
-    count = std::max(count, static_cast<int>(*replicas));  // of equal numbers there is one
+    count = std::max(count, static_cast<int>(*replicas));  // equal numbers name the same share
   }
   return Status::Ok();
 }
@@ -93,7 +93,7 @@ const JsonArray* List(const Json* value) {
 
 std::string WriteNebulyConfig(const NebulyShares& shares) {
   std::string text = "version: v1\nflags:\n  migStrategy: none\n";
-  // The plugin refuses an empty list.
+  // The plugin rejects an empty list.
   if (shares.empty()) return text;
   std::map<std::pair<int, int>, std::vector<std::string>> entries;  // (GiB, count) -> GPUs
   for (const auto& [share, count] : shares) entries[{share.second, count}].push_back(share.first);

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kTries = 4;
 
-// A merge patch says all that it relies on, so it may be sent again as it is.
+// The merge patch does not depend on the object's current state, so it can be repeated after a
+// conflict.
 Status PatchAgain(kube::Client& client, const kube::Resource& resource, std::string_view ns,
                   std::string_view name, const Json& patch) {
   Status patched;
@@ -38,7 +39,7 @@ Result<std::map<std::string, std::string>> NebulyConfigMap::Read() {
   const Json* data = Find(*map, "data");
   if (data == nullptr || !data->is_object()) return texts;
   for (const auto& [key, text] : data->get_object()) {
-    if (text.is_string()) texts[std::string(key)] = std::string(reconcile::View(text.get_string()));
+    if (text.is_string()) texts[std::string(key)] = std::string(View(text.get_string()));
   }
   return texts;
 }

@@ -1,6 +1,6 @@
-// Where Nebuly's device plugin has its configurations: a ConfigMap with a key for each, and a label
-// on each node that names its own. Only what is this node's is written; who else writes there at
-// the same time loses nothing.
+// The ConfigMap with the configurations of Nebuly's device plugin: one key per configuration, and a
+// label on each node that names its key. Only keys and label of this node are written, so that
+// concurrent writers for other nodes lose nothing.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ inline constexpr std::string_view kNebulyLabel = "nvidia.com/device-plugin.confi
 
 struct NebulyConfigMapOptions {
   std::string node{};
-  // As the charts of the Go project and of its plugin had it.
+  // Defaults of the Helm charts of the Go version of nos and of its plugin.
   std::string name = "nos-device-plugin-configs", ns = "nebuly-nvidia";
 };
 
@@ -32,17 +32,18 @@ class NebulyConfigMap {
   // "nebuly-nvidia/nos-device-plugin-configs".
   std::string Name() const { return options_.ns + "/" + options_.name; }
 
-  // All texts by key. Error: kNotFound: there is no such ConfigMap, which the plugin's chart makes.
+  // All texts by key. Error: kNotFound if the ConfigMap does not exist; the plugin's chart creates
+  // it.
   Result<std::map<std::string, std::string>> Read();
   Status Put(const std::string& key, const std::string& text);
   Status Remove(const std::set<std::string>& keys);
 
   struct NodeLabels {
-    std::string config{};        // kNebulyLabel; "": none
-    std::string partitioning{};  // "mps", or how else its GPUs are to be divided
+    std::string config{};        // kNebulyLabel; "" if absent
+    std::string partitioning{};  // requested partitioning of the node's GPUs, for example "mps"
   };
   Result<NodeLabels> Labels();
-  // Nothing: takes the label away.
+  // No value: removes the label.
   Status SetLabel(const std::optional<std::string>& key);
 
  private:

@@ -17,12 +17,12 @@ std::string Refusal(const std::string& text) {
   EXPECT_EQ(read.status().code(), Code::kInvalid);
   return read.status().message();
 }
-// With one entry of these fields.
+// A configuration with one entry of these fields.
 std::string Config(const std::string& entry) {
   return "version: v1\nsharing: {mps: {resources: [{" + entry + "}]}}\n";
 }
 
-TEST(NebulyConfig, IsAsThePluginReadsIt) {
+TEST(NebulyConfig, WritesFormatThatPluginReads) {
   EXPECT_EQ(WriteNebulyConfig({{{"GPU-a", 10}, 2}, {{"GPU-b", 10}, 2}, {{"GPU-b", 5}, 1}}),
             "version: v1\n"
             "flags:\n"
@@ -46,7 +46,7 @@ TEST(NebulyConfig, IsAsThePluginReadsIt) {
             "      - \"GPU-b\"\n");
 }
 
-TEST(NebulyConfig, ComesBackAsItWas) {
+TEST(NebulyConfig, ReadsBackWhatItWrites) {
   const std::vector<NebulyShares> all = {
       {}, {{{"GPU-a", 10}, 3}}, {{{"GPU-a", 10}, 3}, {{"GPU-b", 10}, 2}, {{"GPU-b", 19}, 1}}};
   for (const NebulyShares& shares : all) {
@@ -56,12 +56,12 @@ TEST(NebulyConfig, ComesBackAsItWas) {
   }
 }
 
-// An empty list of resources would stop the plugin.
-TEST(NebulyConfig, WithoutSharesThereIsNoSharing) {
+// The plugin exits if the list of resources is empty.
+TEST(NebulyConfig, OmitsSharingSectionWithoutShares) {
   EXPECT_THAT(WriteNebulyConfig({}), Not(HasSubstr("sharing")));
 }
 
-TEST(NebulyConfig, TheGoProjectsIsReadToo) {
+TEST(NebulyConfig, ReadsConfigurationOfGoVersion) {
   const auto read = ReadNebulyConfig(
       R"({"version":"v1","flags":{"migStrategy":"none"},"sharing":{"timeSlicing":{},"mps":{
          "failRequestsGreaterThanOne":true,"resources":[
@@ -72,7 +72,7 @@ TEST(NebulyConfig, TheGoProjectsIsReadToo) {
   EXPECT_EQ(*read, (NebulyShares{{{"GPU-a", 10}, 2}, {{"GPU-a", 20}, 1}, {{"GPU-b", 20}, 1}}));
 }
 
-TEST(NebulyConfig, WhatWouldBeSomethingElseIsRefused) {
+TEST(NebulyConfig, RejectsConfigurationThatIsNotPlainShares) {
   const std::string good =
       "name: nvidia.com/gpu, rename: gpu-10gb, memoryGB: 10, replicas: 2, devices: [GPU-a]";
   EXPECT_EQ(Refusal(Config(good)), "taken");
@@ -101,7 +101,7 @@ TEST(NebulyConfig, WhatWouldBeSomethingElseIsRefused) {
   EXPECT_THAT(Refusal(std::string(300'000, 'a')), HasSubstr("longer"));
 }
 
-TEST(NebulyKey, SaysWhoseItIs) {
+TEST(NebulyKey, BelongsToExactlyOneNode) {
   const std::string key = NebulyKey("node-1", "text", 0);
   EXPECT_TRUE(key.starts_with("node-1_")) << key;
   EXPECT_EQ(key, NebulyKey("node-1", "text", 0));
@@ -115,18 +115,18 @@ TEST(NebulyKey, SaysWhoseItIs) {
   EXPECT_FALSE(IsNebulyKeyOf("node-1", ""));
 }
 
-// The Go project took keys of node-10 for those of node-1.
-TEST(NebulyKey, OldOnesAreKnown) {
+// The Go version took keys of node-10 for those of node-1.
+TEST(NebulyKey, RecognisesKeysOfGoVersion) {
   EXPECT_TRUE(IsNebulyKeyOf("node-1", "node-1-1700000000"));
   EXPECT_FALSE(IsNebulyKeyOf("node-1", "node-10-1700000000"));
   EXPECT_FALSE(IsNebulyKeyOf("node", "node-1-1700000000"));
   EXPECT_FALSE(IsNebulyKeyOf("node-1", "node-1-"));
   EXPECT_FALSE(IsNebulyKeyOf("node-1", "node-1-mine"));
-  EXPECT_FALSE(IsNebulyKeyOf("node", "node-1")) << "somebody's own, named like another node";
+  EXPECT_FALSE(IsNebulyKeyOf("node", "node-1")) << "a key of another tool, named like another node";
 }
 
-// A label's value has at most 63 bytes.
-TEST(NebulyKey, IsShortForLongNames) {
+// A label value has at most 63 bytes.
+TEST(NebulyKey, FitsLabelLimitForLongNodeNames) {
   const std::string one(100, 'n'), two = one + "2", front(28, 'n');
   const std::string key = NebulyKey(one, "text", 0);
   EXPECT_LE(key.size(), 63u);

@@ -16,9 +16,9 @@ namespace nos::agent {
 namespace {
 
 constexpr int kMostVariants = 16;
-// On the plugin's pod: kubelets refresh a pod's ConfigMaps at once when its annotations change.
-// Source: kubernetes.io/docs/tasks/configure-pod-container/configure-pod-configmap, "Mounted
-// ConfigMaps are updated automatically".
+// Annotation on the plugin's pod. Kubelets refresh a pod's ConfigMaps at once when its annotations
+// change. Source: kubernetes.io/docs/tasks/configure-pod-container/configure-pod-configmap,
+// "Mounted ConfigMaps are updated automatically".
 constexpr std::string_view kReminder = "nos.nebuly.com/device-plugin-config";
 
 bool IsShare(const std::string& id) { return device::ParseMpsShareId(id).has_value(); }
@@ -28,8 +28,8 @@ int NumberOf(const device::GpuInstance* instance) {
   return share ? share->start : 0;
 }
 
-// What there is of each profile, those that stay anyway first. Without what is free above a gap:
-// the plugin cannot offer it.
+// Existing shares of each profile, held ones first. Leaves out free shares above a gap, because the
+// plugin cannot offer them.
 std::map<gpu::ProfileId, std::vector<const device::GpuInstance*>> ByProfile(
     const device::ObservedGpu& gpu, const std::set<std::string>& held) {
   std::map<gpu::ProfileId, std::vector<const device::GpuInstance*>> instances;
@@ -41,7 +41,7 @@ std::map<gpu::ProfileId, std::vector<const device::GpuInstance*>> ByProfile(
   for (auto& [profile, list] : instances) {
     std::ranges::sort(list, {}, NumberOf);
     std::vector<const device::GpuInstance*> staying, free;
-    int next = 0;  // number that the plugin can offer
+    int next = 0;  // next number that the plugin can offer
     for (const device::GpuInstance* instance : list) {
       const bool offered = NumberOf(instance) == next;
       next += offered ? 1 : 0;
@@ -93,16 +93,16 @@ std::vector<gpu::Placement> Matched(const std::vector<gpu::Placement>& wanted,
     std::set<uint8_t> avoided = there;
     avoided.insert(taken.begin(), taken.end());
     uint8_t start = LowestBeside(avoided);
-    // That of a share which is to go.
+    // Reuse the number of a share that is to be destroyed.
     if (start >= gpu.model->most_instances()) start = LowestBeside(taken);
     taken.insert(start);
-    // It would pass for this one: it has to go first.
+    // If that share still exists it would match this placement, so it must be destroyed first.
     if (!IsThere(gpu, {profile, start})) matched.push_back({profile, start});
   }
   return matched;
 }
 
-// Of GPUs that are well: the kubelet does not tell of others' devices.
+// Leaves out unhealthy GPUs: the kubelet does not list their devices.
 NebulyShares Without(NebulyShares shares, const std::set<std::string>& gpus) {
   std::erase_if(shares, [&](const auto& share) { return gpus.contains(share.first.first); });
   return shares;
@@ -129,7 +129,7 @@ NebulyShares SharesIn(const std::vector<kubelet::OfferedDevice>& devices) {
 }
 
 std::vector<gpu::Obstacle> MatchShares(std::vector<device::Target>& targets,
-                                          const NodeDevices& devices) {
+                                       const NodeDevices& devices) {
   const std::set<std::string> held = devices.Held();
   std::vector<gpu::Obstacle> obstacles;
   for (device::Target& target : targets) {
@@ -154,7 +154,8 @@ std::set<std::string> SharesBelow(const std::set<std::string>& ids) {
   for (const std::string& id : ids) {
     std::optional<device::MpsShare> share = device::ParseMpsShareId(id);
     while (share && share->start-- > 0) {
-      if (!below.insert(device::MpsShareId(*share)).second) break;  // nor are those below it new
+      // Lower numbers are in the set already.
+      if (!below.insert(device::MpsShareId(*share)).second) break;
     }
   }
   return below;
@@ -167,14 +168,14 @@ std::set<std::string> WithSharesBelow(std::set<std::string> ids, const NodeDevic
     const auto gpu = std::ranges::find(devices.gpus, info.index, &device::ObservedGpu::index);
     if (info.share_gib == 0 || gpu == devices.gpus.end()) continue;
     int room = info.share_gib;
-    std::set<device::MpsShare> there;  // each size by number
+    std::set<device::MpsShare> there;  // ordered by size and number
     for (const device::GpuInstance& instance : gpu->instances) {
       const auto share = device::ParseMpsShareId(instance.uuid);
       if (!share) continue;
       there.insert(*share);
       if (held.contains(instance.uuid)) room -= share->gib;
     }
-    int gib = 0, next = 0;  // number that the plugin can offer of this size
+    int gib = 0, next = 0;  // next number of this size that the plugin can offer
     for (const device::MpsShare& share : there) {
       if (std::exchange(gib, share.gib) != share.gib) next = 0;
       const bool offered = share.start == next;
@@ -267,11 +268,12 @@ Status NebulyPlugin::OfferShares(const Devices& shares) {
   return Status::Ok();
 }
 
-// OK when ConfigMap, label and kubelet agree.
+// OK if ConfigMap, label and kubelet agree.
 Status NebulyPlugin::Follow(const NebulyShares& wanted, bool offered) {
   NOS_ASSIGN(const NebulyConfigMap::NodeLabels labels, map_.Labels());
   const bool ours = IsNebulyKeyOf(options_.config_map.node, labels.config);
-  if (wanted.empty() && offered && !ours) return Status::Ok();  // somebody else's, or none
+  // The label belongs to another tool, or is absent.
+  if (wanted.empty() && offered && !ours) return Status::Ok();
   NOS_ASSIGN(const Texts texts, map_.Read());
   NOS_ASSIGN(const std::vector<device::GpuInfo> infos, gpus_());
   std::map<int64_t, std::string> gpus;
@@ -293,18 +295,19 @@ Status NebulyPlugin::Follow(const NebulyShares& wanted, bool offered) {
   return Publish(wanted, texts);
 }
 
-// REQUIRES: what the label names is not what is wanted.
+// REQUIRES: the key that the label names does not contain `wanted`.
 Status NebulyPlugin::Publish(const NebulyShares& wanted, const Texts& texts) {
   const std::string text = WriteNebulyConfig(wanted);
   std::string key;
-  for (int variant = 0; variant < kMostVariants; ++variant) {  // past keys that somebody changed
+  // Skip keys that were changed by hand.
+  for (int variant = 0; variant < kMostVariants; ++variant) {
     key = NebulyKey(options_.config_map.node, text, variant);
     const auto known = texts.find(key);
     if (known == texts.end() || known->second == text) break;
   }
   if (const auto known = texts.find(key); known == texts.end() || known->second != text) {
     NOS_RETURN_IF_ERROR(map_.Put(key, text));
-    Log(LogLevel::kInfo, "shares are asked of Nebuly's device plugin",
+    Log(LogLevel::kInfo, "requesting shares from Nebuly's device plugin",
         {{"node", options_.config_map.node}, {"key", key}});
   }
   if (key != written_key_) {
@@ -323,7 +326,7 @@ Status NebulyPlugin::Publish(const NebulyShares& wanted, const Texts& texts) {
           fmt::format("waiting for Nebuly's device plugin to read key {}", key)};
 }
 
-// All of the node but this one.
+// All keys of this node except `but`.
 std::set<std::string> NebulyPlugin::OldKeys(const Texts& texts, const std::string& but) const {
   std::set<std::string> keys;
   for (const auto& [key, text] : texts) {
@@ -332,18 +335,18 @@ std::set<std::string> NebulyPlugin::OldKeys(const Texts& texts, const std::strin
   return keys;
 }
 
-// The plugin has read the key that the label names: no other of the node's is needed.
+// The plugin has read the key that the label names, so the node's other keys can be deleted.
 Status NebulyPlugin::Confirm(const std::string& key, const NebulyShares& wanted,
                              const Texts& texts) {
   written_key_.clear();
   NOS_RETURN_IF_ERROR(map_.Remove(OldKeys(texts, key)));
-  Log(LogLevel::kInfo, "Nebuly's device plugin offers the shares",
+  Log(LogLevel::kInfo, "Nebuly's device plugin offers the requested shares",
       {{"node", options_.config_map.node}, {"key", key}, {"kinds", std::to_string(wanted.size())}});
   return Status::Ok();
 }
 
-// Whether all of the plugin's pods here have the key as a file, or must have by now. They are
-// reminded of it once each.
+// True if all pods of the plugin on this node have the key as a file, or must have it by now.
+// Annotates each pod once, so that its kubelet updates the file.
 Result<bool> NebulyPlugin::Arrived(const std::string& key) {
   NOS_ASSIGN(const std::vector<Json> pods, PluginPods());
   bool seen = !pods.empty(), unseen = false;
@@ -359,8 +362,8 @@ Result<bool> NebulyPlugin::Arrived(const std::string& key) {
     const Status told =
         client_.Patch(kube::kPods, options_.config_map.ns, name, kube::PatchType::kMerge, patch)
             .status();
-    if (!told.ok()) {  // it comes later, then
-      Log(LogLevel::kWarn, "the plugin's pod is not reminded of its ConfigMap",
+    if (!told.ok()) {  // the file arrives with the kubelet's next sync
+      Log(LogLevel::kWarn, "failed to annotate Pod of Nebuly's device plugin",
           {{"pod", name}, {"error", told.message()}});
     }
   }
@@ -384,7 +387,7 @@ Status NebulyPlugin::NotYet(const std::string& what) {
                                        what, fmt::join(names, ", "), options_.config_map.ns)};
 }
 
-// Those of this node that stay.
+// The plugin's pods on this node, except terminating ones.
 Result<std::vector<Json>> NebulyPlugin::PluginPods() {
   kube::ListOptions options;
   options.label_selector = options_.selector;
@@ -396,8 +399,8 @@ Result<std::vector<Json>> NebulyPlugin::PluginPods() {
   return std::move(list.items);
 }
 
-// No GPU is shared. A label that stays would stop the plugin of whoever comes next, who has no such
-// configuration.
+// Removes label and keys because no GPU is shared. A label that stays would stop a plugin that is
+// installed later and does not have that configuration.
 Status NebulyPlugin::Leave() {
   shown_.reset();
   settled_.reset();
@@ -406,7 +409,7 @@ Status NebulyPlugin::Leave() {
   const Time now = clock_.Now();
   if (left_ && now < look_again_) return Status::Ok();
   NOS_ASSIGN(const NebulyConfigMap::NodeLabels labels, map_.Labels());
-  if (labels.partitioning == "mps") return Status::Ok();  // they are about to be
+  if (labels.partitioning == "mps") return Status::Ok();  // the GPUs are about to be shared
   if (IsNebulyKeyOf(options_.config_map.node, labels.config)) {
     NOS_ASSIGN(const auto held, pod_resources_.List());
     if (std::ranges::any_of(held, [](const auto& one) { return IsShare(one.device_id); })) {

@@ -1,4 +1,5 @@
-// What shares Nebuly's plugin is to offer. (How it is told: agent_nebuly_test.cc.)
+// Which shares Nebuly's plugin is to offer. (loop/nebuly_test.cc tests how the plugin is
+// configured.)
 #include "agent/nebuly_plugin.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ gpu::Placement Share(const char* profile, uint8_t start) {
   return {*kModel.FindProfile(profile), start};
 }
 
-// GPU 0, with these shares at starts 0, 1, 2...
+// GPU 0 with these shares at starts 0, 1, 2...
 NodeDevices Node(const std::vector<std::pair<std::string, std::string>>& shares) {
   NodeDevices devices;
   device::ObservedGpu gpu{0, &kModel, true, {}, "GPU-a"};
@@ -47,13 +48,13 @@ std::vector<std::string> Match(std::vector<gpu::Placement> wanted, const NodeDev
   return names;
 }
 
-TEST(MatchShares, TakesWhatThereIsWhateverItsNumber) {
+TEST(MatchShares, UsesExistingSharesOfAnyNumber) {
   const NodeDevices devices = Node({{"10gb", "10::0"}, {"20gb", "20::0"}});
   EXPECT_THAT(Match({Share("20gb", 7), Share("10gb", 3)}, devices),
               UnorderedElementsAre("20gb@1", "10gb@0"));
 }
 
-TEST(MatchShares, PrefersHeldOnesAndThenLowNumbers) {
+TEST(MatchShares, PrefersHeldSharesThenLowNumbers) {
   NodeDevices devices = Node({{"10gb", "10::2"}, {"10gb", "10::0"}, {"10gb", "10::1"}});
   EXPECT_THAT(Match({Share("10gb", 0)}, devices), ElementsAre("10gb@1"));
   devices.holders["GPU-a::10::2"] = "ml/a";
@@ -62,13 +63,13 @@ TEST(MatchShares, PrefersHeldOnesAndThenLowNumbers) {
               UnorderedElementsAre("10gb@0", "10gb@1"));
 }
 
-TEST(MatchShares, NewOnesGetStartsOfTheirOwn) {
+TEST(MatchShares, GivesNewSharesUnusedStarts) {
   const NodeDevices devices = Node({{"10gb", "10::0"}, {"5gb", "5::0"}});
   EXPECT_THAT(Match({Share("10gb", 0), Share("20gb", 0), Share("9gb", 1)}, devices),
               UnorderedElementsAre("10gb@0", "20gb@2", "9gb@3"));
 }
 
-TEST(MatchShares, WhatIsHeldWholeHasNone) {
+TEST(MatchShares, ReportsObstacleForGpuHeldWhole) {
   NodeDevices devices = Node({});
   devices.holders["GPU-a"] = "ml/whole";
   std::vector<device::Target> targets{{0, {Share("10gb", 0)}, &kModel}};
@@ -92,7 +93,7 @@ TEST(SharesIn, CountsBySizeAndGpu) {
             (NebulyShares{{{"GPU-a", 10}, 2}, {{"GPU-b", 10}, 1}}));
 }
 
-// The plugin would offer 10::1 in place of 10::2, which a pod could get besides.
+// The plugin would offer 10::1 in place of 10::2, and a pod could get it in addition.
 TEST(SharesIn, StopsAtTheFirstGap) {
   EXPECT_EQ(SharesIn({{"nvidia.com/gpu-10gb", "GPU-a::10::2"},
                       {"nvidia.com/gpu-10gb", "GPU-a::10::0"},
@@ -102,7 +103,7 @@ TEST(SharesIn, StopsAtTheFirstGap) {
 
 class WithSharesBelowTest : public ::testing::Test {
  protected:
-  // What stays of these on a GPU of 39 GiB when pods hold some of them and wait for others.
+  // The shares that stay on a GPU of 39 GiB if pods hold `held` and bound pods need `needed`.
   static std::set<std::string> Staying(const std::vector<std::string>& shares,
                                        const std::set<std::string>& held,
                                        const std::set<std::string>& needed = {}) {
@@ -128,24 +129,24 @@ class WithSharesBelowTest : public ::testing::Test {
   }
 };
 
-TEST_F(WithSharesBelowTest, WhatIsBelowAHeldOneStays) {
+TEST_F(WithSharesBelowTest, KeepsSharesBelowAHeldOne) {
   EXPECT_THAT(Staying({"10::0", "10::1", "10::2", "5::0"}, {"10::1"}),
               UnorderedElementsAre("10::0", "10::1"));
 }
 
-TEST_F(WithSharesBelowTest, ButOnlyWhatFitsBesideHeldOnes) {
+TEST_F(WithSharesBelowTest, DropsSharesThatDoNotFitBesideHeldOnes) {
   EXPECT_THAT(Staying({"10::0", "10::1", "10::2", "15::0"}, {"10::2", "15::0"}),
               UnorderedElementsAre("10::0", "10::2", "15::0"));
   EXPECT_THAT(Staying({"10::0", "20::0", "20::1"}, {"20::0", "20::1"}, {"10::0"}),
               UnorderedElementsAre("20::0", "20::1"))
-      << "held ones alone are too much";
+      << "held shares alone exceed the memory";
 }
 
-TEST_F(WithSharesBelowTest, AndWhatThePluginCanOffer) {
+TEST_F(WithSharesBelowTest, DropsSharesAboveAGap) {
   EXPECT_THAT(Staying({"10::1", "10::2"}, {"10::2"}), UnorderedElementsAre("10::2"));
 }
 
-TEST(PodHasFile, KnowsWhatItCannotSee) {
+TEST(PodHasFile, ReturnsNothingIfVolumesAreNotVisible) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(::testing::TempDir()) / "nebuly-pods";
   const fs::path volume = folder / "uid/volumes/kubernetes.io~configmap/v";

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::string_view kMigResources = "nvidia.com/mig-";
 
-// "resource id": an id may come back as another kind of device, since the driver makes it of the
-// instance's number and not of its profile.
+// Keys "resource id". The id alone is ambiguous: the driver derives it from the instance's number,
+// so a later instance of another profile can have the same id.
 std::set<std::string> MigDevices(const std::vector<kubelet::OfferedDevice>& devices, bool healthy) {
   std::set<std::string> all;
   for (const kubelet::OfferedDevice& device : devices) {
@@ -78,7 +78,7 @@ Status NvidiaPlugin::Restart(const std::set<std::string>& wanted) {
                                           FindString(pod, "metadata", "name"), precondition);
     if (!deleted.ok() && deleted.code() != Code::kNotFound) return deleted;
   }
-  Log(LogLevel::kInfo, "NVIDIA's device plugin is restarted",
+  Log(LogLevel::kInfo, "restarting NVIDIA's device plugin",
       {{"node", options_.node}, {"devices", std::to_string(wanted.size())}});
   const kube::BackOff pauses{options_.first_pause, options_.longest_pause};
   not_before_ = clock_.Now() + pauses.After(++restarts_);

@@ -36,27 +36,27 @@ class NvidiaPluginTest : public ::testing::Test {
                                             {"nvidia.com/mig-2g.10gb", "MIG-b"}};
 };
 
-TEST_F(NvidiaPluginTest, LeavesThePluginAloneWhenTheKubeletKnowsAll) {
+TEST_F(NvidiaPluginTest, DoesNotRestartPluginIfKubeletListsAllDevices) {
   kubelet_ = devices_;
-  kubelet_.push_back({"nvidia.com/gpu", "GPU-1"});  // another's business
+  kubelet_.push_back({"nvidia.com/gpu", "GPU-1"});  // not a MIG device
   PutPlugin("1");
   EXPECT_TRUE(plugin_.Offer(devices_).ok());
   EXPECT_EQ(Deletions(), 0u);
 }
 
-TEST_F(NvidiaPluginTest, RestartsItOnceAndWaitsForTheKubelet) {
+TEST_F(NvidiaPluginTest, RestartsPluginOnceAndWaitsForKubelet) {
   PutPlugin("1");
   EXPECT_EQ(plugin_.Offer(devices_).code(), Code::kUnavailable);
   EXPECT_EQ(Deletions(), 1u);
   PutPlugin("2");
   EXPECT_EQ(plugin_.Offer(devices_).code(), Code::kUnavailable);
-  EXPECT_EQ(Deletions(), 1u) << "it takes its time to start";
+  EXPECT_EQ(Deletions(), 1u) << "the plugin is still starting";
   kubelet_ = devices_;
   EXPECT_TRUE(plugin_.Offer(devices_).ok());
   EXPECT_EQ(Deletions(), 1u);
 }
 
-TEST_F(NvidiaPluginTest, ADeviceThatComesBackAsAnotherKindIsNew) {
+TEST_F(NvidiaPluginTest, TreatsSameIdWithOtherProfileAsNewDevice) {
   PutPlugin("1");
   kubelet_ = {{"nvidia.com/mig-3g.20gb", "MIG-a"}, {"nvidia.com/mig-2g.10gb", "MIG-b"}};
   EXPECT_EQ(plugin_.Offer(devices_).code(), Code::kUnavailable);
@@ -65,7 +65,7 @@ TEST_F(NvidiaPluginTest, ADeviceThatComesBackAsAnotherKindIsNew) {
   EXPECT_TRUE(plugin_.Offer(devices_).ok());
 }
 
-TEST_F(NvidiaPluginTest, TriesAgainWithGrowingPauses) {
+TEST_F(NvidiaPluginTest, RestartsPluginWithGrowingPauses) {
   std::vector<size_t> deletions;
   for (int second = 0; second < 100; ++second) {
     PutPlugin(std::to_string(second));
@@ -76,7 +76,7 @@ TEST_F(NvidiaPluginTest, TriesAgainWithGrowingPauses) {
   EXPECT_EQ(deletions.size(), 3u) << "at 0, 20 and 60 seconds";
 }
 
-TEST_F(NvidiaPluginTest, OtherDevicesAreAReasonToRestartAtOnce) {
+TEST_F(NvidiaPluginTest, RestartsPluginAtOnceWhenDevicesChange) {
   PutPlugin("1");
   EXPECT_FALSE(plugin_.Offer(devices_).ok());
   PutPlugin("2");
@@ -84,21 +84,21 @@ TEST_F(NvidiaPluginTest, OtherDevicesAreAReasonToRestartAtOnce) {
   EXPECT_FALSE(api_.Find("pods", "gpu-operator/plugin-2") != nullptr);
 }
 
-TEST_F(NvidiaPluginTest, ABrokenDeviceIsNoReasonToRestart) {
+TEST_F(NvidiaPluginTest, DoesNotRestartPluginForUnhealthyDevice) {
   PutPlugin("1");
   std::vector<OfferedDevice> devices = devices_;
   devices.push_back({"nvidia.com/mig-1g.5gb", "MIG-sick", /*healthy=*/false});
-  kubelet_ = devices_;  // it tells of healthy devices only
+  kubelet_ = devices_;  // the plugin lists healthy devices only
   EXPECT_TRUE(plugin_.Offer(devices).ok());
-  kubelet_ = devices;  // or has not found out
+  kubelet_ = devices;  // or it has not noticed yet
   EXPECT_TRUE(plugin_.Offer(devices).ok());
   EXPECT_EQ(Deletions(), 0u);
 }
 
-TEST_F(NvidiaPluginTest, WhatARestartLeavesIsThere) {
+TEST_F(NvidiaPluginTest, AcceptsUnknownDeviceThatSurvivesARestart) {
   kubelet_ = devices_;
   kubelet_.push_back(
-      {"nvidia.com/mig-9g.9gb", "MIG-c"});  // of a GPU that nos leaves alone, or gone
+      {"nvidia.com/mig-9g.9gb", "MIG-c"});  // on a GPU that nos does not manage, or destroyed
   for (int second = 0; second < 3600; ++second) {
     PutPlugin("1");
     const bool right = plugin_.Offer(devices_).ok();
@@ -111,9 +111,9 @@ TEST_F(NvidiaPluginTest, WhatARestartLeavesIsThere) {
   EXPECT_EQ(Deletions(), 2u);
 }
 
-// The plugin's old pod ends slowly (30 s of grace, a busy node): the kubelet's list is the
-// old one for 25 s. UUIDs of MIG devices return when the same placement is made again.
-TEST_F(NvidiaPluginTest, ADeviceThatWasThereIsNoForeignerForEver) {
+// The plugin's old pod ends slowly (30 s grace period, busy node): the kubelet keeps the old list
+// for 25 s. A MIG device gets its old UUID when the same placement is created again.
+TEST_F(NvidiaPluginTest, DoesNotAcceptDestroyedDeviceOfOursAsForeign) {
   PutPlugin("1");
   kubelet_ = devices_;
   ASSERT_TRUE(plugin_.Offer(devices_).ok());
@@ -122,10 +122,10 @@ TEST_F(NvidiaPluginTest, ADeviceThatWasThereIsNoForeignerForEver) {
     (void)plugin_.Offer(less);
     clock_.Advance(seconds(1));
   }
-  kubelet_ = less;  // the new plugin has come up
+  kubelet_ = less;  // the new plugin has started
   EXPECT_TRUE(plugin_.Offer(less).ok());
   PutPlugin("2");
-  EXPECT_FALSE(plugin_.Offer(devices_).ok());  // MIG-b is made again, at the same place
+  EXPECT_FALSE(plugin_.Offer(devices_).ok());  // MIG-b is created again, at the same place
   kubelet_ = devices_;
   clock_.Advance(seconds(5));
   EXPECT_TRUE(plugin_.Offer(devices_).ok());
@@ -136,28 +136,28 @@ TEST_F(NvidiaPluginTest, ADeviceThatWasThereIsNoForeignerForEver) {
     (void)plugin_.Offer(less);
     clock_.Advance(seconds(1));
   }
-  EXPECT_GT(Deletions(), before) << "the kubelet hands out a device that is gone, for ever";
+  EXPECT_GT(Deletions(), before) << "the kubelet would hand out a destroyed device for ever";
 }
 
-TEST_F(NvidiaPluginTest, ABrokenDeviceThatIsGoneIsNoForeigner) {
+TEST_F(NvidiaPluginTest, DoesNotAcceptDestroyedUnhealthyDeviceAsForeign) {
   PutPlugin("1");
   std::vector<OfferedDevice> devices = devices_;
   devices.push_back({"nvidia.com/mig-1g.5gb", "MIG-sick", /*healthy=*/false});
   kubelet_ = devices_;
   kubelet_.push_back({"nvidia.com/mig-1g.5gb", "MIG-sick"});
   ASSERT_TRUE(plugin_.Offer(devices).ok());
-  for (int second = 0; second < 60; ++second) {  // the list stays as it was
+  for (int second = 0; second < 60; ++second) {  // the kubelet's list does not change
     EXPECT_FALSE(plugin_.Offer(devices_).ok());
     clock_.Advance(seconds(1));
   }
 }
 
-TEST_F(NvidiaPluginTest, SaysWhenThereIsNoPlugin) {
+TEST_F(NvidiaPluginTest, ReportsMissingPlugin) {
   const Status offered = plugin_.Offer(devices_);
   EXPECT_EQ(offered.message(),
             "no pod of NVIDIA's device plugin on node gpu-1 has the labels "
             "app=nvidia-device-plugin-daemonset: is devicePlugin.selector right?");
-  EXPECT_EQ(offered.code(), Code::kNotFound) << "a person must see to it";
+  EXPECT_EQ(offered.code(), Code::kNotFound) << "an administrator must act";
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // Hybrid nodes whose MIG instances are divided by MPS.
 #include <gmock/gmock.h>
 
-#include "base/random.h"
 #include "agent/loop/fixture_test.h"
 #include "agent/node/divided_instances.h"
+#include "base/random.h"
 #include "device/mig_parts.h"
 #include "device/mps_gpus.h"
 #include "device/plain_gpus.h"
@@ -25,7 +25,7 @@ class AgentDividedTest : public AgentTest {
     Start();
   }
 
-  // A new agent, which knows nothing but what the driver and the kubelet tell.
+  // Starts a new agent, which knows only what driver and kubelet report.
   void Start() {
     runner_.reset();
     parts_ = std::make_unique<device::MigParts>(boards_, gpu::Catalogue::Builtin(), may_have_);
@@ -37,13 +37,13 @@ class AgentDividedTest : public AgentTest {
     extras.parts = may_have_;
     Restart(*plain_, extras);
   }
-  // Whether the kubelet may give it to a pod.
+  // True if the kubelet may give the device to a pod.
   bool MayBeGiven(const std::string& id) {
     return std::ranges::any_of(kubelet_.offer(), [&](const kubelet::OfferedDevice& device) {
       return device.device_id == id && device.healthy;
     });
   }
-  // Of the driver's first instance, or a part of it.
+  // UUID of the driver's first instance, and ids of its parts.
   std::string Mig(int gpu) { return boards_.Truth(gpu).at(0).uuid; }
   std::string Part(int gpu, int count, int number) {
     return device::MigPartId({Mig(gpu), count, number});
@@ -55,10 +55,10 @@ class AgentDividedTest : public AgentTest {
       for (const int count : {2, 4}) {
         for (int number = 0; number < count; ++number) {
           const std::string id = device::MigPartId({instance.uuid, count, number});
-          EXPECT_FALSE(kubelet_.Holds(id)) << "an instance was destroyed of which pods hold parts";
+          EXPECT_FALSE(kubelet_.Holds(id)) << "destroyed an instance with held parts";
         }
       }
-      EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "a used instance was destroyed";
+      EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "destroyed a used instance";
     };
     return hooks;
   }
@@ -73,7 +73,7 @@ class AgentDividedTest : public AgentTest {
   std::unique_ptr<device::PlainGpus> plain_;
 };
 
-TEST_F(AgentDividedTest, InstancesBecomeTheirParts) {
+TEST_F(AgentDividedTest, DividesInstancesIntoRequestedParts) {
   Run();
   EXPECT_EQ(Annotation("status-model-0"), "H100-80GB+3g.40gb.mps2+3g.40gb.mps4+GPU+TIME-4");
   Plan("1", {{0, "1g.10gb@0,3g.40gb.mps4@4,3g.40gb.mps4@6"}, {1, "gpu@0"}});
@@ -97,7 +97,7 @@ TEST_F(AgentDividedTest, InstancesBecomeTheirParts) {
   EXPECT_EQ(Annotation("status-layout-1"), "3g.40gb.mps4@1:free");
 }
 
-TEST_F(AgentDividedTest, WhatIsHeldKeepsTheInstance) {
+TEST_F(AgentDividedTest, KeepsInstanceOfWhichAPodHoldsAPart) {
   Run();
   Plan("1", {{0, "3g.40gb.mps4@4,3g.40gb.mps4@5"}});
   Run(seconds(60));
@@ -120,7 +120,7 @@ TEST_F(AgentDividedTest, WhatIsHeldKeepsTheInstance) {
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
 }
 
-TEST_F(AgentDividedTest, ANewAgentKnowsWhatPodsHold) {
+TEST_F(AgentDividedTest, NewAgentKnowsPartsThatPodsHold) {
   Run();
   Plan("1", {{0, "3g.40gb.mps4@4,3g.40gb.mps4@5"}});
   Run(seconds(60));
@@ -133,9 +133,9 @@ TEST_F(AgentDividedTest, ANewAgentKnowsWhatPodsHold) {
   EXPECT_EQ(Mig(0), mig);
 }
 
-// A kubelet that has just started says for a moment that nobody holds anything: the instance looks
-// whole then, and free.
-TEST_F(AgentDividedTest, NothingIsTakenWhilePodsAreNotToldOf) {
+// A kubelet that has just started reports for a moment that no pod holds a device. The instance
+// then looks undivided and free.
+TEST_F(AgentDividedTest, DestroysNoInstanceWhileKubeletListsNoHolders) {
   Run();
   Plan("1", {{0, "3g.40gb.mps4@5"}});
   Run(seconds(60));
@@ -149,7 +149,7 @@ TEST_F(AgentDividedTest, NothingIsTakenWhilePodsAreNotToldOf) {
   ASSERT_THAT(boards_.Truth(0), SizeIs(1));
   EXPECT_EQ(Mig(0), mig);
   for (const kubelet::OfferedDevice& device : kubelet_.offer()) {
-    EXPECT_FALSE(device.device_id == mig && device.healthy) << "nobody may be given it";
+    EXPECT_FALSE(device.device_id == mig && device.healthy) << "the kubelet must not hand it out";
   }
   Hold("quarter", kQuarter, part);
   Run(seconds(60));
@@ -159,7 +159,7 @@ TEST_F(AgentDividedTest, NothingIsTakenWhilePodsAreNotToldOf) {
   EXPECT_EQ(Annotation("status-layout-0"), "1g.10gb@6:free");
 }
 
-TEST_F(AgentDividedTest, LeavingLeavesWhatIsHeld) {
+TEST_F(AgentDividedTest, LeavingHybridModeKeepsInstanceWithHeldPart) {
   Run();
   Plan("1", {{0, "3g.40gb.mps4@5"}});
   Run(seconds(60));
@@ -168,14 +168,14 @@ TEST_F(AgentDividedTest, LeavingLeavesWhatIsHeld) {
   Label("mig");
   Plan("2", {{0, "7g.80gb@0"}});
   Run(seconds(120));
-  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:used") << "as a whole";
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:used") << "the whole instance";
   End("quarter");
   Run(seconds(120));
   EXPECT_EQ(Annotation("status-layout-0"), "7g.80gb@0:free");
 }
 
-// The kubelet knows a part by another name than its instance, and takes that for free.
-TEST_F(AgentDividedTest, NobodyIsGivenAnInstanceOfWhichAPodHoldsAPart) {
+// The kubelet knows a part under another id than its instance, so it takes the instance for free.
+TEST_F(AgentDividedTest, OffersNoInstanceOfWhichAPodHoldsAPart) {
   for (const char* mode : {"mig", "mps", "none"}) {
     SCOPED_TRACE(mode);
     Label("hybrid");
@@ -191,13 +191,13 @@ TEST_F(AgentDividedTest, NobodyIsGivenAnInstanceOfWhichAPodHoldsAPart) {
     EXPECT_EQ(Allocatable("3g.40gb"), 0);
     Start();
     Run(seconds(60));
-    EXPECT_FALSE(MayBeGiven(mig)) << "nor by a new agent";
+    EXPECT_FALSE(MayBeGiven(mig)) << "a new agent must not offer it either";
     End("quarter");
     Run(seconds(60));
   }
 }
 
-TEST_F(AgentDividedTest, NorWhereItMayBeDividedSoNoMore) {
+TEST_F(AgentDividedTest, OffersNoInstanceWithHeldPartOfRemovedKind) {
   Run();
   Plan("1", {{0, "3g.40gb.mps4@5"}});
   Run(seconds(60));
@@ -218,7 +218,7 @@ TEST_F(AgentDividedTest, NorWhereItMayBeDividedSoNoMore) {
   EXPECT_TRUE(MayBeGiven(mig));
 }
 
-// Whatever happens between: nothing that a pod holds is lost, and the last plan is applied.
+// In every case no held device is lost, and the last plan is applied.
 TEST_F(AgentDividedTest, ConvergesFromAnyState) {
   const std::vector<std::string> layouts = {"3g.40gb.mps4@0,3g.40gb.mps4@3",
                                             "3g.40gb.mps4@5",
@@ -233,7 +233,7 @@ TEST_F(AgentDividedTest, ConvergesFromAnyState) {
   for (uint64_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
-    std::map<std::string, std::string> held;  // device by pod
+    std::map<std::string, std::string> held;  // pod -> device
     for (int step = 0; step < 6; ++step) {
       Plan(
           std::to_string(1000 * (seed + 1) + static_cast<uint64_t>(step)),
@@ -251,7 +251,7 @@ TEST_F(AgentDividedTest, ConvergesFromAnyState) {
       if (random.Chance(0.3)) Start();
       Run(milliseconds(random.Below(20'000)));
       for (const auto& [pod, device] : held) {
-        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " is gone";
+        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " disappeared";
       }
       std::erase_if(held, [&](const auto& entry) {
         const bool ends = random.Chance(0.5);
@@ -277,7 +277,7 @@ NodeDevices WithInstances(std::vector<device::GpuInstance> instances) {
   return devices;
 }
 
-TEST(DividedInstancesTest, WhoHoldsAPartHoldsItsInstance) {
+TEST(DividedInstancesTest, HolderOfAPartHoldsItsInstance) {
   NodeDevices devices =
       WithInstances({{0, 1, "MIG-a", "3g.40gb", 9, 0, 4},
                      {0, 2, "MIG-b::mps4::0", "3g.40gb.mps4", -1, 4, 1, true, "MIG-b"}});

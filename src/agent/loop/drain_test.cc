@@ -1,35 +1,29 @@
-// What is in use or about to be: how the agent takes slices away, and what it leaves alone.
+// Destroying instances: how the agent drains them, and which devices in use it keeps.
 #include "agent/loop/fixture_test.h"
 #include "reconcile/testing/slow_watches.h"
 
 namespace nos::agent {
 namespace {
 
-// The Go agent acknowledged a plan when it had read it (defect A12).
-// Defects A12 and C3: a failed apply looked acknowledged and was never tried again.
-// Defect C2: the Go agent destroyed devices that the kubelet could hand out at that very moment.
-// It answers before it has read its pods.
-// The kubelet refuses a pod for good when a device is missing at its arrival.
-// Defect C1: at start the Go agent destroyed devices under their pods.
-// Defect A2: taking the label off a node was never noticed.
-TEST_F(AgentTest, SeesSoonThatAPodHasEnded) {
+TEST_F(AgentTest, FreesInstanceSoonAfterItsPodHasEnded) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
   ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
   Bind("a", "1g.5gb");
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used");
-  api_.Remove("pods", "ml/a");  // the kubelet gives its devices free a little later
+  api_.Remove("pods", "ml/a");  // the kubelet releases its device a little later
   Run(milliseconds(500));
   kubelet_.Remove("ml", "a");
   Run(seconds(2));
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
 }
 
-TEST_F(AgentTest, WithdrawsBeforeItDestroys) {
+// The Go agent destroyed devices that the kubelet could hand out at that moment.
+TEST_F(AgentTest, WithdrawsInstanceFromOfferBeforeDestroyingIt) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
-  // The kubelet hands the device out while it takes over the new offer.
+  // The kubelet hands out the device while it adopts the new offer.
   kubelet_.on_offer = [&] { kubelet_.on_offer = [this] { ReportAllocatable(); }; };
   ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
   Plan("7", {{0, "7g.40gb@0"}});
@@ -45,12 +39,13 @@ TEST_F(AgentTest, APodBoundDuringTheWithdrawalGetsItsDeviceBack) {
   kubelet_.on_offer = [&] {
     kubelet_.on_offer = nullptr;
     ReportAllocatable();
-    Bind("a", "1g.5gb");  // by a scheduler that still saw the device
+    Bind("a", "1g.5gb");  // by a scheduler that did not see the withdrawal yet
   };
   Run();
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_TRUE(kubelet_.Offers(instance.uuid)) << "offered again for the pod";
-  EXPECT_EQ(reconcile::ReadPlanResult(Annotation("partitioning-result"))->obstacles.at(0).code, "InUse");
+  EXPECT_TRUE(kubelet_.Offers(instance.uuid)) << "must be offered again for the pod";
+  EXPECT_EQ(reconcile::ReadPlanResult(Annotation("partitioning-result"))->obstacles.at(0).code,
+            "InUse");
   ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
   api_.Remove("pods", "ml/a");
   kubelet_.Remove("ml", "a");
@@ -58,12 +53,13 @@ TEST_F(AgentTest, APodBoundDuringTheWithdrawalGetsItsDeviceBack) {
   EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
 }
 
-TEST_F(AgentTest, TheLastLookGoesPastTheCaches) {
+TEST_F(AgentTest, ReadsPodsUncachedBeforeDestroyingInstance) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
   Plan("7", {{0, "7g.40gb@0"}});
   api_.intercept = [&](const kube::ApiRequest& request) {
-    // The pod is bound just before the agent asks; its watch has not said so yet.
+    // The pod is bound just before the agent reads the pods, and the watch has not delivered it
+    // yet.
     const bool last_look = request.method == "GET" && !request.Query("fieldSelector").empty() &&
                            request.path == "/api/v1/pods";
     if (last_look) {
@@ -76,9 +72,9 @@ TEST_F(AgentTest, TheLastLookGoesPastTheCaches) {
   EXPECT_EQ(destroyed_, 0);
 }
 
-TEST_F(AgentTest, TheNodeStopsCountingAnInstanceBeforeTheKubeletLosesIt) {
+TEST_F(AgentTest, LowersAllocatableBeforeWithdrawingInstance) {
   const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
-  kubelet_reports_ = false;  // its next sync is far
+  kubelet_reports_ = false;  // the kubelet's next sync is far away
   Run();
   EXPECT_EQ(Allocatable("1g.5gb"), 1);
   Plan("7", {{0, "7g.40gb@0"}});
@@ -91,10 +87,10 @@ TEST_F(AgentTest, TheNodeStopsCountingAnInstanceBeforeTheKubeletLosesIt) {
   EXPECT_EQ(Allocatable("7g.40gb"), 1);
 }
 
-TEST_F(AgentTest, KnowsTheFigureItHasWrittenBeforeItsWatchSaysSo) {
+TEST_F(AgentTest, RemembersWrittenAllocatableWhileNodeWatchLags) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   kubelet_reports_ = false;
-  testing::SlowWatches slow(api_);
+  reconcile::testing::SlowWatches slow(api_);
   runner_ = std::make_unique<reconcile::Runner>(*agent_, slow, reconcile::ForNode(kNode));
   Run();
   Plan("7", {{0, "7g.40gb@0"}});
@@ -105,10 +101,11 @@ TEST_F(AgentTest, KnowsTheFigureItHasWrittenBeforeItsWatchSaysSo) {
   Run(milliseconds(150));
   EXPECT_EQ(api_.writes.size(), writes);
   Run(milliseconds(100));
-  EXPECT_EQ(destroyed_, 1) << "the drain does not begin anew with every look at the old figure";
+  EXPECT_EQ(destroyed_, 1)
+      << "the drain must not restart while the cache shows the old allocatable";
 }
 
-TEST_F(AgentTest, TheNodeCountsANewSliceOnceTheKubeletHasTakenItOver) {
+TEST_F(AgentTest, RaisesAllocatableOnceKubeletHasAdoptedNewSlice) {
   kubelet_reports_ = false;
   Run();
   kubelet_.slow = true;
@@ -120,7 +117,7 @@ TEST_F(AgentTest, TheNodeCountsANewSliceOnceTheKubeletHasTakenItOver) {
   EXPECT_EQ(Allocatable("1g.5gb"), 1);
 }
 
-TEST_F(AgentTest, WhileNoAgentOffersTheNodeCountsNothing) {
+TEST_F(AgentTest, LeaveSetsAllocatableToZero) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   kubelet_reports_ = false;
   Run();
@@ -133,7 +130,8 @@ TEST_F(AgentTest, WhileNoAgentOffersTheNodeCountsNothing) {
   EXPECT_EQ(Allocatable("1g.5gb"), 1);
 }
 
-TEST_F(AgentTest, AKubeletThatHasJustStartedTakesNothingFromAPod) {
+// A kubelet that has just started answers before it has read its pods.
+TEST_F(AgentTest, KeepsUsedInstanceWhileRestartedKubeletListsNoHolders) {
   const auto used = gpus_.Place(0, "1g.5gb", 1).value();
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
@@ -149,10 +147,11 @@ TEST_F(AgentTest, AKubeletThatHasJustStartedTakesNothingFromAPod) {
   Run(seconds(3));
   EXPECT_EQ(destroyed_, 0);
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
-  Restart();  // an agent that has seen nothing yet
+  Restart();  // an agent that has not observed the pod's device
   Run(seconds(3));
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used") << "either may be";
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used")
+      << "either slice may be the pod's";
   kubelet_.forgetful = false;
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
@@ -162,26 +161,27 @@ TEST_F(AgentTest, AKubeletThatHasJustStartedTakesNothingFromAPod) {
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
 }
 
-TEST_F(AgentTest, APodSentForADrainingInstanceFindsItInTheOffer) {
+// The kubelet rejects a pod for good if its device is missing when the pod arrives.
+TEST_F(AgentTest, PodBoundToDrainingInstanceFindsItInTheOffer) {
   const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
   Run();
   Plan("7", {{0, "7g.40gb@0"}});
   bool withdrawn = false;
   kubelet_.on_offer = [&] { withdrawn |= !kubelet_.Offers(instance.uuid); };
   Run(milliseconds(100));
-  Bind("a", "1g.5gb");  // by a scheduler that had not seen the node's new figure
+  Bind("a", "1g.5gb");  // by a scheduler that did not see the node's new allocatable
   Run();
   EXPECT_FALSE(withdrawn);
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Allocatable("1g.5gb"), 1) << "counted again for the pod";
+  EXPECT_EQ(Allocatable("1g.5gb"), 1) << "must be counted again for the pod";
 }
 
-TEST_F(AgentTest, TheKubeletsOldFigureStartsTheDrainAnew) {
+TEST_F(AgentTest, RestartsDrainWhenKubeletRestoresOldAllocatable) {
   const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
   Run();
   Plan("7", {{0, "7g.40gb@0"}});
   Run(milliseconds(150));
-  ReportAllocatable();  // a sync: the kubelet has the device still
+  ReportAllocatable();  // a sync: the kubelet still has the device
   ASSERT_EQ(Allocatable("1g.5gb"), 1);
   Run(milliseconds(100));
   EXPECT_EQ(Allocatable("1g.5gb"), 0);
@@ -190,7 +190,7 @@ TEST_F(AgentTest, TheKubeletsOldFigureStartsTheDrainAnew) {
   EXPECT_EQ(destroyed_, 1);
 }
 
-TEST_F(AgentTest, TheLastLookSeesAnOldFigurePastTheCaches) {
+TEST_F(AgentTest, ReadsNodeUncachedBeforeWithdrawingInstance) {
   const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
   Run();
   bool reported = false;
@@ -208,12 +208,12 @@ TEST_F(AgentTest, TheLastLookSeesAnOldFigurePastTheCaches) {
   };
   Run(milliseconds(300));
   EXPECT_TRUE(reported);
-  EXPECT_EQ(destroyed_, 0) << "the new one has the same UUID";
+  EXPECT_EQ(destroyed_, 0) << "the node counts the instance again";
   Run();
   EXPECT_EQ(destroyed_, 1);
 }
 
-TEST_F(AgentTest, AnAgentThatMayNotWriteTheStatusGoesOnLater) {
+TEST_F(AgentTest, DestroysAfterDrainTimeoutIfNodeStatusCannotBeWritten) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
   api_.intercept = [&](const kube::ApiRequest& request) {
@@ -230,7 +230,7 @@ TEST_F(AgentTest, AnAgentThatMayNotWriteTheStatusGoesOnLater) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
-TEST_F(AgentTest, APluginThatCannotWithdrawLosesNothingThatTheNodeCounts) {
+TEST_F(AgentTest, LowersAllocatableBeforeDestroyingIfPluginCannotWithdraw) {
   kubelet_.withdraws = false;
   kubelet_.on_offer = nullptr;
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
@@ -246,7 +246,7 @@ TEST_F(AgentTest, APluginThatCannotWithdrawLosesNothingThatTheNodeCounts) {
   EXPECT_EQ(destroyed_, 1);
 }
 
-TEST_F(AgentTest, ASilentKubeletStopsEverythingBecauseUseIsUnknown) {
+TEST_F(AgentTest, DestroysNothingWhileKubeletDoesNotAnswer) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
   kubelet_.down = true;
@@ -258,7 +258,7 @@ TEST_F(AgentTest, ASilentKubeletStopsEverythingBecauseUseIsUnknown) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
-TEST_F(AgentTest, AnOfferWithoutAnAnswerMayHaveBeenTaken) {
+TEST_F(AgentTest, OffersAgainAfterAnOfferWithoutAnswer) {
   const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
   Run();
   ASSERT_TRUE(kubelet_.Offers(instance.uuid));
@@ -266,14 +266,14 @@ TEST_F(AgentTest, AnOfferWithoutAnAnswerMayHaveBeenTaken) {
   kubelet_reports_ = false;
   Plan("7", {{0, "7g.40gb@0"}});
   Run(seconds(1));
-  ASSERT_FALSE(kubelet_.Offers(instance.uuid)) << "withdrawn, though nobody said so";
+  ASSERT_FALSE(kubelet_.Offers(instance.uuid)) << "withdrawn, although the call failed";
   kubelet_.mute = false;
-  Plan("8", {{0, "1g.5gb@0"}});  // it is wanted again, as in the last offer that was answered
+  Plan("8", {{0, "1g.5gb@0"}});  // the slice is wanted again, as in the last confirmed offer
   Run();
   EXPECT_TRUE(kubelet_.Offers(instance.uuid));
 }
 
-TEST_F(AgentTest, ASuccessorOfTheSameNameDoesNotInheritDevices) {
+TEST_F(AgentTest, PodDoesNotInheritDevicesOfEarlierPodWithSameName) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 1).ok());
   Run();
@@ -283,12 +283,13 @@ TEST_F(AgentTest, ASuccessorOfTheSameNameDoesNotInheritDevices) {
   Run();
   api_.Remove("pods", "ml/db-0");  // the kubelet frees its device a moment later
   Run(milliseconds(100));
-  api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));  // StatefulSet
-  // kubelet: old one is gone; the new one gets the OTHER device
+  api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));  // as a StatefulSet does
+  // The kubelet has removed the old pod. The new pod gets the other device.
   std::string old = kubelet_.offer()[0].device_id;
   const std::string first = kubelet_.HolderOf(old).empty() ? kubelet_.offer()[1].device_id : old;
   kubelet_.Remove("ml", "db-0");
-  ASSERT_TRUE(kubelet_.Admit("tmp", "x", "nvidia.com/mig-1g.5gb").ok());  // takes the first again
+  // Takes the first device again.
+  ASSERT_TRUE(kubelet_.Admit("tmp", "x", "nvidia.com/mig-1g.5gb").ok());
   ASSERT_TRUE(kubelet_.Admit("ml", "db-0", "nvidia.com/mig-1g.5gb").ok());
   kubelet_.Remove("tmp", "x");
   ASSERT_FALSE(kubelet_.Holds(first));
@@ -300,7 +301,7 @@ TEST_F(AgentTest, ASuccessorOfTheSameNameDoesNotInheritDevices) {
   Run(seconds(60));
 }
 
-TEST_F(AgentTest, ALostGpuDoesNotFreezeTheOthers) {
+TEST_F(AgentTest, PartitionsOtherGpusWhileOneIsLost) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
   ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
@@ -317,11 +318,11 @@ TEST_F(AgentTest, ALostGpuDoesNotFreezeTheOthers) {
   EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free") << Annotation("partitioning-result");
 }
 
-TEST_F(AgentTest, AnInitContainerThatHasEndedFreezesOneSliceAtMost) {
+TEST_F(AgentTest, EndedInitContainerKeepsAtMostOneSlice) {
   for (uint8_t i = 0; i < 6; ++i) ASSERT_TRUE(gpus_.Place(0, "1g.5gb", i).ok());
   Run();
-  // init asked for one slice and has ended; the main container asks for none: the kubelet lists
-  // none
+  // The init container requested one slice and has ended. The main container requests none, so the
+  // kubelet lists none.
   api_.Put(
       BoundPod("a", "u1", JsonArray{Asking("init", "1")}, JsonArray{JsonObject{{"name", "main"}}}));
   Admitted("a");
@@ -331,7 +332,7 @@ TEST_F(AgentTest, AnInitContainerThatHasEndedFreezesOneSliceAtMost) {
   EXPECT_EQ(destroyed_, 5) << Annotation("partitioning-result");
 }
 
-TEST_F(AgentTest, APluginThatCannotWithdrawLeavesNewSlicesToTheKubelet) {
+TEST_F(AgentTest, LeavesNewSlicesToKubeletIfPluginCannotWithdraw) {
   kubelet_.withdraws = false;
   kubelet_.on_offer = nullptr;
   expect_withdrawn_ = false;
@@ -343,14 +344,14 @@ TEST_F(AgentTest, APluginThatCannotWithdrawLeavesNewSlicesToTheKubelet) {
   Run();
   kubelet_.slow = true;
   kubelet_.down = false;
-  // NVIDIA's plugin is being restarted: Offer says kUnavailable
+  // NVIDIA's plugin is restarting: Offer returns kUnavailable.
   kubelet_.mute = true;
   Plan("8", {{1, "1g.5gb@0"}});
   Run(seconds(3));
   EXPECT_EQ(Allocatable("1g.5gb"), 0) << "the kubelet does not have it yet";
 }
 
-TEST_F(AgentTest, AFigureOfOldIsNotTakenForOurs) {
+TEST_F(AgentTest, DoesNotOverwriteAllocatableThatKubeletHasChanged) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   kubelet_reports_ = false;
   Run();
@@ -360,11 +361,11 @@ TEST_F(AgentTest, AFigureOfOldIsNotTakenForOurs) {
   kubelet_.slow = true;
   Plan("8", {{1, "1g.5gb@0"}});
   Run(seconds(3));
-  ReportAllocatable();  // its sync comes between two looks of ours
+  ReportAllocatable();  // the kubelet syncs between two calls of the agent
   kubelet_.slow = false;
   Run();
   ASSERT_EQ(Allocatable("1g.5gb"), 1);
-  // The kubelet restarts: no plugin is registered yet, allocatable is 0, and it stays so for 20 s
+  // The kubelet restarts. Until plugins register again, for 20 s, allocatable is 0.
   kubelet_.slow = true;
   Json node = *api_.Find("nodes", kNode);
   MakeObject(node, "status", "allocatable")["nvidia.com/mig-1g.5gb"] = "0";
@@ -373,20 +374,20 @@ TEST_F(AgentTest, AFigureOfOldIsNotTakenForOurs) {
   EXPECT_EQ(Allocatable("1g.5gb"), 0) << "the kubelet does not have it";
 }
 
-TEST_F(AgentTest, AHalfAdmittedPodKeepsWhatItIsAboutToGet) {
+TEST_F(AgentTest, KeepsInstanceThatPartlyAdmittedPodStillNeeds) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 1).ok());
   Run();
   Plan("7", {{0, "7g.40gb@0"}});
   Run(milliseconds(100));
   api_.Put(BoundPod("a", "u1", {}, JsonArray{Asking("one", "1"), Asking("two", "1")}));
-  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());  // container one so far
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());  // for container one so far
   Run(milliseconds(400));
   EXPECT_EQ(destroyed_, 0);
   EXPECT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
 }
 
-TEST_F(AgentTest, ASuccessorOfTheSameNameStillNeedsASlice) {
+TEST_F(AgentTest, KeepsFreeSliceForBoundPodWithNameOfDeletedPod) {
   const auto first = gpus_.Place(0, "1g.5gb", 0).value();
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 1).ok());
   Run();
@@ -394,7 +395,8 @@ TEST_F(AgentTest, ASuccessorOfTheSameNameStillNeedsASlice) {
   api_.Put(BoundPod("db-0", "u1", {}, JsonArray{Asking("main", "1")}));
   Admitted("db-0");
   Run();
-  // Deleted by force: its containers still stop. The successor is bound here during the drain.
+  // The pod is force-deleted and its containers are still stopping. The new pod of its name is
+  // bound here during the drain.
   Plan("7", {{0, kubelet_.Holds(first.uuid) ? "1g.5gb@0" : "1g.5gb@1"}});
   Run(milliseconds(100));
   api_.Remove("pods", "ml/db-0");

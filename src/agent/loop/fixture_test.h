@@ -1,4 +1,4 @@
-// A node with two A100-40GB, its kubelet, and an agent that may die at any time.
+// A node with two A100-40GB, its kubelet, and an agent that may crash at any time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,12 +8,12 @@
 #include <memory>
 #include <string>
 
-#include "reconcile/node_write.h"
-#include "reconcile/runner.h"
-#include "reconcile/testing/scene.h"
 #include "device/sim_gpus.h"
 #include "kube/testing/fake_api.h"
 #include "kubelet/testing/fake_kubelet.h"
+#include "reconcile/node_write.h"
+#include "reconcile/runner.h"
+#include "reconcile/testing/scene.h"
 
 #include "agent/node_agent.h"
 
@@ -62,12 +62,13 @@ class AgentTest : public ::testing::Test {
     hooks.fault = [this](const device::SimAttempt& attempt) {
       return fault_ ? fault_(attempt) : device::SimFault::kNone;
     };
-    // No SimHooks::held: the driver refuses only while a process runs, so caution must be the
-    // agent's.
+    // No SimHooks::held: the driver refuses only while a process runs, so the agent itself must be
+    // careful.
     hooks.on_destroy = [this](const device::GpuInstance& instance) {
       ++destroyed_;
-      EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "a used instance was destroyed";
-      EXPECT_FALSE(expect_withdrawn_ && kubelet_.Offers(instance.uuid)) << "while on offer";
+      EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "destroyed a used instance";
+      EXPECT_FALSE(expect_withdrawn_ && kubelet_.Offers(instance.uuid))
+          << "destroyed an offered instance";
     };
     return hooks;
   }
@@ -85,15 +86,15 @@ class AgentTest : public ::testing::Test {
     std::map<std::string, int> counts = {{"nvidia.com/mig-1g.5gb", 0},
                                          {"nvidia.com/mig-7g.40gb", 0}};
     for (const auto& device : kubelet_.offer()) counts[device.resource] += device.healthy ? 1 : 0;
-    testing::PutAllocatable(api_, kNode, counts);
+    reconcile::testing::PutAllocatable(api_, kNode, counts);
   }
 
-  // Lets the agent work for this long.
+  // Runs the agent for this time.
   void Run(Duration time = seconds(30)) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
   }
 
-  // How the node's GPUs are to be used.
+  // Sets the requested partitioning of the node's GPUs.
   void Label(const std::string& mode) {
     Json node = *api_.Find("nodes", kNode);
     MakeObject(node, "metadata", "labels")["nos.nebuly.com/gpu-partitioning"] = mode;
@@ -111,12 +112,12 @@ class AgentTest : public ::testing::Test {
     Annotate("spec-partitioning-plan", id);
   }
   std::string Annotation(const std::string& key) {
-    return testing::NodeAnnotation(api_, kNode, key);
+    return reconcile::testing::NodeAnnotation(api_, kNode, key);
   }
   void Bind(const std::string& name, const std::string& profile) {
-    testing::PutBoundPod(api_, name, kNode, profile, "Pending");
+    reconcile::testing::PutBoundPod(api_, name, kNode, profile, "Pending");
   }
-  // A pod that runs has one "nvidia.com/<resource>".
+  // A running pod that holds one "nvidia.com/<resource>".
   void Hold(const std::string& pod, const std::string& resource, const std::string& device) {
     Json object =
         BoundPod(pod, pod + "-uid", {},
@@ -134,14 +135,14 @@ class AgentTest : public ::testing::Test {
     return reconcile::AllocatableOf(cluster::DecodeNode(*api_.Find("nodes", kNode)).value(),
                          "nvidia.com/mig-" + profile);
   }
-  // As its kubelet tells it.
+  // Sets the pod's status as its kubelet does when it admits the pod.
   void Admitted(const std::string& name) {
     Json pod = *api_.Find("pods", "ml/" + name);
     MakeObject(pod, "status")["conditions"] =
         JsonArray{JsonObject{{"type", "Ready"}, {"status", "False"}}};
     api_.Put(pod);
   }
-  std::string Events() { return testing::EventsOf(api_); }
+  std::string Events() { return reconcile::testing::EventsOf(api_); }
   // "status reason message", or "".
   std::string NodeCondition() {
     cluster::Node node = cluster::DecodeNode(*api_.Find("nodes", kNode)).value();

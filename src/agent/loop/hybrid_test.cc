@@ -1,9 +1,9 @@
-// Nodes each of whose GPUs is used in its own way.
+// Nodes on which each GPU has its own sharing mode.
 #include <gmock/gmock.h>
 
+#include "agent/loop/fixture_test.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "agent/loop/fixture_test.h"
 #include "device/mps_gpus.h"
 #include "device/plain_gpus.h"
 
@@ -19,7 +19,7 @@ class AgentHybridTest : public AgentTest {
     Start();
   }
 
-  // A new agent, which knows nothing but what the driver and the kubelet tell.
+  // Starts a new agent, which knows only what driver and kubelet report.
   void Start() {
     runner_.reset();
     shares_ = std::make_unique<device::MpsGpus>(boards_);
@@ -42,14 +42,14 @@ class AgentHybridTest : public AgentTest {
   std::unique_ptr<device::PlainGpus> plain_;
 };
 
-TEST_F(AgentHybridTest, TellsWhatEachMayBe) {
+TEST_F(AgentHybridTest, ReportsModelAndAlternativeModelOfEachGpu) {
   Run();
   EXPECT_EQ(Annotation("status-model-0"), "H100-80GB+GPU+TIME-4");
   EXPECT_EQ(Annotation("status-other-model-0"), "MPS-79GB");
   EXPECT_EQ(Annotation("status-layout-1"), "");
 }
 
-TEST_F(AgentHybridTest, EachBecomesWhatIsAskedFor) {
+TEST_F(AgentHybridTest, SwitchesEachGpuToRequestedMode) {
   Run();
   Plan("1", {{0, "3g.40gb@4,1g.10gb@0"}, {1, "10gb@0,20gb@1"}});
   Run(seconds(60));
@@ -77,7 +77,7 @@ TEST_F(AgentHybridTest, EachBecomesWhatIsAskedFor) {
   EXPECT_FALSE(kubelet_.Offers(Uuid(0)));
 }
 
-TEST_F(AgentHybridTest, WhatIsHeldKeepsItsGpuAsItIs) {
+TEST_F(AgentHybridTest, GpuWithUsedDevicesKeepsItsMode) {
   Run();
   Plan("1", {{0, "gpu@0"}, {1, "shared@0,shared@2"}});
   Run(seconds(60));
@@ -90,7 +90,7 @@ TEST_F(AgentHybridTest, WhatIsHeldKeepsItsGpuAsItIs) {
   Plan("2", {{0, "3g.40gb@4"}, {1, "20gb@0"}});
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
-  EXPECT_EQ(Annotation("status-layout-1"), "shared@2:used") << "what is free goes";
+  EXPECT_EQ(Annotation("status-layout-1"), "shared@2:used") << "free slices are removed";
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("InUse"));
   End("whole");
   End("turn");
@@ -99,7 +99,7 @@ TEST_F(AgentHybridTest, WhatIsHeldKeepsItsGpuAsItIs) {
   EXPECT_EQ(Annotation("status-layout-1"), "20gb@0:free");
 }
 
-TEST_F(AgentHybridTest, ANewAgentKnowsWhatPodsHold) {
+TEST_F(AgentHybridTest, NewAgentKnowsDevicesThatPodsHold) {
   Run();
   Plan("1", {{0, "gpu@0"}, {1, "shared@0,shared@2"}});
   Run(seconds(60));
@@ -112,8 +112,8 @@ TEST_F(AgentHybridTest, ANewAgentKnowsWhatPodsHold) {
   EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@2:used");
 }
 
-// A GPU in that mode takes one program at a time: nobody could share its time.
-TEST_F(AgentHybridTest, ANewAgentPutsTheComputeModeBack) {
+// In exclusive mode a GPU serves one process at a time, so time slices would not work.
+TEST_F(AgentHybridTest, NewAgentResetsComputeModeOfSharedGpu) {
   Run();
   Plan("1", {{0, "10gb@0"}});
   Run();
@@ -125,7 +125,7 @@ TEST_F(AgentHybridTest, ANewAgentPutsTheComputeModeBack) {
   EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
 }
 
-TEST_F(AgentHybridTest, SoDoesOneThatSharesNoGpusOnceNobodyHoldsAShare) {
+TEST_F(AgentHybridTest, AgentWithoutMpsResetsComputeModeOnceSharesAreFree) {
   Run();
   Plan("1", {{0, "10gb@0"}, {1, "20gb@0"}});
   Run(seconds(60));
@@ -139,15 +139,15 @@ TEST_F(AgentHybridTest, SoDoesOneThatSharesNoGpusOnceNobodyHoldsAShare) {
   EXPECT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kDefault);
   EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@2:free");
   EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kExclusiveProcess);
-  EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::time::0")) << "a pod has a share of it";
+  EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::time::0")) << "a pod holds a share of it";
   End("share");
   Run(seconds(60));
   EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free");
 }
 
-// A kubelet that has just started says for a moment that nobody holds anything.
-TEST_F(AgentHybridTest, NothingIsSwitchedWhilePodsAreNotToldOf) {
+// A kubelet that has just started reports for a moment that no pod holds a device.
+TEST_F(AgentHybridTest, SwitchesNothingWhileKubeletListsNoHolders) {
   Run();
   Plan("1", {{0, "gpu@0"}});
   Run(seconds(60));
@@ -165,7 +165,7 @@ TEST_F(AgentHybridTest, NothingIsSwitchedWhilePodsAreNotToldOf) {
   EXPECT_EQ(Annotation("status-layout-1"), "10gb@0:free");
 }
 
-TEST_F(AgentHybridTest, MigThatCannotBeSwitchedOnIsToldOfNoMore) {
+TEST_F(AgentHybridTest, ReportsObstacleWhenMigCannotBeEnabled) {
   fault_ = [](const device::SimAttempt& attempt) {
     return attempt.kind == device::SimAttempt::Kind::kEnableMig ? device::SimFault::kFails
                                                                 : device::SimFault::kNone;
@@ -177,7 +177,7 @@ TEST_F(AgentHybridTest, MigThatCannotBeSwitchedOnIsToldOfNoMore) {
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("\"gpu\":0"));
 }
 
-// Whatever happens between: nothing that a pod holds is lost, and the last plan is applied.
+// In every case no held device is lost, and the last plan is applied.
 TEST_F(AgentHybridTest, ConvergesFromAnyState) {
   const std::vector<std::string> layouts = {"",
                                             "gpu@0",
@@ -199,7 +199,7 @@ TEST_F(AgentHybridTest, ConvergesFromAnyState) {
   for (uint64_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
-    std::map<std::string, std::string> held;  // device by pod
+    std::map<std::string, std::string> held;  // pod -> device
     for (int step = 0; step < 6; ++step) {
       Plan(
           std::to_string(1000 * (seed + 1) + static_cast<uint64_t>(step)),
@@ -217,7 +217,7 @@ TEST_F(AgentHybridTest, ConvergesFromAnyState) {
       if (random.Chance(0.3)) Start();
       Run(milliseconds(random.Below(20'000)));
       for (const auto& [pod, device] : held) {
-        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " is gone";
+        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " disappeared";
       }
       std::erase_if(held, [&](const auto& entry) {
         const bool ends = random.Chance(0.5);
@@ -239,7 +239,7 @@ TEST_F(AgentHybridTest, ConvergesFromAnyState) {
   }
 }
 
-TEST_F(AgentHybridTest, LeavingLeavesWhatIsHeld) {
+TEST_F(AgentHybridTest, LeavingHybridModeKeepsHeldDevices) {
   Run();
   Plan("1", {{0, "shared@0,shared@2"}, {1, "10gb@0"}});
   Run(seconds(60));
@@ -249,7 +249,7 @@ TEST_F(AgentHybridTest, LeavingLeavesWhatIsHeld) {
   Run(seconds(60));
   Plan("2", {{0, "3g.40gb@4"}, {1, "3g.40gb@4"}});
   Run(seconds(120));
-  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "a pod works there";
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "a pod uses it";
   EXPECT_EQ(Annotation("status-layout-1"), "3g.40gb@4:free");
   EXPECT_EQ(Annotation("status-other-model-1"), "");
   End("turn");
@@ -257,8 +257,8 @@ TEST_F(AgentHybridTest, LeavingLeavesWhatIsHeld) {
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
 }
 
-// Of a time slice that is left, neither the list nor the kubelet may tell.
-TEST_F(AgentHybridTest, NothingIsCutWhileSlicesAreNotToldOf) {
+// A leftover time slice may be missing in the agent's list and in the kubelet's.
+TEST_F(AgentHybridTest, EnablesNoMigWhileKubeletListsNoTimeSlices) {
   Run();
   Plan("1", {{0, "shared@0,shared@2"}});
   Run(seconds(60));
@@ -272,13 +272,13 @@ TEST_F(AgentHybridTest, NothingIsCutWhileSlicesAreNotToldOf) {
   EXPECT_FALSE(boards_.Info(0).mig_enabled);
   Start();
   Run(seconds(60));
-  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "by a new agent";
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "a new agent must not enable MIG either";
   End("turn");
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
 }
 
-TEST_F(AgentHybridTest, LeavingWaitsForWhoeverMayBeGivenASlice) {
+TEST_F(AgentHybridTest, LeavingHybridModeWaitsForPodThatMayGetTimeSlice) {
   Run();
   Plan("1", {{0, "shared@0,shared@2"}});
   Run(seconds(60));
@@ -295,7 +295,7 @@ TEST_F(AgentHybridTest, LeavingWaitsForWhoeverMayBeGivenASlice) {
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
 }
 
-TEST_F(AgentHybridTest, ANewAgentCutsNoGpuOfWhichAPodHoldsAShare) {
+TEST_F(AgentHybridTest, NewAgentDoesNotPartitionGpuOfWhichAPodHoldsAShare) {
   Run();
   Plan("1", {{0, "20gb@0"}});
   Run(seconds(60));
@@ -310,14 +310,14 @@ TEST_F(AgentHybridTest, ANewAgentCutsNoGpuOfWhichAPodHoldsAShare) {
   kubelet_.Remove("ml", "share");
   Start();
   Run(seconds(60));
-  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "the kubelet does not tell yet";
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "the kubelet does not list the share yet";
   End("share");
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
 }
 
-// Else it would be cut for that and shared for the label by turns, for ever.
-TEST_F(AgentHybridTest, AnOldSpecDoesNotKeepAGpuFromBeingShared) {
+// Otherwise the GPU would switch for ever between MIG for the spec and sharing for the label.
+TEST_F(AgentHybridTest, OldSpecDoesNotPreventSharingByMps) {
   int switches = 0;
   fault_ = [&](const device::SimAttempt& attempt) {
     using enum device::SimAttempt::Kind;
@@ -332,14 +332,14 @@ TEST_F(AgentHybridTest, AnOldSpecDoesNotKeepAGpuFromBeingShared) {
   Label("mps");
   Run(seconds(120));
   EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB");
-  EXPECT_EQ(switches, 2) << "on, and off";
+  EXPECT_EQ(switches, 2) << "MIG on, MIG off";
   Start();
   Run(seconds(120));
-  EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB") << "nor by a new agent";
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB") << "a new agent must not switch it either";
   EXPECT_EQ(switches, 2);
 }
 
-TEST_F(AgentHybridTest, ACutGpuInExclusiveModeIsNotOneThatWasShared) {
+TEST_F(AgentHybridTest, DoesNotTakeMigGpuInExclusiveModeForASharedOne) {
   ASSERT_TRUE(boards_.SetComputeMode(0, device::ComputeMode::kExclusiveProcess).ok());
   Label("mig");
   Run();
@@ -355,7 +355,7 @@ TEST_F(AgentHybridTest, ACutGpuInExclusiveModeIsNotOneThatWasShared) {
   EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
 }
 
-TEST_F(AgentHybridTest, ASliceOfOtherSettingsGoesWhenItIsFree) {
+TEST_F(AgentHybridTest, RemovesTimeSliceOfOldSettingsOnceItIsFree) {
   Run();
   Plan("1", {{0, "shared@0,shared@2"}});
   Run(seconds(60));
@@ -367,7 +367,7 @@ TEST_F(AgentHybridTest, ASliceOfOtherSettingsGoesWhenItIsFree) {
   EXPECT_EQ(Annotation("status-layout-0"), "shared@2:used");
   End("turn");
   Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "") << "nobody can plan beside it";
+  EXPECT_EQ(Annotation("status-layout-0"), "") << "no plan can include it";
   Plan("2", {{0, "shared@0,shared@4"}});
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@4:free");

@@ -1,11 +1,11 @@
-// What the GPUs of a hybrid node may be, and how those change MIG mode that take it with a reset
-// only (docs/decisions/0030-resets.md).
+// Sharing modes of the GPUs of a hybrid node, and the MIG mode changes that need a reset
+// (docs/decisions/0030-resets.md).
 #include <fmt/core.h>
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "agent/node_agent.h"
+#include "base/text.h"
 #include "reconcile/condition.h"
 
 namespace nos::agent {
@@ -34,12 +34,12 @@ std::string WhatWaits(const device::ObservedGpu& gpu) {
 
 }  // namespace
 
-// Each GPU in its own way.
+// True if each GPU of the node has its own sharing mode.
 bool Agent::IsHybrid(const cluster::Node& node) const {
   return extras_.gives_whole && cluster::ChosenPartitioning(node) == "hybrid";
 }
 
-// That MIG mode cannot be switched on is believed until the node is labelled otherwise.
+// A GPU on which MIG mode cannot be enabled stays in `no_mig` until the node's label changes.
 Division Agent::DivisionOf(const cluster::Node& node, Time now) {
   Division division{.hybrid = IsHybrid(node), .time_slices = extras_.time_slices};
   if (division.hybrid && extras_.shares_gpus) division.parts = extras_.parts;
@@ -59,14 +59,16 @@ Division Agent::DivisionOf(const cluster::Node& node, Time now) {
   return division;
 }
 
-// Whether it leaves the GPU as it is, now and after the next reset: that may be used meanwhile.
+// True if the operation only cancels a pending MIG mode. It does not change the GPU now or at the
+// next reset, so it is safe while pods use the GPU.
 bool Agent::OnlyTakesBack(const device::Operation& operation, const Round& round) {
   const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
   return operation.ChangesMig() && gpu != nullptr && Waits(*gpu) && !Switches(operation, *gpu);
 }
 
-// A mode that waits when the agent starts may be what a former one died over. What waits later is
-// somebody else's, and stays if no resets are allowed.
+// A MIG mode that is pending when the agent starts may be left over from an earlier agent that
+// crashed. A mode that becomes pending later was set by another tool and is kept if resets are not
+// allowed.
 void Agent::FindLeftNotes(const Round& round) {
   const bool first = !left_notes_;
   if (first) left_notes_.emplace();
@@ -79,7 +81,7 @@ void Agent::FindLeftNotes(const Round& round) {
   }
 }
 
-// Without being asked for.
+// Cancels the pending modes of FindLeftNotes; no spec has to request it.
 std::optional<device::Operation> Agent::NextTakeBack(
     const Round& round, const std::function<bool(const device::Operation&)>& deferred) const {
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
@@ -92,8 +94,7 @@ std::optional<device::Operation> Agent::NextTakeBack(
   return std::nullopt;
 }
 
-// Whether the driver has noted the MIG mode that this operation asks for, and takes it with the
-// next reset.
+// True if the driver has recorded the requested MIG mode as pending until the next reset.
 bool Agent::IsNoted(const device::Operation& operation, const Round& round) const {
   const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
   if (!operation.ChangesMig() || gpu == nullptr || !gpu->mig_after_reset) return false;
@@ -105,30 +106,31 @@ bool Agent::IsNoted(const device::Operation& operation, const Round& round) cons
          WaitsForReset(*info) && info->mig_pending == wanted;
 }
 
-// With the reset that it takes. REQUIRES: nothing of a GPU that it switches is used.
+// Applies the operation including the reset that it needs. REQUIRES: no pod uses a GPU that it
+// switches.
 Status Agent::ApplyOrReset(const device::Operation& operation, const Round& round) {
   if (operation.kind == device::Operation::Kind::kDisableMps && !extras_.shares_gpus) {
     return backend_.SetComputeMode(operation.gpu, device::ComputeMode::kDefault);
   }
   Status done = device::Apply(operation, backend_);
   if (done.ok() || extras_.resets == ResetRule::kNever || !IsNoted(operation, round)) return done;
-  if (extras_.resets == ResetRule::kNode) return Status::Ok();  // the rest is somebody else's
+  if (extras_.resets == ResetRule::kNode) return Status::Ok();  // the reboot completes it
   NOS_RETURN_IF_ERROR(backend_.ResetGpu(operation.gpu));
   reset_pauses_.Succeeded(operation.gpu);
   return Status::Ok();
 }
 
-// A GPU that cannot be reset stays what it is for a while, as which it can be planned on.
+// If a GPU cannot be reset, it keeps its mode for a while, so that plans can use it in that mode.
 void Agent::KeepMode(const device::Operation& operation, const Status& error, const Round& round,
                      Time now) {
   const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
   const bool resets = gpu != nullptr && gpu->mig_after_reset && Switches(operation, *gpu);
   if (!resets || !failures_.GivenUp(operation)) return;
-  failures_.Succeeded(operation);  // it is not tried again before it can be planned again
+  failures_.Succeeded(operation);  // no retry before a new plan requests it
   reset_pauses_.Failed(operation.gpu, error.message(), now);
 }
 
-// Of a GPU whose spec is no layout of what it may be now.
+// The obstacle for a GPU whose spec is not a layout that the GPU can have now.
 gpu::Obstacle Agent::BadSpec(const cluster::Gpu& gpu, const Round& round) const {
   const device::ObservedGpu* observed = FindGpu(round.devices, gpu.index);
   if (observed != nullptr && extras_.resets == ResetRule::kNode && Waits(*observed)) {
@@ -143,8 +145,8 @@ gpu::Obstacle Agent::BadSpec(const cluster::Gpu& gpu, const Round& round) const 
                       gpu.model->name())};
 }
 
-// Nodes get the condition only once something has waited, and keep it until nothing does, whatever
-// the rule is by then.
+// A node gets the condition when a mode is first pending. The condition is updated until none is
+// pending, even if the reset rule changes meanwhile.
 Status Agent::ReportReboot(const Round& round, kube::Client& client, Time now) {
   std::vector<std::string> waiting;
   for (const device::ObservedGpu& gpu : round.devices.gpus) {

@@ -1,12 +1,12 @@
-// Which GPUs of its node an agent has shared by MPS, and by which daemons.
+// Decides which GPUs of a node are shared by MPS, and keeps their daemons.
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "base/log.h"
-#include "agent/node_agent.h"
-#include "agent/node/divided_instances.h"
 #include "agent/nebuly_plugin.h"
+#include "agent/node/divided_instances.h"
+#include "agent/node_agent.h"
+#include "base/log.h"
 #include "device/mig_parts.h"
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
@@ -16,8 +16,8 @@
 namespace nos::agent {
 namespace {
 
-// Whether there is something that exists in memory only and that its model does not have: pods have
-// held it since the agent had other settings.
+// True if the GPU has a device without a profile in its model. Such a device exists only in memory:
+// pods have held it since the agent had other settings.
 bool HasStrangers(const device::ObservedGpu& gpu) {
   return std::ranges::any_of(gpu.instances, [&](const device::GpuInstance& instance) {
     if (device::IsMigProfile(instance.profile)) return false;
@@ -26,15 +26,15 @@ bool HasStrangers(const device::ObservedGpu& gpu) {
   });
 }
 
-// Whether pods hold more shares than it may have by now.
+// True if pods hold more shares than the GPU may have now.
 bool IsOverfull(const device::ObservedGpu& gpu, const NodeDevices& devices) {
   const auto info = std::ranges::find(devices.infos, gpu.index, &device::GpuInfo::index);
   return info != devices.infos.end() && info->share_gib > 0 &&
          gpu.model != &gpu::SharesOf(info->share_gib, info->most_shares);
 }
 
-// GiB that a client of its daemon may have at most: a share that is more than the GPU may have by
-// now keeps it.
+// Memory limit in GiB for clients of the GPU's daemon. A share in use that is larger than the GPU
+// may have now keeps its size.
 int MostOf(const device::GpuInfo& info, const device::ObservedGpu* gpu) {
   int most = info.share_gib;
   if (gpu == nullptr) return most;
@@ -46,38 +46,40 @@ int MostOf(const device::GpuInfo& info, const device::ObservedGpu* gpu) {
 
 }  // namespace
 
-// Whether its owner wants its GPUs shared by MPS; cluster::PartitioningOf says so only when they
-// are.
+// True if the node's label requests sharing by MPS. cluster::PartitioningOf returns MPS only after
+// the GPUs are shared.
 bool Agent::WantsMps(const cluster::Node& node) {
   return cluster::ChosenPartitioning(node) == "mps";
 }
 
-// What lies on GPUs that are to be divided otherwise goes as it falls free. Nobody can plan beside
-// what their models do not have, nor is anything new made beside what is too much.
+// Sets empty targets, so that devices are destroyed as they become free: on GPUs whose sharing mode
+// must change, on GPUs with devices that their model does not have, because no plan can include
+// them, and on GPUs with more shares than allowed, where no new share may be created.
 void Agent::LeaveOldModes(Round& round) {
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
     if (HasStrangers(gpu) || IsOverfull(gpu, round.devices))
       round.targets.push_back({gpu.index, {}});
   }
-  if (IsHybrid(*round.node)) return;  // none is old
+  if (IsHybrid(*round.node)) return;  // on a hybrid node no mode is outdated
   const bool to_mps = WantsMps(*round.node);
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
-    // One that is about to be shared must not be cut once more, whatever an old spec asks.
+    // A GPU that is about to be shared must not be partitioned again, even if an old spec requests
+    // it.
     const bool cut = gpu.mig_enabled || to_mps;
     if (!cut || gpu.model->counted() == to_mps) continue;
     if (!to_mps || extras_.shares_gpus) round.targets.push_back({gpu.index, {}});
   }
 }
 
-// Nebuly's plugin numbers shares in its own way.
+// Shares of Nebuly's plugin have fixed numbers, so targets are matched to them.
 void Agent::MatchTargets(Round& round) const {
   if (!extras_.nebuly_shares) return;
   std::vector<gpu::Obstacle> obstacles = MatchShares(round.targets, round.devices);
   std::ranges::move(obstacles, std::back_inserter(round.unreadable));
 }
 
-// What is on its way out and need not be offered until it is gone: shares of Nebuly's plugin, which
-// so is told once.
+// Shares of Nebuly's plugin that are to be destroyed leave the offer at once, so that the plugin is
+// reconfigured only once.
 std::set<std::string> Agent::GivenUp(const Round& round) const {
   std::set<std::string> shares;
   for (const auto& [id, resource] : round.unwanted) {
@@ -86,8 +88,8 @@ std::set<std::string> Agent::GivenUp(const Round& round) const {
   return shares;
 }
 
-// UUIDs of GPUs that a former agent has shared, and this one not yet: pods hold shares of them, or
-// a daemon is there.
+// UUIDs of GPUs that an earlier agent shared and this one does not share yet: pods hold shares of
+// them, or a daemon runs.
 std::set<std::string> Agent::WereShared(const Round& round) const {
   std::set<std::string> shared;
   for (const auto& [id, pod] : round.devices.holders) {
@@ -96,17 +98,18 @@ std::set<std::string> Agent::WereShared(const Round& round) const {
   for (const device::GpuInfo& info : round.devices.infos) {
     const bool exclusive = info.compute_mode == device::ComputeMode::kExclusiveProcess;
     const bool served = extras_.daemons != nullptr && extras_.daemons->HasLeft(info.uuid);
-    // On a hybrid node nobody else sets that mode, in which no two pods could take turns.
+    // On a hybrid node no other tool sets this compute mode, which prevents pods from taking turns
+    // on the GPU.
     const bool ours = served || IsHybrid(*round.node);
-    // One that is cut has that mode from before.
+    // A GPU in MIG mode has the compute mode from an earlier time.
     if (exclusive && ours && !info.mig_enabled) shared.insert(info.uuid);
     if (info.share_gib > 0) shared.erase(info.uuid);
   }
   return shared;
 }
 
-// GPUs that a former agent has shared, and this one not yet: what they look like is not what they
-// are. Nodes that are not hybrid never take over those in MIG mode, nor have shares there.
+// GPUs that an earlier agent shared and this one does not share yet, so that their observed state
+// is wrong. Nodes that are not hybrid neither take over GPUs in MIG mode nor share them.
 std::set<int> Agent::NotTakenOver(const Round& round) const {
   std::set<int> gpus;
   const bool hybrid = IsHybrid(*round.node);
@@ -118,8 +121,8 @@ std::set<int> Agent::NotTakenOver(const Round& round) const {
   return gpus;
 }
 
-// An agent that shares no GPUs puts back the compute mode of those that a former one has shared,
-// once nobody holds a share.
+// Resets the compute mode of GPUs that an earlier agent shared, if this agent shares none and no
+// pod holds a share.
 std::optional<device::Operation> Agent::NextPutBack(
     const Round& round, const std::function<bool(const device::Operation&)>& deferred) const {
   std::set<std::string> held = round.keep;
@@ -138,8 +141,8 @@ std::optional<device::Operation> Agent::NextPutBack(
   return std::nullopt;
 }
 
-// Instances that are divided are served while they are, but for those whose last part goes. What a
-// former agent has left goes on while pods may hold it.
+// Divided instances are served as long as they have parts, except those whose last part is being
+// destroyed. Daemons of an earlier agent continue while pods may use them.
 void Agent::AddDividedInstances(Round& round, std::vector<device::MpsGpu>& served,
                                 std::set<std::string>& undecided) {
   const NodeDevices& devices = round.devices;
@@ -162,14 +165,15 @@ void Agent::AddDividedInstances(Round& round, std::vector<device::MpsGpu>& serve
   }
   if (devices.unseen_shares || !devices.unreadable.empty()) {
     std::set<std::string> left = extras_.daemons->Left();
-    for (const device::GpuInfo& info : devices.infos) {  // of these it is known
+    for (const device::GpuInfo& info : devices.infos) {  // for these GPUs it is known
       if (info.share_gib > 0) left.erase(info.uuid);
     }
     undecided.merge(left);
   }
 }
 
-// Nobody new gets a part of an instance that is not served: without a daemon it has no limit.
+// Marks parts of instances without a serving daemon as unhealthy, so that no new pod gets them:
+// there would be no memory limit.
 void Agent::WithholdUnserved(Round& round) const {
   if (extras_.daemons == nullptr) return;
   std::set<std::string> serving, starting;
@@ -187,8 +191,8 @@ void Agent::WithholdUnserved(Round& round) const {
   }
 }
 
-// Whether it would take an instance from its MPS daemon, which is told to end then. REQUIRES:
-// nobody can be given any more what is to be destroyed.
+// If the operation would destroy the last part of a served instance, asks the instance's MPS daemon
+// to stop and returns true. REQUIRES: the kubelet cannot give the part to a pod any more.
 bool Agent::MustEndDaemon(const device::Operation& operation, Round& round) {
   const auto part = device::ParseMigPartId(operation.uuid);
   if (!part || !IsServed(part->mig_uuid)) return false;
@@ -198,8 +202,8 @@ bool Agent::MustEndDaemon(const device::Operation& operation, Round& round) {
   return true;
 }
 
-// One for each GPU that is shared, until it is to be shared no more and has no shares left. What a
-// former agent has left goes on until this one has taken it over.
+// Keeps one daemon for each shared GPU until the GPU is no longer to be shared and has no shares
+// left. Daemons of an earlier agent continue until this agent has taken over their GPUs.
 void Agent::KeepDaemons(Round& round) {
   if (extras_.daemons == nullptr) return;
   const bool hybrid = IsHybrid(*round.node), to_mps = WantsMps(*round.node) || hybrid;
@@ -215,7 +219,7 @@ void Agent::KeepDaemons(Round& round) {
     const auto target = std::ranges::find(round.targets, info.index, &device::Target::gpu);
     const bool otherwise =
         target != round.targets.end() && target->model != nullptr && !target->model->counted();
-    // While its daemon ends the GPU counts as broken, hence has no target.
+    // While its daemon stops, the GPU counts as unhealthy and therefore has no target.
     const bool ends = leaving_.contains(info.uuid) && round.devices.broken.contains(info.index);
     const bool leaves = hybrid ? otherwise || ends : !to_mps;
     const bool left = leaves && !round.devices.unseen_shares && gpu != round.devices.gpus.end() &&
@@ -227,18 +231,19 @@ void Agent::KeepDaemons(Round& round) {
   leaving_ = std::move(leave);
   AddDividedInstances(round, served, undecided);
   if (const Status kept = extras_.daemons->Keep(served, undecided); !kept.ok()) {
-    Log(LogLevel::kWarn, "a GPU has no MPS daemon", {{"error", kept.message()}});
+    Log(LogLevel::kWarn, "failed to keep MPS daemons of GPUs", {{"error", kept.message()}});
   }
 }
 
-// Those that may have to be switched to MPS or back without being asked for. Of a hybrid node,
-// those that are shared, or were.
+// GPUs that may have to be switched to MPS or back although no target requests it. On a hybrid
+// node: the GPUs that are or were shared.
 std::vector<device::GpuInfo> Agent::InfosToSwitch(const Round& round, Time now) const {
   std::vector<device::GpuInfo> infos = round.devices.infos;
   if (!IsHybrid(*round.node)) return infos;
   const std::set<std::string> were_shared = WereShared(round);
   std::erase_if(infos, [&](const device::GpuInfo& info) {
-    // What somebody else's reset brings, or none does now, is not asked for again and again.
+    // A change that waits for a reboot, or that a failed reset delays, is not requested again each
+    // time.
     const bool noted = extras_.resets == ResetRule::kNode && WaitsForReset(info);
     const bool waits = info.mig_enabled && (noted || reset_pauses_.Pausing(info.index, now));
     return waits || (info.share_gib == 0 && !were_shared.contains(info.uuid));
@@ -246,7 +251,7 @@ std::vector<device::GpuInfo> Agent::InfosToSwitch(const Round& round, Time now) 
   return infos;
 }
 
-// Whether its MPS daemon is still there.
+// True if the GPU's MPS daemon still runs.
 bool Agent::IsServed(const std::string& gpu_uuid) const {
   return extras_.daemons != nullptr &&
          std::ranges::any_of(extras_.daemons->States(), [&](const device::MpsState& state) {
@@ -254,8 +259,8 @@ bool Agent::IsServed(const std::string& gpu_uuid) const {
          });
 }
 
-// Whether its MPS daemon is about to serve, for the first time or taken over, or to end, or has
-// done so meanwhile: no fault, then, if nothing else is wrong with the GPU.
+// True if the GPU is only unhealthy because its MPS daemon is starting for the first time, was just
+// taken over, or is stopping, or if it has recovered meanwhile. This is not reported as a fault.
 bool Agent::IsBeingServed(int gpu) const {
   if (extras_.health == nullptr) return false;
   std::vector<device::HealthCondition> conditions = extras_.health->Conditions();
@@ -275,7 +280,7 @@ bool Agent::IsBeingServed(int gpu) const {
          });
 }
 
-// To the pods that it concerns, once each.
+// Publishes each lack once, as an Event on its pod.
 void Agent::AnnounceLacks(const Round& round, kube::Client& client, Time now) {
   std::erase_if(told_lacks_, [&](const MpsLack& told) {
     return std::ranges::find(round.lacks, told) == round.lacks.end();

@@ -19,13 +19,13 @@ class AgentMpsTest : public AgentTest {
     Start();
   }
 
-  // An A100 needs a reset for that.
+  // An A100 needs a reset to leave MIG mode.
   void SwitchMigOff() {
     for (int gpu = 0; gpu < 2; ++gpu) EXPECT_EQ(gpus_.DisableMig(gpu).code(), Code::kPermission);
     gpus_.Reboot();
   }
 
-  // A new agent, which knows nothing of shares.
+  // Starts a new agent, which knows no shares.
   void Start() { Start(gpus_); }
   void Start(device::Backend& boards) {
     runner_.reset();
@@ -38,7 +38,7 @@ class AgentMpsTest : public AgentTest {
     AgentTest::Hold(pod, "gpu-" + size + "gb", Uuid(0) + "::" + size + "::" + number);
   }
 
-  // A pod holds 10 GiB of GPU 0, and 20 are free.
+  // Shares GPU 0: a pod holds 10 GiB, and 20 GiB are free.
   void ShareAndHold() {
     Run();
     Plan("7", {{0, "10gb@0,20gb@1"}});
@@ -52,7 +52,7 @@ class AgentMpsTest : public AgentTest {
   MpsNeeds needs_;
 };
 
-TEST_F(AgentMpsTest, TheLabelSharesGpusThatNobodyUses) {
+TEST_F(AgentMpsTest, LabelSharesUnusedGpus) {
   Run();
   EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
   EXPECT_EQ(Annotation("status-layout-1"), "");
@@ -65,7 +65,7 @@ TEST_F(AgentMpsTest, TheLabelSharesGpusThatNobodyUses) {
   EXPECT_TRUE(kubelet_.Offers(Uuid(0) + "::10::1"));
 }
 
-TEST_F(AgentMpsTest, SoDoesTheLabelOfTheOlderPrefix) {
+TEST_F(AgentMpsTest, LabelWithOldPrefixSharesGpus) {
   Json node = *api_.Find("nodes", kNode);
   JsonObject& labels = MakeObject(node, "metadata", "labels");
   labels.erase("nos.nebuly.com/gpu-partitioning");
@@ -76,7 +76,7 @@ TEST_F(AgentMpsTest, SoDoesTheLabelOfTheOlderPrefix) {
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
 }
 
-TEST_F(AgentMpsTest, SharesThatPodsHoldStayAndOthersGo) {
+TEST_F(AgentMpsTest, KeepsHeldSharesAndReplacesFreeOnes) {
   ShareAndHold();
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
   EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
@@ -85,7 +85,7 @@ TEST_F(AgentMpsTest, SharesThatPodsHoldStayAndOthersGo) {
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,15gb@2:free,12gb@3:free");
 }
 
-TEST_F(AgentMpsTest, ANewAgentKnowsTheSharesThatPodsHold) {
+TEST_F(AgentMpsTest, NewAgentKnowsSharesThatPodsHold) {
   ShareAndHold();
   Start();
   Run();
@@ -93,7 +93,7 @@ TEST_F(AgentMpsTest, ANewAgentKnowsTheSharesThatPodsHold) {
   EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
 }
 
-TEST_F(AgentMpsTest, AGpuThatHasNoGibForSharesIsToldOfAndTriedNowAndThen) {
+TEST_F(AgentMpsTest, PublishesEventForGpuWithTooLittleMemoryForShares) {
   mps_options_.overhead_mib = 40 * 1024;
   Start();
   Run();
@@ -101,7 +101,7 @@ TEST_F(AgentMpsTest, AGpuThatHasNoGibForSharesIsToldOfAndTriedNowAndThen) {
   EXPECT_THAT(Events(), HasSubstr("not one GiB for shares"));
 }
 
-TEST_F(AgentMpsTest, SharesThatAreMoreThanAGpuMayHaveNowKeepIt) {
+TEST_F(AgentMpsTest, HeldSharesStayWhenGpuMayHaveFewerNow) {
   Run();
   Plan("7", {{0, "30gb@0,9gb@1"}});
   Run();
@@ -112,24 +112,25 @@ TEST_F(AgentMpsTest, SharesThatAreMoreThanAGpuMayHaveNowKeepIt) {
   Start();
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used,9gb@1:used");
-  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB") << "what it holds, and no room beside";
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB") << "the held shares without free memory";
   EXPECT_EQ(Annotation("status-model-1"), "MPS-34GB");
   const cluster::Node node = cluster::DecodeNode(*api_.Find("nodes", kNode)).value();
   const cluster::NodeGpus gpus = cluster::ReadNodeGpus(node, gpu::Catalogue::Builtin());
-  EXPECT_EQ(gpus.gpus.size(), 2u) << "planners know it";
+  EXPECT_EQ(gpus.gpus.size(), 2u) << "planners must be able to read it";
   EXPECT_TRUE(gpus.problems.empty());
   kubelet_.Remove("ml", "b");
   api_.Remove("pods", "ml/b");
   Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used") << "though it is asked for";
+  EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used")
+      << "a share that does not fit is not created again";
   EXPECT_EQ(Annotation("status-model-0"), "MPS-34GB");
   Plan("8", {{0, "30gb@0,4gb@2"}});
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used,4gb@2:free");
 }
 
-// A kubelet that has just started says for a moment that nobody holds anything.
-TEST_F(AgentMpsTest, NothingIsMadeBesideSharesThatNobodyTellsOfYet) {
+// A kubelet that has just started reports for a moment that no pod holds a device.
+TEST_F(AgentMpsTest, CreatesNoShareBesideSharesThatKubeletDoesNotListYet) {
   Run();
   Plan("7", {{0, "10gb@0"}});
   Run();
@@ -151,15 +152,15 @@ TEST_F(AgentMpsTest, NothingIsMadeBesideSharesThatNobodyTellsOfYet) {
   EXPECT_EQ(Annotation("status-layout-0"), "39gb@1:free");
 }
 
-TEST_F(AgentMpsTest, AGpuThatAPodHasWholeIsNotShared) {
+TEST_F(AgentMpsTest, DoesNotShareGpuThatAPodHoldsWhole) {
   AgentTest::Hold("whole", "gpu", Uuid(1));
   Run();
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
   EXPECT_EQ(ModeOf(1), device::ComputeMode::kDefault);
 }
 
-// A kubelet that has just started says for a moment that nobody holds anything.
-TEST_F(AgentMpsTest, NorIsABoardWithoutMigThatAPodMayHaveWhole) {
+// A kubelet that has just started reports for a moment that no pod holds a device.
+TEST_F(AgentMpsTest, DoesNotShareGpuWithoutMigThatAPodMayHoldWhole) {
   device::SimGpus boards({{&gpu::SharesOf(15)}}, kNode, Hooks());
   Start(boards);
   Json pod = BoundPod("whole", "u", {},
@@ -179,12 +180,12 @@ TEST_F(AgentMpsTest, NorIsABoardWithoutMigThatAPodMayHaveWhole) {
   runner_.reset();
 }
 
-// The Go system left GPUs in EXCLUSIVE_PROCESS mode.
-TEST_F(AgentMpsTest, TheModeIsPutBackOnceTheLastShareIsFree) {
+// The Go agent left GPUs in EXCLUSIVE_PROCESS mode.
+TEST_F(AgentMpsTest, ResetsComputeModeOnceLastShareIsFree) {
   ShareAndHold();
   Label("none");
   Run(seconds(60));
-  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod holds a share of it";
   EXPECT_EQ(ModeOf(1), device::ComputeMode::kDefault);
   EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::20::1"));
   End("a");
@@ -192,18 +193,18 @@ TEST_F(AgentMpsTest, TheModeIsPutBackOnceTheLastShareIsFree) {
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
 }
 
-TEST_F(AgentMpsTest, ANewAgentPutsBackWhatAFormerOneShared) {
+TEST_F(AgentMpsTest, NewAgentResetsComputeModeOfGpuSharedByEarlierAgent) {
   ShareAndHold();
   Label("none");
   Start();
   Run(seconds(60));
-  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod holds a share of it";
   End("a");
   Run(seconds(60));
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
 }
 
-TEST_F(AgentMpsTest, InstancesGoBeforeAGpuIsShared) {
+TEST_F(AgentMpsTest, DestroysInstancesBeforeSharingGpu) {
   for (int gpu = 0; gpu < 2; ++gpu) EXPECT_FALSE(gpus_.EnableMig(gpu).ok());
   gpus_.Reboot();
   Label("mig");
@@ -220,7 +221,7 @@ TEST_F(AgentMpsTest, InstancesGoBeforeAGpuIsShared) {
   EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
 }
 
-TEST_F(AgentMpsTest, AModeThatTheDriverForgotIsSetAgain) {
+TEST_F(AgentMpsTest, RestoresComputeModeThatDriverLost) {
   Run();
   Plan("7", {{0, "10gb@0"}});
   Run();
@@ -230,7 +231,7 @@ TEST_F(AgentMpsTest, AModeThatTheDriverForgotIsSetAgain) {
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
 }
 
-TEST_F(AgentMpsTest, PodsAreToldWhatTheyLackForShares) {
+TEST_F(AgentMpsTest, PublishesUnmetMpsRequirementsOnPods) {
   needs_ = {true, true};
   Start();
   ShareAndHold();
@@ -252,7 +253,7 @@ TEST_F(AgentMpsTest, PodsAreToldWhatTheyLackForShares) {
                                   "on the same GPU, or MIG instance, as user 1000"));
 }
 
-TEST_F(AgentMpsTest, AlsoOfInitContainersAndOfAllContainersUsers) {
+TEST_F(AgentMpsTest, ChecksMpsRequirementsOfInitContainersAndAllUsers) {
   needs_ = {true, true};
   Start();
   Run();
@@ -277,7 +278,7 @@ TEST_F(AgentMpsTest, AlsoOfInitContainersAndOfAllContainersUsers) {
   EXPECT_THAT(Events(), HasSubstr("MpsOtherUser: a container runs as user 2, and one of pod ml/b"));
 }
 
-TEST_F(AgentMpsTest, PodsThatLackNothingAreToldNothing) {
+TEST_F(AgentMpsTest, PublishesNothingOnPodsThatMeetMpsRequirements) {
   ShareAndHold();
   EXPECT_THAT(Events(), Not(HasSubstr("Mps")));
 }

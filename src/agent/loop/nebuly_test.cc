@@ -17,7 +17,7 @@ using ::testing::Not;
 
 constexpr const char* kMap = "nebuly-nvidia/nos-device-plugin-configs";
 
-// Offers what no plugin of shares does.
+// Offers all devices that are not shares.
 class OtherDevices final : public kubelet::DevicePlugin {
  public:
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override {
@@ -56,7 +56,7 @@ class AgentNebulyTest : public AgentTest {
     std::filesystem::remove_all(folder_);
   }
 
-  // A new agent, which knows nothing of shares.
+  // Starts a new agent, which knows no shares.
   void Start() {
     runner_.reset();
     const auto offered = [this]() -> Result<std::vector<std::string>> {
@@ -105,7 +105,7 @@ class AgentNebulyTest : public AgentTest {
     MakeObject(map, "data")[key] = text;
     api_.Put(map);
   }
-  // Keys of this node.
+  // The keys of this node.
   std::vector<std::string> Keys() {
     std::vector<std::string> keys;
     const auto texts = Texts();
@@ -116,7 +116,8 @@ class AgentNebulyTest : public AgentTest {
   }
   std::string Uuid(int gpu) { return gpus_.ListGpus()->at(static_cast<size_t>(gpu)).uuid; }
 
-  // Kubelet and plugin act before each request. (No API server selects by label here.)
+  // Kubelet and plugin act before each request. (The fake API server does not support label
+  // selectors.)
   std::optional<Result<kube::ApiResponse>> Before(const kube::ApiRequest& request) {
     Sync();
     Plugin();
@@ -126,7 +127,7 @@ class AgentNebulyTest : public AgentTest {
     return kube::ApiResponse{
         200, {{"metadata", {{"resourceVersion", "1"}}}, {"items", std::move(items)}}};
   }
-  // The kubelet brings files into the plugin's pod once that is annotated anew.
+  // The kubelet updates files in the plugin's pod when the pod's annotation changes.
   void Sync() {
     const Json* pod = api_.Find("pods", "nebuly-nvidia/plugin-x");
     if (pod == nullptr || !syncs_) return;
@@ -140,7 +141,7 @@ class AgentNebulyTest : public AgentTest {
     const auto texts = Texts();
     for (const auto& [key, text] : texts) std::ofstream(Volume() / key) << text;
   }
-  // Its config-manager reads the file that the label names when the label has changed.
+  // The plugin's config-manager reads the file that the label names when the label changes.
   void Plugin() {
     const std::string label = ConfigLabel();
     if (!runs_ || label == read_) return;
@@ -185,9 +186,9 @@ class AgentNebulyTest : public AgentTest {
   int crashes_ = 0, restarts_ = 0;
 };
 
-TEST_F(AgentNebulyTest, APlanBecomesAKeyAndALabelThatNamesIt) {
+TEST_F(AgentNebulyTest, PlanBecomesConfigMapKeyAndNodeLabel) {
   Run();
-  EXPECT_THAT(Keys(), IsEmpty()) << "there is nothing to say yet";
+  EXPECT_THAT(Keys(), IsEmpty()) << "no shares are planned yet";
   EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
   Plan("7", {{0, "10gb@0,10gb@1,19gb@2"}});
   Run();
@@ -199,10 +200,10 @@ TEST_F(AgentNebulyTest, APlanBecomesAKeyAndALabelThatNamesIt) {
   EXPECT_EQ(Annotation("status-gpu-0-10gb-free"), "2");
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
   EXPECT_EQ(crashes_, 0);
-  EXPECT_EQ(restarts_, 1) << "one for all of a plan";
+  EXPECT_EQ(restarts_, 1) << "one restart for the whole plan";
 }
 
-TEST_F(AgentNebulyTest, OldKeysOfThisNodeGoAndOthersStay) {
+TEST_F(AgentNebulyTest, RemovesOldKeysOfThisNodeOnly) {
   SetText("gpu-1-1699999999", "version: v1");
   Plan("7", {{0, "10gb@0"}});
   Run();
@@ -217,7 +218,7 @@ TEST_F(AgentNebulyTest, OldKeysOfThisNodeGoAndOthersStay) {
   EXPECT_EQ(crashes_, 0);
 }
 
-TEST_F(AgentNebulyTest, SharesThatPodsHoldStay) {
+TEST_F(AgentNebulyTest, KeepsSharesThatPodsHold) {
   Plan("7", {{0, "10gb@0,20gb@1"}});
   Run();
   Hold("a", "10", "0");
@@ -230,8 +231,8 @@ TEST_F(AgentNebulyTest, SharesThatPodsHoldStay) {
   EXPECT_TRUE(kubelet_.Offers(Uuid(0) + "::10::0"));
 }
 
-// The plugin can give up the highest numbers only.
-TEST_F(AgentNebulyTest, SharesBelowAHeldOneStay) {
+// The plugin can only remove the highest numbers.
+TEST_F(AgentNebulyTest, KeepsSharesNumberedBelowAHeldOne) {
   Plan("7", {{0, "10gb@0,10gb@1,10gb@2"}});
   Run();
   Hold("a", "10", "1");
@@ -245,7 +246,7 @@ TEST_F(AgentNebulyTest, SharesBelowAHeldOneStay) {
   EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 1}, {{Uuid(0), 29}, 1}}));
 }
 
-TEST_F(AgentNebulyTest, APlanIsAppliedWhenTheKubeletOffersIt) {
+TEST_F(AgentNebulyTest, AcknowledgesPlanOnceKubeletOffersShares) {
   Run();
   runs_ = false;
   Plan("7", {{0, "10gb@0"}});
@@ -265,7 +266,7 @@ TEST_F(AgentNebulyTest, APlanIsAppliedWhenTheKubeletOffersIt) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
-TEST_F(AgentNebulyTest, TheLabelWaitsForThePluginsFile) {
+TEST_F(AgentNebulyTest, SetsLabelOnlyAfterFileExistsInPluginPod) {
   Run();
   syncs_ = false;
   Plan("7", {{0, "10gb@0"}});
@@ -273,7 +274,7 @@ TEST_F(AgentNebulyTest, TheLabelWaitsForThePluginsFile) {
   EXPECT_EQ(Keys().size(), 1u);
   EXPECT_EQ(ConfigLabel(), "");
   Run(seconds(240));
-  EXPECT_EQ(ConfigLabel(), "") << "it is seen not to be there";
+  EXPECT_EQ(ConfigLabel(), "") << "the file is known to be missing";
   EXPECT_THAT(Events(), HasSubstr("has not come into the plugin's pod on node gpu-1"));
   syncs_ = true;
   Run(seconds(60));
@@ -281,7 +282,7 @@ TEST_F(AgentNebulyTest, TheLabelWaitsForThePluginsFile) {
   EXPECT_EQ(crashes_, 0);
 }
 
-TEST_F(AgentNebulyTest, WhereFilesCannotBeSeenTimeHasToDo) {
+TEST_F(AgentNebulyTest, SetsLabelAfterDelayIfPluginFilesAreNotVisible) {
   Run();
   std::filesystem::remove_all(folder_);
   syncs_ = runs_ = false;
@@ -306,7 +307,7 @@ TEST_F(AgentNebulyTest, NothingIsWrittenWhenNothingChanges) {
   EXPECT_EQ(restarts_, restarts);
 }
 
-TEST_F(AgentNebulyTest, WhatTheGoProjectWroteServesOn) {
+TEST_F(AgentNebulyTest, KeepsUsingKeyOfGoVersion) {
   const std::string key = "gpu-1-1700000001";
   const std::string text =
       "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, rename: gpu-10gb, "
@@ -323,8 +324,8 @@ TEST_F(AgentNebulyTest, WhatTheGoProjectWroteServesOn) {
   EXPECT_EQ(Annotation("status-gpu-0-10gb-used"), "1");
 }
 
-// With 10::2 the plugin would offer more than the GPU has, or 10::1 in its place.
-TEST_F(AgentNebulyTest, AHeldShareThatCannotBeOfferedTakesItsMemoryAllTheSame) {
+// If the plugin offered 10::2 it would exceed the GPU's memory, or offer 10::1 in its place.
+TEST_F(AgentNebulyTest, HeldShareThatCannotBeOfferedStillUsesMemory) {
   const std::string key = "gpu-1-1700000001";
   const std::string text = WriteNebulyConfig({{{Uuid(0), 10}, 2}, {{Uuid(0), 15}, 1}});
   SetText(key, text);
@@ -346,11 +347,11 @@ TEST_F(AgentNebulyTest, AHeldShareThatCannotBeOfferedTakesItsMemoryAllTheSame) {
   Plan("7", {{0, "10gb@0"}});
   End("b");
   Run(seconds(120));
-  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 3}})) << "now it can";
+  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 3}})) << "now all three fit";
 }
 
-// It is free above a gap, where the plugin cannot offer it.
-TEST_F(AgentNebulyTest, AShareThatCannotBeOfferedMakesWayForOneThatCan) {
+// The share is free above a gap, where the plugin cannot offer it.
+TEST_F(AgentNebulyTest, ReplacesFreeShareAboveGapByOneThatCanBeOffered) {
   Plan("7", {{0, "10gb@0,10gb@1,15gb@2"}});
   Run();
   Hold("a", "10", "2");
@@ -366,7 +367,7 @@ TEST_F(AgentNebulyTest, AShareThatCannotBeOfferedMakesWayForOneThatCan) {
   EXPECT_EQ(restarts_, restarts);
 }
 
-TEST_F(AgentNebulyTest, ASizeOfWhichNoneCouldBeOfferedComesBack) {
+TEST_F(AgentNebulyTest, OffersSizeAgainThatCouldNotBeOfferedBefore) {
   Plan("7", {{0, "10gb@0,20gb@1"}});
   Run();
   Hold("a", "10", "1");
@@ -378,8 +379,8 @@ TEST_F(AgentNebulyTest, ASizeOfWhichNoneCouldBeOfferedComesBack) {
   EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 1}, {{Uuid(0), 20}, 1}}));
 }
 
-// A pod may have got it before the plugin gave it up.
-TEST_F(AgentNebulyTest, WhatPodsHoldGoesBeforeWhatIsPlanned) {
+// A pod may have got the share before the plugin removed it.
+TEST_F(AgentNebulyTest, HeldSharesTakePrecedenceOverPlannedOnes) {
   Plan("7", {{0, "10gb@0,10gb@1,10gb@2"}});
   Run();
   Hold("a", "10", "2");
@@ -394,8 +395,9 @@ TEST_F(AgentNebulyTest, WhatPodsHoldGoesBeforeWhatIsPlanned) {
   EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 3}}));
 }
 
-// What was held makes no room at once: it goes as what no plan asks for.
-TEST_F(AgentNebulyTest, WhatIsTooMuchGoesWhereItIsFree) {
+// Held shares that exceed the memory stay. Once they are free they are removed, because no plan
+// requests them.
+TEST_F(AgentNebulyTest, RemovesFreeSharesThatExceedMemory) {
   Plan("7", {{0, "10gb@0,10gb@1,10gb@2"}});
   Run();
   for (const char* number : {"0", "1", "2"}) Hold(std::string("p") + number, "10", number);
@@ -409,7 +411,7 @@ TEST_F(AgentNebulyTest, WhatIsTooMuchGoesWhereItIsFree) {
   EXPECT_EQ(restarts_, restarts);
 }
 
-TEST_F(AgentNebulyTest, AKeyThatSomebodyChangedIsReplaced) {
+TEST_F(AgentNebulyTest, ReplacesKeyThatWasEdited) {
   Plan("7", {{0, "10gb@0"}});
   Run();
   const std::string before = ConfigLabel();
@@ -420,7 +422,7 @@ TEST_F(AgentNebulyTest, AKeyThatSomebodyChangedIsReplaced) {
   EXPECT_EQ(crashes_, 0);
 }
 
-TEST_F(AgentNebulyTest, ALabelTakenAwayComesBack) {
+TEST_F(AgentNebulyTest, RestoresRemovedLabel) {
   Plan("7", {{0, "10gb@0"}});
   Run();
   const std::string key = ConfigLabel();
@@ -430,7 +432,7 @@ TEST_F(AgentNebulyTest, ALabelTakenAwayComesBack) {
   EXPECT_TRUE(kubelet_.Offers(Uuid(0) + "::10::0"));
 }
 
-TEST_F(AgentNebulyTest, ConflictsAreTriedAgain) {
+TEST_F(AgentNebulyTest, RetriesConflictsOnConfigMap) {
   int conflicts = 0;
   api_.intercept =
       [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
@@ -447,21 +449,21 @@ TEST_F(AgentNebulyTest, ConflictsAreTriedAgain) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
-TEST_F(AgentNebulyTest, AMissingConfigMapIsTold) {
+TEST_F(AgentNebulyTest, PublishesMissingConfigMap) {
   api_.Remove("configmaps", kMap);
   Plan("7", {{0, "10gb@0"}});
   Run();
   EXPECT_THAT(Events(), HasSubstr("there is no ConfigMap " + std::string(kMap)));
 }
 
-// A label that stays stopped NVIDIA's plugin, which came next, in the Go project.
-TEST_F(AgentNebulyTest, ANodeThatLeavesHasNoLabelAndNoKeys) {
+// In the Go version a leftover label stopped NVIDIA's plugin when it was installed later.
+TEST_F(AgentNebulyTest, RemovesLabelAndKeysWhenNodeLeavesMps) {
   Plan("7", {{0, "10gb@0"}});
   Run();
   Hold("a", "10", "0");
   Label("nos.nebuly.com/gpu-partitioning", "none");
   Run(seconds(120));
-  EXPECT_EQ(ConfigLabel(), Keys().at(0)) << "a pod has a share";
+  EXPECT_EQ(ConfigLabel(), Keys().at(0)) << "a pod holds a share";
   kubelet_.Remove("ml", "a");
   api_.Remove("pods", "ml/a");
   Run(std::chrono::minutes(10));
@@ -470,7 +472,7 @@ TEST_F(AgentNebulyTest, ANodeThatLeavesHasNoLabelAndNoKeys) {
   EXPECT_TRUE(Texts().contains("default"));
 }
 
-TEST_F(AgentNebulyTest, AGpuThatAPodHasWholeGetsNoShares) {
+TEST_F(AgentNebulyTest, CreatesNoSharesOnGpuThatAPodHoldsWhole) {
   Run();
   Json pod = BoundPod("whole", "u", {},
                       {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}}});

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
-#include "reconcile/measures.h"
 #include "agent/nebuly_plugin.h"
-#include "reconcile/node_write.h"
+#include "base/log.h"
 #include "device/plain_gpus.h"
+#include "reconcile/measures.h"
+#include "reconcile/node_write.h"
 
 namespace nos::agent {
 namespace {
@@ -22,17 +22,17 @@ bool HasSpec(const cluster::Node& node, int gpu) {
          (first != all.end() && first->first.starts_with(counts));
 }
 
-// Trying again does not help: no permission, or a policy that does not admit it.
+// A retry does not help: missing permission, or an admission policy rejects the write.
 bool Forbidden(const Status& status) {
   return status.code() == Code::kPermission || status.code() == Code::kInvalid;
 }
 
-// Takes away what a crash has left half made.
+// Removes a GPU instance that a crash left incomplete.
 bool IsRepair(const device::Operation& operation) {
   return operation.kind == device::Operation::Kind::kDestroy && operation.uuid.empty();
 }
 
-// Whether it still means what it was decided for: indexes change when a GPU has gone.
+// True if the operation still means the same device: GPU indices change when a GPU disappears.
 bool IsThere(const device::Operation& operation, const NodeDevices& devices) {
   if (operation.Switches()) {
     return std::ranges::any_of(devices.infos, [&](const device::GpuInfo& info) {
@@ -92,29 +92,38 @@ Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalog
       failures_({config.first_pause, config.longest_pause}, config.failures_before_giving_up),
       reset_pauses_({config.first_reset_pause, config.longest_reset_pause}) {}
 
-reconcile::Outcome Agent::Reconcile(const std::string&, const reconcile::View& view, kube::Client& client,
-                         const Clock& clock) {
+reconcile::Outcome Agent::Reconcile(const std::string&, const reconcile::View& view,
+                                    kube::Client& client, const Clock& clock) {
+  // 1. Observe driver, kubelet, pods and node. Every decision below is based on this observation.
   const Node node = NodeNow(view);
   if (node == nullptr) return reconcile::Outcome::Again(config_.poll);
   const Time now = clock.Now();
   Result<Round> round = Assess(node, *view.pods.Snapshot(), now);
   if (!round.ok()) return reconcile::Outcome::Failed(round.status());
+  // 2. Offer devices before allocatable counts them: the kubelet rejects pods whose devices it does
+  //    not know yet. Instances to destroy that are drained leave the offer here.
   const bool withdraws = device_plugin_.Withdraws();
   Status offered = withdraws ? Offer(*round, client, now) : Status::Ok();
   if (!offered.ok()) return reconcile::Outcome::Failed(std::move(offered));
+  // 3. Update the node's allocatable. Instances to destroy stop counting, which starts their drain.
   if (Status shown = ShowCounts(*round, client, clock); !shown.ok()) {
     return reconcile::Outcome::Failed(std::move(shown));
   }
+  // 4. Perform at most one device operation, then start over, because it invalidates the
+  //    observation.
   const device::Progress progress = Decide(*round, now);
   if (progress.next) return Act(*progress.next, *round, client, clock);
+  // 5. Plugins that read the devices themselves restart on each change, so they get one offer after
+  //    all operations.
   if (!withdraws) {
-    offered_.reset();  // what it holds is not this agent's to say
+    offered_.reset();  // the plugin, not this agent, determines its list
     offered = device_plugin_.Offer(OfferOf(round->devices, GivenUp(*round)));
   }
+  // 6. The plan has ended or waits: report the state and the plan's result.
   reconcile::Outcome rest = Rest(progress, *round, offered.ok(), client, now);
   AnnounceOffer(*round, offered, client, now);
   if (!rest.error.ok() || offered.ok()) return rest;
-  // The kubelet does not say when it has read a list.
+  // The kubelet sends no notification when it has read a list.
   const bool passes = offered.code() == Code::kUnavailable;
   return {std::move(offered),
           passes ? std::min(rest.again.value_or(config_.catch_up), config_.catch_up) : rest.again};
@@ -130,7 +139,7 @@ Status Agent::Leave(const reconcile::View& view, kube::Client& client) {
   return none.empty() ? Status::Ok() : reconcile::PatchNodeDevices(client, *node, none).status();
 }
 
-// The cache may lag behind what we wrote ourselves.
+// Returns our own write where the cache still lags behind it.
 Agent::Node Agent::NodeNow(const reconcile::View& view) {
   Node cached = view.nodes.Get(node_);
   const bool newer =
@@ -142,11 +151,14 @@ Agent::Node Agent::NodeNow(const reconcile::View& view) {
 }
 
 Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
+  // 1. Read driver and kubelet, and complete what they currently do not report: unreadable GPUs,
+  //    holders that the kubelet has forgotten.
   const Division division = DivisionOf(*node, now);
   backend_.GiveWhole(division.hybrid);
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_, division));
   Round round;
-  // NVIDIA's plugin offers what it can read itself: nothing there must not call for a restart.
+  // NVIDIA's plugin reads the devices itself and may already miss those of an unreadable GPU. They
+  // count as unhealthy at once there: a missing healthy device would restart the plugin.
   const bool healthy = device_plugin_.Withdraws();
   round.waits = KeepUnreadable(devices, last_read_, healthy, config_.unreadable, now);
   if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
@@ -157,9 +169,12 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   round.on_their_way = OnTheirWay(pods);
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
                        round.devices.unseen_shares;
+  // 2. Read the requested layouts. GPUs that change their sharing mode get empty targets instead.
   ReadTargets(round);
   MatchTargets(round);
   if (extras_.shares_gpus) round.lacks = LackedForMps(round.devices, pods, extras_.mps_needs);
+  // 3. Protect used devices, and unused ones that bound pods still need. All other instances
+  //    outside the targets are unwanted.
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
   if (extras_.nebuly_shares) {
@@ -167,8 +182,10 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   }
   round.unwanted =
       WithResources(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
+  // 4. Keep MPS daemons for the shares that stay; without a daemon a share has no memory limit.
   KeepDaemons(round);
   WithholdUnserved(round);
+  // 5. A new plan starts without failures of the old one.
   if (const std::string plan = cluster::SpecPlan(*round.node); plan != plan_) {
     plan_ = plan;
     failures_.Clear();
@@ -178,7 +195,8 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
 
 void Agent::ReadTargets(Round& round) {
   LeaveOldModes(round);
-  // GPUs that are told of but cannot be reached have targets too: they must not pass for done.
+  // GPUs in the node's status that cannot be observed have targets too; otherwise their part of the
+  // plan would count as applied.
   cluster::NodeGpus gpus = cluster::ReadNodeGpus(*round.node, catalogue_);
   round.managed = gpus.managed;
   if (!round.managed) return;
@@ -189,12 +207,13 @@ void Agent::ReadTargets(Round& round) {
   std::set<int> read = NotTakenOver(round);
   for (const device::Target& target : round.targets) read.insert(target.gpu);
   for (cluster::TargetLayout& target : cluster::ReadSpec(*round.node, gpus)) {
-    if (round.devices.broken.contains(target.index)) continue;  // nothing is changed there
-    if (read.contains(target.index)) continue;                  // nor where the mode changes
+    if (round.devices.broken.contains(target.index)) continue;  // an unhealthy GPU is not changed
+    if (read.contains(target.index)) continue;                  // nor one whose mode changes
     read.insert(target.index);
     round.targets.push_back({target.index, std::move(target.placements), target.model});
   }
-  for (const auto& [index, why] : round.devices.broken) {  // of which the node may not tell
+  // The node's status may lack unhealthy GPUs.
+  for (const auto& [index, why] : round.devices.broken) {
     if (read.contains(index) || !HasSpec(*round.node, index)) continue;
     if (IsBeingServed(index)) {
       round.waits = true;
@@ -209,7 +228,8 @@ void Agent::ReadTargets(Round& round) {
   }
 }
 
-// What is on its way out stays in the offer until it is drained: pods may have been sent for it.
+// An instance to destroy stays in the offer until it is drained, because pods may have been sent
+// for it.
 Status Agent::Offer(Round& round, kube::Client& client, Time now) {
   drains_.Look(round.unwanted, CountsFor(round), *round.node);
   const auto leaves = [&](const auto& instance) {
@@ -226,7 +246,7 @@ Status Agent::Offer(Round& round, kube::Client& client, Time now) {
   std::vector<kubelet::OfferedDevice> offer = OfferOf(round.devices, withheld);
   if (offered_ == offer) return Status::Ok();
   for (const kubelet::OfferedDevice& device : offer) resources_.insert(device.resource);
-  offered_.reset();  // should this fail, nobody knows what the kubelet holds
+  offered_.reset();  // if the call fails, the kubelet's list is unknown
   NOS_RETURN_IF_ERROR(device_plugin_.Offer(offer));
   offered_ = std::move(offer);
   offer_changed_ = true;
@@ -234,13 +254,13 @@ Status Agent::Offer(Round& round, kube::Client& client, Time now) {
   return Status::Ok();
 }
 
-// Whether the kubelet may hand the device out, as far as is known.
+// True if the kubelet may hand out the device, as far as is known.
 bool Agent::InOffer(const std::string& uuid) const {
   return !offered_ || std::any_of(offered_->begin(), offered_->end(),
                                   [&](const auto& device) { return device.device_id == uuid; });
 }
 
-// By resource, the devices that schedulers may count on.
+// Number of devices that schedulers may count on, by resource.
 std::map<std::string, int64_t> Agent::CountsFor(const Round& round) const {
   std::map<std::string, int64_t> counts;
   for (const std::string& resource : resources_) counts[resource] = 0;
@@ -255,8 +275,8 @@ std::map<std::string, int64_t> Agent::CountsFor(const Round& round) const {
   return counts;
 }
 
-// Writes into the node what the kubelet would write later. When it has written something else
-// since, it has the last word: but for instances that are to go.
+// Writes allocatable early, as the kubelet would write it later. If the kubelet has written another
+// value since, its value stands, except that instances to destroy are always subtracted.
 Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock) {
   std::set<std::string> draining;
   for (const auto& [uuid, resource] : round.unwanted) draining.insert(resource);
@@ -266,7 +286,8 @@ Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock)
     const int64_t shown = reconcile::AllocatableOf(*round.node, resource);
     const bool drains = shown > count && draining.contains(resource);
     const auto own = figures_.find(resource);
-    if (own != figures_.end() && own->second != shown) figures_.erase(own);  // the kubelet's now
+    // The kubelet has overwritten it.
+    if (own != figures_.end() && own->second != shown) figures_.erase(own);
     const bool outdated =
         device_plugin_.Withdraws() && figures_.contains(resource) && shown != count;
     if (drains || outdated || (offer_changed_ && shown != count)) changes[resource] = count;
@@ -286,9 +307,9 @@ Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock)
       for (const auto& [resource, count] : changes) figures_[resource] = count;
     } else if (!Forbidden(written.status())) {
       return written.status();
-    } else {  // the kubelet will, if later
+    } else {  // the kubelet will write it later
       refused = true;
-      Log(LogLevel::kWarn, "cannot write the node's devices",
+      Log(LogLevel::kWarn, "failed to update device counts of Node",
           {{"error", written.status().ToString()}});
     }
   }
@@ -297,7 +318,8 @@ Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock)
   return Status::Ok();
 }
 
-// Whether the kubelet can hand out all of the last offer: it refuses pods that come before.
+// True if the kubelet has adopted the last offer. It rejects pods that need new devices before
+// that.
 Result<bool> Agent::OfferTaken(Round& round) {
   if (!offer_changed_ || !offered_) return true;
   NOS_ASSIGN(const auto allocatable, pod_resources_.Allocatable());
@@ -311,7 +333,8 @@ Result<bool> Agent::OfferTaken(Round& round) {
   return taken;
 }
 
-// Kubelet and API server themselves are asked: what is taken away next must be free.
+// Reads kubelet and API server directly: the caches may not show a pod that needs the device to be
+// destroyed.
 Status Agent::LookPastCaches(Round& round, kube::Client& client, Time now) {
   NOS_ASSIGN(const Json object, client.Get(kube::kNodes, "", node_));
   NOS_ASSIGN(cluster::Node node, cluster::DecodeNode(object));
@@ -329,13 +352,14 @@ Status Agent::LookPastCaches(Round& round, kube::Client& client, Time now) {
   return Status::Ok();
 }
 
-// Whether schedulers may still send pods for it, or the kubelet choose it for one.
+// True if schedulers may still send pods for the device, or the kubelet may choose it for one.
 bool Agent::Draining(const std::string& uuid, Time now) const {
   return device_plugin_.Withdraws() ? InOffer(uuid) : !drains_.Drained(uuid, now);
 }
 
-// Whether a pod on its way in may be given it. What is off the list is chosen for no new pod; what
-// cannot be taken off waits for a while. REQUIRES: one of the unwanted, not draining.
+// True if the device may be given to a pod that is being admitted. The kubelet chooses no device
+// that is off the list. A device that cannot be taken off the list counts as awaited for
+// `drain_timeout`. REQUIRES: `uuid` is in round.unwanted and not draining.
 bool Agent::IsAwaited(const std::string& uuid, const Round& round, Time now) const {
   const auto pods = round.on_their_way.find(round.unwanted.at(uuid));
   if (pods == round.on_their_way.end()) return false;
@@ -346,7 +370,8 @@ bool Agent::IsAwaited(const std::string& uuid, const Round& round, Time now) con
          });
 }
 
-// What somebody else may be making there is none of our business.
+// An incomplete instance may be work in progress of another tool, so it is left alone on nodes that
+// nos does not manage and on unhealthy GPUs.
 bool Agent::LeftAlone(const device::Operation& operation, const Round& round) const {
   return IsRepair(operation) && (!round.managed || round.devices.broken.contains(operation.gpu));
 }
@@ -354,19 +379,22 @@ bool Agent::LeftAlone(const device::Operation& operation, const Round& round) co
 bool Agent::MustWait(const device::Operation& operation, Round& round, Time now) const {
   if (OnlyTakesBack(operation, round)) return false;
   const bool unshares = operation.kind == device::Operation::Kind::kDisableMps;
-  // Of what exists in memory only, or in its place.
+  // Operations on devices that exist only in the agent's memory (shares, time slices, whole GPUs),
+  // or that replace them. They wait while pods hold such devices that the agent cannot list.
   const bool in_memory = unshares || operation.ChangesMig() ||
                          (operation.Switches() && IsHybrid(*round.node)) ||
                          !device::IsMigProfile(operation.profile);
   if (in_memory && round.devices.unseen_shares) return round.waits = true;
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
   const bool enables = operation.Switches();
-  // What a daemon serves: a former agent may have left it. Nor is a GPU reset that one has open.
+  // An MPS daemon may still serve the device, also one of an earlier agent. A GPU that a daemon has
+  // open cannot be reset either.
   const bool serves =
       unshares || operation.ChangesMig() || operation.kind == device::Operation::Kind::kDestroy;
   if (serves && IsServed(operation.uuid)) return round.waits = true;
   if (!enables && Draining(operation.uuid, now)) return true;
-  // Where whole GPUs are instances, pods on their way wait for those.
+  // On a hybrid node whole GPUs are instances, so IsAwaited covers pods that are being admitted for
+  // them.
   const bool whole =
       !IsHybrid(*round.node) && (round.on_their_way.contains(kWholeGpu) ||
                                  round.on_their_way.contains(std::string(gpu::kTimeSlice)));
@@ -396,19 +424,18 @@ device::Progress Agent::Decide(Round& round, Time now) {
   return progress;
 }
 
-reconcile::Outcome Agent::Act(const device::Operation& operation, Round& round, kube::Client& client,
-                   const Clock& clock) {
+reconcile::Outcome Agent::Act(const device::Operation& operation, Round& round,
+                              kube::Client& client, const Clock& clock) {
   Result<bool> free = StillFree(operation, round, client, clock.Now());
   if (!free.ok()) return reconcile::Outcome::Failed(free.status());
-  // The caches have not seen yet what speaks against it; asking again at once would not hasten
-  // them.
+  // The caches do not show yet why the device is in use. An immediate retry would not help.
   if (!*free) return reconcile::Outcome::Again(config_.catch_up);
   const Status done = Perform(operation, round);
   if (done.ok()) {
     failures_.Succeeded(operation);
     return reconcile::Outcome::Again(Duration::zero());
   }
-  // NotFound and the like: the next observation shows what is there.
+  // Errors such as kNotFound need no handling: the next observation shows the actual state.
   failures_.Record(operation, done, clock.Now());
   KeepMode(operation, done, round, clock.Now());
   Say(client, *round.node, kube::EventType::kWarning, "DeviceOperationFailed",
@@ -416,8 +443,8 @@ reconcile::Outcome Agent::Act(const device::Operation& operation, Round& round, 
   return reconcile::Outcome::Again(Duration::zero());
 }
 
-// Looks past the caches for each operation: a pod that was bound a moment ago is saved only if it
-// is seen.
+// Checks without caches before each operation: the device of a pod that was bound a moment ago must
+// not be destroyed.
 Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
                               kube::Client& client, Time now) {
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return true;
@@ -434,10 +461,12 @@ Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
   return device_plugin_.Condemn(operation.uuid) && !MustEndDaemon(operation, round);
 }
 
-// Nothing can be done now: reports, and says when to look again. `offered`: the kubelet has what is
-// there.
+// No operation is possible now: reports, and returns when to look again. `offered`: the kubelet has
+// the current devices.
 reconcile::Outcome Agent::Rest(const device::Progress& progress, const Round& round, bool offered,
-                    kube::Client& client, Time now) {
+                               kube::Client& client, Time now) {
+  // 1. The plan has ended if no instance is draining, no operation waits, and failing operations
+  //    have been given up.
   std::optional<reconcile::PlanResult> result;
   std::optional<Time> next_drained;
   for (const auto& [uuid, resource] : round.unwanted) {
@@ -449,6 +478,7 @@ reconcile::Outcome Agent::Rest(const device::Progress& progress, const Round& ro
   if (round.managed && ended && !plan_.empty()) {
     result = ResultOf(progress, round);
   }
+  // 2. Report before publishing Events: the partitioner and the scheduler wait for the annotations.
   if (const Status written = Report(round, result, client); !written.ok()) {
     return reconcile::Outcome::Failed(written);
   }
@@ -462,6 +492,7 @@ reconcile::Outcome Agent::Rest(const device::Progress& progress, const Round& ro
   AnnounceProblems(round, client, now);
   AnnounceLacks(round, client, now);
   Measure(round);
+  // 3. Look again when the kubelet may have caught up, an instance is drained, or a retry is due.
   Time next = now + config_.poll;
   lags_ = round.kubelet_lags ? lags_ + 1 : 0;
   if (lags_ > 0) next = now + kube::BackOff{config_.first_look, config_.catch_up}.After(lags_);
@@ -472,7 +503,7 @@ reconcile::Outcome Agent::Rest(const device::Progress& progress, const Round& ro
 }
 
 Status Agent::Perform(const device::Operation& operation, const Round& round) {
-  // Should the GPU answer no more then, this is not what it had.
+  // If the GPU cannot be read afterwards, its last known state must not contain this instance.
   if (const auto known = last_read_.find(operation.gpu); known != last_read_.end()) {
     std::erase_if(known->second.first.instances,
                   [&](const auto& instance) { return instance.uuid == operation.uuid; });
@@ -482,7 +513,8 @@ Status Agent::Perform(const device::Operation& operation, const Round& round) {
   Status done = ApplyOrReset(operation, round);
   if (extras_.metrics != nullptr) {
     const std::string name = NameOf(operation.kind);
-    extras_.metrics->Observe(reconcile::kDeviceOperationDuration, {{"operation", name}}, clock.Now() - begun);
+    extras_.metrics->Observe(reconcile::kDeviceOperationDuration, {{"operation", name}},
+                             clock.Now() - begun);
     extras_.metrics->Count(reconcile::kDeviceOperations,
                            {{"operation", name}, {"result", done.ok() ? "ok" : "error"}});
   }

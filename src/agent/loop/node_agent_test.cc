@@ -3,7 +3,7 @@
 namespace nos::agent {
 namespace {
 
-TEST_F(AgentTest, ABrokenGpuIsLeftAloneAndOfferedAsUnhealthy) {
+TEST_F(AgentTest, DoesNotPartitionBrokenGpuAndOffersItsDevicesAsUnhealthy) {
   ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 4).ok());
   ASSERT_TRUE(gpus_.Place(1, "3g.20gb", 4).ok());
   health_.Add({device::HealthCondition::Kind::kXid, 0, {}, 79, "fell off the bus; reset it"});
@@ -13,7 +13,7 @@ TEST_F(AgentTest, ABrokenGpuIsLeftAloneAndOfferedAsUnhealthy) {
   for (const auto& device : kubelet_.offer()) {
     EXPECT_EQ(device.healthy, device.device_id != broken);
   }
-  EXPECT_EQ(Annotation("status-layout-0"), "") << "nobody must plan on it";
+  EXPECT_EQ(Annotation("status-layout-0"), "") << "no plan may use it";
   EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@4:free");
   EXPECT_EQ(NodeCondition(), "False Xid79 GPU 0: fell off the bus; reset it");
   EXPECT_NE(Events().find("Xid79: GPU 0: fell off"), std::string::npos) << Events();
@@ -22,9 +22,10 @@ TEST_F(AgentTest, ABrokenGpuIsLeftAloneAndOfferedAsUnhealthy) {
 
   Plan("8", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
   Run();
-  EXPECT_EQ(gpus_.ListInstances(0)->front().profile, "3g.20gb") << "a broken GPU is not cut";
+  EXPECT_EQ(gpus_.ListInstances(0)->front().profile, "3g.20gb")
+      << "a broken GPU is not repartitioned";
   EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "8") << "the plan has come to its end";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "8") << "the plan has ended";
   EXPECT_NE(Annotation("partitioning-result").find("GpuUnhealthy"), std::string::npos);
 
   health_.ClearGpu(0);
@@ -33,7 +34,7 @@ TEST_F(AgentTest, ABrokenGpuIsLeftAloneAndOfferedAsUnhealthy) {
   EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
 }
 
-TEST_F(AgentTest, AnUnhealthyInstanceIsGivenToNobodyNew) {
+TEST_F(AgentTest, OffersUnhealthyInstanceAsUnhealthyAndReportsItUsed) {
   ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 4).ok());
   ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 0).ok());
   const uint32_t sick = gpus_.ListInstances(0)->front().id;
@@ -46,12 +47,12 @@ TEST_F(AgentTest, AnUnhealthyInstanceIsGivenToNobodyNew) {
   EXPECT_NE(layout.find(":free"), std::string::npos) << layout;
 }
 
-TEST_F(AgentTest, ANodeThatIsWellHasNoConditionOfIt) {
+TEST_F(AgentTest, HealthyNodeHasNoGpusHealthyCondition) {
   Run();
   EXPECT_EQ(NodeCondition(), "");
 }
 
-TEST_F(AgentTest, CountsWhatItDoes) {
+TEST_F(AgentTest, CountsDeviceOperationsInMetrics) {
   Plan("7", {{0, "3g.20gb@4,1g.5gb@0"}});
   Run();
   const std::string text = metrics_.Text();
@@ -61,13 +62,13 @@ TEST_F(AgentTest, CountsWhatItDoes) {
   EXPECT_NE(text.find(R"(profile="3g.20gb",state="free"} 1)"), std::string::npos) << text;
 }
 
-TEST_F(AgentTest, ReportsWhatIsThereAndOffersIt) {
+TEST_F(AgentTest, ReportsAndOffersExistingInstances) {
   ASSERT_TRUE(gpus_.Place(1, "3g.20gb", 4).ok());
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "");
   EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@4:free");
   EXPECT_EQ(Annotation("status-gpu-1-3g.20gb-free"), "1");
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "nobody asked for a plan";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "no plan was requested";
   ASSERT_EQ(kubelet_.offer().size(), 1u);
   EXPECT_EQ(kubelet_.offer()[0].resource, "nvidia.com/mig-3g.20gb");
   EXPECT_EQ(destroyed_, 0) << "without a spec everything stays";
@@ -85,7 +86,8 @@ TEST_F(AgentTest, AppliesAPlanAndThenAcknowledgesIt) {
   EXPECT_NE(Events().find("Partitioned: plan 7 is applied"), std::string::npos) << Events();
 }
 
-TEST_F(AgentTest, DoesNotAcknowledgeWhatItHasNotDone) {
+// The Go agent acknowledged a plan as soon as it had read it.
+TEST_F(AgentTest, DoesNotAcknowledgePlanBeforeItIsApplied) {
   fault_ = [](const device::SimAttempt&) { return device::SimFault::kBusy; };
   Plan("7", {{0, "7g.40gb@0"}});
   Run(seconds(3));
@@ -95,7 +97,8 @@ TEST_F(AgentTest, DoesNotAcknowledgeWhatItHasNotDone) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
-TEST_F(AgentTest, SaysWhatFailedForGoodAndGoesOnTrying) {
+// With the Go agent a failed plan looked acknowledged and was not retried.
+TEST_F(AgentTest, ReportsFailedOperationAndKeepsRetrying) {
   fault_ = [](const device::SimAttempt& attempt) {
     return attempt.gpu == 0 ? device::SimFault::kFails : device::SimFault::kNone;
   };
@@ -115,7 +118,7 @@ TEST_F(AgentTest, SaysWhatFailedForGoodAndGoesOnTrying) {
   EXPECT_TRUE(reconcile::ReadPlanResult(Annotation("partitioning-result"))->applied);
 }
 
-TEST_F(AgentTest, KeepsUsedInstancesAndSaysSo) {
+TEST_F(AgentTest, KeepsUsedInstanceAndReportsObstacle) {
   const auto used = gpus_.Place(0, "1g.5gb", 5).value();
   Run();
   ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
@@ -135,7 +138,8 @@ TEST_F(AgentTest, KeepsUsedInstancesAndSaysSo) {
   EXPECT_EQ(Annotation("status-layout-0"), "2g.10gb@0:free,3g.20gb@4:free");
 }
 
-TEST_F(AgentTest, AStartDestroysOnlyWhatACrashLeftHalfMade) {
+// The Go agent destroyed devices in use when it started.
+TEST_F(AgentTest, StartDestroysOnlyInstanceThatCrashLeftIncomplete) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
   ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
@@ -180,7 +184,7 @@ TEST_F(AgentTest, RestoresTheLayoutAfterAReboot) {
   EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
 }
 
-TEST_F(AgentTest, ALostGpuHurtsOnlyItself) {
+TEST_F(AgentTest, AppliesPlanOnOtherGpusWhileOneIsLost) {
   gpus_.Lose(0);
   Plan("7", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
   Run();
@@ -199,17 +203,18 @@ TEST_F(AgentTest, ALostGpuHurtsOnlyItself) {
   EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
 }
 
-TEST_F(AgentTest, AMalformedSpecIsLeftAlone) {
+TEST_F(AgentTest, ReportsMalformedSpecAndKeepsLayout) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Plan("7", {{0, "9g.90gb@0"}, {1, "7g.40gb@0"}});
   Run();
   EXPECT_EQ(destroyed_, 0);
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
   EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
-  EXPECT_EQ(reconcile::ReadPlanResult(Annotation("partitioning-result"))->obstacles.at(0).code, "BadSpec");
+  EXPECT_EQ(reconcile::ReadPlanResult(Annotation("partitioning-result"))->obstacles.at(0).code,
+            "BadSpec");
 }
 
-TEST_F(AgentTest, ASpecThatContradictsItselfIsLeftAlone) {
+TEST_F(AgentTest, ReportsContradictorySpecAndKeepsLayout) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   ASSERT_TRUE(gpus_.Place(1, "1g.5gb", 0).ok());
   Annotate("spec-gpu-0-7g.40gb", "1");
@@ -222,7 +227,8 @@ TEST_F(AgentTest, ASpecThatContradictsItselfIsLeftAlone) {
   EXPECT_EQ(reconcile::ReadPlanResult(Annotation("partitioning-result"))->obstacles.size(), 2u);
 }
 
-TEST_F(AgentTest, ANodeWithoutTheLabelIsLeftAlone) {
+// The Go agent did not notice that the label had been removed from a node.
+TEST_F(AgentTest, DoesNotPartitionNodeWithoutLabel) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Json node = *api_.Find("nodes", kNode);
   MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
@@ -233,7 +239,7 @@ TEST_F(AgentTest, ANodeWithoutTheLabelIsLeftAlone) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "");
 }
 
-TEST_F(AgentTest, TriesAgainAfterTheFirstPauseAndNotAtTheNextPoll) {
+TEST_F(AgentTest, RetriesAfterFirstPauseInsteadOfNextPoll) {
   config_.poll = seconds(3600);
   Restart();
   Run();
@@ -246,7 +252,7 @@ TEST_F(AgentTest, TriesAgainAfterTheFirstPauseAndNotAtTheNextPoll) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
-TEST_F(AgentTest, RestsWhenThereIsNothingToDo) {
+TEST_F(AgentTest, WritesAndOffersNothingWhenIdle) {
   Plan("7", {{0, "7g.40gb@0"}});
   Run();
   const size_t writes = api_.writes.size();

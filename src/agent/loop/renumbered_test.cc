@@ -1,4 +1,5 @@
-// GPUs that get other indexes while an agent works, as when one before them has gone.
+// GPUs whose indices change while an agent runs, for example when a GPU with a lower index
+// disappears.
 #include <utility>
 
 #include "agent/loop/fixture_test.h"
@@ -8,7 +9,7 @@ namespace {
 
 constexpr const char* kSlice = "nvidia.com/mig-1g.5gb";
 
-// Two GPUs that change places.
+// Swaps the indices of two GPUs.
 class Renumbered final : public device::Backend {
  public:
   explicit Renumbered(device::Backend& backend) : backend_(backend) {}
@@ -56,8 +57,8 @@ class AgentRenumberedTest : public AgentTest {
   Renumbered boards_{gpus_};
 };
 
-// Instances of several GPUs have the same id.
-TEST_F(AgentRenumberedTest, WhatHasThePlaceOfAnotherIsNotDestroyed) {
+// Instances of different GPUs can have the same id.
+TEST_F(AgentRenumberedTest, DoesNotDestroyInstanceOfGpuThatTookOverTheIndex) {
   const device::GpuInstance free = gpus_.Place(0, "1g.5gb", 0).value();
   const device::GpuInstance held = gpus_.Place(1, "1g.5gb", 0).value();
   ASSERT_EQ(free.id, held.id);
@@ -68,13 +69,13 @@ TEST_F(AgentRenumberedTest, WhatHasThePlaceOfAnotherIsNotDestroyed) {
   kubelet_.Assign({"ml", "a", "c", kSlice, held.uuid});
   Run();
   ASSERT_TRUE(kubelet_.Offers(free.uuid));
-  // When it has left the offer, and goes next.
+  // The indices change after the instance has left the offer, just before it is destroyed.
   boards_.before_listing = [&] { boards_.changed |= !kubelet_.Offers(free.uuid); };
   Plan("7", {{0, "1g.5gb@1"}, {1, "1g.5gb@1"}});
   Run(seconds(60));
   EXPECT_TRUE(boards_.changed);
   EXPECT_EQ(destroyed_, 1);
-  EXPECT_EQ(gpus_.Truth(1).size(), 2U) << "which a pod holds, and one more";
+  EXPECT_EQ(gpus_.Truth(1).size(), 2U) << "the held instance and a new one";
   EXPECT_EQ(gpus_.Truth(0).size(), 1U);
 }
 

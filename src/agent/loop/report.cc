@@ -1,20 +1,20 @@
-// What an agent tells: annotations and conditions of its node, Events, metrics.
+// Publishes the agent's state: annotations and conditions of its node, Events, metrics.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
+#include "agent/nebuly_plugin.h"
 #include "agent/node_agent.h"
+#include "base/text.h"
 #include "reconcile/condition.h"
 #include "reconcile/measures.h"
-#include "agent/nebuly_plugin.h"
 #include "reconcile/node_write.h"
 
 namespace nos::agent {
 namespace {
 
-constexpr size_t kMaxMessage = 1000;  // bytes: people read it, and the API server takes 32 KiB
+constexpr size_t kMaxMessage = 1000;  // bytes; the API server accepts 32 KiB, but people read it
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Status Agent::Report(const Round& round, const std::optional<reconcile::PlanResu
   const std::set<int> whole = HeldWhole(round.devices);
   const bool hybrid = IsHybrid(*round.node);
   const std::set<int> not_taken_over = NotTakenOver(round);
-  std::erase_if(gpus, [&](const cluster::Gpu& gpu) {  // nobody should plan on it
+  std::erase_if(gpus, [&](const cluster::Gpu& gpu) {  // the partitioner must not plan on these GPUs
     return whole.contains(gpu.index) || not_taken_over.contains(gpu.index) ||
            (!hybrid && failures_.CannotEnableMig(gpu.index));
   });
@@ -50,14 +50,15 @@ Status Agent::Report(const Round& round, const std::optional<reconcile::PlanResu
     }
   }
   if (patch.empty()) return Status::Ok();
-  // A patch holds differences from the node as this agent knows it: only that very node may take
-  // it.
+  // The patch contains differences from the node as this agent knows it, so it must not be applied
+  // to a newer version.
   return reconcile::PatchNodeAnnotations(client, node_, patch, round.node->meta.resource_version)
       .status()
       .Within("report GPUs of node " + node_);
 }
 
-void Agent::Announce(const Round& round, const reconcile::PlanResult& result, kube::Client& client, Time now) {
+void Agent::Announce(const Round& round, const reconcile::PlanResult& result, kube::Client& client,
+                     Time now) {
   std::string text = reconcile::WritePlanResult(result);
   const auto known = round.node->meta.annotations.find(cluster::kPlanResult);
   const bool old = known != round.node->meta.annotations.end() && known->second == text;
@@ -73,7 +74,7 @@ void Agent::Announce(const Round& round, const reconcile::PlanResult& result, ku
   announced_ = std::move(text);
 }
 
-// Nodes without anything wrong get the condition only once they have had it.
+// A healthy node gets the condition only if it has had it before.
 Status Agent::ReportHealth(const Round& round, kube::Client& client, Time now) {
   if (extras_.health == nullptr) return Status::Ok();
   std::string reason = "AllWell", message;
@@ -82,8 +83,9 @@ Status Agent::ReportHealth(const Round& round, kube::Client& client, Time now) {
     message +=
         fmt::format("{}GPU {}: {}", message.empty() ? "" : "; ", condition.gpu, condition.message);
   }
-  const reconcile::WantedCondition wanted{std::string(kGpusHealthy), message.empty() ? "True" : "False",
-                               std::move(reason), Shortened(message, kMaxMessage)};
+  const reconcile::WantedCondition wanted{std::string(kGpusHealthy),
+                                          message.empty() ? "True" : "False", std::move(reason),
+                                          Shortened(message, kMaxMessage)};
   const bool never_had = FindCondition(round.node->conditions, wanted.type) == nullptr;
   if (reconcile::HasCondition(*round.node, wanted) || (never_had && wanted.status == "True")) {
     return Status::Ok();
@@ -133,11 +135,11 @@ void Agent::AnnounceProblems(const Round& round, kube::Client& client, Time now)
   }
 }
 
-// Not waited for long: pods wait for the GPUs.
+// Uses a short time limit: pods wait for the GPUs.
 void Agent::Say(kube::Client& client, const cluster::Node& node, kube::EventType type,
                 std::string_view reason, std::string_view message, Time now) {
   kube::Client hasty = client.Within(std::chrono::seconds(3));
-  // As the kubelet does: a node's events carry its name as uid, so that kubectl finds them.
+  // Events of a node carry its name as UID, as the kubelet's do, so that kubectl finds them.
   events_.Record(hasty, {"Node", "", node.meta.name, node.meta.name}, type, reason, message, now);
 }
 

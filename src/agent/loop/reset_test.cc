@@ -1,8 +1,8 @@
-// Hybrid nodes with boards that change MIG mode with a reset only.
+// Hybrid nodes with GPUs that change MIG mode only with a reset.
 #include <gmock/gmock.h>
 
-#include "base/random.h"
 #include "agent/loop/fixture_test.h"
+#include "base/random.h"
 #include "device/mps_gpus.h"
 #include "device/plain_gpus.h"
 
@@ -26,13 +26,13 @@ class AgentResetTest : public AgentTest {
       ++resets_;
       for (const auto& device : kubelet_.offer()) {
         EXPECT_FALSE(device.device_id.starts_with(uuid) && kubelet_.Holds(device.device_id))
-            << "a GPU was reset that a pod has";
+            << "reset a GPU that a pod holds";
       }
     };
     return hooks;
   }
 
-  // A new agent, which knows nothing but what the driver and the kubelet tell.
+  // Starts a new agent, which knows only what driver and kubelet report.
   void Start(ResetRule resets) {
     runner_.reset();
     shares_ = std::make_unique<device::MpsGpus>(*boards_);
@@ -75,7 +75,7 @@ class AgentResetTest : public AgentTest {
   std::unique_ptr<device::PlainGpus> plain_;
 };
 
-TEST_F(AgentResetTest, WithoutLeaveItKeepsItsMode) {
+TEST_F(AgentResetTest, GpuKeepsItsModeWithoutPermissionToReset) {
   Start(ResetRule::kNever);
   Run();
   EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4");
@@ -86,7 +86,7 @@ TEST_F(AgentResetTest, WithoutLeaveItKeepsItsMode) {
   EXPECT_EQ(RebootCondition(), "");
 }
 
-TEST_F(AgentResetTest, EachBecomesWhatIsAskedFor) {
+TEST_F(AgentResetTest, SwitchesEachGpuWithAReset) {
   Run();
   EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4");
   EXPECT_EQ(Annotation("status-other-model-0"), "MPS-39GB");
@@ -106,7 +106,7 @@ TEST_F(AgentResetTest, EachBecomesWhatIsAskedFor) {
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("applied"));
 }
 
-TEST_F(AgentResetTest, WhatIsUsedIsNotReset) {
+TEST_F(AgentResetTest, DoesNotResetGpuInUse) {
   Run();
   Plan("1", {{0, "gpu@0"}, {1, "shared@0,shared@2"}});
   Run(seconds(60));
@@ -116,20 +116,20 @@ TEST_F(AgentResetTest, WhatIsUsedIsNotReset) {
   Plan("2", {{0, "3g.20gb@4"}, {1, "1g.5gb@0"}});
   Run(seconds(120));
   EXPECT_EQ(resets_, 0);
-  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take the pod's GPU";
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would change the pod's GPU";
   End("whole");
   Run(seconds(120));
   EXPECT_EQ(resets_, 1);
   EXPECT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "shared@2:used") << "one is reset, not its neighbour";
+  EXPECT_EQ(Annotation("status-layout-1"), "shared@2:used") << "only the free GPU is reset";
 }
 
-TEST_F(AgentResetTest, WhatCannotBeResetIsUsedAsItIs) {
+TEST_F(AgentResetTest, GpuThatCannotBeResetIsUsedInItsPresentMode) {
   RefuseResets(SimFault::kBusy);
   Run();
   Plan("1", {{0, "3g.20gb@4"}, {1, "gpu@0"}});
   Run(seconds(40));
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "1") << "nobody waits for it";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "1") << "the plan ends without it";
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NotReset"));
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("another client holds the GPU"));
   EXPECT_THAT(Events(), HasSubstr("another client holds the GPU"));
@@ -138,10 +138,10 @@ TEST_F(AgentResetTest, WhatCannotBeResetIsUsedAsItIs) {
   Plan("2", {{0, "shared@0"}});
   Run(seconds(10));
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free");
-  EXPECT_FALSE(boards_->Info(0).mig_pending) << "nobody wants it any more";
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "no plan requests it any more";
 }
 
-TEST_F(AgentResetTest, ItIsTriedAgainWithGrowingPauses) {
+TEST_F(AgentResetTest, RetriesResetWithGrowingPauses) {
   int tries = 0;
   std::vector<Time> pauses;
   fault_ = [&](const SimAttempt& attempt) {
@@ -162,7 +162,7 @@ TEST_F(AgentResetTest, ItIsTriedAgainWithGrowingPauses) {
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("applied"));
 }
 
-TEST_F(AgentResetTest, WhereARebootIsNeededTheNodeSaysSo) {
+TEST_F(AgentResetTest, ReportsThatNodeNeedsReboot) {
   Start(ResetRule::kNode);
   Run();
   EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4");
@@ -172,13 +172,13 @@ TEST_F(AgentResetTest, WhereARebootIsNeededTheNodeSaysSo) {
   EXPECT_TRUE(boards_->Info(0).mig_pending);
   EXPECT_EQ(Annotation("status-partitioning-plan"), "1");
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NeedsReboot"));
-  EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4") << "as it is until then";
+  EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4") << "unchanged until the reboot";
   EXPECT_EQ(Annotation("status-other-model-0"), "MPS-39GB");
   EXPECT_EQ(RebootCondition(), "True MigModeWaits GPU 0 takes MIG mode when the node is rebooted");
   EXPECT_THAT(Events(), HasSubstr("GPU 0 takes MIG mode"));
   Start(ResetRule::kNode);
   Run(seconds(60));
-  EXPECT_THAT(RebootCondition(), HasSubstr("True")) << "the driver knows";
+  EXPECT_THAT(RebootCondition(), HasSubstr("True")) << "the driver still reports the pending mode";
 
   boards_->Reboot();
   Start(ResetRule::kNode);
@@ -189,7 +189,7 @@ TEST_F(AgentResetTest, WhereARebootIsNeededTheNodeSaysSo) {
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("applied"));
 }
 
-TEST_F(AgentResetTest, WhoUsesItAsItIsTakesTheRebootBack) {
+TEST_F(AgentResetTest, CancelsPendingModeWhenPresentModeIsRequested) {
   Start(ResetRule::kNode);
   Run();
   Plan("1", {{0, "3g.20gb@4"}});
@@ -200,10 +200,11 @@ TEST_F(AgentResetTest, WhoUsesItAsItIsTakesTheRebootBack) {
   EXPECT_FALSE(boards_->Info(0).mig_pending);
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
   EXPECT_EQ(RebootCondition(), "False NothingWaits ");
-  EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4") << "it may be asked again";
+  EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4")
+      << "MIG layouts can be requested again";
 }
 
-TEST_F(AgentResetTest, WhatWaitedIsTakenBackWhenNobodyMayResetAnyMore) {
+TEST_F(AgentResetTest, CancelsPendingModeWhenResetsAreNoLongerAllowed) {
   Start(ResetRule::kNode);
   Run();
   Plan("1", {{0, "3g.20gb@4"}, {1, "3g.20gb@4"}});
@@ -211,7 +212,7 @@ TEST_F(AgentResetTest, WhatWaitedIsTakenBackWhenNobodyMayResetAnyMore) {
   ASSERT_TRUE(boards_->Info(0).mig_pending);
   Start(ResetRule::kNever);
   Run(seconds(60));
-  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take it from whoever has it then";
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would change a GPU in use";
   EXPECT_FALSE(boards_->Info(1).mig_pending);
   EXPECT_EQ(RebootCondition(), "False NothingWaits ");
   Plan("2", {{0, "gpu@0"}});
@@ -220,8 +221,8 @@ TEST_F(AgentResetTest, WhatWaitedIsTakenBackWhenNobodyMayResetAnyMore) {
   EXPECT_EQ(resets_, 0);
 }
 
-// Of one that died before it could reset the GPU no condition tells.
-TEST_F(AgentResetTest, SoIsWhatAFormerAgentDiedOver) {
+// If an agent crashed before it could reset the GPU, no condition shows the pending mode.
+TEST_F(AgentResetTest, CancelsPendingModeLeftByCrashedAgent) {
   ASSERT_FALSE(boards_->EnableMig(0).ok());
   ASSERT_TRUE(boards_->Info(0).mig_pending);
   Start(ResetRule::kNever);
@@ -230,10 +231,10 @@ TEST_F(AgentResetTest, SoIsWhatAFormerAgentDiedOver) {
   EXPECT_EQ(RebootCondition(), "");
   ASSERT_FALSE(boards_->EnableMig(1).ok());
   Run(seconds(60));
-  EXPECT_TRUE(boards_->Info(1).mig_pending) << "somebody else's, who will reboot the node";
+  EXPECT_TRUE(boards_->Info(1).mig_pending) << "another tool set it and will reboot the node";
 }
 
-TEST_F(AgentResetTest, ATakeBackThatIsRefusedIsToldOfAndTriedAgain) {
+TEST_F(AgentResetTest, ReportsAndRetriesRefusedCancellationOfPendingMode) {
   int tries = 0;
   fault_ = [&](const SimAttempt& attempt) {
     if (attempt.kind != SimAttempt::Kind::kTakeBack) return SimFault::kNone;
@@ -253,7 +254,7 @@ TEST_F(AgentResetTest, ATakeBackThatIsRefusedIsToldOfAndTriedAgain) {
   EXPECT_EQ(RebootCondition(), "False NothingWaits ");
 }
 
-TEST_F(AgentResetTest, ItIsTriedAgainWhileTheGpuIsUsed) {
+TEST_F(AgentResetTest, RetriesCancellationOfPendingModeWhileGpuIsInUse) {
   fault_ = [](const SimAttempt& attempt) {
     return attempt.kind == SimAttempt::Kind::kTakeBack ? SimFault::kBusy : SimFault::kNone;
   };
@@ -270,13 +271,13 @@ TEST_F(AgentResetTest, ItIsTriedAgainWhileTheGpuIsUsed) {
   EXPECT_TRUE(boards_->Info(0).mig_pending);
   fault_ = nullptr;
   Run(std::chrono::minutes(2));
-  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take it from the pod";
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would change the pod's GPU";
   EXPECT_FALSE(boards_->Info(1).mig_pending);
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
   EXPECT_EQ(Annotation("status-layout-1"), "10gb@0:used");
 }
 
-TEST_F(AgentResetTest, TimeSlicesStayWhenTheirGpuMayBeCut) {
+TEST_F(AgentResetTest, KeepsTimeSlicesWhenGpuMayBePartitionedAgain) {
   Use("A30");
   Start(ResetRule::kNever);
   Run();
@@ -295,15 +296,15 @@ TEST_F(AgentResetTest, TimeSlicesStayWhenTheirGpuMayBeCut) {
   EXPECT_EQ(Annotation("status-layout-0"), "2g.12gb@2:free");
 }
 
-// MIG mode came with a reboot, and shares of the GPU are held from before.
-TEST_F(AgentResetTest, ARebootIsNotAskedForAgainAndAgain) {
+// MIG mode was enabled by a reboot, while pods still hold shares of the GPU.
+TEST_F(AgentResetTest, DoesNotRequestRebootAgainWhilePending) {
   Start(ResetRule::kNode);
   Run();
   Plan("1", {{0, "10gb@0"}});
   Run(seconds(60));
   Hold("share", "gpu-10gb", Uuid(0) + "::10::0");
   Run();
-  ASSERT_FALSE(boards_->EnableMig(0).ok());  // somebody else
+  ASSERT_FALSE(boards_->EnableMig(0).ok());  // another tool
   boards_->Reboot();
   Start(ResetRule::kNode);
   Run(seconds(60));
@@ -315,7 +316,7 @@ TEST_F(AgentResetTest, ARebootIsNotAskedForAgainAndAgain) {
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used");
 }
 
-// The agent dies before and after each step of a change of mode.
+// The agent crashes before and after each step of a mode change.
 TEST_F(AgentResetTest, ConvergesFromAnyState) {
   const std::vector<std::string> layouts = {"gpu@0", "shared@0,shared@2", "7g.40gb@0", "1g.5gb@0",
                                             "10gb@0,20gb@1"};

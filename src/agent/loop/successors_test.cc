@@ -1,4 +1,4 @@
-// Pods of one name follow one another, on the same node: what the kubelet tells is of a name.
+// Successive pods with the same name on one node. The kubelet lists holders only by name.
 #include "agent/loop/use_fixture_test.h"
 
 namespace nos::agent {
@@ -6,7 +6,7 @@ namespace {
 
 class SuccessorTest : public AgentUseTest {
  protected:
-  // It holds the first slice, and the kubelet has not ended it.
+  // The pod holds the first slice, and the kubelet has not stopped it.
   void ThePredecessorIsDeletedByForce() {
     api_.Put(BoundPod("db-0", "u1", {}, JsonArray{Asking("main", "1")}));
     kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});
@@ -17,24 +17,25 @@ class SuccessorTest : public AgentUseTest {
   }
 };
 
-// The successor of a pod that was deleted by force is admitted while the kubelet still ends that.
-TEST_F(SuccessorTest, WhatAPredecessorHeldIsFreeWhenItHasEnded) {
+// A pod is force-deleted. The next pod with its name is admitted while the kubelet still stops the
+// first.
+TEST_F(SuccessorTest, FreesSliceOfForceDeletedPodOnceItHasEnded) {
   ThePredecessorIsDeletedByForce();
   api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));
   Run(milliseconds(300));
   kubelet_.Assign({"ml", "db-0", "main", kSlice, second_.uuid});
   Admitted("db-0");
   Run(seconds(20));
-  kubelet_.Remove("ml", "db-0");  // the predecessor has ended
+  kubelet_.Remove("ml", "db-0");  // the first pod has ended
   kubelet_.Assign({"ml", "db-0", "main", kSlice, second_.uuid});
   Run(seconds(20));
   Plan("7", {{0, "1g.5gb@1"}});
   Run(seconds(600));
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@1:used") << "nobody holds the slice at 0";
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@1:used") << "no pod holds the slice at 0";
 }
 
-// Two pods of one name follow one another, and the second starts with an init container, of whose
-// slice the kubelet does not tell: what it tells under their name is the predecessor's.
+// Two successive pods have the same name. The second starts with an init container, whose slice the
+// kubelet does not list: the devices listed under the name belong to the first pod.
 class ASuccessorsInitContainerTest : public SuccessorTest {
  protected:
   void Bind() {
@@ -84,8 +85,8 @@ TEST_F(ASuccessorsInitContainerTest, KeepsItsSliceWhenTheAgentStartsAfterItsAdmi
   ExpectThatItKeepsItsSlice();
 }
 
-TEST_F(SuccessorTest, APredecessorsSliceIsNotTheSuccessorsForLifeAfterARestartOfTheAgent) {
-  kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});  // of a pod that is gone
+TEST_F(SuccessorTest, FreesSliceOfEarlierPodAfterAgentRestart) {
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});  // of a deleted pod
   api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));
   Restart();
   Run(milliseconds(500));
@@ -97,8 +98,8 @@ TEST_F(SuccessorTest, APredecessorsSliceIsNotTheSuccessorsForLifeAfterARestartOf
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
 }
 
-// As above, and the agent has taken both for the successor's.
-TEST_F(SuccessorTest, APredecessorsSliceIsFreeOnceTheKubeletDoesNotTellOfIt) {
+// The agent has attributed both slices to the second pod.
+TEST_F(SuccessorTest, FreesSliceOfEarlierPodOnceKubeletDoesNotListIt) {
   kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});
   kubelet_.Assign({"ml", "db-0", "main", kSlice, second_.uuid});
   api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));
@@ -113,10 +114,10 @@ TEST_F(SuccessorTest, APredecessorsSliceIsFreeOnceTheKubeletDoesNotTellOfIt) {
   kubelet_.forgetful = true;  // it restarts
   PlanWithoutTheHeld();
   Run();
-  EXPECT_EQ(destroyed_, 0) << "the pod's slice is still its own";
+  EXPECT_EQ(destroyed_, 0) << "the pod still holds its slice";
 }
 
-TEST_F(SuccessorTest, ASuccessorNeedsASliceAlsoAfterARestartOfTheAgent) {
+TEST_F(SuccessorTest, KeepsSliceForSecondPodAfterAgentRestart) {
   ASSERT_TRUE(kubelet_.Admit("ml", "db-0", kSlice).ok());
   api_.Put(BoundPod("db-0", "u1", {}, JsonArray{Asking("main", "1")}));
   Admitted("db-0");
@@ -130,16 +131,16 @@ TEST_F(SuccessorTest, ASuccessorNeedsASliceAlsoAfterARestartOfTheAgent) {
   Run(seconds(1));
   EXPECT_EQ(destroyed_, 0) << "the slice that db-0 (u2) is about to get";
   const auto& free = kubelet_.Holds(first_.uuid) ? second_ : first_;
-  EXPECT_TRUE(kubelet_.Offers(free.uuid)) << "or it is not admitted";
+  EXPECT_TRUE(kubelet_.Offers(free.uuid)) << "otherwise the pod is not admitted";
 }
 
-TEST_F(SuccessorTest, ASuccessorThatIsThereWhenTheAgentStartsNeedsASlice) {
-  kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});  // of a pod that is gone
+TEST_F(SuccessorTest, KeepsSliceForSecondPodThatExistsWhenAgentStarts) {
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});  // of a deleted pod
   api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));
   Restart();
   Plan("7", {{0, "1g.5gb@0"}});
   Run(seconds(5));
-  EXPECT_TRUE(kubelet_.Offers(second_.uuid)) << "or it is not admitted";
+  EXPECT_TRUE(kubelet_.Offers(second_.uuid)) << "otherwise the pod is not admitted";
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace {
 
 class AnUnreadableGpuTest : public AgentUseTest {
  protected:
-  // As the kubelet knows it: "healthy", "unhealthy" or "".
+  // The first slice's state in the kubelet: "healthy", "unhealthy" or "".
   std::string First() const {
     for (const auto& device : kubelet_.offer()) {
       if (device.device_id == first_.uuid) return device.healthy ? "healthy" : "unhealthy";
@@ -15,12 +15,12 @@ class AnUnreadableGpuTest : public AgentUseTest {
   }
 };
 
-TEST_F(AnUnreadableGpuTest, IsAsItWasForAMoment) {
+TEST_F(AnUnreadableGpuTest, KeepsLastKnownStateForAMoment) {
   Bind("a", "1g.5gb");
   gpus_.Lose(0);
   Plan("7", {{0, "1g.5gb@0"}});
   Run(seconds(4));
-  EXPECT_EQ(First(), "healthy") << "a pod is on its way in";
+  EXPECT_EQ(First(), "healthy") << "a pod is being admitted";
   EXPECT_EQ(Annotation("status-partitioning-plan"), "");
   gpus_.Restore(0);
   ASSERT_TRUE(kubelet_.Admit("ml", "a", kSlice).ok());
@@ -30,19 +30,19 @@ TEST_F(AnUnreadableGpuTest, IsAsItWasForAMoment) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
-TEST_F(AnUnreadableGpuTest, IsUnhealthyInTheEndAndNotGone) {
+TEST_F(AnUnreadableGpuTest, IsOfferedAsUnhealthyAfterPatience) {
   gpus_.Lose(0);
   Plan("7", {{0, "1g.5gb@0"}});
   Run(seconds(21));
   EXPECT_EQ(First(), "unhealthy");
   EXPECT_EQ(Allocatable("1g.5gb"), 0);
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "7") << "nobody waits for it";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7") << "the plan ends without it";
   gpus_.Restore(0);
   Run(seconds(11));
   EXPECT_EQ(First(), "healthy");
 }
 
-TEST_F(AnUnreadableGpuTest, DoesNotHaveWhatWasDestroyedBefore) {
+TEST_F(AnUnreadableGpuTest, DoesNotKeepInstanceThatWasDestroyedBefore) {
   fault_ = [&](const device::SimAttempt& attempt) {
     if (attempt.kind == device::SimAttempt::Kind::kDestroy) gpus_.Lose(0);
     return device::SimFault::kNone;
@@ -57,16 +57,16 @@ TEST_F(AnUnreadableGpuTest, DoesNotHaveWhatWasDestroyedBefore) {
   EXPECT_EQ(First(), "");
 }
 
-TEST_F(AnUnreadableGpuTest, IsNoMatterForNvidiasPlugin) {
+TEST_F(AnUnreadableGpuTest, IsOfferedAsUnhealthyAtOnceToNvidiasPlugin) {
   PluginThatCannotWithdraw();
   gpus_.Lose(0);
   Annotate("something", "new");
   Run(seconds(1));
-  EXPECT_EQ(First(), "unhealthy") << "which the plugin may know or not";
+  EXPECT_EQ(First(), "unhealthy") << "the plugin may or may not know it";
 }
 
-// "GPU-a" was GPU 0, and has another index since one came before it that cannot be read.
-TEST(KeepUnreadable, AGpuIsNotWhatAnotherOneOfItsIndexWas) {
+// "GPU-a" was GPU 0. It has another index now because an unreadable GPU was inserted before it.
+TEST(KeepUnreadable, IgnoresLastStateOfAnotherGpuWithTheSameIndex) {
   const gpu::Model& model = *gpu::Catalogue::Builtin().FindByName("A100-40GB");
   device::GpuInstance slice;
   slice.uuid = "MIG-a";
@@ -80,8 +80,8 @@ TEST(KeepUnreadable, AGpuIsNotWhatAnotherOneOfItsIndexWas) {
   EXPECT_FALSE(last.contains(0));
 }
 
-// The kubelet tells of the part, and takes the instance for free.
-TEST(KeepUnreadable, AnInstanceOfWhichAPodHoldsAPartIsHeldMeanwhile) {
+// The kubelet lists the part and takes the instance for free.
+TEST(KeepUnreadable, HoldsInstanceOfWhichAPodHoldsAPart) {
   const gpu::Model& model = *gpu::Catalogue::Builtin().FindByName("H100-80GB");
   const device::GpuInstance divided{0, 1, "MIG-a", "3g.40gb", 9, 0, 4};
   const device::GpuInstance whole{0, 2, "MIG-b", "3g.40gb", 9, 4, 4};
@@ -91,7 +91,7 @@ TEST(KeepUnreadable, AnInstanceOfWhichAPodHoldsAPartIsHeldMeanwhile) {
   devices.holders = {{"MIG-a::mps4::1", "ml/a"}};
   EXPECT_TRUE(KeepUnreadable(devices, last, true, seconds(5), Time(seconds(60))));
   EXPECT_EQ(devices.holders["MIG-a"], "ml/a");
-  EXPECT_TRUE(devices.unhealthy.contains("MIG-a")) << "nobody else may be given it";
+  EXPECT_TRUE(devices.unhealthy.contains("MIG-a")) << "no other pod may get it";
   EXPECT_FALSE(devices.unhealthy.contains("MIG-b"));
 }
 

@@ -22,11 +22,11 @@ class AgentUseTest : public AgentTest {
         .push_back(JsonObject{{"type", type}, {"status", status}});
     api_.Put(object);
   }
-  // A plan that keeps only the slice which nobody holds.
+  // A plan that keeps only the free slice.
   void PlanWithoutTheHeld() {
     Plan("7", {{0, kubelet_.Holds(first_.uuid) ? "1g.5gb@1" : "1g.5gb@0"}});
   }
-  // Of pod "a"; it has a slice, and the pod's container needs none.
+  // An init container of pod "a" runs with a slice. The pod's main container needs none.
   void AnInitContainerRuns() {
     api_.Put(BoundPod("a", "u1", JsonArray{Asking("init", "1")},
                       JsonArray{JsonObject{{"name", "main"}}}));
@@ -35,12 +35,12 @@ class AgentUseTest : public AgentTest {
     Condition("a", "Initialized", "False");
     Run();
   }
-  // Of GPU 0.
+  // True if the node reports a layout of GPU 0.
   bool HasStatus() const {
     const Json& annotations = api_.Find("nodes", kNode)->at("metadata").at("annotations");
     return annotations.as_object().contains("nos.nebuly.com/status-layout-0");
   }
-  // As NVIDIA's.
+  // Makes the plugin behave like NVIDIA's.
   void PluginThatCannotWithdraw() {
     kubelet_.withdraws = false;
     kubelet_.on_offer = nullptr;

@@ -1,15 +1,16 @@
-// What may be in use although the kubelet does not say so (yet): it is left alone.
+// Devices that may be in use although the kubelet does not list them as used (yet): they are kept.
 #include "agent/loop/use_fixture_test.h"
 
 namespace nos::agent {
 namespace {
 
-TEST_F(AgentUseTest, ARunningInitContainerKeepsItsDevice) {
+TEST_F(AgentUseTest, KeepsDeviceOfRunningInitContainer) {
   AnInitContainerRuns();
   PlanWithoutTheHeld();
   Run();
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used") << "which, nobody tells";
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used")
+      << "the kubelet does not say which";
   Admitted("a");
   Condition("a", "Initialized", "True");
   kubelet_.Remove("ml", "a");
@@ -18,18 +19,19 @@ TEST_F(AgentUseTest, ARunningInitContainerKeepsItsDevice) {
   EXPECT_EQ(destroyed_, 1) << "the kubelet may run the init container again";
 }
 
-TEST_F(AgentUseTest, WhatTheKubeletMayHaveChosenWaitsForThePod) {
+TEST_F(AgentUseTest, KeepsSliceThatKubeletMayHaveChosenForBoundPod) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 2).ok());
   Run();
   Plan("7", {{0, "1g.5gb@0,1g.5gb@2"}});
   Run(milliseconds(100));
-  Bind("a", "1g.5gb");  // all are offered: the kubelet has chosen the second, and not told so yet
+  // All are offered: the kubelet has chosen the second slice and does not list it yet.
+  Bind("a", "1g.5gb");
   Run(seconds(20));
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Allocatable("1g.5gb"), 2) << "no other pod is to come for it";
-  EXPECT_FALSE(kubelet_.Offers(second_.uuid)) << "nor be given it";
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "there is something left to do";
-  Bind("b", "1g.5gb");  // later: it cannot be given the second
+  EXPECT_EQ(Allocatable("1g.5gb"), 2) << "no other pod may be sent for it";
+  EXPECT_FALSE(kubelet_.Offers(second_.uuid)) << "no other pod may get it";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "an operation is still pending";
+  Bind("b", "1g.5gb");  // bound later: the kubelet cannot give it the second slice
   Run(seconds(20));
   EXPECT_EQ(destroyed_, 0);
   api_.Remove("pods", "ml/a");
@@ -37,8 +39,8 @@ TEST_F(AgentUseTest, WhatTheKubeletMayHaveChosenWaitsForThePod) {
   EXPECT_EQ(destroyed_, 1) << "whether b is admitted or not";
 }
 
-// It left the offer once before, when nobody was on the way.
-TEST_F(AgentUseTest, WhatComesBackAndLeavesAgainWaitsForThePodsOfThatTime) {
+// The slice left the offer once before, when no pod was being admitted.
+TEST_F(AgentUseTest, SliceThatLeavesOfferAgainWaitsForPodsBeingAdmittedThen) {
   kubelet_.taken_late = second_.uuid;
   Plan("7", {{0, "1g.5gb@0"}});
   Run(milliseconds(900));
@@ -49,17 +51,17 @@ TEST_F(AgentUseTest, WhatComesBackAndLeavesAgainWaitsForThePodsOfThatTime) {
   kubelet_.taken_late.clear();
   Plan("9", {{0, "1g.5gb@0"}});
   Run(milliseconds(100));
-  Bind("a", "1g.5gb");  // the kubelet has chosen the second, and not told so yet
+  Bind("a", "1g.5gb");  // the kubelet has chosen the second slice and does not list it yet
   Run(seconds(20));
   EXPECT_FALSE(kubelet_.Offers(second_.uuid));
   EXPECT_EQ(destroyed_, 0);
 }
 
-TEST_F(AgentUseTest, APlanThatChangesAtTheLastMomentCounts) {
+TEST_F(AgentUseTest, HonoursPlanThatChangesJustBeforeDestruction) {
   Plan("7", {{0, "1g.5gb@0"}});
   api_.intercept = [&](const kube::ApiRequest& request) {
     const bool looks = request.method == "GET" && request.path == "/api/v1/nodes/gpu-1";
-    if (looks && !kubelet_.Offers(second_.uuid)) {  // right before it is destroyed
+    if (looks && !kubelet_.Offers(second_.uuid)) {  // just before it is destroyed
       api_.intercept = nullptr;
       Plan("8", {{0, "1g.5gb@0,1g.5gb@1"}});
     }
@@ -70,7 +72,7 @@ TEST_F(AgentUseTest, APlanThatChangesAtTheLastMomentCounts) {
   EXPECT_EQ(destroyed_, 0);
 }
 
-TEST_F(AgentUseTest, WhatWasTakenLateStays) {
+TEST_F(AgentUseTest, KeepsSliceThatKubeletAssignsAfterWithdrawal) {
   kubelet_.taken_late = second_.uuid;
   Plan("7", {{0, "1g.5gb@0"}});
   Run(milliseconds(900));
@@ -80,11 +82,10 @@ TEST_F(AgentUseTest, WhatWasTakenLateStays) {
   EXPECT_EQ(destroyed_, 1);
 }
 
-// Jobs of one kind come and go on the slices that stay; there is never a moment without a pod on
-// its way in.
-TEST_F(AgentUseTest, AStreamOfPodsOfOneKindDoesNotHoldUpACut) {
+// Jobs of one kind start and end on the slices that stay. At any moment a pod is being admitted.
+TEST_F(AgentUseTest, StreamOfPodsDoesNotDelayRepartitioningOfOtherGpu) {
   for (uint8_t start = 2; start < 7; ++start) ASSERT_TRUE(gpus_.Place(0, "1g.5gb", start).ok());
-  const auto other = gpus_.Place(1, "1g.5gb", 0).value();  // to go
+  const auto other = gpus_.Place(1, "1g.5gb", 0).value();  // to be destroyed
   Run();
   Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2,1g.5gb@3,1g.5gb@4,1g.5gb@5,1g.5gb@6"},
              {1, "3g.20gb@4,3g.20gb@0"}});
@@ -111,8 +112,8 @@ TEST_F(AgentUseTest, AStreamOfPodsOfOneKindDoesNotHoldUpACut) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
-// The watch of pods lags, and what is destroyed next is in the kubelet's list still.
-TEST_F(AgentUseTest, APodBoundBetweenTwoDestructionsKeepsItsSlice) {
+// The pod watch lags, and the next instance to destroy is still in the kubelet's list.
+TEST_F(AgentUseTest, KeepsSliceOfPodBoundBetweenTwoDestructions) {
   PluginThatCannotWithdraw();
   class LaggingPods final : public kube::Transport {
    public:
@@ -149,7 +150,7 @@ TEST_F(AgentUseTest, APodBoundBetweenTwoDestructionsKeepsItsSlice) {
     if (!runner_->Step(clock_)) clock_.Advance(milliseconds(10));
   }
   ASSERT_EQ(destroyed_, 1);
-  Bind("late", "1g.5gb");  // by a scheduler that has an older figure
+  Bind("late", "1g.5gb");  // by a scheduler with an older allocatable
   const Time first = clock_.Now();
   while (clock_.Now() - first < milliseconds(900)) {
     if (!runner_->Step(clock_)) clock_.Advance(milliseconds(10));
@@ -160,8 +161,9 @@ TEST_F(AgentUseTest, APodBoundBetweenTwoDestructionsKeepsItsSlice) {
   runner_.reset();
 }
 
-// It loads a model, or fails again and again, and the containers of its pod need no slice.
-TEST_F(AgentUseTest, APlanIsAnsweredThoughAnInitContainerRunsForHours) {
+// For example it loads a model, or fails again and again. The other containers of its pod need no
+// slice.
+TEST_F(AgentUseTest, AcknowledgesPlanWhileInitContainerRunsForHours) {
   AnInitContainerRuns();
   Plan("7", {{0, "1g.5gb@0"}, {1, "7g.40gb@0"}});
   int patches = 0, looks = 0;
@@ -171,23 +173,23 @@ TEST_F(AgentUseTest, APlanIsAnsweredThoughAnInitContainerRunsForHours) {
     looks += request.method == "GET" ? 1 : 0;
     return std::nullopt;
   };
-  for (int i = 0; i < 360; ++i) {  // an hour; a kubelet writes its figure every 10 s
+  for (int i = 0; i < 360; ++i) {  // an hour; a kubelet writes allocatable every 10 s
     ReportAllocatable();
     Run(seconds(10));
   }
   EXPECT_NE(Annotation("status-layout-1").find("7g.40gb@0"), std::string::npos);
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7")
-      << "GPU 1 is cut, GPU 0 is not: nobody is told for an hour";
+      << "GPU 1 is partitioned, GPU 0 is not: the result is missing for an hour";
   EXPECT_LT(patches + looks, 100) << patches << " patches " << looks << " GETs in an hour";
 }
 
-// A sidecar's device is the pod's as long as any.
-TEST_F(AgentUseTest, AKubeletThatForgetsASidecarsDeviceDoesNotFreeIt) {
+// A sidecar keeps its device as long as the other containers keep theirs.
+TEST_F(AgentUseTest, KeepsSidecarDeviceThatKubeletForgets) {
   Json sidecar = Asking("side", "1");
   sidecar.as_object()["restartPolicy"] = "Always";
   api_.Put(BoundPod("a", "u1", JsonArray{sidecar}, JsonArray{JsonObject{{"name", "main"}}}));
   kubelet_.Assign({"ml", "a", "side", kSlice, second_.uuid});
-  kubelet_.forgetful = true;  // and the agent starts, too
+  kubelet_.forgetful = true;  // the agent also restarts
   Admitted("a");
   Condition("a", "Initialized", "True");
   Restart();
@@ -196,20 +198,20 @@ TEST_F(AgentUseTest, AKubeletThatForgetsASidecarsDeviceDoesNotFreeIt) {
   EXPECT_EQ(destroyed_, 0);
 }
 
-TEST_F(AgentUseTest, ADeviceSeenBeforeItsPodIsRemembered) {
+TEST_F(AgentUseTest, RemembersDeviceListedBeforeItsPodIsSeen) {
   ASSERT_TRUE(kubelet_.Admit("ml", "a", kSlice).ok());
-  Run(seconds(11));  // the watch of pods lags
+  Run(seconds(11));  // the pod watch lags
   api_.Put(BoundPod("a", "u1", {}, JsonArray{Asking("main", "1")}));
   Run(seconds(11));
-  kubelet_.forgetful = true;  // restarts before it has written the pod's first status
+  kubelet_.forgetful = true;  // the kubelet restarts before it has written the pod's first status
   PlanWithoutTheHeld();
   Run(seconds(3));
   EXPECT_EQ(destroyed_, 0);
 }
 
-TEST_F(AgentUseTest, AMomentaryErrorOfTheDriverForgetsNoHolder) {
+TEST_F(AgentUseTest, RemembersHolderDuringDriverError) {
   kubelet_.Assign({"ml", "a", "main", kSlice, second_.uuid});
-  Bind("a", "1g.5gb");  // not yet admitted as far as its status says
+  Bind("a", "1g.5gb");  // its status does not show the admission yet
   Run();
   kubelet_.forgetful = true;
   gpus_.Lose(0);
@@ -220,9 +222,9 @@ TEST_F(AgentUseTest, AMomentaryErrorOfTheDriverForgetsNoHolder) {
   EXPECT_EQ(destroyed_, 0);
 }
 
-TEST_F(AgentUseTest, AbsurdPodsTakeNoProtectionFromOthers) {
+TEST_F(AgentUseTest, PodsWithAbsurdRequestsDoNotExposeSlicesOfOthers) {
   Bind("a", "1g.5gb");
-  for (const char* name : {"x", "y"}) {  // with spec.nodeName, past every scheduler
+  for (const char* name : {"x", "y"}) {  // with spec.nodeName set, so no scheduler is involved
     api_.Put(BoundPod(name, name, {}, JsonArray{Asking("main", "9223372036854775807")}));
     Admitted(name);
   }
@@ -231,7 +233,7 @@ TEST_F(AgentUseTest, AbsurdPodsTakeNoProtectionFromOthers) {
   EXPECT_EQ(destroyed_, 0) << "what pod a is about to get";
 }
 
-TEST_F(AgentUseTest, AWholeGpuThatAPodHoldsIsNotSwitched) {
+TEST_F(AgentUseTest, DoesNotEnableMigOnGpuThatAPodHoldsWhole) {
   const gpu::Model* model = gpu::Catalogue::Builtin().FindByName("H100-80GB");
   device::SimGpus gpus({{model, "", /*mig_enabled=*/false}}, kNode, Hooks());
   Restart(gpus);
@@ -247,15 +249,15 @@ TEST_F(AgentUseTest, AWholeGpuThatAPodHoldsIsNotSwitched) {
   kubelet_.Assign({"ml", "whole", "main", kWholeGpu, uuid});
   Admitted("whole");
   Run();
-  EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled) << "under the pod that holds it";
-  EXPECT_FALSE(HasStatus()) << "nobody should plan on it";
+  EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled) << "a pod holds it";
+  EXPECT_FALSE(HasStatus()) << "no plan may use it";
   EXPECT_NE(Annotation("partitioning-result").find("in use as a whole"), std::string::npos)
       << Annotation("partitioning-result");
-  kubelet_.forgetful = true;  // and so is the agent
+  kubelet_.forgetful = true;  // the agent restarts, too
   Restart(gpus);
   Run();
   EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled);
-  EXPECT_FALSE(HasStatus()) << "somebody holds it";
+  EXPECT_FALSE(HasStatus()) << "a pod holds it";
   kubelet_.forgetful = false;
   kubelet_.Remove("ml", "whole");
   api_.Remove("pods", "ml/whole");
@@ -265,7 +267,7 @@ TEST_F(AgentUseTest, AWholeGpuThatAPodHoldsIsNotSwitched) {
   agent_.reset();
 }
 
-TEST_F(AgentUseTest, AGpuThatWaitsForAPodHasNotEndedItsPlan) {
+TEST_F(AgentUseTest, DoesNotAcknowledgePlanWhileGpuWaitsForPod) {
   const gpu::Model* model = gpu::Catalogue::Builtin().FindByName("H100-80GB");
   device::SimGpus gpus({{model, "", false}, {model, "", false}}, kNode, Hooks());
   Restart(gpus);
@@ -284,22 +286,22 @@ TEST_F(AgentUseTest, AGpuThatWaitsForAPodHasNotEndedItsPlan) {
   agent_.reset();
 }
 
-TEST_F(AgentUseTest, APluginThatIsNotRightKeepsNobodyInTheDark) {
+TEST_F(AgentUseTest, ReportsStateWhilePluginOffersWrongDevices) {
   PluginThatCannotWithdraw();
-  kubelet_.mute = true;  // NVIDIA's plugin never has just what is there
+  kubelet_.mute = true;  // NVIDIA's plugin never offers the existing devices
   health_.Add({device::HealthCondition::Kind::kXid, 1, {}, 79, "fell off the bus; reset it"});
   Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}});
   Run(seconds(600));
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:free,1g.5gb@2:free");
   EXPECT_NE(NodeCondition(), "");
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "nobody can use the third one";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "the third slice is not offered";
 }
 
-TEST_F(AgentUseTest, APluginThatComesRightIsNoticedWithinASecond) {
+TEST_F(AgentUseTest, NoticesCorrectedPluginWithinASecond) {
   PluginThatCannotWithdraw();
   kubelet_.mute = true;
   Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}});
-  for (int i = 0; i < 20; ++i) {  // its pods end, start, tell
+  for (int i = 0; i < 20; ++i) {  // the plugin's pods end, start and register
     Bind("plugin-" + std::to_string(i), "1g.5gb");
     Run(milliseconds(20));
     api_.Remove("pods", "ml/plugin-" + std::to_string(i));
@@ -311,7 +313,7 @@ TEST_F(AgentUseTest, APluginThatComesRightIsNoticedWithinASecond) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
-TEST_F(AgentUseTest, APluginThatIsNotFoundIsSaidOnTheNodeOnce) {
+TEST_F(AgentUseTest, PublishesMissingPluginOnNodeOnce) {
   PluginThatCannotWithdraw();
   kubelet_.trouble = {Code::kNotFound, "no pod of the plugin"};
   Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}});
@@ -323,7 +325,7 @@ TEST_F(AgentUseTest, APluginThatIsNotFoundIsSaidOnTheNodeOnce) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
-TEST_F(AgentTest, AHalfMadeInstanceOfSomebodyElseIsLeftAlone) {
+TEST_F(AgentTest, KeepsIncompleteInstanceThatAnotherToolMayBeCreating) {
   Plan("7", {{0, "3g.20gb@4"}});
   fault_ = [](const device::SimAttempt&) { return device::SimFault::kCrashBetween; };
   while (gpus_.Truth(0).empty()) runner_->Step(clock_);
@@ -342,7 +344,7 @@ TEST_F(AgentTest, AHalfMadeInstanceOfSomebodyElseIsLeftAlone) {
   EXPECT_EQ(destroyed_, 0) << "a broken GPU";
   health_.ClearGpu(0);
   Run();
-  EXPECT_EQ(destroyed_, 1) << "our own";
+  EXPECT_EQ(destroyed_, 1) << "an incomplete instance of nos";
 }
 
 }  // namespace

@@ -22,14 +22,14 @@ const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& cat
 
 bool IsPlain(const device::GpuInfo& info) { return !info.mig_enabled && info.share_gib == 0; }
 
-// Whether a GPU of a hybrid node stays in MIG mode, or without.
+// True if a GPU of a hybrid node cannot change its MIG mode now.
 bool KeepsMig(const gpu::Model& board, const device::GpuInfo& info, const Division& division) {
   if (!NeedsReset(board)) return division.no_mig.contains(info.index);
   if (division.resets == ResetRule::kNever || division.not_reset.contains(info.index)) return true;
   return division.resets == ResetRule::kNode && WaitsForReset(info);
 }
 
-// What a GPU of a hybrid node may be beside shares.
+// The model of a GPU of a hybrid node for all modes other than MPS shares.
 const gpu::Model* CutModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
                              const Division& division) {
   const gpu::Model* board = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
@@ -43,16 +43,16 @@ const gpu::Model* CutModelOf(const device::GpuInfo& info, const gpu::Catalogue& 
                    .memory_gib = static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)),
                    .whole = true,
                    .parts = division.parts};
-  // Its time slices must not move when it may be cut again.
+  // Time slices keep their slots when the GPU can be in MIG mode again.
   if (keeps && board != nullptr && board->slots() < gpu::kPlainSlots) modes.slots = board->slots();
   modes.time_slices = std::min(division.time_slices, gpu::MostTimeSlices(modes));
   const gpu::Model* model = catalogue.FindModes(gpu::NameOf(modes));
   if (model != nullptr || modes.parts.empty()) return model;
-  modes.parts.clear();  // no table holds all that there would be
+  modes.parts.clear();  // no table can hold all these layouts
   return catalogue.FindModes(gpu::NameOf(modes));
 }
 
-// What there is no model for.
+// Configured parts that the model does not include.
 std::string LackedParts(const gpu::Model& model, const Division& division) {
   std::string lacked;
   for (const gpu::InstancePart& part : division.parts) {
@@ -80,7 +80,7 @@ void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
   }
   gpu.mode = info.mig_enabled ? device::Mode::kMig : device::Mode::kPlain;
   gpu.model = cut;
-  // A model of MIG alone cannot be left.
+  // A GPU with only MIG layouts cannot leave that mode.
   if (cut != nullptr && cut->FindProfile(gpu::kWholeGpu)) gpu.other = shares;
 }
 
@@ -135,13 +135,13 @@ bool IsTarget(std::span<const device::Target> targets, const device::ObservedGpu
          target->placements.end();
 }
 
-// A pod may ask for any number; more than a node can have is as good as that.
+// Pods may request any number. Larger numbers than a node can have are clamped.
 int64_t CountOf(const Quantity& amount) {
   constexpr int64_t kMost = 1'000'000;
   return std::clamp<int64_t>(amount.Value(), 0, kMost);
 }
 
-// Slices by resource that bound pods ask for and the kubelet has not handed out yet.
+// By resource: slices that bound pods request and the kubelet has not handed out yet.
 std::map<std::string, int64_t> Outstanding(
     const NodeDevices& devices, std::span<const std::shared_ptr<const cluster::Pod>> pods) {
   std::map<std::string, int64_t> outstanding;
@@ -157,7 +157,7 @@ std::map<std::string, int64_t> Outstanding(
 
 using Alive = std::map<std::string, const cluster::Pod*>;  // by "ns/name"
 
-// Those that cannot be read now, too.
+// Includes GPUs that currently cannot be read.
 std::vector<const device::ObservedGpu*> AllGpus(const NodeDevices& devices) {
   std::vector<const device::ObservedGpu*> all;
   for (const auto* gpus : {&devices.gpus, &devices.unreadable}) {
@@ -178,7 +178,7 @@ std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices) {
   return resources;
 }
 
-// Whether a kubelet has admitted the pod, and so given it its devices: only kubelets write this
+// True if a kubelet has admitted the pod and given it its devices: only kubelets write this
 // condition, and they write it with the first status.
 bool Admitted(const cluster::Pod& pod) { return pod.FindCondition("Ready") != nullptr; }
 
@@ -187,7 +187,7 @@ bool RunsInitContainers(const cluster::Pod& pod) {
   return initialized != nullptr && initialized->status != "True";
 }
 
-// What kubelets tell of a pod's devices: those of containers that stay.
+// Devices of a pod that kubelets list: those of containers that keep running.
 std::map<std::string, int64_t> ToBeTold(const cluster::Pod& pod) {
   std::map<std::string, int64_t> devices;
   const auto add = [&](const cluster::Container& container) {
@@ -202,8 +202,9 @@ std::map<std::string, int64_t> ToBeTold(const cluster::Pod& pod) {
   return devices;
 }
 
-// Resources of which an admitted pod may hold more than is told. What is told while init containers
-// run is never enough when they ask for more: it may be a predecessor's.
+// Resources of which an admitted pod may hold more than the kubelet lists. While init containers
+// run that request more, the listed devices never suffice: they may belong to an earlier pod of the
+// same name.
 std::set<std::string> Untold(const NodeDevices& devices, const Alive& pods) {
   std::set<std::string> untold;
   for (const auto& [key, pod] : pods) {
@@ -217,8 +218,8 @@ std::set<std::string> Untold(const NodeDevices& devices, const Alive& pods) {
   return untold;
 }
 
-// How many more shares, parts of instances, of hybrid nodes also whole GPUs and time slices, pods
-// hold than there are in the list that nobody is told to hold; by resource.
+// By resource: the number of shares, parts of instances, and on hybrid nodes whole GPUs and time
+// slices, that pods hold beyond the listed devices that no listed pod holds.
 std::map<std::string, int64_t> UnseenShares(const NodeDevices& devices, const Alive& pods,
                                             const std::set<std::string>& untold,
                                             const std::map<std::string, std::string>& resources) {
@@ -252,8 +253,9 @@ const cluster::Pod* Find(const Alive& pods, const std::string& key) {
   return pod == pods.end() ? nullptr : pod->second;
 }
 
-// Whose devices they are that the kubelet tells of: pods of one name follow one another, and it
-// tells names only. What it tells before a pod is admitted may be a predecessor's.
+// The pods that hold the listed devices. The kubelet lists only names, and successive pods may have
+// the same name. Devices listed before the pod is admitted may belong to an earlier pod of that
+// name.
 Holders Attribute(const NodeDevices& devices, const Alive& pods) {
   Holders holders;
   for (const auto& [uuid, key] : devices.holders) {
@@ -263,8 +265,8 @@ Holders Attribute(const NodeDevices& devices, const Alive& pods) {
   return holders;
 }
 
-// What pods lack that they were seen to have: it is held although the kubelet does not tell. One
-// that lacks nothing has been taken for the holder of a predecessor's.
+// Devices that a pod was seen to hold and that the kubelet does not list now. A pod whose devices
+// are all listed is skipped: it was probably confused with an earlier pod of its name.
 Holders Remembered(const NodeDevices& devices, const Holders& seen, const Alive& pods,
                    const std::map<std::string, std::string>& resources) {
   Holders remembered;
@@ -292,7 +294,7 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
                             const gpu::Catalogue& catalogue, const Division& division) {
   NodeDevices devices;
   NOS_ASSIGN(devices.infos, backend.ListGpus());
-  // What exists in memory only is known once pods have told what they hold.
+  // Devices that exist only in memory are known after the kubelet has listed what pods hold.
   const auto observe = [&](bool in_memory) {
     for (const device::GpuInfo& info : devices.infos) {
       const bool divided = info.mig_enabled && !division.parts.empty();
@@ -308,7 +310,7 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
     devices.holders[assignment.device_id] = pod;
     ++devices.told[{pod, assignment.resource}];
     held.push_back(assignment.device_id);
-    // Elsewhere a time slice that is left holds the GPU.
+    // On other nodes a leftover time slice counts as holding its GPU.
     const auto slice = device::ParseTimeSliceId(assignment.device_id);
     if (slice && !division.hybrid) devices.holders[slice->gpu_uuid] = pod;
   }
@@ -347,7 +349,8 @@ Holders Recall(NodeDevices& devices, const Holders& seen,
     if (untold.contains(resource) && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
   }
   const bool slices = untold.contains(std::string(gpu::kTimeSlice));
-  for (const std::string& uuid : devices.undivided) {  // of these a slice that is left is it
+  // A leftover time slice may hold the whole GPU.
+  for (const std::string& uuid : devices.undivided) {
     if (slices && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
   }
   const std::map<std::string, int64_t> unseen = UnseenShares(devices, alive, untold, resources);
@@ -417,7 +420,7 @@ std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
                                         std::span<const std::shared_ptr<const cluster::Pod>> pods) {
   std::map<std::string, int64_t> outstanding = Outstanding(devices, pods);
   std::set<std::string> needed;
-  for (const bool wanted : {true, false}) {  // wanted ones serve first: they stay anyway
+  for (const bool wanted : {true, false}) {  // instances of the targets first: they stay anyway
     for (const device::ObservedGpu& gpu : devices.gpus) {
       for (const device::GpuInstance& instance : gpu.instances) {
         if (!instance.complete || devices.holders.contains(instance.uuid)) continue;
@@ -470,7 +473,7 @@ std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
   std::vector<kubelet::OfferedDevice> offer;
   for (const auto& [uuid, resource] : ResourcesOf(devices)) {
     if (resource.empty() || withdrawn.contains(uuid)) continue;
-    if (resource == kWholeGpu && !IsInstance(devices, uuid)) continue;  // others offer it
+    if (resource == kWholeGpu && !IsInstance(devices, uuid)) continue;  // another plugin offers it
     offer.push_back({resource, uuid, !devices.unhealthy.contains(uuid)});
   }
   return kubelet::SortedOffer(std::move(offer));

@@ -26,7 +26,7 @@ void HoldInstancesOfParts(NodeDevices& devices) {
   ForEachInstance(devices, [&](const device::ObservedGpu&, const device::GpuInstance& instance) {
     listed.insert(instance.uuid);
   });
-  std::map<std::string, std::string> unlisted;  // pods by the driver's instance
+  std::map<std::string, std::string> unlisted;  // UUID of the instance -> pod
   for (const auto& [id, pod] : devices.holders) {
     const auto part = device::ParseMigPartId(id);
     if (part && !listed.contains(id)) unlisted[part->mig_uuid] = pod;
@@ -36,7 +36,7 @@ void HoldInstancesOfParts(NodeDevices& devices) {
     if (part) devices.doubtful.insert(instance.uuid);
     const auto held = unlisted.find(instance.uuid);
     if (held != unlisted.end()) devices.holders.try_emplace(instance.uuid, held->second);
-    // To the kubelet, who holds a part does not hold this.
+    // The kubelet does not know that the holder of a part holds this device.
     if (part || held != unlisted.end()) devices.unhealthy.insert(instance.uuid);
   });
 }

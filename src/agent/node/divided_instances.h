@@ -1,5 +1,5 @@
-// MIG instances that several pods share (device/mig_parts.h), where it is not known into what they
-// are divided: a used device is sacred, whatever it is listed as.
+// Handles MIG instances that several pods share (device/mig_parts.h) if their division is not
+// known: a device in use must not be given away, under whatever id it is listed.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace nos::agent {
 
-// Who holds a part that is not listed holds what is listed of its instance: the instance as a
-// whole, or its other parts, which count as doubtful. Both count as unhealthy, since the kubelet,
-// which knows them by other names, would give them to somebody else.
+// If a pod holds a part that is not listed, the listed devices of its instance count as held: the
+// whole instance, or its other parts, which become doubtful. They also become unhealthy, because
+// the kubelet knows them under other ids and would give them to another pod.
 void HoldInstancesOfParts(NodeDevices& devices);
 
-// `unseen`: by resource, how many parts pods hold of which nobody tells. Each of the instances that
-// they may be of counts as doubtful, and as unhealthy, so that nobody is given the whole of it.
+// `unseen`: by resource, the number of parts that pods hold and that are not listed. Every instance
+// that they may belong to becomes doubtful, and unhealthy so that no pod gets the whole instance.
 void DoubtInstancesOfParts(const std::map<std::string, int64_t>& unseen, NodeDevices& devices);
 
-// The parts that are listed, those of GPUs that cannot be read now included, by UUID of the
-// instance in which they lie.
+// The listed parts by UUID of their instance, including parts of GPUs that currently cannot be
+// read.
 struct DividedInstance {
   const device::ObservedGpu* gpu = nullptr;
   std::vector<const device::GpuInstance*> parts{};

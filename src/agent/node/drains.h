@@ -1,6 +1,7 @@
-// Free instances that are to go, and how far each is on its way out. The node's allocatable stops
-// counting it first, so that schedulers send no more pods for it; a moment later, when the pods
-// that were sent before have been bound, it may be taken from the kubelet and destroyed.
+// Free instances that are to be destroyed, and the progress of their drain. First the node's
+// allocatable stops counting an instance, so that schedulers send no more pods for it. A moment
+// later, when the pods sent before have been bound, it may be withdrawn from the kubelet and
+// destroyed.
 #pragma once
 
 #include <map>
@@ -13,8 +14,9 @@
 namespace nos::agent {
 
 struct DrainTimes {
-  Duration settle{};   // for schedulers that have not seen the node's new figure yet
-  Duration timeout{};  // then it goes although the node counts it, if that cannot be changed
+  Duration settle{};  // for schedulers that have not seen the node's new allocatable yet
+  // For nodes whose allocatable cannot be written: then it is destroyed although it is counted.
+  Duration timeout{};
 };
 
 class Drains {
@@ -24,21 +26,20 @@ class Drains {
 
   explicit Drains(DrainTimes times) : times_(times) {}
 
-  // `unwanted`: free instances that are to go; others are forgotten.
-  // `counts`: devices without them. `node`: as it is, as far as is known. Whatever it
-  // counts drains anew.
+  // `unwanted`: free instances to destroy; others are forgotten. `counts`: devices without them.
+  // `node`: as last known. An instance that the node counts again starts its drain over.
   void Look(const Instances& unwanted, const Counts& counts, const cluster::Node& node);
-  // The same once the node has been told; `refused`: it was forbidden to write the counts.
+  // The same after the node has been written. `refused`: the counts could not be written.
   void Told(const Instances& unwanted, const Counts& counts, const cluster::Node& node,
             bool refused, Time now);
   bool Drained(const std::string& uuid, Time now) const;
-  // Time::max(): when the node stops counting it. REQUIRES: it is one of the unwanted.
+  // Time::max() until the node stops counting it. REQUIRES: the instance is unwanted.
   Time DrainedAt(const std::string& uuid) const;
 
  private:
   struct Entry {
     std::optional<Time> uncounted;  // since when the node does not count it
-    std::optional<Time> refused;    // since when the node cannot be told
+    std::optional<Time> refused;    // since when the counts cannot be written
   };
   static bool Counted(const std::string& resource, const Counts& counts, const cluster::Node& node);
 

@@ -25,7 +25,7 @@ class DrainsTest : public ::testing::Test {
   Drains drains_{{kSettle, kTimeout}};
 };
 
-TEST_F(DrainsTest, AMomentAfterTheNodeHasStoppedCounting) {
+TEST_F(DrainsTest, IsDrainedAMomentAfterNodeStoppedCounting) {
   NodeShows(1);
   Told();
   EXPECT_FALSE(drains_.Drained("x", now_));
@@ -33,13 +33,13 @@ TEST_F(DrainsTest, AMomentAfterTheNodeHasStoppedCounting) {
   EXPECT_TRUE(drains_.Drained("x", now_ + kSettle));
 }
 
-TEST_F(DrainsTest, WhatHasNotBeenToldDoesNotDrain) {
+TEST_F(DrainsTest, InstanceDoesNotDrainBeforeNodeIsWritten) {
   NodeShows(1);
   Look();
   EXPECT_FALSE(drains_.Drained("x", now_ + kTimeout * 10));
 }
 
-TEST_F(DrainsTest, WhatIsCountedAgainDrainsAnew) {
+TEST_F(DrainsTest, RestartsDrainWhenNodeCountsInstanceAgain) {
   NodeShows(1);
   Told();
   NodeShows(2);
@@ -50,7 +50,7 @@ TEST_F(DrainsTest, WhatIsCountedAgainDrainsAnew) {
   EXPECT_EQ(drains_.DrainedAt("x"), now_ + kSettle);
 }
 
-TEST_F(DrainsTest, WhatIsWantedAgainIsForgotten) {
+TEST_F(DrainsTest, ForgetsInstanceThatIsWantedAgain) {
   NodeShows(1);
   Told();
   unwanted_.clear();
@@ -61,14 +61,14 @@ TEST_F(DrainsTest, WhatIsWantedAgainIsForgotten) {
   EXPECT_FALSE(drains_.Drained("x", now_));
 }
 
-TEST_F(DrainsTest, WhatIsCountedStaysHoweverLongItTakes) {
+TEST_F(DrainsTest, InstanceStaysAsLongAsNodeCountsIt) {
   NodeShows(2);
   Told();
   EXPECT_EQ(drains_.DrainedAt("x"), Time::max());
   EXPECT_FALSE(drains_.Drained("x", now_ + kTimeout * 10));
 }
 
-TEST_F(DrainsTest, GoesOnWhenTheNodeCannotBeTold) {
+TEST_F(DrainsTest, IsDrainedAfterTimeoutIfNodeCannotBeWritten) {
   NodeShows(2);
   Told(/*refused=*/true);
   EXPECT_FALSE(drains_.Drained("x", now_ + kTimeout - kSettle));

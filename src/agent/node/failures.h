@@ -1,5 +1,5 @@
-// Device operations that failed lately: when each may be tried again, and whether the plan should
-// go on without it.
+// Device operations that have failed: when each may be retried, and whether the plan should end
+// without it.
 #pragma once
 
 #include <map>
@@ -22,18 +22,18 @@ class Failures {
   void Record(const device::Operation& operation, const Status& error, Time now);
   void Succeeded(const device::Operation& operation);
   void Clear() { entries_.clear(); }
-  // Forgets all operations but these (by Operation::ToString): nobody needs them any more.
+  // Forgets all operations except these (Operation::ToString): no target requests the others.
   void Keep(const std::set<std::string>& names);
 
   bool Pausing(const device::Operation& operation, Time now) const;
   std::optional<Time> NextRetry(Time now) const;
-  // It has failed so often, or so definitely, that nobody should wait for it; or every one that
-  // fails has.
+  // True if the operation has failed so often, or so definitely, that no plan should wait for it.
+  // AllGivenUp: true for every failing operation.
   bool GivenUp(const device::Operation& operation) const;
   bool AllGivenUp() const;
-  // MIG mode is off and will stay off without an operator's doing.
+  // MIG mode is off and stays off until an administrator acts.
   bool CannotEnableMig(int gpu) const;
-  // What they are, code "DeviceError".
+  // The failures as obstacles with code "DeviceError".
   std::vector<gpu::Obstacle> Obstacles() const;
 
  private:

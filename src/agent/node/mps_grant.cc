@@ -21,7 +21,7 @@ Status NotServed(const std::string& uuid) {
                       uuid)};
 }
 
-// A container keeps what it is told once for as long as it is there.
+// A container keeps its environment for its whole life, so it must not start without the limit.
 Status NoBound(const std::string& uuid) {
   return {Code::kUnavailable,
           fmt::format("the driver does not tell now how much memory {} has, and without that "
@@ -123,7 +123,7 @@ std::vector<std::string> PreferOneGpu(const kubelet::Choice& choice) {
   }
   std::vector<std::string> best;
   for (auto& [gpu, ids] : by_gpu) {
-    // What must be included comes first.
+    // Required devices come first.
     const auto rest = std::ranges::stable_partition(ids, [&](const std::string& id) {
       return std::ranges::find(choice.must_include, id) != choice.must_include.end();
     });

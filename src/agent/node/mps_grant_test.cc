@@ -22,7 +22,7 @@ MpsGrantOptions Options() {
   return options;
 }
 
-TEST(MpsGrant, AShareIsAGpuWithALimit) {
+TEST(MpsGrant, ShareGrantsGpuWithMemoryLimit) {
   const auto grant = GrantMpsShares({kResource, {"GPU-a::10::3"}}, Options());
   ASSERT_TRUE(grant.ok()) << grant.status().message();
   EXPECT_THAT((*grant)->visible, ElementsAre("GPU-a"));
@@ -32,7 +32,7 @@ TEST(MpsGrant, AShareIsAGpuWithALimit) {
   EXPECT_THAT((*grant)->mounts, ElementsAre(Mount{kPipes, kPipes, false}));
 }
 
-TEST(MpsGrant, AShareOfAGpuWithoutADaemonIsRefused) {
+TEST(MpsGrant, RefusesShareOfGpuWithoutDaemon) {
   MpsGrantOptions options = Options();
   const auto refused = GrantMpsShares({kResource, {"GPU-b::10::3"}}, options);
   EXPECT_EQ(refused.status().code(), Code::kUnavailable) << "without a daemon there is no limit";
@@ -42,7 +42,7 @@ TEST(MpsGrant, AShareOfAGpuWithoutADaemonIsRefused) {
             Code::kUnavailable);
 }
 
-TEST(MpsGrant, APartOfAnInstanceIsTheInstanceWithALimit) {
+TEST(MpsGrant, PartGrantsInstanceWithMemoryLimit) {
   MpsGrantOptions options = Options();
   int limit = 10112;
   options.part_mib = [&](const std::string& uuid) { return uuid == "MIG-a" ? limit : 0; };
@@ -71,7 +71,7 @@ TEST(MpsGrant, APartOfAnInstanceIsTheInstanceWithALimit) {
   EXPECT_FALSE(GrantMigParts({"nvidia.com/mig-3g.40gb", {"MIG-a"}}, options, false)->has_value());
 }
 
-TEST(MpsGrant, MultiprocessorsMayBeBoundedByMemory) {
+TEST(MpsGrant, LimitsMultiprocessorsInProportionToMemory) {
   MpsGrantOptions options = Options();
   int whole = 39;
   options.share_gib = [&](const std::string&) { return whole; };
@@ -93,7 +93,7 @@ TEST(MpsGrant, MultiprocessorsMayBeBoundedByMemory) {
       ElementsAre(Mount{kPipes, kPipes, false}, Mount{"/run/nos/mps-shm", "/dev/shm", false}));
 }
 
-TEST(MpsGrant, NoShareIsGivenWithoutTheBoundThatIsWanted) {
+TEST(MpsGrant, RefusesShareIfMultiprocessorLimitIsUnknown) {
   MpsGrantOptions options = Options();
   options.share_gib = [](const std::string&) { return 0; };  // the driver does not answer
   const auto grant = GrantMpsShares({kResource, {"GPU-a::10::3"}}, options);
@@ -101,7 +101,7 @@ TEST(MpsGrant, NoShareIsGivenWithoutTheBoundThatIsWanted) {
   EXPECT_THAT(grant.status().message(), HasSubstr("multiprocessors"));
 }
 
-TEST(MpsGrant, SeveralSharesOfAGpuAreForAsManyProcesses) {
+TEST(MpsGrant, SeveralSharesOfOneGpuKeepLimitOfOneShare) {
   const auto grant = GrantMpsShares({kResource, {"GPU-a::10::3", "GPU-a::10::0"}}, Options());
   ASSERT_TRUE(grant.ok()) << grant.status().message();
   EXPECT_THAT((*grant)->visible, ElementsAre("GPU-a"));
@@ -109,7 +109,7 @@ TEST(MpsGrant, SeveralSharesOfAGpuAreForAsManyProcesses) {
   EXPECT_EQ((*grant)->mounts.size(), 1u);
 }
 
-TEST(MpsGrant, SharesOfTwoGpusCannotBeOneContainers) {
+TEST(MpsGrant, RefusesSharesOfTwoGpusForOneContainer) {
   const auto grant = GrantMpsShares({kResource, {"GPU-a::10::3", "GPU-b::10::0"}}, Options());
   EXPECT_EQ(grant.status().code(), Code::kInvalid);
   EXPECT_THAT(grant.status().message(), HasSubstr("2 shares of nvidia.com/gpu-10gb"));
@@ -117,14 +117,14 @@ TEST(MpsGrant, SharesOfTwoGpusCannotBeOneContainers) {
   EXPECT_THAT(grant.status().message(), HasSubstr("ask for one larger share"));
 }
 
-TEST(MpsGrant, DevicesOfDifferentKindsAreRefused) {
+TEST(MpsGrant, RefusesDevicesOfDifferentKinds) {
   for (const char* other : {"GPU-a::5::1", "GPU-a", "MIG-abc"}) {
     const auto grant = GrantMpsShares({kResource, {"GPU-a::10::3", other}}, Options());
     EXPECT_EQ(grant.status().code(), Code::kInvalid) << other;
   }
 }
 
-TEST(MpsGrant, OtherDevicesAreNoneOfItsBusiness) {
+TEST(MpsGrant, IgnoresDevicesThatAreNotShares) {
   for (const char* id : {"MIG-abc", "GPU-a", "GPU-a::0", "GPU-a::x::y"}) {
     const auto grant = GrantMpsShares({"nvidia.com/gpu", {id}}, Options());
     ASSERT_TRUE(grant.ok());
@@ -132,7 +132,7 @@ TEST(MpsGrant, OtherDevicesAreNoneOfItsBusiness) {
   }
 }
 
-TEST(MpsGrant, SharesOfOneGpuArePreferred) {
+TEST(MpsGrant, PrefersSharesOfOneGpu) {
   kubelet::Choice choice{kResource,
                          {"GPU-a::10::0", "GPU-b::10::0", "GPU-b::10::1", "GPU-c::10::0",
                           "GPU-c::10::1", "GPU-c::10::2"},
@@ -144,7 +144,7 @@ TEST(MpsGrant, SharesOfOneGpuArePreferred) {
   choice.size = 3;
   EXPECT_EQ(PreferOneGpu(choice).size(), 3u);
   choice.must_include = {"GPU-b::10::0"};
-  EXPECT_THAT(PreferOneGpu(choice), ElementsAre()) << "it has two";
+  EXPECT_THAT(PreferOneGpu(choice), ElementsAre()) << "GPU-b has only two";
   choice.must_include = {"GPU-b::10::0", "GPU-c::10::0"};
   choice.size = 2;
   EXPECT_THAT(PreferOneGpu(choice), ElementsAre());

@@ -30,7 +30,7 @@ bool AsksForSharesAnywhere(const cluster::Pod& pod) {
          std::ranges::any_of(pod.init_containers, AsksForShares);
 }
 
-// Of the containers that have shares, as far as is said.
+// The users of the containers with shares, if the pod spec names them.
 std::set<int64_t> UsersOf(const cluster::Pod& pod) {
   std::set<int64_t> users;
   for (const auto* containers : {&pod.containers, &pod.init_containers}) {
@@ -46,7 +46,8 @@ MpsLack Lack(const cluster::Pod& pod, std::string reason, std::string message) {
   return {pod.meta.ns, pod.meta.name, pod.meta.uid, std::move(reason), std::move(message)};
 }
 
-// Whose user differs from that of who was first on one of these GPUs; "": nobody's.
+// The problem if the pod's user differs from that of the first pod on one of these GPUs; "" if
+// none.
 std::string OtherUser(const Pod& pod, const std::vector<std::string>& gpus,
                       std::map<std::string, std::pair<int64_t, Pod>>& first) {
   for (const int64_t user : UsersOf(*pod)) {
@@ -88,7 +89,7 @@ std::vector<MpsLack> LackedForMps(const NodeDevices& devices, std::span<const Po
     if (const auto share = device::ParseMpsShareId(device)) gpus[pod].push_back(share->gpu_uuid);
     if (const auto part = device::ParseMigPartId(device)) gpus[pod].push_back(part->mig_uuid);
   }
-  std::map<std::string, std::pair<int64_t, Pod>> first;  // by GPU: who said its user first
+  std::map<std::string, std::pair<int64_t, Pod>> first;  // by GPU: the first user and its pod
   for (const Pod& pod : sharing) {
     const std::string problem = OtherUser(pod, gpus[pod->Key()], first);
     if (!problem.empty()) lacks.push_back(Lack(*pod, "MpsOtherUser", problem));

@@ -1,9 +1,11 @@
-// What pods need besides their request so that MPS shares serve them, and who lacks it.
+// Requirements of pods with MPS shares beyond the resource request, and the pods that do not meet
+// them.
 //
-// Clients reach their server through shared memory, so they need the daemons' /dev/shm: the host's
-// IPC namespace, where the agent does not mount it (MpsGrantOptions::shm_folder). And a server that
-// is not started for all users serves one at a time: clients of another wait until the first has
-// none left. Source: docs.nvidia.com/deploy/mps, "Architecture" and "Provisioning Sequence".
+// Clients reach their server through shared memory, so they need the daemon's /dev/shm: the host's
+// IPC namespace, unless the agent mounts it (MpsGrantOptions::shm_folder). A server that is not
+// started for all users serves one user at a time: clients of another user wait until the first
+// user has none left. Source: docs.nvidia.com/deploy/mps, "Architecture" and "Provisioning
+// Sequence".
 #pragma once
 
 #include <memory>
@@ -11,25 +13,25 @@
 #include <string>
 #include <vector>
 
-#include "cluster/objects.h"
 #include "agent/node/devices.h"
+#include "cluster/objects.h"
 
 namespace nos::agent {
 
 struct MpsNeeds {
   bool host_ipc = false;
-  bool one_user = false;  // for all pods of a GPU, or of a MIG instance that is shared
+  bool one_user = false;  // for all pods of a GPU, or of a shared MIG instance
 };
 
-// A pod that asks for shares and will hardly be served so.
+// A pod that requests shares and probably cannot use them.
 struct MpsLack {
   std::string ns, name, uid;
-  std::string reason, message;  // of an Event
+  std::string reason, message;  // of the Event
   friend bool operator==(const MpsLack&, const MpsLack&) = default;
 };
 
-// `pods`: those bound to the node. Of users only what the pods say is known, not what their images
-// do; of two on one GPU, the pod that came later lacks.
+// `pods`: the pods bound to the node. Only users in pod specs are known, not those of images. If
+// two pods of one GPU have different users, the later pod is reported.
 std::vector<MpsLack> LackedForMps(const NodeDevices& devices,
                                   std::span<const std::shared_ptr<const cluster::Pod>> pods,
                                   const MpsNeeds& needs);

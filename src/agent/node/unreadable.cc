@@ -1,14 +1,14 @@
-// GPUs that cannot be read now, as they were.
+// Keeps the last known state of GPUs that currently cannot be read.
 #include <algorithm>
 #include <utility>
 
-#include "agent/node/divided_instances.h"
 #include "agent/node/devices.h"
+#include "agent/node/divided_instances.h"
 
 namespace nos::agent {
 namespace {
 
-// Whether what was read of an index is another GPU than the one that has it now.
+// True if the GPU that was read under this index is not the one that has the index now.
 bool HasMoved(const device::ObservedGpu& before, const device::ObservedGpu& now,
               const NodeDevices& devices) {
   const bool other = !now.uuid.empty() && now.uuid != before.uuid;
@@ -35,7 +35,7 @@ bool KeepUnreadable(NodeDevices& devices, LastRead& last, bool healthy, Duration
     }
   }
   last = std::move(known);
-  HoldInstancesOfParts(devices);  // of those that are filled in, too
+  HoldInstancesOfParts(devices);  // also for the instances that were filled in
   return patient;
 }
 

@@ -13,7 +13,7 @@ namespace nos::cmd {
 namespace {
 
 struct Words {
-  std::string path;   // "nos simulate churn", or with an option that takes a value: "nos plan -o"
+  std::string path;   // "nos simulate chaos", or with an option that takes a value: "nos plan -o"
   std::string words;  // words that may follow
   bool files;         // a file name may follow too
 };
@@ -29,9 +29,14 @@ std::string Values(const CLI::Option& option) {
   return values;
 }
 
+// Commands that are listed in help; deprecated ones have no group.
+std::vector<const CLI::App*> Shown(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+}
+
 void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& out) {
   std::string words;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* sub : Shown(app)) {
     words += sub->get_name() + " ";
   }
   for (const CLI::Option* option : app.get_options()) {
@@ -49,7 +54,7 @@ void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& o
   }
   if (app.get_parent() == nullptr) words += "help ";
   out.push_back({path, words, true});
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* sub : Shown(app)) {
     Collect(*sub, path + " " + sub->get_name(), out);
   }
 }
@@ -57,7 +62,7 @@ void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& o
 // `nos help` takes names of commands as arguments.
 void CollectHelp(const CLI::App& app, const std::string& path, std::vector<Words>& out) {
   std::string words;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* sub : Shown(app)) {
     words += sub->get_name() + " ";
     CollectHelp(*sub, path + " " + sub->get_name(), out);
   }

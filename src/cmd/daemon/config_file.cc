@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -71,6 +72,17 @@ class Reader final : public ConfigFields {
     }
     value = *seconds;
   }
+  void Renamed(std::string_view old_key, std::string_view key) override {
+    const Json* old = Take(old_key);
+    if (old == nullptr) return;
+    if (levels_.back().object->contains(key)) {
+      problems_.push_back(
+          fmt::format("{}: renamed to {}, which is also set", PathOf(old_key), PathOf(key)));
+      return;
+    }
+    warnings_.push_back(fmt::format("{} is deprecated: use {}", PathOf(old_key), PathOf(key)));
+    levels_.back().renamed.emplace(key, old);
+  }
   void Retired(std::string_view key, std::string_view why) override {
     if (Take(key) == nullptr) return;
     warnings_.push_back(fmt::format("{} has no effect: {}", PathOf(key), why));
@@ -86,6 +98,7 @@ class Reader final : public ConfigFields {
     std::string path;
     const JsonObject* object;
     std::set<std::string, std::less<>> known;
+    std::map<std::string, const Json*, std::less<>> renamed;  // by current key
   };
 
   static Result<Duration> DurationOf(const Json& value) {
@@ -102,7 +115,7 @@ class Reader final : public ConfigFields {
     return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
   }
   void Enter(std::string path, const JsonObject& object) {
-    levels_.push_back({std::move(path), &object, {}});
+    levels_.push_back({std::move(path), &object, {}, {}});
   }
   void Leave() {
     for (const auto& member : *levels_.back().object) {
@@ -116,6 +129,9 @@ class Reader final : public ConfigFields {
   // Null if the key is missing or null: templates leave nulls for values that are not set.
   const Json* Take(std::string_view key) {
     levels_.back().known.emplace(key);
+    if (const auto old = levels_.back().renamed.find(key); old != levels_.back().renamed.end()) {
+      return old->second;
+    }
     const auto* value = levels_.back().object->if_contains(key);
     return value == nullptr || value->is_null() ? nullptr : value;
   }
@@ -157,6 +173,7 @@ class Printer final : public ConfigFields {
                std::string_view help) override {
     Line(key, fmt::format("{}", ToSeconds(value)), help);
   }
+  void Renamed(std::string_view, std::string_view) override {}
   void Retired(std::string_view, std::string_view) override {}
 
   std::string Finish() && { return std::move(out_); }

@@ -43,6 +43,9 @@ class ConfigFields {
   // A number of seconds, fractions allowed, or a Go duration ("1m30s").
   virtual void Seconds(std::string_view key, Duration& value, Duration least, Duration most,
                        std::string_view help) = 0;
+  // Declares that the next field, `key`, was called `old_key` in the last minor version. The old
+  // key is still read, with a warning. A file with both keys is an error.
+  virtual void Renamed(std::string_view old_key, std::string_view key) = 0;
   // The key was read by older versions and has no effect now.
   virtual void Retired(std::string_view key, std::string_view why) = 0;
 };

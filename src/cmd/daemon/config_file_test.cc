@@ -11,7 +11,7 @@ using std::chrono::seconds;
 struct Config {
   std::string address = ":8081", mode = "fast";
   bool elect = true;
-  int64_t burst = 10;
+  int64_t burst = 10, concurrent = 1;
   Duration idle = milliseconds(300);
 };
 
@@ -20,6 +20,8 @@ void Describe(ConfigFields& f, Config& c) {
   f.Word("mode", c.mode, {"fast", "slow"}, "How.");
   f.Flag("elect", c.elect, "Whether.");
   f.Number("burst", c.burst, 1, 100, "How many.");
+  f.Renamed("mostAtOnce", "maxConcurrent");
+  f.Number("maxConcurrent", c.concurrent, 1, 100, "How many at a time.");
   f.Seconds("idleSeconds", c.idle, milliseconds(10), seconds(60), "How long.");
   f.Retired("webhook", "there is none");
 }
@@ -52,6 +54,22 @@ TEST_F(ConfigFileTest, EmptyFileMeansDefaults) {
   EXPECT_TRUE(ReadRaw("").ok());
   EXPECT_TRUE(Read("health:\nburst: null").ok()) << "what templates leave";
   EXPECT_EQ(config_.burst, 10);
+}
+
+TEST_F(ConfigFileTest, ReadsRenamedKeyUnderItsOldName) {
+  ASSERT_TRUE(Read("mostAtOnce: 7").ok());
+  EXPECT_EQ(config_.concurrent, 7);
+  EXPECT_EQ(warnings_, std::vector<std::string>{"mostAtOnce is deprecated: use maxConcurrent"});
+  warnings_.clear();
+  ASSERT_TRUE(Read("maxConcurrent: 8").ok());
+  EXPECT_EQ(config_.concurrent, 8);
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(ConfigFileTest, ChecksRenamedKeyAndRejectsBothNames) {
+  EXPECT_EQ(Read("mostAtOnce: 0").code(), Code::kInvalid);
+  EXPECT_NE(Read("mostAtOnce: 7\nmaxConcurrent: 7").message().find("mostAtOnce: renamed"),
+            std::string::npos);
 }
 
 TEST_F(ConfigFileTest, ReportsAllProblemsTogether) {

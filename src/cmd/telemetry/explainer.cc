@@ -9,8 +9,8 @@
 #include "scheduling/engine.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
-#include "scheduling/plugins/capacity_scheduling/plugin.h"
 #include "scheduling/pod_state.h"
+#include "scheduling/quota_plugin.h"
 #include "scheduling/reclaim.h"
 
 namespace nos::cmd {

@@ -1,5 +1,6 @@
-// An autoscaler before an API server that a test fills: pools whose nodes a "Fleet" makes, that is
-// the test; pods as kube-scheduler leaves them.
+// Runs an autoscaler against a fake API server that the test fills. The test plays the
+// infrastructure: it creates the nodes that the pools' "Fleet" objects request. Pods look as
+// kube-scheduler leaves them.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,9 +15,9 @@
 #include <vector>
 
 #include "controllers/autoscaler.h"
+#include "kube/testing/fake_api.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
-#include "kube/testing/fake_api.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {
@@ -36,7 +37,7 @@ class AutoscalerTest : public ::testing::Test {
                    {{"name", "fleets/scale"}, {"kind", "Scale"}, {"namespaced", true}}}}};
     Restart();
   }
-  // A crash, and what is started in its place.
+  // Simulates a crash and a restart.
   void Restart() {
     runner_.reset();
     autoscaler_ = std::make_unique<Autoscaler>(config_, framework_, gpu::Catalogue::Builtin(),
@@ -44,10 +45,10 @@ class AutoscalerTest : public ::testing::Test {
     runner_ = std::make_unique<reconcile::Runner>(*autoscaler_, api_, WatchingForAutoscaler());
   }
   void Run(Duration time) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the autoscaler does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the autoscaler does not come to rest";
   }
 
-  // Nodes of 8 cpu that take a minute to start: they are late after two.
+  // Nodes of 8 cpu that take one minute to start, so they are late after two minutes.
   Json PoolJson(const std::string& name, const std::string& price, int max, int min = 0) {
     return {{"apiVersion", "nos.nebuly.com/v1alpha1"},
             {"kind", "NodePool"},
@@ -93,7 +94,7 @@ class AutoscalerTest : public ::testing::Test {
           {{"allocatable", {{"cpu", cpu}, {"memory", "32Gi"}, {"pods", "110"}}},
            {"conditions", JsonArray{{{"type", "Ready"}, {"status", ready ? "True" : "False"}}}}}}});
   }
-  // As kube-scheduler leaves a pod that it could not place.
+  // A pod in the state in which kube-scheduler leaves an unschedulable pod.
   void Pod(const std::string& name, const std::string& cpu, const std::string& pool = "") {
     JsonObject selector;
     if (!pool.empty()) selector["pool"] = pool;
@@ -120,25 +121,25 @@ class AutoscalerTest : public ::testing::Test {
                                           {"reason", "Unschedulable"},
                                           {"lastTransitionTime", now}}}}}}});
   }
-  void reconcile::Change(const std::string& plural, const std::string& key,
+  void Change(const std::string& plural, const std::string& key,
               const std::function<void(Json&)>& edit) {
     Json object = *api_.Find(plural, key);
     edit(object);
     api_.Put(std::move(object));
   }
   void Bind(const std::string& name, const std::string& node) {
-    reconcile::Change("pods", "ml/" + name, [&](Json& pod) {
+    Change("pods", "ml/" + name, [&](Json& pod) {
       MakeObject(pod, "spec")["nodeName"] = node;
       MakeObject(pod, "status")["phase"] = "Running";
     });
   }
   void Mark(const std::string& node, const Removal& removal) {
-    reconcile::Change("nodes", node, [&](Json& object) {
+    Change("nodes", node, [&](Json& object) {
       MakeObject(object, "metadata", "annotations")[kRemoval] = WriteRemoval(removal);
       MakeObject(object, "spec")["unschedulable"] = true;
     });
   }
-  // Names of nodes that are marked to go.
+  // Names of the nodes that are marked for removal.
   std::set<std::string> Marked() {
     std::set<std::string> names;
     const std::vector<Json> nodes = api_.All("nodes");
@@ -177,7 +178,7 @@ class AutoscalerTest : public ::testing::Test {
     }
     return "";
   }
-  std::string Events() { return testing::EventsOf(api_); }
+  std::string Events() { return reconcile::testing::EventsOf(api_); }
   int Decisions(const std::string& action) {
     int count = 0;
     for (const ScalingDecision& decision : autoscaler_->decisions()) {

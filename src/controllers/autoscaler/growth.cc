@@ -1,4 +1,5 @@
-// Who waits in vain, and for which nodes pools are asked.
+// Finds the pending pods that existing nodes cannot run, and requests nodes for them from the
+// pools.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,9 +17,10 @@ namespace {
 
 constexpr Duration kLeastRest = std::chrono::seconds(1), kMostRest = std::chrono::minutes(1);
 constexpr std::string_view kCordon = "node.kubernetes.io/unschedulable";
-constexpr size_t kMostNamed = 20;  // pods of one decision
+constexpr size_t kMostNamed = 20;  // pods named in one decision
 
-// A scheduler has tried it, and nobody else sees to where it runs.
+// True if a scheduler has found the pod unschedulable and no other controller decides where it
+// runs.
 bool WaitsForRoom(const cluster::Pod& pod) {
   if (!scheduling::IsPlannable(pod)) return false;
   const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
@@ -26,20 +28,23 @@ bool WaitsForRoom(const cluster::Pod& pod) {
          scheduled->reason == "Unschedulable";
 }
 
-// It could be used for these pods once there is room, unlike nodes of the pools.
+// True if the pod stays out for a reason that free capacity on existing nodes could resolve. A node
+// that is idle now is then worth keeping.
 bool MayBeHelpedByRoom(std::string_view code) {
   return code == "PoolClosed" || code == "PoolsAtMaximum" || code == "GangNotWhole" ||
          code == "SearchEnded";
 }
 
-// Without a node of its own: it does not run, and is none to be moved.
+// Binds a copy of the pod in the snapshot without its own node name: the pod does not run yet, so
+// it must not be taken for one that can be moved.
 void BindPlanned(const planning::PodOutcome& outcome, cluster::ClusterSnapshot& picture) {
   auto bound = std::make_shared<cluster::Pod>(*outcome.pod);
   bound->promised.clear();
   for (const planning::AssignedDevice& device : outcome.devices) {
     bound->promised.push_back({device.gpu, device.placement, device.model});
   }
-  (void)picture.Bind(std::move(bound), outcome.node);  // the node is there
+  // Cannot fail: the plan only uses nodes of the snapshot.
+  (void)picture.Bind(std::move(bound), outcome.node);
 }
 
 std::shared_ptr<const cluster::Node> Uncordoned(const cluster::Node& node) {
@@ -49,12 +54,12 @@ std::shared_ptr<const cluster::Node> Uncordoned(const cluster::Node& node) {
   return open;
 }
 
-// Who gets new nodes: pods, by their place.
+// Pods that get new nodes, as indices.
 struct NewComers {
   std::set<int> asked;
-  std::set<int> failed;  // whose pool could not be asked
+  std::set<int> failed;  // pods whose pool could not be asked
 
-  // Whether some of the pod's gang are there.
+  // True if `pods` contains a member of the pod's gang.
   static bool Has(const std::set<int>& pods, int pod, const std::vector<planning::Gang>& gangs) {
     return std::ranges::any_of(gangs, [&](const planning::Gang& gang) {
       return std::ranges::find(gang.members, pod) != gang.members.end() &&
@@ -71,7 +76,7 @@ void Name(const cluster::Pod& pod, std::vector<std::string>& pods) {
 
 Unserved Without(const Unserved& all, const std::set<int>& gone) {
   Unserved left;
-  std::vector<int> place(all.pods.size(), -1);  // by the former one
+  std::vector<int> place(all.pods.size(), -1);  // new index by old index
   for (size_t i = 0; i < all.pods.size(); ++i) {
     if (gone.contains(static_cast<int>(i))) continue;
     place[i] = static_cast<int>(left.pods.size());
@@ -100,6 +105,8 @@ void Autoscaler::Impl::Decide(Look& look) {
   nodes_version_ = look.view.nodes.Version();
   around_version_ = look.view.around->Version();
   decide_by_ = begin + config_.read_again;
+  // 1. Find the pending pods that existing nodes cannot run. The snapshot then contains the pods
+  //    that they can run.
   const Demand demand = DemandOf(look);
   planning::PlanOptions options;
   options.objective = config_.objective;
@@ -110,20 +117,28 @@ void Autoscaler::Impl::Decide(Look& look) {
   if (metrics_ != nullptr) {
     metrics_->Set(kUnservedPods, {}, static_cast<double>(unserved.pods.size()));
   }
+  // 2. Cancel removals first: a node that stays is available at once. Everything
+  //    else is then decided again with this node.
   if (CallOffFor(look, unserved, options, picture)) {
     DecideBy(begin);
   } else {
+    // 3. Move pods before requesting nodes: freed capacity is cheaper than a new node.
     Relieve(look, demand, options, unserved, picture);
+    // 4. Request nodes for the remaining pods.
     const bool all_served = Grow(look, unserved, options, picture);
+    // 5. Drain idle nodes only if no pending pod could use them. Otherwise their stabilisation
+    //    starts over.
     if (!all_served) could_go_.clear();
     if (all_served && !demand.unsettled) Shrink(look, demand, picture);
   }
+  // 6. Pause for a multiple of the time spent, so that decisions use a bounded share of the time.
   const Time end = look.clock.Now();
   if (metrics_ != nullptr) metrics_->Observe(kScalingPlan, {}, end - begin);
   rest_until_ = end + std::clamp<Duration>(10 * (end - begin), kLeastRest, kMostRest);
 }
 
-// A restart does not make it begin anew, and no clock that is off makes it wait for long.
+// Uses the earlier of the condition's transition time and the first time this process saw the pod.
+// A restart therefore does not restart the wait, and a clock that is ahead does not prolong it.
 Time Autoscaler::Impl::WaitingSince(const cluster::Pod& pod, Time now) {
   const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
   const bool told = scheduled != nullptr && scheduled->last_transition != Time{};
@@ -140,7 +155,7 @@ Autoscaler::Impl::Demand Autoscaler::Impl::DemandOf(Look& look) {
   std::set<std::string> waiting, keys;
   const auto all = look.view.pods.Snapshot();
   for (const Pod& pod : *all) {
-    // Elsewhere anybody may have given it these labels.
+    // In other namespaces any user may have set these labels.
     if (pod->meta.ns == config_.signal.ns && IsDemand(*pod)) continue;
     demand.all.push_back(pod);
     const bool is_place = pod->meta.ns == config_.relocations.ns && IsPlaceholder(*pod);
@@ -169,7 +184,7 @@ Autoscaler::Impl::Demand Autoscaler::Impl::DemandOf(Look& look) {
   return demand;
 }
 
-// Without the nodes that are on their way: they count as coming.
+// Leaves out nodes that are still starting: they count as coming.
 cluster::ClusterSnapshot Autoscaler::Impl::Picture(const Look& look, const Demand& demand) const {
   std::vector<Node> nodes;
   for (const Node& node : look.nodes) {
@@ -183,16 +198,16 @@ cluster::ClusterSnapshot Autoscaler::Impl::Picture(const Look& look, const Deman
     bool unknown = false;
     for (cluster::Gpu& gpu : gpus.gpus) {
       if (gpu.reported || gpu.fixed) continue;
-      gpu.fixed = unknown = true;  // what no agent has reported may hold anything
+      gpu.fixed = unknown = true;  // no agent has reported this GPU, so its instances are unknown
     }
     if (!unknown) continue;
     const std::string name = info.node->meta.name;
-    (void)picture.SetGpus(name, std::move(gpus));  // the node is there
+    (void)picture.SetGpus(name, std::move(gpus));  // cannot fail: the node is in the snapshot
   }
   return picture;
 }
 
-// Those that have a place are on it in the picture, then.
+// Pods that the plan places are bound in `picture`.
 Unserved Autoscaler::Impl::FindUnserved(Look& look, const Demand& demand,
                                         const planning::PlanOptions& options,
                                         cluster::ClusterSnapshot& picture) {
@@ -221,7 +236,7 @@ Unserved Autoscaler::Impl::FindUnserved(Look& look, const Demand& demand,
   return Without({std::move(admitted.pods), std::move(admitted.gangs)}, placed);
 }
 
-// Whether some node stays because it is needed again.
+// Cancels the removal of nodes that pending pods need. Returns true if a node stays.
 bool Autoscaler::Impl::CallOffFor(Look& look, const Unserved& unserved,
                                   planning::PlanOptions options,
                                   const cluster::ClusterSnapshot& picture) {
@@ -262,22 +277,22 @@ bool Autoscaler::Impl::CallOffFor(Look& look, const Unserved& unserved,
   return stays;
 }
 
-// Whether nobody is left to whom a node that goes could be of use.
+// Returns true if no pending pod is left that could use an idle node.
 bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::PlanOptions options,
                             const cluster::ClusterSnapshot& picture) {
   std::vector<planning::PoolNow> now;
   now.reserve(look.pools.size());
   for (const Pool& pool : look.pools) now.push_back(pool.state.now);
   options.gangs = unserved.gangs;
-  // What was looked for on the nodes that there are may have taken all of the time.
+  // A fresh time limit: the search on existing nodes may have used up the first one.
   options.out_of_time = TimeLimit(look);
   const planning::GrowthPlan plan =
       planning::PlanGrowth(picture, unserved.pods, now, frameworks_, options);
   std::vector<std::vector<std::string>> pods(now.size());
-  std::vector<int> used(now.size());  // of those that are coming
+  std::vector<int> used(now.size());  // nodes of the plan that are already coming
   for (const planning::NewNode& node : plan.nodes) {
     if (node.IsThere()) {
-      look.filled.insert(node.name);  // it is kept for them
+      look.filled.insert(node.name);  // not removed: the plan places pods here
       continue;
     }
     const auto p = static_cast<size_t>(node.pool);
@@ -307,7 +322,7 @@ bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::Plan
   return all_served;
 }
 
-// `failed`: pools that could not be asked.
+// `failed`: indices of pools that could not be asked.
 void Autoscaler::Impl::TellServed(Look& look, const Unserved& unserved,
                                   const planning::GrowthPlan& plan, const std::set<int>& failed) {
   const auto tell = [&](int pod, const char* status, const char* reason, std::string message) {
@@ -341,7 +356,7 @@ void Autoscaler::Impl::TellServed(Look& look, const Unserved& unserved,
   }
 }
 
-// Pods that nothing is found for must not use up what their quota has for others.
+// Pods that no plan can help must not use up quota that other pods need.
 void Autoscaler::Impl::NoteInVain(const Unserved& unserved, const planning::GrowthPlan& plan) {
   std::set<std::string> kinds;
   const auto kind_of = [](const cluster::Pod& pod) {
@@ -352,7 +367,7 @@ void Autoscaler::Impl::NoteInVain(const Unserved& unserved, const planning::Grow
   bool fresh = false;
   for (const planning::LeftOut& left : plan.left_out) {
     const cluster::Pod& pod = *unserved.pods[static_cast<size_t>(left.pod)];
-    // Of a gang that was refused its pods are there still, for its reason to be told.
+    // The pods of a refused gang are still listed here so that their reason can be reported.
     if (refused.contains(pod.Key())) continue;
     fresh |= in_vain_.insert(pod.Key()).second;
     if (!refused_.empty()) kinds.insert(kind_of(pod));
@@ -360,7 +375,7 @@ void Autoscaler::Impl::NoteInVain(const Unserved& unserved, const planning::Grow
   for (const auto& [pod, refusal] : refused_) {
     if (kinds.contains(kind_of(*pod))) in_vain_.insert(pod->Key());
   }
-  if (fresh && !refused_.empty()) decide_by_ = Time{};  // as soon as it has rested
+  if (fresh && !refused_.empty()) decide_by_ = Time{};  // as soon as rest_until_ allows
 }
 
 bool Autoscaler::Impl::AskFor(Look& look, Pool& pool, int count,
@@ -371,7 +386,7 @@ bool Autoscaler::Impl::AskFor(Look& look, Pool& pool, int count,
   if (wanted == before) return true;
   const Status written = WriteScale(look, pool, wanted, {});
   if (!written.ok()) {
-    Log(LogLevel::kWarn, "a pool cannot be asked for nodes",
+    Log(LogLevel::kWarn, "failed to request nodes from NodePool",
         {{"pool", pool.pool->meta.name}, {"error", written.ToString()}});
     return false;
   }
@@ -391,7 +406,7 @@ bool Autoscaler::Impl::AskFor(Look& look, Pool& pool, int count,
   return true;
 }
 
-// What is shown may be taken back as long as nobody has made it.
+// The requested count may be reduced as long as the nodes have not been created.
 void Autoscaler::Impl::AskBySignal(Look& look, Pool& pool, int used, int count,
                                    const std::vector<std::string>& pods) {
   PoolStatus& status = pool.state.status;
@@ -405,7 +420,7 @@ void Autoscaler::Impl::AskBySignal(Look& look, Pool& pool, int used, int count,
   const Status written = WriteStatus(look, pool);
   if (!written.ok()) {
     status.wanted = before;
-    Log(LogLevel::kWarn, "the status of a pool cannot be written",
+    Log(LogLevel::kWarn, "failed to update status of NodePool",
         {{"pool", pool.pool->meta.name}, {"error", written.ToString()}});
     return;
   }

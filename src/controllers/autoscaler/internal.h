@@ -1,4 +1,4 @@
-// What the parts of the autoscaler share. Internal to it.
+// Shared by the parts of the autoscaler. Internal.
 #pragma once
 
 #include <deque>
@@ -14,35 +14,37 @@
 #include "cluster/snapshot.h"
 #include "cluster/surroundings.h"
 #include "controllers/autoscaler.h"
-#include "reconcile/condition.h"
-#include "controllers/planned_gangs.h"
-#include "controllers/pending/planned_quotas.h"
 #include "controllers/autoscaler/pool_state.h"
+#include "controllers/pending/planned_quotas.h"
 #include "controllers/pending/telling.h"
+#include "controllers/planned_gangs.h"
 #include "kube/work_queue.h"
 #include "planning/moves.h"
 #include "planning/shrink.h"
+#include "reconcile/condition.h"
 
 namespace nos::controllers {
 
 inline constexpr MetricFamily kPoolNodeCounts{
     MetricFamily::Kind::kGauge, "nos_pool_nodes",
-    "Nodes of each pool by state: there, coming (asked for, or not ready yet), going (the pool is "
-    "told to take it away)."};
+    "Number of nodes of each NodePool by state: there, coming (requested or not ready yet), going "
+    "(the pool was asked to remove it)."};
 inline constexpr MetricFamily kPoolPrice{MetricFamily::Kind::kGauge, "nos_pool_price_per_hour",
-                                         "What the nodes that each pool has cost for an hour."};
+                                         "Price per hour of the existing nodes of each NodePool."};
 inline constexpr MetricFamily kScalingDecisions{
     MetricFamily::Kind::kCounter, "nos_autoscaler_decisions_total",
-    "What the autoscaler decided, by action: grow, shrink, move, call-off, close, keep."};
-inline constexpr MetricFamily kUnservedPods{
-    MetricFamily::Kind::kGauge, "nos_autoscaler_unserved_pods",
-    "Pods that wait and that no cutting of the GPUs there are can place, within their quotas."};
+    "Total number of autoscaler decisions by action: grow, shrink, move, call-off, close, keep."};
+inline constexpr MetricFamily kUnservedPods{MetricFamily::Kind::kGauge,
+                                            "nos_autoscaler_unserved_pods",
+                                            "Number of pending pods within their quotas that no "
+                                            "repartitioning of existing GPUs can place."};
 inline constexpr MetricFamily kScalingPlan{MetricFamily::Kind::kDuration,
                                            "nos_autoscaler_plan_seconds",
-                                           "How long it took to decide what to do for pods."};
+                                           "Duration of one scaling decision."};
 
-// On a node that its pool has been told of, for sure: whatever the pool wants later, it is not told
-// again. Until that is known the mark says what the pool was to want.
+// Value of a removal mark for a node whose removal has certainly been requested from its pool: the
+// request is never repeated, whatever the pool wants later. Before that, the mark holds the node
+// count that the pool should want.
 inline constexpr int32_t kTold = cluster::kMostPoolNodes;
 
 const kube::Resource& PoolResource();  // NodePools
@@ -50,12 +52,14 @@ kube::ObjectReference ReferenceTo(const cluster::NodePool& pool);
 kube::ObjectReference ReferenceToNode(const std::string& name);
 kube::ObjectReference ReferenceTo(const cluster::Pod& pod);
 
-// Pods that no plan for the nodes there are places, and their gangs, by their place among them.
+// Pending pods that no plan for the existing nodes places, and their gangs. Gang members are
+// indices into `pods`.
 struct Unserved {
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
   std::vector<planning::Gang> gangs;
 };
-// Without those, by their place. Gangs that have enough then are none any more.
+// Removes the pods with these indices. A gang that has enough members placed without its remaining
+// pods is dropped.
 Unserved Without(const Unserved& all, const std::set<int>& gone);
 
 class Autoscaler::Impl {
@@ -63,7 +67,8 @@ class Autoscaler::Impl {
   Impl(AutoscalerConfig config, scheduling::FrameworkChoice frameworks,
        const gpu::Catalogue& catalogue, PoolScaling scaling, Metrics* metrics);
 
-  reconcile::Outcome Reconcile(const reconcile::View& view, kube::Client& client, const Clock& clock);
+  reconcile::Outcome Reconcile(const reconcile::View& view, kube::Client& client,
+                               const Clock& clock);
   const std::deque<ScalingDecision>& decisions() const { return decisions_; }
 
  private:
@@ -71,31 +76,31 @@ class Autoscaler::Impl {
   using Node = std::shared_ptr<const cluster::Node>;
   using PoolPtr = std::shared_ptr<const cluster::NodePool>;
 
-  // What is remembered of a pool between two looks.
+  // State of a pool that is kept between reconciliations.
   struct Known {
-    std::string target;              // what `scale` is of
-    std::optional<PoolScale> scale;  // as read last, or as written
-    bool fresh = false;              // it may be written upon
+    std::string target;              // identifies the object or webhook that `scale` was read from
+    std::optional<PoolScale> scale;  // as last read or written
+    bool fresh = false;              // read since the last write, so a write may be based on it
     Time read_again{};
     Status read_error, write_error;
-    Time write_again{};  // after write_error
-    Time grown{};        // when it was last asked for more
-    int unanswered = 0;  // in a row: writes of which it is not known what came of them
-    int silent = 0;      // in a row: reads that its webhook did not answer
+    Time write_again{};  // no write before this time after write_error
+    Time grown{};        // time of the last scale-up
+    int unanswered = 0;  // consecutive writes without a definite answer
+    int silent = 0;      // consecutive reads that the webhook did not answer
     Time silent_since{};
-    std::optional<cluster::NodeTemplate> learnt;  // of its nodes, as its status is to say
+    std::optional<cluster::NodeTemplate> learnt;  // recorded from the pool's nodes, for its status
     Time learn_again{};
-    uint64_t learnt_from = 0;         // the version of the nodes
-    PoolPtr described, described_of;  // the pool with what was learnt, and as it was read
+    uint64_t learnt_from = 0;         // version of the node cache
+    PoolPtr described, described_of;  // the pool with its template, and the pool as read
     const Status& error() const { return read_error.ok() ? write_error : read_error; }
     bool MayWrite() const { return fresh && write_error.ok(); }
   };
   struct Pool {
-    PoolPtr pool;  // with what was learnt
+    PoolPtr pool;  // with the recorded template
     Known* known = nullptr;
     PoolNodes nodes{};
     PoolState state{};
-    PoolPtr told{};  // as it was read
+    PoolPtr told{};  // as read
   };
   struct Look {
     const reconcile::View& view;
@@ -103,23 +108,24 @@ class Autoscaler::Impl {
     const Clock& clock;
     Time now;
     std::vector<Node> nodes{};
-    std::vector<int> pool_of{};                     // by node, of `pools`; -1: of none
+    std::vector<int> pool_of{};                     // index into `pools` for each node; -1: no pool
     std::vector<Pool> pools{};                      // by name
     std::map<std::string, Removal> removals{};      // by node
     std::set<std::string, std::less<>> starting{};  // nodes
-    std::set<std::string, std::less<>> filled{};    // nodes that waiting pods have a place on
-    bool waited = false;                            // in vain, for the answer of a webhook
+    std::set<std::string, std::less<>> filled{};    // nodes on which the plan places pending pods
+    bool waited = false;                            // a webhook already timed out in this call
     Pool* Find(const std::string& name);
   };
   struct Demand {
-    std::vector<Pod> all;  // that count: no demand pods
-    GangedPods waiting;    // for long enough
+    std::vector<Pod> all;  // all pods except demand pods
+    GangedPods waiting;    // unschedulable for at least `settle`
     bool unsettled = false, placeholders_wait = false;
     std::set<std::string, std::less<>> busy;
-    std::set<std::string, std::less<>> held;  // nodes where places are, for pods that move there
+    // Nodes with placeholders for pods that will move there.
+    std::set<std::string, std::less<>> held;
   };
 
-  // autoscaler_pools.cc
+  // autoscaler/pools.cc
   void TakeIn(const reconcile::View& view);
   std::vector<PoolPtr> PoolsNow();
   Status LookAtPools(Look& look);
@@ -137,7 +143,7 @@ class Autoscaler::Impl {
   void NoteShown(const Look& look, const Pool& pool, int missing, const Status& shown);
   void ShowSignals(Look& look);
 
-  // autoscaler_removals.cc
+  // autoscaler/removals.cc
   bool FinishRemovals(Look& look);
   bool FinishRemoval(Look& look, const Node& node, const Removal& removal);
   bool TellPool(Look& look, Pool& pool, const Node& node, const Removal& removal);
@@ -149,9 +155,9 @@ class Autoscaler::Impl {
   Status Keep(Look& look, const PoolPtr& pool, const Node& node, const std::string& why);
   void NoteRemoved(Look& look);
 
-  // autoscaler_growth.cc
+  // autoscaler/growth.cc
   void Decide(Look& look);
-  // Says when what begins now has taken as long as it may.
+  // Returns a function that is true once the time limit of a plan that starts now has passed.
   std::function<bool()> TimeLimit(const Look& look) const;
   Demand DemandOf(Look& look);
   Time WaitingSince(const cluster::Pod& pod, Time now);
@@ -169,7 +175,7 @@ class Autoscaler::Impl {
                    const std::vector<std::string>& pods);
   void NoteInVain(const Unserved& unserved, const planning::GrowthPlan& plan);
 
-  // autoscaler_moves.cc
+  // autoscaler/moves.cc
   void Relieve(Look& look, const Demand& demand, planning::PlanOptions options, Unserved& unserved,
                cluster::ClusterSnapshot& picture);
   void CountMoved(const Look& look);
@@ -177,12 +183,12 @@ class Autoscaler::Impl {
   Unserved WithoutThoseWithMoves(const Look& look, const Unserved& unserved);
   std::set<int> StartReliefs(Look& look, const Unserved& unserved, const planning::MovePlan& plan);
   bool StartMoves(Look& look, const cluster::Pod& pod, const planning::Relief& relief);
-  // autoscaler_shrink.cc
+  // autoscaler/shrink.cc
   void Shrink(Look& look, const Demand& demand, const cluster::ClusterSnapshot& picture);
   bool MayGo(const Look& look, const cluster::NodeInfo& node) const;
   void StartEmptying(Look& look, const planning::EmptiedNode& node);
 
-  // autoscaler_tell.cc
+  // autoscaler/tell.cc
   void TakeNotes(Look& look);
   void NoteUnreadable(const Look& look);
   bool TellInvalid(const Look& look, const std::string& pool, const std::string& why);
@@ -192,7 +198,8 @@ class Autoscaler::Impl {
   void TellPods(Look& look);
   void ShowPools(const Look& look) const;
   void DecideBy(Time time) { decide_by_ = std::min(decide_by_, time); }
-  reconcile::Outcome Rest(const Look& look, bool news, const Status& error, const reconcile::Outcome& moving) const;
+  reconcile::Outcome Rest(const Look& look, bool news, const Status& error,
+                          const reconcile::Outcome& moving) const;
   bool HasNews(const reconcile::View& view) const;
 
   const AutoscalerConfig config_;
@@ -207,23 +214,26 @@ class Autoscaler::Impl {
   KnownLacks lacks_;
   cluster::Surroundings around_;
   std::map<std::string, Known> known_;      // by pool
-  std::map<std::string, PoolPtr> written_;  // newer than what the cache shows
-  // Marks that the cache may not show yet, by the node's uid: nodes that its pool is left with;
-  // none: it is kept.
+  std::map<std::string, PoolPtr> written_;  // pools that we wrote, newer than the cache
+  // Removal marks that we wrote and the cache may not show yet, by node UID. The value is the node
+  // count that its pool keeps; no value: the mark was removed.
   std::map<std::string, std::optional<int32_t>> marked_;
-  std::map<std::string, PoolPtr> leaving_;  // nodes that pools are told of, as those were then
-  std::set<std::string> late_told_;         // uids of nodes
+  // By node: the pool that was asked to remove it, as it was then.
+  std::map<std::string, PoolPtr> leaving_;
+  std::set<std::string> late_told_;  // UIDs of nodes whose overdue removal was reported
   uint64_t relocations_made_ = 0;
 
-  // When to decide next: not before, and even if nothing changes.
+  // The next decision is made not before rest_until_, and at decide_by_ even if nothing changes.
   Time rest_until_{}, decide_by_{};
-  uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;  // that were decided on
-  std::map<std::string, Time> first_seen_;                              // by key and uid
-  std::set<std::string> in_vain_;              // keys of pods that nothing was found for
-  RefusedByQuota refused_;                     // at the last decision
-  std::map<std::string, Time> could_go_;       // since when, by node
-  std::map<std::string, Time> moves_planned_;  // and not begun: since when, by key and uid
-  // Of the last hour, by relocation and the node that pods were moved away from.
+  // Cache versions of the last decision.
+  uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;
+  std::map<std::string, Time> first_seen_;  // by key and UID
+  std::set<std::string> in_vain_;           // keys of pods that no plan could help
+  RefusedByQuota refused_;                  // in the last decision
+  std::map<std::string, Time> could_go_;    // by node: the time since it has been removable
+  // By key and UID: the time since moves are planned and not started.
+  std::map<std::string, Time> moves_planned_;
+  // Pods moved in the last hour, by relocation and the node that they were moved from.
   std::map<std::pair<std::string, std::string>, Moved> moved_;
 
   Telling telling_{kAutoscalerName, 50};
@@ -232,12 +242,12 @@ class Autoscaler::Impl {
     Time written{};
   };
   std::map<std::string, Verdict> verdicts_;  // by pod key
-  kube::WorkQueue untold_;                   // pod keys
+  kube::WorkQueue untold_;                   // keys of pods whose condition is still to be written
   reconcile::Pace pods_pace_;
   struct Unreadable {
     std::string why;
-    bool told = false;  // in its status
-    Time again{};       // not before, where that was refused
+    bool told = false;  // published in its status
+    Time again{};       // if publishing failed: no attempt before this time
   };
   std::map<std::string, Unreadable> unreadable_;  // by pool
   std::deque<ScalingDecision> decisions_;

@@ -1,4 +1,4 @@
-// Pods that move so that others that wait have room, within budgets.
+// Moves running pods to free capacity for pending pods, within budgets.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace nos::controllers {
 
-// What this process has moved, and what others have written before (kMovedFrom).
+// Merges the moves of this process with those that earlier replicas wrote on nodes (kMovedFrom).
 void Autoscaler::Impl::CountMoved(const Look& look) {
   std::erase_if(moved_, [&](const auto& one) { return look.now - one.second.at >= kMovedCounts; });
   for (const Node& node : look.nodes) {
@@ -22,8 +22,8 @@ void Autoscaler::Impl::CountMoved(const Look& look) {
   }
 }
 
-// Whether a pod for which moves are planned that cannot begin yet is to wait for them. Not for
-// longer than it may take others to move: then it gets a new node.
+// True if a pod whose planned moves cannot start yet should wait for them. It waits at most
+// `hold_deadline`, the time that a move may take; after that it gets a new node.
 bool Autoscaler::Impl::AwaitsMoves(const cluster::Pod& pod, Time now) {
   const Time since = moves_planned_.try_emplace(pod.Key() + "/" + pod.meta.uid, now).first->second;
   const Time until = since + config_.relocations.hold_deadline;
@@ -31,7 +31,8 @@ bool Autoscaler::Impl::AwaitsMoves(const cluster::Pod& pod, Time now) {
   return now < until;
 }
 
-// While places are about to be taken no moves are planned; those that have been stand.
+// Holds back pods with planned moves: while placeholders are pending no new moves are planned, and
+// earlier plans stay valid.
 Unserved Autoscaler::Impl::WithoutThoseWithMoves(const Look& look, const Unserved& unserved) {
   std::set<int> wait;
   for (size_t i = 0; i < unserved.pods.size(); ++i) {
@@ -42,7 +43,7 @@ Unserved Autoscaler::Impl::WithoutThoseWithMoves(const Look& look, const Unserve
   return Without(unserved, wait);
 }
 
-// Returns whom they serve, now or later, by their place among the unserved.
+// Returns the indices of the pods that the moves serve, now or later.
 std::set<int> Autoscaler::Impl::StartReliefs(Look& look, const Unserved& unserved,
                                              const planning::MovePlan& plan) {
   std::set<int> relieved;
@@ -50,12 +51,12 @@ std::set<int> Autoscaler::Impl::StartReliefs(Look& look, const Unserved& unserve
   std::set<std::string, std::less<>> closed, targets;  // nodes
   for (const planning::Relief& relief : plan.reliefs) {
     const cluster::Pod& pod = *unserved.pods[static_cast<size_t>(relief.pod)];
-    // While pods move away from a node, no place is had there.
+    // Pods cannot get a place on a node that other pods are moved away from.
     const bool crosses = std::ranges::any_of(relief.moves, [&](const planning::Move& move) {
       return closed.contains(move.to) || closed.contains(move.from) || targets.contains(move.from);
     });
     if (crosses) {
-      // When those have moved it is its turn.
+      // It is next after the moves that it conflicts with.
       if (!failed && AwaitsMoves(pod, look.now)) relieved.insert(relief.pod);
       continue;
     }
@@ -73,7 +74,8 @@ std::set<int> Autoscaler::Impl::StartReliefs(Look& look, const Unserved& unserve
     }
     relieved.insert(relief.pod);
   }
-  // What moves leave is room for others, too.
+  // Capacity that the moves free can also serve other pods, but only if all moves of the plan
+  // started.
   const bool all = relieved.size() == plan.reliefs.size();
   for (const planning::NotRelieved& other : plan.others) {
     if (!all || other.reason.code != "HasRoom") continue;
@@ -83,15 +85,15 @@ std::set<int> Autoscaler::Impl::StartReliefs(Look& look, const Unserved& unserve
   return relieved;
 }
 
-// Takes those out of `unserved` for whom pods move, or will when they have waited for long enough:
-// they need no nodes.
+// Removes from `unserved` the pods that moves will serve, including those that have not waited
+// `move_after` yet. They need no new nodes.
 void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanOptions options,
                                Unserved& unserved, cluster::ClusterSnapshot& picture) {
   std::set<std::string, std::less<>> waiting;
   for (const Pod& pod : unserved.pods) waiting.insert(pod->Key() + "/" + pod->meta.uid);
   std::erase_if(moves_planned_, [&](const auto& item) { return !waiting.contains(item.first); });
   if (!config_.moves || unserved.pods.empty()) return;
-  // Places that are about to be taken are no room for others.
+  // Pending placeholders are about to use capacity that no other plan may count on.
   if (demand.placeholders_wait) {
     unserved = WithoutThoseWithMoves(look, unserved);
     return;
@@ -110,7 +112,8 @@ void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanO
     }
   }
   moves.may_move = [&](const cluster::Pod& pod) {
-    // A node that pods move away from is closed: whoever has a place there could not take it.
+    // A node that pods are moved away from is cordoned, so a placeholder's pod could not start
+    // there.
     return !demand.held.contains(pod.node_name) && total < config_.moves_per_hour &&
            !demand.busy.contains(pod.Key()) &&
            by_namespace[pod.meta.ns] < config_.moves_per_namespace;
@@ -140,7 +143,7 @@ void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanO
       for (const planning::Move& move : relief.moves) look.filled.insert(move.to);
     }
   }
-  // When those places have been taken it is the turn of others.
+  // Pods with planned moves are next once the current placeholders have been used.
   if (!demand.held.empty()) unserved = WithoutThoseWithMoves(look, unserved);
 }
 
@@ -157,8 +160,8 @@ bool Autoscaler::Impl::StartMoves(Look& look, const cluster::Pod& pod,
     ++moved.pods[move.pod->meta.ns];
     pods.push_back(move.pod->Key());
   }
-  if (!started.ok()) {  // what there is of it is called off or mended
-    Log(LogLevel::kWarn, "moves for a pod that waits cannot begin",
+  if (!started.ok()) {  // Relocations::Step rolls back or completes the part that was written
+    Log(LogLevel::kWarn, "failed to start moves for pending Pod",
         {{"pod", pod.Key()}, {"error", started.ToString()}});
     return false;
   }

@@ -14,7 +14,7 @@
 namespace nos::controllers {
 namespace {
 
-constexpr size_t kMaxText = 200;  // bytes, of what others wrote
+constexpr size_t kMaxText = 200;  // bytes of text from other systems
 constexpr std::string_view kMachineGroup = "cluster.x-k8s.io";
 // Source: Cluster API, annotations of nodes that its machine controller sets.
 constexpr const char* kMachine = "cluster.x-k8s.io/machine";
@@ -34,7 +34,7 @@ std::optional<int32_t> CountIn(const Json* value) {
   return static_cast<int32_t>(count);
 }
 
-// Absent replicas of a Scale are none. Source: k8s.io/api autoscaling/v1 ScaleSpec, omitempty.
+// An absent spec.replicas means 0. Source: k8s.io/api autoscaling/v1 ScaleSpec, omitempty.
 Result<PoolScale> ScaleIn(const Json& answer) {
   const Json* spec = Find(answer, "spec");
   const Json* replicas = spec == nullptr ? nullptr : Find(*spec, "replicas");
@@ -50,7 +50,7 @@ struct Found {
   bool namespaced = true, scales = false;
 };
 
-// Among what a group and version has. Source: metav1.APIResourceList.
+// Finds the kind in the resource list of one group and version. Source: metav1.APIResourceList.
 std::optional<Found> FindKind(const Json& list, std::string_view kind) {
   const Json* resources = Find(list, "resources");
   if (resources == nullptr || !resources->is_array()) return std::nullopt;
@@ -139,7 +139,8 @@ Result<PoolScale> PoolScaling::Read(const cluster::NodePool& pool, kube::Client&
   request.path = kube::PathOf(resource, pool.target.ns, pool.target.name, "scale");
   const Result<Json> answer = client.Send(request);
   if (!answer.ok()) {
-    // Its kind may have been made anew, otherwise.
+    // The kind may have been removed and recreated with another plural or scope, so the next read
+    // discovers it again.
     if (answer.status().code() == Code::kNotFound) {
       resources_.erase(fmt::format("{} {}", pool.target.api_version, pool.target.kind));
     }
@@ -175,7 +176,8 @@ Status PoolScaling::Write(const cluster::NodePool& pool, const PoolScale& last, 
   return answer.ok() ? Status::Ok() : answer.status().Within("scale of " + TargetText(pool));
 }
 
-// A node says itself which machine it is: that is believed of its own machine alone.
+// A node's annotations name its machine. They are trusted only if the machine's status.nodeRef
+// names the node.
 Status PoolScaling::Mark(const cluster::NodePool& pool, const cluster::Node& node, bool named,
                          kube::Client& client) {
   const std::string& key = pool.delete_annotation;

@@ -71,7 +71,7 @@ TEST_F(PoolScalingTest, ReadsAndWritesTheScale) {
             "/apis/cluster.x-k8s.io/v1beta2/namespaces/infra/machinedeployments/md/scale");
 }
 
-TEST_F(PoolScalingTest, AWriteUponAnotherStateIsRefused) {
+TEST_F(PoolScalingTest, RefusesWriteBasedOnOldVersion) {
   Deployment(2);
   const auto scale = scaling_.Read(pool_, client_);
   Deployment(7);
@@ -79,7 +79,7 @@ TEST_F(PoolScalingTest, AWriteUponAnotherStateIsRefused) {
   EXPECT_EQ(Replicas(), 7);
 }
 
-TEST_F(PoolScalingTest, AScaleWithoutReplicasIsZero) {
+TEST_F(PoolScalingTest, ReadsScaleWithoutReplicasAsZero) {
   api_.Put({{"kind", "MachineDeployment"},
             {"metadata", {{"namespace", "infra"}, {"name", "md"}}},
             {"spec", JsonObject()}});
@@ -88,7 +88,7 @@ TEST_F(PoolScalingTest, AScaleWithoutReplicasIsZero) {
   EXPECT_EQ(scale->wanted, 0);
 }
 
-TEST_F(PoolScalingTest, WhatCannotBeScaledIsSaid) {
+TEST_F(PoolScalingTest, ReportsTargetsThatCannotBeScaled) {
   Deployment("many");
   EXPECT_EQ(scaling_.Read(pool_, client_).status().code(), Code::kInvalid);
   Deployment(-1);
@@ -105,7 +105,7 @@ TEST_F(PoolScalingTest, WhatCannotBeScaledIsSaid) {
               HasSubstr("spec.scaleTargetRef.namespace is missing"));
 }
 
-TEST_F(PoolScalingTest, AKindThatComesLaterIsFound) {
+TEST_F(PoolScalingTest, FindsKindThatIsInstalledLater) {
   pool_.target.api_version = "infra.example/v1";
   EXPECT_FALSE(scaling_.Read(pool_, client_).ok());
   api_.discovery["/apis/infra.example/v1"] =
@@ -114,18 +114,18 @@ TEST_F(PoolScalingTest, AKindThatComesLaterIsFound) {
   EXPECT_TRUE(scaling_.Read(pool_, client_).ok());
 }
 
-TEST_F(PoolScalingTest, NamesTheMachineOfTheNode) {
+TEST_F(PoolScalingTest, AnnotatesMachineOfNode) {
   Machine("n");
   ASSERT_TRUE(scaling_.Name(pool_, node_, client_).ok());
   EXPECT_TRUE(IsNamed());
   const size_t writes = api_.writes.size();
   ASSERT_TRUE(scaling_.Name(pool_, node_, client_).ok());
-  EXPECT_EQ(api_.writes.size(), writes) << "it is named already";
+  EXPECT_EQ(api_.writes.size(), writes) << "it is annotated already";
   ASSERT_TRUE(scaling_.Unname(pool_, node_, client_).ok());
   EXPECT_FALSE(IsNamed());
 }
 
-TEST_F(PoolScalingTest, ANodeCannotHaveAnothersMachineGo) {
+TEST_F(PoolScalingTest, DoesNotAnnotateMachineOfAnotherNode) {
   Machine("other");
   EXPECT_EQ(scaling_.Name(pool_, node_, client_).code(), Code::kInvalid);
   EXPECT_FALSE(IsNamed());
@@ -134,7 +134,7 @@ TEST_F(PoolScalingTest, ANodeCannotHaveAnothersMachineGo) {
   EXPECT_TRUE(api_.writes.empty());
 }
 
-TEST_F(PoolScalingTest, WithoutAMachineTheNodeIsMarked) {
+TEST_F(PoolScalingTest, AnnotatesNodeWithoutMachine) {
   api_.Put({{"kind", "Node"}, {"metadata", {{"name", "n"}, {"uid", "uid-n"}}}});
   EXPECT_TRUE(scaling_.Name(pool_, node_, client_).ok());
   EXPECT_TRUE(api_.writes.empty()) << "the pool has no annotation for it";
@@ -144,7 +144,7 @@ TEST_F(PoolScalingTest, WithoutAMachineTheNodeIsMarked) {
             "true");
 }
 
-TEST_F(PoolScalingTest, AWebhookIsAskedAndTold) {
+TEST_F(PoolScalingTest, ReadsAndWritesScaleOfWebhook) {
   std::deque<Result<std::string>> answers{std::string(R"({"replicas": 4})"), std::string()};
   std::vector<std::string> asked;
   PoolScaling scaling(

@@ -13,7 +13,7 @@
 namespace nos::controllers {
 namespace {
 
-constexpr size_t kMostText = 1000;  // of what others wrote
+constexpr size_t kMostText = 1000;  // bytes of text from other systems
 constexpr const char* kInvalid = "Invalid";
 
 bool IsGoing(const cluster::Node& node) {
@@ -30,7 +30,7 @@ PoolStanding StandingOf(const cluster::NodePool& pool, Time now) {
   if (pool.closed_until && *pool.closed_until > now) return {"closed", why};
   if (!cluster::IsDescribed(pool)) return {kUndescribed, cluster::WhyNotDescribed()};
   if (ready == nullptr) return {"unknown", "no autoscaler has looked at it"};
-  // There is a node now, and the autoscaler has not looked since.
+  // A node exists now and the autoscaler has not updated the condition yet.
   if (ready->reason == kNoTemplate) return {"ready", ""};
   return {fails ? "failing" : "ready", why};
 }

@@ -18,7 +18,7 @@ using cluster::Condition;
 using cluster::NodePool;
 
 constexpr int32_t kMostFailures = 30;
-constexpr size_t kMaxText = 500;  // bytes, of what others wrote
+constexpr size_t kMaxText = 500;  // bytes of text from other systems
 constexpr size_t kMostNamed = 3;  // nodes
 constexpr std::string_view kCordon = "node.kubernetes.io/unschedulable";
 constexpr const char* kScaleFailed = "ScaleFailed";
@@ -29,7 +29,7 @@ Duration ClosedFor(int32_t failures, const PoolPatience& patience) {
   return std::min(pause, patience.longest_close);
 }
 
-// What is told of it, as far as it can be.
+// Copies the status and clamps values that cannot be true.
 PoolStatus Believable(const NodePool& pool, const PoolPatience& patience, Time now) {
   PoolStatus status;
   status.wanted = std::clamp(pool.wanted, 0, cluster::kMostPoolNodes);
@@ -50,8 +50,8 @@ void Close(const PoolPatience& patience, Time now, PoolState& state) {
   state.failed = true;
 }
 
-// Whether a node that was asked for is found not to be what it should: its time to become so was up
-// after more were asked for last.
+// True if a node that was created since the last request does not match its pool although its start
+// time is over.
 bool MadeInVain(const PoolSeen& seen, const PoolStatus& status, Duration patience, Time now) {
   if (!status.asked || status.closed_until) return false;
   const auto is_new = [&](const PoolNodes::Wrong& node) {
@@ -62,7 +62,7 @@ bool MadeInVain(const PoolSeen& seen, const PoolStatus& status, Duration patienc
          std::ranges::any_of(seen.nodes.closed, is_new);
 }
 
-// Whether nodes are late.
+// Updates status.asked and the failure count. Returns true if nodes are late.
 bool Judge(const PoolSeen& seen, int missing, const PoolPatience& patience, Time now,
            PoolState& state) {
   const NodePool& pool = *seen.pool;
@@ -70,20 +70,20 @@ bool Judge(const PoolSeen& seen, int missing, const PoolPatience& patience, Time
   const bool awaits = missing > 0 || seen.nodes.starting > 0;
   if (status.closed_until && *status.closed_until <= now) {
     status.closed_until.reset();
-    if (awaits) status.asked = now;  // another try
+    if (awaits) status.asked = now;  // the next attempt starts now
   }
-  // Or whoever has no room there would have more and more of them made; and before all have come,
-  // as others may be asked for meanwhile again and again.
+  // Checked before all nodes have arrived: other requests may keep the pool growing, and a pool
+  // whose new nodes cannot run the pending pods would otherwise create more and more of them.
   if (MadeInVain(seen, status, PatienceOf(pool, patience), now)) Close(patience, now, state);
   if (!awaits) {
     if (status.asked && !status.closed_until) status.failures = 0;
     status.asked.reset();
     return false;
   }
-  // Where nothing comes, those that more and more pods ask for make it no less late.
+  // If no node arrives, further requests do not extend the time limit.
   const bool delivers = status.asked && seen.nodes.newest >= *status.asked;
   if (!status.asked || (delivers && *seen.wanted > pool.wanted)) status.asked = now;
-  // One that was to go and is still there may be one of those that are wanted.
+  // A node that is being removed and still exists may count towards the wanted nodes.
   const bool late = missing > seen.nodes.going && now - *status.asked > PatienceOf(pool, patience);
   if (late && !status.closed_until) Close(patience, now, state);
   if (!late) return false;
@@ -142,7 +142,8 @@ Condition ReadyOf(const PoolSeen& seen, const PoolStatus& status) {
 
 bool SaysTheSame(const Condition& known, const Condition& wanted) {
   if (known.status != wanted.status || known.reason != wanted.reason) return false;
-  // Errors name ports and times.
+  // Ignores the message of ScaleFailed: errors contain ports and times that change with each
+  // attempt.
   return known.message == wanted.message || wanted.reason == kScaleFailed;
 }
 
@@ -161,7 +162,8 @@ void PutTime(const char* field, const std::optional<Time>& known, const std::opt
   to[field] = wanted ? Json(text(wanted)) : Json(nullptr);
 }
 
-// Of what a node has to have. Where it was only learnt, nodes may be a little less.
+// Minimum that a node must have. If the amount was only recorded from other nodes, a node may have
+// slightly less (1/kAlikePart).
 Quantity LeastOf(const NodePool& pool, const std::string& name, Quantity amount) {
   if (!pool.learns || !pool.learnt) return amount;
   const auto learnt = pool.learnt->resources.find(name);
@@ -169,7 +171,7 @@ Quantity LeastOf(const NodePool& pool, const std::string& name, Quantity amount)
   return amount - Quantity::FromMilli(amount.MilliValue() / cluster::kAlikePart);
 }
 
-// Why its GPUs are not those of the pool; "".
+// Says how the node's GPUs differ from the pool's; "" if they match.
 std::string GpuLack(const cluster::Node& node, const NodePool& pool,
                     const gpu::Catalogue& catalogue) {
   if (pool.gpu.count == 0) return "";
@@ -254,7 +256,7 @@ PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now) 
   status = Believable(pool, patience, now);
   status.nodes = seen.nodes.Present();
   if (seen.wanted) status.wanted = std::clamp(*seen.wanted, 0, INT32_MAX);
-  // Whoever makes its nodes may say what it likes: so many do not come.
+  // Clamped: a webhook or scale object may report any number.
   int missing = std::clamp(status.wanted - seen.nodes.Present(), 0, cluster::kMostPoolNodes);
   if (seen.wanted && Judge(seen, missing, patience, now, state)) missing = 0;
   if (pool.learns) status.learnt = pool.learnt;
@@ -268,7 +270,7 @@ PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now) 
 
 Json PoolStatusPatch(const NodePool& known, const PoolStatus& wanted) {
   JsonObject status;
-  const bool is_first = known.conditions.empty();  // 0 is to be seen, too
+  const bool is_first = known.conditions.empty();  // the first status also shows zeros
   const auto put = [&](const char* field, int32_t was, int32_t is) {
     if (is_first || was != is) status[field] = is;
   };

@@ -1,18 +1,18 @@
-// Where a node pool stands: how many nodes it has, how many are on their way, whether it may be
-// asked for more, and what its status says of it.
+// Derives the state of a node pool: existing nodes, starting nodes, whether more nodes may be
+// requested, and the status to write.
 //
 //   const PoolState state = StateOf({pool, nodes, wanted, error}, patience, now);
-//   const Json patch = PoolStatusPatch(*pool, state.status);   // null: it says so already
-//   if (state.write_back) ...                                  // late ones are not to come any
-//   more
+//   const Json patch = PoolStatusPatch(*pool, state.status);   // null: nothing changed
+//   if (state.write_back) ...   // reduce the wanted count: late nodes are no longer expected
 //
-// status.asked is since when nodes are awaited, and absent when all are there. Nodes that are not
-// there twice the pool's startSeconds later are late: the pool is closed for a while, longer each
-// time in a row, and asked for what is there. Whoever asks for more meanwhile makes it wait longer
-// only where some have come. Whoever else asks for nodes is believed: they are awaited just so. A
-// status that cannot be (times far off, negative counts) wedges nothing.
+// status.asked is the time since which nodes are awaited; it is absent if all nodes exist. Nodes
+// that are missing after twice the pool's startSeconds are late. The pool is then closed for a
+// while, longer with each failure in a row, and its wanted count is reduced to the existing nodes.
+// Requesting more nodes restarts the time limit only if some nodes have arrived since status.asked.
+// If another client raises the wanted count, its nodes are awaited in the same way. Implausible
+// values in a status (times in the far future, negative counts) are clamped.
 //
-// Pure functions of values, and a memory of what has been read of nodes.
+// Pure functions of values, and a cache of what was read from nodes.
 #pragma once
 
 #include <cstdint>
@@ -31,72 +31,74 @@
 namespace nos::controllers {
 
 struct PoolPatience {
-  Duration least{};          // nodes are not late before
-  Duration close_for{};      // doubles each time in a row
-  Duration longest_close{};  // until here
+  Duration least{};          // no node is late before this time
+  Duration close_for{};      // doubles with each failure in a row
+  Duration longest_close{};  // upper limit of close_for
 };
-// How long its nodes are waited for.
+// How long the pool's nodes are awaited.
 Duration PatienceOf(const cluster::NodePool& pool, const PoolPatience& patience);
 
-// What a node lacks of what its pool says.
+// Differences between a node and the description in its pool.
 struct NodeLacks {
-  std::string readiness;  // "is not Ready", "has the taint a.b/c"; "": it takes pods
-  std::string substance;  // "has 0 of nvidia.com/gpu, and the pool says 8"; "": it has all
+  std::string readiness;  // "is not Ready", "has the taint a.b/c"; "": it accepts pods
+  std::string substance;  // "has 0 of nvidia.com/gpu, and the pool says 8"; "": complete
   bool Any() const { return !readiness.empty() || !substance.empty(); }
 };
 NodeLacks LacksOf(const cluster::Node& node, const cluster::NodePool& pool,
                   const gpu::Catalogue& catalogue);
 
-// LacksOf, of each version of a node and its pool once: of thousands few change between two looks.
+// Caches LacksOf per version of a node and its pool: few of thousands of nodes change between two
+// calls.
 class KnownLacks {
  public:
-  explicit KnownLacks(const gpu::Catalogue& catalogue) : catalogue_(catalogue) {}  // outlives it
+  // `catalogue` must outlive this
+  explicit KnownLacks(const gpu::Catalogue& catalogue) : catalogue_(catalogue) {}
 
-  // Valid until Forget.
+  // The reference is valid until Forget.
   const NodeLacks& Of(const std::shared_ptr<const cluster::Node>& node,
                       const std::shared_ptr<const cluster::NodePool>& pool);
-  // Those that were not asked for since it was called last.
+  // Drops entries that were not requested since the last call of Forget.
   void Forget();
-  uint64_t reads() const { return reads_; }  // so far
+  uint64_t reads() const { return reads_; }  // computed entries so far
 
  private:
   struct Known {
-    // Held, so that no other version comes to lie where this one was.
+    // Shared pointers, so that a new version cannot get the address of an old one and match it.
     std::shared_ptr<const cluster::Node> node;
     std::shared_ptr<const cluster::NodePool> pool;
     NodeLacks lacks;
     uint64_t round = 0;
   };
   const gpu::Catalogue& catalogue_;
-  std::map<std::string, Known, std::less<>> known_;  // by the node's name
+  std::map<std::string, Known, std::less<>> known_;  // by node name
   uint64_t round_ = 1, reads_ = 0;
 };
 
-// The nodes of a pool. One that the pool has been told to take away is none of them any more.
+// The nodes of a pool. A node whose removal was requested from the pool only counts as `going`.
 struct PoolNodes {
   struct Wrong {
     std::string name, why;
     Time created{};
   };
-  int there = 0;              // that take pods, or have had time enough to
-  int starting = 0;           // that have come, and lack something still
-  int going = 0;              // that are to be taken away: in none of the above
-  std::vector<Wrong> wrong;   // of those there, that are not what the pool says
-  Time newest{};              // when the last one came
-  std::vector<Wrong> less;    // of those there, that are less than what was only learnt
-  std::vector<Wrong> closed;  // of those there, that take no pods and on which none runs
+  int there = 0;              // nodes that accept pods, or whose start time is over
+  int starting = 0;           // nodes that exist and do not match their pool yet
+  int going = 0;              // nodes being removed; not in the counts above
+  std::vector<Wrong> wrong;   // nodes in `there` that contradict the pool's spec
+  Time newest{};              // creation time of the newest node
+  std::vector<Wrong> less;    // nodes in `there` with less than the recorded template
+  std::vector<Wrong> closed;  // nodes in `there` that accept no pods and run none
   int Present() const { return there + starting; }
 };
 
 struct PoolSeen {
-  std::shared_ptr<const cluster::NodePool> pool;  // with what was learnt
+  std::shared_ptr<const cluster::NodePool> pool;  // with the recorded template
   PoolNodes nodes;
-  std::optional<int32_t> wanted;  // of whoever makes its nodes; none: `error` says why
-  Status error;                   // of reading that, or of changing it
-  std::string problem;            // why it cannot be planned with; ""
+  std::optional<int32_t> wanted;  // as read from the infrastructure; absent: see `error`
+  Status error;                   // of the read, or of the last write
+  std::string problem;            // reason why the planner cannot use the pool; ""
 };
 
-// What is written.
+// The status to write.
 struct PoolStatus {
   int32_t nodes = 0, wanted = 0;
   std::optional<Time> asked;
@@ -109,13 +111,13 @@ struct PoolStatus {
 struct PoolState {
   planning::PoolNow now;
   PoolStatus status;
-  std::optional<int32_t> write_back;  // so many are to be wanted instead
-  bool failed = false;                // it is closed from now on, and was not before
+  std::optional<int32_t> write_back;  // reduce the wanted count to this
+  bool failed = false;                // it is closed now and was open before
 };
 
 PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now);
 
-// The merge patch for the status of `known`; null: it says the same.
+// The merge patch for the status of `known`; null if nothing changes.
 Json PoolStatusPatch(const cluster::NodePool& known, const PoolStatus& wanted);
 
 }  // namespace nos::controllers

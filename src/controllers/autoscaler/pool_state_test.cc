@@ -24,7 +24,7 @@ class PoolStateTest : public ::testing::Test {
     pool_.gpu.count = 0;
     pool_.resources = {{"cpu", Quantity::FromValue(8)}};
   }
-  // One look; what it says is in the status then, as the API server keeps it.
+  // Derives the state once and stores it in the pool's status, as the API server does.
   PoolState Look(std::optional<int32_t> wanted, Status error = {}) {
     const PoolState state = StateOf(
         {std::make_shared<const cluster::NodePool>(pool_), nodes_, wanted, std::move(error), ""},
@@ -43,7 +43,7 @@ class PoolStateTest : public ::testing::Test {
   Time now_{seconds(1'800'000'000)};
 };
 
-TEST_F(PoolStateTest, NodesThatAreMissingAreComing) {
+TEST_F(PoolStateTest, MissingNodesCountAsComing) {
   nodes_.there = 1;
   const PoolState state = Look(3);
   EXPECT_EQ(state.now.nodes, 1);
@@ -53,11 +53,11 @@ TEST_F(PoolStateTest, NodesThatAreMissingAreComing) {
   EXPECT_EQ(state.status.ready.status, "True");
 }
 
-TEST_F(PoolStateTest, NoMoreNodesComeThanAPoolMayHave) {
+TEST_F(PoolStateTest, ClampsNodesThatAreComing) {
   EXPECT_EQ(Look(INT32_MAX).now.coming, cluster::kMostPoolNodes);
 }
 
-TEST_F(PoolStateTest, NodesThatStartAreComing) {
+TEST_F(PoolStateTest, StartingNodesCountAsComing) {
   nodes_.starting = 2;
   const PoolState state = Look(2);
   EXPECT_EQ(state.now.nodes, 0);
@@ -65,7 +65,7 @@ TEST_F(PoolStateTest, NodesThatStartAreComing) {
   EXPECT_EQ(state.status.nodes, 2);
 }
 
-TEST_F(PoolStateTest, LateOnesCloseThePoolOnceAndAreWantedNoMore) {
+TEST_F(PoolStateTest, LateNodesClosePoolOnceAndReduceWantedCount) {
   nodes_.there = 1;
   Look(3);
   now_ += minutes(8);
@@ -79,20 +79,20 @@ TEST_F(PoolStateTest, LateOnesCloseThePoolOnceAndAreWantedNoMore) {
   EXPECT_EQ(late.now.coming, 0);
   EXPECT_NE(late.now.closed, "");
   EXPECT_EQ(late.status.ready.reason, "NotDelivered");
-  // A crash came before they were wanted no more.
+  // A crash happened before the wanted count was reduced.
   now_ += seconds(30);
   const PoolState again = Look(3);
   EXPECT_FALSE(again.failed);
   EXPECT_EQ(again.write_back, 1);
   EXPECT_EQ(again.status.failures, 1);
-  // Now it is written back: that is no delivery.
+  // The reduced count does not count as a delivery.
   const PoolState back = Look(1);
   EXPECT_EQ(back.status.failures, 1);
   EXPECT_FALSE(back.status.asked);
   EXPECT_FALSE(back.write_back);
 }
 
-TEST_F(PoolStateTest, PausesDoubleUntilItDelivers) {
+TEST_F(PoolStateTest, PausesDoubleUntilPoolDelivers) {
   const Duration pauses[] = {minutes(5), minutes(10), minutes(20), minutes(40), hours(1), hours(1)};
   for (const Duration pause : pauses) {
     Look(1);
@@ -109,7 +109,7 @@ TEST_F(PoolStateTest, PausesDoubleUntilItDelivers) {
   EXPECT_EQ(Look(1).status.failures, 0);
 }
 
-TEST_F(PoolStateTest, ItsMinimumStaysWantedAndIsTriedAgain) {
+TEST_F(PoolStateTest, MinimumStaysWantedAndIsRetried) {
   pool_.min = 2;
   Look(3);
   now_ += minutes(9);
@@ -122,7 +122,7 @@ TEST_F(PoolStateTest, ItsMinimumStaysWantedAndIsTriedAgain) {
   EXPECT_FALSE(again.failed);
 }
 
-TEST_F(PoolStateTest, WhoeverAsksForMoreIsBelieved) {
+TEST_F(PoolStateTest, AcceptsWantedCountRaisedByOthers) {
   Look(1);
   now_ += minutes(7);
   EXPECT_EQ(Look(4).now.coming, 4);
@@ -132,7 +132,7 @@ TEST_F(PoolStateTest, WhoeverAsksForMoreIsBelieved) {
   EXPECT_EQ(above.status.ready.reason, "AboveMaximum");
 }
 
-TEST_F(PoolStateTest, WhereSomeHaveComeFurtherOnesAreWaitedForAnew) {
+TEST_F(PoolStateTest, DeliveryRestartsTimeLimitForFurtherNodes) {
   Look(2);
   now_ += minutes(5);
   nodes_.there = 1;
@@ -143,7 +143,7 @@ TEST_F(PoolStateTest, WhereSomeHaveComeFurtherOnesAreWaitedForAnew) {
   EXPECT_EQ(Look(4).now.coming, 3);
 }
 
-TEST_F(PoolStateTest, WhereNothingComesItIsLateHoweverOftenMoreIsAskedFor) {
+TEST_F(PoolStateTest, FurtherRequestsDoNotExtendTimeLimitWithoutDelivery) {
   Look(1);
   for (int wanted = 2; wanted <= 5; ++wanted) {
     now_ += minutes(2);
@@ -155,7 +155,7 @@ TEST_F(PoolStateTest, WhereNothingComesItIsLateHoweverOftenMoreIsAskedFor) {
   EXPECT_EQ(late.write_back, 0);
 }
 
-TEST_F(PoolStateTest, ANodeThatIsLostIsWaitedForAsLongAsANewOne) {
+TEST_F(PoolStateTest, AwaitsReplacementOfLostNodeAsLongAsNewNode) {
   nodes_.there = 2;
   Look(2);
   now_ += hours(100);
@@ -166,7 +166,7 @@ TEST_F(PoolStateTest, ANodeThatIsLostIsWaitedForAsLongAsANewOne) {
   EXPECT_EQ(state.status.asked, now_);
 }
 
-TEST_F(PoolStateTest, WhileOneThatWasToGoIsThereNoneIsLateForIt) {
+TEST_F(PoolStateTest, NodeBeingRemovedCountsAgainstMissingNodes) {
   nodes_.there = 1;
   nodes_.going = 1;
   Look(2);
@@ -178,7 +178,7 @@ TEST_F(PoolStateTest, WhileOneThatWasToGoIsThereNoneIsLateForIt) {
   EXPECT_EQ(Look(4).write_back, 2);
 }
 
-TEST_F(PoolStateTest, AWrongNodeCountsAndClosesThePoolThatMadeIt) {
+TEST_F(PoolStateTest, WrongNodeCountsAndClosesItsPoolOnce) {
   Look(1);
   nodes_.there = 1;
   nodes_.wrong = {{"n", "has 4 of cpu for pods, and the pool says 8", now_ + seconds(60)}};
@@ -195,7 +195,7 @@ TEST_F(PoolStateTest, AWrongNodeCountsAndClosesThePoolThatMadeIt) {
   EXPECT_FALSE(later.failed);
 }
 
-TEST_F(PoolStateTest, AWrongNodeIsNotHiddenByThoseThatWereAskedForAfterIt) {
+TEST_F(PoolStateTest, WrongNodeClosesPoolDespiteLaterRequests) {
   Look(1);
   const Time created = now_ + seconds(60);
   now_ = created;
@@ -212,14 +212,14 @@ TEST_F(PoolStateTest, AWrongNodeIsNotHiddenByThoseThatWereAskedForAfterIt) {
   nodes_.there = nodes_.starting = 1;
   nodes_.wrong = {{"n", "has 4 of cpu for pods, and the pool says 8", created}};
   const PoolState state = Look(2);
-  EXPECT_TRUE(state.failed) << "no third one is to be made";
+  EXPECT_TRUE(state.failed) << "no third node may be requested";
   EXPECT_EQ(state.now.coming, 1);
   EXPECT_FALSE(state.write_back);
   now_ += minutes(6);
   EXPECT_EQ(Look(2).now.closed, "") << "one node closes it once";
 }
 
-TEST_F(PoolStateTest, ANodeThatNeverTakesPodsClosesThePoolThatMadeIt) {
+TEST_F(PoolStateTest, NodeThatNeverBecomesReadyClosesItsPool) {
   Look(1);
   nodes_.there = 1;
   nodes_.closed = {{"n", "is not Ready", now_ + seconds(60)}};
@@ -231,12 +231,12 @@ TEST_F(PoolStateTest, ANodeThatNeverTakesPodsClosesThePoolThatMadeIt) {
   EXPECT_EQ(Look(1).status.ready.reason, "Ready");
 }
 
-TEST_F(PoolStateTest, WhereNothingCanBeReadItAsksForNothing) {
+TEST_F(PoolStateTest, RequestsNothingWhileScaleCannotBeRead) {
   Look(3);
   nodes_.there = 1;
   now_ += hours(5);
   const PoolState state = Look(std::nullopt, Status(Code::kPermission, "no"));
-  EXPECT_EQ(state.now.coming, 2) << "as it was told last";
+  EXPECT_EQ(state.now.coming, 2) << "as last read";
   EXPECT_NE(state.now.closed, "");
   EXPECT_FALSE(state.write_back);
   EXPECT_EQ(state.status.wanted, 3);
@@ -244,7 +244,7 @@ TEST_F(PoolStateTest, WhereNothingCanBeReadItAsksForNothing) {
   EXPECT_THAT(state.status.ready.message, HasSubstr("no"));
 }
 
-TEST_F(PoolStateTest, AStatusThatCannotBeWedgesNothing) {
+TEST_F(PoolStateTest, ImplausibleStatusIsClamped) {
   pool_.closed_until = Time::max();
   pool_.failures = -7;
   pool_.asked = Time::max();
@@ -267,7 +267,7 @@ TEST_F(PoolStateTest, AStatusThatCannotBeWedgesNothing) {
   EXPECT_EQ(pool_.failures, 0);
 }
 
-TEST_F(PoolStateTest, AClockThatJumpsBackDoesNotKeepItClosed) {
+TEST_F(PoolStateTest, ClockThatJumpsBackDoesNotKeepPoolClosed) {
   Look(1);
   now_ += minutes(9);
   Look(1);
@@ -278,12 +278,12 @@ TEST_F(PoolStateTest, AClockThatJumpsBackDoesNotKeepItClosed) {
   EXPECT_EQ(Look(0).now.closed, "");
 }
 
-TEST_F(PoolStateTest, OnlyWhatChangesIsWritten) {
+TEST_F(PoolStateTest, PatchContainsOnlyChangedFields) {
   const PoolState first =
       StateOf({std::make_shared<const cluster::NodePool>(pool_), nodes_, 0, Status::Ok(), ""},
               kPatience, now_);
   const Json patch = PoolStatusPatch(pool_, first.status);
-  EXPECT_NE(Find(patch, "status", "nodes"), nullptr) << "0 is to be seen, too";
+  EXPECT_NE(Find(patch, "status", "nodes"), nullptr) << "zeros are shown, too";
   Look(0);
   EXPECT_TRUE(PoolStatusPatch(pool_, Look(0).status).is_null());
   cluster::NodePool asked = pool_;
@@ -297,7 +297,7 @@ TEST_F(PoolStateTest, OnlyWhatChangesIsWritten) {
   EXPECT_EQ(conditions.as_array().size(), 2U) << "others' conditions stay";
 }
 
-TEST_F(PoolStateTest, AnErrorInOtherWordsIsNotWrittenAgain) {
+TEST_F(PoolStateTest, DoesNotWriteSameErrorWithOtherText) {
   Look(1, Status(Code::kUnavailable, "port 1"));
   const PoolState other = StateOf({std::make_shared<const cluster::NodePool>(pool_), nodes_, 1,
                                    Status(Code::kUnavailable, "port 2"), ""},
@@ -320,13 +320,13 @@ class NodeLacksTest : public ::testing::Test {
   cluster::Node node_;
 };
 
-TEST_F(NodeLacksTest, NothingWhenItIsAsThePoolSays) {
+TEST_F(NodeLacksTest, NoneIfNodeMatchesPool) {
   EXPECT_FALSE(Lacks().Any()) << Lacks().readiness << Lacks().substance;
   node_.taints.push_back({"node.kubernetes.io/unschedulable", "", "NoSchedule"});
-  EXPECT_FALSE(Lacks().Any()) << "who cordons it does not make it another node";
+  EXPECT_FALSE(Lacks().Any()) << "a cordon does not make it a wrong node";
 }
 
-TEST_F(NodeLacksTest, WhatKeepsPodsAway) {
+TEST_F(NodeLacksTest, ReportsTaintAndMissingReadiness) {
   node_.taints.push_back({"example.com/starting", "", "NoSchedule"});
   EXPECT_THAT(Lacks().readiness, HasSubstr("example.com/starting"));
   node_.taints.pop_back();
@@ -335,7 +335,7 @@ TEST_F(NodeLacksTest, WhatKeepsPodsAway) {
   EXPECT_EQ(Lacks().substance, "");
 }
 
-TEST_F(NodeLacksTest, ResourcesAndGpusThatAreNotThere) {
+TEST_F(NodeLacksTest, ReportsMissingResourcesAndGpus) {
   node_.allocatable["cpu"] = Quantity::FromValue(4);
   EXPECT_THAT(Lacks().substance, HasSubstr("has 4 of cpu"));
   node_.allocatable["cpu"] = Quantity::FromValue(8);
@@ -348,7 +348,7 @@ TEST_F(NodeLacksTest, ResourcesAndGpusThatAreNotThere) {
   EXPECT_THAT(Lacks().substance, HasSubstr("has NVIDIA-A30, and the pool says A100-40GB"));
 }
 
-TEST_F(NodeLacksTest, GpusThatNoAgentHasToldOf) {
+TEST_F(NodeLacksTest, ReportsGpusThatNoAgentHasReported) {
   pool_.gpu.model = "A100-40GB";
   pool_.gpu.count = 1;
   pool_.gpu.partitioning = cluster::Partitioning::kMig;
@@ -360,7 +360,7 @@ TEST_F(NodeLacksTest, GpusThatNoAgentHasToldOf) {
   EXPECT_FALSE(Lacks().Any()) << Lacks().substance;
 }
 
-TEST_F(NodeLacksTest, AreReadOnceForEachVersionOfNodeAndPool) {
+TEST_F(NodeLacksTest, AreComputedOncePerVersionOfNodeAndPool) {
   KnownLacks known(gpu::Catalogue::Builtin());
   const auto as_it_is = [](const auto& object) {
     return std::make_shared<const std::decay_t<decltype(object)>>(object);
@@ -378,7 +378,7 @@ TEST_F(NodeLacksTest, AreReadOnceForEachVersionOfNodeAndPool) {
   EXPECT_NE(known.Of(node, as_it_is(pool_)).substance, "") << "the pool has changed";
   EXPECT_EQ(known.reads(), 3U);
   known.Forget();
-  known.Forget();  // it was gone for a while
+  known.Forget();  // the entry is dropped after a call without a request
   EXPECT_FALSE(known.Of(node, pool).Any());
   EXPECT_EQ(known.reads(), 4U);
 }

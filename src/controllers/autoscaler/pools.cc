@@ -1,4 +1,4 @@
-// What pools have and want: read, counted, judged (pool_state.h), and written.
+// Reads the pools, counts their nodes, derives their state (pool_state.h) and writes it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,25 +13,27 @@
 namespace nos::controllers {
 namespace {
 
-constexpr Duration kReadAgain = std::chrono::seconds(1);  // after a write that came to nothing
-constexpr int kMostUnanswered = 5;                        // then it counts as refused
+// After a write with no effect or no answer.
+constexpr Duration kReadAgain = std::chrono::seconds(1);
+constexpr int kMostUnanswered = 5;  // then the write counts as refused
 
-// A webhook that does not answer is asked this often in the end: each time everything else waits.
+// Longest pause between reads of a webhook that does not answer: each attempt blocks the whole
+// loop.
 constexpr Duration kSilentPause = std::chrono::minutes(5);
 
-// More than this in the future no node is made.
+// Tolerated clock skew. A node that was created further in the future does not count as starting.
 constexpr Duration kClocksDiffer = std::chrono::minutes(5);
 
 bool Signals(const cluster::NodePool& pool) { return pool.signal != cluster::PoolSignal::kNone; }
 
-// What its count is of: another one's says nothing.
+// Identifies the scaled object or webhook: a count read from another one is worthless.
 std::string TargetOf(const cluster::NodePool& pool) {
   const cluster::ScaleTarget& target = pool.target;
   return fmt::format("{} {} {} {} {} {}", pool.meta.uid, target.api_version, target.kind, target.ns,
                      target.name, pool.webhook);
 }
 
-// One whose spec cannot be read any more: as it was, with the status that was written.
+// Used if the new spec cannot be read: the pool as it was, with the status that was written.
 cluster::NodePool LeftAsItWas(cluster::NodePool pool, const PoolStatus& status,
                               const Json& written) {
   pool.meta.resource_version = FindString(written, "metadata", "resourceVersion");
@@ -70,7 +72,7 @@ void Autoscaler::Impl::TakeIn(const reconcile::View& view) {
   for (const reconcile::AroundChange& change : view.changes->around) change.apply(around_);
 }
 
-// The cache may lag behind what we wrote ourselves.
+// Replaces cached pools by our own writes where the cache still lags behind them.
 std::vector<Autoscaler::Impl::PoolPtr> Autoscaler::Impl::PoolsNow() {
   std::vector<PoolPtr> pools;
   std::set<std::string> names;
@@ -89,12 +91,15 @@ std::vector<Autoscaler::Impl::PoolPtr> Autoscaler::Impl::PoolsNow() {
 }
 
 Status Autoscaler::Impl::LookAtPools(Look& look) {
+  // 1. Read how many nodes each pool wants.
   look.nodes = *look.view.nodes.Snapshot();
   for (const PoolPtr& pool : PoolsNow()) {
     Known& known = known_[pool->meta.name];
     look.pools.push_back({pool, &known, {}, {}, pool});
     ReadScale(look, look.pools.back());
   }
+  // 2. Assign nodes to pools, then record templates, then count: whether a node matches its pool
+  //    depends on the template.
   std::vector<PoolPtr> own;
   own.reserve(look.pools.size());
   for (const Pool& pool : look.pools) own.push_back(pool.told);
@@ -102,6 +107,7 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
   for (const Node& node : look.nodes) look.pool_of.push_back(planning::PoolOf(*node, own));
   LearnTemplates(look);
   CountNodes(look);
+  // 3. Derive and write the state of each pool.
   const PoolPatience patience{config_.least_patience, config_.close_for, config_.longest_close};
   Status error;
   for (Pool& pool : look.pools) {
@@ -121,7 +127,8 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
     pool.state = StateOf(seen, patience, look.now);
     PoolState& state = pool.state;
     if (state.write_back && Signals(*pool.pool)) state.status.wanted = *state.write_back;
-    // Before fewer are wanted: then nobody takes it for delivered.
+    // The status is written before the wanted count is reduced. Otherwise the reduced count would
+    // look as if all nodes had arrived.
     const Status written = WriteStatus(look, pool);
     if (!written.ok()) {
       error = written.Within("status of NodePool " + pool.pool->meta.name);
@@ -156,7 +163,7 @@ void Autoscaler::Impl::ReadScale(Look& look, Pool& pool) {
     return;
   }
   if (look.now < known.read_again) return;
-  if (known.silent > 0 && look.waited) {  // one of those at a time
+  if (known.silent > 0 && look.waited) {  // at most one silent webhook per call
     known.read_again = look.now + kReadAgain;
     return;
   }
@@ -176,7 +183,8 @@ void Autoscaler::Impl::ReadScale(Look& look, Pool& pool) {
   }
 }
 
-// Whoever does not answer is asked less and less often, until it does or the pool has another one.
+// Reads a webhook that does not answer less and less often, until it answers or the pool uses
+// another.
 void Autoscaler::Impl::NoteAnswer(Look& look, Known& known, Time now) {
   const Code code = known.read_error.code();
   if (code != Code::kDeadline && code != Code::kUnavailable) {
@@ -194,7 +202,7 @@ void Autoscaler::Impl::NoteAnswer(Look& look, Known& known, Time now) {
                                FormatTime(known.silent_since), FormatAge(pauses.limit)));
 }
 
-// What the node's mark says, or what we have made of it since.
+// Combines the mark on the node with marks that we wrote and the cache does not show yet.
 std::optional<Removal> Autoscaler::Impl::RemovalNow(const cluster::Node& node, Time now) {
   std::optional<Removal> removal = RemovalOf(node);
   const auto ours = marked_.find(node.meta.uid);
@@ -230,8 +238,8 @@ Autoscaler::Impl::PoolPtr Autoscaler::Impl::WithLearnt(const Pool& pool) {
   return known.described;
 }
 
-// What specs leave out, from nodes that are there. One that has come and is not yet what is
-// remembered of its pool is not learnt from: its GPUs may not be told yet.
+// Records what a spec leaves out from existing nodes. A node that is still starting is not used if
+// a template is known already: its agent may not have reported its GPUs yet.
 void Autoscaler::Impl::LearnTemplates(Look& look) {
   const uint64_t version = look.view.nodes.Version();
   for (size_t p = 0; p < look.pools.size(); ++p) {
@@ -258,7 +266,7 @@ void Autoscaler::Impl::LearnTemplates(Look& look) {
   }
 }
 
-// Whether what it lacks may still come.
+// True if a shortfall of the node may still disappear.
 bool Autoscaler::Impl::IsStarting(const cluster::Node& node, const cluster::NodePool& pool,
                                   const NodeLacks& lacks, Time now) const {
   const PoolPatience patience{config_.least_patience, {}, {}};
@@ -293,7 +301,8 @@ void Autoscaler::Impl::CountNodes(Look& look) {
       continue;
     }
     if (lacks.substance.empty()) continue;
-    // What was only learnt is no promise.
+    // Contradicting the spec is an error of the node or pool. Having less than the recorded
+    // template is not: the template was never promised.
     cluster::NodePool said = *pool.told;
     said.learnt.reset();
     const std::string wrong = LacksOf(*node, said, catalogue_).substance;
@@ -301,7 +310,7 @@ void Autoscaler::Impl::CountNodes(Look& look) {
     list.push_back({node->meta.name, wrong.empty() ? lacks.substance : wrong, node->meta.created});
   }
   lacks_.Forget();
-  // Where pods run, somebody can use it: they tolerate its taint, or it was Ready once.
+  // A node with running pods is usable: they tolerate its taint, or it was Ready before.
   const auto pods = look.view.pods.Snapshot();
   if (!closed.empty()) {
     for (const auto& pod : *pods) {
@@ -339,8 +348,8 @@ Status Autoscaler::Impl::WriteStatus(Look& look, Pool& pool) {
   return Status::Ok();
 }
 
-// What came of it is read again before anything else is written. Where no answer came it is taken
-// as written until then: nobody else is asked for the same.
+// After a write the count is read again before the next write. A write without an answer counts as
+// done until then, so that no other pool is asked for the same nodes.
 Status Autoscaler::Impl::WriteScale(Look& look, Pool& pool, int32_t wanted,
                                     const std::vector<std::string>& remove) {
   Known& known = *pool.known;
@@ -366,7 +375,7 @@ Status Autoscaler::Impl::WriteScale(Look& look, Pool& pool, int32_t wanted,
   return written;
 }
 
-// What only repeating mends is none of the pool's failures.
+// Errors that a retry resolves do not count as failures of the pool.
 void Autoscaler::Impl::NoteShown(const Look& look, const Pool& pool, int missing,
                                  const Status& shown) {
   Known& known = *pool.known;
@@ -380,7 +389,7 @@ void Autoscaler::Impl::NoteShown(const Look& look, const Pool& pool, int missing
   known.write_error = shown;
   known.write_again = look.now + config_.close_for;
   if (failed) return;
-  DecideBy(look.now + kReadAgain);  // its status is written then
+  DecideBy(look.now + kReadAgain);  // the status is written then
   telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
                 "what is missing of it cannot be shown: " + Shortened(shown.ToString(), 500)});
 }
@@ -395,7 +404,7 @@ void Autoscaler::Impl::ShowSignals(Look& look) {
     if (!shown.ok()) error = shown.Within("NodePool " + pool.pool->meta.name);
   }
   if (error.ok()) return;
-  Log(LogLevel::kWarn, "demand cannot be shown to another autoscaler; tried again",
+  Log(LogLevel::kWarn, "failed to publish demand to the other autoscaler, retrying",
       {{"error", error.ToString()}});
 }
 

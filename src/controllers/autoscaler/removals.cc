@@ -1,8 +1,8 @@
-// Nodes that are empty: their pools are told once, whatever fails on the way.
+// Removes empty nodes: each pool is asked exactly once per node, whatever fails on the way.
 //
-// The node is marked with what its pool is to want, then the pool is told, then the node is marked
-// as told for sure (kTold). After a crash in between, the mark and what the pool wants say whether
-// it has been told.
+// The node is marked with the count that its pool should want, then the pool is asked, then the
+// node is marked as certainly requested (kTold). After a crash in between, the mark and the pool's
+// wanted count show whether the pool has been asked.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace nos::controllers {
 namespace {
 
-// A pod that would not go with the node; "".
+// A pod on the node that a removal would disturb; "".
 std::string WhoIsOn(const cluster::Node& node, const reconcile::View& view,
                     const planning::MobilityRules& rules) {
   const auto pods = view.pods.Snapshot();
@@ -29,7 +29,7 @@ std::string WhoIsOn(const cluster::Node& node, const reconcile::View& view,
 
 }  // namespace
 
-// Whether anything was done.
+// Returns true if anything was changed.
 bool Autoscaler::Impl::FinishRemovals(Look& look) {
   bool news = false;
   for (const Node& node : look.nodes) {
@@ -45,12 +45,12 @@ bool Autoscaler::Impl::FinishRemoval(Look& look, const Node& node, const Removal
   Pool* pool = look.Find(removal.pool);
   const bool asked = removal.state == Removal::State::kAsked;
   const bool told = asked && removal.wanted.value_or(kTold) >= kTold;
-  // A mark may say what it likes.
+  // The age is checked both ways because the time in a mark may be wrong.
   const Duration age = look.now - removal.since;
   const bool overdue = age > config_.removal_deadline || age < -config_.removal_deadline;
   if (pool == nullptr || !cluster::IsOf(*pool->pool, *node) ||
       pool->pool->signal != cluster::PoolSignal::kNone) {
-    // Whoever makes its nodes takes one away by now: not another one, on which pods run.
+    // Late: the infrastructure may now remove another node instead, one with running pods.
     if (told && !overdue) return false;
     const auto named = leaving_.find(node->meta.name);
     const PoolPtr own = named != leaving_.end() ? named->second
@@ -72,7 +72,7 @@ bool Autoscaler::Impl::FinishRemoval(Look& look, const Node& node, const Removal
 bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const Removal& removal) {
   const PoolScale scale = *pool.known->scale;
   const std::string& name = node->meta.name;
-  // Somebody has made it smaller already, and some node goes: this one.
+  // Another client has already reduced the count, so some node will be removed: choose this one.
   const bool told = pool.nodes.Present() > scale.wanted;
   const int32_t left = told ? scale.wanted : scale.wanted - 1;
   if (!told && std::min(left, pool.nodes.there - 1) < pool.pool->min) {
@@ -80,11 +80,12 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
         fmt::format("pool {} has its {} nodes at least", pool.pool->meta.name, pool.pool->min);
     return Keep(look, pool.pool, node, why).ok();
   }
-  // A mark may say what it likes.
+  // The mark may be wrong: the node need not be empty.
   if (const std::string pod = WhoIsOn(*node, look.view, config_.relocations.rules); !pod.empty()) {
     return Keep(look, pool.pool, node, scheduling::PodText(pod) + " runs there").ok();
   }
-  // First: whoever has changed the node meanwhile (a pod has come) is not passed over.
+  // Mark the node before asking the pool. The write fails with kConflict if the node has changed
+  // meanwhile, for example because a pod was bound to it.
   const bool marked = removal.state == Removal::State::kAsked && removal.wanted == left;
   if (!marked && !MarkAsked(look, node, left)) return false;
   leaving_.try_emplace(name, pool.pool);
@@ -93,7 +94,7 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
     return Keep(look, pool.pool, node, Shortened(named.message(), 500)).ok();
   }
   if (!named.ok()) {
-    Log(LogLevel::kWarn, "a node that goes cannot be named to its pool; tried again",
+    Log(LogLevel::kWarn, "failed to announce removal of Node to its NodePool, retrying",
         {{"node", name}, {"error", named.ToString()}});
     return false;
   }
@@ -110,27 +111,28 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
   return true;
 }
 
-// By the count alone a webhook does not know which one goes.
+// The count alone does not say which node the webhook should remove.
 void Autoscaler::Impl::NameToWebhook(Look& look, const cluster::NodePool& pool,
                                      const PoolScale& scale, const std::string& node) {
   if (pool.webhook.empty()) return;
   const Status named = scaling_.Write(pool, scale, scale.wanted, {node}, look.client);
   if (named.ok()) return;
-  Log(LogLevel::kWarn, "a node that goes cannot be named to its pool",
+  Log(LogLevel::kWarn, "failed to announce removal of Node to its NodePool",
       {{"node", node}, {"error", named.ToString()}});
 }
 
-// From now on it is told whatever the pool wants later.
+// Marks the node as certainly requested, whatever the pool wants later.
 bool Autoscaler::Impl::Confirm(Look& look, Pool& pool, const Node& node) {
   const Status named = scaling_.Name(*pool.pool, *node, look.client);
-  if (!named.ok()) {  // its machine may be gone already
-    Log(LogLevel::kDebug, "a node that goes cannot be named to its pool",
+  if (!named.ok()) {  // its Machine may be deleted already
+    Log(LogLevel::kDebug, "failed to announce removal of Node to its NodePool",
         {{"node", node->meta.name}, {"error", named.ToString()}});
   }
   return MarkAsked(look, node, kTold);
 }
 
-// It was to go long ago. When there are no more nodes than are wanted, another one went.
+// Handles a node that should be deleted by now. If the pool has no more nodes than it wants,
+// another node was removed instead.
 bool Autoscaler::Impl::Overdue(Look& look, Pool& pool, const Node& node) {
   const Known& known = *pool.known;
   const std::string& name = node->meta.name;
@@ -156,8 +158,8 @@ bool Autoscaler::Impl::MarkAsked(Look& look, const Node& node, int32_t wanted) {
     marked_[node->meta.uid] = wanted;
     return true;
   }
-  if (marked.code() == Code::kConflict) return false;  // the cache will show what it is now
-  Log(LogLevel::kWarn, "a node that goes cannot be marked; tried again",
+  if (marked.code() == Code::kConflict) return false;  // the cache will show the current node
+  Log(LogLevel::kWarn, "failed to mark Node for removal, retrying",
       {{"node", node->meta.name}, {"error", marked.ToString()}});
   return false;
 }
@@ -171,8 +173,8 @@ Status Autoscaler::Impl::Keep(Look& look, const PoolPtr& pool, const Node& node,
   }
   const std::string& name = node->meta.name;
   if (!kept.ok()) {
-    if (kept.code() == Code::kConflict) return kept;  // the cache will show what it is now
-    Log(LogLevel::kWarn, "a node cannot be kept; tried again",
+    if (kept.code() == Code::kConflict) return kept;  // the cache will show the current node
+    Log(LogLevel::kWarn, "failed to cancel removal of Node, retrying",
         {{"node", name}, {"error", kept.ToString()}});
     return kept;
   }

@@ -16,10 +16,10 @@ using cluster::NodePool;
 using cluster::PoolSignal;
 using PodPtr = std::shared_ptr<const cluster::Pod>;
 
-// What the pods are like, so that those are replaced that a changed pool would not have.
+// Annotation with a fingerprint of the pod spec. Pods of an older spec are replaced.
 constexpr std::string_view kShape = "nos.nebuly.com/demand-shape";
-constexpr size_t kMostPoolName = 50;  // with prefix and number in a label's 63 characters
-constexpr int kMostShown = 500;       // pods of a pool
+constexpr size_t kMostPoolName = 50;  // leaves space for prefix and number within 63 characters
+constexpr int kMostShown = 500;       // pods per pool
 constexpr Duration kReadAgain = std::chrono::seconds(30);
 constexpr Duration kTryAgain = std::chrono::minutes(5);  // after a request has failed
 
@@ -31,7 +31,7 @@ const kube::Resource kTemplates{"", "v1", "podtemplates", "PodTemplate"};
 
 std::string NameOf(const std::string& pool) { return "nos-demand-" + pool; }
 
-// FNV-1a. Another value after an update does no harm: all is made anew once.
+// FNV-1a. If an update changes the value, all demand objects are recreated once, which is harmless.
 std::string Fingerprint(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -48,7 +48,7 @@ std::string_view ShapeOf(const cluster::Pod& pod) {
   return shape == pod.meta.annotations.end() ? std::string_view() : std::string_view(shape->second);
 }
 
-// What an autoscaler knows of a node before there is one.
+// Only resources that an autoscaler can predict for a node that does not exist yet.
 JsonObject RequestsFor(const NodePool& pool) {
   JsonObject requests;
   for (const std::string_view name : {"cpu", "memory"}) {
@@ -61,7 +61,7 @@ JsonObject RequestsFor(const NodePool& pool) {
   return requests;
 }
 
-// As the strictest of the Pod Security Standards lets pods be.
+// Satisfies the Restricted level of the Pod Security Standards.
 Json ContainerOf(const NodePool& pool, const SignalConfig& config) {
   const JsonObject requests = RequestsFor(pool);
   Json container = {{"name", "hold"},
@@ -90,7 +90,7 @@ Json PodSpecOf(const NodePool& pool, const SignalConfig& config) {
   JsonObject spec{{"nodeSelector", std::move(selector)},
                   {"tolerations", std::move(tolerations)},
                   {"containers", JsonArray{ContainerOf(pool, config)}},
-                  // Not 0: its node is to have the devices back before the pod is gone.
+                  // Not 0: the kubelet must release the devices before the pod object is deleted.
                   {"terminationGracePeriodSeconds", 1},
                   {"automountServiceAccountToken", false},
                   {"enableServiceLinks", false},
@@ -114,7 +114,7 @@ Status Unless(Code fine, const Status& status) {
   return status.code() == fine ? Status::Ok() : status;
 }
 
-// Of what may fail one by one, the first error.
+// Keeps the first of several independent errors.
 void Keep(Status& first, const Status& next) {
   if (first.ok()) first = next;
 }
@@ -124,13 +124,13 @@ Status DeletePods(const std::vector<PodPtr>& pods, kube::Client& client) {
   for (const PodPtr& pod : pods) {
     const Status deleted = client.Delete(kube::kPods, pod->meta.ns, pod->meta.name,
                                          {{"preconditions", {{"uid", pod->meta.uid}}}});
-    // Another one of its name: the cache will show it.
+    // A conflict means that the name belongs to a new pod, which the cache will show.
     Keep(first, Unless(Code::kConflict, Unless(Code::kNotFound, deleted)));
   }
   return first;
 }
 
-bool reconcile::HasCondition(const Json& object, std::string_view type) {
+bool HasCondition(const Json& object, std::string_view type) {
   const Json* conditions = Find(object, "status", "conditions");
   if (conditions == nullptr || !conditions->is_array()) return false;
   return std::ranges::any_of(conditions->get_array(), [&](const Json& condition) {
@@ -138,7 +138,7 @@ bool reconcile::HasCondition(const Json& object, std::string_view type) {
   });
 }
 
-// -1: it cannot be read.
+// Returns -1 if the count cannot be read.
 int64_t CountOf(const Json& request) {
   const Json* sets = Find(request, "spec", "podSets");
   if (sets == nullptr || !sets->is_array() || sets->get_array().size() != 1) return -1;
@@ -146,24 +146,24 @@ int64_t CountOf(const Json& request) {
   return count != nullptr && count->is_int64() ? count->get_int64() : -1;
 }
 
-// Whether it is to stay as it is while so many nodes are missing. To make one that is being served
-// anew would ask for the nodes that are on their way once more.
+// True if the request can stay as it is while `count` nodes are missing. Recreating a request in
+// progress would order the nodes that are already starting a second time.
 bool Serves(const Json& request, int count, const std::string& shape, Time now) {
   if (FindString(request, "metadata", "annotations", kShape) != shape) return false;
   const int64_t asked = CountOf(request);
-  if (reconcile::HasCondition(request, "Failed")) {
+  if (HasCondition(request, "Failed")) {
     const Result<Time> made = ParseTime(FindString(request, "metadata", "creationTimestamp"));
     if (!made.ok() || now >= *made + kTryAgain) return false;
   }
-  return asked == count || (asked > count && reconcile::HasCondition(request, "Provisioned"));
+  return asked == count || (asked > count && HasCondition(request, "Provisioned"));
 }
 
 }  // namespace
 
 bool IsDemand(const cluster::Pod& pod) { return !PoolOf(pod).empty(); }
 
-Status ScalingSignal::Show(const NodePool& pool, int count, const reconcile::View& view, kube::Client& client,
-                           Time now) {
+Status ScalingSignal::Show(const NodePool& pool, int count, const reconcile::View& view,
+                           kube::Client& client, Time now) {
   if (pool.meta.name.size() > kMostPoolName) {
     return Invalid(fmt::format(
         "metadata.name: a pool with a signal has a name of {} characters at most, this one {}: "
@@ -203,7 +203,7 @@ Status ScalingSignal::ShowPods(const NodePool& pool, int count, const reconcile:
                        {"spec", spec}});
   }
   const auto made = client.CreateAll(kube::kPods, missing);
-  // What is there already the cache will show.
+  // The cache will show pods that already exist.
   for (const auto& each : made) Keep(first, Unless(Code::kAlreadyExists, each.status()));
   return first.Within("pods that ask for nodes");
 }
@@ -226,9 +226,9 @@ Status ScalingSignal::ShowRequest(const NodePool& pool, int count, kube::Client&
   const Result<Json> there = client.Get(kRequests, config_.ns, NameOf(name));
   if (!there.ok() && there.status().code() != Code::kNotFound) return there.status();
   const bool never = known.count < 0;
-  known.count = -1;  // until all is done
+  known.count = -1;  // until all writes have succeeded
   if (count == 0) {
-    // The first time something may be left whose request is gone already.
+    // On the first call a PodTemplate may be left over from a request that is already deleted.
     if (there.ok() || never) NOS_RETURN_IF_ERROR(DeleteRequest(name, client));
   } else if (!there.ok() || !Serves(*there, count, shape, now)) {
     NOS_RETURN_IF_ERROR(Replace(pool, count, spec, shape, client));
@@ -274,7 +274,7 @@ Status ScalingSignal::FindRequests(kube::Client& client) {
   for (const kube::Resource* resource : {&kRequests, &kTemplates}) {
     const Result<kube::ObjectList> list = client.List(*resource, config_.ns, options);
     if (!list.ok()) {
-      if (list.status().code() == Code::kNotFound) continue;  // a cluster without this kind
+      if (list.status().code() == Code::kNotFound) continue;  // the cluster does not have this kind
       return list.status();
     }
     for (const Json& item : list->items) {

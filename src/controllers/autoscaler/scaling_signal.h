@@ -1,14 +1,14 @@
-// Demand shown to the autoscaler that makes the nodes of a pool with a `signal`
-// (cluster/node_pool.h): for each node that is missing one pod that waits and fits on an empty node
-// of that pool alone, or one ProvisioningRequest for all of them.
+// Publishes demand to another autoscaler that creates the nodes of a pool with a `signal`
+// (cluster/node_pool.h). It creates one pending pod for each missing node, which fits only on an
+// empty node of that pool, or one ProvisioningRequest for all missing nodes.
 //
 //   ScalingSignal signal(config);
 //   NOS_RETURN_IF_ERROR(signal.Show(pool, 3, view, client, now));   // 3 nodes are missing
 //
-// The pods ask for the cpu and memory of a whole node, for whole GPUs where the pool's are not
-// divided, and select its labels; nobody's slices, so that an autoscaler that knows no slices makes
-// exactly these nodes. They are of a priority below all others, and gone as soon as they are not
-// needed: a node that has come is for the pods that wait. One owner thread.
+// The pods request the cpu and memory of a whole node, and whole GPUs if the pool's GPUs are not
+// partitioned, and select the pool's labels. They request no slices, because most autoscalers do
+// not know slices. They have a lower priority than all other pods and are deleted as soon as they
+// are not needed: a new node is meant for the pending pods. Owned by one thread.
 #pragma once
 
 #include <map>
@@ -21,15 +21,15 @@
 
 namespace nos::controllers {
 
-// Label of such pods, and of ProvisioningRequests and their PodTemplates: the pool's name.
+// Label of demand pods, ProvisioningRequests and their PodTemplates. Its value is the pool's name.
 inline constexpr std::string_view kDemandOf = "nos.nebuly.com/demand-of";
 
 struct SignalConfig {
-  std::string ns = "nos";             // where they are made
-  std::string image;                  // of the pods
-  std::vector<std::string> command;   // of the pods; empty: the image's own
-  std::string priority_class;         // of the pods; "": the cluster's default
-  bool provisioning_requests = true;  // there may be some, and the right to make them
+  std::string ns = "nos";             // namespace of the demand objects
+  std::string image;                  // image of the demand pods
+  std::vector<std::string> command;   // command of the demand pods; empty: the image's own
+  std::string priority_class;         // of the demand pods; "": the cluster's default
+  bool provisioning_requests = true;  // the cluster has the API and nos may create them
 };
 
 bool IsDemand(const cluster::Pod& pod);
@@ -38,30 +38,32 @@ class ScalingSignal {
  public:
   explicit ScalingSignal(SignalConfig config) : config_(std::move(config)) {}
 
-  // Shows that so many further nodes of the pool are missing, and no more: what is beyond is
-  // deleted, newest first, and so is a pod that has got a node. Of pods 500 at most at a time. A
-  // ProvisioningRequest that is being served stays until none is missing. REQUIRES: pool.signal is
-  // one. Errors: as the API server's; kInvalid: the pool's name is too long for a label, or the
-  // cluster has no ProvisioningRequests.
-  Status Show(const cluster::NodePool& pool, int count, const reconcile::View& view, kube::Client& client,
-              Time now);
-  // Deletes what is left of pools that are gone or have no signal any more. REQUIRES: view.around.
+  // Publishes that `count` further nodes of the pool are missing. Surplus pods are deleted, newest
+  // first, and so are pods that have been bound to a node. At most 500 pods exist at a time. A
+  // ProvisioningRequest in progress stays until no node is missing. REQUIRES: pool.signal is set.
+  // Error: as reported by the API server; kInvalid if the pool's name is too long for a label or
+  // the cluster has no ProvisioningRequests.
+  Status Show(const cluster::NodePool& pool, int count, const reconcile::View& view,
+              kube::Client& client, Time now);
+  // Deletes the demand objects of pools that no longer exist or have no signal. REQUIRES:
+  // view.around.
   Status Clean(const reconcile::View& view, kube::Client& client);
 
  private:
-  // What a ProvisioningRequest was like when it was last looked at.
+  // The state of a ProvisioningRequest when it was last read.
   struct Request {
-    int count = -1;  // not known
+    int count = -1;  // -1: unknown
     std::string shape;
     Time read{};
   };
 
-  Status ShowPods(const cluster::NodePool& pool, int count, const reconcile::View& view, kube::Client& client);
+  Status ShowPods(const cluster::NodePool& pool, int count, const reconcile::View& view,
+                  kube::Client& client);
   Status ShowRequest(const cluster::NodePool& pool, int count, kube::Client& client, Time now);
   Status Replace(const cluster::NodePool& pool, int count, const Json& spec,
                  const std::string& shape, kube::Client& client);
   Status DeleteRequest(const std::string& pool, kube::Client& client);
-  // Which pools have requests, once after a start.
+  // Lists existing requests once after a start.
   Status FindRequests(kube::Client& client);
 
   SignalConfig config_;

@@ -37,7 +37,7 @@ class ScalingSignalTest : public ::testing::Test {
     pool.max = 20;
     return pool;
   }
-  // As the API server has it.
+  // The pool as the API server stores it.
   void PutPool(const std::string& name, const std::string& signal) {
     api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
               {"kind", "NodePool"},
@@ -67,7 +67,7 @@ class ScalingSignalTest : public ::testing::Test {
     }
     return names;
   }
-  // Changes a pod as others do.
+  // Changes a pod as another client does.
   void Edit(const std::string& name, const std::function<void(Json&)>& change) {
     Json pod = *api_.Find("pods", "nos/" + name);
     change(pod);
@@ -110,7 +110,7 @@ class ScalingSignalTest : public ::testing::Test {
   ScalingSignal signal_{config_};
 };
 
-TEST_F(ScalingSignalTest, APodForEachMissingNodeThatFitsThereAlone) {
+TEST_F(ScalingSignalTest, CreatesOnePodPerMissingNodeThatFitsOnlyThere) {
   ASSERT_TRUE(Show(Pool(), 2).ok());
   EXPECT_EQ(Pods(), "nos-demand-a100-0 nos-demand-a100-1");
   const Json& pod = *api_.Find("pods", "nos/nos-demand-a100-0");
@@ -120,7 +120,7 @@ TEST_F(ScalingSignalTest, APodForEachMissingNodeThatFitsThereAlone) {
   const Json& container = pod.at("spec").at("containers").at(0);
   EXPECT_EQ(container.at("resources").at("requests"),
             Json({{"cpu", "90"}, {"memory", "900Gi"}, {"nvidia.com/gpu", "8"}}))
-      << "nothing that an autoscaler could not know";
+      << "only resources that any autoscaler knows";
   EXPECT_EQ(container.at("resources").at("limits"), container.at("resources").at("requests"));
   EXPECT_EQ(container.at("command"), Json(JsonArray{"/nos", "hold"}));
   EXPECT_EQ(WriteJson(pod.at("spec").at("tolerations")),
@@ -132,7 +132,7 @@ TEST_F(ScalingSignalTest, APodForEachMissingNodeThatFitsThereAlone) {
   EXPECT_FALSE(IsDemand(cluster::Pod()));
 }
 
-TEST_F(ScalingSignalTest, OfGpusThatAreDividedNothingIsAsked) {
+TEST_F(ScalingSignalTest, PodsOfPartitionedPoolRequestNoGpus) {
   NodePool pool = Pool();
   pool.gpu.partitioning = cluster::Partitioning::kMig;
   ASSERT_TRUE(Show(pool, 1).ok());
@@ -145,21 +145,21 @@ TEST_F(ScalingSignalTest, OfGpusThatAreDividedNothingIsAsked) {
             Json({{"cpu", "90"}, {"memory", "900Gi"}}));
 }
 
-TEST_F(ScalingSignalTest, NothingIsWrittenWhereNothingHasChanged) {
+TEST_F(ScalingSignalTest, WritesNothingWithoutChange) {
   ASSERT_TRUE(Show(Pool(), 2).ok());
   EXPECT_EQ(Writes(), 2);
   ASSERT_TRUE(Show(Pool(), 2).ok());
   EXPECT_EQ(Writes(), 0);
 }
 
-TEST_F(ScalingSignalTest, WhatTheCachesDoNotShowYetIsNotMadeTwice) {
+TEST_F(ScalingSignalTest, DoesNotCreatePodsTwiceWhileCacheLags) {
   const reconcile::View view = Look();
   ASSERT_TRUE(signal_.Show(Pool(), 2, view, client_, clock_).ok());
   ASSERT_TRUE(signal_.Show(Pool(), 2, view, client_, clock_).ok());
   EXPECT_EQ(api_.All("pods").size(), 2);
 }
 
-TEST_F(ScalingSignalTest, TheNewestGoFirst) {
+TEST_F(ScalingSignalTest, DeletesNewestPodsFirst) {
   ASSERT_TRUE(Show(Pool(), 3).ok());
   MadeAt("nos-demand-a100-0", "03");
   MadeAt("nos-demand-a100-1", "01");
@@ -170,14 +170,14 @@ TEST_F(ScalingSignalTest, TheNewestGoFirst) {
   EXPECT_EQ(Pods(), "");
 }
 
-TEST_F(ScalingSignalTest, APodThatHasANodeMakesRoom) {
+TEST_F(ScalingSignalTest, DeletesPodThatGotANode) {
   ASSERT_TRUE(Show(Pool(), 2).ok());
   Edit("nos-demand-a100-0", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "new"; });
   ASSERT_TRUE(Show(Pool(), 1).ok());
   EXPECT_EQ(Pods(), "nos-demand-a100-1");
 }
 
-TEST_F(ScalingSignalTest, PodsOfAChangedPoolAreReplaced) {
+TEST_F(ScalingSignalTest, ReplacesPodsOfChangedPool) {
   ASSERT_TRUE(Show(Pool(), 1).ok());
   NodePool larger = Pool();
   larger.resources["cpu"] = *Quantity::Parse("180");
@@ -189,7 +189,7 @@ TEST_F(ScalingSignalTest, PodsOfAChangedPoolAreReplaced) {
             "180");
 }
 
-TEST_F(ScalingSignalTest, OtherPoolsAndOtherNamespacesAreLeftAlone) {
+TEST_F(ScalingSignalTest, KeepsPodsOfOtherPoolsAndNamespaces) {
   ASSERT_TRUE(Show(Pool(PoolSignal::kWaitingPods, "h100"), 1).ok());
   api_.Put(
       {{"kind", "Pod"},
@@ -199,19 +199,19 @@ TEST_F(ScalingSignalTest, OtherPoolsAndOtherNamespacesAreLeftAlone) {
   EXPECT_EQ(Pods(), "nos-demand-h100-0 mine");
 }
 
-TEST_F(ScalingSignalTest, ManyAreShownInParts) {
+TEST_F(ScalingSignalTest, CreatesAtMost500Pods) {
   ASSERT_TRUE(Show(Pool(), 10'000).ok());
   EXPECT_EQ(api_.All("pods").size(), 500);
 }
 
-TEST_F(ScalingSignalTest, ANameThatNoLabelHoldsIsToldToItsPool) {
+TEST_F(ScalingSignalTest, RejectsPoolNameTooLongForLabel) {
   const Status shown = Show(Pool(PoolSignal::kWaitingPods, std::string(51, 'x')), 1);
   EXPECT_EQ(shown.code(), Code::kInvalid);
   EXPECT_NE(shown.message().find("50 characters"), std::string::npos) << shown.message();
   EXPECT_EQ(Writes(), 0);
 }
 
-TEST_F(ScalingSignalTest, ARefusedPodIsAnError) {
+TEST_F(ScalingSignalTest, ReturnsErrorForRefusedPod) {
   api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
     if (request.method != "POST") return std::nullopt;
     return kube::ApiResponse{403, {{"kind", "Status"}, {"message", "no more pods"}}};
@@ -219,7 +219,7 @@ TEST_F(ScalingSignalTest, ARefusedPodIsAnError) {
   EXPECT_EQ(Show(Pool(), 1).code(), Code::kPermission);
 }
 
-TEST_F(ScalingSignalTest, OneRequestForAllMissingNodes) {
+TEST_F(ScalingSignalTest, CreatesOneProvisioningRequestForAllMissingNodes) {
   ASSERT_TRUE(Show(Pool(PoolSignal::kProvisioningRequest), 3).ok());
   EXPECT_EQ(Pods(), "");
   EXPECT_EQ(Asked(), 3);
@@ -236,7 +236,7 @@ TEST_F(ScalingSignalTest, OneRequestForAllMissingNodes) {
   EXPECT_EQ(Writes(), 0);
 }
 
-TEST_F(ScalingSignalTest, AnotherNumberIsAnotherRequestUnlessThisOneIsServed) {
+TEST_F(ScalingSignalTest, ReplacesRequestOnNewCountUnlessProvisioned) {
   const NodePool pool = Pool(PoolSignal::kProvisioningRequest);
   ASSERT_TRUE(Show(pool, 3).ok());
   ASSERT_TRUE(Show(pool, 5).ok());
@@ -245,13 +245,13 @@ TEST_F(ScalingSignalTest, AnotherNumberIsAnotherRequestUnlessThisOneIsServed) {
   EXPECT_EQ(Asked(), 4);
   Condition("Provisioned");
   ASSERT_TRUE(Show(pool, 1).ok());
-  EXPECT_EQ(Asked(), 4) << "three of its nodes are there, one is on its way";
+  EXPECT_EQ(Asked(), 4) << "three nodes exist, one is starting";
   ASSERT_TRUE(Show(pool, 0).ok());
   EXPECT_EQ(Asked(), 0);
   EXPECT_EQ(api_.Find("podtemplates", kRequest), nullptr);
 }
 
-TEST_F(ScalingSignalTest, ARequestThatHasFailedIsMadeAnewAfterAWhile) {
+TEST_F(ScalingSignalTest, RecreatesFailedRequestAfterPause) {
   const NodePool pool = Pool(PoolSignal::kProvisioningRequest);
   ASSERT_TRUE(Show(pool, 3).ok());
   Condition("Failed");
@@ -265,7 +265,7 @@ TEST_F(ScalingSignalTest, ARequestThatHasFailedIsMadeAnewAfterAWhile) {
   EXPECT_EQ(Find(*api_.Find("provisioningrequests", kRequest), "status"), nullptr);
 }
 
-TEST_F(ScalingSignalTest, AfterARestartWhatIsThereIsKept) {
+TEST_F(ScalingSignalTest, KeepsExistingRequestAfterRestart) {
   const NodePool pool = Pool(PoolSignal::kProvisioningRequest);
   ASSERT_TRUE(Show(pool, 3).ok());
   Writes();
@@ -274,7 +274,7 @@ TEST_F(ScalingSignalTest, AfterARestartWhatIsThereIsKept) {
   EXPECT_EQ(Writes(), 0);
 }
 
-TEST_F(ScalingSignalTest, ATemplateThatACrashHasLeftIsTakenOver) {
+TEST_F(ScalingSignalTest, TakesOverPodTemplateLeftByCrash) {
   api_.Put(
       {{"kind", "PodTemplate"}, {"metadata", {{"namespace", "nos"}, {"name", "nos-demand-a100"}}}});
   ASSERT_TRUE(Show(Pool(PoolSignal::kProvisioningRequest), 1).ok());
@@ -282,7 +282,7 @@ TEST_F(ScalingSignalTest, ATemplateThatACrashHasLeftIsTakenOver) {
   EXPECT_EQ(Asked(), 1);
 }
 
-TEST_F(ScalingSignalTest, AClusterWithoutRequestsIsToldWhatToDo) {
+TEST_F(ScalingSignalTest, ReportsClusterWithoutProvisioningRequests) {
   api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
     if (request.path.find("provisioningrequests") == std::string::npos) return std::nullopt;
     return kube::ApiResponse{404, {{"kind", "Status"}, {"message", "the server has no such"}}};
@@ -293,7 +293,7 @@ TEST_F(ScalingSignalTest, AClusterWithoutRequestsIsToldWhatToDo) {
   EXPECT_TRUE(signal_.Clean(Look(), client_).ok());
 }
 
-TEST_F(ScalingSignalTest, WhereRequestsAreSwitchedOffNobodyAsksForThem) {
+TEST_F(ScalingSignalTest, DoesNotUseProvisioningRequestsWhenDisabled) {
   config_.provisioning_requests = false;
   signal_ = ScalingSignal(config_);
   bool asked = false;
@@ -306,21 +306,21 @@ TEST_F(ScalingSignalTest, WhereRequestsAreSwitchedOffNobodyAsksForThem) {
   EXPECT_FALSE(asked);
 }
 
-TEST_F(ScalingSignalTest, WhatIsLeftOfPoolsThatAreGoneIsDeleted) {
+TEST_F(ScalingSignalTest, DeletesDemandObjectsOfRemovedPools) {
   PutPool("stays", "Pods");
   PutPool("changed", "ProvisioningRequest");
   for (const char* name : {"stays", "changed", "gone"}) {
     ASSERT_TRUE(Show(Pool(PoolSignal::kWaitingPods, name), 1).ok());
   }
   ASSERT_TRUE(Show(Pool(PoolSignal::kProvisioningRequest), 1).ok());
-  signal_ = ScalingSignal(config_);  // which remembers nothing
+  signal_ = ScalingSignal(config_);  // without memory of earlier requests
   ASSERT_TRUE(signal_.Clean(Look(), client_).ok());
   EXPECT_EQ(Pods(), "nos-demand-stays-0");
   EXPECT_EQ(Asked(), 0);
   EXPECT_EQ(api_.Find("podtemplates", kRequest), nullptr);
 }
 
-TEST_F(ScalingSignalTest, RequestsOfPoolsThatAreThereStay) {
+TEST_F(ScalingSignalTest, KeepsRequestsOfExistingPools) {
   PutPool("a100", "ProvisioningRequest");
   ASSERT_TRUE(Show(Pool(PoolSignal::kProvisioningRequest), 2).ok());
   ASSERT_TRUE(signal_.Clean(Look(), client_).ok());

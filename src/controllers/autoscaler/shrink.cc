@@ -1,4 +1,4 @@
-// Nodes that could have gone for long enough are emptied.
+// Drains nodes that have been removable for long enough.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,25 +10,27 @@
 
 namespace nos::controllers {
 
-// Not where pods that wait have room, nor where its pool cannot be told, or cannot be told which.
+// False for a node that pending pods will use, and for a pool that cannot be asked to remove a node
+// or cannot be asked to remove this particular node.
 bool Autoscaler::Impl::MayGo(const Look& look, const cluster::NodeInfo& node) const {
   if (look.filled.contains(node.node->meta.name) || MovesAwayOf(*node.node)) return false;
   const auto own = std::ranges::find_if(
       look.pools, [&](const Pool& pool) { return cluster::IsOf(*pool.pool, *node.node); });
   if (own == look.pools.end() || own->pool->signal != cluster::PoolSignal::kNone) return false;
-  // Whoever makes its nodes would choose another one, and who runs there.
+  // Without a way to name the node, the infrastructure would choose another one, possibly with
+  // running pods.
   if (own->pool->webhook.empty() && own->pool->delete_annotation.empty()) return false;
   const auto emptied = std::ranges::count_if(look.removals, [&](const auto& item) {
     return item.second.pool == own->pool->meta.name && !IsTold(item.second, *own->known);
   });
   if (!own->known->MayWrite()) return false;
-  // Those that are coming may never come.
+  // Nodes that are still coming may never arrive, so they do not count towards the minimum.
   return std::min(own->known->scale->wanted, own->nodes.there) - emptied > own->pool->min;
 }
 
 void Autoscaler::Impl::Shrink(Look& look, const Demand& demand,
                               const cluster::ClusterSnapshot& picture) {
-  // Where a place is about to be taken nothing else is moved to.
+  // A pending placeholder is about to take capacity; moves planned now could collide with it.
   if (!config_.shrink || demand.placeholders_wait) return;
   cluster::ClusterSnapshot snapshot = picture;
   int emptied = 0;
@@ -81,8 +83,8 @@ void Autoscaler::Impl::StartEmptying(Look& look, const planning::EmptiedNode& no
                               node.moves};
   const Status started = relocations_.Start(relocation, look.view, look.client, look.now);
   could_go_.erase(node.name);
-  if (!started.ok()) {  // what there is of it is called off or mended
-    Log(LogLevel::kWarn, "a node cannot be emptied",
+  if (!started.ok()) {  // Relocations::Step rolls back or completes the part that was written
+    Log(LogLevel::kWarn, "failed to start draining Node",
         {{"node", node.name}, {"error", started.ToString()}});
     return;
   }

@@ -1,4 +1,4 @@
-// When nodes go, how often pools are told, and whose pods move.
+// When nodes are drained and removed, how pools are asked, and which pods are moved.
 #include "controllers/autoscaler/fixture_test.h"
 
 namespace nos::controllers {
@@ -8,7 +8,7 @@ using State = Removal::State;
 
 class AutoscalerShrinkTest : public AutoscalerTest {
  protected:
-  // So many nodes "a1", "a2"... that have been there for long.
+  // Long-existing nodes "a1", "a2"...
   void Nodes(int count) {
     for (int i = 1; i <= count; ++i) Node("a" + std::to_string(i), "a");
   }
@@ -19,7 +19,7 @@ class AutoscalerShrinkTest : public AutoscalerTest {
   int ids_ = 0;
 };
 
-TEST_F(AutoscalerShrinkTest, IdleNodesGoAfterAWhileDownToTheMinimum) {
+TEST_F(AutoscalerShrinkTest, RemovesIdleNodesDownToMinimumAfterStabilisation) {
   Pool("a", "1", 5, 1, 3);
   Nodes(3);
   Run(minutes(9));
@@ -39,7 +39,7 @@ TEST_F(AutoscalerShrinkTest, IdleNodesGoAfterAWhileDownToTheMinimum) {
   EXPECT_EQ(StatusOf("a", "nodes")->get_int64(), 1);
 }
 
-TEST_F(AutoscalerShrinkTest, NotWhenItIsTurnedOff) {
+TEST_F(AutoscalerShrinkTest, RemovesNothingWhenShrinkingIsDisabled) {
   config_.shrink = false;
   Restart();
   Pool("a", "1", 5, 0, 1);
@@ -48,16 +48,16 @@ TEST_F(AutoscalerShrinkTest, NotWhenItIsTurnedOff) {
   EXPECT_EQ(Wanted("a"), 1);
 }
 
-TEST_F(AutoscalerShrinkTest, WhereNoNodeCanBeNamedNoneGoes) {
+TEST_F(AutoscalerShrinkTest, RemovesNothingFromPoolThatCannotNameNodes) {
   Pool("a", "1", 5, 0, 1);
-  reconcile::Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
+  Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
   Nodes(1);
   Run(hours(1));
   EXPECT_EQ(Wanted("a"), 1);
   EXPECT_TRUE(Marked().empty());
 }
 
-TEST_F(AutoscalerShrinkTest, PodsThatWaitInVainForNodesStopIt) {
+TEST_F(AutoscalerShrinkTest, RemovesNothingWhilePodsWaitForPoolsAtMaximum) {
   Pool("a", "1", 5, 0, 2);
   Nodes(2);
   Pool("b", "1", 1, 0, 1);
@@ -71,7 +71,7 @@ TEST_F(AutoscalerShrinkTest, PodsThatWaitInVainForNodesStopIt) {
   EXPECT_TRUE(Marked().empty());
 }
 
-TEST_F(AutoscalerShrinkTest, GrowthStopsIt) {
+TEST_F(AutoscalerShrinkTest, GrowthDelaysRemovals) {
   Pool("a", "1", 5, 0, 1);
   Nodes(1);
   Pool("b", "1", 1);
@@ -88,7 +88,7 @@ TEST_F(AutoscalerShrinkTest, GrowthStopsIt) {
   EXPECT_EQ(Wanted("a"), 0);
 }
 
-TEST_F(AutoscalerShrinkTest, APodThatComesAndGoesKeepsItsNode) {
+TEST_F(AutoscalerShrinkTest, KeepsNodeThatIsUsedIntermittently) {
   Pool("a", "1", 5, 0, 1);
   Nodes(1);
   for (int i = 0; i < 6; ++i) {
@@ -103,17 +103,17 @@ TEST_F(AutoscalerShrinkTest, APodThatComesAndGoesKeepsItsNode) {
   EXPECT_EQ(Wanted("a"), 1);
 }
 
-TEST_F(AutoscalerShrinkTest, APodThatCallsItselfAPlaceholderStopsNothing) {
+TEST_F(AutoscalerShrinkTest, PodWithForgedPlaceholderLabelDoesNotStopRemovals) {
   Pool("a", "1", 5, 0, 1);
   Nodes(1);
   Pod("liar", "100");
-  reconcile::Change("pods", "ml/liar",
+  Change("pods", "ml/liar",
          [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
   Run(minutes(15));
   EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
 }
 
-TEST_F(AutoscalerShrinkTest, ARestartBeginsTheWindowAnew) {
+TEST_F(AutoscalerShrinkTest, RestartStartsStabilisationOver) {
   Pool("a", "1", 5, 0, 1);
   Nodes(1);
   Run(minutes(8));
@@ -122,8 +122,8 @@ TEST_F(AutoscalerShrinkTest, ARestartBeginsTheWindowAnew) {
   EXPECT_TRUE(Marked().empty());
 }
 
-// A crash after the mark, before the pool was told.
-TEST_F(AutoscalerShrinkTest, APoolThatWasNotToldIsToldOnce) {
+// The autoscaler crashed after it wrote the mark and before it asked the pool.
+TEST_F(AutoscalerShrinkTest, AsksPoolOnceAfterCrashBeforeRequest) {
   Pool("a", "1", 5, 0, 2);
   Nodes(2);
   Mark("a1", Of(State::kAsked, 1));
@@ -134,8 +134,9 @@ TEST_F(AutoscalerShrinkTest, APoolThatWasNotToldIsToldOnce) {
   EXPECT_EQ(Wanted("a"), 1);
 }
 
-// A crash after the pool was told, before that was marked; then somebody wants more.
-TEST_F(AutoscalerShrinkTest, APoolThatWasToldIsNotToldAgain) {
+// The autoscaler crashed after it asked the pool and before it recorded that. Then another client
+// wants more nodes.
+TEST_F(AutoscalerShrinkTest, DoesNotAskPoolAgainAfterCrashBehindRequest) {
   Pool("a", "1", 5, 0, 1);
   Nodes(2);
   Mark("a1", Of(State::kAsked, 1));
@@ -144,10 +145,10 @@ TEST_F(AutoscalerShrinkTest, APoolThatWasToldIsNotToldAgain) {
   Fleet("a", 3);
   Restart();
   Run(minutes(1));
-  EXPECT_EQ(Wanted("a"), 3) << "what others ask for since is theirs";
+  EXPECT_EQ(Wanted("a"), 3) << "later requests of other clients must stand";
 }
 
-TEST_F(AutoscalerShrinkTest, SeveralThatAreEmptyAreEachToldOnce) {
+TEST_F(AutoscalerShrinkTest, AsksPoolOnceForEachOfSeveralEmptyNodes) {
   Pool("a", "1", 5, 0, 4);
   Nodes(4);
   for (const char* name : {"a1", "a2", "a3"}) Mark(name, Of(State::kEmptied));
@@ -163,7 +164,7 @@ TEST_F(AutoscalerShrinkTest, SeveralThatAreEmptyAreEachToldOnce) {
   EXPECT_EQ(puts, 4);
 }
 
-TEST_F(AutoscalerShrinkTest, AnEmptyNodeOfAPoolAtItsMinimumStays) {
+TEST_F(AutoscalerShrinkTest, KeepsEmptyNodeOfPoolAtMinimum) {
   Pool("a", "1", 5, 2, 2);
   Nodes(2);
   Mark("a1", Of(State::kEmptied));
@@ -174,21 +175,21 @@ TEST_F(AutoscalerShrinkTest, AnEmptyNodeOfAPoolAtItsMinimumStays) {
   EXPECT_EQ(Decisions("keep"), 1);
 }
 
-TEST_F(AutoscalerShrinkTest, NoMarkTakesANodeAwayThatPodsRunOn) {
+TEST_F(AutoscalerShrinkTest, IgnoresRemovalMarkOnNodeWithRunningPods) {
   Pool("a", "1", 5, 0, 2);
   Nodes(2);
   Pod("p", "6");
   Bind("p", "a1");
-  Mark("a1", Of(State::kAsked, 0));  // its kubelet may write that
+  Mark("a1", Of(State::kAsked, 0));  // a kubelet may write its node's annotations
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 2);
   EXPECT_TRUE(Marked().empty());
 }
 
-TEST_F(AutoscalerShrinkTest, WhoeverHasCordonedANodeKeepsItCordonedWhateverItsMarkSays) {
+TEST_F(AutoscalerShrinkTest, RemovesInvalidMarkAndLeavesNodeCordoned) {
   Pool("a", "1", 5, 2, 2);
   Nodes(2);
-  reconcile::Change("nodes", "a1", [](Json& node) {
+  Change("nodes", "a1", [](Json& node) {
     MakeObject(node, "metadata", "annotations")[kRemoval] = "gone soon";
     MakeObject(node, "spec")["unschedulable"] = true;
   });
@@ -198,7 +199,7 @@ TEST_F(AutoscalerShrinkTest, WhoeverHasCordonedANodeKeepsItCordonedWhateverItsMa
   EXPECT_THAT(Events(), HasSubstr("BadRemovalMark: "));
 }
 
-TEST_F(AutoscalerShrinkTest, OfTwoThatAreEmptyOneIsMeantByWhoHasMadeThePoolSmaller) {
+TEST_F(AutoscalerShrinkTest, CountsConcurrentScaleDownForOneOfTwoEmptyNodes) {
   Pool("a", "1", 5, 0, 2);
   Nodes(3);
   for (const char* name : {"a1", "a2"}) Mark(name, Of(State::kEmptied));
@@ -206,15 +207,15 @@ TEST_F(AutoscalerShrinkTest, OfTwoThatAreEmptyOneIsMeantByWhoHasMadeThePoolSmall
   EXPECT_EQ(Wanted("a"), 1);
 }
 
-TEST_F(AutoscalerShrinkTest, WhoHasMadeThePoolSmallerMeansTheEmptyOne) {
+TEST_F(AutoscalerShrinkTest, CountsConcurrentScaleDownForTheEmptyNode) {
   Pool("a", "1", 5, 0, 1);
   Nodes(2);
   Mark("a1", Of(State::kEmptied));
   Run(minutes(1));
-  EXPECT_EQ(Wanted("a"), 1) << "one of the two goes already";
+  EXPECT_EQ(Wanted("a"), 1) << "one of the two is being removed already";
 }
 
-TEST_F(AutoscalerShrinkTest, AWebhookWhosePoolOthersHaveMadeSmallerIsToldWhichNodeGoes) {
+TEST_F(AutoscalerShrinkTest, NamesNodeToWebhookAfterConcurrentScaleDown) {
   std::vector<std::string> posted;
   webhook_ = [&](std::string_view method, const std::string&,
                  const std::string& body) -> Result<std::string> {
@@ -235,12 +236,12 @@ TEST_F(AutoscalerShrinkTest, AWebhookWhosePoolOthersHaveMadeSmallerIsToldWhichNo
               ::testing::ElementsAre(R"({"pool":"a","replicas":1,"from":1,"remove":["a1"]})"));
 }
 
-TEST_F(AutoscalerShrinkTest, WhenAnotherNodeWentThisOneStays) {
+TEST_F(AutoscalerShrinkTest, KeepsNodeIfPoolRemovedAnotherOne) {
   Pool("a", "1", 5, 0, 2);
   Nodes(3);
   Mark("a1", Of(State::kAsked, 2));
   Run(minutes(1));
-  api_.Remove("nodes", "a3");  // and not a1
+  api_.Remove("nodes", "a3");  // instead of a1
   Pod("p", "6");
   Bind("p", "a2");
   Run(minutes(10));
@@ -250,7 +251,7 @@ TEST_F(AutoscalerShrinkTest, WhenAnotherNodeWentThisOneStays) {
   EXPECT_THAT(Events(), HasSubstr("NodeKept: another one of its pool went in its place"));
 }
 
-TEST_F(AutoscalerShrinkTest, ANodeThatIsNotTakenAwayIsTold) {
+TEST_F(AutoscalerShrinkTest, ReportsNodeThatIsNotRemovedInTime) {
   Pool("a", "1", 5, 0, 1);
   Nodes(2);
   Pod("p", "6");
@@ -261,23 +262,23 @@ TEST_F(AutoscalerShrinkTest, ANodeThatIsNotTakenAwayIsTold) {
   EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
 }
 
-TEST_F(AutoscalerShrinkTest, ANodeWhosePoolIsGoneStays) {
+TEST_F(AutoscalerShrinkTest, KeepsEmptyNodeOfDeletedPool) {
   Nodes(1);
   Mark("a1", Of(State::kEmptied));
   Run(minutes(1));
   EXPECT_TRUE(Marked().empty());
 }
 
-TEST_F(AutoscalerShrinkTest, ANodeThatIsBeingTakenAwayStaysClosedWhenItsPoolIsGone) {
+TEST_F(AutoscalerShrinkTest, KeepsNodeCordonedUntilDeadlineIfItsPoolIsDeleted) {
   Nodes(1);
   Mark("a1", Of(State::kAsked, cluster::kMostPoolNodes));
   Run(minutes(10));
   EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
   Run(minutes(10));
-  EXPECT_TRUE(Marked().empty()) << "nobody has taken it";
+  EXPECT_TRUE(Marked().empty()) << "it was not removed";
 }
 
-TEST_F(AutoscalerShrinkTest, ANodeThatStaysIsNoLongerNamedThoughItsPoolIsGone) {
+TEST_F(AutoscalerShrinkTest, RemovesDeleteAnnotationFromKeptNodeOfDeletedPool) {
   Pool("a", "1", 5, 0, 2);
   Nodes(2);
   api_.intercept =
@@ -297,8 +298,8 @@ TEST_F(AutoscalerShrinkTest, ANodeThatStaysIsNoLongerNamedThoughItsPoolIsGone) {
   EXPECT_FALSE(is_named());
 }
 
-// Its room is there sooner than that of a new one.
-TEST_F(AutoscalerShrinkTest, ANodeThatIsNeededAgainIsCalledOff) {
+// Its capacity is available sooner than that of a new node.
+TEST_F(AutoscalerShrinkTest, CancelsRemovalOfNodeThatPendingPodNeeds) {
   Pool("a", "1", 5, 0, 1);
   Nodes(1);
   int refused = 0;
@@ -318,7 +319,7 @@ TEST_F(AutoscalerShrinkTest, ANodeThatIsNeededAgainIsCalledOff) {
 
 class AutoscalerMovesTest : public AutoscalerTest {
  protected:
-  // Half of each of two nodes is used; a pod waits for a whole one.
+  // Half of each of two nodes is used; a pending pod needs a whole one.
   void Fragment() {
     for (const char* name : {"n1", "n2"}) Node(name, "");
     Pod("m1", "4");
@@ -332,7 +333,7 @@ class AutoscalerMovesTest : public AutoscalerTest {
     config_.moves_per_hour = per_hour;
     Restart();
   }
-  // What one pod moves to is what has to become free for the other.
+  // One pod moves to the node that must become free for the other pending pod.
   void Cross() {
     With(true, 20);
     Pool("p2", "1", 5, 0, 1);
@@ -340,20 +341,20 @@ class AutoscalerMovesTest : public AutoscalerTest {
     Node("n2", "p2");
     Node("n3", "p3");
     for (const char* name : {"n1", "n2"}) {
-      reconcile::Change("nodes", name,
+      Change("nodes", name,
              [](Json& node) { MakeObject(node, "metadata", "labels")["zone"] = "z"; });
     }
     Pod("m1", "3");
-    reconcile::Change("pods", "ml/m1",
+    Change("pods", "ml/m1",
            [](Json& pod) { MakeObject(pod, "spec", "nodeSelector")["zone"] = "z"; });
     Bind("m1", "n1");
     Pod("m2", "4");
     Bind("m2", "n2");
     Pod("big", "8", "p1");  // m1 moves to n2
-    reconcile::Change("pods", "ml/big", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
+    Change("pods", "ml/big", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
     Pod("other", "5", "p2");  // m2 moves away from there
   }
-  // Its node admits the one placeholder.
+  // The node admits the only placeholder.
   void HoldPlace(const std::string& node) {
     const std::vector<Json> pods = api_.All("pods");
     for (Json pod : pods) {
@@ -365,20 +366,20 @@ class AutoscalerMovesTest : public AutoscalerTest {
   }
 };
 
-TEST_F(AutoscalerMovesTest, NothingMovesUnlessItIsTurnedOn) {
+TEST_F(AutoscalerMovesTest, MovesNothingUnlessEnabled) {
   Fragment();
   Run(minutes(5));
   EXPECT_EQ(Placeholders(), 0);
   EXPECT_EQ(Decisions("move"), 0);
 }
 
-TEST_F(AutoscalerMovesTest, APodMovesForOneThatHasWaitedInPlaceOfANewNode) {
+TEST_F(AutoscalerMovesTest, MovesPodForLongPendingPodInsteadOfNewNode) {
   With(true, 20);
   Pool("a", "1", 5);
   Fragment();
   Run(seconds(50));
   EXPECT_EQ(Decisions("move"), 0);
-  EXPECT_EQ(Wanted("a"), 0) << "it is about to have room";
+  EXPECT_EQ(Wanted("a"), 0) << "moves will free capacity for it";
   Run(seconds(20));
   EXPECT_EQ(Decisions("move"), 1);
   EXPECT_EQ(Placeholders(), 1);
@@ -386,7 +387,7 @@ TEST_F(AutoscalerMovesTest, APodMovesForOneThatHasWaitedInPlaceOfANewNode) {
   EXPECT_THAT(Told("big"), HasSubstr("True Moving"));
 }
 
-TEST_F(AutoscalerMovesTest, MovesThatCrossWaitForEachOtherBeforeNodesAreBought) {
+TEST_F(AutoscalerMovesTest, ConflictingMovesWaitBeforeNodesAreRequested) {
   Cross();
   Run(seconds(100));
   EXPECT_EQ(Decisions("move"), 1);
@@ -396,7 +397,7 @@ TEST_F(AutoscalerMovesTest, MovesThatCrossWaitForEachOtherBeforeNodesAreBought) 
   EXPECT_EQ(Wanted("p2"), 2) << "the others did not move in time";
 }
 
-TEST_F(AutoscalerMovesTest, NobodyMovesAwayFromWhereAPlaceIsHeld) {
+TEST_F(AutoscalerMovesTest, MovesNoPodAwayFromNodeWithHeldPlaceholder) {
   Cross();
   Run(seconds(100));
   ASSERT_EQ(Placeholders(), 1);
@@ -404,25 +405,25 @@ TEST_F(AutoscalerMovesTest, NobodyMovesAwayFromWhereAPlaceIsHeld) {
   Run(seconds(20));
   EXPECT_EQ(api_.Find("pods", "ml/m1"), nullptr) << "it is evicted";
   EXPECT_EQ(nos::Find(*api_.Find("nodes", "n2"), "spec", "unschedulable"), nullptr)
-      << "its successor is to come there";
+      << "the pod's replacement must start there";
   EXPECT_EQ(Decisions("move"), 1);
-  EXPECT_EQ(Wanted("p2"), 1) << "it is the other's turn after that";
+  EXPECT_EQ(Wanted("p2"), 1) << "the other pod is next";
 }
 
-TEST_F(AutoscalerMovesTest, ARestartDoesNotForgetWhatTheBudgetHasPaidFor) {
+TEST_F(AutoscalerMovesTest, RestartKeepsCountOfMovesInBudget) {
   With(true, 1);
   Pool("a", "1", 5);
   Fragment();
   Run(seconds(70));
   ASSERT_EQ(Placeholders(), 1);
   Restart();
-  Run(minutes(4));  // its place was not held in time
+  Run(minutes(4));  // its placeholder was not placed in time
   EXPECT_EQ(Placeholders(), 0);
-  EXPECT_EQ(Decisions("move"), 0) << "one an hour";
+  EXPECT_EQ(Decisions("move"), 0) << "one move per hour";
   EXPECT_EQ(Wanted("a"), 1);
 }
 
-TEST_F(AutoscalerMovesTest, WhereTheBudgetIsUsedUpNodesComeInstead) {
+TEST_F(AutoscalerMovesTest, RequestsNodesWhenMoveBudgetIsUsedUp) {
   With(true, 0);
   Pool("a", "1", 5);
   Fragment();

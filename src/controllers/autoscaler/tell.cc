@@ -1,4 +1,4 @@
-// What the autoscaler tells: decisions, Events, conditions of pods that wait, metrics.
+// Publishes decisions, Events, conditions of pending pods, and metrics.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace nos::controllers {
 namespace {
 
-constexpr size_t kMaxText = 1000;       // bytes, of what stands in a condition
-constexpr size_t kWritesPerCall = 100;  // conditions, before the next look
-// A message that only counts otherwise is not written more often than this.
+constexpr size_t kMaxText = 1000;       // bytes, of the message of a condition
+constexpr size_t kWritesPerCall = 100;  // conditions written in one call
+// Minimum interval between writes of a condition of which only the message changed.
 constexpr Duration kRefresh = std::chrono::seconds(30);
 
 }  // namespace
@@ -95,7 +95,7 @@ void Autoscaler::Impl::NoteUnreadable(const Look& look) {
       telling_.Say({ReferenceTo(pool), kube::EventType::kWarning, "Unreadable",
                     "it is left as it was: " + why});
     }
-    // The status of one that could be read before is written as ever, with this in it.
+    // If the pool could be read before, LookAtPools writes its status with this problem.
     if (each.told || look.now < each.again) continue;
     each.told = last != nullptr || TellInvalid(look, name, why);
     each.again = look.now + config_.read_again;
@@ -103,7 +103,7 @@ void Autoscaler::Impl::NoteUnreadable(const Look& look) {
   unreadable_ = std::move(unreadable);
 }
 
-// False: it is to be tried again.
+// Returns false if the write must be repeated.
 bool Autoscaler::Impl::TellInvalid(const Look& look, const std::string& pool,
                                    const std::string& why) {
   const Json ready{{"type", kPoolReady},
@@ -117,8 +117,9 @@ bool Autoscaler::Impl::TellInvalid(const Look& look, const std::string& pool,
   return answer.ok() || answer.status().code() == Code::kNotFound;
 }
 
-// What a pod is to be told; an Event says it, too, when nodes are made for it.
-void Autoscaler::Impl::Judge(const cluster::Pod& pod, reconcile::WantedCondition condition, Time now) {
+// Sets the condition of a pod. The first NodesComing is also published as an Event.
+void Autoscaler::Impl::Judge(const cluster::Pod& pod, reconcile::WantedCondition condition,
+                             Time now) {
   condition.message = Shortened(scheduling::NamesOnlyFor(pod.meta.ns, condition.message), kMaxText);
   const std::string key = pod.Key();
   const cluster::Condition* told = pod.FindCondition(kScalingCondition);
@@ -134,7 +135,7 @@ void Autoscaler::Impl::Judge(const cluster::Pod& pod, reconcile::WantedCondition
   const bool differs = fresh || verdict.condition.message != condition.message;
   verdict.condition = std::move(condition);
   if (!differs && reconcile::HasCondition(pod, verdict.condition)) return;
-  // What could not be written keeps its pause.
+  // A failed write keeps its back-off.
   if (fresh || !untold_.Failing(key)) {
     untold_.Add(key, fresh ? now : std::max(now, verdict.written + kRefresh));
   }
@@ -147,7 +148,7 @@ void Autoscaler::Impl::ForgetVerdicts(const reconcile::View& view) {
   });
 }
 
-// A portion, so that many pods do not keep it from deciding.
+// Writes a limited number of conditions per call, so that many pods do not delay the next decision.
 void Autoscaler::Impl::TellPods(Look& look) {
   const Time begin = look.clock.Now();
   if (begin < pods_pace_.next()) return;
@@ -181,8 +182,7 @@ void Autoscaler::Impl::TellPods(Look& look) {
     written.ok() || gone ? untold_.Forget(keys[i]) : untold_.Retry(keys[i], end);
   }
   if (error.ok()) return;
-  Log(LogLevel::kWarn, "cannot write conditions of pods; tried again later",
-      {{"error", error.ToString()}});
+  Log(LogLevel::kWarn, "failed to update Pod conditions, retrying", {{"error", error.ToString()}});
 }
 
 void Autoscaler::Impl::ShowPools(const Look& look) const {

@@ -1,4 +1,4 @@
-// Pools whose specs leave out what their nodes are.
+// Pools whose specs do not describe their nodes.
 #include <algorithm>
 
 #include "controllers/autoscaler/fixture_test.h"
@@ -10,7 +10,7 @@ class AutoscalerTemplateTest : public AutoscalerTest {
  protected:
   void Untold(const std::string& name, int min = 0, int wanted = 0) {
     Pool(name, "1", 5, min, wanted);
-    reconcile::Change("nodepools", name, [](Json& pool) {
+    Change("nodepools", name, [](Json& pool) {
       MakeObject(pool, "spec").erase("cpu");
       MakeObject(pool, "spec").erase("memory");
     });
@@ -26,7 +26,7 @@ class AutoscalerTemplateTest : public AutoscalerTest {
   }
 };
 
-TEST_F(AutoscalerTemplateTest, APoolOfWhichNobodyKnowsGetsNoNodes) {
+TEST_F(AutoscalerTemplateTest, RequestsNoNodesOfPoolWithoutTemplate) {
   Untold("a");
   Pod("p", "4");
   Run(minutes(1));
@@ -35,7 +35,7 @@ TEST_F(AutoscalerTemplateTest, APoolOfWhichNobodyKnowsGetsNoNodes) {
   EXPECT_THAT(Told("p"), HasSubstr("False "));
 }
 
-TEST_F(AutoscalerTemplateTest, ItsMinimumIsHowTheFirstNodeComes) {
+TEST_F(AutoscalerTemplateTest, MinimumBringsFirstNodeOfPoolWithoutTemplate) {
   Untold("a", 2);
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 2);
@@ -46,7 +46,7 @@ TEST_F(AutoscalerTemplateTest, ItsMinimumIsHowTheFirstNodeComes) {
   EXPECT_THAT(Ready("a"), HasSubstr("True Ready"));
 }
 
-TEST_F(AutoscalerTemplateTest, WhatItsNodesWereIsRememberedWhenNoneIsLeft) {
+TEST_F(AutoscalerTemplateTest, KeepsRecordedTemplateWhenNoNodeIsLeft) {
   Untold("a", 0, 1);
   Node("a1", "a");
   Run(seconds(10));
@@ -66,11 +66,11 @@ TEST_F(AutoscalerTemplateTest, WhatItsNodesWereIsRememberedWhenNoneIsLeft) {
   EXPECT_THAT(Told("p"), HasSubstr("True NodesComing"));
 }
 
-TEST_F(AutoscalerTemplateTest, WhatDaemonSetsTakeIsNotOffered) {
+TEST_F(AutoscalerTemplateTest, SubtractsRequestsOfDaemonSetsFromTemplate) {
   Untold("a", 0, 1);
   Node("a1", "a");
   Pod("agent", "2");
-  reconcile::Change("pods", "ml/agent", [](Json& pod) {
+  Change("pods", "ml/agent", [](Json& pod) {
     Json& owners = MakeObject(pod, "metadata")["ownerReferences"];
     owners.get_array()[0].get_object()["kind"] = "DaemonSet";
   });
@@ -78,10 +78,10 @@ TEST_F(AutoscalerTemplateTest, WhatDaemonSetsTakeIsNotOffered) {
   Pod("p", "7");
   Run(minutes(1));
   EXPECT_EQ(Learnt("a", "cpu"), "6");
-  EXPECT_EQ(Wanted("a"), 1) << "no node of it would have room";
+  EXPECT_EQ(Wanted("a"), 1) << "the pod fits on no node of the pool";
 }
 
-TEST_F(AutoscalerTemplateTest, WhatIsRememberedLastsWhileANodeIsStillSo) {
+TEST_F(AutoscalerTemplateTest, KeepsRecordedTemplateWhileANodeMatchesIt) {
   Untold("a", 0, 2);
   Node("a1", "a");
   Run(seconds(10));
@@ -94,11 +94,11 @@ TEST_F(AutoscalerTemplateTest, WhatIsRememberedLastsWhileANodeIsStillSo) {
   EXPECT_EQ(Learnt("a", "cpu"), "16");
 }
 
-TEST_F(AutoscalerTemplateTest, OnlyWhatTheSpecSaysMakesANodeAWrongOne) {
+TEST_F(AutoscalerTemplateTest, OnlyContradictionToSpecMakesNodeWrong) {
   config_.shrink = false;
   Restart();
   Pool("told", "1", 5, 0, 1);
-  reconcile::Change("nodepools", "told", [](Json& pool) { MakeObject(pool, "spec").erase("memory"); });
+  Change("nodepools", "told", [](Json& pool) { MakeObject(pool, "spec").erase("memory"); });
   Node("t1", "told", true, "4");
   Untold("a", 0, 2);
   Node("a1", "a");
@@ -109,7 +109,7 @@ TEST_F(AutoscalerTemplateTest, OnlyWhatTheSpecSaysMakesANodeAWrongOne) {
   EXPECT_EQ(Ready("a"), "True Ready: ");
 }
 
-TEST_F(AutoscalerTemplateTest, LesserNodesAreNotMadeAgainAndAgainForWhoDoesNotFit) {
+TEST_F(AutoscalerTemplateTest, DoesNotRequestMoreNodesWhenNewNodesAreSmallerThanTemplate) {
   Untold("a", 0, 1);
   Node("a1", "a");
   Pod("first", "8");
@@ -124,10 +124,10 @@ TEST_F(AutoscalerTemplateTest, LesserNodesAreNotMadeAgainAndAgainForWhoDoesNotFi
   EXPECT_THAT(Ready("a"), HasSubstr("node a2 has 4 of cpu for pods, and the pool says 8"));
   EXPECT_THAT(Told("second"), HasSubstr("False PoolClosed"));
   Run(minutes(4));
-  EXPECT_EQ(Wanted("a"), 3) << "another try";
+  EXPECT_EQ(Wanted("a"), 3) << "the next attempt";
 }
 
-TEST_F(AutoscalerTemplateTest, ANodeThatIsALittleLessIsThereAtOnce) {
+TEST_F(AutoscalerTemplateTest, AcceptsNodeSlightlySmallerThanTemplate) {
   Untold("a", 0, 1);
   Node("a1", "a");
   Pod("first", "7");
@@ -139,12 +139,12 @@ TEST_F(AutoscalerTemplateTest, ANodeThatIsALittleLessIsThereAtOnce) {
   Bind("second", "a2");
   Pod("third", "7");
   Run(seconds(40));
-  EXPECT_EQ(Wanted("a"), 3) << "nothing is on its way for it";
+  EXPECT_EQ(Wanted("a"), 3) << "no starting node could run it";
 }
 
-TEST_F(AutoscalerTemplateTest, AStatusThatCannotBeIsReplaced) {
+TEST_F(AutoscalerTemplateTest, ReplacesInvalidTemplateInStatus) {
   Untold("a", 0, 1);
-  reconcile::Change("nodepools", "a", [](Json& pool) {
+  Change("nodepools", "a", [](Json& pool) {
     MakeObject(pool, "status")["template"] = {
         {"cpu", "1"}, {"memory", "1Gi"}, {"labels", {{"-", "x"}}}};
   });

@@ -13,12 +13,12 @@
 namespace nos::controllers {
 namespace {
 
-// Kubernetes takes no longer messages, and reasons of 128.
+// Kubernetes limits messages to 1024 characters and reasons to 128.
 constexpr size_t kMostMessage = 1024, kMostName = 256;
-// What Events of the autoscaler say that it has decided.
+// Decisions of the autoscaler by the reason of its Event.
 struct Scaling {
   std::string_view kind, reason, type, state, words;
-  bool evicted = false;  // the pod that it is about
+  bool evicted = false;  // its pod is the evicted one
 };
 constexpr std::array<Scaling, 10> kScaling = {{
     {"NodePool", "ScaledUp", "scale", "applied", "More nodes are asked of"},
@@ -88,7 +88,7 @@ bool EventTally::Put(const cluster::KubernetesEvent& event) {
   if (fresh) order_.push_back(event.meta.uid);
   told.count = event.count;
   told.last = event.last;
-  if (told.waits) {  // the newer one takes its place
+  if (told.waits) {  // replaces the queued record
     const auto place = std::ranges::find(waiting_, event.meta.uid, [](auto& w) { return w.first; });
     place->second = RecordOf(event);
     return true;

@@ -1,13 +1,13 @@
-// Events of Kubernetes on their way to telemetry: each is told when it is new, and again when it
-// has happened twice as often as was told or an hour has passed, so that one that repeats for days
-// costs little; never faster than a rate, and what waits longest is dropped, and counted, when too
-// many do.
+// Limits the Kubernetes Events that are reported to telemetry. An Event is reported when it is new,
+// and again when its count has doubled or an hour has passed, so that an Event that repeats for
+// days costs little. A rate limit applies. If too many Events are queued, the oldest is dropped and
+// counted.
 //
 //   EventTally events;
 //   events.Put(event);
-//   for (JsonObject& record : events.Take(now)) ...   // "event", without its time: it has its own
+//   for (JsonObject& record : events.Take(now)) ...   // "event", with the time of the Event itself
 //
-// Pure.
+// No I/O.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@
 
 namespace nos::controllers {
 
-// The decision that an Event of the autoscaler tells of, as a record with its time: "scale" or
-// "move". Nothing: it is no such Event.
+// The decision that an Event of the autoscaler describes, as a record with its time: "scale" or
+// "move". No value: the Event does not describe a decision.
 std::optional<JsonObject> ScalingRecord(const cluster::KubernetesEvent& event);
 
 class EventTally {
@@ -32,9 +32,9 @@ class EventTally {
   static constexpr size_t kMostWaiting = 2000, kMostKnown = 20'000;
   static constexpr double kPerSecond = 20, kBurst = 200;
 
-  // Whether it is to be told.
+  // Returns true if the Event will be reported.
   bool Put(const cluster::KubernetesEvent& event);
-  // What may be told now, the first that came first.
+  // The records that the rate limit allows now, in order of arrival.
   std::vector<JsonObject> Take(Time now);
   // Since the start.
   uint64_t dropped() const { return dropped_; }
@@ -46,8 +46,8 @@ class EventTally {
     bool waits = false;
   };
 
-  std::unordered_map<std::string, Told> told_;  // by uid
-  std::deque<std::string> order_;               // of told_, the oldest first
+  std::unordered_map<std::string, Told> told_;  // by UID
+  std::deque<std::string> order_;               // keys of told_, oldest first
   std::deque<std::pair<std::string, JsonObject>> waiting_;
   double tokens_ = kBurst;
   Time filled_{};

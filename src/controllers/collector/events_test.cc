@@ -28,7 +28,7 @@ int64_t CountOf(const std::vector<JsonObject>& records) {
   return records.empty() ? 0 : records[0].if_contains("count")->as_int64();
 }
 
-TEST(EventTally, TellsWhatRepeatsLessAndLess) {
+TEST(EventTally, ReportsRepeatedEventLessAndLessOften) {
   EventTally events;
   events.Put(EventOf("u"));
   EXPECT_EQ(CountOf(events.Take(kNow)), 1);
@@ -42,7 +42,7 @@ TEST(EventTally, TellsWhatRepeatsLessAndLess) {
   EXPECT_EQ(CountOf(events.Take(kNow)), 1001) << "an hour has passed";
 }
 
-TEST(EventTally, SaysItWithItsOwnTimeAndWithoutExcess) {
+TEST(EventTally, RecordHasTimeOfEventAndBoundedSize) {
   EventTally events;
   cluster::KubernetesEvent event = EventOf("u", 1, kNow - minutes(5));
   event.message = std::string(5000, 'x');
@@ -58,7 +58,7 @@ TEST(EventTally, SaysItWithItsOwnTimeAndWithoutExcess) {
             R"({"kind":"Pod","namespace":"team","name":"p"})");
 }
 
-TEST(EventTally, DropsTheOldestAndCountsThem) {
+TEST(EventTally, DropsOldestEventsAndCountsThem) {
   EventTally events;
   const size_t many = EventTally::kMostWaiting + 100;
   for (size_t i = 0; i < many; ++i) events.Put(EventOf("u" + std::to_string(i)));
@@ -68,10 +68,10 @@ TEST(EventTally, DropsTheOldestAndCountsThem) {
   EXPECT_EQ(*records[0].if_contains("id"), Json("u100"));
   EXPECT_TRUE(events.Take(kNow).empty());
   EXPECT_EQ(events.Take(kNow + seconds(2)).size(), static_cast<size_t>(2 * EventTally::kPerSecond));
-  EXPECT_TRUE(events.Take(kNow + seconds(1)).empty()) << "a clock that goes back brings nothing";
+  EXPECT_TRUE(events.Take(kNow + seconds(1)).empty()) << "a clock that jumps back gives no tokens";
 }
 
-TEST(EventTally, WhatWaitsIsToldAsItIsByThen) {
+TEST(EventTally, QueuedEventIsReportedInItsLatestState) {
   EventTally events;
   for (size_t i = 0; i < static_cast<size_t>(EventTally::kBurst); ++i) {
     events.Put(EventOf("u" + std::to_string(i)));

@@ -1,4 +1,4 @@
-// A collector that leads, before an API server that a test fills.
+// Runs a leading collector against a fake API server that the test fills.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class CollectorFixture : public ::testing::Test {
   }
   void Run() {
     told_.clear();
-    ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(10)));
+    ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(10)));
     kube::Client client(api_);
     collector_->Follow(runner_->view(), client, clock_);
   }

@@ -1,5 +1,4 @@
-// What the collector tells beside pods, nodes and quotas: what objects say of jobs, queues, node
-// pools, and Events.
+// Reports jobs, queues, node pools and Events, from objects that the collector watches itself.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +8,8 @@
 namespace nos::controllers {
 namespace {
 
-// An Event may come before its pod does; one whose pod never comes is nobody's.
+// An Event may arrive before its pod. If the pod does not arrive in this time, the Event is
+// dropped.
 constexpr Duration kPatience = std::chrono::seconds(30);
 constexpr size_t kMostEarly = 1000;
 constexpr Duration kSettles = std::chrono::seconds(20);
@@ -68,7 +68,7 @@ void Collector::Follow(const reconcile::View& view, kube::Client& client, const 
   TellChanges();
 }
 
-// With how many nodes each has: a matter of all of them together.
+// Recomputed from all pools: the node count of a pool depends on the pools before it.
 void Collector::TellPools(const reconcile::View& view) {
   pools_changed_ = false;
   pools_due_ = Time::max();
@@ -89,8 +89,8 @@ void Collector::TellPools(const reconcile::View& view) {
   });
 }
 
-// Those that are about GPUs: of pods that ask for them and nodes that have them, of quotas, of
-// Jobs that are told of, and of node pools (others have a kind of that name, too).
+// True for Events about GPUs: of pods that request GPUs, nodes that have GPUs, quotas, reported
+// Jobs, and node pools. Other projects also have a kind NodePool, so the name must be known.
 std::optional<bool> Collector::Concerns(const reconcile::View& view,
                                         const cluster::KubernetesEvent& event) const {
   if (event.kind == "Pod") {
@@ -103,7 +103,8 @@ std::optional<bool> Collector::Concerns(const reconcile::View& view,
   }
   if (event.kind == "Job") {
     if (jobs_.Knows(event.ns, event.name)) return true;
-    return event.type == "Warning" ? std::optional<bool>() : false;  // most are of other Jobs
+    // Most of them concern Jobs without GPUs.
+    return event.type == "Warning" ? std::optional<bool>() : false;
   }
   if (event.kind == cluster::kNodePool) return pools_.contains(event.name);
   return event.kind == cluster::kElasticQuota || event.kind == cluster::kCompositeQuota;
@@ -119,8 +120,9 @@ bool Collector::TakeInEvent(const reconcile::View& view, const cluster::Kubernet
   return true;
 }
 
-// At first what pods tell of jobs waits for what objects do, so that nothing is told twice; and who
-// all is there is told once it is known, so that nothing is taken for gone that is not.
+// Waits for the first list of job objects, so that a job is not reported twice. The list of
+// existing ids is reported only when it is complete: the server removes everything that is not in
+// it.
 void Collector::TellChanges() {
   const bool settled = watch_ != nullptr && watch_->settled();
   if (settled || told_jobs_ || now_ - all_told_at_ >= kSettles) {

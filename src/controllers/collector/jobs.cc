@@ -49,7 +49,7 @@ struct JobTally::Standing {
   Time created = Time::max(), started = Time::max(), finished{};
   bool pods_ended = true;
   std::optional<JobPart> job;
-  const Admission* admission = nullptr;  // of several the one that waits
+  const Admission* admission = nullptr;  // prefers one that is still pending
   std::string queue, trouble;
 
   int64_t Pods(const std::string& state) const {
@@ -132,7 +132,7 @@ JobTally::Group& JobTally::GroupOf(const Key& key, const std::string& ns, const 
   return group;
 }
 
-// A group that nobody is in any more goes when that is told.
+// An empty group is deleted when its removal is reported (TakeChanges).
 void JobTally::Remove(const std::string& uid) {
   const auto found = members_.find(uid);
   if (found == members_.end()) return;

@@ -1,13 +1,12 @@
-// Jobs and queues: who made the pods and how far they are, as pods show it for every kind of job,
-// and what objects tell beside (collector_parts.h), so that jobs without pods are known, too. One
-// row a job, whoever tells of it.
+// Derives jobs and queues from pods and from job objects (parts.h). Pods show the job of any kind
+// of owner; objects also show jobs without pods. All sources of a job are merged into one record.
 //
 //   JobTally jobs;
 //   jobs.Put(pod, finished);
 //   jobs.Put(job);
 //   for (JsonObject& record : jobs.TakeChanges()) ...   // "job", "queue", "removed"
 //
-// Pure. Cost of a change follows the pods of its job.
+// No I/O. A change costs time proportional to the number of pods of its job.
 #pragma once
 
 #include <map>
@@ -25,36 +24,37 @@
 
 namespace nos::controllers {
 
-// Who made the pod in the end: what its labels say of what stands above its owner (JobAbove, and
-// the Deployment of a ReplicaSet, whose name ends in the label pod-template-hash), else its owner.
-// Nothing: nobody, or a node or a DaemonSet, which make pods that are no work.
+// The topmost owner of the pod: the owner that its labels name (JobAbove, or the Deployment of a
+// ReplicaSet whose name ends in the label pod-template-hash), else its controller. No value: the
+// pod has no controller, or a Node or DaemonSet, whose pods are not jobs.
 std::optional<JobName> JobOf(const cluster::Pod& pod);
 
 class JobTally {
  public:
-  // Objects beside pods that are remembered, at most.
+  // Upper limit of stored objects other than pods.
   static constexpr size_t kMostParts = 20'000;
 
-  // `finished`: when it was seen to have ended; Time() if it has not.
+  // `finished`: when its end was observed; Time() while it runs.
   void Put(const cluster::Pod& pod, Time finished);
   void Remove(const std::string& uid);
-  // What these tell, from now on. False: they are not remembered, for they ask for no GPU, or there
-  // are too many already: the one that ended first goes then for one that has not ended.
+  // Stores or updates an object. Returns false if it is not stored: it requests no GPU, or too many
+  // objects are stored already. A running job replaces the stored job that ended first.
   bool Put(const cluster::Job& job);
   bool Put(const cluster::KueueWorkload& workload);
   bool Put(const cluster::KueueQueue& queue);  // without a namespace: a ClusterQueue
-  // Of one of these: "Job", "Workload" or "Queue", and its name.
+  // Removes an object by kind ("Job", "Workload" or "Queue") and name.
   void RemovePart(std::string_view kind, std::string_view ns, std::string_view name);
-  // Of a Job that is remembered: why it cannot make its pods. Whether it is.
+  // Sets the reason why a stored Job cannot create its pods. Returns false if the Job is not
+  // stored.
   bool SetTrouble(std::string_view ns, std::string_view job, std::string_view why);
-  bool Knows(std::string_view ns, std::string_view job) const;  // such a Job
+  bool Knows(std::string_view ns, std::string_view job) const;  // true if the Job is stored
   bool full() const { return parts_.size() >= kMostParts; }
 
-  // No pods; all that is left counts as changed.
+  // Removes all pods. All remaining jobs and queues count as changed.
   void ClearPods();
-  // What has changed since the last time, as records without their time.
+  // The records, without time, that have changed since the last call.
   std::vector<JsonObject> TakeChanges();
-  // Of all that there are. `what`: "job" or "queue".
+  // The ids of all jobs or queues. `what`: "job" or "queue".
   JsonArray Ids(std::string_view what) const;
 
  private:
@@ -73,11 +73,11 @@ class JobTally {
   };
   struct Group {
     JsonObject head;
-    std::set<std::string> members, parts;  // uids, keys of parts_
+    std::set<std::string> members, parts;  // UIDs of members_, keys of parts_
     std::string told;
     bool IsThere() const { return !members.empty() || !parts.empty(); }
   };
-  // What pods and parts of a job say together.
+  // The merged state of the pods and objects of a job.
   struct Standing;
   Standing StandingOf(const Group& group) const;
 
@@ -88,9 +88,9 @@ class JobTally {
   JsonObject JobRecord(const Group& group) const;
   JsonObject QueueRecord(const Group& group) const;
 
-  std::map<std::string, Member> members_;  // by uid
+  std::map<std::string, Member> members_;  // by UID
   std::map<std::string, Part> parts_;
-  std::set<std::pair<Time, std::string>> ended_;  // of parts_
+  std::set<std::pair<Time, std::string>> ended_;  // keys of parts_ by end time
   std::map<Key, Group> groups_;
   std::set<Key> changed_;
 };

@@ -43,7 +43,7 @@ cluster::Pod PodOf(const std::string& name, const std::string& kind, const std::
   return pod;
 }
 
-TEST(JobOf, IsWhoeverMadeThePodInTheEnd) {
+TEST(JobOf, IsTopmostOwnerOfPod) {
   EXPECT_EQ(JobOf(PodOf("p", "Job", "train")), (JobName{"Job", "train"}));
   EXPECT_FALSE(JobOf(PodOf("p", "", "")));
   EXPECT_FALSE(JobOf(PodOf("p", "DaemonSet", "agent")));
@@ -60,7 +60,7 @@ TEST(JobOf, IsWhoeverMadeThePodInTheEnd) {
   EXPECT_EQ(JobOf(pod), (JobName{"JobSet", "set"}));
 }
 
-TEST(JobTally, TellsAJobWhenItsPodsChange) {
+TEST(JobTally, ReportsJobWhenItsPodsChange) {
   JobTally jobs;
   cluster::Pod first = PodOf("first", "Job", "train"), second = PodOf("second", "Job", "train");
   second.meta.created = Time(seconds(90));
@@ -74,7 +74,7 @@ TEST(JobTally, TellsAJobWhenItsPodsChange) {
             R"("queue":"","state":"pending","why":"","pods":{"pending":2},"completions":0,)"
             R"("created":90000,"started":0,"finished":0})");
   jobs.Put(first, Time());
-  EXPECT_TRUE(jobs.TakeChanges().empty()) << "nothing that shows has changed";
+  EXPECT_TRUE(jobs.TakeChanges().empty()) << "no field of the record has changed";
   first.phase = "Succeeded";
   first.started = Time(seconds(110));
   jobs.Put(first, Time(seconds(150)));
@@ -95,7 +95,7 @@ TEST(JobTally, TellsAJobWhenItsPodsChange) {
   EXPECT_EQ(WriteJson(records[0]), R"({"kind":"removed","what":"job","id":"team/Job/train"})");
 }
 
-TEST(JobTally, TellsAQueueByWhoIsInIt) {
+TEST(JobTally, ReportsQueueWithItsJobsAndPods) {
   JobTally jobs;
   cluster::Pod pod = PodOf("first", "Job", "train");
   pod.meta.labels["kueue.x-k8s.io/queue-name"] = "gpus";
@@ -112,9 +112,9 @@ TEST(JobTally, TellsAQueueByWhoIsInIt) {
   EXPECT_EQ(WriteJson(jobs.Ids("queue")), R"(["LocalQueue/team/gpus"])");
 }
 
-TEST(JobTally, KnowsAJobThatHasNoPods) {
+TEST(JobTally, ReportsJobWithoutPods) {
   JobTally jobs;
-  EXPECT_FALSE(jobs.Put(JobFrom("spec: {parallelism: 3}"))) << "it asks for no GPU";
+  EXPECT_FALSE(jobs.Put(JobFrom("spec: {parallelism: 3}"))) << "it requests no GPU";
   ASSERT_TRUE(jobs.Put(
       JobFrom("spec: {suspend: true, parallelism: 3, completions: 9, " + kTemplate + "}")));
   auto records = jobs.TakeChanges();
@@ -131,8 +131,8 @@ TEST(JobTally, KnowsAJobThatHasNoPods) {
       "spec: {parallelism: 3, completions: 9, " + kTemplate +
       "}\nstatus: {active: 1, succeeded: 4, failed: 1, startTime: '1970-01-01T00:02:00Z'}")));
   records = jobs.TakeChanges();
-  ASSERT_EQ(records.size(), 1U) << "one row, whoever tells of it";
-  EXPECT_EQ(*records[0].if_contains("completions"), Json(4)) << "pods that are gone count, too";
+  ASSERT_EQ(records.size(), 1U) << "one record for pods and objects";
+  EXPECT_EQ(*records[0].if_contains("completions"), Json(4)) << "deleted pods count, too";
   EXPECT_EQ(*records[0].if_contains("started"), Json(120'000));
   EXPECT_EQ(WriteJson(*records[0].if_contains("pods")), R"({"pending":1})");
 
@@ -151,7 +151,7 @@ TEST(JobTally, KnowsAJobThatHasNoPods) {
             R"({"kind":"removed","what":"job","id":"team/Job/train"})");
 }
 
-TEST(JobTally, SaysWhyAJobCannotMakeItsPods) {
+TEST(JobTally, ReportsWhyJobCannotCreatePods) {
   JobTally jobs;
   EXPECT_FALSE(jobs.SetTrouble("team", "train", "forbidden")) << "no such Job";
   const cluster::Job job = JobFrom("spec: {" + kTemplate + "}");
@@ -164,7 +164,7 @@ TEST(JobTally, SaysWhyAJobCannotMakeItsPods) {
   jobs.Put(job);
   EXPECT_TRUE(jobs.TakeChanges().empty()) << "it is remembered";
   jobs.Put(PodOf("first", "Job", "train"), Time());
-  EXPECT_EQ(*jobs.TakeChanges()[0].if_contains("why"), Json("")) << "there are pods now";
+  EXPECT_EQ(*jobs.TakeChanges()[0].if_contains("why"), Json("")) << "pods exist now";
 }
 
 TEST(JobTally, CountsTheJobsOfAJobSetAsOne) {
@@ -182,7 +182,7 @@ TEST(JobTally, CountsTheJobsOfAJobSetAsOne) {
   cluster::Job job = JobFrom("spec: {" + kTemplate + "}", "set-b-0");
   job.meta.labels["jobset.sigs.k8s.io/jobset-name"] = "set";
   jobs.Put(job);
-  EXPECT_EQ(*jobs.TakeChanges()[0].if_contains("suspended"), Json(false)) << "one goes on";
+  EXPECT_EQ(*jobs.TakeChanges()[0].if_contains("suspended"), Json(false)) << "one runs";
 }
 
 cluster::KueueWorkload WorkloadFrom(const std::string& owner, const std::string& conditions) {
@@ -192,7 +192,7 @@ cluster::KueueWorkload WorkloadFrom(const std::string& owner, const std::string&
               cluster::ReadKueueWorkload);
 }
 
-TEST(JobTally, SaysWhereAJobStandsWithKueue) {
+TEST(JobTally, ReportsKueueAdmissionOfJob) {
   JobTally jobs;
   EXPECT_FALSE(jobs.Put(WorkloadFrom("kind: Pod, name: p", ""))) << "of a pod alone";
   ASSERT_TRUE(jobs.Put(
@@ -215,7 +215,7 @@ TEST(JobTally, SaysWhereAJobStandsWithKueue) {
   const std::string reserved = "{type: QuotaReserved, status: 'True', message: r}";
   const std::string admitted = ", {type: Admitted, status: 'True', message: a}";
   EXPECT_EQ(state(reserved), R"("queued""reserved")");
-  EXPECT_EQ(state(reserved + admitted), R"("pending""admitted")") << "its pods are to come";
+  EXPECT_EQ(state(reserved + admitted), R"("pending""admitted")") << "its pods do not exist yet";
   EXPECT_EQ(state(reserved + admitted + ", {type: Evicted, status: 'True', message: Preempted}"),
             R"("queued""evicted")");
   EXPECT_EQ(*records[0].if_contains("why"), Json("Preempted"));
@@ -223,7 +223,7 @@ TEST(JobTally, SaysWhereAJobStandsWithKueue) {
             R"("succeeded""finished")");
 }
 
-TEST(JobTally, TellsWhatKueueSaysOfItsQueues) {
+TEST(JobTally, ReportsStatusOfKueueQueues) {
   JobTally jobs;
   jobs.Put(
       Read("metadata: {namespace: team, name: gpus}\nspec: {clusterQueue: all}\n"
@@ -247,7 +247,7 @@ TEST(JobTally, TellsWhatKueueSaysOfItsQueues) {
             R"("cluster_queue":"all"})");
 }
 
-TEST(JobTally, HasRoomForJobsThatGoOn) {
+TEST(JobTally, RunningJobsReplaceEndedOnesWhenFull) {
   JobTally jobs;
   const auto job = [](size_t number, bool ended) {
     return JobFrom("spec: {" + kTemplate + "}\nstatus: {conditions: [{type: Complete, status: '" +

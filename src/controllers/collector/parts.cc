@@ -12,14 +12,14 @@
 namespace nos::controllers {
 namespace {
 
-constexpr size_t kMostText = 1000;  // of what others wrote
+constexpr size_t kMostText = 1000;  // bytes of text from other systems
 
 std::string_view LabelOf(const cluster::StringMap& labels, std::string_view key) {
   const auto found = labels.find(key);
   return found == labels.end() ? std::string_view() : found->second;
 }
 
-// A label that names what stands above the owner.
+// A label that names the owner above the controller.
 struct Above {
   std::string_view label, kind;
 };
@@ -91,8 +91,8 @@ JobPart PartOf(const cluster::Job& job) {
   return part;
 }
 
-// Source: conditions of sigs.k8s.io/kueue apis/kueue/v1beta1 workload_types.go. Evicted is set to
-// False once it is admitted again.
+// Source: conditions in sigs.k8s.io/kueue apis/kueue/v1beta1 workload_types.go. Kueue sets Evicted
+// to False when the Workload is admitted again.
 Admission PartOf(const cluster::KueueWorkload& workload) {
   Admission part;
   part.queue = workload.queue;
@@ -129,7 +129,8 @@ QueuePart PartOf(const cluster::KueueQueue& queue) {
   return part;
 }
 
-// Kubeflow's trainer makes a JobSet of the TrainJob's name, and that the pods.
+// The owner of a TrainJob's Workload is mapped to its JobSet: Kubeflow's trainer creates a JobSet
+// of the same name, which owns the pods.
 std::optional<JobName> JobOf(const cluster::KueueWorkload& workload) {
   const auto owner =
       std::ranges::find(workload.meta.owners, true, &cluster::OwnerReference::controller);

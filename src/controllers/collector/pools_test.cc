@@ -1,4 +1,4 @@
-// What is told of node pools while they and their nodes come, change and go.
+// Records of node pools while pools and their nodes are created, changed and deleted.
 #include "controllers/autoscaler.h"
 #include "controllers/collector/fixture_test.h"
 #include "controllers/pool_standing.h"
@@ -46,7 +46,7 @@ class CollectorPoolsTest : public CollectorFixture {
   }
 };
 
-TEST_F(CollectorPoolsTest, APoolIsToldWithItsNodesUntilItGoes) {
+TEST_F(CollectorPoolsTest, ReportsPoolWithNodeCountsUntilItIsDeleted) {
   Pool({{"wanted", 4}, {"nodes", 2}, {"conditions", JsonArray{Ready("True", "Ready", "")}}});
   Node("n1", "a100");
   Node("n2", "a100", {{kRemoval, "{}"}});
@@ -71,10 +71,10 @@ TEST_F(CollectorPoolsTest, APoolIsToldWithItsNodesUntilItGoes) {
 
   Node("n3", "other", {{"x", "y"}});
   Run();
-  EXPECT_TRUE(Told("pool").empty()) << "nothing of it has changed";
+  EXPECT_TRUE(Told("pool").empty()) << "the pool has not changed";
   Node("n4", "a100");
   Run();
-  ASSERT_EQ(Told("pool").size(), 1U) << "a node has come";
+  ASSERT_EQ(Told("pool").size(), 1U) << "a node was added";
   EXPECT_EQ(*Find(Told("pool")[0], "nodes"), Json(2));
   EXPECT_EQ(*Find(Told("pool")[0], "coming"), Json(2));
 
@@ -85,7 +85,7 @@ TEST_F(CollectorPoolsTest, APoolIsToldWithItsNodesUntilItGoes) {
   EXPECT_EQ(FindString(Told("removed")[0], "id"), "a100");
 }
 
-TEST_F(CollectorPoolsTest, AClosedOneOpensInTime) {
+TEST_F(CollectorPoolsTest, ReportsClosedPoolAgainWhenItsPauseEnds) {
   Pool({{"closedUntil", "2027-01-15T08:05:00Z"},
         {"failures", 2},
         {"conditions", JsonArray{Ready("False", "NotDelivered", "2 nodes did not come")}}});
@@ -97,11 +97,11 @@ TEST_F(CollectorPoolsTest, AClosedOneOpensInTime) {
   EXPECT_EQ(*Find(Told("pool")[0], "closed_until"), Json(1'800'000'300'000));
   clock_.Advance(std::chrono::minutes(6));
   Run();
-  ASSERT_EQ(Told("pool").size(), 1U) << "though nobody has said anything";
+  ASSERT_EQ(Told("pool").size(), 1U) << "without any change in the cluster";
   EXPECT_EQ(FindString(Told("pool")[0], "state"), "failing");
 }
 
-TEST_F(CollectorPoolsTest, OneThatCannotBeReadIsInvalidAndOthersGoOn) {
+TEST_F(CollectorPoolsTest, ReportsUnreadablePoolAsInvalid) {
   Pool({}, -1);
   api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
             {"kind", "NodePool"},
@@ -116,22 +116,23 @@ TEST_F(CollectorPoolsTest, OneThatCannotBeReadIsInvalidAndOthersGoOn) {
   Pool();
   Run();
   ASSERT_EQ(Told("pool").size(), 1U);
-  EXPECT_EQ(FindString(Told("pool")[0], "state"), "unknown") << "no autoscaler has looked at it";
+  EXPECT_EQ(FindString(Told("pool")[0], "state"), "unknown")
+      << "no autoscaler has written its status";
 }
 
-TEST_F(CollectorPoolsTest, ANewLeaderTellsThemAgain) {
+TEST_F(CollectorPoolsTest, NewLeaderReportsPoolsAgain) {
   Pool();
   Run();
   Start();
   Run();
   EXPECT_EQ(Told("pool").size(), 1U);
   collector_->TellAgain();
-  Node("n1", "other");  // so that it looks
+  Node("n1", "other");  // causes a reconciliation
   Run();
   EXPECT_EQ(Told("pool").size(), 1U);
 }
 
-TEST_F(CollectorPoolsTest, AClusterWithoutTheKindOrTheRightTellsTheRest) {
+TEST_F(CollectorPoolsTest, ReportsOtherKindsWithoutNodePoolApiOrPermission) {
   for (const int code : {404, 403}) {
     api_.intercept =
         [code](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
@@ -143,11 +144,11 @@ TEST_F(CollectorPoolsTest, AClusterWithoutTheKindOrTheRightTellsTheRest) {
     Node("n", "a100");
     Run();
     EXPECT_EQ(Told("node").size(), 1U) << code;
-    EXPECT_EQ(Told("present").size(), 6U) << code << ": all is known that may be";
+    EXPECT_EQ(Told("present").size(), 6U) << code << ": everything readable is known";
   }
 }
 
-TEST_F(CollectorPoolsTest, ItsEventsAreToldAndNoneOfAnothersKindOfThatName) {
+TEST_F(CollectorPoolsTest, ReportsEventsOfKnownNodePoolsOnly) {
   Pool();
   for (const char* of : {"a100", "of-another"}) {
     api_.Put({{"kind", "Event"},
@@ -162,7 +163,7 @@ TEST_F(CollectorPoolsTest, ItsEventsAreToldAndNoneOfAnothersKindOfThatName) {
   EXPECT_EQ(FindString(Told("event")[0], "object", "name"), "a100");
 }
 
-TEST_F(CollectorPoolsTest, WhatTheAutoscalerDecidesIsADecision) {
+TEST_F(CollectorPoolsTest, ReportsAutoscalerEventsAsDecisions) {
   const auto event = [&](const std::string& reason, const char* source, int count) {
     api_.Put({{"kind", "Event"},
               {"metadata", {{"namespace", "default"}, {"name", reason}, {"uid", "uid-" + reason}}},
@@ -187,14 +188,14 @@ TEST_F(CollectorPoolsTest, WhatTheAutoscalerDecidesIsADecision) {
   EXPECT_EQ(FindString(decision, "why"), "3 nodes are wanted, and were 2: for ml/p");
   EXPECT_EQ(*Find(decision, "at"), Json(1'800'000'000'000 - 3'600'000));
   Run();
-  EXPECT_TRUE(Told("decision").empty()) << "it is told once";
+  EXPECT_TRUE(Told("decision").empty()) << "reported once";
   event("ScaledUp", kAutoscalerName, 2);
   Run();
   ASSERT_EQ(Told("decision").size(), 1U) << "it has happened again";
   EXPECT_EQ(FindString(Told("decision")[0], "id"), "scaling/uid-ScaledUp/2");
 }
 
-TEST(ScalingRecordTest, APodThatMovedIsItsVictimAndOneThatGotRoomIsServed) {
+TEST(ScalingRecordTest, MovedPodIsVictimAndPodWithFreedCapacityIsServed) {
   cluster::KubernetesEvent event;
   event.source = kAutoscalerName;
   event.kind = "Pod";
@@ -212,10 +213,10 @@ TEST(ScalingRecordTest, APodThatMovedIsItsVictimAndOneThatGotRoomIsServed) {
   EXPECT_EQ(served->at("pods").as_array().size(), 1U);
   EXPECT_LT(WriteJson(Json(*moved)).size(), 3000U) << "no longer than an Event may be";
   event.reason = "ScaledUp";
-  EXPECT_FALSE(ScalingRecord(event)) << "that is said of pools alone";
+  EXPECT_FALSE(ScalingRecord(event)) << "this reason is for pools only";
 }
 
-TEST(PoolStandingTest, CountsThatCannotBeAreBounded) {
+TEST(PoolStandingTest, ClampsImplausibleCounts) {
   auto pool = std::make_shared<cluster::NodePool>();
   pool->node_selector = {{"pool", "a"}};
   auto node = std::make_shared<cluster::Node>();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMebi = 1024.0 * 1024.0;
 
-// Cores, MiB of memory, units of anything else.
+// Unit: cores for cpu, MiB for memory, plain units for other resources.
 double NumberOf(std::string_view resource, const Quantity& quantity) {
   if (resource == "cpu") return static_cast<double>(quantity.MilliValue()) / 1000;
   const auto value = static_cast<double>(quantity.Value());
@@ -34,7 +34,7 @@ JsonObject RequestsRecord(const cluster::Pod& pod) {
   return record;
 }
 
-// Why it waits, or why it has ended.
+// The reason why the pod is pending, or why it ended.
 void AddReason(const cluster::Pod& pod, JsonObject& record) {
   const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
   const bool waits = scheduled != nullptr && scheduled->status != "True";

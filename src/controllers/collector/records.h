@@ -1,6 +1,6 @@
-// What is told of a cluster's objects to a telemetry server, as records (docs/telemetry.md).
+// The records that describe cluster objects to a telemetry server (docs/telemetry.md).
 //
-// Pure functions of values. Records are without their time: what has not changed is not told again.
+// Pure functions. Records have no time, so that an unchanged record can be recognised and skipped.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 
 namespace nos::controllers {
 
-// Whether it is a resource of GPUs, or of slices of them.
+// True for GPU resources, including slices.
 bool IsOfGpus(std::string_view resource);
 // "pending", "starting", "running", "succeeded", "failed", "terminating".
 std::string_view StateOf(const cluster::Pod& pod);
-// "job": who made it in the end (JobOf); "ends": by when it will be gone, of one that is being
-// deleted. `quota`: "namespace/name" of the one in force in its namespace, or "". `finished`: when
-// it was seen to have ended; Time() if it has not.
+// "job": the topmost owner (JobOf). "ends": for a pod being deleted, the time by which it will be
+// removed. `quota`: "namespace/name" of the quota in force in its namespace, or "". `finished`:
+// when its end was observed; Time() while it runs.
 JsonObject PodRecord(const cluster::Pod& pod, const std::string& quota, Time finished);
 
-// What the pods of a node ask for: cores, MiB.
+// Sum of the requests of a node's pods: cores, MiB.
 struct NodeRequests {
   double cpu = 0, memory = 0;
   void Add(const cluster::Pod& pod);
@@ -36,14 +36,13 @@ JsonObject QuotaRecord(const cluster::ElasticQuota& quota);
 // "ElasticQuota/team-a/quota"
 std::string IdOf(const cluster::ElasticQuota& quota);
 
-// How many instances of each profile each GPU has: [{"index":0,"profiles":{"1g.5gb":3}}].
+// Instances of each profile on each GPU: [{"index":0,"profiles":{"1g.5gb":3}}].
 JsonArray LayoutOf(const cluster::NodeGpus& gpus);
-// The same once the specification is carried out.
+// The same after the spec has been carried out.
 JsonArray TargetOf(const cluster::Node& node, const cluster::NodeGpus& gpus);
 
 using SliceCounts = std::map<std::string, int64_t, std::less<>>;  // by resource
-// Of which slices the node has more once its specification is carried out than `before`, and how
-// many.
+// The slices that the node gains over `before` when its spec is carried out.
 SliceCounts SlicesAdded(const cluster::NodeGpus& before, const cluster::Node& node,
                         const cluster::NodeGpus& gpus);
 

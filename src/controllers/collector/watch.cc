@@ -15,14 +15,14 @@ namespace nos::controllers {
 namespace {
 
 constexpr std::string_view kKueue = "kueue.x-k8s.io";
-// Their fields agree in what is read (cluster/work.h).
+// These versions agree in all fields that are read (cluster/work.h).
 constexpr std::array<std::string_view, 3> kKueueVersions = {"v1", "v1beta2", "v1beta1"};
 constexpr Duration kLookAgain = std::chrono::minutes(1), kLookWhether = std::chrono::minutes(10);
-// Events come once: what is missed by a broken watch is listed with the next one.
+// Relisting would repeat old Events. A broken watch lists them anyway when it restarts.
 constexpr Duration kRelistEvents = std::chrono::hours(24);
 constexpr kube::BackOff kPatient{std::chrono::seconds(1), std::chrono::minutes(1)};
 
-// Of a group that the API server serves: the newest version that is known here; "": none.
+// The newest served version of Kueue that nos supports; "": none.
 std::string VersionOf(const Json& group) {
   const Json* versions = Find(group, "versions");
   if (versions == nullptr || !versions->is_array()) return {};
@@ -63,7 +63,7 @@ class WorkWatch::Follower final : public Watched, private kube::ReflectorSink {
     const bool denied = reflector_.last_error().code() == Code::kPermission;
     if (denied && !denied_) {
       Log(LogLevel::kInfo,
-          "telemetry goes without what it may not list and watch (docs/telemetry.md)",
+          "resource may not be listed or watched, telemetry omits it (docs/telemetry.md)",
           {{"resource", what_}, {"error", reflector_.last_error().message()}});
     }
     denied_ = denied || (denied_ && !reflector_.last_error().ok());
@@ -92,7 +92,7 @@ class WorkWatch::Follower final : public Watched, private kube::ReflectorSink {
     const Status read = read_(object, fresh);
     const Name name{fresh.meta.ns, fresh.meta.name};
     std::set<Name>& there = listing_ ? listed_ : known_;
-    if (!read.ok()) {  // what was known of it stays
+    if (!read.ok()) {  // keep what is known of it
       if (listing_ && known_.contains(name)) there.insert(name);
     } else if (take_(fresh)) {
       there.insert(name);
@@ -103,7 +103,7 @@ class WorkWatch::Follower final : public Watched, private kube::ReflectorSink {
   }
   std::string Remove(JsonSource object) override {
     T last;
-    (void)read_(object, last);  // the name is enough
+    (void)read_(object, last);  // only the name is needed
     if (known_.erase({last.meta.ns, last.meta.name}) > 0) gone_(last.meta.ns, last.meta.name);
     return std::move(last.meta.resource_version);
   }
@@ -114,7 +114,7 @@ class WorkWatch::Follower final : public Watched, private kube::ReflectorSink {
   const Take take_;
   const Gone gone_;
   bool denied_ = false, listing_ = false;
-  std::set<Name> known_, listed_;  // that were taken
+  std::set<Name> known_, listed_;  // names that the sink took
 };
 
 template <typename T, typename Take>

@@ -1,12 +1,12 @@
-// Watches what the collector tells of beside pods, nodes and quotas, and what nothing depends on:
-// Jobs, node pools, Kueue's queues and Workloads, Events. What an API server does not serve or does
-// not permit is not there: that it is not permitted is logged once. Objects are read as they pass
-// by and not kept here.
+// Watches objects that the collector reports besides pods, nodes and quotas: Jobs, node pools,
+// Kueue's queues and Workloads, Events. No other part of nos depends on them. A kind that the API
+// server does not serve or does not permit is treated as empty; a missing permission is logged
+// once. Objects are passed to the sink and not stored here.
 //
 //   WorkWatch watch({.take_job = [&](const cluster::Job& job) { return jobs.Put(job); }, ...}, {});
 //   watch.Pump(client, now);
 //
-// One owner thread.
+// Owned by one thread.
 #pragma once
 
 #include <functional>
@@ -22,14 +22,15 @@
 
 namespace nos::controllers {
 
-// Who hears of objects that are new or have changed, and of those that are gone.
+// Callbacks for new, changed and deleted objects.
 struct WorkSink {
-  // Whether to hear of it when it is gone.
+  // Each returns true if `gone` should be called when the object is deleted.
   std::function<bool(const cluster::Job&)> take_job;
   std::function<bool(const cluster::KueueWorkload&)> take_workload;
   std::function<bool(const cluster::KueueQueue&)> take_queue;
   std::function<bool(const cluster::NodePool&)> take_pool;
-  // Events are not told to be gone: they are forgotten after an hour. Null: none are watched.
+  // `gone` is not called for Events: the API server drops them after an hour. Null: Events are not
+  // watched.
   std::function<void(const cluster::KubernetesEvent&)> take_event;
   // `kind`: "Job", "Workload", "Queue" or "NodePool".
   std::function<void(std::string_view kind, std::string_view ns, std::string_view name)> gone;
@@ -37,7 +38,7 @@ struct WorkSink {
 
 struct WorkWatchOptions {
   Duration relist_every = std::chrono::minutes(10);
-  // Called from any thread when a Pump would find something.
+  // Called from any thread when Pump has something to process.
   std::function<void()> wake{};
 };
 
@@ -47,7 +48,7 @@ class WorkWatch {
   ~WorkWatch();
 
   void Pump(kube::Client& client, Time now);
-  // All has been listed that is served and permitted.
+  // True if all kinds that are served and permitted have been listed.
   bool settled() const;
 
  private:
@@ -63,9 +64,9 @@ class WorkWatch {
   const WorkSink sink_;
   const WorkWatchOptions options_;
   std::vector<std::unique_ptr<Watched>> always_, kueue_;
-  std::string kueue_version_;  // "": it is not served
+  std::string kueue_version_;  // "": not served
   Time kueue_due_{};
-  bool kueue_known_ = false;  // whether it is served
+  bool kueue_known_ = false;  // it is known whether Kueue is served
 };
 
 }  // namespace nos::controllers

@@ -17,7 +17,7 @@ Result<cluster::Pod> ReadPodOf(const Json& args) {
   return cluster::DecodePod(JsonSource(*pod));
 }
 
-// Null, too, when it is null: what Go has not set.
+// Null also for a JSON null, which Go writes for unset fields.
 const Json* Given(const Json& args, std::string_view key) {
   const Json* found = Find(args, key);
   return found == nullptr || found->is_null() ? nullptr : found;
@@ -28,7 +28,7 @@ Result<std::vector<std::string>> ReadNames(const Json& list) {
   std::vector<std::string> names;
   for (const Json& name : list.get_array()) {
     if (!name.is_string()) return Invalid("NodeNames has what is no text");
-    names.emplace_back(reconcile::View(name.get_string()));
+    names.emplace_back(View(name.get_string()));
   }
   return names;
 }

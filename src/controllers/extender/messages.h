@@ -1,5 +1,5 @@
-// What kube-scheduler and an extender say to each other, as values.
-// Source: k8s.io/kube-scheduler extender/v1, whose fields have no other names in JSON than in Go.
+// Messages between kube-scheduler and an extender. Source: k8s.io/kube-scheduler extender/v1. Its
+// JSON fields have the names of the Go fields.
 #pragma once
 
 #include <map>
@@ -12,26 +12,26 @@
 
 namespace nos::controllers {
 
-// ExtenderArgs, of filter and prioritize. Nodes come by name, or whole when kube-scheduler has
-// nodeCacheCapable: false, and go back as they came.
+// ExtenderArgs, for filter and prioritize. kube-scheduler sends node names, or whole nodes with
+// nodeCacheCapable: false. The answer has the same form.
 struct ExtenderNodes {
   cluster::Pod pod;
   std::vector<std::string> names;
   JsonArray objects;   // empty, or one for each name
-  bool whole = false;  // they are there
+  bool whole = false;  // objects were sent
 };
-// Errors: kInvalid, with what is wrong.
+// Errors: kInvalid with the cause.
 Result<ExtenderNodes> ReadExtenderNodes(std::string_view text);
 
-// ExtenderFilterResult: `passes` is parallel to the names.
+// ExtenderFilterResult.
 struct ExtenderRefusals {
   std::map<std::string, std::string> failed, unresolvable;  // node -> why
 };
 std::string FilterAnswer(ExtenderNodes nodes, const ExtenderRefusals& refusals);
-// With its field Error alone, which says why there is no result.
+// Only with the field Error: why there is no result.
 std::string FilterError(std::string_view error);
 
-// HostPriorityList: scores of 0 to 10.
+// HostPriorityList: scores from 0 to 10.
 std::string PrioritizeAnswer(const std::vector<std::string>& names,
                              const std::vector<int64_t>& scores);
 
@@ -42,7 +42,7 @@ struct ExtenderBinding {
 Result<ExtenderBinding> ReadExtenderBinding(std::string_view text);
 std::string BindAnswer(std::string_view error);
 
-// ExtenderPreemptionArgs: who would go on which node. Victims come as uids, or whole.
+// ExtenderPreemptionArgs: the victims on each node, as uids or whole pods.
 struct ExtenderVictims {
   cluster::Pod pod;
   struct Node {

@@ -1,16 +1,17 @@
-// For whom the partitioner keeps slices (claims.h), and who is left to plan for.
+// Slice reservations of the partitioner (claims.h), and which pending pods to plan for.
 #include <algorithm>
 #include <string>
 #include <vector>
 
-#include "controllers/pending/assumed.h"
 #include "controllers/partitioner.h"
+#include "controllers/pending/assumed.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {
 namespace {
 
-// Whether more slices could help: the scheduler has tried, and no owner sees to where it runs.
+// True if more slices could help: a scheduler has tried to place the pod, and no owner decides its
+// node.
 bool CouldBeHelped(const cluster::Pod& pod, bool whole) {
   if (!scheduling::IsSchedulable(pod) || scheduling::IsTiedToNode(pod)) return false;
   const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
@@ -20,8 +21,9 @@ bool CouldBeHelped(const cluster::Pod& pod, bool whole) {
 
 }  // namespace
 
-// A pod that a scheduler has chosen a node for is given what it needs there, like one that has been
-// planned for; as long as that is so, others get nothing for its sake, and it need not pause.
+// Reserves slices for a pod whose scheduler has nominated a node, as if a plan had placed it there.
+// While the nomination stands, other pods get no slices at its expense and the pod needs no
+// back-off.
 void Partitioner::ClaimForNominated(const reconcile::View& view, Time now) {
   for (const Pod& pod : *view.pods.Snapshot()) {
     if (pod->nominated_node.empty() || !pod->node_name.empty() || pod->Finished()) continue;
@@ -32,7 +34,8 @@ void Partitioner::ClaimForNominated(const reconcile::View& view, Time now) {
   }
 }
 
-// Nobody there is on the way out, whose slices could be those that the scheduler waits for.
+// True if no terminating pod is left on the node. The slices of such a pod could be the ones that
+// the scheduler is waiting for.
 bool Partitioner::IsEmptied(const std::string& node, const reconcile::View& view) {
   return std::ranges::none_of(*view.pods.Snapshot(), [&](const Pod& pod) {
     return pod->node_name == node && !pod->Finished() && pod->meta.deleted;
@@ -54,14 +57,15 @@ std::vector<Partitioner::Pod> Partitioner::Waiting(const reconcile::View& view, 
   return waiting;
 }
 
-void Partitioner::DropClaimsBeyondQuota(const reconcile::View& view, const cluster::ClusterSnapshot& picture) {
+void Partitioner::DropClaimsBeyondQuota(const reconcile::View& view,
+                                        const cluster::ClusterSnapshot& picture) {
   for (const std::string& key : FindClaimsBeyondQuota(claims_, *view.pods.Snapshot(), picture,
                                                       view.around->Collect(), frameworks_)) {
     claims_.Drop(key);
   }
 }
 
-// Promised slices count as used. A promise whose slices someone else got is void.
+// Counts reserved slices as used. Drops a reservation whose slices another pod has taken.
 void Partitioner::HonourClaims(cluster::ClusterSnapshot& snapshot, const reconcile::View& view) {
   std::vector<std::string> broken;
   for (const auto& [key, claim] : claims_.all()) {

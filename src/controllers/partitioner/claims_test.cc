@@ -1,10 +1,10 @@
-// Slices that are promised to a pod or under way are nobody else's.
+// Slices that are reserved for a pod or planned on a node are not given to other pods.
 #include "controllers/partitioner/fixture_test.h"
 
 namespace nos::controllers {
 namespace {
 
-TEST_F(PartitionerTest, ANodeInFlightIsNotReplannedButServesItsPods) {
+TEST_F(PartitionerTest, DoesNotReplanNodeBeforeItAcknowledges) {
   Node("a", {{0, ""}, {1, ""}});
   Pod("p", "7g.40gb");
   Run();
@@ -18,8 +18,8 @@ TEST_F(PartitionerTest, ANodeInFlightIsNotReplannedButServesItsPods) {
   EXPECT_NE(PlanOf("a"), plan) << "now it is q's turn";
 }
 
-// Defect B10: a slice made for one pod could be taken away for another before it was bound.
-TEST_F(PartitionerTest, PromisedSlicesAreNotCutUpForOthers) {
+// The Go partitioner could take away a slice of one pod for another before the pod was bound.
+TEST_F(PartitionerTest, DoesNotRepartitionReservedSlices) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
@@ -33,7 +33,7 @@ TEST_F(PartitionerTest, PromisedSlicesAreNotCutUpForOthers) {
   EXPECT_EQ(PlanOf("a"), "1");
 }
 
-TEST_F(PartitionerTest, APodThatDoesNotTakeItsSliceLosesItForAWhile) {
+TEST_F(PartitionerTest, ReservationExpiresIfPodIsNotBound) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
@@ -45,7 +45,7 @@ TEST_F(PartitionerTest, APodThatDoesNotTakeItsSliceLosesItForAWhile) {
   EXPECT_EQ(Spec("a").rfind("1g.5gb@", 0), 0u) << Spec("a");
 }
 
-TEST_F(PartitionerTest, AStolenSliceIsReplacedAtOnce) {
+TEST_F(PartitionerTest, ReplacesReservedSliceThatAnotherPodTook) {
   Node("a", {{0, ""}});
   Node("b", {{0, ""}});
   Pod("p", "7g.40gb");
@@ -60,9 +60,9 @@ TEST_F(PartitionerTest, AStolenSliceIsReplacedAtOnce) {
   EXPECT_EQ(Spec(second), "7g.40gb@0");
 }
 
-TEST_F(PartitionerTest, WhatWasInUseIsPlannedAround) {
+TEST_F(PartitionerTest, PlansAroundInstanceReportedInUse) {
   Node("a", {{0, "1g.5gb@0:free"}, {1, ""}});
-  reconcile::Change("nodes", "a", [](Json& node) {  // GPU 1 cannot serve: it is not reported
+  Change("nodes", "a", [](Json& node) {  // GPU 1 cannot serve: it is not reported
     MakeObject(node, "metadata", "annotations").erase("nos.nebuly.com/status-layout-1");
   });
   Pod("p", "7g.40gb");
@@ -74,16 +74,16 @@ TEST_F(PartitionerTest, WhatWasInUseIsPlannedAround) {
   Pod("q", "3g.20gb");
   Run();
   EXPECT_EQ(PlanOf("a"), "2");
-  EXPECT_EQ(Spec("a"), "1g.5gb@0,3g.20gb@4") << "and nobody goes on after the 7g";
+  EXPECT_EQ(Spec("a"), "1g.5gb@0,3g.20gb@4") << "the 7g must not be requested any more";
 }
 
-TEST_F(PartitionerTest, AfterAPartialResultPodsHaveAllTheirTimeToTakeWhatThereIs) {
+TEST_F(PartitionerTest, PartialResultGivesPodsNewTimeToBindToCreatedSlices) {
   Node("a", {{0, ""}, {1, ""}});
   Pod("p", "7g.40gb");
   Pod("q", "7g.40gb");
   Run();
   ASSERT_EQ(Spec("a", 0) + Spec("a", 1), "7g.40gb@07g.40gb@0");
-  Run(seconds(50));  // of the 60 that a promise holds
+  Run(seconds(50));  // of the 60 s that a reservation holds
   Annotate("a", "partitioning-result",
            reconcile::WritePlanResult({"1", false, {{1, "7g.40gb@0", "DeviceError", "it is broken"}}}));
   Acknowledge("a", {{0, "7g.40gb@0:free"}});
@@ -93,23 +93,23 @@ TEST_F(PartitionerTest, AfterAPartialResultPodsHaveAllTheirTimeToTakeWhatThereIs
             1);
 }
 
-TEST_F(PartitionerTest, APodOfTheSameNameDoesNotInheritAPause) {
+TEST_F(PartitionerTest, NewPodOfSameNameHasNoBackOff) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
   Acknowledge("a", {{0, "7g.40gb@0:free"}});
   Run(seconds(70));
   ASSERT_NE(Events().find("SliceNotTaken"), std::string::npos);
-  // A StatefulSet makes its pod anew; both events arrive together.
+  // A StatefulSet recreates its pod; both events arrive together.
   api_.Remove("pods", "ml/p");
   Pod("p", "3g.20gb");
-  reconcile::Change("pods", "ml/p", [](Json& pod) { MakeObject(pod, "metadata")["uid"] = "another"; });
+  Change("pods", "ml/p", [](Json& pod) { MakeObject(pod, "metadata")["uid"] = "another"; });
   Run();
   EXPECT_EQ(PlanOf("a"), "2");
 }
 
-// Defect A8: pods that were bound but not running yet counted as using nothing.
-TEST_F(PartitionerTest, ABoundPodHoldsItsSliceBeforeTheStatusSaysSo) {
+// The Go partitioner counted pods that were bound and not running yet as using nothing.
+TEST_F(PartitionerTest, BoundPodHoldsItsSliceBeforeAgentReportsIt) {
   Node("a", {{0, "1g.5gb@0:free"}});
   Pod("starting", "1g.5gb");
   Bind("starting", "a");

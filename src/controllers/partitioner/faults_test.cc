@@ -1,4 +1,4 @@
-// Nodes, agents and answers that fail: only they are hurt, and everything comes right again.
+// Failing nodes, agents and writes affect only themselves, and everything recovers.
 #include "controllers/partitioner/fixture_test.h"
 #include "reconcile/testing/slow_watches.h"
 
@@ -7,8 +7,8 @@
 namespace nos::controllers {
 namespace {
 
-// Defect A1: deleted nodes stayed in the state and stopped everything.
-TEST_F(PartitionerTest, ADeletedNodeIsForgotten) {
+// The Go partitioner kept deleted nodes in its state and then stopped.
+TEST_F(PartitionerTest, ForgetsDeletedNodeAndItsReservations) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
@@ -16,14 +16,14 @@ TEST_F(PartitionerTest, ADeletedNodeIsForgotten) {
   api_.Remove("nodes", "a");
   Node("b", {{0, ""}});
   Run();
-  EXPECT_EQ(Spec("b"), "7g.40gb@0") << "the promise went with the node";
+  EXPECT_EQ(Spec("b"), "7g.40gb@0") << "the reservation was dropped with the node";
 }
 
-// Defect A2: taking the label off was never noticed.
-TEST_F(PartitionerTest, ANodeThatLeavesIsLeftAlone) {
+// The Go partitioner did not notice that the label had been removed.
+TEST_F(PartitionerTest, DoesNotPlanNodeWithoutLabel) {
   Node("a", {{0, ""}});
   Run();
-  reconcile::Change("nodes", "a", [](Json& node) {
+  Change("nodes", "a", [](Json& node) {
     MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
   });
   Pod("p", "7g.40gb");
@@ -31,12 +31,12 @@ TEST_F(PartitionerTest, ANodeThatLeavesIsLeftAlone) {
   EXPECT_EQ(PlanOf("a"), "");
 }
 
-// Defect A3: one bad node stopped planning for all.
-TEST_F(PartitionerTest, ABadNodeHurtsOnlyItself) {
+// In the Go partitioner one bad node stopped planning for all.
+TEST_F(PartitionerTest, BadNodesDoNotStopPlanning) {
   Node("a", {{0, ""}}, "NVIDIA-Quantum-9000");
   Node("b", {{0, "9g.90gb@0:free"}});
   Node("c", {});
-  reconcile::Change("nodes", "c", [](Json& node) {
+  Change("nodes", "c", [](Json& node) {
     MakeObject(node, "metadata", "labels").erase("nvidia.com/gpu.product");
   });
   Node("d", {{0, "nonsense"}, {1, ""}});
@@ -46,8 +46,8 @@ TEST_F(PartitionerTest, ABadNodeHurtsOnlyItself) {
   EXPECT_EQ(PlanOf("a") + PlanOf("b") + PlanOf("c"), "");
 }
 
-// Defect A4: one silent agent blocked planning for everybody, for ever.
-TEST_F(PartitionerTest, ASilentNodeStopsOnlyItself) {
+// In the Go partitioner one silent agent blocked all planning for ever.
+TEST_F(PartitionerTest, SilentAgentDoesNotBlockOtherNodes) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
@@ -64,10 +64,10 @@ TEST_F(PartitionerTest, ASilentNodeStopsOnlyItself) {
   EXPECT_NE(Events().find("PartitioningUnanswered"), std::string::npos);
   Node("c", {{0, ""}});
   Run();
-  EXPECT_EQ(Spec("c"), "7g.40gb@0") << "p goes elsewhere";
+  EXPECT_EQ(Spec("c"), "7g.40gb@0") << "p is planned on another node";
 }
 
-TEST_F(PartitionerTest, ASilentNodeIsTriedAgainAfterAPause) {
+TEST_F(PartitionerTest, RetriesSilentNodeAfterPause) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
@@ -79,7 +79,7 @@ TEST_F(PartitionerTest, ASilentNodeIsTriedAgainAfterAPause) {
   EXPECT_EQ(PlanOf("a"), "2");
 }
 
-TEST_F(PartitionerTest, AFailedGpuRestsAndAnotherServes) {
+TEST_F(PartitionerTest, FailedGpuBacksOffAndAnotherIsUsed) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
@@ -94,7 +94,7 @@ TEST_F(PartitionerTest, AFailedGpuRestsAndAnotherServes) {
   EXPECT_EQ(Spec("b"), "7g.40gb@0");
 }
 
-TEST_F(PartitionerTest, AGpuThatIsCutAfterAllRestsNoLonger) {
+TEST_F(PartitionerTest, LatePartitioningEndsBackOffOfGpu) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
@@ -110,23 +110,23 @@ TEST_F(PartitionerTest, AGpuThatIsCutAfterAllRestsNoLonger) {
   EXPECT_EQ(Spec("a"), "3g.20gb@4");
 }
 
-TEST_F(PartitionerTest, AConflictIsReadAgainAndPlannedAgain) {
+TEST_F(PartitionerTest, PlansAgainAfterConflict) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   bool changed = false;
   api_.intercept = [&](const kube::ApiRequest& request) {
     if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !changed) {
       changed = true;
-      Annotate("a", "status-layout-0", "3g.20gb@0:used");  // somebody was faster
+      Annotate("a", "status-layout-0", "3g.20gb@0:used");  // another client was faster
     }
     return std::optional<Result<kube::ApiResponse>>();
   };
   Run();
   EXPECT_TRUE(changed);
-  EXPECT_EQ(PlanOf("a"), "") << "the plan was made for what is not there any more";
+  EXPECT_EQ(PlanOf("a"), "") << "the plan was made for an old layout";
 }
 
-TEST_F(PartitionerTest, ANodeThatRefusesItsPlanOnceIsAskedAgain) {
+TEST_F(PartitionerTest, RetriesPlanThatWasRefusedOnce) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   bool refused = false;
@@ -134,7 +134,8 @@ TEST_F(PartitionerTest, ANodeThatRefusesItsPlanOnceIsAskedAgain) {
     std::optional<Result<kube::ApiResponse>> answer;
     if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !refused) {
       refused = true;
-      answer = Status(Code::kUnavailable, "busy");  // and nothing changes that would wake anybody
+      // No cache changes, so only time wakes the partitioner.
+      answer = Status(Code::kUnavailable, "busy");
     }
     return answer;
   };
@@ -143,15 +144,15 @@ TEST_F(PartitionerTest, ANodeThatRefusesItsPlanOnceIsAskedAgain) {
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
 }
 
-TEST_F(PartitionerTest, WhatANodeRefusedIsPromisedToNobody) {
+TEST_F(PartitionerTest, ReservesNothingOfRefusedPlan) {
   Node("a", {{0, ""}, {1, ""}});
   Pod("a-low", "7g.40gb");
   Pod("z-high", "7g.40gb");
-  reconcile::Change("pods", "ml/z-high", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
+  Change("pods", "ml/z-high", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
   bool changed = false;
   api_.intercept = [&](const kube::ApiRequest& request) {
     if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !changed) {
-      changed = true;  // somebody was faster, and left one slice
+      changed = true;  // another client was faster and left one slice
       Annotate("a", "status-layout-0", "7g.40gb@0:free");
       Annotate("a", "status-layout-1", "7g.40gb@0:used");
     }
@@ -164,7 +165,7 @@ TEST_F(PartitionerTest, WhatANodeRefusedIsPromisedToNobody) {
   EXPECT_EQ(Events().find("SlicePlanned"), std::string::npos) << Events();
 }
 
-TEST_F(PartitionerTest, ALostAnswerDoesNotPlanTwice) {
+TEST_F(PartitionerTest, DoesNotPlanTwiceAfterLostAnswer) {
   Node("a", {{0, ""}});
   Node("b", {{0, ""}});
   Pod("p", "7g.40gb");
@@ -173,7 +174,7 @@ TEST_F(PartitionerTest, ALostAnswerDoesNotPlanTwice) {
     std::optional<Result<kube::ApiResponse>> answer;
     if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos && !lost) {
       lost = true;
-      (void)api_.Do(request);  // it takes place all the same
+      (void)api_.Do(request);  // the write takes place nevertheless
       answer = Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
     }
     return answer;
@@ -182,9 +183,9 @@ TEST_F(PartitionerTest, ALostAnswerDoesNotPlanTwice) {
   EXPECT_EQ(PlanOf("a").empty() + PlanOf("b").empty(), 1);
 }
 
-TEST_F(PartitionerTest, KnowsWhatItHasWrittenBeforeItsWatchSaysSo) {
+TEST_F(PartitionerTest, UsesItsOwnWritesWhileNodeWatchLags) {
   Node("a", {{0, ""}, {1, ""}});
-  testing::SlowWatches slow(api_);
+  reconcile::testing::SlowWatches slow(api_);
   runner_ = std::make_unique<reconcile::Runner>(*partitioner_, slow, reconcile::RunnerOptions());
   Run();
   slow.nodes_silent = true;
@@ -193,27 +194,27 @@ TEST_F(PartitionerTest, KnowsWhatItHasWrittenBeforeItsWatchSaysSo) {
   ASSERT_EQ(PlanOf("a"), "1");
   Pod("q", "7g.40gb");
   Run();
-  EXPECT_EQ(Patches("a"), 1) << "a plan is under way; one made from the old node is refused";
+  EXPECT_EQ(Patches("a"), 1) << "a plan is in flight; one based on the old node would be refused";
   slow.nodes_silent = false;
   Acknowledge("a", {{0, Spec("a", 0).empty() ? "" : "7g.40gb@0:free"},
                     {1, Spec("a", 1).empty() ? "" : "7g.40gb@0:free"}});
   Run();
-  EXPECT_EQ(PlanOf("a"), "2") << "what others write is seen once the watch goes on";
+  EXPECT_EQ(PlanOf("a"), "2") << "the watch delivers the writes of others";
 }
 
-TEST_F(PartitionerTest, ARestartInTheMiddleGoesOn) {
+TEST_F(PartitionerTest, RestartContinuesPlanInFlight) {
   Node("a", {{0, ""}});
   Node("b", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
   Restart();
   Run(seconds(30));
-  EXPECT_EQ(PlanOf("a").empty() + PlanOf("b").empty(), 1) << "the plan under way serves it";
+  EXPECT_EQ(PlanOf("a").empty() + PlanOf("b").empty(), 1) << "the plan in flight serves it";
 }
 
-TEST_F(PartitionerTest, AGpuThatNobodyReportedIsNotTouched) {
+TEST_F(PartitionerTest, DoesNotPartitionUnreportedGpu) {
   Node("a", {{0, ""}, {1, ""}});
-  reconcile::Change("nodes", "a", [](Json& node) {
+  Change("nodes", "a", [](Json& node) {
     MakeObject(node, "metadata", "annotations").erase("nos.nebuly.com/status-layout-0");
   });
   Pod("p", "7g.40gb");
@@ -223,13 +224,13 @@ TEST_F(PartitionerTest, AGpuThatNobodyReportedIsNotTouched) {
   EXPECT_EQ(Spec("a", 1), "7g.40gb@0");
 }
 
-TEST_F(PartitionerTest, SlowWritesDoNotPutPlanningToSleep) {
+TEST_F(PartitionerTest, SlowWritesDoNotDelayNextPlan) {
   for (int i = 0; i < 500; ++i) {
     Node("n" + std::to_string(i), {{0, ""}});
     Pod("p" + std::to_string(i), "7g.40gb");
   }
   api_.intercept = [&](const kube::ApiRequest& request) {
-    if (request.method != "GET") clock_.Advance(milliseconds(20));  // 50 a second
+    if (request.method != "GET") clock_.Advance(milliseconds(20));  // 50 per second
     return std::optional<Result<kube::ApiResponse>>();
   };
   Run(seconds(40));
@@ -241,7 +242,7 @@ TEST_F(PartitionerTest, SlowWritesDoNotPutPlanningToSleep) {
   EXPECT_LT(ToSeconds(clock_.Now() - came), 10);
 }
 
-TEST_F(PartitionerTest, ConflictsOnEveryOtherNodeStopOnlyThose) {
+TEST_F(PartitionerTest, ConflictsOnSomeNodesDoNotAffectOthers) {
   for (int i = 0; i < 10; ++i) {
     Node("n" + std::to_string(i), {{0, ""}});
     Pod("p" + std::to_string(i), "7g.40gb");
@@ -260,10 +261,10 @@ TEST_F(PartitionerTest, ConflictsOnEveryOtherNodeStopOnlyThose) {
   EXPECT_EQ(partitioner_->decisions().size(), 10u);
 }
 
-// A kubelet's credential may annotate its own node, whatever the node's labels.
-TEST_F(PartitionerTest, WhatANodeWritesOfItsPlansIsNotKeptWhole) {
+// A kubelet's credentials allow it to annotate its own node, whatever labels the node has.
+TEST_F(PartitionerTest, BoundsTextThatNodesWriteIntoPlanResults) {
   for (const char* name : {"a", "stranger"}) Node(name, {{0, ""}});
-  reconcile::Change("nodes", "stranger", [](Json& node) {
+  Change("nodes", "stranger", [](Json& node) {
     MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
   });
   const std::string book(200'000, 'x');
@@ -286,8 +287,8 @@ TEST_F(PartitionerTest, WhatANodeWritesOfItsPlansIsNotKeptWhole) {
   }
 }
 
-// Nodes' words in the reasons of every pod that waits.
-TEST_F(PartitionerTest, NodesDoNotFillThePodsConditions) {
+// Node annotations are quoted in the conditions of every pending pod.
+TEST_F(PartitionerTest, BoundsNodeTextInPodConditions) {
   for (int i = 0; i < 20; ++i) {
     Node("n" + std::to_string(i), {{0, std::string(200'000, static_cast<char>('a' + i))}});
   }
@@ -314,7 +315,7 @@ class ARefusingNodeTest : public PartitionerTest {
   }
 };
 
-TEST_F(ARefusingNodeTest, HurtsOnlyItselfWhicheverItIs) {
+TEST_F(ARefusingNodeTest, DoesNotAffectOtherNode) {
   for (const auto& [refusing, other] : {std::pair{"a", "b"}, {"b", "a"}}) {
     for (const char* name : {"a", "b"}) Node(name, {{0, ""}});
     Restart();
@@ -326,7 +327,7 @@ TEST_F(ARefusingNodeTest, HurtsOnlyItselfWhicheverItIs) {
   }
 }
 
-TEST_F(ARefusingNodeTest, IsTriedAgainAfterGrowingPauses) {
+TEST_F(ARefusingNodeTest, IsRetriedWithGrowingPauses) {
   api_.Remove("nodes", "b");
   Refuse("a", Code::kPermission);
   Pod("p", "7g.40gb");
@@ -343,7 +344,7 @@ TEST_F(ARefusingNodeTest, IsTriedAgainAfterGrowingPauses) {
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
 }
 
-TEST_F(ARefusingNodeTest, IsTriedAgainSoonerWhenItWasBusy) {
+TEST_F(ARefusingNodeTest, IsRetriedSoonerIfApiServerWasBusy) {
   api_.Remove("nodes", "b");
   Refuse("a", Code::kUnavailable);
   Pod("p", "7g.40gb");
@@ -353,7 +354,7 @@ TEST_F(ARefusingNodeTest, IsTriedAgainSoonerWhenItWasBusy) {
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
 }
 
-TEST_F(ARefusingNodeTest, RestsTooWhenSomebodyIsAlwaysFaster) {
+TEST_F(ARefusingNodeTest, BacksOffAfterRepeatedConflicts) {
   Refuse("a", Code::kConflict);
   Pod("p", "7g.40gb");
   Pod("q", "7g.40gb");
@@ -362,9 +363,9 @@ TEST_F(ARefusingNodeTest, RestsTooWhenSomebodyIsAlwaysFaster) {
   EXPECT_LT(Patches("a"), 70);
 }
 
-TEST_F(ARefusingNodeTest, StartsAfreshWhenItHasTakenAPlan) {
+TEST_F(ARefusingNodeTest, BackOffStartsOverAfterAcceptedPlan) {
   api_.Remove("nodes", "b");
-  const auto lose_twice = [&] {  // more in a row are paused for
+  const auto lose_twice = [&] {  // more conflicts in a row would cause a back-off
     api_.intercept = [this, left = 2](const kube::ApiRequest& request) mutable {
       std::optional<Result<kube::ApiResponse>> answer;
       const bool plan = request.method == "PATCH" && request.path == "/api/v1/nodes/a";
@@ -384,7 +385,7 @@ TEST_F(ARefusingNodeTest, StartsAfreshWhenItHasTakenAPlan) {
   EXPECT_EQ(PlanOf("a"), "2");
 }
 
-TEST_F(ARefusingNodeTest, DoesNotKeepPodsFromTheirReasons) {
+TEST_F(ARefusingNodeTest, DoesNotDelayReasonsOfPods) {
   Refuse("a", Code::kPermission);
   Pod("p", "7g.40gb");
   Run(seconds(20));
@@ -394,10 +395,10 @@ TEST_F(ARefusingNodeTest, DoesNotKeepPodsFromTheirReasons) {
   EXPECT_EQ(Condition("p", "status") + Condition("q", "status"), "False") << "one of them waits";
 }
 
-TEST_F(PartitionerTest, AReasonThatCouldNotBeWrittenIsWrittenLater) {
+TEST_F(PartitionerTest, RetriesConditionThatCouldNotBeWritten) {
   Node("a", {{0, "7g.40gb@0:used"}});
   Pod("p", "7g.40gb");
-  clock_.Advance(minutes(60));  // it starves already: no other plan comes
+  clock_.Advance(minutes(60));  // the pod is starving already, so no further plan is made
   int failures = 3;
   api_.intercept = [&](const kube::ApiRequest& request) {
     std::optional<Result<kube::ApiResponse>> answer;
@@ -411,8 +412,8 @@ TEST_F(PartitionerTest, AReasonThatCouldNotBeWrittenIsWrittenLater) {
   EXPECT_EQ(api_.All("events").size(), 1u) << Events();
 }
 
-// A webhook for nodes is down; its error names the port of each attempt.
-TEST_F(PartitionerTest, ARefusalInEverNewWordsIsNotAnEventEachTime) {
+// A webhook for nodes is down. Its error contains the port of each attempt.
+TEST_F(PartitionerTest, PublishesRefusalsWithVaryingTextRarely) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   int attempts = 0;
@@ -439,27 +440,27 @@ TEST_F(PartitionerTest, ARefusalInEverNewWordsIsNotAnEventEachTime) {
   EXPECT_EQ(refusals(), 2) << "this is another one";
   for (int minute = 5; minute < 60; ++minute) Run(minutes(1));
   EXPECT_LE(refusals(), 13) << attempts;
-  EXPECT_GE(refusals(), 5) << "and is not forgotten";
+  EXPECT_GE(refusals(), 5) << "it is repeated now and then";
 }
 
-TEST_F(PartitionerTest, TellingReasonsDoesNotHoldUpAPodThatFits) {
+TEST_F(PartitionerTest, PublishingReasonsDoesNotDelayPlanning) {
   Node("a", {{0, "7g.40gb@0:used"}});
   for (int i = 0; i < 2000; ++i) Pod("hopeless" + std::to_string(i), "7g.40gb");
   api_.intercept = [&](const kube::ApiRequest& request) {
-    if (request.method != "GET") clock_.Advance(milliseconds(10));  // 100 a second
+    if (request.method != "GET") clock_.Advance(milliseconds(10));  // 100 per second
     return std::optional<Result<kube::ApiResponse>>();
   };
   const auto step = [&] {
     if (!runner_->Step(clock_)) clock_.Advance(milliseconds(10));
   };
-  while (api_.writes.empty()) step();  // the first reasons are being written
+  while (api_.writes.empty()) step();  // the first conditions are being written
   Node("z", {{0, ""}});
   Pod("late", "1g.5gb");
   const size_t before = api_.writes.size();
   while (PlanOf("z").empty() && api_.writes.size() < 4000) step();
   EXPECT_LT(api_.writes.size() - before, 200U);
   while (api_.writes.size() < 4000) step();
-  EXPECT_EQ(Condition("hopeless1999", "status"), "False") << "and all are told";
+  EXPECT_EQ(Condition("hopeless1999", "status"), "False") << "all conditions are written";
 }
 
 }  // namespace

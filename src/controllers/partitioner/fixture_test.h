@@ -1,5 +1,5 @@
-// A partitioner before an API server that a test fills: nodes as their agents report them, pods as
-// kube-scheduler leaves them.
+// Runs a partitioner against a fake API server that the test fills: nodes look as their agents
+// report them, pods as kube-scheduler leaves them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <string>
 
 #include "controllers/partitioner.h"
+#include "kube/testing/fake_api.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
-#include "kube/testing/fake_api.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {
@@ -33,10 +33,10 @@ class PartitionerTest : public ::testing::Test {
     runner_ = std::make_unique<reconcile::Runner>(*partitioner_, api_, reconcile::RunnerOptions());
   }
   void Run(Duration time = seconds(5)) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the partitioner does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the partitioner does not come to rest";
   }
 
-  // A node of A100-40GB that its agent has reported.
+  // A node with A100-40GB GPUs, as its agent reports it.
   void Node(const std::string& name, const Layouts& status,
             const std::string& product = "NVIDIA-A100-SXM4-40GB") {
     JsonObject annotations;
@@ -53,7 +53,7 @@ class PartitionerTest : public ::testing::Test {
                 {"annotations", std::move(annotations)}}},
               {"status", {{"allocatable", {{"cpu", "96"}, {"pods", "110"}}}}}});
   }
-  // As kube-scheduler leaves a pod that it could not place.
+  // A pod in the state in which kube-scheduler leaves an unschedulable pod.
   void Pod(const std::string& name, const std::string& profile, const std::string& count = "1") {
     api_.Put(
         {{"kind", "Pod"},
@@ -72,20 +72,20 @@ class PartitionerTest : public ::testing::Test {
             JsonArray{
                 {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}}}}}});
   }
-  void reconcile::Change(const std::string& plural, const std::string& key,
+  void Change(const std::string& plural, const std::string& key,
               const std::function<void(Json&)>& edit) {
     Json object = *api_.Find(plural, key);
     edit(object);
     api_.Put(std::move(object));
   }
   void Bind(const std::string& name, const std::string& node) {
-    reconcile::Change("pods", "ml/" + name, [&](Json& pod) { MakeObject(pod, "spec")["nodeName"] = node; });
+    Change("pods", "ml/" + name, [&](Json& pod) { MakeObject(pod, "spec")["nodeName"] = node; });
   }
   std::string Annotation(const std::string& node, const std::string& key) {
-    return testing::NodeAnnotation(api_, node, key);
+    return reconcile::testing::NodeAnnotation(api_, node, key);
   }
   void Annotate(const std::string& node, const std::string& key, const std::string& value) {
-    reconcile::Change("nodes", node, [&](Json& object) {
+    Change("nodes", node, [&](Json& object) {
       MakeObject(object, "metadata", "annotations")["nos.nebuly.com/" + key] = value;
     });
   }
@@ -93,7 +93,7 @@ class PartitionerTest : public ::testing::Test {
     return Annotation(node, "spec-layout-" + std::to_string(gpu));
   }
   std::string PlanOf(const std::string& node) { return Annotation(node, "spec-partitioning-plan"); }
-  // What a node's agent does when all goes well.
+  // Simulates an agent that carries out the plan completely.
   void Acknowledge(const std::string& node, const Layouts& status) {
     for (const auto& [gpu, layout] : status) {
       Annotate(node, "status-layout-" + std::to_string(gpu), layout);
@@ -109,7 +109,7 @@ class PartitionerTest : public ::testing::Test {
     }
     return "";
   }
-  std::string Events() { return testing::EventsOf(api_); }
+  std::string Events() { return reconcile::testing::EventsOf(api_); }
   int Patches(const std::string& node) {
     int count = 0;
     for (const auto& request : api_.writes) count += request.path == "/api/v1/nodes/" + node;

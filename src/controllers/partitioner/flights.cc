@@ -8,9 +8,9 @@
 namespace nos::controllers {
 namespace {
 
-constexpr int kConflictsInARow = 2;  // that are met by planning again at once
-// When nobody answers, or a webhook is down, that may be over soon, and sooner still that somebody
-// else is always faster; any other refusal is a rule.
+constexpr int kConflictsInARow = 2;  // answered by planning again at once
+// Upper limit of the back-off. Conflicts end soon, and a server or webhook that is down may be back
+// soon. Any other refusal is a rule that will probably last.
 constexpr Duration kFirstRest = std::chrono::seconds(1);
 Duration LongestRest(Code why, Duration of_a_rule) {
   if (why == Code::kConflict) return std::chrono::seconds(10);
@@ -24,7 +24,7 @@ reconcile::PlanResult ResultOf(const cluster::Node& node, const std::string& pla
     Result<reconcile::PlanResult> result = reconcile::ReadPlanResult(text->second);
     if (result.ok() && result->plan == plan) return std::move(result).value();
   }
-  return {plan, true, {}};  // an agent that tells no more than that it is done
+  return {plan, true, {}};  // the agent only acknowledges the plan and reports no result
 }
 
 }  // namespace
@@ -93,18 +93,19 @@ std::optional<FlightNotice> Flights::Landed(const cluster::Node& node, const std
   state.judged = plan;
   if (!news && state.gpus.empty()) return std::nullopt;
   reconcile::PlanResult result = ResultOf(node, plan);
-  if (!news) {  // what could not be done may have been done since
+  if (!news) {  // a layout that failed before may have been created since
     if (result.applied) state.gpus.clear();
     return std::nullopt;
   }
   if (result.applied) {
     state.gpus.clear();
-    if (!awaited) return std::nullopt;  // done before our time
+    if (!awaited) return std::nullopt;  // acknowledged before this process started
     return FlightNotice{FlightNotice::Kind::kApplied, "", plan, {}, {}};
   }
   std::set<int> failed;
   for (const gpu::Obstacle& obstacle : result.obstacles) {
-    if (obstacle.code != "InUse") failed.insert(obstacle.gpu);  // "InUse" shows in the status too
+    // "InUse" is also visible in the status, so planning avoids it
+    if (obstacle.code != "InUse") failed.insert(obstacle.gpu);
   }
   for (const int gpu : failed) Extend(state.gpus[gpu], now);
   return FlightNotice{FlightNotice::Kind::kPartial, "", plan, std::move(result.obstacles), {}};

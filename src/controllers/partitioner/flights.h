@@ -1,10 +1,10 @@
-// Which nodes have a plan under way, which have stopped answering or take no plan, and which GPUs
-// failed to be cut.
+// Tracks the plans of each node: plans not yet acknowledged, nodes that do not acknowledge or whose
+// patches are refused, and GPUs that could not be partitioned.
 //
-// A plan is under way while the node's spec plan differs from its status plan. After the deadline
-// the node counts as silent: it is reported once, and its GPUs rest for a pause that doubles with
-// every silence in a row. A GPU that its agent could not cut rests likewise, and so does a node for
-// which the API server refuses plans.
+// A plan is in flight while the plan id in the node's spec annotations differs from the one in its
+// status annotations. After the deadline the node counts as silent: that is reported once, and its
+// GPUs back off for a time that doubles with each silence in a row. A GPU that its agent could not
+// partition backs off in the same way, and so does a node for which the API server refuses plans.
 #pragma once
 
 #include <map>
@@ -17,39 +17,40 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "cluster/objects.h"
-#include "reconcile/plan_result.h"
 #include "kube/work_queue.h"
+#include "reconcile/plan_result.h"
 
 namespace nos::controllers {
 
-// What happened to a plan since the last look.
+// The event that happened to a plan since the last call.
 struct FlightNotice {
   enum class Kind { kApplied, kPartial, kSilent } kind = Kind::kApplied;
   std::string node, plan;
-  std::vector<gpu::Obstacle> obstacles;  // kPartial
-  Duration waited{};                        // kSilent
+  std::vector<gpu::Obstacle> obstacles;  // for kPartial
+  Duration waited{};                     // for kSilent
 };
 
 class Flights {
  public:
-  // `pauses.base` is also the deadline for an answer.
+  // `pauses.base` is also the deadline for an acknowledgement.
   explicit Flights(kube::BackOff pauses) : pauses_(pauses) {}
 
   using Nodes = std::vector<std::shared_ptr<const cluster::Node>>;
-  // Nodes that are not among these, or not managed (any more), are forgotten.
+  // Forgets nodes that are not in `nodes` or not managed.
   std::vector<FlightNotice> Update(const Nodes& nodes, Time now);
 
-  // A plan was just written to the node.
+  // Records that a plan has been written to the node.
   void Sent(const std::string& node, const std::string& plan, Time now);
-  // A plan could not be written. Returns whether the node rests now: after a conflict it does not,
-  // for it is to be read and planned for again, unless conflicts come in a row.
+  // Records that a plan could not be written. Returns true if the node backs off now. After a
+  // conflict it does not, because the node has to be read and planned for again, unless conflicts
+  // come in a row.
   bool Refused(const std::string& node, Code why, Time now);
 
-  // A plan is under way: what is asked is taken as what will be.
+  // True if a plan is not acknowledged yet: the requested layout is assumed to be the actual one.
   bool InFlight(const std::string& node) const;
-  // Must not be re-cut now.
+  // True if the GPU must not be repartitioned now.
   bool Resting(const std::string& node, int gpu, Time now) const;
-  // When the answers to these questions next change by time alone.
+  // The next time at which the answers above change without further input.
   std::optional<Time> NextChange(Time now) const;
 
  private:
@@ -62,7 +63,7 @@ class Flights {
     Time since{};
     bool silent = false;
     Pause silence;
-    std::string judged;  // the last plan whose result has been taken in
+    std::string judged;  // the last plan whose result has been processed
     std::map<int, Pause> gpus;
   };
 
@@ -73,7 +74,7 @@ class Flights {
 
   kube::BackOff pauses_;
   std::map<std::string, State> states_;
-  std::map<std::string, Pause> refusals_;  // of nodes that did not take their last plan
+  std::map<std::string, Pause> refusals_;  // nodes that refused their last plan
 };
 
 }  // namespace nos::controllers

@@ -1,11 +1,11 @@
-// How the partitioner plans within quotas, and what it says of pods that their quotas would not let
-// in (planned_quotas.h).
+// Plans within quotas and publishes the reason on pods that their quotas do not admit
+// (planned_quotas.h).
 #include <set>
 #include <string>
 #include <utility>
 
-#include "controllers/pending/assumed.h"
 #include "controllers/partitioner.h"
+#include "controllers/pending/assumed.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::controllers {
@@ -18,8 +18,8 @@ std::string KindInNamespace(const cluster::Pod& pod) {
 
 }  // namespace
 
-// Pods for which a plan has nothing must not use up what their quota has for others: it is made
-// again with these last, until it has something for all that are let in, or nobody new is.
+// Pods that a plan cannot place must not use up quota that other pods could use. The plan is
+// therefore repeated with these pods last, until it places all admitted pods or admits no new ones.
 planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting, const reconcile::View& view,
                                              const cluster::ClusterSnapshot& snapshot,
                                              planning::PlanOptions options) {
@@ -36,12 +36,13 @@ planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting, const re
     for (const auto& [pod, refusal] : refused) left_out.insert(pod->Key());
     bool fresh = false;
     for (const planning::PodOutcome& outcome : plan.pods) {
-      // Of a gang that was refused its pods are there still, for its reason to be told.
+      // The pods of a refused gang are still listed here so that their reason can be published.
       if (outcome.placed || left_out.contains(outcome.pod->Key())) continue;
       kinds.insert(KindInNamespace(*outcome.pod));
       fresh |= in_vain.insert(outcome.pod->Key()).second;
     }
-    for (const auto& [pod, refusal] : refused) {  // a plan has nothing for those that are alike
+    // A plan cannot place pods of the same kind either.
+    for (const auto& [pod, refusal] : refused) {
       if (kinds.contains(KindInNamespace(*pod))) in_vain.insert(pod->Key());
     }
     if (!refused.empty() && fresh && !options.out_of_time()) continue;

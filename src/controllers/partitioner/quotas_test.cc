@@ -1,4 +1,4 @@
-// Pods for which their quota has less than they ask for together.
+// Pods whose quota has less than they request together.
 #include "controllers/partitioner/fixture_test.h"
 #include "controllers/planned_gangs.h"
 
@@ -10,7 +10,7 @@ class PartitionerQuotasTest : public PartitionerTest {
   PartitionerQuotasTest() {
     runner_ = std::make_unique<reconcile::Runner>(*partitioner_, api_, WatchingGangs());
   }
-  // Of GPU memory, in GB.
+  // An ElasticQuota of GPU memory, in GB.
   void Quota(const std::string& gb) {
     const JsonObject memory = {{"nos.nebuly.com/gpu-memory", gb}};
     api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
@@ -18,22 +18,22 @@ class PartitionerQuotasTest : public PartitionerTest {
               {"metadata", {{"namespace", "ml"}, {"name", "quota"}, {"uid", "q"}}},
               {"spec", {{"min", memory}, {"max", memory}}}});
   }
-  // Pods of one 1g.5gb each, of which two have to be together.
+  // Pods of one 1g.5gb each. At least two of them must run together.
   void Gang(const std::vector<std::string>& names) {
     api_.Put({{"kind", "PodGroup"},
               {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
               {"spec", {{"minMember", 2}}}});
     for (const std::string& name : names) {
       Pod(name, "1g.5gb");
-      reconcile::Change("pods", "ml/" + name, [](Json& pod) {
+      Change("pods", "ml/" + name, [](Json& pod) {
         MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
       });
     }
   }
 };
 
-// What was told last must not lead to another plan, that is told again.
-TEST_F(PartitionerQuotasTest, ComesToRestWhereNothingCanBeDone) {
+// Publishing the last reason must not cause another plan, which would be published again.
+TEST_F(PartitionerQuotasTest, WritesNothingMoreWhenNothingCanBePlanned) {
   Node("n", {{0, "7g.40gb@0:used"}});
   Quota("40");
   for (const char* name : {"p1", "p2"}) Pod(name, "7g.40gb");
@@ -43,7 +43,7 @@ TEST_F(PartitionerQuotasTest, ComesToRestWhereNothingCanBeDone) {
   EXPECT_LT(api_.writes.size(), before + 10);
 }
 
-TEST_F(PartitionerQuotasTest, WhatNoPlanCanServeStandsInNobodysWay) {
+TEST_F(PartitionerQuotasTest, UnplaceablePodDoesNotUseUpQuotaOfOthers) {
   Node("n", {{0, ""}});
   Quota("40");
   Pod("impossible", "1g.5gb", "8");
@@ -52,7 +52,7 @@ TEST_F(PartitionerQuotasTest, WhatNoPlanCanServeStandsInNobodysWay) {
   EXPECT_NE(Spec("n"), "");
 }
 
-TEST_F(PartitionerQuotasTest, AGangIsPlannedForIfItsQuotaHasEnough) {
+TEST_F(PartitionerQuotasTest, PlansGangWithinQuota) {
   Node("n", {{0, ""}});
   Quota("10");
   Gang({"g1", "g2", "g3"});
@@ -60,8 +60,9 @@ TEST_F(PartitionerQuotasTest, AGangIsPlannedForIfItsQuotaHasEnough) {
   EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
 }
 
-// Its pods are looked at for their reason to be told; that makes them no hopeless ones.
-TEST_F(PartitionerQuotasTest, AGangIsPlannedForBehindSeveralThatNoPlanCanServe) {
+// The gang's pods are also examined to report their reason. They must not count as unplaceable
+// because of that.
+TEST_F(PartitionerQuotasTest, PlansGangBehindUnplaceablePods) {
   Node("n", {{0, ""}});
   Quota("40");
   Pod("a-impossible", "1g.5gb", "8");
@@ -71,8 +72,8 @@ TEST_F(PartitionerQuotasTest, AGangIsPlannedForBehindSeveralThatNoPlanCanServe) 
   EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
 }
 
-// Of a gang that is refused one has room in the quota beside the hopeless one, which is older.
-TEST_F(PartitionerQuotasTest, AGangOfWhichPartHasRoomIsPlannedForBehindOneThatNoPlanCanServe) {
+// One member of the refused gang fits into the quota beside the older unplaceable pod.
+TEST_F(PartitionerQuotasTest, PlansGangThatFitsPartlyBesideUnplaceablePod) {
   Node("n", {{0, "4g.20gb@0:used"}});
   Quota("40");
   Pod("a-impossible", "1g.5gb", "7");
@@ -81,8 +82,8 @@ TEST_F(PartitionerQuotasTest, AGangOfWhichPartHasRoomIsPlannedForBehindOneThatNo
   EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
 }
 
-// As for schedulers, who count it.
-TEST_F(PartitionerQuotasTest, APodOnNoNodeCounts) {
+// Schedulers count such a pod, too.
+TEST_F(PartitionerQuotasTest, CountsPodOnDeletedNodeInQuota) {
   Node("n", {{0, ""}});
   Quota("40");
   Pod("adrift", "7g.40gb");
@@ -92,8 +93,9 @@ TEST_F(PartitionerQuotasTest, APodOnNoNodeCounts) {
   EXPECT_EQ(Spec("n"), "");
 }
 
-// Its scheduler has chosen a node for q, where somebody has yet to end, and counts it.
-TEST_F(PartitionerQuotasTest, WhoIsPromisedANodeThatIsNotEmptyCounts) {
+// The scheduler has nominated a node for q on which another pod is terminating, and counts q in the
+// quota.
+TEST_F(PartitionerQuotasTest, CountsPodNominatedToNodeWithTerminatingPod) {
   Node("n1", {{0, "7g.40gb@0:used"}});
   Node("n2", {{0, ""}});
   Quota("40");
@@ -110,11 +112,11 @@ TEST_F(PartitionerQuotasTest, WhoIsPromisedANodeThatIsNotEmptyCounts) {
                           {"resources", {{"limits", {{"nvidia.com/mig-7g.40gb", "1"}}}}}}}}}},
             {"status", {{"phase", "Running"}}}});
   Pod("q", "7g.40gb");
-  reconcile::Change("pods", "ml/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n1"; });
+  Change("pods", "ml/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n1"; });
   clock_.Advance(seconds(5));
   Pod("p", "1g.5gb");
   Run(minutes(1));
-  EXPECT_EQ(Spec("n2"), "") << "max is 40, and q has 40: its scheduler refuses p";
+  EXPECT_EQ(Spec("n2"), "") << "max is 40 and q uses 40, so the scheduler refuses p";
   const size_t before = api_.writes.size();
   Run(minutes(30));
   EXPECT_LT(api_.writes.size(), before + 10);
@@ -134,7 +136,7 @@ class PartitionerPromisesTest : public PartitionerTest {
               {"metadata", {{"namespace", ns}, {"name", "quota"}, {"uid", ns}}},
               {"spec", {{"min", {{"nos.nebuly.com/gpu-memory", gb}}}}}});
   }
-  // Of 40 GB; on a node, or without one and, perhaps, promised one.
+  // A pod of 40 GB: on a node, or pending and optionally nominated to one.
   void PodIn(const std::string& ns, const std::string& name, const std::string& node,
              const std::string& nominee = "") {
     JsonObject spec{{"containers",
@@ -158,7 +160,7 @@ class PartitionerPromisesTest : public PartitionerTest {
     clock_.Advance(seconds(1));
   }
   void Ends(const std::string& key) {
-    reconcile::Change("pods", key, [](Json& pod) {
+    Change("pods", key, [](Json& pod) {
       MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
       MakeObject(pod, "status")["conditions"] = JsonArray{
           {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
@@ -166,8 +168,8 @@ class PartitionerPromisesTest : public PartitionerTest {
   }
 };
 
-// b borrows for a pod that is promised a node on which somebody has yet to end.
-TEST_F(PartitionerPromisesTest, AGuaranteeIsPlannedForBesideAPromisedShare) {
+// Quota b borrows for a pod that is nominated to a node on which another pod is terminating.
+TEST_F(PartitionerPromisesTest, PlansGuaranteedPodBesideNominatedBorrower) {
   Quota("a", "40");
   Quota("b", "40");
   PodIn("b", "r", "n0");
@@ -180,14 +182,14 @@ TEST_F(PartitionerPromisesTest, AGuaranteeIsPlannedForBesideAPromisedShare) {
   EXPECT_NE(Spec("n2"), "") << WriteJson(*api_.Find("pods", "a/q"));
 }
 
-// Its quota is all that it waits for, and those who have it are on their way out.
-TEST_F(PartitionerPromisesTest, WhoHadToLeaveIsNotWaitedForWhereThereIsRoom) {
+// The pod only waits for its quota, and the pods that use the quota are terminating.
+TEST_F(PartitionerPromisesTest, DoesNotWaitForTerminatingPodsIfCapacityExists) {
   Quota("a", "40");
   Quota("c", "0");
   PodIn("c", "v", "n0");
   PodIn("a", "q", "");
   Ends("c/v");
-  reconcile::Change("pods", "a/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n2"; });
+  Change("pods", "a/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n2"; });
   Run(minutes(30));
   EXPECT_NE(Spec("n2"), "") << WriteJson(*api_.Find("pods", "a/q"));
 }

@@ -1,16 +1,16 @@
-// Spec annotations that no agent could act on are taken off as soon as the node is looked at.
+// Spec annotations that no agent can carry out are removed as soon as the node is seen.
 #include "controllers/partitioner/fixture_test.h"
 
 namespace nos::controllers {
 namespace {
 
-TEST_F(PartitionerTest, WhatNoAgentCouldActOnIsTakenOffTheNode) {
+TEST_F(PartitionerTest, RemovesInvalidSpecAnnotations) {
   Node("a", {{0, "3g.20gb@4:used"}, {1, ""}});
   Annotate("a", "spec-partitioning-plan", "7");
   Annotate("a", "status-partitioning-plan", "7");
   Annotate("a", "spec-layout-99", "7g.40gb@0");  // no such GPU
-  Annotate("a", "spec-layout-0", "3g.20gb@3");   // no such place
-  Annotate("a", "spec-layout-1", "7g.40gb@0");   // the counts say otherwise
+  Annotate("a", "spec-layout-0", "3g.20gb@3");   // no such placement
+  Annotate("a", "spec-layout-1", "7g.40gb@0");   // contradicts the counts below
   Annotate("a", "spec-gpu-1-1g.5gb", "2");
   Annotate("a", "spec-gpu-zero-1g.5gb", "1");
   Node("whole", {{0, ""}});
@@ -21,7 +21,7 @@ TEST_F(PartitionerTest, WhatNoAgentCouldActOnIsTakenOffTheNode) {
                           "spec-gpu-zero-1g.5gb"}) {
     EXPECT_EQ(Annotation("a", key), "") << key;
   }
-  EXPECT_EQ(PlanOf("a"), "7") << "nothing is asked for instead";
+  EXPECT_EQ(PlanOf("a"), "7") << "no new plan is requested";
   EXPECT_EQ(Patches("a"), 1);
   EXPECT_EQ(Patches("whole"), 0);
   EXPECT_NE(Events().find("SpecRepaired: spec-gpu-1-1g.5gb=2: GPU 1 cannot be cut like that"),
@@ -30,20 +30,20 @@ TEST_F(PartitionerTest, WhatNoAgentCouldActOnIsTakenOffTheNode) {
   EXPECT_EQ(partitioner_->decisions().back().note.rfind("spec repaired: ", 0), 0u);
 }
 
-TEST_F(PartitionerTest, ASpecOfAGpuThatCannotBeReadNowStays) {
+TEST_F(PartitionerTest, KeepsSpecOfGpuWithUnreadableStatus) {
   Node("a", {{0, ""}, {1, "nonsense"}});
   Annotate("a", "spec-layout-1", "7g.40gb@0");
   Annotate("a", "spec-gpu-1-7g.40gb", "1");
   Node("b", {{0, ""}});
   Annotate("b", "spec-layout-3", "7g.40gb@0");
-  reconcile::Change("nodes", "b", [](Json& node) {  // how many GPUs it has is not known
+  Change("nodes", "b", [](Json& node) {  // how many GPUs it has is not known
     MakeObject(node, "metadata", "labels").erase("nvidia.com/gpu.count");
   });
   Run();
   EXPECT_EQ(Patches("a") + Patches("b"), 0);
 }
 
-TEST_F(PartitionerTest, APlanIdThatNoneCanFollowIsTakenOff) {
+TEST_F(PartitionerTest, RemovesPlanIdWithoutSuccessor) {
   for (const char* plan : {"9223372036854775807", "9223372036854775806", "-3", "yesterday"}) {
     Node("a", {{0, ""}});
     Annotate("a", "spec-partitioning-plan", plan);
@@ -62,7 +62,7 @@ TEST_F(PartitionerTest, APlanIdThatNoneCanFollowIsTakenOff) {
   }
 }
 
-TEST_F(PartitionerTest, AfterTheGreatestPlanIdOthersFollow) {
+TEST_F(PartitionerTest, PlanIdsStartOverAfterTheGreatest) {
   Node("a", {{0, ""}});
   Annotate("a", "spec-partitioning-plan", "9007199254740992");
   Annotate("a", "status-partitioning-plan", "9007199254740992");
@@ -83,7 +83,7 @@ TEST_F(PartitionerTest, AfterTheGreatestPlanIdOthersFollow) {
   EXPECT_EQ(last, "3");
 }
 
-TEST_F(PartitionerTest, AfterTheGreatestPlanIdAPlanThatNobodyAnsweredIsFollowedByAnother) {
+TEST_F(PartitionerTest, PlanIdsStartOverEvenIfAPlanWasNotAcknowledged) {
   Node("a", {{0, ""}});
   Annotate("a", "spec-partitioning-plan", "9007199254740992");
   Annotate("a", "status-partitioning-plan", "9007199254740992");
@@ -97,12 +97,12 @@ TEST_F(PartitionerTest, AfterTheGreatestPlanIdAPlanThatNobodyAnsweredIsFollowedB
   EXPECT_EQ(PlanOf("a"), "2");
 }
 
-TEST_F(PartitionerTest, RepairedWhilePodsWaitTheyArePlannedAnew) {
+TEST_F(PartitionerTest, PlansAgainForPendingPodsAfterRepair) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
   ASSERT_EQ(Spec("a"), "7g.40gb@0");
-  Annotate("a", "spec-layout-0", "7g.40gb@1");  // before the agent has seen it
+  Annotate("a", "spec-layout-0", "7g.40gb@1");  // before the agent has read it
   Run();
   EXPECT_EQ(Spec("a"), "");
   Annotate("a", "status-partitioning-plan", PlanOf("a"));
@@ -110,7 +110,7 @@ TEST_F(PartitionerTest, RepairedWhilePodsWaitTheyArePlannedAnew) {
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
 }
 
-TEST_F(PartitionerTest, WhoDamagesASpecAgainAndAgainIsAnsweredSlowly) {
+TEST_F(PartitionerTest, RepairsOfRepeatedlyDamagedSpecBackOff) {
   Node("a", {{0, ""}});
   Node("b", {{0, ""}});
   for (int second = 0; second < 600; ++second) {
@@ -122,10 +122,10 @@ TEST_F(PartitionerTest, WhoDamagesASpecAgainAndAgainIsAnsweredSlowly) {
   Run(milliseconds(1));
   EXPECT_EQ(Annotation("b", "spec-layout-99"), "") << "another node does not wait";
   Run(minutes(30));
-  EXPECT_EQ(Annotation("a", "spec-layout-99"), "") << "and it comes right in the end";
+  EXPECT_EQ(Annotation("a", "spec-layout-99"), "") << "it is repaired in the end";
 }
 
-TEST_F(PartitionerTest, ARepairThatIsRefusedHoldsNobodyUp) {
+TEST_F(PartitionerTest, RefusedRepairDoesNotDelayPlanning) {
   Node("a", {{0, ""}});
   Annotate("a", "spec-layout-99", "7g.40gb@0");
   Node("b", {{0, ""}});
@@ -139,7 +139,7 @@ TEST_F(PartitionerTest, ARepairThatIsRefusedHoldsNobodyUp) {
     }
     return answer;
   };
-  reconcile::Change("nodes", "a", [](Json& node) { MakeObject(node, "spec")["unschedulable"] = true; });
+  Change("nodes", "a", [](Json& node) { MakeObject(node, "spec")["unschedulable"] = true; });
   Run(seconds(30));
   EXPECT_EQ(Spec("b"), "7g.40gb@0");
   EXPECT_GT(refused, 1);

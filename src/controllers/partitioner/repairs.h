@@ -1,8 +1,8 @@
-// Takes spec annotations off nodes that no agent can act on: damaged by hand, or left behind by a
-// GPU that is gone. The GPUs stay as they are; what pods wait for is planned anew.
+// Removes spec annotations that no agent can carry out: edited by hand, or left over from a removed
+// GPU. The GPUs stay as they are. The pending pods get a new plan.
 //
-// A node is read again only when it has changed. Who writes the damage time and again is answered
-// with growing pauses, one node not delaying another. One owner thread.
+// A node is read again only after a change. If a writer damages a node again and again, repairs
+// back off with growing pauses, for each node separately. Owned by one thread.
 #pragma once
 
 #include <map>
@@ -25,22 +25,22 @@ class Repairs {
     cluster::SpecRepair repair;
   };
 
-  // After a repair its node rests for `pauses`. One that stayed whole for `pauses.limit` starts
-  // from the beginning.
+  // A node backs off by `pauses` after a repair. The back-off starts over for a node that stayed
+  // valid for `pauses.limit`.
   Repairs(kube::BackOff pauses, const gpu::Catalogue& catalogue)
       : pauses_(pauses), catalogue_(catalogue) {}
 
-  // What is to be written now, for at most `limit` nodes.
+  // The repairs to write now, for at most `limit` nodes.
   std::vector<Found> Update(const std::vector<Node>& nodes, size_t limit, Time now);
-  // When a node that rests may be repaired again.
+  // When a node in back-off may be repaired again.
   std::optional<Time> NextChange(Time now) const;
 
  private:
   struct State {
-    Node whole;  // as last read, when nothing was wrong with it
+    Node whole;  // the last version without damage
     int repairs = 0;
-    Time until{};          // rests
-    bool waiting = false;  // is damaged, and rests
+    Time until{};          // end of the back-off
+    bool waiting = false;  // damaged, and in back-off
   };
   std::optional<cluster::SpecRepair> Look(const Node& node, State& state, Time now) const;
 

@@ -1,5 +1,6 @@
-// An API server that takes long over some writes, as when a webhook does not answer: pods that can
-// be helped do not wait for what is told to people, nor for the repair of other nodes.
+// An API server that takes long over some writes, for example because a webhook does not answer.
+// Pods that can be helped must not wait for the publishing of Events and conditions, or for repairs
+// of other nodes.
 #include <algorithm>
 
 #include "controllers/partitioner/fixture_test.h"
@@ -7,7 +8,7 @@
 namespace nos::controllers {
 namespace {
 
-// Up to 50 requests at once, as HttpTransport.
+// Handles up to 50 requests at once, like HttpTransport.
 class SlowTransport final : public kube::Transport {
  public:
   using Slowness = std::function<Duration(const kube::ApiRequest&)>;
@@ -52,7 +53,7 @@ class PartitionerSlowTest : public PartitionerTest {
   static bool IsWrite(const kube::ApiRequest& request, std::string_view of) {
     return request.method != "GET" && request.path.find(of) != std::string::npos;
   }
-  // As in real time: a call may take long. Returns how long it did.
+  // Steps in simulated real time: a call may take long. Returns the duration of the step.
   Duration Step() {
     const Time begin = clock_.Now();
     if (!runner_->Step(clock_)) clock_.Advance(milliseconds(100));
@@ -60,11 +61,11 @@ class PartitionerSlowTest : public PartitionerTest {
     longest_ = std::max(longest_, took);
     return took;
   }
-  // A pod that only this new node can serve; how long it waits for its plan.
+  // Creates a pod that only a new node can serve, and returns the seconds until its plan.
   double SecondsToServe(const std::string& name) {
     Node(name, {{0, ""}});
     Pod("for-" + name, "7g.40gb");
-    reconcile::Change("pods", "ml/for-" + name, [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
+    Change("pods", "ml/for-" + name, [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
     const Time came = clock_.Now();
     while (PlanOf(name).empty() && clock_.Now() - came < minutes(30)) Step();
     return ToSeconds(clock_.Now() - came);
@@ -76,10 +77,10 @@ class PartitionerSlowTest : public PartitionerTest {
   }
 
   SlowTransport slow_{api_, clock_};
-  Duration longest_{};  // of all calls
+  Duration longest_{};  // the longest of all steps
 };
 
-TEST_F(PartitionerSlowTest, EventsOfManySilentNodesHoldUpNoPod) {
+TEST_F(PartitionerSlowTest, EventsOfManySilentNodesDoNotDelayPods) {
   constexpr int kSilent = 60;
   for (int i = 0; i < kSilent; ++i) {
     Node("n" + std::to_string(i), {{0, ""}});
@@ -94,11 +95,11 @@ TEST_F(PartitionerSlowTest, EventsOfManySilentNodesHoldUpNoPod) {
   EXPECT_LT(SecondsToServe("z"), 10);
   const Time begin = clock_.Now();
   while (clock_.Now() - begin < minutes(20)) Step();
-  EXPECT_GE(Count("PartitioningUnanswered"), size_t{kSilent}) << "all are told in the end";
+  EXPECT_GE(Count("PartitioningUnanswered"), size_t{kSilent}) << "all are published in the end";
   EXPECT_LT(ToSeconds(longest_), 31);
 }
 
-TEST_F(PartitionerSlowTest, ReasonsThatNobodyTakesHoldUpFewPods) {
+TEST_F(PartitionerSlowTest, FailingConditionWritesDelayFewPods) {
   Node("a", {{0, "7g.40gb@0:used"}});
   for (int i = 0; i < 500; ++i) Pod("hopeless" + std::to_string(i), "7g.40gb");
   slow_.slow = [](const kube::ApiRequest& request) {
@@ -117,11 +118,11 @@ TEST_F(PartitionerSlowTest, ReasonsThatNobodyTakesHoldUpFewPods) {
   slow_.slow = nullptr;
   const Time healed = clock_.Now();
   while (clock_.Now() - healed < minutes(10)) Step();
-  EXPECT_EQ(Condition("hopeless499", "status"), "False") << "all are told in the end";
+  EXPECT_EQ(Condition("hopeless499", "status"), "False") << "all are written in the end";
   EXPECT_GE(Count("SliceNotPlanned"), 500U);
 }
 
-TEST_F(PartitionerSlowTest, RepairsThatNobodyTakesHoldUpNoPod) {
+TEST_F(PartitionerSlowTest, FailingRepairsDoNotDelayPods) {
   for (int i = 0; i < 200; ++i) {
     Node("n" + std::to_string(i), {{0, "7g.40gb@0:used"}});
     Annotate("n" + std::to_string(i), "spec-layout-99", "7g.40gb@0");
@@ -138,8 +139,8 @@ TEST_F(PartitionerSlowTest, RepairsThatNobodyTakesHoldUpNoPod) {
   }
 }
 
-// Somebody writes into the node again and again, for a minute.
-TEST_F(PartitionerSlowTest, ANodeThatCalmsDownIsPlannedForSoon) {
+// Another client changes the node again and again for a minute.
+TEST_F(PartitionerSlowTest, PlansSoonAfterConflictsEnd) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   const Time begin = clock_.Now();
@@ -154,7 +155,7 @@ TEST_F(PartitionerSlowTest, ANodeThatCalmsDownIsPlannedForSoon) {
   EXPECT_LT(ToSeconds(clock_.Now() - begin), 85);
 }
 
-TEST(PaceTest, GrowsPatientAndRests) {
+TEST(PaceTest, PatienceGrowsAndPausesFollow) {
   reconcile::Pace pace;
   Time now{};
   const Duration first = pace.patience();
@@ -162,7 +163,7 @@ TEST(PaceTest, GrowsPatientAndRests) {
   EXPECT_EQ(pace.next(), now) << "this is quick";
   EXPECT_EQ(pace.patience(), first);
   now += first;
-  pace.Took(first, now);  // all of it
+  pace.Took(first, now);  // the whole patience is used up
   EXPECT_EQ(pace.next(), now + 10 * first);
   EXPECT_EQ(pace.patience(), 2 * first);
   pace.Took(minutes(1), now);

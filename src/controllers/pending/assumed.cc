@@ -9,7 +9,7 @@ void AssumeLayout(const std::vector<gpu::Placement>& wanted, cluster::Gpu& gpu) 
   std::erase_if(gpu.instances, [](const cluster::Instance& instance) { return !instance.used; });
   auto on = gpu.Used();
   for (const gpu::Placement& placement : wanted) {
-    if (!on || !on->Add(placement)) continue;  // a used instance is in the way, or is it
+    if (!on || !on->Add(placement)) continue;  // a used instance overlaps or equals it
     gpu.instances.push_back({placement, false, ""});
   }
   std::ranges::sort(gpu.instances, {}, &cluster::Instance::placement);

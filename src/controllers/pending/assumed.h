@@ -1,19 +1,21 @@
-// How things will be once what has been asked for is done. Pure.
+// The state of nodes after requested changes are carried out. Pure functions.
 #pragma once
 
 #include "cluster/snapshot.h"
 
 namespace nos::controllers {
 
-// The node's GPUs as its spec asks: used instances stay, wanted ones are there and free, free ones
-// that are not wanted are gone. Every GPU fixed: a plan under way is not overtaken by the next.
+// The node's GPUs as its spec requests them: used instances stay, requested ones exist and are
+// free, other free ones are destroyed. Every GPU is fixed, so that no plan overtakes one that is
+// under way.
 cluster::NodeGpus AssumeSpec(const cluster::NodeInfo& info);
 
-// Whether free instances for every slice that the pod asks for are on the node.
+// True if the node has free instances for every slice that the pod requests.
 bool HasFreeSlices(const cluster::NodeInfo& info, const cluster::Pod& pod);
 
-// Whether the pod asks for any slice, of a known profile or not: it is told when none has it.
-// `whole`: whole GPUs count as such, since some node of the cluster makes instances of them.
+// True if the pod requests any slice, of a known profile or not: an unknown one is reported to the
+// pod. `whole`: whole GPUs count as slices, because some node of the cluster makes instances of
+// them.
 bool AsksForSlices(const cluster::Pod& pod, bool whole);
 bool GivesWhole(const cluster::ClusterSnapshot& snapshot);
 

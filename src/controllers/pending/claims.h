@@ -1,6 +1,6 @@
-// Promises to pods: the slices planned for a pod stay its own until it is bound, or a deadline
-// shows that something else keeps it from running. Such a pod is left out of planning for a while,
-// longer each time, so that it does not hold slices for ever that it cannot use.
+// Slice reservations: slices planned for a pod are reserved until the pod is bound or a deadline
+// expires, which shows that something else keeps the pod pending. Such a pod is then left out of
+// planning with growing back-off, so that it does not reserve slices for ever.
 #pragma once
 
 #include <functional>
@@ -26,28 +26,28 @@ class Claims {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
-  // `pauses.base` is also how long a promise holds.
+  // `pauses.base` is also the lifetime of a reservation.
   explicit Claims(kube::BackOff pauses) : pauses_(pauses) {}
 
   void Add(Pod pod, std::string node, Time now);
-  // Takes in what became of the pods (`find` gives a pod as it is now, or null). Returns promises
-  // that were not taken up in time.
+  // Drops reservations of pods that are bound or deleted (`find` returns the current pod, or null).
+  // Returns reservations that expired.
   std::vector<Claim> Update(const std::function<Pod(const std::string& key)>& find, Time now);
-  // The node's slices are there now: the time to take them up begins.
+  // Restarts the deadlines of the node's reservations, because its instances exist now.
   void Renew(const std::string& node, Time now);
-  // The node will not keep its promises.
+  // Drops the node's reservations, because its plan failed.
   void DropNode(const std::string& node);
   void Drop(const std::string& pod) { claims_.erase(pod); }
 
   bool Holds(const std::string& pod) const { return claims_.contains(pod); }
-  // Left out of planning for now.
+  // The pod is left out of planning for now.
   bool Pausing(const std::string& pod, Time now) const;
   const std::map<std::string, Claim>& all() const { return claims_; }
   std::optional<Time> NextChange(Time now) const;
 
  private:
   struct Pause {
-    std::string uid;  // of the pod; another of the same name starts afresh
+    std::string uid;  // of the pod; another pod of the same name starts with the first back-off
     int times = 0;
     Time until{};
   };

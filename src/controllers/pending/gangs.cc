@@ -8,7 +8,7 @@
 namespace nos::controllers {
 namespace {
 
-// Empty: none.
+// Empty: the pod has no such label.
 std::string PodGroupOf(const cluster::Pod& pod) {
   const auto label = pod.meta.labels.find(kPodGroupLabel);
   return label == pod.meta.labels.end() ? "" : label->second;
@@ -92,8 +92,8 @@ std::vector<Gangs::Pod> Gangs::Of(const std::string& gang) const {
   return pods;
 }
 
-// A new pod is tried by itself, and takes the others along. One that somebody else has bound is one
-// fewer to wait for.
+// A new pod is tried on its own and takes the other members along. A member bound elsewhere counts
+// as placed, so fewer are missing.
 bool GangScheduling::MayHelp(const scheduling::ClusterEvent& event, const cluster::Pod& pod) const {
   using Kind = scheduling::ClusterEvent::Kind;
   if (event.kind == Kind::kPodBound || event.kind == Kind::kPodChanged) {

@@ -22,13 +22,13 @@ bool IsTakenCareOf(const cluster::Pod& pod, const Claims& claims) {
   return IsPlacedInGang(pod) || !pod.nominated_node.empty() || claims.Holds(pod.Key());
 }
 
-// Without those that wait.
-planning::Gang reconcile::Describe(const std::string& name, const std::vector<Pod>& members,
-                        const cluster::Surroundings& around, const Claims& claims) {
+// Leaves `members` empty.
+planning::Gang Describe(const std::string& name, const std::vector<Pod>& members,
+                                   const cluster::Surroundings& around, const Claims& claims) {
   planning::Gang gang;
   gang.name = name;
   for (const Pod& member : members) {
-    const GangSize size = SizeOfGang(*member, around);  // of all the same
+    const GangSize size = SizeOfGang(*member, around);  // the same for all members
     gang.least = size.least;
     gang.problem = size.problem;
     gang.placed += IsTakenCareOf(*member, claims) ? 1 : 0;
@@ -52,11 +52,11 @@ GangedPods WithGangs(std::vector<Pod> waiting, const std::vector<Pod>& all,
   const auto names = NamesOf(ganged.pods, [](const Pod& pod) { return pod; });
   if (names.empty()) return ganged;
   const Gangs gangs = GangsAmong(all);
-  std::map<std::string, int> at;  // in ganged.pods
+  std::map<std::string, int> at;  // index in ganged.pods
   for (const Pod& pod : ganged.pods) at.emplace(pod->Key(), static_cast<int>(at.size()));
   for (const std::string& name : names) {
     const std::vector<Pod> members = gangs.Of(name);
-    planning::Gang gang = reconcile::Describe(name, members, around, claims);
+    planning::Gang gang = Describe(name, members, around, claims);
     if (gang.problem.empty() && gang.least <= 1) continue;
     for (const Pod& member : members) {
       const std::string key = member->Key();
@@ -79,7 +79,7 @@ bool DropClaimsInVain(const std::vector<Pod>& all, const cluster::Surroundings& 
   bool dropped = false;
   for (const std::string& name : names) {
     const std::vector<Pod> members = gangs.Of(name);
-    const planning::Gang gang = reconcile::Describe(name, members, around, claims);
+    const planning::Gang gang = Describe(name, members, around, claims);
     if (gang.problem.empty() && gang.Lacking() <= 0) continue;
     for (const Pod& member : members) {
       const std::string key = member->Key();

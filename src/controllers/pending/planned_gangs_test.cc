@@ -40,7 +40,7 @@ class PlannedGangsTest : public ::testing::Test {
   Time now_{};
 };
 
-TEST_F(PlannedGangsTest, WhoeverWaitsIsCountedOnceAndWhoIsCaredForNotAtAll) {
+TEST_F(PlannedGangsTest, CountsPendingMembersOnceAndServedMembersAsPlaced) {
   Group("g", 4);
   const Pod refused = Add("refused"), single = Add("single", "");
   const Pod fresh = Add("fresh"), bound = Add("bound"), failed = Add("failed");
@@ -59,7 +59,7 @@ TEST_F(PlannedGangsTest, WhoeverWaitsIsCountedOnceAndWhoIsCaredForNotAtAll) {
   EXPECT_THAT(ganged.gangs[0].members, ::testing::UnorderedElementsAre(1, 2));
 }
 
-TEST_F(PlannedGangsTest, OneThatIsLeftOutOfPlanningIsNotThere) {
+TEST_F(PlannedGangsTest, LeavesOutMemberInBackOff) {
   Group("g", 2);
   const Pod paused = Add("paused"), other = Add("other");
   claims_.Add(paused, "n", now_);
@@ -68,14 +68,14 @@ TEST_F(PlannedGangsTest, OneThatIsLeftOutOfPlanningIsNotThere) {
   EXPECT_THAT(With({other}).gangs.at(0).members, ElementsAre(0));
 }
 
-TEST_F(PlannedGangsTest, WhoNeedsNobodyElseIsInNoGang) {
+TEST_F(PlannedGangsTest, IgnoresGangOfMinimumSizeOne) {
   Group("g", 1);
   const Pod pod = Add("pod"), stranger = Add("stranger", "unknown");
   EXPECT_THAT(With({pod}).gangs, IsEmpty());
   EXPECT_EQ(With({stranger}).gangs.at(0).problem, "there is no PodGroup ml/unknown");
 }
 
-TEST_F(PlannedGangsTest, NothingIsKeptForTooFew) {
+TEST_F(PlannedGangsTest, DropsReservationsOfTooSmallGang) {
   Group("g", 3);
   const Pod a = Add("a"), b = Add("b"), c = Add("c"), single = Add("single", "");
   for (const Pod& pod : {a, b, c, single}) claims_.Add(pod, "n", now_);
@@ -103,13 +103,13 @@ class PartitionerGangTest : public PartitionerTest {
   }
   void Member(const std::string& name, const std::string& profile, const std::string& group) {
     Pod(name, profile);
-    reconcile::Change("pods", "ml/" + name, [&](Json& pod) {
+    Change("pods", "ml/" + name, [&](Json& pod) {
       MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = group;
     });
   }
 };
 
-TEST_F(PartitionerGangTest, NothingIsCutUntilEnoughFindRoom) {
+TEST_F(PartitionerGangTest, PartitionsOnlyWhenWholeGangFits) {
   Node("a", {{0, ""}});
   Group("g", 2);
   Member("p0", "7g.40gb", "g");
@@ -125,7 +125,7 @@ TEST_F(PartitionerGangTest, NothingIsCutUntilEnoughFindRoom) {
   EXPECT_EQ(Spec("b"), "7g.40gb@0");
 }
 
-TEST_F(PartitionerGangTest, APodGroupThatAsksForLessIsNews) {
+TEST_F(PartitionerGangTest, PlansAgainWhenMinMemberIsLowered) {
   Node("a", {{0, ""}});
   Group("g", 2);
   Member("p0", "7g.40gb", "g");
@@ -137,8 +137,8 @@ TEST_F(PartitionerGangTest, APodGroupThatAsksForLessIsNews) {
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
 }
 
-// Node "b" never answers: what is kept on "a" is for others then, and cut for them.
-TEST_F(PartitionerGangTest, WhatIsKeptForTooFewGoesToOthers) {
+// Node "b" never answers, so the reservation on "a" is dropped and the slice goes to another pod.
+TEST_F(PartitionerGangTest, GivesSlicesOfTooSmallGangToOtherPod) {
   Node("a", {{0, ""}});
   Node("b", {{0, ""}});
   Group("g", 2);

@@ -12,7 +12,7 @@
 
 #include "gpu/modes.h"
 #include "quota/ledger.h"
-#include "scheduling/plugins/capacity_scheduling/plugin.h"
+#include "scheduling/quota_plugin.h"
 #include "scheduling/preemption.h"
 
 namespace nos::controllers {
@@ -22,11 +22,11 @@ using Pod = std::shared_ptr<const cluster::Pod>;
 
 const quota::ChargeRules* RulesOf(const cluster::Pod& pod,
                                   const scheduling::FrameworkChoice& frameworks) {
-  const scheduling::CapacityScheduling* quotas = frameworks.For(pod).quotas();
+  const scheduling::QuotaPlugin* quotas = frameworks.For(pod).quotas();
   return quotas == nullptr ? nullptr : &quotas->options().charges;
 }
 
-// Boards may be cut by MIG alone there.
+// True also if the node's GPUs could switch to a model that has the profile.
 bool Gives(const cluster::NodeInfo& node, std::string_view resource) {
   return std::ranges::any_of(node.gpus.gpus, [&](const cluster::Gpu& gpu) {
     return gpu.model->FindProfile(resource) ||
@@ -34,8 +34,8 @@ bool Gives(const cluster::NodeInfo& node, std::string_view resource) {
   });
 }
 
-// For pods that no node has been found for yet: a whole GPU or a time slice counts as the largest
-// that a hybrid node gives, so that none is planned that would then be refused there.
+// For pods without a node: a whole GPU or a time slice counts as the largest one that a hybrid node
+// offers, so that no plan places a pod that its quota would then refuse.
 quota::ChargeRules WithLargestGpu(quota::ChargeRules rules,
                                   const cluster::ClusterSnapshot& snapshot) {
   quota::GpuWorth most;
@@ -51,9 +51,9 @@ quota::ChargeRules WithLargestGpu(quota::ChargeRules rules,
   return rules;
 }
 
-using Refusals = std::map<size_t, quota::Refusal>;  // by their place among the pods
+using Refusals = std::map<size_t, quota::Refusal>;  // by index in the list of pods
 
-// Without these; but all of a gang that cannot be placed stay, for its reason to be told.
+// Removes refused pods. Members of gangs with a problem stay, so that the reason is reported.
 void LeaveOut(const Refusals& refused, GangedPods& ganged) {
   std::set<size_t> out;
   for (const auto& [i, refusal] : refused) out.insert(i);
@@ -61,7 +61,7 @@ void LeaveOut(const Refusals& refused, GangedPods& ganged) {
     if (gang.problem.empty()) continue;
     for (const int member : gang.members) out.erase(static_cast<size_t>(member));
   }
-  std::vector<int> place(ganged.pods.size(), -1);  // by the former one
+  std::vector<int> place(ganged.pods.size(), -1);  // new index by old index
   std::vector<Pod> pods;
   for (size_t i = 0; i < ganged.pods.size(); ++i) {
     if (out.contains(i)) continue;
@@ -75,15 +75,15 @@ void LeaveOut(const Refusals& refused, GangedPods& ganged) {
   ganged.pods = std::move(pods);
 }
 
-// A pod without a node, and what it counts for.
+// A pod without a node, and its charge.
 struct Charged {
   Pod pod;
   size_t account;
   quota::Amounts charge;
 };
 
-// What is used of quotas, as pods that wait have to see it: what others had to leave is theirs to
-// whom it was promised; of a pod's own quota all counts.
+// Quota usage from the view of a pending pod. Charges of preempted pods count as released to other
+// quotas. In the pod's own quota they still count.
 class QuotaUse {
  public:
   QuotaUse(const quota::Ledger& ledger, const std::vector<Pod>& pods) : balance_(ledger.balance()) {
@@ -102,8 +102,8 @@ class QuotaUse {
   std::optional<quota::Refusal> WhyNot(const Charged& each) {
     return For(each, [&] { return balance_.WhyNot(each.account, each.charge); });
   }
-  // Counts what min covers of what was promised, the more important and older first; returns the
-  // rest, which goes behind whatever min covers.
+  // Charges the nominated pods that min covers, by priority and age. Returns the others, which come
+  // after everything that min covers.
   std::vector<Charged> AddGuaranteed(std::vector<Charged> promised) {
     std::ranges::sort(promised, {}, [](const Charged& each) {
       return std::tuple(-int64_t{each.pod->priority}, each.pod->meta.created, each.pod->Key());
@@ -131,10 +131,10 @@ class QuotaUse {
   std::map<size_t, quota::Amounts> leaving_;  // by account
 };
 
-// Lets pods in one after the other: those of a gang together, where the first of them has its turn.
+// Admits pods one after the other. All members of a gang are admitted at the turn of its first one.
 class Admission {
  public:
-  // The charges of those pods that have a quota, by their place among the pods.
+  // `charged`: the pods that have a quota, by index in the list of pods.
   Admission(QuotaUse use, std::map<size_t, Charged> charged, GangedPods& ganged)
       : use_(std::move(use)), charged_(std::move(charged)), ganged_(ganged) {
     for (planning::Gang& gang : ganged_.gangs) {
@@ -172,7 +172,7 @@ class Admission {
     return true;
   }
 
-  // As many of it as it lacks, or none; and then what others there are of it.
+  // Admits as many members as the gang lacks, or none. Further members are optional.
   void AdmitGang(planning::Gang& gang, const std::vector<size_t>& order, bool only_guaranteed) {
     const auto waits = [&](size_t i) {
       const auto own = gang_of_.find(i);
@@ -193,7 +193,7 @@ class Admission {
     RefuseGang(gang);
   }
 
-  // Those, too, that quotas would let in if it were not for the others.
+  // Refuses also members that the quota would admit alone.
   void RefuseGang(planning::Gang& gang) {
     std::optional<quota::Refusal> why;
     for (const int member : gang.members) {
@@ -217,7 +217,7 @@ class Admission {
   Refusals refused_;
 };
 
-// What schedulers keep for pods whose nodes are not empty yet, and so are not planned for.
+// Nominated pods that are not planned for, because their nodes are not free yet.
 std::vector<Charged> PromisedBeside(const GangedPods& ganged, const quota::Ledger& ledger,
                                     const std::vector<Pod>& pods,
                                     const cluster::ClusterSnapshot& snapshot,
@@ -247,7 +247,7 @@ std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::
   std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
   if (quotas.empty()) return {};
   std::vector<Pod> chosen, kept;
-  const quota::ChargeRules* rules = nullptr;  // all profiles have the same
+  const quota::ChargeRules* rules = nullptr;  // all profiles have the same rules
   for (const Pod& pod : pods) {
     const bool waits = pod->node_name.empty() && !pod->Finished();
     const quota::ChargeRules* own = waits ? RulesOf(*pod, frameworks) : nullptr;
@@ -292,7 +292,7 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
                                const scheduling::FrameworkChoice& frameworks,
                                const std::set<std::string>& last) {
   std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
-  const quota::ChargeRules* rules = nullptr;  // all profiles have the same
+  const quota::ChargeRules* rules = nullptr;  // all profiles have the same rules
   std::vector<size_t> order;
   for (size_t i = 0; i < ganged.pods.size() && !quotas.empty(); ++i) {
     const quota::ChargeRules* own = RulesOf(*ganged.pods[i], frameworks);
@@ -315,6 +315,8 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
     const auto account = ledger.balance().AccountOf(pod->meta.ns);
     if (account) charged[i] = {pod, *account, quota::ChargeOf(*pod, nullptr, planned_rules)};
   }
+  // The order decides who may borrow: guaranteed requests of nominated pods, then of pending pods,
+  // then nominated pods that borrow, then pending pods that borrow.
   QuotaUse use(ledger, pods);
   const std::vector<Charged> shares =
       use.AddGuaranteed(PromisedBeside(ganged, ledger, pods, snapshot, frameworks));

@@ -1,9 +1,9 @@
-// Which of the pods that wait a plan is to serve: those that their quotas would let in, together
-// with those that run and those that are planned for. For pods whose scheduler heeds quotas
-// (CapacityScheduling); the others are none of a quota's business.
+// Selects the pending pods that a plan may serve: pods that their quotas would admit in addition to
+// running and already planned pods. Applies to pods whose scheduler enforces quotas
+// (CapacityScheduling). Other pods always stay.
 //
 //   for (const auto& [pod, refusal] : LeaveOutRefused(ganged, snapshot, around, frameworks, last))
-//     Tell(pod, refusal.Text());
+//     Report(pod, refusal.Text());
 #pragma once
 
 #include <memory>
@@ -20,16 +20,16 @@
 
 namespace nos::controllers {
 
-// The code of the reason why a pod is not planned for.
+// The reason code of pods that are left out of the plan.
 inline constexpr std::string_view kRefusedByQuota = "Quota";
 
 using RefusedByQuota = std::vector<std::pair<std::shared_ptr<const cluster::Pod>, quota::Refusal>>;
 
-// Takes them out of `ganged`. Of a gang as many are let in as it lacks, or none: then all of it is
-// refused, and stays there with that for its problem. Those whom schedulers have chosen a node for
-// come first, then by priority and age; and before all that is borrowed what is guaranteed. Those
-// of `last`, by key, come after all others. `snapshot`: what runs, and what slices are kept for.
-// `pods`: all that there are.
+// Removes refused pods from `ganged`. A gang is admitted with as many members as it lacks, or
+// refused as a whole. A refused gang stays in `ganged` with the refusal as its problem. Guaranteed
+// requests come before borrowed ones. Within each, nominated pods come first, then others by
+// priority and age. Pods in `last`, given by key, come after all others. `snapshot` holds running
+// pods and slice reservations, `pods` all pods.
 RefusedByQuota LeaveOutRefused(GangedPods& ganged,
                                const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
                                const cluster::ClusterSnapshot& snapshot,
@@ -37,9 +37,9 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged,
                                const scheduling::FrameworkChoice& frameworks,
                                const std::set<std::string>& last);
 
-// Keys of those for whom slices are kept although their quotas would not let them in beside those
-// whom schedulers have chosen a node for: their schedulers refuse them, and keep what quotas have
-// for the others. `snapshot`: what runs.
+// Keys of pods whose slice reservations exceed their quotas once nominated pods are counted. Their
+// schedulers would refuse them, because nominated pods have the first right to the quota.
+// `snapshot` holds running pods.
 std::vector<std::string> FindClaimsBeyondQuota(
     const Claims& claims, const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
     const cluster::ClusterSnapshot& snapshot, const cluster::Surroundings& around,

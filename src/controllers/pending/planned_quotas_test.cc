@@ -39,7 +39,7 @@ class PlannedQuotasTest : public ::testing::Test {
     pod->node_name = "n";
     running_.push_back(std::move(pod));
   }
-  // "who is planned for | who is refused"
+  // "planned pods | refused pods"
   std::string Admit(std::vector<Pod> waiting, const std::string& last = "") {
     ganged_.pods = std::move(waiting);
     std::vector<std::shared_ptr<const cluster::Node>> nodes = {node_};
@@ -63,52 +63,52 @@ class PlannedQuotasTest : public ::testing::Test {
       std::make_unique<scheduling::Framework>(scheduling::Framework::Default());
 };
 
-TEST_F(PlannedQuotasTest, TogetherTheyTakeNoMoreThanThereIs) {
+TEST_F(PlannedQuotasTest, AdmitsNoMoreThanQuotasHave) {
   Runs("a", "r", 2);
   EXPECT_EQ(Admit({PodOf("a", "p1", 1), PodOf("b", "p2", 1), PodOf("a", "p3", 1),
                    PodOf("other", "p4", 100)}),
             "p1 p2 p4 | p3");
 }
 
-TEST_F(PlannedQuotasTest, WhatIsGuaranteedComesBeforeWhatIsBorrowed) {
+TEST_F(PlannedQuotasTest, AdmitsGuaranteedPodsBeforeBorrowers) {
   EXPECT_EQ(Admit({PodOf("a", "p1", 3, 9), PodOf("b", "p2", 2)}), "p2 | p1");
 }
 
-TEST_F(PlannedQuotasTest, TheMoreImportantComeFirst) {
+TEST_F(PlannedQuotasTest, AdmitsPodsByPriority) {
   EXPECT_EQ(Admit({PodOf("a", "low", 3), PodOf("a", "high", 3, 5)}), "high | low");
 }
 
-// Its scheduler would not count it, for it has no node.
-TEST_F(PlannedQuotasTest, WhomNoPlanHelpedStandsInNobodysWay) {
+// Its scheduler would not charge it, because it has no node.
+TEST_F(PlannedQuotasTest, UnplaceablePodDoesNotBlockOthers) {
   EXPECT_EQ(Admit({PodOf("a", "hopeless", 4, 9), PodOf("a", "p", 2)}, "a/hopeless"),
             "p | hopeless");
 }
 
-TEST_F(PlannedQuotasTest, WhomNoPlanHelpsComesLastEvenIfItIsGuaranteed) {
+TEST_F(PlannedQuotasTest, UnplaceablePodComesLastEvenIfGuaranteed) {
   EXPECT_EQ(Admit({PodOf("a", "hopeless", 2, 9), PodOf("b", "p", 4)}, "a/hopeless"),
             "p | hopeless");
 }
 
-TEST_F(PlannedQuotasTest, SchedulersThatKnowOfNoQuotasAreNotHeldUp) {
+TEST_F(PlannedQuotasTest, AdmitsAllPodsOfSchedulerWithoutQuotas) {
   framework_ = std::make_unique<scheduling::Framework>(std::vector<scheduling::Framework::Entry>());
   EXPECT_EQ(Admit({PodOf("a", "p", 100)}), "p |");
 }
 
-TEST_F(PlannedQuotasTest, AGangIsPlannedForIfEnoughOfItAreLetIn) {
+TEST_F(PlannedQuotasTest, AdmitsGangIfEnoughMembersFit) {
   ganged_.gangs.push_back({"pod group a/g", 2, 0, {0, 1, 2}, ""});
   EXPECT_EQ(Admit({PodOf("a", "g1", 2), PodOf("a", "g2", 2), PodOf("a", "g3", 2)}), "g1 g2 | g3");
   EXPECT_EQ(ganged_.gangs[0].members, (std::vector<int>{0, 1}));
   EXPECT_EQ(ganged_.gangs[0].problem, "");
 }
 
-TEST_F(PlannedQuotasTest, AGangThatIsNotPlannedForTakesNothingFromOthers) {
+TEST_F(PlannedQuotasTest, RefusedGangUsesNoQuota) {
   ganged_.gangs.push_back({"pod group a/g", 2, 0, {0, 1}, ""});
   EXPECT_EQ(Admit({PodOf("a", "g1", 3, 9), PodOf("a", "g2", 3, 9), PodOf("a", "p", 3)}),
             "g1 g2 p | g1 g2");
   EXPECT_NE(ganged_.gangs[0].problem, "");
 }
 
-TEST_F(PlannedQuotasTest, AGangOfWhichOneIsRefusedIsNotPlannedFor) {
+TEST_F(PlannedQuotasTest, RefusesWholeGangIfTooFewMembersFit) {
   ganged_.gangs.push_back({"pod group a/g", 2, 0, {1, 2}, ""});
   EXPECT_EQ(Admit({PodOf("a", "single", 2, 9), PodOf("a", "g1", 1), PodOf("a", "g2", 2),
                    PodOf("a", "more", 5)}),
@@ -117,8 +117,8 @@ TEST_F(PlannedQuotasTest, AGangOfWhichOneIsRefusedIsNotPlannedFor) {
   EXPECT_NE(ganged_.gangs[0].problem.find("elastic quota a/q"), std::string::npos);
 }
 
-// A whole GPU is counted by its node, and no node has been found yet.
-TEST_F(PlannedQuotasTest, WholeGpusCountAsTheLargestOfHybridNodes) {
+// The charge of a whole GPU depends on the node, which is not chosen yet.
+TEST_F(PlannedQuotasTest, ChargesWholeGpuAsLargestOfHybridNodes) {
   node_->meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
                         {"nvidia.com/gpu.memory", "81920"}};
   node_->meta.annotations = {{"nos.nebuly.com/status-model-0", "H100-80GB+GPU+TIME-4"},
@@ -139,7 +139,7 @@ TEST_F(PlannedQuotasTest, WholeGpusCountAsTheLargestOfHybridNodes) {
   more->max = more->min;
   around_.quotas.Set(key, more);
   EXPECT_EQ(Admit({pod}), "p |");
-  // Four time slices: 20 GB each.
+  // Four time slices of 20 GB each.
   const auto turn = [&](const char* name) {
     const auto slice = PodOf("c", name, 1);
     slice->containers[0].requests["nvidia.com/gpu.shared"] = Quantity::FromValue(1);
@@ -147,7 +147,7 @@ TEST_F(PlannedQuotasTest, WholeGpusCountAsTheLargestOfHybridNodes) {
   };
   EXPECT_EQ(Admit({turn("t1"), turn("t2"), turn("t3"), turn("t4"), turn("t5")}),
             "t1 t2 t3 t4 | t5");
-  // Boards that are cut by MIG alone give neither time slices nor whole GPUs.
+  // GPUs that only MIG partitions offer neither time slices nor whole GPUs.
   auto ampere = std::make_shared<cluster::Node>();
   ampere->meta.name = "ampere";
   ampere->meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"},

@@ -20,7 +20,7 @@ Time Telling::Due() const {
   return std::max(pace_.next(), notes_.empty() ? verdicts : Time{});
 }
 
-// Events and verdicts in turn.
+// Alternates between Events and verdicts, so that neither starves the other.
 void Telling::Tell(const reconcile::View& view, kube::Client& client, const Clock& clock) {
   const Time begin = clock.Now();
   kube::Client hasty = client.Within(pace_.patience());
@@ -35,7 +35,7 @@ void Telling::Tell(const reconcile::View& view, kube::Client& client, const Cloc
   pace_.Took(end - begin, end);
 }
 
-// What nobody answered for in time is said again with more patience.
+// Events that timed out are queued again, as long as the time limit can still grow.
 void Telling::TellNotes(kube::Client& client, Time now) {
   const auto end = notes_.begin() + static_cast<std::ptrdiff_t>(std::min(notes_.size(), writes_));
   std::vector<kube::EventNote> portion(notes_.begin(), end);

@@ -1,16 +1,16 @@
-// Telling people what the partitioner decided: Events, and verdicts.h for the pods that wait. A
-// portion at a time, and at a pace (pace.h) that leaves the thread to planning when the API server
-// is slow to take them. One owner thread.
+// Publishes the partitioner's decisions as Events, and as conditions of pending pods (verdicts.h).
+// It writes in portions and at a pace (pace.h) that leaves the thread to planning while the API
+// server is slow. Owned by one thread.
 #pragma once
 
 #include <deque>
 #include <map>
 #include <string>
 
-#include "reconcile/pace.h"
-#include "reconcile/reconciler.h"
 #include "controllers/verdicts.h"
 #include "kube/event_recorder.h"
+#include "reconcile/pace.h"
+#include "reconcile/reconciler.h"
 
 namespace nos::controllers {
 
@@ -19,14 +19,14 @@ class Telling {
   Telling(std::string component, size_t writes_per_portion)
       : writes_(writes_per_portion), events_(std::move(component)), verdicts_(writes_) {}
 
-  // An Event, later. The oldest are forgotten when there are too many.
+  // Queues an Event. If there are too many, the oldest are dropped.
   void Say(kube::EventNote note);
   Verdicts& verdicts() { return verdicts_; }
   const Verdicts& verdicts() const { return verdicts_; }
 
-  // When the next portion is to be told; Time::max(): all is.
+  // When the next portion is due. Time::max(): nothing is queued.
   Time Due() const;
-  // Tells it. REQUIRES: it is due.
+  // Publishes the next portion. REQUIRES: it is due.
   void Tell(const reconcile::View& view, kube::Client& client, const Clock& clock);
 
  private:
@@ -35,7 +35,7 @@ class Telling {
   const size_t writes_;
   kube::EventRecorder events_;
   std::deque<kube::EventNote> notes_;
-  bool notes_told_last_ = false;  // and not verdicts
+  bool notes_told_last_ = false;  // else verdicts were
   Verdicts verdicts_;
   reconcile::Pace pace_;
 };

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "reconcile/testing/scene.h"
 #include "kube/testing/fake_api.h"
+#include "reconcile/testing/scene.h"
 
 namespace nos::controllers {
 namespace {
@@ -28,7 +28,7 @@ class TellingTest : public ::testing::Test {
     telling_.verdicts().Add(std::move(outcome), clock_.Now());
   }
   void Tell() { telling_.Tell(reconcile::View{pods_, nodes_}, client_, clock_); }
-  // Until all is told, or nobody listens. Returns how often.
+  // Runs until all is published, or the API server gives up. Returns the number of portions.
   int TellAll() {
     int portions = 0;
     while (telling_.Due() != Time::max() && portions < 1000) {
@@ -47,7 +47,7 @@ class TellingTest : public ::testing::Test {
   Telling telling_{"test", 2};
 };
 
-TEST_F(TellingTest, TellsInPortions) {
+TEST_F(TellingTest, PublishesInPortions) {
   EXPECT_EQ(telling_.Due(), Time::max());
   for (const char* message : {"one", "two", "three"}) Say(message);
   Tell();
@@ -56,16 +56,16 @@ TEST_F(TellingTest, TellsInPortions) {
   EXPECT_EQ(api_.All("events").size(), 3U);
 }
 
-TEST_F(TellingTest, EventsAndVerdictsTakeTurns) {
+TEST_F(TellingTest, AlternatesEventsAndVerdicts) {
   for (const char* message : {"one", "two", "three", "four", "five"}) Say(message);
   for (const char* pod : {"p", "q"}) Verdict(pod);
   Tell();
   Tell();
-  EXPECT_NE(testing::EventsOf(api_).find("Because: two"), std::string::npos);
-  EXPECT_NE(testing::EventsOf(api_).find("SliceNotPlanned"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Because: two"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("SliceNotPlanned"), std::string::npos);
 }
 
-TEST_F(TellingTest, AnEventThatNobodyAnsweredForIsSaidAgainWithMorePatience) {
+TEST_F(TellingTest, RetriesUnansweredEventWithLongerTimeout) {
   std::vector<Duration> patience;
   Duration takes = seconds(10);
   api_.intercept = [&](const kube::ApiRequest& request) {
@@ -78,7 +78,7 @@ TEST_F(TellingTest, AnEventThatNobodyAnsweredForIsSaidAgainWithMorePatience) {
   };
   Say("one");
   TellAll();
-  EXPECT_EQ(testing::EventsOf(api_), "Because: one\n");
+  EXPECT_EQ(reconcile::testing::EventsOf(api_), "Because: one\n");
   EXPECT_GT(patience.size(), 1U);
   EXPECT_LT(patience.front(), patience.back());
   takes = std::chrono::hours(1);
@@ -86,10 +86,10 @@ TEST_F(TellingTest, AnEventThatNobodyAnsweredForIsSaidAgainWithMorePatience) {
   EXPECT_LT(TellAll(), 10) << "not for ever";
 }
 
-TEST_F(TellingTest, OfTooManyTheOldestAreForgotten) {
+TEST_F(TellingTest, DropsOldestEventsBeyondLimit) {
   for (int i = 0; i < 12'000; ++i) Say(std::to_string(i));
   Tell();
-  EXPECT_NE(testing::EventsOf(api_).find("Because: 2000\n"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Because: 2000\n"), std::string::npos);
 }
 
 }  // namespace

@@ -13,9 +13,9 @@
 namespace nos::controllers {
 namespace {
 
-// A message that only counts other nodes now is not written more often than this.
+// Minimum time between writes of a message in which only counts of nodes changed.
 constexpr Duration kRefresh = std::chrono::seconds(30);
-constexpr size_t kMaxReasons = 1000;  // bytes, of what stands in a pod's condition
+constexpr size_t kMaxReasons = 1000;  // bytes, of the reasons in a pod's condition
 constexpr kube::BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 std::string Slices(const planning::PodOutcome& outcome) {
@@ -66,7 +66,7 @@ void Verdicts::Add(planning::PodOutcome outcome, Time now) {
   const bool another =
       known != verdicts_.end() && known->second.pod->meta.uid != outcome.pod->meta.uid;
   if (another) told_.erase(key);
-  // What could not be written is not tried sooner because another plan came to the same.
+  // A failed write keeps its back-off if the new plan has the same result.
   const bool pause = untold_.Failing(key) && known != verdicts_.end() && !another &&
                      ConditionOf(known->second).reason == ConditionOf(outcome).reason;
   if (!pause) untold_.Add(key, now);
@@ -82,8 +82,8 @@ void Verdicts::Forget(const reconcile::View& view) {
   std::erase_if(told_, settled);
 }
 
-void Verdicts::TellSome(const reconcile::View& view, kube::Client& client, kube::EventRecorder& events,
-                        Time now) {
+void Verdicts::TellSome(const reconcile::View& view, kube::Client& client,
+                        kube::EventRecorder& events, Time now) {
   Portion portion;
   while (portion.conditions.size() + portion.events.size() < writes_per_call_) {
     const std::optional<std::string> key = untold_.Take(now);
@@ -121,7 +121,7 @@ std::set<std::string> Verdicts::WriteConditions(const Portion& portion, kube::Cl
     }
   }
   if (!error.ok()) {
-    Log(LogLevel::kWarn, "cannot write conditions of pods; tried again later",
+    Log(LogLevel::kWarn, "failed to patch conditions of Pods, retrying later",
         {{"error", error.ToString()}});
   }
   return failed;
@@ -151,8 +151,9 @@ void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod
                     Portion& portion) {
   const reconcile::WantedCondition condition = ConditionOf(outcome);
   const cluster::Condition* known = pod.FindCondition(kPartitionedCondition);
-  // A pod that never needed telling is served without a word.
-  const bool news = !reconcile::HasCondition(pod, condition) && !(outcome.placed && known == nullptr);
+  // A pod that was never reported as unplaceable gets no condition when it is placed.
+  const bool news =
+      !reconcile::HasCondition(pod, condition) && !(outcome.placed && known == nullptr);
   const bool cut = outcome.placed && CutForIt(outcome);
   Told& told = told_[pod.Key()];
   const bool owed = std::exchange(told.owed, false);
@@ -160,7 +161,8 @@ void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod
   const bool other_words = known != nullptr && known->reason == condition.reason;
   const Time from = other_words ? told.condition + kRefresh : now;
   if (news && from > now) untold_.Add(pod.Key(), from);
-  if (news && from <= now) portion.conditions.push_back(reconcile::ConditionPatch(pod, condition, now));
+  if (news && from <= now)
+    portion.conditions.push_back(reconcile::ConditionPatch(pod, condition, now));
   if (!cut && (outcome.placed || (from > now && !owed))) return;
   const std::string& what = cut ? condition.message : condition.reason;
   if (told.what == what && now - told.event < kSayAgain) return;

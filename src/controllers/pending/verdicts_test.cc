@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "reconcile/testing/scene.h"
 #include "kube/testing/fake_api.h"
+#include "reconcile/testing/scene.h"
 
 namespace nos::controllers {
 namespace {
@@ -16,7 +16,7 @@ class VerdictsTest : public ::testing::Test {
   VerdictsTest() {
     api_.Put({{"kind", "Pod"}, {"metadata", {{"namespace", "ml"}, {"name", "p"}}}});
   }
-  // A plan that leaves the pod waiting.
+  // A plan that leaves the pod pending.
   void Plan(const std::string& code, const std::string& message) {
     pods_.Pump(client_, now_);
     planning::PodOutcome outcome;
@@ -31,7 +31,7 @@ class VerdictsTest : public ::testing::Test {
     verdicts_.TellSome(reconcile::View{pods_, nodes_}, client_, events_, now_);
     EXPECT_GT(verdicts_.NextChange().value_or(Time::max()), now_);
   }
-  std::string Events() { return testing::EventsOf(api_); }
+  std::string Events() { return reconcile::testing::EventsOf(api_); }
   size_t Writes() { return api_.writes.size(); }
 
   kube::FakeApi api_;
@@ -43,7 +43,7 @@ class VerdictsTest : public ::testing::Test {
   Time now_{std::chrono::hours(1)};
 };
 
-TEST_F(VerdictsTest, TellsReasonAndRemedyInConditionAndEvent) {
+TEST_F(VerdictsTest, PublishesReasonAndRemedyInConditionAndEvent) {
   Plan("NoRoom", "2 nodes are full");
   EXPECT_EQ(Events(), "SliceNotPlanned: 2 nodes are full; what would help: do this\n");
   EXPECT_EQ(Writes(), 2U);
@@ -51,14 +51,14 @@ TEST_F(VerdictsTest, TellsReasonAndRemedyInConditionAndEvent) {
   EXPECT_EQ(Writes(), 2U) << "nothing is new";
 }
 
-TEST_F(VerdictsTest, PodsOfOtherNamespacesAreNotNamed) {
+TEST_F(VerdictsTest, HidesPodsOfOtherNamespaces) {
   Plan("NoRoom", "it is kept until the end of pod acme/merger (1g.5gb@0 of GPU 0), pod ml/q");
   EXPECT_EQ(Events(),
             "SliceNotPlanned: it is kept until the end of a pod of another namespace (1g.5gb@0 of "
             "GPU 0), pod ml/q; what would help: do this\n");
 }
 
-TEST_F(VerdictsTest, OtherWordsForOneReasonAreNotSaidAtOnce) {
+TEST_F(VerdictsTest, RepeatsNoEventForSameReason) {
   Plan("NoRoom", "2 nodes are full");
   now_ += minutes(1);
   Plan("NoRoom", "3 nodes are full");
@@ -72,7 +72,7 @@ TEST_F(VerdictsTest, OtherWordsForOneReasonAreNotSaidAtOnce) {
   EXPECT_EQ(api_.All("events").size(), 3U) << "another reason is";
 }
 
-TEST_F(VerdictsTest, WordsThatCameTooSoonAreWrittenLater) {
+TEST_F(VerdictsTest, DelaysFrequentMessageChanges) {
   Plan("NoRoom", "2 nodes are full");
   now_ += seconds(10);
   Plan("NoRoom", "3 nodes are full");
@@ -84,7 +84,7 @@ TEST_F(VerdictsTest, WordsThatCameTooSoonAreWrittenLater) {
   EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
 }
 
-TEST_F(VerdictsTest, WhatCouldNotBeWrittenIsWrittenAfterGrowingPauses) {
+TEST_F(VerdictsTest, RetriesFailedWriteWithGrowingBackOff) {
   int failures = 2;
   api_.intercept = [&](const kube::ApiRequest& request) {
     std::optional<Result<kube::ApiResponse>> answer;
@@ -104,7 +104,7 @@ TEST_F(VerdictsTest, WhatCouldNotBeWrittenIsWrittenAfterGrowingPauses) {
   EXPECT_EQ(api_.All("events").size(), 1U) << "said once";
 }
 
-TEST_F(VerdictsTest, NewPlansDoNotCutThePausesOfRefusedWritesShort) {
+TEST_F(VerdictsTest, NewPlanKeepsBackOffOfFailedWrite) {
   int attempts = 0;
   api_.intercept = [&](const kube::ApiRequest& request) {
     std::optional<Result<kube::ApiResponse>> answer;
@@ -126,7 +126,7 @@ TEST_F(VerdictsTest, NewPlansDoNotCutThePausesOfRefusedWritesShort) {
   EXPECT_EQ(attempts, before + 1);
 }
 
-TEST_F(VerdictsTest, WhatNeedsNoWritingAnyMoreHasNoPause) {
+TEST_F(VerdictsTest, EndsBackOffWhenConditionIsAlreadyThere) {
   api_.intercept = [&](const kube::ApiRequest& request) {
     std::optional<Result<kube::ApiResponse>> answer;
     if (request.method == "PATCH") answer = Status(Code::kUnavailable, "timeout, yet written");
@@ -153,7 +153,7 @@ TEST_F(VerdictsTest, WhatNeedsNoWritingAnyMoreHasNoPause) {
       << "written at once";
 }
 
-TEST_F(VerdictsTest, AnEventThatCouldNotBeWrittenIsWrittenLater) {
+TEST_F(VerdictsTest, RetriesFailedEvent) {
   bool away = true;
   bool only_events = true;
   api_.intercept = [&](const kube::ApiRequest& request) {
@@ -175,7 +175,7 @@ TEST_F(VerdictsTest, AnEventThatCouldNotBeWrittenIsWrittenLater) {
   EXPECT_EQ(api_.All("events").size(), 2U);
 }
 
-TEST_F(VerdictsTest, AfterAnAnswerThatDidNotComeEventsAreNotWaitedForAsWell) {
+TEST_F(VerdictsTest, SkipsEventsAfterConditionTimedOut) {
   bool away = true;
   api_.intercept = [&](const kube::ApiRequest& request) {
     std::optional<Result<kube::ApiResponse>> answer;
@@ -190,7 +190,7 @@ TEST_F(VerdictsTest, AfterAnAnswerThatDidNotComeEventsAreNotWaitedForAsWell) {
   EXPECT_EQ(api_.All("events").size(), 1U);
 }
 
-TEST_F(VerdictsTest, WhatWasSaidOfAPodIsNotToldToItsSuccessor) {
+TEST_F(VerdictsTest, DropsVerdictOfReplacedPod) {
   pods_.Pump(client_, now_);
   planning::PodOutcome outcome;
   outcome.pod = pods_.Get("ml/p");
@@ -202,7 +202,7 @@ TEST_F(VerdictsTest, WhatWasSaidOfAPodIsNotToldToItsSuccessor) {
   EXPECT_EQ(Writes(), 0U);
 }
 
-TEST_F(VerdictsTest, APodOfTheSameNameIsToldAnew) {
+TEST_F(VerdictsTest, PublishesVerdictAgainForReplacedPod) {
   Plan("NoRoom", "2 nodes are full");
   api_.Put(
       {{"kind", "Pod"}, {"metadata", {{"namespace", "ml"}, {"name", "p"}, {"uid", "another"}}}});

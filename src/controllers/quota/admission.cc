@@ -22,7 +22,7 @@ Result<ElasticQuota> ReadQuota(const std::string& object, std::string_view kind)
   return quota;
 }
 
-// As text: an API server writes both alike.
+// Compared as text, because an API server encodes both objects alike.
 std::string SpecOf(const std::string& object) {
   std::string spec;
   const Status read = ReadJson(object, [&](Cursor& root) {
@@ -46,7 +46,7 @@ AdmissionVerdict Judge(const AdmissionQuestion& question,
   if (!quota.ok()) return {.refusal = quota.status().message()};
   QuotaFindings after = CheckQuota(*quota, quotas), before;
   if (update) {
-    // One that could not be read was no better.
+    // An unreadable old version excuses nothing.
     const auto old = ReadQuota(question.old_object, question.kind);
     if (old.ok()) before = CheckQuota(*old, quotas);
   }

@@ -46,14 +46,14 @@ class QuotaAdmissionTest : public ::testing::Test {
   QuotaAdmission admission_;
 };
 
-TEST_F(QuotaAdmissionTest, LetsSoundQuotasPass) {
+TEST_F(QuotaAdmissionTest, AllowsValidQuotas) {
   EXPECT_EQ(Why(Ask("CREATE", Quota("a", "{min: {cpu: 1}, max: {cpu: 2}}"))), "");
   EXPECT_EQ(Why(Ask("CREATE", Quota("any", "{namespaces: [a, b], min: {cpu: 1}}"), nullptr,
                     "CompositeElasticQuota")),
             "");
 }
 
-TEST_F(QuotaAdmissionTest, RefusesAndSaysWhatToDo) {
+TEST_F(QuotaAdmissionTest, RefusesInvalidQuotaWithRemedy) {
   Have("a");
   const Json refused = Ask("CREATE", Quota("a", "{min: {cpu: 3}, max: {cpu: 2}}"));
   EXPECT_EQ(Why(refused),
@@ -64,30 +64,30 @@ TEST_F(QuotaAdmissionTest, RefusesAndSaysWhatToDo) {
             "spec.weight: must be from 1 to 1000");
 }
 
-TEST_F(QuotaAdmissionTest, Warns) {
+TEST_F(QuotaAdmissionTest, WarnsAboutMissingParent) {
   const Json passed = Ask("CREATE", Quota("a", "{parent: x/y}"));
   EXPECT_EQ(nos::View(Find(passed, "warnings")->get_array().at(0).get_string()),
             "there is no quota x/y yet: until then this one has no parent");
 }
 
-TEST_F(QuotaAdmissionTest, UpdatesAreRefusedForWhatTheyMakeWorse) {
+TEST_F(QuotaAdmissionTest, RefusesUpdateOnlyForNewProblems) {
   const Json bad = Quota("a", "{min: {cpu: 3}, max: {cpu: 2}}");
   EXPECT_EQ(Why(Ask("UPDATE", bad, bad)), "");
   EXPECT_EQ(Why(Ask("UPDATE", Quota("a", "{min: {cpu: 3}, max: {cpu: 2}, weight: 2}"), bad)), "");
   EXPECT_NE(Why(Ask("UPDATE", Quota("a", "{min: {cpu: 4}, max: {cpu: 2}}"), bad)), "");
-  // What an older definition let in.
+  // Admitted by an older CRD.
   const Json broken = Quota("a", "{min: {cpu: -1}}");
   EXPECT_EQ(Why(Ask("UPDATE", broken, broken)), "");
   EXPECT_EQ(Why(Ask("UPDATE", Quota("a", "{min: {cpu: 1}}"), broken)), "");
 }
 
-TEST_F(QuotaAdmissionTest, DeletionsAndStrangersPass) {
+TEST_F(QuotaAdmissionTest, AllowsDeletionsAndOtherKinds) {
   Have("a");
   EXPECT_EQ(Why(Ask("DELETE", nullptr, Quota("a", "{}"))), "");
   EXPECT_EQ(Why(Ask("CREATE", Quota("a", "{weight: 0}"), nullptr, "Pod")), "");
 }
 
-TEST_F(QuotaAdmissionTest, WhatIsNoReviewIsAnError) {
+TEST_F(QuotaAdmissionTest, RejectsMalformedReviews) {
   EXPECT_EQ(admission_.Review("").code, 400);
   EXPECT_EQ(admission_.Review("[]").code, 400);
   EXPECT_EQ(admission_.Review(R"({"apiVersion": "admission.k8s.io/v1"})").code, 400);
@@ -99,7 +99,7 @@ TEST_F(QuotaAdmissionTest, WhatIsNoReviewIsAnError) {
             400);
 }
 
-TEST_F(QuotaAdmissionTest, NothingIsSaidBeforeTheQuotasAreKnown) {
+TEST_F(QuotaAdmissionTest, IsUnavailableBeforeQuotasAreKnown) {
   const QuotaAdmission fresh;
   EXPECT_FALSE(fresh.Ready().ok());
   EXPECT_EQ(fresh.Review("{}").code, 503);

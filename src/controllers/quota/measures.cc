@@ -18,7 +18,7 @@ MetricLabels LabelsOf(const cluster::ElasticQuota& quota) {
       {"type", std::string(quota.composite ? cluster::kCompositeQuota : cluster::kElasticQuota)}};
 }
 
-// Cores, bytes, units of anything else.
+// In cores, bytes or units.
 double NumberOf(cluster::ResourceId id, Amount amount) {
   const auto milli = static_cast<double>(quota::QuantityOf(id, amount).MilliValue());
   const auto whole = static_cast<double>(quota::QuantityOf(id, amount).Value());

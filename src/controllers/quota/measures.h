@@ -1,4 +1,4 @@
-// Where quotas stand, as metrics (docs/metrics.md).
+// Metrics of quotas (docs/metrics.md).
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@ namespace nos::controllers {
 
 inline constexpr MetricFamily kQuotaAmounts{
     MetricFamily::Kind::kGauge, "nos_quota_amount",
-    "Of each quota, by resource: its min and max, what is used, guaranteed, borrowed and lent."};
+    "Amounts of each quota by resource: min, max, used, guaranteed, borrowed and lent."};
 inline constexpr MetricFamily kQuotaOwed{MetricFamily::Kind::kGauge, "nos_quota_owed_pods",
-                                         "Pods that wait although min of their quota covers them."};
+                                         "Number of pending pods that min of their quota covers."};
 
-// `pods`: all that there are.
+// `pods`: all pods of the cluster.
 void ShowQuotas(const quota::Balance& balance,
                 const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
                 const quota::ChargeRules& rules, Metrics& metrics);
-// This replica does not say any more.
+// Removes the metrics, because this replica no longer leads.
 void HideQuotas(Metrics& metrics);
 
 }  // namespace nos::controllers

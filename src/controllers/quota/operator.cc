@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "base/log.h"
-#include "reconcile/condition.h"
-#include "reconcile/measures.h"
+#include "controllers/quota/measures.h"
 #include "controllers/quota/operator_internal.h"
 #include "controllers/quota_admission.h"
-#include "controllers/quota/measures.h"
 #include "controllers/quota_rules.h"
 #include "quota/standing.h"
+#include "reconcile/condition.h"
+#include "reconcile/measures.h"
 
 namespace nos::controllers {
 namespace {
@@ -63,19 +63,27 @@ bool Operator::Lead(bool leads) {
   return true;
 }
 
-reconcile::Outcome Operator::Reconcile(const std::string&, const reconcile::View& view, kube::Client& client,
-                            const Clock& clock) {
+reconcile::Outcome Operator::Reconcile(const std::string&, const reconcile::View& view,
+                                       kube::Client& client, const Clock& clock) {
+  // 1. Take changes in. A replica that does not lead only counts, so that it can take over at once.
   TakeIn(view);
   if (!leads_) return reconcile::Outcome::Done();
   const Time now = clock.Now();
+
+  // 2. Queue what differs from the cluster. Unreadable quotas come before statuses, which report
+  //    them.
   FindLabels(view, now);
   FindUnreadable(view, now);
   FindStatuses(view, now);
+
+  // 3. Write. An error of one kind does not delay the others.
   Status error;
   for (const Status& status :
        {WriteLabels(view, client, now), WriteStatuses(client, now), DeleteOverlapping(client)}) {
     if (!status.ok()) error = status;
   }
+
+  // 4. Publish Events last: they report what was written, and are best effort.
   TellNotes(client, clock);
   return Rest(std::move(error), clock.Now());
 }
@@ -83,7 +91,8 @@ reconcile::Outcome Operator::Reconcile(const std::string&, const reconcile::View
 void Operator::TakeIn(const reconcile::View& view) {
   if (view.changes->everything) return TakeInAll(view);
   bool terms_changed = false;
-  for (const reconcile::AroundChange& change : view.changes->around) terms_changed |= TakeInQuota(change);
+  for (const reconcile::AroundChange& change : view.changes->around)
+    terms_changed |= TakeInQuota(change);
   if (terms_changed) PutInForce();
   for (const auto& change : view.changes->nodes) TakeInNode(view, change);
   for (const auto& change : view.changes->pods) TakeInPod(view, change.before, change.after);
@@ -98,7 +107,7 @@ void Operator::TakeInAll(const reconcile::View& view) {
   PutInForce();
 }
 
-// Whether what it means has changed.
+// Returns whether the quota's terms have changed.
 bool Operator::TakeInQuota(const reconcile::AroundChange& change) {
   const auto of = [](const std::any& value) {
     const auto* found = std::any_cast<quota::SharedQuota>(&value);
@@ -126,8 +135,9 @@ void Operator::PutInForce() {
   all_pods_ = statuses_ = overlaps_ = true;
 }
 
-// What whole GPUs count for may have changed.
-void Operator::TakeInNode(const reconcile::View& view, const reconcile::Change<cluster::Node>& change) {
+// The charge of whole GPUs may have changed.
+void Operator::TakeInNode(const reconcile::View& view,
+                          const reconcile::Change<cluster::Node>& change) {
   const auto worth = [&](const std::shared_ptr<const cluster::Node>& node) {
     return GpuWorthOf(node.get(), config_.charges);
   };
@@ -164,7 +174,9 @@ void Operator::TakeInPod(const reconcile::View& view, const Pod& before, const P
 void Operator::NoteReclaim(const Pod& before, const Pod& after) {
   const Pod& pod = after != nullptr ? after : before;
   const std::string* why = reconcile::WhyReclaimed(*pod);
-  if (!leads_ || why == nullptr || (before != nullptr && reconcile::WhyReclaimed(*before) != nullptr)) return;
+  if (!leads_ || why == nullptr ||
+      (before != nullptr && reconcile::WhyReclaimed(*before) != nullptr))
+    return;
   const auto account = ledger_.balance().AccountOf(pod->meta.ns);
   if (!account) return;
   Note(*ledger_.balance().terms(*account).quota, kube::EventType::kNormal, "Reclaimed",
@@ -206,7 +218,7 @@ void Operator::FindLabels(const reconcile::View& view, Time now) {
   strangers_.clear();
 }
 
-// Whether it was written.
+// Returns whether the write succeeded.
 bool Operator::Settle(kube::WorkQueue& queue, const std::string& key, const Status& written,
                       Time now) {
   const bool again = !written.ok() && !IsGone(written);
@@ -214,10 +226,10 @@ bool Operator::Settle(kube::WorkQueue& queue, const std::string& key, const Stat
   queue.Done(key);
   if (metrics_ != nullptr && (again || written.ok())) {
     metrics_->Count(reconcile::kQuotaWrites, {{"what", &queue == &pods_due_ ? "label" : "status"},
-                                   {"result", again ? "error" : "ok"}});
+                                              {"result", again ? "error" : "ok"}});
   }
   if (again) {
-    Log(LogLevel::kWarn, "what quotas say cannot be written",
+    Log(LogLevel::kWarn, "failed to patch quota status or Pod label",
         {{"object", key}, {"error", written.ToString()}});
   }
   return written.ok();
@@ -259,8 +271,8 @@ Status Operator::DeleteOverlapping(kube::Client& client) {
   for (const auto& [key, quota] : around_.quotas.rows()) {
     const auto account = ledger_.balance().AccountOf(quota->meta.ns);
     if (!account || !ledger_.balance().terms(*account).quota->composite) continue;
-    if (quota->meta.deleted) continue;  // somebody's finalizer keeps it
-    overlaps_ = true;                   // until the watch shows that it is gone
+    if (quota->meta.deleted) continue;  // a finalizer of another client keeps it
+    overlaps_ = true;                   // until the watch shows the deletion
     if (++deleted > config_.writes_per_call) break;
     const Status status = client.Delete(QuotaResource(false), quota->meta.ns, quota->meta.name,
                                         {{"preconditions", {{"uid", quota->meta.uid}}}});

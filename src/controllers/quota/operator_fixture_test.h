@@ -1,4 +1,4 @@
-// An operator before a fake API server with quotas and pods that run.
+// An operator with a fake API server, quotas and running pods.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ class OperatorTest : public ::testing::Test {
     if (!gpu_memory.empty()) labels["nvidia.com/gpu.memory"] = gpu_memory;
     api_.Put({{"kind", "Node"}, {"metadata", {{"name", name}, {"labels", labels}}}});
   }
-  // Each is younger than those before.
+  // Each pod is younger than those before.
   void Pod(const std::string& ns, const std::string& name, const Amounts& asks = {{"cpu", "1"}},
            const std::string& node = "n", const std::string& phase = "Running") {
     const std::string minute = std::to_string(10 + pods_++);
@@ -68,12 +68,12 @@ class OperatorTest : public ::testing::Test {
                  JsonArray{{{"name", "main"}, {"resources", {{"requests", ListOf(asks)}}}}}}}},
               {"status", {{"phase", phase}}}});
   }
-  void reconcile::Change(const std::string& key, const std::function<void(Json&)>& change) {
+  void Change(const std::string& key, const std::function<void(Json&)>& change) {
     Json pod = *api_.Find("pods", key);
     change(pod);
     api_.Put(std::move(pod));
   }
-  void Run() { ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(10))); }
+  void Run() { ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(10))); }
   void Start(OperatorConfig config = {}) {
     runner_.reset();
     operator_ = std::make_unique<Operator>(config, nullptr, &metrics_);
@@ -88,7 +88,7 @@ class OperatorTest : public ::testing::Test {
     return std::string(
         FindString(*api_.Find("pods", key), "metadata", "labels", "nos.nebuly.com/capacity"));
   }
-  // "cpu=2 memory=1" of one of the lists in a status.
+  // "cpu=2 memory=1": one of the lists in a status.
   std::string Told(const std::string& key, const char* list,
                    const std::string& plural = "elasticquotas") {
     std::string text;

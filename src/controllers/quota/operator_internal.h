@@ -1,4 +1,4 @@
-// What the parts of the operator share. Internal to it.
+// Declarations shared by the operator's source files. Internal to it.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace nos::controllers {
 const kube::Resource& QuotaResource(bool composite);
 // "elasticquotas/team-a/quota"
 std::string NameOf(const cluster::ElasticQuota& quota);
-// The object is not there any more, or it is another: what the watch shows next counts.
+// The object was deleted or replaced: the next watch event decides.
 inline bool IsGone(const Status& written) {
   return written.code() == Code::kNotFound || written.code() == Code::kConflict;
 }

@@ -1,10 +1,10 @@
-// What the operator writes into pods, as pods and quotas come and go.
+// Labels that the operator writes onto pods, as pods and quotas change.
 #include "controllers/quota/operator_fixture_test.h"
 
 namespace nos::controllers {
 namespace {
 
-TEST_F(OperatorTest, FollowsPods) {
+TEST_F(OperatorTest, LabelsFollowPods) {
   Node("n");
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "1"}});
@@ -14,7 +14,7 @@ TEST_F(OperatorTest, FollowsPods) {
   Start();
   EXPECT_EQ(Label("a/p2"), "over-quota");
   EXPECT_EQ(Label("a/waits"), "");
-  // It has ended: it keeps its label, and makes room for the next.
+  // A finished pod keeps its label and no longer counts.
   reconcile::Change("a/p1", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
   Run();
   EXPECT_EQ(Label("a/p1"), "in-quota");
@@ -23,14 +23,14 @@ TEST_F(OperatorTest, FollowsPods) {
   EXPECT_EQ(Told("a/quota", "borrowed"), "");
   EXPECT_NE(testing::EventsOf(api_).find("BorrowingEnded"), std::string::npos);
   EXPECT_NE(testing::EventsOf(api_).find("LendingEnded"), std::string::npos);
-  // Bound, though not started: it counts.
+  // The pod is bound but not started: it counts.
   reconcile::Change("a/waits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
   Run();
   EXPECT_EQ(Label("a/waits"), "over-quota");
   api_.Remove("pods", "a/p2");
   Run();
   EXPECT_EQ(Label("a/waits"), "in-quota");
-  // Somebody else's hand.
+  // Another client changes the label.
   reconcile::Change("a/waits", [](Json& pod) {
     MakeObject(pod, "metadata", "labels")["nos.nebuly.com/capacity"] = "over-quota";
   });
@@ -38,7 +38,7 @@ TEST_F(OperatorTest, FollowsPods) {
   EXPECT_EQ(Label("a/waits"), "in-quota");
 }
 
-TEST_F(OperatorTest, FollowsQuotas) {
+TEST_F(OperatorTest, LabelsFollowQuotas) {
   Node("n");
   Pod("a", "p1");
   Pod("a", "p2");
@@ -58,7 +58,7 @@ TEST_F(OperatorTest, FollowsQuotas) {
   EXPECT_EQ(Label("a/p2"), "");
 }
 
-TEST_F(OperatorTest, WhoHasEndedLosesItsLabelWithTheQuota) {
+TEST_F(OperatorTest, FinishedPodLosesLabelWithItsQuota) {
   Node("n");
   Quota("a", {{"cpu", "1"}});
   Pod("a", "p");
@@ -71,7 +71,7 @@ TEST_F(OperatorTest, WhoHasEndedLosesItsLabelWithTheQuota) {
   EXPECT_EQ(Label("a/p"), "");
 }
 
-TEST_F(OperatorTest, LabelsFollowWhatIsSharedWithOthers) {
+TEST_F(OperatorTest, LabelsFollowSharesOfParent) {
   Node("n");
   Quota("org", {{"cpu", "4"}, {"example.com/g", "1"}});
   PutQuota("ElasticQuota", "t1", "quota",
@@ -96,7 +96,7 @@ TEST_F(OperatorTest, LabelsFollowWhatIsSharedWithOthers) {
   EXPECT_EQ(OverQuota("t2/quota"), 1);
 }
 
-TEST_F(OperatorTest, CompositeQuotasCountOnce) {
+TEST_F(OperatorTest, CompositeQuotaSharesOneAccount) {
   Node("n");
   Composite("team", {"a", "b"}, {{"cpu", "2"}});
   Pod("a", "p1");
@@ -108,7 +108,7 @@ TEST_F(OperatorTest, CompositeQuotasCountOnce) {
   EXPECT_EQ(Label("a/p3"), "over-quota");
 }
 
-TEST_F(OperatorTest, WholeGpusCountByTheirNode) {
+TEST_F(OperatorTest, ChargesWholeGpuByItsNode) {
   Node("n", "81920");
   Quota("a", {{"nos.nebuly.com/gpu-memory", "100"}});
   Pod("a", "p1", {{"nvidia.com/gpu", "1"}});

@@ -1,12 +1,12 @@
-// What the operator writes into the status of quotas, and when.
+// Decides when the operator writes the status of quotas, and writes it.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/log.h"
-#include "controllers/quota/operator_internal.h"
 #include "controllers/quota/measures.h"
+#include "controllers/quota/operator_internal.h"
 #include "controllers/quota_status.h"
 
 namespace nos::controllers {
@@ -39,7 +39,7 @@ QuotaStatus Operator::WantedStatus(const std::string& name, size_t account,
   return StatusOf(ledger_, account, problems, known, now);
 }
 
-// Caches keep what was known of a quota before, or nothing.
+// The caches keep the last readable version of a quota, or none.
 void Operator::FindUnreadable(const reconcile::View& view, Time now) {
   std::map<std::string, Unreadable> found;
   for (const bool composite : {false, true}) {
@@ -165,15 +165,15 @@ void Operator::NoteStatus(const StatusWrite& write) {
        "nothing of its min is used by others");
 }
 
-// Definitions of the Go system know nothing of a status but what is used.
+// CRDs of the Go version of nos have no status fields except `used`.
 void Operator::NoteDropped(const StatusWrite& write, const Json& answer) {
   const Json* status = Find(answer, "status");
   if (dropped_ || status == nullptr || write.after.conditions.empty()) return;
   if (Find(*status, "conditions") != nullptr) return;
   dropped_ = true;
   Log(LogLevel::kWarn,
-      "the definitions of quotas are older ones, which drop most of what is written into a status: "
-      "install those of this version (kubectl apply --server-side --force-conflicts)",
+      "CRDs of quotas are outdated and drop most status fields: "
+      "install the CRDs of this version (kubectl apply --server-side --force-conflicts)",
       {{"object", write.name}});
 }
 

@@ -1,10 +1,10 @@
-// What the operator writes into quotas, as pods and quotas come and go.
+// Status that the operator writes into quotas, as pods and quotas change.
 #include "controllers/quota/operator_fixture_test.h"
 
 namespace nos::controllers {
 namespace {
 
-TEST_F(OperatorTest, TellsWhatIsUsedBorrowedAndLent) {
+TEST_F(OperatorTest, WritesUsedBorrowedAndLent) {
   Node("n");
   Quota("a", {{"cpu", "1"}}, {{"cpu", "9"}, {"memory", "1Gi"}});
   Quota("b", {{"cpu", "3"}});
@@ -24,13 +24,13 @@ TEST_F(OperatorTest, TellsWhatIsUsedBorrowedAndLent) {
             std::string::npos);
   EXPECT_NE(testing::EventsOf(api_).find("Lending: of its min others use 2 of cpu"),
             std::string::npos);
-  // Nothing changes: nothing is written.
+  // Without changes the operator writes nothing.
   api_.writes.clear();
   Start();
   EXPECT_TRUE(api_.writes.empty());
 }
 
-TEST_F(OperatorTest, MetricsSayWhereQuotasStandWhileItLeads) {
+TEST_F(OperatorTest, ExportsQuotaMetricsWhileLeading) {
   Node("n");
   Quota("a", {{"cpu", "1500m"}, {"memory", "1Gi"}}, {{"cpu", "9"}});
   Quota("b", {{"cpu", "3"}});
@@ -51,7 +51,7 @@ TEST_F(OperatorTest, MetricsSayWhereQuotasStandWhileItLeads) {
   EXPECT_NE(text.find(amount("borrowed", "b", "cpu") + "1\n"), std::string::npos);
   EXPECT_NE(text.find(amount("lent", "a", "cpu") + "1\n"), std::string::npos);
   EXPECT_NE(text.find(owed + "1\n"), std::string::npos) << text;
-  // It gets its node: nothing is owed any more.
+  // The pod gets its node, so no pod is owed.
   reconcile::Change("a/fits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
   Run();
   text = metrics_.Text();
@@ -64,9 +64,9 @@ TEST_F(OperatorTest, MetricsSayWhereQuotasStandWhileItLeads) {
   EXPECT_EQ(metrics_.Text().find("nos_quota_amount{"), std::string::npos);
 }
 
-// The Go documentation's example: min 40, 10 and 30; 40, 40 and 0 are used; 15, 3 and 11 are theirs
-// of what is idle.
-TEST_F(OperatorTest, WhatIsGuaranteedFollowsWhatIsIdle) {
+// The example of the documentation of the Go version of nos: min 40, 10 and 30, used 40, 40 and 0.
+// Their shares of the idle amount are 15, 3 and 11.
+TEST_F(OperatorTest, GuaranteedIncludesShareOfIdleAmount) {
   Node("n");
   Quota("a", {{"nos.nebuly.com/gpu-memory", "40"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "10"}});
@@ -76,10 +76,10 @@ TEST_F(OperatorTest, WhatIsGuaranteedFollowsWhatIsIdle) {
   Start();
   EXPECT_EQ(Told("a/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=55");
   EXPECT_EQ(Told("b/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=13");
-  EXPECT_EQ(Told("c/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=35");  // no more than max
+  EXPECT_EQ(Told("c/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=35");  // at most max
 }
 
-TEST_F(OperatorTest, SaysWhatIsNotInForceAndDeletesNothing) {
+TEST_F(OperatorTest, ReportsQuotasNotInForce) {
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "1"}});
   Composite("team", {"a"}, {{"cpu", "2"}});
@@ -105,7 +105,7 @@ TEST_F(OperatorTest, SaysWhatIsNotInForceAndDeletesNothing) {
   EXPECT_EQ(InForce("a/quota"), "True InForce: ");
 }
 
-TEST_F(OperatorTest, DeletesWhatOverlapsIfAskedTo) {
+TEST_F(OperatorTest, DeletesOverlappingQuotaIfConfigured) {
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "1"}});
   Composite("team", {"a"}, {{"cpu", "2"}});
@@ -118,7 +118,7 @@ TEST_F(OperatorTest, DeletesWhatOverlapsIfAskedTo) {
             std::string::npos);
 }
 
-TEST_F(OperatorTest, WhatAFinalizerKeepsIsDeletedOnce) {
+TEST_F(OperatorTest, DeletesQuotaWithFinalizerOnce) {
   Node("n");
   Quota("a", {{"cpu", "1"}});
   Composite("team", {"a"}, {{"cpu", "2"}});
@@ -143,7 +143,7 @@ TEST_F(OperatorTest, WhatAFinalizerKeepsIsDeletedOnce) {
   EXPECT_EQ(deletions, 1);
 }
 
-TEST_F(OperatorTest, SaysWhatBreaksARuleThatTheWebhookDidNotSee) {
+TEST_F(OperatorTest, ReportsBrokenRulesInStatus) {
   Quota("a", {{"cpu", "10"}}, {{"cpu", "2"}});
   PutQuota("ElasticQuota", "b", "quota", {{"min", ListOf({{"cpu", "50"}})}, {"parent", "a/quota"}});
   Start();
@@ -161,7 +161,7 @@ TEST_F(OperatorTest, SaysWhatBreaksARuleThatTheWebhookDidNotSee) {
   EXPECT_EQ(InForce("b/quota"), "True InForce: ");
 }
 
-TEST_F(OperatorTest, SaysWhatCannotBeRead) {
+TEST_F(OperatorTest, ReportsUnreadableQuota) {
   Quota("a", {{"cpu", "-1"}});
   Quota("b", {{"cpu", "1"}});
   Start();
@@ -184,7 +184,7 @@ TEST_F(OperatorTest, SaysWhatCannotBeRead) {
   EXPECT_EQ(InForce("b/quota"), "True InForce: ");
 }
 
-TEST_F(OperatorTest, TellsWhoHadToGo) {
+TEST_F(OperatorTest, PublishesReclaimedEvent) {
   Node("n");
   Quota("a", {{"cpu", "1"}});
   Pod("a", "p1");
@@ -203,8 +203,8 @@ TEST_F(OperatorTest, TellsWhoHadToGo) {
             std::string::npos);
 }
 
-// One that is refused again and again does not hold up the others.
-TEST_F(OperatorTest, AFailingWriteHurtsOnlyItself) {
+// A permanently failing write does not delay the others.
+TEST_F(OperatorTest, FailingWriteDoesNotDelayOthers) {
   Node("n");
   Quota("a", {{"cpu", "1"}});
   Pod("a", "bad");
@@ -229,8 +229,8 @@ TEST_F(OperatorTest, AFailingWriteHurtsOnlyItself) {
   EXPECT_EQ(Label("a/bad"), "in-quota");
 }
 
-// Definitions of the Go system keep of a status only what is used.
-TEST_F(OperatorTest, OlderDefinitionsAreNoReasonToWriteForEver) {
+// CRDs of the Go version of nos keep only `used` of a status.
+TEST_F(OperatorTest, StopsWritingStatusThatOldCrdDrops) {
   Node("n");
   Quota("a", {{"cpu", "1"}});
   Pod("a", "p1");
@@ -249,8 +249,8 @@ TEST_F(OperatorTest, OlderDefinitionsAreNoReasonToWriteForEver) {
   EXPECT_LE(api_.writes.size(), 4U);
 }
 
-// Nor to tell the same again at each pod.
-TEST_F(OperatorTest, WhatOlderDefinitionsDropIsToldOnce) {
+// Events are not repeated for each pod, either.
+TEST_F(OperatorTest, PublishesEventOnceWithOldCrd) {
   Node("n");
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "9"}});
@@ -280,9 +280,9 @@ TEST_F(OperatorTest, WhatOlderDefinitionsDropIsToldOnce) {
   EXPECT_EQ(events.find("Borrowing: ", first + 1), std::string::npos) << events;
 }
 
-// A pod that starts changes what is idle for all: they hear of it in their time, its own quota at
-// once.
-TEST_F(OperatorTest, OnePodDoesNotCostAWriteForEachQuotaAtOnce) {
+// A pod that starts changes the idle amounts of all quotas. Its own quota is updated at once, the
+// others in turn.
+TEST_F(OperatorTest, SpreadsShareUpdatesOverTime) {
   Node("n");
   for (int i = 0; i < 60; ++i) Quota("ns" + std::to_string(i), {{"cpu", "10"}});
   Start();
@@ -299,7 +299,7 @@ TEST_F(OperatorTest, OnePodDoesNotCostAWriteForEachQuotaAtOnce) {
   EXPECT_EQ(Told("ns7/quota", "used"), "cpu=6");
   EXPECT_LE(api_.writes.size(), 2U + 3 * OperatorConfig().shares_per_look);
   EXPECT_EQ(guaranteed().size(), 2U);
-  // Those that come first do not starve the others.
+  // The first quotas do not starve the others.
   for (int i = 0; i < 20; ++i) {
     Pod("ns8", "p" + std::to_string(i), {{"cpu", "1m"}});
     ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(1)));
@@ -314,7 +314,7 @@ TEST_F(OperatorTest, OnePodDoesNotCostAWriteForEachQuotaAtOnce) {
   EXPECT_TRUE(api_.writes.empty()) << "all of it has been told";
 }
 
-TEST_F(OperatorTest, StandsByUntilItLeads) {
+TEST_F(OperatorTest, WritesOnlyWhileLeading) {
   Node("n");
   Quota("a", {{"cpu", "1"}});
   Pod("a", "p1");

@@ -20,7 +20,7 @@ using quota::SharedQuota;
 constexpr const char* kNoNamespaces =
     "spec.namespaces is empty: name the namespaces that share this quota";
 constexpr size_t kMostFindings = 100;
-constexpr size_t kMostNamespaces = 1000;  // as the definition says (deploy/helm/nos)
+constexpr size_t kMostNamespaces = 1000;  // as in the CRD (deploy/helm/nos)
 
 Quantity Get(const ResourceList& list, std::string_view name) {
   const auto found = list.find(name);
@@ -63,7 +63,7 @@ std::vector<QuotaProblem> LimitProblems(const ElasticQuota& quota) {
   return problems;
 }
 
-// What a parent guarantees to those below it is its own. By resource.
+// A parent's own min must cover what it guarantees to its children. Keyed by resource.
 std::map<std::string, QuotaProblem> SumProblems(const ElasticQuota& parent,
                                                 const ResourceList& below) {
   std::map<std::string, QuotaProblem> problems;
@@ -79,14 +79,14 @@ std::map<std::string, QuotaProblem> SumProblems(const ElasticQuota& parent,
   return problems;
 }
 
-// The quota among all others.
+// Checks one quota against all others.
 class Check {
  public:
   Check(const ElasticQuota& quota, const std::vector<SharedQuota>& all) : quota_(quota) {
     for (const SharedQuota& each : all) {
       if (!IsSame(*each, quota)) others_.push_back(each.get());
     }
-    // Of two of one name the composite one is meant, as in quota/balance.h.
+    // If two quotas have the same name, the composite one is meant, as in quota/balance.h.
     for (const ElasticQuota* each : others_) Know(*each);
     Know(quota);
   }
@@ -185,7 +185,7 @@ class Check {
       Warn(fmt::format("there is no quota {} yet: until then this one has no parent",
                        quota_.parent));
     }
-    // No further than there are quotas: others may go round in a circle of their own.
+    // Bounded by the number of quotas: other quotas may form a cycle of their own.
     for (size_t i = 0; above != nullptr && i <= others_.size(); ++i) {
       if (IsSame(*above, quota_)) {
         return Wrong("circle",

@@ -42,16 +42,16 @@ class QuotaRulesTest : public ::testing::Test {
   std::vector<quota::SharedQuota> all_;
 };
 
-TEST_F(QuotaRulesTest, ANamespaceHasOneElasticQuota) {
+TEST_F(QuotaRulesTest, RefusesSecondQuotaInNamespace) {
   Have(Single("a"));
-  EXPECT_EQ(Wrong(Single("a")), "");  // it is that very one
+  EXPECT_EQ(Wrong(Single("a")), "");  // it is the same quota
   ElasticQuota second = Single("a");
   second.meta.name = "second";
   EXPECT_EQ(Wrong(second),
             "namespace a has an ElasticQuota already, q: change that one, or delete it first");
 }
 
-TEST_F(QuotaRulesTest, OrBelongsToOneCompositeQuota) {
+TEST_F(QuotaRulesTest, RefusesNamespaceInTwoCompositeQuotas) {
   Have(Composite("team", {"a", "b"}));
   EXPECT_NE(Wrong(Single("a")).find("CompositeElasticQuota default/team covers namespace a"),
             std::string::npos);
@@ -64,7 +64,7 @@ TEST_F(QuotaRulesTest, OrBelongsToOneCompositeQuota) {
             "ElasticQuota c/q counts no more: this quota covers its namespace");
 }
 
-TEST_F(QuotaRulesTest, CompositeQuotasNameNamespacesOnce) {
+TEST_F(QuotaRulesTest, RefusesRepeatedOrMissingNamespaces) {
   EXPECT_NE(Wrong(Composite("team", {})).find("is empty"), std::string::npos);
   EXPECT_EQ(Wrong(Composite("team", {"a", "b", "a"})), "spec.namespaces has a twice: name it once");
   EXPECT_NE(Wrong(Composite("team", std::vector<std::string>(1'000'000, "a")))
@@ -72,7 +72,7 @@ TEST_F(QuotaRulesTest, CompositeQuotasNameNamespacesOnce) {
             std::string::npos);
 }
 
-TEST_F(QuotaRulesTest, LimitsGoWithMin) {
+TEST_F(QuotaRulesTest, ChecksLimitsAgainstMin) {
   ElasticQuota quota = Single("a", "2500m");
   quota.max = {{"cpu", *Quantity::Parse("2")}, {"memory", *Quantity::Parse("1Gi")}};
   EXPECT_EQ(Wrong(quota),
@@ -87,7 +87,7 @@ TEST_F(QuotaRulesTest, LimitsGoWithMin) {
   EXPECT_EQ(Warning(quota), "spec.lendingLimit of cpu is more than min and limits nothing");
 }
 
-TEST_F(QuotaRulesTest, ParentsAreNoCircle) {
+TEST_F(QuotaRulesTest, RefusesCycleOfParents) {
   ElasticQuota a = Single("a"), b = Single("b"), c = Single("c");
   a.parent = "a/q";
   EXPECT_NE(Wrong(a).find("is this quota or below it"), std::string::npos);
@@ -100,7 +100,7 @@ TEST_F(QuotaRulesTest, ParentsAreNoCircle) {
   Have(c);
   a.parent = "c/q";
   EXPECT_NE(Wrong(a).find("spec.parent c/q is this quota or below it"), std::string::npos);
-  // A circle of others is theirs.
+  // A cycle of other quotas is their own problem.
   ElasticQuota d = Single("d"), e = Single("e");
   d.parent = "e/q";
   e.parent = "d/q";
@@ -110,7 +110,7 @@ TEST_F(QuotaRulesTest, ParentsAreNoCircle) {
   EXPECT_EQ(Wrong(a).find("is this quota or below it"), std::string::npos);
 }
 
-TEST_F(QuotaRulesTest, WhatChildrenAreGuaranteedIsTheirParents) {
+TEST_F(QuotaRulesTest, ParentMustCoverGuaranteesOfChildren) {
   Have(Single("org", "10"));
   ElasticQuota a = Single("a", "6"), b = Single("b", "5");
   a.parent = b.parent = "org/q";
@@ -122,14 +122,14 @@ TEST_F(QuotaRulesTest, WhatChildrenAreGuaranteedIsTheirParents) {
   EXPECT_EQ(Wrong(b), too_much);
   b.min = {{"memory", *Quantity::Parse("1Gi")}};
   EXPECT_NE(Wrong(b).find("guaranteed 1Gi of memory together, and it has 0"), std::string::npos);
-  // Of the parent itself.
+  // The problem is reported for the parent, too.
   EXPECT_NE(Wrong(Single("org", "5")).find("guaranteed 6 of cpu together, and it has 5"),
             std::string::npos);
   EXPECT_EQ(Wrong(Single("org", "6")), "");
 }
 
-// Of two of one name: as quota/balance.h has it.
-TEST_F(QuotaRulesTest, TheParentMeantIsTheOneInForce) {
+// If two quotas have the same name, the composite one is meant, as in quota/balance.h.
+TEST_F(QuotaRulesTest, UsesParentThatIsInForce) {
   ElasticQuota composite = Composite("q", {"b"});
   composite.min = {{"cpu", *Quantity::Parse("100")}};
   Have(Single("default", "1"));
@@ -145,7 +145,7 @@ TEST_F(QuotaRulesTest, TheParentMeantIsTheOneInForce) {
   EXPECT_EQ(ProblemsInForce(balance)[*balance.AccountOf("c")], std::vector<std::string>());
 }
 
-TEST_F(QuotaRulesTest, WhatBreaksARuleIsToldOfThoseInForce) {
+TEST_F(QuotaRulesTest, ReportsProblemsOfQuotasInForce) {
   ElasticQuota parent = Single("a", "10");
   parent.max = {{"cpu", *Quantity::Parse("2")}};
   parent.borrowing_limit = {{"memory", *Quantity::Parse("1")}};
@@ -170,7 +170,7 @@ TEST_F(QuotaRulesTest, WhatBreaksARuleIsToldOfThoseInForce) {
   EXPECT_EQ(told("c"), std::vector<std::string>()) << "it is guaranteed nothing";
 }
 
-TEST_F(QuotaRulesTest, OnlyWhatGetsWorseIsNew) {
+TEST_F(QuotaRulesTest, ReportsOnlyNewOrWorseProblems) {
   Have(Single("org", "10"));
   ElasticQuota other = Single("b", "9");
   other.parent = "org/q";

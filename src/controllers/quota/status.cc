@@ -134,7 +134,7 @@ Json StatusPatch(const QuotaStatus& known, const QuotaStatus& wanted) {
   PatchList("guaranteed", known.guaranteed, wanted.guaranteed, status);
   PatchList("borrowed", known.borrowed, wanted.borrowed, status);
   PatchList("lent", known.lent, wanted.lent, status);
-  const bool is_first = known.conditions.empty();  // 0 is to be seen, too
+  const bool is_first = known.conditions.empty();  // 0 must be visible, too
   if (is_first || known.pods_over_quota != wanted.pods_over_quota) {
     status["podsOverQuota"] = wanted.pods_over_quota;
   }

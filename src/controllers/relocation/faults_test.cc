@@ -1,4 +1,4 @@
-// What goes wrong with relocations: crashes, outdated caches, and what others do meanwhile.
+// Failures during relocations: crashes, stale caches, and changes by other clients.
 #include <functional>
 
 #include "controllers/relocation/fixture_test.h"
@@ -33,7 +33,7 @@ class RelocationFaultsTest : public ::testing::Test {
   RelocationWorld w;
 };
 
-TEST_F(RelocationFaultsTest, ANodeThatSomebodyUncordonsStays) {
+TEST_F(RelocationFaultsTest, UncordonedNodeCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   ChangeNode([](Json& node) { MakeObject(node, "spec")["unschedulable"] = false; });
   w.Step();
@@ -41,14 +41,14 @@ TEST_F(RelocationFaultsTest, ANodeThatSomebodyUncordonsStays) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationFaultsTest, ANodeThatHasLostItsMarkStays) {
+TEST_F(RelocationFaultsTest, LostMarkCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   ChangeNode([](Json& node) { MakeObject(node, "metadata")["annotations"] = JsonObject(); });
   w.Step();
   ExpectCalledOff("lost its mark");
 }
 
-TEST_F(RelocationFaultsTest, NothingIsLeftWhenTheNodeIsDeleted) {
+TEST_F(RelocationFaultsTest, DeletedNodeCallsRelocationOff) {
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
   w.Step();
   w.api.Remove("nodes", "gpu-1");
@@ -56,7 +56,7 @@ TEST_F(RelocationFaultsTest, NothingIsLeftWhenTheNodeIsDeleted) {
   ExpectCalledOff("node gpu-1 is gone");
 }
 
-TEST_F(RelocationFaultsTest, APlaceThatItsNodeRefusesCallsAllOff) {
+TEST_F(RelocationFaultsTest, RejectedPlaceholderCallsRelocationOff) {
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
   w.Step();
   w.SetPlace(0, "Failed");
@@ -65,7 +65,7 @@ TEST_F(RelocationFaultsTest, APlaceThatItsNodeRefusesCallsAllOff) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationFaultsTest, APlaceThatWasHeldAndIsLostCallsAllOff) {
+TEST_F(RelocationFaultsTest, LostPlaceholderCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   w.SetPlace(1, "Failed");
   w.Step();
@@ -73,7 +73,7 @@ TEST_F(RelocationFaultsTest, APlaceThatWasHeldAndIsLostCallsAllOff) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationFaultsTest, APlaceWhereNoPodCanComeIsNone) {
+TEST_F(RelocationFaultsTest, CordonedTargetCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   ChangeNode([](Json& node) { MakeObject(node, "spec")["unschedulable"] = true; }, "gpu-2");
   w.Step();
@@ -81,7 +81,7 @@ TEST_F(RelocationFaultsTest, APlaceWhereNoPodCanComeIsNone) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationFaultsTest, APlaceWhereATaintKeepsThePodAwayIsNone) {
+TEST_F(RelocationFaultsTest, TaintedTargetCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   ChangeNode(
       [](Json& node) {
@@ -94,7 +94,7 @@ TEST_F(RelocationFaultsTest, APlaceWhereATaintKeepsThePodAwayIsNone) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationFaultsTest, APlaceOnANodeThatDoesNotAnswerIsNone) {
+TEST_F(RelocationFaultsTest, UnreachableTargetCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   ChangeNode(
       [](Json& node) {
@@ -106,7 +106,7 @@ TEST_F(RelocationFaultsTest, APlaceOnANodeThatDoesNotAnswerIsNone) {
   ExpectCalledOff("takes no pods now");
 }
 
-TEST_F(RelocationFaultsTest, APlaceholderThatSomebodyDeletesCallsAllOff) {
+TEST_F(RelocationFaultsTest, DeletedPlaceholderCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   w.api.Remove("pods", "nos/place-r-1-0");
   w.Step();
@@ -114,7 +114,7 @@ TEST_F(RelocationFaultsTest, APlaceholderThatSomebodyDeletesCallsAllOff) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationFaultsTest, APlaceholderThatIsBeingEvictedHoldsNothing) {
+TEST_F(RelocationFaultsTest, TerminatingPlaceholderCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   Json place = *w.api.Find("pods", "nos/place-r-1-0");
   MakeObject(place, "metadata")["deletionTimestamp"] = FormatTime(w.clock.Now());
@@ -125,7 +125,7 @@ TEST_F(RelocationFaultsTest, APlaceholderThatIsBeingEvictedHoldsNothing) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationFaultsTest, APodThatCameToTheNodeMeanwhileCallsAllOff) {
+TEST_F(RelocationFaultsTest, NewPodOnNodeCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   w.PutPod("late", "gpu-1");
   w.Step();
@@ -133,7 +133,7 @@ TEST_F(RelocationFaultsTest, APodThatCameToTheNodeMeanwhileCallsAllOff) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationFaultsTest, APodThatComesToAnEmptiedNodeKeepsIt) {
+TEST_F(RelocationFaultsTest, NewPodOnEmptiedNodeKeepsNode) {
   w.StartAndHold({"a", "b"});
   w.Step();
   w.Step();
@@ -145,7 +145,7 @@ TEST_F(RelocationFaultsTest, APodThatComesToAnEmptiedNodeKeepsIt) {
   EXPECT_EQ(w.Told(Kind::kCalledOff, "ml/late"), 1);
 }
 
-TEST_F(RelocationFaultsTest, APodThatMayNotMoveAnyMoreCallsAllOff) {
+TEST_F(RelocationFaultsTest, ImmovablePodCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   Json pod = *w.api.Find("pods", "ml/b");
   MakeObject(pod, "metadata", "annotations")[planning::kMovable] = "false";
@@ -154,7 +154,7 @@ TEST_F(RelocationFaultsTest, APodThatMayNotMoveAnyMoreCallsAllOff) {
   ExpectCalledOff("pod ml/b");
 }
 
-TEST_F(RelocationFaultsTest, APodThatHasGrownHasNoPlace) {
+TEST_F(RelocationFaultsTest, ResizedPodCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   Json pod = *w.api.Find("pods", "ml/b");
   pod.at("spec").at("containers").at(0) =
@@ -164,7 +164,7 @@ TEST_F(RelocationFaultsTest, APodThatHasGrownHasNoPlace) {
   ExpectCalledOff("asks for more");
 }
 
-TEST_F(RelocationFaultsTest, APlaceOnANodeThatGoesItselfIsNone) {
+TEST_F(RelocationFaultsTest, RemovedTargetCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
   Json node = *w.api.Find("nodes", "gpu-2");
   MakeObject(node, "metadata", "annotations")[kRemoval] =
@@ -176,7 +176,7 @@ TEST_F(RelocationFaultsTest, APlaceOnANodeThatGoesItselfIsNone) {
   EXPECT_EQ(w.Places(), "");
 }
 
-TEST_F(RelocationFaultsTest, OutdatedCachesEvictNobodyTwice) {
+TEST_F(RelocationFaultsTest, StaleCachesDoNotEvictTwice) {
   w.StartAndHold({"a", "b"});
   w.Step();
   w.StepStale();
@@ -185,7 +185,7 @@ TEST_F(RelocationFaultsTest, OutdatedCachesEvictNobodyTwice) {
   EXPECT_EQ(w.Told(Kind::kEvicted), 2);
 }
 
-TEST_F(RelocationFaultsTest, WhatTheCachesDoNotShowYetIsWaitedFor) {
+TEST_F(RelocationFaultsTest, WaitsForCachesToShowRelocation) {
   kube::Cache<cluster::Pod> late_pods(kube::kPods, cluster::ReadPod);
   kube::Cache<cluster::Node> late_nodes(kube::kNodes, cluster::ReadNode);
   late_pods.Pump(w.client, w.clock.Now());
@@ -203,7 +203,7 @@ TEST_F(RelocationFaultsTest, WhatTheCachesDoNotShowYetIsWaitedFor) {
   EXPECT_EQ(w.Told(Kind::kCalledOff), 0);
 }
 
-TEST_F(RelocationFaultsTest, AMarkWithoutPlaceholdersIsTakenOffSoon) {
+TEST_F(RelocationFaultsTest, RemovesMarkWithoutPlaceholders) {
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
   w.api.Remove("pods", "nos/place-r-1-0");
   w.api.Remove("pods", "nos/place-r-1-1");
@@ -216,7 +216,7 @@ TEST_F(RelocationFaultsTest, AMarkWithoutPlaceholdersIsTakenOffSoon) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationFaultsTest, ARefusedPlaceholderCallsAllOffAtOnce) {
+TEST_F(RelocationFaultsTest, RefusedPlaceholderCallsRelocationOffAtOnce) {
   w.api.intercept = [](const kube::ApiRequest& r) -> std::optional<Result<kube::ApiResponse>> {
     const bool second = r.method == "POST" && FindString(r.body, "metadata", "name").ends_with("1");
     if (!second) return std::nullopt;
@@ -230,7 +230,7 @@ TEST_F(RelocationFaultsTest, ARefusedPlaceholderCallsAllOffAtOnce) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationFaultsTest, APodWhosePlaceCannotBeHeldChangesNothing) {
+TEST_F(RelocationFaultsTest, StartWritesNothingIfPlaceCannotBeHeld) {
   Json pod = *w.api.Find("pods", "ml/b");
   MakeObject(pod, "spec")["resourceClaims"] = JsonArray{JsonObject{{"name", "gpu"}}};
   w.api.Put(std::move(pod));
@@ -238,7 +238,7 @@ TEST_F(RelocationFaultsTest, APodWhosePlaceCannotBeHeldChangesNothing) {
   EXPECT_TRUE(w.api.writes.empty());
 }
 
-TEST_F(RelocationFaultsTest, OfTwoRelocationsOfOnePodTheLaterIsCalledOff) {
+TEST_F(RelocationFaultsTest, CallsOffLaterOfTwoRelocationsOfOnePod) {
   w.PutPod("big", "", {"Job", "job-1"});
   ASSERT_TRUE(w.Start({"a", "b"}, "r-2").ok());
   w.clock.Advance(seconds(1));
@@ -259,7 +259,7 @@ TEST_F(RelocationFaultsTest, OfTwoRelocationsOfOnePodTheLaterIsCalledOff) {
   EXPECT_EQ(w.notes.back().id, "r-1");
 }
 
-TEST_F(RelocationFaultsTest, WhatCannotBeReadIsCleared) {
+TEST_F(RelocationFaultsTest, RemovesUnreadableAnnotations) {
   const auto put = [&](const std::string& ns, const std::string& text) {
     JsonObject annotations, labels;
     annotations[kPlaceFor] = text;
@@ -287,7 +287,7 @@ TEST_F(RelocationFaultsTest, WhatCannotBeReadIsCleared) {
   EXPECT_EQ(w.Told(Kind::kBadMark, "The node stays cordoned"), 1);
 }
 
-TEST_F(RelocationFaultsTest, AMarkThatIsACopyUncordonsNobody) {
+TEST_F(RelocationFaultsTest, RemovesCopiedMarkWithoutUncordoning) {
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
   Json node = *w.api.Find("nodes", "gpu-3");
   MakeObject(node, "metadata", "annotations")[kRemoval] = WriteRemoval(w.Mark());
@@ -300,7 +300,7 @@ TEST_F(RelocationFaultsTest, AMarkThatIsACopyUncordonsNobody) {
   EXPECT_EQ(w.Places(), "0 1") << "the other one goes on";
 }
 
-TEST_F(RelocationFaultsTest, ABadMarkOfANodeThatTakesPodsIsTakenOff) {
+TEST_F(RelocationFaultsTest, RemovesUnreadableMarkOfUncordonedNode) {
   ChangeNode([](Json& node) { MakeObject(node, "metadata", "annotations")[kRemoval] = "{}"; });
   w.Step();
   EXPECT_TRUE(w.IsFree());
@@ -308,7 +308,7 @@ TEST_F(RelocationFaultsTest, ABadMarkOfANodeThatTakesPodsIsTakenOff) {
   EXPECT_EQ(w.Told(Kind::kBadMark, "cordoned"), 0);
 }
 
-TEST_F(RelocationFaultsTest, TimesInTheFutureHoldNothingForEver) {
+TEST_F(RelocationFaultsTest, FutureTimeCallsRelocationOff) {
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
   Json place = *w.api.Find("pods", "nos/place-r-1-0");
   JsonObject& annotations = MakeObject(place, "metadata", "annotations");
@@ -321,7 +321,7 @@ TEST_F(RelocationFaultsTest, TimesInTheFutureHoldNothingForEver) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationFaultsTest, APodThatNeverEndsHoldsNeitherItsPlaceNorItsNode) {
+TEST_F(RelocationFaultsTest, StuckPodCallsRelocationOffAfterDeadline) {
   w.api.evicted_end_at = FormatTime(w.clock.Now());
   w.StartAndHold({"a", "b"});
   w.Step();
@@ -333,7 +333,7 @@ TEST_F(RelocationFaultsTest, APodThatNeverEndsHoldsNeitherItsPlaceNorItsNode) {
   EXPECT_EQ(w.Told(Kind::kCalledOff, "does not end"), 1);
 }
 
-// A relocation that is cut off at its n-th write, which the API server may have seen or not.
+// A relocation whose process crashes at its n-th write. `seen`: the write reached the API server.
 struct Crash {
   int at = 0;
   bool seen = false, places_run = true;
@@ -348,7 +348,7 @@ class CrashedRelocation {
     w_.api.intercept = [&](const kube::ApiRequest& request) { return Intercept(request); };
   }
 
-  // Returns whether it came to that write.
+  // Returns whether that write was reached.
   bool Run() {
     (void)w_.Start({"a", "b"});
     for (int round = 0; round < 100; ++round) {
@@ -411,7 +411,7 @@ class CrashedRelocation {
   bool dead_ = false, passing_ = false, unheld_ = false;
 };
 
-TEST(RelocationCrashTest, NothingIsLeftBehindWhereverItIsCutOff) {
+TEST(RelocationCrashTest, ConvergesAfterCrashAtAnyWrite) {
   for (const bool places_run : {true, false}) {
     for (const bool seen : {true, false}) {
       int at = 0;

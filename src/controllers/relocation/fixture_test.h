@@ -1,4 +1,4 @@
-// Three nodes, pods of one controller, and what kubelets and controllers do about relocations.
+// Three nodes, pods of one controller, and what kubelets and controllers do during relocations.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ struct RelocationWorld {
     api.Put(std::move(node));
   }
 
-  // "ml/<name>"; no node: it waits.
+  // Creates "ml/<name>". Empty node: the pod is pending.
   void PutPod(const std::string& name, const std::string& node, const Maker& maker = {},
               const std::string& uid = "") {
     Json pod = {
@@ -57,7 +57,7 @@ struct RelocationWorld {
     api.Put(std::move(pod));
   }
 
-  // Of the pods "ml/<name>" to gpu-2.
+  // Starts a relocation of the pods "ml/<name>" to gpu-2.
   Status Start(const std::vector<std::string>& names, const std::string& id = "r-1",
                const std::string& for_pod = "") {
     Pump();
@@ -80,7 +80,7 @@ struct RelocationWorld {
     pods.Pump(client, clock.Now());
     nodes.Pump(client, clock.Now());
   }
-  // With what the caches showed last.
+  // Steps with stale caches.
   void StepStale() {
     last = relocations->Step(view, client, clock);
     TakeNotes();
@@ -93,10 +93,10 @@ struct RelocationWorld {
     clock.Advance(time);
     Step();
   }
-  // A crash.
+  // Simulates a crash.
   void Restart() { relocations = std::make_unique<Relocations>(config); }
 
-  // The kubelet of its node admits a placeholder, and whoever else has nothing to say.
+  // Sets the phase of a placeholder on its node, as its kubelet would.
   void SetPlace(int number, const std::string& phase, const std::string& id = "r-1") {
     Json pod = *api.Find("pods", "nos/" + NameOfPlaceholder(id, number));
     const auto what =
@@ -109,7 +109,7 @@ struct RelocationWorld {
   void RunPlaces(int count) {
     for (int i = 0; i < count; ++i) SetPlace(i, "Running");
   }
-  // Until the next step evicts.
+  // Stops before the step that evicts.
   void StartAndHold(const std::vector<std::string>& names, const std::string& for_pod = "") {
     ASSERT_TRUE(Start(names, "r-1", for_pod).ok());
     Step();
@@ -118,7 +118,7 @@ struct RelocationWorld {
     ASSERT_EQ(Evictions(), 0);
   }
 
-  // "0 1": the numbers of placeholders that are there.
+  // "0 1": the numbers of existing placeholders.
   std::string Places() const {
     std::string numbers;
     for (const Json& pod : api.All("pods")) {
@@ -129,7 +129,7 @@ struct RelocationWorld {
     return numbers;
   }
   bool Has(const std::string& pod) const { return api.Find("pods", "ml/" + pod) != nullptr; }
-  // Requests, whatever was answered.
+  // The number of eviction requests, whatever was answered.
   int Evictions() const {
     return static_cast<int>(std::ranges::count_if(api.writes, [](const kube::ApiRequest& request) {
       return request.path.ends_with("/eviction");
@@ -139,7 +139,7 @@ struct RelocationWorld {
     return cluster::DecodeNode(*api.Find("nodes", name)).value();
   }
   Removal Mark() const { return RemovalOf(Node()).value_or(Removal{}); }
-  // As if nothing had been.
+  // No trace of a relocation is left on the node.
   bool IsFree(const std::string& name = "gpu-1") const {
     const cluster::Node node = Node(name);
     return !node.unschedulable && !node.meta.annotations.contains(kRemoval);

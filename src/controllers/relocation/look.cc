@@ -1,4 +1,4 @@
-// Whether a relocation can go on.
+// Checks whether a relocation can continue.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace {
 
 using scheduling::PodText;
 
-// Clocks of those who lead one after the other differ by less.
+// Upper limit for the difference between clocks of successive leaders.
 constexpr Duration kMostSkew = std::chrono::minutes(1);
 
-// Why it has no node yet, as schedulers say.
+// Why it has no node yet, as its scheduler reports.
 std::string WhyWaits(const cluster::Pod& placeholder) {
   if (!placeholder.node_name.empty()) return "it does not run yet";
   const cluster::Condition* scheduled = placeholder.FindCondition("PodScheduled");
@@ -35,7 +35,7 @@ std::string WhyLost(const cluster::Pod& placeholder) {
   return fmt::format("{} ({})", reason, Shortened(placeholder.message, 200));
 }
 
-// Whether a pod like this one that is made anew can come there.
+// True if the node would take a new pod like this one.
 bool Takes(const cluster::Node& node, const cluster::Pod& pod) {
   const cluster::Condition* ready = cluster::FindCondition(node.conditions, "Ready");
   const bool kept_away = std::ranges::any_of(node.taints, [&](const cluster::Taint& taint) {
@@ -73,7 +73,7 @@ RelocationSteps::Finding RelocationSteps::LookForLost(const Moving& moving) {
                       moving.places.size())};
 }
 
-// What no relocation that was begun here says.
+// Finds contradictions, which no relocation started by this class has.
 std::string RelocationSteps::WhyContradictory(const Moving& moving) {
   if (moving.mark && moving.mark->since > now_ + kMostSkew) {
     return "the time of the node's mark is in the future";

@@ -12,12 +12,13 @@ namespace {
 
 using cluster::ResourceList;
 
-// What may be asked for without a limit, and in parts; of all else, limit and request are the same.
+// Resources that may be requested in fractions and without a limit. For all others, limit and
+// request must be equal.
 bool IsDivisible(std::string_view resource) {
   return resource == "cpu" || resource == "memory" || resource == "ephemeral-storage";
 }
 
-// What the container asks for of what is given out as a whole.
+// The container's requests of indivisible resources.
 ResourceList DevicesOf(const cluster::Container& container) {
   ResourceList devices;
   for (const auto* list : {&container.requests, &container.limits}) {
@@ -28,9 +29,9 @@ ResourceList DevicesOf(const cluster::Container& container) {
   return devices;
 }
 
-// The pod's requests, dealt out to as few containers as can have them: one, but for devices, which
-// stay with as many containers as had them. Several shares of GPUs for one container would be
-// refused (scheduling/several_shares.h).
+// Splits the pod's requests among containers: one container for all, but devices stay in as many
+// containers as had them. Several shares of GPUs in one container would be rejected
+// (scheduling/several_shares.h).
 std::vector<ResourceList> Portions(const cluster::Pod& pod) {
   ResourceList left = cluster::PodRequests(pod);
   std::vector<ResourceList> portions(1);
@@ -48,7 +49,7 @@ std::vector<ResourceList> Portions(const cluster::Pod& pod) {
   for (const cluster::Container& container : pod.init_containers) {
     if (container.restart_always) add(container);
   }
-  // What init containers alone need, and what cannot be told apart.
+  // Requests of init containers only, and those that belong to no single container.
   for (const auto& [resource, count] : left) {
     if (count <= Quantity()) continue;
     if (IsDivisible(resource)) {
@@ -57,7 +58,7 @@ std::vector<ResourceList> Portions(const cluster::Pod& pod) {
       portions.push_back({{resource, count}});
     }
   }
-  if (portions.size() > 1) {  // the first of those with devices has the rest, too
+  if (portions.size() > 1) {  // the first container with devices takes the rest, too
     portions[1].merge(portions.front());
     portions.erase(portions.begin());
   }
@@ -98,8 +99,8 @@ JsonArray TolerationsOf(const cluster::Pod& pod) {
   return tolerations;
 }
 
-// That of the pod, as far as it says; -1: nothing. Of pods with MPS shares of one GPU, only those
-// of one user are served at a time, and agents complain of the others.
+// The Unix user of the first container that sets one, else of the pod; -1: none. A GPU with MPS
+// serves only pods of one user at a time, and agents report pods of other users.
 int64_t UserOf(const cluster::Pod& pod) {
   for (const cluster::Container& container : pod.containers) {
     if (container.user >= 0) return container.user;
@@ -130,10 +131,10 @@ JsonArray ContainersOf(const RelocationConfig& config, const cluster::Pod& pod) 
   return containers;
 }
 
-// Not said: affinity to and from pods, and spreading. Terms of the pod are about the labels of its
-// namespace, where this one is not, so that they would say something else here; that they hold has
-// been seen by whoever planned the move. preemptionPolicy is said with a class of ours alone: the
-// API server refuses one that is not that of the priority class, and so a class that would preempt.
+// Leaves out pod affinity and topology spread: their terms select labels within the pod's own
+// namespace and would mean something else here. The planner of the move has checked them.
+// preemptionPolicy is set only with nos's own class: the API server rejects a policy that differs
+// from that of the priority class.
 Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster::Pod& pod) {
   const int64_t user = UserOf(pod);
   const JsonObject to = {
@@ -149,8 +150,8 @@ Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster:
                           {{"nodeSelectorTerms", JsonArray{Json(term)}}}}}}}},
                      {"containers", ContainersOf(config, pod)},
                      {"restartPolicy", "Always"},
-                     // Not 0: a pod that is deleted by force is gone before its node has its
-                     // devices back, and the node might then refuse who comes next.
+                     // Not 0: a force-deleted pod is gone before the kubelet has its devices back,
+                     // and the kubelet might reject the next pod.
                      {"terminationGracePeriodSeconds", 1},
                      {"automountServiceAccountToken", false},
                      {"enableServiceLinks", false},
@@ -162,7 +163,8 @@ Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster:
   } else if (!pod.priority_class.empty()) {
     spec["priorityClassName"] = pod.priority_class;
   }
-  // Who has it needs it for MPS shares, or may: what is shared then sees only such pods.
+  // The pod may need it to reach an MPS server, which sees only pods that share the host's IPC
+  // namespace.
   if (pod.host_ipc) spec["hostIPC"] = true;
   return spec;
 }

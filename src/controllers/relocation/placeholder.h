@@ -1,10 +1,10 @@
-// The pod that holds the place of one that is to be moved: it asks for the same, on the node where
-// that shall run.
+// A placeholder is a pod that holds capacity for a pod to be moved: it has the same requests and
+// runs on the new node.
 //
 //   NOS_ASSIGN(Json pod, MakePlaceholder(config, what, 0, *move.pod));
 //   NOS_ASSIGN(const PlaceFor what, ReadPlaceFor(annotation));
 //
-// Pure functions of values.
+// Pure functions.
 #pragma once
 
 #include <optional>
@@ -19,43 +19,44 @@
 
 namespace nos::controllers {
 
-// Of one relocation; with more moves it is not begun, and what claims to have more is called off.
+// Limit of one relocation. A larger one is not started, and annotations that claim more are
+// rejected.
 inline constexpr int kMostMovesAtOnce = 200;
 
-// What a placeholder says of itself (kPlaceFor).
+// Contents of a placeholder's annotation kPlaceFor.
 struct PlaceFor {
   std::string id;        // of the relocation
-  int of = 0;            // placeholders that it was begun with
-  std::string pod, uid;  // that it is for: "ns/name"
-  std::string owner;     // uid of its controller; "": it has none
+  int of = 0;            // number of placeholders at the start
+  std::string pod, uid;  // of the moved pod: "ns/name" and its uid
+  std::string owner;     // uid of its controller; empty: none
   std::string from, to;  // nodes
-  std::string for_pod;   // "ns/name"; "": a node is emptied
+  std::string for_pod;   // "ns/name"; empty: a node is emptied
   Time since{};
   // Since when all places of the relocation are held. Evictions begin when all placeholders have
-  // this.
+  // it.
   std::optional<Time> held;
-  // Uids of pods of this relocation whose placeholders have done their duty and are gone.
+  // Uids of pods of this relocation whose placeholders were deleted after they served.
   std::vector<std::string> ended;
-  // Uids of successors that other placeholders were given up for.
+  // Uids of successors for which other placeholders were deleted.
   std::vector<std::string> counted;
 };
 
 std::string WritePlaceFor(const PlaceFor& what);
-// Error: kInvalid with the member that is wrong.
+// Error: kInvalid with the name of the wrong member.
 Result<PlaceFor> ReadPlaceFor(std::string_view text);
 
 // "place-r-7k2-0"
 std::string NameOfPlaceholder(std::string_view id, int number);
-// Whether it may be part of that name, and a label's value.
+// True if the id is valid in that name and in a label value.
 bool IsRelocationId(std::string_view id);
 
-// Error: kInvalid when no pod can hold the place of this one (it claims devices of DRA).
+// Error: kInvalid if the place of the pod cannot be held, because it uses DRA resource claims.
 Result<Json> MakePlaceholder(const RelocationConfig& config, const PlaceFor& what, int number,
                              const cluster::Pod& pod);
-// Whether the placeholder asks for all that the pod does, which may have been resized meanwhile.
+// True if the placeholder requests at least what the pod does. The pod may have been resized.
 bool AsksForAsMuch(const cluster::Pod& placeholder, const cluster::Pod& pod);
 
-// Null: it has none.
+// Null: none.
 const cluster::OwnerReference* ControllerOf(const cluster::Pod& pod);
 
 }  // namespace nos::controllers

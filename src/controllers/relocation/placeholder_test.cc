@@ -47,7 +47,7 @@ class PlaceholderTest : public ::testing::Test {
   cluster::Pod pod_;
 };
 
-TEST_F(PlaceholderTest, AsksForWhatThePodAsksForAndNothingElse) {
+TEST_F(PlaceholderTest, HasSameRequestsAsPod) {
   pod_.overhead = {{"memory", Quantity::FromValue(1 << 20)}};
   const cluster::Pod place = Make();
   ASSERT_EQ(place.containers.size(), 1U);
@@ -59,7 +59,7 @@ TEST_F(PlaceholderTest, AsksForWhatThePodAsksForAndNothingElse) {
   EXPECT_FALSE(AsksForAsMuch(place, pod_));
 }
 
-TEST_F(PlaceholderTest, SharesStayWithAsManyContainers) {
+TEST_F(PlaceholderTest, KeepsSharesInSeparateContainers) {
   pod_.containers = {
       ContainerOf({{"cpu", Quantity::FromValue(1)}, {kShare, Quantity::FromValue(1)}}),
       ContainerOf({{"cpu", Quantity::FromValue(2)}}),
@@ -72,7 +72,7 @@ TEST_F(PlaceholderTest, SharesStayWithAsManyContainers) {
   EXPECT_EQ(cluster::PodRequests(place), cluster::PodRequests(pod_));
 }
 
-TEST_F(PlaceholderTest, WhatInitContainersNeedIsHeldToo) {
+TEST_F(PlaceholderTest, CoversRequestsOfInitContainers) {
   pod_.init_containers = {
       ContainerOf({{"cpu", Quantity::FromValue(8)}, {kSlice, Quantity::FromValue(2)}})};
   const cluster::Pod place = Make();
@@ -80,14 +80,14 @@ TEST_F(PlaceholderTest, WhatInitContainersNeedIsHeldToo) {
   EXPECT_EQ(cluster::PodRequests(place).at(kSlice), Quantity::FromValue(2));
 }
 
-TEST_F(PlaceholderTest, APodThatAsksForNothingHasAPlaceToo) {
+TEST_F(PlaceholderTest, SupportsPodWithoutRequests) {
   pod_.containers = {cluster::Container{}};
   const cluster::Pod place = Make();
   ASSERT_EQ(place.containers.size(), 1U);
   EXPECT_TRUE(cluster::PodRequests(place).empty());
 }
 
-TEST_F(PlaceholderTest, RunsOnItsNodeAloneUnderTheSameRules) {
+TEST_F(PlaceholderTest, SelectsOnlyTargetNodeWithPodsTolerations) {
   pod_.tolerations = {{"gpu", "Exists", "", "NoSchedule"}, {"", "Exists", "", ""}};
   pod_.priority_class = "batch";
   pod_.pod_anti_affinity.required.push_back({{}, {}, {}, "kubernetes.io/hostname"});
@@ -107,7 +107,7 @@ TEST_F(PlaceholderTest, RunsOnItsNodeAloneUnderTheSameRules) {
   EXPECT_TRUE(place.pod_anti_affinity.empty());
 }
 
-TEST_F(PlaceholderTest, WithAClassOfItsOwnNobodyIsPreemptedForIt) {
+TEST_F(PlaceholderTest, OwnPriorityClassNeverPreempts) {
   config_.priority_class = "nos-places";
   for (const char* priority_class : {"", "batch"}) {
     pod_.priority_class = priority_class;
@@ -117,7 +117,7 @@ TEST_F(PlaceholderTest, WithAClassOfItsOwnNobodyIsPreemptedForIt) {
   }
 }
 
-TEST_F(PlaceholderTest, TakesTheSamePortsOfTheNode) {
+TEST_F(PlaceholderTest, RequestsSameHostPorts) {
   cluster::HostPort port;
   port.port = 8080;
   port.ip = "10.0.0.1";
@@ -127,7 +127,7 @@ TEST_F(PlaceholderTest, TakesTheSamePortsOfTheNode) {
   EXPECT_EQ(place.containers[0].host_ports, std::vector{port});
 }
 
-TEST_F(PlaceholderTest, IsOfTheUserAndTheIpcNamespaceThatSharesNeed) {
+TEST_F(PlaceholderTest, UsesPodsUserAndHostIpc) {
   pod_.containers = {ContainerOf({{kShare, Quantity::FromValue(1)}})};
   EXPECT_FALSE(Make().host_ipc);
   EXPECT_EQ(Make().user, -1);
@@ -140,7 +140,7 @@ TEST_F(PlaceholderTest, IsOfTheUserAndTheIpcNamespaceThatSharesNeed) {
   EXPECT_EQ(*Find(MakeJson(), "spec", "securityContext", "runAsNonRoot"), Json(false));
 }
 
-TEST_F(PlaceholderTest, IsFoundAndLeftAlone) {
+TEST_F(PlaceholderTest, IsLabeledImmovableAndUnprivileged) {
   const cluster::Pod place = Make();
   EXPECT_EQ(place.Key(), "nos/place-r-7k2-0");
   EXPECT_TRUE(IsPlaceholder(place));
@@ -155,7 +155,7 @@ TEST_F(PlaceholderTest, IsFoundAndLeftAlone) {
   EXPECT_EQ(*Find(container, "securityContext", "capabilities", "drop"), Json(JsonArray{"ALL"}));
 }
 
-TEST_F(PlaceholderTest, DevicesThatAreClaimedCannotBeHeld) {
+TEST_F(PlaceholderTest, RejectsPodWithResourceClaims) {
   pod_.claims_devices = true;
   EXPECT_EQ(MakePlaceholder(config_, What(), 0, pod_).status().code(), Code::kInvalid);
 }
@@ -173,7 +173,7 @@ TEST(PlaceForTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read->held, what.held);
 }
 
-TEST(PlaceForTest, WhatIsWrongIsRefused) {
+TEST(PlaceForTest, RejectsInvalidMembers) {
   const Json good = ParseJson(WritePlaceFor(What())).value();
   const auto with = [&](std::string_view key, Json value) {
     Json bad = good;
@@ -239,7 +239,7 @@ TEST(MovedTest, IsReadAsItWasWrittenForAnHour) {
   }
 }
 
-TEST(RemovalTest, WhatCannotBeReadCountsAsNone) {
+TEST(RemovalTest, IgnoresUnreadableMark) {
   cluster::Node node;
   EXPECT_FALSE(RemovalOf(node));
   for (const char* bad : {

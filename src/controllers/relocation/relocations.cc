@@ -64,10 +64,11 @@ RelocationNote NoteOf(const Relocation& relocation, RelocationNote::Kind kind) {
   return note;
 }
 
-// Cordons what pods move away from, for one that waits. Returns the nodes as they are then. Of an
-// error Step makes good what was done.
-Result<std::vector<cluster::Node>> CloseSources(const Relocation& relocation, const reconcile::View& view,
-                                                kube::Client& client, Time now) {
+// Cordons the nodes that pods leave for a pending pod. Returns the nodes after the patch. After an
+// error Step undoes what was done.
+Result<std::vector<cluster::Node>> CloseSources(const Relocation& relocation,
+                                                const reconcile::View& view, kube::Client& client,
+                                                Time now) {
   std::vector<cluster::Node> closed;
   if (relocation.for_pod.empty()) return closed;
   std::map<std::string, Moved> sources;
@@ -98,7 +99,7 @@ std::string WhatIsStarted(const Relocation& relocation) {
   return fmt::format("{}: {} pods move once their places are held.", what, relocation.moves.size());
 }
 
-// What the pod says, if it is a placeholder and can be read.
+// The annotation of the pod, if it is a readable placeholder.
 std::optional<PlaceFor> ReadPlace(const cluster::Pod& pod, const std::string& ns) {
   if (pod.meta.ns != ns || !IsPlaceholder(pod) || pod.meta.deleted) return std::nullopt;
   const auto text = pod.meta.annotations.find(kPlaceFor);
@@ -110,11 +111,11 @@ std::optional<PlaceFor> ReadPlace(const cluster::Pod& pod, const std::string& ns
 
 }  // namespace
 
-Status Relocations::Start(const Relocation& relocation, const reconcile::View& view, kube::Client& client,
-                          Time now) {
+Status Relocations::Start(const Relocation& relocation, const reconcile::View& view,
+                          kube::Client& client, Time now) {
   NOS_RETURN_IF_ERROR(Check(relocation));
   NOS_ASSIGN(const std::vector<Json> pods, MakePlaceholders(config_, relocation, now));
-  std::optional<cluster::Node> node;  // as it is once it is marked
+  std::optional<cluster::Node> node;  // the node after it is marked
   if (!relocation.node.empty()) {
     const auto known = view.nodes.Get(relocation.node);
     if (known == nullptr) return NotFound(fmt::format("node {} is gone", relocation.node));
@@ -140,12 +141,12 @@ Status Relocations::Start(const Relocation& relocation, const reconcile::View& v
   std::vector<Result<Json>> made;
   if (!pods.empty()) made = client.CreateAll(kube::kPods, pods);
   for (const Result<Json>& one : made) {
-    // Its name is this relocation's alone.
+    // The name is used by this relocation only.
     const bool there = one.ok() || one.status().code() == Code::kAlreadyExists;
     if (!there && failed.ok()) failed = one.status();
   }
   if (failed.ok()) return Status::Ok();
-  // Whether the others were made or are still being made, Step clears what is left of them.
+  // Step deletes placeholders that remain or are created later.
   for (const Json& pod : pods) {
     cluster::ObjectMeta meta;
     meta.ns = config_.ns;
@@ -164,12 +165,13 @@ Status Relocations::Start(const Relocation& relocation, const reconcile::View& v
   return failed.Within("make placeholders in namespace " + config_.ns);
 }
 
-reconcile::Outcome Relocations::Step(const reconcile::View& view, kube::Client& client, const Clock& clock) {
+reconcile::Outcome Relocations::Step(const reconcile::View& view, kube::Client& client,
+                                     const Clock& clock) {
   return RelocationSteps(config_, view, client, clock.Now(), memory_, notes_).All();
 }
 
-bool Relocations::CallOff(const std::string& node, std::string_view why, const reconcile::View& view,
-                          kube::Client& client, Time now) {
+bool Relocations::CallOff(const std::string& node, std::string_view why,
+                          const reconcile::View& view, kube::Client& client, Time now) {
   return RelocationSteps(config_, view, client, now, memory_, notes_).CallOff(node, why);
 }
 

@@ -19,7 +19,7 @@ class RelocationsTest : public ::testing::Test {
   RelocationWorld w;
 };
 
-TEST_F(RelocationsTest, NobodyIsEvictedBeforeAllPlacesAreHeld) {
+TEST_F(RelocationsTest, EvictsOnlyAfterAllPlacesAreHeld) {
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
   w.Step();
   w.SetPlace(0, "Running");
@@ -41,7 +41,7 @@ TEST_F(RelocationsTest, NobodyIsEvictedBeforeAllPlacesAreHeld) {
   EXPECT_EQ(FindString(body, "deleteOptions", "preconditions", "uid"), "u-b");
 }
 
-TEST_F(RelocationsTest, ANodeIsMarkedAndCordonedInOneWrite) {
+TEST_F(RelocationsTest, MarksAndCordonsNodeInOneWrite) {
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
   EXPECT_TRUE(w.Node().unschedulable);
   EXPECT_EQ(w.Mark().id, "r-1");
@@ -53,7 +53,7 @@ TEST_F(RelocationsTest, ANodeIsMarkedAndCordonedInOneWrite) {
   EXPECT_EQ(w.Places(), "0 1");
 }
 
-TEST_F(RelocationsTest, AnEmptiedNodeIsSaidToBeThenAskedForThenKept) {
+TEST_F(RelocationsTest, EmptiedNodeCanBeAskedForAndKept) {
   w.StartAndHold({"a", "b"});
   w.Step();
   w.PutPod("a2", "");
@@ -74,7 +74,7 @@ TEST_F(RelocationsTest, AnEmptiedNodeIsSaidToBeThenAskedForThenKept) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST_F(RelocationsTest, AnOutdatedViewOfANodeIsNotWritten) {
+TEST_F(RelocationsTest, RejectsWritesOfStaleNode) {
   w.Pump();
   const cluster::Node before = w.Node();
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
@@ -85,7 +85,7 @@ TEST_F(RelocationsTest, AnOutdatedViewOfANodeIsNotWritten) {
   EXPECT_EQ(w.relocations->MarkAsked(w.Node(), 1, w.client, w.clock.Now()).code(), Code::kInvalid);
 }
 
-TEST_F(RelocationsTest, ANodeWithoutPodsNeedsNoPlaces) {
+TEST_F(RelocationsTest, EmptiesNodeWithoutMovablePods) {
   w.api.Remove("pods", "ml/a");
   w.api.Remove("pods", "ml/b");
   w.PutPod("d", "gpu-1", {"DaemonSet", "ds-1"});
@@ -97,7 +97,7 @@ TEST_F(RelocationsTest, ANodeWithoutPodsNeedsNoPlaces) {
   EXPECT_TRUE(w.Has("d"));
 }
 
-TEST_F(RelocationsTest, WhoHadCordonedItBeforeFindsItCordoned) {
+TEST_F(RelocationsTest, KeepsEarlierCordonWhenCalledOff) {
   w.PutNode("gpu-1", true);
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
   w.Pump();
@@ -106,7 +106,7 @@ TEST_F(RelocationsTest, WhoHadCordonedItBeforeFindsItCordoned) {
   EXPECT_FALSE(w.Node().meta.annotations.contains(kRemoval));
 }
 
-TEST_F(RelocationsTest, PlacesThatAreNotHeldInTimeCallAllOff) {
+TEST_F(RelocationsTest, HoldTimeoutCallsRelocationOff) {
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
   w.Step();
   EXPECT_EQ(w.last.again, minutes(3));
@@ -121,7 +121,7 @@ TEST_F(RelocationsTest, PlacesThatAreNotHeldInTimeCallAllOff) {
   EXPECT_EQ(w.Told(Kind::kCalledOff), 1);
 }
 
-TEST_F(RelocationsTest, ABudgetIsAskedAgainUntilTheDeadlineCallsOffTheRest) {
+TEST_F(RelocationsTest, RetriesRefusedEvictionUntilDrainDeadline) {
   w.api.Put({{"kind", "PodDisruptionBudget"},
              {"metadata", {{"namespace", "ml"}, {"name", "web"}}},
              {"spec", {{"selector", {{"matchLabels", {{"app", "web"}}}}}}},
@@ -146,7 +146,7 @@ TEST_F(RelocationsTest, ABudgetIsAskedAgainUntilTheDeadlineCallsOffTheRest) {
   EXPECT_EQ(w.Told(Kind::kCalledOff, "No more pods are moved: pod ml/b"), 1);
 }
 
-TEST_F(RelocationsTest, ARefusedEvictionCallsOffTheRestAndKeepsPlacesOfWhoWent) {
+TEST_F(RelocationsTest, ForbiddenEvictionCallsOffTheRest) {
   w.api.intercept = [](const kube::ApiRequest& r) -> std::optional<Result<kube::ApiResponse>> {
     if (!r.path.ends_with("/b/eviction")) return std::nullopt;
     return kube::ApiResponse{403, {{"kind", "Status"}, {"message", "not allowed"}}};
@@ -163,7 +163,7 @@ TEST_F(RelocationsTest, ARefusedEvictionCallsOffTheRestAndKeepsPlacesOfWhoWent) 
   EXPECT_EQ(w.Evictions(), 2);
 }
 
-TEST_F(RelocationsTest, APodThatEndsByItselfGivesUpItsPlaceAndTheOthersGoOn) {
+TEST_F(RelocationsTest, ReleasesPlaceOfPodThatEndsByItself) {
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
   w.Step();
   w.api.Remove("pods", "ml/a");
@@ -178,7 +178,7 @@ TEST_F(RelocationsTest, APodThatEndsByItselfGivesUpItsPlaceAndTheOthersGoOn) {
   EXPECT_EQ(w.Told(Kind::kCalledOff), 0);
 }
 
-TEST_F(RelocationsTest, AnotherPodOfTheSameNameIsNotEvicted) {
+TEST_F(RelocationsTest, DoesNotEvictReplacedPod) {
   const Maker set{"StatefulSet", "set-1"};
   w.PutPod("a", "gpu-1", set);
   w.StartAndHold({"a", "b"});
@@ -190,7 +190,7 @@ TEST_F(RelocationsTest, AnotherPodOfTheSameNameIsNotEvicted) {
   EXPECT_EQ(w.Places(), "1");
 }
 
-TEST_F(RelocationsTest, EachSuccessorIsForOnePlaceEvenAfterACrash) {
+TEST_F(RelocationsTest, CountsEachSuccessorOnceAcrossRestart) {
   w.StartAndHold({"a", "b"});
   w.Step();
   w.PutPod("a2", "");
@@ -206,7 +206,7 @@ TEST_F(RelocationsTest, EachSuccessorIsForOnePlaceEvenAfterACrash) {
   EXPECT_EQ(w.Places(), "");
 }
 
-TEST_F(RelocationsTest, PodsMadeBeforeTheEvictionOrByOthersAreNoSuccessors) {
+TEST_F(RelocationsTest, IgnoresOlderAndForeignPodsAsSuccessors) {
   w.api.Remove("pods", "ml/b");
   w.PutPod("old", "gpu-3");
   w.clock.Advance(seconds(2));
@@ -218,7 +218,7 @@ TEST_F(RelocationsTest, PodsMadeBeforeTheEvictionOrByOthersAreNoSuccessors) {
   EXPECT_EQ(w.Places(), "0");
 }
 
-TEST_F(RelocationsTest, APlaceIsGivenUpWhenNoSuccessorComes) {
+TEST_F(RelocationsTest, ReleasesPlaceWithoutSuccessorAfterDeadline) {
   w.StartAndHold({"a", "b"});
   w.Step();
   w.Step();
@@ -229,7 +229,7 @@ TEST_F(RelocationsTest, APlaceIsGivenUpWhenNoSuccessorComes) {
   EXPECT_EQ(w.Places(), "");
 }
 
-TEST_F(RelocationsTest, PodsThatEndSlowlyKeepTheirNodeFromBeingEmptied) {
+TEST_F(RelocationsTest, WaitsForSlowlyTerminatingPods) {
   w.api.evicted_end_at = FormatTime(w.clock.Now() + seconds(60));
   w.StartAndHold({"a", "b"});
   w.Step();
@@ -246,7 +246,7 @@ TEST_F(RelocationsTest, PodsThatEndSlowlyKeepTheirNodeFromBeingEmptied) {
   EXPECT_TRUE(w.IsEmptied());
 }
 
-TEST_F(RelocationsTest, PodsThatMakeRoomForAnotherDoNotComeBackIntoIt) {
+TEST_F(RelocationsTest, KeepsNodeCordonedUntilSuccessorsHaveNodes) {
   w.PutPod("big", "", {"Job", "job-1"});
   w.StartAndHold({"a"}, "ml/big");
   EXPECT_TRUE(w.Node().unschedulable) << "a successor would take the room";
@@ -270,7 +270,7 @@ TEST_F(RelocationsTest, PodsThatMakeRoomForAnotherDoNotComeBackIntoIt) {
   EXPECT_TRUE(w.relocations->Busy(w.view).empty());
 }
 
-TEST_F(RelocationsTest, ASuccessorThatFindsNoPlaceDoesNotKeepTheNodeClosed) {
+TEST_F(RelocationsTest, UncordonsNodeWhenSuccessorStaysPending) {
   w.PutPod("big", "", {"Job", "job-1"});
   w.StartAndHold({"a"}, "ml/big");
   w.Step();
@@ -282,7 +282,7 @@ TEST_F(RelocationsTest, ASuccessorThatFindsNoPlaceDoesNotKeepTheNodeClosed) {
   EXPECT_FALSE(w.Node().unschedulable);
 }
 
-TEST_F(RelocationsTest, ACrashDoesNotLeaveTheNodeClosed) {
+TEST_F(RelocationsTest, UncordonsNodeAfterRestart) {
   w.PutPod("big", "", {"Job", "job-1"});
   w.StartAndHold({"a"}, "ml/big");
   w.Step();
@@ -296,7 +296,7 @@ TEST_F(RelocationsTest, ACrashDoesNotLeaveTheNodeClosed) {
   EXPECT_FALSE(w.Node().unschedulable);
 }
 
-TEST_F(RelocationsTest, ANodeThatSomebodyHadCordonedStaysSoWhenPodsHaveMadeRoomThere) {
+TEST_F(RelocationsTest, KeepsEarlierCordonAfterMovesForPod) {
   w.PutPod("big", "", {"Job", "job-1"});
   w.PutNode("gpu-1", true);
   ASSERT_TRUE(w.Start({"a"}, "r-1", "ml/big").ok());
@@ -308,7 +308,7 @@ TEST_F(RelocationsTest, ANodeThatSomebodyHadCordonedStaysSoWhenPodsHaveMadeRoomT
   EXPECT_TRUE(w.Node().unschedulable);
 }
 
-TEST_F(RelocationsTest, AMarkThatCannotBeReadIsTakenOff) {
+TEST_F(RelocationsTest, RemovesUnreadableMovesAwayMark) {
   Json node = *w.api.Find("nodes", "gpu-2");
   MakeObject(node, "metadata", "annotations")[kMovesAway] = "{\"id\":7}";
   MakeObject(node, "spec")["unschedulable"] = true;
@@ -318,11 +318,11 @@ TEST_F(RelocationsTest, AMarkThatCannotBeReadIsTakenOff) {
   EXPECT_TRUE(w.Node("gpu-2").unschedulable) << "nobody knows who did that";
 }
 
-TEST_F(RelocationsTest, PlacesThatShowLateDoNotOpenTheNodeTooEarly) {
+TEST_F(RelocationsTest, LatePlaceholdersKeepNodeCordoned) {
   w.PutPod("big", "", {"Job", "job-1"});
   ASSERT_TRUE(w.Start({"a"}, "r-1", "ml/big").ok());
   w.nodes.Pump(w.client, w.clock.Now());
-  w.StepStale();  // the mark shows, and no placeholder
+  w.StepStale();  // the caches show the mark, but no placeholder
   w.Step();
   w.RunPlaces(1);
   w.StepAfter(w.config.successor_deadline);
@@ -335,7 +335,7 @@ TEST_F(RelocationsTest, PlacesThatShowLateDoNotOpenTheNodeTooEarly) {
   EXPECT_TRUE(w.Node().unschedulable) << "a2 has no node yet";
 }
 
-TEST_F(RelocationsTest, AMarkOfTheFutureKeepsNoNodeClosedForLong) {
+TEST_F(RelocationsTest, UncordonsNodeWithFutureMark) {
   w.PutPod("big", "", {"Job", "job-1"});
   Json node = *w.api.Find("nodes", "gpu-2");
   MakeObject(node, "metadata", "annotations")[kMovesAway] =
@@ -349,7 +349,7 @@ TEST_F(RelocationsTest, AMarkOfTheFutureKeepsNoNodeClosedForLong) {
   EXPECT_TRUE(w.relocations->Busy(w.view).empty()) << "nodes may come for it";
 }
 
-TEST_F(RelocationsTest, NobodyMovesForAPodThatHasAPlace) {
+TEST_F(RelocationsTest, CallsOffMovesForPodThatHasNode) {
   w.PutPod("big", "", {"Job", "job-1"});
   w.StartAndHold({"a"}, "ml/big");
   w.PutPod("big", "gpu-3", {"Job", "job-1"});
@@ -359,7 +359,7 @@ TEST_F(RelocationsTest, NobodyMovesForAPodThatHasAPlace) {
   EXPECT_EQ(w.Told(Kind::kCalledOff, "has a place already"), 1);
 }
 
-TEST_F(RelocationsTest, PodsOnTheirWayAreBusyAndRelocationsAreCounted) {
+TEST_F(RelocationsTest, ReportsBusyPodsAndRelocationCount) {
   w.PutPod("big", "", {"Job", "job-1"});
   ASSERT_TRUE(w.Start({"a"}, "r-1", "ml/big").ok());
   w.Pump();
@@ -372,7 +372,7 @@ TEST_F(RelocationsTest, PodsOnTheirWayAreBusyAndRelocationsAreCounted) {
   EXPECT_EQ(w.relocations->Count(w.view), 1);
 }
 
-TEST_F(RelocationsTest, ANodeIsKeptAsLongAsNobodyWasEvicted) {
+TEST_F(RelocationsTest, CallOffKeepsNodeBeforeFirstEviction) {
   w.StartAndHold({"a", "b"});
   EXPECT_TRUE(w.relocations->CallOff("gpu-1", "it is needed", w.view, w.client, w.clock.Now()));
   EXPECT_TRUE(w.IsFree());
@@ -383,7 +383,7 @@ TEST_F(RelocationsTest, ANodeIsKeptAsLongAsNobodyWasEvicted) {
   EXPECT_TRUE(w.relocations->CallOff("gpu-1", "again", w.view, w.client, w.clock.Now()));
 }
 
-TEST_F(RelocationsTest, ANodeWhosePodsGoIsNotKept) {
+TEST_F(RelocationsTest, CallOffIsRefusedAfterFirstEviction) {
   w.StartAndHold({"a", "b"});
   w.Step();  // the caches do not show it yet
   EXPECT_FALSE(w.relocations->CallOff("gpu-1", "it is needed", w.view, w.client, w.clock.Now()));
@@ -399,7 +399,7 @@ TEST_F(RelocationsTest, ANodeWhosePodsGoIsNotKept) {
   EXPECT_TRUE(w.IsFree());
 }
 
-TEST(RelocationIdTest, AreDifferentLabels) {
+TEST(RelocationIdTest, AreUniqueValidLabels) {
   EXPECT_EQ(Relocations::NewId(0), "r-0");
   EXPECT_EQ(Relocations::NewId(35), "r-z");
   EXPECT_EQ(Relocations::NewId(36), "r-10");

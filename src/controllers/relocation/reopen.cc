@@ -1,5 +1,5 @@
-// Nodes that pods move away from are closed until it is over: a successor that comes back would
-// take the room that it made.
+// Uncordons nodes that pods have left, when the relocation is over. Until then a successor could
+// return and take the freed capacity.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -33,20 +33,20 @@ void RelocationSteps::ReopenNodes() {
   }
 }
 
-// Time::max(): what it waits for shows in the caches.
+// Time::max(): a watch event will show the end.
 Time RelocationSteps::ReopensAt(const MovesAway& mark, const std::set<std::string_view>& homeless) {
   const auto moving = scene_.moving.find(mark.id);
   RelocationMemory& memory = memory_[mark.id];
   memory.seen = now_;
   if (moving != scene_.moving.end() && !moving->second.places.empty()) {
-    memory.over.reset();  // they did not show yet
+    memory.over.reset();  // they were not in the caches yet
     return Time::max();
   }
   if (!memory.over) memory.over = now_;
   const bool seen_to_the_end = memory.told_moved || memory.told_off;
   if (!seen_to_the_end) {
-    // Its placeholders may not show yet, or another process has seen to all but this.
-    // A mark may say what it likes.
+    // The placeholders may not be in the caches yet, or another replica has done everything else.
+    // The mark's own time is not trusted alone.
     const Time young = std::min(mark.since, *memory.over) + kSettle;
     return std::max(young, *memory.over + config_.successor_deadline);
   }

@@ -15,7 +15,7 @@ namespace {
 using scheduling::PodText;
 
 constexpr Duration kAfterConflict = std::chrono::seconds(1);
-// An eviction that was answered shows by then.
+// Time after which the caches show a successful eviction.
 constexpr Duration kShown = std::chrono::minutes(1);
 constexpr Duration kForgotten = std::chrono::minutes(10);
 
@@ -87,14 +87,21 @@ RelocationSteps::RelocationSteps(const RelocationConfig& config, const reconcile
 }
 
 reconcile::Outcome RelocationSteps::All() {
+  // 1. Remove unusable annotations: the other steps ignore them.
   ClearWhatIsBad();
+
+  // 2. Advance each relocation. If two contradict each other, the later one is called off.
   std::vector<Moving*> order;
   for (auto& [id, moving] : scene_.moving) order.push_back(&moving);
-  // Of two that contradict each other, the later one is called off.
   std::ranges::sort(order, {}, [](const Moving* m) { return std::pair(m->Since(), m->id); });
   for (Moving* moving : order) GoOn(*moving);
+
+  // 3. Match successors to the evicted pods of all relocations together, because pods of one
+  //    controller must not count the same successor. Then release the placeholders that served.
   AwaitSuccessors();
   ReleasePlaces();
+
+  // 4. Uncordon nodes of relocations that are over now.
   ReopenNodes();
   Forget();
   reconcile::Outcome outcome = reconcile::Outcome::Failed(error_);
@@ -224,7 +231,7 @@ std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
   eviction.again = now_ + (eviction.let_go ? kShown : config_.evict_again);
   switch (answer.code()) {
     case Code::kOk:
-      Log(LogLevel::kInfo, "a pod is evicted to run elsewhere",
+      Log(LogLevel::kInfo, "Evicting Pod to move it to another Node",
           {{"pod", pod.Key()}, {"from", pod.node_name}, {"to", place.what.to}});
       Note(moving, RelocationNote::Kind::kEvicted,
            fmt::format("{} is evicted from node {}: its place is held on node {}.",
@@ -232,7 +239,7 @@ std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
            &place);
       break;
     case Code::kNotFound:
-    case Code::kUnavailable:  // its budget, mostly
+    case Code::kUnavailable:  // mostly refused by a PodDisruptionBudget
     case Code::kDeadline:
     case Code::kConflict:
     case Code::kExhausted:
@@ -275,10 +282,10 @@ const cluster::Pod* RelocationSteps::FindSuccessor(const Place& place) const {
   if (place.what.owner.empty()) return nullptr;
   const auto made = scene_.made_by.find(NamespaceOf(place.what.pod) + "/" + place.what.owner);
   if (made == scene_.made_by.end()) return nullptr;
-  // Times of creation are whole seconds.
+  // A creationTimestamp has whole seconds.
   const Time evicted = std::chrono::floor<std::chrono::seconds>(place.what.held.value_or(now_));
   for (const Pod& pod : made->second) {
-    // Pods of a StatefulSet come back with their names.
+    // Successors of a StatefulSet's pods have the same name.
     const bool named = ControllerOf(*pod)->kind == "StatefulSet";
     if (!named && pod->meta.created >= evicted && CountsAsSuccessor(place, *pod)) return pod.get();
   }
@@ -291,7 +298,7 @@ Time RelocationSteps::WaitsUntil(const Place& place) {
   return missed + config_.successor_deadline;
 }
 
-// What is told to the others first is known after a crash, too.
+// First records the releases in the remaining placeholders, so that they survive a crash.
 void RelocationSteps::ReleasePlaces() {
   for (const Release& release : released_) {
     gone_.insert(release.place->pod->Key());
@@ -350,7 +357,7 @@ bool RelocationSteps::CallOff(const std::string& node, std::string_view why) {
   Moving& moving = found->second;
   const Removal::State state = moving.mark ? moving.mark->state : Removal::State::kAsked;
   if (state == Removal::State::kAsked) return false;
-  if (!memory_[moving.id].off.empty()) return true;  // Step sees to it
+  if (!memory_[moving.id].off.empty()) return true;  // the next Step completes this
   if (state == Removal::State::kEmptying) {
     const bool evicted = moving.Held() && !std::ranges::all_of(moving.places, [&](const Place& p) {
                            return IsLeft(p);
@@ -362,7 +369,7 @@ bool RelocationSteps::CallOff(const std::string& node, std::string_view why) {
   }
   const Status written = UnmarkNode(*moving.node, client_).status();
   if (!written.ok()) {
-    Log(LogLevel::kWarn, "a node that is emptied cannot be kept",
+    Log(LogLevel::kWarn, "failed to remove mark from Node",
         {{"node", node}, {"error", written.ToString()}});
     return false;
   }
@@ -403,7 +410,7 @@ Status RelocationSteps::Delete(const Place& place) {
 void RelocationSteps::Failed(const Status& status, std::string_view doing) {
   if (status.ok()) return;
   if (status.code() == Code::kConflict) {
-    Due(now_ + kAfterConflict);  // the caches will show what has changed
+    Due(now_ + kAfterConflict);  // a watch event will show the change
   } else if (error_.ok() && status.code() != Code::kNotFound) {
     error_ = status.Within(doing);
   }

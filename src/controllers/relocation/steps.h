@@ -1,4 +1,4 @@
-// The next thing for each relocation. Internal to relocations.
+// Advances relocations step by step. Internal to relocations.
 #pragma once
 
 #include <map>
@@ -12,27 +12,28 @@
 
 namespace nos::controllers {
 
-// The mark and, with it, the cordon. `node` must not have changed since it was read (kConflict).
-// Return the node as it is then.
+// Sets or removes the mark together with the cordon. Error: kConflict if `node` has changed since
+// it was read. Returns the node after the patch.
 Result<Json> MarkNode(const cluster::Node& node, const Removal& removal, kube::Client& client);
 Result<Json> UnmarkNode(const cluster::Node& node, kube::Client& client);
-// The mark alone: who has cordoned the node is not known.
+// Removes only the mark: it is unknown who cordoned the node.
 Result<Json> DropMark(const cluster::Node& node, kube::Client& client);
-// The same of nodes that pods move away from. `moved`: all of the last hour, with what moves now.
+// For nodes that pods move away from. `moved`: all moves of the last hour, including the current
+// one.
 Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, const MovedById& moved,
                       kube::Client& client);
 Result<Json> ReopenNode(const cluster::Node& node, kube::Client& client);
-// The pod of this uid, if there is one of this name still.
+// Deletes the pod only if it has this uid.
 Status DeletePlaceholder(const cluster::ObjectMeta& meta, kube::Client& client);
 
-// Caches show by then what was written before.
+// Time after which the caches show an earlier write.
 inline constexpr Duration kSettle = std::chrono::seconds(10);
 
 class RelocationSteps {
  public:
-  // All must outlive this.
-  RelocationSteps(const RelocationConfig& config, const reconcile::View& view, kube::Client& client, Time now,
-                  std::map<std::string, RelocationMemory>& memory,
+  // All arguments must outlive this object.
+  RelocationSteps(const RelocationConfig& config, const reconcile::View& view, kube::Client& client,
+                  Time now, std::map<std::string, RelocationMemory>& memory,
                   std::vector<RelocationNote>& notes);
 
   reconcile::Outcome All();
@@ -42,14 +43,14 @@ class RelocationSteps {
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
-  // What is found of a relocation before anything is done.
+  // The state of a relocation before its next step.
   struct Finding {
-    std::string off;    // why it cannot go on; "": it can
-    bool wait = false;  // what is missing may not have been seen yet
+    std::string off;    // why it must be called off; empty: it continues
+    bool wait = false;  // something is missing, but may not be in the caches yet
   };
   struct Release {
     Place* place;
-    std::string successor;  // uid; "": none
+    std::string successor;  // uid; empty: none
   };
 
   void ClearWhatIsBad();
@@ -63,29 +64,29 @@ class RelocationSteps {
   std::string WhyNotMoved(const Place& place) const;
   std::string WhyTooLate(const Moving& moving);
 
-  // The node takes pods again, unless its pool knows already, and places of pods that stay are
-  // given up.
+  // Uncordons the node, unless its pool has been asked to remove it, and deletes the placeholders
+  // of pods that were not evicted.
   void TakeDown(Moving& moving, const std::string& why);
   void GiveUpPlaces(Moving& moving, const std::string& why);
   void Hold(Moving& moving);
   void Drain(Moving& moving);
-  // Why the others are not to go on; "": they are.
+  // Returns why the relocation must be called off. Empty: it continues.
   std::string Evict(const Moving& moving, const Place& place);
-  // Of pods that were evicted: whose successors are there, or will not come.
+  // Finds evicted pods whose successors exist, or will not be created.
   void AwaitSuccessors();
   const cluster::Pod* FindSuccessor(const Place& place) const;
   bool CountsAsSuccessor(const Place& place, const cluster::Pod& pod) const;
   Time WaitsUntil(const Place& place);
   void ReleasePlaces();
-  // Whether it is written what those that are released now were of use for.
+  // Records in the placeholder which others are released now. False: the write failed.
   bool TellOf(Place& place);
   void SeeWhetherEmpty(Moving& moving);
-  // Nodes that pods have moved away from take pods again.
+  // Uncordons nodes that pods have left.
   void ReopenNodes();
   Time ReopensAt(const MovesAway& mark, const std::set<std::string_view>& homeless);
   void Forget();
 
-  // Not all of it may be seen yet.
+  // The relocation is so new that the caches may miss parts of it.
   bool IsYoung(const Moving& moving);
   bool IsLetGo(const Place& place) const;
   // Neither evicted nor ended.
@@ -105,12 +106,12 @@ class RelocationSteps {
   std::map<std::string, RelocationMemory>& memory_;
   std::vector<RelocationNote>& notes_;
   MovingScene scene_;
-  std::map<std::string, std::string> claimed_;  // by uid of a moved pod: the relocation
+  std::map<std::string, std::string> claimed_;  // by uid of a moved pod: its relocation
   std::vector<Place*> waiting_;                 // for successors
   std::vector<Release> released_;
-  std::set<std::string> gone_;      // placeholders deleted now, by key
+  std::set<std::string> gone_;      // keys of placeholders deleted in this call
   std::set<std::string> moved_;     // uids of all pods that have placeholders
-  std::set<std::string> taken_up_;  // uids of successors that were counted now
+  std::set<std::string> taken_up_;  // uids of successors used in this call
   Status error_;
   std::optional<Time> due_;
 };

@@ -1,4 +1,5 @@
-// What relocations write into annotations, and how it is read again. Anybody may have changed it.
+// Encodes and decodes the annotations of relocations. Anyone may have changed them, so sizes and
+// values are checked.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -77,7 +78,7 @@ Status TakeCordoned(const Json& object, bool& to) {
   return Status::Ok();
 }
 
-// The last ones, as many as are read again.
+// The last entries, as many as ReadPlaceFor accepts.
 JsonArray ListOf(const std::vector<std::string>& names) {
   JsonArray list;
   const size_t first = names.size() > kMostListed ? names.size() - kMostListed : 0;

@@ -1,5 +1,5 @@
-// From the choice of a node to the binding that the watch shows: what has to be done before, the
-// call, and what becomes of it.
+// The binding cycle, from the choice of a node until the watch shows the bound pod: PreBind, the
+// Bind call and the handling of its result.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "controllers/scheduler/internal.h"
-#include "scheduling/plugins/gpu_cutting/plugin.h"
 
 namespace nos::controllers {
 
@@ -15,13 +14,13 @@ using scheduling::ClusterEvent;
 
 namespace {
 
-// Whether the request may have taken effect although no answer came.
+// True if the request may have taken effect although it was not answered.
 bool IsUncertain(const Status& status) {
   return status.code() == Code::kDeadline || status.code() == Code::kUnavailable;
 }
 
-// Where the API server has the pod, "" when nowhere. Listed, for a scheduler may not get pods.
-// Error: kNotFound.
+// The node to which the API server has bound the pod, "" if none. It lists, because the scheduler's
+// role may not get pods. Error: kNotFound.
 Result<std::string> NodeOf(const cluster::Pod& pod, kube::Client& client) {
   kube::ListOptions options;
   options.field_selector = "metadata.name=" + pod.meta.name;
@@ -65,7 +64,8 @@ void Scheduler::EndPreparing(const Binding& binding) {
   if (on->second.empty()) preparing_on_.erase(on);
 }
 
-// Those for which something may be otherwise than when they were last looked at.
+// Re-runs PreBind only for pods whose node or volumes changed; the others would give the same
+// answer.
 void Scheduler::PrepareDue(kube::Client& client, Time now) {
   while (!due_.empty()) {
     const std::string key = due_.extract(due_.begin()).value();
@@ -73,8 +73,8 @@ void Scheduler::PrepareDue(kube::Client& client, Time now) {
   }
 }
 
-// First its GPUs are cut, which may fail; what is written for volumes then cannot be taken back.
-// When nothing is left to be done, the pod is bound.
+// Partitioning comes before the other PreBind plugins, because it may fail and what they write for
+// volumes cannot be undone. The pod is bound when nothing is left to be done.
 void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
   if (binding.writes > 0) return;
   const std::string key = binding.pod->Key();
@@ -88,7 +88,7 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
     progress = AskPreBinders(binding, now);
   }
   if (progress.kind == scheduling::Progress::Kind::kFailed) {
-    const bool is_cut = binding.cuts;  // by a later plan perhaps, on the same node
+    const bool is_cut = binding.cuts;  // a later plan may succeed on the same node
     return GiveUp(key, progress.message, now,
                   is_cut ? AfterThat::kSamePlace : AfterThat::kAnyPlace);
   }
@@ -106,7 +106,7 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
   SendWrites(binding, std::move(progress.writes), client);
 }
 
-// What all of them say together: failed if one has, ready if all are.
+// Combines the answers of all plugins: failed if one failed, ready if all are ready.
 scheduling::Progress Scheduler::AskPreBinders(Binding& binding, Time now) const {
   scheduling::Progress all;
   for (const scheduling::PreBindPlugin* plugin : binding.framework->pre_binders()) {
@@ -146,8 +146,8 @@ scheduling::Progress Scheduler::LookAtCuts(Binding& binding, Time now) {
   return progress;
 }
 
-// Much may have happened on the node while the pod was prepared. Those are not asked again who have
-// reserved something there for it, as GPU instances are: they would take that for somebody else's.
+// The node may have filled up since the decision, so filters run again. Plugins that reserved
+// something for this pod are skipped: they would count its own reservation against it.
 std::string Scheduler::WhyNotThere(Binding& binding) const {
   if (binding.seen == binding.fits) return "";
   cluster::ClusterSnapshot without = engine_.snapshot();
@@ -156,7 +156,7 @@ std::string Scheduler::WhyNotThere(Binding& binding) const {
   if (!cycle.verdict.fits()) return cycle.verdict.message;
   for (const scheduling::FilterPlugin* plugin : binding.framework->filters()) {
     if (dynamic_cast<const scheduling::ReservePlugin*>(plugin) != nullptr ||
-        dynamic_cast<const scheduling::GpuCutting*>(plugin) != nullptr) {
+        plugin->PartitionsGpus()) {
       continue;
     }
     const scheduling::Verdict verdict =
@@ -227,7 +227,7 @@ void Scheduler::TakeAnswers(Time now) {
   }
 }
 
-// A conflict may be a binding of ours that was not answered before.
+// A conflict may come from an earlier binding of this scheduler that was not answered.
 void Scheduler::TakeBindAnswer(Binding& binding, const Status& answer, Time now) {
   const std::string key = binding.pod->Key();
   if (answer.ok()) {
@@ -249,8 +249,8 @@ void Scheduler::TakeBindAnswer(Binding& binding, const Status& answer, Time now)
 void Scheduler::TakeAskAnswer(Binding& binding, const Answer& answer, Time now) {
   const std::string key = binding.pod->Key();
   const bool gone = answer.status.code() == Code::kNotFound;
-  if (!answer.status.ok() && !gone) {  // nothing is known of the pod, and so it is kept
-    Log(LogLevel::kWarn, "what became of a binding is not known",
+  if (!answer.status.ok() && !gone) {  // the outcome is unknown, so the reservation is kept
+    Log(LogLevel::kWarn, "failed to read Pod after unanswered binding",
         {{"pod", key}, {"node", binding.node}, {"error", answer.status.ToString()}});
     SetUntil(binding, now + config_.asks.After(++binding.asked));
   } else if (!gone && answer.node == binding.node) {
@@ -258,13 +258,13 @@ void Scheduler::TakeAskAnswer(Binding& binding, const Answer& answer, Time now) 
     Arrived(binding, now);
   } else if (!gone && answer.node.empty()) {
     GiveUp(key, std::string(binding.why), now, AfterThat::kSamePlace);
-  } else {  // the watch will say so, or somebody else was faster
+  } else {  // it is deleted or bound elsewhere, which the watch will show
     queue_.Remove(key);
     DropBinding(key, true, now);
   }
 }
 
-// What became of a binding that was not answered.
+// Reads the pod back after a binding that was not answered.
 void Scheduler::Ask(Binding& binding, kube::Client& client) {
   auto call = [shared = shared_, pod = binding.pod, attempt = binding.attempt](kube::Client& with) {
     Answer answer{pod->Key(), attempt, Answer::Of::kAsk, {}, {}};
@@ -285,13 +285,13 @@ void Scheduler::Expire(kube::Client& client, Time now) {
   }
 }
 
-// The watch shows what became of the pod.
+// The watch shows the outcome.
 void Scheduler::Settle(const Pod& pod, Time now) {
   const auto found = bindings_.find(pod->Key());
   if (found == bindings_.end()) return;
   const bool there = RunsSomewhere(pod) && pod->node_name == found->second.node &&
                      pod->meta.uid == found->second.pod->meta.uid;
-  // The answer may come later than what it has brought about.
+  // The answer to the Bind call may come later than the watch event.
   if (there && found->second.stage != Binding::Stage::kPreparing) Arrived(found->second, now);
   DropBinding(pod->Key(), !there, now);
 }
@@ -323,13 +323,13 @@ void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {
   if (!binding.gang.empty()) Stir(binding.gang, fmt::format("{} lost its place", key));
 }
 
-// Whom others had to make room for, keeps it when nothing speaks against the node.
+// A pod for which others were evicted keeps its nomination if the node itself is not the cause.
 void Scheduler::GiveUp(const std::string& key, const std::string& why, Time now,
                        AfterThat after_that) {
   const auto found = bindings_.find(key);
   if (found == bindings_.end()) return;
   const Pod pod = found->second.pod;
-  Log(LogLevel::kWarn, "a decision is taken back",
+  Log(LogLevel::kWarn, "failed to bind Pod, releasing its reservation",
       {{"pod", key}, {"node", found->second.node}, {"error", why}});
   measures_.End(*pod, SchedulerMeasures::Result::kError);
   Tell({pod, "SchedulerError", fmt::format("{}: {}", found->second.node, why), ""}, now);

@@ -1,4 +1,4 @@
-// Between the choice of a node and the binding that the watch shows.
+// The binding cycle: from the choice of a node until the watch shows the bound pod.
 #include <algorithm>
 #include <semaphore>
 #include <string>
@@ -23,7 +23,7 @@ class SchedulerBindTest : public SchedulerFixture {
     return request.path.find("/binding") != std::string::npos;
   }
   int64_t Bindings() { return std::ranges::count_if(api_.writes, Binds); }
-  // Bindings are answered so; `done`: they take effect all the same.
+  // Answers Bind calls with `status`. `done`: they take effect all the same.
   void AnswerBindings(const Status& status, bool done) {
     api_.intercept =
         [this, status,
@@ -37,8 +37,8 @@ class SchedulerBindTest : public SchedulerFixture {
       return Result<kube::ApiResponse>(status);
     };
   }
-  // As the runner would, and no further than this.
-  void reconcile::RunFor(Duration time) {
+  // Steps like the runner, until `time` has passed.
+  void RunFor(Duration time) {
     const Time end = clock_.Now() + time;
     for (int i = 0; i < 10'000; ++i) {
       if (runner_->Step(clock_)) continue;
@@ -50,7 +50,7 @@ class SchedulerBindTest : public SchedulerFixture {
   }
 };
 
-// Answers each binding when it is told to.
+// Answers each Bind call when Answer() is called.
 class HeldBindings final : public kube::Transport {
  public:
   ~HeldBindings() override { Answer(); }
@@ -67,41 +67,42 @@ class HeldBindings final : public kube::Transport {
   std::counting_semaphore<> may_go_{0};
 };
 
-TEST_F(SchedulerBindTest, AnAnswerThatComesLateIsNotTheSuccessors) {
+TEST_F(SchedulerBindTest, IgnoresLateBindAnswerForSuccessorPod) {
   HeldBindings held;
   std::counting_semaphore<> answers{0};
   kube::Workers binder(held, 1);
   scheduler_ = std::make_unique<Scheduler>(
       config_, std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
       gpu::Catalogue::Builtin(), SchedulerThreads{&binder, nullptr, [&] { answers.release(); }});
-  runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_, reconcile::RunnerOptions{.watch_around = true});
+  runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_,
+                                                reconcile::RunnerOptions{.watch_around = true});
   Node("n", "1");
   Pod("p");
-  reconcile::RunFor(seconds(1));
+  RunFor(seconds(1));
   api_.Remove("pods", "ml/p");
-  reconcile::RunFor(seconds(1));
+  RunFor(seconds(1));
   ASSERT_EQ(scheduler_->bindings(), 0U);
   Pod("p");
   ChangePod("p", [](Json& pod) { MakeObject(pod, "metadata")["uid"] = "successor"; });
-  reconcile::RunFor(seconds(1));
+  RunFor(seconds(1));
   ASSERT_EQ(scheduler_->bindings(), 1U);
   for (const bool own : {false, true}) {
     held.Answer();
     answers.acquire();
     runner_->Poke(clock_.Now());
-    reconcile::RunFor(seconds(1));
+    RunFor(seconds(1));
     EXPECT_EQ(testing::EventsOf(api_).find("Successfully assigned") != std::string::npos, own);
   }
 }
 
-TEST_F(SchedulerBindTest, WhatWasBoundCountsHoweverLateTheWatchIs) {
+TEST_F(SchedulerBindTest, CountsBoundPodUntilWatchShowsIt) {
   Node("n", "1");
   Pod("first", "1", 9);
   Pod("second");
   watches_.pods_silent = false;
   while (Bindings() == 0) ASSERT_TRUE(runner_->Step(clock_));
   watches_.pods_silent = true;
-  reconcile::RunFor(std::chrono::minutes(10));
+  RunFor(std::chrono::minutes(10));
   EXPECT_EQ(Bindings(), 1);
   EXPECT_NE(api_.Find("pods", "ml/second"), nullptr) << "nobody is evicted for it";
   watches_.pods_silent = false;
@@ -110,8 +111,8 @@ TEST_F(SchedulerBindTest, WhatWasBoundCountsHoweverLateTheWatchIs) {
   EXPECT_EQ(NodeOf("second"), "");
 }
 
-// It was promised that node; but the binding may have been made.
-TEST_F(SchedulerBindTest, WhoWasSentToANodeThatIsLostThenIsNotPlacedOnceMore) {
+// The pod was nominated to the lost node, but may already be bound there.
+TEST_F(SchedulerBindTest, DoesNotRebindPodAfterNodeIsLost) {
   Node("n", "1");
   Pod("p");
   ChangePod("p", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
@@ -124,7 +125,7 @@ TEST_F(SchedulerBindTest, WhoWasSentToANodeThatIsLostThenIsNotPlacedOnceMore) {
   MakeObject(lost, "spec")["taints"] =
       JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoExecute"}}};
   api_.Put(lost);
-  reconcile::RunFor(std::chrono::minutes(1));
+  RunFor(std::chrono::minutes(1));
   EXPECT_EQ(Bindings(), sent);
   EXPECT_EQ(scheduler_->bindings(), 1U);
   watches_.pods_silent = false;
@@ -133,26 +134,27 @@ TEST_F(SchedulerBindTest, WhoWasSentToANodeThatIsLostThenIsNotPlacedOnceMore) {
   EXPECT_EQ(scheduler_->bindings(), 0U);
 }
 
-TEST_F(SchedulerBindTest, ASuccessorWaitsUntilTheWatchShowsWhatWasBound) {
+TEST_F(SchedulerBindTest, IsNotQuietUntilWatchShowsBinding) {
   Node("n", "1");
   Pod("p");
   while (Bindings() == 0) ASSERT_TRUE(runner_->Step(clock_));
   watches_.pods_silent = true;
   scheduler_->Retire();
-  reconcile::RunFor(seconds(100));
+  RunFor(seconds(100));
   EXPECT_FALSE(scheduler_->IsQuiet()) << "it would give the node away once more";
   watches_.pods_silent = false;
   Run();
   EXPECT_TRUE(scheduler_->IsQuiet());
 }
 
-TEST_F(SchedulerBindTest, ABindingThatIsNotAnsweredIsLookedAfter) {
+TEST_F(SchedulerBindTest, ReadsPodBackAfterUnansweredBinding) {
   Node("n", "1");
-  AnswerBindings(Status(Code::kDeadline, "no answer"), true);  // which makes it two
+  // The test therefore sees two Bind calls.
+  AnswerBindings(Status(Code::kDeadline, "no answer"), true);
   watches_.pods_silent = true;
   Pod("first");
-  Restart();  // it lists
-  reconcile::RunFor(seconds(3));
+  Restart();  // lists pods again, since the watch is silent
+  RunFor(seconds(3));
   api_.intercept = nullptr;
   EXPECT_EQ(Bindings(), 2);
   EXPECT_EQ(NodeOf("first"), "n");
@@ -163,29 +165,29 @@ TEST_F(SchedulerBindTest, ABindingThatIsNotAnsweredIsLookedAfter) {
   EXPECT_EQ(Bindings(), 2);
 }
 
-TEST_F(SchedulerBindTest, AMomentOfErrorsCostsAMoment) {
+TEST_F(SchedulerBindTest, RecoversSoonAfterShortApiServerOutage) {
   Node("n", "1000");
   for (int i = 0; i < 300; ++i) Pod("p" + std::to_string(i));
   AnswerBindings(Status(Code::kUnavailable, "HTTP 503"), false);
-  reconcile::RunFor(std::chrono::milliseconds(100));
+  RunFor(std::chrono::milliseconds(100));
   api_.intercept = nullptr;
   Pod("urgent", "1", 1'000'000);
-  reconcile::RunFor(seconds(5));
+  RunFor(seconds(5));
   EXPECT_EQ(NodeOf("urgent"), "n");
   for (int i = 0; i < 300; ++i) EXPECT_EQ(NodeOf("p" + std::to_string(i)), "n");
 }
 
-// A successor of the same name may stand there when the request arrives.
-TEST_F(SchedulerBindTest, OnlyThePodItselfIsBound) {
+// Another pod of the same name may exist when the request arrives.
+TEST_F(SchedulerBindTest, SendsPodUidWithBinding) {
   Node("n", "1");
   Pod("p");
-  reconcile::RunFor(seconds(1));
+  RunFor(seconds(1));
   const auto bind = std::ranges::find_if(api_.writes, Binds);
   ASSERT_NE(bind, api_.writes.end());
   EXPECT_EQ(FindString(bind->body, "metadata", "uid"), "p-uid");
 }
 
-TEST_F(SchedulerBindTest, APodThatCannotBeAskedForIsAskedForAgain) {
+TEST_F(SchedulerBindTest, RetriesReadOfUnconfirmedPod) {
   Node("n", "1");
   Pod("p");
   Pod("second");
@@ -199,15 +201,15 @@ TEST_F(SchedulerBindTest, APodThatCannotBeAskedForIsAskedForAgain) {
     ++asked;
     return Result<kube::ApiResponse>(Status(Code::kPermission, "HTTP 403"));
   };
-  reconcile::RunFor(seconds(10));
+  RunFor(seconds(10));
   EXPECT_GT(asked, 1);
   EXPECT_EQ(Bindings(), 1) << "meanwhile it holds its place";
   api_.intercept = nullptr;
-  reconcile::RunFor(std::chrono::minutes(2));
+  RunFor(std::chrono::minutes(2));
   EXPECT_EQ(NodeOf("p") + NodeOf("second"), "n");
 }
 
-TEST_F(SchedulerBindTest, SomebodyElseMayBeFaster) {
+TEST_F(SchedulerBindTest, AcceptsBindingByAnotherScheduler) {
   Node("a", "1");
   Node("b", "1");
   AnswerBindings(Status(Code::kConflict, "it is bound"), false);
@@ -218,7 +220,7 @@ TEST_F(SchedulerBindTest, SomebodyElseMayBeFaster) {
   Json bound = *api_.Find("pods", "ml/p");
   MakeObject(bound, "spec")["nodeName"] = "b";
   api_.Put(bound);
-  reconcile::RunFor(seconds(5));
+  RunFor(seconds(5));
   EXPECT_EQ(Bindings(), 1);
   api_.intercept = nullptr;
   watches_.pods_silent = false;
@@ -226,7 +228,7 @@ TEST_F(SchedulerBindTest, SomebodyElseMayBeFaster) {
   EXPECT_EQ(NodeOf("p"), "b");
 }
 
-// What happens on a node while its GPUs are being cut.
+// Changes on a node while its GPU is being partitioned.
 class WhileGpusAreCutTest : public SchedulerBindTest {
  protected:
   WhileGpusAreCutTest() {
@@ -246,24 +248,24 @@ class WhileGpusAreCutTest : public SchedulerBindTest {
   }
 };
 
-TEST_F(WhileGpusAreCutTest, ThePodIsBoundWhenTheyAre) {
+TEST_F(WhileGpusAreCutTest, BindsPodWhenInstanceExists) {
   Cut();
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
-TEST_F(WhileGpusAreCutTest, ASuccessorNeedNotWait) {
+TEST_F(WhileGpusAreCutTest, IsQuietWithoutBindingInFlight) {
   scheduler_->Retire();
   EXPECT_TRUE(scheduler_->IsQuiet());
 }
 
-TEST_F(WhileGpusAreCutTest, ACordonCounts) {
+TEST_F(WhileGpusAreCutTest, DoesNotBindToCordonedNode) {
   Cordon("n");
   Run();
   Cut();
   EXPECT_EQ(NodeOf("p"), "");
 }
 
-TEST_F(WhileGpusAreCutTest, PodsOfOthersCount) {
+TEST_F(WhileGpusAreCutTest, DoesNotBindAfterOtherPodsFillNode) {
   PutPod("other", "pods", "0", 0);
   Json other = *api_.Find("pods", "ml/other");
   MakeObject(other, "spec")["nodeName"] = "n";
@@ -274,7 +276,7 @@ TEST_F(WhileGpusAreCutTest, PodsOfOthersCount) {
   EXPECT_EQ(NodeOf("p"), "") << "there is no cpu left for it";
 }
 
-TEST_F(WhileGpusAreCutTest, ANodeThatGoesTakesItAlong) {
+TEST_F(WhileGpusAreCutTest, PlacesPodAgainWhenNodeIsDeleted) {
   api_.Remove("nodes", "n");
   Run();
   EXPECT_EQ(NodeOf("p"), "");
@@ -284,7 +286,7 @@ TEST_F(WhileGpusAreCutTest, ANodeThatGoesTakesItAlong) {
   EXPECT_EQ(Spec("m"), "3g.20gb@4") << "it is placed anew";
 }
 
-TEST_F(SchedulerBindTest, PodsThatWaitForVolumesOrCutsHoldUpNobody) {
+TEST_F(SchedulerBindTest, PodsInPreBindDoNotBlockOthers) {
   config_.most_preparing = 1;
   Restart();
   GpuNode("n", 4);

@@ -1,4 +1,4 @@
-// Claims of several quotas beside each other, and what others do meanwhile.
+// Entitlements of several quotas at the same time, and changes by other clients meanwhile.
 #include "controllers/scheduler/quota_fixture_test.h"
 
 namespace nos::controllers {
@@ -6,8 +6,8 @@ namespace {
 
 class SchedulerClaimsTest : public ClaimsFixture {};
 
-// One lacks room and its quota, the other its quota alone.
-TEST_F(SchedulerClaimsTest, TwoGuaranteesDoNotWaitForEachOther) {
+// A/q lacks capacity and quota; b/q lacks only quota.
+TEST_F(SchedulerClaimsTest, GuaranteedPodsOfTwoQuotasDoNotBlockEachOther) {
   Node("na", "4");
   Node("nb", "100");
   Quota("a", {{"cpu", "4"}});
@@ -24,14 +24,14 @@ TEST_F(SchedulerClaimsTest, TwoGuaranteesDoNotWaitForEachOther) {
   On("nb", "b", "q", "4");
   Run();
   RemoveEnding("c", {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"});
-  reconcile::RunFor(seconds(1800));
+  RunFor(seconds(1800));
   RemoveEnding("c", {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"});
-  reconcile::RunFor(seconds(1800));
+  RunFor(seconds(1800));
   EXPECT_EQ(At("a/q"), "na") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
   EXPECT_EQ(At("b/q"), "nb") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
 }
 
-TEST_F(SchedulerClaimsTest, NorDoTheyUnderANewLeader) {
+TEST_F(SchedulerClaimsTest, GuaranteedPodRunsAfterLeaderChange) {
   Node("na", "4");
   Node("nb", "100");
   Quota("a", {{"cpu", "4"}});
@@ -45,14 +45,14 @@ TEST_F(SchedulerClaimsTest, NorDoTheyUnderANewLeader) {
   On("nb", "b", "q", "4");
   Run();
   Remove("c", {"p1", "p2", "p3", "p4"});
-  reconcile::RunFor(seconds(1800));
+  RunFor(seconds(1800));
   Restart();
-  reconcile::RunFor(seconds(1800));
+  RunFor(seconds(1800));
   EXPECT_EQ(At("a/q"), "na") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
 }
 
-// What ends counts in limits for as long as it runs.
-TEST_F(SchedulerClaimsTest, MaxOfAParentIsKeptWhileVictimsEnd) {
+// A terminating pod counts against max as long as it runs.
+TEST_F(SchedulerClaimsTest, ParentMaxHoldsWhileVictimsTerminate) {
   Node("na", "10");
   Quota("p", {{"cpu", "10"}}, {{"cpu", "10"}});
   Quota("c1", {{"cpu", "5"}}, {}, "p/quota");
@@ -62,7 +62,7 @@ TEST_F(SchedulerClaimsTest, MaxOfAParentIsKeptWhileVictimsEnd) {
   Node("nb", "10");
   LetPodsEndSlowly();
   Pod("c1", "q", "4");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   int runs = 0;
   for (int i = 0; i < 10; ++i) {
     const std::string at = At("c2/p" + std::to_string(i));
@@ -72,8 +72,8 @@ TEST_F(SchedulerClaimsTest, MaxOfAParentIsKeptWhileVictimsEnd) {
   EXPECT_LE(runs, 10) << "max of p is 10; c1/q at " << At("c1/q");
 }
 
-// The second claim of a quota, which min does not cover beside the first, is no guarantee.
-TEST_F(SchedulerClaimsTest, AGuaranteeDoesNotWaitForAShareOfOthers) {
+// The second pod of quota a exceeds min together with the first, so it is not guaranteed.
+TEST_F(SchedulerClaimsTest, GuaranteedPodIsNotBlockedByNominatedBorrower) {
   Node("na", "4");
   Node("nb", "4");
   Node("nc", "8");
@@ -94,12 +94,12 @@ TEST_F(SchedulerClaimsTest, AGuaranteeDoesNotWaitForAShareOfOthers) {
   Run();
   EXPECT_EQ(At("c/q"), "nc") << WhyOf("c/q");
   On("nc", "c", "q8", "4");
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("c/q8"), "nc") << WhyOf("c/q8") << " nominee " << NomineeOf("c/q8") << " ending r "
                               << Count({"b/r1", "b/r2", "b/r3", "b/r4"}, "ending");
 }
 
-TEST_F(SchedulerClaimsTest, APromiseOutlastsAMoreImportantOneIfThereIsRoomForBoth) {
+TEST_F(SchedulerClaimsTest, KeepsNominationBesideHigherPriorityOneThatFits) {
   NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "1"}});
@@ -123,10 +123,10 @@ TEST_F(SchedulerClaimsTest, APromiseOutlastsAMoreImportantOneIfThereIsRoomForBot
   api_.Remove("pods", "c/p3");
   RunSteps();
   EXPECT_EQ(At("other/stranger"), "");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
 }
 
-TEST_F(SchedulerClaimsTest, NobodyKeepsWhatNobodyLends) {
+TEST_F(SchedulerClaimsTest, EvictsAllBorrowersWhenLendersUseTheirMin) {
   Node("n", "100");
   Quota("a", {{"cpu", "4"}});
   Quota("b", {{"cpu", "4"}});
@@ -146,8 +146,8 @@ TEST_F(SchedulerClaimsTest, NobodyKeepsWhatNobodyLends) {
       << "min of all is 8, a and b use them; without a's in flight all go";
 }
 
-// Two releases of the scheduler, of which each has pods of its own; both keep to quotas.
-TEST_F(SchedulerClaimsTest, WhatWasSetFreeForAPodOfAnotherSchedulerIsKept) {
+// Two releases of the scheduler with pods of their own; both enforce quotas.
+TEST_F(SchedulerClaimsTest, KeepsCapacityFreedForPodOfOtherScheduler) {
   StartSecond();
   int made = 0;
   std::vector<std::string> keys;
@@ -178,7 +178,7 @@ TEST_F(SchedulerClaimsTest, WhatWasSetFreeForAPodOfAnotherSchedulerIsKept) {
   EXPECT_LE(evictions, 1);
 }
 
-TEST_F(SchedulerClaimsTest, WhoIsNotEvictedIsNotTold) {
+TEST_F(SchedulerClaimsTest, PublishesNoPreemptedEventWithoutEviction) {
   Node("n", "4");
   Quota("a", {{"cpu", "2"}});
   Quota("b", {{"cpu", "2"}});
@@ -193,7 +193,7 @@ TEST_F(SchedulerClaimsTest, WhoIsNotEvictedIsNotTold) {
     return answer;
   };
   Pod("a", "q");
-  reconcile::RunFor(seconds(120));
+  RunFor(seconds(120));
   EXPECT_EQ(Count({"b/p1", "b/p2", "b/p3", "b/p4"}, "n"), 4);
   int told = 0;
   for (const auto& write : api_.writes) {
@@ -205,7 +205,7 @@ TEST_F(SchedulerClaimsTest, WhoIsNotEvictedIsNotTold) {
   EXPECT_EQ(told, 0) << WhyOf("a/q");
 }
 
-TEST_F(SchedulerClaimsTest, TwoClaimsOnOneNodeComeToRest) {
+TEST_F(SchedulerClaimsTest, TwoNominationsOnOneNodeSettle) {
   NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "1"}});
@@ -218,7 +218,7 @@ TEST_F(SchedulerClaimsTest, TwoClaimsOnOneNodeComeToRest) {
   Pod("a", "q");
   RunSteps();
   PodWith("b", "q", {{"cpu", "1"}, {"example.com/x", "1"}}, 10);
-  for (int i = 0; i < 20; ++i) Pod("c", "w" + std::to_string(i));  // wait for their quota
+  for (int i = 0; i < 20; ++i) Pod("c", "w" + std::to_string(i));  // these wait for their quota
   clock_.Advance(seconds(60));
   RunSteps();
   ASSERT_EQ(Count({"c/p3", "c/p4"}, "ending"), 2);
@@ -238,13 +238,13 @@ TEST_F(SchedulerClaimsTest, TwoClaimsOnOneNodeComeToRest) {
   EXPECT_LT(api_.writes.size() - before, 100) << nominees << " of nominated nodes, in 30 min";
 }
 
-// Who is evicted comes again; a third quota has nothing to do.
-TEST_F(SchedulerClaimsTest, FairSharesComeToRest) {
+// Evicted pods are created again by their controller; a third quota is idle.
+TEST_F(SchedulerClaimsTest, FairSharesSettle) {
   Node("n1", "4");
   Node("n2", "3");
   Quota("a", {{"cpu", "2"}});
   Quota("b", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "5"}});  // has nothing to do
+  Quota("c", {{"cpu", "5"}});  // idle
   for (const char* name : {"m1", "m2", "m3", "m4"}) On("n1", "b", name, "1");
   On("n2", "a", "big0", "3");
   Run();
@@ -279,12 +279,12 @@ TEST_F(SchedulerClaimsTest, FairSharesComeToRest) {
   EXPECT_LT(evictions, 5);
 }
 
-TEST_F(SchedulerClaimsTest, FairSharesComeToRestWhateverThePriorities) {
-  const int priority = 10;  // of who borrows, and comes again
+TEST_F(SchedulerClaimsTest, FairSharesSettleForHighPriorityBorrower) {
+  const int priority = 10;  // of the pod that borrows and is created again
   Node("n", "3");
   Quota("a", {{"cpu", "2"}});
   Quota("b", {{"cpu", "0"}});
-  Quota("c", {{"cpu", "2"}});  // has nothing to do
+  Quota("c", {{"cpu", "2"}});  // idle
   Pod("a", "p", "2");
   Run();
   Pod("b", "x0", "1", priority);
@@ -320,8 +320,8 @@ TEST_F(SchedulerClaimsTest, FairSharesComeToRestWhateverThePriorities) {
   EXPECT_EQ(At("a/q"), "n");
 }
 
-// Of the rows of who waits for whom, those that nobody else tests.
-TEST_F(SchedulerClaimsTest, WhoMayNotPreemptTakesNothing) {
+// Cases of waiting for victims that no other test covers.
+TEST_F(SchedulerClaimsTest, PreemptionPolicyNeverEvictsNothing) {
   Node("n", "4");
   Quota("a", {{"cpu", "2"}});
   Quota("b", {{"cpu", "2"}});
@@ -332,7 +332,7 @@ TEST_F(SchedulerClaimsTest, WhoMayNotPreemptTakesNothing) {
   EXPECT_EQ(Count({"b/p1", "b/p2", "b/p3", "b/p4"}, "n"), 4);
 }
 
-TEST_F(SchedulerClaimsTest, ANominatedNodeThatIsCordonedIsGivenUp) {
+TEST_F(SchedulerClaimsTest, DropsNominationToCordonedNode) {
   Node("n1", "2");
   Node("n2", "2");
   Quota("a", {{"cpu", "2"}});
@@ -344,19 +344,20 @@ TEST_F(SchedulerClaimsTest, ANominatedNodeThatIsCordonedIsGivenUp) {
   Run();
   const std::string first = NomineeOf("a/q");
   Cordon(first);
-  reconcile::RunFor(seconds(600));  // nothing wakes it: as in kube-scheduler, it is tried again by itself
+  // No event wakes the pod: like kube-scheduler, the queue retries it after a while.
+  RunFor(seconds(600));
   EXPECT_NE(NomineeOf("a/q"), first) << WhyOf("a/q");
 }
 
-// By priority, beyond min, on the nominated node.
-TEST_F(SchedulerClaimsTest, WhoEndsForAPodOfItsOwnQuotaIsWaitedFor) {
+// The victim is preempted by priority within the quota, on the nominated node.
+TEST_F(SchedulerClaimsTest, WaitsForVictimOfSameQuota) {
   Node("n", "2");
   Quota("a", {{"cpu", "2"}}, {{"cpu", "2"}});
   for (const char* name : {"p1", "p2"}) Pod("a", name);
   Run();
   LetPodsEndSlowly();
   Pod("a", "q", "1", 10);
-  reconcile::RunFor(seconds(120));
+  RunFor(seconds(120));
   EXPECT_EQ(Count({"a/p1", "a/p2"}, "ending"), 1);
   EXPECT_EQ(NomineeOf("a/q"), "n");
 }

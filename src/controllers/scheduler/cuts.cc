@@ -17,7 +17,7 @@ using cluster::Gpu;
 using cluster::NodeInfo;
 using scheduling::Progress;
 
-// Answers in a row that did not come.
+// Consecutive writes of a node that were not answered.
 constexpr int kMostDoubts = 5;
 
 std::vector<gpu::Placement> PlacementsOf(const Gpu& gpu) {
@@ -33,7 +33,7 @@ const Gpu* FindGpu(const cluster::NodeGpus& gpus, int index) {
   return found == gpus.gpus.end() ? nullptr : &*found;
 }
 
-// What each GPU shall hold where that is not what it holds, or where something else was asked for.
+// The wanted layout of each GPU where it differs from what exists or from what was requested.
 std::vector<cluster::TargetLayout> TargetsOf(const NodeInfo& node,
                                              const cluster::NodeGpus& status) {
   const std::vector<cluster::TargetLayout> asked = cluster::ReadSpec(*node.node, status);
@@ -55,7 +55,7 @@ std::vector<cluster::TargetLayout> TargetsOf(const NodeInfo& node,
   return targets;
 }
 
-// Of plan ids, which are numbers in their shortest form.
+// Compares plan ids, which are decimal numbers without leading zeros.
 bool IsAtLeast(const std::string& plan, const std::string& other) {
   return plan.size() != other.size() ? plan.size() > other.size() : plan >= other;
 }
@@ -97,7 +97,8 @@ std::vector<CutWrite> Cuts::Due(const cluster::ClusterSnapshot& snapshot, const 
   std::vector<CutWrite> writes;
   for (auto it = sites_.begin(); it != sites_.end();) {
     auto& [name, site] = *it;
-    if (site.writing || (!site.dirty && !site.wishes.empty())) {  // most, while agents cut
+    // The usual case while agents work.
+    if (site.writing || (!site.dirty && !site.wishes.empty())) {
       ++it;
       continue;
     }
@@ -120,7 +121,7 @@ std::optional<CutWrite> Cuts::WriteFor(const NodeInfo& info, const cluster::Node
   const std::string spec = cluster::SpecPlan(node);
   const bool foreign = spec != cluster::StatusPlan(node) && spec != site.last_plan;
   site.dirty = false;
-  if (foreign) {  // it would be overwritten, with what it is for
+  if (foreign) {  // writing would overwrite the other plan
     for (auto& [key, wish] : site.wishes) {
       if (wish.plan.empty()) {
         wish.failed = Status(Code::kConflict, fmt::format("plan {} is under way there", spec));
@@ -155,7 +156,7 @@ void Cuts::Written(const CutWrite& write, const Status& answer) {
     site.dirty = true;
     return;
   }
-  // Once more: who gives up here lets others have what was set free for it.
+  // Writes again: giving up would hand the capacity freed for this pod to others.
   site.doubts = perhaps ? site.doubts + 1 : 0;
   if (perhaps && site.doubts <= kMostDoubts) {
     site.dirty = true;
@@ -208,7 +209,8 @@ Progress Cuts::Look(const cluster::Pod& pod, const NodeInfo& node, Time now) {
   return Judge(node, wish, missing, now);
 }
 
-// Whether the kubelet offers as many as the pod needs beside those that others hold or were given.
+// True if the kubelet offers enough for the pod in addition to what other pods hold or were
+// assigned.
 bool Cuts::IsAllocatable(const cluster::Pod& pod, const NodeInfo& node, const Site& site) {
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   for (const auto& [id, amount] : requests.entries()) {
@@ -218,7 +220,8 @@ bool Cuts::IsAllocatable(const cluster::Pod& pod, const NodeInfo& node, const Si
       if (site.wishes.contains(other->Key())) continue;
       held += cluster::RequestsOf(*other).Get(id);
     }
-    if (reconcile::AllocatableOf(*node.node, cluster::ResourceName(id)) < held + amount) return false;
+    if (reconcile::AllocatableOf(*node.node, cluster::ResourceName(id)) < held + amount)
+      return false;
   }
   return true;
 }
@@ -267,7 +270,7 @@ void Cuts::ReadStatus(const NodeInfo& node, Site& site) const {
 void Cuts::LetRest(const std::string& node, int gpu, Time now) {
   Rest& rest = rests_[{node, gpu}];
   if (rest.until > now) return;
-  // Long after the last failure it is a new one.
+  // A failure long after the last one starts a new series.
   rest.failures = now - rest.until > options_.rests.limit ? 1 : rest.failures + 1;
   rest.until = now + options_.rests.After(rest.failures);
   rest.over = false;

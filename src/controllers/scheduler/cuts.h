@@ -1,16 +1,16 @@
-// What a scheduler asks of nodes' agents: to cut GPUs for pods that it has placed where their
-// instances are not there yet (Pod::promised).
+// Asks the agents of nodes to create instances for pods that were placed where their instances do
+// not exist yet (Pod::promised).
 //
 //   cuts.Want("gpu-7", pod, now);                       // the pod is on gpu-7 in the snapshot
 //   for (CutWrite& write : cuts.Due(snapshot)) ...;     // send; then Written(write, answer)
 //   switch (cuts.Look(pod, node, now).kind) ...         // whenever the node has changed
-//   cuts.Drop("gpu-7", pod, Cuts::End::kGivenUp, now);  // what was asked for it is taken back
+//   cuts.Drop("gpu-7", pod, Cuts::End::kGivenUp);       // its request is withdrawn
 //
-// One patch asks for what all pods of a node need. A node is asked anew when its version has moved
-// on after a conflict. A GPU that could not be cut as asked rests, longer each time, and so is not
-// tried with every pod.
+// One patch requests the instances of all pods of a node. After a conflict a node is patched again
+// only when its resource version has changed. A GPU that could not be partitioned as requested goes
+// into back-off, longer each time, so that it is not tried with every pod.
 //
-// It decides and remembers; it calls nobody. One owner thread.
+// It makes no calls: the caller sends the patches. Owned by one thread.
 #pragma once
 
 #include <functional>
@@ -31,13 +31,13 @@ namespace nos::controllers {
 struct CutWrite {
   std::string node, resource_version, plan;
   cluster::AnnotationPatch patch;
-  std::set<std::string> pods;  // keys of those whose instances it asks for
+  std::set<std::string> pods;  // keys of the pods whose instances it requests
 };
 
 class Cuts {
  public:
   struct Options {
-    Duration deadline = std::chrono::seconds(60);  // from the wish to the instance
+    Duration deadline = std::chrono::seconds(60);  // from the request to the instance
     kube::BackOff rests{std::chrono::seconds(60), std::chrono::minutes(10)};
   };
   enum class End { kServed, kGivenUp };
@@ -47,44 +47,45 @@ class Cuts {
       : catalogue_(catalogue), options_(options) {}
 
   void Want(const std::string& node, const cluster::Pod& pod, Time now);
-  // The node, as the watch shows it, has a plan under way by which a predecessor asked for the
-  // pod's instances: it is as if it had been asked now. False: the plan is not one of a
-  // predecessor.
+  // Takes over a predecessor's plan under way that requests the pod's instances, as if it had been
+  // requested now. `node` is the node as the watch shows it. False: the plan is not a
+  // predecessor's.
   bool Adopt(const cluster::Node& node, const cluster::Pod& pod, Time now);
   void Drop(const std::string& node, const cluster::Pod& pod, End end);
 
-  // Nodes to be asked now. `find` gives a node as it was seen last, or null: the snapshot may have
-  // an older version that is the same to scheduling.
+  // Patches to send now. `find` returns the node as last seen, or null. The snapshot may hold an
+  // older version that is equal for scheduling.
   using FindNode = std::function<std::shared_ptr<const cluster::Node>(const std::string& name)>;
   std::vector<CutWrite> Due(const cluster::ClusterSnapshot& snapshot, const FindNode& find);
   void Written(const CutWrite& write, const Status& answer);
-  // A successor sees in the nodes all that was asked for.
+  // True if a successor can read every request from the nodes.
   bool AreShown(const cluster::ClusterSnapshot& snapshot) const;
 
-  // How far the pod's instances are: there, and more of them allocatable than others hold.
+  // The state of the pod's instances. kReady: they exist, and the node's allocatable exceeds what
+  // other pods hold.
   scheduling::Progress Look(const cluster::Pod& pod, const cluster::NodeInfo& node, Time now);
 
-  // GPUs of the node that are not to be cut for now.
+  // GPUs of the node that are in back-off and must not be partitioned.
   std::set<int> Resting(const std::string& node, Time now) const;
-  // Nodes of which a GPU has begun or ceased to rest since the last call.
+  // Nodes where the back-off of a GPU has begun or ended since the last call.
   std::vector<std::string> TakeRestChanges(Time now);
-  // When one ceases.
+  // When the next back-off ends.
   std::optional<Time> NextRestEnd() const;
 
  private:
   struct Wish {
     Time until{};
-    std::string plan;  // the first that asks for it; empty: none yet
-    Status failed;     // it was not taken
+    std::string plan;  // the first plan that requests it; empty: none yet
+    Status failed;     // why the patch was not accepted
   };
   struct Site {
     bool dirty = false, writing = false;
-    int doubts = 0;         // writes in a row of which no answer has come
-    std::string refused;    // the version that a conflict says is gone
-    std::string last_plan;  // of ours
-    std::string adopted;    // the plan of a predecessor that is carried on
+    int doubts = 0;         // consecutive writes that were not answered
+    std::string refused;    // the resource version that was rejected with a conflict
+    std::string last_plan;  // the last plan written here
+    std::string adopted;    // a predecessor's plan that is carried on
     std::map<std::string, Wish> wishes;
-    // What the node's status says, read once for each version.
+    // The node's status annotations, parsed once per version.
     std::shared_ptr<const cluster::Node> seen;
     cluster::NodeGpus status;
   };
@@ -99,7 +100,7 @@ class Cuts {
   void ReadStatus(const cluster::NodeInfo& node, Site& site) const;
   static bool IsAllocatable(const cluster::Pod& pod, const cluster::NodeInfo& node,
                             const Site& site);
-  // Those of the pod's instances that the status does not show, by GPU.
+  // Instances of the pod that the node's status does not show, by GPU.
   std::map<int, std::string> Missing(const cluster::Pod& pod, const cluster::NodeInfo& node,
                                      Site& site) const;
   scheduling::Progress Judge(const cluster::NodeInfo& node, const Wish& wish,

@@ -1,5 +1,5 @@
-// What the scheduler does where it has GPUs cut: which nodes it asks for what, whom it binds when,
-// and what becomes of a pod whose GPUs are not cut. Agents are played by what they write.
+// Partitioning by the scheduler: which nodes get which plan, when pods are bound, and what happens
+// if a GPU is not partitioned. Tests play the agents.
 #include <algorithm>
 #include <string>
 
@@ -24,7 +24,7 @@ class SchedulerCutsTest : public SchedulerFixture {
         }));
   }
 
-  // The agent has done what it was asked: this layout, and these counts.
+  // The agent has carried out the plan and reports this layout and these counts.
   void Cut(const std::string& node, int gpu, const std::string& layout,
            const JsonObject& allocatable) {
     Tell(node,
@@ -40,7 +40,7 @@ class SchedulerCutsTest : public SchedulerFixture {
   }
 };
 
-TEST_F(SchedulerCutsTest, APodIsBoundToASliceThatWasNotThere) {
+TEST_F(SchedulerCutsTest, BindsPodToNewlyCreatedSlice) {
   Node("n");
   Pod("p", "3g.20gb");
   Run();
@@ -57,7 +57,7 @@ TEST_F(SchedulerCutsTest, APodIsBoundToASliceThatWasNotThere) {
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
-// What one pod was promised no other gets, and one patch asks for all.
+// Each instance is reserved for one pod, and one patch requests all of them.
 TEST_F(SchedulerCutsTest, OnePlanServesAllPodsOfANode) {
   Node("n", 1);
   for (const char* name : {"a", "b", "c"}) Pod(name, "2g.10gb");
@@ -73,8 +73,8 @@ TEST_F(SchedulerCutsTest, OnePlanServesAllPodsOfANode) {
   EXPECT_EQ(NodeOf("e"), "");
 }
 
-// The kubelet offers two of three: two are bound, whichever they are.
-TEST_F(SchedulerCutsTest, NoMoreAreBoundThanAreOffered) {
+// The kubelet offers two of three instances: any two pods are bound.
+TEST_F(SchedulerCutsTest, BindsOnlyAsManyPodsAsKubeletOffers) {
   Node("n", 1);
   for (const char* name : {"a", "b", "c"}) Pod(name, "2g.10gb");
   Run();
@@ -86,7 +86,7 @@ TEST_F(SchedulerCutsTest, NoMoreAreBoundThanAreOffered) {
   EXPECT_EQ(NodeOf("a") + NodeOf("b") + NodeOf("c"), "nnn");
 }
 
-TEST_F(SchedulerCutsTest, AGpuThatCouldNotBeCutRestsAndAnotherServes) {
+TEST_F(SchedulerCutsTest, UsesAnotherGpuAfterFailedPartitioning) {
   Node("n");
   Pod("p", "3g.20gb");
   Run();
@@ -103,13 +103,13 @@ TEST_F(SchedulerCutsTest, AGpuThatCouldNotBeCutRestsAndAnotherServes) {
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
-TEST_F(SchedulerCutsTest, ARestEndsByItself) {
+TEST_F(SchedulerCutsTest, RetriesGpuWhenItsBackOffEnds) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   Run();
   Refuse("n", 0, "somebody computes there");
   Run();
-  Cut("n", 0, "", {});  // what was taken back
+  Cut("n", 0, "", {});  // the agent reports the withdrawn request as done
   Run();
   EXPECT_EQ(Spec("n", 0), "");
   EXPECT_EQ(Nominee("p"), "") << "nothing is promised to it now";
@@ -118,8 +118,8 @@ TEST_F(SchedulerCutsTest, ARestEndsByItself) {
   EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
 }
 
-// A claim that was told a node keeps the pod there.
-TEST_F(SchedulerCutsTest, AClaimIsToldItsNodeWhenTheGpusAreCut) {
+// A claim with a selected node would bind the pod to that node.
+TEST_F(SchedulerCutsTest, SelectsNodeOfClaimOnlyAfterPartitioning) {
   Node("a", 1);
   Node("b", 1);
   Pod("p", "3g.20gb");
@@ -137,7 +137,7 @@ TEST_F(SchedulerCutsTest, AClaimIsToldItsNodeWhenTheGpusAreCut) {
   EXPECT_EQ(NodeOf("p"), "") << "its volume is being made";
 }
 
-TEST_F(SchedulerCutsTest, AClaimIsNotToldANodeThatWasCordonedMeanwhile) {
+TEST_F(SchedulerCutsTest, DoesNotSelectCordonedNodeForClaim) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   GiveClaim("p");
@@ -148,8 +148,8 @@ TEST_F(SchedulerCutsTest, AClaimIsNotToldANodeThatWasCordonedMeanwhile) {
   EXPECT_EQ(ClaimsNode("p"), "");
 }
 
-// A silent agent stops its node only, and for this pod only as long as it was given.
-TEST_F(SchedulerCutsTest, ASilentAgentIsGivenUp) {
+// A silent agent delays its node only, and this pod only until the deadline.
+TEST_F(SchedulerCutsTest, UsesAnotherNodeWhenAgentIsSilent) {
   Node("a", 1);
   Pod("p", "3g.20gb");
   Run();
@@ -162,7 +162,7 @@ TEST_F(SchedulerCutsTest, ASilentAgentIsGivenUp) {
   EXPECT_EQ(Nominee("p"), "b");
 }
 
-TEST_F(SchedulerCutsTest, APodThatGoesTakesItsWishWithIt) {
+TEST_F(SchedulerCutsTest, WithdrawsRequestOfDeletedPod) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   Run();
@@ -171,8 +171,8 @@ TEST_F(SchedulerCutsTest, APodThatGoesTakesItsWishWithIt) {
   EXPECT_EQ(Spec("n", 0), "");
 }
 
-// The node has changed meanwhile: it is asked again once that is seen.
-TEST_F(SchedulerCutsTest, AConflictIsNoFailure) {
+// The node has changed: it is patched again when the watch shows that.
+TEST_F(SchedulerCutsTest, RetriesPatchAfterConflictWhenNodeChanges) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   int conflicts = 0;
@@ -191,8 +191,8 @@ TEST_F(SchedulerCutsTest, AConflictIsNoFailure) {
   EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
 }
 
-// Who gives up leaves what was set free for it to others.
-TEST_F(SchedulerCutsTest, AnAnswerThatDoesNotComeIsNoFailure) {
+// Giving up would leave the capacity freed for the pod to others.
+TEST_F(SchedulerCutsTest, RetriesUnansweredPatch) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   int writes = 0;
@@ -207,10 +207,10 @@ TEST_F(SchedulerCutsTest, AnAnswerThatDoesNotComeIsNoFailure) {
   Run();
   EXPECT_EQ(writes, 4);
   EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
-  EXPECT_EQ(testing::EventsOf(api_).find("not asked to be cut"), std::string::npos);
+  EXPECT_EQ(reconcile::testing::EventsOf(api_).find("not asked to be cut"), std::string::npos);
 }
 
-TEST_F(SchedulerCutsTest, AConflictWithSomebodyElsesPlanIsNotForgotten) {
+TEST_F(SchedulerCutsTest, WaitsForForeignPlanAfterConflict) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   api_.intercept = [&](const kube::ApiRequest& request) {
@@ -231,8 +231,8 @@ TEST_F(SchedulerCutsTest, AConflictWithSomebodyElsesPlanIsNotForgotten) {
   EXPECT_NE(Spec("n", 0).find("3g.20gb@4"), std::string::npos) << Spec("n", 0);
 }
 
-// Kubelets write into their nodes all the time, which nothing that is decided depends on.
-TEST_F(SchedulerCutsTest, TheNodeIsAskedAsItIsNow) {
+// Kubelets update node status all the time, which changes the resource version only.
+TEST_F(SchedulerCutsTest, PatchesNodeAtItsLatestVersion) {
   Node("n", 1);
   Run();
   Json beat = *api_.Find("nodes", "n");
@@ -250,8 +250,8 @@ TEST_F(SchedulerCutsTest, TheNodeIsAskedAsItIsNow) {
       << WriteJson(patch->body);
 }
 
-// The partitioner is at work there: its plan is for somebody, too.
-TEST_F(SchedulerCutsTest, PlansOfOthersAreWaitedFor) {
+// The partitioner's plan is under way on the node and serves other pods.
+TEST_F(SchedulerCutsTest, WaitsForPlanOfPartitioner) {
   Node("n", 1);
   Tell("n", {{kSpecPlan, "7"},
              {"nos.nebuly.com/spec-layout-0", "1g.5gb@6"},
@@ -265,8 +265,8 @@ TEST_F(SchedulerCutsTest, PlansOfOthersAreWaitedFor) {
   EXPECT_EQ(Spec("n", 0), "3g.20gb@0,1g.5gb@6");
 }
 
-// The next leader finds a plan under way, and then the slice that it was for.
-TEST_F(SchedulerCutsTest, ACrashLosesNothing) {
+// The next leader finds a plan under way, and then the slice that was requested.
+TEST_F(SchedulerCutsTest, BindsRequestedSliceAfterRestart) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   Run();
@@ -278,8 +278,8 @@ TEST_F(SchedulerCutsTest, ACrashLosesNothing) {
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
-// Whichever node the next leader would choose: the first one's agent is at work.
-TEST_F(SchedulerCutsTest, TheNextLeaderGoesOnWithWhatIsBeingCut) {
+// Another node would score better, but the agent of the first one is already at work.
+TEST_F(SchedulerCutsTest, NextLeaderAdoptsPlanUnderWay) {
   Node("b", 1);
   for (const char* name : {"p", "q"}) Pod(name, "3g.20gb");
   Run();
@@ -294,7 +294,7 @@ TEST_F(SchedulerCutsTest, TheNextLeaderGoesOnWithWhatIsBeingCut) {
   EXPECT_EQ(NodeOf("p") + NodeOf("q"), "bb");
 }
 
-TEST_F(SchedulerCutsTest, TheNextLeaderTakesBackWhatIsNotCut) {
+TEST_F(SchedulerCutsTest, NextLeaderWithdrawsFailedPlan) {
   Node("b", 1);
   Pod("p", "3g.20gb");
   Run();
@@ -313,7 +313,7 @@ TEST_F(SchedulerCutsTest, TheNextLeaderTakesBackWhatIsNotCut) {
   EXPECT_EQ(Spec("a"), "") << "its agent is silent";
 }
 
-TEST_F(SchedulerCutsTest, TheNextLeaderDoesNotWaitWhereThePodMayNotBe) {
+TEST_F(SchedulerCutsTest, NextLeaderDropsPlanOnUnsuitableNode) {
   Node("b", 1);
   Pod("p", "3g.20gb");
   Run();
@@ -325,8 +325,8 @@ TEST_F(SchedulerCutsTest, TheNextLeaderDoesNotWaitWhereThePodMayNotBe) {
   EXPECT_EQ(Spec("a"), "3g.20gb@4");
 }
 
-// New rules do not count before a successor sees what was asked for.
-TEST_F(SchedulerCutsTest, WhoRetiresWaitsForWhatItAsksForToBeShown) {
+// A successor with a new configuration must first see what was requested.
+TEST_F(SchedulerCutsTest, IsNotQuietUntilWatchShowsPlan) {
   Node("n", 1);
   Run();
   watches_.nodes_silent = true;
@@ -340,9 +340,9 @@ TEST_F(SchedulerCutsTest, WhoRetiresWaitsForWhatItAsksForToBeShown) {
   EXPECT_TRUE(scheduler_->IsQuiet());
 }
 
-// Slices of less important pods are cut anew when their agent has seen them free, and nobody else
-// is evicted meanwhile.
-TEST_F(SchedulerCutsTest, ALargeSliceIsMadeOfThoseOfEvictedPods) {
+// The agent first reports the slices of evicted pods as free, then the GPU is repartitioned. No
+// other pod is evicted meanwhile.
+TEST_F(SchedulerCutsTest, CreatesLargeSliceFromSlicesOfVictims) {
   for (const char* node : {"m", "n"}) {
     Node(node, 1);
     Cut(node, 0, "3g.20gb@4:free,1g.5gb@0:free,1g.5gb@1:free",
@@ -379,8 +379,8 @@ TEST_F(SchedulerCutsTest, ALargeSliceIsMadeOfThoseOfEvictedPods) {
   EXPECT_EQ(evicted(), 2);
 }
 
-// An agent that stays silent does not keep the pod from another place for ever.
-TEST_F(SchedulerCutsTest, AnAgentThatDoesNotTellIsWaitedForAWhile) {
+// A silent agent does not keep the pod from another node for ever.
+TEST_F(SchedulerCutsTest, WaitsForSilentAgentUntilDeadline) {
   for (const char* node : {"m", "n"}) {
     Node(node, 1);
     Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
@@ -399,8 +399,8 @@ TEST_F(SchedulerCutsTest, AnAgentThatDoesNotTellIsWaitedForAWhile) {
   EXPECT_EQ(Nominee("p"), "n");
 }
 
-// Nobody else is evicted by the next leader, either, who remembers no eviction.
-TEST_F(SchedulerCutsTest, TheNextLeaderWaitsForTheAgentToo) {
+// The next leader remembers no eviction, but evicts no other pod either.
+TEST_F(SchedulerCutsTest, NextLeaderWaitsForAgentToo) {
   for (const char* node : {"m", "n"}) {
     Node(node, 1);
     Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
@@ -417,12 +417,12 @@ TEST_F(SchedulerCutsTest, TheNextLeaderWaitsForTheAgentToo) {
   Run();
   EXPECT_EQ(Nominee("p"), "m");
   EXPECT_NE(NodeOf("b"), "gone");
-  clock_.Advance(seconds(31));  // nothing else happens
+  clock_.Advance(seconds(31));  // no other event
   Run();
   EXPECT_EQ(Nominee("p"), "n");
 }
 
-TEST_F(SchedulerCutsTest, TheAgentOfANodeThatIsOfNoUseIsNotWaitedFor) {
+TEST_F(SchedulerCutsTest, DoesNotWaitForAgentOfCordonedNode) {
   for (const char* node : {"m", "n"}) {
     Node(node, 1);
     Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
@@ -438,8 +438,8 @@ TEST_F(SchedulerCutsTest, TheAgentOfANodeThatIsOfNoUseIsNotWaitedFor) {
   EXPECT_EQ(Nominee("p"), "n");
 }
 
-// It was never bound: to take its place is enough.
-TEST_F(SchedulerCutsTest, WhoWaitsForASliceGivesWayWithoutBeingDeleted) {
+// The pod was never bound, so it only loses its reservation.
+TEST_F(SchedulerCutsTest, PreemptsPodInPreBindWithoutDeletingIt) {
   Node("n", 1);
   Pod("low", "7g.40gb");
   ChangePod("low", [](Json& pod) {
@@ -459,7 +459,7 @@ TEST_F(SchedulerCutsTest, WhoWaitsForASliceGivesWayWithoutBeingDeleted) {
   EXPECT_EQ(Spec("m", 0), "7g.40gb@0") << "it is tried again";
 }
 
-TEST_F(SchedulerCutsTest, FreeSlicesAreTakenBeforeOthersAreCut) {
+TEST_F(SchedulerCutsTest, PrefersFreeSliceToPartitioning) {
   Node("a", 1);
   Node("b", 1);
   Cut("b", 0, "1g.5gb@0:free", {{"nvidia.com/mig-1g.5gb", "1"}});

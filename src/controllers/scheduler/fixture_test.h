@@ -1,4 +1,5 @@
-// A scheduler before a fake API server, which has GPUs cut. Agents are played by what they write.
+// A scheduler that partitions GPUs, with a fake API server. Tests play the agents: they write what
+// agents would report.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,11 +7,11 @@
 #include <memory>
 #include <string>
 
+#include "controllers/scheduler.h"
+#include "kube/testing/fake_api.h"
 #include "reconcile/plan_result.h"
 #include "reconcile/runner.h"
-#include "controllers/scheduler.h"
 #include "reconcile/testing/slow_watches.h"
-#include "kube/testing/fake_api.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {
@@ -33,7 +34,7 @@ class SchedulerFixture : public ::testing::Test {
     options.watch_around = true;
     runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_, options);
   }
-  // Until nothing more happens soon.
+  // Runs until nothing is due within 9 seconds.
   void Run() {
     for (int i = 0; i < 1000; ++i) {
       if (runner_->Step(clock_)) continue;
@@ -48,7 +49,7 @@ class SchedulerFixture : public ::testing::Test {
               {"metadata", {{"name", name}}},
               {"status", {{"allocatable", {{"cpu", cpu}, {"pods", "110"}}}}}});
   }
-  // A node of A100-40GBs that its agent has reported as empty.
+  // A node with A100-40GB GPUs that its agent has reported as empty.
   void GpuNode(const std::string& name, int gpus) {
     JsonObject annotations;
     for (int i = 0; i < gpus; ++i) {
@@ -64,7 +65,7 @@ class SchedulerFixture : public ::testing::Test {
                 {"annotations", annotations}}},
               {"status", {{"allocatable", {{"cpu", "96"}, {"pods", "110"}}}}}});
   }
-  // One that waits in namespace "ml".
+  // A pending pod in namespace "ml".
   void PutPod(const std::string& name, const std::string& resource, const std::string& amount,
               int priority, const JsonObject& labels = {}) {
     api_.Put({{"kind", "Pod"},
@@ -81,14 +82,15 @@ class SchedulerFixture : public ::testing::Test {
                                           {"resources", {{"limits", {{resource, amount}}}}}}}}}},
               {"status", {{"phase", "Pending"}}}});
   }
-  // Changes a pod as somebody else does.
-  template <typename reconcile::Change>
-  void ChangePod(const std::string& name, reconcile::Change change) {
+  // Changes a pod as another client would.
+  template <typename Change>
+  void ChangePod(const std::string& name, Change change) {
     Json pod = *api_.Find("pods", "ml/" + name);
     change(pod);
     api_.Put(pod);
   }
-  // The pod needs a volume that is made where it gets a node: claim and pod have the same name.
+  // Gives the pod a claim of its own name, whose volume is created on the pod's node
+  // (WaitForFirstConsumer).
   void GiveClaim(const std::string& pod) {
     api_.Put({{"kind", "StorageClass"},
               {"metadata", {{"name", "local"}}},
@@ -106,7 +108,7 @@ class SchedulerFixture : public ::testing::Test {
           JsonArray{{{"name", "v"}, {"persistentVolumeClaim", {{"claimName", pod}}}}};
     });
   }
-  // Where its claim is to get its volume; "": that is not said yet.
+  // The node for the claim's volume. Empty: not set yet.
   std::string ClaimsNode(const std::string& pod) {
     return std::string(FindString(*api_.Find("persistentvolumeclaims", "ml/" + pod), "metadata",
                                   "annotations", "volume.kubernetes.io/selected-node"));
@@ -122,7 +124,7 @@ class SchedulerFixture : public ::testing::Test {
   void BindElsewhere(const std::string& name, const std::string& node) {
     ChangePod(name, [&](Json& pod) { MakeObject(pod, "spec")["nodeName"] = node; });
   }
-  // From now on pods that are deleted take their time to end: until they are removed.
+  // Makes deleted pods terminate until the test removes them.
   void LetPodsEndSlowly() {
     api_.intercept = [this](const kube::ApiRequest& request) {
       std::optional<Result<kube::ApiResponse>> answer;
@@ -137,7 +139,7 @@ class SchedulerFixture : public ::testing::Test {
   bool IsEnding(const std::string& pod) {
     return nos::Find(*api_.Find("pods", "ml/" + pod), "metadata", "deletionTimestamp") != nullptr;
   }
-  // "": it is not bound; "gone".
+  // Empty: the pod is not bound; "gone": it is deleted.
   std::string NodeOf(const std::string& pod) {
     const Json* found = api_.Find("pods", "ml/" + pod);
     return found == nullptr ? "gone" : std::string(FindString(*found, "spec", "nodeName"));
@@ -145,7 +147,7 @@ class SchedulerFixture : public ::testing::Test {
   std::string Nominee(const std::string& pod) {
     return std::string(FindString(*api_.Find("pods", "ml/" + pod), "status", "nominatedNodeName"));
   }
-  // What the pod's condition says.
+  // The message of the pod's first condition.
   std::string Why(const std::string& name) {
     const Json* conditions = nos::Find(*api_.Find("pods", "ml/" + name), "status", "conditions");
     return conditions == nullptr
@@ -155,14 +157,14 @@ class SchedulerFixture : public ::testing::Test {
   std::string Annotation(const std::string& node, const std::string& key) {
     return std::string(FindString(*api_.Find("nodes", node), "metadata", "annotations", key));
   }
-  // What GPU `gpu` is asked to be cut into.
+  // The layout requested for GPU `gpu`.
   std::string Spec(const std::string& node, int gpu = 0) {
     return Annotation(node, "nos.nebuly.com/spec-layout-" + std::to_string(gpu));
   }
   std::string Plan(const std::string& node) {
     return Annotation(node, std::string(cluster::kSpecPlan));
   }
-  // Changes a node as its agent and its kubelet do.
+  // Changes a node as its agent and kubelet would.
   void Tell(const std::string& node, const JsonObject& annotations,
             const JsonObject& allocatable = {}) {
     Json changed = *api_.Find("nodes", node);

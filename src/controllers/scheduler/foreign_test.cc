@@ -1,4 +1,4 @@
-// Claims beside those of pods that another scheduler serves, alive or gone.
+// Entitlements beside nominations by another scheduler, running or removed.
 #include "controllers/scheduler/quota_fixture_test.h"
 
 namespace nos::controllers {
@@ -14,7 +14,7 @@ class SchedulerForeignTest : public ClaimsFixture {
     }
     return n;
   }
-  // The guarantee of a is kept although a pod of another scheduler is promised `node`.
+  // The guarantee of quota a holds although a pod of another scheduler is nominated to `node`.
   void ExpectNoHoldUp(const std::string& node) {
     Quota("a", {{"cpu", "2"}});
     Quota("b", {{"cpu", "2"}});
@@ -24,7 +24,7 @@ class SchedulerForeignTest : public ClaimsFixture {
     Foreign("b", "dead", "2", node);
     Run();
     Pod("a", "q", "2");
-    reconcile::RunFor(seconds(7200));
+    RunFor(seconds(7200));
     EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
   }
   void Touch(const std::string& key, const std::string& value) {
@@ -34,22 +34,21 @@ class SchedulerForeignTest : public ClaimsFixture {
   }
 };
 
-// The other scheduler is gone (old release uninstalled); its pod keeps its nomination for ever.
-TEST_F(SchedulerForeignTest, ADeadSchedulersPromiseHoldsUpNoGuarantee) {
+// The other scheduler was uninstalled, so its pod keeps the nomination for ever.
+TEST_F(SchedulerForeignTest, StaleNominationDoesNotBlockGuarantee) {
   Node("n1", "8");
   Node("n2", "8");
   ExpectNoHoldUp("n1");
 }
 
-// And the same with a nomination for a node that is not there.
-TEST_F(SchedulerForeignTest, APromiseOnNoNodeHoldsUpNoGuarantee) {
+// Nomination to a node that does not exist.
+TEST_F(SchedulerForeignTest, NominationToMissingNodeDoesNotBlockGuarantee) {
   Node("n1", "8");
   ExpectNoHoldUp("gone");
 }
 
-// The foreign pod's quota vanishes: without one its promise is none of ours, and is not after a
-// restart.
-TEST_F(SchedulerForeignTest, AForeignPromiseEndsWithItsQuota) {
+// Without a quota the foreign nomination does not count, also after a restart.
+TEST_F(SchedulerForeignTest, ForeignNominationEndsWithItsQuota) {
   Node("n1", "4");
   Quota("b", {{"cpu", "4"}});
   Foreign("b", "dead", "4", "n1");
@@ -57,14 +56,14 @@ TEST_F(SchedulerForeignTest, AForeignPromiseEndsWithItsQuota) {
   api_.Remove("elasticquotas", "b/quota");
   Run();
   Pod("other", "p", "2");
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("other/p"), "n1") << WhyOf("other/p");
   Restart();
-  reconcile::RunFor(seconds(600));
+  RunFor(seconds(600));
 }
 
-// Its quota appears after the nomination.
-TEST_F(SchedulerForeignTest, AForeignPromiseBeginsWithItsQuota) {
+// The quota is created after the nomination.
+TEST_F(SchedulerForeignTest, ForeignNominationCountsOnceQuotaExists) {
   Node("n1", "4");
   Foreign("b", "f", "4", "n1");
   Run();
@@ -75,8 +74,8 @@ TEST_F(SchedulerForeignTest, AForeignPromiseBeginsWithItsQuota) {
   EXPECT_EQ(At("other/p"), "") << "kept for b/f; so it is after a restart";
 }
 
-// A second promise of the quota, which min does not cover, and any event on the first.
-TEST_F(SchedulerForeignTest, AnEventOnAGuaranteedClaimLeavesItGuaranteed) {
+// The quota has a second nomination that min does not cover, and the first pod is updated.
+TEST_F(SchedulerForeignTest, PodUpdateKeepsGuaranteedNomination) {
   Node("na", "4");
   Node("nb", "4");
   Quota("a", {{"cpu", "4"}});
@@ -95,7 +94,8 @@ TEST_F(SchedulerForeignTest, AnEventOnAGuaranteedClaimLeavesItGuaranteed) {
   ASSERT_EQ(NomineeOf("a/q2"), "nb");
   Touch("a/q1", "1");
   Run();
-  // Beyond its quota's min of 2, a fair share at most: nothing that was freed for a guarantee.
+  // The pod exceeds the min of d, so it may only borrow, and must not take capacity freed for a
+  // guarantee.
   On("na", "d", "x", "3", 100);
   Run();
   Remove("b", {"p1", "p2", "p3", "p4"});
@@ -104,8 +104,8 @@ TEST_F(SchedulerForeignTest, AnEventOnAGuaranteedClaimLeavesItGuaranteed) {
   EXPECT_EQ(At("a/q1"), "na") << WhyOf("a/q1");
 }
 
-// As APromiseOutlastsAMoreImportantOneIfThereIsRoomForBoth, of another scheduler's pod.
-TEST_F(SchedulerForeignTest, AForeignPromiseOutlastsAMoreImportantOne) {
+// Like KeepsNominationBesideHigherPriorityOneThatFits, for a pod of another scheduler.
+TEST_F(SchedulerForeignTest, ForeignNominationStaysBesideHigherPriorityOne) {
   Node("n", "4");
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "1"}});
@@ -113,7 +113,7 @@ TEST_F(SchedulerForeignTest, AForeignPromiseOutlastsAMoreImportantOne) {
   Pods("c", {"p1", "p2", "p3", "p4"});
   Run();
   LetPodsEndSlowly();
-  EvictedByAnother("c/p4");  // for a/f, by its scheduler
+  EvictedByAnother("c/p4");  // for a/f, by its own scheduler
   Foreign("a", "f", "1", "n");
   Run();
   Pod("b", "q", "1", 10);
@@ -123,8 +123,8 @@ TEST_F(SchedulerForeignTest, AForeignPromiseOutlastsAMoreImportantOne) {
   EXPECT_EQ(NomineeWrites("f"), 0);
 }
 
-// And the same where both schedulers are live: who writes how often?
-TEST_F(SchedulerForeignTest, TwoSchedulersClaimsOnOneNodeComeToRest) {
+// With both schedulers running: limits how often nominations are written.
+TEST_F(SchedulerForeignTest, TwoSchedulersNominationsOnOneNodeSettle) {
   StartSecond();
   NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
   Quota("a", {{"cpu", "1"}});
@@ -150,8 +150,8 @@ TEST_F(SchedulerForeignTest, TwoSchedulersClaimsOnOneNodeComeToRest) {
   EXPECT_EQ(Count({"c/p1", "c/p2", "c/p3", "c/p4"}, "ending"), 2);
 }
 
-// Both are live; each leaves the other's promise to the other.
-TEST_F(SchedulerForeignTest, ClaimsOfTwoSchedulersDoNotWaitForEachOther) {
+// Both are running; each leaves the other's nominations alone.
+TEST_F(SchedulerForeignTest, GuaranteedPodsOfTwoSchedulersDoNotBlockEachOther) {
   StartSecond();
   Node("na", "4");
   Node("nb", "100");
@@ -176,8 +176,8 @@ TEST_F(SchedulerForeignTest, ClaimsOfTwoSchedulersDoNotWaitForEachOther) {
   EXPECT_EQ(At("b/q"), "nb") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
 }
 
-// One pod has to go for both; neither waits for the other, whatever else is written of them.
-TEST_F(SchedulerForeignTest, OfTwoSchedulersClaimsTheOlderGoesAhead) {
+// One pod has to be evicted for both. Neither preemptor waits for the other, also after updates.
+TEST_F(SchedulerForeignTest, NominatedPodsOfTwoSchedulersBothRunAfterOneEviction) {
   StartSecond();
   Node("n0", "2");
   Node("n1", "3");
@@ -209,8 +209,8 @@ TEST_F(SchedulerForeignTest, OfTwoSchedulersClaimsTheOlderGoesAhead) {
   EXPECT_EQ(At("b/x"), "n0");
 }
 
-// A pod is on its way out elsewhere, for ever: its node is gone.
-TEST_F(SchedulerForeignTest, WhoLeavesALostNodeKeepsNoDeadPromise) {
+// A pod terminates for ever, because its node is lost.
+TEST_F(SchedulerForeignTest, PodOnLostNodeDoesNotExtendStaleNomination) {
   Node("n1", "4");
   Node("n3", "1");
   Quota("a", {{"cpu", "4"}});
@@ -223,12 +223,12 @@ TEST_F(SchedulerForeignTest, WhoLeavesALostNodeKeepsNoDeadPromise) {
   Foreign("b", "dead", "1", "n1");
   Run();
   On("n1", "a", "q", "4");
-  reconcile::RunFor(seconds(1200));
+  RunFor(seconds(1200));
   EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
 }
 
-// And on a node that lives, long after it had to be gone.
-TEST_F(SchedulerForeignTest, WhoDoesNotEndKeepsNoDeadPromiseForEver) {
+// A pod on a healthy node outlives its grace period for a long time.
+TEST_F(SchedulerForeignTest, StuckPodDoesNotExtendStaleNominationForEver) {
   Node("n1", "4");
   Node("n3", "1");
   Quota("a", {{"cpu", "4"}});
@@ -240,12 +240,12 @@ TEST_F(SchedulerForeignTest, WhoDoesNotEndKeepsNoDeadPromiseForEver) {
   Foreign("b", "dead", "1", "n1");
   Run();
   On("n1", "a", "q", "4");
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
 }
 
-// What has ended does not begin again because somebody else leaves and some node changes.
-TEST_F(SchedulerForeignTest, APromiseThatHasEndedStaysEnded) {
+// An expired nomination does not count again because another pod terminates and a node changes.
+TEST_F(SchedulerForeignTest, ExpiredForeignNominationStaysExpired) {
   Node("n1", "4");
   Node("n9", "1");
   Quota("a", {{"cpu", "4"}});
@@ -253,7 +253,7 @@ TEST_F(SchedulerForeignTest, APromiseThatHasEndedStaysEnded) {
   Quota("c", {{"cpu", "0"}});
   On("n9", "c", "z", "1");
   Foreign("b", "dead", "1", "n1");
-  reconcile::RunFor(seconds(1200));
+  RunFor(seconds(1200));
   EvictedByAnother("c/z", true);
   Run();
   Node("n9", "2");
@@ -263,8 +263,8 @@ TEST_F(SchedulerForeignTest, APromiseThatHasEndedStaysEnded) {
   EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
 }
 
-// kube-scheduler's own preemption, of a pod that no quota covers.
-TEST_F(SchedulerForeignTest, NobodyGoesForADeadPromiseWhileOthersAreEvictedElsewhere) {
+// kube-scheduler preempts a pod without quota.
+TEST_F(SchedulerForeignTest, EvictsNothingForStaleNominationDuringOtherPreemption) {
   Node("n1", "12");
   Node("n9", "2");
   Quota("a", {{"cpu", "4"}});
@@ -283,13 +283,12 @@ TEST_F(SchedulerForeignTest, NobodyGoesForADeadPromiseWhileOthersAreEvictedElsew
   Foreign("b", "dead", "4", "n1");
   Run();
   On("n1", "a", "q", "4");
-  reconcile::RunFor(seconds(900));
+  RunFor(seconds(900));
   EXPECT_EQ(Count(keys, "ending"), 4);
 }
 
-// Whom this scheduler evicted is not taken for somebody whom the other one evicts, after a restart
-// either.
-TEST_F(SchedulerForeignTest, NobodyGoesForADeadPromiseAfterARestart) {
+// Victims of this scheduler are not mistaken for victims of the other one, also after a restart.
+TEST_F(SchedulerForeignTest, EvictsNothingForStaleNominationAfterRestart) {
   Node("n1", "12");
   Quota("a", {{"cpu", "4"}});
   Quota("b", {{"cpu", "4"}});
@@ -308,22 +307,22 @@ TEST_F(SchedulerForeignTest, NobodyGoesForADeadPromiseAfterARestart) {
   Run();
   ASSERT_EQ(Count(keys, "ending"), 4);
   Restart();
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(Count(keys, "ending"), 4);
 }
 
-// A wait that was in vain, long ago, is no reason to wait for nobody now.
-TEST_F(SchedulerForeignTest, PatienceOfLongAgo) {
+// An earlier expired wait must not shorten a new one.
+TEST_F(SchedulerForeignTest, WaitsForPartitionerAgainAfterEarlierTimeout) {
   framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
   const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
   RestartWith(&cutting);
-  GpuNode("ga", 1);  // its agent is not there
+  GpuNode("ga", 1);  // has no agent
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
   PodOf("b", "q", "nvidia.com/mig-3g.20gb", "1");
-  reconcile::RunFor(seconds(600));
+  RunFor(seconds(600));
   ASSERT_EQ(At("b/q"), "");
-  // Two more nodes: GPU of gb is free, that of gc is held by who borrows.
+  // Two more nodes: the GPU of gb is free, the GPU of gc is used by a borrower.
   PodWith("a", "p", {{"nvidia.com/mig-7g.40gb", "1"}}, 0, {}, {{"nodeName", "gc"}});
   GpuNode("gb", 1);
   GpuNode("gc", 1);

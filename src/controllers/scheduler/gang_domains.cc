@@ -1,7 +1,6 @@
-// Gangs some of whose members cannot be placed before others are there, or whose members have to
-// be near members: who is placed first decides where the others may go. They are tried for real, by
-// the rules of all decisions, quotas and promises included, and taken back before anybody sees
-// that.
+// Places gangs in which some members must follow others or must be near them, so that the first
+// placed member limits the nodes of the others. The attempts are real decisions with the usual
+// rules, including quotas and nominations. They are released before anything is published.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -15,9 +14,9 @@ namespace nos::controllers {
 
 struct Scheduler::DomainTries {
   std::set<std::string> tied;  // keys
-  // Of members, by key: those of one kind are decided alike. Who is promised a node has none.
+  // By key of a member; members of one kind get the same decision. Nominated pods are left out.
   std::map<std::string, std::string> kinds;
-  size_t asks_left;  // decisions; then no other domain is tried
+  size_t asks_left;  // number of decisions; at 0 no further domain is tried
 };
 
 void Scheduler::TryFurther(const Gang& gang, GangTry& tried, Time now) {
@@ -30,7 +29,7 @@ void Scheduler::TryFurther(const Gang& gang, GangTry& tried, Time now) {
   if (ties.near()) TryDomains(gang, ties, tried);
 }
 
-// As long as others find a node, after which they may find one.
+// Repeats while other members find a node, because each of them may allow another to follow.
 void Scheduler::TryRefused(const Gang& gang, Placer place, GangTry& tried) {
   for (size_t before = 0; tried.chosen.size() > before;) {
     before = tried.chosen.size();
@@ -39,6 +38,7 @@ void Scheduler::TryRefused(const Gang& gang, Placer place, GangTry& tried) {
 }
 
 void Scheduler::TryDomains(const Gang& gang, const scheduling::GangTies& ties, GangTry& best) {
+  // 1. Prepare: tied members, kinds, and the domain that the first attempt has used already.
   const cluster::ClusterSnapshot& snapshot = engine_.snapshot();
   DomainTries tries{{}, {}, 2 * gang.waiting.size() + 256};
   for (size_t m = 0; m < gang.waiting.size(); ++m) {
@@ -52,6 +52,9 @@ void Scheduler::TryDomains(const Gang& gang, const scheduling::GangTies& ties, G
   for (const std::string& key : best.chosen) {
     if (!began && tries.tied.contains(key)) began = snapshot.IndexOf(bindings_.at(key).node);
   }
+
+  // 2. Try the other domains. Each attempt starts from the same state, so the previous one is
+  //    released first.
   TakeBackAll(best);
   const scheduling::GangStarts starts = scheduling::StartsOf(
       gang.waiting, ties, snapshot, [&](const cluster::Pod& member) -> const Framework& {
@@ -76,7 +79,9 @@ void Scheduler::TryDomains(const Gang& gang, const scheduling::GangTies& ties, G
     if (tried.chosen.size() > best.chosen.size()) std::swap(tried, best);
     std::ranges::move(tried.refusals, std::back_inserter(others));
   }
-  // What helps elsewhere wakes them, too.
+
+  // 3. Without success, keep all refusals: an event that helps in another domain must wake the
+  //    members, too.
   std::ranges::move(others, std::back_inserter(best.refusals));
   if (starts.by.empty()) return;
   scheduling::Diagnosis no_start;
@@ -84,12 +89,12 @@ void Scheduler::TryDomains(const Gang& gang, const scheduling::GangTies& ties, G
   best.refusals.emplace_back(gang.waiting.front(), std::move(no_start));
 }
 
-// The first of the tied ones that finds a node there decides for the others. When none does, or
-// when too few can find one any more, it ends before all were tried.
+// The first tied member that finds a node in the domain fixes it for the others. The attempt ends
+// early if none does, or if too few members can still find a node.
 Scheduler::GangTry Scheduler::TryIn(const Gang& gang, std::span<const size_t> domain,
                                     DomainTries& tries) {
   GangTry tried;
-  // Kinds that were refused, how many had a node then, and why.
+  // Refused kinds, the number of placed members then, and the diagnosis.
   std::map<std::string, std::pair<size_t, scheduling::Diagnosis>> in_vain;
   const auto place = [&](const Pod& member, scheduling::Diagnosis& diagnosis) {
     const std::string key = member->Key();
@@ -115,7 +120,7 @@ Scheduler::GangTry Scheduler::TryIn(const Gang& gang, std::span<const size_t> do
     const size_t before = tried.chosen.size();
     size_t may_find = left.size();  // in this round or the next
     for (const Pod& member : left) {
-      // Of a gang that is placed everybody has to be asked.
+      // Once the gang has enough nodes, every remaining member is tried.
       if (tries.asks_left == 0 && !IsEnough(gang, tried)) return tried;
       const size_t refused = tried.refusals.size();
       TryOne(gang, member, place, tried);

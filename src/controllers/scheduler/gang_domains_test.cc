@@ -1,5 +1,5 @@
-// Gangs whose members have to be near members, or spread evenly: they are placed in whatever order
-// the members come, and all topology domains are tried.
+// Gangs with members that must be near each other or spread evenly. They are placed regardless of
+// the order of their members, and all topology domains are tried.
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,14 +33,14 @@ class NearGangTest : public SchedulerFixture {
               int priority = 0) {
     PutPod(name, "cpu", cpu, priority, {{"scheduling.x-k8s.io/pod-group", "g"}, {"app", app}});
   }
-  // It has to be in the zone of a pod of this app.
+  // The pod must be in the zone of a pod of this app.
   void Near(const std::string& name, const std::string& app) {
     ChangePod(name, [&](Json& pod) {
       MakeObject(pod, "spec", "affinity", "podAffinity")[kRequired] = JsonArray{
           {{"topologyKey", "zone"}, {"labelSelector", {{"matchLabels", {{"app", app}}}}}}};
     });
   }
-  // The zone's nodes are the best for it.
+  // The zone's nodes score best for the pod.
   void Likes(const std::string& name, const std::string& zone) {
     ChangePod(name, [&](Json& pod) {
       const Json in_zone{{"key", "zone"}, {"operator", "In"}, {"values", JsonArray{zone}}};
@@ -48,7 +48,7 @@ class NearGangTest : public SchedulerFixture {
           JsonArray{{{"weight", 100}, {"preference", {{"matchExpressions", JsonArray{in_zone}}}}}};
     });
   }
-  // p0, p1, ... of one core, which have to be in one zone and like zone a.
+  // P0, p1, ... with one core each. They must be in one zone and prefer zone a.
   void Workers(int count) {
     for (int i = 0; i < count; ++i) {
       const std::string name = "p" + std::to_string(i);
@@ -62,7 +62,7 @@ class NearGangTest : public SchedulerFixture {
     Tell("a1", {}, {{"example.com/gpu", "2"}});
     Node("b1", "b", "4");
   }
-  // p0 and p1 fit only zone a of those, p2 and p3 only zone b; no zone may have two more of them.
+  // P0 and p1 fit only zone a, p2 and p3 only zone b. The maximum skew between zones is 1.
   void SpreadGang(int priority) {
     Group(4);
     for (const std::string name : {"p0", "p1", "p2", "p3"}) {
@@ -85,7 +85,7 @@ class NearGangTest : public SchedulerFixture {
     MakeObject(changed, "spec")["taints"] = taints;
     api_.Put(changed);
   }
-  // Their zones, in order; "-": it waits.
+  // The zones of the members in order; "-": pending.
   std::string ZonesOf(int count) {
     std::string zones;
     for (int i = 0; i < count; ++i) {
@@ -103,7 +103,7 @@ class NearGangTest : public SchedulerFixture {
   }
 };
 
-TEST_F(NearGangTest, TheZoneOfTheBestNodeMayBeTooSmall) {
+TEST_F(NearGangTest, UsesAnotherZoneIfBestOneIsTooSmall) {
   Node("a1", "a", "2");
   Node("b1", "b", "2");
   Node("b2", "b", "2");
@@ -113,7 +113,7 @@ TEST_F(NearGangTest, TheZoneOfTheBestNodeMayBeTooSmall) {
   EXPECT_EQ(ZonesOf(4), "bbbb") << Why("p0");
 }
 
-TEST_F(NearGangTest, WhatFitsNowhereLeavesNothingBehind) {
+TEST_F(NearGangTest, GangThatFitsNowhereReservesNothing) {
   Node("a1", "a", "2");
   Node("b1", "b", "3");
   Group(4);
@@ -132,8 +132,8 @@ TEST_F(NearGangTest, WhatFitsNowhereLeavesNothingBehind) {
   EXPECT_EQ(NodeOf("other"), "b1");
 }
 
-// The port is taken in zone a for good; in zone b p1 lacks a core, but only once p0 is there.
-TEST_F(NearGangTest, WhatHelpsInAnotherZoneWakesIt) {
+// Zone a: the port is in use. Zone b: p1 lacks a core once p0 is placed.
+TEST_F(NearGangTest, EventInAnotherZoneWakesGang) {
   Node("a1", "a", "9");
   Node("b1", "b", "1");
   PutPod("web", "cpu", "1", 0);
@@ -150,7 +150,7 @@ TEST_F(NearGangTest, WhatHelpsInAnotherZoneWakesIt) {
   EXPECT_EQ(ZonesOf(2), "bb") << Why("p0");
 }
 
-TEST_F(NearGangTest, AWorkerMayComeBeforeItsLeader) {
+TEST_F(NearGangTest, PlacesWorkerThatComesBeforeItsLeader) {
   Node("a1", "a", "2");
   Group(2);
   Member("a-worker", "worker");
@@ -160,8 +160,8 @@ TEST_F(NearGangTest, AWorkerMayComeBeforeItsLeader) {
   EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "a1a1") << Why("a-worker");
 }
 
-// The leader alone decides where both go.
-TEST_F(NearGangTest, AnotherZoneIsFoundForTheLeader) {
+// Only the leader determines the zone of both.
+TEST_F(NearGangTest, TriesAnotherZoneForLeader) {
   Node("a1", "a", "1");
   Node("b1", "b", "2");
   Group(2);
@@ -173,8 +173,8 @@ TEST_F(NearGangTest, AnotherZoneIsFoundForTheLeader) {
   EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "b1b1") << Why("a-worker");
 }
 
-// The monitor comes first, and says nothing of where the others may go.
-TEST_F(NearGangTest, AMemberThatNobodyHasToBeNearDecidesNothing) {
+// The monitor comes first, but does not restrict the zone of the others.
+TEST_F(NearGangTest, UntiedMemberDoesNotFixTheZone) {
   Node("a1", "a", "3");
   Node("b1", "b", "2");
   Node("b2", "b", "2");
@@ -190,7 +190,7 @@ TEST_F(NearGangTest, AMemberThatNobodyHasToBeNearDecidesNothing) {
   EXPECT_EQ(NodeOf("monitor") + ZonesOf(2), "a1bb") << Why("p0");
 }
 
-TEST_F(NearGangTest, WhoRunsHasDecided) {
+TEST_F(NearGangTest, RunningMemberFixesTheZone) {
   Node("a1", "a", "9");
   Node("b1", "b", "2");
   Group(3);
@@ -212,7 +212,7 @@ TEST_F(NearGangTest, WhoRunsHasDecided) {
   EXPECT_EQ(ZonesOf(3), "bbb") << Why("p1");
 }
 
-TEST_F(NearGangTest, TheQuotaHoldsInEachZone) {
+TEST_F(NearGangTest, EnforcesQuotaInEachZone) {
   const auto quota = [this](const std::string& cpu) {
     api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
               {"kind", "ElasticQuota"},
@@ -233,7 +233,7 @@ TEST_F(NearGangTest, TheQuotaHoldsInEachZone) {
   EXPECT_EQ(ZonesOf(4), "bbbb") << Why("p0");
 }
 
-TEST_F(NearGangTest, RoomIsMadeForOneThatComesBeforeItsLeader) {
+TEST_F(NearGangTest, PreemptsForWorkerThatComesBeforeItsLeader) {
   Node("a1", "a", "2");
   for (const char* name : {"low0", "low1"}) {
     PutPod(name, "cpu", "1", 0);
@@ -249,15 +249,15 @@ TEST_F(NearGangTest, RoomIsMadeForOneThatComesBeforeItsLeader) {
   EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "a1a1") << Why("a-worker");
 }
 
-// p1 would be one too many in zone a before p2 is in zone b.
-TEST_F(NearGangTest, WhoHasToBeSpreadMayComeBeforeTheOthers) {
+// Before p2 is in zone b, p1 would violate the skew in zone a.
+TEST_F(NearGangTest, PlacesSpreadMembersInAnyOrder) {
   GpuAndCpuZones();
   SpreadGang(0);
   Run();
   EXPECT_EQ(ZonesOf(4), "aabb") << Why("p0");
 }
 
-TEST_F(NearGangTest, RoomIsMadeForOneThatHasToBeSpread) {
+TEST_F(NearGangTest, PreemptsForSpreadGang) {
   GpuAndCpuZones();
   PutPod("low0", "example.com/gpu", "2", 0);
   PutPod("low1", "cpu", "4", 0);
@@ -270,8 +270,8 @@ TEST_F(NearGangTest, RoomIsMadeForOneThatHasToBeSpread) {
   EXPECT_EQ(ZonesOf(4), "aabb") << Why("p0");
 }
 
-// Nor are those that have room for fewer.
-TEST_F(NearGangTest, ZonesThatRefuseThemAreNotTriedInPlaceOfOthers) {
+// Zones with capacity for fewer members do not count against the limit of attempts either.
+TEST_F(NearGangTest, UnsuitableZonesDoNotUseUpAttempts) {
   Node("a1", "a", "1");
   for (int i = 10; i < 30; ++i) {
     const std::string full = "f" + std::to_string(i), small = "s" + std::to_string(i);
@@ -286,8 +286,8 @@ TEST_F(NearGangTest, ZonesThatRefuseThemAreNotTriedInPlaceOfOthers) {
   EXPECT_EQ(ZonesOf(2), "zz") << Why("p0");
 }
 
-// Zone b is not even tried, for p0 fits only zone a.
-TEST_F(NearGangTest, WhatKeepsThemFromBeginningElsewhereWakesThem) {
+// No attempt starts in zone b, because p0 fits only zone a.
+TEST_F(NearGangTest, RemovedTaintInUntriedZoneWakesGang) {
   Node("a1", "a", "1");
   Node("b1", "b", "2");
   Taint("b1");
@@ -303,7 +303,7 @@ TEST_F(NearGangTest, WhatKeepsThemFromBeginningElsewhereWakesThem) {
   EXPECT_EQ(ZonesOf(2), "bb") << Why("p0");
 }
 
-// Reserves nothing in zone b, and counts how often it is asked to.
+// Refuses to reserve in zone b, and counts its calls.
 class NotInB final : public scheduling::ReservePlugin {
  public:
   explicit NotInB(int& asked) : asked_(asked) {}
@@ -338,7 +338,7 @@ class ReservingGangTest : public NearGangTest {
     options.watch_around = true;
     runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_, options);
   }
-  // The scheduler before its framework.
+  // The scheduler must be destroyed before its framework.
   void TearDown() override {
     runner_.reset();
     scheduler_.reset();
@@ -348,9 +348,9 @@ class ReservingGangTest : public NearGangTest {
   std::unique_ptr<scheduling::Framework> reserving_;
 };
 
-// It is refused like by any zone that is too small: no error is told, and nobody tries again soon.
-// Nor is p1 tried there, which is like p0.
-TEST_F(ReservingGangTest, WhatCannotBeReservedInAnotherZoneIsNoError) {
+// The zone is refused like one without capacity: without an error and without an early retry. p1 is
+// not tried there, because it is like p0.
+TEST_F(ReservingGangTest, FailedReserveInAnotherZoneIsNoError) {
   Node("a1", "a", "1");
   Node("b1", "b", "2");
   Group(2);
@@ -363,8 +363,8 @@ TEST_F(ReservingGangTest, WhatCannotBeReservedInAnotherZoneIsNoError) {
   EXPECT_EQ(asked_, 2) << "for p0 in each zone";
 }
 
-// The monitor comes first, and will not fit when others are placed.
-TEST_F(ReservingGangTest, NoZoneIsTriedToItsEndInVain) {
+// The monitor comes first and fits in no zone.
+TEST_F(ReservingGangTest, StopsTryingZonesWhenOneMemberFitsNowhere) {
   Node("a1", "a", "2");
   Node("c1", "c", "2");
   Node("d1", "d", "2");

@@ -1,5 +1,5 @@
-// Where the members of a gang would go, and who would have to go for them: a rehearsal of what is
-// decided when those have gone, member by member, in the same order and by the same rules.
+// Finds nodes for the members of a gang and the victims to evict for them. It simulates, member by
+// member, the decisions after the evictions, in the same order and by the same rules.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -26,7 +26,7 @@ bool AskForSlices(const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
 
 class Scheduler::RoomSearch {
  public:
-  // `as_cut`: as if all plans were done and free GPUs cut for it, and nobody might go.
+  // `as_cut`: all plans are done and free GPUs are partitioned as needed, but nothing is evicted.
   RoomSearch(Scheduler& scheduler, const Gang& gang, Time now, bool as_cut)
       : scheduler_(scheduler),
         gang_(gang),
@@ -59,10 +59,11 @@ class Scheduler::RoomSearch {
   }
 
  private:
-  // Members that are alike, and what was found for them.
+  // Members that are alike, and the search result for them.
   struct Kind {
     bool hopeless = false;
-    std::optional<scheduling::Promises> promises = {};  // that it has to reckon with
+    // Nominations of other pods that must stay possible.
+    std::optional<scheduling::Promises> promises = {};
     std::vector<Preemption> candidates = {};
   };
 
@@ -72,7 +73,7 @@ class Scheduler::RoomSearch {
   bool HasQuota(const Pod& member) const {
     return scheduler_.HasQuota(*ProfileOf(member).framework, *member);
   }
-  // By which it is placed.
+  // The framework that places the member.
   const Framework& FrameworkOf(const Pod& member) const {
     const SchedulerProfile& profile = ProfileOf(member);
     return as_cut_ && profile.cutting != nullptr ? *profile.cutting : *profile.framework;
@@ -82,7 +83,7 @@ class Scheduler::RoomSearch {
     if (as_cut) FinishPlans(snapshot);
     return snapshot;
   }
-  // There may be somebody who would go for it.
+  // Some pod may be a victim for it.
   bool MayTake(const Pod& member) const {
     return scheduler_.MayMakeRoom(ProfileOf(member), *member);
   }
@@ -94,7 +95,7 @@ class Scheduler::RoomSearch {
     return scheduler_.WhatItAwaits(member, Leaving(), now_);
   }
 
-  // Evicted already; once somebody has asked, they are not in the picture any more.
+  // Evicted pods. The first call removes them from the simulated cluster.
   const std::vector<Pod>& Leaving() {
     if (leaving_) return *leaving_;
     leaving_ = scheduler_.Leaving();
@@ -105,7 +106,7 @@ class Scheduler::RoomSearch {
     return *leaving_;
   }
 
-  // Those, and what is of no use without them, which goes, too.
+  // Adds the rest of their gangs, which is useless without them and is evicted, too.
   std::vector<Pod> WithRestOfGangs() {
     std::vector<Pod> leaving = Leaving();
     if (as_cut_) return leaving;
@@ -118,7 +119,7 @@ class Scheduler::RoomSearch {
     return leaving;
   }
 
-  // False: something cannot be reserved for it, after all.
+  // False: a Reserve plugin fails for it.
   bool Take(const Pod& member, const Preemption& place) {
     const cluster::ClusterSnapshot before = rehearsal_.snapshot();
     const Framework& framework = FrameworkOf(member);
@@ -133,8 +134,8 @@ class Scheduler::RoomSearch {
     return true;
   }
 
-  // Returns those that found no place and may find one once others have theirs; nobody when it is
-  // of no use to go on.
+  // Returns members without a node that may find one after others have theirs. Empty if continuing
+  // is pointless.
   std::vector<Pod> FindForEach(const std::vector<Pod>& members) {
     std::vector<Pod> refused;
     size_t left = members.size();
@@ -150,7 +151,7 @@ class Scheduler::RoomSearch {
     return refused;
   }
 
-  // Those that are alike find nothing, either, until somebody else has a place.
+  // Skips members like one that found nothing, until another member is placed.
   std::optional<Preemption> FindUnlessInVain(const Pod& member) {
     std::string kind = KindOfPreemptor(*member);
     const auto last = in_vain_.find(kind);
@@ -193,7 +194,8 @@ class Scheduler::RoomSearch {
     return std::move(found);
   }
 
-  // What was found for the last one of its kind, if it still holds, else what is found anew.
+  // Uses the candidates found for the last member of this kind while they hold, else searches
+  // again.
   std::optional<Preemption> FindVictims(const Pod& member, Kind& kind) {
     while (!kind.candidates.empty()) {
       const auto best = std::ranges::min_element(kind.candidates, scheduling::IsGentler);
@@ -211,7 +213,7 @@ class Scheduler::RoomSearch {
     return best == kind.candidates.end() ? std::nullopt : std::optional(*best);
   }
 
-  // On this node; "": on any.
+  // Candidates on this node. Empty: on any node.
   std::vector<Preemption> Candidates(const Pod& member, const scheduling::Promises& promises,
                                      const std::string& node) const {
     const SchedulerProfile& profile = ProfileOf(member);
@@ -228,11 +230,11 @@ class Scheduler::RoomSearch {
   const Time now_;
   const bool as_cut_;
   scheduling::Rehearsal rehearsal_;
-  std::set<std::string> members_, waiting_;  // keys: all of the gang, and those without a node
+  std::set<std::string> members_, waiting_;  // keys of all members, and of those without a node
   std::optional<std::vector<Pod>> leaving_;
   std::optional<scheduling::Reclaim> reclaim_;
   std::map<std::string, Kind> kinds_;
-  std::map<std::string, size_t> in_vain_;  // by kind: how many places there were then
+  std::map<std::string, size_t> in_vain_;  // by kind: the number of places at the last failure
   GangRoom room_;
 };
 

@@ -1,4 +1,4 @@
-// Who has to go for a gang, and at what cost that is found out.
+// Victims evicted for gangs, and the cost of finding them.
 #include <set>
 #include <string>
 #include <utility>
@@ -11,7 +11,7 @@ namespace {
 
 using scheduling::Framework;
 
-// Counts how often it is asked.
+// Counts its calls.
 class Counter final : public scheduling::FilterPlugin {
  public:
   explicit Counter(int& asked) : asked_(asked) {}
@@ -27,7 +27,7 @@ class Counter final : public scheduling::FilterPlugin {
   int& asked_;
 };
 
-// Only pool "b" will do, as addedAffinity of a profile may say.
+// Accepts only pool "b", as addedAffinity of a profile can.
 class InPoolB final : public scheduling::FilterPlugin {
  public:
   std::string Name() const override { return "InPoolB"; }
@@ -62,8 +62,8 @@ class GangRoomTest : public SchedulerFixture {
     PutPod(name, "cpu", "1", priority, labels);
     BindElsewhere(name, node);
   }
-  // Ten minutes, in which what owns them makes those pods anew that are evicted from these nodes of
-  // one core. Returns how often that was.
+  // Runs ten minutes. A controller creates evicted pods again on these nodes of one core each.
+  // Returns the number of evictions.
   int Evictions(const std::set<std::string>& nodes) {
     for (const std::string& node : nodes) Running("low-" + node, node, 0);
     int evictions = 0;
@@ -80,8 +80,8 @@ class GangRoomTest : public SchedulerFixture {
   }
 };
 
-// Three guarded pods, of which one may go, and three that nothing guards.
-TEST_F(GangRoomTest, BudgetsAreHeededAsOftenAsItEvicts) {
+// Three pods with a PodDisruptionBudget that allows one disruption, and three without.
+TEST_F(GangRoomTest, RespectsBudgetForEachVictim) {
   for (const std::string i : {"0", "1", "2"}) {
     CpuNode("a" + i, "1");
     CpuNode("b" + i, "1");
@@ -106,8 +106,8 @@ TEST_F(GangRoomTest, BudgetsAreHeededAsOftenAsItEvicts) {
   EXPECT_EQ(plain, 2);
 }
 
-// Two workers run; the launcher, of higher priority, is made anew and lacks room.
-TEST_F(GangRoomTest, ItsOwnMembersStay) {
+// Two workers run. The launcher, of higher priority, is created again and lacks capacity.
+TEST_F(GangRoomTest, DoesNotPreemptMembersOfOwnGang) {
   CpuNode("n", "3");
   Group("g", 3);
   for (const char* name : {"w0", "w1"}) {
@@ -125,7 +125,7 @@ TEST_F(GangRoomTest, ItsOwnMembersStay) {
   EXPECT_EQ(NodeOf("w1"), "n");
 }
 
-TEST_F(GangRoomTest, AMemberBeyondTheLeastCountEvictsNoOther) {
+TEST_F(GangRoomTest, OptionalMemberDoesNotPreemptOwnGang) {
   CpuNode("n", "2");
   Group("g", 2);
   for (const char* name : {"w0", "w1"}) {
@@ -139,8 +139,8 @@ TEST_F(GangRoomTest, AMemberBeyondTheLeastCountEvictsNoOther) {
   EXPECT_EQ(NodeOf("w1"), "n");
 }
 
-// Two members want a volume each, and there is one.
-TEST_F(GangRoomTest, NobodyGoesForMembersThatLackVolumes) {
+// Each of two members needs a volume, but only one volume exists.
+TEST_F(GangRoomTest, EvictsNothingForMembersWithoutVolumes) {
   api_.Put({{"kind", "StorageClass"},
             {"metadata", {{"name", "disk"}}},
             {"provisioner", "kubernetes.io/no-provisioner"},
@@ -180,8 +180,8 @@ TEST_F(GangRoomTest, EachMemberIsPlacedByItsOwnProfile) {
   scheduler_.reset();
 }
 
-// A hundred nodes of one core, of which so many are taken, one by a lesser pod whose end helps
-// nobody: its node is too small.
+// A hundred nodes of one core each, `taken` of them in use. One pod has lower priority, but its
+// node is too small for the preemptor.
 class CostTest : public GangRoomTest {
  protected:
   void HundredNodes(int taken) {
@@ -209,7 +209,7 @@ class CostTest : public GangRoomTest {
   }();
 };
 
-TEST_F(CostTest, MembersThatAreAlikeAreLookedAtOnce) {
+TEST_F(CostTest, EvaluatesIdenticalMembersOnce) {
   HundredNodes(61);
   Group("g", 40);
   for (int i = 0; i < 40; ++i) Member("p" + std::to_string(i));
@@ -218,7 +218,7 @@ TEST_F(CostTest, MembersThatAreAlikeAreLookedAtOnce) {
   EXPECT_LT(asked_, 1000);
 }
 
-TEST_F(CostTest, PodsThatAreAlikeAreLookedAtOnce) {
+TEST_F(CostTest, EvaluatesIdenticalPodsOnce) {
   HundredNodes(100);
   for (int i = 0; i < 40; ++i) PutPod("p" + std::to_string(i), "cpu", "2", 9);
   Run();
@@ -226,14 +226,15 @@ TEST_F(CostTest, PodsThatAreAlikeAreLookedAtOnce) {
   EXPECT_LT(asked_, 1000);
 }
 
-TEST_F(CostTest, NobodyIsLookedForWhereNobodyIsLess) {
+TEST_F(CostTest, SkipsVictimSearchWithoutPodsOfLowerPriority) {
   HundredNodes(100);
   api_.Remove("pods", "ml/r0");
   Run();
   asked_ = 0;
   for (int i = 0; i < 40; ++i) PutPod("p" + std::to_string(i), "cpu", std::to_string(i + 2), 9);
   Run();
-  const int without_search = 40 * 2 * 100;  // each is of a kind of its own: table and reasons
+  // The pods are of different kinds: filters and explanations.
+  const int without_search = 40 * 2 * 100;
   EXPECT_LE(asked_, without_search);
 }
 

@@ -1,7 +1,6 @@
-// How the scheduler places gangs (gangs.h): all members that wait are decided in one go, and kept
-// only if enough of them find a node. Nothing is held while a gang waits, so that no two of them
-// can wait for each other. Those that were placed are bound when enough of them are ready to be,
-// and give their places back when too few are left, whyever.
+// Places gangs (gangs.h). All pending members are decided at once, and kept only if enough of them
+// find a node. A pending gang holds nothing, so two gangs cannot block each other. Placed members
+// are bound when enough of them are ready, and released when too few are left for any reason.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +16,7 @@ namespace nos::controllers {
 
 namespace {
 
-// How many are there is told of no larger gang: it would be told anew of all with each that comes.
+// Larger gangs get no count in the message: each new member would rewrite the conditions of all.
 constexpr int kMostCounted = 100;
 
 std::string WhyTooFew(size_t there, int least) {
@@ -31,7 +30,7 @@ size_t AtLeast(const GangSize& size) { return static_cast<size_t>(std::max(size.
 
 }  // namespace
 
-// False: it belongs to no gang, and is decided by itself.
+// False: the pod belongs to no gang and is decided alone.
 bool Scheduler::DecideWithGang(const Pod& pod, kube::Client& client, Time now) {
   const std::string gang = GangOf(*pod);
   const auto around = engine_.snapshot().ShareAround();
@@ -110,9 +109,9 @@ void Scheduler::TakeBackAll(const GangTry& tried) {
 // Only `found` of its pods have a node.
 void Scheduler::RefuseWhole(const Gang& gang, size_t found, const Refusals& refusals,
                             kube::Client& client, Time now) {
-  // Fewer may be asked for, or more be guaranteed.
+  // The minimum size may shrink, or the guaranteed quota may grow.
   std::set<const scheduling::Plugin*> by{&gang_scheduling_, &quota_terms_};
-  bool by_nobody = false;  // there was no node that anybody could have refused
+  bool by_nobody = false;  // no node was available, so no plugin refused one
   for (const auto& [member, diagnosis] : refusals) {
     by.insert(diagnosis.by.begin(), diagnosis.by.end());
     by_nobody = by_nobody || diagnosis.by.empty();
@@ -130,7 +129,7 @@ void Scheduler::RefuseWhole(const Gang& gang, size_t found, const Refusals& refu
   RefuseGang(gang.waiting, why, now);
 }
 
-// Before anything is set free for them, which may wake them.
+// Must precede evictions for these pods, because evictions may wake them.
 void Scheduler::LetSleep(const std::vector<Pod>& pods,
                          const std::vector<const scheduling::Plugin*>& by, Time now) {
   for (const Pod& pod : pods) queue_.Refused(pod, by, now);
@@ -143,7 +142,7 @@ void Scheduler::RefuseGang(const std::vector<Pod>& pods, const std::string& why,
   }
 }
 
-// Room for all that are needed, or none at all: then nothing is kept for those that wait, either.
+// Evicts for all required members or for none. In the second case nominations are removed, too.
 std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Time now) {
   for (const Pod& member : gang.waiting) EvictAgain(member, client, now);
   const GangRoom room = FindRoom(gang, now);
@@ -199,9 +198,9 @@ void Scheduler::LookAtGangs(kube::Client& client, Time now) {
   }
 }
 
-// Has volumes written when enough have their GPUs cut, for then no cut that fails takes their
-// places from the others; binds those that are ready if enough are, and gives their places back if
-// too few are left.
+// Volumes are written only when enough members have their instances: from then on no failed
+// partitioning can take the place of the others. Ready members are bound if they are enough, and
+// all are released if too few members are left.
 void Scheduler::LookAtGang(const std::string& gang, const std::string& why, kube::Client& client,
                            Time now) {
   size_t placed = 0, least = 0;
@@ -225,7 +224,8 @@ void Scheduler::LookAtGang(const std::string& gang, const std::string& why, kube
   }
   if (placed + preparing.size() < least) {
     for (const std::string& key : preparing) {
-      bindings_.at(key).gang.clear();  // the others are given up right here
+      // Avoids the recursion through GiveUp: the other members are given up in this loop.
+      bindings_.at(key).gang.clear();
       GiveUp(key, fmt::format("{} is placed together or not at all: {}", gang, why), now);
     }
     return;

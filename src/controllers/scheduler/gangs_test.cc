@@ -1,4 +1,4 @@
-// Gangs: placed together or not at all, slices included, without holding anything while they wait.
+// Gangs: placed together or not at all, slices included. A pending gang holds nothing.
 #include <algorithm>
 #include <string>
 
@@ -21,7 +21,7 @@ class GangTest : public SchedulerFixture {
     if (!group.empty()) labels["scheduling.x-k8s.io/pod-group"] = group;
     PutPod(name, resource, amount, priority, labels);
   }
-  // As many as are bound of these pods.
+  // The number of these pods that are bound.
   int Bound(const std::string& prefix, int count) {
     int bound = 0;
     for (int i = 0; i < count; ++i) {
@@ -37,7 +37,7 @@ class GangTest : public SchedulerFixture {
       Pod(prefix + std::to_string(i), group, resource, amount, priority);
     }
   }
-  // Members p0 and p1, of which two are needed, run; p2 waits for its slice on node "a".
+  // Members p0 and p1 run, and two are required; p2 waits for its slice on node "a".
   void TwoRunAndOneWaits() {
     Node("n", "2");
     Group("g", 2);
@@ -49,7 +49,7 @@ class GangTest : public SchedulerFixture {
     Run();
     ASSERT_EQ(Spec("a"), "7g.40gb@0");
   }
-  // As its provisioner and the controller of volumes do.
+  // Acts as provisioner and volume controller.
   void Provision(const std::string& claim) {
     api_.Put({{"kind", "PersistentVolume"},
               {"metadata", {{"name", "made"}}},
@@ -72,8 +72,8 @@ class GangTest : public SchedulerFixture {
   }
 };
 
-// No plugin has refused it anything then, and whatever comes may help.
-TEST_F(GangTest, TheFirstNodeWakesIt) {
+// No plugin refused the gang while there was no node, so any event may help.
+TEST_F(GangTest, FirstNodeWakesGang) {
   Group("g", 2);
   Pods("p", 2, "g");
   Run();
@@ -83,7 +83,7 @@ TEST_F(GangTest, TheFirstNodeWakesIt) {
   EXPECT_EQ(Bound("p", 2), 2);
 }
 
-TEST_F(GangTest, AllOrNone) {
+TEST_F(GangTest, PlacesAllMembersOrNone) {
   Node("n", "3");
   Group("g", 4);
   Pods("p", 4, "g");
@@ -114,12 +114,12 @@ TEST_F(GangTest, WaitsForItsPodsAndItsGroup) {
   Pod("p2", "g");
   Run();
   EXPECT_EQ(Bound("p", 3), 3);
-  Pod("p3", "g");  // enough of it run: one more is like any pod
+  Pod("p3", "g");  // enough members run: another one is placed like any pod
   Run();
   EXPECT_EQ(Bound("p", 4), 4);
 }
 
-TEST_F(GangTest, WhoComesToALargeOneIsToldOfAlone) {
+TEST_F(GangTest, NewMemberOfLargeGangUpdatesOnlyItsOwnCondition) {
   Node("n", "999");
   Group("g", 101);
   Pod("p0", "g");
@@ -136,7 +136,7 @@ TEST_F(GangTest, WhoComesToALargeOneIsToldOfAlone) {
             1);
 }
 
-TEST_F(GangTest, AGroupThatAsksForLessGoesAhead) {
+TEST_F(GangTest, PlacesGangWhenMinMemberIsLowered) {
   Node("n", "2");
   Group("g", 3);
   Pods("p", 3, "g");
@@ -147,8 +147,8 @@ TEST_F(GangTest, AGroupThatAsksForLessGoesAhead) {
   EXPECT_EQ(Bound("p", 3), 2) << "the third waits for room";
 }
 
-// Each has half of what it needs, one by one.
-TEST_F(GangTest, TwoGangsDoNotWaitForEachOther) {
+// Each of them could get only a part of its members.
+TEST_F(GangTest, TwoGangsDoNotBlockEachOther) {
   Node("a", "2");
   Node("b", "2");
   Group("g", 3);
@@ -165,7 +165,7 @@ TEST_F(GangTest, TwoGangsDoNotWaitForEachOther) {
   EXPECT_EQ(Bound("h", 3), 3);
 }
 
-TEST_F(GangTest, WorkloadsAreGangsToo) {
+TEST_F(GangTest, WorkloadPodGroupIsGang) {
   Node("n", "2");
   api_.Put({{"kind", "Workload"},
             {"metadata", {{"namespace", "ml"}, {"name", "w"}}},
@@ -185,8 +185,8 @@ TEST_F(GangTest, WorkloadsAreGangsToo) {
   EXPECT_EQ(Bound("p", 3), 3);
 }
 
-// As Kubernetes has it since 1.36.
-TEST_F(GangTest, SchedulingGroupsAreGangsToo) {
+// In Kubernetes since 1.36.
+TEST_F(GangTest, SchedulingGroupIsGang) {
   Node("n", "2");
   Pods("p", 3, "");
   for (int i = 0; i < 3; ++i) {
@@ -206,7 +206,7 @@ TEST_F(GangTest, SchedulingGroupsAreGangsToo) {
   EXPECT_EQ(Bound("p", 3), 3);
 }
 
-TEST_F(GangTest, RoomIsMadeForAllOrNone) {
+TEST_F(GangTest, PreemptsForAllMembersOrNone) {
   Node("n", "3");
   Pods("low", 3, "", "cpu", "1", 1);
   Run();
@@ -222,8 +222,8 @@ TEST_F(GangTest, RoomIsMadeForAllOrNone) {
   EXPECT_EQ(Bound("low", 3), 1);
 }
 
-// Their slices are cut on two nodes; nobody is bound before all of them are there.
-TEST_F(GangTest, IsBoundWhenAllItsSlicesAreThere) {
+// Slices are created on two nodes; no member is bound before both exist.
+TEST_F(GangTest, BindsGangWhenAllSlicesExist) {
   GpuNode("a", 1);
   GpuNode("b", 1);
   Group("g", 2);
@@ -239,15 +239,16 @@ TEST_F(GangTest, IsBoundWhenAllItsSlicesAreThere) {
   EXPECT_EQ(Bound("p", 2), 2);
 }
 
-TEST_F(GangTest, WhatOneDoesNotGetTheOthersGiveBack) {
+TEST_F(GangTest, ReleasesGangWhenOneSliceFails) {
   GpuNode("a", 1);
   GpuNode("b", 1);
   Group("g", 2);
   Pods("p", 2, "g", "nvidia.com/mig-7g.40gb", "1");
   Run();
-  Tell("b", {{"nos.nebuly.com/status-partitioning-plan", Plan("b")},
-             {"nos.nebuly.com/partitioning-result",
-              reconcile::WritePlanResult({Plan("b"), false, {{0, "7g.40gb@0", "InUse", "in use"}}})}});
+  Tell("b",
+       {{"nos.nebuly.com/status-partitioning-plan", Plan("b")},
+        {"nos.nebuly.com/partitioning-result",
+         reconcile::WritePlanResult({Plan("b"), false, {{0, "7g.40gb@0", "InUse", "in use"}}})}});
   Run();
   EXPECT_EQ(Bound("p", 2), 0);
   EXPECT_EQ(Spec("a") + Spec("b"), "") << "what was asked for is taken back";
@@ -257,8 +258,8 @@ TEST_F(GangTest, WhatOneDoesNotGetTheOthersGiveBack) {
   EXPECT_EQ(Spec("a") + Spec("c"), "7g.40gb@07g.40gb@0") << "b rests";
 }
 
-// If one's slice is not cut, none has a claim that keeps it where it was.
-TEST_F(GangTest, ClaimsAreToldTheirNodesWhenAllSlicesAreThere) {
+// If a slice is not created, no claim must keep its pod on a node.
+TEST_F(GangTest, SelectsNodesOfClaimsWhenAllSlicesExist) {
   Node("n", "2");
   GpuNode("a", 1);
   Group("g", 2);
@@ -274,7 +275,7 @@ TEST_F(GangTest, ClaimsAreToldTheirNodesWhenAllSlicesAreThere) {
   EXPECT_EQ(ClaimsNode("p0") + ClaimsNode("p1"), "na");
 }
 
-TEST_F(GangTest, IsBoundWhenAllItsVolumesAreThere) {
+TEST_F(GangTest, BindsGangWhenAllVolumesExist) {
   Node("n", "2");
   Group("g", 2);
   Pod("p0", "g");
@@ -288,7 +289,7 @@ TEST_F(GangTest, IsBoundWhenAllItsVolumesAreThere) {
   EXPECT_EQ(NodeOf("p0") + NodeOf("p1"), "nn");
 }
 
-TEST_F(GangTest, SlicesOfMoreThanAreNeededAreNotWaitedFor) {
+TEST_F(GangTest, DoesNotWaitForSlicesOfOptionalMembers) {
   Node("n", "2");
   GpuNode("a", 1);
   Group("g", 2);
@@ -302,7 +303,7 @@ TEST_F(GangTest, SlicesOfMoreThanAreNeededAreNotWaitedFor) {
   EXPECT_EQ(ClaimsNode("p0") + ClaimsNode("p1"), "nn");
 }
 
-TEST_F(GangTest, OneThatSomebodyElseBindsWhereItWasToGoIsWaitedForNoLonger) {
+TEST_F(GangTest, CountsMemberBoundByAnotherClientToItsNode) {
   Node("n", "2");
   GpuNode("a", 1);
   Group("g", 2);
@@ -315,8 +316,8 @@ TEST_F(GangTest, OneThatSomebodyElseBindsWhereItWasToGoIsWaitedForNoLonger) {
   EXPECT_EQ(NodeOf("p0"), "n");
 }
 
-// What they were needed for has been done.
-TEST_F(GangTest, WhoHasSucceededCounts) {
+// Succeeded members count, because they have done their part.
+TEST_F(GangTest, CountsSucceededMembers) {
   TwoRunAndOneWaits();
   for (const char* name : {"p0", "p1"}) SetPhase(name, "Succeeded");
   Run();
@@ -328,7 +329,7 @@ TEST_F(GangTest, WhoHasSucceededCounts) {
   EXPECT_EQ(NodeOf("p3"), "n") << "one more is like any pod";
 }
 
-TEST_F(GangTest, WhenTooFewAreLeftPlacesAreGivenBack) {
+TEST_F(GangTest, ReleasesMembersWhenGangIsTooSmall) {
   TwoRunAndOneWaits();
   SetPhase("p0", "Failed");
   Run();
@@ -352,8 +353,8 @@ TEST_F(GangTest, WhenTooFewAreLeftPlacesAreGivenBack) {
   EXPECT_EQ(NodeOf("p2") + NodeOf("p3"), "bn");
 }
 
-// A member that is given another group waits no longer for its former one.
-TEST_F(GangTest, WhoLeavesForAnotherGangIsDecidedAnew) {
+// A member that leaves the gang no longer waits for it.
+TEST_F(GangTest, PlacesFormerMemberAlone) {
   TwoRunAndOneWaits();
   SetPhase("p0", "Failed");
   ChangePod("p2", [](Json& pod) { MakeObject(pod, "metadata")["labels"] = JsonObject{}; });
@@ -363,8 +364,8 @@ TEST_F(GangTest, WhoLeavesForAnotherGangIsDecidedAnew) {
   EXPECT_EQ(NodeOf("p2"), "a");
 }
 
-// One node goes before the pods on it have ended: the gang needs more than is left.
-TEST_F(GangTest, WhatServesNobodyIsPromisedToNobody) {
+// One node is deleted while its pod terminates: the gang no longer fits.
+TEST_F(GangTest, DropsNominationsOfGangThatNoLongerFits) {
   Node("n1", "1");
   Node("n2", "1");
   Pods("low", 2, "");
@@ -385,8 +386,8 @@ TEST_F(GangTest, WhatServesNobodyIsPromisedToNobody) {
   EXPECT_EQ(NodeOf("other"), "n1");
 }
 
-// As above, but one of them goes: fewer than are needed are there.
-TEST_F(GangTest, AGangThatLacksPodsIsPromisedNothing) {
+// Like the test above, but a member is deleted: the gang has too few members.
+TEST_F(GangTest, DropsNominationsOfGangWithTooFewMembers) {
   Node("n", "2");
   Pods("low", 2, "");
   Run();
@@ -404,8 +405,8 @@ TEST_F(GangTest, AGangThatLacksPodsIsPromisedNothing) {
   EXPECT_EQ(NodeOf("other"), "n");
 }
 
-// Somebody more important takes one of the places that were made: another one is, and only that.
-TEST_F(GangTest, ItsOwnPromisesAreNotInItsWay) {
+// A pod of higher priority takes one of the freed places: exactly one more victim is evicted.
+TEST_F(GangTest, OwnNominationsDoNotBlockGang) {
   for (const char* node : {"n1", "n2", "n3"}) Node(node, "1");
   Pods("low", 3, "");
   Run();
@@ -433,7 +434,7 @@ TEST_F(GangTest, ItsOwnPromisesAreNotInItsWay) {
   EXPECT_EQ(Bound("p", 2), 2) << Why("p0");
 }
 
-TEST_F(GangTest, OneThatSomebodyElseBindsIsOneFewerToWaitFor) {
+TEST_F(GangTest, CountsMemberBoundByAnotherScheduler) {
   Node("n", "9");
   for (const char* name : {"v", "w"}) {
     api_.Put({{"kind", "Workload"},
@@ -459,7 +460,7 @@ TEST_F(GangTest, OneThatSomebodyElseBindsIsOneFewerToWaitFor) {
   EXPECT_EQ(NodeOf("v0"), "");
 }
 
-// Reserves nothing.
+// Refuses every reservation.
 class Stubborn final : public scheduling::ReservePlugin {
  public:
   std::string Name() const override { return "Stubborn"; }
@@ -471,7 +472,7 @@ class Stubborn final : public scheduling::ReservePlugin {
                  scheduling::CycleState&) const override {}
 };
 
-TEST_F(GangTest, WhatCannotBeReservedIsNoPlace) {
+TEST_F(GangTest, FailedReserveLeavesGangPending) {
   std::vector<scheduling::Framework::Entry> entries;
   entries.push_back({std::make_unique<Stubborn>()});
   const scheduling::Framework stubborn(std::move(entries));

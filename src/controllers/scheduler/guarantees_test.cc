@@ -1,4 +1,4 @@
-// What min covers, beside promises, trees of quotas and pods that do not end.
+// Requests that min covers, beside nominations, quota trees and pods that do not end.
 #include "controllers/scheduler/quota_fixture_test.h"
 
 namespace nos::controllers {
@@ -6,7 +6,8 @@ namespace {
 
 class SchedulerGuaranteesTest : public ClaimsFixture {
  protected:
-  // A claim of a GPU of so many GB, which a's min covers, beside a share that b was promised.
+  // A pod of quota a requests one GPU of `gb` GB, which a's min covers, while b/p is nominated for
+  // a share.
   void ClaimAGpu(int gb) {
     const std::string one = std::to_string(gb), two = std::to_string(2 * gb);
     const auto node = [&](const std::string& name, const std::string& gpus) {
@@ -38,9 +39,9 @@ class SchedulerGuaranteesTest : public ClaimsFixture {
   }
 };
 
-// Of a and c each has a pod that leaves for b. What a/p10 is promised is a share; as soon as those
-// have left, c's min covers c/p11, beside all that run.
-TEST_F(SchedulerGuaranteesTest, NobodyWithinMinGoesBesideAPromisedShare) {
+// Quotas a and c each have a pod that is evicted for b. a/p10 is nominated for a share. After the
+// evictions c's min covers c/p11 in addition to all running pods.
+TEST_F(SchedulerGuaranteesTest, DoesNotEvictPodWithinMinBesideNominatedBorrower) {
   NodeWith("n0", {{"cpu", "4"}, {"example.com/g", "2"}}, {{"name", "n0"}});
   NodeWith("n1", {{"cpu", "6"}, {"example.com/g", "1"}}, {{"name", "n1"}});
   Quota("a", {{"cpu", "2"}, {"example.com/g", "0"}});
@@ -74,9 +75,9 @@ TEST_F(SchedulerGuaranteesTest, NobodyWithinMinGoesBesideAPromisedShare) {
   EXPECT_EQ(At("a/p0"), "n1");
 }
 
-// Its min covers all that c asks for. That org borrows cpu, of which there is enough, is no matter
-// for the GPU that d has beyond its min.
-TEST_F(SchedulerGuaranteesTest, AParentThatBorrowsSomethingElseCostsItsChildNothing) {
+// The min of c covers the whole request. org borrows cpu, which is plentiful, but that must not
+// affect the GPU that d uses beyond its min.
+TEST_F(SchedulerGuaranteesTest, ParentBorrowingOtherResourceKeepsChildsGuarantee) {
   NodeWith("n0", {{"cpu", "2"}, {"example.com/g", "1"}}, {{"name", "n0"}});
   NodeWith("n1", {{"cpu", "7"}}, {{"name", "n1"}});
   Quota("org", {{"cpu", "4"}, {"example.com/g", "1"}});
@@ -94,12 +95,12 @@ TEST_F(SchedulerGuaranteesTest, AParentThatBorrowsSomethingElseCostsItsChildNoth
   EXPECT_EQ(At("d/p"), "ending") << WhyOf("c/q");
 }
 
-// It counts for less than is assumed of GPUs in general, and so min covers it where it can go.
-TEST_F(SchedulerGuaranteesTest, ASmallGpuIsClaimedForWhatItCounts) { ClaimAGpu(16); }
-TEST_F(SchedulerGuaranteesTest, AGpuAsAssumedIsClaimedForWhatItCounts) { ClaimAGpu(32); }
+// The GPU counts for its actual memory, less than the assumed default, so min covers the request.
+TEST_F(SchedulerGuaranteesTest, GuaranteesSmallGpuAtItsActualMemory) { ClaimAGpu(16); }
+TEST_F(SchedulerGuaranteesTest, GuaranteesGpuOfDefaultMemory) { ClaimAGpu(32); }
 
-// c's older pod comes late, and makes its younger ones run on what is borrowed.
-TEST_F(SchedulerGuaranteesTest, AClaimIsWokenByWhoeverMakesOthersGoBeyondMin) {
+// An older pod of c starts late, so the younger ones now count as borrowing.
+TEST_F(SchedulerGuaranteesTest, WakesGuaranteedPodWhenOthersBeginToBorrow) {
   Node("n1", "4");
   Node("n2", "3");
   Quota("a", {{"cpu", "1"}});
@@ -128,8 +129,8 @@ TEST_F(SchedulerGuaranteesTest, AClaimIsWokenByWhoeverMakesOthersGoBeyondMin) {
   EXPECT_EQ(Count({"c/y1", "c/y2", "c/y3"}, "n1"), 2) << WhyOf("a/q");
 }
 
-// That c is guaranteed nothing of what mid does not even name takes nothing from it.
-TEST_F(SchedulerGuaranteesTest, ALevelBetweenThatDoesNotNameItCutsNobodyOff) {
+// C has min 0 for the resource that mid does not name. This must not exclude c from borrowing.
+TEST_F(SchedulerGuaranteesTest, BorrowsThroughParentThatDoesNotNameResource) {
   NodeWith("n", {{"cpu", "8"}, {"example.com/g", "4"}}, {{"name", "n"}});
   Quota("org", {{"cpu", "4"}, {"example.com/g", "4"}});
   Quota("mid", {{"cpu", "4"}}, {}, "org/quota");
@@ -142,8 +143,8 @@ TEST_F(SchedulerGuaranteesTest, ALevelBetweenThatDoesNotNameItCutsNobodyOff) {
   for (const char* key : {"c/q", "mid/q", "d/q"}) EXPECT_EQ(At(key), "n") << WhyOf(key);
 }
 
-// As long as a pod of its own quota does not end, that does not let it in.
-TEST_F(SchedulerGuaranteesTest, NobodyGoesInVainBesideAPodOfItsOwnThatDoesNotEnd) {
+// A stuck pod of the same quota keeps the preemptor out, so evicting others is useless.
+TEST_F(SchedulerGuaranteesTest, EvictsNothingWhileStuckPodUsesOwnQuota) {
   Node("n0", "2");
   Node("n2", "1");
   Node("lost", "1");
@@ -166,9 +167,9 @@ TEST_F(SchedulerGuaranteesTest, NobodyGoesInVainBesideAPodOfItsOwnThatDoesNotEnd
   EXPECT_EQ(At("other/o"), "ending") << WhyOf("c/p11");
 }
 
-// Each names one of two resources, and both share what is their parent's own of the other one,
-// which is nothing: neither is due its pod.
-TEST_F(SchedulerGuaranteesTest, WhatIsSharedWithTheParentIsNobodysByRight) {
+// Each child names one of two resources. For the other one both depend on what their parent has
+// left, which is nothing, so neither pod is guaranteed.
+TEST_F(SchedulerGuaranteesTest, ResourceLeftToParentIsNoGuarantee) {
   NodeWith("n", {{"cpu", "8"}, {"example.com/g", "8"}}, {{"name", "n"}});
   Quota("org", {{"cpu", "1"}, {"example.com/g", "1"}});
   Quota("e", {{"cpu", "1"}}, {}, "org/quota");
@@ -192,8 +193,8 @@ TEST_F(SchedulerGuaranteesTest, WhatIsSharedWithTheParentIsNobodysByRight) {
   EXPECT_LE(evictions, 1);
 }
 
-// A parent's max counts who does not end, whatever its child's min covers.
-TEST_F(SchedulerGuaranteesTest, NobodyGoesInVainForAParentsMax) {
+// The max of a parent counts stuck pods, even if the child's min covers the request.
+TEST_F(SchedulerGuaranteesTest, EvictsNothingWhileParentMaxIsReached) {
   Node("n0", "2");
   Node("lost", "2");
   Quota("org", {{"cpu", "3"}}, {{"cpu", "3"}});
@@ -212,7 +213,7 @@ TEST_F(SchedulerGuaranteesTest, NobodyGoesInVainForAParentsMax) {
   EXPECT_EQ(At("other/o"), "n0") << "its end helps nobody";
 }
 
-TEST_F(SchedulerGuaranteesTest, AShareIsClaimedOfWhoeverGoesBeyondTheirs) {
+TEST_F(SchedulerGuaranteesTest, ReclaimsShareFromQuotaBeyondItsShare) {
   Node("n", "4");
   Node("m", "4");
   Quota("a", {{"cpu", "2"}});
@@ -227,11 +228,11 @@ TEST_F(SchedulerGuaranteesTest, AShareIsClaimedOfWhoeverGoesBeyondTheirs) {
   On("n", "a", "q", "1");
   Run();
   ASSERT_EQ(At("a/q"), "") << "no room, and b has no more than its share";
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   Json pod = *api_.Find("pods", "b/gated");
   MakeObject(pod, "spec").erase("schedulingGates");
   api_.Put(pod);
-  reconcile::RunFor(seconds(30));
+  RunFor(seconds(30));
   EXPECT_EQ(At("a/q"), "n") << WhyOf("a/q");
 }
 

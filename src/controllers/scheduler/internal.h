@@ -1,4 +1,4 @@
-// What the parts of the scheduler share. Internal to it.
+// Declarations shared by the scheduler's source files. Internal to it.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace nos::controllers {
 
 struct Scheduler::Shared {
-  // What became of one telling.
+  // The result of publishing one condition or Event.
   struct Told {
     Telling telling;
     bool ok = true;
@@ -23,12 +23,12 @@ struct Scheduler::Shared {
   kube::Inbox<std::vector<Told>> told;
   struct NotEvicted {
     std::string victim, preemptor;  // keys
-    bool perhaps = false;           // nobody knows: it was not answered
+    bool perhaps = false;           // the call was not answered, so the outcome is unknown
   };
   kube::Inbox<NotEvicted> not_evicted;
-  kube::Inbox<Telling> evicted;  // what is to be told of it
+  kube::Inbox<Telling> evicted;  // Events to publish about evictions
   kube::Inbox<std::pair<CutWrite, Status>> cut;
-  kube::EventRecorder events{"nos-scheduler"};  // of whoever tells
+  kube::EventRecorder events{"nos-scheduler"};  // used by calls that publish
   std::function<void()> wake;
   void Wake() const {
     if (wake) wake();
@@ -39,22 +39,23 @@ inline bool RunsSomewhere(const std::shared_ptr<const cluster::Pod>& pod) {
   return pod != nullptr && !pod->node_name.empty() && !pod->Finished();
 }
 
-// Others can only be in its way: it asks neither to be near some, nor where few are.
+// Other pods can only make it unschedulable: it has neither a required pod affinity nor a spread
+// constraint.
 inline bool IsOnlyHarmed(const cluster::Pod& pod) {
   return pod.pod_affinity.required.empty() && pod.spread.empty();
 }
 
-// Why nobody is evicted for a while.
+// The reason why no pod is evicted for now.
 inline constexpr std::string_view kAwaitsCut = "its GPUs can be cut without anybody's end.";
 
-// How long what another scheduler promised a pod counts, from when that was seen and from when the
-// last of those had to be gone who left for it. Both take longer only when that scheduler is gone.
+// How long a nomination by another scheduler counts, from when it was seen and from when the last
+// pod evicted for it had to end. Only a scheduler that no longer runs takes longer.
 inline constexpr Duration kForeignPromise = std::chrono::minutes(10);
 
-// Nodes that are given up waiting for, for one pod or gang, before the next look.
+// Limit of nodes counted as silent in one attempt for one pod or gang.
 inline constexpr int kMostSilentAtOnce = 100;
 
-// Pods for which the same victims would be found, but for what each was promised itself.
+// Pods with the same value have the same victims, except for their own nominations.
 std::string KindOfPreemptor(const cluster::Pod& pod);
 
 inline std::string WhyNeverTakes(const cluster::Pod& pod) {

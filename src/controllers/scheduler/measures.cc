@@ -3,7 +3,7 @@
 namespace nos::controllers {
 namespace {
 
-constexpr int kManyAttempts = 15;  // told as "15+"
+constexpr int kManyAttempts = 15;  // reported as "15+"
 
 std::string NameOf(SchedulerMeasures::Result result) {
   switch (result) {

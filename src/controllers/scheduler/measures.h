@@ -1,5 +1,5 @@
-// What the scheduler tells of itself in metrics (docs/metrics.md): under kube-scheduler's names and
-// with its labels where they mean the same, so that dashboards and alerts for it serve here, too.
+// Metrics of the scheduler (docs/metrics.md). Metrics with the meaning of a kube-scheduler metric
+// have its name and labels, so that its dashboards and alerts work here, too.
 #pragma once
 
 #include <string>
@@ -15,28 +15,28 @@ inline constexpr MetricFamily kAttempts{
     "Attempts to schedule a pod, by result (scheduled, unschedulable or error) and profile."};
 inline constexpr MetricFamily kAttemptDuration{
     MetricFamily::Kind::kDuration, "scheduler_scheduling_attempt_duration_seconds",
-    "How long an attempt took, binding included, by result and profile."};
+    "Latency of an attempt, including the binding, by result and profile."};
 inline constexpr MetricFamily kSchedulingDuration{
     MetricFamily::Kind::kDuration, "scheduler_pod_scheduling_sli_duration_seconds",
-    "From a pod's first attempt until it was bound, by the number of attempts."};
+    "Time from a pod's first attempt to its binding, by number of attempts."};
 inline constexpr MetricFamily kPendingPods{
     MetricFamily::Kind::kGauge, "scheduler_pending_pods",
-    "Pods that wait, by queue: active, backoff, unschedulable, gated."};
+    "Number of pending pods, by queue: active, backoff, unschedulable, gated."};
 inline constexpr MetricFamily kPreemptions{
     MetricFamily::Kind::kCounter, "scheduler_preemption_attempts_total",
-    "Times that a pod that was refused looked for less important ones in its way."};
+    "Total number of preemption attempts for unschedulable pods."};
 inline constexpr MetricFamily kVictims{MetricFamily::Kind::kSize, "scheduler_preemption_victims",
-                                       "Pods evicted for a more important one, each time."};
+                                       "Number of victims per preemption."};
 
 class SchedulerMeasures {
  public:
-  // Null: none are kept.
+  // Null: no metrics are kept.
   explicit SchedulerMeasures(Metrics* metrics) : metrics_(metrics) {}
 
   enum class Result { kScheduled, kUnschedulable, kError };
   void Begin(const cluster::Pod& pod);
   void End(const cluster::Pod& pod, Result result);
-  // It waits no longer, for whatever reason.
+  // The pod is no longer pending, for whatever reason.
   void Forget(const std::string& key);
   void LooksForVictims();
   void Preempted(size_t victims);

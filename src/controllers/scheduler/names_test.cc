@@ -1,4 +1,4 @@
-// Pods may name resources as their owners like: that harms nobody else.
+// Pods with arbitrary resource names must not harm other pods.
 #include <string>
 
 #include "controllers/scheduler/fixture_test.h"
@@ -8,7 +8,7 @@ namespace {
 
 class SchedulerNamesTest : public SchedulerFixture {
  protected:
-  // Waits for as many resources that nobody has.
+  // A pod that requests `resources` resources that no node has.
   void Greedy(const std::string& name, int resources, const std::string& amount) {
     PutPod(name, "cpu", "100m", 0);
     ChangePod(name, [&](Json& pod) {
@@ -21,7 +21,7 @@ class SchedulerNamesTest : public SchedulerFixture {
   }
 };
 
-TEST_F(SchedulerNamesTest, APodGetsWhatANodeOffersLate) {
+TEST_F(SchedulerNamesTest, SchedulesResourceThatNodeOffersLater) {
   CpuNode("n", "4");
   Greedy("greedy", 6000, "1");
   Run();
@@ -36,7 +36,7 @@ TEST_F(SchedulerNamesTest, APodGetsWhatANodeOffersLate) {
   EXPECT_EQ(NodeOf("late"), "n") << Why("late");
 }
 
-TEST_F(SchedulerNamesTest, NothingIsWhatEveryNodeHas) {
+TEST_F(SchedulerNamesTest, AcceptsZeroRequestsOfUnknownResources) {
   CpuNode("n", "4");
   Greedy("modest", 6000, "0");
   Run();

@@ -1,4 +1,4 @@
-// Pods beside others to whom a node was promised.
+// Pods beside other pods that are nominated to a node.
 #include <optional>
 #include <string>
 
@@ -14,7 +14,7 @@ class SchedulerNomineesTest : public SchedulerFixture {
               {"metadata", {{"name", name}, {"labels", {{"name", name}}}}},
               {"status", {{"allocatable", {{"cpu", cpu}, {"pods", "110"}}}}}});
   }
-  // Only for that node.
+  // A pod for this node only.
   void PodFor(const std::string& node, const std::string& name, const std::string& cpu,
               int priority) {
     PutPod(name, "cpu", cpu, priority);
@@ -32,14 +32,14 @@ class SchedulerNomineesTest : public SchedulerFixture {
   }
 };
 
-TEST_F(SchedulerNomineesTest, WhoWasRefusedForAPromiseIsLookedAtWhenItEnds) {
+TEST_F(SchedulerNomineesTest, RetriesPodWhenBlockingNominationEnds) {
   Node("a", "4");
   Node("b", "2");
   PodFor("b", "low", "1", 0);
   Run();
   ASSERT_EQ(NodeOf("low"), "b");
   api_.intercept = [](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;  // pods that are deleted take their time
+    std::optional<Result<kube::ApiResponse>> answer;  // deleted pods keep terminating
     if (request.method == "DELETE") answer = kube::ApiResponse{200, JsonObject{}, {}, {}};
     return answer;
   };
@@ -54,7 +54,7 @@ TEST_F(SchedulerNomineesTest, WhoWasRefusedForAPromiseIsLookedAtWhenItEnds) {
   EXPECT_EQ(NodeOf("mid"), "b");
 }
 
-// "high" is promised "a", where "low" would fit beside the one that ends.
+// "high" is nominated to "a", where "low" would fit beside the terminating pod.
 class PromisedElsewhereTest : public SchedulerNomineesTest {
  protected:
   void Promise(const std::string& cpu) {
@@ -73,7 +73,7 @@ class PromisedElsewhereTest : public SchedulerNomineesTest {
   }
 };
 
-TEST_F(PromisedElsewhereTest, WhoIsBoundElsewhereKeepsNobodyWaiting) {
+TEST_F(PromisedElsewhereTest, BindingElsewhereEndsNomination) {
   Node("a", "96");
   Node("b", "1");
   Promise("60");
@@ -83,7 +83,7 @@ TEST_F(PromisedElsewhereTest, WhoIsBoundElsewhereKeepsNobodyWaiting) {
   EXPECT_EQ(NodeOf("low"), "a");
 }
 
-TEST_F(PromisedElsewhereTest, WhoWaitsElsewhereForItsGpusKeepsNobodyWaiting) {
+TEST_F(PromisedElsewhereTest, PartitioningElsewhereEndsNomination) {
   GpuNode("a", 1);
   Label("a", "name", "a");
   GpuNode("b", 1);
@@ -100,12 +100,12 @@ TEST_F(PromisedElsewhereTest, WhoWaitsElsewhereForItsGpusKeepsNobodyWaiting) {
   EXPECT_EQ(NodeOf("low"), "a");
 }
 
-// "leader" has made room on n1 and waits for the end of a slow victim. "helper" has to be near it,
-// and is of use nowhere before that is there.
-TEST_F(SchedulerNomineesTest, NobodyIsEvictedForOneThatNeedsANeighbourWhoIsNotThereYet) {
+// "leader" has evicted a slow victim on n1. "helper" must be near "leader" and fits nowhere before
+// it runs.
+TEST_F(SchedulerNomineesTest, EvictsNothingForPodThatNeedsNominatedNeighbour) {
   for (int i = 1; i <= 5; ++i) {
     const std::string name = "n" + std::to_string(i), low = "low" + std::to_string(i);
-    const std::string cpu = i == 1 ? "2" : "1";  // n1 alone is large enough for the leader
+    const std::string cpu = i == 1 ? "2" : "1";  // only n1 is large enough for the leader
     Node(name, cpu);
     Label(name, "zone", "z");
     PutPod(low, "cpu", cpu, 0);
@@ -131,8 +131,8 @@ TEST_F(SchedulerNomineesTest, NobodyIsEvictedForOneThatNeedsANeighbourWhoIsNotTh
   }
 }
 
-// A pod that evicts nobody was promised node "n", where slices are cut for it; those turn out to be
-// somebody's.
+// A pod that never preempts is nominated to node "n", where slices are to be created for it. They
+// turn out to be in use.
 class VainPromiseTest : public SchedulerNomineesTest {
  protected:
   void PromiseSlices() {
@@ -165,14 +165,14 @@ class VainPromiseTest : public SchedulerNomineesTest {
   }
 };
 
-TEST_F(VainPromiseTest, TheNextLeaderTakesItBack) {
+TEST_F(VainPromiseTest, NextLeaderDropsUselessNomination) {
   PromiseSlices();
   Restart();
   SomebodyHasThem();
   OtherGetsItsPlace();
 }
 
-TEST_F(VainPromiseTest, AProfileWithoutPreemptionTakesItBack) {
+TEST_F(VainPromiseTest, ProfileWithoutPreemptionDropsUselessNomination) {
   PromiseSlices();
   runner_.reset();
   scheduler_ = std::make_unique<Scheduler>(
@@ -185,7 +185,7 @@ TEST_F(VainPromiseTest, AProfileWithoutPreemptionTakesItBack) {
   OtherGetsItsPlace();
 }
 
-TEST_F(VainPromiseTest, AGangTakesItBack) {
+TEST_F(VainPromiseTest, GangDropsUselessNomination) {
   api_.Put({{"kind", "PodGroup"},
             {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
             {"spec", {{"minMember", 2}}}});
@@ -207,7 +207,7 @@ TEST_F(VainPromiseTest, AGangTakesItBack) {
   OtherGetsItsPlace();
 }
 
-TEST_F(VainPromiseTest, AWriteThatTakesItBackMayBeLost) {
+TEST_F(VainPromiseTest, RetriesLostRemovalOfNomination) {
   PromiseSlices();
   int lost = 0;
   api_.intercept = [&](const kube::ApiRequest& request) {
@@ -224,7 +224,7 @@ TEST_F(VainPromiseTest, AWriteThatTakesItBackMayBeLost) {
   EXPECT_GE(lost, 1);
 }
 
-TEST_F(SchedulerNomineesTest, SlicesThatHardlyFitAreCut) {
+TEST_F(SchedulerNomineesTest, PartitionsGpusForTightlyFittingSlices) {
   GpuNode("n", 2);
   PutPod("p", "nvidia.com/mig-1g.5gb", "8", 0);
   Json pod = *api_.Find("pods", "ml/p");

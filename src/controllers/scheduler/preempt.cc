@@ -1,4 +1,5 @@
-// How the scheduler makes room for pods of higher priority, and keeps it for them.
+// Preemption for pods of higher priority, and the nominations that keep the freed capacity for
+// them.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,9 +9,9 @@
 #include "base/log.h"
 #include "cluster/annotations.h"
 #include "controllers/pending/assumed.h"
-#include "reconcile/condition.h"
 #include "controllers/relocations.h"
 #include "controllers/scheduler/internal.h"
+#include "reconcile/condition.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/pod_kind.h"
 #include "scheduling/pod_names.h"
@@ -21,7 +22,7 @@ using scheduling::ClusterEvent;
 
 namespace {
 
-// Their agents.
+// True if the agents of both report the same status.
 bool SayTheSame(const cluster::Node& a, const cluster::Node& b) {
   const auto status_of = [](const cluster::Node& node) {
     cluster::StringMap status;
@@ -76,8 +77,8 @@ bool Scheduler::MayMakeRoom(const SchedulerProfile& profile, const cluster::Pod&
   return profile.preemption && least && *least < pod.priority;
 }
 
-// Pods whose namespace has no quota take from each other alone. What is left of a gang that lost a
-// member for another one is of no use.
+// Pods in namespaces without a quota preempt only each other. A pod never preempts a member of its
+// own gang, which is useless without that member.
 bool Scheduler::MayEvict(const SchedulerProfile& profile, const cluster::Pod& pod,
                          const cluster::Pod& other) const {
   if (other.priority >= pod.priority || HasQuota(*profile.framework, other)) return false;
@@ -104,10 +105,10 @@ std::optional<scheduling::Preemption> Scheduler::FindPreemption(const SchedulerP
 }
 
 std::string Scheduler::WhatItAwaits(const Framework& framework, const Pod& pod, Time now) {
-  // As it is by now, the watch may show later.
+  // The watch may show an older value.
   cluster::Pod self = *pod;
   self.nominated_node = engine_.NomineeNode(pod->Key());
-  self.preemption_policy.clear();  // it may have been promised something all the same
+  self.preemption_policy.clear();  // a policy of Never does not exclude an existing nomination
   const cluster::NodeInfo* nominee = engine_.snapshot().Find(self.nominated_node);
   if (nominee == nullptr) return "";
   const bool waits = std::ranges::any_of(nominee->pods, [&](const Pod& p) {
@@ -119,8 +120,9 @@ std::string Scheduler::WhatItAwaits(const Framework& framework, const Pod& pod, 
   return std::string(scheduling::kAwaitsAgent);
 }
 
-// For a while from when that was seen first: other pods would be evicted in vain. And so they would
-// on that node, until its agent says something.
+// True while the agent of the nominated node has yet to report freed instances: evicting other pods
+// meanwhile would be useless. After agent_patience the node counts as silent until its agent
+// reports something.
 bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,
                             const std::vector<Pod>& leaving, Time now) {
   cluster::Pod self = *pod;
@@ -142,7 +144,8 @@ bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,
 
 bool Scheduler::HasPatience(const std::string& pod_key, Time now) {
   std::optional<Time>& until = patience_[pod_key];
-  if (until && now >= *until + 10 * config_.agent_patience) until.reset();  // of something else
+  // An old wait had another cause.
+  if (until && now >= *until + 10 * config_.agent_patience) until.reset();
   if (!until) {
     until = now + config_.agent_patience;
     patience_ends_.emplace(*until, pod_key);
@@ -172,7 +175,7 @@ void Scheduler::LeaveOutSilentNodes(const cluster::Pod& pod, cluster::ClusterSna
   for (const std::string& name : SilentNodes()) snapshot.RemoveNode(name);
 }
 
-// Nobody else tells when it has waited long enough.
+// Agents that do not report in time. No event announces the end of the wait.
 void Scheduler::HeedPatience(Time now) {
   while (!patience_ends_.empty() && patience_ends_.begin()->first <= now) {
     const auto end = patience_ends_.extract(patience_ends_.begin()).value();
@@ -182,7 +185,7 @@ void Scheduler::HeedPatience(Time now) {
   }
 }
 
-// Promises the pod a node, or takes the promise back when the node is empty: then others may fit.
+// Nominates a node for the pod. An empty node removes the nomination, so other pods may fit.
 void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
   const std::string before = engine_.NomineeNode(pod->Key());
   engine_.Nominate(pod, node, foreign_.contains(pod->Key()));
@@ -193,7 +196,7 @@ void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
   if (before.empty() || before == node) return;
   const auto binding = bindings_.find(pod->Key());
   const std::string assumed = binding == bindings_.end() ? "" : binding->second.node;
-  if ((RunsSomewhere(pod) ? pod->node_name : assumed) == before) return;  // it has taken it
+  if ((RunsSomewhere(pod) ? pod->node_name : assumed) == before) return;  // the pod runs on it
   auto left = std::make_shared<cluster::Pod>(*pod);
   left->node_name = before;
   Happened({ClusterEvent::Kind::kPodLeft, {}, {}, std::move(left), {}, {}}, now);
@@ -205,7 +208,8 @@ void Scheduler::SetNominee(const Pod& pod, const std::string& node, kube::Client
   WriteNominee(pod, node, client);
 }
 
-// They serve nobody any more. Nor does what is still written of one: that may have been lost.
+// Removes the nominations of the pods, also in the API server: an earlier removal may have been
+// lost.
 void Scheduler::TakeBackPromises(const std::vector<Pod>& pods, kube::Client& client, Time now) {
   for (const Pod& pod : pods) {
     const bool written = !pod->nominated_node.empty();
@@ -213,7 +217,7 @@ void Scheduler::TakeBackPromises(const std::vector<Pod>& pods, kube::Client& cli
   }
 }
 
-// Those that were promised room there, go after the pod that was now, and have none any more.
+// Pods of lower priority nominated to the node that no longer fit there beside `pod`.
 std::vector<Scheduler::Pod> Scheduler::LesserNominated(const cluster::Pod& pod,
                                                        const std::string& node) const {
   std::vector<Pod> lesser = engine_.NominatedBehind(node, pod);
@@ -221,12 +225,13 @@ std::vector<Scheduler::Pod> Scheduler::LesserNominated(const cluster::Pod& pod,
   if (lesser.empty()) return lesser;
   cluster::ClusterSnapshot snapshot = engine_.snapshot();
   for (const Pod& other : Leaving()) {
-    (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);  // if it is there
+    // Ignored: the snapshot may no longer have it.
+    (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);
   }
   const cluster::NodeInfo* info = snapshot.Find(node);
   std::erase_if(lesser, [&](const Pod& other) {
     const SchedulerProfile* profile = ProfileFor(*other);
-    if (profile == nullptr) return true;  // what others promise is theirs to take back
+    if (profile == nullptr) return true;  // its own scheduler removes the nomination
     if (info == nullptr) return false;
     const Framework& framework =
         profile->cutting != nullptr ? *profile->cutting : *profile->framework;
@@ -241,17 +246,17 @@ std::vector<Scheduler::Pod> Scheduler::LesserNominated(const cluster::Pod& pod,
 void Scheduler::WriteNominee(const Pod& pod, const std::string& node, kube::Client& client) {
   Post(threads_.binders, client, [pod, node](kube::Client& with) {
     const Status written = PatchNominee(pod, node, with);
-    if (!written.ok()) {  // the promise stands here all the same
-      Log(LogLevel::kWarn, "cannot write the nominated node",
+    if (!written.ok()) {  // this scheduler keeps the nomination
+      Log(LogLevel::kWarn, "failed to patch nominated node of Pod",
           {{"pod", pod->Key()}, {"error", written.ToString()}});
     }
   });
 }
 
-// What is left to do when the nodes are promised: unless all promises are written, a successor
-// would give the room to others, and nobody may go for that.
+// The step after the nominations. Evictions start only when all nominations are written: otherwise
+// a successor could give the capacity to other pods, and the evictions would be useless.
 struct Scheduler::RoomInTheMaking {
-  std::string preemptor;  // keys
+  std::string preemptor;  // keys, also of the victims
   std::vector<std::string> victims;
   std::vector<kube::Workers::Call> evictions;
   std::atomic<size_t> unwritten = 0;
@@ -260,6 +265,7 @@ struct Scheduler::RoomInTheMaking {
 
 void Scheduler::MakeRoom(const Places& places, const std::vector<Pod>& victims,
                          kube::Client& client, Time now) {
+  // 1. Reserve in the engine at once, so that no other pod takes the capacity meanwhile.
   const Pod& preemptor = places.front().first;
   auto room = std::make_shared<RoomInTheMaking>();
   room->preemptor = preemptor->Key();
@@ -268,12 +274,16 @@ void Scheduler::MakeRoom(const Places& places, const std::vector<Pod>& victims,
     Promise(pod, node, now);
     saw_to_it_.insert(pod->Key());
   }
+
+  // 2. Prepare the evictions. They count as terminating from here on.
   for (const Pod& victim : victims) {
     auto eviction = Evict(victim, preemptor, now);
     if (!eviction) continue;
     room->victims.push_back(victim->Key());
     room->evictions.push_back(*std::move(eviction));
   }
+
+  // 3. Write the nominations. The last write sends the evictions, or drops them if one failed.
   const auto go_on = [shared = shared_, binders = threads_.binders, room](kube::Client& with) {
     if (room->refused) {
       for (const std::string& victim : room->victims) {
@@ -292,7 +302,7 @@ void Scheduler::MakeRoom(const Places& places, const std::vector<Pod>& victims,
     Post(threads_.binders, client, [pod, node, room, go_on](kube::Client& with) {
       const Status written = PatchNominee(pod, node, with);
       if (!written.ok()) {
-        Log(LogLevel::kWarn, "cannot write the nominated node: nobody is evicted for it",
+        Log(LogLevel::kWarn, "failed to patch nominated node of Pod, evicting no victims",
             {{"pod", pod->Key()}, {"error", written.ToString()}});
         room->refused = true;
       }
@@ -301,9 +311,9 @@ void Scheduler::MakeRoom(const Places& places, const std::vector<Pod>& victims,
   }
 }
 
-// By the same steps as kube-scheduler: one that only waits to be bound loses its place and is tried
-// again; of others, the condition that tells why, by which schedulers know whom they wait for, then
-// the deletion. Returns these calls, if there are any to make.
+// Follows the steps of kube-scheduler. A victim still in PreBind loses its node and is requeued.
+// Any other victim gets the condition DisruptionTarget, which names the scheduler that evicts it,
+// and is then deleted. Returns the calls to make, if any.
 std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod& preemptor,
                                                     Time now) {
   const bool for_quota = HasQuota(*ProfileFor(*preemptor)->framework, *preemptor);
@@ -324,7 +334,8 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
   engine_.SetLeaving(key, true);
   const auto* placed = engine_.FindPlaced(key);
   const std::string node = placed == nullptr ? victim->node_name : placed->node;
-  const bool related = preemptor->meta.ns == victim->meta.ns;  // it may know the name
+  // Only pods of its own namespace may see the preemptor's name.
+  const bool related = preemptor->meta.ns == victim->meta.ns;
   Telling telling{
       victim, "Preempted",
       fmt::format("Preempted by pod {}{} on node {}{}", preemptor->meta.uid,
@@ -344,11 +355,11 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
       deleted = with.Delete(kube::kPods, victim->meta.ns, victim->meta.name, options);
     }
     if (deleted.ok() || deleted.code() == Code::kNotFound) {
-      Log(LogLevel::kInfo, "a pod is evicted for a more important one",
+      Log(LogLevel::kInfo, "Evicting Pod for a Pod of higher priority or with a quota guarantee",
           {{"pod", key}, {"for", preemptor->Key()}, {"node", node}});
       shared->evicted.Put(telling);
     } else {
-      // A conflict may be with a former try of ours that was not answered.
+      // A conflict may come from an earlier attempt of this scheduler that was not answered.
       const bool perhaps = deleted.code() == Code::kDeadline || deleted.code() == Code::kConflict;
       shared->not_evicted.Put({key, preemptor->Key(), perhaps});
     }
@@ -356,7 +367,7 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
   };
 }
 
-// Those of whom nobody knows whether they go for it: as long as that is so, nobody else has to.
+// Repeats evictions whose outcome is unknown. Until it is known, no other victim is chosen.
 void Scheduler::EvictAgain(const Pod& preemptor, kube::Client& client, Time now) {
   const auto unsure = unsure_.extract(preemptor->Key());
   if (unsure.empty()) return;

@@ -1,4 +1,4 @@
-// How schedulers make room for more important pods, and what becomes of what they have promised.
+// Preemption by priority, and the nominations that follow from it.
 #include <string>
 
 #include "controllers/relocations.h"
@@ -10,7 +10,7 @@ namespace {
 
 class SchedulerPreemptTest : public SchedulerFixture {
  protected:
-  // As long as `busy` is true, which must outlive the API server's calls.
+  // `busy` must outlive the API server's calls.
   void RefuseStatusOf(const std::string& pod, const bool& busy) {
     api_.intercept = [pod, &busy](const kube::ApiRequest& request) {
       std::optional<Result<kube::ApiResponse>> answer;
@@ -25,9 +25,9 @@ class SchedulerPreemptTest : public SchedulerFixture {
   }
 };
 
-// A more important one takes what a lesser one was promised: that is written, too, for the next
-// update of the lesser one would bring the promise back.
-TEST_F(SchedulerPreemptTest, APromiseThatIsOutrankedIsTakenBack) {
+// A preemptor of higher priority takes the node. The nomination of the other pod is removed in the
+// API server, too: its next update would otherwise restore it.
+TEST_F(SchedulerPreemptTest, DropsNominationTakenByHigherPriorityPod) {
   CpuNode("n", "1");
   Pod("low", 1);
   Run();
@@ -41,8 +41,8 @@ TEST_F(SchedulerPreemptTest, APromiseThatIsOutrankedIsTakenBack) {
   EXPECT_EQ(Nominee("mid"), "");
 }
 
-// Somebody goes for it already, although the watch does not show that yet.
-TEST_F(SchedulerPreemptTest, NobodyElseIsEvictedWhileTheWatchIsLate) {
+// A victim was evicted already, although the watch does not show it yet.
+TEST_F(SchedulerPreemptTest, EvictsNoFurtherPodWhileWatchIsLate) {
   CpuNode("a", "1");
   CpuNode("b", "1");
   Pod("low", 1);
@@ -67,7 +67,7 @@ TEST_F(SchedulerPreemptTest, NobodyElseIsEvictedWhileTheWatchIsLate) {
   EXPECT_EQ(NodeOf("high"), "a");
 }
 
-TEST_F(SchedulerPreemptTest, APlaceThatIsHeldForAPodTakesNobodysRoom) {
+TEST_F(SchedulerPreemptTest, PlaceholderPreemptsNothing) {
   CpuNode("n", "1");
   Pod("low", 1);
   Run();
@@ -78,19 +78,19 @@ TEST_F(SchedulerPreemptTest, APlaceThatIsHeldForAPodTakesNobodysRoom) {
   EXPECT_EQ(NodeOf("high"), "");
 }
 
-TEST_F(SchedulerPreemptTest, AVictimIsToldForWhom) {
+TEST_F(SchedulerPreemptTest, PreemptedEventNamesPreemptor) {
   CpuNode("n", "1");
   Pod("low", 1);
   Run();
   Pod("high", 9);
   Run();
   EXPECT_NE(
-      testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
+      reconcile::testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
       std::string::npos);
 }
 
-// It may be gone before others have been told, and another one be there by its name.
-TEST_F(SchedulerPreemptTest, ThatAVictimWasEvictedIsToldWhenItIsGone) {
+// The victim may be deleted, and its name reused, before the Event is published.
+TEST_F(SchedulerPreemptTest, PublishesPreemptedEventAfterVictimIsDeleted) {
   config_.tellings_per_call = config_.tellings_beside_bindings = 1;
   Restart();
   CpuNode("n", "1");
@@ -105,11 +105,11 @@ TEST_F(SchedulerPreemptTest, ThatAVictimWasEvictedIsToldWhenItIsGone) {
   api_.Put(successor);
   Run();
   EXPECT_NE(
-      testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
+      reconcile::testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
       std::string::npos);
 }
 
-TEST_F(SchedulerPreemptTest, AVictimIsNotToldTheNamesOfOthersPods) {
+TEST_F(SchedulerPreemptTest, PreemptedEventHidesNameFromOtherNamespace) {
   CpuNode("n", "1");
   Pod("low", 1);
   Run();
@@ -119,12 +119,12 @@ TEST_F(SchedulerPreemptTest, AVictimIsNotToldTheNamesOfOthersPods) {
   api_.Remove("pods", "ml/high");
   api_.Put(other);
   Run();
-  EXPECT_NE(testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid on node n"),
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid on node n"),
             std::string::npos);
 }
 
-// Somebody has deleted it, and has given it hours to end.
-TEST_F(SchedulerPreemptTest, OnlyEvictedPodsAreWaitedFor) {
+// A user deleted the pod with a grace period of hours.
+TEST_F(SchedulerPreemptTest, DoesNotWaitForPodDeletedByUser) {
   for (const char* node : {"n1", "n2"}) CpuNode(node, "2");
   Pod("guard", 100);
   BindElsewhere("guard", "n1");
@@ -142,8 +142,9 @@ TEST_F(SchedulerPreemptTest, OnlyEvictedPodsAreWaitedFor) {
   EXPECT_EQ(NodeOf("high"), "n2");
 }
 
-// Who is on its way out already is marked as evicted, too: nobody else has to go meanwhile.
-TEST_F(SchedulerPreemptTest, APodThatEndsAlreadyIsTakenForOneThatIsEvicted) {
+// A terminating pod that is chosen as victim gets the condition, too, so that no other pod is
+// evicted meanwhile.
+TEST_F(SchedulerPreemptTest, MarksTerminatingPodAsVictim) {
   for (const char* node : {"n1", "n2"}) CpuNode(node, "1");
   Pod("ending", 0);
   BindElsewhere("ending", "n1");
@@ -168,8 +169,8 @@ TEST_F(SchedulerPreemptTest, APodThatEndsAlreadyIsTakenForOneThatIsEvicted) {
   EXPECT_EQ(NodeOf("high"), "n1");
 }
 
-// By the condition other schedulers, and this one when it starts anew, know whom they wait for.
-TEST_F(SchedulerPreemptTest, WhoCannotBeToldWhyIsNotEvicted) {
+// By this condition other schedulers, and this one after a restart, recognize the victims.
+TEST_F(SchedulerPreemptTest, DoesNotEvictBeforeConditionIsWritten) {
   CpuNode("n", "1");
   Pod("low", 1);
   Run();
@@ -179,16 +180,16 @@ TEST_F(SchedulerPreemptTest, WhoCannotBeToldWhyIsNotEvicted) {
   Run();
   EXPECT_EQ(NodeOf("low"), "n");
   busy = false;
-  clock_.Advance(seconds(10));  // nothing else happens: the failure itself brings it up again
+  clock_.Advance(seconds(10));  // no other event: the failure itself requeues the pod
   Run();
   EXPECT_EQ(NodeOf("low"), "gone");
-  clock_.Advance(seconds(10));  // its pause
+  clock_.Advance(seconds(10));  // the pod's back-off
   Run();
   EXPECT_EQ(NodeOf("high"), "n");
 }
 
-// A successor that does not know for whom would give the room to somebody else.
-TEST_F(SchedulerPreemptTest, NobodyIsEvictedBeforeTheNomineeIsWritten) {
+// A successor that does not see the nomination would give the capacity to another pod.
+TEST_F(SchedulerPreemptTest, DoesNotEvictBeforeNominationIsWritten) {
   CpuNode("n", "1");
   Pod("low", 1);
   Run();
@@ -207,8 +208,8 @@ TEST_F(SchedulerPreemptTest, NobodyIsEvictedBeforeTheNomineeIsWritten) {
   EXPECT_EQ(NodeOf("high"), "n");
 }
 
-// Others had to go for that place.
-TEST_F(SchedulerPreemptTest, APlaceIsKeptWhenItsBindingWasLost) {
+// Victims were evicted for this node.
+TEST_F(SchedulerPreemptTest, KeepsNominationAfterLostBinding) {
   CpuNode("n", "1");
   Pod("low", 1);
   Run();
@@ -231,7 +232,7 @@ TEST_F(SchedulerPreemptTest, APlaceIsKeptWhenItsBindingWasLost) {
   EXPECT_EQ(NodeOf("high"), "n");
 }
 
-TEST_F(SchedulerPreemptTest, ASuccessorWaitsUntilTheWatchShowsWhoIsEvicted) {
+TEST_F(SchedulerPreemptTest, IsNotQuietUntilWatchShowsEviction) {
   CpuNode("n", "1");
   Pod("low", 1);
   Run();
@@ -245,8 +246,8 @@ TEST_F(SchedulerPreemptTest, ASuccessorWaitsUntilTheWatchShowsWhoIsEvicted) {
   EXPECT_TRUE(scheduler_->IsQuiet());
 }
 
-// Pods that are being deleted do not count for topology spread any more.
-TEST_F(SchedulerPreemptTest, WhoIsSpreadIsLookedAtWhenTheEndOfAnotherBegins) {
+// Terminating pods do not count for topology spread.
+TEST_F(SchedulerPreemptTest, RetriesSpreadPodWhenAnotherStartsTerminating) {
   for (const char* name : {"a", "b"}) {
     api_.Put({{"kind", "Node"},
               {"metadata", {{"name", name}, {"labels", {{"zone", name}}}}},
@@ -265,7 +266,7 @@ TEST_F(SchedulerPreemptTest, WhoIsSpreadIsLookedAtWhenTheEndOfAnotherBegins) {
   };
   spread("first");
   BindElsewhere("first", "a");
-  spread("second");  // a has one already, and b none, which is cordoned
+  spread("second");  // a has one already; b has none, but is cordoned
   Run();
   ASSERT_EQ(NodeOf("second"), "");
   ChangePod("first", [](Json& pod) {

@@ -1,4 +1,4 @@
-// What is set free for a pod's quota is for that pod, and nobody goes in vain, at any moment.
+// Capacity freed for a quota stays reserved for its pod, and no pod is evicted without need.
 #include "controllers/scheduler/quota_fixture_test.h"
 
 namespace nos::controllers {
@@ -14,7 +14,7 @@ class SchedulerPromisesTest : public ClaimsFixture {
     MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
     api_.Put(pod);
   }
-  // A pod of namespace a is to get what is within its share of what is idle, and one of b goes.
+  // A pod of namespace a is nominated for a share of the idle amount, and a pod of b is evicted.
   void ClaimShare(const std::string& name) {
     CpuNode("n", "12");
     Quota("a", {{"cpu", "4"}});
@@ -28,11 +28,11 @@ class SchedulerPromisesTest : public ClaimsFixture {
     Run();
     ASSERT_EQ(At("b/p7"), "ending");
   }
-  // Not until it has rested: other pods are there before all pauses are over.
+  // Stops before the scheduler is idle, so that other pods arrive during back-off.
   void RunSteps() {
     for (int i = 0; i < 50; ++i) (void)runner_->Step(clock_);
   }
-  // Its agent has cut what it was asked for, or `layout`, of GPU 0.
+  // The agent has carried out its plan, or `layout`, for GPU 0.
   void IsCut(const std::string& node, const std::string& layout = "") {
     std::string cut = layout.empty() ? Spec(node) : layout;
     Tell(node,
@@ -42,7 +42,7 @@ class SchedulerPromisesTest : public ClaimsFixture {
   }
 };
 
-TEST_F(SchedulerPromisesTest, AMemberThatEndsElsewhereIsOfItsGang) {
+TEST_F(SchedulerPromisesTest, EvictsGangWithMemberTerminatingElsewhere) {
   for (const char* node : {"n1", "n2"}) CpuNode(node, "1");
   Quota("a", {{"cpu", "0"}});
   Quota("b", {{"cpu", "2"}});
@@ -56,7 +56,7 @@ TEST_F(SchedulerPromisesTest, AMemberThatEndsElsewhereIsOfItsGang) {
   EXPECT_NE(At("b/q"), "");
 }
 
-TEST_F(SchedulerPromisesTest, AGangThatLostSomeGoesBeforeOthers) {
+TEST_F(SchedulerPromisesTest, EvictsRestOfBrokenGangFirst) {
   CpuNode("n", "4");
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "3"}});
@@ -66,7 +66,7 @@ TEST_F(SchedulerPromisesTest, AGangThatLostSomeGoesBeforeOthers) {
   Pod("a", "young");
   Run();
   LetPodsEndSlowly();
-  EvictedByAnother("a/g1", true);  // and then its scheduler crashed
+  EvictedByAnother("a/g1", true);  // after which its scheduler crashed
   Restart();
   Pod("b", "q", "2");
   Run();
@@ -74,7 +74,7 @@ TEST_F(SchedulerPromisesTest, AGangThatLostSomeGoesBeforeOthers) {
   EXPECT_EQ(At("a/young"), "n");
 }
 
-TEST_F(SchedulerPromisesTest, WhoIsOnALostNodeIsNotWaitedFor) {
+TEST_F(SchedulerPromisesTest, DoesNotWaitForVictimOnLostNode) {
   CpuNode("n1", "3");
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "3"}});
@@ -91,14 +91,14 @@ TEST_F(SchedulerPromisesTest, WhoIsOnALostNodeIsNotWaitedFor) {
   MakeObject(lost, "spec")["taints"] =
       JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoExecute"}}};
   api_.Put(lost);
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("a/p3"), "ending");
   api_.Remove("pods", "a/p3");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("b/q"), "n1");
 }
 
-TEST_F(SchedulerPromisesTest, WhereThereIsRoomAClaimDoesNotWaitForTheEndOfItsVictim) {
+TEST_F(SchedulerPromisesTest, PlacesPodBeforeVictimEndsIfCapacityIsFree) {
   for (const char* node : {"n1", "n2"}) CpuNode(node, "2");
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "1"}});
@@ -106,12 +106,12 @@ TEST_F(SchedulerPromisesTest, WhereThereIsRoomAClaimDoesNotWaitForTheEndOfItsVic
   Run();
   LetPodsEndSlowly();
   Pod("b", "q");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("a/p2"), "ending");
   EXPECT_NE(At("b/q"), "");
 }
 
-TEST_F(SchedulerPromisesTest, ClaimsDoNotWaitForEachOthersVictims) {
+TEST_F(SchedulerPromisesTest, NominatedPodsDoNotWaitForEachOthersVictims) {
   for (const char* node : {"n1", "n2"}) CpuNode(node, "2");
   Quota("a", {{"cpu", "0"}});
   Quota("b", {{"cpu", "2"}});
@@ -125,23 +125,23 @@ TEST_F(SchedulerPromisesTest, ClaimsDoNotWaitForEachOthersVictims) {
   Run();
   ASSERT_EQ(Count({"a/p1", "a/p2", "a/p3", "a/p4"}, "ending"), 2);
   api_.Remove("pods", "a/p4");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_NE(At("b/q"), "");
   EXPECT_EQ(At("c/q"), "");
 }
 
-// Without one it could not take it from the claimant if that ran there already, either.
-TEST_F(SchedulerPromisesTest, RoomOfAClaimIsNotForPodsWithoutQuota) {
+// A pod without quota could not preempt the nominated pod after it runs either.
+TEST_F(SchedulerPromisesTest, PodWithoutQuotaDoesNotTakeNominatedCapacity) {
   ClaimShare("more");
   Pod("other", "high", "1", 5);
   Run();
   api_.Remove("pods", "b/p7");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("a/more"), "n");
   EXPECT_EQ(At("b/p6"), "n");
 }
 
-TEST_F(SchedulerPromisesTest, AGuaranteeOutlastsPreemptionBesideIt) {
+TEST_F(SchedulerPromisesTest, KeepsGuaranteedNominationBesidePreemption) {
   NodeWith("n", {{"cpu", "10"}, {"nvidia.com/gpu", "2"}});
   Quota("a", {{"nvidia.com/gpu", "1"}});
   Quota("b", {{"nvidia.com/gpu", "1"}});
@@ -158,8 +158,8 @@ TEST_F(SchedulerPromisesTest, AGuaranteeOutlastsPreemptionBesideIt) {
   EXPECT_EQ(NomineeOf("a/q"), "n");
 }
 
-// By the memory of the GPUs that it was promised, not by what is assumed where nobody tells.
-TEST_F(SchedulerPromisesTest, SmallGpusAreGuaranteedAsSuch) {
+// The memory of the nominated node's GPUs counts, not the assumed default.
+TEST_F(SchedulerPromisesTest, KeepsGuaranteedNominationOnSmallGpus) {
   NodeWith("n", {{"cpu", "10"}, {"nvidia.com/gpu", "2"}}, {{"nvidia.com/gpu.memory", "16384"}});
   Quota("a", {{"nos.nebuly.com/gpu-memory", "16"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "16"}});
@@ -172,12 +172,12 @@ TEST_F(SchedulerPromisesTest, SmallGpusAreGuaranteedAsSuch) {
   PodWith("stranger", "s", {{"nvidia.com/gpu", "1"}}, 5);
   Run();
   api_.Remove("pods", "b/b2");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("a/q"), "n");
 }
 
-TEST_F(SchedulerPromisesTest, APromiseIsNoMoreAfterARestart) {
-  ClaimShare("0more");  // it is read before those that run
+TEST_F(SchedulerPromisesTest, NominatedShareIsNoGuaranteeAfterRestart) {
+  ClaimShare("0more");  // by its name it is listed before running pods
   Restart();
   Run();
   Pod("c", "q", "7");
@@ -185,7 +185,7 @@ TEST_F(SchedulerPromisesTest, APromiseIsNoMoreAfterARestart) {
   EXPECT_EQ(NomineeOf("c/q"), "n") << "what is guaranteed goes before a share";
 }
 
-TEST_F(SchedulerPromisesTest, AQuotaThatChangesWakesWhoWasRefusedByNodes) {
+TEST_F(SchedulerPromisesTest, QuotaChangeWakesPodRefusedByNodes) {
   CpuNode("n", "4");
   Quota("a", {{"cpu", "4"}});
   Quota("b", {{"cpu", "4"}});
@@ -199,7 +199,7 @@ TEST_F(SchedulerPromisesTest, AQuotaThatChangesWakesWhoWasRefusedByNodes) {
   EXPECT_EQ(At("b/q"), "n");
 }
 
-TEST_F(SchedulerPromisesTest, ANodeThatComesWakesWhoWasRefusedByItsQuota) {
+TEST_F(SchedulerPromisesTest, NewNodeWakesPodRefusedByItsQuota) {
   CpuNode("n1", "4");
   Quota("a", {{"cpu", "2"}});
   Quota("b", {{"cpu", "2"}});
@@ -210,11 +210,11 @@ TEST_F(SchedulerPromisesTest, ANodeThatComesWakesWhoWasRefusedByItsQuota) {
   Run();
   ASSERT_EQ(At("b/q"), "");
   CpuNode("n2", "4");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("b/q"), "n2");
 }
 
-TEST_F(SchedulerPromisesTest, ASilentAgentCostsOneVictim) {
+TEST_F(SchedulerPromisesTest, EvictsOneVictimWhenAgentIsSilent) {
   GpuNode("g", 1);
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "40"}});
@@ -230,11 +230,11 @@ TEST_F(SchedulerPromisesTest, ASilentAgentCostsOneVictim) {
   Run();
   ASSERT_EQ(Count({"a/p1", "a/p2"}, "g"), 2);
   PodOf("b", "q", "nvidia.com/mig-2g.10gb", "1");
-  reconcile::RunFor(seconds(600));
+  RunFor(seconds(600));
   EXPECT_EQ(Count({"a/p1", "a/p2"}, "gone"), 1);
 }
 
-TEST_F(SchedulerPromisesTest, NobodyGoesWhileAFreeGpuIsBeingCut) {
+TEST_F(SchedulerPromisesTest, EvictsNothingWhileFreeGpuIsPartitioned) {
   GpuNode("g", 2);
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
@@ -246,7 +246,7 @@ TEST_F(SchedulerPromisesTest, NobodyGoesWhileAFreeGpuIsBeingCut) {
   Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
              {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"},
              {"nos.nebuly.com/status-layout-1", ""},
-             {"nos.nebuly.com/spec-layout-1", "1g.5gb@0"},  // somebody else's plan
+             {"nos.nebuly.com/spec-layout-1", "1g.5gb@0"},  // a plan of the partitioner
              {"nos.nebuly.com/spec-partitioning-plan", "77"}});
   PodOf("b", "q", "nvidia.com/mig-7g.40gb", "1");
   Run();
@@ -258,7 +258,7 @@ TEST_F(SchedulerPromisesTest, NobodyGoesWhileAFreeGpuIsBeingCut) {
   EXPECT_EQ(At("a/p"), "g");
 }
 
-TEST_F(SchedulerPromisesTest, NobodyGoesWhileThePartitionerMayCut) {
+TEST_F(SchedulerPromisesTest, EvictsNothingWhilePartitionerCanCreateSlice) {
   framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
   const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
   RestartWith(&cutting);
@@ -275,11 +275,11 @@ TEST_F(SchedulerPromisesTest, NobodyGoesWhileThePartitionerMayCut) {
   PodOf("b", "q", "nvidia.com/mig-7g.40gb", "1");
   Run();
   EXPECT_EQ(At("a/p"), "g");
-  reconcile::RunFor(seconds(120));
+  RunFor(seconds(120));
   EXPECT_EQ(At("a/p"), "gone") << "there is no partitioner";
 }
 
-TEST_F(SchedulerPromisesTest, ANewLeaderKnowsWhoHoldsWhat) {
+TEST_F(SchedulerPromisesTest, NewLeaderKnowsHoldersOfInstances) {
   GpuNode("g", 1);
   std::string layout = "1g.5gb@0:free,1g.5gb@1:free", holders;
   for (const char* start : {"2", "3", "4", "5", "6"}) {
@@ -298,7 +298,7 @@ TEST_F(SchedulerPromisesTest, ANewLeaderKnowsWhoHoldsWhat) {
   EXPECT_NE(Spec("g").find("2g.10gb@0"), std::string::npos) << WhyOf("b/q");
 }
 
-TEST_F(SchedulerPromisesTest, ANewLeaderKeepsToMax) {
+TEST_F(SchedulerPromisesTest, NewLeaderEnforcesMaxOnAdoptedPlan) {
   GpuNode("g", 1);
   Quota("a", {{"nos.nebuly.com/gpu-memory", "20"}}, {{"nos.nebuly.com/gpu-memory", "20"}});
   PodOf("a", "p", "nvidia.com/mig-3g.20gb", "1");

@@ -1,4 +1,4 @@
-// A scheduler's API server with elastic quotas in it.
+// A scheduler fixture with elastic quotas.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class QuotaFixture : public SchedulerFixture {
               {"metadata", {{"namespace", "default"}, {"name", name}, {"uid", name}}},
               {"spec", {{"namespaces", names}, {"min", ListOf(min)}}}});
   }
-  // Each is younger than those before.
+  // Each pod is younger than those before.
   void Pod(const std::string& ns, const std::string& name, const std::string& cpu = "1",
            int priority = 0, const JsonObject& labels = {}) {
     PodOf(ns, name, "cpu", cpu, priority, labels);
@@ -50,7 +50,7 @@ class QuotaFixture : public SchedulerFixture {
              const std::string& amount, int priority = 0, const JsonObject& labels = {}) {
     PodWith(ns, name, {{resource, amount}}, priority, labels);
   }
-  // `more`: of its spec.
+  // `more`: further members of spec.
   void PodWith(const std::string& ns, const std::string& name, const Amounts& limits,
                int priority = 0, const JsonObject& labels = {}, const JsonObject& more = {}) {
     JsonObject spec{
@@ -77,7 +77,7 @@ class QuotaFixture : public SchedulerFixture {
               {"metadata", {{"name", name}, {"labels", labels}}},
               {"status", {{"allocatable", has}}}});
   }
-  // Where the pod "ns/name" is; "": it waits; "gone"; "ending".
+  // The node of pod "ns/name". Empty: pending; "gone": deleted; "ending": terminating.
   std::string At(const std::string& key) {
     const Json* pod = api_.Find("pods", key);
     if (pod == nullptr) return "gone";
@@ -109,7 +109,7 @@ class QuotaFixture : public SchedulerFixture {
     };
   }
 
-  // Nobody hears of the node any more.
+  // Marks the node as unreachable.
   void Lose(const std::string& name) {
     Json node = *api_.Find("nodes", name);
     MakeObject(node, "spec")["taints"] =
@@ -117,7 +117,7 @@ class QuotaFixture : public SchedulerFixture {
     api_.Put(node);
   }
 
-  // A scheduler evicts it, which takes the pod some time; `for_quota`: it says why.
+  // A terminating pod that another scheduler evicted. `for_quota`: its condition names a quota.
   void EvictedByAnother(const std::string& key, bool for_quota = false) {
     Json pod = *api_.Find("pods", key);
     MakeObject(pod, "metadata")["deletionTimestamp"] = FormatTime(clock_.Now() + seconds(30));
@@ -132,7 +132,7 @@ class QuotaFixture : public SchedulerFixture {
   int pods_ = 0;
 };
 
-// Claims of several quotas, whose pods are bound to nodes by name.
+// Entitlements of several quotas, with pods that are bound to nodes by a node selector.
 class ClaimsFixture : public QuotaFixture {
  protected:
   void Group(const std::string& ns, const std::string& name, int least) {
@@ -147,7 +147,7 @@ class ClaimsFixture : public QuotaFixture {
           const std::string& cpu, int priority = 0) {
     PodWith(ns, name, {{"cpu", cpu}}, priority, {}, {{"nodeSelector", {{"name", node}}}});
   }
-  // Four pods each of `ns`, p1 to p4 and r1 to r4.
+  // Pods p1 to p4 on node na and r1 to r4 on node nb.
   void EightPods(const std::string& ns) {
     for (const char* name : {"p1", "p2", "p3", "p4"}) On("na", ns, name, "1");
     for (const char* name : {"r1", "r2", "r3", "r4"}) On("nb", ns, name, "1");
@@ -166,7 +166,7 @@ class ClaimsFixture : public QuotaFixture {
   std::string NomineeOf(const std::string& key) {
     return std::string(FindString(*api_.Find("pods", key), "status", "nominatedNodeName"));
   }
-  // One that another scheduler serves and has promised the node.
+  // A pod of another scheduler, which has nominated the node for it.
   void Foreign(const std::string& ns, const std::string& name, const std::string& cpu,
                const std::string& node, int priority = 0) {
     PodWith(ns, name, {{"cpu", cpu}}, priority, {}, {{"schedulerName", "old-release"}});
@@ -174,16 +174,16 @@ class ClaimsFixture : public QuotaFixture {
     MakeObject(pod, "status")["nominatedNodeName"] = node;
     api_.Put(pod);
   }
-  // Another scheduler, whose pods say schedulerName "second", beside the first.
+  // A second scheduler for pods with schedulerName "second".
   void StartSecond() {
     second_ = std::make_unique<Scheduler>(
         config_, std::vector{SchedulerProfile{"second", &framework_}}, gpu::Catalogue::Builtin());
     reconcile::RunnerOptions options;
     options.watch_around = true;
-    second_watches_ = std::make_unique<testing::SlowWatches>(api_);
+    second_watches_ = std::make_unique<reconcile::testing::SlowWatches>(api_);
     second_runner_ = std::make_unique<reconcile::Runner>(*second_, *second_watches_, options);
   }
-  // Until neither has more to do now.
+  // Runs until neither scheduler has anything to do now.
   void RunBoth() {
     for (int i = 0; i < 1000; ++i) {
       const bool b = second_runner_->Step(clock_), a = runner_->Step(clock_);
@@ -194,7 +194,7 @@ class ClaimsFixture : public QuotaFixture {
   void RunSteps(int n = 50) {
     for (int i = 0; i < n; ++i) (void)runner_->Step(clock_);
   }
-  void reconcile::RunFor(Duration time) {
+  void RunFor(Duration time) {
     for (const Time end = clock_.Now() + time; clock_.Now() < end;) {
       Run();
       clock_.Advance(seconds(10));
@@ -203,7 +203,7 @@ class ClaimsFixture : public QuotaFixture {
   }
 
   std::unique_ptr<Scheduler> second_;
-  std::unique_ptr<testing::SlowWatches> second_watches_;
+  std::unique_ptr<reconcile::testing::SlowWatches> second_watches_;
   std::unique_ptr<reconcile::Runner> second_runner_;
 };
 

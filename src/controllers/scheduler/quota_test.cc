@@ -1,4 +1,4 @@
-// What schedulers do with elastic quotas: who is let in, and who has to go for what is guaranteed.
+// Elastic quotas in the scheduler: admission of pods, and evictions for guarantees.
 #include <string>
 
 #include "controllers/scheduler/quota_fixture_test.h"
@@ -9,7 +9,7 @@ namespace {
 
 class SchedulerQuotaTest : public QuotaFixture {};
 
-TEST_F(SchedulerQuotaTest, NoMoreThanMaxRuns) {
+TEST_F(SchedulerQuotaTest, EnforcesMax) {
   CpuNode("n", "10");
   Quota("a", {{"cpu", "1"}}, {{"cpu", "2"}});
   Quota("b", {{"cpu", "5"}});
@@ -27,7 +27,7 @@ TEST_F(SchedulerQuotaTest, NoMoreThanMaxRuns) {
   EXPECT_EQ(At("a/p3"), "n");
 }
 
-TEST_F(SchedulerQuotaTest, BorrowsWhatOthersLeave) {
+TEST_F(SchedulerQuotaTest, BorrowsIdleQuota) {
   CpuNode("n", "10");
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "2"}});
@@ -35,18 +35,18 @@ TEST_F(SchedulerQuotaTest, BorrowsWhatOthersLeave) {
   Run();
   EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "n"), 3);
   EXPECT_EQ(At("a/p4"), "");
-  // Room is there; what lacks is something to borrow.
+  // The node has capacity, but there is nothing left to borrow.
   Quota("b", {{"cpu", "3"}});
   Run();
   EXPECT_EQ(At("a/p4"), "n");
 }
 
-TEST_F(SchedulerQuotaTest, QuotasComeAndGo) {
+TEST_F(SchedulerQuotaTest, FollowsCreatedAndDeletedQuota) {
   CpuNode("n", "10");
   Pod("a", "p1");
   Pod("a", "p2");
   Run();
-  Quota("a", {{"cpu", "1"}});  // counts what runs already
+  Quota("a", {{"cpu", "1"}});  // counts running pods, too
   Run();
   Pod("a", "p3");
   Run();
@@ -56,7 +56,7 @@ TEST_F(SchedulerQuotaTest, QuotasComeAndGo) {
   EXPECT_EQ(At("a/p3"), "n");
 }
 
-TEST_F(SchedulerQuotaTest, WhatAQuotaDoesNotNameIsNotLimited) {
+TEST_F(SchedulerQuotaTest, DoesNotLimitUnnamedResource) {
   CpuNode("n", "10");
   Quota("a", {{"nvidia.com/gpu", "1"}}, {{"nvidia.com/gpu", "1"}});
   Pod("a", "p");
@@ -64,8 +64,8 @@ TEST_F(SchedulerQuotaTest, WhatAQuotaDoesNotNameIsNotLimited) {
   EXPECT_EQ(At("a/p"), "n");
 }
 
-// The youngest of those that borrow, and no more than is needed.
-TEST_F(SchedulerQuotaTest, WhatIsGuaranteedIsTakenBack) {
+// Evicts the youngest borrowers, and no more than needed.
+TEST_F(SchedulerQuotaTest, ReclaimsGuaranteeFromYoungestBorrower) {
   CpuNode("n", "4");
   Quota("a", {{"cpu", "2"}});
   Quota("b", {{"cpu", "2"}});
@@ -77,11 +77,11 @@ TEST_F(SchedulerQuotaTest, WhatIsGuaranteedIsTakenBack) {
   EXPECT_EQ(At("b/q"), "n");
   EXPECT_EQ(At("a/p4"), "gone");
   EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "n"), 3);
-  EXPECT_NE(testing::EventsOf(api_).find("its elastic quota has a right"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("its elastic quota has a right"), std::string::npos);
 }
 
-// Nobody borrows: b has what it is guaranteed, whoever is more important.
-TEST_F(SchedulerQuotaTest, NobodyWithinMinHasToGo) {
+// B uses only its min, so a cannot evict its pods at any priority.
+TEST_F(SchedulerQuotaTest, DoesNotEvictPodWithinMin) {
   CpuNode("n", "4");
   Quota("a", {{"cpu", "2"}});
   Quota("b", {{"cpu", "2"}});
@@ -93,8 +93,8 @@ TEST_F(SchedulerQuotaTest, NobodyWithinMinHasToGo) {
   EXPECT_EQ(At("a/q3"), "");
 }
 
-// There is room on one node, and what is borrowed runs on another: only the quota lacks.
-TEST_F(SchedulerQuotaTest, VictimsMayBeElsewhere) {
+// One node has capacity, and the borrower runs on another: only quota is missing.
+TEST_F(SchedulerQuotaTest, EvictsBorrowerOnAnotherNode) {
   CpuNode("full", "2");
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "1"}});
@@ -110,8 +110,8 @@ TEST_F(SchedulerQuotaTest, VictimsMayBeElsewhere) {
   EXPECT_EQ(At("a/p1"), "full");
 }
 
-// While they end, others are not evicted for the same claim; nobody else gets what they leave.
-TEST_F(SchedulerQuotaTest, AClaimInFlightIsRemembered) {
+// While the victims terminate, no further pod is evicted, and their quota stays reserved.
+TEST_F(SchedulerQuotaTest, EvictsOnceForGuaranteeAcrossRestart) {
   CpuNode("n", "4");
   Quota("a", {{"cpu", "2"}});
   Quota("b", {{"cpu", "2"}});
@@ -121,9 +121,9 @@ TEST_F(SchedulerQuotaTest, AClaimInFlightIsRemembered) {
   Pod("b", "q");
   Run();
   EXPECT_EQ(At("a/p4"), "ending");
-  Pod("a", "p5");  // would take it again
+  Pod("a", "p5");  // would use the freed quota
   Run();
-  Restart();  // forgets what it did
+  Restart();  // the scheduler forgets its evictions
   Run();
   EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3", "a/p4"}, "ending"), 1);
   EXPECT_EQ(At("b/q"), "");
@@ -134,8 +134,8 @@ TEST_F(SchedulerQuotaTest, AClaimInFlightIsRemembered) {
   EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "n"), 3);
 }
 
-// It crashed between two evictions and before it wrote for whom.
-TEST_F(SchedulerQuotaTest, ACrashBetweenEvictionsCostsNobodyElse) {
+// The scheduler crashed between two evictions and before it wrote the nomination.
+TEST_F(SchedulerQuotaTest, CountsEarlierVictimsAfterCrash) {
   CpuNode("n", "4");
   Quota("a", {{"cpu", "2"}});
   Quota("b", {{"cpu", "2"}});
@@ -149,8 +149,8 @@ TEST_F(SchedulerQuotaTest, ACrashBetweenEvictionsCostsNobodyElse) {
   EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3", "a/p4"}, "ending"), 2);
 }
 
-// Pods that no quota covers: min would be no guarantee otherwise. Those of the system stay.
-TEST_F(SchedulerQuotaTest, PodsWithoutQuotaGiveWayToAGuarantee) {
+// Pods without a quota are evicted, because min would otherwise be no guarantee. System pods stay.
+TEST_F(SchedulerQuotaTest, EvictsPodWithoutQuotaForGuarantee) {
   CpuNode("n", "3");
   Quota("a", {{"cpu", "2"}});
   Pod("kube-system", "dns");
@@ -162,16 +162,16 @@ TEST_F(SchedulerQuotaTest, PodsWithoutQuotaGiveWayToAGuarantee) {
   EXPECT_EQ(At("a/q"), "n");
   EXPECT_EQ(At("other/p2"), "gone");
   EXPECT_EQ(At("kube-system/dns"), "n");
-  Pod("a", "beyond", "1", 1000);  // borrows: nobody goes for that
+  Pod("a", "beyond", "1", 1000);  // is beyond min, so no pod is evicted for it
   Pod("a", "q2");
   Run();
-  EXPECT_EQ(At("a/beyond"), "n");  // first, by priority, and within min
+  EXPECT_EQ(At("a/beyond"), "n");  // first by priority, and within min
   EXPECT_EQ(At("a/q2"), "");
   EXPECT_EQ(At("kube-system/dns"), "n");
 }
 
 // Priorities count within a quota, and among pods without one.
-TEST_F(SchedulerQuotaTest, WithoutAQuotaNobodyTakesFromOne) {
+TEST_F(SchedulerQuotaTest, PodWithoutQuotaDoesNotPreemptPodWithQuota) {
   CpuNode("n", "1");
   Quota("a", {{"cpu", "1"}});
   Pod("a", "p");
@@ -182,7 +182,7 @@ TEST_F(SchedulerQuotaTest, WithoutAQuotaNobodyTakesFromOne) {
   EXPECT_EQ(At("other/important"), "");
 }
 
-TEST_F(SchedulerQuotaTest, PrioritiesCountWithinAQuota) {
+TEST_F(SchedulerQuotaTest, PreemptsByPriorityWithinQuota) {
   CpuNode("n", "4");
   Quota("a", {{"cpu", "2"}}, {{"cpu", "2"}});
   Pod("a", "low");
@@ -196,7 +196,7 @@ TEST_F(SchedulerQuotaTest, PrioritiesCountWithinAQuota) {
 }
 
 // Its namespaces share one account.
-TEST_F(SchedulerQuotaTest, ACompositeQuotaCountsOnce) {
+TEST_F(SchedulerQuotaTest, CompositeQuotaSharesOneAccount) {
   CpuNode("n", "10");
   Composite("both", {"a", "b"}, {{"cpu", "2"}});
   Quota("c", {{"cpu", "1"}});
@@ -213,8 +213,8 @@ TEST_F(SchedulerQuotaTest, ACompositeQuotaCountsOnce) {
   EXPECT_EQ(At("a/p3"), "gone");
 }
 
-// A gang is of no use without one of its pods.
-TEST_F(SchedulerQuotaTest, AGangGoesWhole) {
+// The rest of a gang is useless without one of its pods.
+TEST_F(SchedulerQuotaTest, EvictsWholeGang) {
   CpuNode("n", "4");
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "3"}});
@@ -234,8 +234,8 @@ TEST_F(SchedulerQuotaTest, AGangGoesWhole) {
   EXPECT_EQ(At("a/single"), "n");
 }
 
-// And gets what is guaranteed to it whole, or nobody goes for it.
-TEST_F(SchedulerQuotaTest, AGangClaimsWhole) {
+// A gang gets its guarantee for enough members, or nothing is evicted for it.
+TEST_F(SchedulerQuotaTest, ReclaimsForWholeGangOrNotAtAll) {
   CpuNode("n", "4");
   Quota("a", {{"cpu", "2"}});
   Quota("b", {{"cpu", "2"}});
@@ -257,8 +257,8 @@ TEST_F(SchedulerQuotaTest, AGangClaimsWhole) {
   EXPECT_EQ(Count({"b/g1", "b/g2", "b/g3"}, "n"), 2);
 }
 
-// Slices are counted in GB, and victims so that the GPU can be cut for who comes.
-TEST_F(SchedulerQuotaTest, VictimsLeaveALegalLayout) {
+// Slices count in GB, and the victims must leave a layout in which the new slice fits.
+TEST_F(SchedulerQuotaTest, ChoosesVictimsThatLeaveValidLayout) {
   GpuNode("g", 1);
   Quota("a", {{"nos.nebuly.com/gpu-memory", "20"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "20"}});
@@ -280,8 +280,8 @@ TEST_F(SchedulerQuotaTest, VictimsLeaveALegalLayout) {
   EXPECT_EQ(At("a/old"), "g");
 }
 
-// The default would be 32 GB: the node's label says 80.
-TEST_F(SchedulerQuotaTest, WholeGpusCountByTheirMemory) {
+// The node's label says 80 GB; the default would be 32 GB.
+TEST_F(SchedulerQuotaTest, ChargesWholeGpuByItsMemory) {
   for (const auto& [name, mib] : {std::pair("small", "24576"), std::pair("big", "81920")}) {
     api_.Put(
         {{"kind", "Node"},

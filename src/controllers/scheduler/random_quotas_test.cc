@@ -1,6 +1,6 @@
-// Random events before one or two schedulers that keep to elastic quotas, and what must hold then:
-// no quota beyond its max and no node beyond what it has, ever; nobody evicted whom min covers;
-// and when nothing happens any more, all comes to rest and whoever min covers runs if it can.
+// Random events for one or two schedulers that enforce elastic quotas. Invariants at any time: no
+// quota exceeds its max, no node its capacity, and no pod that min covers is evicted. When events
+// stop, both schedulers settle, and every pod that min covers runs if it can.
 #include <random>
 #include <set>
 
@@ -9,17 +9,17 @@
 namespace nos::controllers {
 namespace {
 
-// What a run may have.
+// Options of a run.
 struct Events {
   const char* name = "";
   bool sizes = false;       // pods of 1 to 3 CPUs
-  bool priorities = false;  // so that a team's own pods preempt each other
-  bool ties = false;        // pods that run on one node only
+  bool priorities = false;  // pods of a team preempt each other
+  bool ties = false;        // pods that fit one node only
   bool strangers = false;   // pods of a namespace without quota
-  bool second = false;      // half of the pods are another scheduler's
-  bool changes = false;     // of min
+  bool second = false;      // half of the pods belong to a second scheduler
+  bool changes = false;     // min of quotas changes
   bool gangs = false;
-  bool returns = false;  // of those that are evicted, as their controllers have it
+  bool returns = false;  // evicted pods are created again, as by controllers
 };
 
 class RandomQuotasTest : public ClaimsFixture,
@@ -51,12 +51,13 @@ class RandomQuotasTest : public ClaimsFixture,
   }
 
  private:
-  static constexpr int kMostPods = 400;  // whoever comes back for ever is a finding before that
+  // Limit of created pods: more mean that evictions never end.
+  static constexpr int kMostPods = 400;
   struct Asks {
     std::string ns;
     int cpu = 0, priority = 0;
-    std::string node;  // the only one; ""
-    std::string gang;  // "ns/name"; ""
+    std::string node;  // the only node; empty: any
+    std::string gang;  // "ns/name"; empty: none
   };
   struct Team {
     int min = 0;
@@ -144,7 +145,7 @@ class RandomQuotasTest : public ClaimsFixture,
       if (Draw(4) == 0) Settle();
     }
   }
-  // Never more than the cluster has over all.
+  // The sum of all min stays within the cluster's capacity.
   void ChangeMin() {
     Settle();
     const std::string ns = DrawTeam();
@@ -157,8 +158,8 @@ class RandomQuotasTest : public ClaimsFixture,
     PutTeam(ns);
     Settle();
   }
-  template <typename reconcile::Change>
-  void ChangeSomePod(reconcile::Change change) {
+  template <typename Change>
+  void ChangeSomePod(Change change) {
     if (asks_.empty()) return;
     auto it = asks_.begin();
     std::advance(it, Draw(static_cast<int>(asks_.size())));
@@ -199,7 +200,7 @@ class RandomQuotasTest : public ClaimsFixture,
       EndSome(100);
     }
   }
-  // Pods that are evicted end when they are told to; some writes fail.
+  // Evicted pods terminate until EndSome; some writes fail.
   std::optional<Result<kube::ApiResponse>> Answer(const kube::ApiRequest& request) {
     std::optional<Result<kube::ApiResponse>> answer;
     const auto say = [&](int status) {
@@ -220,7 +221,7 @@ class RandomQuotasTest : public ClaimsFixture,
     say(200);
     return answer;
   }
-  // Unless pods of its own quota preempt each other.
+  // Checks that no pod within min was evicted. Pods of the same quota may preempt each other.
   void Judge(const std::string& key) {
     const auto team = teams_.find(asks_.at(key).ns);
     if (team == teams_.end() || events_.priorities || events_.gangs) return;
@@ -242,7 +243,7 @@ class RandomQuotasTest : public ClaimsFixture,
     }
     return used;
   }
-  // By those of its team that are as important.
+  // Usage by pods of the same team with at least the same priority.
   int UsedBefore(const std::string& waiting) {
     const Asks& asked = asks_.at(waiting);
     int used = 0;
@@ -278,8 +279,8 @@ class RandomQuotasTest : public ClaimsFixture,
       }
     }
   }
-  // CPUs of the node that nobody but `ns` has a right to: those of pods that no quota covers, and
-  // of the youngest of each other team that keep it beyond its min.
+  // CPUs of the node that only `ns` is entitled to: free ones, those of pods without quota, and
+  // those of the youngest pods of other teams beyond their min.
   int FreeOrBorrowed(const std::string& node, const std::string& ns) {
     int cpus = nodes_.at(node);
     for (const auto& [key, asks] : asks_) {
@@ -325,7 +326,7 @@ class RandomQuotasTest : public ClaimsFixture,
       }
     }
   }
-  // An hour in which nothing happens.
+  // Runs an hour without events.
   void CheckRest() {
     const size_t writes = api_.writes.size();
     const int evictions = evictions_;
@@ -351,14 +352,14 @@ class RandomQuotasTest : public ClaimsFixture,
   std::mt19937 random_;
   std::map<std::string, int> nodes_;  // CPUs
   std::map<std::string, Team> teams_;
-  std::map<std::string, Asks> asks_;  // of every pod there ever was
+  std::map<std::string, Asks> asks_;  // all pods ever created
   std::map<std::string, Gang> gangs_;
   std::set<std::string> problems_;
   int made_ = 0, evictions_ = 0;
   bool writes_fail_ = false;
 };
 
-TEST_P(RandomQuotasTest, PromisesHold) {
+TEST_P(RandomQuotasTest, InvariantsHold) {
   const auto& [events, seed] = GetParam();
   Play(events, seed);
 }

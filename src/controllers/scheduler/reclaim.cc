@@ -1,4 +1,4 @@
-// How the scheduler has others go for what quotas guarantee (scheduling/reclaim.h).
+// Evicts pods to reclaim what quotas guarantee (scheduling/reclaim.h).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,15 +7,15 @@
 
 #include "cluster/annotations.h"
 #include "controllers/pending/assumed.h"
-#include "reconcile/condition.h"
 #include "controllers/scheduler/internal.h"
+#include "reconcile/condition.h"
 #include "scheduling/explain_promises.h"
 
 namespace nos::controllers {
 
 namespace {
 
-// Whether they are one, or something above both has limits.
+// True if both are the same quota or have a common ancestor with limits.
 bool SharesLimits(const quota::Balance& balance, size_t a, size_t b) {
   if (a == b) return true;
   const std::vector<quota::Member> others = balance.PathOf(b);
@@ -26,7 +26,7 @@ bool SharesLimits(const quota::Balance& balance, size_t a, size_t b) {
   });
 }
 
-// Whose instance it is, as the node's agent tells; "": it does not.
+// The pod that holds the instance according to the node's agent. Empty: none is reported.
 std::string_view HolderOf(const cluster::NodeGpus& told, int gpu, const gpu::Placement& placement) {
   const auto there = std::ranges::find(told.gpus, gpu, &cluster::Gpu::index);
   if (there == told.gpus.end()) return "";
@@ -35,7 +35,7 @@ std::string_view HolderOf(const cluster::NodeGpus& told, int gpu, const gpu::Pla
   return held == instances.end() ? std::string_view() : held->pod;
 }
 
-// What the agent of node(i) says to be held by pods that are there no more.
+// Frees instances of node(i) that its agent still reports as held by pods that no longer exist.
 void FreeWhatIsLeft(cluster::ClusterSnapshot& snapshot, size_t i) {
   if (!scheduling::IsBehind(snapshot.node(i))) return;
   const cluster::Node& node = *snapshot.node(i).node;
@@ -48,7 +48,7 @@ void FreeWhatIsLeft(cluster::ClusterSnapshot& snapshot, size_t i) {
       instance.used = instance.used && !left;
     }
   }
-  (void)snapshot.SetGpus(node.meta.name, std::move(gpus));  // the node is there
+  (void)snapshot.SetGpus(node.meta.name, std::move(gpus));  // cannot fail: the node exists
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ bool Scheduler::HasQuota(const Framework& framework, const cluster::Pod& pod) co
          engine_.ledger().balance().AccountOf(pod.meta.ns).has_value();
 }
 
-// Not those on nodes that answer no more: nobody knows when these will end.
+// Leaves out pods on lost nodes: it is unknown when they will end.
 std::vector<Scheduler::Pod> Scheduler::Leaving() const {
   std::vector<Pod> leaving;
   const auto add = [&](const std::string& key) {
@@ -72,8 +72,9 @@ std::vector<Scheduler::Pod> Scheduler::Leaving() const {
   return leaving;
 }
 
-// What they have of their quotas counts to others as theirs no more than elsewhere; to their own
-// and to what limits both it does until they are gone, which may be never.
+// Terminating pods on lost nodes. For unrelated quotas their charges count as released. For their
+// own quota and for quotas that share a limit with it they count until the pods are gone, which may
+// never happen.
 std::vector<Scheduler::Pod> Scheduler::LeavingLostNodes(const cluster::Pod& seen_by) const {
   const quota::Balance& balance = engine_.ledger().balance();
   const auto own = balance.AccountOf(seen_by.meta.ns);
@@ -92,7 +93,7 @@ bool Scheduler::IsOnLostNode(const scheduling::Engine::Placed& placed) const {
   return info == nullptr || scheduling::IsLost(*info->node);
 }
 
-// Its gang: what is left of one that lost a pod is of no use.
+// The pod with its whole gang: the rest of a gang is useless without one of its members.
 scheduling::EvictionUnit Scheduler::UnitOf(const Pod& pod) const {
   const std::string gang = GangOf(*pod);
   const auto around = engine_.snapshot().ShareAround();
@@ -105,8 +106,8 @@ scheduling::EvictionUnit Scheduler::UnitOf(const Pod& pod) const {
   return unit;
 }
 
-// What is left of gangs of which others were evicted for a quota, if it is too little: whoever
-// evicted them had no time to go on.
+// Remaining members of gangs that lost members to a quota and are now too small. A scheduler that
+// was stopped meanwhile may have left them.
 std::vector<Scheduler::Pod> Scheduler::RestOfGangs(const std::vector<Pod>& leaving) const {
   std::vector<Pod> rest;
   std::set<std::string> known;
@@ -141,14 +142,14 @@ scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const clu
   return reclaim;
 }
 
-// Whoever promised the pod its node has yet to have others go for it.
+// True if the scheduler that nominated the pod still has to start evictions for it.
 bool Scheduler::SeesToIt(const std::string& pod_key) const {
   const auto foreign = foreign_.find(pod_key);
   return foreign == foreign_.end() ? !saw_to_it_.contains(pod_key) : !GoneFor(foreign->second.pod);
 }
 
-// Beside which there has to be room when others have gone for the pod: not of those for whom others
-// are still to go.
+// Nominations that must stay possible after evictions for the pod. Nominations whose own evictions
+// have not started are left out.
 scheduling::Promises Scheduler::PromisesToHeed(const cluster::Pod& pod,
                                                const std::set<std::string>& gang) const {
   std::set<std::string> left_out = gang;
@@ -158,8 +159,8 @@ scheduling::Promises Scheduler::PromisesToHeed(const cluster::Pod& pod,
   return engine_.PromisesFor(pod, left_out);
 }
 
-// When the last has to be gone that its scheduler, another one, has leave for the pod; none: nobody
-// does.
+// The time by which the last pod evicted for `promised` by its own, other scheduler has to be gone.
+// Absent: no pod is terminating for it.
 std::optional<Time> Scheduler::GoneFor(const Pod& promised) const {
   std::optional<Time> last;
   for (const std::string& key : ending_) {
@@ -167,13 +168,16 @@ std::optional<Time> Scheduler::GoneFor(const Pod& promised) const {
     if (placed == nullptr || IsOnLostNode(*placed)) continue;
     const std::string by = reconcile::EvictedBy(*placed->pod);
     if (!by.empty() && by != promised->scheduler_name) continue;
-    if (placed->node != promised->nominated_node && reconcile::WhyReclaimed(*placed->pod) == nullptr) continue;
+    if (placed->node != promised->nominated_node &&
+        reconcile::WhyReclaimed(*placed->pod) == nullptr)
+      continue;
     last = std::max(last, placed->pod->meta.deleted);
   }
   return last;
 }
 
-// Of what the other's quota has too much of since that one is bound, perhaps by others of it.
+// True if binding `bound` made its quota exceed what the pod's quota may reclaim. The victim may be
+// another pod of the same quota.
 bool Scheduler::MayTake(const cluster::Pod& pod, const cluster::Pod& bound) const {
   const quota::Balance& balance = engine_.ledger().balance();
   const auto own = balance.AccountOf(pod.meta.ns), theirs = balance.AccountOf(bound.meta.ns);
@@ -196,13 +200,13 @@ std::string Scheduler::WhatItAwaits(const Pod& pod, const std::vector<Pod>& leav
   return std::string(scheduling::kAwaitsAgent);
 }
 
-// Whether one of them is on the node.
+// True if one of them is on the node.
 bool Scheduler::Leaves(const std::vector<Pod>& leaving, const std::string& node) const {
   return std::ranges::any_of(
       leaving, [&](const Pod& other) { return engine_.FindPlaced(other->Key())->node == node; });
 }
 
-// As GPUs are cut, else as they will be for it by the partitioner once there is room.
+// First with GPUs as partitioned now, then as the partitioner would partition them for the pod.
 std::pair<std::optional<scheduling::Preemption>, bool> Scheduler::FindBy(
     const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
     const cluster::ClusterSnapshot& snapshot, const Pod& pod, const std::string& preferred) {
@@ -215,9 +219,12 @@ std::pair<std::optional<scheduling::Preemption>, bool> Scheduler::FindBy(
 
 std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& pod,
                                   kube::Client& client, Time now) {
+  // 1. Wait if earlier evictions for the pod have yet to take effect: more would be useless.
   if (profile.reclaims) measures_.LooksForVictims();
   std::vector<Pod> leaving = Leaving();
   if (std::string why = WhatItAwaits(pod, leaving, now); !why.empty()) return why;
+
+  // 2. Stop if the pod may not evict, or if a pod like it found no victims since the last change.
   const std::string nominee = engine_.NomineeNode(pod->Key());
   if (!MayMakeRoom(profile, *pod)) {
     if (!Leaves(leaving, nominee)) TakeBackPromises({pod}, client, now);
@@ -226,17 +233,23 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
   const bool alike = nominee.empty() && pod->nominated_node.empty();
   std::string kind = alike ? pod->meta.ns + " " + KindOfPreemptor(*pod) : "";
   if (alike && hopeless_claims_.Contains(kind, engine_.changes())) return "";
+
+  // 3. Search victims in a snapshot in which terminating pods and the rest of their gangs are gone.
   const std::vector<Pod> rest = RestOfGangs(leaving);
   leaving.insert(leaving.end(), rest.begin(), rest.end());
   cluster::ClusterSnapshot snapshot = engine_.snapshot();
   for (const Pod& other : leaving) {
-    (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);  // if it is there
+    // Ignored: the snapshot may no longer have it.
+    (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);
   }
   LeaveOutSilentNodes(*pod, snapshot);
   scheduling::Reclaim reclaim = MakeReclaim(*profile.framework, *pod, leaving, {});
   std::optional<scheduling::Preemption> found;
   bool awaits_cut = false;
   std::tie(found, awaits_cut) = FindBy(profile, reclaim, snapshot, pod, nominee);
+
+  // 4. Prefer partitioning to evictions, as long as partitioner and agents act in time. Nodes where
+  //    they do not are left out of the next searches.
   for (int i = 0; i < kMostSilentAtOnce && awaits_cut && leaving.empty(); ++i) {
     if (!found || !found->victims.empty()) break;
     if (HasPatience(pod->Key(), now)) return std::string(kAwaitsCut);
@@ -248,6 +261,8 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
     const bool spared = IsSparedByCuts(profile, reclaim, std::move(snapshot), pod);
     if (spared && HasPatience(pod->Key(), now)) return std::string(kAwaitsCut);
   }
+
+  // 5. Give up, or nominate the node and evict.
   if (!found) {
     if (MayNotBeSeenYet(nominee) && HasPatience(pod->Key(), now)) {
       return std::string(scheduling::kAwaitsAgent);
@@ -256,7 +271,8 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
     if (alike) hopeless_claims_.Add(std::move(kind));
     return "";
   }
-  if (found->victims.empty() && leaving.empty()) {  // something else keeps it waiting
+  // Something other than capacity keeps the pod pending.
+  if (found->victims.empty() && leaving.empty()) {
     saw_to_it_.insert(pod->Key());
     return "";
   }
@@ -269,14 +285,14 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
                      found->victims.size());
 }
 
-// What was set free there so far, for a claim of which the rest is still to go.
+// True while the agent has yet to report instances freed by evictions for part of the request.
 bool Scheduler::MayNotBeSeenYet(const std::string& node) const {
   const cluster::NodeInfo* info = engine_.snapshot().Find(node);
   return info != nullptr && scheduling::IsBehind(*info);
 }
 
-// Nobody has to go if GPUs are cut that nobody uses: by the partitioner, or when what they are cut
-// for now is done, or their agents have told that pods have ended.
+// True if no eviction is needed, because unused GPUs can be partitioned for the pod: by the
+// partitioner, or after current plans are carried out and agents have reported ended pods.
 bool Scheduler::IsSparedByCuts(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
                                cluster::ClusterSnapshot snapshot, const Pod& pod) {
   if (!AsksForSlices(*pod, GivesWhole(snapshot))) return false;

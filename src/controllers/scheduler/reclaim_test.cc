@@ -1,4 +1,4 @@
-// Whom schedulers evict for what elastic quotas guarantee, and whom not.
+// Which pods are evicted for the guarantees of elastic quotas, and which are not.
 #include <string>
 
 #include "controllers/scheduler/quota_fixture_test.h"
@@ -8,7 +8,7 @@ namespace {
 
 class SchedulerReclaimTest : public QuotaFixture {};
 
-TEST_F(SchedulerReclaimTest, APodOnNoNodeHoldsUpNobody) {
+TEST_F(SchedulerReclaimTest, PodOnMissingNodeBlocksOnlyItsQuota) {
   CpuNode("n", "10");
   Quota("a", {{"cpu", "2"}}, {{"cpu", "3"}});
   Quota("b", {{"cpu", "4"}});
@@ -23,7 +23,7 @@ TEST_F(SchedulerReclaimTest, APodOnNoNodeHoldsUpNobody) {
   EXPECT_EQ(At("a/next"), "") << "it counts";
 }
 
-TEST_F(SchedulerReclaimTest, AMinThatIsLoweredCostsNobodyElse) {
+TEST_F(SchedulerReclaimTest, LoweredMinEvictsNothingWhileCapacityIsFree) {
   CpuNode("n", "60");
   Quota("a", {{"cpu", "20"}});
   Quota("b", {{"cpu", "10"}});
@@ -41,7 +41,7 @@ TEST_F(SchedulerReclaimTest, AMinThatIsLoweredCostsNobodyElse) {
   EXPECT_EQ(Count(pods, "n"), 20) << "there is room";
 }
 
-TEST_F(SchedulerReclaimTest, AChildAndItsParentGiveBackToEachOther) {
+TEST_F(SchedulerReclaimTest, ReclaimsBetweenChildAndParent) {
   CpuNode("n", "8");
   Quota("p", {{"cpu", "4"}});
   Quota("c", {{"cpu", "2"}}, {}, "p/quota");
@@ -63,7 +63,7 @@ TEST_F(SchedulerReclaimTest, AChildAndItsParentGiveBackToEachOther) {
   EXPECT_EQ(At("s/p4"), "gone");
 }
 
-TEST_F(SchedulerReclaimTest, PodsWithoutAQuotaGoForAllThatLacksOnTheNode) {
+TEST_F(SchedulerReclaimTest, EvictsPodsWithoutQuotaForWholeShortfall) {
   NodeWith("g", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}});
   Quota("a", {{"nos.nebuly.com/gpu-memory", "320"}});
   for (const char* name : {"c1", "c2", "c3", "c4"}) Pod("other", name, "1", 10);
@@ -74,7 +74,7 @@ TEST_F(SchedulerReclaimTest, PodsWithoutAQuotaGoForAllThatLacksOnTheNode) {
   EXPECT_EQ(Count({"other/c1", "other/c2", "other/c3", "other/c4"}, "g"), 2);
 }
 
-TEST_F(SchedulerReclaimTest, ASmallGpuIsGuaranteed) {
+TEST_F(SchedulerReclaimTest, ReclaimsGuaranteeOnSmallGpu) {
   NodeWith("big", {{"cpu", "64"}, {"nvidia.com/gpu", "1"}}, {{"nvidia.com/gpu.memory", "81920"}});
   NodeWith("small", {{"cpu", "8"}, {"nvidia.com/gpu", "2"}}, {{"nvidia.com/gpu.memory", "16384"}});
   const JsonObject small{{"nodeSelector", {{"nvidia.com/gpu.memory", "16384"}}}};
@@ -90,7 +90,7 @@ TEST_F(SchedulerReclaimTest, ASmallGpuIsGuaranteed) {
   EXPECT_EQ(At("b/p2"), "gone");
 }
 
-TEST_F(SchedulerReclaimTest, TheLeastImportantGoes) {
+TEST_F(SchedulerReclaimTest, EvictsBorrowerOfLowestPriority) {
   NodeWith("n1", {{"cpu", "10"}, {"nvidia.com/gpu", "1"}});
   NodeWith("n2", {{"cpu", "10"}, {"nvidia.com/gpu", "1"}});
   Quota("a", {{"nvidia.com/gpu", "0"}});
@@ -106,7 +106,7 @@ TEST_F(SchedulerReclaimTest, TheLeastImportantGoes) {
   EXPECT_EQ(At("a/least"), "gone");
 }
 
-TEST_F(SchedulerReclaimTest, AsFewPodsAsPossibleGo) {
+TEST_F(SchedulerReclaimTest, EvictsAsFewPodsAsPossible) {
   CpuNode("n", "8");
   Quota("a", {{"cpu", "0"}});
   Quota("b", {{"cpu", "8"}});
@@ -120,8 +120,8 @@ TEST_F(SchedulerReclaimTest, AsFewPodsAsPossibleGo) {
   EXPECT_EQ(Count({"a/s1", "a/s2", "a/s3", "a/s4"}, "n"), 4);
 }
 
-// Somebody deletes a member of a gang; the other one is on another node.
-TEST_F(SchedulerReclaimTest, AMemberThatEndsElsewhereIsInNobodysWay) {
+// A user deletes a member of a gang. The other member is on another node.
+TEST_F(SchedulerReclaimTest, TerminatingGangMemberDoesNotBlockReclaim) {
   CpuNode("n1", "1");
   CpuNode("n2", "1");
   Quota("a", {{"cpu", "0"}});
@@ -141,8 +141,8 @@ TEST_F(SchedulerReclaimTest, AMemberThatEndsElsewhereIsInNobodysWay) {
   EXPECT_NE(At("b/q"), "");
 }
 
-// Its deletion may have been done though it is not answered.
-TEST_F(SchedulerReclaimTest, WhoMayHaveBeenEvictedGoesAndNobodyElse) {
+// The deletion may have taken effect although it was not answered.
+TEST_F(SchedulerReclaimTest, RepeatsUnansweredEvictionOfSameVictim) {
   CpuNode("n", "8");
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "3"}});
@@ -154,7 +154,7 @@ TEST_F(SchedulerReclaimTest, WhoMayHaveBeenEvictedGoesAndNobodyElse) {
   api_.intercept = [&](const kube::ApiRequest& request) {
     std::optional<Result<kube::ApiResponse>> answer;
     if (request.method != "DELETE" || std::exchange(lost, true)) return answer;
-    api_.Put({{"kind", "PodDisruptionBudget"},  // from now on it would not be chosen
+    api_.Put({{"kind", "PodDisruptionBudget"},  // from now on the pod would not be chosen as victim
               {"metadata", {{"namespace", "a"}, {"name", "x"}}},
               {"spec", {{"minAvailable", 1}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}},
               {"status", {{"disruptionsAllowed", 0}}}});
@@ -169,9 +169,9 @@ TEST_F(SchedulerReclaimTest, WhoMayHaveBeenEvictedGoesAndNobodyElse) {
   EXPECT_EQ(At("a/p2"), "n");
 }
 
-// Without d/p7, the youngest, d is within its min of cpu; of the other resource nobody may be taken
-// for what b/q has from its parent.
-TEST_F(SchedulerReclaimTest, WhoIsWorthMoreOfWhatLacksNextGoesIfNothingElseHelps) {
+// Evicting only d/p7, the youngest, brings d within its min of cpu. For the other resource b/q has
+// no guarantee from its parent, so no pod may be evicted for it.
+TEST_F(SchedulerReclaimTest, ChoosesVictimWithMissingResourceIfYoungestDoesNotHelp) {
   NodeWith("n", {{"cpu", "16"}, {"example.com/g", "8"}});
   Quota("a", {{"cpu", "6"}, {"example.com/g", "4"}});
   Quota("b", {{"cpu", "3"}}, {}, "a/quota");
@@ -192,8 +192,8 @@ TEST_F(SchedulerReclaimTest, WhoIsWorthMoreOfWhatLacksNextGoesIfNothingElseHelps
   EXPECT_EQ(At("d/p4"), "gone");
   EXPECT_EQ(Count({"d/p0", "d/p7"}, "n"), 2);
 }
-// Only the quota lacks: n2 has room.
-TEST_F(SchedulerReclaimTest, BudgetsAreKept) {
+// Only quota is missing: n2 has capacity.
+TEST_F(SchedulerReclaimTest, RespectsPodDisruptionBudget) {
   CpuNode("n1", "4");
   Quota("a", {{"cpu", "0"}});
   Quota("b", {{"cpu", "4"}});

@@ -1,5 +1,5 @@
-// Who does not have to go for a quota, or not yet: gangs, pods of DaemonSets, and anybody while
-// GPUs can be cut.
+// Pods that are not evicted for a quota, or not yet: gangs, DaemonSet pods, and any pod while GPUs
+// can be partitioned instead.
 #include "controllers/scheduler/quota_fixture_test.h"
 
 namespace nos::controllers {
@@ -7,7 +7,7 @@ namespace {
 
 class SchedulerSparesTest : public ClaimsFixture {};
 
-TEST_F(SchedulerSparesTest, PodsOfDaemonSetsLoseNothing) {
+TEST_F(SchedulerSparesTest, DoesNotEvictDaemonSetPod) {
   Node("n", "4");
   Quota("a", {{"cpu", "3"}});
   Quota("b", {{"cpu", "1"}});
@@ -28,8 +28,8 @@ TEST_F(SchedulerSparesTest, PodsOfDaemonSetsLoseNothing) {
   EXPECT_EQ(At("a/ds"), "n");
 }
 
-// Somebody else has evicted one of it.
-TEST_F(SchedulerSparesTest, AGangWithinMinLosesNothingToAnotherQuota) {
+// Another client has evicted a member of it.
+TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithinMin) {
   Node("n1", "4");
   Node("n2", "1");
   Quota("a", {{"cpu", "4"}});
@@ -54,8 +54,8 @@ TEST_F(SchedulerSparesTest, AGangWithinMinLosesNothingToAnotherQuota) {
   EXPECT_EQ(At("a/g2"), "n1") << "min of a covers it";
 }
 
-// And where the claimant needs nobody to go.
-TEST_F(SchedulerSparesTest, AGangWithinMinLosesNothingForNothing) {
+// The pending pod needs no eviction.
+TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithoutNeed) {
   Node("n1", "4");
   Node("n2", "1");
   Quota("a", {{"cpu", "4"}});
@@ -78,7 +78,7 @@ TEST_F(SchedulerSparesTest, AGangWithinMinLosesNothingForNothing) {
   EXPECT_EQ(At("a/g2"), "n1") << "min of a covers it, and b/q needs nobody: " << WhyOf("b/q");
 }
 
-TEST_F(SchedulerSparesTest, NobodyGoesForAGangWhileThePartitionerMayCut) {
+TEST_F(SchedulerSparesTest, EvictsNothingForGangWhilePartitionerCanCreateSlices) {
   framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
   const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
   RestartWith(&cutting);
@@ -103,7 +103,7 @@ TEST_F(SchedulerSparesTest, NobodyGoesForAGangWhileThePartitionerMayCut) {
       << "GPUs 1 and 2 are free to be cut: " << WhyOf("b/g1");
 }
 
-TEST_F(SchedulerSparesTest, NobodyGoesForAGangWhileAFreeGpuIsBeingCut) {
+TEST_F(SchedulerSparesTest, EvictsNothingForGangWhileFreeGpuIsPartitioned) {
   GpuNode("g", 2);
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
@@ -128,7 +128,7 @@ TEST_F(SchedulerSparesTest, NobodyGoesForAGangWhileAFreeGpuIsBeingCut) {
   EXPECT_EQ(At("a/p"), "g") << WhyOf("b/g1");
 }
 
-TEST_F(SchedulerSparesTest, ASilentAgentCostsAGangsClaimOneVictim) {
+TEST_F(SchedulerSparesTest, EvictsOneVictimForGangWhenAgentIsSilent) {
   GpuNode("g", 1);
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "40"}});
@@ -147,16 +147,15 @@ TEST_F(SchedulerSparesTest, ASilentAgentCostsAGangsClaimOneVictim) {
   for (const char* name : {"g1", "g2"}) {
     PodOf("b", name, "nvidia.com/mig-1g.5gb", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
   }
-  reconcile::RunFor(seconds(60));
-  reconcile::RunFor(seconds(600));
+  RunFor(seconds(60));
+  RunFor(seconds(600));
   EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "gone"), 1) << WhyOf("b/g1");
 }
 
-// Its agent has yet to say that the slice of a pod that has just ended is free.
+// The agent has yet to report the slice of a finished pod as free.
 class SchedulerEndsTest : public ClaimsFixture {
  protected:
-  // c/old ends of its own accord; a pod of its quota waits that could have its slots, or those of
-  // d/borrower.
+  // C/old finishes. A pending pod of its quota could use its slots or those of d/borrower.
   void EndBesideABorrower(const std::string& next) {
     GpuNode("g", 1);
     Quota("c", {{"nos.nebuly.com/gpu-memory", "20"}});
@@ -171,7 +170,7 @@ class SchedulerEndsTest : public ClaimsFixture {
     ASSERT_EQ(Count({"c/old", "d/borrower"}, "g"), 2);
     LetPodsEndSlowly();
     PodOf("c", "next", next, "1");
-    reconcile::RunFor(seconds(60));
+    RunFor(seconds(60));
     Json pod = *api_.Find("pods", "c/old");
     MakeObject(pod, "status")["phase"] = "Succeeded";
     api_.Put(pod);
@@ -185,7 +184,7 @@ class SchedulerEndsTest : public ClaimsFixture {
   }
 };
 
-TEST_F(SchedulerEndsTest, NobodyGoesForSlotsThatAreAboutToBeFree) {
+TEST_F(SchedulerEndsTest, EvictsNothingBeforeAgentReportsFreedSlots) {
   EndBesideABorrower("nvidia.com/mig-3g.20gb");
   Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:free,2g.10gb@4:used"},
              {"nos.nebuly.com/status-holders-0", "2g.10gb@4=d/borrower"}});
@@ -194,21 +193,21 @@ TEST_F(SchedulerEndsTest, NobodyGoesForSlotsThatAreAboutToBeFree) {
   EXPECT_EQ(Spec("g"), "3g.20gb@0,2g.10gb@4");
 }
 
-TEST_F(SchedulerEndsTest, NorWherePartitionersCut) {
+TEST_F(SchedulerEndsTest, EvictsNothingBeforeAgentReportsForPartitioner) {
   framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
   const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
   RestartWith(&cutting);
   EndBesideABorrower("nvidia.com/mig-2g.10gb");
 }
 
-TEST_F(SchedulerEndsTest, AnAgentThatNeverTellsIsNotWaitedFor) {
+TEST_F(SchedulerEndsTest, EvictsBorrowerWhenAgentNeverReports) {
   EndBesideABorrower("nvidia.com/mig-3g.20gb");
-  reconcile::RunFor(seconds(60));
+  RunFor(seconds(60));
   EXPECT_EQ(At("d/borrower"), "ending");
 }
 
-// From when the first one has gone 30 s pass before its slots are cut.
-TEST_F(SchedulerEndsTest, NobodyElseGoesWhileTheyAreBeingCut) {
+// The wait of 30 s begins again with the first eviction, before its slots are repartitioned.
+TEST_F(SchedulerEndsTest, EvictsNoFurtherPodWhileSlotsAreRepartitioned) {
   GpuNode("g", 1);
   Quota("c", {{"nos.nebuly.com/gpu-memory", "40"}});
   Quota("d", {{"nos.nebuly.com/gpu-memory", "0"}});
@@ -219,16 +218,16 @@ TEST_F(SchedulerEndsTest, NobodyElseGoesWhileTheyAreBeingCut) {
   Run();
   TellHolders("4g.20gb@0=d/older,2g.10gb@4=d/younger");
   PodOf("c", "q", "nvidia.com/mig-3g.20gb", "1");
-  reconcile::RunFor(seconds(20));
+  RunFor(seconds(20));
   ASSERT_EQ(At("d/younger"), "gone");
   Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used,2g.10gb@4:free"},
              {"nos.nebuly.com/status-holders-0", "4g.20gb@0=d/older"}});
-  reconcile::RunFor(seconds(20));
+  RunFor(seconds(20));
   EXPECT_EQ(Spec("g"), "4g.20gb@0,3g.20gb@4");
   EXPECT_EQ(At("d/older"), "g");
 }
 
-TEST_F(SchedulerSparesTest, NobodyWaitsForCutsForEver) {
+TEST_F(SchedulerSparesTest, EvictsBorrowerWhenNoPartitionerActs) {
   framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
   const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
   RestartWith(&cutting);
@@ -247,10 +246,10 @@ TEST_F(SchedulerSparesTest, NobodyWaitsForCutsForEver) {
   ASSERT_EQ(At("a/p"), "gb");
   Json node = *api_.Find("nodes", "ga");
   MakeObject(node, "spec")["unschedulable"] = false;
-  api_.Put(node);  // its agent is not there: nobody cuts
+  api_.Put(node);  // has no agent, so it is not partitioned
   Run();
   PodOf("b", "q", "nvidia.com/mig-3g.20gb", "1");
-  reconcile::RunFor(seconds(1800));
+  RunFor(seconds(1800));
   EXPECT_EQ(At("a/p"), "gone") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
 }
 

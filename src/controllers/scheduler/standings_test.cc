@@ -1,5 +1,5 @@
-// What a promise counts for follows what is used and promised now; who may be evicted is asked of
-// what will be, not of what was tried on the way.
+// Current usage and nominations decide whether a nomination is guaranteed. Evictability is judged
+// by the resulting state, not by intermediate steps.
 #include "controllers/scheduler/quota_fixture_test.h"
 
 namespace nos::controllers {
@@ -34,9 +34,9 @@ class SchedulerStandingsTest : public ClaimsFixture {
   }
 };
 
-// A dead scheduler's promise was a guarantee when it was made; then pods of its own quota take what
-// min covers.
-TEST_F(SchedulerStandingsTest, ADeadPromiseIsNoGuaranteeOnceItsQuotaUsesItsMin) {
+// The nomination by a scheduler that no longer runs was guaranteed. Then pods of its quota use up
+// min.
+TEST_F(SchedulerStandingsTest, StaleNominationIsNoGuaranteeOnceQuotaUsesItsMin) {
   Node("n1", "8");
   Node("n2", "8");
   Quota("a", {{"cpu", "4"}});
@@ -47,12 +47,12 @@ TEST_F(SchedulerStandingsTest, ADeadPromiseIsNoGuaranteeOnceItsQuotaUsesItsMin) 
   Run();
   EXPECT_NE(At("b/p"), "") << WhyOf("b/p");
   Pod("a", "q", "4");
-  reconcile::RunFor(seconds(7200));
+  RunFor(seconds(7200));
   EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
 }
 
-// The same, pods of b bound by the other scheduler.
-TEST_F(SchedulerStandingsTest, NorWhereOthersBindPodsOfItsQuota) {
+// Like the test above, with a pod of b bound by the other scheduler.
+TEST_F(SchedulerStandingsTest, StaleNominationIsNoGuaranteeBesidePodsBoundByOthers) {
   Node("n1", "8");
   Node("n2", "8");
   Quota("a", {{"cpu", "4"}});
@@ -62,13 +62,13 @@ TEST_F(SchedulerStandingsTest, NorWhereOthersBindPodsOfItsQuota) {
   Bound("b", "p", "4", "n2");
   Run();
   Pod("a", "q", "4");
-  reconcile::RunFor(seconds(7200));
+  RunFor(seconds(7200));
   EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
 }
 
-// One of a gang of three was evicted for a quota, whoever did it has crashed: the rest of it goes
-// for the next that has a right to as much, and nobody else, whether that is a gang or not.
-TEST_F(SchedulerStandingsTest, AGangsClaimTakesTheRestOfABrokenGangFirst) {
+// A gang of three lost a member to a quota, and the evicting scheduler crashed. The next guarantee
+// takes the rest of this gang and no other pod, for a gang and for a single pod.
+TEST_F(SchedulerStandingsTest, EvictsRestOfBrokenGangForGang) {
   BreakGang();
   Group("a", "g", 3);
   for (const char* name : {"g1", "g2", "g3"}) {
@@ -77,15 +77,15 @@ TEST_F(SchedulerStandingsTest, AGangsClaimTakesTheRestOfABrokenGangFirst) {
   Run();
   ExpectItsRestGoes();
 }
-TEST_F(SchedulerStandingsTest, APodsClaimTakesTheRestOfABrokenGangFirst) {
+TEST_F(SchedulerStandingsTest, EvictsRestOfBrokenGangForPod) {
   BreakGang();
   Pod("a", "q", "3");
   Run();
   ExpectItsRestGoes();
 }
 
-// A promise is demoted by a more important one of its quota, which then is withdrawn.
-TEST_F(SchedulerStandingsTest, ADemotedPromiseIsAGuaranteeAgain) {
+// A pod of higher priority in the same quota displaces a guarantee, then is deleted.
+TEST_F(SchedulerStandingsTest, NominationIsGuaranteedAgainAfterHigherPriorityPodIsDeleted) {
   Node("na", "4");
   Node("nb", "4");
   Quota("a", {{"cpu", "4"}});
@@ -100,7 +100,7 @@ TEST_F(SchedulerStandingsTest, ADemotedPromiseIsAGuaranteeAgain) {
   Run();
   api_.Remove("pods", "a/q2");
   Run();
-  On("na", "d", "x", "4", 0);  // covered by d's min: as good as a/q1, and later
+  On("na", "d", "x", "4", 0);  // d's min covers it, but it is younger than a/q1
   Run();
   Remove("c", {"p1", "p2", "p3", "p4"});
   Run();
@@ -108,9 +108,9 @@ TEST_F(SchedulerStandingsTest, ADemotedPromiseIsAGuaranteeAgain) {
   EXPECT_EQ(At("d/x"), "") << "it took what was freed for a/q1, which min covers";
 }
 
-// Table of docs/quotas.md: beyond min, a pod of another quota goes only if the claimant's stays
-// within min and share. Shares of the 1 that is idle: a 3/9, b 6/9, both rounded down to 0.
-TEST_F(SchedulerStandingsTest, OthersGoOnlyIfTheClaimantStaysWithinMin) {
+// Table in docs/quotas.md: beyond min, a pod of another quota is evicted only if the preemptor's
+// quota stays within min and share. Shares of the idle 1: a 3/9, b 6/9, both rounded down to 0.
+TEST_F(SchedulerStandingsTest, EvictsOtherQuotasPodsOnlyWithinMin) {
   Node("n", "9");
   Quota("a", {{"cpu", "3"}});
   Quota("b", {{"cpu", "6"}});
@@ -122,7 +122,7 @@ TEST_F(SchedulerStandingsTest, OthersGoOnlyIfTheClaimantStaysWithinMin) {
   Pod("a", "q0", "3", 20);
   Run();
   EXPECT_TRUE(At("b/p0") == "n" || At("a/x") != "n") << "a would use 4 of its 3, its share is 0";
-  // Both come back, as ReplicaSets have it.
+  // ReplicaSets create both again.
   int evictions = 0, b = 0, a = 0;
   for (int i = 0; i < 60; ++i) {
     if (At("b/p" + std::to_string(b)) == "gone") {
@@ -140,8 +140,8 @@ TEST_F(SchedulerStandingsTest, OthersGoOnlyIfTheClaimantStaysWithinMin) {
   EXPECT_LE(evictions, 1);
 }
 
-// A child that does not name what its parent names: it borrows by its parent, and never gives back.
-TEST_F(SchedulerStandingsTest, WhatAChildBorrowsByItsParentIsGivenBack) {
+// The child does not name a resource of its parent and borrows it through the parent.
+TEST_F(SchedulerStandingsTest, ReclaimsResourceThatChildBorrowsThroughParent) {
   NodeWith("n", {{"cpu", "100"}, {"example.com/g", "4"}});
   Quota("org", {{"cpu", "4"}, {"example.com/g", "1"}});
   Quota("team", {{"cpu", "4"}}, {}, "org/quota");
@@ -152,24 +152,24 @@ TEST_F(SchedulerStandingsTest, WhatAChildBorrowsByItsParentIsGivenBack) {
   Run();
   ASSERT_EQ(Count({"team/p1", "team/p2", "team/p3", "team/p4"}, "n"), 4);
   PodWith("c", "q", {{"cpu", "1"}, {"example.com/g", "3"}});
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("c/q"), "n") << WhyOf("c/q");
 }
 
-// A dead promise that never was guaranteed, of the pod's own quota.
-TEST_F(SchedulerStandingsTest, ADeadPromiseHoldsUpItsOwnQuotaForAWhileOnly) {
+// A stale nomination of the pod's own quota that was never guaranteed.
+TEST_F(SchedulerStandingsTest, StaleNominationBlocksItsOwnQuotaOnlyForAWhile) {
   Node("n1", "16");
   Quota("a", {{"cpu", "4"}});
   Quota("b", {{"cpu", "4"}});
   Foreign("a", "dead", "8", "n1");
   Run();
   Pod("a", "q", "4");
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
 }
 
-// The other scheduler wrote its nomination and died before anybody was evicted.
-TEST_F(SchedulerStandingsTest, NobodyGoesForADeadPromise) {
+// The other scheduler wrote its nomination and stopped before any eviction.
+TEST_F(SchedulerStandingsTest, EvictsNothingForStaleNomination) {
   Node("n1", "100");
   Quota("a", {{"cpu", "4"}});
   Quota("b", {{"cpu", "4"}});
@@ -190,8 +190,8 @@ TEST_F(SchedulerStandingsTest, NobodyGoesForADeadPromise) {
   EXPECT_EQ(Count(keys, "ending"), 4) << "a/q asks for 4";
 }
 
-// Demoted and promoted promises of several quotas beside each other, and room.
-TEST_F(SchedulerStandingsTest, NorOnItsNode) {
+// Like the test above, on a full node.
+TEST_F(SchedulerStandingsTest, EvictsNothingForStaleNominationOnFullNode) {
   Node("n1", "12");
   Quota("a", {{"cpu", "4"}});
   Quota("b", {{"cpu", "4"}});
@@ -211,9 +211,8 @@ TEST_F(SchedulerStandingsTest, NorOnItsNode) {
   EXPECT_EQ(Count(keys, "ending"), 4) << "a/q asks for 4";
 }
 
-// Whole GPUs of 16 GB, and 32 assumed where nobody tells: a/q is covered by min on every node there
-// is.
-TEST_F(SchedulerStandingsTest, AGuaranteeOnSmallGpusGoesBeforeAPromisedShare) {
+// GPUs of 16 GB, default 32 GB: min covers a/q on every node of the cluster.
+TEST_F(SchedulerStandingsTest, GuaranteeOnSmallGpusPrecedesNominatedShare) {
   NodeWith("n", {{"cpu", "10"}, {"nvidia.com/gpu", "3"}}, {{"nvidia.com/gpu.memory", "16384"}});
   Quota("a", {{"nos.nebuly.com/gpu-memory", "16"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "16"}});
@@ -225,10 +224,10 @@ TEST_F(SchedulerStandingsTest, AGuaranteeOnSmallGpusGoesBeforeAPromisedShare) {
   api_.Put(pod);
   Run();
   PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("a/q"), "n") << WhyOf("a/q");
 }
-TEST_F(SchedulerStandingsTest, SoItDoesOnGpusOfTheAssumedSize) {
+TEST_F(SchedulerStandingsTest, GuaranteeOnGpusOfDefaultSizePrecedesNominatedShare) {
   NodeWith("n", {{"cpu", "10"}, {"nvidia.com/gpu", "3"}}, {{"nvidia.com/gpu.memory", "32768"}});
   Quota("a", {{"nos.nebuly.com/gpu-memory", "32"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "32"}});
@@ -240,26 +239,26 @@ TEST_F(SchedulerStandingsTest, SoItDoesOnGpusOfTheAssumedSize) {
   api_.Put(pod);
   Run();
   PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
-  reconcile::RunFor(seconds(3600));
+  RunFor(seconds(3600));
   EXPECT_EQ(At("a/q"), "n") << WhyOf("a/q");
 }
 
-// Large GPUs, 32 assumed: a/q is beyond min wherever there is a GPU, and so has no right.
-TEST_F(SchedulerStandingsTest, BeyondMinOnLargeGpusIsNoGuarantee) {
+// GPUs of 80 GB, default 32 GB: a/q exceeds min on every node, so it is not guaranteed.
+TEST_F(SchedulerStandingsTest, RequestBeyondMinOnLargeGpusIsNoGuarantee) {
   NodeWith("n", {{"cpu", "10"}, {"nvidia.com/gpu", "3"}}, {{"nvidia.com/gpu.memory", "81920"}});
   Quota("a", {{"nos.nebuly.com/gpu-memory", "40"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
   Quota("c", {{"nos.nebuly.com/gpu-memory", "40"}});
   PodWith("b", "r", {{"nvidia.com/gpu", "1"}});
   Run();
-  // b's share of what is idle was promised to b/p (nobody else asks).
+  // B's share of the idle amount is reserved for b/p, since no other pod wants it.
   PodWith("b", "p", {{"nvidia.com/gpu", "1"}}, 0, {}, {{"schedulerName", "other"}});
   Json pod = *api_.Find("pods", "b/p");
   MakeObject(pod, "status")["nominatedNodeName"] = "n";
   api_.Put(pod);
   Run();
   PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
-  reconcile::RunFor(seconds(300));
+  RunFor(seconds(300));
   EXPECT_EQ(At("a/q"), "") << "80 of 40 on n: a share, and b/p's is promised";
 }
 
@@ -299,14 +298,14 @@ class SchedulerStandingsBindTest : public SchedulerStandingsTest {
   }
   using milliseconds = std::chrono::milliseconds;
 };
-TEST_F(SchedulerStandingsBindTest, ALostBindingLeavesThePromise) { Go(false); }
-TEST_F(SchedulerStandingsBindTest, NorDoesAQuotaThatAppearsMeanwhileTakeIt) { Go(true); }
+TEST_F(SchedulerStandingsBindTest, KeepsGuaranteedNominationAfterLostBinding) { Go(false); }
+TEST_F(SchedulerStandingsBindTest, KeepsGuaranteedNominationWhenQuotaIsCreated) { Go(true); }
 
-// Beyond min a pod takes the place of pods without a quota only if their priority is lower.
-TEST_F(SchedulerStandingsTest, SoDoThoseWithoutAQuota) {
+// Beyond min, a pod evicts pods without a quota only if their priority is lower.
+TEST_F(SchedulerStandingsTest, DoesNotEvictPodWithoutQuotaOfHigherPriorityBeyondMin) {
   Node("n", "4");
   Quota("a", {{"cpu", "3"}});
-  Quota("b", {{"cpu", "6"}});  // has nothing to do
+  Quota("b", {{"cpu", "6"}});  // idle
   Pod("a", "x", "1", 10);
   Pod("other", "s", "3", 100);
   Run();
@@ -316,7 +315,7 @@ TEST_F(SchedulerStandingsTest, SoDoThoseWithoutAQuota) {
   EXPECT_TRUE(At("other/s") == "n" || At("a/x") != "n")
       << "priority 100, for one of 20 that would use 4 of 3";
 }
-TEST_F(SchedulerStandingsTest, AlsoIfOnlyTheQuotaLacks) {
+TEST_F(SchedulerStandingsTest, EvictsOtherQuotasPodsOnlyWithinMinIfOnlyQuotaIsMissing) {
   Node("n", "100");
   Quota("a", {{"cpu", "3"}});
   Quota("b", {{"cpu", "6"}});
@@ -330,8 +329,8 @@ TEST_F(SchedulerStandingsTest, AlsoIfOnlyTheQuotaLacks) {
   EXPECT_TRUE(At("b/p0") == "n" || At("a/x") != "n") << "a would use 4 of its 3, its share is 0";
 }
 
-// Two live schedulers: the nomination of the other one is seen before its evictions are.
-TEST_F(SchedulerStandingsTest, TwoLiveSchedulersEvictNoMoreThanBothNeed) {
+// Both schedulers run: this one sees the other's nomination before its evictions.
+TEST_F(SchedulerStandingsTest, TwoSchedulersEvictNoMoreThanBothNeed) {
   StartSecond();
   Node("na", "6");
   Node("nb", "6");
@@ -352,7 +351,7 @@ TEST_F(SchedulerStandingsTest, TwoLiveSchedulersEvictNoMoreThanBothNeed) {
   api_.intercept = [&](const kube::ApiRequest& request) {
     if (!begun && request.method == "PATCH" &&
         WriteJson(request.body).find("DisruptionTarget") != std::string::npos) {
-      begun = true;  // the first one is to be evicted for b/f
+      begun = true;  // the first victim is being evicted for b/f
       On("nb", "a", "q", "4");
       for (int i = 0; i < 30; ++i) (void)runner_->Step(clock_);
     }
@@ -366,8 +365,8 @@ TEST_F(SchedulerStandingsTest, TwoLiveSchedulersEvictNoMoreThanBothNeed) {
   EXPECT_LE(Count(keys, "ending"), 8) << "a/q and b/f ask for 4 each";
 }
 
-// Only room lacks: what it has of its quota is free already.
-TEST_F(SchedulerStandingsTest, NobodyGoesForWhatAPodOnALostNodeLeaves) {
+// Only capacity is missing: the quota of the pod on the lost node counts as free.
+TEST_F(SchedulerStandingsTest, EvictsNothingForCapacityOfPodOnLostNode) {
   NodeWith("n1", {{"cpu", "1"}}, {{"name", "n1"}, {"pool", "x"}});
   NodeWith("n2", {{"cpu", "1"}}, {{"name", "n2"}});
   NodeWith("n3", {{"cpu", "2"}}, {{"name", "n3"}});
@@ -386,7 +385,7 @@ TEST_F(SchedulerStandingsTest, NobodyGoesForWhatAPodOnALostNodeLeaves) {
   ASSERT_EQ(At("c/c2"), "ending");
   Lose("n1");
   NodeWith("n2", {{"cpu", "1"}}, {{"name", "n2"}, {"pool", "x"}});
-  reconcile::RunFor(seconds(600));
+  RunFor(seconds(600));
   EXPECT_EQ(Count({"c/c0", "c/c1"}, "ending"), 0);
 }
 

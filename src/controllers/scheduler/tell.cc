@@ -1,12 +1,12 @@
-// How the scheduler says what became of pods: conditions and Events, after decisions and bindings.
+// Publishes conditions and Events of pods after decisions and bindings.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "reconcile/condition.h"
 #include "controllers/scheduler/internal.h"
+#include "reconcile/condition.h"
 #include "scheduling/explain.h"
 #include "scheduling/pod_kind.h"
 
@@ -19,7 +19,7 @@ kube::ObjectReference Reference(const cluster::Pod& pod) {
 
 constexpr int kMostConflicts = 3;
 
-// For a pod that says more of others and of nodes it would take seconds to try what helps.
+// Limit of constraints of a pod: searching a remedy for more would take seconds.
 constexpr size_t kMostTerms = 100;
 
 size_t TermsOf(const cluster::NodeSelectorTerm& term) {
@@ -38,15 +38,15 @@ size_t TermsOf(const cluster::Pod& pod) {
   return terms;
 }
 
-// What stands between the words of kube-scheduler and what would help.
+// Separates kube-scheduler's wording from the remedy.
 constexpr std::string_view kRemedy = " Remedy: ";
 
-// The reason of the condition while a pod waits for its GPUs to be cut: it has a node, and no
-// autoscaler is to make another one for it.
+// The reason of PodScheduled while a pod waits for its instances. It differs from Unschedulable,
+// because an autoscaler must not add a node for a pod that has one.
 constexpr std::string_view kCuttingGpus = "CuttingGpus";
 
-// With the remedy that was told first: another one alone is not told, for it changes with every
-// pod that comes and goes.
+// True if the condition has this message with any remedy. A new remedy alone is not published,
+// because it changes with every pod that comes or leaves.
 bool IsToldWithRemedy(const cluster::Pod& pod, const std::string& message) {
   const cluster::Condition* known = pod.FindCondition("PodScheduled");
   return known != nullptr && known->status == "False" && known->reason == "Unschedulable" &&
@@ -55,13 +55,13 @@ bool IsToldWithRemedy(const cluster::Pod& pod, const std::string& message) {
 
 }  // namespace
 
-// Of a pod that is gone; that it was evicted is told all the same.
+// Drops the condition of a deleted pod. The Event about its eviction is still published.
 void Scheduler::ForgetCondition(const std::string& key) {
   const auto telling = tellings_.find(key);
   if (telling != tellings_.end() && telling->second.node.empty()) tellings_.erase(telling);
 }
 
-// The Event of one that had the name before.
+// Keeps the Event of an earlier pod of the same name.
 void Scheduler::PutAside(const std::string& key, const std::string& successor, Time now) {
   ForgetCondition(key);
   const auto event = tellings_.find(key);
@@ -80,8 +80,8 @@ void Scheduler::Tell(Telling telling, Time now) {
     return;
   }
   unexplained_.erase(key);
-  if (of_condition &&
-      reconcile::HasCondition(*telling.pod, {"PodScheduled", "False", telling.reason, telling.message})) {
+  if (of_condition && reconcile::HasCondition(*telling.pod, {"PodScheduled", "False",
+                                                             telling.reason, telling.message})) {
     return ExplainLater(std::move(telling));
   }
   if (tellings_.size() >= config_.most_tellings && !tellings_.contains(key)) return;
@@ -96,13 +96,13 @@ void Scheduler::ExplainLater(Telling telling) {
   unexplained_.insert_or_assign(key, std::move(telling));
 }
 
-// Others come first, but it is done now and then however much they have to do.
+// Bindings and decisions come first, but remedies are searched at least at each remedies_due_.
 Time Scheduler::WhenToExplain(Time now) const {
   if (unexplained_.empty()) return Time::max();
   return queue_.ready() == 0 && !IsBinding() ? now : remedies_due_;
 }
 
-// Those that were told of without a remedy and still wait, if there is one.
+// Searches remedies for pending pods whose condition has none.
 std::vector<Scheduler::Telling> Scheduler::ExplainSome(Time now) {
   if (WhenToExplain(now) > now) return {};
   std::vector<Telling> some;
@@ -125,7 +125,8 @@ std::vector<Scheduler::Telling> Scheduler::ExplainSome(Time now) {
   return explained;
 }
 
-// What a pod waits for whose slices take longer than most to be cut: once, and else when to.
+// Reports once why a pod waits whose instances take longer than usual. Before that, sets the time
+// to report it.
 void Scheduler::TellOfCut(Binding& binding, scheduling::Progress& progress, Time now) {
   const bool waits = progress.kind == scheduling::Progress::Kind::kWaits && progress.until;
   if (!waits || binding.told_of_cuts) return;
@@ -140,15 +141,16 @@ void Scheduler::TellOfCut(Binding& binding, scheduling::Progress& progress, Time
        now);
 }
 
-// Pods of one kind that are refused with the same words are helped by the same. Those of more kinds
-// than it looks at are still to be explained then.
+// Pods of one kind with the same refusal get the same remedy. Kinds beyond remedies_per_call keep
+// `explain` and are handled later.
 void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
   std::map<std::pair<std::string, std::string>, std::string> known;
   for (Telling& telling : tellings) {
     const SchedulerProfile* profile = ProfileFor(*telling.pod);
     if (!std::exchange(telling.explain, false) || profile == nullptr) continue;
     if (TermsOf(*telling.pod) > kMostTerms) continue;
-    if (!engine_.NomineeNode(telling.pod->Key()).empty()) continue;  // room is made for it
+    // Victims are being evicted for it.
+    if (!engine_.NomineeNode(telling.pod->Key()).empty()) continue;
     const std::pair key(
         fmt::format("{} {}", telling.pod->priority, scheduling::KindOf(*telling.pod)),
         telling.message);
@@ -159,19 +161,19 @@ void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
       const auto with = engine_.WithPromises(*telling.pod);
       const quota::Balance balance = engine_.BalanceFor(*telling.pod);
       cluster::Pod pod = *telling.pod;
-      pod.nominated_node.clear();  // as it is by now, the watch may show later
+      pod.nominated_node.clear();  // the watch may show an older value
       const Framework& framework = *profile->framework;
       const Framework& cutting = profile->cutting != nullptr ? *profile->cutting : framework;
       const scheduling::Explanation why = scheduling::Explain(
           {framework, cutting, with, pod, profile->preemption, "", false, pod.meta.ns, &balance});
-      const bool helps = !why.place && !why.preemption;  // else it is on its way
+      const bool helps = !why.place && !why.preemption;  // else the pod can already be placed
       found = known.emplace(key, helps ? why.remedy : "").first;
     }
     if (!found->second.empty()) telling.message += fmt::format("{}{}.", kRemedy, found->second);
   }
 }
 
-// One portion at a time, so that decisions and bindings go first.
+// Publishes one portion at a time, so that decisions and bindings come first.
 void Scheduler::TellSome(kube::Client& client, Time now) {
   if (telling_) return;
   std::vector<Telling> portion;
@@ -183,7 +185,8 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
     auto found = tellings_.extract(*key);
     if (!found.empty()) portion.push_back(std::move(found.mapped()));
   }
-  if (queue_.ready() == 0 && !IsBinding()) AddRemedies(portion);  // while nobody else waits for it
+  // Only while no pod waits for a decision.
+  if (queue_.ready() == 0 && !IsBinding()) AddRemedies(portion);
   for (const Telling& telling : portion) ExplainLater(telling);
   if (portion.empty()) portion = ExplainSome(now);
   if (portion.empty()) return;
@@ -198,9 +201,9 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
             {Reference(pod), kube::EventType::kNormal, telling.reason, telling.message});
         continue;
       }
-      conditions.push_back(
-          reconcile::ConditionPatch(pod, {"PodScheduled", "False", telling.reason, telling.message}, now));
-      if (telling.reason == kCuttingGpus) continue;  // nothing failed
+      conditions.push_back(reconcile::ConditionPatch(
+          pod, {"PodScheduled", "False", telling.reason, telling.message}, now));
+      if (telling.reason == kCuttingGpus) continue;  // not a failure
       notes.push_back(
           {Reference(pod), kube::EventType::kWarning, "FailedScheduling", telling.message});
     }
@@ -212,7 +215,8 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
     for (size_t i = 0; i < portion.size(); ++i) {
       if (!portion[i].node.empty()) continue;
       const Status& status = written[next++].status();
-      const bool conflict = status.code() == Code::kConflict;  // perhaps it is another pod
+      // The name may belong to another pod now.
+      const bool conflict = status.code() == Code::kConflict;
       told[i].telling.conflicts += conflict ? 1 : 0;
       told[i].ok = status.ok() || status.code() == Code::kNotFound ||
                    told[i].telling.conflicts > kMostConflicts;

@@ -1,4 +1,4 @@
-// What the scheduler says of pods that wait, beyond the words of kube-scheduler.
+// Messages about pending pods beyond kube-scheduler's wording.
 #include "controllers/scheduler/fixture_test.h"
 
 #include <gmock/gmock.h>
@@ -16,14 +16,15 @@ class SchedulerTellTest : public SchedulerFixture {
     if (conditions == nullptr || conditions->get_array().empty()) return "";
     return std::string(FindString(conditions->get_array().at(0), field));
   }
-  void reconcile::Change(const std::string& pod, const std::string& part, const JsonObject& fields) {
+  void reconcile::Change(const std::string& pod, const std::string& part,
+                         const JsonObject& fields) {
     Json changed = *api_.Find("pods", "ml/" + pod);
     for (const auto& [key, value] : fields) MakeObject(changed, part)[key] = value;
     api_.Put(changed);
   }
 };
 
-TEST_F(SchedulerTellTest, RoomThatWasPromisedIsNoRemedy) {
+TEST_F(SchedulerTellTest, RemedyExcludesNominatedCapacity) {
   api_.Put({{"kind", "Node"},
             {"metadata", {{"name", "a"}}},
             {"status", {{"allocatable", {{"cpu", "4"}, {"pods", "110"}}}}}});
@@ -40,7 +41,7 @@ TEST_F(SchedulerTellTest, RoomThatWasPromisedIsNoRemedy) {
   EXPECT_THAT(Said("hi"), Not(HasSubstr("Remedy"))) << "its room is being made";
 }
 
-TEST_F(SchedulerTellTest, PodsOfOtherNamespacesAreNotNamed) {
+TEST_F(SchedulerTellTest, RemedyHidesPodsOfOtherNamespaces) {
   CpuNode("a", "3");
   PutPod("project-merger", "cpu", "3", 0);
   Json other = *api_.Find("pods", "ml/project-merger");
@@ -54,8 +55,8 @@ TEST_F(SchedulerTellTest, PodsOfOtherNamespacesAreNotNamed) {
                                    "a, or give it a priority above 0."));
 }
 
-// It would take the scheduler long to try what helps, and others wait for it.
-TEST_F(SchedulerTellTest, WhoNamesVeryManyOthersIsNotExplained) {
+// Searching a remedy would take the scheduler too long while other pods wait.
+TEST_F(SchedulerTellTest, OmitsRemedyForPodWithTooManyTerms) {
   CpuNode("a", "3");
   const auto put = [&](const std::string& name, int terms) {
     PutPod(name, "cpu", "4", 0);
@@ -64,10 +65,11 @@ TEST_F(SchedulerTellTest, WhoNamesVeryManyOthersIsNotExplained) {
       list.push_back({{"topologyKey", "kubernetes.io/hostname"},
                       {"labelSelector", {{"matchLabels", {{"app", std::to_string(i)}}}}}});
     }
-    reconcile::Change(name, "spec",
-           {{"affinity",
-             {{"podAntiAffinity",
-               {{"requiredDuringSchedulingIgnoredDuringExecution", std::move(list)}}}}}});
+    reconcile::Change(
+        name, "spec",
+        {{"affinity",
+          {{"podAntiAffinity",
+            {{"requiredDuringSchedulingIgnoredDuringExecution", std::move(list)}}}}}});
   };
   put("some", 100);
   put("many", 101);
@@ -83,10 +85,10 @@ TEST_F(SchedulerTellTest, WhoNamesVeryManyOthersIsNotExplained) {
   reconcile::Change("tolerant", "spec", {{"tolerations", std::move(tolerations)}});
   PutPod("picky", "cpu", "1", 0);
   reconcile::Change("picky", "spec",
-         {{"affinity",
-           {{"nodeAffinity",
-             {{"requiredDuringSchedulingIgnoredDuringExecution",
-               {{"nodeSelectorTerms", std::move(terms)}}}}}}}});
+                    {{"affinity",
+                      {{"nodeAffinity",
+                        {{"requiredDuringSchedulingIgnoredDuringExecution",
+                          {{"nodeSelectorTerms", std::move(terms)}}}}}}}});
   Run();
   for (const char* name : {"tolerant", "picky"}) {
     EXPECT_THAT(Said(name), HasSubstr("0/1 nodes are available"));
@@ -97,8 +99,8 @@ TEST_F(SchedulerTellTest, WhoNamesVeryManyOthersIsNotExplained) {
   EXPECT_THAT(Said("many"), Not(HasSubstr("Remedy")));
 }
 
-// Its profile leaves the cutting to the partitioner, which can do it.
-TEST_F(SchedulerTellTest, WhatThePartitionerCanCutIsNotToBeFreed) {
+// The pod's profile leaves partitioning to the partitioner, which can do it.
+TEST_F(SchedulerTellTest, RemedyAssumesPartitioningByPartitioner) {
   const auto waiting = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
   scheduler_ = std::make_unique<Scheduler>(
       config_,
@@ -118,8 +120,8 @@ TEST_F(SchedulerTellTest, WhatThePartitionerCanCutIsNotToBeFreed) {
   scheduler_.reset();
 }
 
-// They are of more kinds than are looked at at once.
-TEST_F(SchedulerTellTest, ARemedyThatWasSkippedIsToldLater) {
+// There are more kinds of pods than one call explains.
+TEST_F(SchedulerTellTest, PublishesSkippedRemedyLater) {
   CpuNode("a", "4");
   PutPod("big", "cpu", "5", 0);
   PutPod("bigger", "cpu", "6", 0);
@@ -132,7 +134,7 @@ TEST_F(SchedulerTellTest, ARemedyThatWasSkippedIsToldLater) {
   EXPECT_EQ(api_.writes.size(), writes) << "said once";
 }
 
-TEST_F(SchedulerTellTest, ARemedyWaitsForBindingsOnlyAWhile) {
+TEST_F(SchedulerTellTest, PublishesRemedyDuringLongBinding) {
   CpuNode("a", "4");
   PutPod("small", "cpu", "1", 0);
   PutPod("big", "cpu", "5", 0);
@@ -151,7 +153,7 @@ TEST_F(SchedulerTellTest, ARemedyWaitsForBindingsOnlyAWhile) {
   EXPECT_THAT(Said("big"), HasSubstr("Remedy: add a node with at least 5 cpu"));
 }
 
-TEST_F(SchedulerTellTest, ASilentAgentIsNamedFromEarlyOn) {
+TEST_F(SchedulerTellTest, NamesSilentAgentAfterShortDelay) {
   GpuNode("n", 1);
   PutPod("p", "nvidia.com/mig-3g.20gb", "1", 0);
   Run();

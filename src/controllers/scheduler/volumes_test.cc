@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "reconcile/runner.h"
 #include "controllers/scheduler.h"
 #include "kube/testing/fake_api.h"
+#include "reconcile/runner.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {
@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Node "n", and a pod "p" that waits for its claim "data".
+// Node "n", and a pending pod "p" with the claim "data".
 class SchedulerVolumesTest : public testing::Test {
  protected:
   SchedulerVolumesTest() {
@@ -70,7 +70,7 @@ class SchedulerVolumesTest : public testing::Test {
                ? ""
                : std::string(FindString(conditions->get_array().at(0), "message"));
   }
-  // What a provisioner and the controller of volumes do.
+  // Acts as provisioner and volume controller.
   void Provision() {
     api_.Put({{"kind", "PersistentVolume"},
               {"metadata", {{"name", "made"}}},
@@ -94,7 +94,7 @@ class SchedulerVolumesTest : public testing::Test {
   std::unique_ptr<reconcile::Runner> runner_;
 };
 
-TEST_F(SchedulerVolumesTest, APodIsBoundOnceItsClaimIs) {
+TEST_F(SchedulerVolumesTest, BindsPodAfterItsClaim) {
   Run();
   EXPECT_NE(Why("p").find("persistentvolumeclaim \"data\" not found"), std::string::npos);
   Claim("data");
@@ -106,7 +106,7 @@ TEST_F(SchedulerVolumesTest, APodIsBoundOnceItsClaimIs) {
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
-TEST_F(SchedulerVolumesTest, AfterAFailedProvisionThePodIsPlacedAnew) {
+TEST_F(SchedulerVolumesTest, ReschedulesPodAfterFailedProvisioning) {
   Claim("data");
   Run();
   ASSERT_EQ(SelectedNode(), "n");
@@ -120,7 +120,7 @@ TEST_F(SchedulerVolumesTest, AfterAFailedProvisionThePodIsPlacedAnew) {
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
-TEST_F(SchedulerVolumesTest, PatienceEnds) {
+TEST_F(SchedulerVolumesTest, ReleasesPodWhenProvisioningTimesOut) {
   Claim("data");
   Run();
   clock_.Advance(seconds(601));

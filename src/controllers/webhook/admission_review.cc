@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kApiVersion = "admission.k8s.io/v1";
 constexpr std::string_view kKind = "AdmissionReview";
-// Of a warning, as API servers show it. Source: k8s.io/apiserver, which cuts longer ones off.
+// Limits for warnings. Source: k8s.io/apiserver, which truncates longer ones.
 constexpr size_t kMostWarning = 256, kMostWarnings = 10;
 
 using Visit = FunctionRef<void(std::string_view key, Cursor& value)>;

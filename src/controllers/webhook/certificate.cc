@@ -20,10 +20,10 @@ const kube::Resource kMutating{"admissionregistration.k8s.io", "v1",
                                "mutatingwebhookconfigurations", "MutatingWebhookConfiguration",
                                false};
 
-// Clocks of API servers may be behind ours.
+// Clocks of API servers may be behind.
 constexpr Duration kSkew = std::chrono::minutes(5);
 
-// Its names in the Secret, of which the first two are those of a Secret for TLS.
+// Keys in the Secret. The first two are those of a kubernetes.io/tls Secret.
 struct Part {
   const char* name;
   std::string KeptCertificate::* text;
@@ -52,7 +52,7 @@ cluster::ObjectMeta MetaOf(const Json& object) {
   return meta;
 }
 
-// When it was made, and until when it holds; none: it cannot be served, now or at all.
+// When the certificate was issued and when it expires. Absent: it cannot be served.
 struct Life {
   Time made, until;
 };
@@ -86,7 +86,7 @@ Result<KeptCertificate> Renewed(const KeptCertificate& kept, const WebhookCertif
   const auto life = LifeNow(kept, config), next = LifeNext(kept, config);
   KeptCertificate wanted = kept;
   if (next && next->until > now) {
-    // One that has ended is worse than one that not all trust yet.
+    // An expired certificate is worse than one that not all API servers trust yet.
     const bool ended = !life || life->until <= now;
     if (!ended && (!told || now < ServeAt(*next, config, *told))) return wanted;
     wanted.certificate = std::exchange(wanted.next_certificate, "");
@@ -130,7 +130,7 @@ Status WebhookCertificate::ReadSecret(JsonSource json, Secret& to) {
   to.meta = MetaOf(object);
   for (const Part& part : kParts) {
     const auto text = DecodeBase64(FindString(object, "data", part.name));
-    to.kept.*part.text = text.ok() ? *text : "";  // it will be made anew
+    to.kept.*part.text = text.ok() ? *text : "";  // it will be issued again
   }
   return Status::Ok();
 }
@@ -174,7 +174,7 @@ void WebhookCertificate::Step(kube::Client& client, bool leads, Time now) {
     error_ = reflector->last_error();
     if (!error_.ok()) break;
   }
-  // What is there no more, or is broken, leaves what was there before.
+  // A deleted or broken Secret does not replace the served certificate.
   if (const auto secret = KeptSecret(); secret != nullptr && secret != served_) {
     const KeptCertificate& kept = secret->kept;
     if (net::CheckCertificate(kept.certificate, kept.key, kept.authorities).ok()) served_ = secret;
@@ -217,7 +217,7 @@ Status WebhookCertificate::Act(kube::Client& client, Time now) {
   return Status::Ok();
 }
 
-// The watch shows what has become of it: also when somebody else was first.
+// The watch shows the result, also if another replica was faster.
 Status WebhookCertificate::Keep(kube::Client& client, const Secret* before,
                                 const KeptCertificate& wanted) {
   JsonObject data;
@@ -226,7 +226,7 @@ Status WebhookCertificate::Keep(kube::Client& client, const Secret* before,
     if (!text.empty()) data[part.name] = EncodeBase64(text);
     if (text.empty() && before != nullptr) data[part.name] = nullptr;
   }
-  Log(LogLevel::kInfo, "the webhook's certificate is renewed", {{"secret", config_.secret}});
+  Log(LogLevel::kInfo, "Renewing webhook certificate", {{"secret", config_.secret}});
   Status written;
   if (before == nullptr) {
     const Json secret{{"apiVersion", "v1"},

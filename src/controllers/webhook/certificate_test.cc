@@ -23,7 +23,7 @@ class WebhookCertificateTest : public ::testing::Test {
               {"metadata", {{"name", "nos-operator"}}},
               {"webhooks", JsonArray{{{"name", "quotas"}, {"failurePolicy", "Ignore"}}}}});
   }
-  // Until nothing more happens at this time.
+  // Runs until nothing is left to do at this time.
   void Run(WebhookCertificate& certificate, bool leads = true) {
     kube::Client client(api_);
     for (int i = 0; i < 10; ++i) certificate.Step(client, leads, now_);
@@ -48,7 +48,7 @@ class WebhookCertificateTest : public ::testing::Test {
   kube::FakeApi api_;
 };
 
-TEST_F(WebhookCertificateTest, IsMadeKeptAndTold) {
+TEST_F(WebhookCertificateTest, IssuesKeepsAndPublishesCertificate) {
   WebhookCertificate leader(kConfig, {}), other(kConfig, {});
   Run(other, false);
   EXPECT_EQ(other.kept(), nullptr);
@@ -68,7 +68,7 @@ TEST_F(WebhookCertificateTest, IsMadeKeptAndTold) {
   const auto facts = net::ReadCertificate(leader.kept()->certificate);
   EXPECT_EQ(facts->until, now_ + kConfig.lifetime);
   EXPECT_EQ(RenewalDue(*leader.kept(), kConfig, now_), now_ + hours(24 * 60));
-  // Another process finds it as it is.
+  // Another replica finds the certificate and changes nothing.
   api_.writes.clear();
   WebhookCertificate again(kConfig, {});
   Run(again);
@@ -76,7 +76,7 @@ TEST_F(WebhookCertificateTest, IsMadeKeptAndTold) {
   EXPECT_TRUE(api_.writes.empty());
 }
 
-TEST_F(WebhookCertificateTest, BothKindsOfWebhooksAreTold) {
+TEST_F(WebhookCertificateTest, PublishesBundleToBothKindsOfWebhooks) {
   api_.Put({{"kind", "MutatingWebhookConfiguration"},
             {"metadata", {{"name", "nos-operator"}}},
             {"webhooks", JsonArray{{{"name", "slices"}, {"failurePolicy", "Fail"}}}}});
@@ -99,7 +99,7 @@ TEST_F(WebhookCertificateTest, BothKindsOfWebhooksAreTold) {
   EXPECT_TRUE(Serves(leader, Trusted()));
 }
 
-// At no time is what is served not trusted.
+// At any time the served certificate is trusted.
 TEST_F(WebhookCertificateTest, IsRotatedWithoutAGap) {
   WebhookCertificate leader(kConfig, {});
   Run(leader);
@@ -121,11 +121,11 @@ TEST_F(WebhookCertificateTest, IsRotatedWithoutAGap) {
   now_ += hours(24 * 60);
   Run(leader);
   const std::vector<std::string> bundle = net::SplitCertificates(Trusted());
-  EXPECT_EQ(bundle.size(), 2U);  // the first authority is gone
+  EXPECT_EQ(bundle.size(), 2U);  // the first authority was dropped
   EXPECT_EQ(std::ranges::find(bundle, first_trusted), bundle.end());
 }
 
-TEST_F(WebhookCertificateTest, IsNotServedBeforeItIsTrusted) {
+TEST_F(WebhookCertificateTest, ServesNewCertificateOnlyWhenTrusted) {
   WebhookCertificate leader(kConfig, {});
   Run(leader);
   const KeptCertificate first = *leader.kept();
@@ -143,14 +143,15 @@ TEST_F(WebhookCertificateTest, IsNotServedBeforeItIsTrusted) {
   Run(leader);
   EXPECT_EQ(leader.error().code(), Code::kPermission);
   EXPECT_EQ(leader.kept()->certificate, first.certificate);
-  // But for one that has ended.
+  // An expired certificate is replaced all the same.
   now_ += hours(24 * 29);
   Run(leader);
   EXPECT_NE(leader.kept()->certificate, first.certificate);
 }
 
-// Also those that are told late: the write was refused, or the former leader has ended before it.
-TEST_F(WebhookCertificateTest, ApiServersHaveTimeToHearOfANewAuthority) {
+// Covers API servers that get the bundle late: the write was refused, or the former leader stopped
+// before it.
+TEST_F(WebhookCertificateTest, WaitsUntilNewAuthorityHasSettled) {
   WebhookCertificate leader(kConfig, {});
   Run(leader);
   const KeptCertificate first = *leader.kept();
@@ -179,7 +180,7 @@ TEST_F(WebhookCertificateTest, ApiServersHaveTimeToHearOfANewAuthority) {
   EXPECT_TRUE(Serves(next_leader, Trusted()));
 }
 
-TEST_F(WebhookCertificateTest, WhatOthersSpoilIsMended) {
+TEST_F(WebhookCertificateTest, RepairsChangedSecretAndBundle) {
   WebhookCertificate leader(kConfig, {});
   Run(leader);
   Json configuration = *api_.Find("validatingwebhookconfigurations", "nos-operator");
@@ -200,7 +201,7 @@ TEST_F(WebhookCertificateTest, WhatOthersSpoilIsMended) {
   EXPECT_NE(Kept("tls.key"), "nonsense");
 }
 
-TEST_F(WebhookCertificateTest, ItsNamesAreThoseAskedFor) {
+TEST_F(WebhookCertificateTest, ReissuesCertificateForNewDnsNames) {
   WebhookCertificate before(kConfig, {});
   Run(before);
   WebhookCertificateConfig config = kConfig;

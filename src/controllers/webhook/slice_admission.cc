@@ -15,18 +15,18 @@
 namespace nos::controllers {
 namespace {
 
-// How old the picture may be: a burst of pods is not to have it made for each of them.
+// Maximum age of the snapshot, so that a burst of pods does not rebuild it for each pod.
 constexpr Duration kOldest = std::chrono::seconds(1);
-// Whoever has not shown up by then was not made after all.
+// A pod that is not in the caches by then was not created.
 constexpr Duration kLongestAssumed = std::chrono::seconds(10);
-// API servers wait some seconds, for both.
+// Together less than the timeout of API servers, which is some seconds.
 constexpr Duration kMostLook = std::chrono::seconds(1), kMostChoice = std::chrono::seconds(2);
-// Of pods that wait, those that are thought of: the first by name.
+// Limit of pending pods that are considered, in the order of their names.
 constexpr size_t kMostWaiting = 2000;
 constexpr size_t kMostResources = 64 << 10;  // bytes of a container's resources
-constexpr int kMostAsking = 12;              // at a time: fewer than there are threads
+constexpr int kMostAsking = 12;              // concurrent requests: fewer than threads
 constexpr size_t kMostReason = 1000;         // bytes
-constexpr size_t kMostFull = 1000;           // kinds of pods that are known to have no room
+constexpr size_t kMostFull = 1000;           // kinds of pods that are known not to fit
 
 std::string Escaped(std::string_view key) {  // RFC 6901
   std::string text;
@@ -34,7 +34,7 @@ std::string Escaped(std::string_view key) {  // RFC 6901
   return text;
 }
 
-// spec.containers[container].resources as it was written; "" when it is not.
+// spec.containers[container].resources as raw JSON. Empty: it is missing.
 std::string ResourcesText(const std::string& object, size_t container) {
   std::string text;
   const auto in = [](Cursor& value, std::string_view wanted, auto visit) {
@@ -99,7 +99,7 @@ Status SliceAdmission::Ready() const {
              : Status(Code::kUnavailable, "the cluster has not been read yet");
 }
 
-// The cluster with the pods that wait where they would go.
+// Builds the snapshot, with pending pods placed where a plan would place them.
 void SliceAdmission::LookAgain() {
   const Time now = clock_.Now();
   if (seen_.nodes != nullptr && now >= looked_ && now - looked_ < kOldest) return;
@@ -139,7 +139,7 @@ void SliceAdmission::LookAgain() {
 
 AdmissionAnswer SliceAdmission::Review(std::string_view body) {
   if (const Status ready = Ready(); !ready.ok()) return {503, ready.message() + "\n", false};
-  // Those that others have to answer must not wait for these.
+  // Leaves threads free for the other webhooks.
   const struct Place {
     explicit Place(std::atomic<int>& taken) : taken_(taken), number(++taken) {}
     ~Place() { --taken_; }
@@ -164,7 +164,7 @@ std::optional<AdmissionVerdict> SliceAdmission::Choose(const AdmissionQuestion& 
   if (const Status read = cluster::ReadNewPod(question.object, pod); !read.ok()) {
     return AdmissionVerdict{.refusal = read.message()};
   }
-  if (pod.meta.name.empty()) pod.meta.name = question.uid;  // the API server will make one up
+  if (pod.meta.name.empty()) pod.meta.name = question.uid;  // the API server will generate one
   if (!question.ns.empty()) pod.meta.ns = question.ns;
   const std::scoped_lock lock(mutex_);
   LookAgain();

@@ -64,7 +64,7 @@ class SliceAdmissionTest : public ::testing::Test {
     const auto text = DecodeBase64(FindString(response, "patch"));
     return text.ok() && !text->empty() ? ParseJson(*text).value() : Json(JsonArray());
   }
-  // The resource that the first operation asks for; "": there is none.
+  // The resource set by the patch. Empty: none.
   static std::string Chosen(const Json& response) {
     const Json patch = PatchOf(response);
     if (patch.get_array().empty()) return "";
@@ -79,7 +79,7 @@ class SliceAdmissionTest : public ::testing::Test {
   int asked_ = 0;
 };
 
-TEST_F(SliceAdmissionTest, TurnsANeedIntoAResource) {
+TEST_F(SliceAdmissionTest, SetsResourceForRequirements) {
   const Json response = Ask(Pod("nos.nebuly.com/need-memory: 9Gi",
                                 "[{name: a}, {name: b, resources: {limits: {cpu: 2}, claims: "
                                 "[{name: x}]}}]"));
@@ -95,7 +95,7 @@ TEST_F(SliceAdmissionTest, TurnsANeedIntoAResource) {
               HasSubstr("the cheapest that meets the need and has room now (mig)"));
 }
 
-TEST_F(SliceAdmissionTest, WhatTheContainerAsksForBesidesStays) {
+TEST_F(SliceAdmissionTest, KeepsOtherResourcesOfContainer) {
   const Json response =
       Ask(Pod("nos.nebuly.com/need-memory: 9Gi, nos.nebuly.com/need-container: b",
               "[{name: a}, {name: b, resources: {limits: {cpu: 2}, claims: [{name: x}]}}]"));
@@ -106,7 +106,7 @@ TEST_F(SliceAdmissionTest, WhatTheContainerAsksForBesidesStays) {
   EXPECT_NE(Find(first, "value", "claims"), nullptr);
 }
 
-TEST_F(SliceAdmissionTest, PodsThatComeTogetherDoNotCountOnTheSameRoom) {
+TEST_F(SliceAdmissionTest, CountsPodsAdmittedJustBefore) {
   AddNode("mps", "mps", "any", {{"status-model-0", "MPS-39GB"}, {"status-layout-0", ""}});
   Set();
   const Json need = Pod("nos.nebuly.com/need-memory: 18Gi");
@@ -119,7 +119,7 @@ TEST_F(SliceAdmissionTest, PodsThatComeTogetherDoNotCountOnTheSameRoom) {
   EXPECT_THAT(WriteJson(*Find(fifth, "warnings")), HasSubstr("none has room now"));
 }
 
-TEST_F(SliceAdmissionTest, PodsThatWaitHaveTheirRoom) {
+TEST_F(SliceAdmissionTest, CountsPendingPods) {
   AddNode("mps", "mps", "any", {{"status-model-0", "MPS-39GB"}, {"status-layout-0", ""}});
   AddPod(
       Parsed("metadata: {namespace: ml, name: w}\nspec: {containers: [{name: a, resources: "
@@ -128,7 +128,7 @@ TEST_F(SliceAdmissionTest, PodsThatWaitHaveTheirRoom) {
   EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 18Gi"))), "nvidia.com/mig-3g.20gb");
 }
 
-TEST_F(SliceAdmissionTest, WhoIsNotMadeAfterAllHoldsNoRoom) {
+TEST_F(SliceAdmissionTest, ForgetsPodsThatWereNotCreated) {
   const Json whole = Pod("nos.nebuly.com/need-memory: 30Gi");
   const auto waits = [&](bool dry_run) {
     return WriteJson(*Find(Ask(whole, "CREATE", "Pod", dry_run), "warnings")).find("none has") !=
@@ -141,7 +141,7 @@ TEST_F(SliceAdmissionTest, WhoIsNotMadeAfterAllHoldsNoRoom) {
   EXPECT_FALSE(waits(false)) << "nobody has come";
 }
 
-TEST_F(SliceAdmissionTest, SeesWhatChangesASecondLater) {
+TEST_F(SliceAdmissionTest, SeesClusterChangesAfterOneSecond) {
   EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 18Gi"))), "nvidia.com/mig-3g.20gb");
   AddNode("mps", "mps", "any", {{"status-model-0", "MPS-39GB"}, {"status-layout-0", ""}});
   Set();
@@ -149,7 +149,7 @@ TEST_F(SliceAdmissionTest, SeesWhatChangesASecondLater) {
   EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 18Gi"))), "nvidia.com/gpu-18gb");
 }
 
-TEST_F(SliceAdmissionTest, RefusesWhatCannotBe) {
+TEST_F(SliceAdmissionTest, RefusesImpossibleRequirements) {
   EXPECT_EQ(Refusal(Ask(Pod("nos.nebuly.com/need-memory: 100Gi"))),
             "no slice of GPUs that nos divides, on nodes that the pod may go to, meets the need "
             "(102400 MiB, 0/1000 of a GPU's compute); the largest is 40320 MiB (A100-40GB)");
@@ -168,7 +168,7 @@ TEST_F(SliceAdmissionTest, RefusesWhatCannotBe) {
               HasSubstr("no slice of GPUs that nos divides"));
 }
 
-TEST_F(SliceAdmissionTest, LeavesOthersAlone) {
+TEST_F(SliceAdmissionTest, IgnoresPodsWithoutRequirements) {
   EXPECT_EQ(Chosen(Ask(Pod("a: b"))), "");
   EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 9Gi"), "UPDATE")), "");
   EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 9Gi"), "CREATE", "Job")), "");
@@ -178,7 +178,7 @@ TEST_F(SliceAdmissionTest, LeavesOthersAlone) {
   EXPECT_THAT(WriteJson(*Find(named, "warnings")), HasSubstr("asks for GPUs by name, too"));
 }
 
-TEST_F(SliceAdmissionTest, AnswersNothingThatIsNoReview) {
+TEST_F(SliceAdmissionTest, RejectsMalformedReviews) {
   cluster_ = {};
   EXPECT_EQ(admission_.Review("{}").code, 503);
   EXPECT_FALSE(admission_.Ready().ok());

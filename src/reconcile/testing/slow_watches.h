@@ -1,4 +1,4 @@
-// The API server, with watches that say nothing for a while.
+// An API server whose watches can be muted for a while.
 #pragma once
 
 #include <functional>

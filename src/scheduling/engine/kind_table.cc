@@ -77,7 +77,7 @@ KindTable::Beside KindTable::BesideOthers(size_t node,
 
 bool KindTable::Follow(const cluster::Pod& other, bool came, size_t node,
                        const ClusterSnapshot& snapshot, DomainIndex& domains) {
-  if (!cycle_.verdict.fits()) return false;  // a pre-filter may think better of it
+  if (!cycle_.verdict.fits()) return false;  // the pre-filter may now accept the pod
   Touch(node);
   const NodeInfo& info = snapshot.node(node);
   const auto touch = [&](std::string_view key, std::string_view value) {
@@ -111,11 +111,14 @@ bool KindTable::FollowAround(const ClusterSnapshot& snapshot) const {
 }
 
 void KindTable::Refresh(const ClusterSnapshot& snapshot) {
+  // 1. Re-evaluate touched nodes.
   AskTouched(snapshot);
+  // 2. If the lowest or highest score of a plugin changed, normalized scores of all nodes change.
   for (Column& column : columns_) {
     if (!column.active || !column.wide || column.plugin->IsAbsolute()) continue;
     if (SearchExtremes(column)) totals_outdated_ = true;
   }
+  // 3. Update the totals: of all nodes at O(n), or of the touched nodes at O(log n) each.
   const auto set = [&](size_t node, auto setter) {
     const bool fits = fits_[node] != 0;
     setter(node,
@@ -136,7 +139,7 @@ void KindTable::Refresh(const ClusterSnapshot& snapshot) {
   touched_.clear();
 }
 
-// Verdicts first: scores may depend on which nodes fit.
+// Filters run first, because scores may depend on the set of feasible nodes.
 void KindTable::AskTouched(const ClusterSnapshot& snapshot) {
   if (!touched_.empty()) refusal_.reset();
   std::vector<uint8_t> fitted(touched_.size());
@@ -202,7 +205,7 @@ void KindTable::Rescore(Column& column, ScorePlugin::Anew anew, const ClusterSna
   }
 }
 
-// Keeps the extremes while it can be told from one score what they are.
+// Tracks whether the extremes are still valid, without searching all scores.
 void KindTable::SetScore(Column& column, size_t node, int64_t score) {
   int64_t& held = column.scores[node];
   if (held == score) return;
@@ -211,7 +214,7 @@ void KindTable::SetScore(Column& column, size_t node, int64_t score) {
   if (score != kUnscored && (score < column.lowest || score > column.highest)) column.wide = true;
 }
 
-// Whether they are others than before.
+// True if the extremes changed.
 bool KindTable::SearchExtremes(Column& column) {
   int64_t lowest = std::numeric_limits<int64_t>::max(), highest = kUnscored;
   for (const int64_t score : column.scores) {

@@ -1,5 +1,5 @@
-// What every node says to the pods of one kind: who fits, and how good it is. Kept up to date at
-// the cost of what changed. Internal to Engine.
+// Verdicts and scores of all nodes for one kind of pod, updated at the cost of what changed.
+// Internal to Engine and Rehearsal.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,19 @@
 #include <unordered_map>
 #include <vector>
 
-#include "scheduling/framework.h"
 #include "scheduling/engine/score_tree.h"
+#include "scheduling/framework.h"
 
 namespace nos::scheduling {
 
-// Nodes by the value of one of their labels.
+// Index of nodes by label value.
 class DomainIndex {
  public:
-  // The indices of the nodes whose label `key` has this value; of the snapshot that was given last.
+  // Indices of nodes whose label `key` has this value. The index is built on first use of a key;
+  // REQUIRES: the same snapshot until Clear.
   const std::vector<uint32_t>& NodesOf(const cluster::ClusterSnapshot& snapshot,
                                        std::string_view key, std::string_view value);
-  // The nodes' labels are no longer what they were.
+  // To be called when node labels change.
   void Clear() { by_key_.clear(); }
 
  private:
@@ -30,47 +31,49 @@ class DomainIndex {
 
 class KindTable {
  public:
-  // `pod` stands for its kind.
+  // `pod` represents its kind.
   KindTable(const Framework& framework, std::shared_ptr<const cluster::Pod> pod,
             const cluster::ClusterSnapshot& snapshot, const CycleState& learnt);
 
-  // A pod came to the node of this index, or left it. False: the table must be made anew.
+  // A pod was added to the node with this index or removed from it (`came`). False: the table must
+  // be rebuilt.
   bool Follow(const cluster::Pod& other, bool came, size_t node,
               const cluster::ClusterSnapshot& snapshot, DomainIndex& domains);
-  // Ask this node anew.
+  // Marks the node for re-evaluation.
   void Touch(size_t node);
-  // Some node has got or lost images.
+  // Images on some node changed.
   void FollowImages();
-  // What surrounds pods and nodes has changed. False: the table must be made anew.
+  // The cluster context changed. False: the table must be rebuilt.
   bool FollowAround(const cluster::ClusterSnapshot& snapshot) const;
 
-  // What a node says to the pod beside others, to whom it gave room before they are there.
+  // Verdict of a node on the pod beside nominated pods that are not there yet.
   struct Beside {
     std::vector<std::shared_ptr<const cluster::Pod>> others;
     Verdict verdict;
-    const Plugin* by = nullptr;  // whose verdict it is
+    const Plugin* by = nullptr;  // the plugin that gave the verdict
   };
-  // REQUIRES: Fits(node); there are others. Valid until the node or the others are touched.
+  // REQUIRES: Fits(node); `others` is not empty. Valid until the node is touched or AskBeside is
+  // called again for it.
   const Beside& AskBeside(size_t node, std::vector<std::shared_ptr<const cluster::Pod>> others,
                           const cluster::ClusterSnapshot& snapshot);
 
-  // Brings verdicts and scores up to date; then the others may be asked.
+  // Updates verdicts and scores. The accessors below are valid afterwards.
   void Refresh(const cluster::ClusterSnapshot& snapshot);
   const ScoreTree& tree() const { return tree_; }
   ScoreTree& tree() { return tree_; }
   bool Fits(size_t node) const { return fits_[node] != 0; }
   const Cycle& cycle() const { return cycle_; }
-  // What every node says.
+  // Verdicts of all nodes.
   const Diagnosis& Refusal(const cluster::ClusterSnapshot& snapshot);
 
  private:
-  // What one plugin says of all nodes.
+  // Scores of one plugin for all nodes.
   struct Column {
     const ScorePlugin* plugin;
     int weight;
-    bool active = true;    // has something to say
-    bool outdated = true;  // its PreScore is to be called anew
-    bool wide = true;      // its extremes are to be searched anew
+    bool active = true;    // PreScore returned true
+    bool outdated = true;  // PreScore must be called again
+    bool wide = true;      // lowest and highest must be searched again
     std::vector<int64_t> scores{};
     int64_t lowest = 0, highest = 0;
   };
@@ -78,7 +81,7 @@ class KindTable {
   Beside BesideOthers(size_t node, std::vector<std::shared_ptr<const cluster::Pod>> others,
                       const cluster::ClusterSnapshot& snapshot) const;
   void AskTouched(const cluster::ClusterSnapshot& snapshot);
-  // `fitted`: whether the touched nodes fitted before.
+  // `fitted`: previous verdicts of the touched nodes.
   ScorePlugin::Anew FollowFeasible(const Column& column, const std::vector<uint8_t>& fitted,
                                    const cluster::ClusterSnapshot& snapshot);
   void Rescore(Column& column, ScorePlugin::Anew anew, const cluster::ClusterSnapshot& snapshot);

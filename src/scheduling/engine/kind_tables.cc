@@ -10,13 +10,13 @@ namespace nos::scheduling {
 
 using cluster::ClusterSnapshot;
 
-// What the tables have to know of it is only where.
+// Records only the position of the change; tables read the rest from the snapshot.
 void KindTables::Note(const ClusterSnapshot& snapshot, std::string_view node, Pod pod, bool came) {
   if (kinds_.empty()) return;
   const auto index = snapshot.IndexOf(node);
   if (!index) return;
   changes_.push_back({*index, std::move(pod), came});
-  // Who is further behind than this is better made anew.
+  // Rebuilding a table is cheaper than following this many changes.
   if (changes_.size() > 4 * snapshot.size() + 1000) {
     changes_.pop_front();
     ++first_change_;
@@ -30,7 +30,7 @@ void KindTables::Forget() {
   first_change_ = 0;
 }
 
-// Follows the changes that the table does not know yet. False: it must be made anew.
+// Applies the changes that the table has not seen. False: the table must be rebuilt.
 bool KindTables::CatchUp(Kind& kind, const ClusterSnapshot& snapshot, uint64_t around) {
   const uint64_t now = first_change_ + changes_.size();
   if (kind.names && *kind.names != cluster::CountOfResourceNames()) return false;

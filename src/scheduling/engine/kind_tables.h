@@ -1,5 +1,5 @@
-// The tables (kind_table.h) of the kinds of pods that were in use lately, over one snapshot that
-// changes. Internal to Engine and Rehearsal.
+// Kind tables (kind_table.h) of the most recently used kinds of pods, over one changing snapshot.
+// Internal to Engine and Rehearsal.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ class KindTables {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
-  // A pod has come to the node, or left it. Without a pod: the node itself is another one.
+  // A pod was added to the node or removed from it. Null pod: the node itself changed.
   void Note(const cluster::ClusterSnapshot& snapshot, std::string_view node, Pod pod, bool came);
-  // Some node has got or lost images.
+  // Images on some node changed.
   void NoteImages() { ++images_; }
-  // There are other nodes, or other labels or taints on them.
+  // The set of nodes, their labels or their taints changed.
   void Forget();
-  // Scores learn from something else now.
+  // The inputs of scores changed (Learn).
   void ForgetScores() { kinds_.clear(); }
 
-  // Up to date. `around`: a version of what surrounds pods and nodes. Valid until the next call of
-  // anything here.
+  // Returns the table, up to date. `around`: version of the cluster context. Valid until the next
+  // call.
   KindTable& For(const Framework& framework, const Pod& pod,
                  const cluster::ClusterSnapshot& snapshot, const CycleState& learnt,
                  uint64_t around);
@@ -40,7 +40,7 @@ class KindTables {
  private:
   static constexpr size_t kMostKinds = 64;
 
-  // What tables have to follow.
+  // A change that tables must follow.
   struct Change {
     size_t node;
     Pod pod;
@@ -48,10 +48,11 @@ class KindTables {
   };
   struct Kind {
     std::unique_ptr<KindTable> table;
-    uint64_t at = 0;      // of the changes, those before are in it
-    uint64_t around = 0;  // version of the surroundings
-    uint64_t images = 0;  // as images_
-    // Resources that had names, if it asks for one that had none.
+    uint64_t at = 0;      // number of the first change that is not applied yet
+    uint64_t around = 0;  // applied version of the cluster context
+    uint64_t images = 0;  // applied value of images_
+    // Number of interned resource names, if the pod requests a resource without one. Interning
+    // another name may change its verdicts.
     std::optional<size_t> names = {};
     uint64_t used = 0;
   };
@@ -59,26 +60,26 @@ class KindTables {
   bool CatchUp(Kind& kind, const cluster::ClusterSnapshot& snapshot, uint64_t around);
 
   DomainIndex domains_;
-  // Changes since change number first_change_.
+  // The oldest has number first_change_.
   std::deque<Change> changes_;
   uint64_t first_change_ = 0;
   std::unordered_map<std::string, Kind> kinds_;
   uint64_t uses_ = 0, made_ = 0;
-  uint64_t images_ = 0;  // counts changes of which images nodes have
+  uint64_t images_ = 0;  // counts changes of images on nodes
 };
 
-// A node that would do is kept from the pod.
+// A feasible node is withheld from the pod, for example by a nomination.
 struct Barred {
   Verdict verdict;
   const Plugin* by = nullptr;
 };
 struct Choice {
-  std::optional<size_t> node;  // none: none will do
+  std::optional<size_t> node;  // absent: no node
   int64_t score = 0;
-  std::vector<Barred> barred;  // of nodes that would have been chosen before
+  std::vector<Barred> barred;  // of better nodes that were withheld
 };
-// `preferred` if it fits there, else the best that nothing bars: only those that would be chosen
-// are asked about.
+// Chooses `preferred` if the pod fits there, else the best node that is not withheld. `why_barred`
+// is called only for nodes that would otherwise be chosen.
 Choice Choose(KindTable& table, std::optional<size_t> preferred,
               FunctionRef<std::optional<Barred>(size_t)> why_barred);
 

@@ -10,7 +10,7 @@ Picture WithOthers(const Framework& framework, const cluster::ClusterSnapshot& s
   const auto touch = [](std::string_view, std::string_view) {};
   bool follows = true;
   for (const auto& other : others) {
-    (void)picture.snapshot.Bind(other, name);  // the node is there
+    (void)picture.snapshot.Bind(other, name);  // the node exists
     for (const PreFilterPlugin* plugin : framework.pre_filters()) {
       follows = follows && plugin->Update(pod, *other, true, *picture.snapshot.Find(name),
                                           picture.cycle.state, touch);

@@ -1,9 +1,9 @@
-// Nodes that were promised to pods which wait: for the end of those that were evicted for them.
+// Nominations: capacity held on nodes for pending pods while their victims terminate.
 //
-// Semantics: kube-scheduler's RunFilterPluginsWithNominatedPods. A pod has to fit on a node beside
-// those that were promised room there and go before it, and it has to fit there without them, for
-// nothing is there yet that it could build on: they may end up elsewhere. What was promised on
-// other nodes does not count.
+// Semantics are those of kube-scheduler's RunFilterPluginsWithNominatedPods. A pod must fit on a
+// node together with the nominated pods that go before it. It must also fit without them, because
+// they do not run there yet and may end up on other nodes: the pod must not depend on them.
+// Nominations on other nodes are ignored.
 //
 // Pure functions.
 #pragma once
@@ -17,22 +17,22 @@
 
 namespace nos::scheduling {
 
-// By node: those that the pod in question has to reckon with.
+// Nominated pods that take part in the decision on one pod, by node.
 using Promises =
     std::map<std::string, std::vector<std::shared_ptr<const cluster::Pod>>, std::less<>>;
 
-// A cluster, and one pod's way through the pre-filters there.
+// A snapshot, with the pre-filter result of one pod for it.
 struct Picture {
   cluster::ClusterSnapshot snapshot;
   Cycle cycle;
 };
 
-// With the others on this node. `cycle`: of the pod in the snapshot as it is given.
+// Binds the other pods to this node. `cycle`: pre-filter result of the pod in the given snapshot.
 Picture WithOthers(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
                    const Cycle& cycle, const cluster::Pod& pod, Pods others,
                    const cluster::NodeInfo& node);
 
-// What the node says to the pod: with those that were promised room there, then without.
+// Verdict of the node on the pod: with nominated pods, then without.
 Verdict FilterBeside(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
                      const Cycle& cycle, const cluster::Pod& pod, const cluster::NodeInfo& node,
                      const Promises& promises);

@@ -7,8 +7,9 @@
 namespace nos::scheduling {
 namespace {
 
-// Of pods that wait, those that no event can tell apart. Which gang a pod belongs to matters to no
-// node, and so not to KindOf; a gang by label has that among its labels.
+// Kind of a pending pod with respect to events. Gang membership does not affect nodes and so is
+// missing in KindOf, but it affects when a pod can be scheduled. Gangs defined by a label are
+// covered by KindOf's labels.
 std::string WaitingKindOf(const cluster::Pod& pod) {
   std::string kind = KindOf(pod);
   if (!pod.scheduling_group.empty()) return kind + pod.scheduling_group + '\n';
@@ -32,7 +33,7 @@ Duration SchedulingQueue::PauseAfter(int attempts) const {
   return std::min(pause, options_.most_pause);
 }
 
-// Takes it out of wherever it is.
+// Removes the pod from its current place.
 void SchedulingQueue::Leave(const std::string& key, Entry& entry) {
   switch (entry.place) {
     case Place::kReady:
@@ -71,7 +72,7 @@ void SchedulingQueue::Pause(const std::string& key, Entry& entry, Time until) {
   entry.place = Place::kPaused;
 }
 
-// One whose pause is not over yet still has to wait for that.
+// A pod in back-off stays there until the back-off ends.
 void SchedulingQueue::Wake(const std::string& key, Entry& entry, Time now) {
   if (entry.until > now) return Pause(key, entry, entry.until);
   MakeReady(key, entry);
@@ -159,7 +160,7 @@ std::optional<SchedulingQueue::Pod> SchedulingQueue::TakeThis(const std::string&
   return found->second.pod;
 }
 
-// Plugins are immutable and one of a kind: their addresses tell them apart.
+// The address identifies a plugin: plugins are immutable and exist once.
 std::string SchedulingQueue::DormitoryOf(const Entry& entry, const std::vector<const Plugin*>& by) {
   std::string name = entry.kind;
   for (const Plugin* plugin : by) {

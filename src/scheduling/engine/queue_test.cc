@@ -12,7 +12,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::PodOf;
 
-// Only nodes that are added help.
+// Only added nodes help.
 class Picky final : public Plugin {
  public:
   std::string Name() const override { return "Picky"; }
@@ -50,7 +50,7 @@ class QueueTest : public ::testing::Test {
   Time now_{seconds(1000)};
 };
 
-TEST_F(QueueTest, ByPriorityThenAgeThenName) {
+TEST_F(QueueTest, OrdersByPriorityThenAgeThenName) {
   Put("young", 0, 20);
   Put("old", 0, 10);
   Put("high", 5, 30);
@@ -59,7 +59,7 @@ TEST_F(QueueTest, ByPriorityThenAgeThenName) {
   for (const char* name : {"high", "old", "a", "b", "young", ""}) EXPECT_EQ(Take(), name);
 }
 
-TEST_F(QueueTest, ARefusedPodSleepsUntilWhatRefusedItSaysThatAnEventHelps) {
+TEST_F(QueueTest, RefusedPodSleepsUntilPluginReportsHelpfulEvent) {
   const auto pod = Put("p");
   EXPECT_EQ(Take(), "p");
   queue_.Refused(pod, {&picky_}, now_);
@@ -71,7 +71,7 @@ TEST_F(QueueTest, ARefusedPodSleepsUntilWhatRefusedItSaysThatAnEventHelps) {
   EXPECT_EQ(Take(), "p");
 }
 
-TEST_F(QueueTest, WhoIsWokenDuringItsPauseWaitsForItsEnd) {
+TEST_F(QueueTest, PodWokenDuringBackoffWaitsForItsEnd) {
   const auto pod = Put("p");
   Take();
   queue_.Refused(pod, {&picky_}, now_);
@@ -83,7 +83,7 @@ TEST_F(QueueTest, WhoIsWokenDuringItsPauseWaitsForItsEnd) {
   EXPECT_EQ(Take(), "p");
 }
 
-TEST_F(QueueTest, PausesDoubleUpToTheMost) {
+TEST_F(QueueTest, BackoffDoublesUpToMaximum) {
   const auto pod = Put("p");
   for (const int pause : {1, 2, 4, 8, 10, 10}) {
     EXPECT_EQ(Take(), "p");
@@ -93,7 +93,7 @@ TEST_F(QueueTest, PausesDoubleUpToTheMost) {
   }
 }
 
-TEST_F(QueueTest, OneQuestionServesAllPodsOfAKind) {
+TEST_F(QueueTest, AsksPluginOncePerKindOfPod) {
   for (int i = 0; i < 100; ++i) {
     const auto pod = Put("p" + std::to_string(i));
     Take();
@@ -105,8 +105,8 @@ TEST_F(QueueTest, OneQuestionServesAllPodsOfAKind) {
   EXPECT_EQ(queue_.ready(), 100U);
 }
 
-// What helps one gang does not help another, however alike their pods are.
-TEST_F(QueueTest, PodsOfDifferentWorkloadsAreAskedApart) {
+// An event that helps one gang need not help another gang of equal pods.
+TEST_F(QueueTest, AsksPluginSeparatelyForEachWorkload) {
   for (const char* workload : {"v", "v", "w"}) {
     Pod pod = *Waiting("p" + std::to_string(queue_.asleep()));
     pod.workload = {workload, "workers", ""};
@@ -119,7 +119,7 @@ TEST_F(QueueTest, PodsOfDifferentWorkloadsAreAskedApart) {
   EXPECT_EQ(picky_.asked, 2);
 }
 
-TEST_F(QueueTest, NobodySleepsForEver) {
+TEST_F(QueueTest, RetriesSleepingPodAfterTimeout) {
   const auto pod = Put("p");
   Take();
   queue_.Refused(pod, {&picky_}, now_);
@@ -128,7 +128,7 @@ TEST_F(QueueTest, NobodySleepsForEver) {
   EXPECT_EQ(Take(), "p");
 }
 
-TEST_F(QueueTest, WhoWasRefusedByNobodyInParticularIsWokenByAnything) {
+TEST_F(QueueTest, PodRefusedWithoutPluginIsWokenByAnyEvent) {
   const auto pod = Put("p");
   Take();
   queue_.Refused(pod, {}, now_);
@@ -141,7 +141,7 @@ TEST_F(QueueTest, WhoWasRefusedByNobodyInParticularIsWokenByAnything) {
   EXPECT_EQ(Take(), "p");
 }
 
-TEST_F(QueueTest, AChangeThatPluginsSeeMakesAPodReadyAndOthersDoNot) {
+TEST_F(QueueTest, OnlyChangesVisibleToPluginsWakePod) {
   const auto pod = Put("p");
   Take();
   queue_.Refused(pod, {&picky_}, now_);
@@ -157,7 +157,7 @@ TEST_F(QueueTest, AChangeThatPluginsSeeMakesAPodReadyAndOthersDoNot) {
   EXPECT_EQ((*taken)->meta.resource_version, "7");
 }
 
-TEST_F(QueueTest, AnUpdateOfAPodThatIsTakenDoesNotGiveItOutTwice) {
+TEST_F(QueueTest, UpdateOfTakenPodDoesNotReturnItTwice) {
   const auto pod = Put("p");
   Take();
   Pod changed = *pod;
@@ -171,7 +171,7 @@ TEST_F(QueueTest, AnUpdateOfAPodThatIsTakenDoesNotGiveItOutTwice) {
   EXPECT_EQ(Take(), "p");
 }
 
-TEST_F(QueueTest, GatedPodsWaitForTheirGates) {
+TEST_F(QueueTest, GatedPodIsNotReturned) {
   const auto pod = Waiting("p");
   queue_.Set(pod, Verdict::Unresolvable("Gated", "gated"), now_);
   EXPECT_EQ(queue_.gated(), 1U);
@@ -183,7 +183,7 @@ TEST_F(QueueTest, GatedPodsWaitForTheirGates) {
   EXPECT_EQ(Take(), "p");
 }
 
-TEST_F(QueueTest, WhatIsRemovedIsGoneFromEverywhere) {
+TEST_F(QueueTest, RemoveClearsPodFromAllStates) {
   const auto ready = Put("ready"), asleep = Put("asleep", 1), paused = Put("paused", 2),
              taken = Put("taken", 3);
   Take();
@@ -205,7 +205,7 @@ TEST_F(QueueTest, WhatIsRemovedIsGoneFromEverywhere) {
   EXPECT_EQ(Take(), "");
 }
 
-TEST_F(QueueTest, ASuccessorOfTheSameNameStartsAnew) {
+TEST_F(QueueTest, RecreatedPodStartsWithoutBackoff) {
   const auto pod = Put("p");
   Take();
   queue_.Refused(pod, {&picky_}, now_);
@@ -215,8 +215,8 @@ TEST_F(QueueTest, ASuccessorOfTheSameNameStartsAnew) {
   EXPECT_EQ(Take(), "p");
 }
 
-// An API server forbids both; a queue that lost its order would give out nobody any more.
-TEST_F(QueueTest, APodWhosePriorityOrAgeChangesKeepsTheOrder) {
+// The API server forbids both changes. A queue with a stale order would return no more pods.
+TEST_F(QueueTest, ReordersPodWhosePriorityOrAgeChanges) {
   Put("a", 0, 10);
   Put("b", 0, 20);
   Put("a", 0, 30);

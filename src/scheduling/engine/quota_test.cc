@@ -1,4 +1,4 @@
-// The engine's accounting of quotas, against a recount from scratch, whatever happens.
+// The engine's quota accounting equals a recount after random changes.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -78,7 +78,7 @@ class EngineQuotaTest : public ::testing::TestWithParam<uint64_t> {
         return Decide(pod);
     }
   }
-  // Nobody gets beyond max, nor takes what another is promised.
+  // Decides on the pod and checks that it exceeds no max and takes no nominated capacity.
   void Decide(const Pod& pod) {
     if (engine_.FindPlaced(pod->Key()) != nullptr) return;
     const Decision decision = engine_.Schedule(framework_, pod);
@@ -116,7 +116,7 @@ class EngineQuotaTest : public ::testing::TestWithParam<uint64_t> {
   Engine engine_{gpu::Catalogue::Builtin()};
 };
 
-TEST_P(EngineQuotaTest, CountsAsARecountDoes) {
+TEST_P(EngineQuotaTest, QuotaUseEqualsRecountAfterRandomEvents) {
   for (int step = 0; step < 300; ++step) {
     Event();
     ExpectRecount();

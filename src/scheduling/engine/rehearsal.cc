@@ -34,7 +34,7 @@ bool Rehearsal::Place(const Framework& framework, const Pod& pod, const std::str
   if (info == nullptr) return false;
   const Pod placed = WithInstances(framework, LearntOf(learnt_, framework), *info, pod);
   const cluster::ClusterSnapshot before = snapshot_;
-  (void)snapshot_.Bind(placed, node);  // it is there
+  (void)snapshot_.Bind(placed, node);  // the node exists
   CycleState state;
   for (const ReservePlugin* plugin : framework.reservers()) {
     if (plugin->Reserve(*placed, node, snapshot_, state).fits()) continue;
@@ -67,7 +67,8 @@ Rehearsal::Pod WithInstances(const Framework& framework, const CycleState& learn
   const bool has_cut = framework.gpus_cut() == GpusCut::kHere && node.gpus.managed;
   if (!has_cut || cluster::HasFreeInstances(node, requests)) return pod;
   auto promised = cluster::FindCut(node, requests, framework.PreferredGpu(learnt, *pod, node));
-  if (!promised) return pod;  // the filter said otherwise; what is not there is not waited for
+  // The filter should have refused; the pod then does not wait for instances that do not exist.
+  if (!promised) return pod;
   auto with = std::make_shared<cluster::Pod>(*pod);
   with->promised = std::move(*promised);
   return with;

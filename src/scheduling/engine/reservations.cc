@@ -1,4 +1,4 @@
-// What the engine's pods were promised, who of them goes first, and what that leaves of quotas.
+// Nominations of the engine: which nominated pods go first, and what they leave of quotas.
 #include <algorithm>
 #include <functional>
 #include <tuple>
@@ -45,13 +45,14 @@ void Engine::Nominate(const Pod& pod, const std::string& node, bool by_others) {
   if (node.empty()) return;
   ++changes_;
   nominations_[key] = node;
-  const bool was_told = pod->nominated_node == node;  // so it is older than what is decided now
+  // Restored from the API server: older than decisions of this process.
+  const bool was_told = pod->nominated_node == node;
   const uint64_t number = was_told ? 0 : ++promises_made_;
   nominated_[node].push_back({pod, key, number, {}, QuotaStanding::kNone, by_others});
   JudgeAnew(*pod);
 }
 
-// For what changes of a pod; who has no quota stands as before.
+// Marks standings for recomputation. A pod without a quota affects no standing.
 void Engine::JudgeAnew(const cluster::Pod& pod) {
   if (ledger_.balance().AccountOf(pod.meta.ns)) judged_ = false;
 }
@@ -77,8 +78,9 @@ std::map<size_t, quota::Amounts> Engine::Leaving(bool stuck) const {
   return leaving;
 }
 
-// All that its quota's min covers beside those of the quota that stay and that are more important,
-// or as important and were promised before it.
+// Recomputes the charges and standings of nominations. A nomination is guaranteed if min of its
+// quota covers it in addition to running pods (without evicted ones) and to nominations of the same
+// quota with higher priority, or equal priority and earlier nomination.
 const Engine::PromisesByNode& Engine::Judged() const {
   if (std::exchange(judged_, true)) return nominated_;
   struct Judgement {
@@ -135,7 +137,7 @@ std::vector<Engine::Pod> Engine::NominatedBehind(std::string_view node,
   return behind;
 }
 
-// As it was promised; else as it would be.
+// Standing of a nominated pod as recorded; of any other pod as it would be on this node.
 Engine::QuotaStanding Engine::StandingOf(const cluster::Pod& pod, std::string_view node,
                                          std::optional<quota::Amounts>& before) const {
   const auto found = nominations_.find(pod.Key());
@@ -156,8 +158,8 @@ quota::Amounts Engine::ChargeOn(const cluster::Pod& pod, std::string_view node) 
   return quota::ChargeOf(pod, info == nullptr ? nullptr : info->node.get(), charge_rules_);
 }
 
-// What its quota's min has to cover before the pod, which is promised nothing yet: what others of
-// the quota were promised that are as important or more so, without those that leave.
+// Amount that min must cover before this pod, which has no nomination: nominations of the same
+// quota with equal or higher priority, minus evicted pods.
 quota::Amounts Engine::PromisedBefore(const cluster::Pod& pod) const {
   const auto account = ledger_.balance().AccountOf(pod.meta.ns);
   if (!account) return {};
@@ -182,15 +184,16 @@ Engine::QuotaStanding Engine::Judge(const cluster::Pod& pod, size_t account,
                                                                   : QuotaStanding::kCovered;
 }
 
-// What is guaranteed goes first; no pod without a quota takes what was set free for one that has
-// one, as it may take no place of such a one (quota/claim.h). Two that were both promised something
-// here must not wait for each other.
+// Guaranteed nominations go first. A pod without a quota does not take capacity that was freed for
+// a pod with one, as it may not evict such a pod either (quota/claim.h). Two pods nominated for the
+// same node must not wait for each other, so age decides between equals.
 bool Engine::GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStanding own,
                        bool is_promised) const {
   const bool guaranteed = other.standing == QuotaStanding::kGuaranteed;
   if (guaranteed != (own == QuotaStanding::kGuaranteed)) return guaranteed;
   if (own == QuotaStanding::kNone && other.standing != QuotaStanding::kNone) return true;
-  // Between quotas priorities do not count: who goes for a share is not asked for theirs, either.
+  // Priority does not count between quotas that borrow, as it does not count when shares are
+  // reclaimed.
   const bool shares =
       own == QuotaStanding::kCovered && other.standing == own &&
       ledger_.balance().AccountOf(other.pod->meta.ns) != ledger_.balance().AccountOf(pod.meta.ns);
@@ -227,13 +230,14 @@ Promises Engine::PromisesFor(const cluster::Pod& pod, const std::set<std::string
 cluster::ClusterSnapshot Engine::WithPromises(const cluster::Pod& pod) const {
   cluster::ClusterSnapshot with = snapshot_;
   for (const auto& [node, others] : PromisesFor(pod)) {
-    for (const Pod& other : others) (void)with.Bind(other, node);  // if it is there
+    // Fails if the node does not exist.
+    for (const Pod& other : others) (void)with.Bind(other, node);
   }
   return with;
 }
 
-// It would take what one that goes first was promised. Source: kube-scheduler's
-// RunFilterPluginsWithNominatedPods: with those of the same priority, too.
+// A nominated pod with equal priority also goes first, as in kube-scheduler's
+// RunFilterPluginsWithNominatedPods.
 std::optional<Barred> Engine::WhyKept(const Pod& pod, size_t node, KindTable& table,
                                       std::optional<quota::Amounts>& before) const {
   std::vector<Pod> first = FirstOn(snapshot_.node(node).node->meta.name, *pod, before);
@@ -266,8 +270,8 @@ quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod, std::set<std::s
   return BalanceFor(pod, left_out, on);
 }
 
-// Of two that count each other, and that different schedulers serve, one has to go ahead: the
-// older.
+// If two pods served by different schedulers count each other, the older one goes ahead, or neither
+// would be scheduled.
 quota::Balance Engine::BalanceFor(const cluster::Pod& pod, const std::set<std::string>& left_out,
                                   std::string_view on) const {
   quota::Balance balance = ledger_.balance();
@@ -297,8 +301,8 @@ void Engine::SetLeaving(const std::string& pod_key, bool leaves) {
   if (changed) judged_ = false;
 }
 
-// What others had to leave is counted to those to whom it was promised. Of its own quota all
-// counts.
+// Capacity freed in other quotas is held by the nominations it was freed for. Use in the pod's own
+// quota is counted in full.
 quota::Balance Engine::WithoutLeaving(quota::Balance balance, const cluster::Pod& pod) const {
   const auto own = balance.AccountOf(pod.meta.ns);
   for (const auto& [account, charges] : Leaving(true)) {

@@ -1,10 +1,10 @@
-// The best of many nodes, kept while their scores change one by one.
+// Tournament tree: finds the best node while scores change one by one.
 //
 //   ScoreTree tree(5000);
 //   tree.Set(17, {.score = 250, .order = 3});
 //   tree.Best();                              // 17
 //
-// The highest score wins, then the least order, then the least index.
+// The highest score wins, then the lowest order, then the lowest index.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace nos::scheduling {
 
 class ScoreTree {
  public:
-  static constexpr int64_t kNever = INT64_MIN;  // the score of a node that must not be taken
+  static constexpr int64_t kNever = INT64_MIN;  // score of a node that must not be chosen
   struct Entry {
     int64_t score = kNever;
     uint64_t order = 0;
@@ -24,22 +24,22 @@ class ScoreTree {
 
   explicit ScoreTree(size_t size = 0);
 
-  // One change costs with the logarithm of the size.
+  // O(log size).
   void Set(size_t index, Entry entry);
   const Entry& entry(size_t index) const { return entries_[index]; }
-  // For many changes: SetLater each, then Rebuild once.
+  // For many changes: call SetLater for each, then Rebuild once.
   void SetLater(size_t index, Entry entry) { entries_[index] = entry; }
   void Rebuild();
-  // None: no node may be taken.
+  // Absent: no node may be chosen.
   std::optional<size_t> Best() const;
 
  private:
-  // Of two entries (by index; beyond the end: none) the one that wins.
+  // Index of the winning entry.
   size_t Winner(size_t a, size_t b) const;
 
   size_t leaves_ = 1;             // a power of two
-  std::vector<Entry> entries_;    // as many as leaves
-  std::vector<uint32_t> winner_;  // of the subtree below each inner node; 1 is the root
+  std::vector<Entry> entries_;    // one per leaf
+  std::vector<uint32_t> winner_;  // winner of the subtree below each inner node; 1 is the root
 };
 
 }  // namespace nos::scheduling

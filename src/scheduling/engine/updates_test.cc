@@ -1,5 +1,4 @@
-// What plugins say of their verdicts and scores: what these depend on, and what changes with pods
-// that come and go.
+// Checks each plugin's declared dependences of verdicts and scores, and its incremental updates.
 
 #include <gtest/gtest.h>
 
@@ -98,7 +97,7 @@ struct Said {
   friend bool operator==(const Said&, const Said&) = default;
 };
 
-// One waiting pod as one plugin sees it, kept up to date.
+// One plugin's view of one pending pod, updated incrementally.
 class Follower {
  public:
   Follower(const Plugin& plugin, Pod pod, const ClusterSnapshot& snapshot)
@@ -130,7 +129,7 @@ class Follower {
     const auto now = Say(snapshot, state_);
     for (size_t i = 0; i < now.size(); ++i) {
       EXPECT_EQ(now[i].verdict, fresh[i].verdict);
-      // Where a fresh one has no say, all nodes must be alike.
+      // If a fresh plugin does not score, all nodes must score equally.
       EXPECT_EQ(now[i].score, scores == scores_ ? fresh[i].score : now[0].score);
     }
     EXPECT_TRUE(scores_ || !scores);
@@ -176,12 +175,12 @@ class Follower {
   const ScorePlugin* score_;
   CycleState state_;
   bool skip_ = false, scores_ = false;
-  std::vector<Said> said_;  // of each node
+  std::vector<Said> said_;  // per node
 };
 
 class UpdatesTest : public ::testing::TestWithParam<RegisteredPlugin> {};
 
-TEST_P(UpdatesTest, WhatIsKeptUpToDateSaysTheSameAsWhatIsMadeAnew) {
+TEST_P(UpdatesTest, IncrementalUpdatesEqualRecomputation) {
   std::vector<std::string> problems;
   const auto plugin = GetParam().make(ConfigValue(nullptr, "", problems), {});
   for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -217,7 +216,7 @@ TEST_P(UpdatesTest, WhatIsKeptUpToDateSaysTheSameAsWhatIsMadeAnew) {
 INSTANTIATE_TEST_SUITE_P(Plugins, UpdatesTest, ::testing::ValuesIn(RegisteredPlugins()),
                          [](const auto& plugin) { return std::string(plugin.param.name); });
 
-TEST(RegistryTest, NamesAreThoseOfThePlugins) {
+TEST(RegistryTest, RegisteredNamesEqualPluginNames) {
   std::vector<std::string> problems;
   for (const RegisteredPlugin& plugin : RegisteredPlugins()) {
     const auto made = plugin.make(ConfigValue(nullptr, "", problems), {});

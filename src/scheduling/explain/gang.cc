@@ -24,20 +24,21 @@ void BindWithCut(const Framework& framework, const SharedPod& pod, const cluster
   const std::string name = node.node->meta.name;
   const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
   auto holds = std::make_shared<cluster::Pod>(*pod);
-  holds->priority = std::numeric_limits<int32_t>::max();  // no member is in another's way
+  // Members must not preempt each other.
+  holds->priority = std::numeric_limits<int32_t>::max();
   if (framework.gpus_cut() == GpusCut::kHere && node.gpus.managed &&
       !cluster::HasFreeInstances(node, requests)) {
     holds->promised = cluster::FindCut(node, requests).value_or(holds->promised);
   }
-  (void)snapshot.Bind(std::move(holds), name);  // it is there
+  (void)snapshot.Bind(std::move(holds), name);  // the node exists
 }
 
 struct Trial {
   size_t found = 0;
-  ClusterSnapshot at_turn;  // of the pod that is asked about
-  ClusterSnapshot beside;   // all that found a node
+  ClusterSnapshot at_turn;  // the cluster at the turn of the pod that is explained
+  ClusterSnapshot beside;   // the cluster with all members that found a node
   GangRefusals refused = {};
-  std::optional<size_t> began = {};  // on which node the first tied one is
+  std::optional<size_t> began = {};  // index of the first tied member's node
 };
 
 const Framework& FrameworkFor(const cluster::Pod& pod, const ExplainInput& input,
@@ -49,7 +50,7 @@ bool IsEnough(const Trial& trial, const Together& together) {
   return together.placed + trial.found >= together.least;
 }
 
-// The best node of these that fits; null: none does.
+// The best feasible node among these; null: none.
 const cluster::NodeInfo* Choose(const Framework& framework, const cluster::Pod& pod,
                                 const ClusterSnapshot& snapshot, const CycleState& learnt,
                                 std::span<const size_t> among) {
@@ -71,8 +72,8 @@ void KeepOnly(std::span<const size_t> nodes, ClusterSnapshot& snapshot) {
       [&](const cluster::NodeInfo& info) { return names.contains(info.node->meta.name); });
 }
 
-// One after the other; the first that is tied to others goes to these nodes, if there are any. Who
-// may follow others is tried again when those have a node.
+// Places the members one by one. The first tied member is restricted to `domain`, unless that is
+// empty. Members that may fit after others (MayFollow) are retried as long as that places more.
 Trial Try(const ExplainInput& input, const Together& together, const CycleState& learnt,
           const std::set<std::string>& tied, std::span<const size_t> domain) {
   Trial trial{0, input.snapshot, input.snapshot};
@@ -88,7 +89,7 @@ Trial Try(const ExplainInput& input, const Together& together, const CycleState&
       Decision decision;
       if (begins && !domain.empty()) {
         decision.node = Choose(framework, *member, trial.beside, learnt, domain);
-        if (key == asked) KeepOnly(domain, trial.at_turn);  // it goes nowhere else for the others
+        if (key == asked) KeepOnly(domain, trial.at_turn);  // other nodes would not help the gang
       } else {
         decision = framework.Schedule(*member, trial.beside, learnt);
       }
@@ -106,12 +107,12 @@ Trial Try(const ExplainInput& input, const Together& together, const CycleState&
   return trial;
 }
 
-// As they come, and if that does not do, in each domain in which they may begin. The try by which
-// most find a node.
+// Tries without a restriction first, then in each domain in which the gang can start. Returns the
+// attempt that places the most members.
 Trial TryAll(const ExplainInput& input, const Together& together) {
   const CycleState learnt = input.framework.Learn(input.snapshot, together.waiting);
   const GangTies ties(together.waiting);
-  std::set<std::string> tied;  // keys
+  std::set<std::string> tied;  // pod keys
   for (size_t m = 0; m < together.waiting.size(); ++m) {
     if (ties.IsTied(m)) tied.insert(together.waiting[m]->Key());
   }

@@ -1,4 +1,4 @@
-// Gangs of which it matters who goes first are tried as the scheduler tries them.
+// Gangs whose result depends on the order of members are tried like in the scheduler.
 #include "scheduling/explain_gang.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using testing::PodOf;
 class ExplainGangTest : public ::testing::Test {
  protected:
   void Add(const Pod& pod) { together_.waiting.push_back(std::make_shared<const Pod>(pod)); }
-  // Where the member goes, or why the gang does not.
+  // The member's node, or why the gang has none.
   std::string PlaceOf(size_t member, const std::vector<Node>& nodes) {
     const auto snapshot = testing::Snap(nodes);
     const Explanation why =
@@ -28,7 +28,7 @@ class ExplainGangTest : public ::testing::Test {
   Together together_{"pod group x/train", 2, 0, {}};
 };
 
-TEST_F(ExplainGangTest, TheLastOfManyHostsHasRoomForBoth) {
+TEST_F(ExplainGangTest, FindsOnlyDomainThatFitsWholeGang) {
   std::vector<Node> nodes;
   for (int i = 10; i < 30; ++i) {
     const std::string small = "n" + std::to_string(i), full = "f" + std::to_string(i);
@@ -54,8 +54,8 @@ TEST_F(ExplainGangTest, TheLastOfManyHostsHasRoomForBoth) {
   EXPECT_EQ(PlaceOf(1, nodes), "z");
 }
 
-// The second would be one too many in zone a before the third is in zone b.
-TEST_F(ExplainGangTest, WhoHasToBeSpreadMayComeBeforeTheOthers) {
+// The second member exceeds the skew in zone a until the third is in zone b.
+TEST_F(ExplainGangTest, RetriesMembersRefusedByTopologySpread) {
   const std::vector<Node> nodes = {
       NodeOf("a", {{"cpu", "1"}, {"example.com/gpu", "2"}}, {{"zone", "a"}}),
       NodeOf("b", {{"cpu", "4"}}, {{"zone", "b"}})};

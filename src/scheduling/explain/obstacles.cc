@@ -17,7 +17,7 @@ using cluster::ResourceVector;
 using Cut = Explanation::Cut;
 using Lack = Explanation::Lack;
 
-// What the empty node could offer, however its GPUs are cut.
+// Amount that the empty node could offer, however its GPUs are partitioned.
 int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
   if (!cluster::IsCutOn(node, shortfall.resource)) {
     return shortfall.allocatable;
@@ -33,7 +33,7 @@ int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
   return most;
 }
 
-// By pods that their owner starts there again.
+// Amount held by pods whose owners restart them on the node.
 int64_t LastinglyHeld(const NodeInfo& node, cluster::ResourceId resource) {
   int64_t held = 0;
   for (const auto& pod : node.pods) {

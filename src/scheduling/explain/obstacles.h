@@ -1,4 +1,4 @@
-// All that keeps a pod from one node. Internal to explanations.
+// Everything that excludes a pod from one node. Internal to explanations.
 //
 // Pure functions.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace nos::scheduling {
 
-// What cutting the node's GPUs would make and destroy; none: it would not help.
+// Instances to create and destroy on the node's GPUs; absent: partitioning does not help.
 std::optional<Explanation::Cut> CutOn(const cluster::NodeInfo& node,
                                       const cluster::ResourceVector& requests);
 
@@ -22,11 +22,12 @@ class Obstacles {
 
   bool none() const { return nearest_.objections.empty() && nearest_.lacks.empty(); }
   size_t objections() const { return nearest_.objections.size(); }
-  // Lacks that cutting GPUs does not mend.
+  // Number of shortfalls that partitioning does not resolve.
   size_t lacks() const;
-  // What it lacks beside instances, less important pods hold.
+  // True if less important pods hold all missing resources other than instances.
   bool GiveWay() const { return give_way_; }
-  // The less, the nearer: down, can never hold it, things in the way, has to be cut, share lacking.
+  // Sort key, nearest node first: node is down, resources it can never offer, number of obstacles,
+  // needs partitioning, relative shortfall.
   std::tuple<bool, size_t, size_t, bool, double> Distance() const;
   const Explanation::Nearest& nearest() const { return nearest_; }
 

@@ -16,7 +16,7 @@ using cluster::PromisedInstance;
 
 namespace {
 
-// Those that the node is asked for and that nobody has: those to be made first, then free ones.
+// Requested instances on the node that no pod uses: missing instances first, then free ones.
 std::vector<std::pair<PromisedInstance, const gpu::Model*>> Asked(const NodeInfo& node) {
   std::vector<std::pair<PromisedInstance, const gpu::Model*>> made, free;
   for (const cluster::TargetLayout& target : cluster::ReadSpec(*node.node, node.gpus)) {
@@ -108,13 +108,14 @@ cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, 
     if (auto promised = BeingCutFor(*other, with)) {
       auto holds = std::make_shared<Pod>(*other);
       holds->promised = *std::move(promised);
-      (void)with.Bind(std::move(holds), other->nominated_node);  // the node is there
+      (void)with.Bind(std::move(holds), other->nominated_node);  // the node exists
     } else if (goes_first(*other)) {
       first.push_back(other);
     }
   }
-  // Beside those that have theirs.
-  for (const auto& other : first) (void)with.Bind(other, other->nominated_node);  // if it is there
+  // Bound after pods whose instances are being created, so that these keep them.
+  // Fails if the node does not exist.
+  for (const auto& other : first) (void)with.Bind(other, other->nominated_node);
   return with;
 }
 

@@ -19,9 +19,9 @@ using Lack = Explanation::Lack;
 using Nearest = Explanation::Nearest;
 using Room = Explanation::Room;
 
-constexpr int kMostRounds = 5;  // of looking what else is in the way
+constexpr int kMostRounds = 5;  // of simulating steps and looking for further obstacles
 
-// What would have to change on one node, tried as far as it can be.
+// The changes that one node needs to accept the pod, simulated as far as possible.
 class Changes {
  public:
   Changes(const std::string& node, const ExplainInput& input)
@@ -36,14 +36,14 @@ class Changes {
     AddLacks();
   }
 
-  // Of steps; more than any where they are of no use.
+  // Number of steps; SIZE_MAX if the steps do not help.
   size_t Count() const { return fails_ || out_ ? SIZE_MAX : steps_.size(); }
   std::string Text() const {
     std::vector<std::string> texts;
     for (const Step& step : steps_) texts.push_back(step.text);
     return Join(texts, ", and ");
   }
-  // ": it has room", when it has.
+  // Suffix ": it has room" if the pod fits after all steps.
   std::string Outcome() const {
     if (!std::ranges::all_of(steps_, &Step::opens)) return "";
     return by_priority_ ? ": its priority makes room there" : ": it has room";
@@ -57,7 +57,7 @@ class Changes {
     }
     return Obstacles(cycle, scene.pod, *scene.snapshot.Find(scene.node)).nearest();
   }
-  // What is in the way, without those who would be evicted for the pod if that helps.
+  // Computes the remaining obstacles, without pods that the pod would preempt if that helps.
   void Look() {
     const auto size = [](const Nearest& left) {
       return left.objections.size() + left.lacks.size();
@@ -74,7 +74,7 @@ class Changes {
     left_ = std::move(left);
     seen_ = std::move(without);
   }
-  // Objections but for those whose steps nobody can try.
+  // Objections except those whose steps cannot be simulated.
   std::vector<Reason> Unsolved() const {
     std::vector<Reason> reasons = left_.objections;
     std::erase_if(reasons, [&](const Reason& reason) { return untried_.contains(reason.code); });
@@ -85,7 +85,7 @@ class Changes {
     if (fresh) steps_.push_back(std::move(step));
     return fresh;
   }
-  // Steps that bring to light what else there is. False: they have been tried.
+  // Adds and simulates steps for the remaining objections. False: all steps are known already.
   bool CarryOutNext() {
     std::vector<Step> next;
     bool fresh = false;
@@ -121,18 +121,18 @@ class Changes {
   }
 
   const ExplainInput& input_;
-  Scene scene_;  // what has been carried out
-  Scene seen_;   // as it is looked at
+  Scene scene_;  // after the simulated steps
+  Scene seen_;   // `scene_`, also without preempted pods if that helps
   Nearest left_;
   bool by_priority_ = false;
   std::vector<Step> steps_;
   std::set<std::string> untried_;  // codes
-  bool out_ = false;               // nothing can be run there for now
-  bool fails_ = false;             // all is said, but even with all that it would not fit
+  bool out_ = false;               // the node cannot run pods for now
+  bool fails_ = false;  // the steps are listed, but the pod would not fit even after them
 };
 
-// Where fewer changes do; those of the second only if they are all, for lesser pods have to go,
-// too.
+// Chooses the node with fewer changes. The node in `by_priority` counts only if its steps are
+// complete, because it also requires evictions.
 std::optional<Changes> Lifted(const Liftable& liftable, const ExplainInput& input) {
   std::optional<Changes> lifted;
   if (liftable.plain) lifted.emplace(liftable.plain->node, input);
@@ -157,7 +157,7 @@ std::string BiggerNode(const Nearest& nearest) {
                      kept ? "beside its DaemonSet and static pods" : "in all");
 }
 
-// Of a pod that its own scheduler will place without anybody's help; "": it will not.
+// For a pod that its own scheduler will place without help; "" for others.
 std::string NoneNeeded(const Explanation& why, const ExplainInput& input) {
   const std::string& reader = input.reader;
   if (why.being_cut) {
@@ -166,7 +166,7 @@ std::string NoneNeeded(const Explanation& why, const ExplainInput& input) {
         "look at the agent's pod there",
         why.being_cut->node, InstancesText(why.being_cut->cut.made));
   }
-  if (why.place && input.pod.claims_devices) {  // its own scheduler is another one
+  if (why.place && input.pod.claims_devices) {  // served by another scheduler
     return fmt::format(
         "look at its resource claims, which are not simulated: without them it fits on node {} now",
         why.place->node);
@@ -213,7 +213,7 @@ std::string WaitFor(const Explanation& why, const Room& room, const std::string&
   return text;
 }
 
-// Without a node that was asked: it is all the same to a pre-filter.
+// The same pre-filter refused all nodes, so there is no nearest node.
 std::string RemedyForAll(const Explanation& why, const ExplainInput& input) {
   if (why.diagnosis.entries.empty()) return "change what keeps it from all nodes";
   const Diagnosis::Entry& entry = why.diagnosis.entries.front();

@@ -1,4 +1,4 @@
-// The remedy of an explanation. Internal to it.
+// The remedy of an explanation. Internal to explanations.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace nos::scheduling {
 
-// The nodes with the fewest things in the way: of those that lack nothing, but object to the pod;
-// and of those that lack what less important pods hold.
+// The nearest nodes by obstacles other than resources: `plain` lacks no resources but objects to
+// the pod; `by_priority` lacks resources that less important pods hold.
 struct Liftable {
   std::optional<Explanation::Nearest> plain, by_priority;
 };

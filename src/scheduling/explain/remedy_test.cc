@@ -1,4 +1,4 @@
-// Remedies that reckon with the pod's own priority, and with what others than nos allocate.
+// Remedies that consider the pod's own priority, and resources that other components allocate.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ std::string Remedy(const std::vector<Node>& nodes, const std::vector<Pod>& pods,
   return Why(nodes, pods, pod).remedy;
 }
 
-TEST(ExplainRemedyTest, WhatIsDoneForIsTriedWithThePriority) {
+TEST(ExplainRemedyTest, RemedyCountsPreemptionAfterItsSteps) {
   EXPECT_EQ(Remedy({Cordoned(NodeOf("n", {{"cpu", "4"}}))}, {Running("batch", "n", {{"cpu", "3"}})},
                    Waiting({{"cpu", "2"}}, 1000)),
             "uncordon node n: its priority makes room there");
@@ -54,10 +54,10 @@ TEST(ExplainRemedyTest, WhatIsDoneForIsTriedWithThePriority) {
                     Running("b", "n", {{"cpu", "2"}}, 1000)},
                    Waiting({{"cpu", "4"}}, 1000)),
             "uncordon node m: its priority makes room there")
-      << "one step, where two pods would have to end";
+      << "one step instead of two evictions";
 }
 
-TEST(ExplainRemedyTest, WhoWouldBeEvictedIsNotWaitedFor) {
+TEST(ExplainRemedyTest, DoesNotWaitForPodsThatWouldBePreempted) {
   const auto why = Why({NodeOf("n", {{"cpu", "4"}})},
                        {Running("low", "n", {{"cpu", "1"}}), Running("a", "n", {{"cpu", "3"}}, 10)},
                        Waiting({{"cpu", "4"}}, 5));
@@ -68,17 +68,17 @@ TEST(ExplainRemedyTest, WhoWouldBeEvictedIsNotWaitedFor) {
                     Running("c", "m", {{"cpu", "2"}}, 9)},
                    Waiting({{"cpu", "4"}}, 5)),
             "wait for the end of x/a on node n, or give it a priority above 10")
-      << "the smallest";
+      << "the smallest remedy";
 }
 
-TEST(ExplainRemedyTest, NoPriorityIsNamedThatUsersMayNotGive) {
+TEST(ExplainRemedyTest, SuggestsNoPriorityAboveUserMaximum) {
   EXPECT_EQ(Remedy({NodeOf("n", {{"cpu", "4"}})},
                    {Running("a", "n", {{"cpu", "3"}}, 2'000'001'000)}, Waiting({{"cpu", "4"}}, 5)),
             "wait for the end of x/a on node n");
 }
 
-// With the label the node comes into the zone of a pod that repels this one.
-TEST(ExplainRemedyTest, ALabelIsTriedBeforeItIsNamed) {
+// With the label, the node joins the zone of a pod whose anti-affinity excludes this one.
+TEST(ExplainRemedyTest, SimulatesLabelBeforeSuggestingIt) {
   Node full = NodeOf("n1", {{"cpu", "1"}}, {{"zone", "a"}});
   Pod guard = Running("guard", "n1", {{"cpu", "1"}});
   guard.meta.owners.emplace_back().kind = "DaemonSet";
@@ -93,12 +93,12 @@ TEST(ExplainRemedyTest, ALabelIsTriedBeforeItIsNamed) {
             "label node n0 with zone=a, as its node affinity asks, or relax that, and "
             "wait for the end of x/guard, whose anti-affinity rules it out in the same "
             "zone (node n0)")
-      << "where it is started again";
+      << "the DaemonSet would restart its pod";
   EXPECT_EQ(Remedy({NodeOf("n0", {{"cpu", "4"}})}, {}, pod),
             "label node n0 with zone=a, as its node affinity asks, or relax that: it has room");
 }
 
-TEST(ExplainRemedyTest, NoLabelMakesANodeAnother) {
+TEST(ExplainRemedyTest, SuggestsNoLabelWhenAffinityNamesOtherNode) {
   Pod pod = Waiting({{"cpu", "2"}}, 0);
   pod.node_affinity.emplace().required.emplace().push_back(
       {{{"zone", "In", {"a"}}}, {{"metadata.name", "In", {"n1"}}}});
@@ -106,8 +106,8 @@ TEST(ExplainRemedyTest, NoLabelMakesANodeAnother) {
               Not(HasSubstr("label node n0")));
 }
 
-// Its instance has been told used still, whose holder is gone.
-TEST(ExplainRemedyTest, RoomThatItsAgentHasYetToTellOfIsNotMadeAgain) {
+// The agent still reports the instance as used although its pod is gone.
+TEST(ExplainRemedyTest, EvictsNothingWhileAgentHasYetToReportFreeInstances) {
   const auto gpu = [](const std::string& name) {
     Node node = NodeOf(name, {{"cpu", "8"}, {"nvidia.com/mig-4g.20gb", "1"}},
                        {{"nos.nebuly.com/gpu-partitioning", "mig"},
@@ -125,7 +125,7 @@ TEST(ExplainRemedyTest, RoomThatItsAgentHasYetToTellOfIsNotMadeAgain) {
                                     "has told"));
 }
 
-TEST(ExplainRemedyTest, ClaimsThatOthersAllocateAreNoGate) {
+TEST(ExplainRemedyTest, ResourceClaimsDoNotGatePodsOfOtherSchedulers) {
   Pod pod = Waiting({{"cpu", "1"}}, 0);
   pod.claims_devices = true;
   const auto theirs = DefaultConfiguration({.simulates = true});
@@ -137,7 +137,7 @@ TEST(ExplainRemedyTest, ClaimsThatOthersAllocateAreNoGate) {
   EXPECT_NE(Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod).gate, "");
 }
 
-// Where a quota is in force it is that which decides who has to go, and no priority.
+// With a quota in force, the quota decides on evictions and priorities do not.
 class ExplainQuotaTest : public ::testing::Test {
  protected:
   ExplainQuotaTest() {
@@ -163,21 +163,21 @@ class ExplainQuotaTest : public ::testing::Test {
   std::function<std::optional<Preemption>()> reclaim_;
 };
 
-TEST_F(ExplainQuotaTest, APriorityMakesNoRoom) {
+TEST_F(ExplainQuotaTest, PriorityDoesNotPreemptUnderQuota) {
   const Explanation why = WhyQuota(Waiting({{"cpu", "4"}}, 1000));
   EXPECT_FALSE(why.preemption);
   EXPECT_FALSE(why.priority_helps);
   EXPECT_EQ(why.remedy, "wait for the end of x/low on node n");
 }
 
-TEST_F(ExplainQuotaTest, WhoGoesForTheQuotaIsNamed) {
+TEST_F(ExplainQuotaTest, NamesPodsEvictedForQuota) {
   const auto low = std::make_shared<const Pod>(Running("low", "n", {{"cpu", "4"}}, 0));
   reclaim_ = [&] { return Preemption{"n", {low}, 0}; };
   const Explanation why = WhyQuota(Waiting({{"cpu", "4"}}, 0));
   EXPECT_EQ(why.remedy, "none needed: its quota makes room for it on node n: x/low is evicted");
 }
 
-TEST_F(ExplainQuotaTest, WhatTheQuotaLacksIsNotAll) {
+TEST_F(ExplainQuotaTest, MentionsMissingCapacityBesideQuota) {
   const Explanation why = WhyQuota(Waiting({{"cpu", "6"}}, 0));
   EXPECT_NE(why.quota, "");
   EXPECT_THAT(why.remedy, HasSubstr("raise max of cpu"));

@@ -19,17 +19,18 @@ using Room = Explanation::Room;
 namespace {
 
 constexpr auto kHighest = std::numeric_limits<int32_t>::max();
-// People may give no higher one. Source: k8s.io/kubernetes pkg/apis/scheduling
-// HighestUserDefinablePriority.
+// Maximum for users' PriorityClasses. Source: HighestUserDefinablePriority in k8s.io/kubernetes
+// pkg/apis/scheduling.
 constexpr int32_t kHighestOfUsers = 1'000'000'000;
 
-// Nodes on which those are looked for that would be evicted anyway: as many as a preemption looks
-// at.
+// Number of nodes searched for pods that would be preempted anyway; equal to the number of
+// candidates of a preemption.
 constexpr size_t kMostLookedAt = 100;
 
 using MayGo = FunctionRef<bool(const Pod&)>;
 
-// Beside those that its priority makes room of; none: all in the way have to be counted.
+// Pods in the way in addition to pods that the pod would preempt. Absent: preemption does not help,
+// so all pods in the way count.
 std::optional<Room> InTheWayOfItsPriority(const ExplainInput& input, MayGo may_go) {
   if (!MayPreempt(input)) return std::nullopt;
   cluster::ClusterSnapshot without = input.snapshot;
@@ -41,7 +42,8 @@ std::optional<Room> InTheWayOfItsPriority(const ExplainInput& input, MayGo may_g
   const auto fewest = FindFewest(input.framework, without, input.pod, may_go);
   if (!fewest) return std::nullopt;
   cluster::ClusterSnapshot after = input.snapshot;
-  for (const auto& pod : fewest->victims) (void)after.Vacate(*pod, fewest->node);  // it is there
+  // The pod is on the node.
+  for (const auto& pod : fewest->victims) (void)after.Vacate(*pod, fewest->node);
   VacateLesser(input, input.pod, fewest->node, after);
   if (!FitsOn(input.framework, input.pod, fewest->node, after)) return std::nullopt;
   return RoomOf(*fewest);
@@ -69,7 +71,7 @@ bool VacateLesser(const ExplainInput& input, const Pod& pod, const std::string& 
   bool any = false;
   for (const auto& there : std::vector(info->pods)) {
     if (!MayGoFor(input, pod, *there)) continue;
-    (void)snapshot.Vacate(*there, node);  // it is there
+    (void)snapshot.Vacate(*there, node);  // the pod is on the node
     any = true;
   }
   return any;
@@ -86,7 +88,8 @@ Room RoomOf(const Preemption& preemption) {
   return room;
 }
 
-// As if it went before all others. Pods that it is to run near stay if nobody else would do.
+// Treats the pod as the most important one. Pods that it requires by affinity stay unless no other
+// set helps.
 std::optional<Room> InTheWay(const ExplainInput& input) {
   const auto may_go = [](const Pod& other) {
     return other.priority < kHighest && !IsTiedToNode(other);
@@ -112,7 +115,7 @@ std::optional<Room> AwaitedBy(const ExplainInput& input) {
   for (const auto& there : node->pods) {
     if (!there->meta.deleted || there->priority >= input.pod.priority) continue;
     ending.victims.push_back(there);
-    (void)after.Vacate(*there, ending.node);  // it is there
+    (void)after.Vacate(*there, ending.node);  // the pod is on the node
   }
   if (ending.victims.empty()) return std::nullopt;
   return FitsOn(input.framework, input.pod, ending.node, after) ? std::optional(RoomOf(ending))
@@ -120,7 +123,7 @@ std::optional<Room> AwaitedBy(const ExplainInput& input) {
 }
 
 bool WouldPreempt(const ExplainInput& input, const Room& room) {
-  const bool ends = room.ending && room.coming.empty();  // without that
+  const bool ends = room.ending && room.coming.empty();  // would be preempted
   if (!MayPreempt(input) || ends || room.priority >= kHighestOfUsers) return false;
   Pod above = input.pod;
   above.priority = std::max(above.priority, room.priority + 1);

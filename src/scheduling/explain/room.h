@@ -1,5 +1,5 @@
-// Which pods would have to go for the one that waits, and which go already. Internal to
-// explanations.
+// Finds pods to evict for the pending pod, and pods that are already terminating for it. Internal
+// to explanations.
 //
 // Pure functions.
 #pragma once
@@ -11,21 +11,21 @@
 namespace nos::scheduling {
 
 Explanation::Room RoomOf(const Preemption& preemption);
-// Quotas decide for whom the pod has to go, and who for it.
+// True if a quota decides which pods `pod` may evict and which may evict it.
 bool IsCovered(const ExplainInput& input, const cluster::Pod& pod);
-// Its priority may make room.
+// True if the pod may preempt by priority.
 bool MayPreempt(const ExplainInput& input);
-// The other one may go for that of `pod`, which is the input's as it would be.
+// True if `other` may be evicted for the priority of `pod`, a variant of the input's pod.
 bool MayGoFor(const ExplainInput& input, const cluster::Pod& pod, const cluster::Pod& other);
-// Takes those off the node. False: there are none.
+// Removes all such pods from the node. False: there are none.
 bool VacateLesser(const ExplainInput& input, const cluster::Pod& pod, const std::string& node,
                   cluster::ClusterSnapshot& snapshot);
-// The fewest, whatever their priority; those are not counted that would be evicted for the pod when
-// these have gone.
+// The fewest pods in the way, regardless of their priority. Not counted are pods that the pod would
+// preempt once these are gone.
 std::optional<Explanation::Room> InTheWay(const ExplainInput& input);
-// What is ending on the node that the pod is promised, if it fits there then.
+// Terminating pods on the nominated node, if the pod fits there without them.
 std::optional<Explanation::Room> AwaitedBy(const ExplainInput& input);
-// They would be evicted for it if its priority were above theirs.
+// True if the pod would preempt them with a priority above theirs.
 bool WouldPreempt(const ExplainInput& input, const Explanation::Room& room);
 
 }  // namespace nos::scheduling

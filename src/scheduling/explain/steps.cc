@@ -26,7 +26,7 @@ using cluster::Pod;
 using cluster::PodAffinityTerm;
 using cluster::Taint;
 
-// Kubernetes puts it on cordoned nodes and takes it off with the cordon
+// The node lifecycle controller adds this taint to cordoned nodes and removes it on uncordon
 // (kubernetes.io/docs/reference/labels-annotations-taints).
 constexpr std::string_view kCordonTaint = "node.kubernetes.io/unschedulable";
 
@@ -34,11 +34,11 @@ std::string Listed(const std::set<std::string>& names, std::string_view conjunct
   return NamesOf({names.begin(), names.end()}, "", conjunction);
 }
 
-// The taints by which node controllers and kubelets tell of a node's state. Source: k8s.io/api
+// Taints with which node controllers and kubelets report the state of a node. Source: k8s.io/api
 // core/v1 well_known_taints.go, k8s.io/cloud-provider/api.
 struct NodeState {
   std::string_view taint, step;
-  bool opens, out;  // out: nothing can be run there
+  bool opens, out;  // out: the node cannot run pods
 };
 constexpr std::array kNodeStates = {
     NodeState{"node.kubernetes.io/not-ready", "node {} is not ready: look at its kubelet", false,
@@ -76,7 +76,7 @@ std::vector<Taint> KeepingAway(const cluster::Node& node, const Pod& pod) {
   return taints;
 }
 
-// Changes its node.
+// Replaces the scene's node by a changed copy.
 template <typename Change>
 void ChangeNode(Scene& scene, Change change) {
   auto node = std::make_shared<cluster::Node>(*scene.snapshot.Find(scene.node)->node);
@@ -114,7 +114,7 @@ auto Labelling(cluster::StringMap labels) {
   };
 }
 
-// By key, with their nodes.
+// Pod key to node name and pod.
 using Neighbours = std::map<std::string, std::pair<std::string, std::shared_ptr<const Pod>>>;
 
 std::vector<std::string> KeysOf(const Neighbours& pods) {
@@ -123,7 +123,7 @@ std::vector<std::string> KeysOf(const Neighbours& pods) {
   return keys;
 }
 
-// None of them is started there again.
+// True if no owner restarts one of the pods on its node.
 bool End(const Neighbours& pods) {
   return std::ranges::none_of(pods,
                               [](const auto& entry) { return IsTiedToNode(*entry.second.second); });
@@ -175,7 +175,7 @@ bool InSameDomain(const cluster::Node& a, const cluster::Node& b, const std::str
          here->second == there->second;
 }
 
-// Adds the pods that `is_meant` finds where the label `key` is as on the node.
+// Adds pods that `is_meant` selects on nodes with the same value of label `key` as the node.
 template <typename IsMeant>
 void AddNeighbours(const ClusterSnapshot& snapshot, const NodeInfo& node, const std::string& key,
                    IsMeant is_meant, Neighbours& pods) {
@@ -235,7 +235,7 @@ Step RepelledStep(const Scene& scene, const NodeInfo& node) {
           End(pods), Ending(pods)};
 }
 
-// Where the label `key` is as on a node with pods that all its terms mean; "": nowhere.
+// Value of label `key` on a node with a pod that matches all affinity terms; "": there is none.
 std::string DomainOfAffinity(const Scene& scene, const std::string& key) {
   for (size_t i = 0; i < scene.snapshot.size(); ++i) {
     const NodeInfo& other = scene.snapshot.node(i);
@@ -270,7 +270,7 @@ Step AffinityStep(const Scene& scene, const NodeInfo& node) {
           true, [](Scene& there) { there.pod.pod_affinity.required.clear(); }};
 }
 
-// With which the node would match the term; none: labels alone do not do it.
+// Labels with which the node would match the term. Absent: labels alone are not enough.
 std::optional<cluster::StringMap> LabelsFor(const cluster::NodeSelectorTerm& term,
                                             const cluster::Node& node) {
   cluster::Node labelled = node;
@@ -290,7 +290,7 @@ std::set<std::string> Named(const cluster::StringMap& labels) {
   return names;
 }
 
-// The fewest labels that do, of those that one of the alternatives needs.
+// The smallest set of labels that satisfies one of the alternative terms.
 Step RequiredAffinityStep(const Scene& scene, const cluster::Node& node) {
   std::optional<cluster::StringMap> fewest;
   if (scene.pod.node_affinity && scene.pod.node_affinity->required) {
@@ -366,7 +366,7 @@ Step TopologyLabelStep(const Scene& scene, const cluster::Node& node) {
           true, Labelling(std::move(labels))};
 }
 
-// An empty text: not about where pods may be.
+// An empty text: the reason is not about placement.
 Step PlacementStep(const Reason& reason, const Scene& scene, const NodeInfo& node) {
   const std::string& code = reason.code;
   if (code == "NodeUnschedulable") return Uncordon(*node.node);

@@ -1,8 +1,8 @@
-// What somebody would have to do so that a node takes a pod, for each reason that filters give, and
-// what the cluster is then, as far as that can be tried.
+// Steps that an administrator can take so that a node accepts a pod, for each reason that filters
+// return, with the simulated effect on the cluster if possible.
 //
 //   for (const Step& step : StepsFor(reason, scene)) {
-//     Say(step.text);
+//     Print(step.text);
 //     if (step.carry_out) step.carry_out(scene);
 //   }
 //
@@ -17,28 +17,28 @@
 
 namespace nos::scheduling {
 
-// Copies, in which steps are carried out.
+// Copies on which steps are simulated.
 struct Scene {
   cluster::ClusterSnapshot snapshot;
-  cluster::Pod pod;    // waits
-  std::string node;    // is in the snapshot
-  std::string reader;  // of the texts (pod_names.h)
+  cluster::Pod pod;    // pending
+  std::string node;    // in the snapshot
+  std::string reader;  // namespace of the readers of the texts (pod_names.h)
 };
 
 struct Step {
   std::string text;   // "uncordon node a"
-  bool opens = true;  // once it is done, nothing of this reason is left; else: look there first
-  std::function<void(Scene&)> carry_out = {};  // empty: nobody can try it
+  bool opens = true;  // true: the step resolves the reason; false: it only says what to inspect
+  std::function<void(Scene&)> carry_out = {};  // empty: cannot be simulated
   friend bool operator==(const Step& a, const Step& b) { return a.text == b.text; }
 };
 
-// The scene's node gave the reason to its pod.
+// REQUIRES: the scene's node gave this reason to its pod.
 std::vector<Step> StepsFor(const Reason& reason, const Scene& scene);
-// The reason is the same for all nodes: "" when nothing better is known than its message.
+// For a reason that is the same on all nodes. "": no better advice than the reason's message.
 std::string StepForAll(const Reason& reason, const cluster::Pod& pod,
                        const cluster::ClusterSnapshot& snapshot);
 
-// Its taints say that nothing can be run there for now, and the pod does not tolerate that.
+// The node has taints that the pod does not tolerate and that say the node cannot run pods for now.
 bool IsOut(const cluster::Node& node, const cluster::Pod& pod);
 
 }  // namespace nos::scheduling

@@ -1,4 +1,4 @@
-// An explanation as text and as JSON.
+// Formats an explanation as text and as JSON.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,14 +16,14 @@ using Instance = Explanation::Instance;
 using Lack = Explanation::Lack;
 using Room = Explanation::Room;
 
-constexpr size_t kLabel = 14;      // columns of what a line is about
-constexpr size_t kMostLines = 12;  // of pods that would have to go
+constexpr size_t kLabel = 14;      // columns of the label
+constexpr size_t kMostLines = 12;  // limit on listed pods
 
 Quantity QuantityOf(const std::string& resource, int64_t amount) {
   return resource == "cpu" ? Quantity::FromMilli(amount) : Quantity::FromValue(amount);
 }
 
-// The text after the label, broken at blanks.
+// Appends a label and a text, wrapped at spaces.
 void AddLines(std::string& out, const std::string& label, const std::string& text, size_t width) {
   std::string line = fmt::format("{:<{}}", label, kLabel);
   size_t used = kLabel;

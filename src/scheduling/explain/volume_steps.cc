@@ -20,7 +20,7 @@ std::string Listed(const std::set<std::string>& names) {
   return NamesOf({names.begin(), names.end()}, "", " and ");
 }
 
-// Pods beside it with a claim of its own.
+// Names the other pods that use a claim of the pod.
 std::string ExclusiveClaimStep(const Pod& pod, const ClusterSnapshot& snapshot) {
   std::set<std::string> claims, pods;
   for (const cluster::Volume& volume : pod.volumes) {
@@ -41,7 +41,8 @@ std::string ExclusiveClaimStep(const Pod& pod, const ClusterSnapshot& snapshot) 
       pods.empty() ? "the pod that uses it" : Listed(pods));
 }
 
-// Volumes that its claims are bound to and that are not for this node, or not there at all.
+// Volumes bound to the pod's claims that the node cannot reach, or, with `missing`, that do not
+// exist.
 std::set<std::string> BoundVolumes(const Pod& pod, const cluster::Node& node,
                                    const cluster::Surroundings& around, bool missing) {
   std::set<std::string> names;

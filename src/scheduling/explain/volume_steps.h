@@ -1,4 +1,4 @@
-// Of explain_steps.h, what is about volumes. Internal to it.
+// The part of steps.h that is about volumes. Internal to it.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace nos::scheduling {
 // "": the reason is not about volumes.
 std::string VolumeStep(const Reason& reason, const cluster::Pod& pod, const cluster::NodeInfo& node,
                        const cluster::ClusterSnapshot& snapshot);
-// "": all its claims are bound.
+// "": all claims of the pod are bound.
 std::string UnboundStep(const cluster::Pod& pod, const cluster::Surroundings& around);
 
 }  // namespace nos::scheduling

@@ -9,7 +9,7 @@ namespace nos::scheduling {
 
 namespace {
 
-// REQUIRES: it has a selector, and the pod is of its namespace.
+// REQUIRES: the budget has a selector, and the pod is in its namespace.
 bool Counts(const cluster::PodDisruptionBudget& budget, const cluster::Pod& pod) {
   const auto& disrupted = budget.disrupted_pods;
   return cluster::Matches(*budget.selector, pod.meta.labels) &&

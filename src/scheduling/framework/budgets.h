@@ -1,4 +1,4 @@
-// What PodDisruptionBudgets still allow while more and more pods are counted as gone.
+// Disruptions that PodDisruptionBudgets still allow while pods are counted as evicted.
 //
 //   Budgets budgets(snapshot.around());
 //   if (budgets.Take(*pod)) ++violations;
@@ -21,12 +21,12 @@ class Budgets {
  public:
   explicit Budgets(const cluster::Surroundings& around);
 
-  // Those that count the pod, by their numbers.
+  // Numbers of the budgets that select the pod.
   std::vector<size_t> Of(const cluster::Pod& pod) const;
-  // Whether one of these allows nothing more.
+  // True if one of the budgets allows no further disruption.
   bool Guard(const std::vector<size_t>& budgets) const;
   bool Guards(const cluster::Pod& pod) const { return Guard(Of(pod)); }
-  // Counts the pod as gone. Whether that violates one.
+  // Counts the pod as evicted. True if that violates a budget.
   bool Take(const cluster::Pod& pod);
 
  private:
@@ -37,10 +37,10 @@ class Budgets {
   using Table = std::map<std::string, std::vector<Budget>, std::less<>>;  // by namespace
 
   std::shared_ptr<const Table> table_;  // copies share it
-  std::vector<int32_t> allowed_;        // by number: what each still allows
+  std::vector<int32_t> allowed_;        // allowed disruptions, by number of the budget
 };
 
-// As if the pod had been evicted: the budgets that count it allow fewer further ones.
+// Decrements the allowed disruptions of the budgets that select the pod.
 void CountGone(cluster::Surroundings& around, const cluster::Pod& pod);
 
 }  // namespace nos::scheduling

@@ -9,7 +9,7 @@
 namespace nos::scheduling {
 namespace {
 
-// A configuration can have any number of faults; so many are told.
+// Bounds the report of a configuration with many errors.
 constexpr size_t kMostProblems = 50;
 
 std::string_view KindOf(const Json& value) {

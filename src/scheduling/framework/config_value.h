@@ -1,5 +1,5 @@
-// Reads a configuration strictly: a field that nobody knows is wrong, for a misspelt one would be
-// lost in silence. All that is wrong is collected, each with its path.
+// Reads a configuration strictly: unknown fields are errors, because a misspelt field would be
+// ignored silently. Collects all errors with their paths.
 //
 //   std::vector<std::string> problems;
 //   ConfigValue root(&json, "", problems);
@@ -7,7 +7,8 @@
 //                At("profiles", [&](const ConfigValue& list) { list.Elements(ReadProfile); }));
 //   // problems: "profiles[1].plugins.filter: must be an object, not a string"
 //
-// A missing or null value leaves the target as it is. Refers to the JSON and the problems.
+// A missing or null value leaves the target unchanged. Refers to the JSON and to `problems`, which
+// must outlive it.
 #pragma once
 
 #include <algorithm>
@@ -40,28 +41,28 @@ class ConfigValue {
   bool Present() const { return value_ != nullptr && !value_->is_null(); }
   const std::string& path() const { return path_; }
   const Json& json() const { return *value_; }  // REQUIRES: present
-  // An absent value that tells the same problems.
+  // An absent value that reports to the same problems.
   ConfigValue Nothing() const { return {nullptr, path_, problems_}; }
-  // Of one of its members or elements; for what is found wrong later.
+  // Path of a member or element, for problems found later.
   std::string PathOf(std::string_view member) const;
   std::string PathOf(size_t element) const;
   void Fail(std::string_view what) const { FailAt(path_, what); }
   void FailAt(const std::string& path, std::string_view what) const;
 
-  void Read(bool& out) const;  // also YAML 1.1's words: yes, off
+  void Read(bool& out) const;  // also the YAML 1.1 words, such as yes and off
   void Read(int32_t& out) const;
   void Read(int64_t& out) const;
   void Read(double& out) const;
   void Read(std::string& out) const;
-  void Read(Duration& out) const;  // as Go writes it: "1m30s"
+  void Read(Duration& out) const;  // in Go's format: "1m30s"
   void Read(std::vector<std::string>& out) const;
   template <typename T>
   void Read(std::optional<T>& out) const {
     if (Present()) Read(out.emplace());
   }
-  // Each element of a list; nulls among them are wrong.
+  // Visits the elements of a list. Null elements are errors.
   void Elements(FunctionRef<void(const ConfigValue& element)> visit) const;
-  // The known members of an object; others are wrong.
+  // Reads the known members of an object. Unknown members are errors.
   template <typename... Readers>
   void Members(const Member<Readers>&... known) const {
     ForEach([&](std::string_view key, const ConfigValue& value) {
@@ -69,12 +70,12 @@ class ConfigValue {
       if (!found) value.Fail("there is no such field");
     });
   }
-  // The member of an object, or an absent value. Does not say whether others are known.
+  // The member of an object, or an absent value. Accepts unknown members.
   ConfigValue Get(std::string_view key) const;
 
  private:
   void ForEach(FunctionRef<void(std::string_view key, const ConfigValue& value)> visit) const;
-  // Says what is expected and returns false when present and not as expected.
+  // Reports what is expected and returns false, unless `fulfilled`.
   bool Expect(bool fulfilled, std::string_view expected) const;
   template <typename Integer>
   void ReadInteger(Integer& out) const;
@@ -84,13 +85,14 @@ class ConfigValue {
   std::vector<std::string>& problems_;
 };
 
-// At most three years, far from where Duration ends: more is no other thing than for ever.
+// Caps the value at about three years, which is equivalent to no limit and far from Duration's
+// overflow.
 inline Duration SecondsAtMost(int64_t seconds) {
   constexpr int64_t kMost = 100'000'000;
   return std::chrono::seconds(std::min(seconds, kMost));
 }
 
-// `to`: what ConfigValue::Read takes, or a function of the value.
+// `to`: a target of ConfigValue::Read, or a function of the value.
 template <typename T>
   requires requires(const ConfigValue& value, T& to) { value.Read(to); }
 auto At(std::string_view key, T& to) {

@@ -1,9 +1,9 @@
-// A value that copies share until one of them changes it: what a plugin keeps in the CycleState, of
-// which callers make copies.
+// A value that copies share until one of them changes it. For plugin data in CycleState, which
+// callers copy.
 //
 //   struct State { CopyOnWrite<Counts> counts; };
 //   state.counts->Of("a");           // reads
-//   state.counts.Change().Add("a");  // copies first, if another state has it too
+//   state.counts.Change().Add("a");  // copies first if another state shares it
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// What a plugin's earlier points leave for its later ones, one value of each type. Copies share
-// what is held by shared pointers.
+// Data that a plugin passes between its extension points, one value per type. Copies share values
+// that are held by shared pointers.
 //
 //   struct Asked { int64_t slots; };     // in the plugin's own namespace
 //   state.Set(Asked{3});
@@ -21,7 +21,7 @@ class CycleState {
     if (entry == nullptr) entry = &entries_.emplace_back();
     return entry->emplace<T>(std::move(value));
   }
-  // Null when nothing of this type was left.
+  // Null: no value of this type was set.
   template <typename T>
   const T* Get() const {
     return const_cast<CycleState*>(this)->Get<T>();
@@ -31,7 +31,7 @@ class CycleState {
     std::any* entry = Find(typeid(T));
     return entry == nullptr ? nullptr : std::any_cast<T>(entry);
   }
-  // Takes over what `other` has of types of which there is nothing here.
+  // Adds values of `other` whose types are missing here.
   void Merge(const CycleState& other) {
     for (const std::any& entry : other.entries_) {
       if (Find(entry.type()) == nullptr) entries_.push_back(entry);
@@ -39,7 +39,7 @@ class CycleState {
   }
 
  private:
-  // A handful of entries: faster than a map.
+  // Linear search: few entries, faster than a map.
   std::any* Find(const std::type_info& type) {
     for (std::any& entry : entries_) {
       if (entry.type() == type) return &entry;

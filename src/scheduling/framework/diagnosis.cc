@@ -58,7 +58,7 @@ std::string Diagnosis::ToString() const {
   if (nodes == 0) return "no nodes available to schedule pods";
   std::string text = fmt::format("{}/{} nodes are available", feasible, nodes);
   std::string_view separator = ": ";
-  // One message may stand for nodes that could be helped and for others.
+  // The same message may come from nodes with different kinds of verdicts.
   std::vector<std::pair<std::string_view, int>> counts;
   for (const Entry& entry : entries) {
     const auto same =

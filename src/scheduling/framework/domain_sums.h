@@ -1,10 +1,10 @@
-// Numbers by topology domain: all nodes whose label of one key has one value.
+// Sums by topology domain: a domain is the set of nodes with the same value of a label.
 //
 //   DomainSums sums;
 //   sums.Add(node, "topology.kubernetes.io/zone", 1);
 //   sums.At("topology.kubernetes.io/zone", "zone-a");  // 1
 //
-// A handful of keys, any number of values.
+// Designed for few keys and many values.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct TextHash {
 template <typename T>
 using ByText = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
 
-// Null: the node has no such label.
+// Null: the node lacks the label.
 const std::string* LabelOf(const cluster::Node& node, std::string_view key);
 
 class DomainSums {
@@ -36,19 +36,19 @@ class DomainSums {
     int64_t before = 0, after = 0;
   };
 
-  // To the domain that the node is in; absent: it is in none.
+  // Adds to the node's domain. Absent: the node is in no domain of this key.
   std::optional<Change> Add(const cluster::Node& node, std::string_view key, int64_t amount);
   int64_t At(std::string_view key, std::string_view value) const;
-  // Over all domains of all keys that the node is in.
+  // Sum over the node's domains of all keys.
   int64_t Total(const cluster::Node& node) const;
   bool AnyPositive(const cluster::Node& node) const;
-  // All are 0.
+  // True if all sums are 0.
   bool empty() const { return domains_ == 0; }
 
  private:
   struct Key {
     std::string name;
-    ByText<int64_t> sums;  // but those that are 0
+    ByText<int64_t> sums;  // without zeros
   };
   const Key* Find(std::string_view name) const;
 

@@ -8,7 +8,7 @@ namespace {
 
 using cluster::Pod;
 
-// Every part says how long it is, so that no text can pass for another one.
+// Prefixes every part with its length, so that different pods never serialize to the same text.
 class Writer {
  public:
   void Add(std::string_view text) {
@@ -90,7 +90,7 @@ std::string KindOf(const Pod& pod) {
           pod.node_affinity, pod.pod_affinity, pod.pod_anti_affinity, pod.spread, pod.tolerations,
           pod.containers, pod.init_containers, pod.overhead, pod.requests, pod.limits, pod.volumes,
           pod.claims_devices);
-  // Its claims have its name.
+  // The claims of ephemeral volumes are named after the pod.
   const bool own_claims = std::ranges::any_of(pod.volumes, [](const cluster::Volume& volume) {
     return volume.kind == cluster::Volume::Kind::kEphemeral;
   });

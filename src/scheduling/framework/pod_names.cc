@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostNamed = 3;
 constexpr std::string_view kPod = "pod ";
-// Of the names of namespaces and pods (RFC 1123).
+// Characters of namespace and pod names (RFC 1123).
 constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-.";
 
 size_t EndOfName(std::string_view text, size_t from) {

@@ -13,7 +13,8 @@ bool HasSeveral(const cluster::Container& container) {
   for (const cluster::ResourceList* list : {&container.limits, &container.requests}) {
     int64_t here = 0;
     for (const auto& [name, amount] : *list) {
-      // One is enough to know: sums of what anybody may write are not trusted.
+      // Clamped to 2, which is enough to detect several: pods may request amounts whose sum
+      // overflows.
       const bool share =
           gpu::IsShareResource(name) || name == gpu::kTimeSlice || gpu::IsPartResource(name);
       if (share) here += std::clamp<int64_t>(amount.Value(), 0, 2);

@@ -12,7 +12,8 @@ namespace {
 using cluster::Pod;
 using Members = std::span<const std::shared_ptr<const Pod>>;
 
-// A term, and a member that has it; those of other members that say the same are left out.
+// An affinity term and a member that has it. Equal terms of other members of the namespace are
+// dropped.
 struct OwnTerm {
   const cluster::PodAffinityTerm* term;
   const Pod* owner;
@@ -39,7 +40,7 @@ int64_t FreeSlots(const cluster::Gpu& gpu) {
   return std::max<int64_t>(slots, 0);
 }
 
-// Of the resource, if the GPUs were cut for nothing else.
+// Copies of the resource that fit if the free parts of GPUs were partitioned for it alone.
 int64_t CutCopies(const cluster::NodeInfo& node, const std::string& resource) {
   int64_t copies = 0;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
@@ -64,7 +65,7 @@ bool MayFollow(const Pod& pod) {
 GangTies::GangTies(Members members)
     : members_(static_cast<int64_t>(members.size())), tied_(members.size()) {
   const std::vector<OwnTerm> terms = TermsOf(members);
-  std::vector<OwnTerm> ties;  // that mean a member
+  std::vector<OwnTerm> ties;  // terms that select a member
   for (const OwnTerm& own : terms) {
     bool means_one = false;
     for (size_t m = 0; m < members.size(); ++m) {

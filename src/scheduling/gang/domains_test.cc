@@ -42,13 +42,13 @@ class GangTiesTest : public ::testing::Test {
   std::vector<int64_t> room_ = {9, 9, 9, 9, 9};
 };
 
-TEST_F(GangTiesTest, TheLargestDomainIsFirst) {
+TEST_F(GangTiesTest, SortsDomainsBySize) {
   const auto web = PodOf("web");
   web->pod_affinity.required = {Near("web", "zone")};
   EXPECT_EQ(Find({web, web}), (Domains{{1, 2, 4}, {0}}));
 }
 
-TEST_F(GangTiesTest, TheDomainWithRoomForMostIsBeforeThat) {
+TEST_F(GangTiesTest, SortsDomainsByCapacityBeforeSize) {
   const auto web = PodOf("web");
   web->pod_affinity.required = {Near("web", "zone")};
   room_ = {2, 0, 1, 9, 0};
@@ -57,14 +57,14 @@ TEST_F(GangTiesTest, TheDomainWithRoomForMostIsBeforeThat) {
   EXPECT_EQ(Find({web, web}), (Domains{{0}}));
 }
 
-TEST_F(GangTiesTest, SeveralKeysAreHeededTogether) {
+TEST_F(GangTiesTest, CombinesTopologyKeysOfAllTerms) {
   const auto web = PodOf("web"), db = PodOf("db");
   web->pod_affinity.required = {Near("db", "zone")};
   db->pod_affinity.required = {Near("db", "rack")};
   EXPECT_EQ(Find({web, db}), (Domains{{1, 4}, {0}, {2}}));
 }
 
-TEST_F(GangTiesTest, WhoHasToBeNearOthersOnlyHasNoChoice) {
+TEST_F(GangTiesTest, HasNoDomainsForAffinityToPodsOutsideGang) {
   const auto web = PodOf("web");
   EXPECT_EQ(Find({web}), Domains{});
   web->pod_affinity.required = {Near("cache", "zone")};
@@ -72,12 +72,12 @@ TEST_F(GangTiesTest, WhoHasToBeNearOthersOnlyHasNoChoice) {
   EXPECT_EQ(Find({web}), Domains{});
 }
 
-TEST_F(GangTiesTest, WhoNeedsAMemberAndWhomItNeedsAreTied) {
+TEST_F(GangTiesTest, TiesMembersWithAffinityAndTheirTargets) {
   const auto worker = PodOf("worker"), leader = PodOf("leader"), monitor = PodOf("monitor");
   const std::vector<std::shared_ptr<const cluster::Pod>> members{worker, leader, monitor, worker};
   EXPECT_FALSE(GangTies(members).near());
   worker->pod_affinity.required = {Near("cache", "zone")};
-  EXPECT_FALSE(GangTies(members).near()) << "that is nobody of them";
+  EXPECT_FALSE(GangTies(members).near()) << "no member matches";
   EXPECT_FALSE(GangTies(members).IsTied(0));
   worker->pod_affinity.required = {Near("leader", "zone")};
   const GangTies ties(members);
@@ -88,7 +88,7 @@ TEST_F(GangTiesTest, WhoNeedsAMemberAndWhomItNeedsAreTied) {
   EXPECT_TRUE(ties.IsTied(3));
 }
 
-TEST(MayFollowTest, AffinityAndHardSpreadMay) {
+TEST(MayFollowTest, TrueForRequiredAffinityAndHardSpread) {
   const auto pod = PodOf("web");
   EXPECT_FALSE(MayFollow(*pod));
   pod->pod_anti_affinity.required = {Near("web", "zone")};
@@ -102,7 +102,7 @@ TEST(MayFollowTest, AffinityAndHardSpreadMay) {
   EXPECT_TRUE(MayFollow(*pod));
 }
 
-TEST(CopiesOnTest, CountsWhatIsFreeOrCouldBeCut) {
+TEST(CopiesOnTest, CountsFreeAndCreatableSlices) {
   const auto& catalogue = gpu::Catalogue::Builtin();
   auto node = std::make_shared<cluster::Node>();
   node->meta.name = "n";

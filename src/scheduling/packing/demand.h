@@ -1,12 +1,12 @@
-// What kinds of pods arrive, and how often: all that packing learns.
+// Kinds of arriving pods and their frequencies: the only input that packing learns.
 //
 //   Demand demand;
 //   demand.Learn({.cpu_milli = 4000, .memory_mib = 8192, .gpus = 1, .milli = 470});
 //   demand.total();  // 1
 //
-// Holds at most kMaxKinds kinds. When a new one finds no room, all counts are halved and those that
-// reach zero are forgotten, so that what has not been seen for long gives way.
-// A plain value; not synchronised.
+// Keeps at most kMaxKinds kinds. If a new kind exceeds the limit, all counts are halved and kinds
+// with count zero are dropped, so that kinds not seen for long disappear. A plain value; not
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ class Demand {
 
   const std::map<PodKind, int64_t>& counts() const { return counts_; }
   int64_t total() const { return total_; }      // sum of counts()
-  bool WantsGpus() const;                       // some kind does
-  int64_t learned() const { return learned_; }  // pods ever learnt; never falls
+  bool WantsGpus() const;                       // some kind requests GPUs
+  int64_t learned() const { return learned_; }  // number of Learn calls; never decreases
 
  private:
   void Halve();

@@ -8,7 +8,7 @@
 namespace nos::scheduling::packing {
 namespace {
 
-constexpr double kRareShare = 0.004;  // of arrivals: a kind this frequent counts 63 per cent
+constexpr double kRareShare = 0.004;  // share of arrivals at which a kind counts 63 %
 constexpr double kBalanceWeight = 1 / 30.0;
 
 double Cores(int64_t cpu_milli) { return static_cast<double>(cpu_milli) / 1000; }
@@ -109,7 +109,7 @@ const NodeValue::Table& NodeValue::TableFor(int64_t cpu_milli, int64_t memory_mi
   return tables_.emplace(key, MakeTable(cpu_milli, memory_mib, model)).first->second;
 }
 
-// The value of one share of each size: of the kinds that fit, the best one that comes.
+// Value of one slice of each size: expected net price of the best kind that fits and arrives.
 std::vector<NodeValue::Lanes> NodeValue::SizeValues(int64_t cpu_milli, int64_t memory_mib,
                                                     int model) const {
   std::vector<char> fits;
@@ -121,7 +121,7 @@ std::vector<NodeValue::Lanes> NodeValue::SizeValues(int64_t cpu_milli, int64_t m
                        : 0);
   }
   std::vector<Lanes> values(widths_.size(), Lanes{});
-  std::vector<double> none(widths_.size());  // probability that no better kind comes
+  std::vector<double> none(widths_.size());  // probability that no better kind arrives
   for (size_t lane = 0; lane < kLanes; ++lane) {
     std::fill(none.begin(), none.end(), 1.0);
     for (const Offer& offer : offers_[lane]) {
@@ -178,7 +178,7 @@ NodeValue::After NodeValue::AfterPlacing(const Node& node, const PodKind& kind) 
     for (size_t lane = 0; lane < kLanes; ++lane) sum[lane] += hole[lane];
     idle += left;
   }
-  // The pod taken from a device with `left`: its hole gives way to a smaller one, `gpus` times.
+  // Worth if the pod is placed on `gpus` devices with `left` free each: their holes shrink.
   const auto worth_from = [&](int left) {
     const Lanes& before = Hole(table, left);
     const Lanes& after = Hole(table, left - kind.milli);

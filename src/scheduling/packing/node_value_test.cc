@@ -29,7 +29,7 @@ TEST(Demand, CountsKinds) {
   EXPECT_EQ(demand.counts().at(kHalf), 3);
 }
 
-TEST(Demand, ForgetsTheRareWhenFull) {
+TEST(Demand, DropsRareKindsWhenFull) {
   Demand demand = Seen({{kHalf, 10}});
   for (int64_t i = 0; i < static_cast<int64_t>(Demand::kMaxKinds); ++i) {
     demand.Learn({.cpu_milli = 1 + i});
@@ -40,7 +40,7 @@ TEST(Demand, ForgetsTheRareWhenFull) {
   EXPECT_EQ(demand.learned(), 10 + static_cast<int64_t>(Demand::kMaxKinds));
 }
 
-TEST(NodeValue, AHoleIsWorthItsBestFilling) {
+TEST(NodeValue, HoleIsWorthItsBestFilling) {
   NodeValue value(Seen({{kHalf, 1000}}));
   EXPECT_NEAR(value.Worth(WithGpus({1000})), 1, 1e-6);
   EXPECT_NEAR(value.Worth(WithGpus({500, 999})), 1, 1e-6);
@@ -48,30 +48,30 @@ TEST(NodeValue, AHoleIsWorthItsBestFilling) {
   EXPECT_NEAR(value.Worth(WithGpus({})), 0, 1e-6);
 }
 
-TEST(NodeValue, WithoutDemandNothingIsWorthAnything) {
+TEST(NodeValue, IsZeroWithoutDemand) {
   NodeValue value{Demand()};
   EXPECT_EQ(value.Worth(WithGpus({1000})), 0);
 }
 
-TEST(NodeValue, ARareKindCountsWithTheProbabilityThatItComes) {
+TEST(NodeValue, WeightsRareKindByArrivalProbability) {
   NodeValue value(Seen({{kHalf, 1}, {PodKind{.cpu_milli = 1000}, 249}}));
-  const double probability = 1 - std::exp(-1.0);  // 1 of 250 is the share of 0.004
+  const double probability = 1 - std::exp(-1.0);  // 1 of 250 is a share of 0.004
   EXPECT_NEAR(value.Worth(WithGpus({500})), 0.5 * probability, 1e-6);
 }
 
-TEST(NodeValue, CpuThatCannotFeedTheGpusBoundsTheWorth) {
-  // Four cores feed one half. At 0.16 GPUs a core no half pays for its cores, which leaves the
-  // cores' own 0.64; at 0.08 it is 0.32 + 4 halves * 0.18 = 1.04. Pods use 8 cores a GPU, so four
-  // cores feed half a GPU, and 1.5 idle ones beyond cost 1/30 each.
+TEST(NodeValue, BoundsWorthByCpuForGpus) {
+  // Four cores supply one half. At 0.16 GPUs per core no half is worth its cores, which leaves 0.64
+  // for the cores; at 0.08 it is 0.32 + 4 halves * 0.18 = 1.04. Pods use 8 cores per GPU, so four
+  // cores supply half a GPU, and the other 1.5 idle GPUs cost 1/30 each.
   NodeValue value(Seen({{PodKind{.cpu_milli = 4000, .gpus = 1, .milli = 500}, 1000}}));
   Node node = WithGpus({1000, 1000});
   node.cpu_milli = 4000;
   EXPECT_NEAR(value.Worth(node), 0.64 - 1.5 / 30, 1e-6);
   node.cpu_milli = 3999;
-  EXPECT_LT(value.Worth(node), 0);  // nothing fits; what idles is only a burden
+  EXPECT_LT(value.Worth(node), 0);  // nothing fits; idle GPUs only cost
 }
 
-TEST(NodeValue, AModelThatNobodyWantsIsWorthNothing) {
+TEST(NodeValue, ModelWithoutDemandIsWorthNothing) {
   NodeValue value(Seen({{PodKind{.gpus = 1, .milli = 500, .models = 0b10}, 1000}}));
   Node node = WithGpus({1000});
   EXPECT_NEAR(value.Worth(node), 0, 1e-6);
@@ -79,8 +79,9 @@ TEST(NodeValue, AModelThatNobodyWantsIsWorthNothing) {
   EXPECT_NEAR(value.Worth(node), 1, 1e-6);
 }
 
-TEST(NodeValue, PlacesOnTheDeviceWhereMostIsLeft) {
-  // A rare half in the hole of 550 wastes little; on the whole GPU it costs the place of a 600.
+TEST(NodeValue, ChoosesDeviceThatKeepsMostWorth) {
+  // The half wastes little in the hole of 550; on the whole GPU it takes the place of a frequent
+  // 600.
   NodeValue value(Seen({{PodKind{.gpus = 1, .milli = 600}, 999}, {kHalf, 1}}));
   const Node node = WithGpus({1000, 550, 550});
   const NodeValue::After after = value.AfterPlacing(node, kHalf);
@@ -89,7 +90,7 @@ TEST(NodeValue, PlacesOnTheDeviceWhereMostIsLeft) {
   EXPECT_NEAR(value.Worth(node) - after.worth, 0.5 * (1 - std::exp(-0.25)), 1e-4);
 }
 
-TEST(NodeValue, APodOfSeveralGpusTakesWholeOnes) {
+TEST(NodeValue, PodWithSeveralGpusTakesWholeGpus) {
   NodeValue value(Seen({{kHalf, 1000}}));
   const PodKind pair{.gpus = 2, .milli = 1000};
   const NodeValue::After after = value.AfterPlacing(WithGpus({1000, 500, 1000}), pair);

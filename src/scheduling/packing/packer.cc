@@ -6,10 +6,10 @@
 namespace nos::scheduling::packing {
 namespace {
 
-// In GPUs.
+// Units: GPUs.
 constexpr double kStep = 0.01;
 constexpr double kStepWithoutGpu = 1 / 30.0;
-// Keeps a loss that is a whole number of steps from falling below it by rounding.
+// Prevents rounding errors from reducing a loss of exactly k steps to k - 1.
 constexpr double kRounding = 1e-9;
 
 int64_t NextEstimate(int64_t learned) {

@@ -1,16 +1,17 @@
-// Chooses a node and devices for pods that ask for whole GPUs, shares of one, or none ("pattern-
-// priced node value"): the node where the pod destroys the least worth (node_value.h), found by
-// first fit over losses rounded to steps, so that small differences do not scatter pods.
+// Chooses a node and devices for pods that request whole GPUs, a slice of one, or none. Algorithm
+// ("pattern-priced node value"): choose the node where the pod destroys the least worth
+// (node_value.h), by first fit over losses rounded to steps, so that small differences do not
+// scatter pods.
 //
-//   Packer packer(nodes);                 // in a fixed order, best a shuffled one: ties go first
+//   Packer packer(nodes);                 // fixed order, preferably shuffled: first node wins ties
 //   packer.Learn(kind);                   // every arriving pod, whether placed or not
 //   if (auto choice = packer.Choose(kind)) packer.Place(kind, *choice);
 //   ...
 //   packer.Release(kind, choice);         // when the pod ends
 //
-// It learns only from the pods it was told of; worth is estimated anew after 1, 2, 4... 1024 pods
-// and then every 1000. It never rejects a pod that fits somewhere. Choosing costs microseconds on
-// a thousand nodes. Deterministic. Not synchronised.
+// Worth depends only on pods passed to Learn. It is recomputed after 1, 2, 4, ..., 1024 pods and
+// then every 1000. A pod that fits on a node is never rejected. A choice among a thousand nodes
+// takes microseconds. Deterministic; not thread-safe.
 #pragma once
 
 #include <functional>
@@ -26,12 +27,13 @@ namespace nos::scheduling::packing {
 
 struct Choice {
   size_t node = 0;           // index into the packer's nodes
-  std::vector<int> devices;  // as many as the kind asks for, ascending
+  std::vector<int> devices;  // as many as the kind requests, ascending
 };
 
-// The loss in steps: nodes whose losses differ by less than one count as equal. A step is 0.01 GPU;
-// for pods without GPU, which matter less than keeping them together, 1/30 GPU, and one step more
-// on nodes that have GPUs than on nodes that have none and so can lose nothing, now or later.
+// Loss in steps. Nodes whose losses differ by less than a step count as equal. A step is 0.01 GPU
+// for pods with GPUs. It is 1/30 GPU for pods without GPUs, because keeping these together matters
+// more than their loss. Nodes with GPUs then count one step more, since nodes without GPUs lose
+// nothing now or later.
 int32_t LossSteps(const PodKind& kind, const Node& node, double loss);
 
 class Packer {
@@ -40,19 +42,19 @@ class Packer {
 
   void Learn(const PodKind& kind);
 
-  // Nothing when the pod fits nowhere. With `allowed`, only nodes for which it is true count: the
-  // place for filters that packing does not know (taints, affinity).
+  // Absent: the pod fits on no node. `allowed` restricts the nodes: use it for filters that packing
+  // does not model (taints, affinity).
   std::optional<Choice> Choose(const PodKind& kind);
   std::optional<Choice> Choose(const PodKind& kind, const std::function<bool(size_t)>& allowed);
 
-  // The worth lost, in GPUs, by placing the pod on its best device of that node; nothing when it
-  // does not fit. For callers that rank nodes by more than packing.
+  // Worth lost, in GPUs, by placing the pod on the node's best device. Absent: it does not fit. For
+  // callers that combine packing with other criteria.
   std::optional<double> Loss(const PodKind& kind, size_t node);
 
-  // REQUIRES: a choice for the nodes as they are now; for Release, one that was placed.
+  // REQUIRES: a choice for the current state of the nodes; for Release, one that was placed.
   void Place(const PodKind& kind, const Choice& choice);
   void Release(const PodKind& kind, const Choice& choice);
-  // Replaces what is known of one node.
+  // Replaces the state of one node.
   void Update(size_t node, Node state);
 
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -71,9 +73,9 @@ class Packer {
 
   std::vector<Node> nodes_;
   Demand demand_;
-  int64_t due_;  // demand_.learned() at which worth is estimated anew
+  int64_t due_;  // value of demand_.learned() at which worth is recomputed
   NodeValue value_;
-  std::vector<std::optional<double>> worth_;  // of each node; nothing = not known yet
+  std::vector<std::optional<double>> worth_;  // per node; absent: not computed yet
   ScoreMemo memo_;
 };
 

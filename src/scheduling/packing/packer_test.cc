@@ -24,7 +24,7 @@ Node WithGpus(std::vector<int> gpu_milli) {
   return node;
 }
 
-TEST(Fits, AsksForEverything) {
+TEST(Fits, ChecksCpuMemoryPodsModelAndDevices) {
   Node node = WithGpus({400, 600});
   node.model = 3;
   node.pods = 1;
@@ -43,13 +43,13 @@ TEST(Fits, AsksForEverything) {
   EXPECT_TRUE(Fits(node, pod));
   pod.gpus = 0;
   pod.models = 0;
-  EXPECT_TRUE(Fits(node, pod)) << "models concern GPU pods only";
+  EXPECT_TRUE(Fits(node, pod)) << "models matter only to GPU pods";
   node.pods = 0;
   EXPECT_FALSE(Fits(node, kNoGpu));
 }
 
-TEST(Packer, FillsTheHoleThatFits) {
-  // On the whole GPU the half would cost one of the many 600s its place.
+TEST(Packer, FillsFittingHoleBeforeWholeGpu) {
+  // On the whole GPU, the half would take the place of one of the many 600s.
   Packer packer({WithGpus({1000}), WithGpus({550})});
   packer.Learn(kHalf);
   for (int i = 0; i < 1100; ++i) packer.Learn({.gpus = 1, .milli = 600});
@@ -58,7 +58,7 @@ TEST(Packer, FillsTheHoleThatFits) {
   EXPECT_THAT(choice.devices, ElementsAre(0));
 }
 
-TEST(Packer, EqualLossesGoToTheFirstNode) {
+TEST(Packer, ChoosesFirstNodeOnEqualLoss) {
   Packer packer({WithGpus({1000}), WithGpus({1000}), WithGpus({1000})});
   packer.Learn(kWhole);
   EXPECT_EQ(packer.Choose(kWhole).value_or(kNowhere).node, 0U);
@@ -66,7 +66,7 @@ TEST(Packer, EqualLossesGoToTheFirstNode) {
   EXPECT_EQ(packer.Choose(kWhole).value_or(kNowhere).node, 1U);
 }
 
-TEST(Packer, PodsWithoutGpuGoWhereNoGpuStarves) {
+TEST(Packer, PodWithoutGpuAvoidsNodesWithIdleGpus) {
   Node busy = WithGpus({0});
   Node idle = WithGpus({1000});
   busy.cpu_milli = idle.cpu_milli = 1000;
@@ -75,7 +75,7 @@ TEST(Packer, PodsWithoutGpuGoWhereNoGpuStarves) {
   EXPECT_EQ(packer.Choose(kNoGpu).value_or(kNowhere).node, 1U);
 }
 
-TEST(Packer, APodOfSeveralGpusTakesUntouchedOnes) {
+TEST(Packer, PodWithSeveralGpusTakesUnusedGpus) {
   Packer packer({WithGpus({1000, 1000}), WithGpus({1000, 990, 1000, 1000})});
   const PodKind three{.gpus = 3, .milli = 1000};
   packer.Learn(three);
@@ -84,7 +84,7 @@ TEST(Packer, APodOfSeveralGpusTakesUntouchedOnes) {
   EXPECT_THAT(choice.devices, ElementsAre(0, 2, 3));
 }
 
-TEST(Packer, OnlyAllowedNodesCount) {
+TEST(Packer, ChoosesOnlyAllowedNodes) {
   Packer packer({WithGpus({1000}), WithGpus({500})});
   packer.Learn(kHalf);
   EXPECT_EQ(packer.Choose(kHalf, [](size_t node) { return node == 0; }).value_or(kNowhere).node,
@@ -107,14 +107,14 @@ TEST(Packer, ReleaseUndoesPlaceAndUpdateReplaces) {
   EXPECT_FALSE(packer.Choose(kWhole));
 }
 
-TEST(Packer, LossIsTheWorthOfWhatIsTaken) {
+TEST(Packer, LossEqualsWorthOfTakenResources) {
   Demand demand;
   for (int i = 0; i < 1000; ++i) demand.Learn({.gpus = 1, .milli = 500});
   Packer packer({WithGpus({1000}), WithGpus({900})}, demand);
   const PodKind small{.gpus = 1, .milli = 400};
   EXPECT_NEAR(packer.Loss(small, 0).value_or(-1), 0.5,
-              1e-6);                                         // 600 left: room for one half, not two
-  EXPECT_NEAR(packer.Loss(small, 1).value_or(-1), 0, 1e-6);  // 500 left: still room for one
+              1e-6);  // 600 left: space for one half instead of two
+  EXPECT_NEAR(packer.Loss(small, 1).value_or(-1), 0, 1e-6);  // 500 left: still space for one
 }
 
 class RandomRuns : public testing::TestWithParam<uint64_t> {};
@@ -141,7 +141,7 @@ std::vector<Node> RandomNodes(Random& random) {
   return nodes;
 }
 
-// Pods arrive and leave at random; `step` sees the packer and each arrival's choice.
+// Adds and removes random pods. `step` receives the packer and the choice for each new pod.
 template <typename Step>
 void RunPods(Random& random, Packer& packer, bool learn, Step&& step) {
   std::vector<std::pair<PodKind, Choice>> running;
@@ -162,7 +162,7 @@ void RunPods(Random& random, Packer& packer, bool learn, Step&& step) {
   }
 }
 
-TEST_P(RandomRuns, RefusesOnlyWhatFitsNowhereAndNeverOveruses) {
+TEST_P(RandomRuns, RefusesOnlyUnplaceablePodsAndNeverOvercommits) {
   Random random(GetParam());
   Packer packer(RandomNodes(random));
   RunPods(random, packer, true, [&](const PodKind& kind, const std::optional<Choice>& choice) {
@@ -179,7 +179,7 @@ TEST_P(RandomRuns, RefusesOnlyWhatFitsNowhereAndNeverOveruses) {
   });
 }
 
-TEST_P(RandomRuns, ChoosesAsOneBuiltFromTheSameState) {
+TEST_P(RandomRuns, ChoosesLikePackerBuiltFromSameState) {
   Random random(GetParam());
   Demand demand;
   for (int i = 0; i < 200; ++i) demand.Learn(RandomKind(random));
@@ -195,7 +195,7 @@ TEST_P(RandomRuns, ChoosesAsOneBuiltFromTheSameState) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomRuns, testing::Range<uint64_t>(1, 21));
 
-TEST(ScoreMemo, ScoresANodeAgainOnlyWhenItChanged) {
+TEST(ScoreMemo, RescoresOnlyChangedNodes) {
   ScoreMemo memo(3);
   int scored = 0;
   const auto score = [&](size_t node) {
@@ -213,7 +213,7 @@ TEST(ScoreMemo, ScoresANodeAgainOnlyWhenItChanged) {
   EXPECT_EQ(scored, 7);
 }
 
-TEST(ScoreMemo, StaysWithinItsBound) {
+TEST(ScoreMemo, StaysWithinEntryLimit) {
   ScoreMemo memo(2, 2);  // one row
   int scored = 0;
   const auto score = [&](size_t) {

@@ -1,12 +1,13 @@
-// Lowest score first fit, remembering each (pod kind, node) score until that node changes.
+// First fit by lowest score, with a cache of (pod kind, node) scores that is valid until the node
+// changes.
 //
 //   ScoreMemo memo(nodes.size());
 //   auto best = memo.Lowest(kind, [&](size_t node) { return ScoreOf(kind, nodes[node]); });
 //   Take(nodes[best->node], ...);  memo.Touch(best->node);
 //
-// Placing a pod changes one node, so a further pod of a kind costs one comparison a node plus a
-// score for each node changed since that kind came last. Bounded: rows of the memo are forgotten
-// when it outgrows max_entries. Not synchronised.
+// Placing a pod changes one node. A further pod of a known kind therefore costs one comparison per
+// node, plus a score for each node changed since the last pod of the kind. Bounded: all rows are
+// dropped when the cache exceeds max_entries. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ namespace nos::scheduling::packing {
 
 struct Score {
   int32_t cost = 0;     // lower is better
-  int32_t device = -1;  // the scorer's note
+  int32_t device = -1;  // passed through for the scorer
 };
 
 class ScoreMemo {
@@ -34,8 +35,8 @@ class ScoreMemo {
     Score score;
   };
 
-  // The first node, by index, of the lowest score among those that `score` finds fit (it returns
-  // nothing for the others) and `allowed` lets pass. `allowed` is not remembered.
+  // Returns the first node, by index, with the lowest score. `score` returns no value for nodes
+  // that do not fit. `allowed` filters nodes and is not cached.
   template <typename ScoreFn, typename AllowedFn>
   std::optional<Best> Lowest(const PodKind& kind, ScoreFn&& score, AllowedFn&& allowed) {
     std::vector<Entry>& row = Row(kind);
@@ -54,7 +55,7 @@ class ScoreMemo {
 
  private:
   struct Entry {
-    uint32_t version = 0;  // of the node when scored; 0 = never
+    uint32_t version = 0;  // version of the node when scored; 0: never
     bool fits = false;
     Score score;
   };
@@ -70,7 +71,7 @@ class ScoreMemo {
     return rows_.emplace(kind, std::vector<Entry>(versions_.size())).first->second;
   }
 
-  std::vector<uint32_t> versions_;  // of each node, counted from 1
+  std::vector<uint32_t> versions_;  // per node, starting at 1
   size_t max_entries_;
   std::map<PodKind, std::vector<Entry>> rows_;
 };

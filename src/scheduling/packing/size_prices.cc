@@ -10,10 +10,10 @@ namespace {
 
 constexpr double kTolerance = 1e-9;
 
-// The best filling of 0, 1, 2... cells with any number of items, and the last item each one takes.
+// Best filling of 0, 1, 2, ... cells with any number of items, and the last item of each filling.
 struct Filling {
   std::vector<double> value;
-  std::vector<int> last;  // -1: this cell stays empty
+  std::vector<int> last;  // -1: the last cell stays empty
 };
 
 Filling Fill(const std::vector<int>& widths, const std::vector<double>& prices, int cells) {
@@ -32,8 +32,9 @@ Filling Fill(const std::vector<int>& widths, const std::vector<double>& prices, 
   return best;
 }
 
-// min sum of y over patterns, such that the patterns hold the demand. The basis starts with one
-// pattern a size (as many of it as fit); a column enters while it is worth more than it costs.
+// Minimises the sum of y over patterns such that the patterns hold the demand. The basis starts
+// with one pattern per size (as many copies as fit). A column enters while its value exceeds its
+// cost.
 class CuttingStock {
  public:
   CuttingStock(std::vector<int> widths, const std::vector<double>& demand, int cells)
@@ -48,7 +49,7 @@ class CuttingStock {
     cost_.assign(rows_, 1);
   }
 
-  // The best filling of every number of cells under dual feasible prices.
+  // Returns the best filling of each number of cells under dual feasible prices.
   std::vector<double> Solve() {
     const size_t limit = rows_ == 0 ? 0 : 50 * (rows_ + 10);
     for (size_t step = 0; step < limit; ++step) {
@@ -89,7 +90,7 @@ class CuttingStock {
     return column;
   }
 
-  // False when no basic variable limits the column, which only rounding can bring about.
+  // False: no basic variable limits the column, which only rounding errors can cause.
   bool Enter(const std::vector<double>& column, double cost) {
     std::vector<double> direction(rows_, 0);
     for (size_t i = 0; i < rows_; ++i) {
@@ -118,7 +119,7 @@ class CuttingStock {
     }
   }
 
-  // However the pivots ended, scaling makes the prices feasible (Farley 1990).
+  // Scaling makes the prices feasible even if the pivots ended early (Farley 1990).
   std::vector<double> Feasible() const {
     std::vector<double> prices = Duals();
     for (double& price : prices) price = std::max(price, 0.0);
@@ -133,7 +134,7 @@ class CuttingStock {
   int cells_;                                 // of a whole GPU
   std::vector<std::vector<double>> inverse_;  // of the basis
   std::vector<double> amount_;                // of each basic column
-  std::vector<double> cost_;                  // of each basic column: 1 a pattern, 0 a surplus
+  std::vector<double> cost_;                  // per basic column: 1 for a pattern, 0 for a surplus
 };
 
 }  // namespace

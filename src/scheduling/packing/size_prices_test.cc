@@ -17,7 +17,7 @@ using testing::ElementsAre;
 std::vector<double> Price(std::vector<SizeDemand> sizes) { return PriceSizes(sizes); }
 auto Near(double value) { return DoubleNear(value, 1e-5); }
 
-// The most that shares in one GPU can be worth.
+// Maximum worth of slices in one GPU.
 double DearestFilling(const std::vector<SizeDemand>& sizes, const std::vector<double>& prices) {
   std::vector<double> best(1001, 0);
   for (int room = 1; room <= 1000; ++room) {
@@ -30,27 +30,27 @@ double DearestFilling(const std::vector<SizeDemand>& sizes, const std::vector<do
   return best[1000];
 }
 
-TEST(SizePrices, SharesThatPairUpAreWorthTheirPartOfTheGpu) {
+TEST(SizePrices, SlicesThatPairUpAreWorthTheirPartOfGpu) {
   EXPECT_THAT(Price({{810, 5}, {480, 5}, {320, 5}}),
               ElementsAre(Near(1), Near(0.5), Near(1 / 3.0)));
 }
 
-TEST(SizePrices, AScarceFillerIsWorthNothing) {
-  // Every 160 finds room beside an 810, so it needs no GPU of its own.
+TEST(SizePrices, RareFillerIsWorthNothing) {
+  // Every 160 fits beside an 810, so it needs no GPU of its own.
   EXPECT_THAT(Price({{810, 100}, {160, 5}}), ElementsAre(Near(1), Near(0)));
 }
 
-TEST(SizePrices, AScarceHostGivesUpWhatItsFillerNeeds) {
-  // c160 <= 1/6 (six fit a GPU), c810 + c160 <= 1, and the many 160s weigh most.
+TEST(SizePrices, RareLargeSizeLosesPriceOfItsFiller) {
+  // c160 <= 1/6 (six fit a GPU), c810 + c160 <= 1, and the many 160s dominate.
   EXPECT_THAT(Price({{810, 1}, {160, 600}}), ElementsAre(Near(5 / 6.0), Near(1 / 6.0)));
 }
 
-TEST(SizePrices, ThirdsAreCountedExactly) {
+TEST(SizePrices, PricesThirdsExactly) {
   EXPECT_EQ(CellMilli(std::vector<SizeDemand>{{333, 1}, {334, 1}}), 1);
   EXPECT_THAT(Price({{333, 10}, {334, 1}}), ElementsAre(Near(1 / 3.0), Near(1 / 3.0)));
 }
 
-TEST(SizePrices, AWholeGpuIsWorthOne) {
+TEST(SizePrices, WholeGpuIsWorthOne) {
   EXPECT_THAT(Price({{1000, 3}}), ElementsAre(Near(1)));
   EXPECT_THAT(Price({}), ElementsAre());
   EXPECT_EQ(CellMilli({}), 1000);
@@ -59,10 +59,10 @@ TEST(SizePrices, AWholeGpuIsWorthOne) {
 
 class RandomSizes : public testing::TestWithParam<uint64_t> {};
 
-TEST_P(RandomSizes, NoFillingIsWorthMoreThanAGpuAndTheTotalCoversTheMaterial) {
+TEST_P(RandomSizes, NoFillingExceedsOneGpuAndTotalCoversDemand) {
   Random random(GetParam());
   std::set<int> chosen;
-  const size_t count = 1 + random.Below(80);  // beyond kMaxPricedSizes too
+  const size_t count = 1 + random.Below(80);  // may exceed kMaxPricedSizes
   while (chosen.size() < count) chosen.insert(1 + static_cast<int>(random.Below(1000)));
   std::vector<SizeDemand> sizes;
   sizes.reserve(chosen.size());

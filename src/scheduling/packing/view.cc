@@ -23,18 +23,18 @@ std::string ProductOf(const cluster::Node& node) {
 int64_t Devices(int64_t amount) { return std::clamp<int64_t>(amount, 0, kMostDevices); }
 
 int64_t Free(const NodeInfo& node, cluster::ResourceId id) {
-  // Both may be near the end of int64_t and `requested` may be the larger one.
+  // Both are clamped to >= 0 so that the difference cannot overflow. It may be negative.
   return std::max<int64_t>(node.allocatable.Get(id), 0) -
          std::max<int64_t>(node.requested.Get(id), 0);
 }
 
-// Thousandths of the GPU whose slots are not in use. One that contradicts itself has none.
+// Thousandths of the GPU in free slots. 0 if the reported instances contradict each other.
 int FreeMilli(const cluster::Gpu& gpu) {
   const auto used = gpu.Used();
   return used ? kWholeGpu * used->free_slots() / gpu.model->slots() : 0;
 }
 
-// Thousandths of a GPU that an instance takes, at least one.
+// Thousandths of a GPU that an instance takes, at least 1.
 int MilliOf(const gpu::Model& model, gpu::ProfileId profile) {
   return std::max(1, kWholeGpu * model.profile(profile).slots / model.slots());
 }
@@ -45,7 +45,7 @@ bool IsOfDaemonSet(const cluster::Pod& pod) {
   });
 }
 
-// What the term says of the product label, or nothing.
+// The part of the term that is about the product label.
 cluster::NodeSelectorTerm ProductTerm(const cluster::NodeSelectorTerm& term) {
   cluster::NodeSelectorTerm product;
   for (const cluster::SelectorRequirement& requirement : term.match_expressions) {
@@ -54,7 +54,8 @@ cluster::NodeSelectorTerm ProductTerm(const cluster::NodeSelectorTerm& term) {
   return product;
 }
 
-// Whether the pod can use the GPUs of nodes with this product label, whatever else they have.
+// True if the pod's node selector and affinity allow nodes with this product label, other labels
+// aside.
 bool AllowsProduct(const cluster::Pod& pod, const cluster::Node& product) {
   const auto selected = pod.node_selector.find(cluster::kProductLabel);
   if (selected != pod.node_selector.end() && selected->second != ProductOf(product)) return false;
@@ -81,7 +82,8 @@ bool HasGpus(const NodeInfo& node) {
 }
 
 uint32_t TieOrder(const std::string& node_name) {
-  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a, then mixed, as similar names hash alike
+  // FNV-1a, then mixed because similar names have similar hashes.
+  uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : node_name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;
   return static_cast<uint32_t>(Random(hash).Next() >> 32);
 }
@@ -117,7 +119,7 @@ Node View::NodeOf(const NodeInfo& info) const {
   const auto number = number_of_.find(ProductOf(*info.node));
   if (number != number_of_.end()) node.model = number->second;
   for (const cluster::Gpu& gpu : info.gpus.gpus) node.gpu_milli.push_back(FreeMilli(gpu));
-  // Those of hybrid nodes are among its GPUs already.
+  // Whole GPUs of hybrid nodes are in info.gpus already.
   const int64_t whole = info.gpus.whole ? 0 : Devices(info.allocatable.Get(WholeGpuResource()));
   const int64_t free = std::min(whole, Devices(Free(info, WholeGpuResource())));
   for (int64_t i = 0; i < whole; ++i) node.gpu_milli.push_back(i < free ? kWholeGpu : 0);

@@ -1,13 +1,14 @@
-// Kubernetes objects as packing sees them: the bridge from a snapshot to node.h and demand.h.
+// Converts a cluster snapshot to the model of packing (node.h and demand.h).
 //
 //   const View view(snapshot);
 //   Demand demand = view.DemandOf(snapshot, waiting);
 //   Node node = view.NodeOf(info);
 //   PodKind kind = view.KindOf(pod, cluster::RequestsOf(pod));
 //
-// A device of a node is a MIG GPU, filled by the share of its slots that instances in use take, or
-// a whole one as "nvidia.com/gpu" counts them, which is free or taken.
-// Immutable after construction; may be read from any thread. The catalogue must outlive it.
+// A device of a node is either a MIG GPU, filled by the share of its slots that used instances
+// take, or a whole GPU as counted by "nvidia.com/gpu", which is free or taken.
+//
+// Immutable after construction; thread-safe for reads. The catalogue must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -24,45 +25,45 @@
 
 namespace nos::scheduling::packing {
 
-// More devices of one pod or node are not believed.
+// Upper bound on plausible device counts of a pod or node; larger values are clamped.
 constexpr int64_t kMostDevices = 256;
 
-// Whole GPUs as the device plugin offers them: "nvidia.com/gpu".
+// Whole GPUs as advertised by the device plugin: "nvidia.com/gpu".
 cluster::ResourceId WholeGpuResource();
 
-// Whether the node has GPUs of any kind, taken or not.
+// True if the node has GPUs of any kind, free or taken.
 bool HasGpus(const cluster::NodeInfo& node);
 
-// Where a node stands among equal ones: a fixed order that looks random, the same on every machine.
-// First fit packs better along it than along names or kinds of nodes, which come in runs.
+// Rank of a node among equal ones: a fixed pseudo-random order, the same on every machine. First
+// fit packs better in this order than in the order of names or node types, which come in runs.
 uint32_t TieOrder(const std::string& node_name);
 
 class View {
  public:
-  // Numbers the GPU models by product label. Beyond kMaxModels the rest count as one.
+  // Numbers the GPU models by product label. Models beyond kMaxModels share one number.
   explicit View(const cluster::ClusterSnapshot& snapshot);
 
   Node NodeOf(const cluster::NodeInfo& info) const;
-  // The pod without its slices. `requests` are those of the pod.
+  // Kind of the pod without its slices. `requests`: the pod's requests.
   PodKind KindOf(const cluster::Pod& pod, const cluster::ResourceVector& requests) const;
-  // The same with one share of a GPU's memory (gpu/shares.h), which may be had on any GPU model
-  // that the node has; nothing: on none of the node's GPUs.
+  // The same with one MPS share (gpu/shares.h) on any GPU model of the node. Absent: none of the
+  // node's GPUs offers it.
   static std::optional<PodKind> KindWithShare(PodKind kind, const cluster::NodeInfo& info,
                                               cluster::ResourceId share);
-  // Pods that run and pods that wait; each slice counts like a pod with its part of CPU and memory.
-  // DaemonSet pods do not choose their node and are left out.
+  // Demand of running and waiting pods. Each slice counts as a pod with its part of CPU and memory.
+  // DaemonSet pods do not choose their node and are ignored.
   Demand DemandOf(const cluster::ClusterSnapshot& snapshot,
                   std::span<const std::shared_ptr<const cluster::Pod>> waiting) const;
 
  private:
   struct Product {
-    cluster::Node node;  // nothing but the product label
-    // What its nodes' GPUs that nos divides are or may be.
+    cluster::Node node;  // only the product label is set
+    // Models that managed GPUs of its nodes are or may be switched to.
     std::vector<const gpu::Model*> models;
   };
-  // A slice's share of a GPU, and where it can be cut.
+  // Size of a slice on a GPU, and the models that can create it.
   struct Slice {
-    int milli = 0;  // 0: on no GPU here
+    int milli = 0;  // 0: no GPU in the cluster offers it
     uint64_t models = 0;
   };
 

@@ -29,7 +29,7 @@ cluster::Pod On(cluster::Pod pod, const std::string& product) {
   return pod;
 }
 
-TEST(ViewTest, ANodeIsWhatItsPodsLeave) {
+TEST(ViewTest, NodeHasResourcesLeftByItsPods) {
   const auto snapshot =
       Snap({NodeOf("a", {{"cpu", "8"}, {"memory", "4Gi"}, {"nvidia.com/gpu", "3"}, {"pods", "9"}})},
            {PodOf("p", {{"cpu", "500m"}, {"memory", "1Gi"}, {"nvidia.com/gpu", "2"}}, "a")});
@@ -40,12 +40,12 @@ TEST(ViewTest, ANodeIsWhatItsPodsLeave) {
   EXPECT_THAT(node.gpu_milli, ElementsAre(1000, 0, 0));
 }
 
-TEST(ViewTest, MigGpusAreFilledBySlotsInUse) {
+TEST(ViewTest, MigGpuIsFilledByUsedSlots) {
   const auto snapshot = Snap({MigNode("a", "3g.20gb@4:used,1g.5gb@0:free")});
   EXPECT_THAT(View(snapshot).NodeOf(snapshot.node(0)).gpu_milli, ElementsAre(500));
 }
 
-TEST(ViewTest, AbsurdAmountsAreBounded) {
+TEST(ViewTest, ClampsAbsurdAmounts) {
   const auto snapshot =
       Snap({NodeOf("a", {{"nvidia.com/gpu", "9E"}}), NodeOf("b", {{"nvidia.com/gpu", "0"}})},
            {PodOf("p", {{"cpu", "9E"}, {"nvidia.com/gpu", "9E"}}, "b")});
@@ -57,7 +57,7 @@ TEST(ViewTest, AbsurdAmountsAreBounded) {
   EXPECT_EQ(view.DemandOf(snapshot, {}).total(), 1);
 }
 
-TEST(ViewTest, APodsSelectorsSayWhichModelsWillDo) {
+TEST(ViewTest, DerivesModelsFromSelectorAndAffinity) {
   const auto labelled = [](const char* name, const char* product) {
     return NodeOf(name, {{"nvidia.com/gpu", "1"}},
                   {{std::string(cluster::kProductLabel), product}});
@@ -74,10 +74,10 @@ TEST(ViewTest, APodsSelectorsSayWhichModelsWillDo) {
   EXPECT_EQ(models(pod), kAnyModel);
   pod.node_affinity.emplace().required = {
       {{{std::string(cluster::kProductLabel), "NotIn", {"T4"}}, {"zone", "Exists", {}}}, {}}};
-  EXPECT_EQ(models(pod), 0b011U) << "numbers go by name: A100, H100, T4";
+  EXPECT_EQ(models(pod), 0b011U) << "numbered by name: A100, H100, T4";
 }
 
-TEST(ViewTest, DemandIsPodsThatRunAndPodsThatWait) {
+TEST(ViewTest, DemandCountsRunningAndPendingPods) {
   auto daemon = PodOf("d", {{"cpu", "1"}}, "a");
   daemon.meta.owners.push_back({"apps/v1", "DaemonSet", "d", "1", true});
   const auto snapshot =
@@ -92,8 +92,8 @@ TEST(ViewTest, DemandIsPodsThatRunAndPodsThatWait) {
   EXPECT_THAT(demand.counts(), ElementsAre(std::pair(two, 1), std::pair(half, 2)));
 }
 
-// Whatever its GPUs are just now.
-TEST(ViewTest, SharesOfHybridNodesAreLearntAsFractions) {
+// The current partitioning of the node's GPUs does not matter.
+TEST(ViewTest, CountsSharesOfHybridNodesAsFractions) {
   auto node = NodeOf("h", {{"cpu", "8"}},
                      {{std::string(cluster::kPartitioningLabel), "hybrid"},
                       {std::string(cluster::kProductLabel), "NVIDIA-L40S"}});
@@ -113,7 +113,7 @@ TEST(ViewTest, SharesOfHybridNodesAreLearntAsFractions) {
                                    cluster::InternResource("nvidia.com/gpu-41gb")));
 }
 
-TEST(ViewTest, TheTieOrderIsTheSameEverywhere) {
+TEST(ViewTest, TieOrderIsFixed) {
   EXPECT_EQ(TieOrder("node-1"), TieOrder("node-1"));
   EXPECT_EQ(TieOrder(""), 3280043009U);
   EXPECT_NE(TieOrder("node-1"), TieOrder("node-2"));

@@ -1,11 +1,11 @@
-// What a node lacks for a pod, of what can be told without asking filters.
+// Resource shortfall of a node for a pod, computed without calling filters.
 //
 //   Lacks lacks(RequestsOf(pod), node);
-//   for (const quota::Amounts& charge : charges of all that may go) lacks.Lessen(charge);
-//   if (lacks.any()) continue;   // no need to ask a filter
+//   for (const quota::Amounts& charge : charges of all allowed victims) lacks.Lessen(charge);
+//   if (lacks.any()) continue;   // no need to call a filter
 //
-// Of slices it is known only whether they are free as the GPUs are cut: who has GPU memory may help
-// then.
+// Shortfalls of slices are only tracked as present or absent, because the free slices depend on how
+// GPUs are partitioned. Any pod with GPU memory may help.
 #pragma once
 
 #include <utility>
@@ -23,13 +23,14 @@ class Lacks {
 
   void Lessen(const quota::Amounts& freed);
   bool any() const;
-  // What these alone would be for: nothing, some of what lacks, all of it, as far as that is known.
+  // Effect of evicting only the owner of `freed`: kNone frees nothing useful, kSome part of the
+  // shortfall, kAll the whole shortfall, as far as it can be computed.
   enum class Use { kNone, kSome, kAll };
   Use UseOf(const quota::Amounts& freed) const;
 
  private:
   std::vector<std::pair<cluster::ResourceId, quota::Amount>> lacks_;
-  bool slices_ = false;  // of GPUs that may be cut anew
+  bool slices_ = false;  // a slice of GPUs that can be repartitioned is missing
 };
 
 }  // namespace nos::scheduling

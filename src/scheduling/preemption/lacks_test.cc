@@ -12,7 +12,7 @@ using testing::Amounts;
 using testing::NodeOf;
 using testing::PodOf;
 
-// Of a node that has these, and on which a pod with those runs.
+// Shortfall for a pod on a node with resources `has` that runs a pod with `runs`.
 Lacks LacksOf(Amounts asked, Amounts has, Amounts runs, cluster::StringMap labels = {}) {
   const auto snapshot =
       testing::Snap({NodeOf("n", has, std::move(labels))}, {PodOf("running", runs, "n")});
@@ -23,7 +23,7 @@ quota::Amounts ChargeOf(Amounts requests) {
 }
 Lacks::Use UseOf(const Lacks& lacks, Amounts frees) { return lacks.UseOf(ChargeOf(frees)); }
 
-TEST(LacksTest, WhatIsFreeDoesNotLack) {
+TEST(LacksTest, CountsOnlyMissingResources) {
   Lacks lacks =
       LacksOf({{"cpu", "2"}, {"nvidia.com/gpu", "8"}}, {{"cpu", "4"}, {"nvidia.com/gpu", "8"}},
               {{"cpu", "1"}, {"nvidia.com/gpu", "8"}});
@@ -37,13 +37,13 @@ TEST(LacksTest, WhatIsFreeDoesNotLack) {
   }
 }
 
-TEST(LacksTest, WhereNothingIsKnownToLackAllMayBeOfUse) {
+TEST(LacksTest, AnyPodMayHelpWithoutKnownShortfall) {
   const Lacks lacks = LacksOf({{"cpu", "1"}}, {{"cpu", "4"}}, {{"cpu", "1"}});
   EXPECT_FALSE(lacks.any());
   EXPECT_EQ(UseOf(lacks, {{"cpu", "1"}}), Lacks::Use::kAll);
 }
 
-TEST(LacksTest, SlicesMayComeOfAnyGpuMemory) {
+TEST(LacksTest, AnyGpuPodMayFreeMissingSlice) {
   const Lacks lacks = LacksOf({{"nvidia.com/mig-3g.20gb", "1"}}, {{"cpu", "4"}}, {{"cpu", "1"}},
                               {{std::string(cluster::kPartitioningLabel), "mig"}});
   EXPECT_EQ(UseOf(lacks, {{"cpu", "1"}}), Lacks::Use::kNone);

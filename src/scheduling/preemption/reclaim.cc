@@ -10,10 +10,10 @@ namespace {
 
 using cluster::ClusterSnapshot;
 
-constexpr size_t kMostScored = 100;  // of nodes that fit
-// Far from all: those that are likely to be gentle come first.
+constexpr size_t kMostScored = 100;  // limit on feasible nodes that are scored
+// A small part of all nodes: Order() puts the most promising nodes first.
 constexpr PreemptionOptions kLooksAt{.min_candidate_percentage = 0, .min_candidates = 100};
-constexpr int32_t kSystemPriority = 2'000'000'000;  // of system-cluster-critical
+constexpr int32_t kSystemPriority = 2'000'000'000;  // priority of class system-cluster-critical
 
 }  // namespace
 
@@ -110,11 +110,14 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
   groups_.clear();
   by_worth_.clear();
   claim_ = &on_any_.emplace(ClaimIn(balance_));
+  // 1. Prefer a node where the pod fits and is admitted: nothing is evicted.
   const auto fitting = NodesThatFit(framework, snapshot, preferred);
   for (const cluster::NodeInfo* node : fitting) {
     LookAt(*node);
     if (LetsIn()) return Preemption{node->node->meta.name, {}, 0};
   }
+  // 2. Otherwise collect plans: for feasible nodes, evict only for the quota; for others, evict for
+  //    capacity and the quota. If the charge depends on the node, either may be better.
   const Budgets budgets(snapshot.around());
   Collect(budgets);
   std::optional<Preemption> best;
@@ -125,10 +128,12 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
   if (fitting.empty() || quota::DependsOnNode(*pod_)) {
     consider(WithoutRoom(framework, snapshot, budgets));
   }
+  // 3. If there is no plan, evict less important pods of the pod's own quota, so that min covers
+  //    it.
   return best || !fitting.empty() ? best : InPlaceOfItsOwn(framework, snapshot, budgets);
 }
 
-// Only its quota lacks there.
+// The node has capacity: victims are evicted only for the quota.
 std::optional<Preemption> Reclaim::WithRoom(const cluster::NodeInfo& node, Budgets budgets) {
   LookAt(node);
   const auto units = More(budgets);
@@ -147,7 +152,7 @@ std::optional<Preemption> Reclaim::WithoutRoom(const Framework& framework,
                                                const ClusterSnapshot& snapshot,
                                                const Budgets& budgets) {
   if (!quota::DependsOnNode(*pod_) && !LetsIn()) {
-    // If not even all of them were enough, no node need be asked.
+    // No node can help if evicting all possible victims does not satisfy the quota.
     const auto taken = TakeUntilLetIn(budgets);
     if (!taken) return std::nullopt;
     for (const Taken& one : *taken) Count(one.unit, false);
@@ -155,7 +160,8 @@ std::optional<Preemption> Reclaim::WithoutRoom(const Framework& framework,
   return FindPreemption(framework, snapshot, *pod_, kLooksAt, this, promises_);
 }
 
-// Those of `own`, all counted as gone, without whom the others may go all the same.
+// Removes units from `own` (all counted as evicted) without which the other victims are still
+// allowed.
 void Reclaim::SpareOwn(const Preemption& found, std::vector<EvictionUnit>& own) {
   std::vector<Taken> order;
   for (const EvictionUnit& unit : own) order.push_back({unit, false});
@@ -180,14 +186,16 @@ void Reclaim::SpareOwn(const Preemption& found, std::vector<EvictionUnit>& own) 
   }
 }
 
-// Less important pods of its own quota use what min would cover it with: as few of them go as that
-// takes, wherever they are, and with min behind it, it makes room.
+// Less important pods of the pod's own quota use the min that would cover it. Evicts as few of them
+// as that requires, on any nodes. The pod is then covered by min and may evict pods of other quotas
+// for capacity.
 std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
                                                    const ClusterSnapshot& snapshot,
                                                    Budgets budgets) {
   const auto own = balance_.AccountOf(pod_->meta.ns);
   claim_ = &*on_any_;
   if (claim_->IsGuaranteed() || quota::DependsOnNode(*pod_)) return std::nullopt;
+  // 1. Evict all units of the own quota that may be evicted. The pod must be covered by min then.
   std::vector<EvictionUnit> units;
   for (const Group& group : groups_) {
     if (group.account != own) continue;
@@ -204,17 +212,22 @@ std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
   });
   std::optional<Preemption> found;
   if (claim_->IsGuaranteed()) {
+    // 2. Add back as many as possible, most important first.
     for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
       Count(*unit, false);
       if (!claim_->IsGuaranteed()) Count(*unit, true);
     }
     std::erase_if(units, [&](const EvictionUnit& unit) { return !IsGone(unit); });
+    // 3. Find capacity without the remaining units. The pod is covered by min now, so pods of other
+    //    quotas may be evicted for it.
     ClusterSnapshot without = snapshot;
     for (const EvictionUnit& unit : units) {
-      for (const Pod& pod : unit) (void)without.Vacate(*pod, pod->node_name);  // if it is there
+      // Fails if the node does not exist.
+      for (const Pod& pod : unit) (void)without.Vacate(*pod, pod->node_name);
     }
     found = FindPreemption(framework, without, *pod_, kLooksAt, this, promises_);
   }
+  // 4. Drop units that the plan turned out not to need.
   if (found) SpareOwn(*found, units);
   for (const EvictionUnit& unit : units) {
     Count(unit, false);
@@ -280,14 +293,15 @@ double Reclaim::WorthOf(const EvictionUnit& unit) const {
   const quota::Amounts has = HoldingOf(unit).charge;
   double worth = 0;
   for (const auto& [resource, asked] : claim_->charge().entries()) {
-    if (resource == cluster::kPods) continue;  // of which all have one
+    if (resource == cluster::kPods) continue;  // every pod has one
     worth = std::max(worth, static_cast<double>(std::min(has.Get(resource), asked)) /
                                 static_cast<double>(asked));
   }
   return worth;
 }
 
-// Nodes that might have room if all go that may; those first where one alone might be enough.
+// Nodes that may have capacity after evicting all allowed pods. Nodes where one pod alone may be
+// enough come first.
 std::optional<std::vector<size_t>> Reclaim::Order(const ClusterSnapshot& snapshot) {
   const Charges may_go = ChargesOfThoseThatMayGo();
   const cluster::ResourceVector asked = cluster::RequestsOf(*pod_);
@@ -330,13 +344,13 @@ std::optional<Reclaim::Place> Reclaim::PlaceOn(const cluster::NodeInfo& node,
   return place;
 }
 
-// If its node is one on which the pod's quota guarantees it.
+// Assumes that the pod is guaranteed by its quota on that node.
 bool Reclaim::MayGoWithoutQuota(const cluster::Pod& pod) const {
   const bool may = options_.reclaim.from_pods_without_quota || pod.priority < pod_->priority;
   return may && !IsSystemPod(pod);
 }
 
-// With those of their gangs.
+// Charges of the pods that may be evicted, including other members of their gangs.
 Reclaim::Charges Reclaim::ChargesOfThoseThatMayGo() const {
   size_t count = 0;
   for (const Group& group : groups_) count += group.pods.size();

@@ -16,7 +16,7 @@ using testing::NodeOf;
 using testing::PodOf;
 using testing::Resources;
 
-// A small cluster in which some borrow, made at random.
+// A small random cluster in which some quotas borrow.
 class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   using Pod = std::shared_ptr<const cluster::Pod>;
@@ -74,7 +74,7 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
     return reclaim.Find(framework_, engine_.snapshot(), pod);
   }
 
-  // Whether the pod finds a node while these are away.
+  // True if the pod fits a node without the victims.
   bool FitsWithout(const std::vector<Pod>& victims, const Pod& pod) {
     std::vector<std::pair<Pod, std::string>> away;
     for (const Pod& victim : victims) {
@@ -86,7 +86,7 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
     return fits;
   }
 
-  // Whether it may be taken while those are away that go before.
+  // True if each victim is allowed given the victims before it.
   bool MayTakeAll(const std::vector<Pod>& victims, const Pod& pod) {
     quota::Ledger& ledger = engine_.ledger();
     const quota::Balance& balance = ledger.balance();
@@ -111,7 +111,7 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
     return false;
   }
 
-  // Of all sets that may be taken the least size of one that helps.
+  // Size of the smallest allowed set that helps.
   std::optional<size_t> BruteForce(const Pod& pod) {
     std::optional<size_t> fewest;
     for (uint32_t set = 1; set < (1U << running_.size()); ++set) {
@@ -133,9 +133,9 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
   int made_ = 0;
 };
 
-// Those who go may be taken, are enough, and none of them could stay; and when nobody is found,
-// then because nobody could be taken.
-TEST_P(ReclaimTest, TakesWhoMayGoAndNoMore) {
+// All victims are allowed, they are enough, and none could be left out. If no set is found, no
+// allowed set helps.
+TEST_P(ReclaimTest, EvictsOnlyAllowedAndNeededPods) {
   for (int i = 0; i < 5; ++i) {
     const Pod pod = RandomPod();
     const bool has_quota = engine_.ledger().balance().AccountOf(pod->meta.ns).has_value();
@@ -152,16 +152,17 @@ TEST_P(ReclaimTest, TakesWhoMayGoAndNoMore) {
     for (size_t spared = 0; spared < found->victims.size(); ++spared) {
       std::vector<Pod> others = found->victims;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(spared));
-      EXPECT_FALSE(MayTakeAll(others, pod) && FitsWithout(others, pod)) << "one too many";
+      EXPECT_FALSE(MayTakeAll(others, pod) && FitsWithout(others, pod)) << "an unneeded victim";
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ReclaimTest, ::testing::Range<uint64_t>(1, 301));
-// One of its own is spared as others are that leave more (Reclaim::SpareOwn).
+// Covers Reclaim::SpareOwn: a pod of the claimant's own quota is spared because other victims free
+// enough.
 INSTANTIATE_TEST_SUITE_P(Rare, ReclaimTest, ::testing::Values<uint64_t>(54613));
 
-// Quota a has the given min of CPU, c has 2, and b none; n0 and n1 have 4 CPUs each.
+// Quota a has the given min of CPU, c has 2, and b has none; n0 and n1 have 4 CPUs each.
 class ReclaimOwnTest : public ::testing::Test {
  protected:
   using Pod = std::shared_ptr<cluster::Pod>;
@@ -209,9 +210,9 @@ class ReclaimOwnTest : public ::testing::Test {
   Engine engine_{gpu::Catalogue::Builtin()};
 };
 
-// What min guarantees is used by a less important pod of its own quota on another node, and only a
-// pod of others is in its way.
-TEST_F(ReclaimOwnTest, LesserPodsOfItsOwnMakeWayWhereverTheyAre) {
+// A less important pod of the same quota on another node uses min, and a pod of another quota uses
+// the capacity.
+TEST_F(ReclaimOwnTest, EvictsLowerPriorityPodsOfOwnQuotaOnAnyNode) {
   Guarantee("4");
   const Pod lesser = Runs("a", "lesser", "4", 0, "n1"), borrower = Runs("b", "b", "4", 9, "n0");
   const Pod asks = Make("a", "asks", "4", 5, "n0");
@@ -222,7 +223,7 @@ TEST_F(ReclaimOwnTest, LesserPodsOfItsOwnMakeWayWhereverTheyAre) {
   EXPECT_EQ(found->victims[0], borrower);
   EXPECT_EQ(found->victims[1], lesser);
   lesser->priority = 5;
-  EXPECT_FALSE(Find(asks)) << "it is as important";
+  EXPECT_FALSE(Find(asks)) << "equal priority";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Whose pods go for what a claim's quota lacks, wherever in the cluster they are (reclaim.h).
+// Chooses pods on any nodes to evict for the shortfall of a claim's quota (reclaim.h).
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -11,7 +11,7 @@ namespace {
 
 using quota::Amount;
 
-// How far the account is beyond what its min covers, for its size.
+// Use of the account beyond its min, relative to min and weight.
 double ExcessOf(const quota::Balance& balance, std::optional<size_t> account,
                 cluster::ResourceId resource) {
   if (!account) return 0;
@@ -21,10 +21,10 @@ double ExcessOf(const quota::Balance& balance, std::optional<size_t> account,
   return static_cast<double>(excess) / ((static_cast<double>(min) + 1) * weight);
 }
 
-// Of what the refusal is about.
+// Missing amount of the resource that the refusal names, at least 1.
 Amount LackOf(const quota::Refusal& refusal) { return std::max<Amount>(refusal.Lack(), 1); }
 
-// What it has of what lacks.
+// Part of the missing amount that the charge covers.
 Amount PartOf(const quota::Amounts& charge, const std::optional<quota::Refusal>& refusal) {
   return refusal ? std::min(charge.Get(refusal->resource), LackOf(*refusal)) : 0;
 }
@@ -34,7 +34,7 @@ bool IsAsBad(const quota::Refusal& after, const quota::Refusal& before) {
          after.resource == before.resource && LackOf(after) >= LackOf(before);
 }
 
-// What is asked for and limited, for the account or above it.
+// Requested resources that are limited by the account's quota or an ancestor.
 std::vector<cluster::ResourceId> LimitedFor(const quota::Balance& balance, size_t account,
                                             const quota::Amounts& asked) {
   std::vector<cluster::ResourceId> limited;
@@ -83,7 +83,8 @@ void Reclaim::CollectOf(size_t account, const Budgets& budgets,
     guards = budgets.Of(*pod);
     amounts.clear();
     for (const auto resource : limited) amounts.push_back(standing.charges[i]->Get(resource));
-    if (group == groups.end() || group->first != key) {  // mostly they are alike
+    // Compared first because neighbours are mostly alike.
+    if (group == groups.end() || group->first != key) {
       group = groups.try_emplace(key, groups_.size()).first;
       if (group->second == groups_.size()) groups_.push_back({account, {}, {}, guards});
     }
@@ -92,7 +93,7 @@ void Reclaim::CollectOf(size_t account, const Budgets& budgets,
   }
 }
 
-// The next of the group that is still there. False: there is none.
+// Advances to the next unit of the group that is not evicted. False: there is none.
 bool Reclaim::Advance(Head& head) const {
   for (; head.left > 0; --head.left) {
     head.unit = unit_of_(head.group->pods[head.left - 1]);
@@ -120,7 +121,8 @@ std::optional<std::vector<EvictionUnit>> Reclaim::More(Budgets& budgets) {
     if (a.violates != b.violates) return a.violates;
     return IsLessImportant(*b.unit.front(), *a.unit.front());
   });
-  const auto take_back = [&](bool in_turn) {  // those that had better stay first
+  // In `sorted` order: units that should be kept come first.
+  const auto take_back = [&](bool in_turn) {
     for (const Taken& one : sorted) {
       Count(one.unit, false);
       if (!LetsIn() || (in_turn && !MayGoInTurn(*taken))) Count(one.unit, true);
@@ -141,7 +143,7 @@ std::optional<std::vector<EvictionUnit>> Reclaim::More(Budgets& budgets) {
   return needed;
 }
 
-// As NodeSearch has it, of pods wherever they are.
+// Like NodeSearch::MayGoInTurn, for pods on any nodes.
 bool Reclaim::MayGoInTurn(const std::vector<Taken>& order) {
   std::vector<EvictionUnit> gone;
   for (const Taken& one : order) {
@@ -156,17 +158,22 @@ bool Reclaim::MayGoInTurn(const std::vector<Taken>& order) {
   return may;
 }
 
-// Those that are taken stay counted; none if all of them are not enough. Those come first that
-// violate no budget, then those that are worth the most of what lacks, then those of who borrows
-// the most for its size. Where that ends with another resource of which nobody may be taken any
-// more, it begins anew, and those come before others that are worth more of that, too.
+// Evicts units until the quota admits the pod. The taken units stay counted. Absent: evicting all
+// of them is not enough.
+//
+// Units are chosen in this order: without budget violation, then by their amount of the missing
+// resource, then by the excess of their quota relative to its size.
+//
+// If no unit is left for some resource, the search restarts, unless that resource was short before.
+// Units that also have much of that resource are then preferred over other units that cover the
+// same amount of the first.
 std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budgets) {
   const Budgets all_budgets = budgets;
   std::vector<Taken> taken;
   std::vector<Head> heads = Heads();
-  std::set<const Group*> useless;        // to what lacks now
-  std::optional<quota::Refusal> end;     // with which it ended before
-  std::set<cluster::ResourceId> lacked;  // of all refusals that were met
+  std::set<const Group*> useless;        // groups that do not help against the current refusal
+  std::optional<quota::Refusal> end;     // refusal at which the previous attempt ended
+  std::set<cluster::ResourceId> lacked;  // resources of all refusals so far
   while (const auto refusal = claim_->WhyNot()) {
     const auto is_guarded = [&](const Head& head) {
       if (head.unit.size() == 1) return budgets.Guard(head.group->budgets);
@@ -185,10 +192,12 @@ std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budge
       const auto left = worth(a), right = worth(b);
       return left != right ? right < left : IsLessImportant(*a.unit.front(), *b.unit.front());
     };
+    // 1. Choose the best unit against the current refusal.
     Head* best = nullptr;
     for (Head& head : heads) {
       if (may_help(head) && (best == nullptr || is_better(head, *best))) best = &head;
     }
+    // 2. No unit is left: give up, or restart with the knowledge that this resource is short.
     if (best == nullptr) {
       for (const Taken& one : std::exchange(taken, {})) Count(one.unit, false);
       if (lacked.empty() || !lacked.insert(refusal->resource).second) return std::nullopt;
@@ -198,12 +207,14 @@ std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budge
       useless.clear();
       continue;
     }
+    // 3. Keep the unit only if it reduces the shortfall.
     Count(best->unit, true);
     if (const auto still = claim_->WhyNot(); still && IsAsBad(*still, *refusal)) {
       Count(best->unit, false);
       useless.insert(best->group);
       continue;
     }
+    // 4. Record it. Groups may help again, because the refusal may be a different one now.
     lacked.insert(refusal->resource);
     taken.push_back({best->unit, false});
     for (const Pod& pod : best->unit) taken.back().violates |= budgets.Take(*pod);

@@ -1,5 +1,5 @@
-// A node on which pods go and come back, to see what the filters say of it then. Internal to this
-// room.
+// Simulates removing and returning pods on one node and runs the filters on the result. Internal to
+// scheduling.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace nos::scheduling {
 
-// One such node.
+// The node in one snapshot.
 class OneTrial {
  public:
   OneTrial(const Framework& framework, Picture picture, const cluster::Pod& pod, std::string node)
@@ -24,11 +24,11 @@ class OneTrial {
         node_(std::move(node)) {}
 
   void Remove(const std::shared_ptr<const cluster::Pod>& other) {
-    held_[other->Key()] = *snapshot_.Vacate(*other, node_);  // it is there
+    held_[other->Key()] = *snapshot_.Vacate(*other, node_);  // the pod is on the node
     Follow(*other, false);
   }
   void Add(const std::shared_ptr<const cluster::Pod>& other) {
-    (void)snapshot_.Return(other, node_, held_[other->Key()]);  // the node is there
+    (void)snapshot_.Return(other, node_, held_[other->Key()]);  // the node exists
     Follow(*other, true);
   }
   bool Fits() const { return framework_.Filter(cycle_, pod_, Node()).fits(); }
@@ -49,10 +49,12 @@ class OneTrial {
   Cycle cycle_;
   const cluster::Pod& pod_;
   const std::string node_;
-  std::map<std::string, std::vector<cluster::PromisedInstance>> held_;  // by pods that are away
+  // Instances of removed pods, by pod key.
+  std::map<std::string, std::vector<cluster::PromisedInstance>> held_;
 };
 
-// The same beside those that were promised room there, too, if there are any.
+// The pod must fit alone and, if there are nominations for the node, also beside the nominated
+// pods.
 class Trial {
  public:
   Trial(const Framework& framework, const cluster::ClusterSnapshot& snapshot, const Cycle& cycle,

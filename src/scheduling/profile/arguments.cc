@@ -16,9 +16,9 @@ using cluster::NodeSelectorTerm;
 using cluster::SelectorRequirement;
 using cluster::TopologySpreadConstraint;
 
-constexpr int64_t kMostShapeScore = 10;  // of a shape in a configuration
+constexpr int64_t kMostShapeScore = 10;  // maximum score of a shape point in the configuration
 
-// The arguments of a plugin may say what they are.
+// Reads plugin arguments, whose apiVersion and kind are optional.
 template <typename... Readers>
 void ReadArguments(const ConfigValue& args, std::string_view kind,
                    const ConfigValue::Member<Readers>&... members) {
@@ -57,7 +57,7 @@ void ReadRange(const ConfigValue& from, Integer least, Integer most, Integer& to
       : from.Fail(fmt::format("must be from {} to {}, not {}", least, most, to));
 }
 
-// An empty list is the default one.
+// An empty list selects the default resources.
 void ReadResources(const ConfigValue& from, std::vector<WeightedResource>& to) {
   std::vector<WeightedResource> resources;
   from.Elements([&](const ConfigValue& element) {

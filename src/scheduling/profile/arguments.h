@@ -1,5 +1,5 @@
-// Reads what a pluginConfig tells a plugin (its `args`), with kube-scheduler's defaults and rules.
-// What is wrong is told through the value, which is absent when there are no arguments.
+// Reads the `args` of a pluginConfig, with kube-scheduler's defaults and validation. Problems are
+// reported through `args`, which is an absent value if there are no arguments.
 //
 // Source: k8s.io/kube-scheduler config/v1, k8s.io/kubernetes pkg/scheduler/apis/config/validation.
 #pragma once
@@ -20,12 +20,13 @@ BalanceOptions ReadBalanceArguments(const ConfigValue& args);
 NodeAffinityOptions ReadNodeAffinityArguments(const ConfigValue& args);
 InterPodAffinityOptions ReadInterPodAffinityArguments(const ConfigValue& args);
 PodTopologySpreadOptions ReadTopologySpreadArguments(const ConfigValue& args);
-// bindTimeoutSeconds; `shape` is refused, as where the gate StorageCapacityScoring is off.
+// Returns bindTimeoutSeconds. Rejects `shape`, like kube-scheduler without the feature gate
+// StorageCapacityScoring.
 Duration ReadVolumeBindingArguments(const ConfigValue& args);
-// filterTimeout is checked and has no effect: nothing is allocated here that could take time.
+// Validates filterTimeout, which has no effect because this plugin allocates nothing.
 void ReadDynamicResourcesArguments(const ConfigValue& args);
 PreemptionOptions ReadPreemptionArguments(const ConfigValue& args);
-// nvidiaGpuResourceMemoryGB, as in the Go system, and reclaimFromPodsWithoutQuota.
+// nvidiaGpuResourceMemoryGB, as in the Go implementation of nos, and reclaimFromPodsWithoutQuota.
 QuotaOptions ReadQuotaArguments(const ConfigValue& args);
 
 }  // namespace nos::scheduling

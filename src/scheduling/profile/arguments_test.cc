@@ -9,7 +9,7 @@ namespace {
 
 using Problems = std::vector<std::string>;
 
-// Reads `yaml`, or nothing when it is empty.
+// Reads `yaml`; an empty text is an absent value.
 template <typename Reader>
 auto Read(Reader reader, const std::string& yaml, Problems& problems) {
   const auto documents = ParseYaml(yaml);
@@ -17,7 +17,7 @@ auto Read(Reader reader, const std::string& yaml, Problems& problems) {
   return reader(ConfigValue(value, "args", problems));
 }
 
-TEST(ArgumentsTest, SpreadsAsTheSystemDoesUnlessToldOtherwise) {
+TEST(ArgumentsTest, TopologySpreadUsesSystemDefaultsUnlessList) {
   Problems problems;
   EXPECT_TRUE(Read(&ReadTopologySpreadArguments, "", problems).system_defaults);
   EXPECT_TRUE(
@@ -46,7 +46,7 @@ defaultConstraints:
   EXPECT_EQ(options.default_constraints[1].node_affinity_policy, "Ignore");
 }
 
-TEST(ArgumentsTest, SaysWhatIsWrongWithDefaultConstraints) {
+TEST(ArgumentsTest, ReportsInvalidDefaultConstraints) {
   Problems problems;
   (void)Read(&ReadTopologySpreadArguments, R"(
 defaultConstraints:
@@ -67,7 +67,7 @@ defaultConstraints:
                       "args.defaultingType: must be List when there are defaultConstraints"}));
 }
 
-TEST(ArgumentsTest, AnEmptyDefaultingTypeAndNoLeastDomainsAreTakenAsKubeSchedulerDoes) {
+TEST(ArgumentsTest, AcceptsEmptyDefaultingTypeAndZeroMinDomains) {
   Problems problems;
   EXPECT_TRUE(Read(&ReadTopologySpreadArguments, "defaultingType: ''", problems).system_defaults);
   const auto options = Read(&ReadTopologySpreadArguments, R"(
@@ -80,7 +80,7 @@ defaultConstraints:
   EXPECT_EQ(options.default_constraints.front().min_domains, 0);
 }
 
-TEST(ArgumentsTest, VolumesAreWaitedForAsLongAsSaid) {
+TEST(ArgumentsTest, ReadsBindTimeout) {
   Problems problems;
   EXPECT_EQ(Read(&ReadVolumeBindingArguments, "", problems), std::chrono::seconds(600));
   EXPECT_EQ(Read(&ReadVolumeBindingArguments, "bindTimeoutSeconds: 0", problems), Duration::zero());
@@ -95,7 +95,7 @@ TEST(ArgumentsTest, VolumesAreWaitedForAsLongAsSaid) {
                                 "args.shape: is not supported: storage is not scored"}));
 }
 
-TEST(ArgumentsTest, PreemptionLooksAtAsManyNodesAsSaid) {
+TEST(ArgumentsTest, ReadsCandidateNodesOfPreemption) {
   Problems problems;
   const auto options =
       Read(&ReadPreemptionArguments,
@@ -118,7 +118,7 @@ TEST(ArgumentsTest, PreemptionLooksAtAsManyNodesAsSaid) {
                       "both be 0"}));
 }
 
-TEST(ArgumentsTest, FitScoresAndIgnoresAsSaid) {
+TEST(ArgumentsTest, ReadsScoringStrategyAndIgnoredResources) {
   Problems problems;
   const auto options = Read(&ReadFitArguments, R"(
 ignoredResources: [example.com/fpga]
@@ -139,7 +139,7 @@ scoringStrategy:
   EXPECT_EQ(problems.size(), 2u);
 }
 
-TEST(ArgumentsTest, AffinityMayBeAddedAndWeighed) {
+TEST(ArgumentsTest, ReadsAddedAffinityAndHardPodAffinityWeight) {
   Problems problems;
   const auto affinity = Read(&ReadNodeAffinityArguments, R"(
 addedAffinity:

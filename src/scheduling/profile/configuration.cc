@@ -26,7 +26,7 @@ void ReadSeconds(const ConfigValue& from, Duration& to) {
   to = SecondsAtMost(seconds);
 }
 
-// Nothing means the default.
+// Reads a value whose empty form selects the default.
 template <typename T>
 auto AtUnlessEmpty(std::string_view key, T& to) {
   return At(key, [&to](const ConfigValue& value) {
@@ -55,7 +55,7 @@ void ReadLeaderElection(const ConfigValue& from, Configuration::LeaderElection& 
                AtUnlessEmpty("resourceName", to.name), At("resourceNamespace", to.ns),
                AtUnlessEmpty("leaseDuration", to.lease), AtUnlessEmpty("renewDeadline", to.renew),
                AtUnlessEmpty("retryPeriod", to.retry));
-  if (!to.elect) return;  // nobody looks at the rest
+  if (!to.elect) return;  // the other fields are unused
   if (lock != "leases") {
     from.FailAt(from.PathOf("resourceLock"), fmt::format("must be leases, not '{}'", lock));
   }
@@ -82,7 +82,7 @@ void CheckHead(const ConfigValue& root) {
   std::string version, kind;
   root.Get("apiVersion").Read(version);
   root.Get("kind").Read(kind);
-  // Nothing that is read here means another thing in the version before.
+  // All fields read here have the same meaning in the previous version.
   if ((version == kVersion || version == kFormerVersion) && kind == kKind) return;
   root.Fail(fmt::format("expected apiVersion {} and kind {}, found '{}' and '{}'", kVersion, kKind,
                         version, kind));
@@ -100,8 +100,8 @@ void ReadExtenders(const ConfigValue& from, const ConfigurationUse& use, Configu
   }
 }
 
-// To kube-scheduler an only profile without a name is default-scheduler. Who serves that by
-// omission would race with kube-scheduler for its pods.
+// kube-scheduler names a single profile without a name default-scheduler. nos requires a name:
+// serving default-scheduler by omission would race with kube-scheduler for its pods.
 void NameProfiles(const ConfigValue& from, const ConfigurationUse& use, Configuration& to) {
   std::map<std::string_view, size_t> seen;
   if (use.simulates && to.profiles.size() == 1 && to.profiles.front().scheduler_name.empty()) {
@@ -130,7 +130,7 @@ void ReadProfiles(const ConfigValue& from, const ConfigurationUse& use, Configur
   });
 }
 
-// What a GPU counts for is the same for all: there is one accounting.
+// All profiles must charge GPUs equally, because they share one ledger.
 void CheckQuotas(const ConfigValue& from, const Configuration& configuration) {
   std::optional<int64_t> first;
   for (size_t i = 0; i < configuration.profiles.size(); ++i) {

@@ -20,7 +20,7 @@ Result<Configuration> Read(const std::string& rest, const ConfigurationUse& use 
   return ReadConfiguration(documents->front(), use);
 }
 
-// Of one profile.
+// Reads a configuration with one profile.
 Result<Configuration> ReadPlugins(const std::string& plugins, const ConfigurationUse& use = {}) {
   return Read("profiles: [{schedulerName: a, plugins: {" + plugins + "}}]", use);
 }
@@ -43,7 +43,7 @@ std::string ErrorOf(const Result<Configuration>& read) {
   return read.ok() ? "" : read.status().message();
 }
 
-TEST(ConfigurationTest, WhoSaysNothingGetsTheDefaults) {
+TEST(ConfigurationTest, EmptyConfigurationHasDefaults) {
   const auto read = Read("");
   ASSERT_TRUE(read.ok()) << ErrorOf(read);
   ASSERT_EQ(read->profiles.size(), 1u);
@@ -69,7 +69,7 @@ TEST(ConfigurationTest, WhoSaysNothingGetsTheDefaults) {
             "nos-scheduler");
 }
 
-TEST(ConfigurationTest, APointGoesBeforeMultiPointAndThatBeforeTheDefault) {
+TEST(ConfigurationTest, PointOverridesMultiPointOverridesDefault) {
   const auto read = ReadPlugins(
       "multiPoint: {enabled: [{name: NodeAffinity, weight: 7}, {name: ImageLocality}]}, "
       "score: {enabled: [{name: ImageLocality, weight: 9}, {name: TaintToleration}], "
@@ -79,16 +79,16 @@ TEST(ConfigurationTest, APointGoesBeforeMultiPointAndThatBeforeTheDefault) {
   const auto weights = Weights(read->profiles.front());
   EXPECT_EQ(weights.at("NodeAffinity"), 7);
   EXPECT_EQ(weights.at("ImageLocality"), 9);
-  EXPECT_EQ(weights.at("TaintToleration"), 1) << "enabled anew without a weight: 1, not 3";
+  EXPECT_EQ(weights.at("TaintToleration"), 1) << "enabled again without a weight: 1, not 3";
   EXPECT_FALSE(weights.contains("PodTopologySpread"));
   EXPECT_EQ(weights.at("GpuPacking"), 2);
   const Names filters = Filters(read->profiles.front());
-  EXPECT_EQ(filters.front(), "VolumeZone") << "who is named comes first";
+  EXPECT_EQ(filters.front(), "VolumeZone") << "named plugins come first";
   EXPECT_EQ(std::ranges::count(filters, "NodePorts"), 0);
   EXPECT_EQ(std::ranges::count(filters, "PodTopologySpread"), 1);
 }
 
-TEST(ConfigurationTest, AStarMeansAllOfKubeSchedulerAndEnabledGoesBeforeDisabled) {
+TEST(ConfigurationTest, StarDisablesKubeSchedulerPluginsExceptEnabled) {
   const auto read = ReadPlugins(
       "multiPoint: {disabled: [{name: '*'}], enabled: [{name: NodeName}, {name: PrioritySort}, "
       "             {name: DefaultBinder}, {name: NodeAffinity, weight: 3}]}, "
@@ -104,7 +104,7 @@ TEST(ConfigurationTest, AStarMeansAllOfKubeSchedulerAndEnabledGoesBeforeDisabled
   EXPECT_FALSE(Weights(without->profiles.front()).contains("GpuPacking"));
 }
 
-TEST(ConfigurationTest, OnlyWhoHasGpusCutHereHasGpuCutting) {
+TEST(ConfigurationTest, GpuCuttingRequiresPartitioningByScheduler) {
   const ConfigurationUse here{.gpus_cut = GpusCut::kHere};
   const auto cuts = [](const Result<Configuration>& read) {
     return read->profiles.front().framework.gpus_cut() == GpusCut::kHere;
@@ -118,14 +118,14 @@ TEST(ConfigurationTest, OnlyWhoHasGpusCutHereHasGpuCutting) {
   EXPECT_FALSE(cuts(simulated));
 }
 
-TEST(ConfigurationTest, WhoIsEnabledAndDisabledAtOnceIsEnabledLast) {
+TEST(ConfigurationTest, PluginEnabledAndDisabledIsEnabledLast) {
   const auto read = ReadPlugins(
       "filter: {enabled: [{name: NodeUnschedulable}], disabled: [{name: NodeUnschedulable}]}");
   ASSERT_TRUE(read.ok()) << ErrorOf(read);
   EXPECT_EQ(Filters(read->profiles.front()).back(), "NodeUnschedulable");
 }
 
-TEST(ConfigurationTest, EveryProfileHasItsOwn) {
+TEST(ConfigurationTest, ReadsSettingsOfEachProfile) {
   const auto read = Read(R"(
 podInitialBackoffSeconds: 2
 podMaxBackoffSeconds: 172800
@@ -155,7 +155,7 @@ profiles:
   EXPECT_FALSE(read->leader_election.elect);
 }
 
-TEST(ConfigurationTest, ZeroAndEmptyMeanTheDefault) {
+TEST(ConfigurationTest, ZeroAndEmptyValuesSelectDefaults) {
   const auto read = Read(R"(
 clientConnection: {qps: 0, burst: 0}
 leaderElection: {leaseDuration: 0s, renewDeadline: 0s, retryPeriod: 0s, resourceName: "",
@@ -166,7 +166,7 @@ leaderElection: {leaseDuration: 0s, renewDeadline: 0s, retryPeriod: 0s, resource
   EXPECT_EQ(read->leader_election, Configuration::LeaderElection());
 }
 
-TEST(ConfigurationTest, NobodyLooksAtTheLeaseOfWhoDoesNotElect) {
+TEST(ConfigurationTest, IgnoresLeaseSettingsWithoutLeaderElection) {
   const std::string rest = "resourceLock: endpoints, retryPeriod: -1s, leaseDuration: 1s}";
   const auto read = Read("leaderElection: {leaderElect: off, " + rest);
   ASSERT_TRUE(read.ok()) << ErrorOf(read);
@@ -176,7 +176,7 @@ TEST(ConfigurationTest, NobodyLooksAtTheLeaseOfWhoDoesNotElect) {
             "leaderElection.renewDeadline: must be shorter than leaseDuration");
 }
 
-TEST(ConfigurationTest, TakesTheWordsAndNumbersOfKubernetesYaml) {
+TEST(ConfigurationTest, AcceptsYaml11BooleansAndNumbers) {
   const auto read = Read(
       "leaderElection: {leaderElect: off}\npodInitialBackoffSeconds: 010\n"
       "podMaxBackoffSeconds: 1e1\nprofiles: [{schedulerName: a, pluginConfig: [{name: "
@@ -189,13 +189,13 @@ TEST(ConfigurationTest, TakesTheWordsAndNumbersOfKubernetesYaml) {
             "leaderElection.leaderElect: must be true or false, not a string");
 }
 
-TEST(ConfigurationTest, PausesMayBeAsLongAsTheyLike) {
+TEST(ConfigurationTest, CapsHugeBackoff) {
   const auto read = Read("podMaxBackoffSeconds: 9223372036854775807");
   ASSERT_TRUE(read.ok()) << ErrorOf(read);
   EXPECT_GT(read->queue.most_pause, std::chrono::years(3));
 }
 
-TEST(ConfigurationTest, AllThatIsWrongIsToldWithItsPath) {
+TEST(ConfigurationTest, ReportsAllErrorsWithPaths) {
   const auto read = Read(R"(
 parallelism: 0
 percentageOfNodesToScore: 101
@@ -247,7 +247,7 @@ profiles:
             ';'));
 }
 
-TEST(ConfigurationTest, WhatIsNoSuchConfigurationIsRefused) {
+TEST(ConfigurationTest, RefusesOtherKindsAndTypes) {
   EXPECT_EQ(ReadConfiguration(Json(7)).status().code(), Code::kInvalid);
   EXPECT_EQ(ReadConfiguration(JsonObject{{"kind", "Pod"}, {"apiVersion", "v1"}}).status().message(),
             "expected apiVersion kubescheduler.config.k8s.io/v1 and kind "
@@ -257,7 +257,7 @@ TEST(ConfigurationTest, WhatIsNoSuchConfigurationIsRefused) {
             "profiles[0]: must be an object, not a number");
 }
 
-TEST(ConfigurationTest, OnlyWhoSimulatesTakesAnOnlyProfileWithoutAName) {
+TEST(ConfigurationTest, AcceptsNamelessProfileOnlyInSimulation) {
   const std::string nameless = "profiles: [{pluginConfig: []}]";
   const auto simulated = Read(nameless, {.simulates = true});
   ASSERT_TRUE(simulated.ok()) << ErrorOf(simulated);
@@ -269,7 +269,7 @@ TEST(ConfigurationTest, OnlyWhoSimulatesTakesAnOnlyProfileWithoutAName) {
   EXPECT_EQ(ErrorOf(Read("profiles: [{schedulerName: ''}]")), missing);
 }
 
-TEST(ConfigurationTest, AnotherSchedulersOwnIsNoted) {
+TEST(ConfigurationTest, NotesUnsupportedFeaturesInSimulation) {
   const std::string theirs = R"(
 extenders: [{urlPrefix: "http://here"}]
 profiles:
@@ -285,7 +285,7 @@ profiles:
                    "profiles[0].pluginConfig[0]: plugin 'Coscheduling' is not simulated"}));
 }
 
-TEST(ConfigurationTest, WhatHasNoEffectIsNoted) {
+TEST(ConfigurationTest, NotesSettingsWithoutEffect) {
   const auto read = Read(R"(
 percentageOfNodesToScore: 50
 enableProfiling: true
@@ -307,7 +307,7 @@ profiles:
   EXPECT_EQ(std::ranges::count(Filters(read->profiles.front()), "ImageLocality"), 0);
 }
 
-TEST(ConfigurationTest, QuotasAreHeededAndEnforcedUnlessDisabled) {
+TEST(ConfigurationTest, EnforcesQuotasUnlessDisabled) {
   const auto plain = Read("profiles: [{schedulerName: a}]");
   ASSERT_TRUE(plain.ok()) << ErrorOf(plain);
   EXPECT_NE(plain->profiles[0].framework.quotas(), nullptr);
@@ -316,15 +316,15 @@ TEST(ConfigurationTest, QuotasAreHeededAndEnforcedUnlessDisabled) {
   ASSERT_TRUE(off.ok()) << ErrorOf(off);
   EXPECT_EQ(off->profiles[0].framework.quotas(), nullptr);
   EXPECT_FALSE(off->profiles[0].reclaims);
-  // Who has nobody evicted means by quotas, too.
+  // A profile without DefaultPreemption does not evict for quotas either.
   const auto gentle = ReadPlugins("postFilter: {disabled: [{name: DefaultPreemption}]}");
   ASSERT_TRUE(gentle.ok()) << ErrorOf(gentle);
   EXPECT_FALSE(gentle->profiles[0].reclaims);
   EXPECT_FALSE(gentle->profiles[0].preemption);
 }
 
-// As its chart installed it.
-TEST(ConfigurationTest, TheGoSystemsProfileIsTaken) {
+// The configuration that the chart of the Go implementation installs.
+TEST(ConfigurationTest, AcceptsProfileOfGoImplementation) {
   const auto file = ReadConfiguration(ParseYaml(R"(
 apiVersion: kubescheduler.config.k8s.io/v1beta3
 kind: KubeSchedulerConfiguration
@@ -347,7 +347,7 @@ profiles:
   EXPECT_EQ(profile.framework.quotas()->options().charges.gpu_memory_gb, 40);
 }
 
-TEST(ConfigurationTest, AGpuCountsForTheSameInAllProfiles) {
+TEST(ConfigurationTest, RequiresEqualGpuMemoryInAllProfiles) {
   const auto file = Read(R"(
 profiles:
 - schedulerName: a
@@ -359,7 +359,7 @@ profiles:
             "and 32 in another profile: it must be the same in all");
 }
 
-TEST(ConfigurationTest, WhatIsPrintedMeansTheSame) {
+TEST(ConfigurationTest, PrintedConfigurationReadsBackEqual) {
   const auto first = Read(R"(
 podMaxBackoffSeconds: 33
 clientConnection: {qps: -1}
@@ -389,8 +389,8 @@ profiles:
   EXPECT_EQ(again->client.requests_per_second, -1);
 }
 
-// Whoever cuts for its pods, what they wait for can be told.
-TEST(ConfigurationTest, AProfileHasATwinThatCuts) {
+// Explanations need a framework that partitions, whichever component does it.
+TEST(ConfigurationTest, ProfileHasPartitioningFrameworkForExplanations) {
   const auto read = Read(
       "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {preFilter: {disabled: [{name: "
       "GpuCutting}]}, filter: {disabled: [{name: GpuCutting}]}}}]",
@@ -404,7 +404,7 @@ TEST(ConfigurationTest, AProfileHasATwinThatCuts) {
                    "{hardPodAffinityWeight: -1}}]}]"))
           .find("; "),
       std::string::npos)
-      << "what is wrong is told once";
+      << "each problem is reported once";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// PrintConfiguration.
+// Implements PrintConfiguration.
 #include <fmt/format.h>
 
 #include "scheduling/configuration.h"
@@ -7,7 +7,7 @@ namespace nos::scheduling {
 namespace {
 
 std::string Quoted(const std::string& text) {
-  return WriteJson(Json(text));  // JSON's quoting is YAML's
+  return WriteJson(Json(text));  // JSON strings are valid YAML
 }
 
 std::string TextOf(Duration duration) {
@@ -17,7 +17,7 @@ std::string TextOf(Duration duration) {
 }
 
 void PrintPoint(Point point, const std::vector<PluginChoice>& choices, std::string& out) {
-  // "*" does not mean all of them.
+  // "*" does not disable nos's own plugins, so these are listed.
   out += fmt::format("    {}:\n      disabled: [{{name: \"*\"}}", NameOf(point));
   for (const std::string_view own : OwnPlugins()) out += fmt::format(", {{name: {}}}", own);
   out += "]\n";

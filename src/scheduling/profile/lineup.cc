@@ -40,7 +40,7 @@ KnownPlugin OnlyAt(std::string_view name, Point point) {
   return plugin;
 }
 
-// In the order of the default profile.
+// Sorted like the default profile.
 std::vector<KnownPlugin> CollectPlugins() {
   std::vector<KnownPlugin> plugins;
   std::vector<std::string> problems;
@@ -48,7 +48,8 @@ std::vector<KnownPlugin> CollectPlugins() {
   for (const RegisteredPlugin& registered : RegisteredPlugins()) {
     plugins.push_back({registered.name, registered.weight, registered.ours, registered.cuts,
                        PartsOf(*registered.make(no_arguments, {}))});
-    if (registered.name == kCapacityScheduling) {  // who is evicted, the scheduler does itself
+    // The scheduler implements the eviction part itself.
+    if (registered.name == kCapacityScheduling) {
       plugins.back().takes_part[static_cast<size_t>(Point::kPostFilter)] = true;
     }
   }
@@ -84,7 +85,7 @@ bool Serves(std::string_view name, GpusCut gpus_cut) {
   return known != nullptr && (!known->cuts || gpus_cut == GpusCut::kHere);
 }
 
-// The default plugins with what multiPoint says, in place where it speaks of one of them.
+// Default plugins with the changes of multiPoint. A configured default plugin keeps its position.
 std::vector<PluginChoice> MultiPoint(const PluginSet& given) {
   std::vector<PluginChoice> choices;
   for (const KnownPlugin& known : KnownPlugins()) {

@@ -1,17 +1,21 @@
-// Which plugins run at which extension point: what a profile enables and disables, laid over the
-// default plugins.
+// Determines which plugins run at each extension point: the enabled and disabled plugins of a
+// profile applied to the default plugins.
 //
 //   PluginSets sets;
 //   sets.At(Point::kScore).enabled.push_back({"NodeAffinity", 5});
 //   const Lineup lineup = LineUp(sets);
-//   for (const PluginChoice& choice : lineup.At(Point::kFilter)) ...   // in the order they run
+//   for (const PluginChoice& choice : lineup.At(Point::kFilter)) ...   // in execution order
 //
-// Semantics: kube-scheduler's. What is said of one point goes before what is said of multiPoint,
-// and that before the default; who is enabled and disabled at once is enabled; plugins that a point
-// names although multiPoint has them come first there, those that only the point has come last.
-// Unlike there, "*" does not disable plugins that kube-scheduler does not have (CapacityScheduling,
-// GpuPacking, GpuCutting): a profile written for kube-scheduler cannot mean them. By name they are
-// disabled like others.
+// Semantics are kube-scheduler's:
+//
+// - A setting for one point overrides multiPoint, which overrides the defaults.
+// - A plugin that is both enabled and disabled is enabled.
+// - Plugins of multiPoint that a point also names come first at that point. Plugins that only the
+//   point names come last.
+//
+// Unlike in kube-scheduler, "*" does not disable plugins that kube-scheduler lacks
+// (CapacityScheduling, GpuPacking, GpuCutting), because a profile written for kube-scheduler cannot
+// mean them. They can be disabled by name.
 //
 // Pure functions.
 #pragma once
@@ -42,14 +46,14 @@ enum class Point {
   kPostBind,
 };
 inline constexpr size_t kPoints = 12;
-// As a profile's `plugins` names it: "preEnqueue".
+// The name in a profile's `plugins`: "preEnqueue".
 std::string_view NameOf(Point point);
 
-// The plugins that this scheduler is itself: no class implements them.
+// Plugins that the scheduler implements itself, without a plugin class.
 inline constexpr std::string_view kPrioritySort = "PrioritySort";
 inline constexpr std::string_view kDefaultPreemption = "DefaultPreemption";
 inline constexpr std::string_view kDefaultBinder = "DefaultBinder";
-// A plugin that is both: whom it lets in is asked of a class, whom it evicts the scheduler finds.
+// Implemented in both ways: a class decides on admission, the scheduler finds pods to evict.
 inline constexpr std::string_view kCapacityScheduling = "CapacityScheduling";
 
 struct PluginChoice {
@@ -60,7 +64,7 @@ struct PluginChoice {
 
 struct PluginSet {
   std::vector<PluginChoice> enabled;
-  std::set<std::string, std::less<>> disabled;  // also "*"
+  std::set<std::string, std::less<>> disabled;  // may contain "*"
 };
 
 struct PluginSets {
@@ -79,19 +83,19 @@ struct Lineup {
   bool Has(Point point, std::string_view plugin) const;
 };
 
-// Whether there is such a plugin.
+// True if a plugin has this name.
 bool IsPlugin(std::string_view name);
-// Those that "*" does not mean.
+// Plugins that "*" does not include.
 std::vector<std::string_view> OwnPlugins();
-// Without this one.
+// Removes the plugin from all points.
 void Remove(std::string_view plugin, Lineup& lineup);
-// Whether it does something at that point.
+// True if the plugin has an effect at that point.
 bool TakesPart(std::string_view plugin, Point point);
 
-// REQUIRES: nobody is enabled twice in one set. Plugins that nobody knows are left out, and, where
-// GPUs are cut elsewhere, those that cut them.
+// REQUIRES: no plugin is enabled twice in one set. Leaves out unknown plugins and, with
+// GpusCut::kElsewhere, plugins that partition GPUs.
 Lineup LineUp(const PluginSets& sets, GpusCut gpus_cut);
-// With those that cut GPUs, after all others where they are not there yet.
+// Adds the plugins that partition GPUs at the end of each point, unless present.
 Lineup WithCuts(Lineup lineup);
 
 }  // namespace nos::scheduling

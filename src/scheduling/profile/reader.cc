@@ -11,7 +11,7 @@
 namespace nos::scheduling {
 namespace {
 
-// Of the scheduler that the chart installs, and of the Go system's.
+// Scheduler name in the Helm chart and in the Go implementation of nos.
 constexpr std::string_view kOurName = "nos-scheduler";
 constexpr std::string_view kDynamicResources = "DynamicResources";
 
@@ -27,22 +27,25 @@ class Reader {
     ReadPlugins(from_.Get("plugins"), sets);
     Lineup lineup = LineUp(sets, use_.gpus_cut);
     const bool keeps_quotas = Names(sets, kCapacityScheduling);
-    // Others than nos know of no quotas unless they say so.
+    // Other schedulers have no quotas unless their configuration enables them.
     const std::string_view called = name.empty() ? use_.default_name : name;
     if (use_.simulates && called != kOurName && !keeps_quotas) Remove(kCapacityScheduling, lineup);
-    // Who has nobody evicted means by quotas, too, unless he says otherwise.
+    // A profile that disables DefaultPreemption wants no evictions: quotas evict only if it names
+    // CapacityScheduling.
     if (!keeps_quotas && !lineup.Has(Point::kPostFilter, kDefaultPreemption)) {
       std::erase_if(lineup.At(Point::kPostFilter),
                     [](const PluginChoice& choice) { return choice.name == kCapacityScheduling; });
     }
-    // That plugin of nos is not what others have under the name, which allocates.
+    // Other schedulers' plugin of this name allocates devices. The plugin of nos does not, so it
+    // cannot simulate it.
     if (use_.simulates && name != kOurName) Remove(kDynamicResources, lineup);
     CheckLineup(lineup);
     ReadArguments(from_.Get("pluginConfig"));
     const PreemptionOptions preemption = ReadPreemptionArguments(ArgumentsOf(kDefaultPreemption));
     Profile profile{std::move(name), MakeFramework(lineup), {}, std::move(lineup), {}};
     profile.reclaims = profile.lineup.Has(Point::kPostFilter, kCapacityScheduling);
-    // The Go system's profiles have CapacityScheduling alone there: it preempts for all pods.
+    // Profiles of the Go implementation of nos list only CapacityScheduling here, which then
+    // preempts for all pods.
     if (profile.reclaims || profile.lineup.Has(Point::kPostFilter, kDefaultPreemption)) {
       profile.preemption = preemption;
     }
@@ -56,7 +59,7 @@ class Reader {
   }
 
  private:
-  // Whether the configuration enables it itself.
+  // True if the configuration itself enables the plugin.
   static bool Names(const PluginSets& sets, std::string_view plugin) {
     const auto enables = [&](const PluginSet& set) {
       return std::ranges::find(set.enabled, plugin, &PluginChoice::name) != set.enabled.end();
@@ -90,7 +93,7 @@ class Reader {
     }
   }
 
-  // No point: multiPoint.
+  // Without a point: multiPoint.
   void ReadSet(const ConfigValue& from, std::optional<Point> point, PluginSet& to) {
     const auto read_enabled = [&](const ConfigValue& element) {
       PluginChoice choice;
@@ -100,7 +103,7 @@ class Reader {
     };
     const auto read_disabled = [&](const ConfigValue& element) {
       std::string name;
-      int32_t weight = 0;  // means nothing
+      int32_t weight = 0;  // accepted and ignored
       element.Members(At("name", name), At("weight", weight));
       if (name != "*" && !IsPlugin(name)) {
         Note(element, fmt::format("there is no plugin '{}' to disable", name));
@@ -138,7 +141,7 @@ class Reader {
     notes_.push_back(fmt::format("{}: {}", at.path(), what));
   }
 
-  // The order of the queue and the binding are not to be chosen here.
+  // The queue order and the binding cannot be replaced.
   void CheckLineup(const Lineup& lineup) {
     const auto require = [&](Point point, std::string_view plugin) {
       if (use_.simulates || lineup.Has(point, plugin)) return;

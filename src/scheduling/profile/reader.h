@@ -1,16 +1,16 @@
-// One profile of a KubeSchedulerConfiguration. Internal to this room: configuration.h is what
-// others use.
+// Reads one profile of a KubeSchedulerConfiguration. Internal to scheduling; the public interface
+// is configuration.h.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "scheduling/framework/config_value.h"
 #include "scheduling/configuration.h"
+#include "scheduling/framework/config_value.h"
 
 namespace nos::scheduling {
 
-// An absent value is the default profile; its name may be empty. `notes`: of the
+// An absent value yields the default profile, with an empty name. `notes`: those of the
 // configuration.
 Profile ReadProfile(const ConfigValue& from, const ConfigurationUse& use,
                     std::vector<std::string>& notes);

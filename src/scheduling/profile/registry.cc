@@ -1,6 +1,5 @@
 #include "scheduling/registry.h"
 
-#include "scheduling/profile/arguments.h"
 #include "scheduling/plugins/capacity_scheduling/plugin.h"
 #include "scheduling/plugins/dynamic_resources/plugin.h"
 #include "scheduling/plugins/gpu_cutting/plugin.h"
@@ -17,6 +16,7 @@
 #include "scheduling/plugins/volume_binding/plugin.h"
 #include "scheduling/plugins/volume_restrictions/plugin.h"
 #include "scheduling/plugins/volume_zone/plugin.h"
+#include "scheduling/profile/arguments.h"
 
 namespace nos::scheduling {
 namespace {
@@ -48,10 +48,10 @@ Made MakeBesideGpuPacking(const ConfigValue& args, const ProfileTraits& traits) 
   return std::make_unique<const T>(options);
 }
 
-// Order and weights are those of kube-scheduler's default profile, but for GpuPacking. With its
-// weight a preference that somebody stated in full (affinity 2 x 100) outweighs a whole GPU's worth
-// lost (2 x 100 hundredths), and no less. Beside it, scores by free resources have no say among
-// nodes with GPUs.
+// Order and weights are those of kube-scheduler's default profile, except for GpuPacking. With its
+// weight, a preference with full score (affinity 2 x 100) outweighs the loss of one whole GPU (2 x
+// 100 hundredths), but no more. With GpuPacking enabled, scores by free resources do not rank nodes
+// with GPUs.
 constexpr RegisteredPlugin kPlugins[] = {
     {"SchedulingGates", 0, &Make<SchedulingGates>},
     {"NodeUnschedulable", 0, &Make<NodeUnschedulable>},

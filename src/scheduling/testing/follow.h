@@ -1,5 +1,5 @@
-// Whether what a plugin keeps up to date with Update, UpdateScore and UpdateFeasible is what it
-// would say anew.
+// Checks a plugin's incremental updates (Update, UpdateScore, UpdateFeasible) against a
+// recomputation.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace nos::scheduling::testing {
 
-// Binds and unbinds pods of `pool` on random nodes, `steps` times, and asks the plugin after each
-// step both ways; also for changes outside the changed node and the touched domains. Returns what
-// is wrong, "" if nothing is.
+// Binds and unbinds pods of `pool` on random nodes, `steps` times. After each step compares updated
+// and recomputed results, also on nodes outside the changed node and the touched domains. Returns
+// the first difference, or "".
 std::string FollowFault(const Plugin& plugin, const cluster::Pod& pod,
                         cluster::ClusterSnapshot snapshot, const std::vector<cluster::Pod>& pool,
                         int steps, Random& random);

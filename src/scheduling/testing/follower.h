@@ -1,5 +1,5 @@
-// Keeps a filter's verdicts on all nodes up to date as a caller would who asks again only where
-// something may have changed, and compares them with a fresh start.
+// Updates a filter's verdicts on all nodes incrementally, calling the filter only where something
+// may have changed, and compares them with a recomputation.
 //
 //   Follower<VolumeRestrictions> follower(plugin, pod, snapshot);
 //   snapshot.Bind(other, "n-3");
@@ -22,7 +22,8 @@ class Follower {
     Restart(snapshot);
   }
 
-  // `other` has come to the node, or left it. Says what differs from a fresh start; "": nothing.
+  // `other` was added to the node or removed from it (`came`). Returns the difference to a
+  // recomputation, or "".
   std::string Follow(const cluster::Pod& other, bool came, const std::string& node,
                      const cluster::ClusterSnapshot& snapshot) {
     std::set<std::string> touched = {node};
@@ -54,9 +55,9 @@ class Follower {
     }
     return "";
   }
-  // The verdict's message for each node, "" where the pod fits.
+  // Message of each node's verdict; "": the pod fits.
   const std::vector<std::string>& verdicts() const { return verdicts_; }
-  // How often Update could not follow.
+  // Number of times Update returned false.
   int restarts() const { return restarts_; }
 
  private:

@@ -1,4 +1,4 @@
-// Whether a plugin's queueing hints miss events that help.
+// Checks that a plugin's queueing hints miss no event that helps.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace nos::scheduling::testing {
 
-// Lets pods of `pool` come, change and go, and nodes of `nodes` come in the place of others or go,
-// `steps` times. Returns what is wrong, "" if nothing is: an event after which the plugin refuses
-// the pod on fewer nodes, but of which MayHelp says that it does not help.
+// Adds, changes and removes pods of `pool`, and replaces or removes nodes of `nodes`, `steps`
+// times. Returns a description of the first event after which the plugin accepts a node that it
+// refused although MayHelp returned false, or "".
 std::string HintFault(const Plugin& plugin, const cluster::Pod& pod,
                       cluster::ClusterSnapshot snapshot, const std::vector<cluster::Pod>& pool,
                       const std::vector<cluster::Node>& nodes, int steps, Random& random);

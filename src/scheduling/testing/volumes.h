@@ -1,4 +1,4 @@
-// Short ways to write claims and volumes in tests. All in namespace "x", with a uid and a
+// Builders of claims and volumes for tests. All objects are in namespace "x" and have a uid and a
 // resourceVersion.
 //
 //   Put(snapshot, ClaimOf("data", "fast", "5Gi"), VolumeOf("pv-1", "fast", "10Gi"));
@@ -17,20 +17,21 @@ namespace nos::scheduling::testing {
 
 cluster::PersistentVolumeClaim ClaimOf(std::string name, std::string storage_class = "",
                                        const std::string& size = "1Gi");
-// The same, fully bound.
+// The same, bound to the volume.
 cluster::PersistentVolumeClaim BoundClaimOf(std::string name, std::string volume);
-// Available, ReadWriteOnce. `zones`: only nodes with one of these as their label "zone" reach it.
+// Available, ReadWriteOnce. `zones`: the volume is reachable only from nodes whose label "zone" has
+// one of these values.
 cluster::PersistentVolume VolumeOf(std::string name, std::string storage_class = "",
                                    const std::string& size = "1Gi",
                                    std::vector<std::string> zones = {});
-// WaitForFirstConsumer, unless told otherwise.
+// WaitForFirstConsumer by default.
 cluster::StorageClass StorageClassOf(std::string name, std::string provisioner = "d.io",
                                      bool waits_for_consumer = true);
-// The pod with a volume for each claim.
+// Adds a volume for each claim.
 cluster::Pod WithClaims(cluster::Pod pod, const std::vector<std::string>& claims);
-// With the uid of its name, and a generic ephemeral volume.
+// Sets the pod's uid from its name and adds a generic ephemeral volume.
 cluster::Pod WithEphemeral(cluster::Pod pod, std::string volume);
-// A claim made for it: "<pod>-<volume>".
+// The claim of the pod's ephemeral volume: "<pod>-<volume>".
 cluster::PersistentVolumeClaim ClaimFor(const cluster::Pod& pod, const std::string& volume,
                                         std::string storage_class);
 
@@ -48,7 +49,7 @@ cluster::Table<cluster::CsiStorageCapacity>& TableOf(cluster::Surroundings& arou
 cluster::Table<cluster::VolumeAttachment>& TableOf(cluster::Surroundings& around,
                                                    const cluster::VolumeAttachment*);
 
-// Puts objects in the place of those of their names.
+// Sets objects, replacing objects with the same names.
 template <typename... T>
 void Put(cluster::ClusterSnapshot& snapshot, const T&... objects) {
   cluster::Surroundings& around = snapshot.ChangeAround();
@@ -58,7 +59,7 @@ void Put(cluster::ClusterSnapshot& snapshot, const T&... objects) {
   (TableOf(around, &objects).Set(key(objects.meta), std::make_shared<const T>(objects)), ...);
 }
 
-// `kind`: "PersistentVolume"... Null: there was, or is, none.
+// `kind`: for example "PersistentVolume". Null: the object did not exist, or was removed.
 template <typename T>
 ClusterEvent AroundEvent(std::string_view kind, std::type_identity_t<const T*> before,
                          const T* after) {

@@ -151,13 +151,13 @@ void AppendSeries(const std::string& subject, const std::vector<Bucket>& buckets
 
 bool IsOfQuota(std::string_view subject) {
   const std::string_view kind = subject.substr(0, subject.find('/'));
-  return kind == telemetry::kQuotaSubject || kind == kCompositeQuotaSubject;
+  return kind == telemetry::kQuotaSubject || kind == telemetry::kCompositeQuotaSubject;
 }
 
 // A reader who sees one namespace of a composite quota may see the quota.
 bool SeesCompositeQuota(const Recorder& recorder, const ApiCall& call,
                         const std::vector<std::string_view>& parts) {
-  if (parts[0] != kCompositeQuotaSubject || parts.size() < 4) return false;
+  if (parts[0] != telemetry::kCompositeQuotaSubject || parts.size() < 4) return false;
   const std::string key = fmt::format("{}/{}/{}", telemetry::kCompositeQuota, parts[1], parts[2]);
   bool sees = false;
   recorder.Look(call.cluster, [&](const Live& live) {

@@ -176,8 +176,7 @@ Status Recorder::Write(const Batch& batch) {
     NOS_RETURN_IF_ERROR(WritePending(last));
     NOS_RETURN_IF_ERROR(store_->SetApplied(last));
     NOS_RETURN_IF_ERROR(WritePositions().status());
-    for (const auto& waiting : batch)
-      NOS_RETURN_IF_ERROR(telemetry::WriteEnvelope(*waiting, sequences));
+    for (const auto& waiting : batch) NOS_RETURN_IF_ERROR(WriteEnvelope(*waiting, sequences));
     return Status::Ok();
   };
   NOS_RETURN_IF_ERROR(store_->Transaction(write));

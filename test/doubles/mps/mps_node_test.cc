@@ -211,7 +211,7 @@ TEST_F(MpsNodeTest, AnAgentThatStartsTakesTheDaemonsOver) {
     agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, kubelet, kubelet,
                              {&board_, nullptr, true, mps_.get()});
     reconcile::Runner runner(agent, api, reconcile::ForNode("n"));
-    EXPECT_TRUE(controllers::testing::RunFor(runner, clock, seconds(30)));
+    EXPECT_TRUE(reconcile::testing::RunFor(runner, clock, seconds(30)));
     ASSERT_TRUE(Await([this] {
       const auto states = mps_->States();
       return states.size() == 2 && std::ranges::all_of(states, [](const auto& state) {
@@ -263,8 +263,8 @@ class RestartedAgentTest : public MpsNodeTest {
                              {&board_, nullptr, true, mps_.get()});
     reconcile::Runner runner(agent, api_, reconcile::ForNode("n"));
     for (int times = 0; times < 2; ++times) {
-      EXPECT_TRUE(controllers::testing::RunFor(runner, clock_, seconds(30)));
-      results_.push_back(controllers::testing::NodeAnnotation(api_, "n", "partitioning-result"));
+      EXPECT_TRUE(reconcile::testing::RunFor(runner, clock_, seconds(30)));
+      results_.push_back(reconcile::testing::NodeAnnotation(api_, "n", "partitioning-result"));
       ASSERT_TRUE(Await([this] {
         const auto states = mps_->States();
         return std::ranges::all_of(states, [](const auto& state) {
@@ -332,7 +332,7 @@ TEST_F(RestartedAgentTest, ThatDaemonsAreTakenOverIsNoFaultOfThePlan) {
   EXPECT_EQ(results_.back(), applied);
   RunAgent();
   EXPECT_EQ(results_.back(), applied);
-  EXPECT_THAT(controllers::testing::EventsOf(api_),
+  EXPECT_THAT(reconcile::testing::EventsOf(api_),
               testing::Not(HasSubstr("PartitioningIncomplete")));
 }
 
@@ -372,7 +372,7 @@ TEST_F(RestartedAgentTest, AGpuThatIsToBeCutEndsItsDaemonOnce) {
   agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);
   reconcile::Runner runner(agent, api_, reconcile::ForNode("n"));
   const auto run = [&](device::MpsState::Phase phase) {
-    EXPECT_TRUE(controllers::testing::RunFor(runner, clock_, seconds(60)));
+    EXPECT_TRUE(reconcile::testing::RunFor(runner, clock_, seconds(60)));
     ASSERT_TRUE(Await([&] {
       const auto states = mps_->States();
       return std::ranges::all_of(states, [&](const auto& one) { return one.phase == phase; });
@@ -390,9 +390,9 @@ TEST_F(RestartedAgentTest, AGpuThatIsToBeCutEndsItsDaemonOnce) {
   EXPECT_EQ(mps_->States().size(), 0U);
   ASSERT_EQ(gpus_.Truth(0).size(), 1U);
   EXPECT_EQ(gpus_.Truth(0)[0].profile, "1g.18gb");
-  EXPECT_EQ(controllers::testing::NodeAnnotation(api_, "n", "partitioning-result"),
+  EXPECT_EQ(reconcile::testing::NodeAnnotation(api_, "n", "partitioning-result"),
             R"({"plan":"2","outcome":"applied"})");
-  EXPECT_THAT(controllers::testing::EventsOf(api_),
+  EXPECT_THAT(reconcile::testing::EventsOf(api_),
               testing::Not(HasSubstr("PartitioningIncomplete")));
   std::ifstream file(log);
   int starts = 0;
@@ -428,7 +428,7 @@ TEST_F(RestartedAgentTest, ADividedInstanceIsServedFromItsFirstPartToItsLast) {
   };
   const auto run = [&] {
     for (int times = 0; times < 3; ++times) {
-      EXPECT_TRUE(controllers::testing::RunFor(runner, clock_, seconds(60)));
+      EXPECT_TRUE(reconcile::testing::RunFor(runner, clock_, seconds(60)));
       ASSERT_TRUE(Await([this] {
         const auto states = mps_->States();
         return std::ranges::all_of(states, [](const auto& state) {

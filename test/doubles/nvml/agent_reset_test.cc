@@ -34,7 +34,7 @@ class NvmlAgentResetTest : public ::testing::Test {
     kubelet_.on_offer = [this] {
       std::map<std::string, int> counts;
       for (const auto& device : kubelet_.offer()) ++counts[device.resource];
-      testing::PutAllocatable(api_, kNode, counts);
+      reconcile::testing::PutAllocatable(api_, kNode, counts);
     };
     AgentExtras extras{nullptr, nullptr, true};
     extras.gives_whole = true;
@@ -46,7 +46,7 @@ class NvmlAgentResetTest : public ::testing::Test {
   }
 
   void Run(Duration time = seconds(60)) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
   }
   void Plan(const std::string& id, const std::string& layout) {
     Json node = *api_.Find("nodes", kNode);
@@ -56,7 +56,7 @@ class NvmlAgentResetTest : public ::testing::Test {
     api_.Put(node);
   }
   std::string Annotation(const std::string& key) {
-    return testing::NodeAnnotation(api_, kNode, key);
+    return reconcile::testing::NodeAnnotation(api_, kNode, key);
   }
 
   NvmlNode node_{

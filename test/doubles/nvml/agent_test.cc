@@ -53,10 +53,10 @@ class NvmlAgentTest : public ::testing::Test {
     std::map<std::string, int> counts;
     for (const gpu::Profile& profile : model_.profiles()) counts[profile.resource_name] = 0;
     for (const auto& device : kubelet_.offer()) ++counts[device.resource];
-    testing::PutAllocatable(api_, kNode, counts);
+    reconcile::testing::PutAllocatable(api_, kNode, counts);
   }
   void Run(Duration time = seconds(60)) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
   }
   void Plan(const std::string& id, const std::map<int, std::string>& layouts) {
     Json node = *api_.Find("nodes", kNode);
@@ -68,11 +68,11 @@ class NvmlAgentTest : public ::testing::Test {
     api_.Put(node);
   }
   std::string Annotation(const std::string& key) {
-    return testing::NodeAnnotation(api_, kNode, key);
+    return reconcile::testing::NodeAnnotation(api_, kNode, key);
   }
-  std::string Events() { return testing::EventsOf(api_); }
+  std::string Events() { return reconcile::testing::EventsOf(api_); }
   void Bind(const std::string& name, const std::string& profile) {
-    testing::PutBoundPod(api_, name, kNode, profile, "Running");
+    reconcile::testing::PutBoundPod(api_, name, kNode, profile, "Running");
   }
 
   const gpu::Model& model_ = *gpu::Catalogue::Builtin().FindByName("A100-40GB");

@@ -7,7 +7,7 @@
 namespace nos::scheduling {
 namespace {
 
-// Whether what the one leaves could be what the other lacks.
+// True if the pod that left may have freed a resource that the pending pod requests.
 bool Overlap(const cluster::Pod& left, const cluster::Pod& waits) {
   const quota::Amounts freed = quota::ChargeOf(left, nullptr, {});
   const quota::Amounts asked = quota::ChargeOf(waits, nullptr, {});
@@ -37,8 +37,7 @@ bool CapacityScheduling::MayHelp(const ClusterEvent& event, const cluster::Pod& 
       return event.pod_before == nullptr || Overlap(*event.pod_before, pod);
     case ClusterEvent::Kind::kAround:
       return QuotaTerms().MayHelp(event, pod);
-    case ClusterEvent::Kind::kNodeAdded:  // there may be a place now for which only others have to
-                                          // go
+    case ClusterEvent::Kind::kNodeAdded:  // the pod may now fit somewhere after evictions
     case ClusterEvent::Kind::kNodeChanged:
       return true;
     default:

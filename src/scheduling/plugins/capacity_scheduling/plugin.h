@@ -1,29 +1,23 @@
-// Elastic quotas (cluster/elastic_quota.h) are kept to, and their guarantees enforced.
+// Enforces elastic quotas (cluster/elastic_quota.h) and their guarantees.
 //
-// A framework that has it at preFilter asks quotas before any node; whoever decides has the
-// accounting (Engine has a quota::Ledger), for it changes with each pod that gets a node. At
-// postFilter it makes room for what quotas guarantee (reclaim.h). Name and argument are those of
-// the Go system's plugin. Code: "Quota".
+// A framework with this plugin at preFilter checks quotas before any node. The caller keeps the
+// accounting (Engine has a quota::Ledger), because it changes with every placed pod. At postFilter
+// the caller evicts pods to satisfy quota guarantees (reclaim.h). Name and arguments are those of
+// the plugin in the Go implementation of nos. Code: "Quota".
 #pragma once
 
 #include <string>
 
-#include "quota/charge.h"
-#include "quota/claim.h"
 #include "scheduling/plugin.h"
+#include "scheduling/quota_plugin.h"
 
 namespace nos::scheduling {
 
-struct QuotaOptions {
-  quota::ChargeRules charges;
-  quota::ReclaimRules reclaim;
-};
-
-// For pods that were refused for other reasons: quotas that change may let them take from others,
-// and so may pods of others that are bound beyond what theirs guarantee.
+// Wakes pods that were refused for reasons other than quotas: a changed quota, or a pod bound
+// beyond the guarantee of its quota, may let them evict other pods.
 class QuotaTerms final : public Plugin {
  public:
-  // Whether the one may take from the quota of the other, which is bound now.
+  // True if `pod` may evict `bound`, a pod that was just bound, because of quotas.
   using MayTake = std::function<bool(const cluster::Pod& pod, const cluster::Pod& bound)>;
   explicit QuotaTerms(MayTake may_take = {}) : may_take_(std::move(may_take)) {}
 
@@ -34,21 +28,17 @@ class QuotaTerms final : public Plugin {
   MayTake may_take_;
 };
 
-class CapacityScheduling final : public PreFilterPlugin {
+class CapacityScheduling final : public PreFilterPlugin, public QuotaPlugin {
  public:
   explicit CapacityScheduling(QuotaOptions options = {}) : options_(options) {}
 
   std::string Name() const override { return "CapacityScheduling"; }
-  const QuotaOptions& options() const { return options_; }
+  const QuotaOptions& options() const override { return options_; }
   bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
-  // Has no say: see above.
+  // No effect; quotas are checked by the caller.
   Outcome PreFilter(const cluster::Pod&, const cluster::ClusterSnapshot&,
                     CycleState&) const override {
     return {.verdict = Verdict::Fits(), .skip = true};
-  }
-  // What quotas say of the pod.
-  static Verdict VerdictOf(const quota::Refusal& refusal) {
-    return Verdict::Unschedulable("Quota", refusal.Text());
   }
 
  private:

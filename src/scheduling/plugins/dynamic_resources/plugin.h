@@ -1,8 +1,8 @@
-// Pods that ask for devices by resource claims (spec.resourceClaims) are left to kube-scheduler: to
-// bind one without its claims being allocated would leave it stuck on its node.
+// Leaves pods that request devices through ResourceClaims (spec.resourceClaims) to kube-scheduler.
+// nos does not allocate claims, and a pod bound without allocated claims never starts.
 //
-// A gate, and no filter: whoever asks on behalf of kube-scheduler, as planner and extender do,
-// hears nothing of it, for there the claims are seen to.
+// The plugin is a pre-enqueue gate and no filter. The planner and the extender act for
+// kube-scheduler, which allocates claims, so the plugin does not affect them.
 #pragma once
 
 #include "scheduling/plugin.h"
@@ -14,7 +14,7 @@ class DynamicResources final : public PreEnqueuePlugin {
  public:
   std::string Name() const override { return "DynamicResources"; }
   Verdict PreEnqueue(const cluster::Pod& pod) const override;
-  // What a pod claims does not change.
+  // The claims of a pod are immutable.
   bool MayHelp(const ClusterEvent&, const cluster::Pod&) const override { return false; }
 };
 

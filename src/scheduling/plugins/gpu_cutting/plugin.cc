@@ -14,8 +14,8 @@
 namespace nos::scheduling {
 namespace {
 
-// Only MIG instances. What was found out about nodes is shared by the states of all cycles that
-// come of this one, whichever threads they are used from.
+// Requests for slices and whole GPUs. The finder caches results per node. All cycle states copied
+// from one pre-filter share it, from any thread.
 struct Asked {
   explicit Asked(cluster::ResourceVector requests)
       : instances(std::move(requests)), finder(std::make_shared<Finder>(instances)) {}
@@ -47,7 +47,7 @@ cluster::ResourceVector InstancesOf(const cluster::Pod& pod) {
   return instances;
 }
 
-// Instances, or whole GPUs, which may be cut when nobody holds them.
+// True for slices and whole GPUs: both can be repartitioned once no pod uses them.
 bool HeldGpus(const cluster::Pod& pod) { return !InstancesOf(pod).entries().empty(); }
 
 Verdict Refusal(const cluster::ResourceVector& instances, const cluster::NodeInfo& node) {
@@ -65,7 +65,7 @@ Verdict Refusal(const cluster::ResourceVector& instances, const cluster::NodeInf
   return verdict;
 }
 
-// Only of a node that had opted in; others refuse nobody.
+// Only for nodes that were managed before; other nodes are never refused here.
 bool MayHaveMore(const cluster::Node& before, const cluster::Node& after) {
   return cluster::IsManaged(before) &&
          (!cluster::SayTheSameOfGpus(before, after) || after.resting_gpus != before.resting_gpus ||

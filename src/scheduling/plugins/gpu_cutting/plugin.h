@@ -1,9 +1,10 @@
-// A node that nos cuts has a pod's MIG instances free, or can have them cut.
+// Checks that a node managed by nos has the pod's GPU slices free or can create them by
+// repartitioning.
 //
-// For schedulers that have GPUs cut for the pods they place (controllers/scheduler/cuts.h); it stands in for
-// NodeResourcesFit, which leaves these resources of such nodes to it. Codes:
-// "InsufficientResource", and "GpusBeingCut" while a plan of somebody else is under way on the
-// node.
+// For schedulers that have GPUs partitioned for the pods they place (controllers/scheduler/cuts.h).
+// Replaces NodeResourcesFit, which leaves these resources of such nodes to this plugin. Codes:
+// "InsufficientResource", and "GpusBeingCut" while a plan of another component is in progress on
+// the node.
 #pragma once
 
 #include <string>
@@ -16,6 +17,7 @@ class GpuCutting final : public PreFilterPlugin, public FilterPlugin {
  public:
   std::string Name() const override { return "GpuCutting"; }
   bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
+  bool PartitionsGpus() const override { return true; }
   DependsOn Dependence() const override { return DependsOn::kNodeUsage; }
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;

@@ -14,7 +14,7 @@ using testing::NodeOf;
 using testing::PodOf;
 using Kind = ClusterEvent::Kind;
 
-// Of two A100-40GBs with these layouts.
+// A node with two A100-40GB GPUs with these layouts.
 Node GpuNode(const std::string& name, const std::string& first, const std::string& second) {
   Node node = NodeOf(name, {{"cpu", "96"}},
                      {{std::string(cluster::kPartitioningLabel), "mig"},
@@ -33,13 +33,13 @@ std::string Ask(const cluster::Pod& pod, const Node& node) {
   return plugin.Filter(state, pod, snapshot.node(0)).message;
 }
 
-TEST(GpuCuttingTest, SlicesFitThatCanBeCutTogether) {
+TEST(GpuCuttingTest, FitsSlicesThatCanBeCreatedTogether) {
   const auto pod = PodOf("p", {{"nvidia.com/mig-3g.20gb", "2"}, {"nvidia.com/mig-1g.5gb", "8"}});
   EXPECT_EQ(Ask(pod, GpuNode("n", "", "")), "");
   EXPECT_EQ(Ask(pod, GpuNode("n", "", "1g.5gb@0:used")), "Insufficient nvidia.com/mig-1g.5gb");
 }
 
-TEST(GpuCuttingTest, OnlyAPodThatHeldGpusMakesRoomByLeaving) {
+TEST(GpuCuttingTest, OnlyRemovedGpuPodsWakePod) {
   const GpuCutting plugin;
   const auto pod = PodOf("p", {{"nvidia.com/mig-3g.20gb", "1"}});
   const auto helps = [&](testing::Amounts held) {
@@ -52,7 +52,7 @@ TEST(GpuCuttingTest, OnlyAPodThatHeldGpusMakesRoomByLeaving) {
   EXPECT_FALSE(helps({{"cpu", "8"}}));
 }
 
-TEST(GpuCuttingTest, AnnotationsOfOthersMakeNoRoom) {
+TEST(GpuCuttingTest, UnrelatedAnnotationsDoNotWakePod) {
   const GpuCutting plugin;
   const auto pod = PodOf("p", {{"nvidia.com/mig-7g.40gb", "1"}});
   const auto helps = [&](const Node& before, std::string key) {
@@ -68,7 +68,7 @@ TEST(GpuCuttingTest, AnnotationsOfOthersMakeNoRoom) {
   EXPECT_FALSE(helps(NodeOf("n", {{"cpu", "8"}}), "nos.nebuly.com/status-layout-0"));
 }
 
-TEST(GpuCuttingTest, HintsMissNothing) {
+TEST(GpuCuttingTest, HintsMissNoHelpfulEvent) {
   const GpuCutting plugin;
   Random random(5);
   const std::vector<cluster::Pod> pool = {

@@ -27,7 +27,7 @@ InstanceLoss InstanceLosses::LossOf(const gpu::Occupancy& used, const gpu::Occup
           static_cast<double>(after.free_slots())};
 }
 
-// None: it does not fit.
+// Absent: the profile does not fit.
 const std::optional<InstanceLoss>& InstanceLosses::BestCut(const gpu::Occupancy& used,
                                                            gpu::ProfileId profile) {
   const gpu::Model& model = used.model();
@@ -53,7 +53,7 @@ const std::optional<InstanceLoss>& InstanceLosses::BestCut(const gpu::Occupancy&
   return best;
 }
 
-// What it costs to switch the GPU: as on any empty one.
+// Loss of switching the GPU to its alternative model, equal to that of an empty GPU of that model.
 void InstanceLosses::ConsiderOther(const cluster::Gpu& gpu, cluster::ResourceId resource,
                                    int choices, std::optional<InstanceLoss>& cut) {
   if (choices > 0 || gpu.fixed || !gpu.MaySwitch()) return;
@@ -67,7 +67,7 @@ InstanceLoss InstanceLosses::Of(const cluster::NodeInfo& node, cluster::Resource
                                 int64_t count) {
   if (!node.gpus.managed) return {};
   InstanceLoss sum;
-  std::optional<InstanceLoss> cut;  // the least
+  std::optional<InstanceLoss> cut;  // the smallest loss of creating an instance
   int choices = 0;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
     const auto profile = ProfileOf(*gpu.model, resource);

@@ -1,4 +1,4 @@
-// What taking free MIG instances of a node costs what its GPUs can still serve.
+// Loss of a node's remaining GPU potential when a pod takes free MIG instances.
 #pragma once
 
 #include <compare>
@@ -15,21 +15,21 @@
 namespace nos::scheduling {
 
 struct InstanceLoss {
-  double gpus = 0;        // of potential (gpu/fragmentation.h), in whole GPUs of the model
-  double free_slots = 0;  // not in use beside the instances, on the GPUs that have them
+  double gpus = 0;        // lost potential (gpu/fragmentation.h), in whole GPUs of the model
+  double free_slots = 0;  // remaining free slots on the GPUs that have the instances
   auto operator<=>(const InstanceLoss&) const = default;
 };
 
-// Which free instance a pod gets is the kubelet's choice, out of a set without order, so the loss
-// is the mean over those there are. The worst one would put a node with a good and a bad choice
-// behind one that has the bad choice alone. Several instances count as often as one; that taking
-// the first changes the others is left out.
+// The kubelet chooses among free instances in no defined order, so the loss is the mean over all of
+// them. With the worst case instead, a node with a good and a bad choice would rank behind a node
+// with only the bad one. Several instances count as a multiple of one; the effect of the first on
+// the others is ignored.
 //
-// On nodes whose GPUs nos does not cut an instance serves nothing but such pods: no loss. Where no
-// instance is free one has to be cut, which takes a moment and may cost others theirs: a whole GPU
-// each, beside what the best place for it loses.
+// Nodes whose GPUs nos does not manage have no loss, because their instances serve only such pods.
+// If no instance is free, one must be created, which takes time and may destroy free instances that
+// other pods need: this costs a whole GPU per instance, plus the loss of the best placement.
 //
-// Remembers facts of models: not synchronised. The catalogue must outlive it.
+// Caches facts about models; not thread-safe. The catalogue must outlive it.
 class InstanceLosses {
  public:
   InstanceLoss Of(const cluster::NodeInfo& node, cluster::ResourceId resource, int64_t count);
@@ -44,10 +44,10 @@ class InstanceLosses {
   const std::optional<InstanceLoss>& BestCut(const gpu::Occupancy& used, gpu::ProfileId profile);
 
   std::map<const gpu::Model*, std::vector<gpu::ProfileId>> plain_;
-  // By name, as often as resources are asked for of models.
+  // Bounded by the requested resources times the models.
   std::map<std::pair<const gpu::Model*, cluster::ResourceId>, std::optional<gpu::ProfileId>>
       profiles_;
-  // By model, layout or memory taken, number of shares, and profile: as many as there can be.
+  // Key: model, layout or taken slots, number of shares, profile. Bounded by the possible layouts.
   std::map<std::tuple<const gpu::Model*, int, int, gpu::ProfileId>, std::optional<InstanceLoss>>
       best_cuts_;
 };

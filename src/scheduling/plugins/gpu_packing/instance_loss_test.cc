@@ -7,7 +7,7 @@
 namespace nos::scheduling {
 namespace {
 
-// A node of A100-40GB GPUs. An empty one's potential is 30: 7x1 + 3x2 + 2x3 + 1x4 + 1x7.
+// A node with A100-40GB GPUs. The potential of an empty one is 30: 7x1 + 3x2 + 2x3 + 1x4 + 1x7.
 InstanceLoss Loss(const std::vector<std::string>& layouts, const char* profile, int count = 1,
                   bool managed = true) {
   auto node =
@@ -23,7 +23,7 @@ InstanceLoss Loss(const std::vector<std::string>& layouts, const char* profile, 
   return InstanceLosses().Of(snapshot.node(0), id, count);
 }
 
-TEST(InstanceLossTest, IsTheShareOfPotentialLost) {
+TEST(InstanceLossTest, IsLostFractionOfPotential) {
   // 1g at 6 leaves 6x1 + 3x2 + 1x3 + 1x4; at 0 it leaves 6x1 + 2x2 + 1x3.
   EXPECT_DOUBLE_EQ(Loss({"1g.5gb@6:free"}, "1g.5gb").gpus, 11 / 30.0);
   EXPECT_DOUBLE_EQ(Loss({"1g.5gb@0:free"}, "1g.5gb").gpus, 17 / 30.0);
@@ -31,30 +31,30 @@ TEST(InstanceLossTest, IsTheShareOfPotentialLost) {
   EXPECT_DOUBLE_EQ(Loss({"1g.5gb@6:free"}, "1g.5gb").free_slots, 7);
 }
 
-TEST(InstanceLossTest, IsTheMeanOfWhatTheKubeletMayChoose) {
+TEST(InstanceLossTest, IsMeanOverInstancesThatKubeletMayChoose) {
   EXPECT_DOUBLE_EQ(Loss({"1g.5gb@6:free", "1g.5gb@0:free"}, "1g.5gb").gpus, 14 / 30.0);
   EXPECT_DOUBLE_EQ(Loss({"1g.5gb@6:free", "1g.5gb@0:free"}, "1g.5gb", 2).gpus, 28 / 30.0);
   EXPECT_DOUBLE_EQ(Loss({"1g.5gb@6:free", "1g.5gb@0:used"}, "1g.5gb").gpus,
                    Loss({"1g.5gb@6:free,1g.5gb@0:used"}, "1g.5gb").gpus + 7 / 30.0)
-      << "used instances are nobody's choice";
+      << "used instances do not count";
 }
 
-TEST(InstanceLossTest, UnknownInstancesMayCostAnything) {
+TEST(InstanceLossTest, UnavailableInstancesCostWholeGpu) {
   EXPECT_DOUBLE_EQ(Loss({"7g.40gb@0:used"}, "1g.5gb", 2).gpus, 2);
   EXPECT_DOUBLE_EQ(Loss({"1g.5gb@6:free"}, "9g.99gb").gpus, 1);
 }
 
-// A free one costs less than any that has to be cut; of those, the best place counts.
-TEST(InstanceLossTest, CuttingCostsMoreThanTaking) {
+// A free instance costs less than any new one. Among new ones the best placement counts.
+TEST(InstanceLossTest, CreatingInstanceCostsMoreThanTakingFreeOne) {
   const double taken = Loss({"1g.5gb@6:free"}, "1g.5gb").gpus;
   const double cut = Loss({"3g.20gb@4:used"}, "1g.5gb").gpus;
   const double cut_up = Loss({""}, "1g.5gb").gpus;
   EXPECT_LT(taken, 1);
   EXPECT_GE(cut, 1);
-  EXPECT_LT(cut, cut_up) << "an empty GPU is left whole if there is another";
+  EXPECT_LT(cut, cut_up) << "an empty GPU stays whole if another fits";
 }
 
-TEST(InstanceLossTest, GpusThatNobodyCutsLoseNothing) {
+TEST(InstanceLossTest, UnmanagedGpusLoseNothing) {
   EXPECT_DOUBLE_EQ(Loss({"1g.5gb@6:free"}, "1g.5gb", 1, false).gpus, 0);
 }
 

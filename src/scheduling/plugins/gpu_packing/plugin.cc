@@ -12,9 +12,9 @@
 namespace nos::scheduling {
 namespace {
 
-constexpr double kSlotUnit = 1024;  // means of slots keep ten binary digits as an order
+constexpr double kSlotUnit = 1024;  // resolution of means of slots in an order value
 
-// Of the cluster. The tables inside grow while they are asked; each learnt state has its own.
+// Per cluster. The internal caches grow with use, so each Learn result has its own.
 struct Learnt {
   explicit Learnt(const cluster::ClusterSnapshot& snapshot, Pods waiting)
       : view(snapshot), demand(view.DemandOf(snapshot, waiting)), value(demand) {}
@@ -26,7 +26,7 @@ struct Learnt {
   InstanceLosses losses;
 };
 
-// Of one pod.
+// Per pod.
 struct Asked {
   std::shared_ptr<Learnt> learnt;
   packing::PodKind kind;
@@ -50,8 +50,8 @@ int64_t WorthSteps(Learnt& learnt, const packing::PodKind& kind, const packing::
   return packing::LossSteps(kind, node, loss);
 }
 
-// Each as if it were the only one. Where the node's figures do not tell how the pod would lie, it
-// loses what the share is large.
+// Sum of the losses of all shares, each computed independently. If the model of the node cannot
+// place the share (for example on a GPU that must be repartitioned), its size counts as loss.
 int64_t ShareSteps(const Asked& asked, const cluster::NodeInfo& info) {
   const packing::Node node = asked.learnt->view.NodeOf(info);
   int64_t steps = 0;
@@ -74,14 +74,14 @@ int64_t StepsOf(const Asked& asked, const cluster::NodeInfo& info) {
   return WorthSteps(*asked.learnt, asked.kind, asked.learnt->view.NodeOf(info));
 }
 
-// Whether none of the pod's shares has to be made there.
+// True if all of the pod's shares exist and are free on the node.
 bool HasShares(const Asked& asked, const cluster::NodeInfo& node) {
   return std::ranges::all_of(asked.shares, [&](const auto& share) {
     return node.allocatable.Get(share.first) - node.requested.Get(share.first) >= share.second;
   });
 }
 
-// The share of its cpu or memory, in 1/1024, that pods are taken to need, whichever is more.
+// Fraction of cpu or memory, whichever is larger, that scored requests use, in 1/1024.
 uint64_t FillOf(const cluster::NodeInfo& node) {
   const auto share = [&](int64_t taken, cluster::ResourceId resource) {
     const auto all = static_cast<double>(node.allocatable.Get(resource));
@@ -124,7 +124,7 @@ int64_t GpuPacking::Normalized(int64_t score, int64_t /*lowest*/, int64_t highes
   return std::max<int64_t>(kMaxScore - (highest - score), 0);
 }
 
-// Where the least worth is lost, as its score has it.
+// The GPU where the least worth is lost, as in Score.
 std::optional<int> GpuPacking::PreferredGpu(const CycleState& learnt, const cluster::Pod& pod,
                                             const cluster::NodeInfo& info) const {
   const auto* known = learnt.Get<std::shared_ptr<Learnt>>();
@@ -133,7 +133,7 @@ std::optional<int> GpuPacking::PreferredGpu(const CycleState& learnt, const clus
   std::optional<packing::PodKind> kind;
   for (const auto& [id, amount] : requests.entries()) {
     if (amount <= 0 || !gpu::IsShareResource(cluster::ResourceName(id))) continue;
-    if (kind || amount > 1) return std::nullopt;  // each would want its own
+    if (kind || amount > 1) return std::nullopt;  // several shares may need different GPUs
     kind = packing::View::KindWithShare((*known)->view.KindOf(pod, requests), info, id);
   }
   const packing::Node node = (*known)->view.NodeOf(info);

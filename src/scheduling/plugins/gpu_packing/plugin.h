@@ -1,16 +1,19 @@
-// Keeps GPUs useful: a pod goes where what the node can still serve shrinks least.
+// Packs pods so that the remaining capacity of GPUs stays usable: a pod goes to the node that loses
+// the least.
 //
-// Pods that ask for whole GPUs or for none lose a node worth as packing/ defines it, from the
-// demand learnt from all pods that run or wait; the same steps decide as in packing::Packer, and
-// the same first fit along a fixed order. Pods that ask for MIG instances lose potential of the GPU
-// that is cut up (gpu/fragmentation.h), in hundredths of a GPU as well. MPS shares are fractions of
-// GPUs: they lose worth like whole GPUs do.
+// Pods with whole GPUs or no GPU lose node worth as defined in packing/, for the demand of all
+// running and pending pods. The choice equals that of packing::Packer: the same steps, and first
+// fit in the same fixed order. Pods with MIG instances lose potential of the GPU
+// (gpu/fragmentation.h), in hundredths of a GPU as well. MPS shares are fractions of GPUs and lose
+// worth like whole GPUs.
 //
-// The score is kMaxScore on the best node and falls by one for each step more that is lost. Of
-// equal nodes MIG pods take the one whose GPUs have fewest slots left, others the first of the
-// fixed order (packing::TieOrder). As long as nobody wants a GPU, nothing says what pods without
-// would take from those who will: they are spread, so that each node keeps something for its GPUs.
-// Without Learn all nodes are the same to it.
+// The score is kMaxScore on the best node and decreases by one for each further step of loss. Ties:
+// MIG pods take the node whose GPUs have the fewest free slots left, other pods the first node in
+// the fixed order (packing::TieOrder). While no pod requests GPUs, the demand does not show what
+// pods without GPUs would take from later GPU pods, so these are spread and every node keeps some
+// cpu and memory for its GPUs.
+//
+// Without Learn all nodes score equally.
 #pragma once
 
 #include "scheduling/plugin.h"

@@ -27,7 +27,7 @@ std::string Chosen(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
   return decision.node == nullptr ? "" : decision.node->node->meta.name;
 }
 
-// Nodes of several shapes, of two products.
+// Nodes of several sizes and two GPU products.
 std::vector<Node> MixedNodes(int count) {
   std::vector<Node> nodes;
   for (int i = 0; i < count; ++i) {
@@ -53,7 +53,7 @@ Pod RandomPod(int i, Random& random) {
   return pod;
 }
 
-// What packing::Packer does with nodes in the fixed order, told of all pods so far.
+// The choice of packing::Packer with nodes in the fixed order, after Learn with all pods so far.
 std::string PackersChoice(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
   const packing::View view(snapshot);
   std::vector<const cluster::NodeInfo*> order;
@@ -74,7 +74,7 @@ std::string PackersChoice(const Pod& pod, const cluster::ClusterSnapshot& snapsh
 
 class SameAsPacker : public ::testing::TestWithParam<int> {};
 
-TEST_P(SameAsPacker, OnAClusterOfWholeGpus) {
+TEST_P(SameAsPacker, ChoosesLikePackerOnWholeGpus) {
   Random random(static_cast<uint64_t>(GetParam()));
   auto snapshot = Snap(MixedNodes(9), {PodOf("first", {{"nvidia.com/gpu", "1"}}, "node-1")});
   int placed = 0, refused = 0;
@@ -93,7 +93,7 @@ TEST_P(SameAsPacker, OnAClusterOfWholeGpus) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SameAsPacker, ::testing::Range(0, 10));
 
-// Pods of one GPU and four cores run here and make the demand.
+// Running pods with one GPU and four cores, which make up the demand.
 std::vector<Pod> GpuPodsOn(const std::string& node, int count) {
   std::vector<Pod> pods;
   for (int i = 0; i < count; ++i) {
@@ -103,14 +103,14 @@ std::vector<Pod> GpuPodsOn(const std::string& node, int count) {
   return pods;
 }
 
-TEST(GpuPackingTest, PodsWithoutGpuStrandNone) {
-  // On "idle" the two cores would leave too few for its last GPU, though it is the emptier node.
+TEST(GpuPackingTest, PodWithoutGpuStrandsNoGpu) {
+  // On "idle" the two cores would leave too few for its last GPU, although it is the emptier node.
   const std::vector<Node> nodes = {NodeOf("idle", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}}),
                                    NodeOf("taken", {{"cpu", "18"}, {"nvidia.com/gpu", "4"}})};
   EXPECT_EQ(Chosen(PodOf("p", {{"cpu", "2"}}), Snap(nodes, GpuPodsOn("taken", 4))), "taken");
 }
 
-TEST(GpuPackingTest, PodsWithoutGpuPreferNodesWithoutEvenFullOnes) {
+TEST(GpuPackingTest, PodWithoutGpuPrefersFullNodeWithoutGpus) {
   const auto nodes = {NodeOf("gpu", {{"cpu", "64"}, {"nvidia.com/gpu", "1"}}),
                       NodeOf("empty", {{"cpu", "8"}}), NodeOf("full", {{"cpu", "8"}})};
   const auto snapshot = Snap(nodes, {PodOf("q", {{"cpu", "6"}}, "full")});
@@ -122,7 +122,7 @@ TEST(GpuPackingTest, PodsWithoutGpuPreferNodesWithoutEvenFullOnes) {
   EXPECT_EQ(Chosen(pod, only_full), "full");
 }
 
-TEST(GpuPackingTest, WhileNobodyWantsGpusPodsWithoutAreSpreadOverTheirNodes) {
+TEST(GpuPackingTest, SpreadsPodsOverGpuNodesWithoutGpuDemand) {
   auto snapshot = Snap({NodeOf("a", {{"cpu", "16"}, {"nvidia.com/gpu", "2"}}),
                         NodeOf("b", {{"cpu", "16"}, {"nvidia.com/gpu", "2"}}),
                         NodeOf("c", {{"cpu", "32"}, {"nvidia.com/gpu", "2"}})});
@@ -136,8 +136,8 @@ TEST(GpuPackingTest, WhileNobodyWantsGpusPodsWithoutAreSpreadOverTheirNodes) {
   EXPECT_EQ(counts, (std::map<std::string, int>{{"a", 4}, {"b", 4}, {"c", 8}}));
 }
 
-TEST(GpuPackingTest, AWholeGpuComesFromTheNodeThatCannotFeedMore) {
-  // Cores for one GPU pod more on "poor", for three on "rich".
+TEST(GpuPackingTest, TakesWholeGpuFromNodeShortOfCpu) {
+  // "poor" has cores for one more GPU pod, "rich" for three.
   const auto snapshot = Snap({NodeOf("poor", {{"cpu", "5"}, {"nvidia.com/gpu", "3"}}),
                               NodeOf("rich", {{"cpu", "12"}, {"nvidia.com/gpu", "3"}}),
                               NodeOf("busy", {{"cpu", "40"}, {"nvidia.com/gpu", "10"}})},
@@ -150,7 +150,7 @@ Node Preferred(Node node) {
   return node;
 }
 
-TEST(GpuPackingTest, AStatedPreferenceOutweighsPacking) {
+TEST(GpuPackingTest, FullPreferenceOutweighsPacking) {
   const auto snapshot = Snap({Preferred(NodeOf("idle", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}})),
                               NodeOf("taken", {{"cpu", "18"}, {"nvidia.com/gpu", "4"}})},
                              GpuPodsOn("taken", 4));
@@ -168,7 +168,7 @@ Node MigNode(std::string name, const std::string& layout) {
   return node;
 }
 
-TEST(GpuPackingTest, ASliceComesFromTheGpuThatLosesLeast) {
+TEST(GpuPackingTest, TakesInstanceFromGpuThatLosesLeast) {
   const Pod pod = PodOf("p", {{"cpu", "1"}, {"nvidia.com/mig-1g.5gb", "1"}});
   const auto snapshot = Snap({MigNode("a", "1g.5gb@0:free"), MigNode("b", "1g.5gb@6:free"),
                               MigNode("c", "1g.5gb@6:free,3g.20gb@0:used")});
@@ -177,7 +177,7 @@ TEST(GpuPackingTest, ASliceComesFromTheGpuThatLosesLeast) {
   EXPECT_EQ(Chosen(pod, fresh), "b");
 }
 
-TEST(GpuPackingTest, OfEqualLossesTheFullerGpuThenTheFirstName) {
+TEST(GpuPackingTest, BreaksTiesByFullerGpuThenName) {
   const Pod pod = PodOf("p", {{"nvidia.com/mig-1g.5gb", "1"}});
   const auto slots =
       Snap({MigNode("a", "4g.20gb@0:used,2g.10gb@4:used,1g.5gb@6:free"),
@@ -186,7 +186,7 @@ TEST(GpuPackingTest, OfEqualLossesTheFullerGpuThenTheFirstName) {
   EXPECT_EQ(Chosen(pod, Snap({MigNode("b", "1g.5gb@6:free"), MigNode("a", "1g.5gb@6:free")})), "a");
 }
 
-// GPUs of a hybrid node; shares of the first GPU in use, in GiB.
+// A node with hybrid GPUs. `used`: shares in use on the first GPU, in GiB.
 Node HybridNode(std::string name, const std::string& cpu, int gpus, int used = 0) {
   auto node = NodeOf(std::move(name), {{"cpu", cpu}},
                      {{std::string(cluster::kPartitioningLabel), "hybrid"},
@@ -207,9 +207,9 @@ std::string ChosenWhereGpusAreCut(const Pod& pod, const cluster::ClusterSnapshot
   return decision.node == nullptr ? "" : decision.node->node->meta.name;
 }
 
-// All that run want 35 GiB: 10 of an empty GPU would spoil it, the 10 left of a taken one serve
-// nobody else.
-TEST(GpuPackingTest, AShareGoesWhereLeastWorthIsLost) {
+// All running pods have 35 GiB. A pod with 10 GiB would make an empty GPU useless for them; the 10
+// GiB left on a used GPU fit no other pod.
+TEST(GpuPackingTest, PlacesShareOnNodeThatLosesLeastWorth) {
   std::vector<Pod> running;
   for (const char* name : {"r1", "r2", "r3", "r4"}) {
     running.push_back(PodOf(name, {{"cpu", "1"}, {"nvidia.com/gpu-35gb", "1"}}, "busy"));
@@ -225,8 +225,8 @@ TEST(GpuPackingTest, AShareGoesWhereLeastWorthIsLost) {
   EXPECT_NE(ChosenWhereGpusAreCut(pod, snapshot), "empty");
 }
 
-// Most pods want 35 GiB: a small one goes where none of those fits any more.
-TEST(GpuPackingTest, AShareIsMadeOnTheGpuThatLosesLeast) {
+// Most pods have 35 GiB: a small one goes to a GPU where none of those fits any more.
+TEST(GpuPackingTest, CreatesShareOnGpuThatLosesLeastWorth) {
   std::vector<Pod> running;
   for (const char* name : {"r1", "r2", "r3", "r4"}) {
     running.push_back(PodOf(name, {{"cpu", "1"}, {"nvidia.com/gpu-35gb", "1"}}, "busy"));
@@ -248,8 +248,8 @@ TEST(GpuPackingTest, AShareIsMadeOnTheGpuThatLosesLeast) {
       std::nullopt);
 }
 
-// Cores for no such pod as most are on "poor": its GPU is worth little.
-TEST(GpuPackingTest, AShareComesFromTheNodeThatCannotFeedMore) {
+// "poor" has too few cores for the most frequent pods, so its GPU has little worth.
+TEST(GpuPackingTest, TakesShareFromNodeShortOfCpu) {
   std::vector<Pod> running;
   for (int i = 0; i < 8; ++i) {
     running.push_back(
@@ -263,8 +263,8 @@ TEST(GpuPackingTest, AShareComesFromTheNodeThatCannotFeedMore) {
       "poor");
 }
 
-TEST(GpuPackingTest, ABatchLearnsFromAllThatWait) {
-  // The two cores would starve the idle GPU, which only the waiting pods tell.
+TEST(GpuPackingTest, DemandIncludesAllPendingPods) {
+  // The two cores would starve the idle GPU. Only the pending pods show that it is needed.
   const auto snapshot = Snap({NodeOf("idle", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}}),
                               NodeOf("other", {{"cpu", "4"}, {"nvidia.com/gpu", "0"}})});
   const std::vector waiting = {
@@ -280,13 +280,13 @@ TEST(GpuPackingTest, ABatchLearnsFromAllThatWait) {
   EXPECT_LT(score(waiting), score({}) - 10);
 }
 
-TEST(GpuPackingTest, TheBestNodeScoresTheMostAndEachStepCostsOne) {
+TEST(GpuPackingTest, NormalizesBestToMaxMinusOnePerStep) {
   std::vector<int64_t> scores = {-5, -3, -4, -500};
   for (int64_t& score : scores) score = GpuPacking().Normalized(score, -500, -3);
   EXPECT_THAT(scores, ::testing::ElementsAre(98, 100, 99, 0));
 }
 
-TEST(GpuPackingTest, HasNoOpinionWithoutLearning) {
+TEST(GpuPackingTest, DoesNotScoreWithoutLearn) {
   const auto snapshot = Snap({NodeOf("a", {{"nvidia.com/gpu", "1"}})});
   const Pod pod = PodOf("p", {{"nvidia.com/gpu", "1"}});
   CycleState state;

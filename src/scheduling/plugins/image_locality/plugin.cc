@@ -6,16 +6,16 @@ namespace nos::scheduling {
 namespace {
 
 constexpr int64_t kMegabyte = 1024 * 1024;
-constexpr int64_t kLeastBytes = 23 * kMegabyte;  // less is quickly pulled
+constexpr int64_t kLeastBytes = 23 * kMegabyte;  // smaller images are pulled quickly
 constexpr int64_t kMostBytesOfContainer = 1000 * kMegabyte;
 
 struct Image {
   uint64_t name = 0;
-  double spread = 0;  // the share of nodes that have it
+  double spread = 0;  // fraction of nodes that have the image
 };
 
 struct Wanted {
-  std::vector<Image> images;  // one for each container
+  std::vector<Image> images;  // one per container
 };
 
 const cluster::NodeImage* FindImage(const cluster::NodeInfo& node, uint64_t name) {

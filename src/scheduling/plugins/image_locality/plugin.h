@@ -1,22 +1,23 @@
-// A pod would rather run where its images are already: the more of their bytes a node has, the
-// better, but images that few nodes have count less, lest all pods of one image crowd there.
+// Prefers nodes that already have the pod's images: the score grows with their size. Images on few
+// nodes count less, so that pods with the same image do not crowd onto these nodes.
 //
-// Semantics: kube-scheduler's ImageLocality, but that an image is as big as the node itself says
-// (there it is as big as the first node said that told of it).
+// Semantics: kube-scheduler's ImageLocality, except that each node's own report of an image's size
+// is used. kube-scheduler uses the size reported by the first node.
 #pragma once
 
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 
-// The score depends on node objects alone, but on all of them: how many have an image.
+// The score depends on the images of all nodes, because it uses the fraction of nodes with an
+// image.
 class ImageLocality final : public ScorePlugin {
  public:
   std::string Name() const override { return "ImageLocality"; }
   DependsOn ScoreDependence() const override { return DependsOn::kCluster; }
   bool PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot, Nodes feasible,
                 CycleState& state) const override;
-  // Pods bring no images before their node's object tells.
+  // A pod adds images to a node only when the Node object lists them.
   bool UpdateScore(const cluster::Pod&, const cluster::Pod&, bool, const cluster::NodeInfo&,
                    CycleState&, TouchDomain) const override {
     return true;
@@ -25,13 +26,13 @@ class ImageLocality final : public ScorePlugin {
     return Anew::kNothing;
   }
   bool HeedsImages() const override { return true; }
-  // 0 without PreScore.
+  // Returns 0 without PreScore.
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;
   bool IsAbsolute() const override { return true; }
 };
 
-// As nodes name it: "nginx" is "nginx:latest".
+// Image name in the form that Node objects use: "nginx" becomes "nginx:latest".
 std::string FullImageName(std::string_view image);
 
 }  // namespace nos::scheduling

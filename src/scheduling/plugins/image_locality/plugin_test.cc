@@ -44,28 +44,28 @@ std::vector<int64_t> Scores(const cluster::Pod& pod, const std::vector<cluster::
   return scores;
 }
 
-TEST(ImageLocalityTest, CountsBytesThatAreThereScaledByHowManyNodesHaveThem) {
+TEST(ImageLocalityTest, ScoresImageSizeScaledByFractionOfNodes) {
   const auto first = With(
       "a", {{"gcr.io/40:latest", 40}, {"gcr.io/300:latest", 300}, {"gcr.io/2000:latest", 2000}});
   const auto second = With("b", {{"gcr.io/250:latest", 250}, {"gcr.io/10:latest", 10}});
-  // 250 MB on half of the nodes: 125 of 2000 MB, less 23.
+  // 250 MB on half of the nodes: 125 of 2000 MB, minus 23.
   EXPECT_THAT(Scores(Of({"gcr.io/40", "gcr.io/250"}), {first, second}),
               ElementsAre(0, 100 * (125 - 23) / (2000 - 23)));
   EXPECT_THAT(Scores(Of({"gcr.io/40", "gcr.io/300"}), {first, second}),
               ElementsAre(100 * (20 + 150 - 23) / (2000 - 23), 0));
-  // More than 1000 MB a container count as so much.
+  // The size is capped at 1000 MB per container.
   EXPECT_THAT(Scores(Of({"gcr.io/2000"}), {With("a", {{"gcr.io/2000:latest", 4000}}), second}),
               ElementsAre(100, 0));
   EXPECT_THAT(Scores(Of({"gcr.io/30"}, {"gcr.io/300"}), {first, second}),
               ElementsAre(100 * (150 - 23) / (2000 - 23), 0));
-  // Twice the same image is twice as good.
+  // An image used twice counts twice.
   EXPECT_THAT(Scores(Of({"gcr.io/300", "gcr.io/300"}), {first, second}),
               ElementsAre(100 * (300 - 23) / (2000 - 23), 0));
   EXPECT_THAT(Scores(Of({"x/none"}), {first, second}), ElementsAre(0, 0));
   EXPECT_THAT(Scores(Of({}), {first, second}), ElementsAre(0, 0));
 }
 
-TEST(ImageLocalityTest, NamesAreMadeFull) {
+TEST(ImageLocalityTest, AddsLatestTagToImageName) {
   EXPECT_EQ(FullImageName("root"), "root:latest");
   EXPECT_EQ(FullImageName("root:tag"), "root:tag");
   EXPECT_EQ(FullImageName("gcr.io:5000/root"), "gcr.io:5000/root:latest");

@@ -1,4 +1,4 @@
-// When an event may help a pod that was refused for affinity between pods.
+// Queueing hints of InterPodAffinity.
 #include <algorithm>
 
 #include "scheduling/framework/domain_sums.h"
@@ -24,7 +24,8 @@ bool MayMatchAny(const Terms& terms, const Pod& owner, const Pod& pod) {
       terms, [&](const PodAffinityTerm& term) { return MaySelect(term, owner, pod); });
 }
 
-// `other` was in the way, or the pod wants to be near it and may be the first of its kind again.
+// True if removing `other` may help: anti-affinity excluded it, or the pod's affinity selects
+// `other` and the pod itself, so that without matching pods it may be the first.
 bool IsBetterGone(const Pod& pod, const Pod& other) {
   const Terms& near = pod.pod_affinity.required;
   return MayMatchAny(pod.pod_anti_affinity.required, pod, other) ||
@@ -47,8 +48,8 @@ bool HasSomeKey(const Terms& terms, const Node& node) {
   });
 }
 
-// A label that is not what it was takes the node, or pods on it, out of a domain; a new one can
-// only put it into one that the pod wants.
+// A changed or removed label may take the node, with its pods, out of a domain. A new label can
+// only help if it adds the node to a domain that the pod's affinity needs.
 bool NodeChangeMayHelp(const Pod& pod, const Node& before, const Node& after) {
   for (const auto& [key, value] : before.meta.labels) {
     const std::string* now = LabelOf(after, key);
@@ -77,7 +78,7 @@ bool InterPodAffinity::MayHelp(const ClusterEvent& event, const Pod& pod) const 
     case kNodeChanged:
       return NodeChangeMayHelp(pod, *event.node_before, *event.node);
     case kNodeRemoved:
-      return true;  // its pods are out of the way
+      return true;  // the node's pods no longer exclude it
     case kAround:
       return event.around == "Namespace";
   }

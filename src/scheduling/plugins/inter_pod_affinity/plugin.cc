@@ -13,19 +13,19 @@ using cluster::NodeInfo;
 using cluster::Pod;
 using cluster::PodAffinityTerm;
 
-// What the pod requires; constant while pods come and go.
+// Required terms of the pod, compiled; constant while other pods come and go.
 struct Required {
   std::vector<TermMatcher> near, far;
-  std::vector<std::string> near_keys;  // each once, in the order of `near`
-  bool near_itself = false;            // all of `near` match the pod itself
+  std::vector<std::string> near_keys;  // distinct, in the order of `near`
+  bool near_itself = false;            // the pod matches all of its own `near` terms
   cluster::StringMap namespace_labels;
 };
 
-// How many pods there are by domain.
+// Numbers of pods by domain.
 struct Counts {
-  DomainSums near;      // that all of Required::near match
-  DomainSums far;       // by term of Required::far that matches
-  DomainSums repelled;  // by their required anti-affinity terms that mean the pod
+  DomainSums near;      // pods that match all of Required::near
+  DomainSums far;       // pods per matching term of Required::far
+  DomainSums repelled;  // required anti-affinity terms of running pods that match the pod
 };
 
 struct FilterState {
@@ -33,11 +33,11 @@ struct FilterState {
   CopyOnWrite<Counts> counts;
 };
 
-// What the pod prefers, and the sums of weights by domain.
+// Preferred terms of the pod, compiled, and sums of weights by domain.
 struct Preferred {
   struct Term {
     TermMatcher matcher;
-    int64_t weight;  // below 0: rather not
+    int64_t weight;  // negative for anti-affinity
   };
   std::vector<Term> terms;
   cluster::StringMap namespace_labels;
@@ -74,7 +74,7 @@ Required RequiredOf(const Pod& pod, const cluster::Surroundings& around) {
   return required;
 }
 
-// Calls add(member of Counts, topology key) for all that `other` counts for.
+// Calls add(member of Counts, topology key) for each count that `other` contributes to.
 template <typename Add>
 void ForEachCount(const Required& required, const Pod& pod, const Pod& other, Add add) {
   for (const PodAffinityTerm& term : other.pod_anti_affinity.required) {
@@ -94,8 +94,8 @@ bool RequiresNothing(const Required& required) {
   return required.near.empty() && required.far.empty();
 }
 
-// Every domain must have a pod to be near to. The first of pods that want to be near each other may
-// go wherever there are domains.
+// Every domain of the node must have a matching pod. If no pod matches anywhere and the pod matches
+// itself, it is the first of its group and may start in any domain.
 bool IsNear(const FilterState& state, const cluster::Node& node) {
   bool all = true;
   for (const std::string& key : state.required->near_keys) {
@@ -122,7 +122,7 @@ bool HasPreferred(const Pod& pod) {
   return !pod.pod_affinity.preferred.empty() || !pod.pod_anti_affinity.preferred.empty();
 }
 
-// Calls add(topology key, weight) for all that `other` makes of a difference to the pod.
+// Calls add(topology key, weight) for each term that `other` affects.
 template <typename Add>
 void ForEachWeight(const Preferred& preferred, int64_t hard_weight, const Pod& pod,
                    const Pod& other, Add add) {

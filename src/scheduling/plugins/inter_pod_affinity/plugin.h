@@ -1,21 +1,21 @@
-// Pods that want to be in the same topology domain as other pods, or must not be: required terms
-// of the pod and required anti-affinity of those that run decide, preferred terms of both sides
-// (and required affinity of those that run, with a weight of its own) add up to a score.
+// Affinity and anti-affinity between pods. Required terms of the pod and required anti-affinity of
+// running pods are filters. Preferred terms of both sides, and required affinity of running pods
+// with a configurable weight, are added to a score.
 //
-// Semantics: kube-scheduler's InterPodAffinity. Where its version 1.34 strays from the API's
-// documentation this does not: a namespace selector that holds for a namespace without labels
-// means the namespaces it selects, not all (kubernetes issue 141526). Its queueing hints miss
-// events that help; these do not.
+// Semantics: kube-scheduler's InterPodAffinity, with two corrections of version 1.34. A
+// namespaceSelector that matches a namespace without labels selects the matching namespaces, not
+// all (kubernetes/kubernetes issue 141526; the API documentation agrees). Queueing hints report all
+// events that help; kube-scheduler's miss some.
 #pragma once
 
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 
-// As in InterPodAffinityArgs.
+// The fields of InterPodAffinityArgs.
 struct InterPodAffinityOptions {
-  int32_t hard_pod_affinity_weight = 1;  // 0 to 100; of required affinity of pods that run
-  // For pods without preferred terms of their own.
+  int32_t hard_pod_affinity_weight = 1;  // 0 to 100; weight of required affinity of running pods
+  // For pods without own preferred terms.
   bool ignore_preferred_terms_of_existing_pods = false;
 };
 
@@ -26,11 +26,12 @@ class InterPodAffinity final : public PreFilterPlugin, public FilterPlugin, publ
 
   std::string Name() const override { return "InterPodAffinity"; }
   bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
-  // Skips a pod without required terms that no pod repels.
+  // Skips pods without required terms that no running pod's anti-affinity matches.
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;
-  // Fails when the first pod comes that repels one that was skipped, and when the first or last
-  // comes or goes that a pod wants to be near to which, without any, may be anywhere.
+  // Returns false if the filter was skipped and `other` is the first pod whose anti-affinity
+  // matches, or if a pod that may start a new group gets its first matching pod or loses its last
+  // one.
   bool Update(const cluster::Pod& pod, const cluster::Pod& other, bool came,
               const cluster::NodeInfo& node, CycleState& state, TouchDomain touch) const override;
   DependsOn Dependence() const override { return DependsOn::kCluster; }

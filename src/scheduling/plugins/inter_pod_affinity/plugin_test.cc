@@ -50,15 +50,15 @@ Pod LikesFar(Pod pod, std::vector<cluster::PreferredPodTerm> terms) {
   return pod;
 }
 
-// a and b in zone 1, c in zone 2, d in none.
+// a and b in zone 1, c in zone 2, d in no zone.
 std::vector<Node> Nodes() {
   return {NodeOf("a", {}, {{"zone", "1"}, {"host", "a"}}),
           NodeOf("b", {}, {{"zone", "1"}, {"host", "b"}}),
           NodeOf("c", {}, {{"zone", "2"}, {"host", "c"}}), NodeOf("d", {}, {{"host", "d"}})};
 }
 
-// A letter for each node: "." fits, "N"ot near, "F"ar from what it wants to be, "R"epelled. "skip"
-// when the plugin has nothing to say.
+// One letter per node: "." fits, "N" affinity mismatch, "F" own anti-affinity, "R" anti-affinity of
+// running pods. "skip": the filter is skipped.
 std::string VerdictsIn(const ClusterSnapshot& snapshot, const Pod& pod) {
   const InterPodAffinity plugin;
   CycleState state;
@@ -88,19 +88,19 @@ std::string Verdicts(const Pod& pod, const std::vector<Pod>& running) {
 
 const StringMap kWeb{{"app", "web"}}, kDb{{"app", "db"}};
 
-TEST(InterPodAffinityTest, PlainPodsAreSkipped) {
+TEST(InterPodAffinityTest, SkipsPodsWithoutTerms) {
   EXPECT_EQ(Verdicts(Labelled(kWeb), {}), "skip");
   EXPECT_EQ(Verdicts(Labelled(kWeb), {Labelled(kDb, "a")}), "skip");
   EXPECT_EQ(Verdicts(Labelled(kWeb), {Far(Labelled(kDb, "a"), {Term(kDb, "zone")})}), "skip");
   EXPECT_EQ(Verdicts(LikesNear(Labelled(kWeb), {{1, Term(kDb, "zone")}}), {}), "skip");
-  // Without a pre-filter nothing is known.
+  // Without PreFilter the filter accepts every node.
   EXPECT_TRUE(
       InterPodAffinity()
           .Filter({}, Near(Labelled(kWeb), {Term(kDb, "zone")}), testing::Snap(Nodes()).node(0))
           .fits());
 }
 
-TEST(InterPodAffinityTest, WantsToBeNear) {
+TEST(InterPodAffinityTest, FiltersByRequiredAffinity) {
   const std::vector<Pod> db{Labelled(kDb, "a")};
   EXPECT_EQ(Verdicts(Near(Labelled(kWeb), {Term(kDb, "zone")}), db), "..NN");
   EXPECT_EQ(Verdicts(Near(Labelled(kWeb), {Term(kDb, "host")}), db), ".NNN");
@@ -112,49 +112,49 @@ TEST(InterPodAffinityTest, WantsToBeNear) {
   };
   EXPECT_EQ(with({"app", "In", {"web", "db"}}), "..NN");
   EXPECT_EQ(with({"app", "NotIn", {"web"}}), "..NN");
-  EXPECT_EQ(with({"app", "NotIn", {"db"}}), "...N");  // none there, and it matches itself
+  EXPECT_EQ(with({"app", "NotIn", {"db"}}), "...N");  // no db exists, and it matches itself
   EXPECT_EQ(with({"app", "Exists", {}}), "..NN");
   EXPECT_EQ(with({"app", "DoesNotExist", {}}), "...N");
-  EXPECT_EQ(with({"app", "Near", {"db"}}), "NNNN");  // no operator
-  // An absent selector selects no pod, an empty one all.
+  EXPECT_EQ(with({"app", "Near", {"db"}}), "NNNN");  // invalid operator
+  // An absent selector selects no pod, an empty one selects all.
   EXPECT_EQ(Verdicts(Near(Labelled({}), {{std::nullopt, {}, std::nullopt, "zone"}}), db), "NNNN");
   EXPECT_EQ(Verdicts(Near(Labelled({}), {Term(StringMap{}, "zone")}), db), "..NN");
 }
 
-TEST(InterPodAffinityTest, AllTermsMustMatchOnePodAndHaveTheirDomains) {
+TEST(InterPodAffinityTest, AllAffinityTermsMustMatchSamePodAndDomains) {
   const StringMap both{{"app", "db"}, {"tier", "1"}};
   const Pod pod = Near(Labelled(kWeb), {Term(kDb, "zone"), Term({{"tier", "1"}}, "host")});
   EXPECT_EQ(Verdicts(pod, {Labelled(both, "a")}), ".NNN");
   EXPECT_EQ(Verdicts(pod, {Labelled(kDb, "a"), Labelled({{"tier", "1"}}, "a")}), "NNNN");
   EXPECT_EQ(Verdicts(pod, {Labelled(both, "a"), Labelled(both, "b")}), "..NN");
-  // On d only the host's domain has one.
+  // d has only the host's domain.
   EXPECT_EQ(Verdicts(pod, {Labelled(both, "d")}), "NNNN");
 }
 
-TEST(InterPodAffinityTest, TheFirstOfItsKindGoesWhereThereAreDomains) {
+TEST(InterPodAffinityTest, FirstPodOfGroupFitsAnyDomain) {
   const Pod pod = Near(Labelled(kWeb), {Term(kWeb, "zone")});
   EXPECT_EQ(Verdicts(pod, {}), "...N");
   EXPECT_EQ(Verdicts(pod, {Labelled(kDb, "a")}), "...N");
   EXPECT_EQ(Verdicts(pod, {Labelled(kWeb, "c")}), "NN.N");
-  // One that runs outside all domains does not count.
+  // A pod on a node outside all domains does not count.
   EXPECT_EQ(Verdicts(pod, {Labelled(kWeb, "d")}), "...N");
-  // Not all terms match it itself.
+  // The pod does not match all of its own terms.
   EXPECT_EQ(Verdicts(Near(Labelled(kWeb), {Term(kWeb, "zone"), Term(kDb, "zone")}), {}), "NNNN");
   PodAffinityTerm elsewhere = Term(kWeb, "zone");
   elsewhere.namespaces = {"y"};
   EXPECT_EQ(Verdicts(Near(Labelled(kWeb), {elsewhere}), {}), "NNNN");
 }
 
-TEST(InterPodAffinityTest, WantsToBeFar) {
+TEST(InterPodAffinityTest, FiltersByRequiredAntiAffinity) {
   EXPECT_EQ(Verdicts(Far(Labelled(kWeb), {Term(kDb, "zone")}), {Labelled(kDb, "b")}), "FF..");
   EXPECT_EQ(Verdicts(Far(Labelled(kWeb), {Term(kDb, "rack")}), {Labelled(kDb, "b")}), "....");
   EXPECT_EQ(Verdicts(Far(Labelled(kWeb), {Term(kWeb, "zone")}), {Labelled(kDb, "b")}), "....");
-  // Any term will do.
+  // One matching term is enough.
   const Pod pod = Far(Labelled(kWeb), {Term(kDb, "host"), Term({{"tier", "1"}}, "zone")});
   EXPECT_EQ(Verdicts(pod, {Labelled(kDb, "a"), Labelled({{"tier", "1"}}, "c")}), "F.F.");
 }
 
-TEST(InterPodAffinityTest, IsKeptAwayByThoseThatRun) {
+TEST(InterPodAffinityTest, FiltersByAntiAffinityOfRunningPods) {
   const auto repelling = [](StringMap selector, std::string key, std::string node) {
     return Far(Labelled(kDb, std::move(node)), {Term(std::move(selector), std::move(key))});
   };
@@ -163,7 +163,7 @@ TEST(InterPodAffinityTest, IsKeptAwayByThoseThatRun) {
   EXPECT_EQ(Verdicts(Labelled(kWeb), {repelling(kWeb, "host", "a"), repelling(kWeb, "host", "d")}),
             "R..R");
   EXPECT_EQ(Verdicts(Labelled(kDb), {repelling(kWeb, "zone", "a")}), "skip");
-  // Its own rules are looked at first: near, then far.
+  // The pod's own rules are checked first: near, then far.
   const std::vector<Pod> running{repelling(kWeb, "zone", "a"), Labelled(kDb, "c")};
   EXPECT_EQ(Verdicts(Near(Labelled(kWeb), {Term(kDb, "zone")}), running), "RR.N");
   EXPECT_EQ(Verdicts(Far(Labelled(kWeb), {Term(kDb, "host")}), running), "FRF.");
@@ -191,11 +191,11 @@ class Namespaces : public ::testing::Test {
   ClusterSnapshot snapshot_;
 };
 
-TEST_F(Namespaces, OfTermsOfThePod) {
+TEST_F(Namespaces, ResolvesNamespacesOfPodsTerms) {
   const auto team = [](std::string op, std::string name) {
     return LabelSelector{{}, {{"team", std::move(op), {std::move(name)}}}};
   };
-  EXPECT_EQ(WithFar({}, std::nullopt), "....");  // its own alone
+  EXPECT_EQ(WithFar({}, std::nullopt), "....");  // only its own namespace
   EXPECT_EQ(WithFar({"red"}, std::nullopt), "FF..");
   EXPECT_EQ(WithFar({}, team("In", "blue")), "..F.");
   EXPECT_EQ(WithFar({"red"}, team("In", "blue")), "FFF.");
@@ -204,7 +204,7 @@ TEST_F(Namespaces, OfTermsOfThePod) {
   EXPECT_EQ(WithFar({}, team("NotIn", "red")), "..F.");
 }
 
-TEST_F(Namespaces, OfTermsOfPodsThatRun) {
+TEST_F(Namespaces, ResolvesNamespacesOfRunningPodsTerms) {
   const auto repelled = [&](Pod pod, std::vector<std::string> names,
                             std::optional<LabelSelector> selector) {
     Pod other = InTeam("red", "a");
@@ -224,7 +224,7 @@ TEST_F(Namespaces, OfTermsOfPodsThatRun) {
   EXPECT_EQ(repelled(InTeam("unknown", ""), {}, LabelSelector{}), "R...");
 }
 
-// Normalized, or "none" when the plugin does not score.
+// Normalized scores, or "none" if the plugin does not score.
 std::vector<int64_t> Scores(const Pod& pod, const std::vector<Pod>& running,
                             const InterPodAffinityOptions& options = {}) {
   std::vector<Framework::Entry> entries;
@@ -237,7 +237,7 @@ std::vector<int64_t> Scores(const Pod& pod, const std::vector<Pod>& running,
 }
 using Row = std::vector<int64_t>;
 
-TEST(InterPodAffinityTest, PreferencesAddUp) {
+TEST(InterPodAffinityTest, AddsUpPreferredTerms) {
   const std::vector<Pod> db{Labelled(kDb, "a"), Labelled(kDb, "a"), Labelled(kDb, "c")};
   EXPECT_EQ(Scores(Labelled(kWeb), db), (Row{0, 0, 0, 0}));
   EXPECT_EQ(Scores(LikesNear(Labelled(kWeb), {{8, Term(kDb, "zone")}}), db),
@@ -251,19 +251,19 @@ TEST(InterPodAffinityTest, PreferencesAddUp) {
             (Row{66, 100, 33, 0}));  // 12, 18, 6, 0
 }
 
-TEST(InterPodAffinityTest, ThoseThatRunHavePreferencesToo) {
+TEST(InterPodAffinityTest, ScoresPreferredTermsOfRunningPods) {
   const std::vector<Pod> running{LikesNear(Labelled(kDb, "a"), {{5, Term(kWeb, "zone")}}),
                                  LikesFar(Labelled(kDb, "c"), {{10, Term(kWeb, "host")}})};
   EXPECT_EQ(Scores(Labelled(kWeb), running), (Row{100, 100, 0, 66}));  // 5, 5, -10, 0
   EXPECT_EQ(Scores(Labelled(kDb), running), (Row{0, 0, 0, 0}));
   const InterPodAffinityOptions ignore{1, true};
   EXPECT_EQ(Scores(Labelled(kWeb), running, ignore), (Row{0, 0, 0, 0}));
-  // Only for pods that prefer nothing themselves.
+  // Only for pods without preferred terms of their own.
   EXPECT_EQ(Scores(LikesNear(Labelled(kWeb), {{5, Term(kDb, "host")}}), running, ignore),
             (Row{100, 66, 0, 33}));  // 10, 5, -5, 0
 }
 
-TEST(InterPodAffinityTest, RequiredAffinityOfThoseThatRunHasAWeight) {
+TEST(InterPodAffinityTest, ScoresRequiredAffinityOfRunningPodsByWeight) {
   const std::vector<Pod> running{Near(Labelled(kDb, "a"), {Term(kWeb, "zone")}),
                                  LikesNear(Labelled(kDb, "c"), {{4, Term(kWeb, "host")}})};
   EXPECT_EQ(Scores(Labelled(kWeb), running), (Row{25, 25, 100, 0}));
@@ -298,7 +298,7 @@ Pod RandomPod(Random& random) {
   return pod;
 }
 
-TEST(InterPodAffinityTest, FollowsComingsAndGoings) {
+TEST(InterPodAffinityTest, IncrementalUpdatesEqualRecomputation) {
   Random random(1);
   for (int round = 0; round < 300; ++round) {
     std::vector<Node> nodes = Nodes();
@@ -315,7 +315,7 @@ TEST(InterPodAffinityTest, FollowsComingsAndGoings) {
   }
 }
 
-TEST(InterPodAffinityTest, HintsMissNothingThatHelps) {
+TEST(InterPodAffinityTest, HintsMissNoHelpfulEvent) {
   Random random(2);
   std::vector<Node> nodes = Nodes();
   for (const char* name : {"a", "b", "e"}) {
@@ -333,7 +333,7 @@ TEST(InterPodAffinityTest, HintsMissNothingThatHelps) {
   }
 }
 
-TEST(InterPodAffinityTest, HintsLetWhatCannotHelpPass) {
+TEST(InterPodAffinityTest, HintsIgnoreIrrelevantEvents) {
   using enum ClusterEvent::Kind;
   const InterPodAffinity plugin;
   const auto shared = [](auto value) { return std::make_shared<const decltype(value)>(value); };

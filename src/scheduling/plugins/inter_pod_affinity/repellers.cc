@@ -11,7 +11,7 @@ using cluster::PodAffinityTerm;
 
 void Repellers::Add(const std::shared_ptr<const Pod>& pod) {
   for (const PodAffinityTerm& term : pod->pod_anti_affinity.required) {
-    if (!term.selector) continue;  // means no pod
+    if (!term.selector) continue;  // selects no pod
     const auto& labels = term.selector->match_labels;
     const auto& expressions = term.selector->match_expressions;
     const auto in = std::ranges::find(expressions, "In", &cluster::SelectorRequirement::op);
@@ -25,7 +25,7 @@ void Repellers::Add(const std::shared_ptr<const Pod>& pod) {
   }
 }
 
-// Pods of one owner have the same terms.
+// Pods of one owner have equal terms, which are stored once.
 void Repellers::AddOnce(Term term, Terms& to) {
   const bool known = std::ranges::any_of(to, [&](const Term& other) {
     return other.owner->meta.ns == term.owner->meta.ns && *other.term == *term.term;

@@ -1,8 +1,8 @@
-// The required anti-affinity of many pods, for asking of many others whether any of it means them:
-// terms are found by a label that they ask for.
+// Index of required anti-affinity terms of many pods: finds out quickly whether any of them
+// excludes a given pod. Terms are indexed by a label that they require.
 //
 //   Repellers repellers(snapshot.around());
-//   repellers.Add(db);            // which does not want web's pods beside it
+//   repellers.Add(db);            // its anti-affinity excludes pods of web
 //   repellers.Repel(*web);        // true
 #pragma once
 
@@ -17,7 +17,7 @@ namespace nos::scheduling {
 
 class Repellers {
  public:
-  // The surroundings must outlive it.
+  // The cluster context must outlive it.
   explicit Repellers(const cluster::Surroundings& around) : around_(around) {}
 
   void Add(const std::shared_ptr<const cluster::Pod>& pod);
@@ -34,7 +34,7 @@ class Repellers {
   bool AnyMeans(const Terms& terms, const cluster::Pod& pod) const;
 
   const cluster::Surroundings& around_;
-  // By key and value of a label without which none of them means a pod; the others ask for none.
+  // Terms by key and value of a label that they require. Terms without one are in others_.
   std::map<std::string, std::map<std::string, Terms, std::less<>>, std::less<>> by_label_;
   Terms others_;
 };

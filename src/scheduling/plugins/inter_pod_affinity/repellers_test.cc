@@ -40,7 +40,7 @@ cluster::PodAffinityTerm RandomTerm(Random& random) {
   return term;
 }
 
-TEST(RepellersTest, RepelWhomThePluginRefuses) {
+TEST(RepellersTest, RepelsPodsThatPluginRefuses) {
   Random random(4);
   int repelled = 0;
   for (int round = 0; round < 400; ++round) {

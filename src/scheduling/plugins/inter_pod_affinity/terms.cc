@@ -18,7 +18,7 @@ bool Picks(const std::optional<cluster::LabelSelector>& selector, const Pod& pod
   return selector && cluster::Matches(*selector, pod.meta.labels);
 }
 
-// Leaving the namespace selector aside.
+// Ignores the namespace selector.
 bool NamesNamespace(const PodAffinityTerm& term, const Pod& owner, std::string_view ns) {
   if (term.namespaces.empty()) return !term.namespace_selector && owner.meta.ns == ns;
   return std::ranges::find(term.namespaces, ns) != term.namespaces.end();

@@ -1,6 +1,6 @@
-// Which pods a term of affinity between pods means.
+// Matching of pods by the terms of inter-pod affinity.
 //
-// Pure functions of values; may be called from any thread.
+// Pure functions of values; thread-safe.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace nos::scheduling {
 
-// A term of a pod that is to be placed, with its namespaces looked up: for asking about many pods.
+// A compiled term of a pending pod with resolved namespaces, for matching many pods.
 class TermMatcher {
  public:
   TermMatcher(const cluster::PodAffinityTerm& term, const cluster::Pod& owner,
@@ -27,17 +27,17 @@ class TermMatcher {
   std::vector<std::string> namespaces_;  // sorted
 };
 
-// Whether `pod` is to run near others, and all that it asks for of them means this one.
+// True if `pod` has required affinity terms and `other` matches all of them.
 bool IsAttractedBy(const cluster::Pod& pod, const cluster::Pod& other,
                    const cluster::Surroundings& around);
 
-// Empty when the namespace is not known.
+// Empty if the namespace is unknown.
 const cluster::StringMap& NamespaceLabels(const cluster::Surroundings& around, std::string_view ns);
 
-// Whether the term of `owner` means `pod`, whose namespace has these labels.
+// True if the term of `owner` selects `pod`, whose namespace has these labels.
 bool Selects(const cluster::PodAffinityTerm& term, const cluster::Pod& owner,
              const cluster::Pod& pod, const cluster::StringMap& namespace_labels);
-// The same where no namespace's labels are known: a selector may pick any.
+// The same with unknown namespace labels: assumes that a namespace selector may match.
 bool MaySelect(const cluster::PodAffinityTerm& term, const cluster::Pod& owner,
                const cluster::Pod& pod);
 

@@ -18,7 +18,7 @@ Verdict Mismatch() {
                                "node(s) didn't match Pod's node affinity/selector");
 }
 
-// The nodes that the term names, if it names any: those that all its requirements name.
+// Node names that all matchFields requirements of the term allow. Absent: the term names no nodes.
 std::optional<std::set<std::string>> NamedNodes(const cluster::NodeSelectorTerm& term) {
   std::optional<std::set<std::string>> names;
   for (const cluster::SelectorRequirement& field : term.match_fields) {

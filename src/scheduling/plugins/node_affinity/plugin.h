@@ -1,5 +1,5 @@
-// The pod's node selector and required node affinity decide where it may run; the weights of its
-// preferred terms add up to where it would rather run. A profile may add affinity to all its pods.
+// Filters nodes by the pod's node selector and required node affinity, and scores them by the
+// weights of its preferred terms. A profile may add affinity to all its pods (addedAffinity).
 //
 // Semantics: kube-scheduler's NodeAffinity.
 #pragma once
@@ -12,15 +12,15 @@ struct NodeAffinityOptions {
   cluster::NodeAffinity added;
 };
 
-// Codes: "NodeAffinityMismatch", and "AddedAffinityMismatch" for what the profile adds. The
-// pre-filter looks at named nodes only when every alternative names some (matchFields metadata.name
+// Codes: "NodeAffinityMismatch", and "AddedAffinityMismatch" for addedAffinity. The pre-filter
+// restricts nodes by name only if every alternative term names nodes (matchFields metadata.name
 // In).
 class NodeAffinity final : public PreFilterPlugin, public FilterPlugin, public ScorePlugin {
  public:
   explicit NodeAffinity(NodeAffinityOptions options = {}) : added_(std::move(options.added)) {}
 
   std::string Name() const override { return "NodeAffinity"; }
-  // Unlike kube-scheduler it also heeds that a node has come to match what the profile adds.
+  // Unlike kube-scheduler, also wakes pods when a node starts to match addedAffinity.
   bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
   DependsOn Dependence() const override { return DependsOn::kNodeObject; }
   bool Concerns(const cluster::Pod& pod) const override;

@@ -15,7 +15,7 @@ cluster::Pod Requiring(std::vector<NodeSelectorTerm> terms) {
   return pod;
 }
 
-TEST(NodeAffinityTest, SelectorAndRequiredTermsDecide) {
+TEST(NodeAffinityTest, FiltersBySelectorAndRequiredTerms) {
   const NodeAffinity plugin;
   const auto snapshot = testing::Snap({testing::NodeOf("a", {}, {{"zone", "a"}})});
   const auto fits = [&](const cluster::Pod& pod) {
@@ -35,7 +35,7 @@ TEST(NodeAffinityTest, SelectorAndRequiredTermsDecide) {
   EXPECT_FALSE(fits(Requiring({{}})));
 }
 
-TEST(NodeAffinityTest, LooksAtNamedNodesOnlyWhenEveryTermNamesOne) {
+TEST(NodeAffinityTest, RestrictsNodesOnlyIfEveryTermNamesOne) {
   const NodeAffinity plugin;
   const auto nodes = [&](const cluster::Pod& pod) {
     CycleState state;
@@ -50,7 +50,7 @@ TEST(NodeAffinityTest, LooksAtNamedNodesOnlyWhenEveryTermNamesOne) {
   EXPECT_EQ(nodes(testing::PodOf("p")), std::nullopt);
 }
 
-TEST(NodeAffinityTest, PreferredTermsAddUp) {
+TEST(NodeAffinityTest, AddsUpPreferredTerms) {
   const NodeAffinity plugin;
   const auto snapshot = testing::Snap({testing::NodeOf("a", {}, {{"zone", "a"}, {"ssd", ""}})});
   auto pod = testing::PodOf("p");
@@ -63,7 +63,7 @@ TEST(NodeAffinityTest, PreferredTermsAddUp) {
   EXPECT_EQ(plugin.Score({}, pod, snapshot.node(0)), 15);
 }
 
-TEST(NodeAffinityTest, RequirementsOfOneTermMustHoldTogether) {
+TEST(NodeAffinityTest, RequiresAllRequirementsOfOneTerm) {
   const NodeAffinity plugin;
   const NodeSelectorTerm a_and_b{{},
                                  {{"metadata.name", "In", {"a"}}, {"metadata.name", "In", {"b"}}}};
@@ -84,7 +84,7 @@ NodeAffinity Adding() {
   return NodeAffinity(options);
 }
 
-TEST(NodeAffinityTest, AProfileMayAddAffinity) {
+TEST(NodeAffinityTest, AppliesAddedAffinityOfProfile) {
   const NodeAffinity plugin = Adding();
   const auto snapshot = testing::Snap({testing::NodeOf("a", {}, {{"zone", "a"}, {"ssd", ""}}),
                                        testing::NodeOf("b", {}, {{"zone", "b"}})});
@@ -103,7 +103,7 @@ TEST(NodeAffinityTest, AProfileMayAddAffinity) {
   EXPECT_EQ(plugin.Score({}, pod, snapshot.node(1)), 0);
 }
 
-TEST(NodeAffinityTest, SkipsPodsThatSayNothing) {
+TEST(NodeAffinityTest, SkipsPodsWithoutSelectorAndAffinity) {
   const NodeAffinity plugin;
   CycleState state;
   auto pod = testing::PodOf("p");
@@ -114,7 +114,7 @@ TEST(NodeAffinityTest, SkipsPodsThatSayNothing) {
   EXPECT_TRUE(plugin.PreScore(pod, {}, {}, state));
 }
 
-TEST(NodeAffinityTest, OnlyNodesThatComeToMatchHelp) {
+TEST(NodeAffinityTest, OnlyNewlyMatchingNodesWakePod) {
   const auto pod = [] {
     auto p = testing::PodOf("p");
     p.node_selector = {{"zone", "a"}};

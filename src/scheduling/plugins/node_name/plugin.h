@@ -1,4 +1,4 @@
-// A pod that names its node (spec.nodeName) runs there or nowhere.
+// A pod with spec.nodeName fits only that node.
 //
 // Semantics: kube-scheduler's NodeName.
 #pragma once

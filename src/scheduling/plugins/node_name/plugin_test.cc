@@ -7,7 +7,7 @@
 namespace nos::scheduling {
 namespace {
 
-TEST(NodeNameTest, OnlyTheNamedNode) {
+TEST(NodeNameTest, FitsOnlyNamedNode) {
   const NodeName plugin;
   const auto snapshot = testing::Snap({testing::NodeOf("a"), testing::NodeOf("b")});
   const auto named = testing::PodOf("p", {}, "b");
@@ -22,7 +22,7 @@ TEST(NodeNameTest, OnlyTheNamedNode) {
   EXPECT_FALSE(plugin.PreFilter(free, snapshot, state).nodes.has_value());
 }
 
-TEST(NodeNameTest, OnlyTheNamedNodeHelpsWhenItComes) {
+TEST(NodeNameTest, OnlyAddedNamedNodeWakesPod) {
   const auto node = std::make_shared<const cluster::Node>(testing::NodeOf("b"));
   const NodeName plugin;
   using enum ClusterEvent::Kind;

@@ -1,5 +1,5 @@
-// A pod that takes ports of its node (hostPort) runs only where no other has the same port and
-// protocol on the same address, or either of them on every address.
+// A pod with host ports fits only a node where no other pod uses the same port and protocol on the
+// same address. The wildcard address conflicts with every address.
 //
 // Semantics: kube-scheduler's NodePorts.
 #pragma once

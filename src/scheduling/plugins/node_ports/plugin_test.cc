@@ -27,7 +27,7 @@ Verdict Filter(const std::vector<HostPort>& wanted, const std::vector<HostPort>&
   return verdict;
 }
 
-TEST(NodePortsTest, AddressProtocolAndPortDecide) {
+TEST(NodePortsTest, ComparesAddressProtocolAndPort) {
   EXPECT_TRUE(Filter({}, {}).fits());
   EXPECT_TRUE(Filter({}, {{80, "", "TCP"}}).fits());
   EXPECT_TRUE(Filter({{80, "127.0.0.1", "UDP"}}, {{80, "127.0.0.2", "UDP"}}).fits());
@@ -46,7 +46,7 @@ TEST(NodePortsTest, AddressProtocolAndPortDecide) {
   EXPECT_EQ(verdict.message, "node(s) didn't have free ports for the requested pod ports");
 }
 
-TEST(NodePortsTest, SidecarsKeepTheirPortsAndOtherInitContainersDoNot) {
+TEST(NodePortsTest, CountsPortsOfSidecarsButNotOfInitContainers) {
   const NodePorts plugin;
   auto pod = testing::PodOf("p");
   pod.init_containers = {{"init", {}, {}, false, "", {{80, "", "TCP"}}}};
@@ -55,7 +55,7 @@ TEST(NodePortsTest, SidecarsKeepTheirPortsAndOtherInitContainersDoNot) {
   EXPECT_TRUE(plugin.Concerns(pod));
 }
 
-TEST(NodePortsTest, OnlyNewNodesAndPodsThatHeldThePortHelp) {
+TEST(NodePortsTest, OnlyNewNodesAndPodsWithThePortWakePod) {
   const NodePorts plugin;
   const auto pod = Taking({{80, "", "TCP"}});
   const auto event = [](ClusterEvent::Kind kind, const cluster::Pod& other) {

@@ -12,7 +12,7 @@ struct Asked {
   std::vector<int64_t> amounts;
 };
 
-// Adds fractions up in their order, as kube-scheduler does, to come to the same bits.
+// Sums fractions in kube-scheduler's order, to obtain bit-identical results.
 class Fractions {
  public:
   void Add(double fraction) {

@@ -1,5 +1,5 @@
-// Prefers nodes of which, with the pod, equal shares of each resource would be taken: what is left
-// of one is of little use without the others.
+// Prefers nodes on which, with the pod, equal fractions of all resources are used: the rest of one
+// resource is of little use without the others.
 //
 // Semantics: kube-scheduler's NodeResourcesBalancedAllocation.
 #pragma once
@@ -13,10 +13,10 @@ namespace nos::scheduling {
 
 struct BalanceOptions {
   std::vector<WeightedResource> resources = {{"cpu", 1}, {"memory", 1}};  // weights must be 1
-  bool leaves_gpus = false;                                               // as FitOptions
+  bool leaves_gpus = false;                                               // as in FitOptions
 };
 
-// Has no say on pods that ask for none of the resources.
+// Does not score pods that request none of the resources.
 class NodeResourcesBalancedAllocation final : public ScorePlugin {
  public:
   explicit NodeResourcesBalancedAllocation(const BalanceOptions& options = {});

@@ -23,22 +23,22 @@ int64_t Score(const cluster::Pod& pod, const cluster::Node& node, const cluster:
   return score;
 }
 
-TEST(NodeResourcesBalancedAllocationTest, LowersTheScoreByTheDeviationOfShares) {
+TEST(NodeResourcesBalancedAllocationTest, LowersScoreByDeviationOfFractions) {
   const auto both = PodOf("p", {{"cpu", "3"}, {"memory", "5k"}});
   const auto cpu = PodOf("q", {{"cpu", "3"}}, "a");
   const auto none = PodOf("r", {}, "elsewhere");
   EXPECT_EQ(Score(both, NodeOf("a", {{"cpu", "4"}, {"memory", "10k"}}), none), 87);
   EXPECT_EQ(Score(both, NodeOf("a", {{"cpu", "6"}, {"memory", "10k"}}), none), 100);
   EXPECT_EQ(Score(both, NodeOf("a", {{"cpu", "10"}, {"memory", "20k"}}), cpu), 82);
-  // More than all is all.
+  // Fractions are capped at 1.
   EXPECT_EQ(Score(PodOf("p", {{"cpu", "9"}}), NodeOf("a", {{"cpu", "6"}, {"memory", "10k"}}), cpu),
             50);
-  // One resource is always balanced.
+  // A single resource is always balanced.
   EXPECT_EQ(Score(both, NodeOf("a", {{"cpu", "4"}}), none), 100);
   EXPECT_EQ(Score(both, NodeOf("a"), none), 100);
 }
 
-TEST(NodeResourcesBalancedAllocationTest, DevicesCountForPodsThatAskForThem) {
+TEST(NodeResourcesBalancedAllocationTest, ScoresDevicesOnlyForPodsThatRequestThem) {
   const auto node = NodeOf("a", {{"cpu", "3500m"}, {"memory", "40k"}, {"nvidia.com/gpu", "8"}});
   const auto running = PodOf("q", {{"cpu", "3"}, {"memory", "5k"}, {"nvidia.com/gpu", "3"}}, "a");
   const auto one_gpu = PodOf("p", {{"nvidia.com/gpu", "1"}});
@@ -51,7 +51,7 @@ TEST(NodeResourcesBalancedAllocationTest, DevicesCountForPodsThatAskForThem) {
   EXPECT_EQ(Score(plain, node, PodOf("q"), leaving), 0);
 }
 
-TEST(NodeResourcesBalancedAllocationTest, HasNoSayOnPodsThatAskForNothing) {
+TEST(NodeResourcesBalancedAllocationTest, DoesNotScorePodsWithoutRequests) {
   CycleState state;
   EXPECT_FALSE(
       NodeResourcesBalancedAllocation().PreScore(PodOf("p", {{"x.com/d", "1"}}), {}, {}, state));

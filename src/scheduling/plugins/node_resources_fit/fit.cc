@@ -13,7 +13,7 @@ bool Skipped(cluster::ResourceId id, int64_t amount, Mig mig) {
          (mig == Mig::kIgnoreWholeGpus && id == whole);
 }
 
-// Without the overflow that allocatable - used can have.
+// Avoids the possible overflow of allocatable - used.
 bool Lacks(int64_t amount, int64_t allocatable, int64_t used) {
   return amount > allocatable || used > allocatable - amount;
 }

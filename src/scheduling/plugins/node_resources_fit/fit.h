@@ -1,10 +1,10 @@
-// Whether a pod's requests fit beside what a node runs, resource by resource. For the plugin and
-// for callers that do the arithmetic themselves, over dense vectors (cluster/resources.h).
+// Compares a pod's requests with the free resources of a node, for the plugin and for callers with
+// their own resource vectors (cluster/resources.h).
 //
 //   for (const Shortfall& s : Shortfalls(cluster::RequestsOf(pod), node.allocatable,
 //                                        node.requested, Mig::kIgnore)) ...
 //
-// Pure functions; may be called from any thread.
+// Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,27 @@ struct Shortfall {
   int64_t requested = 0;    // by the pod
   int64_t used = 0;         // on the node
   int64_t allocatable = 0;  // of the node
-  // Not even an empty node has enough. Never so for MIG instances: GPUs can be cut anew; nor, as to
-  // kube-scheduler, for pods.
+  // Even the empty node has too little. Never set for GPU slices, since GPUs can be repartitioned,
+  // nor for the number of pods, as in kube-scheduler.
   bool hopeless = false;
 };
 
-// Whether slices count: a planner that cuts GPUs leaves them out, on hybrid nodes whole GPUs, too.
+// Which GPU resources to check. A planner that partitions GPUs ignores slices, and on hybrid nodes
+// also whole GPUs.
 enum class Mig { kCount, kIgnore, kIgnoreWholeGpus };
-// What such a planner leaves out of what a managed node has.
+// The value that such a planner uses for this node.
 Mig MigOn(const cluster::NodeInfo& node);
 
-// In the order of resource ids; empty when everything fits. A resource of which nothing is
-// requested never lacks, even on a node that has less of it than is in use.
+// Sorted by resource id; empty if everything fits. A resource with a request of 0 is never short,
+// even if the node is overcommitted.
 std::vector<Shortfall> Shortfalls(const cluster::ResourceVector& requests,
                                   const cluster::ResourceVector& allocatable,
                                   const cluster::ResourceVector& used, Mig mig = Mig::kCount);
-// The same as a yes or no, without allocating.
+// True if there is no shortfall. Does not allocate memory.
 bool Fits(const cluster::ResourceVector& requests, const cluster::ResourceVector& allocatable,
           const cluster::ResourceVector& used, Mig mig = Mig::kCount);
 
-// As kube-scheduler words it: "Insufficient cpu", "Too many pods".
+// Text in kube-scheduler's words: "Insufficient cpu", "Too many pods".
 std::string Message(const Shortfall& shortfall);
 
 }  // namespace nos::scheduling

@@ -13,7 +13,7 @@ namespace {
 
 using cluster::ResourceVector;
 
-// Left by the pre-filter and by what comes before the score.
+// State of PreFilter and PreScore.
 struct Asked {
   cluster::ResourceVector requests;
 };
@@ -21,7 +21,7 @@ struct AskedForScore {
   std::vector<int64_t> amounts;
 };
 
-// GPUs that nos may cut are counted off the node's whole ones (cluster/snapshot.h).
+// GPUs that nos may partition are deducted from the node's whole GPUs (cluster/snapshot.h).
 bool KeptForMig(const Shortfall& shortfall, const cluster::NodeInfo& node) {
   if (shortfall.resource != packing::WholeGpuResource()) return false;
   const auto told = node.node->allocatable.find(cluster::kWholeGpuResource);
@@ -41,7 +41,7 @@ bool AsksForGpus(const ResourceVector& requests) {
   });
 }
 
-// Whether the second has more of something that is asked for.
+// True if `after` has more of some requested resource.
 bool HasMore(const ResourceVector& requests, const ResourceVector& before,
              const ResourceVector& after) {
   return std::ranges::any_of(requests.entries(), [&](const auto& entry) {
@@ -49,7 +49,7 @@ bool HasMore(const ResourceVector& requests, const ResourceVector& before,
   });
 }
 
-// How GPUs are cut, or may be, stands in annotations and labels beside what is allocatable.
+// Annotations and labels describe the partitioning of GPUs in addition to allocatable.
 bool HasMore(const ResourceVector& requests, const cluster::Node& before,
              const cluster::Node& after) {
   if (AsksForGpus(requests) && !cluster::SayTheSameOfGpus(before, after)) return true;
@@ -152,8 +152,8 @@ int64_t NodeResourcesFit::Score(const CycleState& state, const cluster::Pod& pod
   return asked != nullptr ? Scored(asked->amounts, node) : Scored(scored_.AskedBy(pod), node);
 }
 
-// The mean of what the resources score, by weight. A resource that a shape gives nothing for does
-// not count; and only the mean of shapes is rounded, others are cut off.
+// Weighted mean of the resources' scores. Like kube-scheduler, ignores resources to which a shape
+// gives 0, and rounds the mean for shapes but truncates it for the other strategies.
 int64_t NodeResourcesFit::Scored(const std::vector<int64_t>& asked,
                                  const cluster::NodeInfo& node) const {
   const bool shaped = options_.strategy == FitOptions::Strategy::kRequestedToCapacityRatio;

@@ -1,10 +1,9 @@
-// The node must have what the pod requests: cpu, memory, ephemeral storage, a place for one more
-// pod, extended resources. Among nodes that do, it prefers the emptiest, the fullest, or what a
-// given shape says.
+// Filters nodes by the pod's requests: cpu, memory, ephemeral storage, number of pods, extended
+// resources. Prefers the emptiest or the fullest nodes, or scores utilization by a given shape.
 //
-// Semantics: kube-scheduler's NodeResourcesFit, except that a node which lacks MIG instances is
-// never beyond hope, for its GPUs can be cut anew, and that GPUs which may be cut do not count as
-// whole ones (cluster/snapshot.h).
+// Semantics: kube-scheduler's NodeResourcesFit, with two exceptions. A shortfall of MIG instances
+// is never unresolvable, because GPUs can be repartitioned. GPUs that may be partitioned do not
+// count as whole GPUs (cluster/snapshot.h).
 #pragma once
 
 #include <set>
@@ -16,7 +15,7 @@
 
 namespace nos::scheduling {
 
-// The score at a utilization, both in per cent; linear between points, level beyond them.
+// Score at a utilization, both in per cent; linear between points, constant beyond them.
 struct ShapePoint {
   int64_t utilization = 0, score = 0;
   friend bool operator==(const ShapePoint&, const ShapePoint&) = default;
@@ -26,18 +25,19 @@ struct FitOptions {
   enum class Strategy { kLeastAllocated, kMostAllocated, kRequestedToCapacityRatio };
   Strategy strategy = Strategy::kLeastAllocated;
   std::vector<WeightedResource> resources = {{"cpu", 1}, {"memory", 1}};
-  std::vector<ShapePoint> shape = {};  // of kRequestedToCapacityRatio: by utilization, at least one
-  // Extended resources that the filter leaves out: by name, or by what is before the slash.
+  // For kRequestedToCapacityRatio: at least one point, sorted by utilization.
+  std::vector<ShapePoint> shape = {};
+  // Extended resources that the filter ignores, by name or by the prefix before the slash.
   std::set<std::string, std::less<>> ignored_resources = {}, ignored_groups = {};
-  // Nodes with GPUs come last and are all the same: to spread pods over them would strand GPUs, and
-  // GpuPacking decides there. For profiles in which it scores.
+  // Gives all nodes with GPUs the score 0: spreading pods over them would strand GPUs, and
+  // GpuPacking ranks them. For profiles in which GpuPacking scores.
   bool leaves_gpus = false;
-  // Whether a node that nos cuts has MIG instances is for GpuCutting to say.
+  // Leaves slices on nodes managed by nos to GpuCutting.
   bool leaves_slices = false;
 };
 
-// Codes: "InsufficientResource", "TooManyPods". Unresolvable when even the empty node would lack
-// something other than MIG instances.
+// Codes: "InsufficientResource", "TooManyPods". Unresolvable if even the empty node is short of a
+// resource other than MIG instances.
 class NodeResourcesFit final : public PreFilterPlugin, public FilterPlugin, public ScorePlugin {
  public:
   explicit NodeResourcesFit(const FitOptions& options = {});
@@ -58,7 +58,7 @@ class NodeResourcesFit final : public PreFilterPlugin, public FilterPlugin, publ
  private:
   cluster::ResourceVector RequestsThatCount(const cluster::Pod& pod) const;
   bool IsIgnored(const std::string& name) const;
-  // What it asks for that no node can offer, and that is not ignored.
+  // Requested resources that no node has and that are not ignored.
   std::vector<std::string> UnknownThatCount(const cluster::Pod& pod) const;
   int64_t Scored(const std::vector<int64_t>& asked, const cluster::NodeInfo& node) const;
   int64_t ScoreOf(__int128 taken, int64_t allocatable) const;

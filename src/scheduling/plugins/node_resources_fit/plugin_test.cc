@@ -19,7 +19,7 @@ Verdict Filter(const cluster::Node& node, const cluster::Pod& pod,
   return NodeResourcesFit().Filter({}, pod, Snap({node}, running).node(0));
 }
 
-TEST(NodeResourcesFitTest, CountsWhatRunsThere) {
+TEST(NodeResourcesFitTest, CountsRequestsOfRunningPods) {
   const auto node = NodeOf("a", {{"cpu", "2"}, {"memory", "4Gi"}});
   EXPECT_TRUE(Filter(node, PodOf("p", {{"cpu", "2"}, {"memory", "4Gi"}})).fits());
   const Verdict verdict = Filter(node, PodOf("p", {{"cpu", "2"}, {"memory", "1Gi"}}),
@@ -30,7 +30,7 @@ TEST(NodeResourcesFitTest, CountsWhatRunsThere) {
   EXPECT_TRUE(verdict.more.empty());
 }
 
-TEST(NodeResourcesFitTest, NamesEveryResourceThatLacks) {
+TEST(NodeResourcesFitTest, ReportsEveryInsufficientResource) {
   const Verdict verdict =
       Filter(NodeOf("a", {{"cpu", "1"}, {"pods", "0"}}),
              PodOf("p", {{"cpu", "2"}, {"ephemeral-storage", "1"}, {"x.com/d", "1"}}));
@@ -43,7 +43,7 @@ TEST(NodeResourcesFitTest, NamesEveryResourceThatLacks) {
   EXPECT_EQ(verdict.more[2].message, "Too many pods");
 }
 
-TEST(NodeResourcesFitTest, InitContainersOverheadAndPodCountCount) {
+TEST(NodeResourcesFitTest, CountsInitContainersOverheadAndPods) {
   const auto node = NodeOf("a", {{"cpu", "2"}, {"pods", "1"}});
   auto pod = PodOf("p", {{"cpu", "1"}});
   pod.init_containers.push_back({"init", testing::Resources({{"cpu", "2"}}), {}, false});
@@ -53,20 +53,20 @@ TEST(NodeResourcesFitTest, InitContainersOverheadAndPodCountCount) {
   EXPECT_EQ(Filter(node, PodOf("p"), {PodOf("q", {}, "a")}).code, "TooManyPods");
 }
 
-TEST(NodeResourcesFitTest, NothingRequestedNeverLacks) {
+TEST(NodeResourcesFitTest, ZeroRequestFitsOvercommittedNode) {
   const auto overfull = NodeOf("a", {{"cpu", "1"}});
   EXPECT_TRUE(
       Filter(overfull, PodOf("p", {{"x.com/d", "0"}}), {PodOf("q", {{"cpu", "3"}}, "a")}).fits());
 }
 
-TEST(NodeResourcesFitTest, MigInstancesCanBeMadeSoTheyAreNeverHopeless) {
+TEST(NodeResourcesFitTest, MigShortfallIsNeverUnresolvable) {
   const Verdict verdict = Filter(NodeOf("a"), PodOf("p", {{"nvidia.com/mig-7g.40gb", "1"}}));
   EXPECT_EQ(verdict.kind, Verdict::Kind::kUnschedulable);
   EXPECT_EQ(Filter(NodeOf("a"), PodOf("p", {{"nvidia.com/gpu", "1"}})).kind,
             Verdict::Kind::kUnresolvable);
 }
 
-TEST(FitTest, TheYesOrNoAgreesWithTheListAndMigCanBeLeftOut) {
+TEST(FitTest, FitsAgreesWithShortfallsAndIgnoresMig) {
   const auto vec = [](testing::Amounts amounts) {
     return ResourceVector::From(testing::Resources(amounts));
   };
@@ -84,7 +84,7 @@ TEST(FitTest, TheYesOrNoAgreesWithTheListAndMigCanBeLeftOut) {
   EXPECT_FALSE(lack.hopeless);
 }
 
-TEST(FitTest, HugeNumbersDoNotWrap) {
+TEST(FitTest, HugeAmountsDoNotOverflow) {
   ResourceVector most;
   most.Set(cluster::kMemory, INT64_MAX);
   ResourceVector one;
@@ -98,13 +98,13 @@ TEST(FitTest, HugeNumbersDoNotWrap) {
   EXPECT_EQ(Shortfalls(unknown, unknown, {}).size(), 1u);
 }
 
-TEST(FitTest, NoPodTooManyIsBeyondHope) {
+TEST(FitTest, TooManyPodsIsNeverUnresolvable) {
   const Verdict verdict = Filter(NodeOf("a", {{"pods", "0"}}), PodOf("p"));
   EXPECT_EQ(verdict.message, "Too many pods");
   EXPECT_EQ(verdict.kind, Verdict::Kind::kUnschedulable);
 }
 
-TEST(NodeResourcesFitTest, LeavesOutIgnoredExtendedResources) {
+TEST(NodeResourcesFitTest, IgnoresConfiguredExtendedResources) {
   const auto fits = [](const FitOptions& options, const std::string& resource) {
     const NodeResourcesFit plugin(options);
     const auto pod = PodOf("p", {{resource, "1"}});
@@ -127,7 +127,7 @@ TEST(NodeResourcesFitTest, LeavesOutIgnoredExtendedResources) {
   EXPECT_FALSE(fits(options, "sub.example.com/b"));
 }
 
-TEST(NodeResourcesFitTest, RequestsOfThePodAsAWholeStandInTheirPlace) {
+TEST(NodeResourcesFitTest, PodLevelRequestsReplaceContainerRequests) {
   auto pod = PodOf("p", {{"cpu", "3"}, {"x.com/d", "1"}});
   pod.requests = testing::Resources({{"cpu", "2"}});
   EXPECT_TRUE(Filter(NodeOf("a", {{"cpu", "2"}, {"x.com/d", "1"}}), pod).fits());
@@ -156,7 +156,7 @@ FitOptions Options(FitOptions::Strategy strategy, std::vector<WeightedResource> 
   return options;
 }
 
-TEST(NodeResourcesFitTest, AnnotationsOfOthersMakeNoRoom) {
+TEST(NodeResourcesFitTest, UnrelatedAnnotationsDoNotWakePod) {
   const NodeResourcesFit plugin;
   const auto pod = PodOf("p", {{"nvidia.com/mig-7g.40gb", "1"}});
   const auto helps = [&](const cluster::Node& before, std::string key) {
@@ -173,8 +173,8 @@ TEST(NodeResourcesFitTest, AnnotationsOfOthersMakeNoRoom) {
   EXPECT_FALSE(helps(NodeOf("n", {{"cpu", "8"}}), "nos.nebuly.com/status-layout-0"));
 }
 
-TEST(NodeResourcesFitTest, ScoresFreeOrTakenShares) {
-  // The pod counts as if it asked for 200 MiB of memory.
+TEST(NodeResourcesFitTest, ScoresFreeOrUsedFractions) {
+  // The pod has no memory request and counts 200 MiB.
   const auto node = NodeOf("a", {{"cpu", "8"}, {"memory", "4Gi"}, {"x.com/d", "4"}});
   const int64_t taken = (1024 + 200) * 100 / 4096, left = (4096 - 1224) * 100 / 4096;
   EXPECT_EQ(Score({}, node), (75 + left) / 2);
@@ -185,7 +185,7 @@ TEST(NodeResourcesFitTest, ScoresFreeOrTakenShares) {
   EXPECT_EQ(Score(Options(kLeastAllocated, {{"cpu", 1}, {"pods", 5}}), node), 75);
 }
 
-TEST(NodeResourcesFitTest, ScoresDevicesForPodsThatAskForThem) {
+TEST(NodeResourcesFitTest, ScoresDevicesOnlyForPodsThatRequestThem) {
   const auto node = NodeOf("a", {{"cpu", "8"}, {"memory", "4Gi"}, {"x.com/d", "4"}});
   const auto options = Options(kLeastAllocated, {{"cpu", 1}, {"x.com/d", 3}});
   EXPECT_EQ(Score(options, node), 75);
@@ -196,14 +196,14 @@ TEST(NodeResourcesFitTest, ScoresDevicesForPodsThatAskForThem) {
   EXPECT_EQ(Score(Options(kMostAllocated, {{"x.com/d", 1}}), node), 0);
 }
 
-TEST(NodeResourcesFitTest, PodsThatRequestNothingCountALittle) {
+TEST(NodeResourcesFitTest, AssumesDefaultRequestsForScore) {
   const auto node = NodeOf("a", {{"cpu", "4"}, {"memory", "4Gi"}});
-  // 1 core of the pod that runs, 100m of this one.
+  // 1 core of the running pod, 100m assumed for this one.
   EXPECT_EQ(Score(Options(kMostAllocated, {{"cpu", 1}}), node, PodOf("p")), 27);
   EXPECT_EQ(Score(Options(kMostAllocated, {{"ephemeral-storage", 1}}), node, PodOf("p")), 0);
 }
 
-TEST(NodeResourcesFitTest, ScoresAlongAShape) {
+TEST(NodeResourcesFitTest, ScoresByShapeOfUtilization) {
   const auto at = [](int cpus, std::vector<ShapePoint> shape) {
     return Score(Options(kRequestedToCapacityRatio, {{"cpu", 1}}, std::move(shape)),
                  NodeOf("a", {{"cpu", std::to_string(cpus)}}));
@@ -212,7 +212,7 @@ TEST(NodeResourcesFitTest, ScoresAlongAShape) {
   EXPECT_EQ(at(100, rising), 10);  // 2 of 100 cores
   EXPECT_EQ(at(4, rising), 50);
   EXPECT_EQ(at(2, rising), 90);
-  EXPECT_EQ(at(1, rising), 90);  // overfull
+  EXPECT_EQ(at(1, rising), 90);  // overcommitted
   const std::vector<ShapePoint> peak = {{0, 20}, {40, 100}, {100, 0}};
   EXPECT_EQ(at(10, peak), 60);
   EXPECT_EQ(at(5, peak), 100);
@@ -220,7 +220,7 @@ TEST(NodeResourcesFitTest, ScoresAlongAShape) {
   EXPECT_EQ(at(2, peak), 0);
 }
 
-TEST(NodeResourcesFitTest, OfShapesWhatScoresNothingDoesNotCountAndTheMeanIsRounded) {
+TEST(NodeResourcesFitTest, ShapeIgnoresZeroScoresAndRoundsMean) {
   const auto node = NodeOf("a", {{"cpu", "4"}, {"memory", "4Gi"}, {"x.com/d", "4"}});
   const auto pod = PodOf("p", {{"cpu", "1"}, {"memory", "3Gi"}, {"x.com/d", "1"}});
   const std::vector<ShapePoint> falling = {{0, 100}, {100, 0}};
@@ -234,7 +234,7 @@ TEST(NodeResourcesFitTest, OfShapesWhatScoresNothingDoesNotCountAndTheMeanIsRoun
   EXPECT_EQ(Score(Options(kRequestedToCapacityRatio, {{"memory", 1}}, falling), node, pod), 0);
 }
 
-TEST(NodeResourcesFitTest, NodesWithGpusAreLeftToPackingOnlyWhenTold) {
+TEST(NodeResourcesFitTest, LeavesGpuNodesToPackingIfConfigured) {
   const auto node = NodeOf("a", {{"cpu", "8"}, {"memory", "4Gi"}, {"nvidia.com/gpu", "4"}});
   FitOptions options;
   EXPECT_GT(Score(options, node), 0);
@@ -247,7 +247,7 @@ std::shared_ptr<const cluster::Node> Shared(const cluster::Node& node) {
   return std::make_shared<const cluster::Node>(node);
 }
 
-TEST(NodeResourcesFitTest, OnlyMoreOfWhatIsAskedForHelps) {
+TEST(NodeResourcesFitTest, OnlyMoreOfRequestedResourceWakesPod) {
   const NodeResourcesFit plugin;
   const auto pod = PodOf("p", {{"cpu", "2"}});
   const auto small = Shared(NodeOf("a", {{"cpu", "1"}})), big = Shared(NodeOf("a", {{"cpu", "2"}}));
@@ -275,7 +275,7 @@ TEST(NodeResourcesFitTest, OnlyMoreOfWhatIsAskedForHelps) {
   EXPECT_FALSE(resized("memory", "2", "1"));
 }
 
-TEST(NodeResourcesFitTest, ANodeThatMayBeCutAnewHelpsPodsThatAskForSlices) {
+TEST(NodeResourcesFitTest, RepartitionableNodeWakesPodsWithSlices) {
   const NodeResourcesFit plugin;
   const auto pod = PodOf("p", {{"cpu", "1"}, {"nvidia.com/mig-1g.5gb", "1"}});
   const auto before =

@@ -24,7 +24,7 @@ ScoredResources::ScoredResources(const std::vector<WeightedResource>& resources,
   for (const auto& [name, weight] : resources) {
     const cluster::ResourceId id = cluster::InternResource(name);
     const bool scalar = IsScalarResource(name);
-    // Others are not counted at all, "pods" for one.
+    // Other resources, such as "pods", are not scored.
     if (scalar || id == cluster::kCpu || id == cluster::kMemory ||
         id == cluster::kEphemeralStorage) {
       resources_.push_back({id, weight, scalar});

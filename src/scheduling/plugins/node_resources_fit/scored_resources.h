@@ -1,11 +1,11 @@
-// The resources that a score looks at: how much of each would be taken on a node with a pod there.
+// Resources that a score is computed from, and their use on a node including the pod.
 //
 //   const ScoredResources resources({{"cpu", 1}, {"nvidia.com/gpu", 5}}, Requests::kAssumed);
 //   const std::vector<int64_t> asked = resources.AskedBy(pod);            // once per pod
 //   resources.ForEach(asked, node, [&](int64_t taken, int64_t allocatable, int64_t weight) {...});
 //
-// Semantics: kube-scheduler's NodeResourcesFit and NodeResourcesBalancedAllocation.
-// Immutable; may be used from any thread.
+// Semantics: kube-scheduler's NodeResourcesFit and NodeResourcesBalancedAllocation. Immutable;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +23,24 @@ struct WeightedResource {
   friend bool operator==(const WeightedResource&, const WeightedResource&) = default;
 };
 
-// What is neither cpu, memory nor ephemeral storage and still counted: extended resources, huge
-// pages, attachable volumes, and what has "kubernetes.io/" in its name.
+// Scored resources other than cpu, memory and ephemeral storage: extended resources, huge pages,
+// attachable volumes, and names that contain "kubernetes.io/".
 bool IsScalarResource(std::string_view name);
-// Devices and the like: "example.com/dongle".
+// Devices and other resources outside Kubernetes' own names: "example.com/dongle".
 bool IsExtendedResource(std::string_view name);
 
 class ScoredResources {
  public:
-  // Of pods that request no cpu or no memory: count what they request, or assume a little
+  // For pods without cpu or memory requests: kReal counts 0, kAssumed a small default
   // (cluster::ScoredRequests).
   enum class Requests { kReal, kAssumed };
   ScoredResources(const std::vector<WeightedResource>& resources, Requests requests);
 
-  // In the order of the resources.
+  // Requested amounts, in the order of the resources.
   std::vector<int64_t> AskedBy(const cluster::Pod& pod) const;
-  // Calls visit(taken, allocatable, weight) for every resource that the node has, but for scalar
-  // ones that the pod does not ask for: what it would not use says nothing. `taken` may exceed
-  // `allocatable`, which is not 0.
+  // Calls visit(taken, allocatable, weight) for every resource of the node, except scalar ones that
+  // the pod does not request, since their use is irrelevant to it. `taken` may exceed
+  // `allocatable`, which is positive.
   template <typename Function>
   void ForEach(const std::vector<int64_t>& asked, const cluster::NodeInfo& node,
                Function visit) const {

@@ -1,4 +1,4 @@
-// A cordoned node (spec.unschedulable) takes only pods that tolerate the taint
+// A cordoned node (spec.unschedulable) accepts only pods that tolerate the taint
 // node.kubernetes.io/unschedulable:NoSchedule.
 //
 // Semantics: kube-scheduler's NodeUnschedulable.

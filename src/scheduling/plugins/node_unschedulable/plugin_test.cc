@@ -7,7 +7,7 @@
 namespace nos::scheduling {
 namespace {
 
-TEST(NodeUnschedulableTest, CordonedNodesTakeOnlyPodsThatTolerateIt) {
+TEST(NodeUnschedulableTest, CordonedNodeAcceptsOnlyToleratingPods) {
   const NodeUnschedulable plugin;
   auto cordoned = testing::NodeOf("a");
   cordoned.unschedulable = true;
@@ -25,7 +25,7 @@ TEST(NodeUnschedulableTest, CordonedNodesTakeOnlyPodsThatTolerateIt) {
   EXPECT_TRUE(plugin.Filter({}, pod, snapshot.node(0)).fits());
 }
 
-TEST(NodeUnschedulableTest, OnlyNodesThatAreUncordonedHelp) {
+TEST(NodeUnschedulableTest, OnlyUncordonedNodesWakePod) {
   const auto open = std::make_shared<const cluster::Node>(testing::NodeOf("a"));
   auto node = testing::NodeOf("a");
   node.unschedulable = true;

@@ -19,21 +19,21 @@ using cluster::Surroundings;
 using cluster::Volume;
 using cluster::VolumeAttachment;
 
-// One volume of a CSI driver: by its handle, or by its claim while it is still to be made. Views
-// into the surroundings.
+// A volume of a CSI driver, identified by its handle, or by its claim if it is not provisioned yet.
+// Refers to objects of the cluster context.
 struct CsiVolume {
   std::string_view driver, handle;
   const PersistentVolumeClaim* claim = nullptr;
 
   friend auto operator<=>(const CsiVolume&, const CsiVolume&) = default;
 };
-using CsiVolumes = std::vector<CsiVolume>;  // sorted, each once
+using CsiVolumes = std::vector<CsiVolume>;  // sorted, without duplicates
 
 struct Asked {
   std::shared_ptr<const Surroundings> around;
-  Verdict refusal;  // by every node
+  Verdict refusal;  // applies to all nodes
   CsiVolumes volumes;
-  // By the nodes' names; only of the drivers of `volumes`.
+  // By node name; only for the drivers of `volumes`.
   std::unordered_map<std::string_view, std::vector<const VolumeAttachment*>> attachments;
 };
 
@@ -51,7 +51,7 @@ int64_t CountOf(const CsiVolumes& volumes, std::string_view driver) {
   return std::ranges::count(volumes, driver, &CsiVolume::driver);
 }
 
-// No driver: none that counts.
+// Without a driver: the claim does not count.
 CsiVolume CsiVolumeOf(const PersistentVolumeClaim& claim, const Surroundings& around) {
   if (!claim.volume_name.empty()) {
     const auto* volume = around.volumes.Find(claim.volume_name);
@@ -113,7 +113,7 @@ CsiVolumes AttachedTo(const std::string& node, const Asked& asked) {
   return attached;
 }
 
-// Those that pods on the node have, of all drivers. What cannot be found does not count.
+// Volumes of pods on the node, of all drivers. Claims that do not exist are ignored.
 CsiVolumes HeldOn(const cluster::NodeInfo& node, const Surroundings& around) {
   CsiVolumes held;
   for (const auto& pod : node.pods) {
@@ -131,13 +131,13 @@ CsiVolumes HeldOn(const cluster::NodeInfo& node, const Surroundings& around) {
   return held;
 }
 
-// What is on a node already, each volume once.
+// Volumes on a node, without duplicates.
 struct There {
   CsiVolumes held, attached;
 };
 
-// Whether there is room even if all volumes on the node were different ones of the same driver:
-// most nodes are told by this.
+// Quick check that decides for most nodes: true if the limit holds even if all volumes on the node
+// were distinct and of this driver.
 bool FitsAnyway(const cluster::NodeInfo& node, const Asked& asked, int64_t limit) {
   const size_t others = AttachmentsOf(node.node->meta.name, asked).size();
   auto most = static_cast<int64_t>(asked.volumes.size() + others);
@@ -145,7 +145,8 @@ bool FitsAnyway(const cluster::NodeInfo& node, const Asked& asked, int64_t limit
   return most <= limit;
 }
 
-// An attached volume that no pod has counts also when it is asked for.
+// An attached volume without a pod counts in addition to the pod's request for the same volume, as
+// in kube-scheduler.
 bool Fits(std::string_view driver, int64_t limit, const Asked& asked, const There& there) {
   const auto counts = [&](const CsiVolume& volume) {
     return volume.driver == driver && !Has(there.held, volume);
@@ -161,7 +162,7 @@ const CsiNode::Driver* FindDriver(const CsiNode& node, std::string_view name) {
   return found == node.drivers.end() ? nullptr : &*found;
 }
 
-// Whether a driver can attach more volumes than before, or is new with a limit.
+// True if the limit of a driver was raised or removed, or a driver with a limit was added.
 bool Grew(const CsiNode& before, const CsiNode& after) {
   const auto grew = [&](const CsiNode::Driver& old) {
     const CsiNode::Driver* now = FindDriver(after, old.name);

@@ -1,14 +1,15 @@
-// A node takes no more volumes of a CSI driver than the driver says it can attach there.
+// A node accepts no more volumes of a CSI driver than the limit in its CSINode object.
 //
-// Semantics: kube-scheduler's NodeVolumeLimits, without the migration of in-tree volumes to CSI:
-// volumes of in-tree kinds do not count, nor do claims of a class with an in-tree provisioner.
+// Semantics: kube-scheduler's NodeVolumeLimits, without migration of in-tree volumes to CSI:
+// neither in-tree volumes nor claims whose class has an in-tree provisioner count.
 #pragma once
 
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 
-// Codes: "TooManyVolumes"; "ClaimNotFound", "ClaimOfAnother" when it cannot be told.
+// Codes: "TooManyVolumes"; "ClaimNotFound" and "ClaimOfAnother" if the volumes cannot be
+// determined.
 class NodeVolumeLimits final : public PreFilterPlugin, public FilterPlugin {
  public:
   std::string Name() const override { return "NodeVolumeLimits"; }

@@ -36,7 +36,7 @@ CsiNode::Driver Limit(std::string name, std::optional<int32_t> count) {
   return {std::move(name), "id", {}, count};
 }
 
-// A claim "c<n>" bound to a volume "pv-c<n>" of the driver.
+// Adds a claim "c<n>" bound to a volume "pv-c<n>" of the driver.
 void PutBound(ClusterSnapshot& snapshot, const std::string& claim, std::string driver) {
   auto volume = testing::VolumeOf("pv-" + claim);
   volume.csi_driver = std::move(driver);
@@ -70,7 +70,7 @@ cluster::VolumeAttachment Attached(const std::string& volume, std::string attach
   return attachment;
 }
 
-TEST(NodeVolumeLimitsTest, CountsEachVolumeOfADriverOnce) {
+TEST(NodeVolumeLimitsTest, CountsEachVolumeOfDriverOnce) {
   struct Case {
     std::vector<std::string> there, asked;
     std::optional<int32_t> limit;
@@ -80,12 +80,12 @@ TEST(NodeVolumeLimitsTest, CountsEachVolumeOfADriverOnce) {
       {{"d0"}, {"d1"}, 2, true},
       {{"d0"}, {"d1"}, 1, false},
       {{"d0"}, {"d1"}, std::nullopt, true},
-      {{"d0"}, {"d0"}, 1, true},        // is there already
-      {{"d0", "d1"}, {"d0"}, 1, true},  // full and over, but nothing is added
+      {{"d0"}, {"d0"}, 1, true},        // attached already
+      {{"d0", "d1"}, {"d0"}, 1, true},  // over the limit, but nothing is added
       {{"d0"}, {"d1", "d1"}, 2, true},  // one volume twice
       {{"d0"}, {"d1", "d2"}, 2, false},
       {{"e0", "e1", "e2"}, {"d0"}, 1, true},  // of another driver
-      {{"e0"}, {"e1"}, 1, true},              // whose count nobody limits
+      {{"e0"}, {"e1"}, 1, true},              // of a driver without a limit
       {{}, {"d0"}, 0, false},
       {{}, {"e0", "d0"}, 1, true},
   };
@@ -96,7 +96,7 @@ TEST(NodeVolumeLimitsTest, CountsEachVolumeOfADriverOnce) {
   }
 }
 
-TEST(NodeVolumeLimitsTest, CountsVolumesThatAreStillToBeMade) {
+TEST(NodeVolumeLimitsTest, CountsVolumesToBeProvisioned) {
   auto snapshot = Some({WithClaims(PodOf("q", {}, "n"), {"new0"})}, {Limit("d.io", 2)});
   Put(snapshot, testing::StorageClassOf("fast"), ClaimOf("new0", "fast"), ClaimOf("new1", "fast"),
       ClaimOf("new2", "fast"), ClaimOf("lost class", "gone"), ClaimOf("none"),
@@ -117,7 +117,7 @@ TEST(NodeVolumeLimitsTest, CountsVolumesThatAreStillToBeMade) {
   EXPECT_EQ(says({"new1", "prebound"}), kFull) << "counted by its class";
 }
 
-TEST(NodeVolumeLimitsTest, CountsWhatIsAttachedThoughNoPodHasIt) {
+TEST(NodeVolumeLimitsTest, CountsAttachedVolumesWithoutPod) {
   auto snapshot = Some({WithClaims(PodOf("q", {}, "n"), {"d0"})}, {Limit("d.io", 2)});
   const Pod pod = WithClaims(PodOf("p"), {"d1"});
   Put(snapshot, Attached("pv-d0"), Attached("pv-d2", "e.io"), Attached("pv-d2", "d.io", "m"),
@@ -126,11 +126,11 @@ TEST(NodeVolumeLimitsTest, CountsWhatIsAttachedThoughNoPodHasIt) {
   Put(snapshot, Attached("pv-d3"));
   EXPECT_EQ(Says(pod, snapshot), kFull);
   EXPECT_EQ(Says(WithClaims(PodOf("p"), {"e0"}), snapshot), "");
-  // As kube-scheduler counts: what is asked for and attached already is counted twice.
+  // Like kube-scheduler: a requested volume that is attached already counts twice.
   EXPECT_EQ(Says(WithClaims(PodOf("p"), {"d3"}), snapshot), kFull);
 }
 
-TEST(NodeVolumeLimitsTest, EphemeralVolumesCountForTheirPod) {
+TEST(NodeVolumeLimitsTest, CountsEphemeralVolumesOfTheirPod) {
   auto snapshot = Some({WithClaims(PodOf("q", {}, "n"), {"d0"})}, {Limit("d.io", 1)});
   Put(snapshot, testing::StorageClassOf("fast"));
   const Pod pod = WithEphemeral(PodOf("p"), "scratch");
@@ -142,14 +142,14 @@ TEST(NodeVolumeLimitsTest, EphemeralVolumesCountForTheirPod) {
   EXPECT_EQ(Says(pod, snapshot), kFull);
   Put(snapshot, CsiNodeOf("n", {Limit("d.io", 2)}));
   EXPECT_EQ(Says(pod, snapshot), "");
-  // One that is there counts, too, but not by a claim that was not made for it.
+  // Volumes of placed pods count, but not through a claim that was created for another pod.
   ASSERT_TRUE(snapshot.Bind(std::make_shared<const Pod>(pod), "n").ok());
   EXPECT_EQ(Says(WithClaims(PodOf("r"), {"d1"}), snapshot), kFull);
   Put(snapshot, ClaimOf("p-scratch", "fast"));
   EXPECT_EQ(Says(WithClaims(PodOf("r"), {"d1"}), snapshot), "");
 }
 
-TEST(NodeVolumeLimitsTest, MostPodsAndNodesAreOfNoConcern) {
+TEST(NodeVolumeLimitsTest, SkipsPodsWithoutClaimsAndNodesWithoutLimits) {
   const NodeVolumeLimits plugin;
   Pod pod = PodOf("p");
   pod.volumes = {{"config"}};
@@ -159,7 +159,7 @@ TEST(NodeVolumeLimitsTest, MostPodsAndNodesAreOfNoConcern) {
   EXPECT_TRUE(plugin.PreFilter(pod, snapshot, state).skip);
   EXPECT_FALSE(plugin.PreFilter(WithClaims(pod, {"d0"}), snapshot, state).skip);
   EXPECT_TRUE(plugin.PreFilter(WithClaims(pod, {"c"}), Snap({NodeOf("n")}), state).skip)
-      << "nobody has looked";
+      << "no cluster context";
   Put(snapshot, ClaimOf("in-tree", "disk"), testing::StorageClassOf("disk", ""));
   EXPECT_TRUE(plugin.PreFilter(WithClaims(pod, {"in-tree"}), snapshot, state).skip);
   snapshot.ChangeAround().csi_nodes.Set("n", nullptr);
@@ -168,7 +168,7 @@ TEST(NodeVolumeLimitsTest, MostPodsAndNodesAreOfNoConcern) {
   EXPECT_TRUE(plugin.Filter(none, WithClaims(pod, {"d0"}), snapshot.node(0)).fits());
 }
 
-TEST(NodeVolumeLimitsTest, FollowsPodsThatComeAndGo) {
+TEST(NodeVolumeLimitsTest, IncrementalUpdatesEqualRecomputation) {
   const NodeVolumeLimits plugin;
   for (uint64_t seed = 0; seed < 30; ++seed) {
     Random random(seed);
@@ -210,7 +210,7 @@ TEST(NodeVolumeLimitsTest, FollowsPodsThatComeAndGo) {
   }
 }
 
-TEST(NodeVolumeLimitsTest, SaysWhatMayHelp) {
+TEST(NodeVolumeLimitsTest, HintsReportHelpfulEvents) {
   const NodeVolumeLimits plugin;
   const Pod pod = WithEphemeral(WithClaims(PodOf("p"), {"c"}), "scratch");
   const auto helps = [&](const ClusterEvent& event) { return plugin.MayHelp(event, pod); };

@@ -18,7 +18,7 @@ bool IsEmpty(const LabelSelector& selector) {
   return selector.match_labels.empty() && selector.match_expressions.empty();
 }
 
-// The constraint's selector, narrowed to pods with the pod's own values of matchLabelKeys.
+// The constraint's selector, restricted to pods with the pod's own values of matchLabelKeys.
 std::optional<LabelSelector> SelectorOf(const TopologySpreadConstraint& constraint,
                                         const Pod& pod) {
   std::optional<LabelSelector> selector = constraint.selector;

@@ -1,7 +1,6 @@
-// The constraints that spread one pod over topology domains, ready to be asked about many nodes and
-// pods.
+// Compiled topology spread constraints of one pod, for matching many nodes and pods.
 //
-// Pure functions of values; may be called from any thread.
+// Pure functions of values; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +19,29 @@ inline constexpr std::string_view kDoNotSchedule = "DoNotSchedule";
 inline constexpr std::string_view kScheduleAnyway = "ScheduleAnyway";
 
 struct SpreadConstraint {
-  std::string key;  // of node labels
+  std::string key;  // label key of nodes
   int32_t max_skew = 1, min_domains = 1;
-  std::optional<cluster::LabelSelector> selector;      // absent: no pod
-  bool honors_affinity = true, honors_taints = false;  // nodes that are out of reach do not count
-  bool counts_itself = false;                          // the pod, once it is placed
+  std::optional<cluster::LabelSelector> selector;      // absent: selects no pod
+  bool honors_affinity = true, honors_taints = false;  // ignore nodes that the pod cannot use
+  bool counts_itself = false;                          // the pod matches its own selector
 };
 
-// Those of the pod that say `action` when they cannot be met; of a pod that has none at all, those
-// of `defaults`, for the pods that belong together with it (DefaultSelector).
+// The pod's constraints with `action` as whenUnsatisfiable. For a pod without any constraints:
+// those of `defaults`, with the pod's DefaultSelector.
 std::vector<SpreadConstraint> ConstraintsOf(
     const cluster::Pod& pod, std::string_view action,
     std::span<const cluster::TopologySpreadConstraint> defaults,
     const cluster::Surroundings& around);
-// Those of its own alone.
+// Only the pod's own constraints.
 std::vector<SpreadConstraint> OwnConstraintsOf(const cluster::Pod& pod, std::string_view action);
 
 bool HasAllKeys(std::span<const SpreadConstraint> constraints, const cluster::Node& node);
-// Whether what runs on the node counts. `selects_node`: the pod's node selector and affinity do.
+// True if pods on the node count. `selects_node`: the pod's node selector and affinity match the
+// node.
 bool Includes(const SpreadConstraint& constraint, const cluster::Pod& pod,
               const cluster::Node& node, bool selects_node);
-// Whether `other` counts: of the pod's namespace, selected, and not on its way out. An empty
-// selector counts nothing, as in kube-scheduler.
+// True if `other` counts: same namespace, selected, not terminating. An empty selector selects no
+// pod, as in kube-scheduler.
 bool Counts(const SpreadConstraint& constraint, std::string_view ns, const cluster::Pod& other);
 
 }  // namespace nos::scheduling

@@ -18,7 +18,7 @@ void AddServices(const Pod& pod, const cluster::Surroundings& around, LabelSelec
        it != services.end() && it->first.starts_with(prefix); ++it) {
     const std::optional<LabelSelector>& selector = it->second->selector;
     if (!selector || !cluster::Matches(*selector, pod.meta.labels)) continue;
-    // All select the pod: no label is asked for with two values.
+    // All selectors match the pod, so a key never has two values.
     to.match_labels.insert(selector->match_labels.begin(), selector->match_labels.end());
   }
 }
@@ -44,7 +44,7 @@ LabelSelector DefaultSelector(const Pod& pod, const cluster::Surroundings& aroun
   const PodOwner* controller = ControllerOf(pod, around);
   if (controller == nullptr || !controller->selector) return all;
   for (const auto& [key, value] : controller->selector->match_labels) {
-    // Beside what services ask for, even if no pod can have both.
+    // Added as an expression, so that it may contradict a Service's selector.
     all.match_expressions.push_back({key, "In", {value}});
   }
   const auto& expressions = controller->selector->match_expressions;

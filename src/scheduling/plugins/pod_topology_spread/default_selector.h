@@ -1,12 +1,12 @@
-// Which pods belong together with a pod that does not say so itself.
+// Selects the pods that belong together with a pod that has no constraints of its own.
 #pragma once
 
 #include "cluster/surroundings.h"
 
 namespace nos::scheduling {
 
-// What the selectors of all services that select the pod ask for, and that of the replication
-// controller, replica set or stateful set that controls it. Empty: nothing selects it.
+// Combines the selectors of all Services that select the pod and of the ReplicationController,
+// ReplicaSet or StatefulSet that controls it. Empty: there are none.
 cluster::LabelSelector DefaultSelector(const cluster::Pod& pod,
                                        const cluster::Surroundings& around);
 

@@ -1,4 +1,4 @@
-// When an event may help a pod that was refused for spreading.
+// Queueing hints of PodTopologySpread.
 #include <algorithm>
 
 #include "cluster/selectors.h"
@@ -38,8 +38,8 @@ bool NodeChangeMayHelp(const std::vector<TopologySpreadConstraint>& constraints,
          cluster::SelectsNode(pod, before) != cluster::SelectsNode(pod, after);
 }
 
-// Of a pod, null where there is none. A pod with default constraints may be spread together with
-// any of its namespace.
+// `before` and `after` of another pod; null if it did not exist or no longer exists. A pod with
+// default constraints may be spread together with any pod of its namespace.
 bool PodMayHelp(const Pod& pod, const Pod* before, const Pod* after) {
   const Pod& other = after != nullptr ? *after : *before;
   if (other.meta.ns != pod.meta.ns) return false;

@@ -17,7 +17,7 @@ using cluster::TopologySpreadConstraint;
 
 struct FilterState {
   std::shared_ptr<const std::vector<SpreadConstraint>> constraints;
-  CopyOnWrite<std::vector<SpreadCounts>> counts;  // by constraint
+  CopyOnWrite<std::vector<SpreadCounts>> counts;  // per constraint
 };
 
 bool IsHard(const TopologySpreadConstraint& constraint) {
@@ -35,7 +35,7 @@ std::vector<TopologySpreadConstraint> DefaultsOf(PodTopologySpreadOptions& optio
   return {std::move(host), std::move(zone)};
 }
 
-// The fewest that count against: none while there are too few domains.
+// Minimum over domains that the skew refers to: 0 while there are fewer than minDomains.
 int64_t Least(const SpreadConstraint& constraint, const SpreadCounts& counts) {
   const auto domains = static_cast<int64_t>(counts.domains().size());
   return domains < constraint.min_domains ? 0 : counts.Least();
@@ -50,18 +50,18 @@ int64_t CountPods(const SpreadConstraint& constraint, std::string_view ns, const
                                [&](const auto& other) { return Counts(constraint, ns, *other); });
 }
 
-// One more pod, or one less, in the domain `value`. False: all is to be counted anew.
+// Adds or removes one pod in the domain `value`. False: the counts must be recomputed.
 bool Follow(const SpreadConstraint& constraint, const std::string& value, bool came,
             SpreadCounts& counts, TouchDomain touch) {
   const int64_t count = counts.At(value), least = Least(constraint, counts);
-  if (!came && count == 0) return false;  // one goes that was never there: count anew
+  if (!came && count == 0) return false;  // the removed pod was never counted
   counts.Add(value, came ? 1 : -1);
   const int64_t least_now = Least(constraint, counts);
   if (IsTooMany(constraint, count, least) != IsTooMany(constraint, counts.At(value), least_now)) {
     touch(constraint.key, value);
   }
   if (least == least_now) return true;
-  if (constraint.max_skew < 1) return false;  // then also domains that do not count may be refused
+  if (constraint.max_skew < 1) return false;  // such a skew may also refuse domains without counts
   for (const auto& [other, pods] : counts.domains()) {
     if (other == value ||
         IsTooMany(constraint, pods, least) == IsTooMany(constraint, pods, least_now)) {

@@ -1,10 +1,11 @@
-// Pods that are to be spread evenly over topology domains: a node whose domain would have too many
-// more of them than the domain with the fewest is refused (DoNotSchedule), or comes later
-// (ScheduleAnyway). Pods without constraints of their own get default ones, for the pods that
-// services and owners select together with them.
+// Spreads pods evenly over topology domains. A node whose domain would have too many pods compared
+// to the domain with the fewest is refused (DoNotSchedule) or scores lower (ScheduleAnyway). Pods
+// without constraints get default ones, counted over the pods that Services and owners select
+// together with them.
 //
-// Semantics: kube-scheduler's PodTopologySpread. Unlike there, pods on their way out do not count
-// either when they go, and events wake pods also for labels of a node that its selection reads.
+// Semantics: kube-scheduler's PodTopologySpread, with two differences. A terminating pod, which
+// does not count, is not deducted again when it is removed. Queueing hints also consider changes of
+// node labels that the pod's node selection reads.
 #pragma once
 
 #include <vector>
@@ -13,11 +14,11 @@
 
 namespace nos::scheduling {
 
-// As in PodTopologySpreadArgs.
+// The fields of PodTopologySpreadArgs.
 struct PodTopologySpreadOptions {
-  // defaultingType System: over zones and nodes, ScheduleAnyway; `default_constraints` are unused.
+  // defaultingType System: ScheduleAnyway over zones and nodes; `default_constraints` are unused.
   bool system_defaults = true;
-  // Their selectors are.
+  // Their selectors are unused; see DefaultSelector.
   std::vector<cluster::TopologySpreadConstraint> default_constraints = {};
 };
 
@@ -28,7 +29,7 @@ class PodTopologySpread final : public PreFilterPlugin, public FilterPlugin, pub
 
   std::string Name() const override { return "PodTopologySpread"; }
   bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
-  // Skips pods without constraints.
+  // Skips pods without DoNotSchedule constraints.
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;
   bool Update(const cluster::Pod& pod, const cluster::Pod& other, bool came,
@@ -53,7 +54,7 @@ class PodTopologySpread final : public PreFilterPlugin, public FilterPlugin, pub
  private:
   bool system_defaults_;
   std::vector<cluster::TopologySpreadConstraint> defaults_;
-  bool hard_defaults_;  // some of them are DoNotSchedule
+  bool hard_defaults_;  // a default constraint is DoNotSchedule
 };
 
 }  // namespace nos::scheduling

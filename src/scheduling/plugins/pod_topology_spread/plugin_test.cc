@@ -52,7 +52,7 @@ std::vector<Node> Nodes() {
           NodeOf("y", {}, {{"zone", "2"}, {kHost, "y"}})};
 }
 
-// So many pods on each of the nodes, in their order.
+// `counts` pods on each of the nodes, in order.
 std::vector<Pod> Running(const std::vector<int>& counts, StringMap labels = kFoo,
                          const std::vector<Node>& nodes = Nodes()) {
   static int next = 0;
@@ -71,7 +71,8 @@ std::vector<Pod> operator+(std::vector<Pod> left, const std::vector<Pod>& right)
   return left;
 }
 
-// A letter for each node: "." fits, "S"kewed, "L"abel missing. "skip": nothing to say.
+// One letter per node: "." fits, "S" skew exceeded, "L" label missing. "skip": the filter is
+// skipped.
 std::string Verdicts(const Pod& pod, const std::vector<Pod>& running,
                      const std::vector<Node>& nodes = Nodes()) {
   const PodTopologySpread plugin;
@@ -96,18 +97,18 @@ std::string Verdicts(const Pod& pod, const std::vector<Pod>& running,
   return letters;
 }
 
-TEST(PodTopologySpreadTest, OnlyHardConstraintsFilter) {
+TEST(PodTopologySpreadTest, FiltersOnlyByHardConstraints) {
   EXPECT_EQ(Verdicts(Spread({}), Running({3, 0, 0, 0})), "skip");
   EXPECT_EQ(Verdicts(Spread({Soft(1, "zone")}), Running({3, 0, 0, 0})), "skip");
   EXPECT_FALSE(PodTopologySpread().Concerns(Spread({Soft(1, "zone")})));
   EXPECT_FALSE(PodTopologySpread().Concerns(Spread({})));
-  // What has not been pre-filtered fits.
+  // Without PreFilter every node fits.
   EXPECT_TRUE(PodTopologySpread()
                   .Filter({}, Spread({Hard(1, "rack")}), testing::Snap(Nodes()).node(0))
                   .fits());
 }
 
-TEST(PodTopologySpreadTest, ComparesWithTheDomainThatHasFewest) {
+TEST(PodTopologySpreadTest, ComparesWithDomainWithFewestPods) {
   const Pod zone = Spread({Hard(1, "zone")});
   EXPECT_EQ(Verdicts(zone, {}), "....");
   EXPECT_EQ(Verdicts(zone, Running({3, 0, 3, 0})), "....");
@@ -115,11 +116,11 @@ TEST(PodTopologySpreadTest, ComparesWithTheDomainThatHasFewest) {
   const Pod host = Spread({Hard(1, kHost)});
   EXPECT_EQ(Verdicts(host, Running({2, 1, 0, 3})), "SS.S");
   EXPECT_EQ(Verdicts(Spread({Hard(2, kHost)}), Running({2, 1, 0, 3})), "S..S");
-  // A pod that does not count itself: one more is allowed.
+  // The pod does not match its own selector, so one more pod is allowed.
   EXPECT_EQ(Verdicts(Spread({Hard(1, kHost)}, {}), Running({2, 1, 0, 3})), "S..S");
 }
 
-TEST(PodTopologySpreadTest, CountsSelectedPodsOfItsNamespaceThatStay) {
+TEST(PodTopologySpreadTest, CountsSelectedPodsOfNamespaceExceptTerminating) {
   const Pod host = Spread({Hard(1, kHost)});
   EXPECT_EQ(Verdicts(host, Running({2, 0, 0, 0}, {{"bar", ""}})), "....");
   std::vector<Pod> running = Running({2, 0, 0, 0});
@@ -128,26 +129,26 @@ TEST(PodTopologySpreadTest, CountsSelectedPodsOfItsNamespaceThatStay) {
   running = Running({2, 0, 0, 0});
   for (Pod& pod : running) pod.meta.deleted = Time{};
   EXPECT_EQ(Verdicts(host, running), "....");
-  // No selector selects none, and an empty one counts none.
+  // An absent selector selects no pods, and an empty one counts none.
   Pod none = host;
   none.spread[0].selector.reset();
   EXPECT_EQ(Verdicts(none, Running({2, 0, 0, 0})), "....");
   EXPECT_EQ(Verdicts(Spread({Hard(1, kHost, {})}), Running({2, 0, 0, 0})), "....");
 }
 
-TEST(PodTopologySpreadTest, NodesWithoutTheLabelsDoNotCount) {
+TEST(PodTopologySpreadTest, IgnoresNodesWithoutLabels) {
   std::vector<Node> nodes = Nodes();
   nodes[1].meta.labels.erase("zone");
   EXPECT_EQ(Verdicts(Spread({Hard(1, "zone")}), Running({1, 3, 1, 1}), nodes), ".LSS");
   EXPECT_EQ(Verdicts(Spread({Hard(1, "rack")}), {}), "LLLL");
-  // Any label of any constraint: b counts for neither. Its host has none that count, too.
+  // A node needs the labels of all constraints: b counts for neither. Its host has no counted pods.
   EXPECT_EQ(Verdicts(Spread({Hard(1, "zone"), Hard(1, kHost)}), Running({1, 5, 1, 1}), nodes),
             ".LSS");
   EXPECT_EQ(Verdicts(Spread({Hard(1, kHost), Hard(1, "zone")}), Running({1, 5, 0, 0}), nodes),
             "SL..");
 }
 
-TEST(PodTopologySpreadTest, AllConstraintsMustHold) {
+TEST(PodTopologySpreadTest, RequiresAllConstraints) {
   const Pod both = Spread({Hard(1, "zone"), Hard(1, kHost)});
   EXPECT_EQ(Verdicts(both, Running({2, 1, 0, 3})), "SS.S");
   EXPECT_EQ(Verdicts(both, Running({2, 1, 0, 4})), "SSSS");
@@ -160,7 +161,7 @@ TEST(PodTopologySpreadTest, AllConstraintsMustHold) {
   EXPECT_EQ(Verdicts(twice, Running({3, 0, 4, 0}) + Running({2, 0, 1, 0}, bar)), "SSSS");
 }
 
-TEST(PodTopologySpreadTest, TooFewDomainsCountAsIfOneWereEmpty) {
+TEST(PodTopologySpreadTest, FewerThanMinDomainsCountsAsEmptyDomain) {
   Pod pod = Spread({Hard(2, kHost)});
   const std::vector<Node> three{Nodes()[0], Nodes()[1], Nodes()[2]};
   EXPECT_EQ(Verdicts(pod, Running({2, 2, 1}), three), "...");
@@ -170,10 +171,10 @@ TEST(PodTopologySpreadTest, TooFewDomainsCountAsIfOneWereEmpty) {
   EXPECT_EQ(Verdicts(pod, Running({2, 2, 1}), three), "...");
 }
 
-TEST(PodTopologySpreadTest, NodesOutOfReachCountOrNot) {
+TEST(PodTopologySpreadTest, AppliesNodeInclusionPolicies) {
   Pod pod = Spread({Hard(1, kHost)});
   pod.node_selector = {{"zone", "1"}};
-  // x and y, which the pod cannot use, have fewest.
+  // x and y have the fewest pods, but the pod cannot use them.
   EXPECT_EQ(Verdicts(pod, Running({1, 2, 0, 0})), ".S..");
   pod.spread[0].node_affinity_policy = "Ignore";
   EXPECT_EQ(Verdicts(pod, Running({1, 2, 0, 0})), "SS..");
@@ -188,7 +189,7 @@ TEST(PodTopologySpreadTest, NodesOutOfReachCountOrNot) {
   EXPECT_EQ(Verdicts(tainted, Running({1, 2, 0, 1}), nodes), "SS.S");
 }
 
-TEST(PodTopologySpreadTest, LabelKeysNarrowTheSelector) {
+TEST(PodTopologySpreadTest, MatchLabelKeysNarrowSelector) {
   Pod pod = Spread({Hard(1, kHost)}, {{"foo", ""}, {"v", "2"}});
   const auto running = Running({2, 0, 0, 0}, {{"foo", ""}, {"v", "1"}}) +
                        Running({0, 1, 0, 0}, {{"foo", ""}, {"v", "2"}});
@@ -208,7 +209,7 @@ cluster::PodOwner OwnerOf(std::string name, StringMap selector) {
   return owner;
 }
 
-TEST(PodTopologySpreadTest, DefaultsAreForPodsThatSomethingSelects) {
+TEST(PodTopologySpreadTest, AppliesDefaultsToPodsSelectedByServiceOrOwner) {
   const PodTopologySpread plugin({false, {Hard(1, kHost, {})}});
   ClusterSnapshot snapshot = testing::Snap(Nodes(), Running({1, 0, 0, 0}));
   const Pod pod = Spread({});
@@ -230,10 +231,10 @@ TEST(PodTopologySpreadTest, DefaultsAreForPodsThatSomethingSelects) {
   EXPECT_EQ(verdicts(pod), "skip");
   services.Set("x/foo", std::make_shared<cluster::PodOwner>(OwnerOf("foo", kFoo)));
   EXPECT_EQ(verdicts(pod), "S...");
-  EXPECT_EQ(verdicts(Spread({Soft(1, "zone")})), "skip");  // it has some of its own
+  EXPECT_EQ(verdicts(Spread({Soft(1, "zone")})), "skip");  // it has own constraints
 }
 
-TEST(PodTopologySpreadTest, OwnersSelectTogetherWithServices) {
+TEST(PodTopologySpreadTest, CombinesSelectorsOfOwnersAndServices) {
   ClusterSnapshot snapshot;
   auto& around = snapshot.ChangeAround();
   const auto owner = [](StringMap selector) {
@@ -265,7 +266,7 @@ TEST(PodTopologySpreadTest, OwnersSelectTogetherWithServices) {
 
 using Row = std::vector<int64_t>;
 
-// Normalized, of the first `feasible` nodes.
+// Normalized scores of the first `feasible` nodes.
 Row Scores(const Pod& pod, const std::vector<Pod>& running,
            const std::vector<Node>& nodes = Nodes(), size_t feasible = 4) {
   std::vector<Framework::Entry> entries;
@@ -279,7 +280,7 @@ Row Scores(const Pod& pod, const std::vector<Pod>& running,
   return framework.Score(framework.PreFilter(pod, snapshot), pod, snapshot, infos);
 }
 
-TEST(PodTopologySpreadTest, FewerIsBetter) {
+TEST(PodTopologySpreadTest, ScoresDomainsWithFewerPodsHigher) {
   const Pod host = Spread({Soft(1, kHost)});
   EXPECT_EQ(Scores(host, {}), (Row{100, 100, 100, 100}));
   EXPECT_EQ(Scores(host, Running({2, 1, 0, 3})), (Row{20, 60, 100, 0}));
@@ -291,7 +292,7 @@ TEST(PodTopologySpreadTest, FewerIsBetter) {
   EXPECT_EQ(Scores(none, Running({2, 1, 0, 3})), (Row{100, 100, 100, 100}));
 }
 
-TEST(PodTopologySpreadTest, NodesThatCannotBeScoredComeLast) {
+TEST(PodTopologySpreadTest, UnscoredNodesRankLast) {
   std::vector<Node> nodes = Nodes();
   nodes[1].meta.labels.erase(kHost);
   EXPECT_EQ(Scores(Spread({Soft(1, kHost)}), Running({4, 2, 1, 3}), nodes, 3),
@@ -299,7 +300,7 @@ TEST(PodTopologySpreadTest, NodesThatCannotBeScoredComeLast) {
   EXPECT_EQ(Scores(Spread({Soft(1, "rack")}), Running({4, 2, 1, 3})), (Row{0, 0, 0, 0}));
 }
 
-TEST(PodTopologySpreadTest, CountsDomainsAlsoBeyondFeasibleNodes) {
+TEST(PodTopologySpreadTest, CountsPodsOnInfeasibleNodes) {
   // 6 and 4 in the zones; log(2 + 2) each: 8 and 6.
   EXPECT_EQ(Scores(Spread({Soft(1, "zone")}), Running({4, 2, 1, 3}), Nodes(), 3),
             (Row{75, 75, 100}));
@@ -317,7 +318,7 @@ TEST(PodTopologySpreadTest, SystemDefaultsWorkWithoutZones) {
                    {NodeOf("a", {}, {{kHost, "a"}}), NodeOf("b", {}, {{kHost, "b"}}),
                     NodeOf("x", {}, {{kHost, "x"}}), NodeOf("y", {}, {{kHost, "y"}})}),
             (Row{44, 66, 77, 100}));
-  // Nothing selects it.
+  // No Service or owner selects it.
   EXPECT_EQ(Scores(Spread({}, {{"bar", ""}}), Running({4, 3, 2, 1})), (Row{0, 0, 0, 0}));
 }
 
@@ -375,7 +376,7 @@ PodTopologySpread RandomPlugin(Random& random) {
   return PodTopologySpread({false, {Hard(1, "zone", {}), Soft(1, kHost, {}), Soft(1, "rack", {})}});
 }
 
-TEST(PodTopologySpreadTest, FollowsComingsAndGoings) {
+TEST(PodTopologySpreadTest, IncrementalUpdatesEqualRecomputation) {
   Random random(1);
   for (int round = 0; round < 300; ++round) {
     std::vector<Pod> pool;
@@ -388,7 +389,7 @@ TEST(PodTopologySpreadTest, FollowsComingsAndGoings) {
   }
 }
 
-TEST(PodTopologySpreadTest, CountsAnewWhenOneGoesThatWasNeverThere) {
+TEST(PodTopologySpreadTest, RecountsWhenUnknownPodIsRemoved) {
   const PodTopologySpread plugin;
   const ClusterSnapshot snapshot = testing::Snap(Nodes());
   const Pod pod = Spread({Hard(1, kHost)});
@@ -400,7 +401,7 @@ TEST(PodTopologySpreadTest, CountsAnewWhenOneGoesThatWasNeverThere) {
   EXPECT_FALSE(plugin.Update(pod, Spread({}), false, snapshot.node(0), state, touch));
 }
 
-TEST(PodTopologySpreadTest, HintsMissNothingThatHelps) {
+TEST(PodTopologySpreadTest, HintsMissNoHelpfulEvent) {
   Random random(2);
   for (int round = 0; round < 300; ++round) {
     std::vector<Pod> pool;
@@ -416,7 +417,7 @@ TEST(PodTopologySpreadTest, HintsMissNothingThatHelps) {
   }
 }
 
-TEST(PodTopologySpreadTest, HintsLetWhatCannotHelpPass) {
+TEST(PodTopologySpreadTest, HintsIgnoreIrrelevantEvents) {
   using enum ClusterEvent::Kind;
   const PodTopologySpread plugin;
   const auto shared = [](auto value) { return std::make_shared<const decltype(value)>(value); };

@@ -1,4 +1,4 @@
-// Which nodes spread the pod best: ScheduleAnyway.
+// Scores of ScheduleAnyway constraints.
 #include <algorithm>
 #include <cmath>
 
@@ -15,21 +15,21 @@ using cluster::Node;
 using cluster::NodeInfo;
 using cluster::Pod;
 
-// Of one constraint.
+// Counts of one constraint.
 struct Tally {
-  ByText<int64_t> pods;      // by domain; over nodes (kHostname), by the node's name
-  ByText<int64_t> feasible;  // nodes by domain; not kept over nodes
-  double weight = 0;         // of one pod: more where there are more domains
+  ByText<int64_t> pods;      // by domain; for kHostname by node name
+  ByText<int64_t> feasible;  // feasible nodes by domain; unused for kHostname
+  double weight = 0;         // of one pod; grows with the number of domains
 };
 
 struct Spreading {
   std::vector<SpreadConstraint> constraints;
-  bool needs_all_keys;  // a node without one of the labels has no score
+  bool needs_all_keys;  // nodes without one of the labels are not scored
 };
 
 struct Tallies {
-  std::vector<Tally> of;  // by constraint
-  int64_t feasible = 0;   // nodes that have a score
+  std::vector<Tally> of;  // per constraint
+  int64_t feasible = 0;   // number of scored nodes
 };
 
 struct ScoreState {
@@ -41,7 +41,7 @@ bool HasScore(const Spreading& spreading, const Node& node) {
   return !spreading.needs_all_keys || HasAllKeys(spreading.constraints, node);
 }
 
-// Nodes without the label are a domain, too, where they have a score.
+// Scored nodes without the label form a domain of their own.
 std::string_view DomainOf(const SpreadConstraint& constraint, const Node& node) {
   if (constraint.key == kHostname) return node.meta.name;
   const std::string* value = LabelOf(node, constraint.key);
@@ -55,7 +55,7 @@ void Add(ByText<int64_t>& to, std::string_view key, int64_t amount) {
   if (at->second == 0) to.erase(at);
 }
 
-// Whether pods of the node count. Over nodes each counts its own, whatever it is.
+// True if pods of the node count. For kHostname, each node counts its own pods unconditionally.
 bool IsCounted(const Spreading& spreading, const SpreadConstraint& constraint, const Pod& pod,
                const Node& node, bool selects_node) {
   return constraint.key == kHostname ||
@@ -82,7 +82,7 @@ void CountFeasible(const Spreading& spreading, const Node& node, int64_t sign, T
   }
 }
 
-// Returns whether any is another than before.
+// True if a weight changed.
 bool SetWeights(const Spreading& spreading, Tallies& to) {
   bool changed = false;
   for (size_t c = 0; c < spreading.constraints.size(); ++c) {

@@ -1,4 +1,4 @@
-// How many pods are in each domain of one constraint, and the least of all domains.
+// Numbers of pods per domain of one constraint, with their minimum.
 //
 //   SpreadCounts counts;
 //   counts.Add("zone-a", 0);  // a domain without pods counts, too
@@ -19,16 +19,16 @@ class SpreadCounts {
  public:
   static constexpr int64_t kNoDomain = std::numeric_limits<int32_t>::max();
 
-  // REQUIRES: no more pods go than came.
+  // `pods` may be negative. REQUIRES: counts stay >= 0.
   void Add(std::string_view value, int64_t pods);
-  // 0 where there is no such domain.
+  // 0 if the domain does not exist.
   int64_t At(std::string_view value) const;
   int64_t Least() const { return domains_.empty() ? kNoDomain : static_cast<int64_t>(least_); }
   const ByText<int64_t>& domains() const { return domains_; }
 
  private:
   ByText<int64_t> domains_;
-  std::vector<size_t> with_;  // by count: domains that have it
+  std::vector<size_t> with_;  // number of domains, by count
   size_t least_ = 0;
 };
 

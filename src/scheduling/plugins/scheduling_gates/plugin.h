@@ -1,4 +1,4 @@
-// A pod with scheduling gates is not queued before somebody has lifted all of them.
+// A pod with scheduling gates is not queued until all gates are removed.
 //
 // Semantics: kube-scheduler's SchedulingGates.
 #pragma once
@@ -11,7 +11,7 @@ namespace nos::scheduling {
 class SchedulingGates final : public PreEnqueuePlugin {
  public:
   std::string Name() const override { return "SchedulingGates"; }
-  // What happens elsewhere lifts no gate.
+  // Only a change of the pod itself removes gates.
   bool MayHelp(const ClusterEvent&, const cluster::Pod&) const override { return false; }
   Verdict PreEnqueue(const cluster::Pod& pod) const override;
 };

@@ -7,7 +7,7 @@
 namespace nos::scheduling {
 namespace {
 
-TEST(SchedulingGatesTest, KeepsPodsOutOfTheQueueUntilAllGatesAreLifted) {
+TEST(SchedulingGatesTest, KeepsPodOutOfQueueUntilAllGatesAreRemoved) {
   const SchedulingGates plugin;
   auto pod = testing::PodOf("p");
   EXPECT_TRUE(plugin.PreEnqueue(pod).fits());

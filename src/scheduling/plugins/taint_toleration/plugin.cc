@@ -8,7 +8,7 @@ namespace nos::scheduling {
 
 namespace {
 
-// Whether there is a strict taint that the pod does not tolerate.
+// True if the pod does not tolerate a NoSchedule or NoExecute taint of the node.
 bool KeepsAway(const cluster::Node& node, const cluster::Pod& pod) {
   return std::ranges::any_of(node.taints, [&](const cluster::Taint& taint) {
     const bool strict = taint.effect == "NoSchedule" || taint.effect == "NoExecute";

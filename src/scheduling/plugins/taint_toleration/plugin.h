@@ -1,5 +1,5 @@
-// Taints keep pods away that do not tolerate them: NoSchedule and NoExecute strictly,
-// PreferNoSchedule by a worse score the more such taints a node has.
+// Taints that a pod does not tolerate: NoSchedule and NoExecute refuse the pod, PreferNoSchedule
+// lowers the score of the node with each such taint.
 //
 // Semantics: kube-scheduler's TaintToleration.
 #pragma once

@@ -15,7 +15,7 @@ Verdict Filter(std::vector<cluster::Taint> taints, std::vector<cluster::Tolerati
   return TaintToleration().Filter({}, pod, testing::Snap({node}).node(0));
 }
 
-TEST(TaintTolerationTest, StrictTaintsMustAllBeTolerated) {
+TEST(TaintTolerationTest, RequiresTolerationOfAllStrictTaints) {
   const cluster::Taint gpu{"gpu", "a100", "NoSchedule"};
   const cluster::Taint out{"out", "", "NoExecute"};
   EXPECT_TRUE(Filter({}, {}).fits());
@@ -27,7 +27,7 @@ TEST(TaintTolerationTest, StrictTaintsMustAllBeTolerated) {
   EXPECT_FALSE(Filter({gpu, out}, {{"", "Exists", "", "NoSchedule"}}).fits());
 }
 
-TEST(TaintTolerationTest, SoftTaintsOnlyLowerTheScore) {
+TEST(TaintTolerationTest, PreferNoScheduleOnlyLowersScore) {
   EXPECT_TRUE(Filter({{"slow", "", "PreferNoSchedule"}}, {}).fits());
   auto slow = testing::NodeOf("a");
   slow.taints = {{"slow", "", "PreferNoSchedule"}, {"old", "", "PreferNoSchedule"}};
@@ -42,7 +42,7 @@ TEST(TaintTolerationTest, SoftTaintsOnlyLowerTheScore) {
   EXPECT_EQ(scores, (std::vector<int64_t>{100, 50, 0}));
 }
 
-TEST(TaintTolerationTest, OnlyNodesThatComeToBeToleratedHelp) {
+TEST(TaintTolerationTest, OnlyNewlyToleratedNodesWakePod) {
   const auto node = [](std::vector<cluster::Taint> taints) {
     auto made = testing::NodeOf("a");
     made.taints = std::move(taints);

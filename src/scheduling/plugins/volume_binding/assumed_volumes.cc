@@ -43,7 +43,7 @@ bool NeedsWrite(const AssumedVolumes::Change<T>& change) {
   return change.before != change.after;
 }
 
-// As the PersistentVolume controller would bind it.
+// The volume bound to the claim, as the PersistentVolume controller would write it.
 std::shared_ptr<const PersistentVolume> Given(std::shared_ptr<const PersistentVolume> volume,
                                               const PersistentVolumeClaim& claim) {
   const bool kept = cluster::IsFor(*volume, claim);
@@ -72,9 +72,9 @@ void Withdraw(const AssumedVolumes::Change<T>& change, ClusterSnapshot& snapshot
   }
 }
 
-// A merge patch that is refused if the object is no longer what it was.
+// A merge patch with a resourceVersion: the API server rejects it if the object has changed.
 codec::ApiRequest Patch(std::string path, const std::string& resource_version, JsonObject metadata,
-                       JsonObject rest = {}) {
+                        JsonObject rest = {}) {
   metadata["resourceVersion"] = resource_version;
   rest["metadata"] = std::move(metadata);
   codec::ApiRequest request;
@@ -106,7 +106,7 @@ codec::ApiRequest WriteOf(const AssumedVolumes::Change<PersistentVolumeClaim>& p
                {{"annotations", JsonObject{{key, after.annotations.at(key)}}}});
 }
 
-// What one of the volumes has come to.
+// State of one of the pod's volumes.
 struct Finding {
   enum class Kind { kBound, kWaits, kFailed } kind = Kind::kBound;
   std::string message = {};
@@ -126,7 +126,7 @@ Finding CheckReach(const PersistentVolume& volume, const cluster::Node& node) {
       volume.meta.name, node.meta.name));
 }
 
-// Of what is to be written or was: the API server's answer has not come by the watch yet.
+// True if a change is to be written, or was written and the watch has not shown it yet.
 template <typename T>
 bool IsOutstanding(const AssumedVolumes::Change<T>& change, const T& current) {
   return NeedsWrite(change) &&
@@ -190,7 +190,7 @@ Finding CheckProvision(const AssumedVolumes::Change<PersistentVolumeClaim>& prov
     if (untouched.kind == Finding::Kind::kFailed) return untouched;
   }
   if (IsOutstanding(provision, *claim)) return Waits(*claim);
-  // A provisioner that cannot takes the annotation away, for the pod to be placed anew.
+  // A provisioner that fails removes the annotation so that the pod is scheduled again.
   const auto selected = claim->meta.annotations.find(cluster::kSelectedNode);
   if (selected == claim->meta.annotations.end() || selected->second != node.meta.name) {
     return Failed(fmt::format("provisioning failed for PVC \"{}\"", claim->meta.name));
@@ -206,7 +206,7 @@ Finding CheckProvision(const AssumedVolumes::Change<PersistentVolumeClaim>& prov
   return CheckClaim(*claim);
 }
 
-// The worse of both, of equals the first.
+// Keeps the worse finding; of equals the first.
 void Merge(Finding next, Finding& to) {
   if (next.kind > to.kind) to = std::move(next);
 }

@@ -1,9 +1,9 @@
-// The volumes that a pod is to get, from the decision until they are bound: assumed in the
-// surroundings, written to the API server, waited for.
+// Volumes chosen for a pod, from the decision until they are bound: assumed in the cluster context,
+// written to the API server, then awaited.
 //
-// An assumption is an object of the surroundings that differs from the API server's, under the same
-// resourceVersion. Whatever the watch shows later takes its place; what was written is therefore
-// seen by an object with another resourceVersion, and is judged by that.
+// An assumption is an object in the cluster context that differs from the API server's object but
+// has the same resourceVersion. Any later object from the watch replaces it. A finished write is
+// therefore recognised by a different resourceVersion.
 #pragma once
 
 #include <memory>
@@ -18,11 +18,11 @@
 
 namespace nos::scheduling {
 
-// In the cycle's state. Without bindings and provisions: nothing is assumed.
+// Kept in CycleState. Empty: nothing is assumed.
 struct AssumedVolumes {
   template <typename T>
   struct Change {
-    std::shared_ptr<const T> before, after;  // the same: nothing is to be written
+    std::shared_ptr<const T> before, after;  // the same object: nothing to write
   };
   struct Binding {
     Change<cluster::PersistentVolume> volume;
@@ -36,13 +36,14 @@ struct AssumedVolumes {
   bool empty() const { return bindings.empty() && provisions.empty(); }
 };
 
-// Volumes get their claims, claims to be provisioned the node.
+// Assumes that volumes are bound to their claims, and that claims to be provisioned select the
+// node.
 AssumedVolumes AssumeVolumes(const VolumeChoice& choice, const std::string& node,
                              cluster::ClusterSnapshot& snapshot);
-// What was assumed and is still there becomes what it was.
+// Restores assumed objects that the watch has not replaced.
 void Withdraw(const AssumedVolumes& assumed, cluster::ClusterSnapshot& snapshot);
-// Whether all is bound, what is waited for, or why it will not come to that; with the writes when
-// nothing is `written` yet. Knows no deadline.
+// Reports whether all volumes are bound, which one is awaited, or why binding failed. Includes the
+// writes while `written` is false. Ignores deadlines.
 Progress CheckVolumes(const AssumedVolumes& assumed, std::string_view node,
                       const cluster::ClusterSnapshot& snapshot);
 

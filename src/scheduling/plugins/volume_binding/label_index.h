@@ -1,8 +1,8 @@
-// Things that only some nodes can have, found by the nodes' labels instead of one by one. They are
-// numbered, the better ones first.
+// Index of objects that only some nodes can use, searched by node labels. Objects are numbered,
+// better ones first.
 //
 //   LabelIndex index;
-//   index.Add(0, nullptr);                              // for any node
+//   index.Add(0, nullptr);                              // usable on any node
 //   index.Add(1, &hostname_in_a);
 //   index.First(labels, [&](uint32_t i) { return Fits(things[i], labels); });
 #pragma once
@@ -22,7 +22,7 @@ class LabelIndex {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // In ascending order. `in`: an In requirement that a node must meet to have the thing.
+  // Adds objects in ascending order. `in`: an In requirement that nodes must satisfy; null: none.
   void Add(uint32_t number, const cluster::SelectorRequirement* in) {
     if (in == nullptr) return anywhere_.push_back(number);
     auto at = std::ranges::find(by_label_, in->key, &ByLabel::first);
@@ -30,7 +30,7 @@ class LabelIndex {
     for (const std::string& value : in->values) at->second[value].push_back(number);
   }
 
-  // The first thing of which `fits` says that a node with these labels can have it, or kNone.
+  // The first object for which `fits` returns true on a node with these labels, or kNone.
   template <typename Predicate>
   uint32_t First(const cluster::StringMap& labels, Predicate fits) const {
     uint32_t first = FirstOf(anywhere_, kNone, fits);

@@ -90,8 +90,8 @@ PreFilterPlugin::Outcome VolumeBinding::PreFilter(const Pod& pod,
   return outcome;
 }
 
-// Who comes may have got a volume that this pod could have, and who leaves may give one back; and
-// the node of a claim that both share is chosen by the first of them.
+// Recomputed if `other` may have taken or released a volume that this pod could use, or if it
+// shares an unbound claim, whose node the first pod determines.
 bool VolumeBinding::Update(const Pod&, const Pod& other, bool, const cluster::NodeInfo&,
                            CycleState& state, TouchDomain) const {
   const auto* wanted = state.Get<Wanted>();
@@ -108,7 +108,7 @@ Verdict VolumeBinding::Filter(const CycleState& state, const Pod&,
   return wanted == nullptr ? Verdict::Fits() : ChooseVolumes(*wanted->volumes, *node.node);
 }
 
-// Looks anew: other pods may have been given volumes since the filter was asked.
+// Chooses again: other pods may have taken volumes since the filter ran.
 Verdict VolumeBinding::Reserve(const Pod& pod, std::string_view node,
                                cluster::ClusterSnapshot& snapshot, CycleState& state) const {
   if (state.Get<AssumedVolumes>() != nullptr) state.Set(AssumedVolumes());
@@ -155,7 +155,7 @@ Progress VolumeBinding::PreBind(const Pod&, std::string_view node,
   return progress;
 }
 
-// A pod with claims that leaves may never have been bound, and give back what was kept for it.
+// A pod that left may never have been bound, and releases the volumes reserved for it.
 bool VolumeBinding::MayHelp(const ClusterEvent& event, const Pod& pod) const {
   using enum ClusterEvent::Kind;
   switch (event.kind) {

@@ -1,26 +1,27 @@
-// Pods run where their volumes can be reached, and claims that wait for their first pod get volumes
-// there: one that is there, or one that is made for them.
+// Filters nodes that can reach the pod's volumes, and gives claims with WaitForFirstConsumer an
+// existing or a new volume there.
 //
-// Semantics: kube-scheduler's VolumeBinding, without the migration of in-tree volumes to CSI and
-// without its score (feature gate StorageCapacityScoring, which is off by default).
+// Semantics: kube-scheduler's VolumeBinding, without migration of in-tree volumes to CSI and
+// without its score (feature gate StorageCapacityScoring, off by default).
 #pragma once
 
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 
-// Codes: "VolumeOutOfReach", "NoVolumeToBind", "NotEnoughStorage", "VolumeNotFound"; of all nodes:
+// Codes: "VolumeOutOfReach", "NoVolumeToBind", "NotEnoughStorage", "VolumeNotFound"; for all nodes:
 // "ClaimNotFound", "ClaimLost", "ClaimDeleted", "ClaimOfAnother", "ClaimUnbound"; while binding:
 // "WaitsForVolumes", "VolumeBindingFailed", "VolumeBindingTimeout".
 //
-// Reserve assumes in the snapshot's surroundings what PreBind then writes: volumes get their
-// claims, claims to be provisioned the node. A failed write is the caller's to see: it unreserves.
+// Reserve assumes in the snapshot's cluster context the changes that PreBind then writes: volumes
+// are bound to claims, and claims to be provisioned select the node. If a write fails, the caller
+// must call Unreserve.
 class VolumeBinding final : public PreFilterPlugin,
                             public FilterPlugin,
                             public ReservePlugin,
                             public PreBindPlugin {
  public:
-  // `patience`: from the first PreBind until all is bound (bindTimeoutSeconds).
+  // `patience`: time from the first PreBind until all volumes are bound (bindTimeoutSeconds).
   explicit VolumeBinding(Duration patience = std::chrono::seconds(600)) : patience_(patience) {}
 
   std::string Name() const override { return "VolumeBinding"; }

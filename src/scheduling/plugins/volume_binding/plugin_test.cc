@@ -31,7 +31,7 @@ using Kind = Progress::Kind;
 constexpr Time kStart{std::chrono::hours(1)};
 constexpr auto kMinute = std::chrono::minutes(1);
 
-TEST(VolumeBindingTest, MostPodsAreOfNoConcern) {
+TEST(VolumeBindingTest, SkipsPodsWithoutClaimsOrClusterContext) {
   const VolumeBinding plugin;
   Pod pod = PodOf("p");
   pod.volumes = {{"config"}};
@@ -39,7 +39,7 @@ TEST(VolumeBindingTest, MostPodsAreOfNoConcern) {
   ClusterSnapshot snapshot = Snap({NodeOf("n")});
   CycleState state;
   EXPECT_TRUE(plugin.PreFilter(WithClaims(pod, {"c"}), snapshot, state).skip)
-      << "nobody has looked";
+      << "no cluster context";
   EXPECT_FALSE(plugin.ConcernsIn(snapshot, WithClaims(pod, {"c"})));
   snapshot.ChangeAround();
   EXPECT_TRUE(plugin.ConcernsIn(snapshot, WithClaims(pod, {"c"})));
@@ -51,11 +51,11 @@ TEST(VolumeBindingTest, MostPodsAreOfNoConcern) {
   EXPECT_TRUE(plugin.Reserve(pod, "n", snapshot, state).fits());
   EXPECT_EQ(plugin.PreBind(pod, "n", snapshot, kStart, state).kind, Kind::kReady);
   plugin.Unreserve(pod, "n", snapshot, state);
-  EXPECT_EQ(snapshot.around_version(), version) << "nothing is touched in vain";
+  EXPECT_EQ(snapshot.around_version(), version) << "no unneeded change";
 }
 
-// One pod with claim "c" of a class, on its way to node "n" in zone a. There is a volume "pv" for
-// class "local"; for "cloud" it is to be made.
+// One pod with claim "c" of a class, to be bound to node "n" in zone a. Class "local" has a volume
+// "pv"; class "cloud" provisions one.
 class BindingTest : public ::testing::Test {
  protected:
   BindingTest() {
@@ -79,7 +79,7 @@ class BindingTest : public ::testing::Test {
   }
   PersistentVolume Volume() { return *snapshot_.around().volumes.Find("pv"); }
   PersistentVolumeClaim Claim() { return *snapshot_.around().claims.Find("x/c"); }
-  // As the watch shows them.
+  // Puts an object as the watch would show it.
   template <typename T>
   void Arrives(T object, const std::string& version = "2") {
     object.meta.resource_version = version;
@@ -92,7 +92,7 @@ class BindingTest : public ::testing::Test {
   CycleState state_;
 };
 
-TEST_F(BindingTest, AVolumeThatIsThereIsGivenToTheClaim) {
+TEST_F(BindingTest, BindsExistingVolumeToClaim) {
   Want("local");
   Reserve();
   EXPECT_EQ(Volume().claim_ns + "/" + Volume().claim_name, "x/c");
@@ -118,7 +118,7 @@ TEST_F(BindingTest, AVolumeThatIsThereIsGivenToTheClaim) {
   EXPECT_EQ(PreBind().kind, Kind::kReady);
 }
 
-TEST_F(BindingTest, AVolumeThatWasKeptByNameIsNotSaidToBeBoundByAController) {
+TEST_F(BindingTest, ReservedVolumeGetsNoBoundByControllerAnnotation) {
   Want("local");
   auto kept = VolumeOf("pv", "local");
   kept.claim_ns = "x";
@@ -131,7 +131,7 @@ TEST_F(BindingTest, AVolumeThatWasKeptByNameIsNotSaidToBeBoundByAController) {
   EXPECT_EQ(FindString(first.writes[0].body, "spec", "claimRef", "uid"), "uid of c");
 }
 
-TEST_F(BindingTest, WhatIsWrittenAlreadyIsOnlyWaitedFor) {
+TEST_F(BindingTest, WaitsForBindingThatIsAlreadyWritten) {
   Want("local");
   auto given = VolumeOf("pv", "local");
   given.claim_ns = "x";
@@ -144,7 +144,7 @@ TEST_F(BindingTest, WhatIsWrittenAlreadyIsOnlyWaitedFor) {
   EXPECT_EQ(PreBind().kind, Kind::kReady);
 }
 
-TEST_F(BindingTest, AClaimToBeProvisionedIsToldTheNode) {
+TEST_F(BindingTest, ClaimToBeProvisionedGetsSelectedNode) {
   Want("cloud");
   Reserve();
   EXPECT_EQ(Claim().meta.annotations.at("volume.kubernetes.io/selected-node"), "n");
@@ -160,12 +160,12 @@ TEST_F(BindingTest, AClaimToBeProvisionedIsToldTheNode) {
   claim.volume_name = "made";
   claim.meta.annotations["pv.kubernetes.io/bind-completed"] = "yes";
   Arrives(claim, "3");
-  WantWaiting();  // the volume has not arrived
+  WantWaiting();  // the volume is not in the watch yet
   Arrives(VolumeOf("made", "cloud", "1Gi", {"a"}));
   EXPECT_EQ(PreBind().kind, Kind::kReady);
 }
 
-TEST_F(BindingTest, TheNextPodTakesNotTheSameVolume) {
+TEST_F(BindingTest, ReservedVolumeIsNotGivenToNextPod) {
   Want("local");
   Put(snapshot_, ClaimOf("d", "local"), VolumeOf("pv2", "local", "2Gi"));
   const Pod other = WithClaims(PodOf("q"), {"d"}), third = WithClaims(PodOf("r"), {"e"});
@@ -178,30 +178,30 @@ TEST_F(BindingTest, TheNextPodTakesNotTheSameVolume) {
   Unreserve();
   Unreserve();
   EXPECT_EQ(Volume().claim_name, "");
-  EXPECT_EQ(snapshot_.around().volumes.Find("pv2")->claim_name, "d") << "of another pod";
+  EXPECT_EQ(snapshot_.around().volumes.Find("pv2")->claim_name, "d") << "reserved by another pod";
   EXPECT_TRUE(plugin_.Reserve(third, "n", snapshot_, thirds).fits());
   Unreserve();
-  EXPECT_EQ(Volume().claim_name, "e") << "no longer of this pod";
+  EXPECT_EQ(Volume().claim_name, "e") << "not reserved by this pod any more";
 }
 
-TEST_F(BindingTest, UnreserveLeavesWhatTheWatchHasShown) {
+TEST_F(BindingTest, UnreserveKeepsObjectsFromWatch) {
   Want("cloud");
   Reserve();
   auto written = Claim();
   Arrives(written);
   Unreserve();
   EXPECT_EQ(Claim().meta.annotations.at("volume.kubernetes.io/selected-node"), "n");
-  EXPECT_EQ(PreBind().kind, Kind::kReady) << "nothing is left to be bound";
+  EXPECT_EQ(PreBind().kind, Kind::kReady) << "no binding is left";
   Want("cloud");
   Reserve();
   Unreserve();
   EXPECT_TRUE(Claim().meta.annotations.empty());
 }
 
-TEST_F(BindingTest, AnAssumptionThatTheWatchHasOverwrittenIsNoticed) {
+TEST_F(BindingTest, DetectsAssumptionOverwrittenByWatch) {
   Want("local");
   Reserve();
-  Put(snapshot_, VolumeOf("pv", "local", "1Gi", {"a"}));  // the same once more: still free
+  Put(snapshot_, VolumeOf("pv", "local", "1Gi", {"a"}));  // an update without changes: still free
   EXPECT_EQ(PreBind().writes.size(), 1U);
   Unreserve();
   Reserve();
@@ -214,14 +214,14 @@ TEST_F(BindingTest, AnAssumptionThatTheWatchHasOverwrittenIsNoticed) {
   EXPECT_EQ(Volume().claim_name, "d");
 }
 
-TEST_F(BindingTest, AVolumeThatChangedBeforeTheWriteIsChosenAnew) {
+TEST_F(BindingTest, FailsIfVolumeChangedBeforeWrite) {
   Want("local");
   Reserve();
   Arrives(VolumeOf("pv", "local"));
   WantFailure("persistentvolume \"pv\" has changed since it was chosen");
 }
 
-TEST_F(BindingTest, GivingAVolumeMayFail) {
+TEST_F(BindingTest, ReportsFailedBindingOfVolume) {
   Want("local");
   Reserve();
   (void)PreBind();
@@ -255,7 +255,7 @@ TEST_F(BindingTest, GivingAVolumeMayFail) {
   WantFailure("failed to get node \"n\": it is gone");
 }
 
-TEST_F(BindingTest, ProvisioningMayFail) {
+TEST_F(BindingTest, ReportsFailedProvisioning) {
   Want("cloud");
   Reserve();
   (void)PreBind();
@@ -280,7 +280,7 @@ TEST_F(BindingTest, ProvisioningMayFail) {
   WantFailure("failed to check provisioning pvc: persistentvolumeclaim \"x/c\" not found");
 }
 
-TEST_F(BindingTest, PatienceEnds) {
+TEST_F(BindingTest, FailsAfterBindTimeout) {
   Want("cloud");
   Reserve();
   EXPECT_EQ(PreBind(kStart).kind, Kind::kWaits);
@@ -293,10 +293,11 @@ TEST_F(BindingTest, PatienceEnds) {
             "not bound yet");
   Unreserve();
   Reserve();
-  EXPECT_EQ(PreBind(kStart + 20 * kMinute).until, kStart + 30 * kMinute) << "each try has its own";
+  EXPECT_EQ(PreBind(kStart + 20 * kMinute).until, kStart + 30 * kMinute)
+      << "each attempt has its own deadline";
 }
 
-TEST_F(BindingTest, ReserveSaysWhatHasChangedSinceTheFilter) {
+TEST_F(BindingTest, ReserveReportsChangesSinceFilter) {
   Want("local");
   EXPECT_EQ(plugin_.Reserve(pod_, "m", snapshot_, state_).code, "NoVolumeToBind");
   EXPECT_EQ(plugin_.Reserve(pod_, "gone", snapshot_, state_).code, "NodeNotFound");
@@ -306,7 +307,7 @@ TEST_F(BindingTest, ReserveSaysWhatHasChangedSinceTheFilter) {
   EXPECT_EQ(PreBind().kind, Kind::kReady);
 }
 
-TEST(VolumeBindingTest, FollowsPodsThatComeAndGo) {
+TEST(VolumeBindingTest, IncrementalUpdatesEqualRecomputation) {
   const VolumeBinding plugin;
   int restarts = 0, steps = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
@@ -362,7 +363,7 @@ TEST(VolumeBindingTest, FollowsPodsThatComeAndGo) {
   EXPECT_LT(restarts, steps * 3 / 4);
 }
 
-TEST(VolumeBindingTest, SaysWhatMayHelp) {
+TEST(VolumeBindingTest, HintsReportHelpfulEvents) {
   const VolumeBinding plugin;
   const Pod pod = testing::WithEphemeral(WithClaims(PodOf("p"), {"c"}), "scratch");
   const auto helps = [&](const ClusterEvent& event) { return plugin.MayHelp(event, pod); };

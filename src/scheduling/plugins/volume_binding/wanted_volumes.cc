@@ -19,7 +19,7 @@ using cluster::StringMap;
 using cluster::Surroundings;
 using cluster::Volume;
 
-// A claim that can be waited for, but not used.
+// Refuses claims that do not exist, are lost, are being deleted, or belong to another pod.
 Verdict CheckClaim(const Pod& pod, const Volume& volume, const std::string& name,
                    const PersistentVolumeClaim* claim) {
   const bool ephemeral = volume.kind == Volume::Kind::kEphemeral;
@@ -58,13 +58,13 @@ void AddBound(const PersistentVolumeClaim& claim, const Surroundings& around, Wa
   if (volume != nullptr) to.bound.push_back(std::move(volume));
 }
 
-// What must hold of a volume on any node, whoever has it, even if it is kept for the claim.
+// Conditions on a volume for any claim, even for the claim that it is reserved for.
 bool CanHold(const PersistentVolume& volume, const PersistentVolumeClaim& claim) {
   return volume.storage >= claim.storage && volume.volume_mode == claim.volume_mode &&
          volume.attributes_class == claim.attributes_class.value_or("") && !volume.meta.deleted;
 }
 
-// What else must hold of one that is not, beside that it is available.
+// Further conditions on an available volume that is not reserved for the claim.
 bool CanTake(const PersistentVolumeClaim& claim, const PersistentVolume& volume) {
   if (claim.selector && !cluster::Matches(*claim.selector, volume.meta.labels)) return false;
   return std::ranges::all_of(claim.access_modes, [&](const std::string& mode) {
@@ -82,7 +82,7 @@ const SelectorRequirement* FirstIn(const PersistentVolume& volume) {
   return FirstIn(volume.node_terms->front().match_expressions);
 }
 
-// Returns whether some volume would do, if nobody had it.
+// True if some volume matches, whether it is free or not.
 bool AddCandidates(const Surroundings& around, WantedVolume& to) {
   const PersistentVolumeClaim& claim = *to.claim;
   const std::string& storage = cluster::ClassOf(claim);
@@ -165,7 +165,7 @@ bool AllowsNode(const cluster::StorageClass& storage, const StringMap& labels) {
 
 using Taken = std::vector<const PersistentVolume*>;
 
-// Null: none that is there will do.
+// Null: no existing volume matches on the node.
 const std::shared_ptr<const PersistentVolume>* FindVolume(const WantedVolume& wanted,
                                                           const StringMap& labels,
                                                           const Taken& taken) {
@@ -190,7 +190,7 @@ Provision CanProvision(const WantedVolume& wanted, const StringMap& labels) {
   return found == LabelIndex::kNone ? Provision::kNoSpace : Provision::kYes;
 }
 
-// Those without a volume that is there are to be provisioned; the first that cannot be decides.
+// Claims without an existing volume are provisioned. The first claim that cannot be decides.
 Provision ChooseDelayed(const WantedVolumes& wanted, const cluster::Node& node,
                         VolumeChoice* choice) {
   const StringMap& labels = node.meta.labels;
@@ -241,7 +241,8 @@ std::variant<WantedVolumes, Verdict> FindWantedVolumes(const Pod& pod, const Sur
     const bool waits = storage != nullptr && storage->waits_for_consumer;
     if (waits && claim->volume_name.empty()) {
       const auto same = [&](const WantedVolume& other) { return other.claim == claim; };
-      if (std::ranges::any_of(wanted.delayed, same)) continue;  // two volumes of one claim
+      // Two volumes of the pod use one claim.
+      if (std::ranges::any_of(wanted.delayed, same)) continue;
       AddDelayed(std::move(claim), std::move(storage), around, wanted);
     } else {
       immediate = true;

@@ -1,8 +1,9 @@
-// What a pod's claims want of a node, worked out once for all nodes, and what they get there.
+// Volume requirements of a pod's claims, computed once for all nodes, and the volumes chosen for a
+// node.
 //
 // Semantics: kube-scheduler's volume binder, and the matching of volumes in
-// k8s.io/component-helpers storage/volume. Of volumes that are equally small the first by name is
-// taken.
+// k8s.io/component-helpers storage/volume. Among equally small volumes, the first by
+// name is chosen.
 #pragma once
 
 #include <memory>
@@ -16,38 +17,38 @@
 
 namespace nos::scheduling {
 
-// A claim whose volume is chosen together with the node.
+// A claim whose volume is chosen together with the node (WaitForFirstConsumer).
 struct WantedVolume {
   std::shared_ptr<const cluster::PersistentVolumeClaim> claim;
-  std::string selected_node;  // is being provisioned there; "": nothing is decided
-  // Volumes that are there: that which is kept for the claim, or all that it can take, the smallest
-  // first.
+  std::string selected_node;  // provisioning has started for this node; "": not decided
+  // Existing volumes: the one reserved for the claim, or all that match, smallest first.
   std::shared_ptr<const cluster::PersistentVolume> kept;
   std::vector<std::shared_ptr<const cluster::PersistentVolume>> candidates;
   LabelIndex candidates_near;
-  // A volume that is made for it: where the class has a provisioner.
+  // Provisioning a new volume, if the class has a provisioner.
   std::shared_ptr<const cluster::StorageClass> storage;
   bool provisionable = false;
-  bool tracks_capacity = false;  // only near one of these, which are large enough
+  // Provisioning requires one of `capacities`, which are large enough, to match the node.
+  bool tracks_capacity = false;
   std::vector<std::shared_ptr<const cluster::CsiStorageCapacity>> capacities;
   LabelIndex capacities_near;
 };
 
 struct WantedVolumes {
-  // Those that bound claims have; one that is not there ends them.
+  // Volumes of bound claims. The list ends at the first volume that does not exist.
   std::vector<std::shared_ptr<const cluster::PersistentVolume>> bound;
   bool bound_missing = false;
-  // First those with a selected node, then the smallest first.
+  // Claims with a selected node first, then smallest first.
   std::vector<WantedVolume> delayed;
-  // Some volume that is there would do for one of them, if nobody had it.
+  // An existing volume would match one of them if no other claim had it.
   bool contested = false;
 };
 
-// Either what the pod wants, or why it has to wait whatever the node. The pod uses claims.
+// Returns the requirements, or why the pod fits no node. REQUIRES: the pod uses claims.
 std::variant<WantedVolumes, Verdict> FindWantedVolumes(const cluster::Pod& pod,
                                                        const cluster::Surroundings& around);
 
-// What the claims in `delayed` get on one node.
+// Volumes for the claims in `delayed` on one node.
 struct VolumeChoice {
   struct Binding {
     std::shared_ptr<const cluster::PersistentVolume> volume;
@@ -56,7 +57,7 @@ struct VolumeChoice {
   std::vector<Binding> bindings;
   std::vector<std::shared_ptr<const cluster::PersistentVolumeClaim>> provisions;
 };
-// `choice` (if not null) gets it when the verdict fits.
+// Fills `choice`, if not null, when the verdict fits.
 Verdict ChooseVolumes(const WantedVolumes& wanted, const cluster::Node& node,
                       VolumeChoice* choice = nullptr);
 

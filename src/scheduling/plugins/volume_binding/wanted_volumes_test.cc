@@ -42,7 +42,7 @@ std::string Text(const std::map<std::string, std::string>& got) {
   return Join(parts, " ");
 }
 
-// What the verdict says, or which volumes each claim gets: "c=pv d=new".
+// The verdict's message, or the volume of each claim: "c=pv d=new".
 std::string On(const std::string& zone, const ClusterSnapshot& snapshot, const Pod& pod) {
   const auto found = FindWantedVolumes(pod, snapshot.around());
   if (const auto* verdict = std::get_if<Verdict>(&found)) {
@@ -64,7 +64,7 @@ std::string On(const std::string& zone, const ClusterSnapshot& snapshot, const P
   return Text(got);
 }
 
-// Class "local" has no provisioner, "cloud" has d.io, "now" binds at once.
+// Class "local" has no provisioner, "cloud" has d.io, "now" binds immediately.
 ClusterSnapshot Classes() {
   ClusterSnapshot snapshot;
   Put(snapshot, StorageClassOf("local", "kubernetes.io/no-provisioner"), StorageClassOf("cloud"),
@@ -72,7 +72,7 @@ ClusterSnapshot Classes() {
   return snapshot;
 }
 
-TEST(WantedVolumesTest, SomeClaimsCannotBeUsed) {
+TEST(WantedVolumesTest, RefusesUnusableClaims) {
   auto snapshot = Classes();
   const auto says = [&](const std::string& claim) {
     return On("a", snapshot, WithClaims(PodOf("p"), {claim}));
@@ -94,7 +94,7 @@ TEST(WantedVolumesTest, SomeClaimsCannotBeUsed) {
   auto prebound = ClaimOf("c", "cloud");
   prebound.volume_name = "pv";
   Put(snapshot, prebound);
-  EXPECT_EQ(says("c"), unbound) << "whoever binds it is not done";
+  EXPECT_EQ(says("c"), unbound) << "binding is in progress";
   const Pod pod = testing::WithEphemeral(PodOf("p"), "v");
   EXPECT_EQ(On("a", snapshot, pod),
             "waiting for ephemeral volume controller to create the persistentvolumeclaim \"p-v\"");
@@ -104,7 +104,7 @@ TEST(WantedVolumesTest, SomeClaimsCannotBeUsed) {
   EXPECT_EQ(On("a", snapshot, pod), "p-v=new");
 }
 
-TEST(WantedVolumesTest, BoundVolumesMustBeInReach) {
+TEST(WantedVolumesTest, RequiresNodesThatReachBoundVolumes) {
   auto snapshot = Classes();
   Put(snapshot, BoundClaimOf("c", "pv"), VolumeOf("pv", "", "1Gi", {"a", "b"}),
       BoundClaimOf("d", "gone"), BoundClaimOf("e", "pv2"), VolumeOf("pv2", "", "1Gi", {"c"}));
@@ -115,7 +115,7 @@ TEST(WantedVolumesTest, BoundVolumesMustBeInReach) {
   EXPECT_EQ(on("c", {"c"}), kNoReach);
   EXPECT_EQ(on("a", {"d"}), kGone);
   EXPECT_EQ(on("a", {"c", "d"}), kGone);
-  EXPECT_EQ(on("c", {"c", "d"}), kNoReach) << "the first that is wrong tells";
+  EXPECT_EQ(on("c", {"c", "d"}), kNoReach) << "the first unusable claim decides";
   EXPECT_EQ(on("c", {"d", "c"}), kGone);
   EXPECT_EQ(on("a", {"c", "e"}), kNoReach);
   Put(snapshot, ClaimOf("l", "local"));
@@ -123,7 +123,7 @@ TEST(WantedVolumesTest, BoundVolumesMustBeInReach) {
   EXPECT_EQ(on("a", {"d", "l"}), std::string(kNoVolume) + "; " + kGone);
 }
 
-TEST(WantedVolumesTest, TheSmallestVolumeThatFitsIsTaken) {
+TEST(WantedVolumesTest, ChoosesSmallestFittingVolume) {
   struct Case {
     const char* what;
     void (*change)(PersistentVolume&);
@@ -166,23 +166,23 @@ TEST(WantedVolumesTest, TheSmallestVolumeThatFitsIsTaken) {
   }
 }
 
-TEST(WantedVolumesTest, AVolumeThatIsKeptForTheClaimGoesBeforeAll) {
+TEST(WantedVolumesTest, PrefersVolumeReservedForClaim) {
   auto snapshot = Classes();
   auto kept = VolumeOf("pv-9", "local", "9Gi", {"a"});
   kept.claim_ns = "x";
   kept.claim_name = "c";
-  kept.phase = "Released";  // neither this, nor access modes, nor the selector matter then
+  kept.phase = "Released";  // phase, access modes and selector do not matter for a reserved volume
   kept.access_modes.clear();
   Put(snapshot, ClaimOf("c", "local"), kept, VolumeOf("pv-1", "local"));
   const Pod pod = WithClaims(PodOf("p"), {"c"});
   EXPECT_EQ(On("a", snapshot, pod), "c=pv-9");
-  EXPECT_EQ(On("b", snapshot, pod), kNoVolume) << "no other will do";
+  EXPECT_EQ(On("b", snapshot, pod), kNoVolume) << "no other volume is considered";
   kept.storage = Quantity();
   Put(snapshot, kept);
-  EXPECT_EQ(On("b", snapshot, pod), "c=pv-1") << "one that is too small is not looked at";
+  EXPECT_EQ(On("b", snapshot, pod), "c=pv-1") << "a volume that is too small is ignored";
 }
 
-TEST(WantedVolumesTest, EachClaimGetsAVolumeOfItsOwn) {
+TEST(WantedVolumesTest, GivesEachClaimItsOwnVolume) {
   auto snapshot = Classes();
   Put(snapshot, ClaimOf("big", "local", "2Gi"), ClaimOf("small", "local", "1Gi"),
       VolumeOf("pv-1", "local", "2Gi"), VolumeOf("pv-2", "local", "3Gi"));
@@ -193,7 +193,7 @@ TEST(WantedVolumesTest, EachClaimGetsAVolumeOfItsOwn) {
   EXPECT_EQ(On("a", snapshot, WithClaims(pod, {"third"})), kNoVolume);
 }
 
-TEST(WantedVolumesTest, WhatIsNotThereIsProvisioned) {
+TEST(WantedVolumesTest, ProvisionsMissingVolumes) {
   auto snapshot = Classes();
   const Pod pod = WithClaims(PodOf("p"), {"c", "d"});
   Put(snapshot, ClaimOf("c", "cloud"), ClaimOf("d", "cloud", "2Gi"),
@@ -207,28 +207,28 @@ TEST(WantedVolumesTest, WhatIsNotThereIsProvisioned) {
   EXPECT_EQ(On("c", snapshot, pod), "c=new d=new");
   storage.allowed_topologies = {{{"zone", "In", {"b"}}, {"rack", "In", {"1"}}}};
   Put(snapshot, storage);
-  EXPECT_EQ(On("b", snapshot, pod), kNoVolume) << "all labels of an alternative";
+  EXPECT_EQ(On("b", snapshot, pod), kNoVolume) << "all labels of one term";
   Put(snapshot, StorageClassOf("cloud", ""));
   EXPECT_EQ(On("b", snapshot, pod), kNoVolume);
 }
 
-TEST(WantedVolumesTest, AClaimThatIsBeingProvisionedTiesThePodToTheNode) {
+TEST(WantedVolumesTest, ClaimBeingProvisionedTiesPodToNode) {
   auto snapshot = Classes();
   auto claim = ClaimOf("c", "cloud");
   claim.meta.annotations[std::string(cluster::kSelectedNode)] = "n-a";
   Put(snapshot, claim, ClaimOf("d", "local"), VolumeOf("pv", "cloud"), VolumeOf("l", "local"));
   const Pod pod = WithClaims(PodOf("p"), {"d", "c"});
-  EXPECT_EQ(On("a", snapshot, pod), "c=new d=l") << "no volume that is there is looked for";
+  EXPECT_EQ(On("a", snapshot, pod), "c=new d=l") << "existing volumes are not considered";
   EXPECT_EQ(On("b", snapshot, pod), kNoVolume);
 }
 
-TEST(WantedVolumesTest, DriversMayTellHowMuchSpaceThereIs) {
+TEST(WantedVolumesTest, RespectsStorageCapacityOfDriver) {
   auto snapshot = Classes();
   const Pod pod = WithClaims(PodOf("p"), {"c"});
   CsiDriver driver;
   driver.meta.name = "d.io";
   Put(snapshot, ClaimOf("c", "cloud", "2Gi"), driver);
-  EXPECT_EQ(On("a", snapshot, pod), "c=new") << "it does not tell";
+  EXPECT_EQ(On("a", snapshot, pod), "c=new") << "the driver does not track capacity";
   driver.tracks_capacity = true;
   Put(snapshot, driver);
   EXPECT_EQ(On("a", snapshot, pod), kNoSpace);
@@ -265,7 +265,7 @@ TEST(WantedVolumesTest, DriversMayTellHowMuchSpaceThereIs) {
   EXPECT_EQ(On("b", snapshot, pod), kNoSpace);
 }
 
-// What ChooseVolumes finds with an index, looked for one by one.
+// The result of ChooseVolumes by linear search instead of the index.
 std::string Naive(const std::string& zone, const ClusterSnapshot& snapshot, const Pod& pod) {
   std::vector<const PersistentVolumeClaim*> claims;
   claims.reserve(pod.volumes.size());
@@ -291,7 +291,7 @@ std::string Naive(const std::string& zone, const ClusterSnapshot& snapshot, cons
   return Text(got);
 }
 
-TEST(WantedVolumesTest, TheIndexFindsWhatASearchFinds) {
+TEST(WantedVolumesTest, IndexEqualsLinearSearch) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);
     auto snapshot = Classes();

@@ -13,7 +13,7 @@ using cluster::Pod;
 using cluster::Volume;
 using enum cluster::Volume::Kind;
 
-// The pod's claims of which only one pod may have each, and how often placed pods have them.
+// Claims of the pod with ReadWriteOncePod, and the number of uses by placed pods.
 struct Exclusive {
   std::vector<std::string> claims;
   int64_t uses = 0;
@@ -26,7 +26,7 @@ bool IsDisk(const Volume& volume) {
 
 bool IsNamed(const Volume& volume) { return IsDisk(volume) || volume.kind == kClaim; }
 
-// Of one disk, by many readers or one writer; but one of EBS by one pod alone.
+// Two uses of the same disk conflict unless both are read-only; EBS disks always conflict.
 bool Conflict(const Volume& a, const Volume& b) {
   if (a.kind != b.kind || a.source != b.source) return false;
   if (a.kind == kAwsElasticBlock) return true;
@@ -95,7 +95,7 @@ PreFilterPlugin::Outcome VolumeRestrictions::PreFilter(const Pod& pod,
   return outcome;
 }
 
-// All nodes say another thing once the first pod has the claim, and once none has it any more.
+// The verdicts of all nodes change with the first and the last use of the claim.
 bool VolumeRestrictions::Update(const Pod& pod, const Pod& other, bool came,
                                 const cluster::NodeInfo&, CycleState& state, TouchDomain) const {
   auto* exclusive = state.Get<Exclusive>();
@@ -135,7 +135,7 @@ bool VolumeRestrictions::MayHelp(const ClusterEvent& event, const Pod& pod) cons
   if (event.kind != kAround || event.around != "PersistentVolumeClaim") return false;
   const auto* before = event.AroundBefore<cluster::PersistentVolumeClaim>();
   const auto* after = event.AroundAfter<cluster::PersistentVolumeClaim>();
-  if (before != nullptr) return false;  // its access modes do not change
+  if (before != nullptr) return false;  // access modes are immutable
   return after == nullptr || cluster::UsesClaim(pod, *after);
 }
 

@@ -1,5 +1,5 @@
-// Disks that one node may write at a time keep pods off nodes whose pods have them, and a claim
-// that is ReadWriteOncePod waits until no other pod has it.
+// Refuses nodes with a conflicting use of a disk that only one node may write, and all nodes while
+// another pod uses a claim with ReadWriteOncePod.
 //
 // Semantics: kube-scheduler's VolumeRestrictions.
 #pragma once

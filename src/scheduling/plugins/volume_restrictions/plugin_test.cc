@@ -24,7 +24,7 @@ Pod With(Pod pod, Volume volume) {
   return pod;
 }
 
-TEST(VolumeRestrictionsTest, DisksConflictOnTheirNode) {
+TEST(VolumeRestrictionsTest, RefusesConflictingDisksOnSameNode) {
   struct Case {
     Volume ours, theirs;
     bool fits;
@@ -58,7 +58,7 @@ TEST(VolumeRestrictionsTest, DisksConflictOnTheirNode) {
   }
 }
 
-TEST(VolumeRestrictionsTest, MostPodsAreOfNoConcern) {
+TEST(VolumeRestrictionsTest, SkipsPodsWithoutDisksAndClaims) {
   const VolumeRestrictions plugin;
   EXPECT_FALSE(plugin.Concerns(PodOf("p")));
   EXPECT_FALSE(plugin.Concerns(With(PodOf("p"), {"config"})));
@@ -73,7 +73,7 @@ TEST(VolumeRestrictionsTest, MostPodsAreOfNoConcern) {
   EXPECT_FALSE(plugin.PreFilter(With(PodOf("p"), {"v", kRbd, "r"}), snapshot, state).skip);
 }
 
-TEST(VolumeRestrictionsTest, AClaimForOnePodWaitsForTheOther) {
+TEST(VolumeRestrictionsTest, ReadWriteOncePodWaitsForOtherPod) {
   const VolumeRestrictions plugin;
   auto claim = testing::ClaimOf("c");
   claim.access_modes = {"ReadWriteOncePod"};
@@ -100,7 +100,7 @@ TEST(VolumeRestrictionsTest, AClaimForOnePodWaitsForTheOther) {
   EXPECT_EQ(follower.verdicts(), (std::vector<std::string>{"", ""}));
 }
 
-TEST(VolumeRestrictionsTest, AMissingClaimIsUnresolvableOnceSomebodyHasLooked) {
+TEST(VolumeRestrictionsTest, MissingClaimIsUnresolvableWithClusterContext) {
   const VolumeRestrictions plugin;
   auto snapshot = Snap({NodeOf("a")});
   const Pod pod = WithClaims(PodOf("p"), {"c"});
@@ -112,7 +112,7 @@ TEST(VolumeRestrictionsTest, AMissingClaimIsUnresolvableOnceSomebodyHasLooked) {
   EXPECT_EQ(verdict.message, "persistentvolumeclaim \"c\" not found");
 }
 
-TEST(VolumeRestrictionsTest, FollowsPodsThatComeAndGo) {
+TEST(VolumeRestrictionsTest, IncrementalUpdatesEqualRecomputation) {
   const VolumeRestrictions plugin;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Random random(seed);
@@ -151,11 +151,11 @@ TEST(VolumeRestrictionsTest, FollowsPodsThatComeAndGo) {
         ASSERT_EQ(follower.Follow(*other, false, node, snapshot), "") << "seed " << seed;
       }
     }
-    EXPECT_LT(follower.restarts(), 40) << "only the first and the last holder matter everywhere";
+    EXPECT_LT(follower.restarts(), 40) << "only the first and last user change all verdicts";
   }
 }
 
-TEST(VolumeRestrictionsTest, SaysWhatMayHelp) {
+TEST(VolumeRestrictionsTest, HintsReportHelpfulEvents) {
   const VolumeRestrictions plugin;
   const Pod pod = With(WithClaims(PodOf("p"), {"c"}), {"d", kIscsi, "iqn"});
   const auto left = [&](Pod other) {

@@ -13,7 +13,7 @@ namespace {
 
 using cluster::Volume;
 
-// Each label with the name that stands for it today.
+// A label key and its current name.
 struct ZoneLabel {
   std::string_view key, modern;
 };
@@ -23,7 +23,7 @@ constexpr std::array<ZoneLabel, 4> kZoneLabels = {
      {"topology.kubernetes.io/zone", "topology.kubernetes.io/zone"},
      {"topology.kubernetes.io/region", "topology.kubernetes.io/region"}}};
 
-// What one label of a volume allows.
+// Values that one label of a volume allows.
 struct Zones {
   ZoneLabel label;
   std::vector<std::string> values;
@@ -35,7 +35,7 @@ struct AllZones {
   std::vector<Zones> zones;  // all must hold
 };
 
-// "a__b": several zones. A value with an empty part says nothing.
+// "a__b" lists several zones. A value with an empty part is ignored.
 std::vector<std::string> ParseZones(std::string_view text) {
   std::vector<std::string> values;
   while (true) {
@@ -65,7 +65,7 @@ std::vector<Zones> ZonesOf(const cluster::PersistentVolume& volume) {
   return zones;
 }
 
-// Fits when the claim's volume is still to be chosen, together with the node.
+// Fits if the claim's volume is chosen later, together with the node (WaitForFirstConsumer).
 Verdict CheckUnbound(const cluster::PersistentVolumeClaim& claim,
                      const cluster::Surroundings& around) {
   const std::string& name = cluster::ClassOf(claim);

@@ -1,15 +1,15 @@
-// A pod whose claims are bound to volumes of a zone or region runs there.
+// A pod with claims bound to volumes of a zone or region fits only nodes there.
 //
-// Semantics: kube-scheduler's VolumeZone. Zones are told by labels of PersistentVolume and node; a
-// node without any such label is in every zone.
+// Semantics: kube-scheduler's VolumeZone. Zones are labels of the PersistentVolume and of the node.
+// A node without zone and region labels fits all zones.
 #pragma once
 
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 
-// Codes: "VolumeZoneConflict"; "ClaimNotFound", "ClaimUnbound", "StorageClassNotFound",
-// "VolumeNotFound" for the whole cluster.
+// Codes: "VolumeZoneConflict"; for all nodes: "ClaimNotFound", "ClaimUnbound",
+// "StorageClassNotFound", "VolumeNotFound".
 class VolumeZone final : public PreFilterPlugin, public FilterPlugin {
  public:
   std::string Name() const override { return "VolumeZone"; }

@@ -21,7 +21,7 @@ constexpr const char* kZone = "topology.kubernetes.io/zone";
 constexpr const char* kRegion = "topology.kubernetes.io/region";
 constexpr const char* kBetaZone = "failure-domain.beta.kubernetes.io/zone";
 
-TEST(VolumeZoneTest, LabelsOfVolumeAndNodeMustAgree) {
+TEST(VolumeZoneTest, RequiresMatchingZoneLabels) {
   struct Case {
     StringMap volume, node;
     bool fits;
@@ -30,20 +30,20 @@ TEST(VolumeZoneTest, LabelsOfVolumeAndNodeMustAgree) {
       {{}, {{kZone, "a"}}, true},
       {{{kZone, "a"}}, {{kZone, "a"}}, true},
       {{{kZone, "a"}}, {{kZone, "b"}}, false},
-      {{{kZone, "a"}}, {}, true},                 // a cluster of one zone
-      {{{kZone, "a"}}, {{"zone", "b"}}, true},    // no label that counts
-      {{{kZone, "a"}}, {{kRegion, "r"}}, false},  // some label, but not this one
+      {{{kZone, "a"}}, {}, true},                 // a cluster with one zone
+      {{{kZone, "a"}}, {{"zone", "b"}}, true},    // not a zone label
+      {{{kZone, "a"}}, {{kRegion, "r"}}, false},  // zone labels, but not this one
       {{{kZone, "a__b"}}, {{kZone, "b"}}, true},
       {{{kZone, "a__ b "}}, {{kZone, "b"}}, true},
       {{{kZone, "a__b"}}, {{kZone, "c"}}, false},
-      {{{kZone, "a__"}}, {{kZone, "c"}}, true},  // cannot be read: says nothing
+      {{{kZone, "a__"}}, {{kZone, "c"}}, true},  // invalid, ignored
       {{{kZone, "a"}, {kRegion, "r"}}, {{kZone, "a"}, {kRegion, "s"}}, false},
       {{{kZone, "a"}, {kRegion, "r"}}, {{kZone, "a"}, {kRegion, "r"}}, true},
       {{{kBetaZone, "a"}}, {{kBetaZone, "a"}}, true},
       {{{kBetaZone, "a"}}, {{kZone, "a"}}, true},
       {{{kBetaZone, "a"}}, {{kZone, "b"}}, false},
       {{{kBetaZone, "a"}}, {{kBetaZone, "b"}, {kZone, "a"}}, false},
-      {{{kZone, "a"}}, {{kBetaZone, "a"}}, false},  // the other way round it is not translated
+      {{{kZone, "a"}}, {{kBetaZone, "a"}}, false},  // the reverse is not translated
   };
   const VolumeZone plugin;
   const auto pod = WithClaims(PodOf("p"), {"c"});
@@ -58,13 +58,13 @@ TEST(VolumeZoneTest, LabelsOfVolumeAndNodeMustAgree) {
   }
 }
 
-TEST(VolumeZoneTest, WhatIsMissingIsUnresolvable) {
+TEST(VolumeZoneTest, MissingObjectsAreUnresolvable) {
   const VolumeZone plugin;
   auto snapshot = Snap({NodeOf("n")});
   CycleState state;
   const auto pod = WithClaims(PodOf("p"), {"c"});
   EXPECT_FALSE(plugin.Concerns(PodOf("p")));
-  EXPECT_TRUE(plugin.PreFilter(pod, snapshot, state).skip) << "nobody has looked";
+  EXPECT_TRUE(plugin.PreFilter(pod, snapshot, state).skip) << "no cluster context";
   const auto message = [&] {
     const auto outcome = plugin.PreFilter(pod, snapshot, state);
     EXPECT_EQ(outcome.verdict.kind, Verdict::Kind::kUnresolvable);
@@ -87,7 +87,7 @@ TEST(VolumeZoneTest, WhatIsMissingIsUnresolvable) {
             "PersistentVolumeClaim had no name");
 }
 
-TEST(VolumeZoneTest, SaysWhatMayHelp) {
+TEST(VolumeZoneTest, HintsReportHelpfulEvents) {
   const VolumeZone plugin;
   const auto pod = WithClaims(PodOf("p"), {"c"});
   const auto helps = [&](const ClusterEvent& event) { return plugin.MayHelp(event, pod); };
