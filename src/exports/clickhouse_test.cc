@@ -209,7 +209,7 @@ TEST_F(ClickHouseTest, SplitsInsertsThatAreTooLarge) {
   };
   Deliver();
   EXPECT_TRUE(exporter_->trouble().ok());
-  EXPECT_EQ(refused, 3) << "all, and then two halves";
+  EXPECT_EQ(refused, 3) << "the whole request, then two halves";
   EXPECT_EQ(Metric("nos_telemetry_export_dropped_total{export=\"clickHouse\",reason=\"refused\"}"),
             -1)
       << "nothing is dropped";

@@ -243,7 +243,7 @@ TEST(BrowserSessionsTest, SessionsAreBoundedAndExpire) {
   const std::string b = sessions.Open(Json("b"), now + std::chrono::seconds(1));
   EXPECT_EQ(sessions.Find(a, now), Json("a"));
   const std::string c = sessions.Open(Json("c"), now + std::chrono::seconds(2));
-  EXPECT_FALSE(sessions.Find(a, now)) << "the oldest went";
+  EXPECT_FALSE(sessions.Find(a, now)) << "the oldest was removed";
   EXPECT_TRUE(sessions.Find(b, now));
   sessions.Close(b);
   EXPECT_FALSE(sessions.Find(b, now));

@@ -180,7 +180,7 @@ TEST_F(ApiTest, IngestRequiresTokenOfCluster) {
   Tokens tokens;
   ASSERT_TRUE(tokens.Read("# ours\nprod  0123456789abcdef\nother\tfedcba9876543210\n").ok());
   EXPECT_FALSE(tokens.Read("prod short").ok());
-  EXPECT_FALSE(tokens.empty()) << "what was there stays";
+  EXPECT_FALSE(tokens.empty()) << "the previous tokens stay";
   Ingest guarded(*recorder_, &tokens, metrics_);
   const std::string text =
       WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
@@ -343,7 +343,7 @@ TEST_F(ApiTest, StreamSendsRemainingNodesAfterRemoval) {
   tell(2, "decision");
   EXPECT_NE(Drain(*stream).find("\"all\":[\"" + telemetry::NodeName(0) + "\"]"), std::string::npos);
   tell(3, "decision");
-  EXPECT_EQ(Drain(*stream).find("\"all\""), std::string::npos) << "they are the same";
+  EXPECT_EQ(Drain(*stream).find("\"all\""), std::string::npos) << "the nodes are the same";
   tell(4, "removed");
   EXPECT_NE(Drain(*stream).find("\"all\":[]"), std::string::npos);
   // A client that reconnects may have seen the node before.

@@ -56,7 +56,7 @@ TEST_F(StateTest, FreeSliceWithoutDemandIsFragmented) {
   EXPECT_DOUBLE_EQ(Now().free, 1.0 / 8);
   EXPECT_EQ(Now().pods_pending, 2);
   Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "web", "pending", "ephemeral-storage"));
-  EXPECT_EQ(Now().pods_pending, 2) << "it asks for no GPU";
+  EXPECT_EQ(Now().pods_pending, 2) << "the pod requests no GPU";
 }
 
 // Its slots are GiB, and it has the same weight as a GPU partitioned by MIG.
@@ -88,7 +88,7 @@ TEST_F(StateTest, MpsGpuCountsLikeMigGpu) {
   EXPECT_EQ(state_.SlicesOf("a", "p").size(), 1U);
   Tell(
       telemetry::PodRecord(telemetry::kReportStart, "a", "waits", "pending", "nvidia.com/gpu-5gb"));
-  EXPECT_DOUBLE_EQ(Now().free, 2.0 / 16) << "what is left; the free share is of another size";
+  EXPECT_DOUBLE_EQ(Now().free, 2.0 / 16) << "the rest of the GPU; the free share has another size";
   Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "large", "pending",
                             "nvidia.com/gpu-10gb"));
   EXPECT_DOUBLE_EQ(Now().free, 4.0 / 16);
@@ -131,7 +131,8 @@ TEST_F(StateTest, TimeSlicedGpuCountsByItsSlots) {
   EXPECT_DOUBLE_EQ(Now().free, (1.0 + 4 + 8) / 24);
   Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "waits", "pending",
                             "nvidia.com/mig-4g.20gb"));
-  EXPECT_DOUBLE_EQ(Now().free, 8.0 / 24) << "turns are no use to it, a GPU that may be cut is";
+  EXPECT_DOUBLE_EQ(Now().free, 8.0 / 24)
+      << "time slices do not fit it, a GPU that may be partitioned does";
   Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "turns", "pending",
                             "nvidia.com/gpu.shared"));
   EXPECT_DOUBLE_EQ(Now().free, (4.0 + 8) / 24);
@@ -201,9 +202,8 @@ TEST_F(StateTest, WritesOnlyChanges) {
                                    "nvidia.com/mig-1g.5gb");
   const auto changes = Tell(late).changes;
   ASSERT_EQ(changes.size(), 2U);
-  EXPECT_EQ(changes[1].at, telemetry::kReportStart + 10'000)
-      << "and it was told otherwise after that";
-  EXPECT_EQ(Tell(late).changes.size(), 1U) << "which is written down";
+  EXPECT_EQ(changes[1].at, telemetry::kReportStart + 10'000) << "the later record is written again";
+  EXPECT_EQ(Tell(late).changes.size(), 1U) << "the late record is written";
   EXPECT_EQ(state_.FindPod("a", "p")->state, "running");
 }
 
@@ -260,7 +260,7 @@ TEST_F(StateTest, RemovedNodeReturnsOnlyWithNodeRecord) {
   EXPECT_EQ(copy.Records(), state_.Records());
   Tell(node(telemetry::kReportStart + 30));
   ASSERT_TRUE(state_.nodes().contains(name));
-  EXPECT_EQ(state_.nodes().at(name).layout, layout) << "told before the node was";
+  EXPECT_EQ(state_.nodes().at(name).layout, layout) << "reported before the node";
 }
 
 TEST_F(StateTest, FullListRemovesMissingObjects) {
@@ -280,7 +280,7 @@ TEST_F(StateTest, FullListRemovesMissingObjects) {
   EXPECT_EQ(effects.changes[1].kind, "gone");
   EXPECT_EQ(state_.FindPod("a", "lost"), nullptr);
   EXPECT_NE(state_.FindPod("a", "kept"), nullptr);
-  EXPECT_TRUE(telemetry::ReadRecord(effects.changes[0].body).ok()) << "the past is made of it";
+  EXPECT_TRUE(telemetry::ReadRecord(effects.changes[0].body).ok()) << "history is built from it";
 
   const std::string node = state_.nodes().begin()->first;
   Tell({{"kind", "present"},
@@ -311,7 +311,7 @@ TEST_F(StateTest, LateRecordsDoNotRestoreRemovedObjects) {
   const auto is_late = [&](Json record) {
     const std::string kind(FindString(record, "kind"));
     const auto changes = Tell(std::move(record)).changes;
-    ASSERT_EQ(changes.size(), 2u) << kind << ": there until it was gone";
+    ASSERT_EQ(changes.size(), 2u) << kind << ": present until removed";
     const size_t told = changes[0].kind == kind ? 0 : 1;
     EXPECT_EQ(changes[told].kind, kind);
     EXPECT_EQ(changes[1 - told].kind, "removed");
@@ -337,7 +337,7 @@ TEST_F(StateTest, LateRecordsDoNotRestoreRemovedObjects) {
   const std::string uid = state_.pods().begin()->first;
   Tell({{"kind", "removed"}, {"at", telemetry::kReportStart + 200}, {"what", "pod"}, {"id", uid}});
   Tell({{"kind", "removed"}, {"at", telemetry::kReportStart + 200}, {"what", "job"}, {"id", "x"}});
-  EXPECT_EQ(Tell(pod("p", 150)).changes.size(), 1u) << "its removal is written down";
+  EXPECT_EQ(Tell(pod("p", 150)).changes.size(), 1u) << "its removal is written";
   Tell(of("job", "x", 150));
   EXPECT_TRUE(state_.pods().empty());
   EXPECT_TRUE(state_.jobs().empty());
@@ -349,14 +349,14 @@ TEST_F(StateTest, LateRecordsDoNotRestoreRemovedObjects) {
                              {"id", "x"}})
                            .changes;
   EXPECT_EQ(state_.jobs().size(), 1u);
-  EXPECT_EQ(changes.size(), 1u) << "that it was told later is written down";
+  EXPECT_EQ(changes.size(), 1u) << "the later record is written again";
   Tell(of("job", "x", 400));
   const auto late = Tell({{"kind", "removed"},
                           {"at", telemetry::kReportStart + 350},
                           {"what", "job"},
                           {"id", "x"}})
                         .changes;
-  EXPECT_EQ(late.back().kind, "job") << "that it was told again was not";
+  EXPECT_EQ(late.back().kind, "job") << "a repeated record was not written";
   EXPECT_EQ(late.back().at, telemetry::kReportStart + 400);
 }
 
@@ -370,9 +370,9 @@ TEST_F(StateTest, DecisionKeepsTimeWhenMade) {
     return telemetry::IntegerOr(told, "made", 0) - telemetry::kReportStart;
   };
   EXPECT_EQ(tell(10, 0), 10);
-  EXPECT_EQ(tell(20, 0), 10) << "told again";
-  EXPECT_EQ(tell(30, 7), 7) << "by somebody who knows";
-  EXPECT_EQ(tell(40, 999), 7) << "who does not: that is yet to come";
+  EXPECT_EQ(tell(20, 0), 10) << "repeated";
+  EXPECT_EQ(tell(30, 7), 7) << "the reporter knows when it was made";
+  EXPECT_EQ(tell(40, 999), 7) << "a time in the future is ignored";
 }
 
 TEST_F(StateTest, ReadersSeeOnlyTheirNamespaces) {
@@ -434,7 +434,7 @@ TEST_F(StateTest, AddsAndRemovesJobsAndQueues) {
   EXPECT_TRUE(Tell(job(telemetry::kReportStart + 5, 0)).changes.empty()) << "nothing new";
   EXPECT_EQ(Tell(job(telemetry::kReportStart + 9, 1)).changes.size(), 1U);
   EXPECT_EQ(Tell(job(telemetry::kReportStart + 7, 0)).changes.size(), 1U)
-      << "late: of the past only";
+      << "late: for history only";
   Tell({{"kind", "queue"},
         {"at", telemetry::kReportStart},
         {"id", "q"},
@@ -484,7 +484,8 @@ TEST_F(StateTest, ListsUnfinishedJobsFirst) {
   EXPECT_EQ(FindString(jobs[1], "name"), "old");
   EXPECT_EQ(Find(all, "queues")->get_array().size(), 1U);
   const Json some = *ParseJson(JobsJson(state_, Scope({"kim", false, {"a"}}, ""), 10));
-  EXPECT_TRUE(Find(some, "queues")->get_array().empty()) << "a ClusterQueue is of the cluster";
+  EXPECT_TRUE(Find(some, "queues")->get_array().empty())
+      << "a ClusterQueue belongs to no namespace";
 }
 
 }  // namespace

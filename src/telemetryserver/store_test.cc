@@ -260,7 +260,7 @@ TEST_F(StoreTest, BoundsAndExpiresSubjects) {
   EXPECT_EQ(store_->TakeUnkept(1), 4) << "two subjects with two values each";
   EXPECT_EQ(store_->TakeUnkept(1), 0);
   write(2, "gpu/other", kBegin);
-  EXPECT_EQ(store_->TakeUnkept(2), 0) << "another cluster has room of its own";
+  EXPECT_EQ(store_->TakeUnkept(2), 0) << "another cluster has its own limit";
   EXPECT_EQ(subjects(), 4);
   // One subject has new samples and stays; the others are removed over time.
   const Retention keep;

@@ -46,13 +46,13 @@ TEST_F(ConfigFileTest, ReadsGivenFieldsAndKeepsDefaults) {
   EXPECT_EQ(config_.mode, "slow");
   EXPECT_FALSE(config_.elect);
   EXPECT_EQ(config_.burst, 10);
-  ASSERT_TRUE(Read("idleSeconds: 20s").ok()) << "as Go writes durations";
+  ASSERT_TRUE(Read("idleSeconds: 20s").ok()) << "Go duration syntax";
   EXPECT_EQ(config_.idle, seconds(20));
 }
 
 TEST_F(ConfigFileTest, EmptyFileMeansDefaults) {
   EXPECT_TRUE(ReadRaw("").ok());
-  EXPECT_TRUE(Read("health:\nburst: null").ok()) << "what templates leave";
+  EXPECT_TRUE(Read("health:\nburst: null").ok()) << "nulls as left by templates";
   EXPECT_EQ(config_.burst, 10);
 }
 

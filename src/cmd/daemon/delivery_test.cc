@@ -51,7 +51,7 @@ TEST_F(DeliveryTest, SharedFolderGivesEachProcessASpoolAndReusesOldOnes) {
   first.reset();
   auto next = Make();
   ASSERT_TRUE(next->Add(records_).ok());
-  EXPECT_EQ(Waiting("0"), 2) << "beside what the first one left";
+  EXPECT_EQ(Waiting("0"), 2) << "in addition to the envelope of the first process";
   EXPECT_EQ(Waiting("1"), 2);
 }
 

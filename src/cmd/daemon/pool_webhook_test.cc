@@ -154,7 +154,8 @@ TEST(PoolWebhookConfigTest, RejectsConfigThatWouldLeakToken) {
   EXPECT_TRUE(check("http://127.0.0.1:1/", "token"));
   EXPECT_FALSE(check("", "token"));
   EXPECT_FALSE(check("http://hooks.example/", "token"));
-  EXPECT_FALSE(check("https://hooks.example", "token")) << "https://hooks.example.org begins so";
+  EXPECT_FALSE(check("https://hooks.example", "token"))
+      << "https://hooks.example.org has that prefix";
   EXPECT_FALSE(check("https://user@hooks.example/", ""));
   EXPECT_FALSE(check("https:///", ""));
   EXPECT_FALSE(check("ftp://hooks.example/", ""));

@@ -85,7 +85,7 @@ TEST_F(GetReportTest, ShowsProductAndSharingModeOfEachGpu) {
             "hybrid  4    H100-80GB  free         yes      -\n"
             "mps     0    A100-40GB  MPS          yes      20gb@0\n");
   ASSERT_EQ(out.json.size(), 6U);
-  EXPECT_EQ(out.json[1].at("model"), "MPS-79GB") << "programs read what the node says";
+  EXPECT_EQ(out.json[1].at("model"), "MPS-79GB") << "JSON contains the node's own values";
   EXPECT_EQ(out.json[1].at("way"), "MPS");
   EXPECT_EQ(out.json[4].at("way"), "");
   EXPECT_EQ(out.json[4].at("ways"), Json(JsonArray{"MIG", "MPS", "time slices", "whole"}));
@@ -104,7 +104,7 @@ TEST_F(GetReportTest, ShowsOptedOutNodeWhileItHasInstances) {
   EXPECT_THAT(text, Not(HasSubstr("never")));
   ASSERT_EQ(out.json.size(), 2U);
   EXPECT_EQ(out.json[1].at("managed"), false);
-  EXPECT_TRUE(out.warnings.empty()) << "what nobody asked nos to look at is no problem";
+  EXPECT_TRUE(out.warnings.empty()) << "nodes that have not opted in cause no warning";
 }
 
 TEST_F(GetReportTest, PendingPodShowsPartitionerMessage) {

@@ -31,7 +31,7 @@ TEST(History, ShowsChangesOfLayout) {
   const std::string whole =
       R"({"profile":"3g.20gb","start":4,)" + held + R"(},{"profile":"1g.5gb","start":0})";
   const auto rows = HistoryRows({Layout("1000", whole), Layout("2000", whole)}, before);
-  ASSERT_EQ(rows.size(), 1U) << "what is told again says nothing";
+  ASSERT_EQ(rows.size(), 1U) << "a repeated layout adds no row";
   EXPECT_EQ(rows[0].at, 1000);
   EXPECT_EQ(rows[0].subject, "n-1");
   EXPECT_EQ(rows[0].what,

@@ -106,13 +106,14 @@ TEST_F(PoolReportTest, ShowsRecordedNodeShapeOrUnknown) {
                                                    "12.25  no template: has no node yet"));
   EXPECT_EQ(Report().json[0].at("state"), "no template");
   EXPECT_EQ(Report().json[0].at("learnt"), false);
-  EXPECT_EQ(NowOf(CountPools(Snapshot(), pools_).at(0), kNow).closed, "") << "its minimum comes";
+  EXPECT_EQ(NowOf(CountPools(Snapshot(), pools_).at(0), kNow).closed, "")
+      << "its minimum is expected";
   pool.resources = {{"cpu", Quantity::FromValue(8)}, {"memory", Quantity::FromValue(8)}};
   pool.gpu.product = "NVIDIA-H100-80GB-HBM3";
   pool.gpu.count = 8;
   const std::string text = Report().table.ToString();
   EXPECT_THAT(text, HasSubstr("8 x NVIDIA-H100-80GB-HBM3"));
-  EXPECT_THAT(text, HasSubstr("  ready\n")) << "the autoscaler has not seen its node yet";
+  EXPECT_THAT(text, HasSubstr("  ready\n")) << "the autoscaler has not recorded its node yet";
   EXPECT_EQ(Report().json[0].at("learnt"), true);
 }
 
@@ -134,7 +135,7 @@ TEST_F(PoolReportTest, GrowthInputFollowsPoolStatus) {
   EXPECT_EQ(now().coming, 3);
   EXPECT_EQ(now().closed, "");
   pool.conditions.clear();
-  EXPECT_EQ(now().closed, "") << "nobody has said that it gets none";
+  EXPECT_EQ(now().closed, "") << "its status does not close it";
   pool.closed_until = kNow + std::chrono::hours(48);
   EXPECT_EQ(now().closed, "closed until 1970-02-13T16:00:00Z");
   pool.wanted = -5;

@@ -84,7 +84,7 @@ TEST_F(TelemetryClientTest, ReadsFromServer) {
   ASSERT_TRUE(session.ok()) << session.status().ToString();
   EXPECT_EQ(FindString(*session, "user"), "sandbox");
   const auto gpus = client->Get("gpus");
-  EXPECT_EQ(gpus.status().code(), Code::kNotFound) << "nothing has come yet";
+  EXPECT_EQ(gpus.status().code(), Code::kNotFound) << "no report received yet";
   Bell bell;
   const auto stream = client->Stream([&] { bell.Ring(); });
   while (!stream->Ended()) bell.Wait(std::chrono::seconds(30));

@@ -50,10 +50,10 @@ TopModel Model() {
 TEST(TopModel, RowsMatchServerAnswers) {
   const TopRows rows = RowsOf(Model(), {});
   ASSERT_EQ(rows.gpus.size(), 2U);
-  ASSERT_EQ(rows.gpus[0].row.spans.size(), 2U) << "what does not lie on the GPU is left out";
+  ASSERT_EQ(rows.gpus[0].row.spans.size(), 2U) << "shares outside the GPU are omitted";
   EXPECT_EQ(rows.gpus[0].row.spans[1].pod, "a/train");
   EXPECT_EQ(rows.gpus[1].row.slots, 1);
-  ASSERT_EQ(rows.pods.size(), 2U) << "who has ended is not there";
+  ASSERT_EQ(rows.pods.size(), 2U) << "ended pods are omitted";
   EXPECT_EQ(rows.pods[0].name, "b/waits");
   EXPECT_EQ(rows.pods[0].slice, "2 x 1g.5gb");
   EXPECT_EQ(rows.pods[0].starts_in, std::chrono::minutes(1));
@@ -75,7 +75,7 @@ TEST(TopModel, PlacesMpsSharesInSequence) {
   const TopRows rows = RowsOf(model, {});
   ASSERT_EQ(rows.gpus.size(), 1U);
   const std::vector<SlotSpan>& spans = rows.gpus[0].row.spans;
-  ASSERT_EQ(spans.size(), 2U) << "nor are there more than the GPU has";
+  ASSERT_EQ(spans.size(), 2U) << "and not more than the GPU has";
   EXPECT_EQ(spans[0].pod, "b/large");
   EXPECT_EQ(spans[1].start, 20);
   EXPECT_EQ(spans[1].size, 5);
@@ -95,18 +95,18 @@ TEST(TopModel, ShowsSharingModeOfEachGpu) {
   const TopRows rows = RowsOf(model, {});
   ASSERT_EQ(rows.gpus.size(), 5U);
   ASSERT_EQ(rows.gpus[0].row.spans.size(), 1U);
-  EXPECT_EQ(rows.gpus[0].row.spans[0].start, 4) << "a time slice lies where it lies";
+  EXPECT_EQ(rows.gpus[0].row.spans[0].start, 4) << "a time slice keeps its slots";
   EXPECT_EQ(rows.gpus[0].row.way, "time slices");
   EXPECT_EQ(rows.gpus[1].row.way, "free");
-  EXPECT_EQ(rows.gpus[2].row.way, "MIG") << "idle, and nothing else";
+  EXPECT_EQ(rows.gpus[2].row.way, "MIG") << "idle, with a single sharing mode";
   EXPECT_EQ(rows.gpus[3].row.way, "MPS");
-  EXPECT_EQ(rows.gpus[4].row.way, "") << "nobody divides it";
+  EXPECT_EQ(rows.gpus[4].row.way, "") << "not managed";
   const std::string frame = RenderTop(rows, {100, 20}, false, "");
   EXPECT_NE(frame.find("MEMORY    WAY         SLICES\n"), std::string::npos) << frame;
   EXPECT_NE(frame.find("-         time slices |"), std::string::npos) << frame;
   for (const auto line : Split(frame, '\n')) EXPECT_LE(DisplayWidth(line), 100U) << line;
   EXPECT_EQ(RenderTop(RowsOf(Model(), {}), {100, 20}, false, "").find("WAY"), std::string::npos)
-      << "a server of before tells no ways";
+      << "an older server reports no sharing modes";
 }
 
 TEST(TopModel, NamespaceOptionLimitsRows) {

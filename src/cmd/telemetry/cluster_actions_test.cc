@@ -90,7 +90,7 @@ TEST_F(ClusterActionsTest, WhatIfShowsNodeAndNewSlices) {
   ASSERT_EQ(cuts.size(), 1U) << WriteJson(answer);
   EXPECT_EQ(Find(cuts[0], "make")->get_array().size(), 2U);
   EXPECT_TRUE(FindString(answer, "text").starts_with("team-a/try-1 fits on node n1"));
-  EXPECT_EQ(Pods(), 0U) << "nothing has changed";
+  EXPECT_EQ(Pods(), 0U) << "what-if changes nothing";
 }
 
 TEST_F(ClusterActionsTest, WhatIfShowsReasonAndRemedy) {
@@ -118,7 +118,7 @@ TEST_F(ClusterActionsTest, WhatIfHidesPodsOfOtherNamespaces) {
   const auto waits = Ask(kim_, PodText("1g.5gb", 1));
   ASSERT_TRUE(waits.ok());
   EXPECT_EQ(waits->find("secret"), std::string::npos) << *waits;
-  EXPECT_NE(waits->find("not here"), std::string::npos) << "what could not be asked is told";
+  EXPECT_NE(waits->find("not here"), std::string::npos) << "the missing dry run is noted";
 }
 
 TEST_F(ClusterActionsTest, WhatIfRequiresRightToCreatePods) {
@@ -158,10 +158,11 @@ TEST_F(ClusterActionsTest, UnconfiguredActionsAreUnimplemented) {
   ActionCall call{chief_, request_, "lab", PodText("1g.5gb", 1), ""};
   const Status elsewhere = actions_->Submit(call).status();
   EXPECT_EQ(elsewhere.message(), "this server has access to cluster prod alone, not to lab");
-  EXPECT_FALSE(actions_->Of(chief_).submit) << "nobody can act for them";
+  EXPECT_FALSE(actions_->Of(chief_).submit) << "no transport with the reader's rights";
   Make({.submit = true});
   call.only_cluster = false;
-  EXPECT_EQ(actions_->Submit(call).status().code(), Code::kUnimplemented) << "which one?";
+  EXPECT_EQ(actions_->Submit(call).status().code(), Code::kUnimplemented)
+      << "several clusters report";
   EXPECT_EQ(Pods(), 0U);
   chief_.has_cluster_token = true;
   EXPECT_TRUE(actions_->Of(chief_).submit);

@@ -72,7 +72,8 @@ TEST_F(ExplainerTest, RestoresNominationsAndEvictions) {
   EXPECT_EQ(Explain(first).remedy,
             "wait for the end of c/p0, c/p1, c/p2, 1 more on node n, which are ending");
   const scheduling::Explanation why = Explain(second);
-  EXPECT_FALSE(why.preemption) << "a quota gives the room to a/q, whatever priorities say";
+  EXPECT_FALSE(why.preemption)
+      << "the quota reserves the capacity for a/q, independent of priority";
   EXPECT_NE(why.remedy.find("a/q goes first"), std::string::npos) << why.remedy;
 }
 

@@ -99,7 +99,8 @@ TEST_F(OidcTest, BrowserSignsInAndOut) {
   ASSERT_TRUE(subject.has_value());
   EXPECT_EQ(FindString(*subject, "user"), provider_.url() + "#kim");
   EXPECT_EQ(told_.back(), "sign-in " + provider_.url() + "#kim ");
-  EXPECT_FALSE(SubjectOf(cookie + "; __Host-nos-session=other")) << "which of the two?";
+  EXPECT_FALSE(SubjectOf(cookie + "; __Host-nos-session=other"))
+      << "a duplicate cookie is ambiguous";
   EXPECT_FALSE(SubjectOf("x" + cookie));
   // Sign-out, which requires a header that other sites cannot send.
   EXPECT_EQ(Ask("/logout", cookie, "POST").code, 403);
@@ -161,7 +162,7 @@ TEST_F(OidcTest, IdentifiesProgramsByIdToken) {
   const auto subject = oidc_->Identify(TokenWith("any"));
   ASSERT_TRUE(subject.has_value());
   EXPECT_TRUE(subject->ok()) << subject->status().ToString();
-  EXPECT_FALSE(oidc_->Identify("some-other-token").has_value()) << "the cluster may know it";
+  EXPECT_FALSE(oidc_->Identify("some-other-token").has_value()) << "the cluster may accept it";
   config_.issuer.redirect_url = "";
   Make();
   EXPECT_FALSE(oidc_->Answer({"GET", "/login", {}, ""}, {}).has_value());

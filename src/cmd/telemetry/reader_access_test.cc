@@ -68,7 +68,7 @@ TEST_F(ReaderAccessTest, RejectsMissingAndUnknownTokens) {
   EXPECT_EQ(Of("Bearer forged").status().code(), Code::kPermission);
   EXPECT_EQ(asked_, 1);
   EXPECT_EQ(Of("Bearer forged").status().code(), Code::kPermission);
-  EXPECT_EQ(asked_, 1) << "guessing costs the API server nothing";
+  EXPECT_EQ(asked_, 1) << "guesses cause no requests to the API server";
 }
 
 TEST_F(ReaderAccessTest, RevokedRightEndsWithinMinute) {
@@ -98,17 +98,19 @@ TEST_F(ReaderAccessTest, ForgedTokensCostFewReviewsAndBlockNoOtherReader) {
   }
   EXPECT_EQ(asked_, 10);
   EXPECT_EQ(refused, 990);
-  EXPECT_EQ(of("team-token", "10.0.0.7"), Code::kExhausted) << "who is new there has to wait";
+  EXPECT_EQ(of("team-token", "10.0.0.7"), Code::kExhausted)
+      << "new tokens from this address must wait";
   EXPECT_EQ(of("team-token", "10.0.0.8"), Code::kOk);
   clock_.Advance(std::chrono::seconds(70));
   for (int i = 0; i < 20; ++i) (void)of("again-" + std::to_string(i), "10.0.0.7");
-  EXPECT_EQ(of("admin-token", "10.0.0.7"), Code::kOk) << "who was let in before comes in again";
+  EXPECT_EQ(of("admin-token", "10.0.0.7"), Code::kOk)
+      << "a token that was valid before is accepted";
   // Failures from many addresses together.
   asked_ = 0;
   for (int i = 0; i < 1000; ++i) {
     (void)of("other-" + std::to_string(i), "192.0.2." + std::to_string(i % 250));
   }
-  EXPECT_LE(asked_, 2 * 50) << "of those who have failed lately, and of the others";
+  EXPECT_LE(asked_, 2 * 50) << "limits for addresses with and without recent failures";
 }
 
 TEST_F(ReaderAccessTest, FailuresOfFewAddressesBlockNoOtherAddress) {
@@ -142,7 +144,7 @@ TEST_F(ReaderAccessTest, UnreachableApiServerRejectsAllReaders) {
   down_ = true;
   EXPECT_EQ(Of("Bearer admin-token").status().code(), Code::kUnavailable);
   down_ = false;
-  EXPECT_TRUE(Of("Bearer admin-token").ok()) << "that is not remembered";
+  EXPECT_TRUE(Of("Bearer admin-token").ok()) << "a failed review is not cached";
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST_F(ReaderRightsTest, ReviewsManyNamespacesPerRoundInTurns) {
   const telemetryserver::Reader first = Reader();
   EXPECT_EQ(first.namespaces, Names{"aaa-0003"});
   EXPECT_EQ(first.unasked, 101U);
-  EXPECT_EQ(api_.goes.size(), 11U) << "all of them, and ten times fifty";
+  EXPECT_EQ(api_.goes.size(), 11U) << "one round of all, then ten rounds of fifty";
   EXPECT_LE(*std::ranges::max_element(api_.goes), 50U);
   clock_.Advance(seconds(10));
   const telemetryserver::Reader second = Reader();
@@ -138,15 +138,16 @@ TEST_F(ReaderRightsTest, RetriesAfterSlowApiServer) {
   api_.slow = nullptr;
   clock_.Advance(seconds(10));
   EXPECT_EQ(Reader().namespaces, api_.mine);
-  EXPECT_EQ(api_.Count("aaa-0250"), 1U) << "it goes on where it stopped";
+  EXPECT_EQ(api_.Count("aaa-0250"), 1U) << "the next round continues";
 }
 
 TEST_F(ReaderRightsTest, ReviewsNamedNamespaceAtOnce) {
   api_.mine = {"zz", "not-known-here"};
   ASSERT_FALSE(Reader().May("zz"));
   EXPECT_TRUE(rights_.Sees(subject_, "zz").value_or(false));
-  EXPECT_TRUE(rights_.Sees(subject_, "not-known-here").value_or(false)) << "it has a past";
-  EXPECT_TRUE(Reader().May("zz")) << "from then on it is theirs";
+  EXPECT_TRUE(rights_.Sees(subject_, "not-known-here").value_or(false))
+      << "the namespace has past records";
+  EXPECT_TRUE(Reader().May("zz")) << "visible from now on";
   EXPECT_FALSE(rights_.Sees(subject_, "aaa-0599").value_or(true));
   api_.Forget();
   EXPECT_FALSE(rights_.Sees(subject_, "aaa-0599").value_or(true));

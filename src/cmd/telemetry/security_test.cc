@@ -302,7 +302,8 @@ TEST_F(TelemetrySecurityTest, ClusterReviewsTokensIssuedForIt) {
   api_.Know(token, "kim");
   EXPECT_NE(Get("/api/v1/session", Bearer(token)).body.find(R"("user":"kim")"), std::string::npos);
   ASSERT_EQ(Ask("POST", "/api/v1/submit", kOwn + Bearer(token), kPod).code, 200);
-  EXPECT_EQ(api_.created().back().Header("authorization"), "Bearer " + token) << "with their own";
+  EXPECT_EQ(api_.created().back().Header("authorization"), "Bearer " + token)
+      << "with the reader's own token";
   EXPECT_EQ(Get("/api/v1/session", Bearer(IdToken("", "grafana"))).code, 401);
   // Without reviews by the cluster, the token is not valid.
   config_.readers.kubernetes = false;
@@ -363,7 +364,7 @@ TEST_F(TelemetrySecurityTest, ReportersSendOnlyForTheirCluster) {
   };
   EXPECT_EQ(Deliver(Envelope("prod", 2, "forged"), "fedcba9876543210").code, 403);
   EXPECT_EQ(Deliver(Envelope("prod", 1, "rewound")).body, R"({"sequence":1,"refused":[]})")
-      << "what is there already is acknowledged again";
+      << "a stored envelope is acknowledged again";
   ASSERT_EQ(Deliver(Envelope("lab", 1, "of-lab"), "fedcba9876543210").code, 200);
   ASSERT_EQ(Deliver(Envelope("prod", 5, "later")).code, 200);
   EXPECT_EQ(Deliver(Envelope("prod", 3, "rewound")).code, 200);
@@ -439,7 +440,8 @@ TEST_F(TelemetrySecurityTest, LimitsFailedSignIns) {
   config_.readers.limits.failures_per_minute = 1;
   Start();
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(Get("/login/callback?code=x&state=y").code, 400) << "to which any page may send them";
+    EXPECT_EQ(Get("/login/callback?code=x&state=y").code, 400)
+        << "any site may redirect a browser there";
   }
   EXPECT_EQ(Get("/api/v1/session", Bearer("forged")).code, 401);
   const Answer later = Get("/api/v1/session", Bearer("forged-2"));

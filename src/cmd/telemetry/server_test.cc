@@ -94,7 +94,7 @@ TEST_F(TelemetryServerTest, KeepsTokensIfReloadFails) {
   WriteTokens("prod short\n");
   const Status read = (*server)->ReadTokens();
   EXPECT_EQ(read.code(), Code::kInvalid);
-  EXPECT_EQ(read.message().find("short"), std::string::npos) << "no token is told";
+  EXPECT_EQ(read.message().find("short"), std::string::npos) << "the message contains no token";
   WriteTokens("* fedcba9876543210\n");
   EXPECT_TRUE((*server)->ReadTokens().ok());
 }

@@ -156,7 +156,7 @@ TEST_F(SamplerTest, JoinsXidsAndProcessesWithGpusAndPods) {
   EXPECT_FALSE(processes[1].as_object().contains("pod"));
   EXPECT_FALSE(processes[1].as_object().contains("memory"));
   EXPECT_FALSE(records.back().at("processes").as_array()[0].as_object().contains("pod"))
-      << "shared: it may be either's";
+      << "shared: it may belong to either pod";
 }
 
 TEST_F(SamplerTest, SharedGpuHasSeveralHolders) {
@@ -190,7 +190,7 @@ TEST_F(SamplerTest, DcgmFillsUnmeasuredUtilization) {
   EXPECT_EQ(sample.gpus[0].instances[0].readings.Find("utilization"), 0.75);
   EXPECT_FALSE(sample.gpus[0].instances[0].readings.unmeasured.contains("utilization"));
   EXPECT_EQ(sample.gpus[0].instances[1].readings.Find("utilization"), 0)
-      << "what the driver says stands";
+      << "values of the driver are kept";
 }
 
 TEST(DcgmText, SkipsHostileLines) {
@@ -344,7 +344,7 @@ TEST_F(SamplerTest, GpuThatNeedsResetReportsMigIfAgentResetsIt) {
   EXPECT_EQ(switches(false), stays);
   EXPECT_EQ(switches(true), (std::vector<std::string>{"MIG", "time slices", "whole"}));
   EXPECT_FALSE(gpus.EnableMig(0).ok());
-  EXPECT_EQ(switches(true), stays) << "a mode waits for a reboot";
+  EXPECT_EQ(switches(true), stays) << "a mode change waits for a reboot";
 }
 
 // Applies if the agent creates the time slices, whether or not its MIG mode can be enabled.

@@ -233,7 +233,7 @@ TEST_F(SenderTest, DeliversCompleteAndInOrderAfterHourOffline) {
   EXPECT_EQ(ingest_.numbers, all);
   EXPECT_EQ(ingest_.lost, 0u);
   EXPECT_EQ(ingest_.repeated, 0);
-  EXPECT_LE(clock_.Now() - back, minutes(1)) << "the first try after it is back brings all";
+  EXPECT_LE(clock_.Now() - back, minutes(1)) << "the first request after the outage delivers all";
   EXPECT_TRUE(sender_->trouble().ok());
 }
 
@@ -270,7 +270,7 @@ TEST_F(SenderTest, ServerErrorsLoseOrReorderNothing) {
     Run();
     EXPECT_EQ(ingest_.numbers, all) << i;
   }
-  EXPECT_EQ(ingest_.repeated, 1) << "the one whose answer was an error after it was taken";
+  EXPECT_EQ(ingest_.repeated, 1) << "the envelope that was stored although the answer was an error";
   EXPECT_EQ(spool_->Stats().lost_records, 0u);
 }
 
@@ -320,7 +320,7 @@ TEST_F(SenderTest, SetsAsidePermanentlyRejectedEnvelope) {
     EXPECT_EQ(ingest_.numbers, taken) << code;
   }
   EXPECT_EQ(spool_->Stats().set_aside, 4u);
-  EXPECT_EQ(ingest_.lost, 4u) << "and the server is told";
+  EXPECT_EQ(ingest_.lost, 4u) << "and reported to the server";
   EXPECT_NE(metrics_.Text().find("nos_telemetry_envelopes_total{result=\"set_aside\"} 4"),
             std::string::npos);
 }
@@ -362,7 +362,8 @@ TEST_F(SenderTest, UsesRotatedToken) {
   Append(2);
   EXPECT_GT(Step(), Duration::zero());
   EXPECT_EQ(sender_->trouble().code(), Code::kPermission);
-  EXPECT_EQ(sender_->trouble().message().find("old"), std::string::npos) << "tokens are not told";
+  EXPECT_EQ(sender_->trouble().message().find("old"), std::string::npos)
+      << "the message contains no token";
   std::ofstream(token_file_) << "new";
   Run();
   EXPECT_EQ(ingest_.numbers, (Numbers{1, 2}));

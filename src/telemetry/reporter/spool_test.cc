@@ -81,7 +81,7 @@ TEST_F(SpoolTest, KeepsOrderAcrossRestarts) {
   EXPECT_EQ(spool_->boot(), boot);
   EXPECT_FALSE(spool_->Oldest());
   Append(4);
-  EXPECT_EQ(Drain(), Numbers{4}) << "numbers go on though nothing was left";
+  EXPECT_EQ(Drain(), Numbers{4}) << "the sequence continues although the spool was empty";
   EXPECT_TRUE(Files().empty());
 }
 
@@ -126,9 +126,9 @@ TEST_F(SpoolTest, FullSpoolDropsAndCountsOldest) {
   const auto oldest = spool_->Oldest();
   ASSERT_TRUE(oldest);
   EXPECT_EQ(oldest->sequence, 4u);
-  EXPECT_EQ(oldest->lost, 3u) << "over the restart";
+  EXPECT_EQ(oldest->lost, 3u) << "across the restart";
   ASSERT_TRUE(spool_->Acknowledge(4).ok());
-  EXPECT_EQ(spool_->Oldest()->lost, 0u) << "told once";
+  EXPECT_EQ(spool_->Oldest()->lost, 0u) << "reported once";
   EXPECT_EQ(Drain(), (Numbers{5, 6, 7, 8}));
 }
 
@@ -214,7 +214,7 @@ TEST_F(SpoolTest, CountsRecordsThatCannotBeWritten) {
   EXPECT_EQ(spool_->Append(std::vector<std::string>{Record(2), Record(3)}).code(),
             Code::kUnavailable);
   EXPECT_EQ(spool_->Stats().lost_records, 2u);
-  EXPECT_EQ(Drain(), Numbers{1}) << "what is there can still be taken";
+  EXPECT_EQ(Drain(), Numbers{1}) << "existing envelopes can still be sent";
   fs::remove_all(folder_.path() + "/spool/unfinished");
   Append(4);
   EXPECT_EQ(Drain(), Numbers{2});
@@ -283,12 +283,12 @@ TEST_F(SpoolTest, KillAtAnyTimeLosesNoAppendedRecord) {
   Restart();
   int found = 0;
   for (uint64_t next = 1; const auto envelope = spool_->Oldest(); ++next) {
-    EXPECT_EQ(envelope->sequence, next) << "none is missing, none is there twice";
+    EXPECT_EQ(envelope->sequence, next) << "no gap and no duplicate";
     ASSERT_TRUE(spool_->Acknowledge(envelope->sequence).ok());
     ++found;
   }
   EXPECT_GE(found, told);
-  EXPECT_LE(found, told + 5) << "at most the one that was under way each time";
+  EXPECT_LE(found, told + 5) << "at most one unreported append per kill";
   EXPECT_EQ(spool_->Stats().set_aside, 0u);
 }
 

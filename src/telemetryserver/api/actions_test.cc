@@ -162,7 +162,7 @@ TEST_F(ApiActionsTest, LimitsActionsPerReader) {
     }));
   }
   EXPECT_EQ(refused, 12);
-  EXPECT_EQ(Get("session").code, 200) << "reading goes on";
+  EXPECT_EQ(Get("session").code, 200) << "reading is not limited";
   clock_.Set(telemetry::kReportStart + 60'000);
   EXPECT_EQ(Post("what-if", kPod).code, 200);
 }
@@ -172,7 +172,7 @@ TEST_F(ApiActionsTest, LimitsRequestsPerAddress) {
   unknown_ = Status(Code::kPermission, "who are you?");
   for (int i = 0; i < 300; ++i) refused += Get("session").code == 429 ? 1 : 0;
   EXPECT_EQ(refused, 50);
-  EXPECT_EQ(Get("session", "10.0.0.8").code, 401) << "others are not held up";
+  EXPECT_EQ(Get("session", "10.0.0.8").code, 401) << "other readers are not affected";
 }
 
 TEST_F(ApiActionsTest, UnauthenticatedAnswerNamesSignIn) {

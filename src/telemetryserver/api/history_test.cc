@@ -124,7 +124,7 @@ TEST_F(ApiTest, FillsPagesWithVisibleEvents) {
   EXPECT_EQ(pages, 3);
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(reasons[i], "reason-" + wanted[i]);
   const auto plans = AllPages(get, "/api/v1/decisions?limit=2", "decisions", "before", "id", pages);
-  ASSERT_EQ(plans.size(), wanted.size()) << "each once, as it ended";
+  ASSERT_EQ(plans.size(), wanted.size()) << "each once, in its final state";
   EXPECT_EQ(pages, 4);
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(plans[i], "plan-" + wanted[i]);
   // Pages of a reader who sees everything are complete too.

@@ -22,13 +22,13 @@ TEST(RateLimitTest, BucketEmptiesAndRefills) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(limit.Take("a", kStart), Duration(0));
   const Duration wait = limit.Take("a", kStart);
   EXPECT_EQ(wait, std::chrono::milliseconds(500));
-  EXPECT_EQ(limit.Take("b", kStart), Duration(0)) << "others have their own";
+  EXPECT_EQ(limit.Take("b", kStart), Duration(0)) << "other readers have their own limit";
   EXPECT_GT(limit.Wait("a", kStart), Duration(0));
   EXPECT_EQ(limit.Wait("a", kStart + wait), Duration(0));
   EXPECT_EQ(limit.Take("a", kStart + wait), Duration(0));
   EXPECT_GT(limit.Take("a", kStart + wait), Duration(0));
   EXPECT_EQ(limit.Take("a", kStart - std::chrono::hours(1)), Duration(0))
-      << "a clock that is set back locks nobody out";
+      << "a clock set back blocks no client";
 }
 
 TEST(RateLimitTest, BoundsNumberOfKeys) {
@@ -37,7 +37,8 @@ TEST(RateLimitTest, BoundsNumberOfKeys) {
     EXPECT_EQ(limit.Take(std::to_string(i), kStart + std::chrono::milliseconds(i)), Duration(0));
     EXPECT_LE(limit.known(), 100U);
   }
-  EXPECT_GT(limit.Take("9999", kStart + seconds(10)), Duration(0)) << "the latest are still known";
+  EXPECT_GT(limit.Take("9999", kStart + seconds(10)), Duration(0))
+      << "the latest clients are still known";
 }
 
 TEST(RateLimitTest, Ipv6NetworkCountsAsOneClient) {
@@ -52,7 +53,7 @@ TEST(LimitsTest, AllowsOneActionAtATimePerReader) {
   EXPECT_NE(first, nullptr);
   EXPECT_EQ(limits.Begin("kim"), nullptr);
   const auto b = limits.Begin("b"), c = limits.Begin("c"), d = limits.Begin("d");
-  EXPECT_EQ(limits.Begin("e"), nullptr) << "few at all";
+  EXPECT_EQ(limits.Begin("e"), nullptr) << "limit of all readers";
   first.reset();
   EXPECT_NE(limits.Begin("kim"), nullptr);
 }
@@ -79,7 +80,7 @@ TEST_F(AuditTest, WritesOneLinePerAction) {
   (*audit)->Write({"submit", "kim", "10.0.0.7", "prod", "team-a/x\n{\"forged\":1}", "done", ""},
                   kStart);
   const auto lines = Lines(path_);
-  ASSERT_EQ(lines.size(), 1U) << "a name with a line break makes no line of its own";
+  ASSERT_EQ(lines.size(), 1U) << "a line break in a name does not start a new line";
   EXPECT_EQ(FindString(lines[0], "who"), "kim");
   EXPECT_EQ(FindString(lines[0], "what"), "team-a/x\n{\"forged\":1}");
   EXPECT_EQ(Find(lines[0], "at")->to_number<int64_t>(), 1'800'000'000'000);

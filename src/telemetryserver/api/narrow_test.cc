@@ -110,7 +110,7 @@ TEST_F(QuotaApiTest, BothKindsWithSameNameAreSeparateAndMembersSeeTotals) {
   EXPECT_EQ(used("quota", 200), "2");
   EXPECT_EQ(used("composite-quota", 200), "40");
   reader_ = {"kim", false, {"team-1"}};
-  EXPECT_EQ(used("composite-quota", 200), "40") << "theirs, too";
+  EXPECT_EQ(used("composite-quota", 200), "40") << "visible as well";
   used("quota", 403);
   Get("/api/v1/series?metric=used&subject=composite-quota/team-0/other/nvidia.com/gpu", 403);
   for (const char* target : {"/api/v1/quotas", "/api/v1/history?kind=quota"}) {

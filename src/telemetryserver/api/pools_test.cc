@@ -68,7 +68,7 @@ TEST_F(PoolApiTest, PoolsRequireRightToSeeCluster) {
   EXPECT_NE(Read(*all).find("event: pools\ndata: {\"pools\":[{\"kind\":\"pool\""),
             std::string::npos);
   const std::string told = Read(*some);
-  EXPECT_NE(told.find("event: at\n"), std::string::npos) << "it has gone on";
+  EXPECT_NE(told.find("event: at\n"), std::string::npos) << "the stream continued";
   EXPECT_EQ(told.find("a100"), std::string::npos);
   Get("/api/v1/pools", 403);
   EXPECT_EQ(Ask("/api/v1/history").body.find("a100"), std::string::npos);

@@ -127,7 +127,7 @@ TEST_F(RecorderTest, FullDiskRejectsAndLosesNothing) {
   options_.store.most_bytes = 0;
   Open();
   EXPECT_EQ(Take(telemetry::EnvelopeOf("cluster", sequence - 1, {})).sequence, sequence - 1)
-      << "it is there";
+      << "the envelope is stored";
   EXPECT_EQ(Take(telemetry::EnvelopeOf("cluster", sequence, {})).sequence, sequence);
   ASSERT_TRUE(recorder_->Settle().ok());
   recorder_->Look("prod", [&](const Live& live) {

@@ -20,7 +20,7 @@ TEST(DurationsTest, RecordRestoresDurations) {
   ASSERT_NE(again.RunsOf("a"), nullptr);
   EXPECT_EQ(again.RunsOf("a")->size(), Durations::kMostRuns);
   EXPECT_EQ(again.RunsOf("a")->back(), 299);
-  EXPECT_EQ(again.RunsOf("c"), nullptr) << "it takes the place of what was known";
+  EXPECT_EQ(again.RunsOf("c"), nullptr) << "it replaces the previous content";
   EXPECT_EQ(again.WaitsSince(0), std::vector<telemetry::Millis>{50});
 }
 
@@ -33,7 +33,7 @@ TEST(DurationsTest, DropsOldestKeys) {
   durations.AddRun({"new"}, 3);
   EXPECT_NE(durations.RunsOf("new"), nullptr);
   EXPECT_EQ(durations.RunsOf("job-1"), nullptr);
-  ASSERT_NE(durations.RunsOf("job-0"), nullptr) << "it has been added to";
+  ASSERT_NE(durations.RunsOf("job-0"), nullptr) << "the key had recent additions";
   EXPECT_EQ(*durations.RunsOf("job-0"), (std::deque<telemetry::Millis>{1, 2}));
 }
 

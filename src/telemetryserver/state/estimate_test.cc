@@ -130,10 +130,10 @@ TEST_F(EstimateTest, EstimatesEndOfMpsShares) {
   Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu-15gb", 2}}}}));
   Tell(Pod("small", "pending", {{"requests", {{"nvidia.com/gpu-9gb", 1}}}}));
   Tell(Pod("slice", "pending"));
-  EXPECT_EQ(Of("small").at, 0) << "there is room for it now";
+  EXPECT_EQ(Of("small").at, 0) << "it fits now";
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 150'000, kByHistory}))
       << "21 GiB are not enough for it, 41 are";
-  EXPECT_EQ(Of("slice").at, 0) << "nothing is cut by MIG";
+  EXPECT_EQ(Of("slice").at, 0) << "the GPU is not partitioned by MIG";
 }
 
 TEST_F(EstimateTest, TimeSliceIsFreeWhenHolderEnds) {
@@ -144,7 +144,7 @@ TEST_F(EstimateTest, TimeSliceIsFreeWhenHolderEnds) {
   Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu.shared", 1}}}}));
   Tell(Pod("slice", "pending", {{"requests", {{"nvidia.com/mig-1g.10gb", 1}}}}));
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 100'000, kByHistory}));
-  EXPECT_EQ(Of("slice").at, 0) << "nothing is cut by MIG";
+  EXPECT_EQ(Of("slice").at, 0) << "the GPU is not partitioned by MIG";
 }
 
 TEST_F(EstimateTest, NoEstimateWithoutHistory) {
@@ -154,7 +154,7 @@ TEST_F(EstimateTest, NoEstimateWithoutHistory) {
   Tell(Pod("waits", "pending"));
   EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory}));
   Ran("train", {200, 300});
-  EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory})) << "two are no history";
+  EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory})) << "two runs are not enough";
 }
 
 TEST_F(EstimateTest, RunningPodEndsLikeSimilarPods) {
@@ -221,7 +221,7 @@ TEST_F(EstimateTest, RequiresCpuAndMemoryOfHost) {
         {"allocatable", {{"cpu", 5}, {"memory", 1000}}},
         {"requested", {{"cpu", 4}, {"memory", 0}}}});
   Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/mig-3g.20gb", 1}, {"cpu", 2}}}}));
-  EXPECT_EQ(Of("waits"), (Estimate{kNow + 10'000, kByReclaim})) << "when cpu is there, too";
+  EXPECT_EQ(Of("waits"), (Estimate{kNow + 10'000, kByReclaim})) << "when CPU is free as well";
 }
 
 TEST_F(EstimateTest, SeveralSlicesStartWithTheLastRelease) {
@@ -232,7 +232,7 @@ TEST_F(EstimateTest, SeveralSlicesStartWithTheLastRelease) {
   EXPECT_EQ(Of("both"), (Estimate{kNow + 30'000, kByReclaim}));
   Tell(Pod("whole", "pending", {{"requests", {{"nvidia.com/mig-7g.40gb", 1}}}, {"priority", 1}}));
   EXPECT_EQ(Of("whole"), (Estimate{kNow + 30'000, kByReclaim}));
-  EXPECT_EQ(Of("both").at, 0) << "nobody knows how long the whole is held";
+  EXPECT_EQ(Of("both").at, 0) << "the run time of the pod with the whole GPU is unknown";
 }
 
 TEST_F(EstimateTest, PublishesChangedEstimateOnce) {

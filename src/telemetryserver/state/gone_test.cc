@@ -43,7 +43,7 @@ TEST(GoneTest, RecordRestoresTombstones) {
   again.Read(record);
   EXPECT_EQ(again.ToJson(100), record);
   again.Read(*ParseJson(R"({"kind":"gone","listed":[["pod"],7,["pod","x"]],"removed":{}})"));
-  EXPECT_EQ(again.ToJson(100), record) << "what is damaged is left out";
+  EXPECT_EQ(again.ToJson(100), record) << "damaged entries are skipped";
 }
 
 }  // namespace
