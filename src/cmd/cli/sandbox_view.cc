@@ -47,8 +47,7 @@ std::string SpanText(const SlotSpan& span, size_t width) {
 
 std::string Header(const ViewModel& model) {
   return fmt::format(
-      "nos sandbox   time {}   {}   running {}   waiting {}   finished {}   Ctrl-C ends "
-      "it",
+      "nos sandbox   time {}   {}   running {}   waiting {}   finished {}   Ctrl-C ends it",
       FormatAge(model.elapsed), SpeedText(model.speed, model.reached), model.running,
       model.waiting.size(), model.finished);
 }

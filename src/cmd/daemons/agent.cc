@@ -121,11 +121,11 @@ void DescribeAgent(ConfigFields& f, Config& c) {
       "Before an instance is destroyed it is subtracted from the node's allocatable. Time that "
       "schedulers then get to see the change.");
   f.Seconds("drainTimeoutSeconds", c.agent.drain_timeout, seconds(1), minutes(10),
-            "Used in place of the above if the agent is not allowed to write nodes/status.");
+            "Used in place of settleSeconds if the agent is not allowed to write nodes/status.");
   f.Group("mps", [&] {
     f.Flag("enabled", c.mps,
            "Share the GPUs of a node with label nos.nebuly.com/gpu-partitioning=mps by memory "
-           "(nvidia.com/gpu-<N>gb). With plugin builtin, needs devicePlugin.mode builtin.");
+           "(nvidia.com/gpu-<N>gb). With plugin builtin, requires devicePlugin.mode builtin.");
     f.Word(
         "plugin", c.mps_plugin, {"builtin", "nebuly"},
         "Device plugin that offers shares and runs the MPS daemon: builtin (nos), or nebuly, which "
@@ -154,14 +154,13 @@ void DescribeAgent(ConfigFields& f, Config& c) {
   f.Group("hybrid", [&] {
     f.Number("timeSlices", c.time_slices, 0, gpu::kMostTimeSlices,
              "Number of pods that may share a GPU by time slices on a node with label "
-             "nos.nebuly.com/gpu-partitioning=hybrid (nvidia.com/gpu.shared); 0, 1: none. Needs "
+             "nos.nebuly.com/gpu-partitioning=hybrid (nvidia.com/gpu.shared); 0, 1: none. Requires "
              "devicePlugin.mode builtin.");
     f.Word(
         "reset", c.reset, {"never", "gpu", "node"},
         "For GPUs of such a node that need a reset to change MIG mode (A100, A30). never: they "
-        "keep "
-        "their mode. gpu: the agent resets a GPU that no process uses. node: the mode changes at "
-        "a reboot, which the node condition nos.nebuly.com/RebootRequired requests.");
+        "keep their mode. gpu: the agent resets a GPU that no process uses. node: the mode changes "
+        "at a reboot, which the node condition nos.nebuly.com/RebootRequired requests.");
     f.Text("resetProgram", c.gpu_reset.program,
            "nvidia-smi, used to reset GPUs: a path, or a name in $PATH.");
     f.Text("migParts", c.mig_parts,
@@ -252,8 +251,7 @@ Status CheckAgent(const AgentFlags& flags, const Config& config) {
   if (config.mps && config.plugin != "builtin" && !config.Nebuly()) {
     return Invalid(
         "mps.enabled requires devicePlugin.mode builtin or mps.plugin nebuly: NVIDIA's plugin "
-        "offers "
-        "no shares");
+        "offers no shares");
   }
   const auto parts = gpu::ParseParts(config.mig_parts);
   if (!parts.ok()) return parts.status().Within("hybrid.migParts");

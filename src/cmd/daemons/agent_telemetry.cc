@@ -25,8 +25,7 @@ void DescribeAgentTelemetry(ConfigFields& f, AgentTelemetryConfig& c) {
          "Export GPU samples on /metrics, under the names of the DCGM exporter.");
   f.Text("dcgmUrl", c.dcgm_url,
          "URL of the DCGM exporter of this node (http://localhost:9400/metrics), for the "
-         "utilization of MIG "
-         "devices that the driver does not report. Empty: no exporter is used.");
+         "utilization of MIG devices that the driver does not report. Empty: no exporter is used.");
 }
 
 void XidLog::Add(telemetry::XidEvent event) {

@@ -105,8 +105,8 @@ void DescribeAutoscaler(ConfigFields& f, AutoscalerFile& file) {
         "at least the -10 that cluster-autoscaler still considers. Empty: the cluster's default.");
   });
   f.Flag("provisioningRequests", c.signal.provisioning_requests,
-         "Allow pools with signal: ProvisioningRequest; RBAC rules and the CRD must be "
-         "there.");
+         "Allow pools with signal: ProvisioningRequest; the chart must grant the rights and the "
+         "CRD must be installed.");
   f.Group("webhook", [&] { DescribePoolWebhook(f, file.webhook); });
   f.Group("leaderElection", [&] { DescribeLeader(f, file.leader); });
   DescribeDaemon(f, file.daemon);

@@ -68,8 +68,7 @@ void DescribeOperator(ConfigFields& f, Config& c) {
       "did. If false, report in their conditions that they have no effect.");
   f.Text("knownMigGeometriesFile", c.geometries_file,
          "File with additional or overridden GPU models (docs/catalogue.md), the same as the "
-         "partitioner's, "
-         "for slices by GPU requirements.");
+         "partitioner's, for slices by GPU requirements.");
   f.Group("webhook", [&] { DescribeWebhook(f, c.webhook); });
   f.Group("telemetry", [&] {
     DescribeDelivery(f, c.telemetry);

@@ -144,8 +144,7 @@ void AddExplainCommand(CLI::App& root, Chosen& chosen) {
   command
       ->add_option("-f,--file", flags->files,
                    "Dump to read in place of a cluster: YAML or JSON of nodes, pods and objects "
-                   "they refer to; "
-                   "- reads stdin")
+                   "they refer to; - reads stdin")
       ->option_text("FILE");
   command->add_option("-o,--output", flags->output, "Output format: text or json")
       ->check(CLI::IsMember({"text", "json"}))

@@ -353,8 +353,8 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       command
           ->add_option(
               "--hybrid", flags->hybrid,
-              "Number of nodes before the MPS nodes that choose MIG, MPS, time slices or whole "
-              "whole")
+              "Number of nodes before the MPS nodes that choose MIG, MPS, time slices or none "
+              "for each GPU")
           ->check(CLI::Range(0, 5000))
           ->capture_default_str();
   auto* models =

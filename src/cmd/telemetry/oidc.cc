@@ -70,14 +70,13 @@ void DescribeOidc(ConfigFields& f, OidcConfig& c) {
          "CA certificates (PEM) that verify the provider. Empty: the system's CA certificates.");
   f.Text("redirectURL", c.issuer.redirect_url,
          "URL to which the provider redirects browsers: the dashboard's address and "
-         "/login/callback, as the "
-         "provider knows it. Empty: browsers cannot sign in, programs with an ID token can.");
+         "/login/callback, as the provider knows it. Empty: browsers cannot sign in, programs with "
+         "an ID token can.");
   f.Text("scopes", c.issuer.scopes, "Scopes that browsers request; must include openid.");
   f.Text("usernameClaim", rules.username_claim, "Claim that contains the user name.");
   f.Text("usernamePrefix", rules.username_prefix,
          "Prefix of the user name. Empty: the issuer and # unless the claim is email, as in "
-         "kube-apiserver; "
-         "\"-\": nothing.");
+         "kube-apiserver; \"-\": nothing.");
   f.Text("groupsClaim", rules.groups_claim, "Claim that contains the groups. Empty: no groups.");
   f.Text("groupsPrefix", rules.groups_prefix, "Prefix of each group.");
   f.Seconds("sessionSeconds", c.session, std::chrono::minutes(1), std::chrono::hours(24 * 7),
@@ -95,8 +94,7 @@ Result<std::unique_ptr<OidcSignIn>> OidcSignIn::Make(const OidcConfig& config, c
   if (config.issuer.rules.client_id.empty()) {
     return Invalid(
         "clientID: required, because tokens for any client would be accepted without it: the ID of "
-        "this server "
-        "at the provider");
+        "this server at the provider");
   }
   const std::string& redirect = config.issuer.redirect_url;
   if (!redirect.empty()) {

@@ -142,8 +142,7 @@ Result<Json> ReaderAccess::Review(const std::string& token) {
                      {"spec", {{"token", token}}}});
   if (!reviewed.ok()) {
     return Status(Code::kUnavailable,
-                  fmt::format("the cluster's API server cannot be asked who you "
-                              "are: {}",
+                  fmt::format("the cluster's API server cannot be asked who you are: {}",
                               reviewed.status().message()));
   }
   const Json* authenticated = Find(*reviewed, "status", "authenticated");

@@ -35,17 +35,16 @@ void DescribeReaders(ConfigFields& f, ReadersConfig& c) {
     f.Flag("kubernetes", c.kubernetes,
            "Users with a cluster token may read the namespaces in which they can list pods, and "
            "everything if they can list pods in all. The server needs the right to create "
-           "TokenReviews and "
-           "SubjectAccessReviews. False: disabled.");
+           "TokenReviews and SubjectAccessReviews. False: disabled.");
     f.Text("kubeconfig", c.kubeconfig,
            "Kubeconfig of the cluster. Empty: the cluster that this server runs in.");
     f.Group("oidc", [&] { DescribeOidc(f, c.oidc); });
   });
   f.Group("actions", [&] { DescribeActions(f, c.actions); });
   f.Group("limits", [&] {
-    f.Number("requestsPerSecondOfAddress", c.limits.address_per_second, 0, 1'000'000,
-             "Requests of readers; bursts may be five times as large. 0: no limit, here and "
-             "below.");
+    f.Number(
+        "requestsPerSecondOfAddress", c.limits.address_per_second, 0, 1'000'000,
+        "Requests of readers; bursts may be five times as large. 0: no limit, here and below.");
     f.Number("requestsPerSecondOfReader", c.limits.reader_per_second, 0, 1'000'000,
              "Requests of one signed-in user, from any address.");
     f.Number("actionsPerMinute", c.limits.actions_per_minute, 0, 1'000'000,
@@ -54,13 +53,12 @@ void DescribeReaders(ConfigFields& f, ReadersConfig& c) {
              "Failed sign-ins from one address; from all addresses together five times as many.");
     f.Text("trustedProxies", c.proxies,
            "Addresses and networks (10.0.0.0/8, fd00::1), separated by commas, whose "
-           "X-Forwarded-For is believed.");
+           "X-Forwarded-For is trusted.");
   });
   f.Group("audit", [&] {
     f.Text("file", c.audit_file,
            "File of the audit log, one line of JSON per action, in addition to the log. Empty: the "
-           "log "
-           "alone.");
+           "log alone.");
     f.Number("maxMegabytes", c.audit_megabytes, 1, 100'000,
              "Size at which the file is renamed to FILE.1, replacing an older FILE.1.");
   });

@@ -80,8 +80,7 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
   f.Group("ingest", [&] {
     f.Text("tokenFile", c.token_file,
            "Tokens of reporters, one line \"CLUSTER TOKEN\" each; CLUSTER \"*\" means any. "
-           "Reloaded when "
-           "it changes.");
+           "Reloaded when it changes.");
     f.Seconds("reportIntervalSeconds", c.recorder.report_every, seconds(1), hours(1),
               "Interval of agents' reports; data older than three intervals is shown as stale.");
   });

@@ -101,8 +101,7 @@ Result<WrittenPod> ReadWrittenPod(std::string_view text) {
   }
   if (pod.name.empty() ? prefix.empty() : !IsDnsSubdomain(pod.name)) {
     return Invalid(
-        fmt::format("metadata.name: \"{}\" is no name of a pod: small letters, digits, "
-                    "- and .",
+        fmt::format("metadata.name: \"{}\" is no name of a pod: small letters, digits, - and .",
                     Shortened(Printable(pod.name), 80)));
   }
   metadata.get_object()["namespace"] = pod.ns;

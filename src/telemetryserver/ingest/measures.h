@@ -30,19 +30,16 @@ inline constexpr MetricFamily kStoreBytes{MetricFamily::Kind::kGauge, "nos_telem
                                           "Size of the store in bytes, without free pages."};
 inline constexpr MetricFamily kHeadSamples{
     MetricFamily::Kind::kGauge, "nos_telemetry_head_samples",
-    "Number of samples in memory that are not written to chunks yet, "
-    "by cluster."};
+    "Number of samples in memory that are not written to chunks yet, by cluster."};
 inline constexpr MetricFamily kShare{MetricFamily::Kind::kGauge, "nos_cluster_gpu_share",
                                      "Fraction of all GPU slots of a cluster, by share: allocated, "
                                      "used, idle, free, fragmented, stranded."};
 inline constexpr MetricFamily kPods{
     MetricFamily::Kind::kGauge, "nos_cluster_pods",
-    "Number of pods that request GPUs, by cluster and state: pending or "
-    "running."};
+    "Number of pods that request GPUs, by cluster and state: pending or running."};
 inline constexpr MetricFamily kToSlice{
     MetricFamily::Kind::kGauge, "nos_cluster_slice_wait_seconds",
-    "Time that pods were pending for a slice: median of the last "
-    "hour."};
+    "Time that pods were pending for a slice: median of the last hour."};
 inline constexpr MetricFamily kRequests{MetricFamily::Kind::kCounter,
                                         "nos_telemetry_requests_total",
                                         "Number of API requests, by route and status."};
