@@ -115,7 +115,7 @@ std::string SampleText(const NodeSample& sample) {
   std::string text = GpuTable(sample) + InstanceTable(sample) + ProcessTable(sample);
   text += Unmeasured(sample);
   if (!sample.holders_status.ok()) {
-    text += "\nwho holds what is not known: " + Printable(sample.holders_status.message()) + "\n";
+    text += "\nholders of GPUs are not known: " + Printable(sample.holders_status.message()) + "\n";
   }
   return text;
 }

@@ -412,7 +412,7 @@ TEST_F(SamplerTest, PrintsTable) {
               HasSubstr("memory_total (1x), memory_used (1x), utilization (1x): not measurable"
                         " here\n"));
   kubelet_.down = true;
-  EXPECT_THAT(SampleText(Take()), HasSubstr("who holds what is not known"));
+  EXPECT_THAT(SampleText(Take()), HasSubstr("holders of GPUs are not known"));
   const Json json = SampleJson(sample);
   EXPECT_EQ(FindString(json.at("gpus").as_array()[0].at("instances").as_array()[0], "profile"),
             "3g.20gb");
