@@ -67,6 +67,7 @@ Result<Issuer::Shared> Issuer::Get(bool anew) {
   const Shared before = Current();
   const auto age = [&](const Shared& known) { return clock_.Now() - known->read; };
   if (before != nullptr && !anew && age(before) < kKeep) return before;
+  // Only one thread reads. Others use the cached keys, and wait briefly if there are none.
   std::unique_lock reading(reading_, std::defer_lock);
   const bool first = before == nullptr;
   if (first ? !reading.try_lock_for(kPatience)
@@ -76,6 +77,7 @@ Result<Issuer::Shared> Issuer::Get(bool anew) {
   }
   const Shared meanwhile = Current();
   if (meanwhile != before) return meanwhile;
+  // Reads are at least kBetween apart, so that forged tokens with unknown keys cause few requests.
   const Time now = clock_.Now();
   const bool soon = tried_ != Time() && now - tried_ < kBetween;
   if (!soon) {

@@ -6,7 +6,8 @@
 //   recorder->Look("prod", [](const Live& live) { ... live.state ... });
 //
 // A single thread writes. Envelopes that arrive during a commit are committed together, so that
-// many envelopes cost one disk sync. Nothing is visible before it is on disk. Thread-safe.
+// many envelopes cost one disk sync. Records become visible only after they are on disk.
+// Thread-safe.
 #pragma once
 
 #include <condition_variable>

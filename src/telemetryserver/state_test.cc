@@ -35,7 +35,7 @@ TEST_F(StateTest, SharesCoverAllSlots) {
   const Shares shares = Now();
   EXPECT_EQ(shares.gpus, 4);
   EXPECT_EQ(shares.slots, 32);
-  // Of 8 slots: 6 are held, one is a free slice, and one fits no slice.
+  // The GPU has 8 slots: 6 are held, one is a free slice, and one fits no slice.
   EXPECT_DOUBLE_EQ(shares.allocated, 6.0 / 8);
   EXPECT_DOUBLE_EQ(shares.free, 1.0 / 8);
   EXPECT_DOUBLE_EQ(shares.fragmented, 1.0 / 8);

@@ -104,7 +104,7 @@ std::string CutWords(const std::string& text, size_t width) {
   return cut.substr(0, space) + " …";
 }
 
-// As many items as fit, and the number of the others. `fallback` if not even one item fits.
+// Lists the items that fit, and the number of the others. `fallback` if not even one item fits.
 std::string ListWithin(const std::vector<std::string>& items, std::string_view separator,
                        size_t width, const std::string& fallback) {
   for (size_t shown = items.size(); shown > 0; --shown) {

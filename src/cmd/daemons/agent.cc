@@ -335,6 +335,7 @@ telemetry::Sharing SharingOf(const Config& config) {
 }
 
 Status RunAgent(const AgentFlags& flags, Config& config) {
+  // 1. Read the configuration. OutsideEvents must exist before other threads (outside_events.h).
   NOS_RETURN_IF_ERROR(CheckAgent(flags, config));
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   NOS_ASSIGN(const kube::ConnectionConfig connection,
@@ -345,6 +346,8 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   Metrics metrics;
   Announce("agent", metrics);
 
+  // 2. Open the driver and stack the backends: MIG, parts, MPS, whole GPUs. The first ListGpus
+  //    fails early if the driver is not usable.
   NOS_ASSIGN(const auto library,
              device::NvmlLibrary::Open(flags.library.empty() ? config.library : flags.library));
   // Set before the wake signal: the event is not visible in any cache.
@@ -373,6 +376,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   config.mps_control.daemon.on_change = look;
   device::MpsControl daemons(config.mps_control, health);
   NOS_RETURN_IF_ERROR(backend.ListGpus().status());
+  // 3. Connect to the API server and start the device plugin, which needs the backends.
   kube::HttpTransport http(connection, HttpOptionsOf(config.daemon));
   kube::MeteredTransport metered(http, metrics);
   const auto builtin =
@@ -384,6 +388,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
       MakeNebuly(config, flags.node, own, metered, pod_resources, mps, backend, clock);
   kubelet::DevicePlugin& plugin = nebuly ? static_cast<kubelet::DevicePlugin&>(*nebuly) : own;
 
+  // 4. Create the reconciler. Telemetry and probes start last, because they read all of the above.
   agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, plugin,
                      ExtrasOf(config, mig_parts, health, metrics, daemons));
   reconcile::MeteredReconciler reconciler(agent, "agent", metrics);
@@ -402,11 +407,14 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
              Probes::Serve(config.daemon.addresses, std::move(checks), metrics, [&] {
                if (builtin) MeasurePlugin(*builtin, metrics);
              }));
+  // 5. Reconcile until shutdown. An event of a device or plugin is not part of any watch, so it
+  //    triggers a reconciliation itself.
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
              if (happened.exchange(false)) runner.Poke(clock.Now());
              report.Turn(runner);
            });
+  // 6. Withdraw the devices before the plugin stops, so that no scheduler uses them.
   Leave(agent, runner, metered, config.agent.settle);
   Log(LogLevel::kInfo, "stopping nos", {{"command", "agent"}});
   return Status::Ok();

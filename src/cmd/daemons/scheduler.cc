@@ -143,6 +143,7 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
             metrics);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
+             // Reload before Sit, which installs the new rules once no binding is in flight.
              if (events.TakeFilesChanged()) seat.Reload();
              seat.Sit(runner, leader.Leads());
              report.Turn(runner);

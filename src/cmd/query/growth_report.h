@@ -1,5 +1,5 @@
 // Further parts of the report of `nos plan`: new nodes that would serve pods without a place, and
-// moves of running pods that would. As JSON and as text.
+// moves of running pods that would. The output is JSON or text.
 #pragma once
 
 #include <memory>

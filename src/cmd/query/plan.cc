@@ -173,6 +173,7 @@ class Further {
 };
 
 Status RunPlan(const PlanFlags& flags) {
+  // 1. Read the cluster and report problems of its nodes.
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(const ClusterObjects input, flags.files.empty()
                                              ? ReadLiveCluster(flags.kubeconfig, flags.context)
@@ -184,6 +185,7 @@ Status RunPlan(const PlanFlags& flags) {
                 << "\n";
     }
   }
+  // 2. Plan. Slices for GPU requirements are chosen first, as the planner needs resource names.
   const SystemClock clock;
   const Time start = clock.Now();
   planning::PlanOptions options;
@@ -197,6 +199,7 @@ Status RunPlan(const PlanFlags& flags) {
   options.gangs = ganged.gangs;
   const planning::Plan plan = planning::MakePlan(snapshot, ganged.pods, framework, options);
   const Duration took = clock.Now() - start;
+  // 3. Report. Moves come before new nodes: pods that a move serves need no node.
   JsonObject json = PlanToJson(plan, options.objective, took).as_object();
   std::string text = PlanToText(plan, took, TableWidth());
   if (flags.moves > 0 || flags.with_pools) {

@@ -19,7 +19,7 @@ using controllers::PoolCount;
 std::vector<PoolCount> CountPools(const cluster::ClusterSnapshot& snapshot,
                                   const std::vector<SharedPool>& pools);
 
-// Input of growth planning. Whether the pool may grow now comes from its status.
+// Input of growth planning. The pool's status decides if it may grow now.
 planning::PoolNow NowOf(const PoolCount& count, Time now);
 
 // "12.25"

@@ -99,6 +99,7 @@ void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
 scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const SharedPod& pod,
                                        const Deciders& deciders, const gpu::Catalogue& catalogue,
                                        const std::string& reader) {
+  // 1. Build the snapshot and find the members of the gang, which are placed together with the pod.
   auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
   if (objects.around) snapshot.ChangeAround() = *objects.around;
   std::string problem;
@@ -107,6 +108,8 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   if (group) {
     for (const SharedPod& member : group->waiting) members.insert(member->Key());
   }
+  // 2. Restore nominations and evictions, as a running scheduler remembers them. Nominations of
+  //    pods that precede this one take their capacity.
   const scheduling::Profile& profile = deciders.of_pod();
   scheduling::Engine engine(catalogue);
   FillIn(engine, objects, profile, members);
@@ -116,6 +119,8 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   }
   const auto goes_first = [&](const cluster::Pod& other) { return first.contains(other.Key()); };
   const auto with = scheduling::WithPromises(snapshot, objects.pods, *pod, goes_first, members);
+  // 3. Explain with the quota as it is after current evictions. Reclaim is only possible for a
+  //    single pod that has a quota and may preempt.
   const quota::Balance balance = engine.WithoutLeaving(engine.BalanceFor(*pod), *pod);
   scheduling::ExplainInput input{
       profile.framework, profile.Cutting(), with, *pod, profile.preemption, problem, false, reader,

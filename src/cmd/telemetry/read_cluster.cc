@@ -48,8 +48,8 @@ void WarnOfPool(std::string_view name, std::string_view why) {
   std::cerr << Printable(fmt::format("warning: NodePool {}: {}", name, why)) << "\n";
 }
 
-// True if the object is a NodePool that cannot be used for planning. As on a live cluster, the
-// other pools are still used.
+// True if the object is a NodePool that cannot be used for planning. The other pools are still
+// used, as on a live cluster.
 bool TakeWrongPool(std::string_view version, std::string_view kind, const Json& object,
                    ClusterObjects& to) {
   if (kind != cluster::kNodePool) return false;

@@ -91,6 +91,7 @@ Result<Reader> ReaderRights::Ask(const std::string& key, const Json& subject) {
     const std::scoped_lock lock(mutex_);
     if (const auto before = known_.find(key); before != known_.end()) known = before->second;
   }
+  // One review is enough for a reader of all namespaces; only other readers need a round.
   known.reader.user = FindString(subject, "user");
   NOS_ASSIGN(const std::vector<bool> all, May(subject, "list", {""}));
   known.reader.may_all = all.front();

@@ -1,5 +1,5 @@
-// Where a pod that is not submitted yet would be placed, limited to what the reader may know. Pure
-// functions.
+// Explains where a pod that is not submitted yet would be placed, limited to what the reader may
+// know. Pure functions.
 #pragma once
 
 #include <functional>

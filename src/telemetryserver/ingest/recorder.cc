@@ -70,6 +70,7 @@ Live& Recorder::LiveOf(int64_t id, const std::string& name) {
 // --- At the start ---
 
 Status Recorder::Load() {
+  // 1. Restore each cluster: checkpoint and events, then progress of derived series.
   std::map<int64_t, std::string> names;
   NOS_RETURN_IF_ERROR(
       store_->EachCluster([&](int64_t id, const std::string& name) { names[id] = name; }));
@@ -84,6 +85,7 @@ Status Recorder::Load() {
     NOS_ASSIGN(checkpoint_at_[id], store_->LatestCheckpoint(id));
     NOS_ASSIGN(events_since_checkpoint_[id], store_->EventsSinceCheckpoint(id));
   }
+  // 2. Restore sequences, which detect repeated envelopes, and positions of followers.
   NOS_RETURN_IF_ERROR(store_->EachSource(
       [&](int64_t cluster, const std::string& source, const std::string& boot, int64_t sequence) {
         sequences_[{names[cluster], source, boot}] = sequence;
@@ -95,6 +97,8 @@ Status Recorder::Load() {
   for (const std::string& follower : options_.event_followers) {
     NOS_ASSIGN(positions_[follower], store_->EventPosition(follower));
   }
+  // 3. Replay the journal: its samples are not flushed, and rows after `applied` are not in the
+  //    state. A damaged row fails the start.
   NOS_ASSIGN(const int64_t applied, store_->Applied());
   folded_ = applied;
   Status damaged;

@@ -110,7 +110,9 @@ class Simulation {
   }
 
   void Run(std::vector<const Pod*> waiting, std::map<std::string, Estimate>& estimates) {
+    // 1. Place pods that fit now: they wait only for a plan.
     for (size_t i = 0; i < hosts_.size(); ++i) Fill(i, {state_.now(), kByPlan}, waiting, estimates);
+    // 2. Advance to the next release, and place pods on its host only: no other host has changed.
     for (size_t events = 0; events < kMostEvents && !ends_.empty() && !waiting.empty(); ++events) {
       const auto [at, host] = *ends_.begin();
       ends_.erase(ends_.begin());
@@ -237,6 +239,7 @@ class Simulation {
     Host& host = hosts_[index];
     const double cpu = pod.Request("cpu"), memory = pod.Request("memory");
     if (host.cpu < cpu || host.memory < memory) return false;
+    // 1. Reserve places one by one, so that a later slice does not take an earlier place.
     std::vector<Place> places;
     bool fits = true;
     for (const auto& [resource, amount] : pod.requests) {
@@ -250,10 +253,12 @@ class Simulation {
         places.push_back(*place);
       }
     }
+    // 2. All or nothing: undo the reservations if one slice does not fit.
     if (!fits || places.empty()) {
       for (const Place& place : places) host.boards[place.board].taken.pop_back();
       return false;
     }
+    // 3. Hold the places for the estimated run time. CPU and memory are counted at one place only.
     const telemetry::Millis run = RunOf(pod, 0);
     const Ready until =
         run > 0 ? Ready{ready.at + cut_ + run, kByHistory} : Ready{kNever, kNoHistory};

@@ -37,7 +37,7 @@ struct Shares {
 
 // `stale`: measurements older than this count as unknown.
 Shares SharesOf(const State& state, const gpu::Catalogue& catalogue, telemetry::Millis stale);
-// As metrics of the subject "cluster".
+// Converts shares to metrics of the subject "cluster".
 std::vector<std::pair<std::string, double>> MetricsOf(const Shares& shares);
 // Number of slots of the GPU, independent of its sharing mode; null model: unknown product.
 int64_t SlotsOf(const telemetry::Gpu& gpu, const gpu::Model* model);
