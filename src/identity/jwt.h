@@ -1,7 +1,7 @@
 // Signed tokens (JWT) and the public keys that verify them.
 //
 //   NOS_ASSIGN(const Jwt jwt, ParseJwt(text));
-//   NOS_RETURN_IF_ERROR(keys.Verify(jwt));      // only now its claims mean anything
+//   NOS_RETURN_IF_ERROR(keys.Verify(jwt));      // claims are valid only after this
 //
 // Supports RSA (PKCS #1 v1.5) and ECDSA, as determined by the key's type. A token with an algorithm
 // that does not match its key is rejected, as are "none" and all algorithms with a shared secret.

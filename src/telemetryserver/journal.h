@@ -1,9 +1,9 @@
 // Reads the recorder's journal, for exporters to other systems.
 //
-//   RecorderOptions options{.followers = {"remoteWrite"}};      // keeps for it what it has not had
+//   RecorderOptions options{.followers = {"remoteWrite"}};      // keeps undelivered rows for it
 //   NOS_ASSIGN(JournalReader journal, JournalReader::Open(options.store.path));
 //   NOS_ASSIGN(auto rows, journal.After(recorder.PositionOf("remoteWrite")));
-//   ... recorder.Advance("remoteWrite", rows.back().id);        // when somebody else has them
+//   ... recorder.Advance("remoteWrite", rows.back().id);        // after delivery
 //
 // Row IDs increase by one; missing IDs were dropped. Used by one thread.
 #pragma once

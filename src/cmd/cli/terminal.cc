@@ -57,7 +57,7 @@ Display DisplayOf(bool is_terminal, const char* term, const char* no_color) {
 }
 
 namespace {
-// NOLINTBEGIN(concurrency-mt-unsafe): nobody changes the environment.
+// NOLINTBEGIN(concurrency-mt-unsafe): no thread changes the environment.
 Display DisplayAt(int fd) {
   return DisplayOf(isatty(fd) == 1, std::getenv("TERM"), std::getenv("NO_COLOR"));
 }

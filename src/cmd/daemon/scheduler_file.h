@@ -4,7 +4,7 @@
 // profiles have names, and one file, one watch and one reload serve both kinds.
 //
 //   NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(path, {.default_name = "nos-scheduler"}));
-//   std::cout << PrintSchedulerFile(file);   // as ReadSchedulerFile takes it
+//   std::cout << PrintSchedulerFile(file);   // ReadSchedulerFile accepts it
 #pragma once
 
 #include <set>

@@ -34,8 +34,9 @@ struct Part {
 
 // Amounts of a resource that accounts lend each other. On each level of the tree the lenders are
 // the members, the part of the parent's entitlement beyond theirs that its own namespaces may use,
-// and the amount that the parent borrows itself. The borrowers are the same kinds. Each lender's
-// part in each borrower's amount is proportional to what it lends.
+// and the level above, from which the parent borrows. The borrowers are the members, the parent's
+// own namespaces, and the level above, to which the parent lends. Each lender's part in each
+// borrower's amount is proportional to what it lends.
 class Loans {
  public:
   Loans(const Balance& balance, ResourceId resource) : balance_(balance), resource_(resource) {}

@@ -4,7 +4,7 @@
 //   PastTicks ticks(archive, catalogue, cluster, name, stale);
 //   ticks.Begin(from, to);
 //   while (!*ticks.Step(heads)) ...       // each takes about 200 ms
-//   store->Flush(cluster, ticks.made());  // and begin with the next stretch
+//   store->Flush(cluster, ticks.made());  // then Begin the next stretch
 #pragma once
 
 #include <string>
