@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
   }
   const auto read = [&] {
     const auto text = nos::ReadFile(log);
-    return text.ok() && text->find("the cluster has been read") != std::string::npos;
+    return text.ok() && text->find("synced caches") != std::string::npos;
   };
   while (!read() && waitpid(process, nullptr, WNOHANG) == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

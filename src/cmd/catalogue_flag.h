@@ -1,4 +1,4 @@
-// --catalogue FILE: further or changed GPU models, for every command that looks at GPUs.
+// --catalogue FILE: additional or overridden GPU models, for every command that reads GPUs.
 #pragma once
 
 #include <string>
@@ -13,14 +13,15 @@ class App;
 
 namespace nos::cmd {
 
-// `path` must outlive the parsing; empty: no file.
+// `path` must outlive parsing. It stays empty if the flag is not given.
 void AddCatalogueFlag(CLI::App& command, std::string& path);
 
-// The built-in catalogue, changed by the file if there is one. Error: the file cannot be read, is
-// no catalogue, or has an entry that is wrong: who gave the file wants all of it.
+// The built-in catalogue, extended and overridden by the file if `path` is not empty. Error: the
+// file cannot be read, is not a catalogue, or contains an invalid entry. One invalid entry rejects
+// the whole file, because a partly applied catalogue would go unnoticed.
 Result<gpu::Catalogue> ReadCatalogue(const std::string& path);
 
-// The built-in models, for shell completion.
+// Names of the built-in models, for shell completion.
 std::vector<std::string> ModelNames();
 
 }  // namespace nos::cmd

@@ -1,8 +1,8 @@
-// The command line of a program: subcommands, help, errors, exit codes. A subcommand is one function
+// Command line of a program: subcommands, help, errors and exit codes. A subcommand is one function
 // that declares its options and sets the action to run.
 //
-// Exit codes: 0 done, 1 ran but failed, 2 wrong flags, files or objects (one sentence on stderr,
-// nothing half done).
+// Exit codes: 0 success, 1 the command ran and failed, 2 invalid flags, files or objects (one
+// sentence on stderr, no partial result).
 #pragma once
 
 #include <functional>
@@ -22,23 +22,23 @@ namespace nos::cmd {
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 
-// Filled by the chosen subcommand while parsing; run afterwards.
+// The chosen subcommand sets `action` during parsing; Main runs it afterwards.
 struct Chosen {
   std::function<int()> action;
 };
 
 std::string VersionText();
 
-// Words that shell completion offers for an option's value; `or_file`: a file's name does too.
-// Help shows `text` instead of them.
+// Words that shell completion offers for the value of an option. With `or_file`, file names are
+// offered too. Help shows `text` in place of the words.
 void OfferWords(CLI::Option& option, const std::vector<std::string>& words, bool or_file,
                 const std::string& text);
 
-// Refuses what is not a whole number from 0 to 2^63-1 (a negative one would wrap around).
+// Accepts only an integer from 0 to 2^63-1 (a negative one would wrap around).
 std::string CheckSeed(const std::string& text);
 
-// --hold-after DURATION: past which wait slots are kept free for a pod (PlanOptions and
-// PartitionerConfig: starvation_after). `target` holds the default and must outlive the parsing.
+// --hold-after DURATION: pending time after which slots are kept free for a pod (starvation_after
+// of PlanOptions and PartitionerConfig). `target` holds the default and must outlive parsing.
 void AddHoldAfterFlag(CLI::App& command, Duration& target);
 
 // A program with subcommands: `nos`, `nos-study`.
@@ -49,9 +49,9 @@ struct Program {
 // Parses the command line and runs the chosen subcommand. Returns the exit code.
 int Main(const Program& program, int argc, char** argv);
 
-// As ReadFile; "-" is standard input.
+// Same as ReadFile; "-" reads standard input.
 Result<std::string> ReadFileOrStdin(const std::string& path);
-// Prints "nos plan: <message>" to stderr and returns the exit code that fits the error.
+// Prints "nos plan: <message>" to stderr and returns the exit code for the error.
 int Fail(const std::string& command, const Status& error);
 
 }  // namespace nos::cmd

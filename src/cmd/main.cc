@@ -3,10 +3,10 @@
 namespace {
 
 constexpr const char* kExamples =
-    "  nos sandbox                                    a cluster with virtual GPUs, live\n"
+    "  nos sandbox                                    run a cluster with virtual GPUs\n"
     "  kubectl get nodes,pods -A -o yaml | nos plan -f -\n"
-    "                                                 what nos would do on your cluster\n"
-    "  nos simulate chaos --seed 17                   a small cluster while everything fails";
+    "                                                 show what nos would do on your cluster\n"
+    "  nos simulate chaos --seed 17                   test the controllers under faults";
 
 void AddCommands(CLI::App& root, nos::cmd::Chosen& chosen) {
   nos::cmd::AddSandboxCommand(root, chosen);
@@ -29,7 +29,8 @@ void AddCommands(CLI::App& root, nos::cmd::Chosen& chosen) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return nos::cmd::Main({"nos", "nos shares the GPUs of a Kubernetes cluster: it partitions them so that pods run.",
-                         kExamples, AddCommands},
-                        argc, argv);
+  return nos::cmd::Main(
+      {"nos", "nos shares the GPUs of a Kubernetes cluster between pods by partitioning them.",
+       kExamples, AddCommands},
+      argc, argv);
 }

@@ -1,5 +1,5 @@
-// The sandbox's live picture as text: GPUs as rows of slots, who waits and why, what was decided.
-// Pure: a model in, a frame out; the caller owns the terminal.
+// Live view of the sandbox as text: GPUs as rows of slots, pending pods with reasons, and
+// decisions. Pure functions from a model to a frame; the caller owns the terminal.
 #pragma once
 
 #include <string>
@@ -20,46 +20,47 @@ struct GpuRow {
   std::string node;
   int index = 0;
   std::string model;
-  int slots = 8;                // of placements; of a GPU that is shared by memory, GiB
+  int slots = 8;                // placement slots; for a GPU shared by memory, GiB
   std::vector<SlotSpan> spans;  // sorted by start, not overlapping
-  bool changing = false;        // the agent is cutting it now
+  bool changing = false;        // the agent is repartitioning it
   bool by_memory = false;
-  // In which way it is used ("MPS"); where there are others than MIG, "free" while nothing is on
-  // it.
+  // Sharing mode ("MPS"). On GPUs that support modes other than MIG, "free" while the GPU is
+  // unused.
   std::string way{};
 
-  // As many characters as a slot takes, so often its row is as wide.
+  // Width of the row in characters is cells() times the width of one slot.
   size_t cells() const { return by_memory ? 8 : static_cast<size_t>(slots); }
 };
 
-// Shares of memory lie nowhere: one after another, in order of what is their start so far.
+// Shares of GPU memory have no position. Places them one after another, sorted by their current
+// start.
 void LayOut(std::vector<SlotSpan>& shares);
 
 struct WaitingRow {
   std::string pod, asks, why;
   Duration age{};
-  std::string remedy{};  // shown where there is room
+  std::string remedy{};  // shown if the frame has enough lines
 };
 
 struct DecisionRow {
   Duration at{};                     // since the sandbox started
   std::string subject;               // "node-1 gpu 0"
   std::vector<std::string> changes;  // "+3g.20gb@4", "-1g.5gb@5"
-  std::vector<std::string> pods;     // for which
-  std::string note;                  // instead of changes and pods, when not empty
+  std::vector<std::string> pods;     // pods that the changes serve
+  std::string note;                  // replaces changes and pods if not empty
 };
 
-// Nodes that come and go.
+// A pool whose nodes are created and deleted at run time.
 struct PoolRow {
   std::string name;
   int nodes = 0, coming = 0, going = 0;
   int min = 0, max = 0;
-  double cost = 0;  // so far
+  double cost = 0;  // accumulated since the start
 };
 
 struct ViewModel {
   Duration elapsed{};             // virtual time
-  double speed = 1, reached = 1;  // asked for, and of the last seconds
+  double speed = 1, reached = 1;  // requested speed, and speed reached in the last seconds
   int running = 0, finished = 0;
   std::vector<GpuRow> gpus;
   std::vector<WaitingRow> waiting;
@@ -72,24 +73,24 @@ struct ViewSize {
   size_t columns = 100, lines = 40;
 };
 
-// "speed 5x", or "speed 1000x asked, 3x reached" where the machine cannot keep up.
+// "speed 5x", or "speed 1000x asked, 3x reached" if the machine is too slow.
 std::string SpeedText(double asked, double reached);
-// Whether it falls behind by more than measuring may be wrong.
+// True if the speed reached is below the requested one by more than the measurement error.
 bool FallsBehind(double asked, double reached);
 
-// Characters of a column that says in which way each GPU is used; 0: all are cut by MIG, or not
-// yet.
+// Width in characters of the column with the sharing mode of each GPU. 0 if every GPU is used by
+// MIG or not partitioned yet.
 size_t WayColumn(const std::vector<GpuRow>& gpus);
 
-// A whole frame: at most `size.lines` lines of at most `size.columns` characters, '\n' after each.
-// `colour` adds ANSI colour sequences, which take no room.
+// A whole frame: at most `size.lines` lines of at most `size.columns` characters, each followed by
+// '\n'. `colour` adds ANSI colour sequences, which take no columns.
 std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour);
 
-// "node-1 gpu 0: +1g.5gb@1 +2g.10gb@2 for a/web and 3 more": at most `width` characters, and a
-// sentence however many there are.
+// "node-1 gpu 0: +1g.5gb@1 +2g.10gb@2 for a/web and 3 more": at most `width` characters, and always
+// a complete sentence.
 std::string DecisionText(const DecisionRow& row, size_t width);
 
-// The slots of one GPU: "|train-1 3g.20gb         |1g.5gb  |··|". Each of its cells takes `cell`
+// The slots of one GPU: "|train-1 3g.20gb         |1g.5gb  |··|". Each cell takes `cell`
 // characters.
 std::string RenderSlots(const GpuRow& gpu, size_t cell, bool colour);
 

@@ -1,4 +1,4 @@
-// The terminal the command runs in: size, full-screen drawing, and Ctrl-C as a flag.
+// The terminal of the command: size, full-screen drawing, and Ctrl-C as a flag.
 #pragma once
 
 #include <string>
@@ -10,26 +10,25 @@
 
 namespace nos::cmd {
 
-// What an output can show.
+// Capabilities of an output.
 struct Display {
   bool screen = false;   // escape sequences move the cursor
-  bool colours = false;  // and paint
+  bool colours = false;  // escape sequences set colours
 };
-// `term` and `no_color` are the environment's TERM and NO_COLOR; null: not set. A terminal called
-// "dumb", or of which nothing is known, gets plain lines; any NO_COLOR but "" turns colours off
-// (no-color.org).
+// `term` and `no_color` are the environment's TERM and NO_COLOR; null if not set. TERM=dumb or an
+// unset TERM gives plain lines. Any NO_COLOR except "" turns colours off (no-color.org).
 Display DisplayOf(bool is_terminal, const char* term, const char* no_color);
 Display StdoutDisplay();
 Display StderrDisplay();
-// Of the terminal on standard output; the default of ViewSize where there is none.
+// Size of the terminal on standard output; the default of ViewSize if it is not a terminal.
 ViewSize TerminalSize();
-// How long lines of a table on standard output may be: the terminal's width; kUncut (base/table.h)
-// into a file or a pipe.
+// Maximum line length of a table on standard output: the terminal's width, or kUncut (base/table.h)
+// for a file or a pipe.
 size_t TableWidth();
 
-// From construction on SIGINT, SIGTERM and SIGHUP set a flag instead of ending the process. The
-// second one, and SIGQUIT, end it at once: after the file `doomed` is removed and, if a FullScreen
-// lives, the terminal is as it was. SIGPIPE is ignored. One at a time.
+// While it lives, SIGINT, SIGTERM and SIGHUP set a flag and do not end the process. A second
+// signal, or SIGQUIT, ends the process at once, after it removes the file `doomed` and restores the
+// terminal if a FullScreen lives. SIGPIPE is ignored. At most one instance at a time.
 class Interrupt {
  public:
   explicit Interrupt(const std::string& doomed);
@@ -39,7 +38,7 @@ class Interrupt {
   bool Requested() const;
 };
 
-// Takes the whole screen while it lives and gives it back as it was.
+// Uses the alternate screen while it lives; the destructor restores the terminal.
 class FullScreen {
  public:
   FullScreen();
@@ -49,16 +48,16 @@ class FullScreen {
   void Draw(std::string_view frame);
 };
 
-// While it lives, keys of the terminal on standard input come as they are pressed, and are not
-// shown. Where that is no terminal, none come. One at a time.
+// While it lives, keys on standard input arrive when they are pressed, without echo. If standard
+// input is not a terminal, no keys arrive. At most one instance at a time.
 class Keys {
  public:
   Keys();
   ~Keys();
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
-  // The next key, or 0: Wake was called, a signal came, the window has another size, or the time is
-  // up.
+  // Returns the next key, or 0 if Wake was called, a signal arrived, the window was resized, or
+  // `at_most` has passed.
   char Wait(Duration at_most);
   void Wake() const { wake_.Signal(); }  // from any thread
 

@@ -17,8 +17,8 @@ namespace {
 
 using telemetry::Millis, telemetryserver::kDay;
 
-constexpr size_t kMostRefusals = 100;  // until what is left of an INSERT is dropped
-constexpr size_t kMostRows = 100'000, kMostBytes = size_t{16} << 20;  // of an INSERT
+constexpr size_t kMostRefusals = 100;  // after this many, the rest of an INSERT is dropped
+constexpr size_t kMostRows = 100'000, kMostBytes = size_t{16} << 20;  // per INSERT
 constexpr size_t kMostWords = 300;
 constexpr Duration kDropEvery = std::chrono::hours(1);
 constexpr const char* kTables[] = {"samples", "records", "envelopes"};
@@ -27,7 +27,7 @@ constexpr const char* kColumns[] = {
     "date,cluster,kind,object,at,source,boot,sequence,record,body",
     "date,cluster,source,boot,sequence,sent_at,received,lost,records"};
 
-// RowBinary: numbers with the lowest byte first, texts after their length as a LEB128 number.
+// RowBinary: numbers are little-endian; a string follows its length as a LEB128 number.
 template <typename Number>
 void Append(std::string& out, Number number) {
   for (size_t i = 0; i < sizeof(Number); ++i) {
@@ -52,7 +52,7 @@ uint16_t DayOf(Millis at) {
       std::clamp<Millis>(at / kDay, 0, std::numeric_limits<uint16_t>::max()));
 }
 
-// What a record is about, as State::Change names it.
+// Object of a record, named as in State::Change.
 std::string ObjectOf(const telemetry::Record& record) {
   if (const auto* layout = std::get_if<telemetry::Layout>(&record.what)) return layout->node;
   if (const auto* object = std::get_if<telemetry::Object>(&record.what)) return object->key;
@@ -75,10 +75,11 @@ std::string InDatabase(std::string_view sql, const std::string& database) {
   return text;
 }
 
-// Words of ClickHouse: what it could not read, and never will. Source: ErrorCodes of ClickHouse.
+// Errors that ClickHouse reports for rows it can never parse. Source: ErrorCodes.cpp of ClickHouse.
 bool IsRefused(const kube::ApiResponse& answer) {
   if (answer.code == 413) return true;
-  // Not 33, CANNOT_READ_ALL_DATA: so it calls what was cut off on the way.
+  // Not 33, CANNOT_READ_ALL_DATA: ClickHouse returns it for a truncated request, which can be
+  // repeated.
   constexpr const char* kOfTheRows[] = {"Code: 26,", "Code: 27,", "Code: 32,", "Code: 117,"};
   return answer.code >= 400 && std::ranges::any_of(kOfTheRows, [&](const char* words) {
            return answer.text.starts_with(words);
@@ -100,7 +101,7 @@ Status ClickHouse::CheckDatabase(std::string_view name) {
   };
   const bool good = !name.empty() && name.size() <= 64 && std::ranges::all_of(name, fits) &&
                     (name[0] < '0' || name[0] > '9');
-  return good ? Status::Ok() : Invalid("it must be letters, digits and underscores");
+  return good ? Status::Ok() : Invalid("must consist of letters, digits and underscores");
 }
 
 // --- Rows ---
@@ -161,7 +162,7 @@ std::string* ClickHouse::BodyFor(Table table, Millis at, Millis received) {
     return nullptr;
   }
   const uint16_t day = DayOf(at);
-  // From behind: those that are full come earlier.
+  // Search from the back: full inserts are at the front.
   const auto found = std::ranges::find_if(
       inserts_.rbegin(), inserts_.rend(),
       [&](const Insert& insert) { return insert.table == table && insert.day == day; });
@@ -193,7 +194,7 @@ Status ClickHouse::Send(Time now, Duration& wish) {
   if (now - dropped_ < kDropEvery) return Status::Ok();
   dropped_ = now;
   if (const Status dropped = DropOld(wish); !dropped.ok()) {
-    Log(LogLevel::kWarn, "old days stay in ClickHouse for another hour",
+    Log(LogLevel::kWarn, "failed to drop old partitions in ClickHouse, retrying in an hour",
         {{"database", options_.database}, {"error", dropped.message()}});
   }
   return Status::Ok();
@@ -208,7 +209,8 @@ Status ClickHouse::Post(const Insert& insert, size_t first, size_t last, Duratio
       Query(sql, Gzip(std::string_view(insert.body).substr(begin, end - begin), 1), wish);
   if (answer.ok()) return Status::Ok();
   if (answer.status().code() != Code::kInvalid) return answer.status();
-  // Too many for a proxy, or one that spoils the others; but if all are refused it has to end.
+  // The request was too large for a proxy, or one row makes the others fail. Splitting is bounded,
+  // so that it ends if every row is rejected.
   if (last - first > 1 && ++refusals_ <= kMostRefusals) {
     const size_t middle = first + (last - first) / 2;
     NOS_RETURN_IF_ERROR(Post(insert, first, middle, wish));
@@ -216,7 +218,7 @@ Status ClickHouse::Post(const Insert& insert, size_t first, size_t last, Duratio
   }
   metrics_.Count(kDropped, {{"export", kName}, {"reason", "refused"}},
                  static_cast<double>(last - first));
-  Log(LogLevel::kWarn, "rows are refused for ever and dropped",
+  Log(LogLevel::kWarn, "dropping rows that ClickHouse rejects",
       {{"export", kName},
        {"table", kTables[insert.table]},
        {"rows", std::to_string(last - first)},
@@ -224,7 +226,7 @@ Status ClickHouse::Post(const Insert& insert, size_t first, size_t last, Duratio
   return Status::Ok();
 }
 
-// Error: kInvalid: it is never taken; else again.
+// Error: kInvalid: rejected permanently; any other error: retry.
 Result<std::string> ClickHouse::Query(const std::string& sql, std::string body, Duration& wish) {
   kube::ApiRequest request;
   request.method = "POST";
@@ -232,7 +234,7 @@ Result<std::string> ClickHouse::Query(const std::string& sql, std::string body, 
   request.query = {{"query", sql}};
   request.content_type = "application/octet-stream";
   if (!body.empty()) request.content_encoding = "gzip";
-  request.text = body.empty() ? " " : std::move(body);  // a POST has a body
+  request.text = body.empty() ? " " : std::move(body);  // a POST needs a body
   NOS_ASSIGN(request.headers, destination_.Headers());
   auto answer = transport_.Do(request);
   const bool taken = answer.ok() && answer->code == 200;
@@ -263,7 +265,7 @@ Status ClickHouse::Migrate(Duration& wish) {
   const auto known = static_cast<int64_t>(kClickHouseMigrations.size());
   if (!version || *version < 0 || *version > known) {
     return {Code::kUnavailable,
-            fmt::format("database {} has schema version {} and this nos knows up to {}: use the "
+            fmt::format("database {} has schema version {}, this nos supports up to {}: use the "
                         "newer nos, or another database",
                         database, Shortened(std::string(Trim(text)), 20), known)};
   }
@@ -274,13 +276,13 @@ Status ClickHouse::Migrate(Duration& wish) {
     }
     NOS_RETURN_IF_ERROR(
         run(fmt::format("INSERT INTO {{}}.schema_versions SELECT {}, now()", next + 1)));
-    Log(LogLevel::kInfo, "the tables in ClickHouse are brought up to date",
+    Log(LogLevel::kInfo, "migrated ClickHouse tables",
         {{"database", database}, {"version", std::to_string(next + 1)}});
   }
   return Status::Ok();
 }
 
-// Whole days, as they are partitions.
+// Drops whole days, because each day is a partition.
 Status ClickHouse::DropOld(Duration& wish) {
   for (const Table table : {kSamples, kRecords, kEnvelopes}) {
     if (DaysOf(table) == 0) continue;
@@ -290,7 +292,7 @@ Status ClickHouse::DropOld(Duration& wish) {
                                  "system.parts WHERE active AND database = '{}' AND table = '{}' "
                                  "AND day < toString(toDate({})) LIMIT 1000",
                                  options_.database, kTables[table], std::max<int64_t>(last, 0)),
-                     "", wish));  // older ones have it in quotes
+                     "", wish));  // older versions of ClickHouse quote the number
     for (const std::string_view day : Split(days, '\n')) {
       if (Trim(day).empty()) continue;
       NOS_RETURN_IF_ERROR(Query(fmt::format("ALTER TABLE {}.{} DROP PARTITION '{}'",

@@ -1,12 +1,13 @@
-// Telemetry to ClickHouse, for fleets: samples, all other records, and which envelopes they came
-// in, of any number of clusters, over its HTTP interface.
+// Exports telemetry of any number of clusters to ClickHouse over its HTTP interface: samples, all
+// other records, and the envelopes that contained them.
 //
-// The tables are made and brought up to date by this (clickhouse_schema.h). Rows have the identity
-// of what they came in, so that what is delivered twice is there once (ReplacingMergeTree; FINAL in
-// a query where it matters before parts have merged). An INSERT has rows of one day, which is one
-// partition; whole days are dropped when they are older than they are to be kept.
+// Creates and migrates its tables (clickhouse_schema.h). Each row has the identity of its envelope,
+// so that a row delivered twice is stored once (ReplacingMergeTree; a query needs FINAL if it must
+// not see duplicates before parts merge). An INSERT contains rows of one day, which is one
+// partition. A day older than the retention is dropped as a whole.
 //
-// Source: ClickHouse documentation, "HTTP interface", "RowBinary"; tried with 18.16. One owner.
+// Source: ClickHouse documentation, "HTTP interface", "RowBinary"; tested with 18.16. Used by one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +25,20 @@ namespace nos::exports {
 
 struct ClickHouseOptions {
   std::string database = "nos";                // letters, digits, underscores
-  int64_t samples_days = 90, rest_days = 400;  // kept; 0: for ever
+  int64_t samples_days = 90, rest_days = 400;  // retention; 0: forever
 };
 
 class ClickHouse final : public Sink {
  public:
   static constexpr const char* kName = "clickHouse";
 
-  // All must outlive this. REQUIRES: CheckDatabase.
+  // All arguments must outlive this object. REQUIRES: CheckDatabase returned OK.
   ClickHouse(ClickHouseOptions options, const Destination& destination, kube::Transport& transport,
              Metrics& metrics);
-  // Error: kInvalid: it is no name.
+  // Error: kInvalid: not a valid name.
   static Status CheckDatabase(std::string_view name);
 
-  // What GPUs and slices there were before the first row, and whose.
+  // Records the GPUs and slices that exist before the first row, and their holders.
   void Know(const std::string& cluster, const telemetryserver::State& state) {
     names_.Follow(cluster, state);
   }
@@ -48,20 +49,20 @@ class ClickHouse final : public Sink {
   enum Table { kSamples, kRecords, kEnvelopes };
   struct Insert {
     Table table = kSamples;
-    uint16_t day = 0;            // since 1970
+    uint16_t day = 0;            // days since 1970
     std::string body;            // RowBinary
-    std::vector<size_t> begins;  // of the rows in it
+    std::vector<size_t> begins;  // offset of each row
   };
 
   void TakeRow(const telemetryserver::Journaled& row);
-  void TakeRecord(const telemetryserver::Journaled& row, size_t number, const telemetry::Record& record);
+  void TakeRecord(const telemetryserver::Journaled& row, size_t number,
+                  const telemetry::Record& record);
   void TakeReadings(const telemetryserver::Journaled& row, telemetry::Millis at,
                     const telemetry::Readings& readings);
-  // Where a row goes; null: it is older than anything is kept.
+  // Body of the INSERT for a row; null: the row is older than the retention.
   std::string* BodyFor(Table table, telemetry::Millis at, telemetry::Millis received);
   int64_t DaysOf(Table table) const;
-  // The rows from `first` to before `last`. Where they are refused together, half of them at a
-  // time.
+  // Sends the rows from `first` to before `last`. If they are rejected, sends each half separately.
   Status Post(const Insert& insert, size_t first, size_t last, Duration& wish);
   Result<std::string> Query(const std::string& sql, std::string body, Duration& wish);
   Status Migrate(Duration& wish);
@@ -73,10 +74,10 @@ class ClickHouse final : public Sink {
   Metrics& metrics_;
   SeriesNames names_{{}};
   std::deque<Insert> inserts_;
-  telemetry::Millis received_ = 0;  // the latest
-  size_t refusals_ = 0;             // of the INSERT that is being sent
+  telemetry::Millis received_ = 0;  // time of the latest envelope
+  size_t refusals_ = 0;             // of the current INSERT
   bool migrated_ = false;
-  Time dropped_{};  // when old days were dropped last
+  Time dropped_{};  // last time old days were dropped
 };
 
 }  // namespace nos::exports

@@ -1,7 +1,7 @@
-// The tables in ClickHouse, and how older ones become them. Internal to this room.
+// Tables in ClickHouse and migrations from older versions. Internal to this library.
 //
-// `at` and other times are milliseconds since the epoch: the oldest ClickHouse that this works with
-// has no DateTime64 (toDateTime(intDiv(at, 1000)) makes a DateTime of them), and no TTL either.
+// `at` and other times are milliseconds since the epoch: the oldest supported ClickHouse has
+// neither DateTime64 (toDateTime(intDiv(at, 1000)) gives a DateTime) nor TTL.
 #pragma once
 
 #include <array>
@@ -9,8 +9,9 @@
 
 namespace nos::exports {
 
-// The n-th brings a database from version n to n + 1; statements end with ";". They may be
-// repeated. Never changed once released, only added to. "{}" is the database.
+// Entry n migrates a database from version n to n + 1; statements end with ";". A migration may run
+// more than once. Released migrations are never changed; new ones are appended. "{}" is the
+// database.
 inline constexpr std::array<std::string_view, 1> kClickHouseMigrations = {
     R"(CREATE TABLE IF NOT EXISTS {}.samples (
   date Date, cluster String, subject String, metric String, at Int64, value Float64,

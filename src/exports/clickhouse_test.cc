@@ -1,4 +1,4 @@
-// Rows on their way to a double of ClickHouse. The real one: test/integration/clickhouse_test.mjs.
+// Exports rows to a double of ClickHouse. test/integration/clickhouse_test.mjs uses a real one.
 #include "exports/clickhouse.h"
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 using telemetry::EnvelopeOf, telemetry::kDay, telemetry::kReportStart, telemetry::PodRecord;
 
-// RowBinary read back.
+// Decodes RowBinary.
 class Reader {
  public:
   explicit Reader(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -124,7 +124,7 @@ class ClickHouseTest : public ExportScene {
   std::map<std::string, int> records_, envelopes_;
 };
 
-TEST_F(ClickHouseTest, TablesAreMadeOnceAndRowsHaveTheirIdentity) {
+TEST_F(ClickHouseTest, CreatesTablesOnceAndRowsHaveIdentity) {
   Begin();
   Report({1, 1, 2}, 0, 3);
   Json lossy = EnvelopeOf("cluster", 7, {PodRecord(kReportStart, "a", "p", "running", "r", "n")});
@@ -144,17 +144,17 @@ TEST_F(ClickHouseTest, TablesAreMadeOnceAndRowsHaveTheirIdentity) {
   EXPECT_EQ(holders_["prod instance/" + telemetry::InstanceName(0, 0, 0)],
             telemetry::NodeName(0) + " team-0/pod-0-0-0");
   EXPECT_EQ(holders_["prod gpu/" + telemetry::GpuName(0, 0)], telemetry::NodeName(0) + " /");
-  // A server that begins anew finds them.
+  // After a restart the existing tables are used.
   statements_.clear();
   exporter_.reset();
   Begin();
   Report({1, 1, 2}, 3, 1);
   Deliver();
-  EXPECT_EQ(Statements("CREATE TABLE"), 1U);  // that of versions
+  EXPECT_EQ(Statements("CREATE TABLE"), 1U);  // the table of schema versions
   EXPECT_EQ(Statements("INSERT INTO telemetry.schema_versions"), 0U);
 }
 
-TEST_F(ClickHouseTest, ANewerDatabaseIsLeftAlone) {
+TEST_F(ClickHouseTest, RejectsDatabaseOfNewerVersion) {
   version_ = "9";
   Begin();
   Report({1, 1, 1}, 0, 1);
@@ -163,7 +163,7 @@ TEST_F(ClickHouseTest, ANewerDatabaseIsLeftAlone) {
   EXPECT_TRUE(samples_.empty());
 }
 
-TEST_F(ClickHouseTest, WhatFailsComesAgainAndWhatIsThereDoesNot) {
+TEST_F(ClickHouseTest, RetriesFailedInsertsOnly) {
   Begin();
   Report({1, 1, 1}, 0, 3);
   bool down = true;
@@ -183,7 +183,7 @@ TEST_F(ClickHouseTest, WhatFailsComesAgainAndWhatIsThereDoesNot) {
   EXPECT_EQ(envelopes_.size(), 3U);
 }
 
-TEST_F(ClickHouseTest, RowsThatCannotBeReadAreDroppedAndCounted) {
+TEST_F(ClickHouseTest, DropsAndCountsRejectedRows) {
   Begin();
   Report({1, 1, 1}, 0, 1);
   verdict_ = [](const std::string& sql) {
@@ -198,8 +198,8 @@ TEST_F(ClickHouseTest, RowsThatCannotBeReadAreDroppedAndCounted) {
             1);
 }
 
-// A proxy takes so many bytes at once.
-TEST_F(ClickHouseTest, WhatIsTooLargeTogetherGoesInParts) {
+// The double acts as a proxy that limits the request size.
+TEST_F(ClickHouseTest, SplitsInsertsThatAreTooLarge) {
   Begin();
   Report({1, 1, 1}, 0, 1);
   int refused = 0;
@@ -209,13 +209,13 @@ TEST_F(ClickHouseTest, WhatIsTooLargeTogetherGoesInParts) {
   };
   Deliver();
   EXPECT_TRUE(exporter_->trouble().ok());
-  EXPECT_EQ(refused, 3) << "all, and then two halves";
+  EXPECT_EQ(refused, 3) << "the whole request, then two halves";
   EXPECT_EQ(Metric("nos_telemetry_export_dropped_total{export=\"clickHouse\",reason=\"refused\"}"),
             -1)
       << "nothing is dropped";
 }
 
-TEST_F(ClickHouseTest, ARowADayAndNoneThatWouldBeDroppedAtOnce) {
+TEST_F(ClickHouseTest, InsertsPerDayAndSkipsExpiredDays) {
   Begin(2);
   for (int day = 0; day < 4; ++day) {
     ASSERT_TRUE(Take(EnvelopeOf("node/n", day + 1,
@@ -235,7 +235,7 @@ TEST_F(ClickHouseTest, ARowADayAndNoneThatWouldBeDroppedAtOnce) {
   EXPECT_EQ(Statements("ALTER TABLE"), 2U);
 }
 
-TEST_F(ClickHouseTest, NamesOfDatabasesAreNames) {
+TEST_F(ClickHouseTest, RejectsInvalidDatabaseNames) {
   EXPECT_TRUE(ClickHouse::CheckDatabase("nos_2").ok());
   for (const char* name : {"", "2nos", "a b", "a;DROP", "a`"}) {
     EXPECT_FALSE(ClickHouse::CheckDatabase(name).ok()) << name;

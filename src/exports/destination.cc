@@ -22,29 +22,29 @@ Result<Destination> Destination::For(const DestinationConfig& config, std::strin
   const auto in = [&](std::string_view name) { return fmt::format("{}.{}", field, name); };
   const bool open = config.url.starts_with("http://");
   if (!open && !config.url.starts_with("https://")) {
-    return Wrong(in("url"), "it must begin with https:// (or http://)");
+    return Wrong(in("url"), "must begin with https:// (or http://)");
   }
   const size_t begin = config.url.find("://") + 3;
   const size_t slash = std::min(config.url.find('/', begin), config.url.size());
   const std::string authority = config.url.substr(begin, slash - begin);
   if (authority.empty() || config.url.find_first_of("?#@ \t\r\n") != std::string::npos) {
-    return Wrong(in("url"), "it must be https://HOST[:PORT][/PATH], without a user or a query");
+    return Wrong(in("url"), "must be https://HOST[:PORT][/PATH], without a user or a query");
   }
   if (!config.token_file.empty() && !config.username.empty()) {
-    return Wrong(in("tokenFile"), "give a token, or a username with a passwordFile, not both");
+    return Wrong(in("tokenFile"), "set tokenFile, or username and passwordFile, not both");
   }
   if (config.username.empty() != config.password_file.empty()) {
-    return Wrong(in("username"), "it goes together with passwordFile");
+    return Wrong(in("username"), "username and passwordFile must be set together");
   }
   if (config.username.find_first_of(":\r\n") != std::string::npos) {
-    return Wrong(in("username"), "it has no colon and no line break");
+    return Wrong(in("username"), "must not contain a colon or a line break");
   }
   if (config.certificate_file.empty() != config.key_file.empty()) {
-    return Wrong(in("certificateFile"), "it goes together with keyFile");
+    return Wrong(in("certificateFile"), "certificateFile and keyFile must be set together");
   }
   const bool secret = !config.token_file.empty() || !config.username.empty();
   if (open && secret && !net::IsLoopbackAuthority(authority)) {
-    return Wrong(in("url"), "tokens and passwords go over https only, or within this machine");
+    return Wrong(in("url"), "tokens and passwords require https, or an address on this machine");
   }
   Destination destination;
   destination.connection_.server = config.url.substr(0, slash);

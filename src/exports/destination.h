@@ -1,4 +1,4 @@
-// Where an export goes: another system's HTTP address, and how to prove who we are there.
+// Destination of an export: HTTP address and credentials of another system.
 //
 //   NOS_ASSIGN(Destination destination, Destination::For(config, "export.remoteWrite"));
 //   kube::HttpTransport transport(destination.connection());
@@ -17,7 +17,7 @@
 namespace nos::exports {
 
 struct DestinationConfig {
-  std::string url{};         // https://HOST[:PORT][/PATH]; empty: nothing is exported there
+  std::string url{};         // https://HOST[:PORT][/PATH]; empty: the export is disabled
   std::string token_file{};  // a bearer token
   std::string username{}, password_file{};
   std::string ca_file{}, certificate_file{}, key_file{};  // PEM
@@ -25,13 +25,13 @@ struct DestinationConfig {
 
 class Destination {
  public:
-  // `field`: of the configuration, for messages. Error: kInvalid, with the field that is wrong.
+  // `field`: configuration path, for messages. Error: kInvalid, with the invalid field.
   static Result<Destination> For(const DestinationConfig& config, std::string_view field);
 
   const kube::ConnectionConfig& connection() const { return connection_; }
   const std::string& path() const { return path_; }  // "/api/v1/write", "/"
-  // What goes with each request: the password is read anew each time, for it may be rotated.
-  // Errors: as ReadFile.
+  // Headers for one request. The password is read for each request, because it may be rotated.
+  // Errors: see ReadFile.
   Result<std::vector<std::pair<std::string, std::string>>> Headers() const;
 
  private:

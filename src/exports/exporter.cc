@@ -53,7 +53,7 @@ Status Exporter::Next() {
   if (missing > 0) {
     metrics_.Count(kDropped, {{"export", name_}, {"reason", "backlog"}},
                    static_cast<double>(missing));
-    Log(LogLevel::kWarn, "telemetry is not exported: it could not be kept for so long",
+    Log(LogLevel::kWarn, "dropped undelivered telemetry: the backlog exceeded its limit",
         {{"export", name_}, {"envelopes", std::to_string(missing)}});
   }
   sink_.Take(rows);
@@ -62,7 +62,7 @@ Status Exporter::Next() {
   return Status::Ok();
 }
 
-// Doubling, and somewhere in its upper half.
+// Exponential back-off with jitter: a random value in the upper half of the pause.
 Duration Exporter::Pause(Duration wish) {
   const int doublings = std::min(failures_++, kMostDoublings);
   const double most = ToSeconds(kLongestPause);
@@ -73,11 +73,11 @@ Duration Exporter::Pause(Duration wish) {
 
 void Exporter::Say(const Status& trouble) {
   if (!trouble.ok() && trouble.message() != trouble_.message()) {
-    Log(LogLevel::kWarn, "telemetry is not exported, and kept",
+    Log(LogLevel::kWarn, "failed to export telemetry, keeping it in the journal",
         {{"export", name_}, {"error", trouble.message()}});
   }
   if (trouble.ok() && !trouble_.ok()) {
-    Log(LogLevel::kInfo, "telemetry is exported again", {{"export", name_}});
+    Log(LogLevel::kInfo, "resumed export of telemetry", {{"export", name_}});
   }
   trouble_ = trouble;
 }

@@ -1,11 +1,13 @@
-// Takes what the telemetry server has journaled on to another system, in order, until that has it.
+// Sends journaled records of the telemetry server to another system, in order, until it accepts
+// them.
 //
 //   Exporter exporter("remoteWrite", recorder, std::move(journal), sink, metrics);
 //   for (;;) wait for exporter.Step(clock.Now())
 //
-// What is not delivered stays in the journal, over restarts, as far as the recorder keeps it
-// (RecorderOptions::most_backlog); what is dropped there is counted. After a crash the last moments
-// may be delivered again. Owns no thread; a step waits for the other system's answers. One owner.
+// Undelivered records stay in the journal across restarts, up to the recorder's limit
+// (RecorderOptions::most_backlog); records dropped there are counted. After a crash the last
+// records may be delivered twice. Owns no thread; a step blocks on the other system's answers. Used
+// by one thread.
 #pragma once
 
 #include <span>
@@ -21,38 +23,38 @@
 
 namespace nos::exports {
 
-inline constexpr MetricFamily kRequests{
-    MetricFamily::Kind::kCounter, "nos_telemetry_export_requests_total",
-    "Requests to other systems, by export and result: ok, refused (never taken) or failed."};
+inline constexpr MetricFamily kRequests{MetricFamily::Kind::kCounter,
+                                        "nos_telemetry_export_requests_total",
+                                        "Number of requests to other systems, by export and "
+                                        "result: ok, refused (permanently rejected) or failed."};
 inline constexpr MetricFamily kDropped{
     MetricFamily::Kind::kCounter, "nos_telemetry_export_dropped_total",
-    "What other systems did not get, by export and reason: samples and rows that are refused or "
-    "late, envelopes for whose backlog there was no room."};
-inline constexpr MetricFamily kLag{
-    MetricFamily::Kind::kGauge, "nos_telemetry_export_lag_seconds",
-    "How long the oldest that has not been delivered has been here, by export."};
+    "Number of items not exported, by export and reason: samples and rows that are rejected or "
+    "late, envelopes dropped because the backlog exceeded its limit."};
+inline constexpr MetricFamily kLag{MetricFamily::Kind::kGauge, "nos_telemetry_export_lag_seconds",
+                                   "Age of the oldest undelivered record in seconds, by export."};
 
-// A system that takes telemetry.
+// A system that receives telemetry.
 class Sink {
  public:
   virtual ~Sink() = default;
-  // What is to be delivered next. Called again only when all before is delivered.
+  // Passes the rows to deliver next. Called again only after all earlier rows are delivered.
   virtual void Take(std::span<const telemetryserver::Journaled> rows) = 0;
-  // OK: all has been delivered, or is never taken and counted. Else: call again; what has been
-  // delivered is not sent again. `wish`: how long the other system asks to be left alone, if it
-  // does.
+  // OK: all rows are delivered, or permanently rejected and counted. Otherwise call again;
+  // delivered rows are not sent again. `wish`: pause that the other system requests, if any.
   virtual Status Send(Time now, Duration& wish) = 0;
 };
 
 class Exporter {
  public:
-  // All must outlive this. REQUIRES: `name` is a follower of the recorder.
-  Exporter(std::string name, telemetryserver::Recorder& recorder, telemetryserver::JournalReader journal,
-           Sink& sink, Metrics& metrics);
+  // All arguments must outlive this object. REQUIRES: `name` is a follower of the recorder.
+  Exporter(std::string name, telemetryserver::Recorder& recorder,
+           telemetryserver::JournalReader journal, Sink& sink, Metrics& metrics);
 
-  // Delivers some, if it is time to. When to step again. `now`: of a clock that only goes forward.
+  // Delivers a batch if it is due. Returns the time until the next step. `now`: from a monotonic
+  // clock.
   Duration Step(Time now);
-  // What is wrong now; OK when the last delivery was taken.
+  // The current problem; OK after a successful delivery.
   const Status& trouble() const { return trouble_; }
 
  private:
@@ -67,8 +69,8 @@ class Exporter {
   Sink& sink_;
   Metrics& metrics_;
   Random random_;
-  int64_t taken_ = 0;             // of the journal, what the sink has been given
-  telemetry::Millis oldest_ = 0;  // when that came; 0: the sink has nothing to deliver
+  int64_t taken_ = 0;             // journal position up to which the sink received rows
+  telemetry::Millis oldest_ = 0;  // its arrival time; 0: the sink has nothing to deliver
   int failures_ = 0;              // in a row
   Time not_before_{};
   Status trouble_;

@@ -121,7 +121,7 @@ Status RemoteWrite::Settle(Shard& shard, const Result<kube::ApiResponse>& answer
   if (!answer.ok()) return answer.status();
   wish = std::max(wish, answer->retry_after);
   const std::string hint = answer->code == 401 || answer->code == 403
-                               ? "; look at the token or password of export.remoteWrite"
+                               ? "; check the token or password of export.remoteWrite"
                                : "";
   return {Code::kUnavailable, fmt::format("{} answers {}: {}{}", destination_.connection().server,
                                           answer->code, Shortened(answer->text, kMostWords), hint)};
@@ -143,8 +143,8 @@ void RemoteWrite::Refuse(Shard& shard, const kube::ApiResponse& answer) {
     return;
   }
   metrics_.Count(kDropped, {{"export", kName}, {"reason", "refused"}}, static_cast<double>(series));
-  if (std::exchange(said_, true)) return;  // one tells enough of a batch
-  Log(LogLevel::kWarn, "samples are refused for ever and dropped",
+  if (std::exchange(said_, true)) return;  // one message per batch is enough
+  Log(LogLevel::kWarn, "dropping samples that the receiver rejects",
       {{"export", kName},
        {"samples", std::to_string(series)},
        {"code", std::to_string(answer.code)},

@@ -1,15 +1,15 @@
-// Samples to a system that takes Prometheus remote-write (protocol 1.0).
+// Exports samples by Prometheus remote-write (protocol 1.0).
 //
-// Samples of one subject go through one shard, in order; the shards' requests are under way
-// together. What the answer means:
-//   2xx                                     taken
-//   401, 403, 404, 407, 408, 425, 429, 5xx  again later: nothing is said about the samples
-//   other 4xx                               refused: the request is split in two and tried again,
+// Samples of one subject go through one shard, in order; shards send their requests in parallel.
+// Meaning of an answer:
+//   2xx                                     accepted
+//   401, 403, 404, 407, 408, 425, 429, 5xx  retry: the answer says nothing about the samples
+//   other 4xx                               rejected: the request is split in two and sent again,
 //   so
-//                                           that what is wrong with a few does not take the others
-//                                           along; pieces that stay refused are dropped and counted
-// Samples older than the last of their subject are dropped and counted: receivers refuse them.
-// One owner.
+//                                           that a few invalid samples do not block the others;
+//                                           pieces that are still rejected are dropped and counted
+// Samples older than the last one of their subject are dropped and counted, because receivers
+// reject them. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ namespace nos::exports {
 
 struct RemoteWriteOptions {
   std::string metrics;  // MetricFilter
-  Labels labels;        // that all series get
+  Labels labels;        // added to all series
   size_t shards = 4;
   size_t samples_per_request = 2000;
 };
@@ -38,11 +38,11 @@ class RemoteWrite final : public Sink {
  public:
   static constexpr const char* kName = "remoteWrite";
 
-  // All must outlive this.
+  // All arguments must outlive this object.
   RemoteWrite(RemoteWriteOptions options, const Destination& destination,
               kube::Transport& transport, Metrics& metrics);
 
-  // What GPUs and slices there were before the first row.
+  // Records the GPUs and slices that exist before the first row.
   void Know(const std::string& cluster, const telemetryserver::State& state) {
     names_.Follow(cluster, state);
   }
@@ -52,14 +52,14 @@ class RemoteWrite final : public Sink {
  private:
   struct Piece {
     std::string body;            // WriteRequest
-    std::vector<size_t> begins;  // of each series in it
+    std::vector<size_t> begins;  // offset of each series
     int splits = 0;
   };
   using Shard = std::deque<Piece>;
 
   void Add(const std::string& cluster, telemetry::Millis at, const telemetry::Readings& readings);
   kube::ApiRequest RequestOf(const Piece& piece) const;
-  // Whether the piece is done with.
+  // OK if the piece is finished.
   Status Settle(Shard& shard, const Result<kube::ApiResponse>& answer, Duration& wish);
   void Refuse(Shard& shard, const kube::ApiResponse& answer);
 
@@ -70,8 +70,8 @@ class RemoteWrite final : public Sink {
   Metrics& metrics_;
   SeriesNames names_;
   std::vector<Shard> shards_;
-  bool said_ = false;                                     // that something of this batch is refused
-  std::unordered_map<uint64_t, telemetry::Millis> last_;  // of each subject, by hash
+  bool said_ = false;                                     // a rejection of this batch was logged
+  std::unordered_map<uint64_t, telemetry::Millis> last_;  // last sample time by hash of the subject
 };
 
 }  // namespace nos::exports

@@ -1,4 +1,4 @@
-// Samples on their way to a double of a receiver, that refuses, fails and forgets.
+// Exports samples to a double of a receiver that rejects, fails and loses data.
 #include "exports/remote_write.h"
 
 #include <snappy.h>
@@ -15,7 +15,7 @@ namespace {
 
 using telemetry::EnvelopeOf, telemetry::GpuName, telemetry::InstanceName, telemetry::kReportStart;
 
-// The wire format read back, strictly: what a receiver would refuse fails the test.
+// Decodes the wire format strictly: anything that a receiver would reject fails the test.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
@@ -118,7 +118,7 @@ class RemoteWriteTest : public ExportScene {
   void Begin(RemoteWriteOptions options = {}) {
     ExportScene::Begin(RemoteWrite::kName, Make(std::move(options)));
   }
-  // Of series whose names begin so.
+  // Number of stored samples of series with this name prefix.
   size_t Samples(const std::string& begin = "") {
     size_t samples = 0;
     for (const auto& [series, values] : stored_) {
@@ -140,10 +140,10 @@ class RemoteWriteTest : public ExportScene {
     return AnswerOf(200);
   };
   std::map<std::string, std::map<int64_t, double>> stored_;
-  bool twice_ = false;  // they may come again
+  bool twice_ = false;  // samples may be delivered twice
 };
 
-TEST_F(RemoteWriteTest, SamplesArriveWithTheLabelsThatTheyJoinBy) {
+TEST_F(RemoteWriteTest, SamplesHaveJoinLabels) {
   RemoteWriteOptions options;
   options.labels = *ParseLabels("region=eu, Zone=a");
   Begin(options);
@@ -169,7 +169,7 @@ TEST_F(RemoteWriteTest, SamplesArriveWithTheLabelsThatTheyJoinBy) {
   EXPECT_EQ(Metric("nos_telemetry_export_lag_seconds{export=\"remoteWrite\"}"), 0);
 }
 
-TEST_F(RemoteWriteTest, WhatIsDownGetsAllOfItLaterOnce) {
+TEST_F(RemoteWriteTest, ReceiverThatWasDownGetsAllSamplesOnce) {
   RemoteWriteOptions options;
   options.samples_per_request = 50;
   Begin(options);
@@ -185,13 +185,13 @@ TEST_F(RemoteWriteTest, WhatIsDownGetsAllOfItLaterOnce) {
   }
   EXPECT_TRUE(exporter_->trouble().ok()) << exporter_->trouble().message();
   EXPECT_GT(longest, std::chrono::milliseconds(500));
-  EXPECT_EQ(Samples("nos_gpu_power{"), 20U);  // 2 nodes, 2 GPUs, 5 looks; each once
+  EXPECT_EQ(Samples("nos_gpu_power{"), 20U);  // 2 nodes, 2 GPUs, 5 reports; each sample once
   EXPECT_EQ(Samples("nos_instance_memory_used{"), 40U);
   EXPECT_GT(Metric("nos_telemetry_export_requests_total{export=\"remoteWrite\",result=\"failed\"}"),
             1);
 }
 
-TEST_F(RemoteWriteTest, ARefusedSampleDoesNotTakeOthersAlong) {
+TEST_F(RemoteWriteTest, RejectedSampleDoesNotBlockOthers) {
   RemoteWriteOptions options;
   options.shards = 1;
   Begin(options);
@@ -214,7 +214,7 @@ TEST_F(RemoteWriteTest, ARefusedSampleDoesNotTakeOthersAlong) {
   EXPECT_EQ(Samples("nos_gpu_power{"), 59U);
   EXPECT_EQ(Metric("nos_telemetry_export_dropped_total{export=\"remoteWrite\",reason=\"refused\"}"),
             1);
-  // What refuses everything is not asked for ever.
+  // A receiver that rejects everything does not receive endless retries.
   transport_.requests.clear();
   verdict_ = [](const auto&) { return AnswerOf(422); };
   Report({1, 8, 7}, 1, 1);
@@ -223,12 +223,12 @@ TEST_F(RemoteWriteTest, ARefusedSampleDoesNotTakeOthersAlong) {
   EXPECT_TRUE(exporter_->trouble().ok());
 }
 
-TEST_F(RemoteWriteTest, ATokenThatIsRefusedIsWaitedFor) {
+TEST_F(RemoteWriteTest, RetriesWithRotatedToken) {
   Begin();
   Gpu(1, kReportStart, "power", 1);
   verdict_ = [](const auto&) { return AnswerOf(401, "who are you?"); };
   Deliver();
-  EXPECT_NE(exporter_->trouble().message().find("401: who are you?; look at the token"),
+  EXPECT_NE(exporter_->trouble().message().find("401: who are you?; check the token"),
             std::string::npos)
       << exporter_->trouble().message();
   verdict_ = [](const auto&) { return AnswerOf(200); };
@@ -236,7 +236,7 @@ TEST_F(RemoteWriteTest, ATokenThatIsRefusedIsWaitedFor) {
   EXPECT_EQ(Samples("nos_gpu_power{"), 1U);
 }
 
-TEST_F(RemoteWriteTest, ABusyReceiverIsLeftAloneForAsLongAsItAsks) {
+TEST_F(RemoteWriteTest, HonoursRetryAfter) {
   Begin();
   Gpu(1, kReportStart, "power", 1);
   verdict_ = [](const auto&) {
@@ -250,7 +250,7 @@ TEST_F(RemoteWriteTest, ABusyReceiverIsLeftAloneForAsLongAsItAsks) {
   EXPECT_EQ(transport_.requests.size(), asked);
 }
 
-TEST_F(RemoteWriteTest, NothingOfTheJournalIsLostOverACrash) {
+TEST_F(RemoteWriteTest, CrashLosesNoJournaledSamples) {
   twice_ = true;
   Begin();
   Report({1, 1, 1}, 0, 10);
@@ -267,10 +267,10 @@ TEST_F(RemoteWriteTest, NothingOfTheJournalIsLostOverACrash) {
   EXPECT_EQ(Samples("nos_gpu_power{"), 15U);
   size_t again = 0;
   for (const auto& request : transport_.requests) again += ReadRequest(request).size();
-  EXPECT_LT(again, 10U * 40);  // from where it was, not from the beginning
+  EXPECT_LT(again, 10U * 40);  // continues from the stored position, not from the beginning
 }
 
-TEST_F(RemoteWriteTest, TheJournalIsKeptForWhoIsDown) {
+TEST_F(RemoteWriteTest, KeepsJournalForUnreachableReceiver) {
   verdict_ = [](const auto&) { return AnswerOf(503); };
   Begin();
   Report({1, 1, 1}, 0, 200);  // 2,000 s: three flushes
@@ -278,7 +278,7 @@ TEST_F(RemoteWriteTest, TheJournalIsKeptForWhoIsDown) {
   EXPECT_EQ(Samples(), 0U);
   exporter_.reset();
   Crash();
-  Begin();  // what has been flushed is not counted twice
+  Begin();  // flushed samples are not counted twice
   EXPECT_EQ(Raw("gpu/" + GpuName(0, 0), "power").size(), 200U);
   verdict_ = [](const auto&) { return AnswerOf(200); };
   Deliver();
@@ -290,10 +290,10 @@ TEST_F(RemoteWriteTest, TheJournalIsKeptForWhoIsDown) {
   auto journal = telemetryserver::JournalReader::Open(options_.store.path);
   const auto rows = journal->After(0);
   ASSERT_FALSE(rows->empty());
-  EXPECT_GT(rows->front().id, 300);  // what all have had is gone
+  EXPECT_GT(rows->front().id, 300);  // rows that all followers have are deleted
 }
 
-TEST_F(RemoteWriteTest, TheBacklogIsBoundedAndWhatIsDroppedIsCounted) {
+TEST_F(RemoteWriteTest, BoundsBacklogAndCountsDrops) {
   verdict_ = [](const auto&) { return AnswerOf(503); };
   options_.most_backlog = 20'000;
   Begin();
@@ -305,11 +305,11 @@ TEST_F(RemoteWriteTest, TheBacklogIsBoundedAndWhatIsDroppedIsCounted) {
   EXPECT_GT(dropped, 50);
   EXPECT_LT(Samples("nos_gpu_power{"), 200U);
   EXPECT_GT(Samples("nos_gpu_power{"), 20U);
-  // The store has all of it.
+  // The store has all samples.
   EXPECT_EQ(Raw("gpu/" + GpuName(0, 0), "power").size(), 200U);
 }
 
-TEST_F(RemoteWriteTest, SamplesThatComeLateAreDroppedAndCounted) {
+TEST_F(RemoteWriteTest, DropsAndCountsLateSamples) {
   Begin();
   clock_.Set(kReportStart + 10'000);
   Gpu(1, kReportStart + 10'000, "power", 1);
@@ -322,7 +322,7 @@ TEST_F(RemoteWriteTest, SamplesThatComeLateAreDroppedAndCounted) {
             1);
 }
 
-TEST_F(RemoteWriteTest, OnlyWhatIsAskedFor) {
+TEST_F(RemoteWriteTest, ExportsOnlySelectedMetrics) {
   RemoteWriteOptions options;
   options.metrics = "nos_gpu_power, nos_cluster_*";
   Begin(options);
@@ -336,7 +336,7 @@ TEST_F(RemoteWriteTest, OnlyWhatIsAskedFor) {
   EXPECT_FALSE(names.contains("nos_node_allocated"));
 }
 
-TEST(SeriesNamesTest, HoldersFollowTheLayoutAndEnd) {
+TEST(SeriesNamesTest, HolderLabelsFollowLayout) {
   SeriesNames names({});
   telemetry::Layout layout;
   layout.node = "n";
@@ -356,7 +356,7 @@ TEST(SeriesNamesTest, HoldersFollowTheLayoutAndEnd) {
   EXPECT_EQ(value("gpu/G", "pod"), "none");
   layout.gpus[0].instances[0].holders = {{"a", "p", "c"}, {"a", "q", "c"}};
   names.Follow("x", layout);
-  EXPECT_EQ(value("instance/M", "pod"), "none");  // several share it
+  EXPECT_EQ(value("instance/M", "pod"), "none");  // several containers share it
   layout.gpus[0].instances.clear();
   names.Follow("x", layout);
   EXPECT_EQ(value("instance/M", "node"), "none");
@@ -371,7 +371,7 @@ TEST(SeriesNamesTest, HoldersFollowTheLayoutAndEnd) {
   EXPECT_EQ(SeriesNames::MetricName("composite-quota/team/eq/x", "used"), "nos_quota_used");
 }
 
-TEST(SeriesNamesTest, LabelsThatCannotBeAreRefused) {
+TEST(SeriesNamesTest, RejectsInvalidLabels) {
   for (const char* text : {"a", "1a=b", "a-b=c", "__name__=x", "cluster=x", "a=1,a=2", ","}) {
     EXPECT_FALSE(ParseLabels(text).ok()) << text;
   }
@@ -380,13 +380,13 @@ TEST(SeriesNamesTest, LabelsThatCannotBeAreRefused) {
             std::make_pair(std::string("a"), std::string("x=y")));
 }
 
-TEST(DestinationTest, SecretsDoNotGoOverTheNetworkUnencrypted) {
+TEST(DestinationTest, RejectsSecretsOverPlainHttp) {
   const auto error = [](DestinationConfig config) {
     return Destination::For(config, "export.x").status().message();
   };
   EXPECT_EQ(error({.url = "http://10.0.0.1/w"}), "");
   EXPECT_EQ(error({.url = "http://localhost:9090/w", .token_file = "t"}), "");
-  EXPECT_NE(error({.url = "http://10.0.0.1/w", .token_file = "t"}).find("https only"),
+  EXPECT_NE(error({.url = "http://10.0.0.1/w", .token_file = "t"}).find("require https"),
             std::string::npos);
   EXPECT_NE(error({.url = "prometheus:9090"}).find("export.x.url"), std::string::npos);
   EXPECT_NE(error({.url = "https://u:p@h/w"}).find("without a user"), std::string::npos);

@@ -15,7 +15,7 @@
 
 namespace nos::exports {
 
-// Answers as it is told to.
+// Answers with the scripted responses.
 class ScriptedTransport final : public kube::Transport {
  public:
   Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override {
@@ -40,7 +40,7 @@ inline kube::ApiResponse AnswerOf(int code, std::string text = "") {
 
 class ExportScene : public telemetryserver::RecorderFixture {
  protected:
-  // Opens the recorder; the sink has nothing to deliver yet.
+  // Opens the recorder and attaches the sink, which has nothing to deliver yet.
   void Begin(const std::string& name, std::unique_ptr<Sink> sink) {
     exporter_.reset();
     options_.followers = {name};
@@ -54,15 +54,15 @@ class ExportScene : public telemetryserver::RecorderFixture {
     exporter_ =
         std::make_unique<Exporter>(name, *recorder_, std::move(journal).value(), *sink_, metrics_);
   }
-  // As often as something is delivered at once.
+  // Steps until nothing more can be delivered at once.
   void Deliver() {
     for (int i = 0; i < 1000; ++i) {
-      steady_ += std::chrono::minutes(2);  // pauses are over
+      steady_ += std::chrono::minutes(2);  // let every pause expire
       if (exporter_->Step(steady_) > Duration::zero()) return;
     }
     FAIL() << "it never rests";
   }
-  // That of a line of /metrics, or -1.
+  // Value of a line of /metrics, or -1.
   double Metric(const std::string& line) {
     const std::string text = metrics_.Text();
     const size_t at = text.find("\n" + line + " ");

@@ -26,7 +26,7 @@ bool IsLabelName(std::string_view name) {
          !name.starts_with("__");
 }
 
-// An empty label is none to Prometheus.
+// Prometheus treats an empty label as missing.
 void Add(Labels& labels, std::string name, std::string value) {
   if (!value.empty()) labels.emplace_back(std::move(name), std::move(value));
 }
@@ -55,7 +55,7 @@ bool IsOfQuota(std::string_view kind) {
   return kind == telemetry::kQuotaSubject || kind == telemetry::kCompositeQuotaSubject;
 }
 
-// Of what is in no layout: "quota/ns/name/nvidia.com/gpu".
+// Labels of a subject that is in no layout: "quota/ns/name/nvidia.com/gpu".
 Labels LabelsOfSubject(std::string_view subject) {
   Labels labels;
   const size_t slash = subject.find('/');
@@ -92,7 +92,7 @@ Result<Labels> ParseLabels(std::string_view text) {
     const size_t equals = std::min(label.find('='), label.size());
     const std::string name(Trim(label.substr(0, equals)));
     if (!IsLabelName(name) || equals >= label.size()) {
-      return Invalid(fmt::format("\"{}\" is no label: write name=value,name=value", label));
+      return Invalid(fmt::format("\"{}\" is not a label: expected name=value,name=value", label));
     }
     Add(labels, name, std::string(Trim(label.substr(equals + 1))));
   }
@@ -126,7 +126,7 @@ bool MetricFilter::Takes(std::string_view name) const {
 
 std::string SeriesNames::MetricName(std::string_view subject, std::string_view metric) {
   std::string_view kind = subject.substr(0, subject.find('/'));
-  if (IsOfQuota(kind)) kind = telemetry::kQuotaSubject;  // the type is a label
+  if (IsOfQuota(kind)) kind = telemetry::kQuotaSubject;  // the type of the quota is a label
   std::string name = fmt::format("nos_{}_{}", kind, metric);
   for (char& c : name) {
     const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');

@@ -1,4 +1,4 @@
-// Samples as Prometheus has them: what subjects are called there, and the labels that they join by.
+// Maps samples to Prometheus series: metric names, and labels for joins.
 //
 //   utilization of gpu/GPU-1         nos_gpu_utilization{cluster,UUID,gpu,modelName,node,...}
 //   memory_used of instance/MIG-1    nos_instance_memory_used{...,GPU_I_ID,GPU_I_PROFILE,mig}
@@ -6,8 +6,8 @@
 //   used of quota/ns/q/nvidia.com/x, composite-quota/...
 //                                    nos_quota_used{cluster,namespace,quota,type,resource}
 //
-// GPUs and instances have namespace, pod and container of whoever alone holds them, as in the
-// layout that was reported last before the sample. One owner.
+// Series of GPUs and instances have the labels namespace, pod and container of their only holder,
+// from the last layout reported before the sample. Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,11 @@ namespace nos::exports {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;  // sorted by name
 
-// "region=eu,env=prod". Error: kInvalid: what is no label, or one that is ours.
+// Parses "region=eu,env=prod". Error: kInvalid: not a label, or a label that nos sets.
 Result<Labels> ParseLabels(std::string_view text);
 
-// Names of metrics, separated by commas, "*" for the rest of one; empty: all.
+// Metric names separated by commas; "*" at the end of a name matches any suffix. Empty: all
+// metrics.
 class MetricFilter {
  public:
   explicit MetricFilter(std::string_view text);
@@ -41,30 +42,30 @@ class MetricFilter {
 
 class SeriesNames {
  public:
-  // `further`: labels that all get.
+  // `further`: labels added to all series.
   explicit SeriesNames(Labels further) : further_(std::move(further)) {}
 
   void Follow(const std::string& cluster, const telemetry::Layout& layout);
   void Follow(const std::string& cluster, const telemetryserver::State& state);
-  // The layouts of an envelope, before its samples: what was seen at one look belongs together, in
-  // whatever order it is told.
+  // Applies the layouts of an envelope before its samples: both come from one read of the GPUs, in
+  // any order.
   void Follow(const telemetry::Envelope& envelope);
   // "nos_gpu_utilization"
   static std::string MetricName(std::string_view subject, std::string_view metric);
-  // Without the metric's name.
+  // Labels without the metric name.
   const Labels& LabelsOf(const std::string& cluster, const std::string& subject);
 
  private:
   struct Known {
     Labels labels;
-    bool layout = false;  // from one; else made up from the subject alone, and not kept for ever
+    bool layout = false;  // from a layout; else from the subject alone, and may be evicted
   };
   void Put(const std::string& cluster, const std::string& subject, Labels labels);
   void Complete(const std::string& cluster, Labels& labels) const;
 
   const Labels further_;
   std::unordered_map<std::string, Known> known_;                        // by cluster and subject
-  std::unordered_map<std::string, std::vector<std::string>> of_nodes_;  // keys of known_
+  std::unordered_map<std::string, std::vector<std::string>> of_nodes_;  // keys of known_ per node
   size_t made_up_ = 0;
 };
 

@@ -17,23 +17,23 @@ namespace {
 using telemetry::Millis;
 
 constexpr Millis kEndedFor = 300'000;
-// Events that are read before a snapshot, and of how many pods all that was told is looked at.
+// Maximum number of events read before a snapshot, and of pods whose records are looked up.
 constexpr size_t kMostChanges = 20'000, kMostLookups = 2000;
-constexpr size_t kMostOfPod = 100;  // that was told of it
+constexpr size_t kMostOfPod = 100;  // maximum number of records of a pod
 constexpr size_t kMostWords = 300, kMostUnknown = 100;
 constexpr std::string_view kMig = "nvidia.com/mig-";
-constexpr std::string_view kPodRemoved = "pod/";  // of a removal's object
+constexpr std::string_view kPodRemoved = "pod/";  // object of a removal
 constexpr std::array<std::string_view, 5> kProfiles = {"1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb",
                                                        "7g.79gb"};
 
-// Empty: it has no word for it.
+// Empty: walk:ai does not know the profile.
 std::string ProfileWord(std::string_view profile) {
   profile = profile.substr(0, profile.find('+'));  // media engines
   if (profile == "7g.80gb") profile = "7g.79gb";
   return std::ranges::find(kProfiles, profile) == kProfiles.end() ? "" : std::string(profile);
 }
 
-// Of its words those that it makes something of; Failed and PodInitializing change nothing there.
+// Maps to the words that walk:ai handles. Failed and PodInitializing have no effect there.
 std::string StatusWord(std::string_view state) {
   if (state == "pending") return "Pending";
   if (state == "starting") return "ContainerCreating";
@@ -51,7 +51,7 @@ Json TimeOrNull(Millis at) {
   return FormatTime(time).c_str();
 }
 
-// The largest slice that it asks for; in resources' names profiles have "." for "+".
+// The largest slice that the pod requests. Resource names contain "." in place of "+" of a profile.
 std::string ProfileOf(const Json& pod, std::set<std::string>& unknown) {
   std::string word;
   const Json* requests = Find(pod, "requests");
@@ -93,7 +93,7 @@ JsonArray SlicesOf(const telemetryserver::State& state, std::set<std::string>& u
   return slices;
 }
 
-// The most important to tell comes first. `gone`: it has ended, or vanished.
+// Order of importance, most important first. `gone`: the pod has ended or vanished.
 int RankOf(std::string_view state, bool gone) {
   if (gone) return HasEnded(state) ? 0 : 1;
   const std::string status = StatusWord(state);
@@ -102,9 +102,9 @@ int RankOf(std::string_view state, bool gone) {
 
 }  // namespace
 
-Json WalkaiSnapshot(const telemetryserver::State& state, const std::vector<Json>& ended, size_t most_pods,
-                    std::set<std::string>& unknown) {
-  // By namespace and name: that is who they are there.
+Json WalkaiSnapshot(const telemetryserver::State& state, const std::vector<Json>& ended,
+                    size_t most_pods, std::set<std::string>& unknown) {
+  // By namespace and name, which identify a pod in walk:ai.
   std::map<std::string, std::pair<int, Json>> pods;
   const auto add = [&](const Json& pod, bool gone) {
     const std::string word = ProfileOf(pod, unknown);
@@ -125,7 +125,7 @@ Json WalkaiSnapshot(const telemetryserver::State& state, const std::vector<Json>
   };
   for (const Json& pod : ended) add(pod, true);
   for (const auto& [uid, pod] : state.pods()) {
-    if (!HasEnded(pod.state)) add(pod.body, false);  // a newer one of that name
+    if (!HasEnded(pod.state)) add(pod.body, false);  // a newer pod with the same name
   }
   std::map<std::pair<int, std::string>, Json> ordered;
   for (auto& [key, pod] : pods) {
@@ -141,8 +141,8 @@ Json WalkaiSnapshot(const telemetryserver::State& state, const std::vector<Json>
           {"pods", std::move(list)}};
 }
 
-Walkai::Walkai(WalkaiOptions options, telemetryserver::Recorder& recorder, const Destination& destination,
-               kube::Transport& transport, Metrics& metrics)
+Walkai::Walkai(WalkaiOptions options, telemetryserver::Recorder& recorder,
+               const Destination& destination, kube::Transport& transport, Metrics& metrics)
     : options_(std::move(options)),
       recorder_(recorder),
       destination_(destination),
@@ -181,14 +181,14 @@ Result<Json> Walkai::Snapshot() {
   });
   for (const std::string& profile : unknown) {
     if (unknown_.size() >= kMostUnknown || !unknown_.insert(profile).second) continue;
-    Log(LogLevel::kWarn, "walk:ai has no word for a profile: slices and pods of it are left out",
+    Log(LogLevel::kWarn, "omitting slices and pods with a profile that walk:ai does not know",
         {{"profile", Shortened(profile, 64)}});
   }
   return snapshot;
 }
 
-// In the order in which it was written down, which is not that of its times. What there is no room
-// for comes when others have been taken.
+// Reads events in the order in which they were stored, which is not the order of their times.
+// Events beyond the limit are read in a later step.
 Status Walkai::ReadEnds(int64_t cluster) {
   const Millis now = recorder_.Now();
   const auto is_told = [&](const auto& entry) {
@@ -218,8 +218,8 @@ Status Walkai::ReadEnds(int64_t cluster) {
   return Status::Ok();
 }
 
-// The record of a pod that this event tells the end of; null: that was told before, or it has none,
-// or nobody there wants to know.
+// Record of the pod whose end this event reports. Null: the end was reported before, the pod exists
+// again, it has no record, or it requests no slice.
 Result<Json> Walkai::EndOf(int64_t cluster, const telemetryserver::Event& event) {
   const bool removed = event.kind == "removed";
   telemetryserver::EventQuery query;
@@ -227,7 +227,7 @@ Result<Json> Walkai::EndOf(int64_t cluster, const telemetryserver::Event& event)
   query.kinds = {"pod"};
   query.object = removed ? event.object.substr(kPodRemoved.size()) : event.object;
   query.most = kMostOfPod;
-  NOS_ASSIGN(auto told, recorder_.archive().Events(cluster, query));  // the newest first
+  NOS_ASSIGN(auto told, recorder_.archive().Events(cluster, query));  // newest first
   const auto ends = [](const telemetryserver::Event& each) {
     return HasEnded(FindString(each.body, "state"));
   };
@@ -245,7 +245,8 @@ Result<Json> Walkai::EndOf(int64_t cluster, const telemetryserver::Event& event)
   return ProfileOf(pod, unknown).empty() ? Json(nullptr) : std::move(pod);
 }
 
-// After a restart all those are told once more that have not been told for long enough.
+// The stored position stays before the oldest ended pod whose five minutes are not over, so that
+// all of them are reported again after a restart.
 void Walkai::Taken() {
   int64_t had = read_;
   for (auto& [key, end] : ends_) {
@@ -277,10 +278,10 @@ Status Walkai::Push(const Json& snapshot) {
 
 void Walkai::Say(const Status& trouble) {
   if (!trouble.ok() && trouble.message() != trouble_.message()) {
-    Log(LogLevel::kWarn, "walk:ai does not take what the cluster is like; the next one is tried",
+    Log(LogLevel::kWarn, "failed to send snapshot to walk:ai, retrying with the next one",
         {{"error", trouble.message()}});
   }
-  if (trouble.ok() && !trouble_.ok()) Log(LogLevel::kInfo, "walk:ai is told again");
+  if (trouble.ok() && !trouble_.ok()) Log(LogLevel::kInfo, "resumed snapshots to walk:ai");
   trouble_ = trouble;
 }
 

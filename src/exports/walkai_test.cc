@@ -1,4 +1,4 @@
-// What a walk:ai backend gets, against a double of it that is as strict as it is.
+// Exports snapshots to a double of a walk:ai backend with the same validation.
 #include "exports/walkai.h"
 
 #include <regex>
@@ -11,7 +11,7 @@ namespace {
 
 using telemetry::EnvelopeOf, telemetry::kReportStart, telemetry::Millis;
 
-// As the backend's schema: what it would answer 422 to fails the test.
+// Validates against the backend's schema: a snapshot that it would reject with 422 fails the test.
 void ExpectValid(const Json& snapshot) {
   static const std::set<std::string, std::less<>> kProfiles = {"1g.10gb", "2g.20gb", "3g.40gb",
                                                                "4g.40gb", "7g.79gb"};
@@ -89,7 +89,7 @@ class WalkaiTest : public ExportScene {
   static Json Gone(const std::string& name, Millis at) {
     return {{"kind", "removed"}, {"at", at}, {"what", "pod"}, {"id", "uid-team-" + name}};
   }
-  // "name status gpu", each on a line, of what was taken last.
+  // "name status gpu" per line, from the last accepted snapshot.
   std::string Pods() const {
     std::string text;
     for (const Json& pod : Find(taken_, "pods")->get_array()) {
@@ -106,13 +106,13 @@ class WalkaiTest : public ExportScene {
   Json taken_;
 };
 
-TEST_F(WalkaiTest, WithoutGpusListsAreEmptyNotNull) {
+TEST_F(WalkaiTest, ListsAreEmptyNotNullWithoutGpus) {
   Tell({{{"kind", "node"}, {"at", kReportStart}, {"node", "n"}, {"ready", true}}});
   Push();
   EXPECT_EQ(WriteJson(taken_), R"({"ts":"2025-11-21T21:20:00Z","gpus":[],"pods":[]})");
 }
 
-TEST_F(WalkaiTest, WordsAreThoseOfTheBackend) {
+TEST_F(WalkaiTest, UsesOnlyWordsOfBackend) {
   JsonArray instances;
   const auto add = [&](const char* profile, bool held) {
     JsonArray holders;
@@ -127,7 +127,7 @@ TEST_F(WalkaiTest, WordsAreThoseOfTheBackend) {
   add("1g.10gb", true);
   add("1g.10gb+me", false);
   add("7g.80gb", true);
-  add("1g.18gb", true);  // an H200's
+  add("1g.18gb", true);  // a profile of H200
   Tell({{{"kind", "layout"},
          {"at", kReportStart},
          {"node", "n"},
@@ -148,8 +148,8 @@ TEST_F(WalkaiTest, WordsAreThoseOfTheBackend) {
             "c-starts ContainerCreating 1g.10gb\nb-waits Pending 7g.79gb\n");
 }
 
-// Jobs' pods are removed seconds after they end: that they ended is told all the same.
-TEST_F(WalkaiTest, WhatEndedIsToldUntilItIsTaken) {
+// Pods of Jobs are deleted seconds after they end; their end must still be reported.
+TEST_F(WalkaiTest, ReportsEndedPodsUntilAccepted) {
   Tell({Pod("quick", "running"), Pod("evicted", "running")});
   Push();
   clock_.Set(kReportStart + 2'000);
@@ -158,7 +158,7 @@ TEST_F(WalkaiTest, WhatEndedIsToldUntilItIsTaken) {
   code_ = 503;
   Push();
   EXPECT_FALSE(walkai_->trouble().ok());
-  // Away for twenty minutes, and begun anew.
+  // The exporter was away for twenty minutes and restarts.
   clock_.Set(kReportStart + 1'200'000);
   Push();
   code_ = 204;
@@ -167,14 +167,14 @@ TEST_F(WalkaiTest, WhatEndedIsToldUntilItIsTaken) {
   EXPECT_EQ(Pods(), "quick Succeeded 1g.10gb\nevicted Terminating 1g.10gb\n");
   const Json& quick = Find(taken_, "pods")->get_array()[0];
   EXPECT_EQ(FindString(quick, "finish_time"), "2025-11-21T21:20:02Z");
-  // Then for five minutes, for what was taken may be read late.
+  // They stay in snapshots for five minutes, because the backend may read a snapshot late.
   clock_.Set(kReportStart + 1'700'000);
   Push();
   Push();
   EXPECT_EQ(Pods(), "");
 }
 
-TEST_F(WalkaiTest, ARestartTellsWhatEndedLately) {
+TEST_F(WalkaiTest, RestartReportsRecentlyEndedPods) {
   Tell({Pod("quick", "running")});
   clock_.Set(kReportStart + 2'000);
   Tell({Pod("quick", "failed"), Gone("quick", kReportStart + 2'000)});
@@ -187,8 +187,8 @@ TEST_F(WalkaiTest, ARestartTellsWhatEndedLately) {
   EXPECT_EQ(Pods(), "quick Error 1g.10gb\n");
 }
 
-// A former leader's spool is delivered when another leads.
-TEST_F(WalkaiTest, AnEndIsToldHoweverLateItComes) {
+// A former leader's spool is delivered after another replica leads.
+TEST_F(WalkaiTest, ReportsEndThatArrivesLate) {
   Tell({Pod("late", "running"), Pod("removed", "running"), Pod("stays", "running")});
   const Json late = Pod("late", "succeeded"), removed = Pod("removed", "failed");
   const Json stays = Pod("stays", "succeeded");
@@ -206,7 +206,7 @@ TEST_F(WalkaiTest, AnEndIsToldHoweverLateItComes) {
   clock_.Set(kReportStart + 2 * 3'600'000);
   Push();
   EXPECT_EQ(Pods(), "");
-  // Once: not when it is gone, nor when something else of it changes.
+  // Reported once: not again after its removal, nor after another change.
   Json changed = stays;
   changed.get_object()["message"] = "x";
   changed.get_object()["at"] = recorder_->Now();
@@ -217,7 +217,7 @@ TEST_F(WalkaiTest, AnEndIsToldHoweverLateItComes) {
   EXPECT_EQ(Pods(), "");
 }
 
-TEST_F(WalkaiTest, WhatThereIsNoRoomForComesWhenOthersAreTaken) {
+TEST_F(WalkaiTest, ReportsPodsBeyondLimitInLaterSnapshots) {
   WalkaiOptions options;
   options.cluster = "prod";
   options.most_pods = 2;
@@ -233,8 +233,8 @@ TEST_F(WalkaiTest, WhatThereIsNoRoomForComesWhenOthersAreTaken) {
   EXPECT_EQ(Pods(), "c Error 1g.10gb\nd Running 1g.10gb\n");
 }
 
-// What was told and is taken before it is not told again, what was not is, after a restart too.
-TEST_F(WalkaiTest, ARestartTellsWhatCameLateBeforeIt) {
+// After a restart, an end that was accepted before is not reported again; a late one is.
+TEST_F(WalkaiTest, RestartReportsLateEndsNotYetAccepted) {
   Tell({Pod("old", "succeeded")});
   Push();
   const Json late = Pod("late", "succeeded");
@@ -249,7 +249,7 @@ TEST_F(WalkaiTest, ARestartTellsWhatCameLateBeforeIt) {
   EXPECT_EQ(Pods(), "late Succeeded 1g.10gb\n");
 }
 
-TEST_F(WalkaiTest, ASnapshotIsBoundedAndEndsComeFirst) {
+TEST_F(WalkaiTest, BoundsSnapshotWithEndedPodsFirst) {
   Tell({Pod("a", "pending"), Pod("b", "running")});
   std::set<std::string> unknown;
   recorder_->Look("prod", [&](const telemetryserver::Live& live) {
@@ -260,7 +260,7 @@ TEST_F(WalkaiTest, ASnapshotIsBoundedAndEndsComeFirst) {
   EXPECT_TRUE(unknown.empty());
 }
 
-TEST_F(WalkaiTest, NothingIsToldOfAClusterThatNobodyKnows) {
+TEST_F(WalkaiTest, SendsNothingForUnknownCluster) {
   Push();
   EXPECT_TRUE(transport_.requests.empty());
   EXPECT_TRUE(walkai_->trouble().ok());

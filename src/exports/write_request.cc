@@ -7,7 +7,7 @@
 namespace nos::exports {
 namespace {
 
-// Fields and how they are written. Source: protobuf.dev/programming-guides/encoding.
+// Field types of the protobuf wire format. Source: protobuf.dev/programming-guides/encoding.
 constexpr int kVarint = 0, kFixed64 = 1, kBytes = 2;
 
 constexpr char Tag(int field, int type) { return static_cast<char>(field << 3 | type); }

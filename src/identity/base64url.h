@@ -1,5 +1,5 @@
-// Base64 as tokens and keys have it: the alphabet that needs no escapes in URLs, without padding.
-// Source: RFC 7515, section 2.
+// Base64url as used in tokens and keys: an alphabet without characters that need escapes in URLs,
+// no padding. Source: RFC 7515, section 2.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace nos::identity {
 
 std::string EncodeBase64Url(std::string_view bytes);
-// Error: kInvalid, for white space and padding too.
+// Error: kInvalid, also for white space and padding.
 Result<std::string> DecodeBase64Url(std::string_view text);
 
 }  // namespace nos::identity

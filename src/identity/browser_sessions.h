@@ -1,5 +1,5 @@
-// Browsers that are signing in, and those that have: known by random texts in cookies, of which
-// only hashes are kept. Bounded: when there are too many, the oldest go.
+// Pending sign-ins and sessions of browsers, identified by random texts in cookies; only hashes are
+// stored. Bounded: beyond the limit the oldest are removed.
 //
 // Thread-safe.
 #pragma once
@@ -24,9 +24,9 @@ class BrowserSessions {
   explicit BrowserSessions(Options options) : options_(options) {}
 
   void Begin(const SignIn& sign_in, Time now);
-  // Once.
+  // Returns a pending sign-in and removes it, so that it is used only once.
   std::optional<SignIn> Return(const std::string& state, Time now);
-  // Returns what the browser is to show from now on.
+  // Returns the new session ID for the browser's cookie.
   std::string Open(Json subject, Time now);
   std::optional<Json> Find(const std::string& id, Time now) const;
   void Close(const std::string& id);

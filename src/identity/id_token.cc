@@ -17,7 +17,7 @@ constexpr std::string_view kReserved = "system:";
 
 Status Refused(std::string message) { return {Code::kPermission, std::move(message)}; }
 
-// Seconds since the epoch (NumericDate).
+// Seconds since the epoch (NumericDate, RFC 7519).
 std::optional<double> SecondsOf(const Json& claims, std::string_view name) {
   const Json* value = Find(claims, name);
   if (value == nullptr || !value->is_number()) return std::nullopt;
@@ -31,7 +31,7 @@ bool IsName(std::string_view name) {
   });
 }
 
-// One, or a list of them.
+// The claim is one group or a list of groups.
 JsonArray GroupsOf(const Json& claims, const IdTokenRules& rules) {
   const Json* told = rules.groups_claim.empty() ? nullptr : Find(claims, rules.groups_claim);
   JsonArray groups;
@@ -42,7 +42,8 @@ JsonArray GroupsOf(const Json& claims, const IdTokenRules& rules) {
   };
   if (told != nullptr && told->is_string()) add(*told);
   if (told != nullptr && told->is_array()) std::ranges::for_each(told->get_array(), add);
-  groups.emplace_back("system:authenticated");  // as the API server adds it
+  groups.emplace_back(
+      "system:authenticated");  // the API server adds it to every authenticated user
   return groups;
 }
 

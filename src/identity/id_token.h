@@ -1,7 +1,7 @@
-// What an ID token says of somebody, once its signature has been checked.
+// Claims of an ID token whose signature has been verified.
 //
-// Sources: OpenID Connect Core 1.0, 3.1.3.7; names and prefixes as kube-apiserver has them
-// (--oidc-username-claim and so on). Pure.
+// Sources: OpenID Connect Core 1.0, 3.1.3.7; names and prefixes follow kube-apiserver
+// (--oidc-username-claim and related flags). Pure functions.
 #pragma once
 
 #include <string>
@@ -16,20 +16,20 @@ namespace nos::identity {
 struct IdTokenRules {
   std::string issuer, client_id;
   std::string username_claim = "sub";
-  std::string username_prefix{};  // "": "ISSUER#" unless the claim is email; "-": none
+  std::string username_prefix{};  // "": "ISSUER#" unless the claim is email; "-": no prefix
   std::string groups_claim = "groups", groups_prefix{};
 };
 
-// Whether it is meant for that client (aud). Says nothing of who has signed it.
+// True if the token is meant for the client (aud). Does not verify the signature.
 bool IsFor(const Json& claims, std::string_view client);
 
-// `nonce` not empty: the token was asked for with it. Clocks may differ by half a minute. Error:
-// kPermission, which claim is wrong.
+// If `nonce` is not empty, the token must contain it. Clocks may differ by half a minute. Error:
+// kPermission with the invalid claim.
 Status CheckClaims(const Json& claims, const IdTokenRules& rules, Time now,
                    std::string_view nonce = {});
 
-// {"user", "groups"}, as access reviews name them. What Kubernetes keeps for itself ("system:...")
-// nobody gets from here. Error: kPermission.
+// {"user", "groups"} in the form of access reviews. Names reserved by Kubernetes ("system:...") are
+// rejected. Error: kPermission.
 Result<Json> SubjectOf(const Json& claims, const IdTokenRules& rules);
 
 }  // namespace nos::identity

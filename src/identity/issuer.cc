@@ -16,8 +16,8 @@ namespace nos::identity {
 namespace {
 
 constexpr Duration kKeep = std::chrono::hours(1), kBetween = std::chrono::seconds(30);
-constexpr Duration kPatience = std::chrono::seconds(2);  // with others who ask
-// Without the issuer, its keys are believed for so long.
+constexpr Duration kPatience = std::chrono::seconds(2);  // for other threads that read the keys
+// Without an answer of the issuer, its keys stay valid for this long.
 constexpr Duration kLongest = std::chrono::hours(24);
 constexpr size_t kMostSecret = 4096, kMostCode = 4096;
 
@@ -62,19 +62,22 @@ Issuer::Shared Issuer::Current() const {
   return known_;
 }
 
-// `anew`: what there is will not do.
+// `anew`: the cached keys are not sufficient.
 Result<Issuer::Shared> Issuer::Get(bool anew) {
   const Shared before = Current();
   const auto age = [&](const Shared& known) { return clock_.Now() - known->read; };
   if (before != nullptr && !anew && age(before) < kKeep) return before;
+  // Only one thread reads. Others use the cached keys, and wait briefly if there are none.
   std::unique_lock reading(reading_, std::defer_lock);
   const bool first = before == nullptr;
-  if (first ? !reading.try_lock_for(kPatience) : !reading.try_lock()) {  // somebody asks already
+  if (first ? !reading.try_lock_for(kPatience)
+            : !reading.try_lock()) {  // another thread reads them
     if (!first) return before;
     return Status(Code::kUnavailable, "the identity provider is slow: come again in a moment");
   }
   const Shared meanwhile = Current();
   if (meanwhile != before) return meanwhile;
+  // Reads are at least kBetween apart, so that forged tokens with unknown keys cause few requests.
   const Time now = clock_.Now();
   const bool soon = tried_ != Time() && now - tried_ < kBetween;
   if (!soon) {
@@ -130,7 +133,7 @@ Result<Issuer::Shared> Issuer::Read() {
 Result<Json> Issuer::Verify(std::string_view token, std::string_view nonce) {
   const auto jwt = ParseJwt(token);
   if (!jwt.ok()) return Status(Code::kPermission, jwt.status().message());
-  // Before anything is asked of anybody.
+  // Check the claims first: an invalid token causes no request to the issuer.
   NOS_RETURN_IF_ERROR(CheckClaims(jwt->claims, options_.rules, clock_.Now(), nonce));
   NOS_ASSIGN(Shared known, Get(false));
   Status signed_by = known->keys.Verify(*jwt);

@@ -1,4 +1,4 @@
-// An OpenID Connect provider: whose ID tokens it has signed, and how browsers get one.
+// Client of an OpenID Connect provider: verifies its ID tokens and signs in browsers.
 //
 //   Issuer issuer(options, AskOverHttp(""), clock);
 //   NOS_ASSIGN(const Json subject, issuer.Verify(token));      // {"user", "groups"}
@@ -7,9 +7,9 @@
 //   NOS_ASSIGN(const std::string url, issuer.SignInUrl(begun));
 //   NOS_ASSIGN(const Json subject, issuer.Redeem(code, begun));
 //
-// Its addresses and keys are read when they are first needed, anew after an hour, and when a token
-// names a key that is not among them, at most twice a minute. Thread-safe: one asks, the others use
-// what there is.
+// The provider's addresses and keys are read on first use, again after an hour, and again when a
+// token names an unknown key, at most twice a minute. Thread-safe: one thread reads, the others use
+// the cached keys.
 //
 // Sources: OpenID Connect Core 1.0 (code flow) and Discovery 1.0; RFC 7636 (PKCE, S256).
 #pragma once
@@ -30,7 +30,7 @@ namespace nos::identity {
 
 struct IssuerOptions {
   IdTokenRules rules;
-  std::string client_secret_file;  // "": there is none: a public client
+  std::string client_secret_file;  // "": no secret: a public client
   std::string redirect_url;
   std::string scopes = "openid profile email groups";
 };
@@ -45,15 +45,15 @@ class Issuer {
   Issuer(IssuerOptions options, WebAsker ask, const Clock& clock)
       : options_(std::move(options)), ask_(std::move(ask)), clock_(clock) {}
 
-  // Whether the token says that it is this issuer's; nothing is checked.
+  // True if the token names this issuer; verifies nothing.
   bool MayHaveIssued(std::string_view token) const;
-  // Whether it says besides that it is for another client of the issuer alone.
+  // True if the token also names only other clients of the issuer.
   bool MayBeForOthers(std::string_view token) const;
-  // Errors: kPermission; kUnavailable: its keys cannot be had.
+  // Errors: kPermission; kUnavailable: the keys cannot be read.
   Result<Json> Verify(std::string_view token) { return Verify(token, ""); }
-  // Where a browser is sent. Error: kUnavailable.
+  // URL to which a browser is redirected. Error: kUnavailable.
   Result<std::string> SignInUrl(const SignIn& sign_in);
-  // Of a browser that is back with a code. Errors: as Verify.
+  // Exchanges the code of a returning browser. Errors: see Verify.
   Result<Json> Redeem(const std::string& code, const SignIn& sign_in);
   const IssuerOptions& options() const { return options_; }
 
@@ -73,9 +73,9 @@ class Issuer {
   const IssuerOptions options_;
   const WebAsker ask_;
   const Clock& clock_;
-  std::timed_mutex reading_;  // held while it is asked
-  Time tried_{};              // under reading_
-  mutable std::mutex mutex_;  // of what follows
+  std::timed_mutex reading_;  // held during a request to the issuer
+  Time tried_{};              // guarded by reading_
+  mutable std::mutex mutex_;  // guards the members below
   Shared known_;
 };
 

@@ -48,7 +48,7 @@ class IssuerTest : public ::testing::Test {
   std::unique_ptr<Issuer> issuer_;
 };
 
-TEST_F(IssuerTest, KnowsWhomItsTokensAreFor) {
+TEST_F(IssuerTest, VerifiesTokenAndRecognizesItsIssuer) {
   for (const TestKey* key : {&rsa_, &ec_}) {
     const auto subject = issuer_->Verify(key->Sign(Claims()));
     ASSERT_TRUE(subject.ok()) << subject.status().ToString();
@@ -61,7 +61,7 @@ TEST_F(IssuerTest, KnowsWhomItsTokensAreFor) {
   EXPECT_FALSE(issuer_->MayHaveIssued("k8s-token"));
 }
 
-TEST_F(IssuerTest, NamesAreThoseOfTheApiServer) {
+TEST_F(IssuerTest, NamesMatchKubeApiserver) {
   const auto user = [&](const JsonObject& claims) {
     const auto subject = issuer_->Verify(rsa_.Sign(claims));
     return subject.ok() ? std::string(FindString(*subject, "user")) : subject.status().message();
@@ -87,7 +87,7 @@ TEST_F(IssuerTest, NamesAreThoseOfTheApiServer) {
             std::string::npos);
 }
 
-TEST_F(IssuerTest, ClaimsAreChecked) {
+TEST_F(IssuerTest, RejectsInvalidClaims) {
   ExpectRefused(With("iss", "https://evil.example"), "another issuer's");
   ExpectRefused(With("iss", Json(provider_.url() + "/")), "another issuer's");
   ExpectRefused(With("aud", "other"), "not for nos");
@@ -106,9 +106,9 @@ TEST_F(IssuerTest, ClaimsAreChecked) {
   EXPECT_EQ(provider_.asked_for_keys, 1);
 }
 
-TEST_F(IssuerTest, ForgedSignaturesAreFound) {
+TEST_F(IssuerTest, RejectsForgedSignatures) {
   const Json claims = Claims();
-  // Nothing, or a secret that everybody knows.
+  // Unsigned, or signed with a secret that everyone knows.
   const auto unsigned_by = [&](const Json& header) {
     return EncodeBase64Url(WriteJson(header)) + "." + EncodeBase64Url(WriteJson(claims)) + ".";
   };
@@ -123,7 +123,7 @@ TEST_F(IssuerTest, ForgedSignaturesAreFound) {
        reinterpret_cast<const unsigned char*>(confused.data()), confused.size() - 1, mac, &size);
   confused += EncodeBase64Url({reinterpret_cast<const char*>(mac), size});
   ExpectRefused(confused, "is not taken");
-  // Keys of others, under the names of ours.
+  // Keys of another issuer with the IDs of ours.
   const TestKey other_rsa("r1", true), other_ec("e1", false), unknown("r9", true);
   ExpectRefused(other_rsa.Sign(claims), "signature is wrong");
   ExpectRefused(other_ec.Sign(claims), "signature is wrong");
@@ -132,19 +132,19 @@ TEST_F(IssuerTest, ForgedSignaturesAreFound) {
   ExpectRefused(ec_.Sign(claims, {{"alg", "ES256"}, {"kid", "r1"}}), "no key of the issuer");
   ExpectRefused(rsa_.Sign(claims, {{"alg", "RS384"}, {"kid", "r1"}}), "no key of the issuer");
   ExpectRefused(rsa_.Sign(claims, {{"alg", "RS256"}, {"kid", "r1"}, {"crit", {"b64"}}}), "crit");
-  // A key that the token brings itself.
+  // A key that the token contains itself.
   ExpectRefused(unknown.Sign(claims, {{"alg", "RS256"}, {"kid", "r1"}, {"jwk", unknown.Public()}}),
                 "signature is wrong");
   // Claims of one token with the signature of another.
   const std::string good = rsa_.Sign(claims), chief = rsa_.Sign(Claims("chief"));
   ExpectRefused(chief.substr(0, chief.rfind('.')) + good.substr(good.rfind('.')),
                 "signature is wrong");
-  // Without a name any key of the type may be it, but no other.
+  // Without a key ID, any key of the right type is tried, but no other.
   EXPECT_TRUE(issuer_->Verify(rsa_.Sign(claims, {{"alg", "RS256"}})).ok());
   ExpectRefused(other_rsa.Sign(claims, {{"alg", "RS256"}}), "signature is wrong");
 }
 
-TEST_F(IssuerTest, WhatIsNoTokenIsRefused) {
+TEST_F(IssuerTest, RejectsMalformedTokens) {
   for (const std::string& text :
        {std::string(), std::string(".."), std::string("a.b"), std::string("a.b.c.d"),
         std::string("{}.{}.{}"), std::string("e30.W10."), std::string("e30.e30.=="),
@@ -154,7 +154,7 @@ TEST_F(IssuerTest, WhatIsNoTokenIsRefused) {
   EXPECT_EQ(provider_.asked_for_keys, 0);
 }
 
-TEST_F(IssuerTest, NewKeysAreFetchedButNotForEveryForgedToken) {
+TEST_F(IssuerTest, FetchesNewKeysAtLimitedRate) {
   ASSERT_TRUE(issuer_->Verify(rsa_.Sign(Claims())).ok());
   const TestKey next("r2", true);
   clock_.Advance(std::chrono::seconds(31));
@@ -169,7 +169,7 @@ TEST_F(IssuerTest, NewKeysAreFetchedButNotForEveryForgedToken) {
   EXPECT_EQ(provider_.asked_for_keys, 2);
 }
 
-TEST_F(IssuerTest, WithoutTheProviderItsKeysLastADay) {
+TEST_F(IssuerTest, KeysStayValidForDayWithoutProvider) {
   provider_.down = true;
   EXPECT_EQ(issuer_->Verify(rsa_.Sign(Claims())).status().code(), Code::kUnavailable);
   provider_.down = false;
@@ -186,7 +186,7 @@ TEST_F(IssuerTest, WithoutTheProviderItsKeysLastADay) {
   EXPECT_EQ(later(std::chrono::hours(5)), Code::kUnavailable);
 }
 
-TEST_F(IssuerTest, OnlyTheIssuerItselfIsBelieved) {
+TEST_F(IssuerTest, RejectsDocumentOfOtherIssuer) {
   options_.rules.issuer = provider_.url() + "/";
   Make();
   const auto subject = issuer_->Verify(With("iss", Json(provider_.url() + "/")));
@@ -194,7 +194,7 @@ TEST_F(IssuerTest, OnlyTheIssuerItselfIsBelieved) {
   EXPECT_NE(subject.status().message().find("calls itself"), std::string::npos);
 }
 
-TEST(WebAddressTest, OnlyHttpsAndThisMachine) {
+TEST(WebAddressTest, AllowsOnlyHttpsAndThisMachine) {
   EXPECT_TRUE(CheckWebAddress("https://login.example/realms/x?y=z").ok());
   EXPECT_TRUE(CheckWebAddress("http://127.0.0.1:8080/keys").ok());
   for (const char* wrong :
@@ -205,7 +205,7 @@ TEST(WebAddressTest, OnlyHttpsAndThisMachine) {
   }
 }
 
-TEST(KeySetTest, WhatIsNoKeyIsLeftOut) {
+TEST(KeySetTest, SkipsInvalidKeys) {
   const TestKey rsa("r", true), ec("e", false);
   JsonObject encrypts = rsa.Public().get_object(), short_rsa = encrypts,
              off_curve = ec.Public().get_object();
@@ -227,7 +227,7 @@ TEST(KeySetTest, WhatIsNoKeyIsLeftOut) {
   EXPECT_FALSE(KeySet::Parse("x").ok());
 }
 
-TEST(BrowserSessionsTest, AreBoundedAndEnd) {
+TEST(BrowserSessionsTest, SessionsAreBoundedAndExpire) {
   BrowserSessions sessions({.most_sign_ins = 2, .most_sessions = 2});
   const Time now{std::chrono::seconds(kNow)};
   const SignIn first = BeginSignIn();
@@ -243,7 +243,7 @@ TEST(BrowserSessionsTest, AreBoundedAndEnd) {
   const std::string b = sessions.Open(Json("b"), now + std::chrono::seconds(1));
   EXPECT_EQ(sessions.Find(a, now), Json("a"));
   const std::string c = sessions.Open(Json("c"), now + std::chrono::seconds(2));
-  EXPECT_FALSE(sessions.Find(a, now)) << "the oldest went";
+  EXPECT_FALSE(sessions.Find(a, now)) << "the oldest was removed";
   EXPECT_TRUE(sessions.Find(b, now));
   sessions.Close(b);
   EXPECT_FALSE(sessions.Find(b, now));

@@ -89,7 +89,7 @@ std::shared_ptr<EVP_PKEY> EcKey(const std::string& curve, const std::string& x,
   const auto* algorithm = std::ranges::find(kAlgorithms, curve, &Algorithm::curve);
   if (algorithm == kAlgorithms.end() || curve.empty()) return nullptr;
   if (x.size() != algorithm->coordinate || y.size() != algorithm->coordinate) return nullptr;
-  const std::string point = "\x04" + x + y;  // uncompressed
+  const std::string point = "\x04" + x + y;  // uncompressed point
   const ParamBuilder builder(OSSL_PARAM_BLD_new());
   OSSL_PARAM_BLD_push_utf8_string(builder.get(), OSSL_PKEY_PARAM_GROUP_NAME, curve.c_str(), 0);
   OSSL_PARAM_BLD_push_octet_string(builder.get(), OSSL_PKEY_PARAM_PUB_KEY, point.data(),
@@ -97,13 +97,13 @@ std::shared_ptr<EVP_PKEY> EcKey(const std::string& curve, const std::string& x,
   return MakeKey("EC", builder.get());
 }
 
-// As OpenSSL has ECDSA signatures: DER of both halves. "": they are none.
+// DER encoding of both halves, as OpenSSL expects ECDSA signatures. "": invalid halves.
 std::string DerOf(std::string_view halves, size_t coordinate) {
   if (halves.size() != 2 * coordinate) return {};
   BIGNUM* const r = NumberOf(halves.substr(0, coordinate)).release();
   BIGNUM* const s = NumberOf(halves.substr(coordinate)).release();
   const Signature signature(ECDSA_SIG_new());
-  if (ECDSA_SIG_set0(signature.get(), r, s) != 1) {  // else it owns them
+  if (ECDSA_SIG_set0(signature.get(), r, s) != 1) {  // on success the signature owns r and s
     BN_free(r);
     BN_free(s);
     return {};

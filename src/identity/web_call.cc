@@ -16,7 +16,7 @@ namespace {
 constexpr Duration kPatience = std::chrono::seconds(10);
 constexpr size_t kMostAnswer = size_t{1} << 20;
 
-// "https://host:port" and "/path?query".
+// Splits a URL into "https://host:port" and "/path?query".
 std::pair<std::string, std::string> Halves(const std::string& url) {
   const size_t host = url.find("://") + 3;
   const size_t path = std::min(url.find_first_of("/?#", host), url.size());

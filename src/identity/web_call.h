@@ -1,4 +1,4 @@
-// A request to an address as people write it, for the few that identity providers are asked.
+// HTTP requests to an identity provider, given as URLs.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,18 @@ namespace nos::identity {
 
 struct WebCall {
   std::string url;
-  std::string form{};  // posted, application/x-www-form-urlencoded; "": a GET
+  std::string form{};  // body of a POST, application/x-www-form-urlencoded; "": a GET
 };
-// The body of a 200. Errors: kInvalid (400 and the like: with the beginning of what was said),
+// Returns the body of a 200. Errors: kInvalid (400 and similar, with the beginning of the answer),
 // kUnavailable and kDeadline.
 using WebAsker = std::function<Result<std::string>(const WebCall&)>;
 
-// Over https; over http on this machine alone. `ca_file`: authorities beside none of the system's;
-// "": the system's. No redirects are followed, answers end at 1 MiB and after ten seconds.
+// Uses https; http is allowed only to this machine. `ca_file`: the only CA certificates that are
+// trusted; "": the system's. Redirects are not followed; answers are limited to 1 MiB and ten
+// seconds.
 WebAsker AskOverHttp(std::string ca_file);
 
-// Error: kInvalid: neither https nor on this machine, or not to be put into a header.
+// Error: kInvalid: neither https nor on this machine, or not safe in a header.
 Status CheckWebAddress(const std::string& url);
 
 }  // namespace nos::identity

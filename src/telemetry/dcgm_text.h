@@ -1,5 +1,5 @@
-// How busy GPUs and MIG devices are, as a DCGM exporter on the same node tells it: for boards on
-// which the driver itself cannot say it in MIG mode (Ampere). Pure.
+// GPU and MIG device utilization from a DCGM exporter on the same node, for GPUs whose driver does
+// not report it in MIG mode (Ampere). Pure functions.
 //
 // Source of names and labels: NVIDIA/dcgm-exporter, README and etc/default-counters.csv:
 //   DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="0",UUID="GPU-..",GPU_I_PROFILE="1g.5gb",GPU_I_ID="3",...}
@@ -18,15 +18,15 @@ namespace nos::telemetry {
 
 struct DcgmUse {
   std::string gpu;                     // UUID
-  std::optional<uint32_t> instance{};  // GpuInstance::id; empty: the whole GPU
-  double active = 0;                   // share of the time
+  std::optional<uint32_t> instance{};  // GpuInstance::id; nullopt: the whole GPU
+  double active = 0;                   // share of time, 0 to 1
 };
 
-// The figures of interest in a text in Prometheus' format; lines that cannot be read, and all after
-// the first few thousand figures, are passed over.
+// Utilization values in a text in Prometheus' format. Skips lines that cannot be parsed, and values
+// beyond the first few thousand.
 std::vector<DcgmUse> ReadDcgmText(std::string_view text);
 
-// Fills in what is unmeasured.
+// Fills in utilization that the driver did not measure.
 void FillUtilization(const std::vector<DcgmUse>& uses, NodeSample& sample);
 
 }  // namespace nos::telemetry

@@ -1,4 +1,4 @@
-// What a reporter sends at once: a numbered batch of records of one source.
+// An envelope: a numbered batch of records that one source sends together.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace nos::telemetry {
 
 inline constexpr size_t kMostEnvelopeBytes = size_t{32} << 20;  // of text
 inline constexpr size_t kMostRecords = 100'000;
-// How far ahead of this server's clock a record's time may be.
+// Maximum time by which a record may be ahead of this server's clock.
 inline constexpr Millis kMostAhead = Millis{5} * 60 * 1000;
 
 struct Refused {
@@ -23,16 +23,16 @@ struct Envelope {
   std::string cluster, source, boot;
   int64_t sequence = 0;
   Millis sent_at = 0;
-  int64_t lost = 0;              // records that the source had to drop before these
-  std::vector<Record> records;   // those that can be read
-  std::vector<Refused> refused;  // the others
+  int64_t lost = 0;              // records that the source dropped before these
+  std::vector<Record> records;   // the valid ones
+  std::vector<Refused> refused;  // the invalid ones
 };
 
-// `now`: this server's time when it came. What the source's clock is ahead of it is taken off the
-// records' times (not off those of Events of Kubernetes, which others made): none is later than
-// `now`. Error: kInvalid: it cannot be read as a whole.
+// `now`: the server's time of arrival. If the source's clock is ahead, the difference is subtracted
+// from the times of its records, so that none is later than `now`. Kubernetes Events keep their
+// times, because other components set them. Error: kInvalid: the envelope as a whole is invalid.
 Result<Envelope> ReadEnvelope(std::string_view text, Millis now);
-// Of this server's own making (see DerivedRecord).
+// An envelope that this server wrote itself (see DerivedRecord).
 Result<Envelope> ReadDerivedEnvelope(std::string_view text);
 
 }  // namespace nos::telemetry

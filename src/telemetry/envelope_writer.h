@@ -1,5 +1,5 @@
-// What a reporter sends: records, and around them where they come from and which in the row they
-// are. docs/telemetry.md describes the format. Pure.
+// Writes envelopes: records with their source and sequence number. docs/telemetry.md describes the
+// format. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace nos::telemetry {
 struct EnvelopeHead {
   std::string cluster;
   std::string source;     // "node/NAME" or "cluster"
-  std::string boot;       // the UUID of the spool: what `sequence` counts in
-  uint64_t sequence = 0;  // from 1, up; missing ones never come
+  std::string boot;       // UUID of the spool; `sequence` counts within it
+  uint64_t sequence = 0;  // starts at 1 and increases; a missing number never arrives
   Time sent_at{};
-  uint64_t lost = 0;  // records that were dropped since the envelope before
+  uint64_t lost = 0;  // records dropped since the previous envelope
 };
 
-// The schema that WriteEnvelope writes.
+// Schema version that WriteEnvelope writes.
 inline constexpr int kEnvelopeSchema = 1;
 
 // `records`: JSON objects, separated by commas.

@@ -1,6 +1,6 @@
-// What a node's GPUs measure as Prometheus metrics, under the names that DCGM's exporter has made
-// common, so that dashboards that are there go on working, and with the labels that join with those
-// of kube-state-metrics (namespace, pod, container).
+// GPU samples of a node as Prometheus metrics. Names are those of the DCGM exporter, so that
+// existing dashboards work; labels join with those of kube-state-metrics (namespace, pod,
+// container).
 //
 // Source of names, units and labels: NVIDIA/dcgm-exporter, etc/default-counters.csv and README.
 #pragma once
@@ -16,10 +16,10 @@ namespace nos::telemetry {
 
 class GpuMetrics {
  public:
-  // `metrics` must outlive this.
+  // `metrics` must outlive this object.
   explicit GpuMetrics(Metrics& metrics) : metrics_(metrics) {}
 
-  // The metrics of this sample and no others. What is unmeasured has none.
+  // Publishes exactly the metrics of this sample; unmeasured values are removed.
   void Show(const NodeSample& sample, std::span<const XidEvent> xids);
 
  private:

@@ -1,5 +1,4 @@
-// One look at a node's GPUs: what there is, what it measures, and whose it is. A value, and how it
-// is taken.
+// One sample of a node's GPUs: devices, readings and holders. TakeSample takes it.
 #pragma once
 
 #include <string>
@@ -22,14 +21,14 @@ struct SampledInstance {
 
 struct SampledGpu {
   device::GpuInfo info;
-  // That placements, and time slices, count in; GiB for MPS shares; 0: it is not divided.
+  // Number of slots for placements and time slices; GiB for MPS shares; 0: the GPU is not divided.
   int slots = 0;
-  std::string health;  // why it cannot be used; "" when it can
+  std::string health;  // why it cannot be used; "" if healthy
   device::Readings readings;
   std::vector<SampledInstance> instances;
-  Status instances_status;      // why they are missing
+  Status instances_status;      // why instances are missing
   std::vector<Holder> holders;  // of the whole GPU
-  // In which way it is used (gpu/board.h), "" while nothing is on it; and what else it may become.
+  // Sharing mode (gpu/board.h), "" while the GPU is unused; and modes that it can switch to.
   std::string way{};
   std::vector<std::string> switches{};
 };
@@ -37,23 +36,23 @@ struct SampledGpu {
 struct NodeSample {
   std::string node;
   std::vector<SampledGpu> gpus;
-  Status holders_status;  // why nobody is known to hold anything
+  Status holders_status;  // why holders are not known
 };
 
-// What the node's agent makes of its GPUs beside what the driver tells.
+// Settings of the node's agent that the driver does not report.
 struct Sharing {
-  int time_slices = 0;  // so many equal ones a GPU has that pods take turns on; 0: none does
-  // GPUs change their MIG mode, too, that take it with a reset only: somebody resets them.
+  int time_slices = 0;  // number of equal time slices per GPU; 0: no time-slicing
+  // True if the agent resets GPUs that need a reset to change MIG mode.
   bool resets = false;
 };
 
-// Error: kUnavailable when there is no driver. One bad GPU, or a kubelet that does not answer, is
-// in the sample. `health` may be null.
+// Error: kUnavailable if there is no driver. A failing GPU or a kubelet that does not answer is
+// recorded in the sample. `health` may be null.
 Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
                               kubelet::PodResources& pod_resources, const gpu::Catalogue& catalogue,
                               const device::HealthBoard* health, const Sharing& sharing = {});
 
-// The one who holds it alone; null when it is nobody or several (shared GPUs).
+// The only holder; null if there is none or several (shared GPUs).
 const Holder* SoleHolder(const std::vector<Holder>& holders);
 
 }  // namespace nos::telemetry

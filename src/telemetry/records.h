@@ -1,5 +1,5 @@
-// What reporters tell, one record each, as values. Read from JSON that anybody may have written:
-// what is wrong with a record is said, and hurts no other (docs/telemetry.md has the format).
+// Records of reporters as values. The JSON input is untrusted: an invalid record is reported with
+// its fault and does not affect other records (docs/telemetry.md describes the format).
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@
 
 namespace nos::telemetry {
 
-using Millis = int64_t;  // since the epoch, UTC; or a span
+using Millis = int64_t;  // since the epoch, UTC; or a duration
 
-// Both kinds of quotas may have the same name.
+// Quotas of both kinds may have the same name.
 inline constexpr std::string_view kCompositeQuota = "CompositeElasticQuota";  // its type
 inline constexpr std::string_view kQuotaSubject = "quota",
                                   kCompositeQuotaSubject = "composite-quota";
 
-inline constexpr size_t kMostMetrics = 60;  // of one subject
+inline constexpr size_t kMostMetrics = 60;  // per subject
 
 struct Instance {
   int64_t id = 0;
   std::string uuid, profile;
-  int64_t start = 0, size = 1;  // slots; of an MPS share its number on its GPU, and GiB
+  int64_t start = 0, size = 1;  // slots; for an MPS share its index on the GPU, and GiB
   std::vector<Holder> holders;
   friend bool operator==(const Instance&, const Instance&) = default;
 };
@@ -39,13 +39,13 @@ struct Gpu {
   int64_t index = 0;
   std::string uuid, product;
   int64_t memory = 0;  // MiB
-  int64_t slots = 0;   // GiB for MPS shares; 0: it is not divided
+  int64_t slots = 0;   // GiB for MPS shares; 0: not divided
   bool mig = false;
-  std::string health;  // "": well; else why it cannot be used
+  std::string health;  // "": healthy; else why it cannot be used
   std::vector<Instance> instances;
-  std::vector<Holder> holders;  // of the whole
-  // In which way it is used (gpu/board.h), and what else it may become. "": nothing is on it, or a
-  // reporter before this did not say.
+  std::vector<Holder> holders;  // of the whole GPU
+  // Sharing mode (gpu/board.h), and modes that the GPU can switch to. "": the GPU is unused, or the
+  // reporter is an older version.
   std::string way{};
   std::vector<std::string> switches{};
   bool InTurns() const { return slots > 0 && way == gpu::kTimeWay; }
@@ -53,30 +53,30 @@ struct Gpu {
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
-// How the GPUs of a node are cut, and who holds what.
+// Partitioning of a node's GPUs, and the holders of slices.
 struct Layout {
   std::string node, mode;
   std::vector<Gpu> gpus;
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// Measurements of one subject at one time: "gpu/GPU-...", "instance/MIG-...", and of this server's
-// own making "cluster", "node/...", "quota/...", "composite-quota/...".
+// Measurements of one subject at one time: "gpu/GPU-...", "instance/MIG-..."; computed by this
+// server: "cluster", "node/...", "quota/...", "composite-quota/...".
 struct Readings {
   std::string subject;
   std::vector<std::pair<std::string, double>> metrics;
-  Json unmeasured;  // an object: why, by metric; null: nothing
-  Json processes;   // an array; null: nothing
+  Json unmeasured;  // object: reason by metric; null: none
+  Json processes;   // array; null: none
 };
 
-// A thing that is, until it is said to be otherwise: a pod, a node, a quota, a pool, a decision.
+// The state of an object until the next record of it: a pod, node, quota, pool or decision.
 struct Object {
   enum class Kind { kPod, kNode, kQuota, kJob, kQueue, kPool, kDecision };
   Kind kind = Kind::kPod;
   std::string key;  // pod: uid; node: name; quota: type/namespace/name; others: id
 };
 
-// Something that happened once: an Event of Kubernetes, an XID of a driver.
+// A single event: a Kubernetes Event, or an XID error of a driver.
 struct Happening {
   std::string object;  // "Pod/ns/name", "gpu/GPU-..."
 };
@@ -86,36 +86,37 @@ struct Removed {
   std::string what, key;
 };
 
-// All that there are of one kind: the others that are known are there no more.
+// All existing objects of a kind: other known objects of the kind no longer exist.
 struct Present {
   std::string what;  // "pod", "node", "quota", "job", "queue", "pool"
   std::set<std::string> keys;
 };
 
-struct Unknown {};  // of a kind that later versions may know
+struct Unknown {};  // of a kind defined by later versions
 
 struct Record {
   Millis at = 0;
   std::string kind;
-  Json body;  // as it came
+  Json body;  // as received
   std::variant<Unknown, Readings, Layout, Object, Happening, Removed, Present> what;
 };
 
 void SetTime(Record& record, Millis at);
 
-// Error: kInvalid, in one sentence. Takes `body`.
+// Error: kInvalid, one sentence. Takes ownership of `body`.
 Result<Record> ReadRecord(Json body);
-// Of this server's own making, to be journaled: {"kind":"derived","at":..,"subject":..,"metrics"}.
+// A record of this server itself for the journal:
+// {"kind":"derived","at":..,"subject":..,"metrics"}.
 Json DerivedRecord(Millis at, const std::string& subject,
                    const std::vector<std::pair<std::string, double>>& metrics);
 Result<Record> ReadDerivedRecord(Json body);
-// As a record that ReadRecord reads.
+// Returns a record that ReadRecord accepts.
 Json LayoutRecord(Millis at, const Layout& layout);
 
-// A number at a key, or `fallback` when it is missing or none.
+// The number at `key`, or `fallback` if it is missing or not a number.
 double NumberOr(const Json& object, std::string_view key, double fallback);
 int64_t IntegerOr(const Json& object, std::string_view key, int64_t fallback);
-// Visits the elements of an array at a key that are arrays and not empty; none where it is missing.
+// Visits the non-empty arrays in the array at `key`; none if it is missing.
 void EachRow(const Json& record, std::string_view key,
              FunctionRef<void(const JsonArray& row)> visit);
 

@@ -1,4 +1,4 @@
-// A sample as tables for people, as `nos agent --once --print` shows it.
+// A sample as text tables, as printed by `nos agent --once --print`.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace nos::telemetry {
 
-// Numbers as nvidia-smi prints them (whole per cent, MiB and MHz, tenths of a watt); "-" for what
-// is unmeasured, with the reasons below.
+// Numbers in the units of nvidia-smi (whole per cent, MiB and MHz, tenths of a watt); "-" for
+// unmeasured values, with the reasons below the tables.
 std::string SampleText(const NodeSample& sample);
 
 }  // namespace nos::telemetry

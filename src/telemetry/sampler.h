@@ -1,4 +1,5 @@
-// What a node tells of its GPUs: samples as records (docs/telemetry.md). Pure.
+// Converts samples of a node's GPUs to records (docs/telemetry.md). Pure functions of the sampler's
+// state.
 //
 //   Sampler sampler;
 //   spool->Append(sampler.Records(sample, clock.Now()));
@@ -16,7 +17,7 @@
 
 namespace nos::telemetry {
 
-// An error that the driver has reported.
+// An XID error reported by the driver.
 struct XidEvent {
   Time at{};
   int gpu = 0;  // GpuInfo::index
@@ -28,9 +29,9 @@ class Sampler {
  public:
   explicit Sampler(Duration layout_every = std::chrono::minutes(5)) : layout_every_(layout_every) {}
 
-  // Records of kind gpu, instance and xid, and layout when it has changed or was last told so long
-  // ago. No layout while it is not known who holds what: the last one stands. So do the instances
-  // of a GPU that cannot be read.
+  // Returns records of kind gpu, instance and xid, and a layout if it changed or the last one is
+  // older than the layout interval. While holders are not known, no layout is reported and the last
+  // one stays valid. Instances of a GPU that cannot be read keep their last known state.
   std::vector<std::string> Records(const NodeSample& sample, std::span<const XidEvent> xids,
                                    Time now);
 
@@ -38,13 +39,14 @@ class Sampler {
   JsonObject LayoutOf(const NodeSample& sample, const SampledGpu& gpu);
 
   Duration layout_every_;
-  std::map<int, JsonArray> instances_;                                    // by GPU, as last known
-  std::map<int, std::pair<std::string, std::vector<std::string>>> ways_;  // way and switches, too
-  std::string layout_;  // as last told, without its time
+  std::map<int, JsonArray> instances_;  // by GPU, last known
+  std::map<int, std::pair<std::string, std::vector<std::string>>>
+      ways_;            // way and switches by GPU, last known
+  std::string layout_;  // last reported, without its time
   Time layout_at_{};
 };
 
-// {"gpus": [...]} with metrics, what is unmeasured and why, and holders, for people who ask a node.
+// {"gpus": [...]} with metrics, unmeasured values with reasons, and holders, for `-o json`.
 Json SampleJson(const NodeSample& sample);
 
 }  // namespace nos::telemetry

@@ -1,16 +1,16 @@
-// Takes envelopes from a spool to the telemetry server, in order, each until the server says that
-// it has it safely.
+// Sends envelopes from a spool to the telemetry server, in order, each until the server
+// acknowledges it.
 //
 //   Sender sender({.cluster = "prod", .source = "node/gpu-17"}, *spool, transport, metrics);
 //   for (;;) { const auto pause = sender.Step(clock.Now()); wait for `pause`, or for an Append }
 //
-// What the answer means:
-//   200 with the sequence            acknowledged; the next one at once
-//   413; 400, 415, 422 with {"error"}  this envelope is never taken: set aside, and the next one
-//   429, 503 with Retry-After        again after that time
-//   all else, or none                again after a pause that grows, with jitter; a refused token
-//                                    (401, 403) too, for its file may be rotated
-// Owns no thread; a step waits for one answer. One owner.
+// Meaning of an answer:
+//   200 with the sequence              acknowledged; the next one is sent at once
+//   413; 400, 415, 422 with {"error"}  permanently rejected: set aside, the next one is sent
+//   429, 503 with Retry-After          retry after that time
+//   any other answer, or none          retry after exponential back-off with jitter; also for a
+//                                      rejected token (401, 403), because its file may be rotated
+// Owns no thread; a step blocks on one answer. Used by one thread.
 #pragma once
 
 #include <optional>
@@ -29,22 +29,22 @@ struct SenderOptions {
   std::string cluster, source;
   Duration first_pause = std::chrono::seconds(1);
   Duration longest_pause = std::chrono::minutes(1);
-  uint64_t seed = 1;  // of the jitter; differs between nodes
+  uint64_t seed = 1;  // for jitter; must differ between nodes
 };
 
-// Below the transport's server.
+// Path below the transport's server URL.
 inline constexpr const char* kIngestPath = "/api/v1/ingest";
 
 class Sender {
  public:
-  // All must outlive this.
+  // All arguments must outlive this object.
   Sender(SenderOptions options, Spool& spool, kube::Transport& transport, Metrics& metrics);
 
-  // Sends the oldest envelope if it is time to. When to step again; nothing: when something has
-  // been appended.
+  // Sends the oldest envelope if it is due. Returns the time until the next step; nullopt: wait for
+  // an append.
   std::optional<Duration> Step(Time now);
 
-  // What is wrong now; OK when the last envelope was taken.
+  // The current problem; OK after the last envelope was acknowledged.
   const Status& trouble() const { return trouble_; }
 
  private:

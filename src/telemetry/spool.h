@@ -1,21 +1,21 @@
-// Records on disk until somebody has them safely: a bounded queue of envelopes, one file each.
+// A bounded queue of envelopes on disk, one file each, kept until they are acknowledged.
 //
 //   NOS_ASSIGN(auto spool, Spool::Open({.folder = "/var/lib/nos/telemetry"}));
 //   spool->Append(records);                       // on disk when it returns
 //   NOS_ASSIGN(auto oldest, spool->Oldest());     // sent, and when that is acknowledged:
 //   spool->Acknowledge(oldest->sequence);
 //
-// A file is written aside, synced and renamed, so that a crash leaves an envelope whole or absent.
-// A damaged one is set aside. When the room is used up the oldest goes, and what it held is counted
-// and told with the next one. Sequence, boot and count survive the process. One process a folder.
+// A file is written under a temporary name, synced and renamed, so that after a crash an envelope
+// is complete or absent. A damaged envelope is set aside. When the spool is full, the oldest
+// envelope is dropped, and the number of its records is reported with the next one. Sequence, boot
+// ID and loss count survive restarts. Each process needs its own folder.
 //
 // The folder:
-//   position.BOOT.SEQUENCE.LOST   empty: its name says up to where all is acknowledged, and how
-//   many
-//                           records are lost and not told yet. Renaming it needs no room on the
-//                           disk
+//   position.BOOT.SEQUENCE.LOST
+//                           empty; the name contains the last acknowledged sequence and the number
+//                           of lost records not reported yet; renaming it needs no disk space
 //   SEQUENCE-RECORDS.gz     an envelope's records: JSON objects separated by commas, gzip
-//   refused/                the last few that were set aside, for whoever wonders why
+//   refused/                the last few envelopes that were set aside, for analysis
 //   lock
 // Thread-safe.
 #pragma once
@@ -35,38 +35,39 @@
 namespace nos::telemetry {
 
 struct SpoolOptions {
-  std::string folder;  // made if it is not there
+  std::string folder;  // created if it does not exist
   uint64_t most_bytes = uint64_t{64} << 20;
-  // Of one envelope, before compression; more records than that make several.
+  // Maximum size of one envelope before compression; more records form several envelopes.
   uint64_t envelope_bytes = uint64_t{4} << 20;
 };
 
 struct SpooledEnvelope {
   uint64_t sequence = 0;
-  uint64_t lost = 0;    // records that will never come, since the last acknowledged envelope
+  uint64_t lost = 0;    // records dropped since the last acknowledged envelope
   std::string records;  // as WriteEnvelope takes them
 };
 
 struct SpoolStats {
-  uint64_t envelopes = 0, bytes = 0;        // waiting
-  uint64_t lost_records = 0;                // since this process began, set aside included
-  uint64_t set_aside = 0, disk_errors = 0;  // since this process began
+  uint64_t envelopes = 0, bytes = 0;  // in the spool
+  uint64_t lost_records = 0;          // since the process started, including envelopes set aside
+  uint64_t set_aside = 0, disk_errors = 0;  // since the process started
 };
 
 class Spool {
  public:
-  // Errors: kUnavailable (another process has it, disk), kPermission.
+  // Errors: kUnavailable (another process uses the folder, disk error), kPermission.
   static Result<std::unique_ptr<Spool>> Open(SpoolOptions options);
 
-  // JSON objects, in order. Error: kExhausted (disk full) or kUnavailable: what could not be
-  // written is lost and counted.
+  // `records`: JSON objects, in order. Error: kExhausted (disk full) or kUnavailable: records that
+  // could not be written are lost and counted.
   Status Append(std::span<const std::string> records);
 
-  // The oldest envelope, or nothing.
+  // The oldest envelope, or nullopt.
   std::optional<SpooledEnvelope> Oldest();
-  // The last one that Oldest returned has been taken over. Error: as Append; it may come again.
+  // Removes the envelope that Oldest returned last. Error: see Append; the envelope may then be
+  // sent again.
   Status Acknowledge(uint64_t sequence);
-  // It will never be taken: it is kept apart, its records count as lost.
+  // Sets aside an envelope that the server permanently rejects; its records count as lost.
   Status SetAside(uint64_t sequence);
 
   const std::string& boot() const { return boot_; }
@@ -96,14 +97,14 @@ class Spool {
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;  // by sequence
   uint64_t next_ = 1;          // sequence
-  std::string position_;       // the name of its file
+  std::string position_;       // name of the position file
   uint64_t acknowledged_ = 0;
-  uint64_t lost_ = 0;  // records, not yet told
+  uint64_t lost_ = 0;  // records, not reported yet
   uint64_t refused_ = 0;
   SpoolStats stats_;
   struct {
     uint64_t sequence = 0, records = 0, lost = 0;
-  } handed_;  // what Oldest returned last
+  } handed_;  // last result of Oldest
 };
 
 }  // namespace nos::telemetry

@@ -1,11 +1,11 @@
-// The metrics that nos itself tells, and what they are counted in.
+// Units of the metrics that nos reports.
 #pragma once
 
 #include <string_view>
 
 namespace nos::telemetry {
 
-// "W", "MiB", "ratio"; "" where it has none or nobody knows it.
+// "W", "MiB", "ratio"; "" for a metric without a unit or an unknown metric.
 std::string_view UnitOf(std::string_view metric);
 bool IsOurs(std::string_view metric);
 

@@ -1,5 +1,5 @@
-// What a reader may have done beyond reading: asking what would happen to a pod, and creating it.
-// The server of telemetry knows no cluster but by reports; who does implements this.
+// Actions of readers: ask where a pod would be placed, and create it. The telemetry server itself
+// knows clusters only from reports; a component with access to a cluster implements this interface.
 #pragma once
 
 #include <string>
@@ -14,18 +14,18 @@ struct ActionCall {
   const Reader& reader;
   const net::HttpRequest& request;
   std::string cluster;
-  std::string pod;           // YAML or JSON, as it came
-  std::string subject;       // set by who acts: "NAMESPACE/NAME", for the audit log
-  bool only_cluster = true;  // nothing has come of any other
+  std::string pod;           // YAML or JSON, as received
+  std::string subject;       // set by the implementation: "NAMESPACE/NAME", for the audit log
+  bool only_cluster = true;  // no other cluster has reported
 };
 
-// Thread-safe. Errors are sentences for the reader; what the API server says is passed on. kInvalid
-// (the pod), kPermission, kAlreadyExists, kUnimplemented (not set up here), kUnavailable,
+// Thread-safe. Errors are sentences for the reader; errors of the API server are passed on.
+// kInvalid (the pod), kPermission, kAlreadyExists, kUnimplemented (not configured), kUnavailable,
 // kDeadline.
 class Actions {
  public:
   virtual ~Actions() = default;
-  // What is set up for this reader; a right may still be missing in one namespace or another.
+  // Actions configured for this reader; rights in a namespace may still be missing.
   struct Can {
     bool what_if = false, submit = false;
   };

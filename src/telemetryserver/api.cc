@@ -10,8 +10,8 @@
 #include "codec/gzip.h"
 #include "net/same_site.h"
 #include "telemetryserver/api/files.h"
-#include "telemetryserver/ingest/measures.h"
 #include "telemetryserver/api/moment.h"
+#include "telemetryserver/ingest/measures.h"
 
 namespace nos::telemetryserver {
 namespace {
@@ -21,10 +21,10 @@ constexpr int64_t kLatest = 9'999'999'999'999;  // in the year 2286
 constexpr size_t kMostParameter = 1000;
 constexpr size_t kMostNamed = 30;  // namespaces in one request that have to be asked about
 constexpr Duration kUnaskedStreamLimit = std::chrono::minutes(1);
-// Smaller ones gain nothing, larger ones cost the reader more time than they save.
+// Smaller answers gain nothing; compression of larger ones takes more time than it saves.
 constexpr size_t kLeastGzip = 2000, kMostGzip = size_t{2} << 20;
 
-// What a past moment took does not stay with the thread that answered.
+// Returns freed memory to the system, because a past state is large and the thread would keep it.
 struct GiveBackMemory {
   GiveBackMemory() = default;
   GiveBackMemory(const GiveBackMemory&) = delete;
@@ -32,7 +32,7 @@ struct GiveBackMemory {
   ~GiveBackMemory() { malloc_trim(0); }
 };
 
-// As a parameter, in the path of a pod, or in the subject of a series.
+// Namespaces given as a parameter, in the path of a pod, or in the subject of a series.
 std::set<std::string> NamespacesNamed(const net::Target& target,
                                       const std::vector<std::string_view>& path) {
   std::set<std::string> names;
@@ -41,8 +41,8 @@ std::set<std::string> NamespacesNamed(const net::Target& target,
     if (key == "namespace") names.insert(value);
     if (key != "subject") continue;
     const auto parts = Split(value, '/');
-    const bool namespaced =
-        parts[0] == "pod" || parts[0] == telemetry::kQuotaSubject || parts[0] == telemetry::kCompositeQuotaSubject;
+    const bool namespaced = parts[0] == "pod" || parts[0] == telemetry::kQuotaSubject ||
+                            parts[0] == telemetry::kCompositeQuotaSubject;
     if (parts.size() > 2 && namespaced) names.emplace(parts[1]);
   }
   return names;
@@ -63,7 +63,7 @@ void Shrink(const net::HttpRequest& request, net::HttpResponse& response) {
 
 struct Api::Route {
   Reply (Api::*answer)(const ApiCall&) = nullptr;
-  bool all_namespaces = false;  // only for who may see everything
+  bool all_namespaces = false;  // only for readers who may see everything
 };
 
 const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
@@ -113,7 +113,7 @@ Result<int64_t> ApiCall::Number(std::string_view name, int64_t fallback, int64_t
 
 NodeTexts& Api::TextsOf(const std::string& cluster) {
   const std::scoped_lock lock(texts_mutex_);
-  return texts_[cluster];  // of clusters that there are: bounded
+  return texts_[cluster];  // bounded, because only existing clusters have an entry
 }
 
 // --- Routes ---
@@ -122,7 +122,8 @@ net::HttpResponse Api::Answer(const net::HttpRequest& request) {
   const SteadyClock steady;
   const Time begin = steady.Now();
   std::string route = "other";
-  // Reporters are known by their tokens, and many may share an address.
+  // Reporters are identified by their tokens, and many may share one address, so no limit per
+  // address.
   const bool reports = request.target.starts_with("/api/v1/ingest");
   auto later =
       reports ? std::nullopt : Hold(&Limits::address, NetworkOf(AddressOf(request)), "requests");
@@ -231,7 +232,7 @@ Status Api::MayLookAt(const std::string& cluster, const Reader& reader) const {
           parts_.home.empty() ? "of the cluster that actions.cluster would name" : parts_.home)};
 }
 
-// The only one, where none is named.
+// The only cluster if the request names none.
 Result<std::string> Api::ClusterOf(const net::Target& target) const {
   for (const auto& [key, value] : target.query) {
     if (key == "cluster" && !value.empty()) return ClusterNamed(value);
@@ -287,8 +288,9 @@ Api::Reply Api::Session(const ApiCall& call) {
   return std::move(json.text());
 }
 
-Api::Reply Api::AtMoment(const ApiCall& call,
-                         FunctionRef<std::string(const State&, telemetry::Millis, NodeTexts*)> write) {
+Api::Reply Api::AtMoment(
+    const ApiCall& call,
+    FunctionRef<std::string(const State&, telemetry::Millis, NodeTexts*)> write) {
   const telemetry::Millis now = parts_.recorder.Now();
   NOS_ASSIGN(const telemetry::Millis at, call.Number("at", -1, 0, kLatest));
   std::string text;
@@ -348,7 +350,8 @@ Api::Reply Api::Quotas(const ApiCall& call) {
 }
 
 Api::Reply Api::Pools(const ApiCall& call) {
-  return AtMoment(call, [](const State& state, telemetry::Millis, NodeTexts*) { return PoolsJson(state); });
+  return AtMoment(
+      call, [](const State& state, telemetry::Millis, NodeTexts*) { return PoolsJson(state); });
 }
 
 net::HttpResponse Api::Stream(const ApiCall& call) {
@@ -360,7 +363,7 @@ net::HttpResponse Api::Stream(const ApiCall& call) {
   response.stream =
       OpenStream(parts_.recorder, parts_.hub, TextsOf(call.cluster), overviews_, parts_.catalogue,
                  call.reader, {call.cluster, std::string(call.request.Header("last-event-id"))});
-  // What they see is more soon.
+  // The reader will see more namespaces soon, and a stream keeps its scope.
   if (call.reader.unasked > 0) response.stream_limit = kUnaskedStreamLimit;
   if (response.stream == nullptr) {
     return TooManyAnswer("too many streams are open: close some", std::chrono::seconds(30));
@@ -378,7 +381,7 @@ net::HttpResponse Api::File(const net::HttpRequest&, std::string_view path) cons
       {"Content-Security-Policy",
        "default-src 'self'; img-src 'self' data:; object-src 'none'; "
        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"},
-      // Names below assets/ change with what is in them.
+      // Names below assets/ contain a hash of the content.
       {"Cache-Control",
        path.starts_with("assets/") ? "public, max-age=31536000, immutable" : "no-cache"}};
   return response;

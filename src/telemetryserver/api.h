@@ -1,4 +1,4 @@
-// The HTTP API and the dashboard's files; docs/telemetry.md and openapi.json say what there is.
+// The HTTP API and the dashboard's files; docs/telemetry.md and openapi.json describe them.
 //
 //   Api api({.recorder = *recorder, ...});
 //   net::Listen(options, [&](const net::HttpRequest& request) { return api.Answer(request); });
@@ -12,28 +12,28 @@
 #include "net/http.h"
 #include "net/url.h"
 #include "telemetryserver/actions.h"
+#include "telemetryserver/api/stream.h"
 #include "telemetryserver/audit.h"
 #include "telemetryserver/ingest.h"
 #include "telemetryserver/limits.h"
 #include "telemetryserver/reader.h"
 #include "telemetryserver/recorder.h"
-#include "telemetryserver/api/stream.h"
 #include "telemetryserver/turns.h"
 #include "telemetryserver/views.h"
 
 namespace nos::telemetryserver {
 
-// What a route gets: who asks, of which cluster, what.
+// Arguments of a route: reader, cluster and request.
 struct ApiCall {
   const Reader& reader;
   std::string cluster;
   const net::Target& target;
   const net::HttpRequest& request;
 
-  // The first of that name, or "".
+  // First parameter of this name, or "".
   std::string Parameter(std::string_view name) const;
   std::vector<std::string> All(std::string_view name) const;
-  // Error: kInvalid: is there, and is no integer in the range.
+  // Error: kInvalid: the parameter exists and is not an integer in the range.
   Result<int64_t> Number(std::string_view name, int64_t fallback, int64_t least,
                          int64_t most) const;
   Scope scope() const { return Scope(reader, Parameter("namespace")); }
@@ -50,25 +50,25 @@ class Api {
     Authenticate authenticate;
     bool sandbox = false;
     std::string version;
-    // Null: there are none.
+    // Null if not configured.
     Actions* actions = nullptr;
     Limits* limits = nullptr;
     Audit* audit = nullptr;
-    // Whom a request comes from; empty: the peer.
+    // Client address of a request; empty: the peer's address.
     std::function<std::string(const net::HttpRequest&)> address = {};
-    // Where browsers sign in, from the dashboard on: "login"; "": there is no such thing.
+    // Path of the sign-in page, relative to the dashboard: "login"; "": none.
     std::string sign_in = {};
-    // Whether they see that namespace, where nobody has said yet (Reader::unasked), or not lately;
-    // empty: they see those that they bring. Errors: as of `authenticate`.
+    // Checks whether the reader sees a namespace that is not checked yet (Reader::unasked) or not
+    // recently; empty: readers see their own namespaces. Errors: see `authenticate`.
     std::function<Result<bool>(const Reader&, const std::string& ns)> sees = {};
-    // The cluster in which readers have their namespaces, where several report; "": unknown.
+    // The cluster that defines readers' namespaces if several report; "": unknown.
     std::string home = {};
   };
   explicit Api(Parts parts) : parts_(std::move(parts)) {}
 
   // Thread-safe.
   net::HttpResponse Answer(const net::HttpRequest& request);
-  // All routes: "GET /api/v1/gpus".
+  // All routes, such as "GET /api/v1/gpus".
   static std::vector<std::string> Routes();
 
  private:
@@ -83,18 +83,19 @@ class Api {
                         const Reader& reader);
   Reply Do(ActionCall& call, std::string_view name);
   net::HttpResponse Unknown(const net::HttpRequest& request, const Status& why);
-  // Of somebody who is not known yet.
+  // Writes the refusal of an unauthenticated request to the audit log.
   void WriteRefusal(const net::HttpRequest& request, std::string_view action, const Status& why);
-  // Too many requests of this kind; none: it may go on.
+  // 429 if the limit is exceeded; nullopt: the request may continue.
   std::optional<net::HttpResponse> Hold(RateLimit Limits::* limit, const std::string& who,
                                         std::string_view what);
   std::string AddressOf(const net::HttpRequest& request) const;
   Time Now() const;
   Result<std::string> ClusterOf(const net::Target& target) const;
   Result<std::string> ClusterNamed(const std::string& name) const;
-  // The same reader, with what they see of the namespaces that are named.
+  // The same reader, with access to the named namespaces checked.
   Result<Reader> WithNamed(const std::set<std::string>& names, const Reader& reader) const;
-  // Of somebody who may see some namespaces: of another cluster they are others'.
+  // For a reader limited to namespaces: rejects other clusters, whose namespaces belong to other
+  // users.
   Status MayLookAt(const std::string& cluster, const Reader& reader) const;
   Reply Session(const ApiCall& call);
   Reply Overview(const ApiCall& call);
@@ -114,7 +115,7 @@ class Api {
                                       const std::string& metric, const Range& range);
   net::HttpResponse Stream(const ApiCall& call);
   net::HttpResponse File(const net::HttpRequest& request, std::string_view path) const;
-  // Now, or at the parameter "at".
+  // The current state, or the state at parameter "at".
   Reply AtMoment(const ApiCall& call,
                  FunctionRef<std::string(const State&, telemetry::Millis at, NodeTexts*)> write);
   // Error: kNotFound.
@@ -122,17 +123,17 @@ class Api {
 
   Parts parts_;
   OverviewTexts overviews_;
-  // Each past moment is a cluster's state built anew; threads are left for those who deliver.
+  // Each past state is built from the store; the limit leaves threads for reporters.
   Turns pasts_{2, 4};
-  Turns series_{4, 24};  // there are threads for those who deliver
+  Turns series_{4, 24};  // leaves threads for reporters
   std::mutex texts_mutex_;
   std::map<std::string, NodeTexts> texts_;  // by cluster
   NodeTexts& TextsOf(const std::string& cluster);
 };
 
-// Of HTTP, for an error.
+// HTTP status code of an error.
 int HttpCodeOf(const Status& status);
-// 429, with the time to come again.
+// 429 with a Retry-After header.
 net::HttpResponse TooManyAnswer(std::string_view message, Duration wait);
 
 }  // namespace nos::telemetryserver

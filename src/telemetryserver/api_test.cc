@@ -7,8 +7,8 @@
 namespace nos::telemetryserver {
 namespace {
 
-// What is wrong with a value by a schema of the document, or "". Members that the schema does not
-// name are wrong where it names all (`properties`), but for those of records.
+// Returns how a value violates a schema of the document, or "". Members that the schema does not
+// name are violations if it lists `properties`, except in records.
 std::string Fault(const Json& document, const Json& schema, const Json& value,
                   const std::string& where) {
   if (const std::string_view ref = FindString(schema, "$ref"); !ref.empty()) {
@@ -57,7 +57,7 @@ std::string Fault(const Json& document, const Json& schema, const Json& value,
   return "";
 }
 
-TEST_F(ApiTest, TheDocumentNamesEveryRouteAndNoOther) {
+TEST_F(ApiTest, OpenApiListsExactlyAllRoutes) {
   std::set<std::string> described, served;
   const Json* paths = Find(document_, "paths");
   ASSERT_NE(paths, nullptr);
@@ -70,7 +70,7 @@ TEST_F(ApiTest, TheDocumentNamesEveryRouteAndNoOther) {
   EXPECT_EQ(described, served);
 }
 
-TEST_F(ApiTest, AnswersAreAsTheDocumentSays) {
+TEST_F(ApiTest, AnswersMatchOpenApi) {
   Fill();
   const std::map<std::string, std::string> targets = {
       {"/api/v1/session", ""},
@@ -90,7 +90,7 @@ TEST_F(ApiTest, AnswersAreAsTheDocumentSays) {
         Find(document_, "paths", path, "get", "responses", "200", "content", "application/json");
     ASSERT_NE(content, nullptr) << path;
     EXPECT_EQ(Fault(document_, *Find(*content, "schema"), answer, path), "");
-    // And it says something: nothing is an empty list here.
+    // The answer has content: none of its lists is empty.
     for (const auto& [name, member] : answer.get_object()) {
       EXPECT_FALSE(member.is_array() && member.get_array().empty()) << path << " " << name;
     }
@@ -99,19 +99,19 @@ TEST_F(ApiTest, AnswersAreAsTheDocumentSays) {
   }
 }
 
-TEST_F(ApiTest, SeriesGoFromDiskAndMemoryIntoSteps) {
+TEST_F(ApiTest, SeriesCombineDiskAndMemory) {
   Report({1, 1, 1}, 0, 100);  // 1,000 s: a flush and the rest
   const std::string window = "&from=1763760000000&to=1763761000000";
-  const Json raw =
-      Get("/api/v1/series?metric=memory_total&points=100&subject=gpu/" + telemetry::GpuName(0, 0) + window);
+  const Json raw = Get("/api/v1/series?metric=memory_total&points=100&subject=gpu/" +
+                       telemetry::GpuName(0, 0) + window);
   EXPECT_EQ(telemetry::IntegerOr(raw, "step", 0), 10'000);
   const JsonArray& mean = Find(Find(raw, "series")->get_array()[0], "mean")->get_array();
   ASSERT_EQ(mean.size(), 100U);
   for (const Json& value : mean) EXPECT_EQ(value.to_number<double>(), 40960);
-  // A pod has what its slice had.
+  // The series of a pod is that of its slice.
   const Json pod = Get("/api/v1/series?metric=utilization&subject=pod/team-0/pod-0-0-0" + window);
-  const Json slice =
-      Get("/api/v1/series?metric=utilization&subject=instance/" + telemetry::InstanceName(0, 0, 0) + window);
+  const Json slice = Get("/api/v1/series?metric=utilization&subject=instance/" +
+                         telemetry::InstanceName(0, 0, 0) + window);
   EXPECT_EQ(*Find(Find(pod, "series")->get_array()[0], "mean"),
             *Find(Find(slice, "series")->get_array()[0], "mean"));
   EXPECT_EQ(FindString(pod, "unit"), "ratio");
@@ -121,7 +121,7 @@ TEST_F(ApiTest, SeriesGoFromDiskAndMemoryIntoSteps) {
   }
 }
 
-TEST_F(ApiTest, ReadersOfANamespaceSeeNoOther) {
+TEST_F(ApiTest, ReadersSeeOnlyTheirNamespaces) {
   Fill();
   reader_ = {"kim", false, {"team-1"}};
   for (const char* target :
@@ -146,8 +146,8 @@ TEST_F(ApiTest, ReadersOfANamespaceSeeNoOther) {
   Get("/api/v1/gpus", 401);
 }
 
-TEST_F(ApiTest, WrongRequestsAreAnswered) {
-  Get("/api/v1/gpus", 404);  // nothing has come yet
+TEST_F(ApiTest, AnswersInvalidRequestsWithErrors) {
+  Get("/api/v1/gpus", 404);  // no report has arrived yet
   Fill();
   Get("/api/v1/gpus?cluster=other", 404);
   Get("/api/v1/gpus?at=yesterday", 400);
@@ -161,8 +161,9 @@ TEST_F(ApiTest, WrongRequestsAreAnswered) {
   EXPECT_EQ(Ask("/").code, 200);
 }
 
-TEST_F(ApiTest, EnvelopesComeInAnyOrNoEncoding) {
-  const std::string text = WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
+TEST_F(ApiTest, AcceptsGzipAndPlainEnvelopes) {
+  const std::string text =
+      WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
   const std::string path = "/api/v1/ingest";
   EXPECT_EQ(Ask(path, "POST", text).body, "{\"sequence\":1,\"refused\":[]}");
   EXPECT_EQ(Ask(path, "POST", Gzip(text), {{"content-encoding", "gzip"}}).code, 200);
@@ -175,13 +176,14 @@ TEST_F(ApiTest, EnvelopesComeInAnyOrNoEncoding) {
             413);
 }
 
-TEST_F(ApiTest, TokensSayWhoMayDeliver) {
+TEST_F(ApiTest, IngestRequiresTokenOfCluster) {
   Tokens tokens;
   ASSERT_TRUE(tokens.Read("# ours\nprod  0123456789abcdef\nother\tfedcba9876543210\n").ok());
   EXPECT_FALSE(tokens.Read("prod short").ok());
-  EXPECT_FALSE(tokens.empty()) << "what was there stays";
+  EXPECT_FALSE(tokens.empty()) << "the previous tokens stay";
   Ingest guarded(*recorder_, &tokens, metrics_);
-  const std::string text = WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
+  const std::string text =
+      WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
   const auto code = [&](const std::string& authorization) {
     net::HttpHeaders headers;
     if (!authorization.empty()) headers.emplace_back("authorization", authorization);
@@ -198,7 +200,7 @@ TEST_F(ApiTest, TokensSayWhoMayDeliver) {
   EXPECT_EQ(code("Bearer 0123456789abcdef"), 200);
 }
 
-// What a stream says until it has nothing more.
+// Reads a stream until no more data is available.
 std::string Drain(net::BodyStream& stream) {
   std::string all;
   for (std::string part = "x"; !part.empty(); all += part) {
@@ -213,16 +215,17 @@ std::string LastId(const std::string& events) {
   return events.substr(at, events.find('\n', at) - at);
 }
 
-TEST_F(ApiTest, WhatIsAskedForTwiceIsToldOnce) {
+TEST_F(ApiTest, AnswersRepeatedSubjectOnce) {
   Fill();
   const Json twice = Get("/api/v1/series?metric=allocated&subject=cluster&subject=cluster");
   EXPECT_EQ(Find(twice, "series")->get_array().size(), 1U);
 }
 
-// A whole GPU beside one in MIG mode counts as many slots, for the node as for the cluster.
-TEST_F(ApiTest, ANodesShareIsItsGpus) {
+// A whole GPU counts as many slots as a GPU in MIG mode, for the node and for the cluster.
+TEST_F(ApiTest, NodeShareIsMeanOfItsGpus) {
   JsonArray records;
-  Json layout = telemetry::NodeReport({1, 2, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
+  Json layout =
+      telemetry::NodeReport({1, 2, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
   Json& whole = layout.get_object()["gpus"].get_array()[1];
   whole.get_object()["slots"] = 0;
   whole.get_object()["mig"] = false;
@@ -230,10 +233,12 @@ TEST_F(ApiTest, ANodesShareIsItsGpus) {
   whole.get_object()["holders"] = JsonArray{{{"namespace", "a"}, {"pod", "p"}, {"container", "c"}}};
   layout.get_object()["gpus"].get_array()[0].get_object()["instances"] = JsonArray();
   records.push_back(layout);
-  ASSERT_TRUE(Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), 1, records)).status.ok());
+  ASSERT_TRUE(
+      Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), 1, records)).status.ok());
   for (int i = 1; i < 4; ++i) {
     clock_.Set(telemetry::kReportStart + i * 10'000);
-    ASSERT_TRUE(Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), i + 1, {})).status.ok());
+    ASSERT_TRUE(
+        Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), i + 1, {})).status.ok());
   }
   ASSERT_TRUE(recorder_->Settle().ok());
   const std::string window = "&from=1763760000000&to=1763760100000&points=1&subject=";
@@ -245,16 +250,17 @@ TEST_F(ApiTest, ANodesShareIsItsGpus) {
   }
 }
 
-// Restarts, and reports that miss a look, are no second slice.
-TEST_F(ApiTest, WhatAPodHeldAgainCountsOnce) {
-  Json layout = telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
+// Container restarts and missed reports do not create a second holder.
+TEST_F(ApiTest, SliceHeldAgainCountsOnce) {
+  Json layout =
+      telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
   const JsonArray holders = {{{"namespace", "a"}, {"pod", "web-0"}, {"container", "c"}}};
   for (int i = 0; i < 30; ++i) {
     const telemetry::Millis at = telemetry::kReportStart + i * 10'000;
     clock_.Set(at);
     Json& gpu = layout.get_object()["gpus"].get_array()[0];
     gpu.get_object()["instances"].get_array()[0].get_object()["holders"] =
-        i % 10 < 4 ? JsonArray() : holders;  // for 40 s nobody
+        i % 10 < 4 ? JsonArray() : holders;  // no holder for 40 s
     layout.get_object()["at"] = at;
     JsonArray records;
     records.push_back(layout);
@@ -263,7 +269,8 @@ TEST_F(ApiTest, WhatAPodHeldAgainCountsOnce) {
                        {"instance", telemetry::InstanceName(0, 0, 0)},
                        {"gpu", telemetry::GpuName(0, 0)},
                        {"metrics", {{"memory_used", 1000}, {"utilization", 0.5}}}});
-    ASSERT_TRUE(Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), i + 1, records)).status.ok());
+    ASSERT_TRUE(
+        Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), i + 1, records)).status.ok());
   }
   ASSERT_TRUE(recorder_->Settle().ok());
   const std::string window = "&from=1763760000000&to=1763760300000&subject=pod/a/web-0";
@@ -283,7 +290,7 @@ TEST_F(ApiTest, WhatAPodHeldAgainCountsOnce) {
   }
 }
 
-TEST_F(ApiTest, TheStreamTellsWhatChanges) {
+TEST_F(ApiTest, StreamSendsChanges) {
   Fill();
   auto stream = std::move(Ask("/api/v1/stream").stream);
   ASSERT_NE(stream, nullptr);
@@ -291,13 +298,15 @@ TEST_F(ApiTest, TheStreamTellsWhatChanges) {
   EXPECT_TRUE(hello.starts_with("event: hello\n")) << hello;
   EXPECT_EQ(hello.find("event: gpus"), std::string::npos);
   JsonArray records;
-  records.push_back(telemetry::PodRecord(telemetry::kReportStart + 80'000, "team-1", "waits", "running",
-                              "nvidia.com/mig-3g.20gb", telemetry::NodeName(0)));
+  records.push_back(telemetry::PodRecord(telemetry::kReportStart + 80'000, "team-1", "waits",
+                                         "running", "nvidia.com/mig-3g.20gb",
+                                         telemetry::NodeName(0)));
   records.push_back({{"kind", "removed"},
                      {"at", telemetry::kReportStart + 80'000},
                      {"what", "pod"},
                      {"uid", "uid-team-0-pod-0-0-0"}});
-  records.push_back({{"kind", "decision"}, {"at", telemetry::kReportStart + 80'000}, {"id", "plan-2"}});
+  records.push_back(
+      {{"kind", "decision"}, {"at", telemetry::kReportStart + 80'000}, {"id", "plan-2"}});
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, records)).status.ok());
   ASSERT_TRUE(recorder_->Settle().ok());
   const std::string told = Drain(*stream);
@@ -306,7 +315,7 @@ TEST_F(ApiTest, TheStreamTellsWhatChanges) {
   EXPECT_NE(told.find("\"removed\":[\"uid-team-0-pod-0-0-0\"]"), std::string::npos) << told;
   EXPECT_NE(told.find("event: decision\ndata: {\"kind\":\"decision\""), std::string::npos);
   EXPECT_NE(told.find("event: overview\n"), std::string::npos);
-  // Whoever comes again with what they had last hears what they missed.
+  // A client that reconnects with its last event ID receives what it missed.
   const auto resumed = [&](const std::string& id) {
     auto again = std::move(Ask("/api/v1/stream", "GET", "", {{"last-event-id", id}}).stream);
     return Drain(*again);
@@ -317,8 +326,8 @@ TEST_F(ApiTest, TheStreamTellsWhatChanges) {
   EXPECT_NE(resumed("0123456789abcdef.7").find("event: reset\n"), std::string::npos);
 }
 
-// Whoever looks on must not keep nodes that are gone, however their stream went on.
-TEST_F(ApiTest, TheStreamTellsWhichNodesAreLeft) {
+// A client must drop removed nodes, also after a reconnect.
+TEST_F(ApiTest, StreamSendsRemainingNodesAfterRemoval) {
   Fill();
   auto stream = std::move(Ask("/api/v1/stream").stream);
   const std::string hello = Drain(*stream);
@@ -334,16 +343,16 @@ TEST_F(ApiTest, TheStreamTellsWhichNodesAreLeft) {
   tell(2, "decision");
   EXPECT_NE(Drain(*stream).find("\"all\":[\"" + telemetry::NodeName(0) + "\"]"), std::string::npos);
   tell(3, "decision");
-  EXPECT_EQ(Drain(*stream).find("\"all\""), std::string::npos) << "they are the same";
+  EXPECT_EQ(Drain(*stream).find("\"all\""), std::string::npos) << "the nodes are the same";
   tell(4, "removed");
   EXPECT_NE(Drain(*stream).find("\"all\":[]"), std::string::npos);
-  // Whoever comes again may have seen it as well.
+  // A client that reconnects may have seen the node before.
   auto again =
       std::move(Ask("/api/v1/stream", "GET", "", {{"last-event-id", LastId(hello)}}).stream);
   EXPECT_NE(Drain(*again).find("\"all\":[]"), std::string::npos);
 }
 
-TEST_F(ApiTest, OneReadersStreamsLeaveRoomForOthers) {
+TEST_F(ApiTest, LimitsStreamsPerReader) {
   Fill();
   std::vector<std::unique_ptr<net::BodyStream>> streams;
   for (size_t i = 0; i < kMostStreamsOfOne; ++i) {
@@ -355,7 +364,7 @@ TEST_F(ApiTest, OneReadersStreamsLeaveRoomForOthers) {
   EXPECT_NE(Ask("/api/v1/stream").stream, nullptr);
 }
 
-TEST_F(ApiTest, AStreamIsWokenByAChange) {
+TEST_F(ApiTest, ChangeWakesStream) {
   StreamHub hub(std::chrono::milliseconds(1));
   std::mutex mutex;
   std::condition_variable changed;
@@ -372,12 +381,12 @@ TEST_F(ApiTest, AStreamIsWokenByAChange) {
     changed.wait(lock, [&] { return woken == 1; });
   }
   hub.Unsubscribe(number);
-  hub.Subscribe(0, wake);  // it has missed one
+  hub.Subscribe(0, wake);  // one change happened before
   EXPECT_EQ(woken, 2);
 }
 
-// Their namespaces are those of lab, which has told nothing yet.
-TEST_F(ApiTest, TheOnlyClusterThatReportsIsNotTheirsIfAnotherIs) {
+// Namespaces of readers belong to cluster lab, which has not reported yet.
+TEST_F(ApiTest, HidesReportingClusterFromReadersOfAnother) {
   Fill();
   reader_ = {"kim", false, {"team-0"}};
   Get("/api/v1/workloads", 200);

@@ -1,5 +1,5 @@
-// Who did what, from where, and what came of it: a line of JSON each in the log, and in a file if
-// wished. No tokens, no pods' contents.
+// Audit log: user, action, address and outcome, one line of JSON each in the log and optionally in
+// a file. Contains no tokens and no contents of pods.
 //
 //   {"at":1763760000123,"action":"submit","who":"casey","from":"10.0.0.7","cluster":"prod",
 //    "what":"team-a/train","outcome":"done","why":""}
@@ -26,13 +26,13 @@ class Audit {
     std::string outcome;  // done, refused, failed
     std::string why;
   };
-  // `path` empty: the log alone. The file is appended to; beyond `most_bytes` it becomes PATH.1 in
-  // place of that from before. Error: kInvalid: it cannot be written.
+  // `path` empty: the log only. Lines are appended to the file; beyond `most_bytes` it is renamed
+  // to PATH.1, replacing an older one. Error: kInvalid: the file is not writable.
   static Result<std::unique_ptr<Audit>> Open(const std::string& path, uint64_t most_bytes);
 
   void Write(const Entry& entry, Time now);
-  // For what strangers can cause as often as they like: some a second are written, and the next one
-  // says how many were left out ("unwritten").
+  // For actions that unauthenticated clients can repeat without limit: some per second are written,
+  // and the next line contains the number of omitted ones ("unwritten").
   void WriteBounded(const Entry& entry, Time now);
 
  private:

@@ -1,4 +1,5 @@
-// Series that this server makes of a cluster's state: of the cluster, its nodes and its quotas.
+// Series that this server computes from a cluster's state: for the cluster, its nodes and its
+// quotas.
 #pragma once
 
 #include <array>
@@ -11,12 +12,13 @@
 namespace nos::telemetryserver {
 
 inline constexpr telemetry::Millis kDeriveEvery = 10'000;
-// How the names of their subjects begin; no others' do.
+// Prefixes of their subjects; no other subjects have them.
 inline constexpr std::array<std::string_view, 4> kDerivedSubjects = {"cluster", "node/", "quota/",
                                                                      "composite-quota/"};
 
-// An envelope that ReadDerivedEnvelope reads.
+// An envelope that ReadDerivedEnvelope accepts.
 std::string DerivedEnvelope(const std::string& cluster, const State& state,
-                            const gpu::Catalogue& catalogue, telemetry::Millis at, telemetry::Millis stale);
+                            const gpu::Catalogue& catalogue, telemetry::Millis at,
+                            telemetry::Millis stale);
 
 }  // namespace nos::telemetryserver

@@ -10,7 +10,7 @@
 namespace nos::telemetryserver {
 namespace {
 
-// Of all that is being read at once. A tree is several times its text.
+// Limit of all envelopes that are parsed at the same time. A parsed tree is several times its text.
 constexpr size_t kMostHeld = 2 * telemetry::kMostEnvelopeBytes;
 
 class Hold {
@@ -64,7 +64,7 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
     return Fail(503, "busy", {Code::kExhausted, "too much is being read: come again"});
   }
   std::string body;
-  // Until it is known what it is.
+  // Counted until it is parsed.
   const Hold hold(held_, request.body.size());
   auto envelope = Read(request, body);
   if (!envelope.ok()) {
@@ -93,7 +93,7 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
   return response;
 }
 
-// `body`: the envelope as gzip, for the journal.
+// `body`: receives the envelope as gzip, for the journal.
 Result<telemetry::Envelope> Ingest::Read(const net::HttpRequest& request, std::string& body) {
   const std::string encoding = ToLower(request.Header("content-encoding"));
   if (encoding == "gzip") {

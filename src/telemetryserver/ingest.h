@@ -1,19 +1,19 @@
-// POST /api/v1/ingest: an envelope comes, and is acknowledged when it is on disk.
+// POST /api/v1/ingest: receives an envelope and acknowledges it when it is on disk.
 #pragma once
 
 #include <atomic>
 
 #include "net/http.h"
-#include "telemetryserver/recorder.h"
 #include "telemetryserver/ingest/tokens.h"
+#include "telemetryserver/recorder.h"
 
 namespace nos::telemetryserver {
 
-inline constexpr size_t kMostIngestBody = size_t{8} << 20;  // as it comes
+inline constexpr size_t kMostIngestBody = size_t{8} << 20;  // as received, compressed
 
 class Ingest {
  public:
-  // `tokens`: null: whoever reaches this may deliver.
+  // `tokens`: null: every client may send.
   Ingest(Recorder& recorder, const Tokens* tokens, Metrics& metrics)
       : recorder_(recorder), tokens_(tokens), metrics_(metrics) {}
 
@@ -26,7 +26,7 @@ class Ingest {
   Recorder& recorder_;
   const Tokens* tokens_;
   Metrics& metrics_;
-  std::atomic<size_t> held_{0};  // bytes of text that are being read
+  std::atomic<size_t> held_{0};  // bytes of text being parsed
 };
 
 // {"error": ...}

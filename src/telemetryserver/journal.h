@@ -1,11 +1,11 @@
-// Reads the journal behind the recorder, for whoever takes telemetry on to other systems.
+// Reads the recorder's journal, for exporters to other systems.
 //
-//   RecorderOptions options{.followers = {"remoteWrite"}};      // keeps for it what it has not had
+//   RecorderOptions options{.followers = {"remoteWrite"}};      // keeps undelivered rows for it
 //   NOS_ASSIGN(JournalReader journal, JournalReader::Open(options.store.path));
 //   NOS_ASSIGN(auto rows, journal.After(recorder.PositionOf("remoteWrite")));
-//   ... recorder.Advance("remoteWrite", rows.back().id);        // when somebody else has them
+//   ... recorder.Advance("remoteWrite", rows.back().id);        // after delivery
 //
-// Numbers go up by one; those that are missing were dropped. One owner.
+// Row IDs increase by one; missing IDs were dropped. Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ namespace nos::telemetryserver {
 struct Journaled {
   int64_t id = 0;
   telemetry::Millis received = 0;
-  bool derived = false;  // of the server's own making: without source, boot and sequence
-  telemetry::Envelope envelope;     // without records where it cannot be read
+  bool derived = false;          // by this server: without source, boot and sequence
+  telemetry::Envelope envelope;  // without records if it cannot be parsed
 };
 
 class JournalReader {
  public:
-  // Errors: as Sqlite.
+  // Errors: see Sqlite.
   static Result<JournalReader> Open(const std::string& path);
-  // In order; at most so many, and no more once they have so many bytes as they are kept.
+  // Rows in order: at most `most_rows`, and none after their stored size exceeds `most_bytes`.
   Result<std::vector<Journaled>> After(int64_t id, size_t most_rows = 500,
                                        size_t most_bytes = size_t{2} << 20);
 

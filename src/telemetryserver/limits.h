@@ -1,4 +1,4 @@
-// How much one address and one reader may ask of the server.
+// Request limits per address and per reader.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace nos::telemetryserver {
 
 struct LimitOptions {
-  // 0: as often as they like.
+  // 0: no limit.
   int64_t address_per_second = 50, reader_per_second = 20;
   int64_t actions_per_minute = 30, failures_per_minute = 10;
 };
@@ -22,10 +22,10 @@ class Limits {
   explicit Limits(const LimitOptions& options);
 
   RateLimit address, reader, actions;
-  RateLimit failures;      // of one address to sign in
-  RateLimit all_failures;  // of all together: each costs the API server a question
+  RateLimit failures;      // failed sign-ins of one address
+  RateLimit all_failures;  // over all addresses: each costs a request to the API server
 
-  // While it lives nobody else acts for that reader, and few act at all. Null: come again.
+  // Allows one action per reader and a few in total while it lives. Null: the limit is reached.
   class Turn {
    public:
     Turn(Limits& limits, std::string who) : limits_(limits), who_(std::move(who)) {}

@@ -1,4 +1,4 @@
-// Who asks, and what of the clusters they may see.
+// A reader and its rights.
 #pragma once
 
 #include <functional>
@@ -13,19 +13,19 @@ namespace nos::telemetryserver {
 
 struct Reader {
   std::string user;
-  bool may_all = false;              // everything, what belongs to no namespace included
-  std::set<std::string> namespaces;  // else only what is theirs
-  size_t unasked = 0;                // further ones, of which nobody has said yet
-  bool may_create = false;           // pods, in some namespace that is known here
-  Json subject = {};                 // user, uid, groups, extra: as access reviews name them
-  bool has_cluster_token = false;    // its bearer token is one of the cluster's
-  bool has_session = false;          // of a browser, which it may end
+  bool may_all = false;              // everything, including objects without a namespace
+  std::set<std::string> namespaces;  // otherwise only objects in these
+  size_t unasked = 0;                // namespaces whose access is not checked yet
+  bool may_create = false;           // pods, in some known namespace
+  Json subject = {};                 // user, uid, groups, extra in the form of access reviews
+  bool has_cluster_token = false;    // authenticated by a token of the cluster
+  bool has_session = false;          // a browser session, which it may end
 
   bool May(std::string_view ns) const { return may_all || namespaces.contains(std::string(ns)); }
 };
 
-// Errors, in a sentence for whoever asks: kPermission (nobody known), kExhausted (too many failed
-// lately from there); another: nobody can tell now.
+// Errors, as a sentence for the client: kPermission (not authenticated), kExhausted (too many
+// recent failures from the address); any other: authentication is not available now.
 using Authenticate = std::function<Result<Reader>(const net::HttpRequest&)>;
 
 }  // namespace nos::telemetryserver

@@ -1,12 +1,13 @@
-// Takes envelopes, and knows how every cluster is: the one place where what is told becomes durable
-// and visible.
+// Stores envelopes and maintains the state of every cluster: the only place where records become
+// durable and visible.
 //
 //   NOS_ASSIGN(auto recorder, Recorder::Open(options, catalogue, clock, metrics, changed));
 //   Recorder::Receipt receipt = recorder->Take(std::move(envelope), gzip_body);
 //   recorder->Look("prod", [](const Live& live) { ... live.state ... });
 //
-// One thread of its own writes: what has come while it wrote is committed at once, so that many
-// envelopes cost one sync of the disk. Nothing is visible before it is on disk. Thread-safe.
+// A single thread writes. Envelopes that arrive during a commit are committed together, so that
+// many envelopes cost one disk sync. Records become visible only after they are on disk.
+// Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -23,22 +24,22 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "gpu/catalogue.h"
-#include "telemetryserver/store/archive.h"
 #include "telemetry/envelope.h"
 #include "telemetryserver/ingest/past_ticks.h"
 #include "telemetryserver/store.h"
+#include "telemetryserver/store/archive.h"
 
 namespace nos::telemetryserver {
 
-// A cluster as it is now.
+// Current state of a cluster.
 struct Live {
   int64_t id = 0;
   std::string name;
   State state;
   Heads heads;
   Derived derived;
-  telemetry::Millis derived_flushed = 0;  // ticks until then are on disk, as far as they are made
-  // The latest time of what each source and boot has told of things.
+  telemetry::Millis derived_flushed = 0;  // computed ticks up to this time are on disk
+  // Latest time of object records from each source and boot.
   std::map<std::pair<std::string, std::string>, telemetry::Millis> told_until;
 };
 
@@ -46,51 +47,52 @@ struct RecorderOptions {
   StoreOptions store;
   Retention retention;
   Duration flush_every = std::chrono::minutes(10);
-  Duration report_every = std::chrono::seconds(10);  // what reporters are set to
-  // Who takes over what is journaled (JournalReader), by name, and how much is kept for them.
+  Duration report_every = std::chrono::seconds(10);  // interval configured for reporters
+  // Names of journal followers (JournalReader), and limit of the journal kept for them.
   std::vector<std::string> followers;
   int64_t most_backlog = int64_t{1} << 30;  // bytes
-  // Who follows events (Archive::EventsAfter), by name; nothing is kept for them.
+  // Names of event followers (Archive::EventsAfter); nothing is kept for them.
   std::vector<std::string> event_followers;
-  // Boots of sources of one cluster within 90 days: so that none takes what others need.
+  // Limit of source boots per cluster within 90 days, so that one cluster does not exhaust the
+  // total.
   size_t most_sources = 50'000;
 };
 
 class Recorder {
  public:
   struct Receipt {
-    // kInvalid: never; kExhausted, kUnavailable: again later.
+    // kInvalid: permanently rejected; kExhausted, kUnavailable: retry later.
     Status status;
-    int64_t sequence = 0;  // of this source and boot, the highest that is on disk
+    int64_t sequence = 0;  // highest sequence of this source and boot on disk
   };
 
-  // Goes through what a crash left. `changed` is called, from the recorder's thread, after anything
-  // has. Errors: as Store::Open.
+  // Replays the journal after a crash. `changed` is called from the recorder's thread after every
+  // change. Errors: see Store::Open.
   static Result<std::unique_ptr<Recorder>> Open(const RecorderOptions& options,
                                                 const gpu::Catalogue& catalogue, const Clock& clock,
                                                 Metrics& metrics, std::function<void()> changed);
-  // Writes what is in memory, if the disk lets it.
+  // Writes samples in memory to disk if possible.
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Returns when it is on disk, or why it is not. `body`: the same as gzip.
+  // Returns when the envelope is on disk or rejected. `body`: the envelope as gzip.
   Receipt Take(telemetry::Envelope envelope, std::string body);
-  // False: there is no such cluster.
+  // False: the cluster is not known.
   bool Look(const std::string& cluster, FunctionRef<void(const Live&)> visit) const;
   std::vector<std::string> Clusters() const;
   Archive& archive() { return archive_; }
   telemetry::Millis Now() const;
-  // Measurements older than this say nothing about now.
+  // Measurements older than this are stale.
   telemetry::Millis stale() const;
-  // Why nothing can be written, if so.
+  // OK, or why writing fails.
   Status Health() const;
   void Report();  // gauges
-  // Of a follower: of the journal, or of events, what it has had. REQUIRES: it is one.
+  // Position of a follower in the journal or in events. REQUIRES: a configured follower.
   int64_t PositionOf(const std::string& follower) const;
-  // It has had all up to there; on disk with whatever is written next.
+  // Sets the follower's position; it is written with the next transaction.
   void Advance(const std::string& follower, int64_t id);
-  // Waits until all that was taken is folded, flushed and rolled up as far as is due.
+  // Waits until all received envelopes are applied, flushed and rolled up as far as is due.
   Status Settle();
 
  private:
@@ -99,10 +101,10 @@ class Recorder {
     std::string body;
     Receipt receipt;
     bool done = false;
-    int64_t cluster = 0, journal = 0;  // journal 0: it was there already
+    int64_t cluster = 0, journal = 0;  // journal 0: it was stored before
   };
   using Batch = std::vector<std::shared_ptr<Waiting>>;
-  // What follows from envelopes on disk and is not on disk itself.
+  // Results of envelopes on disk that are not on disk themselves.
   struct Pending {
     int64_t cluster = 0;
     State::Effects effects;
@@ -147,20 +149,20 @@ class Recorder {
   std::unique_ptr<Store> store_;
   Archive archive_;
 
-  mutable std::shared_mutex live_mutex_;  // the thread alone changes them, under it
+  mutable std::shared_mutex live_mutex_;  // only the thread changes them, under the lock
   std::map<std::string, std::unique_ptr<Live>> live_;
 
-  // The thread's own.
+  // Used by the thread only.
   std::map<SourceKey, int64_t> sequences_;
-  std::map<std::string, size_t> sources_of_;  // by cluster: how many of them
+  std::map<std::string, size_t> sources_of_;  // number of sources by cluster
   std::vector<Pending> pending_;
   std::map<int64_t, int64_t> events_since_checkpoint_;
   std::map<int64_t, telemetry::Millis> checkpoint_at_;
-  std::map<int64_t, Derived> derived_;  // by cluster, as they are on disk
-  std::unique_ptr<PastTicks> past_;     // that are made again now; null: none
-  std::string derived_last_;            // the cluster whose turn was last
+  std::map<int64_t, Derived> derived_;  // by cluster, as on disk
+  std::unique_ptr<PastTicks> past_;     // being recomputed; null: none
+  std::string derived_last_;            // cluster that had the last turn
   Time derive_after_{};                 // of the steady clock
-  int64_t folded_ = 0;                  // of the journal
+  int64_t folded_ = 0;                  // journal position
   telemetry::Millis flushed_at_ = 0, upkeep_at_ = 0;
   bool upkeep_left_ = true, failing_ = false;
 
@@ -172,9 +174,9 @@ class Recorder {
   std::deque<std::shared_ptr<Waiting>> queue_;
   size_t queued_bytes_ = 0;
   bool stop_ = false, settle_ = false;
-  bool settling_ = false;  // settle_, as this round began
+  bool settling_ = false;  // value of settle_ at the start of the round
   Status health_;
-  std::thread thread_;  // last: uses the others
+  std::thread thread_;  // last: uses the other members
 };
 
 }  // namespace nos::telemetryserver

@@ -10,14 +10,14 @@ namespace {
 
 constexpr size_t kMostPods = 200'000, kMostNodes = 20'000;
 constexpr size_t kMostSources = 40'000, kMostSubjects = 1'000'000;
-// Of which readings have come and that are in no layout, yet.
+// Maximum number of subjects with readings that are in no layout yet.
 constexpr size_t kMostUnplaced = 10'000;
 
 std::string SubjectOf(const telemetry::Gpu& gpu) { return "gpu/" + gpu.uuid; }
 std::string SubjectOf(const telemetry::Instance& instance) { return "instance/" + instance.uuid; }
 std::string PodKey(const std::string& ns, const std::string& name) { return ns + "/" + name; }
 
-// (pod, subject) of all that is held.
+// (pod, subject) pairs of all held slices.
 std::set<std::pair<std::string, std::string>> HeldIn(const telemetry::Layout& layout) {
   std::set<std::pair<std::string, std::string>> held;
   for (const telemetry::Gpu& gpu : layout.gpus) {
@@ -87,7 +87,8 @@ std::vector<std::string> RunsKeys(const Pod& pod) {
 
 bool Pod::WantsGpu() const {
   return std::ranges::any_of(requests, [](const auto& request) {
-    return request.second > 0 && request.first.find('/') != std::string::npos;  // extended ones
+    return request.second > 0 &&
+           request.first.find('/') != std::string::npos;  // extended resources
   });
 }
 
@@ -179,21 +180,23 @@ void State::NotAfter(telemetry::Millis now) {
     cap(pod.at);
   }
   for (Things* things : {&quotas_, &jobs_, &queues_, &pools_}) {
-    for (auto& [key, thing] : *things) cap_body(thing.body, telemetry::IntegerOr(thing.body, "at", 0));
+    for (auto& [key, thing] : *things)
+      cap_body(thing.body, telemetry::IntegerOr(thing.body, "at", 0));
   }
   for (auto& [subject, latest] : latest_) cap(latest.at);
   gone_.NotAfter(now);
 }
 
-// With the time when it was made ("made"), which stays when it is told again: as the reporter says,
-// or as was told of it before, or when it is told of first.
+// Adds the time when the decision was made ("made"), which stays when it is reported again: from
+// the reporter, or from an earlier record, or the time of the first report.
 Json State::DecisionOf(const telemetry::Record& record, const std::string& id) const {
   Json decision = record.body;
   telemetry::Millis made = telemetry::IntegerOr(decision, "made", 0);
   if (made <= 0 || made > record.at) {
     made = record.at;
     for (const auto& [version, known] : decisions_) {
-      if (FindString(known, "id") == id) made = std::min(made, telemetry::IntegerOr(known, "made", made));
+      if (FindString(known, "id") == id)
+        made = std::min(made, telemetry::IntegerOr(known, "made", made));
     }
   }
   decision.get_object()["made"] = made;
@@ -221,8 +224,9 @@ Node* State::NodeNamed(const std::string& name) {
   return &node;
 }
 
-// A node that is gone does not come back by what its agent tells, but by being told of anew.
-void State::KeepForReturn(const telemetry::Record& record, const telemetry::Layout& layout, Effects& effects) {
+// Reports of its agent do not bring a removed node back; only a record of the node does.
+void State::KeepForReturn(const telemetry::Record& record, const telemetry::Layout& layout,
+                          Effects& effects) {
   GoneNode& gone = gone_nodes_.at(layout.node);
   const bool late = record.at < std::max(gone.at, gone.layout_at);
   if (late || gone.layout_at < 0 || gone.layout != layout) {
@@ -233,7 +237,8 @@ void State::KeepForReturn(const telemetry::Record& record, const telemetry::Layo
   gone.layout = layout;
 }
 
-void State::ApplyLayout(const telemetry::Record& record, const telemetry::Layout& layout, Effects& effects) {
+void State::ApplyLayout(const telemetry::Record& record, const telemetry::Layout& layout,
+                        Effects& effects) {
   ForgetUnlisted(layout.node, record.at, effects);
   if (gone_nodes_.contains(layout.node)) return KeepForReturn(record, layout, effects);
   Node* node = NodeNamed(layout.node);
@@ -253,7 +258,8 @@ void State::ApplyLayout(const telemetry::Record& record, const telemetry::Layout
   node->version = ++version_;
 }
 
-void State::Exchange(Node& node, const telemetry::Layout& layout, telemetry::Millis at, Effects& effects) {
+void State::Exchange(Node& node, const telemetry::Layout& layout, telemetry::Millis at,
+                     Effects& effects) {
   const auto before = HeldIn(node.layout);
   const auto after = HeldIn(layout);
   for (const auto& [pod, subject] : before) {
@@ -283,7 +289,8 @@ void State::Exchange(Node& node, const telemetry::Layout& layout, telemetry::Mil
   for (const std::string& subject : gone) latest_.erase(subject);
 }
 
-void State::ApplyPod(const telemetry::Record& record, const telemetry::Object& object, Effects& effects) {
+void State::ApplyPod(const telemetry::Record& record, const telemetry::Object& object,
+                     Effects& effects) {
   const auto found = pods_.find(object.key);
   const bool known = found != pods_.end();
   if (!known && IsOver(record, object.key, effects)) return;
@@ -315,7 +322,7 @@ void State::ApplyPod(const telemetry::Record& record, const telemetry::Object& o
   pods_[object.key] = std::move(pod);
 }
 
-// Who follows the state hears of those that have become another.
+// Increases the version of pods whose estimate changed, for followers of the state.
 void State::SetEstimates(const std::map<std::string, Estimate>& estimates) {
   for (auto& [uid, pod] : pods_) {
     if (pod.state != "pending") continue;
@@ -327,7 +334,7 @@ void State::SetEstimates(const std::map<std::string, Estimate>& estimates) {
   }
 }
 
-// One that has ended goes first, else the first by uid: bounded is bounded.
+// Removes an ended pod, else the first by uid, to stay within the limit.
 void State::MakeRoomForPod() {
   if (pods_.size() < kMostPods) return;
   auto victim = std::ranges::find_if(pods_, [](const auto& pod) { return HasEnded(pod.second); });
@@ -335,7 +342,7 @@ void State::MakeRoomForPod() {
   ForgetPod(victim->first);
 }
 
-// `uid` may be the key of what is erased.
+// `uid` may refer to the key of the erased entry.
 void State::ForgetPod(const std::string& uid) {
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "telemetry/envelope.h"
-#include "telemetryserver/state/shares.h"
 #include "telemetry/testing/reports.h"
+#include "telemetryserver/state/shares.h"
 #include "telemetryserver/views.h"
 
 namespace nos::telemetryserver {
@@ -19,21 +19,23 @@ class StateTest : public ::testing::Test {
   }
   void Report(const telemetry::FleetShape& shape, telemetry::Millis at) {
     for (int n = 0; n < shape.nodes; ++n) {
-      const auto envelope = telemetry::ReadEnvelope(WriteJson(telemetry::NodeReport(shape, n, at, 1)), at);
+      const auto envelope =
+          telemetry::ReadEnvelope(WriteJson(telemetry::NodeReport(shape, n, at, 1)), at);
       ASSERT_TRUE(envelope.ok());
-      for (const telemetry::Record& record : envelope->records) state_.Apply(record, envelope->source);
+      for (const telemetry::Record& record : envelope->records)
+        state_.Apply(record, envelope->source);
     }
   }
   Shares Now() const { return SharesOf(state_, gpu::Catalogue::Builtin(), 30'000); }
   State state_;
 };
 
-TEST_F(StateTest, AllSlotsAreSomewhere) {
+TEST_F(StateTest, SharesCoverAllSlots) {
   Report({2, 2, 7}, telemetry::kReportStart);
   const Shares shares = Now();
   EXPECT_EQ(shares.gpus, 4);
   EXPECT_EQ(shares.slots, 32);
-  // Of 8 slots: 6 held, one free slice, and one that no slice can be made of.
+  // The GPU has 8 slots: 6 are held, one is a free slice, and one fits no slice.
   EXPECT_DOUBLE_EQ(shares.allocated, 6.0 / 8);
   EXPECT_DOUBLE_EQ(shares.free, 1.0 / 8);
   EXPECT_DOUBLE_EQ(shares.fragmented, 1.0 / 8);
@@ -44,19 +46,21 @@ TEST_F(StateTest, AllSlotsAreSomewhere) {
   EXPECT_LT(*shares.used, shares.allocated);
 }
 
-TEST_F(StateTest, AFreeSliceThatNobodyWaitsForIsFragmented) {
+TEST_F(StateTest, FreeSliceWithoutDemandIsFragmented) {
   Report({1, 1, 7}, telemetry::kReportStart);
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "big", "pending", "nvidia.com/mig-3g.20gb"));
+  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "big", "pending",
+                            "nvidia.com/mig-3g.20gb"));
   EXPECT_DOUBLE_EQ(Now().fragmented, 2.0 / 8);
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "small", "pending", "nvidia.com/mig-1g.5gb"));
+  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "small", "pending",
+                            "nvidia.com/mig-1g.5gb"));
   EXPECT_DOUBLE_EQ(Now().free, 1.0 / 8);
   EXPECT_EQ(Now().pods_pending, 2);
   Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "web", "pending", "ephemeral-storage"));
-  EXPECT_EQ(Now().pods_pending, 2) << "it asks for no GPU";
+  EXPECT_EQ(Now().pods_pending, 2) << "the pod requests no GPU";
 }
 
-// Its slots are GiB, and it counts as much as one that is cut.
-TEST_F(StateTest, AGpuThatIsSharedByMemoryCountsAsAnyOther) {
+// Its slots are GiB, and it has the same weight as a GPU partitioned by MIG.
+TEST_F(StateTest, MpsGpuCountsLikeMigGpu) {
   Report({1, 1, 7}, telemetry::kReportStart);
   const auto share = [](int64_t number, int64_t gib, const std::string& pod) {
     JsonArray holders;
@@ -82,9 +86,11 @@ TEST_F(StateTest, AGpuThatIsSharedByMemoryCountsAsAnyOther) {
   EXPECT_DOUBLE_EQ(Now().allocated, (6.0 + 4) / 16);
   EXPECT_DOUBLE_EQ(Now().free, (1.0 + 4) / 16);
   EXPECT_EQ(state_.SlicesOf("a", "p").size(), 1U);
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "waits", "pending", "nvidia.com/gpu-5gb"));
-  EXPECT_DOUBLE_EQ(Now().free, 2.0 / 16) << "what is left; the free share is of another size";
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "large", "pending", "nvidia.com/gpu-10gb"));
+  Tell(
+      telemetry::PodRecord(telemetry::kReportStart, "a", "waits", "pending", "nvidia.com/gpu-5gb"));
+  EXPECT_DOUBLE_EQ(Now().free, 2.0 / 16) << "the rest of the GPU; the free share has another size";
+  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "large", "pending",
+                            "nvidia.com/gpu-10gb"));
   EXPECT_DOUBLE_EQ(Now().free, 4.0 / 16);
   Tell({{"kind", "gpu"},
         {"at", telemetry::kReportStart},
@@ -93,8 +99,8 @@ TEST_F(StateTest, AGpuThatIsSharedByMemoryCountsAsAnyOther) {
   EXPECT_DOUBLE_EQ(Now().measured, (6.0 + 4) / 16) << "by its GPU";
 }
 
-// Half of its turns are taken; beside it one that may become anything.
-TEST_F(StateTest, AGpuThatPodsTakeTurnsOnCountsByItsSlots) {
+// Half of its time slices are held; the other GPU may change to any sharing mode.
+TEST_F(StateTest, TimeSlicedGpuCountsByItsSlots) {
   Report({1, 1, 7}, telemetry::kReportStart);
   const auto turn = [](int64_t start, JsonArray holders) {
     return Json{{"id", start},         {"instance", "GPU-t::time::" + std::to_string(start)},
@@ -123,9 +129,12 @@ TEST_F(StateTest, AGpuThatPodsTakeTurnsOnCountsByItsSlots) {
   EXPECT_EQ(Now().slots, 24);
   EXPECT_DOUBLE_EQ(Now().allocated, (6.0 + 4) / 24);
   EXPECT_DOUBLE_EQ(Now().free, (1.0 + 4 + 8) / 24);
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "waits", "pending", "nvidia.com/mig-4g.20gb"));
-  EXPECT_DOUBLE_EQ(Now().free, 8.0 / 24) << "turns are no use to it, a GPU that may be cut is";
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "turns", "pending", "nvidia.com/gpu.shared"));
+  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "waits", "pending",
+                            "nvidia.com/mig-4g.20gb"));
+  EXPECT_DOUBLE_EQ(Now().free, 8.0 / 24)
+      << "time slices do not fit it, a GPU that may be partitioned does";
+  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "turns", "pending",
+                            "nvidia.com/gpu.shared"));
   EXPECT_DOUBLE_EQ(Now().free, (4.0 + 8) / 24);
   Tell({{"kind", "gpu"},
         {"at", telemetry::kReportStart},
@@ -134,7 +143,7 @@ TEST_F(StateTest, AGpuThatPodsTakeTurnsOnCountsByItsSlots) {
   EXPECT_DOUBLE_EQ(Now().measured, (6.0 + 4) / 24) << "by its GPU";
 }
 
-TEST_F(StateTest, WhatItsNodeCannotFeedIsStranded) {
+TEST_F(StateTest, SlotsWithoutCpuOrMemoryAreStranded) {
   Report({1, 1, 7}, telemetry::kReportStart);
   const auto node = [](double cpu) {
     return Json{{"kind", "node"},
@@ -144,7 +153,8 @@ TEST_F(StateTest, WhatItsNodeCannotFeedIsStranded) {
                 {"allocatable", {{"cpu", 64}, {"memory", 100'000}}},
                 {"requested", {{"cpu", cpu}, {"memory", 1000}}}};
   };
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "small", "pending", "nvidia.com/mig-1g.5gb"));
+  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "small", "pending",
+                            "nvidia.com/mig-1g.5gb"));
   Tell(node(62));
   EXPECT_DOUBLE_EQ(Now().stranded, 0);
   Tell(node(63));
@@ -152,17 +162,21 @@ TEST_F(StateTest, WhatItsNodeCannotFeedIsStranded) {
   EXPECT_DOUBLE_EQ(Now().free, 0);
 }
 
-TEST_F(StateTest, OldMeasurementsSayNothingAboutNow) {
+TEST_F(StateTest, IgnoresStaleMeasurements) {
   Report({1, 1, 7}, telemetry::kReportStart);
-  Tell(telemetry::PodRecord(telemetry::kReportStart + 60'000, "a", "p", "pending", "nvidia.com/mig-1g.5gb"));
+  Tell(telemetry::PodRecord(telemetry::kReportStart + 60'000, "a", "p", "pending",
+                            "nvidia.com/mig-1g.5gb"));
   EXPECT_FALSE(Now().used.has_value());
   EXPECT_DOUBLE_EQ(Now().allocated, 6.0 / 8);
 }
 
-// Who invents names of GPUs takes no room from those that there are.
-TEST_F(StateTest, ReadingsOfWhatIsInNoLayoutAreBounded) {
+// Readings of unknown GPUs do not displace readings of known ones.
+TEST_F(StateTest, BoundsReadingsOutsideLayouts) {
   const auto reading = [](const std::string& gpu) {
-    return Json{{"kind", "gpu"}, {"at", telemetry::kReportStart}, {"gpu", gpu}, {"metrics", {{"power", 1}}}};
+    return Json{{"kind", "gpu"},
+                {"at", telemetry::kReportStart},
+                {"gpu", gpu},
+                {"metrics", {{"power", 1}}}};
   };
   Report({1, 1, 7}, telemetry::kReportStart);
   for (int i = 0; i < 20'000; ++i) Tell(reading("invented-" + std::to_string(i)), "node/bad");
@@ -176,22 +190,24 @@ TEST_F(StateTest, ReadingsOfWhatIsInNoLayoutAreBounded) {
   }
 }
 
-TEST_F(StateTest, OnlyChangesAreWrittenDown) {
-  const Json running = telemetry::PodRecord(telemetry::kReportStart, "a", "p", "running", "nvidia.com/mig-1g.5gb", "n");
+TEST_F(StateTest, WritesOnlyChanges) {
+  const Json running = telemetry::PodRecord(telemetry::kReportStart, "a", "p", "running",
+                                            "nvidia.com/mig-1g.5gb", "n");
   EXPECT_EQ(Tell(running).changes.size(), 1U);
   Json again = running;
   again.get_object()["at"] = telemetry::kReportStart + 10'000;
   EXPECT_EQ(Tell(again).changes.size(), 0U);
-  // Late: it is of the past, and changes nothing now.
-  Json late = telemetry::PodRecord(telemetry::kReportStart - 5'000, "a", "p", "pending", "nvidia.com/mig-1g.5gb");
+  // A late record belongs to history and does not change the state.
+  Json late = telemetry::PodRecord(telemetry::kReportStart - 5'000, "a", "p", "pending",
+                                   "nvidia.com/mig-1g.5gb");
   const auto changes = Tell(late).changes;
   ASSERT_EQ(changes.size(), 2U);
-  EXPECT_EQ(changes[1].at, telemetry::kReportStart + 10'000) << "and it was told otherwise after that";
-  EXPECT_EQ(Tell(late).changes.size(), 1U) << "which is written down";
+  EXPECT_EQ(changes[1].at, telemetry::kReportStart + 10'000) << "the later record is written again";
+  EXPECT_EQ(Tell(late).changes.size(), 1U) << "the late record is written";
   EXPECT_EQ(state_.FindPod("a", "p")->state, "running");
 }
 
-TEST_F(StateTest, HoldsBeginAndEnd) {
+TEST_F(StateTest, WritesStartAndEndOfHolds) {
   Report({1, 1, 7}, telemetry::kReportStart);
   EXPECT_EQ(state_.SlicesOf("team-0", "pod-0-0-0").size(), 1U);
   const auto effects = Tell({{"kind", "layout"},
@@ -204,7 +220,7 @@ TEST_F(StateTest, HoldsBeginAndEnd) {
   EXPECT_TRUE(state_.SlicesOf("team-0", "pod-0-0-0").empty());
 }
 
-TEST_F(StateTest, ItsRecordsMakeItAgain) {
+TEST_F(StateTest, RecordsRestoreState) {
   Report({2, 2, 7}, telemetry::kReportStart);
   Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "p", "pending", "nvidia.com/mig-1g.5gb"));
   Tell({{"kind", "quota"},
@@ -222,8 +238,8 @@ TEST_F(StateTest, ItsRecordsMakeItAgain) {
   EXPECT_EQ(copy.Records(), state_.Records());
 }
 
-// Its agent lives a moment longer than the node, and what it could not deliver comes later still.
-TEST_F(StateTest, ANodeThatIsGoneComesBackOnlyWhenItIsToldOf) {
+// The node's agent outlives it for a moment, and its spooled reports arrive even later.
+TEST_F(StateTest, RemovedNodeReturnsOnlyWithNodeRecord) {
   Report({2, 1, 7}, telemetry::kReportStart);
   const std::string name = state_.nodes().begin()->first;
   const telemetry::Layout layout = state_.nodes().begin()->second.layout;
@@ -244,13 +260,15 @@ TEST_F(StateTest, ANodeThatIsGoneComesBackOnlyWhenItIsToldOf) {
   EXPECT_EQ(copy.Records(), state_.Records());
   Tell(node(telemetry::kReportStart + 30));
   ASSERT_TRUE(state_.nodes().contains(name));
-  EXPECT_EQ(state_.nodes().at(name).layout, layout) << "told before the node was";
+  EXPECT_EQ(state_.nodes().at(name).layout, layout) << "reported before the node";
 }
 
-TEST_F(StateTest, WhatWentWhileNobodyToldIsGone) {
+TEST_F(StateTest, FullListRemovesMissingObjects) {
   Report({2, 1, 7}, telemetry::kReportStart);
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "kept", "running", "nvidia.com/mig-1g.5gb"));
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "lost", "running", "nvidia.com/mig-1g.5gb"));
+  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "kept", "running",
+                            "nvidia.com/mig-1g.5gb"));
+  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "lost", "running",
+                            "nvidia.com/mig-1g.5gb"));
   const Pod* kept = state_.FindPod("a", "kept");
   ASSERT_NE(kept, nullptr);
   const auto effects = Tell({{"kind", "present"},
@@ -262,7 +280,7 @@ TEST_F(StateTest, WhatWentWhileNobodyToldIsGone) {
   EXPECT_EQ(effects.changes[1].kind, "gone");
   EXPECT_EQ(state_.FindPod("a", "lost"), nullptr);
   EXPECT_NE(state_.FindPod("a", "kept"), nullptr);
-  EXPECT_TRUE(telemetry::ReadRecord(effects.changes[0].body).ok()) << "the past is made of it";
+  EXPECT_TRUE(telemetry::ReadRecord(effects.changes[0].body).ok()) << "history is built from it";
 
   const std::string node = state_.nodes().begin()->first;
   Tell({{"kind", "present"},
@@ -272,22 +290,28 @@ TEST_F(StateTest, WhatWentWhileNobodyToldIsGone) {
   EXPECT_EQ(state_.nodes().size(), 1u);
 }
 
-// A former leader's spool is delivered after the next one has listed all.
-TEST_F(StateTest, WhatIsGoneDoesNotComeBackByLateWords) {
+// A former leader's spool is delivered after the next leader has listed all objects.
+TEST_F(StateTest, LateRecordsDoNotRestoreRemovedObjects) {
   const auto of = [](const std::string& kind, const std::string& id, telemetry::Millis at) {
-    return Json{{"kind", kind}, {"at", telemetry::kReportStart + at}, {"id", id},        {"namespace", "a"},
-                {"name", id},   {"type", "ElasticQuota"},  {"node", "n" + id}};
+    return Json{{"kind", kind},    {"at", telemetry::kReportStart + at},
+                {"id", id},        {"namespace", "a"},
+                {"name", id},      {"type", "ElasticQuota"},
+                {"node", "n" + id}};
   };
   const auto pod = [](const std::string& name, telemetry::Millis at) {
-    return telemetry::PodRecord(telemetry::kReportStart + at, "a", name, "running", "nvidia.com/mig-1g.5gb");
+    return telemetry::PodRecord(telemetry::kReportStart + at, "a", name, "running",
+                                "nvidia.com/mig-1g.5gb");
   };
   for (const char* what : {"pod", "node", "quota", "job", "queue", "pool"}) {
-    Tell({{"kind", "present"}, {"at", telemetry::kReportStart + 100}, {"what", what}, {"ids", JsonArray()}});
+    Tell({{"kind", "present"},
+          {"at", telemetry::kReportStart + 100},
+          {"what", what},
+          {"ids", JsonArray()}});
   }
   const auto is_late = [&](Json record) {
     const std::string kind(FindString(record, "kind"));
     const auto changes = Tell(std::move(record)).changes;
-    ASSERT_EQ(changes.size(), 2u) << kind << ": there until it was gone";
+    ASSERT_EQ(changes.size(), 2u) << kind << ": present until removed";
     const size_t told = changes[0].kind == kind ? 0 : 1;
     EXPECT_EQ(changes[told].kind, kind);
     EXPECT_EQ(changes[1 - told].kind, "removed");
@@ -303,34 +327,40 @@ TEST_F(StateTest, WhatIsGoneDoesNotComeBackByLateWords) {
   EXPECT_TRUE(state_.jobs().empty());
   EXPECT_TRUE(state_.queues().empty());
   EXPECT_TRUE(state_.pools().empty());
-  // What is told of a time after that is there.
+  // Records with a later time are applied.
   Tell(pod("p", 100));
   for (const char* kind : kinds) Tell(of(kind, "x", 100));
   EXPECT_EQ(state_.pods().size() + state_.nodes().size() + state_.quotas().size() +
                 state_.jobs().size() + state_.queues().size() + state_.pools().size(),
             6u);
-  // So it is with what was removed one by one.
+  // The same is true for single removals.
   const std::string uid = state_.pods().begin()->first;
   Tell({{"kind", "removed"}, {"at", telemetry::kReportStart + 200}, {"what", "pod"}, {"id", uid}});
   Tell({{"kind", "removed"}, {"at", telemetry::kReportStart + 200}, {"what", "job"}, {"id", "x"}});
-  EXPECT_EQ(Tell(pod("p", 150)).changes.size(), 1u) << "its removal is written down";
+  EXPECT_EQ(Tell(pod("p", 150)).changes.size(), 1u) << "its removal is written";
   Tell(of("job", "x", 150));
   EXPECT_TRUE(state_.pods().empty());
   EXPECT_TRUE(state_.jobs().empty());
-  // A late removal does not take away what was told later.
+  // A late removal does not delete an object that was reported later.
   Tell(of("job", "x", 300));
-  const auto changes =
-      Tell({{"kind", "removed"}, {"at", telemetry::kReportStart + 250}, {"what", "job"}, {"id", "x"}}).changes;
+  const auto changes = Tell({{"kind", "removed"},
+                             {"at", telemetry::kReportStart + 250},
+                             {"what", "job"},
+                             {"id", "x"}})
+                           .changes;
   EXPECT_EQ(state_.jobs().size(), 1u);
-  EXPECT_EQ(changes.size(), 1u) << "that it was told later is written down";
+  EXPECT_EQ(changes.size(), 1u) << "the later record is written again";
   Tell(of("job", "x", 400));
-  const auto late =
-      Tell({{"kind", "removed"}, {"at", telemetry::kReportStart + 350}, {"what", "job"}, {"id", "x"}}).changes;
-  EXPECT_EQ(late.back().kind, "job") << "that it was told again was not";
+  const auto late = Tell({{"kind", "removed"},
+                          {"at", telemetry::kReportStart + 350},
+                          {"what", "job"},
+                          {"id", "x"}})
+                        .changes;
+  EXPECT_EQ(late.back().kind, "job") << "a repeated record was not written";
   EXPECT_EQ(late.back().at, telemetry::kReportStart + 400);
 }
 
-TEST_F(StateTest, ADecisionStaysWhereItWasMade) {
+TEST_F(StateTest, DecisionKeepsTimeWhenMade) {
   const auto tell = [&](telemetry::Millis at, telemetry::Millis made) {
     Json decision{{"kind", "decision"}, {"at", telemetry::kReportStart + at}, {"id", "plan/n/u/1"}};
     if (made > 0) decision.get_object()["made"] = telemetry::kReportStart + made;
@@ -340,16 +370,16 @@ TEST_F(StateTest, ADecisionStaysWhereItWasMade) {
     return telemetry::IntegerOr(told, "made", 0) - telemetry::kReportStart;
   };
   EXPECT_EQ(tell(10, 0), 10);
-  EXPECT_EQ(tell(20, 0), 10) << "told again";
-  EXPECT_EQ(tell(30, 7), 7) << "by somebody who knows";
-  EXPECT_EQ(tell(40, 999), 7) << "who does not: that is yet to come";
+  EXPECT_EQ(tell(20, 0), 10) << "repeated";
+  EXPECT_EQ(tell(30, 7), 7) << "the reporter knows when it was made";
+  EXPECT_EQ(tell(40, 999), 7) << "a time in the future is ignored";
 }
 
-TEST_F(StateTest, ReadersSeeTheirNamespacesOnly) {
+TEST_F(StateTest, ReadersSeeOnlyTheirNamespaces) {
   Report({2, 1, 7}, telemetry::kReportStart);
   for (const char* ns : {"team-0", "team-1"}) {
-    Tell(telemetry::PodRecord(telemetry::kReportStart, ns, "secret-of-" + std::string(ns), "pending",
-                   "nvidia.com/mig-1g.5gb"));
+    Tell(telemetry::PodRecord(telemetry::kReportStart, ns, "secret-of-" + std::string(ns),
+                              "pending", "nvidia.com/mig-1g.5gb"));
     Tell({{"kind", "quota"},
           {"at", telemetry::kReportStart},
           {"type", "ElasticQuota"},
@@ -368,16 +398,16 @@ TEST_F(StateTest, ReadersSeeTheirNamespacesOnly) {
   EXPECT_EQ(pods.find("secret-of-team-0"), std::string::npos);
   EXPECT_EQ(ChangedPodsJson(state_, scope, 0).find("secret-of-team-0"), std::string::npos);
   EXPECT_EQ(QuotasJson(state_, scope).find("team-0"), std::string::npos);
-  // Nor by asking for another one's.
+  // Also not by requesting another namespace.
   EXPECT_EQ(PodsJson(state_, Scope(reader, "team-0"), {}, 0).find("secret"), std::string::npos);
   EXPECT_NE(PodsJson(state_, Scope({"root", true, {}}, "team-0"), {}, 0).find("secret-of-team-0"),
             std::string::npos);
 }
 
-TEST_F(StateTest, PodsArePaged) {
+TEST_F(StateTest, PagesPods) {
   for (int i = 0; i < 25; ++i) {
-    Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "p" + std::to_string(i), i < 5 ? "pending" : "running",
-                   "nvidia.com/mig-1g.5gb"));
+    Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "p" + std::to_string(i),
+                              i < 5 ? "pending" : "running", "nvidia.com/mig-1g.5gb"));
   }
   const Scope all({"root", true, {}}, "");
   PodQuery query{"", "", 10, ""};
@@ -395,7 +425,7 @@ TEST_F(StateTest, PodsArePaged) {
   EXPECT_EQ(query.after, "");
 }
 
-TEST_F(StateTest, JobsAndQueuesComeAndGo) {
+TEST_F(StateTest, AddsAndRemovesJobsAndQueues) {
   const auto job = [](telemetry::Millis at, int64_t done) {
     return Json{{"kind", "job"}, {"at", at},        {"id", "a/Job/train"}, {"namespace", "a"},
                 {"type", "Job"}, {"name", "train"}, {"completions", done}};
@@ -403,25 +433,33 @@ TEST_F(StateTest, JobsAndQueuesComeAndGo) {
   EXPECT_EQ(Tell(job(telemetry::kReportStart, 0)).changes.size(), 1U);
   EXPECT_TRUE(Tell(job(telemetry::kReportStart + 5, 0)).changes.empty()) << "nothing new";
   EXPECT_EQ(Tell(job(telemetry::kReportStart + 9, 1)).changes.size(), 1U);
-  EXPECT_EQ(Tell(job(telemetry::kReportStart + 7, 0)).changes.size(), 1U) << "late: of the past only";
-  Tell({{"kind", "queue"}, {"at", telemetry::kReportStart}, {"id", "q"}, {"namespace", "b"}, {"name", "q"}});
+  EXPECT_EQ(Tell(job(telemetry::kReportStart + 7, 0)).changes.size(), 1U)
+      << "late: for history only";
+  Tell({{"kind", "queue"},
+        {"at", telemetry::kReportStart},
+        {"id", "q"},
+        {"namespace", "b"},
+        {"name", "q"}});
   ASSERT_EQ(state_.jobs().size(), 1U);
   EXPECT_EQ(*Find(state_.jobs().begin()->second.body, "completions"), Json(1));
   const std::string seen = JobsJson(state_, Scope({"kim", false, {"b"}}, ""), 10);
   EXPECT_EQ(seen.find("train"), std::string::npos);
   EXPECT_NE(seen.find("\"id\":\"q\""), std::string::npos);
-  // What they are is a state again.
+  // Its records reproduce the state.
   State again;
   for (Json& record : state_.Records()) again.Apply(*telemetry::ReadRecord(std::move(record)), "");
   EXPECT_EQ(again.jobs(), state_.jobs());
   EXPECT_EQ(again.queues(), state_.queues());
-  Tell({{"kind", "present"}, {"at", telemetry::kReportStart + 20}, {"what", "job"}, {"ids", JsonArray()}});
+  Tell({{"kind", "present"},
+        {"at", telemetry::kReportStart + 20},
+        {"what", "job"},
+        {"ids", JsonArray()}});
   Tell({{"kind", "removed"}, {"at", telemetry::kReportStart + 20}, {"what", "queue"}, {"id", "q"}});
   EXPECT_TRUE(state_.jobs().empty());
   EXPECT_TRUE(state_.queues().empty());
 }
 
-TEST_F(StateTest, JobsThatGoOnComeFirst) {
+TEST_F(StateTest, ListsUnfinishedJobsFirst) {
   const auto job = [&](const std::string& name, int64_t created, int64_t finished) {
     Tell({{"kind", "job"},
           {"at", telemetry::kReportStart},
@@ -434,7 +472,10 @@ TEST_F(StateTest, JobsThatGoOnComeFirst) {
   job("ended", 9, 10);
   job("old", 1, 0);
   job("young", 5, 0);
-  Tell({{"kind", "queue"}, {"at", telemetry::kReportStart}, {"id", "ClusterQueue/all"}, {"name", "all"}});
+  Tell({{"kind", "queue"},
+        {"at", telemetry::kReportStart},
+        {"id", "ClusterQueue/all"},
+        {"name", "all"}});
   const Json all = *ParseJson(JobsJson(state_, Scope({"root", true, {}}, ""), 2));
   EXPECT_EQ(*Find(all, "total"), Json(3));
   const JsonArray& jobs = Find(all, "jobs")->get_array();
@@ -443,7 +484,8 @@ TEST_F(StateTest, JobsThatGoOnComeFirst) {
   EXPECT_EQ(FindString(jobs[1], "name"), "old");
   EXPECT_EQ(Find(all, "queues")->get_array().size(), 1U);
   const Json some = *ParseJson(JobsJson(state_, Scope({"kim", false, {"a"}}, ""), 10));
-  EXPECT_TRUE(Find(some, "queues")->get_array().empty()) << "a ClusterQueue is of the cluster";
+  EXPECT_TRUE(Find(some, "queues")->get_array().empty())
+      << "a ClusterQueue belongs to no namespace";
 }
 
 }  // namespace

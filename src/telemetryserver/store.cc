@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t kPageBytes = 16384;  // most rows of samples fit into one
 constexpr size_t kLeastGzip = 500;     // a layout of 8 GPUs has 17 kB, and a thirtieth as gzip
 constexpr size_t kMostClusters = 100;
-constexpr size_t kMostMetricNames = kMostClusters * kMostClusterMetrics + 100;  // and ours
+constexpr size_t kMostMetricNames =
+    kMostClusters * kMostClusterMetrics + 100;  // and metrics of this server
 
 std::string EventBody(const Json& body) {
   std::string text = WriteJson(body);
@@ -28,7 +29,8 @@ std::string EventBody(const Json& body) {
 }  // namespace
 
 Result<std::unique_ptr<Store>> Store::Open(const StoreOptions& options) {
-  // SQLite would let two write in turn: each would cut what the other has in its journal alone.
+  // SQLite would allow two processes to write in turn, and each would delete journal rows of the
+  // other.
   UniqueFd lock(open((options.path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock.valid()) {
     const char* why = std::strerror(errno);  // NOLINT(concurrency-*)
@@ -75,8 +77,8 @@ Status Store::Transaction(FunctionRef<Status()> write) {
   Status status = write();
   if (status.ok()) status = db_.Execute("COMMIT");
   if (status.ok()) return status;
-  (void)db_.Execute("ROLLBACK");  // fails where SQLite has done it already
-  metrics_.clear();               // some of them may be of this transaction
+  (void)db_.Execute("ROLLBACK");  // fails if SQLite already rolled back
+  metrics_.clear();               // some may belong to this transaction
   numbers_.clear();
   subjects_.clear();
   unkept_.clear();
@@ -135,8 +137,8 @@ Status Store::SetApplied(int64_t journal_id) { return SetMeta(kApplied, journal_
 Result<int64_t> Store::Applied() { return Meta(kApplied); }
 
 Status Store::AddEvent(int64_t cluster, const State::Change& change, bool late) {
-  // Who begins to report tells Events of the last hour that another has told, and each late record
-  // of something is followed by its removal: each counts once.
+  // A new reporter repeats Events of the last hour, and each late record of a removed object is
+  // followed by its removal: each must be stored once.
   NOS_ASSIGN(SqliteStatement * insert,
              Statement("INSERT INTO events(cluster, at, kind, object, late, body) "
                        "SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE ?3 NOT IN ('event', 'removed') "
@@ -186,7 +188,7 @@ Status Store::AddHold(int64_t cluster, const State::Hold& hold) {
 Status Store::AddCheckpoint(int64_t cluster, const State& state) {
   JsonArray records;
   for (Json& record : state.Records()) records.push_back(std::move(record));
-  // After the others, which it would take for late ones.
+  // After the other records, which would otherwise count as late.
   records.push_back(state.gone().ToJson(state.now()));
   records.push_back(state.durations().ToJson(state.now()));
   const std::string body = Gzip(WriteJson(records), 3);
@@ -218,7 +220,7 @@ Result<int64_t> Store::MetricId(const std::string& name) {
   NOS_RETURN_IF_ERROR(select->Each([&](SqliteRow& row) { id = row.Integer(0); }, text));
   if (id == 0) {
     NOS_ASSIGN(const int64_t count, db_.Number("SELECT count(*) FROM metrics"));
-    if (count >= static_cast<int64_t>(kMostMetricNames)) return int64_t{0};  // is not kept
+    if (count >= static_cast<int64_t>(kMostMetricNames)) return int64_t{0};  // not stored
     NOS_ASSIGN(SqliteStatement * insert, Statement("INSERT INTO metrics(name) VALUES (?)"));
     NOS_RETURN_IF_ERROR(insert->Run(text));
     id = db_.LastId();
@@ -274,7 +276,7 @@ Status Store::Flush(int64_t cluster, const Heads& heads) {
   return WriteHeads(cluster, heads.all());
 }
 
-// One chunk of each.
+// Writes one chunk per subject.
 Status Store::WriteHeads(int64_t cluster, const HeadsBySubject& heads) {
   std::vector<std::pair<const std::string*, const Head*>> order;
   telemetry::Millis first = 0, last = -1;
@@ -286,7 +288,7 @@ Status Store::WriteHeads(int64_t cluster, const HeadsBySubject& heads) {
     last = std::max(last, most);
   }
   if (order.empty()) return Status::Ok();
-  // In the order of their numbers: each chunk goes to the end of the table.
+  // In order of subject IDs, so that each chunk is appended at the end of the table.
   std::ranges::sort(order, {}, [](const auto& entry) {
     const int64_t number = entry.second->subject;
     return number == 0 ? kMostSubjectId : number;
@@ -321,7 +323,8 @@ Status Store::CutJournal(int64_t flushed, int64_t held, int64_t most_bytes) {
   return cut->Run(last);
 }
 
-// Of those up to `flushed`, about so many bytes of the newest: to add up all would read all.
+// Oldest ID to keep: about `most_bytes` of the newest rows up to `flushed`. Uses the mean size,
+// because adding up all sizes would read all rows.
 Result<int64_t> Store::OldestKept(int64_t flushed, int64_t most_bytes) {
   NOS_ASSIGN(SqliteStatement * select,
              Statement("SELECT coalesce(avg(length(body)), 1) FROM (SELECT body FROM journal "

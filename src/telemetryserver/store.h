@@ -1,15 +1,14 @@
-// The one file in which telemetry is kept (SQLite, write-ahead log, every commit synced).
+// The single file that stores telemetry (SQLite, write-ahead log, every commit synced).
 //
-// Envelopes go into a journal before they are acknowledged. What they mean is written later, each
-// in one transaction with the place in the journal up to which it is done: changes of state as
-// events
-// (`applied`), samples as chunks (`flushed`: the journal has no more of them). After a crash the
-// journal is gone through again from there, so that nothing is lost or counted twice.
+// Envelopes are written to a journal before they are acknowledged. Their content is written later,
+// in one transaction with the journal position up to which it is complete: changes of state as
+// events (`applied`), samples as chunks (`flushed`; the journal contains no older ones). After a
+// crash the journal is replayed from there, so that nothing is lost or counted twice.
 //
 //   NOS_ASSIGN(auto store, Store::Open({.path = "telemetry.db"}));
 //   store->Transaction([&] { return store->Journal(row, id); });
 //
-// One thread writes. Reading: Archive.
+// One thread writes. Reading: see Archive.
 #pragma once
 
 #include <map>
@@ -20,25 +19,25 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "telemetryserver/store/heads.h"
 #include "telemetryserver/levels.h"
-#include "telemetryserver/store/sqlite.h"
 #include "telemetryserver/state.h"
+#include "telemetryserver/store/heads.h"
+#include "telemetryserver/store/sqlite.h"
 
 namespace nos::telemetryserver {
 
 struct StoreOptions {
   std::string path = "telemetry.db";
-  int64_t most_bytes = 0;  // the file grows no larger; 0: as large as the disk
-  // Of one cluster; kMostClusters have room for so many. They are forgotten with their last
-  // samples.
+  int64_t most_bytes = 0;  // maximum file size; 0: limited by the disk
+  // Limit per cluster; kMostClusters times this limit is possible. A subject is removed with its
+  // last samples.
   int64_t most_subjects = int64_t{1} << 21;
 };
 
 struct JournalRow {
-  int64_t id = 0;  // given by the store
+  int64_t id = 0;  // assigned by the store
   int64_t cluster = 0;
-  std::string source;  // "": of this server's own making
+  std::string source;  // "": derived by this server
   std::string boot;
   int64_t sequence = 0;
   telemetry::Millis received = 0;
@@ -46,11 +45,12 @@ struct JournalRow {
 };
 
 struct Retention {
-  telemetry::Millis raw = kDay, rollups_5m = 31 * kDay, rollups_1h = 400 * kDay, events = 400 * kDay;
+  telemetry::Millis raw = kDay, rollups_5m = 31 * kDay, rollups_1h = 400 * kDay,
+                    events = 400 * kDay;
 };
 
-// Up to where the series of this server's own making are made, and the stretch of them that is to
-// be made again, as some of what they are made of came late: [again_from, again_to).
+// Progress of the derived series: computed until `until`, and to be computed again in [again_from,
+// again_to), because some inputs arrived late.
 struct Derived {
   telemetry::Millis until = 0, again_from = 0, again_to = 0;
   bool Again() const { return again_from < again_to; }
@@ -59,43 +59,44 @@ struct Derived {
 
 class Store {
  public:
-  // Brings older files up to date. Errors: as Sqlite; kInvalid for a file that a newer version
-  // made.
+  // Migrates older files. Errors: see Sqlite; kInvalid for a file of a newer version.
   static Result<std::unique_ptr<Store>> Open(const StoreOptions& options);
 
-  // All or nothing of what `write` does. The next ones may succeed where this one fails.
+  // Atomic: all writes of `write` or none. A later transaction may succeed after a failure.
   Status Transaction(FunctionRef<Status()> write);
 
   // --- Within a transaction ---
   Result<int64_t> ClusterId(const std::string& name);
   Status Journal(JournalRow& row);
   Status SetApplied(int64_t journal_id);
-  // `late`: earlier than a checkpoint that has been made.
+  // `late`: earlier than an existing checkpoint.
   Status AddEvent(int64_t cluster, const State::Change& change, bool late);
   Status AddHold(int64_t cluster, const State::Hold& hold);
   Status AddCheckpoint(int64_t cluster, const State& state);
   // Writes the heads as one flush.
   Status Flush(int64_t cluster, const Heads& heads);
-  // Of the subjects whose names begin so, in [from, to): what is not rolled up.
-  Status RemoveSamples(int64_t cluster, std::span<const std::string_view> prefixes, telemetry::Millis from,
-                       telemetry::Millis to);
+  // Removes samples in [from, to) of subjects with these prefixes, as far as they are not rolled
+  // up.
+  Status RemoveSamples(int64_t cluster, std::span<const std::string_view> prefixes,
+                       telemetry::Millis from, telemetry::Millis to);
   Status SetDerived(int64_t cluster, const Derived& derived);
-  // As State::NotAfter, of what is written down.
+  // Same as State::NotAfter, for stored times.
   Status NotAfter(int64_t cluster, telemetry::Millis now);
-  // The journal up to `flushed` is not needed by the store any more. It is taken away up to `held`,
-  // what followers have not had yet is kept, but no more than about `most_bytes` of it.
+  // The store needs the journal only after `flushed`. Rows up to `held` are removed; later rows are
+  // kept for followers, but only about `most_bytes` of them.
   Status CutJournal(int64_t flushed, int64_t held, int64_t most_bytes);
-  // What a follower has had, of the journal or of events.
+  // Position of a follower in the journal or in events.
   Status SetPosition(const std::string& follower, int64_t id);
-  // How many values of the cluster were not written since, as it has too many subjects.
+  // Number of values of the cluster not stored since the last call, because it has too many
+  // subjects.
   int64_t TakeUnkept(int64_t cluster);
-  // After the commit: `heads` gets the numbers that its subjects were given.
+  // Call after the commit: `heads` receives the IDs assigned to its subjects.
   void TakeNumbers(int64_t cluster, Heads& heads);
 
   // --- Each a transaction of its own, of bounded work ---
-  // Writes some rollups that are due. False: none is.
+  // Writes some rollups that are due. False: none are due.
   Result<bool> RollUp(telemetry::Millis now);
-  // Removes some of what is older than it is to be kept. False: there is nothing.
+  // Removes some rows beyond their retention. False: there are none.
   Result<bool> Expire(telemetry::Millis now, const Retention& retention);
 
   // --- At the start ---
@@ -103,18 +104,18 @@ class Store {
   Status EachSource(FunctionRef<void(int64_t cluster, const std::string& source,
                                      const std::string& boot, int64_t sequence)>
                         visit);
-  // In order, from the oldest that is not flushed.
+  // In order, starting at the oldest row that is not flushed.
   Status EachJournaled(FunctionRef<void(const JournalRow&)> visit);
   Result<int64_t> Applied();
-  // Of a follower; that of one never heard of is before the journal's first.
+  // Position of a follower; an unknown follower starts before the first journal row.
   Result<int64_t> Position(const std::string& follower);
-  // Of one that follows events; one never heard of has had all of them.
+  // Position of an event follower; an unknown follower starts after the last event.
   Result<int64_t> EventPosition(const std::string& follower);
   Result<Derived> DerivedOf(int64_t cluster);
-  // Of the latest checkpoint; -1: none.
+  // Time of the latest checkpoint; -1: none.
   Result<telemetry::Millis> LatestCheckpoint(int64_t cluster);
   Result<int64_t> EventsSinceCheckpoint(int64_t cluster);
-  // Bytes of the file, without what is free in it.
+  // Size of the file in bytes, without free pages.
   Result<int64_t> UsedBytes();
 
  private:
@@ -125,9 +126,9 @@ class Store {
   Result<int64_t> Meta(const std::string& key, int64_t fallback = 0);
   Result<int64_t> OldestKept(int64_t flushed, int64_t most_bytes);
   Status SetMeta(const std::string& key, int64_t value);
-  // Prepared once.
+  // Prepared once and cached.
   Result<SqliteStatement*> Statement(const char* sql);
-  // 0: there are too many.
+  // 0: too many subjects.
   Result<int64_t> SubjectId(int64_t cluster, const std::string& name, telemetry::Millis seen);
   Result<int64_t> CountSubjects(int64_t cluster);
   Status RemoveFrom(int64_t row, telemetry::Millis from, telemetry::Millis to);
@@ -140,7 +141,7 @@ class Store {
   struct Rolled {
     size_t level = 0;
     int64_t window = 0;
-    std::vector<int64_t> sources;  // windows of the level below that it is made of
+    std::vector<int64_t> sources;  // windows of the level below that it consists of
   };
   Result<std::vector<int64_t>> SourcesOf(size_t level, int64_t window);
   Result<bool> RollLevel(size_t level, telemetry::Millis now);
@@ -152,14 +153,14 @@ class Store {
   Result<bool> ExpireLevel(size_t level, telemetry::Millis now, telemetry::Millis keep);
   Result<bool> ExpireEvents(telemetry::Millis now, telemetry::Millis keep);
 
-  const UniqueFd lock_;  // of the file, while this lives
+  const UniqueFd lock_;  // of the file, held while this lives
   Sqlite db_;
   const int64_t most_subjects_;
-  std::map<int64_t, int64_t> subjects_;  // of clusters: how many; as far as they were counted
+  std::map<int64_t, int64_t> subjects_;  // number of subjects by cluster, as far as counted
   std::map<int64_t, int64_t> unkept_;    // by cluster
   std::map<std::string, SqliteStatement, std::less<>> statements_;
   std::map<std::string, int64_t> metrics_;
-  // Of subjects of clusters, given since the last TakeNumbers.
+  // IDs assigned to subjects since the last TakeNumbers.
   std::map<std::pair<int64_t, std::string>, int64_t> numbers_;
 };
 

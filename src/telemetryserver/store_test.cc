@@ -28,7 +28,7 @@ class StoreTest : public ::testing::Test {
     store_.reset();
     for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + suffix);
   }
-  // A sample a minute, a flush an hour.
+  // A sample per minute, a flush per hour.
   void Fill(const std::string& subject, telemetry::Millis from, telemetry::Millis to) {
     for (telemetry::Millis hour = from; hour < to; hour += kHour) {
       Heads heads;
@@ -62,7 +62,7 @@ class StoreTest : public ::testing::Test {
     }
     FAIL() << "it never ends";
   }
-  // What is read in steps is what was written, summed up.
+  // Checks that buckets equal the aggregated samples.
   void ExpectTruth(const Range& range, telemetry::Millis now, const Retention& keep = {}) {
     Archive archive(path_, keep);
     const auto read = archive.Samples(1, "gpu/a", "utilization", range, now);
@@ -91,12 +91,13 @@ class StoreTest : public ::testing::Test {
   Random random_{1};
 };
 
-TEST_F(StoreTest, RollupsSayWhatTheSamplesSaid) {
+TEST_F(StoreTest, RollupsMatchSamples) {
   Fill("gpu/a", kBegin, kBegin + 7 * kDay);
   const telemetry::Millis now = kBegin + 7 * kDay;
   ExpectTruth({kBegin, now, kHour}, now);
   RollUp(now);
-  for (const telemetry::Millis step : {kMinute, 5 * kMinute, 30 * kMinute, kHour, 6 * kHour, kDay}) {
+  for (const telemetry::Millis step :
+       {kMinute, 5 * kMinute, 30 * kMinute, kHour, 6 * kHour, kDay}) {
     ExpectTruth({now - kDay, now, step}, now);
     if (step >= 5 * kMinute) ExpectTruth({kBegin, now, step}, now);
   }
@@ -106,7 +107,7 @@ TEST_F(StoreTest, RollupsSayWhatTheSamplesSaid) {
   ExpectTruth({kBegin, now, kHour}, now);
 }
 
-TEST_F(StoreTest, WhatIsNotKeptAnyMoreIsSaidMoreCoarsely) {
+TEST_F(StoreTest, ReadsCoarserLevelAfterRetention) {
   const Retention keep{12 * kHour, 6 * kDay, 400 * kDay, 400 * kDay};
   Fill("gpu/a", kBegin, kBegin + 12 * kDay);
   const telemetry::Millis now = kBegin + 12 * kDay;
@@ -118,7 +119,7 @@ TEST_F(StoreTest, WhatIsNotKeptAnyMoreIsSaidMoreCoarsely) {
   ExpectTruth({now - 12 * kHour, now, kMinute}, now, keep);
 }
 
-TEST_F(StoreTest, WhatComesLateIsInTheRollups) {
+TEST_F(StoreTest, RollupsIncludeLateSamples) {
   Fill("gpu/a", kBegin, kBegin + kDay);
   Fill("gpu/a", kBegin + 2 * kDay, kBegin + 7 * kDay);
   const telemetry::Millis now = kBegin + 7 * kDay;
@@ -130,14 +131,14 @@ TEST_F(StoreTest, WhatComesLateIsInTheRollups) {
   ExpectTruth({kBegin, now, kHour}, now);
 }
 
-TEST_F(StoreTest, TwoDoNotShareAFile) {
+TEST_F(StoreTest, RejectsSecondProcessOnFile) {
   const auto second = Store::Open({path_});
   EXPECT_EQ(second.status().code(), Code::kUnavailable) << second.status().ToString();
   store_.reset();
   EXPECT_TRUE(Store::Open({path_}).ok());
 }
 
-TEST_F(StoreTest, ManySubjectsAreRolledUpInPieces) {
+TEST_F(StoreTest, RollsUpManySubjectsInSteps) {
   for (telemetry::Millis hour = kBegin; hour < kBegin + 12 * kHour; hour += kHour) {
     Heads heads;
     for (int i = 0; i < 700; ++i) {
@@ -156,8 +157,8 @@ TEST_F(StoreTest, ManySubjectsAreRolledUpInPieces) {
   }
 }
 
-// A node that was offline for a day delivers it before the next flush.
-TEST_F(StoreTest, MoreThanABlockTakesIsKept) {
+// A node that was offline for a day delivers its samples before the next flush.
+TEST_F(StoreTest, KeepsMoreSamplesThanOneBlock) {
   Heads heads;
   constexpr telemetry::Millis kStep = 10'000;
   constexpr int kCount = 9000;
@@ -174,7 +175,7 @@ TEST_F(StoreTest, MoreThanABlockTakesIsKept) {
   for (int i = 0; i < kCount; ++i) EXPECT_EQ((*read)[static_cast<size_t>(i)].mean, i);
 }
 
-TEST_F(StoreTest, ManyMetricsOfOneSubjectStopNoRollups) {
+TEST_F(StoreTest, ManyMetricsOfSubjectDoNotStopRollups) {
   for (const char* kind : {"a", "b"}) {
     Heads heads;
     telemetry::Readings readings{"gpu/a", {}, nullptr, nullptr};
@@ -190,8 +191,8 @@ TEST_F(StoreTest, ManyMetricsOfOneSubjectStopNoRollups) {
   EXPECT_EQ(read->size(), 1U);
 }
 
-// Whatever a cluster invents, its own metrics are kept, and other clusters'.
-TEST_F(StoreTest, InventedMetricsDisplaceNone) {
+// Invented metrics displace neither the cluster's known metrics nor those of other clusters.
+TEST_F(StoreTest, InventedMetricsDisplaceNoOthers) {
   Heads heads;
   size_t left_out = 0;
   for (int i = 0; i < 500; ++i) {
@@ -212,7 +213,7 @@ TEST_F(StoreTest, InventedMetricsDisplaceNone) {
   EXPECT_FALSE(read->empty());
 }
 
-TEST_F(StoreTest, AFailedTransactionLeavesNothing) {
+TEST_F(StoreTest, FailedTransactionWritesNothing) {
   Heads heads;
   (void)heads.Add(kBegin, {"gpu/a", {{"power", 1}}, nullptr, nullptr});
   const auto fails = [&]() -> Status {
@@ -227,7 +228,7 @@ TEST_F(StoreTest, AFailedTransactionLeavesNothing) {
   EXPECT_EQ(read->size(), 1U);
 }
 
-TEST_F(StoreTest, AFileOfANewerVersionIsLeftAlone) {
+TEST_F(StoreTest, RejectsFileOfNewerVersion) {
   store_.reset();
   {
     auto db = Sqlite::Open(path_, Sqlite::Mode::kWrite);
@@ -237,9 +238,8 @@ TEST_F(StoreTest, AFileOfANewerVersionIsLeftAlone) {
   EXPECT_EQ(Store::Open({path_}).status().code(), Code::kInvalid);
 }
 
-// What a cluster's subjects are goes with the last of their samples, and one cluster has no more of
-// them than its share.
-TEST_F(StoreTest, SubjectsAreForgottenAndBounded) {
+// A subject is deleted with its last samples, and the number of subjects per cluster is limited.
+TEST_F(StoreTest, BoundsAndExpiresSubjects) {
   const auto subjects = [&](const std::string& of = "") {
     const auto db = Sqlite::Open(path_, Sqlite::Mode::kRead);
     return const_cast<Sqlite&>(*db).Number("SELECT count(*) FROM subjects" + of).value_or(-1);
@@ -260,9 +260,9 @@ TEST_F(StoreTest, SubjectsAreForgottenAndBounded) {
   EXPECT_EQ(store_->TakeUnkept(1), 4) << "two subjects with two values each";
   EXPECT_EQ(store_->TakeUnkept(1), 0);
   write(2, "gpu/other", kBegin);
-  EXPECT_EQ(store_->TakeUnkept(2), 0) << "another cluster has room of its own";
+  EXPECT_EQ(store_->TakeUnkept(2), 0) << "another cluster has its own limit";
   EXPECT_EQ(subjects(), 4);
-  // One goes on: it stays, and the others make room in time.
+  // One subject has new samples and stays; the others are removed over time.
   const Retention keep;
   write(1, "gpu/a", kBegin + 100 * kDay);
   RollUp(kBegin + 101 * kDay);
@@ -282,7 +282,7 @@ TEST_F(StoreTest, SubjectsAreForgottenAndBounded) {
   EXPECT_EQ(store_->TakeUnkept(1), 0);
 }
 
-TEST_F(StoreTest, AFileFromBeforeKeepsItsSubjects) {
+TEST_F(StoreTest, MigrationKeepsSubjects) {
   store_.reset();
   std::filesystem::remove(path_);
   {

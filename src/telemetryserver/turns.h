@@ -1,4 +1,4 @@
-// So many at once, and so many who wait for that; whoever comes then had better come again.
+// Concurrency limiter: N running, M queued, the rest rejected.
 #pragma once
 
 #include <condition_variable>
@@ -26,7 +26,7 @@ class Turns {
    private:
     Turns& turns_;
   };
-  // Waits. Null: too many wait already.
+  // Blocks. Null: the queue is full.
   std::unique_ptr<Turn> Begin() {
     std::unique_lock lock(mutex_);
     if (under_way_ >= at_once_ && waiting_ >= most_waiting_) return nullptr;

@@ -1,5 +1,5 @@
-// Answers of the API about a state, as JSON: now, or as it was. Whoever may not see everything gets
-// only what their namespaces hold.
+// API answers about a state, current or past, as JSON. A reader with limited rights receives only
+// objects in the reader's namespaces.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,10 @@
 
 namespace nos::telemetryserver {
 
-// Which namespaces an answer is about.
+// Namespaces that an answer covers.
 class Scope {
  public:
-  // `ns`: only that one of those that the reader may see; "": all of them.
+  // `ns`: only this namespace, if the reader may see it; "": all that the reader may see.
   Scope(const Reader& reader, const std::string& ns);
   bool all() const { return !namespaces_; }
   bool Has(const std::string& ns) const { return !namespaces_ || namespaces_->contains(ns); }
@@ -32,16 +32,16 @@ class Scope {
 struct PodQuery {
   std::string state, text;  // "": any
   size_t most = 100;
-  std::string after;  // as `next` of the answer before; "": from the beginning
+  std::string after;  // `next` of the previous answer; "": from the beginning
   std::string job{};  // "Job/train"; "": any
 };
 
-// The JSON of a node's GPUs, kept until the node changes. Thread-safe.
+// Cached JSON of each node's GPUs, until the node changes. Thread-safe.
 class NodeTexts {
  public:
-  // A copy is taken for the caller's text.
+  // Appends a copy to `json`.
   void Append(const State& state, const Node& node, JsonText& json);
-  // Bytes of all of them, about.
+  // Approximate size of all cached texts in bytes.
   size_t size() const { return size_; }
 
  private:
@@ -50,15 +50,15 @@ class NodeTexts {
     std::string text;
   };
   std::mutex mutex_;
-  std::map<std::string, Entry> texts_;  // by the node's name
+  std::map<std::string, Entry> texts_;  // by node name
   std::atomic<size_t> size_{1000};
 };
 
-// Many look at the overview, and it takes a look at every slice: what was true a moment ago will
-// do. Thread-safe.
+// Caches the overview, because many clients read it and computing it visits every slice.
+// Thread-safe.
 class OverviewTexts {
  public:
-  // Of the last second.
+  // Returns a text at most one second old.
   std::string Get(const std::string& cluster, const State& state, const gpu::Catalogue& catalogue,
                   telemetry::Millis now, telemetry::Millis stale);
 
@@ -69,23 +69,24 @@ class OverviewTexts {
 
 std::string OverviewJson(const State& state, const gpu::Catalogue& catalogue, telemetry::Millis now,
                          telemetry::Millis stale);
-// `texts`: null for a state that is not the one now. `since`: only nodes that changed after that
-// version.
-std::string GpusJson(const State& state, const Scope& scope, telemetry::Millis at, NodeTexts* texts);
-// {"nodes":[..],"all":[name,..]}; "" when there is nothing. `all`: the names of all nodes that the
-// reader sees, for whom some may have gone; null: none have.
+// `texts`: null for a past state. `since`: only nodes that changed after that version.
+std::string GpusJson(const State& state, const Scope& scope, telemetry::Millis at,
+                     NodeTexts* texts);
+// {"nodes":[..],"all":[name,..]}; "" if nothing changed. `all`: names of all nodes that the reader
+// sees, if nodes may have been removed; null: none were.
 std::string ChangedGpusJson(const State& state, const Scope& scope, uint64_t since,
                             NodeTexts* texts, const std::vector<std::string>* all);
 std::vector<std::string> ShownNodes(const State& state, const Scope& scope);
-std::string PodsJson(const State& state, const Scope& scope, const PodQuery& query, telemetry::Millis at);
-// {"changed":[..],"removed":[uid,..]}; "" when there is nothing.
+std::string PodsJson(const State& state, const Scope& scope, const PodQuery& query,
+                     telemetry::Millis at);
+// {"changed":[..],"removed":[uid,..]}; "" if nothing changed.
 std::string ChangedPodsJson(const State& state, const Scope& scope, uint64_t since);
-// One pod, without the last bracket: there is more to come.
+// One pod without the closing bracket, so that the caller can add fields.
 void AppendPod(const State& state, const Pod& pod, JsonText& json);
-// At most so many jobs, those that have not ended first, then the youngest; all queues.
+// At most `most` jobs, unfinished ones first, then the youngest; all queues.
 std::string JobsJson(const State& state, const Scope& scope, size_t most);
 std::string QuotasJson(const State& state, const Scope& scope);
-// Of the whole cluster: for who may see everything.
+// For readers who may see the whole cluster.
 std::string PoolsJson(const State& state);
 bool QuotaIsIn(const Json& quota, const Scope& scope);
 

@@ -54,7 +54,7 @@ Y
 pid[telemetry]=$!
 port=
 for _ in $(seq 100); do
-  port=$(sed -n 's/.*"telemetry is served".*port=//p' "$work/telemetry.log")
+  port=$(sed -n 's/.*"serving telemetry".*port=//p' "$work/telemetry.log")
   [ -n "$port" ] && break
   sleep 0.1
 done

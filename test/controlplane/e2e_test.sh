@@ -33,7 +33,7 @@ sed -i 's/schedulerName: nos-scheduler/schedulerName: renamed/' "$work/scheduler
 expect created from "$(pod renamed 1 1g.5gb renamed)" k create
 wait_running renamed
 sed -i 's/schedulerName: renamed/schedulerNames: wrong/' "$work/scheduler/config.yaml"
-until grep -q 'the former rules stay in force' "$work/scheduler-a.log"; do sleep 0.2; done
+until grep -q 'failed to reload configuration files' "$work/scheduler-a.log"; do sleep 0.2; done
 expect created from "$(pod still 1 1g.5gb renamed)" k create
 wait_running still
 until used nos-scheduler | grep -q 'patch leases'; do sleep 0.2; done # it leads for a while

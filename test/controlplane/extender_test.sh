@@ -101,9 +101,9 @@ expect 'connection refused' k wait --for=jsonpath='{.status.conditions[0].reason
   pod/early --timeout 30s -o jsonpath='{.status.conditions[0].message}'
 
 # --- a certificate is needed
-refuse 'needs --tls-cert-file' "$build/nos" scheduler --extender=127.0.0.1:$port \
+refuse 'requires --tls-cert-file' "$build/nos" scheduler --extender=127.0.0.1:$port \
   --kubeconfig "$dir/kubeconfig"
-refuse 'needs --client-ca-file' "$build/nos" scheduler --extender :$port \
+refuse 'requires --client-ca-file' "$build/nos" scheduler --extender :$port \
   --kubeconfig "$dir/kubeconfig" --tls-cert-file "$pki/server.crt" --tls-key-file "$pki/server.key"
 refuse 'requires --extender' "$build/nos" scheduler --kubeconfig "$dir/kubeconfig" \
   --tls-cert-file "$pki/server.crt"

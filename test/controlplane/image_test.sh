@@ -126,5 +126,5 @@ for who in partitioner agent; do
 done
 expect deleted k delete deployment/nos-image-gpu-partitioner daemonset/nos-image-mig-agent -n "$system"
 expect 'deleted|No resources' k delete pods --all -n "$system" --wait --timeout 60s
-for log in "${end_of[@]}"; do expect '"nos ends"' cat "/dev/fd/$log"; done
+for log in "${end_of[@]}"; do expect '"stopping nos"' cat "/dev/fd/$log"; done
 echo ok

@@ -73,7 +73,7 @@ EOF
 server=$!
 port=
 for _ in $(seq 100); do
-  port=$(sed -n 's/.*"telemetry is served".*port=//p' "$work/server.log")
+  port=$(sed -n 's/.*"serving telemetry".*port=//p' "$work/server.log")
   [ -n "$port" ] && break
   kill -0 "$server" 2>/dev/null || fail "it has ended"
   sleep 0.1

@@ -68,7 +68,7 @@ done
 port=$(grep -oE '[0-9]+$' < <(grep server: "$work/kubeconfig"))
 refuse 1 "listen on 127.0.0.1:$port" "$nos" sandbox "${quick[@]}" --port "$port"
 grep -qF -- "choose another port with --port" "$work/err" || fail "says what to do about a port"
-refuse 2 "belongs to a sandbox that is running" \
+refuse 2 "belongs to a running sandbox" \
   "$nos" sandbox "${quick[@]}" --kubeconfig "$work/kubeconfig"
 kill -INT "$sandbox"
 wait "$sandbox" || fail "Ctrl-C ends the sandbox with exit code 0"
@@ -105,7 +105,7 @@ call 0 "${plan[@]}" --hold-after 0
 grep -q "1 of 2 pending pods can run" "$work/out" || fail "--hold-after 0 keeps none"
 call 0 "${plan[@]}" --hold-after 8760h
 refuse 2 "'soon' is not a duration" "${plan[@]}" --hold-after soon
-refuse 2 "'-1s' is not from 0 to 8760h" "${plan[@]}" --hold-after=-1s
+refuse 2 "'-1s' is not a duration from 0 to 8760h" "${plan[@]}" --hold-after=-1s
 refuse 2 "--hold-after" "$nos" sandbox "${quick[@]}" --hold-after 9000h
 call 0 "$nos" sandbox "${quick[@]}" --hold-after 90s
 
@@ -177,10 +177,10 @@ around=(-f "$work/starving.yaml" -f "$work/around.yaml")
 call 0 "$nos" explain pod default/stateful "${around[@]}"
 grep -q "PersistentVolumeClaim; add them with: kubectl get nodes,pods,persistentvolumeclaims" "$work/err" ||
   fail "claims that the dump leaves out are noted"
-grep -q "note: its scheduler itself said: so it was (.*--config)" "$work/err" ||
+grep -q "note: its scheduler reported: so it was (.*--config)" "$work/err" ||
   fail "what its scheduler said is told where it says otherwise"
 call 0 "$nos" explain pod default/m1 "${around[@]}"
-grep -q "has none of it: PodGroup;" "$work/err" || fail "groups that the dump leaves out are noted"
+grep -q "the dump does not contain: PodGroup;" "$work/err" || fail "groups that the dump leaves out are noted"
 around+=(-f "$work/claims.yaml")
 call 0 "$nos" explain pod default/stateful "${around[@]}"
 [ ! -s "$work/err" ] || fail "nothing is to be noted"
@@ -198,7 +198,7 @@ profiles:
   plugins: {filter: {enabled: [{name: Coscheduling}]}}
 EOF
 call 0 "$nos" explain pod default/small "${dump[@]}" --config "$work/kube.yaml"
-grep -q "taken for kube-scheduler's" "$work/err" || fail "whose file it is taken for"
+grep -q "read as kube-scheduler's" "$work/err" || fail "whose file it is taken for"
 grep -q "the partitioner does so" "$work/out" || fail "kube-scheduler's own file has no GPUs cut"
 sed 's/Coscheduling/GpuCutting/' "$work/kube.yaml" >"$work/ours.yaml"
 call 0 "$nos" explain pod default/small "${dump[@]}" --config "$work/ours.yaml"
@@ -231,12 +231,12 @@ grep -q "^default/g1 fits on node n" "$work/out" || fail "members of all profile
 call 0 "$nos" explain pod default/g1 "${two[@]}"
 grep -q "1 of the 2 pods that are placed together are there" "$work/out" ||
   fail "members of schedulers that are not known do not count"
-refuse 2 "there is no pod default/nope" "$nos" explain pod default/nope "${dump[@]}"
+refuse 2 "pod default/nope not found" "$nos" explain pod default/nope "${dump[@]}"
 refuse 2 "'big' is not NAMESPACE/NAME" "$nos" explain pod big "${dump[@]}"
 refuse 2 "'a/b/c' is not NAMESPACE/NAME" "$nos" explain pod a/b/c "${dump[@]}"
-refuse 2 "default/holder does not wait: it is bound to node n" \
+refuse 2 "default/holder is not pending: it is bound to node n" \
   "$nos" explain pod default/holder "${dump[@]}"
-refuse 2 "default/done does not wait: it is Succeeded" "$nos" explain pod default/done "${dump[@]}"
+refuse 2 "default/done is not pending: it is Succeeded" "$nos" explain pod default/done "${dump[@]}"
 refuse 2 "pod is required" "$nos" explain pod
 
 # Versions, help and completion, however they are asked for.
@@ -291,7 +291,7 @@ for command in "plan -f $work/starving.yaml" "plan -f $work/starving.yaml -o jso
   "completion bash" "sandbox ${quick[*]}"; do
   # shellcheck disable=SC2086
   (call 1 bash -c "exec $nos $command >/dev/full") || exit 1
-  [ "$(cat "$work/err")" = "nos: standard output does not take all that was printed" ] ||
+  [ "$(cat "$work/err")" = "nos: failed to write to standard output" ] ||
     fail "one sentence about a full disk: nos $command"
   refuse 1 "standard output is closed" bash -c "exec $nos $command >&-"
 done
@@ -299,7 +299,7 @@ done
 [ ! -s "$work/err" ] || fail "who stops reading is not told off"
 
 # A folder for the kubeconfig that is not there.
-TMPDIR=$work/nope refuse 2 "let TMPDIR name one, or give --kubeconfig FILE" \
+TMPDIR=$work/nope refuse 2 "set TMPDIR or give --kubeconfig FILE" \
   "$nos" sandbox "${quick[@]}"
 TMPDIR=$work/nope call 0 "$nos" sandbox "${quick[@]}" --kubeconfig "$work/own"
 
@@ -330,9 +330,9 @@ EOF
 call 0 "$nos" plan -f "$work/node.yaml" -f "$work/daemon.yaml"
 grep -q "0 of 0 pending pods can run" "$work/out" || fail "pods of a DaemonSet are not planned for"
 grep -q "note: 1 pending pod is not planned for" "$work/err" || fail "says so"
-refuse 2 "node.yaml: node n is given twice; give every object once" \
+refuse 2 "node.yaml: node n occurs twice; give every object once" \
   "$nos" plan -f "$work/node.yaml" -f "$work/node.yaml"
-refuse 2 "daemon.yaml: pod default/d is given twice; give every object once" \
+refuse 2 "daemon.yaml: pod default/d occurs twice; give every object once" \
   "$nos" plan -f "$work/node.yaml" -f "$work/daemon.yaml" -f "$work/daemon.yaml"
 sed -e 's/mig-1g.5gb: "1"/mig-1g.5gb: 9E/' -e '/ownerReferences/d' "$work/daemon.yaml" \
   >"$work/huge.yaml"
@@ -368,7 +368,7 @@ metadata:
 spec: {containers: [{name: c}]}
 EOF
 call 0 "$nos" plan -f "$work/hybrid.yaml"
-grep -q "asks by need and gets nvidia.com/mig-1g.10gb: .* has room now (h)" "$work/err" ||
+grep -q "states GPU requirements and gets nvidia.com/mig-1g.10gb: .* has room now (h)" "$work/err" ||
   fail "the GPU that the plan shares for another is not counted as the one that is cut"
 
 # The README's picture is what the sandbox shows, but for the speed.

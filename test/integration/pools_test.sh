@@ -62,9 +62,9 @@ status: {wanted: 2, conditions: [{type: Ready, status: "True", reason: Ready}]}
 EOF
 call 0 "$nos" plan -f "$work/full.yaml" --moves 1
 grep -qxF "  ml/big could run on gpu-1 if ml/a moved to gpu-2" "$work/out" || fail "the cheaper pod moves"
-grep -q "note: there is no PodDisruptionBudget in the dump" "$work/err" || fail "budgets are missed"
+grep -q "note: the dump contains no PodDisruptionBudget" "$work/err" || fail "budgets are missed"
 call 0 "$nos" plan -f "$work/full.yaml" --with-pools
-grep -q "^New nodes: there are no node pools; write a NodePool" "$work/out" || fail "says what to do"
+grep -q "^New nodes: no node pools found; create a NodePool" "$work/out" || fail "says what to do"
 call 0 "$nos" plan -f "$work/full.yaml" -f "$work/pool.yaml" --with-pools
 grep -q "^New nodes: 1 of 2 pods without a place would run, for 3.5 an hour" "$work/out" ||
   fail "a new node is planned"

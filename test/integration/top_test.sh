@@ -79,7 +79,7 @@ kill "$sandbox"; wait "$sandbox" 2>/dev/null
 sandbox=
 "$nos" top >"$work/out" 2>"$work/err"
 [ $? -eq 1 ] || fail "nos top without a server ends with 1"
-grep -q 'is a server there?' "$work/err" || fail "what to do without a server"
+grep -q 'is a server running?' "$work/err" || fail "what to do without a server"
 "$nos" get history --from tomorrow >"$work/out" 2>"$work/err" && fail "a time that is none"
 "$nos" top --sort beauty >"$work/out" 2>"$work/err"
 [ $? -eq 2 ] || fail "nos top --sort beauty is wrong usage"

@@ -8,7 +8,9 @@
 namespace nos::cmd {
 
 void AddCatalogueFlag(CLI::App& command, std::string& path) {
-  command.add_option("--catalogue", path, "Further or changed GPU models (docs/catalogue.md)")
+  command
+      .add_option("--catalogue", path,
+                  "File with additional or overridden GPU models (docs/catalogue.md)")
       ->option_text("FILE");
 }
 

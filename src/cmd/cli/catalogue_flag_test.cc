@@ -21,19 +21,19 @@ class CatalogueFlagTest : public ::testing::Test {
     return ReadCatalogue(path_);
   }
 
-  // Each its own: they may run at one time.
+  // One file per test, because tests run in parallel.
   const std::string path_ = ::testing::TempDir() + "nos-catalogue-" +
                             ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-TEST_F(CatalogueFlagTest, ChangesTheBuiltinCatalogue) {
+TEST_F(CatalogueFlagTest, FileOverridesBuiltinCatalogue) {
   const auto catalogue = Read("remove: [{model: A30}]");
   ASSERT_TRUE(catalogue.ok());
   EXPECT_EQ(catalogue->FindByName("A30"), nullptr);
   EXPECT_NE(ReadCatalogue("")->FindByName("A30"), nullptr);
 }
 
-TEST_F(CatalogueFlagTest, RefusesAFileWithAWrongEntryAsAWhole) {
+TEST_F(CatalogueFlagTest, RejectsWholeFileForOneInvalidEntry) {
   const auto one = Read("remove: [{model: A30}, {model: A31}]");
   EXPECT_EQ(one.status().code(), Code::kInvalid);
   EXPECT_THAT(one.status().message(), AllOf(HasSubstr(path_ + ": "), HasSubstr("A31")));

@@ -18,8 +18,8 @@
 namespace nos::cmd {
 namespace {
 
-// "nos simulate: unknown command 'x'" when one of the words before any flag is no command where one
-// is expected; else "". `path` is what precedes the words.
+// Returns "nos simulate: unknown command 'x'" if a word before the first flag is not a command
+// where one is expected, else "". `path` is the command path before `words`.
 std::string UnknownCommand(const CLI::App& root, std::string path,
                            const std::vector<std::string>& words) {
   const CLI::App* at = &root;
@@ -36,14 +36,14 @@ std::string UnknownCommand(const CLI::App& root, std::string path,
   return "";
 }
 
-// Whether all that was printed has arrived. Who reads a pipe and has left wanted no more.
+// True if all output was written. A closed pipe counts as success: its reader has read enough.
 bool OutputArrived() {
   const bool written = std::cout.flush().good() && std::fflush(stdout) == 0;
   pollfd output{STDOUT_FILENO, 0, 0};
   return written || (poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0);
 }
 
-// CLI11 ends some messages with advice of its own on further lines; people get one sentence.
+// CLI11 appends its own advice on further lines of some messages; only the first sentence is shown.
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string CommandPath(const CLI::App& root) {
@@ -65,7 +65,7 @@ Result<std::string> ReadFileOrStdin(const std::string& path) {
 
 std::string CheckSeed(const std::string& text) {
   const auto value = ParseInt(text);
-  return value && *value >= 0 ? "" : "'" + text + "' is not a whole number from 0 to 2^63-1";
+  return value && *value >= 0 ? "" : "'" + text + "' is not an integer from 0 to 2^63-1";
 }
 
 void AddHoldAfterFlag(CLI::App& command, Duration& target) {
@@ -74,12 +74,12 @@ void AddHoldAfterFlag(CLI::App& command, Duration& target) {
     const Result<Duration> wait = ParseDuration(text);
     if (!wait.ok()) return wait.status().message();
     if (*wait >= Duration::zero() && *wait <= kLongest) return "";
-    return "'" + text + "' is not from 0 to 8760h";
+    return "'" + text + "' is not a duration from 0 to 8760h";
   };
   command
       .add_option_function<std::string>(
           "--hold-after", [&target](const std::string& text) { target = *ParseDuration(text); },
-          "Keep slots free for a pod that has waited this long; 0: for none")
+          "Keep slots free for a pod that has been pending for this long; 0 disables it")
       ->check(check)
       ->option_text("DURATION [" + FormatAge(target) + "]");
 }
@@ -101,7 +101,7 @@ namespace {
 int Run(const Program& program, int argc, char** argv) {
   CLI::App root(program.about, program.name);
   root.require_subcommand(1);
-  root.footer("Examples:\n" + program.examples + "\nHelp on one command: " + program.name +
+  root.footer("Examples:\n" + program.examples + "\nHelp for a command: " + program.name +
               " COMMAND --help");
   root.get_formatter()->column_width(38);
   Chosen chosen;
@@ -109,16 +109,17 @@ int Run(const Program& program, int argc, char** argv) {
   root.set_version_flag("--version", VersionText());
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const bool about = !words.empty() && words.front() == "help";
-  if (about) {  // nos help plan: nos plan --help
+  if (about) {  // nos help plan: same as nos plan --help
     words.erase(words.begin());
     words.emplace_back("--help");
   }
-  if (const std::string unknown = UnknownCommand(root, program.name + (about ? " help" : ""), words);
+  if (const std::string unknown =
+          UnknownCommand(root, program.name + (about ? " help" : ""), words);
       !unknown.empty()) {
     std::cerr << unknown << " (try --help)\n";
     return kExitUsage;
   }
-  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  std::reverse(words.begin(), words.end());  // CLI11 expects reverse order
   try {
     root.parse(std::move(words));
   } catch (const CLI::Success& help) {
@@ -140,14 +141,15 @@ int Run(const Program& program, int argc, char** argv) {
 }  // namespace
 
 int Main(const Program& program, int argc, char** argv) {
-  // What is opened first would take its place, and get what is printed.
+  // With standard output closed, the first file opened would get its descriptor and receive the
+  // output.
   if (fcntl(STDOUT_FILENO, F_GETFD) == -1) {
     std::cerr << program.name << ": standard output is closed\n";
     return kExitFailed;
   }
   const int code = Run(program, argc, argv);
   if (OutputArrived()) return code;
-  std::cerr << program.name << ": standard output does not take all that was printed\n";
+  std::cerr << program.name << ": failed to write to standard output\n";
   return code == 0 ? kExitFailed : code;
 }
 

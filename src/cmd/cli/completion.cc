@@ -1,4 +1,4 @@
-// Shell completion, generated from the declared commands so that it cannot fall behind them.
+// Shell completion, generated from the declared commands so that it always matches them.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace {
 
 struct Words {
   std::string path;   // "nos simulate chaos", or with an option that takes a value: "nos plan -o"
-  std::string words;  // what may follow
-  bool files;         // a file's name may, too
+  std::string words;  // words that may follow
+  bool files;         // a file name may follow too
 };
 
-// The values an option accepts, when they are a set: "{table,json}" in its type's name; or a file,
-// too: "{demo,none}FILE".
+// Values that an option accepts if its type name lists a set, such as "{table,json}", or a set or a
+// file, such as "{demo,none}FILE".
 std::string Values(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t open = type.find('{'), close = type.find('}');
@@ -59,7 +59,7 @@ void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& o
   }
 }
 
-// `nos help` takes the names of commands.
+// `nos help` takes names of commands as arguments.
 void CollectHelp(const CLI::App& app, const std::string& path, std::vector<Words>& out) {
   std::string words;
   for (const CLI::App* sub : Shown(app)) {
@@ -69,7 +69,7 @@ void CollectHelp(const CLI::App& app, const std::string& path, std::vector<Words
   out.push_back({path, words, false});
 }
 
-// Every shell gets the same function: the words after the longest known command path.
+// Every shell uses the same function: it looks up the words after the longest known command path.
 std::string CaseTable(const std::vector<Words>& all) {
   std::string table;
   for (const Words& entry : all) {
@@ -79,7 +79,7 @@ std::string CaseTable(const std::vector<Words>& all) {
   return table;
 }
 
-// The options that take a value, as one shell pattern.
+// Options that take a value, as one shell pattern.
 std::string Patterns(const std::vector<Words>& all) {
   std::string patterns;
   for (const Words& entry : all) {
@@ -123,7 +123,8 @@ std::string FishScript(const std::vector<Words>& all) {
   for (const Words& entry : all) {
     const size_t flag = entry.path.find(" --");
     if (flag == std::string::npos && entry.path.find(" -") != std::string::npos) continue;  // -o
-    if (flag != std::string::npos && entry.words.empty()) continue;  // fish offers files by itself
+    if (flag != std::string::npos && entry.words.empty())
+      continue;  // fish completes file names itself
     script += "complete -c nos -n 'string match -rq \"^" + entry.path.substr(0, flag) +
               "( -.*)?\\$\" (commandline -poc | string join \" \")'";
     if (flag != std::string::npos) {
@@ -141,7 +142,7 @@ void AddCompletionCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command = root.add_subcommand("completion", "Print a shell completion script");
   command->footer("Example:\n  source <(nos completion bash)");
   auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "bash, zsh or fish")
+  command->add_option("SHELL", *shell, "Shell: bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command->callback([&root, &chosen, shell] {

@@ -1,4 +1,4 @@
-// In which way a GPU is used (gpu/board.h), as a cell of a table and as JSON.
+// Sharing mode of a GPU (gpu/board.h) as a table cell and as JSON.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace nos::cmd {
 
-// "free": nothing lies on it.
+// "free" if the GPU has no instances.
 inline std::string WayText(std::string_view way) { return std::string(way.empty() ? "free" : way); }
 
-// ["MIG","MPS"]: those that it may be used in.
+// The sharing modes that the GPU supports: ["MIG","MPS"].
 inline JsonArray WaysJson(const gpu::Model& model, const gpu::Model* other) {
   JsonArray json;
   for (const std::string_view way : gpu::WaysOf(model, other))

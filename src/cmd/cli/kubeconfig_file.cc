@@ -22,10 +22,11 @@ Status Refuse(const std::string& path, std::string_view why) {
       "cannot write the kubeconfig '{}': {}; choose another file with --kubeconfig", path, why));
 }
 
-// A new file, or else the one that is there; never through a link, never waiting for a pipe.
+// Creates the file or opens the existing one. Never follows a symbolic link and never blocks on a
+// pipe.
 int Open(const std::string& path) {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  constexpr int kTries = 10;  // it comes and goes meanwhile
+  constexpr int kTries = 10;  // another sandbox may create and remove it meanwhile
   int fd = -1;
   for (int i = 0; i < kTries; ++i) {
     fd = open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0600);
@@ -36,16 +37,16 @@ int Open(const std::string& path) {
   return fd;
 }
 
-// Why the open file is not to be trusted; "": it is.
+// Reason why the open file is not trusted; "" if it is.
 std::string_view Objection(int fd, const std::string& path) {
   struct stat file = {}, there = {};
-  if (fstat(fd, &file) != 0) return "it cannot be looked at";
-  if (!S_ISREG(file.st_mode)) return "it is no plain file";
+  if (fstat(fd, &file) != 0) return "failed to stat it";
+  if (!S_ISREG(file.st_mode)) return "it is not a regular file";
   if (file.st_uid != geteuid()) return "it belongs to another user";
-  if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others may write it";
+  if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "it is writable by other users";
   const bool same = lstat(path.c_str(), &there) == 0 && there.st_ino == file.st_ino &&
                     there.st_dev == file.st_dev;
-  return same && file.st_nlink == 1 ? "" : "it has other names or has just been replaced";
+  return same && file.st_nlink == 1 ? "" : "it has hard links or was just replaced";
 }
 
 bool EmptyOrOurs(int fd) {
@@ -74,7 +75,7 @@ Result<std::unique_ptr<KubeconfigFile>> KubeconfigFile::Write(const std::string&
 
 Status KubeconfigFile::Take() {
   if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    return Refuse(path_, "it belongs to a sandbox that is running");
+    return Refuse(path_, "it belongs to a running sandbox");
   }
   if (const std::string_view why = Objection(fd_, path_); !why.empty()) return Refuse(path_, why);
   if (!EmptyOrOurs(fd_)) return Refuse(path_, "it exists and is not a sandbox's kubeconfig");

@@ -1,4 +1,4 @@
-// A kubeconfig that exists as long as the sandbox does, locked so that no second sandbox takes it.
+// A kubeconfig that exists as long as its sandbox, locked against use by a second sandbox.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace nos::cmd {
 
 class KubeconfigFile {
  public:
-  // Makes the file, or takes over one that an earlier sandbox left. Whoever uses it talks to the
-  // server it names, so nobody else may have a hand in it: error (kInvalid) for a link, for what is
-  // no plain file, for a file of another user or one that others may write, for one that is no
-  // sandbox's, and for one whose sandbox still runs.
+  // Creates the file, or takes over one that an ended sandbox left behind. kubectl sends requests
+  // to the server named in the file, so no other user may be able to change it. Error: kInvalid for
+  // a symbolic link, a file that is not regular, a file that another user owns or can write, a file
+  // that no sandbox wrote, and the file of a running sandbox.
   static Result<std::unique_ptr<KubeconfigFile>> Write(const std::string& path, uint16_t port);
   // Removes the file.
   ~KubeconfigFile();

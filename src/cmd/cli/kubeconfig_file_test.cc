@@ -37,7 +37,7 @@ class KubeconfigFileTest : public testing::Test {
   fs::path folder_, path_;
 };
 
-TEST_F(KubeconfigFileTest, LivesAsLongAsTheObjectAndIsForItsOwnerOnly) {
+TEST_F(KubeconfigFileTest, FileIsPrivateAndRemovedWithObject) {
   {
     const auto file = KubeconfigFile::Write(path_, 4711);
     ASSERT_TRUE(file.ok());
@@ -45,12 +45,12 @@ TEST_F(KubeconfigFileTest, LivesAsLongAsTheObjectAndIsForItsOwnerOnly) {
     struct stat info = {};
     ASSERT_EQ(stat(path_.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600u);
-    EXPECT_NE(Error().find("a sandbox that is running"), std::string::npos);
+    EXPECT_NE(Error().find("a running sandbox"), std::string::npos);
   }
   EXPECT_FALSE(fs::exists(path_));
 }
 
-TEST_F(KubeconfigFileTest, TakesOverWhatADeadSandboxLeft) {
+TEST_F(KubeconfigFileTest, TakesOverFileOfEndedSandbox) {
   Put(path_, "# written by nos sandbox; removed when it ends\nold");
   fs::permissions(path_, kMine);
   const auto file = KubeconfigFile::Write(path_, 4711);
@@ -58,24 +58,24 @@ TEST_F(KubeconfigFileTest, TakesOverWhatADeadSandboxLeft) {
   EXPECT_EQ(Get(path_).find("old"), std::string::npos);
 }
 
-TEST_F(KubeconfigFileTest, LeavesAloneWhatOthersHaveAHandIn) {
+TEST_F(KubeconfigFileTest, RejectsLinksAndFilesWritableByOthers) {
   const fs::path other = folder_ / "other";
   Put(other, "");
   fs::create_symlink(other, path_);
   EXPECT_NE(Error().find("a symbolic link"), std::string::npos);
   fs::remove(path_);
   fs::create_hard_link(other, path_);
-  EXPECT_NE(Error().find("other names"), std::string::npos);
+  EXPECT_NE(Error().find("hard links"), std::string::npos);
   fs::remove(path_);
   fs::create_directory(path_);
   EXPECT_NE(Error(), "");
   fs::remove(path_);
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_NE(Error().find("no plain file"), std::string::npos);
+  EXPECT_NE(Error().find("not a regular file"), std::string::npos);
   fs::remove(path_);
   Put(path_, "");
   fs::permissions(path_, kMine | fs::perms::group_write | fs::perms::others_write);
-  EXPECT_NE(Error().find("others may write it"), std::string::npos);
+  EXPECT_NE(Error().find("writable by other users"), std::string::npos);
   fs::permissions(path_, kMine);
   Put(path_, "mine");
   EXPECT_NE(Error().find("not a sandbox's"), std::string::npos);
@@ -83,7 +83,7 @@ TEST_F(KubeconfigFileTest, LeavesAloneWhatOthersHaveAHandIn) {
   EXPECT_EQ(Get(other), "");
 }
 
-TEST_F(KubeconfigFileTest, LeavesAnotherUsersFileAlone) {
+TEST_F(KubeconfigFileTest, RejectsFileOfAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   Put(path_, "");
   ASSERT_EQ(chown(path_.c_str(), 12345, 12345), 0);

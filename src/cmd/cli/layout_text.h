@@ -1,5 +1,5 @@
-// How one GPU is cut, as a cell of a table: profiles in the order of their first slots, each with
-// the slots its instances begin at: "1g.5gb@*0,*1,2 3g.20gb@*4".
+// Partitioning of one GPU as a table cell: profiles in the order of their first slots, each with
+// the start slots of its instances: "1g.5gb@*0,*1,2 3g.20gb@*4".
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace nos::cmd {
 
 struct LayoutPart {
   gpu::Placement placement;
-  std::string mark{};  // before the slot: "*" for one in use
+  std::string mark{};  // printed before the slot: "*" for a slice in use
 };
 
-// "-" when there is nothing.
+// "-" for an empty list.
 std::string LayoutText(const gpu::Model& model, std::vector<LayoutPart> parts);
 
 }  // namespace nos::cmd

@@ -19,8 +19,8 @@ constexpr std::string_view kUsed = "\x1b[30;42m";
 constexpr std::string_view kFree = "\x1b[30;46m";
 constexpr std::string_view kChanging = "\x1b[33m";
 
-constexpr size_t kLabelWidth = 24;   // and less on a narrow terminal
-constexpr size_t kSlotsAtLeast = 4;  // characters each, where there is a column of ways
+constexpr size_t kLabelWidth = 24;   // less on a narrow terminal
+constexpr size_t kSlotsAtLeast = 4;  // characters per slot if the mode column is shown
 
 size_t Minus(size_t room, size_t taken) { return room - std::min(room, taken); }
 
@@ -47,14 +47,13 @@ std::string SpanText(const SlotSpan& span, size_t width) {
 
 std::string Header(const ViewModel& model) {
   return fmt::format(
-      "nos sandbox   time {}   {}   running {}   waiting {}   finished {}   Ctrl-C ends "
-      "it",
+      "nos sandbox   time {}   {}   running {}   waiting {}   finished {}   Ctrl-C ends it",
       FormatAge(model.elapsed), SpeedText(model.speed, model.reached), model.running,
       model.waiting.size(), model.finished);
 }
 
-// "node-1 gpu 0 A100  MIG  |web 1g…|....|": slots take at least two characters each before the
-// label gives way, and one after that; a terminal for which even that is too much shows no slots.
+// "node-1 gpu 0 A100  MIG  |web 1g…|....|": on a narrow terminal slots shrink to two characters
+// each, then the label shrinks, then slots shrink to one character. Below that no slots are shown.
 std::string GpuLine(const GpuRow& gpu, size_t columns, size_t way, bool colour) {
   const std::string name = Printable(fmt::format("{} gpu {} {}", gpu.node, gpu.index, gpu.model));
   constexpr size_t kMarkAndEdge = 2;
@@ -73,10 +72,10 @@ std::string PoolLine(const PoolRow& pool) {
                      pool.name, pool.nodes, pool.coming, pool.going, pool.min, pool.max, pool.cost);
 }
 
-// How many lines each part gets: GPUs first, then who waits, then decisions.
+// Number of lines of each part: GPUs first, then pending pods, then decisions.
 struct Shares {
   size_t gpus, waiting, decisions;
-  bool remedies;  // a second line for whoever waits
+  bool remedies;  // a second line for each pending pod
 };
 Shares Share(const ViewModel& model, size_t lines) {
   constexpr size_t kFixed = 8;  // header, titles, blank lines, hint
@@ -88,24 +87,24 @@ Shares Share(const ViewModel& model, size_t lines) {
       model.waiting.begin(), model.waiting.begin() + static_cast<std::ptrdiff_t>(shares.waiting),
       [](const WaitingRow& row) { return !row.remedy.empty(); }));
   size_t taken = shares.gpus + shares.waiting;
-  // At least a quarter is left to the decisions.
+  // Leave at least a quarter of the lines to decisions.
   shares.remedies = taken + remedies + std::min(model.decisions.size(), room / 4) <= room;
   if (shares.remedies) taken += remedies;
   shares.decisions = std::min(model.decisions.size(), room - std::min(room - 1, taken));
   return shares;
 }
 
-// Cut between words: "no room for 2 x 3g.20gb beside …".
+// Truncates between words: "no room for 2 x 3g.20gb beside …".
 std::string CutWords(const std::string& text, size_t width) {
   std::string cut = Truncate(text, width);
   if (cut == text) return cut;
   const size_t space = cut.rfind(' ');
-  // One long word, or a last word that ends just there.
+  // One long word, or the last word ends exactly at the limit.
   if (space == std::string::npos || space < cut.size() / 2) return cut;
   return cut.substr(0, space) + " …";
 }
 
-// As many as fit, and how many more there are; `fallback` when not even one fits.
+// Lists the items that fit, and the number of the others. `fallback` if not even one item fits.
 std::string ListWithin(const std::vector<std::string>& items, std::string_view separator,
                        size_t width, const std::string& fallback) {
   for (size_t shown = items.size(); shown > 0; --shown) {
@@ -123,7 +122,7 @@ class Frame {
   Frame(ViewSize size, bool colour) : size_(size), colour_(colour) {}
   void Plain(std::string_view text) { Add(Fit(text)); }
   void Painted(std::string_view text, std::string_view how) { Add(Paint(Fit(text), how, colour_)); }
-  // `text` already has its colours, fits, and is printable.
+  // `text` is already coloured, truncated and printable.
   void Add(std::string text) {
     if (lines_ >= size_.lines) return;
     out_ += std::move(text) + "\n";
@@ -135,7 +134,7 @@ class Frame {
   std::string Take() { return std::move(out_); }
 
  private:
-  // Names and reasons come from outside.
+  // Names and reasons are untrusted input: only printable characters are written.
   std::string Fit(std::string_view text) const {
     return Truncate(Printable(std::string(text)), size_.columns);
   }
@@ -190,7 +189,7 @@ std::string RenderSlots(const GpuRow& gpu, size_t cell, bool colour) {
   std::string out = "|";
   const auto slots = static_cast<size_t>(gpu.slots);
   size_t column = 0;
-  // Up to the line behind the slot before `slot`; a piece too small for one has none.
+  // Draws up to the line after the slot before `slot`. A piece too narrow for the line has none.
   const auto piece = [&](int slot, const auto& text, std::string_view how) {
     const size_t end = cell * gpu.cells() * static_cast<size_t>(slot) / slots;
     if (end <= column) return;

@@ -20,8 +20,9 @@ TEST(SandboxViewTest, DrawsUsedFreeAndEmptySlots) {
             "|web 1g.…|..........................|3g.20gb free                       |");
 }
 
-// In the width of eight slots, each by its memory; the last one is too small for a line of its own.
-TEST(SandboxViewTest, DrawsSharesOneAfterAnother) {
+// The row has the width of eight slots, divided by memory; the last share is too narrow for a
+// border.
+TEST(SandboxViewTest, DrawsMpsSharesInSequence) {
   GpuRow row{"node-1",
              0,
              "MPS-39GB",
@@ -34,7 +35,7 @@ TEST(SandboxViewTest, DrawsSharesOneAfterAnother) {
   EXPECT_EQ(DisplayWidth(RenderSlots(row, 1, false)), 9u);
 }
 
-TEST(SandboxViewTest, PoolsHaveALineEach) {
+TEST(SandboxViewTest, DrawsOneLinePerPool) {
   ViewModel model;
   model.gpus.push_back(Row());
   const std::string without = RenderFrame(model, {100, 20}, false);
@@ -51,8 +52,8 @@ TEST(SandboxViewTest, PoolsHaveALineEach) {
   for (const auto line : Split(many, '\n')) EXPECT_LE(DisplayWidth(line), 60u) << line;
 }
 
-// A time slice takes the slots of its placement, and a whole GPU all.
-TEST(SandboxViewTest, SaysInWhichWayEachGpuIsUsed) {
+// A time slice takes the slots of its placement, a whole GPU takes all slots.
+TEST(SandboxViewTest, ShowsSharingModeOfEachGpu) {
   ViewModel model;
   model.gpus.push_back(Row());
   model.gpus[0].way = "MIG";
@@ -78,7 +79,7 @@ TEST(SandboxViewTest, SaysInWhichWayEachGpuIsUsed) {
   for (const auto line : Split(frame, '\n')) EXPECT_LE(DisplayWidth(line), 100u) << line;
 }
 
-TEST(SandboxViewTest, EveryRowOfAModelIsEquallyWide) {
+TEST(SandboxViewTest, RowsOfOneModelHaveEqualWidth) {
   GpuRow empty = Row();
   empty.spans.clear();
   for (size_t cell : {2, 5, 9}) {
@@ -88,7 +89,7 @@ TEST(SandboxViewTest, EveryRowOfAModelIsEquallyWide) {
   }
 }
 
-TEST(SandboxViewTest, FitsTheTerminalWhateverItsSize) {
+TEST(SandboxViewTest, FitsTerminalOfAnySize) {
   ViewModel model;
   for (int i = 0; i < 50; ++i) {
     model.gpus.push_back(Row());
@@ -106,7 +107,7 @@ TEST(SandboxViewTest, FitsTheTerminalWhateverItsSize) {
   }
 }
 
-TEST(SandboxViewTest, DecisionsFitAndReadAsSentences) {
+TEST(SandboxViewTest, TruncatesDecisionsToWholeSentences) {
   DecisionRow row{{}, "node-1 gpu 0", {"+1g.5gb@1", "+2g.10gb@2"}, {"a/web", "a/api"}, ""};
   EXPECT_EQ(DecisionText(row, 90), "node-1 gpu 0: +1g.5gb@1 +2g.10gb@2  for a/web, a/api");
   row.pods.insert(row.pods.end(), 6, "default/quite-a-long-name");
@@ -124,14 +125,14 @@ TEST(SandboxViewTest, DecisionsFitAndReadAsSentences) {
   }
 }
 
-TEST(SandboxViewTest, ReasonsAreCutBetweenWords) {
+TEST(SandboxViewTest, TruncatesReasonsBetweenWords) {
   ViewModel model;
   model.waiting.push_back({"default/p", "1x7g", "no room for 1 x 7g.40gb beside the pods", {}});
   const std::string frame = RenderFrame(model, {80, 20}, false);
   EXPECT_NE(frame.find("no room for 1 x 7g.40gb …\n"), std::string::npos) << frame;
 }
 
-TEST(SandboxViewTest, OnANarrowTerminalLabelsGiveWayToSlots) {
+TEST(SandboxViewTest, NarrowTerminalShrinksLabelsBeforeSlots) {
   ViewModel model;
   model.gpus.push_back(Row());
   EXPECT_NE(RenderFrame(model, {30, 20}, false).find("\nnode-1 gpu … |…|....."), std::string::npos)
@@ -140,7 +141,7 @@ TEST(SandboxViewTest, OnANarrowTerminalLabelsGiveWayToSlots) {
       << RenderFrame(model, {20, 20}, false);
 }
 
-TEST(SandboxViewTest, SaysWhatWouldHelpWhereThereIsRoom) {
+TEST(SandboxViewTest, ShowsRemediesIfLinesAreLeft) {
   ViewModel model;
   for (int i = 0; i < 4; ++i) {
     model.gpus.push_back(Row());
@@ -154,7 +155,7 @@ TEST(SandboxViewTest, SaysWhatWouldHelpWhereThereIsRoom) {
   EXPECT_NE(small.find("applied"), std::string::npos) << small;
 }
 
-TEST(SandboxViewTest, SaysWhenTheMachineCannotKeepUp) {
+TEST(SandboxViewTest, ShowsReachedSpeedOfSlowMachine) {
   ViewModel model;
   model.speed = 1000;
   model.reached = 990;
@@ -164,7 +165,7 @@ TEST(SandboxViewTest, SaysWhenTheMachineCannotKeepUp) {
             std::string::npos);
 }
 
-TEST(SandboxViewTest, NamesAndReasonsCannotSteerTheTerminal) {
+TEST(SandboxViewTest, EscapesControlCharactersInNamesAndReasons) {
   ViewModel model;
   model.gpus.push_back(Row());
   model.gpus[0].spans[0].pod = "a/\x1b[2J";
@@ -176,7 +177,7 @@ TEST(SandboxViewTest, NamesAndReasonsCannotSteerTheTerminal) {
   }
 }
 
-TEST(TerminalTest, PlainLinesWhereNothingElseIsUnderstood) {
+TEST(TerminalTest, DumbTerminalGetsPlainLines) {
   EXPECT_TRUE(DisplayOf(true, "xterm", nullptr).screen);
   EXPECT_TRUE(DisplayOf(true, "xterm", "").colours);
   EXPECT_FALSE(DisplayOf(true, "xterm", "0").colours);
@@ -186,7 +187,7 @@ TEST(TerminalTest, PlainLinesWhereNothingElseIsUnderstood) {
   EXPECT_FALSE(DisplayOf(false, "xterm", nullptr).screen);
 }
 
-TEST(SandboxViewTest, ColoursOnlyOnRequest) {
+TEST(SandboxViewTest, UsesColoursOnlyOnRequest) {
   ViewModel model;
   model.gpus.push_back(Row());
   EXPECT_EQ(RenderFrame(model, {}, false).find('\x1b'), std::string::npos);

@@ -29,7 +29,7 @@ volatile std::sig_atomic_t keys_taken = 0;
 termios keys_before;         // valid while keys_taken
 char doomed_file[PATH_MAX];  // "": none
 
-// Only what POSIX lets a signal handler call.
+// Async-signal-safe: calls only functions that POSIX allows in a signal handler.
 void EndAtOnce(int signal) {
   if (on_screen != 0) (void)!write(STDOUT_FILENO, kLeave.data(), kLeave.size());
   if (keys_taken != 0) (void)tcsetattr(STDIN_FILENO, TCSANOW, &keys_before);
@@ -57,7 +57,7 @@ Display DisplayOf(bool is_terminal, const char* term, const char* no_color) {
 }
 
 namespace {
-// NOLINTBEGIN(concurrency-mt-unsafe): nobody changes the environment.
+// NOLINTBEGIN(concurrency-mt-unsafe): no thread changes the environment.
 Display DisplayAt(int fd) {
   return DisplayOf(isatty(fd) == 1, std::getenv("TERM"), std::getenv("NO_COLOR"));
 }
@@ -77,13 +77,15 @@ size_t TableWidth() { return isatty(STDOUT_FILENO) == 1 ? TerminalSize().columns
 
 Interrupt::Interrupt(const std::string& doomed) {
   interrupted = 0;
-  // A path that is too long could not be opened either.
+  // A path that is too long cannot be opened either.
   doomed_file[doomed.copy(static_cast<char*>(doomed_file), sizeof doomed_file - 1)] = '\0';
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);
   std::signal(SIGHUP, OnSignal);  // the terminal was closed
   std::signal(SIGQUIT, EndAtOnce);
-  std::signal(SIGPIPE, SIG_IGN);  // who read our output is gone: writing fails, we end in order
+  std::signal(
+      SIGPIPE,
+      SIG_IGN);  // the reader of our output is gone: writes fail and the command ends in order
 }
 Interrupt::~Interrupt() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_DFL);
@@ -105,7 +107,7 @@ void FullScreen::Draw(std::string_view frame) {
   while (!frame.empty()) {
     const size_t end = frame.find('\n');
     out += frame.substr(0, end);
-    out += "\x1b[K";  // erase what an earlier, longer line left
+    out += "\x1b[K";  // erase the rest of a longer earlier line
     frame.remove_prefix(end == std::string_view::npos ? frame.size() : end + 1);
     if (!frame.empty()) out += "\r\n";
   }
@@ -114,7 +116,7 @@ void FullScreen::Draw(std::string_view frame) {
 }
 
 Keys::Keys() {
-  std::signal(SIGWINCH, [](int) {});  // so that waiting ends
+  std::signal(SIGWINCH, [](int) {});  // no action; poll returns with EINTR
   if (isatty(STDIN_FILENO) != 1 || tcgetattr(STDIN_FILENO, &keys_before) != 0) return;
   keys_taken = 1;
   termios raw = keys_before;

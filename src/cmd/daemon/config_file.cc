@@ -33,7 +33,7 @@ class Reader final : public ConfigFields {
   void Text(std::string_view key, std::string& value, std::string_view) override {
     const Json* given = Take(key);
     if (given == nullptr) return;
-    if (!given->is_string()) return Wrong(key, "a text");
+    if (!given->is_string()) return Wrong(key, "a string");
     value = View(given->get_string());
   }
   void Word(std::string_view key, std::string& value, const std::vector<std::string>& words,
@@ -57,7 +57,7 @@ class Reader final : public ConfigFields {
     const Json* given = Take(key);
     if (given == nullptr) return;
     if (!given->is_int64() || given->get_int64() < least || given->get_int64() > most) {
-      return Wrong(key, fmt::format("a whole number from {} to {}", least, most));
+      return Wrong(key, fmt::format("an integer from {} to {}", least, most));
     }
     value = given->get_int64();
   }
@@ -76,8 +76,8 @@ class Reader final : public ConfigFields {
     const Json* old = Take(old_key);
     if (old == nullptr) return;
     if (levels_.back().object->contains(key)) {
-      problems_.push_back(fmt::format("{}: was renamed to {}, which is given too", PathOf(old_key),
-                                      PathOf(key)));
+      problems_.push_back(
+          fmt::format("{}: renamed to {}, which is also set", PathOf(old_key), PathOf(key)));
       return;
     }
     warnings_.push_back(fmt::format("{} is deprecated: use {}", PathOf(old_key), PathOf(key)));
@@ -98,7 +98,7 @@ class Reader final : public ConfigFields {
     std::string path;
     const JsonObject* object;
     std::set<std::string, std::less<>> known;
-    std::map<std::string, const Json*, std::less<>> renamed;  // by today's key
+    std::map<std::string, const Json*, std::less<>> renamed;  // by current key
   };
 
   static Result<Duration> DurationOf(const Json& value) {
@@ -106,7 +106,7 @@ class Reader final : public ConfigFields {
     const double seconds = value.is_int64()    ? static_cast<double>(value.get_int64())
                            : value.is_double() ? value.get_double()
                                                : -1;
-    // What does not fit into a Duration is outside all limits anyway.
+    // A value that does not fit into a Duration is outside all limits anyway.
     if (!(seconds >= 0 && seconds < 1e9)) return Invalid("no duration");
     return FromSeconds(seconds);
   }
@@ -121,12 +121,12 @@ class Reader final : public ConfigFields {
     for (const auto& member : *levels_.back().object) {
       const std::string_view key(member.key().data(), member.key().size());
       if (!levels_.back().known.contains(key)) {
-        problems_.push_back(fmt::format("{}: there is no such field", PathOf(key)));
+        problems_.push_back(fmt::format("{}: unknown field", PathOf(key)));
       }
     }
     levels_.pop_back();
   }
-  // Null when it is not given: nulls are what templates leave of what has no value.
+  // Null if the key is missing or null: templates leave nulls for values that are not set.
   const Json* Take(std::string_view key) {
     levels_.back().known.emplace(key);
     if (const auto old = levels_.back().renamed.find(key); old != levels_.back().renamed.end()) {
@@ -156,7 +156,7 @@ class Printer final : public ConfigFields {
     indent_.resize(indent_.size() - 2);
   }
   void Text(std::string_view key, std::string& value, std::string_view help) override {
-    Line(key, WriteJson(Json(value)), help);  // JSON's quoting is YAML's
+    Line(key, WriteJson(Json(value)), help);  // a quoted JSON string is valid YAML
   }
   void Word(std::string_view key, std::string& value, const std::vector<std::string>& words,
             std::string_view help) override {

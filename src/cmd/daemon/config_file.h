@@ -8,9 +8,9 @@
 //   Status read = ReadConfig(text, {"GpuPartitionerConfig"}, [&](auto& f) { Fields(f, config); },
 //   w); std::cout << PrintConfig({"GpuPartitionerConfig"}, [&](auto& f) { Fields(f, config); });
 //
-// One description serves reading, checking, printing and documentation. All that is wrong with a
-// file is reported at once, each with its key. Keys that nobody knows are wrong: a misspelt one
-// would be lost in silence.
+// One description serves parsing, validation, printing and documentation. All problems of a file
+// are reported together, each with its key. Unknown keys are errors, because a misspelt key would
+// otherwise be ignored silently.
 #pragma once
 
 #include <cstdint>
@@ -25,43 +25,43 @@
 
 namespace nos::cmd {
 
-// What the group of all configurations is called in their apiVersion.
+// API group and version in the apiVersion of every configuration.
 inline constexpr std::string_view kConfigVersion = "config.nos.nebuly.com/v1alpha1";
 
-// Visits each field; `value` holds the default and is replaced where the file says otherwise.
+// Visits each field. `value` holds the default; a value in the file replaces it.
 class ConfigFields {
  public:
   virtual ~ConfigFields() = default;
   virtual void Group(std::string_view key, FunctionRef<void()> fields) = 0;
   virtual void Text(std::string_view key, std::string& value, std::string_view help) = 0;
-  // One of `words`.
+  // The value is one of `words`.
   virtual void Word(std::string_view key, std::string& value, const std::vector<std::string>& words,
                     std::string_view help) = 0;
   virtual void Flag(std::string_view key, bool& value, std::string_view help) = 0;
   virtual void Number(std::string_view key, int64_t& value, int64_t least, int64_t most,
                       std::string_view help) = 0;
-  // A number of seconds, fractions allowed; also a duration as Go writes it ("1m30s").
+  // A number of seconds, fractions allowed, or a Go duration ("1m30s").
   virtual void Seconds(std::string_view key, Duration& value, Duration least, Duration most,
                        std::string_view help) = 0;
-  // Declares that the next field, `key`, was called `old_key` in the last minor version: the old key is
-  // still read, with a warning. Both at once are an error.
+  // Declares that the next field, `key`, was called `old_key` in the last minor version. The old
+  // key is still read, with a warning. A file with both keys is an error.
   virtual void Renamed(std::string_view old_key, std::string_view key) = 0;
-  // Was read by older versions and has no effect any more.
+  // The key was read by older versions and has no effect now.
   virtual void Retired(std::string_view key, std::string_view why) = 0;
 };
 
 using DescribeConfig = FunctionRef<void(ConfigFields&)>;
 
-// An empty text is a configuration of defaults. `warnings` gets one sentence for each field without
-// effect. Error: kInvalid, all problems with their keys.
+// An empty text means all defaults. `warnings` receives one sentence for each field without effect.
+// Error: kInvalid, all problems with their keys.
 Status ReadConfig(std::string_view text, std::string_view kind, DescribeConfig fields,
                   std::vector<std::string>& warnings);
 
-// The same of a document that has been parsed.
+// Same for a parsed document.
 Status ReadConfig(const Json& document, std::string_view kind, DescribeConfig fields,
                   std::vector<std::string>& warnings);
 
-// As YAML that ReadConfig takes, each field below a comment that explains it.
+// YAML that ReadConfig accepts, each field below a comment that explains it.
 std::string PrintConfig(std::string_view kind, DescribeConfig fields);
 
 }  // namespace nos::cmd

@@ -39,20 +39,20 @@ class ConfigFileTest : public ::testing::Test {
   std::vector<std::string> warnings_;
 };
 
-TEST_F(ConfigFileTest, TakesWhatIsGivenAndKeepsTheRest) {
+TEST_F(ConfigFileTest, ReadsGivenFieldsAndKeepsDefaults) {
   ASSERT_TRUE(Read("health: {address: ':1'}\nidleSeconds: 1.5\nmode: slow\nelect: false").ok());
   EXPECT_EQ(config_.address, ":1");
   EXPECT_EQ(config_.idle, milliseconds(1500));
   EXPECT_EQ(config_.mode, "slow");
   EXPECT_FALSE(config_.elect);
   EXPECT_EQ(config_.burst, 10);
-  ASSERT_TRUE(Read("idleSeconds: 20s").ok()) << "as Go writes durations";
+  ASSERT_TRUE(Read("idleSeconds: 20s").ok()) << "Go duration syntax";
   EXPECT_EQ(config_.idle, seconds(20));
 }
 
-TEST_F(ConfigFileTest, NothingIsTheDefaults) {
+TEST_F(ConfigFileTest, EmptyFileMeansDefaults) {
   EXPECT_TRUE(ReadRaw("").ok());
-  EXPECT_TRUE(Read("health:\nburst: null").ok()) << "what templates leave";
+  EXPECT_TRUE(Read("health:\nburst: null").ok()) << "nulls as left by templates";
   EXPECT_EQ(config_.burst, 10);
 }
 
@@ -66,35 +66,35 @@ TEST_F(ConfigFileTest, ReadsRenamedKeyUnderItsOldName) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-TEST_F(ConfigFileTest, ChecksRenamedKeyAndRefusesBothNames) {
+TEST_F(ConfigFileTest, ChecksRenamedKeyAndRejectsBothNames) {
   EXPECT_EQ(Read("mostAtOnce: 0").code(), Code::kInvalid);
-  EXPECT_NE(Read("mostAtOnce: 7\nmaxConcurrent: 7").message().find("mostAtOnce: was renamed"),
+  EXPECT_NE(Read("mostAtOnce: 7\nmaxConcurrent: 7").message().find("mostAtOnce: renamed"),
             std::string::npos);
 }
 
-TEST_F(ConfigFileTest, NamesAllThatIsWrongAtOnce) {
+TEST_F(ConfigFileTest, ReportsAllProblemsTogether) {
   const Status read =
       Read("health: {adress: x}\nmode: other\nelect: 1\nburst: 101\nidleSeconds: -1\nnew: 1");
   EXPECT_EQ(read.code(), Code::kInvalid);
   EXPECT_EQ(read.message(),
-            "health.adress: there is no such field; mode: expected one of fast, slow; elect: "
-            "expected true or false; burst: expected a whole number from 1 to 100; idleSeconds: "
-            "expected a number of seconds from 0.01 to 60; new: there is no such field");
+            "health.adress: unknown field; mode: expected one of fast, slow; elect: "
+            "expected true or false; burst: expected an integer from 1 to 100; idleSeconds: "
+            "expected a number of seconds from 0.01 to 60; new: unknown field");
 }
 
-TEST_F(ConfigFileTest, HostileNumbersAreRefused) {
+TEST_F(ConfigFileTest, RejectsOutOfRangeNumbers) {
   for (const char* value : {".nan", ".inf", "1e300", "-0.0001", "[]", "{}", "''", "1e9h"}) {
     EXPECT_FALSE(Read(std::string("idleSeconds: ") + value).ok()) << value;
   }
   EXPECT_EQ(config_.idle, milliseconds(300));
 }
 
-TEST_F(ConfigFileTest, OldFieldsAreTakenWithAWarning) {
+TEST_F(ConfigFileTest, RetiredFieldsGiveWarning) {
   EXPECT_TRUE(Read("webhook: {port: 9443}").ok());
   EXPECT_EQ(warnings_, std::vector<std::string>{"webhook has no effect: there is none"});
 }
 
-TEST_F(ConfigFileTest, OtherKindsAreRefused) {
+TEST_F(ConfigFileTest, RejectsOtherKindsAndVersions) {
   EXPECT_FALSE(ReadRaw("kind: Test").ok());
   EXPECT_FALSE(ReadRaw("apiVersion: config.nos.nebuly.com/v1alpha1\nkind: Other").ok());
   EXPECT_FALSE(ReadRaw("[1]").ok());
@@ -102,7 +102,7 @@ TEST_F(ConfigFileTest, OtherKindsAreRefused) {
   EXPECT_FALSE(Read("---\nb: 1").ok());
 }
 
-TEST_F(ConfigFileTest, WhatIsPrintedCanBeRead) {
+TEST_F(ConfigFileTest, PrintedConfigCanBeRead) {
   config_.address = "a \"b\": #c";
   config_.idle = milliseconds(1250);
   config_.elect = false;

@@ -13,15 +13,15 @@ namespace {
 
 constexpr MetricFamily kWaiting{
     MetricFamily::Kind::kGauge, "nos_telemetry_spool_envelopes",
-    "Envelopes on disk that the telemetry server has not acknowledged since the look before."};
+    "Number of envelopes in the spool that the telemetry server has not acknowledged."};
 constexpr MetricFamily kBytes{MetricFamily::Kind::kGauge, "nos_telemetry_spool_bytes",
-                              "What they take on disk."};
+                              "Size of the spool on disk in bytes."};
 constexpr MetricFamily kLost{
     MetricFamily::Kind::kCounter, "nos_telemetry_lost_records_total",
-    "Records dropped since the start: the spool was full, the disk was, or "
-    "the server will never take them."};
+    "Number of records dropped since the start because the spool or the disk was full or "
+    "the server rejected them."};
 constexpr MetricFamily kDiskErrors{MetricFamily::Kind::kCounter, "nos_telemetry_spool_errors_total",
-                                   "Writes to the spool that failed since the start."};
+                                   "Number of failed writes to the spool since the start."};
 
 constexpr size_t kMostAnswerBytes = size_t{1} << 20;
 constexpr Duration kSendTimeout = std::chrono::seconds(20);
@@ -45,21 +45,24 @@ bool IsHttp(std::string_view url) {
 
 void DescribeDelivery(ConfigFields& f, DeliveryConfig& c) {
   f.Text("endpoint", c.endpoint,
-         "Base URL of the telemetry server (https://HOST[:PORT][/PATH]); empty: nothing leaves the "
-         "node.");
-  f.Text("cluster", c.cluster, "What this cluster is called there.");
-  f.Text("tokenFile", c.token_file, "Bearer token; read again when it is rotated.");
-  f.Text("caFile", c.ca_file, "Authorities of the server (PEM); empty: those of the system.");
+         "Base URL of the telemetry server (https://HOST[:PORT][/PATH]). Empty: no telemetry is "
+         "sent.");
+  f.Text("cluster", c.cluster, "Name of this cluster on the telemetry server.");
+  f.Text("tokenFile", c.token_file, "File with the bearer token; reloaded when it changes.");
+  f.Text("caFile", c.ca_file,
+         "CA certificates (PEM) that verify the server. Empty: the system's CA certificates.");
   f.Text("certificateFile", c.certificate_file,
-         "Client certificate (PEM) for servers that ask for one.");
-  f.Text("keyFile", c.key_file, "Its key (PEM).");
+         "Client certificate (PEM), for servers that require one.");
+  f.Text("keyFile", c.key_file, "Private key of the client certificate (PEM).");
   f.Text("spoolFolder", c.spool_folder,
-         "Where what is not delivered waits, over restarts; made if it is not there.");
+         "Folder that buffers undelivered records across restarts; created if it does not exist.");
   f.Number("spoolMiB", c.spool_mib, 1, 1 << 20,
-           "How much may wait; then the oldest is dropped and counted.");
-  f.Flag("spoolShared", c.spool_shared,
-         "Several processes have that folder, on a volume that they share: each takes one of those "
-         "in it (0, 1, ...) that no other has, and goes on with what waits there.");
+           "Maximum size of the spool in MiB. When it is full, the oldest records are dropped and "
+           "counted.");
+  f.Flag(
+      "spoolShared", c.spool_shared,
+      "True if several processes share spoolFolder on one volume. Each process locks a subfolder "
+      "(0, 1, ...) that no other process uses, and sends the records that it finds there.");
 }
 
 Result<kube::ConnectionConfig> ConnectionOf(const DeliveryConfig& config) {
@@ -68,13 +71,13 @@ Result<kube::ConnectionConfig> ConnectionOf(const DeliveryConfig& config) {
   }
   const bool open = config.endpoint.starts_with("http://") && !IsLocal(config.endpoint);
   if (open && !config.token_file.empty()) {
-    return WrongField("endpoint", "a token is sent over https only, or within this machine");
+    return WrongField("endpoint", "a token requires https, or an address on this machine");
   }
   if (config.cluster.empty()) {
-    return WrongField("cluster", "say what the telemetry server is to call this cluster");
+    return WrongField("cluster", "required: name of this cluster on the telemetry server");
   }
   if (config.certificate_file.empty() != config.key_file.empty()) {
-    return WrongField("certificateFile", "it goes together with keyFile");
+    return WrongField("certificateFile", "certificateFile and keyFile must be set together");
   }
   kube::ConnectionConfig connection;
   connection.server = config.endpoint;
@@ -107,7 +110,8 @@ Delivery::~Delivery() {
   if (sending_.joinable()) sending_.join();
 }
 
-// Of folders that are shared the first that nobody has; who had it before may have left something.
+// In a shared folder, takes the first subfolder that no other process has locked. It may still hold
+// records of its previous owner.
 Result<std::unique_ptr<telemetry::Spool>> Delivery::OpenSpool() const {
   telemetry::SpoolOptions options{.folder = config_.spool_folder,
                                   .most_bytes = static_cast<uint64_t>(config_.spool_mib) << 20};
@@ -134,14 +138,14 @@ Status Delivery::Open() {
 
 Status Delivery::Add(std::span<const std::string> records) {
   NOS_RETURN_IF_ERROR(Open());
-  Show();  // before these: what is there has not been delivered since the last ones
+  Show();  // publish first: existing envelopes were not delivered since the last report
   Status kept = spool_->Append(records);
   bell_.Ring();
   return kept;
 }
 
 void Delivery::SendAgainAndAgain() {
-  const SteadyClock clock;  // pauses are not to change with the system's time
+  const SteadyClock clock;  // pauses must not depend on changes of the system time
   while (!stop_) bell_.Wait(sender_->Step(clock.Now()).value_or(kIdle));
 }
 

@@ -1,6 +1,6 @@
-// How a daemon's records reach a telemetry server, if one is configured: a spool on disk, and a
-// thread that sends what is in it, so that neither a slow server nor a slow disk keeps whoever
-// reports waiting.
+// Delivers records of a daemon to a telemetry server, if one is configured: a spool on disk, and a
+// thread that sends its contents, so that neither a slow server nor a slow disk blocks the
+// reporting thread.
 //
 //   NOS_ASSIGN(const auto delivery, Delivery::For(config, "node/gpu-17", metrics));
 //   NOS_RETURN_IF_ERROR(delivery->Add(records));   // on disk when it returns
@@ -21,13 +21,13 @@
 
 namespace nos::cmd {
 
-// Of the connection to a telemetry server and what waits for it; the same for all that report.
+// Connection to a telemetry server and its spool; all reporting daemons use these fields.
 struct DeliveryConfig {
   std::string endpoint, cluster;
   std::string token_file, ca_file, certificate_file, key_file;
   std::string spool_folder = "/var/lib/nos/telemetry";
   int64_t spool_mib = 64;
-  bool spool_shared = false;  // several processes use the folder, each has one of its own in it
+  bool spool_shared = false;  // several processes use the folder, each one subfolder
 };
 void DescribeDelivery(ConfigFields& fields, DeliveryConfig& config);
 // Error: kInvalid with the field.
@@ -35,18 +35,18 @@ Result<kube::ConnectionConfig> ConnectionOf(const DeliveryConfig& config);
 
 class Delivery {
  public:
-  // `source`: as EnvelopeHead has it. REQUIRES: an endpoint. `metrics` must outlive it. Error:
+  // `source`: see EnvelopeHead. REQUIRES: an endpoint. `metrics` must outlive this object. Error:
   // kInvalid (configuration).
   static Result<std::unique_ptr<Delivery>> For(const DeliveryConfig& config, std::string source,
                                                Metrics& metrics);
-  // Waits for a request under way, at most its time-out. What is not sent is on disk.
+  // Waits for a request in flight, at most until its timeout. Unsent records stay on disk.
   ~Delivery();
   Delivery(const Delivery&) = delete;
   Delivery& operator=(const Delivery&) = delete;
 
-  // The spool, if it is not open yet. Errors: as Spool::Open; to be tried again.
+  // Opens the spool if it is not open. Errors: see Spool::Open; the caller retries.
   Status Open();
-  // Opens it, too. Errors: as Open and Spool::Append: the records are not kept.
+  // Opens the spool if needed. Errors: see Open and Spool::Append; the records are not stored.
   Status Add(std::span<const std::string> records);
 
  private:
@@ -64,7 +64,7 @@ class Delivery {
   std::unique_ptr<telemetry::Sender> sender_;
   std::atomic<bool> stop_ = false;
   Bell bell_;
-  std::thread sending_;  // once there is a spool
+  std::thread sending_;  // runs once the spool is open
 };
 
 }  // namespace nos::cmd

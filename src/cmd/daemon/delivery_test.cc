@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that several processes share, and a server that does not answer.
+// A spool folder shared by several processes, and a server that does not answer.
 class DeliveryTest : public ::testing::Test {
  protected:
   DeliveryTest() {
@@ -27,7 +27,7 @@ class DeliveryTest : public ::testing::Test {
     EXPECT_TRUE(delivery.ok()) << delivery.status().ToString();
     return delivery.ok() ? *std::move(delivery) : nullptr;
   }
-  // Envelopes that wait in one of the folders.
+  // Number of envelopes in one of the folders.
   int Waiting(const std::string& folder) const {
     int files = 0;
     for (const auto& entry : fs::directory_iterator(config_.spool_folder + "/" + folder)) {
@@ -41,7 +41,7 @@ class DeliveryTest : public ::testing::Test {
   Metrics metrics_;
 };
 
-TEST_F(DeliveryTest, EachHasASpoolOfItsOwnAndTakesOverWhatOthersLeft) {
+TEST_F(DeliveryTest, SharedFolderGivesEachProcessASpoolAndReusesOldOnes) {
   auto first = Make(), second = Make();
   ASSERT_TRUE(first->Add(records_).ok());
   ASSERT_TRUE(second->Add(records_).ok());
@@ -51,11 +51,11 @@ TEST_F(DeliveryTest, EachHasASpoolOfItsOwnAndTakesOverWhatOthersLeft) {
   first.reset();
   auto next = Make();
   ASSERT_TRUE(next->Add(records_).ok());
-  EXPECT_EQ(Waiting("0"), 2) << "beside what the first one left";
+  EXPECT_EQ(Waiting("0"), 2) << "in addition to the envelope of the first process";
   EXPECT_EQ(Waiting("1"), 2);
 }
 
-TEST_F(DeliveryTest, WithoutSharingOneHasTheFolder) {
+TEST_F(DeliveryTest, UnsharedFolderAllowsOneProcess) {
   config_.spool_shared = false;
   auto first = Make(), second = Make();
   ASSERT_TRUE(first->Open().ok());

@@ -13,12 +13,12 @@ namespace nos::cmd {
 namespace {
 
 constexpr MetricFamily kLeader{MetricFamily::Kind::kGauge, "nos_leader",
-                               "1 while this replica leads, by lease."};
+                               "1 while this replica is the leader, by lease."};
 
 std::string Identity() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  // Never used again: not even by a container that restarts under the same name.
+  // Unique for every process, even if a container restarts under the same name.
   const auto now = SystemClock().Now().time_since_epoch().count();
   return fmt::format("{}_{}", host.data(),
                      NameBasedUuid(fmt::format("{} {} {}", host.data(), getpid(), now)));
@@ -42,18 +42,20 @@ std::string OwnNamespace() {
 
 void DescribeLeader(ConfigFields& f, LeaderConfig& c) {
   using std::chrono::hours, std::chrono::milliseconds, std::chrono::seconds;
-  f.Flag("leaderElect", c.elect, "One of several replicas acts; false: this one always does.");
+  f.Flag(
+      "leaderElect", c.elect,
+      "If true, only the replica that holds the Lease acts. If false, this replica always acts.");
   f.Text("resourceName", c.lease_name, "Name of the Lease.");
   f.Text("resourceNamespace", c.lease_namespace,
-         "Namespace of the Lease. Empty: that of this pod, else default.");
+         "Namespace of the Lease. Empty: the namespace of this pod, else default.");
   f.Seconds("leaseDuration", c.election.lease, seconds(2), hours(1),
-            "Others take over when the Lease has not been renewed for so long.");
+            "Time after the last renewal when another replica may take over the Lease.");
   f.Seconds("renewDeadline", c.election.renew, seconds(1), hours(1),
-            "A leader that could not renew for so long stops.");
+            "A leader that fails to renew the Lease for this long stops leading.");
   f.Seconds("retryPeriod", c.election.retry, milliseconds(100), hours(1),
-            "Between attempts to get or renew it.");
-  f.Retired("resourceLock", "it is a Lease");
-  f.Retired("leaderElectionReleaseOnCancel", "the Lease is always released at the end");
+            "Time between attempts to acquire or renew the Lease.");
+  f.Retired("resourceLock", "the lock is always a Lease");
+  f.Retired("leaderElectionReleaseOnCancel", "the Lease is always released on shutdown");
 }
 
 Status CheckLeader(const LeaderConfig& config) {

@@ -1,4 +1,4 @@
-// Which of several replicas acts, as a daemon needs it.
+// Leader election among the replicas of a daemon.
 //
 //   Leader leader(connection, config, [&] { bell.Ring(); });
 //   http_options.may_write = [&] { return leader.Leads(); };
@@ -20,22 +20,22 @@ struct LeaderConfig {
   std::string lease_name, lease_namespace = {};
   kube::LeaderElectionOptions election = {};
 };
-// The fields of the group leaderElection.
+// Fields of the group leaderElection.
 void DescribeLeader(ConfigFields& fields, LeaderConfig& config);
-// Error: kInvalid: periods that do not go together.
+// Error: kInvalid: inconsistent periods.
 Status CheckLeader(const LeaderConfig& config);
 
-// The namespace of the pod that this process runs in; else "default".
+// Namespace of the pod that runs this process, else "default".
 std::string OwnNamespace();
 
 class Leader {
  public:
-  // `on_change`: called from any thread when leadership was won or lost.
+  // `on_change` is called from any thread when leadership is won or lost.
   Leader(const kube::ConnectionConfig& connection, const LeaderConfig& config,
          std::function<void()> on_change);
-  // Always, when replicas do not elect.
+  // Always true if leader election is disabled.
   bool Leads() const { return leadership_ == nullptr || leadership_->Leads(); }
-  // Why the Lease could not be asked for, or OK.
+  // OK, or why the last request for the Lease failed.
   Status error() const { return leadership_ == nullptr ? Status::Ok() : leadership_->error(); }
   void Report(Metrics& metrics) const;
 

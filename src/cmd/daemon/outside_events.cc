@@ -35,7 +35,7 @@ std::vector<FolderWatch> WatchFoldersOf(const std::vector<std::string>& files) {
   for (const std::string& folder : folders) {
     FolderWatch& watch = watches.emplace_back(folder);
     if (const Status watched = watch.Refresh(); !watched.ok()) {
-      Log(LogLevel::kWarn, "changes of files will not be noticed", {{"error", watched.message()}});
+      Log(LogLevel::kWarn, "file watching is disabled", {{"error", watched.message()}});
     }
   }
   return watches;

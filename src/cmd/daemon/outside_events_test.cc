@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kLong = std::chrono::seconds(20);
 
-TEST(OutsideEventsTest, ASignalAsksToEnd) {
+TEST(OutsideEventsTest, SignalRequestsShutdown) {
   Bell bell;
   const OutsideEvents events({}, [&] { bell.Ring(); });
   EXPECT_FALSE(events.StopAsked());
@@ -23,7 +23,7 @@ TEST(OutsideEventsTest, ASignalAsksToEnd) {
   EXPECT_TRUE(events.StopAsked());
 }
 
-TEST(OutsideEventsTest, AFileThatIsReplacedIsNoticedOnce) {
+TEST(OutsideEventsTest, ReportsReplacedFileOnce) {
   std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
   const std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "v1") << "1";
@@ -31,7 +31,7 @@ TEST(OutsideEventsTest, AFileThatIsReplacedIsNoticedOnce) {
   Bell bell;
   OutsideEvents events({folder / "models.yaml"}, [&] { bell.Ring(); });
   EXPECT_FALSE(events.TakeFilesChanged());
-  // As volumes of ConfigMaps do it.
+  // ConfigMap volumes replace files by swapping a symbolic link.
   std::filesystem::create_symlink("v2", folder / "tmp");
   std::filesystem::rename(folder / "tmp", folder / "models.yaml");
   while (!events.TakeFilesChanged()) ASSERT_TRUE(bell.Wait(kLong));
@@ -39,7 +39,7 @@ TEST(OutsideEventsTest, AFileThatIsReplacedIsNoticedOnce) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(OutsideEventsTest, AFileThatIsWrittenInPlaceIsNoticed) {
+TEST(OutsideEventsTest, ReportsFileWrittenInPlace) {
   std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
   const std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "config.yaml") << "1";
@@ -50,7 +50,7 @@ TEST(OutsideEventsTest, AFileThatIsWrittenInPlaceIsNoticed) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(OutsideEventsTest, WhatIsWrittenBesideAFileIsNoChangeOfIt) {
+TEST(OutsideEventsTest, IgnoresOtherFilesInTheFolder) {
   std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
   const std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "config.yaml") << "1";
@@ -59,7 +59,7 @@ TEST(OutsideEventsTest, WhatIsWrittenBesideAFileIsNoChangeOfIt) {
   std::ofstream(folder / "another") << "2";
   ASSERT_TRUE(bell.Wait(kLong));
   EXPECT_FALSE(events.TakeFilesChanged());
-  // As volumes of ConfigMaps do it when another key of theirs changes.
+  // ConfigMap volumes rename a file in this way when another key of the ConfigMap changes.
   std::ofstream(folder / "v2") << "1";
   std::filesystem::rename(folder / "v2", folder / "config.yaml");
   ASSERT_TRUE(bell.Wait(kLong));
@@ -67,7 +67,7 @@ TEST(OutsideEventsTest, WhatIsWrittenBesideAFileIsNoChangeOfIt) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(OutsideEventsTest, HangUpMeansReadAnew) {
+TEST(OutsideEventsTest, SighupCountsAsFileChange) {
   Bell bell;
   OutsideEvents events({}, [&] { bell.Ring(); });
   kill(getpid(), SIGHUP);
@@ -77,7 +77,7 @@ TEST(OutsideEventsTest, HangUpMeansReadAnew) {
   EXPECT_FALSE(events.StopAsked());
 }
 
-TEST(OutsideEventsTest, TheSecondSignalEndsAtOnce) {
+TEST(OutsideEventsTest, SecondSignalEndsProcessAtOnce) {
   EXPECT_EXIT(
       {
         Bell bell;

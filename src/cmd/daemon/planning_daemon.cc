@@ -4,13 +4,13 @@
 
 #include "base/log.h"
 #include "cmd/daemon/outside_events.h"
-#include "reconcile/measures.h"
 #include "kube/metered_transport.h"
+#include "reconcile/measures.h"
 
 namespace nos::cmd {
 namespace {
 
-// The reconciler of the moment: absent while another replica leads.
+// The current reconciler: absent while another replica leads.
 class Seat {
  public:
   Seat(const PlanningDaemon& what, std::unique_ptr<const PlanningRules> rules,
@@ -21,11 +21,11 @@ class Seat {
     auto rules = ReadPlanningRules(what_.files);
     metrics_.Count(kReloads, {{"result", rules.ok() ? "ok" : "error"}});
     if (!rules.ok()) {
-      Log(LogLevel::kError, "changed files are refused; the former rules stay in force",
+      Log(LogLevel::kError, "failed to reload configuration files, keeping the previous ones",
           {{"error", rules.status().message()}});
       return;
     }
-    Log(LogLevel::kInfo, "changed files are in force");
+    Log(LogLevel::kInfo, "reloaded configuration files");
     Leave(runner);
     rules_ = std::move(rules).value();
   }
@@ -87,7 +87,7 @@ Status RunPlanningDaemon(const DaemonFlags& flags, const PlanningDaemon& what) {
              seat.Sit(runner, leader.Leads());
              report.Turn(runner);
            });
-  Log(LogLevel::kInfo, "nos ends", {{"command", what.name}});
+  Log(LogLevel::kInfo, "stopping nos", {{"command", what.name}});
   seat.Sit(runner, false);
   return Status::Ok();
 }

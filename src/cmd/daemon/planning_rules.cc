@@ -19,21 +19,22 @@ Result<std::vector<scheduling::Profile>> ReadProfiles(const PlanningFiles& files
     return profile.scheduler_name == files.scheduler_name;
   });
   if (files.scheduler_name.empty() || there) return std::move(file.configuration.profiles);
-  return Invalid(fmt::format("{}: there is no profile with schedulerName '{}'",
-                             files.scheduler_file, files.scheduler_name));
+  return Invalid(fmt::format("{}: no profile has schedulerName '{}'", files.scheduler_file,
+                             files.scheduler_name));
 }
 
 }  // namespace
 
 void DescribePlanningFiles(ConfigFields& f, PlanningFiles& c) {
   f.Text("schedulerConfigFile", c.scheduler_file,
-         "A KubeSchedulerConfiguration: pods that name one of its profiles are placed as that one "
-         "would, others as kube-scheduler does by default. Read anew when it changes.");
+         "KubeSchedulerConfiguration file. Pods that name one of its profiles are placed as that "
+         "profile does, other pods as kube-scheduler's default does. Reloaded when it changes.");
   f.Text("schedulerName", c.scheduler_name,
-         "The profile of that file for pods that name none of them. Empty: kube-scheduler's "
+         "Profile of that file for pods that name no profile of it. Empty: kube-scheduler's "
          "default.");
   f.Text("knownMigGeometriesFile", c.geometries_file,
-         "Further or changed GPU models (docs/catalogue.md). Read anew when it changes.");
+         "File with additional or overridden GPU models (docs/catalogue.md). Reloaded when it "
+         "changes.");
 }
 
 scheduling::FrameworkChoice PlanningRules::Choice(const std::string& otherwise) const {

@@ -1,5 +1,5 @@
-// What those that plan go by: GPU models, and where schedulers would place pods. Read from files
-// that may change.
+// Inputs of a planning controller that come from files: GPU models, and how schedulers would place
+// pods. The files may change at run time.
 //
 //   NOS_ASSIGN(auto rules, ReadPlanningRules(config.files));
 //   controllers::Partitioner partitioner(options, rules->Choice(config.files.scheduler_name),
@@ -26,15 +26,15 @@ void DescribePlanningFiles(ConfigFields& fields, PlanningFiles& files);
 struct PlanningRules {
   gpu::Catalogue catalogue;
   std::vector<scheduling::Profile> profiles;
-  std::set<std::string, std::less<>> cutting;  // schedulers that have GPUs cut themselves
-  scheduling::Framework usual;                 // for pods of schedulers that no file is about
+  std::set<std::string, std::less<>> cutting;  // schedulers that partition GPUs themselves
+  scheduling::Framework usual;  // for pods of schedulers without a configuration file
 
-  // `otherwise`: the profile for pods that name none of them; "": kube-scheduler's default. Refers
-  // to these rules.
+  // `otherwise`: profile for pods whose schedulerName matches no profile; "" means kube-scheduler's
+  // default. The result refers to these rules.
   scheduling::FrameworkChoice Choice(const std::string& otherwise) const;
 };
 
-// Error: kNotFound for a file, kInvalid: what is wrong with it, or it has no profile of the name.
+// Error: kNotFound for a missing file; kInvalid for invalid content or a missing profile.
 Result<std::unique_ptr<const PlanningRules>> ReadPlanningRules(const PlanningFiles& files);
 
 }  // namespace nos::cmd

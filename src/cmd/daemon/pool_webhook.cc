@@ -17,7 +17,7 @@ constexpr Duration kTimeout = std::chrono::seconds(10);
 constexpr size_t kMostAnswerBytes = 64 << 10;
 constexpr size_t kMostToldOfAnswer = 200;
 
-// "hooks.example:8443" of "https://hooks.example:8443/nos/"; "": it is no such address.
+// "hooks.example:8443" of "https://hooks.example:8443/nos/"; "" if `url` is not an absolute URL.
 std::string_view AuthorityOf(std::string_view url) {
   const size_t scheme = url.find("://");
   if (scheme == std::string_view::npos) return {};
@@ -25,8 +25,8 @@ std::string_view AuthorityOf(std::string_view url) {
   return url.substr(0, url.find_first_of("/?#"));
 }
 
-// Whether a server may take it for a path outside the folder that it begins with: a part of its
-// path is "..", or would be when decoded once or more.
+// True if a server may resolve the path outside the folder of its prefix: a part of the path is
+// "..", or is ".." after one or more rounds of percent-decoding.
 bool LeavesItsFolder(std::string_view url) {
   std::string path(url.substr(0, url.find_first_of("?#")));
   for (size_t at = path.find('%'); at != path.npos; at = path.find('%', at)) {
@@ -64,7 +64,7 @@ Result<std::string> Call(const PoolWebhookConfig& config, const std::function<bo
     return Status(Code::kPermission, "addresses with '..' are not called (webhook.urlPrefix)");
   }
   kube::ConnectionConfig connection;
-  connection.server = url;  // whole: what it is encoded like is its own
+  connection.server = url;  // the whole URL, encoded as the NodePool has it
   connection.ca.file = config.ca_file;
   connection.token.file = config.token_file;
   kube::HttpOptions options;
@@ -90,28 +90,31 @@ Result<std::string> Call(const PoolWebhookConfig& config, const std::function<bo
 
 void DescribePoolWebhook(ConfigFields& f, PoolWebhookConfig& c) {
   f.Text("urlPrefix", c.prefix,
-         "Only webhooks of NodePools that begin so are called (https://HOST/PATH/). Empty: any.");
-  f.Text("tokenFile", c.token_file,
-         "Bearer token that webhooks get; read again when it is rotated. Needs urlPrefix: whoever "
-         "may write NodePools could have it sent elsewhere.");
-  f.Text("caFile", c.ca_file, "Authorities of webhooks (PEM); empty: those of the system.");
+         "URL prefix (https://HOST/PATH/) that webhooks of NodePools must have. Empty: any URL.");
+  f.Text(
+      "tokenFile", c.token_file,
+      "File with the bearer token sent to webhooks; reloaded when it changes. Requires urlPrefix, "
+      "because users who can write NodePools could otherwise send it to any URL.");
+  f.Text("caFile", c.ca_file,
+         "CA certificates (PEM) that verify webhooks. Empty: the system's CA certificates.");
 }
 
 Status CheckPoolWebhook(const PoolWebhookConfig& config) {
   if (config.prefix.empty()) {
-    return config.token_file.empty() ? Status::Ok()
-                                     : Wrong("tokenFile", "needs urlPrefix: where it may go");
+    return config.token_file.empty()
+               ? Status::Ok()
+               : Wrong("tokenFile", "requires urlPrefix, the URLs that receive it");
   }
   const std::string_view prefix = config.prefix, host = AuthorityOf(prefix);
   const bool https = prefix.starts_with("https://");
-  // Without a slash https://hooks.example would be the beginning of https://hooks.example.org.
+  // Without the slash, https://hooks.example would also match https://hooks.example.org.
   const size_t scheme = https ? 8 : 7;
   if ((!https && !prefix.starts_with("http://")) || host.empty() ||
       host.find('@') != std::string_view::npos || prefix.find('/', scheme) == prefix.npos) {
-    return Wrong("urlPrefix", "must be https://HOST/ or http://HOST/, with a path or without one");
+    return Wrong("urlPrefix", "must be https://HOST/ or http://HOST/, optionally with a path");
   }
   if (!https && !config.token_file.empty() && !net::IsLoopbackAuthority(host)) {
-    return Wrong("tokenFile", "a token is sent over https only, or within this machine");
+    return Wrong("tokenFile", "a token requires https, or an address on this machine");
   }
   return Status::Ok();
 }

@@ -3,9 +3,9 @@
 //   NOS_RETURN_IF_ERROR(CheckPoolWebhook(config));
 //   PoolScaling scaling(PoolWebhookCaller(config, [&] { return leader.Leads(); }));
 //
-// Whoever may write NodePools chooses what is called: `prefix` bounds that, and a token goes to
-// what begins with it alone. Certificates are verified; redirects are not followed; 10 seconds and
-// 64 KiB are enough for an answer.
+// Users who can write NodePools choose the URL. `prefix` restricts it, and a token is sent only to
+// URLs with that prefix. Certificates are verified and redirects are not followed. An answer is
+// limited to 10 seconds and 64 KiB.
 #pragma once
 
 #include <functional>
@@ -20,12 +20,13 @@ struct PoolWebhookConfig {
   std::string prefix;  // "https://hooks.example/nos/"; "": any
   std::string token_file, ca_file;
 };
-// The fields of the group webhook.
+// Fields of the group webhook.
 void DescribePoolWebhook(ConfigFields& fields, PoolWebhookConfig& config);
 // Error: kInvalid with the field.
 Status CheckPoolWebhook(const PoolWebhookConfig& config);
 
-// `may_write`: asked when the next thing is to send a POST; no: it is not sent (kUnavailable).
+// `may_write` is called just before a POST is sent; if it returns false, the POST fails with
+// kUnavailable.
 controllers::PoolScaling::CallWebhook PoolWebhookCaller(PoolWebhookConfig config,
                                                         std::function<bool()> may_write);
 

@@ -11,7 +11,7 @@
 namespace nos::cmd {
 namespace {
 
-// A hook that answers what it is told to, and remembers the last request.
+// A webhook that returns scripted answers and records the last request.
 class PoolWebhookTest : public ::testing::Test {
  protected:
   PoolWebhookTest() {
@@ -43,7 +43,7 @@ class PoolWebhookTest : public ::testing::Test {
     return PoolWebhookCaller(config_, [this] { return leads_; })(method, url, body);
   }
 
-  // From now on.
+  // Answer to all later requests.
   void Answer(int code, const std::string& body, const net::HttpHeaders& headers = {}) {
     const std::scoped_lock lock(mutex_);
     code_ = code;
@@ -71,7 +71,7 @@ class PoolWebhookTest : public ::testing::Test {
   std::unique_ptr<net::HttpServer> server_;
 };
 
-TEST_F(PoolWebhookTest, AsksAndTellsTheAddressAsItIsWritten) {
+TEST_F(PoolWebhookTest, SendsGetAndPostToUrlAsWritten) {
   const auto read = Call("GET", base_ + "/pools/a%2Fb?zone=eu-1a");
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_EQ(*read, R"({"replicas":4})");
@@ -88,7 +88,7 @@ TEST_F(PoolWebhookTest, AsksAndTellsTheAddressAsItIsWritten) {
   EXPECT_EQ(HeaderOfLast("content-type"), "application/json");
 }
 
-TEST_F(PoolWebhookTest, TheTokenGoesWithinItsPrefixAlone) {
+TEST_F(PoolWebhookTest, SendsTokenOnlyToUrlsWithPrefix) {
   config_ = {.prefix = base_ + "/ours/", .token_file = folder_ / "token", .ca_file = {}};
   ASSERT_TRUE(CheckPoolWebhook(config_).ok());
   ASSERT_TRUE(Call("GET", base_ + "/ours/a").ok());
@@ -97,7 +97,7 @@ TEST_F(PoolWebhookTest, TheTokenGoesWithinItsPrefixAlone) {
   EXPECT_EQ(Calls(), 1);
 }
 
-TEST_F(PoolWebhookTest, NoAddressLeadsOutOfThePrefix) {
+TEST_F(PoolWebhookTest, RejectsUrlsThatLeaveThePrefix) {
   config_ = {.prefix = base_ + "/ours/", .token_file = folder_ / "token", .ca_file = {}};
   for (const char* way : {"../theirs", "a/../../theirs", "%2e%2E/theirs", "..%2ftheirs",
                           "%252e%252e/theirs", "..;x/theirs", ".."}) {
@@ -109,7 +109,7 @@ TEST_F(PoolWebhookTest, NoAddressLeadsOutOfThePrefix) {
   }
 }
 
-TEST_F(PoolWebhookTest, ErrorsAreWhatTheHookSays) {
+TEST_F(PoolWebhookTest, ErrorContainsAnswerOfWebhook) {
   Answer(409, "somebody else has changed it");
   const Status told = Call("POST", base_ + "/", "{}").status();
   EXPECT_EQ(told.code(), Code::kConflict);
@@ -119,7 +119,7 @@ TEST_F(PoolWebhookTest, ErrorsAreWhatTheHookSays) {
   EXPECT_EQ(Call("GET", base_ + "/").status().code(), Code::kUnavailable);
 }
 
-TEST_F(PoolWebhookTest, RedirectsAreNotFollowed) {
+TEST_F(PoolWebhookTest, DoesNotFollowRedirects) {
   Answer(302, "", {{"Location", "file:///etc/passwd"}});
   EXPECT_FALSE(Call("GET", base_ + "/").ok());
   Answer(302, "", {{"Location", base_ + "/other"}});
@@ -127,24 +127,24 @@ TEST_F(PoolWebhookTest, RedirectsAreNotFollowed) {
   EXPECT_EQ(Calls(), 2);
 }
 
-TEST_F(PoolWebhookTest, AnAnswerWithoutEndIsAnError) {
+TEST_F(PoolWebhookTest, EndlessAnswerIsError) {
   Answer(200, std::string(65 << 10, ' '));
   EXPECT_EQ(Call("GET", base_ + "/").status().code(), Code::kUnavailable);
 }
 
-TEST_F(PoolWebhookTest, WhoDoesNotLeadAsksAndDoesNotTell) {
+TEST_F(PoolWebhookTest, NonLeaderSendsGetButNoPost) {
   leads_ = false;
   EXPECT_TRUE(Call("GET", base_ + "/").ok());
   EXPECT_EQ(Call("POST", base_ + "/", "{}").status().code(), Code::kUnavailable);
   EXPECT_EQ(Calls(), 1);
 }
 
-TEST_F(PoolWebhookTest, NobodyIsThere) {
+TEST_F(PoolWebhookTest, UnreachableWebhookIsError) {
   server_.reset();
   EXPECT_EQ(Call("GET", base_ + "/").status().code(), Code::kUnavailable);
 }
 
-TEST(PoolWebhookConfigTest, WhatWouldGiveTheTokenAwayIsRefused) {
+TEST(PoolWebhookConfigTest, RejectsConfigThatWouldLeakToken) {
   const auto check = [](const std::string& prefix, const std::string& token) {
     return CheckPoolWebhook({.prefix = prefix, .token_file = token, .ca_file = {}}).ok();
   };
@@ -154,7 +154,8 @@ TEST(PoolWebhookConfigTest, WhatWouldGiveTheTokenAwayIsRefused) {
   EXPECT_TRUE(check("http://127.0.0.1:1/", "token"));
   EXPECT_FALSE(check("", "token"));
   EXPECT_FALSE(check("http://hooks.example/", "token"));
-  EXPECT_FALSE(check("https://hooks.example", "token")) << "https://hooks.example.org begins so";
+  EXPECT_FALSE(check("https://hooks.example", "token"))
+      << "https://hooks.example.org has that prefix";
   EXPECT_FALSE(check("https://user@hooks.example/", ""));
   EXPECT_FALSE(check("https:///", ""));
   EXPECT_FALSE(check("ftp://hooks.example/", ""));

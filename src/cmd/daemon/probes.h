@@ -1,10 +1,10 @@
-// The HTTP side of a daemon: /healthz, /readyz and /metrics.
+// HTTP endpoints of a daemon: /healthz, /readyz and /metrics.
 //
 //   NOS_ASSIGN(auto probes, Probes::Serve({.health = ":8081", .metrics = ":8080"}, checks,
 //   metrics));
 //
-// Each check has a name and says what is wrong; the answer lists all of them, one a line, with 200
-// when all are well and 503 otherwise.
+// Each check has a name and returns its problem. An answer lists all checks, one per line, with
+// status 200 if all pass and 503 otherwise.
 #pragma once
 
 #include <functional>
@@ -19,25 +19,27 @@
 namespace nos::cmd {
 
 struct ProbeAddresses {
-  // "HOST:PORT" or ":PORT" (all addresses of the machine); "" or "0": not served. Both may be the
-  // same.
+  // "HOST:PORT" or ":PORT" (all addresses of the machine); "" or "0" disables the endpoint. Both
+  // may be the same address.
   std::string health, metrics;
 };
 
 struct Check {
   std::string name;
   std::function<Status()> look;  // called on any thread
-  // A failure means that only a restart can help: /healthz. Otherwise /readyz alone tells.
+  // True if only a restart can fix a failure: the check is then part of /healthz as well as
+  // /readyz.
   bool fatal = false;
 };
 
 class Probes {
  public:
-  // `before_scrape` brings gauges up to date. Errors: kInvalid (an address), kUnavailable (taken).
+  // `before_scrape` updates gauges. Errors: kInvalid (invalid address), kUnavailable (address in
+  // use).
   static Result<std::unique_ptr<Probes>> Serve(const ProbeAddresses& addresses,
                                                std::vector<Check> checks, Metrics& metrics,
                                                std::function<void()> before_scrape);
-  // What is served, on whichever address.
+  // Answers a request, for any of the addresses.
   net::HttpResponse Answer(const net::HttpRequest& request);
 
  private:

@@ -27,26 +27,26 @@ class ProbesTest : public ::testing::Test {
                                         .value();
 };
 
-TEST_F(ProbesTest, ReadyWhenAllIsWell) {
+TEST_F(ProbesTest, ReadyIfAllChecksPass) {
   EXPECT_EQ(Ask("/readyz"), "503 [+] loop\n[-] caches: not read yet\nfailed\n");
   caches_ = Status::Ok();
   EXPECT_EQ(Ask("/readyz?verbose"), "200 [+] loop\n[+] caches\nok\n");
 }
 
-TEST_F(ProbesTest, AliveUnlessOnlyARestartHelps) {
+TEST_F(ProbesTest, HealthyUnlessFatalCheckFails) {
   EXPECT_EQ(Ask("/healthz"), "200 [+] loop\nok\n");
   loop_ = Internal("hangs");
   EXPECT_EQ(Ask("/healthz"), "503 [-] loop: hangs\nfailed\n");
 }
 
-TEST_F(ProbesTest, MetricsAreBroughtUpToDate) {
+TEST_F(ProbesTest, UpdatesGaugesBeforeScrape) {
   EXPECT_NE(Ask("/metrics").find("process_resident_memory_bytes"), std::string::npos);
   EXPECT_EQ(scrapes_, 1);
   EXPECT_EQ(Ask("/other").substr(0, 3), "404");
   EXPECT_EQ(Ask("/metrics", "POST").substr(0, 3), "405");
 }
 
-TEST(ProbesAddressTest, WrongAddressesAreRefused) {
+TEST(ProbesAddressTest, RejectsInvalidAddresses) {
   Metrics metrics;
   for (const char* address : {"8080", "host", ":x", ":70000", "not-a-host:80"}) {
     EXPECT_FALSE(Probes::Serve({address, ""}, {}, metrics, [] {}).ok()) << address;

@@ -12,7 +12,7 @@ namespace nos::cmd {
 namespace {
 
 constexpr MetricFamily kBuild{MetricFamily::Kind::kGauge, "nos_build_info",
-                              "1, with the version and the command that runs."};
+                              "Always 1, labelled with the version and the command."};
 
 constexpr Duration kHung = std::chrono::minutes(5);
 constexpr size_t kMostConfigBytes = size_t{4} << 20;
@@ -20,45 +20,46 @@ constexpr size_t kMostConfigBytes = size_t{4} << 20;
 }  // namespace
 
 void AddDaemonFlags(CLI::App& command, DaemonFlags& flags) {
-  command.add_option("--config", flags.config, "Configuration (see --print-config)")
+  command.add_option("--config", flags.config, "Configuration file (see --print-config)")
       ->option_text("FILE");
   command.add_flag("--print-config", flags.print_config,
-                   "Print the configuration in force, explained, and end");
+                   "Print the effective configuration with explanations and exit");
   command
       .add_option("--kubeconfig", flags.kubeconfig,
                   "Default: $KUBECONFIG, the pod's service account, ~/.kube/config")
       ->option_text("FILE");
-  command.add_option("--context", flags.context, "Context of the kubeconfig")->option_text("NAME");
+  command.add_option("--context", flags.context, "Kubeconfig context to use")->option_text("NAME");
 }
 
 void DescribeDaemon(ConfigFields& f, DaemonConfig& c, Rates rates) {
   f.Group("health", [&] {
     f.Text("healthProbeBindAddress", c.addresses.health,
-           "Where /healthz and /readyz are served; \"0\" for nowhere.");
-    f.Retired("readinessEndpointName", "it is /readyz");
-    f.Retired("livenessEndpointName", "it is /healthz");
+           "Address that serves /healthz and /readyz; \"0\" disables it.");
+    f.Retired("readinessEndpointName", "the endpoint is always /readyz");
+    f.Retired("livenessEndpointName", "the endpoint is always /healthz");
   });
   f.Group("metrics", [&] {
-    f.Text("bindAddress", c.addresses.metrics, "Where /metrics is served; \"0\" for nowhere.");
+    f.Text("bindAddress", c.addresses.metrics, "Address that serves /metrics; \"0\" disables it.");
   });
   f.Word("logLevel", c.log_level, {"debug", "info", "warn", "error"},
-         "Log lines of this level and above are written to standard error.");
+         "Minimum level of log lines, which are written to standard error.");
   f.Group("apiServer", [&] {
     if (rates == Rates::kHere) {
-      f.Number("requestsPerSecond", c.requests_per_second, 1, 10'000,
-               "Requests to the API server; more wait.");
-      f.Number("burst", c.burst, 1, 100'000, "Requests at once after a pause.");
+      f.Number(
+          "requestsPerSecond", c.requests_per_second, 1, 10'000,
+          "Maximum average rate of requests to the API server per second; more requests wait.");
+      f.Number("burst", c.burst, 1, 100'000, "Maximum burst of requests after a pause.");
     }
     f.Seconds("timeoutSeconds", c.request_timeout, std::chrono::seconds(1),
-              std::chrono::minutes(10), "Of one request, its repetitions included.");
+              std::chrono::minutes(10), "Time limit of one request, including retries.");
     f.Seconds("relistSeconds", c.relist_every, std::chrono::minutes(1), std::chrono::hours(24),
-              "Everything watched is also listed anew this often.");
+              "Time between full lists of all watched objects.");
   });
-  // controller-runtime's ControllerManagerConfigurationSpec.
+  // Keys of controller-runtime's ControllerManagerConfigurationSpec.
   f.Retired("syncPeriod", "see apiServer.relistSeconds");
-  f.Retired("cacheNamespace", "all namespaces are looked at");
-  f.Retired("gracefulShutDown", "what is under way is ended in order");
-  f.Retired("controller", "there is one worker");
+  f.Retired("cacheNamespace", "all namespaces are watched");
+  f.Retired("gracefulShutDown", "the daemon always shuts down gracefully");
+  f.Retired("controller", "the daemon has one worker");
 }
 
 Status ReadConfigFile(const std::string& path, std::string_view kind, DescribeConfig fields) {
@@ -91,24 +92,24 @@ kube::HttpOptions HttpOptionsOf(const DaemonConfig& config) {
 
 void Announce(const std::string& command, Metrics& metrics) {
   metrics.Set(kBuild, {{"version", NOS_VERSION}, {"command", command}}, 1);
-  Log(LogLevel::kInfo, "nos starts", {{"command", command}, {"version", NOS_VERSION}});
+  Log(LogLevel::kInfo, "starting nos", {{"command", command}, {"version", NOS_VERSION}});
 }
 
 void LoopReport::Turn(const reconcile::Runner& runner) {
   const std::scoped_lock lock(mutex_);
   turned_ = clock_.Now();
   const bool synced = runner.synced();
-  if (synced && !synced_) Log(LogLevel::kInfo, "the cluster has been read");
+  if (synced && !synced_) Log(LogLevel::kInfo, "synced caches");
   synced_ = synced;
   Status error = runner.ReadError();
   if (!error.ok() && error.message() != error_.message()) {
-    Log(LogLevel::kWarn, "cannot read the cluster", {{"error", error.ToString()}});
+    Log(LogLevel::kWarn, "failed to list or watch objects", {{"error", error.ToString()}});
   }
   error_ = std::move(error);
   const Status& work = runner.last_error();
-  // Conflicts are the ordinary fate of writes by several hands.
+  // Conflicts are expected when several clients write the same object.
   if (!work.ok() && work.code() != Code::kConflict && work.message() != work_.message()) {
-    Log(LogLevel::kWarn, "the work is held up", {{"error", work.ToString()}});
+    Log(LogLevel::kWarn, "reconciliation failed", {{"error", work.ToString()}});
   }
   work_ = work;
 }
@@ -117,13 +118,13 @@ Status LoopReport::Alive() const {
   const std::scoped_lock lock(mutex_);
   const Duration age = clock_.Now() - turned_;
   if (age < kHung) return Status::Ok();
-  return {Code::kInternal, fmt::format("the last turn was {} ago", FormatAge(age))};
+  return {Code::kInternal, fmt::format("the last loop iteration was {} ago", FormatAge(age))};
 }
 
 Status LoopReport::Synced() const {
   const std::scoped_lock lock(mutex_);
   if (synced_ && error_.ok()) return Status::Ok();
-  return error_.ok() ? Status(Code::kUnavailable, "the cluster has not been read yet") : error_;
+  return error_.ok() ? Status(Code::kUnavailable, "caches are not synced yet") : error_;
 }
 
 Status LoopReport::Works() const {

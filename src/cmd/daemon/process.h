@@ -1,5 +1,4 @@
-// What the daemons have in common: flags, configuration shared by all, how they
-// reach the API server.
+// Parts that all daemons share: flags, common configuration, and access to the API server.
 #pragma once
 
 #include <optional>
@@ -10,8 +9,8 @@
 #include "base/metrics.h"
 #include "cmd/daemon/config_file.h"
 #include "cmd/daemon/probes.h"
-#include "reconcile/runner.h"
 #include "kube/http_transport.h"
+#include "reconcile/runner.h"
 
 namespace CLI {
 class App;
@@ -20,7 +19,7 @@ class App;
 namespace nos::cmd {
 
 inline constexpr MetricFamily kReloads{MetricFamily::Kind::kCounter, "nos_config_reloads_total",
-                                       "Times that changed files were read anew, by result."};
+                                       "Number of reloads of changed files, by result."};
 
 struct DaemonFlags {
   std::string config, kubeconfig, context;
@@ -35,28 +34,29 @@ struct DaemonConfig {
   Duration request_timeout = std::chrono::seconds(30);
   Duration relist_every = std::chrono::hours(1);
 };
-// `rates`: of requests to the API server, where no other file says them.
+// `rates`: whether the client's request rates are part of this file, or of another one.
 enum class Rates { kHere, kElsewhere };
 void DescribeDaemon(ConfigFields& fields, DaemonConfig& config, Rates rates = Rates::kHere);
 
-// The file's configuration, with warnings logged. No file: defaults. Error: with the file's name.
+// Reads the file's configuration and logs its warnings. Empty path: defaults. Error: with the
+// file's name.
 Status ReadConfigFile(const std::string& path, std::string_view kind, DescribeConfig fields);
 
 void SetLogLevelByName(const std::string& name);
 kube::HttpOptions HttpOptionsOf(const DaemonConfig& config);
-// Announces version and command, once, in logs and metrics.
+// Publishes version and command, once, in the log and in metrics.
 void Announce(const std::string& command, Metrics& metrics);
 
-// What the thread that steps a runner tells the others. Thread-safe.
+// Health of the loop that steps a runner, published to other threads. Thread-safe.
 class LoopReport {
  public:
-  // After each turn of the loop.
+  // Called after each iteration of the loop.
   void Turn(const reconcile::Runner& runner);
-  // A turn was taken lately: a loop that hangs is helped by a restart only.
+  // OK if an iteration ended recently: only a restart can fix a loop that hangs.
   Status Alive() const;
-  // The caches have been read from the API server.
+  // OK once the caches have been read from the API server.
   Status Synced() const;
-  // The last look at the world came to its end.
+  // OK if the last reconciliation succeeded.
   Status Works() const;
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kKubeKind = "KubeSchedulerConfiguration";
 constexpr std::string_view kKind = "SchedulerConfig";
-// That nobody else has.
+// Names that only nos uses.
 constexpr std::array<std::string_view, 4> kOurNames = {"nos-scheduler", "CapacityScheduling",
                                                        "GpuPacking", "GpuCutting"};
 constexpr size_t kMostFileBytes = size_t{4} << 20;
@@ -24,7 +24,8 @@ constexpr double kUnlimited = 1e6;
 
 void Describe(ConfigFields& f, SchedulerFile::Own& own) {
   f.Text("knownMigGeometriesFile", own.geometries_file,
-         "Further or changed GPU models (docs/catalogue.md). Read anew when it changes.");
+         "File with additional or overridden GPU models (docs/catalogue.md). Reloaded when it "
+         "changes.");
   DescribeDaemon(f, own.daemon, Rates::kElsewhere);
 }
 
@@ -32,7 +33,7 @@ std::string PrintOwn(SchedulerFile::Own own) {
   return PrintConfig(kKind, [&](ConfigFields& fields) { Describe(fields, own); });
 }
 
-// The documents of the two kinds; null: not there.
+// The documents of the two kinds; null if missing.
 struct Documents {
   const Json* kube = nullptr;
   const Json* own = nullptr;
@@ -47,13 +48,13 @@ Result<Documents> Tell(const std::vector<Json>& documents) {
           fmt::format("expected documents of kind {} and {}, found '{}'", kKubeKind, kKind, kind));
     }
     const Json*& place = kind == kKind ? found.own : found.kube;
-    if (place != nullptr) return Invalid(fmt::format("there are two documents of kind {}", kind));
+    if (place != nullptr) return Invalid(fmt::format("found two documents of kind {}", kind));
     place = &document;
   }
   return found;
 }
 
-// No path: none.
+// "" for an empty path.
 Result<std::string> TextOf(const std::string& path) {
   if (path.empty()) return std::string();
   NOS_ASSIGN(std::string text, ReadFile(path, kMostFileBytes));
@@ -63,7 +64,7 @@ Result<std::string> TextOf(const std::string& path) {
 
 void Note(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) {
-    Log(LogLevel::kInfo, "scheduler configuration", {{"note", note}});
+    Log(LogLevel::kInfo, "read scheduler configuration", {{"note", note}});
   }
 }
 
@@ -108,8 +109,8 @@ Result<std::set<std::string, std::less<>>> CuttingProfiles(const std::string& pa
   if (!ours) return cutting;
   const auto file = ParseSchedulerFile(
       text, {.default_name = kOurScheduler, .gpus_cut = scheduling::GpusCut::kHere});
-  if (!file.ok()) {  // nos scheduler refuses it, and so has nothing cut by it
-    Log(LogLevel::kWarn, "nos scheduler would refuse this configuration",
+  if (!file.ok()) {  // nos scheduler rejects this file and therefore partitions no GPU for it
+    Log(LogLevel::kWarn, "nos scheduler would reject this configuration",
         {{"file", path}, {"error", file.status().message()}});
     return cutting;
   }

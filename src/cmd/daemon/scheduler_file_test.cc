@@ -16,7 +16,7 @@ std::string ErrorOf(const Result<SchedulerFile>& file) {
   return file.ok() ? "" : file.status().message();
 }
 
-TEST(SchedulerFileTest, EitherDocumentMayBeMissing) {
+TEST(SchedulerFileTest, EachDocumentIsOptional) {
   const auto nothing = ParseSchedulerFile("", kUse);
   ASSERT_TRUE(nothing.ok()) << ErrorOf(nothing);
   EXPECT_EQ(nothing->configuration.profiles.front().scheduler_name, "nos-scheduler");
@@ -38,19 +38,19 @@ TEST(SchedulerFileTest, EitherDocumentMayBeMissing) {
   EXPECT_EQ(LeaderConfigOf(both->configuration).lease_name, "l");
 }
 
-TEST(SchedulerFileTest, WhatIsWrongIsToldWithItsKindAndKey) {
+TEST(SchedulerFileTest, ErrorsNameKindAndKey) {
   EXPECT_EQ(ErrorOf(ParseSchedulerFile(kOwn + "apiServer: {burst: 5}\n", kUse)),
-            "SchedulerConfig: apiServer.burst: there is no such field");
+            "SchedulerConfig: apiServer.burst: unknown field");
   EXPECT_EQ(ErrorOf(ParseSchedulerFile(kKube + "parallelism: -1\n", kUse)),
             "KubeSchedulerConfiguration: parallelism: must be at least 1");
   EXPECT_EQ(ErrorOf(ParseSchedulerFile(kKube + "---\n" + kKube, kUse)),
-            "there are two documents of kind KubeSchedulerConfiguration");
+            "found two documents of kind KubeSchedulerConfiguration");
   EXPECT_EQ(ErrorOf(ParseSchedulerFile("kind: Pod", kUse)),
             "expected documents of kind KubeSchedulerConfiguration and SchedulerConfig, found "
             "'Pod'");
 }
 
-TEST(SchedulerFileTest, WhoSimulatesReadsTheSchedulersPartOnly) {
+TEST(SchedulerFileTest, SimulationReadsOnlyKubeSchedulerConfiguration) {
   const auto file = ParseSchedulerFile(kOwn + "what: ever\n---\n" + kKube + "profiles: [{}]",
                                        {.simulates = true});
   ASSERT_TRUE(file.ok()) << ErrorOf(file);
@@ -60,8 +60,8 @@ TEST(SchedulerFileTest, WhoSimulatesReadsTheSchedulersPartOnly) {
   EXPECT_EQ(other->configuration.profiles.front().scheduler_name, "default-scheduler");
 }
 
-// Others than nos scheduler know of no quotas, unless their configuration says so.
-TEST(SchedulerFileTest, WhoIsSimulatedHeedsQuotasIfItIsNos) {
+// Schedulers other than nos scheduler ignore quotas unless their configuration enables them.
+TEST(SchedulerFileTest, SimulatedNosSchedulerUsesQuotas) {
   const auto heeds = [](const std::string& text) {
     const auto file = ParseSchedulerFile(text, {.simulates = true});
     return file.ok() && file->configuration.profiles.front().framework.quotas() != nullptr;
@@ -74,7 +74,7 @@ TEST(SchedulerFileTest, WhoIsSimulatedHeedsQuotasIfItIsNos) {
                             "CapacityScheduling}]}}}]"));
 }
 
-TEST(SchedulerFileTest, WhoHasGpusCutIsTold) {
+TEST(SchedulerFileTest, ListsProfilesThatPartitionGpus) {
   const std::string path = ::testing::TempDir() + "/scheduler.yaml";
   const auto cutting = [&](const std::string& text) {
     std::ofstream(path) << text;
@@ -85,7 +85,8 @@ TEST(SchedulerFileTest, WhoHasGpusCutIsTold) {
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(cutting(kOwn), Names{"nos-scheduler"});
-  EXPECT_EQ(cutting(kKube + "profiles: [{schedulerName: nos-scheduler}]"), Names());  // of others
+  EXPECT_EQ(cutting(kKube + "profiles: [{schedulerName: nos-scheduler}]"),
+            Names());  // the file is for another scheduler
   EXPECT_EQ(cutting(kOwn + "---\n" + kKube +
                     "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {multiPoint: "
                     "{disabled: [{name: GpuCutting}]}}}]"),
@@ -93,7 +94,7 @@ TEST(SchedulerFileTest, WhoHasGpusCutIsTold) {
   EXPECT_EQ(cutting(kOwn + "what: ever"), Names());
 }
 
-TEST(SchedulerFileTest, WhatIsPrintedIsReadAgain) {
+TEST(SchedulerFileTest, PrintedFileCanBeRead) {
   const auto file = ParseSchedulerFile(
       kOwn + "logLevel: warn\n---\n" + kKube + "profiles: [{schedulerName: x}]", kUse);
   ASSERT_TRUE(file.ok()) << ErrorOf(file);
@@ -104,7 +105,7 @@ TEST(SchedulerFileTest, WhatIsPrintedIsReadAgain) {
   EXPECT_EQ(again->own.daemon.log_level, "warn");
 }
 
-TEST(SchedulerFileTest, SaysWhatIsReadAtTheStartOnly) {
+TEST(SchedulerFileTest, NamesSettingsThatNeedRestart) {
   const auto at = [](const std::string& text) { return ParseSchedulerFile(text, kUse).value(); };
   const SchedulerFile before = at("");
   EXPECT_EQ(NeedsRestart(before, at(kKube + "profiles: [{schedulerName: x}]")), "");

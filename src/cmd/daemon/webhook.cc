@@ -8,27 +8,27 @@
 
 #include "base/log.h"
 #include "cmd/daemon/leader.h"
-#include "reconcile/measures.h"
 #include "net/certificate.h"
 #include "net/listen.h"
+#include "reconcile/measures.h"
 
 namespace nos::cmd {
 namespace {
 
-// Two objects of the most that etcd takes (1.5 MiB), and what an API server writes around them.
+// Two objects of the maximum size in etcd (1.5 MiB), plus the AdmissionReview around them.
 constexpr uint64_t kMostBody = uint64_t{4} << 20;
-// Anybody in the cluster can send something here: together no more than this.
+// Any client in the cluster can send requests; this bounds their total memory.
 constexpr uint64_t kMostHeld = uint64_t{32} << 20;
-// What changes without a sound is looked at so often.
+// Maximum pause between checks for changes that send no notification.
 constexpr Duration kLongestWait = std::chrono::minutes(1);
 
 Result<net::HttpServerOptions> OptionsOf(const WebhookConfig& config) {
   NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(config.address));
-  options.threads = 16;  // questions about slices wait for each other
+  options.threads = 16;  // reviews of slices wait for each other
   options.max_connections = 200;
   options.max_body_bytes = kMostBody;
   options.max_held_bytes = kMostHeld;
-  options.request_timeout = std::chrono::seconds(5);  // API servers wait no longer
+  options.request_timeout = std::chrono::seconds(5);  // API servers do not wait longer
   return options;
 }
 
@@ -36,25 +36,26 @@ Result<net::HttpServerOptions> OptionsOf(const WebhookConfig& config) {
 
 void DescribeWebhook(ConfigFields& f, WebhookConfig& c) {
   using std::chrono::hours, std::chrono::minutes;
-  f.Text("bindAddress", c.address, "Where API servers ask, over TLS.");
-  f.Text("tlsCertFile", c.certificate_file,
-         "A certificate that somebody else rotates (cert-manager), PEM. Empty: the operator makes "
-         "its own and tells API servers to trust it.");
-  f.Text("tlsKeyFile", c.key_file, "Its key, PEM.");
-  f.Text("serviceName", c.service, "The Service by which API servers reach it.");
+  f.Text("bindAddress", c.address, "Address that serves admission reviews over TLS.");
+  f.Text(
+      "tlsCertFile", c.certificate_file,
+      "Certificate (PEM) that another component such as cert-manager rotates. Empty: the operator "
+      "creates its own and publishes its CA to API servers.");
+  f.Text("tlsKeyFile", c.key_file, "Private key of the certificate (PEM).");
+  f.Text("serviceName", c.service, "Service through which API servers reach the webhook.");
   f.Text("hostName", c.host_name,
-         "What API servers call it, for its own certificate. Empty: SERVICE.NAMESPACE.svc, in the "
+         "Host name in the operator's own certificate. Empty: SERVICE.NAMESPACE.svc, with the "
          "namespace of this pod.");
-  f.Text("secretName", c.own.secret, "The Secret that its own certificate is kept in.");
+  f.Text("secretName", c.own.secret, "Secret that stores the operator's own certificate.");
   f.Text("secretNamespace", c.own.ns,
-         "The namespace of that. Empty: that of this pod, else default.");
+         "Namespace of the Secret. Empty: the namespace of this pod, else default.");
   f.Text("configurationName", c.own.configuration,
-         "The ValidatingWebhookConfiguration that is told whom to trust, and the "
-         "MutatingWebhookConfiguration of that name with `slices`.");
+         "ValidatingWebhookConfiguration that receives the CA certificate, and the "
+         "MutatingWebhookConfiguration of the same name if `slices` is true.");
   f.Flag("slices", c.slices,
-         "Also choose slices for pods that ask for one by need (nos.nebuly.com/need-memory).");
+         "Also choose slices for pods that state GPU requirements (nos.nebuly.com/need-memory).");
   f.Seconds("certificateLifetimeSeconds", c.own.lifetime, minutes(1), hours(24 * 3650),
-            "A new certificate is made when a third of this is left.");
+            "Lifetime of the operator's own certificate. It is renewed when a third is left.");
   f.Retired("port", "see webhook.bindAddress");
   f.Retired("certDir", "see webhook.tlsCertFile");
 }
@@ -65,7 +66,7 @@ Result<std::unique_ptr<Webhook>> Webhook::Start(WebhookConfig config,
                                                 std::function<bool()> leads, Metrics& metrics) {
   const bool own = config.certificate_file.empty();
   if (own != config.key_file.empty()) {
-    return Invalid("webhook: tlsCertFile and tlsKeyFile go together");
+    return Invalid("webhook: tlsCertFile and tlsKeyFile must be set together");
   }
   if (config.own.ns.empty()) config.own.ns = OwnNamespace();
   if (config.host_name.empty()) {
@@ -119,20 +120,20 @@ Status Webhook::Listen(net::HttpServerOptions options) {
                             [this](const net::HttpRequest& request) { return Respond(request); });
   if (!server.ok()) return server.status().Within("webhook.bindAddress " + config_.address);
   server_ = std::move(server).value();
-  Log(LogLevel::kInfo, "the webhook listens",
+  Log(LogLevel::kInfo, "serving the webhook",
       {{"address", config_.address}, {"port", std::to_string(server_->port())}});
   return Status::Ok();
 }
 
 void Webhook::Run() {
-  const SystemClock clock;  // certificates go by it
+  const SystemClock clock;  // certificates expire by system time
   controllers::WebhookCertificate certificate(config_.own, [this] { bell_.Ring(); });
   Status said;
   while (!stop_) {
     certificate.Step(client_, leads_(), clock.Now());
     const Status& error = certificate.error();
     if (!error.ok() && error.message() != said.message()) {
-      Log(LogLevel::kWarn, "the webhook's certificate cannot be kept current",
+      Log(LogLevel::kWarn, "failed to renew the webhook's certificate",
           {{"error", error.ToString()}});
     }
     said = error;
@@ -161,7 +162,7 @@ Status Webhook::Serve(const controllers::KeptCertificate& kept) {
 }
 
 net::HttpResponse Webhook::Respond(const net::HttpRequest& request) const {
-  // API servers add ?timeout=5s.
+  // API servers append ?timeout=5s.
   const auto route = std::ranges::find(routes_, request.target.substr(0, request.target.find('?')),
                                        &WebhookRoute::path);
   if (route == routes_.end()) {

@@ -1,5 +1,5 @@
-// nos operator --webhook: answers API servers about quotas and about pods that ask for a slice by
-// need, over TLS.
+// nos operator --webhook: answers admission reviews of quotas, and of pods that request a slice by
+// GPU requirements, over TLS.
 #pragma once
 
 #include <atomic>
@@ -23,27 +23,27 @@ namespace nos::cmd {
 
 struct WebhookConfig {
   std::string address = ":9443";
-  // Somebody else's certificate, rotated in its files; empty: its own.
+  // Files of a certificate that another component rotates; empty: the operator's own certificate.
   std::string certificate_file, key_file;
-  std::string service = "nos-operator-webhook", host_name = {};  // its own certificate's
+  std::string service = "nos-operator-webhook", host_name = {};  // names in its own certificate
   controllers::WebhookCertificateConfig own{.secret = "nos-operator-webhook",
                                             .configuration = "nos-operator"};
-  bool slices = false;  // are chosen for pods, too
+  bool slices = false;  // also choose slices for pods
 };
 void DescribeWebhook(ConfigFields& fields, WebhookConfig& config);
 
-// What is asked under a path. Both functions are called from any thread.
+// Handler of one path. Both functions are called from any thread.
 struct WebhookRoute {
   std::string path;  // "/validate-quotas"
   std::function<controllers::AdmissionAnswer(std::string_view body)> review;
   std::function<Status()> ready;
 };
 
-// Serves as soon as there is a certificate; a thread of its own keeps that.
+// Serves as soon as it has a certificate. Its own thread renews the certificate.
 class Webhook {
  public:
-  // Both must outlive it; `leads` is called from any thread. Errors: kInvalid (configuration),
-  // kNotFound (a file), kUnavailable (an address that is taken).
+  // `transport` and `metrics` must outlive it. `leads` is called from any thread. Errors: kInvalid
+  // (configuration), kNotFound (a file), kUnavailable (address in use).
   static Result<std::unique_ptr<Webhook>> Start(WebhookConfig config,
                                                 std::vector<WebhookRoute> routes,
                                                 kube::Transport& transport,
@@ -52,9 +52,9 @@ class Webhook {
   Webhook(const Webhook&) = delete;
   Webhook& operator=(const Webhook&) = delete;
 
-  // Whether it leads may have changed. Thread-safe.
+  // Call when leadership may have changed. Thread-safe.
   void Wake() { bell_.Ring(); }
-  // OK while it answers. Thread-safe.
+  // OK while it can answer. Thread-safe.
   Status Ready() const;
 
  private:
@@ -73,8 +73,8 @@ class Webhook {
   Metrics& metrics_;
   mutable std::mutex mutex_;
   Status status_{Code::kUnavailable, "there is no certificate yet"};  // guarded by mutex_
-  std::shared_ptr<net::TlsIdentity> identity_;                        // the thread's
-  std::string served_;                                                // the certificate
+  std::shared_ptr<net::TlsIdentity> identity_;                        // owned by the thread
+  std::string served_;                                                // the certificate in use
   std::unique_ptr<net::HttpServer> server_;
   std::atomic<bool> stop_{false};
   Bell bell_;

@@ -1,4 +1,4 @@
-// nos agent: on a node with GPUs.
+// nos agent: runs on each node with GPUs.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,19 +8,18 @@
 #include <memory>
 #include <thread>
 
+#include "agent/mps_grant.h"
+#include "agent/nebuly_plugin.h"
+#include "agent/node_agent.h"
+#include "agent/nvidia_plugin.h"
 #include "base/log.h"
-#include "cmd/daemons/agent_telemetry.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
-#include "cmd/daemon/process.h"
 #include "cmd/daemon/outside_events.h"
+#include "cmd/daemon/process.h"
+#include "cmd/daemons/agent_telemetry.h"
 #include "codec/json.h"
-#include "agent/node_agent.h"
-#include "reconcile/measures.h"
-#include "agent/mps_grant.h"
-#include "agent/nebuly_plugin.h"
-#include "agent/nvidia_plugin.h"
 #include "device/describe.h"
 #include "device/mig_parts.h"
 #include "device/mps_control.h"
@@ -32,6 +31,7 @@
 #include "kube/metered_transport.h"
 #include "kubelet/device_plugin_server.h"
 #include "kubelet/pod_resources_client.h"
+#include "reconcile/measures.h"
 #include "telemetry/sample_text.h"
 
 namespace nos::cmd {
@@ -39,14 +39,15 @@ namespace {
 
 constexpr std::string_view kKind = "MigAgentConfig";
 
-constexpr MetricFamily kRegistrations{
-    MetricFamily::Kind::kCounter, "nos_agent_device_plugin_registrations_total",
-    "Registrations with the kubelet since the start, by resource and result (ok or error)."};
+constexpr MetricFamily kRegistrations{MetricFamily::Kind::kCounter,
+                                      "nos_agent_device_plugin_registrations_total",
+                                      "Number of registrations with the kubelet since the start, "
+                                      "by resource and result (ok or error)."};
 constexpr MetricFamily kAllocations{
     MetricFamily::Kind::kCounter, "nos_agent_device_plugin_allocations_total",
-    "Calls of Allocate since the start, by resource and result (ok or refused)."};
+    "Number of Allocate calls since the start, by resource and result (ok or refused)."};
 constexpr MetricFamily kConnected{MetricFamily::Kind::kGauge, "nos_agent_device_plugin_connected",
-                                  "1 while the kubelet watches the list, by resource."};
+                                  "1 while the kubelet watches the device list, by resource."};
 
 struct AgentFlags {
   DaemonFlags daemon;
@@ -72,18 +73,20 @@ struct Config {
   std::string reset = "never";
   device::GpuResetOptions gpu_reset;
 
-  // Shares are Nebuly's plugin's.
+  // True if Nebuly's device plugin offers the shares.
   bool Nebuly() const { return mps && mps_plugin == "nebuly"; }
 };
 
 void DescribeNebuly(ConfigFields& f, agent::NebulyPluginOptions& c) {
   f.Group("nebuly", [&] {
-    f.Text("configMapName", c.config_map.name, "Of that plugin.");
-    f.Text("configMapNamespace", c.config_map.ns, "Of the ConfigMap and of the plugin's pods.");
-    f.Text("selector", c.selector, "Labels of the plugin's pods.");
-    f.Text("podsFolder", c.pods_folder,
-           "Of the kubelet: the node's label moves when the plugin's pod has its new file. Where "
-           "this cannot be read, two minutes after the ConfigMap has it.");
+    f.Text("configMapName", c.config_map.name, "ConfigMap of Nebuly's plugin.");
+    f.Text("configMapNamespace", c.config_map.ns,
+           "Namespace of the ConfigMap and of the plugin's pods.");
+    f.Text("selector", c.selector, "Label selector of the plugin's pods.");
+    f.Text(
+        "podsFolder", c.pods_folder,
+        "The kubelet's folder of pod volumes. The node's label changes once the plugin's pod has "
+        "its new file, or two minutes after the ConfigMap if this folder is not readable.");
   });
 }
 
@@ -91,75 +94,83 @@ void DescribeAgent(ConfigFields& f, Config& c) {
   using std::chrono::hours, std::chrono::milliseconds, std::chrono::minutes, std::chrono::seconds;
   f.Seconds(
       "reportConfigIntervalSeconds", c.agent.poll, milliseconds(100), hours(1),
-      "Changes are reported at once; GPUs and kubelet are also looked at this often, for what "
-      "neither of them announces.");
+      "Interval of reading GPUs and kubelet, for changes that neither of them announces. Other "
+      "changes are reported at once.");
   f.Text("knownMigGeometriesFile", c.geometries_file,
-         "Further or changed GPU models (docs/catalogue.md), as the partitioner has them.");
-  f.Text("nvmlLibrary", c.library, "Empty: $NOS_NVML_LIBRARY or libnvidia-ml.so.1.");
+         "File with additional or overridden GPU models (docs/catalogue.md); the same as the "
+         "partitioner's.");
+  f.Text("nvmlLibrary", c.library,
+         "Path of the NVML library. Empty: $NOS_NVML_LIBRARY or libnvidia-ml.so.1.");
   f.Group("devicePlugin", [&] {
-    f.Word("mode", c.plugin, {"builtin", "nvidia"},
-           "Who offers MIG devices to the kubelet: nos itself, or NVIDIA's device plugin, which is "
-           "restarted when they change.");
-    f.Text("folder", c.builtin.folder, "Of the kubelet's device plugins (builtin).");
     f.Word(
-        "handover", c.handover, {"environment", "cdi"},
-        "How containers learn of their devices (builtin): NVIDIA_VISIBLE_DEVICES, or CDI names.");
-    f.Text("cdiKind", c.builtin.cdi_kind, "Vendor and class of CDI names.");
-    f.Text("selector", c.nvidia.selector, "Labels of the pods of NVIDIA's plugin (nvidia).");
-    f.Text("namespace", c.nvidia.ns, "Their namespace; empty: any.");
+        "mode", c.plugin, {"builtin", "nvidia"},
+        "Device plugin that offers MIG devices to the kubelet: builtin (nos), or nvidia, which is "
+        "restarted when devices change.");
+    f.Text("folder", c.builtin.folder, "The kubelet's folder of device plugin sockets (builtin).");
+    f.Word("handover", c.handover, {"environment", "cdi"},
+           "How devices are passed to containers (builtin): NVIDIA_VISIBLE_DEVICES, or CDI names.");
+    f.Text("cdiKind", c.builtin.cdi_kind, "Vendor and class of CDI device names.");
+    f.Text("selector", c.nvidia.selector,
+           "Label selector of the pods of NVIDIA's plugin (nvidia).");
+    f.Text("namespace", c.nvidia.ns,
+           "Namespace of the pods of NVIDIA's plugin (nvidia). Empty: any.");
   });
-  f.Text("podResourcesSocket", c.pod_resources.socket, "Of the kubelet.");
-  f.Seconds("settleSeconds", c.agent.settle, milliseconds(0), seconds(5),
-            "An instance that is to be removed is first left out of the node's allocatable; how "
-            "long schedulers are then given to notice.");
+  f.Text("podResourcesSocket", c.pod_resources.socket, "Socket of the kubelet's PodResources API.");
+  f.Seconds(
+      "settleSeconds", c.agent.settle, milliseconds(0), seconds(5),
+      "Before an instance is destroyed it is subtracted from the node's allocatable. Time that "
+      "schedulers then get to see the change.");
   f.Seconds("drainTimeoutSeconds", c.agent.drain_timeout, seconds(1), minutes(10),
-            "The same where the agent is not allowed to write nodes/status.");
+            "Used in place of settleSeconds if the agent is not allowed to write nodes/status.");
   f.Group("mps", [&] {
     f.Flag("enabled", c.mps,
            "Share the GPUs of a node with label nos.nebuly.com/gpu-partitioning=mps by memory "
-           "(nvidia.com/gpu-<N>gb). With plugin builtin, needs devicePlugin.mode builtin.");
+           "(nvidia.com/gpu-<N>gb). With plugin builtin, requires devicePlugin.mode builtin.");
     f.Word(
         "plugin", c.mps_plugin, {"builtin", "nebuly"},
-        "Who offers shares and runs the MPS daemon: nos itself, or Nebuly's device plugin, which "
-        "is told by its ConfigMap. Of the rest only overheadMiB and clientsPerGpu matter then.");
+        "Device plugin that offers shares and runs the MPS daemon: builtin (nos), or nebuly, which "
+        "is configured by a ConfigMap. With nebuly only overheadMiB and clientsPerGpu have "
+        "effect.");
     DescribeNebuly(f, c.nebuly);
     f.Text("program", c.mps_control.program,
-           "NVIDIA's control daemon: a path, or a name in $PATH.");
+           "NVIDIA's MPS control daemon: a path, or a name in $PATH.");
     f.Text("folder", c.mps_control.folder,
-           "Of the daemons' pipes; containers get a GPU's at the same path.");
-    f.Text("logFolder", c.mps_control.log_folder, "Of the daemons.");
+           "Folder of the daemons' pipes; containers get their GPU's folder at the same path.");
+    f.Text("logFolder", c.mps_control.log_folder, "Folder of the daemons' logs.");
     f.Text("shmFolder", c.mps_shm,
-           "The host's folder that the daemons have as /dev/shm, which containers get. Empty: pods "
-           "ask for hostIPC.");
+           "Folder on the host that daemons and containers mount as /dev/shm. Empty: pods must set "
+           "hostIPC.");
     f.Flag("multiUser", c.mps_control.multi_user,
-           "All users share a server, and its faults; else pods of other users wait.");
-    f.Flag("computeByMemory", c.mps_in_proportion,
-           "A share may use multiprocessors in proportion to its memory; else all of them.");
+           "If true, all users share one MPS server and its faults. If false, pods of other users "
+           "wait.");
+    f.Flag(
+        "computeByMemory", c.mps_in_proportion,
+        "If true, a share may use multiprocessors in proportion to its memory, else all of them.");
     f.Number("overheadMiB", c.mps_overhead, 0, 16384,
-             "Of each GPU's memory, which the MPS server and its clients' contexts take.");
+             "Memory per GPU in MiB reserved for the MPS server and its clients' contexts.");
     f.Number("clientsPerGpu", c.mps_clients, 1, gpu::kMostClients,
-             "Most shares of a GPU: what its MPS server takes of clients.");
+             "Maximum number of shares per GPU: the client limit of its MPS server.");
   });
   f.Group("hybrid", [&] {
     f.Number("timeSlices", c.time_slices, 0, gpu::kMostTimeSlices,
-             "So many pods may take turns on a GPU of a node with label "
-             "nos.nebuly.com/gpu-partitioning=hybrid (nvidia.com/gpu.shared); 0, 1: none. Needs "
+             "Number of pods that may share a GPU by time slices on a node with label "
+             "nos.nebuly.com/gpu-partitioning=hybrid (nvidia.com/gpu.shared); 0, 1: none. Requires "
              "devicePlugin.mode builtin.");
     f.Word(
         "reset", c.reset, {"never", "gpu", "node"},
-        "Of boards there that change MIG mode with a reset only (A100, A30). never: they keep the "
-        "mode they have. gpu: the agent resets a GPU that nobody uses. node: the mode waits for "
-        "a reboot of the node, for which its condition nos.nebuly.com/RebootRequired asks.");
+        "For GPUs of such a node that need a reset to change MIG mode (A100, A30). never: they "
+        "keep their mode. gpu: the agent resets a GPU that no process uses. node: the mode changes "
+        "at a reboot, which the node condition nos.nebuly.com/RebootRequired requests.");
     f.Text("resetProgram", c.gpu_reset.program,
-           "nvidia-smi, which resets GPUs: a path, or a name in $PATH.");
+           "nvidia-smi, used to reset GPUs: a path, or a name in $PATH.");
     f.Text("migParts", c.mig_parts,
-           "Into which equal shares MIG instances there may be divided by MPS, such as "
-           "3g.40gb.mps4,2g.20gb.mps2 (nvidia.com/mig-3g.40gb.mps4); boards have those of their "
-           "profiles. Empty: none. Needs mps.enabled.");
+           "Equal MPS shares into which MIG instances of such a node may be divided, such as "
+           "3g.40gb.mps4,2g.20gb.mps2 (nvidia.com/mig-3g.40gb.mps4). A GPU uses the entries of its "
+           "profiles. Empty: none. Requires mps.enabled.");
   });
   f.Group("telemetry", [&] { DescribeAgentTelemetry(f, c.telemetry); });
   DescribeDaemon(f, c.daemon);
-  f.Retired("webhook", "no webhook is served here");
+  f.Retired("webhook", "this daemon serves no webhook");
   f.Group("leaderElection", [&] {
     f.Retired("leaderElect", "every node has its own agent");
     f.Retired("resourceName", "every node has its own agent");
@@ -219,7 +230,7 @@ std::unique_ptr<kubelet::DevicePluginServer> MakeBuiltin(Config& config,
 
 void StartOrWarn(device::NvmlEvents& watcher) {
   if (const Status started = watcher.Start(); !started.ok()) {
-    Log(LogLevel::kWarn, "errors of GPUs are not noticed", {{"error", started.message()}});
+    Log(LogLevel::kWarn, "GPU health monitoring is disabled", {{"error", started.message()}});
   }
 }
 
@@ -227,31 +238,32 @@ void Leave(agent::Agent& agent, const reconcile::Runner& runner, kube::Transport
            Duration settle) {
   kube::Client client(transport);
   if (const Status left = agent.Leave(runner.view(), client); !left.ok()) {
-    Log(LogLevel::kWarn, "the node counts the devices still", {{"error", left.message()}});
+    Log(LogLevel::kWarn, "failed to reset node allocatable on shutdown",
+        {{"error", left.message()}});
   }
-  std::this_thread::sleep_for(settle);  // for schedulers that have not seen it yet
+  std::this_thread::sleep_for(settle);  // time for schedulers to see the change
 }
 
 Status CheckAgent(const AgentFlags& flags, const Config& config) {
   if (flags.node.empty()) {
-    return Invalid("which node is this? Give --node NAME or set NODE_NAME");
+    return Invalid("the name of this node is not known: give --node NAME or set NODE_NAME");
   }
   if (config.mps && config.plugin != "builtin" && !config.Nebuly()) {
     return Invalid(
-        "mps.enabled needs devicePlugin.mode builtin, or mps.plugin nebuly: NVIDIA's plugin offers "
-        "no shares");
+        "mps.enabled requires devicePlugin.mode builtin or mps.plugin nebuly: NVIDIA's plugin "
+        "offers no shares");
   }
   const auto parts = gpu::ParseParts(config.mig_parts);
   if (!parts.ok()) return parts.status().Within("hybrid.migParts");
   if (!parts->empty() && !config.mps) {
-    return Invalid("hybrid.migParts needs mps.enabled: parts of instances are shared by MPS");
+    return Invalid("hybrid.migParts requires mps.enabled: parts of instances are shared by MPS");
   }
   return Status::Ok();
 }
 
 struct MpsBackends {
   std::unique_ptr<device::MpsGpus> gpus;  // null: no GPU is shared
-  device::NebulyGpus* nebuly = nullptr;   // the same
+  device::NebulyGpus* nebuly = nullptr;   // the same object if Nebuly's plugin is used
 };
 
 MpsBackends MakeMpsBackends(const Config& config, device::Backend& driver,
@@ -277,19 +289,21 @@ MpsBackends MakeMpsBackends(const Config& config, device::Backend& driver,
 }
 
 std::unique_ptr<agent::NvidiaPlugin> MakeNvidia(Config& config, const std::string& node,
-                                                      kube::Transport& transport,
-                                                      kubelet::PodResourcesClient& pod_resources,
-                                                      const Clock& clock) {
+                                                kube::Transport& transport,
+                                                kubelet::PodResourcesClient& pod_resources,
+                                                const Clock& clock) {
   config.nvidia.node = node;
   return std::make_unique<agent::NvidiaPlugin>(
       config.nvidia, transport, [&pod_resources] { return pod_resources.Allocatable(); }, clock);
 }
 
-// Null where shares are nos's own.
-std::unique_ptr<agent::NebulyPlugin> MakeNebuly(
-    Config& config, const std::string& node, kubelet::DevicePlugin& others,
-    kube::Transport& transport, kubelet::PodResources& pod_resources, const MpsBackends& mps,
-    device::Backend& backend, const Clock& clock) {
+// Null if nos offers the shares itself.
+std::unique_ptr<agent::NebulyPlugin> MakeNebuly(Config& config, const std::string& node,
+                                                kubelet::DevicePlugin& others,
+                                                kube::Transport& transport,
+                                                kubelet::PodResources& pod_resources,
+                                                const MpsBackends& mps, device::Backend& backend,
+                                                const Clock& clock) {
   if (mps.nebuly == nullptr) return nullptr;
   config.nebuly.config_map.node = node;
   return std::make_unique<agent::NebulyPlugin>(
@@ -297,24 +311,22 @@ std::unique_ptr<agent::NebulyPlugin> MakeNebuly(
       [&backend] { return backend.ListGpus(); }, clock);
 }
 
-agent::AgentExtras ExtrasOf(const Config& config,
-                                  const std::vector<gpu::InstancePart>& mig_parts,
-                                  const device::HealthBoard& health, Metrics& metrics,
-                                  device::MpsControl& daemons) {
+agent::AgentExtras ExtrasOf(const Config& config, const std::vector<gpu::InstancePart>& mig_parts,
+                            const device::HealthBoard& health, Metrics& metrics,
+                            device::MpsControl& daemons) {
   const bool nebuly = config.Nebuly();
   agent::AgentExtras extras;
   extras.health = &health;
   extras.metrics = &metrics;
   extras.shares_gpus = config.mps;
   if (config.mps && !nebuly) extras.daemons = &daemons;
-  // That plugin has one server, of one user, whom pods reach by the host's IPC.
+  // Nebuly's plugin runs one MPS server for one user, and pods reach it through the host's IPC.
   extras.mps_needs = {nebuly || config.mps_shm.empty(), nebuly || !config.mps_control.multi_user};
   extras.gives_whole = config.plugin == "builtin" && !nebuly;
   extras.time_slices = static_cast<int>(config.time_slices);
-  extras.resets =
-      agent::ParseResetRule(config.reset).value_or(agent::ResetRule::kNever);
+  extras.resets = agent::ParseResetRule(config.reset).value_or(agent::ResetRule::kNever);
   extras.nebuly_shares = nebuly;
-  if (!nebuly) extras.parts = mig_parts;  // that plugin has none
+  if (!nebuly) extras.parts = mig_parts;  // Nebuly's plugin does not support parts
   return extras;
 }
 
@@ -323,6 +335,7 @@ telemetry::Sharing SharingOf(const Config& config) {
 }
 
 Status RunAgent(const AgentFlags& flags, Config& config) {
+  // 1. Read the configuration. OutsideEvents must exist before other threads (outside_events.h).
   NOS_RETURN_IF_ERROR(CheckAgent(flags, config));
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   NOS_ASSIGN(const kube::ConnectionConfig connection,
@@ -333,9 +346,11 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   Metrics metrics;
   Announce("agent", metrics);
 
+  // 2. Open the driver and stack the backends: MIG, parts, MPS, whole GPUs. The first ListGpus
+  //    fails early if the driver is not usable.
   NOS_ASSIGN(const auto library,
              device::NvmlLibrary::Open(flags.library.empty() ? config.library : flags.library));
-  // Set before the bell is rung: something has happened here that no cache shows.
+  // Set before the wake signal: the event is not visible in any cache.
   std::atomic<bool> happened{false};
   const auto look = [&] {
     happened = true;
@@ -361,6 +376,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   config.mps_control.daemon.on_change = look;
   device::MpsControl daemons(config.mps_control, health);
   NOS_RETURN_IF_ERROR(backend.ListGpus().status());
+  // 3. Connect to the API server and start the device plugin, which needs the backends.
   kube::HttpTransport http(connection, HttpOptionsOf(config.daemon));
   kube::MeteredTransport metered(http, metrics);
   const auto builtin =
@@ -372,8 +388,9 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
       MakeNebuly(config, flags.node, own, metered, pod_resources, mps, backend, clock);
   kubelet::DevicePlugin& plugin = nebuly ? static_cast<kubelet::DevicePlugin&>(*nebuly) : own;
 
+  // 4. Create the reconciler. Telemetry and probes start last, because they read all of the above.
   agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, plugin,
-                           ExtrasOf(config, mig_parts, health, metrics, daemons));
+                     ExtrasOf(config, mig_parts, health, metrics, daemons));
   reconcile::MeteredReconciler reconciler(agent, "agent", metrics);
   reconcile::RunnerOptions options = reconcile::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;
@@ -390,20 +407,23 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
              Probes::Serve(config.daemon.addresses, std::move(checks), metrics, [&] {
                if (builtin) MeasurePlugin(*builtin, metrics);
              }));
+  // 5. Reconcile until shutdown. An event of a device or plugin is not part of any watch, so it
+  //    triggers a reconciliation itself.
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
              if (happened.exchange(false)) runner.Poke(clock.Now());
              report.Turn(runner);
            });
+  // 6. Withdraw the devices before the plugin stops, so that no scheduler uses them.
   Leave(agent, runner, metered, config.agent.settle);
-  Log(LogLevel::kInfo, "nos ends", {{"command", "agent"}});
+  Log(LogLevel::kInfo, "stopping nos", {{"command", "agent"}});
   return Status::Ok();
 }
 
-// Rates compare two readings, so it looks twice.
+// Rates are differences of two readings, so it samples twice.
 Result<telemetry::NodeSample> SampleMachine(const AgentFlags& flags, const Config& config,
                                             device::Backend& backend) {
-  constexpr std::chrono::milliseconds kBetween{500};  // GPM needs 100 (nvml.h)
+  constexpr std::chrono::milliseconds kBetween{500};  // GPM requires 100 ms (nvml.h)
   kubelet::PodResourcesClient pod_resources(config.pod_resources);
   const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
   const auto take = [&] {
@@ -437,7 +457,7 @@ Status PrintMachine(const AgentFlags& flags, const Config& config) {
 
 int Start(const AgentFlags& flags) {
   if (flags.once != flags.print) {
-    return Fail("nos agent", Invalid("--once and --print go together"));
+    return Fail("nos agent", Invalid("--once and --print must be given together"));
   }
   Config config;
   const auto describe = [&](ConfigFields& fields) { DescribeAgent(fields, config); };
@@ -456,16 +476,16 @@ int Start(const AgentFlags& flags) {
 }  // namespace
 
 void AddAgentCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* command =
-      root.add_subcommand("agent", "Cut the GPUs of this node as asked (runs on each node)");
+  CLI::App* command = root.add_subcommand(
+      "agent", "Partition the GPUs of this node as planned (runs on each node)");
   auto flags = std::make_shared<AgentFlags>();
   AddDaemonFlags(*command, flags->daemon);
   command->add_option("--node", flags->node, "Name of this node")
       ->envname("NODE_NAME")
       ->option_text("NAME");
-  command->add_flag("--once", flags->once, "Look once and end");
-  command->add_flag("--print", flags->print, "Print what is there and change nothing");
-  command->add_option("-o,--output", flags->output, "table or json")
+  command->add_flag("--once", flags->once, "Read the GPUs once and exit");
+  command->add_flag("--print", flags->print, "Print the state of the GPUs and change nothing");
+  command->add_option("-o,--output", flags->output, "Output format: table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->option_text("FORMAT");
   command

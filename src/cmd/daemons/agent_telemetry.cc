@@ -20,12 +20,12 @@ constexpr Duration kScrapeTimeout = std::chrono::seconds(3);
 void DescribeAgentTelemetry(ConfigFields& f, AgentTelemetryConfig& c) {
   DescribeDelivery(f, c.delivery);
   f.Seconds("intervalSeconds", c.interval, std::chrono::seconds(1), std::chrono::hours(1),
-            "How often GPUs are measured.");
+            "Interval of GPU samples.");
   f.Flag("gpuMetrics", c.gpu_metrics,
-         "Show what GPUs measure on /metrics, under the names of DCGM's exporter.");
+         "Export GPU samples on /metrics, under the names of the DCGM exporter.");
   f.Text("dcgmUrl", c.dcgm_url,
-         "A DCGM exporter of this node (http://localhost:9400/metrics), for the utilization of MIG "
-         "devices where the driver cannot tell it; empty: none is asked.");
+         "URL of the DCGM exporter of this node (http://localhost:9400/metrics), for the "
+         "utilization of MIG devices that the driver does not report. Empty: no exporter is used.");
 }
 
 void XidLog::Add(telemetry::XidEvent event) {
@@ -40,7 +40,7 @@ std::vector<telemetry::XidEvent> XidLog::Take() {
 
 Result<std::unique_ptr<DcgmScraper>> DcgmScraper::For(const std::string& url) {
   if (!url.starts_with("http://") && !url.starts_with("https://")) {
-    return Invalid("telemetry.dcgmUrl: it must begin with http://");
+    return Invalid("telemetry.dcgmUrl: must begin with http://");
   }
   kube::ConnectionConfig to;
   const size_t path = url.find('/', url.find("://") + 3);
@@ -61,7 +61,7 @@ Status DcgmScraper::Fill(telemetry::NodeSample& sample) {
   request.accept = "text/plain";
   NOS_ASSIGN(const kube::ApiResponse response, transport_.Do(request));
   if (response.code != 200) {
-    return {Code::kUnavailable, fmt::format("it answers {}", response.code)};
+    return {Code::kUnavailable, fmt::format("the exporter answered {}", response.code)};
   }
   telemetry::FillUtilization(telemetry::ReadDcgmText(response.text), sample);
   return Status::Ok();
@@ -99,11 +99,11 @@ void AgentTelemetry::LookAgainAndAgain() {
   while (!stop_) {
     const Status looked = Look();
     if (!looked.ok() && looked.message() != trouble) {
-      Log(LogLevel::kWarn, "not all of what GPUs measure is known or kept",
+      Log(LogLevel::kWarn, "failed to sample GPUs completely or to store the sample",
           {{"error", looked.message()}});
     }
     trouble = looked.message();
-    // Evenly; what was missed is not made up for.
+    // Even intervals; a missed sample is not made up for.
     next = std::max(next + config_.interval, clock.Now());
     look_bell_.Wait(next - clock.Now());
   }
@@ -123,7 +123,8 @@ Status AgentTelemetry::Look() {
   if (config_.gpu_metrics) gpu_metrics_.Show(sample, xids);
   if (!delivery_) return worst;
   if (const Status opened = delivery_->Open(); !opened.ok()) {
-    for (const telemetry::XidEvent& event : xids) sources_.xids.Add(event);  // for the next look
+    for (const telemetry::XidEvent& event : xids)
+      sources_.xids.Add(event);  // kept for the next sample
     return opened.Within("telemetry spool");
   }
   const Time now = SystemClock().Now();

@@ -1,8 +1,8 @@
-// The agent's telemetry as it runs: looks at the GPUs every few seconds, shows what they measure on
-// /metrics, and delivers it to a telemetry server if one is configured.
+// Telemetry loop of the agent: samples the GPUs every few seconds, exports the samples on /metrics,
+// and delivers them to a telemetry server if one is configured.
 //
-// A thread of its own looks and appends to what is to be delivered, so that nothing here keeps the
-// agent waiting but the driver.
+// Its own thread samples and appends to the spool. The agent's main loop therefore shares only the
+// driver with it.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ struct AgentTelemetryConfig {
 };
 void DescribeAgentTelemetry(ConfigFields& fields, AgentTelemetryConfig& config);
 
-// What the driver has reported since it was last asked for. Thread-safe.
+// XID events reported by the driver since the last Take. Thread-safe.
 class XidLog {
  public:
   void Add(telemetry::XidEvent event);
@@ -39,15 +39,16 @@ class XidLog {
 
  private:
   std::mutex mutex_;
-  std::vector<telemetry::XidEvent> events_;  // guarded by mutex_; bounded, the first ones stay
+  std::vector<telemetry::XidEvent> events_;  // guarded by mutex_; bounded, the oldest stay
 };
 
-// How busy a DCGM exporter says the GPUs are; asked of `url`. Thread-safe.
+// Reads GPU utilization from the DCGM exporter at `url`. Thread-safe.
 class DcgmScraper {
  public:
   // `url`: "http://HOST:PORT/PATH". Error: kInvalid.
   static Result<std::unique_ptr<DcgmScraper>> For(const std::string& url);
-  // Fills in what is unmeasured. Error: kUnavailable, kDeadline; the sample is as it was.
+  // Fills in values that the driver did not measure. Errors: kUnavailable, kDeadline; the sample is
+  // then unchanged.
   Status Fill(telemetry::NodeSample& sample);
 
  private:
@@ -57,10 +58,10 @@ class DcgmScraper {
   kube::HttpTransport transport_;
 };
 
-// What it looks at. All must outlive it.
+// Inputs of the samples. All must outlive AgentTelemetry.
 struct AgentSources {
   std::string node;
-  device::Backend& backend;  // shared with others
+  device::Backend& backend;  // shared with other threads
   kubelet::PodResources& pod_resources;
   const gpu::Catalogue& catalogue;
   const device::HealthBoard& health;
@@ -71,11 +72,11 @@ struct AgentSources {
 
 class AgentTelemetry {
  public:
-  // Error: kInvalid (configuration). A spool that cannot be opened is logged and tried again at
-  // each look: nothing here is to keep the agent from its work.
+  // Error: kInvalid (configuration). A spool that fails to open is logged and opened again at each
+  // sample, so that telemetry never stops the agent.
   static Result<std::unique_ptr<AgentTelemetry>> Start(const AgentTelemetryConfig& config,
                                                        const AgentSources& sources);
-  // Waits for a request under way, at most its time-out. What is not sent is on disk.
+  // Waits for a request in flight, at most until its timeout. Unsent records stay on disk.
   ~AgentTelemetry();
   AgentTelemetry(const AgentTelemetry&) = delete;
   AgentTelemetry& operator=(const AgentTelemetry&) = delete;
@@ -90,7 +91,7 @@ class AgentTelemetry {
   telemetry::Sampler sampler_;
   telemetry::GpuMetrics gpu_metrics_;
   std::unique_ptr<DcgmScraper> dcgm_;
-  std::unique_ptr<Delivery> delivery_;  // null: nothing is delivered
+  std::unique_ptr<Delivery> delivery_;  // null: no delivery
   std::atomic<bool> stop_ = false;
   Bell look_bell_;
   std::thread looking_;

@@ -1,4 +1,4 @@
-// The agent's telemetry as it runs, on simulated GPUs, to a server on loopback.
+// Runs the agent's telemetry on simulated GPUs against a server on loopback.
 #include "cmd/daemons/agent_telemetry.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class Outside {
   Outside()
       : server_(net::HttpServer::Start({}, [this](const auto& r) { return Answer(r); }).value()) {}
   std::string url() const { return "http://127.0.0.1:" + std::to_string(server_->port()); }
-  // Until an envelope has come for which it holds.
+  // Waits for an envelope that satisfies `wanted`.
   bool Comes(const std::function<bool(const Json& envelope)>& wanted) {
     std::unique_lock lock(mutex_);
     return came_.wait_for(lock, std::chrono::seconds(30),
@@ -82,7 +82,7 @@ class AgentTelemetryTest : public testing::Test {
   device::SharedBackend backend_{gpus_};
 };
 
-TEST_F(AgentTelemetryTest, MeasuresKeepsAndDelivers) {
+TEST_F(AgentTelemetryTest, SamplesStoresAndDelivers) {
   Outside outside;
   config_.delivery.endpoint = outside.url() + "/";
   config_.delivery.cluster = "prod";
@@ -96,13 +96,13 @@ TEST_F(AgentTelemetryTest, MeasuresKeepsAndDelivers) {
            FindString(records[0], "kind") == "layout" && FindString(records[1], "kind") == "xid";
   }));
   EXPECT_TRUE(outside.Comes([](const Json& envelope) { return envelope.at("sequence") == 3; }));
-  running->reset();  // ends with all threads
+  running->reset();  // joins all threads
   EXPECT_THAT(metrics_.Text(), HasSubstr("DCGM_FI_DEV_POWER_USAGE{"));
   EXPECT_THAT(metrics_.Text(), HasSubstr("pod=\"train\""));
   EXPECT_THAT(metrics_.Text(), HasSubstr("nos_telemetry_spool_envelopes "));
 }
 
-TEST_F(AgentTelemetryTest, ASpoolThatCannotBeOpenedIsTriedAgain) {
+TEST_F(AgentTelemetryTest, RetriesSpoolThatFailsToOpen) {
   Outside outside;
   config_.delivery.endpoint = outside.url();
   config_.delivery.cluster = "prod";
@@ -113,7 +113,7 @@ TEST_F(AgentTelemetryTest, ASpoolThatCannotBeOpenedIsTriedAgain) {
   EXPECT_TRUE(outside.Comes([](const Json& envelope) { return envelope.at("sequence") == 1; }));
 }
 
-TEST_F(AgentTelemetryTest, LeavesNothingWhereNothingIsConfigured) {
+TEST_F(AgentTelemetryTest, WritesNothingWithoutConfiguration) {
   config_.gpu_metrics = false;
   auto running = AgentTelemetry::Start(config_, Sources());
   ASSERT_TRUE(running.ok());
@@ -123,19 +123,21 @@ TEST_F(AgentTelemetryTest, LeavesNothingWhereNothingIsConfigured) {
   EXPECT_EQ(metrics_.Text().find("nos_telemetry"), std::string::npos);
 }
 
-TEST_F(AgentTelemetryTest, SaysWhatIsWrongWithItsConfiguration) {
+TEST_F(AgentTelemetryTest, RejectsInvalidConfigurationWithField) {
   config_.delivery.endpoint = "telemetry.test";
   EXPECT_THAT(Refused().message(), HasSubstr("telemetry.endpoint: it must begin with https://"));
   config_.delivery.endpoint = "http://telemetry.test/";
   config_.delivery.token_file = "/etc/token";
-  EXPECT_THAT(Refused().message(), HasSubstr("a token is sent over https only"));
+  EXPECT_THAT(Refused().message(), HasSubstr("a token requires https"));
   config_.delivery.endpoint = "http://127.0.0.1.evil.test/";
-  EXPECT_THAT(Refused().message(), HasSubstr("a token is sent over https only"));
+  EXPECT_THAT(Refused().message(), HasSubstr("a token requires https"));
   config_.delivery.endpoint = "https://telemetry.test";
   EXPECT_THAT(Refused().message(), HasSubstr("telemetry.cluster"));
   config_.delivery.cluster = "prod";
   config_.delivery.key_file = "/etc/key";
-  EXPECT_THAT(Refused().message(), HasSubstr("telemetry.certificateFile: it goes together"));
+  EXPECT_THAT(
+      Refused().message(),
+      HasSubstr("telemetry.certificateFile: certificateFile and keyFile must be set together"));
   config_.delivery.endpoint = "";
   config_.dcgm_url = "localhost:9400";
   EXPECT_THAT(Refused().message(), HasSubstr("telemetry.dcgmUrl"));

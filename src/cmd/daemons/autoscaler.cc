@@ -1,21 +1,22 @@
-// nos autoscaler: more nodes when no cutting of GPUs helps, fewer when they are idle.
+// nos autoscaler: adds nodes when repartitioning cannot place pending pods, removes idle ones.
 #include "controllers/autoscaler.h"
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
-#include "cmd/daemons/autoscaler_config.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/daemon/planning_daemon.h"
+#include "cmd/daemons/autoscaler_config.h"
 
 namespace nos::cmd {
 namespace {
 
 Status RunAutoscaler(const DaemonFlags& flags, const AutoscalerFile& file) {
   if (file.image.empty()) {
-    return Invalid("placeholders.image: say what runs in pods that hold places: the image of nos");
+    return Invalid(
+        "placeholders.image: required: the image of placeholder pods, which is the image of nos");
   }
   const auto make = [&](const PlanningRules& rules, const PlanningDaemon::Leads& leads,
                         Metrics& metrics) {
@@ -50,7 +51,7 @@ int Start(const DaemonFlags& flags) {
 
 void AddAutoscalerCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command = root.add_subcommand(
-      "autoscaler", "Have nodes added and taken away as pods need them (runs in the cluster)");
+      "autoscaler", "Add and remove nodes as pods need them (runs in the cluster)");
   auto flags = std::make_shared<DaemonFlags>();
   AddDaemonFlags(*command, *flags);
   command->footer(

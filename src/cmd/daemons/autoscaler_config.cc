@@ -10,61 +10,73 @@ namespace {
 using std::chrono::hours, std::chrono::milliseconds, std::chrono::minutes, std::chrono::seconds;
 
 void DescribeGrowth(ConfigFields& f, controllers::AutoscalerConfig& c) {
-  f.Seconds("settleSeconds", c.settle, milliseconds(10), hours(1),
-            "A pod counts when it has been unschedulable for so long: cutting GPUs comes first.");
+  f.Seconds(
+      "settleSeconds", c.settle, milliseconds(10), hours(1),
+      "Time that a pod must be unschedulable before nodes are added. Repartitioning comes first.");
   f.Seconds("planBudgetSeconds", c.plan_budget, milliseconds(10), minutes(10),
-            "The best plan found by then counts.");
-  f.Seconds("readPoolsSeconds", c.read_again, seconds(1), hours(1),
-            "How many nodes a pool wants is asked this often, of its scaled object or webhook.");
+            "Time limit of one planning run. When it expires, the best plan so far is used.");
+  f.Seconds(
+      "readPoolsSeconds", c.read_again, seconds(1), hours(1),
+      "Interval of reading the desired number of nodes from a pool's scaled object or webhook.");
   f.Seconds("leastPatienceSeconds", c.least_patience, seconds(1), hours(24),
-            "Nodes are late after twice their pool's startSeconds, but never before this.");
+            "Minimum provisioning timeout. Nodes are late after twice their pool's startSeconds, "
+            "but not earlier.");
   const Duration usual = c.close_for;
   f.Seconds("closeSeconds", c.close_for, seconds(1), hours(24),
-            "A pool whose nodes do not come is not asked again for so long; doubles each time.");
-  c.longest_close = std::max(c.longest_close, c.close_for);  // unless the file says otherwise
+            "Back-off of a pool whose nodes do not appear. It doubles with each failure.");
+  c.longest_close =
+      std::max(c.longest_close, c.close_for);  // unless the file sets longestCloseSeconds
   f.Seconds("longestCloseSeconds", c.longest_close, seconds(1), hours(24 * 7),
-            "And never for longer than this. No less than closeSeconds.");
+            "Maximum back-off. At least closeSeconds.");
   if (c.close_for == usual) c.close_for = std::min(usual, c.longest_close);
 }
 
 void DescribeShrink(ConfigFields& f, AutoscalerFile& file) {
   controllers::AutoscalerConfig& c = file.controller;
-  f.Flag("enabled", c.shrink, "Nodes that are not needed are emptied and taken away.");
+  f.Flag("enabled", c.shrink, "Drain and remove nodes that are not needed.");
   f.Seconds("afterSeconds", c.shrink_after, milliseconds(10), hours(24),
-            "A node goes when it could have gone for so long, and no pool has grown for as long.");
-  f.Number("mostUsePercent", file.most_use_percent, 0, 100,
-           "A node is left alone whose pods use more than this of the scarcest of its CPU, memory "
-           "and GPUs.");
-  f.Number("mostEmptied", file.most_emptied, 1, 100, "Nodes that are emptied at a time.");
+            "A node is removed after it has been removable for this long, with no pool growing "
+            "meanwhile.");
+  f.Number(
+      "mostUsePercent", file.most_use_percent, 0, 100,
+      "A node is kept if its pods use more than this percentage of the scarcest of its CPU, memory "
+      "and GPUs.");
+  f.Number("mostEmptied", file.most_emptied, 1, 100,
+           "Maximum number of nodes drained at the same time.");
   f.Seconds("removalDeadlineSeconds", c.removal_deadline, seconds(1), hours(24),
-            "A node that is still there so long after its pool was made smaller is told of.");
+            "Time after its pool shrinks when a node that still exists is reported.");
 }
 
 void DescribeMoves(ConfigFields& f, AutoscalerFile& file) {
   controllers::AutoscalerConfig& c = file.controller;
-  f.Flag("enabled", c.moves, "Running pods move where that makes room for one that waits.");
+  f.Flag("enabled", c.moves, "Move running pods if that frees capacity for a pending pod.");
   f.Seconds("afterSeconds", c.move_after, milliseconds(10), hours(24),
-            "Pods move for one that has waited so long.");
-  f.Number("mostPerPod", file.most_moves, 1, 20, "Pods that move for one.");
-  f.Number("perHour", file.moves_per_hour, 1, 100'000, "In the whole cluster.");
-  // Unless the file says otherwise.
+            "Time that a pod must be pending before pods move for it.");
+  f.Number("mostPerPod", file.most_moves, 1, 20,
+           "Maximum number of pods that move for one pending pod.");
+  f.Number("perHour", file.moves_per_hour, 1, 100'000,
+           "Maximum number of moves per hour in the whole cluster.");
+  // Default, unless the file sets perNamespaceAndHour.
   file.moves_per_namespace = std::min(file.moves_per_namespace, file.moves_per_hour);
   f.Number("perNamespaceAndHour", file.moves_per_namespace, 1, 100'000,
-           "Of one namespace. No more than perHour.");
+           "Maximum number of moves per hour in one namespace. At most perHour.");
 }
 
 void DescribeRelocations(ConfigFields& f, controllers::RelocationConfig& c) {
-  f.Flag("localStorage", c.rules.local_storage,
-         "Pods with data on their node (hostPath, emptyDir) may be moved, which loses it, without "
-         "an annotation that says so.");
+  f.Flag(
+      "localStorage", c.rules.local_storage,
+      "If true, pods with data on their node (hostPath, emptyDir) may move without an annotation "
+      "that allows it. The data is lost.");
   f.Seconds("holdDeadlineSeconds", c.hold_deadline, seconds(1), hours(24),
-            "New places that are not all held by then are given up; nobody was evicted.");
-  f.Seconds("drainDeadlineSeconds", c.drain_deadline, seconds(1), hours(24),
-            "Pods that their disruption budgets have not let go by then stay.");
+            "Time limit of holding all new places of a move. When it expires, the move is "
+            "cancelled and no pod is evicted.");
+  f.Seconds(
+      "drainDeadlineSeconds", c.drain_deadline, seconds(1), hours(24),
+      "Time limit of evictions. Pods that their disruption budgets still protect are not moved.");
   f.Seconds("successorDeadlineSeconds", c.successor_deadline, seconds(1), hours(1),
-            "The place of an evicted pod is kept so long for the one that follows it.");
+            "Time that the new place of an evicted pod is held for its replacement.");
   f.Seconds("evictAgainSeconds", c.evict_again, milliseconds(10), minutes(10),
-            "After a disruption budget has refused.");
+            "Pause after a disruption budget rejects an eviction.");
 }
 
 }  // namespace
@@ -72,7 +84,8 @@ void DescribeRelocations(ConfigFields& f, controllers::RelocationConfig& c) {
 void DescribeAutoscaler(ConfigFields& f, AutoscalerFile& file) {
   controllers::AutoscalerConfig& c = file.controller;
   f.Word("objective", file.objective, {"pods", "compute", "memory"},
-         "What to serve most of, among pods of equal priority. As the partitioner has it.");
+         "Objective among pods of equal priority: what to serve most of. The same as the "
+         "partitioner's.");
   DescribePlanningFiles(f, file.files);
   DescribeGrowth(f, c);
   f.Group("scaleDown", [&] { DescribeShrink(f, file); });
@@ -80,18 +93,20 @@ void DescribeAutoscaler(ConfigFields& f, AutoscalerFile& file) {
   f.Group("relocations", [&] { DescribeRelocations(f, c.relocations); });
   f.Group("placeholders", [&] {
     f.Text("namespace", file.ns,
-           "Where pods are made that hold places or show demand. Empty: that of this pod.");
-    f.Text("image", file.image, "What runs in them: the image of nos. Required.");
+           "Namespace of placeholder pods and of pods that signal demand. Empty: the namespace of "
+           "this pod.");
+    f.Text("image", file.image, "Image of these pods: the image of nos. Required.");
     f.Text("priorityClass", file.place_class,
-           "Of pods that hold places: with preemptionPolicy Never, and of a value that nobody "
-           "preempts. Empty: that of the pod that moves; kube-scheduler may then preempt for it.");
-    f.Text("demandPriorityClass", file.priority_class,
-           "Of pods that show demand to another autoscaler: below all others, and not below the "
-           "-10 of which cluster-autoscaler still takes notice. Empty: the cluster's default.");
+           "PriorityClass of placeholder pods: with preemptionPolicy Never and a value that no pod "
+           "preempts. Empty: the class of the moved pod; kube-scheduler may then preempt for it.");
+    f.Text(
+        "demandPriorityClass", file.priority_class,
+        "PriorityClass of pods that signal demand to another autoscaler: below all other pods, but "
+        "at least the -10 that cluster-autoscaler still considers. Empty: the cluster's default.");
   });
   f.Flag("provisioningRequests", c.signal.provisioning_requests,
-         "Pools with signal: ProvisioningRequest may be used; their rights and definition are "
-         "there.");
+         "Allow pools with signal: ProvisioningRequest; the chart must grant the rights and the "
+         "CRD must be installed.");
   f.Group("webhook", [&] { DescribePoolWebhook(f, file.webhook); });
   f.Group("leaderElection", [&] { DescribeLeader(f, file.leader); });
   DescribeDaemon(f, file.daemon);

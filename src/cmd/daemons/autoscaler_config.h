@@ -1,12 +1,12 @@
-// What nos autoscaler reads at its start.
+// Configuration of nos autoscaler, read at its start.
 #pragma once
 
 #include <string>
 
-#include "cmd/daemon/process.h"
 #include "cmd/daemon/leader.h"
 #include "cmd/daemon/planning_rules.h"
 #include "cmd/daemon/pool_webhook.h"
+#include "cmd/daemon/process.h"
 #include "controllers/autoscaler.h"
 
 namespace nos::cmd {
@@ -20,17 +20,17 @@ struct AutoscalerFile {
   PoolWebhookConfig webhook;
   controllers::AutoscalerConfig controller;
   std::string objective = "pods";
-  // Where placeholders and pods that show demand are made, and what runs in them.
+  // Namespace, image and priority classes of placeholders and of pods that signal demand.
   std::string ns, image, priority_class, place_class;
-  // Of the controller, which counts in ints and fractions.
+  // Converted by OptionsOf: the controller uses ints and fractions.
   int64_t most_use_percent = 50, most_emptied = 3;
   int64_t most_moves = 3, moves_per_hour = 20, moves_per_namespace = 5;
 };
 
 void DescribeAutoscaler(ConfigFields& fields, AutoscalerFile& file);
-// Error: kInvalid: what does not go together.
+// Error: kInvalid: inconsistent fields.
 Status CheckAutoscaler(const AutoscalerFile& file);
-// What the controller takes. REQUIRES: CheckAutoscaler found nothing.
+// Options of the controller. REQUIRES: CheckAutoscaler returned OK.
 controllers::AutoscalerConfig OptionsOf(const AutoscalerFile& file);
 
 }  // namespace nos::cmd

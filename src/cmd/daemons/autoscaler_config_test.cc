@@ -17,7 +17,7 @@ class AutoscalerConfigTest : public ::testing::Test {
   AutoscalerFile file_;
 };
 
-TEST_F(AutoscalerConfigTest, TheDefaultsAreTheControllers) {
+TEST_F(AutoscalerConfigTest, DefaultsMatchController) {
   ASSERT_TRUE(Read("").ok());
   const controllers::AutoscalerConfig defaults, options = OptionsOf(file_);
   EXPECT_EQ(options.most_use, defaults.most_use);
@@ -30,7 +30,7 @@ TEST_F(AutoscalerConfigTest, TheDefaultsAreTheControllers) {
   EXPECT_FALSE(options.moves);
 }
 
-TEST_F(AutoscalerConfigTest, WhatAnOperatorSetsReachesTheController) {
+TEST_F(AutoscalerConfigTest, PassesAllFieldsToController) {
   const Status read = Read(
       "objective: memory\nsettleSeconds: 1.5\n"
       "scaleDown: {enabled: false, afterSeconds: 60, mostUsePercent: 25, mostEmptied: 1}\n"
@@ -62,7 +62,7 @@ TEST_F(AutoscalerConfigTest, WhatAnOperatorSetsReachesTheController) {
   EXPECT_FALSE(options.signal.provisioning_requests);
 }
 
-TEST_F(AutoscalerConfigTest, WhatDoesNotGoTogetherIsNamed) {
+TEST_F(AutoscalerConfigTest, RejectsInconsistentFieldsWithKey) {
   EXPECT_NE(Read("closeSeconds: 600\nlongestCloseSeconds: 60").message().find("longestClose"),
             std::string::npos);
   file_ = {};
@@ -76,7 +76,7 @@ TEST_F(AutoscalerConfigTest, WhatDoesNotGoTogetherIsNamed) {
   EXPECT_FALSE(Read("scaleDown: {mostUsePercent: 101}").ok());
 }
 
-TEST_F(AutoscalerConfigTest, DefaultsGiveWayToWhatIsSetAlone) {
+TEST_F(AutoscalerConfigTest, AdjustsDefaultsToSingleSetField) {
   Status read = Read("moves: {perHour: 3}");
   ASSERT_TRUE(read.ok()) << read.message();
   EXPECT_EQ(OptionsOf(file_).moves_per_hour, 3);
@@ -96,7 +96,7 @@ TEST_F(AutoscalerConfigTest, DefaultsGiveWayToWhatIsSetAlone) {
   EXPECT_EQ(OptionsOf(file_).longest_close, std::chrono::minutes(1));
 }
 
-TEST_F(AutoscalerConfigTest, WhatIsPrintedCanBeRead) {
+TEST_F(AutoscalerConfigTest, PrintedConfigCanBeRead) {
   ASSERT_TRUE(Read("scaleDown: {mostUsePercent: 25}\nwebhook: {urlPrefix: 'https://h/'}").ok());
   const std::string printed =
       PrintConfig(kAutoscalerKind, [&](ConfigFields& f) { DescribeAutoscaler(f, file_); });

@@ -8,17 +8,17 @@
 #include "base/log.h"
 #include "cmd/daemon/outside_events.h"
 #include "controllers/extender.h"
-#include "reconcile/measures.h"
 #include "kube/metered_transport.h"
 #include "net/listen.h"
+#include "reconcile/measures.h"
 
 namespace nos::cmd {
 namespace {
 
 constexpr std::string_view kPath = "/v1/";
-// Five thousand nodes, whole (nodeCacheCapable: false).
+// Five thousand complete Node objects (nodeCacheCapable: false).
 constexpr uint64_t kMostBody = uint64_t{64} << 20;
-// Each binding holds one until the API server has answered.
+// Each binding occupies a thread until the API server answers.
 constexpr int kThreads = 16;
 
 net::HttpResponse Respond(controllers::Extender& extender, const net::HttpRequest& request,
@@ -35,14 +35,13 @@ net::HttpResponse Respond(controllers::Extender& extender, const net::HttpReques
 
 Result<net::HttpServerOptions> OptionsOf(const ExtenderFlags& flags) {
   if (flags.certificate.empty() || flags.key.empty()) {
-    return Invalid("--extender needs --tls-cert-file and --tls-key-file");
+    return Invalid("--extender requires --tls-cert-file and --tls-key-file");
   }
   NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(flags.address));
-  // Who asks it may have pods bound.
+  // A client of the extender can have pods bound.
   const bool loopback = options.address == "127.0.0.1" || options.address == "::1";
   if (flags.client_ca.empty() && !loopback) {
-    return Invalid(
-        "--extender needs --client-ca-file, or an address that only this machine reaches");
+    return Invalid("--extender requires --client-ca-file or a loopback address");
   }
   options.threads = kThreads;
   options.max_connections = 200;
@@ -61,21 +60,21 @@ void AddExtenderFlags(CLI::App& command, ExtenderFlags& flags) {
               [&flags](const std::string& address) {
                 flags.address = address.empty() ? ":8888" : address;
               },
-              "Bind nothing by itself: serve a scheduler extender for kube-scheduler on "
-              "HOST:PORT, else :8888; see docs/scheduler.md")
+              "Serve a scheduler extender for kube-scheduler in place of scheduling, on "
+              "HOST:PORT, default :8888; see docs/scheduler.md")
           ->expected(0, 1)
           ->option_text("[HOST:PORT]");
-  command.add_option("--tls-cert-file", flags.certificate, "Certificate of the extender, PEM")
+  command.add_option("--tls-cert-file", flags.certificate, "Certificate of the extender (PEM)")
       ->option_text("FILE")
       ->needs(extender);
-  command.add_option("--tls-key-file", flags.key, "Its key, PEM")
+  command.add_option("--tls-key-file", flags.key, "Private key of the extender (PEM)")
       ->option_text("FILE")
       ->needs(extender);
   command
       .add_option(
           "--client-ca-file", flags.client_ca,
-          "Only clients with a certificate of this authority may ask, PEM; needed unless it "
-          "listens on loopback alone")
+          "CA certificate (PEM) that client certificates must be signed by; required unless the "
+          "address is loopback")
       ->option_text("FILE")
       ->needs(extender);
 }
@@ -113,11 +112,11 @@ Status RunExtender(const ExtenderFlags& flags, const DaemonFlags& daemon, const 
     return Respond(extender, request, client, clock);
   });
   if (!server.ok()) return server.status().Within("--extender " + flags.address);
-  Log(LogLevel::kInfo, "the extender listens",
+  Log(LogLevel::kInfo, "serving the extender",
       {{"address", flags.address}, {"port", std::to_string((*server)->port())}});
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock, [&] { report.Turn(runner); });
-  server->reset();  // who is being answered uses what ends below
-  Log(LogLevel::kInfo, "nos ends", {{"command", "scheduler"}});
+  server->reset();  // requests in progress use objects destroyed below
+  Log(LogLevel::kInfo, "stopping nos", {{"command", "scheduler"}});
   return Status::Ok();
 }
 

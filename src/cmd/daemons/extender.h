@@ -1,4 +1,4 @@
-// nos scheduler --extender: answers a kube-scheduler about GPUs, over TLS.
+// nos scheduler --extender: answers a kube-scheduler's extender calls for GPU pods, over TLS.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct ExtenderFlags {
 };
 void AddExtenderFlags(CLI::App& command, ExtenderFlags& flags);
 
-// Until a signal asks it to end. Errors: kInvalid (flags), kNotFound (a file), kUnavailable (an
-// address that is taken).
+// Runs until a signal requests shutdown. Errors: kInvalid (flags), kNotFound (a file), kUnavailable
+// (address in use).
 Status RunExtender(const ExtenderFlags& flags, const DaemonFlags& daemon, const SchedulerFile& file,
                    const gpu::Catalogue& catalogue);
 

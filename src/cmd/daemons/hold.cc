@@ -1,4 +1,4 @@
-// nos hold: holds a place and does nothing.
+// nos hold: the process of placeholder pods.
 #include <CLI/CLI.hpp>
 
 #include "base/bell.h"
@@ -19,8 +19,8 @@ int Hold() {
 }  // namespace
 
 void AddHoldCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* command = root.add_subcommand(
-      "hold", "Wait until told to end (what pods run that hold a place for others)");
+  CLI::App* command =
+      root.add_subcommand("hold", "Sleep until terminated (used by placeholder pods)");
   command->callback([&chosen] { chosen.action = Hold; });
 }
 

@@ -1,4 +1,4 @@
-// nos operator: tells where elastic quotas stand, and refuses those that cannot be in force.
+// nos operator: publishes the status of elastic quotas and rejects invalid ones.
 #include "controllers/operator.h"
 
 #include <CLI/CLI.hpp>
@@ -12,16 +12,16 @@
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
-#include "cmd/daemon/process.h"
 #include "cmd/daemon/delivery.h"
 #include "cmd/daemon/leader.h"
 #include "cmd/daemon/outside_events.h"
+#include "cmd/daemon/process.h"
 #include "cmd/daemon/webhook.h"
 #include "controllers/collector.h"
-#include "reconcile/measures.h"
 #include "controllers/quota_admission.h"
 #include "controllers/slice_admission.h"
 #include "kube/metered_transport.h"
+#include "reconcile/measures.h"
 
 namespace nos::cmd {
 namespace {
@@ -30,7 +30,7 @@ constexpr std::string_view kKind = "OperatorConfig";
 
 constexpr MetricFamily kEventsDropped{
     MetricFamily::Kind::kCounter, "nos_telemetry_events_dropped_total",
-    "Events of Kubernetes that were not told: more came at once than are sent."};
+    "Number of Kubernetes Events dropped because more occurred at once than the collector sends."};
 
 struct Config {
   DaemonConfig daemon;
@@ -39,16 +39,16 @@ struct Config {
   WebhookConfig webhook;
   DeliveryConfig telemetry;
   std::string geometries_file;
-  bool events = true;  // of Kubernetes are told, too
+  bool events = true;  // also report Kubernetes Events
 };
 
-// The operator's own work, and what is told of the cluster: of the same caches.
+// Runs the operator and the telemetry collector on the same caches.
 class Both final : public reconcile::Reconciler {
  public:
   Both(reconcile::Reconciler& first, controllers::Collector* second)
       : first_(first), second_(second) {}
   reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
-                                 kube::Client& client, const Clock& clock) override {
+                               kube::Client& client, const Clock& clock) override {
     if (second_ != nullptr) (void)second_->Reconcile(key, view, client, clock);  // never fails
     return first_.Reconcile(key, view, client, clock);
   }
@@ -60,27 +60,27 @@ class Both final : public reconcile::Reconciler {
 
 void DescribeOperator(ConfigFields& f, Config& c) {
   f.Number("nvidiaGpuResourceMemoryGB", c.quotas.charges.gpu_memory_gb, 1, 1'000'000,
-           "GB of nos.nebuly.com/gpu-memory that a whole GPU counts for where its node has no "
+           "GB of nos.nebuly.com/gpu-memory charged for a whole GPU whose node has no "
            "label nvidia.com/gpu.memory.");
-  f.Flag("deleteOverlappingElasticQuotas", c.quotas.delete_overlapping,
-         "Delete ElasticQuotas in namespaces of a CompositeElasticQuota, as the Go system did; "
-         "false: their conditions say that they are not in force.");
-  f.Text(
-      "knownMigGeometriesFile", c.geometries_file,
-      "Further or changed GPU models (docs/catalogue.md), as the partitioner has them: for slices "
-      "by need.");
+  f.Flag(
+      "deleteOverlappingElasticQuotas", c.quotas.delete_overlapping,
+      "If true, delete ElasticQuotas in namespaces of a CompositeElasticQuota, as the Go version "
+      "did. If false, report in their conditions that they have no effect.");
+  f.Text("knownMigGeometriesFile", c.geometries_file,
+         "File with additional or overridden GPU models (docs/catalogue.md), the same as the "
+         "partitioner's, for slices by GPU requirements.");
   f.Group("webhook", [&] { DescribeWebhook(f, c.webhook); });
   f.Group("telemetry", [&] {
     DescribeDelivery(f, c.telemetry);
     f.Flag("events", c.events,
-           "Tell Events of Kubernetes, too: about pods that ask for GPUs, their Jobs, nodes that "
+           "Also report Kubernetes Events about pods that request GPUs, their Jobs, nodes that "
            "have GPUs, quotas, and node pools.");
   });
   f.Group("leaderElection", [&] { DescribeLeader(f, c.leader); });
   DescribeDaemon(f, c.daemon);
 }
 
-// What is told of the cluster, on its way to the telemetry server.
+// Collects records of the cluster and delivers them to the telemetry server.
 struct ClusterTelemetry {
   explicit ClusterTelemetry(controllers::CollectorOptions options)
       : collector(
@@ -89,7 +89,7 @@ struct ClusterTelemetry {
 
   std::unique_ptr<Delivery> delivery;
   controllers::Collector collector;
-  bool missed = false;  // something was not kept
+  bool missed = false;  // some records were not stored
 
   void Deliver(const std::vector<Json>& records) {
     std::vector<std::string> texts;
@@ -101,7 +101,7 @@ struct ClusterTelemetry {
       return;
     }
     missed = true;
-    Log(LogLevel::kWarn, "what happens in the cluster is not kept for telemetry",
+    Log(LogLevel::kWarn, "failed to store cluster records for telemetry",
         {{"records", std::to_string(records.size())}, {"error", kept.ToString()}});
   }
 };
@@ -181,7 +181,7 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
              }
              report.Turn(runner);
            });
-  Log(LogLevel::kInfo, "nos ends", {{"command", "operator"}});
+  Log(LogLevel::kInfo, "stopping nos", {{"command", "operator"}});
   return Status::Ok();
 }
 
@@ -204,12 +204,11 @@ int Start(const DaemonFlags& flags, bool serves) {
 
 void AddOperatorCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command =
-      root.add_subcommand("operator", "Tell where elastic quotas stand (runs in the cluster)");
+      root.add_subcommand("operator", "Publish the status of elastic quotas (runs in the cluster)");
   auto flags = std::make_shared<DaemonFlags>();
   auto serves = std::make_shared<bool>(false);
   AddDaemonFlags(*command, *flags);
-  command->add_flag("--webhook", *serves,
-                    "Also answer API servers about quotas that are to be written");
+  command->add_flag("--webhook", *serves, "Also serve the admission webhook that validates quotas");
   command->footer(
       "Examples:\n"
       "  nos operator --print-config > operator.yaml\n"

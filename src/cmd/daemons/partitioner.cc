@@ -1,4 +1,4 @@
-// nos partitioner: decides how the GPUs of a cluster are cut.
+// nos partitioner: decides how the GPUs of a cluster are partitioned.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -27,25 +27,26 @@ void DescribePartitioner(ConfigFields& f, Config& c) {
   using std::chrono::hours, std::chrono::milliseconds, std::chrono::minutes, std::chrono::seconds;
   controllers::PartitionerConfig& p = c.partitioner;
   f.Seconds("batchWindowTimeoutSeconds", p.batch_timeout, milliseconds(10), minutes(10),
-            "A plan is made at the latest so long after the first pod of a batch was seen.");
+            "Maximum time from the first pod of a batch to planning.");
   f.Seconds("batchWindowIdleSeconds", p.batch_idle, milliseconds(10), minutes(10),
-            "A plan is made when no further pod has come for so long.");
+            "Planning starts when no further pod has appeared for this long.");
   f.Word("objective", c.objective, {"pods", "compute", "memory"},
-         "What to serve most of, among pods of equal priority.");
+         "Objective among pods of equal priority: what to serve most of.");
   DescribePlanningFiles(f, c.files);
   f.Seconds("planBudgetSeconds", p.plan_budget, milliseconds(10), minutes(10),
-            "The best plan found by then counts.");
+            "Time limit of one planning run. When it expires, the best plan so far is used.");
   f.Seconds("answerDeadlineSeconds", p.ack_deadline, seconds(1), hours(1),
-            "A node whose agent has not answered by then is left alone for a while.");
+            "Time limit of the agent's acknowledgement. A node whose agent exceeds it is not "
+            "planned for a while.");
   f.Seconds("claimDeadlineSeconds", p.claim_deadline, seconds(1), hours(1),
-            "Slices cut for a pod are kept for it so long.");
+            "Time that new slices stay reserved for their pod.");
   f.Seconds("holdAfterSeconds", p.starvation_after, seconds(1), hours(24 * 30),
-            "For a pod that has waited so long slices are kept free as they fall free.");
+            "Pending time after which freed slices are kept free for a pod.");
   f.Group("leaderElection", [&] { DescribeLeader(f, c.leader); });
   DescribeDaemon(f, c.daemon);
-  f.Retired("webhook", "no webhook is served here");
-  f.Retired("devicePluginConfigMap", "it belongs to MPS partitioning");
-  f.Retired("devicePluginDelaySeconds", "it belongs to MPS partitioning");
+  f.Retired("webhook", "this daemon serves no webhook");
+  f.Retired("devicePluginConfigMap", "it was a setting of MPS partitioning");
+  f.Retired("devicePluginDelaySeconds", "it was a setting of MPS partitioning");
 }
 
 Status RunPartitioner(const DaemonFlags& flags, const Config& config) {
@@ -85,7 +86,7 @@ int Start(const DaemonFlags& flags) {
 
 void AddPartitionerCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command = root.add_subcommand(
-      "partitioner", "Decide how the GPUs of a cluster are cut (runs in the cluster)");
+      "partitioner", "Decide how the GPUs of a cluster are partitioned (runs in the cluster)");
   auto flags = std::make_shared<DaemonFlags>();
   AddDaemonFlags(*command, *flags);
   command->footer(

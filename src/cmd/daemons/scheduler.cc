@@ -7,14 +7,14 @@
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
-#include "cmd/daemon/process.h"
-#include "cmd/daemons/extender.h"
 #include "cmd/daemon/leader.h"
 #include "cmd/daemon/outside_events.h"
+#include "cmd/daemon/process.h"
 #include "cmd/daemon/scheduler_file.h"
-#include "reconcile/measures.h"
+#include "cmd/daemons/extender.h"
 #include "controllers/scheduler.h"
 #include "kube/metered_transport.h"
+#include "reconcile/measures.h"
 
 namespace nos::cmd {
 namespace {
@@ -23,7 +23,7 @@ constexpr scheduling::ConfigurationUse kUse{.default_name = "nos-scheduler",
                                             .gpus_cut = scheduling::GpusCut::kHere};
 constexpr int kBinders = 32;
 
-// What is read from files that may change.
+// Inputs that come from files, which may change at run time.
 struct Rules {
   SchedulerFile file;
   gpu::Catalogue catalogue;
@@ -44,11 +44,11 @@ Result<std::unique_ptr<const Rules>> ReadRules(const std::string& path) {
   return std::make_unique<const Rules>(Rules{std::move(file), std::move(catalogue)});
 }
 
-// The scheduler of the moment: made anew when the rules change, and absent while another replica
-// leads. What it remembers can be told from the cluster, but for bindings on their way: new rules
-// count when the watch has shown those. A watch that stalls is opened anew after
-// HttpOptions::watch_silence, and who waits for it has seen no pod come or go since. Nobody waits
-// where this process ends or leads no longer.
+// The current scheduler: replaced when the rules change, and absent while another replica leads. It
+// restores its state from the cluster, except for bindings in flight. New rules therefore take
+// effect once the watch shows those bindings. A stalled watch is reopened after
+// HttpOptions::watch_silence, and until then the scheduler sees no pod change anyway. There is no
+// such wait when this process ends or loses leadership.
 class Seat {
  public:
   Seat(const std::string& path, std::unique_ptr<const Rules> rules,
@@ -59,13 +59,13 @@ class Seat {
     auto rules = ReadRules(path_);
     metrics_.Count(kReloads, {{"result", rules.ok() ? "ok" : "error"}});
     if (!rules.ok()) {
-      Log(LogLevel::kError, "changed files are refused; the former rules stay in force",
+      Log(LogLevel::kError, "failed to reload configuration files, keeping the previous ones",
           {{"error", rules.status().message()}});
       return;
     }
     const std::string later = NeedsRestart(rules_->file, (*rules)->file);
     if (!later.empty()) {
-      Log(LogLevel::kWarn, "what has changed here is read at the next start", {{"what", later}});
+      Log(LogLevel::kWarn, "changed settings take effect after a restart", {{"what", later}});
     }
     next_ = std::move(rules).value();
     if (scheduler_ != nullptr) scheduler_->Retire();
@@ -76,7 +76,7 @@ class Seat {
     }
     if (next_ != nullptr && scheduler_ == nullptr) {
       rules_ = std::move(next_);
-      Log(LogLevel::kInfo, "changed files are in force");
+      Log(LogLevel::kInfo, "reloaded configuration files");
     }
     if (!lead || scheduler_ != nullptr) return;
     controllers::SchedulerConfig config;
@@ -117,7 +117,7 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
   Leader leader(connection, LeaderConfigOf(file.configuration), [&] { bell.Ring(); });
   kube::HttpOptions http_options = HttpOptionsOf(file);
   http_options.may_write = [&] { return leader.Leads(); };
-  // More than are ever in flight: what is beyond is closed and opened again all the time.
+  // More than are ever in flight: beyond the limit, connections would be closed and reopened.
   http_options.max_connections = 8 * kBinders;
   kube::HttpTransport http(connection, http_options);
   kube::MeteredTransport metered(http, metrics);
@@ -143,11 +143,12 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
             metrics);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
+             // Reload before Sit, which installs the new rules once no binding is in flight.
              if (events.TakeFilesChanged()) seat.Reload();
              seat.Sit(runner, leader.Leads());
              report.Turn(runner);
            });
-  Log(LogLevel::kInfo, "nos ends", {{"command", "scheduler"}});
+  Log(LogLevel::kInfo, "stopping nos", {{"command", "scheduler"}});
   seat.Sit(runner, false);
   return Status::Ok();
 }
@@ -175,8 +176,9 @@ void AddSchedulerCommand(CLI::App& root, Chosen& chosen) {
   AddDaemonFlags(*command, *flags);
   AddExtenderFlags(*command, *extender);
   command->footer(
-      "FILE is a KubeSchedulerConfiguration, as kube-scheduler reads it; a second document of kind "
-      "SchedulerConfig says the rest.\n"
+      "FILE contains a KubeSchedulerConfiguration as for kube-scheduler, and optionally a document "
+      "of kind "
+      "SchedulerConfig with the settings of nos.\n"
       "Examples:\n"
       "  nos scheduler --print-config > scheduler.yaml\n"
       "  nos scheduler --config scheduler.yaml --kubeconfig ~/.kube/config");

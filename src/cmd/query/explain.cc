@@ -1,4 +1,4 @@
-// nos explain: why one pod waits, from a live cluster or a dump. Changes nothing anywhere.
+// nos explain: why one pod is pending, from a live cluster or a dump. Changes no object.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -11,10 +11,10 @@
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
+#include "cmd/daemon/scheduler_file.h"
 #include "cmd/telemetry/explainer.h"
 #include "cmd/telemetry/missing_kinds.h"
 #include "cmd/telemetry/read_cluster.h"
-#include "cmd/daemon/scheduler_file.h"
 #include "cmd/terminal.h"
 #include "scheduling/explain.h"
 #include "scheduling/pod_state.h"
@@ -36,27 +36,29 @@ Result<std::shared_ptr<const cluster::Pod>> FindWaiting(const ClusterObjects& ob
                                                         const std::string& key) {
   const auto found =
       std::ranges::find_if(objects.pods, [&](const auto& pod) { return pod->Key() == key; });
-  if (found == objects.pods.end()) return NotFound("there is no pod " + key);
+  if (found == objects.pods.end()) return NotFound("pod " + key + " not found");
   const cluster::Pod& pod = **found;
   if (scheduling::IsPending(pod)) return *found;
-  if (pod.Finished()) return Invalid(fmt::format("pod {} does not wait: it is {}", key, pod.phase));
+  if (pod.Finished())
+    return Invalid(fmt::format("pod {} is not pending: it is {}", key, pod.phase));
   if (pod.meta.deleted)
-    return Invalid(fmt::format("pod {} does not wait: it is being deleted", key));
+    return Invalid(fmt::format("pod {} is not pending: it is being deleted", key));
   if (pod.node_name.empty()) {
-    return Invalid(fmt::format("pod {} does not wait: it is {}", key, pod.phase));
+    return Invalid(fmt::format("pod {} is not pending: it is {}", key, pod.phase));
   }
-  return Invalid(fmt::format("pod {} does not wait: it is bound to node {}", key, pod.node_name));
+  return Invalid(fmt::format("pod {} is not pending: it is bound to node {}", key, pod.node_name));
 }
 
-// Of nos scheduler, or of another one, which is simulated as the partitioner does.
+// Configuration of nos scheduler, or of another scheduler, which is simulated as the partitioner
+// does.
 Result<scheduling::ConfigurationUse> UseOf(const ExplainFlags& flags, const cluster::Pod& pod) {
   bool ours = flags.what_if || pod.scheduler_name == kOurScheduler;
   if (!ours && !flags.config.empty()) {
     NOS_ASSIGN(ours, SpeaksOfNos(flags.config));
     if (!ours) {
       std::cerr << fmt::format(
-          "note: {} does not speak of nos scheduler: taken for "
-          "kube-scheduler's, which has no GPUs cut\n",
+          "note: {} does not mention nos scheduler: read as "
+          "kube-scheduler's, which does not partition GPUs\n",
           Printable(flags.config));
     }
   }
@@ -72,13 +74,13 @@ Result<std::unique_ptr<Deciders>> ChooseDeciders(const ExplainFlags& flags,
       std::make_unique<Deciders>(std::move(file.configuration), pod.scheduler_name, flags.what_if);
   const std::string& name = deciders->of_pod().scheduler_name;
   if (name != pod.scheduler_name && !flags.what_if) {
-    std::cerr << fmt::format("note: no profile of scheduler {} is known; decided as by {}\n",
+    std::cerr << fmt::format("note: scheduler {} has no known profile; using the profile of {}\n",
                              Printable(pod.scheduler_name), name);
   }
   return deciders;
 }
 
-// What its scheduler said last is no secret where something else comes out here.
+// Prints the scheduler's own last message if it differs from this explanation.
 void NoteContradiction(const ExplainFlags& flags, const cluster::Pod& pod,
                        const scheduling::Explanation& why) {
   const cluster::Condition* said = pod.FindCondition("PodScheduled");
@@ -86,11 +88,10 @@ void NoteContradiction(const ExplainFlags& flags, const cluster::Pod& pod,
                        said->reason == "Unschedulable" && !said->message.empty();
   const bool waits = !why.place || !why.gang.empty() || !why.gate.empty();
   if (!refused || waits || flags.what_if) return;
-  const std::string_view hint = flags.config.empty()
-                                    ? "if it runs with a configuration, give that with --config"
-                                    : "the cluster may have changed since";
-  std::cerr << Printable(
-                   fmt::format("note: its scheduler itself said: {} ({})", said->message, hint))
+  const std::string_view hint =
+      flags.config.empty() ? "if the scheduler has a configuration file, give it with --config"
+                           : "the cluster may have changed since";
+  std::cerr << Printable(fmt::format("note: its scheduler reported: {} ({})", said->message, hint))
             << "\n";
 }
 
@@ -113,7 +114,7 @@ Status RunExplain(const ExplainFlags& flags) {
     std::cout << WriteJsonPretty(scheduling::ToJson(why)) << "\n";
     return Status::Ok();
   }
-  if (flags.what_if) std::cout << "If nos scheduler decided now:\n";
+  if (flags.what_if) std::cout << "If nos scheduler placed the pod now:\n";
   const std::string text = scheduling::ToText(why, kWidth);
   for (const std::string_view line : Split(text, '\n')) {
     if (!line.empty()) std::cout << Printable(std::string(line)) << "\n";
@@ -124,32 +125,39 @@ Status RunExplain(const ExplainFlags& flags) {
 }  // namespace
 
 void AddExplainCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* explain = root.add_subcommand("explain", "Tell why a pod waits, and what would help");
+  CLI::App* explain =
+      root.add_subcommand("explain", "Explain why a pod is pending, and what would help");
   explain->require_subcommand(1);
   explain->footer(
       "Examples:\n"
       "  nos explain pod default/trainer\n"
       "  nos explain pod default/trainer --what-if");
-  CLI::App* command = explain->add_subcommand("pod", "Why a pod waits, and what would help");
+  CLI::App* command =
+      explain->add_subcommand("pod", "Explain why a pod is pending, and what would help");
   auto flags = std::make_shared<ExplainFlags>();
-  command->add_option("pod", flags->pod, "The pod")->required()->option_text("NAMESPACE/NAME");
+  command->add_option("pod", flags->pod, "Namespace and name of the pod")
+      ->required()
+      ->option_text("NAMESPACE/NAME");
   command->add_flag(
       "--what-if", flags->what_if,
-      "Where it would go, and what be cut or evicted, if nos scheduler placed it now");
+      "Show the node, and slices and evictions needed, if nos scheduler placed the pod now");
   command
-      ->add_option(
-          "-f,--file", flags->files,
-          "A dump instead of a cluster: YAML or JSON of nodes, pods and what they refer to; "
-          "- is stdin")
+      ->add_option("-f,--file", flags->files,
+                   "Dump to read in place of a cluster: YAML or JSON of nodes, pods and objects "
+                   "they refer to; - reads stdin")
       ->option_text("FILE");
-  command->add_option("-o,--output", flags->output, "text or json")
+  command->add_option("-o,--output", flags->output, "Output format: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->option_text("FORMAT");
-  command->add_option("--config", flags->config, "The configuration that its scheduler reads")
+  command->add_option("--config", flags->config, "Configuration file of the pod's scheduler")
       ->option_text("FILE");
-  command->add_option("--kubeconfig", flags->kubeconfig, "Default: $KUBECONFIG or ~/.kube/config")
+  command
+      ->add_option("--kubeconfig", flags->kubeconfig,
+                   "Path of the kubeconfig; default: $KUBECONFIG or ~/.kube/config")
       ->option_text("FILE");
-  command->add_option("--context", flags->context, "Default: the file's current context")
+  command
+      ->add_option("--context", flags->context,
+                   "Kubeconfig context to use; default: the current context")
       ->option_text("NAME");
   AddCatalogueFlag(*command, flags->catalogue);
   command->footer(

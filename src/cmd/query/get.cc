@@ -1,5 +1,5 @@
-// nos get: what a live cluster's GPUs, GPU pods and plans look like, read through a kubeconfig; and
-// what happened, read from a telemetry server.
+// nos get: GPUs, GPU pods and plans of a live cluster, read through a kubeconfig; and past events,
+// read from a telemetry server.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -26,14 +26,14 @@ namespace {
 struct GetFlags {
   std::string kubeconfig, context, output = "table", catalogue;
   int64_t gpu_memory_gb = quota::ChargeRules().gpu_memory_gb;
-  std::vector<std::string> files;  // of pools: a dump instead of a cluster
+  std::vector<std::string> files;  // dumps with pools, in place of a cluster
 };
 
 using Report = Printout (*)(const LiveCluster&, Time);
 
-// What a report is made of.
+// Inputs of a report.
 struct Objects {
-  std::unique_ptr<const gpu::Catalogue> catalogue;  // of `live`
+  std::unique_ptr<const gpu::Catalogue> catalogue;  // used by `live`
   LiveCluster live;
 };
 
@@ -49,7 +49,8 @@ Result<Objects> ReadPoolsOfDump(const GetFlags& flags) {
   return Objects{std::move(kept), std::move(live)};
 }
 
-// Quotas and pools are read for their own reports: for others nobody need be allowed to.
+// Quotas and pools are read only for their own reports, so that other reports need no rights for
+// them.
 Result<Objects> ReadCluster(const GetFlags& flags, Report report) {
   NOS_ASSIGN(kube::ConnectionConfig config, kube::LoadConnection(flags.kubeconfig, flags.context));
   kube::HttpTransport transport(std::move(config));
@@ -76,12 +77,16 @@ CLI::App* AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>&
                  const std::string& name, const std::string& what, const std::string& none,
                  Report report) {
   CLI::App* command = get.add_subcommand(name, what);
-  command->add_option("-o,--output", flags->output, "table or json")
+  command->add_option("-o,--output", flags->output, "Output format: table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->option_text("FORMAT");
-  command->add_option("--kubeconfig", flags->kubeconfig, "Default: $KUBECONFIG or ~/.kube/config")
+  command
+      ->add_option("--kubeconfig", flags->kubeconfig,
+                   "Path of the kubeconfig; default: $KUBECONFIG or ~/.kube/config")
       ->option_text("FILE");
-  command->add_option("--context", flags->context, "Default: the file's current context")
+  command
+      ->add_option("--context", flags->context,
+                   "Kubeconfig context to use; default: the current context")
       ->option_text("NAME");
   AddCatalogueFlag(*command, flags->catalogue);
   command->footer("Example:\n  nos get " + name + " -o json");
@@ -111,7 +116,7 @@ CLI::App* AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>&
 
 void AddGetCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* get = root.add_subcommand(
-      "get", "Show a live cluster's GPUs, GPU pods, plans, quotas, pools or history");
+      "get", "Show GPUs, GPU pods, plans, quotas, pools or history of a cluster");
   get->require_subcommand(1);
   get->footer(
       "Examples:\n"
@@ -119,24 +124,25 @@ void AddGetCommand(CLI::App& root, Chosen& chosen) {
       "  nos get pods -o json\n"
       "  nos get plan --kubeconfig /tmp/nos-sandbox-PORT.yaml");
   auto flags = std::make_shared<GetFlags>();
-  AddOne(*get, chosen, flags, "gpus", "Every GPU and how it is cut",
-         "no MIG GPU found; nodes opt in with the label nos.nebuly.com/gpu-partitioning=mig",
+  AddOne(*get, chosen, flags, "gpus", "List GPUs and how they are partitioned",
+         "no MIG GPU found; a node opts in with the label nos.nebuly.com/gpu-partitioning=mig",
          &ReportGpus);
-  AddOne(*get, chosen, flags, "pods", "Pods that ask for GPUs: where they run or why they wait",
-         "no pod asks for a GPU", &ReportPods);
-  AddOne(*get, chosen, flags, "plan", "The layouts asked for and how far they are applied",
-         "no plan has been written yet", &ReportPlans);
-  AddOne(*get, chosen, flags, "quotas", "Elastic quotas: who uses, borrows and lends what",
-         "there is no elastic quota", &ReportQuotas)
+  AddOne(*get, chosen, flags, "pods",
+         "List pods that request GPUs, with their node or why they are pending",
+         "no pod requests a GPU", &ReportPods);
+  AddOne(*get, chosen, flags, "plan", "Show planned layouts and their progress",
+         "no plan exists yet", &ReportPlans);
+  AddOne(*get, chosen, flags, "quotas", "List elastic quotas with use, borrowing and lending",
+         "no elastic quota found", &ReportQuotas)
       ->add_option("--gpu-memory-gb", flags->gpu_memory_gb,
-                   "Of a whole GPU whose node has no label nvidia.com/gpu.memory")
+                   "GB charged for a whole GPU whose node has no label nvidia.com/gpu.memory")
       ->check(CLI::Range(0, 1'000'000))
       ->option_text("GB (" + std::to_string(flags->gpu_memory_gb) + ")");
-  AddOne(*get, chosen, flags, "pools",
-         "Node pools: their nodes, limits and price, and how they fare",
-         "there is no node pool; docs/autoscaling.md says how to write one", &ReportPools)
-      ->add_option("-f,--file", flags->files,
-                   "A dump instead of a cluster: YAML or JSON of nodes and node pools; - is stdin")
+  AddOne(*get, chosen, flags, "pools", "List node pools with their nodes, limits, price and state",
+         "no node pool found; docs/autoscaling.md describes how to create one", &ReportPools)
+      ->add_option(
+          "-f,--file", flags->files,
+          "Dump to read in place of a cluster: YAML or JSON of nodes and node pools; - reads stdin")
       ->option_text("FILE");
   AddHistoryCommand(*get, chosen);
 }

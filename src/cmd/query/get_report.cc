@@ -30,7 +30,7 @@ std::string_view WayOf(const cluster::Gpu& gpu) {
   return gpu::WayOf(*gpu.model, there);
 }
 
-// What the node's label calls its GPUs; null: nothing that the catalogue knows.
+// The GPU model named by the node's product label; null if the catalogue does not have it.
 const gpu::Model* ProductOf(const cluster::Node& node, const gpu::Catalogue* catalogue) {
   const auto label = node.meta.labels.find(cluster::kProductLabel);
   if (catalogue == nullptr || label == node.meta.labels.end()) return nullptr;
@@ -67,7 +67,7 @@ std::string AsksText(const cluster::ResourceList& requests) {
   return text;
 }
 
-// What the partitioner says, with its remedy; else the scheduler, else whoever wrote the status.
+// The partitioner's message with its remedy; else the scheduler's; else the pod status.
 struct Why {
   std::string reason, message;
 };
@@ -87,7 +87,7 @@ std::string Annotation(const cluster::Node& node, std::string_view key) {
   return found == node.meta.annotations.end() ? "" : found->second;
 }
 
-// What the plan asks of one GPU and whether the node has it.
+// Planned layout of one GPU, and whether the node has it.
 void AddPlanRow(const NodeInfo& node, const cluster::TargetLayout& target, Printout& out) {
   const auto present =
       std::find_if(node.gpus.gpus.begin(), node.gpus.gpus.end(),
@@ -155,7 +155,7 @@ Printout ReportGpus(const LiveCluster& live, Time) {
       if (managed) out.warnings.push_back(fmt::format("node {}: {}", name, problem));
     }
     for (const cluster::Gpu& gpu : node.gpus.gpus) {
-      if (!managed && !gpu.reported && gpu.instances.empty()) continue;  // nobody ever cut it
+      if (!managed && !gpu.reported && gpu.instances.empty()) continue;  // it was never partitioned
       out.table.AddRow({name, fmt::to_string(gpu.index),
                         gpu::BoardOf(*gpu.model, gpu.other, product), WayText(WayOf(gpu)),
                         managed ? "yes" : "no", GpuLayout(gpu)});

@@ -1,4 +1,4 @@
-// What `nos get` prints, from objects to table and JSON. Pure.
+// Output of `nos get`, from objects to table and JSON. Pure functions.
 #pragma once
 
 #include <memory>
@@ -16,16 +16,16 @@
 namespace nos::cmd {
 
 struct LiveCluster {
-  // Nodes that have not opted in are in it as if they had: pods may still hold their slices.
+  // Contains nodes that have not opted in as if they had, because pods may still hold their slices.
   cluster::ClusterSnapshot snapshot;
   std::set<std::string> unmanaged;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
   std::vector<quota::SharedQuota> quotas = {};
   quota::ChargeRules charges = {};
-  const gpu::Catalogue* catalogue = nullptr;  // null: boards are told by models alone
+  const gpu::Catalogue* catalogue = nullptr;  // null: products are named by the model label alone
   std::vector<std::shared_ptr<const cluster::NodePool>> pools = {};
 };
-// `catalogue` must outlive it.
+// `catalogue` must outlive the result.
 LiveCluster MakeLiveCluster(std::vector<std::shared_ptr<const cluster::Node>> nodes,
                             std::vector<std::shared_ptr<const cluster::Pod>> pods,
                             const gpu::Catalogue& catalogue);
@@ -36,11 +36,11 @@ struct Printout {
   std::vector<std::string> warnings{};  // one sentence each
 };
 
-// Every MIG GPU of nodes that have opted in, and those of others that an agent has reported.
+// Every MIG GPU of nodes that have opted in, and GPUs of other nodes that an agent has reported.
 Printout ReportGpus(const LiveCluster& live, Time now);
-// Pods that ask for GPUs; for those that wait what the partitioner says, else the scheduler.
+// Pods that request GPUs; for pending pods the partitioner's message, else the scheduler's.
 Printout ReportPods(const LiveCluster& live, Time now);
-// The layouts asked for, and how far they are applied.
+// The planned layouts and their progress.
 Printout ReportPlans(const LiveCluster& live, Time now);
 
 }  // namespace nos::cmd

@@ -47,7 +47,7 @@ class GetReportTest : public testing::Test {
   std::vector<std::shared_ptr<const cluster::Pod>> pods_;
 };
 
-TEST_F(GetReportTest, AFullGpuFitsAHundredColumns) {
+TEST_F(GetReportTest, FullGpuFitsHundredColumns) {
   AddNode("gke-cluster-a100-pool-7f3d21c0-x4lz",
           "1g.5gb@0:used,1g.5gb@1:used,1g.5gb@2:used,1g.5gb@3:used,1g.5gb@4:used,1g.5gb@5:free,"
           "1g.5gb@6:used");
@@ -57,7 +57,7 @@ TEST_F(GetReportTest, AFullGpuFitsAHundredColumns) {
   EXPECT_THAT(text, HasSubstr("  1g.5gb@*0,1 2g.10gb@2 3g.20gb@*4\n"));
 }
 
-TEST_F(GetReportTest, EachGpuHasItsBoardAndItsWay) {
+TEST_F(GetReportTest, ShowsProductAndSharingModeOfEachGpu) {
   cluster::Node& hybrid = AddNode("hybrid", "3g.40gb@0:used");
   hybrid.meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
                         {"nvidia.com/gpu.count", "5"}};
@@ -85,14 +85,14 @@ TEST_F(GetReportTest, EachGpuHasItsBoardAndItsWay) {
             "hybrid  4    H100-80GB  free         yes      -\n"
             "mps     0    A100-40GB  MPS          yes      20gb@0\n");
   ASSERT_EQ(out.json.size(), 6U);
-  EXPECT_EQ(out.json[1].at("model"), "MPS-79GB") << "programs read what the node says";
+  EXPECT_EQ(out.json[1].at("model"), "MPS-79GB") << "JSON contains the node's own values";
   EXPECT_EQ(out.json[1].at("way"), "MPS");
   EXPECT_EQ(out.json[4].at("way"), "");
   EXPECT_EQ(out.json[4].at("ways"), Json(JsonArray{"MIG", "MPS", "time slices", "whole"}));
   EXPECT_EQ(out.json[5].at("ways"), Json(JsonArray{"MPS"}));
 }
 
-TEST_F(GetReportTest, ANodeThatOptsOutIsShownAsLongAsItIsCut) {
+TEST_F(GetReportTest, ShowsOptedOutNodeWhileItHasInstances) {
   AddNode("in", "7g.40gb@0:used");
   AddNode("left", "1g.5gb@0:used").meta.labels.erase("nos.nebuly.com/gpu-partitioning");
   AddNode("never", "").meta.labels.erase("nos.nebuly.com/gpu-partitioning");
@@ -104,10 +104,10 @@ TEST_F(GetReportTest, ANodeThatOptsOutIsShownAsLongAsItIsCut) {
   EXPECT_THAT(text, Not(HasSubstr("never")));
   ASSERT_EQ(out.json.size(), 2U);
   EXPECT_EQ(out.json[1].at("managed"), false);
-  EXPECT_TRUE(out.warnings.empty()) << "what nobody asked nos to look at is no problem";
+  EXPECT_TRUE(out.warnings.empty()) << "nodes that have not opted in cause no warning";
 }
 
-TEST_F(GetReportTest, APodThatWaitsSaysWhatThePartitionerSays) {
+TEST_F(GetReportTest, PendingPodShowsPartitionerMessage) {
   cluster::Pod& pod = AddPod("greedy");
   pod.conditions = {{"PodScheduled", "False", "Unschedulable", "0/4 nodes are available"}};
   EXPECT_THAT(Report(ReportPods).table.ToString(), HasSubstr("0/4 nodes are available"));
@@ -122,7 +122,7 @@ TEST_F(GetReportTest, APodThatWaitsSaysWhatThePartitionerSays) {
   EXPECT_THAT(Report(ReportPods).table.ToString(), HasSubstr("5s   -\n"));
 }
 
-TEST_F(GetReportTest, APlanIsComparedWithWhatThereIs) {
+TEST_F(GetReportTest, ComparesPlanWithCurrentLayout) {
   cluster::Node& node = AddNode("n", "1g.5gb@0:used");
   node.meta.annotations["nos.nebuly.com/spec-layout-0"] = "1g.5gb@0,1g.5gb@1,3g.20gb@4";
   node.meta.annotations["nos.nebuly.com/spec-partitioning-plan"] = "7";
@@ -132,7 +132,7 @@ TEST_F(GetReportTest, APlanIsComparedWithWhatThereIs) {
   EXPECT_THAT(Report(ReportPlans).table.ToString(), HasSubstr("partly"));
 }
 
-TEST(TerminalTest, OnlyATerminalCutsTables) { EXPECT_EQ(TableWidth(), kUncut); }
+TEST(TerminalTest, TableIsUncutWithoutTerminal) { EXPECT_EQ(TableWidth(), kUncut); }
 
 }  // namespace
 }  // namespace nos::cmd

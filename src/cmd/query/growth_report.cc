@@ -15,7 +15,7 @@ using planning::GrowthPlan;
 using planning::MovePlan;
 using planning::PoolNow;
 
-// Drops the pods that `stays` says no to. Their gangs count them as placed.
+// Removes pods for which `stays` returns false. Their gangs count them as placed.
 template <typename Stays>
 void KeepOnly(Stays stays, Unplaced& unplaced) {
   std::vector<int> place(unplaced.pods.size(), -1);
@@ -52,7 +52,7 @@ JsonObject PodJson(const cluster::Pod& pod) {
   return JsonObject{{"namespace", pod.meta.ns}, {"name", pod.meta.name}};
 }
 
-// The nodes of a pool that hold pods; kThere: those that are there.
+// The nodes of a pool that hold certain pods; kThere: existing nodes.
 struct Part {
   std::vector<std::string> pods;
   int nodes = 0;
@@ -95,7 +95,7 @@ Unplaced UnplacedOf(const planning::Plan& plan, const std::vector<planning::Gang
     for (const planning::AssignedDevice& device : outcome.devices) {
       placed->promised.push_back({device.gpu, device.placement, device.model});
     }
-    (void)unplaced.snapshot.Bind(std::move(placed), outcome.node);  // the node is there
+    (void)unplaced.snapshot.Bind(std::move(placed), outcome.node);  // the node exists
   }
   KeepOnly([&](size_t i) { return !plan.pods[i].placed; }, unplaced);
   return unplaced;
@@ -147,10 +147,10 @@ Json GrowthToJson(const GrowthPlan& plan, const std::vector<PoolNow>& pools,
 
 std::string GrowthToText(const GrowthPlan& plan, const std::vector<PoolNow>& pools,
                          const Unplaced& unplaced, size_t width) {
-  if (unplaced.pods.empty()) return "\nNew nodes: none, no pod lacks a place\n";
+  if (unplaced.pods.empty()) return "\nNew nodes: none, every pod has a place\n";
   if (pools.empty()) {
-    return "\nNew nodes: there are no node pools; write a NodePool for each kind of node that "
-           "there could\nbe more of (docs/autoscaling.md), and dump them with: kubectl get "
+    return "\nNew nodes: no node pools found; create a NodePool for each kind of node that "
+           "can\nbe added (docs/autoscaling.md), and dump them with: kubectl get "
            "nodes,pods,nospools -A -o yaml\n";
   }
   std::string text =
@@ -183,7 +183,7 @@ std::string GrowthToText(const GrowthPlan& plan, const std::vector<PoolNow>& poo
         {unplaced.pods[left.pod]->Key(), nearest.empty() ? "-" : nearest, left.reason.message});
   }
   if (!left_out.empty()) text += "\n" + left_out.ToString(width);
-  if (!problems.empty()) text += "\npools that cannot be planned with:\n" + problems;
+  if (!problems.empty()) text += "\nignored pools:\n" + problems;
   return text;
 }
 
@@ -214,7 +214,7 @@ Json MovesToJson(const MovePlan& plan, const Unplaced& unplaced) {
 }
 
 std::string MovesToText(const MovePlan& plan, const Unplaced& unplaced, size_t width) {
-  if (unplaced.pods.empty()) return "\nMoves: none, no pod lacks a place\n";
+  if (unplaced.pods.empty()) return "\nMoves: none, every pod has a place\n";
   std::string text = "\nMoves:";
   if (plan.reliefs.empty()) text += " none would help";
   text += "\n";

@@ -1,5 +1,5 @@
-// What `nos plan` says beyond the plan: which new nodes would serve pods that have no place, and
-// which pods would have to move for them. As JSON and as text for people.
+// Further parts of the report of `nos plan`: new nodes that would serve pods without a place, and
+// moves of running pods that would. The output is JSON or text.
 #pragma once
 
 #include <memory>
@@ -12,20 +12,20 @@
 
 namespace nos::cmd {
 
-// Pods that the plan has no place for, in a cluster that holds all whom it places.
+// Pods that the plan does not place. The snapshot contains the pods that it places.
 struct Unplaced {
   cluster::ClusterSnapshot snapshot;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
-  std::vector<planning::Gang> gangs;  // of `pods`: that lack some still
+  std::vector<planning::Gang> gangs;  // of `pods`: gangs that still lack members
 };
 Unplaced UnplacedOf(const planning::Plan& plan, const std::vector<planning::Gang>& gangs,
                     cluster::ClusterSnapshot snapshot);
-// Those whom moves do not help, where all moves are made.
+// Pods that remain without a place after all moves.
 Unplaced Unrelieved(const Unplaced& unplaced, const planning::MovePlan& moves);
 
 Json GrowthToJson(const planning::GrowthPlan& plan, const std::vector<planning::PoolNow>& pools,
                   const Unplaced& unplaced);
-// Rows of tables are at most `width` characters long.
+// Table rows are at most `width` characters long.
 std::string GrowthToText(const planning::GrowthPlan& plan,
                          const std::vector<planning::PoolNow>& pools, const Unplaced& unplaced,
                          size_t width);

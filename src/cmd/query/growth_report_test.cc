@@ -28,7 +28,7 @@ planning::PoolNow Pool(const std::string& name, const std::string& price, int no
   return {pool, nodes, coming, ""};
 }
 
-// ml/a, ml/b and ml/c.
+// Pods ml/a, ml/b and ml/c.
 Unplaced Three() { return {{}, {Pod("ml", "a"), Pod("ml", "b"), Pod("ml", "c")}, {}}; }
 
 planning::GrowthPlan Growth() {
@@ -53,7 +53,7 @@ planning::MovePlan Moves() {
   return plan;
 }
 
-TEST(GrowthReportTest, NewNodesStandBesideThosePodsThatWouldRunThere) {
+TEST(GrowthReportTest, ListsNewNodesWithTheirPods) {
   EXPECT_EQ(
       GrowthToText(Growth(), {Pool("a100", "12.25", 3, 1), Pool("cpu", "1", 0, 0)}, Three(), 100),
       "\n"
@@ -65,11 +65,11 @@ TEST(GrowthReportTest, NewNodesStandBesideThosePodsThatWouldRunThere) {
       "STILL WAITING  NEAREST  WHY\n"
       "ml/c           a100     it is too big\n"
       "\n"
-      "pools that cannot be planned with:\n"
+      "ignored pools:\n"
       "  NodePool cpu: spec.gpu.model: unknown\n");
 }
 
-TEST(GrowthReportTest, WhoRunsBesideThemOnNodesThatAreThereIsSaid) {
+TEST(GrowthReportTest, ListsPodsPlacedOnExistingNodes) {
   planning::GrowthPlan plan = Growth();
   plan.nodes.push_back({-1, "gpu-7", false, {2}});
   plan.left_out.clear();
@@ -84,7 +84,7 @@ TEST(GrowthReportTest, WhoRunsBesideThemOnNodesThatAreThereIsSaid) {
   EXPECT_EQ(json.at("nodes").at(2).at("pool"), "");
 }
 
-TEST(GrowthReportTest, ProgramsReadTheSame) {
+TEST(GrowthReportTest, JsonContainsTheSame) {
   const Json json =
       GrowthToJson(Growth(), {Pool("a100", "12.25", 3, 1), Pool("cpu", "1", 0, 0)}, Three());
   EXPECT_EQ(json.at("pools").at(0).at("name"), "a100");
@@ -101,15 +101,15 @@ TEST(GrowthReportTest, ProgramsReadTheSame) {
   EXPECT_EQ(json.at("leftOut").at(0).at("nearestPool"), "a100");
 }
 
-TEST(GrowthReportTest, WithoutPoolsItSaysWhatToDo) {
+TEST(GrowthReportTest, WithoutPoolsGivesRemedy) {
   planning::GrowthPlan plan;
   plan.left_out = {{0, {"NoPools", "there are no node pools", 0}, -1}};
-  EXPECT_THAT(GrowthToText(plan, {}, Three(), 100), HasSubstr("write a NodePool"));
-  EXPECT_EQ(GrowthToText({}, {}, {}, 100), "\nNew nodes: none, no pod lacks a place\n");
+  EXPECT_THAT(GrowthToText(plan, {}, Three(), 100), HasSubstr("create a NodePool"));
+  EXPECT_EQ(GrowthToText({}, {}, {}, 100), "\nNew nodes: none, every pod has a place\n");
   EXPECT_EQ(GrowthToJson(plan, {}, Three()).at("leftOut").at(0).at("nearestPool"), "");
 }
 
-TEST(GrowthReportTest, MovesAreToldAsOneSentence) {
+TEST(GrowthReportTest, DescribesMovesInOneSentence) {
   EXPECT_EQ(MovesToText(Moves(), Three(), 100),
             "\n"
             "Moves:\n"
@@ -127,13 +127,13 @@ TEST(GrowthReportTest, MovesAreToldAsOneSentence) {
   EXPECT_EQ(json.at("others").at(1).at("code"), "TooManyMoves");
 }
 
-TEST(GrowthReportTest, NamesCannotSteerTheTerminal) {
+TEST(GrowthReportTest, EscapesControlCharactersInNames) {
   planning::MovePlan plan = Moves();
   plan.reliefs[0].node = "\x1b[2J";
   EXPECT_EQ(MovesToText(plan, Three(), 100).find('\x1b'), std::string::npos);
 }
 
-TEST(GrowthReportTest, WhoIsPlacedIsInTheClusterAndNobodyWaitsForIt) {
+TEST(GrowthReportTest, PlacedPodsAreBoundAndNotUnplaced) {
   auto node = std::make_shared<cluster::Node>();
   node->meta.name = "n";
   planning::Plan plan;
@@ -154,7 +154,7 @@ TEST(GrowthReportTest, WhoIsPlacedIsInTheClusterAndNobodyWaitsForIt) {
   EXPECT_THAT(unplaced.gangs[0].members, ElementsAre(1));
 }
 
-TEST(GrowthReportTest, WhomMovesHelpNeedsNoNodes) {
+TEST(GrowthReportTest, PodsServedByMovesNeedNoNewNodes) {
   Unplaced unplaced = Three();
   unplaced.gangs = {{"helped", 1, 0, {0}, ""}};
   const Unplaced left = Unrelieved(unplaced, Moves());

@@ -1,5 +1,5 @@
-// nos get history: what happened to a cluster's GPUs, and how they were cut at any moment, as a
-// telemetry server knows it.
+// nos get history: past events of a cluster's GPUs, and their layouts at any time, read from a
+// telemetry server.
 #include "cmd/query/history.h"
 
 #include <CLI/CLI.hpp>
@@ -31,8 +31,8 @@ Query Common(const HistoryFlags& flags) {
 }
 
 struct History {
-  std::vector<Json> events;  // the oldest first
-  bool more = false;         // there were, before these
+  std::vector<Json> events;  // oldest first
+  bool more = false;         // older events exist
 };
 
 Result<History> Read(TelemetryClient& client, const HistoryFlags& flags, int64_t from, int64_t to) {
@@ -64,21 +64,21 @@ Result<History> Read(TelemetryClient& client, const HistoryFlags& flags, int64_t
 Status ShowHistory(TelemetryClient& client, const HistoryFlags& flags, int64_t now) {
   NOS_ASSIGN(const int64_t from, ParseMoment(flags.from.empty() ? flags.since : flags.from, now));
   NOS_ASSIGN(const int64_t to, ParseMoment(flags.to, now));
-  if (from >= to) return Invalid("--from lies after --to");
+  if (from >= to) return Invalid("--from is after --to");
   NOS_ASSIGN(const History history, Read(client, flags, from, to + 1));
   if (history.more) {
-    std::cerr << "these are the last " << history.events.size()
-              << ": a shorter time, --node, -n or a larger --limit shows others\n";
+    std::cerr << "showing only the last " << history.events.size()
+              << " events; use a shorter time, --node, -n or a larger --limit for others\n";
   }
   if (flags.output == "json") {
     std::cout << WriteJsonPretty(JsonArray(history.events.begin(), history.events.end())) << "\n";
     return Status::Ok();
   }
   if (history.events.empty()) {
-    std::cerr << "nothing happened in that time\n";
+    std::cerr << "no events in that time\n";
     return Status::Ok();
   }
-  // What changed is told against how it was.
+  // Layout changes are computed against the layouts just before the first event.
   Query query = Common(flags);
   const Json* first = Find(history.events.front(), "at");
   const int64_t begin = first != nullptr && first->is_int64() ? first->get_int64() : from;
@@ -99,19 +99,20 @@ Status ShowLayout(TelemetryClient& client, const HistoryFlags& flags, int64_t no
   }
   const TextTable table = LayoutTable(gpus, flags.node);
   if (table.empty()) {
-    std::cerr << "nothing is known of GPUs at that moment\n";
+    std::cerr << "no GPU layouts are recorded for that time\n";
   } else {
     std::cout << table.ToString(TableWidth());
   }
   return Status::Ok();
 }
 
-// By the server's time, which is the cluster's.
+// Times are relative to the server's clock, because records carry it.
 Status Run(const HistoryFlags& flags) {
   NOS_ASSIGN(TelemetryClient client, TelemetryClient::For(flags.telemetry));
   NOS_ASSIGN(const Json session, client.Get("session"));
   const Json* now = Find(session, "now");
-  if (now == nullptr || !now->is_int64()) return Invalid("the answer is none of nos telemetry");
+  if (now == nullptr || !now->is_int64())
+    return Invalid("the server is not a nos telemetry server");
   return flags.at.empty() ? ShowHistory(client, flags, now->get_int64())
                           : ShowLayout(client, flags, now->get_int64());
 }
@@ -120,22 +121,23 @@ Status Run(const HistoryFlags& flags) {
 
 void AddHistoryCommand(CLI::App& get, Chosen& chosen) {
   CLI::App* command = get.add_subcommand(
-      "history", "Decisions, layouts, evictions, Events and XIDs that a telemetry server knows");
+      "history", "List decisions, layouts, evictions, Events and XIDs from a telemetry server");
   auto flags = std::make_shared<HistoryFlags>();
   const auto text = [&](const char* name, std::string& value, const char* help, const char* about) {
     return command->add_option(name, value, help)->option_text(about);
   };
-  text("--since", flags->since, "How long ago it begins", "DURATION [1h]");
-  text("--from", flags->from, "When it begins: 2026-01-02T03:04:05Z, or how long ago", "TIME")
+  text("--since", flags->since, "Start of the time range, as time before now", "DURATION [1h]");
+  text("--from", flags->from,
+       "Start of the time range: 2026-01-02T03:04:05Z, or a duration before now", "TIME")
       ->excludes("--since");
-  text("--to", flags->to, "When it ends", "TIME [now]");
-  text("--at", flags->at, "The layout of that moment instead", "TIME");
-  text("-n,--namespace", flags->ns, "Only what is about that namespace", "NAME");
-  text("--node", flags->node, "Only what is about that node", "NAME");
-  command->add_option("--limit", flags->limit, "At most so many, the last ones")
+  text("--to", flags->to, "End of the time range", "TIME [now]");
+  text("--at", flags->at, "Show the layouts at this time", "TIME");
+  text("-n,--namespace", flags->ns, "Show only events about this namespace", "NAME");
+  text("--node", flags->node, "Show only events about this node", "NAME");
+  command->add_option("--limit", flags->limit, "Maximum number of events; the last ones are shown")
       ->check(CLI::Range(1, 10'000))
       ->option_text("NUMBER [500]");
-  text("-o,--output", flags->output, "table or json", "FORMAT")
+  text("-o,--output", flags->output, "Output format: table or json", "FORMAT")
       ->check(CLI::IsMember({"table", "json"}));
   AddTelemetryFlags(*command, flags->telemetry);
   command->footer(

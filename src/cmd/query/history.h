@@ -1,4 +1,4 @@
-// nos get history, a part of nos get.
+// nos get history, a subcommand of nos get.
 #pragma once
 
 #include "cmd/command.h"

@@ -29,12 +29,12 @@ std::string PodOf(const Json& holder, std::string_view name) {
   return fmt::format("{}/{}", FindString(holder, "namespace"), FindString(holder, name));
 }
 
-// How the GPUs of a node are cut, as far as people follow it.
+// Layout of a node's GPUs, with the properties shown in history.
 struct Cut {
   using Slice = std::tuple<double, std::string>;  // GPU, "1g.5gb@3"; "" for the whole
   std::set<Slice> slices;
-  std::set<std::pair<std::string, Slice>> held;  // pod
-  std::map<double, std::string> ways;            // of GPUs that may be used in several
+  std::set<std::pair<std::string, Slice>> held;  // pod, slice
+  std::map<double, std::string> ways;  // by GPU, for GPUs that support several sharing modes
 };
 
 Cut CutOf(const Json& layout) {
@@ -63,7 +63,7 @@ std::string SliceText(const Cut::Slice& slice) {
 }
 
 // "gpu 0 -7g.40gb@0 +3g.20gb@4; a/web takes 3g.20gb@4 of gpu 0"; "gpu 1 +10gb@0 (time slices ->
-// MPS)"; "": nothing.
+// MPS)"; "" for no difference.
 std::string Difference(const Cut& before, const Cut& after) {
   std::map<double, std::string> by_gpu;
   for (const auto& [gpu, placed] : before.slices) {
@@ -97,7 +97,7 @@ std::string Pods(const Json& decision, std::string_view key) {
   return Join(pods, ", ");
 }
 
-// "GPU 1 of n: MIG -> time slices": GPUs that a decision has used in another way.
+// "GPU 1 of n: MIG -> time slices": GPUs whose sharing mode a decision changes.
 std::string SwitchesText(const Json& decision) {
   std::vector<std::string> switches;
   for (const Json& node : ArrayAt(decision, "nodes")) {
@@ -135,7 +135,8 @@ HistoryRow DecisionRow(const Json& body) {
   return row;
 }
 
-// A decision is told again as it goes on: when it was made, or done, stays.
+// A decision is reported again as it progresses. The row shows when it was made, or when it was
+// done.
 double TimeOf(const Json& body) {
   const double at = NumberAt(body, "at", 0), took = NumberAt(body, "took_ms", -1);
   const double made = NumberAt(body, "made", -1);
@@ -154,8 +155,8 @@ HistoryRow RowOf(const Json& body) {
   if (kind == "gap") {
     const double lost = NumberAt(body, "lost", 0);
     return {0, "gap", std::string(FindString(body, "source")),
-            lost > 0 ? fmt::format("{} records were lost before they were delivered", lost)
-                     : "its spool began anew: what it had not delivered is missing, if anything"};
+            lost > 0 ? fmt::format("{} records were lost before delivery", lost)
+                     : "its spool was recreated: undelivered records, if any, are lost"};
   }
   if (kind != "event") return {};
   const std::string_view ns = FindString(body, "object", "namespace");
@@ -176,20 +177,20 @@ std::string SlicesText(const Json& gpu) {
     parts.push_back(fmt::format("{}@{} {}", FindString(instance, "profile"),
                                 NumberAt(instance, "start", 0), held(instance)));
   }
-  if (parts.empty()) parts.push_back(NumberAt(gpu, "slots", 0) > 0 ? "not cut" : held(gpu));
+  if (parts.empty()) parts.push_back(NumberAt(gpu, "slots", 0) > 0 ? "not partitioned" : held(gpu));
   return Join(parts, ", ");
 }
 
-// As ParseDuration, which knows no days: "90d", "1d12h".
+// Like ParseDuration, with days: "90d", "1d12h".
 Result<Duration> ParseAgo(std::string_view text) {
   constexpr int64_t kMostDays = 30'000;
   const size_t end = text.find('d');
   if (end == std::string_view::npos) return ParseDuration(text);
   const auto days = ParseInt(text.substr(0, end));
-  if (!days || *days < 0 || *days > kMostDays) return Invalid("no number of days");
+  if (!days || *days < 0 || *days > kMostDays) return Invalid("invalid number of days");
   const std::string_view rest = text.substr(end + 1);
   NOS_ASSIGN(const Duration further, rest.empty() ? Duration() : ParseDuration(rest));
-  if (further < Duration()) return Invalid("a part of it is negative");
+  if (further < Duration()) return Invalid("negative part");
   return *days * Duration(std::chrono::hours(24)) + further;
 }
 
@@ -205,8 +206,8 @@ Result<int64_t> ParseMoment(std::string_view text, int64_t now) {
     return now - std::chrono::duration_cast<std::chrono::milliseconds>(*ago).count();
   }
   return Invalid(
-      fmt::format("'{}' is no time: write 2026-01-02T03:04:05Z, now, or how long ago, "
-                  "as 90m or 30d",
+      fmt::format("'{}' is not a time: write 2026-01-02T03:04:05Z, now, or a duration before now "
+                  "such as 90m or 30d",
                   Shortened(text, 60)));
 }
 
@@ -216,7 +217,7 @@ std::vector<HistoryRow> HistoryRows(const std::vector<Json>& events, const Json&
     cuts[std::string(FindString(node, "node"))] = CutOf(node);
   }
   std::vector<HistoryRow> rows;
-  std::map<std::string, size_t> told;  // the row of a decision in a state
+  std::map<std::string, size_t> told;  // row of a decision in a state
   for (const Json& body : events) {
     HistoryRow row = RowOf(body);
     if (FindString(body, "kind") == "layout") {
@@ -230,7 +231,7 @@ std::vector<HistoryRow> HistoryRows(const std::vector<Json>& events, const Json&
     if (FindString(body, "kind") == "decision") {
       const auto [known, fresh] = told.try_emplace(
           fmt::format("{}/{}", FindString(body, "state"), FindString(body, "id")), rows.size());
-      if (!fresh) {  // it has served more pods since
+      if (!fresh) {  // it has served more pods meanwhile
         rows[known->second].what = std::move(row.what);
         continue;
       }

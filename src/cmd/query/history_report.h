@@ -1,4 +1,4 @@
-// What `nos get history` prints, from what a telemetry server says to table. Pure.
+// Output of `nos get history`, from answers of a telemetry server to tables. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace nos::cmd {
 
-// "2026-01-02T03:04:05Z", "now", or how long ago: "90m", "1d12h". Error: kInvalid.
+// "2026-01-02T03:04:05Z", "now", or a duration before now: "90m", "1d12h". Error: kInvalid.
 Result<int64_t> ParseMoment(std::string_view text, int64_t now);
 
 struct HistoryRow {
@@ -20,12 +20,12 @@ struct HistoryRow {
   std::string kind, subject, what;  // "layout", "node-1", "gpu 0 +1g.5gb@3"
 };
 
-// Events as GET history has them, the oldest first, and the layouts before them, as GET gpus has
-// them. What says nothing to people is left out: a layout that is told again.
+// `events`: as in GET history, oldest first. `before`: layouts before the first event, as in
+// GET gpus. Omits layouts that are repeated without a change.
 std::vector<HistoryRow> HistoryRows(const std::vector<Json>& events, const Json& before);
 TextTable HistoryTable(const std::vector<HistoryRow>& rows);
 
-// How the GPUs of an answer to GET gpus are cut: a row each. `node`: only that one; "": all.
+// Layouts of an answer to GET gpus, one row per GPU. `node`: only this node; "": all nodes.
 TextTable LayoutTable(const Json& gpus, const std::string& node);
 
 }  // namespace nos::cmd

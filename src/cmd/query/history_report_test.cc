@@ -12,7 +12,7 @@ Json Layout(const std::string& at, const std::string& instances) {
                 R"(,"node":"n-1","gpus":[{"index":0,"instances":[)" + instances + "]}]}");
 }
 
-TEST(Moments, AreTimesOrHowLongAgo) {
+TEST(Moments, ParsesTimesAndDurationsBeforeNow) {
   constexpr int64_t kNow = 1'763'760'000'000;
   EXPECT_EQ(ParseMoment("now", kNow).value(), kNow);
   EXPECT_EQ(ParseMoment("1h30m", kNow).value(), kNow - 5'400'000);
@@ -24,14 +24,14 @@ TEST(Moments, AreTimesOrHowLongAgo) {
     EXPECT_FALSE(ParseMoment(bad, kNow).ok()) << bad;
 }
 
-TEST(History, TellsWhatChangedOfALayout) {
+TEST(History, ShowsChangesOfLayout) {
   const Json before = Parsed(R"({"nodes":[{"node":"n-1","gpus":[{"index":0,"instances":[
       {"profile":"7g.40gb","start":0,"holders":[{"namespace":"a","pod":"old"}]}]}]}]})");
   const std::string held = R"("holders":[{"namespace":"a","pod":"new"}])";
   const std::string whole =
       R"({"profile":"3g.20gb","start":4,)" + held + R"(},{"profile":"1g.5gb","start":0})";
   const auto rows = HistoryRows({Layout("1000", whole), Layout("2000", whole)}, before);
-  ASSERT_EQ(rows.size(), 1U) << "what is told again says nothing";
+  ASSERT_EQ(rows.size(), 1U) << "a repeated layout adds no row";
   EXPECT_EQ(rows[0].at, 1000);
   EXPECT_EQ(rows[0].subject, "n-1");
   EXPECT_EQ(rows[0].what,
@@ -39,7 +39,7 @@ TEST(History, TellsWhatChangedOfALayout) {
             "takes 3g.20gb@4 of gpu 0");
 }
 
-TEST(History, TellsThatAGpuIsUsedInAnotherWay) {
+TEST(History, ShowsChangeOfSharingMode) {
   const auto layout = [](const std::string& at, const std::string& gpu) {
     return Parsed(R"({"kind":"layout","at":)" + at +
                   R"(,"node":"n-1","gpus":[{"index":0,"switches":["MPS"],)" + gpu + "}]}");
@@ -59,7 +59,7 @@ TEST(History, TellsThatAGpuIsUsedInAnotherWay) {
   EXPECT_EQ(rows[2].what, "applied: cut; GPU 0 of n-1: whole -> MPS");
 }
 
-TEST(History, TellsDecisionsEventsAndXids) {
+TEST(History, ShowsDecisionsEventsAndXids) {
   const auto rows = HistoryRows(
       {Parsed(R"({"kind":"decision","at":1,"id":"p","type":"plan","state":"applied","summary":"cut",
                   "nodes":[{"node":"n-1"}],"pods":[{"namespace":"a","name":"p"}],"victims":[],
@@ -80,8 +80,8 @@ TEST(History, TellsDecisionsEventsAndXids) {
   EXPECT_EQ(rows[2].subject, "Pod a/p");
   EXPECT_EQ(rows[4].subject, "Node n");
   EXPECT_EQ(rows[5].subject, "node/n-1");
-  EXPECT_EQ(rows[5].what, "42 records were lost before they were delivered");
-  EXPECT_TRUE(rows[6].what.starts_with("its spool began anew")) << rows[6].what;
+  EXPECT_EQ(rows[5].what, "42 records were lost before delivery");
+  EXPECT_TRUE(rows[6].what.starts_with("its spool was recreated")) << rows[6].what;
   EXPECT_EQ(rows[0].what, "applied: cut; for a/p; took 1.5 s");
   EXPECT_EQ(rows[1].subject, "a/v");
   EXPECT_EQ(rows[1].what, "applied: goes; wanted");
@@ -91,7 +91,7 @@ TEST(History, TellsDecisionsEventsAndXids) {
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
 }
 
-TEST(History, TellsADecisionOnceInEachState) {
+TEST(History, ShowsDecisionOncePerState) {
   const auto told = [](const std::string& state, const std::string& pods) {
     return Parsed(R"({"kind":"decision","at":1,"id":"p","type":"plan","summary":"cut","state":")" +
                   state + R"(","pods":[)" + pods + "]}");
@@ -104,7 +104,7 @@ TEST(History, TellsADecisionOnceInEachState) {
   EXPECT_EQ(rows[1].what, "applied: cut; for n/a, n/b");
 }
 
-TEST(History, ADecisionStaysWhereItWasMadeAndDone) {
+TEST(History, DecisionKeepsTimesWhenMadeAndDone) {
   const auto rows = HistoryRows(
       {Parsed(R"({"kind":"xid","at":40,"gpu":"g","xid":79})"),
        Parsed(R"({"kind":"decision","at":50,"made":10,"id":"p","type":"plan","state":"planned"})"),
@@ -117,7 +117,7 @@ TEST(History, ADecisionStaysWhereItWasMadeAndDone) {
   EXPECT_EQ(rows[2].kind, "xid");
 }
 
-TEST(History, ShowsALayout) {
+TEST(History, ShowsLayoutTable) {
   const Json gpus = Parsed(R"({"nodes":[{"node":"n-1","gpus":[
       {"index":0,"slots":8,"product":"A100","metrics":{"utilization":0.5,"memory_used":100},
        "instances":[{"profile":"1g.5gb","start":3,"holders":[]}]},

@@ -1,5 +1,5 @@
-// nos plan: what the partitioner would do, from a dump of a cluster or a live one; and which new
-// nodes or moves would serve the rest. Changes nothing anywhere.
+// nos plan: the plan of the partitioner for a dump or a live cluster, and new nodes or moves that
+// would serve the remaining pods. Changes no object.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -13,9 +13,9 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/query/growth_report.h"
-#include "cmd/telemetry/missing_kinds.h"
 #include "cmd/query/plan_report.h"
 #include "cmd/query/pool_report.h"
+#include "cmd/telemetry/missing_kinds.h"
 #include "cmd/telemetry/read_cluster.h"
 #include "cmd/terminal.h"
 #include "controllers/planned_gangs.h"
@@ -37,7 +37,7 @@ struct PlanFlags {
   double seconds = 10;
   Duration hold_after = planning::PlanOptions().starvation_after;
   bool with_pools = false;
-  int moves = 0;  // for one pod; 0: none are looked for
+  int moves = 0;  // maximum per pod; 0: moves are not planned
 };
 
 std::string CheckSeconds(const std::string& text) {
@@ -47,7 +47,7 @@ std::string CheckSeconds(const std::string& text) {
              : "'" + text + "' is not a number of seconds from 0.001 to 86400";
 }
 
-// The pods that the partitioner would plan for, had a scheduler tried them all.
+// Pods that the partitioner would plan for if a scheduler had tried all of them.
 Pods Plannable(const Pods& pods) {
   Pods plannable;
   size_t left_out = 0;
@@ -62,8 +62,8 @@ Pods Plannable(const Pods& pods) {
   return plannable;
 }
 
-// Those that ask for a slice by need get what the operator's webhook would choose for them, one
-// after the other, beside all others. Who would be refused is left out.
+// Pods with GPU requirements get the slices that the operator's webhook would choose, one pod after
+// the other. Rejected pods are omitted.
 Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
                       const scheduling::Framework& framework,
                       const planning::PlanOptions& options) {
@@ -90,8 +90,8 @@ Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
     if (!answer.refusal.empty()) std::cerr << "warning: " << name << ": " << answer.refusal << "\n";
     if (!answer.warning.empty()) std::cerr << "warning: " << name << ": " << answer.warning << "\n";
     if (!answer.choice) continue;
-    std::cerr << "note: " << name << " asks by need and gets " << answer.choice->resource << ": "
-              << answer.choice->Reason() << "\n";
+    std::cerr << "note: " << name << "states GPU requirements and gets " << answer.choice->resource
+              << ": " << answer.choice->Reason() << "\n";
     cluster::Pod asking = planning::WithSlice(*pod, answer);
     if (!answer.choice->node.empty()) {
       (void)snapshot.Bind(std::make_shared<const cluster::Pod>(asking), answer.choice->node);
@@ -103,7 +103,7 @@ Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
   return pending;
 }
 
-// With what is known of their gangs. Of what the dump has nothing, nothing can be told.
+// Adds gangs of the pods. Gangs whose size the dump does not contain are omitted.
 controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input, Time now) {
   const cluster::Surroundings around = input.around.value_or(cluster::Surroundings());
   auto ganged =
@@ -120,7 +120,7 @@ controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input
   return ganged;
 }
 
-// What the plan leaves without a place is given on, from one answer to the next.
+// Passes the pods that the plan leaves without a place from one further answer to the next.
 class Further {
  public:
   Further(const PlanFlags& flags, const ClusterObjects& input,
@@ -132,15 +132,15 @@ class Further {
         options_(options),
         unplaced_(std::move(unplaced)) {}
 
-  // Adds what they say to the report of the plan.
+  // Adds moves to the report of the plan.
   void Moves(JsonObject& json, std::string& text) {
-    // What a dump leaves out counts as not there: pods with volumes that it lacks move nowhere.
+    // Objects missing in a dump count as not existing: pods with volumes that it lacks do not move.
     Unplaced unplaced = unplaced_;
     cluster::Surroundings& around = unplaced.snapshot.ChangeAround();
     if (input_.around) around = *input_.around;
     if (input_.is_dump && around.budgets.rows().empty()) {
-      std::cerr << "note: there is no PodDisruptionBudget in the dump, so any pod counts as one "
-                   "that may be evicted; dump them with: kubectl get "
+      std::cerr << "note: the dump contains no PodDisruptionBudget, so every pod counts as "
+                   "evictable; dump them with: kubectl get "
                    "nodes,pods,poddisruptionbudgets -A -o yaml\n";
     }
     planning::MoveOptions moves;
@@ -173,6 +173,7 @@ class Further {
 };
 
 Status RunPlan(const PlanFlags& flags) {
+  // 1. Read the cluster and report problems of its nodes.
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(const ClusterObjects input, flags.files.empty()
                                              ? ReadLiveCluster(flags.kubeconfig, flags.context)
@@ -184,6 +185,7 @@ Status RunPlan(const PlanFlags& flags) {
                 << "\n";
     }
   }
+  // 2. Plan. Slices for GPU requirements are chosen first, as the planner needs resource names.
   const SystemClock clock;
   const Time start = clock.Now();
   planning::PlanOptions options;
@@ -197,6 +199,7 @@ Status RunPlan(const PlanFlags& flags) {
   options.gangs = ganged.gangs;
   const planning::Plan plan = planning::MakePlan(snapshot, ganged.pods, framework, options);
   const Duration took = clock.Now() - start;
+  // 3. Report. Moves come before new nodes: pods that a move serves need no node.
   JsonObject json = PlanToJson(plan, options.objective, took).as_object();
   std::string text = PlanToText(plan, took, TableWidth());
   if (flags.moves > 0 || flags.with_pools) {
@@ -213,35 +216,42 @@ Status RunPlan(const PlanFlags& flags) {
 
 void AddPlanCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command =
-      root.add_subcommand("plan", "Show what nos would do on a cluster, or on a dump of one");
+      root.add_subcommand("plan", "Show the plan of nos for a cluster or a dump of one");
   auto flags = std::make_shared<PlanFlags>();
   command
-      ->add_option("-f,--file", flags->files,
-                   "A dump instead of a cluster: YAML or JSON of nodes, pods, groups of pods, node "
-                   "pools; - is stdin")
+      ->add_option(
+          "-f,--file", flags->files,
+          "Dump to read in place of a cluster: YAML or JSON of nodes, pods, pod groups, node "
+          "pools; - reads stdin")
       ->option_text("FILE");
-  command->add_option("--kubeconfig", flags->kubeconfig, "Default: $KUBECONFIG or ~/.kube/config")
+  command
+      ->add_option("--kubeconfig", flags->kubeconfig,
+                   "Path of the kubeconfig; default: $KUBECONFIG or ~/.kube/config")
       ->option_text("FILE");
-  command->add_option("--context", flags->context, "Default: the file's current context")
+  command
+      ->add_option("--context", flags->context,
+                   "Kubeconfig context to use; default: the current context")
       ->option_text("NAME");
   command->add_flag("--with-pools", flags->with_pools,
-                    "Which new nodes of node pools would serve pods that have no place");
+                    "Also show new nodes of node pools for pods without a place");
   command
-      ->add_option("--moves", flags->moves,
-                   "Which pods, so many at most for one that has no place, would have to move")
+      ->add_option(
+          "--moves", flags->moves,
+          "Also show moves of running pods, at most this many for each pod without a place")
       ->check(CLI::Range(1, 20))
       ->option_text("K");
   command
-      ->add_option("--objective", flags->objective, "What to serve most of: pods, compute, memory")
+      ->add_option("--objective", flags->objective,
+                   "What to serve most of: pods, compute or memory")
       ->check(CLI::IsMember({"pods", "compute", "memory"}))
       ->option_text("NAME");
-  command->add_option("-o,--output", flags->output, "table or json")
+  command->add_option("-o,--output", flags->output, "Output format: table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->option_text("FORMAT");
   AddCatalogueFlag(*command, flags->catalogue);
   command
       ->add_option("--time-limit", flags->seconds,
-                   "Seconds after which the best plan so far counts")
+                   "Time limit in seconds; when it expires, the best plan so far is used")
       ->check(CheckSeconds)
       ->capture_default_str();
   AddHoldAfterFlag(*command, flags->hold_after);
@@ -250,8 +260,8 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
       "  kubectl get nodes,pods -A -o yaml > cluster.yaml\n"
       "  nos plan -f cluster.yaml\n"
       "  nos plan -f cluster.yaml -f more-pods.yaml --objective compute -o json\n"
-      "  nos plan -f cluster.yaml --hold-after 0      pods that waited long get nothing kept\n"
-      "  nos plan --moves 3 --with-pools              of the cluster of the kubeconfig");
+      "  nos plan -f cluster.yaml --hold-after 0      keep no slots for long-pending pods\n"
+      "  nos plan --moves 3 --with-pools              plan for the live cluster");
   command->callback([&chosen, flags] {
     chosen.action = [flags] {
       const Status status = RunPlan(*flags);

@@ -15,7 +15,7 @@ namespace {
 using planning::PlannedGpu;
 using planning::PlannedInstance;
 
-// In which it is used in the end.
+// Sharing mode of the GPU after the plan.
 std::string_view WayOf(const PlannedGpu& gpu) {
   std::vector<gpu::Placement> there;
   there.reserve(gpu.layout.size());
@@ -99,7 +99,7 @@ std::string Summary(const planning::Plan& plan, Duration took) {
       plan.placed, plan.pods.size(), plan.upper_bound, plan.created, plan.destroyed,
       plan.gpus_touched, plan.nodes_touched, ToSeconds(took) * 1e3,
       plan.complete ? ""
-                    : "; not proven to be the best plan, a longer search may find a better one");
+                    : "; not proven to be the best plan: a longer search may find a better one");
   return text;
 }
 

@@ -1,4 +1,4 @@
-// A plan as JSON (the documented shape of `nos plan -o json`) and as text for people.
+// A plan as JSON (the documented shape of `nos plan -o json`) and as text.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace nos::cmd {
 
 Json PlanToJson(const planning::Plan& plan, planning::Objective objective, Duration took);
-// Rows of tables are at most `width` characters long (TextTable).
+// Table rows are at most `width` characters long (TextTable).
 std::string PlanToText(const planning::Plan& plan, Duration took, size_t width);
 
 }  // namespace nos::cmd

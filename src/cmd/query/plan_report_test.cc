@@ -9,7 +9,7 @@
 namespace nos::cmd {
 namespace {
 
-TEST(PlanReportTest, NamesAndReasonsCannotSteerTheTerminal) {
+TEST(PlanReportTest, EscapesControlCharactersInNamesAndReasons) {
   auto pod = std::make_shared<cluster::Pod>();
   pod->meta.ns = "a\nb";
   pod->meta.name = "\x1b[2Jp";
@@ -23,7 +23,7 @@ TEST(PlanReportTest, NamesAndReasonsCannotSteerTheTerminal) {
   EXPECT_NE(text.find("  a?b/?[2Jp: free ?]0;title? node\n"), std::string::npos) << text;
 }
 
-TEST(PlanReportTest, SaysInWhichWayEachGpuIsUsed) {
+TEST(PlanReportTest, ShowsSharingModeOfEachGpu) {
   const gpu::Model* cut = gpu::Catalogue::Builtin().FindModes("H100-80GB+GPU+TIME-4");
   const gpu::Model* shares = &gpu::SharesOf(79);
   const auto at = [](const gpu::Model* model, std::string_view profile) {
@@ -46,7 +46,7 @@ TEST(PlanReportTest, SaysInWhichWayEachGpuIsUsed) {
   EXPECT_EQ(gpu.at("ways").as_array().size(), 4U);
 }
 
-TEST(PlanReportTest, EveryFigureStandsUnderItsName) {
+TEST(PlanReportTest, JsonAndTextContainAllFigures) {
   planning::Plan plan;
   plan.pods.resize(9);
   for (auto& outcome : plan.pods) outcome.pod = std::make_shared<cluster::Pod>();

@@ -10,14 +10,14 @@
 namespace nos::cmd {
 namespace {
 
-// "16:04 UTC"; beyond a day, with the date.
+// "16:04 UTC"; with the date if it is a day or more ahead.
 std::string UntilText(Time until, Time now) {
   const std::string text = FormatTime(until);
   return until - now < std::chrono::hours(24) ? text.substr(11, 5) + " UTC" : text;
 }
 
 struct State {
-  std::string name;   // as controllers::PoolStanding has it
+  std::string name;   // end of the state kClosed
   std::string until;  // of closed
   std::string why;
   std::string Text() const {
@@ -32,7 +32,7 @@ State StateOf(const cluster::NodePool& pool, Time now) {
           std::move(standing.why)};
 }
 
-// Before an autoscaler has looked at it, too: what it would find wrong.
+// Also reports problems of a pool that no autoscaler has processed yet.
 State StateOf(const cluster::NodePool& pool, const gpu::Catalogue& catalogue, Time now) {
   State state = StateOf(pool, now);
   if (state.name != "unknown") return state;
@@ -84,7 +84,7 @@ Printout ReportPools(const LiveCluster& live, Time now) {
     const cluster::NodePool& pool = *count.pool;
     const State state = StateOf(pool, live.snapshot.catalogue(), now);
     const int64_t price = cluster::MilliPriceOf(pool);
-    // "-" would say that it has none.
+    // "-" would mean that the pool has no GPU.
     const bool known = cluster::IsDescribed(pool) || pool.gpu_told;
     const std::string nodes = count.going == 0
                                   ? fmt::to_string(count.nodes)

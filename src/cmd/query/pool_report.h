@@ -1,4 +1,4 @@
-// What `nos get pools` prints, and how many nodes a node pool has. Pure.
+// Output of `nos get pools`, and the number of nodes of each node pool. Pure functions.
 #pragma once
 
 #include <memory>
@@ -15,17 +15,17 @@ namespace nos::cmd {
 using SharedPool = std::shared_ptr<const cluster::NodePool>;
 
 using controllers::PoolCount;
-// By pool, in this order. A node that several pools select is the first's.
+// Counts per pool, in the order of `pools`. A node that several pools select belongs to the first.
 std::vector<PoolCount> CountPools(const cluster::ClusterSnapshot& snapshot,
                                   const std::vector<SharedPool>& pools);
 
-// As growth is planned for it: whether it gets further nodes now is what its status says.
+// Input of growth planning. The pool's status decides if it may grow now.
 planning::PoolNow NowOf(const PoolCount& count, Time now);
 
 // "12.25"
 std::string PriceText(int64_t milli_price);
 
-// A row for each pool of LiveCluster::pools, which have what was learnt.
+// One row per pool in LiveCluster::pools, which include what was recorded from existing nodes.
 Printout ReportPools(const LiveCluster& live, Time now);
 
 }  // namespace nos::cmd

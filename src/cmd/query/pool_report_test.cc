@@ -55,7 +55,7 @@ class PoolReportTest : public testing::Test {
   std::vector<SharedPool> pools_;
 };
 
-TEST_F(PoolReportTest, NodesThatStayGoAndComeAreTold) {
+TEST_F(PoolReportTest, CountsExistingLeavingAndExpectedNodes) {
   Spot();
   Node("a", "a100-spot");
   Node("b", "a100-spot");
@@ -73,7 +73,7 @@ TEST_F(PoolReportTest, NodesThatStayGoAndComeAreTold) {
   EXPECT_EQ(out.json[0].at("gpu").at("count"), 8);
 }
 
-TEST_F(PoolReportTest, APoolThatGetsNoNodesSaysWhy) {
+TEST_F(PoolReportTest, ShowsWhyPoolDoesNotGrow) {
   Pool("new", 0);
   cluster::NodePool& late = Pool("late", 0);
   late.closed_until = kNow + std::chrono::minutes(4);
@@ -96,7 +96,7 @@ TEST_F(PoolReportTest, APoolThatGetsNoNodesSaysWhy) {
   EXPECT_FALSE(out.json[2].as_object().contains("closedUntil"));
 }
 
-TEST_F(PoolReportTest, WhatNodesAreIsLearntOrNotKnown) {
+TEST_F(PoolReportTest, ShowsRecordedNodeShapeOrUnknown) {
   cluster::NodePool& pool = Spot();
   pool.gpu = {};
   pool.learns = true;
@@ -106,17 +106,18 @@ TEST_F(PoolReportTest, WhatNodesAreIsLearntOrNotKnown) {
                                                    "12.25  no template: has no node yet"));
   EXPECT_EQ(Report().json[0].at("state"), "no template");
   EXPECT_EQ(Report().json[0].at("learnt"), false);
-  EXPECT_EQ(NowOf(CountPools(Snapshot(), pools_).at(0), kNow).closed, "") << "its minimum comes";
+  EXPECT_EQ(NowOf(CountPools(Snapshot(), pools_).at(0), kNow).closed, "")
+      << "its minimum is expected";
   pool.resources = {{"cpu", Quantity::FromValue(8)}, {"memory", Quantity::FromValue(8)}};
   pool.gpu.product = "NVIDIA-H100-80GB-HBM3";
   pool.gpu.count = 8;
   const std::string text = Report().table.ToString();
   EXPECT_THAT(text, HasSubstr("8 x NVIDIA-H100-80GB-HBM3"));
-  EXPECT_THAT(text, HasSubstr("  ready\n")) << "the autoscaler has not seen its node yet";
+  EXPECT_THAT(text, HasSubstr("  ready\n")) << "the autoscaler has not recorded its node yet";
   EXPECT_EQ(Report().json[0].at("learnt"), true);
 }
 
-TEST_F(PoolReportTest, NamesCannotSteerTheTerminalAndRowsFit) {
+TEST_F(PoolReportTest, EscapesControlCharactersAndFitsColumns) {
   Spot().conditions = {
       {controllers::kPoolReady, "False", "Invalid", "\x1b[2J" + std::string(200, 'x')}};
   Node("a", "a100-spot").meta.deleted = kNow;
@@ -126,7 +127,7 @@ TEST_F(PoolReportTest, NamesCannotSteerTheTerminalAndRowsFit) {
   for (const std::string_view line : Split(text, '\n')) EXPECT_LE(DisplayWidth(line), 100U);
 }
 
-TEST_F(PoolReportTest, GrowthHeedsWhatTheStatusSays) {
+TEST_F(PoolReportTest, GrowthInputFollowsPoolStatus) {
   cluster::NodePool& pool = Spot();
   Node("a", "a100-spot");
   const auto now = [&] { return NowOf(CountPools(Snapshot(), pools_).at(0), kNow); };
@@ -134,14 +135,14 @@ TEST_F(PoolReportTest, GrowthHeedsWhatTheStatusSays) {
   EXPECT_EQ(now().coming, 3);
   EXPECT_EQ(now().closed, "");
   pool.conditions.clear();
-  EXPECT_EQ(now().closed, "") << "nobody has said that it gets none";
+  EXPECT_EQ(now().closed, "") << "its status does not close it";
   pool.closed_until = kNow + std::chrono::hours(48);
   EXPECT_EQ(now().closed, "closed until 1970-02-13T16:00:00Z");
   pool.wanted = -5;
   EXPECT_EQ(now().coming, 0);
 }
 
-TEST_F(PoolReportTest, WhatIsWrongIsToldBeforeAnAutoscalerLooks) {
+TEST_F(PoolReportTest, ReportsInvalidPoolWithoutAutoscaler) {
   cluster::NodePool& fine = Spot();
   fine.conditions.clear();
   cluster::NodePool& wrong = Pool("wrong", 0);
@@ -155,7 +156,7 @@ TEST_F(PoolReportTest, WhatIsWrongIsToldBeforeAnAutoscalerLooks) {
       HasSubstr("  invalid: NodePool wrong: spec.gpu.model: 'X100' is not in the catalogue"));
 }
 
-TEST(PriceTextTest, AsShortAsItIs) {
+TEST(PriceTextTest, OmitsTrailingZeros) {
   EXPECT_EQ(PriceText(0), "0");
   EXPECT_EQ(PriceText(12'250), "12.25");
   EXPECT_EQ(PriceText(1), "0.001");

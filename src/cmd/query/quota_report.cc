@@ -21,7 +21,7 @@ using quota::Balance;
 
 constexpr size_t kVictimsShown = 3;
 
-// a * b / c, rounded down, whatever its size.
+// a * b / c, rounded down, without overflow.
 Amount MultiplyDivide(Amount a, Amount b, Amount c) {
   using Wide = boost::multiprecision::int512_t;
   return static_cast<Amount>(Wide(Wide(a) * Wide(b) / Wide(c)));
@@ -32,9 +32,11 @@ struct Part {
   Amount amount;
 };
 
-// Who has lent how much of a resource to whom. On each level of the tree lend its members, what
-// their parent has beyond them for its own namespaces, and what the parent borrows itself; and so
-// they borrow. Each lender has a part in what each of them borrows, in proportion.
+// Amounts of a resource that accounts lend each other. On each level of the tree the lenders are
+// the members, the part of the parent's entitlement beyond theirs that its own namespaces may use,
+// and the level above, from which the parent borrows. The borrowers are the members, the parent's
+// own namespaces, and the level above, to which the parent lends. Each lender's part in each
+// borrower's amount is proportional to what it lends.
 class Loans {
  public:
   Loans(const Balance& balance, ResourceId resource) : balance_(balance), resource_(resource) {}
@@ -52,12 +54,12 @@ class Loans {
   struct Party {
     size_t account;
     Amount amount;
-    bool above = false;  // what comes from, or goes to, the level of this account
+    bool above = false;  // lent by, or to, the level above this account
   };
   struct Level {
     std::vector<Party> lenders, borrowers;
-    Amount own_lent = 0, own_borrowed = 0;  // of the parent's own
-    Amount whole = 0;                       // of what is lent or borrowed, the greater
+    Amount own_lent = 0, own_borrowed = 0;  // the parent's own part
+    Amount whole = 0;                       // the greater of the sums lent and borrowed
   };
   using Side = std::vector<Party> Level::*;
 
@@ -101,7 +103,7 @@ class Loans {
     level.borrowers.push_back({parent, to_above, true});
   }
 
-  // Beside the account, and of what is its own among those below it.
+  // Parts beside the account, and parts of its own share below it.
   std::vector<Part> Parts(size_t account, Side side, Amount beside, Amount below) {
     std::vector<Part> parts;
     Divide(balance_.terms(account).parent, side, beside, true, parts);
@@ -109,7 +111,7 @@ class Loans {
     return parts;
   }
 
-  // Those that get nothing are left out.
+  // Omits parties that get nothing.
   void Divide(std::optional<size_t> parent, Side side, Amount amount, bool up,
               std::vector<Part>& to) {
     const Level& level = BelowOf(parent);
@@ -174,7 +176,7 @@ std::vector<ResourceId> NamedBy(const quota::Terms& terms) {
   return named;
 }
 
-// The next to go is the first. System pods stay, whatever they use.
+// In order of eviction, first victim first. System pods are never evicted.
 std::vector<std::string> VictimsOf(quota::Ledger& ledger, size_t account) {
   const quota::Ledger::Standing& standing = ledger.StandingOf(account);
   std::vector<quota::Ledger::Pod> pods(standing.pods.begin() + standing.in_quota,

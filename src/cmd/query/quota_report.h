@@ -1,12 +1,12 @@
-// What `nos get quotas` prints: who is guaranteed what, uses it, borrows it from whom and lends it
-// to whom, and who would have to go first. Pure.
+// Output of `nos get quotas`: guaranteed amounts, use, borrowing and lending with their partners,
+// and the pods that would be evicted first. Pure functions.
 #pragma once
 
 #include "cmd/query/get_report.h"
 
 namespace nos::cmd {
 
-// A row for each resource that a quota names in min or max; in JSON an object for each quota.
+// One row for each resource in a quota's min or max; in JSON one object per quota.
 Printout ReportQuotas(const LiveCluster& live, Time now);
 
 }  // namespace nos::cmd

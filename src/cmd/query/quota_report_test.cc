@@ -25,7 +25,7 @@ class QuotaReportTest : public testing::Test {
     quotas_.push_back(quota);
     return quota;
   }
-  // Each younger than those before.
+  // Adds pods, each younger than the previous ones.
   void Pods(const std::string& ns, int count, const std::string& resource) {
     for (int i = 0; i < count; ++i) {
       auto pod = std::make_shared<cluster::Pod>();
@@ -49,7 +49,7 @@ class QuotaReportTest : public testing::Test {
   std::vector<std::shared_ptr<const cluster::Pod>> pods_;
 };
 
-TEST_F(QuotaReportTest, SaysWhoBorrowsFromWhom) {
+TEST_F(QuotaReportTest, ShowsLendersAndBorrowers) {
   Quota("a", "40", "70");
   Quota("b", "10");
   Quota("c", "30");
@@ -62,8 +62,8 @@ TEST_F(QuotaReportTest, SaysWhoBorrowsFromWhom) {
   EXPECT_THAT(text, HasSubstr("a/p5, a/p4\n"));
 }
 
-// Both kinds may have one name.
-TEST_F(QuotaReportTest, TellsTwoOfOneNameApart) {
+// An ElasticQuota and a CompositeElasticQuota may have the same name.
+TEST_F(QuotaReportTest, DistinguishesBothKindsWithSameName) {
   Quota("a", "0");
   Quota("b", "10");
   const auto composite = Quota("b", "10");
@@ -75,7 +75,7 @@ TEST_F(QuotaReportTest, TellsTwoOfOneNameApart) {
   EXPECT_THAT(WriteJson(report.json), HasSubstr("{\"b/eq (composite)\":\"10\",\"b/eq\":\"10\"}"));
 }
 
-TEST_F(QuotaReportTest, FitsAHundredColumnsAndHasAllInJson) {
+TEST_F(QuotaReportTest, FitsHundredColumnsAndJsonIsComplete) {
   for (const char* ns : {"team-one", "team-two", "team-three"}) Quota(ns, "30");
   Pods("team-one", 8, "nvidia.com/mig-1g.10gb");
   const Printout out = Report();
@@ -91,7 +91,7 @@ TEST_F(QuotaReportTest, FitsAHundredColumnsAndHasAllInJson) {
   EXPECT_THAT(json, HasSubstr(R"("overQuota":["team-one/p7","team-one/p6","team-one/p5")"));
 }
 
-TEST_F(QuotaReportTest, WhatParentsHaveBeyondTheirChildrenIsLentToo) {
+TEST_F(QuotaReportTest, ParentLendsItsOwnPart) {
   Quota("org", "100");
   Quota("team-a", "40", "", "org/eq");
   Pods("team-a", 9, "nvidia.com/mig-1g.10gb");
@@ -103,21 +103,21 @@ TEST_F(QuotaReportTest, WhatParentsHaveBeyondTheirChildrenIsLentToo) {
   EXPECT_NE(json.find(to_a), json.rfind(to_a)) << "of org and of team-b: " << json;
 }
 
-// A level up, and down again.
-TEST_F(QuotaReportTest, WhatComesThroughAParentIsItsLenders) {
+// Lending goes through the parent's level and down to another member.
+TEST_F(QuotaReportTest, BorrowingThroughParentNamesOriginalLenders) {
   Quota("org", "40");
   Quota("team-a", "20", "", "org/eq");
   Quota("team-b", "20", "", "org/eq");
   Quota("other", "60");
   Pods("team-a", 6, "nvidia.com/mig-1g.10gb");
   const std::string json = WriteJson(Report().json);
-  // 20 of team-b, and 20 that org borrows.
+  // 20 from team-b, and 20 that org borrows.
   EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-b/eq":"20","other/eq":"20"})"));
   EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"other/eq":"20"})"));
   EXPECT_THAT(json, HasSubstr(R"("lentTo":{"org/eq":"20"})"));
 }
 
-TEST_F(QuotaReportTest, LimitsEndWhatIsGuaranteed) {
+TEST_F(QuotaReportTest, LimitBoundsGuaranteedAmount) {
   const auto guaranteed = [&](const std::string& ns) {
     for (const Json& quota : Report().json) {
       if (FindString(quota, "namespace") != ns) continue;
@@ -132,7 +132,7 @@ TEST_F(QuotaReportTest, LimitsEndWhatIsGuaranteed) {
   EXPECT_EQ(guaranteed("a"), "11");
 }
 
-TEST_F(QuotaReportTest, TheLeastImportantGoesNext) {
+TEST_F(QuotaReportTest, NextVictimHasLowestPriority) {
   Quota("a", "10");
   Quota("c", "30");
   Pods("a", 3, "nvidia.com/mig-1g.10gb");

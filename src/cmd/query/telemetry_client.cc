@@ -16,7 +16,7 @@ bool IsLocal(std::string_view url) {
   return net::IsLoopbackAuthority(url.substr(0, url.find('/')));
 }
 
-// What a kubeconfig proves to its API server, as far as it may be shown to another server.
+// Copies the credentials of a kubeconfig that may be sent to a server other than its API server.
 Status TakeKubeconfig(const TelemetryFlags& flags, kube::ConnectionConfig& connection) {
   auto cluster = kube::LoadConnection(flags.kubeconfig, flags.context);
   const bool asked = !flags.kubeconfig.empty() || !flags.context.empty();
@@ -30,29 +30,35 @@ Status TakeKubeconfig(const TelemetryFlags& flags, kube::ConnectionConfig& conne
 }  // namespace
 
 void AddTelemetryFlags(CLI::App& command, TelemetryFlags& flags) {
-  command.add_option("--server", flags.server, "The telemetry server; or $NOS_TELEMETRY")
+  command
+      .add_option("--server", flags.server, "URL of the telemetry server; default: $NOS_TELEMETRY")
       ->envname("NOS_TELEMETRY")
       ->option_text(fmt::format("URL [{}]", kLocalTelemetry));
-  command.add_option("--cluster", flags.cluster, "Which one, where the server has several")
+  command.add_option("--cluster", flags.cluster, "Name of the cluster, if the server has several")
       ->option_text("NAME");
-  command.add_option("--token-file", flags.token_file, "A token; default: the kubeconfig's")
+  command
+      .add_option("--token-file", flags.token_file,
+                  "File with a bearer token; default: the kubeconfig's token")
       ->option_text("FILE");
-  command.add_option("--ca-file", flags.ca_file, "The server's authorities (PEM)")
+  command.add_option("--ca-file", flags.ca_file, "CA certificates (PEM) that verify the server")
       ->option_text("FILE");
-  command.add_option("--kubeconfig", flags.kubeconfig, "Default: $KUBECONFIG or ~/.kube/config")
+  command
+      .add_option("--kubeconfig", flags.kubeconfig,
+                  "Path of the kubeconfig; default: $KUBECONFIG or ~/.kube/config")
       ->option_text("FILE");
-  command.add_option("--context", flags.context, "Default: the file's current context")
+  command
+      .add_option("--context", flags.context,
+                  "Kubeconfig context to use; default: the current context")
       ->option_text("NAME");
 }
 
 Result<kube::ConnectionConfig> TelemetryConnection(const TelemetryFlags& flags) {
   const bool tls = flags.server.starts_with("https://");
   if (!tls && !flags.server.starts_with("http://")) {
-    return Invalid(
-        fmt::format("--server {}: it must begin with https:// (or http://)", flags.server));
+    return Invalid(fmt::format("--server {}: must begin with https:// (or http://)", flags.server));
   }
   if (!tls && !flags.token_file.empty() && !IsLocal(flags.server)) {
-    return Invalid("--token-file: a token is sent over https only, or within this machine");
+    return Invalid("--token-file: a token requires https, or an address on this machine");
   }
   kube::ConnectionConfig connection;
   connection.server = flags.server;
@@ -92,8 +98,8 @@ Result<Json> TelemetryClient::Get(std::string_view name, Query query) {
   if (answer->code != 200) return Explain(kube::AnswerError(answer->code, answer->text));
   auto json = ParseJson(answer->text);
   if (!json.ok() || !json->is_object()) {
-    return Invalid(fmt::format("{}: the answer is none of a telemetry server: see --server",
-                               connection_.server));
+    return Invalid(
+        fmt::format("{}: the server is not a telemetry server: see --server", connection_.server));
   }
   return json;
 }
@@ -110,15 +116,15 @@ Status TelemetryClient::Explain(const Status& error) const {
       return error;
     case Code::kPermission:
       return {error.code(),
-              fmt::format("{}: {}; a token of the cluster is needed: kubectl create token NAME > "
+              fmt::format("{}: {}; a token of the cluster is required: kubectl create token NAME > "
                           "FILE, and --token-file FILE",
                           connection_.server, error.message())};
     case Code::kUnavailable:
     case Code::kDeadline:
       return {
           error.code(),
-          fmt::format("{}; is a server there? nos sandbox and nos telemetry --sandbox start one "
-                      "on this machine, --server URL names another",
+          fmt::format("{}; is a server running? nos sandbox and nos telemetry --sandbox start one "
+                      "on this machine, --server URL selects another",
                       error.message())};
     default:
       return {error.code(), fmt::format("{}: {}", connection_.server, error.message())};

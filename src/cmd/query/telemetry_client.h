@@ -1,4 +1,4 @@
-// The API of a telemetry server, for commands at a terminal.
+// Client of a telemetry server's API, for terminal commands.
 //
 //   TelemetryFlags flags;
 //   AddTelemetryFlags(*command, flags);
@@ -24,7 +24,7 @@ class App;
 
 namespace nos::cmd {
 
-// Where `nos telemetry --sandbox` and `nos sandbox` have theirs.
+// Address on which `nos telemetry --sandbox` and `nos sandbox` serve.
 inline constexpr const char* kLocalTelemetry = "http://127.0.0.1:8090";
 
 struct TelemetryFlags {
@@ -33,23 +33,23 @@ struct TelemetryFlags {
 };
 void AddTelemetryFlags(CLI::App& command, TelemetryFlags& flags);
 
-// A token is sent over https only, or within this machine: that of the file; over https else what
-// the kubeconfig has (a token, or a plugin that hands one out), if there is a kubeconfig. Errors:
-// kInvalid (flags), as kube::LoadConnection.
+// A token is sent only over https or to an address on this machine. It comes from the token file;
+// over https and without a token file, from the kubeconfig if one exists (a token or an exec
+// plugin). Errors: kInvalid (flags), see kube::LoadConnection.
 Result<kube::ConnectionConfig> TelemetryConnection(const TelemetryFlags& flags);
 
 using Query = std::vector<std::pair<std::string, std::string>>;
 
 class TelemetryClient {
  public:
-  // Errors: as TelemetryConnection.
+  // Errors: see TelemetryConnection.
   static Result<TelemetryClient> For(const TelemetryFlags& flags);
 
-  // GET /api/v1/NAME. Errors: what the server says, or that none answers, with what to do.
+  // GET /api/v1/NAME. Errors: the server's error, or no answer, each with a remedy.
   Result<Json> Get(std::string_view name, Query query = {});
-  // GET /api/v1/stream. `wake`: as EventStream.
+  // GET /api/v1/stream. `wake`: see EventStream.
   std::unique_ptr<kube::EventStream> Stream(std::function<void()> wake) const;
-  // An error of a stream, told as Get tells it.
+  // Adds the same remedy to an error of a stream as Get does.
   Status Explain(const Status& error) const;
 
  private:

@@ -37,7 +37,7 @@ class TelemetryClientTest : public ::testing::Test {
   TelemetryFlags flags_;
 };
 
-TEST_F(TelemetryClientTest, TokensGoWhereTheyAreSafe) {
+TEST_F(TelemetryClientTest, SendsTokensOnlyToSafeServers) {
   flags_.kubeconfig = File("kubeconfig");
   auto connection = TelemetryConnection(flags_);
   ASSERT_TRUE(connection.ok());
@@ -59,7 +59,7 @@ TEST_F(TelemetryClientTest, TokensGoWhereTheyAreSafe) {
   EXPECT_FALSE(TelemetryConnection(flags_).ok());
 }
 
-TEST_F(TelemetryClientTest, SaysWhatToDoWhereNobodyAnswers) {
+TEST_F(TelemetryClientTest, UnreachableServerGivesRemedy) {
   flags_.server = "http://127.0.0.1:1";
   auto client = TelemetryClient::For(flags_);
   ASSERT_TRUE(client.ok());
@@ -68,7 +68,7 @@ TEST_F(TelemetryClientTest, SaysWhatToDoWhereNobodyAnswers) {
   EXPECT_NE(answer.status().message().find("nos sandbox"), std::string::npos);
 }
 
-TEST_F(TelemetryClientTest, ReadsFromAServer) {
+TEST_F(TelemetryClientTest, ReadsFromServer) {
   TelemetryServerConfig config;
   config.address = "127.0.0.1:0";
   config.sandbox = true;
@@ -84,7 +84,7 @@ TEST_F(TelemetryClientTest, ReadsFromAServer) {
   ASSERT_TRUE(session.ok()) << session.status().ToString();
   EXPECT_EQ(FindString(*session, "user"), "sandbox");
   const auto gpus = client->Get("gpus");
-  EXPECT_EQ(gpus.status().code(), Code::kNotFound) << "nothing has come yet";
+  EXPECT_EQ(gpus.status().code(), Code::kNotFound) << "no report received yet";
   Bell bell;
   const auto stream = client->Stream([&] { bell.Ring(); });
   while (!stream->Ended()) bell.Wait(std::chrono::seconds(30));

@@ -1,4 +1,4 @@
-// nos top: GPUs, slices and pods as they are now, kept current by the telemetry server's events.
+// nos top: current GPUs, slices and pods, updated by the telemetry server's event stream.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -9,8 +9,8 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/query/telemetry_client.h"
-#include "cmd/terminal.h"
 #include "cmd/query/top_model.h"
+#include "cmd/terminal.h"
 
 namespace nos::cmd {
 namespace {
@@ -20,7 +20,7 @@ constexpr const char* kPageSize = "1000";
 constexpr Duration kFirstPause = std::chrono::seconds(1), kLongestPause = std::chrono::seconds(30);
 constexpr Duration kForever = std::chrono::hours(24);
 constexpr std::string_view kHint =
-    "q quits; sorted by s state, n name, u utilization, m memory, a age";
+    "q quits; sort by: s state, n name, u utilization, m memory, a age";
 
 struct TopFlags {
   TelemetryFlags telemetry;
@@ -29,7 +29,7 @@ struct TopFlags {
   bool once = false;
 };
 
-// `note`: what the user should know of it.
+// `note`: a hint for the user.
 Status Load(TelemetryClient& client, const std::string& ns, TopModel& model, std::string& note) {
   NOS_ASSIGN(const Json session, client.Get("session", {{"namespace", ns}}));
   note = UnaskedNote(session, ns);
@@ -54,7 +54,7 @@ class LiveTop {
   LiveTop(TelemetryClient& client, TopModel& model, const TopOptions& options, bool colours)
       : client_(client), model_(model), options_(options), colours_(colours) {}
 
-  // Until the user has enough.
+  // Runs until the user quits.
   void Run() {
     Duration pause = kFirstPause;
     while (!ended_) {
@@ -70,7 +70,8 @@ class LiveTop {
   }
 
  private:
-  // One connection: what there is, and then what changes. Whether it was of use.
+  // One connection: loads the full state, then applies events. Returns true if the state was
+  // loaded.
   bool Follow() {
     const auto stream = client_.Stream([this] { keys_.Wake(); });
     bool loaded = false;
@@ -80,7 +81,7 @@ class LiveTop {
         if (!data.ok()) continue;
         const bool goes_on = model_.Apply(event->name, *data);
         if (loaded && goes_on) continue;
-        // What changes from the first event on is told again.
+        // Events from the first one on are applied again to the new state.
         const Status read = Load(client_, options_.ns, model_, note_);
         if (!read.ok()) note_ = read.message();
         if (note_.empty()) note_ = kHint;
@@ -90,7 +91,7 @@ class LiveTop {
       if (stream->Ended()) {
         const Status error = client_.Explain(stream->error());
         if (!error.ok()) note_ = error.message();
-        if (error.ok() && !loaded) note_ = "the server has ended the stream";
+        if (error.ok() && !loaded) note_ = "the server closed the stream";
         return loaded;
       }
       Draw();
@@ -150,15 +151,16 @@ int Run(const TopFlags& flags) {
 }  // namespace
 
 void AddTopCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* command = root.add_subcommand("top", "Watch GPUs, slices and pods as they are now");
+  CLI::App* command = root.add_subcommand("top", "Watch current GPUs, slices and pods");
   auto flags = std::make_shared<TopFlags>();
-  command->add_flag("--once", flags->once, "Print it once; without a terminal always so");
-  command->add_option("-o,--output", flags->output, "text or json")
+  command->add_flag("--once", flags->once, "Print once and exit; the default without a terminal");
+  command->add_option("-o,--output", flags->output, "Output format: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->option_text("FORMAT");
-  command->add_option("-n,--namespace", flags->options.ns, "Only pods of that namespace")
+  command->add_option("-n,--namespace", flags->options.ns, "Show only pods of this namespace")
       ->option_text("NAME");
-  command->add_option("--sort", flags->sort, Join(TopSortNames(), ", ") + "; waiting pods first")
+  command
+      ->add_option("--sort", flags->sort, Join(TopSortNames(), ", ") + "; pending pods come first")
       ->check(CLI::IsMember(TopSortNames()))
       ->option_text("WHAT [state]");
   AddTelemetryFlags(*command, flags->telemetry);

@@ -36,7 +36,7 @@ std::optional<double> NumberAt(const Json& object, std::string_view key) {
   return found->to_number<double>();
 }
 
-// A number from 0 to `most`; anything else is 0.
+// A number from 0 to `most`; 0 for any other value.
 int64_t CountAt(const Json& object, std::string_view key, int64_t most) {
   const double number = NumberAt(object, key).value_or(0);
   return number >= 0 && number <= static_cast<double>(most) ? static_cast<int64_t>(number) : 0;
@@ -50,7 +50,7 @@ std::string PodOf(const Json& holder) {
   return fmt::format("{}/{}", FindString(holder, "namespace"), FindString(holder, "pod"));
 }
 
-// The first holder that the options show: "ns/name"; "": none.
+// The first holder that `options` show, "ns/name"; "" if there is none.
 std::string HolderOf(const Json& held, const TopOptions& options) {
   for (const Json& holder : ArrayAt(held, "holders")) {
     if (options.ns.empty() || FindString(holder, "namespace") == options.ns) return PodOf(holder);
@@ -73,7 +73,7 @@ void AddSpans(const Json& gpu, const TopOptions& options, GpuRow& row) {
   }
   if (row.by_memory) LayOut(row.spans);
   std::ranges::sort(row.spans, {}, &SlotSpan::start);
-  // Parts of an instance begin one slot after the other, however much of it they are.
+  // Parts of an instance start at consecutive slots, independent of their share of the instance.
   for (size_t i = 1; i < row.spans.size(); ++i) {
     SlotSpan& before = row.spans[i - 1];
     const int between = row.spans[i].start - before.start;
@@ -89,8 +89,8 @@ void AddSpans(const Json& gpu, const TopOptions& options, GpuRow& row) {
   });
 }
 
-// Of a GPU that has nothing on it: what it may be used as. "": nobody divides it, or its server
-// does not tell.
+// Sharing mode of an unused GPU. "" if the GPU is not managed, or the server does not report the
+// mode.
 std::string IdleWay(const Json& gpu, const GpuRow& row) {
   if (!ArrayAt(gpu, "switches").empty()) return WayText("");
   if (row.slots == 0 || Find(gpu, "way") == nullptr) return {};
@@ -173,9 +173,9 @@ bool Shows(const Json& gpu, const TopOptions& options) {
   });
 }
 
-// Of equals, by name.
+// Ties are sorted by name.
 void Sort(TopSort by, TopRows& rows) {
-  // What is not measured comes last.
+  // Unmeasured values come last.
   const auto down = [](std::optional<double> value) { return -value.value_or(-1); };
   const auto gpu_key = [&](const TopGpu& gpu) {
     const double key = by == TopSort::kUtilization ? down(gpu.utilization)
@@ -189,7 +189,7 @@ void Sort(TopSort by, TopRows& rows) {
     const double key = by == TopSort::kUtilization ? down(pod.utilization)
                        : by == TopSort::kMemory    ? down(pod.memory)
                        : by == TopSort::kAge       ? age
-                       // Who waits comes first, the longest first.
+                       // Pending pods come first, the longest pending one at the top.
                        : by == TopSort::kState && waits ? age - 1
                                                         : 0;
     return std::tuple(key, std::string_view(pod.name));
@@ -322,8 +322,8 @@ std::string UnaskedNote(const Json& session, const std::string& ns) {
   const int64_t unasked = telemetry::IntegerOr(session, "unasked_namespaces", 0);
   if (unasked <= 0 || !ns.empty()) return {};
   return fmt::format(
-      "{} more namespaces have not been asked about yet, and what is yours there is missing; "
-      "-n NAME asks about one at once",
+      "access to {} more namespaces is not checked yet, and your objects there are missing; "
+      "-n NAME checks one at once",
       unasked);
 }
 

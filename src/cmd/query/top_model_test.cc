@@ -47,13 +47,13 @@ TopModel Model() {
   return model;
 }
 
-TEST(TopModel, RowsAreWhatTheServerSays) {
+TEST(TopModel, RowsMatchServerAnswers) {
   const TopRows rows = RowsOf(Model(), {});
   ASSERT_EQ(rows.gpus.size(), 2U);
-  ASSERT_EQ(rows.gpus[0].row.spans.size(), 2U) << "what does not lie on the GPU is left out";
+  ASSERT_EQ(rows.gpus[0].row.spans.size(), 2U) << "shares outside the GPU are omitted";
   EXPECT_EQ(rows.gpus[0].row.spans[1].pod, "a/train");
   EXPECT_EQ(rows.gpus[1].row.slots, 1);
-  ASSERT_EQ(rows.pods.size(), 2U) << "who has ended is not there";
+  ASSERT_EQ(rows.pods.size(), 2U) << "ended pods are omitted";
   EXPECT_EQ(rows.pods[0].name, "b/waits");
   EXPECT_EQ(rows.pods[0].slice, "2 x 1g.5gb");
   EXPECT_EQ(rows.pods[0].starts_in, std::chrono::minutes(1));
@@ -63,7 +63,7 @@ TEST(TopModel, RowsAreWhatTheServerSays) {
   EXPECT_EQ(rows.waiting, 1U);
 }
 
-TEST(TopModel, SharesLieOneAfterAnother) {
+TEST(TopModel, PlacesMpsSharesInSequence) {
   TopModel model;
   model.Load(Parsed(R"({"at":1763760000000,"nodes":[{"node":"n","gpus":[
     {"index":0,"slots":39,"mig":false,"product":"A100","health":"","holders":[],
@@ -75,13 +75,13 @@ TEST(TopModel, SharesLieOneAfterAnother) {
   const TopRows rows = RowsOf(model, {});
   ASSERT_EQ(rows.gpus.size(), 1U);
   const std::vector<SlotSpan>& spans = rows.gpus[0].row.spans;
-  ASSERT_EQ(spans.size(), 2U) << "nor are there more than the GPU has";
+  ASSERT_EQ(spans.size(), 2U) << "and not more than the GPU has";
   EXPECT_EQ(spans[0].pod, "b/large");
   EXPECT_EQ(spans[1].start, 20);
   EXPECT_EQ(spans[1].size, 5);
 }
 
-TEST(TopModel, EachGpuHasItsWay) {
+TEST(TopModel, ShowsSharingModeOfEachGpu) {
   TopModel model;
   model.Load(Parsed(R"({"at":1763760000000,"nodes":[{"node":"n","gpus":[
     {"index":0,"slots":8,"mig":false,"way":"time slices","switches":["MIG"],"holders":[],
@@ -95,21 +95,21 @@ TEST(TopModel, EachGpuHasItsWay) {
   const TopRows rows = RowsOf(model, {});
   ASSERT_EQ(rows.gpus.size(), 5U);
   ASSERT_EQ(rows.gpus[0].row.spans.size(), 1U);
-  EXPECT_EQ(rows.gpus[0].row.spans[0].start, 4) << "a time slice lies where it lies";
+  EXPECT_EQ(rows.gpus[0].row.spans[0].start, 4) << "a time slice keeps its slots";
   EXPECT_EQ(rows.gpus[0].row.way, "time slices");
   EXPECT_EQ(rows.gpus[1].row.way, "free");
-  EXPECT_EQ(rows.gpus[2].row.way, "MIG") << "idle, and nothing else";
+  EXPECT_EQ(rows.gpus[2].row.way, "MIG") << "idle, with a single sharing mode";
   EXPECT_EQ(rows.gpus[3].row.way, "MPS");
-  EXPECT_EQ(rows.gpus[4].row.way, "") << "nobody divides it";
+  EXPECT_EQ(rows.gpus[4].row.way, "") << "not managed";
   const std::string frame = RenderTop(rows, {100, 20}, false, "");
   EXPECT_NE(frame.find("MEMORY    WAY         SLICES\n"), std::string::npos) << frame;
   EXPECT_NE(frame.find("-         time slices |"), std::string::npos) << frame;
   for (const auto line : Split(frame, '\n')) EXPECT_LE(DisplayWidth(line), 100U) << line;
   EXPECT_EQ(RenderTop(RowsOf(Model(), {}), {100, 20}, false, "").find("WAY"), std::string::npos)
-      << "a server of before tells no ways";
+      << "an older server reports no sharing modes";
 }
 
-TEST(TopModel, OneNamespaceSeesItsOwn) {
+TEST(TopModel, NamespaceOptionLimitsRows) {
   const TopRows rows = RowsOf(Model(), {"b", TopSort::kState});
   ASSERT_EQ(rows.gpus.size(), 1U);
   ASSERT_EQ(rows.gpus[0].row.spans.size(), 1U);
@@ -119,7 +119,7 @@ TEST(TopModel, OneNamespaceSeesItsOwn) {
   EXPECT_EQ(Find(json, "pods")->get_array().size(), 1U);
 }
 
-TEST(TopModel, RowsAreSorted) {
+TEST(TopModel, SortsRows) {
   EXPECT_EQ(RowsOf(Model(), {"", TopSort::kUtilization}).gpus[0].row.index, 1);
   EXPECT_EQ(RowsOf(Model(), {"", TopSort::kMemory}).gpus[0].row.index, 0);
   EXPECT_EQ(RowsOf(Model(), {"", TopSort::kName}).pods[0].name, "a/train");
@@ -128,7 +128,7 @@ TEST(TopModel, RowsAreSorted) {
   EXPECT_FALSE(TopSortNamed("beauty"));
 }
 
-TEST(TopModel, EventsKeepItCurrent) {
+TEST(TopModel, AppliesEvents) {
   TopModel model = Model();
   EXPECT_TRUE(model.Apply("hello", Parsed(R"({"at":5})")));
   EXPECT_TRUE(model.Apply("workloads", Parsed(R"({"changed":[{"uid":"4","namespace":"a","name":
@@ -148,7 +148,7 @@ TEST(TopModel, EventsKeepItCurrent) {
   EXPECT_FALSE(model.Apply("reset", Parsed("{}")));
 }
 
-TEST(TopView, FitsAnyTerminalAndSteersNone) {
+TEST(TopView, FitsAnyTerminalAndEscapesControlCharacters) {
   TopRows rows = RowsOf(Model(), {});
   for (int i = 0; i < 40; ++i) rows.gpus.push_back(rows.gpus[0]), rows.pods.push_back(rows.pods[1]);
   for (const ViewSize size : {ViewSize{100, 24}, {80, 24}, {40, 10}, {10, 5}, {1, 1}, {300, 80}}) {
@@ -161,7 +161,7 @@ TEST(TopView, FitsAnyTerminalAndSteersNone) {
   EXPECT_NE(RenderTop(rows, {100, 24}, true, "").find("\x1b[33m"), std::string::npos);
 }
 
-TEST(TopView, SaysItInAFrame) {
+TEST(TopView, DrawsWholeFrame) {
   EXPECT_EQ(RenderTop(RowsOf(Model(), {}), {100, 24}, false, "q quits"),
             "nos top   2 GPUs on 1 nodes   allocated 62 %   used 25 %   running 1   waiting 1\n"
             "q quits\n"
@@ -179,15 +179,15 @@ TEST(TopView, SaysItInAFrame) {
             "50 %  1.0G\n");
 }
 
-// What is said of the whole cluster is not beside what is one namespace's.
-TEST(TopView, SaysWhichNamespaceItIsAbout) {
+// Figures of the whole cluster are not shown when a namespace is selected.
+TEST(TopView, ShowsSelectedNamespace) {
   const std::string frame = RenderTop(RowsOf(Model(), {.ns = "nosuch"}), {100, 24}, false, "");
   EXPECT_TRUE(
       frame.starts_with("nos top   namespace nosuch   0 GPUs on 0 nodes   running 0   waiting 0\n"))
       << frame;
 }
 
-TEST(TopModel, SaysWhereNamespacesHaveNotBeenAskedAbout) {
+TEST(TopModel, NotesNamespacesNotCheckedYet) {
   const Json session{{"namespaces", {"a"}}, {"unasked_namespaces", 103}};
   EXPECT_TRUE(UnaskedNote(session, "").starts_with("103 more namespaces"));
   EXPECT_EQ(UnaskedNote(session, "zz"), "");

@@ -1,4 +1,4 @@
-// The frame of `nos top`: GPUs as rows of slots, below them pods.
+// Frame of `nos top`: GPUs as rows of slots, pods below them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string Percent(std::optional<double> share) {
   return share ? fmt::format("{:.0f} %", *share * 100) : "-";
 }
 
-// MiB as GiB.
+// MiB, printed as GiB.
 std::string Gib(double mib) {
   const double gib = mib / 1024;
   return gib > 0 && gib < 9.95 ? fmt::format("{:.1f}", gib) : fmt::format("{:.0f}", gib);
@@ -49,7 +49,7 @@ class Lines {
     const std::string line = Truncate(Printable(std::string(text)), size_.columns);
     Put(colour_ && !how.empty() ? fmt::format("{}{}{}", how, line, kReset) : line);
   }
-  // It has its colours, fits, and is printable.
+  // `line` is already coloured, truncated and printable.
   void Put(const std::string& line) {
     if (lines_++ < size_.lines) text_ += line + "\n";
   }
@@ -76,7 +76,7 @@ std::string Header(const TopRows& rows) {
   return text;
 }
 
-// Slots take at least a character each; a terminal for which that is too much shows none.
+// Slots take at least one character each; a narrower terminal shows no slots.
 std::string GpuLine(const TopGpu& gpu, size_t columns, size_t way, bool colour) {
   const size_t label = std::min(kNode, columns / 3);
   const std::string name = Pad(fmt::format("{} gpu {}", gpu.row.node, gpu.row.index), label);
@@ -90,9 +90,9 @@ std::string GpuLine(const TopGpu& gpu, size_t columns, size_t way, bool colour) 
   return name + facts + RenderSlots(gpu.row, cell, colour);
 }
 
-// Of the column that says in which way each GPU is used; none on a narrow terminal.
+// Width of the sharing mode column; 0 on a narrow terminal.
 size_t WayWidth(const TopRows& rows, size_t columns) {
-  constexpr size_t kSlots = 32;  // characters for them at least
+  constexpr size_t kSlots = 32;  // minimum characters for slots
   std::vector<GpuRow> gpus;
   gpus.reserve(rows.gpus.size());
   for (const TopGpu& gpu : rows.gpus) gpus.push_back(gpu.row);
@@ -131,7 +131,7 @@ std::string PodTitle(const PodColumns& columns) {
 }  // namespace
 
 std::string RenderTop(const TopRows& rows, ViewSize size, bool colour, std::string_view note) {
-  constexpr size_t kFixed = 5 + 2;  // header, titles, blank lines; what more there is
+  constexpr size_t kFixed = 5 + 2;  // header, titles, blank lines; lines that count omitted rows
   const size_t room = std::max<size_t>(2, Minus(size.lines, kFixed));
   const size_t gpus = std::min(rows.gpus.size(), std::max(room / 2, Minus(room, rows.pods.size())));
   const size_t pods = std::min(rows.pods.size(), room - gpus);
@@ -148,7 +148,7 @@ std::string RenderTop(const TopRows& rows, ViewSize size, bool colour, std::stri
   lines.Add("");
   const PodColumns columns = ColumnsFor(size.columns);
   lines.Add(PodTitle(columns), kDim);
-  if (rows.pods.empty()) lines.Add("no pod runs or waits", kDim);
+  if (rows.pods.empty()) lines.Add("no pod is running or pending", kDim);
   for (size_t i = 0; i < pods; ++i) {
     const bool waits = rows.pods[i].state == "pending";
     lines.Add(PodLine(rows.pods[i], columns), waits ? kWaits : std::string_view());

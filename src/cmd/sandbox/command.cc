@@ -17,34 +17,34 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cmd/catalogue_flag.h"
+#include "cmd/cli/kubeconfig_file.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
-#include "cmd/cli/kubeconfig_file.h"
 #include "cmd/sandbox/model.h"
 #include "cmd/sandbox/telemetry.h"
 #include "cmd/sandbox_view.h"
 #include "cmd/terminal.h"
 #include "kube/http_transport.h"
-#include "sim/serve.h"
 #include "sim/cluster_file.h"
 #include "sim/lockstep_transport.h"
 #include "sim/pace.h"
+#include "sim/serve.h"
 #include "sim/workload.h"
 #include "sim/world.h"
 
 namespace nos::cmd {
 namespace {
 
-// Booting takes the nodes so much of their time at most, and next to none of ours.
+// Upper limit of the virtual time in which nodes boot; little wall time passes meanwhile.
 constexpr uint16_t kDashboardPort = 8090;
 constexpr auto kBootTime = std::chrono::seconds(5);
 
-// A second; time may pass a thousand times as fast.
+// Requests per second: virtual time may run a thousand times as fast as wall time.
 constexpr int kRequests = 100'000;
 
 struct SandboxFlags {
   int nodes = 2, gpus = 2, mps = 0, hybrid = 0;
-  bool described = false;  // the nodes are as these flags have them
+  bool described = false;  // the flags above describe the nodes
   std::vector<std::string> models = {"A100-40GB"};
   std::string cluster_file, workload = "demo", kubeconfig, catalogue;
   uint16_t port = 0;
@@ -55,7 +55,7 @@ struct SandboxFlags {
   Duration hold_after = controllers::PartitionerConfig().starvation_after;
 };
 
-// The nodes that the flags describe: models in turn, the last ones hybrid, then by MPS.
+// Nodes that the flags describe. Models alternate; the last nodes are hybrid, then MPS.
 Result<std::vector<sim::NodeSpec>> NodesFromFlags(const SandboxFlags& flags,
                                                   const gpu::Catalogue& catalogue) {
   if (!flags.described) return sim::ModesCluster();
@@ -93,7 +93,7 @@ std::vector<sim::PodSpec> DemoPods(const SandboxFlags& flags,
   std::vector<const gpu::Model*> gpus;
   for (const sim::NodeSpec& node : nodes) {
     for (const sim::GpuSpec& spec : node.gpus) {
-      // A node of a model that nobody knows is there, and has no part in this.
+      // Pods for unknown models are not generated; the node still exists.
       const auto model = sim::FindDividedModel(catalogue, node, spec);
       if (model.ok() && *model != nullptr) gpus.push_back(*model);
     }
@@ -104,7 +104,7 @@ std::vector<sim::PodSpec> DemoPods(const SandboxFlags& flags,
 sim::Workload DemoWorkload(const SandboxFlags& flags, const std::vector<sim::NodeSpec>& nodes,
                            const gpu::Catalogue& catalogue) {
   sim::Workload workload;
-  std::set<int> priorities = {0};  // needs no class
+  std::set<int> priorities = {0};  // needs no PriorityClass
   for (const sim::PodSpec& pod : DemoPods(flags, nodes, catalogue)) {
     if (priorities.insert(pod.priority).second)
       workload.push_back({{}, sim::PriorityClassObject(pod.priority)});
@@ -119,7 +119,8 @@ Result<sim::Workload> ReadWorkload(const SandboxFlags& flags,
   if (flags.workload == "none") return sim::Workload();
   if (flags.workload == "demo") return DemoWorkload(flags, nodes, catalogue);
   std::error_code error;
-  const std::string with_suffix = flags.workload + ".yaml";  // examples/quotas will do
+  const std::string with_suffix =
+      flags.workload + ".yaml";  // "examples/quotas" works without the suffix
   const bool short_name = !std::filesystem::exists(flags.workload, error) &&
                           std::filesystem::exists(with_suffix, error);
   const std::string& file = short_name ? with_suffix : flags.workload;
@@ -127,7 +128,7 @@ Result<sim::Workload> ReadWorkload(const SandboxFlags& flags,
   return sim::ReadWorkload(text, NameOfFile(file));
 }
 
-// Those of the workload, which are there from the start.
+// Pools in the workload; they exist from the start.
 Result<std::vector<sim::PoolSpec>> TakePools(const SandboxFlags& flags,
                                              const gpu::Catalogue& catalogue,
                                              sim::Workload& workload) {
@@ -146,14 +147,14 @@ Result<std::vector<sim::PoolSpec>> TakePools(const SandboxFlags& flags,
   return pools;
 }
 
-// Idle nodes go soon enough to be seen going.
+// Short enough to watch idle nodes being removed.
 controllers::AutoscalerConfig AutoscalerHere() {
   controllers::AutoscalerConfig config;
   config.shrink_after = std::chrono::minutes(2);
   return config;
 }
 
-// CLI::Range lets "nan" pass.
+// CLI::Range accepts "nan".
 std::string CheckSpeed(const std::string& text) {
   const auto value = ParseDouble(text);
   return value && *value >= 0.01 && *value <= 1000
@@ -161,7 +162,7 @@ std::string CheckSpeed(const std::string& text) {
              : "'" + text + "' is not a number from 0.01 to 1000";
 }
 
-// CLI::PositiveNumber lets "nan" pass, too.
+// CLI::PositiveNumber accepts "nan" as well.
 std::string CheckRunSeconds(const std::string& text) {
   const auto value = ParseDouble(text);
   return value && *value > 0 && *value <= 1e9
@@ -169,15 +170,14 @@ std::string CheckRunSeconds(const std::string& text) {
              : "'" + text + "' is not a number of seconds above 0 and up to 1e9";
 }
 
-// Error: kInvalid: there is no folder for it.
+// Error: kInvalid: no folder for temporary files.
 Result<std::string> KubeconfigFolder(const SandboxFlags& flags) {
   if (!flags.kubeconfig.empty()) return std::string();
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
   if (!error) return folder.string();
   return Invalid(fmt::format(
-      "no folder for the kubeconfig ({}): let TMPDIR name one, or give --kubeconfig FILE",
-      error.message()));
+      "no folder for the kubeconfig ({}): set TMPDIR or give --kubeconfig FILE", error.message()));
 }
 
 struct Session {
@@ -198,7 +198,8 @@ struct Session {
   bool Over() const { return interrupt.Requested() || !std::cout.good(); }
 };
 
-// Runs until Ctrl-C, or for the time asked; `each_tick` gets the speed reached. Returns the last.
+// Runs until Ctrl-C or for the requested time. `each_tick` receives the speed reached. Returns the
+// last speed reached.
 double Live(const Session& session, const std::function<void(double reached)>& each_tick) {
   std::stop_source stop;
   double last = session.flags.speed;
@@ -207,7 +208,7 @@ double Live(const Session& session, const std::function<void(double reached)>& e
   if (session.flags.run_seconds > 0) {
     options.until = session.started + FromSeconds(session.flags.run_seconds);
   }
-  // At speed 1 ages are those that kubectl computes from the wall clock.
+  // At speed 1, AGE in kubectl is correct only if world time equals wall-clock time.
   if (options.speed == 1) options.late = SystemClock().Now() - session.world.Now();
   options.on_tick = [&](double reached) {
     last = reached;
@@ -244,7 +245,7 @@ void RunPlain(const Session& session) {
   std::cout << RenderFrame(session.Model(reached), {100, 1000}, false);
 }
 
-// Where others look for it, unless somebody is there already or another place is asked for.
+// Serves on the default port if the user requested no other one; if it is in use, on a free port.
 Result<std::unique_ptr<SandboxTelemetry>> ServeDashboard(sim::World& world,
                                                          const SandboxFlags& flags,
                                                          const std::string& folder) {
@@ -265,12 +266,12 @@ Status RunSandbox(const SandboxFlags& flags) {
   NOS_ASSIGN(const std::filesystem::path folder, KubeconfigFolder(flags));
   sim::WorldOptions options;
   options.seed = flags.seed;
-  // Booting ends now: ages as kubectl shows them count from the wall clock.
+  // Booting ends now, because kubectl computes AGE from the wall clock.
   options.start = std::chrono::floor<std::chrono::seconds>(SystemClock().Now()) - kBootTime;
   options.partitioner.starvation_after = flags.hold_after;
   options.keep_finished = std::chrono::minutes(2);
   if (!pools.empty()) options.autoscaler = AutoscalerHere();
-  // These outlive the world, to whose server they lead.
+  // These outlive the world and connect to its API server.
   std::optional<kube::HttpTransport> network;
   std::optional<sim::LockstepTransport> transport;
   sim::World world(options, catalogue);
@@ -289,7 +290,7 @@ Status RunSandbox(const SandboxFlags& flags) {
   auto serving = sim::ServeApi(world.api(), "127.0.0.1", flags.port);
   if (!serving.ok()) {
     return {serving.status().code(),
-            fmt::format("{}; choose another port with --port, or leave it out for a free one",
+            fmt::format("{}; choose another port with --port, or omit it to use a free one",
                         serving.status().message())};
   }
   const std::unique_ptr<net::HttpServer> server = std::move(serving).value();
@@ -319,42 +320,47 @@ Status RunSandbox(const SandboxFlags& flags) {
     RunPlain(session);
   }
   for (const std::string& broken : world.violations()) {
-    std::cerr << "nos sandbox: broken promise: " << broken << "\n";
+    std::cerr << "nos sandbox: invariant violated: " << broken << "\n";
   }
   return world.violations().empty()
              ? Status::Ok()
-             : Internal("a promise was broken; please report this with the seed and the flags");
+             : Internal(
+                   "an invariant was violated; please report this with the seed and the flags");
 }
 
 }  // namespace
 
 void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command = root.add_subcommand(
-      "sandbox", "Run a cluster with virtual GPUs in this process and watch nos share them");
+      "sandbox", "Run a cluster with virtual GPUs in this process and watch nos share its GPUs");
   auto flags = std::make_shared<SandboxFlags>();
-  auto* nodes = command
-                    ->add_option("--nodes", flags->nodes,
-                                 "How many nodes; without this and the like, one of each kind")
-                    ->check(CLI::Range(1, 5000))
-                    ->capture_default_str();
-  auto* gpus = command->add_option("--gpus", flags->gpus, "GPUs on each node")
+  auto* nodes =
+      command
+          ->add_option("--nodes", flags->nodes,
+                       "Number of nodes; default without any node flag: one node of each kind")
+          ->check(CLI::Range(1, 5000))
+          ->capture_default_str();
+  auto* gpus = command->add_option("--gpus", flags->gpus, "Number of GPUs on each node")
                    ->check(CLI::Range(1, 16))
                    ->capture_default_str();
-  auto* mps = command
-                  ->add_option("--mps", flags->mps,
-                               "So many of the nodes, the last ones, share GPUs by memory (MPS)")
-                  ->check(CLI::Range(0, 5000))
-                  ->capture_default_str();
-  auto* hybrid =
+  auto* mps =
       command
-          ->add_option("--hybrid", flags->hybrid,
-                       "So many, before those, use each GPU in its own way: MIG, MPS, time slices, "
-                       "whole")
+          ->add_option("--mps", flags->mps,
+                       "Number of nodes, counted from the last, that share GPUs by memory (MPS)")
           ->check(CLI::Range(0, 5000))
           ->capture_default_str();
-  auto* models = command->add_option("--model", flags->models, "GPU model; several take turns");
+  auto* hybrid =
+      command
+          ->add_option(
+              "--hybrid", flags->hybrid,
+              "Number of nodes before the MPS nodes that choose MIG, MPS, time slices or none "
+              "for each GPU")
+          ->check(CLI::Range(0, 5000))
+          ->capture_default_str();
+  auto* models =
+      command->add_option("--model", flags->models, "GPU model; nodes alternate between several");
   OfferWords(*models, ModelNames(), false, "NAME [" + flags->models.front() + "]");
-  command->add_option("--cluster", flags->cluster_file, "Nodes from a dump (YAML or JSON) instead")
+  command->add_option("--cluster", flags->cluster_file, "Read the nodes from a dump (YAML or JSON)")
       ->option_text("FILE")
       ->excludes(nodes)
       ->excludes(gpus)
@@ -362,27 +368,29 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       ->excludes(hybrid)
       ->excludes(models);
   OfferWords(
-      *command->add_option("--workload", flags->workload, "Pods to submit: demo, none or a FILE"),
+      *command->add_option("--workload", flags->workload, "Pods to submit: demo, none or FILE"),
       {"demo", "none"}, true, "NAME|FILE [demo]");
   command
-      ->add_option("--port", flags->port, "Port of the API server on 127.0.0.1; 0 takes a free one")
+      ->add_option("--port", flags->port, "Port of the API server on 127.0.0.1; 0 uses a free port")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   command
       ->add_option("--dashboard-port", flags->dashboard_port,
-                   "Port of the dashboard on 127.0.0.1; 0 takes a free one")
+                   "Port of the dashboard on 127.0.0.1; 0 uses a free port")
       ->check(CLI::Range(0, 65535))
-      ->option_text("PORT [8090, or a free one]");
-  command->add_option("--kubeconfig", flags->kubeconfig, "Where to write the kubeconfig")
+      ->option_text("PORT [8090, or a free port]");
+  command->add_option("--kubeconfig", flags->kubeconfig, "File to write the kubeconfig to")
       ->option_text("FILE");
-  command->add_option("--speed", flags->speed, "How fast time passes: 0.01 to 1000")
+  command
+      ->add_option("--speed", flags->speed, "Speed of virtual time, 0.01 to 1000 times real time")
       ->check(CheckSpeed)
       ->capture_default_str();
   command
-      ->add_option("--seed", flags->seed, "Of random numbers; a run that nobody disturbs repeats")
+      ->add_option("--seed", flags->seed,
+                   "Seed of random numbers; a run without kubectl changes is reproducible")
       ->check(CheckSeed)
       ->capture_default_str();
-  command->add_option("--for", flags->run_seconds, "End after so many virtual seconds")
+  command->add_option("--for", flags->run_seconds, "Exit after this many virtual seconds")
       ->check(CheckRunSeconds)
       ->option_text("SECONDS");
   AddHoldAfterFlag(*command, flags->hold_after);

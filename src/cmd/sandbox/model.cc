@@ -15,13 +15,13 @@
 namespace nos::cmd {
 namespace {
 
-// What the board is called, however it is used.
+// Product name of the GPU, independent of its sharing mode.
 std::string BoardOf(const sim::Machine& machine, size_t index, const gpu::Catalogue& catalogue) {
   const auto board = sim::FindModel(catalogue, machine.kubelet().spec().gpus[index].model);
   return gpu::BoardOf(board.ok() ? (*board)->name() : machine.model(index).name());
 }
 
-// "": by MIG, as nothing else is possible, and nothing is on it yet.
+// "" for a GPU that supports only MIG and has no instance yet.
 std::string WayOf(const sim::Machine& machine, size_t index,
                   const std::vector<device::GpuInstance>& instances) {
   if (!instances.empty()) return std::string(gpu::WayOfProfile(instances[0].profile));
@@ -30,7 +30,7 @@ std::string WayOf(const sim::Machine& machine, size_t index,
   return only_mig ? "" : WayText("");
 }
 
-// Where it lies. Whole GPUs and time slices are not told in slots.
+// Position of an instance. Whole GPUs and time slices take no slots.
 SlotSpan SpanOf(const gpu::Model& model, const device::GpuInstance& instance) {
   SlotSpan span{instance.start, instance.size, instance.profile, ""};
   const auto profile = span.size > 0 ? std::nullopt : model.FindProfile(instance.profile);
@@ -76,7 +76,7 @@ std::string Asks(const cluster::Pod& pod) {
   return text;
 }
 
-// That of nodes that could serve the pod, if there are any: others are in the way of nobody.
+// Prefers a reason about nodes that could serve the pod, if any: other nodes are irrelevant to it.
 const planning::Reason& TellingReason(const std::vector<planning::Reason>& reasons) {
   const auto telling = std::ranges::find_if(reasons, [](const planning::Reason& reason) {
     return reason.code != "NoGpuForProfile" && reason.code != "NotPartitioned";
@@ -84,7 +84,7 @@ const planning::Reason& TellingReason(const std::vector<planning::Reason>& reaso
   return telling == reasons.end() ? reasons.front() : *telling;
 }
 
-// The partitioner's reason and remedy where there are any, else the scheduler's reason.
+// The partitioner's reason and remedy if available, else the scheduler's reason.
 WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* partitioner, Time now) {
   WaitingRow row{pod.Key(), Asks(pod), "not looked at yet", now - pod.meta.created};
   if (const cluster::Condition* scheduled = pod.FindCondition("PodScheduled")) {
@@ -104,7 +104,7 @@ WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* part
   return row;
 }
 
-// "3g.20gb@4,1g.5gb@0" as its parts.
+// Splits "3g.20gb@4,1g.5gb@0" into its parts.
 std::set<std::string> Parts(const std::string& layout) {
   std::set<std::string> parts;
   if (layout.empty()) return parts;
@@ -112,7 +112,7 @@ std::set<std::string> Parts(const std::string& layout) {
   return parts;
 }
 
-// What changed: "+3g.20gb@4", "-1g.5gb@5".
+// Changes between two layouts: "+3g.20gb@4", "-1g.5gb@5".
 std::vector<std::string> Difference(const std::string& before, const std::string& after) {
   const std::set<std::string> had = Parts(before), has = Parts(after);
   std::vector<std::string> changes;
@@ -135,7 +135,7 @@ DecisionRow RowOf(const controllers::Decision& decision, Time started) {
 DecisionRow RowOf(const controllers::ScalingDecision& decision, Time started) {
   DecisionRow row{decision.time - started, "autoscaler", {}, decision.pods, decision.message};
   if (!decision.pool.empty()) row.subject = "pool " + decision.pool;
-  const std::string said = row.subject + ": ";  // once is enough
+  const std::string said = row.subject + ": ";  // the subject is printed once
   if (row.note.starts_with(said)) row.note.erase(0, said.size());
   return row;
 }
@@ -183,7 +183,7 @@ ViewModel Observe(sim::World& world, Time started) {
             });
   if (partitioner != nullptr) {
     for (const controllers::Decision& decision : partitioner->decisions()) {
-      if (decision.note == "applied") continue;  // the GPUs above show it
+      if (decision.note == "applied") continue;  // the GPU rows above show it
       model.decisions.push_back(RowOf(decision, started));
     }
   }

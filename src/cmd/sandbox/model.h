@@ -1,4 +1,4 @@
-// What the sandbox shows, read off a virtual world.
+// Reads the model of the live view from a virtual world.
 #pragma once
 
 #include "cmd/sandbox_view.h"
@@ -6,8 +6,8 @@
 
 namespace nos::cmd {
 
-// `started`: when the world's clock began to count for people. `hint` and `speed` are left to the
-// caller.
+// `started`: start of the time that is displayed, after booting. The caller sets `hint` and
+// `speed`.
 ViewModel Observe(sim::World& world, Time started);
 
 }  // namespace nos::cmd

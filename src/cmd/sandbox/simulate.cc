@@ -1,4 +1,4 @@
-// nos simulate: whether the controllers keep their promises while everything fails.
+// nos simulate: checks that the controllers keep their invariants under faults.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -19,7 +19,7 @@
 namespace nos::cmd {
 namespace {
 
-// Replaces this program by another, which lies beside it or on the PATH. Returns only on failure.
+// Replaces this process by another program, found beside it or in PATH. Returns only on failure.
 Status Become(std::vector<std::string> words) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -29,7 +29,7 @@ Status Become(std::vector<std::string> words) {
   const std::string beside = (self.parent_path() / words.front()).string();
   execv(beside.c_str(), argv.data());
   execvp(words.front().c_str(), argv.data());
-  return Status(Code::kNotFound, words.front() + " is neither beside nos nor on the PATH");
+  return Status(Code::kNotFound, words.front() + " not found beside nos or in PATH");
 }
 
 struct ChaosFlags {
@@ -60,23 +60,23 @@ int RunChaos(ChaosFlags flags) {
 
 void AddChaos(CLI::App& simulate, Chosen& chosen) {
   CLI::App* command = simulate.add_subcommand(
-      "chaos", "A small cluster while everything goes wrong; are the promises kept?");
+      "chaos", "Run a small cluster under random faults and check the controllers' invariants");
   auto flags = std::make_shared<ChaosFlags>();
   command->add_option("--seed", flags->options.seed, "First seed")
       ->check(CheckSeed)
       ->capture_default_str();
-  command->add_option("--seeds", flags->seeds, "How many seeds from there")
+  command->add_option("--seeds", flags->seeds, "Number of seeds, counted from the first")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command->add_flag("--scheduler-cuts", flags->options.scheduler_cuts,
-                    "Pods are bound by nos scheduler, which has GPUs cut for them itself");
-  command->add_flag("--mps", flags->options.mps, "GPUs of some nodes are shared by MPS");
+                    "nos scheduler binds the pods and partitions GPUs for them");
+  command->add_flag("--mps", flags->options.mps, "Some nodes share GPUs by MPS");
   command->add_flag("--hybrid", flags->options.hybrid,
-                    "GPUs of some nodes are each used in their own way");
+                    "Some nodes choose a sharing mode for each GPU");
   command->add_flag("--resets", flags->options.resets,
-                    "With --hybrid: agents reset GPUs that change MIG mode with a reset only");
+                    "With --hybrid: agents reset GPUs that need a reset to change MIG mode");
   command->add_flag("--pools", flags->options.pools,
-                    "Nodes of pools come and go, and an autoscaler asks for them");
+                    "An autoscaler adds and removes nodes of pools");
   command->add_flag("-v,--verbose", flags->verbose, "Print every event");
   command->footer(
       "Examples:\n"
@@ -85,7 +85,7 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
   command->callback([&chosen, flags] { chosen.action = [flags] { return RunChaos(*flags); }; });
 }
 
-// The studies are a program of their own. For one minor version their old names here still start it.
+// The studies are a separate program. Their old names still start it for one minor version.
 void AddMoved(CLI::App& simulate, Chosen& chosen, const std::string& study) {
   CLI::App* command = simulate.add_subcommand(study, "Deprecated: use nos-study " + study);
   command->group("");
@@ -104,8 +104,7 @@ void AddMoved(CLI::App& simulate, Chosen& chosen, const std::string& study) {
 }  // namespace
 
 void AddSimulateCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* simulate =
-      root.add_subcommand("simulate", "Run the controllers without a cluster");
+  CLI::App* simulate = root.add_subcommand("simulate", "Run the controllers without a cluster");
   simulate->require_subcommand(1);
   simulate->footer(
       "Examples:\n"

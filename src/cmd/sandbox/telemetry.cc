@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kCluster = "sandbox";
 constexpr Duration kMeasureEvery = std::chrono::seconds(10);
-constexpr size_t kNodesAtOnce = 200;  // more are measured less often
+constexpr size_t kNodesAtOnce = 200;  // each node is measured less often beyond this
 constexpr size_t kMostBatches = 10'000;
 
 reconcile::RunnerOptions WatchingQuotas() {
@@ -30,7 +30,7 @@ reconcile::RunnerOptions WatchingQuotas() {
   return options;
 }
 
-// So many steps that a runner that finds no rest does not hold up the world.
+// Bounded, so that a runner that never becomes idle does not block the world.
 void StepAll(reconcile::Runner& runner, const Clock& clock) {
   for (int i = 0; i < 100 && runner.Step(clock); ++i) {
   }
@@ -38,7 +38,7 @@ void StepAll(reconcile::Runner& runner, const Clock& clock) {
 
 }  // namespace
 
-// Removed with all that is in it.
+// A temporary folder, removed with its contents by the destructor.
 class SandboxTelemetry::Folder {
  public:
   static Result<std::unique_ptr<Folder>> Make(const std::string& otherwise) {
@@ -47,7 +47,7 @@ class SandboxTelemetry::Folder {
     if (error) at = otherwise;
     std::string path = (at / "nos-sandbox-XXXXXX").string();
     if (mkdtemp(path.data()) == nullptr) {
-      return Status(Code::kUnavailable, "no folder for the dashboard's data: let TMPDIR name one");
+      return Status(Code::kUnavailable, "no folder for the dashboard's data: set TMPDIR");
     }
     return std::unique_ptr<Folder>(new Folder(path));
   }
@@ -129,13 +129,13 @@ void SandboxTelemetry::Measure() {
     const auto sample =
         telemetry::TakeSample(name, *machine->backend(), machine->kubelet(), world_.catalogue(),
                               nullptr, {sim::kTimeSlices, resets});
-    if (!sample.ok()) continue;  // its driver does not answer: the server sees that it is silent
+    if (!sample.ok()) continue;  // its driver does not answer: the server shows the node as silent
     telemetry::Sampler& sampler = samplers_.try_emplace(name).first->second;
     Send({"node/" + name, sampler.Records(*sample, {}, world_.Now()), world_.Now()});
   }
 }
 
-// Should the disk be too slow, what is measured is left out before what has happened.
+// If the disk is too slow, samples are dropped first; records of the cluster are always queued.
 void SandboxTelemetry::Send(Batch batch) {
   if (batch.records.empty()) return;
   {
@@ -168,12 +168,13 @@ void SandboxTelemetry::Take(const Batch& batch) {
   Status status = envelope.status();
   if (envelope.ok()) {
     for (const telemetry::Refused& refused : envelope->refused) {
-      Log(LogLevel::kWarn, "a record is refused", {{"source", batch.source}, {"why", refused.why}});
+      Log(LogLevel::kWarn, "rejected telemetry record",
+          {{"source", batch.source}, {"why", refused.why}});
     }
     status = server_->recorder().Take(std::move(envelope).value(), Gzip(text, 1)).status;
   }
   if (!status.ok()) {
-    Log(LogLevel::kWarn, "telemetry is not kept",
+    Log(LogLevel::kWarn, "failed to store telemetry",
         {{"source", batch.source}, {"error", status.ToString()}});
   }
 }

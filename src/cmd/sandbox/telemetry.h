@@ -1,12 +1,12 @@
-// The sandbox's telemetry: what a cluster's agents and collector would report goes to a server in
-// this process, whose dashboard is open on this machine.
+// Telemetry of the sandbox: records that agents and the collector of a real cluster would send go
+// to a server in this process, which serves the dashboard on this machine.
 //
 //   NOS_ASSIGN(const auto telemetry, SandboxTelemetry::Start(world, 0, "."));
 //   Say(telemetry->Url());
 //   options.on_tick = [&](double) { telemetry->Tick(); };
 //
-// It goes by the world's time. The store lies in a folder of its own, which is removed at the end.
-// The world's thread alone calls it.
+// Uses the world's clock. The store is in its own temporary folder, removed at the end. Only the
+// world's thread may call it.
 #pragma once
 
 #include <condition_variable>
@@ -30,9 +30,8 @@ namespace nos::cmd {
 
 class SandboxTelemetry {
  public:
-  // Serves when it returns; `port` 0: any free one. The store is in `folder` where there is none
-  // for what is temporary. Errors: as TelemetryServer::Start; kUnavailable: no folder for the
-  // store.
+  // Serves when it returns; `port` 0 uses a free port. The store is in `folder` if the system has
+  // no temporary folder. Errors: see TelemetryServer::Start; kUnavailable: no folder for the store.
   static Result<std::unique_ptr<SandboxTelemetry>> Start(sim::World& world, uint16_t port,
                                                          const std::string& folder);
   ~SandboxTelemetry();
@@ -40,8 +39,8 @@ class SandboxTelemetry {
   SandboxTelemetry& operator=(const SandboxTelemetry&) = delete;
 
   std::string Url() const;
-  // Reports what has happened, and what is measured if it is time to. Elastic quotas get their
-  // status, as by nos operator.
+  // Reports changes since the last call, and samples GPUs when a measurement is due. Also updates
+  // the status of elastic quotas, as nos operator does.
   void Tick();
 
  private:
@@ -56,7 +55,7 @@ class SandboxTelemetry {
   Status Open(uint16_t port, const std::string& folder);
   void Measure();
   void Send(Batch batch);
-  void Deliver();  // the thread
+  void Deliver();  // runs on thread_
   void Take(const Batch& batch);
 
   sim::World& world_;
@@ -74,8 +73,8 @@ class SandboxTelemetry {
   std::condition_variable changed_;
   std::deque<Batch> batches_;
   bool stop_ = false;
-  std::map<std::string, uint64_t> sequences_;  // by source; the thread's
-  std::thread thread_;                         // last: uses the others
+  std::map<std::string, uint64_t> sequences_;  // by source; used by thread_ only
+  std::thread thread_;                         // last: uses the other members
 };
 
 }  // namespace nos::cmd

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "cmd/telemetry/explainer.h"
 #include "cmd/daemon/scheduler_file.h"
+#include "cmd/telemetry/explainer.h"
 #include "codec/json_text.h"
 #include "kube/client.h"
 #include "scheduling/pod_state.h"
@@ -17,7 +17,7 @@ using telemetryserver::ActionCall;
 using telemetryserver::Reader;
 
 constexpr Duration kPatience = std::chrono::seconds(10);
-constexpr std::string_view kNobodys = "-";  // no namespace is called that
+constexpr std::string_view kNobodys = "-";  // not a valid namespace name
 constexpr scheduling::ConfigurationUse kNosScheduler{.default_name = kOurScheduler,
                                                      .gpus_cut = scheduling::GpusCut::kHere};
 
@@ -31,7 +31,7 @@ Result<Json> CreatePod(kube::Transport& transport, const WrittenPod& pod, bool d
   return kube::Client(transport).Within(kPatience).Send(request);
 }
 
-// Without those that have its name: it takes their place.
+// Replaces pods with the same name.
 void AddPod(ClusterObjects& objects, const SharedPod& pod) {
   std::erase_if(objects.pods, [&](const SharedPod& other) { return other->Key() == pod->Key(); });
   objects.pods.push_back(pod);
@@ -40,18 +40,21 @@ void AddPod(ClusterObjects& objects, const SharedPod& pod) {
 }  // namespace
 
 void DescribeActions(ConfigFields& f, ActionsConfig& c) {
-  f.Flag("whatIf", c.what_if,
-         "Readers may ask what would become of a pod, in namespaces in which they may create some; "
-         "this server watches nodes, pods and what surrounds them.");
-  f.Flag("submit", c.submit, "Readers may create pods, with their own rights.");
-  f.Flag("impersonate", c.impersonate,
-         "Who has signed in by readers.oidc is impersonated for that; this server must be allowed "
-         "to. Who brings a token of the cluster acts with that.");
-  f.Text("cluster", c.cluster,
-         "What reporters call the cluster in which that happens, and in which readers have the "
-         "namespaces that they may see; may be empty as long as one alone reports.");
+  f.Flag(
+      "whatIf", c.what_if,
+      "Readers may ask where a pod would be placed, in namespaces in which they may create pods. "
+      "The server then watches nodes, pods and related objects.");
+  f.Flag("submit", c.submit, "Readers may create pods with their own rights.");
+  f.Flag(
+      "impersonate", c.impersonate,
+      "Impersonate users signed in by readers.oidc when creating pods; the server needs the right "
+      "to impersonate. Users with a cluster token act with their own token.");
+  f.Text(
+      "cluster", c.cluster,
+      "Name that reporters use for the cluster of these actions, in which readers also have their "
+      "namespaces. May be empty while only one cluster reports.");
   f.Text("schedulerConfig", c.scheduler_config,
-         "The configuration that nos scheduler reads; empty: its defaults.");
+         "Configuration file of nos scheduler. Empty: its defaults.");
 }
 
 ClusterActions::ClusterActions(ActionsConfig config, Parts parts)

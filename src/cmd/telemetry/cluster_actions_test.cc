@@ -23,7 +23,7 @@ std::string PodText(const std::string& profile, int count, const std::string& mo
          profile + ": " + std::to_string(count) + "}\n";
 }
 
-// A node with one GPU, whose world stands still.
+// A cluster of one node with one GPU; its world does not advance by itself.
 class ClusterActionsTest : public ::testing::Test {
  protected:
   ClusterActionsTest() {
@@ -62,8 +62,8 @@ class ClusterActionsTest : public ::testing::Test {
         .value_or(Json());
   }
   size_t Pods() { return client_.List(kube::kPods, "team-a", {})->items.size(); }
-  // A pod of seven slices that runs, of team-b. Watches begin after it: those that run already
-  // may learn of it later than a test asks.
+  // Adds a running pod of team-b that takes seven slices. Watches start after it: with watches
+  // already running, the new pod could become visible only after the test's request.
   void FillTheGpu() {
     sim::PodSpec pod{.ns = "team-b", .name = "secret-train", .containers = {{{"1g.5gb", 7}}}};
     world_.Submit(pod, world_.Now());
@@ -82,7 +82,7 @@ class ClusterActionsTest : public ::testing::Test {
   std::unique_ptr<ClusterActions> actions_;
 };
 
-TEST_F(ClusterActionsTest, SaysWhereItWouldRunAndWhatBeCut) {
+TEST_F(ClusterActionsTest, WhatIfShowsNodeAndNewSlices) {
   const Json answer = Answer(kim_, PodText("3g.20gb", 2));
   EXPECT_EQ(*Find(answer, "fits"), Json(true)) << WriteJson(answer);
   EXPECT_EQ(FindString(answer, "node"), "n1");
@@ -90,10 +90,10 @@ TEST_F(ClusterActionsTest, SaysWhereItWouldRunAndWhatBeCut) {
   ASSERT_EQ(cuts.size(), 1U) << WriteJson(answer);
   EXPECT_EQ(Find(cuts[0], "make")->get_array().size(), 2U);
   EXPECT_TRUE(FindString(answer, "text").starts_with("team-a/try-1 fits on node n1"));
-  EXPECT_EQ(Pods(), 0U) << "nothing has changed";
+  EXPECT_EQ(Pods(), 0U) << "what-if changes nothing";
 }
 
-TEST_F(ClusterActionsTest, SaysWhyItWouldWaitAndWhatHelps) {
+TEST_F(ClusterActionsTest, WhatIfShowsReasonAndRemedy) {
   const Json answer = Answer(kim_, PodText("7g.40gb", 2));
   EXPECT_EQ(*Find(answer, "fits"), Json(false));
   EXPECT_EQ(Find(answer, "node"), nullptr);
@@ -101,7 +101,7 @@ TEST_F(ClusterActionsTest, SaysWhyItWouldWaitAndWhatHelps) {
   EXPECT_NE(FindString(answer, "text").find("remedy"), std::string::npos);
 }
 
-TEST_F(ClusterActionsTest, OthersPodsAreNotNamedToWhoMayNotSeeThem) {
+TEST_F(ClusterActionsTest, WhatIfHidesPodsOfOtherNamespaces) {
   FillTheGpu();
   const std::string pod = PodText("1g.5gb", 1, "  priority: 1000\n");
   as_reader_ = Status(Code::kUnimplemented, "not here");
@@ -114,14 +114,14 @@ TEST_F(ClusterActionsTest, OthersPodsAreNotNamedToWhoMayNotSeeThem) {
   EXPECT_EQ(some->find("secret"), std::string::npos) << *some;
   EXPECT_EQ(some->find("team-b"), std::string::npos) << *some;
   EXPECT_NE(some->find(R"("would_evict":["a pod of another namespace"])"), std::string::npos);
-  // Nor where they are in the way only.
+  // Nor are they named if they only occupy the GPU.
   const auto waits = Ask(kim_, PodText("1g.5gb", 1));
   ASSERT_TRUE(waits.ok());
   EXPECT_EQ(waits->find("secret"), std::string::npos) << *waits;
-  EXPECT_NE(waits->find("not here"), std::string::npos) << "what could not be asked is told";
+  EXPECT_NE(waits->find("not here"), std::string::npos) << "the missing dry run is noted";
 }
 
-TEST_F(ClusterActionsTest, OnlyForNamespacesInWhichTheyMayCreatePods) {
+TEST_F(ClusterActionsTest, WhatIfRequiresRightToCreatePods) {
   std::string pod = PodText("1g.5gb", 1);
   pod.replace(pod.find("team-a"), 6, "team-b");
   for (const auto& status : {Ask(kim_, pod).status(), [&] {
@@ -134,7 +134,7 @@ TEST_F(ClusterActionsTest, OnlyForNamespacesInWhichTheyMayCreatePods) {
   EXPECT_TRUE(Ask(chief_, pod).ok());
 }
 
-TEST_F(ClusterActionsTest, SubmitsOnceAndPassesOnWhatIsWrong) {
+TEST_F(ClusterActionsTest, SubmitCreatesPodOnceAndPassesOnErrors) {
   ActionCall call{kim_, request_, "sandbox", PodText("1g.5gb", 1), ""};
   const auto made = actions_->Submit(call);
   ASSERT_TRUE(made.ok()) << made.status().ToString();
@@ -152,23 +152,24 @@ TEST_F(ClusterActionsTest, SubmitsOnceAndPassesOnWhatIsWrong) {
   EXPECT_EQ(Pods(), 1U);
 }
 
-TEST_F(ClusterActionsTest, WhatIsNotSetUpSaysSo) {
+TEST_F(ClusterActionsTest, UnconfiguredActionsAreUnimplemented) {
   Make({.submit = true, .cluster = "prod"});
   EXPECT_EQ(Ask(chief_, PodText("1g.5gb", 1)).status().code(), Code::kUnimplemented);
   ActionCall call{chief_, request_, "lab", PodText("1g.5gb", 1), ""};
   const Status elsewhere = actions_->Submit(call).status();
   EXPECT_EQ(elsewhere.message(), "this server has access to cluster prod alone, not to lab");
-  EXPECT_FALSE(actions_->Of(chief_).submit) << "nobody can act for them";
+  EXPECT_FALSE(actions_->Of(chief_).submit) << "no transport with the reader's rights";
   Make({.submit = true});
   call.only_cluster = false;
-  EXPECT_EQ(actions_->Submit(call).status().code(), Code::kUnimplemented) << "which one?";
+  EXPECT_EQ(actions_->Submit(call).status().code(), Code::kUnimplemented)
+      << "several clusters report";
   EXPECT_EQ(Pods(), 0U);
   chief_.has_cluster_token = true;
   EXPECT_TRUE(actions_->Of(chief_).submit);
   EXPECT_FALSE(actions_->Of(chief_).what_if);
 }
 
-TEST(WrittenPodTest, OnlyWhatAPersonWritesIsTaken) {
+TEST(WrittenPodTest, DropsFieldsSetByApiServer) {
   const auto pod = ReadWrittenPod(
       R"({"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"x-","uid":"1",)"
       R"("ownerReferences":[{}],"deletionTimestamp":"now"},"spec":{},"status":{"phase":"Running"}})");
@@ -179,7 +180,7 @@ TEST(WrittenPodTest, OnlyWhatAPersonWritesIsTaken) {
   EXPECT_EQ(pod->NameOrSo(), "x-0");
 }
 
-TEST(WrittenPodTest, HostileTextsAreRefused) {
+TEST(WrittenPodTest, RejectsHostileTexts) {
   const std::string head = "apiVersion: v1\nkind: Pod\nmetadata: ";
   for (const std::string& text :
        {std::string(), std::string("x"), std::string("[]"), std::string("{{{"),

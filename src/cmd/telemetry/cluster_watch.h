@@ -1,5 +1,5 @@
-// A copy of what a cluster has, kept by watches on a thread of its own: nodes, pods, and what
-// surrounds them.
+// A copy of the nodes, pods and related objects of a cluster, kept current by watches on its own
+// thread.
 //
 //   ClusterWatch watch(transport);
 //   NOS_ASSIGN(const ClusterObjects objects, watch.Objects());
@@ -12,8 +12,8 @@
 
 #include "base/bell.h"
 #include "cmd/telemetry/read_cluster.h"
-#include "reconcile/runner.h"
 #include "kube/transport.h"
+#include "reconcile/runner.h"
 
 namespace nos::cmd {
 
@@ -25,19 +25,19 @@ class ClusterWatch {
   ClusterWatch(const ClusterWatch&) = delete;
   ClusterWatch& operator=(const ClusterWatch&) = delete;
 
-  // As it is now. Waits a moment for what is being read. Error: kUnavailable: it could not be read
-  // yet, and why. Thread-safe.
+  // The current objects. Waits briefly for caches to sync. Error: kUnavailable: not synced yet,
+  // with the reason. Thread-safe.
   Result<ClusterObjects> Objects();
 
  private:
   void Run();
 
-  std::timed_mutex mutex_;  // of the runner
+  std::timed_mutex mutex_;  // guards runner_
   std::condition_variable_any stepped_;
   Bell bell_;
   std::atomic<bool> stop_{false};
   reconcile::Runner runner_;
-  std::thread thread_;  // last: uses the others
+  std::thread thread_;  // last: uses the other members
 };
 
 }  // namespace nos::cmd

@@ -1,4 +1,4 @@
-// nos telemetry: takes what agents report, keeps it, and shows it.
+// nos telemetry: receives records from agents, stores them, and serves the API and the dashboard.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
@@ -8,15 +8,15 @@
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
-#include "cmd/daemon/process.h"
 #include "cmd/daemon/outside_events.h"
+#include "cmd/daemon/process.h"
 #include "cmd/telemetry/server.h"
 
 namespace nos::cmd {
 namespace {
 
 constexpr std::string_view kKind = "TelemetryConfig";
-// Files change with a sound; clocks do not.
+// File changes wake the loop; certificates that expire do not.
 constexpr Duration kLongestWait = std::chrono::minutes(1);
 
 struct Config {
@@ -34,26 +34,27 @@ void DescribeTelemetry(ConfigFields& f, Config& c) {
   DescribeTelemetryServer(f, c.server);
   f.Group("health", [&] {
     f.Text("healthProbeBindAddress", c.addresses.health,
-           "Where /healthz and /readyz are served; \"0\" for nowhere.");
+           "Address that serves /healthz and /readyz; \"0\" disables it.");
   });
   f.Group("metrics", [&] {
-    f.Text("bindAddress", c.addresses.metrics, "Where /metrics is served; \"0\" for nowhere.");
+    f.Text("bindAddress", c.addresses.metrics, "Address that serves /metrics; \"0\" disables it.");
   });
   f.Word("logLevel", c.log_level, {"debug", "info", "warn", "error"},
-         "Log lines of this level and above are written to standard error.");
+         "Minimum level of log lines, which are written to standard error.");
 }
 
 void ReloadTokens(TelemetryServer& server, Metrics& metrics) {
   const Status read = server.ReadTokens();
   metrics.Count(kReloads, {{"result", read.ok() ? "ok" : "error"}});
   if (read.ok()) {
-    Log(LogLevel::kInfo, "tokens have been read anew");
+    Log(LogLevel::kInfo, "reloaded tokens");
   } else {
-    Log(LogLevel::kError, "the tokens from before stay", {{"error", read.ToString()}});
+    Log(LogLevel::kError, "failed to reload tokens, keeping the previous ones",
+        {{"error", read.ToString()}});
   }
 }
 
-// Each thread that answers would keep the most that it ever needed for itself.
+// Limits malloc arenas: each server thread would otherwise keep its peak memory in its own arena.
 void ShareMemory() { mallopt(M_ARENA_MAX, 2); }
 
 Status RunTelemetry(const Config& config) {
@@ -67,9 +68,9 @@ Status RunTelemetry(const Config& config) {
   const SystemClock clock;
   NOS_ASSIGN(const auto server,
              TelemetryServer::Start(config.server, gpu::Catalogue::Builtin(), clock, metrics));
-  Log(LogLevel::kInfo, "telemetry is served",
+  Log(LogLevel::kInfo, "serving telemetry",
       {{"address", config.server.address}, {"port", std::to_string(server->port())}});
-  // In a sandbox nothing is open beyond this machine: on the one address.
+  // A sandbox opens no port beyond this machine: probes are served on the API's address.
   const ProbeAddresses nowhere{"0", "0"};
   NOS_ASSIGN(const auto probes, Probes::Serve(config.server.sandbox ? nowhere : config.addresses,
                                               {{"store", [&] { return server->Ready(); }}}, metrics,
@@ -80,7 +81,7 @@ Status RunTelemetry(const Config& config) {
     if (events.TakeFilesChanged()) ReloadTokens(*server, metrics);
   }
   server->HangUp();
-  Log(LogLevel::kInfo, "nos ends", {{"command", "telemetry"}});
+  Log(LogLevel::kInfo, "stopping nos", {{"command", "telemetry"}});
   return Status::Ok();
 }
 
@@ -103,17 +104,19 @@ int Start(const Flags& flags) {
 
 void AddTelemetryCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command = root.add_subcommand(
-      "telemetry", "Keep what agents report, and show it (runs in the cluster)");
+      "telemetry", "Store and show telemetry from agents (runs in the cluster)");
   auto flags = std::make_shared<Flags>();
-  command->add_option("--config", flags->config, "Configuration (see --print-config)")
+  command->add_option("--config", flags->config, "Configuration file (see --print-config)")
       ->option_text("FILE");
   command->add_flag("--print-config", flags->print_config,
-                    "Print the configuration in force, explained, and end");
-  command->add_flag("--sandbox", flags->sandbox,
-                    "Let everybody on this machine, and nobody else, deliver and see everything");
+                    "Print the effective configuration with explanations and exit");
+  command->add_flag(
+      "--sandbox", flags->sandbox,
+      "Grant full read and write access to all users of this machine, and to no other machine");
   command->footer(
       "Examples:\n"
-      "  nos telemetry --sandbox                       the dashboard on http://127.0.0.1:8090\n"
+      "  nos telemetry --sandbox                       serve the dashboard on "
+      "http://127.0.0.1:8090\n"
       "  nos telemetry --print-config > telemetry.yaml\n"
       "  nos telemetry --config telemetry.yaml");
   command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });

@@ -9,21 +9,21 @@
 #include "scheduling/engine.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
-#include "scheduling/quota_plugin.h"
 #include "scheduling/pod_state.h"
+#include "scheduling/quota_plugin.h"
 #include "scheduling/reclaim.h"
 
 namespace nos::cmd {
 namespace {
 
-// The group that the pod is placed together with, as far as its scheduler sees it; none: there is
-// none. `problem`: why that cannot be told.
+// The gang that the scheduler places together with the pod; nullopt if there is none. `problem`:
+// why the gang is not known.
 std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const cluster::Pod& pod,
                                             const Deciders& deciders, std::string& problem) {
   const std::string gang = controllers::GangOf(pod);
   if (gang.empty() || !objects.around) return std::nullopt;
   const bool told = controllers::KnowsGroups(pod, *objects.around);
-  if (objects.is_dump && !told) return std::nullopt;  // and that was said
+  if (objects.is_dump && !told) return std::nullopt;  // LeaveOutMissing has reported it already
   const controllers::GangSize size = controllers::SizeOfGang(pod, *objects.around);
   if (!size.problem.empty()) problem = gang + ": " + size.problem;
   if (!size.problem.empty() || size.least <= 1) return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const
   return group;
 }
 
-// All of its gang that have a node.
+// The pod and all members of its gang that are bound.
 scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& objects) {
   const std::string gang = controllers::GangOf(*pod);
   if (gang.empty() || !objects.around) return {pod};
@@ -52,7 +52,7 @@ scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& obje
   return unit;
 }
 
-// Who has to go for what the pod's quota gives it a right to.
+// Victims of a reclaim to which the pod's quota gives a right.
 std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
                                                   const SharedPod& pod, scheduling::Engine& engine,
                                                   cluster::ClusterSnapshot snapshot,
@@ -74,7 +74,7 @@ std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
   return found ? found : reclaim.Find(profile.Cutting(), snapshot, pod, pod->nominated_node);
 }
 
-// What a scheduler keeps in mind: who was promised what, and who had to leave.
+// Restores the state that a running scheduler has: nominations, and pods being evicted.
 void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
             const scheduling::Profile& profile, const std::set<std::string>& members) {
   const auto* quotas = profile.framework.quotas();
@@ -99,6 +99,7 @@ void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
 scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const SharedPod& pod,
                                        const Deciders& deciders, const gpu::Catalogue& catalogue,
                                        const std::string& reader) {
+  // 1. Build the snapshot and find the members of the gang, which are placed together with the pod.
   auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
   if (objects.around) snapshot.ChangeAround() = *objects.around;
   std::string problem;
@@ -107,6 +108,8 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   if (group) {
     for (const SharedPod& member : group->waiting) members.insert(member->Key());
   }
+  // 2. Restore nominations and evictions, as a running scheduler remembers them. Nominations of
+  //    pods that precede this one take their capacity.
   const scheduling::Profile& profile = deciders.of_pod();
   scheduling::Engine engine(catalogue);
   FillIn(engine, objects, profile, members);
@@ -116,6 +119,8 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   }
   const auto goes_first = [&](const cluster::Pod& other) { return first.contains(other.Key()); };
   const auto with = scheduling::WithPromises(snapshot, objects.pods, *pod, goes_first, members);
+  // 3. Explain with the quota as it is after current evictions. Reclaim is only possible for a
+  //    single pod that has a quota and may preempt.
   const quota::Balance balance = engine.WithoutLeaving(engine.BalanceFor(*pod), *pod);
   scheduling::ExplainInput input{
       profile.framework, profile.Cutting(), with, *pod, profile.preemption, problem, false, reader,

@@ -1,5 +1,5 @@
-// Why a pod waits or where it would go, told from the objects of a cluster: what nos explain and
-// the telemetry server's what-if have in common.
+// Explains why a pod is pending or where it would be placed, from the objects of a cluster. Used by
+// nos explain and by the telemetry server's what-if.
 //
 //   const Deciders deciders(configuration, pod->scheduler_name, true);
 //   const scheduling::Explanation why = ExplainWaiting(objects, pod, deciders, catalogue);
@@ -20,7 +20,7 @@ namespace nos::cmd {
 
 using SharedPod = std::shared_ptr<const cluster::Pod>;
 
-// The schedulers that are known: those of a configuration, and kube-scheduler as it is by default.
+// The known schedulers: those of a configuration, and kube-scheduler with its defaults.
 class Deciders {
  public:
   Deciders(scheduling::Configuration configuration, const std::string& of_pod, bool what_if)
@@ -39,7 +39,7 @@ class Deciders {
 
   const scheduling::Profile& of_pod() const { return *of_pod_; }
   const scheduling::FrameworkChoice& frameworks() const { return *frameworks_; }
-  // Whether the same scheduler decides for the two pods.
+  // True if the same scheduler process handles both pods.
   bool AreServedTogether(const cluster::Pod& a, const cluster::Pod& b) const {
     return a.scheduler_name == b.scheduler_name ||
            (Find(a.scheduler_name) != nullptr && Find(b.scheduler_name) != nullptr);
@@ -58,7 +58,7 @@ class Deciders {
   std::unique_ptr<const scheduling::FrameworkChoice> frameworks_;
 };
 
-// `pod` waits and is one of `objects`. `reader`: as in scheduling::ExplainInput.
+// REQUIRES: `pod` is pending and one of `objects`. `reader`: see scheduling::ExplainInput.
 scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const SharedPod& pod,
                                        const Deciders& deciders, const gpu::Catalogue& catalogue,
                                        const std::string& reader = {});

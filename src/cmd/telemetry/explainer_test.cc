@@ -9,8 +9,8 @@ namespace {
 
 cluster::ResourceList Cpu(int64_t cores) { return {{"cpu", Quantity::FromValue(cores)}}; }
 
-// A node whose pods are on their way out for a pod to which min gives a right, and one without a
-// quota that is more important.
+// A node whose pods are being evicted for a pod that reclaims its min, and for a pod without a
+// quota that has a higher priority.
 class ExplainerTest : public ::testing::Test {
  protected:
   ExplainerTest() {
@@ -62,7 +62,7 @@ class ExplainerTest : public ::testing::Test {
   ClusterObjects objects_;
 };
 
-TEST_F(ExplainerTest, KnowsForWhomRoomIsMade) {
+TEST_F(ExplainerTest, RestoresNominationsAndEvictions) {
   cluster::Pod claimant = PodOf("a", "q", 5);
   claimant.nominated_node = "n";
   const SharedPod first = Add(claimant);
@@ -72,12 +72,13 @@ TEST_F(ExplainerTest, KnowsForWhomRoomIsMade) {
   EXPECT_EQ(Explain(first).remedy,
             "wait for the end of c/p0, c/p1, c/p2, 1 more on node n, which are ending");
   const scheduling::Explanation why = Explain(second);
-  EXPECT_FALSE(why.preemption) << "a quota gives the room to a/q, whatever priorities say";
+  EXPECT_FALSE(why.preemption)
+      << "the quota reserves the capacity for a/q, independent of priority";
   EXPECT_NE(why.remedy.find("a/q goes first"), std::string::npos) << why.remedy;
 }
 
-// A GPU counts for as much as it has, where the pod can go.
-TEST_F(ExplainerTest, AsksTheQuotaForTheGpuThatThereIs) {
+// A GPU is charged at its actual memory if the pod can be placed on it.
+TEST_F(ExplainerTest, ChargesActualMemoryOfGpu) {
   objects_.pods.clear();
   cluster::Node node = *objects_.nodes.front();
   node.meta.labels["nvidia.com/gpu.memory"] = "16384";
@@ -97,8 +98,9 @@ TEST_F(ExplainerTest, AsksTheQuotaForTheGpuThatThereIs) {
   EXPECT_NE(Explain(objects_.pods.back()).quota.find("1 would be borrowed"), std::string::npos);
 }
 
-// Nor is a GPU of a hybrid node asked for as one that nobody knows, though none is offered yet.
-TEST_F(ExplainerTest, AsksTheQuotaForWhatAHybridNodeWouldGive) {
+// The same for a hybrid node: its GPU is charged at its actual memory although no resource is
+// offered yet.
+TEST_F(ExplainerTest, ChargesActualMemoryOfHybridGpu) {
   objects_.pods.clear();
   cluster::Node node = *objects_.nodes.front();
   node.meta.labels["nos.nebuly.com/gpu-partitioning"] = "hybrid";

@@ -28,19 +28,21 @@ kube::HttpOptions HttpOptionsOfExports() {
 
 void DescribeDestination(ConfigFields& f, exports::DestinationConfig& c, std::string_view what) {
   f.Text("url", c.url, what);
-  f.Text("tokenFile", c.token_file, "Bearer token; read again when it is rotated.");
-  f.Text("username", c.username, "For basic authentication, in place of a token.");
-  f.Text("passwordFile", c.password_file, "Its password; read again when it is rotated.");
-  f.Text("caFile", c.ca_file, "Authorities of the server (PEM); empty: those of the system.");
+  f.Text("tokenFile", c.token_file, "File with the bearer token; reloaded when it changes.");
+  f.Text("username", c.username, "User name for basic authentication, in place of a token.");
+  f.Text("passwordFile", c.password_file, "File with the password; reloaded when it changes.");
+  f.Text("caFile", c.ca_file,
+         "CA certificates (PEM) that verify the server. Empty: the system's CA certificates.");
   f.Text("certificateFile", c.certificate_file,
-         "Client certificate (PEM) for servers that ask for one.");
-  f.Text("keyFile", c.key_file, "Its key (PEM).");
+         "Client certificate (PEM), for servers that require one.");
+  f.Text("keyFile", c.key_file, "Private key of the client certificate (PEM).");
 }
 
-// With what there was before what is exported.
+// Gives the sink the state from before the first exported record.
 void Acquaint(auto& sink, const telemetryserver::Recorder& recorder) {
   for (const std::string& cluster : recorder.Clusters()) {
-    recorder.Look(cluster, [&](const telemetryserver::Live& live) { sink.Know(cluster, live.state); });
+    recorder.Look(cluster,
+                  [&](const telemetryserver::Live& live) { sink.Know(cluster, live.state); });
   }
 }
 
@@ -49,38 +51,43 @@ void Acquaint(auto& sink, const telemetryserver::Recorder& recorder) {
 void DescribeExports(ConfigFields& f, ExportsConfig& c) {
   f.Number(
       "backlogMegabytes", c.backlog_megabytes, 1, 10'000'000,
-      "About how much is kept in the store for a system that does not answer; then the oldest is "
-      "not exported any more.");
+      "Approximate size of the journal kept for a destination that does not answer. Beyond it the "
+      "oldest records are not exported.");
   f.Group("remoteWrite", [&] {
     auto& r = c.remote_write;
     DescribeDestination(f, r.destination,
-                        "Samples go there by Prometheus remote-write "
+                        "URL that receives samples by Prometheus remote-write "
                         "(https://HOST[:PORT]/api/v1/write); empty: nowhere.");
-    f.Text("externalLabels", r.labels, "Further labels of all series: \"region=eu,env=prod\".");
+    f.Text("externalLabels", r.labels, "Additional labels of all series: \"region=eu,env=prod\".");
     f.Text("metrics", r.metrics,
-           "Which, separated by commas: \"nos_gpu_utilization,nos_cluster_*\"; empty: all.");
-    f.Number("shards", r.shards, 1, kMostShards, "Requests under way at once.");
-    f.Number("samplesPerRequest", r.samples, 1, 20'000, "At most so many in one request.");
+           "Metrics to export, separated by commas: \"nos_gpu_utilization,nos_cluster_*\"; empty: "
+           "all.");
+    f.Number("shards", r.shards, 1, kMostShards, "Maximum number of requests in flight.");
+    f.Number("samplesPerRequest", r.samples, 1, 20'000,
+             "Maximum number of samples in one request.");
   });
   f.Group("clickHouse", [&] {
     auto& h = c.clickhouse;
-    DescribeDestination(f, h.destination,
-                        "Samples and records go there (https://HOST:8443, ClickHouse's HTTP "
-                        "interface); empty: nowhere.");
-    f.Text("database", h.options.database, "Made, with its tables, if it is not there.");
+    DescribeDestination(
+        f, h.destination,
+        "URL that receives samples and records (https://HOST:8443, ClickHouse's HTTP "
+        "interface); empty: nowhere.");
+    f.Text("database", h.options.database,
+           "Database; it and its tables are created if they do not exist.");
     f.Number("samplesDays", h.options.samples_days, 0, 10'000,
-             "Days for which samples are kept there; 0: for ever.");
-    f.Number("recordsDays", h.options.rest_days, 0, 10'000,
-             "Days for which layouts, pods, decisions and envelopes are kept there; 0: for ever.");
+             "Days that samples are kept in the database; 0: forever.");
+    f.Number(
+        "recordsDays", h.options.rest_days, 0, 10'000,
+        "Days that layouts, pods, decisions and envelopes are kept in the database; 0: forever.");
   });
   f.Group("walkai", [&] {
     auto& w = c.walkai;
     DescribeDestination(f, w.destination,
-                        "Snapshots of a cluster go to this walk:ai backend "
+                        "URL of the walk:ai backend that receives snapshots of a cluster "
                         "(https://HOST/cluster/insights); empty: nowhere.");
-    f.Text("cluster", w.options.cluster, "Which cluster; it knows one.");
+    f.Text("cluster", w.options.cluster, "Cluster to export; a walk:ai backend supports one.");
     f.Seconds("intervalSeconds", w.options.interval, std::chrono::seconds(1), std::chrono::hours(1),
-              "How often.");
+              "Interval of snapshots.");
   });
 }
 
@@ -97,7 +104,7 @@ void AddFollowers(const ExportsConfig& config, telemetryserver::RecorderOptions&
   }
 }
 
-// An export with its thread.
+// An export and its thread.
 class Exports::Running {
  public:
   Running(std::string name, exports::Destination destination)
@@ -116,10 +123,10 @@ class Exports::Running {
   kube::Transport& transport() { return transport_; }
   const std::string& name() const { return name_; }
 
-  // `step`: delivers some, and says when it is to be called again.
+  // `step` delivers a batch and returns the pause before the next call.
   void Run(std::function<Duration(Time)> step) {
     step_ = std::move(step);
-    Log(LogLevel::kInfo, "telemetry is exported",
+    Log(LogLevel::kInfo, "exporting telemetry",
         {{"export", name_}, {"to", destination_.connection().server + destination_.path()}});
     thread_ = std::thread([this] {
       const SteadyClock clock;
@@ -134,7 +141,7 @@ class Exports::Running {
   std::function<Duration(Time)> step_;
   std::atomic<bool> stop_ = false;
   Bell bell_;
-  std::thread thread_;  // last: uses the others
+  std::thread thread_;  // last: uses the other members
 };
 
 Exports::Exports() = default;
@@ -142,7 +149,8 @@ Exports::~Exports() = default;
 
 Result<std::unique_ptr<Exports>> Exports::Start(const ExportsConfig& config,
                                                 const std::string& store_path,
-                                                telemetryserver::Recorder& recorder, Metrics& metrics) {
+                                                telemetryserver::Recorder& recorder,
+                                                Metrics& metrics) {
   std::unique_ptr<Exports> all(new Exports());
   NOS_RETURN_IF_ERROR(all->StartRemoteWrite(config, store_path, recorder, metrics));
   NOS_RETURN_IF_ERROR(all->StartClickHouse(config, store_path, recorder, metrics));
@@ -199,7 +207,7 @@ Status Exports::StartWalkai(const ExportsConfig& config, telemetryserver::Record
   const auto& c = config.walkai;
   if (c.destination.url.empty()) return Status::Ok();
   if (c.options.cluster.empty()) {
-    return Invalid("export.walkai.cluster: say which cluster: a walk:ai backend knows one");
+    return Invalid("export.walkai.cluster: required: a walk:ai backend supports one cluster");
   }
   NOS_ASSIGN(Running * running, Add(exports::Walkai::kName, c.destination));
   const auto walkai = std::make_shared<exports::Walkai>(c.options, recorder, running->destination(),

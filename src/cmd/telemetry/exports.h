@@ -1,5 +1,5 @@
-// What leaves the telemetry server for other systems, each on a thread of its own. Nothing does
-// unless it is configured.
+// Exports of the telemetry server to other systems, each on its own thread. All are disabled by
+// default.
 #pragma once
 
 #include <memory>
@@ -32,17 +32,19 @@ struct ExportsConfig {
   } walkai;
 };
 void DescribeExports(ConfigFields& fields, ExportsConfig& config);
-// Who follows the recorder's journal then, and how much is kept for them.
+// Registers the enabled exports as followers of the recorder's journal, with the journal's size
+// limit.
 void AddFollowers(const ExportsConfig& config, telemetryserver::RecorderOptions& options);
 
 class Exports {
  public:
-  // REQUIRES: the recorder was opened with AddFollowers. All must outlive this. Errors: kInvalid
-  // (configuration, with the field), as JournalReader::Open.
+  // REQUIRES: the recorder was opened with options from AddFollowers. All arguments must outlive
+  // the result. Errors: kInvalid (configuration, with the field), see JournalReader::Open.
   static Result<std::unique_ptr<Exports>> Start(const ExportsConfig& config,
                                                 const std::string& store_path,
-                                                telemetryserver::Recorder& recorder, Metrics& metrics);
-  // Waits for requests under way. What is not delivered stays in the journal.
+                                                telemetryserver::Recorder& recorder,
+                                                Metrics& metrics);
+  // Waits for requests in flight. Undelivered records stay in the journal.
   ~Exports();
   Exports(const Exports&) = delete;
   Exports& operator=(const Exports&) = delete;
@@ -58,7 +60,8 @@ class Exports {
                           telemetryserver::Recorder& recorder, Metrics& metrics);
   Status StartClickHouse(const ExportsConfig& config, const std::string& store_path,
                          telemetryserver::Recorder& recorder, Metrics& metrics);
-  Status StartWalkai(const ExportsConfig& config, telemetryserver::Recorder& recorder, Metrics& metrics);
+  Status StartWalkai(const ExportsConfig& config, telemetryserver::Recorder& recorder,
+                     Metrics& metrics);
   std::vector<std::unique_ptr<Running>> running_;
 };
 

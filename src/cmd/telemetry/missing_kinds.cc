@@ -68,7 +68,7 @@ std::shared_ptr<const Pod> LeaveOutMissing(const std::shared_ptr<const Pod>& pod
     });
   }
   std::cerr << fmt::format(
-      "note: what the pod refers to does not count, for the dump has none of it: {}; add them "
+      "note: ignoring objects that the pod refers to and the dump does not contain: {}; add them "
       "with: "
       "kubectl get nodes,pods,{} -A -o yaml\n",
       Join(kinds, ", "), Join(names, ","));

@@ -1,4 +1,4 @@
-// What a pod refers to and a dump leaves out: nothing can be said of it.
+// Objects that a pod refers to and a dump does not contain.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace nos::cmd {
 
-// Kinds of objects that the pod refers to and of which there is none: "PersistentVolumeClaim".
+// Kinds that the pod refers to and of which the dump has no object: "PersistentVolumeClaim".
 std::vector<std::string> MissingKinds(const cluster::Pod& pod, const cluster::Surroundings& around);
 
-// Whether those of them are missing that say how many pods of its group are placed together.
+// True if the objects are missing that define how many pods of the gang are placed together.
 bool MissesGroups(const cluster::Pod& pod, const cluster::Surroundings& around);
 
-// Says on stderr what is missing. Returns the pod without its volumes when they cannot be told.
+// Reports missing kinds on stderr. Returns the pod without its volumes if they are missing.
 std::shared_ptr<const cluster::Pod> LeaveOutMissing(
     const std::shared_ptr<const cluster::Pod>& pod,
     const std::optional<cluster::Surroundings>& around);

@@ -20,7 +20,7 @@ cluster::Pod PodWith(const std::vector<std::string>& claims) {
   return pod;
 }
 
-TEST(MissingKindsTest, OnlyWhatThePodRefersTo) {
+TEST(MissingKindsTest, ReportsOnlyReferencedKinds) {
   cluster::Pod pod = PodWith({});
   EXPECT_THAT(MissingKinds(pod, {}), IsEmpty());
   pod.meta.labels["scheduling.x-k8s.io/pod-group"] = "g";
@@ -32,7 +32,7 @@ TEST(MissingKindsTest, OnlyWhatThePodRefersTo) {
   EXPECT_THAT(MissingKinds(pod, {}), ElementsAre("PodGroup"));
 }
 
-TEST(MissingKindsTest, VolumesFromTheClaimOn) {
+TEST(MissingKindsTest, FollowsVolumesFromClaimToClass) {
   const auto pod = std::make_shared<const cluster::Pod>(PodWith({"bound", "open"}));
   Surroundings around;
   EXPECT_THAT(MissingKinds(*pod, around), ElementsAre("PersistentVolumeClaim"));

@@ -18,7 +18,7 @@ constexpr std::string_view kSession = "nos-session", kLogin = "nos-login";
 constexpr Duration kLoginTime = std::chrono::minutes(10);
 constexpr size_t kMostShown = 300;
 
-// "" where it is missing, or there twice: somebody may have put one of their own beside it.
+// "" if the cookie is missing or occurs twice: another site may have added a second one.
 std::string CookieOf(const net::HttpRequest& request, std::string_view name) {
   std::string found;
   int count = 0;
@@ -61,24 +61,26 @@ net::HttpResponse PageOf(int code, std::string_view text) {
 void DescribeOidc(ConfigFields& f, OidcConfig& c) {
   identity::IdTokenRules& rules = c.issuer.rules;
   f.Text("issuer", rules.issuer,
-         "URL of an OpenID Connect provider, https, as its tokens name it (iss). Empty: there is "
-         "none. Rights are those that the cluster gives to the user and the groups.");
-  f.Text("clientID", rules.client_id, "What this server is called there (aud).");
+         "URL (https) of an OpenID Connect provider, as in the iss claim of its tokens. Empty: "
+         "disabled. Rights are those that the cluster grants to the user and the groups.");
+  f.Text("clientID", rules.client_id, "Client ID of this server at the provider (aud).");
   f.Text("clientSecretFile", c.issuer.client_secret_file,
-         "Its secret, if it has one. Read anew each time.");
-  f.Text("caFile", c.ca_file, "Authorities of the provider (PEM); empty: those of the system.");
+         "File with the client secret, if there is one. Read for each use.");
+  f.Text("caFile", c.ca_file,
+         "CA certificates (PEM) that verify the provider. Empty: the system's CA certificates.");
   f.Text("redirectURL", c.issuer.redirect_url,
-         "Where browsers come back to: the dashboard's address and /login/callback, as the "
-         "provider knows it. Empty: browsers cannot sign in, programs with an ID token can.");
-  f.Text("scopes", c.issuer.scopes, "What browsers ask for; openid must be among them.");
-  f.Text("usernameClaim", rules.username_claim, "Whose value is the user's name.");
+         "URL to which the provider redirects browsers: the dashboard's address and "
+         "/login/callback, as the provider knows it. Empty: browsers cannot sign in, programs with "
+         "an ID token can.");
+  f.Text("scopes", c.issuer.scopes, "Scopes that browsers request; must include openid.");
+  f.Text("usernameClaim", rules.username_claim, "Claim that contains the user name.");
   f.Text("usernamePrefix", rules.username_prefix,
-         "Before it. Empty: the issuer and # unless the claim is email, as kube-apiserver has it; "
-         "\"-\": nothing.");
-  f.Text("groupsClaim", rules.groups_claim, "Whose values are the user's groups; empty: none.");
-  f.Text("groupsPrefix", rules.groups_prefix, "Before each.");
+         "Prefix of the user name. Empty: the issuer and # unless the claim is email, as in "
+         "kube-apiserver; \"-\": nothing.");
+  f.Text("groupsClaim", rules.groups_claim, "Claim that contains the groups. Empty: no groups.");
+  f.Text("groupsPrefix", rules.groups_prefix, "Prefix of each group.");
   f.Seconds("sessionSeconds", c.session, std::chrono::minutes(1), std::chrono::hours(24 * 7),
-            "After that browsers have to sign in again.");
+            "Time after which browsers must sign in again.");
 }
 
 OidcSignIn::OidcSignIn(const OidcConfig& config, const Clock& clock)
@@ -91,14 +93,14 @@ Result<std::unique_ptr<OidcSignIn>> OidcSignIn::Make(const OidcConfig& config, c
   NOS_RETURN_IF_ERROR(identity::CheckWebAddress(config.issuer.rules.issuer).Within("issuer"));
   if (config.issuer.rules.client_id.empty()) {
     return Invalid(
-        "clientID: without it tokens for anybody would do: say what this server is "
-        "called at the provider");
+        "clientID: required, because tokens for any client would be accepted without it: the ID of "
+        "this server at the provider");
   }
   const std::string& redirect = config.issuer.redirect_url;
   if (!redirect.empty()) {
     NOS_RETURN_IF_ERROR(identity::CheckWebAddress(redirect).Within("redirectURL"));
     if (!redirect.ends_with(kCallback)) {
-      return Invalid(fmt::format("redirectURL: it must end with {}", kCallback));
+      return Invalid(fmt::format("redirectURL: must end with {}", kCallback));
     }
   }
   return std::unique_ptr<OidcSignIn>(new OidcSignIn(config, clock));
@@ -114,7 +116,7 @@ std::optional<Json> OidcSignIn::SubjectOf(const net::HttpRequest& request) const
   return id.empty() ? std::nullopt : sessions_.Find(id, clock_.Now());
 }
 
-// "__Host-": browsers take such a cookie from this very host over TLS alone (RFC 6265bis).
+// Prefix "__Host-": browsers accept such a cookie only from this host over TLS (RFC 6265bis).
 std::string OidcSignIn::NameOf(std::string_view cookie) const {
   return (secure_ ? "__Host-" : "") + std::string(cookie);
 }
@@ -142,13 +144,14 @@ net::HttpResponse OidcSignIn::Login() {
   sessions_.Begin(begun, clock_.Now());
   net::HttpResponse response = PageOf(302, "");
   response.headers.emplace_back("Location", *url);
-  // Lax: it comes back from another site.
+  // Lax: the redirect back comes from another site.
   response.headers.emplace_back("Set-Cookie", SetCookie(kLogin, begun.state, "Lax", kLoginTime));
   return response;
 }
 
-// The browser that comes back is the one that was sent, and comes once. kPermission only where
-// somebody's word was tried: pages of others can send their visitors here.
+// The callback must come from the browser that started the login, and only once. Returns
+// kPermission only if a provider's answer was verified and rejected, because other sites can send
+// their visitors to the callback.
 Result<Json> OidcSignIn::Redeem(const net::HttpRequest& request) {
   const std::string state = ParameterOf(request, "state");
   if (state.empty() || !AreSame(state, CookieOf(request, NameOf(kLogin)))) {

@@ -1,4 +1,4 @@
-// Signing in with OpenID Connect: programs by an ID token, browsers by /login and a cookie.
+// Sign-in with OpenID Connect: programs with an ID token, browsers with /login and a cookie.
 //
 //   GET /login             to the provider, and back to
 //   GET /login/callback    which opens a session and goes on to the dashboard
@@ -20,7 +20,7 @@
 namespace nos::cmd {
 
 struct OidcConfig {
-  identity::IssuerOptions issuer{};  // its rules.issuer empty: off
+  identity::IssuerOptions issuer{};  // empty rules.issuer: disabled
   std::string ca_file{};
   Duration session = std::chrono::hours(8);
 
@@ -30,22 +30,22 @@ void DescribeOidc(ConfigFields& fields, OidcConfig& config);
 
 class OidcSignIn {
  public:
-  // Who signed in or out, or failed to, and why.
+  // Receives sign-ins, sign-outs and failures, with the reason.
   using Tell = std::function<void(const char* action, const std::string& who, const Status& how)>;
 
-  // Error: kInvalid: what is wrong with the configuration.
+  // Error: kInvalid with the problem of the configuration.
   static Result<std::unique_ptr<OidcSignIn>> Make(const OidcConfig& config, const Clock& clock);
 
-  // Of an ID token: user and groups as access reviews name them. None: it is no token of this
-  // provider. Errors: kPermission, kUnavailable.
+  // User and groups of an ID token, in the form of access reviews. nullopt: the token is not from
+  // this provider. Errors: kPermission, kUnavailable.
   std::optional<Result<Json>> Identify(const std::string& token);
-  // Whether it is for another client of the provider alone, such as the cluster's API server.
+  // True if the token is only for another client of the provider, such as the cluster's API server.
   bool IsForOthers(const std::string& token) const { return issuer_.MayBeForOthers(token); }
-  // Of a browser's session.
+  // User and groups of a browser's session.
   std::optional<Json> SubjectOf(const net::HttpRequest& request) const;
-  // None: it asks for something else. Thread-safe, as all of it.
+  // nullopt: the request is not for sign-in. Thread-safe, as is the whole class.
   std::optional<net::HttpResponse> Answer(const net::HttpRequest& request, const Tell& tell);
-  // Browsers can sign in.
+  // True if browsers can sign in.
   bool has_login() const { return !issuer_.options().redirect_url.empty(); }
 
  private:

@@ -84,7 +84,7 @@ class OidcTest : public ::testing::Test {
   std::vector<std::string> told_;
 };
 
-TEST_F(OidcTest, ABrowserSignsInAndOut) {
+TEST_F(OidcTest, BrowserSignsInAndOut) {
   const Begun begun = Begin();
   EXPECT_TRUE(begun.cookie.starts_with("__Host-nos-login="));
   provider_.Grant("code-1", begun.challenge, TokenWith(begun.nonce));
@@ -99,9 +99,10 @@ TEST_F(OidcTest, ABrowserSignsInAndOut) {
   ASSERT_TRUE(subject.has_value());
   EXPECT_EQ(FindString(*subject, "user"), provider_.url() + "#kim");
   EXPECT_EQ(told_.back(), "sign-in " + provider_.url() + "#kim ");
-  EXPECT_FALSE(SubjectOf(cookie + "; __Host-nos-session=other")) << "which of the two?";
+  EXPECT_FALSE(SubjectOf(cookie + "; __Host-nos-session=other"))
+      << "a duplicate cookie is ambiguous";
   EXPECT_FALSE(SubjectOf("x" + cookie));
-  // Out, which no page of another site can do.
+  // Sign-out, which requires a header that other sites cannot send.
   EXPECT_EQ(Ask("/logout", cookie, "POST").code, 403);
   EXPECT_EQ(Ask("/logout", cookie).code, 405);
   EXPECT_TRUE(SubjectOf(cookie));
@@ -110,7 +111,7 @@ TEST_F(OidcTest, ABrowserSignsInAndOut) {
   EXPECT_FALSE(SubjectOf(cookie));
 }
 
-TEST_F(OidcTest, SessionsEnd) {
+TEST_F(OidcTest, SessionsExpire) {
   const Begun begun = Begin();
   provider_.Grant("c", begun.challenge, TokenWith(begun.nonce));
   const std::string set =
@@ -121,7 +122,7 @@ TEST_F(OidcTest, SessionsEnd) {
   EXPECT_FALSE(SubjectOf(cookie));
 }
 
-TEST_F(OidcTest, NobodySignsInForAnother) {
+TEST_F(OidcTest, RejectsCallbackOfOtherBrowserOrCode) {
   const auto refused = [&](const std::string& query, const std::string& cookie) {
     const auto response = Ask("/login/callback?" + query, cookie);
     EXPECT_TRUE(response.code == 403 || response.code == 400) << response.body;
@@ -135,12 +136,12 @@ TEST_F(OidcTest, NobodySignsInForAnother) {
   refused("code=c&state=" + mine.state, other.cookie);
   refused("code=c", mine.cookie);
   refused("code=c&state=", "__Host-nos-login=");
-  // The code of another sign-in: another verifier.
+  // The code of another sign-in fails because its verifier differs.
   refused("code=c&state=" + other.state, other.cookie);
   const Begun third = Begin();
   provider_.Grant("d", third.challenge, TokenWith("another-nonce"));
   EXPECT_NE(refused("code=d&state=" + third.state, third.cookie).find("nonce"), std::string::npos);
-  refused("code=d&state=" + third.state, third.cookie);  // once only
+  refused("code=d&state=" + third.state, third.cookie);  // a state is valid once only
   const Begun denied = Begin();
   const std::string said =
       refused("error=%3Cscript%3E%0d%0aX:y&state=" + denied.state, denied.cookie);
@@ -152,22 +153,22 @@ TEST_F(OidcTest, NobodySignsInForAnother) {
   EXPECT_EQ(told_.size(), 9U);
 }
 
-TEST_F(OidcTest, AProviderThatDoesNotAnswerIsSaid) {
+TEST_F(OidcTest, ReportsUnreachableProvider) {
   provider_.down = true;
   EXPECT_EQ(Ask("/login").code, 503);
 }
 
-TEST_F(OidcTest, ProgramsBringTheirTokens) {
+TEST_F(OidcTest, IdentifiesProgramsByIdToken) {
   const auto subject = oidc_->Identify(TokenWith("any"));
   ASSERT_TRUE(subject.has_value());
   EXPECT_TRUE(subject->ok()) << subject->status().ToString();
-  EXPECT_FALSE(oidc_->Identify("some-other-token").has_value()) << "the cluster may know it";
+  EXPECT_FALSE(oidc_->Identify("some-other-token").has_value()) << "the cluster may accept it";
   config_.issuer.redirect_url = "";
   Make();
   EXPECT_FALSE(oidc_->Answer({"GET", "/login", {}, ""}, {}).has_value());
 }
 
-TEST_F(OidcTest, AWrongConfigurationIsRefused) {
+TEST_F(OidcTest, RejectsInvalidConfiguration) {
   const auto wrong = [&](auto change) {
     OidcConfig config = config_;
     change(config);

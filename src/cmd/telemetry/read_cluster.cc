@@ -11,10 +11,10 @@
 #include "base/table.h"
 #include "cluster/node_template.h"
 #include "cmd/command.h"
-#include "reconcile/around.h"
 #include "controllers/pool_standing.h"
 #include "kube/connection.h"
 #include "kube/http_transport.h"
+#include "reconcile/around.h"
 
 namespace nos::cmd {
 namespace {
@@ -48,7 +48,8 @@ void WarnOfPool(std::string_view name, std::string_view why) {
   std::cerr << Printable(fmt::format("warning: NodePool {}: {}", name, why)) << "\n";
 }
 
-// Whether it is a NodePool that nothing can be planned with: as on a cluster, the others go on.
+// True if the object is a NodePool that cannot be used for planning. The other pools are still
+// used, as on a live cluster.
 bool TakeWrongPool(std::string_view version, std::string_view kind, const Json& object,
                    ClusterObjects& to) {
   if (kind != cluster::kNodePool) return false;
@@ -123,8 +124,9 @@ Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std:
     const auto wrong = around.Problems(cluster::kNodePool);
     for (const auto& [name, why] : wrong) WarnOfPool(name, why);
   } else {
-    std::cerr << Printable(fmt::format("note: volumes, budgets and groups of pods do not count: {}",
-                                       around.ReadError().message()))
+    std::cerr << Printable(
+                     fmt::format("note: ignoring volumes, disruption budgets and pod groups: {}",
+                                 around.ReadError().message()))
               << "\n";
   }
   return objects;
@@ -145,7 +147,7 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
   const auto first = [&](const std::string& object, const std::string& path) {
     return seen.insert(object).second
                ? Status::Ok()
-               : Invalid(path + ": " + object + " is given twice; give every object once");
+               : Invalid(path + ": " + object + " occurs twice; give every object once");
   };
   for (const std::string& path : files) {
     NOS_ASSIGN(const std::string text, ReadFileOrStdin(path));

@@ -1,4 +1,4 @@
-// The nodes and pods that a command looks at: of a live cluster, or of a dump.
+// Reads the nodes, pods and related objects of a live cluster or a dump, for a command.
 #pragma once
 
 #include <memory>
@@ -16,30 +16,30 @@ namespace nos::cmd {
 struct ClusterObjects {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
-  // None: it may not be read, or the dump has nothing of it.
+  // nullopt: reading is not permitted, or the dump contains none of these objects.
   std::optional<cluster::Surroundings> around;
-  bool is_dump = false;  // of which nobody knows what it leaves out
-  // As controllers::ReadPoolToTell has those that cannot be used as they are written; not in
-  // `around`.
+  bool is_dump = false;  // a dump may be incomplete
+  // Pools that cannot be used as written, from controllers::ReadPoolToTell; not part of `around`.
   std::vector<std::shared_ptr<const cluster::NodePool>> wrong_pools = {};
 };
 
-// Objects that cannot be read are reported on stderr and left out; so is all that surrounds pods
-// when some of it may not be read.
+// Objects that cannot be read are reported on stderr and left out. If reading any related object is
+// not permitted, all related objects are left out.
 Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context);
-// What `kubectl get nodes,pods -A -o yaml` printed, with other kinds of `Surroundings` or without;
-// "-": standard input. Error: kInvalid, also when an object is given twice, or neither
-// a node nor a NodePool.
+// Output of `kubectl get nodes,pods -A -o yaml`, with or without other kinds of `Surroundings`; "-"
+// is standard input. Error: kInvalid; also if an object occurs twice, or there is neither a node
+// nor a NodePool.
 Result<ClusterObjects> ReadDump(const std::vector<std::string>& files);
 
 // Lists and decodes; an object that cannot be read is reported and left out.
 Result<std::vector<std::shared_ptr<const cluster::Node>>> ListNodes(kube::Client& client);
 Result<std::vector<std::shared_ptr<const cluster::Pod>>> ListPods(kube::Client& client);
-// Both kinds; none where the API server does not know them.
+// Both kinds of quotas; empty if the API server does not know them.
 Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kube::Client& client);
-// By name, as controllers::ReadPoolToTell has them; none where the API server does not know them.
+// By name, from controllers::ReadPoolToTell; empty if the API server does not know the kind.
 Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Client& client);
-// Of what surrounds the nodes, by name; what they leave out is learnt from the nodes.
+// The pools of `objects.around`, by name; fields that they leave out are recorded from existing
+// nodes.
 std::vector<std::shared_ptr<const cluster::NodePool>> PoolsIn(const ClusterObjects& objects);
 
 }  // namespace nos::cmd

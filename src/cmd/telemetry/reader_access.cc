@@ -26,7 +26,7 @@ std::string HashOf(std::string_view text) {
   return {digest.begin(), digest.end()};
 }
 
-// The user as an access review wants them named.
+// The user in the form of an access review.
 Json SubjectOf(const Json& user) {
   JsonObject subject{{"user", FindString(user, "username")}};
   for (const char* key : {"uid", "groups", "extra"}) {
@@ -64,7 +64,7 @@ Result<ReaderAccess::Holder> ReaderAccess::HolderOf(const std::string& token,
   bool was_good = false;
   if (auto known = Recall(key, was_good)) return *std::move(known);
   return flight_.Do(key, [&]() -> Result<Holder> {
-    if (auto known = Recall(key, was_good)) return *std::move(known);  // just asked
+    if (auto known = Recall(key, was_good)) return *std::move(known);  // another caller just asked
     if (!was_good && HasFailedTooOften(address)) {
       return Status(Code::kExhausted,
                     "too many failed attempts to sign in: come again in a minute");
@@ -75,7 +75,7 @@ Result<ReaderAccess::Holder> ReaderAccess::HolderOf(const std::string& token,
   });
 }
 
-// `was_good`: it was known, however long ago.
+// `was_good`: set if the token was valid at any earlier time.
 std::optional<Result<ReaderAccess::Holder>> ReaderAccess::Recall(const std::string& key,
                                                                  bool& was_good) {
   const std::scoped_lock lock(mutex_);
@@ -110,7 +110,7 @@ bool ReaderAccess::HasFailedTooOften(const std::string& address) const {
          options_.limits->all_failures.Wait(PoolOf(network, now), now) > Duration(0);
 }
 
-// Who has not failed lately does not stand behind those who have.
+// Separate pools: clients without recent failures do not queue behind clients with failures.
 std::string ReaderAccess::PoolOf(const std::string& network, Time now) const {
   return options_.limits->failures.Knows(network, now) ? "failed" : "first";
 }
@@ -142,8 +142,7 @@ Result<Json> ReaderAccess::Review(const std::string& token) {
                      {"spec", {{"token", token}}}});
   if (!reviewed.ok()) {
     return Status(Code::kUnavailable,
-                  fmt::format("the cluster's API server cannot be asked who you "
-                              "are: {}",
+                  fmt::format("the cluster's API server cannot be asked who you are: {}",
                               reviewed.status().message()));
   }
   const Json* authenticated = Find(*reviewed, "status", "authenticated");

@@ -1,11 +1,11 @@
-// Who reads telemetry, and what of the cluster they may see, as its API server says: whom a bearer
-// token belongs to (TokenReview), and what is theirs (reader_rights.h).
+// Authenticates readers of telemetry and determines which objects they may see, by asking the
+// cluster's API server: TokenReview for the user of a bearer token, reader_rights.h for its rights.
 //
 //   ReaderAccess access(transport, clock, [&] { return NamespacesOf(recorder); }, {});
 //   NOS_ASSIGN(const telemetryserver::Reader reader, access.Of(request, address));
 //
-// Answers are kept for a minute, refusals for some seconds, by the token's hash. From an address
-// that has failed too often lately only tokens are asked about that were good before. Thread-safe.
+// Answers are cached for a minute, rejections for some seconds, by the hash of the token. An
+// address with too many recent failures may only use tokens that were valid before. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -29,17 +29,17 @@ namespace nos::cmd {
 class ReaderAccess {
  public:
   struct Options {
-    // Failed attempts to sign in; null: as many as they like.
+    // Limits of failed sign-ins; null: no limit.
     telemetryserver::Limits* limits = nullptr;
-    // Whether it matters who may create pods.
+    // True if the right to create pods is needed.
     bool ask_create = false;
-    // Whether the cluster knows tokens; false: `identify` alone does.
+    // True if the cluster reviews tokens; false: only `identify` does.
     bool review_tokens = true;
-    // Knows some tokens itself: user and groups as access reviews name them. None: not one of
-    // those.
+    // Recognizes some tokens itself: user and groups in the form of access reviews. nullopt: not
+    // one of these tokens.
     std::function<std::optional<Result<Json>>(const std::string& token)> identify = {};
   };
-  // `namespaces`: those that anything is known of. The others must outlive it.
+  // `namespaces`: namespaces with records. The other arguments must outlive it.
   ReaderAccess(kube::Transport& transport, const Clock& clock,
                std::function<std::set<std::string>()> namespaces, Options options)
       : transport_(transport),
@@ -47,12 +47,12 @@ class ReaderAccess {
         options_(std::move(options)),
         rights_(transport, clock, std::move(namespaces), options_.ask_create) {}
 
-  // Errors: kPermission (no token, or one that nobody knows), kExhausted (too many failures from
-  // there), kUnavailable and kDeadline (the API server does not answer, or too many ask).
+  // Errors: kPermission (no token, or an unknown one), kExhausted (too many failures from the
+  // address), kUnavailable and kDeadline (the API server does not answer, or too many requests).
   Result<telemetryserver::Reader> Of(const net::HttpRequest& request, const std::string& address);
-  // Of a browser's session, in which it is known who it is.
+  // Rights of a browser's session, whose user is already known.
   Result<telemetryserver::Reader> OfSubject(const Json& subject);
-  // As ReaderRights.
+  // See ReaderRights.
   Result<bool> MayCreate(const telemetryserver::Reader& reader, const std::string& ns) {
     return rights_.MayCreate(reader.subject, ns);
   }
@@ -61,7 +61,7 @@ class ReaderAccess {
   }
 
  private:
-  struct Holder {  // of a token
+  struct Holder {  // the user of a token
     Json subject;
     bool of_cluster = false;
   };
@@ -86,7 +86,7 @@ class ReaderAccess {
   ReaderRights rights_;
   SingleFlight<Holder> flight_{28, 20};
   std::mutex mutex_;
-  std::map<std::string, Known> known_;  // by the token's hash
+  std::map<std::string, Known> known_;  // by hash of the token
 };
 
 }  // namespace nos::cmd

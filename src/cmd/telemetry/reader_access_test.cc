@@ -7,8 +7,7 @@
 namespace nos::cmd {
 namespace {
 
-// An API server that knows two users: "admin-token" sees everything, "team-token" the namespace
-// team-a.
+// An API server with two users: "admin-token" sees everything, "team-token" sees namespace team-a.
 class ReaderAccessTest : public ::testing::Test {
  protected:
   ReaderAccessTest() {
@@ -47,14 +46,14 @@ class ReaderAccessTest : public ::testing::Test {
   int asked_ = 0;
 };
 
-TEST_F(ReaderAccessTest, WhoMayListAllPodsSeesEverything) {
+TEST_F(ReaderAccessTest, RightToListAllPodsShowsEverything) {
   const auto reader = Of("Bearer admin-token");
   ASSERT_TRUE(reader.ok()) << reader.status().ToString();
   EXPECT_EQ(reader->user, "admin-token");
   EXPECT_TRUE(reader->may_all);
 }
 
-TEST_F(ReaderAccessTest, OthersSeeTheirNamespaces) {
+TEST_F(ReaderAccessTest, OtherReadersSeeTheirNamespaces) {
   const auto reader = Of("Bearer team-token");
   ASSERT_TRUE(reader.ok()) << reader.status().ToString();
   EXPECT_FALSE(reader->may_all);
@@ -62,17 +61,17 @@ TEST_F(ReaderAccessTest, OthersSeeTheirNamespaces) {
   EXPECT_FALSE(reader->May("team-b"));
 }
 
-TEST_F(ReaderAccessTest, NobodyWithoutATokenThatTheClusterKnows) {
+TEST_F(ReaderAccessTest, RejectsMissingAndUnknownTokens) {
   EXPECT_EQ(Of("").status().code(), Code::kPermission);
   EXPECT_EQ(Of("Basic YTpi").status().code(), Code::kPermission);
   EXPECT_EQ(asked_, 0);
   EXPECT_EQ(Of("Bearer forged").status().code(), Code::kPermission);
   EXPECT_EQ(asked_, 1);
   EXPECT_EQ(Of("Bearer forged").status().code(), Code::kPermission);
-  EXPECT_EQ(asked_, 1) << "guessing costs the API server nothing";
+  EXPECT_EQ(asked_, 1) << "guesses cause no requests to the API server";
 }
 
-TEST_F(ReaderAccessTest, WhatIsTakenFromAReaderIsGoneWithinAMinute) {
+TEST_F(ReaderAccessTest, RevokedRightEndsWithinMinute) {
   ASSERT_TRUE(Of("Bearer admin-token").ok());
   const int before = asked_;
   ASSERT_TRUE(Of("Bearer admin-token").ok());
@@ -82,7 +81,7 @@ TEST_F(ReaderAccessTest, WhatIsTakenFromAReaderIsGoneWithinAMinute) {
   EXPECT_GT(asked_, before);
 }
 
-TEST_F(ReaderAccessTest, ForgedTokensCostAFewReviewsAndLockNobodyElseOut) {
+TEST_F(ReaderAccessTest, ForgedTokensCostFewReviewsAndBlockNoOtherReader) {
   telemetryserver::Limits limits({.failures_per_minute = 10});
   ReaderAccess access(api_, clock_, [] { return std::set<std::string>{"team-a"}; },
                       {.limits = &limits});
@@ -99,20 +98,22 @@ TEST_F(ReaderAccessTest, ForgedTokensCostAFewReviewsAndLockNobodyElseOut) {
   }
   EXPECT_EQ(asked_, 10);
   EXPECT_EQ(refused, 990);
-  EXPECT_EQ(of("team-token", "10.0.0.7"), Code::kExhausted) << "who is new there has to wait";
+  EXPECT_EQ(of("team-token", "10.0.0.7"), Code::kExhausted)
+      << "new tokens from this address must wait";
   EXPECT_EQ(of("team-token", "10.0.0.8"), Code::kOk);
   clock_.Advance(std::chrono::seconds(70));
   for (int i = 0; i < 20; ++i) (void)of("again-" + std::to_string(i), "10.0.0.7");
-  EXPECT_EQ(of("admin-token", "10.0.0.7"), Code::kOk) << "who was let in before comes in again";
-  // Many addresses together.
+  EXPECT_EQ(of("admin-token", "10.0.0.7"), Code::kOk)
+      << "a token that was valid before is accepted";
+  // Failures from many addresses together.
   asked_ = 0;
   for (int i = 0; i < 1000; ++i) {
     (void)of("other-" + std::to_string(i), "192.0.2." + std::to_string(i % 250));
   }
-  EXPECT_LE(asked_, 2 * 50) << "of those who have failed lately, and of the others";
+  EXPECT_LE(asked_, 2 * 50) << "limits for addresses with and without recent failures";
 }
 
-TEST_F(ReaderAccessTest, AFewAddressesLockNobodyElseOut) {
+TEST_F(ReaderAccessTest, FailuresOfFewAddressesBlockNoOtherAddress) {
   telemetryserver::Limits limits({.failures_per_minute = 10});
   ReaderAccess access(api_, clock_, [] { return std::set<std::string>{"team-a"}; },
                       {.limits = &limits});
@@ -127,7 +128,7 @@ TEST_F(ReaderAccessTest, AFewAddressesLockNobodyElseOut) {
   EXPECT_EQ(of("admin-token", "10.0.0.7"), Code::kOk);
 }
 
-TEST_F(ReaderAccessTest, WhoMayCreatePodsIsAskedWhereItMatters) {
+TEST_F(ReaderAccessTest, ReviewsCreateRightOnlyIfConfigured) {
   creates_ = true;
   ReaderAccess access(api_, clock_, [] { return std::set<std::string>{"team-a", "team-b"}; },
                       {.ask_create = true});
@@ -139,11 +140,11 @@ TEST_F(ReaderAccessTest, WhoMayCreatePodsIsAskedWhereItMatters) {
   EXPECT_FALSE(access.MayCreate(*reader, "team-b").value_or(true));
 }
 
-TEST_F(ReaderAccessTest, AnApiServerThatDoesNotAnswerLetsNobodyIn) {
+TEST_F(ReaderAccessTest, UnreachableApiServerRejectsAllReaders) {
   down_ = true;
   EXPECT_EQ(Of("Bearer admin-token").status().code(), Code::kUnavailable);
   down_ = false;
-  EXPECT_TRUE(Of("Bearer admin-token").ok()) << "that is not remembered";
+  EXPECT_TRUE(Of("Bearer admin-token").ok()) << "a failed review is not cached";
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ constexpr size_t kAtOnce = 50, kMostKnown = 2000, kMostLabel = 63;
 const kube::Resource kAccessReviews{"authorization.k8s.io", "v1", "subjectaccessreviews",
                                     "SubjectAccessReview", false};
 
-// What tells apart who may do what. The id of a token does not: whoever can have tokens made would
-// be somebody else with each.
+// Key of a user's rights. It excludes the token's ID: a user who can create tokens would otherwise
+// count as a new user with each token.
 std::string KeyOf(const Json& subject) {
   constexpr std::string_view kTokenId = "authentication.kubernetes.io/credential-id";
   Json key = subject;
@@ -39,7 +39,7 @@ Json ReviewOf(const Json& subject, std::string_view verb, const std::string& ns)
           {"spec", std::move(spec)}};
 }
 
-// As Kubernetes lets namespaces be called (RFC 1123 labels).
+// Namespace names are RFC 1123 labels.
 bool IsNamespaceName(std::string_view name) {
   return !name.empty() && name.size() <= kMostLabel && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -65,7 +65,7 @@ std::optional<Reader> ReaderRights::Recall(const std::string& key) {
   return known->second.reader;
 }
 
-// `asked`: when the go began. What was named since counts as well.
+// `asked`: start of the round. Named namespaces added since then are kept too.
 void ReaderRights::Keep(const std::string& key, Known known, Time asked) {
   const Time now = clock_.Now();
   const std::scoped_lock lock(mutex_);
@@ -84,13 +84,14 @@ void ReaderRights::Keep(const std::string& key, Known known, Time asked) {
 }
 
 Result<Reader> ReaderRights::Ask(const std::string& key, const Json& subject) {
-  if (auto known = Recall(key)) return *std::move(known);  // others have asked just now
+  if (auto known = Recall(key)) return *std::move(known);  // another caller just asked
   const Time begin = clock_.Now();
   Known known;
   {
     const std::scoped_lock lock(mutex_);
     if (const auto before = known_.find(key); before != known_.end()) known = before->second;
   }
+  // One review is enough for a reader of all namespaces; only other readers need a round.
   known.reader.user = FindString(subject, "user");
   NOS_ASSIGN(const std::vector<bool> all, May(subject, "list", {""}));
   known.reader.may_all = all.front();
@@ -108,7 +109,7 @@ Result<Reader> ReaderRights::Ask(const std::string& key, const Json& subject) {
   return reader;
 }
 
-// First what they saw before, then those whose turn it is.
+// First the namespaces that the reader saw before, then the next ones in turn.
 Status ReaderRights::AskAboutSome(const Json& subject, Known& known) {
   const auto turn = goes_.Begin();
   if (turn == nullptr) {
@@ -141,7 +142,8 @@ Status ReaderRights::AskAboutSome(const Json& subject, Known& known) {
   return Status::Ok();
 }
 
-// Round and round, from the one after the last. Sets `reader.unasked` to those that had no turn.
+// Round robin, starting after the last namespace. Sets `reader.unasked` to namespaces without a
+// turn yet.
 std::vector<std::string> ReaderRights::TakeTurns(const std::set<std::string>& before,
                                                  Known& known) const {
   std::vector<std::string> turns;
@@ -159,7 +161,7 @@ std::vector<std::string> ReaderRights::TakeTurns(const std::set<std::string>& be
   return turns;
 }
 
-// Somewhere is enough: where, is asked when it comes to that.
+// One namespace is enough here; the namespace of a pod is checked when the pod is created.
 Status ReaderRights::AskToCreate(const Json& subject, Reader& reader) {
   NOS_ASSIGN(const std::vector<bool> all, May(subject, "create", {""}));
   reader.may_create = all.front();
@@ -196,7 +198,7 @@ Result<bool> ReaderRights::AskAboutNamed(const std::string& key, const Json& sub
       return Status(Code::kExhausted,
                     "too many namespaces were named that you do not see: come again in a minute");
     }
-    named.emplace(ns, Named{{}, now + kKeep});  // it counts, also if nobody can tell
+    named.emplace(ns, Named{{}, now + kKeep});  // it counts even if the review fails
   }
   NOS_ASSIGN(const std::vector<bool> sees, May(subject, "list", {ns}));
   const std::scoped_lock lock(mutex_);

@@ -1,17 +1,17 @@
-// In which namespaces somebody may list pods, as the cluster's API server says
-// (SubjectAccessReview). Whoever may list those of all namespaces sees everything.
+// Namespaces in which a user may list pods, determined by SubjectAccessReview. A user who may list
+// pods of all namespaces sees everything.
 //
-// Many namespaces are asked about at once, so many of them in one go; the next ones are those of
-// the next go, seconds later, until all have had their turn (Reader::unasked). What somebody sees
-// is asked again every minute, so that what is taken away is gone by then; of the others some, so
-// that what is granted shows within minutes. A namespace that somebody names is asked about at
-// once.
+// Reviews run in rounds: each round asks about a limited number of namespaces, and the next round
+// follows seconds later until all had a turn (Reader::unasked). Visible namespaces are reviewed
+// again every minute, so that a revoked right ends within a minute. Some of the others are reviewed
+// again in each round, so that a new right takes effect within minutes. A namespace that the user
+// names is reviewed at once.
 //
 //   ReaderRights rights(transport, clock, [&] { return NamespacesOf(recorder); }, true);
 //   NOS_ASSIGN(const telemetryserver::Reader reader, rights.Of(subject));
 //   NOS_ASSIGN(const bool sees, rights.Sees(subject, "team-a"));
 //
-// Thread-safe; whoever wants to know the same at once waits for one answer.
+// Thread-safe; concurrent callers with the same question wait for one answer.
 #pragma once
 
 #include <functional>
@@ -34,12 +34,13 @@ namespace nos::cmd {
 
 class ReaderRights {
  public:
-  // How many namespaces one go asks about, while some have had no turn and when all have; how many
-  // somebody may see that are not all, and may name in a minute.
+  // Namespaces reviewed per round, while some had no turn and after all had one. Maximum number of
+  // visible namespaces for a user who does not see all, and of names that a user may give per
+  // minute.
   static constexpr size_t kAskFirst = 500, kAskAgain = 100, kMostSeen = 1000, kMostNamed = 100;
 
-  // `namespaces`: those that anything is known of. `ask_create`: whether it matters who may create
-  // pods. The others must outlive it.
+  // `namespaces`: namespaces with records. `ask_create`: whether the right to create pods is
+  // needed. The other arguments must outlive it.
   ReaderRights(kube::Transport& transport, const Clock& clock,
                std::function<std::set<std::string>()> namespaces, bool ask_create)
       : transport_(transport),
@@ -47,24 +48,25 @@ class ReaderRights {
         namespaces_(std::move(namespaces)),
         ask_create_(ask_create) {}
 
-  // Of who is named so in access reviews. Errors: kUnavailable (the API server does not answer, or
-  // many ask).
+  // Rights of a user in the form of access reviews. Errors: kUnavailable (the API server does not
+  // answer, or too many requests).
   Result<telemetryserver::Reader> Of(const Json& subject);
-  // Asked now, if not within the last minute. Errors: as above; kExhausted: too many were named.
+  // Reviewed now, unless cached within the last minute. Errors: as above; kExhausted: too many
+  // names.
   Result<bool> Sees(const Json& subject, const std::string& ns);
-  // Asked anew each time. Errors: kUnavailable.
+  // Reviewed at each call. Errors: kUnavailable.
   Result<bool> MayCreate(const Json& subject, const std::string& ns);
 
  private:
   struct Named {
-    std::optional<bool> sees;  // nothing: nobody could tell
+    std::optional<bool> sees;  // nullopt: the review failed
     Time until{};
   };
   struct Known {
     telemetryserver::Reader reader;
     Time until{};
-    std::string last;   // that had its turn
-    size_t turned = 0;  // how many turns there were
+    std::string last;   // last namespace that had its turn
+    size_t turned = 0;  // number of turns so far
     std::map<std::string, Named> named;
   };
 
@@ -75,7 +77,7 @@ class ReaderRights {
   std::vector<std::string> TakeTurns(const std::set<std::string>& before, Known& known) const;
   Status AskToCreate(const Json& subject, telemetryserver::Reader& reader);
   Result<bool> AskAboutNamed(const std::string& key, const Json& subject, const std::string& ns);
-  // Of each: whether the verb is allowed on pods there ("": of all namespaces).
+  // For each namespace, whether the verb is allowed on pods in it; "" means all namespaces.
   Result<std::vector<bool>> May(const Json& subject, std::string_view verb,
                                 const std::vector<std::string>& namespaces);
 
@@ -83,12 +85,13 @@ class ReaderRights {
   const Clock& clock_;
   const std::function<std::set<std::string>()> namespaces_;
   const bool ask_create_;
-  SingleFlight<telemetryserver::Reader> readers_{28, 20};  // a page asks nine times at once
-  // Of those who have to be asked about many namespaces: the others do not wait behind them.
+  SingleFlight<telemetryserver::Reader> readers_{28,
+                                                 20};  // the dashboard sends nine requests at once
+  // Limits readers with many namespaces, so that other readers do not queue behind them.
   telemetryserver::Turns goes_{4, 4};
   SingleFlight<bool> named_{6, 2};
   std::mutex mutex_;
-  std::map<std::string, Known> known_;  // by who it is
+  std::map<std::string, Known> known_;  // by user
 };
 
 }  // namespace nos::cmd

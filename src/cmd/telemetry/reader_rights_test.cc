@@ -12,7 +12,7 @@ namespace {
 using std::chrono::seconds;
 using Names = std::set<std::string>;
 
-// Answers access reviews: who may list pods where. Remembers how many came in one go.
+// Answers access reviews of listing pods. Records the number of reviews per round.
 class Reviewer final : public kube::Transport {
  public:
   Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override {
@@ -59,7 +59,7 @@ class Reviewer final : public kube::Transport {
   std::string chief;  // sees everything
   std::vector<std::string> asked;
   std::vector<size_t> goes;
-  int waiting = 0;  // goes about many namespaces
+  int waiting = 0;  // rounds about many namespaces in progress
   bool held = false, down = false;
   std::function<void()> slow;
 
@@ -87,19 +87,19 @@ class ReaderRightsTest : public ::testing::Test {
   Json subject_{{"user", "zoe"}, {"groups", {"g"}}};
 };
 
-TEST_F(ReaderRightsTest, WhoMayListAllIsAskedAboutOnce) {
+TEST_F(ReaderRightsTest, OneReviewForReaderOfAllNamespaces) {
   api_.mine = {""};
   EXPECT_TRUE(Reader().may_all);
   EXPECT_EQ(Reader().unasked, 0U);
   EXPECT_EQ(api_.asked.size(), 1U);
 }
 
-TEST_F(ReaderRightsTest, ManyAreAskedAboutAtOnceAndTheRestHaveTheirTurnNext) {
+TEST_F(ReaderRightsTest, ReviewsManyNamespacesPerRoundInTurns) {
   api_.mine = {"aaa-0003", "zz"};
   const telemetryserver::Reader first = Reader();
   EXPECT_EQ(first.namespaces, Names{"aaa-0003"});
   EXPECT_EQ(first.unasked, 101U);
-  EXPECT_EQ(api_.goes.size(), 11U) << "all of them, and ten times fifty";
+  EXPECT_EQ(api_.goes.size(), 11U) << "one round of all, then ten rounds of fifty";
   EXPECT_LE(*std::ranges::max_element(api_.goes), 50U);
   clock_.Advance(seconds(10));
   const telemetryserver::Reader second = Reader();
@@ -109,7 +109,7 @@ TEST_F(ReaderRightsTest, ManyAreAskedAboutAtOnceAndTheRestHaveTheirTurnNext) {
   EXPECT_EQ(api_.Count("aaa-0004"), 1U);
 }
 
-TEST_F(ReaderRightsTest, WhatIsTakenAwayIsGoneAndWhatIsGrantedComesInTurn) {
+TEST_F(ReaderRightsTest, ReviewsRightsAgainAfterMinute) {
   known_ = {"a", "b", "zz"};
   api_.mine = {"zz"};
   EXPECT_EQ(Reader().namespaces, Names{"zz"});
@@ -119,7 +119,7 @@ TEST_F(ReaderRightsTest, WhatIsTakenAwayIsGoneAndWhatIsGrantedComesInTurn) {
   EXPECT_EQ(Reader().namespaces, Names{"b"});
 }
 
-TEST_F(ReaderRightsTest, ASettledRoundCostsLess) {
+TEST_F(ReaderRightsTest, LaterRoundsNeedFewerReviews) {
   Reader();
   clock_.Advance(seconds(10));
   Reader();
@@ -129,7 +129,7 @@ TEST_F(ReaderRightsTest, ASettledRoundCostsLess) {
   EXPECT_EQ(api_.asked.size(), 1U + ReaderRights::kAskAgain);
 }
 
-TEST_F(ReaderRightsTest, AnApiServerThatIsSlowIsAskedAgainLater) {
+TEST_F(ReaderRightsTest, RetriesAfterSlowApiServer) {
   api_.mine = {"aaa-0003", "aaa-0499"};
   api_.slow = [this] { clock_.Advance(seconds(1)); };
   const telemetryserver::Reader first = Reader();
@@ -138,15 +138,16 @@ TEST_F(ReaderRightsTest, AnApiServerThatIsSlowIsAskedAgainLater) {
   api_.slow = nullptr;
   clock_.Advance(seconds(10));
   EXPECT_EQ(Reader().namespaces, api_.mine);
-  EXPECT_EQ(api_.Count("aaa-0250"), 1U) << "it goes on where it stopped";
+  EXPECT_EQ(api_.Count("aaa-0250"), 1U) << "the next round continues";
 }
 
-TEST_F(ReaderRightsTest, WhatIsNamedIsAskedAboutAtOnce) {
+TEST_F(ReaderRightsTest, ReviewsNamedNamespaceAtOnce) {
   api_.mine = {"zz", "not-known-here"};
   ASSERT_FALSE(Reader().May("zz"));
   EXPECT_TRUE(rights_.Sees(subject_, "zz").value_or(false));
-  EXPECT_TRUE(rights_.Sees(subject_, "not-known-here").value_or(false)) << "it has a past";
-  EXPECT_TRUE(Reader().May("zz")) << "from then on it is theirs";
+  EXPECT_TRUE(rights_.Sees(subject_, "not-known-here").value_or(false))
+      << "the namespace has past records";
+  EXPECT_TRUE(Reader().May("zz")) << "visible from now on";
   EXPECT_FALSE(rights_.Sees(subject_, "aaa-0599").value_or(true));
   api_.Forget();
   EXPECT_FALSE(rights_.Sees(subject_, "aaa-0599").value_or(true));
@@ -158,7 +159,7 @@ TEST_F(ReaderRightsTest, WhatIsNamedIsAskedAboutAtOnce) {
   EXPECT_FALSE(Reader().May("zz"));
 }
 
-TEST_F(ReaderRightsTest, NamesAreNotGuessedForEver) {
+TEST_F(ReaderRightsTest, LimitsNamesPerMinute) {
   Reader();
   for (size_t i = 0; i < ReaderRights::kMostNamed; ++i) {
     EXPECT_TRUE(rights_.Sees(subject_, fmt::format("guess-{}", i)).ok());
@@ -169,7 +170,7 @@ TEST_F(ReaderRightsTest, NamesAreNotGuessedForEver) {
   EXPECT_TRUE(rights_.Sees(subject_, "guess").ok());
 }
 
-TEST_F(ReaderRightsTest, WhoComesMeanwhileWaitsForTheSameAnswer) {
+TEST_F(ReaderRightsTest, ConcurrentCallersShareOneAnswer) {
   api_.held = true;
   std::vector<std::thread> threads;
   std::atomic<int> came = 0, refused = 0;
@@ -184,7 +185,7 @@ TEST_F(ReaderRightsTest, WhoComesMeanwhileWaitsForTheSameAnswer) {
     });
   }
   {
-    // The others are sent away: there are threads for those who deliver.
+    // Further callers are rejected, which leaves threads for reporters.
     std::unique_lock lock(mutex);
     over.wait(lock, [&] { return refused == 4; });
   }
@@ -194,7 +195,7 @@ TEST_F(ReaderRightsTest, WhoComesMeanwhileWaitsForTheSameAnswer) {
   EXPECT_EQ(api_.asked.size(), 1U + ReaderRights::kAskFirst);
 }
 
-TEST_F(ReaderRightsTest, WhoSeesEverythingDoesNotWaitBehindThoseWhoDoNot) {
+TEST_F(ReaderRightsTest, ReaderOfAllNamespacesDoesNotQueueBehindOthers) {
   api_.held = true;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -209,7 +210,7 @@ TEST_F(ReaderRightsTest, WhoSeesEverythingDoesNotWaitBehindThoseWhoDoNot) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(ReaderRightsTest, AnotherTokenOfTheSameIsNobodyElse) {
+TEST_F(ReaderRightsTest, SecondTokenOfUserSharesRights) {
   subject_ = {{"user", "sa"}, {"extra", {{"authentication.kubernetes.io/credential-id", {"1"}}}}};
   Reader();
   const size_t before = api_.asked.size();
@@ -221,7 +222,7 @@ TEST_F(ReaderRightsTest, AnotherTokenOfTheSameIsNobodyElse) {
   EXPECT_GT(api_.asked.size(), before);
 }
 
-TEST_F(ReaderRightsTest, WhatNobodyCanTellIsNotKept) {
+TEST_F(ReaderRightsTest, FailedReviewIsNotCached) {
   api_.down = true;
   EXPECT_EQ(rights_.Of(subject_).status().code(), Code::kUnavailable);
   api_.down = false;

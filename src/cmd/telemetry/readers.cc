@@ -21,7 +21,7 @@ Reader SandboxReader() {
   return reader;
 }
 
-// What goes into headers.
+// Text that is safe in an HTTP header.
 bool IsClean(std::string_view text) {
   return !text.empty() && std::ranges::none_of(text, [](char c) {
     return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
@@ -33,33 +33,34 @@ bool IsClean(std::string_view text) {
 void DescribeReaders(ConfigFields& f, ReadersConfig& c) {
   f.Group("readers", [&] {
     f.Flag("kubernetes", c.kubernetes,
-           "Who has a token of the cluster sees the namespaces in which they may list pods, and "
-           "everything if that is in all; this server must be allowed to create TokenReviews and "
-           "SubjectAccessReviews. False: nobody reads.");
-    f.Text("kubeconfig", c.kubeconfig, "How the cluster is reached; empty: that it runs in.");
+           "Users with a cluster token may read the namespaces in which they can list pods, and "
+           "everything if they can list pods in all. The server needs the right to create "
+           "TokenReviews and SubjectAccessReviews. False: disabled.");
+    f.Text("kubeconfig", c.kubeconfig,
+           "Kubeconfig of the cluster. Empty: the cluster that this server runs in.");
     f.Group("oidc", [&] { DescribeOidc(f, c.oidc); });
   });
   f.Group("actions", [&] { DescribeActions(f, c.actions); });
   f.Group("limits", [&] {
-    f.Number("requestsPerSecondOfAddress", c.limits.address_per_second, 0, 1'000'000,
-             "Of readers; five times as many may come at once. 0: as often as they like, here and "
-             "below.");
+    f.Number(
+        "requestsPerSecondOfAddress", c.limits.address_per_second, 0, 1'000'000,
+        "Requests of readers; bursts may be five times as large. 0: no limit, here and below.");
     f.Number("requestsPerSecondOfReader", c.limits.reader_per_second, 0, 1'000'000,
-             "Of one who has signed in, from wherever.");
+             "Requests of one signed-in user, from any address.");
     f.Number("actionsPerMinute", c.limits.actions_per_minute, 0, 1'000'000,
-             "What-if and submit, of one reader.");
+             "What-if and submit requests of one reader.");
     f.Number("failuresPerMinute", c.limits.failures_per_minute, 0, 1'000'000,
-             "Failed attempts to sign in from one address; from all together five times as many.");
+             "Failed sign-ins from one address; from all addresses together five times as many.");
     f.Text("trustedProxies", c.proxies,
            "Addresses and networks (10.0.0.0/8, fd00::1), separated by commas, whose "
-           "X-Forwarded-For is believed.");
+           "X-Forwarded-For is trusted.");
   });
   f.Group("audit", [&] {
     f.Text("file", c.audit_file,
-           "Where what readers do is written, a line of JSON each, beside the log; empty: the log "
-           "alone.");
+           "File of the audit log, one line of JSON per action, in addition to the log. Empty: the "
+           "log alone.");
     f.Number("maxMegabytes", c.audit_megabytes, 1, 100'000,
-             "Beyond that the file becomes FILE.1, in place of that from before.");
+             "Size at which the file is renamed to FILE.1, replacing an older FILE.1.");
   });
 }
 
@@ -89,7 +90,7 @@ Status TelemetryReaders::Connect(const Parts& parts) {
   auto connection = kube::LoadConnection(config_.kubeconfig, "");
   if (!connection.ok()) return connection.status().Within("readers");
   connection_ = *std::move(connection);
-  // A reader's rights are some hundred questions at once.
+  // Determining a reader's rights takes some hundred reviews at once.
   cluster_ = std::make_unique<kube::HttpTransport>(
       connection_, kube::HttpOptions{.requests_per_second = 400, .burst = 1000});
   ReaderAccess::Options options;
@@ -98,7 +99,7 @@ Status TelemetryReaders::Connect(const Parts& parts) {
   options.review_tokens = config_.kubernetes;
   if (oidc_ != nullptr) {
     options.identify = [this](const std::string& token) -> std::optional<Result<Json>> {
-      // kubectl's, where the cluster uses the same provider: the cluster knows whether it is good.
+      // A token for kubectl, if the cluster uses the same provider: the cluster reviews it.
       if (config_.kubernetes && oidc_->IsForOthers(token)) return std::nullopt;
       return oidc_->Identify(token);
     };
@@ -116,7 +117,7 @@ Status TelemetryReaders::AllowActions(const Parts& parts) {
   if (cluster == nullptr && config_.sandbox) return Status::Ok();
   if (cluster == nullptr) {
     return Invalid(
-        "actions: only readers whom a cluster knows may do something: set readers.kubernetes or "
+        "actions: only readers authenticated by a cluster may act: set readers.kubernetes or "
         "readers.oidc");
   }
   ClusterActions::Parts with{
@@ -152,7 +153,8 @@ std::optional<net::HttpResponse> TelemetryReaders::Answer(const net::HttpRequest
   const Duration wait =
       std::max(limits_->address.Take(network, now), limits_->failures.Wait(network, now));
   if (wait > Duration(0)) {
-    return telemetryserver::TooManyAnswer("too many requests, or failed ones: come again later", wait);
+    return telemetryserver::TooManyAnswer("too many requests, or failed ones: come again later",
+                                          wait);
   }
   return oidc_->Answer(request, [&](const char* action, const std::string& who, const Status& how) {
     const bool refused = how.code() == Code::kPermission;
@@ -181,7 +183,7 @@ Result<std::shared_ptr<kube::Transport>> TelemetryReaders::AsReader(const Action
     connection.as_user = call.reader.user;
     const Json* groups = Find(call.reader.subject, "groups");
     for (const Json& group : groups == nullptr ? JsonArray() : groups->get_array()) {
-      // That everybody is in the API server adds itself.
+      // The API server adds system:authenticated itself.
       if (group != Json("system:authenticated")) {
         connection.as_groups.emplace_back(View(group.get_string()));
       }

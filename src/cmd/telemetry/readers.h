@@ -1,5 +1,5 @@
-// Who reads telemetry and what they may do: signing in, rights, limits, actions, and the log of
-// them. All that the server of telemetry knows of people.
+// Readers of telemetry: sign-in, rights, limits, actions, and their audit log. Contains all that
+// the telemetry server knows about users.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "cmd/telemetry/cluster_actions.h"
 #include "cmd/daemon/config_file.h"
+#include "cmd/telemetry/cluster_actions.h"
 #include "cmd/telemetry/oidc.h"
 #include "cmd/telemetry/reader_access.h"
 #include "gpu/catalogue.h"
@@ -23,7 +23,7 @@
 namespace nos::cmd {
 
 struct ReadersConfig {
-  // Readers are those of the cluster that this runs in, or of the kubeconfig's.
+  // Readers are users of the cluster that this server runs in, or of the kubeconfig's cluster.
   bool kubernetes = false;
   std::string kubeconfig;
   OidcConfig oidc{};
@@ -32,11 +32,11 @@ struct ReadersConfig {
   std::string audit_file;
   int64_t audit_megabytes = 16;
   std::string proxies;
-  // Everybody on this machine may do everything. Actions are done there; null: there are none.
+  // All users of this machine may do everything. Actions use `sandbox_cluster`; null: no actions.
   bool sandbox = false;
   kube::Transport* sandbox_cluster = nullptr;
 };
-// The groups readers, actions, limits and audit.
+// Fields of the groups readers, actions, limits and audit.
 void DescribeReaders(ConfigFields& fields, ReadersConfig& config);
 
 class TelemetryReaders {
@@ -44,27 +44,27 @@ class TelemetryReaders {
   struct Parts {
     const Clock& clock;
     const gpu::Catalogue& catalogue;
-    // That anything is known of.
+    // Namespaces with records.
     std::function<std::set<std::string>()> namespaces;
   };
-  // Errors: kInvalid (what is asked for cannot be).
+  // Errors: kInvalid (the configuration is not possible).
   static Result<std::unique_ptr<TelemetryReaders>> Make(const ReadersConfig& config,
                                                         const Parts& parts);
 
-  // Thread-safe, as all of it.
+  // Thread-safe, as is the whole class.
   Result<telemetryserver::Reader> Authenticate(const net::HttpRequest& request);
-  // As ReaderRights.
+  // See ReaderRights.
   Result<bool> Sees(const telemetryserver::Reader& reader, const std::string& ns) {
     return access_ == nullptr ? reader.May(ns) : access_->Sees(reader, ns);
   }
-  // Signing in and out; none: it asks for something else.
+  // Handles sign-in and sign-out; nullopt for any other request.
   std::optional<net::HttpResponse> Answer(const net::HttpRequest& request);
-  // Where browsers sign in, from the dashboard on; "": nowhere.
+  // Path of the sign-in page, relative to the dashboard; "" if browsers cannot sign in.
   std::string sign_in() const { return oidc_ != nullptr && oidc_->has_login() ? "login" : ""; }
   std::string AddressOf(const net::HttpRequest& request) const {
     return proxies_.ClientOf(request);
   }
-  // Null where there are none.
+  // Null if not configured.
   telemetryserver::Actions* actions() { return actions_.get(); }
   telemetryserver::Limits* limits() { return limits_.get(); }
   telemetryserver::Audit* audit() { return config_.sandbox ? nullptr : audit_.get(); }
@@ -83,10 +83,11 @@ class TelemetryReaders {
   std::unique_ptr<telemetryserver::Limits> limits_;
   std::unique_ptr<telemetryserver::Audit> audit_;
   kube::ConnectionConfig connection_;
-  std::unique_ptr<kube::HttpTransport> cluster_;  // null: readers are not asked for there
-  std::unique_ptr<OidcSignIn> oidc_;              // null: off
+  std::unique_ptr<kube::HttpTransport>
+      cluster_;                       // null: readers are not authenticated by a cluster
+  std::unique_ptr<OidcSignIn> oidc_;  // null: disabled
   std::unique_ptr<ReaderAccess> access_;
-  std::unique_ptr<ClusterActions> actions_;  // last: uses the others
+  std::unique_ptr<ClusterActions> actions_;  // last: uses the other members
 };
 
 }  // namespace nos::cmd

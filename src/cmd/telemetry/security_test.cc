@@ -1,5 +1,6 @@
-// What strangers, readers and reporters may not do, tried on the whole server over HTTP: beside it
-// a provider of OpenID Connect and an API server, doubled below their real interfaces.
+// Checks over HTTP that unauthenticated clients, readers and reporters cannot exceed their rights.
+// Runs the whole server with doubles of an OpenID Connect provider and an API server behind their
+// real protocols.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -19,7 +20,7 @@
 namespace nos::cmd {
 namespace {
 
-// An answer as it came, header and all.
+// A raw answer, with its header.
 struct Answer {
   int code = 0;
   std::string head, body;
@@ -32,7 +33,7 @@ struct Answer {
   }
 };
 
-// Sends these very bytes.
+// Sends exactly these bytes.
 Answer SendRaw(uint16_t port, const std::string& bytes) {
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
@@ -43,7 +44,7 @@ Answer SendRaw(uint16_t port, const std::string& bytes) {
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return answer;
   for (size_t sent = 0; sent < bytes.size();) {
     const ssize_t n = send(fd.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-    if (n <= 0) break;  // it has answered already
+    if (n <= 0) break;  // the server has already answered
     sent += static_cast<size_t>(n);
   }
   std::string text;
@@ -59,7 +60,8 @@ Answer SendRaw(uint16_t port, const std::string& bytes) {
   return answer;
 }
 
-// Knows tokens "cluster-USER". team-a may be seen and filled by kim; the chief may do everything.
+// Accepts tokens "cluster-USER". User kim may list and create pods in team-a; user chief may do
+// everything.
 class ApiServerDouble {
  public:
   ApiServerDouble() {
@@ -68,7 +70,7 @@ class ApiServerDouble {
                         }).value());
   }
   uint16_t port() const { return server_->port(); }
-  // Is that user's, too.
+  // Accepts the token for the user, too.
   void Know(const std::string& token, const std::string& user) {
     const std::scoped_lock lock(mutex_);
     users_[token] = user;
@@ -108,7 +110,7 @@ class ApiServerDouble {
   mutable std::mutex mutex_;
   std::vector<net::HttpRequest> created_;
   std::map<std::string, std::string> users_;  // by token
-  std::unique_ptr<net::HttpServer> server_;   // last
+  std::unique_ptr<net::HttpServer> server_;   // last: uses the other members
 };
 
 const std::string kPod =
@@ -172,7 +174,7 @@ class TelemetrySecurityTest : public ::testing::Test {
     return Ask("POST", "/api/v1/ingest", "Authorization: Bearer " + token + "\r\n" + headers,
                envelope);
   }
-  // With a pod of team-a and one of team-b.
+  // An envelope with a pod of team-a and a pod of team-b.
   std::string Envelope(const std::string& cluster, int sequence, const std::string& name,
                        const std::vector<std::string>& namespaces = {"team-a", "team-b"}) {
     const int64_t now = ToMillis(clock_.Now());
@@ -206,7 +208,7 @@ class TelemetrySecurityTest : public ::testing::Test {
                       {"nonce", nonce},
                       {"groups", {"ml"}}});
   }
-  // The cookie of a browser that has signed in.
+  // Signs in a browser and returns its cookie.
   std::string SignIn() {
     const Answer login = Get("/login");
     EXPECT_EQ(login.code, 302) << login.body;
@@ -236,7 +238,7 @@ class TelemetrySecurityTest : public ::testing::Test {
   std::unique_ptr<TelemetryServer> server_;
 };
 
-TEST_F(TelemetrySecurityTest, StrangersSeeNothing) {
+TEST_F(TelemetrySecurityTest, UnauthenticatedClientsSeeNothing) {
   for (const char* route : {"session", "overview", "gpus", "workloads", "workloads/team-a/p-1",
                             "decisions", "quotas", "series?metric=used", "history", "stream"}) {
     const Answer answer = Get(std::string("/api/v1/") + route);
@@ -254,7 +256,7 @@ TEST_F(TelemetrySecurityTest, StrangersSeeNothing) {
   EXPECT_EQ(Get("/api/v1/session", "Authorization: Basic a2ltOg==\r\n").code, 401);
 }
 
-TEST_F(TelemetrySecurityTest, ReadersSeeAndFillTheirOwnNamespaceAlone) {
+TEST_F(TelemetrySecurityTest, ReadersSeeAndSubmitOnlyInTheirNamespaces) {
   for (const std::string& credentials : {Bearer("cluster-kim"), Bearer(IdToken()), SignIn()}) {
     const Answer pods = Get("/api/v1/workloads", credentials);
     EXPECT_EQ(pods.code, 200) << pods.body;
@@ -273,7 +275,7 @@ TEST_F(TelemetrySecurityTest, ReadersSeeAndFillTheirOwnNamespaceAlone) {
   EXPECT_EQ(Get("/api/v1/overview", Bearer("cluster-chief")).code, 200);
 }
 
-TEST_F(TelemetrySecurityTest, OfVeryManyNamespacesTheOneThatIsNamedIsAskedAbout) {
+TEST_F(TelemetrySecurityTest, ReviewsNamedNamespaceAmongVeryMany) {
   std::vector<std::string> namespaces = {"zz"};
   for (int i = 0; i < 600; ++i) namespaces.push_back("aaa-" + std::to_string(1000 + i));
   ASSERT_EQ(Deliver(Envelope("prod", 2, "p-2", namespaces)).code, 200);
@@ -295,14 +297,15 @@ TEST_F(TelemetrySecurityTest, OfVeryManyNamespacesTheOneThatIsNamedIsAskedAbout)
   EXPECT_EQ(Get("/api/v1/workloads?namespace=team-a", zoe).body.find("p-1"), std::string::npos);
 }
 
-TEST_F(TelemetrySecurityTest, TokensOfTheSameProviderForTheClusterAreTheClustersToKnow) {
+TEST_F(TelemetrySecurityTest, ClusterReviewsTokensIssuedForIt) {
   const std::string token = IdToken("", "kubernetes");
   api_.Know(token, "kim");
   EXPECT_NE(Get("/api/v1/session", Bearer(token)).body.find(R"("user":"kim")"), std::string::npos);
   ASSERT_EQ(Ask("POST", "/api/v1/submit", kOwn + Bearer(token), kPod).code, 200);
-  EXPECT_EQ(api_.created().back().Header("authorization"), "Bearer " + token) << "with their own";
+  EXPECT_EQ(api_.created().back().Header("authorization"), "Bearer " + token)
+      << "with the reader's own token";
   EXPECT_EQ(Get("/api/v1/session", Bearer(IdToken("", "grafana"))).code, 401);
-  // Where the cluster is not to be asked it is nobody's.
+  // Without reviews by the cluster, the token is not valid.
   config_.readers.kubernetes = false;
   config_.readers.actions = {};
   Start();
@@ -311,7 +314,7 @@ TEST_F(TelemetrySecurityTest, TokensOfTheSameProviderForTheClusterAreTheClusters
   EXPECT_NE(refused.body.find("(aud)"), std::string::npos) << refused.body;
 }
 
-TEST_F(TelemetrySecurityTest, PodsAreCreatedWithTheReadersOwnRights) {
+TEST_F(TelemetrySecurityTest, SubmitUsesReadersOwnRights) {
   const std::string session = SignIn();
   EXPECT_NE(Get("/api/v1/session", session).body.find(R"("sign_out":"logout")"), std::string::npos);
   ASSERT_EQ(Ask("POST", "/api/v1/submit", kOwn + Bearer("cluster-kim"), kPod).code, 200);
@@ -327,18 +330,18 @@ TEST_F(TelemetrySecurityTest, PodsAreCreatedWithTheReadersOwnRights) {
   EXPECT_EQ(std::ranges::count(created[1].headers, "impersonate-group",
                                &net::HttpHeaders::value_type::first),
             1);
-  // It is written down who that was, and not with what.
+  // The audit log contains the user but not the token.
   std::stringstream audit;
   audit << std::ifstream(config_.readers.audit_file).rdbuf();
   EXPECT_NE(audit.str().find(R"("action":"submit","who":")" + provider_.url() + "#kim\""),
             std::string::npos);
   EXPECT_EQ(audit.str().find("cluster-kim"), std::string::npos);
-  // Out.
+  // Sign-out.
   EXPECT_EQ(Ask("POST", "/logout", kOwn + session, "{}").code, 200);
   EXPECT_EQ(Get("/api/v1/session", session).code, 401);
 }
 
-TEST_F(TelemetrySecurityTest, PagesOfOtherSitesDoNothing) {
+TEST_F(TelemetrySecurityTest, RejectsRequestsOfOtherSites) {
   const std::string session = SignIn();
   for (const char* headers :
        {"Content-Type: application/json\r\n", "X-Nos-Csrf: 1\r\nContent-Type: text/plain\r\n",
@@ -355,13 +358,13 @@ TEST_F(TelemetrySecurityTest, PagesOfOtherSitesDoNothing) {
   EXPECT_EQ(Get("/api/v1/session", session).Header("Access-Control-Allow-Origin"), "");
 }
 
-TEST_F(TelemetrySecurityTest, ReportersSpeakForTheirOwnClusterAlone) {
+TEST_F(TelemetrySecurityTest, ReportersSendOnlyForTheirCluster) {
   const auto names = [&] {
     return Get("/api/v1/workloads?cluster=prod", Bearer("cluster-chief")).body;
   };
   EXPECT_EQ(Deliver(Envelope("prod", 2, "forged"), "fedcba9876543210").code, 403);
   EXPECT_EQ(Deliver(Envelope("prod", 1, "rewound")).body, R"({"sequence":1,"refused":[]})")
-      << "what is there already is acknowledged again";
+      << "a stored envelope is acknowledged again";
   ASSERT_EQ(Deliver(Envelope("lab", 1, "of-lab"), "fedcba9876543210").code, 200);
   ASSERT_EQ(Deliver(Envelope("prod", 5, "later")).code, 200);
   EXPECT_EQ(Deliver(Envelope("prod", 3, "rewound")).code, 200);
@@ -373,7 +376,7 @@ TEST_F(TelemetrySecurityTest, ReportersSpeakForTheirOwnClusterAlone) {
   }
 }
 
-TEST_F(TelemetrySecurityTest, WhatIsTooLargeIsRefusedUnread) {
+TEST_F(TelemetrySecurityTest, RejectsLargeBodiesUnread) {
   const std::string large(9 << 20, ' ');
   EXPECT_EQ(Deliver(large).code, 413);
   const std::string bomb = Gzip(std::string(64 << 20, ' '), 9);
@@ -386,7 +389,7 @@ TEST_F(TelemetrySecurityTest, WhatIsTooLargeIsRefusedUnread) {
   EXPECT_EQ(Get("/healthz").code, 404) << "it still answers";
 }
 
-TEST_F(TelemetrySecurityTest, PathsLeadNowhereElse) {
+TEST_F(TelemetrySecurityTest, RejectsPathTraversal) {
   for (const char* path :
        {"/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/assets/..%2f..%2fetc/passwd",
         "/assets/%00", "/./etc/passwd", "//etc/passwd", "/api/v1/workloads/..%2f..", "/%zz",
@@ -399,7 +402,7 @@ TEST_F(TelemetrySecurityTest, PathsLeadNowhereElse) {
   }
 }
 
-TEST_F(TelemetrySecurityTest, HostileNamesAreHarmless) {
+TEST_F(TelemetrySecurityTest, EscapesHostileNames) {
   const std::string hostile = "</script><img src=x onerror=alert(1)>\r\nSet-Cookie: x=y\x1b[31m";
   const Answer delivered = Deliver(Envelope("prod", 2, hostile));
   ASSERT_EQ(delivered.code, 200) << delivered.body;
@@ -416,7 +419,7 @@ TEST_F(TelemetrySecurityTest, HostileNamesAreHarmless) {
   EXPECT_EQ(page.Header("X-Frame-Options"), "DENY");
 }
 
-TEST_F(TelemetrySecurityTest, HeadersAreNotForged) {
+TEST_F(TelemetrySecurityTest, IgnoresForgedHeaders) {
   for (const char* target :
        {"/login?x=%0d%0aSet-Cookie:%20a=b", "/login/callback?state=%0d%0aSet-Cookie:%20a=b",
         "/login/callback?error=%0d%0aSet-Cookie:%20a=b",
@@ -425,7 +428,7 @@ TEST_F(TelemetrySecurityTest, HeadersAreNotForged) {
     EXPECT_EQ(answer.head.find("a=b"), std::string::npos) << answer.head;
   }
   EXPECT_EQ(Get("/api/v1/session", Bearer("cluster-kim\nX: y")).code, 400);
-  // Who is asked for is not who says so.
+  // Headers that name a user do not change the authenticated user.
   const Answer answer =
       Get("/api/v1/session", Bearer("cluster-kim") +
                                  "Impersonate-User: chief\r\nX-Remote-User: chief\r\n"
@@ -433,11 +436,12 @@ TEST_F(TelemetrySecurityTest, HeadersAreNotForged) {
   EXPECT_NE(answer.body.find(R"("user":"kim")"), std::string::npos) << answer.body;
 }
 
-TEST_F(TelemetrySecurityTest, WhoFailsTooOftenWaits) {
+TEST_F(TelemetrySecurityTest, LimitsFailedSignIns) {
   config_.readers.limits.failures_per_minute = 1;
   Start();
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(Get("/login/callback?code=x&state=y").code, 400) << "to which any page may send them";
+    EXPECT_EQ(Get("/login/callback?code=x&state=y").code, 400)
+        << "any site may redirect a browser there";
   }
   EXPECT_EQ(Get("/api/v1/session", Bearer("forged")).code, 401);
   const Answer later = Get("/api/v1/session", Bearer("forged-2"));

@@ -12,43 +12,45 @@
 namespace nos::cmd {
 namespace {
 
-// Each envelope holds one until it is on disk; readers whose rights are asked for hold some, too.
+// Each envelope holds a thread until it is on disk; readers hold one while their rights are
+// reviewed.
 constexpr int kThreads = 64;
 constexpr uint64_t kMostHeld = uint64_t{256} << 20;
 constexpr size_t kMostTokenFile = size_t{4} << 20;
-// A stream ends after that, and its client comes again: so that who may not see any more stops,
-// about as soon as elsewhere. In the sandbox all see everything.
+// A stream ends after this time and its client reconnects, so that a revoked right ends streams
+// about as soon as other requests. In the sandbox all users see everything.
 constexpr Duration kStreamLimit = std::chrono::minutes(1), kOpenStreamLimit = std::chrono::hours(1);
 
 bool IsLoopback(const std::string& address) { return address == "127.0.0.1" || address == "::1"; }
 
-// Nothing that others could reach stands open because something was left out.
+// Rejects configurations that would give other machines unauthenticated access.
 Status CheckSafe(const TelemetryServerConfig& config, const net::HttpServerOptions& options) {
   const bool loopback = IsLoopback(options.address);
   if (config.sandbox && !loopback) {
-    return Invalid(
-        fmt::format("--sandbox is open to all of this machine: listen on 127.0.0.1, not on {}",
-                    config.address));
+    return Invalid(fmt::format(
+        "--sandbox grants access to all users of this machine: listen on 127.0.0.1, not on {}",
+        config.address));
   }
   if (config.sandbox) return Status::Ok();
   if (config.token_file.empty()) {
     return Invalid(
-        "ingest.tokenFile is empty, and anybody could deliver: name a file of tokens, or give "
-        "--sandbox on a machine of your own");
+        "ingest.tokenFile is required: without it any client could send records. Set it, or give "
+        "--sandbox on your own machine");
   }
   if (config.certificate_file.empty() != config.key_file.empty()) {
-    return Invalid("listen: tlsCertFile and tlsKeyFile go together");
+    return Invalid("listen: tlsCertFile and tlsKeyFile must be set together");
   }
   if (config.certificate_file.empty() && !loopback && !config.plaintext) {
     return Invalid(
-        "listen: tokens would go over the network unencrypted: give tlsCertFile and tlsKeyFile, or "
-        "allowPlaintext where a proxy in front does TLS");
+        "listen: tokens would be sent unencrypted: set tlsCertFile and tlsKeyFile, or "
+        "allowPlaintext if a proxy terminates TLS");
   }
   return Status::Ok();
 }
 
-// That anything is known of, in the cluster in which readers have their rights.
-std::set<std::string> NamespacesOf(const telemetryserver::Recorder& recorder, const std::string& home) {
+// Namespaces with records, of the cluster that defines readers' rights.
+std::set<std::string> NamespacesOf(const telemetryserver::Recorder& recorder,
+                                   const std::string& home) {
   std::set<std::string> namespaces;
   const std::vector<std::string> clusters = recorder.Clusters();
   const std::string& cluster = clusters.size() == 1 ? clusters.front() : home;
@@ -63,28 +65,32 @@ std::set<std::string> NamespacesOf(const telemetryserver::Recorder& recorder, co
 void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
   using std::chrono::hours, std::chrono::seconds, std::chrono::minutes;
   f.Group("listen", [&] {
-    f.Text("bindAddress", c.address, "Where reporters deliver and the dashboard is.");
-    f.Text("tlsCertFile", c.certificate_file, "Its certificate, PEM. Read anew when it changes.");
-    f.Text("tlsKeyFile", c.key_file, "Its key, PEM.");
-    f.Text("clientCaFile", c.client_ca_file,
-           "PEM. Not empty: only clients with a certificate of this authority may come.");
+    f.Text("bindAddress", c.address,
+           "Address that receives records and serves the API and the dashboard.");
+    f.Text("tlsCertFile", c.certificate_file,
+           "Certificate of the server (PEM). Reloaded when it changes.");
+    f.Text("tlsKeyFile", c.key_file, "Private key of the server (PEM).");
+    f.Text(
+        "clientCaFile", c.client_ca_file,
+        "CA certificates (PEM). If set, only clients with a certificate of this CA may connect.");
     f.Flag("allowPlaintext", c.plaintext,
-           "Serve without TLS also where other machines can reach it: behind a proxy that has it.");
+           "Serve without TLS on addresses that other machines can reach: behind a proxy that "
+           "terminates TLS.");
   });
   f.Group("ingest", [&] {
     f.Text("tokenFile", c.token_file,
-           "Who may deliver: a line \"CLUSTER TOKEN\" each, CLUSTER \"*\" for any. Read anew when "
-           "it changes.");
+           "Tokens of reporters, one line \"CLUSTER TOKEN\" each; CLUSTER \"*\" means any. "
+           "Reloaded when it changes.");
     f.Seconds("reportIntervalSeconds", c.recorder.report_every, seconds(1), hours(1),
-              "How often agents report; data three times as old is shown as old.");
+              "Interval of agents' reports; data older than three intervals is shown as stale.");
   });
   DescribeReaders(f, c.readers);
   f.Group("store", [&] {
-    f.Text("file", c.recorder.store.path, "The database; it and two files beside it are written.");
+    f.Text("file", c.recorder.store.path, "Database file; two more files are created beside it.");
     f.Number("maxMegabytes", c.most_megabytes, 0, 100'000'000,
-             "It grows no larger; what comes then is refused. 0: as large as the disk.");
+             "Maximum size of the database; further records are rejected. 0: limited by the disk.");
     f.Seconds("flushSeconds", c.recorder.flush_every, seconds(1), hours(1),
-              "How long samples stay in memory and in the journal before they are compressed.");
+              "Time that samples stay in memory and in the journal before they are compressed.");
   });
   f.Group("retention", [&] {
     const auto days = [&](const char* key, telemetry::Millis& value, Duration least,
@@ -94,9 +100,11 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
       value = ToMillis(duration);
     };
     telemetryserver::Retention& keep = c.recorder.retention;
-    days("rawSeconds", keep.raw, hours(12), "Every sample.");
-    days("fiveMinuteSeconds", keep.rollups_5m, hours(24 * 6), "Mean, min and max of five minutes.");
-    days("hourSeconds", keep.rollups_1h, hours(24 * 6), "Mean, min and max of an hour.");
+    days("rawSeconds", keep.raw, hours(12), "Retention of raw samples.");
+    days("fiveMinuteSeconds", keep.rollups_5m, hours(24 * 6),
+         "Retention of mean, min and max over five minutes.");
+    days("hourSeconds", keep.rollups_1h, hours(24 * 6),
+         "Retention of mean, min and max over an hour.");
     days("eventSeconds", keep.events, hours(24), "Layouts, pods, quotas, decisions, Events.");
   });
   f.Group("export", [&] { DescribeExports(f, c.exports); });
@@ -115,7 +123,7 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   AddFollowers(config.exports, recorder);
   NOS_ASSIGN(server->recorder_,
              telemetryserver::Recorder::Open(recorder, catalogue, clock, metrics,
-                                       [self = server.get()] { self->hub_.Changed(); }));
+                                             [self = server.get()] { self->hub_.Changed(); }));
   ReadersConfig readers = config.readers;
   readers.sandbox = config.sandbox;
   readers.sandbox_cluster = config.sandbox_cluster;
@@ -126,8 +134,8 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
                                                     self->config_.readers.actions.cluster);
                                               }}));
   const bool open = config.sandbox && config.token_file.empty();
-  server->ingest_ = std::make_unique<telemetryserver::Ingest>(*server->recorder_,
-                                                        open ? nullptr : &server->tokens_, metrics);
+  server->ingest_ = std::make_unique<telemetryserver::Ingest>(
+      *server->recorder_, open ? nullptr : &server->tokens_, metrics);
   TelemetryReaders& people = *server->readers_;
   server->api_ = std::make_unique<telemetryserver::Api>(telemetryserver::Api::Parts{
       .recorder = *server->recorder_,
@@ -152,7 +160,7 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   return server;
 }
 
-// Whoever is being answered uses the others.
+// Stops the server first: requests in progress use the other members.
 TelemetryServer::~TelemetryServer() { server_.reset(); }
 
 Status TelemetryServer::Listen() {

@@ -1,4 +1,4 @@
-// The server of telemetry as one object: store, API, dashboard. nos telemetry runs it as a daemon.
+// The telemetry server as one object: store, API and dashboard. nos telemetry runs it as a daemon.
 #pragma once
 
 #include <memory>
@@ -6,8 +6,8 @@
 
 #include "base/metrics.h"
 #include "cmd/daemon/config_file.h"
-#include "cmd/telemetry/exports.h"
 #include "cmd/daemon/probes.h"
+#include "cmd/telemetry/exports.h"
 #include "cmd/telemetry/readers.h"
 #include "gpu/catalogue.h"
 #include "telemetryserver/api.h"
@@ -17,22 +17,22 @@ namespace nos::cmd {
 struct TelemetryServerConfig {
   std::string address = "127.0.0.1:8090";
   std::string certificate_file, key_file, client_ca_file;
-  bool plaintext = false;  // also where other machines can reach it
+  bool plaintext = false;  // also on addresses that other machines can reach
   std::string token_file;
   int64_t most_megabytes = 0;
   telemetryserver::RecorderOptions recorder;
   ReadersConfig readers;
   ExportsConfig exports;
-  // Everybody on this machine, and nobody else, may deliver and see everything.
+  // All users of this machine, and no other machine, may write and read everything.
   bool sandbox = false;
-  kube::Transport* sandbox_cluster = nullptr;  // where they may ask and submit; null: nowhere
+  kube::Transport* sandbox_cluster = nullptr;  // cluster for what-if and submit; null: disabled
 };
 void DescribeTelemetryServer(ConfigFields& fields, TelemetryServerConfig& config);
 
 class TelemetryServer {
  public:
-  // Serves when it returns. Errors: kInvalid (what is asked for is not safe, or wrong),
-  // kUnavailable (address taken), as telemetryserver::Recorder::Open.
+  // Serves when it returns. Errors: kInvalid (an unsafe or invalid configuration), kUnavailable
+  // (address in use), see telemetryserver::Recorder::Open.
   static Result<std::unique_ptr<TelemetryServer>> Start(const TelemetryServerConfig& config,
                                                         const gpu::Catalogue& catalogue,
                                                         const Clock& clock, Metrics& metrics);
@@ -41,14 +41,14 @@ class TelemetryServer {
   TelemetryServer& operator=(const TelemetryServer&) = delete;
 
   uint16_t port() const { return server_->port(); }
-  // What is written can be stored.
+  // OK if records can be stored.
   Status Ready() const { return recorder_->Health(); }
   void Report() { recorder_->Report(); }
-  // Reads the file of tokens anew. On an error those from before stay.
+  // Reloads the token file. On an error the previous tokens stay valid.
   Status ReadTokens();
-  // Answers /healthz, /readyz and /metrics as well from now on. They live until HangUp.
+  // Also serves /healthz, /readyz and /metrics from now on. `probes` must live until HangUp.
   void Show(Probes& probes) { probes_ = &probes; }
-  // Answers nobody any more.
+  // Stops serving.
   void HangUp() { server_.reset(); }
   telemetryserver::Recorder& recorder() { return *recorder_; }
 
@@ -68,7 +68,7 @@ class TelemetryServer {
   std::unique_ptr<telemetryserver::Ingest> ingest_;
   std::unique_ptr<telemetryserver::Api> api_;
   std::atomic<Probes*> probes_{nullptr};
-  std::unique_ptr<net::HttpServer> server_;  // last: uses the others
+  std::unique_ptr<net::HttpServer> server_;  // last: uses the other members
 };
 
 }  // namespace nos::cmd

@@ -41,20 +41,20 @@ class TelemetryServerTest : public ::testing::Test {
   Metrics metrics_;
 };
 
-TEST_F(TelemetryServerTest, NothingStandsOpenBecauseSomethingWasLeftOut) {
+TEST_F(TelemetryServerTest, RejectsConfigurationsWithOpenAccess) {
   config_.token_file = "";
-  ExpectRefused("ingest.tokenFile is empty");
+  ExpectRefused("ingest.tokenFile is required");
   config_.token_file = folder_ / "tokens";
   config_.address = ":0";
   ExpectRefused("unencrypted");
   config_.sandbox = true;
-  ExpectRefused("--sandbox is open to all of this machine");
+  ExpectRefused("--sandbox grants access to all users of this machine");
   config_.sandbox = false;
   config_.certificate_file = "tls.crt";
-  ExpectRefused("go together");
+  ExpectRefused("must be set together");
 }
 
-TEST_F(TelemetryServerTest, ExportsThatCannotWorkAreSaidAtTheStart) {
+TEST_F(TelemetryServerTest, RejectsInvalidExportsAtStart) {
   config_.exports.remote_write.destination.url = "prometheus:9090";
   ExpectRefused("export.remoteWrite.url: it must begin with https://");
   config_.exports.remote_write.destination.url = "https://prometheus/api/v1/write";
@@ -67,13 +67,13 @@ TEST_F(TelemetryServerTest, ExportsThatCannotWorkAreSaidAtTheStart) {
   config_.exports.clickhouse.options.database = "a";
   config_.exports.clickhouse.destination.username = "nos";
   config_.exports.clickhouse.destination.password_file = "p";
-  ExpectRefused("https only");
+  ExpectRefused("require https");
   config_.exports = {};
   config_.exports.walkai.destination.url = "https://walkai/cluster/insights";
   ExpectRefused("export.walkai.cluster");
 }
 
-TEST_F(TelemetryServerTest, IsOpenWhereItWasSaid) {
+TEST_F(TelemetryServerTest, ServesSafeAndSandboxConfigurations) {
   EXPECT_TRUE(Start().ok()) << "on loopback, with tokens";
   config_.address = ":0";
   config_.plaintext = true;
@@ -88,18 +88,18 @@ TEST_F(TelemetryServerTest, IsOpenWhereItWasSaid) {
   EXPECT_TRUE((*server)->Ready().ok());
 }
 
-TEST_F(TelemetryServerTest, TokensThatCannotBeReadLeaveThoseFromBefore) {
+TEST_F(TelemetryServerTest, KeepsTokensIfReloadFails) {
   const auto server = Start();
   ASSERT_TRUE(server.ok());
   WriteTokens("prod short\n");
   const Status read = (*server)->ReadTokens();
   EXPECT_EQ(read.code(), Code::kInvalid);
-  EXPECT_EQ(read.message().find("short"), std::string::npos) << "no token is told";
+  EXPECT_EQ(read.message().find("short"), std::string::npos) << "the message contains no token";
   WriteTokens("* fedcba9876543210\n");
   EXPECT_TRUE((*server)->ReadTokens().ok());
 }
 
-TEST_F(TelemetryServerTest, WhatIsPrintedIsRead) {
+TEST_F(TelemetryServerTest, PrintedConfigCanBeRead) {
   const auto describe = [&](ConfigFields& f) { DescribeTelemetryServer(f, config_); };
   config_.recorder.retention.raw = 13 * telemetry::kHour;
   const std::string text = PrintConfig("TelemetryConfig", describe);

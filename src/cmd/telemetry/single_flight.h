@@ -1,10 +1,9 @@
-// Many who want to know the same at once ask once: the first one asks, the others wait for what it
-// hears.
+// Merges concurrent calls with the same key: the first caller asks, the others wait for its answer.
 //
 //   SingleFlight<Reader> flight(8, 6);
 //   Result<Reader> reader = flight.Do(key, [&] { return Ask(token); });
 //
-// Thread-safe. Keeps nothing: whoever comes when the answer is there asks anew.
+// Thread-safe. Caches nothing: a call after the answer asks again.
 #pragma once
 
 #include <condition_variable>
@@ -22,10 +21,10 @@ namespace nos::cmd {
 template <typename T>
 class SingleFlight {
  public:
-  // How many may ask and wait at once, and how many of them for the same.
+  // Maximum number of callers in total, and per key.
   SingleFlight(size_t most, size_t most_of_one) : most_(most), most_of_one_(most_of_one) {}
 
-  // Errors: those of `ask`; kUnavailable: too many ask and wait.
+  // Errors: errors of `ask`; kUnavailable: too many callers.
   Result<T> Do(const std::string& key, FunctionRef<Result<T>()> ask) {
     std::unique_lock lock(mutex_);
     std::shared_ptr<Flight>& place = flights_[key];

@@ -22,7 +22,7 @@ using scheduling::Explanation;
 constexpr size_t kWidth = 100;
 constexpr std::string_view kSomebodys = "a pod of another namespace";
 
-// What whoever writes a pod says of it; the rest is the API server's.
+// Metadata that the author of a pod writes; the API server sets the other fields.
 Json WrittenMetadata(const Json& object) {
   JsonObject metadata;
   for (const char* key : {"name", "generateName", "namespace", "labels", "annotations"}) {
@@ -41,7 +41,7 @@ void HidePods(std::optional<Explanation::Room>& room,
   }
 }
 
-// By GPU: what is made, what gives way.
+// By GPU: instances created and destroyed.
 void AppendCuts(const std::string& node, const Explanation::Cut& cut, JsonText& json) {
   std::map<int, std::pair<JsonArray, JsonArray>> gpus;
   for (const auto& made : cut.made) gpus[made.gpu].first.emplace_back(made.name);
@@ -101,8 +101,7 @@ Result<WrittenPod> ReadWrittenPod(std::string_view text) {
   }
   if (pod.name.empty() ? prefix.empty() : !IsDnsSubdomain(pod.name)) {
     return Invalid(
-        fmt::format("metadata.name: \"{}\" is no name of a pod: small letters, digits, "
-                    "- and .",
+        fmt::format("metadata.name: \"{}\" is no name of a pod: small letters, digits, - and .",
                     Shortened(Printable(pod.name), 80)));
   }
   metadata.get_object()["namespace"] = pod.ns;

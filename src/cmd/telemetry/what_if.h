@@ -1,5 +1,5 @@
-// What would become of a pod that somebody has not submitted yet, as far as they may know it.
-// Pure functions.
+// Explains where a pod that is not submitted yet would be placed, limited to what the reader may
+// know. Pure functions.
 #pragma once
 
 #include <functional>
@@ -12,24 +12,25 @@
 
 namespace nos::cmd {
 
-// A pod as somebody wrote it: one document of YAML or JSON, without what only the API server says
-// (status, uid...). Its namespace is set ("default"), and a name, or the begin of one.
-// Errors: kInvalid: no pod, several, a name that cannot be one.
+// A pod written by a user: one document of YAML or JSON, without fields that only the API server
+// sets (status, uid...). The namespace is set ("default" if missing), and a name or generateName.
+// Errors: kInvalid: not a pod, several documents, an invalid name.
 struct WrittenPod {
   Json object;
-  std::string ns, name;  // "" where the API server makes the name up
+  std::string ns, name;  // name is "" if the API server generates it
   std::string Key() const { return ns + "/" + name; }
-  // Its name, or one that it could get.
+  // Its name, or an example of a generated name.
   std::string NameOrSo() const;
 };
 Result<WrittenPod> ReadWrittenPod(std::string_view text);
 
-// As for somebody who may know of pods of namespaces for which `may` is true; `own`: the pod's
-// namespace, which is one of them. Others' pods are not named.
+// The explanation for a reader who may see pods in namespaces for which `may` is true; `own`: the
+// pod's namespace, which is one of them. Pods of other namespaces are not named.
 scheduling::Explanation ForReader(scheduling::Explanation why, const std::string& own,
                                   const std::function<bool(std::string_view ns)>& may);
 
-// {"fits", "node", "would_cut", "would_evict", "text", "steps"}. `note`: a further step; "": none.
+// {"fits", "node", "would_cut", "would_evict", "text", "steps"}. `note`: an additional step; "":
+// none.
 std::string WhatIfJson(const scheduling::Explanation& why, std::string_view note);
 
 }  // namespace nos::cmd

@@ -1,5 +1,5 @@
-// A provider of OpenID Connect on this machine: real keys, real HTTP, and whatever tokens a test
-// likes, honest or forged.
+// An OpenID Connect provider on this machine for tests: real keys, real HTTP, and arbitrary valid
+// or forged tokens.
 #pragma once
 
 #include <openssl/core_names.h>
@@ -23,7 +23,7 @@
 
 namespace nos::identity {
 
-// A pair of keys, RS256 or ES256.
+// A key pair for RS256 or ES256.
 class TestKey {
  public:
   TestKey(std::string id, bool rsa)
@@ -39,7 +39,7 @@ class TestKey {
     return {{"kty", "EC"},           {"kid", id_},           {"crv", "P-256"}, {"alg", "ES256"},
             {"x", Number("qx", 32)}, {"y", Number("qy", 32)}};
   }
-  // As PEM, which is what an attacker would try as a shared secret.
+  // PEM, which an attacker would try to use as a shared secret.
   std::string PublicPem() const {
     BIO* out = BIO_new(BIO_s_mem());
     PEM_write_bio_PUBKEY(out, key_.get());
@@ -107,7 +107,8 @@ class TestIssuer {
     keys_.clear();
     for (const TestKey* key : keys) keys_.push_back(key->Public());
   }
-  // The token endpoint gives `token` for `code`, to whoever knows the verifier of `challenge`.
+  // The token endpoint returns `token` for `code` to a client that knows the verifier of
+  // `challenge`.
   void Grant(const std::string& code, const std::string& challenge, const std::string& token) {
     const std::scoped_lock lock(mutex_);
     grants_[code] = {challenge, token};
@@ -159,7 +160,7 @@ class TestIssuer {
   std::mutex mutex_;
   JsonArray keys_;
   std::map<std::string, std::pair<std::string, std::string>> grants_;
-  std::unique_ptr<net::HttpServer> server_;  // last
+  std::unique_ptr<net::HttpServer> server_;  // last: uses the other members
 };
 
 }  // namespace nos::identity

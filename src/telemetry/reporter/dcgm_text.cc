@@ -12,9 +12,8 @@ constexpr std::string_view kActive = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
 constexpr size_t kMostUses = 4096;  // a node has some hundred
 constexpr size_t kMostLine = 8192;
 
-// Takes `name="value"` off the front; false when that is not what stands there. In values \\, \"
-// and
-// \n are escapes (prometheus.io, exposition formats).
+// Removes a leading `name="value"`; false if the text does not start with one. In values \\, \" and
+// \n are escapes (prometheus.io, "Exposition formats").
 bool TakeLabel(std::string_view& text, std::string_view& name, std::string& value) {
   const size_t equals = text.find("=\"");
   if (equals == std::string_view::npos) return false;
@@ -51,7 +50,7 @@ std::optional<DcgmUse> ReadLine(std::string_view line) {
   }
   line.remove_prefix(1);
   line = Trim(line);
-  const auto active = ParseDouble(line.substr(0, line.find(' ')));  // a time may follow
+  const auto active = ParseDouble(line.substr(0, line.find(' ')));  // a timestamp may follow
   if (!active || !(*active >= 0 && *active <= 1.1) || use.gpu.empty()) return std::nullopt;
   use.active = *active;
   return use;

@@ -17,7 +17,7 @@ struct Shown {
   MetricFamily family;
   std::string_view metric;
   double factor;   // from our unit to DCGM's
-  bool instances;  // DCGM tells it of MIG devices, too
+  bool instances;  // DCGM also reports it for MIG devices
 };
 
 constexpr auto kGauge = MetricFamily::Kind::kGauge;
@@ -51,7 +51,7 @@ constexpr MetricFamily kXid{kGauge, "DCGM_FI_DEV_XID_ERRORS",
 
 using Values = std::vector<std::pair<MetricLabels, double>>;
 
-// All labels stand at all metrics; one that is empty is none to Prometheus.
+// All metrics have all labels; Prometheus treats an empty label as missing.
 MetricLabels LabelsOf(const NodeSample& sample, const SampledGpu& gpu,
                       const SampledInstance* sampled) {
   const Holder* holder = SoleHolder(sampled == nullptr ? gpu.holders : sampled->holders);

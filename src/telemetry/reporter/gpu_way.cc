@@ -18,8 +18,8 @@ const gpu::Model* BoardModelOf(const device::GpuInfo& info, const gpu::Catalogue
   return model != nullptr ? model : catalogue.FindByPciId(info.pci_device_id);
 }
 
-// Boards of the Ampere generation change MIG mode with a reset only. One that waits for it stays
-// what it is until then.
+// GPUs of the Ampere architecture need a reset to change MIG mode. A GPU that waits for a reset
+// keeps its current mode until then.
 bool MayChangeMig(const device::GpuInfo& info, bool resets, const gpu::Catalogue& catalogue) {
   const gpu::Model* model = info.mig_capable ? BoardModelOf(info, catalogue) : nullptr;
   if (model == nullptr) return false;
@@ -34,7 +34,7 @@ bool LieOn(const gpu::Model& model, gpu::ProfileId profile, const SampledGpu& gp
 
 }  // namespace
 
-// They lie on the board's own slots where there are such, else on those of any board.
+// Time slices use the GPU's own slots if it has any, else the slots that any GPU has.
 void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu) {
   const gpu::Model* board = gpu.info.mig_capable ? BoardModelOf(gpu.info, catalogue) : nullptr;
   gpu::Modes plain{.memory_gib = static_cast<int>(

@@ -1,4 +1,4 @@
-// In which way a GPU is used, and in which others it may be, by what driver and agent tell of it.
+// Determines the sharing mode of a GPU, and possible other modes, from driver and agent settings.
 #pragma once
 
 #include <span>
@@ -7,10 +7,10 @@
 
 namespace nos::telemetry {
 
-// Gives time slices the slots that they take of the GPU, and the GPU so many. What cannot be such a
-// slice is left out.
+// Assigns slots of the GPU to time slices, and sets the GPU's number of slots. Instances that
+// cannot be time slices are removed.
 void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu);
-// Fills in way and switches of what the sample has. `there`: all instances.
+// Sets way and switches of the sample. `there`: all instances.
 void TellWay(std::span<const device::GpuInstance> there, const Sharing& sharing, SampledGpu& gpu,
              const gpu::Catalogue& catalogue);
 

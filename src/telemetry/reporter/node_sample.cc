@@ -17,10 +17,10 @@ namespace {
 
 using HoldersByDevice = std::map<std::string, std::vector<Holder>>;
 
-// Replicas of a shared device are "UUID::3" (NVIDIA/k8s-device-plugin, time-slicing), MPS shares
-// "UUID::10::3", time slices of this agent "UUID::time::2": these two are devices of their own
-// where the GPU is known to be shared so. So are parts of a MIG instance, which is listed itself
-// where it is not known to be divided.
+// Replicas of a shared device have IDs "UUID::3" (NVIDIA/k8s-device-plugin, time-slicing), MPS
+// shares "UUID::10::3", time slices of this agent "UUID::time::2". The last two are separate
+// devices if the GPU is known to be shared that way. The same is true for parts of a MIG instance;
+// the instance itself is listed if it is not known to be divided.
 HoldersByDevice ByDevice(const std::vector<kubelet::DeviceAssignment>& assignments,
                          const std::vector<device::GpuInfo>& infos) {
   const auto is_shared = [&](const std::string& id) {
@@ -61,7 +61,7 @@ std::string HealthOf(const device::GpuInfo& info,
   return "";
 }
 
-// The whole GPU as an instance is the GPU itself.
+// An instance that covers the whole GPU is the GPU itself and is not listed.
 Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
                        const gpu::Catalogue& catalogue, const Sharing& sharing, SampledGpu& gpu) {
   NOS_ASSIGN(std::vector<device::GpuInstance> instances, backend.ListInstances(gpu.info.index));

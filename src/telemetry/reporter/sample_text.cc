@@ -90,7 +90,7 @@ std::string ProcessTable(const NodeSample& sample) {
   return table.empty() ? "" : "\n" + table.ToString();
 }
 
-// Each reason once, with all that it is the reason for.
+// Each reason once, with all metrics that it applies to.
 std::string Unmeasured(const NodeSample& sample) {
   std::map<std::string, std::map<std::string, int>> metrics;  // by reason
   for (const SampledGpu& gpu : sample.gpus) {
@@ -115,7 +115,7 @@ std::string SampleText(const NodeSample& sample) {
   std::string text = GpuTable(sample) + InstanceTable(sample) + ProcessTable(sample);
   text += Unmeasured(sample);
   if (!sample.holders_status.ok()) {
-    text += "\nwho holds what is not known: " + Printable(sample.holders_status.message()) + "\n";
+    text += "\nholders of GPUs are not known: " + Printable(sample.holders_status.message()) + "\n";
   }
   return text;
 }

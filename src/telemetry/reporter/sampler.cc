@@ -13,12 +13,12 @@
 namespace nos::telemetry {
 namespace {
 
-constexpr size_t kMostReason = 400;  // characters of what is wrong with a GPU
+constexpr size_t kMostReason = 400;  // characters of a GPU's problem
 
 JsonObject MetricsJson(const device::Readings& readings) {
   JsonObject json;
   for (const auto& [name, value] : readings.metrics) {
-    // Four decimals are more than any of them means.
+    // Four decimals exceed the precision of every metric.
     const double rounded = std::round(value * 1e4) / 1e4;
     if (rounded == std::floor(rounded)) {
       json[name] = static_cast<int64_t>(rounded);
@@ -44,7 +44,7 @@ JsonArray HoldersJson(const std::vector<Holder>& holders) {
   return json;
 }
 
-// The pod is the holder of what the process runs on.
+// The pod is the holder of the device that the process uses.
 Json ProcessJson(const SampledGpu& gpu, const device::GpuProcess& process) {
   JsonObject json{{"pid", process.pid}, {"name", process.name}};
   if (process.memory_mib) json["memory"] = *process.memory_mib;
@@ -80,7 +80,7 @@ JsonObject InstanceFields(const SampledGpu& gpu, const SampledInstance& sampled)
           {"unmeasured", UnmeasuredJson(sampled.readings)}};
 }
 
-// A GPU that has never answered has no UUID; its place stands for it.
+// A GPU that has never answered has no UUID; "NODE/INDEX" identifies it.
 std::string NameOf(const NodeSample& sample, int index) {
   for (const SampledGpu& gpu : sample.gpus) {
     if (gpu.info.index == index && !gpu.info.uuid.empty()) return gpu.info.uuid;
@@ -114,7 +114,7 @@ std::string XidRecord(const NodeSample& sample, const XidEvent& event) {
       {{"gpu", NameOf(sample, event.gpu)}, {"xid", event.xid}, {"message", event.message}});
 }
 
-// How the node's GPUs are shared.
+// Sharing mode of the node's GPUs.
 std::string_view ModeOf(const NodeSample& sample) {
   const auto any = [&](auto is) { return std::ranges::any_of(sample.gpus, is); };
   if (any([](const SampledGpu& gpu) { return gpu.info.gives_whole; })) return "hybrid";
@@ -157,7 +157,7 @@ std::vector<std::string> Sampler::Records(const NodeSample& sample, std::span<co
   }
   for (const XidEvent& event : xids) records.push_back(XidRecord(sample, event));
   for (const SampledGpu& gpu : sample.gpus) {
-    if (gpu.info.uuid.empty()) continue;  // it never answered: the layout tells
+    if (gpu.info.uuid.empty()) continue;  // it never answered: the layout reports it
     records.push_back(Record("gpu", now, GpuFields(gpu)));
     for (const SampledInstance& sampled : gpu.instances) {
       if (sampled.instance.uuid.empty()) continue;

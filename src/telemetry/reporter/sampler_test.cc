@@ -62,7 +62,7 @@ class SamplerTest : public testing::Test {
   Time now_{std::chrono::milliseconds(1'763'760'000'123)};
 };
 
-TEST_F(SamplerTest, TellsWhatThereIsAndWhatItMeasures) {
+TEST_F(SamplerTest, ReportsDevicesAndMeasurements) {
   const std::vector<Json> records = Tell();
   ASSERT_THAT(Kinds(records), ElementsAre("layout", "gpu", "instance", "instance", "gpu"));
   const Json& layout = records[0];
@@ -91,7 +91,7 @@ TEST_F(SamplerTest, TellsWhatThereIsAndWhatItMeasures) {
   EXPECT_EQ(records[3].at("metrics").at("utilization"), 0);
 }
 
-TEST_F(SamplerTest, TheLayoutIsToldWhenItChangesAndEveryFiveMinutes) {
+TEST_F(SamplerTest, ReportsLayoutOnChangeAndEveryFiveMinutes) {
   EXPECT_EQ(Kinds(Tell())[0], "layout");
   now_ += seconds(10);
   EXPECT_EQ(Kinds(Tell())[0], "gpu");
@@ -107,7 +107,7 @@ TEST_F(SamplerTest, TheLayoutIsToldWhenItChangesAndEveryFiveMinutes) {
             "GPU 1 has fallen off the bus");
 }
 
-TEST_F(SamplerTest, WhileTheKubeletSaysNothingTheLayoutStands) {
+TEST_F(SamplerTest, KeepsLayoutWhileKubeletDoesNotAnswer) {
   (void)Tell();
   kubelet_.down = true;
   now_ += minutes(10);
@@ -116,7 +116,7 @@ TEST_F(SamplerTest, WhileTheKubeletSaysNothingTheLayoutStands) {
   EXPECT_EQ(Kinds(Tell())[0], "layout");
 }
 
-TEST_F(SamplerTest, ALostGpuKeepsItsPlaceAndItsInstances) {
+TEST_F(SamplerTest, LostGpuKeepsIndexAndInstances) {
   (void)Tell();
   gpus_.Lose(0);
   NodeSample sample = Take();
@@ -128,7 +128,7 @@ TEST_F(SamplerTest, ALostGpuKeepsItsPlaceAndItsInstances) {
   EXPECT_THAT(FindString(records[1], "unmeasured", "utilization"), HasSubstr("GPU_IS_LOST"));
 }
 
-TEST_F(SamplerTest, AGpuThatHasNeverAnsweredHasItsPlace) {
+TEST_F(SamplerTest, GpuThatNeverAnsweredKeepsIndex) {
   NodeSample sample;
   sample.node = "gpu-1";
   sample.gpus.resize(1);
@@ -139,7 +139,7 @@ TEST_F(SamplerTest, AGpuThatHasNeverAnsweredHasItsPlace) {
   EXPECT_LE(FindString(records[0].at("gpus").as_array()[0], "health").size(), 400u);
 }
 
-TEST_F(SamplerTest, XidsAndProcessesAreJoined) {
+TEST_F(SamplerTest, JoinsXidsAndProcessesWithGpusAndPods) {
   NodeSample sample = Take();
   sample.gpus[0].readings.processes = {{7, "python3", 900, held_.id}, {8, "", {}, free_.id}};
   sample.gpus[1].readings.processes = {{9, "x", {}, {}}};
@@ -156,10 +156,10 @@ TEST_F(SamplerTest, XidsAndProcessesAreJoined) {
   EXPECT_FALSE(processes[1].as_object().contains("pod"));
   EXPECT_FALSE(processes[1].as_object().contains("memory"));
   EXPECT_FALSE(records.back().at("processes").as_array()[0].as_object().contains("pod"))
-      << "shared: it may be either's";
+      << "shared: it may belong to either pod";
 }
 
-TEST_F(SamplerTest, ReplicasOfASharedGpuHaveSeveralHolders) {
+TEST_F(SamplerTest, SharedGpuHasSeveralHolders) {
   const std::string uuid = Take().gpus[1].info.uuid;
   kubelet_.Assign({"b", "two", "c", "nvidia.com/gpu.shared", uuid + "::1"});
   kubelet_.Assign({"a", "one", "c", "nvidia.com/gpu.shared", uuid + "::0"});
@@ -170,7 +170,7 @@ TEST_F(SamplerTest, ReplicasOfASharedGpuHaveSeveralHolders) {
   EXPECT_EQ(SoleHolder(sample.gpus[1].holders), nullptr);
 }
 
-TEST_F(SamplerTest, DcgmFillsWhatIsUnmeasured) {
+TEST_F(SamplerTest, DcgmFillsUnmeasuredUtilization) {
   NodeSample sample = Take();
   const std::string uuid = sample.gpus[0].info.uuid;
   sample.gpus[0].instances[0].readings = device::NothingMeasured("not here");
@@ -190,10 +190,10 @@ TEST_F(SamplerTest, DcgmFillsWhatIsUnmeasured) {
   EXPECT_EQ(sample.gpus[0].instances[0].readings.Find("utilization"), 0.75);
   EXPECT_FALSE(sample.gpus[0].instances[0].readings.unmeasured.contains("utilization"));
   EXPECT_EQ(sample.gpus[0].instances[1].readings.Find("utilization"), 0)
-      << "what the driver says stands";
+      << "values of the driver are kept";
 }
 
-TEST(DcgmText, HostileLinesArePassedOver) {
+TEST(DcgmText, SkipsHostileLines) {
   const std::string name = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
   for (const std::string& bad :
        {name, name + "{", name + "{}", name + "{} 1", name + "{UUID=\"G", name + "{UUID=\"G\\",
@@ -211,7 +211,7 @@ TEST(DcgmText, HostileLinesArePassedOver) {
   EXPECT_EQ(ReadDcgmText(many).size(), 4096u);
 }
 
-TEST_F(SamplerTest, MetricsHaveTheNamesThatPeopleGraph) {
+TEST_F(SamplerTest, MetricsUseDcgmExporterNames) {
   Metrics metrics;
   GpuMetrics shown(metrics);
   NodeSample sample = Take();
@@ -249,7 +249,7 @@ TEST_F(SamplerTest, MetricsHaveTheNamesThatPeopleGraph) {
                                   sample.gpus[1].info.uuid)));
 }
 
-TEST_F(SamplerTest, SharesHaveHoldersOfTheirOwn) {
+TEST_F(SamplerTest, MpsSharesHaveTheirOwnHolders) {
   device::MpsGpus shares(gpus_);
   ASSERT_TRUE(shares.EnableMps(1).ok());
   const std::string held = shares.Create(1, "10gb", 0)->uuid;
@@ -274,14 +274,14 @@ TEST_F(SamplerTest, SharesHaveHoldersOfTheirOwn) {
   const Json holder{{"namespace", "ml"}, {"pod", "serve"}, {"container", "main"}};
   EXPECT_EQ(instances[0].at("holders"), Json(JsonArray{holder}));
   EXPECT_TRUE(instances[1].at("holders").as_array().empty());
-  // Of a plugin whose shares nobody here knows: who holds one has something of the GPU.
+  // Shares of an unknown device plugin: their holders are holders of the whole GPU.
   const Json others = look(gpus_);
   EXPECT_EQ(FindString(others, "mode"), "mig");
   EXPECT_EQ(others.at("gpus").as_array()[1].at("holders"), Json(JsonArray{holder}));
 }
 
-// Each GPU of a hybrid node tells in which way it is used, and what it may become.
-TEST_F(SamplerTest, GpusOfAHybridNodeHaveWays) {
+// Each GPU of a hybrid node reports its sharing mode and possible other modes.
+TEST_F(SamplerTest, HybridGpusReportSharingModes) {
   device::SimGpus gpus(
       {{gpu::Catalogue::Builtin().FindByName("H100-80GB"), "NVIDIA H100 80GB HBM3", false},
        {gpu::Catalogue::Builtin().FindByName("H100-80GB"), "NVIDIA H100 80GB HBM3", false},
@@ -318,7 +318,7 @@ TEST_F(SamplerTest, GpusOfAHybridNodeHaveWays) {
   EXPECT_EQ(told[1].at("slots"), 0) << "it is not divided";
   EXPECT_TRUE(told[1].at("instances").as_array().empty());
   EXPECT_EQ(told[1].at("holders").as_array().size(), 1u);
-  // A server understands it, and tells it on as it came.
+  // A server parses the record and returns it unchanged.
   Json body = layout;
   const auto record = ReadRecord(std::move(body));
   ASSERT_TRUE(record.ok()) << record.status().ToString();
@@ -328,8 +328,8 @@ TEST_F(SamplerTest, GpusOfAHybridNodeHaveWays) {
   EXPECT_EQ(LayoutRecord(record->at, read).at("gpus"), layout.at("gpus"));
 }
 
-// An agent that may reset it, or waits for a reboot, tells the planner that it may be cut.
-TEST_F(SamplerTest, ABoardThatHasToBeResetMayBecomeWhatItsAgentMakesOfIt) {
+// If the agent may reset the GPU, or waits for a reboot, it reports MIG as possible to the planner.
+TEST_F(SamplerTest, GpuThatNeedsResetReportsMigIfAgentResetsIt) {
   device::SimGpus gpus(
       {{gpu::Catalogue::Builtin().FindByName("A100-40GB"), "NVIDIA A100-SXM4-40GB", false}}, "a");
   device::PlainGpus plain(gpus);
@@ -344,11 +344,11 @@ TEST_F(SamplerTest, ABoardThatHasToBeResetMayBecomeWhatItsAgentMakesOfIt) {
   EXPECT_EQ(switches(false), stays);
   EXPECT_EQ(switches(true), (std::vector<std::string>{"MIG", "time slices", "whole"}));
   EXPECT_FALSE(gpus.EnableMig(0).ok());
-  EXPECT_EQ(switches(true), stays) << "a mode waits for a reboot";
+  EXPECT_EQ(switches(true), stays) << "a mode change waits for a reboot";
 }
 
-// Where its agent makes them, whether its MIG mode can be switched on or not.
-TEST_F(SamplerTest, TimeSlicesOfASmallBoardLieOnItsSlots) {
+// Applies if the agent creates the time slices, whether or not its MIG mode can be enabled.
+TEST_F(SamplerTest, TimeSlicesOfSmallGpuUseItsSlots) {
   device::SimGpus gpus({{gpu::Catalogue::Builtin().FindByName("A30"), "NVIDIA A30", false}}, "a30");
   device::PlainGpus plain(gpus);
   plain.GiveWhole(true);
@@ -362,7 +362,7 @@ TEST_F(SamplerTest, TimeSlicesOfASmallBoardLieOnItsSlots) {
   EXPECT_EQ(sample.gpus[0].instances[3].instance.size, 1);
 }
 
-// One board whose instances may be divided.
+// One GPU whose instances may be divided.
 struct SimulatedParts {
   SimulatedParts() {
     parts.GiveWhole(true);
@@ -372,7 +372,7 @@ struct SimulatedParts {
   device::MigParts parts{gpus, gpu::Catalogue::Builtin(), {{"3g.20gb", 2}}};
 };
 
-TEST_F(SamplerTest, PartsOfInstancesStandForTheirInstance) {
+TEST_F(SamplerTest, PartsReplaceTheirInstance) {
   SimulatedParts one;
   const auto made = one.parts.Create(0, "3g.20gb.mps2", 5);
   ASSERT_TRUE(made.ok());
@@ -391,14 +391,14 @@ TEST_F(SamplerTest, PartsOfInstancesStandForTheirInstance) {
   EXPECT_EQ(parts[0].at("size"), 2);
   EXPECT_EQ(parts[0].at("id"), one.gpus.Truth(0)[0].id) << "as the driver counts them";
   EXPECT_EQ(parts[0].at("holders"), Json(JsonArray{holder}));
-  // Of who does not know that it is divided.
+  // Reported by a backend that does not know the division.
   const JsonArray whole = instances_of(one.gpus);
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_EQ(FindString(whole[0], "profile"), "3g.20gb");
   EXPECT_EQ(whole[0].at("holders"), Json(JsonArray{holder}));
 }
 
-TEST_F(SamplerTest, PeopleGetATable) {
+TEST_F(SamplerTest, PrintsTable) {
   NodeSample sample = Take();
   sample.gpus[0].readings.metrics["utilization"] = 0.5;
   sample.gpus[0].readings.processes = {{7, "python3", 900, held_.id}};
@@ -412,7 +412,7 @@ TEST_F(SamplerTest, PeopleGetATable) {
               HasSubstr("memory_total (1x), memory_used (1x), utilization (1x): not measurable"
                         " here\n"));
   kubelet_.down = true;
-  EXPECT_THAT(SampleText(Take()), HasSubstr("who holds what is not known"));
+  EXPECT_THAT(SampleText(Take()), HasSubstr("holders of GPUs are not known"));
   const Json json = SampleJson(sample);
   EXPECT_EQ(FindString(json.at("gpus").as_array()[0].at("instances").as_array()[0], "profile"),
             "3g.20gb");

@@ -13,16 +13,16 @@
 namespace nos::telemetry {
 namespace {
 
-constexpr MetricFamily kSent{
-    MetricFamily::Kind::kCounter, "nos_telemetry_envelopes_total",
-    "Envelopes sent to the telemetry server, by result (acknowledged, failed or set_aside)."};
+constexpr MetricFamily kSent{MetricFamily::Kind::kCounter, "nos_telemetry_envelopes_total",
+                             "Number of envelopes sent to the telemetry server, by result "
+                             "(acknowledged, failed or set_aside)."};
 constexpr MetricFamily kRefused{MetricFamily::Kind::kCounter, "nos_telemetry_refused_records_total",
-                                "Records that the telemetry server could not read."};
+                                "Number of records that the telemetry server rejected."};
 
 constexpr int kMostDoublings = 16;
 constexpr size_t kMostWords = 300;
 
-// What a refusal of the server says: {"error": "..."}; "" when it is somebody else's.
+// Error of the telemetry server, {"error": "..."}; "" if another component answered.
 std::string ErrorOf(const kube::ApiResponse& response) {
   std::string error;
   (void)ReadJson(response.json(), [&](Cursor& root) {
@@ -34,8 +34,8 @@ std::string ErrorOf(const kube::ApiResponse& response) {
   return error;
 }
 
-// A proxy that answers 400 to everything must not empty the spool; one that finds an envelope too
-// large will do so for ever.
+// Requires the server's own error, so that a proxy that answers 400 to everything does not empty
+// the spool. A proxy that finds an envelope too large (413) always will.
 bool IsRefusedForEver(const kube::ApiResponse& response) {
   const int code = response.code;
   return code == 413 || ((code == 400 || code == 415 || code == 422) && !ErrorOf(response).empty());
@@ -63,7 +63,7 @@ std::optional<Duration> Sender::Step(Time now) {
   const Status sent = Send(*envelope, now, response);
   if (!sent.ok() && IsRefusedForEver(response)) {
     metrics_.Count(kSent, {{"result", "set_aside"}});
-    Log(LogLevel::kError, "the telemetry server refuses an envelope for ever; it is set aside",
+    Log(LogLevel::kError, "telemetry server rejected an envelope, setting it aside",
         {{"sequence", fmt::to_string(envelope->sequence)}, {"error", sent.message()}});
     (void)spool_.SetAside(envelope->sequence);
     return Duration::zero();
@@ -128,7 +128,7 @@ Status Sender::ReadAnswer(const kube::ApiResponse& response, const SpooledEnvelo
   }
   if (refused > 0) {
     metrics_.Count(kRefused, {}, static_cast<double>(refused));
-    Log(LogLevel::kWarn, "the telemetry server refuses records",
+    Log(LogLevel::kWarn, "telemetry server rejected records",
         {{"sequence", fmt::to_string(envelope.sequence)},
          {"records", fmt::to_string(refused)},
          {"first", why}});
@@ -136,22 +136,23 @@ Status Sender::ReadAnswer(const kube::ApiResponse& response, const SpooledEnvelo
   return Status::Ok();
 }
 
-// Doubling, and somewhere in its upper half, so that not all nodes come back at once.
+// Exponential back-off in the upper half of the pause, so that nodes do not retry at the same time.
 Duration Sender::Pause(Duration at_least) {
   const int doublings = std::min(failures_++, kMostDoublings);
   const double most = ToSeconds(options_.longest_pause);
   const double pause = std::min(most, ToSeconds(options_.first_pause) * (1 << doublings));
   const double jittered = pause * (0.5 + 0.5 * random_.Uniform());
-  // A wish for a time is met, and spread behind it.
+  // A pause requested by the server is the minimum, extended by jitter.
   const double wish = ToSeconds(at_least) * (1 + 0.1 * random_.Uniform());
   return FromSeconds(std::max(jittered, wish));
 }
 
 void Sender::Say(const Status& trouble) {
   if (!trouble.ok() && trouble.message() != trouble_.message()) {
-    Log(LogLevel::kWarn, "telemetry is not delivered, and kept", {{"error", trouble.message()}});
+    Log(LogLevel::kWarn, "failed to send telemetry, buffering in spool",
+        {{"error", trouble.message()}});
   }
-  if (trouble.ok() && !trouble_.ok()) Log(LogLevel::kInfo, "telemetry is delivered again");
+  if (trouble.ok() && !trouble_.ok()) Log(LogLevel::kInfo, "resumed delivery of telemetry");
   trouble_ = trouble;
 }
 

@@ -1,5 +1,5 @@
-// The sender over the real HTTP client, against a real server on loopback that fails in every way.
-// Time is virtual; what is waited for is an answer.
+// Tests the sender with the real HTTP client against a server on loopback that fails in every way.
+// Time is virtual; only answers are waited for.
 #include "telemetry/sender.h"
 
 #include <gtest/gtest.h>
@@ -25,10 +25,10 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// Takes envelopes as the contract says: each sequence once, acknowledged again when it is there.
+// Accepts envelopes as documented: each sequence once, acknowledged again if it is repeated.
 class Ingest {
  public:
-  // What the next request is answered with; `takes`: although it has taken it.
+  // Answer to the next request; `takes`: the envelope is stored although the answer is an error.
   struct Fault {
     int code = 500;
     std::string body = "{\"error\":\"on purpose\"}";
@@ -70,14 +70,14 @@ class Ingest {
     const std::scoped_lock lock(mutex_);
     token = std::move(next);
   }
-  // What its thread has done may be looked at.
+  // Makes results of the server thread visible to the test.
   void Sync() { const std::scoped_lock lock(mutex_); }
 
   std::string prefix, authorization;
   int requests = 0, repeated = 0;
   uint64_t lost = 0;
   std::vector<Json> envelopes;
-  std::vector<int64_t> numbers;  // of the records, in the order they came
+  std::vector<int64_t> numbers;  // of the records, in order of arrival
 
  private:
   static HttpResponse Respond(const Fault& fault) {
@@ -108,7 +108,7 @@ class Ingest {
   std::map<std::string, uint64_t> highest_;
 };
 
-// The answers to some requests get lost on the way back.
+// A transport that loses the answers to some requests.
 class LosesAnswers final : public kube::Transport {
  public:
   explicit LosesAnswers(kube::Transport& to) : to_(to) {}
@@ -141,7 +141,7 @@ class SenderTest : public testing::Test {
     server_ = std::move(server).value();
     port_ = server_->port();
   }
-  // As a process that begins.
+  // Simulates a restart of the process.
   void Restart() {
     sender_.reset();
     spool_.reset();
@@ -165,7 +165,7 @@ class SenderTest : public testing::Test {
     ingest_.Sync();
     return pause;
   }
-  // Steps, waiting as told, until there is nothing to send, or `until`.
+  // Steps and waits as requested until nothing is left to send, or until `until`.
   void Run(std::optional<Time> until = std::nullopt) {
     for (int steps = 0; steps < 10'000; ++steps) {
       const auto pause = Step();
@@ -193,7 +193,7 @@ class SenderTest : public testing::Test {
 
 using Numbers = std::vector<int64_t>;
 
-TEST_F(SenderTest, SendsEnvelopesAsTheContractSays) {
+TEST_F(SenderTest, SendsEnvelopesAsDocumented) {
   Append(1);
   Append(2);
   Run();
@@ -211,7 +211,7 @@ TEST_F(SenderTest, SendsEnvelopesAsTheContractSays) {
             std::string::npos);
 }
 
-TEST_F(SenderTest, OfflineForAnHourItIsCompleteAndInOrder) {
+TEST_F(SenderTest, DeliversCompleteAndInOrderAfterHourOffline) {
   Append(0);
   Run();
   server_.reset();
@@ -233,11 +233,11 @@ TEST_F(SenderTest, OfflineForAnHourItIsCompleteAndInOrder) {
   EXPECT_EQ(ingest_.numbers, all);
   EXPECT_EQ(ingest_.lost, 0u);
   EXPECT_EQ(ingest_.repeated, 0);
-  EXPECT_LE(clock_.Now() - back, minutes(1)) << "the first try after it is back brings all";
+  EXPECT_LE(clock_.Now() - back, minutes(1)) << "the first request after the outage delivers all";
   EXPECT_TRUE(sender_->trouble().ok());
 }
 
-TEST_F(SenderTest, WhateverTheServerSaysNothingIsLostOrSwapped) {
+TEST_F(SenderTest, ServerErrorsLoseOrReorderNothing) {
   const std::vector<Ingest::Fault> faults{{500},
                                           {502, "<html>proxy</html>"},
                                           {404, "404 page not found"},
@@ -270,11 +270,11 @@ TEST_F(SenderTest, WhateverTheServerSaysNothingIsLostOrSwapped) {
     Run();
     EXPECT_EQ(ingest_.numbers, all) << i;
   }
-  EXPECT_EQ(ingest_.repeated, 1) << "the one whose answer was an error after it was taken";
+  EXPECT_EQ(ingest_.repeated, 1) << "the envelope that was stored although the answer was an error";
   EXPECT_EQ(spool_->Stats().lost_records, 0u);
 }
 
-TEST_F(SenderTest, ABusyServerIsGivenTheTimeItAsksFor) {
+TEST_F(SenderTest, HonoursRetryAfter) {
   ingest_.Set({{429, "{}", {{"retry-after", "100"}}}, {503, "{}", {{"retry-after", "900"}}}});
   Append(1);
   auto pause = Step();
@@ -291,7 +291,7 @@ TEST_F(SenderTest, ABusyServerIsGivenTheTimeItAsksFor) {
   EXPECT_EQ(ingest_.numbers, Numbers{1});
 }
 
-TEST_F(SenderTest, PausesGrowAndDiffer) {
+TEST_F(SenderTest, BackOffGrowsWithJitter) {
   server_.reset();
   Append(1);
   std::vector<Duration> pauses;
@@ -307,7 +307,7 @@ TEST_F(SenderTest, PausesGrowAndDiffer) {
   EXPECT_NE(pauses[10], pauses[11]);
 }
 
-TEST_F(SenderTest, WhatIsRefusedForEverIsSetAsideAndTheRestGoesOn) {
+TEST_F(SenderTest, SetsAsidePermanentlyRejectedEnvelope) {
   Numbers taken;
   int number = 0;
   for (const int code : {400, 413, 415, 422}) {
@@ -320,12 +320,12 @@ TEST_F(SenderTest, WhatIsRefusedForEverIsSetAsideAndTheRestGoesOn) {
     EXPECT_EQ(ingest_.numbers, taken) << code;
   }
   EXPECT_EQ(spool_->Stats().set_aside, 4u);
-  EXPECT_EQ(ingest_.lost, 4u) << "and the server is told";
+  EXPECT_EQ(ingest_.lost, 4u) << "and reported to the server";
   EXPECT_NE(metrics_.Text().find("nos_telemetry_envelopes_total{result=\"set_aside\"} 4"),
             std::string::npos);
 }
 
-TEST_F(SenderTest, RecordsThatAreRefusedAreCountedAndHoldNothingUp) {
+TEST_F(SenderTest, CountsRejectedRecordsAndContinues) {
   ingest_.Set(
       {{200, "{\"sequence\":1,\"refused\":[{\"record\":0,\"why\":\"no kind\"},7,{}]}", {}, true}});
   Append(1);
@@ -335,7 +335,7 @@ TEST_F(SenderTest, RecordsThatAreRefusedAreCountedAndHoldNothingUp) {
   EXPECT_NE(metrics_.Text().find("nos_telemetry_refused_records_total 3"), std::string::npos);
 }
 
-TEST_F(SenderTest, AnAnswerThatIsLostBringsNothingTwice) {
+TEST_F(SenderTest, LostAnswerCausesNoDuplicate) {
   Numbers all;
   for (int i = 0; i < 20; ++i) {
     Append(i);
@@ -349,7 +349,7 @@ TEST_F(SenderTest, AnAnswerThatIsLostBringsNothingTwice) {
   EXPECT_GT(ingest_.repeated, 0);
 }
 
-TEST_F(SenderTest, ATokenMayBeRotated) {
+TEST_F(SenderTest, UsesRotatedToken) {
   token_file_ = folder_.path() + "/token";
   std::ofstream(token_file_) << "old\n";
   ingest_.prefix = "/behind/a/proxy";
@@ -358,11 +358,12 @@ TEST_F(SenderTest, ATokenMayBeRotated) {
   Append(1);
   Run();
   EXPECT_EQ(ingest_.numbers, Numbers{1});
-  ingest_.SetToken("new");  // the server first
+  ingest_.SetToken("new");  // the server gets the new token first
   Append(2);
   EXPECT_GT(Step(), Duration::zero());
   EXPECT_EQ(sender_->trouble().code(), Code::kPermission);
-  EXPECT_EQ(sender_->trouble().message().find("old"), std::string::npos) << "tokens are not told";
+  EXPECT_EQ(sender_->trouble().message().find("old"), std::string::npos)
+      << "the message contains no token";
   std::ofstream(token_file_) << "new";
   Run();
   EXPECT_EQ(ingest_.numbers, (Numbers{1, 2}));
@@ -370,7 +371,7 @@ TEST_F(SenderTest, ATokenMayBeRotated) {
   EXPECT_EQ(spool_->Stats().set_aside, 0u);
 }
 
-TEST_F(SenderTest, OverTlsOnlyToWhomItTrusts) {
+TEST_F(SenderTest, TlsVerifiesServer) {
   const Time now = SystemClock().Now();
   const auto real =
       net::IssueCertificate({"telemetry.test"}, now - hours(1), now + hours(1)).value();

@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPosition = "position.";
 constexpr const char* kRefused = "refused";
 constexpr const char* kUnfinished = "unfinished";
-constexpr uint64_t kBlock = 4096;  // what a file takes at least
+constexpr uint64_t kBlock = 4096;  // minimum disk use of a file
 constexpr size_t kMostKeptAside = 20;
-constexpr int kRoomTries = 4;  // for a disk that others have filled
+constexpr int kRoomTries = 4;  // for a disk that other processes have filled
 
 Status SystemError(const std::string& what, int error) {
   const Code code = error == ENOSPC || error == EDQUOT  ? Code::kExhausted
@@ -125,7 +125,7 @@ void Spool::ReadPosition(const std::string& name) {
   position_ = name;
 }
 
-// Without a position that can be read it is a new spool: its numbers begin anew.
+// Without a readable position it is a new spool: its sequence starts again at 1.
 Status Spool::BeginAnew() {
   NOS_ASSIGN(const std::string uuid, ReadFile("/proc/sys/kernel/random/uuid"));
   boot_ = Trim(uuid);
@@ -213,7 +213,8 @@ void Spool::Lose(uint64_t records) {
   stats_.lost_records += records;
 }
 
-// The oldest goes, and is lost, or is kept apart. What is gone is noted before it goes.
+// Drops the oldest envelope and counts its records as lost, or sets it aside. The position is
+// written first, so that a crash does not hide the loss.
 Status Spool::Remove(bool keep) {
   const Entry entry = entries_.front();
   entries_.pop_front();
@@ -242,7 +243,7 @@ std::optional<SpooledEnvelope> Spool::Oldest() {
       handed_ = {entry.sequence, entry.records, lost_};
       return SpooledEnvelope{entry.sequence, lost_, std::move(records).value()};
     }
-    Log(LogLevel::kWarn, "an envelope of the spool is damaged and set aside",
+    Log(LogLevel::kWarn, "setting aside a damaged envelope of the spool",
         {{"file", entry.Name()}, {"error", records.status().message()}});
     (void)Remove(true);
   }
@@ -254,7 +255,7 @@ Status Spool::Acknowledge(uint64_t sequence) {
   if (sequence != handed_.sequence) return NotFound("it was not handed out last");
   lost_ -= std::min(lost_, handed_.lost);
   const bool still_there = !entries_.empty() && entries_.front().sequence == sequence;
-  // It was dropped for want of room while it was on its way: it is not lost after all.
+  // It was dropped for lack of space while it was being sent, so it is not lost.
   if (!still_there) lost_ -= std::min(lost_, handed_.records);
   handed_ = {};
   if (!still_there) return Status::Ok();

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What compresses badly, so that sizes are what they seem.
+// A record that compresses badly, so that file sizes are predictable.
 std::string Record(int number, size_t padding = 10) {
   Random random(static_cast<uint64_t>(number));
   std::string text = "{\"n\":" + std::to_string(number) + ",\"x\":\"";
@@ -41,7 +41,7 @@ class SpoolTest : public testing::Test {
     const std::vector<std::string> records{Record(number, padding)};
     ASSERT_TRUE(spool_->Append(records).ok());
   }
-  // Takes all there is; the numbers of the envelopes.
+  // Acknowledges all envelopes; returns their sequences.
   std::vector<uint64_t> Drain() {
     std::vector<uint64_t> sequences;
     while (const auto envelope = spool_->Oldest()) {
@@ -66,7 +66,7 @@ class SpoolTest : public testing::Test {
 
 using Numbers = std::vector<uint64_t>;
 
-TEST_F(SpoolTest, ComesBackInOrderOverRestarts) {
+TEST_F(SpoolTest, KeepsOrderAcrossRestarts) {
   EXPECT_FALSE(spool_->Oldest());
   const std::string boot = spool_->boot();
   EXPECT_EQ(boot.size(), 36u);
@@ -81,21 +81,21 @@ TEST_F(SpoolTest, ComesBackInOrderOverRestarts) {
   EXPECT_EQ(spool_->boot(), boot);
   EXPECT_FALSE(spool_->Oldest());
   Append(4);
-  EXPECT_EQ(Drain(), Numbers{4}) << "numbers go on though nothing was left";
+  EXPECT_EQ(Drain(), Numbers{4}) << "the sequence continues although the spool was empty";
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(SpoolTest, WhatIsNotAcknowledgedComesAgain) {
+TEST_F(SpoolTest, ReturnsUnacknowledgedEnvelopeAgain) {
   Append(1);
   Append(2);
   EXPECT_EQ(spool_->Oldest()->sequence, 1u);
-  Restart();  // killed on the way
+  Restart();  // killed while the envelope was sent
   EXPECT_EQ(spool_->Oldest()->sequence, 1u);
   EXPECT_EQ(spool_->Acknowledge(7).code(), Code::kNotFound) << "never handed out";
   EXPECT_EQ(Drain(), (Numbers{1, 2}));
 }
 
-TEST_F(SpoolTest, RecordsOfOneAppendStayTogetherUpToALimit) {
+TEST_F(SpoolTest, SplitsOneAppendOnlyAtLimit) {
   options_.envelope_bytes = 1000;
   Restart();
   std::vector<std::string> records;
@@ -115,7 +115,7 @@ TEST_F(SpoolTest, RecordsOfOneAppendStayTogetherUpToALimit) {
   EXPECT_EQ(spool_->Oldest()->lost, 1u);
 }
 
-TEST_F(SpoolTest, WhenFullTheOldestGoesAndIsCounted) {
+TEST_F(SpoolTest, FullSpoolDropsAndCountsOldest) {
   options_.most_bytes = 5 * 4096;
   Restart();
   for (int i = 1; i <= 8; ++i) Append(i);
@@ -126,28 +126,28 @@ TEST_F(SpoolTest, WhenFullTheOldestGoesAndIsCounted) {
   const auto oldest = spool_->Oldest();
   ASSERT_TRUE(oldest);
   EXPECT_EQ(oldest->sequence, 4u);
-  EXPECT_EQ(oldest->lost, 3u) << "over the restart";
+  EXPECT_EQ(oldest->lost, 3u) << "across the restart";
   ASSERT_TRUE(spool_->Acknowledge(4).ok());
-  EXPECT_EQ(spool_->Oldest()->lost, 0u) << "told once";
+  EXPECT_EQ(spool_->Oldest()->lost, 0u) << "reported once";
   EXPECT_EQ(Drain(), (Numbers{5, 6, 7, 8}));
 }
 
-TEST_F(SpoolTest, WhatIsDroppedOnItsWayIsNotLostIfItArrives) {
+TEST_F(SpoolTest, EnvelopeDroppedInFlightIsNotLostIfAcknowledged) {
   options_.most_bytes = 2 * 4096;
   Restart();
   for (int i = 1; i <= 3; ++i) Append(i);
   ASSERT_EQ(spool_->Oldest()->sequence, 2u);
   ASSERT_EQ(spool_->Oldest()->lost, 1u);
-  Append(4);  // 2 goes
+  Append(4);  // drops envelope 2
   ASSERT_TRUE(spool_->Acknowledge(2).ok());
   EXPECT_EQ(spool_->Oldest()->sequence, 3u);
   EXPECT_EQ(spool_->Oldest()->lost, 0u);
 }
 
-TEST_F(SpoolTest, DamagedFilesAreSetAsideAndSpoilNoOthers) {
+TEST_F(SpoolTest, SetsAsideDamagedFiles) {
   for (int i = 1; i <= 5; ++i) Append(i, 400);
   const std::vector<std::string> files = Files();
-  fs::resize_file(files[0], 100);  // torn
+  fs::resize_file(files[0], 100);  // a torn write
   fs::resize_file(files[1], 0);
   std::ofstream(files[3]) << "no gzip";
   std::ofstream(folder_.path() + "/spool/unfinished") << "half";
@@ -162,7 +162,7 @@ TEST_F(SpoolTest, DamagedFilesAreSetAsideAndSpoilNoOthers) {
   EXPECT_EQ(Drain(), Numbers{6});
 }
 
-TEST_F(SpoolTest, WhatIsRefusedIsKeptApartAndCounted) {
+TEST_F(SpoolTest, SetAsideEnvelopeIsKeptAndCounted) {
   for (int i = 1; i <= 30; ++i) Append(i);
   for (uint64_t i = 1; i <= 29; ++i) {
     ASSERT_EQ(spool_->Oldest()->sequence, i);
@@ -172,7 +172,7 @@ TEST_F(SpoolTest, WhatIsRefusedIsKeptApartAndCounted) {
   EXPECT_EQ(Files("/refused").size(), 20u) << "bounded";
 }
 
-TEST_F(SpoolTest, WithoutAPositionItIsANewSpoolThatLosesNothing) {
+TEST_F(SpoolTest, MissingPositionStartsNewSpoolWithoutLoss) {
   Append(1);
   Append(2);
   for (const char* name : {"position", "position.x", "position..1.2", "position.b.-1.0",
@@ -189,7 +189,7 @@ TEST_F(SpoolTest, WithoutAPositionItIsANewSpoolThatLosesNothing) {
   EXPECT_EQ(Drain(), (Numbers{1, 2}));
 }
 
-TEST_F(SpoolTest, OneProcessAFolder) {
+TEST_F(SpoolTest, LocksFolderForOneProcess) {
   const auto second = Spool::Open(options_);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), Code::kUnavailable);
@@ -199,28 +199,28 @@ TEST_F(SpoolTest, OneProcessAFolder) {
   EXPECT_NE(nowhere.status().message().find("/proc/self/status/spool"), std::string::npos);
 }
 
-TEST_F(SpoolTest, WhenTheDiskIsFullTheOldestMakesRoom) {
+TEST_F(SpoolTest, FullDiskDropsOldest) {
   for (int i = 1; i <= 3; ++i) Append(i);
-  fs::create_symlink("/dev/full", folder_.path() + "/spool/unfinished");  // once
+  fs::create_symlink("/dev/full", folder_.path() + "/spool/unfinished");  // fails one write
   Append(4);
   EXPECT_EQ(spool_->Stats().disk_errors, 1u);
   EXPECT_EQ(spool_->Oldest()->lost, 1u);
   EXPECT_EQ(Drain(), (Numbers{2, 3, 4}));
 }
 
-TEST_F(SpoolTest, WhatCannotBeWrittenIsCounted) {
+TEST_F(SpoolTest, CountsRecordsThatCannotBeWritten) {
   Append(1);
   fs::create_directories(folder_.path() + "/spool/unfinished/in/the/way");
   EXPECT_EQ(spool_->Append(std::vector<std::string>{Record(2), Record(3)}).code(),
             Code::kUnavailable);
   EXPECT_EQ(spool_->Stats().lost_records, 2u);
-  EXPECT_EQ(Drain(), Numbers{1}) << "what is there can still be taken";
+  EXPECT_EQ(Drain(), Numbers{1}) << "existing envelopes can still be sent";
   fs::remove_all(folder_.path() + "/spool/unfinished");
   Append(4);
   EXPECT_EQ(Drain(), Numbers{2});
 }
 
-TEST_F(SpoolTest, ADiskThatOthersHaveFilled) {
+TEST_F(SpoolTest, DeliversOrCountsEveryRecordOnFullDisk) {
   const std::string disk = folder_.path() + "/disk";
   fs::create_directory(disk);
   if (mount("none", disk.c_str(), "tmpfs", 0, "size=128k") != 0) {
@@ -251,7 +251,7 @@ TEST_F(SpoolTest, ADiskThatOthersHaveFilled) {
   }
 }
 
-// Appends until it is killed, and tells of each envelope that Append has returned for.
+// Appends until it is killed, and reports each record for which Append has returned.
 [[noreturn]] void AppendForEver(const SpoolOptions& options, int report) {
   auto spool = Spool::Open(options);
   for (int i = 1; spool.ok(); ++i) {
@@ -262,7 +262,7 @@ TEST_F(SpoolTest, ADiskThatOthersHaveFilled) {
   _exit(1);
 }
 
-TEST_F(SpoolTest, KilledAtAnyTimeItHasWhatWasAppended) {
+TEST_F(SpoolTest, KillAtAnyTimeLosesNoAppendedRecord) {
   spool_.reset();
   int told = 0;
   for (int round = 1; round <= 5; ++round) {
@@ -283,12 +283,12 @@ TEST_F(SpoolTest, KilledAtAnyTimeItHasWhatWasAppended) {
   Restart();
   int found = 0;
   for (uint64_t next = 1; const auto envelope = spool_->Oldest(); ++next) {
-    EXPECT_EQ(envelope->sequence, next) << "none is missing, none is there twice";
+    EXPECT_EQ(envelope->sequence, next) << "no gap and no duplicate";
     ASSERT_TRUE(spool_->Acknowledge(envelope->sequence).ok());
     ++found;
   }
   EXPECT_GE(found, told);
-  EXPECT_LE(found, told + 5) << "at most the one that was under way each time";
+  EXPECT_LE(found, told + 5) << "at most one unreported append per kill";
   EXPECT_EQ(spool_->Stats().set_aside, 0u);
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr Millis kLayoutEvery = 300'000;
 constexpr int kMemory = 40960, kSliceMemory = 4864;
 
-// The same for the same subject and time.
+// Deterministic: the same sequence for the same subject and time.
 Random At(int node, int gpu, int slice, Millis at) {
   Random random(static_cast<uint64_t>(((node * 64 + gpu) * 64 + slice) * 7919) ^
                 static_cast<uint64_t>(at) * 0x9e3779b97f4a7c15ULL);
@@ -20,7 +20,7 @@ Random At(int node, int gpu, int slice, Millis at) {
   return random;
 }
 
-// A job's life: about half an hour of work, then something else.
+// Load of a job: about half an hour of constant load, then a new level.
 double LoadOf(int node, int gpu, int slice, Millis at) {
   Random phase = At(node, gpu, slice, at / 1'800'000);
   const double level = phase.Chance(0.2) ? 0 : 0.3 + 0.6 * phase.Uniform();

@@ -1,4 +1,4 @@
-// Reports of clusters that are not there, for tests and measurements: deterministic.
+// Deterministic reports of simulated clusters, for tests and benchmarks.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace nos::telemetry {
 
 inline constexpr Millis kReportStart = 1'763'760'000'000;
 
-// At the start of the reports, until it is set. Thread-safe.
+// Returns the start of the reports until Set is called. Thread-safe.
 class SetClock final : public Clock {
  public:
   Time Now() const override { return Time(std::chrono::milliseconds(now_.load())); }
@@ -23,11 +23,11 @@ class SetClock final : public Clock {
 };
 
 struct FleetShape {
-  int nodes = 1, gpus = 8, slices = 7;  // of a node, of a GPU
+  int nodes = 1, gpus = 8, slices = 7;  // GPUs per node, slices per GPU
 };
 
-// What the agent of node `node` reports at `at`: utilization, memory, power and so on of each GPU
-// and slice; every 5 minutes the layout, with a pod on each slice but the last of a GPU.
+// Report of the agent of node `node` at `at`: utilization, memory, power and so on of each GPU and
+// slice; every 5 minutes the layout, with a pod on each slice except the last one of a GPU.
 Json NodeReport(const FleetShape& shape, int node, Millis at, int64_t sequence,
                 const std::string& boot = "boot-1");
 Json EnvelopeOf(const std::string& source, int64_t sequence, JsonArray records,

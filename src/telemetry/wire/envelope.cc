@@ -9,7 +9,7 @@ namespace nos::telemetry {
 namespace {
 
 constexpr size_t kMostName = 253;
-constexpr size_t kMostRefused = 100;  // are told; what is wrong with one is mostly so with all
+constexpr size_t kMostRefused = 100;  // that are reported; the others mostly have the same fault
 
 Status TakeName(const Json& tree, std::string_view key, std::string& name) {
   name = std::string(FindString(tree, key));

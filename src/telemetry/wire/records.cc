@@ -12,14 +12,14 @@
 namespace nos::telemetry {
 namespace {
 
-// Names that others chose are no longer than this; Kubernetes has 253 for most.
+// Maximum length of names from outside; Kubernetes allows 253 characters for most.
 constexpr size_t kMostName = 512;
 constexpr size_t kMostGpus = 64, kMostInstances = 64, kMostHolders = 256, kMostProcesses = 1024;
 constexpr size_t kMostPresent = 1'000'000;
 constexpr size_t kMostReasons = kMostMetrics;
 constexpr size_t kMostWays = 16;
 
-// Collects what is wrong; the first fault counts.
+// Reads fields and collects faults; only the first fault is reported.
 class Fields {
  public:
   explicit Fields(const Json& object) : object_(object) {}
@@ -185,7 +185,7 @@ Object ReadObject(Fields& f, Object::Kind kind) {
   } else {
     object.key = f.Name("id");
     const bool of_namespace = kind == Object::Kind::kJob || kind == Object::Kind::kQueue;
-    // A ClusterQueue has none.
+    // A ClusterQueue has no namespace.
     if (of_namespace) f.Name("namespace", kind == Object::Kind::kJob);
     if (kind == Object::Kind::kPool) f.Name("name");
   }

@@ -8,7 +8,7 @@ namespace {
 
 Result<Envelope> Read(const Json& tree) { return ReadEnvelope(WriteJson(tree), kReportStart); }
 
-TEST(EnvelopeTest, OneBadRecordSpoilsNoOther) {
+TEST(EnvelopeTest, InvalidRecordDoesNotAffectOthers) {
   JsonArray records;
   records.push_back({{"kind", "gpu"},
                      {"at", kReportStart},
@@ -41,7 +41,7 @@ TEST(EnvelopeTest, OneBadRecordSpoilsNoOther) {
   EXPECT_NE(envelope->refused[3].why.find("future"), std::string::npos);
 }
 
-TEST(EnvelopeTest, WhatIsNoEnvelopeIsRefused) {
+TEST(EnvelopeTest, RejectsInvalidEnvelopes) {
   const Json good = EnvelopeOf("node/n", 1, {});
   EXPECT_TRUE(Read(good).ok());
   for (const char* key : {"schema", "cluster", "source", "boot", "sequence", "records"}) {
@@ -55,7 +55,7 @@ TEST(EnvelopeTest, WhatIsNoEnvelopeIsRefused) {
   EXPECT_FALSE(ReadEnvelope("", 0).ok());
 }
 
-TEST(RecordsTest, APoolHasANameAndNoNamespace) {
+TEST(RecordsTest, PoolRecordHasNameWithoutNamespace) {
   Json pool{{"kind", "pool"}, {"at", kReportStart}, {"id", "a100"}, {"name", "a100"}};
   const auto read = ReadRecord(pool);
   ASSERT_TRUE(read.ok()) << read.status().ToString();
@@ -70,7 +70,7 @@ TEST(RecordsTest, APoolHasANameAndNoNamespace) {
   }
 }
 
-TEST(RecordsTest, ALayoutIsWrittenAsItIsRead) {
+TEST(RecordsTest, LayoutRoundTrips) {
   const Json report = NodeReport({1, 2, 7}, 0, kReportStart, 1);
   const auto envelope = Read(report);
   ASSERT_TRUE(envelope.ok());

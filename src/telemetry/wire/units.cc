@@ -29,7 +29,8 @@ const std::map<std::string_view, std::string_view> kUnits = {{"power", "W"},
                                                              {"free", "ratio"},
                                                              {"fragmented", "ratio"},
                                                              {"stranded", "ratio"},
-                                                             // Of quotas: that of the resource.
+                                                             // Metrics of quotas have the unit of
+                                                             // the resource.
                                                              {"guaranteed", ""},
                                                              {"borrowed", ""},
                                                              {"lent", ""}};

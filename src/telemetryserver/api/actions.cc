@@ -1,4 +1,4 @@
-// What readers have done: asked and submitted pods. And who is refused before that.
+// Routes of readers' actions: what-if and submit of pods, and their refusals.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace nos::telemetryserver {
 namespace {
 
-// Escaped, a text may take twice its room.
+// With JSON escapes, a text may take twice its size.
 constexpr size_t kMostPod = size_t{256} << 10, kMostBody = 2 * kMostPod + 4096;
 
 std::string_view OutcomeOf(const Status& status) {
@@ -83,7 +83,7 @@ void Api::WriteRefusal(const net::HttpRequest& request, std::string_view action,
   parts_.audit->WriteBounded(entry, Now());
 }
 
-// Nobody is known by what the request brought, if it brought anything.
+// Answer to a request whose credentials are missing or unknown.
 net::HttpResponse Api::Unknown(const net::HttpRequest& request, const Status& why) {
   if (why.code() == Code::kExhausted) {
     return TooManyAnswer(why.message(), std::chrono::seconds(30));
@@ -132,7 +132,7 @@ net::HttpResponse Api::Act(const net::HttpRequest& request, std::string_view nam
   return response;
 }
 
-// kExhausted: what was sent is too large.
+// kExhausted: the request is too large.
 Api::Reply Api::Do(ActionCall& call, std::string_view name) {
   const Status large(Code::kExhausted,
                      fmt::format("a pod has at most {} KiB of text", kMostPod >> 10));

@@ -94,7 +94,7 @@ class ApiActionsTest : public RecorderFixture {
 
 const std::string kPod = R"({"cluster":"prod","pod":"kind: Pod"})";
 
-TEST_F(ApiActionsTest, APodIsAskedAboutAndSubmitted) {
+TEST_F(ApiActionsTest, AnswersWhatIfAndSubmit) {
   const auto asked = Post("what-if", kPod);
   EXPECT_EQ(asked.code, 200) << asked.body;
   EXPECT_EQ(asked.body, R"({"fits":true,"text":"kind: Pod"})");
@@ -107,7 +107,7 @@ TEST_F(ApiActionsTest, APodIsAskedAboutAndSubmitted) {
   EXPECT_NE(Get("session").body.find(R"("can":{"submit":true,"what_if":true)"), std::string::npos);
 }
 
-TEST_F(ApiActionsTest, PagesOfOtherSitesDoNothing) {
+TEST_F(ApiActionsTest, RejectsRequestsOfOtherSites) {
   const net::HttpHeaders json = {{"content-type", "application/json"}};
   EXPECT_EQ(Post("submit", kPod, json).code, 403);
   EXPECT_EQ(Post("submit", kPod, {{"x-nos-csrf", "1"}, {"content-type", "text/plain"}}).code, 415);
@@ -121,7 +121,7 @@ TEST_F(ApiActionsTest, PagesOfOtherSitesDoNothing) {
   EXPECT_EQ(actions_.asked + actions_.submitted, 0);
 }
 
-TEST_F(ApiActionsTest, WhatCannotBeAPodIsRefused) {
+TEST_F(ApiActionsTest, RejectsInvalidPods) {
   EXPECT_EQ(Post("what-if", "").code, 400);
   EXPECT_EQ(Post("what-if", "{}").code, 400);
   EXPECT_EQ(Post("what-if", R"({"pod":{}})").code, 400);
@@ -131,7 +131,7 @@ TEST_F(ApiActionsTest, WhatCannotBeAPodIsRefused) {
   EXPECT_EQ(actions_.asked, 0);
 }
 
-TEST_F(ApiActionsTest, WhatTheClusterSaysIsPassedOn) {
+TEST_F(ApiActionsTest, PassesOnErrorsOfCluster) {
   const std::pair<Code, int> codes[] = {{Code::kPermission, 403},    {Code::kInvalid, 400},
                                         {Code::kAlreadyExists, 409}, {Code::kUnimplemented, 501},
                                         {Code::kUnavailable, 503},   {Code::kDeadline, 504}};
@@ -145,7 +145,7 @@ TEST_F(ApiActionsTest, WhatTheClusterSaysIsPassedOn) {
             std::string::npos);
 }
 
-TEST_F(ApiActionsTest, OneAtATimeAndNotTooOften) {
+TEST_F(ApiActionsTest, LimitsActionsPerReader) {
   actions_.during = [&] {
     actions_.during = nullptr;
     const auto second = Post("what-if", kPod);
@@ -162,20 +162,20 @@ TEST_F(ApiActionsTest, OneAtATimeAndNotTooOften) {
     }));
   }
   EXPECT_EQ(refused, 12);
-  EXPECT_EQ(Get("session").code, 200) << "reading goes on";
+  EXPECT_EQ(Get("session").code, 200) << "reading is not limited";
   clock_.Set(telemetry::kReportStart + 60'000);
   EXPECT_EQ(Post("what-if", kPod).code, 200);
 }
 
-TEST_F(ApiActionsTest, AnAddressThatAsksTooOftenWaits) {
+TEST_F(ApiActionsTest, LimitsRequestsPerAddress) {
   int refused = 0;
   unknown_ = Status(Code::kPermission, "who are you?");
   for (int i = 0; i < 300; ++i) refused += Get("session").code == 429 ? 1 : 0;
   EXPECT_EQ(refused, 50);
-  EXPECT_EQ(Get("session", "10.0.0.8").code, 401) << "others are not held up";
+  EXPECT_EQ(Get("session", "10.0.0.8").code, 401) << "other readers are not affected";
 }
 
-TEST_F(ApiActionsTest, StrangersAreToldWhereToSignIn) {
+TEST_F(ApiActionsTest, UnauthenticatedAnswerNamesSignIn) {
   unknown_ = Status(Code::kPermission, "who are you?");
   const auto answer = Get("session");
   EXPECT_EQ(answer.code, 401);

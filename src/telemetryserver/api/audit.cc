@@ -63,11 +63,11 @@ void Audit::Write(const Entry& entry, Time now, int64_t unwritten) {
   const std::scoped_lock lock(mutex_);
   const Status written = Append(line + "\n");
   if (!written.ok()) {
-    Log(LogLevel::kError, "the audit log is not written", {{"error", written.ToString()}});
+    Log(LogLevel::kError, "failed to write the audit log", {{"error", written.ToString()}});
   }
 }
 
-// Opened each time: whoever moves the file away gets a new one.
+// Opened for each line, so that log rotation may move the file.
 Status Audit::Append(const std::string& line) {
   struct stat about{};
   if (stat(path_.c_str(), &about) == 0 &&

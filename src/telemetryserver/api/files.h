@@ -1,4 +1,4 @@
-// The dashboard's files, built into the program (cmake/Embed.cmake).
+// Files of the dashboard, embedded in the program (cmake/Embed.cmake).
 #pragma once
 
 #include <string_view>
@@ -12,9 +12,9 @@ struct EmbeddedFile {
   std::string_view bytes;
 };
 
-// Sorted by path. Where the dashboard was not built there is a page that says how to.
+// Sorted by path. If the dashboard was not built, a page that explains how to build it.
 const std::vector<EmbeddedFile>& DashboardFiles();
-// Null: there is none.
+// Null if the file does not exist.
 const EmbeddedFile* FindDashboardFile(std::string_view path);
 // The document at /api/v1/openapi.json.
 std::string_view OpenApiText();

@@ -1,4 +1,4 @@
-// The API over a recorder with a file of its own.
+// The API over a recorder with its own store file.
 #pragma once
 
 #include "telemetryserver/api.h"
@@ -50,13 +50,14 @@ class ApiTest : public RecorderFixture {
             {"state", "ready"},
             {"why", ""}};
   }
-  // A cluster with something of everything.
+  // Adds one record of every kind to a cluster.
   void Fill() {
     JsonArray records;
-    records.push_back(telemetry::PodRecord(telemetry::kReportStart, "team-0", "pod-0-0-0", "running",
-                                "nvidia.com/mig-1g.5gb", telemetry::NodeName(0)));
-    records.push_back(
-        telemetry::PodRecord(telemetry::kReportStart, "team-1", "waits", "pending", "nvidia.com/mig-3g.20gb"));
+    records.push_back(telemetry::PodRecord(telemetry::kReportStart, "team-0", "pod-0-0-0",
+                                           "running", "nvidia.com/mig-1g.5gb",
+                                           telemetry::NodeName(0)));
+    records.push_back(telemetry::PodRecord(telemetry::kReportStart, "team-1", "waits", "pending",
+                                           "nvidia.com/mig-3g.20gb"));
     records.push_back({{"kind", "job"},
                        {"at", telemetry::kReportStart},
                        {"id", "team-0/Job/train"},

@@ -1,4 +1,4 @@
-// What happened, as far as the reader may know it: events and decisions, a page at a time.
+// Past events and decisions that the reader may see, one page at a time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,11 +17,11 @@ constexpr int64_t kMostHistory = 10'000, kMostDecisions = 1000;
 constexpr std::array<std::string_view, 12> kKinds = {"decision", "event", "gap",     "job",
                                                      "layout",   "node",  "pod",     "pool",
                                                      "queue",    "quota", "removed", "xid"};
-// What those get who see some namespaces only: the rest is about the whole cluster.
+// Kinds for readers limited to namespaces; the other kinds concern the whole cluster.
 constexpr std::array<std::string_view, 6> kKindsOfNamespaces = {"decision", "event", "job",
                                                                 "pod",      "queue", "quota"};
 
-// Of which anything is known now; none for a scope that leaves nothing out.
+// Namespaces with current objects; empty for a scope without limits.
 std::set<std::string> NamespacesOf(const ApiCall& call, const Recorder& recorder,
                                    const Scope& scope) {
   std::set<std::string> namespaces;
@@ -32,7 +32,7 @@ std::set<std::string> NamespacesOf(const ApiCall& call, const Recorder& recorder
   return namespaces;
 }
 
-// Leaves what is the scope's. False: there is none.
+// Removes parts outside the scope. False: nothing is left.
 bool Narrow(Json& decision, const Scope& scope, const std::set<std::string>& namespaces) {
   if (scope.all()) return true;
   auto narrowed = NarrowedDecision(decision, scope, namespaces);
@@ -41,7 +41,7 @@ bool Narrow(Json& decision, const Scope& scope, const std::set<std::string>& nam
   return true;
 }
 
-// Whether an event may be told to whoever has the scope; it is made narrower where it has to be.
+// True if the scope may see the event, which is narrowed if necessary.
 bool Tells(Event& event, const Scope& scope, const std::set<std::string>& namespaces) {
   if (scope.all()) return true;
   if (event.kind == "pod" || event.kind == "job" || event.kind == "queue")
@@ -58,7 +58,7 @@ bool Tells(Event& event, const Scope& scope, const std::set<std::string>& namesp
   return event.kind == "decision" && Narrow(event.body, scope, namespaces);
 }
 
-// Which kinds are asked for, of those that the scope may see. Error: kInvalid.
+// Requested kinds that the scope may see. Error: kInvalid.
 Result<std::vector<std::string>> KindsOf(const std::vector<std::string>& asked,
                                          const Scope& scope) {
   std::vector<std::string> kinds;
@@ -81,7 +81,7 @@ bool IsOf(const Event& event, const std::string& what) {
   return what.empty() || event.kind != "removed" || event.object.starts_with(what + "/");
 }
 
-// One node, and the GPUs it has now.
+// A node and its current GPUs.
 struct OfNode {
   std::string name;  // "": any
   std::set<std::string> gpus;

@@ -3,7 +3,7 @@
 namespace nos::telemetryserver {
 namespace {
 
-TEST_F(ApiTest, ThePastCanBeAsked) {
+TEST_F(ApiTest, AnswersPastState) {
   Fill();
   clock_.Set(telemetry::kReportStart + 120'000);
   JsonArray gone;
@@ -19,7 +19,7 @@ TEST_F(ApiTest, ThePastCanBeAsked) {
   EXPECT_EQ(Find(Get("/api/v1/gpus?at=1763760100000"), "nodes")->get_array().size(), 1U);
 }
 
-// What a GPU and its first instance had at a moment.
+// Memory used by the first GPU and its first instance.
 std::pair<double, double> UsedAt(const Json& gpus) {
   const Json& gpu = Find(Find(gpus, "nodes")->get_array()[0], "gpus")->get_array()[0];
   const auto used = [](const Json& what) {
@@ -28,28 +28,31 @@ std::pair<double, double> UsedAt(const Json& gpus) {
   return {used(gpu), used(Find(gpu, "instances")->get_array()[0])};
 }
 
-TEST_F(ApiTest, APastMomentHasItsMeasurements) {
+TEST_F(ApiTest, PastStateHasMeasurements) {
   const auto sample = [&](int64_t second, double used) {
     const telemetry::Millis at = telemetry::kReportStart + second * 1000;
     clock_.Set(at);
     JsonArray records;
-    for (const auto& [kind, uuid] :
-         {std::pair("gpu", telemetry::GpuName(0, 0)), std::pair("instance", telemetry::InstanceName(0, 0, 0))}) {
-      JsonObject record{{"kind", kind}, {"at", at}, {"gpu", telemetry::GpuName(0, 0)}, {"instance", uuid}};
+    for (const auto& [kind, uuid] : {std::pair("gpu", telemetry::GpuName(0, 0)),
+                                     std::pair("instance", telemetry::InstanceName(0, 0, 0))}) {
+      JsonObject record{
+          {"kind", kind}, {"at", at}, {"gpu", telemetry::GpuName(0, 0)}, {"instance", uuid}};
       record["metrics"] = {{"memory_used", used + (*kind == 'g' ? 0 : 0.5)}};
       records.push_back(std::move(record));
     }
-    ASSERT_TRUE(Take(telemetry::EnvelopeOf("node/extra", second + 1, records, "boot-x")).status.ok());
+    ASSERT_TRUE(
+        Take(telemetry::EnvelopeOf("node/extra", second + 1, records, "boot-x")).status.ok());
   };
   Report({1, 1, 1}, 0, 1);
   for (int second = 1; second < 1200; second += 20) sample(second, second);
   ASSERT_TRUE(recorder_->Settle().ok());
   const auto at = [&](int64_t second) {
-    return UsedAt(Get("/api/v1/gpus?at=" + std::to_string(telemetry::kReportStart + second * 1000)));
+    return UsedAt(
+        Get("/api/v1/gpus?at=" + std::to_string(telemetry::kReportStart + second * 1000)));
   };
   EXPECT_EQ(at(109), std::pair(101.0, 101.5)) << "on disk";
   EXPECT_EQ(at(1195), std::pair(1181.0, 1181.5)) << "in memory";
-  // Of an hour ago there is a mean, once samples are gone.
+  // An hour-old moment is answered with a mean after raw samples are deleted.
   options_.retention.raw = 12 * kHour;
   clock_.Set(telemetry::kReportStart + 2 * kDay);
   api_.reset();
@@ -59,11 +62,11 @@ TEST_F(ApiTest, APastMomentHasItsMeasurements) {
   const double mean = at(450).first;
   EXPECT_GT(mean, 300);
   EXPECT_LT(mean, 600);
-  // Long after the last one nothing is known.
+  // Long after the last sample there are no measurements.
   EXPECT_EQ(at(5000), std::pair(-1.0, -1.0));
 }
 
-TEST_F(ApiTest, DecisionsAreToldOnceAsTheyEnded) {
+TEST_F(ApiTest, ListsDecisionOnceInFinalState) {
   Fill();
   const Json answer = Get("/api/v1/decisions");
   const JsonArray& decisions = Find(answer, "decisions")->get_array();
@@ -71,7 +74,7 @@ TEST_F(ApiTest, DecisionsAreToldOnceAsTheyEnded) {
   EXPECT_EQ(FindString(decisions[0], "state"), "applied");
 }
 
-// All pages of a list: the texts of `field`, in order. `pages` counts them.
+// All pages of a list: values of `field` in order. `pages` counts them.
 std::vector<std::string> AllPages(FunctionRef<Json(const std::string&)> get, std::string target,
                                   const char* list, const char* next, const char* field,
                                   int& pages) {
@@ -87,15 +90,15 @@ std::vector<std::string> AllPages(FunctionRef<Json(const std::string&)> get, std
   }
 }
 
-// Much happens to others between what happens to us.
-TEST_F(ApiTest, PagesAreFullOfWhatTheReaderMaySee) {
+// Most events concern other namespaces, so that a page needs several reads.
+TEST_F(ApiTest, FillsPagesWithVisibleEvents) {
   JsonArray records;
   std::vector<std::string> wanted;
   for (int i = 0; i < 700; ++i) {
     const bool ours = i % 100 == 7;
     const char* ns = ours ? "team-1" : "team-0";
     records.push_back({{"kind", "event"},
-                       {"at", telemetry::kReportStart + i / 3},  // several at a time
+                       {"at", telemetry::kReportStart + i / 3},  // several at the same time
                        {"object", {{"kind", "Pod"}, {"namespace", ns}, {"name", "pod"}}},
                        {"reason", "reason-" + std::to_string(i)}});
     JsonArray pods;
@@ -121,10 +124,10 @@ TEST_F(ApiTest, PagesAreFullOfWhatTheReaderMaySee) {
   EXPECT_EQ(pages, 3);
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(reasons[i], "reason-" + wanted[i]);
   const auto plans = AllPages(get, "/api/v1/decisions?limit=2", "decisions", "before", "id", pages);
-  ASSERT_EQ(plans.size(), wanted.size()) << "each once, as it ended";
+  ASSERT_EQ(plans.size(), wanted.size()) << "each once, in its final state";
   EXPECT_EQ(pages, 4);
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(plans[i], "plan-" + wanted[i]);
-  // Those of everybody have no holes either.
+  // Pages of a reader who sees everything are complete too.
   reader_ = {"root", true, {}};
   EXPECT_EQ(
       AllPages(get, "/api/v1/history?limit=300&namespace=team-1", "events", "after", "kind", pages)
@@ -137,8 +140,8 @@ TEST_F(ApiTest, PagesAreFullOfWhatTheReaderMaySee) {
   Get("/api/v1/history?kind='", 400);
 }
 
-// Nobody knows what was in a spool that went with its pod, but that it has gone.
-TEST_F(ApiTest, ASpoolThatBeginsAnewShowsAsAGap) {
+// The content of a spool that was deleted with its pod is unknown; only the loss is.
+TEST_F(ApiTest, RecreatedSpoolShowsAsGap) {
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 1, {}, "boot-1")).status.ok());
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, {}, "boot-1")).status.ok());
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster-2", 1, {}, "boot-3")).status.ok());
@@ -152,7 +155,7 @@ TEST_F(ApiTest, ASpoolThatBeginsAnewShowsAsAGap) {
   EXPECT_EQ(FindString(events[0], "boot"), "boot-2");
 }
 
-TEST_F(ApiTest, WhatReportersLostShowsAsAGap) {
+TEST_F(ApiTest, LostRecordsShowAsGap) {
   Json envelope = telemetry::EnvelopeOf("cluster", 1, {});
   envelope.get_object()["lost"] = 42;
   ASSERT_TRUE(Take(envelope).status.ok());
@@ -166,11 +169,15 @@ TEST_F(ApiTest, WhatReportersLostShowsAsAGap) {
   EXPECT_TRUE(Find(Get("/api/v1/history?kind=gap"), "events")->get_array().empty());
 }
 
-TEST_F(ApiTest, HistoryIsOfOneNodeWhereThatIsAsked) {
+TEST_F(ApiTest, FiltersHistoryByNode) {
   Fill();
   JsonArray records;
-  records.push_back({{"kind", "xid"}, {"at", telemetry::kReportStart}, {"gpu", telemetry::GpuName(0, 0)}, {"xid", 79}});
-  records.push_back({{"kind", "xid"}, {"at", telemetry::kReportStart}, {"gpu", "GPU-other"}, {"xid", 79}});
+  records.push_back({{"kind", "xid"},
+                     {"at", telemetry::kReportStart},
+                     {"gpu", telemetry::GpuName(0, 0)},
+                     {"xid", 79}});
+  records.push_back(
+      {{"kind", "xid"}, {"at", telemetry::kReportStart}, {"gpu", "GPU-other"}, {"xid", 79}});
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, records)).status.ok());
   ASSERT_TRUE(recorder_->Settle().ok());
   const auto count = [&](const std::string& query) {
@@ -182,7 +189,7 @@ TEST_F(ApiTest, HistoryIsOfOneNodeWhereThatIsAsked) {
   EXPECT_EQ(count("kind=layout&node=other"), 0U);
 }
 
-TEST_F(ApiTest, AnEventThatRepeatsIsShownOnce) {
+TEST_F(ApiTest, ListsRepeatedEventOnce) {
   Fill();
   const auto event = [](int64_t count, telemetry::Millis at) {
     return Json{{"kind", "event"},
@@ -195,7 +202,7 @@ TEST_F(ApiTest, AnEventThatRepeatsIsShownOnce) {
                 {"count", count}};
   };
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, {event(1, 10), event(2, 20)})).status.ok());
-  // Another one begins to lead, and tells what it finds.
+  // Another reporter becomes leader and reports the existing Events again.
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 3, {event(2, 20), event(4, 40)})).status.ok());
   ASSERT_TRUE(recorder_->Settle().ok());
   const auto counts = [&](const Json& answer) {
@@ -211,8 +218,8 @@ TEST_F(ApiTest, AnEventThatRepeatsIsShownOnce) {
   EXPECT_EQ(counts(Get("/api/v1/history?kind=event")), "") << "it is of another namespace";
 }
 
-// However much is decided for others later.
-TEST_F(ApiTest, APodHasWhatWasDecidedForItInItsTime) {
+// Independent of the number of later decisions about other pods.
+TEST_F(ApiTest, WorkloadListsDecisionsOfItsTime) {
   constexpr telemetry::Millis kLater = 3 * 3'600'000;
   const auto decision = [](telemetry::Millis at, const std::string& id, const char* role) {
     Json record{{"kind", "decision"}, {"at", at}, {"id", id}, {"type", "plan"}};
@@ -225,12 +232,13 @@ TEST_F(ApiTest, APodHasWhatWasDecidedForItInItsTime) {
       records.push_back({{"kind", "decision"}, {"at", at + i}, {"id", id}, {"type", "plan"}});
     }
   };
-  Json pod = telemetry::PodRecord(telemetry::kReportStart, "a", "p", "failed", "nvidia.com/mig-1g.5gb", "n");
+  Json pod = telemetry::PodRecord(telemetry::kReportStart, "a", "p", "failed",
+                                  "nvidia.com/mig-1g.5gb", "n");
   pod.get_object()["created"] = telemetry::kReportStart - 60'000;
   pod.get_object()["scheduled"] = telemetry::kReportStart;
   pod.get_object()["finished"] = telemetry::kReportStart + kLater;
-  JsonArray records = {decision(telemetry::kReportStart - 70'000, "of a former one", "pods"), std::move(pod),
-                       decision(telemetry::kReportStart + 5'000, "serves", "pods")};
+  JsonArray records = {decision(telemetry::kReportStart - 70'000, "of a former one", "pods"),
+                       std::move(pod), decision(telemetry::kReportStart + 5'000, "serves", "pods")};
   others(telemetry::kReportStart + 3'600'000, records);
   records.push_back(decision(telemetry::kReportStart + kLater - 1'000, "evicts", "victims"));
   others(telemetry::kReportStart + 2 * kLater, records);

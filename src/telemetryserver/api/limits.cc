@@ -6,11 +6,11 @@
 namespace nos::telemetryserver {
 namespace {
 
-// Each holds a copy of what the cluster has, and a thread of the server.
+// Each action holds a copy of the cluster's objects and a thread of the server.
 constexpr size_t kMostActing = 4;
-constexpr double kSeconds = 5;        // of requests may come at once
-constexpr double kMostActions = 10;   // likewise
-constexpr double kFailuresOfAll = 5;  // times those of one address
+constexpr double kSeconds = 5;        // burst size, as seconds of requests
+constexpr double kMostActions = 10;   // burst size of actions
+constexpr double kFailuresOfAll = 5;  // multiple of the limit of one address
 
 RateLimit::Options PerSecond(int64_t rate) {
   return {.per_second = static_cast<double>(rate), .burst = static_cast<double>(rate) * kSeconds};

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "codec/json.h"
-#include "telemetryserver/audit.h"
 #include "telemetry/testing/temp_folder.h"
+#include "telemetryserver/audit.h"
 
 namespace nos::telemetryserver {
 namespace {
@@ -17,42 +17,43 @@ using std::chrono::seconds;
 
 const Time kStart(seconds(1'800'000'000));
 
-TEST(RateLimitTest, ABucketEmptiesAndFillsAgain) {
+TEST(RateLimitTest, BucketEmptiesAndRefills) {
   RateLimit limit({.per_second = 2, .burst = 3});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(limit.Take("a", kStart), Duration(0));
   const Duration wait = limit.Take("a", kStart);
   EXPECT_EQ(wait, std::chrono::milliseconds(500));
-  EXPECT_EQ(limit.Take("b", kStart), Duration(0)) << "others have their own";
+  EXPECT_EQ(limit.Take("b", kStart), Duration(0)) << "other readers have their own limit";
   EXPECT_GT(limit.Wait("a", kStart), Duration(0));
   EXPECT_EQ(limit.Wait("a", kStart + wait), Duration(0));
   EXPECT_EQ(limit.Take("a", kStart + wait), Duration(0));
   EXPECT_GT(limit.Take("a", kStart + wait), Duration(0));
   EXPECT_EQ(limit.Take("a", kStart - std::chrono::hours(1)), Duration(0))
-      << "a clock that is set back locks nobody out";
+      << "a clock set back blocks no client";
 }
 
-TEST(RateLimitTest, ManyKeysTakeNoMoreThanTheirRoom) {
+TEST(RateLimitTest, BoundsNumberOfKeys) {
   RateLimit limit({.per_second = 0.001, .burst = 1, .most_known = 100});
   for (int i = 0; i < 10'000; ++i) {
     EXPECT_EQ(limit.Take(std::to_string(i), kStart + std::chrono::milliseconds(i)), Duration(0));
     EXPECT_LE(limit.known(), 100U);
   }
-  EXPECT_GT(limit.Take("9999", kStart + seconds(10)), Duration(0)) << "the latest are still known";
+  EXPECT_GT(limit.Take("9999", kStart + seconds(10)), Duration(0))
+      << "the latest clients are still known";
 }
 
-TEST(RateLimitTest, AnIpv6HostIsOne) {
+TEST(RateLimitTest, Ipv6NetworkCountsAsOneClient) {
   EXPECT_EQ(NetworkOf("2001:db8::1"), NetworkOf("2001:db8::ffff:1"));
   EXPECT_NE(NetworkOf("2001:db8:0:1::1"), NetworkOf("2001:db8::1"));
   EXPECT_EQ(NetworkOf("10.0.0.1"), "10.0.0.1");
 }
 
-TEST(LimitsTest, OneActionAtATimeOfEachReader) {
+TEST(LimitsTest, AllowsOneActionAtATimePerReader) {
   Limits limits({});
   auto first = limits.Begin("kim");
   EXPECT_NE(first, nullptr);
   EXPECT_EQ(limits.Begin("kim"), nullptr);
   const auto b = limits.Begin("b"), c = limits.Begin("c"), d = limits.Begin("d");
-  EXPECT_EQ(limits.Begin("e"), nullptr) << "few at all";
+  EXPECT_EQ(limits.Begin("e"), nullptr) << "limit of all readers";
   first.reset();
   EXPECT_NE(limits.Begin("kim"), nullptr);
 }
@@ -73,19 +74,19 @@ class AuditTest : public ::testing::Test {
   const std::string path_ = folder_.path() + "/audit.log";
 };
 
-TEST_F(AuditTest, ALineForEachAction) {
+TEST_F(AuditTest, WritesOneLinePerAction) {
   auto audit = Audit::Open(path_, 1 << 20);
   ASSERT_TRUE(audit.ok()) << audit.status().ToString();
   (*audit)->Write({"submit", "kim", "10.0.0.7", "prod", "team-a/x\n{\"forged\":1}", "done", ""},
                   kStart);
   const auto lines = Lines(path_);
-  ASSERT_EQ(lines.size(), 1U) << "a name with a line break makes no line of its own";
+  ASSERT_EQ(lines.size(), 1U) << "a line break in a name does not start a new line";
   EXPECT_EQ(FindString(lines[0], "who"), "kim");
   EXPECT_EQ(FindString(lines[0], "what"), "team-a/x\n{\"forged\":1}");
   EXPECT_EQ(Find(lines[0], "at")->to_number<int64_t>(), 1'800'000'000'000);
 }
 
-TEST_F(AuditTest, TheFileStaysSmall) {
+TEST_F(AuditTest, RotatesFileAtLimit) {
   auto audit = Audit::Open(path_, 2000);
   ASSERT_TRUE(audit.ok());
   for (int i = 0; i < 100; ++i) {
@@ -96,7 +97,7 @@ TEST_F(AuditTest, TheFileStaysSmall) {
   EXPECT_EQ(FindString(Lines(path_).back(), "what"), "99");
 }
 
-TEST_F(AuditTest, StrangersDoNotFillIt) {
+TEST_F(AuditTest, BoundsLinesOfUnauthenticatedClients) {
   auto audit = Audit::Open(path_, 1 << 20);
   ASSERT_TRUE(audit.ok());
   for (int i = 0; i < 1000; ++i) {
@@ -107,7 +108,7 @@ TEST_F(AuditTest, StrangersDoNotFillIt) {
   EXPECT_EQ(Find(Lines(path_).back(), "unwritten")->to_number<int>(), 950);
 }
 
-TEST_F(AuditTest, AFileThatCannotBeWrittenIsToldAtTheStart) {
+TEST_F(AuditTest, RejectsUnwritableFileAtStart) {
   EXPECT_EQ(Audit::Open(folder_.path() + "/none/audit.log", 1).status().code(), Code::kInvalid);
 }
 

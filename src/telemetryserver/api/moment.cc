@@ -25,16 +25,19 @@ Subjects SubjectsOf(const State& state) {
       for (const telemetry::Gpu& gpu : node.layout.gpus) visit(name, gpu);
     }
   };
-  each([&](const std::string& node, const telemetry::Gpu& gpu) { subjects.Add("gpu/" + gpu.uuid, node); });
   each([&](const std::string& node, const telemetry::Gpu& gpu) {
-    for (const telemetry::Instance& instance : gpu.instances) subjects.Add("instance/" + instance.uuid, node);
+    subjects.Add("gpu/" + gpu.uuid, node);
+  });
+  each([&](const std::string& node, const telemetry::Gpu& gpu) {
+    for (const telemetry::Instance& instance : gpu.instances)
+      subjects.Add("instance/" + instance.uuid, node);
   });
   return subjects;
 }
 
-// What is still in memory.
-bool LastOf(const Heads& heads, const std::string& subject, telemetry::Millis from, telemetry::Millis at,
-            telemetry::Readings& readings, telemetry::Millis& latest) {
+// The last sample that is still in memory.
+bool LastOf(const Heads& heads, const std::string& subject, telemetry::Millis from,
+            telemetry::Millis at, telemetry::Readings& readings, telemetry::Millis& latest) {
   const auto found = heads.all().find(subject);
   if (found == heads.all().end()) return false;
   const SampleBlock& block = found->second.block;
@@ -57,7 +60,8 @@ bool LastOf(const Heads& heads, const std::string& subject, telemetry::Millis fr
 
 }  // namespace
 
-Status AddMeasured(Recorder& recorder, const std::string& cluster, telemetry::Millis at, State& state) {
+Status AddMeasured(Recorder& recorder, const std::string& cluster, telemetry::Millis at,
+                   State& state) {
   const Subjects subjects = SubjectsOf(state);
   const auto add = [&](telemetry::Millis time, telemetry::Readings readings) {
     const std::string source = "node/" + subjects.node_of.at(readings.subject);
@@ -67,7 +71,7 @@ Status AddMeasured(Recorder& recorder, const std::string& cluster, telemetry::Mi
   recorder.Look(cluster, [&](const Live& live) { id = live.id; });
   NOS_RETURN_IF_ERROR(
       recorder.archive().Measured(id, subjects.names, at, recorder.stale(), recorder.Now(), add));
-  // What was flushed between the two is in the file, or has been counted as older.
+  // Samples flushed between the two reads are in the file, or already counted as older.
   std::vector<std::pair<telemetry::Millis, telemetry::Readings>> fresh;
   recorder.Look(cluster, [&](const Live& live) {
     for (const std::string& subject : subjects.names) {

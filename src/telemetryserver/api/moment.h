@@ -1,15 +1,15 @@
-// What was measured at a moment of the past, for a state that has been read for it. Internal to
-// this room.
+// Adds measurements of a past moment to a state read for that moment. Internal to this library.
 #pragma once
 
 #include "telemetryserver/recorder.h"
 
 namespace nos::telemetryserver {
 
-// Subjects of whom that is looked for: GPUs first, then instances.
+// Maximum number of subjects that are read: GPUs first, then instances.
 inline constexpr size_t kMostMeasured = 20'000;
 
-// `state`: as Archive::StateAt left it, of `at`. Errors: as Archive.
-Status AddMeasured(Recorder& recorder, const std::string& cluster, telemetry::Millis at, State& state);
+// `state`: result of Archive::StateAt for `at`. Errors: see Archive.
+Status AddMeasured(Recorder& recorder, const std::string& cluster, telemetry::Millis at,
+                   State& state);
 
 }  // namespace nos::telemetryserver

@@ -25,7 +25,7 @@ const JsonArray& ArrayAt(const Json& object, std::string_view key) {
   return value != nullptr && value->is_array() ? value->get_array() : none;
 }
 
-// Those of the scope; names and namespaces of the others go into `others`.
+// Pods of the scope; names and namespaces of other pods are added to `others`.
 JsonArray OwnPods(const JsonArray& pods, const Scope& scope, std::set<std::string>& others) {
   JsonArray own;
   for (const Json& pod : pods) {
@@ -74,10 +74,10 @@ bool IsOfName(char c) {
 
 struct Others {
   const Scope& scope;
-  const std::set<std::string>& namespaces;  // all that are known, those of the scope included
-  std::set<std::string> names;              // of pods that the decision is about, and theirs
+  const std::set<std::string>& namespaces;  // all known ones, including those of the scope
+  std::set<std::string> names;              // of pods of the decision, and their namespaces
 
-  // "team-b/train-0" names somebody, "nvidia.com/gpu" nobody: namespaces have no dots.
+  // "team-b/train-0" names a pod, "nvidia.com/gpu" does not: namespaces contain no dots.
   bool AreNamedBy(std::string_view word) const {
     while (word.ends_with('.') || word.ends_with('/')) word.remove_suffix(1);
     const std::string whole(word), head(word.substr(0, word.find('/')));

@@ -1,5 +1,5 @@
-// Records about several namespaces, for those who see some of them: made anew from what is known of
-// their fields, so that nothing goes along that a reporter put beside. Pure.
+// Narrows records about several namespaces to the scope of a reader. The result is built from known
+// fields only, so that no other field of a reporter's record leaks. Pure functions.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@
 
 namespace nos::telemetryserver {
 
-// A decision with the pods of the scope alone; nothing: it has none. Its summary and its reason are
-// told where they name neither `namespaces` beyond the scope nor pods in them.
+// A decision with only the pods of the scope; nullopt: it has none. Summary and reason are included
+// only if they name neither `namespaces` outside the scope nor pods in them.
 std::optional<Json> NarrowedDecision(const Json& decision, const Scope& scope,
                                      const std::set<std::string>& namespaces);
-// A quota that is the scope's (QuotaIsIn): of its namespaces those of the scope, and the totals of
-// all, by which it is decided what theirs may use.
+// A quota in the scope (QuotaIsIn): its namespaces limited to the scope, and the totals of all
+// namespaces, because they limit what the namespaces of the scope may use.
 Json NarrowedQuota(const Json& quota, const Scope& scope);
 
 }  // namespace nos::telemetryserver

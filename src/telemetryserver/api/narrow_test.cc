@@ -1,6 +1,6 @@
-// What those get who see some namespaces of what is about several.
-#include "telemetryserver/api/fixture_test.h"
+// Records about several namespaces, as seen by readers of some of them.
 #include "telemetryserver/api/narrow.h"
+#include "telemetryserver/api/fixture_test.h"
 
 namespace nos::telemetryserver {
 namespace {
@@ -40,7 +40,7 @@ Scope ScopeOf(const std::set<std::string>& namespaces) {
   return {Reader{"kim", false, namespaces}, ""};
 }
 
-TEST(NarrowTest, ADecisionIsMadeAnewFromWhatIsKnownOfIt) {
+TEST(NarrowTest, CopiesOnlyKnownFieldsOfDecision) {
   const auto own =
       NarrowedDecision(Decision("GPUs of n have been cut anew", "asked for nvidia.com/gpu"),
                        ScopeOf({"team-1"}), {"team-0", "team-1"});
@@ -59,7 +59,7 @@ TEST(NarrowTest, ADecisionIsMadeAnewFromWhatIsKnownOfIt) {
   EXPECT_FALSE(NarrowedDecision(*own, ScopeOf({"team-2"}), {}).has_value());
 }
 
-TEST(NarrowTest, FreeTextIsToldWhereItNamesNobodyElse) {
+TEST(NarrowTest, KeepsFreeTextThatNamesNoOtherPod) {
   const auto told = [](const std::string& text) {
     const auto own =
         NarrowedDecision(Decision(text, text), ScopeOf({"team-1"}), {"team-0", "team-1", "ml"});
@@ -90,7 +90,7 @@ Json QuotaRecordOf(const std::string& type, double used, const std::vector<std::
           {"resources", {{"nvidia.com/gpu", {{"min", 50}, {"used", used}, {"by", "secret"}}}}}};
 }
 
-TEST_F(QuotaApiTest, TwoOfOneNameAreTwoAndMembersSeeTheTotals) {
+TEST_F(QuotaApiTest, BothKindsWithSameNameAreSeparateAndMembersSeeTotals) {
   Fill();
   JsonArray records;
   records.push_back(QuotaRecordOf("ElasticQuota", 2, {"team-0"}));
@@ -110,7 +110,7 @@ TEST_F(QuotaApiTest, TwoOfOneNameAreTwoAndMembersSeeTheTotals) {
   EXPECT_EQ(used("quota", 200), "2");
   EXPECT_EQ(used("composite-quota", 200), "40");
   reader_ = {"kim", false, {"team-1"}};
-  EXPECT_EQ(used("composite-quota", 200), "40") << "theirs, too";
+  EXPECT_EQ(used("composite-quota", 200), "40") << "visible as well";
   used("quota", 403);
   Get("/api/v1/series?metric=used&subject=composite-quota/team-0/other/nvidia.com/gpu", 403);
   for (const char* target : {"/api/v1/quotas", "/api/v1/history?kind=quota"}) {

@@ -1,4 +1,4 @@
-// The routes about the past: series, and one workload with what happened to it.
+// Routes about the past: series, and one workload with its events.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,49 +9,50 @@
 #include <span>
 
 #include "base/text.h"
-#include "telemetryserver/api.h"
 #include "telemetry/units.h"
+#include "telemetryserver/api.h"
 
 namespace nos::telemetryserver {
 namespace {
 
 constexpr telemetry::Millis kFarAway = 9'999'999'999'999;
 constexpr size_t kMostSubjects = 100, kMostPoints = 2000;
-constexpr size_t kMostReads = 2000;     // of samples, of one request for series
-constexpr telemetry::Millis kLooksApart = 30'000;  // between two reports of a node, at most
+constexpr size_t kMostReads = 2000;                // sample reads per request for series
+constexpr telemetry::Millis kLooksApart = 30'000;  // maximum time between two reports of a node
 constexpr size_t kMostEventsOfPod = 200;
-constexpr size_t kMostDecisions = 2000;  // that are looked at, of one stretch of time
-// What was decided for a pod has been told by then, even of plans that took their time.
+constexpr size_t kMostDecisions = 2000;  // decisions read per time range
+// Decisions about a pod are reported within this time, even those of slow plans.
 constexpr telemetry::Millis kToldWithin = 5 * kMinute;
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-// At least `step`, so that buckets of rollups fall into one each.
+// At least `step`, rounded up so that each rollup bucket falls into one bucket of the answer.
 telemetry::Millis NiceStep(telemetry::Millis step) {
   const telemetry::Millis grain = step <= 10'000       ? 10'000
-                       : step < 5 * kMinute ? 10'000
-                       : step < kHour       ? 5 * kMinute
-                                            : kHour;
+                                  : step < 5 * kMinute ? 10'000
+                                  : step < kHour       ? 5 * kMinute
+                                                       : kHour;
   return std::max(grain, (step + grain - 1) / grain * grain);
 }
 
-// Of several things at once: what counts is added up, a share is a mean.
+// Aggregation over several subjects: quantities are summed, shares are averaged.
 bool AddsUp(std::string_view metric) {
   const std::string_view unit = telemetry::UnitOf(metric);
   return unit == "MiB" || unit == "W" || unit == "KiB/s" || unit == "errors";
 }
 
-// How long each bucket of the range is covered by a stretch of time.
-void AddCovered(telemetry::Millis from, telemetry::Millis to, const Range& range, std::vector<telemetry::Millis>& covered) {
+// Adds the time by which [from, to) covers each bucket of the range.
+void AddCovered(telemetry::Millis from, telemetry::Millis to, const Range& range,
+                std::vector<telemetry::Millis>& covered) {
   const auto step = range.step;
-  for (telemetry::Millis at = FloorTo(std::max(from, range.from), step); at < std::min(to, range.to);
-       at += step) {
+  for (telemetry::Millis at = FloorTo(std::max(from, range.from), step);
+       at < std::min(to, range.to); at += step) {
     const auto i = static_cast<size_t>((at - range.from) / step);
     if (i < covered.size()) covered[i] += std::min(to, at + step) - std::max(from, at);
   }
 }
 
-// Of several things that somebody held at once or one after the other: what adds up is weighed by
-// how long of the time in which they held anything; a share is a mean.
+// Aggregates slices that a pod held at the same time or in sequence. Quantities are summed,
+// weighted by the part of the holding time for which each slice was held; shares are averaged.
 class HeldTogether {
  public:
   HeldTogether(std::span<const Held> holds, const Range& range, bool adds)
@@ -104,11 +105,11 @@ class HeldTogether {
   const Range range_;
   const bool adds_;
   std::vector<Bucket> sum_;
-  std::vector<telemetry::Millis> any_;       // by bucket: how long anything was held
-  std::vector<double> together_;  // by bucket: the most of all at once
+  std::vector<telemetry::Millis> any_;  // per bucket: time for which any slice was held
+  std::vector<double> together_;        // per bucket: maximum of the simultaneous sum
 };
 
-// Within the range; what was held again at once counts as held all the while.
+// Clips to the range. A slice that is released and held again at once counts as held continuously.
 std::vector<Held> United(std::vector<Held> holds, const Range& range) {
   std::map<std::string, std::vector<Held>> by_subject;
   for (Held& held : holds) {
@@ -153,7 +154,7 @@ bool IsOfQuota(std::string_view subject) {
   return kind == telemetry::kQuotaSubject || kind == telemetry::kCompositeQuotaSubject;
 }
 
-// A composite quota is also theirs who see one of the namespaces that it is for.
+// A reader who sees one namespace of a composite quota may see the quota.
 bool SeesCompositeQuota(const Recorder& recorder, const ApiCall& call,
                         const std::vector<std::string_view>& parts) {
   if (parts[0] != telemetry::kCompositeQuotaSubject || parts.size() < 4) return false;
@@ -176,7 +177,7 @@ bool NamesPod(const Json& decision, std::string_view key, const std::string& ns,
   });
 }
 
-// When those were told that served the pod, and those that evicted it; the latest first.
+// Time ranges in which decisions that served or evicted the pod were reported; latest first.
 std::vector<std::pair<telemetry::Millis, telemetry::Millis>> DecidedWithin(const Pod& pod) {
   if (pod.scheduled <= 0) return {{pod.created, kFarAway}};
   const telemetry::Millis served = pod.scheduled + kToldWithin;
@@ -190,7 +191,7 @@ struct PodTimes {
   std::vector<std::pair<telemetry::Millis, telemetry::Millis>> decided;
 };
 
-// The ids of decisions that name the pod, the newest first.
+// IDs of decisions that name the pod, newest first.
 Result<std::vector<std::string>> DecisionsAbout(Archive& archive, int64_t cluster,
                                                 const PodTimes& pod) {
   std::vector<std::string> ids;
@@ -213,7 +214,8 @@ Result<std::vector<std::string>> DecisionsAbout(Archive& archive, int64_t cluste
 Api::Reply Api::Series(const ApiCall& call) {
   const telemetry::Millis now = parts_.recorder.Now();
   NOS_ASSIGN(const telemetry::Millis to, call.Number("to", now, 1, kFarAway));
-  NOS_ASSIGN(const telemetry::Millis from, call.Number("from", std::max<telemetry::Millis>(0, to - kHour), 0, kFarAway));
+  NOS_ASSIGN(const telemetry::Millis from,
+             call.Number("from", std::max<telemetry::Millis>(0, to - kHour), 0, kFarAway));
   NOS_ASSIGN(const int64_t points,
              call.Number("points", 300, 1, static_cast<int64_t>(kMostPoints)));
   const std::string metric = call.Parameter("metric");
@@ -246,7 +248,7 @@ Api::Reply Api::Series(const ApiCall& call) {
   return std::move(json.text());
 }
 
-// Of a pod: of the slices that it held, while it did.
+// For a pod: the series of the slices that it held, while it held them.
 Result<std::vector<Bucket>> Api::SeriesOf(const ApiCall& call, const std::string& subject,
                                           const std::string& metric, const Range& range,
                                           size_t& reads) {
@@ -283,7 +285,7 @@ Result<std::vector<Bucket>> Api::SeriesOf(const ApiCall& call, const std::string
   return std::move(together).Take();
 }
 
-// What is on disk and what is still in memory.
+// Samples on disk and samples still in memory.
 Result<std::vector<Bucket>> Api::Samples(const std::string& cluster, const std::string& subject,
                                          const std::string& metric, const Range& range) {
   int64_t id = 0;
@@ -297,7 +299,7 @@ Result<std::vector<Bucket>> Api::Samples(const std::string& cluster, const std::
   for (const Sample& sample : heads) {
     buckets.push_back({sample.at, sample.value, sample.value, sample.value, 1});
   }
-  // What was flushed between the two is in both.
+  // Samples flushed between the two reads occur in both.
   std::ranges::stable_sort(buckets, {}, &Bucket::at);
   const auto again = std::ranges::unique(buckets, [](const Bucket& a, const Bucket& b) {
     return a.at == b.at && a.count == 1 && b.count == 1;
@@ -333,7 +335,7 @@ Api::Reply Api::Workload(const ApiCall& call, const std::string& ns, const std::
           id, {0, kFarAway, {"event"}, fmt::format("Pod/{}/{}", ns, name), kMostEventsOfPod}));
   NOS_ASSIGN(const std::vector<std::string> decisions, DecisionsAbout(archive, id, times));
   json.Key("events").Begin('[');
-  std::set<std::string, std::less<>> seen;  // what has happened again is there as it was last
+  std::set<std::string, std::less<>> seen;  // of repeated events only the last record is included
   for (const Event& event : events) {
     const std::string_view again = FindString(event.body, "id");
     if (again.empty() || seen.emplace(again).second) json.Value(event.body);

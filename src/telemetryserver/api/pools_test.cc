@@ -1,4 +1,4 @@
-// Node pools: as they are, as they were, and for whom.
+// Node pools: current and past state, and who may read them.
 #include "telemetryserver/api/fixture_test.h"
 
 namespace nos::telemetryserver {
@@ -31,20 +31,23 @@ class PoolApiTest : public ApiTest {
   using Nodes = std::vector<int64_t>;
 };
 
-TEST_F(PoolApiTest, TheyAreToldAsTheyAreAndAsTheyWere) {
+TEST_F(PoolApiTest, AnswersCurrentAndPastPools) {
   Fill();
   clock_.Set(telemetry::kReportStart + 120'000);
   Tell(2, PoolRecord(telemetry::kReportStart + 100'000, 4));
   EXPECT_EQ(NodesOf(), Nodes{4});
   EXPECT_EQ(NodesOf("?at=1763760050000"), Nodes{3});
   EXPECT_EQ(NodesOf("?at=1763759999999"), Nodes{});
-  Tell(3, {{"kind", "removed"}, {"at", telemetry::kReportStart + 110'000}, {"what", "pool"}, {"id", "a100"}});
+  Tell(3, {{"kind", "removed"},
+           {"at", telemetry::kReportStart + 110'000},
+           {"what", "pool"},
+           {"id", "a100"}});
   EXPECT_EQ(NodesOf(), Nodes{});
   EXPECT_EQ(NodesOf("?at=1763760105000"), Nodes{4});
   EXPECT_EQ(Find(Get("/api/v1/history?kind=pool"), "events")->get_array().size(), 2U);
 }
 
-TEST_F(PoolApiTest, TheyOutliveTheServer) {
+TEST_F(PoolApiTest, PoolsSurviveRestart) {
   Fill();
   api_.reset();
   ingest_.reset();
@@ -53,7 +56,7 @@ TEST_F(PoolApiTest, TheyOutliveTheServer) {
   EXPECT_EQ(NodesOf(), Nodes{3});
 }
 
-TEST_F(PoolApiTest, OnlyWhoSeesTheClusterSeesThem) {
+TEST_F(PoolApiTest, PoolsRequireRightToSeeCluster) {
   Fill();
   auto all = std::move(Ask("/api/v1/stream").stream);
   reader_ = {"kim", false, {"team-0"}};
@@ -65,12 +68,15 @@ TEST_F(PoolApiTest, OnlyWhoSeesTheClusterSeesThem) {
   EXPECT_NE(Read(*all).find("event: pools\ndata: {\"pools\":[{\"kind\":\"pool\""),
             std::string::npos);
   const std::string told = Read(*some);
-  EXPECT_NE(told.find("event: at\n"), std::string::npos) << "it has gone on";
+  EXPECT_NE(told.find("event: at\n"), std::string::npos) << "the stream continued";
   EXPECT_EQ(told.find("a100"), std::string::npos);
   Get("/api/v1/pools", 403);
   EXPECT_EQ(Ask("/api/v1/history").body.find("a100"), std::string::npos);
   reader_ = {"root", true, {}};
-  Tell(3, {{"kind", "removed"}, {"at", telemetry::kReportStart + 90'000}, {"what", "pool"}, {"id", "a100"}});
+  Tell(3, {{"kind", "removed"},
+           {"at", telemetry::kReportStart + 90'000},
+           {"what", "pool"},
+           {"id", "a100"}});
   EXPECT_NE(Read(*all).find("event: pools\ndata: {\"pools\":[]}"), std::string::npos);
 }
 

@@ -9,7 +9,7 @@
 namespace nos::telemetryserver {
 
 double RateLimit::TokensAt(const Bucket& bucket, Time now) const {
-  if (now < bucket.at) return options_.burst;  // the clock has been set back
+  if (now < bucket.at) return options_.burst;  // the clock was set back
   const double passed = ToSeconds(now - bucket.at);
   return std::min(options_.burst, bucket.tokens + passed * options_.per_second);
 }
@@ -26,8 +26,8 @@ Duration RateLimit::Look(const std::string& who, Time now, double spend) {
   return {};
 }
 
-// Those that are full again are as good as unknown; else the half that has been silent longest
-// goes.
+// A full bucket equals an unknown client, so full buckets are removed first; otherwise the half
+// that was unused longest.
 void RateLimit::MakeRoom(Time now) {
   if (buckets_.size() < options_.most_known) return;
   std::erase_if(buckets_,

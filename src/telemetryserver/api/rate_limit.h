@@ -1,5 +1,5 @@
-// How often somebody may do something: a bucket of tokens each, refilled steadily. Who is not known
-// has a full one, so that only those who spend take room, and there is a most of them.
+// Rate limits per client: a token bucket each, refilled at a constant rate. An unknown client has a
+// full bucket, so that only active clients need memory. The number of buckets is bounded.
 //
 //   RateLimit per_address({.per_second = 50, .burst = 250});
 //   if (const Duration wait = per_address.Take(address, now); wait > Duration(0)) refuse;
@@ -20,16 +20,16 @@ namespace nos::telemetryserver {
 class RateLimit {
  public:
   struct Options {
-    double per_second = 0, burst = 1;  // 0: as often as they like
+    double per_second = 0, burst = 1;  // 0: no limit
     size_t most_known = 10'000;
   };
   explicit RateLimit(Options options) : options_(options) {}
 
-  // Zero: it may, and has. Else how long it has to wait for that.
+  // Takes a token. Zero: allowed; otherwise the time until a token is available.
   Duration Take(const std::string& who, Time now) { return Look(who, now, 1); }
-  // The same without doing it.
+  // Same, without taking the token.
   Duration Wait(const std::string& who, Time now) { return Look(who, now, 0); }
-  // It has been here lately.
+  // True if the client was active recently.
   bool Knows(const std::string& who, Time now) const;
   size_t known() const;
 
@@ -47,7 +47,7 @@ class RateLimit {
   std::unordered_map<std::string, Bucket> buckets_;
 };
 
-// What limits go by: an IPv6 host has 2^64 addresses of its own, which count as one.
+// Key of the limits: an IPv6 host has 2^64 addresses, which count as one.
 std::string NetworkOf(const std::string& address);
 
 }  // namespace nos::telemetryserver

@@ -18,7 +18,7 @@ std::string NewEpoch() {
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
-// "all", or a text for these namespaces.
+// "all", or a hash of the visible namespaces.
 std::string WhatIsSeen(const Reader& reader) {
   if (reader.may_all) return "all";
   std::string names;
@@ -26,7 +26,7 @@ std::string WhatIsSeen(const Reader& reader) {
   return fmt::format("{:016x}", std::hash<std::string>()(names));
 }
 
-// JSON has no line breaks of its own.
+// JSON text contains no line breaks.
 void AppendEvent(std::string_view name, const std::string& id, const std::string& data,
                  std::string& out) {
   if (data.empty()) return;
@@ -76,7 +76,7 @@ class Stream final : public net::BodyStream {
     if (resumed == 0 && !options_.last_event.empty()) AppendEvent("reset", Id(), "{}", out);
   }
 
-  // The version from which the client goes on; 0: it has to begin anew.
+  // The version from which the client can continue; 0: it needs the full state.
   uint64_t Resumed(const State& state) const {
     const auto parts = Split(options_.last_event, '.');
     if (parts.size() != 3 || parts[0] != hub_.epoch() || parts[2] != whose_) return 0;
@@ -84,7 +84,7 @@ class Stream final : public net::BodyStream {
     if (!version || *version <= 0) return 0;
     const auto since = static_cast<uint64_t>(*version);
     if (since > state.version()) return 0;
-    // What went since then has to be known.
+    // Removals and decisions since then must still be in memory.
     const auto& removed = state.removed_pods();
     const auto& decisions = state.decisions();
     const bool forgotten = (removed.size() >= kMostRecent && removed.front().first > since) ||
@@ -92,7 +92,7 @@ class Stream final : public net::BodyStream {
     return forgotten ? 0 : since;
   }
 
-  // With it comes back who sees the same.
+  // The ID contains the scope: only a client with the same scope may continue from it.
   std::string Id() const { return fmt::format("{}.{}.{}", hub_.epoch(), seen_, whose_); }
 
   void Tell(const State& state, std::string& out) {
@@ -119,7 +119,7 @@ class Stream final : public net::BodyStream {
           overviews_.Get(options_.cluster, state, catalogue_, recorder_.Now(), recorder_.stale()),
           out);
     }
-    // Last: whoever has this has all of it.
+    // Sent last: a client that has received this event has all of them.
     AppendEvent("at", id, fmt::format("{{\"at\":{}}}", recorder_.Now()), out);
   }
 
@@ -134,7 +134,7 @@ class Stream final : public net::BodyStream {
   const StreamOptions options_;
   const std::unique_ptr<StreamHub::Place> place_;
   bool begun_ = false;
-  // Nodes that the client was told of last; none: whoever comes again may have others.
+  // Nodes sent to the client; nullopt: a client that reconnects may have other ones.
   std::optional<std::vector<std::string>> shown_;
   uint64_t seen_ = 0, subscription_ = 0, changes_ = 0;
 };

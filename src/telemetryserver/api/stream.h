@@ -1,4 +1,4 @@
-// GET /api/v1/stream: what changes, as server-sent events.
+// GET /api/v1/stream: changes as server-sent events.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace nos::telemetryserver {
 
-// Wakes the streams when something has changed, once a second at most.
+// Wakes the streams after changes, at most once a second.
 class StreamHub {
  public:
   explicit StreamHub(Duration pace = std::chrono::seconds(1));
@@ -26,15 +26,15 @@ class StreamHub {
   StreamHub& operator=(const StreamHub&) = delete;
 
   void Changed();  // from any thread, cheap
-  // Goes up with every change that was told.
+  // Increases with every published change.
   uint64_t changes() const { return changes_; }
-  // `wake` is called once, when there have been more changes than `seen`, maybe at once. Returns a
-  // number to take it back by.
+  // `wake` is called once, when there are more changes than `seen`, possibly before Subscribe
+  // returns. Returns a number for Unsubscribe.
   uint64_t Subscribe(uint64_t seen, std::function<void()> wake);
-  // Waits for a call under way.
+  // Waits for a running call of `wake`.
   void Unsubscribe(uint64_t number);
-  // While it lives it is one of its reader's streams. Null: the reader, or all together, have too
-  // many: connections have to be left for those who deliver.
+  // Counts as one stream of its reader while it lives. Null: the limit of the reader or of all
+  // readers is reached; it leaves connections for reporters.
   class Place {
    public:
     Place(StreamHub& hub, std::string who) : hub_(hub), who_(std::move(who)) {}
@@ -47,7 +47,7 @@ class StreamHub {
     const std::string who_;
   };
   std::unique_ptr<Place> Enter(const std::string& who);
-  // Of this process: numbers of events are of no use to another one.
+  // ID of this process: event numbers are not valid in another process.
   const std::string& epoch() const { return epoch_; }
 
  private:
@@ -61,18 +61,17 @@ class StreamHub {
   std::atomic<uint64_t> changes_{0};
   uint64_t last_ = 0;
   std::map<uint64_t, std::function<void()>> waiting_;
-  std::map<std::string, size_t> places_;  // by reader: how many streams
+  std::map<std::string, size_t> places_;  // number of streams by reader
   size_t taken_ = 0;
   std::thread thread_;
 };
 
 struct StreamOptions {
   std::string cluster;
-  std::string last_event;  // of the request's Last-Event-ID
+  std::string last_event;  // the request's Last-Event-ID header
 };
 
-// The recorder, the hub and the rest outlive the stream. Null: there are too many
-// (StreamHub::Enter).
+// All references must outlive the stream. Null: too many streams (StreamHub::Enter).
 std::unique_ptr<net::BodyStream> OpenStream(const Recorder& recorder, StreamHub& hub,
                                             NodeTexts& texts, OverviewTexts& overviews,
                                             const gpu::Catalogue& catalogue, const Reader& reader,

@@ -18,7 +18,8 @@ constexpr telemetry::Millis kOverviewFor = 1000;
 constexpr size_t kMostTexts = 20'000;
 
 bool Sees(const std::vector<telemetry::Holder>& holders, const Scope& scope) {
-  return std::ranges::any_of(holders, [&](const telemetry::Holder& holder) { return scope.Has(holder.ns); });
+  return std::ranges::any_of(holders,
+                             [&](const telemetry::Holder& holder) { return scope.Has(holder.ns); });
 }
 
 bool Sees(const telemetry::Gpu& gpu, const Scope& scope) {
@@ -29,12 +30,13 @@ bool Sees(const telemetry::Gpu& gpu, const Scope& scope) {
 }
 
 bool Sees(const Node& node, const Scope& scope) {
-  return scope.all() ||
-         std::ranges::any_of(node.layout.gpus, [&](const telemetry::Gpu& gpu) { return Sees(gpu, scope); });
+  return scope.all() || std::ranges::any_of(node.layout.gpus, [&](const telemetry::Gpu& gpu) {
+           return Sees(gpu, scope);
+         });
 }
 
-void AppendHolders(const State& state, const std::vector<telemetry::Holder>& holders, const Scope& scope,
-                   JsonText& json) {
+void AppendHolders(const State& state, const std::vector<telemetry::Holder>& holders,
+                   const Scope& scope, JsonText& json) {
   json.Key("holders").Begin('[');
   for (const telemetry::Holder& holder : holders) {
     if (!scope.Has(holder.ns)) continue;
@@ -46,7 +48,7 @@ void AppendHolders(const State& state, const std::vector<telemetry::Holder>& hol
   json.End(']');
 }
 
-// Processes of pods that are not the reader's are none of theirs.
+// Omits processes of pods outside the scope.
 void AppendProcesses(const Json& processes, const Scope& scope, JsonText& json) {
   if (!processes.is_array()) return;
   json.Key("processes").Begin('[');
@@ -140,7 +142,7 @@ const Scope& Everything() {
   return scope;
 }
 
-// Pods that wait come first, then the youngest.
+// Pending pods come first, then the youngest pods.
 std::string OrderOf(const Pod& pod) {
   constexpr int64_t kEnd = 9'999'999'999'999;
   return fmt::format("{}{:013}{}", pod.state == "pending" ? 0 : 1,
@@ -241,7 +243,8 @@ std::string OverviewJson(const State& state, const gpu::Catalogue& catalogue, te
 }
 
 std::string OverviewTexts::Get(const std::string& cluster, const State& state,
-                               const gpu::Catalogue& catalogue, telemetry::Millis now, telemetry::Millis stale) {
+                               const gpu::Catalogue& catalogue, telemetry::Millis now,
+                               telemetry::Millis stale) {
   const std::scoped_lock lock(mutex_);
   auto& [made_at, text] = texts_[cluster];
   if (text.empty() || now < made_at || now - made_at >= kOverviewFor) {
@@ -251,7 +254,8 @@ std::string OverviewTexts::Get(const std::string& cluster, const State& state,
   return text;
 }
 
-std::string GpusJson(const State& state, const Scope& scope, telemetry::Millis at, NodeTexts* texts) {
+std::string GpusJson(const State& state, const Scope& scope, telemetry::Millis at,
+                     NodeTexts* texts) {
   JsonText json;
   if (texts != nullptr && scope.all()) json.text().reserve(texts->size());
   json.Begin('{').Key("at").Number(at).Key("fresh_at").Number(FreshestOf(state));
@@ -284,7 +288,7 @@ std::string ChangedGpusJson(const State& state, const Scope& scope, uint64_t sin
 
 void AppendPod(const State& state, const Pod& pod, JsonText& json) {
   std::string body = WriteJson(pod.body);
-  body.pop_back();  // its last bracket
+  body.pop_back();  // the closing bracket
   json.Raw(body);
   AppendSlices(state, pod, json);
   const bool waits = pod.state == "pending";
@@ -295,7 +299,8 @@ void AppendPod(const State& state, const Pod& pod, JsonText& json) {
   json.Key("why").Text(waits ? message : std::string_view());
 }
 
-std::string PodsJson(const State& state, const Scope& scope, const PodQuery& query, telemetry::Millis at) {
+std::string PodsJson(const State& state, const Scope& scope, const PodQuery& query,
+                     telemetry::Millis at) {
   std::vector<std::pair<std::string, const Pod*>> found;
   for (const auto& [uid, pod] : state.pods()) {
     if (scope.Has(pod.ns) && Matches(pod, query)) found.emplace_back(OrderOf(pod), &pod);
@@ -352,7 +357,8 @@ std::string JobsJson(const State& state, const Scope& scope, size_t most) {
   for (const auto& [id, thing] : state.jobs()) {
     const Json& job = thing.body;
     if (!scope.Has(std::string(FindString(job, "namespace")))) continue;
-    const Place place{telemetry::IntegerOr(job, "finished", 0) > 0, -telemetry::IntegerOr(job, "created", 0), id};
+    const Place place{telemetry::IntegerOr(job, "finished", 0) > 0,
+                      -telemetry::IntegerOr(job, "created", 0), id};
     found.emplace_back(place, &job);
   }
   const size_t shown = std::min(found.size(), most);

@@ -1,5 +1,5 @@
-// The recorder's series of its own making: each tick as the time passes, and again what something
-// came late for.
+// Series that the recorder computes: each tick in real time, and again for ticks whose records
+// arrived late.
 #include <algorithm>
 #include <utility>
 
@@ -14,9 +14,9 @@
 namespace nos::telemetryserver {
 namespace {
 
-// Older than this, what comes is a backlog: others' will follow.
+// Records older than this are part of a backlog: more records of other sources will follow.
 constexpr telemetry::Millis kBacklog = 5 * kMinute;
-// After each piece so many times as long nothing, for the thread takes what reporters tell.
+// Pause after each step, as a multiple of its duration, because the same thread stores envelopes.
 constexpr int kRest = 4;
 constexpr telemetry::Millis kTicksAtOnce = 30;
 constexpr Duration kRetry = std::chrono::seconds(10);
@@ -29,22 +29,23 @@ void Recorder::Derive(Live& live) {
   if (tick <= derived.until) return;
   if (tick - derived.until > stale()) Owe(live, derived.until + kDeriveEvery, tick - kDeriveEvery);
   derived.until = tick;
-  if (Now() - tick > kBacklog) Owe(live, tick, tick);  // followers get what is known so far
+  if (Now() - tick > kBacklog) Owe(live, tick, tick);  // followers receive what is known so far
   const std::string text = DerivedEnvelope(live.name, live.state, catalogue_, tick, stale());
   auto envelope = telemetry::ReadDerivedEnvelope(text);
-  if (!envelope.ok()) return;  // it is what ReadDerivedEnvelope reads
+  if (!envelope.ok())
+    return;  // cannot happen: ReadDerivedEnvelope reads what DerivedEnvelope writes
   pending_.push_back({live.id, {}, Gzip(text, 1)});
   const auto estimates = EstimateStarts(live.state, catalogue_);
   const std::scoped_lock lock(live_mutex_);
   live.state.SetEstimates(estimates);
   for (const telemetry::Record& record : envelope->records) {
     if (const auto* readings = std::get_if<telemetry::Readings>(&record.what)) {
-      (void)live.heads.Add(record.at, *readings);  // names of its own
+      (void)live.heads.Add(record.at, *readings);  // names of this server
     }
   }
 }
 
-// The ticks from the first that is not before `from` to the last that is not after `to`.
+// Marks ticks from the first at or after `from` to the last at or before `to` for recomputation.
 void Recorder::Owe(Live& live, telemetry::Millis from, telemetry::Millis to) {
   Derived& derived = live.derived;
   const telemetry::Millis first = std::max(from, Now() - options_.retention.raw) + kDeriveEvery - 1;
@@ -56,7 +57,7 @@ void Recorder::Owe(Live& live, telemetry::Millis from, telemetry::Millis to) {
   if (past_ != nullptr && past_->id() == live.id && begin < past_->to()) past_.reset();
 }
 
-// In turns. Null: nobody, as nothing is owed, or not all of it is on disk.
+// Round robin over clusters. Null: no ticks are due, or not all of their records are on disk.
 Live* Recorder::NextToDerive() {
   std::vector<Live*> due;
   for (const auto& [name, live] : live_) {
@@ -70,7 +71,7 @@ Live* Recorder::NextToDerive() {
   return next == due.end() ? due.front() : *next;
 }
 
-// One piece of what is owed. True: there is more.
+// Computes one step of the ticks that are due. True: more is due.
 bool Recorder::DeriveAgain() {
   if (failing_) return false;
   const SteadyClock steady;
@@ -85,7 +86,7 @@ bool Recorder::DeriveAgain() {
   }
   if (live == nullptr) live = NextToDerive();
   if (live == nullptr) return false;
-  if (!pending_.empty()) return true;  // its events first
+  if (!pending_.empty()) return true;  // write its events first
   const Result<bool> done = DerivePast(*live);
   if (done.ok()) {
     derive_after_ = steady.Now() + (steady.Now() - begin) * kRest;
@@ -94,11 +95,11 @@ bool Recorder::DeriveAgain() {
   derive_after_ = begin + kRetry;
   past_.reset();
   metrics_.Count(kWriteErrors, {});
-  Log(LogLevel::kWarn, "trend lines of the past wait", {{"error", done.status().ToString()}});
+  Log(LogLevel::kWarn, "backfill of derived series delayed", {{"error", done.status().ToString()}});
   return false;
 }
 
-// A step of the stretch that is made now, or the next one. True: that one is done and written.
+// One step of the current stretch, or of the next one. True: a stretch is finished and written.
 Result<bool> Recorder::DerivePast(Live& live) {
   if (past_ == nullptr) {
     past_ = std::make_unique<PastTicks>(archive_, catalogue_, live.id, live.name, stale());
@@ -106,7 +107,8 @@ Result<bool> Recorder::DerivePast(Live& live) {
   }
   if (!past_->begun()) {
     const telemetry::Millis from = live.derived.again_from;
-    const telemetry::Millis most = std::min(live.derived.again_to, live.derived_flushed + kDeriveEvery);
+    const telemetry::Millis most =
+        std::min(live.derived.again_to, live.derived_flushed + kDeriveEvery);
     NOS_RETURN_IF_ERROR(past_->Begin(from, std::min(most, from + kTicksAtOnce * kDeriveEvery)));
     return false;
   }
@@ -124,7 +126,7 @@ Result<bool> Recorder::DerivePast(Live& live) {
   NOS_RETURN_IF_ERROR(store_->Transaction(write));
   live.derived = derived_[live.id] = left;
   const bool more = left.Again() && left.again_from <= live.derived_flushed;
-  // The others' turn, but for one that goes on where it has ended.
+  // Next cluster, unless a single cluster continues where the stretch ended.
   if (more && live_.size() == 1) {
     past_->End();
   } else {

@@ -1,9 +1,9 @@
-// Trend lines say of every moment what the moment itself says, whenever what they are made of came.
+// Derived series equal the values computed from the state of each moment, in any order of arrival.
 #include <gtest/gtest.h>
 
-#include "telemetryserver/testing/fixture.h"
 #include "telemetryserver/api/moment.h"
 #include "telemetryserver/state/shares.h"
+#include "telemetryserver/testing/fixture.h"
 
 namespace nos::telemetryserver {
 namespace {
@@ -12,7 +12,7 @@ constexpr telemetry::FleetShape kFleet{2, 1, 7};
 
 class RecorderDeriveTest : public RecorderFixture {
  protected:
-  // Of one node, looks [first, last), each envelope with a minute of them.
+  // Delivers reports [first, last) of one node, a minute per envelope.
   void Deliver(int node, int first, int last) {
     for (int i = first; i < last; i += 6) {
       JsonArray records;
@@ -20,15 +20,16 @@ class RecorderDeriveTest : public RecorderFixture {
         Json report = telemetry::NodeReport(kFleet, node, telemetry::kReportStart + j * 10'000, 1);
         for (Json& record : report.at("records").get_array()) records.push_back(std::move(record));
       }
-      const auto receipt =
-          Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(node), 1000 + i, std::move(records), "boot-1"));
+      const auto receipt = Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(node), 1000 + i,
+                                                      std::move(records), "boot-1"));
       ASSERT_TRUE(receipt.status.ok()) << receipt.status.ToString();
     }
   }
   void InTime(int node, int first, int last) {
     for (int i = first; i < last; ++i) {
       clock_.Set(telemetry::kReportStart + i * 10'000);
-      const auto receipt = Take(telemetry::NodeReport(kFleet, node, telemetry::kReportStart + i * 10'000, i + 1));
+      const auto receipt =
+          Take(telemetry::NodeReport(kFleet, node, telemetry::kReportStart + i * 10'000, i + 1));
       ASSERT_TRUE(receipt.status.ok()) << receipt.status.ToString();
     }
   }
@@ -61,8 +62,8 @@ class RecorderDeriveTest : public RecorderFixture {
   }
 };
 
-// The server was away for an hour: who delivers first moves the time on.
-TEST_F(RecorderDeriveTest, BacklogsOfTwoNodes) {
+// The server was down for an hour: the first reporter to deliver moves the time forward.
+TEST_F(RecorderDeriveTest, DerivesBacklogsOfTwoNodes) {
   Open();
   Report(kFleet, 0, 10);
   clock_.Set(telemetry::kReportStart + 3'600'000);
@@ -72,36 +73,38 @@ TEST_F(RecorderDeriveTest, BacklogsOfTwoNodes) {
   ExpectLines(10, 356);
 }
 
-TEST_F(RecorderDeriveTest, ARecordOfNowComesBeforeBacklogs) {
+TEST_F(RecorderDeriveTest, DerivesCurrentTicksBeforeBacklogs) {
   Open();
   Report(kFleet, 0, 10);
   clock_.Set(telemetry::kReportStart + 3'600'000);
   const telemetry::Millis now = telemetry::kReportStart + 3'600'000;
-  ASSERT_TRUE(
-      Take(telemetry::EnvelopeOf("cluster", 1, {telemetry::PodRecord(now, "a", "p", "pending", "cpu")})).status.ok());
+  ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 1,
+                                         {telemetry::PodRecord(now, "a", "p", "pending", "cpu")}))
+                  .status.ok());
   Deliver(1, 10, 360);
   Deliver(0, 10, 360);
   Later(500);
   ExpectLines(10, 356);
 }
 
-TEST_F(RecorderDeriveTest, OneNodeAloneWasAway) {
+TEST_F(RecorderDeriveTest, DerivesBacklogOfOneNode) {
   Open();
   Report(kFleet, 0, 10);
   InTime(0, 10, 100);
-  Later(200);  // the others' are flushed
+  Later(200);  // samples of the other nodes are flushed
   Deliver(1, 10, 100);
   Later(300);
   ExpectLines(10, 96);
 }
 
-// Its clock is behind, or its envelopes come only when they are sent again.
-TEST_F(RecorderDeriveTest, OneNodeIsAlwaysLate) {
+// Its clock is behind, or its envelopes arrive only when they are retried.
+TEST_F(RecorderDeriveTest, DerivesAgainForNodeThatIsAlwaysLate) {
   Open();
   Report(kFleet, 0, 10);
   for (int i = 10; i < 400; ++i) {
     clock_.Set(telemetry::kReportStart + i * 10'000);
-    ASSERT_TRUE(Take(telemetry::NodeReport(kFleet, 0, telemetry::kReportStart + i * 10'000, i + 1)).status.ok());
+    ASSERT_TRUE(Take(telemetry::NodeReport(kFleet, 0, telemetry::kReportStart + i * 10'000, i + 1))
+                    .status.ok());
     if (i < 19) continue;
     const telemetry::Millis late = telemetry::kReportStart + (i - 9) * 10'000;
     ASSERT_TRUE(Take(telemetry::NodeReport(kFleet, 1, late, i + 1)).status.ok());
@@ -113,8 +116,8 @@ TEST_F(RecorderDeriveTest, OneNodeIsAlwaysLate) {
   recorder_->Look("prod", [](const Live& live) { EXPECT_FALSE(live.derived.Again()); });
 }
 
-// What is owed is not forgotten: neither by a crash nor by who was away all the while.
-TEST_F(RecorderDeriveTest, ACrashBetween) {
+// Ticks to recompute survive a crash, and a source that stays away meanwhile.
+TEST_F(RecorderDeriveTest, ContinuesBackfillAfterCrash) {
   Open();
   Report(kFleet, 0, 10);
   Crash();
@@ -128,8 +131,8 @@ TEST_F(RecorderDeriveTest, ACrashBetween) {
   ExpectLines(10, 356);
 }
 
-// Of hours in which nobody told anything nothing is said.
-TEST_F(RecorderDeriveTest, NobodyWasThere) {
+// Hours without any report have no derived values.
+TEST_F(RecorderDeriveTest, DerivesNothingForTimeWithoutReports) {
   Open();
   Report(kFleet, 0, 10);
   clock_.Set(telemetry::kReportStart + 3'600'000);
@@ -137,7 +140,8 @@ TEST_F(RecorderDeriveTest, NobodyWasThere) {
   Deliver(1, 360, 361);
   Later(500);
   for (const Bucket& bucket : Raw("cluster", "allocated")) {
-    EXPECT_TRUE(bucket.at < telemetry::kReportStart + 150'000 || bucket.at >= telemetry::kReportStart + 3'600'000)
+    EXPECT_TRUE(bucket.at < telemetry::kReportStart + 150'000 ||
+                bucket.at >= telemetry::kReportStart + 3'600'000)
         << bucket.at - telemetry::kReportStart;
   }
 }

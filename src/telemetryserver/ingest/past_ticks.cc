@@ -6,22 +6,23 @@
 #include <span>
 
 #include "base/clock.h"
-#include "telemetryserver/derived.h"
 #include "telemetry/envelope.h"
+#include "telemetryserver/derived.h"
 
 namespace nos::telemetryserver {
 namespace {
 
 constexpr Duration kPieceAtMost = std::chrono::milliseconds(200);
 constexpr size_t kSubjectsAtOnce = 500;
-constexpr size_t kMostLayouts = 100'000;  // of one stretch
-// What the shares are made of, and what every GPU tells that lives.
+constexpr size_t kMostLayouts = 100'000;  // per stretch
+// Metric that the shares are computed from, and a metric that every live GPU reports.
 constexpr std::string_view kUsed = "utilization", kAlive = "memory_used";
 
 void AddSubjects(const telemetry::Layout& layout, std::set<std::string>& subjects) {
   for (const telemetry::Gpu& gpu : layout.gpus) {
     subjects.insert("gpu/" + gpu.uuid);
-    for (const telemetry::Instance& instance : gpu.instances) subjects.insert("instance/" + instance.uuid);
+    for (const telemetry::Instance& instance : gpu.instances)
+      subjects.insert("instance/" + instance.uuid);
   }
 }
 
@@ -60,7 +61,7 @@ Result<bool> PastTicks::Step(const Heads& heads) {
   return at_ + kDeriveEvery >= to_;
 }
 
-// Of some subjects, of the time from when a sample counts for the first tick on.
+// Reads samples of some subjects, starting at the earliest time that counts for the first tick.
 Status PastTicks::Gather(const Heads& heads) {
   const size_t first = gathered_;
   gathered_ = std::min(subjects_.size(), gathered_ + kSubjectsAtOnce);
@@ -80,10 +81,11 @@ Status PastTicks::Gather(const Heads& heads) {
   return Status::Ok();
 }
 
-// It counts for the first tick that is not before it, and says for a while that somebody is there.
+// A sample counts for the first tick at or after it, and shows for `stale_` that the source is
+// alive.
 void PastTicks::Take(size_t subject, std::string_view metric, telemetry::Millis at, double value) {
-  const auto tick =
-      static_cast<size_t>(std::max<telemetry::Millis>(0, at - from_ + kDeriveEvery - 1) / kDeriveEvery);
+  const auto tick = static_cast<size_t>(
+      std::max<telemetry::Millis>(0, at - from_ + kDeriveEvery - 1) / kDeriveEvery);
   if (tick >= samples_.size()) return;
   if (metric == kUsed) samples_[tick].push_back({static_cast<uint32_t>(subject), at, value});
   for (size_t t = tick; t < heard_.size(); ++t) {
@@ -105,7 +107,7 @@ Status PastTicks::Derive(telemetry::Millis tick) {
   }
   samples_[place] = {};
   const bool told = tick - state_.now() <= stale_;
-  if (!heard_[place] && !told) return Status::Ok();  // nothing is known of that time
+  if (!heard_[place] && !told) return Status::Ok();  // no report covers that time
   const auto envelope =
       telemetry::ReadDerivedEnvelope(DerivedEnvelope(name_, state_, catalogue_, tick, stale_));
   for (size_t i = 0; envelope.ok() && i < envelope->records.size(); ++i) {

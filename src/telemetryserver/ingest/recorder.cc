@@ -70,19 +70,22 @@ Live& Recorder::LiveOf(int64_t id, const std::string& name) {
 // --- At the start ---
 
 Status Recorder::Load() {
+  // 1. Restore each cluster: checkpoint and events, then progress of derived series.
   std::map<int64_t, std::string> names;
   NOS_RETURN_IF_ERROR(
       store_->EachCluster([&](int64_t id, const std::string& name) { names[id] = name; }));
   for (const auto& [id, name] : names) {
     Live& live = LiveOf(id, name);
     NOS_RETURN_IF_ERROR(
-        archive_.StateAt(id, std::numeric_limits<telemetry::Millis>::max(), live.state).Within(name));
+        archive_.StateAt(id, std::numeric_limits<telemetry::Millis>::max(), live.state)
+            .Within(name));
     NOS_RETURN_IF_ERROR(RecallDecisions(live).Within(name));
     NOS_ASSIGN(live.derived, store_->DerivedOf(id));
     derived_[id] = live.derived;
     NOS_ASSIGN(checkpoint_at_[id], store_->LatestCheckpoint(id));
     NOS_ASSIGN(events_since_checkpoint_[id], store_->EventsSinceCheckpoint(id));
   }
+  // 2. Restore sequences, which detect repeated envelopes, and positions of followers.
   NOS_RETURN_IF_ERROR(store_->EachSource(
       [&](int64_t cluster, const std::string& source, const std::string& boot, int64_t sequence) {
         sequences_[{names[cluster], source, boot}] = sequence;
@@ -94,6 +97,8 @@ Status Recorder::Load() {
   for (const std::string& follower : options_.event_followers) {
     NOS_ASSIGN(positions_[follower], store_->EventPosition(follower));
   }
+  // 3. Replay the journal: its samples are not flushed, and rows after `applied` are not in the
+  //    state. A damaged row fails the start.
   NOS_ASSIGN(const int64_t applied, store_->Applied());
   folded_ = applied;
   Status damaged;
@@ -105,9 +110,10 @@ Status Recorder::Load() {
   return damaged;
 }
 
-// The last ones say how long plans take here.
+// Recent decisions determine how long plans take in this cluster.
 Status Recorder::RecallDecisions(Live& live) {
-  const EventQuery query{0, std::numeric_limits<telemetry::Millis>::max(), {"decision"}, "", kMostRecalled};
+  const EventQuery query{
+      0, std::numeric_limits<telemetry::Millis>::max(), {"decision"}, "", kMostRecalled};
   NOS_ASSIGN(std::vector<Event> decisions, archive_.Events(live.id, query));
   for (Event& decision : std::views::reverse(decisions)) {
     const auto record = telemetry::ReadRecord(std::move(decision.body));
@@ -119,8 +125,8 @@ Status Recorder::RecallDecisions(Live& live) {
 Status Recorder::Replay(const JournalRow& row, int64_t applied) {
   NOS_ASSIGN(const std::string text, Gunzip(row.body, telemetry::kMostEnvelopeBytes));
   const bool derived = row.source.empty();
-  NOS_ASSIGN(telemetry::Envelope envelope,
-             derived ? telemetry::ReadDerivedEnvelope(text) : telemetry::ReadEnvelope(text, row.received));
+  NOS_ASSIGN(telemetry::Envelope envelope, derived ? telemetry::ReadDerivedEnvelope(text)
+                                                   : telemetry::ReadEnvelope(text, row.received));
   Live& live = LiveOf(row.cluster, envelope.cluster);
   folded_ = std::max(folded_, row.id);
   if (!derived && row.id > applied) {
@@ -130,7 +136,7 @@ Status Recorder::Replay(const JournalRow& row, int64_t applied) {
   for (const telemetry::Record& record : envelope.records) {
     const auto* readings = std::get_if<telemetry::Readings>(&record.what);
     if (readings == nullptr) continue;
-    (void)live.heads.Add(record.at, *readings);  // that was counted
+    (void)live.heads.Add(record.at, *readings);  // values were counted before
     if (derived) {
       live.derived.until = std::max(live.derived.until, record.at);
     } else {

@@ -10,7 +10,7 @@ namespace {
 
 using RecorderTest = RecorderFixture;
 
-TEST_F(RecorderTest, WhatIsAcknowledgedIsThereAfterACrash) {
+TEST_F(RecorderTest, AcknowledgedRecordsSurviveCrash) {
   Open();
   Report({2, 2, 7}, 0, 40);  // 40 are 400 s: no flush yet
   Crash();
@@ -21,11 +21,12 @@ TEST_F(RecorderTest, WhatIsAcknowledgedIsThereAfterACrash) {
   recorder_->Look("prod", [&](const Live& live) {
     EXPECT_EQ(live.state.nodes().size(), 2U);
     EXPECT_EQ(live.state.SlicesOf("team-1", "pod-1-1-1").size(), 1U);
-    EXPECT_EQ(live.state.LatestOf("gpu", telemetry::GpuName(1, 1))->at, telemetry::kReportStart + 390'000);
+    EXPECT_EQ(live.state.LatestOf("gpu", telemetry::GpuName(1, 1))->at,
+              telemetry::kReportStart + 390'000);
   });
 }
 
-TEST_F(RecorderTest, FlushedAndNotFlushedAreOneSeries) {
+TEST_F(RecorderTest, CombinesFlushedAndUnflushedSamples) {
   Open();
   Report({1, 1, 1}, 0, 150);  // 1,500 s: two flushes
   for (int round = 0; round < 2; ++round) {
@@ -39,7 +40,7 @@ TEST_F(RecorderTest, FlushedAndNotFlushedAreOneSeries) {
   }
 }
 
-TEST_F(RecorderTest, ARepeatedEnvelopeIsAcknowledgedAndChangesNothing) {
+TEST_F(RecorderTest, AcknowledgesRepeatedEnvelopeWithoutChange) {
   Open();
   Report({1, 1, 1}, 0, 3);
   const Json again = telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart + 10'000, 2);
@@ -48,20 +49,27 @@ TEST_F(RecorderTest, ARepeatedEnvelopeIsAcknowledgedAndChangesNothing) {
   EXPECT_EQ(Take(again).sequence, 3);
   ASSERT_TRUE(recorder_->Settle().ok());
   EXPECT_EQ(Raw("gpu/" + telemetry::GpuName(0, 0), "power").size(), 3U);
-  // A spool that began anew counts from 1, and a gap in its numbers is its own affair.
-  EXPECT_EQ(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart + 30'000, 1, "boot-2")).sequence, 1);
-  EXPECT_EQ(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart + 40'000, 9, "boot-2")).sequence, 9);
+  // A recreated spool counts from 1; gaps in its numbers are allowed.
+  EXPECT_EQ(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart + 30'000, 1, "boot-2"))
+                .sequence,
+            1);
+  EXPECT_EQ(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart + 40'000, 9, "boot-2"))
+                .sequence,
+            9);
   ASSERT_TRUE(recorder_->Settle().ok());
   EXPECT_EQ(Raw("gpu/" + telemetry::GpuName(0, 0), "power").size(), 5U);
 }
 
-TEST_F(RecorderTest, OneClustersSourcesLeaveRoomForOthers) {
+TEST_F(RecorderTest, LimitsSourcesPerCluster) {
   options_.most_sources = 2;
   Open();
   for (int round = 0; round < 2; ++round) {
-    EXPECT_TRUE(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1, "boot-1")).status.ok());
-    EXPECT_TRUE(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1, "boot-2")).status.ok());
-    EXPECT_EQ(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1, "boot-3")).status.code(),
+    EXPECT_TRUE(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1, "boot-1"))
+                    .status.ok());
+    EXPECT_TRUE(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1, "boot-2"))
+                    .status.ok());
+    EXPECT_EQ(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1, "boot-3"))
+                  .status.code(),
               Code::kExhausted);
     Json other = telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1);
     other.get_object()["cluster"] = "other";
@@ -71,7 +79,7 @@ TEST_F(RecorderTest, OneClustersSourcesLeaveRoomForOthers) {
   }
 }
 
-TEST_F(RecorderTest, ClustersAreKeptApart) {
+TEST_F(RecorderTest, SeparatesClusters) {
   Open();
   for (int i = 0; i < 70; ++i) {  // 700 s: a flush and the rest
     const telemetry::Millis at = telemetry::kReportStart + i * 10'000;
@@ -94,12 +102,12 @@ TEST_F(RecorderTest, ClustersAreKeptApart) {
   }
 }
 
-TEST_F(RecorderTest, AFullDiskRefusesAndLosesNothing) {
+TEST_F(RecorderTest, FullDiskRejectsAndLosesNothing) {
   options_.store.most_bytes = 2 << 20;
   Open();
   int64_t sequence = 1;
   Recorder::Receipt receipt;
-  // Most of a report is compressed away: noise is not.
+  // Reports compress well; random data does not.
   Random random(1);
   while (sequence < 1000) {
     JsonArray records;
@@ -118,41 +126,45 @@ TEST_F(RecorderTest, AFullDiskRefusesAndLosesNothing) {
   EXPECT_FALSE(recorder_->Health().ok());
   options_.store.most_bytes = 0;
   Open();
-  EXPECT_EQ(Take(telemetry::EnvelopeOf("cluster", sequence - 1, {})).sequence, sequence - 1) << "it is there";
+  EXPECT_EQ(Take(telemetry::EnvelopeOf("cluster", sequence - 1, {})).sequence, sequence - 1)
+      << "the envelope is stored";
   EXPECT_EQ(Take(telemetry::EnvelopeOf("cluster", sequence, {})).sequence, sequence);
   ASSERT_TRUE(recorder_->Settle().ok());
   recorder_->Look("prod", [&](const Live& live) {
-    const auto events =
-        recorder_->archive().Events(live.id, {0, telemetry::kReportStart + kDay, {"event"}, "", 2000});
+    const auto events = recorder_->archive().Events(
+        live.id, {0, telemetry::kReportStart + kDay, {"event"}, "", 2000});
     ASSERT_TRUE(events.ok());
     EXPECT_EQ(static_cast<int64_t>(events->size()), sequence - 1);
   });
 }
 
-TEST_F(RecorderTest, AnyMomentCanBeSeenAgain) {
+TEST_F(RecorderTest, RestoresStateOfAnyTime) {
   Open();
-  // More events than there are between checkpoints, one a second.
+  // More events than between two checkpoints, one per second.
   const int count = 12'000, at_once = 500;
   const auto state_of = [](int i) { return i % 3 == 0 ? "pending" : "running"; };
   for (int i = 0; i < count; i += at_once) {
     JsonArray records;
     for (int j = i; j < i + at_once; ++j) {
       const telemetry::Millis at = telemetry::kReportStart + j * 1000;
-      records.push_back(
-          telemetry::PodRecord(at, "a", "p" + std::to_string(j % 10), state_of(j), "nvidia.com/mig-1g.5gb"));
+      records.push_back(telemetry::PodRecord(at, "a", "p" + std::to_string(j % 10), state_of(j),
+                                             "nvidia.com/mig-1g.5gb"));
     }
     clock_.Set(telemetry::kReportStart + (i + at_once) * 1000);
     ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", i / at_once + 1, records)).status.ok());
   }
-  // One that was away for hours tells what was so then.
+  // A reporter that was offline for hours reports the state of that time.
   JsonArray late;
-  late.push_back(telemetry::PodRecord(telemetry::kReportStart + 4'500, "late", "p", "running", "nvidia.com/gpu"));
+  late.push_back(telemetry::PodRecord(telemetry::kReportStart + 4'500, "late", "p", "running",
+                                      "nvidia.com/gpu"));
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("other", 1, late)).status.ok());
   ASSERT_TRUE(recorder_->Settle().ok());
   for (const int moment : {0, 9, 4321, 7000, 11'999}) {
     State state;
     recorder_->Look("prod", [&](const Live& live) {
-      EXPECT_TRUE(recorder_->archive().StateAt(live.id, telemetry::kReportStart + moment * 1000, state).ok());
+      EXPECT_TRUE(recorder_->archive()
+                      .StateAt(live.id, telemetry::kReportStart + moment * 1000, state)
+                      .ok());
     });
     const bool was_late = moment >= 5;
     EXPECT_EQ(state.pods().size(), std::min<size_t>(10, static_cast<size_t>(moment) + 1) + was_late)
@@ -163,13 +175,13 @@ TEST_F(RecorderTest, AnyMomentCanBeSeenAgain) {
   }
 }
 
-// Those that it is made of are gone, and a checkpoint has been made since.
-TEST_F(RecorderTest, WhatEstimatesAreMadeOfOutlivesARestart) {
+// The pods are deleted and a checkpoint was written since.
+TEST_F(RecorderTest, DurationsSurviveRestart) {
   Open();
   JsonArray records;
   for (int i = 0; i < 20; ++i) {
-    Json pod = telemetry::PodRecord(telemetry::kReportStart, "a", "job-" + std::to_string(i), "succeeded",
-                         "nvidia.com/mig-1g.5gb");
+    Json pod = telemetry::PodRecord(telemetry::kReportStart, "a", "job-" + std::to_string(i),
+                                    "succeeded", "nvidia.com/mig-1g.5gb");
     pod.get_object()["created"] = telemetry::kReportStart - 300'000;
     pod.get_object()["scheduled"] = telemetry::kReportStart - 200'000;
     pod.get_object()["started"] = telemetry::kReportStart - 150'000;
@@ -186,10 +198,11 @@ TEST_F(RecorderTest, WhatEstimatesAreMadeOfOutlivesARestart) {
                      {"state", "applied"},
                      {"took_ms", 7000}});
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 1, std::move(records))).status.ok());
-  JsonArray many;  // more than there are between checkpoints
+  JsonArray many;  // more than between two checkpoints
   for (int i = 0; i < 6000; ++i) {
-    many.push_back(telemetry::PodRecord(telemetry::kReportStart + 10 + i, "b", "p", i % 2 == 0 ? "pending" : "running",
-                             "nvidia.com/mig-1g.5gb"));
+    many.push_back(telemetry::PodRecord(telemetry::kReportStart + 10 + i, "b", "p",
+                                        i % 2 == 0 ? "pending" : "running",
+                                        "nvidia.com/mig-1g.5gb"));
   }
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, std::move(many))).status.ok());
   for (const char* when : {"at first", "after a restart", "after another"}) {
@@ -198,7 +211,8 @@ TEST_F(RecorderTest, WhatEstimatesAreMadeOfOutlivesARestart) {
       const Durations& durations = live.state.durations();
       ASSERT_NE(durations.RunsOf("a//job"), nullptr) << when;
       EXPECT_EQ(*durations.RunsOf("a//job"), std::deque<telemetry::Millis>(20, 100'000)) << when;
-      EXPECT_EQ(durations.WaitsSince(telemetry::kReportStart - 200'000), std::vector<telemetry::Millis>(20, 100'000))
+      EXPECT_EQ(durations.WaitsSince(telemetry::kReportStart - 200'000),
+                std::vector<telemetry::Millis>(20, 100'000))
           << when;
       ASSERT_EQ(live.state.decisions().size(), 1U) << when;
       EXPECT_EQ(telemetry::IntegerOr(live.state.decisions().front().second, "took_ms", 0), 7000);
@@ -207,15 +221,19 @@ TEST_F(RecorderTest, WhatEstimatesAreMadeOfOutlivesARestart) {
   }
 }
 
-// Nor does it come back when the events are gone through again, or are too old for that.
-TEST_F(RecorderTest, WhatIsGoneStaysGoneOverARestart) {
+// Removed objects do not come back when events are replayed, nor when they are too old to be
+// replayed.
+TEST_F(RecorderTest, RemovedObjectsStayRemovedAfterRestart) {
   Open();
   const auto pod = [](const std::string& name, telemetry::Millis at) {
-    return telemetry::PodRecord(telemetry::kReportStart + at, "a", name, "running", "nvidia.com/mig-1g.5gb");
+    return telemetry::PodRecord(telemetry::kReportStart + at, "a", name, "running",
+                                "nvidia.com/mig-1g.5gb");
   };
   clock_.Set(telemetry::kReportStart + 10'000);
-  Json listing{
-      {"kind", "present"}, {"at", telemetry::kReportStart + 100}, {"what", "pod"}, {"ids", JsonArray()}};
+  Json listing{{"kind", "present"},
+               {"at", telemetry::kReportStart + 100},
+               {"what", "pod"},
+               {"ids", JsonArray()}};
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 1, {std::move(listing)})).status.ok());
   const auto names = [&] {
     std::set<std::string> found;
@@ -227,23 +245,24 @@ TEST_F(RecorderTest, WhatIsGoneStaysGoneOverARestart) {
   };
   int64_t sequence = 0;
   for (const char* when : {"at first", "after a restart", "after a checkpoint", "after both"}) {
-    ASSERT_TRUE(
-        Take(telemetry::EnvelopeOf("former", ++sequence, {pod("gone", sequence), pod("gone", 50 + sequence)}))
-            .status.ok());
+    ASSERT_TRUE(Take(telemetry::EnvelopeOf("former", ++sequence,
+                                           {pod("gone", sequence), pod("gone", 50 + sequence)}))
+                    .status.ok());
     EXPECT_FALSE(names().contains("gone")) << when;
     Open();
     EXPECT_FALSE(names().contains("gone")) << when;
     if (sequence != 2) continue;
-    JsonArray many;  // more than there are between checkpoints
+    JsonArray many;  // more than between two checkpoints
     for (int i = 0; i < 6000; ++i) {
-      many.push_back(telemetry::PodRecord(telemetry::kReportStart + 200 + i, "b", "p", i % 2 == 0 ? "pending" : "running",
-                               "nvidia.com/mig-1g.5gb"));
+      many.push_back(telemetry::PodRecord(telemetry::kReportStart + 200 + i, "b", "p",
+                                          i % 2 == 0 ? "pending" : "running",
+                                          "nvidia.com/mig-1g.5gb"));
     }
     ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, std::move(many))).status.ok());
     EXPECT_EQ(names(), std::set<std::string>{"p"});
     Open();
   }
-  // It was there until then.
+  // It existed until then.
   for (const auto& [at, there] : {std::pair(60, true), std::pair(150, false)}) {
     State state;
     recorder_->Look("prod", [&](const Live& live) {
@@ -253,15 +272,16 @@ TEST_F(RecorderTest, WhatIsGoneStaysGoneOverARestart) {
   }
 }
 
-// Of two operators one has a clock that is a minute ahead, until it is set right.
-TEST_F(RecorderTest, AClockThatIsAheadFreezesNothing) {
+// The clock of one of two operators is a minute ahead until it is corrected.
+TEST_F(RecorderTest, SourceClockAheadDoesNotFreezeState) {
   Open();
   int64_t sequence = 0;
-  const auto tell = [&](const char* boot, telemetry::Millis at, telemetry::Millis ahead, const char* state) {
+  const auto tell = [&](const char* boot, telemetry::Millis at, telemetry::Millis ahead,
+                        const char* state) {
     clock_.Set(telemetry::kReportStart + at);
-    Json envelope =
-        telemetry::EnvelopeOf("cluster", ++sequence,
-                   {telemetry::PodRecord(telemetry::kReportStart + at + ahead, "a", "p", state, "cpu")}, boot);
+    Json envelope = telemetry::EnvelopeOf(
+        "cluster", ++sequence,
+        {telemetry::PodRecord(telemetry::kReportStart + at + ahead, "a", "p", state, "cpu")}, boot);
     envelope.get_object()["sent_at"] = telemetry::kReportStart + at + ahead;
     EXPECT_TRUE(Take(envelope).status.ok());
   };
@@ -282,7 +302,7 @@ TEST_F(RecorderTest, AClockThatIsAheadFreezesNothing) {
   EXPECT_EQ(state(-1), "starting");
   tell("ahead", 3000, 60'000, "running");
   EXPECT_EQ(state(-1), "running");
-  tell("ahead", 3500, -4'000, "failed");  // of itself, it tells in order
+  tell("ahead", 3500, -4'000, "failed");  // records of one source are ordered as sent
   EXPECT_EQ(state(-1), "failed");
   for (const char* when : {"at first", "after a restart"}) {
     EXPECT_EQ(state(-1), "failed") << when;
@@ -295,15 +315,18 @@ TEST_F(RecorderTest, AClockThatIsAheadFreezesNothing) {
   }
 }
 
-// A virtual machine that goes on with the time of its host, which tells its server and its agents.
-TEST_F(RecorderTest, AServersClockThatWasAheadFreezesNothing) {
+// A virtual machine resumes with its host's time, on which server and agents run.
+TEST_F(RecorderTest, ServerClockAheadDoesNotFreezeState) {
   Open();
   int64_t sequence = 0;
-  const auto told = [&](telemetry::Millis clock, telemetry::Millis at, const char* source, const char* state) {
+  const auto told = [&](telemetry::Millis clock, telemetry::Millis at, const char* source,
+                        const char* state) {
     clock_.Set(telemetry::kReportStart + clock);
     EXPECT_TRUE(Take(telemetry::EnvelopeOf(source, ++sequence,
-                                {telemetry::PodRecord(telemetry::kReportStart + at, "a", "p", state, "cpu"),
-                                 telemetry::PodRecord(telemetry::kReportStart + at, "a", source, "running", "cpu")}))
+                                           {telemetry::PodRecord(telemetry::kReportStart + at, "a",
+                                                                 "p", state, "cpu"),
+                                            telemetry::PodRecord(telemetry::kReportStart + at, "a",
+                                                                 source, "running", "cpu")}))
                     .status.ok());
     EXPECT_TRUE(recorder_->Settle().ok());
   };
@@ -320,7 +343,8 @@ TEST_F(RecorderTest, AServersClockThatWasAheadFreezesNothing) {
       EXPECT_TRUE(recorder_->archive().StateAt(live.id, telemetry::kReportStart + at, past).ok());
       EXPECT_EQ(past.FindPod("a", "p")->state, state) << when;
       State before;
-      EXPECT_TRUE(recorder_->archive().StateAt(live.id, telemetry::kReportStart + 9000, before).ok());
+      EXPECT_TRUE(
+          recorder_->archive().StateAt(live.id, telemetry::kReportStart + 9000, before).ok());
       EXPECT_EQ(before.FindPod("a", "p")->state, "pending") << when;
     });
   };
@@ -333,10 +357,11 @@ TEST_F(RecorderTest, AServersClockThatWasAheadFreezesNothing) {
   expect("running", 11'000, "after another");
 }
 
-TEST_F(RecorderTest, AClockThatIsSetBackStopsNoFlush) {
+TEST_F(RecorderTest, ClockSetBackDoesNotStopFlush) {
   Open();
   clock_.Set(telemetry::kReportStart + 3'600'000);
-  ASSERT_TRUE(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart + 3'600'000, 1)).status.ok());
+  ASSERT_TRUE(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart + 3'600'000, 1))
+                  .status.ok());
   ASSERT_TRUE(recorder_->Settle().ok());
   clock_.Set(telemetry::kReportStart);
   ASSERT_TRUE(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 2)).status.ok());
@@ -344,17 +369,18 @@ TEST_F(RecorderTest, AClockThatIsSetBackStopsNoFlush) {
   recorder_->Look("prod", [](const Live& live) { EXPECT_EQ(live.heads.samples(), 0U); });
 }
 
-TEST_F(RecorderTest, ReportersTellNoDurations) {
+TEST_F(RecorderTest, IgnoresDurationRecordsOfReporters) {
   Open();
   Durations durations;
   durations.AddRun({"a"}, 1000);
-  ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 1, {durations.ToJson(telemetry::kReportStart)})).status.ok());
+  ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 1, {durations.ToJson(telemetry::kReportStart)}))
+                  .status.ok());
   ASSERT_TRUE(recorder_->Settle().ok());
   recorder_->Look(
       "prod", [&](const Live& live) { EXPECT_EQ(live.state.durations().RunsOf("a"), nullptr); });
 }
 
-TEST_F(RecorderTest, APodsSlicesAreKnownAfterwards) {
+TEST_F(RecorderTest, RecordsSlicesHeldByPod) {
   Open();
   Report({1, 1, 7}, 0, 2);
   Json gone = telemetry::NodeReport({1, 1, 0}, 0, telemetry::kReportStart + 300'000, 3);

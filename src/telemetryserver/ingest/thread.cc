@@ -1,4 +1,5 @@
-// The recorder's thread: what is taken goes to disk, then into the state; samples become chunks.
+// The recorder's thread: writes envelopes to disk, then applies them to the state; writes samples
+// as chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,14 +16,14 @@ namespace nos::telemetryserver {
 namespace {
 
 constexpr size_t kMostBatch = 256;
-constexpr size_t kMostSources = 400'000;  // boots of sources, of all clusters
-// Of all clusters: written early; and no more are taken.
+constexpr size_t kMostSources = 400'000;  // boots of sources, over all clusters
+// Over all clusters: limit for an early flush, and limit for accepting samples.
 constexpr size_t kManySamples = 25'000'000, kMostSamples = 100'000'000;
 constexpr telemetry::Millis kFlushRetry = 10'000, kUpkeepEvery = 60'000;
-// Of this server's clock: less is nobody's matter.
+// Smaller steps of this server's clock are ignored.
 constexpr telemetry::Millis kSetBack = 5000;
 constexpr auto kLongestWait = std::chrono::milliseconds(500);
-// A checkpoint costs about as much as its state's size in events.
+// A checkpoint costs about as much as events for its whole state.
 constexpr size_t kEventsBetweenCheckpoints = 5000;
 
 bool TellsOfThings(const telemetry::Record& record) {
@@ -32,7 +33,7 @@ bool TellsOfThings(const telemetry::Record& record) {
          std::holds_alternative<telemetry::Present>(record.what);
 }
 
-// Whether anything changes of what the series are made of.
+// True if an input of the derived series changes.
 bool MakesSeries(const State::Effects& effects) {
   return std::ranges::any_of(effects.changes, [](const State::Change& change) {
     if (change.kind == "removed") {
@@ -46,7 +47,7 @@ bool MakesSeries(const State::Effects& effects) {
 
 }  // namespace
 
-// False: it is to end, and nothing waits any more.
+// False: the thread must end and no envelope is queued.
 bool Recorder::Await(Batch& batch) {
   std::unique_lock lock(queue_mutex_);
   const bool busy = !failing_ && (upkeep_left_ || !pending_.empty());
@@ -63,8 +64,9 @@ bool Recorder::Await(Batch& batch) {
   return !stop_ || !batch.empty();
 }
 
-// This server's clock may have been ahead, as that of a virtual machine is that goes on with its
-// host's time: what came meanwhile would be later than all that comes until that time.
+// Handles a clock that was set back, for example when a virtual machine resumes with its host's
+// time. Records received while the clock was ahead would otherwise be newer than all records until
+// that time.
 void Recorder::SetBack() {
   const telemetry::Millis now = Now();
   for (const auto& [name, live] : live_) {
@@ -79,7 +81,7 @@ void Recorder::SetBack() {
     live->derived_flushed = std::min(live->derived_flushed, now);
     for (auto& [source, told] : live->told_until) told = std::min(told, now);
     past_.reset();
-    // What counts is what is known: events of one time do not say which of them was told last.
+    // Writes the known state: events with equal times do not show which one was reported last.
     const auto write = [&]() -> Status {
       NOS_RETURN_IF_ERROR(store_->NotAfter(live->id, now));
       return store_->AddCheckpoint(live->id, live->state);
@@ -96,34 +98,45 @@ void Recorder::SetBack() {
 void Recorder::Run() {
   while (true) {
     Batch batch;
+    // 1. Take queued envelopes, all that arrived during the last commit.
     if (!Await(batch)) break;
+    // 2. Correct the state before new records are compared with its times.
     SetBack();
+    // 3. Commit and apply the batch: reporters wait for it.
     if (!batch.empty() || !pending_.empty()) Round(batch);
+    // 4. Free memory before slower work.
     FlushIfDue();
+    // 5. One bounded step of upkeep and of backfill each, so that the next batch waits only
+    // briefly.
     upkeep_left_ = Upkeep();
     upkeep_left_ = DeriveAgain() || upkeep_left_;
     const std::scoped_lock lock(queue_mutex_);
     const bool idle = queue_.empty() && pending_.empty() && !upkeep_left_;
-    // Asked for in the midst of a round, it is the next one's matter.
+    // A request for Settle during a round is handled by the next round.
     if (settling_ && (idle || failing_)) {
       settle_ = settling_ = false;
       answered_.notify_all();
     }
   }
   if (const Status flushed = Flush(); !flushed.ok()) {
-    // They are in the journal.
-    Log(LogLevel::kWarn, "samples in memory are not written", {{"error", flushed.ToString()}});
+    // The samples are in the journal.
+    Log(LogLevel::kWarn, "failed to write samples, keeping them in the journal",
+        {{"error", flushed.ToString()}});
   }
 }
 
 void Recorder::Round(const Batch& batch) {
   const SteadyClock steady;
   const Time begin = steady.Now();
+  // 1. Write to disk, then answer reporters: an acknowledged envelope survives a crash.
   const Status written = Write(batch);
   metrics_.Observe(kCommit, {}, steady.Now() - begin);
   SetHealth(written);
   Answer(batch, written);
   if (!written.ok()) return;
+  // 2. Apply to the state: records become visible only after they are on disk. The resulting
+  // changes
+  //    are written with the next batch.
   for (const auto& waiting : batch) {
     if (waiting->journal == 0) continue;
     Live* live = nullptr;
@@ -143,10 +156,10 @@ void Recorder::SetHealth(const Status& status) {
   failing_ = !status.ok();
   const std::scoped_lock lock(queue_mutex_);
   if (health_.ok() && !status.ok()) {
-    Log(LogLevel::kError, "nothing can be stored: reporters are told to come again",
+    Log(LogLevel::kError, "failed to write to the store, rejecting envelopes until it works again",
         {{"error", status.ToString()}});
   } else if (!health_.ok() && status.ok()) {
-    Log(LogLevel::kInfo, "telemetry is stored again");
+    Log(LogLevel::kInfo, "resumed storing telemetry");
   }
   health_ = status;
 }
@@ -175,7 +188,7 @@ Status Recorder::Write(const Batch& batch) {
   return Status::Ok();
 }
 
-// `last`: of the journal, what is folded.
+// `last`: journal position up to which records are applied.
 Status Recorder::WritePending(int64_t& last) {
   for (const Pending& pending : pending_) {
     const auto checkpoint = checkpoint_at_.find(pending.cluster);
@@ -199,14 +212,14 @@ Status Recorder::WritePending(int64_t& last) {
   return Status::Ok();
 }
 
-// When so much has changed since the last one that going through it costs more.
+// Writes a checkpoint when reading the events since the last one would cost more.
 Status Recorder::WriteCheckpoint(const Live& live) {
   const auto limit = static_cast<int64_t>(std::max(kEventsBetweenCheckpoints, live.state.size()));
   if (events_since_checkpoint_[live.id] < limit) return Status::Ok();
   return store_->AddCheckpoint(live.id, live.state);
 }
 
-// What is pending, and checkpoints, are on disk.
+// Called when pending changes and checkpoints are on disk.
 void Recorder::Written() {
   for (const auto& [name, live] : live_) {
     derived_[live->id] = live->derived;
@@ -231,7 +244,7 @@ Status Recorder::WriteEnvelope(Waiting& waiting, std::map<SourceKey, int64_t>& s
   if (envelope.sequence <= known) return Status::Ok();
   if (known == 0 && (sequences_.size() + sequences.size() >= kMostSources ||
                      sources_of_[envelope.cluster] >= options_.most_sources)) {
-    // Of this one alone: the others of the batch are written.
+    // Rejects only this envelope; the others of the batch are written.
     waiting.receipt.status = {Code::kExhausted, "cluster " + envelope.cluster +
                                                     " has too many sources already: each " +
                                                     "spool that began anew within 90 days is one"};
@@ -247,7 +260,7 @@ Status Recorder::WriteEnvelope(Waiting& waiting, std::map<SourceKey, int64_t>& s
   return Status::Ok();
 }
 
-// A source whose spool began anew has lost what was in the one before.
+// A source whose spool was recreated has lost the undelivered records of the old one.
 Status Recorder::WriteNewBoot(const Waiting& waiting) {
   const telemetry::Envelope& envelope = waiting.envelope;
   const auto before = sequences_.lower_bound({envelope.cluster, envelope.source, ""});
@@ -275,7 +288,7 @@ void Recorder::Answer(const Batch& batch, const Status& status) {
 
 // --- Into the state ---
 
-// Of one source the order counts in which it tells of things, whatever its clock did between.
+// Records of one source are ordered as it sent them, even if its clock changed in between.
 void Recorder::Fold(Live& live, telemetry::Envelope& envelope) {
   telemetry::Millis& told_until = live.told_until[{envelope.source, envelope.boot}];
   const telemetry::Millis oldest = Now() - options_.retention.rollups_5m;
@@ -317,7 +330,7 @@ void Recorder::Fold(Live& live, telemetry::Envelope& envelope) {
 
 // --- Followers ---
 
-// Up to where all that follow the journal have had it.
+// Journal position that all followers have reached.
 Result<int64_t> Recorder::WritePositions() {
   std::map<std::string, int64_t> positions;
   {
@@ -356,7 +369,7 @@ void Recorder::FlushIfDue() {
   }
 }
 
-// All of the journal is folded when this is called, so that it is not needed any more.
+// REQUIRES: the whole journal is applied. Afterwards the store does not need it any more.
 Status Recorder::Flush() {
   int64_t last = folded_;
   const auto write = [&]() -> Status {
@@ -382,7 +395,7 @@ Status Recorder::Flush() {
   return Status::Ok();
 }
 
-// One bounded piece of what is due. True: there is more.
+// One bounded step of the work that is due. True: more is due.
 bool Recorder::Upkeep() {
   const telemetry::Millis now = Now();
   if (!upkeep_left_ && now >= upkeep_at_ && now < upkeep_at_ + kUpkeepEvery) return false;
@@ -393,8 +406,8 @@ bool Recorder::Upkeep() {
     Log(LogLevel::kWarn, what, {{"error", more.status().ToString()}});
     return false;
   };
-  return work(store_->RollUp(now), "rollups wait") ||
-         work(store_->Expire(now, options_.retention), "retention waits");
+  return work(store_->RollUp(now), "rollups delayed") ||
+         work(store_->Expire(now, options_.retention), "retention delayed");
 }
 
 }  // namespace nos::telemetryserver

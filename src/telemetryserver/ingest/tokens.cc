@@ -52,7 +52,7 @@ bool Tokens::empty() const {
 
 Status Tokens::Check(std::string_view authorization) const { return Check(authorization, {}); }
 
-// All entries are looked at, each in the same time: how long it takes says nothing about a token.
+// Compares all entries in constant time, so that the duration reveals nothing about a token.
 Status Tokens::Check(std::string_view authorization, std::string_view cluster) const {
   if (ToLower(authorization.substr(0, kScheme.size())) != kScheme) {
     return {Code::kPermission, "the header \"Authorization: Bearer TOKEN\" is missing"};

@@ -1,6 +1,7 @@
-// Who may deliver telemetry: tokens, each for one cluster or for all.
+// Tokens of reporters, each for one cluster or for all.
 //
-// A file has one token a line, "CLUSTER TOKEN", CLUSTER "*" for any; '#' begins a comment.
+// A file has one token per line, "CLUSTER TOKEN"; CLUSTER "*" means any cluster, '#' starts a
+// comment.
 #pragma once
 
 #include <array>
@@ -15,14 +16,14 @@ namespace nos::telemetryserver {
 
 class Tokens {
  public:
-  // Takes the place of what was read before; on an error that stays. Error: kInvalid, with the line
-  // and never with a token.
+  // Replaces all tokens; on an error the previous tokens stay. Error: kInvalid, with the line and
+  // never with a token.
   Status Read(std::string_view text);
-  // Of an Authorization header. Error: kPermission: there is no such token.
+  // Checks an Authorization header. Error: kPermission: unknown token.
   Status Check(std::string_view authorization) const;
-  // Also kPermission: it is not for that cluster.
+  // Also kPermission if the token is not for the cluster.
   Status Check(std::string_view authorization, std::string_view cluster) const;
-  // Thread-safe, as all of it.
+  // Thread-safe, as is the whole class.
   bool empty() const;
 
  private:

@@ -40,10 +40,10 @@ void AddQuota(const Json& quota, telemetry::Millis at, JsonArray& records) {
         metrics.emplace_back(name, value->to_number<double>());
       }
     }
-    const std::string subject =
-        fmt::format("{}/{}/{}/{}", composite ? telemetry::kCompositeQuotaSubject : telemetry::kQuotaSubject,
-                    FindString(quota, "namespace"), FindString(quota, "name"),
-                    std::string_view(key.data(), key.size()));
+    const std::string subject = fmt::format(
+        "{}/{}/{}/{}", composite ? telemetry::kCompositeQuotaSubject : telemetry::kQuotaSubject,
+        FindString(quota, "namespace"), FindString(quota, "name"),
+        std::string_view(key.data(), key.size()));
     records.push_back(telemetry::DerivedRecord(at, subject, metrics));
   }
 }
@@ -51,9 +51,11 @@ void AddQuota(const Json& quota, telemetry::Millis at, JsonArray& records) {
 }  // namespace
 
 std::string DerivedEnvelope(const std::string& cluster, const State& state,
-                            const gpu::Catalogue& catalogue, telemetry::Millis at, telemetry::Millis stale) {
+                            const gpu::Catalogue& catalogue, telemetry::Millis at,
+                            telemetry::Millis stale) {
   JsonArray records;
-  records.push_back(telemetry::DerivedRecord(at, "cluster", MetricsOf(SharesOf(state, catalogue, stale))));
+  records.push_back(
+      telemetry::DerivedRecord(at, "cluster", MetricsOf(SharesOf(state, catalogue, stale))));
   for (const auto& [name, node] : state.nodes()) {
     records.push_back(telemetry::DerivedRecord(at, "node/" + name, MetricsOf(node, catalogue)));
   }

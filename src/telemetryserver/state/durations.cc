@@ -26,7 +26,7 @@ void Durations::AddRun(const std::vector<std::string>& keys, telemetry::Millis t
   }
 }
 
-// So many at once, so that it costs next to nothing for each that is added.
+// Removes half of the keys at once, so that the cost per addition stays small.
 void Durations::ForgetHalf() {
   std::vector<uint64_t> order;
   order.reserve(runs_.size());

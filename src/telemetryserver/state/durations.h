@@ -1,10 +1,10 @@
-// How long pods ran until they ended, and how long they had waited until they were scheduled: what
-// estimates of those that wait are made of.
+// Run times of ended pods and pending times of scheduled pods, the inputs of estimates for pending
+// pods.
 //
 //   durations.AddRun(RunsKeys(pod), pod.finished - pod.started);
 //   const std::deque<Millis>* runs = durations.RunsOf("team-a/Job/train");
 //
-// Bounded: what has not been added to for longest is forgotten.
+// Bounded: keys without recent additions are removed first.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +20,28 @@ namespace nos::telemetryserver {
 
 class Durations {
  public:
-  static constexpr size_t kMostRuns = 200;  // of one key
+  static constexpr size_t kMostRuns = 200;  // per key
   static constexpr size_t kMostKeys = 50'000, kMostRunsInAll = 1'000'000, kMostWaits = 100'000;
-  static constexpr telemetry::Millis kWaitsKept = 3'600'000;  // over restarts
+  static constexpr telemetry::Millis kWaitsKept = 3'600'000;  // across restarts
 
   void AddRun(const std::vector<std::string>& keys, telemetry::Millis took);
   void AddWait(telemetry::Millis scheduled, telemetry::Millis waited);
-  // In order; null: none.
+  // In order of addition; null: none.
   const std::deque<telemetry::Millis>* RunsOf(const std::string& key) const;
-  // Of those that were scheduled since `from`: how long they had waited.
+  // Pending times of pods scheduled since `from`.
   std::vector<telemetry::Millis> WaitsSince(telemetry::Millis from) const;
 
-  // A record of a checkpoint that was made at `at`: {"kind":"durations", "runs":[[key, took..]..],
-  // "waits":[[scheduled, waited]..]}. Others that tell such a record are not believed.
+  // Record of a checkpoint made at `at`: {"kind":"durations", "runs":[[key, took..]..],
+  // "waits":[[scheduled, waited]..]}. Reporters cannot send such a record.
   Json ToJson(telemetry::Millis at) const;
-  // Whether `record` is one. Takes the place of all that is known.
+  // True if `record` is such a record. Read replaces all content.
   static bool IsRecord(const Json& record);
   void Read(const Json& record);
 
  private:
   struct Runs {
     std::deque<telemetry::Millis> took;
-    uint64_t added = 0;  // the last one, of all
+    uint64_t added = 0;  // sequence number of the last addition
   };
   void ForgetHalf();
 

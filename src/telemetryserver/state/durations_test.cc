@@ -5,7 +5,7 @@
 namespace nos::telemetryserver {
 namespace {
 
-TEST(DurationsTest, ItsRecordMakesItAgain) {
+TEST(DurationsTest, RecordRestoresDurations) {
   Durations durations;
   for (int i = 0; i < 300; ++i) durations.AddRun({"a/Job/train", "a"}, i);
   durations.AddRun({"b"}, 7);
@@ -20,11 +20,11 @@ TEST(DurationsTest, ItsRecordMakesItAgain) {
   ASSERT_NE(again.RunsOf("a"), nullptr);
   EXPECT_EQ(again.RunsOf("a")->size(), Durations::kMostRuns);
   EXPECT_EQ(again.RunsOf("a")->back(), 299);
-  EXPECT_EQ(again.RunsOf("c"), nullptr) << "it takes the place of what was known";
+  EXPECT_EQ(again.RunsOf("c"), nullptr) << "it replaces the previous content";
   EXPECT_EQ(again.WaitsSince(0), std::vector<telemetry::Millis>{50});
 }
 
-TEST(DurationsTest, TheOldestKeysMakeRoom) {
+TEST(DurationsTest, DropsOldestKeys) {
   Durations durations;
   for (size_t i = 0; i < Durations::kMostKeys; ++i) {
     durations.AddRun({"job-" + std::to_string(i)}, 1);
@@ -33,11 +33,11 @@ TEST(DurationsTest, TheOldestKeysMakeRoom) {
   durations.AddRun({"new"}, 3);
   EXPECT_NE(durations.RunsOf("new"), nullptr);
   EXPECT_EQ(durations.RunsOf("job-1"), nullptr);
-  ASSERT_NE(durations.RunsOf("job-0"), nullptr) << "it has been added to";
+  ASSERT_NE(durations.RunsOf("job-0"), nullptr) << "the key had recent additions";
   EXPECT_EQ(*durations.RunsOf("job-0"), (std::deque<telemetry::Millis>{1, 2}));
 }
 
-TEST(DurationsTest, WhatIsNoDurationIsLeftOut) {
+TEST(DurationsTest, IgnoresInvalidDurations) {
   Durations durations;
   durations.Read(*ParseJson(R"({"kind":"durations","runs":[["a",5,-1,"x",null,6],[7,8],[],{},"b"],)"
                             R"("waits":[[1],[2,"x"],[3,4],5]})"));

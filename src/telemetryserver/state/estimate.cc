@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kWholeGpu = "nvidia.com/gpu";
 constexpr telemetry::Millis kNever = INT64_MAX;
-constexpr size_t kMostAsked = 16;  // slices of one pod
+constexpr size_t kMostAsked = 16;  // slices per pod
 
 telemetry::Millis Median(std::vector<telemetry::Millis> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -22,14 +22,14 @@ telemetry::Millis Median(std::vector<telemetry::Millis> values) {
   return *middle;
 }
 
-// Something is free from then on.
+// Time from which a resource is free, and the source of the estimate.
 struct Ready {
   telemetry::Millis at = 0;
   std::string_view by;
 };
 
-// Slots of a GPU that are held until then, or a share by its number and GiB; and what goes with
-// them.
+// Slots of a GPU that are held until a time, or an MPS share by its index and GiB; with the CPU and
+// memory of the pod.
 struct Taken {
   int64_t start = 0, size = 0;
   Ready until;
@@ -37,18 +37,18 @@ struct Taken {
 };
 
 struct Board {
-  const gpu::Model* model = nullptr;  // null: it is not cut
+  const gpu::Model* model = nullptr;  // null: not partitioned
   bool whole = false;
   std::vector<Taken> taken;
 };
 
-// A node, as the pods that hold something of it go and others come.
+// A node during the simulation, as pods end and others are placed.
 struct Host {
   std::vector<Board> boards;
   double cpu = 0, memory = 0;  // free
 };
 
-// Slots that are free, of GPUs of one host.
+// Free slots on a GPU of a host.
 struct Place {
   size_t board = 0;
   int64_t start = 0, size = 0;
@@ -66,14 +66,14 @@ bool IsFree(const Board& board, int64_t start, int64_t size) {
   });
 }
 
-// A number that no share of it has.
+// An index that no share of the GPU uses.
 int64_t FreeNumber(const Board& board) {
   int64_t number = 0;
   while (std::ranges::count(board.taken, number, &Taken::start) > 0) ++number;
   return number;
 }
 
-// Where one more slice of that resource fits, on the fullest GPU that has room.
+// Position of one more slice of the resource, on the fullest GPU that has capacity.
 std::optional<Place> PlaceFor(const Host& host, const std::string& resource) {
   std::optional<Place> best;
   size_t fullest = 0;
@@ -99,7 +99,7 @@ std::optional<Place> PlaceFor(const Host& host, const std::string& resource) {
   return best;
 }
 
-// Lets time go on from one end to the next; whoever fits then comes, in order.
+// Advances time from one release to the next and places pending pods in order after each.
 class Simulation {
  public:
   Simulation(const State& state, const gpu::Catalogue& catalogue) : state_(state) {
@@ -110,7 +110,9 @@ class Simulation {
   }
 
   void Run(std::vector<const Pod*> waiting, std::map<std::string, Estimate>& estimates) {
+    // 1. Place pods that fit now: they wait only for a plan.
     for (size_t i = 0; i < hosts_.size(); ++i) Fill(i, {state_.now(), kByPlan}, waiting, estimates);
+    // 2. Advance to the next release, and place pods on its host only: no other host has changed.
     for (size_t events = 0; events < kMostEvents && !ends_.empty() && !waiting.empty(); ++events) {
       const auto [at, host] = *ends_.begin();
       ends_.erase(ends_.begin());
@@ -152,7 +154,8 @@ class Simulation {
     hosts_.push_back(std::move(host));
   }
 
-  // As many time slices as it has; nothing else fits beside them. Null: they are not equal ones.
+  // Model with the GPU's number of time slices; nothing else fits beside them. Null: unequal
+  // slices.
   static const gpu::Model* TurnsOf(const telemetry::Gpu& gpu, const gpu::Catalogue& catalogue) {
     if (gpu.instances.empty() || gpu.instances.front().size < 1) return nullptr;
     const int64_t gib = std::clamp<int64_t>(gpu.memory / 1024, 1, gpu::kMostModesGib);
@@ -172,7 +175,7 @@ class Simulation {
 
   void Hold(Board& board, int64_t start, int64_t size, const telemetry::Holder& holder) const {
     const Pod* pod = state_.FindPod(holder.ns, holder.pod);
-    if (pod != nullptr && pod->finished > 0) return;  // it is about to be told
+    if (pod != nullptr && pod->finished > 0) return;  // its end will be reported soon
     Taken taken{start, size, {kNever, kNoHistory}};
     if (pod != nullptr) {
       taken.until = EndOf(*pod);
@@ -185,7 +188,8 @@ class Simulation {
   Ready EndOf(const Pod& pod) const {
     const telemetry::Millis now = state_.now();
     if (pod.ends > 0) return {std::max(pod.ends, now), kByReclaim};
-    const telemetry::Millis age = pod.started > 0 ? std::max<telemetry::Millis>(0, now - pod.started) : 0;
+    const telemetry::Millis age =
+        pod.started > 0 ? std::max<telemetry::Millis>(0, now - pod.started) : 0;
     const telemetry::Millis run = RunOf(pod, age);
     return run > 0 ? Ready{now - age + run, kByHistory} : Ready{kNever, kNoHistory};
   }
@@ -198,7 +202,7 @@ class Simulation {
     return 0;
   }
 
-  // Takes away what has ended by then; the last one of it, or nothing.
+  // Removes holders that end by `at`; returns the last release, if any.
   static Ready EndUntil(Host& host, telemetry::Millis at) {
     Ready last;
     for (Board& board : host.boards) {
@@ -215,7 +219,7 @@ class Simulation {
 
   void Fill(size_t index, const Ready& ready, std::vector<const Pod*>& waiting,
             std::map<std::string, Estimate>& estimates) {
-    std::vector<const Pod*> failed;  // of each kind one: others like it do not fit either
+    std::vector<const Pod*> failed;  // one per kind: similar pods do not fit either
     std::erase_if(waiting, [&](const Pod* pod) {
       const auto alike = [&](const Pod* other) { return other->requests == pod->requests; };
       if (std::ranges::any_of(failed, alike)) return false;
@@ -230,11 +234,12 @@ class Simulation {
     });
   }
 
-  // All that the pod asks for, of one host.
+  // Takes slices for all requests of the pod on one host.
   bool TakePlaces(size_t index, const Ready& ready, const Pod& pod) {
     Host& host = hosts_[index];
     const double cpu = pod.Request("cpu"), memory = pod.Request("memory");
     if (host.cpu < cpu || host.memory < memory) return false;
+    // 1. Reserve places one by one, so that a later slice does not take an earlier place.
     std::vector<Place> places;
     bool fits = true;
     for (const auto& [resource, amount] : pod.requests) {
@@ -248,10 +253,12 @@ class Simulation {
         places.push_back(*place);
       }
     }
+    // 2. All or nothing: undo the reservations if one slice does not fit.
     if (!fits || places.empty()) {
       for (const Place& place : places) host.boards[place.board].taken.pop_back();
       return false;
     }
+    // 3. Hold the places for the estimated run time. CPU and memory are counted at one place only.
     const telemetry::Millis run = RunOf(pod, 0);
     const Ready until =
         run > 0 ? Ready{ready.at + cut_ + run, kByHistory} : Ready{kNever, kNoHistory};
@@ -271,15 +278,16 @@ class Simulation {
 
   const State& state_;
   std::vector<Host> hosts_;
-  std::set<std::pair<telemetry::Millis, size_t>> ends_;  // of what is held, by host
-  telemetry::Millis cut_ = 0;                            // how long plans take
+  std::set<std::pair<telemetry::Millis, size_t>> ends_;  // releases by host
+  telemetry::Millis cut_ = 0;                            // usual duration of a plan
 };
 
 }  // namespace
 
 telemetry::Millis TypicalRun(const std::deque<telemetry::Millis>& runs, telemetry::Millis age) {
   std::vector<telemetry::Millis> longer;
-  std::ranges::copy_if(runs, std::back_inserter(longer), [&](telemetry::Millis run) { return run > age; });
+  std::ranges::copy_if(runs, std::back_inserter(longer),
+                       [&](telemetry::Millis run) { return run > age; });
   return longer.empty() ? 0 : Median(std::move(longer));
 }
 

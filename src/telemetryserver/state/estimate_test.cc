@@ -9,7 +9,7 @@ namespace {
 
 constexpr telemetry::Millis kNow = telemetry::kReportStart + 600'000;
 
-// One A100 of which two pods hold a half each, and the past of their kind.
+// One A100 of which two pods hold half each, and past runs of similar pods.
 class EstimateTest : public ::testing::Test {
  protected:
   void Tell(Json body) {
@@ -51,7 +51,7 @@ class EstimateTest : public ::testing::Test {
                     {"instances", std::move(instances)}});
     Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
-  // The GPU is shared by memory: 20 GiB each.
+  // The GPU is shared by MPS: 20 GiB each.
   void Shares(const std::vector<std::string>& holders) {
     JsonArray shares;
     for (const std::string& holder : holders) {
@@ -72,7 +72,7 @@ class EstimateTest : public ::testing::Test {
                     {"instances", std::move(shares)}});
     Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
-  // Two pods take turns on the GPU, and nothing else fits beside them.
+  // Two pods share the GPU by time slices; nothing else fits beside them.
   void Turns(const std::vector<std::string>& holders) {
     JsonArray turns;
     for (const std::string& holder : holders) {
@@ -95,7 +95,7 @@ class EstimateTest : public ::testing::Test {
                     {"instances", std::move(turns)}});
     Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
-  // Pods of that job that ran so many seconds.
+  // Adds ended pods of the job with these run times in seconds.
   void Ran(const std::string& job, const std::vector<int64_t>& seconds) {
     for (const int64_t s : seconds) {
       Tell(Pod(job + "-ran-" + std::to_string(++ran_), "succeeded",
@@ -115,14 +115,14 @@ class EstimateTest : public ::testing::Test {
   int ran_ = 0;
 };
 
-TEST(TypicalRun, IsOfThoseThatRanLonger) {
+TEST(TypicalRun, MedianOfLongerRuns) {
   const std::deque<telemetry::Millis> runs = {10, 20, 30, 40, 50};
   EXPECT_EQ(TypicalRun(runs, 0), 30);
   EXPECT_EQ(TypicalRun(runs, 25), 40);
   EXPECT_EQ(TypicalRun(runs, 50), 0);
 }
 
-TEST_F(EstimateTest, SharesEndAsSlicesDo) {
+TEST_F(EstimateTest, EstimatesEndOfMpsShares) {
   Shares({"a", "b"});
   Ran("train", {200, 200, 200, 200, 200});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
@@ -130,13 +130,13 @@ TEST_F(EstimateTest, SharesEndAsSlicesDo) {
   Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu-15gb", 2}}}}));
   Tell(Pod("small", "pending", {{"requests", {{"nvidia.com/gpu-9gb", 1}}}}));
   Tell(Pod("slice", "pending"));
-  EXPECT_EQ(Of("small").at, 0) << "there is room for it now";
+  EXPECT_EQ(Of("small").at, 0) << "it fits now";
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 150'000, kByHistory}))
       << "21 GiB are not enough for it, 41 are";
-  EXPECT_EQ(Of("slice").at, 0) << "nothing is cut by MIG";
+  EXPECT_EQ(Of("slice").at, 0) << "the GPU is not partitioned by MIG";
 }
 
-TEST_F(EstimateTest, WhoWaitsForATurnGetsOneWhenOneEnds) {
+TEST_F(EstimateTest, TimeSliceIsFreeWhenHolderEnds) {
   Turns({"a", "b"});
   Ran("train", {200, 200, 200, 200, 200});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
@@ -144,20 +144,20 @@ TEST_F(EstimateTest, WhoWaitsForATurnGetsOneWhenOneEnds) {
   Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu.shared", 1}}}}));
   Tell(Pod("slice", "pending", {{"requests", {{"nvidia.com/mig-1g.10gb", 1}}}}));
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 100'000, kByHistory}));
-  EXPECT_EQ(Of("slice").at, 0) << "nothing is cut by MIG";
+  EXPECT_EQ(Of("slice").at, 0) << "the GPU is not partitioned by MIG";
 }
 
-TEST_F(EstimateTest, NobodyKnowsWithoutAPast) {
+TEST_F(EstimateTest, NoEstimateWithoutHistory) {
   telemetry::Layout({"a", "b"});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("b", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("waits", "pending"));
   EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory}));
   Ran("train", {200, 300});
-  EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory})) << "two are no history";
+  EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory})) << "two runs are not enough";
 }
 
-TEST_F(EstimateTest, WhoRunsEndsAsOthersDid) {
+TEST_F(EstimateTest, RunningPodEndsLikeSimilarPods) {
   telemetry::Layout({"a", "b"});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("b", "running", OfJob("serve", kNow - 100'000)));
@@ -167,12 +167,12 @@ TEST_F(EstimateTest, WhoRunsEndsAsOthersDid) {
   Tell(Pod("second", "pending", {{"created", kNow - 200'000}}));
   Tell(Pod("urgent", "pending", {{"created", kNow - 1000}, {"priority", 10}}));
   EXPECT_EQ(Of("urgent"), (Estimate{kNow + 20'000, kByHistory}));
-  // Pods of the namespace run 130 s: the urgent one is gone before who runs now.
+  // Pods of the namespace run for 130 s: the urgent pod ends before the running one.
   EXPECT_EQ(Of("first"), (Estimate{kNow + 150'000, kByHistory}));
   EXPECT_EQ(Of("second"), (Estimate{kNow + 200'000, kByHistory}));
 }
 
-TEST_F(EstimateTest, WhoIsDeletedGoesByItsDeadline) {
+TEST_F(EstimateTest, DeletedPodEndsAtItsDeadline) {
   telemetry::Layout({"a", "b"});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("b", "terminating", {{"started", kNow - 9000}, {"ends", kNow + 30'000}}));
@@ -180,7 +180,7 @@ TEST_F(EstimateTest, WhoIsDeletedGoesByItsDeadline) {
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 30'000, kByReclaim}));
 }
 
-TEST_F(EstimateTest, WhatIsFreeIsCutAsOthersWere) {
+TEST_F(EstimateTest, FreeSlotsAreReadyAfterMedianPlanTime) {
   telemetry::Layout({"a", ""});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("waits", "pending"));
@@ -194,12 +194,12 @@ TEST_F(EstimateTest, WhatIsFreeIsCutAsOthersWere) {
           {"took_ms", took}});
   }
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 2000, kByPlan}));
-  // What no GPU can be cut into never starts.
+  // A profile that no GPU supports never starts.
   Tell(Pod("never", "pending", {{"requests", {{"nvidia.com/mig-9g.90gb", 1}}}}));
   EXPECT_EQ(Of("never").at, 0);
 }
 
-TEST_F(EstimateTest, WhoFitsBetweenComesBetween) {
+TEST_F(EstimateTest, SmallerPodStartsInBetween) {
   telemetry::Layout({"a", "b"});
   Tell(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
   Tell(Pod("b", "terminating", {{"ends", kNow + 90'000}}));
@@ -211,7 +211,7 @@ TEST_F(EstimateTest, WhoFitsBetweenComesBetween) {
   EXPECT_EQ(Of("whole"), (Estimate{kNow + 90'000, kByReclaim}));
 }
 
-TEST_F(EstimateTest, APodFitsOnlyWhereItIsFed) {
+TEST_F(EstimateTest, RequiresCpuAndMemoryOfHost) {
   telemetry::Layout({"", "b"});
   Tell(Pod("b", "terminating",
            {{"ends", kNow + 10'000}, {"requests", {{"nvidia.com/mig-3g.20gb", 1}, {"cpu", 4}}}}));
@@ -221,10 +221,10 @@ TEST_F(EstimateTest, APodFitsOnlyWhereItIsFed) {
         {"allocatable", {{"cpu", 5}, {"memory", 1000}}},
         {"requested", {{"cpu", 4}, {"memory", 0}}}});
   Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/mig-3g.20gb", 1}, {"cpu", 2}}}}));
-  EXPECT_EQ(Of("waits"), (Estimate{kNow + 10'000, kByReclaim})) << "when cpu is there, too";
+  EXPECT_EQ(Of("waits"), (Estimate{kNow + 10'000, kByReclaim})) << "when CPU is free as well";
 }
 
-TEST_F(EstimateTest, SeveralSlicesAreThereWhenTheLastIs) {
+TEST_F(EstimateTest, SeveralSlicesStartWithTheLastRelease) {
   telemetry::Layout({"a", "b"});
   Tell(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
   Tell(Pod("b", "terminating", {{"ends", kNow + 30'000}}));
@@ -232,10 +232,10 @@ TEST_F(EstimateTest, SeveralSlicesAreThereWhenTheLastIs) {
   EXPECT_EQ(Of("both"), (Estimate{kNow + 30'000, kByReclaim}));
   Tell(Pod("whole", "pending", {{"requests", {{"nvidia.com/mig-7g.40gb", 1}}}, {"priority", 1}}));
   EXPECT_EQ(Of("whole"), (Estimate{kNow + 30'000, kByReclaim}));
-  EXPECT_EQ(Of("both").at, 0) << "nobody knows how long the whole is held";
+  EXPECT_EQ(Of("both").at, 0) << "the run time of the pod with the whole GPU is unknown";
 }
 
-TEST_F(EstimateTest, FollowersHearOfItOnce) {
+TEST_F(EstimateTest, PublishesChangedEstimateOnce) {
   telemetry::Layout({"a", ""});
   Tell(Pod("waits", "pending"));
   const uint64_t before = state_.version();

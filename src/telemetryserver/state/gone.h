@@ -1,10 +1,10 @@
-// What is there no more, so that who tells of it late does not bring it back: when all that there
-// are were listed last, and what has been removed since then, by kind.
+// Tombstones: times of the last full lists and of removals, by kind, so that late records do not
+// restore removed objects.
 //
 //   gone.List("pod", at);
-//   if (record.at < gone.Since("pod", uid)) ...  // of a pod that is not known: it has gone since
+//   if (record.at < gone.Since("pod", uid)) ...  // an unknown pod: removed since
 //
-// Pure. Bounded: of each kind the removals that are longest ago are forgotten first.
+// Pure: no input or output. Bounded: for each kind the oldest removals are dropped first.
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,20 @@ namespace nos::telemetryserver {
 
 class Gone {
  public:
-  static constexpr size_t kMost = 1000;  // removals of a kind
+  static constexpr size_t kMost = 1000;  // removals per kind
 
   void List(std::string_view what, telemetry::Millis at);
   void Remove(std::string_view what, const std::string& key, telemetry::Millis at);
-  // What was told for later than that is of that time: the clock had been ahead.
+  // Limits all times to `now`, after the clock was ahead.
   void NotAfter(telemetry::Millis now);
-  // The latest of both; -1: neither is known.
+  // The later of removal and last list; -1: neither is known.
   telemetry::Millis Since(std::string_view what, const std::string& key) const;
   telemetry::Millis ListedAt(std::string_view what) const;
 
-  // A record of checkpoints and of changes, made at `at`: {"kind":"gone", "at":.., "listed":[[what,
-  // at]..], "removed":[[what, key, at]..]}. Others that tell such a record are not believed.
+  // Record of checkpoints and of changes, made at `at`: {"kind":"gone", "at":.., "listed":[[what,
+  // at]..], "removed":[[what, key, at]..]}. Reporters cannot send such a record.
   Json ToJson(telemetry::Millis at) const;
-  // Whether `record` is one. Adds it to what is known.
+  // True if `record` is such a record. Read adds its content.
   static bool IsRecord(const Json& record);
   void Read(const Json& record);
 
@@ -41,7 +41,7 @@ class Gone {
   struct Kind {
     telemetry::Millis listed = -1;
     std::map<std::string, telemetry::Millis> removed;           // by key
-    std::set<std::pair<telemetry::Millis, std::string>> order;  // the same
+    std::set<std::pair<telemetry::Millis, std::string>> order;  // the same, ordered by time
   };
   const Kind* Find(std::string_view what) const;
   Kind& Of(std::string_view what);

@@ -5,7 +5,7 @@
 namespace nos::telemetryserver {
 namespace {
 
-TEST(GoneTest, WhatWasRemovedOrNotListedIsGone) {
+TEST(GoneTest, RemovedOrUnlistedObjectsAreGone) {
   Gone gone;
   EXPECT_EQ(gone.Since("pod", "a"), -1);
   gone.Remove("pod", "a", 20);
@@ -21,7 +21,7 @@ TEST(GoneTest, WhatWasRemovedOrNotListedIsGone) {
   EXPECT_EQ(gone.ListedAt("pod"), 30);
 }
 
-TEST(GoneTest, TheOldestAreForgottenFirst) {
+TEST(GoneTest, DropsOldestRemovalsFirst) {
   Gone gone;
   const auto count = static_cast<telemetry::Millis>(Gone::kMost) + 5;
   for (telemetry::Millis i = count; i > 0; --i) gone.Remove("pod", std::to_string(i), i);
@@ -30,7 +30,7 @@ TEST(GoneTest, TheOldestAreForgottenFirst) {
   EXPECT_EQ(gone.Since("pod", std::to_string(count)), count);
 }
 
-TEST(GoneTest, ItsRecordMakesItAgain) {
+TEST(GoneTest, RecordRestoresTombstones) {
   Gone gone;
   gone.List("pod", 10);
   gone.List("node", 12);
@@ -43,7 +43,7 @@ TEST(GoneTest, ItsRecordMakesItAgain) {
   again.Read(record);
   EXPECT_EQ(again.ToJson(100), record);
   again.Read(*ParseJson(R"({"kind":"gone","listed":[["pod"],7,["pod","x"]],"removed":{}})"));
-  EXPECT_EQ(again.ToJson(100), record) << "what is damaged is left out";
+  EXPECT_EQ(again.ToJson(100), record) << "damaged entries are skipped";
 }
 
 }  // namespace

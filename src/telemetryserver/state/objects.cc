@@ -1,9 +1,9 @@
-// The things that there are: nodes, quotas, jobs, queues, pools; and what is there no more.
+// Objects of the state: nodes, quotas, jobs, queues, pools; and their removal.
 #include <algorithm>
 #include <utility>
 
-#include "telemetryserver/state/retold.h"
 #include "telemetryserver/state.h"
+#include "telemetryserver/state/retold.h"
 
 namespace nos::telemetryserver {
 namespace {
@@ -57,15 +57,16 @@ void WriteAgain(std::string_view kind, const std::string& key, const Json& body,
   effects.changes.push_back({telemetry::IntegerOr(body, "at", 0), std::string(kind), key, body});
 }
 
-// A layout has no body of its own.
+// A layout has no stored body.
 void WriteLayoutAgain(Node& node, State::Effects& effects) {
-  WriteAgain("layout", node.name, telemetry::LayoutRecord(node.layout_at, node.layout), node.layout_retold,
-             effects);
+  WriteAgain("layout", node.name, telemetry::LayoutRecord(node.layout_at, node.layout),
+             node.layout_retold, effects);
 }
 
-// Whether what is told of something that is not known was so before it went. Then it is of the past
-// alone, in which it is there until then.
-bool State::IsOver(const telemetry::Record& record, const std::string& key, Effects& effects) const {
+// True if a record of an unknown object is older than the object's removal. It is then written for
+// history only, together with the removal.
+bool State::IsOver(const telemetry::Record& record, const std::string& key,
+                   Effects& effects) const {
   const telemetry::Millis since = gone_.Since(record.kind, key);
   if (record.at >= since) return false;
   effects.changes.push_back({record.at, record.kind, key, record.body});
@@ -76,15 +77,15 @@ bool State::IsOver(const telemetry::Record& record, const std::string& key, Effe
   return true;
 }
 
-// A node that is not known and was not there when all were listed, later than `at`, was removed by
-// then.
+// An unknown node that was missing in a full list later than `at` was removed by then.
 void State::ForgetUnlisted(const std::string& node, telemetry::Millis at, Effects& effects) {
   const telemetry::Millis listed = gone_.ListedAt("node");
   if (at >= listed || nodes_.contains(node) || gone_nodes_.contains(node)) return;
   ApplyRemoved(RemovedAt(listed, "node", node), {"node", node}, effects);
 }
 
-void State::ApplyNode(const telemetry::Record& record, const telemetry::Object& object, Effects& effects) {
+void State::ApplyNode(const telemetry::Record& record, const telemetry::Object& object,
+                      Effects& effects) {
   ForgetUnlisted(object.key, record.at, effects);
   GoneNode back;
   if (const auto gone = gone_nodes_.find(object.key); gone != gone_nodes_.end()) {
@@ -110,8 +111,9 @@ void State::ApplyNode(const telemetry::Record& record, const telemetry::Object& 
   node->record_at = record.at;
   node->removed_at = std::max(node->removed_at, back.at);
   if (back.layout_at >= 0) {
-    ApplyLayout({back.layout_at, "layout", telemetry::LayoutRecord(back.layout_at, back.layout), {}},
-                back.layout, effects);
+    ApplyLayout(
+        {back.layout_at, "layout", telemetry::LayoutRecord(back.layout_at, back.layout), {}},
+        back.layout, effects);
   }
   if (same) return;
   node->version = ++version_;
@@ -130,8 +132,8 @@ void State::ApplyNode(const telemetry::Record& record, const telemetry::Object& 
   node->free_memory = free("memory");
 }
 
-bool State::ApplyThing(const telemetry::Record& record, const telemetry::Object& object, Things& things,
-                       Effects& effects) {
+bool State::ApplyThing(const telemetry::Record& record, const telemetry::Object& object,
+                       Things& things, Effects& effects) {
   const auto found = things.find(object.key);
   if (found == things.end() && IsOver(record, object.key, effects)) return false;
   if (found == things.end() && things.size() >= kMostThings) return false;
@@ -160,7 +162,8 @@ State::Things* State::ThingsOf(std::string_view what) {
   return what == "pool" ? &pools_ : nullptr;
 }
 
-void State::ApplyRemoved(const telemetry::Record& record, const telemetry::Removed& removed, Effects& effects) {
+void State::ApplyRemoved(const telemetry::Record& record, const telemetry::Removed& removed,
+                         Effects& effects) {
   effects.changes.push_back(
       {record.at, record.kind, removed.what + "/" + removed.key, record.body});
   if (removed.what == "pod") {
@@ -191,7 +194,7 @@ void State::ApplyRemoved(const telemetry::Record& record, const telemetry::Remov
   }
 }
 
-// What its agent has told since counts once it is back.
+// Reports of its agent after the removal apply once the node is back.
 void State::RemoveNode(const telemetry::Record& record, const std::string& name, Effects& effects) {
   const auto found = nodes_.find(name);
   const bool back = found != nodes_.end() && found->second.record_at > record.at;
@@ -229,8 +232,10 @@ void State::RemoveNode(const telemetry::Record& record, const std::string& name,
   }
 }
 
-// As if each of the others had been told to be gone, and these again as they are known.
-void State::ApplyPresent(const telemetry::Record& record, const telemetry::Present& present, Effects& effects) {
+// Same as a removal of every object that is missing in the list, and a repeated record of the
+// others.
+void State::ApplyPresent(const telemetry::Record& record, const telemetry::Present& present,
+                         Effects& effects) {
   const Things* things = ThingsOf(present.what);
   if (present.what != "pod" && present.what != "node" && things == nullptr) return;
   std::vector<std::string> gone;
@@ -256,7 +261,7 @@ void State::ApplyPresent(const telemetry::Record& record, const telemetry::Prese
   effects.changes.push_back({record.at, "gone", present.what, listing.ToJson(record.at)});
 }
 
-// All that there are of a kind were listed: who lists has told of each before, or not otherwise.
+// After a full list of a kind: earlier records of the listed objects are confirmed unchanged.
 void State::Confirm(std::string_view what, telemetry::Millis listed) {
   const auto confirm = [&](auto& each, telemetry::Millis told) {
     if (told >= 0 && told < listed) TellAgain(each, listed);

@@ -1,5 +1,4 @@
-// Whatever two reporters tell in whatever order it arrives: what is written down says the same as
-// what is known.
+// For two reporters and any order of arrival, the written changes reproduce the state in memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +13,7 @@ struct Written {
   std::vector<State::Change> changes;
   std::vector<Json> checkpoint;
   telemetry::Millis checkpoint_at = -1;
-  size_t before = 0;  // changes that the checkpoint has
+  size_t before = 0;  // number of changes included in the checkpoint
 
   void Add(State::Effects effects) {
     std::ranges::move(effects.changes, std::back_inserter(changes));
@@ -28,7 +27,7 @@ void Apply(State& state, const Json& body) {
   state.Apply(*record, "");
 }
 
-// As Archive::StateAt reads it.
+// Reads changes like Archive::StateAt.
 void Read(const Written& written, State& state) {
   std::vector<const State::Change*> order;
   for (size_t i = 0; i < written.changes.size(); ++i) {
@@ -49,7 +48,8 @@ std::string Picture(const State& state) {
   std::string text;
   for (const auto& [name, node] : state.nodes()) {
     text += name + (node.record_at < 0 ? " untold" : " " + Text(node.body));
-    text += node.layout_at < 0 ? " uncut\n" : " " + Text(telemetry::LayoutRecord(0, node.layout)) + "\n";
+    text += node.layout_at < 0 ? " uncut\n"
+                               : " " + Text(telemetry::LayoutRecord(0, node.layout)) + "\n";
   }
   for (const auto& [uid, pod] : state.pods()) text += Text(pod.body) + "\n";
   for (const auto& [key, quota] : state.quotas()) text += Text(quota.body) + "\n";
@@ -61,7 +61,7 @@ struct Told {
   Json body;
 };
 
-// One reporter's words, in its order: all that it sees and that this is all, then what changes.
+// Records of one reporter in its order: a full list of the objects that it sees, then changes.
 class Reporter {
  public:
   Reporter(Random& random, std::string source, telemetry::Millis at)
@@ -154,7 +154,7 @@ std::vector<Told> Layouts(Random& random, const std::string& node, size_t words)
 
 class StateOrderTest : public ::testing::TestWithParam<uint64_t> {};
 
-TEST_P(StateOrderTest, WhatIsWrittenSaysWhatIsKnown) {
+TEST_P(StateOrderTest, WrittenChangesReproduceState) {
   for (uint64_t seed = GetParam() * 500; seed < (GetParam() + 1) * 500; ++seed) {
     Random random(seed);
     std::vector<std::vector<Told>> lines;
@@ -173,7 +173,7 @@ TEST_P(StateOrderTest, WhatIsWrittenSaysWhatIsKnown) {
       }
       if (left.empty()) break;
       const size_t line = left[random.Below(left.size())];
-      // Often a few of one at once, as envelopes have them.
+      // Often several records of one reporter together, as in an envelope.
       for (size_t n = 1 + random.Below(4); n > 0 && next[line] < lines[line].size(); --n) {
         const Told& told = lines[line][next[line]++];
         story += told.source + " " + WriteJson(told.body) + "\n";

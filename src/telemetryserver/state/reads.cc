@@ -1,4 +1,4 @@
-// What a State is asked for.
+// Queries of State.
 #include <algorithm>
 
 #include "telemetryserver/state.h"
@@ -25,7 +25,7 @@ const Latest* State::LatestOf(std::string_view kind, const std::string& uuid) co
 }
 
 const Pod* State::FindPod(const std::string& ns, const std::string& name) const {
-  // Asked for each holder of a fleet: the text is used again.
+  // Reuses the buffer, because this is called for each holder of a fleet.
   static thread_local std::string key;
   key.assign(ns).append("/").append(name);
   const auto uid = uid_of_.find(key);
@@ -39,8 +39,9 @@ std::vector<Slice> State::SlicesOf(const std::string& ns, const std::string& nam
   const auto nodes = nodes_of_.find(ns + "/" + name);
   if (nodes == nodes_of_.end()) return slices;
   const auto held = [&](const std::vector<telemetry::Holder>& holders) {
-    return std::ranges::any_of(
-        holders, [&](const telemetry::Holder& holder) { return holder.ns == ns && holder.pod == name; });
+    return std::ranges::any_of(holders, [&](const telemetry::Holder& holder) {
+      return holder.ns == ns && holder.pod == name;
+    });
   };
   for (const std::string& node_name : nodes->second) {
     const Node& node = nodes_.at(node_name);
@@ -59,11 +60,13 @@ std::vector<Json> State::Records() const {
   for (const auto& [name, node] : nodes_) {
     if (node.removed_at >= 0) records.push_back(RemovedNode(name, node.removed_at));
     if (node.record_at >= 0) records.push_back(node.body);
-    if (node.layout_at >= 0) records.push_back(telemetry::LayoutRecord(node.layout_at, node.layout));
+    if (node.layout_at >= 0)
+      records.push_back(telemetry::LayoutRecord(node.layout_at, node.layout));
   }
   for (const auto& [name, gone] : gone_nodes_) {
     records.push_back(RemovedNode(name, gone.at));
-    if (gone.layout_at >= 0) records.push_back(telemetry::LayoutRecord(gone.layout_at, gone.layout));
+    if (gone.layout_at >= 0)
+      records.push_back(telemetry::LayoutRecord(gone.layout_at, gone.layout));
   }
   for (const auto& [uid, pod] : pods_) records.push_back(pod.body);
   for (const Things* things : {&quotas_, &jobs_, &queues_, &pools_}) {

@@ -1,5 +1,4 @@
-// What is told again as it is known, which is not written down for its own sake. Internal to this
-// room.
+// Records repeated without a change, which are normally not written. Internal to this library.
 #pragma once
 
 #include <string>
@@ -17,8 +16,8 @@ void TellAgain(Pod& pod, telemetry::Millis at);
 void TellAgain(Node& node, telemetry::Millis at);  // the record of the node
 void TellAgain(Thing& thing, telemetry::Millis at);
 
-// What a late record would otherwise replace in what is written down, though it was told again
-// since: once more, with the time when it was told last.
+// Writes the current record again with its last report time, because a late record would otherwise
+// replace it in history.
 void WriteAgain(std::string_view kind, const std::string& key, const Json& body, bool& retold,
                 State::Effects& effects);
 void WriteLayoutAgain(Node& node, State::Effects& effects);

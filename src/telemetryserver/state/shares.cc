@@ -18,16 +18,16 @@ struct Need {
   double cpu = 0, memory = 0;
 };
 
-// What pods that wait ask for, and what pods that run do.
+// Requests of pending pods, and typical requests of running pods.
 struct Demand {
   std::vector<Need> waiting;       // each not covered by a smaller one
-  std::optional<Need> typical;     // the medians of those that hold slices
-  std::set<std::string> profiles;  // "1g.5gb", "10gb", that somebody waits for
-  bool whole = false;              // somebody waits for something else of a GPU
-  bool any = false;                // somebody waits
+  std::optional<Need> typical;     // medians of pods that hold slices
+  std::set<std::string> profiles;  // "1g.5gb", "10gb", requested by pending pods
+  bool whole = false;              // a pending pod requests GPUs in another form
+  bool any = false;                // any pod is pending
 
   bool Wants(const std::string& profile) const {
-    std::string dotted = profile;  // resources have '.' for '+'
+    std::string dotted = profile;  // resource names contain '.' in place of '+'
     std::ranges::replace(dotted, '+', '.');
     return !any || profiles.contains(dotted);
   }
@@ -81,7 +81,7 @@ Demand DemandOf(const State& state, Shares& shares) {
 
 bool IsStranded(const Node& node, const telemetry::Gpu& gpu, const Demand& demand) {
   if (!gpu.health.empty() || !node.ready || !node.schedulable) return true;
-  if (node.record_at < 0) return false;  // nothing is known of its CPU
+  if (node.record_at < 0) return false;  // its CPU is not known
   const auto fits = [&](const Need& need) {
     return need.cpu <= node.free_cpu && need.memory <= node.free_memory;
   };
@@ -90,13 +90,13 @@ bool IsStranded(const Node& node, const telemetry::Gpu& gpu, const Demand& deman
   return !demand.waiting.empty();
 }
 
-// Whether some wanted profile fits beside the GPU's instances.
+// True if a requested profile fits beside the GPU's instances.
 bool FitsSomething(const telemetry::Gpu& gpu, const gpu::Model* model, const Demand& demand) {
   if (model == nullptr) return true;
   gpu::Occupancy on(*model);
   for (const telemetry::Instance& instance : gpu.instances) {
     const auto profile = model->FindProfile(instance.profile);
-    // The catalogue may know less than the node.
+    // The catalogue may not contain a profile that the node uses.
     if (!profile || !on.Add({*profile, static_cast<uint8_t>(instance.start)})) return true;
   }
   for (size_t p = 0; p < model->profiles().size(); ++p) {
@@ -108,7 +108,8 @@ bool FitsSomething(const telemetry::Gpu& gpu, const gpu::Model* model, const Dem
 
 class Count {
  public:
-  Count(const State& state, const gpu::Catalogue& catalogue, telemetry::Millis stale, Shares& shares)
+  Count(const State& state, const gpu::Catalogue& catalogue, telemetry::Millis stale,
+        Shares& shares)
       : state_(state), catalogue_(catalogue), stale_(stale), shares_(shares) {
     demand_ = DemandOf(state, shares);
   }
@@ -154,7 +155,7 @@ class Count {
     AddLeft(node, gpu, size, !demand_.any || demand_.whole || cut_later);
   }
 
-  // Nobody measures what one MPS share or time slice does: it counts as what its GPU does.
+  // A single MPS share or time slice is not measured: it counts with the utilization of its GPU.
   void AddCut(const Node& node, const telemetry::Gpu& gpu, double slots, const gpu::Model* model) {
     const bool shared = gpu.SharedByMps(), together = shared || gpu.InTurns();
     bool held = false;
@@ -172,12 +173,12 @@ class Count {
     }
     if (rest <= 0) return;
     const gpu::Model* divided = shared ? &gpu::SharesOf(static_cast<int>(gpu.slots)) : model;
-    // It may become something else while nobody has any of it.
+    // A GPU without holders may change its sharing mode.
     const bool wanted = RestIsWanted(gpu, divided) || (!held && !gpu.switches.empty());
     AddLeft(node, gpu, each * static_cast<double>(rest), wanted);
   }
 
-  // GPUs that are cut alike are looked at once.
+  // Equally partitioned GPUs are evaluated once.
   bool RestIsWanted(const telemetry::Gpu& gpu, const gpu::Model* model) {
     std::string cut = model == nullptr ? gpu.product : model->name();
     for (const telemetry::Instance& instance : gpu.instances) {
@@ -215,7 +216,7 @@ class Count {
   Demand demand_;
   double used_ = 0;
   std::unordered_map<std::string, const gpu::Model*> catalogued_;       // by product
-  std::unordered_map<std::string, bool> wanted_;                        // by model and cut
+  std::unordered_map<std::string, bool> wanted_;                        // by model and layout
   std::map<std::string, std::tuple<int64_t, int64_t, double>> models_;  // GPUs, slots, held
 };
 
@@ -233,7 +234,8 @@ Shares SharesOf(const State& state, const gpu::Catalogue& catalogue, telemetry::
     for (const telemetry::Gpu& gpu : node.layout.gpus) count.Add(node, gpu);
   }
   count.Finish();
-  std::vector<telemetry::Millis> waits = state.durations().WaitsSince(state.now() - Durations::kWaitsKept);
+  std::vector<telemetry::Millis> waits =
+      state.durations().WaitsSince(state.now() - Durations::kWaitsKept);
   if (!waits.empty()) {
     const auto middle = waits.begin() + static_cast<std::ptrdiff_t>(waits.size() / 2);
     std::ranges::nth_element(waits, middle);

@@ -28,7 +28,8 @@ Result<int64_t> Lookup(Sqlite& db, std::string_view sql, int64_t cluster, std::s
 std::string KindList(const std::vector<std::string>& kinds) {
   std::string list;
   for (const std::string& kind : kinds) {
-    list += fmt::format("{}'{}'", list.empty() ? "" : ",", kind);  // of a fixed set: no quotes
+    list += fmt::format("{}'{}'", list.empty() ? "" : ",",
+                        kind);  // from a fixed set: no quoting needed
   }
   return list;
 }
@@ -39,12 +40,12 @@ Event EventOf(SqliteRow& row) {
           body.ok() ? *std::move(body) : Json()};
 }
 
-// Numbered: 1 cluster, 2 from, 3 to, 4 object, 5 most, 6 and 7 before.
+// Parameters: 1 cluster, 2 from, 3 to, 4 object, 5 most, 6 and 7 before.
 std::string EventsSql(const EventQuery& query) {
   std::string sql =
       "SELECT id, at, kind, object, body FROM events e WHERE cluster = ?1 AND at >= ?2 AND "
       "at < ?3 AND at <= ?6 AND (at, id) < (?6, ?7)";
-  // Apart, so that each uses an index of its own.
+  // Separate conditions, so that each uses its own index.
   sql += query.object.empty() ? " AND (?4 = '' OR object = ?4)" : " AND object = ?4";
   if (!query.kinds.empty()) sql += " AND kind IN (" + KindList(query.kinds) + ")";
   if (query.latest) {
@@ -65,7 +66,7 @@ Status ApplyBody(State& state, Result<Json> body) {
   return Status::Ok();
 }
 
-// One record after another: as a tree all of them would take ten times as much.
+// Parses one record after another: a tree of all records would take ten times the memory.
 Status ApplyCheckpoint(State& state, std::string_view bytes) {
   NOS_ASSIGN(const std::string text, Gunzip(bytes, kMostCheckpointBytes));
   Status applied;
@@ -130,7 +131,8 @@ Result<std::vector<Bucket>> Archive::Samples(int64_t cluster, const std::string&
   if (wanted.subject == 0 || wanted.metric == 0) return buckets;
   size_t level = 0;
   while (level + 1 < kLevels.size() && kLevels.at(level + 1).step <= range.step) ++level;
-  // One moment's rows: a flush or a rollup between two reads would count twice or not at all.
+  // Reads within one transaction: a flush or rollup between two reads would count rows twice or not
+  // at all.
   NOS_RETURN_IF_ERROR(db->Execute("BEGIN"));
   const Status read = Collect(*db, wanted, level, range.from, range.to, buckets);
   NOS_RETURN_IF_ERROR(db->Execute("COMMIT"));
@@ -139,15 +141,16 @@ Result<std::vector<Bucket>> Archive::Samples(int64_t cluster, const std::string&
   return buckets;
 }
 
-// What is older than this level keeps comes from the one above, what it does not have yet from the
-// one below.
-Status Archive::Collect(Sqlite& db, const Wanted& wanted, size_t level, telemetry::Millis from, telemetry::Millis to,
-                        Buckets& buckets) const {
+// Rows older than the retention of this level come from the level above; rows that this level does
+// not have yet come from the level below.
+Status Archive::Collect(Sqlite& db, const Wanted& wanted, size_t level, telemetry::Millis from,
+                        telemetry::Millis to, Buckets& buckets) const {
   const std::array<telemetry::Millis, 3> kept = {keep_.raw, keep_.rollups_5m, keep_.rollups_1h};
   if (level + 1 < kLevels.size()) {
     NOS_ASSIGN(const telemetry::Millis above, RolledUntil(db, level + 1));
-    const telemetry::Millis begins = std::min(above, FloorTo(std::max<telemetry::Millis>(0, wanted.now - kept.at(level)),
-                                                  kLevels.at(level + 1).window));
+    const telemetry::Millis begins =
+        std::min(above, FloorTo(std::max<telemetry::Millis>(0, wanted.now - kept.at(level)),
+                                kLevels.at(level + 1).window));
     if (from < begins) {
       NOS_RETURN_IF_ERROR(Collect(db, wanted, level + 1, from, std::min(to, begins), buckets));
       from = std::min(to, begins);
@@ -163,8 +166,8 @@ Status Archive::Collect(Sqlite& db, const Wanted& wanted, size_t level, telemetr
   return middle < to ? Collect(db, wanted, level - 1, middle, to, buckets) : Status::Ok();
 }
 
-Status Archive::CollectRows(Sqlite& db, const Wanted& wanted, size_t level, telemetry::Millis from, telemetry::Millis to,
-                            Buckets& buckets) {
+Status Archive::CollectRows(Sqlite& db, const Wanted& wanted, size_t level, telemetry::Millis from,
+                            telemetry::Millis to, Buckets& buckets) {
   std::vector<int64_t> windows;
   if (level > 0) {
     const telemetry::Millis window = kLevels.at(level).window;
@@ -225,7 +228,7 @@ Result<Archive::Following> Archive::EventsAfter(int64_t cluster, int64_t id,
                          "ORDER BY id LIMIT ?2)"));
   NOS_RETURN_IF_ERROR(last.Each([&](SqliteRow& row) { following.last = row.Integer(0); }, id,
                                 static_cast<int64_t>(most)));
-  // By number alone: no index of times or kinds leads there.
+  // Selects by ID only: indexes of times or kinds do not help here.
   NOS_ASSIGN(SqliteStatement select,
              db->Prepare("SELECT id, at, kind, object, body FROM events WHERE id > ? AND id <= ? "
                          "AND +cluster = ? AND +kind IN (" +
@@ -252,8 +255,8 @@ Result<std::optional<EventPlace>> Archive::Scan(int64_t cluster, EventQuery quer
   return query.before;
 }
 
-Result<std::vector<Held>> Archive::Holds(int64_t cluster, const std::string& pod, telemetry::Millis from,
-                                         telemetry::Millis to) {
+Result<std::vector<Held>> Archive::Holds(int64_t cluster, const std::string& pod,
+                                         telemetry::Millis from, telemetry::Millis to) {
   NOS_ASSIGN(Sqlite taken, Take());
   Lease db(*this, std::move(taken));
   NOS_ASSIGN(SqliteStatement select,
@@ -268,8 +271,8 @@ Result<std::vector<Held>> Archive::Holds(int64_t cluster, const std::string& pod
   return holds;
 }
 
-// The last checkpoint before, and all events since; of those that came late, also the ones before
-// it that it did not know.
+// Applies the last checkpoint before `at` and all events since; also late events before the
+// checkpoint that it does not include.
 Status Archive::StateAt(int64_t cluster, telemetry::Millis at, State& state) {
   NOS_ASSIGN(Sqlite taken, Take());
   Lease db(*this, std::move(taken));
@@ -302,7 +305,8 @@ Status Archive::StateAt(int64_t cluster, telemetry::Millis at, State& state) {
   return damaged;
 }
 
-Status Archive::ApplySince(Sqlite& db, int64_t cluster, telemetry::Millis after, telemetry::Millis at, State& state) {
+Status Archive::ApplySince(Sqlite& db, int64_t cluster, telemetry::Millis after,
+                           telemetry::Millis at, State& state) {
   Status damaged;
   NOS_ASSIGN(
       SqliteStatement since,
@@ -318,7 +322,8 @@ Status Archive::ApplySince(Sqlite& db, int64_t cluster, telemetry::Millis after,
   return damaged;
 }
 
-Status Archive::Advance(int64_t cluster, telemetry::Millis from, telemetry::Millis to, State& state) {
+Status Archive::Advance(int64_t cluster, telemetry::Millis from, telemetry::Millis to,
+                        State& state) {
   NOS_ASSIGN(Sqlite taken, Take());
   Lease db(*this, std::move(taken));
   return ApplySince(*db, cluster, from, to, state);
@@ -326,7 +331,8 @@ Status Archive::Advance(int64_t cluster, telemetry::Millis from, telemetry::Mill
 
 std::vector<Bucket> Regrouped(const std::vector<Bucket>& buckets, const Range& range) {
   std::vector<Bucket> groups;
-  for (telemetry::Millis at = range.from; at < range.to; at += range.step) groups.push_back({at, 0, 0, 0, 0});
+  for (telemetry::Millis at = range.from; at < range.to; at += range.step)
+    groups.push_back({at, 0, 0, 0, 0});
   for (const Bucket& bucket : buckets) {
     if (bucket.at < range.from || bucket.at >= range.to) continue;
     Bucket& group = groups[static_cast<size_t>((bucket.at - range.from) / range.step)];

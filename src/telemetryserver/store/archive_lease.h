@@ -1,4 +1,4 @@
-// What the parts of Archive share. Internal to this room.
+// Shared by the parts of Archive. Internal to this library.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace nos::telemetryserver {
 
-// A connection for the time of a call.
+// A connection for the duration of a call.
 class Archive::Lease {
  public:
   Lease(Archive& archive, Sqlite db) : archive_(archive), db_(std::move(db)) {}
@@ -22,7 +22,7 @@ class Archive::Lease {
   Sqlite db_;
 };
 
-// Until when samples have been rolled up into that level.
+// Time up to which samples are rolled up into the level.
 Result<telemetry::Millis> RolledUntil(Sqlite& db, size_t level);
 
 }  // namespace nos::telemetryserver

@@ -1,4 +1,4 @@
-// What was measured of many subjects at one moment.
+// Measurements of many subjects at one time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +21,9 @@ Result<Names> MetricNames(Sqlite& db) {
   return names;
 }
 
-// The windows of a level in which that time is.
-Result<std::vector<int64_t>> WindowsAt(Sqlite& db, size_t level, telemetry::Millis from, telemetry::Millis at) {
+// Windows of a level that contain the time.
+Result<std::vector<int64_t>> WindowsAt(Sqlite& db, size_t level, telemetry::Millis from,
+                                       telemetry::Millis at) {
   if (level > 0) return std::vector<int64_t>{at / kLevels.at(level).window};
   std::vector<int64_t> windows;
   NOS_ASSIGN(SqliteStatement flushes,
@@ -32,7 +33,7 @@ Result<std::vector<int64_t>> WindowsAt(Sqlite& db, size_t level, telemetry::Mill
   return windows;
 }
 
-// One subject's values, the last of each metric with a time after `from` and not after `at`.
+// Values of one subject: the last of each metric with a time after `from` and not after `at`.
 struct Values {
   telemetry::Millis from = 0, at = 0;
   std::map<int64_t, std::pair<telemetry::Millis, double>> last;  // by metric
@@ -67,8 +68,9 @@ Result<size_t> Archive::LevelAt(Sqlite& db, telemetry::Millis at, telemetry::Mil
   return kLevels.size() - 1;
 }
 
-Status Archive::Measured(int64_t cluster, const std::vector<std::string>& subjects, telemetry::Millis at,
-                         telemetry::Millis within, telemetry::Millis now, FunctionRef<void(telemetry::Millis at, telemetry::Readings)> visit) {
+Status Archive::Measured(int64_t cluster, const std::vector<std::string>& subjects,
+                         telemetry::Millis at, telemetry::Millis within, telemetry::Millis now,
+                         FunctionRef<void(telemetry::Millis at, telemetry::Readings)> visit) {
   NOS_ASSIGN(Sqlite taken, Take());
   Lease db(*this, std::move(taken));
   NOS_ASSIGN(const size_t level, LevelAt(*db, at, now));

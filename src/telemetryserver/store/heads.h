@@ -1,7 +1,6 @@
-// The samples that have come since the last ones were written as chunks: by subject, a column a
-// metric.
+// Samples received since the last flush to chunks: by subject, one column per metric.
 //
-// Of one subject at one time the last value counts. Not thread-safe.
+// For equal times of a subject the last value is valid. Not thread-safe.
 #pragma once
 
 #include <set>
@@ -14,15 +13,15 @@
 
 namespace nos::telemetryserver {
 
-// Names that a cluster's metrics may have beyond ours (units.h), all together: each is kept for
-// ever.
+// Maximum number of metric names of a cluster beyond those in units.h, because names are never
+// removed.
 inline constexpr size_t kMostClusterMetrics = 150;
 
 struct Head {
-  int64_t subject = 0;  // its number in the store; 0: not known yet
+  int64_t subject = 0;  // its ID in the store; 0: not known yet
   std::vector<std::string> metrics;
-  SampleBlock block;  // times as they came
-  size_t filled = 0;  // earlier blocks of the subject that were full
+  SampleBlock block;  // times in order of arrival
+  size_t filled = 0;  // number of earlier, full blocks of the subject
 };
 using HeadsBySubject = std::unordered_map<std::string, Head>;
 
@@ -33,20 +32,20 @@ struct Sample {
 
 class Heads {
  public:
-  // Returns how many of the values are not kept: the subject or the cluster has too many metrics.
+  // Returns the number of values not stored because the subject or cluster has too many metrics.
   size_t Add(telemetry::Millis at, const telemetry::Readings& readings);
-  // Of the range, in order.
-  std::vector<Sample> Read(const std::string& subject, const std::string& metric, telemetry::Millis from,
-                           telemetry::Millis to) const;
+  // Samples in the range, in order.
+  std::vector<Sample> Read(const std::string& subject, const std::string& metric,
+                           telemetry::Millis from, telemetry::Millis to) const;
   const HeadsBySubject& all() const { return heads_; }
   HeadsBySubject& all() { return heads_; }
-  // Blocks that were full before: of each subject the first of them, the second, ... A reporter
-  // that was offline for hours delivers more at once than one block takes.
+  // Full blocks: the first one of each subject, the second one, ... A reporter that was offline for
+  // hours delivers more at once than one block takes.
   const std::vector<HeadsBySubject>& full() const { return full_; }
-  // So many values are in here.
+  // Number of values in memory.
   size_t samples() const { return samples_; }
   telemetry::Millis oldest() const { return oldest_; }  // 0: empty
-  // All has been written. Those of whom nothing came since the last time are forgotten.
+  // Call after all samples are written. Removes subjects without samples since the last call.
   void Clear();
 
  private:
@@ -54,12 +53,12 @@ class Heads {
 
   HeadsBySubject heads_;
   std::vector<HeadsBySubject> full_;
-  std::set<std::string> others_;  // names of metrics that are not ours
+  std::set<std::string> others_;  // names of metrics not in units.h
   size_t samples_ = 0;
   telemetry::Millis oldest_ = 0;
 };
 
-// In order of time, each time once. Of equal times the last counts.
+// Sorted by time; of equal times the last sample is kept.
 SampleBlock Ordered(const SampleBlock& block);
 
 }  // namespace nos::telemetryserver

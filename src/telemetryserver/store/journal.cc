@@ -24,7 +24,8 @@ Result<std::vector<Journaled>> JournalReader::After(int64_t id, size_t most_rows
                                                     size_t most_bytes) {
   std::vector<std::pair<Journaled, std::string>> rows;
   {
-    // Read to its end before anything else is done: an open statement keeps the log from shrinking.
+    // Read completely before other work: an open statement prevents the write-ahead log from
+    // shrinking.
     NOS_ASSIGN(SqliteStatement select,
                db_.Prepare("SELECT id, received, source, body FROM (SELECT *, sum(length(body)) "
                            "OVER (ORDER BY id) - length(body) AS before FROM (SELECT * FROM "
@@ -42,7 +43,7 @@ Result<std::vector<Journaled>> JournalReader::After(int64_t id, size_t most_rows
     if (envelope.ok()) {
       journaled.envelope = std::move(envelope).value();
     } else {
-      Log(LogLevel::kWarn, "an envelope of the journal cannot be read",
+      Log(LogLevel::kWarn, "failed to read an envelope of the journal",
           {{"id", std::to_string(journaled.id)}, {"error", envelope.status().message()}});
     }
     read.push_back(std::move(journaled));

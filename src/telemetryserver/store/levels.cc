@@ -9,12 +9,12 @@
 namespace nos::telemetryserver {
 namespace {
 
-constexpr size_t kColumns = 4;  // of a metric in a rollup
+constexpr size_t kColumns = 4;  // per metric in a rollup
 constexpr size_t kMostRowMetrics = kMostBlockColumns / kColumns;
 
 Status Damaged() { return Invalid("database: a row of samples is damaged"); }
 
-// Takes the metrics' numbers off the front.
+// Removes the leading metric IDs.
 bool TakeMetrics(std::string_view& bytes, std::vector<int64_t>& metrics) {
   uint64_t count = 0;
   if (!TakeVarint(bytes, count) || count > kMostBlockColumns) return false;
@@ -26,7 +26,7 @@ bool TakeMetrics(std::string_view& bytes, std::vector<int64_t>& metrics) {
   return true;
 }
 
-// One metric's columns of a row.
+// Visits one metric's columns of a row.
 void EachBucket(const SampleBlock& block, size_t first, bool raw,
                 FunctionRef<void(const Bucket&)> visit) {
   for (size_t i = 0; i < block.times.size(); ++i) {
@@ -53,7 +53,8 @@ Status EachOf(std::string_view bytes, size_t row_level,
   return Status::Ok();
 }
 
-// To five significant digits: a third as large as all of a mean's, which measure nothing.
+// Rounds to five significant digits: a third of the size of a full mean, whose other digits are
+// noise.
 double Rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double places = 4 - std::floor(std::log10(std::abs(value)));
@@ -78,8 +79,8 @@ Result<Row> DecodeRow(std::string_view bytes) {
   return row;
 }
 
-Status AppendBuckets(std::string_view bytes, size_t level, int64_t metric, telemetry::Millis from, telemetry::Millis to,
-                     std::vector<Bucket>& buckets) {
+Status AppendBuckets(std::string_view bytes, size_t level, int64_t metric, telemetry::Millis from,
+                     telemetry::Millis to, std::vector<Bucket>& buckets) {
   const auto keep = [&](const Bucket& bucket) {
     if (bucket.at >= from && bucket.at < to) buckets.push_back(bucket);
   };
@@ -101,7 +102,7 @@ Status AppendBuckets(std::string_view bytes, size_t level, int64_t metric, telem
 WindowSums::WindowSums(const Level& level, int64_t window)
     : level_(level), begin_(window * level.window) {}
 
-// Null: it is outside the window, or there are as many metrics as a row can have.
+// Null: the time is outside the window, or the row has the maximum number of metrics.
 WindowSums::Sum* WindowSums::SumOf(int64_t metric, telemetry::Millis at) {
   if (at < begin_ || at >= begin_ + level_.window) return nullptr;
   if (sums_.size() >= kMostRowMetrics && !sums_.contains(metric)) return nullptr;

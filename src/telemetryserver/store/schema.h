@@ -1,11 +1,12 @@
-// The tables, and how older ones become them. Internal to this room.
+// Tables and migrations of the store. Internal to this library.
 #pragma once
 
 #include <array>
 
 namespace nos::telemetryserver {
 
-// The n-th brings a file from user_version n to n + 1. Never changed once released, only added to.
+// Entry n migrates a file from user_version n to n + 1. Released entries are never changed; new
+// ones are appended.
 inline constexpr std::array kMigrations = {
     R"(
 CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -44,14 +45,15 @@ CREATE TABLE rollups_1h(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE late(level INTEGER NOT NULL, window INTEGER NOT NULL, subject INTEGER NOT NULL,
                   PRIMARY KEY(level, window, subject)) WITHOUT ROWID;
 )",
-    // When the last samples of a subject were of, about; of those that there are, nobody knows.
+    // Approximate time of a subject's last samples; unknown for existing subjects, so they start
+    // with now.
     R"(
 ALTER TABLE subjects ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;
 UPDATE subjects SET seen = CAST(strftime('%s', 'now') AS INTEGER) * 1000;
 CREATE INDEX subjects_by_seen ON subjects(seen);
 )"};
 
-// Keys of meta.
+// Keys of table meta.
 inline constexpr const char* kApplied = "applied";
 inline constexpr const char* kFlushed = "flushed";
 

@@ -52,7 +52,7 @@ void SqliteStatement::Bind(int place, int64_t value) {
   sqlite3_bind_int64(statement_.get(), place, value);
 }
 
-// What is bound outlives the step: both are in one call of Each.
+// The bound value outlives the step: both are in one call of Each.
 void SqliteStatement::Bind(int place, std::string_view value) {
   sqlite3_bind_text64(statement_.get(), place, value.data() == nullptr ? "" : value.data(),
                       value.size(), SQLITE_STATIC, SQLITE_UTF8);

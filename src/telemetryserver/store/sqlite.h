@@ -1,4 +1,4 @@
-// SQLite as values: a connection, a statement, errors that say what failed.
+// SQLite as value types: connection, statement, and errors that name the failed operation.
 //
 //   NOS_ASSIGN(Sqlite db, Sqlite::Open(path, Sqlite::Mode::kWrite));
 //   NOS_ASSIGN(SqliteStatement insert, db.Prepare("INSERT INTO t VALUES (?, ?)"));
@@ -6,9 +6,9 @@
 //   NOS_ASSIGN(auto select, db.Prepare("SELECT a FROM t WHERE b = ?"));
 //   NOS_RETURN_IF_ERROR(select.Each([&](SqliteRow& row) { ... row.Integer(0) ... }, "text"));
 //
-// One thread at a time for a connection and what is made of it. Errors: kExhausted (the disk is
-// full), kUnavailable (locked, or reading and writing fails), kInvalid (no database, damaged),
-// kInternal (the rest). Internal to this room.
+// A connection and its statements may be used by one thread at a time. Errors: kExhausted (disk
+// full), kUnavailable (locked, or I/O error), kInvalid (not a database, damaged), kInternal
+// (others). Internal to this library.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct sqlite3_stmt;
 
 namespace nos::telemetryserver {
 
-// Bytes, where a string_view is text.
+// Bytes; a string_view is bound as text.
 struct Blob {
   std::string_view bytes;
 };
@@ -33,7 +33,7 @@ class SqliteRow {
  public:
   explicit SqliteRow(sqlite3_stmt* statement) : statement_(statement) {}
   int64_t Integer(int column) const;
-  // Text or bytes, until the next row.
+  // Text or bytes, valid until the next row.
   std::string_view Text(int column) const;
 
  private:
@@ -42,7 +42,7 @@ class SqliteRow {
 
 class SqliteStatement {
  public:
-  // For what gives no rows.
+  // For statements that return no rows.
   template <typename... Values>
   Status Run(const Values&... values) {
     return Each([](SqliteRow&) {}, values...);
@@ -73,16 +73,16 @@ class Sqlite {
  public:
   enum class Mode { kWrite, kRead };
 
-  // kWrite makes the file where there is none; one that writes at a time.
+  // kWrite creates the file if it does not exist; only one connection writes at a time.
   static Result<Sqlite> Open(const std::string& path, Mode mode);
-  // Several statements, without rows.
+  // Several statements that return no rows.
   Status Execute(const std::string& sql);
   Result<SqliteStatement> Prepare(std::string_view sql);
   // The first column of the first row.
   Result<int64_t> Number(std::string_view sql);
-  // Of the row inserted last.
+  // ID of the row inserted last.
   int64_t LastId() const;
-  // Rows that the last statement changed.
+  // Number of rows that the last statement changed.
   int64_t Changes() const;
 
  private:

@@ -1,5 +1,5 @@
-// What samples are of, by number: given when the first ones are written, taken back when the last
-// ones are not kept any more.
+// Numeric IDs of subjects: assigned when their first samples are written, released when their last
+// samples are removed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace nos::telemetryserver {
 namespace {
 
 constexpr int64_t kSubjectsAtOnce = 5000;
-// With the least retention still longer than a window of the last level and what rolls up before
-// it.
+// Together with the shortest retention this is longer than a window of the last level plus the
+// levels that roll up before it.
 constexpr telemetry::Millis kLeeway = 2 * kDay;
 
 }  // namespace
@@ -56,7 +56,7 @@ int64_t Store::TakeUnkept(int64_t cluster) {
   if (unkept == unkept_.end()) return 0;
   const int64_t values = unkept->second;
   unkept_.erase(unkept);
-  Log(LogLevel::kWarn, "samples of new subjects are not kept: their cluster has too many",
+  Log(LogLevel::kWarn, "dropping samples of new subjects: their cluster has too many",
       {{"cluster", std::to_string(cluster)}, {"values", std::to_string(values)}});
   return values;
 }
@@ -89,7 +89,7 @@ Status Store::RemoveFrom(int64_t row, telemetry::Millis from, telemetry::Millis 
       select->Each([&](SqliteRow& found) { body = std::string(found.Text(0)); }, row));
   if (body.empty()) return Status::Ok();
   const Result<Row> read = DecodeRow(body);
-  if (!read.ok()) return Status::Ok();  // nobody else can read it, either
+  if (!read.ok()) return Status::Ok();  // no other reader can read it either
   SampleBlock left;
   left.columns.resize(read->block.columns.size());
   for (size_t i = 0; i < read->block.times.size(); ++i) {
@@ -124,10 +124,11 @@ Result<Derived> Store::DerivedOf(int64_t cluster) {
   return derived;
 }
 
-// Nothing has their numbers any more: neither a chunk nor a rollup, and no head, for those of whom
-// nothing comes are forgotten with each flush.
+// Their IDs are unused: no chunk, rollup or head refers to them, because heads without samples are
+// removed with each flush.
 Result<bool> Store::ExpireSubjects(telemetry::Millis now, const Retention& retention) {
-  const telemetry::Millis keep = std::max({retention.raw, retention.rollups_5m, retention.rollups_1h});
+  const telemetry::Millis keep =
+      std::max({retention.raw, retention.rollups_5m, retention.rollups_1h});
   const telemetry::Millis before = now - keep - kLeeway;
   int64_t changes = 0;
   const auto write = [&]() -> Status {

@@ -1,4 +1,4 @@
-// What the store does on its own: rollups, and the end of what is old.
+// Background work of the store: rollups and retention.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +12,9 @@ namespace {
 
 constexpr int64_t kSubjectsAtOnce = 256;
 constexpr int64_t kRowsAtOnce = 5000, kLateAtOnce = 64;
-// Samples that come later than this after their window cost a rollup of their own.
+// Samples that arrive later than this after their window cause an additional rollup.
 constexpr telemetry::Millis kPatience = 30 * kMinute;
-// A source that has been silent for so long may be forgotten: it begins anew with another boot.
+// A source that was silent for this long may be removed: its records then count as a new boot.
 constexpr telemetry::Millis kSourceKept = 90 * kDay;
 
 std::string RolledKey(size_t level) { return fmt::format("rolled{}", level); }
@@ -48,7 +48,7 @@ Result<std::vector<int64_t>> Store::SourcesOf(size_t level, int64_t window) {
   return sources;
 }
 
-// Some subjects of the oldest window that is over.
+// Rolls up some subjects of the oldest finished window.
 Result<bool> Store::RollLevel(size_t level, telemetry::Millis now) {
   NOS_ASSIGN(telemetry::Millis begin, Meta(RolledKey(level)));
   if (begin == 0 && level > 1) {
@@ -77,9 +77,9 @@ Result<bool> Store::RollLevel(size_t level, telemetry::Millis now) {
   return true;
 }
 
-// One bad row spoils no other.
+// A damaged row does not affect other rows.
 void Store::LeaveOut(const Rolled& rolled, int64_t subject, const Status& why) {
-  Log(LogLevel::kWarn, "a row of samples cannot be read and is left out of rollups",
+  Log(LogLevel::kWarn, "skipping a damaged row of samples in rollups",
       {{"level", std::to_string(rolled.level)},
        {"subject", std::to_string(subject)},
        {"error", why.ToString()}});
@@ -103,7 +103,7 @@ Status Store::RollSubjects(const Rolled& rolled, int64_t first, int64_t last) {
   }
   for (auto& [subject, sum] : sums) {
     NOS_RETURN_IF_ERROR(Replace(rolled, subject, sum));
-    // Once in a window of the last level, whose end its row outlives by no more than it is kept.
+    // Once per window of the last level: its row is kept at most that long after the window's end.
     if (rolled.level < 2) continue;
     NOS_RETURN_IF_ERROR(MarkSeen(subject, (rolled.window + 1) * level.window));
   }
@@ -204,7 +204,7 @@ Result<bool> Store::ExpireLevel(size_t level, telemetry::Millis now, telemetry::
   return changes > 0;
 }
 
-// What is older than the last checkpoint before the limit: that says what was so then.
+// Removes events older than the last checkpoint before the limit, which contains their result.
 Result<bool> Store::ExpireEvents(telemetry::Millis now, telemetry::Millis keep) {
   int64_t changes = 0;
   const telemetry::Millis before = now - keep;

@@ -1,4 +1,4 @@
-// A recorder over a file of its own, with a clock that moves when told to.
+// A recorder with its own store file and a clock that tests set.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "codec/gzip.h"
-#include "telemetryserver/recorder.h"
 #include "telemetry/testing/reports.h"
+#include "telemetryserver/recorder.h"
 
 namespace nos::telemetryserver {
 
@@ -39,19 +39,20 @@ class RecorderFixture : public ::testing::Test {
     EXPECT_TRUE(read.ok()) << read.status().ToString();
     return recorder_->Take(*std::move(read), Gzip(text, 1));
   }
-  // Reports of all nodes, each 10 s of `count`.
+  // Reports of all nodes for `count` intervals of 10 s.
   void Report(const telemetry::FleetShape& shape, int first, int count) {
     for (int i = first; i < first + count; ++i) {
       clock_.Set(telemetry::kReportStart + i * 10'000);
       for (int n = 0; n < shape.nodes; ++n) {
-        const auto receipt = Take(telemetry::NodeReport(shape, n, telemetry::kReportStart + i * 10'000, i + 1));
+        const auto receipt =
+            Take(telemetry::NodeReport(shape, n, telemetry::kReportStart + i * 10'000, i + 1));
         ASSERT_TRUE(receipt.status.ok()) << receipt.status.ToString();
         ASSERT_EQ(receipt.sequence, i + 1);
       }
     }
     ASSERT_TRUE(recorder_->Settle().ok());
   }
-  // The file as a crash would leave it at this moment.
+  // Copies the file as a crash would leave it now.
   void Crash() {
     const std::filesystem::path copy = folder_ / ("crashed" + std::to_string(++crashes_) + ".db");
     for (const char* suffix : {"", "-wal"}) {

@@ -32,7 +32,7 @@ END
 grep -q '^0 .* 63 % .* 12345 / 40960 MiB .* 312.5 / 400 W .* 57 C ' "$work/out" || fail "readings of a GPU"
 grep -q '^1 .* 1g.10gb@4 .* 42 % .* 512 / ' "$work/out" || fail "readings of an instance"
 grep -q '^0 .* 77 .* train ' "$work/out" || fail "expected the process"
-grep -q 'who holds what is not known: .*kubelet.sock' "$work/out" || fail "there is no kubelet here"
+grep -q 'holders of GPUs are not known: .*kubelet.sock' "$work/out" || fail "there is no kubelet here"
 "$nos" agent --once --print -o json >"$work/out" 2>"$work/err" || fail "print readings as JSON"
 grep -q '"utilization": 4.2E-1\|"utilization": 0.42' "$work/out" || fail "expected readings"
 
