@@ -30,7 +30,7 @@ const prometheus::Histogram::BucketBoundaries& Buckets(MetricFamily::Kind kind) 
   return buckets;
 }
 
-// 0 when /proc does not tell.
+// 0 if /proc cannot be read.
 double ResidentBytes() {
   std::ifstream file("/proc/self/statm");
   long total = 0, resident = 0;

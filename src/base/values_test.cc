@@ -121,7 +121,7 @@ TEST(TableTest, AlignsAndCuts) {
   EXPECT_EQ(table.ToString(10), "NAME   WHY\ngpü-1  be…\nn      xx…\n");
 }
 
-// Names are others' choice: they neither steer a terminal nor turn the text beside them around.
+// Names come from users: they must neither steer a terminal nor reverse the text beside them.
 TEST(PrintableTest, NothingSteersATerminal) {
   EXPECT_EQ(Printable("a\x1b[31mb\tc\x7f"), "a?[31mb?c?");
   EXPECT_EQ(Printable("a\u0085b\u009bc"), "a?b?c");

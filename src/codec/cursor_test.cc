@@ -8,7 +8,7 @@
 namespace nos {
 namespace {
 
-// Everything that a cursor shows, as text.
+// Everything that a cursor exposes, as text.
 std::string Show(Cursor& value) {
   switch (value.kind()) {
     case Cursor::Kind::kNull:

@@ -25,7 +25,7 @@ void ExpectSame(const SampleBlock& a, const SampleBlock& b) {
   }
 }
 
-// What a test may meet in one column, by a style.
+// A value of the given style, following `before`.
 double ValueOf(Random& random, uint64_t style, double before) {
   switch (style) {
     case 0:
@@ -128,7 +128,7 @@ TEST(SamplesTest, DamagedBlocksAreRefused) {
     EXPECT_FALSE(DecodeSamples(bytes + "x").ok());
     std::string flipped = bytes;
     flipped[random.Below(bytes.size())] ^= static_cast<char>(1 + random.Below(255));
-    const auto read = DecodeSamples(flipped);  // another block, or an error
+    const auto read = DecodeSamples(flipped);  // yields another block or an error
     EXPECT_LE(read.ok() ? read->times.size() : 0, kMostBlockSamples);
   }
 }

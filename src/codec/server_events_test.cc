@@ -7,7 +7,7 @@
 namespace nos {
 namespace {
 
-// In pieces of that many bytes: "name/id/data".
+// Feeds the text in pieces of that many bytes. Returns "name/id/data" for each event.
 std::vector<std::string> Read(std::string_view text, size_t piece) {
   std::vector<std::string> events;
   ServerEventReader reader(1000);

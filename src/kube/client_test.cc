@@ -7,7 +7,7 @@
 namespace nos::kube {
 namespace {
 
-// Answers with what was queued and remembers what was asked.
+// Answers with queued responses and records the requests.
 class ScriptedTransport final : public Transport {
  public:
   Result<ApiResponse> Do(const ApiRequest& request) override {

@@ -22,7 +22,7 @@ TEST(CertificateTest, IsWhatWasAskedFor) {
 
 TEST(CertificateTest, OthersDoNotVouchForIt) {
   const auto one = IssueCertificate({"a"}, kFrom, kFrom + hours(1));
-  const auto other = IssueCertificate({"a"}, kFrom, kFrom + hours(1));  // of the same names
+  const auto other = IssueCertificate({"a"}, kFrom, kFrom + hours(1));  // same names, another key
   ASSERT_TRUE(one.ok() && other.ok());
   EXPECT_FALSE(CheckCertificate(one->certificate, other->key, one->authority).ok());
   EXPECT_FALSE(CheckCertificate(one->certificate, one->key, other->authority).ok());

@@ -15,7 +15,7 @@
 namespace nos::net {
 namespace {
 
-// A raw client: sends bytes, reads until the server closes or `until` has been seen.
+// A raw client: sends bytes, reads until the server closes or `until` was seen.
 class RawClient {
  public:
   explicit RawClient(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -54,7 +54,7 @@ class RawClient {
   bool connected_ = false;
 };
 
-// A stream that a test feeds; counts its own lives.
+// A stream that a test feeds; counts its living instances.
 struct Feed {
   std::mutex mutex;
   std::condition_variable changed;
@@ -181,7 +181,8 @@ TEST_F(HttpServerTest, RefusesWhatIsMalformedOrTooLarge) {
   EXPECT_EQ(handled_, 0);
 }
 
-// Else what follows such a request, or is its body, passes for a request of its own.
+// If accepted, the bytes after such a request, or its body, would pass for another request (request
+// smuggling).
 TEST_F(HttpServerTest, RefusesARequestWhoseEndIsAnyonesGuess) {
   Serve();
   const std::string smuggled = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -252,7 +253,7 @@ TEST_F(HttpServerTest, AnIdleStreamSaysSoAgainAndAgain) {
   RawClient client(port());
   client.Send("GET /stream HTTP/1.1\r\n\r\n");
   client.ReadUntil("4\r\nidle\r\n");
-  feed_.Put("");  // wakes it for nothing
+  feed_.Put("");  // a wake call without data
   client.ReadUntil("4\r\nidle\r\n");
   feed_.Put("last", /*last=*/true);
   EXPECT_TRUE(client.ReadAll().ends_with("4\r\nlast\r\n0\r\n\r\n"));
@@ -296,7 +297,7 @@ TEST_F(HttpServerTest, AConnectionThatNeverSendsARequestIsClosed) {
 TEST_F(HttpServerTest, BeyondTheLimitTheLongestIdleConnectionGivesWay) {
   HttpServerOptions options;
   options.max_connections = 3;
-  options.threads = 1;  // so that a connection is idle again before the next request is read
+  options.threads = 1;  // a connection is then idle again before the next request is read
   Serve(options);
   RawClient busy(port());
   busy.Send("GET /stream HTTP/1.1\r\n\r\n");

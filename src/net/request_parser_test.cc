@@ -8,7 +8,7 @@
 namespace nos::net {
 namespace {
 
-// Each byte alone, as a slow or a hostile client may send them.
+// Feeds each byte alone, as a slow or hostile client may send them.
 TEST(RequestParserTest, ChunksMayComeInPieces) {
   const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
   const std::pair<std::string, std::string> cases[] = {

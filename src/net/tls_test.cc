@@ -40,7 +40,7 @@ std::string Pem(const std::function<void(BIO*)>& write) {
   return text;
 }
 
-// Signed by itself, for an hour.
+// A self-signed certificate, valid for an hour.
 Pair MakePair(const std::string& name) {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* certificate = X509_new();
@@ -93,7 +93,7 @@ class TlsTest : public testing::Test {
     return std::move(server).value();
   }
 
-  // What the server answers to a body of this size; "" when there is no connection.
+  // The server's answer to a body of this size; "" if the connection fails.
   static std::string Ask(uint16_t port, size_t size, const std::string& trusted_file,
                          const std::string& identity = "") {
     asio::io_context io;
@@ -115,7 +115,7 @@ class TlsTest : public testing::Test {
     asio::write(stream, asio::buffer(request), error);
     std::string answer;
     asio::read(stream, asio::dynamic_buffer(answer), error);
-    // Closed in the way of TLS, not cut off.
+    // The server must close with a TLS close_notify, not by cutting the connection.
     return error == asio::error::eof || answer.empty() ? answer : "cut off: " + answer;
   }
 
@@ -139,7 +139,7 @@ TEST_F(TlsTest, ARotatedCertificateIsUsedAndABrokenOneIsNot) {
   Write("new", MakePair("second"));
   std::filesystem::copy_file(File("tls.crt"), File("old.crt"));
   EXPECT_EQ(Ask(server->port(), 1, File("new.crt")), "");
-  // The certificate alone is no pair with the old key.
+  // Only the certificate is replaced, so it does not match the old key yet.
   const auto overwrite = std::filesystem::copy_options::overwrite_existing;
   std::filesystem::copy_file(File("new.crt"), File("tls.crt"), overwrite);
   EXPECT_NE(Ask(server->port(), 1, File("old.crt")), "");

@@ -47,7 +47,7 @@ TEST_F(LeaderElectionTest, ALeaderThatRenewsKeepsTheLease) {
 TEST_F(LeaderElectionTest, ADeadLeaderIsFollowedWhenItsLeaseHasRunOut) {
   a_.Step(client_, now_);
   After(seconds(5));
-  b_.Step(client_, now_);  // sees it for the first time: the lease runs from now on
+  b_.Step(client_, now_);  // b's own clock for the lease starts when b first sees it
   After(seconds(14));
   b_.Step(client_, now_);
   EXPECT_FALSE(b_.Leads(now_));
@@ -73,7 +73,7 @@ TEST_F(LeaderElectionTest, ALeaderThatIsCutOffStopsLeadingInTime) {
   EXPECT_TRUE(a_.Leads(now_)) << "nobody has taken it meanwhile";
 }
 
-// As nobody can write it into a real API server: both are int32 there.
+// A real API server rejects such values: both fields are int32 there.
 TEST_F(LeaderElectionTest, NumbersThatNoLeaseHasDoNoHarm) {
   a_.Step(client_, now_);
   Json absurd = Lease();
@@ -104,7 +104,7 @@ TEST_F(LeaderElectionTest, OfTwoThatTakeItTogetherOneLeads) {
   b_.Step(client_, now_);
   c.Step(client_, now_);
   After(seconds(16));
-  // b looks, c takes it, b's own attempt comes too late.
+  // b reads the lease, c acquires it, b's own attempt comes too late.
   bool inside = false;
   api_.intercept = [&](const ApiRequest& request) -> std::optional<Result<ApiResponse>> {
     if (request.method == "PATCH" && !inside) {

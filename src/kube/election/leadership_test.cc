@@ -9,7 +9,7 @@
 namespace nos::kube {
 namespace {
 
-// FakeApi is for one thread.
+// Makes FakeApi, which is for one thread, usable from several.
 class SharedApi final : public Transport {
  public:
   Result<ApiResponse> Do(const ApiRequest& request) override {
@@ -39,7 +39,7 @@ LeaderElectionOptions Fast(const std::string& identity) {
   return options;
 }
 
-// Whether it comes to lead, or not to.
+// Waits for the given state of leadership; false on a time-out.
 bool Becomes(const Leadership& leadership, Bell& bell, bool leads) {
   while (leadership.Leads() != leads) {
     if (!bell.Wait(std::chrono::seconds(20))) return false;

@@ -8,7 +8,7 @@
 namespace nos::kube {
 namespace {
 
-// Says one thing and then, if it is to, nothing for ever.
+// Sends one event and then, if requested, stays silent for ever.
 class Saying final : public net::BodyStream {
  public:
   Saying(std::string text, bool ends) : text_(std::move(text)), ends_(ends) {}
@@ -49,7 +49,7 @@ class EventStreamTest : public testing::Test {
     request.accept = "text/event-stream";
     stream_ = std::make_unique<EventStream>(config, request, [this] { bell_.Ring(); });
   }
-  // The next event, or nothing when it has ended.
+  // The next event, or nothing after the end of the stream.
   std::optional<ServerEvent> Next() {
     while (true) {
       if (auto event = stream_->Next()) return event;

@@ -57,7 +57,7 @@ class Tap {
     left.Ring();
   }
 
-  Bell left;  // the client has gone
+  Bell left;  // rung when the client has disconnected
 
  private:
   std::mutex mutex_;
@@ -101,7 +101,7 @@ class HttpTransportTest : public testing::Test {
     request.path = std::move(path);
     return request;
   }
-  // The next event, waited for.
+  // Waits for the next event.
   static std::optional<WatchEvent> Next(WatchStream& stream) {
     Bell bell;
     stream.OnReady([&] { bell.Ring(); });
@@ -177,7 +177,7 @@ TEST_F(HttpTransportTest, WaitsOutWhatABusyServerAsksForManyAtOnce) {
 }
 
 TEST_F(HttpTransportTest, WaitsNoLongerThanARequestIsPatient) {
-  answer_ = [this](const HttpRequest&) {  // a body that does not come
+  answer_ = [this](const HttpRequest&) {  // a body that never arrives
     HttpResponse response;
     response.stream = std::make_unique<TapStream>(tap_);
     return response;
@@ -266,7 +266,7 @@ TEST_F(WritesTest, AreSentOnlyWhileTheyMayBe) {
 
 TEST_F(WritesTest, AreNotSentAgainWhenTheyMayNotBeAnyMore) {
   answer_ = [&](const HttpRequest&) {
-    leads_ = false;  // lost while the server's wish is waited out
+    leads_ = false;  // leadership is lost while Retry-After is waited out
     return Answer(429, "{}", {{"Retry-After", "1"}});
   };
   EXPECT_EQ(Transport().Do(Patch("/x")).status().code(), Code::kUnavailable);
@@ -356,7 +356,7 @@ TEST_F(HttpTransportTest, ARefusedWatchIsAnErrorEvent) {
   EXPECT_EQ(event->text, R"({"kind":"Status","code":410})");
 }
 
-// What the transport is for: a reflector's list and watch, over the network.
+// The main use of the transport: a reflector's list and watch, over the network.
 TEST_F(HttpTransportTest, ListsPageByPage) {
   answer_ = [](const HttpRequest& request) {
     const bool second = request.target.find("continue=t") != std::string::npos;

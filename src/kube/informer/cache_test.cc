@@ -9,7 +9,7 @@
 namespace nos::kube {
 namespace {
 
-// A collection whose watch the test writes by hand.
+// A collection whose watch events are written by the test.
 class Scripted final : public Transport {
  public:
   struct Stream {
@@ -191,7 +191,7 @@ TEST_F(CacheTest, AnEndedWatchGoesOnFromTheLastVersionSeen) {
   EXPECT_EQ(transport_.watched_from.back(), "33");
 }
 
-// As when nothing has happened for long, and the transport takes the silence for a lost connection.
+// The collection was quiet for long, and the transport took the silence for a lost connection.
 TEST_F(CacheTest, LongWatchesThatEndByAnErrorMakeNobodyDeaf) {
   Pump();
   for (int i = 0; i < 20; ++i) {

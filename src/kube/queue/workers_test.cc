@@ -17,7 +17,7 @@ TEST(WorkersTest, CallsAreUnderWayTogetherAndNoneIsLost) {
   Workers workers(api, 3);
   for (int i = 0; i < 3; ++i) {
     workers.Post([&all, &done, &inbox](Client&) {
-      all.arrive_and_wait();  // only together
+      all.arrive_and_wait();  // passes only if all run concurrently
       inbox.Put(-1);
       done.count_down();
     });

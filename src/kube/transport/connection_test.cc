@@ -65,7 +65,7 @@ TEST(KubeconfigTest, NamesAMissingFile) {
   EXPECT_NE(config.status().message().find("/nonexistent/config"), std::string::npos);
 }
 
-// Files and variables of this test's own.
+// Gives each test its own files and environment variables.
 class ConnectionTest : public testing::Test {
  protected:
   ConnectionTest() { std::filesystem::create_directories(folder_); }
