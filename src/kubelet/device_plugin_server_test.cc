@@ -44,7 +44,7 @@ class DevicePluginServerTest : public testing::Test {
 TEST_F(DevicePluginServerTest, PushesListsOfEveryResource) {
   kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
   DevicePluginOptions options = Options();
-  options.first_pause = kLong;  // a kubelet slow to come is not asked twice
+  options.first_pause = kLong;  // a slow kubelet is not asked twice
   Start(options);
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b", false}, {kLarge, "MIG-c"}});
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a", "MIG-b (unhealthy)"}));
@@ -52,7 +52,7 @@ TEST_F(DevicePluginServerTest, PushesListsOfEveryResource) {
   Offer({{kSmall, "MIG-d"}});
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-d"}));
   EXPECT_TRUE(kubelet_->Sees(kLarge, {}));
-  EXPECT_EQ(kubelet_->registrations(), 2);  // one of each resource: streams go on
+  EXPECT_EQ(kubelet_->registrations(), 2);  // one per resource: the streams stay open
 }
 
 TEST_F(DevicePluginServerTest, HandsOverByEnvironment) {
@@ -78,7 +78,7 @@ TEST_F(DevicePluginServerTest, HandsOverByCdi) {
   EXPECT_EQ(container.cdi_devices(0).name(), "nvidia.com/gpu=MIG-a");
 }
 
-// Devices whose owner has more to say of them than their ids.
+// Devices with a grant of their own, beyond their ids.
 class DevicePluginGrantTest : public DevicePluginServerTest {
  protected:
   void StartWith(Handover handover, const Result<std::optional<ContainerGrant>>& grant) {
@@ -208,7 +208,7 @@ TEST_F(DevicePluginServerTest, WhatTheKubeletHadChosenItMayTakeUntilItIsCondemne
   EXPECT_FALSE(plugin_->Condemn("MIG-a"));
   EXPECT_TRUE(plugin_->Condemn("MIG-a")) << "the pod has ended, says the kubelet";
   EXPECT_FALSE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
-  Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}});  // made anew
+  Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}});  // offers the destroyed and recreated device again
   EXPECT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
 }
 
@@ -249,11 +249,12 @@ TEST_F(DevicePluginServerTest, TellsOfAllocations) {
   EXPECT_EQ(seen[0].device_ids, std::vector<std::string>{"MIG-a"});
 }
 
-// Allocations race with withdrawals: whoever got a device got it before its withdrawal returned.
+// Allocations race with withdrawals: every successful allocation precedes the end of its
+// withdrawal.
 TEST_F(DevicePluginServerTest, NoDeviceIsHandedOutAfterItsWithdrawal) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}});
-  std::atomic<int> phase = 0;  // odd while the device is withdrawn for sure
+  std::atomic<int> phase = 0;  // odd while the device is certainly withdrawn
   std::atomic<bool> go_on = true;
   std::atomic<int> given_late = 0;
   std::thread allocator([&] {
@@ -290,7 +291,7 @@ TEST_F(DevicePluginServerTest, RegistersAgainWhenTheKubeletRestarts) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}});
   kubelet_.reset();
-  // As a kubelet does when it starts: it empties the folder.
+  // A starting kubelet empties its directory.
   for (const auto& file : std::filesystem::directory_iterator(folder_.path())) {
     std::filesystem::remove(file);
   }

@@ -1,4 +1,4 @@
-// The client against our own server and against peers that do not behave.
+// Tests the client against our own server and against misbehaving peers.
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -93,7 +93,7 @@ TEST_F(GrpcTest, LimitsBothDirections) {
   EXPECT_EQ(Call("", {.max_answer = 99'999}).status().code(), Code::kExhausted);
   EXPECT_TRUE(Call("", {.max_answer = 100'000}).ok());
   EXPECT_FALSE(Call(std::string(2 << 20, 'r')).ok());
-  EXPECT_TRUE(Call("").ok());  // the server goes on
+  EXPECT_TRUE(Call("").ok());  // the server survives
 }
 
 TEST_F(GrpcTest, ManyCallersAtOnce) {
@@ -123,7 +123,7 @@ TEST_F(GrpcTest, SaysWhatIsWrongWithTheSocket) {
 
 TEST_F(GrpcTest, SaysWhenItMayNotConnect) {
   Serve([](std::string_view, const std::string&) { return GrpcAnswer{}; });
-  // In a process of its own, as somebody who may not enter the folder.
+  // Runs in a child process, as a user without access to the directory.
   const auto as_nobody = [this] {
     if (geteuid() == 0 && setuid(65534) != 0) _exit(1);
     std::filesystem::permissions(folder_.path(), std::filesystem::perms::none, ignored_);
@@ -133,7 +133,7 @@ TEST_F(GrpcTest, SaysWhenItMayNotConnect) {
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
 }
 
-// A peer of which we hold the bare socket.
+// A peer controlled through its raw socket.
 class BarePeer : public testing::Test {
  protected:
   Result<std::string> CallAndAnswer(const std::string& bytes, bool hang_up) {
@@ -141,7 +141,7 @@ class BarePeer : public testing::Test {
       pollfd ready{listener_.get(), POLLIN, 0};
       poll(&ready, 1, -1);
       UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      // The caller may hang up on the first bytes it cannot read.
+      // The caller may close the connection at the first unreadable bytes.
       EXPECT_GE(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
       if (!hang_up) std::swap(held_, fd);
     });

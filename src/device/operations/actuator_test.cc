@@ -13,7 +13,7 @@ const gpu::Model& Model(std::string_view name) {
   return *gpu::Catalogue::Builtin().FindByName(name);
 }
 
-// One simulated node and the loop an agent would run over it.
+// One simulated node and the loop of an agent over it.
 class ActuatorTest : public testing::Test {
  protected:
   explicit ActuatorTest(std::string_view model = "A100-40GB", int count = 2)
@@ -54,7 +54,7 @@ class ActuatorTest : public testing::Test {
     }
     return observed;
   }
-  // Applies until nothing is left to do; returns what could not be.
+  // Applies operations until none is left; returns the obstacles.
   std::vector<Obstacle> Converge(int limit = 60) {
     for (int i = 0; i < limit; ++i) {
       const Progress progress = Next();
@@ -86,7 +86,8 @@ class ActuatorTest : public testing::Test {
 using Names = std::set<std::string>;
 
 TEST_F(ActuatorTest, CreatesAtTheExactStartsInAnyOrder) {
-  // Without placements the driver would put a 1g where the 2g has to go (mig.md 1.3 rule 6).
+  // Without exact placements the driver would put a 1g where the 2g has to start (MIG User Guide,
+  // placement rules).
   Want(0, {"1g.5gb@0", "1g.5gb@1", "2g.10gb@2", "3g.20gb@4"});
   EXPECT_TRUE(Converge().empty());
   EXPECT_EQ(Layout(0), (Names{"1g.5gb@0", "1g.5gb@1", "2g.10gb@2", "3g.20gb@4"}));
@@ -124,7 +125,7 @@ TEST_F(ActuatorTest, AppliesWhatCanBeAppliedAndSaysWhatNot) {
   EXPECT_EQ(obstacles[0].placement, "3g.20gb@4");
   EXPECT_EQ(obstacles[0].code, "InUse");
   EXPECT_NE(obstacles[0].message.find(used.uuid), std::string::npos) << obstacles[0].message;
-  used_.clear();  // the pod ends: it goes on by itself
+  used_.clear();  // the pod ends; no further input is needed
   EXPECT_TRUE(Converge().empty());
   EXPECT_EQ(Layout(0), (Names{"3g.20gb@4", "2g.10gb@0"}));
 }
@@ -137,7 +138,7 @@ TEST_F(ActuatorTest, CreatesBeforeItDestroysBecausePodsWaitForCreations) {
             (std::vector<std::string>{"create 4g.20gb@0 on GPU 0", "destroy 1g.5gb@6 on GPU 0"}));
 }
 
-// As when indexes have changed, or somebody has completed what looked half made.
+// Simulates changed indexes, or an incomplete instance that another tool completed.
 TEST_F(ActuatorTest, WhatIsNotWhatWasMeantIsNotDestroyed) {
   fault_ = SimFault::kCrashBetween;
   (void)gpus_.Create(0, "1g.5gb", 0);
@@ -225,7 +226,7 @@ TEST_F(HopperTest, ComesBackAfterAReboot) {
   EXPECT_EQ(Layout(0), (Names{"3g.40gb@4", "1g.10gb@0"}));
 }
 
-// From any state to any legal target, with faults on the way and used instances kept.
+// From any state to any legal target, with injected faults, keeping used instances.
 TEST_F(ActuatorTest, ConvergesFromAnywhere) {
   Random random(7);
   const gpu::LayoutTable& table = model_.layouts();
@@ -245,7 +246,7 @@ TEST_F(ActuatorTest, ConvergesFromAnywhere) {
     }
     targets_ = {{0, placements(layout())}};
     for (int step = 0; step < 8; ++step) {
-      fault_ = static_cast<SimFault>(random.Below(6));  // any but a lost GPU
+      fault_ = static_cast<SimFault>(random.Below(6));  // all faults except a lost GPU
       const Progress progress = Next();
       if (progress.next) (void)Apply(*progress.next, gpus_);
     }
@@ -258,7 +259,7 @@ TEST_F(ActuatorTest, ConvergesFromAnywhere) {
   }
 }
 
-// One of the GPUs of a hybrid node, without MIG, that changes its mode with a reset only.
+// A GPU of a hybrid node without MIG mode, whose mode changes only with a reset.
 TEST(ActuatorModes, AModeThatWaitsForAResetIsTakenBackForWhoWantsTheOther) {
   const gpu::Model& model = *gpu::Catalogue::Builtin().FindModes("A100-40GB+GPU+TIME-4");
   ObservedGpu gpu{0, &model, true, {}, "GPU-0"};

@@ -38,7 +38,7 @@ class MigPartsTest : public testing::Test {
     EXPECT_TRUE(made.ok()) << made.status().message();
     return made.ok() ? *made : GpuInstance{};
   }
-  // "3g.40gb.mps4@4", of GPU 0, in order.
+  // Instances of GPU 0 in order, such as "3g.40gb.mps4@4".
   static std::vector<std::string> Listed(Backend& gpus) {
     std::vector<std::string> names;
     const auto instances = gpus.ListInstances(0);
@@ -63,7 +63,7 @@ class MigPartsTest : public testing::Test {
   MigParts parts_{gpus_, gpu::Catalogue::Builtin(), kParts};
 };
 
-// Two GPUs that change places.
+// Two GPUs that swap their indexes.
 class RenumberedGpus final : public Backend {
  public:
   explicit RenumberedGpus(Backend& backend) : backend_(backend) {}
@@ -170,10 +170,10 @@ TEST_F(MigPartsTest, NothingLiesBesideInTheInstance) {
 
 TEST_F(MigPartsTest, NoPartsThatThereCannotBe) {
   for (const auto& [profile, start] :
-       std::vector<std::pair<const char*, uint8_t>>{{"3g.40gb.mps3", 0},     // nobody has asked for
-                                                    {"3g.40gb.mps2", 2},     // no number
+       std::vector<std::pair<const char*, uint8_t>>{{"3g.40gb.mps3", 0},     // not configured
+                                                    {"3g.40gb.mps2", 2},     // no part there
                                                     {"3g.40gb.mps4", 8},     // no instance
-                                                    {"3g.20gb.mps2", 0},     // of another board
+                                                    {"3g.20gb.mps2", 0},     // another GPU
                                                     {"1g.10gb.mps2", 0}}) {  // too small
     EXPECT_EQ(parts_.Create(0, profile, start).status().code(), Code::kInvalid) << profile;
   }
@@ -222,7 +222,7 @@ TEST_F(MigPartsTest, WhatContradictsItselfIsHeldAsAWhole) {
 
 TEST_F(MigPartsTest, FaultsOfTheDriver) {
   const GpuInstance part = Make("3g.40gb.mps4", 4);
-  held_ = part.part_of;  // by its MPS daemon, say
+  held_ = part.part_of;  // held, for example, by its MPS daemon
   EXPECT_EQ(parts_.Destroy(0, part.id).code(), Code::kUnavailable);
   EXPECT_THAT(Listed(parts_), ElementsAre("3g.40gb.mps4@4"));
   held_.clear();
@@ -260,7 +260,7 @@ TEST_F(MigPartsTest, NothingIsMeasuredOfAPart) {
   EXPECT_THAT(parts_.MeasureInstance(whole).metrics, Not(IsEmpty()));
 }
 
-// As the agent puts them together.
+// The stack of decorators that the agent builds.
 TEST_F(MigPartsTest, BelowTheOtherKinds) {
   MpsGpus shares(parts_);
   PlainGpus all(shares);

@@ -19,7 +19,7 @@ using testing::IsEmpty;
 
 const gpu::Model& Model(const char* name) { return *gpu::Catalogue::Builtin().FindByName(name); }
 
-// GPU 0 gives shares, GPU 1 is in MIG mode, GPU 2 is whole.
+// GPU 0 is shared by MPS, GPU 1 is in MIG mode, GPU 2 is whole.
 class MpsGpusTest : public testing::Test {
  protected:
   MpsGpusTest() { EXPECT_TRUE(shares_.EnableMps(0).ok()); }
@@ -101,7 +101,7 @@ TEST_F(MpsGpusTest, SharesAreInstances) {
   EXPECT_THAT(gpus_.Truth(0), IsEmpty()) << "the driver is not asked";
 }
 
-// 40960 MiB less 512 are 39.5 GiB.
+// 40960 MiB minus 512 MiB are 39.5 GiB.
 TEST_F(MpsGpusTest, MemoryIsWholeGibLessTheOverhead) {
   EXPECT_EQ(shares_.ListGpus()->at(0).share_gib, 39);
   EXPECT_EQ(shares_.ListGpus()->at(1).share_gib, 0);
@@ -244,7 +244,7 @@ TEST_F(MpsGpusTest, AShareThatIsHeldIsKnownAlthoughItLacksRoom) {
   EXPECT_THAT(Layout(shares_), ElementsAre("10gb@0"));
 }
 
-// Its GPU had more memory when it was made: without ECC, before a reboot.
+// Its GPU had more memory when the share was created: without ECC, before a reboot.
 TEST_F(MpsGpusTest, AShareThatIsHeldIsKnownAlthoughItsGpuHasLess) {
   EXPECT_THAT(Adopt({Id("::41::0")}), IsEmpty());
   EXPECT_THAT(Layout(shares_), ElementsAre("41gb@0"));
@@ -318,7 +318,7 @@ TEST_F(MpsGpusTest, NothingIsMeasuredOfAShare) {
   EXPECT_TRUE(shares_.MeasureGpu(0).Find(metric::kUtilization));
 }
 
-// What the planner asks for is made, one operation after the other, and what pods hold stays.
+// Follows a plan operation by operation, and keeps shares held by pods.
 TEST_F(MpsGpusTest, FollowsALayoutOfShares) {
   ASSERT_THAT(Adopt({Id("::10::0"), Id("::20::1")}), IsEmpty());
   const int gib = shares_.ListGpus()->at(0).share_gib;

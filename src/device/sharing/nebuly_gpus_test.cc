@@ -19,7 +19,7 @@ class NebulyGpusTest : public testing::Test {
   }
   std::string Id(const std::string& rest) { return gpus_.ListGpus()->at(0).uuid + rest; }
   void Adopt(std::vector<std::string> ids) { EXPECT_THAT(shares_.Adopt(ids), IsEmpty()); }
-  // "10gb@0 ::10::3"
+  // Instances with their ids, such as "10gb@0 ::10::3".
   std::vector<std::string> Listed() {
     std::vector<std::string> listed;
     const auto instances = shares_.ListInstances(0).value();
@@ -61,7 +61,7 @@ TEST_F(NebulyGpusTest, WhatIsOfferedIsKnownFromTheStart) {
   offered_ = {Id("::10::0"), Id("::10::1"), Id("::5::0"), "GPU-other::5::0", "MIG-1", "rubbish"};
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   EXPECT_THAT(Listed(), ElementsAre("5gb@0 ::5::0", "10gb@1 ::10::0", "10gb@2 ::10::1"));
-  // Not again: what has been removed since is to leave the offer.
+  // Not adopted again: the removed share is about to leave the offer.
   ASSERT_TRUE(shares_.Destroy(0, shares_.ListInstances(0)->front().id).ok());
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   EXPECT_THAT(Listed(), ElementsAre("10gb@1 ::10::0", "10gb@2 ::10::1"));
@@ -86,7 +86,7 @@ TEST_F(NebulyGpusTest, ButNotMoreThanTheGpuHas) {
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   Adopt({Id("::10::2"), Id("::15::0")});
   EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::2", "15gb@1 ::15::0", "10gb@2 ::10::0"));
-  // What nobody holds makes room.
+  // Shares that no pod has held are removed for it.
   Adopt({Id("::10::1")});
   EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::2", "15gb@1 ::15::0", "10gb@3 ::10::1"));
   Adopt({Id("::10::1"), Id("::10::2"), Id("::15::0")});
@@ -103,12 +103,12 @@ TEST_F(NebulyGpusTest, WhatIsOfferedIsTakenAsFarAsItFits) {
   offered_ = {Id("::15::0"), Id("::10::2"), Id("::10::1"), Id("::10::0")};
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::0", "10gb@1 ::10::1", "10gb@2 ::10::2"));
-  // Which of it pods hold is told afterwards.
+  // The shares held by pods are reported afterwards.
   Adopt({Id("::10::2"), Id("::15::0")});
   EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::0", "10gb@2 ::10::2", "15gb@3 ::15::0"));
 }
 
-// It may still be offered when another GPU gets into the mode.
+// Such a share may still be offered when another GPU enters MPS mode.
 TEST_F(NebulyGpusTest, WhatIsOfferedOfOtherGpusIsNotTakenAgain) {
   offered_ = {Id("::10::0")};
   ASSERT_TRUE(shares_.EnableMps(0).ok());
@@ -121,12 +121,12 @@ TEST_F(NebulyGpusTest, WhatWasHeldDoesNotMakeRoom) {
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   ASSERT_TRUE(shares_.Create(0, "20gb", 0).ok());
   Adopt({Id("::20::0")});
-  Adopt({});  // a kubelet that has just started tells of nothing
+  Adopt({});  // a kubelet that has just started reports no assignments
   Adopt({Id("::15::0"), Id("::10::0")});
   EXPECT_THAT(Listed(), ElementsAre("20gb@0 ::20::0", "10gb@1 ::10::0", "15gb@2 ::15::0"));
 }
 
-// Does not have the first GPU before it is `whole`.
+// Lacks the first GPU until it is `whole`.
 class LateFirst final : public Backend {
  public:
   explicit LateFirst(Backend& backend) : backend_(backend) {}
@@ -165,7 +165,7 @@ TEST_F(NebulyGpusTest, WhatIsOfferedOfAGpuThatComesLateIsKnownToo) {
   LateFirst late(gpus_);
   NebulyGpus shares(late, {}, [this]() -> Result<std::vector<std::string>> { return offered_; });
   ASSERT_TRUE(shares.EnableMps(0).ok());
-  late.whole = true;  // what was GPU 0 is GPU 1 now
+  late.whole = true;  // the former GPU 0 is GPU 1 now
   offered_ = {Id("::10::0")};
   ASSERT_TRUE(shares.EnableMps(0).ok());
   EXPECT_EQ(shares.ListInstances(0)->size(), 1U);

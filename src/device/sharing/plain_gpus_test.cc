@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// GPU 0 is plain, GPU 1 is in MIG mode.
+// GPU 0 uses neither MIG nor MPS, GPU 1 is in MIG mode.
 class PlainGpusTest : public testing::Test {
  protected:
   PlainGpusTest() { Give(plain_); }
