@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "device/backend.h"
-#include "gpu/catalogue.h"
 #include "gpu/obstacle.h"
+#include "gpu/catalogue.h"
 
 namespace nos::device {
 
@@ -76,7 +76,7 @@ struct Operation {
   std::string profile;  // of the created or destroyed instance
   uint8_t start = 0;
   uint32_t instance_id = 0;  // kDestroy
-  // Of the destroyed instance (empty for an incomplete one), or of the switched GPU.
+  // UUID of the destroyed instance (empty for an incomplete one), or of the switched GPU.
   std::string uuid;
 
   // True if it changes MIG mode.

@@ -104,8 +104,9 @@ void PluginRegistrar::KeepServed(const std::string& resource, Plugin& plugin) {
   if (plugin.served && !FileIdentity(socket).empty()) return;
   const Status served = server_.Serve(socket, plugin.service);
   // A failure is reported by the registration that follows, so this one is only a debug line.
-  if (!served.ok())
+  if (!served.ok()) {
     Log(LogLevel::kDebug, "failed to serve device plugin", {{"error", served.message()}});
+  }
   plugin.served = plugin.served || served.ok();
 }
 

@@ -1,5 +1,5 @@
-// Lists of the real API server come in pages, whole and without repetition, also when the token of
-// a page expires on the way.
+// Lists of the real API server arrive in pages, complete and without duplicates, even if a page
+// token expires midway.
 #include <fmt/core.h>
 
 #include <set>

@@ -1,4 +1,4 @@
-// Writes to the real API server: what is refused, and with which code.
+// Writes to the real API server: refusals and their codes.
 #include <fmt/core.h>
 
 #include "contract.h"
@@ -21,7 +21,7 @@ class WriteContract : public ContractTest {
               {"terminationGracePeriodSeconds", 0},
               {"containers", {{{"name", "main"}, {"image", "example/any:1"}}}}}}};
   }
-  // As `manager`, by server-side apply.
+  // Server-side apply as field manager `manager`.
   Result<Json> Apply(const Json& object, std::string manager, bool force = false) {
     const std::string name(FindString(object, "metadata", "name"));
     return Send({"PATCH",
@@ -79,7 +79,7 @@ TEST_F(WriteContract, ServerSideApplyKeepsOwners) {
   ASSERT_TRUE(Apply(RecordOf("a", "1"), "nos").ok());
   EXPECT_EQ(Apply(RecordOf("a", "2"), "other").status().code(), Code::kConflict);
   ASSERT_TRUE(Apply(RecordOf("a", "2"), "other", true).ok());
-  // What nos no longer lists and nobody else owns is gone; what the other owns stays.
+  // Fields dropped by nos without another owner are removed; fields with another owner stay.
   Json bare = RecordOf("a");
   bare.as_object().erase("data");
   const auto applied = Apply(bare, "nos");

@@ -178,7 +178,7 @@ class GpuWork {
     return operations;
   }
 
-  // Whether it fits beside the present instances, which need not all be legal.
+  // True if it fits beside the present instances, which need not all be legal.
   bool Fits(const std::vector<gpu::Placement>& present, gpu::Placement placement) const {
     gpu::Occupancy on(*gpu_.model);
     return std::ranges::all_of(present, [&](gpu::Placement one) { return on.Add(one); }) &&

@@ -1,5 +1,5 @@
-// The pod-resources client and the device-plugin server against the kubelet's double: our gRPC
-// against grpc++.
+// Tests the pod-resources client and the device-plugin server against the kubelet's double: our
+// gRPC against grpc++.
 
 #include "doubles/kubelet/kubelet_double.h"
 
@@ -28,7 +28,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-constexpr auto kLong = std::chrono::seconds(20);  // never reached when all is well
+constexpr auto kLong = std::chrono::seconds(20);  // only reached by a failing test
 constexpr const char* kSmall = "nvidia.com/mig-1g.5gb";
 constexpr const char* kLarge = "nvidia.com/mig-3g.20gb";
 
@@ -186,7 +186,7 @@ TEST_F(KubeletDoubleTest, ADeviceCondemnedWhileItIsAskedForIsRefused) {
   EXPECT_EQ(refused.status().code(), Code::kExhausted);
   EXPECT_THAT(refused.status().message(), HasSubstr("MIG-a of nvidia.com/mig-1g.5gb is not off"));
   EXPECT_THAT(Held(), ElementsAre());
-  // That the list has arrived does not mean that the kubelet has taken it over already.
+  // The kubelet applies a list a moment after its arrival.
   EXPECT_TRUE(
       kubelet_->WaitFor(kLong, [&] { return kubelet_->HealthyDevices()[kSmall] == Ids{"MIG-b"}; }));
   EXPECT_TRUE(kubelet_->Admit({"team-a", "train-1"}, {{kSmall, 1}}).ok());
@@ -204,12 +204,12 @@ TEST_F(KubeletDoubleTest, AKubeletSlowToRegisterGetsTheOfferLater) {
 }
 
 TEST_F(KubeletDoubleTest, APluginEndsWhileTheKubeletIsSlow) {
-  options_.dial = std::chrono::milliseconds(50);  // it will look for a plugin that has gone
+  options_.dial = std::chrono::milliseconds(50);  // for dialling a missing plugin
   std::promise<void> release;
   StartKubelet({.before_register = [until = release.get_future().share()] { until.wait(); }});
   StartPlugin(std::chrono::milliseconds(30));
   EXPECT_FALSE(plugin_->Offer({{kSmall, "MIG-a"}}).ok());
-  plugin_.reset();  // would hang
+  plugin_.reset();  // must not hang
   release.set_value();
 }
 
@@ -236,7 +236,7 @@ TEST_F(KubeletDoubleTest, BoundsAnswers) {
   EXPECT_EQ(ClientWith({.max_bytes = 100'000}).List().status().code(), Code::kExhausted);
 }
 
-// The double as a process of its own.
+// The double as a separate process.
 class KubeletProcess {
  public:
   explicit KubeletProcess(const KubeletOptions& options) {
@@ -293,7 +293,7 @@ TEST_F(KubeletDoubleTest, AKubeletThatIsKilledFindsPluginAndHoldings) {
   StartPlugin();
   const std::string whole = std::string("ok ") + kSmall + "=2/2";
   {
-    std::jthread offering([this] {  // waits for the kubelet
+    std::jthread offering([this] {  // blocks until the kubelet starts
       EXPECT_TRUE(plugin_->Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}}).ok());
     });
     KubeletProcess kubelet(options_);

@@ -1,4 +1,4 @@
-// Control daemons of a node over the doubled tool: what dies, hangs, or was left behind.
+// Control daemons of a node over the doubled tool: daemons that die, hang, or are left behind.
 #include "device/mps_control.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ using Phase = MpsState::Phase;
 constexpr const char* kA = "GPU-aaaaaaaa-0000-0000-0000-000000000000";
 constexpr const char* kB = "GPU-bbbbbbbb-0000-0000-0000-000000000000";
 
-// A process that a test has for a client, or anything else that lives until it is ended.
+// A process that stands for a client, or for any other long-running process.
 class Sleeper {
  public:
   Sleeper() : pid_(fork()) {
@@ -88,7 +88,7 @@ class MpsControlTest : public testing::Test {
       if (done()) return true;
       if (std::chrono::steady_clock::now() > deadline) return false;
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, milliseconds(20));  // or has happened outside
+      changed_.wait_for(lock, milliseconds(20));  // or the change happens outside
     }
   }
   MpsState State() {
@@ -113,7 +113,7 @@ class MpsControlTest : public testing::Test {
     const auto answer = Tool().Ask(command, seconds(20));
     return answer.ok() ? *answer : answer.status().ToString();
   }
-  // The server's process id.
+  // Returns the server's process id.
   pid_t StartServer() {
     EXPECT_EQ(Ask("start_server -uid 0"), "");
     EXPECT_TRUE(Await([this] { return State().servers == 1; }));
@@ -248,7 +248,7 @@ TEST_F(MpsControlTest, WhatAFormerAgentHasLeftIsTakenOver) {
   EXPECT_EQ(State().pid, daemon);
   EXPECT_TRUE(Alive(server));
   EXPECT_TRUE(Await([this] { return State().clients == 1; }));
-  kill(daemon, SIGKILL);  // it is seen although this is not its parent's first control
+  kill(daemon, SIGKILL);  // noticed although the first control was its parent
   EXPECT_TRUE(Await([this] { return State().phase == Phase::kWaiting; }));
   client.End();
   EXPECT_TRUE(AwaitServing(daemon));
@@ -307,7 +307,7 @@ TEST_F(MpsControlTest, AServerThatNobodyUsesGoesWithItsDaemon) {
   EXPECT_FALSE(Alive(server));
 }
 
-// Containers can write where the daemon is asked, hence put something else there that answers.
+// Containers can write to the pipe directory, hence replace the socket and fake answers.
 TEST_F(MpsControlTest, WhatIsOnlySaidToBeAServerIsLeftAlone) {
   Serve();
   Sleeper stranger;
@@ -468,7 +468,7 @@ TEST_F(MpsControlTest, LogsDoNotGrowForEver) {
 
 TEST_F(MpsControlTest, ADaemonInheritsNoFiles) {
   const std::string path = folder_ + "/secret";
-  const int fd = open(path.c_str(), O_CREAT | O_RDWR, 0600);  // NOLINT: as a library may
+  const int fd = open(path.c_str(), O_CREAT | O_RDWR, 0600);  // NOLINT: as a library may do
   ASSERT_GE(fd, 0);
   Serve();
   const std::string files = "/proc/" + std::to_string(State().pid) + "/fd";

@@ -1,4 +1,4 @@
-// What the threads of daemons hold up, and that they end.
+// Daemon threads: what they block, and that they end.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -65,7 +65,7 @@ class MpsThreadsTest : public testing::Test {
   std::string folder_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool held_ = false;  // threads of daemons stand still
+  bool held_ = false;  // blocks the daemons' threads
   HealthBoard board_;
   std::unique_ptr<MpsControl> control_;
 };
@@ -78,7 +78,7 @@ TEST_F(MpsThreadsTest, OneThatEndsHoldsUpNobodyWhoAsks) {
   ASSERT_EQ(kill(serving.at(0).pid, SIGKILL), 0);
   ASSERT_TRUE(Await([this] { return !control_->Serves(kGpu); }));
   std::thread keeps([this] { EXPECT_TRUE(control_->Keep({{0, kGpu, 20}}).ok()); });
-  // It waits for the former thread, of which nothing is told any more.
+  // Waits for the former thread, whose state is no longer reported.
   EXPECT_TRUE(Await([this] { return control_->States().empty(); }));
   EXPECT_FALSE(control_->Serves(kGpu));
   Hold(false);
@@ -86,7 +86,7 @@ TEST_F(MpsThreadsTest, OneThatEndsHoldsUpNobodyWhoAsks) {
   EXPECT_TRUE(Await([this] { return control_->Serves(kGpu); }));
 }
 
-// It is root, and writes its process id into a file of that name.
+// The daemon runs as root, and writes its process id into a file with that name.
 TEST_F(MpsThreadsTest, ADaemonFollowsNoLinkThatAContainerHasLeft) {
   const std::string pipes = folder_ + "/pipe/" + kGpu;
   fs::create_directories(pipes);

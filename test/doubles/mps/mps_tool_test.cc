@@ -39,7 +39,7 @@ TEST(MpsTool, CommandsHaveADeadline) {
             Code::kPermission);
 }
 
-// A daemon is ended for what kUnavailable means.
+// kUnavailable would end the daemon, so a local error must have another code.
 TEST(MpsTool, AnAgentWithoutDescriptorsIsNoFaultOfTheDaemon) {
   const MpsTool tool({"cat", kA, "/tmp", "/tmp", false});
   rlimit usual{};
@@ -51,7 +51,7 @@ TEST(MpsTool, AnAgentWithoutDescriptorsIsNoFaultOfTheDaemon) {
   EXPECT_EQ(code, Code::kPermission);
 }
 
-// Containers can write into it, and a daemon that is root would write where their links lead.
+// Containers can write into it, and the daemon, running as root, would follow their links.
 TEST(MpsTool, NothingThatContainersLeaveIsInADaemonsFolder) {
   namespace fs = std::filesystem;
   std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
@@ -76,7 +76,7 @@ TEST(MpsTool, NothingThatContainersLeaveIsInADaemonsFolder) {
   fs::remove_all(folder);
 }
 
-// A program that is called like a server, with what begins its command before it; ends with this.
+// A process with a server's name, started through `command`; ends with this object.
 class Namesake {
  public:
   Namesake(std::vector<std::string> command, const std::string& folder)
@@ -97,7 +97,7 @@ class Namesake {
     std::filesystem::remove(there_);
   }
   Namesake(const Namesake&) = delete;
-  // False: it has ended, as where it may not be started so.
+  // False: it has ended, for example because `command` is not permitted here.
   bool Runs() const {
     while (process_.valid() && !std::filesystem::exists(there_)) {
       if (Wait(10)) return false;
@@ -116,7 +116,7 @@ class Namesake {
   ProcessHandle process_;
 };
 
-// Whoever has a share knows the folder, and may call a program what he likes.
+// A container with a share can see the directory, and may choose any process name.
 TEST(MpsTool, ProcessesOfContainersAreNoServers) {
   namespace fs = std::filesystem;
   std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
@@ -136,7 +136,8 @@ TEST(MpsTool, ProcessesOfContainersAreNoServers) {
   EXPECT_THAT(found, IsEmpty());
 }
 
-// What they say of themselves can be long, and reading it can take as long as they hang.
+// Command and environment of a container's process can be long, and reading them can block while it
+// hangs.
 TEST(MpsTool, OfProcessesOfContainersNothingButTheNamespaceIsRead) {
   namespace fs = std::filesystem;
   std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";

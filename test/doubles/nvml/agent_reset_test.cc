@@ -1,4 +1,5 @@
-// A hybrid node with A100s: the agent over the real backend, the doubled driver and nvidia-smi.
+// A hybrid node with A100s: the agent over the real backend, with doubles of the driver and
+// nvidia-smi.
 #include <gmock/gmock.h>
 
 #include <memory>

@@ -40,7 +40,7 @@ class NvmlAgentTest : public ::testing::Test {
     kubelet_.on_offer = [this] { ReportAllocatable(); };
     Restart();
   }
-  // A new process: nothing is remembered.
+  // Simulates a new process without state.
   void Restart() {
     runner_.reset();
     agent_.reset();
@@ -152,8 +152,8 @@ TEST_F(NvmlAgentTest, GoesOnTryingWhileAMonitorHoldsAnInstance) {
   EXPECT_NE(Events().find("NVML_ERROR_IN_USE"), std::string::npos) << Events();
 }
 
-// Random plans, faults and restarts: what a pod holds is never touched, and in the end the last
-// plan stands.
+// Random plans, faults and restarts: devices held by pods are never destroyed, and the last plan is
+// finally applied.
 TEST_F(NvmlAgentTest, ConvergesFromAnywhere) {
   const char* const calls[] = {"nvmlDeviceCreateGpuInstanceWithPlacement",
                                "nvmlGpuInstanceCreateComputeInstance", "nvmlGpuInstanceDestroy",

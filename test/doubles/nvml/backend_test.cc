@@ -1,4 +1,4 @@
-// The real NVML backend over the doubled driver: what it sees and makes when all is well.
+// The real NVML backend over the doubled driver without faults.
 #include <gtest/gtest.h>
 
 #include "device/nvml_backend.h"

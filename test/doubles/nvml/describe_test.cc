@@ -1,4 +1,4 @@
-// What `nos agent --once --print` says, over the doubled driver.
+// The output of `nos agent --once --print` over the doubled driver.
 #include "device/describe.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The health of doubled GPUs as the real event watcher sees it.
+// Health conditions of doubled GPUs from the real event watcher.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -22,7 +22,7 @@ class NvmlEventsTest : public testing::Test {
     });
     EXPECT_TRUE(events_.Start().ok());
   }
-  // Whether the board comes to hold exactly these reasons.
+  // Waits until the board has exactly these reasons; false on a time-out.
   bool Becomes(const std::vector<std::string>& reasons) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return Reasons() == reasons; });
@@ -53,7 +53,7 @@ class NvmlEventsTest : public testing::Test {
 
 TEST_F(NvmlEventsTest, AnXidStandsUntilItsInstanceGoes) {
   const GpuInstance made = backend_.Create(0, "1g.10gb", 0).value();
-  node_.Event({{"gpu", 0}, {"data", 31}});  // a program's fault
+  node_.Event({{"gpu", 0}, {"data", 31}});  // caused by a program
   node_.Event({{"gpu", 0}, {"data", 63}, {"instance", made.id}});
   ASSERT_TRUE(Becomes({"Xid63"}));
   const HealthCondition condition = board_.Conditions().front();
@@ -85,7 +85,7 @@ TEST_F(NvmlEventsTest, ALostGpuIsNoticedAndItsReturnToo) {
   node_.EditGpu(1, [](JsonObject& gpu) { gpu["lost"] = true; });
   ASSERT_TRUE(Becomes({"GpuLost"}));
   EXPECT_EQ(board_.Conditions().front().gpu, 1);
-  node_.Event({{"gpu", 0}, {"data", 48}});  // the other one is still watched
+  node_.Event({{"gpu", 0}, {"data", 48}});  // the other GPU is still watched
   ASSERT_TRUE(Becomes({"Xid48", "GpuLost"}));
   node_.EditGpu(1, [](JsonObject& gpu) { gpu["lost"] = false; });
   ASSERT_TRUE(Becomes({"Xid48"}));
@@ -94,7 +94,7 @@ TEST_F(NvmlEventsTest, ALostGpuIsNoticedAndItsReturnToo) {
 }
 
 TEST_F(NvmlEventsTest, AGpuThatCannotBeWatchedIsSaid) {
-  // More than once: the watcher may be registering right now.
+  // More than once, because the watcher may be registering right now.
   node_.Fault({{"call", "nvmlDeviceRegisterEvents"}, {"gpu", 1}, {"error", 3}, {"times", 99}});
   {
     const NvmlEvents::Suspended again(&events_);

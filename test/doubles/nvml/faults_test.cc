@@ -1,4 +1,4 @@
-// The real NVML backend over a doubled driver that fails, lies, and answers nonsense.
+// The real NVML backend over a doubled driver that fails, lies, and returns nonsense.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ class NvmlFaults : public testing::Test {
   bool Says(const Status& status, std::string_view part) {
     return status.message().find(part) != std::string::npos;
   }
-  // In another process, which the fault kills.
+  // Runs in another process, which the fault kills.
   int CreateInAnotherProcess(const std::string& profile, uint8_t start) {
     const pid_t child = fork();
     if (child == 0) {
@@ -65,7 +65,7 @@ TEST_F(NvmlFaults, WhatAProcessHoldsIsNotDestroyedAndGoesLater) {
   EXPECT_TRUE(backend_.Destroy(0, made.id).ok());
 }
 
-// After an error nothing is left of a creation, whichever call failed and however.
+// A failed creation is rolled back, whichever call failed and in whatever way.
 TEST_F(NvmlFaults, AFailedCreationLeavesNothing) {
   const std::pair<unsigned, Code> codes[] = {
       {2, Code::kInvalid},      {3, Code::kUnimplemented}, {4, Code::kPermission},
@@ -108,7 +108,7 @@ TEST_F(NvmlFaults, MemoryThatIsNotToldDoesNotMatter) {
   EXPECT_TRUE(backend_.Create(0, "1g.5gb", 0).ok());
 }
 
-// The state is one for all processes of the node, as a driver's is.
+// All processes of the node share one state, like a driver's.
 TEST_F(NvmlFaults, ProcessesShareTheDriver) {
   std::array<pid_t, 7> children{};
   for (size_t start = 0; start < children.size(); ++start) {
@@ -190,14 +190,14 @@ TEST_F(NvmlFaults, ACrashWhileDestroyingIsFinishedLater) {
 TEST_F(NvmlFaults, AGpuThatCannotBeReadIsNotTakenForOneThatHasAnotherIndexNow) {
   const std::string second = backend_.ListGpus()->at(1).uuid;
   JsonObject gone;
-  node_.Edit([&](Json& state) {  // the second is GPU 0 now
+  node_.Edit([&](Json& state) {  // the former second GPU is GPU 0 now
     JsonArray& gpus = state.at("gpus").as_array();
     gone = gpus.front().as_object();
     gpus.erase(gpus.begin());
     gpus.front().as_object()["uuid"] = second;
   });
   ASSERT_EQ(backend_.ListGpus()->at(0).uuid, second);
-  gone["lost"] = true;  // and what has gone comes back as that
+  gone["lost"] = true;  // and the removed GPU returns as that one
   node_.Edit([&](Json& state) {
     JsonArray& gpus = state.at("gpus").as_array();
     gpus.insert(gpus.begin(), gone);
@@ -260,7 +260,7 @@ TEST_F(NvmlFaults, ANumberThatCannotBeTrueIsAnErrorNotAnAllocation) {
   EXPECT_EQ(backend_.ListGpus().status().code(), Code::kInternal);
 }
 
-// Profiles are read once a session, so each needs a new one.
+// Profiles are cached per session, so each case needs a new session.
 TEST_F(NvmlFaults, ProfilesThatCannotBeTrueAreRefused) {
   const JsonObject answers[] = {
       {{"call", "nvmlDeviceGetGpuInstanceProfileInfoV"}, {"count", 4000000000u}},

@@ -1,4 +1,4 @@
-// What the real NVML backend measures over the doubled driver.
+// Readings of the real NVML backend over the doubled driver.
 #include <gtest/gtest.h>
 
 #include "device/nvml_backend.h"
@@ -28,7 +28,7 @@ struct Machine {
   explicit Machine(JsonArray gpus, const std::string& file = NvmlNode::library())
       : node(JsonObject{{"node", "n1"}, {"gpus", std::move(gpus)}}),
         library(NvmlLibrary::Open(file).value()) {}
-  // Of an instance: what is measured, and how busy it is from now on.
+  // Sets the readings of an instance and its load from now on.
   void SetInstance(int gpu, const JsonObject& readings) {
     node.EditGpu(gpu, [&](JsonObject& changed) {
       changed["instances"].as_array().at(0).as_object()["readings"] = readings;

@@ -1,4 +1,5 @@
-// GPUs that change MIG mode with a reset: the real backend, over the doubled driver and nvidia-smi.
+// GPUs that change MIG mode with a reset: the real backend, with doubles of the driver and
+// nvidia-smi.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -42,7 +43,7 @@ TEST(NvmlReset, BringsTheModeThatWaits) {
   EXPECT_EQ(m.Info(1).compute_mode, ComputeMode::kExclusiveProcess);
 }
 
-// This process's own sessions, the watcher of errors' too, would keep it from being reset.
+// This process's own sessions, including the event watcher's, would block the reset.
 TEST(NvmlReset, WhoWatchesLetsGoOfTheGpus) {
   Machine m({Gpu("A100-40GB", false)});
   ASSERT_TRUE(m.events.Start().ok());
