@@ -146,7 +146,7 @@ TEST_F(HttpServerTest, AnswersPipelinedRequestsOnOneConnectionInOrder) {
   EXPECT_NE(c, std::string::npos) << text;
 }
 
-TEST_F(HttpServerTest, TakesChunkedBodiesAndExpectContinue) {
+TEST_F(HttpServerTest, AcceptsChunkedBodiesAndExpectContinue) {
   Serve();
   RawClient client(port());
   client.Send(
@@ -157,7 +157,7 @@ TEST_F(HttpServerTest, TakesChunkedBodiesAndExpectContinue) {
   EXPECT_NE(client.ReadAll().find("POST /a abcde"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, RefusesWhatIsMalformedOrTooLarge) {
+TEST_F(HttpServerTest, RefusesMalformedOrTooLargeRequests) {
   HttpServerOptions options;
   options.max_header_bytes = 1024;
   options.max_body_bytes = 10;
@@ -183,7 +183,7 @@ TEST_F(HttpServerTest, RefusesWhatIsMalformedOrTooLarge) {
 
 // If accepted, the bytes after such a request, or its body, would pass for another request (request
 // smuggling).
-TEST_F(HttpServerTest, RefusesARequestWhoseEndIsAnyonesGuess) {
+TEST_F(HttpServerTest, RefusesRequestWithAmbiguousLength) {
   Serve();
   const std::string smuggled = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
   for (const std::string_view header :
@@ -209,7 +209,7 @@ TEST_F(HttpServerTest, RefusesARequestWhoseEndIsAnyonesGuess) {
   EXPECT_EQ(handled_, 0);
 }
 
-TEST_F(HttpServerTest, AHandlerThatThrowsCostsOneRequest) {
+TEST_F(HttpServerTest, ThrowingHandlerFailsOnlyItsRequest) {
   Serve();
   RawClient client(port());
   client.Send("GET /throw HTTP/1.1\r\n\r\n");
@@ -218,7 +218,7 @@ TEST_F(HttpServerTest, AHandlerThatThrowsCostsOneRequest) {
   EXPECT_NE(client.ReadAll().find("GET /b"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, StreamsChunksAsTheyComeAndEndsCleanly) {
+TEST_F(HttpServerTest, StreamsChunksAsTheyArriveAndEndsCleanly) {
   Serve();
   RawClient client(port());
   client.Send("GET /stream HTTP/1.1\r\n\r\n");
@@ -230,7 +230,7 @@ TEST_F(HttpServerTest, StreamsChunksAsTheyComeAndEndsCleanly) {
   feed_.AwaitOpen(0);
 }
 
-TEST_F(HttpServerTest, AnAbandonedStreamIsDestroyed) {
+TEST_F(HttpServerTest, DestroysAbandonedStream) {
   Serve();
   RawClient client(port());
   client.Send("GET /stream HTTP/1.1\r\n\r\n");
@@ -239,7 +239,7 @@ TEST_F(HttpServerTest, AnAbandonedStreamIsDestroyed) {
   feed_.AwaitOpen(0);
 }
 
-TEST_F(HttpServerTest, AStreamEndsAtItsLimit) {
+TEST_F(HttpServerTest, EndsStreamAtTimeLimit) {
   stream_limit_ = std::chrono::milliseconds(20);
   Serve();
   RawClient client(port());
@@ -247,7 +247,7 @@ TEST_F(HttpServerTest, AStreamEndsAtItsLimit) {
   EXPECT_TRUE(client.ReadAll().ends_with("\r\n0\r\n\r\n"));
 }
 
-TEST_F(HttpServerTest, AnIdleStreamSaysSoAgainAndAgain) {
+TEST_F(HttpServerTest, SendsKeepAlivesOnIdleStream) {
   stream_idle_ = std::chrono::milliseconds(10);
   Serve();
   RawClient client(port());
@@ -259,7 +259,7 @@ TEST_F(HttpServerTest, AnIdleStreamSaysSoAgainAndAgain) {
   EXPECT_TRUE(client.ReadAll().ends_with("4\r\nlast\r\n0\r\n\r\n"));
 }
 
-TEST_F(HttpServerTest, AStreamThatIsWokenForNothingIsIdle) {
+TEST_F(HttpServerTest, WakeWithoutDataCountsAsIdle) {
   stream_idle_ = std::chrono::milliseconds(100);
   Serve();
   RawClient client(port());
@@ -274,7 +274,7 @@ TEST_F(HttpServerTest, AStreamThatIsWokenForNothingIsIdle) {
   EXPECT_TRUE(text.ends_with("4\r\nidle\r\n"));
 }
 
-TEST_F(HttpServerTest, ASlowClientIsDroppedAndOthersAreServed) {
+TEST_F(HttpServerTest, DropsSlowClientAndServesOthers) {
   HttpServerOptions options;
   options.request_timeout = std::chrono::milliseconds(50);
   Serve(options);
@@ -286,7 +286,7 @@ TEST_F(HttpServerTest, ASlowClientIsDroppedAndOthersAreServed) {
   EXPECT_EQ(slow.ReadAll(), "");
 }
 
-TEST_F(HttpServerTest, AConnectionThatNeverSendsARequestIsClosed) {
+TEST_F(HttpServerTest, ClosesConnectionWithoutRequest) {
   HttpServerOptions options;
   options.request_timeout = std::chrono::milliseconds(50);
   Serve(options);
@@ -294,7 +294,7 @@ TEST_F(HttpServerTest, AConnectionThatNeverSendsARequestIsClosed) {
   EXPECT_EQ(silent.ReadAll(), "");
 }
 
-TEST_F(HttpServerTest, BeyondTheLimitTheLongestIdleConnectionGivesWay) {
+TEST_F(HttpServerTest, EvictsLongestIdleConnectionAtLimit) {
   HttpServerOptions options;
   options.max_connections = 3;
   options.threads = 1;  // a connection is then idle again before the next request is read
@@ -317,7 +317,7 @@ TEST_F(HttpServerTest, BeyondTheLimitTheLongestIdleConnectionGivesWay) {
   EXPECT_NE(busy.ReadAll().find("still there"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, ManyIdleConnectionsShutNobodyOut) {
+TEST_F(HttpServerTest, IdleConnectionsDoNotBlockNewClients) {
   HttpServerOptions options;
   options.max_connections = 4;
   options.threads = 1;
@@ -329,7 +329,7 @@ TEST_F(HttpServerTest, ManyIdleConnectionsShutNobodyOut) {
   EXPECT_NE(client.ReadAll().find("GET /a"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, ManySlowRequestsShutNobodyOut) {
+TEST_F(HttpServerTest, SlowRequestsDoNotBlockNewClients) {
   HttpServerOptions options;
   options.max_connections = 4;
   options.threads = 1;
@@ -341,7 +341,7 @@ TEST_F(HttpServerTest, ManySlowRequestsShutNobodyOut) {
   EXPECT_NE(client.ReadAll().find("GET /a"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, WhatUnfinishedRequestsHoldIsBoundedTogether) {
+TEST_F(HttpServerTest, LimitsMemoryOfUnfinishedRequests) {
   HttpServerOptions options;
   options.max_held_bytes = 1500;
   Serve(options);
@@ -366,7 +366,7 @@ TEST_F(HttpServerTest, WhatUnfinishedRequestsHoldIsBoundedTogether) {
   EXPECT_EQ(handled_, 2);
 }
 
-TEST_F(HttpServerTest, WhoIsToldToContinueHasNoMoreTimeThanOthers) {
+TEST_F(HttpServerTest, ExpectContinueDoesNotExtendTimeLimit) {
   HttpServerOptions options;
   options.request_timeout = std::chrono::milliseconds(50);
   Serve(options);
@@ -375,7 +375,7 @@ TEST_F(HttpServerTest, WhoIsToldToContinueHasNoMoreTimeThanOthers) {
   EXPECT_TRUE(client.ReadAll().ends_with("100 Continue\r\n\r\n"));
 }
 
-TEST_F(HttpServerTest, ConnectionsBeyondTheLimitAreClosedWhenAllAreInUse) {
+TEST_F(HttpServerTest, ClosesNewConnectionWhenAllAreBusy) {
   HttpServerOptions options;
   options.max_connections = 1;
   Serve(options);
@@ -397,7 +397,7 @@ TEST_F(HttpServerTest, StopsWithOpenStreamsAndIdleConnections) {
   EXPECT_EQ(feed_.open, 0);
 }
 
-TEST_F(HttpServerTest, ATakenPortAndABadAddressAreErrors) {
+TEST_F(HttpServerTest, ReportsTakenPortAndInvalidAddress) {
   Serve();
   HttpServerOptions options;
   options.port = port();

@@ -128,13 +128,13 @@ TEST_F(TlsTest, ServesRequestsOfAnySize) {
   EXPECT_THAT(Ask(server->port(), 1'000'000, File("tls.crt")), HasSubstr("\r\n\r\n1000000"));
 }
 
-TEST_F(TlsTest, WhoTrustsAnotherAuthorityGetsNoConnection) {
+TEST_F(TlsTest, ClientWithOtherAuthorityFailsToConnect) {
   const auto server = Serve(Files());
   Write("other", MakePair("other"));
   EXPECT_EQ(Ask(server->port(), 3, File("other.crt")), "");
 }
 
-TEST_F(TlsTest, ARotatedCertificateIsUsedAndABrokenOneIsNot) {
+TEST_F(TlsTest, UsesRotatedCertificateAndIgnoresBrokenOne) {
   const auto server = Serve(Files());
   Write("new", MakePair("second"));
   std::filesystem::copy_file(File("tls.crt"), File("old.crt"));
@@ -148,7 +148,7 @@ TEST_F(TlsTest, ARotatedCertificateIsUsedAndABrokenOneIsNot) {
   EXPECT_EQ(Ask(server->port(), 1, File("old.crt")), "");
 }
 
-TEST_F(TlsTest, WhoItIsMayBeHandedOver) {
+TEST_F(TlsTest, ReplacesIdentityAtRunTime) {
   const std::vector<std::string> name{"server"};
   const Time now = SystemClock().Now();
   const auto first = IssueCertificate(name, now, now + std::chrono::hours(1));
@@ -170,7 +170,7 @@ TEST_F(TlsTest, WhoItIsMayBeHandedOver) {
   EXPECT_EQ(Ask((*server)->port(), 1, File("first.crt")), "");
 }
 
-TEST_F(TlsTest, ClientsMayHaveToProveWhoTheyAre) {
+TEST_F(TlsTest, RequiresClientCertificateIfConfigured) {
   Write("client", MakePair("client"));
   Write("stranger", MakePair("stranger"));
   TlsFiles files = Files();
@@ -181,7 +181,7 @@ TEST_F(TlsTest, ClientsMayHaveToProveWhoTheyAre) {
   EXPECT_EQ(Ask(server->port(), 1, File("tls.crt"), File("stranger")), "");
 }
 
-TEST_F(TlsTest, WhoSpeaksPlainTextIsClosed) {
+TEST_F(TlsTest, ClosesPlainTextConnection) {
   const auto server = Serve(Files());
   asio::io_context io;
   asio::ip::tcp::socket socket(io);
@@ -194,7 +194,7 @@ TEST_F(TlsTest, WhoSpeaksPlainTextIsClosed) {
   EXPECT_THAT(answer, testing::Not(HasSubstr("200")));
 }
 
-TEST_F(TlsTest, WhatIsWrongWithFilesIsSaid) {
+TEST_F(TlsTest, ReportsInvalidTlsFiles) {
   TlsFiles files = Files();
   files.key = File("missing.key");
   EXPECT_EQ(TlsIdentity::Read(files).status().code(), Code::kNotFound);

@@ -63,7 +63,7 @@ class IdentityContract : public ContractTest {
   std::string uid_, kubeconfig_, token_file_, good_token_;
 };
 
-TEST_F(IdentityContract, AServiceAccountMayDoWhatItsRoleSays) {
+TEST_F(IdentityContract, ServiceAccountHasExactlyItsRolesRights) {
   const auto http = Connect(kubeconfig_);
   Client reader(*http);
   Until([&] { return Read(*http).ok(); });  // roles take effect a moment after they are written
@@ -73,7 +73,7 @@ TEST_F(IdentityContract, AServiceAccountMayDoWhatItsRoleSays) {
   EXPECT_NE(refused.message().find("cannot get resource \"nodes\""), std::string::npos);
 }
 
-TEST_F(IdentityContract, AnExpiredTokenIsFollowedByTheOneInItsFile) {
+TEST_F(IdentityContract, ReplacesExpiredTokenFromFile) {
   Write(token_file_, TokenFor(5));
   const auto http = Connect(kubeconfig_);
   Until([&] { return Read(*http).ok(); });
@@ -84,7 +84,7 @@ TEST_F(IdentityContract, AnExpiredTokenIsFollowedByTheOneInItsFile) {
   EXPECT_TRUE(read.ok()) << read.ToString();
 }
 
-TEST_F(IdentityContract, APluginIsAskedAgainWhenItsTokenIsRefused) {
+TEST_F(IdentityContract, RunsPluginAgainAfterRefusedToken) {
   // Issues an expired token on the first call, then a valid one.
   const std::string plugin = ControlPlaneFolder() + "/" + ns_ + ".plugin";
   const std::string asked = ControlPlaneFolder() + "/" + ns_ + ".asked";

@@ -60,7 +60,7 @@ class LeaderContract : public ContractTest {
   }
 };
 
-TEST_F(LeaderContract, AKilledLeaderIsFollowed) {
+TEST_F(LeaderContract, SuccessorFollowsKilledLeader) {
   Candidate first(ns_, "first");
   ASSERT_EQ(first.Line(), "leads");
   Candidate second(ns_, "second");
@@ -73,7 +73,7 @@ TEST_F(LeaderContract, AKilledLeaderIsFollowed) {
 
 using LeaderOutage = LeaderContract;
 
-TEST_F(LeaderOutage, ALeaderOutlivesARestartedApiServer) {
+TEST_F(LeaderOutage, LeaderSurvivesApiServerRestart) {
   Candidate only(ns_, "only");
   ASSERT_EQ(only.Line(), "leads");
   ControlPlane("kill kube-apiserver");

@@ -34,7 +34,7 @@ class WatchOutage : public ContractTest {
   std::map<std::string, int> told_;
 };
 
-TEST_F(WatchOutage, AWatchGoesOnWhereItWasAfterARestart) {
+TEST_F(WatchOutage, ResumesWatchAfterApiServerRestart) {
   Watch();
   ControlPlane("kill kube-apiserver");
   ControlPlane("start kube-apiserver");
@@ -47,7 +47,7 @@ TEST_F(WatchOutage, AWatchGoesOnWhereItWasAfterARestart) {
   EXPECT_EQ(Told("after", "added"), 1);
 }
 
-TEST_F(WatchOutage, AnOutageLosesNothing) {
+TEST_F(WatchOutage, LosesNoEventDuringOutage) {
   Watch();
   ControlPlane("kill kube-apiserver");
   PumpUntil(*cache_, [this] { return !cache_->reflector().last_error().ok(); });
@@ -66,7 +66,7 @@ TEST_F(WatchOutage, AnOutageLosesNothing) {
   EXPECT_EQ(Told("record-0001", "gone"), 1);
 }
 
-TEST_F(WatchOutage, AForgottenVersionIsListedAnew) {
+TEST_F(WatchOutage, RelistsAfterCompactedVersion) {
   Watch();
   ControlPlane("kill kube-apiserver");
   ControlPlane("start kube-apiserver");
@@ -85,7 +85,7 @@ TEST_F(WatchOutage, AForgottenVersionIsListedAnew) {
 
 using WatchContract = ContractTest;
 
-TEST_F(WatchContract, BookmarksMoveAnIdleWatchOn) {
+TEST_F(WatchContract, BookmarksAdvanceVersionOfIdleWatch) {
   ListOptions options;
   auto list = client_->List(kConfigMaps, ns_, options);
   ASSERT_TRUE(list.ok());

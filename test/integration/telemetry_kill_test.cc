@@ -181,7 +181,7 @@ void ExpectAll(const Reporter& reporter, uint16_t port, int64_t begin) {
   EXPECT_LE(count, reporter.acknowledged + 1);
 }
 
-TEST(TelemetryKillTest, WhatIsAcknowledgedIsThereAfterwards) {
+TEST(TelemetryKillTest, AcknowledgedRecordsSurviveKills) {
   const std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) / ("nos-kill-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);

@@ -85,7 +85,7 @@ class ActuatorTest : public testing::Test {
 
 using Names = std::set<std::string>;
 
-TEST_F(ActuatorTest, CreatesAtTheExactStartsInAnyOrder) {
+TEST_F(ActuatorTest, CreatesInstancesAtExactStartsInAnyOrder) {
   // Without exact placements the driver would put a 1g where the 2g has to start (MIG User Guide,
   // placement rules).
   Want(0, {"1g.5gb@0", "1g.5gb@1", "2g.10gb@2", "3g.20gb@4"});
@@ -93,7 +93,7 @@ TEST_F(ActuatorTest, CreatesAtTheExactStartsInAnyOrder) {
   EXPECT_EQ(Layout(0), (Names{"1g.5gb@0", "1g.5gb@1", "2g.10gb@2", "3g.20gb@4"}));
 }
 
-TEST_F(ActuatorTest, DestroysWhatIsFreeAndUnwantedAndNothingElse) {
+TEST_F(ActuatorTest, DestroysOnlyFreeUnwantedInstances) {
   Place(0, "1g.5gb", 0);
   Place(0, "1g.5gb", 6);
   Place(1, "7g.40gb", 0);
@@ -104,7 +104,7 @@ TEST_F(ActuatorTest, DestroysWhatIsFreeAndUnwantedAndNothingElse) {
   EXPECT_EQ(destroyed_, 1);
 }
 
-TEST_F(ActuatorTest, AnEmptyTargetEmptiesTheGpuButForWhatIsUsed) {
+TEST_F(ActuatorTest, EmptyTargetDestroysAllButUsedInstances) {
   Place(0, "1g.5gb", 0, true);
   Place(0, "1g.5gb", 1);
   Want(0, {});
@@ -114,7 +114,7 @@ TEST_F(ActuatorTest, AnEmptyTargetEmptiesTheGpuButForWhatIsUsed) {
   EXPECT_EQ(obstacles[0].code, "InUse");
 }
 
-TEST_F(ActuatorTest, AppliesWhatCanBeAppliedAndSaysWhatNot) {
+TEST_F(ActuatorTest, AppliesPossiblePartsAndReportsObstacles) {
   const GpuInstance used = Place(0, "1g.5gb", 5, true);
   Want(0, {"3g.20gb@4", "2g.10gb@0"});
   Want(1, {"7g.40gb@0"});
@@ -130,7 +130,7 @@ TEST_F(ActuatorTest, AppliesWhatCanBeAppliedAndSaysWhatNot) {
   EXPECT_EQ(Layout(0), (Names{"3g.20gb@4", "2g.10gb@0"}));
 }
 
-TEST_F(ActuatorTest, CreatesBeforeItDestroysBecausePodsWaitForCreations) {
+TEST_F(ActuatorTest, CreatesBeforeDestroying) {
   Place(0, "1g.5gb", 6);
   Want(0, {"4g.20gb@0"});
   Converge();
@@ -139,7 +139,7 @@ TEST_F(ActuatorTest, CreatesBeforeItDestroysBecausePodsWaitForCreations) {
 }
 
 // Simulates changed indexes, or an incomplete instance that another tool completed.
-TEST_F(ActuatorTest, WhatIsNotWhatWasMeantIsNotDestroyed) {
+TEST_F(ActuatorTest, DoesNotDestroyAnotherInstanceWithSameId) {
   fault_ = SimFault::kCrashBetween;
   (void)gpus_.Create(0, "1g.5gb", 0);
   fault_ = SimFault::kNone;
@@ -153,7 +153,7 @@ TEST_F(ActuatorTest, WhatIsNotWhatWasMeantIsNotDestroyed) {
   EXPECT_EQ(Layout(0), Names{"1g.5gb@0"});
 }
 
-TEST_F(ActuatorTest, RemovesWhatACrashLeftHalfMade) {
+TEST_F(ActuatorTest, RemovesIncompleteInstances) {
   Want(0, {"3g.20gb@4"});
   fault_ = SimFault::kCrashBetween;
   ASSERT_FALSE(Apply(*Next().next, gpus_).ok());
@@ -183,7 +183,7 @@ TEST_F(ActuatorTest, DeferredOperationsDoNotHoldUpOthers) {
   EXPECT_EQ(stuck.obstacles[0].code, "Deferred");
 }
 
-TEST_F(ActuatorTest, SaysWhenTheTargetCannotBe) {
+TEST_F(ActuatorTest, ReportsImpossibleTarget) {
   Want(0, {"4g.20gb@0", "1g.5gb@2"});
   Want(7, {"1g.5gb@0"});
   const auto obstacles = Converge();
@@ -192,7 +192,7 @@ TEST_F(ActuatorTest, SaysWhenTheTargetCannotBe) {
   EXPECT_EQ(obstacles[1].code, "NoSuchGpu");
 }
 
-TEST_F(ActuatorTest, LeavesAGpuAloneThatHoldsSomethingUnknown) {
+TEST_F(ActuatorTest, LeavesGpuWithForeignInstanceAlone) {
   std::vector<ObservedGpu> gpus = Observe();
   gpus[0].instances.push_back({0, 9, "MIG-x", "5g.30gb", 77, 0, 6, true});
   Want(0, {"7g.40gb@0"});
@@ -202,7 +202,7 @@ TEST_F(ActuatorTest, LeavesAGpuAloneThatHoldsSomethingUnknown) {
   EXPECT_EQ(progress.obstacles[0].code, "Foreign");
 }
 
-TEST_F(ActuatorTest, UnwantedNamesWhatIsToBeWithdrawn) {
+TEST_F(ActuatorTest, UnwantedListsInstancesToWithdraw) {
   Place(0, "1g.5gb", 0, true);
   Place(0, "1g.5gb", 1);
   Place(0, "1g.5gb", 6);
@@ -217,7 +217,7 @@ class HopperTest : public ActuatorTest {
   HopperTest() : ActuatorTest("H100-80GB", 1) {}
 };
 
-TEST_F(HopperTest, ComesBackAfterAReboot) {
+TEST_F(HopperTest, RestoresPartitioningAfterReboot) {
   Want(0, {"3g.40gb@4", "1g.10gb@0"});
   Converge();
   gpus_.Reboot();
@@ -227,7 +227,7 @@ TEST_F(HopperTest, ComesBackAfterAReboot) {
 }
 
 // From any state to any legal target, with injected faults, keeping used instances.
-TEST_F(ActuatorTest, ConvergesFromAnywhere) {
+TEST_F(ActuatorTest, ConvergesFromRandomStatesWithFaults) {
   Random random(7);
   const gpu::LayoutTable& table = model_.layouts();
   const auto layout = [&] { return static_cast<gpu::LayoutId>(random.Below(table.size())); };
@@ -260,7 +260,7 @@ TEST_F(ActuatorTest, ConvergesFromAnywhere) {
 }
 
 // A GPU of a hybrid node without MIG mode, whose mode changes only with a reset.
-TEST(ActuatorModes, AModeThatWaitsForAResetIsTakenBackForWhoWantsTheOther) {
+TEST(ActuatorModes, CancelsPendingModeIfTargetWantsPresentMode) {
   const gpu::Model& model = *gpu::Catalogue::Builtin().FindModes("A100-40GB+GPU+TIME-4");
   ObservedGpu gpu{0, &model, true, {}, "GPU-0"};
   gpu.mode = Mode::kPlain;

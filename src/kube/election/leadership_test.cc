@@ -47,7 +47,7 @@ bool Becomes(const Leadership& leadership, Bell& bell, bool leads) {
   return true;
 }
 
-TEST(LeadershipTest, GivesTheLeaseUpAtTheEnd) {
+TEST(LeadershipTest, ReleasesLeaseOnDestruction) {
   SharedApi api;
   Bell first_bell, second_bell;
   std::optional<Leadership> first;
@@ -60,7 +60,7 @@ TEST(LeadershipTest, GivesTheLeaseUpAtTheEnd) {
   EXPECT_EQ(second.holder(), "b");
 }
 
-TEST(LeadershipTest, LosesWhatItCannotRenewAndGetsItBack) {
+TEST(LeadershipTest, LosesLeaseWithoutRenewalAndReacquiresIt) {
   SharedApi api;
   Bell bell;
   Leadership leadership(api, Fast("a"), [&] { bell.Ring(); });

@@ -62,28 +62,28 @@ class EventStreamTest : public testing::Test {
   std::unique_ptr<EventStream> stream_;
 };
 
-TEST_F(EventStreamTest, GivesEventsWhileTheServerGoesOn) {
+TEST_F(EventStreamTest, DeliversEventsWhileStreamIsOpen) {
   Serve(200, "event: hello\nid: 1\ndata: {}\n\nevent: gpus\ndata: []\n\n", false);
   EXPECT_EQ(Next()->name, "hello");
   EXPECT_EQ(Next()->data, "[]");
   EXPECT_FALSE(stream_->Ended());
 }
 
-TEST_F(EventStreamTest, EndsInOrderWithTheServer) {
+TEST_F(EventStreamTest, EndsWithOkWhenServerCloses) {
   Serve(200, "event: hello\ndata: {}\n\n", true);
   EXPECT_TRUE(Next().has_value());
   EXPECT_FALSE(Next().has_value());
   EXPECT_TRUE(stream_->error().ok()) << stream_->error().ToString();
 }
 
-TEST_F(EventStreamTest, SaysWhatTheServerSays) {
+TEST_F(EventStreamTest, ReportsServerErrorText) {
   Serve(403, R"({"error":"kim may see nothing"})", true);
   EXPECT_FALSE(Next().has_value());
   EXPECT_EQ(stream_->error().code(), Code::kPermission);
   EXPECT_EQ(stream_->error().message(), "kim may see nothing");
 }
 
-TEST_F(EventStreamTest, SaysThatNobodyAnswers) {
+TEST_F(EventStreamTest, ReportsUnreachableServer) {
   Serve(200, "", true);
   ConnectionConfig config;
   config.server = "http://127.0.0.1:" + std::to_string(server_->port());

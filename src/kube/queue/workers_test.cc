@@ -10,7 +10,7 @@
 namespace nos::kube {
 namespace {
 
-TEST(WorkersTest, CallsAreUnderWayTogetherAndNoneIsLost) {
+TEST(WorkersTest, RunsCallsConcurrentlyAndLosesNone) {
   FakeApi api;
   Inbox<int> inbox;
   std::latch all(3), done(100);
@@ -33,7 +33,7 @@ TEST(WorkersTest, CallsAreUnderWayTogetherAndNoneIsLost) {
   EXPECT_TRUE(inbox.TakeAll().empty());
 }
 
-TEST(WorkersTest, TheEndWaitsForWhatIsUnderWayAndDropsTheRest) {
+TEST(WorkersTest, DestructorWaitsForRunningCallsAndDropsQueuedOnes) {
   FakeApi api;
   std::atomic<int> ended = 0;
   std::latch begun(1), go(1);

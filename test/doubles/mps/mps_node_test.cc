@@ -138,7 +138,7 @@ class MpsNodeTest : public testing::Test {
   std::unique_ptr<kubelet::DevicePluginServer> plugin_;
 };
 
-TEST_F(MpsNodeTest, AShareReachesItsDaemonAndIsKnownAgain) {
+TEST_F(MpsNodeTest, ShareReachesItsDaemonAndIsRestored) {
   device::MpsGpus shares(gpus_);
   Share(shares);
   ASSERT_TRUE(shares.Create(0, "20gb", 3).ok());
@@ -168,7 +168,7 @@ TEST_F(MpsNodeTest, AShareReachesItsDaemonAndIsKnownAgain) {
   EXPECT_FALSE(kubelet_->Admit({"team-a", "train-1"}, {{"nvidia.com/gpu-20gb", 1}}).ok());
 }
 
-TEST_F(MpsNodeTest, SeveralSharesAreGivenOnOneGpuOnly) {
+TEST_F(MpsNodeTest, AllocatesSeveralSharesOnOneGpuOnly) {
   device::MpsGpus shares(gpus_);
   Share(shares);
   for (uint8_t start = 0; start < 2; ++start) {
@@ -198,7 +198,7 @@ TEST_F(MpsNodeTest, SeveralSharesAreGivenOnOneGpuOnly) {
 }
 
 // Clients depend on the daemons: a starting agent knows no share before it has asked the kubelet.
-TEST_F(MpsNodeTest, AnAgentThatStartsTakesTheDaemonsOver) {
+TEST_F(MpsNodeTest, StartingAgentTakesOverDaemons) {
   kube::FakeApi api;
   api.Put({{"kind", "Node"},
            {"metadata",
@@ -285,7 +285,7 @@ class RestartedAgentTest : public MpsNodeTest {
 };
 
 // A restarted kubelet reports no assignments for a moment.
-TEST_F(RestartedAgentTest, DaemonsStayWhileSharesMayBeHeld) {
+TEST_F(RestartedAgentTest, KeepsDaemonsWhileSharesMayBeHeld) {
   PutNode("mps", {});
   RunAgent();
   ASSERT_EQ(mps_->States().size(), 2u);
@@ -308,7 +308,7 @@ TEST_F(RestartedAgentTest, DaemonsStayWhileSharesMayBeHeld) {
 }
 
 // The agent does not even know the UUID of a GPU that it never read.
-TEST_F(RestartedAgentTest, TheDaemonOfAGpuThatCannotBeReadStays) {
+TEST_F(RestartedAgentTest, KeepsDaemonOfUnreadableGpu) {
   PutNode("mps", {});
   RunAgent();
   std::vector<pid_t> daemons;
@@ -325,7 +325,7 @@ TEST_F(RestartedAgentTest, TheDaemonOfAGpuThatCannotBeReadStays) {
   EXPECT_EQ(states[1].pid, daemons[1]);
 }
 
-TEST_F(RestartedAgentTest, ThatDaemonsAreTakenOverIsNoFaultOfThePlan) {
+TEST_F(RestartedAgentTest, TakingOverDaemonsDoesNotFailPlan) {
   PutNode("mps", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
                   {"nos.nebuly.com/spec-layout-0", "10gb@0"}});
   RunAgent();
@@ -337,7 +337,7 @@ TEST_F(RestartedAgentTest, ThatDaemonsAreTakenOverIsNoFaultOfThePlan) {
               testing::Not(HasSubstr("PartitioningIncomplete")));
 }
 
-TEST_F(RestartedAgentTest, AShareThatIsMoreThanItsGpuMayHaveNowKeepsItsLimit) {
+TEST_F(RestartedAgentTest, KeepsLimitOfShareLargerThanGpuCapacity) {
   const std::string uuid = gpus_.Info(0).uuid;
   silent_.Assign({"ml", "a", "c", "nvidia.com/gpu-140gb", uuid + "::140::0"});
   share_options_.overhead_mib = 16 * 1024;
@@ -349,7 +349,7 @@ TEST_F(RestartedAgentTest, AShareThatIsMoreThanItsGpuMayHaveNowKeepsItsLimit) {
 }
 
 // Daemons answer independently of the GPU's health.
-TEST_F(RestartedAgentTest, AFaultOfAGpuThatIsServedEndsThePlan) {
+TEST_F(RestartedAgentTest, FaultOfServedGpuFailsPlan) {
   PutNode("mps", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
                   {"nos.nebuly.com/spec-layout-0", "10gb@0"}});
   RunAgent();
@@ -363,7 +363,7 @@ TEST_F(RestartedAgentTest, AFaultOfAGpuThatIsServedEndsThePlan) {
 }
 
 // While its daemon ends, the GPU has a condition, and no target.
-TEST_F(RestartedAgentTest, AGpuThatIsToBeCutEndsItsDaemonOnce) {
+TEST_F(RestartedAgentTest, SwitchToMigEndsDaemonOnce) {
   device::MpsGpus shares(gpus_);
   device::PlainGpus all(shares);
   agent::AgentExtras extras{&board_, nullptr, true, mps_.get()};
@@ -405,7 +405,7 @@ TEST_F(RestartedAgentTest, AGpuThatIsToBeCutEndsItsDaemonOnce) {
 
 // No part is allocated before its daemon serves, and the instance is destroyed only after the
 // daemon has ended.
-TEST_F(RestartedAgentTest, ADividedInstanceIsServedFromItsFirstPartToItsLast) {
+TEST_F(RestartedAgentTest, ServesDividedInstanceFromFirstToLastPart) {
   const std::vector<gpu::InstancePart> divided = {{"3g.71gb", 2}};
   device::MigParts parts(gpus_, gpu::Catalogue::Builtin(), divided);
   device::MpsGpus shares(parts);

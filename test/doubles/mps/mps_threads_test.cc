@@ -70,7 +70,7 @@ class MpsThreadsTest : public testing::Test {
   std::unique_ptr<MpsControl> control_;
 };
 
-TEST_F(MpsThreadsTest, OneThatEndsHoldsUpNobodyWhoAsks) {
+TEST_F(MpsThreadsTest, EndingDaemonDoesNotBlockReaders) {
   ASSERT_TRUE(control_->Keep({{0, kGpu, 39}}).ok());
   ASSERT_TRUE(Await([this] { return control_->Serves(kGpu); }));
   const std::vector<MpsState> serving = control_->States();
@@ -87,7 +87,7 @@ TEST_F(MpsThreadsTest, OneThatEndsHoldsUpNobodyWhoAsks) {
 }
 
 // The daemon runs as root, and writes its process id into a file with that name.
-TEST_F(MpsThreadsTest, ADaemonFollowsNoLinkThatAContainerHasLeft) {
+TEST_F(MpsThreadsTest, DaemonFollowsNoLinkLeftByContainer) {
   const std::string pipes = folder_ + "/pipe/" + kGpu;
   fs::create_directories(pipes);
   std::ofstream(folder_ + "/others") << "mine";
@@ -99,7 +99,7 @@ TEST_F(MpsThreadsTest, ADaemonFollowsNoLinkThatAContainerHasLeft) {
   EXPECT_EQ(text, "mine");
 }
 
-TEST_F(MpsThreadsTest, GpusThatAreGoneHaveNone) {
+TEST_F(MpsThreadsTest, RemovedGpusLeaveNoThreads) {
   const std::ptrdiff_t before = CountThreads();
   for (int i = 0; i < 3; ++i) {
     const std::string uuid = std::string(kGpu) + std::to_string(i);

@@ -23,12 +23,12 @@ using testing::IsEmpty;
 
 constexpr const char* kA = "GPU-aaaaaaaa-0000-0000-0000-000000000000";
 
-TEST(MpsTool, ReadsProcessIdsOnly) {
+TEST(MpsTool, ParsesOnlyProcessIds) {
   EXPECT_EQ(PidsIn("123\n 45 0\n"), (std::vector<pid_t>{123, 45, 0}));
   EXPECT_THAT(PidsIn("none -1 1.5 99999999999999999999 4194305 12x"), IsEmpty());
 }
 
-TEST(MpsTool, CommandsHaveADeadline) {
+TEST(MpsTool, CommandsTimeOut) {
   const MpsTool tool({"sleep", kA, "/tmp", "/tmp", false});
   EXPECT_EQ(tool.Ask("get_server_list", seconds(20)).status().code(), Code::kUnavailable);
   const MpsTool mute({"cat", kA, "/tmp", "/tmp", false});
@@ -40,7 +40,7 @@ TEST(MpsTool, CommandsHaveADeadline) {
 }
 
 // kUnavailable would end the daemon, so a local error must have another code.
-TEST(MpsTool, AnAgentWithoutDescriptorsIsNoFaultOfTheDaemon) {
+TEST(MpsTool, ExhaustedDescriptorsAreNotDaemonFault) {
   const MpsTool tool({"cat", kA, "/tmp", "/tmp", false});
   rlimit usual{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
@@ -52,7 +52,7 @@ TEST(MpsTool, AnAgentWithoutDescriptorsIsNoFaultOfTheDaemon) {
 }
 
 // Containers can write into it, and the daemon, running as root, would follow their links.
-TEST(MpsTool, NothingThatContainersLeaveIsInADaemonsFolder) {
+TEST(MpsTool, ClearPipesRemovesFilesOfContainers) {
   namespace fs = std::filesystem;
   std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
   const fs::path folder = mkdtemp(pattern.data());
@@ -117,7 +117,7 @@ class Namesake {
 };
 
 // A container with a share can see the directory, and may choose any process name.
-TEST(MpsTool, ProcessesOfContainersAreNoServers) {
+TEST(MpsTool, IgnoresProcessesOfContainers) {
   namespace fs = std::filesystem;
   std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
   const std::string folder = mkdtemp(pattern.data());
@@ -138,7 +138,7 @@ TEST(MpsTool, ProcessesOfContainersAreNoServers) {
 
 // Command and environment of a container's process can be long, and reading them can block while it
 // hangs.
-TEST(MpsTool, OfProcessesOfContainersNothingButTheNamespaceIsRead) {
+TEST(MpsTool, ReadsOnlyNamespaceOfContainerProcesses) {
   namespace fs = std::filesystem;
   std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
   const fs::path proc = mkdtemp(pattern.data());
