@@ -16,11 +16,11 @@ namespace {
 
 // Names and meaning: prometheus.io/docs/instrumenting/writing_clientlibs, "Process metrics".
 constexpr MetricFamily kMemory{MetricFamily::Kind::kGauge, "process_resident_memory_bytes",
-                               "Resident memory of this process."};
+                               "Resident memory of this process in bytes."};
 constexpr MetricFamily kCpu{MetricFamily::Kind::kCounter, "process_cpu_seconds_total",
-                            "User and system CPU time that this process has used."};
+                            "Total user and system CPU time of this process."};
 constexpr MetricFamily kStart{MetricFamily::Kind::kGauge, "process_start_time_seconds",
-                              "When this process began, in seconds since 1970."};
+                              "Start time of this process in seconds since the Unix epoch."};
 
 const prometheus::Histogram::BucketBoundaries& Buckets(MetricFamily::Kind kind) {
   static const prometheus::Histogram::BucketBoundaries sizes{1, 2, 4, 8, 16, 32, 64};

@@ -73,7 +73,7 @@ class NodeDouble {
     for (const auto& pod : *pods_.Snapshot()) {
       const Status done = Keep(*pod, now, wait);
       if (done.ok()) continue;
-      Log(LogLevel::kWarn, "pod", {{"pod", pod->Key()}, {"error", done.ToString()}});
+      Log(LogLevel::kWarn, "failed to sync Pod", {{"pod", pod->Key()}, {"error", done.ToString()}});
       wait = std::min<Duration>(wait, std::chrono::milliseconds(500));
     }
     for (auto it = admitted_.begin(); it != admitted_.end();) {
