@@ -75,7 +75,8 @@ void Update(benchmark::State& state) {
 }
 BENCHMARK(Update);
 
-// The same with one parent's memory shared by all, and with the standing of the new pods.
+// The same with one parent's memory shared by all, and with the check whether each new pod is over
+// quota.
 void UpdateShared(benchmark::State& state) {
   Ledger ledger = FullLedger(true);
   for (size_t i = 0; i < ledger.balance().size(); ++i) (void)ledger.StandingOf(i);

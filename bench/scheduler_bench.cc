@@ -47,7 +47,7 @@ std::shared_ptr<const Pod> MakePod(int i, Workload workload) {
   pod.containers[0].image = "registry.example/app:1";
   auto& requests = pod.containers[0].requests;
   requests = {{"cpu", Quantity::FromMilli(100)}, {"memory", Quantity::FromValue(500 << 20)}};
-  // Enough deployments that each has fewer pods than there are nodes.
+  // Ten deployments: of 10,000 pods on 1,000 nodes, each deployment has one pod per node.
   const std::string app = "app-" + std::to_string(i % 10);
   pod.meta.labels = {{"app", app}};
   const cluster::LabelSelector same{{{"app", app}}, {}};

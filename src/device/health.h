@@ -22,7 +22,7 @@ struct HealthCondition {
     kMemoryError,  // an uncorrectable (double bit) error of memory
     kLost,         // the GPU does not answer; cleared when it answers again
     kUnwatched,    // its errors are not monitored; the GPU itself may be fine
-    kMps,          // in MPS mode without a control daemon (sharing/mps_daemon.h)
+    kMps,          // in MPS mode without a control daemon (device/sharing/mps_daemon.h)
   };
   Kind kind = Kind::kXid;
   int gpu = 0;  // GpuInfo::index

@@ -101,7 +101,7 @@ struct GpmMetric {  // nvmlGpmMetric_t
   const char *short_name, *long_name, *unit;
 };
 
-struct GpmMetricsGet {  // only the first `count` metrics are read
+struct GpmMetricsGet {  // nvmlGpmMetricsGet_t; only the first `count` metrics are read
   unsigned version, count;
   GpmSample first, second;
   GpmMetric metrics[333];  // NVML_GPM_METRIC_MAX

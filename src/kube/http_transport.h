@@ -2,9 +2,9 @@
 //
 // One thread drives all transfers: connections are kept and shared, many requests and watches are
 // in flight at once. Callers wait for their own answers. An answer with Retry-After is repeated
-// after that time, within the request's time limit and possibly many times; a refused identity is
-// renewed once. A watch that is silent for long counts as ended: API servers send a bookmark about
-// every minute.
+// after that time, within the request's time limit; many requests can wait in this way at once. A
+// refused identity is renewed once. A watch that is silent for long counts as ended: API servers
+// send a bookmark about every minute.
 //
 // Thread-safe. Must outlive its streams.
 #pragma once

@@ -65,9 +65,12 @@ std::map<std::string, PluginRegistrar::Report> PluginRegistrar::Reports() const 
 void PluginRegistrar::Run() {
   bool watched = false;
   do {
+    // 1. Clear the signals first: a change after this point starts another round.
     wake_up_.Clear();
     watched = folder_.Refresh().ok();
+    // 2. Notice a new kubelet before looking at plugins: it makes every registration due.
     NoticeKubelet();
+    // 3. Serve the sockets first: the kubelet connects to a plugin while it registers.
     std::vector<std::string> due;
     {
       const std::lock_guard lock(mutex_);
@@ -76,6 +79,7 @@ void PluginRegistrar::Run() {
         if (IsDue(resource, plugin)) due.push_back(resource);
       }
     }
+    // 4. Register without the lock, because the kubelet may take seconds to answer.
     for (const std::string& resource : due) Record(resource, Register(resource));
   } while (WaitForWork(watched));
 }

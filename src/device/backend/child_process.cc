@@ -48,8 +48,8 @@ Result<pid_t> Spawn(std::vector<std::string> arguments, std::vector<std::string>
       posix_spawn_file_actions_addopen(&actions, output, "/dev/null", O_WRONLY, 0);
     }
   }
-  posix_spawn_file_actions_addclosefrom_np(&actions,
-                                           STDERR_FILENO + 1);  // it outlives this process
+  // The child may outlive this process, so it must not keep other descriptors open.
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none, all;
@@ -149,7 +149,7 @@ Result<ProgramEnd> RunProgram(Program program, const std::string& input, Duratio
     return Status(Code::kPermission,
                   fmt::format("cannot start {}: {}", program.arguments.front(), Words(errno)));
   }
-  // The child cannot close the pipe before this write, because the input fits the pipe's buffer.
+  // Written before the child starts, so no reader can close the pipe; the input fits its buffer.
   if (write(in->second.get(), input.data(), input.size()) != std::ssize(input)) {
     return Status(Code::kUnavailable, Words(errno));
   }

@@ -61,9 +61,10 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
     }
   }
   const std::scoped_lock keeping(keeping_);
-  // Destroys ended daemons without the lock, because their threads must finish first, and before
+  // 1. Destroy ended daemons without the lock, because their threads must finish first, and before
   // new daemons look at the same directories.
   TakeEnded(wanted, undecided).clear();
+  // 2. Serve the wanted GPUs.
   const std::scoped_lock lock(mutex_);
   limits_mib_.clear();
   for (const auto& [uuid, gpu] : wanted) {
@@ -75,6 +76,7 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
       daemon->Want(true);
     }
   }
+  // 3. End the others: known daemons, and directories left by a former agent.
   for (const auto& [uuid, daemon] : daemons_) {
     if (!wanted.contains(uuid) && !undecided.contains(uuid)) daemon->Want(false);
   }

@@ -46,16 +46,20 @@ Reflector::Reflector(Resource resource, ReflectorOptions options)
     : resource_(std::move(resource)), options_(std::move(options)) {}
 
 bool Reflector::Pump(Client& client, Time now, ReflectorSink& sink) {
+  // 1. Deliver events of the open watch.
   bool delivered = stream_ != nullptr && Drain(now, sink);
+  // 2. A periodic list starts without version and watch.
   if (synced_ && now - listed_ >= options_.relist_every) {
     stream_ = nullptr;
     version_.clear();
   }
+  // 3. List if there is no version to resume from; then watch from that version.
   if (stream_ == nullptr && now >= next_attempt_) {
     if (version_.empty()) delivered |= ListNow(client, now, sink);
     if (!version_.empty()) OpenWatch(client, now);
     if (stream_ != nullptr) delivered |= Drain(now, sink);
   }
+  // 4. Ask for the wake call last: draining may have used up the previous one.
   if (stream_ != nullptr && options_.wake) stream_->OnReady(options_.wake);
   return delivered;
 }

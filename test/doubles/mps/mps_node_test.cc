@@ -175,7 +175,7 @@ TEST_F(MpsNodeTest, AllocatesSeveralSharesOnOneGpuOnly) {
     ASSERT_TRUE(shares.Create(0, "10gb", start).ok());
   }
   for (const int gpu : {0, 1}) ASSERT_TRUE(shares.Create(gpu, "7gb", 2).ok());
-  // Whatever the order of GPUs: one has a single share, which a choice without preference would
+  // Both orders of GPUs: one has a single share, which a choice without preference would
   // take.
   for (const int gpu : {0, 1}) {
     const std::string profile = gpu == 0 ? "3gb" : "4gb";
