@@ -1,4 +1,4 @@
-// What one request to the in-process API server costs.
+// Cost of one request to the in-process API server.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// What one placement decision costs at several cluster sizes, and what the policy gains.
+// Cost of one placement decision at several cluster sizes, and the gain of the policy.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -16,7 +16,7 @@ namespace {
 
 const gpu::Model& A100() { return *gpu::Catalogue::Builtin().FindByName("A100-40GB"); }
 
-// A cluster in the state that churn, uniform over the plain profiles, leaves it in.
+// A cluster after churn that is uniform over the plain profiles.
 class Busy {
  public:
   Busy(size_t gpus, double load, uint64_t seed)
@@ -67,8 +67,8 @@ void BM_Choose(benchmark::State& state) {
 }
 BENCHMARK(BM_Choose)->Arg(100)->Arg(1000)->Arg(5000)->Arg(100'000);
 
-// Overloaded, so that requests are blocked: every blocked profile of ten such clusters takes its
-// turn. The label says how many that are, and how many of them a plan helps.
+// Overloaded, so that requests are blocked: every blocked profile of ten such clusters is tried in
+// turn. The label has their number, and for how many of them a relocation plan exists.
 void BM_FindRelocation(benchmark::State& state) {
   std::vector<std::unique_ptr<Busy>> clusters;
   std::vector<std::pair<const study::Fleet*, gpu::ProfileId>> blocked;
@@ -94,8 +94,9 @@ BENCHMARK(BM_FindRelocation)->Arg(100)->Arg(1000)->Arg(5000)->Unit(benchmark::kM
 
 constexpr std::array kMixes = {"uniform", "skew-small", "skew-big", "bimodal", "inference"};
 
-// 100 GPUs, load .95, 60,000 arrivals, seeds 1 to 12: compute-weighted points above
-// largest-free-run, for repack as the limit (moves: -1) and nos with so many moves.
+// 100 GPUs, load .95, 60,000 arrivals, seeds 1 to 12: compute-weighted percentage points above the
+// policy largest-free-run, for repack as the upper limit (moves: -1) and for nos with this number
+// of moves.
 void BM_ChurnGain(benchmark::State& state) {
   ChurnOptions options;
   options.model = &A100();

@@ -1,5 +1,5 @@
-// What it costs to read a list of pods from the wire: straight into typed values, by way of a tree,
-// and through the cache that controllers read from. Time is a pod's.
+// Cost of reading a list of pods from the wire: directly into typed values, through a tree, and
+// through the cache that controllers read from. Times are per pod.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <malloc.h>
@@ -11,7 +11,7 @@
 namespace nos {
 namespace {
 
-// Of the size and shape that a Deployment's pod has on a real cluster: about 4 KB.
+// A pod with the size and shape of a Deployment's pod on a real cluster: about 4 KB.
 std::string PodText(int i) {
   std::string managed;
   for (int f = 0; f < 20; ++f)
@@ -91,7 +91,7 @@ void BM_ReadByTree(benchmark::State& state) {
 }
 BENCHMARK(BM_ReadByTree)->Arg(5'000)->Arg(50'000)->Unit(benchmark::kMillisecond);
 
-// A server of one page after the other that never has news.
+// A server that serves pages and never sends watch events.
 class Pages final : public kube::Transport {
  public:
   explicit Pages(int pods) : pods_(pods) {}
@@ -115,7 +115,7 @@ class Pages final : public kube::Transport {
   int pods_;
 };
 
-// What the cache keeps of each pod, in bytes of the heap.
+// Heap memory of the cache per pod, in bytes.
 void BM_CacheMemory(benchmark::State& state) {
   Pages pages(static_cast<int>(state.range(0)));
   for ([[maybe_unused]] auto _ : state) {

@@ -1,11 +1,11 @@
-// How far off the estimates are of when pods that wait will start: a virtual cluster that is asked
-// for more than it has, seen through the records of its collector and agents.
+// Measures the error of estimated start times of pending pods: a virtual cluster with more demand
+// than capacity, observed through the records of its collector and agents.
 //
 //   nos-estimates [NODES] [GPUS] [MINUTES] [SEED] [SPREAD]
 //
-// Default: 3 nodes of 4 GPUs, 240 minutes, seed 1. Pods come in families that ask for the same and
-// run about as long; SPREAD (0.5) is the standard deviation of the logarithm of how long. Of each
-// pod that waits, the first estimate after it came counts, and every later one.
+// Default: 3 nodes of 4 GPUs, 240 minutes, seed 1. Pods come in families with the same requests and
+// similar run times; SPREAD (0.5) is the standard deviation of the logarithm of the run time. For
+// each pending pod, the first estimate after its arrival is evaluated, and every later one.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Options {
   double spread = 0.5;
 };
 
-// What alike pods ask for, and for how long.
+// The request and run time of similar pods.
 struct Family {
   const char* profile;
   double run;  // seconds, the median
@@ -46,7 +46,7 @@ constexpr Family kFamilies[] = {{"1g.5gb", 120, 8},
                                 {"2g.10gb", 300, 4},
                                 {"3g.20gb", 900, 3},
                                 {"7g.40gb", 1200, 1}};
-constexpr double kLoad = 1.1;  // of what there is
+constexpr double kLoad = 1.1;  // relative to the capacity
 
 double Normal(Random& random) {
   const double u = 1 - random.Uniform(), v = random.Uniform();
@@ -83,7 +83,7 @@ void SubmitPods(sim::World& world, const Options& options, Random& random) {
   }
 }
 
-// What was said of a pod, and what became of it; milliseconds.
+// An estimate for a pod, and its actual start; milliseconds.
 struct Said {
   int64_t when = 0;
   telemetryserver::Estimate estimate;
@@ -114,7 +114,8 @@ class Observer {
         if (auto json = ParseJson(text); json.ok()) Tell(*json, "node/" + name);
       }
     }
-    for (const auto& [uid, estimate] : telemetryserver::EstimateStarts(state_, world_.catalogue())) {
+    for (const auto& [uid, estimate] :
+         telemetryserver::EstimateStarts(state_, world_.catalogue())) {
       said_[uid].push_back({ToMillis(world_.Now()), estimate});
     }
   }

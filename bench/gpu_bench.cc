@@ -1,4 +1,4 @@
-// What one question to the layout tables costs, and what building them costs.
+// Cost of a lookup in the layout tables, and of building them.
 #include <benchmark/benchmark.h>
 
 #include <bit>
@@ -12,7 +12,7 @@ namespace {
 
 const Model& A100() { return *Catalogue::Builtin().FindByName("A100-40GB"); }
 
-// Layouts in an order the processor cannot foresee.
+// Layouts in an order that defeats branch prediction.
 std::vector<LayoutId> RandomLayouts() {
   Random random(1);
   std::vector<LayoutId> layouts(4096);

@@ -1,8 +1,7 @@
-// What deciding about new nodes costs: 10,000 pods that no plan could place, 20 pools, beside 5,000
-// nodes that are full, and which of 5,000 nodes could go. Single-threaded.
+// Cost of decisions about new nodes: 10,000 pods that no plan could place, 20 node groups, beside
+// 5,000 full nodes; and of choosing removable nodes among 5,000. Single-threaded.
 //
-// Every case says in its counters how many pods are served, on how many new nodes, and what these
-// cost an hour.
+// The counters of every case show the number of served pods, of new nodes, and their cost per hour.
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
 
@@ -48,8 +47,8 @@ std::shared_ptr<cluster::Pod> PodOf(int index, const std::string& profile, int c
   return pod;
 }
 
-// Twenty kinds of node: three models, two to eight GPUs, more or less cpu for each, and some
-// without GPUs.
+// Twenty kinds of node: three GPU models, two to eight GPUs, different amounts of CPU for each, and
+// some without GPUs.
 std::vector<PoolNow> Pools(int max) {
   const struct {
     const char* model;
@@ -145,7 +144,7 @@ SharedPods Gangs(PlanOptions& options) {
   return pods;
 }
 
-// Each kept apart from its own kind by a filter that looks at other pods.
+// Each pod excludes its own kind by a filter that looks at other pods.
 SharedPods KeptApart(PlanOptions&) {
   SharedPods pods;
   for (int i = 0; i < 500; ++i) {
@@ -165,16 +164,16 @@ void BM_NoTwoAlike(benchmark::State& state) { Grow(state, NoTwoAlike); }
 BENCHMARK(BM_NoTwoAlike)->Unit(benchmark::kMillisecond);
 void BM_Gangs(benchmark::State& state) { Grow(state, Gangs); }
 BENCHMARK(BM_Gangs)->Unit(benchmark::kMillisecond);
-// Where each of the nodes that are there has room for some of a gang.
+// Each existing node has capacity for some members of a gang.
 void BM_GangsBeside(benchmark::State& state) { Grow(state, Gangs, 1000, "3g.20gb@0:used"); }
 BENCHMARK(BM_GangsBeside)->Unit(benchmark::kMillisecond);
 void BM_KeptApart(benchmark::State& state) { Grow(state, KeptApart); }
 BENCHMARK(BM_KeptApart)->Unit(benchmark::kMillisecond);
-// Pools that are too small for all.
+// Node groups that are too small for all pods.
 void BM_TooFewNodes(benchmark::State& state) { Grow(state, FewKinds, 20); }
 BENCHMARK(BM_TooFewNodes)->Unit(benchmark::kMillisecond);
 
-// 5,000 nodes with one slice each, of which up to `nodes` go.
+// 5,000 nodes with one slice each, up to `nodes` of which are removed.
 void BM_Shrink(benchmark::State& state) {
   const cluster::ClusterSnapshot snapshot = FullCluster("1g.5gb@0:used", 8);
   const std::vector<PoolNow> pools = Pools(1000);

@@ -1,11 +1,10 @@
-// GPU fractions packed as in the published openb protocol: what is allocated, and how long it
-// takes.
+// Packs GPU fractions by the published openb protocol: allocation rate and run time.
 //
 //   NOS_OPENB=DIR build/release/bench/nos_bench_openb
 //
-// DIR holds openb_node_list_gpu_node.csv and openb_pod_list_*.csv of the Alibaba trace
-// cluster-trace-gpu-v2023; the default is ../shared/data/traces/openb. One iteration is one run of
-// one seed (42, 43, ...51) from the files' text to the report. Counters, over those ten seeds:
+// DIR contains openb_node_list_gpu_node.csv and openb_pod_list_*.csv of the Alibaba trace
+// cluster-trace-gpu-v2023 (github.com/alibaba/clusterdata). One iteration is one run of one seed
+// (42, 43, ...51) from the files' text to the report. Counters, over those ten seeds:
 //   alloc130  mean allocated GPU in per cent at 130 per cent arrived, as published
 //   sd, min   of the same
 //   alloc100  mean at 100 per cent arrived

@@ -1,4 +1,4 @@
-// What `nos partitioner` takes to keep a large cluster in its caches: a generated cluster on the
+// Memory of `nos partitioner` with a large cluster in its caches: a generated cluster on the
 // sandbox's API server, over HTTP.
 //
 //   nos-partitioner-memory NOS [NODES PODS]      5000 50000
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   }
   const double took =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-  std::this_thread::sleep_for(std::chrono::seconds(5));  // the first looks at it
+  std::this_thread::sleep_for(std::chrono::seconds(5));  // its first reconciliations
   fmt::print("{} nodes, {} pods: read after {:.1f} s; resident {}, at most {}\n", nodes, pods, took,
              Field(process, "VmRSS"), Field(process, "VmHWM"));
   kill(process, SIGTERM);

@@ -1,8 +1,8 @@
-// What one plan costs, from a snapshot to the plan, single-threaded, on nodes of eight A100-40.
+// Cost of one plan, from a snapshot to the plan, single-threaded, on nodes of eight A100-40GB.
 //
-// Every case says in its counters how many pods were placed, the upper bound, and what changes. The
-// process's peak memory (VmHWM) is a counter of the scaling cases; each is its own process's peak
-// only when run alone: --benchmark_filter=Scaling/5000.
+// The counters of every case show the number of placed pods, the upper bound, and the changes. Peak
+// memory of the process (VmHWM) is a counter of the scaling cases; it belongs to one case only if
+// that case runs alone: --benchmark_filter=Scaling/5000.
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
 
@@ -91,7 +91,7 @@ Cluster EmptyNodes(int nodes, int cpu, const SharedPods& pods,
   return {cluster::ClusterSnapshot::Build(list, {}, gpu::Catalogue::Builtin()), pods};
 }
 
-// Half 1g, a quarter each 2g and 3g.
+// Half of them 1g, a quarter each 2g and 3g.
 SharedPods SmallPods(int count, int cpu_milli = 1000) {
   SharedPods pods;
   const char* profiles[] = {"1g.5gb", "2g.10gb", "1g.5gb", "3g.20gb"};
@@ -101,7 +101,7 @@ SharedPods SmallPods(int count, int cpu_milli = 1000) {
 
 constexpr const char* kWhole = "7g.40gb@0:free";
 
-// Yardstick: 44 s for the Go planner on a 2-core machine.
+// For comparison: 44 s for the planner of the Go implementation on a 2-core machine.
 void BM_Fit200Nodes800Pods(benchmark::State& state) {
   Run(state, EmptyNodes(200, 64, SmallPods(800), std::vector<std::string>(8, kWhole)));
 }
@@ -113,13 +113,13 @@ void BM_FitMixedLayouts200Nodes800Pods(benchmark::State& state) {
 }
 BENCHMARK(BM_FitMixedLayouts200Nodes800Pods)->Unit(benchmark::kMillisecond);
 
-// Yardstick: 61 s for the Go planner.
+// For comparison: 61 s for the planner of the Go implementation.
 void BM_NoneFits400Nodes400Pods(benchmark::State& state) {
   Run(state, EmptyNodes(400, 0, SmallPods(400), std::vector<std::string>(8, kWhole)));
 }
 BENCHMARK(BM_NoneFits400Nodes400Pods)->Unit(benchmark::kMillisecond);
 
-// The same with 400 different cpu requests.
+// The same with 400 different CPU requests.
 void BM_NoneFits400DifferentPods(benchmark::State& state) {
   SharedPods pods;
   for (int i = 0; i < 400; ++i) pods.push_back(PodOf(i, {"1g.5gb"}, 1000 + i));
@@ -127,7 +127,7 @@ void BM_NoneFits400DifferentPods(benchmark::State& state) {
 }
 BENCHMARK(BM_NoneFits400DifferentPods)->Unit(benchmark::kMillisecond);
 
-// From the acceptance of the old planner: at least 50 GPUs are needed.
+// An acceptance test of the Go implementation's planner: at least 50 GPUs are needed.
 void BM_Touches50Nodes200Pods(benchmark::State& state) {
   SharedPods pods;
   for (int i = 0; i < 200; ++i) {
@@ -137,14 +137,15 @@ void BM_Touches50Nodes200Pods(benchmark::State& state) {
 }
 BENCHMARK(BM_Touches50Nodes200Pods)->Unit(benchmark::kMillisecond);
 
-// Ten pods a node.
+// Ten pods per node.
 void BM_Scaling(benchmark::State& state) {
   const int nodes = static_cast<int>(state.range(0));
   Run(state, EmptyNodes(nodes, 64, SmallPods(10 * nodes), std::vector<std::string>(8, kWhole)));
 }
 BENCHMARK(BM_Scaling)->Arg(625)->Arg(1250)->Arg(2500)->Arg(5000)->Unit(benchmark::kMillisecond);
 
-// The same, half of them without slices, of 60 sizes in cpu, a third of these with a whole GPU.
+// The same, half of them without slices and with 60 different CPU requests, a third of these with a
+// whole GPU.
 void BM_HalfWithoutSlices(benchmark::State& state) {
   const int nodes = static_cast<int>(state.range(0));
   SharedPods pods = SmallPods(5 * nodes);
@@ -163,9 +164,8 @@ void BM_HalfWithoutSlices(benchmark::State& state) {
 }
 BENCHMARK(BM_HalfWithoutSlices)->Arg(200)->Arg(1250)->Arg(5000)->Unit(benchmark::kMillisecond);
 
-// Nodes as they are in use: random used and free instances, cpu partly taken, pods of 40 sizes in
-// cpu, some with several slices. `load`: slots asked for, in percent of those
-// free.
+// Nodes in use: random used and free instances, CPU partly used, pods with 40 different CPU
+// requests, some with several slices. `load`: requested slots in percent of the free ones.
 Cluster InUse(int nodes, int load, int priorities, uint64_t seed) {
   Random random(seed);
   const gpu::Model& model = *gpu::Catalogue::Builtin().FindByName("A100-40GB");
@@ -219,8 +219,8 @@ BENCHMARK(BM_InUse)
     ->Args({5000, 90, 3})
     ->Unit(benchmark::kMillisecond);
 
-// Empty nodes that are asked for 1.3 times their slots, from 2g to 7g: which sets the GPUs are cut
-// to decides how many pods are placed. `kinds`: nodes of so many cpu counts.
+// Empty nodes with a demand of 1.3 times their slots, from 2g to 7g: the choice of profiles
+// determines how many pods are placed. `kinds`: number of different CPU sizes of nodes.
 void BM_Overload(benchmark::State& state) {
   const int nodes = static_cast<int>(state.range(0)), kinds = static_cast<int>(state.range(1));
   Random random(1);
@@ -243,7 +243,7 @@ BENCHMARK(BM_Overload)
     ->ArgsProduct({{4, 20, 200, 5000}, {1, 8}})
     ->Unit(benchmark::kMillisecond);
 
-// Every pod different, more than fit.
+// All pods are different, and more than fit.
 void BM_OverloadOfDifferentPods(benchmark::State& state) {
   const int nodes = static_cast<int>(state.range(0));
   SharedPods pods;
@@ -253,8 +253,9 @@ void BM_OverloadOfDifferentPods(benchmark::State& state) {
 }
 BENCHMARK(BM_OverloadOfDifferentPods)->Arg(20)->Arg(200)->Arg(1000)->Unit(benchmark::kMillisecond);
 
-// What a plan takes beyond its time limit, here none: ten pods a node, all different. `slices`: up
-// to so many of each of four profiles, which is what packing and explaining cost most for.
+// The time that a plan takes beyond its time limit, which is zero here: ten pods per node, all
+// different. `slices`: up to this many of each of four profiles, the most expensive case for
+// packing and explaining.
 void BM_TimeIsUp(benchmark::State& state) {
   const int nodes = static_cast<int>(state.range(0));
   const auto slices = static_cast<uint64_t>(state.range(1));

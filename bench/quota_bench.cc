@@ -1,4 +1,4 @@
-// What quotas cost: 1,000 of them, 50,000 pods.
+// Cost of quotas: 1,000 quotas, 50,000 pods.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -23,7 +23,7 @@ Ledger::Pod PodAt(int i) {
   return made;
 }
 
-// `shared`: the memory of all is that of one parent, which alone names it.
+// `shared`: all use the memory of one parent, which alone limits it.
 std::vector<SharedQuota> Quotas(bool shared = false) {
   std::vector<SharedQuota> quotas;
   for (int i = 0; i < kQuotas; ++i) {
@@ -62,7 +62,7 @@ Ledger FullLedger(bool shared = false) {
   return ledger;
 }
 
-// A pod ends and another begins, from what they request on: two updates.
+// A pod ends and another one starts, beginning with their requests: two updates.
 void Update(benchmark::State& state) {
   Ledger ledger = FullLedger();
   int i = 0;
@@ -75,7 +75,8 @@ void Update(benchmark::State& state) {
 }
 BENCHMARK(Update);
 
-// The same where one parent's memory is everybody's, and where the pods that come stand.
+// The same with one parent's memory shared by all, and with the check whether each new pod is over
+// quota.
 void UpdateShared(benchmark::State& state) {
   Ledger ledger = FullLedger(true);
   for (size_t i = 0; i < ledger.balance().size(); ++i) (void)ledger.StandingOf(i);
@@ -90,7 +91,7 @@ void UpdateShared(benchmark::State& state) {
 }
 BENCHMARK(UpdateShared);
 
-// May a pod run?
+// The check whether a pod may run.
 void WhyNot(benchmark::State& state) {
   const Ledger ledger = FullLedger();
   const Amounts charge = ChargeOf(*PodAt(0), nullptr, {});

@@ -1,5 +1,5 @@
-// What it takes to find out who has to go for what a quota guarantees: 5,000 nodes, 1,000 quotas,
-// 50,000 pods, all room taken and half of it borrowed.
+// Cost of choosing victims for a quota's guaranteed resources: 5,000 nodes, 1,000 quotas, 50,000
+// pods, all capacity used and half of it borrowed.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -25,8 +25,8 @@ std::shared_ptr<const cluster::Pod> PodOf(int i, const std::string& ns, int64_t 
   return made;
 }
 
-// Half of the quotas have twice what they are guaranteed, the others nothing. `spare`: nodes on
-// which nothing runs.
+// Half of the quotas use twice their guarantee, the others nothing. `spare`: number of nodes
+// without pods.
 void Fill(Engine& engine, int spare) {
   for (int i = 0; i < kNodes + spare; ++i) {
     auto node = std::make_shared<cluster::Node>();
@@ -82,7 +82,7 @@ BENCHMARK(Decide)
     ->ArgNames({"spare", "cpu"})
     ->Unit(benchmark::kMillisecond);
 
-// Nodes of eight whole GPUs, of which four each are borrowed.
+// Nodes of eight whole GPUs, four of which are borrowed on each.
 void DecideGpus(benchmark::State& state) {
   constexpr int kGpus = 8;
   const Framework framework = Framework::Default();

@@ -1,11 +1,11 @@
-// What nodes cost that scale with demand, at equal waiting time: nos beside "scale on unschedulable
-// pods" (docs/simulate-scaling.md).
+// Compares the cost of nodes that scale with demand, at equal waiting time: nos against "scale on
+// unschedulable pods" (docs/simulate-scaling.md).
 //
 //   nos-scaling [TRACE] [SEEDS] [DAYS]
 //
 // TRACE: openb, openb-memory, bursts, bursts-slices, or all (default). SEEDS: 3. DAYS: 7. The openb
-// pod list is looked for in ../shared/data/traces/openb or $NOS_OPENB, and left out where it is
-// not.
+// pod list (Alibaba cluster-trace-gpu-v2023) is read from the directory $NOS_OPENB; if it is not
+// found, the openb traces are skipped.
 #include <fmt/core.h>
 #include <sys/resource.h>
 
@@ -59,7 +59,7 @@ struct Case {
   double slices;
 };
 
-// Whether it could be run.
+// False if it could not be run.
 bool Run(const Case& of, const std::string& pods, int seeds, double days) {
   study::ScalingStudyOptions options;
   if (of.openb) options.trace.openb = {kPodList, pods};

@@ -3,8 +3,8 @@
 //
 //   build/release/bench/nos_bench_scheduler
 //
-// Counter pods/s: decisions per second of one thread. Nodes have 32 cores and 110 pod places, in
-// three zones; of the GPU workload, 8 A100 each, cut into seven 1g slices.
+// Counter pods/s: decisions per second of one thread. Nodes have 32 cores and capacity for 110
+// pods, in three zones; for the GPU workload also 8 A100, each partitioned into seven 1g slices.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -47,7 +47,7 @@ std::shared_ptr<const Pod> MakePod(int i, Workload workload) {
   pod.containers[0].image = "registry.example/app:1";
   auto& requests = pod.containers[0].requests;
   requests = {{"cpu", Quantity::FromMilli(100)}, {"memory", Quantity::FromValue(500 << 20)}};
-  // As many deployments as keep a pod for each node.
+  // Ten deployments: of 10,000 pods on 1,000 nodes, each deployment has one pod per node.
   const std::string app = "app-" + std::to_string(i % 10);
   pod.meta.labels = {{"app", app}};
   const cluster::LabelSelector same{{{"app", app}}, {}};
@@ -102,8 +102,8 @@ NOS_DECISIONS(spread_by_host, kSpread);
 NOS_DECISIONS(spread_by_zone, kZoneSpread);
 #undef NOS_DECISIONS
 
-// Pods of two kinds in turn beside as many pods as there are nodes, each with a node that is kept
-// for it and has room for nobody else.
+// Pods of two kinds alternate, beside one nominated pod per node that leaves no capacity for others
+// on that node.
 void BM_BesideNominated(benchmark::State& state, Workload workload) {
   const auto nodes = static_cast<int>(state.range(0));
   const Framework framework = Framework::Default();
@@ -125,7 +125,7 @@ void BM_BesideNominated(benchmark::State& state, Workload workload) {
 BENCHMARK_CAPTURE(BM_BesideNominated, plain, kPlain)->Arg(1000)->Arg(5000);
 BENCHMARK_CAPTURE(BM_BesideNominated, anti_affinity_by_host, kAntiAffinity)->Arg(1000);
 
-// A new kind of pod each time whose slices can be cut anywhere, but not together.
+// Each pod is of a new kind; each of its slices can be created on any node, but not all together.
 void BM_SlicesThatDoNotFitTogether(benchmark::State& state) {
   const Framework framework = Framework::Default(GpusCut::kHere);
   Engine engine(gpu::Catalogue::Builtin());

@@ -1,24 +1,25 @@
-// How fast a scheduler binds pods through a real API server: makes nodes and waiting pods, says so,
-// and then watches until every pod is bound. bench/schedulers.sh starts the schedulers: they elect
-// a leader by the Lease load/load, which this program holds until it reads a line. So a scheduler
-// has read all objects before it may begin, and when it began its Lease says.
+// Measures how fast a scheduler binds pods through a real API server: creates nodes and pending
+// pods, prints a line, and then watches until every pod is bound. bench/schedulers.sh starts the
+// schedulers. They elect a leader by the Lease load/load, which this program holds until it reads a
+// line. Hence a scheduler has read all objects before it may begin, and the Lease records when it
+// began.
 //
 //   nos-scheduler-load KUBECONFIG SCHEDULER_NAME NODES PODS WORKLOAD
 //
-// WORKLOAD: plain, slices (a MIG slice each), spread (by host and zone), anti (one pod of an app on
-// a node), cut (a MIG slice each, of GPUs that nobody has cut; this program plays the agents, which
-// do what they are asked at once). Prints how long it took from the scheduler's beginning until the
-// watch has shown every pod bound, the pods per second of that, and how long from the first binding
-// to the last, which leaves out what was done before it.
+// WORKLOAD: plain, slices (a MIG slice each), spread (by host and zone), anti (one pod of an app
+// per node), cut (a MIG slice each, on GPUs without instances; this program plays the agents, which
+// create them at once). Prints the time from the scheduler's start until the watch has shown every
+// pod bound, the resulting pods per second, and the time from the first binding to the last, which
+// excludes the work before it.
 //
 // SCHEDULER_NAME nobody: no scheduler runs; this program itself binds every pod, to one node after
-// the other and on 32 threads: what the API server takes from somebody who decides nothing. With
-// workload cut it names each pod's node in its status before, as nos scheduler does, and cuts
-// nothing.
+// the other and on 32 threads, which measures the API server's throughput without any decision.
+// With workload cut it first writes each pod's node into its status, as nos scheduler does, and
+// creates no instances.
 //
-// WORKLOAD one: pods come one by one. Prints how long it takes from the moment the watch shows a
-// pod until it shows it bound, by the scheduler and, in turns with it, by this program itself,
-// which decides nothing and binds to the first node.
+// WORKLOAD one: pods arrive one by one. Prints the time from the moment the watch shows a pod until
+// it shows it bound, by the scheduler and, alternately, by this program itself, which decides
+// nothing and binds to the first node.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -44,9 +45,9 @@
 namespace nos {
 namespace {
 
-constexpr const char* kNamespace = "load";  // and name of the Lease
+constexpr const char* kNamespace = "load";  // also the name of the Lease
 constexpr int kZones = 3, kApps = 10, kGpus = 8;
-constexpr const char* kNobody = "nobody";  // as the name of a scheduler
+constexpr const char* kNobody = "nobody";  // scheduler name for runs without a scheduler
 constexpr const char* kUncut = "nos.nebuly.com/status-layout-";
 
 std::string NodeName(int i) { return fmt::format("load-{:05}", i); }
@@ -112,12 +113,13 @@ Status CreateAll(kube::Client& client, const kube::Resource& resource,
   return Status::Ok();
 }
 
-// What the API server needs before it takes the pods.
+// Creates the objects that the API server needs before it accepts the pods.
 Status CreateNodes(kube::Client& client, int nodes, const std::string& workload) {
   NOS_RETURN_IF_ERROR(CreateAll(
       client, kube::kNamespaces,
       {{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", kNamespace}}}}}));
-  // The controller that would make it, and would taint nodes without a kubelet, is not needed.
+  // Replaces the controller that would create it; that controller manager would also taint nodes
+  // without a kubelet.
   NOS_RETURN_IF_ERROR(
       CreateAll(client, {"", "v1", "serviceaccounts", "ServiceAccount", true},
                 {{{"apiVersion", "v1"},
@@ -126,7 +128,7 @@ Status CreateNodes(kube::Client& client, int nodes, const std::string& workload)
   std::vector<Json> objects;
   for (int i = 0; i < nodes; ++i) objects.push_back(NodeOf(i, workload));
   NOS_RETURN_IF_ERROR(CreateAll(client, kube::kNodes, objects));
-  // The API server takes a new node for one that is not ready; nobody else would say otherwise.
+  // The API server gives a new node a not-ready taint; no other component would remove it.
   std::vector<kube::NamedPatch> ready;
   for (const Json& node : objects) {
     ready.push_back(
@@ -138,7 +140,7 @@ Status CreateNodes(kube::Client& client, int nodes, const std::string& workload)
   return Status::Ok();
 }
 
-// Says that everything is there, and lets the scheduler begin when it is told to.
+// Prints that all objects exist, and releases the Lease after it has read a line.
 Status AwaitStart(kube::Client& client) {
   constexpr const char* kLongAgo = "2000-01-01T00:00:00.000000Z";
   const Json held = {{"apiVersion", "coordination.k8s.io/v1"},
@@ -170,8 +172,8 @@ kube::ReflectorOptions Wake(Bell& bell, const std::string& ns) {
   return options;
 }
 
-// Agents that do at once what their nodes' specs ask for, and tell so, together with the counts
-// that their kubelets would offer.
+// Agents that apply their nodes' specs at once and report it, together with the resource counts
+// that their kubelets would publish.
 class Agents {
  public:
   explicit Agents(Bell& bell) : nodes_(kube::kNodes, cluster::ReadNode, Wake(bell, "")) {
@@ -217,7 +219,7 @@ class Agents {
   std::vector<std::shared_ptr<const cluster::Node>> asked_;
 };
 
-// When the watch showed pods, and showed them bound.
+// The times at which the watch showed pods, and showed them bound.
 class Watched {
  public:
   Watched() : pods_(kube::kPods, cluster::ReadPod, Wake(bell_, kNamespace)) {
@@ -238,11 +240,11 @@ class Watched {
  private:
   Bell bell_;
   kube::Cache<cluster::Pod> pods_;
-  const SystemClock clock_;  // as the Lease tells the time
+  const SystemClock clock_;  // the clock used in the Lease
   std::map<std::string, Time> seen_, bound_;
 };
 
-// Binds all pods, while it lives.
+// Binds all pods during its lifetime.
 class Binders {
  public:
   Binders(kube::Client& client, int nodes, int pods, bool nominates)

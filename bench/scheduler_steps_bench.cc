@@ -1,5 +1,5 @@
-// What a step of the scheduler costs while many pods wait for their GPUs to be cut, before a fake
-// API server and agents that are in no hurry: between two steps one pod of one node changes.
+// Cost of a step of the scheduler while many pods wait for their slices to be created, in front of
+// a fake API server and agents that never finish: between two steps one pod of one node changes.
 //
 //   build/release/bench/nos_bench_scheduler_steps
 #include <benchmark/benchmark.h>

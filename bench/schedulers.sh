@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# kube-scheduler and nos scheduler side by side: pods bound per second on the same API server, each
-# run on a fresh one. kube-scheduler with client limits raised and every other setting its default.
-# Both stand by until they have read all nodes and pods; the time runs from when they get the Lease.
+# Compares kube-scheduler and nos scheduler: pods bound per second on the same kind of API server, a
+# fresh one for each run. kube-scheduler has raised client limits and defaults otherwise. Both stand
+# by until they have read all nodes and pods; the time starts when they get the Lease.
 #
 #   bench/schedulers.sh [NODES...]       (1000 5000); PODS=10000 WORKLOADS="plain slices spread anti"
 #
-# Workload cut is for nos alone, kube-scheduler has nothing cut; one is the latency of single pods:
-# both are described in bench/scheduler_load.cc, as is NOBODY=1: a third run, in which no scheduler
-# but the load program itself binds the pods. RUNS=3 repeats each.
-# A run's processor time is the scheduler's own. Prints the machine's load, too: figures of a busy
-# machine say little.
+# Workload cut is for nos only, because kube-scheduler cannot have GPUs partitioned; one measures
+# the latency of single pods. bench/scheduler_load.cc describes both, and NOBODY=1: a third run, in
+# which the load program itself binds the pods instead of a scheduler. RUNS=3 repeats each.
+# The processor time of a run is the scheduler's own. Also prints the machine's load, because
+# results of a busy machine are not meaningful.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 pods=${PODS:-10000}
@@ -42,7 +42,7 @@ start() { # SCHEDULER
   running=$!
 }
 
-# Readiness of a scheduler that does not lead says that its caches are filled.
+# A scheduler without leadership is ready once its caches are filled.
 ready() { # SCHEDULER
   case $1 in
     nos) curl -fs http://127.0.0.1:8081/readyz ;;
@@ -53,7 +53,7 @@ ready() { # SCHEDULER
 run() { # SCHEDULER NAME NODES WORKLOAD
   NOS_CONTROLPLANE_ONLY="etcd kube-apiserver" script/controlplane up --dir "$dir/cp" --nodes 0 >"$dir/up.log" 2>&1 ||
     { cat "$dir/up.log" && exit 1; }
-  : >"$dir/load.log" # the last run's says that it has created, too
+  : >"$dir/load.log" # the log of the last run has the line "created" too
   $build/bench/nos-scheduler-load "$dir/cp/kubeconfig" "$2" "$3" "$pods" "$4" <"$dir/go" >"$dir/load.log" 2>&1 &
   local load=$!
   if [ "$1" = nobody ]; then

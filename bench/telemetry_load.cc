@@ -1,16 +1,16 @@
-// A fleet that reports into the embedded store, as fast as it goes, in simulated time: what a
-// sample costs, what it takes on disk, and how long the dashboard's queries take meanwhile.
-// Envelopes are made before the clock starts and go the whole way, from gzip on; only the network
-// is left out.
+// A fleet that reports into the embedded store as fast as possible, in simulated time: the cost of
+// a sample, its size on disk, and the latency of the dashboard's queries meanwhile.
+// Envelopes are prepared before the measurement and take the complete path, from gzip on; only the
+// network is missing.
 //
 //   nos-telemetry-load FILE [NODES] [GPUS] [SLICES] [MINUTES] [REPORTERS]
 //
-// FILE must not be there. Default: 1000 nodes of 8 GPUs of 7 slices, 30 minutes, 8 at once.
-// SLICES of a GPU; every 10 s a report of each node.
+// FILE must not exist. Default: 1000 nodes of 8 GPUs of 7 slices, 30 minutes, 8 reporters at once.
+// SLICES per GPU; one report per node every 10 s.
 //
 //   nos-telemetry-load --days FILE DAYS [SUBJECTS]
 //
-// Fills a store with so many days of rollups, and measures queries of them.
+// Fills a store with this many days of rollups, and measures queries on them.
 #include <fmt/core.h>
 #include <sys/resource.h>
 
@@ -49,7 +49,7 @@ int64_t SamplesOf(const FleetShape& shape) {
   return int64_t{shape.nodes} * shape.gpus * (9 + 3 * shape.slices);
 }
 
-// Of an answer, in milliseconds. On a machine that others use as well, CPU says more.
+// Latency of an answer, in milliseconds. On a busy machine CPU time is more meaningful.
 struct Took {
   double wall = 0, cpu = 0;
 };
@@ -92,7 +92,7 @@ struct Server {
     if (response.code != 200) fmt::print(stderr, "{}: {}\n", target, response.body);
     return {ToSeconds(steady.Now() - begin) * 1000, (CpuSeconds(RUSAGE_THREAD) - cpu) * 1000};
   }
-  // What an open dashboard is told of what has changed.
+  // Reads the changes that an open dashboard receives.
   Took Follow() {
     const SteadyClock steady;
     const Time begin = steady.Now();
@@ -119,7 +119,7 @@ void PrintQueries(const std::map<std::string, std::vector<Took>>& times) {
   PrintQuery("all", all);
 }
 
-// A tenth of the reports, by several at once.
+// A tenth of the reports, sent by several reporters at once.
 void Round(Server& server, const std::vector<std::string>& bodies, size_t second, int reporters,
            std::atomic<int64_t>& failed) {
   std::atomic<size_t> next{bodies.size() * second / 10};
@@ -159,7 +159,7 @@ int Load(const std::string& file, const FleetShape& shape, int minutes, int repo
     server.clock.Set(at + kEvery);
     const double cpu_before = CpuSeconds(RUSAGE_SELF);
     const Time begin = steady.Now();
-    // A second's reports at a time; somebody has a dashboard open.
+    // One second's reports at a time, while a dashboard is open.
     for (size_t second = 0; second < 10; ++second) {
       Round(server, bodies, second, reporters, failed);
       queries["stream, a second's changes"].push_back(server.Follow());
@@ -210,7 +210,7 @@ int Load(const std::string& file, const FleetShape& shape, int minutes, int repo
   return failed == 0 ? 0 : 1;
 }
 
-// Samples each 5 minutes are enough for rollups of 5 minutes and an hour.
+// Samples each 5 minutes suffice for rollups of 5 minutes and an hour.
 int Days(const std::string& file, int days, int subjects) {
   constexpr Millis kStep = 5 * kMinute;
   {

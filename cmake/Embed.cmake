@@ -1,6 +1,6 @@
 # Writes the files of a folder into a C++ source, for nos::telemetryserver::DashboardFiles:
 #   cmake -DFOLDER=web/dist -DFALLBACK=page.html -DDOCUMENT=openapi.json -DOUTPUT=files.cc -P Embed.cmake
-# Without FOLDER/index.html there is only FALLBACK, as index.html.
+# Without FOLDER/index.html the only file is FALLBACK, as index.html.
 cmake_minimum_required(VERSION 3.24)
 
 set(type_html "text/html; charset=utf-8")
@@ -21,7 +21,7 @@ set(number 0)
 function(embed_array file name)
   file(READ ${file} hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-  # Never empty: C++ has no arrays without elements.
+  # A trailing 0 keeps the array non-empty: C++ has no arrays without elements.
   set(arrays "${arrays}constexpr unsigned char ${name}[] = {${bytes}0};\n" PARENT_SCOPE)
 endfunction()
 

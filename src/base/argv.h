@@ -6,7 +6,7 @@
 
 namespace nos {
 
-// Ends with a null pointer. Valid while the texts are there and unchanged.
+// The array ends with a null pointer. It stays valid while `texts` lives unchanged.
 inline std::vector<char*> ArgvOf(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   pointers.reserve(texts.size() + 1);

@@ -1,4 +1,4 @@
-// Wakes a thread that has nothing to do. Rung before the wait, the wait ends at once.
+// Wakes a waiting thread. A signal sent before the wait ends that wait at once.
 //
 //   Bell bell;
 //   stream->OnReady([&] { bell.Ring(); });
@@ -20,7 +20,7 @@ class Bell {
     rung_ = true;
     changed_.notify_all();
   }
-  // Until it has been rung since the last wait, or the time is up. Returns whether it was rung.
+  // Waits until it is rung or the time is up. Returns whether it was rung since the last wait.
   bool Wait(Duration at_most) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, at_most, [this] { return rung_; });

@@ -66,7 +66,7 @@ struct Unit {
 constexpr std::array<Unit, 7> kUnits = {
     {{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}};
 
-// The unit is all that stands before the next digit, dot or end.
+// The unit is the text up to the next digit, dot or end.
 const Unit* TakeUnit(std::string_view& text) {
   const std::string_view name = text.substr(0, text.find_first_of("0123456789."));
   for (const Unit& unit : kUnits) {

@@ -1,5 +1,4 @@
-// Time as a value and as an injected service. Nothing that decides reads a clock: callers pass
-// Time.
+// Time as a value and as an injected service. Decision code never reads a clock: callers pass Time.
 #pragma once
 
 #include <chrono>
@@ -24,7 +23,8 @@ class SystemClock final : public Clock {
   Time Now() const override { return std::chrono::system_clock::now(); }
 };
 
-// Begins with the system's time and then goes on evenly, however that is set.
+// Starts at the system's time and advances evenly; later changes of the system clock do not affect
+// it.
 class SteadyClock final : public Clock {
  public:
   Time Now() const override {
@@ -36,7 +36,7 @@ class SteadyClock final : public Clock {
   std::chrono::steady_clock::time_point steady_ = std::chrono::steady_clock::now();
 };
 
-// A clock that moves when told to: tests and the simulator. Not thread-safe.
+// A clock that only its owner advances, for tests and the simulator. Not thread-safe.
 class ManualClock final : public Clock {
  public:
   explicit ManualClock(Time start) : now_(start) {}
@@ -50,12 +50,12 @@ class ManualClock final : public Clock {
 
 // RFC 3339 in UTC with second precision, as Kubernetes writes metav1.Time: "2026-01-02T03:04:05Z".
 std::string FormatTime(Time t);
-// Accepts RFC 3339 with fractional seconds and any offset. Years before 1678 or after 2261, which
-// Time cannot hold, are taken as those. Error: kInvalid.
+// Accepts RFC 3339 with fractional seconds and any offset. Time holds the years 1678 to 2261;
+// earlier and later years are clamped to these. Error: kInvalid.
 Result<Time> ParseTime(std::string_view text);
-// Go's duration text as Kubernetes uses it: "300ms", "1.5s", "1h30m". Error: kInvalid.
+// Go's duration syntax as Kubernetes uses it: "300ms", "1.5s", "1h30m". Error: kInvalid.
 Result<Duration> ParseDuration(std::string_view text);
-// Seconds as a double, and back.
+// Converts between seconds as a double and Duration.
 inline double ToSeconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 inline Duration FromSeconds(double s) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));

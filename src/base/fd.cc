@@ -15,7 +15,7 @@ WakeUp::WakeUp() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
 void WakeUp::Signal() const {
   const uint64_t one = 1;
-  // Fails only when the counter is full, and then the fd is readable already.
+  // Fails only if the counter is full; the fd is readable then anyway.
   [[maybe_unused]] const ssize_t written = write(fd_.get(), &one, sizeof one);
 }
 

@@ -1,4 +1,4 @@
-// File descriptors that close themselves, and one that wakes a thread.
+// File descriptors that close themselves, and an eventfd that wakes a polling thread.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace nos {
 
-// Owns a file descriptor; -1 when it owns none.
+// Owns a file descriptor; -1 if it owns none.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -33,7 +33,7 @@ class WakeUp {
   WakeUp();
   int fd() const { return fd_.get(); }
   void Signal() const;
-  // Takes back all signals so far.
+  // Resets all signals sent so far.
   void Clear() const;
 
  private:

@@ -1,4 +1,4 @@
-// Reading files.
+// Reads files.
 #pragma once
 
 #include <limits>
@@ -8,8 +8,8 @@
 
 namespace nos {
 
-// The whole file. Error, with the path and the cause: kNotFound (missing, not allowed), kInvalid (a
-// folder, or more than `most` bytes).
+// Reads the whole file. Error, with path and cause: kNotFound (missing or not allowed), kInvalid (a
+// directory, or larger than `most` bytes).
 Result<std::string> ReadFile(const std::string& path,
                              size_t most = std::numeric_limits<size_t>::max());
 

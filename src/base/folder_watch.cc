@@ -17,8 +17,8 @@ Status FolderWatch::Refresh() {
   std::array<char, 4096> events;
   while (read(inotify_.get(), events.data(), events.size()) > 0) {
   }
-  // Changes nothing for a folder that is watched already; another one in its place is watched from
-  // here on.
+  // No effect on a directory that is already watched; if another directory took its place, that one
+  // is watched from here on.
   const int added = inotify_add_watch(
       inotify_.get(), folder_.c_str(),
       IN_CREATE | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_ONLYDIR);

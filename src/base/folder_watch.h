@@ -1,5 +1,5 @@
-// Says that something in a folder has changed; what, the caller looks up. Survives that the folder
-// is not there yet, or goes and comes back. One owner thread.
+// Reports that a directory changed; the caller looks up the change itself. The directory may be
+// missing at first, or be removed and created again. Owned by one thread.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ class FolderWatch {
   explicit FolderWatch(std::string folder);
   // Readable when something has changed.
   int fd() const { return inotify_.get(); }
-  // Takes all changes so far, and begins to watch what is not watched yet. Error: kUnavailable (the
-  // folder cannot be watched now: call again later).
+  // Consumes all changes so far, and starts to watch a directory that is not watched yet. Error:
+  // kUnavailable (the directory cannot be watched now: call again later).
   Status Refresh();
 
  private:

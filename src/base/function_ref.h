@@ -1,4 +1,4 @@
-// A reference to something callable, for parameters: cheaper than std::function, and never stored.
+// A reference to a callable, for parameters: cheaper than std::function. Never store it.
 //
 //   void ForEach(FunctionRef<void(int)> visit);
 //   ForEach([&](int i) { sum += i; });

@@ -60,7 +60,7 @@ void Log(LogLevel level, std::string_view message, const LogFields& fields) {
       line += value;
     }
   }
-  Logger().log(ToSpdlog(level), Printable(std::move(line)));  // people read it in terminals
+  Logger().log(ToSpdlog(level), Printable(std::move(line)));  // the reader may be a terminal
 }
 
 }  // namespace nos

@@ -18,11 +18,11 @@ namespace {
 
 // Names and meaning: prometheus.io/docs/instrumenting/writing_clientlibs, "Process metrics".
 constexpr MetricFamily kMemory{MetricFamily::Kind::kGauge, "process_resident_memory_bytes",
-                               "Resident memory of this process."};
+                               "Resident memory of this process in bytes."};
 constexpr MetricFamily kCpu{MetricFamily::Kind::kCounter, "process_cpu_seconds_total",
-                            "User and system CPU time that this process has used."};
+                            "Total user and system CPU time of this process."};
 constexpr MetricFamily kStart{MetricFamily::Kind::kGauge, "process_start_time_seconds",
-                              "When this process began, in seconds since 1970."};
+                              "Start time of this process in seconds since the Unix epoch."};
 
 const prometheus::Histogram::BucketBoundaries& Buckets(MetricFamily::Kind kind) {
   static const prometheus::Histogram::BucketBoundaries sizes{1, 2, 4, 8, 16, 32, 64};
@@ -32,7 +32,7 @@ const prometheus::Histogram::BucketBoundaries& Buckets(MetricFamily::Kind kind) 
   return buckets;
 }
 
-// 0 when /proc does not tell.
+// 0 if /proc cannot be read.
 double ResidentBytes() {
   std::ifstream file("/proc/self/statm");
   long total = 0, resident = 0;

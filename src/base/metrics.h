@@ -1,4 +1,4 @@
-// Counters, gauges and histograms, told in the Prometheus text format.
+// Counters, gauges and histograms, exported in the Prometheus text format.
 //
 //   // kPlans: {MetricFamily::Kind::kCounter, "nos_x_total", "What it counts."}
 //   metrics.Count(kPlans, {{"result", "ok"}});
@@ -37,19 +37,19 @@ class Metrics {
   Metrics& operator=(const Metrics&) = delete;
 
   void Count(const MetricFamily& counter, const MetricLabels& labels, double by = 1);
-  // Raises it to what something else has counted since the start.
+  // Raises the counter to a total that another component has counted since the start.
   void CountTo(const MetricFamily& counter, const MetricLabels& labels, double total);
   void Set(const MetricFamily& gauge, const MetricLabels& labels, double value);
-  // The family has these values from now on and no others.
+  // Replaces all values of the family by these.
   void SetAll(const MetricFamily& gauge,
               const std::vector<std::pair<MetricLabels, double>>& values);
-  // A histogram of seconds, from 1 ms to a minute.
+  // A histogram in seconds, with buckets from 1 ms to a minute.
   void Observe(const MetricFamily& duration, const MetricLabels& labels, Duration value);
 
-  // A histogram of numbers of things, from 1 to 64.
+  // A histogram of counts, with buckets from 1 to 64.
   void ObserveSize(const MetricFamily& size, const MetricLabels& labels, size_t value);
 
-  // The exposition format 0.0.4, the process's own memory, time and start included.
+  // The exposition format 0.0.4, including memory, CPU time and start time of this process.
   std::string Text();
 
  private:

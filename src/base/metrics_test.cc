@@ -15,7 +15,7 @@ bool Has(Metrics& metrics, const std::string& line) {
   return ("\n" + metrics.Text()).find("\n" + line + "\n") != std::string::npos;
 }
 
-TEST(MetricsTest, TellsCountersGaugesAndHistograms) {
+TEST(MetricsTest, ExportsCountersGaugesAndHistograms) {
   Metrics metrics;
   metrics.Count(kPlans, {{"result", "ok"}});
   metrics.Count(kPlans, {{"result", "ok"}}, 2);
@@ -32,7 +32,7 @@ TEST(MetricsTest, TellsCountersGaugesAndHistograms) {
   EXPECT_TRUE(Has(metrics, R"(nos_took_seconds_bucket{le="0.025"} 1)")) << metrics.Text();
 }
 
-TEST(MetricsTest, AGaugeThatIsSetAsAWholeForgetsWhatIsGone) {
+TEST(MetricsTest, SetAllRemovesMissingGaugeValues) {
   Metrics metrics;
   metrics.SetAll(kSlices, {{{{"gpu", "0"}}, 1}, {{{"gpu", "1"}}, 2}});
   metrics.SetAll(kSlices, {{{{"gpu", "1"}}, 5}});
@@ -42,7 +42,7 @@ TEST(MetricsTest, AGaugeThatIsSetAsAWholeForgetsWhatIsGone) {
   EXPECT_EQ(metrics.Text().find("nos_slices{"), std::string::npos);
 }
 
-TEST(MetricsTest, ACounterFollowsAnotherCountAndNeverFalls) {
+TEST(MetricsTest, CountToFollowsExternalTotalAndNeverDecreases) {
   Metrics metrics;
   metrics.CountTo(kPlans, {}, 5);
   metrics.CountTo(kPlans, {}, 7);
@@ -50,7 +50,7 @@ TEST(MetricsTest, ACounterFollowsAnotherCountAndNeverFalls) {
   EXPECT_TRUE(Has(metrics, "nos_plans_total 7")) << metrics.Text();
 }
 
-TEST(MetricsTest, TellsOfTheProcess) {
+TEST(MetricsTest, ExportsProcessMetrics) {
   Metrics metrics;
   EXPECT_TRUE(Has(metrics, "# TYPE process_cpu_seconds_total counter"));
   EXPECT_NE(metrics.Text().find("\nprocess_resident_memory_bytes "), std::string::npos);

@@ -1,4 +1,4 @@
-// Times and durations as whole milliseconds: what records of telemetry and their readers count in.
+// Times and durations as whole milliseconds, the unit of telemetry records.
 #pragma once
 
 #include <chrono>

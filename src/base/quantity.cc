@@ -15,7 +15,7 @@ constexpr __int128 kLimit = __int128{std::numeric_limits<int64_t>::max()} * 1'00
 
 struct Suffix {
   std::string_view text;
-  __int128 nano;  // billionths that one unit stands for
+  __int128 nano;  // billionths in one unit
 };
 
 constexpr __int128 Pow(__int128 base, int exponent) {
@@ -42,13 +42,13 @@ constexpr std::array<Suffix, 16> kSuffixes = {{{"", kOne},
                                                {"Pi", kOne* Pow(2, 50)},
                                                {"Ei", kOne* Pow(2, 60)}}};
 
-// What a suffix stands for: `nano` billionths, divided by `divisor`.
+// The value of a suffix: `nano` billionths, divided by `divisor`.
 struct Unit {
-  __int128 nano = 0;  // 0: it is neither a suffix nor an exponent
+  __int128 nano = 0;  // 0: neither a suffix nor an exponent
   __int128 divisor = 1;
 };
 
-// Beyond these, every amount is capped or rounded up to a billionth anyway.
+// Beyond these exponents every amount is capped or rounded up to a billionth anyway.
 constexpr int64_t kMostExponent = 28, kLeastExponent = -37;
 
 Unit UnitOf(std::string_view suffix) {
@@ -65,8 +65,8 @@ Unit UnitOf(std::string_view suffix) {
   return {Pow(10, 9 + exponent)};
 }
 
-// Multiplies the decimal digits "123.45" by the unit, rounding up, at most kLimit; false when not a
-// number.
+// Multiplies the decimal digits "123.45" by the unit, rounding up, at most kLimit; false if it is
+// not a number.
 bool Scale(std::string_view number, const Unit& unit, __int128& out) {
   const size_t dot = number.find('.');
   const std::string_view whole = number.substr(0, dot);
@@ -93,7 +93,7 @@ bool Scale(std::string_view number, const Unit& unit, __int128& out) {
   return true;
 }
 
-// Sums of quantities may exceed what int64_t holds.
+// Sums of quantities may exceed int64_t.
 int64_t Clamp(__int128 value) {
   constexpr __int128 kMax = std::numeric_limits<int64_t>::max();
   return static_cast<int64_t>(value > kMax ? kMax : value < -kMax ? -kMax : value);

@@ -2,8 +2,8 @@
 //
 // Source of the grammar: k8s.io/apimachinery resource.Quantity: a decimal number followed by a
 // binary suffix (Ki Mi Gi Ti Pi Ei), a decimal suffix (n u m "" k M G T P E) or an exponent (e3,
-// E3). Stored in billionths, so that every value from 1n to 2^63-1 is exact. As Kubernetes does,
-// what is smaller is rounded up, and what is bigger counts as 2^63-1.
+// E3). Stored in billionths, so every value from 1n to 2^63-1 is exact. As in Kubernetes, smaller
+// amounts are rounded up to 1n and larger ones are capped at 2^63-1.
 #pragma once
 
 #include <compare>
@@ -23,16 +23,17 @@ class Quantity {
     return Quantity(__int128{milli} * (kNano / 1000));
   }
 
-  // Error: kInvalid with the text and what is wrong with it.
+  // Error: kInvalid with the text and the cause.
   static Result<Quantity> Parse(std::string_view text);
 
-  // Rounded up to a whole number or to whole thousandths, as Kubernetes' Value() and MilliValue().
+  // Rounded up to a whole number or to whole thousandths, like Kubernetes' Value() and
+  // MilliValue().
   int64_t Value() const;
   int64_t MilliValue() const;
   bool IsWhole() const { return nano_ % kNano == 0; }
   // Shortest decimal form: "500m", "2", "17179869184".
   std::string ToString() const;
-  // With a binary suffix when it divides exactly: "16Gi"; else as ToString().
+  // With a binary suffix if it divides exactly ("16Gi"), else like ToString().
   std::string ToBinaryString() const;
 
   friend constexpr auto operator<=>(Quantity, Quantity) = default;

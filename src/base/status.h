@@ -1,4 +1,4 @@
-// Status and Result: errors are values, and their codes say what the caller does next.
+// Status and Result: errors are values, and their codes say what the caller should do next.
 //
 //   Result<int> Parse(std::string_view text);
 //   Status Run() {
@@ -21,14 +21,14 @@ namespace nos {
 
 enum class Code {
   kOk,
-  kInvalid,        // the input is wrong: give up and tell whoever wrote it
+  kInvalid,        // the input is wrong: give up and report it to its author
   kNotFound,       // the object is gone: usually nothing left to do
-  kAlreadyExists,  // someone made it first: re-read and compare
+  kAlreadyExists,  // another writer created it first: re-read and compare
   kConflict,       // the object changed meanwhile: re-read and recompute
   kUnavailable,    // try again with back-off
-  kDeadline,       // took too long; it may or may not have happened: re-read, then retry
-  kPermission,     // not allowed: give up and tell the operator
-  kExhausted,      // a limit is reached: try again when something is freed
+  kDeadline,       // timed out, outcome unknown: re-read, then retry
+  kPermission,     // not allowed: give up and report it to the operator
+  kExhausted,      // a limit is reached: try again when something is released
   kUnimplemented,  // not supported here: give up
   kInternal,       // an invariant is broken: give up and report a bug
 };
@@ -46,7 +46,7 @@ class [[nodiscard]] Status {
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  // The same error seen from further out: "patch node gpu-7: " + message.
+  // The same error with the caller's context in front: "patch node gpu-7: " + message.
   Status Within(std::string_view context) const;
   // "not found: pods \"a\" not found".
   std::string ToString() const;

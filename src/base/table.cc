@@ -8,7 +8,7 @@ namespace {
 
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// The characters that change the direction of what stands beside them, in UTF-8: U+061C, U+200E,
+// Characters that change the writing direction of their neighbours, in UTF-8: U+061C, U+200E,
 // U+200F, U+202A to U+202E, U+2066 to U+2069 (Unicode Standard Annex 9, 2).
 size_t DirectionAt(std::string_view text) {
   if (text.starts_with("\xd8\x9c")) return 2;

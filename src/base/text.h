@@ -14,8 +14,8 @@ std::vector<std::string_view> Split(std::string_view text, char separator);
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 std::string_view Trim(std::string_view text);
 std::string ToLower(std::string_view text);
-// At most `most` bytes (more than three), for texts that somebody else chose: "nvidia.com/m...". No
-// UTF-8 character is cut in two.
+// At most `most` bytes (more than three), for texts from untrusted sources: "nvidia.com/m...".
+// Never splits a UTF-8 character.
 std::string Shortened(std::string_view text, size_t most);
 // A whole decimal integer, or nothing: no sign but '-', no spaces, no overflow.
 std::optional<int64_t> ParseInt(std::string_view text);

@@ -1,4 +1,4 @@
-// UUIDs that follow from a name, for simulated and doubled hardware.
+// UUIDs derived from a name, for simulated and fake hardware.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace nos {
 
-// The same name gives the same UUID, with the look of a name-based one (version 5, RFC 9562).
+// The same name gives the same UUID, in the format of a name-based UUID (version 5, RFC 9562).
 std::string NameBasedUuid(std::string_view name);
 
 }  // namespace nos

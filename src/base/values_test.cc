@@ -25,7 +25,7 @@ TEST(StatusTest, MacrosReturnTheError) {
   EXPECT_EQ(Quarter(6).status().Within("quarter").message(), "quarter: odd");
 }
 
-TEST(TextTest, ShortenedCutsNoCharacterInTwo) {
+TEST(TextTest, ShortenedNeverSplitsUtf8Character) {
   EXPECT_EQ(Shortened("abcdef", 6), "abcdef");
   EXPECT_EQ(Shortened("abcdefg", 6), "abc...");
   EXPECT_EQ(Shortened("ab\u00e4defg", 6), "ab...");
@@ -50,7 +50,7 @@ TEST(QuantityTest, ParsesEveryNotation) {
   EXPECT_EQ((most + most).Value(), 9223372036854775807);
 }
 
-TEST(QuantityTest, CapsAndRoundsWhatIsOutOfRange) {
+TEST(QuantityTest, CapsAndRoundsOutOfRangeAmounts) {
   constexpr int64_t kMost = 9223372036854775807;
   for (const char* text : {"100E", "9223372036854775808", "16Ei", "9999999999999999999999", "1e99",
                            "1e19", "9223372036854775807.5", "1e9223372036854775807"}) {
@@ -67,7 +67,7 @@ TEST(QuantityTest, CapsAndRoundsWhatIsOutOfRange) {
   EXPECT_EQ(Quantity::Parse("1e-99").value_or({}).ToString(), "1n");
 }
 
-TEST(QuantityTest, RefusesWhatKubernetesRefuses) {
+TEST(QuantityTest, RefusesInvalidKubernetesQuantities) {
   for (const char* text : {"", "m", "1 Gi", "1gi", "0x1", "1..2", "1e", "1e1.5", "1ee3"}) {
     EXPECT_FALSE(Quantity::Parse(text).ok()) << text;
   }
@@ -84,7 +84,7 @@ TEST(ClockTest, TimesRoundTrip) {
   EXPECT_FALSE(ParseTime("2026-01-02").ok());
 }
 
-TEST(ClockTest, DurationsAsGoWritesThem) {
+TEST(ClockTest, ParsesGoDurations) {
   EXPECT_EQ(*ParseDuration("300ms"), std::chrono::milliseconds(300));
   EXPECT_EQ(*ParseDuration("1h30m"), std::chrono::minutes(90));
   EXPECT_EQ(*ParseDuration("1.5s"), std::chrono::milliseconds(1500));
@@ -93,7 +93,7 @@ TEST(ClockTest, DurationsAsGoWritesThem) {
   EXPECT_EQ(FormatAge(std::chrono::seconds(192)), "3m12s");
 }
 
-TEST(RandomTest, IsTheSameEverywhere) {
+TEST(RandomTest, SeedGivesTheSameStreamOnEveryPlatform) {
   Random random(42);
   EXPECT_EQ(random.Next(), 13679457532755275413ULL);
   for (int i = 0; i < 1000; ++i) EXPECT_LT(random.Below(7), 7u);
@@ -106,13 +106,13 @@ TEST(TextTest, SplitsAndParses) {
   EXPECT_EQ(ParseInt("12x"), std::nullopt);
 }
 
-TEST(TableTest, LetsNoNameSteerTheTerminal) {
+TEST(TableTest, ReplacesControlCharactersInCells) {
   TextTable table({"NAME"});
   table.AddRow({"\x1b]0;x\x07"});
   EXPECT_EQ(table.ToString(), "NAME\n?]0;x?\n");
 }
 
-TEST(TableTest, AlignsAndCuts) {
+TEST(TableTest, AlignsColumnsAndTruncatesToWidth) {
   TextTable table({"NAME", "WHY"});
   table.AddRow({"gpü-1", "because"});
   EXPECT_EQ(table.ToString(), "NAME   WHY\ngpü-1  because\n");
@@ -121,8 +121,8 @@ TEST(TableTest, AlignsAndCuts) {
   EXPECT_EQ(table.ToString(10), "NAME   WHY\ngpü-1  be…\nn      xx…\n");
 }
 
-// Names are others' choice: they neither steer a terminal nor turn the text beside them around.
-TEST(PrintableTest, NothingSteersATerminal) {
+// Names come from users: they must neither steer a terminal nor reverse the text beside them.
+TEST(PrintableTest, ReplacesTerminalControlCharacters) {
   EXPECT_EQ(Printable("a\x1b[31mb\tc\x7f"), "a?[31mb?c?");
   EXPECT_EQ(Printable("a\u0085b\u009bc"), "a?b?c");
   for (const char* turns : {"\u061c", "\u200e", "\u200f", "\u202a", "\u202b", "\u202c", "\u202d",

@@ -18,13 +18,13 @@ struct ApiRequest {
   std::string content_type;  // of the body: application/json, application/merge-patch+json, ...
   std::string accept;        // "" = application/json
   Json body;                 // null: none
-  // Keys that stood twice in the text of the body, of which the last counts: "spec.replicas".
+  // Keys that occur twice in the text of the body; the last value of each counts: "spec.replicas".
   std::vector<std::string> duplicate_keys = {};
-  // How long the answer is waited for, if less than the transport would; 0: as long as that.
+  // Time limit for the answer, if shorter than the transport's own; 0: the transport's.
   Duration patience{};
-  std::string text{};              // when not empty, the body as it is sent, instead of `body`
+  std::string text{};              // if not empty, sent as the body instead of `body`
   std::string content_encoding{};  // of `text`: gzip, snappy; "": none
-  std::vector<std::pair<std::string, std::string>> headers{};  // besides those of the above
+  std::vector<std::pair<std::string, std::string>> headers{};  // in addition to the above
 
   // The first value of a query key, or "".
   std::string Query(std::string_view key) const;

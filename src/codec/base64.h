@@ -11,8 +11,8 @@ namespace nos {
 // With padding, on one line.
 std::string EncodeBase64(std::string_view bytes);
 
-// White space between the characters is skipped: files wrap long lines. Error: kInvalid for other
-// characters, and where the padding is missing or wrong.
+// White space between characters is skipped, because files wrap long lines. Error: kInvalid for
+// other characters and for missing or wrong padding.
 Result<std::string> DecodeBase64(std::string_view text);
 
 }  // namespace nos

@@ -5,7 +5,7 @@
 namespace nos {
 namespace {
 
-TEST(Base64, EncodesAndDecodesTheVectorsOfTheStandard) {  // RFC 4648, section 10
+TEST(Base64, EncodesAndDecodesRfc4648Vectors) {  // RFC 4648, section 10
   const std::pair<std::string, std::string> vectors[] = {{"", ""},
                                                          {"f", "Zg=="},
                                                          {"fo", "Zm8="},
@@ -19,7 +19,7 @@ TEST(Base64, EncodesAndDecodesTheVectorsOfTheStandard) {  // RFC 4648, section 1
   }
 }
 
-TEST(Base64, KeepsAllBytes) {
+TEST(Base64, RoundTripsAllBytes) {
   std::string bytes;
   for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
   EXPECT_EQ(DecodeBase64(EncodeBase64(bytes)).value_or("error"), bytes);
@@ -29,7 +29,7 @@ TEST(Base64, SkipsLineBreaks) {
   EXPECT_EQ(DecodeBase64(" Zm9v\r\n\tYg==\n").value_or("error"), "foob");
 }
 
-TEST(Base64, RefusesWhatIsCutOffOrHasOtherCharacters) {
+TEST(Base64, RefusesTruncatedInputAndOtherCharacters) {
   for (const char* text :
        {"Z", "Zg", "Zg=", "Zm9vY===", "Zg==Zg==", "Zm9v=", "====", "Zm-_", "§"}) {
     EXPECT_EQ(DecodeBase64(text).status().code(), Code::kInvalid) << text;

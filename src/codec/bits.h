@@ -1,4 +1,5 @@
-// Bits into bytes and back, most significant first, and integers of variable length (LEB128).
+// Writes bits into bytes and reads them back, most significant first; variable-length integers
+// (LEB128).
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,13 @@ class BitWriter {
 
  private:
   std::string& out_;
-  int free_ = 8;  // bits of the last byte; 8: begin a new one
+  int free_ = 8;  // free bits of the last byte; 8: begin a new byte
 };
 
 class BitReader {
  public:
   explicit BitReader(std::string_view bytes) : bytes_(bytes) {}
-  // 0 to 64 bits; beyond the end they are 0 and good() is false.
+  // Takes 0 to 64 bits; beyond the end they are 0 and good() is false.
   uint64_t Take(int count) {
     uint64_t value = 0;
     while (count > 0) {
@@ -68,7 +69,7 @@ inline void PutVarint(std::string& out, uint64_t value) {
   out += static_cast<char>(value);
 }
 
-// Takes it off the front. False: cut short, or longer than 64 bits.
+// Removes the integer from the front. False: truncated, or longer than 64 bits.
 inline bool TakeVarint(std::string_view& bytes, uint64_t& value) {
   value = 0;
   for (int shift = 0; shift < 64; shift += 7) {

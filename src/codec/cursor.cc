@@ -13,14 +13,14 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-// Takes the digits off the front. False: there are none.
+// Removes the digits from the front. False: there are none.
 bool TakeDigits(std::string_view& text) {
   const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
   text.remove_prefix(end);
   return end > 0;
 }
 
-// By the grammar of RFC 8259, of any size and precision.
+// Checks the grammar of RFC 8259; size and precision are unlimited.
 bool IsNumber(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   const bool zero = text.starts_with('0');
@@ -36,7 +36,7 @@ bool IsNumber(std::string_view text) {
   return TakeDigits(text) && text.empty();
 }
 
-// Keeps the first error; after one, nothing more is visited.
+// Keeps the first error; after an error, nothing more is visited.
 class TextCursor final : public Cursor {
  public:
   TextCursor(ondemand::value value, simdjson::error_code& error) : value_(value), error_(error) {}
@@ -173,7 +173,7 @@ class TreeCursor final : public Cursor {
   std::string text_;
 };
 
-// A parser and the padded copy of what it reads.
+// A parser and the padded copy of its input.
 struct Reader {
   ondemand::parser parser;
   std::string padded;
@@ -194,7 +194,7 @@ Status Read(Reader& reader, std::string_view text, FunctionRef<void(Cursor&)> vi
     TextCursor cursor(root, error);
     visit(cursor);
   }
-  // Beyond the end there is no location.
+  // current_location() fails at the end of the document; if it succeeds, text follows the value.
   if (error == simdjson::SUCCESS && document.current_location().error() == simdjson::SUCCESS) {
     error = simdjson::TAPE_ERROR;
   }
@@ -203,14 +203,14 @@ Status Read(Reader& reader, std::string_view text, FunctionRef<void(Cursor&)> vi
 }
 
 Status ReadText(std::string_view text, FunctionRef<void(Cursor&)> visit) {
-  // One for each text that is read while another is being read (an item of a list).
+  // One reader per nesting level: an item of a list is read while the list is being read.
   thread_local std::deque<Reader> readers;
   thread_local size_t depth = 0;
   if (readers.size() <= depth) readers.emplace_back();
   Reader& reader = readers[depth++];
   const Status status = Read(reader, text, visit);
   --depth;
-  constexpr size_t kKeep = size_t{1} << 20;  // bytes; a rare giant gives its memory back
+  constexpr size_t kKeep = size_t{1} << 20;  // bytes; a rare giant buffer is released
   if (reader.padded.capacity() > kKeep) reader = Reader();
   return status;
 }

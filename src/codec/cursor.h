@@ -1,5 +1,5 @@
-// A JSON value that is read once, from front to back: straight from text (simdjson, no tree is
-// built) or out of a tree. One decoder serves both.
+// A JSON value that is read once, from front to back: either directly from text (simdjson, no tree
+// is built) or from a tree. One decoder serves both.
 //
 //   Status read = ReadJson(text_or_tree, [&](Cursor& object) {
 //     object.Members([&](std::string_view key, Cursor& value) {
@@ -7,8 +7,8 @@
 //     });
 //   });
 //
-// A value that is not asked for is skipped. Each of Text, Bool, Members, Elements and Raw may be
-// called once on a value and only if its kind allows. Views live until the next member or element.
+// A value that is not requested is skipped. Each of Text, Bool, Members, Elements and Raw may be
+// called once per value and only if its kind allows. Views live until the next member or element.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ class Cursor {
 
   virtual Kind kind() = 0;
   virtual bool Bool() = 0;
-  // A string without its escapes, or a number as it is written.
+  // A string with escapes resolved, or a number in its original spelling.
   virtual std::string_view Text() = 0;
   virtual void Members(FunctionRef<void(std::string_view key, Cursor& value)> visit) = 0;
   virtual void Elements(FunctionRef<void(Cursor& value)> visit) = 0;
@@ -37,7 +37,7 @@ class Cursor {
   ~Cursor() = default;
 };
 
-// JSON to be read: a text, a tree, or what a cursor stands at. Refers to it; to be read once.
+// Source of JSON: a text, a tree, or a cursor's current value. Refers to it; read it once.
 class JsonSource {
  public:
   JsonSource(Cursor& cursor) : cursor_(&cursor) {}      // NOLINT(google-explicit-constructor)
@@ -51,18 +51,18 @@ class JsonSource {
   std::string_view text() const { return text_; }
 
  private:
-  // The first that is not null; else the text.
+  // The first pointer that is not null; else the text.
   Cursor* cursor_ = nullptr;
   const Json* tree_ = nullptr;
   std::string_view text_;
 };
 
-// Error: kInvalid when a text is not one JSON value; what came before the fault has been visited by
-// then. How deep it is nested costs nothing: recursion is the visitor's. Thread-safe.
+// Error: kInvalid if the text is not exactly one JSON value; the part before the fault has been
+// visited by then. Nesting depth costs no stack here: only the visitor recurses. Thread-safe.
 Status ReadJson(JsonSource source, FunctionRef<void(Cursor&)> visit);
 // The value if it is a string, else "".
 std::string StringOf(Cursor& value);
-// As a tree of its own. Error: as ParseJson.
+// Copies the value into a tree of its own. Error: as ParseJson.
 Result<Json> TreeOf(JsonSource source);
 
 }  // namespace nos

@@ -8,7 +8,7 @@
 namespace nos {
 namespace {
 
-// Everything that a cursor shows, as text.
+// Everything that a cursor exposes, as text.
 std::string Show(Cursor& value) {
   switch (value.kind()) {
     case Cursor::Kind::kNull:
@@ -49,7 +49,7 @@ std::string ShowTree(std::string_view text) {
   return all;
 }
 
-TEST(CursorTest, NumbersAreAsTheyAreWritten) {
+TEST(CursorTest, KeepsOriginalSpellingOfNumbers) {
   for (const char* number : {"0", "-0.5", "1e3", "1.25E+03", "59e0000000000000000000000000002"}) {
     EXPECT_EQ(ShowText("{\"a\":" + std::string(number) + "}"), "{a:#" + std::string(number) + ";}");
   }
@@ -58,7 +58,7 @@ TEST(CursorTest, NumbersAreAsTheyAreWritten) {
   }
 }
 
-TEST(CursorTest, TextAndTreeShowTheSame) {
+TEST(CursorTest, TextAndTreeGiveEqualValues) {
   for (const char* text :
        {R"({"a":1,"b":[true,false,null,"x\"\u00e9\n"],"c":{"d":{}},"e":[]})", "[]", "{}",
         R"({"big":12345678901,"negative":-3})", R"([[["deep"]],{"k":"v"}])"}) {
@@ -67,14 +67,14 @@ TEST(CursorTest, TextAndTreeShowTheSame) {
   EXPECT_EQ(ShowText(R"({"a\n":"b"})"), "{a\n:'b';}");
 }
 
-TEST(CursorTest, RefusesWhatIsNotJson) {
+TEST(CursorTest, RefusesInvalidJson) {
   for (const char* text : {"", "{", "[1,", R"({"a":})", R"({"a":tru})", R"({"a":"\ud800"})",
                            "{} {}", "{}x", "[1 2]", "[01]", R"({"a":1,})"}) {
     EXPECT_EQ(ShowText(text), "error") << text;
   }
 }
 
-TEST(CursorTest, SkipsWhatIsNotAskedFor) {
+TEST(CursorTest, SkipsValuesThatAreNotRequested) {
   std::string found;
   const Status read =
       ReadJson(R"({"skip":{"deep":[1,2,{"x":"}"}]},"take":"this","more":[[]]})", [&](Cursor& root) {
@@ -86,7 +86,7 @@ TEST(CursorTest, SkipsWhatIsNotAskedFor) {
   EXPECT_EQ(found, "this");
 }
 
-TEST(CursorTest, GivesItemsAsTextThatCanBeReadWithin) {
+TEST(CursorTest, RawItemCanBeReadByNestedCursor) {
   std::vector<std::string> raw, names;
   const Status read = ReadJson(
       R"({"items":[ {"name":"a","x":[1, 2]} ,{"name":"b"}],"kind":"List"})", [&](Cursor& root) {
@@ -107,7 +107,7 @@ TEST(CursorTest, GivesItemsAsTextThatCanBeReadWithin) {
   EXPECT_EQ(names, (std::vector<std::string>{"a", "b"}));
 }
 
-TEST(CursorTest, DepthThatNobodyAsksForIsHarmless) {
+TEST(CursorTest, SkippedNestingDepthIsUnlimited) {
   const std::string deep = "{\"x\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
   const Status read = ReadJson(deep, [](Cursor& root) { root.Members([](auto, Cursor&) {}); });
   EXPECT_TRUE(read.ok()) << read.ToString();

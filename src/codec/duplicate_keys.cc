@@ -13,8 +13,8 @@ namespace {
 using Text = boost::json::string_view;
 using Error = boost::json::error_code;
 
-// What Boost.JSON's parser calls as it reads: keeps the way to where it is, and the keys seen on
-// each step of it.
+// Handler of Boost.JSON's parser: keeps the path to the current value, and the keys seen on each
+// level of that path.
 class KeyWatcher {
  public:
   static constexpr size_t max_object_size = std::numeric_limits<size_t>::max();
@@ -58,9 +58,9 @@ class KeyWatcher {
  private:
   struct Level {
     bool list = false;
-    size_t next = 0;             // of a list: the index of the next element
-    std::string step;            // of an object: the key that was read last
-    std::set<std::string> keys;  // of an object
+    size_t next = 0;             // in a list: the index of the next element
+    std::string step;            // in an object: the key that was read last
+    std::set<std::string> keys;  // in an object: all keys so far
   };
 
   bool Open(bool list) {
@@ -92,7 +92,7 @@ class KeyWatcher {
 
 std::vector<std::string> FindDuplicateKeys(std::string_view text, size_t most) {
   boost::json::parse_options options;
-  options.max_depth = 100;  // as ParseJson
+  options.max_depth = 100;  // same limit as ParseJson
   boost::json::basic_parser<KeyWatcher> parser(options);
   parser.handler().most = most;
   Error error;

@@ -1,4 +1,4 @@
-// Keys that stand twice in one object of a JSON text, which a parsed tree no longer shows.
+// Finds keys that occur twice in one object of a JSON text; a parsed tree keeps only the last.
 //
 //   FindDuplicateKeys(R"({"metadata":{"labels":{"a":"1","a":"2"}}})", 20);   // metadata.labels.a
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace nos {
 
-// The paths of the first `most`. REQUIRES: ParseJson takes the text.
+// Returns the first `most` paths. REQUIRES: ParseJson accepts the text.
 std::vector<std::string> FindDuplicateKeys(std::string_view text, size_t most);
 
 }  // namespace nos

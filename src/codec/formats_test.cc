@@ -15,7 +15,7 @@ TEST(JsonTest, RoundTripsAndFindsByPath) {
   EXPECT_EQ(WriteJson(*value), R"({"a":{"b":"x"},"n":[1,2.5E0,null]})");
 }
 
-TEST(JsonTest, WhatIsPrettySteersNoTerminal) {
+TEST(JsonTest, PrettyOutputEscapesTerminalControls) {
   const Json value{{"a\u202eb", "\u061c\u009b31m\x7f\x1b日本é\u2069…😀"}};
   const std::string text = WriteJsonPretty(value);
   EXPECT_NE(text.find(R"("a\u202eb": "\u061c\u009b31m\u007f\u001b日本é\u2069…😀")"),
@@ -24,7 +24,7 @@ TEST(JsonTest, WhatIsPrettySteersNoTerminal) {
   EXPECT_EQ(ParseJson(text).value_or(Json()), value);
 }
 
-TEST(JsonTest, RefusesRubbishWithItsPlace) {
+TEST(JsonTest, RefusesInvalidTextWithOffset) {
   EXPECT_FALSE(ParseJson("").ok());
   EXPECT_FALSE(ParseJson("{} x").ok());
   EXPECT_FALSE(ParseJson("{\"a\":").ok());
@@ -41,7 +41,7 @@ TEST(YamlTest, TypesPlainScalarsAndKeepsQuotedOnes) {
             R"({"a":1,"b":"1","c":true,"d":"500m","e":null,"f":1.5E0})");
 }
 
-TEST(YamlTest, ReadsNumbersAsKubernetesDoes) {
+TEST(YamlTest, ReadsNumbersLikeKubernetes) {
   const auto typed = [](const std::string& text) {
     return WriteJson(ParseYaml("[" + text + "]")->front());
   };
@@ -60,7 +60,7 @@ TEST(YamlTest, NamesDocumentAndLineOfAnError) {
   EXPECT_NE(documents.status().message().find("line"), std::string::npos);
 }
 
-TEST(YamlTest, RefusesAKeyTwiceInOneMapping) {
+TEST(YamlTest, RefusesDuplicateKeyInMapping) {
   const auto documents = ParseYaml("x: 1\n---\na: {k: 1}\nb:\n  c: 1\n  d: 2\n  c: 3\n");
   ASSERT_FALSE(documents.ok());
   EXPECT_EQ(documents.status().message(),
@@ -70,14 +70,14 @@ TEST(YamlTest, RefusesAKeyTwiceInOneMapping) {
   EXPECT_TRUE(ParseYaml("- {a: 1}\n- {a: 1, b: {a: 2}}\n---\na: 1\n").ok());
 }
 
-TEST(YamlTest, EndsOnTextAfterADocument) {
+TEST(YamlTest, TerminatesOnTextAfterFlowDocument) {
   for (const char* text : {"{a: b\"c\": d},\"e\": f}]}", "}", "a: 1\n}", "]", "{a: 1}}", "--- }"}) {
     const auto documents = ParseYaml(text);
     EXPECT_FALSE(documents.ok()) << text;
   }
 }
 
-TEST(YamlTest, AliasesStandForWhatTheyName) {
+TEST(YamlTest, ExpandsAliases) {
   const auto documents =
       ParseYaml("a: &x {k: [1, ~]}\nb: *x\n&y z: 2\nd: {*y : 3}\n---\n- 1\n--- \n");
   ASSERT_TRUE(documents.ok()) << documents.status().ToString();
@@ -91,7 +91,7 @@ TEST(YamlTest, AliasesStandForWhatTheyName) {
   EXPECT_FALSE(ParseYaml("a: &x [[1]]\nb: *y").ok());
 }
 
-TEST(YamlTest, RefusesWhatIsNotUtf8AndSaysWhere) {
+TEST(YamlTest, RefusesInvalidUtf8WithPosition) {
   EXPECT_EQ(ParseYaml("a: 1\n---\nitems:\n- {}\n- b: {c: x\xe9y}\n").status().message(),
             "YAML document 2, line 5, column 10: items[1].b.c: is not UTF-8 text");
   EXPECT_EQ(ParseYaml("- [a, \xff]").status().message(),
@@ -101,7 +101,7 @@ TEST(YamlTest, RefusesWhatIsNotUtf8AndSaysWhere) {
   EXPECT_TRUE(ParseYaml("a: \xc3\xa9  # caf\xe9 in a comment").ok());
 }
 
-TEST(DuplicateKeysTest, AreFoundUpToALimit) {
+TEST(DuplicateKeysTest, FindsDuplicateKeysUpToLimit) {
   const std::string text = R"({"a":[{"x":1},{"x":1,"x":{"y":1,"y":2}}],"a":2})";
   EXPECT_EQ(FindDuplicateKeys(text, 9), (std::vector<std::string>{"a[1].x", "a[1].x.y", "a"}));
   EXPECT_EQ(FindDuplicateKeys(text, 1), std::vector<std::string>{"a[1].x"});
@@ -116,7 +116,7 @@ TEST(YamlTest, RefusesDepthBeyondItsLimit) {
   EXPECT_FALSE(ParseYaml("a: &a " + half + "\nb: " + nested + "\n").ok());
 }
 
-TEST(YamlTest, MergeKeysGiveWhatAMappingDoesNotHave) {
+TEST(YamlTest, MergeKeyAddsOnlyMissingKeys) {
   const auto documents = ParseYaml(
       "a: &a {x: 1, y: 2}\nb: &b {y: 3, z: {k: 4}}\n"
       "c: {<<: *a, y: 5}\nd: {y: 5, <<: [*a, *b]}\ne: {\"<<\": 7}\n");

@@ -29,7 +29,7 @@ std::string Gzip(std::string_view text, int level) {
   stream.avail_in = static_cast<uInt>(text.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
-  (void)deflate(&stream, Z_FINISH);  // what deflateBound gives is enough
+  (void)deflate(&stream, Z_FINISH);  // deflateBound gave enough space
   out.resize(stream.total_out);
   return out;
 }

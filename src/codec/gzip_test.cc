@@ -14,7 +14,7 @@ std::string Noise(size_t size) {
   return text;
 }
 
-TEST(GzipTest, ComesBack) {
+TEST(GzipTest, RoundTrips) {
   for (const std::string& text : {std::string(), std::string(1'000'000, 'x'), Noise(300'000)}) {
     const auto same = Gunzip(Gzip(text, 1), text.size());
     ASSERT_TRUE(same.ok()) << same.status().ToString();
@@ -22,13 +22,13 @@ TEST(GzipTest, ComesBack) {
   }
 }
 
-TEST(GzipTest, ABombIsRefused) {
+TEST(GzipTest, RefusesDecompressionBomb) {
   const std::string bomb = Gzip(std::string(50'000'000, '\0'));
   EXPECT_LT(bomb.size(), 100'000U);
   EXPECT_EQ(Gunzip(bomb, 1'000'000).status().code(), Code::kExhausted);
 }
 
-TEST(GzipTest, DamagedIsRefused) {
+TEST(GzipTest, RefusesDamagedInput) {
   const std::string bytes = Gzip(Noise(1000));
   for (size_t size = 0; size < bytes.size(); size += 13) {
     EXPECT_EQ(Gunzip(bytes.substr(0, size), 5000).status().code(), Code::kInvalid) << size;

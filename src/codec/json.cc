@@ -15,14 +15,14 @@ std::string Escape(std::string_view text) {
   return boost::json::serialize(boost::json::string_view(text.data(), text.size()));
 }
 
-// What would steer a terminal, of U+0080 to U+FFFF: C1 controls, and what changes the direction of
-// the text beside it.
+// Code points from U+0080 to U+FFFF that steer a terminal: C1 controls, and characters that change
+// the writing direction of their neighbours.
 bool Steers(unsigned code) {
   return code < 0xa0 || code == 0x61c || code == 0x200e || code == 0x200f ||
          (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-// The same JSON without such characters as they are.
+// The same JSON with these characters as \u escapes.
 std::string ForTerminal(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -80,7 +80,7 @@ void WritePretty(const Json& value, std::string& out, size_t indent) {
   }
 }
 
-// Numbers beyond the range of double are read as infinities, which cannot be written again.
+// Numbers beyond the range of double are read as infinities, which JSON cannot express.
 bool AllFinite(const Json& value) {
   if (value.is_double()) return std::isfinite(value.get_double());
   if (value.is_array()) {

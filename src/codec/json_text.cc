@@ -12,7 +12,7 @@ JsonText& JsonText::Key(std::string_view key) {
   text_ += '"';
   text_ += key;
   text_ += "\":";
-  first_ = true;  // no comma before its value
+  first_ = true;  // no comma before the value of a key
   return *this;
 }
 

@@ -1,10 +1,10 @@
-// JSON written straight into text, without a tree: for answers of many megabytes.
+// Writes JSON directly into text, without a tree: for answers of many megabytes.
 //
 //   JsonText json;
 //   json.Begin('{').Key("gpus").Begin('[').Number(1).End(']').Key("why").Text(reason).End('}');
 //   json.text()
 //
-// Who writes sees to it that brackets match and that members have keys.
+// The caller ensures that brackets match and that members have keys.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +28,16 @@ class JsonText {
     first_ = false;
     return *this;
   }
-  // `key` needs no escapes.
+  // REQUIRES: `key` needs no escapes.
   JsonText& Key(std::string_view key);
   JsonText& Text(std::string_view value);
   JsonText& Number(int64_t value);
-  // null for what JSON has no number for.
+  // null for values that JSON numbers cannot express (infinities, NaN).
   JsonText& Number(double value);
   JsonText& Bool(bool value) { return Raw(value ? "true" : "false"); }
   JsonText& Null() { return Raw("null"); }
   JsonText& Value(const Json& value) { return Raw(WriteJson(value)); }
-  // Is JSON.
+  // REQUIRES: `json` is valid JSON.
   JsonText& Raw(std::string_view json) {
     Separate();
     text_ += json;

@@ -13,7 +13,8 @@ namespace nos {
 namespace {
 
 constexpr char kVersion = 1;
-// How a column is coded. Bits 0 to 2; kGaps: bits follow that say which samples are there.
+// Encoding of a column, in bits 0 to 2; with kGaps a bit map follows that marks the present
+// samples.
 enum Mode : uint8_t { kAbsent, kConstant, kSteps, kOffsets, kXor };
 constexpr uint8_t kGaps = 0x80;
 
@@ -26,7 +27,7 @@ using Integers = std::vector<uint64_t>;
 
 bool Same(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
 
-// --- Rice codes: quotient in unary, remainder in `k` bits. What is large is written out. ---
+// --- Rice codes: quotient in unary, remainder in `k` bits. Large values are written literally. ---
 
 void PutRice(BitWriter& bits, uint64_t value, int k) {
   const uint64_t quotient = value >> k;
@@ -64,7 +65,7 @@ struct Rice {
   size_t bits = 0;
 };
 
-// Near the best k: those around the mean's width, and 0 for what is mostly nothing.
+// An estimate of the best k: the bit width of the mean and its neighbours, and 0 for mostly zeros.
 Rice BestRice(std::span<const uint64_t> values) {
   long double sum = 0;
   for (const uint64_t value : values) sum += static_cast<long double>(value);
@@ -97,7 +98,7 @@ std::string EncodeTimes(const std::vector<int64_t>& times) {
     step = now - before;
     before = now;
   }
-  // The first step is like no other.
+  // The first step is unlike the others, so it is not part of the Rice-coded sequence.
   if (!codes.empty()) PutVarint(out, codes.front());
   if (codes.size() < 2) return out;
   const std::span<const uint64_t> rest = std::span(codes).subspan(1);
@@ -162,8 +163,8 @@ void PutDouble(std::string& out, double value) {
   for (int i = 0; i < 8; ++i) out += static_cast<char>(bits >> (8 * i));
 }
 
-// Integers: exponent, k, base, Rice codes of the steps between neighbours or of the distances from
-// the least.
+// Integers: exponent, k, base, then Rice codes either of the steps between neighbours or of the
+// distances from the minimum.
 void PutIntegers(std::string& out, uint8_t flags, const Scaled& scaled) {
   const auto base = static_cast<uint64_t>(scaled.integers.front());
   const auto least = static_cast<uint64_t>(*std::ranges::min_element(scaled.integers));
@@ -185,8 +186,8 @@ void PutIntegers(std::string& out, uint8_t flags, const Scaled& scaled) {
   use_steps ? PutAllRice(out, steps, by_steps.k) : PutAllRice(out, offsets, by_offsets.k);
 }
 
-// XOR with the one before; '0': the same; '10': its significant bits lie where the last ones did;
-// '11': 6 bits leading zeros, 6 bits length - 1, those bits.
+// XOR with the previous value. '0': equal; '10': its significant bits lie in the same window as the
+// last ones; '11': 6 bits leading zeros, 6 bits length - 1, then the significant bits.
 void PutXor(std::string& out, uint8_t flags, const std::vector<double>& values) {
   out[0] = static_cast<char>(flags | kXor);
   BitWriter bits(out);
@@ -313,7 +314,7 @@ bool DecodeColumn(std::string_view bytes, size_t count, std::vector<double>& col
   return good;
 }
 
-// Takes a part that says its own length off the front.
+// Removes a length-prefixed part from the front.
 bool TakePart(std::string_view& bytes, std::string_view& part) {
   uint64_t size = 0;
   if (!TakeVarint(bytes, size) || size > bytes.size()) return false;

@@ -4,10 +4,10 @@
 //   std::string bytes = EncodeSamples(block);
 //   NOS_ASSIGN(SampleBlock same, DecodeSamples(bytes));
 //
-// Exact: every double comes back bit for bit (of NaNs: as kNoSample). Times are coded as deltas of
-// deltas; a column as a constant, as decimal fractions (integers times a power of ten) in Rice
-// codes, or by the XOR of neighbours, whichever is least (the first and the last after Pelkonen et
-// al., "Gorilla", VLDB 2015). Measured on GPU metrics: see bench/telemetry_load.
+// Exact: every double comes back bit for bit (NaNs come back as kNoSample). Times are coded as
+// deltas of deltas; a column as a constant, as decimal fractions (integers times a power of ten) in
+// Rice codes, or by the XOR of neighbours, whichever is smallest (times and XOR after Pelkonen et
+// al., "Gorilla", VLDB 2015). Measured on GPU metrics: see bench/telemetry_load.cc.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ inline constexpr size_t kMostBlockSamples = 4096, kMostBlockColumns = 256;
 
 struct SampleBlock {
   std::vector<int64_t> times;                // milliseconds, in any order
-  std::vector<std::vector<double>> columns;  // each as long as `times`; kNoSample: nothing there
+  std::vector<std::vector<double>> columns;  // each as long as `times`; kNoSample: no value
 };
 
 // REQUIRES: 1 to kMostBlockSamples times, at most kMostBlockColumns columns.
 std::string EncodeSamples(const SampleBlock& block);
-// Error: kInvalid, whatever the bytes are; no more is allocated than a block may have.
+// Error: kInvalid for any malformed input. Allocates no more than the largest block needs.
 Result<SampleBlock> DecodeSamples(std::string_view bytes);
-// Only one column, in a block of its own. Errors: as before; kNotFound: there is no such column.
+// Decodes only one column, into a block of its own. Errors: as before; kNotFound: no such column.
 Result<SampleBlock> DecodeSamples(std::string_view bytes, size_t column);
 
 }  // namespace nos

@@ -25,7 +25,7 @@ void ExpectSame(const SampleBlock& a, const SampleBlock& b) {
   }
 }
 
-// What a test may meet in one column, by a style.
+// A value of the given style, following `before`.
 double ValueOf(Random& random, uint64_t style, double before) {
   switch (style) {
     case 0:
@@ -67,7 +67,7 @@ SampleBlock RandomBlock(Random& random) {
   return block;
 }
 
-TEST(SamplesTest, WhateverGoesInComesOut) {
+TEST(SamplesTest, RoundTripsRandomBlocks) {
   Random random(1);
   for (int run = 0; run < 2000; ++run) {
     const SampleBlock block = RandomBlock(random);
@@ -84,7 +84,7 @@ TEST(SamplesTest, WhateverGoesInComesOut) {
   }
 }
 
-TEST(SamplesTest, ExtremesComeBack) {
+TEST(SamplesTest, RoundTripsExtremeValues) {
   const double tiny = std::numeric_limits<double>::denorm_min();
   const double huge = std::numeric_limits<double>::max();
   const double endless = std::numeric_limits<double>::infinity();
@@ -96,7 +96,7 @@ TEST(SamplesTest, ExtremesComeBack) {
   ExpectSame(block, *same);
 }
 
-TEST(SamplesTest, GpuMetricsAreSmall) {
+TEST(SamplesTest, CompressesGpuMetrics) {
   Random random(7);
   SampleBlock block;
   block.columns.resize(5);
@@ -116,7 +116,7 @@ TEST(SamplesTest, GpuMetricsAreSmall) {
   RecordProperty("bytes_per_sample", std::to_string(per_sample));
 }
 
-TEST(SamplesTest, DamagedBlocksAreRefused) {
+TEST(SamplesTest, RefusesDamagedBlocks) {
   Random random(3);
   EXPECT_FALSE(DecodeSamples("").ok());
   for (int run = 0; run < 300; ++run) {
@@ -128,7 +128,7 @@ TEST(SamplesTest, DamagedBlocksAreRefused) {
     EXPECT_FALSE(DecodeSamples(bytes + "x").ok());
     std::string flipped = bytes;
     flipped[random.Below(bytes.size())] ^= static_cast<char>(1 + random.Below(255));
-    const auto read = DecodeSamples(flipped);  // another block, or an error
+    const auto read = DecodeSamples(flipped);  // yields another block or an error
     EXPECT_LE(read.ok() ? read->times.size() : 0, kMostBlockSamples);
   }
 }

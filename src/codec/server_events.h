@@ -1,10 +1,10 @@
-// Server-sent events as they come over a connection, piece by piece.
+// Parses server-sent events that arrive over a connection piece by piece.
 //
 //   ServerEventReader reader(kMostBytes);
 //   NOS_RETURN_IF_ERROR(reader.Take(piece, [&](ServerEvent event) { ... }));
 //
-// Source: HTML Living Standard, "Server-sent events", interpreting an event stream. What it says of
-// reconnection times is left out: who reads has a pace of its own.
+// Source: HTML Living Standard, "Server-sent events", interpreting an event stream. Its
+// reconnection times are ignored: the caller has its own back-off.
 #pragma once
 
 #include <string>
@@ -17,23 +17,23 @@ namespace nos {
 
 struct ServerEvent {
   std::string name = "message";
-  std::string id;  // the last one that was told, with this event or before
+  std::string id;  // the last id received, with this event or an earlier one
   std::string data;
 };
 
 class ServerEventReader {
  public:
-  // `most`: bytes of a line, and of an event.
+  // `most`: limit in bytes for a line and for an event.
   explicit ServerEventReader(size_t most) : most_(most) {}
 
-  // Visits the events that are complete with this piece. Error: kExhausted: one is too large.
+  // Visits the events that this piece completes. Error: kExhausted: an event is too large.
   Status Take(std::string_view piece, FunctionRef<void(ServerEvent)> visit);
 
  private:
   void Line(std::string_view line, FunctionRef<void(ServerEvent)> visit);
 
   const size_t most_;
-  std::string rest_;  // of a line
+  std::string rest_;  // the incomplete line
   bool begun_ = false, after_return_ = false;
   std::string name_, id_, data_;
 };

@@ -7,7 +7,7 @@
 namespace nos {
 namespace {
 
-// In pieces of that many bytes: "name/id/data".
+// Feeds the text in pieces of that many bytes. Returns "name/id/data" for each event.
 std::vector<std::string> Read(std::string_view text, size_t piece) {
   std::vector<std::string> events;
   ServerEventReader reader(1000);
@@ -20,7 +20,7 @@ std::vector<std::string> Read(std::string_view text, size_t piece) {
   return events;
 }
 
-TEST(ServerEvents, AreReadHoweverTheyArrive) {
+TEST(ServerEvents, ParsesEventsSplitAnywhere) {
   constexpr std::string_view kText =
       "\xEF\xBB\xBF: a comment\n\nevent: gpus\nid: e.1\ndata: {\"a\":1}\n\r\n"
       "data:two\r\ndata: lines\r\n\r\nevent:empty\n\nretry: 5\rdata\rdata\r\rdata: never ended";
@@ -29,7 +29,7 @@ TEST(ServerEvents, AreReadHoweverTheyArrive) {
   for (const size_t piece : {1U, 2U, 3U, 7U, 1000U}) EXPECT_EQ(Read(kText, piece), wanted) << piece;
 }
 
-TEST(ServerEvents, ThatAreTooLargeAreRefused) {
+TEST(ServerEvents, RefusesTooLargeEvents) {
   ServerEventReader line(10), event(10);
   const auto none = [](const ServerEvent&) { FAIL(); };
   EXPECT_EQ(line.Take("data: 12345", none).code(), Code::kExhausted);

@@ -4,7 +4,7 @@
 
 namespace nos {
 
-// Whether the text is well-formed UTF-8 (RFC 3629), as JSON must be.
+// True if the text is well-formed UTF-8 (RFC 3629), which JSON requires.
 bool IsUtf8(std::string_view text);
 
 }  // namespace nos

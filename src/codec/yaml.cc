@@ -21,12 +21,12 @@ namespace nos {
 namespace {
 
 constexpr size_t kMaxDepth = 100;
-// Its value's keys are the mapping's where that does not have them itself (yaml.org/type/merge).
+// The value's keys are merged into the mapping where it does not have them (yaml.org/type/merge).
 constexpr std::string_view kMergeKey = "<<";
-// Without aliases a document holds fewer values than bytes.
+// Without aliases a document holds fewer values than bytes, so only aliased values need a limit.
 constexpr size_t kMaxAliasedValues = 1'000'000;
 
-// Thrown and caught inside this file only: yaml-cpp itself reports by exceptions.
+// Thrown and caught inside this file only, because yaml-cpp itself reports by exceptions.
 struct Refused {
   YAML::Mark mark;
   std::string what;
@@ -36,7 +36,7 @@ bool IsOneOf(std::string_view text, std::initializer_list<std::string_view> word
   return std::ranges::find(words, text) != words.end();
 }
 
-// In decimal, or with 0x, 0o, 0 or 0b before it.
+// In decimal, or with the prefix 0x, 0o, 0 or 0b.
 std::optional<int64_t> FromDigits(const std::string& text) {
   if (text.find_first_of("+-", 1) != std::string::npos) return std::nullopt;
   const size_t sign = text.find_first_of("+-") == 0 ? 1 : 0;
@@ -52,7 +52,7 @@ std::optional<int64_t> FromDigits(const std::string& text) {
   return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
 }
 
-// A whole number is one however it is written: so kubectl's JSON has it.
+// A whole number becomes an integer however it is written: kubectl's JSON does the same.
 Json FromReal(double real) {
   constexpr double kMost = 9e18;  // below where int64 ends
   const bool whole = std::abs(real) < kMost && std::trunc(real) == real;
@@ -67,7 +67,7 @@ Json FromNumber(std::string text) {
   return real ? FromReal(*real) : Json();
 }
 
-// Numbers are those of YAML 1.1, as sigs.k8s.io/yaml has them (gopkg.in/yaml.v2, resolve.go).
+// Numbers follow YAML 1.1, as in sigs.k8s.io/yaml (gopkg.in/yaml.v2, resolve.go).
 Json FromPlain(const std::string& text) {
   if (IsOneOf(text, {"", "~", "null", "Null", "NULL"})) return {};
   if (IsOneOf(text, {"true", "True", "TRUE"})) return true;
@@ -78,7 +78,8 @@ Json FromPlain(const std::string& text) {
   return number.is_null() ? Json(boost::json::string(text)) : number;
 }
 
-// A finished value, or one under construction. `count` values in all, `depth` levels below it.
+// A finished value, or one under construction. `count` is the number of values in it, `depth` the
+// levels below it.
 struct Sized {
   Json value;
   size_t count = 1;
@@ -148,7 +149,7 @@ class Builder final : public YAML::EventHandler {
     Sized made;
     YAML::Mark mark;
     YAML::anchor_t anchor = 0;
-    std::optional<std::string> key;  // of a map: read, its value not yet
+    std::optional<std::string> key;  // in a map: read, its value not yet
     bool merges = false;             // the value of that key is to be merged
     std::vector<Json> merged;
   };
@@ -157,7 +158,7 @@ class Builder final : public YAML::EventHandler {
     return !open_.empty() && open_.back().made.value.is_object() && !open_.back().key;
   }
 
-  // Of the value that comes next: "items[1].metadata.name: ". Of a key: of the mapping.
+  // The path of the next value: "items[1].metadata.name: ". For a key: the path of its mapping.
   std::string Path() const {
     std::string path;
     for (const Container& container : open_) {
@@ -195,7 +196,7 @@ class Builder final : public YAML::EventHandler {
   void Close() {
     Container done = std::move(open_.back());
     open_.pop_back();
-    for (const Json& from : done.merged) {  // the first that has a key gives it
+    for (const Json& from : done.merged) {  // the first mapping that has a key wins
       for (const auto& [key, value] : from.get_object()) {
         done.made.value.get_object().emplace(key, value);
       }
@@ -223,7 +224,7 @@ class Builder final : public YAML::EventHandler {
     }
   }
 
-  // What is copied was counted as what is under the key.
+  // The copied values were counted already as the value of the merge key.
   static void Merge(const YAML::Mark& mark, Json from, Container& map) {
     map.merges = false;
     map.key.reset();

@@ -1,19 +1,22 @@
-// What to do next on a node's GPUs so that they become what the spec asks: one operation at a time,
-// decided afresh from what is there, so that it converges from any state and a crash anywhere is
-// harmless. Pure.
+// Decides the next operation that brings a node's GPUs closer to the spec: one operation at a time,
+// computed from the observed state only, so it converges from any state and after a crash at any
+// point. Pure.
 //
 //   Progress progress = NextOperation(targets, gpus, used, deferred);
 //   if (progress.next) Apply(*progress.next); else Report(progress.obstacles);
 //
-// A GPU that has a mode is switched to that of its target once nothing is left on it. Where that
-// takes a reset, a mode that waits for it is taken back when the target asks for the present one,
-// be it used or not.
+// A GPU with a mode is switched to the mode of its target once it has no instances. If a switch
+// takes a reset, and the target asks for the present mode while another one is pending, the pending
+// mode is cancelled, whether the GPU is used or not.
 //
-// In this order: incomplete instances are removed; instances that fit now are created at their
-// exact starts; free instances that are not wanted are destroyed. Instances in use are kept,
-// whatever the spec says; what they block is reported and the rest is applied. So is a GPU without
-// MIG that is in use as a whole. A GPU without a target is left as it is, but for incomplete
-// instances.
+// Order of operations:
+//   1. Remove incomplete instances: they block creation and destruction.
+//   2. Switch modes.
+//   3. Create instances that fit now, at their exact starts: pending pods need them.
+//   4. Destroy free instances that are not wanted.
+// Instances in use are kept, whatever the spec says; the targets that they block are reported and
+// the rest is applied. A GPU without MIG that is used as a whole is kept likewise. A GPU without a
+// target is left as it is, except for incomplete instances.
 #pragma once
 
 #include <functional>
@@ -31,16 +34,16 @@ namespace nos::device {
 
 using gpu::Obstacle;
 
-// How a GPU shall be cut.
+// The wanted partitioning of a GPU.
 struct Target {
   int gpu = 0;
   std::vector<gpu::Placement> placements;
-  const gpu::Model* model = nullptr;  // whose they are; null: the one that the GPU has
+  const gpu::Model* model = nullptr;  // the placements' model; null: the one that the GPU has
 };
 
-// What a GPU is used as.
+// The sharing mode of a GPU.
 enum class Mode {
-  kMig,     // cut by MIG
+  kMig,     // partitioned by MIG
   kShares,  // shared by MPS
   kPlain,   // neither: whole, or in time slices
 };
@@ -49,14 +52,14 @@ std::string_view ModeName(Mode mode);  // "MIG", "MPS", "plain"
 struct ObservedGpu {
   int index = 0;
   const gpu::Model* model = nullptr;
-  bool mig_enabled = true;  // or it is shared by MPS: instances can be made and removed
+  bool mig_enabled = true;  // or shared by MPS: instances can be created and destroyed
   std::vector<GpuInstance> instances;
   std::string uuid{};  // "GPU-..."
-  // Of a node whose GPUs are each used in their own way: how it is used now, and the model that it
-  // would have as shares, or as anything else if it is shared; null: it cannot be.
+  // Only on a node with a sharing mode per GPU (hybrid): the present mode, and the model that the
+  // GPU would have if shared by MPS, or if not shared when it is shared now; null: impossible.
   std::optional<Mode> mode{};
   const gpu::Model* other = nullptr;
-  // Where MIG mode changes with a reset only: whether it is on after the next one.
+  // Only if MIG mode changes with a reset: MIG mode after the next reset.
   std::optional<bool> mig_after_reset{};
 };
 
@@ -70,51 +73,53 @@ struct Operation {
     kDisableMps
   } kind = Kind::kCreate;
   int gpu = 0;
-  std::string profile;  // of what is created or destroyed
+  std::string profile;  // of the created or destroyed instance
   uint8_t start = 0;
   uint32_t instance_id = 0;  // kDestroy
-  std::string uuid;          // of what is destroyed, empty for an incomplete instance; of the GPU
-                             // that is switched
+  // UUID of the destroyed instance (empty for an incomplete one), or of the switched GPU.
+  std::string uuid;
 
-  // Whether it changes MIG mode.
+  // True if it changes MIG mode.
   bool ChangesMig() const { return kind == Kind::kEnableMig || kind == Kind::kDisableMig; }
-  // Whether it changes the mode of the GPU as a whole.
+  // True if it changes the mode of the whole GPU.
   bool Switches() const { return kind != Kind::kCreate && kind != Kind::kDestroy; }
-  // "create 3g.20gb@4 on GPU 0"; also its identity in tables of failures.
+  // "create 3g.20gb@4 on GPU 0"; also the key in tables of failures.
   std::string ToString() const;
   friend bool operator==(const Operation&, const Operation&) = default;
 };
 
 struct Progress {
   std::optional<Operation> next;
-  // Filled only when there is no next operation.
+  // Filled only if there is no next operation.
   std::vector<Obstacle> obstacles;
 };
 
 // `used`: UUIDs of instances that must not be destroyed and GPUs that must not be switched.
-// `deferred`: operations that failed lately and are not to be tried now; others go on. Targets and
-// GPUs in any order; the result does not depend on it.
+// `deferred`: returns true for operations that failed recently and are in back-off; other
+// operations proceed. The result does not depend on the order of targets and GPUs.
 Progress NextOperation(std::span<const Target> targets, std::span<const ObservedGpu> gpus,
                        const std::set<std::string>& used,
                        const std::function<bool(const Operation&)>& deferred = {});
 
-// What to do next so that the node's GPUs are shared by MPS, or no more: those that nobody uses and
-// that have no instances. To be asked when NextOperation has nothing left to do; MIG mode that a
-// target needs NextOperation switches on. `were_shared`, by UUID: what a former agent shared, which
-// has to be known as such before it can be put back. `used`, `deferred`: as there.
+// The next operation that brings the node's GPUs into MPS mode, or out of it. Only GPUs that are
+// unused and have no instances are switched. Call it when NextOperation has no operation left;
+// NextOperation enables MIG mode where a target needs it. `were_shared`: UUIDs of GPUs that a
+// former agent shared; EnableMps must adopt such a GPU before DisableMps can restore it. `used`,
+// `deferred`: as above.
 std::optional<Operation> NextSwitch(bool to_mps, std::span<const GpuInfo> infos,
                                     std::span<const ObservedGpu> gpus,
                                     const std::set<std::string>& were_shared,
                                     const std::set<std::string>& used,
                                     const std::function<bool(const Operation&)>& deferred = {});
 
-// What NextOperation would destroy sooner or later if nothing changed: free instances that the
-// targets do not contain. To be withdrawn from the kubelet before.
+// The free instances that the targets do not contain, which NextOperation would destroy. Withdraw
+// them from the kubelet first.
 std::vector<GpuInstance> Unwanted(std::span<const Target> targets,
                                   std::span<const ObservedGpu> gpus,
                                   const std::set<std::string>& used);
 
-// Runs it on the backend. Error also: kNotFound: what it would destroy is not what was meant.
+// Runs the operation on the backend. Also returns kNotFound if the instance to destroy is no longer
+// the intended one.
 Status Apply(const Operation& operation, Backend& backend);
 
 }  // namespace nos::device

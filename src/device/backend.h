@@ -1,5 +1,5 @@
-// The GPUs of one node, as the agent sees and cuts them. Implemented by NVML on real nodes and by
-// the simulated GPU (device/sim_gpus.h) elsewhere; callers never know which.
+// The GPUs of one node, as the agent observes and partitions them. Implemented with NVML on real
+// nodes and by the simulated GPU (device/sim_gpus.h) elsewhere; callers cannot see the difference.
 //
 // An instance here is a GPU instance with its full-size compute instance (MIG), an MPS share, a
 // time slice or a whole GPU. Not thread-safe: one owner thread makes all calls.
@@ -16,11 +16,11 @@
 
 namespace nos::device {
 
-// Who may use a GPU that is not in MIG mode.
+// The programs that may use a GPU that is not in MIG mode (NVML compute mode).
 enum class ComputeMode {
   kDefault,           // any number of programs
-  kExclusiveProcess,  // one at a time: with MPS its server, hence no program without MPS
-  kOther,             // nobody, or a mode that nos does not know
+  kExclusiveProcess,  // one at a time: the MPS server, so programs need MPS
+  kOther,             // no program, or a mode that nos does not know
 };
 
 struct GpuInfo {
@@ -28,81 +28,83 @@ struct GpuInfo {
   std::string uuid;     // "GPU-..."
   std::string product;  // as nvmlDeviceGetName: "NVIDIA A100-SXM4-40GB"
   uint32_t pci_device_id = 0;
-  int64_t memory_mib = 0;  // 0: the driver does not tell
+  int64_t memory_mib = 0;  // 0: the driver does not report it
   bool mig_capable = false, mig_enabled = false;
-  // What the next reset of the GPU makes of mig_enabled.
+  // The value of mig_enabled after the next reset of the GPU.
   bool mig_pending = false;
-  // Why this GPU cannot be used now ("" when it can); the rest is what was last known of it.
+  // The reason why this GPU cannot be used now, "" if it can; the other fields then hold the last
+  // known values.
   std::string problem{};
-  // GiB that MPS shares may take of it together; 0: it is not in MPS mode (device/mps_gpus.h).
+  // GiB available to all MPS shares together; 0: not in MPS mode (device/mps_gpus.h).
   int share_gib = 0;
-  int could_share_gib = 0;                    // that it would have in this mode; 0: it cannot be
-  std::optional<ComputeMode> compute_mode{};  // empty: the driver does not tell
-  int most_shares = 0;       // at a time, where it is shared; 0: there is no MPS here
-  bool gives_whole = false;  // it may be given whole and in time slices, too (Backend::GiveWhole)
+  int could_share_gib = 0;                    // share_gib in MPS mode; 0: cannot be shared
+  std::optional<ComputeMode> compute_mode{};  // empty: the driver does not report it
+  int most_shares = 0;                        // limit of concurrent shares; 0: MPS is not available
+  bool gives_whole = false;  // may also be used whole and in time slices (Backend::GiveWhole)
 };
 
 struct GpuInstance {
   int gpu = 0;                  // GpuInfo::index
-  uint32_t id = 0;              // GI id: not a function of the start
-  std::string uuid;             // "MIG-..." of its compute instance; empty when it has none
+  uint32_t id = 0;              // GPU instance id: not a function of the start
+  std::string uuid;             // "MIG-..." of its compute instance; empty if it has none
   std::string profile;          // "1g.5gb"
   int profile_id = -1;          // nvmlGpuInstanceProfileInfo_t.id
-  uint8_t start = 0, size = 0;  // placement slots; of an MPS share its number, and GiB
-  // False after a crash between the two NVML calls: there is no compute instance, hence no device.
+  uint8_t start = 0, size = 0;  // placement slots; of an MPS share: number and GiB
+  // False after a crash between the two NVML calls: it has no compute instance, hence no device.
   bool complete = true;
-  // Of an MPS share in a MIG instance: the UUID of that instance (device/mig_parts.h).
+  // If it is an MPS share in a MIG instance: the UUID of that instance (device/mig_parts.h).
   std::string part_of{};
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
-  // Errors: kUnavailable (driver not there).
+  // Error: kUnavailable (driver not loaded).
   virtual Result<std::vector<GpuInfo>> ListGpus() = 0;
   // Errors: kUnavailable (GPU lost), kUnimplemented (MIG is off).
   virtual Result<std::vector<GpuInstance>> ListInstances(int gpu) = 0;
-  // Creates GPU instance and compute instance at exactly this start; on failure nothing is left.
-  // Errors: kExhausted (the placement is taken: NVML_ERROR_INSUFFICIENT_RESOURCES), kInvalid (no
-  // such profile or start), kUnavailable (busy, transient), kDeadline.
+  // Creates a GPU instance and a compute instance at exactly this start; on failure both are
+  // removed.
+  // Errors: kExhausted (the placement is taken: NVML_ERROR_INSUFFICIENT_RESOURCES), kInvalid
+  // (unknown profile or start), kUnavailable (busy, transient), kDeadline.
   virtual Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) = 0;
-  // Errors: kNotFound; kUnavailable (NVML_ERROR_IN_USE: something holds it; try again later).
+  // Errors: kNotFound; kUnavailable (NVML_ERROR_IN_USE: a process uses it; try again later).
   virtual Status Destroy(int gpu, uint32_t instance_id) = 0;
-  // Switches MIG mode on, and has the next reset leave it on. Errors: kUnavailable (other clients
+  // Switches MIG mode on, and keeps it on after the next reset. Errors: kUnavailable (other clients
   // hold the GPU), kPermission (this architecture needs a GPU reset first), kUnimplemented (no
-  // MIG). After the first two the mode may be noted for the next reset (GpuInfo::mig_pending).
+  // MIG). After the first two the mode may be pending until the next reset (GpuInfo::mig_pending).
   // Source: nvml.h nvmlDeviceSetMigMode; Ampere keeps the mode over reboots, Hopper and later lose
   // it and need no reset.
   virtual Status EnableMig(int gpu) = 0;
   // Switches MIG mode off. Errors: as EnableMig; kUnavailable also while the GPU has instances.
   virtual Status DisableMig(int gpu) = 0;
-  // Resets the GPU, so that a MIG mode that waits for it is taken (GpuInfo::mig_pending); some
-  // seconds. REQUIRES: nobody uses anything of it. Errors:
-  // kUnavailable (something holds it), kUnimplemented (it cannot be reset alone, or not from here),
-  // kPermission.
+  // Resets the GPU, which activates a pending MIG mode (GpuInfo::mig_pending); takes some seconds.
+  // REQUIRES: no process uses the GPU. Errors: kUnavailable (a process holds it), kUnimplemented
+  // (it cannot be reset alone, or not from this process), kPermission.
   virtual Status ResetGpu(int /*gpu*/) {
     return {Code::kUnimplemented, "GPUs cannot be reset from here"};
   }
-  // Until the next reboot or reset, or until the driver is unloaded: then it is kDefault again.
-  // Programs that run go on. Errors: kInvalid (kOther), kPermission (the agent is not root),
-  // kUnimplemented, kUnavailable.
+  // The mode lasts until the next reboot or reset, or until the driver is unloaded; then it is
+  // kDefault again. Running programs continue. Errors: kInvalid (kOther), kPermission (the agent is
+  // not root), kUnimplemented, kUnavailable.
   // Source: nvml.h nvmlDeviceSetComputeMode.
   virtual Status SetComputeMode(int gpu, ComputeMode mode) = 0;
-  // From now on the GPU is shared by MPS, has shares instead of instances, and GpuInfo::share_gib;
-  // and back. device/mps_gpus.h says more. Errors also: kUnimplemented: no MPS here.
+  // Switches MPS mode on and off. In this mode the GPU has MPS shares instead of instances, and
+  // GpuInfo::share_gib is set; see device/mps_gpus.h. Further error: kUnimplemented: MPS is not
+  // available.
   virtual Status EnableMps(int /*gpu*/) { return NoMps(); }
   virtual Status DisableMps(int /*gpu*/) { return NoMps(); }
-  // Whether GPUs that are neither cut by MIG nor shared by MPS have instances, too: "gpu", the
-  // whole of it, or "shared", a time slice (device/plain_gpus.h). Without: what there was is
-  // forgotten.
+  // If true, GPUs that use neither MIG nor MPS have instances too: "gpu", the whole GPU, or
+  // "shared", a time slice (device/plain_gpus.h). If false, such instances are forgotten.
   virtual void GiveWhole(bool /*give*/) {}
-  // Takes for instances what pods hold of those that exist nowhere but here (device/mps_gpus.h): to
-  // be called with all device ids that the kubelet tells, before they are listed. Returns a
-  // sentence for each that cannot be.
+  // Restores instances that exist only in memory (device/mps_gpus.h) from the device ids that pods
+  // hold: call it with all ids that the kubelet reports, before listing instances. Returns a
+  // sentence for each id that cannot be restored.
   virtual std::vector<std::string> Adopt(std::span<const std::string> /*device_ids*/) { return {}; }
-  // What is measured of the whole GPU, and of one instance. Never an error: what cannot be read
-  // says why, and spoils nothing else. Some rates compare with the last reading of the same GPU or
-  // instance, hence the first has none. They mean something 100 ms after the last (nvml.h, GPM).
+  // Readings of the whole GPU, and of one instance. Never an error: a metric that cannot be read
+  // has a reason instead, and does not affect the others. Some rates compare with the last reading
+  // of the same GPU or instance, so the first reading has none. They are meaningful 100 ms after
+  // the last (nvml.h, GPM).
   virtual Readings MeasureGpu(int gpu) = 0;
   virtual Readings MeasureInstance(const GpuInstance& instance) = 0;
 

@@ -1,6 +1,7 @@
-// What this machine's driver says of its GPUs, read-only, for people and for support: devices,
-// profiles with ids, sizes and possible placements, instances, and where the driver and the
-// catalogue disagree. Works with MIG off too, as far as the driver tells.
+// Describes the GPUs of this machine as its driver reports them, read-only, for operators and
+// support: devices, profiles with ids, sizes and possible placements, instances, and differences
+// between the driver and the catalogue. Works with MIG off too, as far as the driver reports
+// profiles then.
 //
 //   NOS_ASSIGN(const NodeDescription node, Describe(backend, catalogue));
 //   std::cout << DescriptionText(node);
@@ -18,7 +19,7 @@ namespace nos::device {
 
 struct ProfileDescription {
   DriverProfile profile;
-  // The catalogue's row, null when it has none; what is different in it, driver first.
+  // The catalogue's row (null: none), and the differences from it, the driver's value first.
   const gpu::Profile* row = nullptr;
   std::vector<std::string> differences;
 };
@@ -27,29 +28,30 @@ struct GpuDescription {
   GpuInfo info;
   const gpu::Model* model = nullptr;  // null: not in the catalogue
   std::vector<ProfileDescription> profiles;
-  Status profiles_status;                   // why there are none
-  std::vector<const gpu::Profile*> untold;  // rows of the catalogue that the driver does not have
+  Status profiles_status;                   // the error if `profiles` is empty
+  std::vector<const gpu::Profile*> untold;  // rows of the catalogue that the driver lacks
   std::vector<GpuInstance> instances;
   Status instances_status;
 };
 
 struct NodeDescription {
   std::string driver, library;
-  std::vector<std::string> limits;  // of an old driver
+  std::vector<std::string> limits;  // missing features of an old driver
   std::vector<GpuDescription> gpus;
 };
 
-// Changes nothing. `catalogue` must outlive what is returned. Error: kUnavailable when there is no
-// driver; one bad GPU is only described as such.
+// Changes nothing. `catalogue` must outlive the result. Error: kUnavailable without a driver; a
+// faulty GPU is described as such.
 Result<NodeDescription> Describe(NvmlBackend& backend, const gpu::Catalogue& catalogue);
 
-// How the driver's profile differs from the row: "memory 4864 MiB (catalogue: 4800)". Pure.
+// The differences between the driver's profile and the row: "memory 4864 MiB (catalogue: 4800)".
+// Pure.
 std::vector<std::string> Differences(const DriverProfile& profile, const gpu::Profile& row);
 
 // Copy, decode, encode, JPEG and optical-flow engines: "1/1/0/1/0".
 std::string EnginesText(const gpu::Engines& engines);
 
-// At most 100 columns wide but for UUIDs and paths on lines of their own.
+// At most 100 columns wide, except for UUIDs and paths on their own lines.
 std::string DescriptionText(const NodeDescription& node);
 Json DescriptionJson(const NodeDescription& node);
 

@@ -1,4 +1,4 @@
-// What is wrong with the GPUs of a node: conditions that stand until somebody clears them.
+// Health conditions of a node's GPUs; a condition stays until it is cleared.
 //
 //   HealthBoard board;
 //   board.SetListener([&] { runner.Wake(); });
@@ -20,44 +20,44 @@ struct HealthCondition {
   enum class Kind {
     kXid,          // the driver reported an error that makes the GPU or instance unfit for work
     kMemoryError,  // an uncorrectable (double bit) error of memory
-    kLost,         // the GPU does not answer; gone when it does again
-    kUnwatched,    // its errors are not noticed; the GPU itself may be fine
-    kMps,          // it is shared by MPS and no control daemon serves it (device/sharing/mps_daemon.h)
+    kLost,         // the GPU does not answer; cleared when it answers again
+    kUnwatched,    // its errors are not monitored; the GPU itself may be fine
+    kMps,          // in MPS mode without a control daemon (device/sharing/mps_daemon.h)
   };
   Kind kind = Kind::kXid;
   int gpu = 0;  // GpuInfo::index
-  // GpuInstance::id, the driver's (device/mig_parts.h); empty: the whole GPU.
+  // The driver's GpuInstance::id (device/mig_parts.h); empty: the whole GPU.
   std::optional<uint32_t> instance{};
   uint64_t xid = 0;       // kXid
-  std::string message{};  // for a person: what, and what to do
+  std::string message{};  // for operators: the problem and what to do
 
   // "Xid79", "MemoryError", "GpuLost", "HealthNotWatched", "MpsNotServed": for conditions and
   // metrics.
   std::string Reason() const;
-  // Whether its devices must not be given to anybody new.
+  // True if its devices must not be allocated any more.
   bool Disables() const { return kind != Kind::kUnwatched; }
   friend bool operator==(const HealthCondition&, const HealthCondition&) = default;
 };
 
 class HealthBoard {
  public:
-  // Called after every change, on the thread that made it, without a lock held. Set it before any
-  // other thread knows the board.
+  // Called after every change, on the thread that made it, without a lock held. Set it before other
+  // threads use the board.
   void SetListener(std::function<void()> listener) { listener_ = std::move(listener); }
 
   // Replaces the condition of the same kind, GPU, instance and Xid.
   void Add(HealthCondition condition);
   void Clear(int gpu, HealthCondition::Kind kind);
-  // Of one instance only, or of the GPU as a whole only.
+  // Clears it for one instance only, or (empty) for the GPU as a whole only.
   void ClearOne(int gpu, std::optional<uint32_t> instance, HealthCondition::Kind kind);
-  // The instance is gone: so is what was wrong with it (a new one may get its id and UUID).
+  // Clears everything of a destroyed instance (a new one may get its id and UUID).
   void ClearInstance(int gpu, uint32_t instance);
-  // The GPU was reset or repaired.
+  // Call this after the GPU was reset or repaired.
   void ClearGpu(int gpu);
 
-  // In order of GPU, instance, kind and Xid.
+  // Sorted by GPU, instance, kind and Xid.
   std::vector<HealthCondition> Conditions() const;
-  // Whether devices of this instance may be given to somebody.
+  // True if devices of this instance may be allocated.
   bool Usable(int gpu, uint32_t instance) const;
 
  private:

@@ -1,21 +1,21 @@
-// MIG instances that several pods share by MPS, as instances of a Backend: each of their equal
-// parts in the place of the driver's instance. The decorated backend is the driver's.
+// MIG instances that several pods share by MPS, as instances of a Backend: each of the equal parts
+// of an instance appears in place of the driver's instance. The decorated backend is the driver's.
 //
 //   MigParts gpus(nvml, catalogue, {{"3g.40gb", 4}});
 //   gpus.GiveWhole(true);
 //   gpus.Adopt(ids_that_pods_hold);
 //   gpus.Create(0, "3g.40gb.mps4", 5);  // uuid "MIG-...::mps4::1", of the 3g.40gb at 4
 //
-// The driver knows nothing of a part: it is a limit that clients of the instance's MPS server are
-// told. So which instances are divided, and which parts there are, is a list in memory. After a
-// restart what pods hold is known again from the ids that the kubelet tells; an instance of which
-// nobody holds a part counts as whole. Parts are there only where GPUs are each used in their own
-// way (Backend::GiveWhole); elsewhere a divided instance is listed as whole, and whoever lists it
-// has to know from the ids that it is held (MigOf).
+// The driver does not know parts: a part is a memory limit for clients of the instance's MPS
+// server. Divided instances and their parts are therefore a list in memory. After a restart,
+// Adopt() restores the parts held by pods from the ids that the kubelet reports; an instance
+// without held parts counts as whole. Parts exist only on nodes with a sharing mode per GPU
+// (Backend::GiveWhole). On other nodes a divided instance is listed as whole, and the caller must
+// derive from the ids (MigOf) that it is held.
 //
-// A part's start is the instance's plus its number, its id the instance's with the number in the
-// upper byte (DriverIdOf). Incomplete instances are never divided. Thread-safe when the decorated
-// backend is.
+// A part's start is the instance's start plus the part's number; its id is the instance's id with
+// the number in the upper byte (DriverIdOf). Incomplete instances are never divided. Thread-safe if
+// the decorated backend is.
 #pragma once
 
 #include <cstdint>
@@ -36,38 +36,40 @@ namespace nos::device {
 
 struct MigPart {
   std::string mig_uuid;  // "MIG-..."
-  int count = 0;         // into how many parts the instance is divided, 2 to gpu::kMostParts
+  int count = 0;         // number of parts of the instance, 2 to gpu::kMostParts
   int number = 0;        // from 0
   friend auto operator<=>(const MigPart&, const MigPart&) = default;
 };
 // "MIG-...::mps4::1", at most 63 bytes.
 std::string MigPartId(const MigPart& part);
-// Nothing when it is none's id, however close: one has one spelling.
+// Empty if it is not a part's id; only one spelling is accepted.
 std::optional<MigPart> ParseMigPartId(std::string_view id);
-// Whether it may be part of a path and of an environment. Drivers before R470 had others.
+// Checks that the UUID is safe in a path and in an environment. Drivers before R470 use another
+// format.
 bool IsMigUuid(std::string_view text);
-// The driver's instance that the device is, or is a part of: its UUID. Others as they are.
+// The UUID of the driver's instance that the device is, or is a part of. Other ids are unchanged.
 std::string MigOf(const std::string& device_id);
-// GpuInstance::id of the driver's instance in which this one lies; its own if it is the driver's.
+// The driver's GpuInstance::id of the instance that contains this one; the id itself if it is the
+// driver's.
 uint32_t DriverIdOf(uint32_t instance_id);
 
 class MigParts : public Backend {
  public:
-  // `backend` and `catalogue` must outlive this. `parts`: those that there may be.
+  // `backend` and `catalogue` must outlive this. `parts`: the allowed divisions.
   MigParts(Backend& backend, const gpu::Catalogue& catalogue, std::vector<gpu::InstancePart> parts)
       : backend_(backend), catalogue_(catalogue), parts_(std::move(parts)) {}
 
   void GiveWhole(bool give) override;
-  // What a pod holds is the truth, unless it contradicts itself: then nothing is made of it.
+  // A part held by a pod is restored unless its id contradicts others; then it is refused.
   std::vector<std::string> Adopt(std::span<const std::string> device_ids) override;
   Result<std::vector<GpuInfo>> ListGpus() override;
   Result<std::vector<GpuInstance>> ListInstances(int gpu) override;
-  // Of a part: makes the driver's instance if there is none. kExhausted also where it is there and
-  // not divided so: who wants it divided destroys it first. kUnimplemented: the driver's UUIDs are
-  // such that no MPS daemon can be told of the instance.
+  // For a part: creates the driver's instance if needed. kExhausted also if the instance exists
+  // with another division; the caller must destroy it first. kUnimplemented: the driver's UUID
+  // format does not allow an MPS daemon for the instance.
   Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override;
-  // With the last part goes the instance; while the driver does not let it, the part is there.
-  // kUnavailable also for a divided instance as such.
+  // Destroying the last part destroys the instance; if the driver refuses, the part stays.
+  // kUnavailable also for a divided instance itself.
   Status Destroy(int gpu, uint32_t instance_id) override;
   Status EnableMig(int gpu) override { return backend_.EnableMig(gpu); }
   Status DisableMig(int gpu) override { return backend_.DisableMig(gpu); }
@@ -78,14 +80,14 @@ class MigParts : public Backend {
   Status EnableMps(int gpu) override { return backend_.EnableMps(gpu); }
   Status DisableMps(int gpu) override { return backend_.DisableMps(gpu); }
   Readings MeasureGpu(int gpu) override { return backend_.MeasureGpu(gpu); }
-  // Nothing is measured of a part, and of a divided instance as a whole nobody asks.
+  // A part cannot be measured; a divided instance as a whole is never requested.
   Readings MeasureInstance(const GpuInstance& instance) override;
 
  private:
   struct Divided {
-    std::string gpu;  // its UUID: indexes may change
+    std::string gpu;  // UUID, because indexes may change
     int count = 0;
-    std::set<int> numbers;  // of the parts that there are: one at least
+    std::set<int> numbers;  // of the existing parts: at least one
   };
   using Instances = std::vector<GpuInstance>;
 
@@ -104,7 +106,7 @@ class MigParts : public Backend {
   const std::vector<gpu::InstancePart> parts_;
   std::mutex mutex_;  // guards the rest
   bool gives_ = false;
-  std::map<int, GpuInfo> infos_;            // as last listed
+  std::map<int, GpuInfo> infos_;            // from the last ListGpus
   std::map<std::string, Divided> divided_;  // by UUID of the driver's instance
 };
 

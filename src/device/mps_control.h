@@ -1,16 +1,18 @@
-// The MPS control daemons of a node: one for each GPU in MPS mode and for each MIG instance that is
-// shared (device/mig_parts.h), with a pipe directory of its own.
+// The MPS control daemons of a node: one for each GPU in MPS mode and for each divided MIG instance
+// (device/mig_parts.h), each with its own pipe directory.
 //
 //   MpsControl mps({.folder = "/run/nos/mps"}, board);
 //   mps.Keep({{0, "GPU-...", 39}});
 //   for (const MpsState& state : mps.States()) ...
 //
-// A daemon for each GPU, because a daemon's server is lost as a whole with one faulty client, and a
-// client sees all GPUs of its daemon. Each GPU has to be in EXCLUSIVE_PROCESS mode before
-// (Backend::SetComputeMode), so that no program gets past the daemon; instances keep the default
-// mode, and who is given a part of one is told its daemon. "UUID" is a GPU's or an instance's.
+// One daemon per GPU, because one faulty client ends the whole server of a daemon, and a client
+// sees all GPUs of its daemon. Each GPU must be in EXCLUSIVE_PROCESS mode first
+// (Backend::SetComputeMode), so that no program bypasses the daemon; instances keep the default
+// mode, and only containers with a part of one get its pipe directory. "UUID" is a GPU's or an
+// instance's.
 //
-// What is not served stands on the health board (HealthCondition::Kind::kMps). Thread-safe.
+// A GPU or instance that is not served has a condition on the health board
+// (HealthCondition::Kind::kMps). Thread-safe.
 #pragma once
 
 #include <map>
@@ -26,38 +28,39 @@ namespace nos::device {
 
 struct MpsControlOptions {
   std::string program = MpsToolOptions{}.program;
-  // <folder>/<UUID> is a pipe directory, which containers get at the same path.
+  // <folder>/<UUID> is a pipe directory; containers mount it at the same path.
   std::string folder = "/run/nos/mps";
   std::string log_folder = "/var/log/nos/mps";
-  // All users share a server, hence its faults. Else each GPU serves one user at a time, and pods
-  // of another wait (docs.nvidia.com/deploy/mps, Provisioning Sequence).
+  // If true, all users share a server, and a fault ends all their clients. If false, each GPU
+  // serves one user at a time, and pods of other users wait (docs.nvidia.com/deploy/mps,
+  // Provisioning Sequence).
   bool multi_user = false;
   MpsDaemonOptions daemon{};
 };
 
 class MpsControl {
  public:
-  // `board` must outlive this. Daemons go on when this ends.
+  // `board` must outlive this. Daemons keep running after destruction.
   MpsControl(MpsControlOptions options, HealthBoard& board);
 
-  // From now on these GPUs are served and no others: their daemons are told to quit, those that a
-  // former agent has left, too. `undecided`, by UUID: what is there of those goes on for now, since
-  // clients may depend on it. Waits for no daemon, only,
-  // where one has another index or limit now, for the command that it is being asked. Error:
-  // kInvalid: a GPU's UUID that cannot be a folder's name; it is left out.
+  // Serves exactly these GPUs from now on: all other daemons are asked to quit, including those
+  // left by a former agent. `undecided`: UUIDs whose daemons keep running for now, since clients
+  // may depend on them. Does not wait for daemons, except for the command in progress of one whose
+  // index or limit changed. Error: kInvalid: a GPU's UUID that cannot be a directory name; that GPU
+  // is skipped.
   Status Keep(const std::vector<MpsGpu>& gpus, const std::set<std::string>& undecided = {});
-  // Whether there is something of a daemon for the GPU, of a former agent's, too.
+  // True if a pipe directory of the GPU exists, possibly left by a former agent.
   bool HasLeft(const std::string& gpu_uuid) const;
-  // UUIDs of all GPUs and instances for which there is.
+  // UUIDs of all GPUs and instances with a pipe directory.
   std::set<std::string> Left() const;
 
-  // In order of UUID, without those of which nothing is left.
+  // Sorted by UUID, without daemons that are gone.
   std::vector<MpsState> States() const;
-  // Whether the daemon of this GPU or instance serves now.
+  // True if the daemon of this GPU or instance serves now.
   bool Serves(const std::string& uuid) const;
-  // MpsGpu::memory_mib of what is served; 0: it is not now, or has another limit.
+  // MpsGpu::memory_mib of a served instance; 0: not served now, or without this limit.
   int LimitMib(const std::string& uuid) const;
-  // What CUDA_MPS_PIPE_DIRECTORY has to say.
+  // The value of CUDA_MPS_PIPE_DIRECTORY.
   std::string PipeFolder(const std::string& gpu_uuid) const;
 
  private:
@@ -69,10 +72,10 @@ class MpsControl {
 
   const MpsControlOptions options_;
   HealthBoard& board_;
-  std::mutex keeping_;  // one Keep after the other; taken before mutex_
+  std::mutex keeping_;  // serializes Keep; locked before mutex_
   mutable std::mutex mutex_;
   Daemons daemons_;                        // guarded by mutex_
-  std::map<std::string, int> limits_mib_;  // the same
+  std::map<std::string, int> limits_mib_;  // guarded by mutex_
 };
 
 }  // namespace nos::device

@@ -1,19 +1,19 @@
-// Shares of GPUs in MPS mode, as instances of a Backend: the decorated one keeps the GPUs that are
-// not in this mode.
+// Shares of GPUs in MPS mode, as instances of a Backend. The decorated backend handles the GPUs in
+// other modes.
 //
 //   MpsGpus gpus(nvml);
 //   gpus.EnableMps(0);
 //   gpus.Adopt(ids_that_pods_hold);
 //   gpus.Create(0, "10gb", 0);  // uuid "GPU-...::10::0"
 //
-// The driver knows nothing of a share: it is a limit that its clients are told (device/mps_share.h,
-// and whoever answers Allocate). So shares are a list in memory. After a restart those that pods
-// hold are known again from the ids that the kubelet tells; free ones are made anew as the spec
-// asks.
+// The driver does not know shares: a share is a memory limit for its clients (device/mps_share.h;
+// set by the answer to Allocate). Shares are therefore a list in memory. After a restart, Adopt()
+// restores the shares held by pods from the ids that the kubelet reports; free ones are created
+// again from the spec.
 //
-// A GPU's shares together take whole GiB of what the driver tells less Options::overhead_mib,
-// rounded down, and are not more than a server takes clients. Thread-safe when the decorated
-// backend is.
+// All shares of a GPU together take at most the whole GiB of (reported memory -
+// Options::overhead_mib), and are at most as many as a server's clients. Thread-safe if the
+// decorated backend is.
 #pragma once
 
 #include <map>
@@ -29,19 +29,19 @@
 namespace nos::device {
 
 struct MpsGpusOptions {
-  // What clients cannot have of the memory that the driver tells. nvidia-cuda-mps-server takes 27
-  // to 30 MiB on a V100 (nebuly-ai/nos issue 39), some hundred with several GPUs; the total that
-  // NVML tells includes what the driver keeps for itself (nvml.h, nvmlMemory_v2_t.reserved).
+  // Memory reported by the driver that clients cannot use. nvidia-cuda-mps-server takes 27 to 30
+  // MiB on a V100 (nebuly-ai/nos issue 39), about a hundred with several GPUs; NVML's total
+  // includes the driver's own reserve (nvml.h, nvmlMemory_v2_t.reserved).
   int64_t overhead_mib = gpu::kShareOverheadMib;
-  // Each client process needs a connection of its own, so a share without one could not be used.
-  // Clients of one server on a device: 48 up to CUDA 13.0, 60 from 13.1 on; fewer where
+  // Each client process needs its own connection, so a share beyond the limit could not be used.
+  // Clients of one server per device: 48 up to CUDA 13.0, 60 from 13.1 on; fewer if
   // CUDA_DEVICE_MAX_CONNECTIONS is raised (docs.nvidia.com/deploy/mps, Client-Server Connection
   // Limits).
   int most_shares = gpu::kMostShares;
 };
 
-// The model of a GPU in MPS mode with these shares. They may be more than it may have by now, since
-// pods have held them from before: then it has just those, and there is no room for others.
+// The model of a GPU in MPS mode with these shares. If pods already hold more than the present
+// limits allow, the model has exactly these shares and no capacity for others.
 const gpu::Model& SharesModel(const GpuInfo& info, std::span<const GpuInstance> there);
 
 class MpsGpus : public Backend {
@@ -50,31 +50,31 @@ class MpsGpus : public Backend {
   // `backend` must outlive this.
   explicit MpsGpus(Backend& backend, Options options = {}) : backend_(backend), options_(options) {}
 
-  // From now on the GPU has shares instead of instances, and one program at a time may use it: the
-  // MPS server. To be called now and then while it shall be so, since the driver forgets
-  // (Backend::SetComputeMode); does nothing when it is.
-  // Errors: kNotFound; kInvalid (MIG mode is on, or it has no GiB for shares); those of
+  // Switches MPS mode on: the GPU has shares instead of instances, and only one program, the MPS
+  // server, may use it. Call it repeatedly, because the driver may lose the mode
+  // (Backend::SetComputeMode); no effect if the mode is set.
+  // Errors: kNotFound; kInvalid (MIG mode is on, or no GiB is left for shares); those of
   // SetComputeMode.
   Status EnableMps(int gpu) override;
-  // To be called when its MPS daemon has ended. Errors: kUnavailable while it has shares; those of
-  // SetComputeMode.
+  // Call this after the GPU's MPS daemon has ended. Errors: kUnavailable while it has shares; those
+  // of SetComputeMode.
   Status DisableMps(int gpu) override;
 
-  // Takes into the lists what pods hold: to be called with all device ids that the kubelet tells,
-  // before instances are listed. Ids that are no shares, or of GPUs that are not in MPS mode, are
-  // passed over. Returns a sentence for each of the others that cannot be: nothing is made of it.
+  // Restores shares held by pods: call it with all device ids that the kubelet reports, before
+  // listing instances. Skips ids that are not shares, or belong to GPUs outside MPS mode. Returns a
+  // sentence for each other id that cannot be restored.
   //
-  // What a pod holds is the truth: it is taken although together they may be more than can be made,
-  // and beside a share of another size that has got its number meanwhile.
+  // A share held by a pod is restored even if all shares together exceed the limits, or if a share
+  // of another size got its number meanwhile.
   std::vector<std::string> Adopt(std::span<const std::string> device_ids) override;
 
   void GiveWhole(bool give) override { backend_.GiveWhole(give); }
-  // In order of their numbers, whether the GPU answers or not; none: it is not in MPS mode.
+  // Sorted by number, also if the GPU does not answer; empty: not in MPS mode.
   std::vector<GpuInstance> SharesOn(int gpu);
-  // With GpuInfo::share_gib.
+  // Sets GpuInfo::share_gib.
   Result<std::vector<GpuInfo>> ListGpus() override;
   Result<std::vector<GpuInstance>> ListInstances(int gpu) override;
-  // kExhausted also when the memory or the number of clients does not suffice.
+  // kExhausted also if the memory or the number of clients does not suffice.
   Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override;
   Status Destroy(int gpu, uint32_t instance_id) override;
   // kUnavailable also while the GPU is in MPS mode.
@@ -82,10 +82,10 @@ class MpsGpus : public Backend {
   Status DisableMig(int gpu) override;
   // kUnavailable also while the GPU is in MPS mode.
   Status ResetGpu(int gpu) override;
-  // kUnavailable also while the GPU is in MPS mode, but for kExclusiveProcess.
+  // kUnavailable also while the GPU is in MPS mode, except for kExclusiveProcess.
   Status SetComputeMode(int gpu, ComputeMode mode) override;
   Readings MeasureGpu(int gpu) override;
-  // Nothing is measured of a share: NVML tells of processes, not of whose they are.
+  // A share cannot be measured: NVML reports processes, but not their shares.
   Readings MeasureInstance(const GpuInstance& instance) override;
 
  private:
@@ -103,10 +103,10 @@ class MpsGpus : public Backend {
 
   Backend& backend_;
   const Options options_;
-  std::mutex mutex_;                      // guards the rest
-  std::map<int, GpuInfo> infos_;          // as last listed
+  std::mutex mutex_;                      // guards all members below
+  std::map<int, GpuInfo> infos_;          // from the last ListGpus
   std::map<std::string, Shares> shares_;  // by UUID of GPUs in MPS mode
-  uint32_t next_id_ = 1;                  // of instances; never used twice
+  uint32_t next_id_ = 1;                  // instance id; never reused
 };
 
 }  // namespace nos::device

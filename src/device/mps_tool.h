@@ -1,11 +1,11 @@
-// nvidia-cuda-mps-control for the pipe directory of one GPU: as a daemon, and as the program that
-// hands the daemon a command.
+// Wraps nvidia-cuda-mps-control for the pipe directory of one GPU: starts the daemon and sends it
+// commands.
 //
 // Facts (docs.nvidia.com/deploy/mps, "Legacy MPS v2 Interface", "Architecture" and the appendices,
 // and nvidia-cuda-mps-control(1)):
 // - "-f" stays in the foreground, "-d" does not; without either it reads commands from stdin and
 //   writes the answers to stdout. "-multiuser-server" lets all users share one server; without it a
-//   server is of one user, and is replaced when it has no clients and another user comes.
+//   server belongs to one user, and is replaced if it has no clients and another user connects.
 // - It listens on unix sockets in CUDA_MPS_PIPE_DIRECTORY ("control", "control_privileged") and
 //   writes its process id into nvidia-cuda-mps-control.pid there. A path too long for a socket (107
 //   bytes) makes it unreachable without an error of its own.
@@ -29,10 +29,10 @@
 namespace nos::device {
 
 struct MpsToolOptions {
-  std::string program = "nvidia-cuda-mps-control";  // a path, or a name to be found in $PATH
+  std::string program = "nvidia-cuda-mps-control";  // a path, or a name searched in $PATH
   std::string gpu_uuid, pipe_folder, log_folder;
   bool multi_user = false;
-  std::string proc = "/proc";  // where the kernel tells of processes
+  std::string proc = "/proc";  // the proc file system
 };
 
 // Not thread-safe.
@@ -40,33 +40,33 @@ class MpsTool {
  public:
   explicit MpsTool(MpsToolOptions options) : options_(std::move(options)) {}
 
-  // Makes both folders, which other users' servers must be able to reach. Errors: kInvalid (the
-  // path is too long), kPermission.
+  // Creates both directories, accessible to other users' servers. Errors: kInvalid (the path is too
+  // long), kPermission.
   Status MakeFolders() const;
-  // Begins the daemon's and the servers' logs anew where they are longer than 8 MiB: every command
-  // writes some lines, and nobody else bounds them.
+  // Truncates the daemon's and the servers' logs beyond 8 MiB: every command writes some lines, and
+  // MPS does not rotate them.
   void BoundLogs() const;
-  // Takes away what containers, which can write there, may have left: the daemon, which is root,
-  // would follow a link by the name of one of its files. The folder stays, for they have it
-  // mounted. REQUIRES: no daemon is there.
+  // Removes files from the pipe directory, which containers can write to: the daemon runs as root
+  // and would follow a link with the name of one of its files. The directory stays, because
+  // containers have it mounted. REQUIRES: no daemon is running.
   void ClearPipes() const;
-  // REQUIRES: no daemon is there.
+  // REQUIRES: no daemon is running.
   void RemovePipes() const;
-  // In the foreground, as a child in a session of its own, so that it outlives this process.
+  // Starts it in the foreground as a child in its own session, so that it outlives this process.
   // Error: kPermission: the program cannot be started.
   Result<ProcessHandle> StartDaemon() const;
-  // What the daemon answers, trimmed. Errors: kUnavailable (the program fails: what it said),
-  // kDeadline (nothing in time), kPermission (it cannot be started).
+  // Returns the daemon's answer, trimmed. Errors: kUnavailable (the program fails; with its
+  // output), kDeadline (no answer in time), kPermission (it cannot be started).
   Result<std::string> Ask(const std::string& command, Duration within) const;
 
-  // Processes of this pipe directory, whoever started them. Other users' are found by root only.
-  // Not those of other process namespaces: containers may call theirs what they like. Of those only
-  // the namespace is read: their command and environment are theirs to make long, and cannot be
-  // read while they are held up in the kernel with their memory locked.
+  // Processes of this pipe directory, whoever started them. Only root finds those of other users.
+  // Processes of other namespaces are excluded, because containers can choose any name for theirs.
+  // Only the namespace of these is read: command and environment may be long, and reading them can
+  // block while the process holds its memory locked in the kernel.
   std::vector<ProcessHandle> FindDaemons() const;
   std::vector<ProcessHandle> FindServers() const;
-  // That server, if it is one. Not valid: it is none, whatever an answer says: containers can put
-  // something else in the daemon's place.
+  // The process if it is an MPS server. Otherwise not valid, even if the daemon's answer names it:
+  // containers can replace the daemon's socket and fake answers.
   ProcessHandle FindServer(pid_t pid) const;
 
   const MpsToolOptions& options() const { return options_; }
@@ -79,7 +79,7 @@ class MpsTool {
   MpsToolOptions options_;
 };
 
-// The numbers in an answer, such as process ids. Whatever else stands there is passed over.
+// The numbers in an answer, such as process ids. Other text is skipped.
 std::vector<pid_t> PidsIn(const std::string& answer);
 
 }  // namespace nos::device

@@ -1,12 +1,12 @@
-// MPS shares that Nebuly's device plugin offers (nebuly-ai/k8s-device-plugin): of each size that a
-// GPU has shares of it offers so many, numbered from 0, "<GPU-UUID>::<GiB>::<number>". So shares
-// here are named, whatever their starts are: a new one has the lowest number of its size that is
-// free, and whoever holds one keeps those of lower numbers there with it, as far as they fit. A GPU
-// that gets into MPS mode has what the kubelet offers of it, as far as that fits. What no pod has
-// held yet makes room for what a pod holds.
+// MPS shares offered by Nebuly's device plugin (nebuly-ai/k8s-device-plugin). For each size on a
+// GPU, the plugin offers a count of shares, numbered from 0: "<GPU-UUID>::<GiB>::<number>". This
+// class names shares in the same way, whatever their starts: a new share gets the lowest free
+// number of its size, and a share held by a pod also keeps all lower numbers of its size, as far as
+// they fit. A GPU that enters MPS mode gets the shares that the kubelet offers for it, as far as
+// they fit. Shares that no pod has held yet are removed when a held share needs their capacity.
 // Source: internal/rm/device_map.go and devices.go there (NewMPSAnnotatedID).
 //
-// Thread-safe when the decorated backend is, but that EnableMps asks the kubelet.
+// Thread-safe if the decorated backend is; EnableMps asks the kubelet.
 #pragma once
 
 #include <functional>
@@ -24,17 +24,17 @@ namespace nos::device {
 
 class NebulyGpus final : public MpsGpus {
  public:
-  // The ids of all healthy devices that the kubelet offers.
+  // Returns the ids of all healthy devices that the kubelet offers.
   using Offered = std::function<Result<std::vector<std::string>>()>;
 
   NebulyGpus(Backend& backend, Options options, Offered offered)
       : MpsGpus(backend, options), offered_(std::move(offered)) {}
 
-  // Also those of `offered`: nothing is known of the GPU's shares then, nor which of them pods
-  // hold.
+  // Also returns errors of `offered`: the GPU's shares, and which of them pods hold, are then
+  // unknown.
   Status EnableMps(int gpu) override;
   Status DisableMps(int gpu) override;
-  // Whether any GPU is in MPS mode.
+  // True if any GPU is in MPS mode.
   bool AnyShared();
   std::vector<std::string> Adopt(std::span<const std::string> device_ids) override;
   Result<std::vector<GpuInstance>> ListInstances(int gpu) override;
@@ -52,10 +52,10 @@ class NebulyGpus final : public MpsGpus {
   void Rename(GpuInstance& instance) const;
 
   const Offered offered_;
-  std::mutex mutex_;                          // guards the rest
-  std::set<std::string> shared_;              // UUIDs of GPUs in MPS mode: indexes change
-  std::map<std::string, std::string> names_;  // the plugin's id, by that of MpsGpus
-  std::set<std::string> unused_;              // the plugin's ids of what no pod has held yet
+  std::mutex mutex_;                          // guards all members below
+  std::set<std::string> shared_;              // UUIDs of GPUs in MPS mode; indexes may change
+  std::map<std::string, std::string> names_;  // id of MpsGpus -> the plugin's id
+  std::set<std::string> unused_;              // the plugin's ids of shares that no pod has held yet
 };
 
 }  // namespace nos::device

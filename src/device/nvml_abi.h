@@ -1,24 +1,24 @@
-// The part of NVML's binary interface that nos uses, declared by hand, so that building needs no
-// CUDA and running needs nothing but the driver's libnvidia-ml.so.1.
+// The part of NVML's binary interface that nos uses, declared by hand, so that the build needs no
+// CUDA and the program needs only the driver's libnvidia-ml.so.1.
 //
 // Source of every layout, value and signature: NVIDIA's nvml.h, API version 13, as published in
 // github.com/NVIDIA/go-nvml (gen/nvml/nvml.h), and the NVML API reference
 // (docs.nvidia.com/deploy/nvml-api). Names of fields are ours, their order and width are NVIDIA's.
-// Everything here is plain C: nothing checks what a driver writes into it, so readers must.
+// These are plain C types without checks: readers must validate everything that a driver writes.
 #pragma once
 
 #include <cstddef>
 
 namespace nos::device::nvml {
 
-// Opaque; a handle may turn stale at any time and is never kept across calls of the backend.
+// Opaque. A handle may become stale at any time, so the backend never keeps one across calls.
 using Device = struct DeviceHandle*;  // a GPU or a MIG device
 using GpuInstanceRef = struct GpuInstanceHandle*;
 using ComputeInstanceRef = struct ComputeInstanceHandle*;
 using EventSet = struct EventSetHandle*;
 using GpmSample = struct GpmSampleHandle*;
 
-// nvmlReturn_t. A driver may return numbers that are not listed.
+// nvmlReturn_t. A driver may return unlisted numbers.
 enum Return : unsigned {
   kSuccess = 0,
   kUninitialized = 1,
@@ -85,7 +85,7 @@ struct Utilization {  // nvmlUtilization_t, per cent
 
 struct ProcessInfo {  // nvmlProcessInfo_t, the same in _v2 and _v3
   unsigned pid;
-  unsigned long long memory;  // bytes; kNoMemory: not known
+  unsigned long long memory;  // bytes; kNoMemory: unknown
   unsigned gpu_instance;      // kNoInstance: the whole GPU
   unsigned compute_instance;
 };
@@ -101,7 +101,7 @@ struct GpmMetric {  // nvmlGpmMetric_t
   const char *short_name, *long_name, *unit;
 };
 
-struct GpmMetricsGet {  // nvmlGpmMetricsGet_t; only `count` metrics are looked at
+struct GpmMetricsGet {  // nvmlGpmMetricsGet_t; only the first `count` metrics are read
   unsigned version, count;
   GpmSample first, second;
   GpmMetric metrics[333];  // NVML_GPM_METRIC_MAX
@@ -181,8 +181,8 @@ static_assert(sizeof(MemoryV2) == 40 && sizeof(ProcessInfo) == 24);
 static_assert(sizeof(GpmMetric) == 40 && offsetof(GpmMetricsGet, metrics) == 24);
 static_assert(sizeof(ComputeInstanceProfileInfo) == 36 && sizeof(EventData) == 32);
 
-// What does not work when a function is missing. kCore: nothing does.
-// kFallback: nothing, another function is asked.
+// The feature that needs a function. kCore: nothing works without it. kFallback: another function
+// replaces it.
 enum class Feature {
   kCore,
   kMig,
@@ -269,7 +269,7 @@ enum class Feature {
   X(nvmlGpmMigSampleGet, kGpm, (Device device, unsigned instance, GpmSample sample))             \
   X(nvmlGpmMetricsGet, kGpm, (GpmMetricsGet * get))
 
-// The functions of a loaded library. Null where the library does not have it.
+// The functions of a loaded library. Null if the library lacks one.
 struct Functions {
 #define NOS_NVML_MEMBER(name, feature, parameters) Return(*name) parameters = nullptr;
   NOS_NVML_FUNCTIONS(NOS_NVML_MEMBER)

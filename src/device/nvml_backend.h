@@ -1,11 +1,11 @@
 // device::Backend on real GPUs, through NVML.
 //
-// Handles are asked for afresh in every call and every change is verified by listing, because
-// drivers have been seen to keep deleted MIG devices in long sessions and to report success with
-// remnants left (NVIDIA/libcudacxx issue 224, NVIDIA/go-nvml issue 146). A session that the driver
-// ended is opened again by the next call.
+// Every call fetches handles again and verifies every change by listing, because drivers have been
+// seen to keep deleted MIG devices in long sessions and to report success with remnants left
+// (NVIDIA/libcudacxx issue 224, NVIDIA/go-nvml issue 146). If the driver has ended a session, the
+// next call opens a new one.
 //
-// One owner thread, as every Backend. NVML calls block; a driver that hangs hangs the caller.
+// For one owner thread, like every Backend. NVML calls block; if a driver hangs, the caller hangs.
 #pragma once
 
 #include <map>
@@ -27,8 +27,8 @@ namespace nos::device {
 
 class NvmlBackend final : public Backend {
  public:
-  // `events` may be null; it is suspended while a GPU changes its mode (it would hold the GPU), and
-  // told of destroyed instances. All must outlive this.
+  // `events` may be null. It is suspended while a GPU changes its mode (it would hold the GPU), and
+  // notified of destroyed instances. All must outlive this.
   NvmlBackend(const NvmlLibrary& library, const gpu::Catalogue& catalogue,
               NvmlEvents* events = nullptr, GpuResetOptions reset = {})
       : library_(library),
@@ -40,24 +40,24 @@ class NvmlBackend final : public Backend {
 
   // GPUs that do not answer are listed with GpuInfo::problem.
   Result<std::vector<GpuInfo>> ListGpus() override;
-  // Incomplete instances are those that a crash left without a compute instance.
+  // Incomplete instances are those left without a compute instance by a crash.
   Result<std::vector<GpuInstance>> ListInstances(int gpu) override;
   // `profile`: the catalogue's or the driver's name.
   Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override;
-  // Further errors: kInvalid when it holds several compute instances: somebody else's.
+  // Further error: kInvalid if it holds several compute instances, which another tool created.
   Status Destroy(int gpu, uint32_t instance_id) override;
   Status EnableMig(int gpu) override;
   Status DisableMig(int gpu) override;
-  // Nothing of this process has any GPU open meanwhile. Further errors: kDeadline.
+  // This process keeps no GPU open during the reset. Further error: kDeadline.
   Status ResetGpu(int gpu) override;
   Status SetComputeMode(int gpu, ComputeMode mode) override;
   Readings MeasureGpu(int gpu) override;
   Readings MeasureInstance(const GpuInstance& instance) override;
 
-  // What the driver says the GPU can be cut into. With MIG off too, where the driver tells it
-  // (Hopper and later); else empty.
+  // The driver's profiles of the GPU. With MIG off only if the driver reports them then (Hopper and
+  // later); else empty.
   Result<std::vector<DriverProfile>> ListProfiles(int gpu);
-  // "" when the driver does not tell.
+  // "" if the driver does not report it.
   std::string DriverVersion();
   const NvmlLibrary& library() const { return library_; }
 
@@ -90,13 +90,13 @@ class NvmlBackend final : public Backend {
   GpuResetOptions reset_;
   NvmlSession session_;
   NvmlMeter meter_;                        // after the session, which it needs
-  bool session_ended_ = false;             // the driver ended it, or it is to be opened anew
-  bool some_failed_ = false;               // some GPU did not answer the last ListGpus
-  std::map<int, GpuInfo> known_;           // by index: what was last known
+  bool session_ended_ = false;             // the driver ended it, or it must be reopened
+  bool some_failed_ = false;               // a GPU did not answer the last ListGpus
+  std::map<int, GpuInfo> known_;           // by index: last known values
   std::map<int, KnownProfiles> profiles_;  // constant while a MIG mode lasts (nvml.h)
 };
 
-// The catalogue's model of a GPU, by product name, else PCI id. Null when it is not known.
+// The catalogue's model of a GPU, by product name, else PCI id. Null if unknown.
 const gpu::Model* ModelOf(const GpuInfo& info, const gpu::Catalogue& catalogue);
 
 }  // namespace nos::device

@@ -1,14 +1,14 @@
-// Watches the errors that the driver reports of its GPUs (XIDs, uncorrectable memory errors, GPUs
-// that fall off the bus) and keeps them on a HealthBoard.
+// Watches errors that the driver reports for its GPUs (XIDs, uncorrectable memory errors, GPUs that
+// fall off the bus) and records them on a HealthBoard.
 //
 //   HealthBoard board;
 //   NvmlEvents events(*library, board);
 //   events.Start();
 //
-// One thread waits in nvmlEventSetWait, never longer than Options::wait, so that it ends soon after
-// it is told to. What stands on the board is cleared when a lost GPU answers again and when the
-// instance is destroyed (NvmlBackend); otherwise by restarting the agent after the GPU's reset:
-// NVML does not report resets.
+// One thread waits in nvmlEventSetWait, at most Options::wait at a time, so that it stops soon
+// after a request. A condition is cleared when a lost GPU answers again or when the instance is
+// destroyed (NvmlBackend). Other conditions need a restart of the agent after the GPU's reset,
+// because NVML does not report resets.
 //
 // Start, the destructor and Suspended are for one owner thread.
 #pragma once
@@ -32,13 +32,13 @@ namespace nos::device {
 
 struct NvmlEventOptions {
   std::chrono::milliseconds wait{250};
-  // How often GPUs are asked whether they still answer, and lost ones whether they do again.
+  // Interval of checks whether GPUs still answer, and whether lost ones answer again.
   std::chrono::milliseconds probe{10'000};
-  // Xids that are the fault of a program and leave the GPU fit for others. Source: the list that
+  // Xids that are caused by a program and leave the GPU usable for others. Source: the list that
   // NVIDIA/k8s-device-plugin ignores (issue 1340: 13, 31, 43, 45, 68, 109), and 94, a contained
-  // memory error, for which NVIDIA's Xid catalogue says to restart the application.
+  // memory error, for which NVIDIA's Xid catalogue advises to restart the application.
   std::set<uint64_t> harmless_xids{13, 31, 43, 45, 68, 94, 109};
-  // Told of every Xid, harmless ones too, on the watcher's thread. Empty: nobody is.
+  // Called for every Xid, harmless ones too, on the watcher's thread. May be empty.
   std::function<void(int gpu, uint64_t xid, std::string message)> on_xid{};
 };
 
@@ -51,12 +51,12 @@ class NvmlEvents {
   NvmlEvents(const NvmlEvents&) = delete;
   NvmlEvents& operator=(const NvmlEvents&) = delete;
 
-  // Error: kUnimplemented when the driver has no events; then nothing is watched.
+  // Error: kUnimplemented if the driver has no events; then nothing is watched.
   Status Start();
   HealthBoard& board() { return board_; }
 
-  // While it lives, the watcher holds neither GPUs nor a session with the driver. The constructor
-  // waits until that is so, at most about Options::wait. Null: does nothing.
+  // While it exists, the watcher holds neither GPUs nor a session with the driver. The constructor
+  // waits for that, at most about Options::wait. Null: no effect.
   class Suspended {
    public:
     explicit Suspended(NvmlEvents* events);
@@ -94,10 +94,10 @@ class NvmlEvents {
   std::condition_variable changed_;
   bool stop_ = false;       // guarded by mutex_
   bool suspended_ = false;  // guarded by mutex_
-  bool holding_ = false;    // guarded by mutex_: the thread has a session or may get one
+  bool holding_ = false;    // guarded by mutex_: the thread has, or may open, a session
   std::thread thread_;
 
-  // The thread's own.
+  // Used by the thread only.
   NvmlSession session_;
   nvml::EventSet set_ = nullptr;
   std::vector<Watched> watched_;
@@ -105,7 +105,7 @@ class NvmlEvents {
   std::chrono::steady_clock::time_point next_probe_{};
 };
 
-// What an event means for the board: nothing for harmless Xids. Pure.
+// The health condition for an event; empty for harmless Xids. Pure.
 std::optional<HealthCondition> ToCondition(const nvml::EventData& event, int gpu,
                                            const std::set<uint64_t>& harmless_xids);
 

@@ -1,4 +1,4 @@
-// What NVML's return codes mean to the caller, and what to tell people.
+// Maps NVML's return codes to Status codes and texts for operators.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace nos::device {
 
-// "NVML_ERROR_IN_USE"; "NVML error 1234" for a code that is not known.
+// "NVML_ERROR_IN_USE"; "NVML error 1234" for an unknown code.
 std::string NvmlCodeName(nvml::Return code);
 
 // OK for kSuccess. Else "<call>: NVML_ERROR_GPU_IS_LOST: the GPU has fallen off the bus: ...", with
 // the code:
-//   kUnavailable    driver not there or not ready, GPU lost, something in use
+//   kUnavailable    driver not loaded or not ready, GPU lost, or in use
 //   kExhausted      insufficient resources: another instance is in the way
 //   kPermission     not allowed, or an operator has to reset the GPU
 //   kUnimplemented  not supported by this GPU, or by this driver

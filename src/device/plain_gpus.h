@@ -1,5 +1,5 @@
-// GPUs that are neither cut by MIG nor shared by MPS, as instances of a Backend: the whole of one,
-// or time slices. The decorated backend keeps the others.
+// GPUs that use neither MIG nor MPS, as instances of a Backend: one whole GPU, or time slices. The
+// decorated backend handles the other GPUs.
 //
 //   PlainGpus gpus(mps_gpus);
 //   gpus.GiveWhole(true);
@@ -7,10 +7,9 @@
 //   gpus.Create(0, "gpu", 0);     // uuid "GPU-...": the GPU itself
 //   gpus.Create(1, "shared", 2);  // uuid "GPU-...::time::2"
 //
-// The driver knows nothing of either: programs that have such a GPU at the same time take turns on
-// it, and nothing keeps one from the memory of another. So instances are a list in memory. After a
-// restart those that pods hold are known again from the ids that the kubelet tells. Thread-safe
-// when the decorated backend is.
+// The driver knows neither: programs on such a GPU take turns, without memory isolation. Instances
+// are therefore a list in memory. After a restart, Adopt() restores those held by pods from the ids
+// that the kubelet reports. Thread-safe if the decorated backend is.
 #pragma once
 
 #include <map>
@@ -25,7 +24,7 @@
 
 namespace nos::device {
 
-// One of the turns on a GPU.
+// One time slice of a GPU.
 struct TimeSlice {
   std::string gpu_uuid;  // "GPU-..."
   int start = 0;
@@ -33,11 +32,11 @@ struct TimeSlice {
 };
 // "GPU-...::time::2".
 std::string TimeSliceId(const TimeSlice& slice);
-// Nothing when it is none's id, however close: one has one spelling.
+// Empty if it is not a slice's id; only one spelling is accepted.
 std::optional<TimeSlice> ParseTimeSliceId(std::string_view id);
 
-// Whether the driver makes such instances: neither shares, of GPUs or instances, nor these here.
-// True for "".
+// True if the driver creates such instances, i.e. it is not a profile of MPS shares (of GPUs or
+// instances), of a whole GPU or of a time slice. True for "".
 bool IsMigProfile(std::string_view profile);
 
 class PlainGpus : public Backend {
@@ -46,13 +45,13 @@ class PlainGpus : public Backend {
   explicit PlainGpus(Backend& backend) : backend_(backend) {}
 
   void GiveWhole(bool give) override;
-  // What a pod holds is the truth: it is taken beside whatever is there.
+  // An instance held by a pod is restored beside all existing ones.
   std::vector<std::string> Adopt(std::span<const std::string> device_ids) override;
-  // Of the GPU with this UUID, whether it answers or not.
+  // Instances of the GPU with this UUID, also if it does not answer.
   std::vector<GpuInstance> InstancesOn(const std::string& uuid);
   Result<std::vector<GpuInfo>> ListGpus() override;
   Result<std::vector<GpuInstance>> ListInstances(int gpu) override;
-  // kExhausted also beside what excludes it.
+  // kExhausted also if an existing instance excludes it.
   Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override;
   Status Destroy(int gpu, uint32_t instance_id) override;
   // kUnavailable also while it has such instances.
@@ -63,11 +62,11 @@ class PlainGpus : public Backend {
   Status DisableMps(int gpu) override { return backend_.DisableMps(gpu); }
   Status SetComputeMode(int gpu, ComputeMode mode) override;
   Readings MeasureGpu(int gpu) override { return backend_.MeasureGpu(gpu); }
-  // Of the whole GPU what is measured of it; of a time slice nothing.
+  // A whole GPU has the readings of its GPU; a time slice cannot be measured.
   Readings MeasureInstance(const GpuInstance& instance) override;
 
  private:
-  // Its place among the instances of one GPU: -1 for the whole, else a time slice's start.
+  // Key among the instances of one GPU: -1 for the whole GPU, else the time slice's start.
   using Instances = std::map<uint32_t, int>;  // by instance id
 
   const GpuInfo* Plain(int gpu) const;
@@ -76,11 +75,11 @@ class PlainGpus : public Backend {
   void AdoptOne(const std::string& id);
 
   Backend& backend_;
-  std::mutex mutex_;  // guards the rest
+  std::mutex mutex_;  // guards all members below
   bool gives_ = false;
-  std::map<int, GpuInfo> infos_;                // as last listed
+  std::map<int, GpuInfo> infos_;                // from the last ListGpus
   std::map<std::string, Instances> instances_;  // by UUID of GPUs
-  uint32_t next_id_ = 1;                        // of instances; never used twice
+  uint32_t next_id_ = 1;                        // instance id; never reused
 };
 
 }  // namespace nos::device

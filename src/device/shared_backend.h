@@ -1,5 +1,5 @@
-// One backend for several threads: each call waits for the one under way. What is listed may have
-// changed when it is acted upon; callers of a Backend have to reckon with that anyway.
+// Serializes calls of several threads to one backend. The state may change between a listing and an
+// action on it, which callers of a Backend must handle anyway.
 #pragma once
 
 #include <mutex>
@@ -11,7 +11,7 @@ namespace nos::device {
 // Thread-safe.
 class SharedBackend final : public Backend {
  public:
-  // `backend` must outlive this, and be called through this only.
+  // `backend` must outlive this, and be called only through this.
   explicit SharedBackend(Backend& backend) : backend_(backend) {}
 
   Result<std::vector<GpuInfo>> ListGpus() override {

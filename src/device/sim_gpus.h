@@ -1,13 +1,13 @@
-// The GPUs of one node, simulated behind device::Backend: true placement rules (from the model's
-// layout table), instance ids that do not follow from the start, UUIDs that come back when the same
-// ids do, "in use" errors, latency, faults, reboot.
+// The GPUs of one node, simulated behind device::Backend: real placement rules (from the model's
+// layout table), instance ids that do not follow from the start, UUIDs that repeat with the same
+// ids, "in use" errors, latency, faults, reboot.
 //
 //   SimGpus gpus({{model, "NVIDIA A100-SXM4-40GB"}}, {.node = "gpu-1", .hooks = {...}});
 //   auto instance = gpus.Create(0, "3g.20gb", 4);
 //
-// An operation takes effect at once and reports how long the real one would have taken through
-// Hooks::spend{}; whoever owns the clock keeps the caller from going on before that.
-// Deterministic. Not thread-safe, as every Backend.
+// An operation takes effect at once and reports the duration of the real one through Hooks::spend;
+// the owner of the clock delays the caller by that.
+// Deterministic. Not thread-safe, like every Backend.
 #pragma once
 
 #include <cstdint>
@@ -24,22 +24,22 @@
 namespace nos::device {
 
 struct SimGpuSpec {
-  // One of gpu/shares.h: a board without MIG that has so much for shares.
+  // A model of gpu/shares.h: a GPU without MIG and with this capacity for shares.
   const gpu::Model* model = nullptr;
-  std::string product{};  // as NVML names it; empty: the model's name
+  std::string product{};  // NVML's product name; empty: the model's name
   bool mig_enabled = true;
   ComputeMode compute_mode = ComputeMode::kDefault;
 };
 
-// What goes wrong with one operation.
+// The fault of one operation.
 enum class SimFault {
   kNone,
-  kBusy,        // a monitor holds the GPU for a moment: NVML_ERROR_IN_USE
-  kTimeout,     // takes its time, does nothing, and says kDeadline
-  kLateAnswer,  // takes its time, does it, and says kDeadline
+  kBusy,        // a monitor holds the GPU briefly: NVML_ERROR_IN_USE
+  kTimeout,     // takes its time, has no effect, and returns kDeadline
+  kLateAnswer,  // takes its time, takes effect, and returns kDeadline
   kFails,       // an unknown driver error (kInternal)
-  // The agent dies here. A create has made the GPU instance but not the compute instance and leaves
-  // it so; a destroy has removed the compute instance only.
+  // The agent dies during the operation. A create has made the GPU instance but not the compute
+  // instance; a destroy has removed only the compute instance.
   kCrashBetween,
   kLost,  // the GPU falls off the bus: kUnavailable, until Restore()
 };
@@ -52,40 +52,40 @@ struct SimAttempt {
     kDisableMig,
     kSetComputeMode,
     kReset,
-    kTakeBack  // of a MIG mode that waits for a reset
+    kTakeBack  // of a pending MIG mode
   } kind = Kind::kCreate;
   int gpu = 0;
   std::string profile;
   uint8_t start = 0;
 };
 
-// All optional. Called synchronously from the operation.
+// All are optional. Called synchronously from the operation.
 struct SimHooks {
   std::function<void(Duration)> spend{};
   std::function<SimFault(const SimAttempt&)> fault{};
-  // Whether a process of a pod holds the instance (or whole GPU) with this UUID: Destroy then fails
-  // "in use".
+  // True if a process of a pod holds the instance (or whole GPU) with this UUID: Destroy then
+  // returns "in use".
   std::function<bool(const std::string& uuid)> held{};
-  // Whether somebody works on it, for what is measured; where this is empty, `held` says.
+  // True if a process works on it, for readings; if empty, `held` is used.
   std::function<bool(const std::string& uuid)> busy{};
-  // Just before an instance disappears through Destroy (not through Reboot): for invariants.
+  // Called before Destroy (not Reboot) removes an instance: for invariant checkers.
   std::function<void(const GpuInstance&)> on_destroy{};
-  // Just before a GPU is reset, with its UUID: for invariants.
+  // Called with its UUID before a GPU is reset: for invariant checkers.
   std::function<void(const std::string& uuid)> on_reset{};
 };
 
-// Source of the defaults: mig.md 1.5 (A100-SXM4-80: 2.46 s for seven creates, 4.38 s for seven
-// destroys, 6.46 s to switch MIG on); a reset is guessed.
+// Measured on an A100-SXM4-80: 2.46 s for seven creates, 4.38 s for seven destroys, 6.46 s to
+// switch MIG on; the duration of a reset is a guess.
 struct SimLatency {
   Duration create = std::chrono::milliseconds(350);
   Duration destroy = std::chrono::milliseconds(600);
-  Duration enable_mig = std::chrono::milliseconds(6460);  // and off
+  Duration enable_mig = std::chrono::milliseconds(6460);  // also to disable
   Duration reset = std::chrono::seconds(12);
 };
 
 class SimGpus final : public Backend {
  public:
-  // `seed_name` (a node's name) makes UUIDs differ between nodes. Models must outlive this.
+  // `seed_name` (a node's name) makes UUIDs unique per node. Models must outlive this.
   SimGpus(const std::vector<SimGpuSpec>& gpus, const std::string& seed_name, SimHooks hooks = {},
           SimLatency latency = {});
 
@@ -95,23 +95,23 @@ class SimGpus final : public Backend {
   Status Destroy(int gpu, uint32_t instance_id) override;
   Status EnableMig(int gpu) override;
   Status DisableMig(int gpu) override;
-  // kUnavailable while it has instances, or Hooks::held says that somebody uses it. None is used
-  // exclusively after it.
+  // kUnavailable while it has instances, or while Hooks::held returns true. Resets the compute mode
+  // to kDefault.
   Status ResetGpu(int gpu) override;
   Status SetComputeMode(int gpu, ComputeMode mode) override;
-  // As Hooks::busy or held says who works; without them nobody does. Each reading is a turn.
+  // Load follows Hooks::busy or held; without them it is idle. Each reading advances the turn.
   Readings MeasureGpu(int gpu) override;
   Readings MeasureInstance(const GpuInstance& instance) override;
 
-  // The node restarts: every instance vanishes, lost GPUs are back, and none is used exclusively;
-  // Ampere keeps MIG mode, or changes as it was told to, later architectures lose it.
+  // Restarts the node: every instance vanishes, lost GPUs are back, and compute modes are kDefault;
+  // Ampere keeps MIG mode or takes the pending one, later architectures lose it.
   void Reboot();
   void Lose(int gpu);
   void Restore(int gpu);
 
   // Without latency, faults or hooks: for setting up a scene. Errors as Create.
   Result<GpuInstance> Place(int gpu, const std::string& profile, uint8_t start);
-  // What is truly there, lost or not.
+  // The true state, lost or not.
   const std::vector<GpuInstance>& Truth(int gpu) const { return gpus_[gpu].instances; }
   const GpuInfo& Info(int gpu) const { return gpus_[gpu].info; }
 
@@ -133,7 +133,7 @@ class SimGpus final : public Backend {
   std::vector<SimGpu> gpus_;
   SimHooks hooks_;
   SimLatency latency_;
-  uint64_t turn_ = 0;  // readings of GPU 0 so far
+  uint64_t turn_ = 0;  // number of readings of GPU 0
 };
 
 }  // namespace nos::device

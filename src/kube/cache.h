@@ -3,11 +3,11 @@
 //   Cache<cluster::Pod> pods(kPods, cluster::ReadPod);
 //   pods.Pump(client, clock.Now());
 //   auto pod = pods.Get("default/a");          // shared_ptr<const Pod> or null
-//   auto all = pods.Snapshot();                // sorted by key; stays as it is
+//   auto all = pods.Snapshot();                // sorted by key; later changes do not affect it
 //
-// An object that cannot be decoded is skipped and named in Problems(); what was known of it before
-// stays. An event older than what is known of the object is dropped (resourceVersions are compared
-// as numbers when both are; else the order of arrival counts).
+// An object that cannot be decoded is skipped and named in Problems(); its last decoded version
+// stays in the cache. An event older than the cached object is dropped: resourceVersions are
+// compared as numbers if both are numeric, otherwise the order of arrival counts.
 // Pump is for one owner thread; Get, Snapshot, Version and Problems are thread-safe.
 #pragma once
 
@@ -29,7 +29,7 @@ namespace nos::kube {
 
 // "ns/name", or "name" for cluster-scoped objects.
 std::string KeyOf(std::string_view ns, std::string_view name);
-// Whether version `a` is certainly older than (or the same as) `b`.
+// True if version `a` is certainly older than, or the same as, `b`.
 bool NotNewer(std::string_view a, std::string_view b);
 
 template <typename T>
@@ -37,8 +37,8 @@ class Cache final : private ReflectorSink {
  public:
   using Object = std::shared_ptr<const T>;
   using Objects = std::shared_ptr<const std::vector<Object>>;
-  // What it can read of the object is in `to` even on an error: `to.meta` has at least `ns`, `name`
-  // and `resource_version`.
+  // Fills `to` as far as possible even on an error: `to.meta` then has at least `ns`, `name` and
+  // `resource_version`.
   using Decode = std::function<Status(JsonSource, T& to)>;
   // `before` null: added; `after` null: deleted. Called from Pump, after the cache has changed.
   using Handler =
@@ -68,12 +68,12 @@ class Cache final : private ReflectorSink {
     if (snapshot_ == nullptr) snapshot_ = Collect();
     return snapshot_;
   }
-  // Grows with every change, of problems, too.
+  // Grows with every change, including changes of Problems().
   uint64_t Version() const {
     const std::scoped_lock lock(mutex_);
     return version_;
   }
-  // key -> why the object could not be read.
+  // key -> reason why the object could not be read.
   std::map<std::string, std::string> Problems() const {
     const std::scoped_lock lock(mutex_);
     return problems_;
@@ -96,7 +96,7 @@ class Cache final : private ReflectorSink {
   Decode decode_;
   Reflector reflector_;
   bool listing_ = false;
-  std::set<std::string> listed_;  // of the list under way
+  std::set<std::string> listed_;  // keys seen in the current list
   std::vector<Handler> handlers_;
   mutable std::mutex mutex_;
   std::map<std::string, Object> entries_;
@@ -155,7 +155,7 @@ std::string Cache<T>::Upsert(JsonSource object) {
 template <typename T>
 std::string Cache<T>::Remove(JsonSource object) {
   T last;
-  (void)decode_(object, last);  // the key is enough
+  (void)decode_(object, last);  // a deletion needs only the key
   const std::string key = KeyOf(last.meta.ns, last.meta.name);
   std::string version = std::move(last.meta.resource_version);
   if (!IsStale(key, version, true)) RemoveKey(key, version);
@@ -180,7 +180,7 @@ void Cache<T>::RemoveKey(const std::string& key, std::string_view version) {
   for (const Handler& handler : handlers_) handler(key, before, nullptr);
 }
 
-// An update with the very version that is known is a repetition; a deletion may carry it.
+// An update with the cached version itself is a repetition; a deletion may carry that version.
 template <typename T>
 bool Cache<T>::IsStale(const std::string& key, std::string_view version, bool deletion) const {
   const std::scoped_lock lock(mutex_);

@@ -73,7 +73,7 @@ void AddSelectors(const ListOptions& options, ApiRequest& request) {
   add("fieldSelector", options.field_selector);
 }
 
-// A page continues from its token alone; resourceVersion belongs to the first one.
+// A continuation request carries only its token; resourceVersion belongs to the first page.
 ApiRequest PageRequest(const Resource& resource, std::string_view ns, const ListOptions& options,
                        int limit, const std::string& token) {
   ApiRequest request = Request("GET", PathOf(resource, ns));
@@ -128,7 +128,7 @@ Result<Json> BodyOf(Result<ApiResponse> response) {
 Status StatusOf(const ApiResponse& response) {
   if (response.code >= 200 && response.code < 300) return Status::Ok();
   const Result<Json> tree =
-      TreeOf(response.json());  // a proxy on the way may answer in something else
+      TreeOf(response.json());  // a proxy in between may answer with something other than JSON
   const Json status = tree.ok() ? *tree : Json();
   std::string message(FindString(status, "message"));
   if (message.empty()) message = fmt::format("the API server answered {}", response.code);

@@ -15,10 +15,10 @@ namespace nos::kube {
 using codec::PathOf;
 using codec::Resource;
 
-// Events are the core group's.
+// kEvents is the resource of the core group.
 extern const Resource kPods, kNodes, kEvents, kLeases, kConfigMaps, kNamespaces;
 
-// OK for 2xx; else the code above with the message of the metav1.Status in the body.
+// OK for 2xx; else the code listed above, with the message of the metav1.Status in the body.
 Status StatusOf(const ApiResponse& response);
 
 struct ListOptions {
@@ -41,34 +41,35 @@ struct NamedPatch {
 class Client {
  public:
   explicit Client(Transport& transport) : transport_(transport) {}
-  // The same one, that waits no longer than this for each answer (kDeadline).
+  // The same client with a shorter time limit for each answer (kDeadline).
   Client Within(Duration patience) const;
 
-  // Every call also passes on the transport's errors.
+  // Every call can also return the transport's errors.
   Result<Json> Get(const Resource& resource, std::string_view ns, std::string_view name);
-  // `ns` empty: all namespaces. Items come without kind and apiVersion, as the API server lists
-  // them. When a page token expires on the way, the whole list is read anew in one piece.
+  // `ns` empty: all namespaces. Items have no kind and apiVersion, because the API server omits
+  // them in lists. If a page token expires midway, the whole list is read again in one piece.
   Result<ObjectList> List(const Resource& resource, std::string_view ns,
                           const ListOptions& options);
-  // The same, each item as it arrives and to be read at once, so that no more than a page is held.
-  // `begin` is called before the first item, and again when the list is read anew. Returns the
-  // list's resourceVersion.
+  // Like List, but visits each item as it arrives, so that no more than a page is held; read the
+  // item at once. `begin` is called before the first item, and again if the list is read again.
+  // Returns the list's resourceVersion.
   Result<std::string> ListEach(const Resource& resource, std::string_view ns,
                                const ListOptions& options, FunctionRef<void()> begin,
                                FunctionRef<void(JsonSource item)> visit);
-  // From `options.resource_version`, with bookmarks; `limit` is not used. An ERROR event with code
-  // 410 means: list again.
+  // Watches from `options.resource_version`, with bookmarks; `limit` is not used. An ERROR event
+  // with code 410 means: list again.
   Result<std::unique_ptr<WatchStream>> Watch(const Resource& resource, std::string_view ns,
                                              const ListOptions& options);
   Result<Json> Create(const Resource& resource, std::string_view ns, const Json& object);
-  // The name is the object's own. A metadata.resourceVersion in it is a precondition (kConflict).
+  // The name is taken from the object. A metadata.resourceVersion in it is a precondition
+  // (kConflict).
   // `subresource`: "" or "status".
   Result<Json> Update(const Resource& resource, std::string_view ns, const Json& object,
                       std::string_view subresource = "");
   Result<Json> Patch(const Resource& resource, std::string_view ns, std::string_view name,
                      PatchType type, const Json& patch, std::string_view subresource = "");
-  // Many objects of one resource, in flight together; answers in their order. What is created says
-  // in its metadata.namespace where.
+  // Writes many objects of one resource concurrently; the answers are in the same order. A new
+  // object carries its namespace in metadata.namespace.
   std::vector<Result<Json>> PatchAll(const Resource& resource, PatchType type,
                                      const std::vector<NamedPatch>& patches,
                                      std::string_view subresource = "");
@@ -76,14 +77,14 @@ class Client {
   // `options`: a metav1.DeleteOptions (gracePeriodSeconds, preconditions...), or null.
   Status Delete(const Resource& resource, std::string_view ns, std::string_view name,
                 const Json& options = {});
-  // POST pods/<name>/binding. Error: kConflict when the pod is bound already, or another one than
-  // that of this uid (if given).
+  // POST pods/<name>/binding. Error: kConflict if the pod is bound already, or its uid differs from
+  // the given one.
   Status Bind(std::string_view ns, std::string_view pod, std::string_view node,
               std::string_view uid = "");
-  // POST pods/<name>/eviction, of the pod of this uid alone. Error: kUnavailable when its budget
-  // does not let it go now; kConflict when it is another pod.
+  // POST pods/<name>/eviction, only for the pod with this uid. Error: kUnavailable if a disruption
+  // budget forbids it now; kConflict if the pod has another uid.
   Status Evict(std::string_view ns, std::string_view pod, std::string_view uid);
-  // A request that somebody else has made out.
+  // Sends a request that the caller has built.
   Result<Json> Send(const ApiRequest& request);
 
  private:

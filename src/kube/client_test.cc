@@ -7,7 +7,7 @@
 namespace nos::kube {
 namespace {
 
-// Answers with what was queued and remembers what was asked.
+// Answers with queued responses and records the requests.
 class ScriptedTransport final : public Transport {
  public:
   Result<ApiResponse> Do(const ApiRequest& request) override {
@@ -61,7 +61,7 @@ TEST_F(ClientTest, ListFollowsPagesAndSendsResourceVersionOnce) {
   EXPECT_EQ(transport_.requests[1].Query("labelSelector"), "a=b");
 }
 
-TEST_F(ClientTest, ListStartsAnewInOnePieceWhenAPageExpires) {
+TEST_F(ClientTest, ListRestartsWithoutPagesWhenPageExpires) {
   transport_.answers.push_back(
       {200, Parsed(R"({"metadata":{"resourceVersion":"7","continue":"t"},"items":[{"n":1}]})")});
   transport_.answers.push_back({410, Parsed(R"({"reason":"Expired","message":"too old"})")});
@@ -74,7 +74,7 @@ TEST_F(ClientTest, ListStartsAnewInOnePieceWhenAPageExpires) {
   EXPECT_EQ(transport_.requests[2].Query("limit"), "");
 }
 
-TEST_F(ClientTest, TurnsAnswersIntoCodes) {
+TEST_F(ClientTest, MapsHttpStatusToCodes) {
   const std::pair<ApiResponse, Code> cases[] = {
       {{404, Parsed(R"({"reason":"NotFound","message":"pods \"a\" not found"})")}, Code::kNotFound},
       {{409, Parsed(R"({"reason":"AlreadyExists"})")}, Code::kAlreadyExists},

@@ -1,5 +1,5 @@
-// Where the API server is and how to prove who we are, and keeping that fresh: certificates and
-// tokens in files are rotated, exec plugins hand out credentials that expire.
+// Address and credentials of the API server, kept fresh: certificates and tokens in files are
+// rotated, exec plugins issue credentials that expire.
 //
 //   NOS_ASSIGN(ConnectionConfig config, LoadConnection(path, context));
 //   Connection connection(std::move(config));
@@ -21,7 +21,7 @@
 
 namespace nos::kube {
 
-// Given as text, or in a file that may change; neither: not given.
+// Given as text, or as a file that may change; both empty: not given.
 struct Secret {
   std::string text, file;
   bool empty() const { return text.empty() && file.empty(); }
@@ -42,13 +42,12 @@ struct ConnectionConfig {
   Secret ca;  // empty: the system's roots
   Secret client_certificate, client_key, token;
   std::optional<ExecPlugin> exec;
-  // Not empty: what is asked is asked as that user, of these groups (impersonation); without
-  // control characters.
+  // If not empty, requests impersonate this user and these groups. REQUIRES: no control characters.
   std::string as_user{};
   std::vector<std::string> as_groups{};
 };
 
-// What a request needs now.
+// The credentials for a request sent now.
 struct Identity {
   std::string ca_pem, client_certificate_pem, client_key_pem, token;
 };
@@ -59,10 +58,11 @@ class Connection {
   explicit Connection(ConnectionConfig config) : config_(std::move(config)) {}
 
   const ConnectionConfig& config() const { return config_; }
-  // Looks at its files at most every ten seconds, runs a plugin when what it gave has expired.
-  // Errors: kNotFound (a file), kPermission with the plugin's own words.
+  // Checks its files at most every ten seconds, and runs the plugin again when its credential has
+  // expired. Errors: kNotFound (a file), kPermission with the plugin's error text.
   Result<std::shared_ptr<const Identity>> Current();
-  // The identity was refused: the next one is read or asked for anew.
+  // Call this after the server refused the identity (401): the next Current() reads or requests it
+  // again.
   void Rejected();
 
  private:
@@ -74,21 +74,21 @@ class Connection {
   std::mutex mutex_;
   std::shared_ptr<const Identity> identity_;
   Steady read_at_{};
-  std::optional<Time> expires_;  // of what the plugin gave
+  std::optional<Time> expires_;  // expiry of the plugin's credential
 };
 
 // `context`: empty for the file's current-context. File names are resolved against `folder`. TLS
 // verification cannot be switched off: insecure-skip-tls-verify is refused.
-// Errors: kInvalid naming what is missing.
+// Error: kInvalid naming the missing or invalid field.
 Result<ConnectionConfig> ParseKubeconfig(std::string_view text, std::string_view context,
                                          std::string_view folder);
 
-// From `path`; when empty from all files of $KUBECONFIG together (the first that says something
-// counts), else as a pod in a cluster, else from ~/.kube/config.
+// Loads from `path`; if empty, from all files of $KUBECONFIG merged (the first file that sets a
+// value wins), else from the service account of a pod, else from ~/.kube/config.
 // Errors: kNotFound for a file, kInvalid.
 Result<ConnectionConfig> LoadConnection(const std::string& path, std::string_view context);
 
-// The service account's, for a pod of the cluster. Error: kNotFound: not in a cluster.
+// The service account's connection, for a pod of the cluster. Error: kNotFound: not in a cluster.
 // Source: Kubernetes documentation, "Accessing the Kubernetes API from a Pod".
 Result<ConnectionConfig> InCluster();
 

@@ -1,5 +1,6 @@
-// Events (core/v1) on objects, as `kubectl describe` shows them; alike ones are counted, not
-// repeated. Best effort: a failed write is logged and forgotten, unless the caller says it again.
+// Publishes Events (core/v1) on objects, as `kubectl describe` shows them. Repetitions increase the
+// count of an Event. Best effort: a failed write is logged and dropped unless the caller records it
+// again.
 //
 //   EventRecorder events("nos-partitioner");
 //   events.Record(client, {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid},
@@ -33,23 +34,23 @@ struct EventNote {
 
 class EventRecorder {
  public:
-  // Remembers the last `capacity` distinct events to count their repetitions.
+  // Remembers the last `capacity` distinct Events to count their repetitions.
   explicit EventRecorder(std::string component, size_t capacity = 4096)
       : component_(std::move(component)), capacity_(capacity) {}
 
   void Record(Client& client, const ObjectReference& object, EventType type,
               std::string_view reason, std::string_view message, Time now);
-  // Written together. Returns, for each note, whether it was written.
+  // Writes the notes concurrently. Returns a status for each note.
   std::vector<Status> RecordAll(Client& client, const std::vector<EventNote>& notes, Time now);
 
  private:
   struct Known {
     std::string ns, name;
     int count = 0;
-    uint64_t used = 0;  // when last touched, for forgetting the oldest
+    uint64_t used = 0;  // sequence number of the last use, to drop the oldest
   };
 
-  // Alike notes of one call.
+  // Identical notes of one call.
   struct Saying {
     const EventNote* note;
     std::string identity;

@@ -1,11 +1,11 @@
-// A server's events over HTTP, read as they come: one request that goes on until the server or we
-// end it.
+// Reads server-sent events over HTTP as they arrive: one request that lasts until either side ends
+// it.
 //
 //   EventStream stream(connection, request, [&] { bell.Ring(); });
 //   while (auto event = stream.Next()) ...
 //   if (stream.Ended()) return stream.error();
 //
-// TLS, token and proxy as HttpTransport. Thread-safe.
+// Uses TLS, token and proxy as HttpTransport does. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -23,18 +23,18 @@ namespace nos::kube {
 
 class EventStream {
  public:
-  // `wake` is called from another thread when there is an event, and at the end.
+  // `wake` is called from another thread when an event arrives, and at the end.
   EventStream(ConnectionConfig config, const ApiRequest& request, std::function<void()> wake);
   ~EventStream();
   EventStream(const EventStream&) = delete;
   EventStream& operator=(const EventStream&) = delete;
 
-  // Nothing: none has come yet.
+  // The next event; empty if none has arrived yet.
   std::optional<ServerEvent> Next();
-  // All has been read, and no more comes.
+  // True after all events were read and no more can arrive.
   bool Ended() const;
-  // Why it ended: kPermission (401, 403), kUnavailable, kInvalid (another answer), kExhausted (we
-  // do not read, or an event is too large); ok: the server closed it.
+  // Reason of the end: kPermission (401, 403), kUnavailable, kInvalid (another answer), kExhausted
+  // (the caller does not read, or an event is too large); OK: the server closed it.
   Status error() const;
 
  private:
@@ -43,18 +43,18 @@ class EventStream {
 
   Connection connection_;
   const std::function<void()> wake_;
-  ServerEventReader reader_;  // of the loop's thread
-  std::string beginning_;     // of the answer, in case that it is none; the same
+  ServerEventReader reader_;  // used by the loop's thread
+  std::string beginning_;     // of the answer, for error texts; same thread
   mutable std::mutex mutex_;
   std::deque<ServerEvent> events_;
-  size_t bytes_ = 0;  // of these
+  size_t bytes_ = 0;  // bytes in `events_`
   bool ended_ = false;
   Status error_;
   std::shared_ptr<class HttpTransfer> transfer_;
   std::unique_ptr<class HttpLoop> loop_;  // last: its thread uses the others
 };
 
-// What an answer that is no success says: its {"error"} or {"message"}, else its code. Errors:
+// The error text of an unsuccessful answer: its {"error"} or {"message"}, else its code. Errors:
 // kPermission, kNotFound, kInvalid (other 4xx), kUnavailable.
 Status AnswerError(int code, std::string_view body);
 

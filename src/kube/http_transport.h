@@ -1,10 +1,10 @@
 // Requests to a real API server over HTTP/1.1, TLS verified (libcurl).
 //
 // One thread drives all transfers: connections are kept and shared, many requests and watches are
-// in flight at once. Callers wait for their own answers. An answer that says "busy" and for
-// how long is waited out and asked again within the request's time, many at once; a refused
-// identity is renewed once. A watch that says nothing for long has ended: API servers send a
-// bookmark about every minute.
+// in flight at once. Callers wait for their own answers. An answer with Retry-After is repeated
+// after that time, within the request's time limit; many requests can wait in this way at once. A
+// refused identity is renewed once. A watch that is silent for long counts as ended: API servers
+// send a bookmark about every minute.
 //
 // Thread-safe. Must outlive its streams.
 #pragma once
@@ -20,17 +20,18 @@
 namespace nos::kube {
 
 struct HttpOptions {
-  Duration timeout = std::chrono::seconds(30);  // of a request, waits and repetitions included
+  Duration timeout = std::chrono::seconds(30);  // of a request, including waits and repetitions
   Duration watch_silence = std::chrono::seconds(150);
-  // Requests and watches begun, so that a fault here cannot drown the server.
+  // Limits the rate of started requests and watches, so that a fault here cannot overload the
+  // server.
   double requests_per_second = 100;
   int burst = 200;
-  size_t max_answer_bytes = size_t{1} << 30;  // once decompressed; what is longer is an error
-  int max_connections = 50;  // kept when idle; DoAll has as many requests in flight
-  // Asked when a connection is there and the next thing is to send a request that is no GET; no: it
-  // is not sent (kUnavailable). Whatever it waited for before, who must not write any more does
-  // not. A request that has been sent may still take effect: writers give the version of what they
-  // change. Called on the transport's thread; empty: always.
+  size_t max_answer_bytes = size_t{1} << 30;  // after decompression; a longer answer is an error
+  int max_connections = 50;  // kept while idle; also the number of concurrent requests of DoAll
+  // Called when a connection is ready and a request other than GET is about to be sent. False: the
+  // request is not sent (kUnavailable), so a replica that lost leadership while it waited cannot
+  // write. A request that has been sent may still take effect, therefore writers include the
+  // resourceVersion of the object. Called on the transport's thread; empty: always allowed.
   std::function<bool()> may_write{};
 };
 

@@ -1,14 +1,14 @@
-// One of several replicas leads: who holds a Lease (coordination.k8s.io/v1), as client-go's leader
-// election does it, so that both kinds of candidates understand each other.
+// Leader election among replicas: the holder of a Lease (coordination.k8s.io/v1) leads. Follows
+// client-go's leader election, so candidates of both implementations can compete for one Lease.
 //
 //   LeaderElector elector({.ns = "nos", .name = "nos-partitioner", .identity = "pod-1_6f0c..."});
-//   elector.Step(client, clock.Now());            // when NextDue() has come
+//   elector.Step(client, clock.Now());            // at NextDue()
 //   if (elector.Leads(clock.Now())) { ... }
-//   elector.Release(client);                      // at the end, so that nobody has to wait
+//   elector.Release(client);                      // at the end, so that a successor need not wait
 //
-// A state machine without thread or clock. Another's lease counts as run out by our own clock: when
-// it has not changed for as long as it says since we saw it change; clocks of machines are never
-// compared. Not thread-safe: one owner.
+// A state machine without thread or clock. Another replica's lease expires by our own clock: if we
+// have seen no change for its lease duration. Clocks of machines are never compared. Not
+// thread-safe: one owner.
 #pragma once
 
 #include <optional>
@@ -21,26 +21,27 @@ namespace nos::kube {
 
 struct LeaderElectionOptions {
   std::string ns, name;
-  std::string identity;  // of this process, never used again
+  std::string identity;  // of this process; never reuse one
   Duration lease = std::chrono::seconds(15);
-  Duration renew = std::chrono::seconds(10);  // leads no longer when not renewed for so long
-  Duration retry = std::chrono::seconds(2);   // between attempts to get or keep it
+  Duration renew = std::chrono::seconds(10);  // leadership ends if not renewed for this long
+  Duration retry = std::chrono::seconds(2);   // between attempts to acquire or renew it
 };
 
 class LeaderElector {
  public:
   explicit LeaderElector(LeaderElectionOptions options) : options_(std::move(options)) {}
 
-  // Takes or keeps the lease if that is due. Afterwards `error()` says why that failed, or is OK.
+  // Acquires or renews the lease if that is due. Afterwards `error()` is the cause of a failure, or
+  // OK.
   void Step(Client& client, Time now);
   bool Leads(Time now) const { return now < LeadsUntil(); }
-  // Unless renewed before; long ago when it does not lead.
+  // End of leadership unless renewed before; in the distant past if it does not lead.
   Time LeadsUntil() const { return renewed_ ? *renewed_ + options_.renew : Time{}; }
   Time NextDue() const { return due_; }
-  // Who holds the lease as far as we know; "" nobody.
+  // The holder of the lease as last seen; "": none.
   const std::string& holder() const { return holder_; }
   const Status& error() const { return error_; }
-  // Best effort. Nobody leads here afterwards.
+  // Best effort. Afterwards this elector does not lead.
   void Release(Client& client);
 
  private:
@@ -51,7 +52,7 @@ class LeaderElector {
 
   LeaderElectionOptions options_;
   Time due_{};
-  std::optional<Time> renewed_;   // when the last renewal that took effect was asked for
+  std::optional<Time> renewed_;   // request time of the last successful renewal
   std::string holder_, version_;  // of the lease as last seen
   Time changed_{};                // when we saw it change
   Status error_;

@@ -23,27 +23,27 @@ namespace nos::kube {
 
 class Leadership {
  public:
-  // `on_change`: leadership was won or lost; called on the thread of the lease. `transport` must
-  // outlive this and should serve nothing else: other requests would hold up the renewal.
+  // `on_change`: leadership was acquired or lost; called on the election thread. `transport` must
+  // outlive this and should serve nothing else: other requests would delay the renewal.
   Leadership(Transport& transport, LeaderElectionOptions options, std::function<void()> on_change);
-  // Gives the lease up, so that another replica need not wait for it to run out.
+  // Releases the lease, so that another replica need not wait for its expiry.
   ~Leadership();
   Leadership(const Leadership&) = delete;
   Leadership& operator=(const Leadership&) = delete;
 
   bool Leads() const;
-  // Who holds the lease as far as is known, "" nobody; and why it could not be asked for.
+  // The holder of the lease as last seen ("": none), and the error of the last attempt.
   std::string holder() const;
   Status error() const;
 
  private:
   void Run();
-  // `told`: what was last announced. Returns what is now.
+  // `told`: the last announced state. Returns the current state.
   bool Look(bool told);
 
   const SteadyClock clock_;
   Client client_;
-  LeaderElector elector_;  // the thread's
+  LeaderElector elector_;  // used by the thread
   const std::function<void()> on_change_;
   std::atomic<Time> leads_until_{Time{}};
   mutable std::mutex mutex_;
@@ -51,7 +51,7 @@ class Leadership {
   Status error_;        // guarded by mutex_
   std::atomic<bool> stop_{false};
   Bell bell_;
-  std::thread thread_;  // last: uses the others
+  std::thread thread_;  // last: its thread uses the others
 };
 
 }  // namespace nos::kube

@@ -1,4 +1,4 @@
-// Counts and times the requests that pass through it.
+// Counts and times the requests that pass through a transport.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@ namespace nos::kube {
 
 inline constexpr MetricFamily kApiRequests{
     MetricFamily::Kind::kCounter, "nos_api_requests_total",
-    "Requests to the API server by verb and HTTP status; code 0 when no answer came."};
+    "Total number of requests to the API server by verb and HTTP status; code 0: no answer."};
 inline constexpr MetricFamily kApiRequestDuration{
     MetricFamily::Kind::kDuration, "nos_api_request_duration_seconds",
-    "How long requests to the API server took, repetitions included, watches left out."};
+    "Duration of requests to the API server, including repetitions, without watches."};
 
 // Thread-safe.
 class MeteredTransport final : public Transport {
@@ -25,7 +25,7 @@ class MeteredTransport final : public Transport {
 
   Result<ApiResponse> Do(const ApiRequest& request) override;
   Result<std::unique_ptr<WatchStream>> Watch(const ApiRequest& request) override;
-  // Timed as one.
+  // Times the whole batch as one request.
   std::vector<Result<ApiResponse>> DoAll(const std::vector<ApiRequest>& requests) override;
 
  private:

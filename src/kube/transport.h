@@ -1,5 +1,5 @@
-// How requests reach an API server: over the network, or by a direct call in the same process. One
-// seam, so that the same client runs in production, in the sandbox, and under injected faults.
+// Transport of requests to an API server: over the network, or by a direct call in the same
+// process. The same client thus runs in production, in the sandbox, and under injected faults.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,14 @@ namespace nos::kube {
 
 using codec::ApiRequest;
 
-// What is sent: an object, a list, a Table, or a metav1.Status. From the network it comes as text,
-// so that a reader who wants typed values needs no tree; from a server in this process, as a tree.
+// The answer: an object, a list, a Table, or a metav1.Status. From the network it is text, so that
+// a reader of typed values needs no tree; from a server in this process it is a tree.
 struct ApiResponse {
   int code = 200;  // HTTP status
   Json body;
-  std::vector<std::string> warnings{};  // for whoever sent the request
-  std::string text{};                   // when not empty, instead of `body`
-  Duration retry_after{};               // what a server that is busy asks for; 0: it does not say
+  std::vector<std::string> warnings{};  // for the sender of the request
+  std::string text{};                   // if not empty, used instead of `body`
+  Duration retry_after{};               // Retry-After of a busy server; 0: not given
 
   JsonSource json() const { return text.empty() ? JsonSource(body) : JsonSource(text); }
 };
@@ -34,33 +34,33 @@ struct ApiResponse {
 struct WatchEvent {
   std::string type;  // ADDED MODIFIED DELETED BOOKMARK ERROR
   Json object;
-  std::string text{};  // when not empty, instead of `object`
+  std::string text{};  // if not empty, used instead of `object`
 
   JsonSource json() const { return text.empty() ? JsonSource(object) : JsonSource(text); }
 };
 
-// One watch. Reading never blocks. One reader.
+// One watch. Reading never blocks. For one reader.
 class WatchStream {
  public:
   virtual ~WatchStream() = default;
-  // The next event, or nothing when none has arrived yet.
+  // The next event; empty if none has arrived yet.
   virtual std::optional<WatchEvent> Next() = 0;
-  // True when the stream has ended and all its events have been read.
+  // True after the stream has ended and all its events were read.
   virtual bool Ended() const = 0;
-  // Calls `wake` once (any thread, at once if so) when Next has something or the stream has ended;
-  // a later call replaces it. `wake` does not come back here, and must be callable until the
-  // stream is gone.
+  // Calls `wake` once (from any thread, possibly at once) when Next has an event or the stream has
+  // ended; a later call replaces it. `wake` must not call back into the stream, and must be
+  // callable until the stream is destroyed.
   virtual void OnReady(std::function<void()> wake) = 0;
 };
 
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Error: kUnavailable or kDeadline when no answer came; the request may still have taken effect.
+  // Error: kUnavailable or kDeadline if no answer arrived; the request may still have taken effect.
   // An answer with an error code is a Result with a value. Thread-safe.
   virtual Result<ApiResponse> Do(const ApiRequest& request) = 0;
   virtual Result<std::unique_ptr<WatchStream>> Watch(const ApiRequest& request) = 0;
-  // Independent requests, in flight together where that is possible; answers in their order.
+  // Sends independent requests, concurrently if possible; the answers are in the same order.
   virtual std::vector<Result<ApiResponse>> DoAll(const std::vector<ApiRequest>& requests) {
     std::vector<Result<ApiResponse>> answers;
     answers.reserve(requests.size());

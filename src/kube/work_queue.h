@@ -1,5 +1,5 @@
-// Keys to be looked at: each at most once at a time and never twice in the queue, with delays and
-// per-key back-off. It owns no thread and reads no clock; callers pass the time.
+// A queue of keys to reconcile, with delays and per-key back-off: a key is queued at most once and
+// processed by one worker at a time. It owns no thread and reads no clock; callers pass the time.
 //
 //   queue.Add("gpu-7", now);
 //   while (auto key = queue.Take(now)) {
@@ -8,7 +8,7 @@
 //     queue.Done(*key);
 //   }
 //
-// A key added while it is being looked at comes back after Done. Thread-safe.
+// A key added while it is being processed returns to the queue at Done. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -35,20 +35,21 @@ class WorkQueue {
  public:
   explicit WorkQueue(BackOff back_off = {}) : back_off_(back_off) {}
 
-  // Due at `when` at the latest: an earlier time that is already noted stays.
+  // Makes the key due at `when` at the latest: an earlier due time stays.
   void Add(const std::string& key, Time when);
-  // After a failure: due after this key's back-off, unless something else brings it earlier.
+  // After a failure: due after this key's back-off, unless Add makes it due earlier.
   void Retry(const std::string& key, Time now);
   // After a success: the key's next failure starts from the base delay.
   void Forget(const std::string& key);
-  // It has failed since it was last forgotten: what brings no news should leave it its pause.
+  // True if the key failed since it was last forgotten. Callers without news should not shorten its
+  // back-off.
   bool Failing(const std::string& key) const;
-  // The key that has been due longest, now being looked at; none when nothing is due.
+  // Takes the key that has been due longest; none if nothing is due.
   std::optional<std::string> Take(Time now);
   void Done(const std::string& key);
-  // When Take will next return a key. Keys being looked at do not count.
+  // The time when Take next returns a key. Keys being processed do not count.
   std::optional<Time> NextDue() const;
-  size_t size() const;  // waiting
+  size_t size() const;  // queued keys
 
  private:
   void AddLocked(const std::string& key, Time when);
@@ -58,7 +59,7 @@ class WorkQueue {
   uint64_t sequence_ = 0;  // first come, first served among equal times
   std::map<std::pair<Time, uint64_t>, std::string> by_time_;
   std::map<std::string, std::pair<Time, uint64_t>> waiting_;
-  std::map<std::string, std::optional<Time>> active_;  // and when to come back
+  std::map<std::string, std::optional<Time>> active_;  // key being processed -> time to requeue it
   std::map<std::string, int> failures_;
 };
 

@@ -1,10 +1,10 @@
-// Threads that make API calls, so that whoever decides need not wait for them.
+// Threads that make API calls, so that the deciding thread need not wait for them.
 //
 //   Workers workers(transport, 16);
 //   workers.Post([=, &inbox](Client& client) { inbox.Put(client.Bind(ns, pod, node)); });
 //
-// Calls begin in the order in which they were posted; with several threads several are under way.
-// What a call leaves must be safe to leave from another thread. Thread-safe.
+// Calls start in the order of posting; with several threads several run at once. A call's result
+// must be stored in a thread-safe way, as in an Inbox. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -23,13 +23,13 @@ class Workers {
   using Call = std::function<void(Client&)>;
 
   Workers(Transport& transport, int threads);
-  // Lets those calls end that are under way and drops the others.
+  // Waits for running calls and drops the queued ones.
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
   void Post(Call call);
-  // Posted and not ended yet.
+  // Number of calls posted and not finished.
   size_t pending() const;
 
  private:
@@ -44,7 +44,7 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
-// What other threads have left for one reader. Thread-safe.
+// Collects values from other threads for one reader. Thread-safe.
 template <typename T>
 class Inbox {
  public:

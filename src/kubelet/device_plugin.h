@@ -1,4 +1,5 @@
-// What a node offers to the kubelet: the device-plugin API (ListAndWatch) as an interface.
+// The device-plugin API (ListAndWatch) as an interface: the devices that a node offers to the
+// kubelet.
 #pragma once
 
 #include <string>
@@ -11,29 +12,28 @@ namespace nos::kubelet {
 struct OfferedDevice {
   std::string resource;   // "nvidia.com/mig-1g.5gb"
   std::string device_id;  // "MIG-..."
-  // A broken device still counts as the node's, but is handed to nobody.
+  // The kubelet counts an unhealthy device in capacity but never allocates it.
   bool healthy = true;
   friend auto operator<=>(const OfferedDevice&, const OfferedDevice&) = default;
 };
 
-// In order and without repetition, so that offers can be compared.
+// Sorted and without duplicates, so that offers can be compared.
 std::vector<OfferedDevice> SortedOffer(std::vector<OfferedDevice> devices);
 
 class DevicePlugin {
  public:
   virtual ~DevicePlugin() = default;
-  // Replaces the offer. When it returns OK the kubelet chooses no device outside it any more. What
-  // it had chosen before it may still take. Error: kUnavailable: call again; others do not pass by
-  // themselves.
+  // Replaces the offer. After OK, the kubelet allocates no device outside it; an allocation that it
+  // decided before may still arrive. Error: kUnavailable: call again; other errors are permanent.
   virtual Status Offer(const std::vector<OfferedDevice>& devices) = 0;
-  // A device that has left the offer is about to be destroyed: from now on it is refused. False
-  // when it has been taken since it left: it must stay.
+  // Call this before destroying a device that has left the offer: from now on its allocation is
+  // refused. False: the device was allocated after it left the offer, so it must stay.
   virtual bool Condemn(const std::string& /*device_id*/) { return true; }
-  // Whether devices that exist can be left out of an offer. If not, the offer must be all there is,
-  // and comes when the changes are done: each one may disturb whoever waits for devices.
+  // True if existing devices can be left out of an offer. If false, an offer must list every device
+  // and be made after all changes, because each offer may disturb pods that are being admitted.
   virtual bool Withdraws() const { return true; }
-  // Whether the kubelet may hand the device out, as far as it has said. A free one that it may not
-  // is not there yet for anybody.
+  // True if the kubelet may allocate the device, as far as it has reported its list. A free device
+  // that it may not allocate yet cannot be used by any pod.
   virtual bool Shows(const std::string& /*device_id*/) const { return true; }
 };
 

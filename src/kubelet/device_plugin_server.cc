@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::string_view kService = "/v1beta1.DevicePlugin/";
 constexpr size_t kMaxId = 63;         // deviceplugin/v1beta1, Device.ID
-constexpr size_t kMaxResource = 128;  // a path of a socket has 107 bytes at most
+constexpr size_t kMaxResource = 128;  // the path of a unix socket has at most 107 bytes
 
-// "nvidia.com/mig-1g.5gb", of characters that may stand in a file's name.
+// Checks for a name such as "nvidia.com/mig-1g.5gb" with characters that are valid in a file name.
 bool IsResource(const std::string& name) {
   const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == '/';
@@ -60,7 +60,7 @@ void HandOver(const DevicePluginOptions& options, const std::vector<std::string>
   }
 }
 
-// What the owner says of the devices, else that they are visible.
+// Fills in the owner's grant; without one, makes the devices visible.
 Status Give(const DevicePluginOptions& options, const Allocation& allocation,
             v1beta1::ContainerAllocateResponse& container) {
   std::optional<ContainerGrant> grant;
@@ -106,7 +106,7 @@ Status DevicePluginServer::Offer(const std::vector<OfferedDevice>& devices) {
 }
 
 void DevicePluginServer::TakeOver(const std::vector<OfferedDevice>& devices) {
-  std::map<std::string, std::string> lists;  // by resource
+  std::map<std::string, std::string> lists;  // resource -> serialized list
   {
     const std::lock_guard lock(mutex_);
     for (auto& [resource, plugin] : plugins_) {
@@ -152,7 +152,7 @@ Status DevicePluginServer::WaitForKubelet() {
     lock.lock();
     if (changed_.wait_until(lock, deadline, [&] { return changes_ != seen; })) continue;
     lock.unlock();
-    const std::string still_behind = Behind();  // or the reason has become known meanwhile
+    const std::string still_behind = Behind();  // or the cause became known meanwhile
     return still_behind.empty() ? Status::Ok() : Status(Code::kUnavailable, still_behind);
   }
 }
@@ -189,7 +189,7 @@ std::map<std::string, PluginCounts> DevicePluginServer::Counts() const {
 GrpcAnswer DevicePluginServer::Answer(const std::string& resource, std::string_view method,
                                       const std::string& request) {
   if (method.starts_with(kService)) method.remove_prefix(kService.size());
-  // PreStartContainer is never to be called.
+  // The options do not ask for PreStartContainer, so the kubelet never calls it.
   if (method == "GetDevicePluginOptions") {
     v1beta1::DevicePluginOptions told;
     told.set_get_preferred_allocation_available(options_.prefer != nullptr);

@@ -1,14 +1,14 @@
-// Serves the kubelet's device-plugin API: one plugin for each resource, each on a socket of its own
-// in the kubelet's folder.
+// Serves the kubelet's device-plugin API: one plugin per resource, each on its own socket in the
+// kubelet's directory.
 //
 //   DevicePluginServer plugin({.on_allocate = wake_agent});
 //   Status offered = plugin.Offer({{"nvidia.com/mig-1g.5gb", "MIG-..."}});
 //
-// Offer() pushes lists to the kubelet at once, through streams that stay open. What is not in the
-// newest offer is refused from the moment Offer() is called, even if the kubelet has not read it.
-// A kubelet that restarts (a new kubelet.sock) or empties its folder is registered with again; so
-// it is when it ends a stream. A resource once offered stays registered, with no devices if need
-// be.
+// Offer() pushes lists to the kubelet at once, through open streams. A device outside the newest
+// offer is refused even if the kubelet has not read the new list; a device that has just left the
+// offer is refused from Condemn() on. The server registers again with a kubelet that restarts (a
+// new kubelet.sock), empties its directory or ends a stream. A resource once offered stays
+// registered, if necessary with no devices.
 //
 // Source: k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1 and the kubelet's
 // pkg/kubelet/cm/devicemanager. Thread-safe.
@@ -30,7 +30,7 @@
 
 namespace nos::kubelet {
 
-// How a container learns of its devices.
+// The way in which a container receives its devices.
 enum class Handover {
   kEnvironment,  // NVIDIA_VISIBLE_DEVICES, read by NVIDIA's container runtime
   kCdi,          // names of CDI devices, read by the container runtime (kubelets from 1.28 on)
@@ -41,49 +41,49 @@ struct Allocation {
   std::vector<std::string> device_ids;
 };
 
-// What one container is given for the devices that the kubelet has chosen for it.
+// The grant for one container: environment, mounts and visible devices.
 struct ContainerGrant {
   struct Mount {
     std::string host_path, container_path;
     bool read_only = false;
     friend bool operator==(const Mount&, const Mount&) = default;
   };
-  // Handed over as Handover says, in place of the ids.
+  // Devices handed over by Handover, instead of the allocated ids.
   std::vector<std::string> visible;
   std::map<std::string, std::string> environment;
   std::vector<Mount> mounts;
 };
 
-// Of which devices the kubelet is about to choose some for a container.
+// The kubelet's choice of devices for a container.
 struct Choice {
   std::string resource;
-  std::vector<std::string> available, must_include;  // all that may be chosen; those among them
-  int size = 0;                                      // how many it takes
+  std::vector<std::string> available, must_include;  // candidates; subset that must be chosen
+  int size = 0;                                      // number of devices to choose
 };
 
 struct DevicePluginOptions {
   std::string folder = "/var/lib/kubelet/device-plugins";
   Handover handover = Handover::kEnvironment;
-  std::string cdi_kind = "nvidia.com/gpu";  // "nvidia.com/gpu=MIG-..." is then a device's name
-  // How long Offer() waits for the kubelet to read the lists, and a stream may lag behind.
+  std::string cdi_kind = "nvidia.com/gpu";  // the device's name is then "nvidia.com/gpu=MIG-..."
+  // Time limit for the kubelet to read the lists in Offer(), and for a stream that lags behind.
   Duration patience = std::chrono::seconds(5);
   // The kubelet tries to reach a plugin for 10 s before it answers.
   Duration register_timeout = std::chrono::seconds(12);
-  // Between attempts to register; doubled from first to longest.
+  // Pause between attempts to register; doubled from first to longest.
   Duration first_pause = std::chrono::milliseconds(200);
   Duration longest_pause = std::chrono::seconds(10);
-  // What the owner of the devices says of them; nothing, or empty: their ids are visible, and that
-  // is all. Called for each container with devices that it may have. An error refuses the pod, and
-  // its message is what the pod's Event shows. Must not block, nor call this plugin server.
+  // Returns the grant for a container's devices; none, or empty: only makes their ids visible.
+  // Called for each container after its devices were checked. An error refuses the pod, and its
+  // message appears in the pod's Event. Must not block, nor call this plugin server.
   std::function<Result<std::optional<ContainerGrant>>(const Allocation&)> grant{};
-  // Which devices go best together. The kubelet asks where it has a choice, and need not follow;
-  // fewer than it takes: it chooses itself. Must not block, nor call this plugin server.
+  // Returns the preferred devices. The kubelet asks if it has a choice, and need not follow; with
+  // fewer ids than `size` it chooses itself. Must not block, nor call this plugin server.
   std::function<std::vector<std::string>(const Choice&)> prefer{};
-  // After a container has been given devices. Must not block, nor call this plugin server.
+  // Called after an allocation. Must not block, nor call this plugin server.
   std::function<void(const Allocation&)> on_allocate{};
 };
 
-// Since the start, by resource: for metrics.
+// Counters since the start, per resource, for metrics.
 struct PluginCounts {
   uint64_t registrations = 0, failed_registrations = 0;
   uint64_t allocations = 0, refusals = 0;  // calls of Allocate
@@ -93,12 +93,12 @@ struct PluginCounts {
 class DevicePluginServer final : public DevicePlugin {
  public:
   explicit DevicePluginServer(DevicePluginOptions options);
-  // Takes the sockets away: the kubelet counts all devices as unhealthy then.
+  // Removes the sockets: the kubelet then counts all devices as unhealthy.
   ~DevicePluginServer() override;
 
   // OK once the kubelet has read every list. Errors: kUnavailable (the kubelet cannot be reached or
-  // does not read: says why; the offer stands nevertheless and reaches the kubelet once it is
-  // back), kInvalid (a resource or device that the kubelet would not take; nothing is offered).
+  // does not read, with the cause; the offer stays in force and reaches the kubelet when it
+  // returns), kInvalid (the kubelet would reject a resource or device; nothing is offered).
   Status Offer(const std::vector<OfferedDevice>& devices) override;
   bool Condemn(const std::string& device_id) override;
 
@@ -107,14 +107,14 @@ class DevicePluginServer final : public DevicePlugin {
  private:
   struct Plugin {
     std::map<std::string, bool> devices;  // id -> healthy
-    // Off the list, but not condemned yet; and those of them that have been taken since.
+    // Devices off the list but not condemned yet; those of them that were allocated since.
     std::set<std::string> leaving, taken_late;
     uint64_t allocations = 0, refusals = 0;
   };
 
   void TakeOver(const std::vector<OfferedDevice>& devices);
   Status WaitForKubelet();
-  // Says which plugin's list the kubelet has not read; "" when none.
+  // The first plugin whose list the kubelet has not read, with the cause; "" if none.
   std::string Behind() const;
   GrpcAnswer Answer(const std::string& resource, std::string_view method,
                     const std::string& request);
@@ -123,12 +123,12 @@ class DevicePluginServer final : public DevicePlugin {
   GrpcAnswer Refuse(Plugin& plugin, GrpcCode code, std::string message);
 
   const DevicePluginOptions options_;
-  std::mutex offer_mutex_;  // one Offer at a time; taken before all others
+  std::mutex offer_mutex_;  // one Offer at a time; locked before all others
 
-  mutable std::mutex mutex_;  // guards the next three; taken after the server's
+  mutable std::mutex mutex_;  // guards the next three; locked after the server's
   std::condition_variable changed_;
-  uint64_t changes_ = 0;                   // of watches
-  std::map<std::string, Plugin> plugins_;  // by resource; only grows
+  uint64_t changes_ = 0;                   // number of changes of watches
+  std::map<std::string, Plugin> plugins_;  // by resource; never shrinks
 
   WakeUp wake_up_;
   GrpcServer server_;

@@ -44,7 +44,7 @@ class DevicePluginServerTest : public testing::Test {
 TEST_F(DevicePluginServerTest, PushesListsOfEveryResource) {
   kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
   DevicePluginOptions options = Options();
-  options.first_pause = kLong;  // a kubelet slow to come is not asked twice
+  options.first_pause = kLong;  // a slow kubelet is not asked twice
   Start(options);
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b", false}, {kLarge, "MIG-c"}});
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a", "MIG-b (unhealthy)"}));
@@ -52,7 +52,7 @@ TEST_F(DevicePluginServerTest, PushesListsOfEveryResource) {
   Offer({{kSmall, "MIG-d"}});
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-d"}));
   EXPECT_TRUE(kubelet_->Sees(kLarge, {}));
-  EXPECT_EQ(kubelet_->registrations(), 2);  // one of each resource: streams go on
+  EXPECT_EQ(kubelet_->registrations(), 2);  // one per resource: the streams stay open
 }
 
 TEST_F(DevicePluginServerTest, HandsOverByEnvironment) {
@@ -78,7 +78,7 @@ TEST_F(DevicePluginServerTest, HandsOverByCdi) {
   EXPECT_EQ(container.cdi_devices(0).name(), "nvidia.com/gpu=MIG-a");
 }
 
-// Devices whose owner has more to say of them than their ids.
+// Devices with a grant of their own, beyond their ids.
 class DevicePluginGrantTest : public DevicePluginServerTest {
  protected:
   void StartWith(Handover handover, const Result<std::optional<ContainerGrant>>& grant) {
@@ -96,7 +96,7 @@ class DevicePluginGrantTest : public DevicePluginServerTest {
   std::string asked_;
 };
 
-TEST_F(DevicePluginGrantTest, TheOwnerSaysWhatAContainerGets) {
+TEST_F(DevicePluginGrantTest, GrantsEnvironmentAndMountsOfOwner) {
   StartWith(Handover::kEnvironment, std::optional(Grant()));
   const auto answer = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
   ASSERT_TRUE(answer.ok()) << answer.status().message();
@@ -110,7 +110,7 @@ TEST_F(DevicePluginGrantTest, TheOwnerSaysWhatAContainerGets) {
   EXPECT_TRUE(container.mounts(0).read_only());
 }
 
-TEST_F(DevicePluginGrantTest, WhatIsVisibleIsHandedOverByCdiToo) {
+TEST_F(DevicePluginGrantTest, HandsOverGrantedDevicesByCdi) {
   StartWith(Handover::kCdi, std::optional(Grant()));
   const auto answer = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
   ASSERT_TRUE(answer.ok()) << answer.status().message();
@@ -120,7 +120,7 @@ TEST_F(DevicePluginGrantTest, WhatIsVisibleIsHandedOverByCdiToo) {
   EXPECT_EQ(container.envs().at("CUDA_X"), "1");
 }
 
-TEST_F(DevicePluginGrantTest, WithoutAWordOfTheOwnerIdsAreVisible) {
+TEST_F(DevicePluginGrantTest, MakesIdsVisibleWithoutGrant) {
   StartWith(Handover::kEnvironment, std::optional<ContainerGrant>());
   const auto answer = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
   ASSERT_TRUE(answer.ok()) << answer.status().message();
@@ -129,7 +129,7 @@ TEST_F(DevicePluginGrantTest, WithoutAWordOfTheOwnerIdsAreVisible) {
   EXPECT_EQ(container.envs().size(), 1U);
 }
 
-TEST_F(DevicePluginGrantTest, TheOwnerMayRefuse) {
+TEST_F(DevicePluginGrantTest, OwnerCanRefuseAllocation) {
   StartWith(Handover::kEnvironment, Invalid("shares of two GPUs cannot be one container's"));
   const auto refused = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
   ASSERT_FALSE(refused.ok());
@@ -138,13 +138,13 @@ TEST_F(DevicePluginGrantTest, TheOwnerMayRefuse) {
   EXPECT_EQ(plugin_->Counts().at(kSmall).allocations, 0U);
 }
 
-TEST_F(DevicePluginGrantTest, TheOwnerIsNotAskedForWhatIsNotOffered) {
+TEST_F(DevicePluginGrantTest, DoesNotAskOwnerForDevicesOutsideOffer) {
   StartWith(Handover::kEnvironment, std::optional(Grant()));
   EXPECT_FALSE(kubelet_->Allocate(kSmallSocket, {"GPU-a::10::1"}).ok());
   EXPECT_EQ(asked_, "");
 }
 
-TEST_F(DevicePluginServerTest, SaysWhichDevicesGoTogether) {
+TEST_F(DevicePluginServerTest, ReturnsPreferredAllocation) {
   kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
   const auto call = [&](const char* method, const std::string& request) {
     return UnaryCall(folder_ / kSmallSocket, std::string("/v1beta1.DevicePlugin/") + method,
@@ -183,7 +183,7 @@ TEST_F(DevicePluginServerTest, SaysWhichDevicesGoTogether) {
   EXPECT_FALSE(call("GetPreferredAllocation", "\xff\xff").ok());
 }
 
-TEST_F(DevicePluginServerTest, RefusesWhatIsNotOffered) {
+TEST_F(DevicePluginServerTest, RefusesDevicesOutsideOffer) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-sick", false}});
   ASSERT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
@@ -198,7 +198,7 @@ TEST_F(DevicePluginServerTest, RefusesWhatIsNotOffered) {
   EXPECT_EQ(plugin_->Counts().at(kSmall).refusals, 3U);
 }
 
-TEST_F(DevicePluginServerTest, WhatTheKubeletHadChosenItMayTakeUntilItIsCondemned) {
+TEST_F(DevicePluginServerTest, AllowsLateAllocationUntilCondemned) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}});
   Offer({{kSmall, "MIG-b"}});
@@ -208,11 +208,11 @@ TEST_F(DevicePluginServerTest, WhatTheKubeletHadChosenItMayTakeUntilItIsCondemne
   EXPECT_FALSE(plugin_->Condemn("MIG-a"));
   EXPECT_TRUE(plugin_->Condemn("MIG-a")) << "the pod has ended, says the kubelet";
   EXPECT_FALSE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
-  Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}});  // made anew
+  Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}});  // offers the destroyed and recreated device again
   EXPECT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
 }
 
-TEST_F(DevicePluginServerTest, WhatIsUnhealthyNobodyMayTakeLate) {
+TEST_F(DevicePluginServerTest, RefusesLateAllocationOfUnhealthyDevice) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}});
   Offer({{kSmall, "MIG-a", false}});
@@ -221,7 +221,7 @@ TEST_F(DevicePluginServerTest, WhatIsUnhealthyNobodyMayTakeLate) {
   EXPECT_FALSE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok()) << "and left as a sick one";
 }
 
-TEST_F(DevicePluginServerTest, WhatWasTakenLateBeforeItCameBackIsNotTakenNow) {
+TEST_F(DevicePluginServerTest, ForgetsLateAllocationOfDeviceOfferedAgain) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}});
   Offer({});
@@ -231,7 +231,7 @@ TEST_F(DevicePluginServerTest, WhatWasTakenLateBeforeItCameBackIsNotTakenNow) {
   EXPECT_TRUE(plugin_->Condemn("MIG-a"));
 }
 
-TEST_F(DevicePluginServerTest, TellsOfAllocations) {
+TEST_F(DevicePluginServerTest, ReportsAllocations) {
   kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
   std::mutex mutex;
   std::vector<Allocation> seen;
@@ -249,11 +249,12 @@ TEST_F(DevicePluginServerTest, TellsOfAllocations) {
   EXPECT_EQ(seen[0].device_ids, std::vector<std::string>{"MIG-a"});
 }
 
-// Allocations race with withdrawals: whoever got a device got it before its withdrawal returned.
-TEST_F(DevicePluginServerTest, NoDeviceIsHandedOutAfterItsWithdrawal) {
+// Allocations race with withdrawals: every successful allocation precedes the end of its
+// withdrawal.
+TEST_F(DevicePluginServerTest, NeverAllocatesDeviceAfterWithdrawal) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}});
-  std::atomic<int> phase = 0;  // odd while the device is withdrawn for sure
+  std::atomic<int> phase = 0;  // odd while the device is certainly withdrawn
   std::atomic<bool> go_on = true;
   std::atomic<int> given_late = 0;
   std::thread allocator([&] {
@@ -275,7 +276,7 @@ TEST_F(DevicePluginServerTest, NoDeviceIsHandedOutAfterItsWithdrawal) {
   EXPECT_EQ(given_late, 0);
 }
 
-TEST_F(DevicePluginServerTest, RegistersWithAKubeletThatComesLater) {
+TEST_F(DevicePluginServerTest, RegistersWithKubeletStartedLater) {
   DevicePluginOptions options = Options();
   options.patience = std::chrono::milliseconds(20);
   Start(options);
@@ -290,7 +291,7 @@ TEST_F(DevicePluginServerTest, RegistersAgainWhenTheKubeletRestarts) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}});
   kubelet_.reset();
-  // As a kubelet does when it starts: it empties the folder.
+  // A starting kubelet empties its directory.
   for (const auto& file : std::filesystem::directory_iterator(folder_.path())) {
     std::filesystem::remove(file);
   }
@@ -299,7 +300,7 @@ TEST_F(DevicePluginServerTest, RegistersAgainWhenTheKubeletRestarts) {
   EXPECT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
 }
 
-TEST_F(DevicePluginServerTest, RegistersAgainWhenTheKubeletHangsUp) {
+TEST_F(DevicePluginServerTest, RegistersAgainWhenKubeletDisconnects) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}});
   kubelet_->HangUp();
@@ -308,7 +309,7 @@ TEST_F(DevicePluginServerTest, RegistersAgainWhenTheKubeletHangsUp) {
   EXPECT_GE(kubelet_->registrations(), 2);
 }
 
-TEST_F(DevicePluginServerTest, LeavesItsSocketToASecondAgentUntilThatGoes) {
+TEST_F(DevicePluginServerTest, LeavesSocketToSecondAgentUntilItEnds) {
   kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
   DevicePluginOptions options = Options();
   options.patience = std::chrono::milliseconds(200);
@@ -325,14 +326,14 @@ TEST_F(DevicePluginServerTest, LeavesItsSocketToASecondAgentUntilThatGoes) {
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-c"}));
 }
 
-TEST_F(DevicePluginServerTest, ReplacesASocketLeftBehind) {
+TEST_F(DevicePluginServerTest, ReplacesStaleSocket) {
   ListenUnix(folder_ / kSmallSocket).value();  // closed at once, the file stays
   StartBoth();
   Offer({{kSmall, "MIG-a"}});
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a"}));
 }
 
-TEST_F(DevicePluginServerTest, WaitsForTheFolder) {
+TEST_F(DevicePluginServerTest, WaitsForPluginDirectory) {
   DevicePluginOptions options = Options();
   options.folder = folder_ / "not/yet";
   options.patience = std::chrono::milliseconds(20);
@@ -345,7 +346,7 @@ TEST_F(DevicePluginServerTest, WaitsForTheFolder) {
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a"}));
 }
 
-TEST_F(DevicePluginServerTest, OffersNothingThatTheKubeletWouldNotTake) {
+TEST_F(DevicePluginServerTest, RefusesOfferThatKubeletWouldReject) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}});
   EXPECT_EQ(plugin_->Offer({{"../../etc/x", "MIG-b"}}).code(), Code::kInvalid);
@@ -354,7 +355,7 @@ TEST_F(DevicePluginServerTest, OffersNothingThatTheKubeletWouldNotTake) {
   EXPECT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
 }
 
-TEST_F(DevicePluginServerTest, LeavesNoSocketBehind) {
+TEST_F(DevicePluginServerTest, RemovesSocketsOnDestruction) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}});
   EXPECT_TRUE(std::filesystem::exists(folder_ / kSmallSocket));

@@ -1,5 +1,5 @@
-// A folder of its own for each test, and just enough of a kubelet to talk to a device plugin: takes
-// registrations and watches the lists, on a thread of its own.
+// Gives each test its own directory and a minimal kubelet for device plugins: it accepts
+// registrations and watches the lists, on its own thread.
 #pragma once
 
 #include <deviceplugin.pb.h>
@@ -23,7 +23,7 @@
 
 namespace nos::kubelet {
 
-inline constexpr auto kLong = std::chrono::seconds(20);  // never reached when all is well
+inline constexpr auto kLong = std::chrono::seconds(20);  // only reached by a failing test
 
 class TemporaryFolder {
  public:
@@ -62,7 +62,7 @@ class MiniKubelet {
     thread_.join();
   }
 
-  // Whether the newest list of the resource comes to be these ids.
+  // Waits until the newest list of the resource has these ids; false on a time-out.
   bool Sees(const std::string& resource, const Ids& ids) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kLong, [&] {
@@ -70,7 +70,7 @@ class MiniKubelet {
       return list != lists_.end() && list->second == ids;
     });
   }
-  // Without waiting.
+  // The newest list, without waiting.
   Ids List(const std::string& resource) {
     const std::lock_guard lock(mutex_);
     return lists_[resource];
@@ -79,7 +79,7 @@ class MiniKubelet {
     const std::lock_guard lock(mutex_);
     return registrations_;
   }
-  // Hangs up on all plugins.
+  // Closes the connections to all plugins.
   void HangUp() {
     std::unique_lock lock(mutex_);
     hang_up_ = true;

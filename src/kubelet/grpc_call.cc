@@ -13,8 +13,8 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// Source: github.com/grpc/grpc, doc/statuscodes.md. Go programs answer 2 (unknown) for every plain
-// error; it tells nothing, so it may pass.
+// Source: github.com/grpc/grpc, doc/statuscodes.md. Go programs return 2 (unknown) for every plain
+// error; it carries no information, so it counts as transient.
 Code FromGrpc(int code) {
   switch (code) {
     case 3:
@@ -53,7 +53,7 @@ Result<std::string> AnswerOf(const GrpcStream& stream, size_t max_answer) {
   return message;
 }
 
-// Waits until something can be read or written.
+// Waits until the socket is readable or writable.
 Status Await(const GrpcConnection& connection, const CallOptions& options, SteadyTime deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());

@@ -15,13 +15,13 @@ namespace nos::kubelet {
 struct CallOptions {
   Duration timeout = std::chrono::seconds(5);
   size_t max_answer = 4 << 20;  // bytes
-  // Readable: give up. -1: none.
+  // If it becomes readable, the call is aborted. -1: none.
   int cancel_fd = -1;
 };
 
-// Errors: kUnavailable (nobody listens, the peer fails or answers nonsense), kDeadline,
-// kPermission, kExhausted (a limit of the peer, or the answer is longer than max_answer),
-// kUnimplemented, kInvalid, kNotFound: as the peer says. Blocks; any thread.
+// Errors: kUnavailable (no listener, the peer fails or sends an invalid answer), kDeadline,
+// kPermission, kExhausted (a limit of the peer, or the answer is longer than max_answer);
+// kUnimplemented, kInvalid, kNotFound as reported by the peer. Blocks; callable from any thread.
 Result<std::string> UnaryCall(const std::string& socket, const std::string& method,
                               std::string_view request, const CallOptions& options);
 

@@ -19,14 +19,14 @@ namespace nos::kubelet {
 namespace {
 
 constexpr size_t kFrameHeader = 5;  // one byte compressed or not, four bytes length, big-endian
-constexpr size_t kMaxText = 1024;   // of a method's name or an error's text
+constexpr size_t kMaxText = 1024;   // bytes of a method's name or an error's text
 
 struct Header {
   std::string_view name, value;
 };
 
 nghttp2_nv Pair(const Header& header) {
-  // nghttp2 copies both and changes neither; its type only lacks the const.
+  // nghttp2 copies both and changes neither, although its type is not const.
   const auto bytes = [](std::string_view text) {
     return reinterpret_cast<uint8_t*>(const_cast<char*>(text.data()));
   };
@@ -47,7 +47,7 @@ std::string Frame(std::string_view message) {
   return framed.append(message);
 }
 
-// As grpc-message wants it: what is not printable ASCII, and '%', as %XX.
+// Encoding of grpc-message: '%' and everything outside printable ASCII as %XX.
 std::string Escape(std::string_view text) {
   std::string escaped;
   for (const char c : text.substr(0, kMaxText)) {
@@ -84,7 +84,7 @@ void ReadHeader(GrpcStream& stream, std::string_view name, std::string_view valu
 
 }  // namespace
 
-// What nghttp2 calls back; `self` is the GrpcConnection.
+// Callbacks for nghttp2; `self` is the GrpcConnection.
 struct GrpcConnection::Callbacks {
   static GrpcConnection& Self(void* self) { return *static_cast<GrpcConnection*>(self); }
 
@@ -145,7 +145,8 @@ struct GrpcConnection::Callbacks {
     return 0;
   }
 
-  // The marker goes out behind the data: nghttp2 would send a PING queued with them before them.
+  // Queues the marker's PING after the data was sent: nghttp2 sends a queued PING before queued
+  // data.
   static int OnSent(nghttp2_session* session, const nghttp2_frame* frame, void* self) {
     if (frame->hd.type != NGHTTP2_DATA) return 0;
     GrpcConnection& connection = Self(self);
@@ -244,7 +245,7 @@ Status GrpcConnection::Flush() {
     }
     out_.erase(0, static_cast<size_t>(sent));
   }
-  // After a protocol error or GOAWAY nghttp2 wants nothing any more: over.
+  // After a protocol error or GOAWAY nghttp2 reads nothing more, so the connection is finished.
   if (nghttp2_session_want_read(session_.get()) == 0) {
     return {Code::kUnavailable, "the connection has ended"};
   }

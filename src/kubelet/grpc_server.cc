@@ -94,8 +94,8 @@ void GrpcServer::Run() {
   connections_.clear();
 }
 
-// Waits for something to do, without the lock. Whatever is ready is found by trying: every socket
-// is non-blocking and there are few.
+// Waits for an event, without the lock. Run() then tries every socket, because all are non-blocking
+// and there are few.
 void GrpcServer::Poll(std::unique_lock<std::mutex>& lock) {
   std::vector<pollfd> fds{{wake_up_.fd(), POLLIN, 0}};
   SteadyTime until = SteadyTime::max();
@@ -131,7 +131,7 @@ void GrpcServer::Accept(const std::string& path, Socket& socket) {
     UniqueFd peer(accept4(socket.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!peer.valid()) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-      Log(LogLevel::kError, "cannot accept connections",
+      Log(LogLevel::kError, "failed to accept connections",
           {{"socket", path}, {"error", std::generic_category().message(errno)}});
       socket.rest_until = std::chrono::steady_clock::now() + options_.rest;
       return;
@@ -178,13 +178,14 @@ void GrpcServer::ServeConnection(Connection& connection, SteadyTime now) {
   Push(connection, now);
   if (!connection.over) connection.over = !connection.grpc.Flush().ok();
   if (!connection.over && !CaughtUp(connection) && connection.cut_off_at <= now) {
-    Log(LogLevel::kWarn, "cut off a watch that does not read", {{"socket", connection.path}});
+    Log(LogLevel::kWarn, "Closing connection of watch that does not read",
+        {{"socket", connection.path}});
     connection.over = true;
   }
   if (watches != connection.watches.size() || caught_up != CaughtUp(connection)) on_change_();
 }
 
-// One value at a time is on its way to a peer.
+// At most one value at a time is in flight to a peer.
 void GrpcServer::Push(Connection& connection, SteadyTime now) {
   const Socket& socket = sockets_.at(connection.path);
   if (connection.over || socket.version == 0) return;

@@ -1,13 +1,12 @@
-// Serves gRPC on unix sockets, on one thread of its own: calls with one answer, and a value that
-// clients watch.
+// Serves gRPC on unix sockets, on its own thread: unary calls, and a value that clients watch.
 //
 //   GrpcServer server({}, on_change);
 //   server.Serve("/run/x.sock", {call, "/v1beta1.DevicePlugin/ListAndWatch"});
 //   server.Publish("/run/x.sock", message);   // to every watch, open now or later
 //   if (server.State("/run/x.sock").caught_up) ...
 //
-// A watch is sent the newest value; values published while the last is still on its way are
-// skipped. A watch that has not read its value within `patience` is cut off. Thread-safe.
+// A watch receives the newest value; values published while the last is still in flight are
+// skipped. A watch that has not read its value within `patience` is disconnected. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -28,7 +27,7 @@ namespace nos::kubelet {
 
 struct GrpcAnswer {
   GrpcCode code = GrpcCode::kOk;
-  std::string body{};  // the message, or why not
+  std::string body{};  // the message, or the reason of a failure
 };
 
 struct GrpcService {
@@ -40,33 +39,34 @@ struct GrpcService {
 struct GrpcServerOptions {
   Duration patience = std::chrono::seconds(5);
   size_t max_request = 1 << 20;         // bytes
-  size_t max_connections = 8;           // of one socket; further ones are closed
-  std::chrono::milliseconds rest{500};  // after a failure to accept
+  size_t max_connections = 8;           // per socket; further ones are closed
+  std::chrono::milliseconds rest{500};  // pause after a failed accept
 };
 
 class GrpcServer {
  public:
-  // `on_change`: the watches of some socket began, ended or caught up. Called as GrpcService::call.
+  // `on_change`: watches of a socket began, ended or caught up. Same rules as for
+  // GrpcService::call.
   GrpcServer(GrpcServerOptions options, std::function<void()> on_change);
   // Closes everything and removes its sockets.
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
 
-  // Listens on `path`, in place of whatever file is there. Called again for the same path: makes
-  // the socket anew; connections go on. Errors: as ListenUnix.
+  // Listens on `path`, replacing any file at that path. A second call for the same path creates the
+  // socket again; connections stay open. Errors: as ListenUnix.
   Status Serve(const std::string& path, GrpcService service);
-  // Whether the file at `path` is the socket served here.
+  // True if the file at `path` is the socket served here.
   bool Serves(const std::string& path) const;
 
-  // May come before Serve(path, ...).
+  // May be called before Serve(path, ...).
   void Publish(const std::string& path, std::string message);
   struct WatchState {
     int watches = 0;
-    bool caught_up = false;  // there are watches and the peers of all have read the newest value
+    bool caught_up = false;  // has watches, and the peers of all have read the newest value
   };
   WatchState State(const std::string& path) const;
 
-  // Closes all connections; goes on listening.
+  // Closes all connections; keeps listening.
   void Disconnect();
 
  private:
@@ -77,11 +77,11 @@ class GrpcServer {
     std::string file;  // its FileIdentity
     SteadyTime rest_until{};
     std::string value;
-    uint64_t version = 0;  // of `value`; 0: none yet
+    uint64_t version = 0;  // of `value`; 0: no value yet
   };
   struct Watch {
-    uint64_t version = 0;  // of the value sent last
-    uint64_t marker = 0;   // that the peer acknowledges when it has read it
+    uint64_t version = 0;  // of the last sent value
+    uint64_t marker = 0;   // acknowledged by the peer after it has read the value
   };
   struct Connection {
     Connection(std::string socket, UniqueFd peer, GrpcLimits limits)
@@ -105,7 +105,7 @@ class GrpcServer {
   const GrpcServerOptions options_;
   const std::function<void()> on_change_;
   WakeUp wake_up_;
-  mutable std::mutex mutex_;  // guards all below; not held while polling
+  mutable std::mutex mutex_;  // guards all members below; not held while polling
   bool stop_ = false;
   uint64_t last_version_ = 0, last_marker_ = 0;
   std::map<std::string, Socket> sockets_;

@@ -1,4 +1,4 @@
-// The client against our own server and against peers that do not behave.
+// Tests the client against our own server and against misbehaving peers.
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -38,7 +38,7 @@ TEST(Framing, TakesMessagesOneByOne) {
   EXPECT_EQ(Taken(bytes), "nothing");
 }
 
-TEST(Framing, RefusesWhatIsTooLongOrCompressed) {
+TEST(Framing, RefusesTooLongOrCompressedMessages) {
   std::string huge("\0\xff\xff\xff\xff", 5);
   EXPECT_EQ(TakeMessage(huge, 100).status().code(), Code::kInvalid);
   std::string compressed("\1\0\0\0\0", 5);
@@ -62,7 +62,7 @@ class GrpcTest : public testing::Test {
   GrpcServer server_{{}, [] {}};
 };
 
-TEST_F(GrpcTest, AnswersOfEverySize) {
+TEST_F(GrpcTest, CarriesAnswersOfEverySize) {
   Serve([](std::string_view method, const std::string& request) {
     EXPECT_EQ(method, "/x/Method");
     return GrpcAnswer{GrpcCode::kOk, request + request};
@@ -75,7 +75,7 @@ TEST_F(GrpcTest, AnswersOfEverySize) {
   }
 }
 
-TEST_F(GrpcTest, CarriesErrorsOver) {
+TEST_F(GrpcTest, CarriesErrorStatus) {
   Serve([](std::string_view, const std::string& code) {
     return code == "invalid" ? GrpcAnswer{GrpcCode::kInvalidArgument, "100% wrong: ü\n"}
                              : GrpcAnswer{GrpcCode::kUnimplemented, "no"};
@@ -86,17 +86,17 @@ TEST_F(GrpcTest, CarriesErrorsOver) {
   EXPECT_EQ(Call("").status().code(), Code::kUnimplemented);
 }
 
-TEST_F(GrpcTest, LimitsBothDirections) {
+TEST_F(GrpcTest, LimitsMessageSizeInBothDirections) {
   Serve([](std::string_view, const std::string&) {
     return GrpcAnswer{GrpcCode::kOk, std::string(100'000, 'a')};
   });
   EXPECT_EQ(Call("", {.max_answer = 99'999}).status().code(), Code::kExhausted);
   EXPECT_TRUE(Call("", {.max_answer = 100'000}).ok());
   EXPECT_FALSE(Call(std::string(2 << 20, 'r')).ok());
-  EXPECT_TRUE(Call("").ok());  // the server goes on
+  EXPECT_TRUE(Call("").ok());  // the server survives
 }
 
-TEST_F(GrpcTest, ManyCallersAtOnce) {
+TEST_F(GrpcTest, ServesConcurrentCallers) {
   Serve([](std::string_view, const std::string& request) {
     return GrpcAnswer{GrpcCode::kOk, request};
   });
@@ -114,16 +114,16 @@ TEST_F(GrpcTest, ManyCallersAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(GrpcTest, SaysWhatIsWrongWithTheSocket) {
+TEST_F(GrpcTest, ReportsSocketErrors) {
   const auto missing = Call("");
   EXPECT_EQ(missing.status().code(), Code::kUnavailable);
   EXPECT_THAT(missing.status().message(), HasSubstr(socket_));
   EXPECT_EQ(UnaryCall(std::string(200, 'x'), "/x", "", {}).status().code(), Code::kInvalid);
 }
 
-TEST_F(GrpcTest, SaysWhenItMayNotConnect) {
+TEST_F(GrpcTest, ReportsMissingPermissionToConnect) {
   Serve([](std::string_view, const std::string&) { return GrpcAnswer{}; });
-  // In a process of its own, as somebody who may not enter the folder.
+  // Runs in a child process, as a user without access to the directory.
   const auto as_nobody = [this] {
     if (geteuid() == 0 && setuid(65534) != 0) _exit(1);
     std::filesystem::permissions(folder_.path(), std::filesystem::perms::none, ignored_);
@@ -133,7 +133,7 @@ TEST_F(GrpcTest, SaysWhenItMayNotConnect) {
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
 }
 
-// A peer of which we hold the bare socket.
+// A peer controlled through its raw socket.
 class BarePeer : public testing::Test {
  protected:
   Result<std::string> CallAndAnswer(const std::string& bytes, bool hang_up) {
@@ -141,7 +141,7 @@ class BarePeer : public testing::Test {
       pollfd ready{listener_.get(), POLLIN, 0};
       poll(&ready, 1, -1);
       UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      // The caller may hang up on the first bytes it cannot read.
+      // The caller may close the connection at the first unreadable bytes.
       EXPECT_GE(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
       if (!hang_up) std::swap(held_, fd);
     });
@@ -157,24 +157,24 @@ class BarePeer : public testing::Test {
   Duration timeout_ = kLong;
 };
 
-TEST_F(BarePeer, Nonsense) {
+TEST_F(BarePeer, ClientRefusesInvalidBytes) {
   EXPECT_EQ(CallAndAnswer("HTTP/1.1 400 Bad Request\r\n\r\n", false).status().code(),
             Code::kUnavailable);
   EXPECT_EQ(CallAndAnswer(std::string(100'000, '\xff'), false).status().code(), Code::kUnavailable);
 }
 
-TEST_F(BarePeer, HangsUp) {
+TEST_F(BarePeer, ClientReportsClosedConnection) {
   EXPECT_EQ(CallAndAnswer("", true).status().code(), Code::kUnavailable);
 }
 
-TEST_F(BarePeer, Silence) {
+TEST_F(BarePeer, ClientTimesOutOnSilentPeer) {
   timeout_ = std::chrono::milliseconds(30);
   const auto answer = CallAndAnswer("", false);
   EXPECT_EQ(answer.status().code(), Code::kDeadline);
   EXPECT_THAT(answer.status().message(), HasSubstr("0.03 s"));
 }
 
-TEST_F(BarePeer, GivesUpWhenToldTo) {
+TEST_F(BarePeer, ClientStopsOnCancel) {
   WakeUp cancel;
   cancel.Signal();
   const auto answer =
@@ -187,7 +187,7 @@ class PodResourcesTest : public GrpcTest {
   PodResourcesClient client_{{.socket = socket_}};
 };
 
-TEST_F(PodResourcesTest, ListsWhoHoldsWhat) {
+TEST_F(PodResourcesTest, ListsAssignedDevices) {
   Serve([](std::string_view method, const std::string&) {
     EXPECT_EQ(method, "/v1.PodResourcesLister/List");
     v1::ListPodResourcesResponse list;
@@ -212,7 +212,7 @@ TEST_F(PodResourcesTest, ListsWhoHoldsWhat) {
   EXPECT_EQ((*held)[1].device_id, "MIG-b");
 }
 
-TEST_F(PodResourcesTest, AReplicaOfADeviceIsTheDevice) {
+TEST_F(PodResourcesTest, MapsReplicaToItsDevice) {
   Serve([](std::string_view method, const std::string&) {
     v1::ContainerDevices devices;
     devices.set_resource_name("nvidia.com/mig-1g.5gb");
@@ -236,7 +236,7 @@ TEST_F(PodResourcesTest, AReplicaOfADeviceIsTheDevice) {
   EXPECT_EQ(allocatable->front().device_id, "MIG-a");
 }
 
-TEST_F(PodResourcesTest, AShareIsToldAsSuchToWhoMakesThem) {
+TEST_F(PodResourcesTest, ReturnsMpsSharesIfConfigured) {
   Serve([](std::string_view, const std::string&) {
     v1::ListPodResourcesResponse list;
     v1::ContainerDevices& devices = *list.add_pod_resources()->add_containers()->add_devices();
@@ -255,7 +255,7 @@ TEST_F(PodResourcesTest, AShareIsToldAsSuchToWhoMakesThem) {
   EXPECT_EQ(ids(own), (std::vector<std::string>{"GPU-a::10::3", "GPU-a", "GPU-b"}));
 }
 
-TEST_F(PodResourcesTest, TellsAllocatableDevices) {
+TEST_F(PodResourcesTest, ListsAllocatableDevices) {
   Serve([](std::string_view, const std::string&) {
     v1::AllocatableResourcesResponse answer;
     for (const char* id : {"MIG-b", "MIG-a"}) {
@@ -271,7 +271,7 @@ TEST_F(PodResourcesTest, TellsAllocatableDevices) {
   EXPECT_EQ((*allocatable)[0].device_id, "MIG-a");
 }
 
-TEST_F(PodResourcesTest, RefusesWhatIsNoMessage) {
+TEST_F(PodResourcesTest, RefusesInvalidMessage) {
   Serve([](std::string_view, const std::string&) {
     return GrpcAnswer{GrpcCode::kOk, "\x0a\xff\xff\xff\xff\x0f"};
   });

@@ -17,8 +17,8 @@ namespace {
 
 constexpr const char* kVersion = "v1beta1";
 constexpr const char* kRegister = "/v1beta1.Registration/Register";
-constexpr Duration kLook = std::chrono::seconds(10);          // should an event get lost
-constexpr Duration kLookForFolder = std::chrono::seconds(1);  // nothing tells when it comes
+constexpr Duration kLook = std::chrono::seconds(10);          // in case an event is lost
+constexpr Duration kLookForFolder = std::chrono::seconds(1);  // until the directory exists
 
 // "nos-nvidia.com_mig-1g.5gb.sock"
 std::string SocketName(std::string resource) {
@@ -65,9 +65,12 @@ std::map<std::string, PluginRegistrar::Report> PluginRegistrar::Reports() const 
 void PluginRegistrar::Run() {
   bool watched = false;
   do {
+    // 1. Clear the signals first: a change after this point starts another round.
     wake_up_.Clear();
     watched = folder_.Refresh().ok();
+    // 2. Notice a new kubelet before looking at plugins: it makes every registration due.
     NoticeKubelet();
+    // 3. Serve the sockets first: the kubelet connects to a plugin while it registers.
     std::vector<std::string> due;
     {
       const std::lock_guard lock(mutex_);
@@ -76,6 +79,7 @@ void PluginRegistrar::Run() {
         if (IsDue(resource, plugin)) due.push_back(resource);
       }
     }
+    // 4. Register without the lock, because the kubelet may take seconds to answer.
     for (const std::string& resource : due) Record(resource, Register(resource));
   } while (WaitForWork(watched));
 }
@@ -83,7 +87,7 @@ void PluginRegistrar::Run() {
 void PluginRegistrar::NoticeKubelet() {
   std::string now = FileVersion(kubelet_socket_);
   if (now == kubelet_) return;
-  Log(LogLevel::kInfo, now.empty() ? "the kubelet has gone" : "the kubelet is there",
+  Log(LogLevel::kInfo, now.empty() ? "Lost kubelet socket" : "Found kubelet socket",
       {{"socket", kubelet_socket_}});
   kubelet_ = std::move(now);
   if (kubelet_.empty()) return;
@@ -99,11 +103,14 @@ void PluginRegistrar::NoticeKubelet() {
 void PluginRegistrar::KeepServed(const std::string& resource, Plugin& plugin) {
   const std::string socket = SocketOf(resource);
   if (server_.Serves(socket)) return;
-  // Whoever has put a socket in place of ours shall have it: two that fight for it serve nobody.
+  // If another process replaced our socket, leave its socket alone: two processes that keep
+  // replacing it would both fail.
   if (plugin.served && !FileIdentity(socket).empty()) return;
   const Status served = server_.Serve(socket, plugin.service);
-  // What follows from it is told by the registration.
-  if (!served.ok()) Log(LogLevel::kDebug, "cannot serve", {{"error", served.message()}});
+  // A failure is reported by the registration that follows, so this one is only a debug line.
+  if (!served.ok()) {
+    Log(LogLevel::kDebug, "failed to serve device plugin", {{"error", served.message()}});
+  }
   plugin.served = plugin.served || served.ok();
 }
 
@@ -114,7 +121,8 @@ bool PluginRegistrar::IsDue(const std::string& resource, Plugin& plugin) {
     plugin.report.trouble.clear();
     plugin.pause = options_.first_pause;
   } else if (plugin.connected) {
-    // Gives the kubelet time to put the old connection away, which it does by the resource's name.
+    // Gives the kubelet time to remove the old connection, which it identifies by the resource's
+    // name.
     plugin.next_attempt = now + options_.first_pause;
   }
   plugin.connected = connected;
@@ -154,9 +162,9 @@ void PluginRegistrar::Record(const std::string& resource, const Status& register
   Plugin& plugin = plugins_.at(resource);
   ++(registered.ok() ? plugin.report.registrations : plugin.report.failures);
   if (registered.ok()) {
-    Log(LogLevel::kInfo, "registered with the kubelet", {{"resource", resource}});
+    Log(LogLevel::kInfo, "Registered device plugin with kubelet", {{"resource", resource}});
   } else if (plugin.report.trouble != registered.message()) {
-    Log(LogLevel::kWarn, "not registered with the kubelet",
+    Log(LogLevel::kWarn, "failed to register device plugin with kubelet",
         {{"resource", resource}, {"error", registered.message()}});
   }
   plugin.report.trouble = registered.message();

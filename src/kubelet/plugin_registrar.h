@@ -1,9 +1,9 @@
-// Keeps device plugins served and known to the kubelet: their sockets exist in the kubelet's
-// folder, and the kubelet watches each list. Looks at what is there, not at what has happened, when
-// the folder changes, when a watch begins or ends, and every few seconds.
+// Keeps device plugins served and registered with the kubelet: their sockets exist in the kubelet's
+// directory, and the kubelet watches each list. Level-triggered: it compares the actual state with
+// the wanted one when the directory changes, when a watch begins or ends, and every few seconds.
 //
 // A new kubelet.sock is a new kubelet: connections to the old one are closed, and all plugins
-// register at once. Thread-safe; has a thread of its own.
+// register at once. Thread-safe; has its own thread.
 #pragma once
 
 #include <map>
@@ -21,25 +21,26 @@ namespace nos::kubelet {
 struct RegistrarOptions {
   std::string folder;
   Duration register_timeout{};
-  // Between attempts to register; doubled from first to longest.
+  // Pause between attempts to register; doubled from first to longest.
   Duration first_pause{}, longest_pause{};
 };
 
 class PluginRegistrar {
  public:
-  // `wake_up`: to be signalled when a watch has begun or ended. References must outlive this.
+  // `wake_up`: signalled when a watch has begun or ended. References must outlive this.
   PluginRegistrar(RegistrarOptions options, GrpcServer& server, const WakeUp& wake_up);
   ~PluginRegistrar();
   PluginRegistrar(const PluginRegistrar&) = delete;
 
-  // The plugin's socket: in the folder, named after the resource.
+  // The plugin's socket: in the directory, named after the resource.
   std::string SocketOf(const std::string& resource) const;
-  // From now on. Again for the same resource: nothing happens.
+  // Keeps the plugin served and registered from now on. No effect on a resource that is kept
+  // already.
   void Keep(const std::string& resource, GrpcService service);
 
   struct Report {
     uint64_t registrations = 0, failures = 0;
-    std::string trouble;  // why the last attempt failed; "" when it did not
+    std::string trouble;  // cause of the last attempt's failure; "" if it succeeded
   };
   std::map<std::string, Report> Reports() const;
 
@@ -48,10 +49,10 @@ class PluginRegistrar {
   struct Plugin {
     GrpcService service;
     Report report;
-    bool served = false;  // once
+    bool served = false;  // its socket was served at least once
     bool connected = false;
     SteadyTime next_attempt{};
-    Duration pause{};  // before the attempt after that
+    Duration pause{};  // before the attempt after the next one
   };
 
   void Run();
@@ -60,7 +61,7 @@ class PluginRegistrar {
   bool IsDue(const std::string& resource, Plugin& plugin);
   Status Register(const std::string& resource) const;
   void Record(const std::string& resource, const Status& registered);
-  // False: to stop.
+  // Returns false when the thread must stop.
   bool WaitForWork(bool watched);
 
   const RegistrarOptions options_;
@@ -68,10 +69,10 @@ class PluginRegistrar {
   GrpcServer& server_;
   const WakeUp& wake_up_;
   WakeUp stop_;
-  FolderWatch folder_;   // Run()'s
-  std::string kubelet_;  // Run()'s: FileVersion of kubelet.sock
+  FolderWatch folder_;   // used by Run()
+  std::string kubelet_;  // used by Run(): FileVersion of kubelet.sock
   mutable std::mutex mutex_;
-  std::map<std::string, Plugin> plugins_;  // by resource; guarded by mutex_; only grows
+  std::map<std::string, Plugin> plugins_;  // by resource; guarded by mutex_; never shrinks
   std::thread thread_;                     // last: uses the others
 };
 

@@ -1,4 +1,4 @@
-// What the kubelet says about devices: the pod-resources API (v1, unix socket) as an interface.
+// The pod-resources API (v1, unix socket) as an interface: the kubelet's report on devices.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ namespace nos::kubelet {
 struct DeviceAssignment {
   std::string ns, pod, container;
   std::string resource;   // "nvidia.com/mig-1g.5gb"
-  std::string device_id;  // "MIG-..."; of a replica, too; of an MPS share "GPU-...::10::3"
+  std::string device_id;  // "MIG-...", also for a replica; an MPS share: "GPU-...::10::3"
 };
 
 class PodResources {
  public:
   virtual ~PodResources() = default;
-  // Devices held by pods now. Error: kUnavailable.
+  // Devices allocated to pods now. Error: kUnavailable.
   virtual Result<std::vector<DeviceAssignment>> List() = 0;
-  // Healthy devices that the kubelet has taken over from plugins, free or not, in order: a moment
-  // after it has read a plugin's list. Error: kUnavailable.
+  // Healthy devices that the kubelet has accepted from plugins, free or not, sorted. An update
+  // appears a moment after the kubelet has read a plugin's list. Error: kUnavailable.
   virtual Result<std::vector<OfferedDevice>> Allocatable() = 0;
 };
 

@@ -22,8 +22,8 @@ Result<Message> Parse(const std::string& bytes, const char* method) {
 
 }  // namespace
 
-// NVIDIA's plugin, told to share devices, offers each as several: "MIG-...::0", "MIG-...::1". A
-// share's id has its size, too.
+// With sharing enabled, NVIDIA's plugin offers each device several times: "MIG-...::0",
+// "MIG-...::1". The id of an MPS share also contains its size.
 // Source: NVIDIA/k8s-device-plugin, internal/rm/devices.go (AnnotatedID).
 std::string PodResourcesClient::DeviceOf(const std::string& id) const {
   const size_t first = id.find("::");
@@ -32,7 +32,7 @@ std::string PodResourcesClient::DeviceOf(const std::string& id) const {
 }
 
 Result<std::string> PodResourcesClient::Call(const char* method) const {
-  // Both requests are empty messages, which are no bytes.
+  // Both requests are empty messages, which serialize to zero bytes.
   return UnaryCall(options_.socket, method, "",
                    {.timeout = options_.timeout, .max_answer = options_.max_bytes});
 }

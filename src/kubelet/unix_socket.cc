@@ -46,7 +46,7 @@ Result<UniqueFd> NewSocket() {
 Result<UniqueFd> ConnectUnix(const std::string& path) {
   NOS_ASSIGN(const sockaddr_un address, Address(path));
   NOS_ASSIGN(UniqueFd fd, NewSocket());
-  // A full backlog is EAGAIN: nobody accepts.
+  // A full backlog is EAGAIN: the listener does not accept.
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return SocketError("connect to", path, errno);
   }
@@ -54,7 +54,8 @@ Result<UniqueFd> ConnectUnix(const std::string& path) {
 }
 
 Result<UniqueFd> ListenUnix(const std::string& path) {
-  // Made under another name and then moved: others never find the path empty and take it.
+  // Created under another name and then renamed, so that the path is never missing in between and
+  // no other process can take it.
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
   const std::string other = fmt::format("{}.{:08x}", path, now & 0xffffffff);
   NOS_ASSIGN(const sockaddr_un address, Address(other));

@@ -1,4 +1,4 @@
-// Stream sockets in the file system: non-blocking, closed on exec.
+// Unix stream sockets: non-blocking, close-on-exec.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace nos::kubelet {
 
-// Errors: kInvalid (the path is too long for a socket), kPermission, kUnavailable (nobody listens).
+// Errors: kInvalid (the path is too long for a socket), kPermission, kUnavailable (no listener).
 Result<UniqueFd> ConnectUnix(const std::string& path);
 
-// Takes the place of whatever file is at `path`. Errors: kInvalid, kPermission, kUnavailable.
+// Replaces any file at `path`. Errors: kInvalid, kPermission, kUnavailable.
 Result<UniqueFd> ListenUnix(const std::string& path);
 
-// Which file is at a path; "" when there is none. Of a socket that somebody still listens on, no
-// other file ever bears the same identity.
+// Identity of the file at a path; "" if it does not exist. While a socket is still listened on, no
+// other file gets the same identity.
 std::string FileIdentity(const std::string& path);
-// The same, and when its inode was changed: differs for a file made anew under an inode number that
-// has become free.
+// FileIdentity plus the inode's change time: differs for a file that was created again and reuses
+// the inode number.
 std::string FileVersion(const std::string& path);
 
 }  // namespace nos::kubelet

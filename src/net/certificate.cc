@@ -49,7 +49,7 @@ std::string TextOf(BIO* bio) {
 
 X509Ptr NextCertificate(BIO* bio) {
   X509Ptr found(PEM_read_bio_X509(bio, nullptr, nullptr, nullptr));
-  ERR_clear_error();  // the end is one
+  ERR_clear_error();  // the end of the input is reported as an error
   return found;
 }
 
@@ -67,7 +67,7 @@ Result<std::string> PemOf(EVP_PKEY* key) {
   return TextOf(bio.get());
 }
 
-// Names that DNS can have: what else could be in one would change the meaning of the extension.
+// Checks for a valid DNS name. Other characters could change the meaning of the extension's text.
 bool IsDnsName(std::string_view name) {
   constexpr std::string_view kMay =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
@@ -78,7 +78,7 @@ bool IsDnsName(std::string_view name) {
 bool SetSerial(X509* certificate) {
   std::array<unsigned char, 16> bytes{};
   if (RAND_bytes(bytes.data(), bytes.size()) != 1) return false;
-  bytes[0] &= 0x7f;  // a positive number
+  bytes[0] &= 0x7f;  // keeps the number positive
   const std::unique_ptr<BIGNUM, FreeWith<&BN_free>> number(
       BN_bin2bn(bytes.data(), bytes.size(), nullptr));
   return BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr;
@@ -110,7 +110,7 @@ struct Draft {
   Key key{EVP_EC_gen("P-256")};
 };
 
-// Fills in all but extensions and signature.
+// Fills in everything but extensions and signature.
 bool Begin(Draft& draft, const std::string& name, Time from, Time until) {
   X509* const x509 = draft.certificate.get();
   constexpr long kVersion3 = 2;  // NOLINT(google-runtime-int): OpenSSL's
@@ -147,7 +147,7 @@ Result<IssuedCertificate> IssueCertificate(const std::vector<std::string>& dns_n
     if (!IsDnsName(name)) return Invalid(fmt::format("'{}' is no DNS name", name));
   }
   Draft authority, leaf;
-  // A name of its own each time: a client that trusts two must not take the one for the other.
+  // Each authority gets a unique name: a client that trusts two must not confuse them.
   const std::string of = fmt::format("nos webhook authority {}", FormatTime(from));
   X509 *const root = authority.certificate.get(), *const x509 = leaf.certificate.get();
   const bool made = Begin(authority, of, from, until) &&

@@ -1,8 +1,9 @@
-// Certificates for a server whose clients are told whom to trust.
+// Issues a server certificate together with the authority that clients trust (a webhook's
+// caBundle).
 //
 //   NOS_ASSIGN(auto issued, IssueCertificate({"nos-webhook.nos.svc"}, now, now + hours(24 * 90)));
 //
-// ECDSA on P-256. Pure but for the random numbers of keys.
+// ECDSA on P-256. Pure functions except for the random numbers of keys.
 #pragma once
 
 #include <string>
@@ -16,12 +17,12 @@ namespace nos::net {
 
 struct IssuedCertificate {
   std::string certificate, key;  // PEM
-  // The authority that has signed it, and nothing else ever: its key is forgotten.
+  // The authority that signed it. Its key is discarded, so it never signs anything else.
   std::string authority;  // PEM
 };
 
-// Valid for these DNS names, both it and its authority. Errors: kInvalid (no name, a name that is
-// none, `until` not after `from`), kInternal (OpenSSL).
+// The certificate and its authority are valid for these DNS names. Errors: kInvalid (no name, an
+// invalid name, `until` not after `from`), kInternal (OpenSSL).
 Result<IssuedCertificate> IssueCertificate(const std::vector<std::string>& dns_names, Time from,
                                            Time until);
 
@@ -29,13 +30,13 @@ struct CertificateFacts {
   Time from, until;
   std::vector<std::string> dns_names;
 };
-// Of the first certificate in the text. Error: kInvalid.
+// Reads the first certificate in the text. Error: kInvalid.
 Result<CertificateFacts> ReadCertificate(std::string_view pem);
-// Whether the key is the certificate's, and the authorities vouch for it. Error: kInvalid, which of
-// them is not so; validity in time is not looked at.
+// Checks that the key belongs to the certificate and that the authorities vouch for it. Error:
+// kInvalid, naming the failed check. Does not check the validity period.
 Status CheckCertificate(std::string_view certificate, std::string_view key,
                         std::string_view authorities);
-// The certificates of a bundle, a text each; what is none is left out.
+// Splits a bundle into one text per certificate; skips text that is not a certificate.
 std::vector<std::string> SplitCertificates(std::string_view bundle);
 
 }  // namespace nos::net

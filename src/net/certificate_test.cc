@@ -9,7 +9,7 @@ using std::chrono::hours;
 
 const Time kFrom{std::chrono::seconds(1'800'000'000)};
 
-TEST(CertificateTest, IsWhatWasAskedFor) {
+TEST(CertificateTest, IssuesCertificateForNamesAndPeriod) {
   const auto issued = IssueCertificate({"a.ns.svc", "a.ns"}, kFrom, kFrom + hours(24));
   ASSERT_TRUE(issued.ok()) << issued.status().ToString();
   const auto facts = ReadCertificate(issued->certificate);
@@ -20,9 +20,9 @@ TEST(CertificateTest, IsWhatWasAskedFor) {
   EXPECT_TRUE(CheckCertificate(issued->certificate, issued->key, issued->authority).ok());
 }
 
-TEST(CertificateTest, OthersDoNotVouchForIt) {
+TEST(CertificateTest, RefusesForeignKeyAndAuthority) {
   const auto one = IssueCertificate({"a"}, kFrom, kFrom + hours(1));
-  const auto other = IssueCertificate({"a"}, kFrom, kFrom + hours(1));  // of the same names
+  const auto other = IssueCertificate({"a"}, kFrom, kFrom + hours(1));  // same names, another key
   ASSERT_TRUE(one.ok() && other.ok());
   EXPECT_FALSE(CheckCertificate(one->certificate, other->key, one->authority).ok());
   EXPECT_FALSE(CheckCertificate(one->certificate, one->key, other->authority).ok());
@@ -31,7 +31,7 @@ TEST(CertificateTest, OthersDoNotVouchForIt) {
   EXPECT_EQ(SplitCertificates(both), (std::vector{other->authority, one->authority}));
 }
 
-TEST(CertificateTest, RefusesWhatIsNone) {
+TEST(CertificateTest, RefusesInvalidInput) {
   EXPECT_EQ(IssueCertificate({}, kFrom, kFrom + hours(1)).status().code(), Code::kInvalid);
   EXPECT_EQ(IssueCertificate({"a,IP:1.2.3.4"}, kFrom, kFrom + hours(1)).status().code(),
             Code::kInvalid);

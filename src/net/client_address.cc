@@ -13,7 +13,7 @@ namespace {
 
 using Address = std::array<unsigned char, 16>;
 
-constexpr int kV4Bits = 96;  // before an IPv4 address as IPv6
+constexpr int kV4Bits = 96;  // length of the prefix of an IPv4-mapped IPv6 address
 
 std::optional<Address> ParseAddress(std::string_view text) {
   const std::string name(text);

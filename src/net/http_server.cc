@@ -31,13 +31,13 @@ using asio::ip::tcp;
 using Error = boost::system::error_code;
 using Steady = std::chrono::steady_clock;
 
-// How long a connection that is being closed still takes and drops what the client sends, so that
-// the client can read the answer before the reset.
+// Time for which a closing connection still reads and discards data from the client, so that the
+// client can read the answer before the reset.
 constexpr std::chrono::seconds kLinger{2};
 
 class Connection;
 
-// What the connections share with their server.
+// State that all connections share with their server.
 struct Shared {
   HttpServerOptions options;
   HttpHandler handler;
@@ -46,7 +46,7 @@ struct Shared {
   std::shared_ptr<TlsIdentity> tls;  // null: plain HTTP
 };
 
-// What makes a connection one over TLS.
+// The TLS part of a connection.
 struct TlsLayer {
   TlsLayer(const std::shared_ptr<SSL_CTX>& shared, tcp::socket& socket)
       : context(Ref(shared.get())), stream(socket, context) {}
@@ -57,17 +57,17 @@ struct TlsLayer {
  private:
   static SSL_CTX* Ref(SSL_CTX* handle) {
     SSL_CTX_up_ref(handle);
-    return handle;  // ssl::context gives it back
+    return handle;  // ssl::context frees it
   }
 };
 
-// One client. Lives as long as one of its operations is under way; everything runs on its strand.
+// One client. Lives while one of its operations is in progress; everything runs on its strand.
 class Connection final : public std::enable_shared_from_this<Connection> {
  public:
   Connection(tcp::socket socket, Shared& shared)
       : shared_(shared), socket_(std::move(socket)), timer_(socket_.get_executor()) {}
 
-  // From any thread.
+  // Callable from any thread.
   void Start() {
     asio::post(socket_.get_executor(), [self = shared_from_this()] {
       Error ignored;
@@ -76,7 +76,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
                                    : self->ShakeHands();
     });
   }
-  // From any thread.
+  // Callable from any thread.
   void Stop() {
     asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Close(); });
   }
@@ -105,7 +105,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
                     : asio::async_write(tls_->stream, asio::buffer(output_), std::move(handler));
   }
 
-  // `patience`: for its first byte.
+  // `patience`: time limit for the first byte.
   void AwaitRequest(Duration patience) {
     parser_ = std::make_unique<RequestParser>(shared_.options.max_header_bytes,
                                               shared_.options.max_body_bytes);
@@ -136,7 +136,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     Take(size);
   }
 
-  // The first byte of a request has come.
+  // The first byte of a request has arrived.
   void Begin() {
     begun_ = true;
     Wait(true);
@@ -151,7 +151,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     return !ticket || shared_.waiting.Leave(*ticket);
   }
 
-  // So much more of the request under way has come.
+  // `size` more bytes of the current request have arrived.
   void Take(size_t size) {
     if (Hold(size)) return Feed();
     ticket_.reset();
@@ -160,20 +160,21 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     Respond(PlainText(503, "requests under way are too large together: try again\n"), false);
   }
 
-  // Until it is answered it counts. Beyond the limit the oldest go. False: this one has to.
+  // Counts the bytes until the request is answered. Beyond the limit, evicts the connections that
+  // have waited longest for the rest of a request. False: this connection itself is evicted.
   bool Hold(size_t size) {
-    shared_.held += size;  // first: whoever releases it takes off no more than is there
+    shared_.held += size;  // first, so that a release never subtracts more than was added
     held_ += size;
     while (shared_.held > shared_.options.max_held_bytes) {
       const std::shared_ptr<Connection> other = shared_.waiting.EvictBegun();
-      if (other == nullptr) return true;  // all are being answered
+      if (other == nullptr) return true;  // every request is being answered
       other->Release();
       if (other.get() == this) return false;
       other->Stop();
     }
     return true;
   }
-  // From any thread.
+  // Callable from any thread.
   void Release() { shared_.held -= held_.exchange(0); }
 
   void Feed() {
@@ -211,7 +212,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     try {
       response = shared_.handler(parser_->request());
     } catch (const std::exception& e) {
-      Log(LogLevel::kError, "HTTP handler failed", {{"error", e.what()}});
+      Log(LogLevel::kError, "failed to handle HTTP request", {{"error", e.what()}});
       response = PlainText(500, "internal error\n");
     }
     const bool keep_alive = parser_->keep_alive();
@@ -264,7 +265,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     Pump();
   }
 
-  // While streaming, the only thing to read is that the client has gone.
+  // While streaming, the client sends nothing more, so a read ends only when it disconnects.
   void AwaitLeaving() {
     ReadSome([self = shared_from_this()](const Error& error, size_t) {
       if (error || self->stream_ == nullptr) return self->Close();
@@ -309,7 +310,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     return text.empty() ? "" : fmt::format("{:x}\r\n{}\r\n", text.size(), text);
   }
 
-  // Ends the connection so that the last answer still arrives.
+  // Ends the connection in a way that lets the last answer still arrive.
   void Linger() {
     stream_.reset();
     stream_end_.reset();
@@ -345,7 +346,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     At(Steady::now() + after, [this] { Close(); });
   }
 
-  // One at a time: `act` (a member's lambda) is not called once the timer is set anew.
+  // One timer at a time: setting it again drops the previous `act` (a member's lambda).
   template <typename Act>
   void At(Steady::time_point when, Act act) {
     timer_.expires_at(when);
@@ -357,7 +358,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   Shared& shared_;
   tcp::socket socket_;
-  std::unique_ptr<TlsLayer> tls_;  // null: plain
+  std::unique_ptr<TlsLayer> tls_;  // null: plain HTTP
   asio::steady_timer timer_;
   std::optional<asio::steady_timer> stream_end_;
   std::unique_ptr<RequestParser> parser_;
@@ -366,12 +367,12 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::string output_;  // being sent
   std::unique_ptr<BodyStream> stream_;
   Duration stream_idle_{};
-  Steady::time_point sent_;                                // when something was last sent
+  Steady::time_point sent_;                                // time of the last send
   std::optional<WaitingList<Connection>::Ticket> ticket_;  // while it waits for its client
-  std::atomic<uint64_t> held_{0};                          // its part of what all hold
+  std::atomic<uint64_t> held_{0};                          // its part of Shared::held
   bool begun_ = false;                                     // a byte of a request has come
   bool continued_ = false;                                 // "100 Continue" has been sent
-  bool stream_over_ = false;                               // the stream's time is up
+  bool stream_over_ = false;                               // the stream's time limit has passed
   bool waiting_ = false;                                   // for the stream's wake call
 };
 
@@ -428,7 +429,7 @@ class HttpServer::Impl {
     });
   }
 
-  // Out of file descriptors: accepting again at once would spin.
+  // File descriptors are exhausted: accepting again at once would spin.
   void AcceptLater() {
     pause_.expires_after(std::chrono::milliseconds(100));
     pause_.async_wait([this](const Error& error) {
@@ -467,7 +468,7 @@ class HttpServer::Impl {
   asio::strand<asio::io_context::executor_type> strand_{io_.get_executor()};
   tcp::acceptor acceptor_{strand_};
   asio::steady_timer pause_{strand_};
-  // On the strand only.
+  // Accessed on the strand only.
   std::set<std::weak_ptr<Connection>, std::owner_less<>> connections_;
   std::vector<std::thread> threads_;
   uint16_t port_ = 0;

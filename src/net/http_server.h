@@ -1,5 +1,5 @@
-// An HTTP/1.1 server, over TLS if wished: keep-alive, chunked streams, limits on everything a
-// client can send or hold.
+// An HTTP/1.1 server with optional TLS: keep-alive, chunked streams, limits on everything a client
+// can send or hold.
 //
 //   NOS_ASSIGN(auto server, HttpServer::Start({}, [](const HttpRequest& request) {
 //     return HttpResponse{.code = 200, .body = "{}"};
@@ -22,29 +22,31 @@ namespace nos::net {
 
 struct HttpServerOptions {
   std::string address = "127.0.0.1";
-  uint16_t port = 0;  // 0: any free one
+  uint16_t port = 0;  // 0: any free port
   int threads = 2;
-  // A further one takes the place of the one that has waited longest for its client: for a request,
-  // or for the rest of one. It is closed at once when all others are being answered.
+  // A connection beyond this limit replaces the one that has waited longest for its client (for a
+  // request, or for the rest of one). If every connection has a request being answered, the new one
+  // is closed at once.
   size_t max_connections = 1000;
   uint32_t max_header_bytes = 32 * 1024;
   uint64_t max_body_bytes = uint64_t{4} * 1024 * 1024;
-  // Of all requests that have not been answered: beyond that those end that came least recently.
+  // Limit for all unanswered requests together. Beyond it, the server evicts incomplete requests,
+  // longest waiting first.
   uint64_t max_held_bytes = uint64_t{256} * 1024 * 1024;
-  // For sending one whole request, and before the first one.
+  // Limit for receiving one whole request, and for the time before the first one.
   Duration request_timeout = std::chrono::seconds(20);
   Duration idle_timeout = std::chrono::minutes(5);    // between requests
-  Duration write_timeout = std::chrono::seconds(30);  // a client that takes nothing is dropped
+  Duration write_timeout = std::chrono::seconds(30);  // a client that does not read is dropped
   std::optional<TlsFiles> tls{};
-  std::shared_ptr<TlsIdentity> identity{};  // in their place, where somebody else has it
+  std::shared_ptr<TlsIdentity> identity{};  // instead of files, if the caller manages the identity
 };
 
-// Called from several threads at once. What it returns for a HEAD is sent without its body.
+// Called from several threads at once. The body of a response to HEAD is not sent.
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
 class HttpServer {
  public:
-  // Listens when it returns. Errors: kInvalid (address, certificate), kNotFound (a file of TLS),
+  // Listens when it returns. Errors: kInvalid (address, certificate), kNotFound (a TLS file),
   // kUnavailable (port taken).
   static Result<std::unique_ptr<HttpServer>> Start(const HttpServerOptions& options,
                                                    HttpHandler handler);

@@ -15,7 +15,7 @@
 namespace nos::net {
 namespace {
 
-// A raw client: sends bytes, reads until the server closes or `until` has been seen.
+// A raw client: sends bytes, reads until the server closes or `until` was seen.
 class RawClient {
  public:
   explicit RawClient(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -54,7 +54,7 @@ class RawClient {
   bool connected_ = false;
 };
 
-// A stream that a test feeds; counts its own lives.
+// A stream that a test feeds; counts its living instances.
 struct Feed {
   std::mutex mutex;
   std::condition_variable changed;
@@ -146,7 +146,7 @@ TEST_F(HttpServerTest, AnswersPipelinedRequestsOnOneConnectionInOrder) {
   EXPECT_NE(c, std::string::npos) << text;
 }
 
-TEST_F(HttpServerTest, TakesChunkedBodiesAndExpectContinue) {
+TEST_F(HttpServerTest, AcceptsChunkedBodiesAndExpectContinue) {
   Serve();
   RawClient client(port());
   client.Send(
@@ -157,7 +157,7 @@ TEST_F(HttpServerTest, TakesChunkedBodiesAndExpectContinue) {
   EXPECT_NE(client.ReadAll().find("POST /a abcde"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, RefusesWhatIsMalformedOrTooLarge) {
+TEST_F(HttpServerTest, RefusesMalformedOrTooLargeRequests) {
   HttpServerOptions options;
   options.max_header_bytes = 1024;
   options.max_body_bytes = 10;
@@ -181,8 +181,9 @@ TEST_F(HttpServerTest, RefusesWhatIsMalformedOrTooLarge) {
   EXPECT_EQ(handled_, 0);
 }
 
-// Else what follows such a request, or is its body, passes for a request of its own.
-TEST_F(HttpServerTest, RefusesARequestWhoseEndIsAnyonesGuess) {
+// If accepted, the bytes after such a request, or its body, would pass for another request (request
+// smuggling).
+TEST_F(HttpServerTest, RefusesRequestWithAmbiguousLength) {
   Serve();
   const std::string smuggled = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
   for (const std::string_view header :
@@ -208,7 +209,7 @@ TEST_F(HttpServerTest, RefusesARequestWhoseEndIsAnyonesGuess) {
   EXPECT_EQ(handled_, 0);
 }
 
-TEST_F(HttpServerTest, AHandlerThatThrowsCostsOneRequest) {
+TEST_F(HttpServerTest, ThrowingHandlerFailsOnlyItsRequest) {
   Serve();
   RawClient client(port());
   client.Send("GET /throw HTTP/1.1\r\n\r\n");
@@ -217,7 +218,7 @@ TEST_F(HttpServerTest, AHandlerThatThrowsCostsOneRequest) {
   EXPECT_NE(client.ReadAll().find("GET /b"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, StreamsChunksAsTheyComeAndEndsCleanly) {
+TEST_F(HttpServerTest, StreamsChunksAsTheyArriveAndEndsCleanly) {
   Serve();
   RawClient client(port());
   client.Send("GET /stream HTTP/1.1\r\n\r\n");
@@ -229,7 +230,7 @@ TEST_F(HttpServerTest, StreamsChunksAsTheyComeAndEndsCleanly) {
   feed_.AwaitOpen(0);
 }
 
-TEST_F(HttpServerTest, AnAbandonedStreamIsDestroyed) {
+TEST_F(HttpServerTest, DestroysAbandonedStream) {
   Serve();
   RawClient client(port());
   client.Send("GET /stream HTTP/1.1\r\n\r\n");
@@ -238,7 +239,7 @@ TEST_F(HttpServerTest, AnAbandonedStreamIsDestroyed) {
   feed_.AwaitOpen(0);
 }
 
-TEST_F(HttpServerTest, AStreamEndsAtItsLimit) {
+TEST_F(HttpServerTest, EndsStreamAtTimeLimit) {
   stream_limit_ = std::chrono::milliseconds(20);
   Serve();
   RawClient client(port());
@@ -246,19 +247,19 @@ TEST_F(HttpServerTest, AStreamEndsAtItsLimit) {
   EXPECT_TRUE(client.ReadAll().ends_with("\r\n0\r\n\r\n"));
 }
 
-TEST_F(HttpServerTest, AnIdleStreamSaysSoAgainAndAgain) {
+TEST_F(HttpServerTest, SendsKeepAlivesOnIdleStream) {
   stream_idle_ = std::chrono::milliseconds(10);
   Serve();
   RawClient client(port());
   client.Send("GET /stream HTTP/1.1\r\n\r\n");
   client.ReadUntil("4\r\nidle\r\n");
-  feed_.Put("");  // wakes it for nothing
+  feed_.Put("");  // a wake call without data
   client.ReadUntil("4\r\nidle\r\n");
   feed_.Put("last", /*last=*/true);
   EXPECT_TRUE(client.ReadAll().ends_with("4\r\nlast\r\n0\r\n\r\n"));
 }
 
-TEST_F(HttpServerTest, AStreamThatIsWokenForNothingIsIdle) {
+TEST_F(HttpServerTest, WakeWithoutDataCountsAsIdle) {
   stream_idle_ = std::chrono::milliseconds(100);
   Serve();
   RawClient client(port());
@@ -273,7 +274,7 @@ TEST_F(HttpServerTest, AStreamThatIsWokenForNothingIsIdle) {
   EXPECT_TRUE(text.ends_with("4\r\nidle\r\n"));
 }
 
-TEST_F(HttpServerTest, ASlowClientIsDroppedAndOthersAreServed) {
+TEST_F(HttpServerTest, DropsSlowClientAndServesOthers) {
   HttpServerOptions options;
   options.request_timeout = std::chrono::milliseconds(50);
   Serve(options);
@@ -285,7 +286,7 @@ TEST_F(HttpServerTest, ASlowClientIsDroppedAndOthersAreServed) {
   EXPECT_EQ(slow.ReadAll(), "");
 }
 
-TEST_F(HttpServerTest, AConnectionThatNeverSendsARequestIsClosed) {
+TEST_F(HttpServerTest, ClosesConnectionWithoutRequest) {
   HttpServerOptions options;
   options.request_timeout = std::chrono::milliseconds(50);
   Serve(options);
@@ -293,10 +294,10 @@ TEST_F(HttpServerTest, AConnectionThatNeverSendsARequestIsClosed) {
   EXPECT_EQ(silent.ReadAll(), "");
 }
 
-TEST_F(HttpServerTest, BeyondTheLimitTheLongestIdleConnectionGivesWay) {
+TEST_F(HttpServerTest, EvictsLongestIdleConnectionAtLimit) {
   HttpServerOptions options;
   options.max_connections = 3;
-  options.threads = 1;  // so that a connection is idle again before the next request is read
+  options.threads = 1;  // a connection is then idle again before the next request is read
   Serve(options);
   RawClient busy(port());
   busy.Send("GET /stream HTTP/1.1\r\n\r\n");
@@ -316,7 +317,7 @@ TEST_F(HttpServerTest, BeyondTheLimitTheLongestIdleConnectionGivesWay) {
   EXPECT_NE(busy.ReadAll().find("still there"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, ManyIdleConnectionsShutNobodyOut) {
+TEST_F(HttpServerTest, IdleConnectionsDoNotBlockNewClients) {
   HttpServerOptions options;
   options.max_connections = 4;
   options.threads = 1;
@@ -328,7 +329,7 @@ TEST_F(HttpServerTest, ManyIdleConnectionsShutNobodyOut) {
   EXPECT_NE(client.ReadAll().find("GET /a"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, ManySlowRequestsShutNobodyOut) {
+TEST_F(HttpServerTest, SlowRequestsDoNotBlockNewClients) {
   HttpServerOptions options;
   options.max_connections = 4;
   options.threads = 1;
@@ -340,7 +341,7 @@ TEST_F(HttpServerTest, ManySlowRequestsShutNobodyOut) {
   EXPECT_NE(client.ReadAll().find("GET /a"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, WhatUnfinishedRequestsHoldIsBoundedTogether) {
+TEST_F(HttpServerTest, LimitsMemoryOfUnfinishedRequests) {
   HttpServerOptions options;
   options.max_held_bytes = 1500;
   Serve(options);
@@ -365,7 +366,7 @@ TEST_F(HttpServerTest, WhatUnfinishedRequestsHoldIsBoundedTogether) {
   EXPECT_EQ(handled_, 2);
 }
 
-TEST_F(HttpServerTest, WhoIsToldToContinueHasNoMoreTimeThanOthers) {
+TEST_F(HttpServerTest, ExpectContinueDoesNotExtendTimeLimit) {
   HttpServerOptions options;
   options.request_timeout = std::chrono::milliseconds(50);
   Serve(options);
@@ -374,7 +375,7 @@ TEST_F(HttpServerTest, WhoIsToldToContinueHasNoMoreTimeThanOthers) {
   EXPECT_TRUE(client.ReadAll().ends_with("100 Continue\r\n\r\n"));
 }
 
-TEST_F(HttpServerTest, ConnectionsBeyondTheLimitAreClosedWhenAllAreInUse) {
+TEST_F(HttpServerTest, ClosesNewConnectionWhenAllAreBusy) {
   HttpServerOptions options;
   options.max_connections = 1;
   Serve(options);
@@ -396,7 +397,7 @@ TEST_F(HttpServerTest, StopsWithOpenStreamsAndIdleConnections) {
   EXPECT_EQ(feed_.open, 0);
 }
 
-TEST_F(HttpServerTest, ATakenPortAndABadAddressAreErrors) {
+TEST_F(HttpServerTest, ReportsTakenPortAndInvalidAddress) {
   Serve();
   HttpServerOptions options;
   options.port = port();

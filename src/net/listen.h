@@ -1,4 +1,4 @@
-// Addresses as people write them: "HOST:PORT", or ":PORT" for all addresses of the machine.
+// Listen addresses in the form "HOST:PORT", or ":PORT" for all addresses of the machine.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace nos::net {
 
 // Options with this address and port. Error: kInvalid.
 Result<HttpServerOptions> ParseListenAddress(const std::string& address);
-// As HttpServer::Start; an empty host is every address, of both families where the machine has
+// Like HttpServer::Start; an empty host means every address, of both families if the machine has
 // IPv6.
 Result<std::unique_ptr<HttpServer>> Listen(HttpServerOptions options, HttpHandler handler);
 

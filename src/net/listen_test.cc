@@ -19,7 +19,7 @@ TEST(ListenTest, ReadsAddresses) {
   }
 }
 
-TEST(ListenTest, NoHostIsEveryAddressOfTheMachine) {
+TEST(ListenTest, EmptyHostListensOnEveryAddress) {
   const auto server = Listen({}, [](const HttpRequest&) { return HttpResponse(); });
   ASSERT_TRUE(server.ok()) << server.status().ToString();
   HttpServerOptions everywhere;

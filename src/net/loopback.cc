@@ -53,7 +53,7 @@ Status CheckLocal(const HttpRequest& request) {
   const bool same_origin =
       origin.empty() || (origin.starts_with("http://") && origin.substr(7) == host);
   const std::string_view site = request.Header("sec-fetch-site");
-  // Of several, others may heed another one.
+  // If a header is repeated, other readers may use another copy than this check does.
   const bool certain = count("origin") <= 1 && count("sec-fetch-site") <= 1;
   if (!certain || !same_origin || site == "cross-site" || site == "same-site") {
     return {Code::kPermission, "requests from web pages of other sites are refused"};

@@ -11,9 +11,9 @@ namespace nos::net {
 // True for "localhost", "127.0.0.1" to "127.255.255.255" and "[::1]", each with or without a port.
 bool IsLoopbackAuthority(std::string_view authority);
 
-// Error: kPermission when Host is missing or not of this machine, when Origin is there and is not
-// "http://<Host>", when the browser says that the request comes from another site, or when one of
-// these headers is repeated.
+// Error: kPermission if Host is missing or not this machine, if Origin is present and differs from
+// "http://<Host>", if the browser reports a request from another site, or if one of these headers
+// is repeated.
 Status CheckLocal(const HttpRequest& request);
 
 }  // namespace nos::net

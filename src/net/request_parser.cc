@@ -1,6 +1,6 @@
-// Boost 1.81 asserts in parse_chunk_header that a last chunk of which a part has come has five
-// bytes: "0", CR, LF and one byte more are four, and whoever sends them in two pieces would end
-// this process. It is safe to go on: the missing bytes are waited for.
+// Boost 1.81 asserts in parse_chunk_header that an incomplete last chunk has five bytes. "0", CR,
+// LF and one more byte are four, so a client that sends them in two pieces would end this process.
+// Without the assertion the parser waits for the missing bytes, which is correct.
 #define BOOST_DISABLE_ASSERTS
 
 #include "net/request_parser.h"
@@ -58,9 +58,9 @@ class RequestParser::Impl final : public http::basic_parser<true> {
   }
   void on_finish_impl(Error& error) override { error = {}; }
 
-  // RFC 9112, 6.1 and 6.3: a transfer coding that does not end in "chunked", that HTTP/1.0 does not
-  // know or that stands beside a Content-Length makes it anyone's guess where the request ends:
-  // what follows could be taken for another one. "chunked" is the only one that is understood here.
+  // RFC 9112, 6.1 and 6.3: the end of a request is ambiguous if its transfer coding does not end in
+  // "chunked", is sent with HTTP/1.0, or stands beside a Content-Length. The following bytes could
+  // then pass for another request. Only "chunked" is supported here.
   bool LengthIsCertain() const {
     size_t codings = 0, lengths = 0;
     for (const auto& [name, value] : request.headers) {

@@ -1,4 +1,4 @@
-// Turns the bytes of a connection into requests, one at a time, within limits.
+// Parses the bytes of a connection into requests, one at a time, within limits.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@ class RequestParser {
   RequestParser(uint32_t max_header_bytes, uint64_t max_body_bytes);
   ~RequestParser();
 
-  // Takes what belongs to this request off the front of `input`; the rest is the next request's.
+  // Removes the bytes of this request from the front of `input`; the rest belongs to the next
+  // request.
   State Feed(std::string& input);
 
   bool header_done() const;  // request() has its header
   HttpRequest& request();
-  // After kDone.
+  // Valid after kDone.
   bool keep_alive() const;
   bool http11() const;
-  // After kFailed: the HTTP status that tells the client, and why in words.
+  // Valid after kFailed: the HTTP status for the client, and the reason as text.
   int failure_code() const { return failure_code_; }
   const std::string& failure() const { return failure_; }
 

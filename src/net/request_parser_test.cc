@@ -8,8 +8,8 @@
 namespace nos::net {
 namespace {
 
-// Each byte alone, as a slow or a hostile client may send them.
-TEST(RequestParserTest, ChunksMayComeInPieces) {
+// Feeds each byte alone, as a slow or hostile client may send them.
+TEST(RequestParserTest, ParsesChunksSplitAnywhere) {
   const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
   const std::pair<std::string, std::string> cases[] = {
       {"0\r\n\r\n", ""}, {"3\r\nabc\r\n0\r\n\r\n", "abc"}, {"1;e\r\na\r\n0\r\nT: x\r\n\r\n", "a"}};

@@ -18,7 +18,8 @@ Status CheckSameSite(const HttpRequest& request) {
   };
   const std::string_view site = request.Header("sec-fetch-site");
   if (!site.empty() && site != "same-origin" && site != "none") return elsewhere();
-  // What the browser itself says counts more: a proxy may have put another name into Host.
+  // Sec-Fetch-Site takes precedence over Origin: a proxy may have replaced Host, with which Origin
+  // is compared.
   const std::string_view origin = request.Header("origin");
   const size_t scheme = origin.find("://");
   const bool own = scheme != std::string_view::npos &&

@@ -1,6 +1,6 @@
-// Keeps pages of other sites from having things done in the name of whoever looks at them
-// (cross-site request forgery). Source: OWASP "Cross-Site Request Forgery Prevention", custom
-// request headers; W3C "Fetch Metadata Request Headers".
+// Keeps pages of other sites from changing anything in the name of a signed-in user (cross-site
+// request forgery). Source: OWASP "Cross-Site Request Forgery Prevention", custom request headers;
+// W3C "Fetch Metadata Request Headers".
 #pragma once
 
 #include "base/status.h"
@@ -8,10 +8,10 @@
 
 namespace nos::net {
 
-// A request that changes something: with the header "X-Nos-Csrf: 1" and the type application/json,
-// neither of which another site's page can send unasked, and from no page of another site as far as
-// the browser tells (Origin, Sec-Fetch-Site). Each of these at most once. Error: kPermission;
-// kInvalid for the type.
+// Checks a request that changes something. It must have the header "X-Nos-Csrf: 1" and the type
+// application/json (a page of another site cannot send either without a CORS preflight), and Origin
+// and Sec-Fetch-Site must not name another site. Each of these headers occurs at most once. Error:
+// kPermission; kInvalid for the type.
 Status CheckSameSite(const HttpRequest& request);
 
 }  // namespace nos::net

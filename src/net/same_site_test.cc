@@ -16,7 +16,7 @@ Code Check(HttpHeaders more, HttpHeaders headers = Own()) {
   return CheckSameSite({"POST", "/", headers, ""}).code();
 }
 
-TEST(SameSiteTest, TheDashboardAndProgramsPass) {
+TEST(SameSiteTest, AcceptsDashboardAndPrograms) {
   EXPECT_EQ(Check({}), Code::kOk) << "curl";
   EXPECT_EQ(Check({{"origin", "https://nos.example"}, {"sec-fetch-site", "same-origin"}}),
             Code::kOk);
@@ -26,7 +26,7 @@ TEST(SameSiteTest, TheDashboardAndProgramsPass) {
       << "behind a proxy that names this server otherwise";
 }
 
-TEST(SameSiteTest, PagesOfOtherSitesDoNot) {
+TEST(SameSiteTest, RefusesPagesOfOtherSites) {
   for (const char* site : {"cross-site", "same-site", "nonsense", "SAME-ORIGIN "}) {
     EXPECT_EQ(Check({{"sec-fetch-site", site}}), Code::kPermission) << site;
   }
@@ -45,7 +45,7 @@ TEST(SameSiteTest, PagesOfOtherSitesDoNot) {
             Code::kOk);
 }
 
-TEST(SameSiteTest, WhatIsSaidTwiceIsNotBelieved) {
+TEST(SameSiteTest, RefusesRepeatedHeaders) {
   EXPECT_EQ(Check({{"sec-fetch-site", "same-origin"}, {"sec-fetch-site", "cross-site"}}),
             Code::kPermission);
   EXPECT_EQ(Check({{"content-type", "text/plain"}}), Code::kPermission);
@@ -60,7 +60,7 @@ std::string Client(const std::string& peer, const HttpHeaders& headers,
   return trusted->ClientOf(request);
 }
 
-TEST(ClientAddressTest, OnlyTrustedProxiesAreBelieved) {
+TEST(ClientAddressTest, BelievesOnlyTrustedProxies) {
   const HttpHeaders told = {{"x-forwarded-for", "1.2.3.4, 203.0.113.9"}};
   EXPECT_EQ(Client("203.0.113.1", told, ""), "203.0.113.1");
   EXPECT_EQ(Client("203.0.113.1", told, "10.0.0.0/8"), "203.0.113.1");
@@ -77,7 +77,7 @@ TEST(ClientAddressTest, OnlyTrustedProxiesAreBelieved) {
   EXPECT_EQ(Client("fd00::7", {{"x-forwarded-for", "2001:db8::1"}}, "fd00::/8"), "2001:db8::1");
 }
 
-TEST(ClientAddressTest, NetworksAreChecked) {
+TEST(ClientAddressTest, ValidatesProxyNetworks) {
   for (const char* wrong : {"10.0.0.0/33", "x", "10.0.0.0/-1", "10.0.0/8", "fd00::/129", "::1/x"}) {
     EXPECT_EQ(TrustedProxies::Parse(wrong).status().code(), Code::kInvalid) << wrong;
   }

@@ -44,7 +44,7 @@ std::shared_ptr<ssl_ctx_st> TlsIdentity::Current() {
   if (!files_.certificate.empty() && Steady::now() - looked_ >= files_.look_every) {
     const Status looked = Look();
     if (!looked.ok()) {
-      Log(LogLevel::kWarn, "the TLS certificate cannot be read anew; the old one stays",
+      Log(LogLevel::kWarn, "failed to reload TLS certificate, keeping the old one",
           {{"error", looked.ToString()}});
     }
   }
@@ -90,7 +90,7 @@ Result<std::shared_ptr<ssl_ctx_st>> TlsIdentity::ContextOf(const TlsTexts& texts
     (void)context.set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
     if (error) return BadFile("the authority of clients", error);
   }
-  SSL_CTX_up_ref(handle);  // of `context`, which ends here
+  SSL_CTX_up_ref(handle);  // the caller's share: `context` releases its own below
   return std::shared_ptr<ssl_ctx_st>(handle, &SSL_CTX_free);
 }
 

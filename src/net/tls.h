@@ -1,9 +1,9 @@
-// Who a server is to clients that come over TLS: certificate and key from files, read again when
-// they have been rotated, or as somebody hands them over.
+// The TLS identity of a server: certificate and key, either from files, which are read again after
+// rotation, or handed over as text.
 //
 //   NOS_ASSIGN(auto identity, TlsIdentity::Read({.certificate = "tls.crt", .key = "tls.key"}));
 //   NOS_ASSIGN(auto identity, TlsIdentity::Of({.certificate = "-----BEGIN...", .key = "..."}));
-//   std::shared_ptr<ssl_ctx_st> context = identity->Current();   // of OpenSSL, for one connection
+//   std::shared_ptr<ssl_ctx_st> context = identity->Current();   // OpenSSL's, for one connection
 //
 // TLS 1.2 and newer. Thread-safe.
 #pragma once
@@ -21,12 +21,12 @@ struct ssl_ctx_st;
 namespace nos::net {
 
 struct TlsFiles {
-  std::string certificate, key;  // PEM; the certificate with those between it and the root
-  std::string client_ca{};       // PEM; not empty: only clients with a certificate of theirs
-  Duration look_every = std::chrono::seconds(10);  // for new ones
+  std::string certificate, key;  // PEM; the certificate with its intermediates
+  std::string client_ca{};       // PEM; if not empty, clients need a certificate of this CA
+  Duration look_every = std::chrono::seconds(10);  // interval for checking the files for changes
 };
 
-// PEM. No authority: any client may come.
+// PEM. Without `client_ca` any client may connect.
 struct TlsTexts {
   std::string certificate, key, client_ca{};
   friend bool operator==(const TlsTexts&, const TlsTexts&) = default;
@@ -36,11 +36,12 @@ class TlsIdentity {
  public:
   // Error: kInvalid.
   static Result<std::unique_ptr<TlsIdentity>> Of(TlsTexts texts);
-  // From the next connection on. Error: kInvalid; what was there before stays.
+  // Applies from the next connection on. Error: kInvalid; the old identity stays in use.
   Status Replace(TlsTexts texts);
-  // Errors: kNotFound (a file), kInvalid (what is in it).
+  // Errors: kNotFound (a missing file), kInvalid (its content).
   static Result<std::unique_ptr<TlsIdentity>> Read(TlsFiles files);
-  // What cannot be read any more, or is half written, leaves what was there before.
+  // Returns the current identity. If the files cannot be read or are half written, the old one
+  // stays.
   std::shared_ptr<ssl_ctx_st> Current();
 
  private:
@@ -52,7 +53,7 @@ class TlsIdentity {
   Result<TlsTexts> ReadTexts() const;
   static Result<std::shared_ptr<ssl_ctx_st>> ContextOf(const TlsTexts& texts);
 
-  const TlsFiles files_;  // without names: there are none
+  const TlsFiles files_;  // empty names: not from files
   std::mutex mutex_;
   TlsTexts texts_;
   std::shared_ptr<ssl_ctx_st> context_;

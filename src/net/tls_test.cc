@@ -40,7 +40,7 @@ std::string Pem(const std::function<void(BIO*)>& write) {
   return text;
 }
 
-// Signed by itself, for an hour.
+// A self-signed certificate, valid for an hour.
 Pair MakePair(const std::string& name) {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* certificate = X509_new();
@@ -93,7 +93,7 @@ class TlsTest : public testing::Test {
     return std::move(server).value();
   }
 
-  // What the server answers to a body of this size; "" when there is no connection.
+  // The server's answer to a body of this size; "" if the connection fails.
   static std::string Ask(uint16_t port, size_t size, const std::string& trusted_file,
                          const std::string& identity = "") {
     asio::io_context io;
@@ -115,7 +115,7 @@ class TlsTest : public testing::Test {
     asio::write(stream, asio::buffer(request), error);
     std::string answer;
     asio::read(stream, asio::dynamic_buffer(answer), error);
-    // Closed in the way of TLS, not cut off.
+    // The server must close with a TLS close_notify, not by cutting the connection.
     return error == asio::error::eof || answer.empty() ? answer : "cut off: " + answer;
   }
 
@@ -128,18 +128,18 @@ TEST_F(TlsTest, ServesRequestsOfAnySize) {
   EXPECT_THAT(Ask(server->port(), 1'000'000, File("tls.crt")), HasSubstr("\r\n\r\n1000000"));
 }
 
-TEST_F(TlsTest, WhoTrustsAnotherAuthorityGetsNoConnection) {
+TEST_F(TlsTest, ClientWithOtherAuthorityFailsToConnect) {
   const auto server = Serve(Files());
   Write("other", MakePair("other"));
   EXPECT_EQ(Ask(server->port(), 3, File("other.crt")), "");
 }
 
-TEST_F(TlsTest, ARotatedCertificateIsUsedAndABrokenOneIsNot) {
+TEST_F(TlsTest, UsesRotatedCertificateAndIgnoresBrokenOne) {
   const auto server = Serve(Files());
   Write("new", MakePair("second"));
   std::filesystem::copy_file(File("tls.crt"), File("old.crt"));
   EXPECT_EQ(Ask(server->port(), 1, File("new.crt")), "");
-  // The certificate alone is no pair with the old key.
+  // Only the certificate is replaced, so it does not match the old key yet.
   const auto overwrite = std::filesystem::copy_options::overwrite_existing;
   std::filesystem::copy_file(File("new.crt"), File("tls.crt"), overwrite);
   EXPECT_NE(Ask(server->port(), 1, File("old.crt")), "");
@@ -148,7 +148,7 @@ TEST_F(TlsTest, ARotatedCertificateIsUsedAndABrokenOneIsNot) {
   EXPECT_EQ(Ask(server->port(), 1, File("old.crt")), "");
 }
 
-TEST_F(TlsTest, WhoItIsMayBeHandedOver) {
+TEST_F(TlsTest, ReplacesIdentityAtRunTime) {
   const std::vector<std::string> name{"server"};
   const Time now = SystemClock().Now();
   const auto first = IssueCertificate(name, now, now + std::chrono::hours(1));
@@ -170,7 +170,7 @@ TEST_F(TlsTest, WhoItIsMayBeHandedOver) {
   EXPECT_EQ(Ask((*server)->port(), 1, File("first.crt")), "");
 }
 
-TEST_F(TlsTest, ClientsMayHaveToProveWhoTheyAre) {
+TEST_F(TlsTest, RequiresClientCertificateIfConfigured) {
   Write("client", MakePair("client"));
   Write("stranger", MakePair("stranger"));
   TlsFiles files = Files();
@@ -181,7 +181,7 @@ TEST_F(TlsTest, ClientsMayHaveToProveWhoTheyAre) {
   EXPECT_EQ(Ask(server->port(), 1, File("tls.crt"), File("stranger")), "");
 }
 
-TEST_F(TlsTest, WhoSpeaksPlainTextIsClosed) {
+TEST_F(TlsTest, ClosesPlainTextConnection) {
   const auto server = Serve(Files());
   asio::io_context io;
   asio::ip::tcp::socket socket(io);
@@ -194,7 +194,7 @@ TEST_F(TlsTest, WhoSpeaksPlainTextIsClosed) {
   EXPECT_THAT(answer, testing::Not(HasSubstr("200")));
 }
 
-TEST_F(TlsTest, WhatIsWrongWithFilesIsSaid) {
+TEST_F(TlsTest, ReportsInvalidTlsFiles) {
   TlsFiles files = Files();
   files.key = File("missing.key");
   EXPECT_EQ(TlsIdentity::Read(files).status().code(), Code::kNotFound);

@@ -1,4 +1,4 @@
-// The target of a request taken apart.
+// Parses the target of a request.
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@ struct Target {
 // "%2B" becomes "+". With `plus_is_space` also '+' becomes ' ', as in query strings. Error:
 // kInvalid for a '%' without two hex digits after it.
 Result<std::string> PercentDecode(std::string_view text, bool plus_is_space = false);
-// Everything but letters, digits and -._~ becomes %XX.
+// Encodes everything but letters, digits and -._~ as %XX.
 std::string PercentEncode(std::string_view text);
 
-// "/a/b%20c?x=1&y" in origin form ("http://host/..." is refused). Error: kInvalid for bad escapes,
-// an encoded slash, control characters, or "." and ".." as segments: nothing behind this has to
-// wonder which path is meant.
+// Parses "/a/b%20c?x=1&y" in origin form ("http://host/..." is refused). Error: kInvalid for bad
+// escapes, an encoded slash, control characters, or "." and ".." as segments, so that a path has
+// only one meaning behind this function.
 Result<Target> ParseTarget(std::string_view target);
 
 }  // namespace nos::net

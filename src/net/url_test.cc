@@ -35,7 +35,7 @@ HttpRequest With(HttpHeaders headers) {
   return request;
 }
 
-TEST(LoopbackTest, KnowsThisMachinesNames) {
+TEST(LoopbackTest, RecognizesLoopbackNames) {
   for (const char* good :
        {"localhost", "LOCALHOST:80", "127.0.0.1:8001", "127.9.9.9", "[::1]:1", "[::1]"}) {
     EXPECT_TRUE(IsLoopbackAuthority(good)) << good;

@@ -1,12 +1,12 @@
-// The connections that wait for their client, from the one that has waited longest: for a request,
-// for the rest of one that has begun, or to be closed. Whoever is not in here any more when that
-// comes has been evicted and ends: so an eviction never costs a request that is being answered, and
-// a client that is slow none that is not.
+// The connections that wait for their client (for a request, for the rest of one, or to be closed),
+// longest wait first. A connection that is no longer listed when its client's data arrives has been
+// evicted and closes. So an eviction never hits a request that is being answered, only clients that
+// are slow to send.
 //
 //   ticket = waiting.Enter(weak_from_this(), has_begun);
 //   if (!waiting.Leave(ticket)) Close();
 //
-// Any thread. Internal to this room.
+// Thread-safe. Internal to this library.
 #pragma once
 
 #include <algorithm>
@@ -23,20 +23,20 @@ class WaitingList {
  public:
   using Ticket = uint64_t;
 
-  // `has_begun`: a part of a request is there.
+  // `has_begun`: part of a request has arrived.
   Ticket Enter(std::weak_ptr<Connection> connection, bool has_begun) {
     const std::scoped_lock lock(mutex_);
     waiting_.emplace(++last_, Entry{std::move(connection), has_begun});
     return last_;
   }
-  // False: evicted meanwhile.
+  // False: the connection was evicted meanwhile.
   bool Leave(Ticket ticket) {
     const std::scoped_lock lock(mutex_);
     return waiting_.erase(ticket) > 0;
   }
-  // Null when nobody waits.
+  // Null if no connection waits.
   std::shared_ptr<Connection> Evict() { return EvictFirst(false); }
-  // Null when nobody waits for the rest of a request.
+  // Null if no connection waits for the rest of a request.
   std::shared_ptr<Connection> EvictBegun() { return EvictFirst(true); }
 
  private:

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Node pools on the real control plane: a pool whose size is the scale of an object of Cluster API's
-# kind grows from zero for pods that wait, and shrinks to its minimum by the machine that is named;
-# a disruption budget holds a node back; where another autoscaler makes the nodes, pods or a
-# ProvisioningRequest show it which ones. The infrastructure is this script: it makes and removes
-# machines and nodes as it is told.
+# Tests node pools on the real control plane: a pool whose size is the scale subresource of a
+# Cluster API-like object grows from zero for pending pods, and shrinks to its minimum by deleting
+# the named machine; a disruption budget keeps a node; if another autoscaler creates the nodes,
+# placeholder pods or a ProvisioningRequest ask it for them. This script plays the infrastructure:
+# it creates and removes machines and nodes on request.
 #
 #   autoscaler_test.sh SCRIPT BUILD_FOLDER
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
 here=$(dirname "$(readlink -f "$0")")
-# A node that is always there, and those of pools, each with one GPU.
+# One permanent node, and nodes of pools, each with one GPU.
 nodes=(base)
 gpus=('{"model": "A100-40GB"}')
 values=(--set autoscaler.enabled=true --set autoscaler.provisioningRequests=true
   --set autoscaler.config.settleSeconds=1 --set autoscaler.config.readPoolsSeconds=1
   --set autoscaler.config.scaleDown.afterSeconds=3 --set autoscaler.config.scaleDown.mostUsePercent=100
   --set autoscaler.config.relocations.evictAgainSeconds=1)
-# The kinds that this brings are a whole cluster's.
+# On its own control plane, because this test adds cluster-wide CRDs.
 plane=$(mktemp -d)
 export NOS_CONTROLPLANE_DIR=$plane/plane
 at_end() {
@@ -31,7 +31,7 @@ rc=$?
 # shellcheck source=test/controlplane/installed.sh
 . "$here/installed.sh"
 
-# definition GROUP VERSION KIND PLURAL SUBRESOURCES: of any content.
+# definition GROUP VERSION KIND PLURAL SUBRESOURCES: a CRD without a schema.
 definition() {
   cat <<Y
 
@@ -88,7 +88,7 @@ add_node() {
   expect 'condition met' k wait --for=create "node/$name" --timeout 30s
   start_agent "$name"
 }
-# A machine that has joined: node and machine know each other, as Cluster API has it.
+# A machine that has joined: node and machine refer to each other, as in Cluster API.
 add_machine() {
   add_node ours
   expect annotated k annotate node "$name" cluster.x-k8s.io/machine="$name" cluster.x-k8s.io/cluster-namespace="$system"
@@ -100,7 +100,7 @@ status: {nodeRef: {name: $name}}
 " k create
   machines+=("$name")
 }
-# Takes away the machine that is named. None: nobody may have asked for fewer.
+# Removes the machine that is named for deletion. Without one, a shrink request is an error.
 remove_machine() {
   local each kept=()
   name=$(k get machines -n "$system" \
@@ -118,14 +118,14 @@ remove_machine() {
   say "machine $name is gone"
 }
 wanted() { k get machinedeployment ours -n "$system" -o 'jsonpath={.spec.replicas}'; }
-# One look of the infrastructure.
+# One round of the infrastructure.
 turn() {
   local want
   want=$(wanted) || return 0
   while [ "${#machines[@]}" -lt "$want" ]; do add_machine; done
   while [ "${#machines[@]}" -gt "$want" ]; do remove_machine; done
 }
-# soon TEXT COMMAND...: its output has TEXT in time, while the infrastructure does its work.
+# soon TEXT COMMAND...: the output contains TEXT in time, while the infrastructure keeps working.
 soon() {
   local text=$1 deadline=$((SECONDS + 90))
   shift
@@ -134,7 +134,7 @@ soon() {
     read -rt 0.2 <> <(:)
   done
 }
-# stays SECONDS TEXT COMMAND...: its output has TEXT all the time.
+# stays SECONDS TEXT COMMAND...: the output contains TEXT all the time.
 stays() {
   local text=$2 deadline=$((SECONDS + $1))
   shift 2
@@ -150,7 +150,7 @@ uid_of() { k get pods -n "$team" -l "app=$1" -o 'jsonpath={.items[*].metadata.ui
 pool_says() { k get nospool "$1" -o "jsonpath={.status.$2}"; }
 ours() { k get pods -n "$system" -l "$1" -o 'jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName}{"\n"}{end}'; }
 
-# What the chart has written, but for what it takes from its pod.
+# The configuration that the chart has written, without values from the pod's environment.
 autoscaler_config() {
   k get configmap nos-autoscaler -n "$system" -o 'jsonpath={.data.config\.yaml}' |
     sed "s|^leaderElection:|&\n  resourceNamespace: $system\n  leaseDuration: 4\n  renewDeadline: 2\n  retryPeriod: 0.5|
@@ -187,7 +187,7 @@ autoscaler_config >"$work/autoscaler.yaml"
 start_autoscaler a
 soon '^True$' pool_says ours 'conditions[?(@.type=="Ready")].status'
 
-soon 'status-layout-0' k get node base -o json # else nobody knows what it has
+soon 'status-layout-0' k get node base -o json # else its GPUs are unknown
 
 say "growth from zero: one pod has room, two get nodes of their own"
 expect created from "$(replica_set mover 3 7g.40gb)" k create
@@ -271,7 +271,7 @@ soon 'NotFound' k get podtemplate nos-demand-asked -n "$system"
 
 say "no permission lacks, and none is there for nothing"
 if grep -l forbidden "$work"/autoscaler-*.log; then fail "a permission is missing"; fi
-# Repeated Events and new leases are rare; kinds of gangs and quotas are not served here.
+# Repeated Events and new leases are rare; CRDs of gangs and quotas are not installed here.
 unasked='patch events|create leases|(get|update) machinepools/scale|watch (podgroups|workloads|(composite)?elasticquotas)'
 needless=$(comm -23 \
   <({ granted clusterrole/nos-autoscaler; granted role/nos-autoscaler; granted role/nos-autoscaler-places; } | sort -u) \

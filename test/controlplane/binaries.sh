@@ -1,5 +1,5 @@
-# The programs of a control plane: found on this machine, or built from the Go modules pinned in
-# */go.mod, and the files of tests that such a module has. Sourced by script/controlplane.
+# Locates the programs of a control plane on this machine, or builds them from the Go modules pinned
+# in */go.mod, and finds files for tests in such a module. Sourced by script/controlplane.
 # shellcheck shell=bash
 
 programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl kubelet helm kustomize)
@@ -14,7 +14,8 @@ declare -A package_of=(
   [helm]=helm.sh/helm/v3/cmd/helm
   [kustomize]=sigs.k8s.io/kustomize/kustomize/v5
 )
-# What we use is not in older ones: `kubectl create token` and waiting for creation; etcd without fsync.
+# Older versions lack features that we use: `kubectl create token` and waiting for creation; etcd
+# without fsync.
 declare -A oldest=([kubectl]=1.31.0 [etcd]=3.5.0)
 
 modules=$PWD/test/controlplane
@@ -22,7 +23,7 @@ pinned=$(cat "$modules"/{kubernetes,kwok}/go.mod "$modules"/{kubernetes,kwok}/go
 cache=${NOS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/nos}/controlplane/$pinned/bin
 declare -A path_of=()
 
-# module_of NAME: the folder of the Go module that pins it.
+# module_of NAME: the directory of the Go module that pins it.
 module_of() { [ "$1" = kwok ] && echo "$modules/kwok" || echo "$modules/kubernetes"; }
 
 # recent_enough NAME PATH
@@ -34,7 +35,7 @@ recent_enough() {
   [ "$(printf '%s\n' "$least" "$version" | sort -V | head -n 1)" = "$least" ]
 }
 
-# locate NAME: puts where it is into path_of; fails when it is nowhere.
+# locate NAME: stores its path in path_of; fails if it is not found.
 locate() {
   local path
   [ -z "${path_of[$1]:-}" ] || return 0
@@ -44,7 +45,7 @@ locate() {
   return 1
 }
 
-# need_binaries NAME...: all are in path_of afterwards, built where they are nowhere.
+# need_binaries NAME...: stores all paths in path_of; builds missing programs.
 need_binaries() {
   local name missing=()
   for name in "$@"; do
@@ -56,8 +57,8 @@ need_binaries() {
   for name in "${missing[@]}"; do path_of[$name]=$cache/$name; done
 }
 
-# find_go WANTED: the go command in $go, or the end of this run. Go itself says whether it is recent
-# enough for the modules; since 1.21 it fetches a newer one where that is allowed.
+# find_go WANTED: sets $go to the go command, or exits. Go itself checks whether it is recent enough
+# for the modules; since 1.21 it downloads a newer version if that is allowed.
 find_go() {
   local why
   go=$(command -v go || echo /usr/local/go/bin/go)
@@ -74,8 +75,8 @@ find_go() {
   exit 77
 }
 
-# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator, in Go's own cache of
-# modules.
+# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator in Go's module
+# cache.
 crd_file() {
   local operator=github.com/prometheus-operator/prometheus-operator folder
   find_go "CRD of $1"
@@ -86,7 +87,7 @@ crd_file() {
   printf '%s\n' "$file"
 }
 
-# link_flags NAME: so that each program knows its version.
+# link_flags NAME: linker flags that embed the version in each program.
 link_flags() {
   local version kube=k8s.io/component-base/version client=k8s.io/client-go/pkg/version each
   version=$(cd "$(module_of "$1")" && "$go" list -f '{{.Module.Version}}' "${package_of[$1]}")

@@ -1,8 +1,9 @@
-// A candidate for a lease, as a process of its own, for tests that kill it.
+// A candidate for a Lease as a separate process, for tests that kill it.
 //
 //   nos_candidate KUBECONFIG NAMESPACE LEASE IDENTITY
 //
-// Prints "leads" when it begins to lead, "follows" when it ends to; is ended by a signal.
+// Prints "leads" when it becomes the leader, and "follows" when it loses leadership. Runs until a
+// signal.
 #include <cstdio>
 #include <thread>
 

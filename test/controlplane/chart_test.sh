@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The chart and the Kustomize base: sound by helm's own checks, accepted by the real API server, wrong
-# values refused, values of older charts taken.
+# Tests the chart and the Kustomize base: they pass helm's own checks, the real API server accepts
+# the objects, wrong values are refused, values of older charts are accepted.
 #
 #   chart_test.sh SCRIPT     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
@@ -17,7 +17,7 @@ namespace=chart-$$
 export KUBECONFIG=$dir/kubeconfig
 trap '"$kubectl" delete namespace "$namespace" --wait=false >/dev/null 2>&1' EXIT
 render() { "$helm" template nos "$deploy/helm/nos" -n "$namespace" --kube-version 1.28.0 "$@"; }
-# What the API server takes, with its schema and admission.
+# Validates with the API server's schema and admission.
 dry_run() { "$kubectl" apply --server-side --dry-run=server --validate=strict -f -; }
 accepted() {
   out=$(render "$@" 2>&1 | dry_run 2>&1) || fail "not accepted with: $*"
@@ -67,10 +67,10 @@ expect 'emptyDir: ' spooled
 expect 'claimName: spool' spooled --set operator.telemetry.spoolClaim=spool
 expect 'spoolShared: true' spooled --set operator.telemetry.spoolClaim=spool
 expect 'maxSurge: 0' spooled --set operator.telemetry.spoolClaim=spool
-# Definitions with the rules that this API server can check.
+# The CRDs, including the CEL rules that this API server version can check.
 out=$(render --kube-version 1.34.0 -s templates/crds.yaml | tee "$dir/definitions.yaml" | dry_run 2>&1) || fail "definitions"
 grep -q x-kubernetes-validations "$dir/definitions.yaml" || fail "definitions for 1.34 have no rule"
-# Of the Go project's chart.
+# Values of the chart of the Go implementation.
 accepted --set gpuPartitioner.logLevel=1 --set gpuPartitioner.batchWindowTimeoutSeconds=60 \
   --set gpuPartitioner.batchWindowIdleSeconds=10 --set operator.enabled=true --set operator.kubeRbacProxy.logLevel=1 \
   --set scheduler.enabled=true --set scheduler.logLevel=0 --set gpuPartitioner.devicePlugin.config.name=x \
@@ -82,14 +82,14 @@ refuse 'extenders' render --set-json 'scheduler.config.extenders=[]'
 refuse 'needs leader election' render --set scheduler.leaderElection.enabled=false
 refuse 'needs leader election' render --set gpuPartitioner.leaderElection.enabled=false
 accepted --set scheduler.leaderElection.enabled=false --set scheduler.replicaCount=1
-# Nobody keeps two apart then, so that none may be started before the former has ended.
+# Without leader election, a new replica must not start before the old one has ended.
 expect 'type: Recreate' render --set scheduler.leaderElection.enabled=false \
   --set scheduler.replicaCount=1
 expect 'type: Recreate' render --set gpuPartitioner.leaderElection.enabled=false \
   --set gpuPartitioner.replicaCount=1
 accepted --set scheduler.config=null
 refuse 'needs leader election' render --set operator.leaderElection.enabled=false
-# Whole GPUs count alike for all, whatever the profiles are.
+# Every component counts the memory of whole GPUs alike, whatever the profiles are.
 counted() { render -s templates/scheduler.yaml -s templates/operator.yaml "$@" | grep -c "MemoryGB: 40"; }
 expect '^2$' counted --set nvidiaGpuResourceMemoryGB=40
 expect '^2$' counted --set nvidiaGpuResourceMemoryGB=40 --set scheduler.config=null
@@ -98,7 +98,7 @@ expect '^3$' counted --set nvidiaGpuResourceMemoryGB=40 --set-json 'scheduler.co
 refuse 'MemoryGB is 40 in operator.config and 32' render --set operator.config.nvidiaGpuResourceMemoryGB=40
 refuse 'MemoryGB is 40 in profile a of scheduler.config and 32' render --set-json 'scheduler.config.profiles=[
   {"schedulerName":"a","pluginConfig":[{"name":"CapacityScheduling","args":{"nvidiaGpuResourceMemoryGB":40}}]}]'
-# What Service, roles and webhook would not follow.
+# Fields that the Service, the roles and the webhook would not follow.
 for field in bindAddress hostName serviceName secretName secretNamespace configurationName slices; do
   refuse "operator.config.webhook must not set $field" render --set operator.config.webhook.$field=x
 done
@@ -106,7 +106,7 @@ for path in operator gpuPartitioner scheduler; do
   expect 'namespace: leases' render --set $path.config.leaderElection.resourceNamespace=leases \
     -s "templates/${path/gpuPartitioner/partitioner}-rbac.yaml"
 done
-# Nodes come and go only where that is wanted, and the definition of pools comes with it unless it is not.
+# The autoscaler is off by default; its CRD is installed with it unless disabled.
 expect_no 'nos-autoscaler|nodepools.nos.nebuly.com' render
 expect 'name: nodepools.nos.nebuly.com' scaling
 expect_no 'name: nodepools.nos.nebuly.com' scaling --set autoscaler.crds.enabled=false
@@ -131,7 +131,7 @@ refuse 'urlPrefix' scaling --set autoscaler.webhook.urlPrefix=https://hooks.test
 refuse 'placeholders must not set priorityClass' scaling --set autoscaler.config.placeholders.priorityClass=x
 preempting() { scaling -s templates/autoscaler.yaml | grep -c 'preemptionPolicy: Never'; }
 expect '^2$' preempting
-# The class of placeholders is theirs alone, where the API server can see to that.
+# The priority class of placeholders is reserved for them, if the API server supports the policy.
 reserved() { scaling --kube-version 1.34.0 -s templates/autoscaler-places.yaml; }
 expect "request.namespace == '$namespace'" reserved
 out=$(reserved | dry_run 2>&1) || fail "policy of the placeholders' class"
@@ -141,7 +141,7 @@ refuse 'must not set webhook or provisioningRequests' scaling --set autoscaler.c
 refuse 'must not set health or metrics' scaling --set autoscaler.config.metrics.bindAddress=0
 refuse 'scaleTarget' render --set autoscaler.scaleTarget=x
 refuse 'failurePolicy' render --set operator.webhook.failurePolicy=Other
-# Slices by need: asked about only where that is wanted.
+# The webhook that chooses slices by GPU requirements is off by default.
 choosing() { render -s templates/operator.yaml -s templates/operator-rbac.yaml "$@"; }
 for part in MutatingWebhookConfiguration mutatingwebhookconfigurations 'slices: true'; do
   expect "$part" choosing
@@ -157,7 +157,7 @@ refuse 'who may deliver' render --set telemetry.enabled=true --set telemetry.cer
 refuse 'telemetry.cluster: say' render --set $telemetry.endpoint=https://telemetry.test
 refuse 'endpoint' render --set $telemetry.endpoint=telemetry.test
 refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other
-# Shares by memory: where the agent runs then, and what it gets.
+# Shares by memory: checks where the agent runs, and its permissions.
 accepted --set gpuPartitioner.migAgent.mps.enabled=true
 accepted --set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.nodeSelector.pool=gpu \
   --set gpuPartitioner.migAgent.config.mps.multiUser=true
@@ -172,13 +172,14 @@ for key in nos.nebuly.com/gpu-partitioning n8s.nebuly.ai/gpu-partitioning n8s.ne
   expect "key: $key" sharing
 done
 expect 'multiUser: true' sharing --set gpuPartitioner.migAgent.config.mps.multiUser=true
-# Who resets GPUs.
+# Which component resets GPUs.
 expect 'reset: gpu' sharing --set gpuPartitioner.migAgent.hybrid.reset=gpu
 expect_no 'reset:' sharing
 accepted --set gpuPartitioner.migAgent.hybrid.reset=node
 refuse 'reset' sharing --set gpuPartitioner.migAgent.hybrid.reset=always
 refuse 'needs devicePlugin.mode builtin' sharing --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
-# By Nebuly's device plugin: nothing of the node that its daemons have, and rights in its namespace alone.
+# With Nebuly's device plugin the agent needs nothing of the node that MPS daemons need, and rights
+# only in the plugin's namespace.
 nebuly() { sharing --set gpuPartitioner.migAgent.mps.plugin=nebuly "$@"; }
 accepted --set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.mps.plugin=nebuly \
   --set "gpuPartitioner.migAgent.mps.nebuly.configMapNamespace=$namespace"
@@ -195,7 +196,7 @@ refuse 'not installed into the namespace default' \
   "$helm" template nos "$deploy/helm/nos" -n default --kube-version 1.28.0
 refuse 'incompatible' "$helm" template nos "$deploy/helm/nos" -n "$namespace" --kube-version 1.27.0
 
-# The configuration that the chart writes is one that nos takes.
+# nos accepts the configuration that the chart writes.
 if [ -n "${2:-}" ]; then
   for kind in GpuPartitionerConfig:partitioner MigAgentConfig:agent \
     KubeSchedulerConfiguration:scheduler SchedulerConfig:scheduler OperatorConfig:operator \
@@ -215,7 +216,7 @@ if [ -n "${2:-}" ]; then
 fi
 
 expect "" "$(dirname "$controlplane")/render-kustomize" --check
-# The namespace is the overlay's to say.
+# The overlay chooses the namespace.
 mkdir "$dir/overlay-$$" && cp -r "$deploy/kustomize/base" "$dir/overlay-$$/base"
 printf 'namespace: elsewhere\nresources: [base]\n' >"$dir/overlay-$$/kustomization.yaml"
 out=$("$kubectl" kustomize "$dir/overlay-$$" | grep -c nos-system || true)

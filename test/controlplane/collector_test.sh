@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What nos operator tells of Jobs, Kueue's queues and Events to nos telemetry, on the real API server with
-# the rights that the chart gives it: a Job that is suspended, one whose pods a ResourceQuota denies, one
-# that waits with Kueue, and the Events of a pod that finds no place.
+# Tests the report of nos operator to nos telemetry about Jobs, Kueue's queues and Events, on the
+# real API server with the rights of the chart: a suspended Job, one whose pods a ResourceQuota
+# denies, one that waits in Kueue, and the Events of an unschedulable pod.
 #
 #   collector_test.sh SCRIPT BUILD
 # shellcheck source=test/controlplane/check.sh
@@ -79,7 +79,7 @@ expect created k create rolebinding member -n $system --clusterrole=view --servi
 chief=$(k create token chief -n team) member=$(k create token member -n team)
 # asked TOKEN PATH
 asked() { curl -sS -H "Authorization: Bearer $1" "http://127.0.0.1:$port/api/v1/$2"; }
-# shows TEXT PATH: within half a minute.
+# shows TEXT PATH: the answer contains TEXT within half a minute.
 shows() {
   local deadline=$((SECONDS + 30))
   until out=$(asked "$chief" "$2") && grep -qF -- "$1" <<<"$out"; do
@@ -87,7 +87,7 @@ shows() {
     sleep 0.2
   done
 }
-# job NAME EXTRA_OF_SPEC: four pods of which two may run at once, a slice each.
+# job NAME EXTRA_OF_SPEC: four pods with a slice each; two may run at once.
 job() {
   cat <<Y
 apiVersion: batch/v1
@@ -177,7 +177,7 @@ spec:
 status: {conditions: [{type: QuotaReserved, status: "False", reason: Pending, message: no quota is left}]}' k create
 }
 for _ in $(seq 100); do queues >/dev/null 2>&1 && break; sleep 0.1; done
-# It is looked for once a minute.
+# Discovery runs once a minute.
 deadline=$((SECONDS + 90))
 until out=$(asked "$chief" jobs) && grep -qF '"id":"team/PyTorchJob/tune"' <<<"$out"; do
   [ "$SECONDS" -lt "$deadline" ] || fail "Kueue is never found"

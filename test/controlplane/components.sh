@@ -1,9 +1,9 @@
-# Starting, watching and stopping the processes of a control plane in $dir. Sourced by
+# Starts, watches and stops the processes of a control plane in $dir. Sourced by
 # script/controlplane.
 # shellcheck shell=bash disable=SC2154
 
-# A test may do with fewer, etcd and kube-apiserver first, and give them further flags: for
-# kube-scheduler $NOS_FLAGS_KUBE_SCHEDULER.
+# A test may run fewer components, in this order with etcd and kube-apiserver first, and pass
+# further flags: for kube-scheduler in $NOS_FLAGS_KUBE_SCHEDULER.
 read -ra components <<<"${NOS_CONTROLPLANE_ONLY:-etcd kube-apiserver kube-controller-manager kube-scheduler kwok}"
 marker=.nos-controlplane
 
@@ -13,14 +13,14 @@ k() {
 }
 port_of() { cat "$dir/$1.port"; }
 
-# running NAME: its process lives (a zombie has no command line) and is this folder's.
+# running NAME: its process is alive (a zombie has no command line) and belongs to this directory.
 running() {
   local pid
   pid=$(cat "$dir/$1.pid" 2>/dev/null) || return 1
   tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF -- "$dir/"
 }
 
-# A port nobody listens on, below those that the system hands out for outgoing connections.
+# free_port: a port without a listener, below the range for outgoing connections.
 free_port() {
   local port
   for _ in $(seq 200); do
@@ -37,7 +37,7 @@ choose_ports() {
   [ -z "$port" ] || printf '%s\n' "$port" >"$dir/kube-apiserver.port"
 }
 
-# command_of NAME: its command line, in $argv.
+# command_of NAME: stores its command line in $argv.
 command_of() {
   local pki=$dir/pki
   local served=(--bind-address=127.0.0.1 --secure-port="$(port_of "$1")"
@@ -81,7 +81,8 @@ command_of() {
   argv=("${path_of[$1]}" "${argv[@]}" "${further[@]}")
 }
 
-# start NAME: unless it runs. Its own session, so that a Ctrl-C at the terminal does not reach it.
+# start NAME: starts it unless it runs. In its own session, so that a Ctrl-C in the terminal does
+# not reach it.
 start() {
   local argv
   running "$1" && return
@@ -90,7 +91,7 @@ start() {
   printf '%s\n' $! >"$dir/$1.pid"
 }
 
-# stop NAME SIGNAL: returns when it is gone; what does not heed SIGTERM in 20 s is killed.
+# stop NAME SIGNAL: returns after it has ended; kills it if it ignores SIGTERM for 20 s.
 stop() {
   local pid deadline=$((SECONDS + 20)) signal=$2
   while running "$1"; do
@@ -103,7 +104,7 @@ stop() {
   rm -f "$dir/$1.pid"
 }
 
-# wait_until NAME URL_PATH [SERVER]: asks the API server, or another server, until it answers well.
+# wait_until NAME URL_PATH [SERVER]: polls the API server, or another server, until it answers well.
 wait_until() {
   local patience=${NOS_CONTROLPLANE_TIMEOUT:-180} answer
   local deadline=$((SECONDS + patience))
@@ -128,7 +129,7 @@ wait_ready() {
   wait_until "$1" "$path" "$scheme://127.0.0.1:$(port_of "$1")"
 }
 
-# Nodes of kwok: with room, and without taints, like workers that have joined.
+# Nodes of kwok with free capacity and without taints, like workers that have joined.
 add_nodes() {
   local i
   [ "$nodes" -gt 0 ] || return 0
@@ -149,8 +150,8 @@ EOF
   k wait --for=condition=Ready node --selector type=kwok --timeout 60s >/dev/null
 }
 
-# Ends what this run has started, when it could not finish. The shell knows its children from the
-# moment they exist, pid files come a little later.
+# Ends the processes of an aborted run. The shell knows its children as soon as they exist; pid
+# files are written a little later.
 undo() {
   local pids
   mapfile -t pids < <(jobs -p)
@@ -191,7 +192,7 @@ up() {
     "(its end: script/controlplane down$dir_option)"
 }
 
-# clean [logs too]: kwok, etcd and all have ended.
+# clean [logs too]. REQUIRES: kwok, etcd and all other components have ended.
 clean() {
   local keep=(! -name "$marker")
   [ $# -gt 0 ] || keep+=(! -name '*.log')

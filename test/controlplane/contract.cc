@@ -94,7 +94,7 @@ void ContractTest::Compact() {
     EXPECT_TRUE(answer.ok() && answer->code == 200);
     return TreeOf(answer->json());
   };
-  // etcd's JSON gateway; numbers of 64 bits are strings. "AA==" is a key that nobody has.
+  // etcd's JSON gateway encodes 64-bit numbers as strings. "AA==" is an unused key.
   const auto header = post("/v3/kv/range", {{"key", "AA=="}});
   const Json to = {{"revision", FindString(*header, "header", "revision")}, {"physical", true}};
   EXPECT_TRUE(post("/v3/kv/compaction", to).ok());

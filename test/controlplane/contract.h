@@ -1,6 +1,5 @@
-// What the contract tests share: a client of the real API server in NOS_CONTROLPLANE_DIR, a
-// namespace of the test's own, a transport that counts. Where there is no control plane the tests
-// are skipped.
+// Shared parts of the contract tests: a client of the real API server in NOS_CONTROLPLANE_DIR, a
+// namespace per test, a counting transport. Without a control plane the tests are skipped.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,8 +19,8 @@
 
 namespace nos::kube {
 
-// Passes everything on. `watches` counts watches begun, `lists` GETs with a limit, `gone` answers
-// that said 410.
+// Forwards everything. `watches` counts started watches, `lists` GETs with a limit, `gone` answers
+// with code 410.
 class CountingTransport final : public Transport {
  public:
   explicit CountingTransport(Transport& inner) : inner_(inner) {}
@@ -35,7 +34,7 @@ class CountingTransport final : public Transport {
   Transport& inner_;
 };
 
-// A ConfigMap: what the tests look at.
+// A ConfigMap, the test object.
 struct Record {
   struct {
     std::string ns, name, resource_version;
@@ -45,9 +44,9 @@ struct Record {
 Status ReadRecord(JsonSource source, Record& record);
 
 std::string ControlPlaneFolder();
-// What a command of the shell prints; it must succeed.
+// The output of a shell command, which must succeed.
 std::string Output(const std::string& command);
-// The same of script/controlplane with these arguments.
+// The output of script/controlplane with these arguments.
 std::string ControlPlane(const std::string& arguments);
 
 class ContractTest : public testing::Test {
@@ -57,23 +56,23 @@ class ContractTest : public testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  // A client of its own, as `kubeconfig` says.
+  // A separate client, configured by `kubeconfig`.
   static std::unique_ptr<HttpTransport> Connect(const std::string& kubeconfig,
                                                 const HttpOptions& options = kFast);
-  // The store and the API server forget all versions up to now.
+  // Compacts the store, so that etcd and the API server forget all versions up to now.
   void Compact();
 
   Json RecordOf(std::string_view name, std::string_view value = "") const;
-  Json Make(const Resource& resource, const Json& object);  // creates it, which must succeed
+  Json Make(const Resource& resource, const Json& object);  // creates it; must succeed
   void MakeRecords(int count);                              // "record-0000", "record-0001" ...
-  // What Client has no verb for.
+  // Sends a request without a method in Client.
   Result<Json> Send(const ApiRequest& request);
 
-  // Of the test's own records; rings bell_.
+  // A cache of the test's own records; rings bell_.
   std::unique_ptr<Cache<Record>> Watched();
-  // Pumps whenever there is something, until `done`; fails after a minute.
+  // Pumps on every event until `done`; fails after a minute.
   void PumpUntil(Cache<Record>& cache, const std::function<bool()>& done);
-  // Asks until `done`; fails after a minute.
+  // Polls until `done`; fails after a minute.
   static void Until(const std::function<bool()>& done);
 
   Bell bell_;

@@ -1,13 +1,13 @@
-# Certificates and kubeconfigs of a control plane in $dir. Sourced by script/controlplane.
+# Creates certificates and kubeconfigs of a control plane in $dir. Sourced by script/controlplane.
 # shellcheck shell=bash disable=SC2154
 
-# ssl ARGUMENT...: openssl, which talks only when it fails.
+# ssl ARGUMENT...: openssl, silent unless it fails.
 ssl() {
   local said
   said=$(openssl "$@" 2>&1) || die "openssl $1 failed: $said"
 }
 
-# certificate NAME SUBJECT USAGE [SAN]: signed by the control plane's own authority.
+# certificate NAME SUBJECT USAGE [SAN]: signed by the control plane's CA.
 certificate() {
   local pki=$dir/pki
   {
@@ -46,7 +46,7 @@ client() {
     "client-key-data: $(base64 -w0 "$dir/pki/$name.key")"
 }
 
-# kubeconfig_of FILE NAMESPACE CREDENTIAL_LINE...: written at once, never half.
+# kubeconfig_of FILE NAMESPACE CREDENTIAL_LINE...: written atomically.
 kubeconfig_of() {
   local file=$dir/$1 namespace=$2
   shift 2
@@ -71,7 +71,7 @@ EOF
   mv "$file.new" "$file"
 }
 
-# service_account_kubeconfig NAME: with a token in a file of its own, which may be replaced.
+# service_account_kubeconfig NAME: with a token in a separate file, which may be replaced.
 service_account_kubeconfig() {
   [[ $1 =~ ^[a-z0-9][a-z0-9.-]*$ ]] || die "a name has a-z, 0-9, '-' and '.', not '$1'"
   [ -n "$namespace" ] || usage "kubeconfig wants --namespace and --serviceaccount"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# nos on the real control plane, installed by its chart's roles: nodes with doubled GPUs join, pods
-# that ask for slices get them, slices are cut anew as demand shifts, and what is in use outlives
-# kill -9 of agents and partitioners and an API server that goes away.
+# End-to-end test of nos on the real control plane, installed with its chart's roles: nodes with
+# doubled GPUs join, pods get the slices they request, GPUs are repartitioned as demand shifts, and
+# instances in use survive kill -9 of agents and partitioners and an outage of the API server.
 #
 #   e2e_test.sh SCRIPT BUILD_FOLDER     with NOS_CONTROLPLANE_DIR; NOS_E2E_OUTAGE: seconds (30)
 # shellcheck source=test/controlplane/check.sh
@@ -36,7 +36,7 @@ sed -i 's/schedulerName: renamed/schedulerNames: wrong/' "$work/scheduler/config
 until grep -q 'failed to reload configuration files' "$work/scheduler-a.log"; do sleep 0.2; done
 expect created from "$(pod still 1 1g.5gb renamed)" k create
 wait_running still
-until used nos-scheduler | grep -q 'patch leases'; do sleep 0.2; done # it leads for a while
+until used nos-scheduler | grep -q 'patch leases'; do sleep 0.2; done # wait until it leads
 if grep -l forbidden "$work"/scheduler-*.log; then fail "a permission is missing"; fi
 kill_hard scheduler-a
 kill_hard scheduler-b
@@ -61,7 +61,8 @@ expect scaled k scale rs slice --replicas 8 -n "$team"
 expect created from "$(pod late 3 1g.5gb)" k create
 timeout=90 wait_running late
 wait_replicas slice 8
-# A kubelet whose plugin has just died refuses what was bound in that moment; the set has replaced it.
+# A kubelet whose plugin has just died refuses pods bound at that moment; the ReplicaSet has
+# replaced them.
 k delete pods -n "$team" -l app=slice --field-selector status.phase=Failed >/dev/null
 [ "$(instances "$home" | grep 3g.20gb)" = "$kept" ] || fail "what 'keep' holds was touched"
 start_partitioner a
@@ -75,7 +76,7 @@ expect 'condition met' k wait --for=jsonpath='{.status.conditions[?(@.type=="nos
 expect scaled k scale rs slice --replicas 7 -n "$team"
 expect created from "$(pod another 1 2g.10gb)" k create
 wait_running another
-# Not after the outage: an API server that starts refuses all until it has read the roles.
+# Checked before the outage: a starting API server forbids everything until it has read the roles.
 if grep -l forbidden "$work"/agent-*.log "$work"/partitioner-*.log; then fail "a permission is missing"; fi
 
 say "the API server goes away for ${NOS_E2E_OUTAGE:-30} s"
@@ -90,16 +91,16 @@ wait_replicas slice 7
 expect '^$' k get pods -n "$team" --field-selector status.phase=Failed -o name
 
 say "no permission was there for nothing"
-# Asked for only when an Event repeats, or a lease is new.
+# Requested only if an Event repeats, or a Lease is new.
 rarely='patch events|create leases'
 grep -q 'patch nodes' <(granted clusterrole/nos-mig-agent) || fail "cannot read the roles"
-# The kinds of gangs and quotas are not served here.
+# CRDs of gangs and quotas are not installed here.
 unserved='watch (podgroups|workloads|nodepools|(composite)?elasticquotas)'
 needless=$(comm -23 \
   <({ granted clusterrole/nos-gpu-partitioner; granted role/nos-gpu-partitioner; } | sort -u) \
   <(used nos-gpu-partitioner) | grep -vxE "$rarely|$unserved")
 needless+=$(comm -23 <(granted clusterrole/nos-mig-agent | sort -u) <(used nos-mig-agent) | grep -vxE "$rarely")
-# No volume was bound, and nobody evicted.
+# No volume was bound, and no pod evicted.
 needless+=$(comm -23 \
   <({ granted clusterrole/nos-scheduler; granted role/nos-scheduler; } | sort -u) \
   <(used nos-scheduler) |

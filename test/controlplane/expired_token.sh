@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Prints a token of a service account that the API server takes for about SECONDS more, or that has
-# expired when that is negative; the API itself gives none for less than ten minutes. Signed with the
-# control plane's own key. API servers take a token for a minute after its end (Source: go-jose's
-# default leeway, which k8s.io/kubernetes pkg/serviceaccount uses) and remember it for ten seconds.
+# Prints a service account token that the API server accepts for about SECONDS more, or that has
+# expired if SECONDS is negative; the API itself issues none for less than ten minutes. Signed with
+# the control plane's own key. API servers accept a token for a minute after its expiry (source:
+# go-jose's default leeway, which k8s.io/kubernetes pkg/serviceaccount uses) and cache it for ten
+# seconds.
 #
 #   expired_token.sh DIR NAMESPACE NAME UID SECONDS
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The real kube-scheduler asks nos about GPUs: nos scheduler --extender over TLS with certificates on
-# both sides, once with nodes by name, once whole.
+# The real kube-scheduler asks nos about GPUs: nos scheduler --extender over TLS with certificates
+# on both sides, once with node names, once with whole node objects.
 #
 #   extender_test.sh SCRIPT BUILD
 # shellcheck source=test/controlplane/check.sh
@@ -20,7 +20,7 @@ trap end EXIT
 
 port=$((20000 + RANDOM % 12000))
 pki=$dir/pki
-# $1: verbs that both have; $2: the resource; $3: further lines
+# $1: verbs of both extenders; $2: the resource; $3: further lines
 extender() {
   cat <<EOF
 - urlPrefix: https://127.0.0.1:$port/v1
@@ -55,7 +55,7 @@ rc=$?
 kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
 k() { "$kubectl" --kubeconfig "$dir/kubeconfig" "$@"; }
 
-# node NAME: an A100 that nos cuts, with seven slices.
+# node NAME: an A100 in MIG mode with seven slices.
 node() {
   cat <<EOF
 ---
@@ -71,7 +71,7 @@ status:
   capacity: {cpu: "8", memory: 16Gi, pods: "20", nvidia.com/mig-1g.5gb: "7"}
 EOF
 }
-# pod NAME RESOURCE [FIELD...]: asks for one, and ends at once when it is told to.
+# pod NAME RESOURCE [FIELD...]: requests one device, and ends at once on SIGTERM.
 pod() {
   cat <<EOF
 ---
@@ -95,12 +95,12 @@ larger=nvidia.com/mig-2g.10gb
 } >"$work/cluster.yaml"
 expect created k create -f "$work/cluster.yaml"
 
-# --- without nos kube-scheduler decides on nobody who asks for what it is to be asked about
+# --- without nos, kube-scheduler does not schedule pods that need the extender
 expect created from "$(pod early $slice)" k create
 expect 'connection refused' k wait --for=jsonpath='{.status.conditions[0].reason}'=SchedulerError \
   pod/early --timeout 30s -o jsonpath='{.status.conditions[0].message}'
 
-# --- a certificate is needed
+# --- a client certificate is required
 refuse 'requires --tls-cert-file' "$build/nos" scheduler --extender=127.0.0.1:$port \
   --kubeconfig "$dir/kubeconfig"
 refuse 'requires --client-ca-file' "$build/nos" scheduler --extender :$port \
@@ -112,12 +112,13 @@ refuse 'requires --extender' "$build/nos" scheduler --kubeconfig "$dir/kubeconfi
   2>"$work/nos.log" &
 nos=$!
 
-# --- the slice goes where it strands least, and nos binds
+# --- the slice is placed where it strands the least capacity, and nos binds the pod
 expect condition k wait --for=jsonpath='{.spec.nodeName}'=cut pod/early --timeout 60s
-# --- its refusals are kube-scheduler's reasons, which does not count these slices itself
+# --- its refusals appear as kube-scheduler's reasons, because kube-scheduler itself does not count
+# these slices
 for i in 1 2 3 4 5 6 7 8; do pod "next-$i" $slice; done >"$work/next.yaml"
 expect created k create -f "$work/next.yaml"
-# Of the pods next-*: their nodes, or why they have none.
+# The pods next-* with their nodes, or with the reason why they have none.
 outcomes() {
   k get pods --no-headers -o custom-columns='N:.metadata.name,A:.spec.nodeName,R:.status.conditions[0].reason' |
     sed -n 's/^next-[0-9]* *//p' | sort | uniq -c | tr -s ' \n' ' '
@@ -130,7 +131,7 @@ done
 expect '0/2 nodes are available: 2 Insufficient nvidia.com/mig-1g.5gb' \
   k get pods -o jsonpath='{.items[*].status.conditions[0].message}'
 
-# --- whole nodes, and preemption
+# --- whole node objects, and preemption
 expect created from "
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A MIG node, an MPS node and a hybrid node on the real control plane: one batch gets MIG slices,
-# shares, time slices and whole GPUs; when demand shifts, empty GPUs change their way and used ones
-# do not; an agent that is killed finds everything again.
+# MPS shares, time slices and whole GPUs; when demand shifts, empty GPUs change their sharing mode
+# and used ones do not; a killed agent restores its state.
 #
 #   hybrid_test.sh SCRIPT BUILD_FOLDER     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
@@ -15,7 +15,7 @@ label=nos.nebuly.com/gpu-partitioning
 nodes=(gpu-1 gpu-2 gpu-3)
 values=(--set gpuPartitioner.migAgent.mps.enabled=true
   --set gpuPartitioner.migAgent.config.hybrid.timeSlices=4)
-# gpu-2 and gpu-3 have MIG off, as they come out of the box, and daemons that need no GPU.
+# gpu-2 and gpu-3 have MIG off, the factory setting, and daemons that need no GPU.
 before_agents() {
   sed -i 's/"model": "A100-40GB"/&, "mig": false/g' "$work/gpu-2.json"
   sed -i 's/"model": "A100-40GB"/"model": "H100-80GB", "mig": false/g' "$work/gpu-3.json"
@@ -35,7 +35,7 @@ asks() {
   printf -- '\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s}\nspec:\n  hostIPC: true\n' "$1" "$team"
   printf '  containers:\n  - {name: main, image: example/any, resources: {limits: {%s: %s}}}\n' "$2" "${3:-1}"
 }
-# soon TEXT COMMAND...: its output has TEXT in time.
+# soon TEXT COMMAND...: the output contains TEXT in time.
 soon() {
   local text=$1 deadline=$((SECONDS + 60))
   shift

@@ -1,4 +1,5 @@
-// Who the real API server takes us for: service accounts with just their roles, tokens that expire.
+// Authentication against the real API server: service accounts with only their roles, expiring
+// tokens.
 #include <fmt/core.h>
 #include <sys/stat.h>
 
@@ -47,7 +48,7 @@ class IdentityContract : public ContractTest {
     ContractTest::TearDown();
   }
 
-  // That the API server takes for so long; negative: that it no longer takes.
+  // A token that the API server accepts for that many seconds; negative: already expired.
   std::string TokenFor(int seconds) const {
     return Output(fmt::format("'{}/expired_token.sh' '{}' {} reader {} {}", NOS_CONTROLPLANE_SOURCE,
                               ControlPlaneFolder(), ns_, uid_, seconds));
@@ -62,7 +63,7 @@ class IdentityContract : public ContractTest {
   std::string uid_, kubeconfig_, token_file_, good_token_;
 };
 
-TEST_F(IdentityContract, AServiceAccountMayDoWhatItsRoleSays) {
+TEST_F(IdentityContract, ServiceAccountHasExactlyItsRolesRights) {
   const auto http = Connect(kubeconfig_);
   Client reader(*http);
   Until([&] { return Read(*http).ok(); });  // roles take effect a moment after they are written
@@ -72,7 +73,7 @@ TEST_F(IdentityContract, AServiceAccountMayDoWhatItsRoleSays) {
   EXPECT_NE(refused.message().find("cannot get resource \"nodes\""), std::string::npos);
 }
 
-TEST_F(IdentityContract, AnExpiredTokenIsFollowedByTheOneInItsFile) {
+TEST_F(IdentityContract, ReplacesExpiredTokenFromFile) {
   Write(token_file_, TokenFor(5));
   const auto http = Connect(kubeconfig_);
   Until([&] { return Read(*http).ok(); });
@@ -83,8 +84,8 @@ TEST_F(IdentityContract, AnExpiredTokenIsFollowedByTheOneInItsFile) {
   EXPECT_TRUE(read.ok()) << read.ToString();
 }
 
-TEST_F(IdentityContract, APluginIsAskedAgainWhenItsTokenIsRefused) {
-  // Gives an expired token the first time it is asked, then a good one.
+TEST_F(IdentityContract, RunsPluginAgainAfterRefusedToken) {
+  // Issues an expired token on the first call, then a valid one.
   const std::string plugin = ControlPlaneFolder() + "/" + ns_ + ".plugin";
   const std::string asked = ControlPlaneFolder() + "/" + ns_ + ".asked";
   Write(plugin, fmt::format(R"(#!/bin/sh

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The image, as the pods that the chart makes of it, with a real kubelet, containerd and runc on the
-# real control plane: read-only, without root where the chart says so, with the credentials that pods
-# have. Only the GPU is a double. Not run by script/test, which has no image.
+# Tests the image in the chart's pods, with a real kubelet, containerd and runc on the real control
+# plane: read-only, without root where the chart says so, with the credentials of pods. Only the GPU
+# is a double. script/test does not run it, because it has no image.
 #
 #   image_test.sh SCRIPT BUILD_FOLDER ARCHIVE     with NOS_CONTROLPLANE_DIR
 #
-# ARCHIVE is what `docker save` and `podman save` write, or `buildah push IMAGE docker-archive:FILE`.
+# ARCHIVE is the output of `docker save` or `podman save`, or of `buildah push IMAGE
+# docker-archive:FILE`.
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
 here=$(dirname "$(readlink -f "$0")")
@@ -51,7 +52,7 @@ expect 'unpacking' nsenter --target "${first% }" --mount --pid \
   ctr --address /run/containerd.sock --namespace k8s.io images import "$archive"
 image=$(sed -n 's/^unpacking \([^ ]*\) .*/\1/p' <<<"$out" | head -n 1)
 
-# The chart's pods, but on the machine's network, which is all that such a node has; and a driver.
+# The chart's pods, but in the host's network, because the node has no other, and with a driver.
 say "the chart's pods of $image become ready"
 mkdir "$work/driver"
 chmod 777 "$work/driver"
@@ -120,7 +121,7 @@ expect 'NVIDIA_VISIBLE_DEVICES=MIG-' logs "${team}_slice"
 
 say "asked to end, they end by themselves"
 for who in partitioner agent; do
-  # Holds the file: with the pod goes its log.
+  # Keeps the log file open, because it is deleted with the pod.
   exec {log}<"$(echo "$work/node/logs/$system"_*/"$who"/0.log)"
   end_of[${#end_of[@]}]=$log
 done

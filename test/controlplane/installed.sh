@@ -1,8 +1,8 @@
-# nos on the control plane: installed by its chart, on two nodes of two doubled A100-40GB each, with
-# two partitioners and an agent a node; gone at the end of the script. Sourced after check.sh; $2 is
-# the build's folder. May be set before: nodes, gpus (of each, as test/doubles/nvml has them), values
-# (of the chart: arguments of helm), node_flags (of nos-node-double), before_agents and at_end
-# (functions).
+# Installs nos on the control plane with its chart, on two nodes with two doubled A100-40GB each,
+# with two partitioners and one agent per node; removed at the end of the script. Sourced after
+# check.sh; $2 is the build directory. Variables that may be set before: nodes, gpus (per node, in
+# the format of test/doubles/nvml), values (arguments of helm for the chart), node_flags (of
+# nos-node-double), before_agents and at_end (functions).
 # shellcheck shell=bash disable=SC2154
 # shellcheck source=test/controlplane/permissions.sh
 . "$(dirname "${BASH_SOURCE[0]}")/permissions.sh"
@@ -24,7 +24,7 @@ k() { "$kubectl" "$@"; }
 say() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
 
 declare -A pid
-# start NAME COMMAND...: in the background, its output in a file of that name.
+# start NAME COMMAND...: runs it in the background, its output in a file with that name.
 start() {
   local name=$1
   shift
@@ -60,7 +60,7 @@ start_node() {
     --label nos.nebuly.com/gpu-partitioning=mig --label nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB \
     --label "nvidia.com/gpu.count=${#gpus[@]}" "${node_flags[@]}"
 }
-# agent_config NODE: what the chart has written, with the doubles instead of the node's own.
+# agent_config NODE: the chart's configuration, with the doubles' paths instead of the node's.
 agent_config() {
   k get configmap nos-mig-agent -n "$system" -o jsonpath='{.data.config\.yaml}' |
     sed "s|^devicePlugin:|&\n  folder: $work/folder-$1/device-plugins|"
@@ -80,7 +80,7 @@ start_partitioner() {
   start "partitioner-$1" "$build/nos" partitioner --config "$work/partitioner.yaml" \
     --kubeconfig "$work/partitioner.kubeconfig"
 }
-# What the chart has written, but for the ports.
+# The chart's configuration, with other ports.
 scheduler_config() {
   k get configmap nos-scheduler -n "$system" -o jsonpath='{.data.scheduler_config\.yaml}' |
     sed "s|^leaderElection:|&\n  resourceNamespace: $system|"
@@ -111,7 +111,7 @@ wait_running() {
   expect 'condition met' k wait --for=jsonpath='{.status.phase}'=Running -n "$team" \
     --timeout "${timeout:-60}s" "${@/#/pod/}"
 }
-# instances NODE: what the driver has, a line each.
+# instances NODE: the driver's instances, one per line.
 instances() {
   tr -d ' \n' <"$work/$1.json" | grep -oE '"id":[0-9]+,"profile":"[^"]*","start":[0-9]+' | sort
 }

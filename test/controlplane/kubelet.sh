@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# A real kubelet with containerd and runc: a node of the control plane on loopback, for tests and
-# people. Runs until it is asked to end (Ctrl-C, SIGTERM), and takes everything away then.
+# A real kubelet with containerd and runc as a node of the control plane on loopback, for tests and
+# manual use. Runs until Ctrl-C or SIGTERM, and removes everything then.
 #
-#   kubelet.sh NODE DIR         with NOS_CONTROLPLANE_DIR; DIR is a new or empty folder, and stays
+#   kubelet.sh NODE DIR         with NOS_CONTROLPLANE_DIR; DIR is new or empty, and is kept
 #   kubelet.sh NODE DIR kill    kills the kubelet (SIGKILL), which then starts again
 #
-# Ends with 77, and says why, where a machine cannot. DIR has, once the node is Ready:
+# Exits with 77, and the reason, on an unsuitable machine. Once the node is Ready, DIR contains:
 #
 #   kubelet/device-plugins, kubelet/pod-resources/kubelet.sock   as in /var/lib/kubelet
-#   logs/<namespace>_<pod>_<uid>/<container>/*.log               what containers say
+#   logs/<namespace>_<pod>_<uid>/<container>/*.log               output of containers
 #   kubelet.log, containerd.log
 #
-# All of it lives in namespaces of processes and of mounts: it ends with their first process, however
-# that comes about, and leaves no mount behind. /var/lib/kubelet, /run and /var/log are its own, and
-# what the kubelet would change in /proc/sys of the machine. Cgroups are below /nos-NODE. Pods share
-# the machine's network (hostNetwork: true), tolerate nvidia.com/gpu, and have the one image there is,
-# docker.io/nos-test/sleeper:1 (sleeper.c). Only what kills this very script with SIGKILL leaves
-# something: empty cgroups and an empty /var/lib/kubelet.
+# Everything runs in its own process and mount namespaces: it ends with their first process, however
+# that ends, and leaves no mount behind. /var/lib/kubelet, /run, /var/log and the files of /proc/sys
+# that the kubelet would change are private. Cgroups are below /nos-NODE. Pods share the host's
+# network (hostNetwork: true), tolerate nvidia.com/gpu, and use the only image,
+# docker.io/nos-test/sleeper:1 (sleeper.c). Only a SIGKILL of this script leaves something: empty
+# cgroups and an empty /var/lib/kubelet.
 # shellcheck disable=SC2154
 here=$(dirname "$(readlink -f "$0")") caller=$PWD
 # shellcheck source=script/lib.sh
@@ -45,7 +45,7 @@ require() {
     skip "no namespaces of mounts and processes can be made (CAP_SYS_ADMIN is missing)"
 }
 
-# Hierarchies of version 1 have a folder each; version 2 is one.
+# Cgroup version 1 has a directory per hierarchy; version 2 has one in all.
 hierarchies() {
   if [ -f /sys/fs/cgroup/cgroup.controllers ]; then echo /sys/fs/cgroup; else
     awk '$3 == "cgroup" || $3 == "cgroup2" {print $2}' /proc/mounts | grep '^/sys/fs/cgroup/'
@@ -63,7 +63,7 @@ remove_cgroups() {
   return "$left"
 }
 
-# image: the archive that containerd reads, of one static program.
+# image: creates an archive for containerd, with one static program.
 image() {
   local work=$node_dir/image
   mkdir -p "$work"
@@ -90,11 +90,11 @@ state = "/run/containerd"
   address = "/run/containerd.sock"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "docker.io/nos-test/sleeper:1"
-  restrict_oom_score_adj = true  # for machines that withhold CAP_SYS_RESOURCE
+  restrict_oom_score_adj = true  # for machines without CAP_SYS_RESOURCE
   [plugins."io.containerd.grpc.v1.cri".cni]
     conf_dir = "$node_dir/cni"
 Y
-  # For containerd, and so the node, to be ready. Never called: pods have hostNetwork.
+  # Makes containerd, and so the node, ready. Never called: pods have hostNetwork.
   echo '{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}' >"$node_dir/cni/none.conflist"
   cat >"$node_dir/kubelet.yaml" <<Y
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -121,7 +121,7 @@ Y
   client "kubelet-$node.kubeconfig" "system:node:$node" system:nodes
 }
 
-# setting VALUE NAME: the kubelet insists on these; in here they seem to be so.
+# setting VALUE NAME: the kubelet insists on these; inside the namespace they seem to be set.
 setting() {
   local file=$node_dir/settings/${2//\//.}
   mkdir -p "$node_dir/settings"
@@ -145,7 +145,7 @@ inside() {
     sleep 0.1
   done
   ctr --address /run/containerd.sock --namespace k8s.io images import "$node_dir/image.tar" >/dev/null
-  # Killed, it starts again, as a service manager would do it. What ends by itself has a reason.
+  # Restarts it after SIGKILL, as a service manager would. Any other exit has a reason and is final.
   while [ "$code" -eq 0 ] || [ "$code" -eq 137 ]; do
     "$kubelet" --config "$node_dir/kubelet.yaml" --kubeconfig "$dir/kubelet-$node.kubeconfig" \
       --root-dir /var/lib/kubelet --hostname-override "$node" ${address:+--node-ip "$address"} \
@@ -157,7 +157,7 @@ inside() {
   die "the kubelet ended with $code: $(tail -n 5 "$node_dir/kubelet.log")"
 }
 
-# Its pid means something only inside.
+# The pid is valid only inside the namespace.
 kill_kubelet() {
   local first
   first=$(cat "$node_dir/first.pid") || die "no node runs in $node_dir"
@@ -168,10 +168,10 @@ finish() {
   local code=$? first
   trap - EXIT INT TERM HUP
   if [ -n "$space" ]; then
-    exec 2>/dev/null  # what bash says of killed children
+    exec 2>/dev/null  # hides bash's messages about killed children
     kill -KILL "$space" || true
     wait "$space" || true
-    # The first process is the last to go.
+    # The first process ends last.
     first=$(cat "$node_dir/first.pid")
     while [ -n "$first" ] && kill -0 "${first% }" 2>/dev/null; do sleep 0.02; done
   fi
@@ -205,7 +205,7 @@ trap 'exit 130' INT TERM HUP
 require
 need_binaries kubelet kubectl
 mkdir -p "$node_dir" /var/lib/kubelet
-# The mount point, which the last node takes away.
+# The mount point, which the last node removes.
 exec 7</var/lib/kubelet
 flock --shared 7
 configure

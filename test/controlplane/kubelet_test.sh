@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # nos with a real kubelet, containerd and runc on the real control plane; only the GPU is a double.
-# The test writes the spec of the node as the partitioner would, but for the last steps.
+# The test writes the spec of the node in the partitioner's place, except for the last steps.
 #
 #   kubelet_test.sh SCRIPT BUILD_FOLDER [PODS]     with NOS_CONTROLPLANE_DIR
 #
-# The last pods, 2 or as many as asked for, are served by all of nos; the time they take is printed.
+# The last pods, 2 or the requested number, are served by all of nos; their time is printed.
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
 here=$(dirname "$(readlink -f "$0")")
@@ -28,7 +28,7 @@ finish() {
   k delete clusterrole,clusterrolebinding nos-kubelet-mig-agent >/dev/null 2>&1
   kill "${pid[@]}" 2>/dev/null
   wait "${pid[@]}" 2>/dev/null
-  timeout 20 tail -s 0.1 -f /dev/null "${pid[@]/#/--pid=}" # those that were disowned
+  timeout 20 tail -s 0.1 -f /dev/null "${pid[@]/#/--pid=}" # orphaned processes
   if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then tail -n 15 "$work"/*.log "$work"/node/*.log; fi
   rm -rf "$work"
   exit "$code"
@@ -36,7 +36,7 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
 
-# A node that dies with this test, however that comes about.
+# A node that ends with this test, even if the test is killed.
 start_kubelet() {
   setpriv --pdeathsig TERM "$here/kubelet.sh" "$node" "$work/node" >>"$work/kubelet.sh.log" 2>&1 &
   pid[kubelet]=$!
@@ -47,19 +47,19 @@ start_agent() {
   pid[agent]=$!
   disown
 }
-# plan ID LAYOUT: as the partitioner writes it.
+# plan ID LAYOUT: written like the partitioner's.
 plan() {
   expect annotated k annotate node "$node" --overwrite "nos.nebuly.com/spec-partitioning-plan=$1" \
     "nos.nebuly.com/spec-layout-0=$2"
 }
-# shows PATH VALUE [OBJECT]: waits until the object (the node) does.
+# shows PATH VALUE [OBJECT]: waits until the object (default: the node) has this value.
 shows() {
   expect 'condition met' k wait "${3:-node/$node}" -n "$team" --for=jsonpath="{$1}=$2" --timeout 60s
 }
 allocatable() { shows ".status.allocatable.nvidia\.com/mig-${1/./\\.}" "$2"; }
 status_layout() { shows '.metadata.annotations.nos\.nebuly\.com/status-layout-0' "$1"; }
 acknowledged() { shows '.metadata.annotations.nos\.nebuly\.com/status-partitioning-plan' "$1"; }
-# device PLACEMENT: its UUID, as the driver tells it; nothing when it does not exist.
+# device PLACEMENT: its UUID from the driver; empty if it does not exist.
 device() {
   "$build/nos" agent --once --print --nvml-library "$build/test/doubles/nvml/libnvidia-ml.so.1" |
     awk -v placement="$1" '$1 == placement {print $NF}'
@@ -83,14 +83,14 @@ spec:
 " k create
 }
 running() { shows .status.phase Running "pod/$1"; }
-# has NAME UUID: what the pod's process was given, in its own words.
+# has NAME UUID: checks the devices in the environment of the pod's process.
 has() {
   local said
   said=$(cat "$work/node/logs/${team}_$1"_*/main/*.log)
   [[ $said == *"NVIDIA_VISIBLE_DEVICES=$2" ]] || fail "pod $1 should have $2 and says: $said"
 }
-# kept NAME UUID: as it was from the start, for kubelet, driver and API server. A kubelet that has
-# just started needs a second until it knows its pods.
+# kept NAME UUID: kubelet, driver and API server still agree. A restarted kubelet needs a second
+# until it knows its pods.
 kept() {
   local deadline=$((SECONDS + 30))
   running "$1"
@@ -233,7 +233,7 @@ disown
 "$kubectl" get pods -n "$team" -w -o 'custom-columns=:.metadata.name,:.status.phase' --no-headers >"$work/watch" 2>&1 &
 pid[watch]=$!
 disown
-asks=(3g.20gb 7g.40gb) # neither leaves room for the other
+asks=(3g.20gb 7g.40gb) # each excludes the other
 for ((i = 0; i < ${3:-2}; ++i)); do
   begun=$(date +%s%N)
   create_pod "cut-$i" "${asks[i % 2]}"

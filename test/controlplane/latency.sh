@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How long a pod waits for a slice that has yet to be cut: from its creation until it runs, on the
-# real control plane with doubled GPUs that take no time themselves. kubectl's own time is in it.
+# Measures the time from a pod's creation until it runs if its slice must be created first, on the
+# real control plane with doubled GPUs that take no time themselves. Includes kubectl's own time.
 #
 #   latency.sh SCRIPT BUILD_FOLDER [PODS]     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
@@ -8,7 +8,7 @@
 # shellcheck source=test/controlplane/installed.sh
 . "$(dirname "$0")/installed.sh"
 pods=${3:-20}
-expect cordoned k cordon gpu-2 # one node that both have to share: nothing is there already
+expect cordoned k cordon gpu-2 # one shared node, without prepared slices
 asks=("2 7g.40gb" "4 3g.20gb")
 
 "$kubectl" get pods -n "$team" -w -o 'custom-columns=:.metadata.name,:.status.phase' --no-headers >"$work/watch" 2>&1 &

@@ -1,4 +1,4 @@
-// Leader election on the real API server between processes, of which one is killed.
+// Leader election on the real API server between processes, one of which is killed.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 namespace nos::kube {
 namespace {
 
-// A nos_candidate; killed at the end.
+// A nos_candidate process; killed by the destructor.
 class Candidate {
  public:
   Candidate(const std::string& ns, const std::string& identity) {
@@ -35,7 +35,7 @@ class Candidate {
   Candidate(const Candidate&) = delete;
   Candidate& operator=(const Candidate&) = delete;
 
-  // The next line it prints; "" when it has ended.
+  // The next line of its output; "" after its end.
   std::string Line() {
     std::string line;
     for (char c; read(output_, &c, 1) == 1 && c != '\n';) line += c;
@@ -60,7 +60,7 @@ class LeaderContract : public ContractTest {
   }
 };
 
-TEST_F(LeaderContract, AKilledLeaderIsFollowed) {
+TEST_F(LeaderContract, SuccessorFollowsKilledLeader) {
   Candidate first(ns_, "first");
   ASSERT_EQ(first.Line(), "leads");
   Candidate second(ns_, "second");
@@ -73,7 +73,7 @@ TEST_F(LeaderContract, AKilledLeaderIsFollowed) {
 
 using LeaderOutage = LeaderContract;
 
-TEST_F(LeaderOutage, ALeaderOutlivesARestartedApiServer) {
+TEST_F(LeaderOutage, LeaderSurvivesApiServerRestart) {
   Candidate only(ns_, "only");
   ASSERT_EQ(only.Line(), "leads");
   ControlPlane("kill kube-apiserver");

@@ -1,5 +1,5 @@
-// Lists of the real API server come in pages, whole and without repetition, also when the token of
-// a page expires on the way.
+// Lists of the real API server arrive in pages, complete and without duplicates, even if a page
+// token expires midway.
 #include <fmt/core.h>
 
 #include <set>
@@ -25,7 +25,7 @@ class ListContract : public ContractTest {
   }
 };
 
-TEST_F(ListContract, PagesAreFollowedToTheEnd) {
+TEST_F(ListContract, FollowsPagesToTheEnd) {
   MakeRecords(1203);
   const auto list = List(100);
   ASSERT_TRUE(list.ok()) << list.status().ToString();
@@ -35,7 +35,7 @@ TEST_F(ListContract, PagesAreFollowedToTheEnd) {
   EXPECT_FALSE(list->resource_version.empty());
 }
 
-TEST_F(ListContract, AListChangedMeanwhileIsTheListOfItsBeginning) {
+TEST_F(ListContract, PagedListIsConsistentDespiteConcurrentWrites) {
   MakeRecords(30);
   transport_->after_list = [this] {
     if (transport_->lists != 1) return;
@@ -51,7 +51,7 @@ TEST_F(ListContract, AListChangedMeanwhileIsTheListOfItsBeginning) {
 
 using ListOutage = ListContract;
 
-TEST_F(ListOutage, AnExpiredPageMakesTheListAnew) {
+TEST_F(ListOutage, RestartsListAfterExpiredPageToken) {
   MakeRecords(30);
   transport_->after_list = [this] {
     if (transport_->lists != 1) return;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A cluster that keeps Nebuly's device plugin for MPS shares, on the real control plane: nos writes
-# the plugin's ConfigMap and the node's label, shares follow demand, what is held stays, what others
-# have written stays, a killed agent is followed by another, and a node that leaves MPS has neither
-# label nor key.
+# A cluster with Nebuly's device plugin for MPS shares, on the real control plane: nos writes the
+# plugin's ConfigMap and the node's label, shares follow demand, held shares stay, other users'
+# entries in the ConfigMap stay, a restarted agent continues after a kill, and a node that leaves
+# MPS loses label and key.
 #
 #   nebuly_test.sh SCRIPT BUILD_FOLDER     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
@@ -21,7 +21,8 @@ offers=$(mktemp)
 node_flags=(--offers "$offers")
 
 keys() { k get configmap "$map" -n "$system" -o go-template="{{range \$key, \$text := .data}}{{\$key}} {{end}}"; }
-# The plugin, as far as its file says what it offers, and the kubelet that brings files into its pod.
+# Plays the plugin, as far as it offers what its file says, and the kubelet, which projects the
+# ConfigMap into the plugin's pod.
 plugin() {
   local uid folder key
   uid=$(k get pod nebuly-plugin -n "$system" -o jsonpath='{.metadata.uid}')
@@ -66,7 +67,7 @@ share() {
   printf -- '\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s}\nspec:\n  hostIPC: true\n' "$1" "$team"
   printf '  containers:\n  - {name: main, image: example/any, resources: {limits: {nvidia.com/gpu-%sgb: 1}}}\n' "$2"
 }
-# soon TEXT COMMAND...: its output has TEXT in time.
+# soon TEXT COMMAND...: the output contains TEXT in time.
 soon() {
   local text=$1 deadline=$((SECONDS + 60))
   shift

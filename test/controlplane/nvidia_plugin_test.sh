@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The chart with devicePlugin.mode=nvidia on the real control plane: NVIDIA's plugin, a double in a
-# DaemonSet of its own, offers the slices it found when it started. nos deletes its pod once for each
-# change, the DaemonSet makes another, and the kubelet learns of what was cut.
+# The chart with devicePlugin.mode=nvidia on the real control plane: NVIDIA's plugin, a double in
+# its own DaemonSet, offers the slices that existed at its start. nos deletes its pod once per
+# change, the DaemonSet creates another, and the kubelet then sees the new slices.
 #
 #   nvidia_plugin_test.sh SCRIPT BUILD_FOLDER     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
@@ -34,7 +34,7 @@ spec:
   soon '^allocatable.*1g.5gb' "$build/test/controlplane/nos_pod_resources" "$work/folder-gpu-1/pod-resources.sock"
   plugin_pod
 }
-# plugin_pod: waits until there is another than the last, and notes it.
+# plugin_pod: waits for another pod than the last, and records its name.
 plugins=('')
 plugin_pod() {
   local deadline=$((SECONDS + 90)) now=''
@@ -44,13 +44,13 @@ plugin_pod() {
   done
   plugins+=("$now")
 }
-# asked VERB: the names of pods that the agent did that to, from the API server's audit log.
+# asked VERB: names of pods on which the agent used this verb, from the API server's audit log.
 asked() {
   grep -hF "\"username\":\"system:serviceaccount:$system:nos-mig-agent\"" "$dir"/audit*.log |
     grep -F "\"verb\":\"$1\"" | grep -oE '"objectRef":\{"resource":"pods","namespace":"[^"]*","name":"[^"]*"' |
     sed 's/.*"\(.*\)"$/\1/'
 }
-# restarted_once: since the last time, and the plan is done.
+# restarted_once: exactly one restart since the last call, and the plan is done.
 restarted_once() {
   local plan
   plan=$(k get node gpu-1 -o jsonpath='{.metadata.annotations.nos\.nebuly\.com/spec-partitioning-plan}')
@@ -59,11 +59,11 @@ restarted_once() {
   [ "$out" = "$(printf '%s\n' "${plugins[@]:1}")" ] || fail "deleted should be: ${plugins[*]}"
   plugin_pod
 }
-# shows ANNOTATION VALUE: waits until the node does.
+# shows ANNOTATION VALUE: waits until the node has it.
 shows() {
   expect 'condition met' k wait node/gpu-1 --for=jsonpath="{.metadata.annotations.nos\.nebuly\.com/${1//./\\.}}=$2" --timeout 90s
 }
-# soon TEXT COMMAND...: its output, be it a failure's, has TEXT in time.
+# soon TEXT COMMAND...: the output, even of a failure, contains TEXT in time.
 soon() {
   local text=$1 deadline=$((SECONDS + 90))
   shift
@@ -72,12 +72,12 @@ soon() {
     read -rt 0.05 <> <(:)
   done
 }
-# What the agent's /readyz says. (kubectl leaves out the text of a failure.)
+# The answer of the agent's /readyz. (kubectl omits the text of a failure.)
 ready() {
   printf 'GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3
   cat <&3
 } 3<>"/dev/tcp/127.0.0.1/$port"
-# latency MILLISECONDS: of the last call that makes an instance, after its effect.
+# latency MILLISECONDS: delay after the last call that creates an instance.
 latency() {
   # shellcheck disable=SC2016
   flock "$work/gpu-1.json.lock" sh -c 'tr -d "\n" <"$1" | sed "s/\"latencyMs\": *{[^}]*}/\"latencyMs\":{$2}/" >"$1.new" && mv "$1.new" "$1"' \
@@ -85,7 +85,8 @@ latency() {
   grep -q "CreateComputeInstance\":$1" "$work/gpu-1.json" || fail "no latency in $(cat "$work/gpu-1.json")"
 }
 kept() { instances gpu-1 | grep -qxF "$held" || fail "what 'keep' holds was touched"; }
-# chart SELECTOR: with a Role in the plugin's namespace; the agent's pod would be replaced.
+# chart SELECTOR: installs the chart with a Role in the plugin's namespace; the agent's pod would be
+# replaced.
 chart() {
   expect 'STATUS: deployed' "$helm" upgrade nos "$here/../../deploy/helm/nos" -n "$system" \
     "${values[@]}" --set "$of.selector=$1" --set "$of.namespace=$team"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Elastic quotas on the real API server, installed by the chart over what the Go system left: bad ones
-# are refused by the webhook, whose certificate is rotated meanwhile; pods and quotas tell where they
-# stand; two replicas share the work.
+# Elastic quotas on the real API server, installed by the chart over the remains of the Go
+# implementation: the webhook refuses invalid ones, its certificate is rotated meanwhile; pods and
+# quotas report their status; two replicas share the work.
 #
 #   operator_test.sh SCRIPT BUILD
 # shellcheck source=test/controlplane/check.sh
@@ -34,7 +34,7 @@ export KUBECONFIG=$dir/kubeconfig
 kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
 helm=$("$controlplane" binary helm) || fail "no helm"
 k() { "$kubectl" "$@"; }
-# within SECONDS COMMAND...: until it succeeds.
+# within SECONDS COMMAND...: repeats the command until it succeeds.
 within() {
   local deadline=$((SECONDS + $1))
   shift
@@ -43,10 +43,10 @@ within() {
     sleep 0.1
   done
 }
-# says TEXT COMMAND...: its output is exactly that.
+# says TEXT COMMAND...: the output is exactly TEXT.
 says() { out=$("${@:2}" 2>&1) && [ "$out" = "$1" ]; }
 
-# definition KIND PLURAL NAMES EXTRA_OF_SPEC EXTRA_OF_SCHEMA: as the Go system had them.
+# definition KIND PLURAL NAMES EXTRA_OF_SPEC EXTRA_OF_SCHEMA: the CRDs of the Go implementation.
 definition() {
   cat <<Y
 
@@ -114,7 +114,7 @@ expect 'STATUS: deployed' "$helm" install nos "$(dirname "$controlplane")/../dep
   --set operator.config.webhook.certificateLifetimeSeconds=60
 within 20 says 2 k get eq old -n team-a -o 'jsonpath={.spec.min.cpu}'
 expect 'USED +OVER-QUOTA' k get eq -A
-# The API server of this test is not in the cluster, where the Service is.
+# The API server of this test is outside the cluster, so it cannot reach the Service.
 for hook in validating/validate-quotas mutating/choose-slices; do
   expect patched k patch "${hook%/*}webhookconfiguration" nos-operator --type json -p "[{\"op\": \"replace\",
     \"path\": \"/webhooks/0/clientConfig\", \"value\": {\"url\": \"https://localhost:$port/${hook#*/}\"}}]"
@@ -169,7 +169,7 @@ expect 'Warning: there is no quota team-x/q yet' \
 within 20 says 'its parent team-x/q does not exist' \
   k get eq q -n $system -o 'jsonpath={.status.conditions[?(@.type=="InForce")].message}'
 expect deleted k delete eq q -n $system
-# What was written before anybody checked.
+# An invalid quota written before the webhook existed.
 expect patched k patch eq old -n team-a --type merge -p '{"spec": {"max": {"cpu": "5"}}}'
 
 say "pods and quotas tell where they stand"
@@ -178,7 +178,7 @@ expect created from "$(pod team-a p1 2)" k create
 label() { k get pod "$2" -n "$1" -o 'jsonpath={.metadata.labels.nos\.nebuly\.com/capacity}'; }
 status() { k get "$1" "$2" -n "$3" -o "jsonpath={.status.$4}"; }
 within 20 says in-quota label team-a p1
-sleep 1.1 # the age of pods is told in seconds
+sleep 1.1 # ages of pods have a resolution of one second
 expect created from "$(pod team-a p2 1)$(pod team-d p1 2)" k create
 within 20 says over-quota label team-a p2
 within 20 says over-quota label team-d p1
@@ -206,13 +206,13 @@ metadata:
 " k create
 expect patched k patch node gpu --subresource status --type merge \
   -p '{"status": {"capacity": {"cpu": "8", "memory": "8Gi", "pods": "10"}, "allocatable": {"cpu": "8", "memory": "8Gi", "pods": "10"}}}'
-# needs NAME ANNOTATIONS: a pod.
+# needs NAME ANNOTATIONS: a pod with GPU requirements.
 needs() {
   printf -- '\n---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: team-a, name: %s, annotations: {%s}}\n' "$@"
   printf 'spec:\n  terminationGracePeriodSeconds: 0\n  containers: [{name: main, image: any, resources: {limits: {cpu: 1}}}]\n'
 }
 chosen() { from "$(needs n1 'nos.nebuly.com/need-memory: 9Gi')" k create; }
-within 20 chosen # the node may not be known yet
+within 20 chosen # the operator may not know the node yet
 expect 'Warning: nos: nvidia.com/mig-1g.10gb: the cheapest that meets the need and has room now .gpu.' echo "$out"
 expect '^1 1 nvidia.com/mig-1g.10gb$' k get pod n1 -n team-a -o \
   'jsonpath={.spec.containers[0].resources.limits.nvidia\.com/mig-1g\.10gb} {.spec.containers[0].resources.requests.cpu} {.metadata.annotations.nos\.nebuly\.com/chosen-slice}'
@@ -245,8 +245,8 @@ told | base64 -d >"$work/ca"
 expect '^405$' "${ask[@]}"
 expect '^400$' "${ask[@]}" -d 'nonsense'
 head -c 9000000 /dev/zero >"$work/much"
-expect '^413$' "${ask[@]}" --data-binary "@$work/much" # curl asks first whether it may send that
-"${ask[@]}" -H Expect: --data-binary "@$work/much" >/dev/null 2>&1 # who does not may be cut off
+expect '^413$' "${ask[@]}" --data-binary "@$work/much" # curl sends "Expect: 100-continue" first
+"${ask[@]}" -H Expect: --data-binary "@$work/much" >/dev/null 2>&1 # without it, it may be cut
 refused || fail "it has not outlived them"
 
 say "a certificate that somebody else provides"

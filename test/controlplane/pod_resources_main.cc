@@ -1,4 +1,4 @@
-// What a kubelet says about the devices of its node, as nos reads it:
+// Prints a kubelet's report about the devices of its node, as nos reads it:
 //
 //   nos_pod_resources SOCKET
 //   allocatable nvidia.com/mig-1g.5gb MIG-...

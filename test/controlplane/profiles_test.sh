@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Profiles mean here what they mean to kube-scheduler: of one configuration, both have the same
-# plugins at every point, in the same order and with the same weights.
+# Scheduler profiles mean the same as for kube-scheduler: from one configuration, both derive the
+# same plugins at every extension point, in the same order and with the same weights.
 #
 #   profiles_test.sh SCRIPT BUILD_FOLDER     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
@@ -52,7 +52,7 @@ profiles:
     score: {disabled: [{name: "*"}], enabled: [{name: NodeResourcesFit, weight: 5}]}
 Y
 
-# "profile point plugin weight", a line each; weights of scores only.
+# Lines "profile point plugin weight"; weights only for scores.
 theirs() {
   grep -o 'Plugins={.*}' "$work/log" | awk '{
     n = split($0, part, /"[A-Za-z]+":{"Enabled":/); rest = $0
@@ -75,9 +75,9 @@ ours() {
     /^      - name:/ {print profile, tolower(point), $3, "-"}
     /^        weight:/ {print profile, "score", name, $2}'
 }
-# What is not kept apart here (docs/scheduler.md): preScore, DynamicResources beyond its gate, the
-# gate of DefaultPreemption's own, a score of volumes that is off; and NodeName's pre-filter and our
-# own plugins, which are only here.
+# Removes differences documented in docs/scheduler.md: preScore, DynamicResources beyond its gate,
+# DefaultPreemption's own gate, a disabled volume score; and NodeName's pre-filter and our own
+# plugins, which only nos has.
 common() {
   grep -vE ' (prescore|multipoint) | DynamicResources | preenqueue DefaultPreemption | score VolumeBinding |prefilter NodeName | (Gpu(Packing|Cutting)|CapacityScheduling) '
 }

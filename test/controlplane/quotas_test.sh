@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two teams share a cluster of the real API server, with nos scheduler and nos operator: one borrows
-# what the other leaves idle, and gives it back when that claims it; then a quota over both.
+# the other's idle quota, and loses it when the other reclaims it; then a composite quota over both.
 #
 #   quotas_test.sh SCRIPT BUILD
 # shellcheck source=test/controlplane/check.sh
@@ -30,7 +30,7 @@ export KUBECONFIG=$dir/kubeconfig
 kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
 helm=$("$controlplane" binary helm) || fail "no helm"
 k() { "$kubectl" "$@"; }
-# within SECONDS COMMAND...: until it succeeds.
+# within SECONDS COMMAND...: repeats the command until it succeeds.
 within() {
   local deadline=$((SECONDS + $1))
   shift
@@ -46,7 +46,7 @@ expect created k create -f "$work/crds.yaml"
 within 20 k get eq,ceq -A
 for name in nos-system team-a team-b team-c; do expect created k create namespace "$name"; done
 
-# node NAME: four cores, played by kwok.
+# node NAME: four cores, simulated by kwok.
 node() {
   printf -- '\n---\napiVersion: v1\nkind: Node\nmetadata: {name: %s, annotations: {kwok.x-k8s.io/node: fake}}\n' "$1"
   printf 'status: {allocatable: {cpu: "4", memory: 8Gi, pods: "20"}, capacity: {cpu: "4", memory: 8Gi, pods: "20"}}\n'
@@ -55,7 +55,7 @@ node() {
 quota() {
   printf -- '\n---\napiVersion: nos.nebuly.com/v1alpha1\nkind: %s\nmetadata: {namespace: %s, name: %s}\nspec: %s\n' "$@"
 }
-# pods NAMESPACE COUNT PREFIX: of one core each.
+# pods NAMESPACE COUNT PREFIX: one core each.
 pods() {
   for ((i = 1; i <= $2; ++i)); do
     printf -- '\n---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: %s, name: %s%d}\nspec:\n' "$1" "$3" "$i"
@@ -63,14 +63,14 @@ pods() {
     printf '  containers: [{name: main, image: any, resources: {requests: {cpu: "1"}}}]\n'
   done
 }
-# bound NAMESPACE COUNT: so many of its pods have a node.
+# bound NAMESPACE COUNT: exactly COUNT of its pods have a node.
 bound() {
   [ "$(k get pods -n "$1" -o 'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | grep -c .)" -eq "$2" ]
 }
 # labelled NAMESPACE LABEL COUNT
 labelled() { [ "$(k get pods -n "$1" -l "nos.nebuly.com/capacity=$2" -o name | grep -c .)" -eq "$3" ]; }
 status() { [ "$(k get "$2" "$3" -n "$4" -o "jsonpath={.status.$5}")" = "$1" ]; }
-# evicted NAMESPACE COUNT: so many Events tell that a pod of it was.
+# evicted NAMESPACE COUNT: exactly COUNT Events report an eviction there.
 evicted() {
   [ "$(k get events -n "$1" -o 'jsonpath={range .items[*]}{.reason}{"\n"}{end}' | grep -cx Preempted)" -eq "$2" ]
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# nos and kube-scheduler decide alike: scheduler_differential/main.cc, on a control plane of its own,
-# without kubelets, and without controllers but that of volumes.
+# nos and kube-scheduler decide alike: scheduler_differential/main.cc, on its own control plane,
+# without kubelets, and with the volume controllers only.
 #
 #   scheduler_differential_test.sh SCRIPT BINARY [ARGUMENT...]
 #
@@ -19,7 +19,8 @@ end() {
 }
 trap end EXIT
 
-# Nothing is to change what the test has made: no taints, tolerations and finalizers of others.
+# No admission plugin or controller may change the test's objects: no default taints, tolerations
+# and finalizers.
 plugins=ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,DefaultTolerationSeconds
 export NOS_FLAGS_KUBE_APISERVER="--disable-admission-plugins=$plugins"
 NOS_FLAGS_KUBE_CONTROLLER_MANAGER="--controllers=serviceaccount-controller"

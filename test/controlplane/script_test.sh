@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# script/controlplane itself: what is asked for wrongly is refused with a hint, a second `up` changes
-# nothing, a crashed component is seen and replaced, what was stored outlives the API server, and a
-# Ctrl-C in the middle leaves nothing running.
+# Tests script/controlplane itself: wrong arguments are refused with a hint, a second `up` changes
+# nothing, a crashed component is noticed and replaced, stored objects survive a restart of the API
+# server, and a Ctrl-C midway leaves no process behind.
 #
 #   script_test.sh SCRIPT
 # shellcheck source=test/controlplane/check.sh
@@ -13,10 +13,10 @@ end() {
   rm -rf "$work"
 }
 trap end EXIT
-# The components' processes; the brackets keep grep from finding itself.
+# Prints the components' processes; the brackets keep grep from finding itself.
 alive() { grep -lE -- "[=]$dir/" /proc/[0-9]*/cmdline 2>/dev/null || true; }
 
-# --- words
+# --- arguments
 expect 'kube-apiserver' "$controlplane" --help
 refuse 'a command is missing' "$controlplane"
 refuse "unknown command 'upp'" "$controlplane" upp
@@ -52,7 +52,7 @@ env -u KUBEBUILDER_ASSETS PATH="$work/bin" NOS_CACHE="$work/empty" "$controlplan
 status=$?
 [ "$status" -eq 77 ] || fail "without Go: exit $status, not 77"
 
-# --- Ctrl-C in the middle
+# --- Ctrl-C midway
 "$controlplane" up --dir "$dir" --nodes 0 >"$work/up.log" 2>&1 &
 up=$!
 until [ -s "$dir/kube-apiserver.pid" ]; do
@@ -72,7 +72,7 @@ out=$(<"$work/up.log")
 [ "$status" -eq 130 ] || fail "interrupted: exit $status, not 130"
 [ -z "$(alive)" ] || fail "interrupted: still running: $(alive)"
 
-# --- a whole life
+# --- a complete life cycle
 expect "export KUBECONFIG=$dir/kubeconfig" "$controlplane" up --dir "$dir" --nodes 1
 before=$(alive)
 [ "$(wc -w <<<"$before")" -eq 5 ] || fail "five processes, not: $before"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The chart's ServiceMonitors and its PrometheusRule: taken by the real API server with the Prometheus operator's own schema,
-# refused by it when they are wrong, and each selects the Service that it is for.
+# The chart's ServiceMonitors and its PrometheusRule: accepted by the real API server with the
+# Prometheus operator's own schema, refused by it if wrong, and each selects its own Service.
 #
 #   service_monitor_test.sh SCRIPT     with NOS_CONTROLPLANE_DIR
 #
-# The schema stays when the test ends: taking a kind away can hold up the garbage collector, which
-# tests beside this one need.
+# The CRDs stay after the test: removing a kind can block the garbage collector, which concurrent
+# tests need.
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
 dir=$NOS_CONTROLPLANE_DIR
@@ -45,7 +45,7 @@ refuse "no CRD 'nonsense'" "$controlplane" crd nonsense
 for crd in "${crds[@]}"; do
   expect 'serverside-applied' k apply --server-side -f "$crd"
 done
-# A CRD just made has null for its conditions, which kubectl does not wait on.
+# A new CRD has null conditions, on which kubectl wait fails.
 for kind in servicemonitors prometheusrules; do
   expect 'condition met' k wait --for=jsonpath='{.status.acceptedNames.plural}'=$kind \
     --timeout 60s crd/$kind.monitoring.coreos.com
@@ -53,7 +53,7 @@ for kind in servicemonitors prometheusrules; do
 done
 expect created k create namespace "$namespace"
 
-# What the API server takes, and what it would not.
+# Objects that the API server accepts, and objects that it refuses.
 render plain
 expect "servicemonitor.monitoring.coreos.com/nos-mig-agent serverside-applied" dry_run plain
 expect "prometheusrule.monitoring.coreos.com/nos serverside-applied" dry_run plain
@@ -65,7 +65,7 @@ refuse 'often: field not declared in schema' dry_run unknown
 sed 's/interval: 15s/interval: soon/' "$work/plain" >"$work/soon"
 refuse 'interval.* should match' dry_run soon
 
-# Each selects the one Service of its component, and a port that this has.
+# Each selects exactly the Service of its component, and an existing port of it.
 awk -v RS='(^|\n)---\n' '/\nkind: Service(Monitor)?\n/ {print "---\n" $0}' "$work/plain" >"$work/services"
 expect 'serverside-applied' k apply --server-side -f "$work/services"
 for component in gpu-partitioner mig-agent scheduler operator autoscaler; do

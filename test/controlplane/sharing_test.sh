@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A cluster of a MIG node and an MPS node on the real control plane: one plan serves pods of both
-# kinds, shares follow demand, what is held stays, agents and MPS daemons that are killed are
-# followed by others, and a node that leaves MPS is left as it was.
+# A cluster with a MIG node and an MPS node on the real control plane: one plan serves pods of both
+# kinds, shares follow demand, held devices stay, killed agents and MPS daemons are replaced, and a
+# node that leaves MPS is restored.
 #
 #   sharing_test.sh SCRIPT BUILD_FOLDER     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
@@ -14,7 +14,7 @@ here=$(dirname "$(readlink -f "$0")")
 label=nos.nebuly.com/gpu-partitioning
 nodes=(gpu-1 gpu-2)
 values=(--set gpuPartitioner.migAgent.mps.enabled=true)
-# gpu-2 has MIG off, as it comes out of the box, and daemons that need no GPU.
+# gpu-2 has MIG off, the factory setting, and daemons that need no GPU.
 before_agents() {
   sed -i 's/"model": "A100-40GB"/&, "mig": false/g' "$work/gpu-2.json"
   expect labeled k label node gpu-2 "$label=mps" --overwrite
@@ -34,7 +34,7 @@ share() {
     "${3:-hostIPC: true}" "$2"
 }
 annotation() { k get node gpu-2 -o jsonpath="{.metadata.annotations.nos\.nebuly\.com/${1//./\\.}}"; }
-# soon TEXT COMMAND...: its output has TEXT in time.
+# soon TEXT COMMAND...: the output contains TEXT in time.
 soon() {
   local text=$1 deadline=$((SECONDS + 60))
   shift
@@ -43,7 +43,7 @@ soon() {
     read -rt 0.05 <> <(:)
   done
 }
-# The process ids of the daemons that run.
+# The process ids of the running daemons.
 daemons() {
   local pid
   cat "$work"/mps-gpu-2/*/nvidia-cuda-mps-control.pid 2>/dev/null | sort | while read -r pid; do

@@ -1,5 +1,5 @@
-// What runs in a pod of the kubelet test, and as its sandbox: tells what it was handed, and waits to
-// be asked to end. As process 1 of its container it hears only signals that it has asked for.
+// The program in pods of the kubelet test, and of their sandboxes: prints its devices, and runs until a
+// signal. As process 1 of its container it receives only signals that it handles.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The shared control plane is real and whole: kwok's nodes get Ready, the scheduler binds, kwok runs
-# what is bound, RBAC refuses, the disruption controller counts.
+# The shared control plane is real and complete: kwok's nodes become Ready, the scheduler binds,
+# kwok runs bound pods, RBAC refuses, the disruption controller counts.
 #
 #   smoke_test.sh SCRIPT     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
@@ -21,7 +21,7 @@ expect 'condition met' k wait --for=condition=Ready node --selector type=kwok --
 expect "created" k create namespace "$namespace"
 expect 'condition met' k wait --for=create serviceaccount/default -n "$namespace" --timeout 30s
 
-# The deployment, replica set and scheduler's work, and kwok's.
+# Exercises the deployment and replica set controllers, the scheduler, and kwok.
 expect created from "
 apiVersion: apps/v1
 kind: Deployment
@@ -48,7 +48,7 @@ eviction='{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "
 refuse 'disruption budget' from "$eviction" \
   k create --raw "/api/v1/namespaces/$namespace/pods/$pod/eviction"
 
-# What asks for more than there is stays pending, with the scheduler's reason.
+# A pod with too large requests stays pending, with the scheduler's reason.
 expect created from "
 apiVersion: v1
 kind: Pod
@@ -62,7 +62,7 @@ expect 'condition met' k wait --for=jsonpath='{.status.conditions[0].reason}'=Un
 expect 'Insufficient nvidia.com/mig-1g.5gb' k get pod large -n "$namespace" \
   -o jsonpath='{.status.conditions[0].message}'
 
-# A service account may do what its role says, and nothing else.
+# A service account may do exactly what its role allows.
 expect created k create serviceaccount reader -n "$namespace"
 expect created k create role reader -n "$namespace" --verb get,list --resource pods
 expect created k create rolebinding reader -n "$namespace" --role reader \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Who reads what of nos telemetry, asks what would become of a pod, and submits one, as the real API
-# server says of their tokens.
+# Authorization of nos telemetry: reading, what-if questions and submitting pods follow the real API
+# server's decision on the client's token.
 #
 #   telemetry_test.sh SCRIPT BUILD
 # shellcheck source=test/controlplane/check.sh
@@ -12,7 +12,7 @@ export KUBECONFIG=$dir/kubeconfig
 [ -f "$KUBECONFIG" ] || { echo "skipped: there is no control plane"; exit 77; }
 kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
 k() { "$kubectl" "$@"; }
-server='' a=telemetry-a-$$ b=telemetry-b-$$ # others may be ending still
+server='' a=telemetry-a-$$ b=telemetry-b-$$ # others may still be terminating
 end() {
   local code=$?
   [ -z "$server" ] || kill "$server" 2>/dev/null
@@ -36,10 +36,10 @@ k create clusterrolebinding "$a-chief" --clusterrole=view \
   --serviceaccount="$a:chief" >/dev/null || fail "no binding"
 k -n "$a" create rolebinding member --clusterrole=view \
   --serviceaccount="$a:member" >/dev/null || fail "no binding"
-# Reads and creates pods in its own namespace; the others look only.
+# May read and create pods in its own namespace; the others may only read.
 k -n "$a" create rolebinding maker --clusterrole=edit \
   --serviceaccount="$a:maker" >/dev/null || fail "no binding"
-# As the chart has it.
+# The same role as in the chart.
 k create clusterrole "$a-watch" --verb=list,watch \
   --resource=pods,nodes,persistentvolumes,persistentvolumeclaims,namespaces,services,replicationcontrollers \
   --resource=storageclasses.storage.k8s.io,csinodes.storage.k8s.io,csidrivers.storage.k8s.io \
@@ -100,7 +100,7 @@ expect() {
 }
 expect 401 workloads
 expect 401 workloads forged
-expect 401 workloads 0123456789abcdef # of reporters
+expect 401 workloads 0123456789abcdef # a reporter's token
 expect 200 workloads "$member"
 grep -q '"namespace":"'"$a"'"' "$work/answer" || fail "a member sees nothing"
 grep -q '"namespace":"'"$b"'"' "$work/answer" && fail "a member sees what is not theirs"
@@ -111,7 +111,7 @@ grep -q '"namespace":"'"$b"'"' "$work/answer" || fail "who may list all pods doe
 expect 200 overview "$chief"
 expect 403 overview "$member"
 
-# act NAME TOKEN POD...: asks about a pod of these fields, or submits it
+# act NAME TOKEN POD...: asks what-if about a pod with these fields, or submits it
 act() {
   local name=$1 token=$2
   shift 2
@@ -143,7 +143,7 @@ expect_act 403 submit "$maker" "$(pod_of "$b" try)"
 expect_act 200 submit "$maker" "$(pod_of "$a" try)"
 grep -q '{"namespace":"'"$a"'","name":"try"}' "$work/answer" || fail "submit: $(cat "$work/answer")"
 expect_act 409 submit "$maker" "$(pod_of "$a" try)"
-# What the API server says of a pod is passed on.
+# The API server's error message about a pod is forwarded.
 expect_act 400 submit "$maker" "{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: $a}, spec: {containers: []}}"
 grep -q 'spec.containers: Required value' "$work/answer" || fail "submit: $(cat "$work/answer")"
 made=$(k -n "$a" get pods -o name)$(k -n "$b" get pods -o name)
@@ -151,14 +151,14 @@ made=$(k -n "$a" get pods -o name)$(k -n "$b" get pods -o name)
 code=$(curl -sS -o "$work/answer" -w '%{http_code}' -H "Authorization: Bearer $maker" \
   -H 'Content-Type: application/json' -d '{}' "$url/submit")
 [ "$code" = 403 ] || fail "without X-Nos-Csrf: $code"
-# A pod of somebody else's namespace is not named.
+# A pod in a namespace that the client may not read is not named.
 k -n "$b" run secret --image=any --restart=Never >/dev/null || fail "no pod"
 expect_act 200 what-if "$maker" "$(pod_of "$a" try 100000)"
 grep -q secret "$work/answer" && fail "another namespace's pod is named: $(cat "$work/answer")"
 grep -q '"action":"submit","who":"system:serviceaccount:'"$a"':maker","from":"127.0.0.1","cluster":"prod","what":"'"$a"'/try","outcome":"done"' \
   "$work/audit.log" || fail "not in the audit log: $(cat "$work/audit.log")"
 grep -qF "$maker" "$work/audit.log" "$work/server.log" && fail "a token is in a log"
-# Forged tokens cost the API server a few questions, not one each.
+# Forged tokens cost the API server a few reviews, not one each.
 for i in $(seq 30); do code session "forged-$i" >/dev/null; done
 expect 429 session forged-31
 expect 200 session "$maker"

@@ -1,5 +1,5 @@
-// A cache fed by the real API server: nothing is lost or told twice when the API server goes away,
-// comes back, or has forgotten where the watch was.
+// A cache fed by the real API server: no event is lost or delivered twice when the API server
+// stops, restarts, or has forgotten the watch's version.
 #include <fmt/core.h>
 
 #include <map>
@@ -18,7 +18,7 @@ class WatchOutage : public ContractTest {
     });
     MakeRecords(3);
     PumpUntil(*cache_, [this] { return Known() == 3; });
-    // The watch is there when it has told something.
+    // The first delivered event shows that the watch is open.
     Make(kConfigMaps, RecordOf("first"));
     PumpUntil(*cache_, [this] { return Has("first"); });
     told_.clear();
@@ -34,23 +34,24 @@ class WatchOutage : public ContractTest {
   std::map<std::string, int> told_;
 };
 
-TEST_F(WatchOutage, AWatchGoesOnWhereItWasAfterARestart) {
+TEST_F(WatchOutage, ResumesWatchAfterApiServerRestart) {
   Watch();
   ControlPlane("kill kube-apiserver");
   ControlPlane("start kube-apiserver");
   Make(kConfigMaps, RecordOf("after"));
   PumpUntil(*cache_, [this] { return Has("after"); });
-  // Resumed, unless others wrote meanwhile and the new server does not know that version any more.
+  // The watch resumes, unless other clients wrote meanwhile and the restarted server does not know
+  // that version.
   EXPECT_LE(transport_->lists, 1);
   EXPECT_EQ(told_.size(), 1U);
   EXPECT_EQ(Told("after", "added"), 1);
 }
 
-TEST_F(WatchOutage, AnOutageLosesNothing) {
+TEST_F(WatchOutage, LosesNoEventDuringOutage) {
   Watch();
   ControlPlane("kill kube-apiserver");
   PumpUntil(*cache_, [this] { return !cache_->reflector().last_error().ok(); });
-  for (int i = 0; i < 5; ++i) {  // it tries, and keeps what it knows
+  for (int i = 0; i < 5; ++i) {  // it retries, and keeps its objects
     bell_.Wait(std::chrono::milliseconds(300));
     cache_->Pump(*client_, SystemClock().Now());
   }
@@ -65,11 +66,11 @@ TEST_F(WatchOutage, AnOutageLosesNothing) {
   EXPECT_EQ(Told("record-0001", "gone"), 1);
 }
 
-TEST_F(WatchOutage, AForgottenVersionIsListedAnew) {
+TEST_F(WatchOutage, RelistsAfterCompactedVersion) {
   Watch();
   ControlPlane("kill kube-apiserver");
   ControlPlane("start kube-apiserver");
-  // The cache looks away meanwhile.
+  // The cache is not pumped meanwhile.
   Make(kConfigMaps, RecordOf("after"));
   ASSERT_TRUE(client_->Delete(kConfigMaps, ns_, "record-0001").ok());
   ASSERT_TRUE(client_->Update(kConfigMaps, ns_, RecordOf("record-0002", "new")).ok());
@@ -84,12 +85,12 @@ TEST_F(WatchOutage, AForgottenVersionIsListedAnew) {
 
 using WatchContract = ContractTest;
 
-TEST_F(WatchContract, BookmarksMoveAnIdleWatchOn) {
+TEST_F(WatchContract, BookmarksAdvanceVersionOfIdleWatch) {
   ListOptions options;
   auto list = client_->List(kConfigMaps, ns_, options);
   ASSERT_TRUE(list.ok());
   options.resource_version = list->resource_version;
-  // The server sends one before it ends a watch, which it does when asked.
+  // The server sends a bookmark before it ends a watch, which it does after timeoutSeconds.
   ApiRequest request;
   request.method = "GET";
   request.path = PathOf(kConfigMaps, ns_);
@@ -99,7 +100,7 @@ TEST_F(WatchContract, BookmarksMoveAnIdleWatchOn) {
                    {"timeoutSeconds", "5"}};
   auto stream = http_->Watch(request);
   ASSERT_TRUE(stream.ok()) << stream.status().ToString();
-  // Elsewhere something happens that is no event of this watch.
+  // A write elsewhere raises the version without an event for this watch.
   const Json other = {{"metadata", {{"name", ns_}}}};
   ASSERT_TRUE(client_->Create(kConfigMaps, "default", other).ok());
   ASSERT_TRUE(client_->Delete(kConfigMaps, "default", ns_).ok());

@@ -1,4 +1,4 @@
-// Writes to the real API server: what is refused, and with which code.
+// Writes to the real API server: refusals and their codes.
 #include <fmt/core.h>
 
 #include "contract.h"
@@ -21,7 +21,7 @@ class WriteContract : public ContractTest {
               {"terminationGracePeriodSeconds", 0},
               {"containers", {{{"name", "main"}, {"image", "example/any:1"}}}}}}};
   }
-  // As `manager`, by server-side apply.
+  // Server-side apply as field manager `manager`.
   Result<Json> Apply(const Json& object, std::string manager, bool force = false) {
     const std::string name(FindString(object, "metadata", "name"));
     return Send({"PATCH",
@@ -43,7 +43,7 @@ class WriteContract : public ContractTest {
   }
 };
 
-TEST_F(WriteContract, TheSecondOfTwoUpdatesIsAConflict) {
+TEST_F(WriteContract, SecondOfTwoUpdatesConflicts) {
   Json mine = Make(kConfigMaps, RecordOf("a", "1")), theirs = mine;
   MakeObject(theirs, "data")["value"] = "2";
   ASSERT_TRUE(client_->Update(kConfigMaps, ns_, theirs).ok());
@@ -52,21 +52,21 @@ TEST_F(WriteContract, TheSecondOfTwoUpdatesIsAConflict) {
   EXPECT_EQ(FindString(*client_->Get(kConfigMaps, ns_, "a"), "data", "value"), "2");
 }
 
-TEST_F(WriteContract, WhatIsThereIsNotMadeAgainAndWhatIsNotThereIsNotFound) {
+TEST_F(WriteContract, ReportsExistingAndMissingObjects) {
   Make(kConfigMaps, RecordOf("a"));
   EXPECT_EQ(client_->Create(kConfigMaps, ns_, RecordOf("a")).status().code(), Code::kAlreadyExists);
   EXPECT_EQ(client_->Delete(kConfigMaps, ns_, "b").code(), Code::kNotFound);
   EXPECT_EQ(client_->Create(kConfigMaps, ns_, RecordOf("No Name")).status().code(), Code::kInvalid);
 }
 
-TEST_F(WriteContract, ADeletionHoldsToItsPreconditions) {
+TEST_F(WriteContract, DeleteRespectsPreconditions) {
   Make(kConfigMaps, RecordOf("a"));
   const Json other = {{"preconditions", {{"uid", "somebody-else"}}}};
   EXPECT_EQ(client_->Delete(kConfigMaps, ns_, "a", other).code(), Code::kConflict);
   EXPECT_TRUE(client_->Get(kConfigMaps, ns_, "a").ok());
 }
 
-TEST_F(WriteContract, AMergePatchTouchesOnlyWhatItNames) {
+TEST_F(WriteContract, MergePatchChangesOnlyNamedFields) {
   Make(kConfigMaps, RecordOf("a", "1"));
   const Json patch = {{"metadata", {{"annotations", {{"nos.nebuly.com/x", "y"}}}}}};
   const auto patched = client_->Patch(kConfigMaps, ns_, "a", PatchType::kMerge, patch);
@@ -75,11 +75,11 @@ TEST_F(WriteContract, AMergePatchTouchesOnlyWhatItNames) {
   EXPECT_EQ(FindString(*patched, "metadata", "annotations", "nos.nebuly.com/x"), "y");
 }
 
-TEST_F(WriteContract, ServerSideApplyKeepsOwners) {
+TEST_F(WriteContract, ServerSideApplyKeepsFieldsOfOtherManagers) {
   ASSERT_TRUE(Apply(RecordOf("a", "1"), "nos").ok());
   EXPECT_EQ(Apply(RecordOf("a", "2"), "other").status().code(), Code::kConflict);
   ASSERT_TRUE(Apply(RecordOf("a", "2"), "other", true).ok());
-  // What nos no longer lists and nobody else owns is gone; what the other owns stays.
+  // Fields dropped by nos without another owner are removed; fields with another owner stay.
   Json bare = RecordOf("a");
   bare.as_object().erase("data");
   const auto applied = Apply(bare, "nos");
@@ -87,7 +87,7 @@ TEST_F(WriteContract, ServerSideApplyKeepsOwners) {
   EXPECT_EQ(FindString(*applied, "data", "value"), "2");
 }
 
-TEST_F(WriteContract, APodIsBoundOnce) {
+TEST_F(WriteContract, PodIsBoundAtMostOnce) {
   AwaitServiceAccount();
   Make(kPods, PodOf("a", "nobody"));
   EXPECT_TRUE(client_->Bind(ns_, "a", "kwok-0").ok());
@@ -95,7 +95,7 @@ TEST_F(WriteContract, APodIsBoundOnce) {
   Until([&] { return FindString(*client_->Get(kPods, ns_, "a"), "status", "phase") == "Running"; });
 }
 
-TEST_F(WriteContract, AnEvictionHoldsToTheDisruptionBudget) {
+TEST_F(WriteContract, EvictionRespectsDisruptionBudget) {
   AwaitServiceAccount();
   Make(kPods, PodOf("a", "default-scheduler"));
   Make(kBudgets,

@@ -1,5 +1,5 @@
-// What a client of the webhook may send. Whatever it is, the answer is either an error of HTTP or
-// an AdmissionReview that answers what was asked, and the next is answered alike.
+// Arbitrary input to the webhook: the answer is an HTTP error or an AdmissionReview that answers
+// the request, and the same input is answered alike again.
 #include <string>
 
 #include "codec/json.h"
@@ -25,7 +25,7 @@ std::vector<quota::SharedQuota> Quotas() {
   return quotas;
 }
 
-// A cluster of one A100 that nobody uses, and that nobody uses again when the next one asks.
+// A cluster with one unused A100, which stays unused for the next request.
 AdmissionAnswer ChooseSlice(std::string_view body) {
   cluster::Node node;
   Require(ReadNode(R"({"metadata": {"name": "n", "labels": {
@@ -52,7 +52,7 @@ void Check(std::string_view body, const AdmissionAnswer& answer) {
   }
   const auto asked = ParseJson(body), said = ParseJson(answer.body);
   Require(said.ok(), "an answer is JSON");
-  // It is read without a tree: what is broken where nothing is asked for may go unseen.
+  // The body is read without a tree, so errors in skipped values may be missed.
   Require(
       !asked.ok() || FindString(*said, "response", "uid") == FindString(*asked, "request", "uid"),
       "what was asked is answered");

@@ -1,6 +1,5 @@
-// Node annotations, one "key=value" a line below the prefix, of a node that is shared by MPS when
-// the first line is "mps": whatever they say, GPUs come out legal, and their status written and
-// read again is the same.
+// Node annotations, one "key=value" per line below the prefix; the node is in MPS mode if the first
+// line is "mps". For any input the GPUs are legal, and their status survives a round trip.
 #include "cluster/annotations.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Texts that users and clients write: kubeconfigs and label selectors. Refused as invalid, or
-// usable. The first byte says which it is.
+// Kubeconfigs and label selectors from users: refused as invalid, or usable. The first byte chooses
+// the kind.
 #include "cluster/selectors.h"
 #include "fuzz.h"
 #include "kube/connection.h"

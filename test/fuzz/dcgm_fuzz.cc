@@ -1,4 +1,4 @@
-// What a DCGM exporter says: what is read is possible, and no text hides the line after it.
+// Output of a DCGM exporter: parsed values are possible ones, and no text hides the next line.
 #include <string>
 
 #include "fuzz.h"

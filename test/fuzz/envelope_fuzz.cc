@@ -1,5 +1,5 @@
-// Envelopes, whatever is in them: refused as a whole or record by record, or folded into a state
-// that can be told as JSON and made again from its own records.
+// Arbitrary telemetry envelopes: refused completely or record by record, or folded into a state
+// that can be written as JSON and rebuilt from its own records.
 #include "codec/json.h"
 #include "fuzz.h"
 #include "telemetryserver/derived.h"

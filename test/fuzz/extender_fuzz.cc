@@ -1,6 +1,5 @@
-// What a client of the extender may send: a line with the verb, then the body. Whatever it is, the
-// answer is either an error of HTTP or JSON, nodes that pass were asked for, and the extender goes
-// on.
+// Arbitrary input to the scheduler extender: a line with the verb, then the body. The answer is an
+// HTTP error or JSON, accepted nodes are among the requested ones, and the extender keeps working.
 #include <algorithm>
 #include <string>
 

@@ -1,4 +1,4 @@
-// What every fuzz target needs.
+// Shared parts of the fuzz targets.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@ inline std::string_view FuzzText(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Ends the program, which the fuzzer counts as a finding.
+// Aborts the program, which the fuzzer counts as a finding.
 inline void Require(bool promise, std::string_view what) {
   if (promise) return;
   std::cerr << "broken promise: " << what << '\n';
   std::abort();
 }
 
-// Whether the text may have a number that is 0 as a double and more than that as it is written
-// ("1e-400"): a tree has the double. For each such number an exponent of three digits follows.
+// True if the text may contain a number that is not 0 but becomes 0 as a double ("1e-400"): a tree
+// has only the double. Such a number has an exponent of three digits.
 inline bool HasTinyNumbers(std::string_view text) {
   for (size_t i = 0; i + 4 < text.size(); ++i) {
     if ((text[i] == 'e' || text[i] == 'E') && text[i + 1] == '-' &&

@@ -1,5 +1,5 @@
-// gRPC from a hostile peer: no bytes break either side of a connection, nor the reading of what a
-// kubelet answers. The first byte says what the others are.
+// gRPC from a hostile peer: no input breaks either side of a connection, nor the parser of a
+// kubelet's answers. The first byte chooses the target.
 #include <sys/socket.h>
 
 #include <array>

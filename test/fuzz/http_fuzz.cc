@@ -1,5 +1,5 @@
-// Requests on a connection, whatever comes in whatever pieces: within limits, with a code to refuse
-// them by, and with targets that mean one path. The first byte says how the rest is cut.
+// Requests on a connection, split in arbitrary pieces: limits hold, refusals have a code, and an
+// accepted target has only one meaning. The first byte chooses the split.
 #include "fuzz.h"
 #include "net/http.h"
 #include "net/request_parser.h"

@@ -1,4 +1,4 @@
-// ParseJson: what it accepts can be written, and what is written is accepted and the same.
+// ParseJson: accepted input can be written, and the written text is accepted with the same value.
 #include "codec/json.h"
 #include "fuzz.h"
 

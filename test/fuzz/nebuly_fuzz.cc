@@ -1,5 +1,5 @@
-// Configurations of Nebuly's device plugin, and keys of its ConfigMap, in which anybody may write.
-// Refused as invalid, or shares that are written and read again as the same.
+// Configurations of Nebuly's device plugin, and keys of its ConfigMap, which other users can write:
+// refused as invalid, or shares that survive a round trip.
 #include "agent/nebuly_config.h"
 #include "fuzz.h"
 

@@ -1,5 +1,4 @@
-// YAML, JSON and the objects in them: refused with the file's name, or usable all the way to a
-// snapshot.
+// YAML, JSON and objects: refused with the file's name, or usable up to a snapshot.
 #include "cluster/objects.h"
 
 #include <memory>

@@ -1,10 +1,11 @@
-// A node that writes what it likes, as its credential allows, before a partitioner: plans are made,
-// written, refused, answered all the same, and what is remembered of the node is little. Lines:
+// A node that writes arbitrary annotations, as its credential allows, in front of a partitioner.
+// Plans are still made, written, refused and acknowledged, and little state is kept for the node.
+// Input lines:
 //
-//   key=value        an annotation, its prefix left out
+//   key=value        an annotation, without its prefix
 //   label key=value  a label
-//   pod 1g.5gb       a pod that waits for this
-//   -                what happens until now is acted on
+//   pod 1g.5gb       a pending pod with this request
+//   -                runs the partitioner on everything so far
 #include <string>
 
 #include "base/text.h"
@@ -88,7 +89,7 @@ class Cluster {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text = FuzzText(data, size);
-  if (!IsUtf8(text)) return 0;  // API servers take nothing else
+  if (!IsUtf8(text)) return 0;  // API servers accept only UTF-8
   Cluster cluster;
   size_t lines = 0;
   for (const std::string_view line : Split(text, '\n')) {

@@ -1,4 +1,4 @@
-// Kubernetes' binary encoding: refused, or JSON that can be written and read.
+// Kubernetes' binary encoding: refused, or converted to JSON that survives a round trip.
 #include "codec/json.h"
 #include "fuzz.h"
 #include "sim/protobuf.h"

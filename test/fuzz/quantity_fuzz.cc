@@ -1,4 +1,4 @@
-// Quantity: text forms are exact, and whole and milli values do not fall below the quantity.
+// Quantity: texts are exact, and whole and milli values are never below the quantity.
 #include "base/quantity.h"
 
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-// Runs a fuzz target over files and folders of recorded inputs, without libFuzzer.
+// Runs a fuzz target over files and directories of recorded inputs, without libFuzzer.
 #include <filesystem>
 #include <fstream>
 #include <iostream>

@@ -1,5 +1,5 @@
-// Blocks of samples: whatever comes is refused or is a block within limits that can be written
-// again, and a column read alone is the one read with the others.
+// Sample blocks: any input is refused or is a block within limits that can be written again, and a
+// column decoded alone equals the column decoded with the others.
 #include <bit>
 #include <cmath>
 

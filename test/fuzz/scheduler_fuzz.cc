@@ -1,5 +1,5 @@
-// A KubeSchedulerConfiguration as people write it: refused as invalid with every problem at its
-// path, or it can be printed and read again, and means the same.
+// A KubeSchedulerConfiguration from a user: refused as invalid with the path of every problem, or
+// unchanged by printing and reading.
 #include "codec/yaml.h"
 #include "fuzz.h"
 #include "scheduling/configuration.h"

@@ -1,4 +1,4 @@
-// Events of a server: what is read does not depend on how it arrives.
+// Server-sent events: the result does not depend on how the input is split.
 #include <string>
 #include <vector>
 

@@ -1,6 +1,6 @@
-// What schedulers and telemetry watch beside pods and nodes, as an API server sends it: every
-// reader reads it straight from the text and through a tree. Both take it or neither, and what is
-// read is whole.
+// Objects other than pods and nodes that schedulers and telemetry watch, as sent by an API server:
+// every reader decodes them directly from text and through a tree. Both accept the object or
+// neither, and accepted objects are complete.
 #include "cluster/node_pool.h"
 #include "cluster/surroundings.h"
 #include "cluster/work.h"
@@ -29,7 +29,7 @@ void ReadTwice(const std::string& text, const Json& tree, Status (*read)(JsonSou
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(FuzzText(data, size));
   const Result<Json> json = ParseJson(text);
-  // See wire_fuzz.cc: of a key that stands twice no reader knows what is meant.
+  // See wire_fuzz.cc: the meaning of a duplicate key is undefined.
   if (!json.ok() || !FindDuplicateKeys(text, 1).empty() || HasTinyNumbers(text)) return 0;
   ReadTwice(text, *json, ReadNamespace);
   ReadTwice(text, *json, ReadClaim);

@@ -1,5 +1,5 @@
-// Tokens of OpenID Connect, whatever is in them: refused, or read as what was signed; no key that
-// can be read vouches for one, and nobody becomes Kubernetes' own by them.
+// OpenID Connect tokens: refused, or read exactly as signed; no random key verifies a token, and no
+// token yields a user name reserved by Kubernetes.
 #include "fuzz.h"
 #include "identity/id_token.h"
 #include "identity/jwt.h"

@@ -1,5 +1,5 @@
-// Pods and nodes as an API server sends them, read twice: straight from the text and through a
-// tree. Both must say the same, and neither may take what is not JSON.
+// Pods and nodes as sent by an API server, decoded both directly from text and through a tree. The
+// results must be equal, and neither decoder may accept invalid JSON.
 #include "cluster/objects.h"
 #include "codec/duplicate_keys.h"
 #include "codec/json.h"
@@ -25,8 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool is_pod = ReadPod(text, pod).ok();
   const bool is_node = ReadNode(text, node).ok();
   const Result<Json> json = ParseJson(text);
-  // A tree is bounded in depth, what is skipped in a text need not be. Of a key that stands twice
-  // no reader knows what is meant, and no API server sends one.
+  // A tree has a depth limit, skipped text has none. The meaning of a duplicate key is undefined,
+  // and no API server sends one.
   if (!json.ok() || !FindDuplicateKeys(text, 1).empty() || HasTinyNumbers(text)) return 0;
   Require(ReadPod(*json, pod_of_tree).ok() == is_pod, "both are pods or none");
   Require(ReadNode(*json, node_of_tree).ok() == is_node, "both are nodes or none");

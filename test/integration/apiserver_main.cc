@@ -1,4 +1,4 @@
-// Serves an empty cluster on loopback until standard input ends.
+// Serves an empty cluster on loopback until the end of standard input.
 //
 //   nos_apiserver KUBECONFIG [PORT]
 //

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# How tests of the command line call it. Needs $work, a folder that is theirs.
+# Helpers of command-line tests. Needs $work, the test's own directory.
 
 : "${work:?}"
 
@@ -11,7 +11,7 @@ fail() {
   cat "$work/err"
   exit 1
 }
-# call CODE COMMAND...: it ends with this code, soon.
+# call CODE COMMAND...: the command ends soon with this exit code.
 call() {
   local code=$1
   shift
@@ -19,7 +19,7 @@ call() {
   local got=$?
   [ "$got" -eq "$code" ] || fail "$* : expected exit code $code, got $got"
 }
-# refuse CODE TEXT COMMAND...: nothing but one line on stderr, with TEXT in it.
+# refuse CODE TEXT COMMAND...: prints nothing but one line on stderr, which contains TEXT.
 refuse() {
   local code=$1 text=$2
   shift 2

@@ -1,4 +1,5 @@
-// Telemetry of two clusters in a real ClickHouse: all of it, once, over kills of either side.
+// Telemetry of two clusters in a real ClickHouse: complete and without duplicates, over kills of
+// either side.
 //
 //   node clickhouse_test.mjs NOS      ends with 77 (skipped) where there is no clickhouse-server
 import { mkdirSync } from 'node:fs'
@@ -38,7 +39,7 @@ async function looks(count) {
     }
   }
 }
-// Rows as they are once parts have merged.
+// Rows after merging of parts.
 const all = () => until(`ClickHouse has ${sequence} looks`, async () => {
   const of = (table, where) => number(`SELECT count() FROM gpus.${table} FINAL WHERE ${where}`)
   const found = [await of('samples', "metric = 'power'"), await of('samples', "subject LIKE 'instance/%'"),
@@ -56,14 +57,15 @@ expect(row === `west\tgpu/GPU-n-1\tpower\t${begin + 10_000}\t101\n`, `a sample: 
 const layout = (await query(`SELECT object, source, boot, sequence, visitParamExtractString(body, 'mode')
   FROM gpus.records FINAL WHERE cluster = 'east' AND kind = 'layout' ORDER BY at LIMIT 1`)).body
 expect(layout === 'n\tnode/n\tboot-1\t1\tmig\n', `a record: ${layout}`)
-// The one that docs/telemetry-export.md shows.
+// The query in docs/telemetry-export.md.
 const hours = (await query(`SELECT namespace, round(sum(value) / count(), 2) AS utilization, uniqExact(pod) AS pods
   FROM gpus.samples FINAL WHERE metric = 'utilization' AND cluster = 'west' AND namespace != '' GROUP BY namespace`)).body
 expect(hours === 'team\t0.5\t14\n', `by namespace: ${hours}`)
 expect(await number("SELECT count() > 0 FROM gpus.samples WHERE subject = 'cluster'") === 1, 'derived series')
 expect(await number('SELECT max(version) FROM gpus.schema_versions') === 1, 'the schema has a version')
 
-// It is away; what comes meanwhile is kept, over a kill of ours. What is too old goes when it is back.
+// ClickHouse is stopped; records are kept meanwhile, over a kill of nos. Too old records are
+// dropped when it returns.
 await query("INSERT INTO gpus.samples VALUES ('2020-01-01', 'old', 's', 'm', 1577836800000, 1, '', '', '')")
 await stop('clickhouse', 'SIGKILL')
 await looks(10)
@@ -75,7 +77,7 @@ await all()
 await until('old days are dropped', async () =>
   (await number("SELECT count() FROM gpus.samples WHERE cluster = 'old'")) === 0)
 
-// Killed while it delivers: what comes twice is there once.
+// nos is killed while it delivers: a record that is delivered twice is stored once.
 for (let i = 0; i < 5; ++i) {
   await looks(3)
   await stop('telemetry', 'SIGKILL')

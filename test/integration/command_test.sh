@@ -1,10 +1,10 @@
 #!/bin/bash
-# What people meet at the command line: help, one sentence for what is wrong, exit codes, and a
-# sandbox that leaves nothing behind.
+# Tests the command line: help, one-sentence errors, exit codes, and a sandbox that leaves nothing
+# behind.
 #
 #   command_test.sh NOS NOS_SCENARIO README NOS_STUDY
 #
-# Every step says what it expects; the first one that is not met ends the test.
+# Every step states its expectation; the first failure ends the test.
 set -u
 
 nos=$1
@@ -23,7 +23,7 @@ export TMPDIR=$work
 # shellcheck source=test/integration/calls.sh
 . "$(dirname "$0")/calls.sh"
 
-# A sandbox refuses what it could not do in full, before it starts.
+# A sandbox checks its arguments before it starts.
 quick=(--for 1 --speed 1000 --nodes 1 --gpus 1)
 cat >"$work/refused.yaml" <<'EOF'
 apiVersion: v1
@@ -54,8 +54,9 @@ refuse 2 "--nodes" "$nos" sandbox --nodes 0
 refuse 2 "--bogus" "$nos" sandbox --bogus
 refuse 2 "cannot write the kubeconfig" "$nos" sandbox "${quick[@]}" --kubeconfig "$work/no/file"
 
-# Ctrl-C ends it, with its kubeconfig; while it runs, a second one keeps off port and file.
-# (A background job of a shell without job control ignores interrupts, unless told otherwise.)
+# Ctrl-C ends it and removes its kubeconfig; while it runs, a second one refuses to use its port and
+# file.
+# (A background job of a shell without job control ignores SIGINT, hence set -m.)
 set -m
 "$nos" sandbox --nodes 1 --gpus 1 --kubeconfig "$work/kubeconfig" >"$work/sandbox" 2>&1 &
 sandbox=$!
@@ -77,7 +78,7 @@ sandbox=
 call 0 "$nos" sandbox "${quick[@]}" --port "$port" # the port is free again
 [ -z "$(find "$work" -name '*nos-sandbox*')" ] || fail "no kubeconfig is left behind"
 
-# A plan keeps slots for pods that waited long, from the wait that is asked for.
+# A plan reserves slots for pods that waited longer than the given time.
 cat >"$work/starving.yaml" <<'EOF'
 apiVersion: v1
 kind: Node
@@ -109,7 +110,7 @@ refuse 2 "'-1s' is not a duration from 0 to 8760h" "${plan[@]}" --hold-after=-1s
 refuse 2 "--hold-after" "$nos" sandbox "${quick[@]}" --hold-after 9000h
 call 0 "$nos" sandbox "${quick[@]}" --hold-after 90s
 
-# Why a pod waits, and what would help.
+# Why a pod is pending, and what would help.
 cat >"$work/others.yaml" <<'EOF'
 apiVersion: v1
 kind: Pod
@@ -143,7 +144,7 @@ call 0 "$nos" explain pod default/mine "${dump[@]}"
 grep -q "^default/mine fits on node n, whose GPUs are cut for it$" "$work/out" || fail "nos cuts"
 call 0 "$nos" explain pod default/small --what-if -o json "${dump[@]}"
 grep -q '"instance": "1g.5gb@' "$work/out" || fail "--what-if says what is cut"
-# What surrounds pods counts where the dump has it; where it has not, that is said.
+# Context objects count if the dump has them; if it has not, the output says so.
 cat >"$work/around.yaml" <<'EOF'
 apiVersion: v1
 kind: Pod
@@ -189,7 +190,8 @@ call 0 "$nos" explain pod default/m1 "${around[@]}"
 grep -q "^group         pod group default/train: 1 of its pods find a node together" "$work/out" ||
   fail "a group is placed together"
 grep -q "^remedy        for default/m2: free 2 cpu on node n$" "$work/out" || fail "a group's remedy"
-# Whose configuration a file is: only nos scheduler has GPUs cut, and reads its own strictly.
+# The owner of a configuration file: only nos scheduler partitions GPUs, and it reads its own file
+# strictly.
 cat >"$work/kube.yaml" <<'EOF'
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -213,7 +215,7 @@ profiles: [{schedulerName: nos-scheduler}, {schedulerName: nos-packs}]
 EOF
 call 0 "$nos" explain pod default/small "${dump[@]}" --config "$work/ours.yaml"
 grep -q "the partitioner does so" "$work/out" || fail "a pod that no profile serves is kube-scheduler's"
-# A group whose members name two of its profiles.
+# A gang whose members name two different profiles.
 cat >"$work/profiles.yaml" <<'EOF'
 apiVersion: v1
 kind: List
@@ -239,7 +241,7 @@ refuse 2 "default/holder is not pending: it is bound to node n" \
 refuse 2 "default/done is not pending: it is Succeeded" "$nos" explain pod default/done "${dump[@]}"
 refuse 2 "pod is required" "$nos" explain pod
 
-# Versions, help and completion, however they are asked for.
+# Versions, help and completion, in all spellings.
 call 0 "$nos" version
 version=$(cat "$work/out")
 call 0 "$nos" --version
@@ -258,7 +260,7 @@ cp "$work/out" "$work/completion"
 offered=$(bash -c ". '$work/completion'; COMP_WORDS=(nos sandbox --model ''); COMP_CWORD=3
   _nos; echo \"\${COMPREPLY[*]}\"")
 [[ $offered == *H100-80GB* ]] || fail "completion offers GPU models, not: $offered"
-complete() { # the words offered for the last one
+complete() { # prints the completions of the last word
   bash -c ". '$work/completion'; COMP_WORDS=(\"\$@\"); COMP_CWORD=\$((\$# - 1))
     _nos; echo \" \${COMPREPLY[*]} \"" bash "$@"
 }
@@ -286,7 +288,7 @@ cmp -s "$work/out" "$work/old.json" || fail "old names of the studies give the s
 refuse 2 "nos: unknown command 'nope'" "$nos" nope
 refuse 2 "subcommand is required" "$nos"
 
-# What cannot be printed is no success.
+# A failed write to standard output is an error.
 for command in "plan -f $work/starving.yaml" "plan -f $work/starving.yaml -o json" version --help \
   "completion bash" "sandbox ${quick[*]}"; do
   # shellcheck disable=SC2086
@@ -298,7 +300,7 @@ done
 "$nos" sandbox --nodes 1 --gpus 1 --speed 100 2>"$work/err" | head -1 >"$work/out"
 [ ! -s "$work/err" ] || fail "who stops reading is not told off"
 
-# A folder for the kubeconfig that is not there.
+# The directory for the kubeconfig does not exist.
 TMPDIR=$work/nope refuse 2 "set TMPDIR or give --kubeconfig FILE" \
   "$nos" sandbox "${quick[@]}"
 TMPDIR=$work/nope call 0 "$nos" sandbox "${quick[@]}" --kubeconfig "$work/own"
@@ -309,7 +311,7 @@ echo 'models: 3' >"$work/catalogue.yaml"
 call 2 "$nos" sandbox "${quick[@]}" --catalogue "$work/catalogue.yaml"
 grep -q "catalogue.yaml: models" "$work/err" || fail "the catalogue is read"
 
-# A plan is made for the pods that the partitioner plans for, and of objects given once.
+# A plan covers the pods that the partitioner plans for, and duplicate objects are refused.
 cat >"$work/node.yaml" <<'EOF'
 apiVersion: v1
 kind: Node
@@ -339,7 +341,7 @@ sed -e 's/mig-1g.5gb: "1"/mig-1g.5gb: 9E/' -e '/ownerReferences/d' "$work/daemon
 call 0 "$nos" plan -f "$work/node.yaml" -f "$work/huge.yaml"
 grep -qF "more than 10^18 x 1g.5gb" "$work/out" || fail "a huge amount is not misquoted"
 
-# Who asks by need is shown what is left beside the others, where the plan puts them.
+# A pod with GPU requirements is shown with the capacity left where the plan places it.
 cat >"$work/hybrid.yaml" <<'EOF'
 apiVersion: v1
 kind: Node
@@ -371,7 +373,7 @@ call 0 "$nos" plan -f "$work/hybrid.yaml"
 grep -q "states GPU requirements and gets nvidia.com/mig-1g.10gb: .* has room now (h)" "$work/err" ||
   fail "the GPU that the plan shares for another is not counted as the one that is cut"
 
-# The README's picture is what the sandbox shows, but for the speed.
+# The README's example equals the sandbox's output, except for the speed.
 picture() { sed -nE '/^nos sandbox   time /,/^dashboard: .*try:/{/^dashboard: /d;s/speed [^ ]+ /speed /;p}' "$1"; }
 call 0 "$nos" sandbox --speed 1000 --for 60
 picture "$work/out" >"$work/shown"
@@ -382,14 +384,14 @@ picture "$work/readme" >"$work/pictured"
 diff "$work/pictured" "$work/shown" >"$work/out" ||
   fail "the README shows what 'nos sandbox --speed 20 --for 60' prints; put that in"
 
-# Every way to use a GPU is shown, of the demo and of the examples.
+# Every sharing mode is shown, for the demo and for the examples.
 for workload in demo "$(dirname "$readme")/examples/modes"; do
   call 0 "$nos" sandbox --speed 1000 --for 60 --workload "$workload"
   for way in MIG MPS 'time slices' whole; do
     grep -qE "^node-[1-3] gpu [0-3] [A-Z0-9-]+ +$way +\|" "$work/out" || fail "$workload shows $way"
   done
 done
-# The examples have room on other boards, too.
+# The examples also fit other GPU products.
 call 0 "$nos" sandbox --speed 1000 --for 60 --nodes 3 --hybrid 2 --model H100-80GB \
   --workload "$(dirname "$readme")/examples/modes"
 grep -q "no pod is waiting" "$work/out" || fail "each pod of examples/modes runs on H100s"
@@ -398,19 +400,19 @@ refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 3
 call 0 "$nos" sandbox "${quick[@]}" --hybrid 1 --model H100-80GB
 grep -q "^node-1 gpu 0 H100-80GB   " "$work/out" || fail "the board's own name"
 
-# Into a file or a pipe nothing is cut.
+# Output to a file or a pipe is not truncated.
 sed 's/name: n$/name: a-node-with-such-a-long-name-that-a-row-of-a-table-does-not-fit-80-columns-any-more/' \
   "$work/starving.yaml" >"$work/long.yaml"
 call 0 "$nos" plan -f "$work/long.yaml" --hold-after 0
 grep -q " 1g.5gb@\*0,+[1-6]$" "$work/out" || fail "a table into a file is not cut"
 
-# What a simulation cannot do is refused.
+# Unsupported arguments of a simulation are refused.
 printf '1g.5gb: 1\n1g.10gb: 1\n' >"$work/mix.yaml"
 refuse 2 "policy repack has no exact test for this mix" \
   "$study" churn --mix "$work/mix.yaml" --policy repack
 
 
-# The operator takes what the Go system's was configured with, and says what means nothing any more.
+# The operator accepts the configuration of the Go implementation, and reports keys without effect.
 cat >"$work/operator.yaml" <<'YAML'
 apiVersion: config.nos.nebuly.com/v1alpha1
 kind: OperatorConfig

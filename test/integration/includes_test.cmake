@@ -1,5 +1,6 @@
-# A wrong dependency does not build, however it is spelt: runs cmake/CheckIncludes.cmake on a library
-# `gpu` that declares `base` and the parts model <- search <- explain, one spelling after the other.
+# An undeclared dependency does not build, in any spelling: runs cmake/CheckIncludes.cmake on a
+# library `gpu` that declares `base` and the parts model <- search <- explain, one spelling after
+# the other.
 #   cmake -DCHECK=cmake/CheckIncludes.cmake -DWORK=folder -P includes_test.cmake
 cmake_minimum_required(VERSION 3.24)
 file(REMOVE_RECURSE ${WORK})
@@ -62,7 +63,7 @@ endforeach()
 check(a.h "#include \"kube/api.h\"" refused)
 check(a_test.cc "#include \"codec/api.h\"" refused)
 
-# Parts: only what is declared, directly or by way of an interface header.
+# Parts: only declared ones, directly or through an interface header.
 check(search/b.cc "#include \"gpu/model/a.h\"" taken)
 check(search/b.cc "#include \"gpu/search/a.h\"\n#include \"gpu/api.h\"" taken)
 check(explain/b.cc "#include \"gpu/plan.h\"" taken)

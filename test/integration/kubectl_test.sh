@@ -3,8 +3,8 @@
 #
 #   kubectl_test.sh NOS_APISERVER     (KUBECTL=/path/to/kubectl tests another version)
 #
-# Ends with 77 (skipped) when there is no kubectl. Every step says what it expects; the first one
-# that is not met ends the test.
+# Exits with 77 (skipped) without kubectl. Every step states its expectation; the first failure ends
+# the test.
 set -u
 
 server=$1
@@ -43,7 +43,7 @@ fail() {
   echo "$out"
   exit 1
 }
-# expect TEXT COMMAND...: it succeeds and its output has TEXT.
+# expect TEXT COMMAND...: the command succeeds and its output contains TEXT.
 expect() {
   local text=$1
   shift
@@ -51,7 +51,7 @@ expect() {
   grep -qE -- "$text" <<< "$out" || fail "$* : expected /$text/"
   steps=$((steps + 1))
 }
-# refuse TEXT COMMAND...: it fails and its output has TEXT.
+# refuse TEXT COMMAND...: the command fails and its output contains TEXT.
 refuse() {
   local text=$1
   shift
@@ -59,7 +59,7 @@ refuse() {
   grep -qE -- "$text" <<< "$out" || fail "$* : expected /$text/"
   steps=$((steps + 1))
 }
-# api METHOD PATH TYPE BODY: a plain request, for what kubectl has no verb for.
+# api METHOD PATH TYPE BODY: a plain request, for operations without a kubectl verb.
 api() {
   exec 3<> "/dev/tcp/127.0.0.1/$port" || return 1
   printf '%s %s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nContent-Type: %s\r\nContent-Length: %s\r\n' \
@@ -176,7 +176,7 @@ refuse 'PriorityClass with name none' \
   from '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"bad"},"spec":{"priorityClassName":"none","containers":[{"name":"c","image":"i"}]}}' create
 
 typo() { pod typo | sed 's/resources:/resorces:/'; }
-# Before kubectl 1.24 nobody asks the server to be strict.
+# kubectl before 1.24 never asks the server for strict validation.
 if "$kubectl" create --help | grep -q 'validate=.strict'; then
   refuse 'strict decoding error: unknown field "spec.containers\[0\].resorces"' from "$(typo)" create
   refuse 'resorces: field not declared in schema' from "$(typo)" apply --server-side
@@ -312,7 +312,7 @@ expect '^7$' k get quota q1 -o 'jsonpath={.spec.min}'
 expect 'deleted' k delete crd quotas.nos.example.com
 refuse "doesn't have a resource type|NotFound" k get quotas
 
-# --- explain, which kubectl does by OpenAPI v3 from 1.27 on
+# --- explain, which uses OpenAPI v3 from kubectl 1.27 on
 if "$kubectl" explain --help 2>&1 | grep -q openapiv2; then
   expect 'image\s+<string>' k explain pod.spec.containers
   expect 'capacity\s+<map\[string\]Quantity>' k explain nodes.status

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/metrics.md names every metric there is, and no other.
+# docs/metrics.md lists exactly the existing metrics.
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck disable=SC2016
 named() { grep -oE '`(nos|process|scheduler|DCGM)_[A-Za-z_]+`' docs/metrics.md | tr -d '`' | sort -u; }

@@ -1,6 +1,6 @@
-// Alerts and Grafana dashboards: rules and their tests pass promtool, each dashboard is one, each of its
-// queries is PromQL, and each metric that any of them names is one that docs/metrics.md says we export
-// (which metrics_doc holds true).
+// Alerts and Grafana dashboards: rules and their tests pass promtool, each dashboard is valid, each
+// query is PromQL, and each metric in them is listed in docs/metrics.md (the test metrics_doc
+// checks that file).
 //
 //   node monitoring_test.mjs ROOT      ends with 77 (skipped) where there is no promtool
 import { spawnSync } from 'node:child_process'
@@ -22,7 +22,7 @@ if (spawnSync('promtool', ['--version']).error) {
   process.exit(77)
 }
 
-// Names of kube-state-metrics that queries may join with, and Prometheus' own.
+// Metrics of kube-state-metrics that queries may join with, and Prometheus' own.
 const foreign = new Set(['kube_pod_owner', 'up'])
 const known = new Set([...readFileSync(join(root, 'docs/metrics.md'), 'utf8')
   .matchAll(/^\| `([A-Za-z_]+)` \| (\w+) /gm)].flatMap(([, name, kind]) =>
@@ -97,7 +97,7 @@ writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboards', rules: recor
 const said = promtool('check', 'rules', file)
 if (!said.includes(`${queries.length} rules found`)) fail(said)
 
-// What this test would not find is no test.
+// A self-test: promtool must find this broken expression.
 writeFileSync(file, JSON.stringify({ groups: [{ name: 'g', rules: [{ record: 'r', expr: 'sum(' }] }] }))
 if (spawnSync('promtool', ['check', 'rules', file]).status === 0) fail('promtool takes anything')
 if (metricsOf('sum by (a) (rate(x_total{b="c"}[5m] offset 1h)) / on (d) group_left (e) y')

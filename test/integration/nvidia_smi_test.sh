@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# nos agent --once --print and nvidia-smi say the same of the GPUs of this machine, if it has any.
+# nos agent --once --print agrees with nvidia-smi about the GPUs of this machine, if it has any.
 #
 #   nvidia_smi_test.sh NOS
 set -u
@@ -19,10 +19,10 @@ ask after
 python3 - "$work" <<'END'
 import csv, json, sys
 
-# Our name, the column, and by how much a moving value may leave what was seen before and after.
+# Our name, the column, and the tolerance of a changing value against the readings before and after.
 COMPARED = [("memory_total", 3, 1), ("memory_used", 4, 64), ("power", 5, 60),
             ("power_limit", 6, 0.5), ("temperature", 7, 3), ("utilization", 8, 10)]
-BOUNDED = [("sm_clock", 9), ("memory_clock", 10)]  # they jump with every look
+BOUNDED = [("sm_clock", 9), ("memory_clock", 10)]  # these change with every reading
 rows = [list(csv.reader(open(f"{sys.argv[1]}/{name}"), skipinitialspace=True))
         for name in ("before", "after")]
 told = json.load(open(f"{sys.argv[1]}/nos.json"))

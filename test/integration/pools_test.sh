@@ -1,6 +1,6 @@
 #!/bin/bash
-# Node pools at the command line: what is planned for pods without a place, how pools are shown, the
-# sandbox in which they grow and shrink, and the autoscaler's configuration.
+# Node pools at the command line: the plan for unschedulable pods, the output for pools, a sandbox
+# whose pools grow and shrink, and the autoscaler's configuration.
 #
 #   pools_test.sh NOS EXAMPLES
 set -u
@@ -13,7 +13,7 @@ export TMPDIR=$work
 # shellcheck source=test/integration/calls.sh
 . "$(dirname "$0")/calls.sh"
 
-# Who has no place: which pods would have to move, and which new nodes would serve the rest.
+# Unschedulable pods: which pods would have to move, and which new nodes would serve the rest.
 gpu_node() {
   cat <<EOF
 ---
@@ -91,14 +91,15 @@ call 0 "$nos" get pools -f "$work/bad.yaml" -o json
 grep -q '"state": "invalid"' "$work/out" || fail "programs see the bad pool, too"
 refuse 2 "--moves" "$nos" plan -f "$work/full.yaml" --moves 0
 
-# Pools grow for a burst, and shrink when it is over.
+# Pools grow for a burst, and shrink after it.
 call 0 "$nos" sandbox --speed 1000 --for 700 --workload "$examples/bursty"
 grep -q "infrastructure: a100-2 joins: ok" "$work/out" || fail "a pool grows for a burst"
 grep -q "infrastructure: h100-1 joins: ok" "$work/out" || fail "a pool grows from zero"
 grep -qE "^pool a100 +1 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to its minimum"
 grep -qE "^pool h100 +0 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to zero"
 
-# The autoscaler runs with what it prints and an image for its placeholders; those end when they are told to.
+# The autoscaler runs with its printed configuration plus an image for placeholders; placeholders
+# end on a signal.
 call 0 "$nos" autoscaler --print-config
 cp "$work/out" "$work/autoscaler.yaml"
 grep -q "^  mostUsePercent: 50$" "$work/out" || fail "the autoscaler's configuration"
@@ -109,7 +110,7 @@ sed -i 's/mostUsePercent: 50/mostUsePercent: 101/' "$work/autoscaler.yaml"
 refuse 2 "scaleDown.mostUsePercent" "$nos" autoscaler --config "$work/autoscaler.yaml"
 "$nos" hold &
 deadline=$((SECONDS + 20))
-until grep -q '^SigBlk:.*4003$' "/proc/$!/status"; do # SIGTERM, SIGINT and SIGHUP are its own
+until grep -q '^SigBlk:.*4003$' "/proc/$!/status"; do # SIGTERM, SIGINT and SIGHUP are blocked, i.e. handled
   [ "$SECONDS" -lt "$deadline" ] || fail "nos hold does not begin"
 done
 kill -TERM $!

@@ -1,4 +1,4 @@
-// Programs under test, real ones beside ours, and waiting for them. All end with the test.
+// Starts programs under test and real peers, and waits for them. All end with the test.
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, openSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -28,7 +28,7 @@ export function fail(text) {
 }
 export function expect(ok, text) { if (!ok) fail(text) }
 
-// Ends the test as skipped where the program is not installed.
+// Ends the test as skipped if the program is not installed.
 export function needs(program, hint) {
   const found = spawnSync('sh', ['-c', `command -v ${program} || PATH=/usr/sbin:$PATH command -v ${program}`],
     { encoding: 'utf8' }).stdout.trim()
@@ -80,7 +80,7 @@ export function ask(method, url, { headers = {}, body } = {}) {
   })
 }
 
-// Asks again and again until it is true, for a minute: others tell nobody when they are done.
+// Polls until the result is true, for a minute: the peers send no notification.
 export async function until(what, look, seconds = 60) {
   const deadline = Date.now() + seconds * 1000
   let last
@@ -98,7 +98,7 @@ export async function until(what, look, seconds = 60) {
 // --- nos telemetry ---
 
 export class Telemetry {
-  // `config`: what is added to its configuration.
+  // `config`: additions to its configuration.
   constructor(nos, config, ports) { Object.assign(this, { nos, config, ...ports }) }
   static async make(nos, config) {
     file('tokens', '* a-secret-of-the-tests\n')
@@ -118,7 +118,7 @@ export class Telemetry {
     await until('telemetry is ready', async () =>
       (await ask('GET', `http://127.0.0.1:${this.metrics}/readyz`)).code === 200)
   }
-  // Until it has it.
+  // Repeats until it is accepted.
   async deliver(envelope) {
     const body = gzipSync(JSON.stringify(envelope), { level: 1 })
     const answer = await ask('POST', `http://127.0.0.1:${this.port}/api/v1/ingest`, { body,
@@ -134,7 +134,7 @@ export class Telemetry {
   }
 }
 
-// What an agent reports of a node at a time: GPUs with seven slices, each of which a pod has.
+// An agent's report of a node at one time: GPUs with seven slices, each held by a pod.
 export function report({ cluster = 'prod', node, sequence, at, gpus = 2 }) {
   const records = []
   for (let gpu = 0; gpu < gpus; ++gpu) {

@@ -1,6 +1,6 @@
-// A real Prometheus scrapes nos as it runs on a cluster (the simulated API server, the doubles of a
-// node), as the chart's ServiceMonitors have it: the dashboards' queries give data, and what GPUs
-// measure joins with pods.
+// A real Prometheus scrapes nos on a cluster (the simulated API server, the doubles of a node),
+// configured like the chart's ServiceMonitors: the dashboards' queries return data, and GPU
+// readings join with pods.
 //
 //   node prometheus_test.mjs NOS BUILD ROOT      ends with 77 (skipped) without prometheus or kubectl
 import { readFileSync, readdirSync, existsSync } from 'node:fs'
@@ -22,7 +22,7 @@ function k(input, ...args) {
 }
 const apply = (object) => k(JSON.stringify(object), 'apply', '--validate=false', '-f', '-')
 
-// --- A cluster with a node of two GPUs, a quota, a pod that runs, and one that waits ---
+// --- A cluster with a node of two GPUs, a quota, a running pod, and a pending pod ---
 const crds = readFileSync(join(root, 'deploy/kustomize/base/nos.yaml'), 'utf8').split(/^---\n/m)
   .filter((each) => /^kind: CustomResourceDefinition$/m.test(each))
 expect(crds.length === 2, 'deploy/kustomize has the kinds of quotas')
@@ -52,7 +52,7 @@ const ports = { telemetry: telemetry.metrics }
 const leaderElection = { resourceNamespace: 'default' }
 async function daemon(command, documents, env = {}) {
   ports[command] = await freePort()
-  const own = documents.at(-1) // the last says where it listens
+  const own = documents.at(-1) // the last document has its address
   Object.assign(own, { apiVersion: 'config.nos.nebuly.com/v1alpha1', health: { healthProbeBindAddress: '0' },
     metrics: { bindAddress: `127.0.0.1:${ports[command]}` } })
   const path = file(`${command}.yaml`, documents.map((each) => JSON.stringify(each)).join('\n---\n'))
@@ -63,7 +63,7 @@ await daemon('agent', [{ kind: 'MigAgentConfig', telemetry: { ...deliver('spool-
   podResourcesSocket: join(work, 'kubelet/pod-resources.sock'),
   nvmlLibrary: join(build, 'test/doubles/nvml/libnvidia-ml.so.1') }], { ...driver, NODE_NAME: 'gpu-1' })
 await daemon('partitioner', [{ kind: 'GpuPartitionerConfig', leaderElection }])
-// It counts what agents answer, to the scheduler's plans, too, from when it leads.
+// It counts acknowledged plans, also for the scheduler's plans, once it leads.
 await until('the partitioner leads', async () => {
   const { body } = await ask('GET', `http://127.0.0.1:${ports.partitioner}/metrics`)
   return /^nos_leader\S* 1$/m.test(body) || 'it does not'
@@ -73,7 +73,7 @@ await daemon('scheduler', [{ apiVersion: 'kubescheduler.config.k8s.io/v1', kind:
 await daemon('operator', [{ kind: 'OperatorConfig', leaderElection, telemetry: deliver('spool-operator') }])
 await until('the pod runs', () => k('', 'get', 'pod', '-n', 'team', 'train', '-o', 'jsonpath={.status.phase}') === 'Running' ||
   k('', 'get', 'pods', '-n', 'team', '-o', 'jsonpath={.items[*].status}'))
-// --- kube-state-metrics, as far as it is joined with; then Prometheus ---
+// --- A kube-state-metrics double with the joined metrics; then Prometheus ---
 const states = createServer((_, answer) => answer.end('kube_pod_owner{namespace="team",pod="train",' +
   'owner_kind="Job",owner_name="train",owner_is_controller="true"} 1\n')).listen(0, '127.0.0.1')
 await new Promise((resolve) => states.on('listening', resolve))
@@ -99,7 +99,7 @@ await until('all are scraped', async () => {
   return up.length === jobs.length || up.map(({ metric }) => metric.job)
 })
 
-// --- What must be empty in a cluster where nothing goes wrong; the rest has data ---
+// --- Queries that must be empty in a healthy cluster; all others have data ---
 const empty = /nos_agent_gpu_conditions|XID_ERRORS.* > 0|nos_config_reloads|nos_webhook|_refused_records|nos_telemetry_export|preemption_victims|result="error"|flush_duration|slice_wait|store_bytes|state="free"|nos_autoscaler|nos_pool/
 const wanted = []
 for (const name of readdirSync(join(root, 'deploy/grafana'))) {

@@ -1,4 +1,4 @@
-// Samples by remote-write into a real Prometheus: all of them, over restarts and kills of either side.
+// Samples by remote-write into a real Prometheus: complete, over restarts and kills of either side.
 //
 //   node remote_write_test.mjs NOS      ends with 77 (skipped) where there is no prometheus
 import { ask, expect, file, freePort, needs, report, start, stop, Telemetry, until, work } from './processes.mjs'
@@ -49,7 +49,7 @@ const power = (await query('nos_gpu_power{node="a",gpu="0"}[1h]'))[0].values
 expect(power.every(([at, value], i) => Math.round(at * 1000) === begin + (i + 1) * 10_000 &&
   Number(value) === 101 + i), 'times and values are those of the samples')
 
-// Prometheus is away; what comes meanwhile is kept, over a kill of ours.
+// Prometheus is stopped; samples are kept meanwhile, over a kill of nos.
 await stop('prometheus')
 await looks(20)
 await stop('telemetry', 'SIGKILL')
@@ -60,7 +60,7 @@ await until('it says that it is behind', async () =>
 receive()
 await all()
 
-// Killed while it delivers.
+// nos is killed while it delivers.
 for (let i = 0; i < 3; ++i) {
   await looks(5)
   await stop('telemetry', 'SIGKILL')

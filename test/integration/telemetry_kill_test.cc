@@ -1,5 +1,5 @@
-// nos telemetry as a process of its own, killed (SIGKILL) again and again while reporters deliver:
-// whatever it has acknowledged is there when it has been started again.
+// nos telemetry as a separate process, killed (SIGKILL) repeatedly while reporters deliver: every
+// acknowledged record exists after a restart.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -29,7 +29,7 @@ constexpr int kReporters = 4, kRounds = 5, kAcksARound = 500;
 
 int64_t NowMillis() { return ToMillis(SystemClock().Now()); }
 
-// One request on a connection of its own. code 0: there was no answer.
+// One request on its own connection. code 0: no answer.
 net::HttpResponse Call(uint16_t port, const std::string& method, const std::string& target,
                        const std::string& body) {
   net::HttpResponse response;
@@ -60,13 +60,13 @@ net::HttpResponse Call(uint16_t port, const std::string& method, const std::stri
   const size_t length = all.find("Content-Length: ");
   if (end == std::string::npos || length == std::string::npos || length > end) return response;
   response.body = all.substr(end + 4);
-  // An answer that was cut short is none.
+  // A truncated answer counts as none.
   if (response.body.size() != std::strtoul(all.c_str() + length + 16, nullptr, 10)) return response;
   response.code = std::atoi(all.c_str() + 9);
   return response;
 }
 
-// The daemon, from its start until it says where it listens.
+// The daemon, from its start until it prints its address.
 class Daemon {
  public:
   explicit Daemon(const std::string& config) {
@@ -138,7 +138,7 @@ struct Reporter {
             {"object", {{"kind", "Pod"}, {"namespace", name}, {"name", "p"}}},
             {"reason", std::to_string(number)}}}}});
   }
-  // Until the server does not answer.
+  // Delivers until the server does not answer.
   void Deliver(uint16_t port, int64_t begin, std::atomic<int>& all) {
     while (true) {
       const auto response = Call(port, "POST", "/api/v1/ingest", Envelope(begin));
@@ -170,18 +170,18 @@ void ExpectAll(const Reporter& reporter, uint16_t port, int64_t begin) {
         << reporter.name << " lost " << number << " of " << reporter.acknowledged;
     EXPECT_EQ(value.to_number<double>(), static_cast<double>(number));
   }
-  // Each event once.
+  // Each event exactly once.
   const auto history =
       Call(port, "GET", "/api/v1/history?limit=10000&namespace=" + reporter.name, "");
   const auto events = ParseJson(history.body);
   ASSERT_TRUE(events.ok()) << history.body;
   const auto count = static_cast<int64_t>(Find(*events, "events")->get_array().size());
-  // The last one may have been stored and its acknowledgement lost.
+  // The last envelope may have been stored although its acknowledgement was lost.
   EXPECT_GE(count, reporter.acknowledged);
   EXPECT_LE(count, reporter.acknowledged + 1);
 }
 
-TEST(TelemetryKillTest, WhatIsAcknowledgedIsThereAfterwards) {
+TEST(TelemetryKillTest, AcknowledgedRecordsSurviveKills) {
   const std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) / ("nos-kill-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);

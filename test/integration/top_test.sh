@@ -1,6 +1,6 @@
 #!/bin/bash
-# nos top and nos get history on a sandbox: once, in a terminal that is given back as it was, and
-# where nobody answers.
+# nos top and nos get history on a sandbox: once, in a terminal whose state is restored, and without
+# a server.
 #
 #   top_test.sh NOS
 #
@@ -23,7 +23,7 @@ fail() {
   tail -n 40 "$work"/out "$work"/err "$work"/terminal "$work"/sandbox 2>/dev/null
   exit 1
 }
-# until_there TEXT FILE: the file has it, within half a minute.
+# until_there TEXT FILE: the file contains TEXT within half a minute.
 until_there() {
   for _ in $(seq 300); do
     grep -aq -- "$1" "$2" 2>/dev/null && return
@@ -42,14 +42,14 @@ for _ in $(seq 300); do
   sleep 0.1
 done
 
-# Not a terminal: once, whole lines, no colours.
+# Without a terminal: one output, whole lines, no colours.
 "$nos" top >"$work/out" 2>"$work/err" || fail "nos top"
 grep -q '^nos top   4 GPUs on 2 nodes' "$work/out" || fail "the first line of nos top"
 grep -q $'\x1b' "$work/out" && fail "nos top paints what is no terminal"
 "$nos" top -n nobody -o json >"$work/out" 2>"$work/err" || fail "nos top -o json"
 grep -q '"pods": \[\]' "$work/out" || fail "nos top -o json of a namespace without pods"
 
-# A terminal of 100 by 24, and a key.
+# A terminal of 100 by 24, and a key press.
 mkfifo "$work/keys"
 (TERM=xterm script -qec "stty rows 24 cols 100; '$nos' top; stty -a" "$work/terminal" <"$work/keys" >/dev/null 2>&1) &
 terminal=$!
@@ -65,7 +65,7 @@ exec 3>&-
 grep -aq $'\x1b\\[?1049l' "$work/terminal" || fail "the screen is not given back"
 grep -aqE '[^-]icanon' "$work/terminal" || fail "keys are not given back"
 
-# What happened, and how it was.
+# Past events, and past state.
 "$nos" get history --since 1h >"$work/out" 2>"$work/err" || fail "nos get history"
 grep -qE ' plan +node-[12] +applied: GPUs of node-[12] have been cut anew' "$work/out" || fail "no plan in the history"
 grep -qE ' layout +node-[12] .*\+1g.5gb@' "$work/out" || fail "no layout in the history"
@@ -74,7 +74,7 @@ grep -q 'node-2' "$work/out" && fail "another node in the history of one"
 "$nos" get history --at 0s >"$work/out" 2>"$work/err" || fail "nos get history --at"
 grep -q '^node-2 ' "$work/out" || fail "no layout of a moment"
 
-# Nobody there, and nonsense: one sentence.
+# No server, and invalid arguments: one sentence.
 kill "$sandbox"; wait "$sandbox" 2>/dev/null
 sandbox=
 "$nos" top >"$work/out" 2>"$work/err"

@@ -1,5 +1,5 @@
-// Snapshots of a cluster to a double of a walk:ai backend that is as strict as it is: one word that it
-// does not know, or a null in place of a list, and it takes nothing of a snapshot.
+// Snapshots of a cluster to a double of a walk:ai backend that is as strict as the real one: it
+// refuses a whole snapshot for one unknown word, or a null in place of a list.
 //
 //   node walkai_test.mjs NOS
 import { createServer } from 'node:http'
@@ -43,7 +43,7 @@ const pod = (name, state, profile = '1g.10gb') => ({ kind: 'pod', at: Date.now()
   scheduled: Date.now(), started: Date.now(), finished: state === 'succeeded' ? Date.now() : 0 })
 const told = (name) => snapshot?.pods.find((each) => each.name === name)?.status
 
-// Of another model and another cluster: nothing that it has a word for.
+// Another model in another cluster, for which the backend has no name.
 const layout = report({ node: 'n', sequence: 1, at: Date.now() }).records.at(-1)
 await tell([layout, pod('a100', 'running', '1g.5gb')])
 await tell([pod('elsewhere', 'running')], 'other')
@@ -56,7 +56,8 @@ await tell([layout, pod('job', 'running'), pod('waits', 'pending', '7g.80gb'), p
 await until('it is told', () => told('job') === 'Running' && told('waits') === 'Pending' || JSON.stringify(snapshot))
 expect(JSON.stringify(snapshot.gpus) === '[{"gpu":"1g.10gb","allocated":6,"available":1}]', JSON.stringify(snapshot.gpus))
 
-// A job ends and is gone while the backend is away, and we are killed: it is told that it has ended.
+// A job ends and is deleted while the backend is stopped and nos is killed: its end is still
+// reported.
 code = 503
 await tell([pod('job', 'succeeded')])
 await tell([{ kind: 'removed', at: Date.now(), what: 'pod', id: 'uid-job' }])

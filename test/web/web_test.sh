@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The dashboard's tests: web_test.sh unit | browser FILE | sandbox FILE NOS
 # FILE: the name of one of web/test/browser/*.test.ts
-# Skips (77) without what script/web and script/bootstrap --browser install.
+# Skips (77) without the packages that script/web and script/bootstrap --browser install.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../../web"
 skip() { echo "skipped: $1"; exit 77; }
@@ -19,7 +19,7 @@ case $1 in
   *) echo "unknown: $1" >&2; exit 2 ;;
 esac
 
-# The pages of the real server, on a sandbox that works.
+# The pages of the real server, on a running sandbox.
 scratch=$(mktemp -d)
 TMPDIR=$scratch "$3" sandbox --nodes 3 --gpus 4 --speed 20 --for 6000 >"$scratch/out" 2>&1 &
 sandbox=$!
@@ -32,7 +32,7 @@ for _ in $(seq 300); do
   sleep 0.1
 done
 [ -n "$url" ] || { cat "$scratch/out"; echo "no dashboard"; exit 1; }
-# Who steps back in time must find something there: a minute of the sandbox, some seconds of ours.
+# Tests that go back in time need a past: a minute of the sandbox, some real seconds.
 has_past() {
   local at
   at=$(curl -fs "${url%/}/api/v1/gpus" | sed -n 's/^{"at":\([0-9]*\).*/\1/p')

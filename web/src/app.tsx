@@ -1,4 +1,4 @@
-// Who is asking, which cluster is shown, and the page that the address names.
+// The signed-in user, the chosen cluster, and the page that the address names.
 import { lazy, Suspense, useEffect, useMemo, useState, type ReactNode } from "react";
 import { I18nProvider } from "react-aria-components";
 import { api } from "./api/client";
@@ -59,7 +59,7 @@ function Signed({ session, onRefused }: { session: Session; onRefused: () => voi
     [live, onRefused],
   );
 
-  // More may have been asked about by the time that the stream begins anew.
+  // The user's namespaces may have grown by the time that the stream restarts.
   const unasked = (session.unasked_namespaces ?? 0) > 0;
   useEffect(() => (unasked ? live?.on("reset", onRefused) : undefined), [live, unasked, onRefused]);
 
@@ -84,7 +84,7 @@ function Pages({ cluster, route: { page } }: { cluster: Cluster; route: Route })
   );
 }
 
-/** The event stream of a cluster, open as long as the cluster is shown. */
+/** The event stream of a cluster, open while the cluster is shown. */
 function useLive(name: string, session: Session): Live | null {
   const [live, setLive] = useState<Live | null>(null);
   useEffect(() => {

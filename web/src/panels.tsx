@@ -167,7 +167,7 @@ function WhyWaiting({ pod, now }: { pod: Pod; now: number }): ReactNode {
   );
 }
 
-/** What an estimate is made of. */
+/** The basis of an estimate. */
 const bases: Record<string, string> = {
   plan: ", as long as plans take here.",
   reclaim: ", when who gives way has to be gone.",

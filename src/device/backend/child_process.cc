@@ -23,17 +23,17 @@ namespace {
 
 using SystemTime = std::chrono::steady_clock;
 constexpr size_t kMaxAnswer = size_t{1} << 16;
-// Some do not end even when they are killed: the driver holds them.
+// A killed process may still not end, if the driver holds it in the kernel.
 constexpr std::chrono::seconds kKilled{5};
 
 std::string Words(int fault) { return std::generic_category().message(fault); }
 
-// -1: opens /dev/null there.
+// -1: opens /dev/null instead.
 struct Streams {
   int in = -1, out = -1;
 };
 
-// This process blocks signals that it waits for; the child must not.
+// This process blocks signals that it waits for; the child must not inherit that.
 Result<pid_t> Spawn(std::vector<std::string> arguments, std::vector<std::string> environment,
                     const Streams& streams) {
   posix_spawn_file_actions_t actions;
@@ -48,7 +48,8 @@ Result<pid_t> Spawn(std::vector<std::string> arguments, std::vector<std::string>
       posix_spawn_file_actions_addopen(&actions, output, "/dev/null", O_WRONLY, 0);
     }
   }
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);  // it outlives this one
+  // The child may outlive this process, so it must not keep other descriptors open.
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none, all;
@@ -76,7 +77,7 @@ std::optional<std::pair<UniqueFd, UniqueFd>> Pipe() {
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
-// All that comes until the other end closes, or nothing when that takes too long.
+// Reads until the other end closes; empty on a time-out.
 std::optional<std::string> ReadAll(int fd, SystemTime::time_point deadline) {
   std::string text;
   for (;;) {
@@ -95,7 +96,7 @@ std::optional<std::string> ReadAll(int fd, SystemTime::time_point deadline) {
   }
 }
 
-// Whether it ends by then.
+// Returns whether it ends before the deadline.
 bool AwaitEnd(const ProcessHandle& handle, SystemTime::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SystemTime::now());
@@ -107,7 +108,7 @@ bool AwaitEnd(const ProcessHandle& handle, SystemTime::time_point deadline) {
 
 }  // namespace
 
-// By number: glibc 2.36 declares the functions for C only.
+// Called by number, because glibc 2.36 declares the functions for C only.
 ProcessHandle::ProcessHandle(pid_t pid)
     : pid_(pid), fd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
 
@@ -137,7 +138,7 @@ std::vector<std::string> OwnEnvironment() {
 Result<ProcessHandle> StartProgram(Program program) {
   NOS_ASSIGN(const pid_t child,
              Spawn(std::move(program.arguments), std::move(program.environment), {}));
-  return ProcessHandle(child);  // a child that ended is there until it is waited for
+  return ProcessHandle(child);  // a zombie child exists until waited for
 }
 
 Result<ProgramEnd> RunProgram(Program program, const std::string& input, Duration within) {
@@ -148,7 +149,7 @@ Result<ProgramEnd> RunProgram(Program program, const std::string& input, Duratio
     return Status(Code::kPermission,
                   fmt::format("cannot start {}: {}", program.arguments.front(), Words(errno)));
   }
-  // Before there is a reader that may go: it fits the pipe.
+  // Written before the child starts, so no reader can close the pipe; the input fits its buffer.
   if (write(in->second.get(), input.data(), input.size()) != std::ssize(input)) {
     return Status(Code::kUnavailable, Words(errno));
   }

@@ -1,4 +1,4 @@
-// Programs of the driver that this process runs: with a time limit, or for longer than it lives.
+// Runs programs of the driver as child processes: with a time limit, or detached.
 #pragma once
 
 #include <sys/types.h>
@@ -12,19 +12,19 @@
 
 namespace nos::device {
 
-// A process, held by a descriptor: its id cannot come to mean another one.
+// A process held by a pidfd, so a reused process id cannot be mistaken for it.
 class ProcessHandle {
  public:
   ProcessHandle() = default;
-  // Of a process that is gone already: not valid.
+  // Not valid if the process does not exist any more.
   explicit ProcessHandle(pid_t pid);
   bool valid() const { return fd_.valid(); }
   pid_t pid() const { return pid_; }
-  int fd() const { return fd_.get(); }  // readable when it has ended
+  int fd() const { return fd_.get(); }  // readable after its end
   bool Ended() const;
   void Kill() const;
-  // "exit status 1", "signal 9"; "it is no child of the agent" when that cannot be known. Takes it
-  // off the kernel's hands. REQUIRES: Ended().
+  // "exit status 1", "signal 9"; "it is no child of the agent" if that cannot be known. Reaps the
+  // process. REQUIRES: Ended().
   std::string HowItEnded() const;
 
  private:
@@ -33,24 +33,24 @@ class ProcessHandle {
 };
 
 struct Program {
-  std::vector<std::string> arguments;    // the first: a path, or a name to be found in $PATH
-  std::vector<std::string> environment;  // "NAME=value", all of it
+  std::vector<std::string> arguments;    // the first: a path, or a name searched in $PATH
+  std::vector<std::string> environment;  // "NAME=value", the complete environment
 };
 
-// This process's own.
+// The environment of this process.
 std::vector<std::string> OwnEnvironment();
 
-// In a session of its own, so that it outlives this process, without any streams. Error:
+// Starts it in its own session without streams, so that it outlives this process. Error:
 // kPermission: it cannot be started.
 Result<ProcessHandle> StartProgram(Program program);
 
 struct ProgramEnd {
   std::string how;   // ProcessHandle::HowItEnded
-  std::string said;  // both of its outputs, trimmed
+  std::string said;  // stdout and stderr, trimmed
 };
-// Runs it to its end. `input`: what it reads, less than a pipe takes (4 KiB). Errors: kPermission
-// (it cannot be started), kDeadline (it has not ended in time, or says more than 64 KiB; it is
-// killed), kUnavailable.
+// Runs the program to its end. `input`: its stdin, at most what a pipe buffers (4 KiB). Errors:
+// kPermission (it cannot be started), kDeadline (not finished in time, or more than 64 KiB of
+// output; it is killed), kUnavailable.
 Result<ProgramEnd> RunProgram(Program program, const std::string& input, Duration within);
 
 }  // namespace nos::device

@@ -11,9 +11,9 @@
 namespace nos::device {
 namespace {
 
-constexpr size_t kMaxSaid = 400;  // bytes of an error: people read it
+constexpr size_t kMaxSaid = 400;  // bytes of an error text for operators
 
-// It becomes an argument, and comes from the driver.
+// The UUID becomes a program argument and comes from the driver, so it is validated.
 bool IsGpuUuid(const std::string& uuid) {
   return uuid.starts_with("GPU-") && uuid.size() < 64 &&
          std::ranges::all_of(
@@ -26,7 +26,7 @@ Code CodeOf(const std::string& how) {
   return how == "exit status 4" ? Code::kPermission : Code::kUnavailable;
 }
 
-// On one line, whatever it holds.
+// Replaces control characters, so that the text fits one line.
 std::string OneLine(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';

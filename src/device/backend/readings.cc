@@ -8,7 +8,7 @@
 namespace nos::device {
 namespace {
 
-constexpr double kMostOfAnything = 1e15;  // no counter of a GPU gets there
+constexpr double kMostOfAnything = 1e15;  // no counter of a GPU reaches this
 
 bool IsShare(std::string_view metric) {
   return metric == metric::kUtilization || metric == metric::kMemoryUtilization;
@@ -22,7 +22,7 @@ void Readings::Take(std::string_view metric, const Result<double>& value) {
     if (!metrics.contains(name)) unmeasured[name] = value.status().message();
     return;
   }
-  // Counters of work overshoot by a little.
+  // Counters of work overshoot slightly, so shares may be up to 1.1.
   const double most = IsShare(metric) ? 1.1 : kMostOfAnything;
   if (!(*value >= 0 && *value <= most)) {
     unmeasured[name] = fmt::format("the driver says {}, which cannot be", *value);

@@ -18,7 +18,8 @@ Status MigIsOff(int gpu) {
   return {Code::kUnimplemented, fmt::format("MIG mode is off on GPU {}", gpu)};
 }
 
-// Exact, as the driver of this GPU places them; nothing is guessed from the profile's name.
+// Looks up the exact placement that this GPU's driver reports; the profile's name is not
+// interpreted.
 Result<DriverPlacement> PlacementAt(const DriverProfile& profile, uint8_t start) {
   NOS_RETURN_IF_ERROR(profile.placements_status);
   for (const DriverPlacement& placement : profile.placements) {
@@ -49,8 +50,8 @@ const gpu::Model* ModelOf(const GpuInfo& info, const gpu::Catalogue& catalogue) 
   return model != nullptr ? model : catalogue.FindByPciId(info.pci_device_id);
 }
 
-// Errors after which nothing of the session can be trusted end it: not at once, for what was begun
-// may still have to be undone, but before the next look at a GPU.
+// After these errors nothing of the session can be trusted. It ends before the next access to a
+// GPU, not at once, because a half-done change may still have to be undone.
 Status NvmlBackend::Check(nvml::Return code, std::string_view name) {
   if (code == nvml::kUninitialized || code == nvml::kDriverNotLoaded ||
       code == nvml::kLibRmVersionMismatch) {
@@ -79,7 +80,7 @@ Result<nvml::Device> NvmlBackend::Reach(int gpu) {
 }
 
 Result<std::vector<GpuInfo>> NvmlBackend::ListGpus() {
-  if (std::exchange(some_failed_, false)) session_.Close();  // a new one sees repaired GPUs
+  if (std::exchange(some_failed_, false)) session_.Close();  // a new session sees repaired GPUs
   NOS_RETURN_IF_ERROR(OpenSession());
   unsigned count = 0;
   NOS_RETURN_IF_ERROR(Check(call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
@@ -102,7 +103,8 @@ Result<std::vector<GpuInfo>> NvmlBackend::ListGpus() {
   return infos;
 }
 
-// What was known of an index may be a GPU that has another one by now: of who is there nothing is.
+// The GPU last known at this index may have moved to another index, so nothing is known of the GPU
+// here now.
 void NvmlBackend::ForgetMoved(std::vector<GpuInfo>& infos) {
   for (GpuInfo& info : infos) {
     const bool moved =
@@ -135,7 +137,7 @@ Result<GpuInfo> NvmlBackend::ReadGpu(int gpu) {
   info.pci_device_id = pci.device_id;
   nvml::Memory memory{};
   const nvml::Return code = call().nvmlDeviceGetMemoryInfo(device, &memory);
-  // In MIG mode it may need a privilege, and GPUs that share the host's memory have none to tell.
+  // The call may need a privilege in MIG mode, and GPUs that share the host's memory report none.
   if (code != nvml::kNoPermission && code != nvml::kNotSupported) {
     NOS_RETURN_IF_ERROR(Check(code, "nvmlDeviceGetMemoryInfo"));
   }
@@ -263,7 +265,7 @@ Status NvmlBackend::Destroy(int gpu, uint32_t instance_id) {
                       instance_id, gpu)};
 }
 
-// The compute instance first: a GPU instance is in use while it has one.
+// Destroys compute instances first: a GPU instance is in use while it has one.
 Status NvmlBackend::DestroyParts(nvml::GpuInstanceRef instance) {
   NOS_ASSIGN(const std::vector<ComputeSlice> slices, ReadComputeSlices(call(), instance));
   if (slices.size() > 1) {
@@ -301,7 +303,7 @@ Status NvmlBackend::DisableMig(int gpu) {
 Status NvmlBackend::SwitchMig(int gpu, bool enable) {
   const NvmlEvents::Suspended quiet(events_);
   const Status set = SetMigMode(gpu, enable);
-  // The mode may have been activated by a reset: nothing known before holds.
+  // A reset may have activated the mode, so everything read before is stale.
   session_ended_ = true;
   NOS_RETURN_IF_ERROR(set);
   NOS_ASSIGN(const GpuInfo now, ReadGpu(gpu));
@@ -312,7 +314,7 @@ Status NvmlBackend::SwitchMig(int gpu, bool enable) {
                       gpu, enable ? "takes" : "leaves", gpu)};
 }
 
-// The mode stays after the next reset, too.
+// Keeps the present MIG mode over the next reset: cancels a pending change.
 Status NvmlBackend::TakeBackMig(int gpu, bool enabled) {
   const NvmlEvents::Suspended quiet(events_);
   const Status set = SetMigMode(gpu, enabled);
@@ -331,7 +333,7 @@ Status NvmlBackend::ResetGpu(int gpu) {
   const NvmlEvents::Suspended quiet(events_);
   meter_.Forget();
   session_.Close();
-  session_ended_ = true;  // what was known of it does not hold after it
+  session_ended_ = true;  // everything read before the reset is stale
   NOS_RETURN_IF_ERROR(device::ResetGpu(reset_, info.uuid).Within(fmt::format("GPU {}", gpu)));
   if (events_ != nullptr) events_->board().ClearGpu(gpu);
   NOS_ASSIGN(const GpuInfo now, ReadGpu(gpu));
@@ -350,7 +352,7 @@ Status NvmlBackend::SetMigMode(int gpu, bool enable) {
       .Within(fmt::format("GPU {}", gpu));
 }
 
-// Nothing where it cannot be read: only MPS depends on it.
+// Empty if it cannot be read: only MPS depends on it.
 std::optional<ComputeMode> NvmlBackend::ReadComputeMode(nvml::Device device) {
   unsigned mode = 0;
   if (!library_.Has(nvml::Feature::kComputeMode)) return std::nullopt;

@@ -1,4 +1,4 @@
-// The description as tables for people.
+// The description as text tables.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::string SlotsText(const DriverProfile& profile) {
   return profile.placements.empty() ? "?" : fmt::to_string(profile.placements.front().size);
 }
 
-// "confirmed": it agrees with a row that nobody had seen on a device so far.
+// "confirmed": it matches a row of the catalogue that was not confirmed on a device before.
 std::string VerdictText(const ProfileDescription& described) {
   if (described.row == nullptr) return "absent";
   if (!described.differences.empty()) return "differs";

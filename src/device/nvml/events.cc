@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr unsigned kMostGpus = 64;
 
-// "" when the driver does not tell.
+// "" if the driver does not report it.
 std::string UuidOf(const nvml::Functions& call, nvml::Device device) {
   char uuid[nvml::kUuidSize + 1] = {};
   const bool told = call.nvmlDeviceGetUUID(device, uuid, nvml::kUuidSize) == nvml::kSuccess;
@@ -90,7 +90,7 @@ void NvmlEvents::Run() {
   while (MayWork()) {
     if (set_ == nullptr && !Arm().ok()) {
       Release();
-      Pause(options_.probe);  // the driver is not there (yet)
+      Pause(options_.probe);  // the driver is not loaded (yet)
       continue;
     }
     WaitOnce();
@@ -99,7 +99,7 @@ void NvmlEvents::Run() {
   Release();
 }
 
-// Blocks while suspended. False: the end.
+// Blocks while suspended. False: the thread must end.
 bool NvmlEvents::MayWork() {
   std::unique_lock lock(mutex_);
   if (suspended_ && !stop_) {
@@ -127,7 +127,7 @@ void NvmlEvents::Release() {
   session_.Close();
 }
 
-// Registers all GPUs that answer. Error: there is no event set.
+// Registers all GPUs that answer. Error: the event set cannot be created.
 Status NvmlEvents::Arm() {
   NOS_RETURN_IF_ERROR(session_.Open());
   NOS_RETURN_IF_ERROR(ToStatus(library_.call().nvmlEventSetCreate(&set_), "nvmlEventSetCreate"));
@@ -172,14 +172,14 @@ void NvmlEvents::WaitOnce() {
       set_, &event, static_cast<unsigned>(options_.wait.count()));
   if (code == nvml::kSuccess) return Deliver(event);
   if (code == nvml::kTimeout) return;
-  // A GPU is lost, or the driver is gone: find out which, and do not ask again in a tight loop.
+  // A GPU is lost or the driver is unloaded. Find out which, then pause to avoid a tight loop.
   Probe();
   Release();
   Pause(options_.wait);
 }
 
-// Lost GPUs say so when asked for something the board has to answer; a lost one that is back needs
-// a new registration.
+// A lost GPU returns NVML_ERROR_GPU_IS_LOST to calls that access the board, such as reading memory.
+// A lost one that is back needs a new registration.
 void NvmlEvents::Probe() {
   next_probe_ = Clock::now() + options_.probe;
   for (const Watched& watched : std::vector<Watched>(watched_)) {

@@ -11,7 +11,7 @@
 namespace nos::device {
 namespace {
 
-constexpr unsigned kRoom = 128;  // handles a list may have; a GPU holds 12 instances at the most
+constexpr unsigned kRoom = 128;  // capacity for handles in a list; a GPU has at most 12 instances
 constexpr unsigned kMostSlots = 64;
 
 // Reads one list of handles: `list(buffer, &count)`.
@@ -32,8 +32,8 @@ Result<std::string> UuidOf(const nvml::Functions& call, nvml::Device device) {
   return DriverString(uuid, nvml::kUuidSize);
 }
 
-// Through the list of MIG devices, which has holes: for drivers whose compute instances name their
-// parent, as nvml.h has it, and not the MIG device.
+// Searches the list of MIG devices, which has holes. Needed for drivers whose compute instances
+// name the parent device, as documented in nvml.h, instead of the MIG device.
 Result<std::string> SearchUuid(const NvmlLibrary& library, nvml::Device gpu, unsigned instance,
                                unsigned compute) {
   const nvml::Functions& call = library.call();

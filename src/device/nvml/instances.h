@@ -1,7 +1,7 @@
-// The GPU instances of one GPU with what is in them, as the driver lists them.
+// Reads the GPU instances of one GPU with their compute instances from the driver.
 //
-// GPU instances are listed by profile, not through the list of MIG devices: an instance without a
-// compute instance is no MIG device and would be overlooked.
+// GPU instances are listed by profile, not through the list of MIG devices: that list omits an
+// instance without a compute instance.
 #pragma once
 
 #include <span>
@@ -21,14 +21,14 @@ struct ComputeSlice {
   int slices = 0;
 };
 
-// The compute instances in a GPU instance, by id.
+// The compute instances of a GPU instance, by id.
 Result<std::vector<ComputeSlice>> ReadComputeSlices(const nvml::Functions& call,
                                                     nvml::GpuInstanceRef instance);
 
-// All GPU instances, by start. One that holds something else than one full-size compute instance
-// (somebody else cut it further) is reported under the name of its first part ("1c.3g.20gb"), which
-// no catalogue knows: it is left alone.
-// Errors: as ToStatus. It is all or nothing: what cannot be read must not pass for absent.
+// All GPU instances, by start. An instance that does not hold exactly one full-size compute
+// instance (another tool partitioned it further) is reported under the name of its first compute
+// instance ("1c.3g.20gb"). No catalogue contains that name, so the instance is left alone.
+// Errors: as ToStatus. All or nothing: an instance that cannot be read must not pass for absent.
 Result<std::vector<GpuInstance>> ReadInstances(const NvmlLibrary& library, nvml::Device device,
                                                int gpu, std::span<const DriverProfile> profiles);
 

@@ -17,7 +17,7 @@ using nvml::Feature;
 
 struct FeatureText {
   Feature feature;
-  const char* lost;  // what people do without
+  const char* lost;  // description of the missing feature
 };
 
 constexpr FeatureText kOptional[] = {

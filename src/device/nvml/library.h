@@ -16,12 +16,12 @@
 
 namespace nos::device {
 
-// Immutable; may be used from any thread.
+// Immutable; thread-safe.
 class NvmlLibrary {
  public:
-  // Loads `path`; when empty, the file named by $NOS_NVML_LIBRARY, else libnvidia-ml.so.1 wherever
-  // the dynamic linker finds it. Errors: kUnavailable (cannot be loaded), kUnimplemented (a
-  // function without which nothing works is missing: the driver is too old).
+  // Loads `path`; if empty, the file named by $NOS_NVML_LIBRARY, else libnvidia-ml.so.1 from the
+  // dynamic linker's search path. Errors: kUnavailable (cannot be loaded), kUnimplemented (a
+  // required function is missing: the driver is too old).
   static Result<std::unique_ptr<NvmlLibrary>> Open(std::string path = "");
   ~NvmlLibrary();
   NvmlLibrary(const NvmlLibrary&) = delete;
@@ -29,9 +29,9 @@ class NvmlLibrary {
 
   const nvml::Functions& call() const { return functions_; }
   const std::string& path() const { return path_; }
-  // Whether all functions of the feature are there.
+  // True if the library has all functions of the feature.
   bool Has(nvml::Feature feature) const;
-  // One sentence for each feature that this library does not offer.
+  // One sentence for each feature that this library lacks.
   std::vector<std::string> Limits() const;
 
  private:
@@ -48,7 +48,7 @@ class NvmlLibrary {
   std::vector<Missing> missing_;
 };
 
-// NVML is initialised while this is open. NVML counts initialisations, so sessions are independent.
+// Keeps NVML initialised while open. NVML counts initialisations, so sessions are independent.
 // Not thread-safe.
 class NvmlSession {
  public:
@@ -58,7 +58,7 @@ class NvmlSession {
   NvmlSession(const NvmlSession&) = delete;
   NvmlSession& operator=(const NvmlSession&) = delete;
 
-  // Does nothing when it is open. Error: kUnavailable when the driver does not answer.
+  // No effect if it is open. Error: kUnavailable if the driver does not answer.
   Status Open();
   void Close();
   bool is_open() const { return open_; }

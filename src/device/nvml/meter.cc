@@ -14,7 +14,7 @@
 namespace nos::device {
 namespace {
 
-constexpr unsigned kMostProcesses = 1024;  // of one GPU
+constexpr unsigned kMostProcesses = 1024;  // limit for one GPU
 constexpr unsigned kProcessNameSize = 256;
 constexpr double kMiB = 1 << 20;
 
@@ -93,7 +93,7 @@ void NvmlMeter::TakeNone(std::span<const Wanted> wanted, const Status& why, Read
   }
 }
 
-// As nvidia-smi has it: what the driver keeps for itself is not counted as used, if it tells it.
+// Like nvidia-smi: memory reserved by the driver does not count as used, if the driver reports it.
 void NvmlMeter::ReadMemory(nvml::Device device, Readings& readings) const {
   nvml::MemoryV2 memory{};
   memory.version = nvml::StructVersion<nvml::MemoryV2>(2);

@@ -1,10 +1,10 @@
-// Reads what GPUs and their instances measure, through NVML.
+// Reads metrics of GPUs and their instances through NVML.
 //
-// Utilization comes from nvmlDeviceGetUtilizationRates, which no GPU in MIG mode answers; there,
-// and for instances, from GPM (GPU performance monitoring; Hopper and later), whose counters are
-// compared with those of the last reading. What takes long is not asked:
-// nvmlDeviceGetPcieThroughput watches the bus for 20 ms a direction, so PCIe comes from GPM only.
-// Not thread-safe. Needs an open session for all but its end.
+// Utilization comes from nvmlDeviceGetUtilizationRates, which fails for a GPU in MIG mode. For
+// those GPUs and for instances it comes from GPM (GPU performance monitoring; Hopper and later),
+// whose counters are compared with those of the last reading. Slow calls are avoided:
+// nvmlDeviceGetPcieThroughput samples the bus for 20 ms per direction, so PCIe comes from GPM only.
+// Not thread-safe. All calls except the destructor need an open session.
 #pragma once
 
 #include <array>
@@ -26,15 +26,15 @@ class NvmlMeter {
   NvmlMeter& operator=(const NvmlMeter&) = delete;
 
   Readings OfGpu(nvml::Device device, const GpuInfo& gpu);
-  // `gpu`: the device that the instance is part of.
+  // `gpu`: the device that contains the instance.
   Readings OfInstance(nvml::Device gpu, const GpuInstance& instance);
 
-  // The next readings are first ones: of all, of one instance.
+  // Drops the stored counters of all, or of one instance: the next reading is a first one.
   void Forget();
   void ForgetInstance(int gpu, unsigned instance);
 
  private:
-  using Key = std::pair<int, unsigned>;  // GPU and instance, which may be nvml::kNoInstance
+  using Key = std::pair<int, unsigned>;  // GPU and instance (or nvml::kNoInstance)
   struct Wanted {
     unsigned id;  // nvml::kGpm*
     std::string_view metric;

@@ -13,7 +13,7 @@
 namespace nos::device {
 namespace {
 
-// Far beyond what exists (18 GPU and 9 compute profiles, 12 slots); an answer beyond is damaged.
+// Far above real values (18 GPU and 9 compute profiles, 12 slots); a larger answer is corrupt.
 constexpr unsigned kMostProfiles = 64;
 constexpr unsigned kMostPlacements = 256;
 constexpr unsigned kMostSlots = 64;
@@ -24,7 +24,7 @@ struct RawProfile {
   std::string name;
 };
 
-// The driver's profile at this place of the enumeration: with its name where the driver tells it.
+// Reads the driver's profile at this index; with its name if the driver reports names.
 nvml::Return ReadRaw(const nvml::Functions& call, nvml::Device device, unsigned place,
                      RawProfile& raw) {
   raw = {};
@@ -51,7 +51,7 @@ nvml::Return ReadRaw(const nvml::Functions& call, nvml::Device device, unsigned 
   return call.nvmlDeviceGetGpuInstanceProfileInfo(device, place, &raw.info);
 }
 
-// The ends of names by enumeration value. Source: nvml.h NVML_GPU_INSTANCE_PROFILE_*, MIG User
+// Suffixes of names by enumeration value. Source: nvml.h NVML_GPU_INSTANCE_PROFILE_*, MIG User
 // Guide "MIG Device Names".
 std::string_view SuffixOf(unsigned nvml_enum) {
   switch (nvml_enum) {
@@ -74,8 +74,8 @@ std::string_view SuffixOf(unsigned nvml_enum) {
   }
 }
 
-// For drivers that do not tell names. Memory is rounded up to eighths of the GPU's, then to whole
-// GiB, as NVIDIA's tools do (the names they print: 1g.5gb with 4864 MiB of 40 GiB).
+// Computes the name for drivers that do not report names. Memory is rounded up to eighths of the
+// GPU's, then to whole GiB, as in the names of NVIDIA's tools (1g.5gb with 4864 MiB of 40 GiB).
 std::string WorkedOutName(const DriverProfile& profile, int64_t gpu_memory_mib) {
   const double total = static_cast<double>(gpu_memory_mib);
   const double eighths = total > 0 ? std::ceil(profile.memory_mib / total * 8) : 0;
@@ -86,7 +86,7 @@ std::string WorkedOutName(const DriverProfile& profile, int64_t gpu_memory_mib) 
 std::string CanonicalName(const DriverProfile& profile, const gpu::Model* model) {
   if (model == nullptr) return profile.name;
   if (const auto known = model->FindProfile(profile.name)) return model->profile(*known).name;
-  // The same profile under a name that the catalogue has not heard of yet.
+  // Finds the same profile under a name that the catalogue does not contain.
   for (const gpu::Profile& row : model->profiles()) {
     const bool alike = row.nvml_id == static_cast<int>(profile.id) &&
                        row.compute == profile.slices &&
@@ -171,7 +171,7 @@ Result<std::vector<DriverProfile>> ReadProfiles(const nvml::Functions& call, nvm
   for (unsigned place = 0; place < kMostProfiles; ++place) {
     RawProfile raw;
     const nvml::Return code = ReadRaw(call, device, place, raw);
-    if (code == nvml::kInvalidArgument) break;  // past the last one this driver knows
+    if (code == nvml::kInvalidArgument) break;  // beyond the last profile of this driver
     if (code == nvml::kNotSupported) continue;  // not on this GPU
     NOS_RETURN_IF_ERROR(ToStatus(code, "nvmlDeviceGetGpuInstanceProfileInfo"));
     NOS_ASSIGN(DriverProfile profile, ToProfile(raw, place, gpu_memory_mib, model));

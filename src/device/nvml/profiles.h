@@ -1,6 +1,6 @@
-// What a driver says a GPU can be cut into. Facts come from the driver; only the name under which
-// the rest of nos knows a profile comes from the catalogue, because names drift between drivers
-// (3g.39gb and 3g.40gb are one profile).
+// The MIG profiles of a GPU as its driver reports them. All facts come from the driver; only the
+// canonical name comes from the catalogue, because names differ between drivers (3g.39gb and
+// 3g.40gb are one profile).
 #pragma once
 
 #include <cstdint>
@@ -20,44 +20,44 @@ struct DriverPlacement {
 };
 
 struct DriverProfile {
-  std::string name;        // as the driver has it: "3g.39gb"
+  std::string name;        // the driver's name: "3g.39gb"
   std::string canonical;   // the catalogue's name of the same profile, else `name`
   unsigned nvml_enum = 0;  // NVML_GPU_INSTANCE_PROFILE_*
   unsigned id = 0;         // nvmlGpuInstanceProfileInfo_t.id
   int slices = 0;          // compute slices
-  int max_count = 0;       // instances that an empty GPU holds
+  int max_count = 0;       // on an empty GPU
   int memory_mib = 0;
   int multiprocessors = 0;
   gpu::Engines engines;
   std::vector<DriverPlacement> placements;  // by start; on an empty GPU
-  Status placements_status;                 // why `placements` is not known
+  Status placements_status;                 // the error if `placements` is unknown
 };
 
 // The starts of its placements: "0,2,4".
 std::string StartsText(const DriverProfile& profile);
 
-// What the driver says of one compute-instance profile of a GPU instance.
+// A compute-instance profile of a GPU instance, as reported by the driver.
 struct DriverComputeProfile {
   unsigned id = 0;
   int slices = 0, max_count = 0, multiprocessors = 0;
 };
 
-// Empty when the driver tells profiles only in MIG mode (Ampere) and it is off. `model` may be
-// null: not in the catalogue. Errors: as ToStatus; kInternal for an answer that cannot be true.
+// Empty if the driver reports profiles only in MIG mode (Ampere) and it is off. `model` may be
+// null: not in the catalogue. Errors: as ToStatus; kInternal for an impossible answer.
 Result<std::vector<DriverProfile>> ReadProfiles(const nvml::Functions& call, nvml::Device device,
                                                 int64_t gpu_memory_mib, const gpu::Model* model);
 Result<std::vector<DriverComputeProfile>> ReadComputeProfiles(const nvml::Functions& call,
                                                               nvml::GpuInstanceRef instance);
 
-// The one to make in a GPU instance of `profile` so that it gets all of it: all slices, and all
+// The compute profile that covers a GPU instance of `profile` completely: all slices and all
 // multiprocessors. The double-memory 1g of Hopper and later has two compute profiles of one slice,
-// of which the first sees only the multiprocessors of a plain 1g (kubernetes-sigs
-// dra-driver-nvidia-gpu issue 1454). Of equals the one with the lowest id. Null: there is none.
+// and the first sees only the multiprocessors of a plain 1g (kubernetes-sigs dra-driver-nvidia-gpu
+// issue 1454). Among equals the lowest id wins. Null: none.
 const DriverComputeProfile* FullSize(const std::vector<DriverComputeProfile>& candidates,
                                      const DriverProfile& profile);
 
-// Bytes up to a NUL or `size`, whichever comes first, control characters replaced: a driver's
-// strings end up in logs, annotations and terminals.
+// Reads up to a NUL or `size` bytes, and replaces control characters: a driver's strings appear in
+// logs, annotations and terminals.
 std::string DriverString(const char* text, size_t size);
 
 }  // namespace nos::device

@@ -15,8 +15,8 @@ namespace {
 
 using Deferred = std::function<bool(const Operation&)>;
 
-// Earlier stages go first on all GPUs: what a crash left blocks both kinds of work, and a pod waits
-// for a creation, nobody for a destruction.
+// Earlier stages run first on all GPUs. Remnants of a crash block both creation and destruction. A
+// creation is more urgent than a destruction, because pods wait for it.
 enum Stage { kCleanUp, kEnable, kCreateNow, kDestroyUnwanted, kStages };
 
 // One GPU with its target, in the model's terms.
@@ -27,7 +27,7 @@ class GpuWork {
     for (const GpuInstance& instance : gpu.instances) {
       const auto profile = gpu.model->FindProfile(instance.profile);
       const gpu::Placement placement{profile.value_or(0), instance.start};
-      // What exists in memory only is ours, if of other settings.
+      // Instances that exist only in memory are always ours, possibly made with other settings.
       const bool strange = !profile || !MayLie(placement);
       if (strange && IsMigProfile(instance.profile)) foreign_ = &instance;
       present_.push_back(placement);
@@ -54,7 +54,7 @@ class GpuWork {
     }
   }
 
-  // Free, unwanted, and ours to judge.
+  // Instances that are free, unwanted, and not foreign.
   std::vector<GpuInstance> UnwantedInstances() const {
     std::vector<GpuInstance> unwanted;
     if (!Actionable()) return unwanted;
@@ -67,7 +67,7 @@ class GpuWork {
     return unwanted;
   }
 
-  // REQUIRES: nothing can be done now but what is deferred.
+  // REQUIRES: every possible operation is deferred.
   void AddObstacles(std::vector<Obstacle>& obstacles) const {
     if (!has_target_) return;
     if (Switches()) return AddNotSwitched(obstacles);
@@ -94,7 +94,7 @@ class GpuWork {
   }
   bool Switches() const { return wanted_mode_ && gpu_.mode && *wanted_mode_ != *gpu_.mode; }
 
-  // Whether the next reset, whoever makes it, would bring a mode that nobody asks for any more.
+  // True if the next reset, by any tool, would activate a mode that the target does not ask for.
   bool TakesBack() const {
     const bool cut = gpu_.mode == Mode::kMig;
     return gpu_.mig_after_reset && wanted_mode_ && (*wanted_mode_ == Mode::kMig) == cut &&
@@ -104,7 +104,7 @@ class GpuWork {
     return gpu_.mode == Mode::kMig ? Operation::Kind::kEnableMig : Operation::Kind::kDisableMig;
   }
 
-  // From shares or MIG the way leads over neither.
+  // From MPS shares or MIG, first leave that mode: a direct switch is impossible.
   Operation::Kind NextSwitch() const {
     if (gpu_.mode == Mode::kMig) return Operation::Kind::kDisableMig;
     if (gpu_.mode == Mode::kShares) return Operation::Kind::kDisableMps;
@@ -146,7 +146,8 @@ class GpuWork {
     const auto add = [&](Operation::Kind kind) {
       operations.push_back({kind, gpu_.index, "", 0, 0, gpu_.uuid});
     };
-    // First: once the GPU is shared, an MPS daemon has it open. It changes nothing of what is used.
+    // First, because an MPS daemon opens the GPU once it is shared. It does not affect running
+    // programs.
     if (TakesBack()) add(TakeBack());
     if (Switches()) {
       if (present_.empty() && !used_.contains(gpu_.uuid)) add(NextSwitch());
@@ -177,7 +178,7 @@ class GpuWork {
     return operations;
   }
 
-  // Beside these, which need not all be legal.
+  // True if it fits beside the present instances, which need not all be legal.
   bool Fits(const std::vector<gpu::Placement>& present, gpu::Placement placement) const {
     gpu::Occupancy on(*gpu_.model);
     return std::ranges::all_of(present, [&](gpu::Placement one) { return on.Add(one); }) &&
@@ -246,10 +247,10 @@ class GpuWork {
   const ObservedGpu& gpu_;
   const std::set<std::string>& used_;
   std::vector<gpu::Placement> present_;   // parallel to gpu_.instances
-  const GpuInstance* foreign_ = nullptr;  // of a profile or start the model does not have
+  const GpuInstance* foreign_ = nullptr;  // its profile or start is not in the model
   std::set<gpu::Placement> wanted_;
   bool has_target_ = false;
-  std::optional<Mode> wanted_mode_;  // nothing: as it is
+  std::optional<Mode> wanted_mode_;  // empty: keep the present mode
 };
 
 std::vector<GpuWork> WorkOf(std::span<const Target> targets, std::span<const ObservedGpu> gpus,
@@ -327,7 +328,7 @@ Progress NextOperation(std::span<const Target> targets, std::span<const Observed
 
 namespace {
 
-// None: it is as it shall be, or nobody can switch it.
+// Empty: the GPU is in the wanted mode, or it cannot be switched.
 std::optional<Operation::Kind> SwitchOf(bool to_mps, const GpuInfo& info, bool was_shared) {
   if (!info.problem.empty()) return std::nullopt;
   const bool shared = info.share_gib > 0;
@@ -353,7 +354,7 @@ std::optional<Operation> NextSwitch(bool to_mps, std::span<const GpuInfo> infos,
   for (const GpuInfo& info : infos) {
     const auto kind = SwitchOf(to_mps, info, were_shared.contains(info.uuid));
     if (!kind || used.contains(info.uuid)) continue;
-    // That the driver has forgotten the mode can be mended while it is used.
+    // If only the driver lost the compute mode, it can be set again while the GPU is used.
     const bool again = *kind == Operation::Kind::kEnableMps && info.share_gib > 0;
     if (!again && !IsEmpty(info, gpus)) continue;
     Operation operation{*kind, info.index, "", 0, 0, info.uuid};
@@ -375,7 +376,8 @@ std::vector<GpuInstance> Unwanted(std::span<const Target> targets,
 
 namespace {
 
-// Indexes may have changed since it was decided, or what was half made may have been completed.
+// Checks the instance first: indexes may have changed since the decision, or an incomplete instance
+// may have been completed.
 Status DestroyMeant(const Operation& operation, Backend& backend) {
   NOS_ASSIGN(const std::vector<GpuInstance> instances, backend.ListInstances(operation.gpu));
   const bool there = std::ranges::any_of(instances, [&](const GpuInstance& instance) {

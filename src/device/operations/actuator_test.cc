@@ -13,7 +13,7 @@ const gpu::Model& Model(std::string_view name) {
   return *gpu::Catalogue::Builtin().FindByName(name);
 }
 
-// One simulated node and the loop an agent would run over it.
+// One simulated node and the loop of an agent over it.
 class ActuatorTest : public testing::Test {
  protected:
   explicit ActuatorTest(std::string_view model = "A100-40GB", int count = 2)
@@ -54,7 +54,7 @@ class ActuatorTest : public testing::Test {
     }
     return observed;
   }
-  // Applies until nothing is left to do; returns what could not be.
+  // Applies operations until none is left; returns the obstacles.
   std::vector<Obstacle> Converge(int limit = 60) {
     for (int i = 0; i < limit; ++i) {
       const Progress progress = Next();
@@ -85,14 +85,15 @@ class ActuatorTest : public testing::Test {
 
 using Names = std::set<std::string>;
 
-TEST_F(ActuatorTest, CreatesAtTheExactStartsInAnyOrder) {
-  // Without placements the driver would put a 1g where the 2g has to go (mig.md 1.3 rule 6).
+TEST_F(ActuatorTest, CreatesInstancesAtExactStartsInAnyOrder) {
+  // Without exact placements the driver would put a 1g where the 2g has to start (MIG User Guide,
+  // placement rules).
   Want(0, {"1g.5gb@0", "1g.5gb@1", "2g.10gb@2", "3g.20gb@4"});
   EXPECT_TRUE(Converge().empty());
   EXPECT_EQ(Layout(0), (Names{"1g.5gb@0", "1g.5gb@1", "2g.10gb@2", "3g.20gb@4"}));
 }
 
-TEST_F(ActuatorTest, DestroysWhatIsFreeAndUnwantedAndNothingElse) {
+TEST_F(ActuatorTest, DestroysOnlyFreeUnwantedInstances) {
   Place(0, "1g.5gb", 0);
   Place(0, "1g.5gb", 6);
   Place(1, "7g.40gb", 0);
@@ -103,7 +104,7 @@ TEST_F(ActuatorTest, DestroysWhatIsFreeAndUnwantedAndNothingElse) {
   EXPECT_EQ(destroyed_, 1);
 }
 
-TEST_F(ActuatorTest, AnEmptyTargetEmptiesTheGpuButForWhatIsUsed) {
+TEST_F(ActuatorTest, EmptyTargetDestroysAllButUsedInstances) {
   Place(0, "1g.5gb", 0, true);
   Place(0, "1g.5gb", 1);
   Want(0, {});
@@ -113,7 +114,7 @@ TEST_F(ActuatorTest, AnEmptyTargetEmptiesTheGpuButForWhatIsUsed) {
   EXPECT_EQ(obstacles[0].code, "InUse");
 }
 
-TEST_F(ActuatorTest, AppliesWhatCanBeAppliedAndSaysWhatNot) {
+TEST_F(ActuatorTest, AppliesPossiblePartsAndReportsObstacles) {
   const GpuInstance used = Place(0, "1g.5gb", 5, true);
   Want(0, {"3g.20gb@4", "2g.10gb@0"});
   Want(1, {"7g.40gb@0"});
@@ -124,12 +125,12 @@ TEST_F(ActuatorTest, AppliesWhatCanBeAppliedAndSaysWhatNot) {
   EXPECT_EQ(obstacles[0].placement, "3g.20gb@4");
   EXPECT_EQ(obstacles[0].code, "InUse");
   EXPECT_NE(obstacles[0].message.find(used.uuid), std::string::npos) << obstacles[0].message;
-  used_.clear();  // the pod ends: it goes on by itself
+  used_.clear();  // the pod ends; no further input is needed
   EXPECT_TRUE(Converge().empty());
   EXPECT_EQ(Layout(0), (Names{"3g.20gb@4", "2g.10gb@0"}));
 }
 
-TEST_F(ActuatorTest, CreatesBeforeItDestroysBecausePodsWaitForCreations) {
+TEST_F(ActuatorTest, CreatesBeforeDestroying) {
   Place(0, "1g.5gb", 6);
   Want(0, {"4g.20gb@0"});
   Converge();
@@ -137,8 +138,8 @@ TEST_F(ActuatorTest, CreatesBeforeItDestroysBecausePodsWaitForCreations) {
             (std::vector<std::string>{"create 4g.20gb@0 on GPU 0", "destroy 1g.5gb@6 on GPU 0"}));
 }
 
-// As when indexes have changed, or somebody has completed what looked half made.
-TEST_F(ActuatorTest, WhatIsNotWhatWasMeantIsNotDestroyed) {
+// Simulates changed indexes, or an incomplete instance that another tool completed.
+TEST_F(ActuatorTest, DoesNotDestroyAnotherInstanceWithSameId) {
   fault_ = SimFault::kCrashBetween;
   (void)gpus_.Create(0, "1g.5gb", 0);
   fault_ = SimFault::kNone;
@@ -152,7 +153,7 @@ TEST_F(ActuatorTest, WhatIsNotWhatWasMeantIsNotDestroyed) {
   EXPECT_EQ(Layout(0), Names{"1g.5gb@0"});
 }
 
-TEST_F(ActuatorTest, RemovesWhatACrashLeftHalfMade) {
+TEST_F(ActuatorTest, RemovesIncompleteInstances) {
   Want(0, {"3g.20gb@4"});
   fault_ = SimFault::kCrashBetween;
   ASSERT_FALSE(Apply(*Next().next, gpus_).ok());
@@ -182,7 +183,7 @@ TEST_F(ActuatorTest, DeferredOperationsDoNotHoldUpOthers) {
   EXPECT_EQ(stuck.obstacles[0].code, "Deferred");
 }
 
-TEST_F(ActuatorTest, SaysWhenTheTargetCannotBe) {
+TEST_F(ActuatorTest, ReportsImpossibleTarget) {
   Want(0, {"4g.20gb@0", "1g.5gb@2"});
   Want(7, {"1g.5gb@0"});
   const auto obstacles = Converge();
@@ -191,7 +192,7 @@ TEST_F(ActuatorTest, SaysWhenTheTargetCannotBe) {
   EXPECT_EQ(obstacles[1].code, "NoSuchGpu");
 }
 
-TEST_F(ActuatorTest, LeavesAGpuAloneThatHoldsSomethingUnknown) {
+TEST_F(ActuatorTest, LeavesGpuWithForeignInstanceAlone) {
   std::vector<ObservedGpu> gpus = Observe();
   gpus[0].instances.push_back({0, 9, "MIG-x", "5g.30gb", 77, 0, 6, true});
   Want(0, {"7g.40gb@0"});
@@ -201,7 +202,7 @@ TEST_F(ActuatorTest, LeavesAGpuAloneThatHoldsSomethingUnknown) {
   EXPECT_EQ(progress.obstacles[0].code, "Foreign");
 }
 
-TEST_F(ActuatorTest, UnwantedNamesWhatIsToBeWithdrawn) {
+TEST_F(ActuatorTest, UnwantedListsInstancesToWithdraw) {
   Place(0, "1g.5gb", 0, true);
   Place(0, "1g.5gb", 1);
   Place(0, "1g.5gb", 6);
@@ -216,7 +217,7 @@ class HopperTest : public ActuatorTest {
   HopperTest() : ActuatorTest("H100-80GB", 1) {}
 };
 
-TEST_F(HopperTest, ComesBackAfterAReboot) {
+TEST_F(HopperTest, RestoresPartitioningAfterReboot) {
   Want(0, {"3g.40gb@4", "1g.10gb@0"});
   Converge();
   gpus_.Reboot();
@@ -225,8 +226,8 @@ TEST_F(HopperTest, ComesBackAfterAReboot) {
   EXPECT_EQ(Layout(0), (Names{"3g.40gb@4", "1g.10gb@0"}));
 }
 
-// From any state to any legal target, with faults on the way and used instances kept.
-TEST_F(ActuatorTest, ConvergesFromAnywhere) {
+// From any state to any legal target, with injected faults, keeping used instances.
+TEST_F(ActuatorTest, ConvergesFromRandomStatesWithFaults) {
   Random random(7);
   const gpu::LayoutTable& table = model_.layouts();
   const auto layout = [&] { return static_cast<gpu::LayoutId>(random.Below(table.size())); };
@@ -245,7 +246,7 @@ TEST_F(ActuatorTest, ConvergesFromAnywhere) {
     }
     targets_ = {{0, placements(layout())}};
     for (int step = 0; step < 8; ++step) {
-      fault_ = static_cast<SimFault>(random.Below(6));  // any but a lost GPU
+      fault_ = static_cast<SimFault>(random.Below(6));  // all faults except a lost GPU
       const Progress progress = Next();
       if (progress.next) (void)Apply(*progress.next, gpus_);
     }
@@ -258,8 +259,8 @@ TEST_F(ActuatorTest, ConvergesFromAnywhere) {
   }
 }
 
-// One of the GPUs of a hybrid node, without MIG, that changes its mode with a reset only.
-TEST(ActuatorModes, AModeThatWaitsForAResetIsTakenBackForWhoWantsTheOther) {
+// A GPU of a hybrid node without MIG mode, whose mode changes only with a reset.
+TEST(ActuatorModes, CancelsPendingModeIfTargetWantsPresentMode) {
   const gpu::Model& model = *gpu::Catalogue::Builtin().FindModes("A100-40GB+GPU+TIME-4");
   ObservedGpu gpu{0, &model, true, {}, "GPU-0"};
   gpu.mode = Mode::kPlain;

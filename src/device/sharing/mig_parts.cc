@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::string_view kCount = "mps", kMigPrefix = "MIG-";
 constexpr size_t kMostUuid = 48;
-constexpr unsigned kNumberShift = 24;  // the driver's ids are small
+constexpr unsigned kNumberShift = 24;  // the driver's ids are below 2^24
 constexpr uint32_t kDriverIds = (uint32_t{1} << kNumberShift) - 1;
 
-// Without sign and leading zeros.
+// Accepts no sign and no leading zeros.
 std::optional<int> Number(std::string_view text, int least, int most) {
   const auto number = ParseInt(text);
   if (!number || *number < least || *number > most) return std::nullopt;
@@ -95,7 +95,7 @@ std::vector<GpuInstance> MigParts::PartsOf(const GpuInstance& instance,
   return parts;
 }
 
-// Whether it may be divided into so many parts.
+// True if the instance may be divided into this number of parts.
 bool MigParts::MayBe(const GpuInstance& instance, int count) const {
   const gpu::InstancePart part{instance.profile, count};
   return instance.complete && instance.id <= kDriverIds && IsMigUuid(instance.uuid) &&
@@ -105,7 +105,7 @@ bool MigParts::MayBe(const GpuInstance& instance, int count) const {
 Result<std::vector<GpuInstance>> MigParts::ListInstances(int gpu) {
   const std::scoped_lock lock(mutex_);
   NOS_ASSIGN(const std::vector<GpuInstance> driver, backend_.ListInstances(gpu));
-  // What has vanished, as by a reboot, is divided no more.
+  // Forgets divided instances that have vanished, e.g. after a reboot.
   const auto info = infos_.find(gpu);
   const bool known = info != infos_.end() && info->second.problem.empty();
   std::erase_if(divided_, [&](const auto& entry) {
@@ -142,7 +142,7 @@ std::vector<std::string> MigParts::Adopt(std::span<const std::string> device_ids
   return refused;
 }
 
-// Null: no GPU that can be read has it. REQUIRES: mutex_ is held.
+// Null: no readable GPU has it. REQUIRES: mutex_ is held.
 const GpuInstance* MigParts::FindForAdoption(const std::string& uuid,
                                              std::map<int, Instances>& listed) {
   for (const auto& [index, info] : infos_) {
@@ -155,7 +155,8 @@ const GpuInstance* MigParts::FindForAdoption(const std::string& uuid,
   return nullptr;
 }
 
-// Says why not; "" when it is known now, or nothing can be said of it. REQUIRES: mutex_ is held.
+// Returns the reason of a refusal; "" if the part is restored, or its instance cannot be found now.
+// REQUIRES: mutex_ is held.
 std::string MigParts::AdoptOne(const MigPart& part, std::span<const std::string> all,
                                std::map<int, Instances>& listed) {
   const auto known = divided_.find(part.mig_uuid);
@@ -176,8 +177,8 @@ std::string MigParts::AdoptOne(const MigPart& part, std::span<const std::string>
   return "";
 }
 
-// Where the instance begins in which such a part lies. Nothing: there is no such place. REQUIRES:
-// mutex_ is held.
+// The start of the instance that contains such a part; empty if no instance can. REQUIRES: mutex_
+// is held.
 std::optional<uint8_t> MigParts::InstanceStart(int gpu, const gpu::InstancePart& part,
                                                uint8_t start) const {
   const auto info = infos_.find(gpu);
@@ -197,7 +198,7 @@ Result<GpuInstance> MigParts::Create(int gpu, const std::string& profile, uint8_
   const std::scoped_lock lock(mutex_);
   if (part) return CreatePart(gpu, *part, start);
   Result<GpuInstance> made = backend_.Create(gpu, profile, start);
-  if (made.ok()) divided_.erase(made->uuid);  // UUIDs come back
+  if (made.ok()) divided_.erase(made->uuid);  // a new instance may reuse a UUID
   return made;
 }
 

@@ -38,7 +38,7 @@ class MigPartsTest : public testing::Test {
     EXPECT_TRUE(made.ok()) << made.status().message();
     return made.ok() ? *made : GpuInstance{};
   }
-  // "3g.40gb.mps4@4", of GPU 0, in order.
+  // Instances of GPU 0 in order, such as "3g.40gb.mps4@4".
   static std::vector<std::string> Listed(Backend& gpus) {
     std::vector<std::string> names;
     const auto instances = gpus.ListInstances(0);
@@ -63,7 +63,7 @@ class MigPartsTest : public testing::Test {
   MigParts parts_{gpus_, gpu::Catalogue::Builtin(), kParts};
 };
 
-// Two GPUs that change places.
+// Two GPUs that swap their indexes.
 class RenumberedGpus final : public Backend {
  public:
   explicit RenumberedGpus(Backend& backend) : backend_(backend) {}
@@ -100,7 +100,7 @@ class RenumberedGpus final : public Backend {
   Backend& backend_;
 };
 
-TEST_F(MigPartsTest, AnInstanceStaysDividedWhenIndexesChange) {
+TEST_F(MigPartsTest, KeepsDivisionWhenGpuIndexesChange) {
   RenumberedGpus gpus(gpus_);
   MigParts parts(gpus, gpu::Catalogue::Builtin(), kParts);
   Give(parts);
@@ -115,7 +115,7 @@ TEST_F(MigPartsTest, AnInstanceStaysDividedWhenIndexesChange) {
   EXPECT_EQ(moved->front().gpu, 1);
 }
 
-TEST(MigPartTest, HasOneSpelling) {
+TEST(MigPartTest, ParsesOnlyCanonicalIds) {
   const MigPart part{"MIG-8c41ee42-0b75-5a0e-8a6e-b1d1a3b0c9f1", 4, 3};
   const std::string id = MigPartId(part);
   EXPECT_EQ(id, "MIG-8c41ee42-0b75-5a0e-8a6e-b1d1a3b0c9f1::mps4::3");
@@ -132,7 +132,7 @@ TEST(MigPartTest, HasOneSpelling) {
   }
 }
 
-TEST_F(MigPartsTest, TheFirstPartMakesTheInstanceAndTheLastTakesItAway) {
+TEST_F(MigPartsTest, FirstPartCreatesInstanceAndLastDestroysIt) {
   const GpuInstance first = Make("3g.40gb.mps4", 5);
   ASSERT_THAT(gpus_.Truth(0), SizeIs(1));
   EXPECT_EQ(gpus_.Truth(0)[0].profile, "3g.40gb");
@@ -154,7 +154,7 @@ TEST_F(MigPartsTest, TheFirstPartMakesTheInstanceAndTheLastTakesItAway) {
   EXPECT_THAT(Listed(parts_), IsEmpty());
 }
 
-TEST_F(MigPartsTest, NothingLiesBesideInTheInstance) {
+TEST_F(MigPartsTest, RefusesInstancesBesidePartsOfDividedInstance) {
   const GpuInstance part = Make("3g.40gb.mps4", 5);
   EXPECT_EQ(parts_.Create(0, "3g.40gb.mps4", 5).status().code(), Code::kExhausted);
   EXPECT_EQ(parts_.Create(0, "3g.40gb.mps2", 4).status().code(), Code::kExhausted);
@@ -168,12 +168,12 @@ TEST_F(MigPartsTest, NothingLiesBesideInTheInstance) {
   EXPECT_THAT(Listed(parts_), ElementsAre("2g.20gb.mps2@3", "2g.20gb@0", "3g.40gb.mps4@5"));
 }
 
-TEST_F(MigPartsTest, NoPartsThatThereCannotBe) {
+TEST_F(MigPartsTest, RefusesImpossibleParts) {
   for (const auto& [profile, start] :
-       std::vector<std::pair<const char*, uint8_t>>{{"3g.40gb.mps3", 0},     // nobody has asked for
-                                                    {"3g.40gb.mps2", 2},     // no number
+       std::vector<std::pair<const char*, uint8_t>>{{"3g.40gb.mps3", 0},     // not configured
+                                                    {"3g.40gb.mps2", 2},     // no part there
                                                     {"3g.40gb.mps4", 8},     // no instance
-                                                    {"3g.20gb.mps2", 0},     // of another board
+                                                    {"3g.20gb.mps2", 0},     // another GPU
                                                     {"1g.10gb.mps2", 0}}) {  // too small
     EXPECT_EQ(parts_.Create(0, profile, start).status().code(), Code::kInvalid) << profile;
   }
@@ -182,7 +182,7 @@ TEST_F(MigPartsTest, NoPartsThatThereCannotBe) {
   EXPECT_THAT(gpus_.Truth(0), IsEmpty());
 }
 
-TEST_F(MigPartsTest, WhatPodsHoldIsKnownAgain) {
+TEST_F(MigPartsTest, RestoresPartsHeldByPods) {
   const GpuInstance held = Make("3g.40gb.mps4", 5);
   Make("3g.40gb.mps4", 6);
   Make("3g.40gb.mps4", 0);
@@ -205,7 +205,7 @@ TEST_F(MigPartsTest, WhatPodsHoldIsKnownAgain) {
   EXPECT_THAT(Listed(next), ElementsAre("3g.40gb@0", "3g.40gb@4"));
 }
 
-TEST_F(MigPartsTest, WhatContradictsItselfIsHeldAsAWhole) {
+TEST_F(MigPartsTest, RefusesContradictoryPartIds) {
   const GpuInstance held = Make("3g.40gb.mps4", 5);
   const std::string mig = held.part_of;
   MigParts next(gpus_, gpu::Catalogue::Builtin(), {{"3g.40gb", 2}});
@@ -220,9 +220,9 @@ TEST_F(MigPartsTest, WhatContradictsItselfIsHeldAsAWhole) {
   EXPECT_THAT(Listed(next), ElementsAre("3g.40gb.mps2@4"));
 }
 
-TEST_F(MigPartsTest, FaultsOfTheDriver) {
+TEST_F(MigPartsTest, ToleratesDriverFaults) {
   const GpuInstance part = Make("3g.40gb.mps4", 4);
-  held_ = part.part_of;  // by its MPS daemon, say
+  held_ = part.part_of;  // held, for example, by its MPS daemon
   EXPECT_EQ(parts_.Destroy(0, part.id).code(), Code::kUnavailable);
   EXPECT_THAT(Listed(parts_), ElementsAre("3g.40gb.mps4@4"));
   held_.clear();
@@ -244,7 +244,7 @@ TEST_F(MigPartsTest, FaultsOfTheDriver) {
   EXPECT_THAT(gpus_.Truth(0), IsEmpty());
 }
 
-TEST_F(MigPartsTest, ARebootTakesEverything) {
+TEST_F(MigPartsTest, RebootRemovesAllParts) {
   const GpuInstance part = Make("3g.40gb.mps4", 4);
   gpus_.Reboot();
   ASSERT_TRUE(gpus_.EnableMig(0).ok());
@@ -254,14 +254,14 @@ TEST_F(MigPartsTest, ARebootTakesEverything) {
   EXPECT_THAT(Listed(parts_), ElementsAre("3g.40gb@4"));
 }
 
-TEST_F(MigPartsTest, NothingIsMeasuredOfAPart) {
+TEST_F(MigPartsTest, PartHasNoReadings) {
   const GpuInstance part = Make("3g.40gb.mps4", 4), whole = Make("2g.20gb", 0);
   EXPECT_THAT(parts_.MeasureInstance(part).metrics, IsEmpty());
   EXPECT_THAT(parts_.MeasureInstance(whole).metrics, Not(IsEmpty()));
 }
 
-// As the agent puts them together.
-TEST_F(MigPartsTest, BelowTheOtherKinds) {
+// The stack of decorators that the agent builds.
+TEST_F(MigPartsTest, WorksBelowOtherDecorators) {
   MpsGpus shares(parts_);
   PlainGpus all(shares);
   all.GiveWhole(true);

@@ -12,7 +12,7 @@
 namespace nos::device {
 namespace {
 
-// As in a share's id: it stands in a path.
+// Same rule as in a share's id, because the UUID becomes part of a path.
 bool IsUuid(const std::string& uuid) {
   return IsMigUuid(uuid) || ParseMpsShareId(MpsShareId({uuid, 1, 0})).has_value();
 }
@@ -61,8 +61,10 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
     }
   }
   const std::scoped_lock keeping(keeping_);
-  // Their threads end without the lock, and before others look for what they leave.
+  // 1. Destroy ended daemons without the lock, because their threads must finish first, and before
+  // new daemons look at the same directories.
   TakeEnded(wanted, undecided).clear();
+  // 2. Serve the wanted GPUs.
   const std::scoped_lock lock(mutex_);
   limits_mib_.clear();
   for (const auto& [uuid, gpu] : wanted) {
@@ -74,6 +76,7 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
       daemon->Want(true);
     }
   }
+  // 3. End the others: known daemons, and directories left by a former agent.
   for (const auto& [uuid, daemon] : daemons_) {
     if (!wanted.contains(uuid) && !undecided.contains(uuid)) daemon->Want(false);
   }
@@ -86,7 +89,8 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
   return result;
 }
 
-// Those that begin anew, and those of which nothing is left, be it of GPUs that are gone.
+// Takes out the daemons to be created again, and those that left nothing behind, also of missing
+// GPUs.
 MpsControl::Daemons MpsControl::TakeEnded(const std::map<std::string, const MpsGpu*>& wanted,
                                           const std::set<std::string>& undecided) {
   Daemons ended;
@@ -96,8 +100,9 @@ MpsControl::Daemons MpsControl::TakeEnded(const std::map<std::string, const MpsG
     const auto& [uuid, daemon] = *here;
     const auto gpu = wanted.find(uuid);
     const bool gone = daemon->State().phase == MpsState::Phase::kGone;
-    // One that has ended as it should begins anew: that it starts is no fault, then. A folder that
-    // cannot be removed is not looked through again and again.
+    // A daemon that ended as requested is created again, so that its start does not count as a
+    // fault. A directory that cannot be removed keeps its ended daemon, so that it is not searched
+    // again and again.
     const bool takes = gpu == wanted.end() ? gone && !undecided.contains(uuid) && !HasLeft(uuid)
                                            : gone || !daemon->IsFor(*gpu->second);
     if (takes) ended.insert(daemons_.extract(here));

@@ -17,13 +17,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Phase = MpsState::Phase;
 constexpr Duration kForever{-1};
-constexpr Duration kMomentOfDeath = std::chrono::milliseconds(200);  // its sockets go first
+constexpr Duration kMomentOfDeath = std::chrono::milliseconds(200);  // sockets close first
 constexpr Duration kFirstLook = std::chrono::milliseconds(10);
-// A server takes 60 clients. Containers can answer in the daemon's place, and each client takes a
-// descriptor, of which all GPUs' daemons are asked with the rest.
+// A server has at most 60 clients. The limits matter because containers can fake the daemon's
+// answers, and each client costs a file descriptor of this process, shared by all GPUs.
 constexpr size_t kMostServers = 64, kMostClients = 64;
 
-// Each once.
+// Without duplicates.
 std::vector<pid_t> ListedIn(const std::string& answer) {
   std::vector<pid_t> pids = PidsIn(answer);
   std::ranges::sort(pids);
@@ -81,8 +81,8 @@ void MpsDaemon::Update(const std::function<void(MpsState&)>& change) {
   if (options_.on_change) options_.on_change();
 }
 
-// The condition is there before the state says that it does not serve, and gone before it says that
-// it does: who looks when told sees both.
+// Sets the condition before the state leaves kServing, and clears it before the state becomes
+// kServing, so that a listener of the state sees the matching condition.
 void MpsDaemon::Enter(Phase phase, const std::string& trouble) {
   const MpsState before = State();
   if (phase == Phase::kServing || phase == Phase::kGone) {
@@ -93,7 +93,7 @@ void MpsDaemon::Enter(Phase phase, const std::string& trouble) {
                 fmt::format("MPS does not serve GPU {}{}: {}", gpu_.index, what, trouble)});
   }
   if (phase == Phase::kWaiting && trouble != before.trouble) {
-    Log(LogLevel::kWarn, "MPS does not serve a GPU", {{"gpu", gpu_.uuid}, {"why", trouble}});
+    Log(LogLevel::kWarn, "failed to serve GPU by MPS", {{"gpu", gpu_.uuid}, {"why", trouble}});
   }
   Update([&](MpsState& state) {
     state.phase = phase;
@@ -126,30 +126,34 @@ void MpsDaemon::Run() {
       const std::scoped_lock lock(mutex_);
       if (stop_) return;
     }
+    // 1. Not wanted: end the daemon and its servers, then sleep until Want or the destructor.
     if (!GoesOn()) {
       if (State().phase != Phase::kGone) End();
       if (State().phase == Phase::kGone) Wait({}, kForever);
       continue;
     }
+    // 2. Serve until the daemon ends, hangs, or is not wanted any more.
     Enter(Phase::kStarting, State().trouble);
     if (const Status begun = Begin(); begun.ok()) {
       Serve();
     } else if (GoesOn()) {
       Fail(begun);
     }
+    // 3. Wait for its servers before the next attempt: two servers cannot use one GPU.
     if (GoesOn()) AwaitServers();
     if (GoesOn()) Pause();
   }
 }
 
-// Takes over the daemon that is there, or starts one, and waits until it answers.
+// Takes over a running daemon, or starts one, and waits until it answers.
 Status MpsDaemon::Begin() {
   NOS_RETURN_IF_ERROR(tool_.MakeFolders());
   std::vector<ProcessHandle> former = tool_.FindDaemons();
   if (!former.empty()) {
     daemon_ = std::move(former.front());
   } else {
-    // One that lost its daemon before this agent came; whether it has clients nobody can say.
+    // Servers without a daemon are left from before this agent; whether they have clients is
+    // unknown.
     for (ProcessHandle& left : tool_.FindServers()) {
       servers_.push_back({std::move(left), {}, true});
     }
@@ -163,7 +167,7 @@ Status MpsDaemon::Begin() {
   for (Duration look = kFirstLook;; look = 2 * look) {
     Status answers = Configure();
     if (answers.ok()) {
-      (void)Look();  // Serve finds out if it answers no more
+      (void)Look();  // Serve notices if it stops answering
       return answers;
     }
     const Duration left = deadline - Clock::now();
@@ -178,8 +182,8 @@ Status MpsDaemon::Begin() {
   }
 }
 
-// What is set holds for servers that are started afterwards. A limit that is refused is reported,
-// and no reason to do without a daemon.
+// The settings apply to servers started later. A rejected limit is reported, but the daemon still
+// runs.
 Status MpsDaemon::Configure() {
   NOS_RETURN_IF_ERROR(
       tool_.Ask("get_default_active_thread_percentage", options_.answer_within).status());
@@ -198,13 +202,13 @@ Status MpsDaemon::Configure() {
     const Result<std::string> set = tool_.Ask(command, options_.answer_within);
     if (set.ok()) continue;
     if (set.status().code() == Code::kDeadline) return set.status();
-    Log(LogLevel::kWarn, "MPS does not take a limit",
+    Log(LogLevel::kWarn, "failed to set MPS limit",
         {{"gpu", gpu_.uuid}, {"error", set.status().message()}});
   }
   return Status::Ok();
 }
 
-// A daemon is ended only if it is its fault.
+// Kills the daemon only if the error is its fault.
 void MpsDaemon::Fail(const Status& why) {
   if (why.code() == Code::kDeadline || why.code() == Code::kUnavailable) {
     return EndHung(why.message());
@@ -213,7 +217,7 @@ void MpsDaemon::Fail(const Status& why) {
   daemon_ = {};
 }
 
-// Until the daemon has ended or is not to be served any more.
+// Returns when the daemon has ended or is not wanted any more.
 void MpsDaemon::Serve() {
   Enter(Phase::kServing);
   const auto since = Clock::now();
@@ -241,7 +245,7 @@ void MpsDaemon::Serve() {
   }
 }
 
-// Asks for servers and clients: whether it answers, and what depends on it.
+// Asks for servers and clients: checks that the daemon answers, and records its dependents.
 Status MpsDaemon::Look() {
   NOS_ASSIGN(const std::string list, tool_.Ask("get_server_list", options_.answer_within));
   std::vector<pid_t> pids = ListedIn(list);
@@ -269,7 +273,8 @@ Result<MpsDaemon::Server> MpsDaemon::ReadServer(pid_t pid) {
       tool_.Ask(fmt::format("get_client_list {}", pid), options_.answer_within);
   server.unseen_clients = !list.ok();
   if (!list.ok()) {
-    // The server may have ended meanwhile; if it is the daemon, what was seen before counts.
+    // Either the server has just ended, or the daemon is dying; in that case keep the last known
+    // servers.
     const bool refused = list.status().code() == Code::kUnavailable;
     if (!refused || WaitForEnd(daemon_, kMomentOfDeath)) return list.status();
     return server;
@@ -284,7 +289,7 @@ Result<MpsDaemon::Server> MpsDaemon::ReadServer(pid_t pid) {
   return server;
 }
 
-// Its servers stay: AwaitServers sees to them.
+// Leaves its servers running; AwaitServers handles them.
 void MpsDaemon::EndHung(const std::string& why) {
   Enter(Phase::kWaiting, why);
   if (!daemon_.valid()) return;
@@ -311,7 +316,7 @@ bool MpsDaemon::WaitForEnd(const ProcessHandle& process, Duration at_most) {
   }
 }
 
-// Until no server of a former daemon is left.
+// Waits until no server of a former daemon is left.
 void MpsDaemon::AwaitServers() {
   while (GoesOn()) {
     std::vector<int> fds;
@@ -349,16 +354,17 @@ void MpsDaemon::Pause() {
   }
 }
 
-// Nobody holds a share any more.
+// REQUIRES: no pod holds a share.
 void MpsDaemon::End() {
   Enter(Phase::kLeaving, "it is leaving MPS mode");
   pause_ = options_.first_pause;
+  // 1. End the daemon: ask first, so that it can end its servers in order; then kill.
   if (std::vector<ProcessHandle> former; !daemon_.valid()) {
     former = tool_.FindDaemons();
     if (!former.empty()) daemon_ = std::move(former.front());
   }
   if (daemon_.valid()) {
-    const Status looked = Look();  // who has to end with it
+    const Status looked = Look();  // records the servers to end with it
     const Status told = looked.ok() ? tool_.Ask("quit", options_.quit_within).status() : looked;
     if (!told.ok() || !WaitForEnd(daemon_, options_.quit_within)) daemon_.Kill();
     if (!WaitForEnd(daemon_, options_.quit_within)) {
@@ -371,11 +377,13 @@ void MpsDaemon::End() {
     (void)daemon_.HowItEnded();
     daemon_ = {};
   }
+  // 2. End the servers that outlived it, also those that it never listed.
   for (ProcessHandle& left : tool_.FindServers()) servers_.push_back({std::move(left), {}, false});
   for (const Server& server : std::exchange(servers_, {})) {
     server.process.Kill();
     if (WaitForEnd(server.process, options_.quit_within)) (void)server.process.HowItEnded();
   }
+  // 3. Remove the directory last: it marks what is still to be ended (MpsControl::HasLeft).
   tool_.RemovePipes();
   Update([](MpsState& state) { state.servers = state.clients = 0; });
   Enter(Phase::kGone);

@@ -1,14 +1,14 @@
-// Keeps one MPS control daemon running for one GPU or MIG instance, on a thread of its own: starts
-// it or takes over the one that a former agent has left, sees at once when it ends, asks it now and
-// then whether it answers, and starts it again with growing pauses.
+// Keeps one MPS control daemon running for one GPU or MIG instance, on its own thread: starts it or
+// takes over the one left by a former agent, notices its end at once, checks regularly that it
+// answers, and restarts it with growing pauses.
 //
-// Whenever the daemon does not serve, a condition stands on the health board that keeps the GPU's
-// devices from being given to anybody: a CUDA program that finds no daemon goes on without MPS,
-// hence without a limit (docs.nvidia.com/deploy/mps, Client Attach/Detach).
+// While the daemon does not serve, a condition on the health board keeps the GPU's devices from
+// being allocated: a CUDA program that finds no daemon runs without MPS, hence without a limit
+// (docs.nvidia.com/deploy/mps, Client Attach/Detach).
 //
-// A daemon that does not answer is killed. Its server, which clients depend on, is killed only when
-// it had no clients at the last look; else the next daemon waits until it has ended, or the clients
-// have: two servers cannot have a GPU in EXCLUSIVE_PROCESS mode.
+// A daemon that does not answer is killed. Its server, which clients depend on, is killed only if
+// it had no clients at the last check. Otherwise the next daemon starts after the server or its
+// clients have ended: two servers cannot use a GPU in EXCLUSIVE_PROCESS mode.
 #pragma once
 
 #include <functional>
@@ -25,20 +25,21 @@ namespace nos::device {
 
 struct MpsDaemonOptions {
   Duration answer_within = std::chrono::seconds(5);
-  // Between two looks at a daemon that runs.
+  // Interval between two checks of a running daemon.
   Duration look_every = std::chrono::seconds(10);
-  // After so many commands in a row without an answer it counts as hung.
+  // Number of consecutive unanswered commands after which it counts as hung.
   int misses = 2;
-  // Until a daemon that was started answers, and until one that was told to quit has ended.
+  // Time limits for a started daemon to answer, and for one to end after "quit".
   Duration start_within = std::chrono::seconds(10);
   Duration quit_within = std::chrono::seconds(10);
-  // Between attempts; doubled from first to longest, and first again after as long without fault.
+  // Pause between attempts; doubled from first to longest, and reset to first after that long
+  // without a fault.
   Duration first_pause = std::chrono::milliseconds(500);
   Duration longest_pause = std::chrono::seconds(60);
-  // What each new client may use at most of the multiprocessors, per cent; 0: the daemon's default,
-  // which is 100. Clients can ask for less, not for more.
+  // Maximum share of multiprocessors for each new client, per cent; 0: the daemon's default, which
+  // is 100. Clients can ask for less, not for more.
   int active_thread_percentage = 0;
-  // After each change of state, on the daemon's thread or the constructor's. Must not block.
+  // Called after each change of state, on the daemon's thread or the constructor's. Must not block.
   std::function<void()> on_change{};
 };
 
@@ -48,26 +49,26 @@ struct MpsState {
     kServing,
     kWaiting,  // for the next attempt, or for a former server's clients
     kLeaving,
-    kGone,  // nothing is left of it
+    kGone,  // nothing of it is left
   };
-  int gpu = 0;           // -1: of a former agent, which shared it
+  int gpu = 0;           // -1: shared by a former agent, index unknown
   std::string gpu_uuid;  // MpsGpu::uuid
   Phase phase = Phase::kStarting;
   pid_t pid = 0;                 // of the daemon; 0: none
-  int servers = 0, clients = 0;  // at the last look
+  int servers = 0, clients = 0;  // at the last check
   uint64_t starts = 0;           // daemons started or taken over
-  std::string trouble;           // what was wrong last; "" while it serves
+  std::string trouble;           // the last problem; "" while it serves
 
   friend bool operator==(const MpsState&, const MpsState&) = default;
 };
 
-// What one daemon serves: a GPU, or an instance of it that is divided (device/mig_parts.h).
+// The object that one daemon serves: a GPU, or a divided instance of it (device/mig_parts.h).
 struct MpsGpu {
   int index = -1;    // GpuInfo::index
   std::string uuid;  // of the GPU or of the instance
-  // What no client gets more of, whatever its environment says: GpuInfo::share_gib. 0: no limit.
+  // Memory limit per client, regardless of its environment: GpuInfo::share_gib. 0: no limit.
   int memory_gib = 0;
-  int memory_mib = 0;                  // the same, of a part of an instance
+  int memory_mib = 0;                  // the same for a part of an instance
   std::optional<uint32_t> instance{};  // the driver's id of the instance
 
   friend bool operator==(const MpsGpu&, const MpsGpu&) = default;
@@ -76,27 +77,27 @@ struct MpsGpu {
 // Thread-safe.
 class MpsDaemon {
  public:
-  // Starts if it is wanted, else ends what is left of one. `board` must outlive this.
+  // Starts a daemon if it is wanted, else ends the remains of one. `board` must outlive this.
   MpsDaemon(const MpsGpu& gpu, MpsToolOptions tool, MpsDaemonOptions options, HealthBoard& board,
             bool wanted = true);
-  // Leaves the daemon running for who comes next: clients depend on it.
+  // Leaves the daemon running for the next agent: clients depend on it.
   ~MpsDaemon();
   MpsDaemon(const MpsDaemon&) = delete;
   MpsDaemon& operator=(const MpsDaemon&) = delete;
 
-  // Whether there shall be one. Not wanted: it is told to quit, and ended with its servers if it
-  // does not; clients that are still there lose the GPU, so nobody may hold a share.
+  // Sets whether the daemon is wanted. If not, it is asked to quit, and killed with its servers if
+  // it does not; remaining clients lose the GPU. REQUIRES for false: no pod holds a share.
   void Want(bool wanted);
   MpsState State() const;
-  // Whether index and limit are still these.
+  // True if index and limits are unchanged.
   bool IsFor(const MpsGpu& gpu) const { return gpu == gpu_; }
 
  private:
-  // A server of the daemon, and its clients as far as they can be seen from here.
+  // A server of the daemon, and its clients as far as this process can see them.
   struct Server {
     ProcessHandle process;
     std::vector<ProcessHandle> clients;
-    bool unseen_clients = false;  // of another process namespace, or ended while looking
+    bool unseen_clients = false;  // in another process namespace, or ended meanwhile
     bool idle() const { return clients.empty() && !unseen_clients; }
   };
 
@@ -113,8 +114,8 @@ class MpsDaemon {
   void Pause();
   void End();
   bool WaitForEnd(const ProcessHandle& process, Duration at_most);
-  // Until one of them is readable, the time is up (negative: never) or Want or the destructor call.
-  // Returns whether one of them is.
+  // Waits until a descriptor is readable, the time is up (negative: never), or Want or the
+  // destructor is called. Returns whether a descriptor is readable.
   bool Wait(const std::vector<int>& fds, Duration at_most);
   void Enter(MpsState::Phase phase, const std::string& trouble = "");
   void Update(const std::function<void(MpsState&)>& change);
@@ -129,7 +130,7 @@ class MpsDaemon {
   bool wanted_, stop_ = false;  // guarded by mutex_
   MpsState state_;              // guarded by mutex_
 
-  // The thread's own.
+  // Used by the thread only.
   ProcessHandle daemon_;
   std::vector<Server> servers_;
   Duration pause_;

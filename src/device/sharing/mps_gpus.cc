@@ -107,7 +107,8 @@ std::vector<std::string> MpsGpus::Adopt(std::span<const std::string> device_ids)
   return refused;
 }
 
-// Says why not; "" when it is known now, or none of our business. REQUIRES: mutex_ is held.
+// Returns the reason of a refusal; "" if the share is restored or not ours. REQUIRES: mutex_ is
+// held.
 std::string MpsGpus::AdoptOne(const std::string& id) {
   const auto named = std::find_if(shares_.begin(), shares_.end(), [&](const auto& gpu) {
     return id.starts_with(gpu.first + "::");
@@ -122,7 +123,8 @@ std::string MpsGpus::AdoptOne(const std::string& id) {
   const bool known = std::any_of(shares.begin(), shares.end(),
                                  [&](const auto& other) { return other.second == *share; });
   if (known) return "";
-  // Whatever the GPU has now: ECC takes of it from one boot to the next, and pods stay.
+  // The GPU's present memory is not checked: ECC may reduce it between boots while pods keep their
+  // shares.
   if (share->gib > gpu::kMostShareGib) {
     return refuse(fmt::format("is more than the {} GiB of any share", gpu::kMostShareGib));
   }
@@ -167,7 +169,7 @@ Status MpsGpus::CheckRoom(const Known& gpu, int gib, int start) const {
                     "not fit",
                     index, capacity, gpu.info.memory_mib, options_.overhead_mib, MpsProfile(gib)));
   }
-  if (start >= gpu::kMostClients) {  // a name, whatever the GPU may have
+  if (start >= gpu::kMostClients) {  // a number limit, independent of the GPU
     return Invalid(fmt::format("shares of GPU {} are numbered from 0 to {}, not {}", index,
                                gpu::kMostClients - 1, start));
   }

@@ -19,7 +19,7 @@ using testing::IsEmpty;
 
 const gpu::Model& Model(const char* name) { return *gpu::Catalogue::Builtin().FindByName(name); }
 
-// GPU 0 gives shares, GPU 1 is in MIG mode, GPU 2 is whole.
+// GPU 0 is shared by MPS, GPU 1 is in MIG mode, GPU 2 is whole.
 class MpsGpusTest : public testing::Test {
  protected:
   MpsGpusTest() { EXPECT_TRUE(shares_.EnableMps(0).ok()); }
@@ -45,7 +45,7 @@ class MpsGpusTest : public testing::Test {
   MpsGpus shares_{gpus_};
 };
 
-TEST(MpsShare, HasOneSpelling) {
+TEST(MpsShare, ParsesOnlyCanonicalIds) {
   const MpsShare share{"GPU-8c41ee42-0b75-5a0e-8a6e-b1d1a3b0c9f1", 10, 3};
   const std::string id = MpsShareId(share);
   EXPECT_EQ(id, "GPU-8c41ee42-0b75-5a0e-8a6e-b1d1a3b0c9f1::10::3");
@@ -78,7 +78,7 @@ TEST(MpsShare, HasOneSpelling) {
   EXPECT_FALSE(ParseMpsShareId("GPU-" + std::string(60, 'a') + "::1::1"));
 }
 
-TEST(MpsShare, ProfilesAreWholeGib) {
+TEST(MpsShare, ProfilesAreWholeNumbersOfGib) {
   EXPECT_EQ(ParseMpsProfile("10gb"), 10);
   EXPECT_EQ(MpsProfile(10), "10gb");
   for (const char* other :
@@ -87,7 +87,7 @@ TEST(MpsShare, ProfilesAreWholeGib) {
   }
 }
 
-TEST_F(MpsGpusTest, SharesAreInstances) {
+TEST_F(MpsGpusTest, ListsSharesAsInstances) {
   const auto made = shares_.Create(0, "10gb", 3);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(made->uuid, Id("::10::3"));
@@ -101,8 +101,8 @@ TEST_F(MpsGpusTest, SharesAreInstances) {
   EXPECT_THAT(gpus_.Truth(0), IsEmpty()) << "the driver is not asked";
 }
 
-// 40960 MiB less 512 are 39.5 GiB.
-TEST_F(MpsGpusTest, MemoryIsWholeGibLessTheOverhead) {
+// 40960 MiB minus 512 MiB are 39.5 GiB.
+TEST_F(MpsGpusTest, SubtractsOverheadFromMemoryAndRoundsDown) {
   EXPECT_EQ(shares_.ListGpus()->at(0).share_gib, 39);
   EXPECT_EQ(shares_.ListGpus()->at(1).share_gib, 0);
   const Status whole = shares_.Create(0, "40gb", 0).status();
@@ -125,7 +125,7 @@ TEST_F(MpsGpusTest, MemoryIsWholeGibLessTheOverhead) {
   EXPECT_FALSE(none.Create(0, "1gb", 0).ok());
 }
 
-TEST_F(MpsGpusTest, ThereAreNotMoreSharesThanClients) {
+TEST_F(MpsGpusTest, LimitsSharesToNumberOfClients) {
   const gpu::Model& h200 = Model("H200-141GB");
   SimGpus large({{&h200, "", false}}, "large");
   MpsGpus shares(large, {.most_shares = 48});
@@ -145,7 +145,7 @@ TEST_F(MpsGpusTest, ThereAreNotMoreSharesThanClients) {
 }
 
 // The limit was lowered while pods ran.
-TEST_F(MpsGpusTest, PodsKeepSharesThatAreMoreThanTheLimit) {
+TEST_F(MpsGpusTest, KeepsHeldSharesBeyondLoweredLimit) {
   MpsGpus shares(gpus_, {.most_shares = 2});
   const std::string uuid = shares.ListGpus()->at(0).uuid;
   ASSERT_TRUE(shares.EnableMps(0).ok());
@@ -155,13 +155,13 @@ TEST_F(MpsGpusTest, PodsKeepSharesThatAreMoreThanTheLimit) {
   EXPECT_EQ(shares.Create(0, "1gb", 1).status().code(), Code::kExhausted);
 }
 
-TEST_F(MpsGpusTest, OneShareHasANumber) {
+TEST_F(MpsGpusTest, RefusesSecondShareWithSameNumber) {
   ASSERT_TRUE(shares_.Create(0, "5gb", 2).ok());
   EXPECT_EQ(shares_.Create(0, "5gb", 2).status().code(), Code::kExhausted);
   EXPECT_EQ(shares_.Create(0, "7gb", 2).status().code(), Code::kExhausted);
 }
 
-TEST_F(MpsGpusTest, OtherGpusPassThrough) {
+TEST_F(MpsGpusTest, ForwardsGpusInOtherModes) {
   ASSERT_TRUE(shares_.Create(1, "3g.20gb", 4).ok());
   EXPECT_EQ(gpus_.Truth(1).size(), 1u);
   EXPECT_EQ(shares_.ListInstances(1)->at(0).profile, "3g.20gb");
@@ -173,7 +173,7 @@ TEST_F(MpsGpusTest, OtherGpusPassThrough) {
   EXPECT_EQ(shares_.EnableMps(7).code(), Code::kNotFound);
 }
 
-TEST_F(MpsGpusTest, AGpuHasOneMode) {
+TEST_F(MpsGpusTest, RefusesSecondModeOnOneGpu) {
   const Status mig = shares_.EnableMps(1);
   EXPECT_EQ(mig.code(), Code::kInvalid);
   EXPECT_THAT(mig.message(), HasSubstr("is in MIG mode"));
@@ -190,7 +190,7 @@ TEST_F(MpsGpusTest, AGpuHasOneMode) {
   EXPECT_EQ(shares_.ListInstances(0).status().code(), Code::kUnimplemented);
 }
 
-TEST_F(MpsGpusTest, NoProgramGetsPastTheServer) {
+TEST_F(MpsGpusTest, SetsExclusiveProcessMode) {
   const auto mode = [&] { return *gpus_.ListGpus()->at(0).compute_mode; };
   EXPECT_EQ(mode(), ComputeMode::kExclusiveProcess);
   EXPECT_EQ(shares_.SetComputeMode(0, ComputeMode::kDefault).code(), Code::kUnavailable);
@@ -204,7 +204,7 @@ TEST_F(MpsGpusTest, NoProgramGetsPastTheServer) {
   EXPECT_TRUE(shares_.SetComputeMode(0, ComputeMode::kDefault).ok());
 }
 
-TEST(MpsGpus, WithoutTheModeThereAreNoShares) {
+TEST(MpsGpus, RefusesSharesOutsideMpsMode) {
   bool fails = true;
   SimHooks hooks;
   hooks.fault = [&](const SimAttempt&) { return fails ? SimFault::kFails : SimFault::kNone; };
@@ -219,7 +219,7 @@ TEST(MpsGpus, WithoutTheModeThereAreNoShares) {
   EXPECT_EQ(shares.ListGpus()->at(0).share_gib, 39) << "it has not left";
 }
 
-TEST_F(MpsGpusTest, WhatPodsHoldIsKnownAgainAfterARestart) {
+TEST_F(MpsGpusTest, RestoresHeldSharesAfterRestart) {
   EXPECT_THAT(Adopt({Id("::10::0"), "MIG-abc", "0", Uuid(1) + "::5::0", Id("::5::2"), Uuid(0)}),
               IsEmpty());
   EXPECT_THAT(Layout(shares_), ElementsAre("10gb@0", "5gb@2"));
@@ -231,7 +231,7 @@ TEST_F(MpsGpusTest, WhatPodsHoldIsKnownAgainAfterARestart) {
   EXPECT_EQ(shares_.DisableMps(0).code(), Code::kUnavailable);
 }
 
-TEST_F(MpsGpusTest, AShareThatIsHeldIsKnownAlthoughItLacksRoom) {
+TEST_F(MpsGpusTest, RestoresHeldShareWithoutCapacity) {
   ASSERT_TRUE(shares_.Create(0, "39gb", 0).ok());
   EXPECT_THAT(Adopt({Id("::10::0")}), IsEmpty()) << "made anew before the kubelet told";
   const auto both = shares_.ListInstances(0);
@@ -244,15 +244,15 @@ TEST_F(MpsGpusTest, AShareThatIsHeldIsKnownAlthoughItLacksRoom) {
   EXPECT_THAT(Layout(shares_), ElementsAre("10gb@0"));
 }
 
-// Its GPU had more memory when it was made: without ECC, before a reboot.
-TEST_F(MpsGpusTest, AShareThatIsHeldIsKnownAlthoughItsGpuHasLess) {
+// Its GPU had more memory when the share was created: without ECC, before a reboot.
+TEST_F(MpsGpusTest, RestoresHeldShareLargerThanGpuMemory) {
   EXPECT_THAT(Adopt({Id("::41::0")}), IsEmpty());
   EXPECT_THAT(Layout(shares_), ElementsAre("41gb@0"));
   EXPECT_EQ(shares_.Create(0, "1gb", 1).status().code(), Code::kExhausted);
   EXPECT_EQ(shares_.DisableMps(0).code(), Code::kUnavailable) << "a pod holds it";
 }
 
-TEST_F(MpsGpusTest, IdsThatCannotBeAreRefused) {
+TEST_F(MpsGpusTest, RefusesInvalidIds) {
   for (const char* rest : {"::0::0", "::-1::0", "::256::0", "::9999::0", "::99999999999::0",
                            "::10::60", "::10::256", "::10::", "::10", "::10::0::0", "::1e1::0"}) {
     const auto refused = Adopt({Id(rest)});
@@ -269,7 +269,7 @@ TEST_F(MpsGpusTest, IdsThatCannotBeAreRefused) {
   EXPECT_EQ(shares_.ListInstances(0)->size(), 60u);
 }
 
-TEST_F(MpsGpusTest, AGpuThatDoesNotAnswerKeepsItsShares) {
+TEST_F(MpsGpusTest, KeepsSharesOfUnreadableGpu) {
   class Broken final : public Backend {
    public:
     explicit Broken(Backend& inner) : inner_(inner) {}
@@ -312,14 +312,14 @@ TEST_F(MpsGpusTest, AGpuThatDoesNotAnswerKeepsItsShares) {
   EXPECT_THAT(Layout(shares), ElementsAre("10gb@0"));
 }
 
-TEST_F(MpsGpusTest, NothingIsMeasuredOfAShare) {
+TEST_F(MpsGpusTest, ShareHasNoReadings) {
   const GpuInstance share = shares_.Create(0, "10gb", 0).value();
   EXPECT_FALSE(shares_.MeasureInstance(share).Find(metric::kUtilization));
   EXPECT_TRUE(shares_.MeasureGpu(0).Find(metric::kUtilization));
 }
 
-// What the planner asks for is made, one operation after the other, and what pods hold stays.
-TEST_F(MpsGpusTest, FollowsALayoutOfShares) {
+// Follows a plan operation by operation, and keeps shares held by pods.
+TEST_F(MpsGpusTest, AppliesLayoutOfShares) {
   ASSERT_THAT(Adopt({Id("::10::0"), Id("::20::1")}), IsEmpty());
   const int gib = shares_.ListGpus()->at(0).share_gib;
   const gpu::Model& model = gpu::SharesOf(gib);
@@ -340,7 +340,7 @@ TEST_F(MpsGpusTest, FollowsALayoutOfShares) {
   EXPECT_THAT(Layout(shares_), testing::UnorderedElementsAre("10gb@0", "7gb@2", "12gb@3"));
 }
 
-TEST_F(MpsGpusTest, AShareThatHasNoRoomIsToldOf) {
+TEST_F(MpsGpusTest, ReportsObstacleForShareWithoutCapacity) {
   ASSERT_THAT(Adopt({Id("::30::0")}), IsEmpty());
   const gpu::Model& model = gpu::SharesOf(shares_.ListGpus()->at(0).share_gib);
   const Target target{0, {model.ParsePlacement("20gb@1").value()}};
@@ -351,7 +351,7 @@ TEST_F(MpsGpusTest, AShareThatHasNoRoomIsToldOf) {
   EXPECT_EQ(progress.obstacles[0].code, "InUse");
 }
 
-TEST(SharesModel, HasWhatIsThereAtLeast) {
+TEST(SharesModel, ContainsAllExistingShares) {
   GpuInfo info;
   info.share_gib = 34;
   info.most_shares = 2;

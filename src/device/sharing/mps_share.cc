@@ -15,14 +15,14 @@ namespace {
 constexpr int kMostGib = 9999;
 constexpr size_t kMostUuid = 48;
 
-// "GPU-" and what a UUID is written with, so that it may stand in a path and in an environment.
+// "GPU-" and characters of a UUID, so that it is safe in a path and in an environment.
 bool IsGpuUuid(std::string_view text) {
   return text.starts_with("GPU-") && text.size() > 4 && text.size() <= kMostUuid &&
          std::all_of(text.begin(), text.end(),
                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; });
 }
 
-// One spelling: no sign, no leading zeros.
+// Accepts one spelling: no sign, no leading zeros.
 std::optional<int> Number(std::string_view text, int least, int most) {
   const std::optional<int64_t> number = ParseInt(text);
   if (!number || *number < least || *number > most) return std::nullopt;

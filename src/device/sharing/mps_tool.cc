@@ -21,7 +21,7 @@ constexpr int64_t kMaxLog = int64_t{8} << 20;     // bytes on disk
 constexpr size_t kMaxProcFile = size_t{1} << 21;  // ARG_MAX
 constexpr const char* kServer = "nvidia-cuda-mps-server";
 
-// Words that end in NUL, of a process that may end meanwhile.
+// NUL-terminated words of a /proc file; the process may end meanwhile.
 std::vector<std::string> ProcWords(const fs::path& file) {
   std::vector<std::string> words;
   const Result<std::string> text = ReadFile(file.string(), kMaxProcFile);
@@ -30,7 +30,7 @@ std::vector<std::string> ProcWords(const fs::path& file) {
   return words;
 }
 
-// "" when it has ended, or is not ours to see.
+// "" if the process has ended, or may not be inspected.
 std::string NamespaceOf(const fs::path& process) {
   std::error_code fault;
   return fs::read_symlink(process / "ns/pid", fault).string();
@@ -42,7 +42,7 @@ bool Contains(const std::vector<std::string>& words, const std::string& word) {
 
 std::string BaseName(const std::string& path) { return fs::path(path).filename().string(); }
 
-// By its command line; a script's names its interpreter first.
+// Matches the command line; a script's command line begins with its interpreter.
 bool Runs(const std::vector<std::string>& command, const std::string& name) {
   for (size_t i = 0; i < std::min<size_t>(2, command.size()); ++i) {
     if (BaseName(command[i]) == name) return true;
@@ -84,7 +84,7 @@ void MpsTool::ClearPipes() const {
        entry.increment(fault)) {
     left.push_back(entry->path());
   }
-  for (const fs::path& path : left) fs::remove_all(path, fault);  // follows no links
+  for (const fs::path& path : left) fs::remove_all(path, fault);  // does not follow links
 }
 
 void MpsTool::RemovePipes() const {
@@ -92,7 +92,7 @@ void MpsTool::RemovePipes() const {
   fs::remove_all(options_.pipe_folder, fault);
 }
 
-// By blocks: what does not append leaves a hole where it was cut.
+// Measures disk blocks, because a writer without O_APPEND leaves a hole after truncation.
 void MpsTool::BoundLogs() const {
   for (const char* name : {"/control.log", "/server.log"}) {
     const std::string path = options_.log_folder + name;
@@ -163,7 +163,7 @@ std::vector<ProcessHandle> MpsTool::Find(const std::string& name, bool daemon) c
   for (const auto& entry : fs::directory_iterator(options_.proc, fault)) {
     const auto pid = ParseInt(entry.path().filename().string());
     if (!pid) continue;
-    ProcessHandle handle(static_cast<pid_t>(*pid));  // first, so that what is read is of this one
+    ProcessHandle handle(static_cast<pid_t>(*pid));  // before reading its files
     if (IsOurs(handle, name, daemon)) found.push_back(std::move(handle));
   }
   return found;

@@ -52,7 +52,8 @@ bool NebulyGpus::IsNamed(const std::string& name) const {
   return std::ranges::any_of(names_, [&](const auto& known) { return known.second == name; });
 }
 
-// Those of no list yet: what is held, then what is below it. REQUIRES: mutex_ is held.
+// The shares that are not listed yet: held ones, then those with lower numbers. REQUIRES: mutex_ is
+// held.
 std::vector<MpsShare> NebulyGpus::NotListed(const std::set<MpsShare>& held) const {
   std::set<std::string> listed;
   for (const auto& [id, name] : names_) listed.insert(name);
@@ -67,9 +68,10 @@ std::vector<MpsShare> NebulyGpus::NotListed(const std::set<MpsShare>& held) cons
   return missing;
 }
 
-// What pods hold of it they tell later (Adopt). REQUIRES: mutex_ is held.
+// Adopts the shares offered by the kubelet; Adopt() later records which of them pods hold.
+// REQUIRES: mutex_ is held.
 void NebulyGpus::AdoptOffered(const std::string& uuid, const std::vector<std::string>& ids) {
-  std::set<MpsShare> shares;  // the plugin can give up the highest numbers only
+  std::set<MpsShare> shares;  // sorted: the plugin can drop only the highest numbers
   for (const std::string& id : ids) {
     const std::optional<MpsShare> share = ParseMpsShareId(id);
     if (share && share->gpu_uuid == uuid) shares.insert(*share);
@@ -78,7 +80,7 @@ void NebulyGpus::AdoptOffered(const std::string& uuid, const std::vector<std::st
   if (!infos.ok()) return;
   const auto info = std::ranges::find(*infos, uuid, &GpuInfo::uuid);
   if (info == infos->end()) return;
-  // What cannot be is nobody's: no pod holds it.
+  // A refused share can be ignored, because no pod holds it.
   for (const MpsShare& share : shares) (void)AdoptOne(share, *info, /*held=*/false);
 }
 
@@ -95,7 +97,7 @@ std::vector<std::string> NebulyGpus::Adopt(std::span<const std::string> device_i
   const std::vector<MpsShare> missing = NotListed(held);
   if (missing.empty()) return refused;
   const Result<std::vector<GpuInfo>> infos = ListGpus();
-  if (!infos.ok()) return refused;  // the next time, then
+  if (!infos.ok()) return refused;  // retried by the next call
   for (const MpsShare& share : missing) {
     const auto info = std::ranges::find(*infos, share.gpu_uuid, &GpuInfo::uuid);
     if (info == infos->end() || info->share_gib == 0) continue;
@@ -105,8 +107,8 @@ std::vector<std::string> NebulyGpus::Adopt(std::span<const std::string> device_i
   return refused;
 }
 
-// Takes away what no pod has held yet, the highest numbers first, until the rest fits or is held.
-// Should a pod have got one just now, it comes back as held. REQUIRES: mutex_ is held.
+// Removes shares that no pod has held yet, highest numbers first, until the rest fits. If a pod has
+// just got one of them, the next Adopt() restores it as held. REQUIRES: mutex_ is held.
 void NebulyGpus::MakeRoom(const GpuInfo& gpu) {
   int room = gpu.share_gib;
   std::multimap<int, GpuInstance> unused;  // by number
@@ -124,8 +126,8 @@ void NebulyGpus::MakeRoom(const GpuInfo& gpu) {
   }
 }
 
-// At the lowest start that is free; says why not. What nobody holds has to fit. REQUIRES: mutex_ is
-// held.
+// Adopts the share at the lowest free start; returns the reason of a refusal. A share that is not
+// held must fit. REQUIRES: mutex_ is held.
 std::string NebulyGpus::AdoptOne(const MpsShare& share, const GpuInfo& gpu, bool held) {
   std::set<int> starts;
   int taken = 0;
@@ -166,7 +168,7 @@ Result<GpuInstance> NebulyGpus::Create(int gpu, const std::string& profile, uint
   const std::scoped_lock lock(mutex_);
   NOS_ASSIGN(GpuInstance made, MpsGpus::Create(gpu, profile, start));
   std::optional<MpsShare> share = ParseMpsShareId(made.uuid);
-  if (!share) return made;  // an instance of MIG
+  if (!share) return made;  // a MIG instance
   share->start = 0;
   while (IsNamed(MpsShareId(*share))) ++share->start;
   names_[made.uuid] = MpsShareId(*share);

@@ -19,7 +19,7 @@ class NebulyGpusTest : public testing::Test {
   }
   std::string Id(const std::string& rest) { return gpus_.ListGpus()->at(0).uuid + rest; }
   void Adopt(std::vector<std::string> ids) { EXPECT_THAT(shares_.Adopt(ids), IsEmpty()); }
-  // "10gb@0 ::10::3"
+  // Instances with their ids, such as "10gb@0 ::10::3".
   std::vector<std::string> Listed() {
     std::vector<std::string> listed;
     const auto instances = shares_.ListInstances(0).value();
@@ -39,7 +39,7 @@ class NebulyGpusTest : public testing::Test {
                      }};
 };
 
-TEST_F(NebulyGpusTest, EachSizeIsNumberedFromZero) {
+TEST_F(NebulyGpusTest, NumbersEachSizeFromZero) {
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   EXPECT_TRUE(shares_.AnyShared());
   EXPECT_EQ(shares_.Create(0, "10gb", 4)->uuid, Id("::10::0"));
@@ -48,7 +48,7 @@ TEST_F(NebulyGpusTest, EachSizeIsNumberedFromZero) {
   EXPECT_THAT(Listed(), ElementsAre("5gb@0 ::5::0", "20gb@2 ::20::0", "10gb@4 ::10::0"));
 }
 
-TEST_F(NebulyGpusTest, ANumberThatIsFreeIsUsedAgain) {
+TEST_F(NebulyGpusTest, ReusesFreeNumbers) {
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   const GpuInstance first = shares_.Create(0, "10gb", 0).value();
   ASSERT_TRUE(shares_.Create(0, "10gb", 1).ok());
@@ -57,23 +57,23 @@ TEST_F(NebulyGpusTest, ANumberThatIsFreeIsUsedAgain) {
   EXPECT_EQ(shares_.Create(0, "10gb", 5)->uuid, Id("::10::0"));
 }
 
-TEST_F(NebulyGpusTest, WhatIsOfferedIsKnownFromTheStart) {
+TEST_F(NebulyGpusTest, AdoptsOfferedSharesOnEnable) {
   offered_ = {Id("::10::0"), Id("::10::1"), Id("::5::0"), "GPU-other::5::0", "MIG-1", "rubbish"};
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   EXPECT_THAT(Listed(), ElementsAre("5gb@0 ::5::0", "10gb@1 ::10::0", "10gb@2 ::10::1"));
-  // Not again: what has been removed since is to leave the offer.
+  // Not adopted again: the removed share is about to leave the offer.
   ASSERT_TRUE(shares_.Destroy(0, shares_.ListInstances(0)->front().id).ok());
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   EXPECT_THAT(Listed(), ElementsAre("10gb@1 ::10::0", "10gb@2 ::10::1"));
 }
 
-TEST_F(NebulyGpusTest, AKubeletThatDoesNotAnswerIsWaitedFor) {
+TEST_F(NebulyGpusTest, EnableFailsWhileKubeletDoesNotAnswer) {
   trouble_ = {Code::kUnavailable, "not now"};
   EXPECT_EQ(shares_.EnableMps(0).code(), Code::kUnavailable);
   EXPECT_FALSE(shares_.AnyShared());
 }
 
-TEST_F(NebulyGpusTest, AHeldShareHasThoseBelowItWithIt) {
+TEST_F(NebulyGpusTest, HeldShareKeepsLowerNumbers) {
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   Adopt({Id("::10::2")});
   EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::2", "10gb@1 ::10::0", "10gb@2 ::10::1"));
@@ -82,34 +82,34 @@ TEST_F(NebulyGpusTest, AHeldShareHasThoseBelowItWithIt) {
   EXPECT_EQ(Listed().size(), 3u);
 }
 
-TEST_F(NebulyGpusTest, ButNotMoreThanTheGpuHas) {
+TEST_F(NebulyGpusTest, AdoptsLowerNumbersOnlyAsFarAsTheyFit) {
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   Adopt({Id("::10::2"), Id("::15::0")});
   EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::2", "15gb@1 ::15::0", "10gb@2 ::10::0"));
-  // What nobody holds makes room.
+  // Shares that no pod has held are removed for it.
   Adopt({Id("::10::1")});
   EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::2", "15gb@1 ::15::0", "10gb@3 ::10::1"));
   Adopt({Id("::10::1"), Id("::10::2"), Id("::15::0")});
   EXPECT_EQ(Listed().size(), 3U) << "nor does it come back";
 }
 
-TEST_F(NebulyGpusTest, WhatPodsHoldIsKnownHoweverMuch) {
+TEST_F(NebulyGpusTest, RestoresHeldSharesBeyondCapacity) {
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   Adopt({Id("::20::0"), Id("::20::1")});
   EXPECT_THAT(Listed(), ElementsAre("20gb@0 ::20::0", "20gb@1 ::20::1"));
 }
 
-TEST_F(NebulyGpusTest, WhatIsOfferedIsTakenAsFarAsItFits) {
+TEST_F(NebulyGpusTest, AdoptsOfferedSharesOnlyAsFarAsTheyFit) {
   offered_ = {Id("::15::0"), Id("::10::2"), Id("::10::1"), Id("::10::0")};
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::0", "10gb@1 ::10::1", "10gb@2 ::10::2"));
-  // Which of it pods hold is told afterwards.
+  // The shares held by pods are reported afterwards.
   Adopt({Id("::10::2"), Id("::15::0")});
   EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::0", "10gb@2 ::10::2", "15gb@3 ::15::0"));
 }
 
-// It may still be offered when another GPU gets into the mode.
-TEST_F(NebulyGpusTest, WhatIsOfferedOfOtherGpusIsNotTakenAgain) {
+// Such a share may still be offered when another GPU enters MPS mode.
+TEST_F(NebulyGpusTest, DoesNotAdoptOfferedSharesOfOtherGpusAgain) {
   offered_ = {Id("::10::0")};
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   ASSERT_TRUE(shares_.Destroy(0, shares_.ListInstances(0)->front().id).ok());
@@ -117,16 +117,16 @@ TEST_F(NebulyGpusTest, WhatIsOfferedOfOtherGpusIsNotTakenAgain) {
   EXPECT_THAT(Listed(), IsEmpty());
 }
 
-TEST_F(NebulyGpusTest, WhatWasHeldDoesNotMakeRoom) {
+TEST_F(NebulyGpusTest, KeepsSharesThatWereHeldBefore) {
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   ASSERT_TRUE(shares_.Create(0, "20gb", 0).ok());
   Adopt({Id("::20::0")});
-  Adopt({});  // a kubelet that has just started tells of nothing
+  Adopt({});  // a kubelet that has just started reports no assignments
   Adopt({Id("::15::0"), Id("::10::0")});
   EXPECT_THAT(Listed(), ElementsAre("20gb@0 ::20::0", "10gb@1 ::10::0", "15gb@2 ::15::0"));
 }
 
-// Does not have the first GPU before it is `whole`.
+// Lacks the first GPU until it is `whole`.
 class LateFirst final : public Backend {
  public:
   explicit LateFirst(Backend& backend) : backend_(backend) {}
@@ -161,17 +161,17 @@ class LateFirst final : public Backend {
   Backend& backend_;
 };
 
-TEST_F(NebulyGpusTest, WhatIsOfferedOfAGpuThatComesLateIsKnownToo) {
+TEST_F(NebulyGpusTest, AdoptsOfferedSharesOfLateGpu) {
   LateFirst late(gpus_);
   NebulyGpus shares(late, {}, [this]() -> Result<std::vector<std::string>> { return offered_; });
   ASSERT_TRUE(shares.EnableMps(0).ok());
-  late.whole = true;  // what was GPU 0 is GPU 1 now
+  late.whole = true;  // the former GPU 0 is GPU 1 now
   offered_ = {Id("::10::0")};
   ASSERT_TRUE(shares.EnableMps(0).ok());
   EXPECT_EQ(shares.ListInstances(0)->size(), 1U);
 }
 
-TEST_F(NebulyGpusTest, ModesEnd) {
+TEST_F(NebulyGpusTest, DisablesMpsMode) {
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   ASSERT_TRUE(shares_.DisableMps(0).ok());
   EXPECT_FALSE(shares_.AnyShared());

@@ -53,7 +53,7 @@ Result<std::vector<GpuInfo>> PlainGpus::ListGpus() {
   return infos;
 }
 
-// Null: it has no such instances. REQUIRES: mutex_ is held.
+// Null: the GPU has no such instances. REQUIRES: mutex_ is held.
 const GpuInfo* PlainGpus::Plain(int gpu) const {
   const auto info = infos_.find(gpu);
   const bool plain =

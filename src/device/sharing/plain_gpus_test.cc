@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// GPU 0 is plain, GPU 1 is in MIG mode.
+// GPU 0 uses neither MIG nor MPS, GPU 1 is in MIG mode.
 class PlainGpusTest : public testing::Test {
  protected:
   PlainGpusTest() { Give(plain_); }
@@ -40,7 +40,7 @@ class PlainGpusTest : public testing::Test {
   PlainGpus plain_{shares_};
 };
 
-TEST(TimeSliceTest, HasOneSpelling) {
+TEST(TimeSliceTest, ParsesOnlyCanonicalIds) {
   const TimeSlice slice{"GPU-8c41ee42-0b75-5a0e-8a6e-b1d1a3b0c9f1", 6};
   const std::string id = TimeSliceId(slice);
   EXPECT_EQ(id, "GPU-8c41ee42-0b75-5a0e-8a6e-b1d1a3b0c9f1::time::6");
@@ -53,7 +53,7 @@ TEST(TimeSliceTest, HasOneSpelling) {
   }
 }
 
-TEST_F(PlainGpusTest, WholeOrInTurns) {
+TEST_F(PlainGpusTest, RefusesTimeSlicesBesideWholeGpu) {
   EXPECT_TRUE(plain_.Create(0, "shared", 0).ok());
   EXPECT_TRUE(plain_.Create(0, "shared", 4).ok());
   EXPECT_EQ(plain_.Create(0, "shared", 4).status().code(), Code::kExhausted);
@@ -69,7 +69,7 @@ TEST_F(PlainGpusTest, WholeOrInTurns) {
   EXPECT_EQ(plain_.Create(1, "gpu", 0).status().code(), Code::kInvalid) << "in MIG mode";
 }
 
-TEST_F(PlainGpusTest, TheModeStaysWhileThereAreInstances) {
+TEST_F(PlainGpusTest, RefusesModeChangeWithInstances) {
   const GpuInstance whole = *plain_.Create(0, "gpu", 0);
   EXPECT_EQ(plain_.EnableMig(0).code(), Code::kUnavailable);
   EXPECT_EQ(plain_.ResetGpu(0).code(), Code::kUnavailable);
@@ -85,7 +85,7 @@ TEST_F(PlainGpusTest, TheModeStaysWhileThereAreInstances) {
   EXPECT_EQ(plain_.Create(0, "gpu", 0).status().code(), Code::kInvalid);
 }
 
-TEST_F(PlainGpusTest, WhatPodsHoldIsKnownAgain) {
+TEST_F(PlainGpusTest, RestoresInstancesHeldByPods) {
   PlainGpus next(shares_);
   const std::vector<std::string> held = {Uuid(0) + "::time::4", Uuid(1), "GPU-of-another-node",
                                          "MIG-x"};
@@ -99,7 +99,7 @@ TEST_F(PlainGpusTest, WhatPodsHoldIsKnownAgain) {
   EXPECT_TRUE(next.EnableMps(0).ok()) << "whose business it is then";
 }
 
-TEST_F(PlainGpusTest, WithoutItNothingChanges) {
+TEST_F(PlainGpusTest, ForwardsAllCallsUnlessEnabled) {
   plain_.GiveWhole(false);
   EXPECT_EQ(plain_.ListInstances(0).status().code(), Code::kUnimplemented);
   EXPECT_EQ(plain_.Create(0, "gpu", 0).status().code(), Code::kInvalid);

@@ -51,7 +51,7 @@ Status FaultStatus(SimFault fault) {
   return Status::Ok();
 }
 
-// Nothing has happened on the GPU when the operation ends this way.
+// True if the operation has no effect with this fault.
 bool Prevents(SimFault fault) {
   return fault == SimFault::kBusy || fault == SimFault::kTimeout || fault == SimFault::kFails ||
          fault == SimFault::kLost;
@@ -234,7 +234,7 @@ double SimGpus::LoadOf(const std::string& uuid) const {
   return works && !uuid.empty() && works(uuid) ? SimLoad(uuid, turn_) : 0;
 }
 
-// Of a GPU in MIG mode, what its instances do, by their share of it.
+// For a GPU in MIG mode: the load of its instances, weighted by their share of the GPU.
 double SimGpus::LoadOf(const SimGpu& gpu) const {
   if (!gpu.info.mig_enabled) return LoadOf(gpu.info.uuid);
   double load = 0;

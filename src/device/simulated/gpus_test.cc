@@ -13,7 +13,7 @@ SimGpus Node(SimHooks hooks = {}, const std::string& name = "n") {
   return SimGpus({{&A100(), "NVIDIA A100-SXM4-40GB"}}, name, std::move(hooks));
 }
 
-TEST(SimGpus, RefusesWhatTheHardwareRefuses) {
+TEST(SimGpus, RefusesImpossiblePlacements) {
   SimGpus gpus = Node();
   ASSERT_TRUE(gpus.Create(0, "3g.20gb", 4).ok());
   EXPECT_EQ(gpus.Create(0, "1g.5gb", 5).status().code(), Code::kExhausted);
@@ -24,7 +24,7 @@ TEST(SimGpus, RefusesWhatTheHardwareRefuses) {
   EXPECT_EQ(gpus.Destroy(0, 99).code(), Code::kNotFound);
 }
 
-TEST(SimGpus, IdsDoNotFollowFromStartsAndUuidsComeBackWithIds) {
+TEST(SimGpus, IdsAreIndependentOfStartsAndUuidsRepeatWithIds) {
   SimGpus gpus = Node();
   const GpuInstance first = gpus.Create(0, "1g.5gb", 6).value();
   const GpuInstance second = gpus.Create(0, "1g.5gb", 0).value();
@@ -37,7 +37,7 @@ TEST(SimGpus, IdsDoNotFollowFromStartsAndUuidsComeBackWithIds) {
   EXPECT_NE(Node({}, "m").Create(0, "1g.5gb", 6)->uuid, first.uuid);
 }
 
-TEST(SimGpus, ReportsTimeAndRefusesToDestroyWhatIsHeld) {
+TEST(SimGpus, ReportsDurationAndRefusesToDestroyHeldInstance) {
   Duration spent{};
   std::string held;
   int destroyed = 0;
@@ -56,7 +56,7 @@ TEST(SimGpus, ReportsTimeAndRefusesToDestroyWhatIsHeld) {
   EXPECT_EQ(destroyed, 1);
 }
 
-TEST(SimGpus, FaultsDoWhatTheySay) {
+TEST(SimGpus, InjectsFaults) {
   SimFault fault = SimFault::kNone;
   SimHooks hooks;
   hooks.fault = [&](const SimAttempt&) { return fault; };
@@ -79,7 +79,7 @@ TEST(SimGpus, FaultsDoWhatTheySay) {
   EXPECT_TRUE(gpus.ListInstances(0).ok());
 }
 
-TEST(SimGpus, ARebootTakesInstancesAndOnHopperMigModeToo) {
+TEST(SimGpus, RebootRemovesInstancesAndHopperMigMode) {
   SimGpus ampere = Node();
   ASSERT_TRUE(ampere.Create(0, "1g.5gb", 0).ok());
   ampere.Reboot();
@@ -92,14 +92,14 @@ TEST(SimGpus, ARebootTakesInstancesAndOnHopperMigModeToo) {
   EXPECT_TRUE(hopper.ListInstances(0).ok());
 }
 
-TEST(SimGpus, AnAmpereGpuWithoutMigNeedsAnOperator) {
+TEST(SimGpus, AmpereNeedsResetToEnableMig) {
   SimGpuSpec spec{&A100()};
   spec.mig_enabled = false;
   SimGpus gpus({spec}, "n");
   EXPECT_EQ(gpus.EnableMig(0).code(), Code::kPermission);
 }
 
-TEST(SimGpus, AResetBringsTheModeThatWaits) {
+TEST(SimGpus, ResetActivatesPendingMode) {
   SimGpuSpec spec{&A100()};
   spec.mig_enabled = false;
   Duration spent{};
@@ -128,7 +128,7 @@ TEST(SimGpus, AResetBringsTheModeThatWaits) {
   EXPECT_FALSE(gpus.Info(1).mig_enabled);
 }
 
-TEST(SimGpus, LoadFollowsHolders) {
+TEST(SimGpus, LoadFollowsHeldInstances) {
   std::string held;
   SimHooks hooks;
   hooks.busy = [&](const std::string& uuid) { return uuid == held; };
@@ -154,7 +154,7 @@ TEST(SimGpus, LoadFollowsHolders) {
   EXPECT_TRUE(gpus.MeasureGpu(0).metrics.empty());
 }
 
-TEST(SimGpus, MigIsSwitchedOffWhereThatNeedsNoResetAndNothingIsThere) {
+TEST(SimGpus, DisablesMigWithoutResetIfEmpty) {
   const gpu::Model& h200 = *gpu::Catalogue::Builtin().FindByName("H200-141GB");
   SimGpus gpus({{&A100()}, {&h200}, {&h200}}, "n");
   EXPECT_EQ(gpus.DisableMig(0).code(), Code::kPermission);
@@ -170,7 +170,7 @@ TEST(SimGpus, MigIsSwitchedOffWhereThatNeedsNoResetAndNothingIsThere) {
   EXPECT_FALSE(gpus.ListGpus()->at(1).mig_enabled) << "Hopper forgets";
 }
 
-TEST(SimGpus, AComputeModeIsForgottenAtReboot) {
+TEST(SimGpus, RebootResetsComputeMode) {
   SimGpus gpus = Node();
   EXPECT_EQ(gpus.ListGpus()->at(0).compute_mode, ComputeMode::kDefault);
   ASSERT_TRUE(gpus.SetComputeMode(0, ComputeMode::kExclusiveProcess).ok());

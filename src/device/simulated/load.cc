@@ -8,11 +8,11 @@
 namespace nos::device {
 namespace {
 
-// A board of some 400 W.
+// A GPU of about 400 W.
 constexpr double kIdleWatts = 55, kMostWatts = 400;
 constexpr double kIdleCelsius = 31, kMostCelsius = 74;
 constexpr double kIdleMhz = 345, kMostMhz = 1410, kMemoryMhz = 1593;
-constexpr double kIdleMemoryShare = 0.004;  // what the driver keeps
+constexpr double kIdleMemoryShare = 0.004;  // the driver's own memory
 constexpr int kTurnsOfAWave = 90;
 
 uint64_t SeedOf(std::string_view uuid) {

@@ -1,5 +1,5 @@
-// What simulated GPUs measure: load follows who holds them. Pure: the same seed and turn give the
-// same values.
+// Readings of simulated GPUs: the load depends on who holds them. Pure: the same seed and turn give
+// the same values.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace nos::device {
 
-// How busy something is that is held, as a share: near a level of its own, with waves and noise.
-// `turn` counts the readings.
+// The load of a held device, as a share: around its own level, with waves and noise. `turn` counts
+// the readings.
 double SimLoad(std::string_view uuid, uint64_t turn);
 
-// Utilization and memory of something of `memory_mib` that is busy to `load`; 0: nobody holds it.
+// Utilization and memory of a device with `memory_mib` at this load; 0: not held.
 Readings SimUse(double load, int64_t memory_mib);
 
-// Adds what only a whole board measures, busy to `load`.
+// Adds the metrics that exist only for a whole GPU, at this load.
 void AddSimBoard(double load, Readings& readings);
 
 }  // namespace nos::device

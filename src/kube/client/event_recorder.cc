@@ -11,7 +11,7 @@
 namespace nos::kube {
 namespace {
 
-// FNV-1a, 64 bit: names must be the same on every platform and run.
+// FNV-1a, 64 bit: Event names must be the same on every platform and in every run.
 uint64_t Hash(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
@@ -37,7 +37,7 @@ std::vector<Status> EventRecorder::RecordAll(Client& client, const std::vector<E
                                              Time now) {
   std::vector<Saying> sayings;
   std::map<std::string, size_t> places;
-  std::vector<size_t> place_of;  // by note
+  std::vector<size_t> place_of;  // note -> index in `sayings`
   place_of.reserve(notes.size());
   for (const EventNote& note : notes) {
     const auto [place, first] = places.try_emplace(IdentityOf(note), sayings.size());
@@ -50,7 +50,7 @@ std::vector<Status> EventRecorder::RecordAll(Client& client, const std::vector<E
     (known_.contains(saying.identity) ? repeated : fresh).push_back(&saying);
   }
   Repeat(client, repeated, now);
-  // Events expire: one that is said again after that begins anew.
+  // Events expire on the server: a repetition after that creates a new Event.
   for (Saying* saying : repeated) {
     if (saying->written.code() == Code::kNotFound) fresh.push_back(saying);
   }
@@ -96,8 +96,8 @@ void EventRecorder::Create(Client& client, const std::vector<Saying*>& sayings, 
 void EventRecorder::Settle(const Saying& saying) {
   known_[saying.identity].used = ++uses_;
   if (saying.written.ok()) return;
-  known_.erase(saying.identity);  // the next one starts afresh
-  Log(LogLevel::kDebug, "event not written", {{"error", saying.written.ToString()}});
+  known_.erase(saying.identity);  // the next repetition creates a new Event
+  Log(LogLevel::kDebug, "failed to write Event", {{"error", saying.written.ToString()}});
 }
 
 Json EventRecorder::ObjectOf(const EventNote& note, const Known& event, Time now) const {
@@ -123,7 +123,7 @@ Json EventRecorder::ObjectOf(const EventNote& note, const Known& event, Time now
           {"reportingInstance", component_}};
 }
 
-// A good part at once: looking for them costs with all that is known.
+// Drops a good part at once, because finding the oldest costs time proportional to all entries.
 void EventRecorder::ForgetOldest() {
   std::vector<uint64_t> uses;
   uses.reserve(known_.size());

@@ -25,7 +25,7 @@ class EventRecorderTest : public testing::Test {
   Time now_{std::chrono::seconds(1'767'225'600)};
 };
 
-TEST_F(EventRecorderTest, CountsWhatIsSaidAgain) {
+TEST_F(EventRecorderTest, CountsRepeatedEvents) {
   Say("one");
   Say("one");
   Say("two");
@@ -34,7 +34,7 @@ TEST_F(EventRecorderTest, CountsWhatIsSaidAgain) {
   EXPECT_EQ(Count(all[0]) + Count(all[1]), 3);
 }
 
-TEST_F(EventRecorderTest, BeginsAnewWhenTheEventHasExpired) {
+TEST_F(EventRecorderTest, CreatesNewEventAfterExpiry) {
   Say("one");
   Say("one");
   api_.Remove("events",
@@ -45,7 +45,7 @@ TEST_F(EventRecorderTest, BeginsAnewWhenTheEventHasExpired) {
   EXPECT_EQ(Count(all[0]), 1);
 }
 
-TEST_F(EventRecorderTest, CountsWhatIsSaidTwiceAtOnce) {
+TEST_F(EventRecorderTest, CountsRepetitionsWithinOneCall) {
   const EventNote one{kPod, EventType::kNormal, "Because", "one"};
   const EventNote two{kPod, EventType::kWarning, "Because", "two"};
   events_.RecordAll(client_, {one, two, one}, now_);
@@ -56,14 +56,14 @@ TEST_F(EventRecorderTest, CountsWhatIsSaidTwiceAtOnce) {
   EXPECT_EQ(counts, (std::map<std::string, int64_t>{{"one", 2}, {"two", 1}}));
 }
 
-TEST_F(EventRecorderTest, CountsWhatIsSaidTwiceAgain) {
+TEST_F(EventRecorderTest, CountsRepetitionsAcrossCalls) {
   const EventNote one{kPod, EventType::kNormal, "Because", "one"};
   events_.RecordAll(client_, {one}, now_);
   events_.RecordAll(client_, {one, one}, now_);
   EXPECT_EQ(Count(api_.All("events")[0]), 3);
 }
 
-TEST_F(EventRecorderTest, RemembersOnlyTheLastOnes) {
+TEST_F(EventRecorderTest, ForgetsOldestEventsBeyondCapacity) {
   events_ = EventRecorder("test", 8);
   Say("first");
   for (int i = 0; i < 20; ++i) Say(std::to_string(i));
@@ -73,7 +73,7 @@ TEST_F(EventRecorderTest, RemembersOnlyTheLastOnes) {
   EXPECT_EQ(api_.All("events").size(), 22U) << "that one was forgotten";
 }
 
-TEST_F(EventRecorderTest, TellsOfEachNoteWhetherItWasWritten) {
+TEST_F(EventRecorderTest, ReturnsStatusOfEachNote) {
   const EventNote one{kPod, EventType::kNormal, "Because", "one"};
   const EventNote two{kPod, EventType::kNormal, "Because", "two"};
   const EventNote three{kPod, EventType::kNormal, "Because", "three"};
@@ -98,7 +98,7 @@ TEST_F(EventRecorderTest, TellsOfEachNoteWhetherItWasWritten) {
   EXPECT_EQ(Count(all[0]) + Count(all[1]), 3) << "one had expired";
 }
 
-TEST_F(EventRecorderTest, WhatWasNotWrittenBeginsAnew) {
+TEST_F(EventRecorderTest, CreatesNewEventAfterFailedWrite) {
   api_.intercept = [](const ApiRequest&) {
     return Result<ApiResponse>(Status(Code::kPermission, ""));
   };

@@ -18,7 +18,7 @@ std::string MicroTime(Time time) {
   return fmt::format("{}.{:06}Z", text, micros.count());
 }
 
-// An int32 in the API; 0 when it is none.
+// The value of an int32 field; 0 if it is not an integer.
 int64_t Whole(const Json& lease, std::string_view field) {
   const Json* value = Find(lease, "spec", field);
   if (value == nullptr || !value->is_int64()) return 0;
@@ -66,7 +66,7 @@ Status LeaderElector::Take(Client& client, const Json& lease, Time now) {
   }
   const Json patch = {{"metadata", {{"resourceVersion", version_}}}, {"spec", std::move(spec)}};
   const auto taken = client.Patch(kLeases, options_.ns, options_.name, PatchType::kMerge, patch);
-  NOS_RETURN_IF_ERROR(taken.status());  // a conflict: somebody was faster
+  NOS_RETURN_IF_ERROR(taken.status());  // a conflict: another replica was faster
   renewed_ = now;
   Observe(*taken, now);
   return Status::Ok();

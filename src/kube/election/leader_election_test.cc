@@ -23,7 +23,7 @@ class LeaderElectionTest : public testing::Test {
   LeaderElector a_ = Candidate("a"), b_ = Candidate("b");
 };
 
-TEST_F(LeaderElectionTest, TheFirstLeadsAndTheSecondWaits) {
+TEST_F(LeaderElectionTest, FirstCandidateLeadsAndSecondWaits) {
   a_.Step(client_, now_);
   b_.Step(client_, now_);
   EXPECT_TRUE(a_.Leads(now_));
@@ -33,7 +33,7 @@ TEST_F(LeaderElectionTest, TheFirstLeadsAndTheSecondWaits) {
   EXPECT_EQ(a_.NextDue(), now_ + seconds(2));
 }
 
-TEST_F(LeaderElectionTest, ALeaderThatRenewsKeepsTheLease) {
+TEST_F(LeaderElectionTest, LeaderKeepsLeaseByRenewing) {
   for (int i = 0; i < 60; ++i) {
     a_.Step(client_, now_);
     b_.Step(client_, now_);
@@ -44,10 +44,10 @@ TEST_F(LeaderElectionTest, ALeaderThatRenewsKeepsTheLease) {
   EXPECT_EQ(*Find(Lease(), "spec", "leaseTransitions"), 0);
 }
 
-TEST_F(LeaderElectionTest, ADeadLeaderIsFollowedWhenItsLeaseHasRunOut) {
+TEST_F(LeaderElectionTest, SuccessorAcquiresExpiredLeaseOfDeadLeader) {
   a_.Step(client_, now_);
   After(seconds(5));
-  b_.Step(client_, now_);  // sees it for the first time: the lease runs from now on
+  b_.Step(client_, now_);  // b's own clock for the lease starts when b first sees it
   After(seconds(14));
   b_.Step(client_, now_);
   EXPECT_FALSE(b_.Leads(now_));
@@ -58,7 +58,7 @@ TEST_F(LeaderElectionTest, ADeadLeaderIsFollowedWhenItsLeaseHasRunOut) {
   EXPECT_EQ(*Find(Lease(), "spec", "leaseTransitions"), 1);
 }
 
-TEST_F(LeaderElectionTest, ALeaderThatIsCutOffStopsLeadingInTime) {
+TEST_F(LeaderElectionTest, DisconnectedLeaderStopsBeforeLeaseExpires) {
   a_.Step(client_, now_);
   api_.intercept = [](const ApiRequest&) { return Status(Code::kUnavailable, "cut off"); };
   for (int i = 0; i < 5; ++i) {
@@ -73,8 +73,8 @@ TEST_F(LeaderElectionTest, ALeaderThatIsCutOffStopsLeadingInTime) {
   EXPECT_TRUE(a_.Leads(now_)) << "nobody has taken it meanwhile";
 }
 
-// As nobody can write it into a real API server: both are int32 there.
-TEST_F(LeaderElectionTest, NumbersThatNoLeaseHasDoNoHarm) {
+// A real API server rejects such values: both fields are int32 there.
+TEST_F(LeaderElectionTest, ToleratesInvalidNumbersInLease) {
   a_.Step(client_, now_);
   Json absurd = Lease();
   absurd.as_object()["kind"] = "Lease";
@@ -90,7 +90,7 @@ TEST_F(LeaderElectionTest, NumbersThatNoLeaseHasDoNoHarm) {
   EXPECT_EQ(*Find(Lease(), "spec", "leaseTransitions"), INT32_MAX);
 }
 
-TEST_F(LeaderElectionTest, AReleasedLeaseIsTakenAtOnce) {
+TEST_F(LeaderElectionTest, AcquiresReleasedLeaseAtOnce) {
   a_.Step(client_, now_);
   a_.Release(client_);
   EXPECT_FALSE(a_.Leads(now_));
@@ -98,13 +98,13 @@ TEST_F(LeaderElectionTest, AReleasedLeaseIsTakenAtOnce) {
   EXPECT_TRUE(b_.Leads(now_));
 }
 
-TEST_F(LeaderElectionTest, OfTwoThatTakeItTogetherOneLeads) {
+TEST_F(LeaderElectionTest, OnlyOneOfTwoConcurrentCandidatesLeads) {
   a_.Step(client_, now_);
   LeaderElector c = Candidate("c");
   b_.Step(client_, now_);
   c.Step(client_, now_);
   After(seconds(16));
-  // b looks, c takes it, b's own attempt comes too late.
+  // b reads the lease, c acquires it, b's own attempt comes too late.
   bool inside = false;
   api_.intercept = [&](const ApiRequest& request) -> std::optional<Result<ApiResponse>> {
     if (request.method == "PATCH" && !inside) {
@@ -119,7 +119,7 @@ TEST_F(LeaderElectionTest, OfTwoThatTakeItTogetherOneLeads) {
   EXPECT_EQ(b_.error().code(), Code::kConflict);
 }
 
-TEST_F(LeaderElectionTest, ALeaderWhoseLeaseWasTakenStops) {
+TEST_F(LeaderElectionTest, LeaderStopsAfterLosingLease) {
   a_.Step(client_, now_);
   Json stolen = Lease();
   MakeObject(stolen, "spec")["holderIdentity"] = "z";

@@ -8,7 +8,7 @@
 namespace nos::kube {
 namespace {
 
-// Back-stop of the wait; the elector is due more often.
+// Upper bound of the wait; the elector is normally due earlier.
 constexpr Duration kLongest = std::chrono::seconds(60);
 
 }  // namespace
@@ -43,7 +43,7 @@ void Leadership::Run() {
   while (!stop_) {
     elector_.Step(client_, clock_.Now());
     told = Look(told);
-    // Leadership that runs out unrenewed is noticed then, not at the next attempt.
+    // Leadership can expire before the next attempt is due; wake up at that time to report it.
     const Time now = clock_.Now();
     const Time due =
         Leads() ? std::min(elector_.NextDue(), leads_until_.load()) : elector_.NextDue();
@@ -58,14 +58,15 @@ bool Leadership::Look(bool told) {
   {
     const std::scoped_lock lock(mutex_);
     if (!elector_.error().ok() && elector_.error().message() != error_.message()) {
-      Log(LogLevel::kWarn, "cannot ask for leadership", {{"error", elector_.error().ToString()}});
+      Log(LogLevel::kWarn, "failed to acquire or renew Lease",
+          {{"error", elector_.error().ToString()}});
     }
     holder_ = elector_.holder();
     error_ = elector_.error();
   }
   const bool leads = Leads();
   if (leads == told) return leads;
-  Log(LogLevel::kInfo, leads ? "leads" : "leads no longer");
+  Log(LogLevel::kInfo, leads ? "Became leader" : "Lost leadership");
   on_change_();
   return leads;
 }

@@ -9,7 +9,7 @@
 namespace nos::kube {
 namespace {
 
-// FakeApi is for one thread.
+// Makes FakeApi, which is for one thread, usable from several.
 class SharedApi final : public Transport {
  public:
   Result<ApiResponse> Do(const ApiRequest& request) override {
@@ -39,7 +39,7 @@ LeaderElectionOptions Fast(const std::string& identity) {
   return options;
 }
 
-// Whether it comes to lead, or not to.
+// Waits for the given state of leadership; false on a time-out.
 bool Becomes(const Leadership& leadership, Bell& bell, bool leads) {
   while (leadership.Leads() != leads) {
     if (!bell.Wait(std::chrono::seconds(20))) return false;
@@ -47,7 +47,7 @@ bool Becomes(const Leadership& leadership, Bell& bell, bool leads) {
   return true;
 }
 
-TEST(LeadershipTest, GivesTheLeaseUpAtTheEnd) {
+TEST(LeadershipTest, ReleasesLeaseOnDestruction) {
   SharedApi api;
   Bell first_bell, second_bell;
   std::optional<Leadership> first;
@@ -60,7 +60,7 @@ TEST(LeadershipTest, GivesTheLeaseUpAtTheEnd) {
   EXPECT_EQ(second.holder(), "b");
 }
 
-TEST(LeadershipTest, LosesWhatItCannotRenewAndGetsItBack) {
+TEST(LeadershipTest, LosesLeaseWithoutRenewalAndReacquiresIt) {
   SharedApi api;
   Bell bell;
   Leadership leadership(api, Fast("a"), [&] { bell.Ring(); });

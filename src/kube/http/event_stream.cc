@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMostEvent = size_t{64} << 20, kMostWaiting = size_t{256} << 20;
 constexpr size_t kMostBeginning = 4096, kMostSaid = 300;
-// Servers say something each 15 s.
+// Servers send at least a keep-alive each 15 s.
 constexpr Duration kSilence = std::chrono::seconds(60);
 
 }  // namespace

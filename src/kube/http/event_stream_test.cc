@@ -8,7 +8,7 @@
 namespace nos::kube {
 namespace {
 
-// Says one thing and then, if it is to, nothing for ever.
+// Sends one event and then, if requested, stays silent for ever.
 class Saying final : public net::BodyStream {
  public:
   Saying(std::string text, bool ends) : text_(std::move(text)), ends_(ends) {}
@@ -49,7 +49,7 @@ class EventStreamTest : public testing::Test {
     request.accept = "text/event-stream";
     stream_ = std::make_unique<EventStream>(config, request, [this] { bell_.Ring(); });
   }
-  // The next event, or nothing when it has ended.
+  // The next event, or nothing after the end of the stream.
   std::optional<ServerEvent> Next() {
     while (true) {
       if (auto event = stream_->Next()) return event;
@@ -62,28 +62,28 @@ class EventStreamTest : public testing::Test {
   std::unique_ptr<EventStream> stream_;
 };
 
-TEST_F(EventStreamTest, GivesEventsWhileTheServerGoesOn) {
+TEST_F(EventStreamTest, DeliversEventsWhileStreamIsOpen) {
   Serve(200, "event: hello\nid: 1\ndata: {}\n\nevent: gpus\ndata: []\n\n", false);
   EXPECT_EQ(Next()->name, "hello");
   EXPECT_EQ(Next()->data, "[]");
   EXPECT_FALSE(stream_->Ended());
 }
 
-TEST_F(EventStreamTest, EndsInOrderWithTheServer) {
+TEST_F(EventStreamTest, EndsWithOkWhenServerCloses) {
   Serve(200, "event: hello\ndata: {}\n\n", true);
   EXPECT_TRUE(Next().has_value());
   EXPECT_FALSE(Next().has_value());
   EXPECT_TRUE(stream_->error().ok()) << stream_->error().ToString();
 }
 
-TEST_F(EventStreamTest, SaysWhatTheServerSays) {
+TEST_F(EventStreamTest, ReportsServerErrorText) {
   Serve(403, R"({"error":"kim may see nothing"})", true);
   EXPECT_FALSE(Next().has_value());
   EXPECT_EQ(stream_->error().code(), Code::kPermission);
   EXPECT_EQ(stream_->error().message(), "kim may see nothing");
 }
 
-TEST_F(EventStreamTest, SaysThatNobodyAnswers) {
+TEST_F(EventStreamTest, ReportsUnreachableServer) {
   Serve(200, "", true);
   ConnectionConfig config;
   config.server = "http://127.0.0.1:" + std::to_string(server_->port());

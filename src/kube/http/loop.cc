@@ -68,8 +68,8 @@ void HttpLoop::Run() {
   while (!active_.empty()) End(*active_.begin()->first, CURLE_ABORTED_BY_CALLBACK);
 }
 
-// What waits, and what is due once more before it, as far as the rate allows: a bucket that fills
-// with time.
+// Starts due repetitions first, then waiting transfers, as far as the rate allows (a token bucket
+// that refills with time).
 void HttpLoop::Begin() {
   const Steady::time_point now = Steady::now();
   tokens_ = std::min(burst_,

@@ -1,4 +1,4 @@
-// The thread that performs HTTP transfers. Internal to this room.
+// The thread that performs HTTP transfers. Internal to this library.
 #pragma once
 
 #include <curl/curl.h>
@@ -19,14 +19,14 @@ namespace nos::kube {
 class HttpLoop {
  public:
   HttpLoop(double per_second, int burst, int max_connections);
-  // Breaks off what is under way.
+  // Aborts transfers in progress.
   ~HttpLoop();
   HttpLoop(const HttpLoop&) = delete;
   HttpLoop& operator=(const HttpLoop&) = delete;
 
-  // Thread-safe. Transfers begin in this order, as fast as the rate allows.
+  // Thread-safe. Transfers start in the order of submission, as fast as the rate allows.
   void Submit(std::shared_ptr<HttpTransfer> transfer);
-  // Returns when the loop has let go of the transfer; nothing of it is called afterwards.
+  // Returns when the loop has released the transfer; none of its callbacks is called afterwards.
   void Cancel(const std::shared_ptr<HttpTransfer>& transfer);
 
  private:
@@ -46,9 +46,9 @@ class HttpLoop {
   std::deque<std::shared_ptr<HttpTransfer>> waiting_;
   std::set<HttpTransfer*> cancelled_;
   bool stop_ = false;
-  // Of the thread.
+  // Used by the loop's thread only.
   std::map<HttpTransfer*, std::shared_ptr<HttpTransfer>> active_;
-  std::multimap<Steady::time_point, std::shared_ptr<HttpTransfer>> later_;  // once more
+  std::multimap<Steady::time_point, std::shared_ptr<HttpTransfer>> later_;  // repetitions
   double tokens_;
   Steady::time_point filled_ = Steady::now();
   std::thread thread_;

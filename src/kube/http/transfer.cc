@@ -10,7 +10,7 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-constexpr curl_off_t kLongestWish = 3600;  // seconds that a busy server may ask for
+constexpr curl_off_t kLongestWish = 3600;  // seconds; limit for a server's Retry-After
 constexpr int kMostRepetitions = 8;
 
 std::string PercentEncode(CURL* curl, std::string_view text) {
@@ -21,7 +21,7 @@ std::string PercentEncode(CURL* curl, std::string_view text) {
   return out;
 }
 
-// So that not all come back at once.
+// Random jitter, so that clients do not all retry at the same moment.
 Duration Jittered(Duration time) {
   thread_local std::minstd_rand generator{std::random_device{}()};
   return FromSeconds(ToSeconds(time) * std::uniform_real_distribution<double>(1.0, 1.3)(generator));
@@ -74,7 +74,8 @@ HttpTransfer::~HttpTransfer() {
   curl_slist_free_all(connect_to_);
 }
 
-// With a name for TLS, that name takes the place of the address, which is still connected to.
+// A configured TLS server name replaces the address in the URL, so that curl verifies that name;
+// CURLOPT_CONNECT_TO still connects to the address.
 std::string HttpTransfer::ServerUrl(const ConnectionConfig& config) {
   if (config.tls_server_name.empty()) return config.server;
   CURLU* url = curl_url();
@@ -156,7 +157,7 @@ void HttpTransfer::SendOnlyIf(const std::function<bool()>* may_send) {
   curl_easy_setopt(curl_, CURLOPT_PREREQDATA, this);
 }
 
-// The connection stands, TLS and all; the request is what comes next.
+// Called after the connection and TLS are established, immediately before the request is sent.
 int HttpTransfer::OnSend(void* self, char*, char*, int, int) {
   auto& transfer = *static_cast<HttpTransfer*>(self);
   transfer.forbidden_ = !(*transfer.may_send_)();
@@ -172,8 +173,9 @@ size_t HttpTransfer::OnData(char* data, size_t size, size_t count, void* self) {
   return text.size();
 }
 
-// A server that leaves ends TLS before it closes a connection. curl 7.88 takes that for a sign of
-// life and tries the next one it has kept, six in all; after many requests at once there are more.
+// A server that closes a connection ends TLS first. curl 7.88 takes that for a sign of life and
+// tries the next kept connection, six in all; after many concurrent requests it keeps more dead
+// ones.
 bool HttpTransfer::WantsNewConnection(CURLcode result) {
   long made = 0, code = 0;
   curl_easy_getinfo(curl_, CURLINFO_NUM_CONNECTS, &made);
@@ -191,7 +193,8 @@ std::optional<Steady::time_point> HttpTransfer::RepeatAt(CURLcode result) {
   curl_off_t seconds = 0;
   curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &code);
   curl_easy_getinfo(curl_, CURLINFO_RETRY_AFTER, &seconds);
-  // Without a time it is no overload: an eviction that a disruption budget refuses is a 429, too.
+  // Without Retry-After it is no overload: a disruption budget that refuses an eviction is a 429
+  // too.
   const bool busy = result == CURLE_OK && (code == 429 || code == 503) && seconds > 0;
   if (!busy || !deadline_ || repetitions_ == kMostRepetitions) return std::nullopt;
   const auto wish = std::chrono::seconds(std::min(seconds, kLongestWish));

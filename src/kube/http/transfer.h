@@ -1,4 +1,4 @@
-// One HTTP exchange: a curl handle with all that belongs to it. Internal to this room.
+// One HTTP exchange: a curl handle and everything it uses. Internal to this library.
 #pragma once
 
 #include <curl/curl.h>
@@ -17,11 +17,11 @@
 
 namespace nos::kube {
 
-// Made and waited for by a caller, performed by the loop's thread; what has come may be read when
-// it is done.
+// A caller creates it and waits for it; the loop's thread performs it. Read the results after it is
+// done.
 class HttpTransfer {
  public:
-  // Of the loop's thread. False ends the transfer.
+  // Called on the loop's thread. False aborts the transfer.
   using Receive = std::function<bool(std::string_view data)>;
 
   HttpTransfer(const ConnectionConfig& config, std::shared_ptr<const Identity> identity,
@@ -30,33 +30,33 @@ class HttpTransfer {
   HttpTransfer(const HttpTransfer&) = delete;
   HttpTransfer& operator=(const HttpTransfer&) = delete;
 
-  // Instead of being collected, a successful answer's data goes there; `ended` is called when no
-  // more will come.
+  // Passes the data of a successful answer to `receive` instead of collecting it; `ended` is called
+  // when no more data can follow.
   void StreamTo(Receive receive, std::function<void()> ended);
-  // A busy server's wish for a later time is met if there is time; it fails when there is none
-  // left.
+  // Sets the time limit of the transfer. A server's Retry-After is honoured if it ends before the
+  // deadline; otherwise the transfer fails.
   void SetDeadline(std::chrono::steady_clock::time_point deadline);
   void SetSilence(Duration most);
-  // Of the answer that is collected; a longer one fails.
+  // Limit for a collected answer; a longer one fails.
   void SetMostBytes(size_t most) { most_bytes_ = most; }
-  // Asked by the loop's thread right before anything is sent, on every connection that is tried. It
-  // must outlive this.
+  // The loop's thread calls `may_send` immediately before it sends anything, on every connection
+  // that is tried. It must outlive this.
   void SendOnlyIf(const std::function<bool()>* may_send);
 
   CURL* handle() const { return curl_; }
-  // By the loop, each time before it is performed.
+  // Called by the loop, each time before it performs the transfer.
   void Prepare();
-  // By the loop, before Complete. True, at most once: it met nothing but connections that the
-  // server had closed, and is to be performed again on a new one.
+  // Called by the loop before Complete. True, at most once: the transfer met only connections that
+  // the server had closed, so the loop repeats it on a new one.
   bool WantsNewConnection(CURLcode result);
-  // By the loop, before Complete. When it is to be performed again, since the server is too busy.
+  // Called by the loop before Complete. Returns the time of a repetition if the server is too busy.
   std::optional<std::chrono::steady_clock::time_point> RepeatAt(CURLcode result);
-  // By the loop, once.
+  // Called by the loop, once.
   void Complete(CURLcode result);
-  // Whether it was complete in time.
+  // Returns whether it completed in time.
   bool WaitUntil(std::chrono::steady_clock::time_point deadline);
 
-  // Once complete. `error` is OK when an answer came, whatever it says.
+  // Valid after completion. `error` is OK if an answer arrived, whatever its code.
   const Status& error() const { return error_; }
   int code() const { return code_; }
   Duration retry_after() const { return retry_after_; }

@@ -15,12 +15,12 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-constexpr size_t kMaxWatchLine = size_t{64} << 20;  // of one watch event, bytes
+constexpr size_t kMaxWatchLine = size_t{64} << 20;  // limit in bytes for one watch event
 constexpr int kUnauthorized = 401;
-// The server ends a watch after five to ten minutes, as client-go asks it to; spread, so that not
-// all watches of a cluster come back at once.
+// The server ends a watch after five to ten minutes, the range that client-go requests. The random
+// spread keeps the watches of a cluster from reconnecting at the same moment.
 constexpr int kLeastWatchSeconds = 300, kMostWatchSeconds = 600;
-// What waits for its deadline here also has one in curl; this one is for the loop itself.
+// curl enforces each deadline too; this margin covers a loop that is late itself.
 constexpr std::chrono::seconds kGrace{5};
 
 int WatchSeconds() {
@@ -30,7 +30,7 @@ int WatchSeconds() {
 
 }  // namespace
 
-// Lines arrive on the loop's thread and are read by whoever holds the stream.
+// Lines arrive on the loop's thread; the owner of the stream reads them.
 class HttpTransport::Stream final : public WatchStream {
  public:
   Stream(HttpLoop& loop, Connection& connection, std::shared_ptr<HttpTransfer> transfer)
@@ -80,14 +80,14 @@ class HttpTransport::Stream final : public WatchStream {
       });
     });
     if (!read.ok()) return false;
-    // An error answer to the watch itself is a bare metav1.Status.
+    // An error answer to the watch request itself is a bare metav1.Status.
     if (event.text.empty()) event = {"ERROR", {}, std::string(line)};
     Push(std::move(event));
     return true;
   }
 
   void End() {
-    // An answer in one piece, without a line's end: an error of the server or of a proxy before it.
+    // An answer without a line end is an error, of the server or of a proxy before it.
     if (transfer_->code() >= 400) {
       if (transfer_->code() == kUnauthorized) connection_.Rejected();
       Emit(line_);
@@ -108,7 +108,7 @@ class HttpTransport::Stream final : public WatchStream {
   HttpLoop& loop_;
   Connection& connection_;
   const std::shared_ptr<HttpTransfer> transfer_;
-  std::string line_;  // of the loop's thread
+  std::string line_;  // used by the loop's thread
   mutable std::mutex mutex_;
   std::deque<WatchEvent> events_;
   std::function<void()> wake_;

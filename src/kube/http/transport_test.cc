@@ -57,7 +57,7 @@ class Tap {
     left.Ring();
   }
 
-  Bell left;  // the client has gone
+  Bell left;  // rung when the client has disconnected
 
  private:
   std::mutex mutex_;
@@ -101,7 +101,7 @@ class HttpTransportTest : public testing::Test {
     request.path = std::move(path);
     return request;
   }
-  // The next event, waited for.
+  // Waits for the next event.
   static std::optional<WatchEvent> Next(WatchStream& stream) {
     Bell bell;
     stream.OnReady([&] { bell.Ring(); });
@@ -133,7 +133,7 @@ TEST_F(HttpTransportTest, SendsPathQueryTokenAndBody) {
   EXPECT_EQ(seen_[0].body, R"({"x":1})");
 }
 
-TEST_F(HttpTransportTest, SendsATextAsItIs) {
+TEST_F(HttpTransportTest, SendsTextBodyUnchanged) {
   ApiRequest request = Get("/x");
   request.method = "POST";
   request.content_type = "application/json";
@@ -144,7 +144,7 @@ TEST_F(HttpTransportTest, SendsATextAsItIs) {
   EXPECT_EQ(seen_[0].body, request.text);
 }
 
-TEST_F(HttpTransportTest, TakesNoLongerAnswerThanItMay) {
+TEST_F(HttpTransportTest, RefusesAnswerBeyondSizeLimit) {
   answer_ = [](const HttpRequest& request) {
     return Answer(200, std::string(request.target == "/long" ? 1001 : 1000, '1'));
   };
@@ -153,7 +153,7 @@ TEST_F(HttpTransportTest, TakesNoLongerAnswerThanItMay) {
   EXPECT_EQ(transport.Do(Get("/long")).status().code(), Code::kUnavailable);
 }
 
-TEST_F(HttpTransportTest, WaitsOutWhatABusyServerAsksFor) {
+TEST_F(HttpTransportTest, RetriesAfterRetryAfter) {
   int asked = 0;
   answer_ = [&](const HttpRequest&) {
     return ++asked < 2 ? Answer(429, "{}", {{"Retry-After", "1"}}) : Answer(200, "[1]");
@@ -163,7 +163,7 @@ TEST_F(HttpTransportTest, WaitsOutWhatABusyServerAsksFor) {
   EXPECT_EQ(answer->text, "[1]");
 }
 
-TEST_F(HttpTransportTest, WaitsOutWhatABusyServerAsksForManyAtOnce) {
+TEST_F(HttpTransportTest, RetriesManyRequestsAfterRetryAfter) {
   std::map<std::string, int> asked;
   answer_ = [&](const HttpRequest& request) {
     return ++asked[request.target] < 2 ? Answer(429, "{}", {{"Retry-After", "1"}})
@@ -176,8 +176,8 @@ TEST_F(HttpTransportTest, WaitsOutWhatABusyServerAsksForManyAtOnce) {
   }
 }
 
-TEST_F(HttpTransportTest, WaitsNoLongerThanARequestIsPatient) {
-  answer_ = [this](const HttpRequest&) {  // a body that does not come
+TEST_F(HttpTransportTest, HonoursTimeLimitOfRequest) {
+  answer_ = [this](const HttpRequest&) {  // a body that never arrives
     HttpResponse response;
     response.stream = std::make_unique<TapStream>(tap_);
     return response;
@@ -190,7 +190,7 @@ TEST_F(HttpTransportTest, WaitsNoLongerThanARequestIsPatient) {
   EXPECT_EQ(client.Within(request.patience).Get(kNodes, "", "n").status().code(), Code::kDeadline);
 }
 
-TEST_F(HttpTransportTest, HasOnlySoManyRequestsInFlight) {
+TEST_F(HttpTransportTest, LimitsRequestsInFlight) {
   constexpr int kRequests = 10, kAtOnce = 3;
   std::vector<Tap> taps(kRequests);
   Bell arrived;
@@ -217,13 +217,13 @@ TEST_F(HttpTransportTest, HasOnlySoManyRequestsInFlight) {
   EXPECT_LE(most, kAtOnce);
 }
 
-TEST_F(HttpTransportTest, TakesARefusalWithoutATimeForAnAnswer) {
+TEST_F(HttpTransportTest, ReturnsRefusalWithoutRetryAfter) {
   answer_ = [](const HttpRequest&) { return Answer(429, "{}"); };
   EXPECT_EQ(Transport().Do(Get("/x"))->code, 429);
   EXPECT_EQ(seen_.size(), 1u);
 }
 
-TEST_F(HttpTransportTest, GivesTheBusyAnswerWhenTheTimeWouldNotDo) {
+TEST_F(HttpTransportTest, ReturnsBusyAnswerIfRetryAfterExceedsDeadline) {
   answer_ = [](const HttpRequest&) { return Answer(503, "{}", {{"Retry-After", "60"}}); };
   const auto answer = Transport().Do(Get("/x"));
   EXPECT_EQ(answer->code, 503);
@@ -231,7 +231,7 @@ TEST_F(HttpTransportTest, GivesTheBusyAnswerWhenTheTimeWouldNotDo) {
   EXPECT_EQ(seen_.size(), 1u);
 }
 
-TEST_F(HttpTransportTest, AsksOnceMoreWhenItsIdentityIsRefused) {
+TEST_F(HttpTransportTest, RetriesOnceAfterRefusedIdentity) {
   answer_ = [](const HttpRequest&) { return Answer(401, "{}"); };
   EXPECT_EQ(Transport().Do(Get("/x"))->code, 401);
   EXPECT_EQ(seen_.size(), 2u);
@@ -253,7 +253,7 @@ class WritesTest : public HttpTransportTest {
   std::atomic<bool> leads_ = true;
 };
 
-TEST_F(WritesTest, AreSentOnlyWhileTheyMayBe) {
+TEST_F(WritesTest, SendsWritesOnlyWhileAllowed) {
   leads_ = false;
   const auto answer = Transport().Do(Patch("/x"));
   EXPECT_EQ(answer.status().code(), Code::kUnavailable);
@@ -264,16 +264,16 @@ TEST_F(WritesTest, AreSentOnlyWhileTheyMayBe) {
   EXPECT_EQ(transport_->Do(Patch("/x"))->code, 200);
 }
 
-TEST_F(WritesTest, AreNotSentAgainWhenTheyMayNotBeAnyMore) {
+TEST_F(WritesTest, DoesNotRetryWriteAfterLosingPermission) {
   answer_ = [&](const HttpRequest&) {
-    leads_ = false;  // lost while the server's wish is waited out
+    leads_ = false;  // leadership is lost while Retry-After is waited out
     return Answer(429, "{}", {{"Retry-After", "1"}});
   };
   EXPECT_EQ(Transport().Do(Patch("/x")).status().code(), Code::kUnavailable);
   EXPECT_EQ(seen_.size(), 1u);
 }
 
-TEST_F(WritesTest, ThatWaitForTheRateAreNotSentWhenTheyMayNotBeAnyMore) {
+TEST_F(WritesTest, DoesNotSendRateLimitedWriteAfterLosingPermission) {
   answer_ = [&](const HttpRequest&) {
     leads_ = false;
     return Answer(200, "{}");
@@ -285,7 +285,7 @@ TEST_F(WritesTest, ThatWaitForTheRateAreNotSentWhenTheyMayNotBeAnyMore) {
   EXPECT_LT(seen_.size(), 20u);
 }
 
-TEST_F(HttpTransportTest, ManyRequestsComeBackInTheirOrder) {
+TEST_F(HttpTransportTest, ReturnsManyAnswersInOrder) {
   answer_ = [](const HttpRequest& request) { return Answer(200, "\"" + request.target + "\""); };
   std::vector<ApiRequest> requests;
   for (int i = 0; i < 300; ++i) requests.push_back(Get("/" + std::to_string(i)));
@@ -294,14 +294,14 @@ TEST_F(HttpTransportTest, ManyRequestsComeBackInTheirOrder) {
   for (int i = 0; i < 300; ++i) EXPECT_EQ(answers[i]->text, "\"/" + std::to_string(i) + "\"");
 }
 
-TEST_F(HttpTransportTest, SaysThatNobodyAnswers) {
+TEST_F(HttpTransportTest, ReportsUnreachableServer) {
   server_.reset();
   const auto answer = Transport().Do(Get("/x"));
   EXPECT_EQ(answer.status().code(), Code::kUnavailable);
   EXPECT_NE(answer.status().message().find("127.0.0.1"), std::string::npos);
 }
 
-TEST_F(HttpTransportTest, ReadsAWatchAsItComes) {
+TEST_F(HttpTransportTest, ReadsWatchEventsAsTheyArrive) {
   answer_ = [this](const HttpRequest&) {
     HttpResponse response;
     response.stream = std::make_unique<TapStream>(tap_);
@@ -322,7 +322,7 @@ TEST_F(HttpTransportTest, ReadsAWatchAsItComes) {
   EXPECT_TRUE(stream->Ended());
 }
 
-TEST_F(HttpTransportTest, AWatchThatNobodyReadsAnyMoreLeaves) {
+TEST_F(HttpTransportTest, DestroyedWatchDisconnects) {
   answer_ = [this](const HttpRequest&) {
     HttpResponse response;
     response.stream = std::make_unique<TapStream>(tap_);
@@ -335,7 +335,7 @@ TEST_F(HttpTransportTest, AWatchThatNobodyReadsAnyMoreLeaves) {
   EXPECT_TRUE(tap_.left.Wait(seconds(30)));
 }
 
-TEST_F(HttpTransportTest, ASilentWatchEnds) {
+TEST_F(HttpTransportTest, EndsSilentWatch) {
   answer_ = [this](const HttpRequest&) {
     HttpResponse response;
     response.stream = std::make_unique<TapStream>(tap_);
@@ -347,7 +347,7 @@ TEST_F(HttpTransportTest, ASilentWatchEnds) {
   EXPECT_EQ(event->type, "ERROR");
 }
 
-TEST_F(HttpTransportTest, ARefusedWatchIsAnErrorEvent) {
+TEST_F(HttpTransportTest, ReportsRefusedWatchAsErrorEvent) {
   answer_ = [](const HttpRequest&) { return Answer(410, R"({"kind":"Status","code":410})"); };
   auto stream = std::move(*Transport().Watch(Get("/watch")));
   const auto event = Next(*stream);
@@ -356,7 +356,7 @@ TEST_F(HttpTransportTest, ARefusedWatchIsAnErrorEvent) {
   EXPECT_EQ(event->text, R"({"kind":"Status","code":410})");
 }
 
-// What the transport is for: a reflector's list and watch, over the network.
+// The main use of the transport: a reflector's list and watch, over the network.
 TEST_F(HttpTransportTest, ListsPageByPage) {
   answer_ = [](const HttpRequest& request) {
     const bool second = request.target.find("continue=t") != std::string::npos;

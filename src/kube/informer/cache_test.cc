@@ -9,7 +9,7 @@
 namespace nos::kube {
 namespace {
 
-// A collection whose watch the test writes by hand.
+// A collection whose watch events are written by the test.
 class Scripted final : public Transport {
  public:
   struct Stream {
@@ -119,7 +119,7 @@ TEST_F(CacheTest, ListsThenFollowsTheWatch) {
   EXPECT_EQ(seen_, (std::vector<std::string>{"+a/p", "+a/q", "~a/p", "-a/q"}));
 }
 
-TEST_F(CacheTest, ASnapshotStaysAsItWas) {
+TEST_F(CacheTest, SnapshotIsImmutable) {
   transport_.items = {Object("p", 5), Object("b", 6)};
   Pump();
   const auto before = cache_.Snapshot();
@@ -130,7 +130,7 @@ TEST_F(CacheTest, ASnapshotStaysAsItWas) {
   EXPECT_EQ(cache_.Snapshot()->size(), 1u);
 }
 
-TEST_F(CacheTest, OldAndRepeatedEventsChangeNothing) {
+TEST_F(CacheTest, IgnoresOldAndRepeatedEvents) {
   transport_.items = {Object("p", 9, "new")};
   Pump();
   Send("MODIFIED", Object("p", 7, "old"));
@@ -145,7 +145,7 @@ TEST_F(CacheTest, OldAndRepeatedEventsChangeNothing) {
   EXPECT_EQ(Get("a/p"), "reborn");
 }
 
-TEST_F(CacheTest, VersionsThatAreNoNumbersAreTakenInOrderOfArrival) {
+TEST_F(CacheTest, OrdersNonNumericVersionsByArrival) {
   transport_.items = {Object("p", 9)};
   Pump();
   Json odd = Object("p", 1, "y");
@@ -155,7 +155,7 @@ TEST_F(CacheTest, VersionsThatAreNoNumbersAreTakenInOrderOfArrival) {
   EXPECT_EQ(Get("a/p"), "y");
 }
 
-TEST_F(CacheTest, ABadObjectIsNamedAndTheOthersGoOn) {
+TEST_F(CacheTest, ReportsUndecodableObjectAndKeepsOthers) {
   transport_.items = {Object("bad", 5, "bad"), Object("p", 6)};
   Pump();
   EXPECT_EQ(Get("a/p"), "x");
@@ -170,7 +170,7 @@ TEST_F(CacheTest, ABadObjectIsNamedAndTheOthersGoOn) {
   EXPECT_TRUE(cache_.Problems().empty());
 }
 
-TEST_F(CacheTest, GoneMeansListingAgainAndForgettingWhatWentMeanwhile) {
+TEST_F(CacheTest, GoneRelistsAndRemovesDeletedObjects) {
   transport_.items = {Object("p", 5), Object("q", 6)};
   Pump();
   transport_.items = {Object("q", 6)};
@@ -182,7 +182,7 @@ TEST_F(CacheTest, GoneMeansListingAgainAndForgettingWhatWentMeanwhile) {
   EXPECT_EQ(transport_.watched_from.back(), "50");
 }
 
-TEST_F(CacheTest, AnEndedWatchGoesOnFromTheLastVersionSeen) {
+TEST_F(CacheTest, ResumesEndedWatchFromLastVersion) {
   Pump();
   Send("BOOKMARK", Object("", 33));
   transport_.stream->ended = true;
@@ -191,8 +191,8 @@ TEST_F(CacheTest, AnEndedWatchGoesOnFromTheLastVersionSeen) {
   EXPECT_EQ(transport_.watched_from.back(), "33");
 }
 
-// As when nothing has happened for long, and the transport takes the silence for a lost connection.
-TEST_F(CacheTest, LongWatchesThatEndByAnErrorMakeNobodyDeaf) {
+// The collection was quiet for long, and the transport took the silence for a lost connection.
+TEST_F(CacheTest, ResumesLongWatchAfterError) {
   Pump();
   for (int i = 0; i < 20; ++i) {
     now_ += std::chrono::seconds(150);
@@ -205,7 +205,7 @@ TEST_F(CacheTest, LongWatchesThatEndByAnErrorMakeNobodyDeaf) {
   EXPECT_EQ(transport_.lists, 1);
 }
 
-TEST_F(CacheTest, FailuresBackOffAndThenListAnew) {
+TEST_F(CacheTest, BacksOffAfterFailuresThenRelists) {
   transport_.list_fails = true;
   Pump();
   Pump();
@@ -227,7 +227,7 @@ TEST_F(CacheTest, FailuresBackOffAndThenListAnew) {
   EXPECT_TRUE(Pump());
 }
 
-TEST_F(CacheTest, ListsAgainNowAndThenInCaseAnEventWasLost) {
+TEST_F(CacheTest, RelistsPeriodically) {
   transport_.items = {Object("p", 5)};
   Pump();
   transport_.items = {};

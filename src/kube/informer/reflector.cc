@@ -8,14 +8,14 @@ namespace nos::kube {
 namespace {
 
 constexpr std::string_view kGone = "410";
-// Servers end watches every few minutes; only one that ends sooner counts as a failure.
+// Servers end watches every few minutes; only a watch that ends sooner counts as a failure.
 constexpr Duration kLongLife = std::chrono::seconds(30);
-// After so many failures in a row the version we resume from may be the trouble: list anew. With
-// the usual back-off ten of them take about a minute.
+// After this many consecutive failures the resume version may be the cause: list again. With the
+// usual back-off ten failures take about a minute.
 constexpr Duration kUnknownAgain = std::chrono::minutes(1);
 constexpr int kBrokenBeforeList = 3, kFailuresBeforeList = 10;
 
-// What the reflector itself reads of a bookmark or a metav1.Status.
+// The fields that the reflector itself reads from a bookmark or a metav1.Status.
 struct Glance {
   std::string version, message;
   bool gone = false;  // a metav1.Status with code 410
@@ -46,16 +46,20 @@ Reflector::Reflector(Resource resource, ReflectorOptions options)
     : resource_(std::move(resource)), options_(std::move(options)) {}
 
 bool Reflector::Pump(Client& client, Time now, ReflectorSink& sink) {
+  // 1. Deliver events of the open watch.
   bool delivered = stream_ != nullptr && Drain(now, sink);
+  // 2. A periodic list starts without version and watch.
   if (synced_ && now - listed_ >= options_.relist_every) {
     stream_ = nullptr;
     version_.clear();
   }
+  // 3. List if there is no version to resume from; then watch from that version.
   if (stream_ == nullptr && now >= next_attempt_) {
     if (version_.empty()) delivered |= ListNow(client, now, sink);
     if (!version_.empty()) OpenWatch(client, now);
     if (stream_ != nullptr) delivered |= Drain(now, sink);
   }
+  // 4. Ask for the wake call last: draining may have used up the previous one.
   if (stream_ != nullptr && options_.wake) stream_->OnReady(options_.wake);
   return delivered;
 }
@@ -84,7 +88,7 @@ bool Reflector::ListNow(Client& client, Time now, ReflectorSink& sink) {
     return false;
   }
   sink.EndList();
-  // A server that gives no version cannot be watched from a point: from "now" is the best there is.
+  // Without a version in the list, the best possible start is "now" ("0").
   version_ = version->empty() ? "0" : *version;
   listed_ = now;
   synced_ = true;
@@ -133,27 +137,27 @@ bool Reflector::Deliver(const WatchEvent& event, Time now, ReflectorSink& sink) 
     advance(sink.Upsert(event.json()));
   } else if (event.type == "DELETED") {
     advance(sink.Remove(event.json()));
-  } else {  // BOOKMARK: only the version; anything else is not for us
+  } else {  // BOOKMARK: only the version; other events are ignored
     advance(Look(event).version);
     return false;
   }
   return true;
 }
 
-// The first failure after something worked is tried again at once.
+// Retries the first failure after a success at once.
 void Reflector::Fail(Status error, Time now) {
   const bool opened = stream_ != nullptr;
   if (opened && now - opened_ >= kLongLife) failures_ = broken_watches_ = 0;
   stream_ = nullptr;
   ++failures_;
-  // A server that cannot be reached for a while says nothing of the version; one that hangs up on
-  // it does.
+  // A server that cannot be reached says nothing about the version; one that closes opened watches
+  // does.
   if (opened) ++broken_watches_;
   if (broken_watches_ >= kBrokenBeforeList || failures_ >= kFailuresBeforeList) version_.clear();
   next_attempt_ = failures_ == 1 ? now : now + options_.back_off.After(failures_ - 1);
   last_error_ = std::move(error);
   if (failures_ > 1) {
-    Log(LogLevel::kDebug, "watch interrupted",
+    Log(LogLevel::kDebug, "Restarting interrupted watch",
         {{"resource", resource_.plural}, {"error", last_error_.message()}});
   }
 }

@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 constexpr Time kStart{seconds(100)};
 
-TEST(WorkQueue, HandsOutEachKeyOnceInOrderOfTime) {
+TEST(WorkQueue, TakesEachKeyOnceInOrderOfDueTime) {
   WorkQueue queue;
   queue.Add("b", kStart + seconds(1));
   queue.Add("a", kStart);
@@ -24,7 +24,7 @@ TEST(WorkQueue, HandsOutEachKeyOnceInOrderOfTime) {
   EXPECT_EQ(queue.NextDue(), std::nullopt);
 }
 
-TEST(WorkQueue, AKeyAddedWhileLookedAtComesBackAfterDone) {
+TEST(WorkQueue, RequeuesKeyAddedDuringProcessing) {
   WorkQueue queue;
   queue.Add("a", kStart);
   ASSERT_EQ(queue.Take(kStart), "a");
@@ -36,7 +36,7 @@ TEST(WorkQueue, AKeyAddedWhileLookedAtComesBackAfterDone) {
   EXPECT_EQ(queue.Take(kStart), std::nullopt);
 }
 
-TEST(WorkQueue, AnEarlierTimeWins) {
+TEST(WorkQueue, KeepsEarlierDueTime) {
   WorkQueue queue;
   queue.Add("a", kStart + seconds(9));
   queue.Add("a", kStart + seconds(3));
@@ -44,7 +44,7 @@ TEST(WorkQueue, AnEarlierTimeWins) {
   EXPECT_EQ(queue.NextDue(), kStart + seconds(3));
 }
 
-TEST(WorkQueue, FailuresBackOffPerKeyUntilASuccess) {
+TEST(WorkQueue, BacksOffPerKeyUntilSuccess) {
   WorkQueue queue(BackOff{.base = seconds(1), .limit = seconds(5)});
   std::vector<Duration> waits;
   for (int i = 0; i < 5; ++i) {

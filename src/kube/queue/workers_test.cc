@@ -10,14 +10,14 @@
 namespace nos::kube {
 namespace {
 
-TEST(WorkersTest, CallsAreUnderWayTogetherAndNoneIsLost) {
+TEST(WorkersTest, RunsCallsConcurrentlyAndLosesNone) {
   FakeApi api;
   Inbox<int> inbox;
   std::latch all(3), done(100);
   Workers workers(api, 3);
   for (int i = 0; i < 3; ++i) {
     workers.Post([&all, &done, &inbox](Client&) {
-      all.arrive_and_wait();  // only together
+      all.arrive_and_wait();  // passes only if all run concurrently
       inbox.Put(-1);
       done.count_down();
     });
@@ -33,7 +33,7 @@ TEST(WorkersTest, CallsAreUnderWayTogetherAndNoneIsLost) {
   EXPECT_TRUE(inbox.TakeAll().empty());
 }
 
-TEST(WorkersTest, TheEndWaitsForWhatIsUnderWayAndDropsTheRest) {
+TEST(WorkersTest, DestructorWaitsForRunningCallsAndDropsQueuedOnes) {
   FakeApi api;
   std::atomic<int> ended = 0;
   std::latch begun(1), go(1);

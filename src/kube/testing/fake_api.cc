@@ -18,7 +18,7 @@ std::string KeyOf(const Json& object) {
                      FindString(object, "metadata", "name"));
 }
 
-// "/api/v1/namespaces/a/pods/b/status" and the like.
+// Parses "/api/v1/namespaces/a/pods/b/status" and the like.
 Address ParsePath(std::string_view path) {
   std::vector<std::string_view> parts = Split(path, '/');
   parts.erase(parts.begin(), parts.begin() + (parts.at(1) == "api" ? 3 : 4));
@@ -46,7 +46,7 @@ bool Selected(const Json& object, std::string_view selector) {
   return actual == selector.substr(equals + 1);
 }
 
-// Whether the pod has all the labels that the budget's matchLabels name.
+// True if the pod has all labels of the budget's matchLabels.
 bool CoversByLabels(const Json& budget, const Json& pod) {
   const Json* labels = Find(budget, "spec", "selector", "matchLabels");
   if (labels == nullptr || !labels->is_object()) return false;

@@ -1,10 +1,10 @@
-// A few kinds of objects behind the Transport seam, in memory, for tests of controllers: get, list
-// and watch (field selectors on metadata.name and spec.nodeName), create, merge and strategic patch
-// (conditions merge by type, webhooks by name), delete, bind, evict (as far as
-// status.disruptionsAllowed of PodDisruptionBudgets with matchLabels lets it go). Not a full API
+// A fake API server in memory behind Transport, with a few kinds of objects, for tests of
+// controllers: get, list and watch (field selectors on metadata.name and spec.nodeName), create,
+// merge and strategic patch (conditions merge by type, webhooks by name), delete, bind, evict
+// (limited by status.disruptionsAllowed of PodDisruptionBudgets with matchLabels). Not a full API
 // server: that is sim/apiserver.
 //
-// One thread.
+// For one thread.
 #pragma once
 
 #include <deque>
@@ -27,20 +27,21 @@ class FakeApi final : public Transport {
   Result<ApiResponse> Do(const ApiRequest& request) override;
   Result<std::unique_ptr<WatchStream>> Watch(const ApiRequest& request) override;
 
-  // Creates or replaces, past all rules; the kind names the collection ("Pod" -> pods).
+  // Creates or replaces without validation; the kind names the collection ("Pod" -> pods).
   void Put(Json object);
   void Remove(std::string_view plural, const std::string& key);
-  // Null when there is none. Key: "ns/name" or "name".
+  // Null if the object does not exist. Key: "ns/name" or "name".
   const Json* Find(std::string_view plural, const std::string& key) const;
   // All of a kind, in order of their keys.
   std::vector<Json> All(std::string_view plural) const;
 
-  // Asked before every request; an answer replaces what would happen.
+  // Called before every request; an answer replaces the default behaviour.
   std::function<std::optional<Result<ApiResponse>>(const ApiRequest&)> intercept;
   std::vector<ApiRequest> writes;  // every request that is not a GET
-  // By path ("/apis/apps/v1"), an APIResourceList; others are not served.
+  // APIResourceList by path ("/apis/apps/v1"); other paths are not served.
   std::map<std::string, Json> discovery;
-  // deletionTimestamp of pods that are evicted, which end when the test says so; "": they are gone.
+  // deletionTimestamp of evicted pods, which the test then removes itself; "": they are removed at
+  // once.
   std::string evicted_end_at;
 
  private:

@@ -10,9 +10,10 @@
 namespace nos::kube {
 namespace {
 
-constexpr size_t kMostBytes = size_t{1} << 20;  // of a certificate, key or token
+constexpr size_t kMostBytes = size_t{1} << 20;  // limit for a certificate, key or token
 constexpr std::chrono::seconds kLookAgain{10};
-// A credential is renewed this long before it expires, so that no request is under way with it.
+// A credential is renewed this long before it expires, so that no request in flight uses an expired
+// one.
 constexpr std::chrono::seconds kMargin{10};
 
 Result<std::string> Value(const Secret& secret) {
@@ -51,7 +52,7 @@ Result<std::shared_ptr<const Identity>> Connection::Current() {
     identity_ = std::make_shared<const Identity>(*std::move(identity));
   } else if (identity_ == nullptr || config_.exec) {
     return identity.status();
-  }  // else: a file that is being replaced; what is known may still do
+  }  // else: the file is being replaced; keep the last content
   read_at_ = now;
   return identity_;
 }

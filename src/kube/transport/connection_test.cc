@@ -51,7 +51,7 @@ TEST(KubeconfigTest, FindsAPluginBesideTheFile) {
   EXPECT_EQ(config->exec->arguments, std::vector<std::string>{"a b"});
 }
 
-TEST(KubeconfigTest, RefusesWhatIsUnsafeOrMissing) {
+TEST(KubeconfigTest, RefusesUnsafeOrMissingFields) {
   EXPECT_EQ(ParseKubeconfig(kFile, "two", "").status().code(), Code::kInvalid);
   EXPECT_EQ(ParseKubeconfig(kFile, "four", "").status().code(), Code::kInvalid);
   EXPECT_EQ(ParseKubeconfig(kFile, "none", "").status().code(), Code::kInvalid);
@@ -65,7 +65,7 @@ TEST(KubeconfigTest, NamesAMissingFile) {
   EXPECT_NE(config.status().message().find("/nonexistent/config"), std::string::npos);
 }
 
-// Files and variables of this test's own.
+// Gives each test its own files and environment variables.
 class ConnectionTest : public testing::Test {
  protected:
   ConnectionTest() { std::filesystem::create_directories(folder_); }
@@ -97,7 +97,7 @@ class ConnectionTest : public testing::Test {
        testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
-TEST_F(ConnectionTest, SeveralFilesMakeOneConfiguration) {
+TEST_F(ConnectionTest, MergesSeveralKubeconfigFiles) {
   const std::string first = Write("a", R"(
 current-context: x
 contexts: [{name: x, context: {cluster: c, user: u}}])");
@@ -115,7 +115,7 @@ users: [{name: u, user: {tokenFile: token}}])");
   EXPECT_EQ(config->token.file, folder_ / "sub/token");
 }
 
-TEST_F(ConnectionTest, ARefusedTokenIsReadAnew) {
+TEST_F(ConnectionTest, RereadsTokenFileAfterRefusal) {
   ConnectionConfig config;
   config.token.file = Write("token", "one\n");
   Connection connection(config);
@@ -125,7 +125,7 @@ TEST_F(ConnectionTest, ARefusedTokenIsReadAnew) {
   EXPECT_EQ((*connection.Current())->token, "two");
 }
 
-TEST_F(ConnectionTest, AsksAPluginOnceForAsLongAsItsAnswerLasts) {
+TEST_F(ConnectionTest, CachesPluginCredentialUntilExpiry) {
   Connection connection = WithPlugin(R"(
 echo x >> "$0.count"
 echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
@@ -138,7 +138,7 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
   EXPECT_EQ((*connection.Current())->token, "me2");
 }
 
-TEST_F(ConnectionTest, AnExpiredCredentialIsAskedForAgain) {
+TEST_F(ConnectionTest, RunsPluginAgainAfterExpiry) {
   Connection connection = WithPlugin(R"(
 echo x >> "$0.count"
 echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
@@ -147,7 +147,7 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
   EXPECT_EQ((*connection.Current())->token, "2");
 }
 
-TEST_F(ConnectionTest, SaysWhatIsWrongWithAPlugin) {
+TEST_F(ConnectionTest, ReportsPluginErrors) {
   for (const char* script :
        {"exit 3", "echo nonsense", R"(echo '{"kind":"ExecCredential","apiVersion":"v9"}')",
         R"(echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"}')",

@@ -1,11 +1,11 @@
-// Internal to this room.
+// Internal to this library.
 #pragma once
 
 #include <string>
 
 namespace nos::kube {
 
-// "" when it is not set.
+// The variable's value; "" if it is not set.
 std::string FromEnvironment(const char* name);
 
 }  // namespace nos::kube

@@ -49,7 +49,7 @@ std::vector<std::string> Environment(const ExecPlugin& plugin, const ConnectionC
   return all;
 }
 
-// The child's process id; its stdout is the write end of `pipe`.
+// Returns the child's process id; its stdout is the write end of `pipe`.
 Result<pid_t> Spawn(const ExecPlugin& plugin, const ConnectionConfig& cluster,
                     std::string_view ca_pem, const int (&pipe)[2]) {
   std::vector<std::string> arguments{plugin.command};
@@ -67,7 +67,7 @@ Result<pid_t> Spawn(const ExecPlugin& plugin, const ConnectionConfig& cluster,
   return child;
 }
 
-// All that comes until the other end closes.
+// Reads until the other end closes.
 Result<std::string> ReadAll(int fd) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   std::string text;

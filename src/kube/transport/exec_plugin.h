@@ -1,4 +1,4 @@
-// Running a credential plugin.
+// Runs a credential plugin.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@ struct ExecCredential {
   std::optional<Time> expires;
 };
 
-// Runs the program, for at most a minute; what it writes to stderr goes to ours.
-// Errors: kPermission when it cannot be started, fails, or prints something else (with the install
-// hint of the kubeconfig); kDeadline.
+// Runs the program for at most a minute; its stderr goes to ours.
+// Errors: kPermission if it cannot be started, fails, or prints something other than an
+// ExecCredential (with the install hint of the kubeconfig); kDeadline.
 Result<ExecCredential> RunExecPlugin(const ExecPlugin& plugin, const ConnectionConfig& cluster,
                                      std::string_view ca_pem);
 

@@ -14,9 +14,9 @@
 namespace nos::kube {
 namespace {
 
-constexpr size_t kMostBytes = size_t{16} << 20;  // of a kubeconfig
+constexpr size_t kMostBytes = size_t{16} << 20;  // limit for a kubeconfig
 
-// One file of those that together make the configuration.
+// One of the files that together form the configuration.
 struct File {
   Json root;
   std::string folder;
@@ -27,7 +27,7 @@ struct Entry {
   std::string_view folder;
 };
 
-// The entry of a named list: clusters, contexts, users. The first file that has it counts.
+// Finds an entry of a named list: clusters, contexts, users. The first file with that entry wins.
 Result<Entry> FindEntry(const std::vector<File>& files, std::string_view list,
                         std::string_view name, std::string_view member) {
   for (const File& file : files) {
@@ -47,7 +47,7 @@ std::string InFolder(std::string_view folder, std::string_view path) {
   return (std::filesystem::path(folder) / path).string();
 }
 
-// `<key>-data` in base64, or the file named by `<key>`; empty when neither is there.
+// `<key>-data` in base64, or the file named by `<key>`; empty if both are missing.
 Result<Secret> DataOrFile(const Entry& entry, std::string_view key) {
   const std::string_view data = FindString(*entry.value, std::string(key) + "-data");
   if (!data.empty()) {
@@ -171,7 +171,7 @@ Result<ConnectionConfig> FromFiles(const std::vector<std::string>& paths,
 }  // namespace
 
 std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): variables are never set
   return value == nullptr ? "" : value;
 }
 
@@ -190,7 +190,7 @@ Result<ConnectionConfig> LoadConnection(const std::string& path, std::string_vie
   for (const std::string_view each : Split(from_environment, ':')) {
     if (!each.empty()) paths.emplace_back(each);
   }
-  // As kubectl: files that are not there are passed over, unless none is.
+  // Like kubectl: missing files are skipped, unless all are missing.
   const auto missing = [](const std::string& file) { return !std::filesystem::exists(file); };
   if (!std::all_of(paths.begin(), paths.end(), missing)) std::erase_if(paths, missing);
   if (!paths.empty()) return FromFiles(paths, context);

@@ -1,4 +1,4 @@
-// A kubelet's device side for tests: holds the offer and hands devices to pods.
+// The device manager of a kubelet, for tests: holds the offer and allocates devices to pods.
 #pragma once
 
 #include <functional>
@@ -18,28 +18,28 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
   Result<std::vector<DeviceAssignment>> List() override;
   Result<std::vector<OfferedDevice>> Allocatable() override;
 
-  // Gives the pod's container a free offered device. One called "init" is an init container: of its
-  // devices kubelets do not tell. Error: kExhausted.
+  // Allocates a free offered device to the pod's container. A container called "init" is an init
+  // container, whose devices List() omits, as kubelets do. Error: kExhausted.
   Status Admit(const std::string& ns, const std::string& pod, const std::string& resource,
                const std::string& container = "main");
-  // Whatever it offers.
+  // Assigns a device without checking the offer.
   void Assign(const DeviceAssignment& assignment) { assignments_.push_back(assignment); }
   void Remove(const std::string& ns, const std::string& pod);
   bool Holds(const std::string& device_id) const;
   bool Offers(const std::string& device_id) const;
-  // "ns/pod", or "".
+  // The holder as "ns/pod", or "".
   std::string HolderOf(const std::string& device_id) const;
 
   const std::vector<OfferedDevice>& offer() const { return offer_; }
   int offers = 0;  // calls of Offer
   bool withdraws = true;
   bool down = false;
-  bool mute = false;         // takes offers, but its answer is lost
-  Status trouble{};          // what Offer answers then
-  bool forgetful = false;    // has just started: says that nothing is held
-  bool slow = false;         // has read offers, but not taken them over
-  std::string taken_late{};  // a device: since it left the offer
-  // Called after an offer has been taken over: for races.
+  bool mute = false;         // accepts offers, but the answer is lost
+  Status trouble{};          // answer of Offer in that case
+  bool forgetful = false;    // has just restarted: reports no assignments
+  bool slow = false;         // has read offers, but not applied them
+  std::string taken_late{};  // a device allocated after it left the offer
+  // Called after an offer was applied: for races.
   std::function<void()> on_offer;
 
  private:

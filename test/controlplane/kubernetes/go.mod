@@ -1,6 +1,6 @@
-// Kubernetes, its store and its tools at versions that go together: etcd, helm and kustomize are those
-// that build against the same k8s.io modules. k8s.io/kubernetes names its own staging modules by
-// folders that only its repository has, hence the replacements.
+// Kubernetes, its store and its tools in compatible versions: etcd, helm and kustomize are those
+// that build against the same k8s.io modules. k8s.io/kubernetes refers to its staging modules by
+// directories that only its repository has, hence the replacements.
 module nos/test/controlplane/kubernetes
 
 go 1.24.0

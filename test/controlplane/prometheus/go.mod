@@ -1,5 +1,5 @@
-// The CustomResourceDefinitions of the Prometheus operator, which its module has as files. Nothing of it
-// is compiled, so it needs none of its dependencies; `go mod tidy` would take the line away.
+// The CustomResourceDefinitions of the Prometheus operator, which are files in its module. Nothing
+// is compiled, so its dependencies are not needed; `go mod tidy` would remove the line.
 module nos/test/controlplane/prometheus
 
 go 1.24.0

@@ -7,10 +7,11 @@
 namespace nos::differential {
 namespace {
 
-// "0/5 nodes are available" and the reasons, sorted, which the two sort differently.
+// "0/5 nodes are available" and the reasons, sorted, because the two schedulers sort them
+// differently.
 std::vector<std::string> PartsOf(std::string_view message) {
   std::vector<std::string> parts;
-  // What post-filters say follows.
+  // The messages of post-filters follow.
   for (const char* next : {". preemption: ", ". no new claims to deallocate", ". not found"}) {
     message = message.substr(0, message.find(next));
   }
@@ -83,7 +84,7 @@ std::string NamesOf(const Victims& victims) {
   return names;
 }
 
-// Pods of the same priority that began at the same time, or have not begun, are alike.
+// Pods with the same priority and start time, or not started, are interchangeable as victims.
 auto HarmOf(const Victims& victims) {
   std::vector<std::pair<int32_t, std::optional<Time>>> harm;
   for (const auto& victim : victims) harm.emplace_back(victim->priority, victim->started);

@@ -1,4 +1,4 @@
-// Whether kube-scheduler and nos decide alike.
+// Compares decisions of kube-scheduler and nos.
 #pragma once
 
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace nos::differential {
 
-// What became of a pod that kube-scheduler has decided on.
+// kube-scheduler's decision on a pod.
 struct Outcome {
-  std::string node;             // bound there
-  std::string reason, message;  // of its condition PodScheduled=False, before it was bound
-  std::string nominated;        // the node that was to be made free for it
-  bool late = false;            // some had gone from there already when `message` was read
-  std::vector<std::shared_ptr<const cluster::Pod>> victims;  // that went meanwhile
+  std::string node;             // node of the binding
+  std::string reason, message;  // of its condition PodScheduled=False, before binding
+  std::string nominated;        // the node nominated by preemption
+  bool late = false;            // some pods had left that node when `message` was read
+  std::vector<std::shared_ptr<const cluster::Pod>> victims;  // pods evicted meanwhile
   KubeScores log;
 };
 
-// What they disagree on; empty: nothing.
+// The points of disagreement; empty: none.
 std::string Disagreement(const Outcome& kube, const Opinion& nos);
 
-// For people.
+// For log output.
 std::string Describe(const Outcome& outcome);
 
 }  // namespace nos::differential

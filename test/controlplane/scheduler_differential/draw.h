@@ -1,4 +1,4 @@
-// Choices of the generator.
+// Random choices of the generator.
 #pragma once
 
 #include <initializer_list>
@@ -15,7 +15,7 @@ class Draw {
   explicit Draw(uint64_t seed) : random_(seed) {}
 
   bool Chance(double probability) { return random_.Chance(probability); }
-  // Both ends are possible.
+  // Both ends are included.
   int Between(int least, int most) {
     return least + static_cast<int>(random_.Below(static_cast<uint64_t>(most - least + 1)));
   }
@@ -25,7 +25,7 @@ class Draw {
   const std::string& Of(const std::vector<std::string>& texts) {
     return texts[random_.Below(texts.size())];
   }
-  // Some of them, in their order.
+  // A random subset, in order.
   JsonArray Some(const std::vector<std::string>& texts, double probability) {
     JsonArray some;
     for (const std::string& text : texts) {
@@ -33,7 +33,7 @@ class Draw {
     }
     return some;
   }
-  // At least one, at most two.
+  // One or two of them.
   JsonArray Few(const std::vector<std::string>& texts) {
     const std::string first = Of(texts), second = Of(texts);
     JsonArray few{Json(first)};

@@ -45,7 +45,7 @@ const Framework& Judge::FrameworkOf(const Pod& pod) const {
   return (found == profiles_.end() ? profiles_.front() : *found).framework;
 }
 
-// Tells the engine what is other than in the last picture.
+// Applies the changes since the last snapshot to the engine.
 void Judge::Follow(const Picture& picture) {
   engine_->ChangeAround([&](cluster::Surroundings& around) { around = picture.around; });
   for (const auto& pod : promised_) engine_->Nominate(pod, "");
@@ -120,7 +120,7 @@ void Judge::Score(const scheduling::Cycle& cycle, const Pod& pod, const ClusterS
 
 std::string Judge::Contradiction(const ClusterSnapshot& snapshot,
                                  const std::shared_ptr<const Pod>& pod, const Opinion& opinion) {
-  // What the engine says and how it scores where room is promised: docs/scheduler-differences.md.
+  // Texts and scores differ beside nominated pods: docs/scheduler-differences.md.
   const bool beside = !promised_.empty();
   const auto check = [&](const char* who, const scheduling::Decision& decision) -> std::string {
     if ((decision.node != nullptr) != (opinion.feasible > 0)) {
@@ -139,7 +139,7 @@ std::string Judge::Contradiction(const ClusterSnapshot& snapshot,
     return same ? "" : fmt::format("{} takes {} for {}", who, name, decision.score);
   };
   const Framework& framework = FrameworkOf(*pod);
-  if (!beside) {  // of which frameworks know nothing
+  if (!beside) {  // frameworks do not know nominations
     std::string contradiction = check("the framework", framework.Schedule(*pod, snapshot));
     if (!contradiction.empty()) return contradiction;
   }

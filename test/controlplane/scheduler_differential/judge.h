@@ -1,5 +1,5 @@
-// What nos says of a pod in a picture: node by node, plugin by plugin, and as the engine decides
-// that is kept up to date from picture to picture.
+// Decides with nos on a pod in a snapshot: node by node, plugin by plugin, and with the engine,
+// which is updated incrementally from snapshot to snapshot.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@
 namespace nos::differential {
 
 struct Opinion {
-  std::string gate;        // why it may not be queued
-  bool pod_level = false;  // it asks for resources as a whole
+  std::string gate;        // reason why it may not be queued
+  bool pod_level = false;  // it has pod-level resources
   struct Node {
     scheduling::Verdict verdict;
     int64_t total = 0;
@@ -31,16 +31,16 @@ struct Opinion {
   std::string why_not_preempt;
   std::vector<scheduling::Preemption> candidates;
   std::optional<scheduling::Preemption> preemption;
-  // Where the engine, or the framework's Schedule, decides otherwise than this.
+  // A decision of the engine, or of Framework::Schedule, that differs from the one above.
   std::string contradiction;
 };
 
 class Judge {
  public:
-  // By the profiles of this configuration.
+  // Uses the profiles of this configuration.
   static Result<Judge> Of(const std::string& path);
 
-  // `pod` is not in the picture.
+  // REQUIRES: `pod` is not in the snapshot.
   Opinion Ask(const Picture& picture, const std::shared_ptr<const cluster::Pod>& pod);
 
  private:
@@ -54,11 +54,11 @@ class Judge {
 
   std::vector<scheduling::Profile> profiles_;
   std::unique_ptr<scheduling::Engine> engine_;
-  std::vector<std::shared_ptr<const cluster::Pod>> promised_;    // a node, and wait for it
+  std::vector<std::shared_ptr<const cluster::Pod>> promised_;    // pending, with nominated nodes
   std::map<std::string, std::string> known_nodes_, known_pods_;  // key -> version
 };
 
-// For people.
+// For log output.
 std::string Describe(const Opinion& opinion);
 
 }  // namespace nos::differential

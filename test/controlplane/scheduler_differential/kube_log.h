@@ -1,5 +1,4 @@
-// What kube-scheduler says in its log while it decides, with --vmodule=schedule_one=10: more than
-// the API shows.
+// Parses kube-scheduler's log with --vmodule=schedule_one=10, which has more details than the API.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +11,23 @@
 namespace nos::differential {
 
 struct KubeScores {
-  // node -> plugin -> weighted score; empty when less than two nodes were feasible.
+  // node -> plugin -> weighted score; empty if less than two nodes were feasible
   std::map<std::string, std::map<std::string, int64_t>> scores;
-  std::optional<int> feasible;  // when the pod was bound
+  std::optional<int> feasible;  // for a bound pod
   std::vector<std::string> lines;
 };
 
 class KubeLog {
  public:
   explicit KubeLog(const std::string& path) : file_(path) {}
-  // What it has said of the last attempt with this pod ("ns/name"), up to now.
+  // The log of the last attempt for this pod ("ns/name"), up to now.
   KubeScores Of(const std::string& pod);
 
  private:
   void Read();
 
   std::ifstream file_;
-  std::string rest_;  // of a line that is not whole yet
+  std::string rest_;  // the incomplete last line
   std::map<std::string, KubeScores> pods_;
 };
 

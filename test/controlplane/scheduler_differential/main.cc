@@ -1,20 +1,20 @@
 // nos_scheduler_differential: kube-scheduler and nos decide on the same pods in the same clusters,
-// made up from a seed.
+// generated from a seed.
 //
 //   nos_scheduler_differential --config FILE --plane DIR [--seed 1] [--scenarios 1000] [--dump DIR]
-//   ... --seed 1 --scenario 815 -v               that one again
-//   nos_scheduler_differential --config FILE --judge DUMP   what nos says, without a control plane
+//   ... --seed 1 --scenario 815 -v               repeats that scenario
+//   nos_scheduler_differential --config FILE --judge DUMP   nos's decision, without a control plane
 //
-// FILE is kube-scheduler.yaml. DIR is that of a control plane whose kube-scheduler logs with
-// --vmodule=schedule_one=10 and has the same file (scheduler_differential_test.sh). A scenario is
-// one pod decided; clusters have kPodsOfCluster each, one after the other. A pod that has found no
-// node is taken away again; one that had several best nodes is moved to the first by name, so that
-// a seed repeats.
+// FILE is kube-scheduler.yaml. DIR is the directory of a control plane whose kube-scheduler logs
+// with --vmodule=schedule_one=10 and uses the same file (scheduler_differential_test.sh). A
+// scenario is one decided pod; each cluster has kPodsOfCluster of them, one after the other. An
+// unschedulable pod is removed again; a pod with several best nodes is moved to the first by name,
+// so that a seed is reproducible.
 //
-// What has to be the same: that there is a node; of each node, whether it is feasible; of each
-// feasible node, the weighted score of every plugin; that the chosen node is one of the best; the
-// reasons and their counts; and, when pods are preempted, the harm done. Where the two are allowed
-// to differ is in compare.cc, and why in docs/scheduler-differences.md.
+// Both must agree on: whether a node exists for the pod; the feasibility of each node; the weighted
+// score of every plugin for each feasible node; the chosen node being one of the best; the reasons
+// and their counts; and, for a preemption, the harm done. compare.cc lists the allowed differences,
+// docs/scheduler-differences.md explains them.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -52,7 +52,7 @@ std::string KeyOf(const Json& pod) {
   return kube::KeyOf(FindString(pod, "metadata", "namespace"), FindString(pod, "metadata", "name"));
 }
 
-// The condition PodScheduled=False that kube-scheduler has written, or null.
+// The condition PodScheduled=False written by kube-scheduler, or null.
 const Json* Refusal(const Json& pod) {
   const Json* conditions = Find(pod, "status", "conditions");
   if (conditions == nullptr) return nullptr;
@@ -81,7 +81,7 @@ class Run {
   const Tally& tally() const { return tally_; }
 
  private:
-  // What one attempt came to.
+  // The result of one attempt.
   struct Attempt {
     Json pod;  // as created
     std::vector<Json> claims;
@@ -110,7 +110,7 @@ class Run {
     return plane_.Clear();
   }
 
-  // Things change between decisions: pods go or are labelled anew, and nodes change.
+  // Changes the cluster between decisions: deletes or relabels pods, and changes nodes.
   Status Disturb(Draw& draw) {
     NOS_ASSIGN(const Picture picture, plane_.Look());
     const auto any = [&](const char* kind) {
@@ -134,8 +134,9 @@ class Run {
     return AwaitView(kChangeLabel, mark, 1);
   }
 
-  // Until kube-scheduler knows exactly the nodes of this cluster, `matching` of which are selected
-  // by this label: it says how many it has asked, and all that are selected lack what nobody has.
+  // Waits until kube-scheduler's cache has exactly the nodes of this cluster, of which `matching`
+  // have this label. A sentinel pod shows it: the message of its refusal has the number of nodes,
+  // and all nodes with the label lack its requested resource.
   Status AwaitView(const std::string& label, const std::string& value, size_t matching) {
     const std::string all = fmt::format("0/{} nodes", cluster_.nodes.size());
     const std::string lack = fmt::format(" {} Insufficient example.com/nothing", matching);
@@ -168,8 +169,8 @@ class Run {
                   fmt::format("{}-p{}{}", cluster_.name, index,
                               attempt == 0 ? "" : fmt::format("-again-{}", attempt)));
       NOS_ASSIGN(Attempt made, Try(objects));
-      // kube-scheduler may have decided before it saw what was there: it is asked again, where that
-      // is the same question.
+      // kube-scheduler may have decided on a stale cache, so the pod is tried again if that repeats
+      // the same question.
       const bool same_again = made.kube.nominated.empty() && objects.claims.empty();
       if (!made.disagreement.empty() && same_again && attempt + 1 < kAttempts) {
         ++tally_.again;
@@ -200,7 +201,7 @@ class Run {
     return attempt;
   }
 
-  // A gated pod waits, and nos says the same; then it is gated no more.
+  // Checks that nos holds the gated pod back too; then removes the gate.
   Status LiftGate(Attempt& attempt) {
     NOS_ASSIGN(cluster::Pod pod, cluster::DecodePod(JsonSource(attempt.pod)));
     const Opinion nos = judge_.Ask(attempt.picture, std::make_shared<const cluster::Pod>(pod));
@@ -236,7 +237,7 @@ class Run {
     return outcome;
   }
 
-  // kube-scheduler has not seen a claim yet that was there before the pod, and will look again.
+  // True if kube-scheduler has not seen a claim created before the pod yet; it will retry.
   static bool IsPremature(const Attempt& attempt, std::string_view message) {
     return std::ranges::any_of(attempt.claims, [&](const Json& claim) {
       const std::string name = fmt::format("{}\"", FindString(claim, "metadata", "name"));
@@ -246,18 +247,19 @@ class Run {
     });
   }
 
-  // Whether the pod gets its place then is another question, that of queueing: it is taken away.
+  // Waits for the victims to end, then removes the pod: its later placement is a matter of
+  // queueing, which this test does not compare.
   Status AwaitVictims(const Attempt& attempt, Outcome& outcome) {
     const auto gone = [&](const SharedPod& pod) { return plane_.Pod(pod->Key()) == nullptr; };
     const auto theirs =
         std::ranges::find(attempt.nos.candidates, outcome.nominated, &scheduling::Preemption::node);
     if (theirs != attempt.nos.candidates.end()) {
-      // In vain: then the victims are others, as will be seen.
+      // On a time-out the victims differ, which Disagreement() reports.
       (void)plane_.Await([&] { return std::ranges::all_of(theirs->victims, gone); }, "victims");
     }
     NOS_RETURN_IF_ERROR(Remove(attempt));
     for (const SharedPod& pod : attempt.picture.pods) {
-      // Between its victims' ends kube-scheduler may have tried again, and preempted elsewhere,
+      // kube-scheduler may have retried between its victims' ends, and preempted on another node
       // too.
       if (pod->node_name == outcome.nominated && gone(pod)) outcome.victims.push_back(pod);
     }
@@ -283,7 +285,7 @@ class Run {
   }
 
   Status Settle(const PodObjects& objects, const Attempt& made) {
-    // kube-scheduler may be binding its claims, and believe for a second that it runs.
+    // kube-scheduler may be binding its claims, and consider the pod running for a second.
     spoilt_ = !made.kube.nominated.empty() && !objects.claims.empty();
     if (made.kube.node.empty()) return Remove(made);
     const bool chosen_by_chance = made.nos.feasible > 1 && !made.nos.first_best.empty() &&
@@ -320,7 +322,7 @@ class Run {
   Judge judge_;
   ClusterObjects cluster_;
   int looks_ = 0;
-  bool spoilt_ = false;  // kube-scheduler's picture of it is no longer what the API shows
+  bool spoilt_ = false;  // kube-scheduler's cache may differ from the API
   Tally tally_;
 };
 

@@ -51,7 +51,7 @@ std::vector<Json> CommonObjects() {
       Storage("manual", none, waits),
       Storage("made", "csi.example.com", waits),
       Storage("zonal", "csi.example.com", waits, {Json("z1"), Json("z2")}),
-      // Nobody makes these.
+      // Volumes of this class are never provisioned.
       Storage("immediate", "csi.example.com", "Immediate"),
   };
 }

@@ -22,7 +22,7 @@ JsonObject MakeResources(Draw& draw, bool small) {
   if (draw.Chance(0.75)) requests["cpu"] = cpu();
   if (draw.Chance(0.65)) requests["memory"] = memory();
   if (draw.Chance(0.12)) requests["ephemeral-storage"] = draw.Of({"500Mi", "1Gi", "3Gi"});
-  if (requests.empty() && draw.Chance(0.4)) limits["cpu"] = cpu();  // requests follow
+  if (requests.empty() && draw.Chance(0.4)) limits["cpu"] = cpu();  // requests default to them
   if (draw.Chance(0.1)) limits["example.com/widget"] = draw.Of({"1", "2"});
   if (draw.Chance(0.05)) limits["nvidia.com/gpu"] = draw.Of({"1", "2"});
   if (draw.Chance(0.06)) limits["nvidia.com/mig-1g.5gb"] = draw.Of({"1", "2"});
@@ -86,7 +86,7 @@ JsonObject MakeContainers(Draw& draw, bool small) {
 
 namespace {
 
-// Pod-level resources must cover those of the containers: these ask for little.
+// Pod-level resources must cover those of the containers, so these containers request little.
 void MakePodLevel(Draw& draw, JsonObject& spec) {
   const JsonObject little{{"requests", JsonObject{{"cpu", "50m"}, {"memory", "16Mi"}}}};
   for (Json& container : spec["containers"].get_array()) {
@@ -108,7 +108,7 @@ std::string StartTime(int minutes) {
 
 namespace {
 
-// What the node has set aside for containers, of whose processors and memory it is another amount.
+// Resources allocated by the node to containers, which differ from their requests.
 JsonArray MakeAllocations(Draw& draw, const JsonArray& containers) {
   JsonArray statuses;
   for (const Json& container : containers) {
@@ -119,7 +119,7 @@ JsonArray MakeAllocations(Draw& draw, const JsonArray& containers) {
                       {"restartCount", 0}};
     const auto amounts = [&] {
       JsonObject some;
-      // Of these a kubelet tells what is asked for.
+      // For other resources a kubelet reports the requested amount.
       if (const Json* limits = nos::Find(container, "resources", "limits")) {
         for (const auto& [name, amount] : limits->get_object()) some[name] = amount;
       }
@@ -168,8 +168,9 @@ JsonObject MakeRunningPod(Draw& draw, const ClusterObjects& cluster, int index) 
           {"status", std::move(status)}};
 }
 
-// One that was promised a node, and waits: its gate keeps it from being decided. It keeps nobody
-// away, which kube-scheduler overlooks where nobody else does: docs/scheduler-differences.md.
+// A pending pod with a nominated node; its scheduling gate keeps it from being decided. It has no
+// anti-affinity, because kube-scheduler overlooks that of nominated pods if no other pod has any:
+// docs/scheduler-differences.md.
 JsonObject MakePromisedPod(Draw& draw, const ClusterObjects& cluster, int index) {
   JsonObject pod = MakeRunningPod(draw, cluster, index);
   JsonObject& spec = pod["spec"].get_object();

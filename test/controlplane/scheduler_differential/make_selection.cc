@@ -43,7 +43,7 @@ JsonObject NodeTerm(Draw& draw, const ClusterObjects& cluster) {
     term["matchFields"] = JsonArray{Requirement("metadata.name", draw.Of({"In", "In", "NotIn"}),
                                                 JsonArray{Json(draw.Of(names))})};
   }
-  return term;  // an empty one selects no node
+  return term;  // an empty term selects no node
 }
 
 JsonObject PodTerm(Draw& draw) {
@@ -129,7 +129,7 @@ Json MakeLabelSelector(Draw& draw) {
     }
     selector["matchExpressions"] = std::move(expressions);
   }
-  return selector;  // an empty one selects all
+  return selector;  // an empty selector selects all pods
 }
 
 JsonArray MakeTolerations(Draw& draw) {
@@ -193,7 +193,7 @@ void AddSpread(Draw& draw, const ClusterObjects& cluster, JsonObject& spec) {
                       first.at("whenUnsatisfiable") == second.at("whenUnsatisfiable");
     if (!same) constraints.emplace_back(std::move(second));
   }
-  // An empty selector counts promised pods and no others: docs/scheduler-differences.md.
+  // kube-scheduler counts only nominated pods for an empty selector: docs/scheduler-differences.md.
   for (Json& constraint : constraints) {
     Json* selector =
         cluster.promises ? constraint.get_object().if_contains("labelSelector") : nullptr;

@@ -64,7 +64,7 @@ void AddBound(Draw& draw, ClusterObjects& cluster, const std::string& ns, const 
   volume["spec"].get_object()["accessModes"] = claim["spec"].get_object()["accessModes"];
   claim["spec"].get_object()["resources"] =
       JsonObject{{"requests", JsonObject{{"storage", "1Gi"}}}};
-  const bool lost = draw.Chance(0.1);  // its volume is
+  const bool lost = draw.Chance(0.1);  // the claim has lost its volume
   if (lost) {
     claim["metadata"].get_object()["annotations"] =
         JsonObject{{"pv.kubernetes.io/bind-completed", "yes"}};

@@ -19,7 +19,7 @@ const Json kNoGrace = {{"gracePeriodSeconds", 0}};
 const Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
 const Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume", false};
 
-// In the order in which they are made; `lasts`: for all clusters.
+// In the order of creation; `lasts`: kept for all clusters.
 struct KnownKind {
   Resource resource;
   bool lasts = false;
@@ -157,7 +157,7 @@ Status Plane::Take(Watched& watched) {
   return Status::Ok();
 }
 
-// What an external provisioner does for a claim that has got a node.
+// Plays an external provisioner for a claim with a selected node.
 Status Plane::Provision(const Json& claim) {
   const std::string_view storage_class = FindString(claim, "spec", "storageClassName");
   const bool ours = storage_class == "made" || storage_class == "zonal";
@@ -225,7 +225,7 @@ Status Plane::Await(const std::function<bool()>& done, const std::string& what) 
   }
 }
 
-// `created` becomes what is stored then.
+// Replaces `created` by the stored objects.
 Status Plane::WriteStatus(const std::vector<Json>& objects, std::vector<Json>& created) {
   for (const char* kind : {"Pod", "PodDisruptionBudget"}) {
     std::vector<kube::NamedPatch> patches;
@@ -332,7 +332,8 @@ Status Plane::Clear() {
                "the end of a cluster");
 }
 
-// Pods, claims and volumes come from the watches: a list waits until the server's cache is current.
+// Pods, claims and volumes come from watches, because a list waits until the server's cache is
+// current.
 Result<Picture> Plane::Look() {
   JsonArray objects = lasting_;
   for (const Watched* watched : {&pods_, &claims_, &volumes_}) {

@@ -1,6 +1,5 @@
-// The control plane as the test uses it: makes objects, looks at all there are, and follows by
-// watches what becomes of pods and volumes. It also plays the provisioner of class "made" and
-// "zonal".
+// Access to the control plane for this test: creates objects, takes snapshots, and watches pods and
+// volumes. It also plays the provisioner of the classes "made" and "zonal".
 #pragma once
 
 #include <functional>
@@ -16,39 +15,39 @@
 
 namespace nos::differential {
 
-// All that both sides decide on.
+// The input of both schedulers.
 struct Picture {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
   cluster::Surroundings around;
-  JsonArray objects;  // the same as the API server shows them
+  JsonArray objects;  // the same, as returned by the API server
 };
-// From objects with kind and apiVersion, as Picture::objects has them.
+// REQUIRES: objects have kind and apiVersion, as in Picture::objects.
 Result<Picture> PictureOf(const JsonArray& objects);
 
 class Plane {
  public:
-  // Of the control plane in this folder.
+  // Connects to the control plane in this directory.
   static Result<std::unique_ptr<Plane>> Connect(const std::string& folder);
 
-  // Returns them as they are stored, when the watches show them. A "status" is written, too.
+  // Returns the stored objects after the watches have shown them. Also writes "status".
   Result<std::vector<Json>> Create(const std::vector<Json>& objects);
   Result<Json> Create(const Json& object);
-  // Returns when the watch shows it.
+  // Returns after the watch has shown it.
   Status Patch(const Json& object, const Json& patch, std::string_view subresource = "");
-  // At once, without grace.
+  // Without a grace period.
   Status Delete(const Json& object);
-  // All that Create makes for a cluster.
+  // Deletes everything that Create made for a cluster.
   Status Clear();
-  // What is not watched is as LookAround found it last.
+  // Objects without a watch are those of the last LookAround.
   Result<Picture> Look();
   Status LookAround();
 
-  // Waits until `done`, which may look at what the watches have shown. Error: kDeadline.
+  // Waits until `done`, which may inspect the watched objects. Error: kDeadline.
   Status Await(const std::function<bool()>& done, const std::string& what);
-  // As last shown; null: not yet, or gone.
+  // The pod as last watched; null: not created yet, or deleted.
   const Json* Pod(const std::string& key) const { return pods_.Find(key); }
-  // All volumes and claims are what their controller makes of them.
+  // True after the volume controller has processed all volumes and claims.
   bool VolumesSettled() const;
   const std::string& server() const { return server_; }
 
@@ -73,7 +72,7 @@ class Plane {
   kube::Client client_;
   Watched pods_, claims_, volumes_;
   JsonArray lasting_;
-  std::map<std::string, bool> provisioned_;  // uids of claims
+  std::map<std::string, bool> provisioned_;  // uids of provisioned claims
 };
 
 }  // namespace nos::differential

@@ -1,5 +1,5 @@
-// What a kubelet's device manager remembers: which devices plugins offer, and which containers hold
-// them. Pure, but for the text of its checkpoint.
+// The state of a kubelet's device manager: devices offered by plugins, and the containers that hold
+// them. Pure, except for the text of its checkpoint.
 //
 // Source of the rules: k8s.io/kubernetes, pkg/kubelet/cm/devicemanager (manager.go,
 // pod_devices.go, checkpoint).
@@ -29,20 +29,20 @@ struct ResourceCount {
 
 class DeviceLedger {
  public:
-  // A plugin's newest list.
+  // Replaces a plugin's list.
   void SetDevices(const std::string& resource, Ids healthy, Ids unhealthy);
-  // Its plugin has gone: everything is unhealthy.
+  // Its plugin has disconnected: all devices become unhealthy.
   void MarkUnhealthy(const std::string& resource);
   void Forget(const std::string& resource);
 
-  // Takes devices for a container; they are held from here on, so that another pod does not get
-  // them while the plugin is asked. Error: kExhausted, in the kubelet's words.
-  // `preferred` are taken if they are so many, and free.
+  // Reserves devices for a container, so that another pod does not get them while the plugin is
+  // asked. Error: kExhausted, in the kubelet's words.
+  // `preferred` is used if it has the right number of free devices.
   Result<Ids> Reserve(const std::string& resource, int64_t count, const Ids& preferred = {});
-  // Healthy ones that nobody holds.
+  // Healthy devices without a holder.
   Ids Free(const std::string& resource) const;
   void Release(const Ids& ids);
-  // What was reserved belongs to this container.
+  // Assigns the reserved devices to this container.
   void Record(Holding holding);
   void Remove(const std::string& ns, const std::string& pod);
 
@@ -50,11 +50,10 @@ class DeviceLedger {
   std::map<std::string, ResourceCount> Counts() const;
   std::map<std::string, Ids> Healthy() const;
 
-  // The shape of the kubelet's own file: {"Data":{"PodDeviceEntries":[...],
-  // "RegisteredDevices":{...}}}. The double has no pod UIDs: "namespace/name" stands in their
-  // place.
+  // The format of the kubelet's own file: {"Data":{"PodDeviceEntries":[...],
+  // "RegisteredDevices":{...}}}. The double has no pod UIDs: "namespace/name" is used instead.
   std::string WriteCheckpoint() const;
-  // What is held comes back; devices are unknown until plugins register. Error: kInvalid.
+  // Restores the holders; devices are unknown until plugins register. Error: kInvalid.
   Status ReadCheckpoint(const std::string& text);
 
  private:

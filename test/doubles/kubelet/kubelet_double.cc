@@ -17,7 +17,7 @@
 #include <vector>
 
 #if defined(__SANITIZE_THREAD__)
-// grpc++ comes without ThreadSanitizer's instrumentation: what it orders cannot be seen.
+// grpc++ is not built with ThreadSanitizer, so its synchronisation is invisible to it.
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc.so\ncalled_from_lib:libgrpc++.so\nrace:grpc::\nrace:grpc_\n";
 }
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using Lock = std::unique_lock<std::mutex>;
 constexpr const char* kCheckpoint = "kubelet_internal_checkpoint";
 
-// As validation of extended resources: a name with a domain that is not Kubernetes' own.
+// Same rule as validation of extended resources: a name with a domain other than Kubernetes' own.
 bool IsExtendedResource(const std::string& name) {
   const size_t slash = name.find('/');
   return slash != std::string::npos && name.find("kubernetes.io/") == std::string::npos &&
@@ -54,7 +54,7 @@ std::unique_ptr<grpc::Server> Serve(const std::string& socket, grpc::Service& se
   return server;
 }
 
-// One registered plugin, with the thread that watches its list.
+// One registered plugin, and the thread that watches its list.
 struct Endpoint {
   std::string resource;
   std::unique_ptr<v1beta1::DevicePlugin::Stub> stub;
@@ -121,11 +121,11 @@ struct KubeletDouble::Impl {
   RegistrationService registration{*this};
   PodResourcesService pod_resources{*this};
 
-  mutable std::mutex mutex;  // guards what follows
+  mutable std::mutex mutex;  // guards all members below
   mutable std::condition_variable changed;
   DeviceLedger ledger;
   std::map<std::string, std::shared_ptr<Endpoint>> endpoints;  // by resource
-  std::list<std::shared_ptr<Endpoint>> all;                    // those replaced, too
+  std::list<std::shared_ptr<Endpoint>> all;                    // including replaced ones
   int registrations = 0;
   bool running = false;
   std::unique_ptr<grpc::Server> registration_server, pod_resources_server;
@@ -146,7 +146,7 @@ void KubeletDouble::Impl::Start() {
     ledger = {};
     const fs::path checkpoint = fs::path(options.plugins) / kCheckpoint;
     if (fs::exists(checkpoint)) {
-      // As the kubelet: goes on without one that cannot be read.
+      // Like the kubelet: continues without an unreadable checkpoint.
       if (!ledger.ReadCheckpoint(ReadFile(checkpoint)).ok()) ledger = {};
     }
     running = true;
@@ -173,7 +173,7 @@ void KubeletDouble::Impl::Stop() {
   for (const auto& endpoint : ending) endpoint->thread.join();
 }
 
-// mutex is held.
+// REQUIRES: mutex is held.
 void KubeletDouble::Impl::Changed() {
   std::ofstream(options.plugins + "/" + kCheckpoint) << ledger.WriteCheckpoint();
   changed.notify_all();
@@ -268,7 +268,7 @@ std::shared_ptr<Endpoint> KubeletDouble::Impl::Current(const std::string& resour
   return found == endpoints.end() || found->second->ended ? nullptr : found->second;
 }
 
-// As the kubelet: asked where there is a choice; an answer of another size is not followed.
+// Like the kubelet: asks if there is a choice, and ignores an answer of another size.
 Ids KubeletDouble::Impl::Preferred(const std::string& resource, int64_t count) {
   const auto endpoint = Current(resource);
   if (endpoint == nullptr || !endpoint->has_preferences) return {};
@@ -336,7 +336,7 @@ Result<Admission> KubeletDouble::Admit(const PodName& pod,
     Lock lock(impl_->mutex);
     const Result<Ids> reserved = impl_->ledger.Reserve(resource, count, preferred);
     lock.unlock();
-    // The kubelet asks the plugin without its lock, and tells of the pod only afterwards.
+    // Like the kubelet: asks the plugin without the lock, and lists the pod only afterwards.
     Result<Admission> allocated =
         reserved.ok() ? impl_->Allocate(resource, *reserved) : Result<Admission>(reserved.status());
     lock.lock();
@@ -385,7 +385,8 @@ int KubeletDouble::registrations() const {
 bool KubeletDouble::WaitFor(Duration timeout, const std::function<bool()>& done) const {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (;;) {
-    // Asked without the lock, which `done` takes; a change in between is seen at the next look.
+    // Called without the lock, because `done` locks it; a change in between is seen by the next
+    // check.
     if (done()) return true;
     if (std::chrono::steady_clock::now() >= deadline) return false;
     Lock lock(impl_->mutex);

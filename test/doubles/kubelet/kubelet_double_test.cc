@@ -1,5 +1,5 @@
-// The pod-resources client and the device-plugin server against the kubelet's double: our gRPC
-// against grpc++.
+// Tests the pod-resources client and the device-plugin server against the kubelet's double: our
+// gRPC against grpc++.
 
 #include "doubles/kubelet/kubelet_double.h"
 
@@ -28,7 +28,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-constexpr auto kLong = std::chrono::seconds(20);  // never reached when all is well
+constexpr auto kLong = std::chrono::seconds(20);  // only reached by a failing test
 constexpr const char* kSmall = "nvidia.com/mig-1g.5gb";
 constexpr const char* kLarge = "nvidia.com/mig-3g.20gb";
 
@@ -111,13 +111,13 @@ TEST_F(KubeletDoubleTest, AdmitsPodsOntoOfferedDevices) {
   EXPECT_EQ(Held().size(), 2U);
 }
 
-TEST_F(KubeletDoubleTest, WaitingInVainEnds) {
+TEST_F(KubeletDoubleTest, WaitForReturnsFalseOnTimeout) {
   StartKubelet();
   EXPECT_FALSE(kubelet_->WaitFor(std::chrono::milliseconds(50),
                                  [&] { return !kubelet_->Resources().empty(); }));
 }
 
-TEST_F(KubeletDoubleTest, FiftySixDevicesOfSevenResources) {
+TEST_F(KubeletDoubleTest, ServesFiftySixDevicesOfSevenResources) {
   StartKubelet();
   StartPlugin();
   std::vector<OfferedDevice> offer;
@@ -133,7 +133,7 @@ TEST_F(KubeletDoubleTest, FiftySixDevicesOfSevenResources) {
   }
 }
 
-TEST_F(KubeletDoubleTest, AKubeletThatRestartsFindsPluginAndHoldings) {
+TEST_F(KubeletDoubleTest, RestartedKubeletRestoresPluginAndAssignments) {
   StartKubelet();
   StartPlugin();
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}});
@@ -149,7 +149,7 @@ TEST_F(KubeletDoubleTest, AKubeletThatRestartsFindsPluginAndHoldings) {
   EXPECT_THAT(admitted->ids, ElementsAre("MIG-b"));
 }
 
-TEST_F(KubeletDoubleTest, APluginThatRestartsServesTheSameDevices) {
+TEST_F(KubeletDoubleTest, RestartedPluginServesTheSameDevices) {
   StartKubelet();
   StartPlugin();
   Offer({{kSmall, "MIG-a"}});
@@ -163,7 +163,7 @@ TEST_F(KubeletDoubleTest, APluginThatRestartsServesTheSameDevices) {
   EXPECT_TRUE(kubelet_->Admit({"team-a", "train-0"}, {{kSmall, 1}}).ok());
 }
 
-TEST_F(KubeletDoubleTest, ADeviceWithdrawnWhileItIsAskedForIsGivenAndStays) {
+TEST_F(KubeletDoubleTest, AllocatesDeviceWithdrawnDuringAdmission) {
   StartKubelet({.before_allocate = [this] { Offer({{kSmall, "MIG-b"}}); }});
   StartPlugin();
   Offer({{kSmall, "MIG-a"}});
@@ -174,7 +174,7 @@ TEST_F(KubeletDoubleTest, ADeviceWithdrawnWhileItIsAskedForIsGivenAndStays) {
   EXPECT_THAT(Held(), ElementsAre("team-a/train-0/main nvidia.com/mig-1g.5gb MIG-a"));
 }
 
-TEST_F(KubeletDoubleTest, ADeviceCondemnedWhileItIsAskedForIsRefused) {
+TEST_F(KubeletDoubleTest, RefusesDeviceCondemnedDuringAdmission) {
   StartKubelet({.before_allocate = [this] {
     Offer({{kSmall, "MIG-b"}});
     EXPECT_TRUE(plugin_->Condemn("MIG-a"));
@@ -186,13 +186,13 @@ TEST_F(KubeletDoubleTest, ADeviceCondemnedWhileItIsAskedForIsRefused) {
   EXPECT_EQ(refused.status().code(), Code::kExhausted);
   EXPECT_THAT(refused.status().message(), HasSubstr("MIG-a of nvidia.com/mig-1g.5gb is not off"));
   EXPECT_THAT(Held(), ElementsAre());
-  // That the list has arrived does not mean that the kubelet has taken it over already.
+  // The kubelet applies a list a moment after its arrival.
   EXPECT_TRUE(
       kubelet_->WaitFor(kLong, [&] { return kubelet_->HealthyDevices()[kSmall] == Ids{"MIG-b"}; }));
   EXPECT_TRUE(kubelet_->Admit({"team-a", "train-1"}, {{kSmall, 1}}).ok());
 }
 
-TEST_F(KubeletDoubleTest, AKubeletSlowToRegisterGetsTheOfferLater) {
+TEST_F(KubeletDoubleTest, OfferReachesKubeletThatRegistersSlowly) {
   std::promise<void> release;
   StartKubelet({.before_register = [until = release.get_future().share()] { until.wait(); }});
   StartPlugin(std::chrono::milliseconds(30));
@@ -203,17 +203,17 @@ TEST_F(KubeletDoubleTest, AKubeletSlowToRegisterGetsTheOfferLater) {
   EXPECT_TRUE(Counts(kSmall, {1, 1}));
 }
 
-TEST_F(KubeletDoubleTest, APluginEndsWhileTheKubeletIsSlow) {
-  options_.dial = std::chrono::milliseconds(50);  // it will look for a plugin that has gone
+TEST_F(KubeletDoubleTest, PluginStopsWhileKubeletIsSlow) {
+  options_.dial = std::chrono::milliseconds(50);  // for dialling a missing plugin
   std::promise<void> release;
   StartKubelet({.before_register = [until = release.get_future().share()] { until.wait(); }});
   StartPlugin(std::chrono::milliseconds(30));
   EXPECT_FALSE(plugin_->Offer({{kSmall, "MIG-a"}}).ok());
-  plugin_.reset();  // would hang
+  plugin_.reset();  // must not hang
   release.set_value();
 }
 
-TEST_F(KubeletDoubleTest, SlowListsEndAtTheDeadline) {
+TEST_F(KubeletDoubleTest, ListTimesOutOnSlowKubelet) {
   std::promise<void> release;
   StartKubelet({.before_list = [until = release.get_future().share()] { until.wait(); }});
   const auto held = ClientWith({.timeout = std::chrono::milliseconds(30)}).List();
@@ -221,14 +221,14 @@ TEST_F(KubeletDoubleTest, SlowListsEndAtTheDeadline) {
   release.set_value();
 }
 
-TEST_F(KubeletDoubleTest, SaysWhatTheKubeletSays) {
+TEST_F(KubeletDoubleTest, ReportsKubeletErrorText) {
   StartKubelet({.list_code = 8});
   const auto held = Client().List();
   EXPECT_EQ(held.status().code(), Code::kExhausted);
   EXPECT_THAT(held.status().message(), HasSubstr("rate limit"));
 }
 
-TEST_F(KubeletDoubleTest, BoundsAnswers) {
+TEST_F(KubeletDoubleTest, LimitsSizeOfAnswers) {
   StartKubelet({.invented_pods = 5000});
   const auto held = Client().List();
   ASSERT_TRUE(held.ok()) << held.status().message();
@@ -236,7 +236,7 @@ TEST_F(KubeletDoubleTest, BoundsAnswers) {
   EXPECT_EQ(ClientWith({.max_bytes = 100'000}).List().status().code(), Code::kExhausted);
 }
 
-// The double as a process of its own.
+// The double as a separate process.
 class KubeletProcess {
  public:
   explicit KubeletProcess(const KubeletOptions& options) {
@@ -289,11 +289,11 @@ class KubeletProcess {
   int from_ = -1;
 };
 
-TEST_F(KubeletDoubleTest, AKubeletThatIsKilledFindsPluginAndHoldings) {
+TEST_F(KubeletDoubleTest, KilledKubeletRestoresPluginAndAssignments) {
   StartPlugin();
   const std::string whole = std::string("ok ") + kSmall + "=2/2";
   {
-    std::jthread offering([this] {  // waits for the kubelet
+    std::jthread offering([this] {  // blocks until the kubelet starts
       EXPECT_TRUE(plugin_->Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}}).ok());
     });
     KubeletProcess kubelet(options_);

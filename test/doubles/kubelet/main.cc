@@ -1,11 +1,11 @@
-// The kubelet's double as a program: commands on standard input, one answer line each.
+// The kubelet's double as a program: commands on standard input, one line of answer each.
 //
 //   nos-kubelet-double PLUGINS_FOLDER POD_RESOURCES_SOCKET
 //   admit NAMESPACE POD RESOURCE COUNT   -> ok ID... | error TEXT
 //   remove NAMESPACE POD                 -> ok
 //   resources                            -> ok RESOURCE=ALLOCATABLE/CAPACITY ...
 //
-// Says "ready" first; ends at the end of the input.
+// Prints "ready" first; runs until the end of its input.
 
 #include <exception>
 #include <iostream>

@@ -1,4 +1,4 @@
-// Control daemons of a node over the doubled tool: what dies, hangs, or was left behind.
+// Control daemons of a node over the doubled tool: daemons that die, hang, or are left behind.
 #include "device/mps_control.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ using Phase = MpsState::Phase;
 constexpr const char* kA = "GPU-aaaaaaaa-0000-0000-0000-000000000000";
 constexpr const char* kB = "GPU-bbbbbbbb-0000-0000-0000-000000000000";
 
-// A process that a test has for a client, or anything else that lives until it is ended.
+// A process that stands for a client, or for any other long-running process.
 class Sleeper {
  public:
   Sleeper() : pid_(fork()) {
@@ -88,7 +88,7 @@ class MpsControlTest : public testing::Test {
       if (done()) return true;
       if (std::chrono::steady_clock::now() > deadline) return false;
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, milliseconds(20));  // or has happened outside
+      changed_.wait_for(lock, milliseconds(20));  // or the change happens outside
     }
   }
   MpsState State() {
@@ -113,7 +113,7 @@ class MpsControlTest : public testing::Test {
     const auto answer = Tool().Ask(command, seconds(20));
     return answer.ok() ? *answer : answer.status().ToString();
   }
-  // The server's process id.
+  // Returns the server's process id.
   pid_t StartServer() {
     EXPECT_EQ(Ask("start_server -uid 0"), "");
     EXPECT_TRUE(Await([this] { return State().servers == 1; }));
@@ -146,7 +146,7 @@ std::string EnvironmentOf(pid_t pid) {
   return text;
 }
 
-TEST_F(MpsControlTest, EachGpuHasADaemonOfItsOwn) {
+TEST_F(MpsControlTest, RunsOneDaemonPerGpu) {
   options_.daemon.active_thread_percentage = 25;
   Start();
   ASSERT_TRUE(control_->Keep({{0, kA, 39}, {3, kB, 0}}).ok());
@@ -171,7 +171,7 @@ TEST_F(MpsControlTest, EachGpuHasADaemonOfItsOwn) {
       << "nobody is given a share before";
 }
 
-TEST_F(MpsControlTest, InstancesOfAGpuHaveADaemonEach) {
+TEST_F(MpsControlTest, RunsOneDaemonPerDividedInstance) {
   const std::string first = "MIG-cccccccc-0000-0000-0000-000000000000";
   const std::string second = "MIG-dddddddd-0000-0000-0000-000000000000";
   Start();
@@ -199,7 +199,7 @@ TEST_F(MpsControlTest, InstancesOfAGpuHaveADaemonEach) {
   EXPECT_EQ(control_->LimitMib(second), 0) << "nobody is given a part of it";
 }
 
-TEST_F(MpsControlTest, ADaemonThatDiesIsSeenAtOnceAndStartedAgain) {
+TEST_F(MpsControlTest, RestartsDeadDaemonAtOnce) {
   options_.daemon.look_every = std::chrono::hours(1);
   Serve();
   const pid_t first = State().pid;
@@ -211,7 +211,7 @@ TEST_F(MpsControlTest, ADaemonThatDiesIsSeenAtOnceAndStartedAgain) {
   EXPECT_EQ(Ask("get_default_device_pinned_mem_limit 0"), "39G") << "set again";
 }
 
-TEST_F(MpsControlTest, ADaemonThatHangsIsReportedAndReplaced) {
+TEST_F(MpsControlTest, ReportsAndReplacesHungDaemon) {
   Serve();
   const pid_t first = State().pid;
   control_.reset();
@@ -224,7 +224,7 @@ TEST_F(MpsControlTest, ADaemonThatHangsIsReportedAndReplaced) {
   EXPECT_THAT(Seen(), Contains(HasSubstr("'get_server_list' was not answered within 0.5 s")));
 }
 
-TEST_F(MpsControlTest, OneCommandWithoutAnswerIsReportedAndNoReasonToEndADaemon) {
+TEST_F(MpsControlTest, KeepsDaemonAfterOneUnansweredCommand) {
   Serve();
   const pid_t first = State().pid;
   Fault("get_server_list refuse");
@@ -235,7 +235,7 @@ TEST_F(MpsControlTest, OneCommandWithoutAnswerIsReportedAndNoReasonToEndADaemon)
   EXPECT_EQ(State().starts, 1u);
 }
 
-TEST_F(MpsControlTest, WhatAFormerAgentHasLeftIsTakenOver) {
+TEST_F(MpsControlTest, TakesOverDaemonOfFormerAgent) {
   Serve();
   const pid_t daemon = State().pid;
   const pid_t server = StartServer();
@@ -248,13 +248,13 @@ TEST_F(MpsControlTest, WhatAFormerAgentHasLeftIsTakenOver) {
   EXPECT_EQ(State().pid, daemon);
   EXPECT_TRUE(Alive(server));
   EXPECT_TRUE(Await([this] { return State().clients == 1; }));
-  kill(daemon, SIGKILL);  // it is seen although this is not its parent's first control
+  kill(daemon, SIGKILL);  // noticed although the first control was its parent
   EXPECT_TRUE(Await([this] { return State().phase == Phase::kWaiting; }));
   client.End();
   EXPECT_TRUE(AwaitServing(daemon));
 }
 
-TEST_F(MpsControlTest, WhatHangsSinceAFormerAgentIsReplaced) {
+TEST_F(MpsControlTest, ReplacesHungDaemonOfFormerAgent) {
   Serve();
   const pid_t daemon = State().pid;
   control_.reset();
@@ -266,7 +266,7 @@ TEST_F(MpsControlTest, WhatHangsSinceAFormerAgentIsReplaced) {
   EXPECT_FALSE(Alive(daemon));
 }
 
-TEST_F(MpsControlTest, AServerOutlivesItsDaemonAsLongAsItHasClients) {
+TEST_F(MpsControlTest, ServerWithClientsOutlivesItsDaemon) {
   Serve();
   const pid_t server = StartServer();
   Sleeper client;
@@ -283,7 +283,7 @@ TEST_F(MpsControlTest, AServerOutlivesItsDaemonAsLongAsItHasClients) {
   EXPECT_EQ(Ask("start_server -uid 0"), "") << "the GPU is free";
 }
 
-TEST_F(MpsControlTest, AServerWhoseClientsCannotBeSeenIsNotEnded) {
+TEST_F(MpsControlTest, KeepsServerWithUnseenClients) {
   Serve();
   const pid_t server = StartServer();
   AddClient(0);
@@ -298,7 +298,7 @@ TEST_F(MpsControlTest, AServerWhoseClientsCannotBeSeenIsNotEnded) {
   EXPECT_TRUE(AwaitServing(daemon));
 }
 
-TEST_F(MpsControlTest, AServerThatNobodyUsesGoesWithItsDaemon) {
+TEST_F(MpsControlTest, KillsIdleServerOfDeadDaemon) {
   Serve();
   const pid_t server = StartServer();
   const pid_t daemon = State().pid;
@@ -307,8 +307,8 @@ TEST_F(MpsControlTest, AServerThatNobodyUsesGoesWithItsDaemon) {
   EXPECT_FALSE(Alive(server));
 }
 
-// Containers can write where the daemon is asked, hence put something else there that answers.
-TEST_F(MpsControlTest, WhatIsOnlySaidToBeAServerIsLeftAlone) {
+// Containers can write to the pipe directory, hence replace the socket and fake answers.
+TEST_F(MpsControlTest, DoesNotKillProcessThatIsNoServer) {
   Serve();
   Sleeper stranger;
   std::ofstream(options_.log_folder + "/" + kA + "/servers") << stranger.pid() << "\n";
@@ -321,7 +321,7 @@ TEST_F(MpsControlTest, WhatIsOnlySaidToBeAServerIsLeftAlone) {
   EXPECT_TRUE(Alive(stranger.pid()));
 }
 
-TEST_F(MpsControlTest, AServerWithoutDaemonThatAFormerAgentHasLeftIsWaitedFor) {
+TEST_F(MpsControlTest, WaitsForServerLeftByFormerAgent) {
   Serve();
   const pid_t daemon = State().pid;
   const pid_t server = StartServer();
@@ -336,7 +336,7 @@ TEST_F(MpsControlTest, AServerWithoutDaemonThatAFormerAgentHasLeftIsWaitedFor) {
   EXPECT_TRUE(AwaitServing(daemon));
 }
 
-TEST_F(MpsControlTest, AGpuThatLeavesMpsIsLeftCleanAndMayComeBack) {
+TEST_F(MpsControlTest, CleansUpGpuThatLeavesMpsAndServesItAgain) {
   Serve();
   const pid_t daemon = State().pid;
   const pid_t server = StartServer();
@@ -350,7 +350,7 @@ TEST_F(MpsControlTest, AGpuThatLeavesMpsIsLeftCleanAndMayComeBack) {
   EXPECT_NE(State().pid, daemon);
 }
 
-TEST_F(MpsControlTest, WhatIsUndecidedGoesOn) {
+TEST_F(MpsControlTest, KeepsUndecidedDaemonsRunning) {
   Serve();
   const pid_t daemon = State().pid;
   EXPECT_TRUE(control_->Keep({}, {kA}).ok());
@@ -366,7 +366,7 @@ TEST_F(MpsControlTest, WhatIsUndecidedGoesOn) {
   EXPECT_EQ(State().pid, daemon);
 }
 
-TEST_F(MpsControlTest, ADaemonThatDoesNotQuitIsEnded) {
+TEST_F(MpsControlTest, KillsDaemonThatDoesNotQuit) {
   options_.daemon.quit_within = milliseconds(500);
   Serve();
   const pid_t daemon = State().pid;
@@ -378,7 +378,7 @@ TEST_F(MpsControlTest, ADaemonThatDoesNotQuitIsEnded) {
   EXPECT_FALSE(Alive(server));
 }
 
-TEST_F(MpsControlTest, WhatIsLeftOfGpusThatLeftMeanwhileIsEnded) {
+TEST_F(MpsControlTest, EndsDaemonsOfRemovedGpus) {
   Serve(kB);
   const pid_t daemon = State().pid;
   control_.reset();
@@ -387,7 +387,7 @@ TEST_F(MpsControlTest, WhatIsLeftOfGpusThatLeftMeanwhileIsEnded) {
   EXPECT_EQ(State().gpu_uuid, kA);
 }
 
-TEST_F(MpsControlTest, WhatIsServedOnceMoreBeginsAnew) {
+TEST_F(MpsControlTest, ServesAgainWithFreshState) {
   Serve();
   EXPECT_TRUE(control_->Keep({}).ok());
   ASSERT_TRUE(Await([this] { return control_->States().empty(); }));
@@ -397,7 +397,7 @@ TEST_F(MpsControlTest, WhatIsServedOnceMoreBeginsAnew) {
   EXPECT_EQ(State().starts, 1u);
 }
 
-TEST_F(MpsControlTest, NoLimitIsToldWhileADaemonDoesNotServe) {
+TEST_F(MpsControlTest, ReportsNoLimitWhileNotServing) {
   constexpr const char* kMig = "MIG-aaaaaaaa-0000-0000-0000-000000000000";
   options_.daemon.first_pause = options_.daemon.longest_pause = seconds(60);
   Start();
@@ -411,14 +411,14 @@ TEST_F(MpsControlTest, NoLimitIsToldWhileADaemonDoesNotServe) {
   EXPECT_FALSE(control_->Serves(kMig));
 }
 
-TEST_F(MpsControlTest, AStartThatFailsIsReportedAndTriedAgain) {
+TEST_F(MpsControlTest, ReportsAndRetriesFailedStart) {
   Fault("start fail");
   Serve();
   EXPECT_THAT(Seen(), Contains(HasSubstr("it ended when it was started (exit status 1); see ")));
   EXPECT_EQ(State().starts, 2u);
 }
 
-TEST_F(MpsControlTest, AStartThatHangsIsEndedAndTriedAgain) {
+TEST_F(MpsControlTest, KillsAndRetriesHungStart) {
   Fault("start hang");
   options_.daemon.start_within = milliseconds(500);
   Start();
@@ -431,7 +431,7 @@ TEST_F(MpsControlTest, AStartThatHangsIsEndedAndTriedAgain) {
   Serve();
 }
 
-TEST_F(MpsControlTest, AMissingProgramIsReported) {
+TEST_F(MpsControlTest, ReportsMissingProgram) {
   options_.program = folder_ + "/nvidia-cuda-mps-control";
   Start();
   ASSERT_TRUE(control_->Keep({{0, kA, 39}}).ok());
@@ -441,7 +441,7 @@ TEST_F(MpsControlTest, AMissingProgramIsReported) {
   EXPECT_THAT(Seen(), Contains(HasSubstr("NVIDIA_DRIVER_CAPABILITIES=compute")));
 }
 
-TEST_F(MpsControlTest, APathThatNoSocketCanHaveIsReported) {
+TEST_F(MpsControlTest, ReportsPathTooLongForSocket) {
   options_.folder = folder_ + "/" + std::string(60, 'x');
   Start();
   ASSERT_TRUE(control_->Keep({{0, kA, 39}}).ok());
@@ -449,14 +449,14 @@ TEST_F(MpsControlTest, APathThatNoSocketCanHaveIsReported) {
       [this] { return testing::Value(Seen(), Contains(HasSubstr("choose a shorter folder"))); }));
 }
 
-TEST_F(MpsControlTest, ALimitThatIsRefusedLeavesTheDaemonServing) {
+TEST_F(MpsControlTest, ServesDespiteRefusedLimit) {
   options_.daemon.active_thread_percentage = 101;
   Serve();
   EXPECT_EQ(Ask("get_default_active_thread_percentage"), "100.0");
   EXPECT_EQ(State().starts, 1u);
 }
 
-TEST_F(MpsControlTest, LogsDoNotGrowForEver) {
+TEST_F(MpsControlTest, TruncatesLongLogs) {
   Serve();
   const std::string log = options_.log_folder + "/" + kA + "/control.log";
   const std::string line(1 << 20, 'x');
@@ -466,9 +466,9 @@ TEST_F(MpsControlTest, LogsDoNotGrowForEver) {
   EXPECT_TRUE(Await([&] { return fs::file_size(log) < line.size(); }));
 }
 
-TEST_F(MpsControlTest, ADaemonInheritsNoFiles) {
+TEST_F(MpsControlTest, DaemonInheritsNoFileDescriptors) {
   const std::string path = folder_ + "/secret";
-  const int fd = open(path.c_str(), O_CREAT | O_RDWR, 0600);  // NOLINT: as a library may
+  const int fd = open(path.c_str(), O_CREAT | O_RDWR, 0600);  // NOLINT: as a library may do
   ASSERT_GE(fd, 0);
   Serve();
   const std::string files = "/proc/" + std::to_string(State().pid) + "/fd";
@@ -479,7 +479,7 @@ TEST_F(MpsControlTest, ADaemonInheritsNoFiles) {
   close(fd);
 }
 
-TEST_F(MpsControlTest, ANewIndexOrLimitIsTakenOver) {
+TEST_F(MpsControlTest, AppliesNewIndexOrLimit) {
   Serve();
   const pid_t daemon = State().pid;
   ASSERT_TRUE(control_->Keep({{2, kA, 20}}).ok());
@@ -488,7 +488,7 @@ TEST_F(MpsControlTest, ANewIndexOrLimitIsTakenOver) {
   EXPECT_EQ(Ask("get_default_device_pinned_mem_limit 0"), "20G");
 }
 
-TEST_F(MpsControlTest, AUuidThatIsNoFolderIsRefused) {
+TEST_F(MpsControlTest, RefusesUuidUnfitForDirectoryName) {
   Start();
   for (const char* uuid : {"", "GPU-", "..", "GPU-../../etc", "MIG-", "MIG-GPU-a/1/0", "GPU-a b"}) {
     EXPECT_EQ(control_->Keep({{0, uuid, 0}}).code(), Code::kInvalid) << uuid;

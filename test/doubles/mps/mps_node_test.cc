@@ -1,5 +1,5 @@
-// Shares on their way: made, offered to a kubelet, given to a container with what it needs to reach
-// its daemon, and known again by the next agent.
+// The life of shares: created, offered to a kubelet, allocated to a container with access to its
+// daemon, and restored by the next agent.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-constexpr seconds kLong{60};  // never reached when all is well
+constexpr seconds kLong{60};  // only reached by a failing test
 
 class MpsNodeTest : public testing::Test {
  protected:
@@ -79,7 +79,7 @@ class MpsNodeTest : public testing::Test {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kLong, done);
   }
-  // As an agent does: modes, daemons, then the offer of what is there.
+  // Like an agent: sets modes, starts daemons, then offers existing shares.
   void Share(device::MpsGpus& shares) {
     std::vector<device::MpsGpu> served;
     const std::vector<device::GpuInfo> infos = *gpus_.ListGpus();
@@ -106,7 +106,7 @@ class MpsNodeTest : public testing::Test {
     std::map<std::string, doubles::Ids> all;
     for (const kubelet::OfferedDevice& device : offer)
       all[device.resource].insert(device.device_id);
-    ASSERT_TRUE(kubelet_->WaitFor(kLong, [&] {  // what it has read, it has to take over
+    ASSERT_TRUE(kubelet_->WaitFor(kLong, [&] {  // the kubelet applies the list later
       const auto healthy = kubelet_->HealthyDevices();
       return std::ranges::all_of(all, [&](const auto& list) {
         const auto known = healthy.find(list.first);
@@ -138,7 +138,7 @@ class MpsNodeTest : public testing::Test {
   std::unique_ptr<kubelet::DevicePluginServer> plugin_;
 };
 
-TEST_F(MpsNodeTest, AShareReachesItsDaemonAndIsKnownAgain) {
+TEST_F(MpsNodeTest, ShareReachesItsDaemonAndIsRestored) {
   device::MpsGpus shares(gpus_);
   Share(shares);
   ASSERT_TRUE(shares.Create(0, "20gb", 3).ok());
@@ -154,7 +154,7 @@ TEST_F(MpsNodeTest, AShareReachesItsDaemonAndIsKnownAgain) {
   const device::MpsTool reached({mps_options_.program, uuid, pipes, folder_ + "/log", false});
   EXPECT_EQ(reached.Ask("get_default_device_pinned_mem_limit 0", kLong).value(), "140G");
 
-  plugin_.reset();  // the next agent
+  plugin_.reset();  // the next agent starts
   StartPlugin();
   device::MpsGpus again(gpus_);
   Share(again);
@@ -168,14 +168,15 @@ TEST_F(MpsNodeTest, AShareReachesItsDaemonAndIsKnownAgain) {
   EXPECT_FALSE(kubelet_->Admit({"team-a", "train-1"}, {{"nvidia.com/gpu-20gb", 1}}).ok());
 }
 
-TEST_F(MpsNodeTest, SeveralSharesAreGivenOnOneGpuOnly) {
+TEST_F(MpsNodeTest, AllocatesSeveralSharesOnOneGpuOnly) {
   device::MpsGpus shares(gpus_);
   Share(shares);
   for (uint8_t start = 0; start < 2; ++start) {
     ASSERT_TRUE(shares.Create(0, "10gb", start).ok());
   }
   for (const int gpu : {0, 1}) ASSERT_TRUE(shares.Create(gpu, "7gb", 2).ok());
-  // Whichever GPU comes first: one has a single share, and a choice without thought takes it.
+  // Both orders of GPUs: one has a single share, which a choice without preference would
+  // take.
   for (const int gpu : {0, 1}) {
     const std::string profile = gpu == 0 ? "3gb" : "4gb";
     for (uint8_t start = 3; start < 5; ++start) {
@@ -196,8 +197,8 @@ TEST_F(MpsNodeTest, SeveralSharesAreGivenOnOneGpuOnly) {
   EXPECT_THAT(apart.status().message(), HasSubstr("reaches the MPS daemon of one GPU only"));
 }
 
-// Clients depend on it: an agent that starts knows of no share before it has looked.
-TEST_F(MpsNodeTest, AnAgentThatStartsTakesTheDaemonsOver) {
+// Clients depend on the daemons: a starting agent knows no share before it has asked the kubelet.
+TEST_F(MpsNodeTest, StartingAgentTakesOverDaemons) {
   kube::FakeApi api;
   api.Put({{"kind", "Node"},
            {"metadata",
@@ -209,7 +210,7 @@ TEST_F(MpsNodeTest, AnAgentThatStartsTakesTheDaemonsOver) {
   for (int start = 0; start < 2; ++start) {
     device::MpsGpus shares(gpus_);
     agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, kubelet, kubelet,
-                             {&board_, nullptr, true, mps_.get()});
+                       {&board_, nullptr, true, mps_.get()});
     reconcile::Runner runner(agent, api, reconcile::ForNode("n"));
     EXPECT_TRUE(reconcile::testing::RunFor(runner, clock, seconds(30)));
     ASSERT_TRUE(Await([this] {
@@ -226,7 +227,7 @@ TEST_F(MpsNodeTest, AnAgentThatStartsTakesTheDaemonsOver) {
   EXPECT_EQ(daemons[1], daemons[3]);
 }
 
-// The first of which cannot be read, if so wished, and never could be.
+// The first GPU can optionally never be read.
 class UnreadGpus final : public device::MpsGpus {
  public:
   UnreadGpus(device::Backend& backend, const device::MpsGpusOptions& options, bool unread)
@@ -254,13 +255,13 @@ class RestartedAgentTest : public MpsNodeTest {
                 {"annotations", std::move(annotations)}}},
               {"status", {{"allocatable", {{"cpu", "96"}}}}}});
   }
-  // A new agent, with new eyes on the daemons; runs until nothing more happens, and again when they
-  // have settled.
+  // Runs a new agent with new daemon objects until it is idle, and again after the daemons have
+  // settled.
   void RunAgent() {
     mps_ = std::make_unique<device::MpsControl>(mps_options_, board_);
     UnreadGpus shares(gpus_, share_options_, unread_first_);
     agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, silent_, silent_,
-                             {&board_, nullptr, true, mps_.get()});
+                       {&board_, nullptr, true, mps_.get()});
     reconcile::Runner runner(agent, api_, reconcile::ForNode("n"));
     for (int times = 0; times < 2; ++times) {
       EXPECT_TRUE(reconcile::testing::RunFor(runner, clock_, seconds(30)));
@@ -283,8 +284,8 @@ class RestartedAgentTest : public MpsNodeTest {
   std::vector<std::string> results_;
 };
 
-// A kubelet that has just started says for a moment that nobody holds anything.
-TEST_F(RestartedAgentTest, DaemonsStayWhileSharesMayBeHeld) {
+// A restarted kubelet reports no assignments for a moment.
+TEST_F(RestartedAgentTest, KeepsDaemonsWhileSharesMayBeHeld) {
   PutNode("mps", {});
   RunAgent();
   ASSERT_EQ(mps_->States().size(), 2u);
@@ -306,8 +307,8 @@ TEST_F(RestartedAgentTest, DaemonsStayWhileSharesMayBeHeld) {
   EXPECT_EQ(mps_->States().size(), 0u);
 }
 
-// Of a GPU that it has never read an agent knows not even the UUID.
-TEST_F(RestartedAgentTest, TheDaemonOfAGpuThatCannotBeReadStays) {
+// The agent does not even know the UUID of a GPU that it never read.
+TEST_F(RestartedAgentTest, KeepsDaemonOfUnreadableGpu) {
   PutNode("mps", {});
   RunAgent();
   std::vector<pid_t> daemons;
@@ -324,7 +325,7 @@ TEST_F(RestartedAgentTest, TheDaemonOfAGpuThatCannotBeReadStays) {
   EXPECT_EQ(states[1].pid, daemons[1]);
 }
 
-TEST_F(RestartedAgentTest, ThatDaemonsAreTakenOverIsNoFaultOfThePlan) {
+TEST_F(RestartedAgentTest, TakingOverDaemonsDoesNotFailPlan) {
   PutNode("mps", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
                   {"nos.nebuly.com/spec-layout-0", "10gb@0"}});
   RunAgent();
@@ -336,7 +337,7 @@ TEST_F(RestartedAgentTest, ThatDaemonsAreTakenOverIsNoFaultOfThePlan) {
               testing::Not(HasSubstr("PartitioningIncomplete")));
 }
 
-TEST_F(RestartedAgentTest, AShareThatIsMoreThanItsGpuMayHaveNowKeepsItsLimit) {
+TEST_F(RestartedAgentTest, KeepsLimitOfShareLargerThanGpuCapacity) {
   const std::string uuid = gpus_.Info(0).uuid;
   silent_.Assign({"ml", "a", "c", "nvidia.com/gpu-140gb", uuid + "::140::0"});
   share_options_.overhead_mib = 16 * 1024;
@@ -347,8 +348,8 @@ TEST_F(RestartedAgentTest, AShareThatIsMoreThanItsGpuMayHaveNowKeepsItsLimit) {
   EXPECT_EQ(tool.Ask("get_default_device_pinned_mem_limit 0", kLong).value(), "140G");
 }
 
-// Daemons answer whatever the GPU does.
-TEST_F(RestartedAgentTest, AFaultOfAGpuThatIsServedEndsThePlan) {
+// Daemons answer independently of the GPU's health.
+TEST_F(RestartedAgentTest, FaultOfServedGpuFailsPlan) {
   PutNode("mps", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
                   {"nos.nebuly.com/spec-layout-0", "10gb@0"}});
   RunAgent();
@@ -362,7 +363,7 @@ TEST_F(RestartedAgentTest, AFaultOfAGpuThatIsServedEndsThePlan) {
 }
 
 // While its daemon ends, the GPU has a condition, and no target.
-TEST_F(RestartedAgentTest, AGpuThatIsToBeCutEndsItsDaemonOnce) {
+TEST_F(RestartedAgentTest, SwitchToMigEndsDaemonOnce) {
   device::MpsGpus shares(gpus_);
   device::PlainGpus all(shares);
   agent::AgentExtras extras{&board_, nullptr, true, mps_.get()};
@@ -386,7 +387,7 @@ TEST_F(RestartedAgentTest, AGpuThatIsToBeCutEndsItsDaemonOnce) {
   PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "2"},
                      {"nos.nebuly.com/spec-layout-0", "1g.18gb@6"}});
   run(kLeaving);
-  for (int times = 0; times < 3; ++times) run(kServing);  // or none is there
+  for (int times = 0; times < 3; ++times) run(kServing);  // or there is none
   EXPECT_EQ(mps_->States().size(), 0U);
   ASSERT_EQ(gpus_.Truth(0).size(), 1U);
   EXPECT_EQ(gpus_.Truth(0)[0].profile, "1g.18gb");
@@ -402,8 +403,9 @@ TEST_F(RestartedAgentTest, AGpuThatIsToBeCutEndsItsDaemonOnce) {
   EXPECT_EQ(starts, 1);
 }
 
-// Nobody is given a part before its daemon serves, and the instance goes only when that has ended.
-TEST_F(RestartedAgentTest, ADividedInstanceIsServedFromItsFirstPartToItsLast) {
+// No part is allocated before its daemon serves, and the instance is destroyed only after the
+// daemon has ended.
+TEST_F(RestartedAgentTest, ServesDividedInstanceFromFirstToLastPart) {
   const std::vector<gpu::InstancePart> divided = {{"3g.71gb", 2}};
   device::MigParts parts(gpus_, gpu::Catalogue::Builtin(), divided);
   device::MpsGpus shares(parts);
@@ -415,7 +417,7 @@ TEST_F(RestartedAgentTest, ADividedInstanceIsServedFromItsFirstPartToItsLast) {
                      {"nos.nebuly.com/spec-layout-0", "3g.71gb.mps2@5"}});
   agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);
   reconcile::Runner runner(agent, api_, reconcile::ForNode("n"));
-  std::set<std::string> healthy;  // ever offered so before a daemon served
+  std::set<std::string> healthy;  // devices offered as healthy before a daemon served
   silent_.on_offer = [&] {
     const auto states = mps_->States();
     const bool served = std::ranges::any_of(

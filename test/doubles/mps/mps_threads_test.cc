@@ -1,4 +1,4 @@
-// What the threads of daemons hold up, and that they end.
+// Daemon threads: what they block, and that they end.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -65,12 +65,12 @@ class MpsThreadsTest : public testing::Test {
   std::string folder_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool held_ = false;  // threads of daemons stand still
+  bool held_ = false;  // blocks the daemons' threads
   HealthBoard board_;
   std::unique_ptr<MpsControl> control_;
 };
 
-TEST_F(MpsThreadsTest, OneThatEndsHoldsUpNobodyWhoAsks) {
+TEST_F(MpsThreadsTest, EndingDaemonDoesNotBlockReaders) {
   ASSERT_TRUE(control_->Keep({{0, kGpu, 39}}).ok());
   ASSERT_TRUE(Await([this] { return control_->Serves(kGpu); }));
   const std::vector<MpsState> serving = control_->States();
@@ -78,7 +78,7 @@ TEST_F(MpsThreadsTest, OneThatEndsHoldsUpNobodyWhoAsks) {
   ASSERT_EQ(kill(serving.at(0).pid, SIGKILL), 0);
   ASSERT_TRUE(Await([this] { return !control_->Serves(kGpu); }));
   std::thread keeps([this] { EXPECT_TRUE(control_->Keep({{0, kGpu, 20}}).ok()); });
-  // It waits for the former thread, of which nothing is told any more.
+  // Waits for the former thread, whose state is no longer reported.
   EXPECT_TRUE(Await([this] { return control_->States().empty(); }));
   EXPECT_FALSE(control_->Serves(kGpu));
   Hold(false);
@@ -86,8 +86,8 @@ TEST_F(MpsThreadsTest, OneThatEndsHoldsUpNobodyWhoAsks) {
   EXPECT_TRUE(Await([this] { return control_->Serves(kGpu); }));
 }
 
-// It is root, and writes its process id into a file of that name.
-TEST_F(MpsThreadsTest, ADaemonFollowsNoLinkThatAContainerHasLeft) {
+// The daemon runs as root, and writes its process id into a file with that name.
+TEST_F(MpsThreadsTest, DaemonFollowsNoLinkLeftByContainer) {
   const std::string pipes = folder_ + "/pipe/" + kGpu;
   fs::create_directories(pipes);
   std::ofstream(folder_ + "/others") << "mine";
@@ -99,7 +99,7 @@ TEST_F(MpsThreadsTest, ADaemonFollowsNoLinkThatAContainerHasLeft) {
   EXPECT_EQ(text, "mine");
 }
 
-TEST_F(MpsThreadsTest, GpusThatAreGoneHaveNone) {
+TEST_F(MpsThreadsTest, RemovedGpusLeaveNoThreads) {
   const std::ptrdiff_t before = CountThreads();
   for (int i = 0; i < 3; ++i) {
     const std::string uuid = std::string(kGpu) + std::to_string(i);

@@ -23,12 +23,12 @@ using testing::IsEmpty;
 
 constexpr const char* kA = "GPU-aaaaaaaa-0000-0000-0000-000000000000";
 
-TEST(MpsTool, ReadsProcessIdsOnly) {
+TEST(MpsTool, ParsesOnlyProcessIds) {
   EXPECT_EQ(PidsIn("123\n 45 0\n"), (std::vector<pid_t>{123, 45, 0}));
   EXPECT_THAT(PidsIn("none -1 1.5 99999999999999999999 4194305 12x"), IsEmpty());
 }
 
-TEST(MpsTool, CommandsHaveADeadline) {
+TEST(MpsTool, CommandsTimeOut) {
   const MpsTool tool({"sleep", kA, "/tmp", "/tmp", false});
   EXPECT_EQ(tool.Ask("get_server_list", seconds(20)).status().code(), Code::kUnavailable);
   const MpsTool mute({"cat", kA, "/tmp", "/tmp", false});
@@ -39,8 +39,8 @@ TEST(MpsTool, CommandsHaveADeadline) {
             Code::kPermission);
 }
 
-// A daemon is ended for what kUnavailable means.
-TEST(MpsTool, AnAgentWithoutDescriptorsIsNoFaultOfTheDaemon) {
+// kUnavailable would end the daemon, so a local error must have another code.
+TEST(MpsTool, ExhaustedDescriptorsAreNotDaemonFault) {
   const MpsTool tool({"cat", kA, "/tmp", "/tmp", false});
   rlimit usual{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
@@ -51,8 +51,8 @@ TEST(MpsTool, AnAgentWithoutDescriptorsIsNoFaultOfTheDaemon) {
   EXPECT_EQ(code, Code::kPermission);
 }
 
-// Containers can write into it, and a daemon that is root would write where their links lead.
-TEST(MpsTool, NothingThatContainersLeaveIsInADaemonsFolder) {
+// Containers can write into it, and the daemon, running as root, would follow their links.
+TEST(MpsTool, ClearPipesRemovesFilesOfContainers) {
   namespace fs = std::filesystem;
   std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
   const fs::path folder = mkdtemp(pattern.data());
@@ -76,7 +76,7 @@ TEST(MpsTool, NothingThatContainersLeaveIsInADaemonsFolder) {
   fs::remove_all(folder);
 }
 
-// A program that is called like a server, with what begins its command before it; ends with this.
+// A process with a server's name, started through `command`; ends with this object.
 class Namesake {
  public:
   Namesake(std::vector<std::string> command, const std::string& folder)
@@ -97,7 +97,7 @@ class Namesake {
     std::filesystem::remove(there_);
   }
   Namesake(const Namesake&) = delete;
-  // False: it has ended, as where it may not be started so.
+  // False: it has ended, for example because `command` is not permitted here.
   bool Runs() const {
     while (process_.valid() && !std::filesystem::exists(there_)) {
       if (Wait(10)) return false;
@@ -116,8 +116,8 @@ class Namesake {
   ProcessHandle process_;
 };
 
-// Whoever has a share knows the folder, and may call a program what he likes.
-TEST(MpsTool, ProcessesOfContainersAreNoServers) {
+// A container with a share can see the directory, and may choose any process name.
+TEST(MpsTool, IgnoresProcessesOfContainers) {
   namespace fs = std::filesystem;
   std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
   const std::string folder = mkdtemp(pattern.data());
@@ -136,8 +136,9 @@ TEST(MpsTool, ProcessesOfContainersAreNoServers) {
   EXPECT_THAT(found, IsEmpty());
 }
 
-// What they say of themselves can be long, and reading it can take as long as they hang.
-TEST(MpsTool, OfProcessesOfContainersNothingButTheNamespaceIsRead) {
+// Command and environment of a container's process can be long, and reading them can block while it
+// hangs.
+TEST(MpsTool, ReadsOnlyNamespaceOfContainerProcesses) {
   namespace fs = std::filesystem;
   std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
   const fs::path proc = mkdtemp(pattern.data());

@@ -1,20 +1,19 @@
 // A node without containers for a real control plane: joins with its labels, writes its status with
-// the devices that plugins offer every 10 s as a kubelet does, admits the pods bound to it and says
-// that they run.
+// the plugins' devices every 10 s like a kubelet, admits the pods bound to it and reports them as
+// running.
 //
 //   nos-node-double --kubeconfig FILE --name gpu-1 --folder DIR [--label KEY=VALUE]...
 //                   [--plugin KEY=VALUE --nvml FILE] [--offers FILE]
 //
-// With --plugin, pods with this label are NVIDIA's device plugin: from when one runs until it ends,
-// the kubelet is offered the MIG devices which the driver's library had when it began. What comes
-// later it does not see.
+// With --plugin, pods with this label play NVIDIA's device plugin: while one runs, the kubelet is
+// offered the MIG devices that the driver's library had at its start. It does not see later ones.
 //
-// With --offers, a plugin offers what the file says, a line "RESOURCE DEVICE_ID" each, as it
-// changes.
+// With --offers, a plugin offers the devices listed in the file, a line "RESOURCE DEVICE_ID" each,
+// and follows its changes.
 //
 // The kubelet's sockets are DIR/device-plugins/kubelet.sock and DIR/pod-resources.sock. A pod with
-// the annotation test.nos.nebuly.com/run-seconds ends by itself. Ends on SIGTERM; what pods hold is
-// remembered in DIR.
+// the annotation test.nos.nebuly.com/run-seconds ends by itself. Runs until SIGTERM; DIR keeps the
+// devices of pods.
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <filesystem>
@@ -57,7 +56,7 @@ class NodeDouble {
               {.field_selector = "spec.nodeName=" + flags.name, .wake = [this] { bell_.Ring(); }}) {
   }
 
-  // Looks at everything; returns how long to wait at most.
+  // Synchronizes everything once; returns the longest time until the next call.
   Duration Turn() {
     const Time now = clock_.Now();
     Report(now);
@@ -65,14 +64,16 @@ class NodeDouble {
     Duration wait = std::min<Duration>(kSync, pods_.reflector().NextDue() - now);
     if (!flags_.offers.empty()) {
       const Status offered = FollowOffers();
-      if (!offered.ok()) Log(LogLevel::kWarn, "offers", {{"error", offered.ToString()}});
+      if (!offered.ok()) {
+        Log(LogLevel::kWarn, "failed to update offer", {{"error", offered.ToString()}});
+      }
       wait = std::min<Duration>(wait, std::chrono::milliseconds(200));
     }
     if (!pods_.synced()) return std::max<Duration>(wait, std::chrono::milliseconds(10));
     for (const auto& pod : *pods_.Snapshot()) {
       const Status done = Keep(*pod, now, wait);
       if (done.ok()) continue;
-      Log(LogLevel::kWarn, "pod", {{"pod", pod->Key()}, {"error", done.ToString()}});
+      Log(LogLevel::kWarn, "failed to sync Pod", {{"pod", pod->Key()}, {"error", done.ToString()}});
       wait = std::min<Duration>(wait, std::chrono::milliseconds(500));
     }
     for (auto it = admitted_.begin(); it != admitted_.end();) {
@@ -112,12 +113,12 @@ class NodeDouble {
             .status();
     if (told.code() == Code::kNotFound) told = Join();
     if (!told.ok()) {
-      Log(LogLevel::kWarn, "node", {{"error", told.ToString()}});
+      Log(LogLevel::kWarn, "failed to update Node status", {{"error", told.ToString()}});
       return;
     }
     told_at_ = now;
   }
-  // The next report fills in its status.
+  // The next report fills in the status.
   Status Join() {
     JsonObject labels{{"kubernetes.io/hostname", flags_.name}};
     for (const std::string& label : flags_.labels) {
@@ -145,7 +146,7 @@ class NodeDouble {
     const auto known = admitted_.find(pod.Key());
     if (known == admitted_.end() || known->second.uid != pod.meta.uid) {
       if (pod.phase != "Running") return Admit(pod, now);
-      admitted_[pod.Key()] = {pod.meta.uid, now};  // before this process began
+      admitted_[pod.Key()] = {pod.meta.uid, now};  // admitted before this process started
       bell_.Ring();
       return Status::Ok();
     }
@@ -161,9 +162,9 @@ class NodeDouble {
     return Status::Ok();
   }
 
-  // As the kubelet: a pod that cannot have its devices has failed.
+  // Like the kubelet: a pod that cannot get its devices fails.
   Status Admit(const cluster::Pod& pod, Time now) {
-    Forget(pod.Key());  // of an attempt that another process did not finish
+    Forget(pod.Key());  // left by an unfinished attempt of a former process
     for (const cluster::Container& container : pod.containers) {
       std::map<std::string, int64_t> wanted;
       for (const auto& [name, amount] : container.limits) {
@@ -236,7 +237,7 @@ class NodeDouble {
   kube::Cache<cluster::Pod> pods_;
   std::map<std::string, Admitted> admitted_;                                     // by "ns/name"
   std::map<std::string, std::unique_ptr<kubelet::DevicePluginServer>> plugins_;  // by the pod's UID
-  std::unique_ptr<kubelet::DevicePluginServer> follows_;                         // Flags::offers
+  std::unique_ptr<kubelet::DevicePluginServer> follows_;  // for Flags::offers
   std::vector<kubelet::OfferedDevice> offers_;
   Time told_at_{};
 };

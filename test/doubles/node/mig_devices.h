@@ -1,4 +1,4 @@
-// What NVIDIA's device plugin reads of its node when it starts.
+// The devices that NVIDIA's device plugin finds on its node when it starts.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace nos::doubles {
 
-// All MIG devices that the driver's library tells of now. Error: kUnavailable: it cannot be asked.
+// All MIG devices that the driver's library reports now. Error: kUnavailable: it does not answer.
 Result<std::vector<kubelet::OfferedDevice>> ReadMigDevices(const std::string& nvml_library);
 
 }  // namespace nos::doubles

@@ -1,5 +1,6 @@
 #!/bin/bash
-# nos agent --once --print, from outside: on a machine with doubled GPUs, and on one without a driver.
+# Tests the output of nos agent --once --print on a machine with doubled GPUs, and on one without a
+# driver.
 #
 #   agent_print_test.sh NOS DOUBLE
 set -u

@@ -1,4 +1,5 @@
-// A hybrid node with A100s: the agent over the real backend, the doubled driver and nvidia-smi.
+// A hybrid node with A100s: the agent over the real backend, with doubles of the driver and
+// nvidia-smi.
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -74,7 +75,7 @@ class NvmlAgentResetTest : public ::testing::Test {
   std::unique_ptr<Runner> runner_;
 };
 
-TEST_F(NvmlAgentResetTest, AGpuIsCutAndGivenWhole) {
+TEST_F(NvmlAgentResetTest, SwitchesGpuBetweenMigAndWhole) {
   Run();
   EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4");
   Plan("1", "3g.20gb@4,1g.5gb@0");
@@ -88,7 +89,7 @@ TEST_F(NvmlAgentResetTest, AGpuIsCutAndGivenWhole) {
   EXPECT_TRUE(node_.Layout(1).empty());
 }
 
-TEST_F(NvmlAgentResetTest, WhatAMonitorHoldsIsUsedAsItIsUntilItIsGone) {
+TEST_F(NvmlAgentResetTest, KeepsModeWhileMonitorHoldsGpu) {
   node_.EditGpu(0, [](JsonObject& gpu) { gpu["inUse"] = true; });
   Run();
   Plan("1", "3g.20gb@4");

@@ -40,7 +40,7 @@ class NvmlAgentTest : public ::testing::Test {
     kubelet_.on_offer = [this] { ReportAllocatable(); };
     Restart();
   }
-  // A new process: nothing is remembered.
+  // Simulates a new process without state.
   void Restart() {
     runner_.reset();
     agent_.reset();
@@ -89,7 +89,7 @@ class NvmlAgentTest : public ::testing::Test {
   std::unique_ptr<Runner> runner_;
 };
 
-TEST_F(NvmlAgentTest, AppliesAPlanOnTheDriver) {
+TEST_F(NvmlAgentTest, AppliesPlanOnDriver) {
   Plan("7", {{0, "3g.20gb@4,1g.5gb@0,1g.5gb@1,2g.10gb@2"}, {1, "7g.40gb@0"}});
   Run();
   EXPECT_EQ(node_.Layout(0), (Names{"1g.5gb@0", "1g.5gb@1", "2g.10gb@2", "3g.20gb@4"}));
@@ -101,7 +101,7 @@ TEST_F(NvmlAgentTest, AppliesAPlanOnTheDriver) {
   EXPECT_EQ(node_.Layout(0), Names{"7g.40gb@0"});
 }
 
-TEST_F(NvmlAgentTest, KeepsWhatAPodHoldsAndAdoptsItAfterARestart) {
+TEST_F(NvmlAgentTest, KeepsHeldInstanceAcrossRestart) {
   Plan("7", {{0, "1g.5gb@5,1g.5gb@6"}});
   Run();
   ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
@@ -119,7 +119,7 @@ TEST_F(NvmlAgentTest, KeepsWhatAPodHoldsAndAdoptsItAfterARestart) {
   EXPECT_EQ(node_.Layout(0), (Names{"2g.10gb@0", "3g.20gb@4"})) << Events();
 }
 
-TEST_F(NvmlAgentTest, RepairsWhatACrashLeft) {
+TEST_F(NvmlAgentTest, RepairsIncompleteInstances) {
   node_.EditGpu(0, [](JsonObject& gpu) {
     gpu["instances"] = JsonArray{
         {{"id", 3}, {"profile", "4g.20gb"}, {"start", 0}, {"computeInstances", JsonArray{}}}};
@@ -128,7 +128,7 @@ TEST_F(NvmlAgentTest, RepairsWhatACrashLeft) {
   EXPECT_TRUE(node_.Layout(0).empty());
 }
 
-TEST_F(NvmlAgentTest, ALostGpuIsAnEventAndTheOtherGoesOn) {
+TEST_F(NvmlAgentTest, ReportsLostGpuAndServesOthers) {
   Run();
   node_.EditGpu(1, [](JsonObject& gpu) { gpu["lost"] = true; });
   Plan("7", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
@@ -142,7 +142,7 @@ TEST_F(NvmlAgentTest, ALostGpuIsAnEventAndTheOtherGoesOn) {
   EXPECT_EQ(node_.Layout(1), Names{"7g.40gb@0"}) << Events();
 }
 
-TEST_F(NvmlAgentTest, GoesOnTryingWhileAMonitorHoldsAnInstance) {
+TEST_F(NvmlAgentTest, RetriesWhileMonitorHoldsInstance) {
   Plan("7", {{0, "1g.5gb@0"}});
   Run();
   node_.Fault({{"call", "nvmlComputeInstanceDestroy"}, {"error", 19}, {"times", 3}});
@@ -152,9 +152,9 @@ TEST_F(NvmlAgentTest, GoesOnTryingWhileAMonitorHoldsAnInstance) {
   EXPECT_NE(Events().find("NVML_ERROR_IN_USE"), std::string::npos) << Events();
 }
 
-// Random plans, faults and restarts: what a pod holds is never touched, and in the end the last
-// plan stands.
-TEST_F(NvmlAgentTest, ConvergesFromAnywhere) {
+// Random plans, faults and restarts: devices held by pods are never destroyed, and the last plan is
+// finally applied.
+TEST_F(NvmlAgentTest, ConvergesFromRandomStatesWithFaults) {
   const char* const calls[] = {"nvmlDeviceCreateGpuInstanceWithPlacement",
                                "nvmlGpuInstanceCreateComputeInstance", "nvmlGpuInstanceDestroy",
                                "nvmlComputeInstanceDestroy", "nvmlDeviceGetGpuInstances"};

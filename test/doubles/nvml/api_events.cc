@@ -1,4 +1,4 @@
-// The exported functions about events. Signatures and answers: device/nvml_abi.h and its sources.
+// The exported event functions. Signatures and answers: device/nvml_abi.h and its sources.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned long long kSupported = nvml::kEventXidCritical | nvml::kEventDoubleBitEcc;
 
-// Registered event types by GPU. Only its owner uses a set.
+// Registered event types by GPU. For one owner thread.
 using Registered = std::map<int, unsigned long long>;
 
 Registered& SetOf(nvml::EventSet set) { return *reinterpret_cast<Registered*>(set); }

@@ -1,4 +1,4 @@
-// The exported functions about GPUs. Signatures and answers: device/nvml_abi.h and its sources.
+// The exported GPU functions. Signatures and answers: device/nvml_abi.h and its sources.
 #include "driver.h"
 #include "export.h"
 
@@ -21,7 +21,8 @@ nvml::Return OnGpu(std::string_view call, nvml::Device device,
 
 bool IsGpu(nvml::Device device) { return FromHandle(Handle::kGpu, device).gpu >= 0; }
 
-// Ampere has to be reset for it; later architectures only have to be idle (nvml.h, MIG User Guide).
+// Ampere needs a reset for the change; later architectures only need to be idle (nvml.h, MIG User
+// Guide).
 nvml::Return Activate(Gpu& gpu) {
   if (gpu.mig == gpu.mig_pending) return nvml::kSuccess;
   if (gpu.in_use || (gpu.mig && !gpu.instances.empty())) return nvml::kInUse;
@@ -118,7 +119,7 @@ EXPORTED nvml::Return nvmlDeviceGetComputeMode(nvml::Device device, unsigned* mo
   });
 }
 
-// Takes effect at once; programs that run go on. EXCLUSIVE_THREAD (1) is not supported any more.
+// Takes effect at once; running programs continue. EXCLUSIVE_THREAD (1) is no longer supported.
 EXPORTED nvml::Return nvmlDeviceSetComputeMode(nvml::Device device, unsigned mode) {
   return OnGpu("nvmlDeviceSetComputeMode", device, [&](const Context& context, Gpu& gpu) {
     if (mode > 3 || !IsGpu(device)) return nvml::kInvalidArgument;
@@ -136,7 +137,7 @@ EXPORTED nvml::Return nvmlDeviceGetMaxMigDeviceCount(nvml::Device device, unsign
   });
 }
 
-// Indices have holes: one per possible id of a GPU instance.
+// Indices have holes: one index per possible GPU instance id.
 EXPORTED nvml::Return nvmlDeviceGetMigDeviceHandleByIndex(nvml::Device device, unsigned index,
                                                           nvml::Device* mig_device) {
   return OnGpu("nvmlDeviceGetMigDeviceHandleByIndex", device, [&](const Context&, Gpu& gpu) {

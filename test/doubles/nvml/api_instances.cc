@@ -1,5 +1,5 @@
-// The exported functions about GPU and compute instances. Signatures and answers:
-// device/nvml_abi.h and its sources.
+// The exported functions for GPU and compute instances. Signatures and answers: device/nvml_abi.h
+// and its sources.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +9,7 @@
 namespace nos::nvml_double {
 namespace {
 
-// As OnModel, and in MIG mode.
+// Like OnModel, but also requires MIG mode.
 nvml::Return OnMig(std::string_view call, nvml::Device device,
                    const std::function<nvml::Return(const Context&, Gpu&)>& body) {
   return OnModel(call, device, [&](const Context& context, Gpu& gpu) {
@@ -38,7 +38,7 @@ nvml::GpuInstanceRef InstanceHandle(int gpu, unsigned id) {
   return static_cast<nvml::GpuInstanceRef>(ToHandle(Handle::kInstance, {gpu, id, 0}));
 }
 
-// The file is hostile input too: an instance's start may not be one the model has.
+// The file is untrusted input too: an instance's start may be invalid for the model.
 bool Placeable(const Gpu& gpu, const ProfileRow& row, const nvml::PlacementSlots& at) {
   const gpu::Profile& profile = gpu.model->profile(row.profile);
   const bool known =

@@ -1,4 +1,4 @@
-// The exported functions about what GPUs and MIG devices measure. Signatures and answers:
+// The exported functions for readings of GPUs and MIG devices. Signatures and answers:
 // device/nvml_abi.h and its sources.
 #include <memory>
 
@@ -8,7 +8,7 @@
 namespace nos::nvml_double {
 namespace {
 
-// One GPU's or instance's counters at one time. Only its owner uses it.
+// Counters of a GPU or an instance at one time. For one owner thread.
 struct Sample {
   bool taken = false;
   Name of;

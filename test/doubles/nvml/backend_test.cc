@@ -1,4 +1,4 @@
-// The real NVML backend over the doubled driver: what it sees and makes when all is well.
+// The real NVML backend over the doubled driver without faults.
 #include <gtest/gtest.h>
 
 #include "device/nvml_backend.h"
@@ -22,7 +22,7 @@ struct Machine {
   NvmlBackend backend{*library, gpu::Catalogue::Builtin()};
 };
 
-TEST(NvmlLibrary, SaysWhatIsMissing) {
+TEST(NvmlLibrary, ReportsMissingFunctions) {
   const auto none = NvmlLibrary::Open("/nowhere/libnvidia-ml.so.1");
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.status().code(), Code::kUnavailable);
@@ -41,7 +41,7 @@ TEST(NvmlLibrary, SaysWhatIsMissing) {
   EXPECT_TRUE((*whole)->Limits().empty());
 }
 
-TEST(NvmlLibrary, TheEnvironmentMayNameIt) {
+TEST(NvmlLibrary, ReadsPathFromEnvironment) {
   setenv("NOS_NVML_LIBRARY", "/nowhere/else.so", 1);  // NOLINT(concurrency-mt-unsafe)
   const auto named = NvmlLibrary::Open();
   unsetenv("NOS_NVML_LIBRARY");  // NOLINT(concurrency-mt-unsafe)
@@ -68,7 +68,7 @@ TEST(NvmlBackend, ListsGpusOfSeveralModels) {
   EXPECT_EQ(m.backend.DriverVersion(), "580.95.05");
 }
 
-TEST(NvmlBackend, ProfilesOfEveryModelOfTheCatalogueAreReadAsTheyAre) {
+TEST(NvmlBackend, ReadsProfilesOfEveryCatalogueModel) {
   JsonArray gpus;
   for (const auto& model : gpu::Catalogue::Builtin().models()) {
     gpus.push_back(Gpu(model->name().c_str()));
@@ -97,7 +97,7 @@ TEST(NvmlBackend, ProfilesOfEveryModelOfTheCatalogueAreReadAsTheyAre) {
   }
 }
 
-TEST(NvmlBackend, WithMigOffHopperTellsProfilesAndAmpereDoesNot) {
+TEST(NvmlBackend, ReadsProfilesWithMigOffOnlyOnHopper) {
   JsonArray gpus{Gpu("A100-40GB"), Gpu("H200-141GB")};
   for (Json& gpu : gpus) gpu.as_object()["mig"] = false;
   Machine m(std::move(gpus));
@@ -107,7 +107,7 @@ TEST(NvmlBackend, WithMigOffHopperTellsProfilesAndAmpereDoesNot) {
   EXPECT_EQ(m.backend.Create(1, "1g.18gb", 0).status().code(), Code::kUnimplemented);
 }
 
-TEST(NvmlBackend, CreatesAtTheExactStartAndDestroys) {
+TEST(NvmlBackend, CreatesInstanceAtExactStartAndDestroysIt) {
   Machine m({Gpu("A100-40GB"), Gpu("A100-40GB")});
   const auto made = m.backend.Create(1, "3g.20gb", 4);
   ASSERT_TRUE(made.ok()) << made.status().message();
@@ -129,7 +129,7 @@ TEST(NvmlBackend, CreatesAtTheExactStartAndDestroys) {
   EXPECT_EQ(m.backend.Create(1, "2g.10gb", 2)->uuid, made->uuid) << "ids return, so do UUIDs";
 }
 
-TEST(NvmlBackend, RefusesWhatTheDriverRefuses) {
+TEST(NvmlBackend, ReportsDriverRefusals) {
   Machine m({Gpu("A100-40GB")});
   ASSERT_TRUE(m.backend.Create(0, "3g.20gb", 4).ok());
   EXPECT_EQ(m.backend.Create(0, "1g.5gb", 5).status().code(), Code::kExhausted);
@@ -141,7 +141,7 @@ TEST(NvmlBackend, RefusesWhatTheDriverRefuses) {
   EXPECT_EQ(m.backend.Destroy(0, 99).code(), Code::kNotFound);
 }
 
-TEST(NvmlBackend, TheDoubleMemorySliceGetsAllItsMultiprocessors) {
+TEST(NvmlBackend, DoubleMemorySliceGetsAllMultiprocessors) {
   Machine m({Gpu("H100-80GB"), Gpu("A100-40GB")});
   ASSERT_TRUE(m.backend.Create(0, "1g.20gb", 6).ok());
   ASSERT_TRUE(m.backend.Create(0, "1g.10gb", 0).ok());
@@ -156,7 +156,7 @@ TEST(NvmlBackend, TheDoubleMemorySliceGetsAllItsMultiprocessors) {
   EXPECT_EQ(compute(1, 0).at("profile").as_int64(), 0) << "Ampere has no such trap";
 }
 
-TEST(NvmlBackend, OneSlotWholeGpuTakesTheOrdinaryComputeInstance) {
+TEST(NvmlBackend, WholeGpuProfileUsesOrdinaryComputeInstance) {
   Machine m({Gpu("H100-80GB")});
   ASSERT_TRUE(m.backend.Create(0, "7g.80gb", 0).ok());
   const Json state = m.node.Read();
@@ -172,7 +172,7 @@ TEST(NvmlBackend, OneSlotWholeGpuTakesTheOrdinaryComputeInstance) {
       << "8 is for multi-GPU use";
 }
 
-TEST(NvmlBackend, OldDriversWithoutNamesMeanTheSameProfiles) {
+TEST(NvmlBackend, NamesProfilesOfOldDriversWithoutNames) {
   const Machine m({Gpu("A100-40GB"), Gpu("H100-80GB"), Gpu("A30"), Gpu("B200")});
   const auto old = NvmlLibrary::Open(NvmlNode::old_library()).value();
   NvmlBackend backend(*old, gpu::Catalogue::Builtin());
@@ -190,7 +190,7 @@ TEST(NvmlBackend, OldDriversWithoutNamesMeanTheSameProfiles) {
   EXPECT_TRUE(backend.Create(0, "2g.10gb", 4).ok());
 }
 
-TEST(NvmlBackend, MigIsSwitchedOnWhereThatNeedsNoReset) {
+TEST(NvmlBackend, EnablesMigWithoutReset) {
   JsonArray gpus{Gpu("A100-40GB"), Gpu("H200-141GB"), Gpu("H200-141GB"), {{"model", ""}}};
   for (Json& gpu : gpus) gpu.as_object()["mig"] = false;
   gpus[2].as_object()["inUse"] = true;
@@ -205,7 +205,7 @@ TEST(NvmlBackend, MigIsSwitchedOnWhereThatNeedsNoReset) {
   EXPECT_EQ(m.backend.EnableMig(3).code(), Code::kUnimplemented);
 }
 
-TEST(NvmlBackend, MigIsSwitchedOffWhereThatNeedsNoResetAndNothingIsThere) {
+TEST(NvmlBackend, DisablesMigWithoutResetIfEmpty) {
   Machine m({Gpu("A100-40GB"), Gpu("H200-141GB"), Gpu("H200-141GB"), {{"model", ""}}});
   const Status ampere = m.backend.DisableMig(0);
   EXPECT_EQ(ampere.code(), Code::kPermission);
@@ -230,7 +230,7 @@ TEST(NvmlBackend, MigIsSwitchedOffWhereThatNeedsNoResetAndNothingIsThere) {
   EXPECT_FALSE((*after)[2].mig_enabled) << "Hopper forgets";
 }
 
-TEST(NvmlBackend, TheDriverItselfRefusesToLeaveMigWithInstances) {
+TEST(NvmlBackend, DriverRefusesToDisableMigWithInstances) {
   Machine m({Gpu("H200-141GB")});
   ASSERT_TRUE(m.backend.Create(0, "1g.18gb", 3).ok());
   NvmlSession session(*m.library);
@@ -243,7 +243,7 @@ TEST(NvmlBackend, TheDriverItselfRefusesToLeaveMigWithInstances) {
   EXPECT_EQ(m.node.Layout(0), std::vector<std::string>{"1g.18gb@3"});
 }
 
-TEST(NvmlBackend, AComputeModeIsSetAndPutBack) {
+TEST(NvmlBackend, SetsAndRestoresComputeMode) {
   Machine m({Gpu("A100-40GB"), {{"model", ""}}});
   for (const int gpu : {0, 1}) {
     const auto mode = [&] { return (*m.backend.ListGpus())[gpu].compute_mode; };
@@ -262,7 +262,7 @@ TEST(NvmlBackend, AComputeModeIsSetAndPutBack) {
   EXPECT_EQ(m.backend.SetComputeMode(9, ComputeMode::kDefault).code(), Code::kNotFound);
 }
 
-TEST(NvmlBackend, ModesAreForRoot) {
+TEST(NvmlBackend, ChangingModesNeedsRoot) {
   Machine m({Gpu("H200-141GB")});
   m.node.Edit([](Json& state) { state.as_object()["root"] = false; });
   const Status refused = m.backend.SetComputeMode(0, ComputeMode::kExclusiveProcess);
@@ -272,7 +272,7 @@ TEST(NvmlBackend, ModesAreForRoot) {
   EXPECT_TRUE(m.backend.SetComputeMode(0, ComputeMode::kDefault).ok()) << "it is";
 }
 
-TEST(NvmlBackend, AComputeModeThatIsNotReadSpoilsNothing) {
+TEST(NvmlBackend, ToleratesUnreadableComputeMode) {
   Machine m({Gpu("A100-40GB")});
   m.node.Fault({{"call", "nvmlDeviceGetComputeMode"}, {"error", 999}});
   const auto infos = m.backend.ListGpus();

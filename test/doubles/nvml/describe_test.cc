@@ -1,4 +1,4 @@
-// What `nos agent --once --print` says, over the doubled driver.
+// The output of `nos agent --once --print` over the doubled driver.
 #include "device/describe.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ bool Has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(Describe, SaysEverythingOfAMachineWithAllKindsOfGpus) {
+TEST(Describe, DescribesMachineWithAllKindsOfGpus) {
   Described d(
       JsonObject{{"gpus", JsonArray{{{"model", "A100-40GB"}},
                                     {{"model", "H200-141GB"}, {"mig", false}},
@@ -58,7 +58,7 @@ TEST(Describe, SaysEverythingOfAMachineWithAllKindsOfGpus) {
   }
 }
 
-TEST(Describe, ComparesWithTheCatalogueRowByRow) {
+TEST(Describe, ComparesProfilesWithCatalogue) {
   Described d(JsonObject{{"gpus", JsonArray{{{"model", "A100-80GB"},
                                              {"product", "NVIDIA A100-SXM4-80GB"},
                                              {"renames", {{"3g.40gb", "3g.39gb"}}}}}}});
@@ -76,14 +76,14 @@ TEST(Describe, ComparesWithTheCatalogueRowByRow) {
   EXPECT_EQ(gpu.at("profiles").at(1).at("catalogue").at("differences").as_array().size(), 0u);
 }
 
-TEST(Describe, AnOldDriverIsSaid) {
+TEST(Describe, ReportsOldDriver) {
   Described d(JsonObject{{"gpus", JsonArray{{{"model", "A100-40GB"}}}}}, NvmlNode::old_library());
   const std::string text = DescriptionText(d.Look());
   EXPECT_TRUE(Has(text, "driver ?, 1 GPU")) << text;
   EXPECT_TRUE(Has(text, "warning: the driver is too old: errors of GPUs (XIDs)")) << text;
 }
 
-TEST(Describe, WhatIsNotAllowedIsSaidAndTheRestShown) {
+TEST(Describe, ReportsMissingPermissionAndDescribesTheRest) {
   Described d(JsonObject{{"gpus", JsonArray{{{"model", "A100-40GB"}}}}});
   d.node.Fault(
       {{"call", "nvmlDeviceGetGpuInstancePossiblePlacements_v2"}, {"error", 4}, {"times", 99}});

@@ -28,7 +28,7 @@ std::string StatePath() {
   return path == nullptr ? "" : path;
 }
 
-// The next fault that strikes this call, counted down.
+// The next fault for this call; decrements its count.
 std::optional<Fault> Strike(State& state, std::string_view call, int gpu) {
   for (Fault& fault : state.faults) {
     if (fault.call != call || fault.times == 0 || (fault.gpu && *fault.gpu != gpu)) continue;
@@ -96,7 +96,7 @@ nvml::Return Run(std::string_view call, int gpu, const Body& body) {
     const bool dies = fault && fault->effect == Fault::Effect::kExit;
     if (!dies) answer = Answer(*state, gpu, fault, body);
     const Json after = WriteState(*state);
-    // As texts: a number that was read and one that is written differ in kind.
+    // Compared as texts, because a parsed number and a newly written one differ in kind.
     const bool changed = WriteJson(after) != WriteJson(*before);
     if (changed && !file.Write(after).ok()) return nvml::kUnknown;
     if (dies) _exit(137);
@@ -130,10 +130,11 @@ nvml::Return OnModel(std::string_view call, nvml::Device device,
 
 namespace {
 
-std::mutex sessions_mutex;  // guards the lock's descriptor
+std::mutex sessions_mutex;  // guards sessions_lock
 int sessions_lock = -1;     // held while this process has a session
 
-// While any process has a session it has the GPUs open: the kernel ends that with the process.
+// While a process has a session it keeps the GPUs open; the kernel releases the lock with the
+// process.
 void HoldGpus(bool hold) {
   if (hold == (sessions_lock >= 0)) return;
   if (!hold) {
@@ -189,7 +190,7 @@ int64_t ValueOf(const Values& values, const std::string& name, int64_t otherwise
 nvml::Return PutString(const Context& context, const std::string& text, char* buffer,
                        unsigned size) {
   if (context.fault != nullptr && context.fault->unterminated) {
-    std::memset(buffer, 0x1b, size);  // escape characters, and no end
+    std::memset(buffer, 0x1b, size);  // escape characters without a terminator
     return nvml::kSuccess;
   }
   if (text.size() >= size) return nvml::kInsufficientSize;

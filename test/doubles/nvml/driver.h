@@ -1,4 +1,4 @@
-// One call into the doubled driver: takes its time, meets its faults, sees and changes the state
+// Runs one call into the doubled driver: applies latency and faults, reads and changes the state
 // under the file's lock.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace nos::nvml_double {
 
-// Handles say what they name, as numbers: a stale one names nothing that is there.
+// Handles encode the named object as a number: a stale one refers to nothing.
 enum class Handle : unsigned { kGpu = 1, kMigDevice, kInstance, kCompute };
 
 struct Name {
@@ -21,10 +21,10 @@ struct Name {
 };
 
 void* ToHandle(Handle kind, const Name& name);
-// gpu is -1 when the handle is of another kind.
+// gpu is -1 if the handle is of another kind.
 Name FromHandle(Handle kind, const void* handle);
 
-// What a call works with. `fault` is null, or the fault that makes its answer hostile.
+// The context of a call. `fault` is null, or the fault that falsifies its answer.
 struct Context {
   State& state;
   const Fault* fault;
@@ -33,33 +33,32 @@ struct Context {
 
 using Body = std::function<nvml::Return(const Context&)>;
 
-// Runs `body` as the function `call`. `gpu`: the one concerned, or -1; when it is lost the body
-// does not run.
+// Runs `body` as the function `call`. `gpu`: its GPU, or -1; if the GPU is lost, the body is not
+// run.
 nvml::Return Run(std::string_view call, int gpu, const Body& body);
-// Also finds the instance that the handle names: INVALID_ARGUMENT when it is gone.
+// Also finds the instance of the handle: INVALID_ARGUMENT if it does not exist.
 nvml::Return RunOnInstance(
     std::string_view call, const Name& name,
     const std::function<nvml::Return(const Context&, Gpu&, Instance&)>& body);
 
-// Also finds the GPU that the handle names: NOT_SUPPORTED when its model has no MIG.
+// Also finds the GPU of the handle: NOT_SUPPORTED if its model has no MIG.
 nvml::Return OnModel(std::string_view call, nvml::Device device,
                      const std::function<nvml::Return(const Context&, Gpu&)>& body);
 
-// nvmlInit and nvmlShutdown of this process.
+// nvmlInit (1) and nvmlShutdown (-1) of this process.
 nvml::Return Initialise(int change);
 
-// Waits until `poll` answers something else than TIMEOUT, looking again whenever the file is
-// replaced.
+// Waits until `poll` returns something other than TIMEOUT; polls whenever the file is replaced.
 nvml::Return WaitForChange(std::chrono::milliseconds timeout,
                            const std::function<nvml::Return()>& poll);
 
-// The value of this name, or another one where the file does not say.
+// The value with this name, or `otherwise` if the file has none.
 int64_t ValueOf(const Values& values, const std::string& name, int64_t otherwise);
 
-// Writes a string as the driver does, or fills the buffer without an end when the fault says so.
+// Writes a string like the driver, or fills the buffer without a terminator if the fault says so.
 nvml::Return PutString(const Context& context, const std::string& text, char* buffer,
                        unsigned size);
-// A list of handles or a number of things, which the fault may falsify.
+// The length of a list, or a count, which the fault may falsify.
 unsigned PutCount(const Context& context, size_t count);
 
 }  // namespace nos::nvml_double

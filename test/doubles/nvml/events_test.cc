@@ -1,4 +1,4 @@
-// The health of doubled GPUs as the real event watcher sees it.
+// Health conditions of doubled GPUs from the real event watcher.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -22,7 +22,7 @@ class NvmlEventsTest : public testing::Test {
     });
     EXPECT_TRUE(events_.Start().ok());
   }
-  // Whether the board comes to hold exactly these reasons.
+  // Waits until the board has exactly these reasons; false on a time-out.
   bool Becomes(const std::vector<std::string>& reasons) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return Reasons() == reasons; });
@@ -51,9 +51,9 @@ class NvmlEventsTest : public testing::Test {
   NvmlBackend backend_{*library_, gpu::Catalogue::Builtin(), &events_};
 };
 
-TEST_F(NvmlEventsTest, AnXidStandsUntilItsInstanceGoes) {
+TEST_F(NvmlEventsTest, KeepsXidConditionUntilInstanceIsDestroyed) {
   const GpuInstance made = backend_.Create(0, "1g.10gb", 0).value();
-  node_.Event({{"gpu", 0}, {"data", 31}});  // a program's fault
+  node_.Event({{"gpu", 0}, {"data", 31}});  // caused by a program
   node_.Event({{"gpu", 0}, {"data", 63}, {"instance", made.id}});
   ASSERT_TRUE(Becomes({"Xid63"}));
   const HealthCondition condition = board_.Conditions().front();
@@ -71,7 +71,7 @@ TEST_F(NvmlEventsTest, AnXidStandsUntilItsInstanceGoes) {
   EXPECT_TRUE(board_.Conditions().empty()) << "a new instance may get this id";
 }
 
-TEST_F(NvmlEventsTest, ErrorsOfTheWholeGpuTakeAllItsInstances) {
+TEST_F(NvmlEventsTest, ErrorOfWholeGpuDisablesAllInstances) {
   node_.Event({{"gpu", 1}, {"type", 2}});
   node_.Event({{"gpu", 1}, {"data", 79}});
   ASSERT_TRUE(Becomes({"Xid79", "MemoryError"}));
@@ -81,11 +81,11 @@ TEST_F(NvmlEventsTest, ErrorsOfTheWholeGpuTakeAllItsInstances) {
   EXPECT_TRUE(board_.Usable(1, 5));
 }
 
-TEST_F(NvmlEventsTest, ALostGpuIsNoticedAndItsReturnToo) {
+TEST_F(NvmlEventsTest, ReportsLostGpuAndItsReturn) {
   node_.EditGpu(1, [](JsonObject& gpu) { gpu["lost"] = true; });
   ASSERT_TRUE(Becomes({"GpuLost"}));
   EXPECT_EQ(board_.Conditions().front().gpu, 1);
-  node_.Event({{"gpu", 0}, {"data", 48}});  // the other one is still watched
+  node_.Event({{"gpu", 0}, {"data", 48}});  // the other GPU is still watched
   ASSERT_TRUE(Becomes({"Xid48", "GpuLost"}));
   node_.EditGpu(1, [](JsonObject& gpu) { gpu["lost"] = false; });
   ASSERT_TRUE(Becomes({"Xid48"}));
@@ -93,8 +93,8 @@ TEST_F(NvmlEventsTest, ALostGpuIsNoticedAndItsReturnToo) {
   EXPECT_TRUE(Becomes({"Xid48", "Xid62"}));
 }
 
-TEST_F(NvmlEventsTest, AGpuThatCannotBeWatchedIsSaid) {
-  // More than once: the watcher may be registering right now.
+TEST_F(NvmlEventsTest, ReportsUnwatchableGpu) {
+  // More than once, because the watcher may be registering right now.
   node_.Fault({{"call", "nvmlDeviceRegisterEvents"}, {"gpu", 1}, {"error", 3}, {"times", 99}});
   {
     const NvmlEvents::Suspended again(&events_);
@@ -103,19 +103,19 @@ TEST_F(NvmlEventsTest, AGpuThatCannotBeWatchedIsSaid) {
   EXPECT_TRUE(board_.Usable(1, 1));
 }
 
-TEST_F(NvmlEventsTest, ItLetsGoOfGpusWhileTheyChangeTheirMode) {
+TEST_F(NvmlEventsTest, ReleasesGpusWhileSuspended) {
   ASSERT_TRUE(backend_.EnableMig(1).ok());
   node_.Event({{"gpu", 1}, {"data", 79}});
   EXPECT_TRUE(Becomes({"Xid79"})) << "and takes hold again afterwards";
 }
 
-TEST_F(NvmlEventsTest, ADriverThatGoesAwayIsWatchedAgainWhenItIsBack) {
+TEST_F(NvmlEventsTest, ResumesAfterDriverReload) {
   node_.Fault({{"call", "nvmlEventSetWait_v2"}, {"error", 1}, {"times", 3}});
   node_.Event({{"gpu", 0}, {"data", 79}});
   EXPECT_TRUE(Becomes({"Xid79"}));
 }
 
-TEST(NvmlEventsOfOldDrivers, AreNotThere) {
+TEST(NvmlEventsOfOldDrivers, AreUnimplemented) {
   const auto old = NvmlLibrary::Open(NvmlNode::old_library()).value();
   HealthBoard board;
   NvmlEvents events(*old, board);

@@ -1,4 +1,4 @@
-// The real NVML backend over a doubled driver that fails, lies, and answers nonsense.
+// The real NVML backend over a doubled driver that fails, lies, and returns nonsense.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ class NvmlFaults : public testing::Test {
   bool Says(const Status& status, std::string_view part) {
     return status.message().find(part) != std::string::npos;
   }
-  // In another process, which the fault kills.
+  // Runs in another process, which the fault kills.
   int CreateInAnotherProcess(const std::string& profile, uint8_t start) {
     const pid_t child = fork();
     if (child == 0) {
@@ -54,7 +54,7 @@ class NvmlFaults : public testing::Test {
   NvmlBackend backend_{*library_, gpu::Catalogue::Builtin()};
 };
 
-TEST_F(NvmlFaults, WhatAProcessHoldsIsNotDestroyedAndGoesLater) {
+TEST_F(NvmlFaults, DestroysInstanceInUseOnlyAfterRelease) {
   const GpuInstance made = backend_.Create(0, "2g.10gb", 0).value();
   UseCompute(0, true);
   const Status held = backend_.Destroy(0, made.id);
@@ -65,8 +65,8 @@ TEST_F(NvmlFaults, WhatAProcessHoldsIsNotDestroyedAndGoesLater) {
   EXPECT_TRUE(backend_.Destroy(0, made.id).ok());
 }
 
-// After an error nothing is left of a creation, whichever call failed and however.
-TEST_F(NvmlFaults, AFailedCreationLeavesNothing) {
+// A failed creation is rolled back, whichever call failed and in whatever way.
+TEST_F(NvmlFaults, FailedCreationIsRolledBack) {
   const std::pair<unsigned, Code> codes[] = {
       {2, Code::kInvalid},      {3, Code::kUnimplemented}, {4, Code::kPermission},
       {15, Code::kUnavailable}, {16, Code::kPermission},   {17, Code::kPermission},
@@ -86,7 +86,7 @@ TEST_F(NvmlFaults, AFailedCreationLeavesNothing) {
   EXPECT_TRUE(backend_.Create(0, "1g.5gb", 3).ok());
 }
 
-TEST_F(NvmlFaults, EveryReadingCallMayFailWithoutACrashOrAFalseAnswer) {
+TEST_F(NvmlFaults, ToleratesFailureOfEveryReadCall) {
   ASSERT_TRUE(backend_.Create(0, "1g.5gb", 0).ok());
   for (const char* call :
        {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetName",
@@ -102,13 +102,13 @@ TEST_F(NvmlFaults, EveryReadingCallMayFailWithoutACrashOrAFalseAnswer) {
   }
 }
 
-TEST_F(NvmlFaults, MemoryThatIsNotToldDoesNotMatter) {
+TEST_F(NvmlFaults, ToleratesUnreadableMemory) {
   node_.Fault({{"call", "nvmlDeviceGetMemoryInfo"}, {"error", 4}, {"times", 99}});
   EXPECT_EQ((*backend_.ListGpus())[0].memory_mib, 0);
   EXPECT_TRUE(backend_.Create(0, "1g.5gb", 0).ok());
 }
 
-// The state is one for all processes of the node, as a driver's is.
+// All processes of the node share one state, like a driver's.
 TEST_F(NvmlFaults, ProcessesShareTheDriver) {
   std::array<pid_t, 7> children{};
   for (size_t start = 0; start < children.size(); ++start) {
@@ -129,7 +129,7 @@ TEST_F(NvmlFaults, ProcessesShareTheDriver) {
   EXPECT_EQ(uuids.size(), 7u);
 }
 
-TEST_F(NvmlFaults, LatencyIsSpentAfterTheEffect) {
+TEST_F(NvmlFaults, LatencyFollowsEffect) {
   node_.Edit([](Json& state) {
     state.as_object()["latencyMs"] = {{"nvmlGpuInstanceCreateComputeInstance", 20}};
   });
@@ -138,7 +138,7 @@ TEST_F(NvmlFaults, LatencyIsSpentAfterTheEffect) {
   EXPECT_GE(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(20));
 }
 
-TEST_F(NvmlFaults, WhatCannotBeUndoneIsSaid) {
+TEST_F(NvmlFaults, ReportsFailedRollback) {
   node_.Fault({{"call", "nvmlGpuInstanceCreateComputeInstance"}, {"error", 23}});
   node_.Fault({{"call", "nvmlGpuInstanceDestroy"}, {"error", 19}});
   const Status status = backend_.Create(0, "1g.5gb", 3).status();
@@ -151,7 +151,7 @@ TEST_F(NvmlFaults, WhatCannotBeUndoneIsSaid) {
   EXPECT_TRUE(backend_.Destroy(0, left->front().id).ok());
 }
 
-TEST_F(NvmlFaults, SuccessIsNotBelievedUntilItIsListed) {
+TEST_F(NvmlFaults, VerifiesReportedSuccessByListing) {
   node_.Fault({{"call", "nvmlGpuInstanceCreateComputeInstance"}, {"effect", "lie"}});
   const Status unmade = backend_.Create(0, "1g.5gb", 0).status();
   EXPECT_EQ(unmade.code(), Code::kUnavailable);
@@ -163,7 +163,7 @@ TEST_F(NvmlFaults, SuccessIsNotBelievedUntilItIsListed) {
   EXPECT_TRUE(Says(kept, "still lists it")) << kept.message();
 }
 
-TEST_F(NvmlFaults, ACrashBetweenTheTwoCallsIsFoundAndRepaired) {
+TEST_F(NvmlFaults, RepairsCrashBetweenCreateCalls) {
   node_.Fault({{"call", "nvmlGpuInstanceCreateComputeInstance"}, {"effect", "exit"}});
   EXPECT_EQ(CreateInAnotherProcess("3g.20gb", 4), 137);
   EXPECT_EQ(node_.Layout(0), Names{"3g.20gb@4!"});
@@ -178,7 +178,7 @@ TEST_F(NvmlFaults, ACrashBetweenTheTwoCallsIsFoundAndRepaired) {
   EXPECT_EQ(node_.Layout(0), Names{"3g.20gb@4"});
 }
 
-TEST_F(NvmlFaults, ACrashWhileDestroyingIsFinishedLater) {
+TEST_F(NvmlFaults, FinishesInterruptedDestroy) {
   ASSERT_TRUE(backend_.Create(0, "7g.40gb", 0).ok());
   node_.Fault({{"call", "nvmlGpuInstanceDestroy"}, {"error", 19}});
   const uint32_t id = backend_.ListInstances(0)->front().id;
@@ -187,17 +187,17 @@ TEST_F(NvmlFaults, ACrashWhileDestroyingIsFinishedLater) {
   EXPECT_TRUE(backend_.Destroy(0, id).ok());
 }
 
-TEST_F(NvmlFaults, AGpuThatCannotBeReadIsNotTakenForOneThatHasAnotherIndexNow) {
+TEST_F(NvmlFaults, DoesNotConfuseUnreadableGpuAfterIndexChange) {
   const std::string second = backend_.ListGpus()->at(1).uuid;
   JsonObject gone;
-  node_.Edit([&](Json& state) {  // the second is GPU 0 now
+  node_.Edit([&](Json& state) {  // the former second GPU is GPU 0 now
     JsonArray& gpus = state.at("gpus").as_array();
     gone = gpus.front().as_object();
     gpus.erase(gpus.begin());
     gpus.front().as_object()["uuid"] = second;
   });
   ASSERT_EQ(backend_.ListGpus()->at(0).uuid, second);
-  gone["lost"] = true;  // and what has gone comes back as that
+  gone["lost"] = true;  // and the removed GPU returns as that one
   node_.Edit([&](Json& state) {
     JsonArray& gpus = state.at("gpus").as_array();
     gpus.insert(gpus.begin(), gone);
@@ -211,7 +211,7 @@ TEST_F(NvmlFaults, AGpuThatCannotBeReadIsNotTakenForOneThatHasAnotherIndexNow) {
   EXPECT_EQ(backend_.ListGpus()->at(0).uuid, "") << "nor later";
 }
 
-TEST_F(NvmlFaults, ALostGpuStaysListedAndHurtsOnlyItself) {
+TEST_F(NvmlFaults, ListsLostGpuAndServesOthers) {
   ASSERT_TRUE(backend_.ListGpus().ok());
   node_.EditGpu(1, [](JsonObject& gpu) { gpu["lost"] = true; });
   const auto infos = backend_.ListGpus();
@@ -227,7 +227,7 @@ TEST_F(NvmlFaults, ALostGpuStaysListedAndHurtsOnlyItself) {
   EXPECT_TRUE(backend_.Create(1, "1g.5gb", 0).ok());
 }
 
-TEST_F(NvmlFaults, ADriverThatComesAndGoesIsReachedAgain) {
+TEST_F(NvmlFaults, ReconnectsAfterDriverReload) {
   node_.Fault({{"call", "nvmlInit_v2"}, {"error", 18}});
   const Status mismatch = backend_.ListGpus().status();
   EXPECT_EQ(mismatch.code(), Code::kUnavailable);
@@ -240,7 +240,7 @@ TEST_F(NvmlFaults, ADriverThatComesAndGoesIsReachedAgain) {
   EXPECT_TRUE(backend_.ListGpus().ok());
 }
 
-TEST_F(NvmlFaults, ANumberThatCannotBeTrueIsAnErrorNotAnAllocation) {
+TEST_F(NvmlFaults, RefusesImpossibleCounts) {
   ASSERT_TRUE(backend_.Create(0, "1g.5gb", 0).ok());
   const JsonObject answers[] = {
       {{"call", "nvmlDeviceGetGpuInstances"}, {"gpu", 0}, {"count", 4000000000u}},
@@ -260,8 +260,8 @@ TEST_F(NvmlFaults, ANumberThatCannotBeTrueIsAnErrorNotAnAllocation) {
   EXPECT_EQ(backend_.ListGpus().status().code(), Code::kInternal);
 }
 
-// Profiles are read once a session, so each needs a new one.
-TEST_F(NvmlFaults, ProfilesThatCannotBeTrueAreRefused) {
+// Profiles are cached per session, so each case needs a new session.
+TEST_F(NvmlFaults, RefusesImpossibleProfiles) {
   const JsonObject answers[] = {
       {{"call", "nvmlDeviceGetGpuInstanceProfileInfoV"}, {"count", 4000000000u}},
       {{"call", "nvmlDeviceGetGpuInstancePossiblePlacements_v2"}, {"count", 4000000000u}},
@@ -279,7 +279,7 @@ TEST_F(NvmlFaults, ProfilesThatCannotBeTrueAreRefused) {
   }
 }
 
-TEST_F(NvmlFaults, StringsWithoutAnEndAreCutAndMadeHarmless) {
+TEST_F(NvmlFaults, TruncatesAndSanitizesUnterminatedStrings) {
   node_.Fault({{"call", "nvmlDeviceGetName"}, {"gpu", 0}, {"unterminated", true}});
   node_.Fault({{"call", "nvmlDeviceGetUUID"}, {"gpu", 1}, {"unterminated", true}});
   node_.Fault({{"call", "nvmlSystemGetDriverVersion"}, {"unterminated", true}});
@@ -294,7 +294,7 @@ TEST_F(NvmlFaults, StringsWithoutAnEndAreCutAndMadeHarmless) {
   EXPECT_EQ(profiles->front().canonical, "1g.5gb") << "id and size say which it is";
 }
 
-TEST_F(NvmlFaults, NamesThatDriversGiveOtherwiseMeanTheSame) {
+TEST_F(NvmlFaults, MapsRenamedProfilesToCatalogueNames) {
   NvmlNode node(JsonObject{
       {"gpus", JsonArray{{{"model", "A100-80GB"},
                           {"renames", {{"3g.40gb", "3g.39gb"}, {"2g.20gb", "2g.19gb"}}}}}}});
@@ -305,14 +305,14 @@ TEST_F(NvmlFaults, NamesThatDriversGiveOtherwiseMeanTheSame) {
   EXPECT_EQ((*listed)[1].profile, "3g.40gb");
 }
 
-TEST_F(NvmlFaults, ComputeInstancesThatNameTheirGpuAreLookedUp) {
+TEST_F(NvmlFaults, FindsUuidIfComputeInstanceReportsParentDevice) {
   const std::string uuid = backend_.Create(0, "1g.5gb", 2)->uuid;
   node_.EditGpu(0, [](JsonObject& gpu) { gpu["parentHandles"] = true; });
   EXPECT_EQ(backend_.ListInstances(0)->front().uuid, uuid);
   EXPECT_EQ(backend_.Create(0, "1g.5gb", 3)->uuid.substr(0, 4), "MIG-");
 }
 
-TEST_F(NvmlFaults, WhatOthersCutFurtherIsLeftAlone) {
+TEST_F(NvmlFaults, LeavesFurtherPartitionedInstanceAlone) {
   node_.EditGpu(0, [](JsonObject& gpu) {
     const JsonObject half{{"id", 0}, {"profile", 0}, {"slices", 1}};
     JsonObject other = half;

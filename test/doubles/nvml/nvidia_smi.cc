@@ -1,4 +1,4 @@
-// nvidia-smi, doubled: resets one GPU of the state file (README.md).
+// A double of nvidia-smi: resets one GPU of the state file (README.md).
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
@@ -51,7 +51,7 @@ End Reset(State& state, const std::string& uuid, bool sessions) {
 }
 
 End Run(const std::string& path, const std::string& uuid) {
-  // Whoever opens the GPUs meanwhile waits.
+  // Blocks other processes that open the GPUs meanwhile.
   const UniqueFd sessions(open(SessionsPath(path).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   const bool alone = sessions.valid() && flock(sessions.get(), LOCK_EX | LOCK_NB) == 0;
   const StateFile file(path);

@@ -1,5 +1,5 @@
-// A node with doubled GPUs for tests: makes the state file, points the double at it, and lets a
-// test look at the truth and change it while code under test runs, in this process or another.
+// A node with doubled GPUs for tests: creates the state file, points the double at it, and lets a
+// test read and change the true state while code under test runs, in this process or another.
 //
 //   NvmlNode node({{"gpus", JsonArray{{{"model", "A100-40GB"}}}}});
 //   auto library = NvmlLibrary::Open(node.library()).value();
@@ -17,7 +17,7 @@ namespace nos::nvml_double {
 
 class NvmlNode {
  public:
-  // Sets NOS_NVML_DOUBLE_STATE of this process to a new file: one node at a time in a process.
+  // Sets NOS_NVML_DOUBLE_STATE of this process to a new file: at most one node per process.
   explicit NvmlNode(const Json& state);
   ~NvmlNode();
   NvmlNode(const NvmlNode&) = delete;
@@ -34,10 +34,10 @@ class NvmlNode {
   void Fault(const JsonObject& fault) const;
   void Event(const JsonObject& event) const;
   void ClearFaults() const;
-  // {"1g.5gb@0", "3g.20gb@4!"}: by start; "!" marks one without compute instance.
+  // {"1g.5gb@0", "3g.20gb@4!"}: by start; "!" marks an instance without a compute instance.
   std::vector<std::string> Layout(int gpu) const;
-  // The node restarts: instances and compute modes vanish, lost GPUs are back, and MIG mode is what
-  // was pending, off on Hopper and later.
+  // Restarts the node: instances and compute modes vanish, lost GPUs are back, and MIG mode is the
+  // pending one, or off on Hopper and later.
   void Reboot() const;
 
  private:

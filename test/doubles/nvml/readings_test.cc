@@ -1,4 +1,4 @@
-// What the real NVML backend measures over the doubled driver.
+// Readings of the real NVML backend over the doubled driver.
 #include <gtest/gtest.h>
 
 #include "device/nvml_backend.h"
@@ -28,7 +28,7 @@ struct Machine {
   explicit Machine(JsonArray gpus, const std::string& file = NvmlNode::library())
       : node(JsonObject{{"node", "n1"}, {"gpus", std::move(gpus)}}),
         library(NvmlLibrary::Open(file).value()) {}
-  // Of an instance: what is measured, and how busy it is from now on.
+  // Sets the readings of an instance and its load from now on.
   void SetInstance(int gpu, const JsonObject& readings) {
     node.EditGpu(gpu, [&](JsonObject& changed) {
       changed["instances"].as_array().at(0).as_object()["readings"] = readings;
@@ -39,7 +39,7 @@ struct Machine {
   NvmlBackend backend{*library, gpu::Catalogue::Builtin()};
 };
 
-TEST(NvmlReadings, OfAGpuWithoutMig) {
+TEST(NvmlReadings, ReadsGpuWithoutMig) {
   Machine m({BusyGpu("A100-40GB", false)});
   const Readings readings = m.backend.MeasureGpu(0);
   EXPECT_EQ(readings.Find(metric::kUtilization), 0.63);
@@ -57,7 +57,7 @@ TEST(NvmlReadings, OfAGpuWithoutMig) {
   EXPECT_NE(readings.unmeasured.at("pcie_tx").find("begins with Hopper"), std::string::npos);
 }
 
-TEST(NvmlReadings, InMigModeHopperComparesCounters) {
+TEST(NvmlReadings, ComparesGpmCountersOnHopperInMigMode) {
   Machine m({BusyGpu("H100-80GB", true)});
   const GpuInstance made = m.backend.Create(0, "1g.10gb", 3).value();
   m.SetInstance(0, {{"utilization", 80}, {"memoryUsedMiB", 5000}});
@@ -80,7 +80,7 @@ TEST(NvmlReadings, InMigModeHopperComparesCounters) {
   EXPECT_TRUE(instance.unmeasured.empty());
 }
 
-TEST(NvmlReadings, AnInstanceMadeAnewIsNotComparedWithTheOldOne) {
+TEST(NvmlReadings, DoesNotCompareRecreatedInstanceWithOldOne) {
   Machine m({BusyGpu("H100-80GB", true)});
   const GpuInstance first = m.backend.Create(0, "1g.10gb", 3).value();
   (void)m.backend.MeasureInstance(first);
@@ -91,7 +91,7 @@ TEST(NvmlReadings, AnInstanceMadeAnewIsNotComparedWithTheOldOne) {
   EXPECT_TRUE(m.backend.MeasureInstance(second).Find(metric::kUtilization));
 }
 
-TEST(NvmlReadings, AmpereInMigModeSaysThatItCannot) {
+TEST(NvmlReadings, ReportsMissingUtilizationOnAmpereInMigMode) {
   Machine m({BusyGpu("A100-40GB", true)});
   const GpuInstance made = m.backend.Create(0, "1g.5gb", 6).value();
   for (int i = 0; i < 2; ++i) {
@@ -110,7 +110,7 @@ TEST(NvmlReadings, AmpereInMigModeSaysThatItCannot) {
   }
 }
 
-TEST(NvmlReadings, AnOldDriverReadsWhatItCan) {
+TEST(NvmlReadings, ReadsAvailableMetricsOfOldDriver) {
   Machine m({BusyGpu("A100-40GB", false)}, NvmlNode::old_library());
   const Readings readings = m.backend.MeasureGpu(0);
   EXPECT_EQ(readings.Find(metric::kMemoryUsed), 12945) << "it does not tell what it keeps";
@@ -121,7 +121,7 @@ TEST(NvmlReadings, AnOldDriverReadsWhatItCan) {
   EXPECT_TRUE(readings.unmeasured.contains("utilization"));
 }
 
-TEST(NvmlReadings, OneThatFailsSpoilsNoOther) {
+TEST(NvmlReadings, OneFailedMetricDoesNotAffectOthers) {
   Machine m({BusyGpu("A100-40GB", false)});
   m.node.Fault({{"call", "nvmlDeviceGetPowerUsage"}, {"error", 999}});
   m.node.Fault({{"call", "nvmlDeviceGetComputeRunningProcesses_v3"}, {"count", 4'000'000}});
@@ -134,7 +134,7 @@ TEST(NvmlReadings, OneThatFailsSpoilsNoOther) {
   EXPECT_EQ(m.backend.MeasureGpu(0).Find(metric::kPower), 312.5);
 }
 
-TEST(NvmlReadings, ALostGpuMeasuresNothing) {
+TEST(NvmlReadings, LostGpuHasNoReadings) {
   Machine m({BusyGpu("A100-40GB", false)});
   m.node.EditGpu(0, [](JsonObject& gpu) { gpu["lost"] = true; });
   const Readings readings = m.backend.MeasureGpu(0);
@@ -142,7 +142,7 @@ TEST(NvmlReadings, ALostGpuMeasuresNothing) {
   EXPECT_NE(readings.unmeasured.at("utilization").find("fallen off the bus"), std::string::npos);
 }
 
-TEST(NvmlReadings, ProcessesAreNamedAndBelongToInstances) {
+TEST(NvmlReadings, NamesProcessesAndTheirInstances) {
   Machine m({BusyGpu("H100-80GB", true)});
   m.node.EditGpu(0, [](JsonObject& gpu) {
     gpu["processes"] = JsonArray{

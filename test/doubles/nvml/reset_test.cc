@@ -1,4 +1,5 @@
-// GPUs that change MIG mode with a reset: the real backend, over the doubled driver and nvidia-smi.
+// GPUs that change MIG mode with a reset: the real backend, with doubles of the driver and
+// nvidia-smi.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -28,7 +29,7 @@ struct Machine {
   NvmlBackend backend{*library, gpu::Catalogue::Builtin(), &events, {NvmlNode::nvidia_smi()}};
 };
 
-TEST(NvmlReset, BringsTheModeThatWaits) {
+TEST(NvmlReset, ActivatesPendingMode) {
   Machine m({Gpu("A100-40GB", false), Gpu("A100-40GB", false)});
   ASSERT_TRUE(m.backend.SetComputeMode(1, ComputeMode::kExclusiveProcess).ok());
   EXPECT_EQ(m.backend.EnableMig(0).code(), Code::kPermission);
@@ -42,8 +43,8 @@ TEST(NvmlReset, BringsTheModeThatWaits) {
   EXPECT_EQ(m.Info(1).compute_mode, ComputeMode::kExclusiveProcess);
 }
 
-// This process's own sessions, the watcher of errors' too, would keep it from being reset.
-TEST(NvmlReset, WhoWatchesLetsGoOfTheGpus) {
+// This process's own sessions, including the event watcher's, would block the reset.
+TEST(NvmlReset, SuspendsEventWatcherDuringReset) {
   Machine m({Gpu("A100-40GB", false)});
   ASSERT_TRUE(m.events.Start().ok());
   (void)m.backend.MeasureGpu(0);
@@ -55,7 +56,7 @@ TEST(NvmlReset, WhoWatchesLetsGoOfTheGpus) {
   EXPECT_THAT(m.board.Conditions(), IsEmpty()) << "a reset cures it";
 }
 
-TEST(NvmlReset, AnotherClientIsToldOf) {
+TEST(NvmlReset, ReportsOtherClientHoldingGpu) {
   Machine m({Gpu("A100-40GB", false)});
   EXPECT_EQ(m.backend.EnableMig(0).code(), Code::kPermission);
   m.node.EditGpu(0, [](JsonObject& gpu) { gpu["inUse"] = true; });
@@ -74,7 +75,7 @@ TEST(NvmlReset, AnotherClientIsToldOf) {
   EXPECT_TRUE(m.Info(0).mig_enabled);
 }
 
-TEST(NvmlReset, WhatCannotBeIsTold) {
+TEST(NvmlReset, ReportsUnsupportedReset) {
   Machine m({Gpu("A100-40GB", false), Gpu("A100-40GB", false)});
   m.node.EditGpu(0, [](JsonObject& gpu) {
     gpu["noReset"] = "Resetting GPU is not supported:\nit is linked to others";
@@ -87,7 +88,7 @@ TEST(NvmlReset, WhatCannotBeIsTold) {
   EXPECT_EQ(m.backend.ResetGpu(7).code(), Code::kNotFound);
 }
 
-TEST(NvmlReset, AProgramThatIsNotThereOrDoesNotEnd) {
+TEST(NvmlReset, ReportsMissingOrHungProgram) {
   Machine m({Gpu("A100-40GB", false)});
   NvmlBackend without(*m.library, gpu::Catalogue::Builtin(), nullptr, {"/nowhere/nvidia-smi"});
   const Status none = without.ResetGpu(0);
@@ -107,7 +108,7 @@ TEST(NvmlReset, AProgramThatIsNotThereOrDoesNotEnd) {
   EXPECT_EQ(ResetGpu({}, "--id=0; reboot").code(), Code::kInvalid);
 }
 
-TEST(NvmlReset, AModeThatWaitsIsTakenBack) {
+TEST(NvmlReset, CancelsPendingMode) {
   Machine m({Gpu("A100-40GB", false), Gpu("A100-40GB", true)});
   EXPECT_EQ(m.backend.EnableMig(0).code(), Code::kPermission);
   EXPECT_EQ(m.backend.DisableMig(1).code(), Code::kPermission);
@@ -120,7 +121,7 @@ TEST(NvmlReset, AModeThatWaitsIsTakenBack) {
   EXPECT_TRUE(m.Info(1).mig_enabled);
 }
 
-TEST(NvmlReset, AmpereKeepsItsModeOverReboots) {
+TEST(NvmlReset, AmpereKeepsModeOverReboots) {
   Machine m({Gpu("A100-40GB", false), Gpu("H200-141GB", false)});
   EXPECT_EQ(m.backend.EnableMig(0).code(), Code::kPermission);
   EXPECT_TRUE(m.backend.EnableMig(1).ok());

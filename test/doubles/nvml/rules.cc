@@ -10,7 +10,7 @@
 namespace nos::nvml_double {
 namespace {
 
-// Compute profiles by place: slices. Source: nvml.h NVML_COMPUTE_INSTANCE_PROFILE_*.
+// Slices of compute profiles, by index. Source: nvml.h NVML_COMPUTE_INSTANCE_PROFILE_*.
 constexpr unsigned kComputeSlices[kComputeProfilePlaces] = {1, 2, 3, 4, 7, 8, 6, 1, 7};
 constexpr unsigned kSingleRev1 = 7, kSevenNvl = 8;
 
@@ -27,7 +27,8 @@ unsigned Multiprocessors(const gpu::Profile& profile) {
   return static_cast<unsigned>(std::max(profile.multiprocessors, profile.compute));
 }
 
-// The multiprocessors of the model's plain 1g: what compute profile 0 sees of a double-memory 1g.
+// The multiprocessors of the model's plain 1g: compute profile 0 of a double-memory 1g has only
+// these.
 unsigned PlainSingle(const gpu::Model& model) {
   unsigned least = ~0u;
   for (const gpu::Profile& profile : model.profiles()) {
@@ -113,7 +114,7 @@ std::optional<nvml::ComputeInstanceProfileInfo> ComputeProfileInfo(const gpu::Mo
   const unsigned slices = kComputeSlices[place];
   const auto whole = static_cast<unsigned>(parent.compute);
   unsigned multiprocessors = Multiprocessors(parent) * slices / whole;
-  const bool shadowed = Exists(model, parent, kSingleRev1);  // the double-memory trap
+  const bool shadowed = Exists(model, parent, kSingleRev1);  // the double-memory case
   if (place == 0 && shadowed) multiprocessors = PlainSingle(model);
   return nvml::ComputeInstanceProfileInfo{place,
                                           slices,

@@ -1,5 +1,5 @@
-// What the doubled driver of one node knows: GPUs, what they are cut into, and what shall go wrong.
-// The file format is in README.md.
+// The state of one node's doubled driver: GPUs, their instances, and faults to inject. README.md
+// describes the file format.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace nos::nvml_double {
 
-// What is measured, by the names of README.md.
+// Readings, by the names in README.md.
 using Values = std::map<std::string, int64_t>;
 
 struct Process {
@@ -44,9 +44,9 @@ struct Gpu {
   bool mig = true, mig_pending = true;
   unsigned compute_mode = 0;
   bool lost = false;
-  bool in_use = false;          // a client keeps the GPU from changing its mode
-  std::string no_reset;         // what nvidia-smi says of it instead of resetting it alone
-  bool parent_handles = false;  // compute instances name their GPU and not their MIG device
+  bool in_use = false;          // a client blocks changes of the GPU's mode
+  std::string no_reset;         // nvidia-smi's refusal to reset it alone
+  bool parent_handles = false;  // compute instances report their GPU, not their MIG device
   std::map<std::string, std::string> renames;  // catalogue's profile name -> this driver's
   std::vector<Instance> instances;
   Values readings;
@@ -59,8 +59,8 @@ struct Fault {
   std::optional<int> gpu;
   Effect effect = Effect::kFail;
   unsigned error = 999;
-  int after = 0, times = 1;             // calls let through first, calls struck then
-  std::optional<uint64_t> count;        // what a list or a number becomes
+  int after = 0, times = 1;             // calls to let through first, calls to hit then
+  std::optional<uint64_t> count;        // replaces a list's length or a count
   std::optional<uint64_t> start, size;  // of placements
   bool unterminated = false;            // strings fill their buffer
 };
@@ -73,14 +73,14 @@ struct Event {
 
 struct State {
   std::string node, driver;
-  bool root = true;                           // who calls may change modes
+  bool root = true;                           // the caller may change modes
   std::map<std::string, int64_t> latency_ms;  // by function
   std::vector<Gpu> gpus;
   std::vector<Fault> faults;
   std::vector<Event> events;
 };
 
-// Error: kInvalid with the reason. A test's mistake, hence all or nothing.
+// Error: kInvalid with the reason. All or nothing, because an error is the test's mistake.
 Result<State> ReadState(const Json& json);
 Json WriteState(const State& state);
 

@@ -1,5 +1,5 @@
-// A JSON file that several processes and tests share: locked while it is read or changed, replaced
-// in one step, so that whoever only reads never sees half of it.
+// A JSON file shared by several processes and tests: locked while it is read or changed, and
+// replaced atomically, so that readers never see half of it.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace nos::nvml_double {
 
-// Processes with a session share a lock (flock) on this file: so long they have the GPUs open.
+// Each process with a session holds a shared lock (flock) on this file, i.e. keeps the GPUs open.
 std::string SessionsPath(const std::string& state_path);
 
-// Holds the lock (flock on "<path>.lock") while it lives.
+// Holds the lock (flock on "<path>.lock") during its lifetime.
 class StateFile {
  public:
   explicit StateFile(std::string path);

@@ -1,4 +1,5 @@
-// One place that talks to the server: relative addresses, credentials, errors as the server words them.
+// The only module that calls the server: relative addresses, credentials, errors in the server's
+// words.
 import type {
   Decision,
   Gpus,
@@ -16,12 +17,12 @@ import type {
 
 const tokenKey = "nos.token";
 
-/** An answer that is not 2xx, or none (status 0). The message is fit for people. */
+/** An answer other than 2xx, or none (status 0). The message is suitable for display. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
-    /** Where a browser can sign in; empty where there is no such thing. */
+    /** Address for signing in with a browser; empty if the server has none. */
     readonly signIn = "",
   ) {
     super(message);
@@ -29,7 +30,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The bearer token of this tab; gone when the tab is closed. */
+/** The bearer token of this tab; forgotten when the tab is closed. */
 export const token = {
   get: (): string => sessionStorage.getItem(tokenKey) ?? "",
   set(value: string): void {
@@ -40,7 +41,7 @@ export const token = {
 
 export type Query = Record<string, string | number | undefined | readonly string[]>;
 
-/** The address of an API path, relative to where the page lies. Empty values are left out. */
+/** The address of an API path, relative to the page's. Empty values are left out. */
 export function address(path: string, query: Query = {}, base = document.baseURI): URL {
   const url = new URL(`api/v1/${path}`, new URL("./", base));
   for (const [name, value] of Object.entries(query)) {
@@ -57,13 +58,13 @@ export function headers(more: Record<string, string> = {}): Record<string, strin
   return bearer ? { ...more, Authorization: `Bearer ${bearer}` } : more;
 }
 
-/** What the server says is wrong, or what the status means where it says nothing. */
+/** The server's error message, or the meaning of the status if it has none. */
 export function errorOf(status: number, body: string): ApiError {
   try {
     const { error: said, sign_in: place } = JSON.parse(body) as { error?: unknown; sign_in?: unknown };
     if (typeof said === "string" && said) return new ApiError(status, said, typeof place === "string" ? place : "");
   } catch {
-    // A proxy in between answers with a page of its own.
+    // Keep the generic message: a proxy in between answers with a page of its own.
   }
   return new ApiError(status, `The server answered with status ${status}. Its log says why.`);
 }
@@ -93,7 +94,7 @@ function post<T>(path: string, body: unknown): Promise<T> {
   return ask<T>(address(path), {
     method: "POST",
     body: JSON.stringify(body),
-    // A page of another site cannot send this header.
+    // A page of another site cannot send this header without a CORS preflight.
     headers: headers({ "Content-Type": "application/json", "X-Nos-Csrf": "1" }),
   });
 }
@@ -101,7 +102,7 @@ function post<T>(path: string, body: unknown): Promise<T> {
 export interface WorkloadQuery {
   namespace?: string;
   state?: string;
-  /** Only pods of that one: "Job/train". */
+  /** Only pods of this job: "Job/train". */
   job?: string;
   q?: string;
   at?: number;
@@ -126,7 +127,7 @@ export async function signOut(place: string): Promise<void> {
 }
 
 export const api = {
-  /** `namespace`: is asked about, if nobody has said yet whether it is the user's. */
+  /** `namespace`: checked first, if it is not known yet whether the user may read it. */
   session: (namespace: string, signal?: AbortSignal) => get<Session>("session", { namespace }, signal),
   overview: (cluster: string, signal?: AbortSignal) => get<Overview>("overview", { cluster }, signal),
   gpus: (cluster: string, at?: number, namespace?: string, signal?: AbortSignal) =>
@@ -152,7 +153,7 @@ export const api = {
     get<{ pools: Pool[] }>("pools", { cluster, at }, signal),
   series: (cluster: string, query: SeriesQuery, signal?: AbortSignal) =>
     get<SeriesAnswer>("series", { cluster, ...query }, signal),
-  /** The newest first; `next` goes on with what was before. */
+  /** Newest first; `next` continues with older ones. */
   history: (
     cluster: string,
     query: { from: number; to: number; limit: number; kind?: readonly string[]; what?: string; after?: string },

@@ -1,4 +1,4 @@
-// The live connection of the page: one event stream, reconnected for as long as the page is open.
+// The live connection of the page: one event stream, reconnected while the page is open.
 import { address, ApiError, errorOf, headers } from "./client";
 import { backoff, SseParser } from "./sse";
 
@@ -13,10 +13,10 @@ type Listener = (data: unknown) => void;
 // The server sends a comment each 15 s; a connection that is silent for longer is dead.
 const silence = 45_000;
 
-/** Delivers events by name. "reset" says: what was loaded before may be out of date, load anew. */
+/** Delivers events by name. "reset" means: loaded data may be outdated, load again. */
 export class Live {
   connection: Connection = { state: "connecting" };
-  /** Latest moment, on the server's clock, that any data is known to be from. */
+  /** The latest time, on the server's clock, of any received data. */
   freshAt = 0;
   private readonly listeners = new Map<string, Set<Listener>>();
   private readonly watchers = new Set<() => void>();
@@ -72,7 +72,7 @@ export class Live {
   }
 
   private async run(): Promise<void> {
-    let goesOn = false; // the server ends a stream now and then, to ask anew who may see what
+    let goesOn = false; // the server ends a stream regularly, to check permissions again
     while (!this.abort.signal.aborted) {
       if (!goesOn) this.become({ state: "connecting" });
       goesOn = false;
@@ -95,7 +95,7 @@ export class Live {
     }
   }
 
-  /** Waits, but not when the browser says that the network is back. */
+  /** Waits; ends early when the browser reports that the network is back. */
   private pause(wait: number, why: string): Promise<void> {
     this.become({ state: "waiting", retryAt: Date.now() + wait, why });
     return new Promise((resolve) => {
@@ -149,12 +149,12 @@ export class Live {
     try {
       data = JSON.parse(text);
     } catch {
-      return; // one bad event never spoils the others
+      return; // one malformed event must not stop the others
     }
     if (event === "hello") {
       const at = (data as { at?: unknown }).at;
       if (typeof at === "number") this.setServerTime(at);
-      // Without an id the server cannot know where this page stopped listening.
+      // Without an id the server cannot resume where this page stopped.
       if (this.greeted && this.lastId === undefined) this.emit("reset", null);
       this.greeted = true;
     }

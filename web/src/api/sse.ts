@@ -1,5 +1,5 @@
-// Server-sent events from bytes. The browser's own EventSource cannot send a bearer token and gives
-// up for good at the first answer that is not 200, so the stream is read with fetch.
+// Parses server-sent events from bytes. The browser's own EventSource cannot send a bearer token
+// and gives up for good at the first answer that is not 200, so the stream is read with fetch.
 
 export interface Message {
   event: string;
@@ -9,7 +9,7 @@ export interface Message {
 
 const longestEvent = 64 * 1024 * 1024;
 
-/** Reads the event stream format (WHATWG HTML, 9.2.6). Text may be cut anywhere. */
+/** Parses the event stream format (WHATWG HTML, 9.2.6). Text may be split anywhere. */
 export class SseParser {
   private rest = "";
   private event = "";
@@ -17,7 +17,7 @@ export class SseParser {
   private size = 0;
   private id: string | undefined;
 
-  /** Throws when a single event grows beyond all bounds. */
+  /** Throws if a single event exceeds the size limit. */
   push(text: string): Message[] {
     const messages: Message[] = [];
     this.rest += text;

@@ -6,11 +6,11 @@ export interface Session {
   sandbox: boolean;
   clusters: string[];
   can: { submit: boolean; what_if?: boolean; all_namespaces: boolean };
-  /** Where this browser's session is ended, if it has one. */
+  /** Address for signing out of this browser's session, if it has one. */
   sign_out?: string;
   /** null: every namespace. */
   namespaces: string[] | null;
-  /** How many further ones there are of which nobody has said yet whether they are the user's. */
+  /** Number of further namespaces not yet checked against the user's rights. */
   unasked_namespaces?: number;
   now: number;
   version: string;
@@ -21,7 +21,7 @@ export interface Overview {
   fresh_at: number;
   gpus: number;
   slots: number;
-  /** Shares of all slots. null where it cannot be measured. */
+  /** Shares of all slots. null if not measurable. */
   allocated: number;
   used: number | null;
   idle: number | null;
@@ -62,14 +62,14 @@ export interface Gpu {
   gpu: string;
   product: string;
   memory: number;
-  /** Memory slots that placements, and time slices, count in; GiB for MPS shares; 0: the GPU is not divided. */
+  /** Units of placements and time slices: memory slots; for MPS shares: GiB; 0: the GPU is not divided. */
   slots: number;
   mig: boolean;
-  /** Empty, or why the GPU cannot be used. */
+  /** Empty, or the reason why the GPU cannot be used. */
   health: string;
-  /** In which way it is used; "" while nothing is on it. Servers before this do not say. */
+  /** Its sharing mode; "" while it is empty. Older servers omit it. */
   way?: Way | "";
-  /** What else it may become. */
+  /** Other possible sharing modes. */
   switches?: Way[];
   instances: Instance[];
   holders: Holder[];
@@ -116,7 +116,7 @@ export interface Pod {
   namespace: string;
   name: string;
   owner?: { kind: string; name: string };
-  /** Who made it in the end. */
+  /** The top owner of the pod. */
   job?: { kind: string; name: string };
   node: string;
   state: PodState;
@@ -131,9 +131,9 @@ export interface Pod {
   started: number;
   finished: number;
   slices: Slice[];
-  /** When it is expected to start; null: unknown. */
+  /** Expected start time; null: unknown. */
   estimate: number | null;
-  /** What says so: "plan", "reclaim" or "history"; or why nobody knows. */
+  /** Source of the estimate: "plan", "reclaim" or "history"; or the reason why it is unknown. */
   estimate_by: string;
   why: string;
 }
@@ -152,22 +152,22 @@ export interface Job {
   name: string;
   queue?: string;
   state?: "suspended" | "queued" | "pending" | "running" | "succeeded" | "failed";
-  /** Why it waits, or has failed. */
+  /** Reason why it is pending, or has failed. */
   why?: string;
   pods?: Partial<Record<PodState, number>>;
-  /** Pods that have succeeded, also those that are gone. */
+  /** Pods that have succeeded, including deleted ones. */
   completions?: number;
   created?: number;
   started?: number;
-  /** 0: it goes on. */
+  /** 0: not finished. */
   finished?: number;
-  /** Pods that have to succeed; as the following, of Jobs alone. */
+  /** Number of pods that must succeed; this and the following only for Jobs. */
   wanted?: number;
   parallelism?: number;
   suspended?: boolean;
-  /** GPUs and slices of all its pods at once. */
+  /** GPUs and slices of all its pods together. */
   requests?: Record<string, number>;
-  /** Where it stands with Kueue. */
+  /** Its state in Kueue. */
   admission?: { state: string; cluster_queue?: string; reason?: string; message?: string };
 }
 
@@ -178,7 +178,7 @@ export interface Queue {
   name: string;
   jobs?: number;
   pods?: { waiting: number; admitted: number };
-  /** As Kueue counts them. */
+  /** Kueue's own counts. */
   workloads?: { pending: number; reserving: number; admitted: number };
   active?: boolean;
   why?: string;
@@ -193,7 +193,7 @@ export interface Jobs {
 
 export interface ClusterEvent {
   at: number;
-  /** How often it has happened. */
+  /** Number of occurrences. */
   count?: number;
   kind?: string;
   type?: string;
@@ -209,7 +209,7 @@ export interface PodDetail extends Pod {
 export interface GpuLayout {
   index: number;
   profiles: Record<string, number>;
-  /** In which way the GPU is used so; "" for nothing on it. */
+  /** The GPU's sharing mode in this layout; "" if it is empty. */
   way?: Way | "";
 }
 
@@ -219,9 +219,9 @@ export interface PodName {
 }
 
 export interface Decision {
-  /** When it was told last: it comes again as it goes on. */
+  /** Time of the latest report: a decision is reported again as it progresses. */
   at: number;
-  /** When it was made; servers before this did not say. */
+  /** Time of the decision; older servers omit it. */
   made?: number;
   id: string;
   type: "plan" | "cut" | "preemption" | "reclaim" | "move" | "scale";
@@ -230,7 +230,7 @@ export interface Decision {
   pods: PodName[];
   victims: PodName[];
   state: "planned" | "applied" | "failed";
-  /** Of one that is done, if anybody knows. */
+  /** Only for a finished decision, if known. */
   took_ms?: number;
   why: string;
 }
@@ -255,21 +255,21 @@ export interface Quota {
 export interface Pool {
   id: string;
   name: string;
-  /** Of one node; `count` 0: none. */
+  /** The GPUs of one node; `count` 0: none. */
   gpu?: { model?: string; product?: string; count?: number; partitioning?: "none" | "mig" | "mps" | "hybrid" };
-  /** That stay; on their way out are others. */
+  /** Nodes without those being removed. */
   nodes?: number;
   coming?: number;
   going?: number;
   wanted?: number;
   min?: number;
   max?: number;
-  /** Of a node for an hour, in any currency; 0: not told. */
+  /** Price of a node per hour, in any currency; 0: unknown. */
   price?: number;
-  /** Times in a row that nodes did not come. */
+  /** Number of consecutive failures to provision nodes. */
   failures?: number;
   state?: "ready" | "closed" | "failing" | "invalid" | "no template" | "unknown";
-  /** Of a closed one. */
+  /** Only for a closed pool. */
   closed_until?: number;
   why?: string;
 }
@@ -295,7 +295,7 @@ export interface HistoryEvent {
   [field: string]: unknown;
 }
 
-/** How a node was cut from then on. */
+/** The layout of a node from that time on. */
 export interface LayoutEvent extends HistoryEvent {
   kind: "layout";
   node: string;

@@ -1,4 +1,4 @@
-// Where all slots of the cluster are: one bar that adds up to the whole.
+// The state of all slots of the cluster: one bar that adds up to the whole.
 import type { Overview } from "../api/types";
 
 export type PartId = "used" | "held" | "idle" | "unmeasured" | "free" | "fragmented" | "stranded" | "out";

@@ -1,4 +1,4 @@
-// Data for components: asked for once, kept while it is asked for anew, tried again when it fails.
+// Data for components: loaded once, kept during a reload, retried after a failure.
 import { createContext, useCallback, useContext, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { api, ApiError } from "../api/client";
 import type { Live } from "../api/live";
@@ -21,7 +21,7 @@ export function useCluster(): Cluster {
   return cluster;
 }
 
-/** The overview of the cluster, kept current for all pages: it also says how old data is. */
+/** The overview of the cluster, kept current for all pages: it also has the age of the data. */
 export const OverviewContext = createContext<Resource<Overview> | null>(null);
 
 export function useOverview(): Resource<Overview> {
@@ -30,7 +30,7 @@ export function useOverview(): Resource<Overview> {
   return overview;
 }
 
-/** For whoever provides OverviewContext. */
+/** For the component that provides OverviewContext. */
 export function useLoadedOverview({ name, live }: Cluster): Resource<Overview> {
   const overview = useResource(`overview|${name}`, async (signal) => {
     const answer = await api.overview(name, signal);
@@ -52,8 +52,8 @@ export interface Resource<T> {
 }
 
 /**
- * Loads whenever `key` changes; an empty key loads nothing. While the next answer is awaited the last
- * one stays. What may pass by itself (no connection, too busy) is tried again.
+ * Loads whenever `key` changes; an empty key loads nothing. The last answer stays until the next one
+ * arrives. Transient errors (no connection, too busy) are retried.
  */
 export function useResource<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Resource<T> {
   const [state, setState] = useState<{ data?: T; error?: ApiError; loading: boolean }>({ loading: key !== "" });
@@ -114,7 +114,7 @@ let beat: ReturnType<typeof setInterval> | undefined;
 function onBeat(listener: () => void): () => void {
   beats.add(listener);
   beat ??= setInterval(() => {
-    // Nobody looks at a hidden page, and it asks the server nothing.
+    // A hidden page sends no requests.
     if (!document.hidden) beats.forEach((each) => each());
   }, 1000);
   return () => {
@@ -125,14 +125,14 @@ function onBeat(listener: () => void): () => void {
   };
 }
 
-/** The server's clock in whole steps; the component is drawn anew when a step is over. */
+/** The server's clock in whole steps; the component renders again after each step. */
 export function useNow(step = 1000): number {
   const { live } = useCluster();
   const ticks = useSyncExternalStore(onBeat, () => Math.floor(live.now() / step));
   return ticks * step;
 }
 
-/** The stretch of time of the address; moving ones advance with the resolution of their charts. */
+/** The time range of the address; moving ranges advance with the resolution of their charts. */
 export function useRange(): TimeRange {
   const { params } = useRoute();
   const { live } = useCluster();
@@ -149,8 +149,8 @@ export function useAt(): number | undefined {
 }
 
 /**
- * Nodes that changed take the place of those of the same name; the order of names is kept. `all`: the
- * names of those that are left, where some may have gone.
+ * Changed nodes replace those of the same name; the order of names is kept. `all`: names of the
+ * remaining nodes, if some may have been removed.
  */
 export function mergeNodes(nodes: Node[], changed: Node[], all?: string[]): Node[] {
   if (changed.length === 0 && !all) return nodes;
@@ -163,7 +163,7 @@ export function mergeNodes(nodes: Node[], changed: Node[], all?: string[]): Node
 const collator = new Intl.Collator("en", { numeric: true });
 export const compareNames = (a: string, b: string): number => collator.compare(a, b);
 
-/** All GPUs of the cluster: as they are, kept current, or as they were at a moment. */
+/** All GPUs of the cluster: the present state, kept current, or the state at a past moment. */
 export function useGpus(at: number | undefined, namespace: string): Resource<Gpus> {
   const { name, live } = useCluster();
   const resource = useResource(`${name}|${at ?? "now"}|${namespace}`, async (signal) => {

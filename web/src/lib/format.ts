@@ -1,4 +1,4 @@
-// Numbers and times as people read them. Every number comes with its unit; what is missing is a dash.
+// Numbers and times for display. Every number has a unit; a missing value is a dash.
 
 export const nothing = "–";
 
@@ -6,7 +6,7 @@ type Maybe = number | null | undefined;
 
 const known = (value: Maybe): value is number => typeof value === "number" && Number.isFinite(value);
 
-/** A fraction as per cent; one digit below 10 %, where it matters. */
+/** A fraction as per cent; with one digit below 10 %. */
 export function percent(value: Maybe): string {
   if (!known(value)) return nothing;
   const scaled = value * 100;
@@ -64,7 +64,7 @@ export function milliseconds(value: Maybe): string {
   return value < 1000 ? `${Math.round(value)} ms` : duration(value / 1000);
 }
 
-/** What a metric is counted in decides how it is written. Names and units as the API has them. */
+/** The unit of a metric decides its format. Names and units as in the API. */
 export function formatter(unit: string): (value: Maybe) => string {
   switch (unit) {
     case "":
@@ -100,7 +100,7 @@ export function metric(name: string, value: Maybe): string {
   return count(value);
 }
 
-/** How values of a series are written: by its metric where that is known, else by the unit it names. */
+/** Format of the values of a series: by its metric if that is known, else by its unit. */
 export function writer(name: string, unit: string): (value: Maybe) => string {
   if (name in words) return (value) => metric(name, value);
   return formatter(unit);
@@ -128,7 +128,7 @@ export function metricName(name: string): string {
 
 const pad = (value: number): string => String(value).padStart(2, "0");
 
-/** Local time of day; with the date when it is not today. `now` decides what today is. */
+/** Local time of day; with the date if it is not today. `now` decides which day is today. */
 export function clock(at: number, now: number, seconds = true): string {
   const time = new Date(at);
   const ofDay = `${pad(time.getHours())}:${pad(time.getMinutes())}${seconds ? `:${pad(time.getSeconds())}` : ""}`;
@@ -147,7 +147,7 @@ export function ago(at: number, now: number): string {
   return `${duration(seconds >= 120 ? Math.floor(seconds / 60) * 60 : seconds)} ago`;
 }
 
-/** A resource by the part of its name that tells it apart, and its amount. */
+/** A resource by the distinguishing part of its name, and its amount. */
 export function request(resource: string, amount: number): string {
   if (resource === "cpu") return counted(amount, "core");
   if (resource === "memory") return memory(amount);

@@ -1,26 +1,26 @@
-// What a decision changes: layouts before and after as counts of profiles.
+// The changes of a decision: layouts before and after as counts of profiles.
 import type { Decision, GpuLayout } from "../api/types";
 
-/** When it was made, which stays as it goes on. */
+/** The time when it was made, which does not change as it progresses. */
 export function madeAt({ made, at }: Pick<Decision, "made" | "at">): number {
   return made ?? at;
 }
 
-/** When it was done. */
+/** The time when it was completed. */
 export function doneAt(decision: Decision): number {
   return madeAt(decision) + (decision.took_ms ?? 0);
 }
 
-/** The newest first. */
+/** Newest first. */
 export function byTime(decisions: Decision[]): Decision[] {
   return [...decisions].sort((a, b) => madeAt(b) - madeAt(a));
 }
 
-/** A decision comes again as it goes on: the latest word on each, newest first. */
+/** A decision is reported again as it progresses: the latest report of each, newest first. */
 export function withDecision(all: Decision[], next: Decision, most: number): Decision[] {
   const others = all.filter((each) => each.id !== next.id);
   const known = all.find((each) => each.id === next.id);
-  if (known && known.at > next.at) return all;  // of who told it before and was heard late
+  if (known && known.at > next.at) return all;  // an outdated event, delivered late
   return byTime([next, ...others]).slice(0, most);
 }
 
@@ -29,7 +29,7 @@ export interface Difference {
   change: number;
 }
 
-/** Instances made (positive) and taken away (negative), the largest first. */
+/** Instances created (positive) and destroyed (negative), largest first. */
 export function difference(before: GpuLayout | undefined, after: GpuLayout | undefined): Difference[] {
   const names = new Set([...Object.keys(before?.profiles ?? {}), ...Object.keys(after?.profiles ?? {})]);
   return [...names]
@@ -38,7 +38,7 @@ export function difference(before: GpuLayout | undefined, after: GpuLayout | und
     .sort((a, b) => compute(b.profile) - compute(a.profile) || (a.profile < b.profile ? -1 : 1));
 }
 
-/** Compute slices by the name, for the order and the width of what is drawn only. */
+/** Compute slices parsed from the name, only for the order and width of drawings. */
 export function compute(profile: string): number {
   return Number(/^(\d+)g\./.exec(profile)?.[1] ?? 1);
 }
@@ -62,14 +62,14 @@ export function changesOf(decision: Decision): Change[] {
   });
 }
 
-/** "MIG → time slices" when the GPU is used in another way than before; "" when it is not. */
+/** "MIG → time slices" if the GPU's sharing mode changes, else "". */
 export function switchOf({ before, after }: Change): string {
   const was = before?.way ?? "";
   const is = after?.way ?? "";
   return was && is && was !== is ? `${was} → ${is}` : "";
 }
 
-/** What the whole decision costs. */
+/** The cost of the whole decision. */
 export function costOf(decision: Decision): { made: number; destroyed: number } {
   const cost = { made: 0, destroyed: 0 };
   for (const change of changesOf(decision)) {
@@ -81,7 +81,7 @@ export function costOf(decision: Decision): { made: number; destroyed: number } 
   return cost;
 }
 
-/** Profiles one by one, the largest first: what a strip shows from left to right. */
+/** Profiles one by one, largest first: the content of a strip from left to right. */
 export function piecesOf(layout: GpuLayout | undefined): string[] {
   return Object.entries(layout?.profiles ?? {})
     .sort(([a], [b]) => compute(b) - compute(a) || (a < b ? -1 : 1))

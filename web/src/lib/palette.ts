@@ -1,12 +1,13 @@
-// Colours that tell apart for colour-blind eyes too, and are never the only mark. Team colours are
-// after Okabe and Ito (https://jfly.uni-koeln.de/color/), the ramp after cividis (Nuñez et al. 2018).
+// Colours that colour-blind users can distinguish too; they are never the only mark. Team colours
+// are after Okabe and Ito (https://jfly.uni-koeln.de/color/), the ramp after cividis (Nuñez et al.
+// 2018).
 
 export const teamColours = {
   light: ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7a68c7", "#80701a"],
   dark: ["#4aa3dc", "#f0b441", "#2fbf94", "#dd95bd", "#86cdf5", "#ef8244", "#a295e6", "#c2b04a"],
 } as const;
 
-/** Which colour and which hatch a team has: the first free one from where its name points. */
+/** Colour and hatch of a team: the first free one from the position given by its name's hash. */
 export interface TeamMark {
   colour: number;
   hatch: boolean;
@@ -44,7 +45,7 @@ const ramp = {
 
 export const rampSteps = 5;
 
-/** The step of the ramp for a fraction: each is a fifth. */
+/** The step of the ramp for a fraction: each step covers a fifth. */
 export function rampStep(value: number): number {
   return Math.max(0, Math.min(rampSteps - 1, Math.floor(value * rampSteps + 1e-9)));
 }
@@ -67,7 +68,7 @@ export function contrast(one: string, other: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-/** Black or white, whichever is read better on the colour. */
+/** Black or white, whichever has more contrast with the colour. */
 export function inkOn(colour: string): string {
   return contrast(colour, "#101418") >= contrast(colour, "#ffffff") ? "#101418" : "#ffffff";
 }

@@ -1,15 +1,15 @@
-// What lists of pods are made of.
+// Building blocks of lists of pods.
 import { podStates, type Job, type Pod, type PodState } from "../api/types";
 import { count, duration, request } from "./format";
 
-/** The reason and, apart from it, what would help: "... Remedy: ...". */
+/** The reason and, separately, the remedy: "... Remedy: ...". */
 export function splitRemedy(why: string): { reason: string; remedy: string } {
   const at = why.search(/\bRemedy:\s*/i);
   if (at < 0) return { reason: why.trim(), remedy: "" };
   return { reason: why.slice(0, at).trim(), remedy: why.slice(at).replace(/^Remedy:\s*/i, "").trim() };
 }
 
-/** Pods that changed, in place. Says whether the list itself may be another one by now. */
+/** Replaces changed pods in place. Returns whether the list itself may have changed. */
 export function mergePods(pods: Pod[], changed: Pod[], removed: string[]): { pods: Pod[]; other: boolean } {
   const byUid = new Map(changed.map((pod) => [pod.uid, pod]));
   const gone = new Set(removed);
@@ -31,19 +31,19 @@ export interface Group {
   title: string;
   summary: string;
   pods: Pod[];
-  /** Of a job without pods. */
+  /** Only for a job without pods. */
   state?: string;
-  /** Why it waits, or has failed. */
+  /** Reason why it is pending, or has failed. */
   why?: string;
-  /** What makes a list of its pods alone; undefined: pods of their own. */
+  /** Filter for a list of its pods alone; undefined: pods without a job. */
   only?: { ns: string; job: string };
 }
 
 const mostWaiting = 200;
 
 /**
- * By whatever made the pods in the end; jobs that wait without pods first, pods of their own last. What is told of a job
- * counts all its pods. `shows`: which jobs without pods are wanted.
+ * Groups pods by their top owner; pending jobs without pods first, pods without a job last. The record of a job
+ * counts all its pods. `shows`: filter for jobs without pods.
  */
 export function groupPods(pods: Pod[], byJob: boolean, jobs: Job[] = [], now = 0, shows: (job: Job) => boolean = () => true): Group[] {
   if (!byJob) return [{ key: "all", kind: "", title: "", summary: "", pods }];
@@ -78,7 +78,7 @@ export function groupPods(pods: Pod[], byJob: boolean, jobs: Job[] = [], now = 0
   return [...waiting, ...made];
 }
 
-/** Whether the filters of the page leave a job without pods. */
+/** True if the page's filters accept a job without pods. */
 export function isWanted(job: Job, filter: { state: string; job: string; q: string }): boolean {
   if (filter.state && filter.state !== "pending") return false;
   if (filter.job && filter.job !== `${job.type}/${job.name}`) return false;
@@ -105,7 +105,7 @@ function summaryOf(pods: Pod[], job: Job | undefined, now: number): string {
   return parts.filter(Boolean).join(" · ");
 }
 
-/** MiB in all its slices; null where none is measured. */
+/** MiB in all its slices; null if not measured. */
 export function memoryOf(pod: Pod): number | null {
   const known = pod.slices.map((each) => each.memory_used).filter((each): each is number => each !== null);
   return known.length > 0 ? known.reduce((sum, each) => sum + each, 0) : null;

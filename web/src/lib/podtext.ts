@@ -1,7 +1,7 @@
-// Pods as text, to start from on the page What if.
+// Pods as text, as a starting point on the page What if.
 import type { Pod } from "../api/types";
 
-/** A scalar that YAML reads back as this very text, whatever it contains. */
+/** A scalar that YAML parses back to exactly this text, whatever it contains. */
 export function quoted(text: string): string {
   const plain = /^[a-z][a-z0-9./-]*$/.test(text) && !/^(true|false|null|yes|no|on|off|y|n)$/.test(text);
   return plain ? text : JSON.stringify(text);
@@ -31,7 +31,7 @@ export function podText(namespace: string, name: string, requests: Record<string
   ].join("\n");
 }
 
-/** A pod like another one, under a name of its own. */
+/** A copy of a pod under a new name. */
 export function podLike(pod: Pod): string {
   return podText(pod.namespace, `${pod.name.slice(0, 240)}-again`, pod.requests, pod.priority);
 }

@@ -1,4 +1,4 @@
-// What is worked out of node pools: words for their GPUs and states, sums.
+// Values derived from node pools: words for their GPUs and states, sums.
 import type { Pool } from "../api/types";
 import { clock, nothing } from "./format";
 
@@ -17,7 +17,7 @@ export function modeOf({ gpu }: Pool): string {
 
 export type Tone = "good" | "warn" | "bad" | "muted";
 
-/** One that was closed may be open by now: nobody says so. */
+/** A closed pool may have reopened by now: the server does not report that. */
 export function stateOf(pool: Pool, now: number): { words: string; tone: Tone } {
   const until = pool.closed_until ?? 0;
   switch (pool.state) {
@@ -35,14 +35,14 @@ export function stateOf(pool: Pool, now: number): { words: string; tone: Tone } 
   }
 }
 
-/** Where its nodes are, as shares of the most that it may have, or has. */
+/** Its nodes by state, as shares of its maximum or actual number. */
 export function barOf(pool: Pool): { nodes: number; going: number; coming: number; min: number } {
   const [nodes, going, coming, min] = [whole(pool.nodes), whole(pool.going), whole(pool.coming), whole(pool.min)];
   const most = Math.max(1, whole(pool.max), nodes + going + coming, min);
   return { nodes: nodes / most, going: going / most, coming: coming / most, min: min / most };
 }
 
-/** For an hour, of all nodes that are there; null: its price is not told. */
+/** Per hour, of all its nodes; null: the price is unknown. */
 export function costOf(pool: Pool): number | null {
   const price = whole(pool.price);
   return price > 0 ? price * (whole(pool.nodes) + whole(pool.going)) : null;
@@ -61,7 +61,7 @@ export function sumOf(pools: readonly Pool[]): { nodes: number; coming: number; 
 
 const money = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 3 });
 
-/** In whatever currency pools have. */
+/** In the pools' common currency. */
 export function price(value: number | null | undefined): string {
   return typeof value === "number" && Number.isFinite(value) && value > 0 ? money.format(value) : nothing;
 }

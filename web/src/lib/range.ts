@@ -1,4 +1,4 @@
-// Which stretch of time charts and sliders show, from the address: "range=6h", or "from" and "to".
+// The time range of charts and sliders, from the address: "range=6h", or "from" and "to".
 
 export const ranges = [
   { id: "1h", label: "1 hour", ms: 3_600_000 },
@@ -18,7 +18,7 @@ export interface TimeRange {
 
 const defaultRange = ranges[1];
 
-/** Moving ranges end at `now`, cut to `step`, so that the same question is not asked each second. */
+/** Moving ranges end at `now`, rounded to `step`, so that the same request is not repeated each second. */
 export function rangeOf(params: Readonly<Record<string, string>>, now: number, step: number): TimeRange {
   const from = Number(params.from);
   const to = Number(params.to);

@@ -1,4 +1,4 @@
-// The page and all that it shows are in the address behind '#': links can be shared, and the files
+// The page and its whole state are in the address after '#': links can be shared, and the files
 // work behind any path. "#/map?at=1763760000000&by=team".
 import { useSyncExternalStore } from "react";
 
@@ -10,7 +10,7 @@ export interface Route {
   params: Readonly<Record<string, string>>;
 }
 
-// What stays when another page is opened: where and when one looks, not what is selected.
+// Parameters kept when another page is opened: cluster, namespace and time, but no selection.
 const lasting = ["cluster", "ns", "range", "from", "to"] as const;
 
 export function parse(hash: string): Route {
@@ -31,7 +31,7 @@ export function format({ page, params }: Route): string {
   return `#/${page}${text ? `?${text}` : ""}`;
 }
 
-/** A link to a page that keeps where and when one looks; empty values take away. */
+/** A link to a page that keeps cluster, namespace and time; empty values remove parameters. */
 export function href(page: Page, more: Record<string, string> = {}): string {
   const kept: Record<string, string> = {};
   for (const name of lasting) {

@@ -1,4 +1,4 @@
-// Series of several metrics over the stretch of time of the address.
+// Series of several metrics over the time range of the address.
 import { api } from "../api/client";
 import type { Series } from "../api/types";
 import { useCluster, useResource, type Resource } from "./data";
@@ -17,7 +17,7 @@ export function subjectText(subject: string | Record<string, string>): string {
   return Object.values(subject).join("/");
 }
 
-/** Subjects are asked for together; answers keep their order. An empty list of either asks nothing. */
+/** Requests several subjects together; answers keep their order. An empty list of either requests nothing. */
 export function useSeries(metrics: readonly string[], subjects: readonly string[], range: TimeRange): Resource<SeriesSet> {
   const { name } = useCluster();
   const key =

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it. The choice is kept by the browser, not in links.
+// Light, dark, or the system's theme. The browser stores the choice; links do not contain it.
 import { useSyncExternalStore } from "react";
 
 export type Theme = "system" | "light" | "dark";
@@ -22,7 +22,7 @@ export function startTheme(): void {
     const kept = localStorage.getItem(key);
     if (kept === "light" || kept === "dark") chosen = kept;
   } catch {
-    // Storage may be forbidden; the system's choice serves.
+    // Storage may be forbidden; then the system's theme is used.
   }
   system.addEventListener("change", tell);
   tell();
@@ -34,7 +34,7 @@ export function setTheme(theme: Theme): void {
     if (theme === "system") localStorage.removeItem(key);
     else localStorage.setItem(key, theme);
   } catch {
-    // As above.
+    // Storage may be forbidden; then the choice lasts until the page is closed.
   }
   tell();
 }

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-/** The value as it was when it last rested for that many milliseconds. */
+/** The value after it has not changed for that many milliseconds. */
 export function useThrottled<T>(value: T, rest: number): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {

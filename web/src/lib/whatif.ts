@@ -1,8 +1,8 @@
-// Words for what the page What if shows.
+// Words for the content of the page What if.
 import type { Gpus } from "../api/types";
 import { shortProduct } from "../map/cells";
 
-/** Profiles that the cluster's boards are cut into now, with an example each. */
+/** Profiles in use on the cluster's GPUs now, with an example each. */
 export function profilesOf(gpus: Gpus | undefined): { id: string; label: string; note: string }[] {
   const found = new Map<string, string>();
   for (const node of gpus?.nodes ?? []) {
@@ -15,7 +15,7 @@ export function profilesOf(gpus: Gpus | undefined): { id: string; label: string;
     .map(([id, note]) => ({ id, label: id, note }));
 }
 
-/** Things in an answer are texts or objects of a few fields. */
+/** Items in an answer are texts or small objects. */
 export function wordsOf(thing: unknown): string {
   if (thing === null || typeof thing !== "object") return String(thing);
   const { namespace, name, node, gpu, make, destroy, ...rest } = thing as Record<string, unknown>;

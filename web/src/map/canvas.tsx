@@ -1,4 +1,4 @@
-// The map on a canvas that is as large as what is in sight, however many GPUs there are.
+// The map on a canvas of the size of its visible part, however many GPUs there are.
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import type { Node } from "../api/types";
 import { percent } from "../lib/format";
@@ -54,7 +54,7 @@ export function GpuCanvas({ nodes, by, zoom, teams, team, pod, selected, staleBe
       draw(context, latest.current, coloursOf(holder, latest.current.dark), holder.scrollTop - 6, height);
     });
   }, []);
-  // Whatever changes the scene changes the picture.
+  // Every render may have changed the scene.
   useEffect(paint);
   useEffect(() => () => cancelAnimationFrame(frame.current), []);
   useLayoutEffect(() => {

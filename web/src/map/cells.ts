@@ -1,14 +1,14 @@
-// What a GPU is made of, as the map, its table and the panel show it: pieces from left to right.
+// The pieces of a GPU from left to right, as in the map, its table and the panel.
 import type { Gpu, Holder, Instance, Node } from "../api/types";
 
 export type Kind = "busy" | "idle" | "held" | "free" | "uncut" | "out";
 
 export interface Cell {
-  /** Where on the board, as fractions of its width. */
+  /** Position on the GPU, as fractions of its width. */
   from: number;
   to: number;
   kind: Kind;
-  /** "" for a GPU that is not cut. */
+  /** "" for an undivided GPU. */
   profile: string;
   holders: Holder[];
   team: string;
@@ -17,7 +17,7 @@ export interface Cell {
   instance: Instance | undefined;
 }
 
-/** Below this share of its time a slice counts as idle. */
+/** Below this utilization a slice counts as idle. */
 export const idleBelow = 0.05;
 
 export const kindNames: Record<Kind, string> = {
@@ -29,7 +29,7 @@ export const kindNames: Record<Kind, string> = {
   out: "out of service",
 };
 
-/** The quota that a pod counts to, else its namespace. */
+/** The quota that a pod counts against, else its namespace. */
 export function teamOf(holder: Holder): string {
   const quota = holder.quota ?? "";
   return quota ? quota.replace(/\/quota$/, "") : holder.namespace;
@@ -58,20 +58,20 @@ function cell(gpu: Gpu, from: number, to: number, holders: Holder[], utilization
   };
 }
 
-/** Whether pods take turns on it: a time slice lies on slots, as an instance does. */
+/** True if pods take turns on it: a time slice has slots, like an instance. */
 const inTurns = (gpu: Gpu): boolean => gpu.way === "time slices";
 
-/** Whether pods share its memory (MPS): what lies there lies nowhere, and its slots are GiB. */
+/** True if pods share its memory (MPS): a share has no position, and its slots are GiB. */
 export const byMemory = (gpu: Gpu): boolean => gpu.slots > 0 && !gpu.mig && !inTurns(gpu);
 
-/** In which way it is used, as a word; where the server tells none, by who holds what of it. */
+/** Its sharing mode as a word; derived from its holders if the server does not report it. */
 export function wayText(gpu: Gpu): string {
   if (gpu.way) return gpu.way;
   if (gpu.instances.length === 0) return gpu.holders.length === 0 ? "free" : gpu.holders.length === 1 ? "whole" : "shared";
   return byMemory(gpu) ? "MPS" : "MIG";
 }
 
-/** What a piece of it is called. */
+/** The name of one of its pieces. */
 export function pieceName(gpu: Gpu, cell: Cell): string {
   if (cell.profile === "shared") return "time slice";
   if (cell.profile) return cell.profile;
@@ -79,7 +79,7 @@ export function pieceName(gpu: Gpu, cell: Cell): string {
   return gpu.slots > 0 ? "" : "whole GPU";
 }
 
-/** Of shares of memory one begins where the one before ends. */
+/** Each share of memory begins at the end of the previous one. */
 function placed(gpu: Gpu): Instance[] {
   const instances = [...gpu.instances].sort((a, b) => a.start - b.start);
   if (!byMemory(gpu)) return instances;
@@ -87,11 +87,11 @@ function placed(gpu: Gpu): Instance[] {
   return instances.map((each) => ({ ...each, start: (next += Math.max(0, each.size)) - Math.max(0, each.size) }));
 }
 
-/** Pieces in order; gaps between instances are pieces that are not cut. Nonsense is cut off. */
+/** Pieces in order; gaps between instances are undivided pieces. Invalid positions are clipped. */
 export function cellsOf(gpu: Gpu): Cell[] {
   if (gpu.slots <= 0) return sharesOf(gpu);
   const cells: Cell[] = [];
-  // Nobody measures a share or a turn.
+  // MPS shares and time slices have no readings, so the whole GPU's are used.
   const whole = byMemory(gpu) || inTurns(gpu) ? gpu.metrics?.utilization : undefined;
   let at = 0;
   const gap = (to: number): void => {
@@ -113,7 +113,7 @@ export function cellsOf(gpu: Gpu): Cell[] {
   return cells;
 }
 
-/** A GPU that is not cut is one piece, or as many as pods share it. */
+/** An undivided GPU is one piece, or one per pod that shares it. */
 function sharesOf(gpu: Gpu): Cell[] {
   const undecided = gpu.way === "" && (gpu.switches ?? []).length > 0 && gpu.holders.length === 0;
   if (undecided && gpu.health === "") return [{ ...cell(gpu, 0, 1, [], null), kind: "uncut" }];
@@ -133,7 +133,7 @@ export interface Slots {
   byTeam: Map<string, number>;
 }
 
-/** How many GPUs' worth each kind and each team has. */
+/** The amount of GPUs for each kind and each team. */
 export function countSlots(nodes: Node[]): Slots {
   const byKind: Record<Kind, number> = { busy: 0, idle: 0, held: 0, free: 0, uncut: 0, out: 0 };
   const byTeam = new Map<string, number>();
@@ -151,7 +151,7 @@ export function countSlots(nodes: Node[]): Slots {
   return { total, byKind, byTeam };
 }
 
-/** The board's name without the maker and what all boards are called. */
+/** The product's name without the manufacturer and common words. */
 export function shortProduct(product: string): string {
   return product.replace(/^(NVIDIA|Tesla)[ -]+/i, "").replace(/ HBM\w*$/, "");
 }

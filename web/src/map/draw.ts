@@ -1,5 +1,5 @@
-// Draws the part of the map that is in sight. Colour is never the only mark: idle is hatched, what is
-// not measured is dotted, free is an outline, out of service is crossed.
+// Draws the visible part of the map. Colour is never the only mark: idle is hatched, unmeasured is
+// dotted, free is an outline, out of service is crossed.
 import { inkOn, rampColour, teamColours, type TeamMark } from "../lib/palette";
 import { cellsOf, holderName, type Cell, type Kind } from "./cells";
 import { gpuRect, type Cursor, type Geometry, type Rect } from "./geometry";
@@ -11,13 +11,13 @@ export interface Scene {
   by: By;
   teams: Map<string, TeamMark>;
   dark: boolean;
-  /** What is emphasised; the rest is dimmed. */
+  /** Emphasised items; the rest is dimmed. */
   team: string;
   pod: string;
   hover: Cursor | undefined;
   cursor: Cursor | undefined;
   selected: Cursor | undefined;
-  /** Nodes whose data is older than this moment are faded. */
+  /** Nodes with data older than this time are faded. */
   staleBefore: number;
 }
 
@@ -39,7 +39,7 @@ const kinds = {
   dark: { busy: "#4c9bd8", idle: "#d9a441", held: "#76859a", out: "#e06c6c" },
 } as const;
 
-/** The colours of the page, and those of states, which only the map and its legend have. */
+/** The colours of the page, and the state colours that only the map and its legend use. */
 export function coloursOf(element: Element, dark: boolean): Colours {
   const style = getComputedStyle(element);
   const of = (name: string): string => style.getPropertyValue(name).trim();
@@ -192,7 +192,7 @@ function texture(context: CanvasRenderingContext2D, rect: Rect, kind: Texture, c
   context.restore();
 }
 
-/** The profile, whole or not at all but for "1g" of "1g.5gb", and as much of the name as fits. */
+/** The profile, whole or not at all (except "1g" of "1g.5gb"), and as much of the name as fits. */
 function label(context: CanvasRenderingContext2D, rect: Rect, profile: string, ink: string, name = ""): void {
   if (rect.width < 20) return;
   context.font = "11px system-ui, sans-serif";
@@ -205,7 +205,7 @@ function label(context: CanvasRenderingContext2D, rect: Rect, profile: string, i
   if (whole && room - after > 18) context.fillText(fit(context, name, room - after), rect.x + 4 + after, middle);
 }
 
-/** As much of the text as fits; names from outside have any length. */
+/** As much of the text as fits; external names can have any length. */
 export function fit(context: Pick<CanvasRenderingContext2D, "measureText">, text: string, width: number): string {
   let shown = text.slice(0, 120);
   if (context.measureText(shown).width <= width) return shown;
@@ -213,7 +213,7 @@ export function fit(context: Pick<CanvasRenderingContext2D, "measureText">, text
   return shown.length > 1 ? `${shown}…` : "";
 }
 
-/** For the legend: the same looks as on the map. */
+/** For the legend: the same style as on the map. */
 export function swatchOf(kind: Kind, colours: Colours): { fill: string; texture: Texture; outlined: boolean } {
   if (kind === "free") return { fill: colours.track, texture: "none", outlined: true };
   if (kind === "uncut") return { fill: colours.track, texture: "none", outlined: false };

@@ -1,4 +1,4 @@
-// What the address and the search field pick out of the map.
+// The nodes and GPUs selected by the address and the search field.
 import type { Gpu, Node } from "../api/types";
 import { holderName } from "./cells";
 import type { Cursor } from "./geometry";

@@ -1,15 +1,16 @@
-// Where everything on the map is. Nodes of one product stand together, in columns that fill the width.
+// The positions of everything on the map. Nodes of one product form a group, in columns that fill
+// the width.
 import type { Gpu, Node } from "../api/types";
 import { shortProduct } from "./cells";
 
 export type Zoom = "s" | "m" | "l";
 
 interface Size {
-  bar: number; // narrowest width of a GPU
+  bar: number; // minimum width of a GPU
   height: number;
   gap: number;
   header: number;
-  column: number; // between nodes
+  column: number; // gap between nodes
   row: number;
 }
 
@@ -93,11 +94,11 @@ export function gpuRect(geometry: Geometry, box: Box, place: number): Rect {
 export interface Hit {
   box: Box;
   gpu: Gpu;
-  /** Where on the board, as a fraction of its width. */
+  /** Position on the GPU, as a fraction of its width. */
   at: number;
 }
 
-/** What lies under a point of the whole map. Gaps belong to the GPU above them. */
+/** The item at a point of the whole map. Gaps belong to the GPU above them. */
 export function hit(geometry: Geometry, x: number, y: number): Hit | undefined {
   const { size } = geometry;
   const box = geometry.boxes.find((each) => x >= each.x && x < each.x + each.width && y >= each.y && y < each.y + each.height);
@@ -112,7 +113,7 @@ export interface Cursor {
   index: number;
 }
 
-/** Where an arrow key leads from a GPU: up and down through a node and on, left and right to neighbours. */
+/** The target of an arrow key from a GPU: up and down within a node and beyond, left and right to neighbours. */
 export function move(geometry: Geometry, cursor: Cursor | undefined, key: string): Cursor | undefined {
   const { boxes } = geometry;
   const at = boxes.findIndex((each) => each.node.node === cursor?.node);

@@ -1,4 +1,4 @@
-// What the colours and textures mean, with amounts. Teams can be picked out.
+// The meaning of colours and textures, with amounts. Teams can be highlighted.
 import { useEffect, useRef, type ReactNode } from "react";
 import { ToggleButton } from "react-aria-components";
 import { percent } from "../lib/format";
@@ -74,7 +74,7 @@ function KindItem({ kind, text, amount }: { kind: Kind; text?: string; amount: s
   );
 }
 
-/** Drawn like the map itself, so that both look the same. */
+/** Drawn like the map itself, so that both match. */
 function Swatch({ kind, mark, ramp }: { kind?: Kind; mark?: TeamMark; ramp?: number }): ReactNode {
   const canvas = useRef<HTMLCanvasElement>(null);
   const dark = useDark();

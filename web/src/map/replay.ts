@@ -1,4 +1,4 @@
-// The past of a stretch of time, loaded once: how every node was cut at any moment of it.
+// The past of a time range, loaded once: the layout of every node at any moment of it.
 import { useEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api/client";
 import type { Gpus, HistoryEvent, Holder, LayoutEvent, Node, Quota } from "../api/types";
@@ -6,18 +6,18 @@ import { compareNames, useCluster, useResource } from "../lib/data";
 import type { TimeRange } from "../lib/range";
 
 const pageSize = 2000;
-/** More is not kept here: then each moment is asked for. */
+/** Limit of events kept here: beyond it each moment is requested. */
 export const mostEvents = 20_000;
 
 export interface Past {
   range: TimeRange;
-  /** Layouts, nodes and their removals, decisions; the oldest first. */
+  /** Layouts, nodes and their removals, decisions; oldest first. */
   events: HistoryEvent[];
-  /** There were no more than these. */
+  /** The list is complete. */
   complete: boolean;
 }
 
-/** Pages until there is nothing before, or too much. */
+/** Loads pages until the first event, or the limit. */
 export async function loadPast(
   page: (after: string | undefined) => Promise<{ events: HistoryEvent[]; next: string | null }>,
   range: TimeRange,
@@ -32,7 +32,7 @@ export async function loadPast(
   return { range, events: events.sort((a, b) => a.at - b.at), complete: next === null };
 }
 
-/** Which quota's the pods of a namespace are; those of several namespaces come before. */
+/** The quota of each namespace's pods; quotas of several namespaces take precedence. */
 export function quotasByNamespace(quotas: Quota[]): Map<string, string> {
   const byNamespace = new Map<string, string>();
   const composite = (quota: Quota): number => Number(quota.type === "CompositeElasticQuota");
@@ -42,24 +42,24 @@ export function quotasByNamespace(quotas: Quota[]): Map<string, string> {
   return byNamespace;
 }
 
-/** A node from a moment on; undefined once it was removed. */
+/** A node from a moment on; undefined after its removal. */
 interface From {
   at: number;
   node: Node | undefined;
 }
 
-/** What its operator and its agent have told last. */
+/** The latest reports of its operator and its agent. */
 interface Told {
   ready: boolean;
   removed: boolean;
   cut: Node | undefined;
 }
 
-/** Frames without measurements, made here: nobody is asked for them. */
+/** Frames without readings, computed here without a request. */
 export class Replay {
   private readonly past = new Map<string, From[]>();
 
-  /** `before`: the map when the stretch begins. */
+  /** `before`: the map at the start of the range. */
   constructor(before: Gpus, readonly range: TimeRange, events: HistoryEvent[], quotas: Map<string, string>) {
     const told = new Map<string, Told>();
     const put = (name: string, at: number, now: Told): void => {
@@ -69,7 +69,7 @@ export class Replay {
       if (states) states.push({ at, node });
       else this.past.set(name, [{ at, node }]);
     };
-    // Where somebody tells of nodes, one that was not there is there once it is told of.
+    // If the operator reports nodes, a node exists only after its first report.
     const gone = events.some(({ kind }) => kind === "node");
     for (const node of before.nodes) put(node.node, 0, { ready: node.ready, removed: false, cut: { ...node, fresh_at: range.to } });
     for (const event of events) {
@@ -79,7 +79,8 @@ export class Replay {
       if (event.kind === "removed") put(name, at, { ...was, removed: true, cut: undefined });
       const other = was.removed || was.ready !== (ready ?? true);
       if (event.kind === "node" && other) put(name, at, { ...was, removed: false, ready: ready ?? true });
-      // An agent may live longer than its node: that is back when it is told of.
+      // An agent may outlive its node's removal: a removed node returns only when it is reported
+      // again.
       if (event.kind === "layout") put(name, at, { ...was, cut: nodeOf(event as unknown as LayoutEvent, range.to, quotas) });
     }
     this.past = new Map([...this.past].sort(([a], [b]) => compareNames(a, b)));
@@ -117,7 +118,7 @@ function nodeOf(layout: LayoutEvent, fresh: number, quotas: Map<string, string>)
   };
 }
 
-/** A stretch that stays while time goes on, so that the same is not loaded again and again. */
+/** A range that stays fixed as time passes, so that it is not loaded again and again. */
 function useAnchor(range: TimeRange, at: number | undefined): TimeRange {
   const anchor = useRef(range);
   const held = anchor.current;
@@ -130,11 +131,11 @@ function useAnchor(range: TimeRange, at: number | undefined): TimeRange {
 
 export interface PastOf {
   past: Past | undefined;
-  /** Undefined: moments have to be asked for one by one. */
+  /** Undefined: moments must be requested one by one. */
   replay: Replay | undefined;
 }
 
-/** What happened in the range; and, while a moment of it is looked at, its frames. */
+/** The events of the range; and its frames while a moment of it is shown. */
 export function usePast(range: TimeRange, at: number | undefined, namespace: string): PastOf {
   const { name, session } = useCluster();
   const held = useAnchor(range, at);
@@ -155,7 +156,7 @@ export function usePast(range: TimeRange, at: number | undefined, namespace: str
   return { past: past.data, replay };
 }
 
-/** The moment, once it has stood still for a while; undefined at once. */
+/** The moment, after it has not changed for a while; undefined at once. */
 export function useRested(at: number | undefined, wait: number): number | undefined {
   const [rested, setRested] = useState(at);
   useEffect(() => {

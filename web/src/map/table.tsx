@@ -1,4 +1,4 @@
-// The map as a table: the same facts for whoever cannot or does not want to see them drawn.
+// The map as a table: the same facts without graphics, for example for screen readers.
 import { useState, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import type { Node } from "../api/types";

@@ -1,4 +1,4 @@
-// The time slider: what happened when, any moment of it, and replay.
+// The time slider: events over time, a choice of any moment, and replay.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { useNow } from "../lib/data";
 import { ago, clock, counted } from "../lib/format";
@@ -13,9 +13,9 @@ import type { Past } from "./replay";
 interface Props {
   range: TimeRange;
   at: number | undefined;
-  /** What happened in the range, once it is known. */
+  /** Events in the range, once loaded. */
   past: Past | undefined;
-  /** Moments are here already: as many as the eye can follow. */
+  /** Frames are loaded already: play as fast as the eye can follow. */
   local: boolean;
   /** The map of that moment is still being loaded. */
   busy: boolean;
@@ -45,7 +45,7 @@ export function TimeBar({ range, at, past, local, busy }: Props): ReactNode {
     setParams({ at: next >= end && range.moving ? "" : String(Math.round(Math.min(next, end) / grain) * grain) });
   };
 
-  // The next frame is asked for when the last one is on the screen, and not before it could be seen.
+  // Schedules the next frame only after the last one was painted and could be seen.
   const ready = playing && !busy;
   useEffect(() => {
     if (!ready) return;
@@ -56,7 +56,7 @@ export function TimeBar({ range, at, past, local, busy }: Props): ReactNode {
     return () => clearTimeout(timer);
   });
 
-  // While the slider is drawn, the map follows when it rests for a moment.
+  // While the slider is dragged, the map follows when it rests for a moment.
   useEffect(() => {
     if (drag === undefined) return;
     const timer = setTimeout(() => {
@@ -104,7 +104,7 @@ export function TimeBar({ range, at, past, local, busy }: Props): ReactNode {
   );
 }
 
-/** How much changed when; decisions in the accent colour. */
+/** Number of changes over time; decisions in the accent colour. */
 function Marks({ range, end, past }: { range: TimeRange; end: number; past: Past | undefined }): ReactNode {
   const canvas = useRef<HTMLCanvasElement>(null);
   const dark = useDark();

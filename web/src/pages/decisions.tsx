@@ -1,4 +1,4 @@
-// What was decided: what it changed, what it cost, whom it served, and what became of efficiency.
+// Decisions: changes, cost, served pods, and the effect on efficiency.
 import { useMemo, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { api } from "../api/client";
@@ -15,7 +15,7 @@ import { Icon } from "../ui/icons";
 import { Empty, Loaded } from "../ui/states";
 
 const atOnce = 100;
-const most = 1000; // that are asked for
+const most = 1000; // limit of one request
 const types = ["plan", "cut", "preemption", "reclaim", "move", "scale"] as const;
 
 export default function DecisionsPage(): ReactNode {
@@ -73,7 +73,7 @@ function List({ all }: { all: Decision[] }): ReactNode {
   const matching = useMemo(() => byTime(all.filter((each) => type === "" || each.type === type)), [all, type]);
   const shown = matching.slice(0, limit);
   const selected = all.find((each) => each.id === params.id);
-  // A link may name a decision that lies outside of the stretch of time.
+  // A link may name a decision outside the time range.
   const other = useResource(params.id && !selected ? `decision|${name}|${params.id}` : "", async (signal) => {
     const answer = await api.decisions(name, { limit: 1000 }, signal);
     return answer.decisions.find((each) => each.id === params.id);
@@ -211,7 +211,7 @@ function ChangeRow({ change, at }: { change: Change; at: number }): ReactNode {
   );
 }
 
-/** A GPU's instances by size. What the other side lacks is marked. */
+/** A GPU's instances by size. Instances missing on the other side are marked. */
 function Strip({ label, layout, other }: { label: string; layout: GpuLayout | undefined; other: GpuLayout | undefined }): ReactNode {
   const pieces = piecesOf(layout);
   const left = new Map(Object.entries(other?.profiles ?? {}));

@@ -1,4 +1,4 @@
-// Every GPU as its slots, now or at any moment of the past.
+// Every GPU with its slots, now or at any moment of the past.
 import { useMemo, type ReactNode } from "react";
 import type { Gpus, Node } from "../api/types";
 import { useAt, useCluster, useGpus, useNow, useRange } from "../lib/data";
@@ -36,7 +36,7 @@ export default function MapPage(): ReactNode {
   const at = useAt();
   const range = useRange();
   const { past, replay } = usePast(range, at, params.ns ?? "");
-  // While the moment moves, the map is drawn from what is here; where it rests, measurements are added.
+  // While the slider moves, the map is drawn from loaded data; at rest, readings are added.
   const rested = useRested(at, 250);
   const asked = useGpus(replay ? rested : at, params.ns ?? "");
   const measured = at === undefined || (rested === at && !asked.loading && asked.data !== undefined);
@@ -64,7 +64,7 @@ export default function MapPage(): ReactNode {
 function Body({ gpus, at }: { gpus: Gpus; at: number | undefined }): ReactNode {
   const { params } = useRoute();
   const { live } = useCluster();
-  useNow(10_000); // fades what became old
+  useNow(10_000); // fades outdated data
   const by = bys.find((each) => each.id === params.by)?.id ?? "team";
   const zoom = zooms.find((each) => each.id === params.zoom)?.id ?? "m";
   const selected = cursorOf(params.sel);
@@ -138,7 +138,7 @@ function Toolbar({ by, zoom, products, table }: { by: By; zoom: Zoom; products: 
   );
 }
 
-/** The map in a sentence, for those who do not see it. */
+/** The map in a sentence, for screen readers. */
 function Summary({ nodes, slots, teams }: { nodes: Node[]; slots: Slots; teams: Map<string, TeamMark> }): ReactNode {
   const share = (value: number): string => percent(slots.total > 0 ? value / slots.total : 0);
   return (

@@ -1,4 +1,4 @@
-// How the cluster's GPUs are used, what waits, and what was decided lately.
+// Use of the cluster's GPUs, pending pods, and recent decisions.
 import { useMemo, type ReactNode } from "react";
 import { api } from "../api/client";
 import type { Decision, Overview, Pod } from "../api/types";
@@ -283,7 +283,7 @@ function Models({ overview }: { overview: Overview }): ReactNode {
   );
 }
 
-/** Nodes and GPUs that somebody should look at. */
+/** Nodes and GPUs that need attention. */
 function Attention(): ReactNode {
   const { live } = useCluster();
   const gpus = useGpus(undefined, "");

@@ -1,4 +1,4 @@
-// Node pools: how many nodes each has, how many come and go, what they cost, and how they fare.
+// Node pools: number of nodes, nodes being added and removed, cost, and state.
 import type { ReactNode } from "react";
 import { api } from "../api/client";
 import type { Pool } from "../api/types";
@@ -102,7 +102,7 @@ function Row({ pool, now }: { pool: Pool; now: number }): ReactNode {
   );
 }
 
-/** Those that stay, then those on their way out and in; a mark where the minimum is. */
+/** Remaining nodes, then those being removed and added; a mark at the minimum. */
 function PoolBar({ pool }: { pool: Pool }): ReactNode {
   const bar = barOf(pool);
   const share = (value: number): string => `${value * 100}%`;

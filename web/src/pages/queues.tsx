@@ -1,11 +1,11 @@
-// Queues of Kueue: what is in them, and whether they are open.
+// Queues of Kueue: their content, and whether they are open.
 import type { ReactNode } from "react";
 import type { Queue } from "../api/types";
 import { count } from "../lib/format";
 
 const most = 50;
 
-/** Where it is not Kueue that counts, pods do. */
+/** Counts by Kueue, or by pods without Kueue. */
 function waitingIn(queue: Queue): number {
   return queue.workloads?.pending ?? queue.pods?.waiting ?? 0;
 }

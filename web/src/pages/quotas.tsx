@@ -1,4 +1,4 @@
-// Who is guaranteed what, uses it, borrows and lends, now and over time.
+// Quotas: guaranteed, used, borrowed and lent resources, now and over time.
 import type { ReactNode } from "react";
 import { api } from "../api/client";
 import type { Quota, QuotaAmounts } from "../api/types";
@@ -61,7 +61,7 @@ const nameOf = (quota: Quota): string =>
 
 const isComposite = (quota: Quota): boolean => quota.type === "CompositeElasticQuota";
 
-/** Both kinds may have the same name. */
+/** Quotas of both kinds may have the same name. */
 const subjectOf = (quota: Quota, resource: string): string =>
   `${isComposite(quota) ? "composite-quota" : "quota"}/${quota.namespace}/${quota.name}/${resource}`;
 
@@ -111,7 +111,7 @@ function scaleOf(amounts: QuotaAmounts | undefined): number {
   return amounts ? Math.max(amounts.used, amounts.guaranteed, amounts.min, amounts.max ?? 0) : 0;
 }
 
-/** Used within what is guaranteed, borrowed beyond; marks where the guarantee and the maximum are. */
+/** Usage within the guarantee, then borrowed usage; marks at the guarantee and the maximum. */
 function QuotaBar({ amounts, most }: { amounts: QuotaAmounts; most: number }): ReactNode {
   const share = (value: number): string => `${Math.max(0, Math.min(1, value / most)) * 100}%`;
   const own = Math.max(0, amounts.used - amounts.borrowed);

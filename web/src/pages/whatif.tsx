@@ -1,4 +1,4 @@
-// Would a pod run, where, and at what price: before it is submitted. And submitting it.
+// Shows whether and where a pod would run, and at what cost, before it is submitted; submits it.
 import { useMemo, useState, type ReactNode } from "react";
 import { Button, Dialog, DialogTrigger, Heading, Modal, ModalOverlay } from "react-aria-components";
 import { api, ApiError } from "../api/client";

@@ -1,4 +1,4 @@
-// Jobs and pods: what runs where, what waits and why.
+// Jobs and pods: running ones with their nodes, pending ones with the reason.
 import { useEffect, useMemo, useRef, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { api } from "../api/client";
@@ -25,7 +25,7 @@ interface Filter {
   at: number | undefined;
 }
 
-/** One page after another, joined. */
+/** Loads all pages and joins them. */
 async function load({ name, live }: Cluster, filter: Filter, pages: number, signal: AbortSignal): Promise<Workloads> {
   let all: Workloads | undefined;
   for (let page = 0; page < pages && all?.next !== null; page++) {
@@ -69,8 +69,8 @@ export default function WorkloadsPage(): ReactNode {
   );
 }
 
-/** Values change at once; what belongs on the list is asked for anew, at most every three seconds. */
-const askEvery = 10_000; // of jobs that have no pods nothing is streamed
+/** Values change at once; the list itself is reloaded, at most every three seconds. */
+const askEvery = 10_000; // jobs without pods send no events
 
 function useLiveList(workloads: Resource<Workloads>, jobs: Resource<Jobs>, at: number | undefined): void {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -140,7 +140,7 @@ interface ListProps {
 function List({ data, jobs, filter, pages, busy }: ListProps): ReactNode {
   const { params } = useRoute();
   const now = useNow();
-  const minute = Math.floor(now / 60_000) * 60_000; // running times grow by minutes
+  const minute = Math.floor(now / 60_000) * 60_000; // running times advance by minutes
   const { state, job, q } = filter;
   const groups = useMemo(
     () => groupPods(data.pods, params.group === "job", jobs?.jobs, minute, (each) => isWanted(each, { state, job, q })),

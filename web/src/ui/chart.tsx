@@ -1,4 +1,4 @@
-// A chart over time with what people read off it: smallest, mean and largest value of each line.
+// A chart over time with its main values: minimum, mean and maximum of each line.
 import { useEffect, useLayoutEffect, useRef, useState, type ReactNode } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -15,7 +15,7 @@ export interface Line {
   colour: string;
   dash?: number[];
   series: Series | undefined;
-  /** Shades between smallest and largest value. */
+  /** Shades the area between minimum and maximum. */
   band?: boolean;
   help?: string;
 }
@@ -31,10 +31,10 @@ interface Props {
   from: number;
   to: number;
   write: (value: number | null | undefined) => string;
-  /** Steps that the axis may have, where round decimals are not round. */
+  /** Allowed steps of the axis, for units without round decimal steps. */
   steps?: number[];
   height?: number;
-  /** Of fractions, so that charts can be compared. */
+  /** Fixed scale for fractions, so that charts are comparable. */
   most?: number;
   marks?: Mark[];
   note?: ReactNode;
@@ -155,7 +155,7 @@ export function Chart(props: Props): ReactNode {
     const element = holder.current;
     if (!element) return;
     const made = optionsOf(element, latest.current.props, setIndex, () => latest.current.props.marks ?? []);
-    // Scales ask each time: the stretch of time moves on.
+    // The scale reads the latest range on every draw, because the time range advances.
     made.scales!.x!.range = () => [latest.current.props.from / 1000, latest.current.props.to / 1000];
     made.axes![0]!.values = (_, splits) =>
       splits.map((each) => axisTime(each * 1000, latest.current.props.to - latest.current.props.from));

@@ -1,4 +1,4 @@
-// Controls in the dashboard's clothes; keyboard and screen-reader behaviour is react-aria's.
+// Controls in the dashboard's style; react-aria provides keyboard and screen-reader behaviour.
 import type { ReactNode } from "react";
 import {
   Button,
@@ -24,11 +24,11 @@ interface ChoiceProps {
   value: string;
   options: readonly Option[];
   onChange: (id: string) => void;
-  /** Before the value; alone where nothing is chosen. */
+  /** Shown before the value; alone if nothing is chosen. */
   prefix?: string;
 }
 
-/** One of many. */
+/** A choice of one among many. */
 export function Choice({ label, value, options, onChange, prefix }: ChoiceProps): ReactNode {
   return (
     <Select
@@ -67,7 +67,7 @@ interface SegmentsProps {
   onChange: (id: string) => void;
 }
 
-/** One of a few, all of them in sight. */
+/** A choice of one among a few, all visible. */
 export function Segments({ label, value, options, onChange }: SegmentsProps): ReactNode {
   return (
     <ToggleButtonGroup

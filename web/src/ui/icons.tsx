@@ -1,4 +1,4 @@
-// Line icons on a 16 by 16 grid. They decorate; words beside them or labels say what they mean.
+// Line icons on a 16 by 16 grid. They are decorative; text beside them or labels have the meaning.
 import type { ReactNode } from "react";
 
 const paths = {

@@ -1,4 +1,4 @@
-// What is selected, beside the page on wide screens and over it on narrow ones.
+// Details of the selection, beside the page on wide screens and over it on narrow ones.
 import { useEffect, useRef, type ReactNode } from "react";
 import { IconButton } from "./controls";
 
@@ -52,7 +52,7 @@ export function Fact({ name, children }: { name: string; children: ReactNode }):
   );
 }
 
-/** A share as a bar with its number; `null` says that it is not measured. */
+/** A share as a bar with its number; `null` means not measured. */
 export function Meter({ label, share, text, tone }: { label: string; share: number | null; text: string; tone?: string }): ReactNode {
   const width = `${Math.max(0, Math.min(1, share ?? 0)) * 100}%`;
   return (

@@ -1,4 +1,4 @@
-// The frame of all pages: navigation, what is looked at, and how old it is.
+// The frame of all pages: navigation, cluster and time, and the age of the data.
 import { useEffect, useSyncExternalStore, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { signOut } from "../api/client";
@@ -75,7 +75,7 @@ function SignOut({ place }: { place: string }): ReactNode {
 }
 
 function skip(event: React.MouseEvent): void {
-  // The address belongs to the pages.
+  // The fragment of the address holds the page's state, so the link must not change it.
   event.preventDefault();
   document.getElementById("content")?.focus();
 }
@@ -92,12 +92,12 @@ function Mark(): ReactNode {
   );
 }
 
-/** Cluster, namespace and stretch of time: the part of the address that all pages share. */
+/** Cluster, namespace and time range: the part of the address that all pages share. */
 function Where({ page }: { page: Page }): ReactNode {
   const { session, name } = useCluster();
   const { params } = useRoute();
   const own = session.namespaces;
-  // One that somebody has named stands among them.
+  // A namespace that the user has named is added to the list.
   const namespaces = own && params.ns && !own.includes(params.ns) ? [...own, params.ns] : own;
   return (
     <>
@@ -142,7 +142,7 @@ function RangeChoice(): ReactNode {
   );
 }
 
-/** Three reporting intervals of ten seconds: beyond that data is shown as old. */
+/** Three reporting intervals of ten seconds: older data is shown as outdated. */
 export const staleAfter = 30_000;
 
 function Freshness(): ReactNode {

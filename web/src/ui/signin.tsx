@@ -4,7 +4,7 @@ import { token } from "../api/client";
 
 const backKey = "nos.back";
 
-/** Back from the identity provider: the page that was asked for before. */
+/** Back from the identity provider: opens the page requested before. */
 export function goBack(): void {
   const back = sessionStorage.getItem(backKey);
   sessionStorage.removeItem(backKey);
@@ -12,8 +12,8 @@ export function goBack(): void {
 }
 
 /**
- * Sends the browser to the identity provider (`place`), or asks for a token. That is kept by this tab alone and sent
- * to this server alone.
+ * Sends the browser to the identity provider (`place`), or asks for a token. The token is kept in this tab only and
+ * sent to this server only.
  */
 export function SignIn({ why, place, onToken }: { why: string; place: string; onToken: () => void }): ReactNode {
   const [value, setValue] = useState("");

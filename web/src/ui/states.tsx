@@ -1,4 +1,4 @@
-// What stands where data is not: loading, nothing there, failed, forbidden.
+// Placeholders for missing data: loading, empty, failed, forbidden.
 import { Component, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import type { ApiError } from "../api/client";
@@ -54,7 +54,7 @@ interface LoadedProps<T> {
   children: (data: T) => ReactNode;
 }
 
-/** The data when it is there; what is wrong stands above data that is no longer current. */
+/** The data once loaded; an error is shown above data that is no longer current. */
 export function Loaded<T>({ resource, what, rows, children }: LoadedProps<T>): ReactNode {
   const { data, error, loading, reload } = resource;
   if (data === undefined) {
@@ -73,7 +73,7 @@ export function Loaded<T>({ resource, what, rows, children }: LoadedProps<T>): R
   );
 }
 
-/** A page that cannot be drawn says so; the rest of the dashboard goes on. */
+/** Shows an error for a page that fails to render; the rest of the dashboard keeps working. */
 export class Boundary extends Component<{ children: ReactNode }, { message: string }> {
   override state = { message: "" };
 

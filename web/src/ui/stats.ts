@@ -1,4 +1,4 @@
-// What charts are made from, and what is read off them.
+// The data of charts, and statistics of it.
 import type { Series } from "../api/types";
 
 export interface Stats {
@@ -8,7 +8,7 @@ export interface Stats {
   last: number | undefined;
 }
 
-/** Of what is known; undefined where nothing is. */
+/** Over known values; undefined if there are none. */
 export function statsOf(series: Series | undefined): Stats {
   const stats: Stats = { min: undefined, mean: undefined, max: undefined, last: undefined };
   let sum = 0;

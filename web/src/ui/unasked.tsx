@@ -1,4 +1,4 @@
-// That not all namespaces have been asked about, and a way to ask about one.
+// A notice that some namespaces have not been checked yet, and a field to check one.
 import { useState, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { useCluster } from "../lib/data";

@@ -1,4 +1,4 @@
-// A headless Chromium, and a server to look at: the double, or the one that NOS_DASHBOARD_URL names.
+// A headless Chromium, and a server to test: the double, or the one at NOS_DASHBOARD_URL.
 import { existsSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -15,7 +15,7 @@ export const dist = fileURLToPath(new URL("../../dist/index.html", import.meta.u
 /** The address of a real server, or nothing. */
 export const realUrl = process.env.NOS_DASHBOARD_URL ?? "";
 
-/** Why no browser test can run here; empty if they can. */
+/** Reason why no browser test can run here; empty if they can. */
 export const unable =
   executablePath === undefined
     ? "no Chromium is here; on Debian: apt-get install chromium, elsewhere name it in $CHROMIUM"
@@ -36,7 +36,7 @@ export async function launch(): Promise<Browser> {
 
 export interface Server {
   url: string;
-  /** Only of the double. */
+  /** Only with the double. */
   double: Double | undefined;
   stop: () => void;
 }
@@ -49,7 +49,7 @@ export async function serve(options: Options = {}): Promise<Server> {
   return { url: await double.start(), double, stop: () => double.stop() };
 }
 
-/** For the tests of a `describe`: both are there while they run. */
+/** For the tests of a `describe`: both exist while they run. */
 export function useBrowser(): { browser: Browser; server: Server } {
   const its: Partial<{ browser: Browser; server: Server }> = {};
   beforeAll(async () => {
@@ -62,7 +62,7 @@ export function useBrowser(): { browser: Browser; server: Server } {
   return its as { browser: Browser; server: Server };
 }
 
-/** A page that remembers what went wrong in it. */
+/** A page that records its errors. */
 export interface Watched {
   page: Page;
   problems: string[];
@@ -97,10 +97,10 @@ interface AxeResult {
   violations: { id: string; impact: string | null; help: string; nodes: { html: string; failureSummary?: string }[] }[];
 }
 
-/** Fails with what axe finds against WCAG 2.1 A and AA. */
+/** Fails with axe's findings against WCAG 2.1 A and AA. */
 export async function expectAccessible(page: Page): Promise<void> {
   axe ??= await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-  // Evaluated by the debugger: the content security policy stays as it is.
+  // Evaluated through the debugger, so the content security policy stays in force.
   await page.evaluate(axe);
   const result = await page.evaluate(
     () =>
@@ -112,7 +112,7 @@ export async function expectAccessible(page: Page): Promise<void> {
   expect(found).toEqual([]);
 }
 
-/** Keeps a picture where $NOS_SCREENSHOTS says, for documents and for whoever wants to look. */
+/** Saves a screenshot to $NOS_SCREENSHOTS, for documents and manual inspection. */
 export async function picture(page: Page, name: string): Promise<void> {
   const folder = process.env.NOS_SCREENSHOTS;
   if (!folder) return;

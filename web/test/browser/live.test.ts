@@ -1,5 +1,5 @@
-// Live updates, reconnecting, what is designed for when there is nothing or something is wrong. The
-// double's knobs make these; against a real server they are skipped.
+// Live updates, reconnection, and the design for empty and failing states. The double's knobs
+// create these; against a real server they are skipped.
 import type { Page } from "playwright-core";
 import { afterEach, describe, expect, it } from "vitest";
 import { expectAccessible, hash, open, picture, realUrl, serve, settled, unable, useBrowser } from "./browser";

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { expectAccessible, hash, mapPixels, open, realUrl, serve, settled, unable, useBrowser } from "./browser";
 
-/** To a moment whose stretch of time is then here. */
+/** Moves to a moment whose range is loaded afterwards. */
 async function stepBack(page: Page): Promise<void> {
   const beginning = page.waitForResponse((response) => /\/quotas\?.*at=/.test(response.url()));
   await page.getByRole("button", { name: "A step back" }).click();
@@ -95,7 +95,7 @@ describe.skipIf(unable)("the GPU map", () => {
     page.on("request", (request) => asked.push(request.url()));
     const moments = (): number => asked.filter((url) => /\/gpus\?.*at=/.test(url)).length;
     await settled(page);
-    // The first step back brings the map of the beginning; what follows comes from here.
+    // The first step back loads the map at the start of the range; later steps use loaded data.
     await stepBack(page);
     const before = moments();
     const histories = asked.filter((url) => url.includes("/history")).length;
@@ -108,7 +108,7 @@ describe.skipIf(unable)("the GPU map", () => {
       seen.add(last);
       await page.waitForFunction((old) => window.location.hash !== old, last);
     }
-    expect(moments() - before).toBeLessThanOrEqual(3); // one where the slider stood
+    expect(moments() - before).toBeLessThanOrEqual(3); // one request where the slider was
     expect(asked.filter((url) => url.includes("/history")).length).toBe(histories);
     await page.getByRole("button", { name: "Stop the replay" }).click();
     await page.getByRole("slider", { name: "Moment" }).focus();
@@ -195,7 +195,7 @@ describe.skipIf(unable)("the GPU map", () => {
       return times.sort((a, b) => a - b);
     });
     console.log(`1,000 GPUs, scrolled: median frame ${frames[45]?.toFixed(1)} ms, slowest ${frames[89]?.toFixed(1)} ms`);
-    // The replay makes its frames here: the time of a step is the time of drawing it.
+    // The replay computes its frames in the page, so a step's time is its drawing time.
     await stepBack(page);
     const slider = page.getByRole("slider", { name: "Moment" });
     await slider.focus();

@@ -1,4 +1,4 @@
-// Every page: it is there, it can be read by everybody, it fits, in light and dark.
+// Every page: it loads, is accessible, and fits, in light and dark.
 import { describe, expect, it } from "vitest";
 import { expectAccessible, heading, open, picture, settled, unable, useBrowser } from "./browser";
 

@@ -1,4 +1,4 @@
-// Workloads, decisions and what-if; and names that mean harm.
+// Workloads, decisions and what-if; and malicious names.
 import { describe, expect, it } from "vitest";
 import type { Gpus, Jobs, Overview, Pod, Pool, Workloads } from "../../src/api/types";
 import { expectAccessible, hash, open, picture, realUrl, settled, unable, useBrowser } from "./browser";

@@ -1,4 +1,4 @@
-// What the API answers, made from the simulated cluster.
+// The API's answers, computed from the simulated cluster.
 import { accounting, utilization, type Shares, type SimCluster, type SimGpu, type SimNode, type SimPod } from "./cluster";
 import { teams } from "./hardware";
 import { hash, noise } from "./random";
@@ -8,7 +8,7 @@ import type {
 
 const interval = 10_000;
 
-/** The simulation steps in half minutes; what is measured goes on between. */
+/** The simulation steps in half minutes; readings change in between. */
 export class Answers {
   constructor(
     readonly cluster: SimCluster,
@@ -115,7 +115,7 @@ export class Answers {
     return this.names.get(`${namespace}/${name}`);
   }
 
-  /** Pods that are there, and those that ended in the hour before. */
+  /** Existing pods, and those that ended in the hour before. */
   recent(at: number): SimPod[] {
     return this.cluster.pods.filter((pod) => pod.created <= at && (!pod.finished || pod.finished > at - 3_600_000));
   }
@@ -287,7 +287,7 @@ export class Answers {
     return { events: page, next: after + limit < events.length ? String(after + limit) : null };
   }
 
-  /** As an agent tells it: without measurements, and without quotas. */
+  /** Like an agent's report: without readings, and without quotas. */
   private layout(node: SimNode, at: number): HistoryEvent {
     const gpus = this.node(node, at).gpus.map(({ metrics: _, unmeasured: __, ...gpu }) => ({
       ...gpu,
@@ -337,7 +337,7 @@ export class Answers {
     return this.gpu(gpu, at, "").metrics?.[metric] ?? null;
   }
 
-  /** Before the simulated day there are long trends without details. */
+  /** Long trends without details exist for the time before the simulated day. */
   private share(metric: keyof Shares, at: number): number | null {
     const { shares } = this.cluster;
     const first = shares[0]!;

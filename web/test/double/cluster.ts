@@ -1,11 +1,12 @@
-// A cluster that lives in steps of half a minute: pods come, GPUs are cut for them, pods go. It knows
-// its past. Simple on purpose: it stands for the server at the HTTP boundary, it plans nothing well.
+// A cluster that advances in steps of half a minute: pods arrive, GPUs are partitioned for them,
+// pods end. It keeps its past. Simple on purpose: it replaces the server at the HTTP boundary and
+// plans nothing well.
 import { generator, hash, noise } from "./random";
 import { gpusPerNode, models, teams, type Model, type Profile, type Team } from "./hardware";
 import type { Decision, GpuLayout, Instance, PodState } from "../../src/api/types";
 
 export const tick = 30_000;
-/** How often shares and reasons are worked out. */
+/** Interval for recomputing shares and reasons. */
 export const accounting = 120_000;
 const hour = 3_600_000;
 
@@ -18,7 +19,7 @@ export interface SimPod {
   name: string;
   owner?: { kind: string; name: string };
   model: Model;
-  profile: string; // "gpu": a whole one
+  profile: string; // "gpu": a whole GPU
   cpu: number;
   memory: number;
   priority: number;
@@ -56,7 +57,7 @@ export interface SimNode {
   model: Model;
   gpus: SimGpu[];
   ready: boolean;
-  /** The last report, where it is not the latest. */
+  /** The last report, if it is not the latest. */
   silentSince: number;
 }
 
@@ -96,9 +97,9 @@ export class SimCluster {
   private serial = 0;
   private due = 0;
   private readonly used = new Map<Team, number>();
-  /** Of each model and profile: the running pod that ends first, looked up once a step. */
+  /** For each model and profile: the running pod that ends first, looked up once per step. */
   private next = new Map<string, SimPod>();
-  /** Models and profiles for which there is no room in this step. */
+  /** Models and profiles without capacity in this step. */
   private readonly full = new Set<string>();
 
   constructor(
@@ -142,7 +143,7 @@ export class SimCluster {
     }
   }
 
-  /** Lives up to a moment; says what changed. */
+  /** Advances to a moment; returns the changes. */
   advance(to: number): Changes {
     const changes: Changes = { nodes: new Set(), pods: new Set(), decisions: [] };
     while (this.now + tick <= to) this.step(changes);
@@ -227,7 +228,7 @@ export class SimCluster {
     return model.profiles[dice < 0.38 ? 0 : dice < 0.7 ? 1 : dice < 0.93 ? Math.min(2, last) : last]!.name;
   }
 
-  /** A free instance, else a place where no held instance is in the way; remembers layouts before. */
+  /** A free instance, else a position without held instances in the way; remembers the layouts before. */
   private place(pod: SimPod, before: Map<SimGpu, GpuLayout>): boolean {
     const profile = pod.model.profiles.find((each) => each.name === pod.profile);
     const gpus = this.gpusOf(pod.model);
@@ -319,7 +320,7 @@ export class SimCluster {
     return this.used.get(team) ?? 0;
   }
 
-  /** Now and then a team takes back what is guaranteed to it. */
+  /** Occasionally a team reclaims its guarantee. */
   private reclaim(changes?: Changes): void {
     if (Math.floor(this.now / tick) % 40 !== 0) return;
     const waiting = [...this.live].find(
@@ -439,7 +440,7 @@ export function layoutOf(gpu: SimGpu): GpuLayout {
   return { index: gpu.index, profiles };
 }
 
-/** How busy a pod keeps what it holds; null where the board does not tell. */
+/** The load of a pod's device; null if the GPU does not report it. */
 export function utilization(pod: SimPod, at: number): number | null {
   if (!pod.model.measured) return null;
   const { key } = pod;

@@ -1,4 +1,5 @@
-// The simulated cluster's boards. Placements as in the catalogue of the core (src/gpu/catalogue.yaml).
+// The simulated cluster's GPU products. Placements as in the core's catalogue
+// (src/gpu/catalogue.yaml).
 
 export interface Profile {
   name: string;
@@ -15,7 +16,7 @@ export interface Model {
   profiles: Profile[];
   nodes: number;
   prefix: string;
-  /** Whether the driver tells how busy an instance is. */
+  /** True if the driver reports the load of an instance. */
   measured: boolean;
 }
 
@@ -71,7 +72,7 @@ export interface Team {
   quota: string;
   min: number;
   max?: number;
-  /** Part of the pods that arrive. */
+  /** Share of arriving pods. */
   weight: number;
   jobs: string[];
 }

@@ -1,4 +1,4 @@
-// Random numbers by a seed, and smooth noise by a key and a time: equal input, equal output.
+// Random numbers from a seed, and smooth noise from a key and a time: equal input, equal output.
 
 export function hash(text: string): number {
   let value = 2166136261;

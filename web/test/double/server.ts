@@ -1,5 +1,5 @@
-// The server's side of the HTTP boundary: the API over a simulated cluster, and the built files with
-// the headers that the real server sends. Tests turn its knobs through POST /test.
+// The server's side of the HTTP boundary: the API over a simulated cluster, and the built files
+// with the real server's headers. Tests turn its knobs through POST /test.
 import { readFile } from "node:fs/promises";
 import http from "node:http";
 import path from "node:path";
@@ -20,16 +20,16 @@ const types: Record<string, string> = {
   ".svg": "image/svg+xml",
 };
 
-/** What a test may change. */
+/** The state that a test may change. */
 export interface Knobs {
-  token: string; // asked for, if not empty
-  signIn: boolean; // browsers sign in at a provider, which lets everybody in
+  token: string; // required, if not empty
+  signIn: boolean; // browsers sign in at a provider, which accepts everyone
   forbidden: boolean; // cluster-wide views
   failing: boolean; // every answer is 503
   empty: boolean; // no node, no pod
   submit: boolean;
   namespaces: string[] | null;
-  unasked: string[]; // further ones, which are theirs once they are named
+  unasked: string[]; // further namespaces, granted once the user names them
 }
 
 const normal: Knobs = { token: "", signIn: false, forbidden: false, failing: false, empty: false, submit: true, namespaces: null, unasked: [] };
@@ -39,7 +39,7 @@ export interface Options {
   /** Files and API lie below this path, such as "/gpu/"; "/" if left out. */
   prefix?: string;
   size?: number;
-  /** Simulated milliseconds that pass each second of the real clock; 0: time stands. */
+  /** Simulated milliseconds per second of the real clock; 0: time stands still. */
   speed?: number;
 }
 
@@ -88,7 +88,7 @@ export class Double {
 
   private tell(changes: Changes): void {
     this.send("overview", this.answers.overview());
-    // Measured values change everywhere; a part of the nodes reports in each round.
+    // Readings change on all nodes; a quarter of the nodes reports in each round.
     const all = this.cluster.nodes.filter((node) => !node.silentSince);
     const part = all.filter((_, index) => index % 4 === this.serial % 4);
     const nodes = [...new Set([...changes.nodes, ...part])].map((node) => this.answers.node(node));

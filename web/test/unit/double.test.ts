@@ -1,4 +1,4 @@
-// The double is what the browser tests stand on: it has to be the same each time, and make sense.
+// The double is the basis of the browser tests: it must be deterministic and plausible.
 import { describe, expect, it } from "vitest";
 import { Answers } from "../double/answers";
 import { SimCluster } from "../double/cluster";

@@ -136,7 +136,7 @@ describe("pods", () => {
       ["ns/j", "1 pending, 1 running"],
       ["Pods of their own", "1 running"],
     ]);
-    // What is told of the whole job counts, and who stands above the owner.
+    // The record of the whole job takes precedence, and so does the owner's own owner.
     const above = { kind: "Deployment", name: "d" };
     const told: Job = { id: "", namespace: "ns", type: "Deployment", name: "d", queue: "gpus", pods: { running: 7 }, started: 60_000, finished: 0 };
     const [group] = groupPods([pod("a", { owner: job, job: above })], true, [told], 180_000);

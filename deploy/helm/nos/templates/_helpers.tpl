@@ -23,13 +23,13 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 
-{{- /* of the agent: what it does not say is the partitioner's */ -}}
+{{- /* the image; fields left out default to the base image's (the partitioner's) */ -}}
 {{- define "nos.image" -}}
 {{- $image := mergeOverwrite (deepCopy .base) (default dict .image) -}}
 {{ $image.repository }}:{{ default .root.Chart.AppVersion $image.tag }}
 {{- end -}}
 
-{{- /* older charts gave zap's numbers */ -}}
+{{- /* older charts used zap's numeric levels */ -}}
 {{- define "nos.logLevel" -}}
 {{- if kindIs "string" . -}}{{ . }}{{- else if gt (int .) 0 -}}debug{{- else -}}info{{- end -}}
 {{- end -}}
@@ -40,14 +40,14 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{- /* probes, Service and ServiceMonitor go to the ports of each daemon's defaults */ -}}
+{{- /* probes, Service and ServiceMonitor use the default ports of each daemon */ -}}
 {{- define "nos.checkPorts" -}}
 {{- if or .config.health .config.metrics -}}
 {{- fail (printf "%s must not set health or metrics: the chart's probes and Services go to ports 8081 and 8080" .path) -}}
 {{- end -}}
 {{- end -}}
 
-{{- /* all that count for quotas count whole GPUs alike */ -}}
+{{- /* every component must count the memory of whole GPUs alike for quotas */ -}}
 {{- define "nos.checkGpuMemory" -}}
 {{- if and (hasKey .from "nvidiaGpuResourceMemoryGB") (ne (int64 .from.nvidiaGpuResourceMemoryGB) (int64 .gb)) -}}
 {{- fail (printf "nvidiaGpuResourceMemoryGB is %d in %s and %d in the chart's values: set it in the values alone" (int64 .from.nvidiaGpuResourceMemoryGB) .path (int64 .gb)) -}}
@@ -72,7 +72,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $_ := set $quotas "args" $args -}}
 {{- end -}}
 
-{{- /* the chart's Service, roles and webhook go by the names that it gives itself */ -}}
+{{- /* the chart's Service, roles and webhook use the names that the chart sets itself */ -}}
 {{- define "nos.checkWebhook" -}}
 {{- range $field := list "bindAddress" "tlsCertFile" "tlsKeyFile" "hostName" "serviceName" "secretName" "secretNamespace" "configurationName" "slices" -}}
 {{- if hasKey $.config $field -}}
@@ -81,7 +81,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{- /* the chart's roles and volumes go by what it writes itself */ -}}
+{{- /* the chart's roles and volumes use the values that the chart sets itself */ -}}
 {{- define "nos.checkAutoscaler" -}}
 {{- range $field := list "namespace" "priorityClass" "demandPriorityClass" -}}
 {{- if dig "placeholders" $field "" $.config -}}
