@@ -11,7 +11,7 @@
 #include "study/placement/relocation.h"
 #include "study/churn/simulation.h"
 
-namespace nos::sim {
+namespace nos::study {
 namespace {
 
 const gpu::Model& A100() { return *gpu::Catalogue::Builtin().FindByName("A100-40GB"); }
@@ -128,4 +128,4 @@ BENCHMARK(BM_ChurnGain)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace nos::sim
+}  // namespace nos::study

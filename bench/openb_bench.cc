@@ -23,7 +23,7 @@
 
 #include "study/openb/replay.h"
 
-namespace nos::sim {
+namespace nos::study {
 namespace {
 
 constexpr int kSeeds = 10;
@@ -98,4 +98,4 @@ const int registered = [] {
 }();
 
 }  // namespace
-}  // namespace nos::sim
+}  // namespace nos::study

@@ -29,7 +29,7 @@ class EstimateTest : public ::testing::Test {
     for (const auto& [key, value] : more) pod[key] = value;
     return pod;
   }
-  void telemetry::Layout(const std::vector<std::string>& holders) {
+  void Layout(const std::vector<std::string>& holders) {
     JsonArray instances;
     for (const std::string& holder : holders) {
       const auto i = static_cast<int64_t>(instances.size());
@@ -148,7 +148,7 @@ TEST_F(EstimateTest, TimeSliceIsFreeWhenHolderEnds) {
 }
 
 TEST_F(EstimateTest, NoEstimateWithoutHistory) {
-  telemetry::Layout({"a", "b"});
+  Layout({"a", "b"});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("b", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("waits", "pending"));
@@ -158,7 +158,7 @@ TEST_F(EstimateTest, NoEstimateWithoutHistory) {
 }
 
 TEST_F(EstimateTest, RunningPodEndsLikeSimilarPods) {
-  telemetry::Layout({"a", "b"});
+  Layout({"a", "b"});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("b", "running", OfJob("serve", kNow - 100'000)));
   Ran("train", {20, 200, 300, 400});
@@ -173,7 +173,7 @@ TEST_F(EstimateTest, RunningPodEndsLikeSimilarPods) {
 }
 
 TEST_F(EstimateTest, DeletedPodEndsAtItsDeadline) {
-  telemetry::Layout({"a", "b"});
+  Layout({"a", "b"});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("b", "terminating", {{"started", kNow - 9000}, {"ends", kNow + 30'000}}));
   Tell(Pod("waits", "pending"));
@@ -181,7 +181,7 @@ TEST_F(EstimateTest, DeletedPodEndsAtItsDeadline) {
 }
 
 TEST_F(EstimateTest, FreeSlotsAreReadyAfterMedianPlanTime) {
-  telemetry::Layout({"a", ""});
+  Layout({"a", ""});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("waits", "pending"));
   EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory}));
@@ -200,7 +200,7 @@ TEST_F(EstimateTest, FreeSlotsAreReadyAfterMedianPlanTime) {
 }
 
 TEST_F(EstimateTest, SmallerPodStartsInBetween) {
-  telemetry::Layout({"a", "b"});
+  Layout({"a", "b"});
   Tell(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
   Tell(Pod("b", "terminating", {{"ends", kNow + 90'000}}));
   Tell(Pod("whole", "pending",
@@ -212,7 +212,7 @@ TEST_F(EstimateTest, SmallerPodStartsInBetween) {
 }
 
 TEST_F(EstimateTest, RequiresCpuAndMemoryOfHost) {
-  telemetry::Layout({"", "b"});
+  Layout({"", "b"});
   Tell(Pod("b", "terminating",
            {{"ends", kNow + 10'000}, {"requests", {{"nvidia.com/mig-3g.20gb", 1}, {"cpu", 4}}}}));
   Tell({{"kind", "node"},
@@ -225,7 +225,7 @@ TEST_F(EstimateTest, RequiresCpuAndMemoryOfHost) {
 }
 
 TEST_F(EstimateTest, SeveralSlicesStartWithTheLastRelease) {
-  telemetry::Layout({"a", "b"});
+  Layout({"a", "b"});
   Tell(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
   Tell(Pod("b", "terminating", {{"ends", kNow + 30'000}}));
   Tell(Pod("both", "pending", {{"requests", {{"nvidia.com/mig-3g.20gb", 2}}}}));
@@ -236,7 +236,7 @@ TEST_F(EstimateTest, SeveralSlicesStartWithTheLastRelease) {
 }
 
 TEST_F(EstimateTest, PublishesChangedEstimateOnce) {
-  telemetry::Layout({"a", ""});
+  Layout({"a", ""});
   Tell(Pod("waits", "pending"));
   const uint64_t before = state_.version();
   state_.SetEstimates(EstimateStarts(state_, gpu::Catalogue::Builtin()));
