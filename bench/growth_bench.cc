@@ -49,12 +49,12 @@ std::shared_ptr<cluster::Pod> PodOf(int index, const std::string& profile, int c
 
 // Twenty kinds of node: three GPU models, two to eight GPUs, different amounts of CPU for each, and
 // some without GPUs.
-std::vector<PoolNow> Pools(int max) {
+std::vector<NodePoolState> Pools(int max) {
   const struct {
     const char* model;
     int price;  // of one GPU
   } models[] = {{"A100-40GB", 3000}, {"A100-80GB", 4000}, {"H100-80GB", 8000}, {"A30", 900}};
-  std::vector<PoolNow> pools;
+  std::vector<NodePoolState> pools;
   for (int p = 0; p < 20; ++p) {
     auto pool = std::make_shared<cluster::NodePool>();
     pool->meta.name = fmt::format("pool-{}", p);
@@ -64,7 +64,7 @@ std::vector<PoolNow> Pools(int max) {
     if (gpus > 0) {
       pool->gpu.model = model;
       pool->gpu.count = gpus;
-      pool->gpu.partitioning = cluster::Partitioning::kMig;
+      pool->gpu.partitioning = cluster::SharingMode::kMig;
     }
     pool->resources = {{"cpu", Quantity::FromValue(cpu)},
                        {"memory", Quantity::FromValue(int64_t{cpu} << 33)},
@@ -91,7 +91,7 @@ cluster::ClusterSnapshot FullCluster(const std::string& layout, int pods_each) {
     }
   }
   auto snapshot = cluster::ClusterSnapshot::Build(nodes, running, gpu::Catalogue::Builtin());
-  snapshot.ChangeAround();
+  snapshot.ChangeContext();
   return snapshot;
 }
 
@@ -100,7 +100,7 @@ void Grow(benchmark::State& state, const std::function<SharedPods(PlanOptions&)>
   const cluster::ClusterSnapshot snapshot = FullCluster(layout, 8);
   PlanOptions options;
   const SharedPods pods = pods_of(options);
-  const std::vector<PoolNow> pools = Pools(max);
+  const std::vector<NodePoolState> pools = Pools(max);
   const scheduling::Framework framework = scheduling::Framework::Default();
   GrowthPlan plan;
   for ([[maybe_unused]] auto _ : state) {
@@ -176,7 +176,7 @@ BENCHMARK(BM_TooFewNodes)->Unit(benchmark::kMillisecond);
 // 5,000 nodes with one slice each, up to `nodes` of which are removed.
 void BM_Shrink(benchmark::State& state) {
   const cluster::ClusterSnapshot snapshot = FullCluster("1g.5gb@0:used", 8);
-  const std::vector<PoolNow> pools = Pools(1000);
+  const std::vector<NodePoolState> pools = Pools(1000);
   const scheduling::Framework framework = scheduling::Framework::Default();
   ShrinkOptions options;
   options.most_use = 1;

@@ -36,7 +36,7 @@ void Fill(Engine& engine, int spare) {
                          {"pods", Quantity::FromValue(110)}};
     engine.SetNode(std::move(node));
   }
-  engine.ChangeAround([&](cluster::Surroundings& around) {
+  engine.ChangeContext([&](cluster::ClusterContext& around) {
     for (int i = 0; i < kQuotas; ++i) {
       auto quota = std::make_shared<cluster::ElasticQuota>();
       quota->meta.ns = "team-" + std::to_string(i);
@@ -95,7 +95,7 @@ void DecideGpus(benchmark::State& state) {
     pod->containers.back().requests = gpus(count);
     return pod;
   };
-  engine.ChangeAround([&](cluster::Surroundings& around) {
+  engine.ChangeContext([&](cluster::ClusterContext& around) {
     for (const std::string ns : {"a", "b"}) {
       auto quota = std::make_shared<cluster::ElasticQuota>();
       quota->meta.ns = ns;

@@ -127,7 +127,7 @@ BENCHMARK_CAPTURE(BM_BesideNominated, anti_affinity_by_host, kAntiAffinity)->Arg
 
 // Each pod is of a new kind; each of its slices can be created on any node, but not all together.
 void BM_SlicesThatDoNotFitTogether(benchmark::State& state) {
-  const Framework framework = Framework::Default(GpusCut::kHere);
+  const Framework framework = Framework::Default(PartitionedBy::kScheduler);
   Engine engine(gpu::Catalogue::Builtin());
   for (int i = 0; i < state.range(0); ++i) {
     Node node = *MakeNode(i, false);

@@ -33,7 +33,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "base/clock.h"
 #include "cluster/annotations.h"
 #include "cluster/objects.h"
@@ -165,7 +165,7 @@ Result<Time> Began(kube::Client& client) {
   return ParseTime(FindString(lease, "spec", "acquireTime"));
 }
 
-kube::ReflectorOptions Wake(Bell& bell, const std::string& ns) {
+kube::ReflectorOptions Wake(WakeSignal& bell, const std::string& ns) {
   kube::ReflectorOptions options;
   options.ns = ns;
   options.wake = [&bell] { bell.Ring(); };
@@ -176,7 +176,7 @@ kube::ReflectorOptions Wake(Bell& bell, const std::string& ns) {
 // that their kubelets would publish.
 class Agents {
  public:
-  explicit Agents(Bell& bell) : nodes_(kube::kNodes, cluster::ReadNode, Wake(bell, "")) {
+  explicit Agents(WakeSignal& bell) : nodes_(kube::kNodes, cluster::ReadNode, Wake(bell, "")) {
     nodes_.AddHandler([this](const std::string&, const auto&, const auto& after) {
       if (after != nullptr && cluster::SpecPlan(*after) != cluster::StatusPlan(*after)) {
         asked_.push_back(after);
@@ -235,10 +235,10 @@ class Watched {
   const std::map<std::string, Time>& seen() const { return seen_; }
   const std::map<std::string, Time>& bound() const { return bound_; }
   Time Now() const { return clock_.Now(); }
-  Bell& bell() { return bell_; }
+  WakeSignal& bell() { return bell_; }
 
  private:
-  Bell bell_;
+  WakeSignal bell_;
   kube::Cache<cluster::Pod> pods_;
   const SystemClock clock_;  // the clock used in the Lease
   std::map<std::string, Time> seen_, bound_;

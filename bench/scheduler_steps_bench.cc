@@ -59,7 +59,7 @@ void BM_StepWhilePodsWaitForCuts(benchmark::State& state) {
     api.Put(PodThat("pod-" + std::to_string(i), "nvidia.com/mig-1g.5gb", "", ""));
   }
   const scheduling::Framework framework =
-      scheduling::Framework::Default(scheduling::GpusCut::kHere);
+      scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   SchedulerConfig config;
   config.cuts.deadline = std::chrono::hours(1);
   config.tell_of_cuts_after = std::chrono::hours(1);

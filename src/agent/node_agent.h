@@ -24,7 +24,7 @@
 #include "agent/node/devices.h"
 #include "agent/node/drains.h"
 #include "agent/node/failures.h"
-#include "agent/node/mps_needs.h"
+#include "agent/node/mps_requirements.h"
 #include "agent/node_modes.h"
 #include "base/metrics.h"
 #include "device/actuator.h"
@@ -68,12 +68,12 @@ struct AgentConfig {
 
 // Optional parts of an agent. Null disables the part.
 struct AgentExtras {
-  const device::HealthBoard* health = nullptr;
+  const device::GpuHealth* health = nullptr;
   Metrics* metrics = nullptr;
   // The backend can share GPUs by MPS if the node's label requests it.
   bool shares_gpus = false;
   device::MpsControl* daemons = nullptr;  // of shared GPUs
-  MpsNeeds mps_needs{};                   // requirements of pods with shares
+  MpsPodRequirements mps_needs{};                   // requirements of pods with shares
   // The backend can give GPUs as a whole, and in this number of time slices (0: none), if the
   // node's label requests hybrid partitioning. Requires the device plugin of nos.
   bool gives_whole = false;
@@ -98,28 +98,28 @@ class Agent final : public reconcile::Reconciler {
         kubelet::DevicePlugin& device_plugin, AgentExtras extras = {});
 
   // Key: the node's name. REQUIRES: a view of this node and of the pods bound to it (ForNode).
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+  reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                kube::Client& client, const Clock& clock) override;
 
   // Call it before the offer ends with the process. It sets the devices in allocatable to 0, so
   // that no scheduler sends pods that the kubelet would reject without a device plugin. The next
   // plugin to register restores the counts.
-  Status Leave(const reconcile::View& view, kube::Client& client);
+  Status Leave(const reconcile::Listers& view, kube::Client& client);
 
  private:
   using Node = std::shared_ptr<const cluster::Node>;
   using Pods = std::vector<std::shared_ptr<const cluster::Pod>>;
   // The state that one call works with.
-  struct Round {
+  struct ObservedState {
     Node node;
     NodeDevices devices;
     bool managed = false;
     std::vector<device::Target> targets;
     std::set<std::string> keep;                   // UUIDs that must not be destroyed
     std::map<std::string, std::string> unwanted;  // UUID -> resource of free instances to destroy
-    std::map<std::string, std::set<std::string>> on_their_way;  // pods being admitted, by resource
+    std::map<std::string, std::set<std::string>> pending_admission;  // pods being admitted, by resource
     std::vector<gpu::Obstacle> unreadable;  // parts of the spec that cannot be read
-    std::vector<MpsLack> lacks;             // unmet requirements of pods with shares
+    std::vector<MpsViolation> lacks;             // unmet requirements of pods with shares
     bool kubelet_lags = false;              // its answers do not match the pods
     std::optional<Duration> look_again;     // when to check that the kubelet has adopted the offer
     // An operation waits for a pod that is being admitted or a GPU that currently cannot be read.
@@ -128,63 +128,63 @@ class Agent final : public reconcile::Reconciler {
 
   static bool WantsMps(const cluster::Node& node);
   bool IsHybrid(const cluster::Node& node) const;
-  Division DivisionOf(const cluster::Node& node, Time now);
-  bool IsNoted(const device::Operation& operation, const Round& round) const;
-  static bool OnlyTakesBack(const device::Operation& operation, const Round& round);
-  void FindLeftNotes(const Round& round);
+  SharingSettings SharingSettingsOf(const cluster::Node& node, Time now);
+  bool IsNoted(const device::Operation& operation, const ObservedState& round) const;
+  static bool OnlyTakesBack(const device::Operation& operation, const ObservedState& round);
+  void FindStalePendingModes(const ObservedState& round);
   std::optional<device::Operation> NextTakeBack(
-      const Round& round, const std::function<bool(const device::Operation&)>& deferred) const;
-  Status ApplyOrReset(const device::Operation& operation, const Round& round);
-  void KeepMode(const device::Operation& operation, const Status& error, const Round& round,
+      const ObservedState& round, const std::function<bool(const device::Operation&)>& deferred) const;
+  Status ApplyOrReset(const device::Operation& operation, const ObservedState& round);
+  void KeepMode(const device::Operation& operation, const Status& error, const ObservedState& round,
                 Time now);
-  gpu::Obstacle BadSpec(const cluster::Gpu& gpu, const Round& round) const;
-  Status ReportReboot(const Round& round, kube::Client& client, Time now);
-  std::vector<device::GpuInfo> InfosToSwitch(const Round& round, Time now) const;
-  Node NodeNow(const reconcile::View& view);
-  Result<Round> Assess(Node node, const Pods& pods, Time now);
-  void LeaveOldModes(Round& round);
-  std::set<std::string> WereShared(const Round& round) const;
+  gpu::Obstacle BadSpec(const cluster::Gpu& gpu, const ObservedState& round) const;
+  Status ReportReboot(const ObservedState& round, kube::Client& client, Time now);
+  std::vector<device::GpuInfo> InfosToSwitch(const ObservedState& round, Time now) const;
+  Node NodeNow(const reconcile::Listers& view);
+  Result<ObservedState> Assess(Node node, const Pods& pods, Time now);
+  void LeaveOldModes(ObservedState& round);
+  std::set<std::string> WereShared(const ObservedState& round) const;
   std::optional<device::Operation> NextPutBack(
-      const Round& round, const std::function<bool(const device::Operation&)>& deferred) const;
-  std::set<int> NotTakenOver(const Round& round) const;
-  void KeepDaemons(Round& round);
-  void AddDividedInstances(Round& round, std::vector<device::MpsGpu>& served,
+      const ObservedState& round, const std::function<bool(const device::Operation&)>& deferred) const;
+  std::set<int> NotTakenOver(const ObservedState& round) const;
+  void KeepDaemons(ObservedState& round);
+  void AddDividedInstances(ObservedState& round, std::vector<device::MpsGpu>& served,
                            std::set<std::string>& undecided);
-  void WithholdUnserved(Round& round) const;
-  bool MustEndDaemon(const device::Operation& operation, Round& round);
+  void WithholdUnserved(ObservedState& round) const;
+  bool MustEndDaemon(const device::Operation& operation, ObservedState& round);
   bool IsServed(const std::string& gpu_uuid) const;
   bool IsBeingServed(int gpu) const;
-  void ReadTargets(Round& round);
-  void MatchTargets(Round& round) const;
-  std::set<std::string> GivenUp(const Round& round) const;
-  Status Offer(Round& round, kube::Client& client, Time now);
+  void ReadTargets(ObservedState& round);
+  void MatchTargets(ObservedState& round) const;
+  std::set<std::string> GivenUp(const ObservedState& round) const;
+  Status Offer(ObservedState& round, kube::Client& client, Time now);
   bool InOffer(const std::string& uuid) const;
-  std::map<std::string, int64_t> CountsFor(const Round& round) const;
-  Status ShowCounts(Round& round, kube::Client& client, const Clock& clock);
-  Result<bool> OfferTaken(Round& round);
-  Status LookPastCaches(Round& round, kube::Client& client, Time now);
+  std::map<std::string, int64_t> CountsFor(const ObservedState& round) const;
+  Status ShowCounts(ObservedState& round, kube::Client& client, const Clock& clock);
+  Result<bool> OfferTaken(ObservedState& round);
+  Status ReadUncached(ObservedState& round, kube::Client& client, Time now);
   bool Draining(const std::string& uuid, Time now) const;
-  bool IsAwaited(const std::string& uuid, const Round& round, Time now) const;
-  bool LeftAlone(const device::Operation& operation, const Round& round) const;
-  bool MustWait(const device::Operation& operation, Round& round, Time now) const;
-  device::Progress Decide(Round& round, Time now);
-  Result<bool> StillFree(const device::Operation& operation, Round& round, kube::Client& client,
+  bool IsAwaited(const std::string& uuid, const ObservedState& round, Time now) const;
+  bool LeftAlone(const device::Operation& operation, const ObservedState& round) const;
+  bool MustWait(const device::Operation& operation, ObservedState& round, Time now) const;
+  device::Progress Decide(ObservedState& round, Time now);
+  Result<bool> StillFree(const device::Operation& operation, ObservedState& round, kube::Client& client,
                          Time now);
-  reconcile::Outcome Act(const device::Operation& operation, Round& round, kube::Client& client,
+  reconcile::ReconcileResult Act(const device::Operation& operation, ObservedState& round, kube::Client& client,
                          const Clock& clock);
-  reconcile::Outcome Rest(const device::Progress& progress, const Round& round, bool offered,
+  reconcile::ReconcileResult Rest(const device::Progress& progress, const ObservedState& round, bool offered,
                           kube::Client& client, Time now);
-  reconcile::PlanResult ResultOf(const device::Progress& progress, const Round& round) const;
-  Status Report(const Round& round, const std::optional<reconcile::PlanResult>& result,
+  reconcile::PlanResult ResultOf(const device::Progress& progress, const ObservedState& round) const;
+  Status Report(const ObservedState& round, const std::optional<reconcile::PlanResult>& result,
                 kube::Client& client);
-  void Announce(const Round& round, const reconcile::PlanResult& result, kube::Client& client,
+  void Announce(const ObservedState& round, const reconcile::PlanResult& result, kube::Client& client,
                 Time now);
-  void AnnounceProblems(const Round& round, kube::Client& client, Time now);
-  void AnnounceLacks(const Round& round, kube::Client& client, Time now);
-  void AnnounceOffer(const Round& round, const Status& offered, kube::Client& client, Time now);
-  Status ReportHealth(const Round& round, kube::Client& client, Time now);
-  Status Perform(const device::Operation& operation, const Round& round);
-  void Measure(const Round& round) const;
+  void AnnounceProblems(const ObservedState& round, kube::Client& client, Time now);
+  void AnnounceLacks(const ObservedState& round, kube::Client& client, Time now);
+  void AnnounceOffer(const ObservedState& round, const Status& offered, kube::Client& client, Time now);
+  Status ReportHealth(const ObservedState& round, kube::Client& client, Time now);
+  Status Perform(const device::Operation& operation, const ObservedState& round);
+  void Measure(const ObservedState& round) const;
   void Say(kube::Client& client, const cluster::Node& node, kube::EventType type,
            std::string_view reason, std::string_view message, Time now);
 
@@ -214,7 +214,7 @@ class Agent final : public reconcile::Reconciler {
   std::string plan_;                   // plan id of the spec, as last seen
   std::string announced_;              // the last result published as an Event
   std::vector<std::string> problems_;  // published as Events
-  std::vector<MpsLack> told_lacks_;    // published as Events
+  std::vector<MpsViolation> told_lacks_;    // published as Events
   std::string offer_trouble_;          // published as an Event
   // UUIDs of divided instances whose last part is about to be destroyed: their daemons are stopped
   // first.
@@ -224,7 +224,7 @@ class Agent final : public reconcile::Reconciler {
   ResetPauses reset_pauses_;
   // UUIDs of GPUs with a pending MIG mode from before this agent started, while resets are not
   // allowed: the pending mode is cancelled. No value: not observed yet.
-  std::optional<std::set<std::string>> left_notes_;
+  std::optional<std::set<std::string>> stale_pending_modes_;
 };
 
 }  // namespace nos::agent

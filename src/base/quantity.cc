@@ -49,7 +49,7 @@ struct Unit {
 };
 
 // Beyond these exponents every amount is capped or rounded up to a billionth anyway.
-constexpr int64_t kMostExponent = 28, kLeastExponent = -37;
+constexpr int64_t kMaxExponent = 28, kMinExponent = -37;
 
 Unit UnitOf(std::string_view suffix) {
   for (const Suffix& known : kSuffixes) {
@@ -60,7 +60,7 @@ Unit UnitOf(std::string_view suffix) {
   if (digits[0] == '+') digits.remove_prefix(1);
   const auto parsed = ParseInt(digits);
   if (!parsed) return {};
-  const auto exponent = static_cast<int>(std::clamp(*parsed, kLeastExponent, kMostExponent));
+  const auto exponent = static_cast<int>(std::clamp(*parsed, kMinExponent, kMaxExponent));
   if (exponent < -9) return {1, Pow(10, -9 - exponent)};
   return {Pow(10, 9 + exponent)};
 }

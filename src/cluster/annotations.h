@@ -60,7 +60,7 @@ inline constexpr int kMaxGpusPerNode = 64;  // larger numbers are rejected
 inline constexpr int64_t kMaxPlanId = int64_t{1} << 53;
 
 // The partitioning mode of a node. The owner of the node selects it with kPartitioningLabel.
-enum class Partitioning {
+enum class SharingMode {
   kNone,  // nos does not partition the node
   kMig,
   // MPS: shares of GPU memory. "10gb@0" is the first share of a GPU, of 10 GiB (gpu/shares.h).
@@ -71,10 +71,10 @@ enum class Partitioning {
   // its GPUs support.
   kHybrid,
 };
-Partitioning PartitioningOf(const Node& node);
+SharingMode SharingModeOf(const Node& node);
 // The mode that the owner selected, even if the agent does not support it: "mig", "mps", "hybrid";
 // "" if none.
-std::string_view ChosenPartitioning(const Node& node);
+std::string_view RequestedSharingMode(const Node& node);
 // True if the node opted in to partitioning and its agent supports the selected mode.
 bool IsManaged(const Node& node);
 

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/placement/division.h"
+#include "cluster/placement/gpu_draft.h"
 #include "cluster/objects.h"
 #include "cluster/resources.h"
 #include "cluster/snapshot.h"

@@ -26,9 +26,9 @@ inline constexpr std::string_view kNodePools = "nodepools";
 // API, "Machine deletion": a MachineSet deletes Machines with this annotation first.
 inline constexpr std::string_view kDeleteMachine = "cluster.x-k8s.io/delete-machine";
 
-inline constexpr int kMostPoolNodes = 10'000;
+inline constexpr int kMaxPoolNodes = 10'000;
 inline constexpr Quantity kDefaultPods = Quantity::FromValue(110);  // the kubelet's default
-inline constexpr int kMostStartSeconds = 24 * 3600;
+inline constexpr int kMaxStartSeconds = 24 * 3600;
 
 // The GPUs of one node.
 struct PoolGpus {
@@ -36,7 +36,7 @@ struct PoolGpus {
   // discovery ("NVIDIA-A100-SXM4-80GB").
   std::string model, product;
   int32_t count = 0;  // 0: no GPUs
-  Partitioning partitioning = Partitioning::kNone;
+  SharingMode partitioning = SharingMode::kNone;
   Quantity memory;          // of one GPU; 0: as in the catalogue
   int32_t time_slices = 0;  // per GPU of a hybrid node; 0 or 1: no time-slicing
   friend bool operator==(const PoolGpus&, const PoolGpus&) = default;
@@ -50,7 +50,7 @@ struct NodeTemplate {
   std::vector<Taint> taints;
   friend bool operator==(const NodeTemplate&, const NodeTemplate&) = default;
 };
-inline constexpr size_t kMostLearntLabels = 128;
+inline constexpr size_t kMaxLearntLabels = 128;
 
 // Any object with the subresource `scale`.
 struct ScaleTarget {
@@ -96,7 +96,7 @@ struct NodePool {
   std::optional<NodeTemplate> learnt;
 };
 
-std::string_view NameOf(Partitioning partitioning);  // "none", "mig", "mps", "hybrid"
+std::string_view NameOf(SharingMode partitioning);  // "none", "mig", "mps", "hybrid"
 std::string_view NameOf(PoolSignal signal);          // "", "Pods", "ProvisioningRequest"
 
 // True if the node belongs to the NodePool, by its labels.

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "cluster/snapshot/claim.h"
+#include "cluster/snapshot/assign_instances.h"
 #include "gpu/shares.h"
 
 namespace nos::cluster {
@@ -173,7 +173,7 @@ void InternSlices(const gpu::Catalogue& catalogue) {
   };
   for (const auto& model : catalogue.models()) intern(*model);
   static const bool shares =
-      (intern(gpu::SharesOf(gpu::kMostShareGib)), InternResource(gpu::kWholeGpu),
+      (intern(gpu::SharesOf(gpu::kMaxShareGib)), InternResource(gpu::kWholeGpu),
        InternResource(gpu::kTimeSlice), true);
   static_cast<void>(shares);
 }
@@ -234,12 +234,12 @@ std::vector<std::shared_ptr<const NodeInfo>> ClusterSnapshot::Infos() const {
   return infos;
 }
 
-Surroundings& ClusterSnapshot::ChangeAround() {
+ClusterContext& ClusterSnapshot::ChangeContext() {
   ++around_version_;
   if (around_ == nullptr) {
-    around_ = std::make_shared<Surroundings>();
+    around_ = std::make_shared<ClusterContext>();
   } else if (around_.use_count() > 1) {
-    around_ = std::make_shared<Surroundings>(*around_);
+    around_ = std::make_shared<ClusterContext>(*around_);
   }
   return *around_;
 }

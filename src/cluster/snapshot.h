@@ -33,7 +33,7 @@
 #include "cluster/host_ports.h"
 #include "cluster/objects.h"
 #include "cluster/resources.h"
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 #include "gpu/catalogue.h"
 
 namespace nos::cluster {
@@ -79,16 +79,16 @@ class ClusterSnapshot {
   // The index for node(i); nullopt if the node is unknown.
   std::optional<size_t> IndexOf(std::string_view name) const;
   // The cluster context. Each copy of the snapshot changes its own context.
-  const Surroundings& around() const {
-    static const Surroundings kNothing;
+  const ClusterContext& around() const {
+    static const ClusterContext kNothing;
     return around_ == nullptr ? kNothing : *around_;
   }
-  Surroundings& ChangeAround();
-  // Grows with each call of ChangeAround.
+  ClusterContext& ChangeContext();
+  // Grows with each call of ChangeContext.
   uint64_t around_version() const { return around_version_; }
-  // The cluster context as an immutable value. Null if ChangeAround was never called: then an
+  // The cluster context as an immutable value. Null if ChangeContext was never called: then an
   // object that is not found may still exist.
-  std::shared_ptr<const Surroundings> ShareAround() const { return around_; }
+  std::shared_ptr<const ClusterContext> ShareContext() const { return around_; }
   // Replaces the node of the same name and keeps its pods, or adds the node. Adding costs time
   // linear in the number of nodes, unless the name sorts after all others.
   void SetNode(std::shared_ptr<const Node> node);
@@ -139,7 +139,7 @@ class ClusterSnapshot {
   size_t size_ = 0;
   std::shared_ptr<Pages> pages_;
   std::shared_ptr<Index> index_;
-  std::shared_ptr<Surroundings> around_;
+  std::shared_ptr<ClusterContext> around_;
   uint64_t around_version_ = 0;
 };
 

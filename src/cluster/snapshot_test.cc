@@ -465,14 +465,14 @@ TEST(HostPortsTest, PortOnEveryAddressConflictsWithAnyAddress) {
 TEST(SnapshotTest, ForksHaveTheirOwnClusterContext) {
   ClusterSnapshot snapshot = Build({});
   EXPECT_TRUE(snapshot.around().namespaces.rows().empty());
-  EXPECT_EQ(snapshot.ShareAround(), nullptr) << "nobody has looked";
-  snapshot.ChangeAround().namespaces.Set("a", std::make_shared<const Namespace>());
+  EXPECT_EQ(snapshot.ShareContext(), nullptr) << "nobody has looked";
+  snapshot.ChangeContext().namespaces.Set("a", std::make_shared<const Namespace>());
   ClusterSnapshot fork = snapshot;
-  fork.ChangeAround().namespaces.Set("a", nullptr);
+  fork.ChangeContext().namespaces.Set("a", nullptr);
   EXPECT_NE(snapshot.around().namespaces.Find("a"), nullptr);
   EXPECT_EQ(fork.around().namespaces.Find("a"), nullptr);
-  const auto shared = snapshot.ShareAround();
-  snapshot.ChangeAround().namespaces.Set("a", nullptr);
+  const auto shared = snapshot.ShareContext();
+  snapshot.ChangeContext().namespaces.Set("a", nullptr);
   EXPECT_NE(shared->namespaces.Find("a"), nullptr);
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 
 namespace nos::cluster {
 

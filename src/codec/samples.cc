@@ -19,9 +19,9 @@ enum Mode : uint8_t { kAbsent, kConstant, kSteps, kOffsets, kXor };
 constexpr uint8_t kGaps = 0x80;
 
 constexpr std::array<double, 7> kTens = {1, 10, 100, 1e3, 1e4, 1e5, 1e6};
-constexpr double kMostExact = 9007199254740992.0;  // 2^53: integers up to here are doubles
-constexpr int kLongestUnary = 20;
-constexpr int kMostRice = 40;
+constexpr double kMaxExact = 9007199254740992.0;  // 2^53: integers up to here are doubles
+constexpr int kMaxUnary = 20;
+constexpr int kMaxRice = 40;
 
 using Integers = std::vector<uint64_t>;
 
@@ -31,11 +31,11 @@ bool Same(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_ca
 
 void PutRice(BitWriter& bits, uint64_t value, int k) {
   const uint64_t quotient = value >> k;
-  if (quotient < kLongestUnary) {
+  if (quotient < kMaxUnary) {
     bits.Put((uint64_t{2} << quotient) - 2, static_cast<int>(quotient) + 1);
     return bits.Put(value, k);
   }
-  bits.Put((uint64_t{1} << kLongestUnary) - 1, kLongestUnary);
+  bits.Put((uint64_t{1} << kMaxUnary) - 1, kMaxUnary);
   const auto width = static_cast<int>(std::bit_width(value));
   bits.Put(static_cast<uint64_t>(width), 7);
   bits.Put(value, width);
@@ -43,8 +43,8 @@ void PutRice(BitWriter& bits, uint64_t value, int k) {
 
 uint64_t TakeRice(BitReader& bits, int k) {
   uint64_t quotient = 0;
-  while (quotient < kLongestUnary && bits.Take(1) == 1) ++quotient;
-  if (quotient < kLongestUnary) return (quotient << k) | bits.Take(k);
+  while (quotient < kMaxUnary && bits.Take(1) == 1) ++quotient;
+  if (quotient < kMaxUnary) return (quotient << k) | bits.Take(k);
   const auto width = static_cast<int>(bits.Take(7));
   return width > 64 ? 0 : bits.Take(width);
 }
@@ -53,9 +53,9 @@ size_t RiceBits(std::span<const uint64_t> values, int k) {
   size_t sum = 0;
   for (const uint64_t value : values) {
     const uint64_t quotient = value >> k;
-    sum += quotient < kLongestUnary
+    sum += quotient < kMaxUnary
                ? quotient + 1 + static_cast<size_t>(k)
-               : kLongestUnary + 7 + static_cast<size_t>(std::bit_width(value));
+               : kMaxUnary + 7 + static_cast<size_t>(std::bit_width(value));
   }
   return sum;
 }
@@ -70,9 +70,9 @@ Rice BestRice(std::span<const uint64_t> values) {
   long double sum = 0;
   for (const uint64_t value : values) sum += static_cast<long double>(value);
   const auto mean = static_cast<uint64_t>(sum / static_cast<long double>(values.size() + 1));
-  const int middle = std::min(kMostRice, static_cast<int>(std::bit_width(mean)));
+  const int middle = std::min(kMaxRice, static_cast<int>(std::bit_width(mean)));
   Rice best{0, RiceBits(values, 0)};
-  for (int k = std::max(1, middle - 2); k <= std::min(kMostRice, middle + 1); ++k) {
+  for (int k = std::max(1, middle - 2); k <= std::min(kMaxRice, middle + 1); ++k) {
     const size_t bits = RiceBits(values, k);
     if (bits < best.bits) best = {k, bits};
   }
@@ -119,7 +119,7 @@ bool DecodeTimes(std::string_view bytes, size_t count, std::vector<int64_t>& tim
   now += step;
   times.push_back(static_cast<int64_t>(now));
   if (count == 2) return true;
-  if (bytes.empty() || bytes.front() < 0 || bytes.front() > kMostRice) return false;
+  if (bytes.empty() || bytes.front() < 0 || bytes.front() > kMaxRice) return false;
   const int k = static_cast<uint8_t>(bytes.front());
   BitReader bits(bytes.substr(1));
   for (size_t i = 2; i < count && bits.good(); ++i) {
@@ -142,7 +142,7 @@ bool Scale(const std::vector<double>& values, Scaled& scaled) {
   scaled.integers.clear();
   for (const double value : values) {
     const double product = std::nearbyint(value * kTens[scaled.exponent]);
-    if (!(std::abs(product) < kMostExact)) return false;
+    if (!(std::abs(product) < kMaxExact)) return false;
     const auto integer = static_cast<int64_t>(product);
     if (!Same(static_cast<double>(integer) / kTens[scaled.exponent], value)) return false;
     scaled.integers.push_back(integer);
@@ -242,7 +242,7 @@ bool TakeIntegers(std::string_view bytes, bool steps, std::vector<double>& there
   if (bytes.size() < 2) return false;
   const auto exponent = static_cast<uint8_t>(bytes[0]);
   const auto k = static_cast<uint8_t>(bytes[1]);
-  if (exponent >= kTens.size() || k > kMostRice) return false;
+  if (exponent >= kTens.size() || k > kMaxRice) return false;
   bytes.remove_prefix(2);
   uint64_t code = 0;
   if (!TakeVarint(bytes, code)) return false;
@@ -335,7 +335,7 @@ Result<SampleBlock> Decode(std::string_view bytes, std::optional<size_t> only) {
   bytes.remove_prefix(1);
   std::string_view part;
   if (!TakeVarint(bytes, count) || !TakeVarint(bytes, columns) || !TakePart(bytes, part) ||
-      count == 0 || count > kMostBlockSamples || columns > kMostBlockColumns) {
+      count == 0 || count > kMaxBlockSamples || columns > kMaxBlockColumns) {
     return damaged;
   }
   SampleBlock block;

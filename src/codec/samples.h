@@ -21,14 +21,14 @@
 namespace nos {
 
 inline constexpr double kNoSample = std::numeric_limits<double>::quiet_NaN();
-inline constexpr size_t kMostBlockSamples = 4096, kMostBlockColumns = 256;
+inline constexpr size_t kMaxBlockSamples = 4096, kMaxBlockColumns = 256;
 
 struct SampleBlock {
   std::vector<int64_t> times;                // milliseconds, in any order
   std::vector<std::vector<double>> columns;  // each as long as `times`; kNoSample: no value
 };
 
-// REQUIRES: 1 to kMostBlockSamples times, at most kMostBlockColumns columns.
+// REQUIRES: 1 to kMaxBlockSamples times, at most kMaxBlockColumns columns.
 std::string EncodeSamples(const SampleBlock& block);
 // Error: kInvalid for any malformed input. Allocates no more than the largest block needs.
 Result<SampleBlock> DecodeSamples(std::string_view bytes);

@@ -1,6 +1,6 @@
 // Parses server-sent events that arrive over a connection piece by piece.
 //
-//   ServerEventReader reader(kMostBytes);
+//   ServerEventReader reader(kMaxBytes);
 //   NOS_RETURN_IF_ERROR(reader.Take(piece, [&](ServerEvent event) { ... }));
 //
 // Source: HTML Living Standard, "Server-sent events", interpreting an event stream. Its

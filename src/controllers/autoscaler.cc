@@ -33,7 +33,7 @@ Autoscaler::Impl::Impl(AutoscalerConfig config, scheduling::FrameworkChoice fram
   }
 }
 
-reconcile::Outcome Autoscaler::Impl::Reconcile(const reconcile::View& view, kube::Client& client,
+reconcile::ReconcileResult Autoscaler::Impl::Reconcile(const reconcile::Listers& view, kube::Client& client,
                                                const Clock& clock) {
   // 1. Bring the state up to date: cached objects, then the wanted and existing nodes of each pool.
   kube::Client hasty = client.Within(kPatience);
@@ -43,7 +43,7 @@ reconcile::Outcome Autoscaler::Impl::Reconcile(const reconcile::View& view, kube
   const Status error = LookAtPools(look);
   // 2. Continue relocations and node removals. If a removal changes a pool, the counts above are
   //    out of date, so the next call decides.
-  const reconcile::Outcome moving = relocations_.Step(view, hasty, clock);
+  const reconcile::ReconcileResult moving = relocations_.Step(view, hasty, clock);
   TakeNotes(look);
   NoteRemoved(look);
   const bool news = FinishRemovals(look);
@@ -60,13 +60,13 @@ reconcile::Outcome Autoscaler::Impl::Reconcile(const reconcile::View& view, kube
   return Rest(look, news, error, moving);
 }
 
-bool Autoscaler::Impl::HasNews(const reconcile::View& view) const {
+bool Autoscaler::Impl::HasNews(const reconcile::Listers& view) const {
   return view.pods.Version() != pods_version_ || view.nodes.Version() != nodes_version_ ||
          view.around->Version() != around_version_;
 }
 
-reconcile::Outcome Autoscaler::Impl::Rest(const Look& look, bool news, const Status& error,
-                                          const reconcile::Outcome& moving) const {
+reconcile::ReconcileResult Autoscaler::Impl::Rest(const Look& look, bool news, const Status& error,
+                                          const reconcile::ReconcileResult& moving) const {
   const Time now = look.clock.Now();
   Time next = HasNews(look.view) ? rest_until_ : std::max(rest_until_, decide_by_);
   for (const Pool& pool : look.pools) {
@@ -80,7 +80,7 @@ reconcile::Outcome Autoscaler::Impl::Rest(const Look& look, bool news, const Sta
   if (const auto due = untold_.NextDue()) next = std::min(next, std::max(*due, pods_pace_.next()));
   if (moving.again) next = std::min(next, now + *moving.again);
   if (news) next = now;
-  reconcile::Outcome outcome = reconcile::Outcome::Again(std::max(next - now, Duration::zero()));
+  reconcile::ReconcileResult outcome = reconcile::ReconcileResult::Again(std::max(next - now, Duration::zero()));
   outcome.error = moving.error.ok() ? error : moving.error;
   return outcome;
 }
@@ -92,7 +92,7 @@ Autoscaler::Autoscaler(AutoscalerConfig config, scheduling::FrameworkChoice fram
 
 Autoscaler::~Autoscaler() = default;
 
-reconcile::Outcome Autoscaler::Reconcile(const std::string&, const reconcile::View& view,
+reconcile::ReconcileResult Autoscaler::Reconcile(const std::string&, const reconcile::Listers& view,
                                          kube::Client& client, const Clock& clock) {
   return impl_->Reconcile(view, client, clock);
 }

@@ -104,7 +104,7 @@ class Autoscaler final : public reconcile::Reconciler {
   ~Autoscaler() override;
 
   // Key: kClusterKey. REQUIRES: view.around.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+  reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                kube::Client& client, const Clock& clock) override;
 
   const std::deque<ScalingDecision>& decisions() const;

@@ -73,9 +73,9 @@ bool Collector::Lead(bool leads) {
   return true;
 }
 
-reconcile::Outcome Collector::Reconcile(const std::string&, const reconcile::View& view,
+reconcile::ReconcileResult Collector::Reconcile(const std::string&, const reconcile::Listers& view,
                                         kube::Client&, const Clock& clock) {
-  if (!leads_) return reconcile::Outcome::Done();
+  if (!leads_) return reconcile::ReconcileResult::Done();
   now_ = clock.Now();
   if (!told_all_ || view.changes->everything) {
     TellAll(view);
@@ -86,10 +86,10 @@ reconcile::Outcome Collector::Reconcile(const std::string&, const reconcile::Vie
     for (const std::string& node : std::exchange(dirty_nodes_, {})) TellNode(view, node);
   }
   TellChanges();
-  return reconcile::Outcome::Done();
+  return reconcile::ReconcileResult::Done();
 }
 
-void Collector::TellAll(const reconcile::View& view) {
+void Collector::TellAll(const reconcile::Listers& view) {
   pods_.clear();
   jobs_.ClearPods();
   told_jobs_ = false;
@@ -108,7 +108,7 @@ void Collector::TellAll(const reconcile::View& view) {
   all_told_at_ = now_;
 }
 
-void Collector::TellPresent(const reconcile::View& view) {
+void Collector::TellPresent(const reconcile::Listers& view) {
   JsonArray pods, nodes, quotas;
   for (const Pod& pod : *view.pods.Snapshot()) pods.emplace_back(pod->meta.uid);
   for (const Node& node : *view.nodes.Snapshot()) nodes.emplace_back(node->meta.name);
@@ -123,7 +123,7 @@ void Collector::TellPresent(std::string_view what, JsonArray ids) {
 }
 
 // Recomputed from all quotas: a quota can take effect or lose it when another one changes.
-void Collector::TakeInQuotas(const reconcile::View& view) {
+void Collector::TakeInQuotas(const reconcile::Listers& view) {
   around_ = view.around->Collect();
   const quota::Balance balance(quota::QuotasOf(around_));
   std::map<std::string, std::string, std::less<>> quota_of;
@@ -187,7 +187,7 @@ void Collector::TellPod(const cluster::Pod& pod) {
           PodRecord(pod, quota == quota_of_.end() ? "" : quota->second, known.finished));
 }
 
-void Collector::TakeInNode(const reconcile::View& view, const Node& before, const Node& after) {
+void Collector::TakeInNode(const reconcile::Listers& view, const Node& before, const Node& after) {
   const std::string& name = (after != nullptr ? after : before)->meta.name;
   pools_changed_ |= CountsOtherwise(before.get(), after.get());
   if (after == nullptr) {
@@ -200,7 +200,7 @@ void Collector::TakeInNode(const reconcile::View& view, const Node& before, cons
   TellPlan(before, *after);
 }
 
-void Collector::TellNode(const reconcile::View& view, const std::string& name) {
+void Collector::TellNode(const reconcile::Listers& view, const std::string& name) {
   const Node node = view.nodes.Get(name);
   if (node == nullptr) return;
   NodeRequests requested;

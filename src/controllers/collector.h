@@ -53,11 +53,11 @@ class Collector final : public reconcile::Reconciler {
   // Reports everything again, after reported records were lost.
   void TellAgain() { told_all_ = false; }
   // Key: kClusterKey. REQUIRES: View::changes, and CollectorKinds in the cluster context.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+  reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                kube::Client& client, const Clock& clock) override;
   // Processes new Jobs, queues, node pools and Events, and reports them. Call it repeatedly with
   // the view that Reconcile gets. It does nothing before Reconcile has reported everything.
-  void Follow(const reconcile::View& view, kube::Client& client, const Clock& clock);
+  void Follow(const reconcile::Listers& view, kube::Client& client, const Clock& clock);
   // Events dropped since the start because of the rate limit.
   uint64_t events_dropped() const { return events_.dropped(); }
 
@@ -79,23 +79,23 @@ class Collector final : public reconcile::Reconciler {
     SliceCounts added;  // slices that the plan adds and no pod has taken yet
   };
 
-  void TellAll(const reconcile::View& view);
-  void TellPresent(const reconcile::View& view);
+  void TellAll(const reconcile::Listers& view);
+  void TellPresent(const reconcile::Listers& view);
   void TellPresent(std::string_view what, JsonArray ids);
   WorkSink Sink();
   // No value: the object of the Event is not known (yet).
-  std::optional<bool> Concerns(const reconcile::View& view,
+  std::optional<bool> Concerns(const reconcile::Listers& view,
                                const cluster::KubernetesEvent& event) const;
   // Returns true if the object of the Event is known by now.
-  bool TakeInEvent(const reconcile::View& view, const cluster::KubernetesEvent& event);
+  bool TakeInEvent(const reconcile::Listers& view, const cluster::KubernetesEvent& event);
   void TellChanges();
-  void TakeInQuotas(const reconcile::View& view);
+  void TakeInQuotas(const reconcile::Listers& view);
   void TakeInPod(const Pod& before, const Pod& after);
-  void TakeInNode(const reconcile::View& view, const Node& before, const Node& after);
+  void TakeInNode(const reconcile::Listers& view, const Node& before, const Node& after);
   void TellPod(const cluster::Pod& pod);
-  void TellNode(const reconcile::View& view, const std::string& name);
+  void TellNode(const reconcile::Listers& view, const std::string& name);
   void TellQuotas();
-  void TellPools(const reconcile::View& view);
+  void TellPools(const reconcile::Listers& view);
   void TellPlan(const Node& before, const cluster::Node& after);
   void TellServed(const cluster::Pod& pod);
   void TellEviction(const cluster::Pod& pod);
@@ -112,7 +112,7 @@ class Collector final : public reconcile::Reconciler {
   Time all_told_at_{};
   Time now_{};
   std::vector<Json> records_;
-  cluster::Surroundings around_;
+  cluster::ClusterContext around_;
   std::map<std::string, std::string, std::less<>> quota_of_;  // by namespace
   std::map<std::string, Known> pods_;                         // by UID
   JobTally jobs_;
@@ -125,7 +125,7 @@ class Collector final : public reconcile::Reconciler {
   Time pools_due_ = Time::max();
   // Events whose object is not known yet, and when they came
   std::deque<std::pair<Time, cluster::KubernetesEvent>> early_;
-  const reconcile::View* following_ = nullptr;         // set while the watch is pumped
+  const reconcile::Listers* following_ = nullptr;         // set while the watch is pumped
   std::map<std::string, std::string> nodes_, quotas_;  // last reported records, by name and id
   std::map<std::string, std::map<std::string, Pod>> on_node_;  // by node, then by UID
   std::set<std::string> dirty_nodes_;

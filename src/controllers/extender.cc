@@ -71,7 +71,7 @@ Extender::Answer Bad(std::string_view verb, const Status& why) {
 Extender::Extender(const gpu::Catalogue& catalogue, Duration assume_for)
     : framework_(GpuFramework()), assume_for_(assume_for), engine_(catalogue) {}
 
-reconcile::Outcome Extender::Reconcile(const std::string&, const reconcile::View& view,
+reconcile::ReconcileResult Extender::Reconcile(const std::string&, const reconcile::Listers& view,
                                        kube::Client&, const Clock& clock) {
   const std::scoped_lock lock(mutex_);
   if (view.changes->everything) {
@@ -98,7 +98,7 @@ reconcile::Outcome Extender::Reconcile(const std::string&, const reconcile::View
       next = next ? std::min(*next, until) : until;
     }
   }
-  return next ? reconcile::Outcome::Again(*next - now) : reconcile::Outcome::Done();
+  return next ? reconcile::ReconcileResult::Again(*next - now) : reconcile::ReconcileResult::Done();
 }
 
 void Extender::TakeInPod(const Pod& before, const Pod& after) {
@@ -184,7 +184,7 @@ Extender::Answer Extender::Prioritize(const ExtenderNodes& nodes) {
     std::vector<Pod> waiting;
     waiting.reserve(waiting_.size());
     for (const auto& [key, pod] : waiting_) waiting.push_back(pod);
-    learnt_ = framework_.Learn(snapshot, waiting);
+    precomputed_ = framework_.Precompute(snapshot, waiting);
   }
   std::vector<const cluster::NodeInfo*> known;
   std::vector<size_t> where;
@@ -195,7 +195,7 @@ Extender::Answer Extender::Prioritize(const ExtenderNodes& nodes) {
     where.push_back(i);
   }
   const auto cycle = framework_.PreFilter(asked, snapshot);
-  const std::vector<int64_t> totals = framework_.Score(cycle, asked, snapshot, known, learnt_);
+  const std::vector<int64_t> totals = framework_.Score(cycle, asked, snapshot, known, precomputed_);
   for (size_t i = 0; i < totals.size(); ++i) {
     scores[where[i]] = (totals[i] * kBest + scheduling::kMaxScore / 2) / scheduling::kMaxScore;
   }

@@ -40,7 +40,7 @@ class Extender final : public reconcile::Reconciler {
                     Duration assume_for = std::chrono::seconds(30));
 
   // Key: kClusterKey. Needs View::changes.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+  reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                kube::Client& client, const Clock& clock) override;
 
   // `body` is untrusted input. Code 400: the body does not match the verb; 404: unknown verb. Other
@@ -76,7 +76,7 @@ class Extender final : public reconcile::Reconciler {
   bool synced_ = false;
   std::map<std::string, Pod> waiting_;      // by key
   std::map<std::string, Assumed> assumed_;  // by key
-  scheduling::CycleState learnt_;
+  scheduling::CycleState precomputed_;
   size_t changes_since_learning_ = 1, pods_known_ = 0;
 };
 

@@ -5,7 +5,7 @@
 //   - spec.workloadRef, which names such a group of a Workload (KEP 4671).
 //
 //   gangs.Set(before, after);                      // for each pod event of the watch
-//   const GangSize size = SizeOfGang(*pod, *snapshot.ShareAround());
+//   const GangSize size = SizeOfGang(*pod, *snapshot.ShareContext());
 //   for (const auto& member : gangs.Of(GangOf(*pod))) ...
 //
 // Owned by one thread.
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "cluster/objects.h"
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 #include "scheduling/plugin.h"
 
 namespace nos::controllers {
@@ -33,10 +33,10 @@ struct GangSize {
   int least = 1;        // members that must be placed together; 1: each pod is placed alone
   std::string problem;  // why the size is unknown
 };
-GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around);
+GangSize SizeOfGang(const cluster::Pod& pod, const cluster::ClusterContext& around);
 
 // True if any object exists that could define the size of the pod's gang.
-bool KnowsGroups(const cluster::Pod& pod, const cluster::Surroundings& around);
+bool KnowsGroups(const cluster::Pod& pod, const cluster::ClusterContext& around);
 
 // The pod has not failed and is not being deleted.
 bool CountsInGang(const cluster::Pod& pod);

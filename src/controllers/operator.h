@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/metrics.h"
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 #include "kube/event_recorder.h"
 #include "kube/work_queue.h"
 #include "quota/charge.h"
@@ -61,31 +61,31 @@ class Operator final : public reconcile::Reconciler {
   // changed.
   bool Lead(bool leads);
   // Key: kClusterKey. Needs View::changes, and OperatorKinds around.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+  reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                kube::Client& client, const Clock& clock) override;
 
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
-  void TakeIn(const reconcile::View& view);
-  void TakeInAll(const reconcile::View& view);
-  void TakeInPod(const reconcile::View& view, const Pod& before, const Pod& after);
-  void TakeInNode(const reconcile::View& view, const reconcile::Change<cluster::Node>& change);
-  bool TakeInQuota(const reconcile::AroundChange& change);
-  void Count(const reconcile::View& view, const Pod& pod);
+  void TakeIn(const reconcile::Listers& view);
+  void TakeInAll(const reconcile::Listers& view);
+  void TakeInPod(const reconcile::Listers& view, const Pod& before, const Pod& after);
+  void TakeInNode(const reconcile::Listers& view, const reconcile::Change<cluster::Node>& change);
+  bool TakeInQuota(const reconcile::ContextChange& change);
+  void Count(const reconcile::Listers& view, const Pod& pod);
   void PutInForce();
   void NoteReclaim(const Pod& before, const Pod& after);
 
   // Absent: the label must not be changed.
   std::optional<std::string> WantedLabel(const cluster::Pod& pod);
   std::string LabelOf(const cluster::Pod& pod) const;
-  void FindLabels(const reconcile::View& view, Time now);
-  Status WriteLabels(const reconcile::View& view, kube::Client& client, Time now);
+  void FindLabels(const reconcile::Listers& view, Time now);
+  Status WriteLabels(const reconcile::Listers& view, kube::Client& client, Time now);
   cluster::QuotaStatus KnownStatus(const cluster::ElasticQuota& quota) const;
   cluster::QuotaStatus WantedStatus(const std::string& name, size_t account,
                                     const cluster::QuotaStatus& known, Time now);
-  void FindUnreadable(const reconcile::View& view, Time now);
-  void FindStatuses(const reconcile::View& view, Time now);
+  void FindUnreadable(const reconcile::Listers& view, Time now);
+  void FindStatuses(const reconcile::Listers& view, Time now);
   struct StatusWrite;
   StatusWrite WriteOf(const std::string& name, Time now);
   std::vector<StatusWrite> TakeStatuses(Time now);
@@ -96,7 +96,7 @@ class Operator final : public reconcile::Reconciler {
   void Note(const cluster::ElasticQuota& quota, kube::EventType type, std::string reason,
             std::string message);
   void TellNotes(kube::Client& client, const Clock& clock);
-  reconcile::Outcome Rest(Status error, Time now) const;
+  reconcile::ReconcileResult Rest(Status error, Time now) const;
   bool Settle(kube::WorkQueue& queue, const std::string& key, const Status& written, Time now);
 
   const OperatorConfig config_;
@@ -104,7 +104,7 @@ class Operator final : public reconcile::Reconciler {
   Metrics* const metrics_;
   bool leads_ = false;
 
-  cluster::Surroundings around_;
+  cluster::ClusterContext around_;
   quota::Ledger ledger_;
   // Labels, statuses and overlaps that may have to be written again.
   bool all_pods_ = true, statuses_ = true, overlaps_ = true;

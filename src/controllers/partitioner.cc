@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "controllers/pending/assumed.h"
-#include "reconcile/measures.h"
+#include "reconcile/metrics.h"
 #include "reconcile/node_write.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
@@ -112,7 +112,7 @@ std::string ResultName(FlightNotice::Kind kind) {
   return "";
 }
 
-uint64_t VersionOf(const reconcile::AroundCaches* around) {
+uint64_t VersionOf(const reconcile::ContextCaches* around) {
   return around == nullptr ? 0 : around->Version();
 }
 
@@ -132,7 +132,7 @@ Partitioner::Partitioner(PartitionerConfig config, scheduling::FrameworkChoice f
       repairs_({config.repair_pause, config.longest_pause}, catalogue),
       telling_("nos-partitioner", config.writes_per_call) {}
 
-reconcile::Outcome Partitioner::Reconcile(const std::string&, const reconcile::View& view,
+reconcile::ReconcileResult Partitioner::Reconcile(const std::string&, const reconcile::Listers& view,
                                           kube::Client& client, const Clock& clock) {
   // 1. Bring the state up to date: our own writes that the cache does not show yet, acknowledged
   //    and overdue plans, expired reservations.
@@ -141,24 +141,24 @@ reconcile::Outcome Partitioner::Reconcile(const std::string&, const reconcile::V
   Learn(nodes, view, now);
   // 2. Repair invalid specs first: a plan must not be based on requests that no agent can carry
   //    out.
-  if (RepairSpecs(nodes, client, clock)) return reconcile::Outcome::Again(Duration::zero());
+  if (RepairSpecs(nodes, client, clock)) return reconcile::ReconcileResult::Again(Duration::zero());
   // 3. Plan and patch nodes, if the batch of pending pods is complete.
   const Time due = PlanDue(view, now);
   if (due <= now) {
     PlanFor(nodes, view, client, clock);
-    return reconcile::Outcome::Again(Duration::zero());
+    return reconcile::ReconcileResult::Again(Duration::zero());
   }
   // 4. Publish conditions and Events last: it may take long, and pods that a plan can help must not
   //    wait for it.
   if (telling_.Due() <= now) {
     telling_.Tell(view, client, clock);
-    return reconcile::Outcome::Again(Duration::zero());
+    return reconcile::ReconcileResult::Again(Duration::zero());
   }
   return Rest(due, now);
 }
 
 // When to make the next plan, as far as is known. Time::max(): no pod or reservation needs one.
-Time Partitioner::PlanDue(const reconcile::View& view, Time now) {
+Time Partitioner::PlanDue(const reconcile::Listers& view, Time now) {
   if (batch_.RestsUntil() > now) return batch_.RestsUntil();
   std::set<std::string> names;
   for (const Pod& pod : Waiting(view, now)) names.insert(pod->Key() + "/" + pod->meta.uid);
@@ -168,7 +168,7 @@ Time Partitioner::PlanDue(const reconcile::View& view, Time now) {
 }
 
 // Replaces cached nodes by our own writes where the cache still lags behind them.
-std::vector<Partitioner::Node> Partitioner::NodesNow(const reconcile::View& view) {
+std::vector<Partitioner::Node> Partitioner::NodesNow(const reconcile::Listers& view) {
   std::vector<Node> nodes = *view.nodes.Snapshot();
   std::erase_if(written_, [&](const auto& ours) { return view.nodes.Get(ours.first) == nullptr; });
   for (Node& node : nodes) {
@@ -185,9 +185,9 @@ std::vector<Partitioner::Node> Partitioner::NodesNow(const reconcile::View& view
   return nodes;
 }
 
-void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::View& view, Time now) {
+void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::Listers& view, Time now) {
   gives_whole_ = std::ranges::any_of(nodes, [](const Node& node) {
-    return cluster::PartitioningOf(*node) == cluster::Partitioning::kHybrid;
+    return cluster::SharingModeOf(*node) == cluster::SharingMode::kHybrid;
   });
   for (const FlightNotice& notice : flights_.Update(nodes, now)) TakeIn(notice, now);
   const auto find = [&](const std::string& key) { return view.pods.Get(key); };
@@ -196,9 +196,8 @@ void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::View& v
     if (!AsksForSlices(*missed.pod, gives_whole_)) continue;
     telling_.Say({{"Pod", pod.ns, pod.name, pod.uid},
                   kube::EventType::kWarning,
-                  "SliceNotTaken",
-                  fmt::format("slices on node {} were kept for {}, but the pod was not bound; "
-                              "something else keeps it from running there",
+                  "SliceReservationExpired",
+                  fmt::format("Releasing slices on Node {} that were reserved for {}: Pod was not bound; another filter keeps it off that Node",
                               missed.node, FormatAge(config_.claim_deadline))});
   }
   telling_.verdicts().Forget(view);
@@ -270,21 +269,20 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
       claims_.DropNode(notice.node);
       decision.note = fmt::format("no answer for {}", FormatAge(notice.waited));
       telling_.Say(
-          {NodeReference(notice.node), kube::EventType::kWarning, "PartitioningUnanswered",
-           fmt::format("the agent has not answered plan {} for {}; planning goes on without this "
-                       "node: look at the agent's pod there",
+          {NodeReference(notice.node), kube::EventType::kWarning, "PlanNotAcknowledged",
+           fmt::format("Agent has not acknowledged plan {} for {}; planning continues without this Node. Check the agent Pod on it",
                        notice.plan, FormatAge(notice.waited))});
       break;
   }
   Record(std::move(decision));
 }
 
-bool Partitioner::News(const reconcile::View& view, Time now) const {
+bool Partitioner::News(const reconcile::Listers& view, Time now) const {
   return view.pods.Version() != pods_version_ || view.nodes.Version() != nodes_version_ ||
          VersionOf(view.around) != around_version_ || now >= replan_at_;
 }
 
-reconcile::Outcome Partitioner::Rest(Time until, Time now) const {
+reconcile::ReconcileResult Partitioner::Rest(Time until, Time now) const {
   for (const auto& change :
        {flights_.NextChange(now), claims_.NextChange(now), repairs_.NextChange(now)}) {
     if (change) until = std::min(until, *change);
@@ -292,10 +290,10 @@ reconcile::Outcome Partitioner::Rest(Time until, Time now) const {
   until = std::min(until, telling_.Due());
   if (repairing_.next() > now) until = std::min(until, repairing_.next());
   if (replan_at_ > now) until = std::min(until, replan_at_);
-  return until == Time::max() ? reconcile::Outcome::Done() : reconcile::Outcome::Again(until - now);
+  return until == Time::max() ? reconcile::ReconcileResult::Done() : reconcile::ReconcileResult::Again(until - now);
 }
 
-void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View& view,
+void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Listers& view,
                           kube::Client& client, const Clock& clock) {
   const Time begin = clock.Now();
   pods_version_ = view.pods.Version();
@@ -318,7 +316,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View&
   // 3. Collect the pending pods, plan for them within their quotas, and patch the nodes.
   GangedPods ganged{Waiting(view, begin), {}};
   if (watches) {
-    const cluster::Surroundings around = view.around->Collect();
+    const cluster::ClusterContext around = view.around->Collect();
     ganged = WithGangs(std::move(ganged.pods), *view.pods.Snapshot(), around, claims_, begin);
   }
   const std::vector<Pod>& waiting = ganged.pods;
@@ -350,7 +348,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::View&
 
 // The cluster with the layouts in flight assumed. GPUs that must not be repartitioned are fixed.
 cluster::ClusterSnapshot Partitioner::Picture(const std::vector<Node>& nodes,
-                                              const reconcile::View& view, Time now) {
+                                              const reconcile::Listers& view, Time now) {
   auto snapshot = cluster::ClusterSnapshot::Build(nodes, *view.pods.Snapshot(), catalogue_);
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const cluster::NodeInfo& info = snapshot.node(i);
@@ -438,8 +436,7 @@ void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time n
   refusals_said_[node] = {why.code(), now};
   telling_.Say(
       {NodeReference(node), kube::EventType::kWarning, "PlanRefused",
-       fmt::format("the API server takes no plan for this node: {}; planning goes on without it, "
-                   "and it is tried again now and then",
+       fmt::format("Failed to patch plan onto Node: {}; planning continues without this Node and retries periodically",
                    Shortened(why.ToString(), 500))});
 }
 

@@ -37,11 +37,11 @@
 #include "base/metrics.h"
 #include "cluster/snapshot.h"
 #include "controllers/partitioner/batch.h"
-#include "controllers/partitioner/flights.h"
+#include "controllers/partitioner/pending_plans.h"
 #include "controllers/partitioner/repairs.h"
-#include "controllers/pending/claims.h"
+#include "controllers/pending/slice_reservations.h"
 #include "controllers/pending/planned_quotas.h"
-#include "controllers/pending/telling.h"
+#include "controllers/pending/event_queue.h"
 #include "controllers/planned_gangs.h"
 #include "gpu/catalogue.h"
 #include "planning/planner.h"
@@ -93,7 +93,7 @@ class Partitioner final : public reconcile::Reconciler {
               const gpu::Catalogue& catalogue, Metrics* metrics = nullptr);
 
   // Key: kClusterKey.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+  reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                kube::Client& client, const Clock& clock) override;
 
   const std::deque<Decision>& decisions() const { return decisions_; }
@@ -106,30 +106,30 @@ class Partitioner final : public reconcile::Reconciler {
   using Pod = std::shared_ptr<const cluster::Pod>;
   using Node = std::shared_ptr<const cluster::Node>;
 
-  std::vector<Node> NodesNow(const reconcile::View& view);
-  void Learn(const std::vector<Node>& nodes, const reconcile::View& view, Time now);
+  std::vector<Node> NodesNow(const reconcile::Listers& view);
+  void Learn(const std::vector<Node>& nodes, const reconcile::Listers& view, Time now);
   bool RepairSpecs(const std::vector<Node>& nodes, kube::Client& client, const Clock& clock);
   void TakeRepair(const Repairs::Found& found, const Result<Json>& answer, Time now);
   void Keep(const Json& written);
   void TakeIn(const FlightNotice& notice, Time now);
-  std::vector<Pod> Waiting(const reconcile::View& view, Time now) const;
-  bool News(const reconcile::View& view, Time now) const;
-  Time PlanDue(const reconcile::View& view, Time now);
-  reconcile::Outcome Rest(Time until, Time now) const;
+  std::vector<Pod> Waiting(const reconcile::Listers& view, Time now) const;
+  bool News(const reconcile::Listers& view, Time now) const;
+  Time PlanDue(const reconcile::Listers& view, Time now);
+  reconcile::ReconcileResult Rest(Time until, Time now) const;
 
   // Excludes pods that their quotas do not admit and publishes the reason on them.
-  planning::Plan PlanWithinQuotas(const GangedPods& waiting, const reconcile::View& view,
+  planning::Plan PlanWithinQuotas(const GangedPods& waiting, const reconcile::Listers& view,
                                   const cluster::ClusterSnapshot& snapshot,
                                   planning::PlanOptions options);
-  void DropClaimsBeyondQuota(const reconcile::View& view, const cluster::ClusterSnapshot& picture);
+  void DropClaimsBeyondQuota(const reconcile::Listers& view, const cluster::ClusterSnapshot& picture);
   void TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now);
-  void PlanFor(const std::vector<Node>& nodes, const reconcile::View& view, kube::Client& client,
+  void PlanFor(const std::vector<Node>& nodes, const reconcile::Listers& view, kube::Client& client,
                const Clock& clock);
-  cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const reconcile::View& view,
+  cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const reconcile::Listers& view,
                                    Time now);
-  static bool IsEmptied(const std::string& node, const reconcile::View& view);
-  void ClaimForNominated(const reconcile::View& view, Time now);
-  void HonourClaims(cluster::ClusterSnapshot& snapshot, const reconcile::View& view);
+  static bool IsEmptied(const std::string& node, const reconcile::Listers& view);
+  void ClaimForNominated(const reconcile::Listers& view, Time now);
+  void HonourClaims(cluster::ClusterSnapshot& snapshot, const reconcile::Listers& view);
   bool CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot, kube::Client& client,
                 const Clock& clock);
   void Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
@@ -142,16 +142,16 @@ class Partitioner final : public reconcile::Reconciler {
   const scheduling::FrameworkChoice frameworks_;
   const gpu::Catalogue& catalogue_;
   Metrics* metrics_;
-  Flights flights_;
+  PendingPlans flights_;
   bool gives_whole_ = false;  // a node creates instances of whole GPUs (hybrid partitioning)
-  Claims claims_;
+  SliceReservations claims_;
   Batch batch_;
   Repairs repairs_;
   reconcile::Pace repairing_;
   // By node: error code and time of the last Event about a refused plan. Entries older than
   // kSayAgain are dropped.
   std::map<std::string, std::pair<Code, Time>> refusals_said_;
-  Telling telling_;
+  EventQueue telling_;
   std::map<std::string, Node> written_;  // nodes that we wrote, newer than the cache
   // Cache versions at the last plan.
   uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster/surroundings.h"
-#include "controllers/pending/claims.h"
+#include "cluster/cluster_context.h"
+#include "controllers/pending/slice_reservations.h"
 #include "planning/planner.h"
 #include "reconcile/runner.h"
 
@@ -30,12 +30,12 @@ struct GangedPods {
 // back-off do not count.
 GangedPods WithGangs(std::vector<std::shared_ptr<const cluster::Pod>> waiting,
                      const std::vector<std::shared_ptr<const cluster::Pod>>& all,
-                     const cluster::Surroundings& around, const Claims& claims, Time now);
+                     const cluster::ClusterContext& around, const SliceReservations& claims, Time now);
 
 // Drops slice reservations of gangs with too few served members. Nominated members are left to
 // their scheduler. Returns whether any was dropped.
 bool DropClaimsInVain(const std::vector<std::shared_ptr<const cluster::Pod>>& all,
-                      const cluster::Surroundings& around, Claims& claims);
+                      const cluster::ClusterContext& around, SliceReservations& claims);
 
 // Makes a planner's runner watch the objects that define gangs and quotas.
 reconcile::RunnerOptions WatchingGangs(reconcile::RunnerOptions options = {});

@@ -161,13 +161,13 @@ class Relocations {
   // or by the next Step. REQUIRES: neither its node nor its pods are in a relocation. Error:
   // kInvalid: no place can be held for one of the pods, or its placeholder is rejected. kConflict:
   // the node has changed. Others as returned by the API server.
-  Status Start(const Relocation& relocation, const reconcile::View& view, kube::Client& client,
+  Status Start(const Relocation& relocation, const reconcile::Listers& view, kube::Client& client,
                Time now);
   // Advances each relocation in the caches by one step.
-  reconcile::Outcome Step(const reconcile::View& view, kube::Client& client, const Clock& clock);
+  reconcile::ReconcileResult Step(const reconcile::Listers& view, kube::Client& client, const Clock& clock);
   // Stops emptying the node and uncordons it, because its capacity is needed. This is refused once
   // a pod was evicted, but possible again when the node is emptied. Returns whether the node stays.
-  bool CallOff(const std::string& node, std::string_view why, const reconcile::View& view,
+  bool CallOff(const std::string& node, std::string_view why, const reconcile::Listers& view,
                kube::Client& client, Time now);
   // Removes mark and cordon from a node that stays after all, in any state. Error: kConflict if the
   // node has changed since it was read; retry with the current node.
@@ -177,9 +177,9 @@ class Relocations {
   Status MarkAsked(const cluster::Node& node, int32_t wanted, kube::Client& client, Time now);
 
   // Keys of pods that are being moved, and of pods for which capacity is freed.
-  std::set<std::string, std::less<>> Busy(const reconcile::View& view) const;
+  std::set<std::string, std::less<>> Busy(const reconcile::Listers& view) const;
   // The number of relocations in the caches.
-  int Count(const reconcile::View& view) const;
+  int Count(const reconcile::Listers& view) const;
   std::vector<RelocationNote> TakeNotes();
 
  private:

@@ -71,7 +71,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
 // replica.
 Scheduler::~Scheduler() { measures_.Pending(scheduling::SchedulingQueue()); }
 
-reconcile::Outcome Scheduler::Reconcile(const std::string&, const reconcile::View& view,
+reconcile::ReconcileResult Scheduler::Reconcile(const std::string&, const reconcile::Listers& view,
                                         kube::Client& client, const Clock& clock) {
   const Time now = clock.Now();
 
@@ -92,10 +92,10 @@ reconcile::Outcome Scheduler::Reconcile(const std::string&, const reconcile::Vie
   // 3. Expire timeouts that change where pods may be scheduled, because no watch event announces
   //    them: GPUs in back-off, agents that do not report, nominations by other schedulers. Refresh
   //    precomputed score data if many pods have changed.
-  HeedRests(now);
-  HeedPatience(now);
-  HeedForeignPromises(now);
-  LearnIfDue();
+  ExpireNodeBackoff(now);
+  ExpireAgentTimeouts(now);
+  ExpireForeignNominations(now);
+  PrecomputeIfDue();
 
   // 4. Schedule pods, highest priority first, as far as bindings in flight allow.
   for (size_t i = 0; i < config_.decisions_per_call && HasRoomForDecisions(); ++i) {
@@ -120,15 +120,15 @@ bool Scheduler::HasRoomForDecisions() const {
   return bindings_.size() - preparing_.size() < config_.most_bindings;
 }
 
-reconcile::Outcome Scheduler::Rest(Time now) const {
+reconcile::ReconcileResult Scheduler::Rest(Time now) const {
   if (!retired_ &&
-      (answered_ || !stirred_.empty() || (queue_.ready() > 0 && HasRoomForDecisions()))) {
-    return reconcile::Outcome::Again(Duration::zero());
+      (answered_ || !dirty_gangs_.empty() || (queue_.ready() > 0 && HasRoomForDecisions()))) {
+    return reconcile::ReconcileResult::Again(Duration::zero());
   }
   std::optional<Time> next = retired_ ? std::nullopt : queue_.NextDue();
   const auto consider = [&](Time when) { next = next ? std::min(*next, when) : when; };
   if (!deadlines_.empty()) consider(deadlines_.begin()->first);
-  if (retired_) return next ? reconcile::Outcome::Again(*next - now) : reconcile::Outcome::Done();
+  if (retired_) return next ? reconcile::ReconcileResult::Again(*next - now) : reconcile::ReconcileResult::Done();
   if (const auto untold = untold_.NextDue(); untold && !telling_) consider(*untold);
   if (!unexplained_.empty() && !telling_) consider(WhenToExplain(now));
   if (const auto rested = cuts_.NextRestEnd()) consider(*rested);
@@ -136,8 +136,8 @@ reconcile::Outcome Scheduler::Rest(Time now) const {
   for (const auto& [key, promise] : foreign_) {
     if (!engine_.NomineeNode(key).empty()) consider(promise.until);
   }
-  return next ? reconcile::Outcome::Again(std::max(*next - now, Duration::zero()))
-              : reconcile::Outcome::Done();
+  return next ? reconcile::ReconcileResult::Again(std::max(*next - now, Duration::zero()))
+              : reconcile::ReconcileResult::Done();
 }
 
 const SchedulerProfile* Scheduler::ProfileFor(const cluster::Pod& pod) const {
@@ -149,10 +149,10 @@ void Scheduler::Post(kube::Workers* workers, kube::Client& client, kube::Workers
   workers != nullptr ? workers->Post(std::move(call)) : call(client);
 }
 
-void Scheduler::TakeIn(const reconcile::View& view, Time now) {
+void Scheduler::TakeIn(const reconcile::Listers& view, Time now) {
   if (view.changes->everything) {
     if (view.around != nullptr) {
-      engine_.ChangeAround([&](cluster::Surroundings& around) { around = view.around->Collect(); });
+      engine_.ChangeContext([&](cluster::ClusterContext& around) { around = view.around->Collect(); });
     }
     // Running pods come first: nodes refer to them, and they determine which part of a nominated
     // pod's request is guaranteed by its quota.
@@ -168,10 +168,10 @@ void Scheduler::TakeIn(const reconcile::View& view, Time now) {
     return;
   }
   if (!view.changes->around.empty()) due_.insert(due_around_.begin(), due_around_.end());
-  for (const reconcile::AroundChange& change : view.changes->around) {
-    engine_.ChangeAround(change.apply);
-    Happened(
-        {ClusterEvent::Kind::kAround, {}, {}, {}, {}, change.kind, change.before, change.after},
+  for (const reconcile::ContextChange& change : view.changes->around) {
+    engine_.ChangeContext(change.apply);
+    OnClusterEvent(
+        {ClusterEvent::Kind::kContext, {}, {}, {}, {}, change.kind, change.before, change.after},
         now);
   }
   for (const auto& change : view.changes->nodes) TakeInNode(change.before, change.after, now);
@@ -187,7 +187,7 @@ void Scheduler::TryAgain(const std::string& key, Time now) {
   if (const auto pod = queue_.TakeThis(key)) queue_.Return(*pod, now);
 }
 
-void Scheduler::Happened(const ClusterEvent& event, Time now) { queue_.Happened(event, now); }
+void Scheduler::OnClusterEvent(const ClusterEvent& event, Time now) { queue_.OnClusterEvent(event, now); }
 
 void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
   // Pods nominated to a lost node do not have to wait for victims there.
@@ -197,13 +197,13 @@ void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
   }
   if (after == nullptr) {
     engine_.RemoveNode(before->meta.name);
-    return Happened({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
+    return OnClusterEvent({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
   }
   if (before != nullptr && SameToScheduling(*before, *after)) return;
   engine_.SetNode(Rested(after, cuts_.Resting(after->meta.name, now)));
   const auto kind =
       before == nullptr ? ClusterEvent::Kind::kNodeAdded : ClusterEvent::Kind::kNodeChanged;
-  Happened({kind, before, after, {}, {}, {}}, now);
+  OnClusterEvent({kind, before, after, {}, {}, {}}, now);
 }
 
 void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
@@ -220,7 +220,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     measures_.Forget(key);
     Promise(known, "", now);
     patience_.erase(key);
-    saw_to_it_.erase(key);
+    has_preempted_for_.erase(key);
     unsure_.erase(key);
     foreign_.erase(key);
   }
@@ -257,14 +257,14 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
   pods_known_ += (after != nullptr ? 1 : 0);
   pods_known_ -= (before != nullptr ? 1 : 0);
   if (ran && !runs) {
-    Happened({ClusterEvent::Kind::kPodLeft, {}, {}, before, after, {}}, now);
+    OnClusterEvent({ClusterEvent::Kind::kPodLeft, {}, {}, before, after, {}}, now);
   } else if (!ran && runs) {
-    Happened({ClusterEvent::Kind::kPodBound, {}, {}, before, after, {}}, now);
+    OnClusterEvent({ClusterEvent::Kind::kPodBound, {}, {}, before, after, {}}, now);
   } else if (ran && runs &&
              (before->meta.labels != after->meta.labels ||
               before->meta.deleted.has_value() != after->meta.deleted.has_value() ||
               cluster::RequestsOf(*before) != cluster::RequestsOf(*after))) {
-    Happened({ClusterEvent::Kind::kPodChanged, {}, {}, before, after, {}}, now);
+    OnClusterEvent({ClusterEvent::Kind::kPodChanged, {}, {}, before, after, {}}, now);
   }
 }
 
@@ -279,13 +279,13 @@ void Scheduler::TakeInForeignPromise(const Pod& pod, Time now) {
   }
   const bool known = before != foreign_.end() && before->second.pod->meta.uid == pod->meta.uid &&
                      before->second.pod->nominated_node == pod->nominated_node;
-  ForeignPromise& promise = foreign_[pod->Key()];
+  ForeignNomination& promise = foreign_[pod->Key()];
   if (!known) promise = {pod, now + kForeignPromise};
   promise.pod = pod;
   JudgeForeignPromise(promise, now);
 }
 
-void Scheduler::JudgeForeignPromise(ForeignPromise& promise, Time now) {
+void Scheduler::JudgeForeignPromise(ForeignNomination& promise, Time now) {
   const Pod& pod = promise.pod;
   const bool is_there = engine_.ledger().balance().AccountOf(pod->meta.ns).has_value() &&
                         engine_.snapshot().Find(pod->nominated_node) != nullptr;
@@ -296,7 +296,7 @@ void Scheduler::JudgeForeignPromise(ForeignPromise& promise, Time now) {
   Promise(pod, is_there && !promise.over ? pod->nominated_node : "", now);
 }
 
-void Scheduler::HeedForeignPromises(Time now) {
+void Scheduler::ExpireForeignNominations(Time now) {
   for (auto& [key, promise] : foreign_) {
     if (now >= promise.until && !engine_.NomineeNode(key).empty())
       JudgeForeignPromise(promise, now);
@@ -304,16 +304,16 @@ void Scheduler::HeedForeignPromises(Time now) {
 }
 
 // Recomputes after so many changes that 2 % of the known pods differ.
-void Scheduler::LearnIfDue() {
+void Scheduler::PrecomputeIfDue() {
   if (changes_since_learning_ * 50 < pods_known_ || changes_since_learning_ == 0) return;
   changes_since_learning_ = 0;
   const std::vector<Pod> waiting = queue_.All();
-  std::set<const Framework*> learnt;
+  std::set<const Framework*> precomputed;
   for (const auto& [name, profile] : profiles_) {
     const bool learns = std::ranges::any_of(
         profile.framework->scorers(), [](const auto& scorer) { return scorer.plugin->Learns(); });
-    if (learns && learnt.insert(profile.framework).second) {
-      engine_.Learn(*profile.framework, waiting);
+    if (learns && precomputed.insert(profile.framework).second) {
+      engine_.Precompute(*profile.framework, waiting);
     }
   }
 }
@@ -355,7 +355,7 @@ scheduling::Verdict Scheduler::Occupy(const Pod& pod, const Framework& framework
 
 bool Scheduler::TakeOver(const Pod& pod, const Framework& framework, Time now) {
   const std::string node = engine_.NomineeNode(pod->Key());
-  if (node.empty() || framework.gpus_cut() != scheduling::GpusCut::kHere) return false;
+  if (node.empty() || framework.partitioned_by() != scheduling::PartitionedBy::kScheduler) return false;
   auto self = std::make_shared<cluster::Pod>(*pod);
   self->nominated_node = node;  // the watch may show an older value
   auto promised = scheduling::BeingCutFor(*self, engine_.snapshot());
@@ -396,7 +396,7 @@ void Scheduler::Commit(Binding& binding, kube::Client& client, Time now) {
   Prepare(binding, client, now);
 }
 
-void Scheduler::WriteCuts(const reconcile::View& view, kube::Client& client) {
+void Scheduler::WriteCuts(const reconcile::Listers& view, kube::Client& client) {
   for (const Pod& pod : std::exchange(unpromised_, {})) WriteNominee(pod, "", client);
   const auto find = [&](const std::string& name) { return view.nodes.Get(name); };
   for (CutWrite& write : cuts_.Due(engine_.snapshot(), find)) {
@@ -414,7 +414,7 @@ void Scheduler::WriteCuts(const reconcile::View& view, kube::Client& client) {
 }
 
 // GPUs that could not be partitioned are in back-off. No event announces its end.
-void Scheduler::HeedRests(Time now) {
+void Scheduler::ExpireNodeBackoff(Time now) {
   for (const std::string& name : cuts_.TakeRestChanges(now)) {
     const cluster::NodeInfo* info = engine_.snapshot().Find(name);
     if (info == nullptr) continue;
@@ -422,7 +422,7 @@ void Scheduler::HeedRests(Time now) {
     const Node after = Rested(before, cuts_.Resting(name, now));
     if (after == before) continue;
     engine_.SetNode(after);
-    Happened({ClusterEvent::Kind::kNodeChanged, before, after, {}, {}, {}}, now);
+    OnClusterEvent({ClusterEvent::Kind::kNodeChanged, before, after, {}, {}, {}}, now);
   }
 }
 

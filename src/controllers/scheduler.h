@@ -34,7 +34,7 @@
 #include "base/function_ref.h"
 #include "controllers/gangs.h"
 #include "controllers/scheduler/cuts.h"
-#include "controllers/scheduler/measures.h"
+#include "controllers/scheduler/metrics.h"
 #include "gpu/catalogue.h"
 #include "kube/event_recorder.h"
 #include "kube/workers.h"
@@ -101,7 +101,7 @@ class Scheduler final : public reconcile::Reconciler {
   ~Scheduler() override;
 
   // Key: kClusterKey. Needs View::changes.
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+  reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                kube::Client& client, const Clock& clock) override;
 
   // Stops all further decisions, because another replica takes over. Pods with a node whose binding
@@ -171,7 +171,7 @@ class Scheduler final : public reconcile::Reconciler {
     std::string node;  // kAsk: where the pod is bound, if it is
   };
   // A condition or Event to publish for a pod.
-  struct Telling {
+  struct EventQueue {
     Pod pod;
     // For the PodScheduled condition and the Event, or for the Event only.
     std::string reason, message;
@@ -208,12 +208,12 @@ class Scheduler final : public reconcile::Reconciler {
   struct Shared;
   struct RoomInTheMaking;
 
-  void TakeIn(const reconcile::View& view, Time now);
+  void TakeIn(const reconcile::Listers& view, Time now);
   void TakeInPod(const Pod& before, const Pod& after, Time now);
-  struct ForeignPromise;
+  struct ForeignNomination;
   void TakeInForeignPromise(const Pod& pod, Time now);
-  void JudgeForeignPromise(ForeignPromise& promise, Time now);
-  void HeedForeignPromises(Time now);
+  void JudgeForeignPromise(ForeignNomination& promise, Time now);
+  void ExpireForeignNominations(Time now);
   bool SeesToIt(const std::string& pod_key) const;
   std::optional<Time> GoneFor(const Pod& promised) const;
   bool MayTake(const cluster::Pod& pod, const cluster::Pod& bound) const;
@@ -227,7 +227,7 @@ class Scheduler final : public reconcile::Reconciler {
   // Why the pod may no longer be bound to its node. Empty: it may.
   std::string WhyNotThere(Binding& binding) const;
   void TryAgain(const std::string& key, Time now);
-  void Happened(const scheduling::ClusterEvent& event, Time now);
+  void OnClusterEvent(const scheduling::ClusterEvent& event, Time now);
   const SchedulerProfile* ProfileFor(const cluster::Pod& pod) const;
 
   void Decide(const Pod& pod, kube::Client& client, Time now);
@@ -249,8 +249,8 @@ class Scheduler final : public reconcile::Reconciler {
   void SendWrites(Binding& binding, std::vector<kube::ApiRequest> writes, kube::Client& client);
   // For a pod that waits for instances: kReady when they exist.
   scheduling::Progress LookAtCuts(Binding& binding, Time now);
-  void WriteCuts(const reconcile::View& view, kube::Client& client);
-  void HeedRests(Time now);
+  void WriteCuts(const reconcile::Listers& view, kube::Client& client);
+  void ExpireNodeBackoff(Time now);
   bool HasRoomForDecisions() const;
   // A Bind call is in flight, or the pod has to be read back because the call was not answered.
   bool IsBinding() const { return !asked_.empty(); }
@@ -269,7 +269,7 @@ class Scheduler final : public reconcile::Reconciler {
   void EndPreparing(const Binding& binding);
   void PrepareDue(kube::Client& client, Time now);
   void Expire(kube::Client& client, Time now);
-  void LearnIfDue();
+  void PrecomputeIfDue();
   bool DecideWithGang(const Pod& pod, kube::Client& client, Time now);
   void PlaceGang(const Gang& gang, kube::Client& client, Time now);
   static bool IsEnough(const Gang& gang, const GangTry& tried) {
@@ -298,7 +298,7 @@ class Scheduler final : public reconcile::Reconciler {
   std::string PreemptForGang(const Gang& gang, kube::Client& client, Time now);
   void TakeInMember(const Pod& before, const Pod& after, Time now);
   // Marks the gang for LookAtGangs. `why`: the reason if its members have to be released.
-  void Stir(const std::string& gang, const std::string& why);
+  void MarkGangDirty(const std::string& gang, const std::string& why);
   void LookAtGangs(kube::Client& client, Time now);
   void LookAtGang(const std::string& gang, const std::string& why, kube::Client& client, Time now);
   void Refuse(const SchedulerProfile& profile, const Pod& pod,
@@ -348,7 +348,7 @@ class Scheduler final : public reconcile::Reconciler {
   // Nominates the nodes and evicts the victims as soon as the nominations are written.
   void MakeRoom(const Places& places, const std::vector<Pod>& victims, kube::Client& client,
                 Time now);
-  void HeedPatience(Time now);
+  void ExpireAgentTimeouts(Time now);
   // `leaving`: terminating pods that count as gone.
   bool AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,
                    const std::vector<Pod>& leaving, Time now);
@@ -362,14 +362,14 @@ class Scheduler final : public reconcile::Reconciler {
   static void Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call);
   void ForgetCondition(const std::string& key);
   void PutAside(const std::string& key, const std::string& successor, Time now);
-  void Tell(Telling telling, Time now);
+  void Tell(EventQueue telling, Time now);
   void TellSome(kube::Client& client, Time now);
   void TellOfCut(Binding& binding, scheduling::Progress& progress, Time now);
-  void AddRemedies(std::vector<Telling>& tellings) const;
-  void ExplainLater(Telling telling);
-  std::vector<Telling> ExplainSome(Time now);
+  void AddRemedies(std::vector<EventQueue>& tellings) const;
+  void ExplainLater(EventQueue telling);
+  std::vector<EventQueue> ExplainSome(Time now);
   Time WhenToExplain(Time now) const;
-  reconcile::Outcome Rest(Time now) const;
+  reconcile::ReconcileResult Rest(Time now) const;
 
   SchedulerConfig config_;
   std::map<std::string, SchedulerProfile> profiles_;  // by scheduler name
@@ -393,7 +393,7 @@ class Scheduler final : public reconcile::Reconciler {
   std::map<std::string, std::set<std::string>, std::less<>> preparing_on_;
   std::set<std::pair<Time, std::string>> deadlines_;
   std::set<std::string> asked_;                 // see IsBinding
-  std::map<std::string, std::string> stirred_;  // gangs to be looked at, and why
+  std::map<std::string, std::string> dirty_gangs_;  // gangs to be looked at, and why
   // How long pods, by key, wait for GPUs to be partitioned or for the nominated node's agent to
   // report the instances of evicted pods as free. Absent: the wait has not begun, victims still
   // run.
@@ -403,22 +403,22 @@ class Scheduler final : public reconcile::Reconciler {
   // May hold entries that were erased from patience_.
   std::set<std::pair<Time, std::string>> patience_ends_;
   // A pod of another scheduler with a nomination. The nomination counts until `until`.
-  struct ForeignPromise {
+  struct ForeignNomination {
     Pod pod;
     Time until;
     bool over = false;  // expired, and stays so
   };
-  std::map<std::string, ForeignPromise> foreign_;  // by pod key
+  std::map<std::string, ForeignNomination> foreign_;  // by pod key
   // Nominated pods for which all necessary evictions have been started.
-  std::set<std::string> saw_to_it_;
+  std::set<std::string> has_preempted_for_;
   // Victims whose evictions were not answered, by the preemptor's key.
   std::map<std::string, std::vector<Pod>> unsure_;
   HopelessKinds hopeless_;                   // valid for one value of Engine::openings
   HopelessKinds hopeless_claims_;            // for quotas; valid for one value of Engine::changes
   std::vector<Pod> unpromised_;              // pods whose nomination is to be removed
-  std::map<std::string, Telling> tellings_;  // by pod key
+  std::map<std::string, EventQueue> tellings_;  // by pod key
   kube::WorkQueue untold_;                   // pod keys
-  std::map<std::string, Telling> unexplained_;  // by pod key; published, but without a remedy yet
+  std::map<std::string, EventQueue> unexplained_;  // by pod key; published, but without a remedy yet
   Time remedies_due_{};
   bool telling_ = false;  // a call that publishes is in flight
   bool retired_ = false;

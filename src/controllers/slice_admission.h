@@ -1,4 +1,4 @@
-// Sets the resource of new pods that request a slice by requirements (cluster/need.h). A mutating
+// Sets the resource of new pods that request a slice by requirements (cluster/gpu_requirements.h). A mutating
 // webhook, admission.k8s.io/v1.
 //
 //   SliceAdmission admission(catalogue, clock, [&] { return ...the caches' snapshots; });

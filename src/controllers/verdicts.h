@@ -30,9 +30,9 @@ class Verdicts {
 
   void Add(planning::PodOutcome outcome, Time now);
   // Drops verdicts of pods that are bound or deleted.
-  void Forget(const reconcile::View& view);
+  void Forget(const reconcile::Listers& view);
   // Writes one portion of what is due.
-  void TellSome(const reconcile::View& view, kube::Client& client, kube::EventRecorder& events,
+  void TellSome(const reconcile::Listers& view, kube::Client& client, kube::EventRecorder& events,
                 Time now);
   // When something is to be written. Absent: nothing is queued.
   std::optional<Time> NextChange() const { return untold_.NextDue(); }

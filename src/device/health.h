@@ -1,6 +1,6 @@
 // Health conditions of a node's GPUs; a condition stays until it is cleared.
 //
-//   HealthBoard board;
+//   GpuHealth board;
 //   board.SetListener([&] { runner.Wake(); });
 //   for (const HealthCondition& condition : board.Conditions()) ...
 //
@@ -39,7 +39,7 @@ struct HealthCondition {
   friend bool operator==(const HealthCondition&, const HealthCondition&) = default;
 };
 
-class HealthBoard {
+class GpuHealth {
  public:
   // Called after every change, on the thread that made it, without a lock held. Set it before other
   // threads use the board.

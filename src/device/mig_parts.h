@@ -36,7 +36,7 @@ namespace nos::device {
 
 struct MigPart {
   std::string mig_uuid;  // "MIG-..."
-  int count = 0;         // number of parts of the instance, 2 to gpu::kMostParts
+  int count = 0;         // number of parts of the instance, 2 to gpu::kMaxParts
   int number = 0;        // from 0
   friend auto operator<=>(const MigPart&, const MigPart&) = default;
 };

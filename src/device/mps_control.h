@@ -41,7 +41,7 @@ struct MpsControlOptions {
 class MpsControl {
  public:
   // `board` must outlive this. Daemons keep running after destruction.
-  MpsControl(MpsControlOptions options, HealthBoard& board);
+  MpsControl(MpsControlOptions options, GpuHealth& board);
 
   // Serves exactly these GPUs from now on: all other daemons are asked to quit, including those
   // left by a former agent. `undecided`: UUIDs whose daemons keep running for now, since clients
@@ -71,7 +71,7 @@ class MpsControl {
                     const std::set<std::string>& undecided);
 
   const MpsControlOptions options_;
-  HealthBoard& board_;
+  GpuHealth& board_;
   std::mutex keeping_;  // serializes Keep; locked before mutex_
   mutable std::mutex mutex_;
   Daemons daemons_;                        // guarded by mutex_

@@ -21,7 +21,7 @@ struct MpsShare {
 };
 
 // Every number that fits a byte: more than an MPS server has clients.
-inline constexpr int kMostMpsStarts = 256;
+inline constexpr int kMaxMpsStarts = 256;
 
 std::string MpsShareId(const MpsShare& share);
 // Empty if it is not a share's id; only one spelling is accepted.

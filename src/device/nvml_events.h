@@ -1,7 +1,7 @@
 // Watches errors that the driver reports for its GPUs (XIDs, uncorrectable memory errors, GPUs that
-// fall off the bus) and records them on a HealthBoard.
+// fall off the bus) and records them on a GpuHealth.
 //
-//   HealthBoard board;
+//   GpuHealth board;
 //   NvmlEvents events(*library, board);
 //   events.Start();
 //
@@ -46,14 +46,14 @@ class NvmlEvents {
  public:
   using Options = NvmlEventOptions;
   // Both must outlive this.
-  NvmlEvents(const NvmlLibrary& library, HealthBoard& board, Options options = {});
+  NvmlEvents(const NvmlLibrary& library, GpuHealth& board, Options options = {});
   ~NvmlEvents();
   NvmlEvents(const NvmlEvents&) = delete;
   NvmlEvents& operator=(const NvmlEvents&) = delete;
 
   // Error: kUnimplemented if the driver has no events; then nothing is watched.
   Status Start();
-  HealthBoard& board() { return board_; }
+  GpuHealth& board() { return board_; }
 
   // While it exists, the watcher holds neither GPUs nor a session with the driver. The constructor
   // waits for that, at most about Options::wait. Null: no effect.
@@ -87,7 +87,7 @@ class NvmlEvents {
   void MarkLost(int gpu, const Status& why);
 
   const NvmlLibrary& library_;
-  HealthBoard& board_;
+  GpuHealth& board_;
   const Options options_;
 
   std::mutex mutex_;

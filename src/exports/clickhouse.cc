@@ -17,9 +17,9 @@ namespace {
 
 using telemetry::Millis, telemetryserver::kDay;
 
-constexpr size_t kMostRefusals = 100;  // after this many, the rest of an INSERT is dropped
-constexpr size_t kMostRows = 100'000, kMostBytes = size_t{16} << 20;  // per INSERT
-constexpr size_t kMostWords = 300;
+constexpr size_t kMaxRefusals = 100;  // after this many, the rest of an INSERT is dropped
+constexpr size_t kMaxRows = 100'000, kMaxBytes = size_t{16} << 20;  // per INSERT
+constexpr size_t kMaxWords = 300;
 constexpr Duration kDropEvery = std::chrono::hours(1);
 constexpr const char* kTables[] = {"samples", "records", "envelopes"};
 constexpr const char* kColumns[] = {
@@ -167,8 +167,8 @@ std::string* ClickHouse::BodyFor(Table table, Millis at, Millis received) {
       inserts_.rbegin(), inserts_.rend(),
       [&](const Insert& insert) { return insert.table == table && insert.day == day; });
   Insert* insert = found == inserts_.rend() ? nullptr : &*found;
-  if (insert == nullptr || insert->begins.size() >= kMostRows ||
-      insert->body.size() >= kMostBytes) {
+  if (insert == nullptr || insert->begins.size() >= kMaxRows ||
+      insert->body.size() >= kMaxBytes) {
     insert = &inserts_.emplace_back(Insert{table, day, {}, {}});
   }
   insert->begins.push_back(insert->body.size());
@@ -211,7 +211,7 @@ Status ClickHouse::Post(const Insert& insert, size_t first, size_t last, Duratio
   if (answer.status().code() != Code::kInvalid) return answer.status();
   // The request was too large for a proxy, or one row makes the others fail. Splitting is bounded,
   // so that it ends if every row is rejected.
-  if (last - first > 1 && ++refusals_ <= kMostRefusals) {
+  if (last - first > 1 && ++refusals_ <= kMaxRefusals) {
     const size_t middle = first + (last - first) / 2;
     NOS_RETURN_IF_ERROR(Post(insert, first, middle, wish));
     return Post(insert, middle, last, wish);
@@ -248,7 +248,7 @@ Result<std::string> ClickHouse::Query(const std::string& sql, std::string body, 
   wish = std::max(wish, answer->retry_after);
   return Status(refused ? Code::kInvalid : Code::kUnavailable,
                 fmt::format("{} answers {}: {}", destination_.connection().server, answer->code,
-                            Shortened(answer->text, kMostWords)));
+                            Shortened(answer->text, kMaxWords)));
 }
 
 Status ClickHouse::Migrate(Duration& wish) {

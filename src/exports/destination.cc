@@ -10,7 +10,7 @@
 namespace nos::exports {
 namespace {
 
-constexpr size_t kMostPassword = 4096;
+constexpr size_t kMaxPassword = 4096;
 
 Status Wrong(std::string_view field, std::string_view what) {
   return Invalid(fmt::format("{}: {}", field, what));
@@ -61,7 +61,7 @@ Result<Destination> Destination::For(const DestinationConfig& config, std::strin
 Result<std::vector<std::pair<std::string, std::string>>> Destination::Headers() const {
   std::vector<std::pair<std::string, std::string>> headers;
   if (username_.empty()) return headers;
-  NOS_ASSIGN(const std::string password, ReadFile(password_file_, kMostPassword));
+  NOS_ASSIGN(const std::string password, ReadFile(password_file_, kMaxPassword));
   headers.emplace_back("Authorization",
                        "Basic " + EncodeBase64(username_ + ":" + std::string(Trim(password))));
   return headers;

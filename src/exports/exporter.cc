@@ -9,8 +9,8 @@ namespace nos::exports {
 namespace {
 
 constexpr Duration kIdle = std::chrono::seconds(1);
-constexpr Duration kFirstPause = std::chrono::seconds(1), kLongestPause = std::chrono::minutes(1);
-constexpr int kMostDoublings = 16;
+constexpr Duration kFirstPause = std::chrono::seconds(1), kMaxPause = std::chrono::minutes(1);
+constexpr int kMaxDoublings = 16;
 
 }  // namespace
 
@@ -64,8 +64,8 @@ Status Exporter::Next() {
 
 // Exponential back-off with jitter: a random value in the upper half of the pause.
 Duration Exporter::Pause(Duration wish) {
-  const int doublings = std::min(failures_++, kMostDoublings);
-  const double most = ToSeconds(kLongestPause);
+  const int doublings = std::min(failures_++, kMaxDoublings);
+  const double most = ToSeconds(kMaxPause);
   const double pause = std::min(most, ToSeconds(kFirstPause) * (1 << doublings));
   return std::max(FromSeconds(pause * (0.5 + 0.5 * random_.Uniform())),
                   std::min(wish, Duration(std::chrono::minutes(10))));

@@ -13,9 +13,9 @@
 namespace nos::exports {
 namespace {
 
-constexpr size_t kMostSubjects = 2'000'000;
-constexpr int kMostSplits = 6;  // into 64 pieces
-constexpr size_t kMostWords = 300;
+constexpr size_t kMaxSubjects = 2'000'000;
+constexpr int kMaxSplits = 6;  // into 64 pieces
+constexpr size_t kMaxWords = 300;
 
 bool ComesAgain(int code) {
   constexpr int kOfTheWay[] = {401, 403, 404, 407, 408, 425, 429};
@@ -49,7 +49,7 @@ void RemoteWrite::Take(std::span<const telemetryserver::Journaled> rows) {
 void RemoteWrite::Add(const std::string& cluster, telemetry::Millis at,
                       const telemetry::Readings& readings) {
   const uint64_t hash = std::hash<std::string>()(cluster + "\n" + readings.subject);
-  if (last_.size() >= kMostSubjects) last_.clear();
+  if (last_.size() >= kMaxSubjects) last_.clear();
   telemetry::Millis& last = last_[hash];
   if (at < last) {
     metrics_.Count(kDropped, {{"export", kName}, {"reason", "late"}},
@@ -124,14 +124,14 @@ Status RemoteWrite::Settle(Shard& shard, const Result<kube::ApiResponse>& answer
                                ? "; check the token or password of export.remoteWrite"
                                : "";
   return {Code::kUnavailable, fmt::format("{} answers {}: {}{}", destination_.connection().server,
-                                          answer->code, Shortened(answer->text, kMostWords), hint)};
+                                          answer->code, Shortened(answer->text, kMaxWords), hint)};
 }
 
 void RemoteWrite::Refuse(Shard& shard, const kube::ApiResponse& answer) {
   Piece piece = std::move(shard.front());
   shard.pop_front();
   const size_t series = piece.begins.size();
-  if (series > 1 && piece.splits < kMostSplits) {
+  if (series > 1 && piece.splits < kMaxSplits) {
     const size_t middle = piece.begins[series / 2];
     Piece second{piece.body.substr(middle), {}, piece.splits + 1};
     for (size_t i = series / 2; i < series; ++i) second.begins.push_back(piece.begins[i] - middle);
@@ -148,7 +148,7 @@ void RemoteWrite::Refuse(Shard& shard, const kube::ApiResponse& answer) {
       {{"export", kName},
        {"samples", std::to_string(series)},
        {"code", std::to_string(answer.code)},
-       {"error", Shortened(answer.text, kMostWords)}});
+       {"error", Shortened(answer.text, kMaxWords)}});
 }
 
 }  // namespace nos::exports

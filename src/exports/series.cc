@@ -12,7 +12,7 @@ namespace {
 
 using telemetry::Gpu, telemetry::Holder, telemetry::Layout;
 
-constexpr size_t kMostMadeUp = 100'000, kMostNodes = 100'000;
+constexpr size_t kMaxMadeUp = 100'000, kMaxNodes = 100'000;
 
 std::string KeyOf(const std::string& cluster, std::string_view subject) {
   return fmt::format("{}\n{}", cluster, subject);
@@ -149,7 +149,7 @@ void SeriesNames::Put(const std::string& cluster, const std::string& subject, La
 }
 
 void SeriesNames::Follow(const std::string& cluster, const Layout& layout) {
-  if (of_nodes_.size() >= kMostNodes) {
+  if (of_nodes_.size() >= kMaxNodes) {
     known_.clear();
     of_nodes_.clear();
     made_up_ = 0;
@@ -189,7 +189,7 @@ void SeriesNames::Follow(const telemetry::Envelope& envelope) {
 const Labels& SeriesNames::LabelsOf(const std::string& cluster, const std::string& subject) {
   const std::string key = KeyOf(cluster, subject);
   if (const auto found = known_.find(key); found != known_.end()) return found->second.labels;
-  if (++made_up_ > kMostMadeUp) {
+  if (++made_up_ > kMaxMadeUp) {
     std::erase_if(known_, [](const auto& entry) { return !entry.second.layout; });
     made_up_ = 1;
   }

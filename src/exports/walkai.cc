@@ -18,9 +18,9 @@ using telemetry::Millis;
 
 constexpr Millis kEndedFor = 300'000;
 // Maximum number of events read before a snapshot, and of pods whose records are looked up.
-constexpr size_t kMostChanges = 20'000, kMostLookups = 2000;
-constexpr size_t kMostOfPod = 100;  // maximum number of records of a pod
-constexpr size_t kMostWords = 300, kMostUnknown = 100;
+constexpr size_t kMaxChanges = 20'000, kMaxLookups = 2000;
+constexpr size_t kMaxOfPod = 100;  // maximum number of records of a pod
+constexpr size_t kMaxWords = 300, kMaxUnknown = 100;
 constexpr std::string_view kMig = "nvidia.com/mig-";
 constexpr std::string_view kPodRemoved = "pod/";  // object of a removal
 constexpr std::array<std::string_view, 5> kProfiles = {"1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb",
@@ -63,7 +63,7 @@ std::string ProfileOf(const Json& pod, std::set<std::string>& unknown) {
     const size_t gigabytes = profile.find("gb");
     const std::string found =
         ProfileWord(gigabytes == profile.npos ? profile : profile.substr(0, gigabytes + 2));
-    if (found.empty() && unknown.size() < kMostUnknown) unknown.emplace(profile);
+    if (found.empty() && unknown.size() < kMaxUnknown) unknown.emplace(profile);
     word = std::max(word, found);
   }
   return word;
@@ -75,7 +75,7 @@ JsonArray SlicesOf(const telemetryserver::State& state, std::set<std::string>& u
     for (const telemetry::Gpu& gpu : node.layout.gpus) {
       for (const telemetry::Instance& instance : gpu.instances) {
         const std::string word = ProfileWord(instance.profile);
-        if (word.empty() && unknown.size() < kMostUnknown) unknown.insert(instance.profile);
+        if (word.empty() && unknown.size() < kMaxUnknown) unknown.insert(instance.profile);
         if (word.empty()) continue;
         auto& [allocated, available] = counts[word];
         if (!instance.holders.empty()) {
@@ -180,7 +180,7 @@ Result<Json> Walkai::Snapshot() {
     snapshot = WalkaiSnapshot(live.state, ended, options_.most_pods, unknown);
   });
   for (const std::string& profile : unknown) {
-    if (unknown_.size() >= kMostUnknown || !unknown_.insert(profile).second) continue;
+    if (unknown_.size() >= kMaxUnknown || !unknown_.insert(profile).second) continue;
     Log(LogLevel::kWarn, "omitting slices and pods with a profile that walk:ai does not know",
         {{"profile", Shortened(profile, 64)}});
   }
@@ -199,12 +199,12 @@ Status Walkai::ReadEnds(int64_t cluster) {
     std::erase_if(ends_, [](const auto& entry) { return entry.second.taken > 0; });
   }
   NOS_ASSIGN(const auto following,
-             recorder_.archive().EventsAfter(cluster, read_, {"pod", "removed"}, kMostChanges));
+             recorder_.archive().EventsAfter(cluster, read_, {"pod", "removed"}, kMaxChanges));
   size_t lookups = 0;
   for (const telemetryserver::Event& event : following.events) {
     const bool over = event.kind == "pod" && HasEnded(FindString(event.body, "state"));
     if (over || event.object.starts_with(kPodRemoved)) {
-      if (ends_.size() >= options_.most_pods || ++lookups > kMostLookups) return Status::Ok();
+      if (ends_.size() >= options_.most_pods || ++lookups > kMaxLookups) return Status::Ok();
       NOS_ASSIGN(Json pod, EndOf(cluster, event));
       if (!pod.is_null()) {
         const std::string key =
@@ -226,7 +226,7 @@ Result<Json> Walkai::EndOf(int64_t cluster, const telemetryserver::Event& event)
   query.to = std::numeric_limits<Millis>::max();
   query.kinds = {"pod"};
   query.object = removed ? event.object.substr(kPodRemoved.size()) : event.object;
-  query.most = kMostOfPod;
+  query.most = kMaxOfPod;
   NOS_ASSIGN(auto told, recorder_.archive().Events(cluster, query));  // newest first
   const auto ends = [](const telemetryserver::Event& each) {
     return HasEnded(FindString(each.body, "state"));
@@ -273,7 +273,7 @@ Status Walkai::Push(const Json& snapshot) {
   NOS_RETURN_IF_ERROR(answer.status());
   if (taken) return Status::Ok();
   return {Code::kUnavailable, fmt::format("{} answers {}: {}", destination_.connection().server,
-                                          answer->code, Shortened(answer->text, kMostWords))};
+                                          answer->code, Shortened(answer->text, kMaxWords))};
 }
 
 void Walkai::Say(const Status& trouble) {

@@ -76,7 +76,7 @@ const Model* Catalogue::FindByName(std::string_view name) const {
   return nullptr;
 }
 
-const Model* Catalogue::FindModes(std::string_view name) const {
+const Model* Catalogue::FindSharingModes(std::string_view name) const {
   return modes_ == nullptr ? nullptr : modes_->Find(*this, name);
 }
 

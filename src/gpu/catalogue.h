@@ -108,7 +108,7 @@ class Model {
   std::shared_ptr<const LayoutTable> layouts_;
 };
 
-class ModesBook;
+class SharingModeBook;
 
 class Catalogue {
  public:
@@ -125,7 +125,7 @@ class Catalogue {
   const Model* FindByName(std::string_view name) const;
   // Finds a GPU with several sharing modes by its name (gpu/modes.h): "H100-80GB+GPU+TIME-4". Null
   // if no such model exists.
-  const Model* FindModes(std::string_view name) const;
+  const Model* FindSharingModes(std::string_view name) const;
   // Finds a model by the product name that NVML ("NVIDIA A100-SXM4-40GB") or GPU feature discovery
   // ("NVIDIA-A100-SXM4-40GB", also with the suffixes "-MIG-1g.5gb" and "-SHARED") reports.
   const Model* FindByProduct(std::string_view product) const;
@@ -146,7 +146,7 @@ class Catalogue {
   std::vector<std::unique_ptr<const Model>> models_;
   std::vector<ProductPattern> products_;
   std::vector<std::string> problems_;
-  std::shared_ptr<ModesBook> modes_;  // builds models on first use
+  std::shared_ptr<SharingModeBook> modes_;  // builds models on first use
 };
 
 }  // namespace nos::gpu

@@ -292,7 +292,7 @@ std::unique_ptr<const Model> BuildCounted(CountedSpec spec) {
 
 Catalogue CatalogueBuilder::Build() && {
   Catalogue catalogue;
-  catalogue.modes_ = std::make_shared<ModesBook>();
+  catalogue.modes_ = std::make_shared<SharingModeBook>();
   for (const ModelSpec& spec : specs_) {
     auto model = BuildModel(spec);
     if (model == nullptr) continue;

@@ -143,7 +143,7 @@ TEST(LayoutTable, CopiesIsMaximumThatFits) {
   for (const char* name :
        {"A30", "A100-40GB", "RTX-PRO-6000", "A30+2g.12gb.mps2+4g.24gb.mps4+GPU"}) {
     const Model* model = Catalogue::Builtin().FindByName(name);
-    if (model == nullptr) model = Catalogue::Builtin().FindModes(name);
+    if (model == nullptr) model = Catalogue::Builtin().FindSharingModes(name);
     ASSERT_NE(model, nullptr) << name;
     const LayoutTable& table = model->layouts();
     for (size_t s = 1; s < table.size(); s += 7) {

@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::string_view kWholePart = "GPU", kTimePart = "TIME-", kPlainPrefix = "GPU-";
 constexpr std::string_view kPlainSuffix = "GB";
-constexpr size_t kMostModels = 1024;      // per kind, because names come from outside
-constexpr size_t kMostLayouts = 300'000;  // of all models of a kind, about 300 bytes each
+constexpr size_t kMaxModels = 1024;      // per kind, because names come from outside
+constexpr size_t kMaxLayouts = 300'000;  // of all models of a kind, about 300 bytes each
 constexpr std::string_view kPartMark = ".mps", kMigResource = "nvidia.com/mig-";
-constexpr size_t kMostPartsText = 1024;
-constexpr size_t kMostProfiles = 32;  // limit of a layout table
+constexpr size_t kMaxPartsText = 1024;
+constexpr size_t kMaxProfiles = 32;  // limit of a layout table
 
 // Parses a number without leading zeroes, from 1 to `most`. 0 if the text is anything else.
 int NumberOf(std::string_view text, int most) {
@@ -26,7 +26,7 @@ int NumberOf(std::string_view text, int most) {
   return number && *number <= most ? static_cast<int>(*number) : 0;
 }
 
-bool TakeBase(const Catalogue& catalogue, std::string_view name, Modes& modes) {
+bool TakeBase(const Catalogue& catalogue, std::string_view name, SharingModes& modes) {
   modes.mig = catalogue.FindByName(name);
   if (modes.mig != nullptr) return modes.mig->name() == name;
   if (!name.starts_with(kPlainPrefix)) return false;
@@ -38,12 +38,12 @@ bool TakeBase(const Catalogue& catalogue, std::string_view name, Modes& modes) {
   }
   if (!name.ends_with(kPlainSuffix)) return false;
   name.remove_suffix(kPlainSuffix.size());
-  modes.memory_gib = NumberOf(name, kMostModesGib);
+  modes.memory_gib = NumberOf(name, kMaxModesGib);
   return modes.memory_gib > 0;
 }
 
 // Appends a part to `modes`. NameOf sorts the parts.
-bool TakePart(std::string_view name, Modes& modes) {
+bool TakePart(std::string_view name, SharingModes& modes) {
   auto part = ParsePartName(name);
   if (!part) return false;
   modes.parts.push_back(*std::move(part));
@@ -51,11 +51,11 @@ bool TakePart(std::string_view name, Modes& modes) {
 }
 
 // The requested parts that the model supports, by profile and count, without duplicates.
-std::vector<InstancePart> PartsOf(const Modes& modes) {
+std::vector<InstancePart> PartsOf(const SharingModes& modes) {
   if (modes.mig == nullptr) return {};
   std::vector<InstancePart> parts;
   for (const Profile& profile : modes.mig->profiles()) {
-    for (int count = 2; count <= kMostParts; ++count) {
+    for (int count = 2; count <= kMaxParts; ++count) {
       InstancePart part{profile.name, count};
       const bool asked = std::ranges::find(modes.parts, part) != modes.parts.end();
       if (asked && CanHaveParts(*modes.mig, part)) parts.push_back(std::move(part));
@@ -65,8 +65,8 @@ std::vector<InstancePart> PartsOf(const Modes& modes) {
 }
 
 // Parses from the end, because model names in the catalogue may contain '+'.
-std::optional<Modes> Parse(const Catalogue& catalogue, std::string_view name) {
-  Modes modes;
+std::optional<SharingModes> Parse(const Catalogue& catalogue, std::string_view name) {
+  SharingModes modes;
   std::string_view left = name;
   for (size_t plus = left.rfind('+'); plus != std::string_view::npos; plus = left.rfind('+')) {
     const std::string_view part = left.substr(plus + 1);
@@ -75,7 +75,7 @@ std::optional<Modes> Parse(const Catalogue& catalogue, std::string_view name) {
     } else if (part.starts_with(kTimePart) && modes.time_slices == 0 && !modes.whole) {
       modes.time_slices = NumberOf(part.substr(kTimePart.size()), UINT8_MAX);
       if (modes.time_slices == 0) return std::nullopt;
-    } else if (modes.parts.size() >= kMostProfiles || !TakePart(part, modes)) {
+    } else if (modes.parts.size() >= kMaxProfiles || !TakePart(part, modes)) {
       break;
     }
     left = left.substr(0, plus);
@@ -92,9 +92,9 @@ bool IsPlain(const Profile& profile) {
   return profile.resource_name == kWholeGpu || profile.resource_name == kTimeSlice;
 }
 
-int MostTimeSlices(const Modes& modes) {
+int MostTimeSlices(const SharingModes& modes) {
   if (modes.mig != nullptr) return modes.mig->compute_slices();
-  return modes.slots > 0 ? std::min(modes.slots, kMostTimeSlices) : kMostTimeSlices;
+  return modes.slots > 0 ? std::min(modes.slots, kMaxTimeSlices) : kMaxTimeSlices;
 }
 
 std::string PartName(const InstancePart& part) {
@@ -105,7 +105,7 @@ std::optional<InstancePart> ParsePartName(std::string_view name) {
   const size_t mark = name.rfind(kPartMark);
   if (mark == std::string_view::npos || mark == 0) return std::nullopt;
   const std::string_view profile = name.substr(0, mark);
-  const int count = NumberOf(name.substr(mark + kPartMark.size()), kMostParts);
+  const int count = NumberOf(name.substr(mark + kPartMark.size()), kMaxParts);
   const bool spelt = std::ranges::all_of(profile, [](unsigned char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '.';
   });
@@ -121,7 +121,7 @@ bool IsPartResource(std::string_view resource) {
 
 Result<std::vector<InstancePart>> ParseParts(std::string_view text) {
   std::vector<InstancePart> parts;
-  if (text.size() > kMostPartsText) return Invalid("parts of instances: the text is too long");
+  if (text.size() > kMaxPartsText) return Invalid("parts of instances: the text is too long");
   if (Trim(text).empty()) return parts;
   for (const std::string_view word : Split(text, ',')) {
     const std::string_view name = Trim(word);
@@ -130,7 +130,7 @@ Result<std::vector<InstancePart>> ParseParts(std::string_view text) {
       return Invalid("'" + std::string(name) +
                      "' is no part of an instance: write its profile and into how many parts it is "
                      "divided, 2 to " +
-                     std::to_string(kMostParts) + ", such as 3g.40gb.mps4");
+                     std::to_string(kMaxParts) + ", such as 3g.40gb.mps4");
     }
     if (std::ranges::find(parts, *part) == parts.end()) parts.push_back(*std::move(part));
   }
@@ -151,7 +151,7 @@ bool CanHaveParts(const Model& model, const InstancePart& part) {
   });
 }
 
-std::string NameOf(const Modes& modes) {
+std::string NameOf(const SharingModes& modes) {
   std::string name = modes.mig != nullptr
                          ? modes.mig->name()
                          : std::string(kPlainPrefix) + std::to_string(modes.memory_gib) +
@@ -168,7 +168,7 @@ std::string NameOf(const Modes& modes) {
 // Profiles of MIG come first and keep the ids that they have in the MIG model.
 class ModesBuilder {
  public:
-  explicit ModesBuilder(const Modes& modes) : modes_(modes), model_(std::make_unique<Model>()) {
+  explicit ModesBuilder(const SharingModes& modes) : modes_(modes), model_(std::make_unique<Model>()) {
     model_->name_ = NameOf(modes);
     if (modes.mig != nullptr) {
       TakeOver(*modes.mig);
@@ -186,7 +186,7 @@ class ModesBuilder {
     of_mig_ = shape_.profiles.size();
     if (modes_.whole) Add("gpu", kWholeGpu, 1);
     if (modes_.time_slices > 1) Add("shared", kTimeSlice, modes_.time_slices);
-    if (shape_.profiles.size() > kMostProfiles) return nullptr;
+    if (shape_.profiles.size() > kMaxProfiles) return nullptr;
     Exclude();
     AllowAlone();
     Result<LayoutTable> table = LayoutTable::Build(shape_);
@@ -281,13 +281,13 @@ class ModesBuilder {
     }
   }
 
-  const Modes modes_;
+  const SharingModes modes_;
   std::unique_ptr<Model> model_;
   ModelShape shape_;
   size_t of_mig_ = 0;
 };
 
-const Model* ModesBook::Find(const Catalogue& catalogue, std::string_view name) {
+const Model* SharingModeBook::Find(const Catalogue& catalogue, std::string_view name) {
   const std::lock_guard lock(mutex_);
   const auto known = models_.find(name);
   if (known != models_.end()) return known->second.get();
@@ -296,11 +296,11 @@ const Model* ModesBook::Find(const Catalogue& catalogue, std::string_view name) 
   Made& made = modes->mig == nullptr ? plain_ : modes->parts.empty() ? boards_ : divided_;
   const bool bounded =
       &made != &boards_;  // the number of models in the catalogue is already bounded
-  if (bounded && made.models >= kMostModels) return nullptr;
+  if (bounded && made.models >= kMaxModels) return nullptr;
   ++made.models;
   std::unique_ptr<const Model> model = ModesBuilder(*modes).Build();
   const size_t size = model == nullptr ? 0 : model->layouts().size();
-  if (bounded && made.layouts + size > kMostLayouts) model = nullptr;
+  if (bounded && made.layouts + size > kMaxLayouts) model = nullptr;
   if (model != nullptr) made.layouts += size;
   return models_.emplace(name, std::move(model)).first->second.get();
 }

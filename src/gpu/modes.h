@@ -1,7 +1,7 @@
 // GPU models with several sharing modes: partitioned by MIG, assigned whole, or shared in time
 // slices. The modes exclude each other: instances of different modes never coexist on a GPU.
 //
-//   const Model* model = catalogue.FindModes("H100-80GB+GPU+TIME-4");
+//   const Model* model = catalogue.FindSharingModes("H100-80GB+GPU+TIME-4");
 //   model->FindProfile("nvidia.com/gpu");         // the whole GPU
 //   model->FindProfile("nvidia.com/gpu.shared");  // a quarter of its time
 //
@@ -10,7 +10,7 @@
 //
 // The name lists the modes in this order: a model of the catalogue, or GPU-<GiB>GB for a GPU
 // without MIG; the parts, by profile and count; GPU if it can be assigned whole; TIME-<n> if n pods
-// can share it. n is 2 to the number of compute slices, or 2 to kMostTimeSlices without MIG.
+// can share it. n is 2 to the number of compute slices, or 2 to kMaxTimeSlices without MIG.
 // GPU-<GiB>GB-<slots> is a MIG-capable GPU whose MIG mode is off and stays off. Its time slices
 // start at the same slots as with MIG mode on. Such a model has a layout table like a MIG model, so
 // planner, scheduler and dashboard treat both alike. Combinations that exceed the limits of a
@@ -35,8 +35,8 @@ inline constexpr std::string_view kWholeGpu = "nvidia.com/gpu";
 inline constexpr std::string_view kTimeSlice = "nvidia.com/gpu.shared";
 // True if the profile is one of those two, not a MIG instance.
 bool IsPlain(const Profile& profile);
-inline constexpr int kMostTimeSlices = 7;
-inline constexpr int kMostModesGib = 4096;  // of one GPU; larger values are rejected
+inline constexpr int kMaxTimeSlices = 7;
+inline constexpr int kMaxModesGib = 4096;  // of one GPU; larger values are rejected
 
 // One of `count` equal parts of an instance that has at least as many slots.
 struct InstancePart {
@@ -44,7 +44,7 @@ struct InstancePart {
   int count = 0;        // at least 2
   friend bool operator==(const InstancePart&, const InstancePart&) = default;
 };
-inline constexpr int kMostParts = 8;             // per instance: no instance has more slots
+inline constexpr int kMaxParts = 8;             // per instance: no instance has more slots
 std::string PartName(const InstancePart& part);  // "3g.40gb.mps4"
 // nullopt if the text is not the canonical spelling of a part's name.
 std::optional<InstancePart> ParsePartName(std::string_view name);
@@ -57,7 +57,7 @@ Result<std::vector<InstancePart>> ParseParts(std::string_view text);
 // parts cannot outnumber the slots between two instances.
 bool CanHaveParts(const Model& model, const InstancePart& part);
 
-struct Modes {
+struct SharingModes {
   const Model* mig = nullptr;  // in the catalogue; null: the GPU has no MIG, or MIG is disabled
   int memory_gib = 0;          // of the whole GPU, if mig is null
   bool whole = false;
@@ -69,12 +69,12 @@ struct Modes {
 // Slots of a GPU without MIG.
 inline constexpr int kPlainSlots = 8;
 // Maximum number of time slices.
-int MostTimeSlices(const Modes& modes);
-// The name under which FindModes finds it. Unsupported parts are left out.
-std::string NameOf(const Modes& modes);
+int MostTimeSlices(const SharingModes& modes);
+// The name under which FindSharingModes finds it. Unsupported parts are left out.
+std::string NameOf(const SharingModes& modes);
 
 // Builds models on first use and keeps them. Thread-safe.
-class ModesBook {
+class SharingModeBook {
  public:
   // Null if no such model exists, or if the limits on number or total size of models are reached.
   const Model* Find(const Catalogue& catalogue, std::string_view name);

@@ -14,7 +14,7 @@ namespace nos::gpu {
 namespace {
 
 const Model& Find(std::string_view name) {
-  const Model* model = Catalogue::Builtin().FindModes(name);
+  const Model* model = Catalogue::Builtin().FindSharingModes(name);
   EXPECT_NE(model, nullptr) << name;
   return *model;
 }
@@ -119,7 +119,7 @@ std::optional<std::set<Placement>> InstancesOf(const Model& model, const Instanc
 
 // A layout is legal if and only if it is a legal MIG layout in which some instances are divided.
 void CheckParts(const Catalogue& catalogue, const Model& mig, const InstancePart& part) {
-  const Model* found = catalogue.FindModes(mig.name() + "+" + PartName(part));
+  const Model* found = catalogue.FindSharingModes(mig.name() + "+" + PartName(part));
   ASSERT_NE(found, nullptr) << mig.name() << " " << PartName(part);
   const Model& model = *found;
   const ProfileId of = *mig.FindProfile(part.profile), id = *model.FindProfile(PartName(part));
@@ -162,7 +162,7 @@ TEST(ModesTest, PartsFollowLayoutsOfTheirInstances) {
         if (CanHaveParts(*mig, part)) {
           CheckParts(*catalogue, *mig, part);
         } else {
-          EXPECT_EQ(catalogue->FindModes(mig->name() + "+" + PartName(part)), nullptr);
+          EXPECT_EQ(catalogue->FindSharingModes(mig->name() + "+" + PartName(part)), nullptr);
         }
       }
     }
@@ -236,7 +236,7 @@ TEST(ModesTest, LimitsTotalSizeOfTables) {
                                        .whole = whole,
                                        .time_slices = slices,
                                        .parts = {{"1g.20gb", 2}, {"2g.20gb", 2}, {"3g.40gb", 4}}});
-      const Model* model = catalogue->FindModes(name);
+      const Model* model = catalogue->FindSharingModes(name);
       found[name] = model;
       if (model != nullptr) layouts += model->layouts().size();
       if (model == nullptr) ++refused;
@@ -245,7 +245,7 @@ TEST(ModesTest, LimitsTotalSizeOfTables) {
   EXPECT_GT(refused, 0U);
   EXPECT_LT(refused, 10U);
   EXPECT_LE(layouts, 300'000U);
-  for (const auto& [name, model] : found) EXPECT_EQ(catalogue->FindModes(name), model);
+  for (const auto& [name, model] : found) EXPECT_EQ(catalogue->FindSharingModes(name), model);
 }
 
 // The user's geometries restrict MIG profiles only.
@@ -258,7 +258,7 @@ knownMigGeometries:
 )");
   ASSERT_TRUE(catalogue.ok());
   ASSERT_TRUE(catalogue->problems().empty()) << catalogue->problems()[0];
-  const Model* model = catalogue->FindModes("H100-80GB+GPU+TIME-4");
+  const Model* model = catalogue->FindSharingModes("H100-80GB+GPU+TIME-4");
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(Occupancy(*model).Copies(model->FindProfile("1g.10gb").value()), 0);
   EXPECT_EQ(Occupancy(*model).Copies(model->FindProfile("3g.40gb").value()), 2);
@@ -303,7 +303,7 @@ TEST(ModesTest, AcceptsCanonicalSpellingOnly) {
                                       "GPU+GPU",
                                       "nothing+GPU",
                                       "MPS-79GB+GPU"}) {
-    EXPECT_EQ(catalogue.FindModes(name), nullptr) << name;
+    EXPECT_EQ(catalogue.FindSharingModes(name), nullptr) << name;
   }
   EXPECT_EQ(NameOf({.memory_gib = 47, .whole = true, .time_slices = 9}), "GPU-47GB+GPU");
   const Model* mig = Catalogue::Builtin().FindByName("H100-80GB");
@@ -319,12 +319,12 @@ TEST(ModesTest, UnknownModelsDoNotUseUpLimitOfCatalogueModels) {
   const Result<Catalogue> catalogue = Catalogue::Load("{}");
   ASSERT_TRUE(catalogue.ok());
   const Model* last = nullptr;
-  for (int gib = 1; gib <= kMostModesGib; ++gib) {
-    last = catalogue->FindModes("GPU-" + std::to_string(gib) + "GB+GPU");
+  for (int gib = 1; gib <= kMaxModesGib; ++gib) {
+    last = catalogue->FindSharingModes("GPU-" + std::to_string(gib) + "GB+GPU");
   }
   EXPECT_EQ(last, nullptr);
-  EXPECT_NE(catalogue->FindModes("A100-80GB+GPU+TIME-4"), nullptr);
-  EXPECT_NE(catalogue->FindModes("H100-80GB+3g.40gb.mps4+GPU"), nullptr);
+  EXPECT_NE(catalogue->FindSharingModes("A100-80GB+GPU+TIME-4"), nullptr);
+  EXPECT_NE(catalogue->FindSharingModes("H100-80GB+3g.40gb.mps4+GPU"), nullptr);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace nos::gpu {
 namespace {
 
-constexpr size_t kMostStarts = 64;
+constexpr size_t kMaxStarts = 64;
 
 }  // namespace
 
@@ -24,7 +24,7 @@ bool Occupancy::Add(Placement placement) {
   }
   if (placement.profile >= model_->profiles().size()) return false;
   const size_t starts = model_->profile(placement.profile).starts.size();
-  if (placement.start >= std::min(starts, kMostStarts)) return false;
+  if (placement.start >= std::min(starts, kMaxStarts)) return false;
   const uint64_t bit = uint64_t{1} << placement.start;
   if ((starts_ & bit) != 0 || Copies(placement.profile) == 0) return false;
   starts_ |= bit;

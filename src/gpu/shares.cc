@@ -36,7 +36,7 @@ std::string NameOf(int gib, int clients) {
   std::string name(kNamePrefix);
   name += std::to_string(gib);
   name += kNameSuffix;
-  if (clients != kMostShares) name.append(kClientsPart).append(std::to_string(clients));
+  if (clients != kMaxShares) name.append(kClientsPart).append(std::to_string(clients));
   return name;
 }
 
@@ -47,7 +47,7 @@ Profile ProfileOf(int share, int gib, int clients) {
   profile.compute = ComputeOf(share, gib);
   profile.slots = share;
   profile.max_count = std::min(gib / share, clients);
-  profile.starts.resize(kMostClients);  // any number may occur on any GPU
+  profile.starts.resize(kMaxClients);  // any number may occur on any GPU
   std::iota(profile.starts.begin(), profile.starts.end(), uint8_t{0});
   profile.facts = profile.placements = Confidence::kLive;
   profile.resource_name = std::string(kResourcePrefix) + profile.name;
@@ -60,14 +60,14 @@ constexpr size_t kUnbounded = SIZE_MAX;
 const Model* FindWithin(int gib, int clients, size_t most) {
   static std::mutex mutex;
   static std::map<std::pair<int, int>, std::unique_ptr<const Model>> models;
-  gib = std::clamp(gib, 1, kMostSharedGib);
-  clients = std::clamp(clients, 1, kMostClients);
+  gib = std::clamp(gib, 1, kMaxSharedGib);
+  clients = std::clamp(clients, 1, kMaxClients);
   const std::lock_guard lock(mutex);
   const auto known = models.find({gib, clients});
   if (known != models.end()) return known->second.get();
   if (models.size() >= most) return nullptr;
   CountedSpec spec{NameOf(gib, clients), gib, kComputeSlices, clients, {}};
-  for (int share = 1; share <= std::min(gib, kMostShareGib); ++share) {
+  for (int share = 1; share <= std::min(gib, kMaxShareGib); ++share) {
     spec.profiles.push_back(ProfileOf(share, gib, clients));
   }
   return (models[{gib, clients}] = BuildCounted(std::move(spec))).get();
@@ -77,25 +77,25 @@ const Model* FindWithin(int gib, int clients, size_t most) {
 
 const Model& SharesOf(int gib, int clients) { return *FindWithin(gib, clients, kUnbounded); }
 
-const Model* FindShares(int gib, int clients) { return FindWithin(gib, clients, kMostShareModels); }
+const Model* FindShares(int gib, int clients) { return FindWithin(gib, clients, kMaxShareModels); }
 
 const Model* SharesOfMemory(int64_t mib, int clients) {
   const int64_t gib = (mib - kShareOverheadMib) / 1024;
   if (gib < 1) return nullptr;
-  return &SharesOf(static_cast<int>(std::min<int64_t>(gib, kMostSharedGib)), clients);
+  return &SharesOf(static_cast<int>(std::min<int64_t>(gib, kMaxSharedGib)), clients);
 }
 
 const Model* FindShares(std::string_view name) {
-  int64_t clients = kMostShares;
+  int64_t clients = kMaxShares;
   const size_t plus = name.find(kClientsPart);
   const std::string_view memory = name.substr(0, plus);
   if (plus != std::string_view::npos) {
     clients = NumberIn(name.substr(plus), kClientsPart, "");
     // Accept only the canonical spelling, so that each model has one name.
-    if (clients < 1 || clients > kMostClients || clients == kMostShares) return nullptr;
+    if (clients < 1 || clients > kMaxClients || clients == kMaxShares) return nullptr;
   }
   const int64_t gib = NumberIn(memory, kNamePrefix, kNameSuffix);
-  if (gib < 1 || gib > kMostSharedGib) return nullptr;
+  if (gib < 1 || gib > kMaxSharedGib) return nullptr;
   return FindShares(static_cast<int>(gib), static_cast<int>(clients));
 }
 

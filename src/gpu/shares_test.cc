@@ -31,7 +31,7 @@ TEST(SharesTest, RoundsGpuMemoryDownToWholeGib) {
   EXPECT_EQ(SharesOfMemory(1'535), nullptr);
   EXPECT_EQ(SharesOfMemory(0), nullptr);
   EXPECT_EQ(SharesOfMemory(-5), nullptr);
-  EXPECT_EQ(SharesOfMemory(INT64_MAX)->slots(), kMostSharedGib);
+  EXPECT_EQ(SharesOfMemory(INT64_MAX)->slots(), kMaxSharedGib);
 }
 
 TEST(SharesTest, AcceptsCanonicalNamesOnly) {
@@ -56,8 +56,8 @@ TEST(SharesTest, ClientLimitIsPartOfModel) {
   EXPECT_EQ(few.most_instances(), 16);
   EXPECT_EQ(few.profile(*few.FindProfile("1gb")).max_count, 16);
   EXPECT_EQ(FindShares("MPS-79GB+CLIENTS-16"), &few);
-  EXPECT_EQ(&SharesOf(79, kMostShares), &SharesOf(79));
-  EXPECT_EQ(SharesOf(79, 1000).most_instances(), kMostClients);
+  EXPECT_EQ(&SharesOf(79, kMaxShares), &SharesOf(79));
+  EXPECT_EQ(SharesOf(79, 1000).most_instances(), kMaxClients);
   EXPECT_EQ(SharesOf(79, 0).most_instances(), 1);
   Occupancy on(few);
   const ProfileId one = *few.FindProfile("1gb");
@@ -71,12 +71,12 @@ TEST(SharesTest, ClientLimitIsPartOfModel) {
 TEST(SharesTest, LimitsModelsCreatedForReportedNames) {
   const Model& known = SharesOf(79);
   size_t made = 0;
-  for (int gib = kMostSharedGib; gib > 950; --gib) {
-    for (int clients = 1; clients <= kMostClients; ++clients) {
+  for (int gib = kMaxSharedGib; gib > 950; --gib) {
+    for (int clients = 1; clients <= kMaxClients; ++clients) {
       made += FindShares(gib, clients) != nullptr ? 1 : 0;
     }
   }
-  EXPECT_LE(made, kMostShareModels);
+  EXPECT_LE(made, kMaxShareModels);
   EXPECT_EQ(FindShares("MPS-951GB+CLIENTS-59"), nullptr);
   EXPECT_EQ(FindShares("MPS-79GB"), &known);
   EXPECT_EQ(SharesOf(951, 59).slots(), 951);  // this caller knows the GPU
@@ -94,7 +94,7 @@ TEST(SharesTest, StartOfShareIsItsNumber) {
 
 TEST(SharesTest, LargeGpuOffersLargeShares) {
   const Model& model = SharesOf(287);
-  EXPECT_EQ(model.profiles().size(), kMostShareGib);
+  EXPECT_EQ(model.profiles().size(), kMaxShareGib);
   EXPECT_TRUE(model.FindProfile("255gb"));
 }
 
@@ -106,7 +106,7 @@ TEST(OccupancyTest, SharesFitByMemoryAndNumberOfShares) {
   EXPECT_EQ(on.Copies(one), 40);
   EXPECT_TRUE(on.Add({ten, 3}));
   EXPECT_FALSE(on.Add({one, 3})) << "each number has one share";
-  EXPECT_FALSE(on.Add({one, kMostClients}));
+  EXPECT_FALSE(on.Add({one, kMaxClients}));
   EXPECT_EQ(on.FirstPlace(ten), (Placement{ten, 0}));
   for (uint8_t i = 0; i < 3; ++i) EXPECT_TRUE(on.Add({ten, i}));
   EXPECT_EQ(on.FirstPlace(one), std::nullopt);
@@ -119,8 +119,8 @@ TEST(OccupancyTest, ClientLimitBoundsShares) {
   const ProfileId one = *model.FindProfile("1gb");
   Occupancy on(model);
   while (const auto place = on.FirstPlace(one)) ASSERT_TRUE(on.Add(*place));
-  EXPECT_EQ(on.count(), kMostShares);
-  EXPECT_EQ(on.free_slots(), 79 - kMostShares);
+  EXPECT_EQ(on.count(), kMaxShares);
+  EXPECT_EQ(on.free_slots(), 79 - kMaxShares);
 }
 
 TEST(OccupancyTest, MigInstancesFollowLayoutTable) {

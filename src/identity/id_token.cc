@@ -12,7 +12,7 @@ namespace nos::identity {
 namespace {
 
 constexpr double kLeeway = 30;  // seconds
-constexpr size_t kMostName = 1000, kMostGroups = 1000;
+constexpr size_t kMaxName = 1000, kMaxGroups = 1000;
 constexpr std::string_view kReserved = "system:";
 
 Status Refused(std::string message) { return {Code::kPermission, std::move(message)}; }
@@ -26,7 +26,7 @@ std::optional<double> SecondsOf(const Json& claims, std::string_view name) {
 }
 
 bool IsName(std::string_view name) {
-  return !name.empty() && name.size() <= kMostName && std::ranges::none_of(name, [](char c) {
+  return !name.empty() && name.size() <= kMaxName && std::ranges::none_of(name, [](char c) {
     return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
   });
 }
@@ -36,7 +36,7 @@ JsonArray GroupsOf(const Json& claims, const IdTokenRules& rules) {
   const Json* told = rules.groups_claim.empty() ? nullptr : Find(claims, rules.groups_claim);
   JsonArray groups;
   const auto add = [&](const Json& one) {
-    if (!one.is_string() || groups.size() >= kMostGroups) return;
+    if (!one.is_string() || groups.size() >= kMaxGroups) return;
     const std::string group = rules.groups_prefix + std::string(View(one.get_string()));
     if (IsName(group) && !group.starts_with(kReserved)) groups.emplace_back(group);
   };

@@ -19,7 +19,7 @@ constexpr Duration kKeep = std::chrono::hours(1), kBetween = std::chrono::second
 constexpr Duration kPatience = std::chrono::seconds(2);  // for other threads that read the keys
 // Without an answer of the issuer, its keys stay valid for this long.
 constexpr Duration kLongest = std::chrono::hours(24);
-constexpr size_t kMostSecret = 4096, kMostCode = 4096;
+constexpr size_t kMaxSecret = 4096, kMaxCode = 4096;
 
 std::string RandomText() {
   std::array<unsigned char, 32> bytes{};
@@ -160,7 +160,7 @@ Result<std::string> Issuer::SignInUrl(const SignIn& sign_in) {
 }
 
 Result<Json> Issuer::Redeem(const std::string& code, const SignIn& sign_in) {
-  if (code.empty() || code.size() > kMostCode) {
+  if (code.empty() || code.size() > kMaxCode) {
     return Status(Code::kPermission, "the identity provider has sent no code");
   }
   NOS_ASSIGN(const Shared known, Get(false));
@@ -170,7 +170,7 @@ Result<Json> Issuer::Redeem(const std::string& code, const SignIn& sign_in) {
                              {"client_id", options_.rules.client_id},
                              {"code_verifier", sign_in.verifier}});
   if (!options_.client_secret_file.empty()) {
-    NOS_ASSIGN(const std::string secret, ReadFile(options_.client_secret_file, kMostSecret));
+    NOS_ASSIGN(const std::string secret, ReadFile(options_.client_secret_file, kMaxSecret));
     form += "&" + FormOf({{"client_secret", Trim(secret)}});
   }
   const auto text = ask_({.url = known->token_endpoint, .form = std::move(form)});

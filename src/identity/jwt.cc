@@ -27,8 +27,8 @@ constexpr std::array<Algorithm, 5> kAlgorithms = {{{"RS256", "RSA", "", &EVP_sha
                                                    {"RS512", "RSA", "", &EVP_sha512, 0},
                                                    {"ES256", "EC", "P-256", &EVP_sha256, 32},
                                                    {"ES384", "EC", "P-384", &EVP_sha384, 48}}};
-constexpr size_t kMostKeys = 64;
-constexpr int kLeastRsaBits = 2048, kMostRsaBits = 8192;
+constexpr size_t kMaxKeys = 64;
+constexpr int kMinRsaBits = 2048, kMaxRsaBits = 8192;
 
 template <auto Free>
 struct Freed {
@@ -74,8 +74,8 @@ std::shared_ptr<EVP_PKEY> MakeKey(const char* type, OSSL_PARAM_BLD* builder) {
 
 std::shared_ptr<EVP_PKEY> RsaKey(std::string_view modulus, std::string_view exponent) {
   const BigNumber n = NumberOf(modulus), e = NumberOf(exponent);
-  if (n == nullptr || e == nullptr || BN_num_bits(n.get()) < kLeastRsaBits ||
-      BN_num_bits(n.get()) > kMostRsaBits || BN_num_bits(e.get()) > 64) {
+  if (n == nullptr || e == nullptr || BN_num_bits(n.get()) < kMinRsaBits ||
+      BN_num_bits(n.get()) > kMaxRsaBits || BN_num_bits(e.get()) > 64) {
     return nullptr;
   }
   const ParamBuilder builder(OSSL_PARAM_BLD_new());
@@ -129,7 +129,7 @@ bool IsSignedBy(EVP_PKEY* key, const Algorithm& algorithm, const Jwt& jwt) {
 }  // namespace
 
 Result<Jwt> ParseJwt(std::string_view text) {
-  if (text.size() > kMostTokenBytes) return Invalid("the token is too long");
+  if (text.size() > kMaxTokenBytes) return Invalid("the token is too long");
   const auto parts = Split(text, '.');
   if (parts.size() != 3) return Invalid("the token is no JWT: it has not three parts");
   Jwt jwt;
@@ -160,7 +160,7 @@ Result<KeySet> KeySet::Parse(const Json& document) {
   KeySet set;
   for (const Json& json : keys->get_array()) {
     auto key = ReadKey(json);
-    if (!key.ok() || set.keys_.size() >= kMostKeys) continue;
+    if (!key.ok() || set.keys_.size() >= kMaxKeys) continue;
     set.keys_.push_back(*std::move(key));
   }
   return set;

@@ -22,7 +22,7 @@ struct evp_pkey_st;
 
 namespace nos::identity {
 
-inline constexpr size_t kMostTokenBytes = size_t{16} * 1024;
+inline constexpr size_t kMaxTokenBytes = size_t{16} * 1024;
 
 struct Jwt {
   Json header, claims;    // objects

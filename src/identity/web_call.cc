@@ -14,7 +14,7 @@ namespace nos::identity {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(10);
-constexpr size_t kMostAnswer = size_t{1} << 20;
+constexpr size_t kMaxAnswer = size_t{1} << 20;
 
 // Splits a URL into "https://host:port" and "/path?query".
 std::pair<std::string, std::string> Halves(const std::string& url) {
@@ -32,7 +32,7 @@ Result<std::string> Ask(const std::string& ca_file, const WebCall& call) {
   connection.ca.file = ca_file;
   kube::HttpTransport transport(
       std::move(connection),
-      {.timeout = kPatience, .max_answer_bytes = kMostAnswer, .max_connections = 1});
+      {.timeout = kPatience, .max_answer_bytes = kMaxAnswer, .max_connections = 1});
   kube::ApiRequest request;
   request.method = call.form.empty() ? "GET" : "POST";
   request.path = std::move(target.path);

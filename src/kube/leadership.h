@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "kube/leader_election.h"
 #include "kube/transport.h"
 
@@ -50,7 +50,7 @@ class Leadership {
   std::string holder_;  // guarded by mutex_
   Status error_;        // guarded by mutex_
   std::atomic<bool> stop_{false};
-  Bell bell_;
+  WakeSignal bell_;
   std::thread thread_;  // last: its thread uses the others
 };
 

@@ -31,7 +31,7 @@
 
 namespace nos::planning {
 
-struct PoolNow {
+struct NodePoolState {
   std::shared_ptr<const cluster::NodePool> pool;
   int nodes = 0;   // existing nodes
   int coming = 0;  // requested nodes that have not joined yet
@@ -82,7 +82,7 @@ struct GrowthPlan {
 // best plan found so far is returned.
 GrowthPlan PlanGrowth(const cluster::ClusterSnapshot& snapshot,
                       std::span<const std::shared_ptr<const cluster::Pod>> unplaced,
-                      const std::vector<PoolNow>& pools,
+                      const std::vector<NodePoolState>& pools,
                       const scheduling::FrameworkChoice& frameworks, const PlanOptions& options);
 
 }  // namespace nos::planning

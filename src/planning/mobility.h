@@ -69,7 +69,7 @@ struct Move {
 // pkg/registry/core/pod/storage/eviction.go. A value type; copies are cheap.
 class EvictionBudgets {
  public:
-  // If the snapshot has no cluster context (ClusterSnapshot::ShareAround), no pod may be evicted.
+  // If the snapshot has no cluster context (ClusterSnapshot::ShareContext), no pod may be evicted.
   explicit EvictionBudgets(const cluster::ClusterSnapshot& snapshot);
 
   // "" if the pod may be evicted.

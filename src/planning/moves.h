@@ -2,16 +2,16 @@
 // costly ones. Every moved pod has a place on another node before it moves.
 //
 //   const MovePlan plan = PlanMoves(snapshot, unplaced, frameworks, plan_options, options);
-//   for (const Relief& relief : plan.reliefs) ...   // all of its moves, or none
+//   for (const MovePlan& relief : plan.reliefs) ...   // all of its moves, or none
 //
-// Each Relief is the moves for one pending pod. Pending pods are handled one after the other in the
+// Each MovePlan is the moves for one pending pod. Pending pods are handled one after the other in the
 // order of a plan (planner.h), and later ones see what earlier ones use. A pod moves at most once
 // in a plan, a moved pod is not moved again for another pending pod, and used slices of other pods
 // stay in place. `after` contains the moved pods on their new nodes and the pending pods on theirs.
-// A pending pod that fits because of the moves for others is in `after`, too, but has no Relief
+// A pending pod that fits because of the moves for others is in `after`, too, but has no MovePlan
 // (code HasRoom).
 //
-// All moves of one Relief leave the same node and go to other nodes. The set with the fewest moves
+// All moves of one MovePlan leave the same node and go to other nodes. The set with the fewest moves
 // is chosen; of equally many, the set with the less important pods, then with more pods over their
 // quota, then with fewer resources. This is proven for nodes with up to about 30 movable pods that
 // could help. On nodes with more, one sufficient set is found step by step. The pods that a gang
@@ -38,7 +38,7 @@ struct MoveOptions {
   int most_reliefs = 10;  // per plan
   int most_tries = 200;   // nodes evaluated per pending pod
   // True if the caller's limits (per hour, per namespace) allow this move in addition to all moves
-  // already accepted. `take` is called for the pods of a Relief, in order, when they are accepted.
+  // already accepted. `take` is called for the pods of a MovePlan, in order, when they are accepted.
   // Null: no limits.
   std::function<bool(const cluster::Pod&)> may_move;
   std::function<void(const cluster::Pod&)> take;
@@ -48,7 +48,7 @@ struct MoveOptions {
 };
 
 // A pending pod, and the moves after which it runs.
-struct Relief {
+struct MovePlan {
   int pod = 0;  // index into `unplaced`
   std::string node;
   std::vector<AssignedDevice> devices;
@@ -58,14 +58,14 @@ struct Relief {
 // A pending pod without moves of its own. Codes: those of pods that are not planned for, HasRoom,
 // TooManyMoves (the message says how many), NothingMovable, NoRoomElsewhere, Budget, GangNotWhole,
 // SearchEnded.
-struct NotRelieved {
+struct NoMoveFound {
   int pod = 0;
   Reason reason;
 };
 
 struct MovePlan {
-  std::vector<Relief> reliefs;
-  std::vector<NotRelieved> others;  // sorted by pod
+  std::vector<MovePlan> reliefs;
+  std::vector<NoMoveFound> others;  // sorted by pod
   cluster::ClusterSnapshot after;
 };
 

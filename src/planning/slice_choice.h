@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/need.h"
+#include "cluster/gpu_requirements.h"
 #include "cluster/snapshot.h"
 #include "planning/planner.h"
 
@@ -31,7 +31,7 @@ struct SliceKind {
 // resource is listed once. A resource is left out if some of these GPUs offer less than required
 // under the same name, because the pod could be scheduled there. MPS shares are listed only for
 // pods with hostIPC, which MPS needs.
-std::vector<SliceKind> SlicesFor(const cluster::Need& need, const cluster::Pod& pod,
+std::vector<SliceKind> SlicesFor(const cluster::GpuRequirements& need, const cluster::Pod& pod,
                                  const cluster::ClusterSnapshot& snapshot);
 
 struct SliceChoice {

@@ -57,7 +57,7 @@ Terms TermsOf(const SharedQuota& quota) {
 
 }  // namespace
 
-std::vector<SharedQuota> QuotasOf(const cluster::Surroundings& around) {
+std::vector<SharedQuota> QuotasOf(const cluster::ClusterContext& around) {
   std::vector<SharedQuota> quotas;
   for (const auto* table : {&around.quotas, &around.composite_quotas}) {
     for (const auto& [key, quota] : table->rows()) quotas.push_back(quota);
@@ -103,7 +103,7 @@ std::string Refusal::Remedy() const {
   return "";
 }
 
-void Balance::Pool::Add(const Pool& other, int sign) {
+void Balance::SharedCapacity::Add(const SharedCapacity& other, int sign) {
   min += sign * other.min;
   weighted += sign * other.weighted;
   used += sign * other.used;
@@ -239,7 +239,7 @@ const Balance::Level& Balance::LevelBelow(std::optional<size_t> parent) const {
   return parent ? accounts_[*parent].children : roots_;
 }
 
-Balance::Pool Balance::PartOf(size_t account, ResourceId resource, Amount used) const {
+Balance::SharedCapacity Balance::PartOf(size_t account, ResourceId resource, Amount used) const {
   const Terms& terms = *accounts_[account].terms;
   const std::optional<Amount> min = terms.min.Named(resource);
   if (!min || !terms.in_force) return {};
@@ -249,17 +249,17 @@ Balance::Pool Balance::PartOf(size_t account, ResourceId resource, Amount used) 
           Positive(used - *min)};
 }
 
-Balance::Pool Balance::RestOf(size_t parent, ResourceId resource, Amount used) const {
+Balance::SharedCapacity Balance::RestOf(size_t parent, ResourceId resource, Amount used) const {
   const std::optional<Amount> min = accounts_[parent].terms->min.Named(resource);
   if (!min) return {};
   const Level& level = accounts_[parent].children;
   const auto at = std::ranges::lower_bound(level, resource, {}, &Level::value_type::first);
-  const Pool children = at == level.end() || at->first != resource ? Pool() : at->second;
+  const SharedCapacity children = at == level.end() || at->first != resource ? SharedCapacity() : at->second;
   const Amount rest = Positive(*min - children.min), own = used - children.used;
   return {rest, rest, own, Positive(rest - own), Positive(own - rest)};
 }
 
-Balance::Pool Balance::PartOf(Member member, ResourceId resource, Amount asked) const {
+Balance::SharedCapacity Balance::PartOf(Member member, ResourceId resource, Amount asked) const {
   const Amount used = accounts_[member.account].used.Get(resource) + asked;
   return member.own ? RestOf(member.account, resource, used)
                     : PartOf(member.account, resource, used);
@@ -287,10 +287,10 @@ std::vector<Member> Balance::PathOf(size_t account, ResourceId resource) const {
   return path;
 }
 
-Balance::Pool Balance::PoolBelow(std::optional<size_t> parent, ResourceId resource) const {
+Balance::SharedCapacity Balance::PoolBelow(std::optional<size_t> parent, ResourceId resource) const {
   const Level& level = LevelBelow(parent);
   const auto at = std::ranges::lower_bound(level, resource, {}, &Level::value_type::first);
-  Pool pool = at == level.end() || at->first != resource ? Pool() : at->second;
+  SharedCapacity pool = at == level.end() || at->first != resource ? SharedCapacity() : at->second;
   if (parent) pool.Add(RestOf(*parent, resource, accounts_[*parent].used.Get(resource)), 1);
   return pool;
 }
@@ -334,7 +334,7 @@ std::optional<Refusal> Balance::OverLimit(size_t account, ResourceId resource, A
 std::optional<Refusal> Balance::NothingIdle(Member member, ResourceId resource,
                                             Amount asked) const {
   const std::optional<size_t> parent = Above(member);
-  Pool pool = PoolBelow(parent, resource);
+  SharedCapacity pool = PoolBelow(parent, resource);
   pool.Add(PartOf(member, resource), -1);
   pool.Add(PartOf(member, resource, asked), 1);
   const Amount from_above = parent ? BorrowedWith(*parent, resource, asked) : 0;
@@ -408,7 +408,7 @@ bool Balance::IsGuaranteed(size_t account, const Amounts& charge, const Amounts&
 
 Amount Balance::ShareOf(Member member, ResourceId resource, Amount asked) const {
   const std::optional<size_t> parent = Above(member);
-  Pool pool = PoolBelow(parent, resource);
+  SharedCapacity pool = PoolBelow(parent, resource);
   pool.Add(PartOf(member, resource), -1);
   pool.Add(PartOf(member, resource, asked), 1);
   const Amount weighted = PartOf(member, resource).weighted;
@@ -423,7 +423,7 @@ Amount Balance::BorrowedBy(size_t account, ResourceId resource) const {
 
 Amount Balance::LentBy(size_t account, ResourceId resource) const {
   const std::optional<size_t> parent = accounts_[account].terms->parent;
-  const Pool pool = PoolBelow(parent, resource);
+  const SharedCapacity pool = PoolBelow(parent, resource);
   if (pool.lendable == 0) return 0;
   const Amount inside = Positive(pool.borrowed - (parent ? BorrowedBy(*parent, resource) : 0));
   const Amount outside = parent ? LentBy(*parent, resource) : 0;

@@ -37,7 +37,7 @@
 #include <vector>
 
 #include "cluster/elastic_quota.h"
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 #include "quota/amounts.h"
 
 namespace nos::quota {
@@ -45,7 +45,7 @@ namespace nos::quota {
 using SharedQuota = std::shared_ptr<const cluster::ElasticQuota>;
 
 // All quotas in the cluster context.
-std::vector<SharedQuota> QuotasOf(const cluster::Surroundings& around);
+std::vector<SharedQuota> QuotasOf(const cluster::ClusterContext& around);
 
 // A quota with its resolved place in the tree.
 struct Terms {
@@ -147,11 +147,11 @@ class Balance {
  private:
   // Sums of one resource over the members of a level whose min names it: accounts below one parent.
   // The parent's own part, which has no account number, is added by PoolBelow.
-  struct Pool {
+  struct SharedCapacity {
     Amount min = 0, weighted = 0, used = 0, lendable = 0, borrowed = 0;
-    void Add(const Pool& other, int sign);
+    void Add(const SharedCapacity& other, int sign);
   };
-  using Level = std::vector<std::pair<cluster::ResourceId, Pool>>;  // sorted
+  using Level = std::vector<std::pair<cluster::ResourceId, SharedCapacity>>;  // sorted
   struct Account {
     std::shared_ptr<const Terms> terms;
     Amounts used;
@@ -165,15 +165,15 @@ class Balance {
   static void FindHeirs(std::vector<Terms>& terms);
   const Level& LevelBelow(std::optional<size_t> parent) const;
   // Contribution of an account to the pool of its level if it uses `used`.
-  Pool PartOf(size_t account, cluster::ResourceId resource, Amount used) const;
+  SharedCapacity PartOf(size_t account, cluster::ResourceId resource, Amount used) const;
   // Contribution of the parent's own part if the parent uses `used`.
-  Pool RestOf(size_t parent, cluster::ResourceId resource, Amount used) const;
+  SharedCapacity RestOf(size_t parent, cluster::ResourceId resource, Amount used) const;
   // Contribution of a member that uses `asked` more than now.
-  Pool PartOf(Member member, cluster::ResourceId resource, Amount asked = 0) const;
+  SharedCapacity PartOf(Member member, cluster::ResourceId resource, Amount asked = 0) const;
   // The account that owns the member's level. Absent: the root level.
   std::optional<size_t> Above(Member member) const;
-  // Pool of the level below `parent`, including the parent's own part.
-  Pool PoolBelow(std::optional<size_t> parent, cluster::ResourceId resource) const;
+  // SharedCapacity of the level below `parent`, including the parent's own part.
+  SharedCapacity PoolBelow(std::optional<size_t> parent, cluster::ResourceId resource) const;
   void Count(size_t account, cluster::ResourceId resource, Amount amount);
   std::optional<Refusal> OverLimit(size_t account, cluster::ResourceId resource,
                                    Amount asked) const;

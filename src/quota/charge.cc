@@ -16,14 +16,14 @@ using cluster::ResourceId;
 constexpr std::string_view kMpsPrefix = "nvidia.com/gpu-";
 constexpr std::string_view kModel = "nos.nebuly.com/status-model-";
 constexpr std::string_view kOtherModel = "nos.nebuly.com/status-other-model-";
-constexpr int64_t kMostGb = 1'000'000;  // of one GPU; rejects absurd labels
-constexpr int64_t kMostReplicas = 10'000;
+constexpr int64_t kMaxGb = 1'000'000;  // of one GPU; rejects absurd labels
+constexpr int64_t kMaxReplicas = 10'000;
 
-// Parses and removes the leading number of `text`. Absent: no number, or above kMostGb.
+// Parses and removes the leading number of `text`. Absent: no number, or above kMaxGb.
 std::optional<int64_t> TakeNumber(std::string_view& text) {
   const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = ParseInt(text.substr(0, end));
-  if (end == 0 || !number || *number > kMostGb) return std::nullopt;
+  if (end == 0 || !number || *number > kMaxGb) return std::nullopt;
   text.remove_prefix(end);
   return number;
 }
@@ -75,7 +75,7 @@ void ForEachModel(const cluster::Node& node, Visit visit) {
   for (const std::string_view key : {kModel, kOtherModel}) {
     for (auto at = told.lower_bound(key); at != told.end() && at->first.starts_with(key); ++at) {
       const gpu::Model* model = catalogue.FindByName(at->second);
-      if (model == nullptr) model = catalogue.FindModes(at->second);
+      if (model == nullptr) model = catalogue.FindSharingModes(at->second);
       if (model != nullptr) visit(*model);
     }
   }
@@ -101,7 +101,7 @@ int64_t TimeSlicesIn(std::string_view model) {
   const size_t at = model.rfind(kPart);
   if (at == std::string_view::npos) return 0;
   const auto count = ParseInt(model.substr(at + kPart.size()));
-  return count && *count > 1 && *count <= gpu::kMostTimeSlices ? *count : 0;
+  return count && *count > 1 && *count <= gpu::kMaxTimeSlices ? *count : 0;
 }
 
 // Fewest time slices per GPU on a hybrid node, 1 if GPUs have none. While no GPU can be read,
@@ -118,7 +118,7 @@ int64_t TimeSlicesOf(const cluster::Node& node) {
       if (count > 0) fewest = fewest == 0 ? count : std::min(fewest, count);
     }
   }
-  if (!tells && cluster::ChosenPartitioning(node) == "hybrid") return gpu::kMostTimeSlices;
+  if (!tells && cluster::RequestedSharingMode(node) == "hybrid") return gpu::kMaxTimeSlices;
   return std::max<int64_t>(fewest, 1);
 }
 
@@ -132,10 +132,10 @@ GpuWorth GpuWorthOf(const cluster::Node* node, const ChargeRules& rules) {
             rules.time_slice_gb > 0 ? rules.time_slice_gb : rules.gpu_memory_gb};
   }
   constexpr int64_t kMibPerGb = 1024;
-  const auto mib = LabelNumber(*node, "nvidia.com/gpu.memory", kMostGb * kMibPerGb);
+  const auto mib = LabelNumber(*node, "nvidia.com/gpu.memory", kMaxGb * kMibPerGb);
   const int64_t gpu =
       mib ? (*mib + kMibPerGb / 2) / kMibPerGb : GbOfModel(*node).value_or(rules.gpu_memory_gb);
-  const int64_t replicas = LabelNumber(*node, "nvidia.com/gpu.replicas", kMostReplicas).value_or(1);
+  const int64_t replicas = LabelNumber(*node, "nvidia.com/gpu.replicas", kMaxReplicas).value_or(1);
   // The NVIDIA device plugin may advertise time slices under the name of whole GPUs
   // (renameByDefault: false).
   const int64_t whole = DivideUp(gpu, replicas);

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "quota/claim.h"
+#include "quota/entitlement.h"
 #include "quota/ledger.h"
 
 namespace nos::quota {
@@ -70,7 +70,7 @@ class GuaranteeTest : public ::testing::TestWithParam<uint64_t> {
     }
     return sum.Get(kX);
   }
-  void TakeAll(Claim& claim) {
+  void TakeAll(Entitlement& claim) {
     std::vector<Ledger::Pod> rest = pods_;
     for (size_t before = SIZE_MAX; rest.size() < before;) {
       before = rest.size();
@@ -96,7 +96,7 @@ TEST_P(GuaranteeTest, GuaranteedPodIsAdmittedAfterEvictions) {
     const Amounts charge = Of(1 + random_.Below(2));
     const Amount min = ledger_.balance().terms(At(ns)).own_min.Get(kX);
     if (OwnUse(ns) + charge.Get(kX) > min) continue;
-    Claim claim(ledger_.balance(), {At(ns), charge}, {});
+    Entitlement claim(ledger_.balance(), {At(ns), charge}, {});
     TakeAll(claim);
     EXPECT_FALSE(claim.WhyNot()) << ns << ": " << claim.WhyNot()->Text();
   }

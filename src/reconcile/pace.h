@@ -19,22 +19,22 @@ class Pace {
  public:
   // Time limit of each request in the next portion.
   Duration patience() const { return patience_; }
-  bool most_patient() const { return patience_ == kMostPatience; }
+  bool most_patient() const { return patience_ == kMaxPatience; }
   // Earliest start of the next portion.
   Time next() const { return next_; }
 
   void Took(Duration time, Time now) {
-    patience_ = std::clamp<Duration>(2 * time, kLeastPatience, kMostPatience);
+    patience_ = std::clamp<Duration>(2 * time, kMinPatience, kMaxPatience);
     next_ = time < kMoment ? now : now + 10 * time;
   }
 
  private:
   static constexpr Duration kMoment = std::chrono::seconds(1);
-  static constexpr Duration kLeastPatience = std::chrono::seconds(3);
+  static constexpr Duration kMinPatience = std::chrono::seconds(3);
   // Longer than the default timeout of admission webhooks (timeoutSeconds: 10).
-  static constexpr Duration kMostPatience = std::chrono::seconds(15);
+  static constexpr Duration kMaxPatience = std::chrono::seconds(15);
 
-  Duration patience_ = kLeastPatience;
+  Duration patience_ = kMinPatience;
   Time next_{};
 };
 

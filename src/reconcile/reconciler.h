@@ -17,18 +17,18 @@
 #include "cluster/objects.h"
 #include "kube/cache.h"
 #include "kube/client.h"
-#include "reconcile/around.h"
+#include "reconcile/context_caches.h"
 
 namespace nos::reconcile {
 
 // The result of a reconciliation: when to call again.
-struct Outcome {
+struct ReconcileResult {
   Status error;                   // not OK: call again with back-off, or after `again` if sooner
   std::optional<Duration> again;  // call again after this even if nothing changes
 
-  static Outcome Done() { return {}; }
-  static Outcome Again(Duration after) { return {Status::Ok(), after}; }
-  static Outcome Failed(Status error) { return {std::move(error), std::nullopt}; }
+  static ReconcileResult Done() { return {}; }
+  static ReconcileResult Again(Duration after) { return {Status::Ok(), after}; }
+  static ReconcileResult Failed(Status error) { return {std::move(error), std::nullopt}; }
 };
 
 template <typename T>
@@ -43,15 +43,15 @@ struct Changes {
   bool everything = true;
   std::vector<Change<cluster::Pod>> pods;
   std::vector<Change<cluster::Node>> nodes;
-  std::vector<AroundChange> around;
+  std::vector<ContextChange> around;
 };
 
 // The caches that a controller reads. The runner keeps them current.
-struct View {
+struct Listers {
   const kube::Cache<cluster::Pod>& pods;
   const kube::Cache<cluster::Node>& nodes;
   // Null if the runner does not watch the cluster context.
-  const AroundCaches* around = nullptr;
+  const ContextCaches* around = nullptr;
   // For controllers that process changes instead of the whole cache; others ignore it.
   const Changes* changes = nullptr;
 };
@@ -62,7 +62,7 @@ inline constexpr std::string_view kClusterKey = "cluster";
 class Reconciler {
  public:
   virtual ~Reconciler() = default;
-  virtual Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
+  virtual ReconcileResult Reconcile(const std::string& key, const Listers& view, kube::Client& client,
                             const Clock& clock) = 0;
 };
 

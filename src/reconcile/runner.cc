@@ -33,7 +33,7 @@ Runner::Runner(kube::Transport& transport, RunnerOptions options)
       nodes_(kube::kNodes, cluster::ReadNode, CacheOptions(options_, options_.node_field_selector)),
       queue_(options_.back_off) {
   if (options_.watch_around) {
-    around_ = std::make_unique<AroundCaches>(CacheOptions(options_, ""), options_.around_kinds);
+    around_ = std::make_unique<ContextCaches>(CacheOptions(options_, ""), options_.around_kinds);
   }
   view_.around = around_.get();
   pods_.AddHandler([this](const std::string&, const auto& before, const auto& after) {
@@ -63,7 +63,7 @@ bool Runner::Step(const Clock& clock) {
   const std::optional<std::string> key = queue_.Take(now);
   if (!key) return changed;
   if (around_ != nullptr) changes_.around = around_->Take();
-  const Outcome outcome = reconciler_->Reconcile(*key, view_, client_, clock);
+  const ReconcileResult outcome = reconciler_->Reconcile(*key, view_, client_, clock);
   changes_ = Changes();
   changes_.everything = false;
   Schedule(*key, outcome, clock.Now());
@@ -71,7 +71,7 @@ bool Runner::Step(const Clock& clock) {
   return true;
 }
 
-void Runner::Schedule(const std::string& key, const Outcome& outcome, Time now) {
+void Runner::Schedule(const std::string& key, const ReconcileResult& outcome, Time now) {
   last_error_ = outcome.error;
   if (outcome.again) queue_.Add(key, now + *outcome.again);
   if (outcome.error.ok()) {
@@ -96,7 +96,7 @@ Status Runner::ReadError() const {
   return nodes.ok() && around_ != nullptr ? around_->ReadError() : nodes;
 }
 
-void RunUntil(const std::function<bool()>& stop, Runner& runner, Bell& bell, const Clock& clock,
+void RunUntil(const std::function<bool()>& stop, Runner& runner, WakeSignal& bell, const Clock& clock,
               const std::function<void()>& each) {
   // An upper limit, in case a change does not wake the loop.
   constexpr Duration kLongest = std::chrono::minutes(1);

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "kube/work_queue.h"
 #include "reconcile/reconciler.h"
 
@@ -62,21 +62,21 @@ class Runner {
   const Status& last_error() const { return last_error_; }
   // The error of the last failed list or watch, or OK.
   Status ReadError() const;
-  const View& view() const { return view_; }
+  const Listers& view() const { return view_; }
   // True if all caches have been listed.
   bool synced() const {
     return pods_.synced() && nodes_.synced() && (around_ == nullptr || around_->synced());
   }
 
  private:
-  void Schedule(const std::string& key, const Outcome& outcome, Time now);
+  void Schedule(const std::string& key, const ReconcileResult& outcome, Time now);
 
   RunnerOptions options_;
   Reconciler* reconciler_ = nullptr;
   kube::Client client_;
   kube::Cache<cluster::Pod> pods_;
   kube::Cache<cluster::Node> nodes_;
-  std::unique_ptr<AroundCaches> around_;
+  std::unique_ptr<ContextCaches> around_;
   Changes changes_;
   View view_{pods_, nodes_, nullptr, &changes_};
   kube::WorkQueue queue_;
@@ -87,7 +87,7 @@ class Runner {
 // Runs `runner` until `stop` returns true. Between steps it waits for the wake signal `bell` or the
 // next due time. Signal it when something has arrived (RunnerOptions::wake) and when `stop` has
 // become true. `each` is called before every step and may replace the reconciler.
-void RunUntil(const std::function<bool()>& stop, Runner& runner, Bell& bell, const Clock& clock,
+void RunUntil(const std::function<bool()>& stop, Runner& runner, WakeSignal& bell, const Clock& clock,
               const std::function<void()>& each);
 
 }  // namespace nos::reconcile

@@ -12,10 +12,10 @@ namespace {
 
 class Counting final : public Reconciler {
  public:
-  Outcome Reconcile(const std::string&, const View& view, kube::Client&, const Clock&) override {
+  ReconcileResult Reconcile(const std::string&, const Listers& view, kube::Client&, const Clock&) override {
     ++calls;
     nodes = view.nodes.Snapshot()->size();
-    return Outcome::Done();
+    return ReconcileResult::Done();
   }
   int calls = 0;
   size_t nodes = 0;
@@ -52,7 +52,7 @@ TEST(RunnerTest, StandByKeepsCachesWarmAndTakesOverAtOnce) {
 TEST(RunnerTest, RetriesAtTheTimeThatAFailureNames) {
   class Failing final : public Reconciler {
    public:
-    Outcome Reconcile(const std::string&, const View&, kube::Client&, const Clock&) override {
+    ReconcileResult Reconcile(const std::string&, const Listers&, kube::Client&, const Clock&) override {
       ++calls;
       return {{Code::kUnavailable, "not yet"}, std::chrono::seconds(1)};
     }
@@ -77,7 +77,7 @@ TEST(RunnerTest, RunUntilWaitsForTheBell) {
   api.Put(Node("a"));
   Counting reconciler;
   Runner runner(reconciler, api);
-  Bell bell;
+  WakeSignal bell;
   std::atomic<bool> stop{false};
   std::atomic<int> turns{0};
   std::thread loop([&] {

@@ -21,7 +21,7 @@
 #include "codec/json.h"
 #include "scheduling/framework.h"
 #include "scheduling/preemption.h"
-#include "scheduling/profile/lineup.h"
+#include "scheduling/profile/enabled_plugins.h"
 #include "scheduling/queue.h"
 
 namespace nos::scheduling {
@@ -31,7 +31,7 @@ struct Profile {
   Framework framework;
   std::optional<PreemptionOptions> preemption;  // absent: DefaultPreemption is disabled
   // Inputs of the profile, kept for printing.
-  Lineup lineup;
+  EnabledPlugins lineup;
   std::map<std::string, Json> arguments;    // arguments of plugins, as given
   std::optional<Framework> with_cuts = {};  // absent: `framework` partitions GPUs itself
   // Evicts borrowers to satisfy quota guarantees (reclaim.h).
@@ -69,7 +69,7 @@ struct ConfigurationUse {
   // The configuration belongs to another scheduler. Features that nos lacks, such as plugins out of
   // tree and extenders, are noted instead of rejected.
   bool simulates = false;
-  GpusCut gpus_cut = GpusCut::kElsewhere;  // in its frameworks
+  PartitionedBy partitioned_by = PartitionedBy::kPartitioner;  // in its frameworks
 };
 
 // Error: kInvalid with all problems and their paths, separated by "; ".

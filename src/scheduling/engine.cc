@@ -110,7 +110,7 @@ void Engine::RemoveNode(const std::string& name) {
 
 // Compares with copies of the tables, because no event reports changes of quotas.
 void Engine::TakeInQuotas() {
-  const cluster::Surroundings& around = snapshot_.around();
+  const cluster::ClusterContext& around = snapshot_.around();
   if (around.quotas.IsCopyOf(quotas_) && around.composite_quotas.IsCopyOf(composite_quotas_)) {
     return;
   }
@@ -240,8 +240,8 @@ Status Engine::SetGpus(const std::string& node, cluster::NodeGpus gpus) {
   return Status::Ok();
 }
 
-void Engine::Learn(const Framework& framework, Pods waiting) {
-  learnt_[&framework] = framework.Learn(snapshot_, waiting);
+void Engine::Precompute(const Framework& framework, Pods waiting) {
+  precomputed_[&framework] = framework.Precompute(snapshot_, waiting);
   tables_.ForgetScores();  // Scores depend on the previous result.
 }
 
@@ -283,7 +283,7 @@ Decision Engine::ScheduleBy(const Framework& framework, const Pod& pod,
                             std::span<const size_t> among,
                             FunctionRef<std::optional<Barred>(size_t, KindTable&)> why_barred) {
   KindTable& table =
-      tables_.For(framework, pod, snapshot_, learnt_[&framework], snapshot_.around_version());
+      tables_.For(framework, pod, snapshot_, precomputed_[&framework], snapshot_.around_version());
   const auto own = nominations_.find(pod->Key());
   const auto preferred = own == nominations_.end() ? std::nullopt : snapshot_.IndexOf(own->second);
   std::optional<quota::Amounts> before;

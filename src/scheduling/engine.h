@@ -8,7 +8,7 @@
 //   if (decision.node != nullptr) engine.Assume(pod, decision.node->node->meta.name);
 //
 // Decisions equal those of Framework::Schedule on the same snapshot with the result of the last
-// Learn. See Nominate for pods with nominations (kube-scheduler's nominated nodes). For each kind
+// Precompute. See Nominate for pods with nominations (kube-scheduler's nominated nodes). For each kind
 // of pod (pod_kind.h) the engine caches verdicts and scores of all nodes; it keeps the most
 // recently used kinds (kind_tables.h).
 //
@@ -58,10 +58,10 @@ class Engine {
   // until it is seen bound (on any node) or finished, or is forgotten.
   void SetPod(const Pod& pod);
   void RemovePod(const std::string& key);
-  // Changes the cluster context with `change(Surroundings&)`.
+  // Changes the cluster context with `change(ClusterContext&)`.
   template <typename Function>
-  void ChangeAround(Function change) {
-    change(snapshot_.ChangeAround());
+  void ChangeContext(Function change) {
+    change(snapshot_.ChangeContext());
     ++openings_;
     ++changes_;
     TakeInQuotas();
@@ -126,11 +126,11 @@ class Engine {
 
   // Precomputes the framework's inputs of scores from running and waiting pods. To be called
   // periodically.
-  void Learn(const Framework& framework, Pods waiting);
+  void Precompute(const Framework& framework, Pods waiting);
 
-  // Result of the last Learn.
+  // Result of the last Precompute.
   const CycleState& LearntOf(const Framework& framework) const {
-    return scheduling::LearntOf(learnt_, framework);
+    return scheduling::LearntOf(precomputed_, framework);
   }
 
   // A bound or assumed pod and its node. Null: the pod is neither.
@@ -149,7 +149,7 @@ class Engine {
   // Simulates placements and evictions on a copy.
   Rehearsal Rehearse() const { return Rehearse(snapshot_); }
   // The same on another state of the cluster.
-  Rehearsal Rehearse(cluster::ClusterSnapshot from) const { return {std::move(from), learnt_}; }
+  Rehearsal Rehearse(cluster::ClusterSnapshot from) const { return {std::move(from), precomputed_}; }
   // Lowest priority of bound and assumed pods. Absent: there are none.
   std::optional<int32_t> LeastPriority() const;
   // Incremented by every change that may free capacity for a pod: everything except added pods.
@@ -209,7 +209,7 @@ class Engine {
   quota::ChargeRules charge_rules_;
   cluster::Table<cluster::ElasticQuota> quotas_, composite_quotas_;  // as passed to the ledger
   KindTables tables_;
-  std::map<const Framework*, CycleState> learnt_;
+  std::map<const Framework*, CycleState> precomputed_;
   // By pod key; includes pods on nodes that are not in the snapshot.
   std::unordered_map<std::string, Placed> placed_;
   std::unordered_map<std::string, std::set<std::string>> homeless_;  // node -> pod keys

@@ -88,7 +88,7 @@ class EngineTest : public ::testing::TestWithParam<uint64_t> {
         running_.erase(at);
       }
     } else if (what == 6) {
-      engine_.ChangeAround([&](cluster::Surroundings& around) {
+      engine_.ChangeContext([&](cluster::ClusterContext& around) {
         auto service = std::make_shared<cluster::PodOwner>();
         service->meta.ns = "x";
         service->meta.name = "s";

@@ -32,7 +32,7 @@ std::optional<Explanation::Place> PlaceFor(const ExplainInput& input) {
   if (decision.node == nullptr) return std::nullopt;
   Explanation::Place place{decision.node->node->meta.name, {}};
   const ResourceVector requests = cluster::RequestsOf(input.pod);
-  if (input.framework.gpus_cut() == GpusCut::kHere &&
+  if (input.framework.partitioned_by() == PartitionedBy::kScheduler &&
       !cluster::HasFreeInstances(*decision.node, requests)) {
     place.cut = CutOn(*decision.node, requests).value_or(Cut());
   }
@@ -125,7 +125,7 @@ Explanation Explain(const ExplainInput& input) {
   Explanation why;
   why.pod = input.pod.Key();
   why.priority = input.pod.priority;
-  why.cuts_here = framework.gpus_cut() == GpusCut::kHere;
+  why.cuts_here = framework.partitioned_by() == PartitionedBy::kScheduler;
   // 1. Reasons that apply before any node: gates, the gang, a plan in progress, the quota.
   why.gate = GateOf(framework, input.pod);
   why.gang = input.gang;

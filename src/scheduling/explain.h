@@ -29,7 +29,7 @@ namespace nos::scheduling {
 // WithPromises in explain_promises.h.
 struct ExplainInput {
   const Framework& framework;  // the framework that schedules the pod
-  // Like `framework`, but partitions GPUs for the pod if needed (GpusCut::kHere). May be the same
+  // Like `framework`, but partitions GPUs for the pod if needed (PartitionedBy::kScheduler). May be the same
   // object.
   const Framework& cutting;
   const cluster::ClusterSnapshot& snapshot;

@@ -48,8 +48,8 @@ class ExplainTest : public ::testing::Test {
     return Why(nodes, pods, pod, cutting_);
   }
 
-  const Framework cutting_ = Framework::Default(GpusCut::kHere);
-  const Framework waiting_ = Framework::Default(GpusCut::kElsewhere);
+  const Framework cutting_ = Framework::Default(PartitionedBy::kScheduler);
+  const Framework waiting_ = Framework::Default(PartitionedBy::kPartitioner);
 };
 
 TEST_F(ExplainTest, NearestNodeHasSmallestShortfall) {

@@ -82,7 +82,7 @@ Framework::Framework(std::vector<Entry> entries) {
 void Framework::CacheSpecialPlugins() {
   const bool here = std::ranges::any_of(
       points_.filters, [](const Plugin* plugin) { return plugin->PartitionsGpus(); });
-  gpus_cut_ = here ? GpusCut::kHere : GpusCut::kElsewhere;
+  partitioned_by_ = here ? PartitionedBy::kScheduler : PartitionedBy::kPartitioner;
   for (const PreFilterPlugin* plugin : points_.pre_filters) {
     if (const QuotaPlugin* quotas = plugin->AsQuotaPlugin()) quotas_ = quotas;
   }
@@ -129,25 +129,25 @@ Verdict Framework::Filter(const Cycle& cycle, const Pod& pod, const NodeInfo& no
   return Verdict::Fits();
 }
 
-CycleState Framework::Learn(const ClusterSnapshot& snapshot, Pods waiting) const {
-  CycleState learnt;
-  for (const Scorer& scorer : points_.scorers) scorer.plugin->Learn(snapshot, waiting, learnt);
-  return learnt;
+CycleState Framework::Precompute(const ClusterSnapshot& snapshot, Pods waiting) const {
+  CycleState precomputed;
+  for (const Scorer& scorer : points_.scorers) scorer.plugin->Precompute(snapshot, waiting, precomputed);
+  return precomputed;
 }
 
-std::optional<int> Framework::PreferredGpu(const CycleState& learnt, const Pod& pod,
+std::optional<int> Framework::PreferredGpu(const CycleState& precomputed, const Pod& pod,
                                            const cluster::NodeInfo& node) const {
   for (const Scorer& scorer : points_.scorers) {
-    if (const auto gpu = scorer.plugin->PreferredGpu(learnt, pod, node)) return gpu;
+    if (const auto gpu = scorer.plugin->PreferredGpu(precomputed, pod, node)) return gpu;
   }
   return std::nullopt;
 }
 
 Framework::Scoring Framework::PreScore(const Cycle& cycle, const Pod& pod,
                                        const ClusterSnapshot& snapshot, Nodes feasible,
-                                       const CycleState& learnt) const {
+                                       const CycleState& precomputed) const {
   Scoring scoring{cycle.state, {}};
-  scoring.state.Merge(learnt);
+  scoring.state.Merge(precomputed);
   for (const Scorer& scorer : points_.scorers) {
     if (scorer.plugin->PreScore(pod, snapshot, feasible, scoring.state)) {
       scoring.scorers.push_back(scorer);
@@ -158,8 +158,8 @@ Framework::Scoring Framework::PreScore(const Cycle& cycle, const Pod& pod,
 
 std::vector<int64_t> Framework::Score(const Cycle& cycle, const Pod& pod,
                                       const ClusterSnapshot& snapshot, Nodes nodes,
-                                      const CycleState& learnt) const {
-  return TotalsOf(PreScore(cycle, pod, snapshot, nodes, learnt), pod, nodes);
+                                      const CycleState& precomputed) const {
+  return TotalsOf(PreScore(cycle, pod, snapshot, nodes, precomputed), pod, nodes);
 }
 
 std::vector<int64_t> Framework::TotalsOf(const Scoring& scoring, const Pod& pod, Nodes nodes) {
@@ -189,14 +189,14 @@ bool Framework::ComesFirst(const Scoring& scoring, const Pod& pod, const NodeInf
 }
 
 Decision Framework::Schedule(const Pod& pod, const ClusterSnapshot& snapshot,
-                             const CycleState& learnt) const {
+                             const CycleState& precomputed) const {
   const Cycle cycle = PreFilter(pod, snapshot);
   std::vector<const NodeInfo*> feasible;
   ForEachCandidate(cycle, snapshot, [&](const NodeInfo& node) {
     if (Filter(cycle, pod, node).fits()) feasible.push_back(&node);
   });
   if (feasible.empty()) return {nullptr, 0, Diagnose(pod, snapshot)};
-  const Scoring scoring = PreScore(cycle, pod, snapshot, feasible, learnt);
+  const Scoring scoring = PreScore(cycle, pod, snapshot, feasible, precomputed);
   const std::vector<int64_t> scores = TotalsOf(scoring, pod, feasible);
   size_t best = 0;
   for (size_t i = 1; i < feasible.size(); ++i) {
@@ -210,7 +210,7 @@ Decision Framework::Schedule(const Pod& pod, const ClusterSnapshot& snapshot,
 
 Decision Framework::Schedule(const Pod& pod, const ClusterSnapshot& snapshot) const {
   const std::shared_ptr<const Pod> waiting[] = {std::make_shared<const Pod>(pod)};
-  return Schedule(pod, snapshot, Learn(snapshot, waiting));
+  return Schedule(pod, snapshot, Precompute(snapshot, waiting));
 }
 
 Diagnosis Framework::Diagnose(const Pod& pod, const ClusterSnapshot& snapshot) const {

@@ -1,11 +1,11 @@
 // Runs the plugins of one profile, in order, over a snapshot.
 //
 //   const Framework framework = Framework::Default();
-//   const CycleState learnt = framework.Learn(snapshot, waiting);  // once for a batch of pods
-//   const Decision decision = framework.Schedule(pod, snapshot, learnt);
+//   const CycleState precomputed = framework.Precompute(snapshot, waiting);  // once for a batch of pods
+//   const Decision decision = framework.Schedule(pod, snapshot, precomputed);
 //   if (decision.node == nullptr) log::Info(decision.diagnosis.ToString());
 //
-// Thread-safe: any number of threads may use a framework, each with its own Cycle and Learn result.
+// Thread-safe: any number of threads may use a framework, each with its own Cycle and Precompute result.
 // engine.h makes the same decisions faster for a sequence of pods.
 #pragma once
 
@@ -58,9 +58,9 @@ struct Decision {
 };
 
 // Which component partitions GPUs for pods that find no free slice.
-enum class GpusCut {
-  kElsewhere,  // the partitioner: the scheduler waits until slices exist
-  kHere,       // this scheduler, in the cycle that chooses the node
+enum class PartitionedBy {
+  kPartitioner,  // the partitioner: the scheduler waits until slices exist
+  kScheduler,       // this scheduler, in the cycle that chooses the node
 };
 
 // The plugins in the order in which they run.
@@ -87,7 +87,7 @@ class Framework {
   // Registers every plugin at all extension points that it implements.
   explicit Framework(std::vector<Entry> entries);
   // The default profile; see configuration.h.
-  static Framework Default(GpusCut gpus_cut = GpusCut::kElsewhere);
+  static Framework Default(PartitionedBy partitioned_by = PartitionedBy::kPartitioner);
 
   // For callers that evaluate plugins themselves and only when an input changed.
   std::span<const PreFilterPlugin* const> pre_filters() const { return points_.pre_filters; }
@@ -96,9 +96,9 @@ class Framework {
   std::span<const ReservePlugin* const> reservers() const { return points_.reservers; }
   std::span<const PreBindPlugin* const> pre_binders() const { return points_.pre_binders; }
   std::span<const PreEnqueuePlugin* const> gates() const { return points_.gates; }
-  // kHere if the GpuCutting filter is enabled: the caller must then have GPUs partitioned for the
+  // kScheduler if the GpuCutting filter is enabled: the caller must then have GPUs partitioned for the
   // pods that it places.
-  GpusCut gpus_cut() const { return gpus_cut_; }
+  PartitionedBy partitioned_by() const { return partitioned_by_; }
   // Null: pods of this framework are not subject to quotas.
   const QuotaPlugin* quotas() const { return quotas_; }
 
@@ -109,19 +109,19 @@ class Framework {
                  const Plugin** by = nullptr) const;
   // Precomputes inputs of scores from the cluster and all pods. The result serves any number of
   // pods while the cluster changes little.
-  CycleState Learn(const cluster::ClusterSnapshot& snapshot, Pods waiting) const;
+  CycleState Precompute(const cluster::ClusterSnapshot& snapshot, Pods waiting) const;
   // Result of the first scorer that has a preference (ScorePlugin::PreferredGpu).
-  std::optional<int> PreferredGpu(const CycleState& learnt, const cluster::Pod& pod,
+  std::optional<int> PreferredGpu(const CycleState& precomputed, const cluster::Pod& pod,
                                   const cluster::NodeInfo& node) const;
   // Weighted totals, one per node.
   std::vector<int64_t> Score(const Cycle& cycle, const cluster::Pod& pod,
                              const cluster::ClusterSnapshot& snapshot, Nodes nodes,
-                             const CycleState& learnt = {}) const;
+                             const CycleState& precomputed = {}) const;
 
   // Chooses the best feasible node.
   Decision Schedule(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
-                    const CycleState& learnt) const;
-  // For a single pod: calls Learn with running pods and this pod, which takes time proportional to
+                    const CycleState& precomputed) const;
+  // For a single pod: calls Precompute with running pods and this pod, which takes time proportional to
   // the number of all pods.
   Decision Schedule(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
   // Collects the verdicts of all nodes on the pod.
@@ -136,7 +136,7 @@ class Framework {
   };
   Scoring PreScore(const Cycle& cycle, const cluster::Pod& pod,
                    const cluster::ClusterSnapshot& snapshot, Nodes feasible,
-                   const CycleState& learnt) const;
+                   const CycleState& precomputed) const;
   static std::vector<int64_t> TotalsOf(const Scoring& scoring, const cluster::Pod& pod,
                                        Nodes nodes);
   static bool ComesFirst(const Scoring& scoring, const cluster::Pod& pod,
@@ -144,7 +144,7 @@ class Framework {
 
   std::vector<std::unique_ptr<const Plugin>> plugins_;
   Points points_;
-  GpusCut gpus_cut_ = GpusCut::kElsewhere;
+  PartitionedBy partitioned_by_ = PartitionedBy::kPartitioner;
   const QuotaPlugin* quotas_ = nullptr;
 };
 

@@ -17,7 +17,7 @@
 namespace nos::scheduling {
 
 // Limit on the domains tried for one gang: each costs as much as a full decision on the gang.
-inline constexpr int kMostGangStarts = 16;
+inline constexpr int kMaxGangStarts = 16;
 
 // Members without a node, with the reason.
 using GangRefusals = std::vector<std::pair<std::shared_ptr<const cluster::Pod>, Diagnosis>>;

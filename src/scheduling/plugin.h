@@ -69,23 +69,23 @@ struct ClusterEvent {
     kPodBound,    // a pod was bound, by any scheduler
     kPodChanged,  // a bound pod changed: labels, resized requests, or its deletion began
     kPodLeft,     // a bound pod finished or was deleted
-    kAround,      // an object of the cluster context (kind `around`) was added, changed or removed
+    kContext,      // an object of the cluster context (kind `around`) was added, changed or removed
   } kind;
   // Before and after the change; null if the object did not exist.
   std::shared_ptr<const cluster::Node> node_before = {}, node = {};
   std::shared_ptr<const cluster::Pod> pod_before = {}, pod = {};
   std::string_view around = {};  // "PersistentVolumeClaim", "Namespace", ...
-  // For kAround: a std::shared_ptr<const T>, with the T that Surroundings uses for the kind. Both
+  // For kContext: a std::shared_ptr<const T>, with the T that ClusterContext uses for the kind. Both
   // are empty if the changed object is unknown.
   std::any around_before = {}, around_after = {};
 
   // Null if the object did not exist or has another type.
   template <typename T>
-  const T* AroundBefore() const {
+  const T* ContextBefore() const {
     return ObjectOf<T>(around_before);
   }
   template <typename T>
-  const T* AroundAfter() const {
+  const T* ContextAfter() const {
     return ObjectOf<T>(around_after);
   }
 
@@ -181,13 +181,13 @@ class ScorePlugin : public virtual Plugin {
  public:
   // Inputs of Score, for a given state.
   virtual DependsOn ScoreDependence() const { return DependsOn::kNodeUsage; }
-  // False: Learn does nothing.
+  // False: Precompute does nothing.
   virtual bool Learns() const { return false; }
   // Precomputes inputs of scores that depend on the whole cluster. Called once per batch of pods.
   // `waiting` are all pods without a node, including pods outside the batch.
-  virtual void Learn(const cluster::ClusterSnapshot&, Pods /*waiting*/,
-                     CycleState& /*learnt*/) const {}
-  // Called once per pod, before any score. `state` includes the data that Learn left, if it was
+  virtual void Precompute(const cluster::ClusterSnapshot&, Pods /*waiting*/,
+                     CycleState& /*precomputed*/) const {}
+  // Called once per pod, before any score. `state` includes the data that Precompute left, if it was
   // called. `feasible` are the nodes that passed all filters. Return false if all nodes score
   // equally for this pod; the plugin is then not called until UpdateScore reports a change.
   virtual bool PreScore(const cluster::Pod& /*pod*/, const cluster::ClusterSnapshot&,
@@ -203,10 +203,10 @@ class ScorePlugin : public virtual Plugin {
     return false;
   }
   // The same when `node` becomes feasible or stops being feasible. Returns what must be recomputed.
-  enum class Anew { kNothing, kScores, kPreScore };
-  virtual Anew UpdateFeasible(const cluster::NodeInfo& /*node*/, bool /*feasible*/,
+  enum class Recompute { kNothing, kScores, kPreScore };
+  virtual Recompute UpdateFeasible(const cluster::NodeInfo& /*node*/, bool /*feasible*/,
                               CycleState& /*state*/) const {
-    return Anew::kPreScore;
+    return Recompute::kPreScore;
   }
   // True if scores depend on images of other nodes. PreScore is then called again when images
   // change.
@@ -221,8 +221,8 @@ class ScorePlugin : public virtual Plugin {
   // True if Normalized returns every score unchanged.
   virtual bool IsAbsolute() const { return false; }
   // Index (Gpu::index) of the GPU on this node on which the pod's slice is best created; absent:
-  // any GPU. `learnt`: the data that Learn left.
-  virtual std::optional<int> PreferredGpu(const CycleState& /*learnt*/, const cluster::Pod&,
+  // any GPU. `precomputed`: the data that Precompute left.
+  virtual std::optional<int> PreferredGpu(const CycleState& /*precomputed*/, const cluster::Pod&,
                                           const cluster::NodeInfo&) const {
     return std::nullopt;
   }

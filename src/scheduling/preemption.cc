@@ -18,7 +18,7 @@ using cluster::NodeInfo;
 using cluster::Pod;
 using SharedPod = std::shared_ptr<const Pod>;
 
-constexpr int kMostTrials = 10'000;
+constexpr int kMaxTrials = 10'000;
 
 Time StartOf(const Pod& pod) { return pod.started.value_or(Time::max()); }
 
@@ -367,7 +367,7 @@ class FewestSearch {
   const Pod& pod_;
   const MayGo may_go_;
   const Cycle cycle_;
-  int trials_ = kMostTrials;
+  int trials_ = kMaxTrials;
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ class PreemptionTest : public ::testing::Test {
   std::string Find(const std::vector<Node>& nodes, const std::vector<Pod>& pods, const Pod& pod,
                    PreemptionOptions options = {}) {
     cluster::ClusterSnapshot snapshot = testing::Snap(nodes, pods);
-    snapshot.ChangeAround() = around_;
+    snapshot.ChangeContext() = around_;
     const auto found = FindPreemption(framework_, snapshot, pod, options);
     if (!found) return "";
     std::string text = found->node + ":";
@@ -54,7 +54,7 @@ class PreemptionTest : public ::testing::Test {
   }
 
   const Framework framework_ = Framework::Default();
-  cluster::Surroundings around_;
+  cluster::ClusterContext around_;
 };
 
 const Node kA = NodeOf("a", {{"cpu", "2"}}), kB = NodeOf("b", {{"cpu", "2"}});
@@ -152,7 +152,7 @@ TEST_F(PreemptionTest, ReportsWhyPodMayNotPreempt) {
 // The scheduler partitions GPUs here: victims are the small slices in the place of the large one,
 // although other slices belong to less important pods.
 TEST(SlicePreemptionTest, EvictsPodsInPlaceOfLargerSlice) {
-  const Framework framework = Framework::Default(GpusCut::kHere);
+  const Framework framework = Framework::Default(PartitionedBy::kScheduler);
   cluster::Node node = NodeOf("n", {{"cpu", "96"}, {"nvidia.com/mig-1g.5gb", "5"}},
                               {{"nos.nebuly.com/gpu-partitioning", "mig"},
                                {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},

@@ -8,7 +8,7 @@
 //     queue.Refused(*next, decision.diagnosis.by, now);   // no node: sleeps until an event helps
 //     queue.Failed(*next, now);                           // an error: retries after back-off
 //   }
-//   queue.Happened(event, now);
+//   queue.OnClusterEvent(event, now);
 //
 // Semantics are those of kube-scheduler's scheduling queue (active, back-off, unschedulable,
 // queueing hints), with one difference: among pods of equal priority the oldest comes first. A pod
@@ -55,7 +55,7 @@ class SchedulingQueue {
   // The pod is bound, finished or deleted.
   void Remove(const std::string& key);
   // Wakes pods for which a plugin that refused them reports that the event may help.
-  void Happened(const ClusterEvent& event, Time now);
+  void OnClusterEvent(const ClusterEvent& event, Time now);
   // Wakes all pods, after a change that is not covered by events.
   void WakeAll(Time now);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "quota/charge.h"
-#include "quota/claim.h"
+#include "quota/entitlement.h"
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {

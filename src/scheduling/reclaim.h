@@ -5,7 +5,7 @@
 //   reclaim.CountGone(ending);                      // already evicted, for any pod
 //   if (auto found = reclaim.Find(framework, snapshot, pod)) Evict(found->victims);
 //
-// quota/claim.h has the rules on victims. Steps:
+// quota/entitlement.h has the rules on victims. Steps:
 //
 // 1. Look for a node with free capacity. Only pods that the quota requires are evicted then.
 // 2. Otherwise, on each node, evict as many pods as the node's resources require, with GPUs
@@ -31,10 +31,10 @@
 #include <utility>
 #include <vector>
 
-#include "quota/claim.h"
+#include "quota/entitlement.h"
 #include "quota/ledger.h"
 #include "scheduling/preemption.h"
-#include "scheduling/preemption/lacks.h"
+#include "scheduling/preemption/shortfall.h"
 #include "scheduling/quota_plugin.h"
 
 namespace nos::scheduling {
@@ -108,7 +108,7 @@ class Reclaim final : public EvictionRule {
   using Charges = std::unordered_map<const cluster::Pod*, const quota::Amounts*>;
 
   void CountAll(size_t account, const quota::Amounts& charge, int sign);
-  quota::Claim ClaimIn(const quota::Balance& balance) const;
+  quota::Entitlement ClaimIn(const quota::Balance& balance) const;
   Charges ChargesOfThoseThatMayGo() const;
   std::optional<Place> PlaceOn(const cluster::NodeInfo& node, const cluster::ResourceVector& asked,
                                const Charges& may_go) const;
@@ -149,11 +149,11 @@ class Reclaim final : public EvictionRule {
   Pod pod_;
   std::vector<Group> groups_;           // pods that may be evicted for the pod
   std::vector<Place> places_;           // in visiting order
-  Lacks lacks_;                         // of the node given to LookAt
-  std::optional<quota::Claim> on_any_;  // the pod's claim on any node; absent before Find
+  ResourceShortfall lacks_;                         // of the node given to LookAt
+  std::optional<quota::Entitlement> on_any_;  // the pod's claim on any node; absent before Find
   // Claims of a pod whose charge differs between nodes, keyed by the memory of the nodes' GPUs.
-  std::map<quota::GpuWorth, quota::Claim> by_worth_;
-  quota::Claim* claim_ = nullptr;  // the claim that applies to the node given to LookAt
+  std::map<quota::GpuWorth, quota::Entitlement> by_worth_;
+  quota::Entitlement* claim_ = nullptr;  // the claim that applies to the node given to LookAt
 };
 
 // Order of victims if either would do: lower priority first, then younger.

@@ -25,8 +25,8 @@ class Rehearsal {
   using Pod = std::shared_ptr<const cluster::Pod>;
   using Learnt = std::map<const Framework*, CycleState>;
 
-  Rehearsal(cluster::ClusterSnapshot snapshot, const Learnt& learnt)
-      : snapshot_(std::move(snapshot)), learnt_(learnt) {}
+  Rehearsal(cluster::ClusterSnapshot snapshot, const Learnt& precomputed)
+      : snapshot_(std::move(snapshot)), precomputed_(precomputed) {}
 
   // PodDisruptionBudgets in it allow fewer disruptions after Evict.
   const cluster::ClusterSnapshot& snapshot() const { return snapshot_; }
@@ -42,18 +42,18 @@ class Rehearsal {
 
  private:
   cluster::ClusterSnapshot snapshot_;
-  const Learnt& learnt_;
+  const Learnt& precomputed_;
   KindTables tables_;
   uint64_t around_ = 0;  // counts changes of the cluster context by reservations
 };
 
-// Result of the framework's last Learn; empty if there was none.
-const CycleState& LearntOf(const Rehearsal::Learnt& learnt, const Framework& framework);
+// Result of the framework's last Precompute; empty if there was none.
+const CycleState& LearntOf(const Rehearsal::Learnt& precomputed, const Framework& framework);
 
 // Adds to the pod the exact instances to create for it on the node, if instances must be created
-// there. Otherwise returns the pod unchanged. `learnt`: result of the framework's last Learn.
+// there. Otherwise returns the pod unchanged. `precomputed`: result of the framework's last Precompute.
 std::shared_ptr<const cluster::Pod> WithInstances(const Framework& framework,
-                                                  const CycleState& learnt,
+                                                  const CycleState& precomputed,
                                                   const cluster::NodeInfo& node,
                                                   std::shared_ptr<const cluster::Pod> pod);
 

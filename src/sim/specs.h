@@ -64,7 +64,7 @@ struct NodeSpec {
   Quantity cpu = Quantity::FromValue(96);
   Quantity memory = Quantity::FromValue(int64_t{768} << 30);
   int max_pods = 110;
-  int most_shares = gpu::kMostShares;  // per GPU shared by MPS
+  int most_shares = gpu::kMaxShares;  // per GPU shared by MPS
   // For hybrid nodes: the agent's rule for resetting GPUs whose MIG mode changes only with a reset.
   agent::ResetRule resets = agent::ResetRule::kNever;
 };

@@ -25,13 +25,13 @@
 #include "controllers/scheduler.h"
 #include "scheduling/framework.h"
 #include "sim/api_server.h"
-#include "sim/world/checks/eviction_judge.h"
-#include "sim/world/checks/gang_judge.h"
+#include "sim/world/checks/eviction_checker.h"
+#include "sim/world/checks/gang_checker.h"
 #include "sim/world/run/infrastructure.h"
 #include "sim/world/node/machine.h"
-#include "sim/world/checks/move_judge.h"
+#include "sim/world/checks/move_checker.h"
 #include "sim/world/node/pod_keeper.h"
-#include "sim/world/checks/quota_judge.h"
+#include "sim/world/checks/quota_checker.h"
 #include "sim/world/run/slice_webhook.h"
 
 namespace nos::sim {
@@ -46,7 +46,7 @@ struct WorldOptions {
   controllers::SchedulerConfig scheduler;
   // The component that repartitions GPUs for pods: the partitioner only, or primarily the
   // scheduler.
-  scheduling::GpusCut gpus_cut = scheduling::GpusCut::kElsewhere;
+  scheduling::PartitionedBy partitioned_by = scheduling::PartitionedBy::kPartitioner;
   std::optional<Duration> nodes_return;   // time from a node's deletion to its return; nullopt: it
                                           // never returns
   std::optional<Duration> keep_finished;  // how long finished pods are kept; nullopt: for ever
@@ -127,12 +127,12 @@ class World {
   const controllers::Autoscaler* autoscaler() const;
   // The infrastructure behind the pools; without pools it does nothing.
   Infrastructure& infrastructure() { return infrastructure_; }
-  const MoveJudge& moves() const { return moves_; }
+  const MoveChecker& moves() const { return moves_; }
   int recreated() const { return keeper_.recreated(); }
   // The invariant checker for gangs; register expected gangs with it.
-  GangJudge& gangs() { return gangs_; }
+  GangChecker& gangs() { return gangs_; }
   // The invariant checker for quotas; register quotas with it.
-  QuotaJudge& quotas() { return quotas_; }
+  QuotaChecker& quotas() { return quotas_; }
 
   // Violated invariants so far, as text; at most kMaxViolations.
   const std::vector<std::string>& violations() const { return violations_; }
@@ -196,20 +196,20 @@ class World {
   kube::Cache<cluster::Node> nodes_;
   PodKeeper keeper_;
   scheduling::Framework framework_ = scheduling::Framework::Default();
-  scheduling::Framework scheduler_framework_ = scheduling::Framework::Default(options_.gpus_cut);
+  scheduling::Framework scheduler_framework_ = scheduling::Framework::Default(options_.partitioned_by);
   scheduling::Framework cutting_framework_ =
-      scheduling::Framework::Default(scheduling::GpusCut::kHere);
+      scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;
   std::map<std::string, NodeSpec, std::less<>> specs_;  // of all nodes that ever existed
   std::map<std::string, std::string> places_;           // node by uid of the pod bound to it
   std::map<std::string, Time, std::less<>> rival_at_;   // time of the rival's last binding, by node
   std::map<std::string, Time, std::less<>> open_at_;    // time when the node last had no taint, by
                                                         // node
-  GangJudge gangs_;
+  GangChecker gangs_;
   uint64_t judged_decisions_ = 0;  // of the partitioner
-  QuotaJudge quotas_;
-  EvictionJudge evictions_{quotas_};
-  MoveJudge moves_;
+  QuotaChecker quotas_;
+  EvictionChecker evictions_{quotas_};
+  MoveChecker moves_;
   Infrastructure infrastructure_;
   struct Controller;
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_, autoscaler_host_;

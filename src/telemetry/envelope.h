@@ -9,10 +9,10 @@
 
 namespace nos::telemetry {
 
-inline constexpr size_t kMostEnvelopeBytes = size_t{32} << 20;  // of text
-inline constexpr size_t kMostRecords = 100'000;
+inline constexpr size_t kMaxEnvelopeBytes = size_t{32} << 20;  // of text
+inline constexpr size_t kMaxRecords = 100'000;
 // Maximum time by which a record may be ahead of this server's clock.
-inline constexpr Millis kMostAhead = Millis{5} * 60 * 1000;
+inline constexpr Millis kMaxAhead = Millis{5} * 60 * 1000;
 
 struct Refused {
   size_t record = 0;

@@ -28,7 +28,7 @@ struct SampledGpu {
   std::vector<SampledInstance> instances;
   Status instances_status;      // why instances are missing
   std::vector<Holder> holders;  // of the whole GPU
-  // Sharing mode (gpu/board.h), "" while the GPU is unused; and modes that it can switch to.
+  // Sharing mode (gpu/product.h), "" while the GPU is unused; and modes that it can switch to.
   std::string way{};
   std::vector<std::string> switches{};
 };
@@ -50,7 +50,7 @@ struct Sharing {
 // recorded in the sample. `health` may be null.
 Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
                               kubelet::PodResources& pod_resources, const gpu::Catalogue& catalogue,
-                              const device::HealthBoard* health, const Sharing& sharing = {});
+                              const device::GpuHealth* health, const Sharing& sharing = {});
 
 // The only holder; null if there is none or several (shared GPUs).
 const Holder* SoleHolder(const std::vector<Holder>& holders);

@@ -13,7 +13,7 @@
 #include "base/function_ref.h"
 #include "base/status.h"
 #include "codec/json.h"
-#include "gpu/board.h"
+#include "gpu/product.h"
 #include "telemetry/wire/holder.h"
 
 namespace nos::telemetry {
@@ -25,7 +25,7 @@ inline constexpr std::string_view kCompositeQuota = "CompositeElasticQuota";  //
 inline constexpr std::string_view kQuotaSubject = "quota",
                                   kCompositeQuotaSubject = "composite-quota";
 
-inline constexpr size_t kMostMetrics = 60;  // per subject
+inline constexpr size_t kMaxMetrics = 60;  // per subject
 
 struct Instance {
   int64_t id = 0;
@@ -44,11 +44,11 @@ struct Gpu {
   std::string health;  // "": healthy; else why it cannot be used
   std::vector<Instance> instances;
   std::vector<Holder> holders;  // of the whole GPU
-  // Sharing mode (gpu/board.h), and modes that the GPU can switch to. "": the GPU is unused, or the
+  // Sharing mode (gpu/product.h), and modes that the GPU can switch to. "": the GPU is unused, or the
   // reporter is an older version.
   std::string way{};
   std::vector<std::string> switches{};
-  bool InTurns() const { return slots > 0 && way == gpu::kTimeWay; }
+  bool InTurns() const { return slots > 0 && way == gpu::kTimeSlicingMode; }
   bool SharedByMps() const { return !mig && slots > 0 && !InTurns(); }
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };

@@ -10,19 +10,19 @@
 #include "codec/gzip.h"
 #include "net/same_site.h"
 #include "telemetryserver/api/files.h"
-#include "telemetryserver/api/moment.h"
-#include "telemetryserver/ingest/measures.h"
+#include "telemetryserver/api/point_in_time.h"
+#include "telemetryserver/ingest/metrics.h"
 
 namespace nos::telemetryserver {
 namespace {
 
 constexpr std::string_view kPrefix = "/api/v1/";
 constexpr int64_t kLatest = 9'999'999'999'999;  // in the year 2286
-constexpr size_t kMostParameter = 1000;
-constexpr size_t kMostNamed = 30;  // namespaces in one request that have to be asked about
+constexpr size_t kMaxParameter = 1000;
+constexpr size_t kMaxNamed = 30;  // namespaces in one request that have to be asked about
 constexpr Duration kUnaskedStreamLimit = std::chrono::minutes(1);
 // Smaller answers gain nothing; compression of larger ones takes more time than it saves.
-constexpr size_t kLeastGzip = 2000, kMostGzip = size_t{2} << 20;
+constexpr size_t kMinGzip = 2000, kMaxGzip = size_t{2} << 20;
 
 // Returns freed memory to the system, because a past state is large and the thread would keep it.
 struct GiveBackMemory {
@@ -50,8 +50,8 @@ std::set<std::string> NamespacesNamed(const net::Target& target,
 
 void Shrink(const net::HttpRequest& request, net::HttpResponse& response) {
   const std::string accepted(request.Header("accept-encoding"));
-  if (response.stream != nullptr || response.body.size() < kLeastGzip ||
-      response.body.size() > kMostGzip || accepted.find("gzip") == std::string::npos) {
+  if (response.stream != nullptr || response.body.size() < kMinGzip ||
+      response.body.size() > kMaxGzip || accepted.find("gzip") == std::string::npos) {
     return;
   }
   response.body = Gzip(response.body, 1);
@@ -88,7 +88,7 @@ std::vector<std::string> Api::Routes() {
 
 std::string ApiCall::Parameter(std::string_view name) const {
   for (const auto& [key, value] : target.query) {
-    if (key == name) return value.substr(0, kMostParameter);
+    if (key == name) return value.substr(0, kMaxParameter);
   }
   return {};
 }
@@ -96,7 +96,7 @@ std::string ApiCall::Parameter(std::string_view name) const {
 std::vector<std::string> ApiCall::All(std::string_view name) const {
   std::vector<std::string> values;
   for (const auto& [key, value] : target.query) {
-    if (key == name) values.push_back(value.substr(0, kMostParameter));
+    if (key == name) values.push_back(value.substr(0, kMaxParameter));
   }
   return values;
 }
@@ -213,7 +213,7 @@ Result<Reader> Api::WithNamed(const std::set<std::string>& names, const Reader& 
   if (reader.may_all || !parts_.sees) return with;
   size_t asked = 0;
   for (const std::string& ns : names) {
-    if (with.May(ns) || ++asked > kMostNamed) continue;
+    if (with.May(ns) || ++asked > kMaxNamed) continue;
     NOS_ASSIGN(const bool sees, parts_.sees(reader, ns));
     if (sees) with.namespaces.insert(ns);
   }

@@ -18,7 +18,7 @@
 #include "telemetryserver/limits.h"
 #include "telemetryserver/reader.h"
 #include "telemetryserver/recorder.h"
-#include "telemetryserver/turns.h"
+#include "telemetryserver/concurrency_limiter.h"
 #include "telemetryserver/views.h"
 
 namespace nos::telemetryserver {
@@ -124,8 +124,8 @@ class Api {
   Parts parts_;
   OverviewTexts overviews_;
   // Each past state is built from the store; the limit leaves threads for reporters.
-  Turns pasts_{2, 4};
-  Turns series_{4, 24};  // leaves threads for reporters
+  ConcurrencyLimiter pasts_{2, 4};
+  ConcurrencyLimiter series_{4, 24};  // leaves threads for reporters
   std::mutex texts_mutex_;
   std::map<std::string, NodeTexts> texts_;  // by cluster
   NodeTexts& TextsOf(const std::string& cluster);

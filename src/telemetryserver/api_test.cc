@@ -170,7 +170,7 @@ TEST_F(ApiTest, AcceptsGzipAndPlainEnvelopes) {
   EXPECT_EQ(Ask(path, "POST", text, {{"content-encoding", "gzip"}}).code, 400);
   EXPECT_EQ(Ask(path, "POST", text, {{"content-encoding", "br"}}).code, 415);
   EXPECT_EQ(Ask(path, "POST", "{}").code, 400);
-  EXPECT_EQ(Ask(path, "POST", Gzip(std::string(telemetry::kMostEnvelopeBytes + 1, ' ')),
+  EXPECT_EQ(Ask(path, "POST", Gzip(std::string(telemetry::kMaxEnvelopeBytes + 1, ' ')),
                 {{"content-encoding", "gzip"}})
                 .code,
             413);
@@ -355,7 +355,7 @@ TEST_F(ApiTest, StreamSendsRemainingNodesAfterRemoval) {
 TEST_F(ApiTest, LimitsStreamsPerReader) {
   Fill();
   std::vector<std::unique_ptr<net::BodyStream>> streams;
-  for (size_t i = 0; i < kMostStreamsOfOne; ++i) {
+  for (size_t i = 0; i < kMaxStreamsOfOne; ++i) {
     streams.push_back(std::move(Ask("/api/v1/stream").stream));
     ASSERT_NE(streams.back(), nullptr);
   }

@@ -27,7 +27,7 @@ inline constexpr std::string_view kByPlan = "plan", kByReclaim = "reclaim", kByH
 inline constexpr std::string_view kNoHistory = "no history";
 inline constexpr std::string_view kTooMany = "too many pods wait";
 // Maximum number of estimated pods, in order; minimum number of runs that form a history.
-inline constexpr size_t kMostEstimated = 100, kLeastRuns = 3;
+inline constexpr size_t kMaxEstimated = 100, kMinRuns = 3;
 
 // Estimate for each pod that is pending for a GPU, by uid.
 std::map<std::string, Estimate> EstimateStarts(const State& state, const gpu::Catalogue& catalogue);

@@ -5,13 +5,13 @@
 #include "base/text.h"
 #include "codec/gzip.h"
 #include "codec/json_text.h"
-#include "telemetryserver/ingest/measures.h"
+#include "telemetryserver/ingest/metrics.h"
 
 namespace nos::telemetryserver {
 namespace {
 
 // Limit of all envelopes that are parsed at the same time. A parsed tree is several times its text.
-constexpr size_t kMostHeld = 2 * telemetry::kMostEnvelopeBytes;
+constexpr size_t kMaxHeld = 2 * telemetry::kMaxEnvelopeBytes;
 
 class Hold {
  public:
@@ -60,7 +60,7 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
     const Status known = tokens_->Check(authorization);
     if (!known.ok()) return Fail(401, "unauthorized", known);
   }
-  if (held_ > kMostHeld) {
+  if (held_ > kMaxHeld) {
     return Fail(503, "busy", {Code::kExhausted, "too much is being read: come again"});
   }
   std::string body;
@@ -97,7 +97,7 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
 Result<telemetry::Envelope> Ingest::Read(const net::HttpRequest& request, std::string& body) {
   const std::string encoding = ToLower(request.Header("content-encoding"));
   if (encoding == "gzip") {
-    NOS_ASSIGN(const std::string text, Gunzip(request.body, telemetry::kMostEnvelopeBytes));
+    NOS_ASSIGN(const std::string text, Gunzip(request.body, telemetry::kMaxEnvelopeBytes));
     const Hold hold(held_, text.size());
     body = request.body;
     return telemetry::ReadEnvelope(text, recorder_.Now());

@@ -9,7 +9,7 @@
 
 namespace nos::telemetryserver {
 
-inline constexpr size_t kMostIngestBody = size_t{8} << 20;  // as received, compressed
+inline constexpr size_t kMaxIngestBody = size_t{8} << 20;  // as received, compressed
 
 class Ingest {
  public:

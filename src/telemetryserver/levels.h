@@ -19,7 +19,7 @@
 namespace nos::telemetryserver {
 
 inline constexpr int kSubjectBits = 28;
-inline constexpr int64_t kMostSubjectId = (int64_t{1} << kSubjectBits) - 1;
+inline constexpr int64_t kMaxSubjectId = (int64_t{1} << kSubjectBits) - 1;
 
 constexpr int64_t RowId(int64_t window, int64_t subject) {
   return (window << kSubjectBits) | subject;

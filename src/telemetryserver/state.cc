@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "telemetryserver/state/retold.h"
+#include "telemetryserver/state/refresh.h"
 
 namespace nos::telemetryserver {
 namespace {
 
-constexpr size_t kMostPods = 200'000, kMostNodes = 20'000;
-constexpr size_t kMostSources = 40'000, kMostSubjects = 1'000'000;
+constexpr size_t kMaxPods = 200'000, kMaxNodes = 20'000;
+constexpr size_t kMaxSources = 40'000, kMaxSubjects = 1'000'000;
 // Maximum number of subjects with readings that are in no layout yet.
-constexpr size_t kMostUnplaced = 10'000;
+constexpr size_t kMaxUnplaced = 10'000;
 
 std::string SubjectOf(const telemetry::Gpu& gpu) { return "gpu/" + gpu.uuid; }
 std::string SubjectOf(const telemetry::Instance& instance) { return "instance/" + instance.uuid; }
@@ -66,7 +66,7 @@ Pod PodOf(const telemetry::Record& record, const std::string& uid) {
 template <typename T>
 void Remember(std::deque<std::pair<uint64_t, T>>& recent, uint64_t version, T what) {
   recent.emplace_back(version, std::move(what));
-  if (recent.size() > kMostRecent) recent.pop_front();
+  if (recent.size() > kMaxRecent) recent.pop_front();
 }
 
 bool HasEnded(const Pod& pod) { return pod.state == "succeeded" || pod.state == "failed"; }
@@ -104,7 +104,7 @@ State::Effects State::Apply(const telemetry::Record& record, std::string_view so
   now_ = std::max(now_, record.at);
   if (auto known = fresh_.find(source); known != fresh_.end()) {
     known->second = std::max(known->second, record.at);
-  } else if (fresh_.size() < kMostSources) {
+  } else if (fresh_.size() < kMaxSources) {
     fresh_.emplace(source, record.at);
   }
   if (const auto* readings = std::get_if<telemetry::Readings>(&record.what)) {
@@ -151,7 +151,7 @@ State::Effects State::Apply(const telemetry::Record& record, std::string_view so
 bool State::Recall(const Json& record) {
   if (Durations::IsRecord(record)) {
     durations_.Read(record);
-  } else if (Gone::IsRecord(record)) {
+  } else if (Tombstones::IsRecord(record)) {
     gone_.Read(record);
     for (const char* what : {"pod", "node", "quota", "job", "queue", "pool"}) {
       Confirm(what, gone_.ListedAt(what));
@@ -205,7 +205,7 @@ Json State::DecisionOf(const telemetry::Record& record, const std::string& id) c
 
 void State::ApplyReadings(const telemetry::Record& record, const telemetry::Readings& readings) {
   const auto found = latest_.find(readings.subject);
-  const size_t most = std::min(kMostSubjects, node_of_.size() + kMostUnplaced);
+  const size_t most = std::min(kMaxSubjects, node_of_.size() + kMaxUnplaced);
   if (found == latest_.end() && latest_.size() >= most) return;
   Latest& latest = found == latest_.end() ? latest_[readings.subject] : found->second;
   if (record.at < latest.at) return;
@@ -218,7 +218,7 @@ void State::ApplyReadings(const telemetry::Record& record, const telemetry::Read
 Node* State::NodeNamed(const std::string& name) {
   const auto found = nodes_.find(name);
   if (found != nodes_.end()) return &found->second;
-  if (nodes_.size() >= kMostNodes) return nullptr;
+  if (nodes_.size() >= kMaxNodes) return nullptr;
   Node& node = nodes_[name];
   node.name = name;
   return &node;
@@ -304,7 +304,7 @@ void State::ApplyPod(const telemetry::Record& record, const telemetry::Object& o
     if (!same) WriteAgain(record.kind, object.key, pod.body, pod.retold, effects);
     return;
   }
-  if (same) return TellAgain(found->second, record.at);
+  if (same) return Refresh(found->second, record.at);
   Pod pod = PodOf(record, object.key);
   if (pod.scheduled > 0 && pod.WantsGpu() && (!known || found->second.scheduled == 0)) {
     durations_.AddWait(pod.scheduled, std::max<telemetry::Millis>(0, pod.scheduled - pod.created));
@@ -336,7 +336,7 @@ void State::SetEstimates(const std::map<std::string, Estimate>& estimates) {
 
 // Removes an ended pod, else the first by uid, to stay within the limit.
 void State::MakeRoomForPod() {
-  if (pods_.size() < kMostPods) return;
+  if (pods_.size() < kMaxPods) return;
   auto victim = std::ranges::find_if(pods_, [](const auto& pod) { return HasEnded(pod.second); });
   if (victim == pods_.end()) victim = pods_.begin();
   ForgetPod(victim->first);

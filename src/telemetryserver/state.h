@@ -22,7 +22,7 @@
 
 #include "telemetry/records.h"
 #include "telemetryserver/state/durations.h"
-#include "telemetryserver/state/gone.h"
+#include "telemetryserver/state/tombstones.h"
 
 namespace nos::telemetryserver {
 
@@ -87,7 +87,7 @@ struct Slice {
 std::vector<std::string> RunsKeys(const Pod& pod);
 
 // Maximum number of removals and decisions that a State keeps for its followers.
-inline constexpr size_t kMostRecent = 1000;
+inline constexpr size_t kMaxRecent = 1000;
 
 class State {
  public:
@@ -143,7 +143,7 @@ class State {
   const Things& pools() const { return pools_; }    // by id
   // Run times and pending times of similar pods (RunsKeys).
   const Durations& durations() const { return durations_; }
-  const Gone& gone() const { return gone_; }
+  const Tombstones& gone() const { return gone_; }
   // Reads a record of durations() or gone(). False: `record` is neither.
   bool Recall(const Json& record);
   // Sets estimates of pending pods, by uid; other pods have no estimate.
@@ -197,7 +197,7 @@ class State {
   std::map<std::string, telemetry::Millis, std::less<>> fresh_;  // by source
   std::map<std::string, Node> nodes_;
   // Removed nodes by name, with later reports of their agents, which may outlive the node's record.
-  // Limited to the last kMostRecent.
+  // Limited to the last kMaxRecent.
   struct GoneNode {
     telemetry::Millis at = -1;
     telemetry::Millis layout_at = -1;
@@ -207,7 +207,7 @@ class State {
   std::map<std::string, Pod> pods_;
   Things quotas_, jobs_, queues_, pools_;
   Durations durations_;
-  Gone gone_;                                                        // not nodes: gone_nodes_
+  Tombstones gone_;                                                        // not nodes: gone_nodes_
   std::unordered_map<std::string, std::string> uid_of_;              // by ns/name
   std::unordered_map<std::string, std::set<std::string>> nodes_of_;  // by ns/name of a holder
   std::unordered_map<std::string, Latest> latest_;                   // by subject

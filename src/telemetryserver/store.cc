@@ -16,14 +16,14 @@ namespace nos::telemetryserver {
 namespace {
 
 constexpr int64_t kPageBytes = 16384;  // most rows of samples fit into one
-constexpr size_t kLeastGzip = 500;     // a layout of 8 GPUs has 17 kB, and a thirtieth as gzip
-constexpr size_t kMostClusters = 100;
-constexpr size_t kMostMetricNames =
-    kMostClusters * kMostClusterMetrics + 100;  // and metrics of this server
+constexpr size_t kMinGzip = 500;     // a layout of 8 GPUs has 17 kB, and a thirtieth as gzip
+constexpr size_t kMaxClusters = 100;
+constexpr size_t kMaxMetricNames =
+    kMaxClusters * kMaxClusterMetrics + 100;  // and metrics of this server
 
 std::string EventBody(const Json& body) {
   std::string text = WriteJson(body);
-  return text.size() < kLeastGzip ? text : Gzip(text, 6);
+  return text.size() < kMinGzip ? text : Gzip(text, 6);
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ Result<int64_t> Store::ClusterId(const std::string& name) {
   NOS_RETURN_IF_ERROR(select->Each([&](SqliteRow& row) { id = row.Integer(0); }, text));
   if (id > 0) return id;
   NOS_ASSIGN(const int64_t count, db_.Number("SELECT count(*) FROM clusters"));
-  if (count >= static_cast<int64_t>(kMostClusters)) {
+  if (count >= static_cast<int64_t>(kMaxClusters)) {
     return Status(Code::kExhausted, fmt::format("there are {} clusters already", count));
   }
   NOS_ASSIGN(SqliteStatement * insert, Statement("INSERT INTO clusters(name) VALUES (?)"));
@@ -220,7 +220,7 @@ Result<int64_t> Store::MetricId(const std::string& name) {
   NOS_RETURN_IF_ERROR(select->Each([&](SqliteRow& row) { id = row.Integer(0); }, text));
   if (id == 0) {
     NOS_ASSIGN(const int64_t count, db_.Number("SELECT count(*) FROM metrics"));
-    if (count >= static_cast<int64_t>(kMostMetricNames)) return int64_t{0};  // not stored
+    if (count >= static_cast<int64_t>(kMaxMetricNames)) return int64_t{0};  // not stored
     NOS_ASSIGN(SqliteStatement * insert, Statement("INSERT INTO metrics(name) VALUES (?)"));
     NOS_RETURN_IF_ERROR(insert->Run(text));
     id = db_.LastId();
@@ -291,7 +291,7 @@ Status Store::WriteHeads(int64_t cluster, const HeadsBySubject& heads) {
   // In order of subject IDs, so that each chunk is appended at the end of the table.
   std::ranges::sort(order, {}, [](const auto& entry) {
     const int64_t number = entry.second->subject;
-    return number == 0 ? kMostSubjectId : number;
+    return number == 0 ? kMaxSubjectId : number;
   });
   NOS_ASSIGN(SqliteStatement * insert, Statement("INSERT INTO flushes(first, last) VALUES (?, ?)"));
   NOS_RETURN_IF_ERROR(insert->Run(first, last));

@@ -29,7 +29,7 @@ namespace nos::telemetryserver {
 struct StoreOptions {
   std::string path = "telemetry.db";
   int64_t most_bytes = 0;  // maximum file size; 0: limited by the disk
-  // Limit per cluster; kMostClusters times this limit is possible. A subject is removed with its
+  // Limit per cluster; kMaxClusters times this limit is possible. A subject is removed with its
   // last samples.
   int64_t most_subjects = int64_t{1} << 21;
 };

@@ -201,7 +201,7 @@ TEST_F(StoreTest, InventedMetricsDisplaceNoOthers) {
                                        nullptr,
                                        nullptr});
   }
-  EXPECT_EQ(left_out, 500 - kMostClusterMetrics);
+  EXPECT_EQ(left_out, 500 - kMaxClusterMetrics);
   EXPECT_EQ(heads.Read("gpu/499", "power", kBegin, kBegin + kHour).size(), 1U);
   Write(heads);
   Heads other;

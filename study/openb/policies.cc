@@ -35,7 +35,7 @@ class NosPlacer : public OpenbPlacer {
   explicit NosPlacer(const Nodes& nodes) : packer_(nodes) {}
 
   std::optional<Choice> Choose(const PodKind& pod) override {
-    packer_.Learn(pod);
+    packer_.Precompute(pod);
     return packer_.Choose(pod);
   }
   void Placed(const PodKind& pod, const Choice& choice) override { packer_.Place(pod, choice); }

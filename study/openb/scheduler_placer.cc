@@ -22,7 +22,7 @@ using scheduling::packing::Node;
 using scheduling::packing::PodKind;
 
 constexpr int kShares = kWholeGpu / kShareMilli;  // per GPU, one GiB each
-constexpr int64_t kMostPods = 1'000'000;
+constexpr int64_t kMaxPods = 1'000'000;
 constexpr int64_t kMebibyte = int64_t{1} << 20;
 
 std::string ProductOf(int model) { return fmt::format("openb-{}", model); }
@@ -35,14 +35,14 @@ cluster::ResourceList Resources(int64_t cpu_milli, int64_t memory_mib) {
 
 // A hybrid node, as its agent would report it.
 std::shared_ptr<const cluster::Node> NodeObject(const Node& node, size_t index) {
-  const std::string shared = gpu::SharesOf(kShares, gpu::kMostClients).name();
+  const std::string shared = gpu::SharesOf(kShares, gpu::kMaxClients).name();
   const std::string whole = gpu::NameOf({.memory_gib = kShares, .whole = true});
   auto object = std::make_shared<cluster::Node>();
   object->meta.name = NodeName(index);
   object->meta.labels = {{std::string(cluster::kProductLabel), ProductOf(node.model)},
                          {std::string(cluster::kPartitioningLabel), "hybrid"}};
   object->allocatable = Resources(node.cpu_milli, node.memory_mib);
-  object->allocatable["pods"] = Quantity::FromValue(std::min(node.pods, kMostPods));
+  object->allocatable["pods"] = Quantity::FromValue(std::min(node.pods, kMaxPods));
   for (size_t gpu = 0; gpu < node.gpu_milli.size(); ++gpu) {
     const auto tell = [&](const char* what, std::string value) {
       object->meta.annotations[fmt::format("{}{}-{}", cluster::kPrefix, what, gpu)] =
@@ -66,7 +66,7 @@ std::shared_ptr<const cluster::Pod> PodObject(const PodKind& kind, size_t number
   if (kind.gpus > 0 && kind.milli == kWholeGpu) {
     container.requests[std::string(gpu::kWholeGpu)] = Quantity::FromValue(kind.gpus);
   } else if (kind.gpus > 0) {
-    const gpu::Model& model = gpu::SharesOf(kShares, gpu::kMostClients);
+    const gpu::Model& model = gpu::SharesOf(kShares, gpu::kMaxClients);
     const int gib = (kind.milli + kShareMilli - 1) / kShareMilli;
     container.requests[model.profile(static_cast<gpu::ProfileId>(gib - 1)).resource_name] =
         Quantity::FromValue(1);
@@ -94,7 +94,7 @@ class SchedulerPlacer : public OpenbPlacer {
     const auto pod = PodObject(kind, seen_++);
     waiting_.push_back(pod);
     if (seen_ == next_look_) {
-      engine_.Learn(framework_, waiting_);
+      engine_.Precompute(framework_, waiting_);
       next_look_ = NextLook(seen_);
     }
     const scheduling::Decision decision = engine_.Schedule(framework_, pod);
@@ -115,7 +115,7 @@ class SchedulerPlacer : public OpenbPlacer {
 
  private:
   const scheduling::Framework framework_ =
-      scheduling::Framework::Default(scheduling::GpusCut::kHere);
+      scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   scheduling::Engine engine_{gpu::Catalogue::Builtin()};
   std::vector<std::shared_ptr<const cluster::Pod>> waiting_;
   size_t seen_ = 0, next_look_ = 1;

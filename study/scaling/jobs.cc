@@ -17,9 +17,9 @@ namespace {
 
 constexpr double kDay = 86'400;
 constexpr int64_t kWholeMilli = 1000;
-constexpr int64_t kMostSeconds = 100'000'000'000;
-constexpr int64_t kMostMilli = 100'000'000;  // of cpu
-constexpr int64_t kMostMib = 1'000'000'000;
+constexpr int64_t kMaxSeconds = 100'000'000'000;
+constexpr int64_t kMaxMilli = 100'000'000;  // of cpu
+constexpr int64_t kMaxMib = 1'000'000'000;
 
 // All jobs of a burst arrive within this time.
 constexpr double kBurstSeconds = 300;
@@ -27,7 +27,7 @@ constexpr double kJobsOfABurst = 6;
 // Hours: the median, and the standard deviation of the logarithm, so that the mean is 8.7 before
 // the longest jobs are limited.
 constexpr double kMedianHours = 1, kLogSpread = 2.08;
-constexpr double kMostHours = 120;
+constexpr double kMaxHours = 120;
 constexpr int64_t kCpuOfAGpu = 10'000, kMibOfAGpu = 65'536;
 
 constexpr std::array kGpuCounts = {std::pair{1, 0.5}, std::pair{2, 0.2}, std::pair{4, 0.15},
@@ -49,7 +49,7 @@ double DrawDuration(Random& random) {
   const double angle = 2 * std::numbers::pi * random.Uniform();
   const double normal = std::sqrt(-2 * std::log1p(-random.Uniform())) * std::cos(angle);
   const double hours = kMedianHours * std::exp(kLogSpread * normal);
-  return 3600 * std::clamp(hours, 0.01, kMostHours);
+  return 3600 * std::clamp(hours, 0.01, kMaxHours);
 }
 
 void Sort(std::vector<ScalingJob>& jobs) {
@@ -66,12 +66,12 @@ Status AddOpenbJob(const CsvRow& row, const Window& window, bool by_memory,
   ScalingJob job;
   NOS_ASSIGN(const int64_t gpus, row.Number("num_gpu", 0, 64));
   NOS_ASSIGN(const int64_t milli, row.Number("gpu_milli", 0, kWholeMilli));
-  NOS_ASSIGN(job.cpu_milli, row.Number("cpu_milli", 0, kMostMilli));
-  NOS_ASSIGN(job.memory_mib, row.Number("memory_mib", 0, kMostMib));
-  NOS_ASSIGN(const int64_t created, row.Number("creation_time", 0, kMostSeconds));
-  NOS_ASSIGN(const int64_t deleted, row.Number("deletion_time", 0, kMostSeconds));
+  NOS_ASSIGN(job.cpu_milli, row.Number("cpu_milli", 0, kMaxMilli));
+  NOS_ASSIGN(job.memory_mib, row.Number("memory_mib", 0, kMaxMib));
+  NOS_ASSIGN(const int64_t created, row.Number("creation_time", 0, kMaxSeconds));
+  NOS_ASSIGN(const int64_t deleted, row.Number("deletion_time", 0, kMaxSeconds));
   if (gpus == 0 || row.Optional("scheduled_time").empty()) return Status::Ok();
-  NOS_ASSIGN(const int64_t scheduled, row.Number("scheduled_time", 0, kMostSeconds));
+  NOS_ASSIGN(const int64_t scheduled, row.Number("scheduled_time", 0, kMaxSeconds));
   const auto came = static_cast<double>(created);
   const auto runs = static_cast<double>(deleted - scheduled);
   if (came >= window.to || came + runs <= window.from) return Status::Ok();

@@ -25,10 +25,10 @@ using PodPtr = std::shared_ptr<const cluster::Pod>;
 // first arrival, and at most once per kBetween.
 constexpr double kSettle = 10, kAtMost = 60, kBetween = 10;
 constexpr double kBetweenShrinks = 60;
-constexpr double kMostUse = 0.5;  // share in use up to which a node may be emptied
-constexpr int kMostEmptied = 3;   // nodes at a time, as in the autoscaler
+constexpr double kMaxUse = 0.5;  // share in use up to which a node may be emptied
+constexpr int kMaxEmptied = 3;   // nodes at a time, as in the autoscaler
 // Number of out_of_time calls per plan; a clock would give different results on each machine.
-constexpr int kMostAsks = 2000;
+constexpr int kMaxAsks = 2000;
 
 Time TimeAt(double seconds) {
   return Time{} + std::chrono::hours(1000) +
@@ -36,7 +36,7 @@ Time TimeAt(double seconds) {
 }
 
 std::function<bool()> Patience() {
-  return [asks = 0]() mutable { return ++asks > kMostAsks; };
+  return [asks = 0]() mutable { return ++asks > kMaxAsks; };
 }
 
 PodPtr PodOf(const ScalingJob& job, int number) {
@@ -64,7 +64,7 @@ std::shared_ptr<const cluster::NodePool> NodePoolOf(const ScalingPool& pool) {
   made->meta.name = pool.name;
   made->gpu.model = ScalingModel().name();
   made->gpu.count = pool.gpus;
-  made->gpu.partitioning = cluster::Partitioning::kHybrid;
+  made->gpu.partitioning = cluster::SharingMode::kHybrid;
   made->resources = {{"cpu", Quantity::FromMilli(pool.cpu_milli)},
                      {"memory", Quantity::FromValue(pool.memory_mib << 20)},
                      {"pods", Quantity::FromValue(110)}};
@@ -86,7 +86,7 @@ class NosScaler : public Scaler {
  public:
   NosScaler(Stage& stage, const NosScalerOptions& options) : stage_(stage), options_(options) {
     snapshot_ = cluster::ClusterSnapshot::Build({}, {}, gpu::Catalogue::Builtin());
-    snapshot_.ChangeAround();  // no PodDisruptionBudgets exist
+    snapshot_.ChangeContext();  // no PodDisruptionBudgets exist
     for (const ScalingPool& pool : stage.options().pools) pools_.push_back(NodePoolOf(pool));
   }
 
@@ -269,7 +269,7 @@ class NosScaler : public Scaler {
     planning::MovePlan plan =
         planning::PlanMoves(snapshot_, PodsOf(jobs), framework_, OptionsNow(), options);
     std::set<int> relieved;
-    for (const planning::Relief& relief : plan.reliefs) {
+    for (const planning::MovePlan& relief : plan.reliefs) {
       MoveAll(relief.moves);
       relieved.insert(relief.pod);
       // The moved jobs must run on their new nodes first.
@@ -291,11 +291,11 @@ class NosScaler : public Scaler {
     }
   }
 
-  std::vector<planning::PoolNow> PoolsNow() const {
-    std::vector<planning::PoolNow> now;
+  std::vector<planning::NodePoolState> PoolsNow() const {
+    std::vector<planning::NodePoolState> now;
     for (const auto& pool : pools_) now.push_back({pool, 0, 0, ""});
     for (const int node : stage_.live()) {
-      planning::PoolNow& pool = now[stage_.nodes()[node].pool];
+      planning::NodePoolState& pool = now[stage_.nodes()[node].pool];
       ++(node_of_.contains(NameOf(node)) ? pool.nodes : pool.coming);
     }
     return now;
@@ -318,7 +318,7 @@ class NosScaler : public Scaler {
     for (const int job : there.jobs) used += SlotsOf(stage_.job(job));
     const int all = ScalingModel().slots() * stage_.options().pools[there.pool].gpus;
     const bool empty = there.jobs.empty();
-    const bool little = options_.scale_down && static_cast<double>(used) <= kMostUse * all;
+    const bool little = options_.scale_down && static_cast<double>(used) <= kMaxUse * all;
     if (!empty && !little) {
       quiet_.erase(node);
       could_go_.erase(node);
@@ -352,7 +352,7 @@ class NosScaler : public Scaler {
     // 1. Record since when each quiet node could be removed. All nodes are checked together, since
     //    one may need the capacity of another.
     planning::ShrinkOptions options;
-    options.most_use = kMostUse;
+    options.most_use = kMaxUse;
     options.most_nodes = static_cast<int>(snapshot_.size());
     options.out_of_time = Patience();
     options.may_go = [this](const cluster::NodeInfo& node) {
@@ -372,7 +372,7 @@ class NosScaler : public Scaler {
     // 2. Remove nodes that are due. They need a plan of their own, because the first one also
     // empties
     //    nodes that are not due.
-    options.most_nodes = kMostEmptied;
+    options.most_nodes = kMaxEmptied;
     options.out_of_time = Patience();
     options.may_go = [this](const cluster::NodeInfo& node) {
       return IsDue(node_of_.at(node.node->meta.name));

@@ -23,7 +23,7 @@ constexpr std::array kNames = {
     std::pair{ScalingPolicy::kRecutScaleDown, std::string_view("recut+scale-down")},
     std::pair{ScalingPolicy::kAll, std::string_view("all")},
 };
-constexpr double kMostSeconds = 7 * 86'400;  // limit of each duration
+constexpr double kMaxSeconds = 7 * 86'400;  // limit of each duration
 constexpr double kHour = 3600;
 
 Status Check(const ScalingOptions& options) {
@@ -39,8 +39,8 @@ Status Check(const ScalingOptions& options) {
                                                   {options.restart_seconds, "restart-seconds"},
                                                   {options.cut_seconds, "cut-seconds"}};
   for (const auto& [seconds, name] : times) {
-    if (!(seconds >= 0 && seconds <= kMostSeconds)) {
-      return Invalid(fmt::format("{} must be 0 to {}", name, kMostSeconds));
+    if (!(seconds >= 0 && seconds <= kMaxSeconds)) {
+      return Invalid(fmt::format("{} must be 0 to {}", name, kMaxSeconds));
     }
   }
   return Status::Ok();

@@ -9,7 +9,7 @@ namespace nos::study {
 namespace {
 
 // Limit of Look calls without an event in between: the scaler would never stop.
-constexpr int kMostIdleLooks = 1'000'000;
+constexpr int kMaxIdleLooks = 1'000'000;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ Status Stage::Run(Scaler& scaler) {
       idle = 0;
       continue;
     }
-    if (!look || ++idle > kMostIdleLooks) {
+    if (!look || ++idle > kMaxIdleLooks) {
       return Internal(fmt::format("{} jobs never end, {} nodes never go, after {} s",
                                   jobs_.size() - ended_, live_.size(), now_));
     }

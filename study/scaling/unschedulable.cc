@@ -17,8 +17,8 @@ namespace {
 // --max-empty-bulk-delete 10; --max-drain-parallelism 1; --scale-down-unneeded-time and
 // --scale-down-delay-after-add 10 min, which are both `window` here.
 constexpr double kScanInterval = 10;
-constexpr double kMostUse = 0.5;
-constexpr int kMostEmptyAtOnce = 10;
+constexpr double kMaxUse = 0.5;
+constexpr int kMaxEmptyAtOnce = 10;
 
 struct Need {
   int kind = 0, count = 0;  // devices
@@ -293,7 +293,7 @@ class UnschedulableScaler : public Scaler {
     std::set<int> going, taking;
     std::map<int, double> unneeded;
     for (const int node : order) {
-      if (taking.contains(node) || UseOf(node) > kMostUse) continue;
+      if (taking.contains(node) || UseOf(node) > kMaxUse) continue;
       std::set<int> but = going;
       but.insert(node);
       const auto places = PlacesFor(node, rooms, but);
@@ -315,7 +315,7 @@ class UnschedulableScaler : public Scaler {
     for (const int node : going) {
       if (std::max(unneeded_[node], last_add_) + window_ > stage_.now()) continue;
       if (stage_.nodes()[node].jobs.empty()) {
-        if (empty++ < kMostEmptyAtOnce) Remove(node);
+        if (empty++ < kMaxEmptyAtOnce) Remove(node);
       } else if (!std::exchange(drained, true)) {
         Drain(node, going);
       }

@@ -13,9 +13,9 @@ here=$(dirname "$(readlink -f "$0")")
 nodes=(base)
 gpus=('{"model": "A100-40GB"}')
 values=(--set autoscaler.enabled=true --set autoscaler.provisioningRequests=true
-  --set autoscaler.config.settleSeconds=1 --set autoscaler.config.readPoolsSeconds=1
-  --set autoscaler.config.scaleDown.afterSeconds=3 --set autoscaler.config.scaleDown.mostUsePercent=100
-  --set autoscaler.config.relocations.evictAgainSeconds=1)
+  --set autoscaler.config.settleSeconds=1 --set autoscaler.config.poolSyncIntervalSeconds=1
+  --set autoscaler.config.scaleDown.afterSeconds=3 --set autoscaler.config.scaleDown.utilizationThresholdPercent=100
+  --set autoscaler.config.relocations.evictionRetrySeconds=1)
 # On its own control plane, because this test adds cluster-wide CRDs.
 plane=$(mktemp -d)
 export NOS_CONTROLPLANE_DIR=$plane/plane

@@ -203,7 +203,7 @@ if [ -n "${2:-}" ]; then
     AutoscalerConfig:autoscaler; do
     scaling --set autoscaler.provisioningRequests=true --set autoscaler.webhook.urlPrefix=https://hooks.test/ \
       --set autoscaler.webhook.tokenSecret=t --set autoscaler.config.scaleDown.afterSeconds=60 \
-      --set gpuPartitioner.config.planBudgetSeconds=2 --set scheduler.config.podMaxBackoffSeconds=20 \
+      --set gpuPartitioner.config.planTimeoutSeconds=2 --set scheduler.config.podMaxBackoffSeconds=20 \
       --set scheduler.daemonConfig.apiServer.timeoutSeconds=20 \
       --set $telemetry.endpoint=https://telemetry.test --set $telemetry.cluster=prod --set $telemetry.tokenSecret=t \
       --set $telemetry.caConfigMap=c --set $telemetry.certificateSecret=s >"$dir/rendered.yaml" || fail "render"

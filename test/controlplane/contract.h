@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "kube/cache.h"
 #include "kube/client.h"
 #include "kube/http_transport.h"
@@ -75,7 +75,7 @@ class ContractTest : public testing::Test {
   // Polls until `done`; fails after a minute.
   static void Until(const std::function<bool()>& done);
 
-  Bell bell_;
+  WakeSignal bell_;
   std::unique_ptr<HttpTransport> http_;
   std::unique_ptr<CountingTransport> transport_;
   std::unique_ptr<Client> client_;

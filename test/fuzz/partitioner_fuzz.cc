@@ -22,7 +22,7 @@ using namespace nos::controllers;  // NOLINT
 
 namespace {
 
-constexpr size_t kMostLines = 50;
+constexpr size_t kMaxLines = 50;
 
 class Cluster {
  public:
@@ -93,7 +93,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Cluster cluster;
   size_t lines = 0;
   for (const std::string_view line : Split(text, '\n')) {
-    if (++lines > kMostLines) break;
+    if (++lines > kMaxLines) break;
     cluster.Take(line);
   }
   cluster.Run();

@@ -28,8 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Require(block.status().code() == Code::kInvalid, "refused as invalid");
     return 0;
   }
-  Require(block->times.size() <= kMostBlockSamples, "samples are bounded");
-  Require(block->columns.size() <= kMostBlockColumns, "columns are bounded");
+  Require(block->times.size() <= kMaxBlockSamples, "samples are bounded");
+  Require(block->columns.size() <= kMaxBlockColumns, "columns are bounded");
   const auto again = DecodeSamples(EncodeSamples(*block));
   Require(again.ok() && again->times == block->times, "it can be written again");
   for (size_t c = 0; c < block->columns.size(); ++c) {

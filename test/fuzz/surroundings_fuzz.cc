@@ -2,7 +2,7 @@
 // every reader decodes them directly from text and through a tree. Both accept the object or
 // neither, and accepted objects are complete.
 #include "cluster/node_pool.h"
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 #include "cluster/work.h"
 #include "codec/duplicate_keys.h"
 #include "codec/json.h"

@@ -102,12 +102,12 @@ grep -qE "^pool h100 +0 nodes +0 coming +0 going" "$work/out" || fail "a pool sh
 # end on a signal.
 call 0 "$nos" autoscaler --print-config
 cp "$work/out" "$work/autoscaler.yaml"
-grep -q "^  mostUsePercent: 50$" "$work/out" || fail "the autoscaler's configuration"
+grep -q "^  utilizationThresholdPercent: 50$" "$work/out" || fail "the autoscaler's configuration"
 call 0 "$nos" autoscaler --config "$work/autoscaler.yaml" --print-config
 cmp -s "$work/out" "$work/autoscaler.yaml" || fail "what is printed is read"
 refuse 2 "placeholders.image" "$nos" autoscaler --config "$work/autoscaler.yaml"
-sed -i 's/mostUsePercent: 50/mostUsePercent: 101/' "$work/autoscaler.yaml"
-refuse 2 "scaleDown.mostUsePercent" "$nos" autoscaler --config "$work/autoscaler.yaml"
+sed -i 's/utilizationThresholdPercent: 50/utilizationThresholdPercent: 101/' "$work/autoscaler.yaml"
+refuse 2 "scaleDown.utilizationThresholdPercent" "$nos" autoscaler --config "$work/autoscaler.yaml"
 "$nos" hold &
 deadline=$((SECONDS + 20))
 until grep -q '^SigBlk:.*4003$' "/proc/$!/status"; do # SIGTERM, SIGINT and SIGHUP are blocked, i.e. handled

@@ -14,11 +14,11 @@
 namespace nos::agent {
 namespace {
 
-constexpr size_t kMostBytes = 256 << 10;
+constexpr size_t kMaxBytes = 256 << 10;
 constexpr std::string_view kVendor = "nvidia.com/";
-constexpr size_t kMostOfNode = 28;  // bytes kept of a long node name
+constexpr size_t kMaxOfNode = 28;  // bytes kept of a long node name
 constexpr size_t kHashDigits = 16;
-constexpr size_t kMostLabel = 63;
+constexpr size_t kMaxLabel = 63;
 constexpr size_t kSecondsDigits = 10;  // digits of Unix seconds since 2001
 
 // FNV-1a, 64 bit.
@@ -33,8 +33,8 @@ std::string HashOf(std::string_view text) {
 
 // Prefix of the node's keys. Node names contain no '_'.
 std::string PrefixOf(std::string_view node) {
-  if (node.size() + 1 + kHashDigits <= kMostLabel) return fmt::format("{}_", node);
-  return fmt::format("{}_{}_", node.substr(0, kMostOfNode), HashOf(node));
+  if (node.size() + 1 + kHashDigits <= kMaxLabel) return fmt::format("{}_", node);
+  return fmt::format("{}_{}_", node.substr(0, kMaxOfNode), HashOf(node));
 }
 
 std::string_view WithoutVendor(std::string_view resource) {
@@ -65,8 +65,8 @@ std::string UuidOf(const Json& device, const std::map<int64_t, std::string>& gpu
 
 Status ReadEntry(const Json& entry, const std::map<int64_t, std::string>& gpus,
                  NebulyShares& shares) {
-  const auto gib = Integer(entry, "memoryGB", gpu::kMostShareGib);
-  const auto replicas = Integer(entry, "replicas", gpu::kMostClients);
+  const auto gib = Integer(entry, "memoryGB", gpu::kMaxShareGib);
+  const auto replicas = Integer(entry, "replicas", gpu::kMaxClients);
   const Json* devices = Find(entry, "devices");
   if (!gib || !replicas || devices == nullptr || !devices->is_array()) {
     return Invalid("memoryGB, replicas or devices are missing, or not such as of shares");
@@ -111,7 +111,7 @@ std::string WriteNebulyConfig(const NebulyShares& shares) {
 
 Result<NebulyShares> ReadNebulyConfig(std::string_view text,
                                       const std::map<int64_t, std::string>& gpus) {
-  if (text.size() > kMostBytes) return Invalid("it is longer than any for the GPUs of a node");
+  if (text.size() > kMaxBytes) return Invalid("it is longer than any for the GPUs of a node");
   NOS_ASSIGN(const std::vector<Json> documents, ParseYaml(text));
   if (documents.size() != 1 || !documents.front().is_object()) {
     return Invalid("it is not one mapping");

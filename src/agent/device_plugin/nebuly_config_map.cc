@@ -69,7 +69,7 @@ Result<NebulyConfigMap::NodeLabels> NebulyConfigMap::Labels() {
   NodeLabels labels;
   const auto config = node.meta.labels.find(std::string(kNebulyLabel));
   if (config != node.meta.labels.end()) labels.config = config->second;
-  labels.partitioning = cluster::ChosenPartitioning(node);
+  labels.partitioning = cluster::RequestedSharingMode(node);
   return labels;
 }
 

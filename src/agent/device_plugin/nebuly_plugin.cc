@@ -15,7 +15,7 @@
 namespace nos::agent {
 namespace {
 
-constexpr int kMostVariants = 16;
+constexpr int kMaxVariants = 16;
 // Annotation on the plugin's pod. Kubelets refresh a pod's ConfigMaps at once when its annotations
 // change. Source: kubernetes.io/docs/tasks/configure-pod-container/configure-pod-configmap,
 // "Mounted ConfigMaps are updated automatically".
@@ -300,7 +300,7 @@ Status NebulyPlugin::Publish(const NebulyShares& wanted, const Texts& texts) {
   const std::string text = WriteNebulyConfig(wanted);
   std::string key;
   // Skip keys that were changed by hand.
-  for (int variant = 0; variant < kMostVariants; ++variant) {
+  for (int variant = 0; variant < kMaxVariants; ++variant) {
     key = NebulyKey(options_.config_map.node, text, variant);
     const auto known = texts.find(key);
     if (known == texts.end() || known->second == text) break;

@@ -272,7 +272,7 @@ TEST_F(AgentDividedTest, ConvergesFromAnyState) {
 NodeDevices WithInstances(std::vector<device::GpuInstance> instances) {
   NodeDevices devices;
   device::ObservedGpu& gpu = devices.gpus.emplace_back();
-  gpu.model = gpu::Catalogue::Builtin().FindModes("H100-80GB+3g.40gb.mps4+GPU");
+  gpu.model = gpu::Catalogue::Builtin().FindSharingModes("H100-80GB+3g.40gb.mps4+GPU");
   gpu.instances = std::move(instances);
   return devices;
 }

@@ -163,7 +163,7 @@ class AgentTest : public ::testing::Test {
                         kNode,
                         Hooks()};
   AgentConfig config_;
-  device::HealthBoard health_;
+  device::GpuHealth health_;
   Metrics metrics_;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<reconcile::Runner> runner_;

@@ -20,11 +20,11 @@ const device::ObservedGpu* FindGpu(const NodeDevices& devices, int index) {
 
 bool Switches(const device::Operation& operation, const device::ObservedGpu& gpu) {
   const bool wanted = operation.kind == device::Operation::Kind::kEnableMig;
-  return operation.ChangesMig() && wanted != (gpu.mode == device::Mode::kMig);
+  return operation.ChangesMig() && wanted != (gpu.mode == device::SharingMode::kMig);
 }
 
 bool Waits(const device::ObservedGpu& gpu) {
-  return gpu.mig_after_reset && *gpu.mig_after_reset != (gpu.mode == device::Mode::kMig);
+  return gpu.mig_after_reset && *gpu.mig_after_reset != (gpu.mode == device::SharingMode::kMig);
 }
 
 std::string WhatWaits(const device::ObservedGpu& gpu) {
@@ -36,17 +36,17 @@ std::string WhatWaits(const device::ObservedGpu& gpu) {
 
 // True if each GPU of the node has its own sharing mode.
 bool Agent::IsHybrid(const cluster::Node& node) const {
-  return extras_.gives_whole && cluster::ChosenPartitioning(node) == "hybrid";
+  return extras_.gives_whole && cluster::RequestedSharingMode(node) == "hybrid";
 }
 
 // A GPU on which MIG mode cannot be enabled stays in `no_mig` until the node's label changes.
-Division Agent::DivisionOf(const cluster::Node& node, Time now) {
-  Division division{.hybrid = IsHybrid(node), .time_slices = extras_.time_slices};
+SharingSettings Agent::SharingSettingsOf(const cluster::Node& node, Time now) {
+  SharingSettings division{.hybrid = IsHybrid(node), .time_slices = extras_.time_slices};
   if (division.hybrid && extras_.shares_gpus) division.parts = extras_.parts;
   division.resets = extras_.resets;
   const cluster::Condition* noted = FindCondition(node.conditions, std::string(kRebootRequired));
-  division.takes_back = extras_.resets != ResetRule::kNever || !left_notes_ ||
-                        !left_notes_->empty() || (noted != nullptr && noted->status == "True");
+  division.takes_back = extras_.resets != ResetRule::kNever || !stale_pending_modes_ ||
+                        !stale_pending_modes_->empty() || (noted != nullptr && noted->status == "True");
   if (!division.hybrid) {
     no_mig_.clear();
     reset_pauses_.Clear();
@@ -61,7 +61,7 @@ Division Agent::DivisionOf(const cluster::Node& node, Time now) {
 
 // True if the operation only cancels a pending MIG mode. It does not change the GPU now or at the
 // next reset, so it is safe while pods use the GPU.
-bool Agent::OnlyTakesBack(const device::Operation& operation, const Round& round) {
+bool Agent::OnlyTakesBack(const device::Operation& operation, const ObservedState& round) {
   const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
   return operation.ChangesMig() && gpu != nullptr && Waits(*gpu) && !Switches(operation, *gpu);
 }
@@ -69,25 +69,25 @@ bool Agent::OnlyTakesBack(const device::Operation& operation, const Round& round
 // A MIG mode that is pending when the agent starts may be left over from an earlier agent that
 // crashed. A mode that becomes pending later was set by another tool and is kept if resets are not
 // allowed.
-void Agent::FindLeftNotes(const Round& round) {
-  const bool first = !left_notes_;
-  if (first) left_notes_.emplace();
+void Agent::FindStalePendingModes(const ObservedState& round) {
+  const bool first = !stale_pending_modes_;
+  if (first) stale_pending_modes_.emplace();
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
     if (!Waits(gpu)) {
-      left_notes_->erase(gpu.uuid);
+      stale_pending_modes_->erase(gpu.uuid);
     } else if (first && extras_.resets == ResetRule::kNever) {
-      left_notes_->insert(gpu.uuid);
+      stale_pending_modes_->insert(gpu.uuid);
     }
   }
 }
 
-// Cancels the pending modes of FindLeftNotes; no spec has to request it.
+// Cancels the pending modes of FindStalePendingModes; no spec has to request it.
 std::optional<device::Operation> Agent::NextTakeBack(
-    const Round& round, const std::function<bool(const device::Operation&)>& deferred) const {
+    const ObservedState& round, const std::function<bool(const device::Operation&)>& deferred) const {
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
-    if (!left_notes_ || !left_notes_->contains(gpu.uuid) || !Waits(gpu)) continue;
+    if (!stale_pending_modes_ || !stale_pending_modes_->contains(gpu.uuid) || !Waits(gpu)) continue;
     using enum device::Operation::Kind;
-    const bool cut = gpu.mode == device::Mode::kMig;
+    const bool cut = gpu.mode == device::SharingMode::kMig;
     device::Operation operation{cut ? kEnableMig : kDisableMig, gpu.index, "", 0, 0, gpu.uuid};
     if (!deferred(operation)) return operation;
   }
@@ -95,7 +95,7 @@ std::optional<device::Operation> Agent::NextTakeBack(
 }
 
 // True if the driver has recorded the requested MIG mode as pending until the next reset.
-bool Agent::IsNoted(const device::Operation& operation, const Round& round) const {
+bool Agent::IsNoted(const device::Operation& operation, const ObservedState& round) const {
   const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
   if (!operation.ChangesMig() || gpu == nullptr || !gpu->mig_after_reset) return false;
   const Result<std::vector<device::GpuInfo>> infos = backend_.ListGpus();
@@ -108,7 +108,7 @@ bool Agent::IsNoted(const device::Operation& operation, const Round& round) cons
 
 // Applies the operation including the reset that it needs. REQUIRES: no pod uses a GPU that it
 // switches.
-Status Agent::ApplyOrReset(const device::Operation& operation, const Round& round) {
+Status Agent::ApplyOrReset(const device::Operation& operation, const ObservedState& round) {
   if (operation.kind == device::Operation::Kind::kDisableMps && !extras_.shares_gpus) {
     return backend_.SetComputeMode(operation.gpu, device::ComputeMode::kDefault);
   }
@@ -121,7 +121,7 @@ Status Agent::ApplyOrReset(const device::Operation& operation, const Round& roun
 }
 
 // If a GPU cannot be reset, it keeps its mode for a while, so that plans can use it in that mode.
-void Agent::KeepMode(const device::Operation& operation, const Status& error, const Round& round,
+void Agent::KeepMode(const device::Operation& operation, const Status& error, const ObservedState& round,
                      Time now) {
   const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
   const bool resets = gpu != nullptr && gpu->mig_after_reset && Switches(operation, *gpu);
@@ -131,7 +131,7 @@ void Agent::KeepMode(const device::Operation& operation, const Status& error, co
 }
 
 // The obstacle for a GPU whose spec is not a layout that the GPU can have now.
-gpu::Obstacle Agent::BadSpec(const cluster::Gpu& gpu, const Round& round) const {
+gpu::Obstacle Agent::BadSpec(const cluster::Gpu& gpu, const ObservedState& round) const {
   const device::ObservedGpu* observed = FindGpu(round.devices, gpu.index);
   if (observed != nullptr && extras_.resets == ResetRule::kNode && Waits(*observed)) {
     return {gpu.index, "", "NeedsReboot", WhatWaits(*observed) + " when the node is rebooted"};
@@ -147,7 +147,7 @@ gpu::Obstacle Agent::BadSpec(const cluster::Gpu& gpu, const Round& round) const 
 
 // A node gets the condition when a mode is first pending. The condition is updated until none is
 // pending, even if the reset rule changes meanwhile.
-Status Agent::ReportReboot(const Round& round, kube::Client& client, Time now) {
+Status Agent::ReportReboot(const ObservedState& round, kube::Client& client, Time now) {
   std::vector<std::string> waiting;
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
     if (extras_.resets != ResetRule::kGpu && Waits(gpu)) waiting.push_back(WhatWaits(gpu));
@@ -155,14 +155,14 @@ Status Agent::ReportReboot(const Round& round, kube::Client& client, Time now) {
   const bool waits = !waiting.empty();
   const reconcile::WantedCondition wanted{
       std::string(kRebootRequired), waits ? "True" : "False",
-      waits ? "MigModeWaits" : "NothingWaits",
+      waits ? "MigModePending" : "NoRebootPending",
       waits ? Shortened(Join(waiting, ", ") + " when the node is rebooted", kMaxMessage) : ""};
   const bool never_had = FindCondition(round.node->conditions, wanted.type) == nullptr;
   if (reconcile::HasCondition(*round.node, wanted) || (never_had && !waits)) return Status::Ok();
   NOS_RETURN_IF_ERROR(reconcile::WriteCondition(client, *round.node, wanted, now));
   if (waits) {
     Say(client, *round.node, kube::EventType::kNormal, wanted.reason,
-        wanted.message + "; until then it is used as it is", now);
+        wanted.message + "; the GPU keeps its MIG mode until then", now);
   }
   return Status::Ok();
 }

@@ -46,16 +46,16 @@ int MostOf(const device::GpuInfo& info, const device::ObservedGpu* gpu) {
 
 }  // namespace
 
-// True if the node's label requests sharing by MPS. cluster::PartitioningOf returns MPS only after
+// True if the node's label requests sharing by MPS. cluster::SharingModeOf returns MPS only after
 // the GPUs are shared.
 bool Agent::WantsMps(const cluster::Node& node) {
-  return cluster::ChosenPartitioning(node) == "mps";
+  return cluster::RequestedSharingMode(node) == "mps";
 }
 
 // Sets empty targets, so that devices are destroyed as they become free: on GPUs whose sharing mode
 // must change, on GPUs with devices that their model does not have, because no plan can include
 // them, and on GPUs with more shares than allowed, where no new share may be created.
-void Agent::LeaveOldModes(Round& round) {
+void Agent::LeaveOldModes(ObservedState& round) {
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
     if (HasStrangers(gpu) || IsOverfull(gpu, round.devices))
       round.targets.push_back({gpu.index, {}});
@@ -72,7 +72,7 @@ void Agent::LeaveOldModes(Round& round) {
 }
 
 // Shares of Nebuly's plugin have fixed numbers, so targets are matched to them.
-void Agent::MatchTargets(Round& round) const {
+void Agent::MatchTargets(ObservedState& round) const {
   if (!extras_.nebuly_shares) return;
   std::vector<gpu::Obstacle> obstacles = MatchShares(round.targets, round.devices);
   std::ranges::move(obstacles, std::back_inserter(round.unreadable));
@@ -80,7 +80,7 @@ void Agent::MatchTargets(Round& round) const {
 
 // Shares of Nebuly's plugin that are to be destroyed leave the offer at once, so that the plugin is
 // reconfigured only once.
-std::set<std::string> Agent::GivenUp(const Round& round) const {
+std::set<std::string> Agent::GivenUp(const ObservedState& round) const {
   std::set<std::string> shares;
   for (const auto& [id, resource] : round.unwanted) {
     if (extras_.nebuly_shares && device::ParseMpsShareId(id)) shares.insert(id);
@@ -90,7 +90,7 @@ std::set<std::string> Agent::GivenUp(const Round& round) const {
 
 // UUIDs of GPUs that an earlier agent shared and this one does not share yet: pods hold shares of
 // them, or a daemon runs.
-std::set<std::string> Agent::WereShared(const Round& round) const {
+std::set<std::string> Agent::WereShared(const ObservedState& round) const {
   std::set<std::string> shared;
   for (const auto& [id, pod] : round.devices.holders) {
     if (const auto share = device::ParseMpsShareId(id)) shared.insert(share->gpu_uuid);
@@ -110,7 +110,7 @@ std::set<std::string> Agent::WereShared(const Round& round) const {
 
 // GPUs that an earlier agent shared and this one does not share yet, so that their observed state
 // is wrong. Nodes that are not hybrid neither take over GPUs in MIG mode nor share them.
-std::set<int> Agent::NotTakenOver(const Round& round) const {
+std::set<int> Agent::NotTakenOver(const ObservedState& round) const {
   std::set<int> gpus;
   const bool hybrid = IsHybrid(*round.node);
   const std::set<std::string> were_shared = WereShared(round);
@@ -124,7 +124,7 @@ std::set<int> Agent::NotTakenOver(const Round& round) const {
 // Resets the compute mode of GPUs that an earlier agent shared, if this agent shares none and no
 // pod holds a share.
 std::optional<device::Operation> Agent::NextPutBack(
-    const Round& round, const std::function<bool(const device::Operation&)>& deferred) const {
+    const ObservedState& round, const std::function<bool(const device::Operation&)>& deferred) const {
   std::set<std::string> held = round.keep;
   for (const auto& [id, pod] : round.devices.holders) {
     if (const auto share = device::ParseMpsShareId(id)) held.insert(share->gpu_uuid);
@@ -143,7 +143,7 @@ std::optional<device::Operation> Agent::NextPutBack(
 
 // Divided instances are served as long as they have parts, except those whose last part is being
 // destroyed. Daemons of an earlier agent continue while pods may use them.
-void Agent::AddDividedInstances(Round& round, std::vector<device::MpsGpu>& served,
+void Agent::AddDividedInstances(ObservedState& round, std::vector<device::MpsGpu>& served,
                                 std::set<std::string>& undecided) {
   const NodeDevices& devices = round.devices;
   const std::map<std::string, DividedInstance> divided = DividedInstancesOf(devices);
@@ -174,7 +174,7 @@ void Agent::AddDividedInstances(Round& round, std::vector<device::MpsGpu>& serve
 
 // Marks parts of instances without a serving daemon as unhealthy, so that no new pod gets them:
 // there would be no memory limit.
-void Agent::WithholdUnserved(Round& round) const {
+void Agent::WithholdUnserved(ObservedState& round) const {
   if (extras_.daemons == nullptr) return;
   std::set<std::string> serving, starting;
   for (const device::MpsState& state : extras_.daemons->States()) {
@@ -193,7 +193,7 @@ void Agent::WithholdUnserved(Round& round) const {
 
 // If the operation would destroy the last part of a served instance, asks the instance's MPS daemon
 // to stop and returns true. REQUIRES: the kubelet cannot give the part to a pod any more.
-bool Agent::MustEndDaemon(const device::Operation& operation, Round& round) {
+bool Agent::MustEndDaemon(const device::Operation& operation, ObservedState& round) {
   const auto part = device::ParseMigPartId(operation.uuid);
   if (!part || !IsServed(part->mig_uuid)) return false;
   if (DividedInstancesOf(round.devices)[part->mig_uuid].parts.size() > 1) return false;
@@ -204,7 +204,7 @@ bool Agent::MustEndDaemon(const device::Operation& operation, Round& round) {
 
 // Keeps one daemon for each shared GPU until the GPU is no longer to be shared and has no shares
 // left. Daemons of an earlier agent continue until this agent has taken over their GPUs.
-void Agent::KeepDaemons(Round& round) {
+void Agent::KeepDaemons(ObservedState& round) {
   if (extras_.daemons == nullptr) return;
   const bool hybrid = IsHybrid(*round.node), to_mps = WantsMps(*round.node) || hybrid;
   std::set<std::string> undecided = WereShared(round);
@@ -237,7 +237,7 @@ void Agent::KeepDaemons(Round& round) {
 
 // GPUs that may have to be switched to MPS or back although no target requests it. On a hybrid
 // node: the GPUs that are or were shared.
-std::vector<device::GpuInfo> Agent::InfosToSwitch(const Round& round, Time now) const {
+std::vector<device::GpuInfo> Agent::InfosToSwitch(const ObservedState& round, Time now) const {
   std::vector<device::GpuInfo> infos = round.devices.infos;
   if (!IsHybrid(*round.node)) return infos;
   const std::set<std::string> were_shared = WereShared(round);
@@ -281,12 +281,12 @@ bool Agent::IsBeingServed(int gpu) const {
 }
 
 // Publishes each lack once, as an Event on its pod.
-void Agent::AnnounceLacks(const Round& round, kube::Client& client, Time now) {
-  std::erase_if(told_lacks_, [&](const MpsLack& told) {
+void Agent::AnnounceLacks(const ObservedState& round, kube::Client& client, Time now) {
+  std::erase_if(told_lacks_, [&](const MpsViolation& told) {
     return std::ranges::find(round.lacks, told) == round.lacks.end();
   });
   kube::Client hasty = client.Within(std::chrono::seconds(3));
-  for (const MpsLack& lack : round.lacks) {
+  for (const MpsViolation& lack : round.lacks) {
     if (std::ranges::find(told_lacks_, lack) != told_lacks_.end()) continue;
     events_.Record(hasty, {"Pod", lack.ns, lack.name, lack.uid}, kube::EventType::kWarning,
                    lack.reason, lack.message, now);

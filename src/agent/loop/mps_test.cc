@@ -49,7 +49,7 @@ class AgentMpsTest : public AgentTest {
 
   device::MpsGpusOptions mps_options_;
   std::unique_ptr<device::MpsGpus> shares_;
-  MpsNeeds needs_;
+  MpsPodRequirements needs_;
 };
 
 TEST_F(AgentMpsTest, LabelSharesUnusedGpus) {

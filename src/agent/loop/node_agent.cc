@@ -8,7 +8,7 @@
 #include "agent/nebuly_plugin.h"
 #include "base/log.h"
 #include "device/plain_gpus.h"
-#include "reconcile/measures.h"
+#include "reconcile/metrics.h"
 #include "reconcile/node_write.h"
 
 namespace nos::agent {
@@ -92,22 +92,22 @@ Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalog
       failures_({config.first_pause, config.longest_pause}, config.failures_before_giving_up),
       reset_pauses_({config.first_reset_pause, config.longest_reset_pause}) {}
 
-reconcile::Outcome Agent::Reconcile(const std::string&, const reconcile::View& view,
+reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile::Listers& view,
                                     kube::Client& client, const Clock& clock) {
   // 1. Observe driver, kubelet, pods and node. Every decision below is based on this observation.
   const Node node = NodeNow(view);
-  if (node == nullptr) return reconcile::Outcome::Again(config_.poll);
+  if (node == nullptr) return reconcile::ReconcileResult::Again(config_.poll);
   const Time now = clock.Now();
-  Result<Round> round = Assess(node, *view.pods.Snapshot(), now);
-  if (!round.ok()) return reconcile::Outcome::Failed(round.status());
+  Result<ObservedState> round = Assess(node, *view.pods.Snapshot(), now);
+  if (!round.ok()) return reconcile::ReconcileResult::Failed(round.status());
   // 2. Offer devices before allocatable counts them: the kubelet rejects pods whose devices it does
   //    not know yet. Instances to destroy that are drained leave the offer here.
   const bool withdraws = device_plugin_.Withdraws();
   Status offered = withdraws ? Offer(*round, client, now) : Status::Ok();
-  if (!offered.ok()) return reconcile::Outcome::Failed(std::move(offered));
+  if (!offered.ok()) return reconcile::ReconcileResult::Failed(std::move(offered));
   // 3. Update the node's allocatable. Instances to destroy stop counting, which starts their drain.
   if (Status shown = ShowCounts(*round, client, clock); !shown.ok()) {
-    return reconcile::Outcome::Failed(std::move(shown));
+    return reconcile::ReconcileResult::Failed(std::move(shown));
   }
   // 4. Perform at most one device operation, then start over, because it invalidates the
   //    observation.
@@ -120,7 +120,7 @@ reconcile::Outcome Agent::Reconcile(const std::string&, const reconcile::View& v
     offered = device_plugin_.Offer(OfferOf(round->devices, GivenUp(*round)));
   }
   // 6. The plan has ended or waits: report the state and the plan's result.
-  reconcile::Outcome rest = Rest(progress, *round, offered.ok(), client, now);
+  reconcile::ReconcileResult rest = Rest(progress, *round, offered.ok(), client, now);
   AnnounceOffer(*round, offered, client, now);
   if (!rest.error.ok() || offered.ok()) return rest;
   // The kubelet sends no notification when it has read a list.
@@ -129,7 +129,7 @@ reconcile::Outcome Agent::Reconcile(const std::string&, const reconcile::View& v
           passes ? std::min(rest.again.value_or(config_.catch_up), config_.catch_up) : rest.again};
 }
 
-Status Agent::Leave(const reconcile::View& view, kube::Client& client) {
+Status Agent::Leave(const reconcile::Listers& view, kube::Client& client) {
   const Node node = NodeNow(view);
   if (node == nullptr || !device_plugin_.Withdraws()) return Status::Ok();
   std::map<std::string, int64_t> none;
@@ -140,7 +140,7 @@ Status Agent::Leave(const reconcile::View& view, kube::Client& client) {
 }
 
 // Returns our own write where the cache still lags behind it.
-Agent::Node Agent::NodeNow(const reconcile::View& view) {
+Agent::Node Agent::NodeNow(const reconcile::Listers& view) {
   Node cached = view.nodes.Get(node_);
   const bool newer =
       cached != nullptr && written_ != nullptr && cached->meta.uid == written_->meta.uid &&
@@ -150,13 +150,13 @@ Agent::Node Agent::NodeNow(const reconcile::View& view) {
   return cached;
 }
 
-Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
+Result<Agent::ObservedState> Agent::Assess(Node node, const Pods& pods, Time now) {
   // 1. Read driver and kubelet, and complete what they currently do not report: unreadable GPUs,
   //    holders that the kubelet has forgotten.
-  const Division division = DivisionOf(*node, now);
+  const SharingSettings division = SharingSettingsOf(*node, now);
   backend_.GiveWhole(division.hybrid);
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_, division));
-  Round round;
+  ObservedState round;
   // NVIDIA's plugin reads the devices itself and may already miss those of an unreadable GPU. They
   // count as unhealthy at once there: a missing healthy device would restart the plugin.
   const bool healthy = device_plugin_.Withdraws();
@@ -164,15 +164,15 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
   round.node = std::move(node);
   round.devices = std::move(devices);
-  FindLeftNotes(round);
-  holders_ = Recall(round.devices, holders_, pods);
-  round.on_their_way = OnTheirWay(pods);
+  FindStalePendingModes(round);
+  holders_ = RestoreHolders(round.devices, holders_, pods);
+  round.pending_admission = PodsPendingAdmission(pods);
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
                        round.devices.unseen_shares;
   // 2. Read the requested layouts. GPUs that change their sharing mode get empty targets instead.
   ReadTargets(round);
   MatchTargets(round);
-  if (extras_.shares_gpus) round.lacks = LackedForMps(round.devices, pods, extras_.mps_needs);
+  if (extras_.shares_gpus) round.lacks = FindMpsViolations(round.devices, pods, extras_.mps_needs);
   // 3. Protect used devices, and unused ones that bound pods still need. All other instances
   //    outside the targets are unwanted.
   round.keep = round.devices.Held();
@@ -193,7 +193,7 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   return round;
 }
 
-void Agent::ReadTargets(Round& round) {
+void Agent::ReadTargets(ObservedState& round) {
   LeaveOldModes(round);
   // GPUs in the node's status that cannot be observed have targets too; otherwise their part of the
   // plan would count as applied.
@@ -230,13 +230,13 @@ void Agent::ReadTargets(Round& round) {
 
 // An instance to destroy stays in the offer until it is drained, because pods may have been sent
 // for it.
-Status Agent::Offer(Round& round, kube::Client& client, Time now) {
+Status Agent::Offer(ObservedState& round, kube::Client& client, Time now) {
   drains_.Look(round.unwanted, CountsFor(round), *round.node);
   const auto leaves = [&](const auto& instance) {
     return InOffer(instance.first) && drains_.Drained(instance.first, now);
   };
   if (std::any_of(round.unwanted.begin(), round.unwanted.end(), leaves)) {
-    NOS_RETURN_IF_ERROR(LookPastCaches(round, client, now));
+    NOS_RETURN_IF_ERROR(ReadUncached(round, client, now));
   }
   std::set<std::string> withheld;
   for (const auto& instance : round.unwanted) {
@@ -261,7 +261,7 @@ bool Agent::InOffer(const std::string& uuid) const {
 }
 
 // Number of devices that schedulers may count on, by resource.
-std::map<std::string, int64_t> Agent::CountsFor(const Round& round) const {
+std::map<std::string, int64_t> Agent::CountsFor(const ObservedState& round) const {
   std::map<std::string, int64_t> counts;
   for (const std::string& resource : resources_) counts[resource] = 0;
   std::set<std::string> going;
@@ -277,7 +277,7 @@ std::map<std::string, int64_t> Agent::CountsFor(const Round& round) const {
 
 // Writes allocatable early, as the kubelet would write it later. If the kubelet has written another
 // value since, its value stands, except that instances to destroy are always subtracted.
-Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock) {
+Status Agent::ShowCounts(ObservedState& round, kube::Client& client, const Clock& clock) {
   std::set<std::string> draining;
   for (const auto& [uuid, resource] : round.unwanted) draining.insert(resource);
   const std::map<std::string, int64_t> counts = CountsFor(round);
@@ -320,7 +320,7 @@ Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock)
 
 // True if the kubelet has adopted the last offer. It rejects pods that need new devices before
 // that.
-Result<bool> Agent::OfferTaken(Round& round) {
+Result<bool> Agent::OfferTaken(ObservedState& round) {
   if (!offer_changed_ || !offered_) return true;
   NOS_ASSIGN(const auto allocatable, pod_resources_.Allocatable());
   const std::set<kubelet::OfferedDevice> known(allocatable.begin(), allocatable.end());
@@ -335,7 +335,7 @@ Result<bool> Agent::OfferTaken(Round& round) {
 
 // Reads kubelet and API server directly: the caches may not show a pod that needs the device to be
 // destroyed.
-Status Agent::LookPastCaches(Round& round, kube::Client& client, Time now) {
+Status Agent::ReadUncached(ObservedState& round, kube::Client& client, Time now) {
   NOS_ASSIGN(const Json object, client.Get(kube::kNodes, "", node_));
   NOS_ASSIGN(cluster::Node node, cluster::DecodeNode(object));
   written_ = std::make_shared<const cluster::Node>(std::move(node));
@@ -360,9 +360,9 @@ bool Agent::Draining(const std::string& uuid, Time now) const {
 // True if the device may be given to a pod that is being admitted. The kubelet chooses no device
 // that is off the list. A device that cannot be taken off the list counts as awaited for
 // `drain_timeout`. REQUIRES: `uuid` is in round.unwanted and not draining.
-bool Agent::IsAwaited(const std::string& uuid, const Round& round, Time now) const {
-  const auto pods = round.on_their_way.find(round.unwanted.at(uuid));
-  if (pods == round.on_their_way.end()) return false;
+bool Agent::IsAwaited(const std::string& uuid, const ObservedState& round, Time now) const {
+  const auto pods = round.pending_admission.find(round.unwanted.at(uuid));
+  if (pods == round.pending_admission.end()) return false;
   if (!device_plugin_.Withdraws()) return now < drains_.DrainedAt(uuid) + config_.drain_timeout;
   const auto by = awaited_by_.find(uuid);
   return by != awaited_by_.end() && std::ranges::any_of(by->second, [&](const auto& pod) {
@@ -372,11 +372,11 @@ bool Agent::IsAwaited(const std::string& uuid, const Round& round, Time now) con
 
 // An incomplete instance may be work in progress of another tool, so it is left alone on nodes that
 // nos does not manage and on unhealthy GPUs.
-bool Agent::LeftAlone(const device::Operation& operation, const Round& round) const {
+bool Agent::LeftAlone(const device::Operation& operation, const ObservedState& round) const {
   return IsRepair(operation) && (!round.managed || round.devices.broken.contains(operation.gpu));
 }
 
-bool Agent::MustWait(const device::Operation& operation, Round& round, Time now) const {
+bool Agent::MustWait(const device::Operation& operation, ObservedState& round, Time now) const {
   if (OnlyTakesBack(operation, round)) return false;
   const bool unshares = operation.kind == device::Operation::Kind::kDisableMps;
   // Operations on devices that exist only in the agent's memory (shares, time slices, whole GPUs),
@@ -396,14 +396,14 @@ bool Agent::MustWait(const device::Operation& operation, Round& round, Time now)
   // On a hybrid node whole GPUs are instances, so IsAwaited covers pods that are being admitted for
   // them.
   const bool whole =
-      !IsHybrid(*round.node) && (round.on_their_way.contains(kWholeGpu) ||
-                                 round.on_their_way.contains(std::string(gpu::kTimeSlice)));
+      !IsHybrid(*round.node) && (round.pending_admission.contains(kWholeGpu) ||
+                                 round.pending_admission.contains(std::string(gpu::kTimeSlice)));
   const bool awaited = enables ? whole : IsAwaited(operation.uuid, round, now);
   round.waits |= awaited;
   return awaited;
 }
 
-device::Progress Agent::Decide(Round& round, Time now) {
+device::Progress Agent::Decide(ObservedState& round, Time now) {
   std::set<std::string> asked;
   const auto deferred = [&](const device::Operation& operation) {
     if (LeftAlone(operation, round)) return true;
@@ -424,35 +424,35 @@ device::Progress Agent::Decide(Round& round, Time now) {
   return progress;
 }
 
-reconcile::Outcome Agent::Act(const device::Operation& operation, Round& round,
+reconcile::ReconcileResult Agent::Act(const device::Operation& operation, ObservedState& round,
                               kube::Client& client, const Clock& clock) {
   Result<bool> free = StillFree(operation, round, client, clock.Now());
-  if (!free.ok()) return reconcile::Outcome::Failed(free.status());
+  if (!free.ok()) return reconcile::ReconcileResult::Failed(free.status());
   // The caches do not show yet why the device is in use. An immediate retry would not help.
-  if (!*free) return reconcile::Outcome::Again(config_.catch_up);
+  if (!*free) return reconcile::ReconcileResult::Again(config_.catch_up);
   const Status done = Perform(operation, round);
   if (done.ok()) {
     failures_.Succeeded(operation);
-    return reconcile::Outcome::Again(Duration::zero());
+    return reconcile::ReconcileResult::Again(Duration::zero());
   }
   // Errors such as kNotFound need no handling: the next observation shows the actual state.
   failures_.Record(operation, done, clock.Now());
   KeepMode(operation, done, round, clock.Now());
   Say(client, *round.node, kube::EventType::kWarning, "DeviceOperationFailed",
       fmt::format("{}: {}", operation.ToString(), done.message()), clock.Now());
-  return reconcile::Outcome::Again(Duration::zero());
+  return reconcile::ReconcileResult::Again(Duration::zero());
 }
 
 // Checks without caches before each operation: the device of a pod that was bound a moment ago must
 // not be destroyed.
-Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
+Result<bool> Agent::StillFree(const device::Operation& operation, ObservedState& round,
                               kube::Client& client, Time now) {
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return true;
-  NOS_RETURN_IF_ERROR(LookPastCaches(round, client, now));
+  NOS_RETURN_IF_ERROR(ReadUncached(round, client, now));
   if (!IsThere(operation, round.devices)) return false;
   if (OnlyTakesBack(operation, round)) return true;
   for (const auto& [uuid, resource] : round.unwanted) {
-    if (!InOffer(uuid)) awaited_by_.try_emplace(uuid, round.on_their_way[resource]);
+    if (!InOffer(uuid)) awaited_by_.try_emplace(uuid, round.pending_admission[resource]);
   }
   const bool destroys = operation.kind == device::Operation::Kind::kDestroy;
   if (destroys && !round.unwanted.contains(operation.uuid)) return false;
@@ -463,7 +463,7 @@ Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
 
 // No operation is possible now: reports, and returns when to look again. `offered`: the kubelet has
 // the current devices.
-reconcile::Outcome Agent::Rest(const device::Progress& progress, const Round& round, bool offered,
+reconcile::ReconcileResult Agent::Rest(const device::Progress& progress, const ObservedState& round, bool offered,
                                kube::Client& client, Time now) {
   // 1. The plan has ended if no instance is draining, no operation waits, and failing operations
   //    have been given up.
@@ -480,13 +480,13 @@ reconcile::Outcome Agent::Rest(const device::Progress& progress, const Round& ro
   }
   // 2. Report before publishing Events: the partitioner and the scheduler wait for the annotations.
   if (const Status written = Report(round, result, client); !written.ok()) {
-    return reconcile::Outcome::Failed(written);
+    return reconcile::ReconcileResult::Failed(written);
   }
   if (const Status told = ReportHealth(round, client, now); !told.ok()) {
-    return reconcile::Outcome::Failed(told);
+    return reconcile::ReconcileResult::Failed(told);
   }
   if (const Status told = ReportReboot(round, client, now); !told.ok()) {
-    return reconcile::Outcome::Failed(told);
+    return reconcile::ReconcileResult::Failed(told);
   }
   if (result) Announce(round, *result, client, now);
   AnnounceProblems(round, client, now);
@@ -499,10 +499,10 @@ reconcile::Outcome Agent::Rest(const device::Progress& progress, const Round& ro
   if (next_drained) next = std::min(next, *next_drained);
   if (round.look_again) next = std::min(next, now + *round.look_again);
   if (const auto retry = failures_.NextRetry(now)) next = std::min(next, *retry);
-  return reconcile::Outcome::Again(next - now);
+  return reconcile::ReconcileResult::Again(next - now);
 }
 
-Status Agent::Perform(const device::Operation& operation, const Round& round) {
+Status Agent::Perform(const device::Operation& operation, const ObservedState& round) {
   // If the GPU cannot be read afterwards, its last known state must not contain this instance.
   if (const auto known = last_read_.find(operation.gpu); known != last_read_.end()) {
     std::erase_if(known->second.first.instances,

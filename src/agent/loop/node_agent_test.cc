@@ -30,7 +30,7 @@ TEST_F(AgentTest, DoesNotPartitionBrokenGpuAndOffersItsDevicesAsUnhealthy) {
 
   health_.ClearGpu(0);
   Run();
-  EXPECT_EQ(NodeCondition(), "True AllWell ");
+  EXPECT_EQ(NodeCondition(), "True Healthy ");
   EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
 }
 

@@ -8,7 +8,7 @@
 #include "agent/node_agent.h"
 #include "base/text.h"
 #include "reconcile/condition.h"
-#include "reconcile/measures.h"
+#include "reconcile/metrics.h"
 #include "reconcile/node_write.h"
 
 namespace nos::agent {
@@ -18,7 +18,7 @@ constexpr size_t kMaxMessage = 1000;  // bytes; the API server accepts 32 KiB, b
 
 }  // namespace
 
-reconcile::PlanResult Agent::ResultOf(const device::Progress& progress, const Round& round) const {
+reconcile::PlanResult Agent::ResultOf(const device::Progress& progress, const ObservedState& round) const {
   reconcile::PlanResult result{plan_, true, progress.obstacles};
   const std::vector<gpu::Obstacle> failed = failures_.Obstacles();
   for (const auto* more : {&round.unreadable, &failed}) {
@@ -28,7 +28,7 @@ reconcile::PlanResult Agent::ResultOf(const device::Progress& progress, const Ro
   return result;
 }
 
-Status Agent::Report(const Round& round, const std::optional<reconcile::PlanResult>& result,
+Status Agent::Report(const ObservedState& round, const std::optional<reconcile::PlanResult>& result,
                      kube::Client& client) {
   std::vector<cluster::Gpu> gpus =
       ToGpus(extras_.nebuly_shares ? AsShown(round.devices, device_plugin_) : round.devices);
@@ -57,7 +57,7 @@ Status Agent::Report(const Round& round, const std::optional<reconcile::PlanResu
       .Within("report GPUs of node " + node_);
 }
 
-void Agent::Announce(const Round& round, const reconcile::PlanResult& result, kube::Client& client,
+void Agent::Announce(const ObservedState& round, const reconcile::PlanResult& result, kube::Client& client,
                      Time now) {
   std::string text = reconcile::WritePlanResult(result);
   const auto known = round.node->meta.annotations.find(cluster::kPlanResult);
@@ -65,7 +65,7 @@ void Agent::Announce(const Round& round, const reconcile::PlanResult& result, ku
   if (!old && text != announced_) {
     if (result.applied) {
       Say(client, *round.node, kube::EventType::kNormal, "Partitioned",
-          fmt::format("plan {} is applied", result.plan), now);
+          fmt::format("Applied plan {}", result.plan), now);
     } else {
       Say(client, *round.node, kube::EventType::kWarning, "PartitioningIncomplete",
           fmt::format("plan {}: {}", result.plan, reconcile::Describe(result.obstacles)), now);
@@ -75,9 +75,9 @@ void Agent::Announce(const Round& round, const reconcile::PlanResult& result, ku
 }
 
 // A healthy node gets the condition only if it has had it before.
-Status Agent::ReportHealth(const Round& round, kube::Client& client, Time now) {
+Status Agent::ReportHealth(const ObservedState& round, kube::Client& client, Time now) {
   if (extras_.health == nullptr) return Status::Ok();
-  std::string reason = "AllWell", message;
+  std::string reason = "Healthy", message;
   for (const device::HealthCondition& condition : extras_.health->Conditions()) {
     if (message.empty()) reason = condition.Reason();
     message +=
@@ -97,7 +97,7 @@ Status Agent::ReportHealth(const Round& round, kube::Client& client, Time now) {
   return Status::Ok();
 }
 
-void Agent::Measure(const Round& round) const {
+void Agent::Measure(const ObservedState& round) const {
   if (extras_.metrics == nullptr) return;
   std::map<MetricLabels, double> instances;
   for (const cluster::Gpu& gpu : ToGpus(round.devices)) {
@@ -117,7 +117,7 @@ void Agent::Measure(const Round& round) const {
   extras_.metrics->SetAll(reconcile::kGpuConditions, {conditions.begin(), conditions.end()});
 }
 
-void Agent::AnnounceOffer(const Round& round, const Status& offered, kube::Client& client,
+void Agent::AnnounceOffer(const ObservedState& round, const Status& offered, kube::Client& client,
                           Time now) {
   const bool passes = offered.ok() || offered.code() == Code::kUnavailable;
   std::string trouble = passes ? "" : offered.message();
@@ -127,7 +127,7 @@ void Agent::AnnounceOffer(const Round& round, const Status& offered, kube::Clien
   offer_trouble_ = std::move(trouble);
 }
 
-void Agent::AnnounceProblems(const Round& round, kube::Client& client, Time now) {
+void Agent::AnnounceProblems(const ObservedState& round, kube::Client& client, Time now) {
   if (round.devices.problems == problems_) return;
   problems_ = round.devices.problems;
   for (const std::string& problem : problems_) {

@@ -174,7 +174,7 @@ TEST_F(AgentResetTest, ReportsThatNodeNeedsReboot) {
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NeedsReboot"));
   EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4") << "unchanged until the reboot";
   EXPECT_EQ(Annotation("status-other-model-0"), "MPS-39GB");
-  EXPECT_EQ(RebootCondition(), "True MigModeWaits GPU 0 takes MIG mode when the node is rebooted");
+  EXPECT_EQ(RebootCondition(), "True MigModePending GPU 0 takes MIG mode when the node is rebooted");
   EXPECT_THAT(Events(), HasSubstr("GPU 0 takes MIG mode"));
   Start(ResetRule::kNode);
   Run(seconds(60));
@@ -185,7 +185,7 @@ TEST_F(AgentResetTest, ReportsThatNodeNeedsReboot) {
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
   EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
-  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
+  EXPECT_EQ(RebootCondition(), "False NoRebootPending ");
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("applied"));
 }
 
@@ -199,7 +199,7 @@ TEST_F(AgentResetTest, CancelsPendingModeWhenPresentModeIsRequested) {
   Run(seconds(60));
   EXPECT_FALSE(boards_->Info(0).mig_pending);
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
-  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
+  EXPECT_EQ(RebootCondition(), "False NoRebootPending ");
   EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4")
       << "MIG layouts can be requested again";
 }
@@ -214,7 +214,7 @@ TEST_F(AgentResetTest, CancelsPendingModeWhenResetsAreNoLongerAllowed) {
   Run(seconds(60));
   EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would change a GPU in use";
   EXPECT_FALSE(boards_->Info(1).mig_pending);
-  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
+  EXPECT_EQ(RebootCondition(), "False NoRebootPending ");
   Plan("2", {{0, "gpu@0"}});
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
@@ -244,14 +244,14 @@ TEST_F(AgentResetTest, ReportsAndRetriesRefusedCancellationOfPendingMode) {
   ASSERT_FALSE(boards_->EnableMig(0).ok());
   Start(ResetRule::kNever);
   Run(std::chrono::minutes(5));
-  EXPECT_EQ(RebootCondition(), "True MigModeWaits GPU 0 takes MIG mode when the node is rebooted");
+  EXPECT_EQ(RebootCondition(), "True MigModePending GPU 0 takes MIG mode when the node is rebooted");
   EXPECT_THAT(Events(), HasSubstr("disable MIG on GPU 0: NVML_ERROR_IN_USE"));
   EXPECT_GE(tries, 5);
   EXPECT_LE(tries, 20) << "with growing pauses";
   fault_ = nullptr;
   Run(std::chrono::minutes(2));
   EXPECT_FALSE(boards_->Info(0).mig_pending);
-  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
+  EXPECT_EQ(RebootCondition(), "False NoRebootPending ");
 }
 
 TEST_F(AgentResetTest, RetriesCancellationOfPendingModeWhileGpuIsInUse) {

@@ -23,7 +23,7 @@ const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& cat
 bool IsPlain(const device::GpuInfo& info) { return !info.mig_enabled && info.share_gib == 0; }
 
 // True if a GPU of a hybrid node cannot change its MIG mode now.
-bool KeepsMig(const gpu::Model& board, const device::GpuInfo& info, const Division& division) {
+bool KeepsMig(const gpu::Model& board, const device::GpuInfo& info, const SharingSettings& division) {
   if (!NeedsReset(board)) return division.no_mig.contains(info.index);
   if (division.resets == ResetRule::kNever || division.not_reset.contains(info.index)) return true;
   return division.resets == ResetRule::kNode && WaitsForReset(info);
@@ -31,29 +31,29 @@ bool KeepsMig(const gpu::Model& board, const device::GpuInfo& info, const Divisi
 
 // The model of a GPU of a hybrid node for all modes other than MPS shares.
 const gpu::Model* CutModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
-                             const Division& division) {
+                             const SharingSettings& division) {
   const gpu::Model* board = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
   const bool keeps = board == nullptr || KeepsMig(*board, info, division);
   if (keeps && board != nullptr && info.mig_enabled && NeedsReset(*board)) {
     const gpu::Model* divided =
-        catalogue.FindModes(gpu::NameOf({.mig = board, .parts = division.parts}));
+        catalogue.FindSharingModes(gpu::NameOf({.mig = board, .parts = division.parts}));
     return divided != nullptr ? divided : board;
   }
-  gpu::Modes modes{.mig = keeps ? nullptr : board,
+  gpu::SharingModes modes{.mig = keeps ? nullptr : board,
                    .memory_gib = static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)),
                    .whole = true,
                    .parts = division.parts};
   // Time slices keep their slots when the GPU can be in MIG mode again.
   if (keeps && board != nullptr && board->slots() < gpu::kPlainSlots) modes.slots = board->slots();
   modes.time_slices = std::min(division.time_slices, gpu::MostTimeSlices(modes));
-  const gpu::Model* model = catalogue.FindModes(gpu::NameOf(modes));
+  const gpu::Model* model = catalogue.FindSharingModes(gpu::NameOf(modes));
   if (model != nullptr || modes.parts.empty()) return model;
   modes.parts.clear();  // no table can hold all these layouts
-  return catalogue.FindModes(gpu::NameOf(modes));
+  return catalogue.FindSharingModes(gpu::NameOf(modes));
 }
 
 // Configured parts that the model does not include.
-std::string LackedParts(const gpu::Model& model, const Division& division) {
+std::string LackedParts(const gpu::Model& model, const SharingSettings& division) {
   std::string lacked;
   for (const gpu::InstancePart& part : division.parts) {
     const std::string name = gpu::PartName(part);
@@ -64,7 +64,7 @@ std::string LackedParts(const gpu::Model& model, const Division& division) {
 }
 
 void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
-                   const Division& division, device::ObservedGpu& gpu) {
+                   const SharingSettings& division, device::ObservedGpu& gpu) {
   const gpu::Model* cut = CutModelOf(info, catalogue, division);
   const gpu::Model* shares =
       info.could_share_gib > 0 ? &gpu::SharesOf(info.could_share_gib, info.most_shares) : nullptr;
@@ -73,19 +73,19 @@ void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
     gpu.mig_after_reset = info.mig_pending;
   }
   if (info.share_gib > 0) {
-    gpu.mode = device::Mode::kShares;
+    gpu.mode = device::SharingMode::kShares;
     gpu.model = &gpu::SharesOf(info.share_gib, info.most_shares);
     gpu.other = cut;
     return;
   }
-  gpu.mode = info.mig_enabled ? device::Mode::kMig : device::Mode::kPlain;
+  gpu.mode = info.mig_enabled ? device::SharingMode::kMig : device::SharingMode::kPlain;
   gpu.model = cut;
   // A GPU with only MIG layouts cannot leave that mode.
   if (cut != nullptr && cut->FindProfile(gpu::kWholeGpu)) gpu.other = shares;
 }
 
 void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
-                const gpu::Catalogue& catalogue, const Division& division, NodeDevices& devices) {
+                const gpu::Catalogue& catalogue, const SharingSettings& division, NodeDevices& devices) {
   const auto unreadable = [&](const std::string& why) {
     devices.problems.push_back(fmt::format("GPU {}: {}", info.index, why));
     devices.unreadable.push_back({info.index, nullptr, true, {}, info.uuid});
@@ -291,7 +291,7 @@ std::set<std::string> NodeDevices::Held() const {
 }
 
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
-                            const gpu::Catalogue& catalogue, const Division& division) {
+                            const gpu::Catalogue& catalogue, const SharingSettings& division) {
   NodeDevices devices;
   NOS_ASSIGN(devices.infos, backend.ListGpus());
   // Devices that exist only in memory are known after the kubelet has listed what pods hold.
@@ -326,7 +326,7 @@ int64_t NodeDevices::Told(const std::string& pod, const std::string& resource) c
   return found == told.end() ? 0 : found->second;
 }
 
-Holders Recall(NodeDevices& devices, const Holders& seen,
+Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
                std::span<const std::shared_ptr<const cluster::Pod>> pods) {
   Alive alive;
   for (const auto& pod : pods) {
@@ -436,16 +436,16 @@ std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
   return needed;
 }
 
-std::map<std::string, std::set<std::string>> OnTheirWay(
+std::map<std::string, std::set<std::string>> PodsPendingAdmission(
     std::span<const std::shared_ptr<const cluster::Pod>> pods) {
-  std::map<std::string, std::set<std::string>> on_their_way;
+  std::map<std::string, std::set<std::string>> pending_admission;
   for (const auto& pod : pods) {
     if (pod->Finished() || Admitted(*pod)) continue;
     for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
-      if (CountOf(amount) > 0) on_their_way[resource].insert(pod->Key() + " " + pod->meta.uid);
+      if (CountOf(amount) > 0) pending_admission[resource].insert(pod->Key() + " " + pod->meta.uid);
     }
   }
-  return on_their_way;
+  return pending_admission;
 }
 
 bool HeldByNobody(const NodeDevices& devices,

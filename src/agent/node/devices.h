@@ -62,7 +62,7 @@ struct Holder {
 using Holders = std::map<std::string, Holder>;
 
 // How the GPUs of a node are partitioned.
-struct Division {
+struct SharingSettings {
   bool hybrid = false;     // each GPU has its own sharing mode
   int time_slices = 0;     // number per GPU; 0: none
   std::set<int> no_mig{};  // indices of GPUs on which MIG mode cannot be enabled
@@ -75,7 +75,7 @@ struct Division {
 
 // Error: kUnavailable if driver or kubelet do not answer. A single bad GPU only adds a problem.
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
-                            const gpu::Catalogue& catalogue, const Division& division = {});
+                            const gpu::Catalogue& catalogue, const SharingSettings& division = {});
 
 // Completes the kubelet's list of holders with what was seen before. A kubelet that has just
 // started reports for about a second that no pod holds a device (1.34.2: it answers before it has
@@ -83,9 +83,9 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
 // all devices of the pod, or the pod has ended. If a pod is admitted and the kubelet does not list
 // all its devices, all devices of that resource are doubtful. They also are while init containers
 // run that request more than the other containers, because kubelets do not list devices of init
-// containers (1.34, pkg/kubelet/apis/podresources/server_v1.go). `seen`: the last result of Recall;
+// containers (1.34, pkg/kubelet/apis/podresources/server_v1.go). `seen`: the last result of RestoreHolders;
 // `pods`: the pods bound to the node.
-Holders Recall(NodeDevices& devices, const Holders& seen,
+Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
                std::span<const std::shared_ptr<const cluster::Pod>> pods);
 
 // GPUs by index as last read, and the time.
@@ -119,7 +119,7 @@ std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
 
 // Bound pods that the kubelet has not admitted yet ("ns/name uid"), by requested resource. The
 // kubelet may give them any free device, or has already chosen one and does not list it yet.
-std::map<std::string, std::set<std::string>> OnTheirWay(
+std::map<std::string, std::set<std::string>> PodsPendingAdmission(
     std::span<const std::shared_ptr<const cluster::Pod>> pods);
 
 // True if the kubelet still assigns devices to pods that have ended or do not exist.

@@ -30,7 +30,7 @@ const gpu::Model* FindModel(const gpu::Catalogue& catalogue, std::string_view na
 // For hybrid nodes, whose GPUs can have models of any sharing mode.
 const gpu::Model* FindAnyModel(const gpu::Catalogue& catalogue, std::string_view name) {
   if (const gpu::Model* model = gpu::FindShares(name)) return model;
-  if (const gpu::Model* model = catalogue.FindModes(name)) return model;
+  if (const gpu::Model* model = catalogue.FindSharingModes(name)) return model;
   return catalogue.FindByName(name);
 }
 
@@ -130,13 +130,13 @@ class NodeReader {
  public:
   NodeReader(const Node& node, const gpu::Catalogue& catalogue)
       : labels_(node.meta.labels),
-        mode_(PartitioningOf(node)),
+        mode_(SharingModeOf(node)),
         catalogue_(catalogue),
         reported_(ReadReported(node, kStatus)) {}
 
   NodeGpus Read() && {
     out_.managed = true;
-    out_.whole = mode_ == Partitioning::kHybrid;
+    out_.whole = mode_ == SharingMode::kHybrid;
     out_.problems = reported_.problems;
     for (const int index : Indexes()) {
       const auto it = reported_.gpus.find(index);
@@ -182,9 +182,9 @@ class NodeReader {
   }
 
   const gpu::Model* ModelOf(int index, const ReportedGpu& reported) {
-    if (mode_ == Partitioning::kHybrid) return ToldModel(index, reported.model);
+    if (mode_ == SharingMode::kHybrid) return ToldModel(index, reported.model);
     if (reported.model.empty()) return LabelledModel();
-    if (mode_ == Partitioning::kMps) return SharedModel(index, reported.model);
+    if (mode_ == SharingMode::kMps) return SharedModel(index, reported.model);
     const gpu::Model* model = FindModel(catalogue_, reported.model);
     if (model == nullptr) {
       Problem(index, fmt::format("its model '{}' is not in the catalogue of MIG GPUs; add it to "
@@ -208,7 +208,7 @@ class NodeReader {
   }
 
   const gpu::Model* OtherModelOf(int index, const gpu::Model& model, const ReportedGpu& reported) {
-    if (mode_ != Partitioning::kHybrid || reported.other_model.empty()) return nullptr;
+    if (mode_ != SharingMode::kHybrid || reported.other_model.empty()) return nullptr;
     const gpu::Model* other = ToldModel(index, reported.other_model);
     // A resource must identify the model that it belongs to.
     if (other == nullptr || other->counted() != model.counted()) return other;
@@ -227,7 +227,7 @@ class NodeReader {
 
   const gpu::Model* LabelledModel() {
     if (!labelled_.has_value()) {
-      labelled_ = mode_ == Partitioning::kMps ? ModelOfMemory() : FindLabelledModel();
+      labelled_ = mode_ == SharingMode::kMps ? ModelOfMemory() : FindLabelledModel();
     }
     return *labelled_;
   }
@@ -299,7 +299,7 @@ class NodeReader {
   static const gpu::Model& WithoutLimit(const gpu::Model& model, std::string_view layout) {
     const bool many =
         model.counted() && std::ranges::count(layout, ',') >= std::max(model.most_instances(), 1);
-    return many ? gpu::SharesOf(model.slots(), gpu::kMostClients) : model;
+    return many ? gpu::SharesOf(model.slots(), gpu::kMaxClients) : model;
   }
 
   // Error: kInvalid. A report that is readable only in part is rejected as a whole: the missing
@@ -330,7 +330,7 @@ class NodeReader {
   }
 
   const StringMap& labels_;
-  const Partitioning mode_;
+  const SharingMode mode_;
   const gpu::Catalogue& catalogue_;
   Reported reported_;
   std::optional<const gpu::Model*> labelled_;
@@ -453,7 +453,7 @@ bool TellsOfModes(const Node& node) {
 
 }  // namespace
 
-std::string_view ChosenPartitioning(const Node& node) {
+std::string_view RequestedSharingMode(const Node& node) {
   const StringMap& labels = node.meta.labels;
   if (labels.contains(kPartitioningLabel)) return Lookup(labels, kPartitioningLabel);
   const std::string_view old = Lookup(labels, OldKey("gpu-partitioning"));
@@ -461,15 +461,15 @@ std::string_view ChosenPartitioning(const Node& node) {
   return Lookup(labels, OldKey("auto-mig-enabled")) == "true" ? "mig" : "";
 }
 
-Partitioning PartitioningOf(const Node& node) {
-  const std::string_view mode = ChosenPartitioning(node);
-  if (mode == "mig") return Partitioning::kMig;
-  if (mode == "mps") return TellsOfShares(node) ? Partitioning::kMps : Partitioning::kNone;
-  if (mode == "hybrid") return TellsOfModes(node) ? Partitioning::kHybrid : Partitioning::kNone;
-  return Partitioning::kNone;
+SharingMode SharingModeOf(const Node& node) {
+  const std::string_view mode = RequestedSharingMode(node);
+  if (mode == "mig") return SharingMode::kMig;
+  if (mode == "mps") return TellsOfShares(node) ? SharingMode::kMps : SharingMode::kNone;
+  if (mode == "hybrid") return TellsOfModes(node) ? SharingMode::kHybrid : SharingMode::kNone;
+  return SharingMode::kNone;
 }
 
-bool IsManaged(const Node& node) { return PartitioningOf(node) != Partitioning::kNone; }
+bool IsManaged(const Node& node) { return SharingModeOf(node) != SharingMode::kNone; }
 
 NodeGpus ReadNodeGpus(const Node& node, const gpu::Catalogue& catalogue) {
   if (!IsManaged(node)) return {};

@@ -12,11 +12,11 @@
 namespace nos::cluster {
 namespace {
 
-constexpr size_t kMostLabels = 64, kMostTaints = 32, kMostResources = 64;
-constexpr size_t kMostUrl = 2048, kMostName = 253, kMostLabelName = 63;
-constexpr int kMostTimeSlices = 7;
-constexpr int64_t kMostPods = 10'000;      // per node
-constexpr int64_t kMostPrice = 1'000'000;  // per hour
+constexpr size_t kMaxLabels = 64, kMaxTaints = 32, kMaxResources = 64;
+constexpr size_t kMaxUrl = 2048, kMaxName = 253, kMaxLabelName = 63;
+constexpr int kMaxTimeSlices = 7;
+constexpr int64_t kMaxPods = 10'000;      // per node
+constexpr int64_t kMaxPrice = 1'000'000;  // per hour
 
 bool IsAlphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -25,7 +25,7 @@ bool IsAlphanumeric(char c) {
 // Letters and digits, with "-", "_" and "." between them. Source: apimachinery validation
 // IsQualifiedName, IsValidLabelValue.
 bool IsLabelName(std::string_view text) {
-  return !text.empty() && text.size() <= kMostLabelName && IsAlphanumeric(text.front()) &&
+  return !text.empty() && text.size() <= kMaxLabelName && IsAlphanumeric(text.front()) &&
          IsAlphanumeric(text.back()) && std::ranges::all_of(text, [](char c) {
            return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.';
          });
@@ -34,7 +34,7 @@ bool IsLabelValue(std::string_view text) { return text.empty() || IsLabelName(te
 
 // Source: apimachinery validation IsDNS1123Subdomain.
 bool IsSubdomain(std::string_view text) {
-  if (text.size() > kMostName) return false;
+  if (text.size() > kMaxName) return false;
   return std::ranges::all_of(Split(text, '.'), [](std::string_view part) {
     return IsLabelName(part) && std::ranges::all_of(part, [](char c) {
              return c == '-' || (IsAlphanumeric(c) && !(c >= 'A' && c <= 'Z'));
@@ -61,12 +61,12 @@ auto Within(int32_t least, int32_t most) {
 
 void ReadLabels(Field& from, StringMap& to) {
   from.Read(to);
-  if (to.size() > kMostLabels) from.Fail(fmt::format("must be {} labels at most", kMostLabels));
+  if (to.size() > kMaxLabels) from.Fail(fmt::format("must be {} labels at most", kMaxLabels));
   for (const auto& [key, value] : to) {
     if (!IsLabelKey(key)) from.Fail(fmt::format("{} is no label's name", Quoted(key)));
     if (!IsLabelValue(value)) {
       from.Fail(fmt::format("{} is no label's value: letters, digits, '-', '_' and '.', {} at most",
-                            Quoted(value), kMostLabelName));
+                            Quoted(value), kMaxLabelName));
     }
   }
 }
@@ -83,14 +83,14 @@ void ReadPoolTaint(Field& from, Taint& to) {
 
 void ReadTaints(Field& from, std::vector<Taint>& to) {
   from.Read(to, ReadPoolTaint);
-  if (to.size() > kMostTaints) from.Fail(fmt::format("must be {} taints at most", kMostTaints));
+  if (to.size() > kMaxTaints) from.Fail(fmt::format("must be {} taints at most", kMaxTaints));
 }
 
-void ReadPartitioning(Field& from, Partitioning& to) {
+void ReadPartitioning(Field& from, SharingMode& to) {
   std::string text = "none";
   from.Read(text);
-  using enum Partitioning;
-  for (const Partitioning each : {kNone, kMig, kMps, kHybrid}) {
+  using enum SharingMode;
+  for (const SharingMode each : {kNone, kMig, kMps, kHybrid}) {
     if (NameOf(each) != text) continue;
     to = each;
     return;
@@ -117,8 +117,8 @@ void ReadPositive(Field& from, Quantity& to) {
 
 void ReadPrice(Field& from, Quantity& to) {
   ReadPositive(from, to);
-  if (to > Quantity::FromValue(kMostPrice)) {
-    from.Fail(fmt::format("must be {} for an hour at most", kMostPrice));
+  if (to > Quantity::FromValue(kMaxPrice)) {
+    from.Fail(fmt::format("must be {} for an hour at most", kMaxPrice));
   }
 }
 
@@ -127,7 +127,7 @@ void ReadGpus(Field& from, PoolGpus& to) {
                At("count", to.count, Within(0, kMaxGpusPerNode)),
                At("partitioning", to.partitioning, ReadPartitioning),
                At("memory", to.memory, ReadPositive),
-               At("timeSlices", to.time_slices, Within(0, kMostTimeSlices)));
+               At("timeSlices", to.time_slices, Within(0, kMaxTimeSlices)));
 }
 
 // Reads an amount of the resource `name`.
@@ -157,9 +157,9 @@ void ReadSpec(Field& spec, NodePool& to, ResourceList& beside) {
   spec.Members(At("gpu", read_gpus), At("cpu", Resource(own, "cpu")),
                At("memory", Resource(own, "memory")), At("pods", Resource(own, "pods")),
                At("resources", beside), At("labels", to.labels, ReadLabels),
-               At("taints", read_taints), At("min", to.min, Within(0, kMostPoolNodes)),
-               At("max", to.max, Within(0, kMostPoolNodes)), At("price", to.price, ReadPrice),
-               At("startSeconds", to.start_seconds, Within(0, kMostStartSeconds)),
+               At("taints", read_taints), At("min", to.min, Within(0, kMaxPoolNodes)),
+               At("max", to.max, Within(0, kMaxPoolNodes)), At("price", to.price, ReadPrice),
+               At("startSeconds", to.start_seconds, Within(0, kMaxStartSeconds)),
                At("scaleTargetRef", to.target, ReadTarget),
                At("webhook", [&](Field& webhook) { webhook.Members(At("url", to.webhook)); }),
                At("signal", to.signal, ReadSignal), At("deleteAnnotation", to.delete_annotation),
@@ -210,15 +210,15 @@ Status CheckGpus(const PoolGpus& gpu) {
     return Wrong(gpu.model.empty() ? "gpu.product" : "gpu.model",
                  fmt::format("{} is no label's value", Quoted(name)));
   }
-  if (gpu.time_slices > 0 && gpu.partitioning != Partitioning::kHybrid) {
+  if (gpu.time_slices > 0 && gpu.partitioning != SharingMode::kHybrid) {
     return Wrong("gpu.timeSlices", "is for partitioning: hybrid only");
   }
   return Status::Ok();
 }
 
 Status CheckResources(const ResourceList& resources) {
-  if (resources.size() > kMostResources) {
-    return Wrong("resources", fmt::format("must be {} at most", kMostResources));
+  if (resources.size() > kMaxResources) {
+    return Wrong("resources", fmt::format("must be {} at most", kMaxResources));
   }
   for (const auto& [name, amount] : resources) {
     if (!IsLabelKey(name)) {
@@ -231,8 +231,8 @@ Status CheckResources(const ResourceList& resources) {
     if ((name == "cpu" || name == "memory") && amount <= Quantity()) {
       return Wrong(name, "must be more than 0, or left out to learn it from a node");
     }
-    if (name == "pods" && (amount.Value() < 1 || amount.Value() > kMostPods)) {
-      return Wrong("pods", fmt::format("must be from 1 to {}", kMostPods));
+    if (name == "pods" && (amount.Value() < 1 || amount.Value() > kMaxPods)) {
+      return Wrong("pods", fmt::format("must be from 1 to {}", kMaxPods));
     }
   }
   return Status::Ok();
@@ -241,7 +241,7 @@ Status CheckResources(const ResourceList& resources) {
 // A URL with http or https, a host, and no credentials.
 bool IsUrl(std::string_view url) {
   const bool https = url.starts_with("https://");
-  if (url.size() > kMostUrl || (!https && !url.starts_with("http://"))) return false;
+  if (url.size() > kMaxUrl || (!https && !url.starts_with("http://"))) return false;
   url.remove_prefix(https ? 8 : 7);
   const std::string_view host = url.substr(0, url.find_first_of("/?#"));
   const bool plain =
@@ -342,15 +342,15 @@ Status Check(NodePool& pool) {
 
 }  // namespace
 
-std::string_view NameOf(Partitioning partitioning) {
+std::string_view NameOf(SharingMode partitioning) {
   switch (partitioning) {
-    case Partitioning::kMig:
+    case SharingMode::kMig:
       return "mig";
-    case Partitioning::kMps:
+    case SharingMode::kMps:
       return "mps";
-    case Partitioning::kHybrid:
+    case SharingMode::kHybrid:
       return "hybrid";
-    case Partitioning::kNone:
+    case SharingMode::kNone:
       break;
   }
   return "none";
@@ -377,18 +377,18 @@ bool IsOf(const NodePool& pool, const Node& node) {
 
 bool IsUsable(const NodeTemplate& known) {
   const bool nameless = known.gpu.model.empty() && known.gpu.product.empty();
-  const bool whole = known.gpu.partitioning == Partitioning::kNone;
+  const bool whole = known.gpu.partitioning == SharingMode::kNone;
   return CheckResources(known.resources).ok() && known.resources.contains("cpu") &&
          known.resources.contains("memory") &&
          std::ranges::all_of(known.resources,
                              [](const auto& item) { return item.second > Quantity(); }) &&
          ((nameless && whole) || CheckGpus(known.gpu).ok()) &&
-         known.labels.size() <= kMostLearntLabels && !known.labels.contains(kPartitioningLabel) &&
+         known.labels.size() <= kMaxLearntLabels && !known.labels.contains(kPartitioningLabel) &&
          std::ranges::all_of(known.labels,
                              [](const auto& label) {
                                return IsLabelKey(label.first) && IsLabelValue(label.second);
                              }) &&
-         known.taints.size() <= kMostTaints &&
+         known.taints.size() <= kMaxTaints &&
          std::ranges::all_of(known.taints, [](const Taint& taint) {
            return IsLabelKey(taint.key) && IsLabelValue(taint.value) &&
                   (taint.effect == "NoSchedule" || taint.effect == "NoExecute");

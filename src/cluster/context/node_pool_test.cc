@@ -47,7 +47,7 @@ status: {nodes: 3, wanted: 5, conditions: [{type: Growing, status: "True"}]})"),
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(pool.gpu.model, "H100-80GB");
   EXPECT_EQ(pool.gpu.count, 8);
-  EXPECT_EQ(pool.gpu.partitioning, Partitioning::kHybrid);
+  EXPECT_EQ(pool.gpu.partitioning, SharingMode::kHybrid);
   EXPECT_EQ(pool.gpu.memory.Value(), int64_t{80} << 30);
   EXPECT_EQ(pool.gpu.time_slices, 4);
   EXPECT_EQ(pool.resources.at("cpu").Value(), 96);
@@ -80,7 +80,7 @@ TEST(NodePoolTest, AppliesDefaultsToOptionalFields) {
   const Status status = Read(kNeeded, pool);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(pool.gpu.count, 0);
-  EXPECT_EQ(pool.gpu.partitioning, Partitioning::kNone);
+  EXPECT_EQ(pool.gpu.partitioning, SharingMode::kNone);
   EXPECT_EQ(pool.resources.at("pods").Value(), 110);
   EXPECT_EQ(pool.min, 0);
   EXPECT_EQ(pool.start_seconds, 300);

@@ -19,7 +19,7 @@ namespace {
 using NodePtr = std::shared_ptr<const Node>;
 using PodPtr = std::shared_ptr<const Pod>;
 
-constexpr size_t kMostLearntTaints = 32, kMostLearntResources = 64;
+constexpr size_t kMaxLearntTaints = 32, kMaxLearntResources = 64;
 
 // Source: k8s.io/kubernetes pkg/kubelet/types, ConfigMirrorAnnotationKey.
 constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
@@ -113,15 +113,15 @@ int32_t TimeSlicesOf(const Node& node) {
   const size_t at = model->second.rfind(kTime);
   if (at == std::string::npos) return 0;
   const auto slices = ParseInt(std::string_view(model->second).substr(at + kTime.size()));
-  return static_cast<int32_t>(std::clamp<int64_t>(slices.value_or(0), 0, gpu::kMostTimeSlices));
+  return static_cast<int32_t>(std::clamp<int64_t>(slices.value_or(0), 0, gpu::kMaxTimeSlices));
 }
 
 // nullopt while the labels do not describe the GPUs yet.
 std::optional<PoolGpus> GpusOf(const Node& node) {
   PoolGpus gpu;
-  const std::string_view chosen = ChosenPartitioning(node);
-  using enum Partitioning;
-  for (const Partitioning each : {kMig, kMps, kHybrid}) {
+  const std::string_view chosen = RequestedSharingMode(node);
+  using enum SharingMode;
+  for (const SharingMode each : {kMig, kMps, kHybrid}) {
     if (NameOf(each) == chosen) gpu.partitioning = each;
   }
   const bool whole = gpu.partitioning == kNone;
@@ -131,7 +131,7 @@ std::optional<PoolGpus> GpusOf(const Node& node) {
   if (!whole && (gpu.count == 0 || gpu.product.empty())) return std::nullopt;
   if (gpu.count == 0) return PoolGpus();
   const int64_t mib = ParseInt(LabelOf(node, kMemoryLabel)).value_or(0);
-  if (mib > 0 && mib <= int64_t{gpu::kMostModesGib} * 1024) {
+  if (mib > 0 && mib <= int64_t{gpu::kMaxModesGib} * 1024) {
     gpu.memory = Quantity::FromValue(mib << 20);
   }
   if (gpu.partitioning == kHybrid) gpu.time_slices = TimeSlicesOf(node);
@@ -148,14 +148,14 @@ std::optional<NodeTemplate> ShapeOf(const Node& node, const ResourceList& taken)
     if (name == kWholeGpuResource || IsSliceResource(name)) continue;
     const Quantity left = amount - AmountOf(taken, name);
     const bool main = name == "cpu" || name == "memory" || name == "pods";
-    if (left <= Quantity() || (!main && shape.resources.size() >= kMostLearntResources - 3)) {
+    if (left <= Quantity() || (!main && shape.resources.size() >= kMaxLearntResources - 3)) {
       continue;
     }
     shape.resources[name] = left;
   }
   if (!shape.resources.contains("cpu") || !shape.resources.contains("memory")) return std::nullopt;
   for (const Taint& taint : node.taints) {
-    if (taint.effect != "PreferNoSchedule" && shape.taints.size() < kMostLearntTaints) {
+    if (taint.effect != "PreferNoSchedule" && shape.taints.size() < kMaxLearntTaints) {
       shape.taints.push_back(taint);
     }
   }
@@ -271,7 +271,7 @@ std::optional<NodeTemplate> Learn(const NodePool& pool, std::span<const NodePtr>
              (was == remembered->labels.end() || was->second != label.second);
     });
   }
-  while (labels.size() > kMostLearntLabels) labels.erase(std::prev(labels.end()));
+  while (labels.size() > kMaxLearntLabels) labels.erase(std::prev(labels.end()));
   return NodeTemplate{most.first.gpu, most.least, std::move(labels), most.first.taints};
 }
 

@@ -108,7 +108,7 @@ TEST_F(NodeTemplateTest, ExcludesGpuResourcesFromResources) {
   EXPECT_THAT(known->resources, ElementsAre(Key("cpu"), Key("memory"), Key("pods")));
   EXPECT_EQ(known->gpu.product, "NVIDIA-H100-80GB-HBM3");
   EXPECT_EQ(known->gpu.count, 8);
-  EXPECT_EQ(known->gpu.partitioning, Partitioning::kMig);
+  EXPECT_EQ(known->gpu.partitioning, SharingMode::kMig);
   EXPECT_EQ(known->gpu.memory.Value(), int64_t{81559} << 20);
   EXPECT_THAT(known->labels, ElementsAre(Key("pool"))) << "the others follow from its GPUs";
 }

@@ -8,11 +8,11 @@
 namespace nos::cluster {
 namespace {
 
-constexpr int64_t kMostWeight = 1000;
+constexpr int64_t kMaxWeight = 1000;
 
 void ReadWeight(Field& from, int64_t& to) {
   from.Read(to);
-  if (to < 1 || to > kMostWeight) from.Fail("must be from 1 to 1000");
+  if (to < 1 || to > kMaxWeight) from.Fail("must be from 1 to 1000");
 }
 
 void ReadStatus(Field& from, QuotaStatus& to) {

@@ -15,7 +15,7 @@
 namespace nos::cluster {
 namespace {
 
-constexpr size_t kMostAsked = 4096;  // names that only pods request
+constexpr size_t kMaxAsked = 4096;  // names that only pods request
 
 // Names are stored in a deque, so that references to them and views into them stay valid.
 class Names {
@@ -32,7 +32,7 @@ class Names {
   }
 
   ResourceId InternAsked(std::string_view name) {
-    if (const ResourceId id = Find(name); id != kUnknownResource || asked_ >= kMostAsked) return id;
+    if (const ResourceId id = Find(name); id != kUnknownResource || asked_ >= kMaxAsked) return id;
     ++asked_;
     return Intern(name);
   }

@@ -17,10 +17,10 @@ namespace {
 using gpu::LayoutTable;
 using gpu::ProfileId;
 
-constexpr int kMostInstances = 512;       // above the number on any node
-constexpr int kMostSteps = 2000;          // per search
-constexpr int64_t kMostMixtures = 4096;   // of shares that one pod may request
-constexpr size_t kMostRemembered = 4096;  // nodes, and states of GPUs
+constexpr int kMaxInstances = 512;       // above the number on any node
+constexpr int kMaxSteps = 2000;          // per search
+constexpr int64_t kMaxMixtures = 4096;   // of shares that one pod may request
+constexpr size_t kMaxRemembered = 4096;  // nodes, and states of GPUs
 
 ResourceId Whole() {
   static const ResourceId whole = InternResource(kWholeGpuResource);
@@ -37,49 +37,49 @@ std::vector<ResourceId> InstancesIn(const ResourceVector& requests) {
   return kinds;
 }
 
-std::vector<Board> BoardsOf(const NodeInfo& node) {
-  std::vector<Board> boards;
+std::vector<GpuDraft> GpuDraftsOf(const NodeInfo& node) {
+  std::vector<GpuDraft> drafts;
   for (const Gpu& gpu : node.gpus.gpus) {
-    if (auto board = BoardOf(gpu)) boards.push_back(*std::move(board));
+    if (auto draft = GpuDraftOf(gpu)) drafts.push_back(*std::move(draft));
   }
-  return boards;
+  return drafts;
 }
 
-std::vector<size_t> OffersOf(OfferBook& book, const std::vector<Board>& boards) {
+std::vector<size_t> OffersOf(OfferBook& book, const std::vector<GpuDraft>& drafts) {
   std::vector<size_t> offers;
-  offers.reserve(boards.size());
-  for (const Board& board : boards) offers.push_back(book.OffersOf(board));
+  offers.reserve(drafts.size());
+  for (const GpuDraft& draft : drafts) offers.push_back(book.OffersOf(draft));
   return offers;
 }
 
 struct Choice {
   int changes = 0;  // instances created and destroyed
   double loss = 0;  // of potential, in units of GPUs
-  size_t board = 0;
+  size_t draft = 0;
   gpu::Placement placement;
   bool switches = false;     // the GPU must first switch to its other model
   bool unpreferred = false;  // the GPU is not the preferred one
 };
 
 bool Better(const Choice& a, const Choice& b) {
-  return std::tuple(a.changes, a.unpreferred, a.loss, a.board, b.placement) <
-         std::tuple(b.changes, b.unpreferred, b.loss, b.board, a.placement);
+  return std::tuple(a.changes, a.unpreferred, a.loss, a.draft, b.placement) <
+         std::tuple(b.changes, b.unpreferred, b.loss, b.draft, a.placement);
 }
 
 // Assigns each instance its best placement that leaves placements for the others. `plan`, the
 // assignment of instances to GPUs, guarantees that one exists.
 class Placing {
  public:
-  Placing(OfferBook& book, std::vector<Board> boards, Share asked, std::vector<Share> plan,
+  Placing(OfferBook& book, std::vector<GpuDraft> drafts, Share asked, std::vector<Share> plan,
           std::optional<int> preferred)
       : book_(book),
-        boards_(std::move(boards)),
-        sizes_(book.SizesOn(boards_)),
+        drafts_(std::move(drafts)),
+        sizes_(book.SizesOn(drafts_)),
         left_(std::move(asked)),
         plan_(std::move(plan)),
         preferred_(preferred) {
-    for (const Board& board : boards_) {
-      for (const gpu::Model* model : {&board.model(), board.Other()}) {
+    for (const GpuDraft& draft : drafts_) {
+      for (const gpu::Model* model : {&draft.model(), draft.Other()}) {
         if (model != nullptr && !plain_.contains(model)) plain_[model] = gpu::PlainProfiles(*model);
       }
     }
@@ -103,65 +103,65 @@ class Placing {
   bool Place(size_t kind) {
     --left_[kind];
     for (const Choice& choice : Choices(kind)) {
-      Board& board = boards_[choice.board];
-      const Board before = board;
-      if (choice.switches) board.Switch();
-      Take(choice.placement, board);
-      if (Keeps(choice.board, kind) || Replans()) {
-        found_.push_back({board.gpu->index, choice.placement,
-                          &board.model() == board.gpu->model ? nullptr : &board.model()});
+      GpuDraft& draft = drafts_[choice.draft];
+      const GpuDraft before = draft;
+      if (choice.switches) draft.Switch();
+      Take(choice.placement, draft);
+      if (Keeps(choice.draft, kind) || Replans()) {
+        found_.push_back({draft.gpu->index, choice.placement,
+                          &draft.model() == draft.gpu->model ? nullptr : &draft.model()});
         return true;
       }
-      board = before;
+      draft = before;
     }
     return false;
   }
 
   // True if the rest of the plan for this GPU still fits on it.
-  bool Keeps(size_t board, size_t kind) {
-    Share rest = plan_[board];
-    if (--rest[kind] < 0 || !book_.CanHold(book_.OffersOf(boards_[board]), rest)) return false;
-    plan_[board] = std::move(rest);
+  bool Keeps(size_t draft, size_t kind) {
+    Share rest = plan_[draft];
+    if (--rest[kind] < 0 || !book_.CanHold(book_.OffersOf(drafts_[draft]), rest)) return false;
+    plan_[draft] = std::move(rest);
     return true;
   }
 
   bool Replans() {
-    auto plan = book_.Divide(left_, OffersOf(book_, boards_), sizes_, steps_);
+    auto plan = book_.Divide(left_, OffersOf(book_, drafts_), sizes_, steps_);
     if (!plan) return false;
     plan_ = *std::move(plan);
     return true;
   }
 
   // False if it does not fit.
-  static bool Take(gpu::Placement placement, Board& board) {
-    if (!board.used.Add(placement)) return false;
-    const bool there = std::erase(board.free, placement) > 0;
-    if (!there) board.free = Staying(board.used, std::move(board.free));
+  static bool Take(gpu::Placement placement, GpuDraft& draft) {
+    if (!draft.used.Add(placement)) return false;
+    const bool there = std::erase(draft.free, placement) > 0;
+    if (!there) draft.free = Staying(draft.used, std::move(draft.free));
     return true;
   }
 
   std::vector<Choice> Choices(size_t kind) const {
     std::vector<Choice> choices;
-    for (size_t i = 0; i < boards_.size(); ++i) {
-      AddChoices(kind, i, boards_[i], 0, choices);
-      if (boards_[i].Other() == nullptr) continue;
-      Board switched = boards_[i];
+    for (size_t i = 0; i < drafts_.size(); ++i) {
+      AddChoices(kind, i, drafts_[i], 0, choices);
+      if (drafts_[i].Other() == nullptr) continue;
+      GpuDraft switched = drafts_[i];
       switched.Switch();
-      AddChoices(kind, i, switched, 1 + static_cast<int>(boards_[i].free.size()), choices);
+      AddChoices(kind, i, switched, 1 + static_cast<int>(drafts_[i].free.size()), choices);
     }
     std::ranges::sort(choices, Better);
     return choices;
   }
 
-  void AddChoices(size_t kind, size_t i, const Board& board, int changes,
+  void AddChoices(size_t kind, size_t i, const GpuDraft& draft, int changes,
                   std::vector<Choice>& choices) const {
-    const auto profile = book_.ProfilesOf(board.model())[kind];
+    const auto profile = book_.ProfilesOf(draft.model())[kind];
     if (!profile) return;
-    for (const gpu::Placement& placement : PlacesFor(board, *profile)) {
-      auto choice = ChoiceFor(board, placement);
+    for (const gpu::Placement& placement : PlacesFor(draft, *profile)) {
+      auto choice = ChoiceFor(draft, placement);
       if (!choice) continue;
-      choice->board = i;
-      choice->unpreferred = preferred_ && board.gpu->index != *preferred_;
+      choice->draft = i;
+      choice->unpreferred = preferred_ && draft.gpu->index != *preferred_;
       choice->switches = changes > 0;
       choice->changes += changes;
       choices.push_back(*choice);
@@ -170,51 +170,51 @@ class Placing {
 
   // Placements beside the used instances. Equal shares are interchangeable, so at most one: a free
   // share, or else a new one under an unused number.
-  static std::vector<gpu::Placement> PlacesFor(const Board& board, ProfileId profile) {
+  static std::vector<gpu::Placement> PlacesFor(const GpuDraft& draft, ProfileId profile) {
     std::vector<gpu::Placement> places;
-    if (!board.used.model().counted()) {
-      const LayoutTable& table = board.used.model().layouts();
-      for (uint64_t left = table.Addable(board.used.layout()) & table.PlacementsOf(profile);
+    if (!draft.used.model().counted()) {
+      const LayoutTable& table = draft.used.model().layouts();
+      for (uint64_t left = table.Addable(draft.used.layout()) & table.PlacementsOf(profile);
            left != 0; left &= left - 1) {
         places.push_back(table.placements()[static_cast<size_t>(std::countr_zero(left))]);
       }
       return places;
     }
-    if (board.used.Copies(profile) == 0) return {};
-    const auto free = std::ranges::find(board.free, profile, &gpu::Placement::profile);
-    if (free != board.free.end()) return {*free};
-    return {{profile, UnusedStart(board)}};
+    if (draft.used.Copies(profile) == 0) return {};
+    const auto free = std::ranges::find(draft.free, profile, &gpu::Placement::profile);
+    if (free != draft.free.end()) return {*free};
+    return {{profile, UnusedStart(draft)}};
   }
 
   // Prefers numbers without a share; the number of a free share (which is then destroyed) is the
   // last resort.
-  static uint8_t UnusedStart(const Board& board) {
-    uint64_t taken = board.used.starts();
-    for (const gpu::Placement& placement : board.free) taken |= uint64_t{1} << placement.start;
+  static uint8_t UnusedStart(const GpuDraft& draft) {
+    uint64_t taken = draft.used.starts();
+    for (const gpu::Placement& placement : draft.free) taken |= uint64_t{1} << placement.start;
     const int unused = std::countr_one(taken);
-    return static_cast<uint8_t>(unused < gpu::kMostClients ? unused
-                                                           : std::countr_one(board.used.starts()));
+    return static_cast<uint8_t>(unused < gpu::kMaxClients ? unused
+                                                           : std::countr_one(draft.used.starts()));
   }
 
-  std::optional<Choice> ChoiceFor(const Board& before, gpu::Placement placement) const {
-    Board board = before;
-    const bool there = std::ranges::find(board.free, placement) != board.free.end();
-    if (!there && !board.MayBeCut()) return std::nullopt;
-    const size_t others = board.free.size() - (there ? 1 : 0);
-    if (!Take(placement, board)) return std::nullopt;
-    return Choice{static_cast<int>((there ? 0 : 1) + others - board.free.size()),
-                  gpu::LostGpus(before.used, board.used, plain_.at(&board.model())), 0, placement};
+  std::optional<Choice> ChoiceFor(const GpuDraft& before, gpu::Placement placement) const {
+    GpuDraft draft = before;
+    const bool there = std::ranges::find(draft.free, placement) != draft.free.end();
+    if (!there && !draft.MayBeCut()) return std::nullopt;
+    const size_t others = draft.free.size() - (there ? 1 : 0);
+    if (!Take(placement, draft)) return std::nullopt;
+    return Choice{static_cast<int>((there ? 0 : 1) + others - draft.free.size()),
+                  gpu::LostGpus(before.used, draft.used, plain_.at(&draft.model())), 0, placement};
   }
 
   OfferBook& book_;
-  std::vector<Board> boards_;
+  std::vector<GpuDraft> drafts_;
   const std::vector<Share> sizes_;
   std::map<const gpu::Model*, std::vector<ProfileId>> plain_;
   Share left_;                    // still to be placed
   std::vector<Share> plan_;       // the part of `left_` that each GPU gets
   std::optional<int> preferred_;  // Gpu::index
   std::vector<PromisedInstance> found_;
-  int steps_ = kMostSteps;
+  int steps_ = kMaxSteps;
 };
 
 // How many instances of this kind fit if no other kind is placed.
@@ -264,16 +264,16 @@ CutFinder::CutFinder(std::vector<ResourceId> kinds, const ResourceVector& reques
   int64_t mixtures = 1;  // of shares
   for (const ResourceId kind : kinds) {
     const int64_t amount = requests.Get(kind);
-    asked_.push_back(static_cast<int>(std::min<int64_t>(amount, kMostInstances)));
+    asked_.push_back(static_cast<int>(std::min<int64_t>(amount, kMaxInstances)));
     if (gpu::IsShareResource(ResourceName(kind)) && !too_many_) mixtures *= asked_.back() + 1;
-    too_many_ = too_many_ || amount > kMostInstances || mixtures > kMostMixtures;
+    too_many_ = too_many_ || amount > kMaxInstances || mixtures > kMaxMixtures;
   }
   book_ = OfferBook(std::move(kinds), asked_);
 }
 
 // Bounds the memory of the caches.
 void CutFinder::Forget() {
-  if (std::max(book_.size(), known_.size()) < kMostRemembered) return;
+  if (std::max(book_.size(), known_.size()) < kMaxRemembered) return;
   book_ = OfferBook(book_.kinds(), asked_);
   known_.clear();
 }
@@ -292,11 +292,11 @@ std::optional<std::vector<PromisedInstance>> CutFinder::Find(const NodeInfo& nod
   if (!MayBeCut(node) || too_many_) return std::nullopt;
   Forget();
   const Share asked = AskedOf(node);
-  std::vector<Board> boards = BoardsOf(node);
-  int steps = kMostSteps;
-  auto plan = book_.Divide(asked, OffersOf(book_, boards), book_.SizesOn(boards), steps);
+  std::vector<GpuDraft> drafts = GpuDraftsOf(node);
+  int steps = kMaxSteps;
+  auto plan = book_.Divide(asked, OffersOf(book_, drafts), book_.SizesOn(drafts), steps);
   if (!plan) return std::nullopt;
-  return Placing(book_, std::move(boards), asked, *std::move(plan), preferred).Run();
+  return Placing(book_, std::move(drafts), asked, *std::move(plan), preferred).Run();
 }
 
 bool CutFinder::Can(const NodeInfo& node) {
@@ -305,13 +305,13 @@ bool CutFinder::Can(const NodeInfo& node) {
   if (std::ranges::all_of(asked, [](int count) { return count == 0; })) return true;
   if (asked.size() == 1) return asked[0] <= Capacity(node, book_.kinds()[0]);
   Forget();
-  const std::vector<Board> boards = BoardsOf(node);
-  std::vector<size_t> offers = OffersOf(book_, boards);
+  const std::vector<GpuDraft> drafts = GpuDraftsOf(node);
+  std::vector<size_t> offers = OffersOf(book_, drafts);
   std::ranges::sort(offers);
   const auto [known, fresh] = known_.try_emplace({std::move(offers), asked});
   if (!fresh) return known->second;
-  int steps = kMostSteps;
-  known->second = book_.Divide(asked, known->first.first, book_.SizesOn(boards), steps).has_value();
+  int steps = kMaxSteps;
+  known->second = book_.Divide(asked, known->first.first, book_.SizesOn(drafts), steps).has_value();
   return known->second;
 }
 

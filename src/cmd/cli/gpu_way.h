@@ -1,11 +1,11 @@
-// Sharing mode of a GPU (gpu/board.h) as a table cell and as JSON.
+// Sharing mode of a GPU (gpu/product.h) as a table cell and as JSON.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "codec/json.h"
-#include "gpu/board.h"
+#include "gpu/product.h"
 
 namespace nos::cmd {
 
@@ -15,7 +15,7 @@ inline std::string WayText(std::string_view way) { return std::string(way.empty(
 // The sharing modes that the GPU supports: ["MIG","MPS"].
 inline JsonArray WaysJson(const gpu::Model& model, const gpu::Model* other) {
   JsonArray json;
-  for (const std::string_view way : gpu::WaysOf(model, other))
+  for (const std::string_view way : gpu::SharingModesOf(model, other))
     json.emplace_back(boost::json::string(way));
   return json;
 }

@@ -6,7 +6,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
-#include "gpu/board.h"
+#include "gpu/product.h"
 
 namespace nos::cmd {
 namespace {
@@ -149,8 +149,8 @@ class Frame {
 
 size_t WayColumn(const std::vector<GpuRow>& gpus) {
   const bool all_mig = std::ranges::all_of(
-      gpus, [](const GpuRow& gpu) { return gpu.way.empty() || gpu.way == gpu::kMigWay; });
-  return all_mig ? 0 : gpu::kTimeWay.size() + 1;
+      gpus, [](const GpuRow& gpu) { return gpu.way.empty() || gpu.way == gpu::kMigMode; });
+  return all_mig ? 0 : gpu::kTimeSlicingMode.size() + 1;
 }
 
 bool FallsBehind(double asked, double reached) { return reached < 0.9 * asked; }

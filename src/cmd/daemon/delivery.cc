@@ -23,9 +23,9 @@ constexpr MetricFamily kLost{
 constexpr MetricFamily kDiskErrors{MetricFamily::Kind::kCounter, "nos_telemetry_spool_errors_total",
                                    "Number of failed writes to the spool since the start."};
 
-constexpr size_t kMostAnswerBytes = size_t{1} << 20;
+constexpr size_t kMaxAnswerBytes = size_t{1} << 20;
 constexpr Duration kSendTimeout = std::chrono::seconds(20);
-constexpr int kMostSharing = 16;
+constexpr int kMaxSharing = 16;
 constexpr Duration kIdle = std::chrono::minutes(1);
 
 Status WrongField(std::string_view field, std::string_view what) {
@@ -102,7 +102,7 @@ Delivery::Delivery(DeliveryConfig config, std::string source, kube::ConnectionCo
       source_(std::move(source)),
       metrics_(metrics),
       transport_(std::move(connection),
-                 {.timeout = kSendTimeout, .max_answer_bytes = kMostAnswerBytes}) {}
+                 {.timeout = kSendTimeout, .max_answer_bytes = kMaxAnswerBytes}) {}
 
 Delivery::~Delivery() {
   stop_ = true;
@@ -117,7 +117,7 @@ Result<std::unique_ptr<telemetry::Spool>> Delivery::OpenSpool() const {
                                   .most_bytes = static_cast<uint64_t>(config_.spool_mib) << 20};
   if (!config_.spool_shared) return telemetry::Spool::Open(std::move(options));
   Status why;
-  for (int i = 0; i < kMostSharing; ++i) {
+  for (int i = 0; i < kMaxSharing; ++i) {
     options.folder = fmt::format("{}/{}", config_.spool_folder, i);
     auto spool = telemetry::Spool::Open(options);
     if (spool.ok() || spool.status().code() != Code::kUnavailable) return spool;

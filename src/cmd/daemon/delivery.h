@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "base/metrics.h"
 #include "cmd/daemon/config_file.h"
 #include "kube/http_transport.h"
@@ -63,7 +63,7 @@ class Delivery {
   std::unique_ptr<telemetry::Spool> spool_;
   std::unique_ptr<telemetry::Sender> sender_;
   std::atomic<bool> stop_ = false;
-  Bell bell_;
+  WakeSignal bell_;
   std::thread sending_;  // runs once the spool is open
 };
 

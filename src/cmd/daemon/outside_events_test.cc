@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 
 namespace nos::cmd {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr auto kLong = std::chrono::seconds(20);
 
 TEST(OutsideEventsTest, SignalRequestsShutdown) {
-  Bell bell;
+  WakeSignal bell;
   const OutsideEvents events({}, [&] { bell.Ring(); });
   EXPECT_FALSE(events.StopAsked());
   kill(getpid(), SIGTERM);
@@ -28,7 +28,7 @@ TEST(OutsideEventsTest, ReportsReplacedFileOnce) {
   const std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "v1") << "1";
   std::filesystem::create_symlink("v1", folder / "models.yaml");
-  Bell bell;
+  WakeSignal bell;
   OutsideEvents events({folder / "models.yaml"}, [&] { bell.Ring(); });
   EXPECT_FALSE(events.TakeFilesChanged());
   // ConfigMap volumes replace files by swapping a symbolic link.
@@ -43,7 +43,7 @@ TEST(OutsideEventsTest, ReportsFileWrittenInPlace) {
   std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
   const std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "config.yaml") << "1";
-  Bell bell;
+  WakeSignal bell;
   OutsideEvents events({folder / "config.yaml"}, [&] { bell.Ring(); });
   std::ofstream(folder / "config.yaml", std::ios::app) << "2";
   while (!events.TakeFilesChanged()) ASSERT_TRUE(bell.Wait(kLong));
@@ -54,7 +54,7 @@ TEST(OutsideEventsTest, IgnoresOtherFilesInTheFolder) {
   std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
   const std::filesystem::path folder = mkdtemp(pattern.data());
   std::ofstream(folder / "config.yaml") << "1";
-  Bell bell;
+  WakeSignal bell;
   OutsideEvents events({folder / "config.yaml"}, [&] { bell.Ring(); });
   std::ofstream(folder / "another") << "2";
   ASSERT_TRUE(bell.Wait(kLong));
@@ -68,7 +68,7 @@ TEST(OutsideEventsTest, IgnoresOtherFilesInTheFolder) {
 }
 
 TEST(OutsideEventsTest, SighupCountsAsFileChange) {
-  Bell bell;
+  WakeSignal bell;
   OutsideEvents events({}, [&] { bell.Ring(); });
   kill(getpid(), SIGHUP);
   ASSERT_TRUE(bell.Wait(kLong));
@@ -80,7 +80,7 @@ TEST(OutsideEventsTest, SighupCountsAsFileChange) {
 TEST(OutsideEventsTest, SecondSignalEndsProcessAtOnce) {
   EXPECT_EXIT(
       {
-        Bell bell;
+        WakeSignal bell;
         const OutsideEvents events({}, [&] { bell.Ring(); });
         kill(getpid(), SIGTERM);
         bell.Wait(kLong);

@@ -5,15 +5,15 @@
 #include "base/log.h"
 #include "cmd/daemon/outside_events.h"
 #include "kube/metered_transport.h"
-#include "reconcile/measures.h"
+#include "reconcile/metrics.h"
 
 namespace nos::cmd {
 namespace {
 
 // The current reconciler: absent while another replica leads.
-class Seat {
+class ActiveReplica {
  public:
-  Seat(const PlanningDaemon& what, std::unique_ptr<const PlanningRules> rules,
+  ActiveReplica(const PlanningDaemon& what, std::unique_ptr<const PlanningRules> rules,
        PlanningDaemon::Leads leads, Metrics& metrics)
       : what_(what), rules_(std::move(rules)), leads_(std::move(leads)), metrics_(metrics) {}
 
@@ -58,7 +58,7 @@ Status RunPlanningDaemon(const DaemonFlags& flags, const PlanningDaemon& what) {
   NOS_ASSIGN(std::unique_ptr<const PlanningRules> rules, ReadPlanningRules(what.files));
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(flags.kubeconfig, flags.context));
-  Bell bell;
+  WakeSignal bell;
   OutsideEvents events({what.files.scheduler_file, what.files.geometries_file},
                        [&] { bell.Ring(); });
   Metrics metrics;
@@ -80,7 +80,7 @@ Status RunPlanningDaemon(const DaemonFlags& flags, const PlanningDaemon& what) {
                                                {"caches", [&] { return report.Synced(); }},
                                                {"lease", [&] { return leader.error(); }}},
                                               metrics, [&] { leader.Report(metrics); }));
-  Seat seat(what, std::move(rules), leads, metrics);
+  ActiveReplica seat(what, std::move(rules), leads, metrics);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, SystemClock(),
            [&] {
              if (events.TakeFilesChanged()) seat.Reload(runner);

@@ -14,8 +14,8 @@ namespace nos::cmd {
 namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(10);
-constexpr size_t kMostAnswerBytes = 64 << 10;
-constexpr size_t kMostToldOfAnswer = 200;
+constexpr size_t kMaxAnswerBytes = 64 << 10;
+constexpr size_t kMaxToldOfAnswer = 200;
 
 // "hooks.example:8443" of "https://hooks.example:8443/nos/"; "" if `url` is not an absolute URL.
 std::string_view AuthorityOf(std::string_view url) {
@@ -69,7 +69,7 @@ Result<std::string> Call(const PoolWebhookConfig& config, const std::function<bo
   connection.token.file = config.token_file;
   kube::HttpOptions options;
   options.timeout = kTimeout;
-  options.max_answer_bytes = kMostAnswerBytes;
+  options.max_answer_bytes = kMaxAnswerBytes;
   options.may_write = may_write;
   kube::HttpTransport http(std::move(connection), std::move(options));
   kube::ApiRequest request{.method = std::string(method),
@@ -83,7 +83,7 @@ Result<std::string> Call(const PoolWebhookConfig& config, const std::function<bo
   const Status status = kube::StatusOf(answer);
   if (status.ok()) return answer.text == "null" ? std::string() : answer.text;
   return Status(status.code(), fmt::format("the webhook answered {}: {}", answer.code,
-                                           Shortened(answer.text, kMostToldOfAnswer)));
+                                           Shortened(answer.text, kMaxToldOfAnswer)));
 }
 
 }  // namespace

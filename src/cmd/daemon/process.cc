@@ -15,7 +15,7 @@ constexpr MetricFamily kBuild{MetricFamily::Kind::kGauge, "nos_build_info",
                               "Always 1, labelled with the version and the command."};
 
 constexpr Duration kHung = std::chrono::minutes(5);
-constexpr size_t kMostConfigBytes = size_t{4} << 20;
+constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void DescribeDaemon(ConfigFields& f, DaemonConfig& c, Rates rates) {
   f.Word("logLevel", c.log_level, {"debug", "info", "warn", "error"},
          "Minimum level of log lines, which are written to standard error.");
   f.Group("apiServer", [&] {
-    if (rates == Rates::kHere) {
+    if (rates == Rates::kScheduler) {
       f.Number(
           "requestsPerSecond", c.requests_per_second, 1, 10'000,
           "Maximum average rate of requests to the API server per second; more requests wait.");
@@ -65,7 +65,7 @@ void DescribeDaemon(ConfigFields& f, DaemonConfig& c, Rates rates) {
 Status ReadConfigFile(const std::string& path, std::string_view kind, DescribeConfig fields) {
   std::string text;
   if (!path.empty()) {
-    NOS_ASSIGN(text, ReadFile(path, kMostConfigBytes));
+    NOS_ASSIGN(text, ReadFile(path, kMaxConfigBytes));
   }
   std::vector<std::string> warnings;
   const Status read = ReadConfig(text, kind, fields, warnings);

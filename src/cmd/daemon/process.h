@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "base/metrics.h"
 #include "cmd/daemon/config_file.h"
 #include "cmd/daemon/probes.h"
@@ -35,8 +35,8 @@ struct DaemonConfig {
   Duration relist_every = std::chrono::hours(1);
 };
 // `rates`: whether the client's request rates are part of this file, or of another one.
-enum class Rates { kHere, kElsewhere };
-void DescribeDaemon(ConfigFields& fields, DaemonConfig& config, Rates rates = Rates::kHere);
+enum class Rates { kScheduler, kPartitioner };
+void DescribeDaemon(ConfigFields& fields, DaemonConfig& config, Rates rates = Rates::kScheduler);
 
 // Reads the file's configuration and logs its warnings. Empty path: defaults. Error: with the
 // file's name.

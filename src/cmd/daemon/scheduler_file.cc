@@ -19,14 +19,14 @@ constexpr std::string_view kKind = "SchedulerConfig";
 // Names that only nos uses.
 constexpr std::array<std::string_view, 4> kOurNames = {"nos-scheduler", "CapacityScheduling",
                                                        "GpuPacking", "GpuCutting"};
-constexpr size_t kMostFileBytes = size_t{4} << 20;
+constexpr size_t kMaxFileBytes = size_t{4} << 20;
 constexpr double kUnlimited = 1e6;
 
 void Describe(ConfigFields& f, SchedulerFile::Own& own) {
   f.Text("knownMigGeometriesFile", own.geometries_file,
          "File with additional or overridden GPU models (docs/catalogue.md). Reloaded when it "
          "changes.");
-  DescribeDaemon(f, own.daemon, Rates::kElsewhere);
+  DescribeDaemon(f, own.daemon, Rates::kPartitioner);
 }
 
 std::string PrintOwn(SchedulerFile::Own own) {
@@ -57,7 +57,7 @@ Result<Documents> Tell(const std::vector<Json>& documents) {
 // "" for an empty path.
 Result<std::string> TextOf(const std::string& path) {
   if (path.empty()) return std::string();
-  NOS_ASSIGN(std::string text, ReadFile(path, kMostFileBytes));
+  NOS_ASSIGN(std::string text, ReadFile(path, kMaxFileBytes));
   if (Trim(text).empty()) return Invalid(path + ": the file is empty");
   return text;
 }
@@ -108,14 +108,14 @@ Result<std::set<std::string, std::less<>>> CuttingProfiles(const std::string& pa
       *documents, [](const Json& document) { return FindString(document, "kind") == kKind; });
   if (!ours) return cutting;
   const auto file = ParseSchedulerFile(
-      text, {.default_name = kOurScheduler, .gpus_cut = scheduling::GpusCut::kHere});
+      text, {.default_name = kOurScheduler, .partitioned_by = scheduling::PartitionedBy::kScheduler});
   if (!file.ok()) {  // nos scheduler rejects this file and therefore partitions no GPU for it
     Log(LogLevel::kWarn, "nos scheduler would reject this configuration",
         {{"file", path}, {"error", file.status().message()}});
     return cutting;
   }
   for (const scheduling::Profile& profile : file->configuration.profiles) {
-    const bool cuts = profile.framework.gpus_cut() == scheduling::GpusCut::kHere;
+    const bool cuts = profile.framework.partitioned_by() == scheduling::PartitionedBy::kScheduler;
     if (cuts) cutting.insert(profile.scheduler_name);
   }
   return cutting;

@@ -10,24 +10,24 @@
 #include "cmd/daemon/leader.h"
 #include "net/certificate.h"
 #include "net/listen.h"
-#include "reconcile/measures.h"
+#include "reconcile/metrics.h"
 
 namespace nos::cmd {
 namespace {
 
 // Two objects of the maximum size in etcd (1.5 MiB), plus the AdmissionReview around them.
-constexpr uint64_t kMostBody = uint64_t{4} << 20;
+constexpr uint64_t kMaxBody = uint64_t{4} << 20;
 // Any client in the cluster can send requests; this bounds their total memory.
-constexpr uint64_t kMostHeld = uint64_t{32} << 20;
+constexpr uint64_t kMaxHeld = uint64_t{32} << 20;
 // Maximum pause between checks for changes that send no notification.
-constexpr Duration kLongestWait = std::chrono::minutes(1);
+constexpr Duration kMaxWait = std::chrono::minutes(1);
 
 Result<net::HttpServerOptions> OptionsOf(const WebhookConfig& config) {
   NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(config.address));
   options.threads = 16;  // reviews of slices wait for each other
   options.max_connections = 200;
-  options.max_body_bytes = kMostBody;
-  options.max_held_bytes = kMostHeld;
+  options.max_body_bytes = kMaxBody;
+  options.max_held_bytes = kMaxHeld;
   options.request_timeout = std::chrono::seconds(5);  // API servers do not wait longer
   return options;
 }
@@ -139,7 +139,7 @@ void Webhook::Run() {
     said = error;
     if (certificate.kept() != nullptr) Tell(Serve(*certificate.kept()));
     const Duration wait = certificate.NextDue() - clock.Now();
-    bell_.Wait(std::clamp<Duration>(wait, std::chrono::milliseconds(1), kLongestWait));
+    bell_.Wait(std::clamp<Duration>(wait, std::chrono::milliseconds(1), kMaxWait));
   }
 }
 

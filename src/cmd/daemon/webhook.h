@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "base/metrics.h"
 #include "cmd/daemon/config_file.h"
 #include "controllers/admission_review.h"
@@ -77,7 +77,7 @@ class Webhook {
   std::string served_;                                                // the certificate in use
   std::unique_ptr<net::HttpServer> server_;
   std::atomic<bool> stop_{false};
-  Bell bell_;
+  WakeSignal bell_;
   std::thread thread_;  // last: uses the others
 };
 

@@ -31,7 +31,7 @@
 #include "kube/metered_transport.h"
 #include "kubelet/device_plugin_server.h"
 #include "kubelet/pod_resources_client.h"
-#include "reconcile/measures.h"
+#include "reconcile/metrics.h"
 #include "telemetry/sample_text.h"
 
 namespace nos::cmd {
@@ -66,7 +66,7 @@ struct Config {
   bool mps = false, mps_in_proportion = false;
   int64_t time_slices = 4;
   std::string mig_parts;
-  int64_t mps_overhead = gpu::kShareOverheadMib, mps_clients = gpu::kMostShares;
+  int64_t mps_overhead = gpu::kShareOverheadMib, mps_clients = gpu::kMaxShares;
   device::MpsControlOptions mps_control;
   std::string mps_shm, mps_plugin = "builtin";
   agent::NebulyPluginOptions nebuly;
@@ -148,11 +148,11 @@ void DescribeAgent(ConfigFields& f, Config& c) {
         "If true, a share may use multiprocessors in proportion to its memory, else all of them.");
     f.Number("overheadMiB", c.mps_overhead, 0, 16384,
              "Memory per GPU in MiB reserved for the MPS server and its clients' contexts.");
-    f.Number("clientsPerGpu", c.mps_clients, 1, gpu::kMostClients,
+    f.Number("clientsPerGpu", c.mps_clients, 1, gpu::kMaxClients,
              "Maximum number of shares per GPU: the client limit of its MPS server.");
   });
   f.Group("hybrid", [&] {
-    f.Number("timeSlices", c.time_slices, 0, gpu::kMostTimeSlices,
+    f.Number("timeSlices", c.time_slices, 0, gpu::kMaxTimeSlices,
              "Number of pods that may share a GPU by time slices on a node with label "
              "nos.nebuly.com/gpu-partitioning=hybrid (nvidia.com/gpu.shared); 0, 1: none. Requires "
              "devicePlugin.mode builtin.");
@@ -312,7 +312,7 @@ std::unique_ptr<agent::NebulyPlugin> MakeNebuly(Config& config, const std::strin
 }
 
 agent::AgentExtras ExtrasOf(const Config& config, const std::vector<gpu::InstancePart>& mig_parts,
-                            const device::HealthBoard& health, Metrics& metrics,
+                            const device::GpuHealth& health, Metrics& metrics,
                             device::MpsControl& daemons) {
   const bool nebuly = config.Nebuly();
   agent::AgentExtras extras;
@@ -341,7 +341,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(flags.daemon.kubeconfig, flags.daemon.context));
   const SystemClock clock;
-  Bell bell;
+  WakeSignal bell;
   OutsideEvents events({}, [&] { bell.Ring(); });
   Metrics metrics;
   Announce("agent", metrics);
@@ -356,7 +356,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
     happened = true;
     bell.Ring();
   };
-  device::HealthBoard health;
+  device::GpuHealth health;
   health.SetListener(look);
   XidLog xids;
   device::NvmlEventOptions watch;

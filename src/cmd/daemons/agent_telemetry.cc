@@ -11,8 +11,8 @@
 namespace nos::cmd {
 namespace {
 
-constexpr size_t kMostXids = 1000;
-constexpr size_t kMostScrapeBytes = size_t{8} << 20;
+constexpr size_t kMaxXids = 1000;
+constexpr size_t kMaxScrapeBytes = size_t{8} << 20;
 constexpr Duration kScrapeTimeout = std::chrono::seconds(3);
 
 }  // namespace
@@ -30,7 +30,7 @@ void DescribeAgentTelemetry(ConfigFields& f, AgentTelemetryConfig& c) {
 
 void XidLog::Add(telemetry::XidEvent event) {
   const std::scoped_lock lock(mutex_);
-  if (events_.size() < kMostXids) events_.push_back(std::move(event));
+  if (events_.size() < kMaxXids) events_.push_back(std::move(event));
 }
 
 std::vector<telemetry::XidEvent> XidLog::Take() {
@@ -51,7 +51,7 @@ Result<std::unique_ptr<DcgmScraper>> DcgmScraper::For(const std::string& url) {
 
 DcgmScraper::DcgmScraper(kube::ConnectionConfig to, std::string path)
     : path_(std::move(path)),
-      transport_(std::move(to), {.timeout = kScrapeTimeout, .max_answer_bytes = kMostScrapeBytes}) {
+      transport_(std::move(to), {.timeout = kScrapeTimeout, .max_answer_bytes = kMaxScrapeBytes}) {
 }
 
 Status DcgmScraper::Fill(telemetry::NodeSample& sample) {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "base/metrics.h"
 #include "cmd/daemon/config_file.h"
 #include "cmd/daemon/delivery.h"
@@ -64,7 +64,7 @@ struct AgentSources {
   device::Backend& backend;  // shared with other threads
   kubelet::PodResources& pod_resources;
   const gpu::Catalogue& catalogue;
-  const device::HealthBoard& health;
+  const device::GpuHealth& health;
   XidLog& xids;
   Metrics& metrics;
   telemetry::Sharing sharing{};
@@ -93,7 +93,7 @@ class AgentTelemetry {
   std::unique_ptr<DcgmScraper> dcgm_;
   std::unique_ptr<Delivery> delivery_;  // null: no delivery
   std::atomic<bool> stop_ = false;
-  Bell look_bell_;
+  WakeSignal look_bell_;
   std::thread looking_;
 };
 

@@ -75,7 +75,7 @@ class AgentTelemetryTest : public testing::Test {
   std::string folder_;
   AgentTelemetryConfig config_;
   kubelet::FakeKubelet kubelet_;
-  device::HealthBoard health_;
+  device::GpuHealth health_;
   XidLog xids_;
   Metrics metrics_;
   device::SimGpus gpus_{{{gpu::Catalogue::Builtin().FindByName("A100-40GB")}}, "n"};

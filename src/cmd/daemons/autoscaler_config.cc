@@ -13,21 +13,25 @@ void DescribeGrowth(ConfigFields& f, controllers::AutoscalerConfig& c) {
   f.Seconds(
       "settleSeconds", c.settle, milliseconds(10), hours(1),
       "Time that a pod must be unschedulable before nodes are added. Repartitioning comes first.");
-  f.Seconds("planBudgetSeconds", c.plan_budget, milliseconds(10), minutes(10),
+  f.Renamed("planBudgetSeconds", "planTimeoutSeconds");
+  f.Seconds("planTimeoutSeconds", c.plan_budget, milliseconds(10), minutes(10),
             "Time limit of one planning run. When it expires, the best plan so far is used.");
-  f.Seconds(
-      "readPoolsSeconds", c.read_again, seconds(1), hours(1),
+  f.Renamed("readPoolsSeconds", "poolSyncIntervalSeconds");
+  f.Seconds("poolSyncIntervalSeconds", c.read_again, seconds(1), hours(1),
       "Interval of reading the desired number of nodes from a pool's scaled object or webhook.");
-  f.Seconds("leastPatienceSeconds", c.least_patience, seconds(1), hours(24),
+  f.Renamed("leastPatienceSeconds", "minProvisionTimeoutSeconds");
+  f.Seconds("minProvisionTimeoutSeconds", c.least_patience, seconds(1), hours(24),
             "Minimum provisioning timeout. Nodes are late after twice their pool's startSeconds, "
             "but not earlier.");
   const Duration usual = c.close_for;
-  f.Seconds("closeSeconds", c.close_for, seconds(1), hours(24),
+  f.Renamed("closeSeconds", "backoffSeconds");
+  f.Seconds("backoffSeconds", c.close_for, seconds(1), hours(24),
             "Back-off of a pool whose nodes do not appear. It doubles with each failure.");
   c.longest_close =
-      std::max(c.longest_close, c.close_for);  // unless the file sets longestCloseSeconds
-  f.Seconds("longestCloseSeconds", c.longest_close, seconds(1), hours(24 * 7),
-            "Maximum back-off. At least closeSeconds.");
+      std::max(c.longest_close, c.close_for);  // unless the file sets maxBackoffSeconds
+  f.Renamed("longestCloseSeconds", "maxBackoffSeconds");
+  f.Seconds("maxBackoffSeconds", c.longest_close, seconds(1), hours(24 * 7),
+            "Maximum back-off. At least backoffSeconds.");
   if (c.close_for == usual) c.close_for = std::min(usual, c.longest_close);
 }
 
@@ -37,13 +41,15 @@ void DescribeShrink(ConfigFields& f, AutoscalerFile& file) {
   f.Seconds("afterSeconds", c.shrink_after, milliseconds(10), hours(24),
             "A node is removed after it has been removable for this long, with no pool growing "
             "meanwhile.");
-  f.Number(
-      "mostUsePercent", file.most_use_percent, 0, 100,
+  f.Renamed("mostUsePercent", "utilizationThresholdPercent");
+  f.Number("utilizationThresholdPercent", file.most_use_percent, 0, 100,
       "A node is kept if its pods use more than this percentage of the scarcest of its CPU, memory "
       "and GPUs.");
-  f.Number("mostEmptied", file.most_emptied, 1, 100,
+  f.Renamed("mostEmptied", "maxConcurrentDrains");
+  f.Number("maxConcurrentDrains", file.most_emptied, 1, 100,
            "Maximum number of nodes drained at the same time.");
-  f.Seconds("removalDeadlineSeconds", c.removal_deadline, seconds(1), hours(24),
+  f.Renamed("removalDeadlineSeconds", "removalTimeoutSeconds");
+  f.Seconds("removalTimeoutSeconds", c.removal_deadline, seconds(1), hours(24),
             "Time after its pool shrinks when a node that still exists is reported.");
 }
 
@@ -52,14 +58,17 @@ void DescribeMoves(ConfigFields& f, AutoscalerFile& file) {
   f.Flag("enabled", c.moves, "Move running pods if that frees capacity for a pending pod.");
   f.Seconds("afterSeconds", c.move_after, milliseconds(10), hours(24),
             "Time that a pod must be pending before pods move for it.");
-  f.Number("mostPerPod", file.most_moves, 1, 20,
+  f.Renamed("mostPerPod", "maxPerPod");
+  f.Number("maxPerPod", file.most_moves, 1, 20,
            "Maximum number of pods that move for one pending pod.");
-  f.Number("perHour", file.moves_per_hour, 1, 100'000,
+  f.Renamed("perHour", "maxPerHour");
+  f.Number("maxPerHour", file.moves_per_hour, 1, 100'000,
            "Maximum number of moves per hour in the whole cluster.");
-  // Default, unless the file sets perNamespaceAndHour.
+  // Default, unless the file sets maxPerNamespacePerHour.
   file.moves_per_namespace = std::min(file.moves_per_namespace, file.moves_per_hour);
-  f.Number("perNamespaceAndHour", file.moves_per_namespace, 1, 100'000,
-           "Maximum number of moves per hour in one namespace. At most perHour.");
+  f.Renamed("perNamespaceAndHour", "maxPerNamespacePerHour");
+  f.Number("maxPerNamespacePerHour", file.moves_per_namespace, 1, 100'000,
+           "Maximum number of moves per hour in one namespace. At most maxPerHour.");
 }
 
 void DescribeRelocations(ConfigFields& f, controllers::RelocationConfig& c) {
@@ -67,15 +76,18 @@ void DescribeRelocations(ConfigFields& f, controllers::RelocationConfig& c) {
       "localStorage", c.rules.local_storage,
       "If true, pods with data on their node (hostPath, emptyDir) may move without an annotation "
       "that allows it. The data is lost.");
-  f.Seconds("holdDeadlineSeconds", c.hold_deadline, seconds(1), hours(24),
+  f.Renamed("holdDeadlineSeconds", "holdTimeoutSeconds");
+  f.Seconds("holdTimeoutSeconds", c.hold_deadline, seconds(1), hours(24),
             "Time limit of holding all new places of a move. When it expires, the move is "
             "cancelled and no pod is evicted.");
-  f.Seconds(
-      "drainDeadlineSeconds", c.drain_deadline, seconds(1), hours(24),
+  f.Renamed("drainDeadlineSeconds", "drainTimeoutSeconds");
+  f.Seconds("drainTimeoutSeconds", c.drain_deadline, seconds(1), hours(24),
       "Time limit of evictions. Pods that their disruption budgets still protect are not moved.");
-  f.Seconds("successorDeadlineSeconds", c.successor_deadline, seconds(1), hours(1),
+  f.Renamed("successorDeadlineSeconds", "successorTimeoutSeconds");
+  f.Seconds("successorTimeoutSeconds", c.successor_deadline, seconds(1), hours(1),
             "Time that the new place of an evicted pod is held for its replacement.");
-  f.Seconds("evictAgainSeconds", c.evict_again, milliseconds(10), minutes(10),
+  f.Renamed("evictAgainSeconds", "evictionRetrySeconds");
+  f.Seconds("evictionRetrySeconds", c.evict_again, milliseconds(10), minutes(10),
             "Pause after a disruption budget rejects an eviction.");
 }
 
@@ -117,10 +129,10 @@ Status CheckAutoscaler(const AutoscalerFile& file) {
   NOS_RETURN_IF_ERROR(CheckPoolWebhook(file.webhook));
   const controllers::AutoscalerConfig& c = file.controller;
   if (c.longest_close < c.close_for) {
-    return Invalid("longestCloseSeconds: must be at least closeSeconds");
+    return Invalid("maxBackoffSeconds: must be at least backoffSeconds");
   }
   if (file.moves_per_namespace > file.moves_per_hour) {
-    return Invalid("moves.perNamespaceAndHour: must be at most moves.perHour");
+    return Invalid("moves.maxPerNamespacePerHour: must be at most moves.maxPerHour");
   }
   return Status::Ok();
 }

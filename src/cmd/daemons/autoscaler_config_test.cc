@@ -33,9 +33,9 @@ TEST_F(AutoscalerConfigTest, DefaultsMatchController) {
 TEST_F(AutoscalerConfigTest, PassesAllFieldsToController) {
   const Status read = Read(
       "objective: memory\nsettleSeconds: 1.5\n"
-      "scaleDown: {enabled: false, afterSeconds: 60, mostUsePercent: 25, mostEmptied: 1}\n"
-      "moves: {enabled: true, mostPerPod: 2, perHour: 7, perNamespaceAndHour: 3}\n"
-      "relocations: {localStorage: true, drainDeadlineSeconds: 30m}\n"
+      "scaleDown: {enabled: false, afterSeconds: 60, utilizationThresholdPercent: 25, maxConcurrentDrains: 1}\n"
+      "moves: {enabled: true, maxPerPod: 2, maxPerHour: 7, maxPerNamespacePerHour: 3}\n"
+      "relocations: {localStorage: true, drainTimeoutSeconds: 30m}\n"
       "placeholders: {namespace: places, image: 'nos:2', demandPriorityClass: low, priorityClass: "
       "places}\n"
       "provisioningRequests: false\n");
@@ -63,41 +63,41 @@ TEST_F(AutoscalerConfigTest, PassesAllFieldsToController) {
 }
 
 TEST_F(AutoscalerConfigTest, RejectsInconsistentFieldsWithKey) {
-  EXPECT_NE(Read("closeSeconds: 600\nlongestCloseSeconds: 60").message().find("longestClose"),
+  EXPECT_NE(Read("backoffSeconds: 600\nlongestCloseSeconds: 60").message().find("maxBackoff"),
             std::string::npos);
   file_ = {};
-  EXPECT_NE(Read("moves: {perHour: 2, perNamespaceAndHour: 3}").message().find("perNamespace"),
+  EXPECT_NE(Read("moves: {maxPerHour: 2, maxPerNamespacePerHour: 3}").message().find("maxPerNamespace"),
             std::string::npos);
   file_ = {};
   EXPECT_NE(Read("webhook: {tokenFile: /t}").message().find("webhook.tokenFile"),
             std::string::npos);
   file_ = {};
   EXPECT_FALSE(Read("leaderElection: {leaseDuration: 1, renewDeadline: 2}").ok());
-  EXPECT_FALSE(Read("scaleDown: {mostUsePercent: 101}").ok());
+  EXPECT_FALSE(Read("scaleDown: {utilizationThresholdPercent: 101}").ok());
 }
 
 TEST_F(AutoscalerConfigTest, AdjustsDefaultsToSingleSetField) {
-  Status read = Read("moves: {perHour: 3}");
+  Status read = Read("moves: {maxPerHour: 3}");
   ASSERT_TRUE(read.ok()) << read.message();
   EXPECT_EQ(OptionsOf(file_).moves_per_hour, 3);
   EXPECT_EQ(OptionsOf(file_).moves_per_namespace, 3);
   file_ = {};
-  read = Read("moves: {perHour: 100}");
+  read = Read("moves: {maxPerHour: 100}");
   ASSERT_TRUE(read.ok()) << read.message();
   EXPECT_EQ(OptionsOf(file_).moves_per_namespace, 5);
   file_ = {};
-  read = Read("closeSeconds: 7200");
+  read = Read("backoffSeconds: 7200");
   ASSERT_TRUE(read.ok()) << read.message();
   EXPECT_EQ(OptionsOf(file_).longest_close, std::chrono::hours(2));
   file_ = {};
-  read = Read("longestCloseSeconds: 60");
+  read = Read("maxBackoffSeconds: 60");
   ASSERT_TRUE(read.ok()) << read.message();
   EXPECT_EQ(OptionsOf(file_).close_for, std::chrono::minutes(1));
   EXPECT_EQ(OptionsOf(file_).longest_close, std::chrono::minutes(1));
 }
 
 TEST_F(AutoscalerConfigTest, PrintedConfigCanBeRead) {
-  ASSERT_TRUE(Read("scaleDown: {mostUsePercent: 25}\nwebhook: {urlPrefix: 'https://h/'}").ok());
+  ASSERT_TRUE(Read("scaleDown: {utilizationThresholdPercent: 25}\nwebhook: {urlPrefix: 'https://h/'}").ok());
   const std::string printed =
       PrintConfig(kAutoscalerKind, [&](ConfigFields& f) { DescribeAutoscaler(f, file_); });
   file_ = {};

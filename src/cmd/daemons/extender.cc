@@ -10,14 +10,14 @@
 #include "controllers/extender.h"
 #include "kube/metered_transport.h"
 #include "net/listen.h"
-#include "reconcile/measures.h"
+#include "reconcile/metrics.h"
 
 namespace nos::cmd {
 namespace {
 
 constexpr std::string_view kPath = "/v1/";
 // Five thousand complete Node objects (nodeCacheCapable: false).
-constexpr uint64_t kMostBody = uint64_t{64} << 20;
+constexpr uint64_t kMaxBody = uint64_t{64} << 20;
 // Each binding occupies a thread until the API server answers.
 constexpr int kThreads = 16;
 
@@ -45,7 +45,7 @@ Result<net::HttpServerOptions> OptionsOf(const ExtenderFlags& flags) {
   }
   options.threads = kThreads;
   options.max_connections = 200;
-  options.max_body_bytes = kMostBody;
+  options.max_body_bytes = kMaxBody;
   options.tls = net::TlsFiles{flags.certificate, flags.key, flags.client_ca};
   return options;
 }
@@ -87,7 +87,7 @@ Status RunExtender(const ExtenderFlags& flags, const DaemonFlags& daemon, const 
       daemon.kubeconfig.empty() ? file.configuration.client.kubeconfig : daemon.kubeconfig;
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(kubeconfig, daemon.context));
-  Bell bell;
+  WakeSignal bell;
   OutsideEvents events({daemon.config}, [&] { bell.Ring(); });
   Metrics metrics;
   Announce("scheduler", metrics);

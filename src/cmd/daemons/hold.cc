@@ -1,7 +1,7 @@
 // nos hold: the process of placeholder pods.
 #include <CLI/CLI.hpp>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/daemon/outside_events.h"
@@ -10,7 +10,7 @@ namespace nos::cmd {
 namespace {
 
 int Hold() {
-  Bell bell;
+  WakeSignal bell;
   OutsideEvents events({}, [&] { bell.Ring(); });
   while (!events.StopAsked()) (void)bell.Wait(std::chrono::hours(24));
   return 0;

@@ -21,7 +21,7 @@
 #include "controllers/quota_admission.h"
 #include "controllers/slice_admission.h"
 #include "kube/metered_transport.h"
-#include "reconcile/measures.h"
+#include "reconcile/metrics.h"
 
 namespace nos::cmd {
 namespace {
@@ -47,7 +47,7 @@ class Both final : public reconcile::Reconciler {
  public:
   Both(reconcile::Reconciler& first, controllers::Collector* second)
       : first_(first), second_(second) {}
-  reconcile::Outcome Reconcile(const std::string& key, const reconcile::View& view,
+  reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                kube::Client& client, const Clock& clock) override {
     if (second_ != nullptr) (void)second_->Reconcile(key, view, client, clock);  // never fails
     return first_.Reconcile(key, view, client, clock);
@@ -110,7 +110,7 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(flags.kubeconfig, flags.context));
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
-  Bell bell;
+  WakeSignal bell;
   OutsideEvents events({}, [&] { bell.Ring(); });
   Metrics metrics;
   Announce("operator", metrics);

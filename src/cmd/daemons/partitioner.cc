@@ -33,12 +33,15 @@ void DescribePartitioner(ConfigFields& f, Config& c) {
   f.Word("objective", c.objective, {"pods", "compute", "memory"},
          "Objective among pods of equal priority: what to serve most of.");
   DescribePlanningFiles(f, c.files);
-  f.Seconds("planBudgetSeconds", p.plan_budget, milliseconds(10), minutes(10),
+  f.Renamed("planBudgetSeconds", "planTimeoutSeconds");
+  f.Seconds("planTimeoutSeconds", p.plan_budget, milliseconds(10), minutes(10),
             "Time limit of one planning run. When it expires, the best plan so far is used.");
-  f.Seconds("answerDeadlineSeconds", p.ack_deadline, seconds(1), hours(1),
+  f.Renamed("answerDeadlineSeconds", "planAckTimeoutSeconds");
+  f.Seconds("planAckTimeoutSeconds", p.ack_deadline, seconds(1), hours(1),
             "Time limit of the agent's acknowledgement. A node whose agent exceeds it is not "
             "planned for a while.");
-  f.Seconds("claimDeadlineSeconds", p.claim_deadline, seconds(1), hours(1),
+  f.Renamed("claimDeadlineSeconds", "sliceReservationTimeoutSeconds");
+  f.Seconds("sliceReservationTimeoutSeconds", p.claim_deadline, seconds(1), hours(1),
             "Time that new slices stay reserved for their pod.");
   f.Seconds("holdAfterSeconds", p.starvation_after, seconds(1), hours(24 * 30),
             "Pending time after which freed slices are kept free for a pod.");

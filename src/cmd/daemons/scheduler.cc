@@ -14,13 +14,13 @@
 #include "cmd/daemons/extender.h"
 #include "controllers/scheduler.h"
 #include "kube/metered_transport.h"
-#include "reconcile/measures.h"
+#include "reconcile/metrics.h"
 
 namespace nos::cmd {
 namespace {
 
 constexpr scheduling::ConfigurationUse kUse{.default_name = "nos-scheduler",
-                                            .gpus_cut = scheduling::GpusCut::kHere};
+                                            .partitioned_by = scheduling::PartitionedBy::kScheduler};
 constexpr int kBinders = 32;
 
 // Inputs that come from files, which may change at run time.
@@ -49,9 +49,9 @@ Result<std::unique_ptr<const Rules>> ReadRules(const std::string& path) {
 // effect once the watch shows those bindings. A stalled watch is reopened after
 // HttpOptions::watch_silence, and until then the scheduler sees no pod change anyway. There is no
 // such wait when this process ends or loses leadership.
-class Seat {
+class ActiveReplica {
  public:
-  Seat(const std::string& path, std::unique_ptr<const Rules> rules,
+  ActiveReplica(const std::string& path, std::unique_ptr<const Rules> rules,
        controllers::SchedulerThreads threads, Metrics& metrics)
       : path_(path), rules_(std::move(rules)), threads_(std::move(threads)), metrics_(metrics) {}
 
@@ -110,7 +110,7 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
       flags.kubeconfig.empty() ? file.configuration.client.kubeconfig : flags.kubeconfig;
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(kubeconfig, flags.context));
-  Bell bell;
+  WakeSignal bell;
   OutsideEvents events({flags.config, file.own.geometries_file}, [&] { bell.Ring(); });
   Metrics metrics;
   Announce("scheduler", metrics);
@@ -134,7 +134,7 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
                                               metrics, [&] { leader.Report(metrics); }));
   kube::Workers binders(metered, kBinders), teller(metered, 1);
   const SystemClock clock;
-  Seat seat(flags.config, std::move(rules),
+  ActiveReplica seat(flags.config, std::move(rules),
             {&binders, &teller,
              [&] {
                runner.Poke(clock.Now());

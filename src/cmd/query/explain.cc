@@ -22,7 +22,7 @@
 namespace nos::cmd {
 namespace {
 
-using scheduling::GpusCut;
+using scheduling::PartitionedBy;
 
 constexpr size_t kWidth = 100;
 
@@ -63,7 +63,7 @@ Result<scheduling::ConfigurationUse> UseOf(const ExplainFlags& flags, const clus
     }
   }
   if (!ours) return scheduling::ConfigurationUse{.simulates = true};
-  return scheduling::ConfigurationUse{.default_name = kOurScheduler, .gpus_cut = GpusCut::kHere};
+  return scheduling::ConfigurationUse{.default_name = kOurScheduler, .partitioned_by = PartitionedBy::kScheduler};
 }
 
 Result<std::unique_ptr<Deciders>> ChooseDeciders(const ExplainFlags& flags,

@@ -23,11 +23,11 @@ std::string GpuLayout(const cluster::Gpu& gpu) {
   return LayoutText(*gpu.model, std::move(parts));
 }
 
-std::string_view WayOf(const cluster::Gpu& gpu) {
+std::string_view SharingModeOf(const cluster::Gpu& gpu) {
   std::vector<gpu::Placement> there;
   there.reserve(gpu.instances.size());
   for (const cluster::Instance& instance : gpu.instances) there.push_back(instance.placement);
-  return gpu::WayOf(*gpu.model, there);
+  return gpu::SharingModeOf(*gpu.model, there);
 }
 
 // The GPU model named by the node's product label; null if the catalogue does not have it.
@@ -51,7 +51,7 @@ Json GpuJson(const NodeInfo& node, const cluster::Gpu& gpu, bool managed) {
                     {"model", gpu.model->name()},
                     {"managed", managed},
                     {"layout", std::move(layout)},
-                    {"way", WayOf(gpu)},
+                    {"way", SharingModeOf(gpu)},
                     {"ways", WaysJson(*gpu.model, gpu.other)}};
 }
 
@@ -113,7 +113,7 @@ void AddPlanRow(const NodeInfo& node, const cluster::TargetLayout& target, Print
                                  : spec == status      ? "partly"
                                                        : "waiting";
   out.table.AddRow({node.node->meta.name, fmt::to_string(target.index), spec, status,
-                    std::string(state), WayText(gpu::WayOf(*target.model, want)),
+                    std::string(state), WayText(gpu::SharingModeOf(*target.model, want)),
                     LayoutText(*target.model, std::move(parts))});
   out.json.push_back(JsonObject{{"node", node.node->meta.name},
                                 {"index", target.index},
@@ -121,7 +121,7 @@ void AddPlanRow(const NodeInfo& node, const cluster::TargetLayout& target, Print
                                 {"reportedPlan", status},
                                 {"state", state},
                                 {"layout", std::move(layout)},
-                                {"way", gpu::WayOf(*target.model, want)}});
+                                {"way", gpu::SharingModeOf(*target.model, want)}});
 }
 
 }  // namespace
@@ -157,7 +157,7 @@ Printout ReportGpus(const LiveCluster& live, Time) {
     for (const cluster::Gpu& gpu : node.gpus.gpus) {
       if (!managed && !gpu.reported && gpu.instances.empty()) continue;  // it was never partitioned
       out.table.AddRow({name, fmt::to_string(gpu.index),
-                        gpu::BoardOf(*gpu.model, gpu.other, product), WayText(WayOf(gpu)),
+                        gpu::ProductOf(*gpu.model, gpu.other, product), WayText(SharingModeOf(gpu)),
                         managed ? "yes" : "no", GpuLayout(gpu)});
       out.json.push_back(GpuJson(node, gpu, managed));
     }

@@ -13,7 +13,7 @@ namespace {
 
 using planning::GrowthPlan;
 using planning::MovePlan;
-using planning::PoolNow;
+using planning::NodePoolState;
 
 // Removes pods for which `stays` returns false. Their gangs count them as placed.
 template <typename Stays>
@@ -68,7 +68,7 @@ Part PartOf(const GrowthPlan& plan, int pool, const Unplaced& unplaced) {
   return part;
 }
 
-std::string NearestName(const planning::LeftOut& left, const std::vector<PoolNow>& pools) {
+std::string NearestName(const planning::LeftOut& left, const std::vector<NodePoolState>& pools) {
   return left.nearest < 0 ? "" : pools[left.nearest].pool->meta.name;
 }
 
@@ -103,7 +103,7 @@ Unplaced UnplacedOf(const planning::Plan& plan, const std::vector<planning::Gang
 
 Unplaced Unrelieved(const Unplaced& unplaced, const MovePlan& moves) {
   std::vector<bool> stays(unplaced.pods.size());
-  for (const planning::NotRelieved& other : moves.others) {
+  for (const planning::NoMoveFound& other : moves.others) {
     stays[other.pod] = other.reason.code != "HasRoom";
   }
   Unplaced left{moves.after, unplaced.pods, unplaced.gangs};
@@ -111,7 +111,7 @@ Unplaced Unrelieved(const Unplaced& unplaced, const MovePlan& moves) {
   return left;
 }
 
-Json GrowthToJson(const GrowthPlan& plan, const std::vector<PoolNow>& pools,
+Json GrowthToJson(const GrowthPlan& plan, const std::vector<NodePoolState>& pools,
                   const Unplaced& unplaced) {
   JsonArray each, nodes, left_out;
   for (size_t p = 0; p < pools.size(); ++p) {
@@ -145,7 +145,7 @@ Json GrowthToJson(const GrowthPlan& plan, const std::vector<PoolNow>& pools,
                     {"proven", plan.proven}};
 }
 
-std::string GrowthToText(const GrowthPlan& plan, const std::vector<PoolNow>& pools,
+std::string GrowthToText(const GrowthPlan& plan, const std::vector<NodePoolState>& pools,
                          const Unplaced& unplaced, size_t width) {
   if (unplaced.pods.empty()) return "\nNew nodes: none, every pod has a place\n";
   if (pools.empty()) {
@@ -189,7 +189,7 @@ std::string GrowthToText(const GrowthPlan& plan, const std::vector<PoolNow>& poo
 
 Json MovesToJson(const MovePlan& plan, const Unplaced& unplaced) {
   JsonArray reliefs, others;
-  for (const planning::Relief& relief : plan.reliefs) {
+  for (const planning::MovePlan& relief : plan.reliefs) {
     JsonObject entry = PodJson(*unplaced.pods[relief.pod]);
     entry["node"] = relief.node;
     entry["devices"] = DevicesJson(relief.devices);
@@ -204,7 +204,7 @@ Json MovesToJson(const MovePlan& plan, const Unplaced& unplaced) {
     entry["moves"] = std::move(moves);
     reliefs.push_back(std::move(entry));
   }
-  for (const planning::NotRelieved& other : plan.others) {
+  for (const planning::NoMoveFound& other : plan.others) {
     JsonObject entry = PodJson(*unplaced.pods[other.pod]);
     entry["code"] = other.reason.code;
     entry["message"] = other.reason.message;
@@ -218,13 +218,13 @@ std::string MovesToText(const MovePlan& plan, const Unplaced& unplaced, size_t w
   std::string text = "\nMoves:";
   if (plan.reliefs.empty()) text += " none would help";
   text += "\n";
-  for (const planning::Relief& relief : plan.reliefs) {
+  for (const planning::MovePlan& relief : plan.reliefs) {
     text += Printable(fmt::format("  {} could run on {} if {}", unplaced.pods[relief.pod]->Key(),
                                   relief.node, MovesText(relief.moves))) +
             "\n";
   }
   TextTable others({"NOT MOVED FOR", "WHY"});
-  for (const planning::NotRelieved& other : plan.others) {
+  for (const planning::NoMoveFound& other : plan.others) {
     others.AddRow({unplaced.pods[other.pod]->Key(), other.reason.message});
   }
   if (!others.empty()) text += "\n" + others.ToString(width);

@@ -21,7 +21,7 @@ std::shared_ptr<cluster::Pod> Pod(const std::string& ns, const std::string& name
   return pod;
 }
 
-planning::PoolNow Pool(const std::string& name, const std::string& price, int nodes, int coming) {
+planning::NodePoolState Pool(const std::string& name, const std::string& price, int nodes, int coming) {
   auto pool = std::make_shared<cluster::NodePool>();
   pool->meta.name = name;
   pool->price = *Quantity::Parse(price);
@@ -73,7 +73,7 @@ TEST(GrowthReportTest, ListsPodsPlacedOnExistingNodes) {
   planning::GrowthPlan plan = Growth();
   plan.nodes.push_back({-1, "gpu-7", false, {2}});
   plan.left_out.clear();
-  const std::vector<planning::PoolNow> pools = {Pool("a100", "12.25", 3, 1),
+  const std::vector<planning::NodePoolState> pools = {Pool("a100", "12.25", 3, 1),
                                                 Pool("cpu", "1", 0, 0)};
   EXPECT_THAT(GrowthToText(plan, pools, Three(), 100),
               HasSubstr("POOL     NODES  COMING  NEW  PRICE/H  PODS\n"

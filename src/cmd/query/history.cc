@@ -16,7 +16,7 @@
 namespace nos::cmd {
 namespace {
 
-constexpr int kMostPages = 100;
+constexpr int kMaxPages = 100;
 
 struct HistoryFlags {
   TelemetryFlags telemetry;
@@ -38,7 +38,7 @@ struct History {
 Result<History> Read(TelemetryClient& client, const HistoryFlags& flags, int64_t from, int64_t to) {
   History history;
   std::string after;
-  for (int page = 0; page < kMostPages; ++page) {
+  for (int page = 0; page < kMaxPages; ++page) {
     const auto left = flags.limit - static_cast<int64_t>(history.events.size());
     if (left <= 0) break;
     Query query = Common(flags);

@@ -183,11 +183,11 @@ std::string SlicesText(const Json& gpu) {
 
 // Like ParseDuration, with days: "90d", "1d12h".
 Result<Duration> ParseAgo(std::string_view text) {
-  constexpr int64_t kMostDays = 30'000;
+  constexpr int64_t kMaxDays = 30'000;
   const size_t end = text.find('d');
   if (end == std::string_view::npos) return ParseDuration(text);
   const auto days = ParseInt(text.substr(0, end));
-  if (!days || *days < 0 || *days > kMostDays) return Invalid("invalid number of days");
+  if (!days || *days < 0 || *days > kMaxDays) return Invalid("invalid number of days");
   const std::string_view rest = text.substr(end + 1);
   NOS_ASSIGN(const Duration further, rest.empty() ? Duration() : ParseDuration(rest));
   if (further < Duration()) return Invalid("negative part");

@@ -105,9 +105,9 @@ Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
 
 // Adds gangs of the pods. Gangs whose size the dump does not contain are omitted.
 controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input, Time now) {
-  const cluster::Surroundings around = input.around.value_or(cluster::Surroundings());
+  const cluster::ClusterContext around = input.around.value_or(cluster::ClusterContext());
   auto ganged =
-      controllers::WithGangs(std::move(pending), input.pods, around, controllers::Claims({}), now);
+      controllers::WithGangs(std::move(pending), input.pods, around, controllers::SliceReservations({}), now);
   const size_t untold = std::erase_if(ganged.gangs, [&](const planning::Gang& gang) {
     return (input.is_dump || !input.around) && !gang.members.empty() &&
            MissesGroups(*ganged.pods[gang.members[0]], around);
@@ -136,7 +136,7 @@ class Further {
   void Moves(JsonObject& json, std::string& text) {
     // Objects missing in a dump count as not existing: pods with volumes that it lacks do not move.
     Unplaced unplaced = unplaced_;
-    cluster::Surroundings& around = unplaced.snapshot.ChangeAround();
+    cluster::ClusterContext& around = unplaced.snapshot.ChangeContext();
     if (input_.around) around = *input_.around;
     if (input_.is_dump && around.budgets.rows().empty()) {
       std::cerr << "note: the dump contains no PodDisruptionBudget, so every pod counts as "
@@ -154,7 +154,7 @@ class Further {
   }
 
   void Growth(JsonObject& json, std::string& text) {
-    std::vector<planning::PoolNow> pools;
+    std::vector<planning::NodePoolState> pools;
     const std::vector<PoolCount> counts = CountPools(unplaced_.snapshot, PoolsIn(input_));
     for (const PoolCount& count : counts) pools.push_back(NowOf(count, options_.now));
     options_.gangs = unplaced_.gangs;

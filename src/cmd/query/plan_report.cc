@@ -16,11 +16,11 @@ using planning::PlannedGpu;
 using planning::PlannedInstance;
 
 // Sharing mode of the GPU after the plan.
-std::string_view WayOf(const PlannedGpu& gpu) {
+std::string_view SharingModeOf(const PlannedGpu& gpu) {
   std::vector<gpu::Placement> there;
   there.reserve(gpu.layout.size());
   for (const PlannedInstance& instance : gpu.layout) there.push_back(instance.placement);
-  return gpu::WayOf(*gpu.model, there);
+  return gpu::SharingModeOf(*gpu.model, there);
 }
 
 Json GpuToJson(const PlannedGpu& gpu) {
@@ -35,7 +35,7 @@ Json GpuToJson(const PlannedGpu& gpu) {
   return JsonObject{{"index", gpu.index},
                     {"model", gpu.model->name()},
                     {"layout", std::move(layout)},
-                    {"way", WayOf(gpu)},
+                    {"way", SharingModeOf(gpu)},
                     {"ways", WaysJson(*gpu.model, gpu.other)}};
 }
 
@@ -128,8 +128,8 @@ std::string PlanToText(const planning::Plan& plan, Duration took, size_t width) 
   TextTable gpus({"NODE", "GPU", "MODEL", "WAY", "LAYOUT (@ first slots: * used, + new)"});
   for (const planning::PlannedNode& node : plan.nodes) {
     for (const PlannedGpu& gpu : node.gpus) {
-      gpus.AddRow({node.name, fmt::to_string(gpu.index), gpu::BoardOf(*gpu.model, gpu.other),
-                   WayText(WayOf(gpu)), GpuLayout(gpu)});
+      gpus.AddRow({node.name, fmt::to_string(gpu.index), gpu::ProductOf(*gpu.model, gpu.other),
+                   WayText(SharingModeOf(gpu)), GpuLayout(gpu)});
     }
   }
   if (!gpus.empty()) text += "\n" + gpus.ToString(width);

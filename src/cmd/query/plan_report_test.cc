@@ -24,7 +24,7 @@ TEST(PlanReportTest, EscapesControlCharactersInNamesAndReasons) {
 }
 
 TEST(PlanReportTest, ShowsSharingModeOfEachGpu) {
-  const gpu::Model* cut = gpu::Catalogue::Builtin().FindModes("H100-80GB+GPU+TIME-4");
+  const gpu::Model* cut = gpu::Catalogue::Builtin().FindSharingModes("H100-80GB+GPU+TIME-4");
   const gpu::Model* shares = &gpu::SharesOf(79);
   const auto at = [](const gpu::Model* model, std::string_view profile) {
     planning::PlannedInstance instance;

@@ -48,7 +48,7 @@ std::string GpuText(const cluster::PoolGpus& gpu) {
 
 std::string ModeText(const cluster::PoolGpus& gpu) {
   if (gpu.count == 0) return "-";
-  if (gpu.partitioning == cluster::Partitioning::kNone) return "whole";
+  if (gpu.partitioning == cluster::SharingMode::kNone) return "whole";
   return std::string(cluster::NameOf(gpu.partitioning));
 }
 
@@ -62,7 +62,7 @@ std::vector<PoolCount> CountPools(const cluster::ClusterSnapshot& snapshot,
   return controllers::CountPools(nodes, pools);
 }
 
-planning::PoolNow NowOf(const PoolCount& count, Time now) {
+planning::NodePoolState NowOf(const PoolCount& count, Time now) {
   const State state = StateOf(*count.pool, now);
   const bool open =
       state.name == "ready" || state.name == "unknown" || state.name == controllers::kUndescribed;
@@ -98,7 +98,7 @@ Printout ReportPools(const LiveCluster& live, Time now) {
                                         {"product", pool.gpu.product},
                                         {"count", pool.gpu.count},
                                         {"partitioning", cluster::NameOf(pool.gpu.partitioning)}}},
-                     {"learnt", pool.learns && cluster::IsDescribed(pool)},
+                     {"precomputed", pool.learns && cluster::IsDescribed(pool)},
                      {"nodes", count.nodes},
                      {"going", count.going},
                      {"coming", count.coming},

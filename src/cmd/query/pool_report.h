@@ -20,7 +20,7 @@ std::vector<PoolCount> CountPools(const cluster::ClusterSnapshot& snapshot,
                                   const std::vector<SharedPool>& pools);
 
 // Input of growth planning. The pool's status decides if it may grow now.
-planning::PoolNow NowOf(const PoolCount& count, Time now);
+planning::NodePoolState NowOf(const PoolCount& count, Time now);
 
 // "12.25"
 std::string PriceText(int64_t milli_price);

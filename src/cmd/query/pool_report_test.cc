@@ -29,7 +29,7 @@ class PoolReportTest : public testing::Test {
     cluster::NodePool& pool = Pool("a100-spot", 4);
     pool.gpu.model = "A100-80GB";
     pool.gpu.count = 8;
-    pool.gpu.partitioning = cluster::Partitioning::kMig;
+    pool.gpu.partitioning = cluster::SharingMode::kMig;
     pool.price = *Quantity::Parse("12.25");
     pool.conditions = {{controllers::kPoolReady, "True", "Ready", ""}};
     return pool;
@@ -105,7 +105,7 @@ TEST_F(PoolReportTest, ShowsRecordedNodeShapeOrUnknown) {
   EXPECT_THAT(Report().table.ToString(), HasSubstr("a100-spot  ?    ?     0      4       0    20   "
                                                    "12.25  no template: has no node yet"));
   EXPECT_EQ(Report().json[0].at("state"), "no template");
-  EXPECT_EQ(Report().json[0].at("learnt"), false);
+  EXPECT_EQ(Report().json[0].at("precomputed"), false);
   EXPECT_EQ(NowOf(CountPools(Snapshot(), pools_).at(0), kNow).closed, "")
       << "its minimum is expected";
   pool.resources = {{"cpu", Quantity::FromValue(8)}, {"memory", Quantity::FromValue(8)}};
@@ -114,7 +114,7 @@ TEST_F(PoolReportTest, ShowsRecordedNodeShapeOrUnknown) {
   const std::string text = Report().table.ToString();
   EXPECT_THAT(text, HasSubstr("8 x NVIDIA-H100-80GB-HBM3"));
   EXPECT_THAT(text, HasSubstr("  ready\n")) << "the autoscaler has not recorded its node yet";
-  EXPECT_EQ(Report().json[0].at("learnt"), true);
+  EXPECT_EQ(Report().json[0].at("precomputed"), true);
 }
 
 TEST_F(PoolReportTest, EscapesControlCharactersAndFitsColumns) {

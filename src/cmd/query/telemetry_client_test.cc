@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "cmd/telemetry/server.h"
 
 namespace nos::cmd {
@@ -85,7 +85,7 @@ TEST_F(TelemetryClientTest, ReadsFromServer) {
   EXPECT_EQ(FindString(*session, "user"), "sandbox");
   const auto gpus = client->Get("gpus");
   EXPECT_EQ(gpus.status().code(), Code::kNotFound) << "no report received yet";
-  Bell bell;
+  WakeSignal bell;
   const auto stream = client->Stream([&] { bell.Ring(); });
   while (!stream->Ended()) bell.Wait(std::chrono::seconds(30));
   EXPECT_EQ(stream->error().code(), Code::kNotFound);

@@ -15,9 +15,9 @@
 namespace nos::cmd {
 namespace {
 
-constexpr int kMostPages = 50;
+constexpr int kMaxPages = 50;
 constexpr const char* kPageSize = "1000";
-constexpr Duration kFirstPause = std::chrono::seconds(1), kLongestPause = std::chrono::seconds(30);
+constexpr Duration kFirstPause = std::chrono::seconds(1), kMaxPause = std::chrono::seconds(30);
 constexpr Duration kForever = std::chrono::hours(24);
 constexpr std::string_view kHint =
     "q quits; sort by: s state, n name, u utilization, m memory, a age";
@@ -44,7 +44,7 @@ Status Load(TelemetryClient& client, const std::string& ns, TopModel& model, std
                                      {{"namespace", ns}, {"limit", kPageSize}, {"after", after}}));
     after = FindString(page, "next");
     pages.push_back(std::move(page));
-  } while (!after.empty() && pages.size() < kMostPages);
+  } while (!after.empty() && pages.size() < kMaxPages);
   model.Load(gpus, pages, hidden ? nullptr : &*overview);
   return Status::Ok();
 }
@@ -65,7 +65,7 @@ class LiveTop {
         Draw();
         Wait(left);
       }
-      pause = std::min(pause * 2, kLongestPause);
+      pause = std::min(pause * 2, kMaxPause);
     }
   }
 

@@ -16,7 +16,7 @@
 namespace nos::cmd {
 namespace {
 
-constexpr int kMostSlots = 960;
+constexpr int kMaxSlots = 960;
 constexpr std::array<std::pair<std::string_view, TopSort>, 5> kSorts = {
     {{"state", TopSort::kState},
      {"name", TopSort::kName},
@@ -65,8 +65,8 @@ void AddSpans(const Json& gpu, const TopOptions& options, GpuRow& row) {
     return;
   }
   for (const Json& instance : ArrayAt(gpu, "instances")) {
-    SlotSpan span{static_cast<int>(CountAt(instance, "start", kMostSlots)),
-                  static_cast<int>(CountAt(instance, "size", kMostSlots)),
+    SlotSpan span{static_cast<int>(CountAt(instance, "start", kMaxSlots)),
+                  static_cast<int>(CountAt(instance, "size", kMaxSlots)),
                   std::string(FindString(instance, "profile")), HolderOf(instance, options)};
     const bool others = !options.ns.empty() && span.pod.empty();
     if (span.size > 0 && !others) row.spans.push_back(span);
@@ -94,7 +94,7 @@ void AddSpans(const Json& gpu, const TopOptions& options, GpuRow& row) {
 std::string IdleWay(const Json& gpu, const GpuRow& row) {
   if (!ArrayAt(gpu, "switches").empty()) return WayText("");
   if (row.slots == 0 || Find(gpu, "way") == nullptr) return {};
-  return std::string(row.by_memory ? gpu::kMpsWay : gpu::kMigWay);
+  return std::string(row.by_memory ? gpu::kMpsMode : gpu::kMigMode);
 }
 
 TopGpu GpuOf(const Json& node, const Json& gpu, const TopOptions& options) {
@@ -102,11 +102,11 @@ TopGpu GpuOf(const Json& node, const Json& gpu, const TopOptions& options) {
   result.row.node = FindString(node, "node");
   result.row.index = static_cast<int>(CountAt(gpu, "index", 1'000'000));
   result.row.model = FindString(gpu, "product");
-  result.row.slots = static_cast<int>(CountAt(gpu, "slots", kMostSlots));
+  result.row.slots = static_cast<int>(CountAt(gpu, "slots", kMaxSlots));
   const Json* mig = Find(gpu, "mig");
   const std::string_view way = FindString(gpu, "way");
   result.row.by_memory = result.row.slots > 0 && mig != nullptr && mig->is_bool() &&
-                         !mig->get_bool() && (way.empty() || way == gpu::kMpsWay);
+                         !mig->get_bool() && (way.empty() || way == gpu::kMpsMode);
   result.row.way = way.empty() ? IdleWay(gpu, result.row) : std::string(way);
   AddSpans(gpu, options, result.row);
   result.health = FindString(gpu, "health");

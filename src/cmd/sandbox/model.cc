@@ -16,17 +16,17 @@ namespace nos::cmd {
 namespace {
 
 // Product name of the GPU, independent of its sharing mode.
-std::string BoardOf(const sim::Machine& machine, size_t index, const gpu::Catalogue& catalogue) {
+std::string ProductOf(const sim::Machine& machine, size_t index, const gpu::Catalogue& catalogue) {
   const auto board = sim::FindModel(catalogue, machine.kubelet().spec().gpus[index].model);
-  return gpu::BoardOf(board.ok() ? (*board)->name() : machine.model(index).name());
+  return gpu::ProductOf(board.ok() ? (*board)->name() : machine.model(index).name());
 }
 
 // "" for a GPU that supports only MIG and has no instance yet.
-std::string WayOf(const sim::Machine& machine, size_t index,
+std::string SharingModeOf(const sim::Machine& machine, size_t index,
                   const std::vector<device::GpuInstance>& instances) {
-  if (!instances.empty()) return std::string(gpu::WayOfProfile(instances[0].profile));
-  const auto ways = gpu::WaysOf(machine.model(index), machine.other(index));
-  const bool only_mig = std::ranges::all_of(ways, [](auto way) { return way == gpu::kMigWay; });
+  if (!instances.empty()) return std::string(gpu::SharingModeOfProfile(instances[0].profile));
+  const auto ways = gpu::SharingModesOf(machine.model(index), machine.other(index));
+  const bool only_mig = std::ranges::all_of(ways, [](auto way) { return way == gpu::kMigMode; });
   return only_mig ? "" : WayText("");
 }
 
@@ -42,12 +42,12 @@ GpuRow ReadGpu(const sim::Machine& machine, size_t index, const gpu::Catalogue& 
   const gpu::Model& model = machine.model(index);
   GpuRow row{machine.kubelet().name(),
              static_cast<int>(index),
-             BoardOf(machine, index, catalogue),
+             ProductOf(machine, index, catalogue),
              model.slots(),
              {}};
   row.by_memory = model.counted();
   const std::vector<device::GpuInstance> instances = machine.Instances(index);
-  row.way = WayOf(machine, index, instances);
+  row.way = SharingModeOf(machine, index, instances);
   for (const device::GpuInstance& instance : instances) {
     SlotSpan span = SpanOf(model, instance);
     if (const auto* holder = machine.kubelet().Holder(instance.uuid)) {

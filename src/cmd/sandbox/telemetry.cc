@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kCluster = "sandbox";
 constexpr Duration kMeasureEvery = std::chrono::seconds(10);
 constexpr size_t kNodesAtOnce = 200;  // each node is measured less often beyond this
-constexpr size_t kMostBatches = 10'000;
+constexpr size_t kMaxBatches = 10'000;
 
 reconcile::RunnerOptions WatchingQuotas() {
   reconcile::RunnerOptions options;
@@ -140,7 +140,7 @@ void SandboxTelemetry::Send(Batch batch) {
   if (batch.records.empty()) return;
   {
     const std::scoped_lock lock(mutex_);
-    if (batches_.size() >= kMostBatches && batch.source != "cluster") return;
+    if (batches_.size() >= kMaxBatches && batch.source != "cluster") return;
     batches_.push_back(std::move(batch));
   }
   changed_.notify_all();

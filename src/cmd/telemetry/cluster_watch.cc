@@ -8,7 +8,7 @@ namespace nos::cmd {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(5);
-constexpr Duration kLongestWait = std::chrono::seconds(30);
+constexpr Duration kMaxWait = std::chrono::seconds(30);
 
 reconcile::RunnerOptions WatchingAll(std::function<void()> wake) {
   reconcile::RunnerOptions options;
@@ -41,8 +41,8 @@ void ClusterWatch::Run() {
       }
       stepped_.notify_all();
     }
-    const Duration until = due ? *due - clock.Now() : kLongestWait;
-    bell_.Wait(std::clamp(until, Duration(0), kLongestWait));
+    const Duration until = due ? *due - clock.Now() : kMaxWait;
+    bell_.Wait(std::clamp(until, Duration(0), kMaxWait));
   }
 }
 

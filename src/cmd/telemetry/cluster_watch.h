@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "cmd/telemetry/read_cluster.h"
 #include "kube/transport.h"
 #include "reconcile/runner.h"
@@ -34,7 +34,7 @@ class ClusterWatch {
 
   std::timed_mutex mutex_;  // guards runner_
   std::condition_variable_any stepped_;
-  Bell bell_;
+  WakeSignal bell_;
   std::atomic<bool> stop_{false};
   reconcile::Runner runner_;
   std::thread thread_;  // last: uses the other members

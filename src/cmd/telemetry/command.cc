@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kKind = "TelemetryConfig";
 // File changes wake the loop; certificates that expire do not.
-constexpr Duration kLongestWait = std::chrono::minutes(1);
+constexpr Duration kMaxWait = std::chrono::minutes(1);
 
 struct Config {
   ProbeAddresses addresses{":8081", ":8080"};
@@ -59,7 +59,7 @@ void ShareMemory() { mallopt(M_ARENA_MAX, 2); }
 
 Status RunTelemetry(const Config& config) {
   ShareMemory();
-  Bell bell;
+  WakeSignal bell;
   std::vector<std::string> files;
   if (!config.server.token_file.empty()) files.push_back(config.server.token_file);
   OutsideEvents events(files, [&] { bell.Ring(); });
@@ -77,7 +77,7 @@ Status RunTelemetry(const Config& config) {
                                               [&] { server->Report(); }));
   if (config.server.sandbox) server->Show(*probes);
   while (!events.StopAsked()) {
-    bell.Wait(kLongestWait);
+    bell.Wait(kMaxWait);
     if (events.TakeFilesChanged()) ReloadTokens(*server, metrics);
   }
   server->HangUp();

@@ -80,7 +80,7 @@ void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
   const auto* quotas = profile.framework.quotas();
   if (quotas != nullptr) engine.SetChargeRules(quotas->options().charges);
   if (quotas != nullptr && objects.around) {
-    engine.ChangeAround([&](cluster::Surroundings& around) { around = *objects.around; });
+    engine.ChangeContext([&](cluster::ClusterContext& around) { around = *objects.around; });
   }
   for (const auto& node : objects.nodes) engine.SetNode(node);
   for (const SharedPod& pod : objects.pods) {
@@ -101,7 +101,7 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
                                        const std::string& reader) {
   // 1. Build the snapshot and find the members of the gang, which are placed together with the pod.
   auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
-  if (objects.around) snapshot.ChangeAround() = *objects.around;
+  if (objects.around) snapshot.ChangeContext() = *objects.around;
   std::string problem;
   const auto group = GroupOf(objects, *pod, deciders, problem);
   std::set<std::string> members;

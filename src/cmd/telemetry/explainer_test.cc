@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 
 namespace nos::cmd {
 namespace {
@@ -18,7 +18,7 @@ class ExplainerTest : public ::testing::Test {
     node.meta.name = "n";
     node.allocatable = {{"cpu", Quantity::FromValue(5)}, {"pods", Quantity::FromValue(110)}};
     objects_.nodes.push_back(std::make_shared<const cluster::Node>(node));
-    cluster::Surroundings around;
+    cluster::ClusterContext around;
     for (const char* ns : {"a", "c"}) {
       auto quota = std::make_shared<cluster::ElasticQuota>();
       quota->meta.ns = ns;
@@ -55,7 +55,7 @@ class ExplainerTest : public ::testing::Test {
   scheduling::Explanation Explain(const SharedPod& pod) {
     const Deciders deciders(
         scheduling::DefaultConfiguration(
-            {.default_name = "nos-scheduler", .gpus_cut = scheduling::GpusCut::kHere}),
+            {.default_name = "nos-scheduler", .partitioned_by = scheduling::PartitionedBy::kScheduler}),
         pod->scheduler_name, false);
     return ExplainWaiting(objects_, pod, deciders, gpu::Catalogue::Builtin());
   }

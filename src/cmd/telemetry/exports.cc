@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "base/log.h"
 #include "exports/exporter.h"
 #include "exports/remote_write.h"
@@ -15,15 +15,15 @@ namespace nos::cmd {
 namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(20);
-constexpr size_t kMostAnswerBytes = size_t{1} << 20;
-constexpr int kMostShards = 64;
+constexpr size_t kMaxAnswerBytes = size_t{1} << 20;
+constexpr int kMaxShards = 64;
 
 kube::HttpOptions HttpOptionsOfExports() {
   return {.timeout = kTimeout,
           .requests_per_second = 1000,
           .burst = 1000,
-          .max_answer_bytes = kMostAnswerBytes,
-          .max_connections = kMostShards};
+          .max_answer_bytes = kMaxAnswerBytes,
+          .max_connections = kMaxShards};
 }
 
 void DescribeDestination(ConfigFields& f, exports::DestinationConfig& c, std::string_view what) {
@@ -62,7 +62,7 @@ void DescribeExports(ConfigFields& f, ExportsConfig& c) {
     f.Text("metrics", r.metrics,
            "Metrics to export, separated by commas: \"nos_gpu_utilization,nos_cluster_*\"; empty: "
            "all.");
-    f.Number("shards", r.shards, 1, kMostShards, "Maximum number of requests in flight.");
+    f.Number("shards", r.shards, 1, kMaxShards, "Maximum number of requests in flight.");
     f.Number("samplesPerRequest", r.samples, 1, 20'000,
              "Maximum number of samples in one request.");
   });
@@ -140,7 +140,7 @@ class Exports::Running {
   kube::HttpTransport transport_;
   std::function<Duration(Time)> step_;
   std::atomic<bool> stop_ = false;
-  Bell bell_;
+  WakeSignal bell_;
   std::thread thread_;  // last: uses the other members
 };
 

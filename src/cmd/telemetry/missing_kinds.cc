@@ -13,9 +13,9 @@ namespace nos::cmd {
 namespace {
 
 using cluster::Pod;
-using cluster::Surroundings;
+using cluster::ClusterContext;
 
-void AddVolumeKinds(const Pod& pod, const Surroundings& around, std::vector<std::string>& kinds) {
+void AddVolumeKinds(const Pod& pod, const ClusterContext& around, std::vector<std::string>& kinds) {
   if (around.claims.rows().empty()) kinds.emplace_back("PersistentVolumeClaim");
   bool volumes = false, classes = false;
   for (const cluster::Volume& volume : pod.volumes) {
@@ -44,11 +44,11 @@ bool IsAboutVolumes(const std::string& kind) {
 
 }  // namespace
 
-bool MissesGroups(const Pod& pod, const Surroundings& around) {
+bool MissesGroups(const Pod& pod, const ClusterContext& around) {
   return !controllers::GangOf(pod).empty() && !controllers::KnowsGroups(pod, around);
 }
 
-std::vector<std::string> MissingKinds(const Pod& pod, const Surroundings& around) {
+std::vector<std::string> MissingKinds(const Pod& pod, const ClusterContext& around) {
   std::vector<std::string> kinds;
   if (cluster::UsesClaims(pod)) AddVolumeKinds(pod, around, kinds);
   if (MissesGroups(pod, around)) kinds.emplace_back(pod.workload ? "Workload" : "PodGroup");
@@ -57,12 +57,12 @@ std::vector<std::string> MissingKinds(const Pod& pod, const Surroundings& around
 }
 
 std::shared_ptr<const Pod> LeaveOutMissing(const std::shared_ptr<const Pod>& pod,
-                                           const std::optional<Surroundings>& around) {
-  const auto kinds = MissingKinds(*pod, around.value_or(Surroundings()));
+                                           const std::optional<ClusterContext>& around) {
+  const auto kinds = MissingKinds(*pod, around.value_or(ClusterContext()));
   if (kinds.empty()) return pod;
   std::vector<std::string> names;
   for (const std::string& kind : kinds) {
-    cluster::ForEachAroundKind([&](const cluster::AroundKind& known, auto, auto) {
+    cluster::ForEachContextKind([&](const cluster::ContextKind& known, auto, auto) {
       const bool named = std::ranges::find(names, known.plural) != names.end();
       if (known.kind == kind && !named) names.emplace_back(known.plural);
     });

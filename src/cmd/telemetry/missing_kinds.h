@@ -6,19 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 
 namespace nos::cmd {
 
 // Kinds that the pod refers to and of which the dump has no object: "PersistentVolumeClaim".
-std::vector<std::string> MissingKinds(const cluster::Pod& pod, const cluster::Surroundings& around);
+std::vector<std::string> MissingKinds(const cluster::Pod& pod, const cluster::ClusterContext& around);
 
 // True if the objects are missing that define how many pods of the gang are placed together.
-bool MissesGroups(const cluster::Pod& pod, const cluster::Surroundings& around);
+bool MissesGroups(const cluster::Pod& pod, const cluster::ClusterContext& around);
 
 // Reports missing kinds on stderr. Returns the pod without its volumes if they are missing.
 std::shared_ptr<const cluster::Pod> LeaveOutMissing(
     const std::shared_ptr<const cluster::Pod>& pod,
-    const std::optional<cluster::Surroundings>& around);
+    const std::optional<cluster::ClusterContext>& around);
 
 }  // namespace nos::cmd

@@ -6,7 +6,7 @@
 namespace nos::cmd {
 namespace {
 
-using cluster::Surroundings;
+using cluster::ClusterContext;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -34,7 +34,7 @@ TEST(MissingKindsTest, ReportsOnlyReferencedKinds) {
 
 TEST(MissingKindsTest, FollowsVolumesFromClaimToClass) {
   const auto pod = std::make_shared<const cluster::Pod>(PodWith({"bound", "open"}));
-  Surroundings around;
+  ClusterContext around;
   EXPECT_THAT(MissingKinds(*pod, around), ElementsAre("PersistentVolumeClaim"));
   EXPECT_THAT(LeaveOutMissing(pod, std::nullopt)->volumes, IsEmpty());
   cluster::PersistentVolumeClaim claim;

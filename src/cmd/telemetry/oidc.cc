@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kCallback = "/login/callback";
 constexpr std::string_view kSession = "nos-session", kLogin = "nos-login";
 constexpr Duration kLoginTime = std::chrono::minutes(10);
-constexpr size_t kMostShown = 300;
+constexpr size_t kMaxShown = 300;
 
 // "" if the cookie is missing or occurs twice: another site may have added a second one.
 std::string CookieOf(const net::HttpRequest& request, std::string_view name) {
@@ -51,7 +51,7 @@ net::HttpResponse PageOf(int code, std::string_view text) {
   net::HttpResponse response;
   response.code = code;
   response.content_type = "text/plain; charset=utf-8";
-  response.body = Printable(Shortened(text, kMostShown)) + "\n";
+  response.body = Printable(Shortened(text, kMaxShown)) + "\n";
   response.headers = {{"Cache-Control", "no-store"}, {"Referrer-Policy", "no-referrer"}};
   return response;
 }

@@ -14,7 +14,7 @@
 #include "controllers/pool_standing.h"
 #include "kube/connection.h"
 #include "kube/http_transport.h"
-#include "reconcile/around.h"
+#include "reconcile/context_caches.h"
 
 namespace nos::cmd {
 namespace {
@@ -117,7 +117,7 @@ Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std:
   ClusterObjects objects;
   NOS_ASSIGN(objects.nodes, ListNodes(client));
   NOS_ASSIGN(objects.pods, ListPods(client));
-  reconcile::AroundCaches around({});
+  reconcile::ContextCaches around({});
   around.Pump(client, SystemClock().Now());
   if (around.synced()) {
     objects.around = around.Collect();
@@ -135,12 +135,12 @@ Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std:
 Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
   ClusterObjects all;
   all.is_dump = true;
-  cluster::Surroundings around;
+  cluster::ClusterContext around;
   const auto take_around = [&](std::string_view version, std::string_view kind,
                                const Json& object) -> Result<bool> {
     if (TakeWrongPool(version, kind, object, all)) return true;
-    NOS_ASSIGN(const bool taken, cluster::AddAround(version, kind, object, around));
-    if (taken) all.around = cluster::Surroundings();
+    NOS_ASSIGN(const bool taken, cluster::AddContext(version, kind, object, around));
+    if (taken) all.around = cluster::ClusterContext();
     return taken;
   };
   std::set<std::string> seen;  // "node n1", "pod a/b"

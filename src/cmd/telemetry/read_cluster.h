@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "cluster/objects.h"
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 #include "kube/client.h"
 
 namespace nos::cmd {
@@ -17,7 +17,7 @@ struct ClusterObjects {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
   // nullopt: reading is not permitted, or the dump contains none of these objects.
-  std::optional<cluster::Surroundings> around;
+  std::optional<cluster::ClusterContext> around;
   bool is_dump = false;  // a dump may be incomplete
   // Pools that cannot be used as written, from controllers::ReadPoolToTell; not part of `around`.
   std::vector<std::shared_ptr<const cluster::NodePool>> wrong_pools = {};
@@ -26,7 +26,7 @@ struct ClusterObjects {
 // Objects that cannot be read are reported on stderr and left out. If reading any related object is
 // not permitted, all related objects are left out.
 Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context);
-// Output of `kubectl get nodes,pods -A -o yaml`, with or without other kinds of `Surroundings`; "-"
+// Output of `kubectl get nodes,pods -A -o yaml`, with or without other kinds of `ClusterContext`; "-"
 // is standard input. Error: kInvalid; also if an object occurs twice, or there is neither a node
 // nor a NodePool.
 Result<ClusterObjects> ReadDump(const std::vector<std::string>& files);

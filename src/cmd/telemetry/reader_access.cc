@@ -15,7 +15,7 @@ using telemetryserver::Reader;
 
 constexpr Duration kKeep = std::chrono::minutes(1), kKeepRefusals = std::chrono::seconds(10);
 constexpr Duration kPatience = std::chrono::seconds(10);
-constexpr size_t kMostKnown = 10'000, kMostTokenBytes = size_t{16} * 1024;
+constexpr size_t kMaxKnown = 10'000, kMaxTokenBytes = size_t{16} * 1024;
 
 const kube::Resource kTokenReviews{"authentication.k8s.io", "v1", "tokenreviews", "TokenReview",
                                    false};
@@ -40,7 +40,7 @@ Json SubjectOf(const Json& user) {
 Result<Reader> ReaderAccess::Of(const net::HttpRequest& request, const std::string& address) {
   constexpr std::string_view kBearer = "Bearer ";
   const std::string_view header = request.Header("authorization");
-  if (!header.starts_with(kBearer) || header.size() > kMostTokenBytes) {
+  if (!header.starts_with(kBearer) || header.size() > kMaxTokenBytes) {
     return Status(Code::kPermission, options_.review_tokens
                                          ? "sign in with a token of the cluster, such as "
                                            "`kubectl create token NAME` gives"
@@ -97,9 +97,9 @@ Result<ReaderAccess::Holder> ReaderAccess::Keep(const std::string& key, Result<H
 }
 
 void ReaderAccess::MakeRoom(Time now) {
-  if (known_.size() < kMostKnown) return;
+  if (known_.size() < kMaxKnown) return;
   std::erase_if(known_, [&](const auto& known) { return known.second.until <= now; });
-  if (known_.size() >= kMostKnown) known_.clear();
+  if (known_.size() >= kMaxKnown) known_.clear();
 }
 
 bool ReaderAccess::HasFailedTooOften(const std::string& address) const {

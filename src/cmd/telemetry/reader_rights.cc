@@ -13,8 +13,8 @@ namespace {
 using telemetryserver::Reader;
 
 constexpr Duration kKeep = std::chrono::minutes(1), kKeepUnfinished = std::chrono::seconds(10);
-constexpr Duration kPatience = std::chrono::seconds(10), kLongestGo = std::chrono::seconds(5);
-constexpr size_t kAtOnce = 50, kMostKnown = 2000, kMostLabel = 63;
+constexpr Duration kPatience = std::chrono::seconds(10), kMaxGo = std::chrono::seconds(5);
+constexpr size_t kAtOnce = 50, kMaxKnown = 2000, kMaxLabel = 63;
 
 const kube::Resource kAccessReviews{"authorization.k8s.io", "v1", "subjectaccessreviews",
                                     "SubjectAccessReview", false};
@@ -41,7 +41,7 @@ Json ReviewOf(const Json& subject, std::string_view verb, const std::string& ns)
 
 // Namespace names are RFC 1123 labels.
 bool IsNamespaceName(std::string_view name) {
-  return !name.empty() && name.size() <= kMostLabel && std::ranges::all_of(name, [](char c) {
+  return !name.empty() && name.size() <= kMaxLabel && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   });
 }
@@ -76,9 +76,9 @@ void ReaderRights::Keep(const std::string& key, Known known, Time asked) {
       if (since && named.sees == true && !known.reader.may_all) known.reader.namespaces.insert(ns);
     }
   }
-  if (known_.size() >= kMostKnown) {
+  if (known_.size() >= kMaxKnown) {
     std::erase_if(known_, [&](const auto& entry) { return entry.second.until <= now; });
-    if (known_.size() >= kMostKnown) known_.clear();
+    if (known_.size() >= kMaxKnown) known_.clear();
   }
   known_.insert_or_assign(key, std::move(known));
 }
@@ -102,7 +102,7 @@ Result<Reader> ReaderRights::Ask(const std::string& key, const Json& subject) {
     NOS_RETURN_IF_ERROR(AskAboutSome(subject, known));
   }
   if (ask_create_) NOS_RETURN_IF_ERROR(AskToCreate(subject, known.reader));
-  const bool goes_on = known.reader.unasked > 0 && known.reader.namespaces.size() < kMostSeen;
+  const bool goes_on = known.reader.unasked > 0 && known.reader.namespaces.size() < kMaxSeen;
   known.until = clock_.Now() + (goes_on ? kKeepUnfinished : kKeep);
   Reader reader = known.reader;
   Keep(key, std::move(known), begin);
@@ -121,7 +121,7 @@ Status ReaderRights::AskAboutSome(const Json& subject, Known& known) {
   const size_t turned = known.turned;
   const std::vector<std::string> turns = TakeTurns(before, known);
   asked.insert(asked.end(), turns.begin(), turns.end());
-  const Time end = clock_.Now() + kLongestGo;
+  const Time end = clock_.Now() + kMaxGo;
   for (size_t i = 0; i < asked.size(); i += kAtOnce) {
     if (clock_.Now() >= end) {
       known.last = i < before.size() ? last : asked[i - 1];
@@ -134,7 +134,7 @@ Status ReaderRights::AskAboutSome(const Json& subject, Known& known) {
         asked.begin() + static_cast<std::ptrdiff_t>(std::min(asked.size(), i + kAtOnce)));
     NOS_ASSIGN(const std::vector<bool> sees, May(subject, "list", some));
     for (size_t k = 0; k < some.size(); ++k) {
-      if (sees[k] && known.reader.namespaces.size() < kMostSeen) {
+      if (sees[k] && known.reader.namespaces.size() < kMaxSeen) {
         known.reader.namespaces.insert(some[k]);
       }
     }
@@ -194,7 +194,7 @@ Result<bool> ReaderRights::AskAboutNamed(const std::string& key, const Json& sub
     const auto found = named.find(ns);
     const std::optional<bool> told = found == named.end() ? std::nullopt : found->second.sees;
     if (told) return *told;
-    if (found == named.end() && named.size() >= kMostNamed) {
+    if (found == named.end() && named.size() >= kMaxNamed) {
       return Status(Code::kExhausted,
                     "too many namespaces were named that you do not see: come again in a minute");
     }
@@ -206,7 +206,7 @@ Result<bool> ReaderRights::AskAboutNamed(const std::string& key, const Json& sub
   if (known == known_.end()) return static_cast<bool>(sees.front());
   known->second.named[ns] = {sees.front(), now + kKeep};
   std::set<std::string>& seen = known->second.reader.namespaces;
-  if (sees.front() && !known->second.reader.may_all && seen.size() < kMostSeen) seen.insert(ns);
+  if (sees.front() && !known->second.reader.may_all && seen.size() < kMaxSeen) seen.insert(ns);
   return static_cast<bool>(sees.front());
 }
 

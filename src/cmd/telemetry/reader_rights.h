@@ -28,7 +28,7 @@
 #include "codec/json.h"
 #include "kube/transport.h"
 #include "telemetryserver/reader.h"
-#include "telemetryserver/turns.h"
+#include "telemetryserver/concurrency_limiter.h"
 
 namespace nos::cmd {
 
@@ -37,7 +37,7 @@ class ReaderRights {
   // Namespaces reviewed per round, while some had no turn and after all had one. Maximum number of
   // visible namespaces for a user who does not see all, and of names that a user may give per
   // minute.
-  static constexpr size_t kAskFirst = 500, kAskAgain = 100, kMostSeen = 1000, kMostNamed = 100;
+  static constexpr size_t kAskFirst = 500, kAskAgain = 100, kMaxSeen = 1000, kMaxNamed = 100;
 
   // `namespaces`: namespaces with records. `ask_create`: whether the right to create pods is
   // needed. The other arguments must outlive it.
@@ -88,7 +88,7 @@ class ReaderRights {
   SingleFlight<telemetryserver::Reader> readers_{28,
                                                  20};  // the dashboard sends nine requests at once
   // Limits readers with many namespaces, so that other readers do not queue behind them.
-  telemetryserver::Turns goes_{4, 4};
+  telemetryserver::ConcurrencyLimiter goes_{4, 4};
   SingleFlight<bool> named_{6, 2};
   std::mutex mutex_;
   std::map<std::string, Known> known_;  // by user

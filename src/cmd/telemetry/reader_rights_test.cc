@@ -161,7 +161,7 @@ TEST_F(ReaderRightsTest, ReviewsNamedNamespaceAtOnce) {
 
 TEST_F(ReaderRightsTest, LimitsNamesPerMinute) {
   Reader();
-  for (size_t i = 0; i < ReaderRights::kMostNamed; ++i) {
+  for (size_t i = 0; i < ReaderRights::kMaxNamed; ++i) {
     EXPECT_TRUE(rights_.Sees(subject_, fmt::format("guess-{}", i)).ok());
   }
   EXPECT_EQ(rights_.Sees(subject_, "guess").status().code(), Code::kExhausted);

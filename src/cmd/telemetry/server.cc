@@ -15,8 +15,8 @@ namespace {
 // Each envelope holds a thread until it is on disk; readers hold one while their rights are
 // reviewed.
 constexpr int kThreads = 64;
-constexpr uint64_t kMostHeld = uint64_t{256} << 20;
-constexpr size_t kMostTokenFile = size_t{4} << 20;
+constexpr uint64_t kMaxHeld = uint64_t{256} << 20;
+constexpr size_t kMaxTokenFile = size_t{4} << 20;
 // A stream ends after this time and its client reconnects, so that a revoked right ends streams
 // about as soon as other requests. In the sandbox all users see everything.
 constexpr Duration kStreamLimit = std::chrono::minutes(1), kOpenStreamLimit = std::chrono::hours(1);
@@ -167,8 +167,8 @@ Status TelemetryServer::Listen() {
   NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(config_.address));
   options.threads = kThreads;
   options.max_connections = 2000;
-  options.max_body_bytes = telemetryserver::kMostIngestBody;
-  options.max_held_bytes = kMostHeld;
+  options.max_body_bytes = telemetryserver::kMaxIngestBody;
+  options.max_held_bytes = kMaxHeld;
   if (!config_.certificate_file.empty()) {
     options.tls = net::TlsFiles{config_.certificate_file, config_.key_file, config_.client_ca_file};
   }
@@ -181,7 +181,7 @@ Status TelemetryServer::Listen() {
 
 Status TelemetryServer::ReadTokens() {
   if (config_.token_file.empty()) return Status::Ok();
-  NOS_ASSIGN(const std::string text, ReadFile(config_.token_file, kMostTokenFile));
+  NOS_ASSIGN(const std::string text, ReadFile(config_.token_file, kMaxTokenFile));
   return tokens_.Read(text).Within(config_.token_file);
 }
 

@@ -15,9 +15,9 @@
 namespace nos::controllers {
 namespace {
 
-constexpr Duration kLeastRest = std::chrono::seconds(1), kMostRest = std::chrono::minutes(1);
+constexpr Duration kMinRest = std::chrono::seconds(1), kMaxRest = std::chrono::minutes(1);
 constexpr std::string_view kCordon = "node.kubernetes.io/unschedulable";
-constexpr size_t kMostNamed = 20;  // pods named in one decision
+constexpr size_t kMaxNamed = 20;  // pods named in one decision
 
 // True if a scheduler has found the pod unschedulable and no other controller decides where it
 // runs.
@@ -69,7 +69,7 @@ struct NewComers {
 };
 
 void Name(const cluster::Pod& pod, std::vector<std::string>& pods) {
-  if (pods.size() < kMostNamed) pods.push_back(pod.Key());
+  if (pods.size() < kMaxNamed) pods.push_back(pod.Key());
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ void Autoscaler::Impl::Decide(Look& look) {
     DecideBy(begin);
   } else {
     // 3. Move pods before requesting nodes: freed capacity is cheaper than a new node.
-    Relieve(look, demand, options, unserved, picture);
+    PlanMovesFor(look, demand, options, unserved, picture);
     // 4. Request nodes for the remaining pods.
     const bool all_served = Grow(look, unserved, options, picture);
     // 5. Drain idle nodes only if no pending pod could use them. Otherwise their stabilisation
@@ -134,7 +134,7 @@ void Autoscaler::Impl::Decide(Look& look) {
   // 6. Pause for a multiple of the time spent, so that decisions use a bounded share of the time.
   const Time end = look.clock.Now();
   if (metrics_ != nullptr) metrics_->Observe(kScalingPlan, {}, end - begin);
-  rest_until_ = end + std::clamp<Duration>(10 * (end - begin), kLeastRest, kMostRest);
+  rest_until_ = end + std::clamp<Duration>(10 * (end - begin), kMinRest, kMaxRest);
 }
 
 // Uses the earlier of the condition's transition time and the first time this process saw the pod.
@@ -179,7 +179,7 @@ Autoscaler::Impl::Demand Autoscaler::Impl::DemandOf(Look& look) {
   }
   std::erase_if(first_seen_, [&](const auto& item) { return !waiting.contains(item.first); });
   std::erase_if(in_vain_, [&](const std::string& key) { return !keys.contains(key); });
-  const Claims none{kube::BackOff{}};
+  const SliceReservations none{kube::BackOff{}};
   demand.waiting = WithGangs(std::move(settled), others, around_, none, look.now);
   return demand;
 }
@@ -191,7 +191,7 @@ cluster::ClusterSnapshot Autoscaler::Impl::Picture(const Look& look, const Deman
     if (!look.starting.contains(node->meta.name)) nodes.push_back(node);
   }
   auto picture = cluster::ClusterSnapshot::Build(nodes, demand.all, catalogue_);
-  picture.ChangeAround() = around_;
+  picture.ChangeContext() = around_;
   for (size_t i = 0; i < picture.size(); ++i) {
     const cluster::NodeInfo& info = picture.node(i);
     cluster::NodeGpus gpus = info.gpus;
@@ -280,7 +280,7 @@ bool Autoscaler::Impl::CallOffFor(Look& look, const Unserved& unserved,
 // Returns true if no pending pod is left that could use an idle node.
 bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::PlanOptions options,
                             const cluster::ClusterSnapshot& picture) {
-  std::vector<planning::PoolNow> now;
+  std::vector<planning::NodePoolState> now;
   now.reserve(look.pools.size());
   for (const Pool& pool : look.pools) now.push_back(pool.state.now);
   options.gangs = unserved.gangs;
@@ -392,10 +392,10 @@ bool Autoscaler::Impl::AskFor(Look& look, Pool& pool, int count,
   }
   pool.known->grown = look.now;
   const std::string message =
-      fmt::format("{} nodes are wanted, and were {}: {}", wanted, before,
-                  pods.empty() ? std::string("it has at least so many (spec.min)")
+      fmt::format("Scaling up to {} Nodes from {}: {}", wanted, before,
+                  pods.empty() ? std::string("minimum of the pool (spec.min)")
                                : fmt::format("for {}{}", Join(pods, ", "),
-                                             pods.size() < kMostNamed ? "" : " and perhaps more"));
+                                             pods.size() < kMaxNamed ? "" : " and perhaps more"));
   telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kNormal, "ScaledUp", message});
   Record({.action = "grow",
           .pool = pool.pool->meta.name,
@@ -426,7 +426,7 @@ void Autoscaler::Impl::AskBySignal(Look& look, Pool& pool, int used, int count,
   }
   if (wanted <= std::max(before, present)) return;
   pool.known->grown = look.now;
-  const std::string message = fmt::format("{} nodes are missing, for {}", wanted - present,
+  const std::string message = fmt::format("Requesting {} Nodes for {}", wanted - present,
                                           pods.empty() ? "spec.min" : Join(pods, ", "));
   telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kNormal, "ScaledUp", message});
   Record({.action = "grow",

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "cluster/snapshot.h"
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 #include "controllers/autoscaler.h"
 #include "controllers/autoscaler/pool_state.h"
 #include "controllers/pending/planned_quotas.h"
-#include "controllers/pending/telling.h"
+#include "controllers/pending/event_queue.h"
 #include "controllers/planned_gangs.h"
 #include "kube/work_queue.h"
 #include "planning/moves.h"
@@ -35,17 +35,17 @@ inline constexpr MetricFamily kScalingDecisions{
     MetricFamily::Kind::kCounter, "nos_autoscaler_decisions_total",
     "Total number of autoscaler decisions by action: grow, shrink, move, call-off, close, keep."};
 inline constexpr MetricFamily kUnservedPods{MetricFamily::Kind::kGauge,
-                                            "nos_autoscaler_unserved_pods",
+                                            "nos_autoscaler_unschedulable_pods",
                                             "Number of pending pods within their quotas that no "
-                                            "repartitioning of existing GPUs can place."};
+                                            "repartitioning of existing GPUs can place.", "nos_autoscaler_unserved_pods"};
 inline constexpr MetricFamily kScalingPlan{MetricFamily::Kind::kDuration,
-                                           "nos_autoscaler_plan_seconds",
-                                           "Duration of one scaling decision."};
+                                           "nos_autoscaler_plan_duration_seconds",
+                                           "Duration of one scaling decision.", "nos_autoscaler_plan_seconds"};
 
 // Value of a removal mark for a node whose removal has certainly been requested from its pool: the
 // request is never repeated, whatever the pool wants later. Before that, the mark holds the node
 // count that the pool should want.
-inline constexpr int32_t kTold = cluster::kMostPoolNodes;
+inline constexpr int32_t kTold = cluster::kMaxPoolNodes;
 
 const kube::Resource& PoolResource();  // NodePools
 kube::ObjectReference ReferenceTo(const cluster::NodePool& pool);
@@ -67,7 +67,7 @@ class Autoscaler::Impl {
   Impl(AutoscalerConfig config, scheduling::FrameworkChoice frameworks,
        const gpu::Catalogue& catalogue, PoolScaling scaling, Metrics* metrics);
 
-  reconcile::Outcome Reconcile(const reconcile::View& view, kube::Client& client,
+  reconcile::ReconcileResult Reconcile(const reconcile::Listers& view, kube::Client& client,
                                const Clock& clock);
   const std::deque<ScalingDecision>& decisions() const { return decisions_; }
 
@@ -103,7 +103,7 @@ class Autoscaler::Impl {
     PoolPtr told{};  // as read
   };
   struct Look {
-    const reconcile::View& view;
+    const reconcile::Listers& view;
     kube::Client& client;
     const Clock& clock;
     Time now;
@@ -126,7 +126,7 @@ class Autoscaler::Impl {
   };
 
   // autoscaler/pools.cc
-  void TakeIn(const reconcile::View& view);
+  void TakeIn(const reconcile::Listers& view);
   std::vector<PoolPtr> PoolsNow();
   Status LookAtPools(Look& look);
   void ReadScale(Look& look, Pool& pool);
@@ -176,13 +176,13 @@ class Autoscaler::Impl {
   void NoteInVain(const Unserved& unserved, const planning::GrowthPlan& plan);
 
   // autoscaler/moves.cc
-  void Relieve(Look& look, const Demand& demand, planning::PlanOptions options, Unserved& unserved,
+  void PlanMovesFor(Look& look, const Demand& demand, planning::PlanOptions options, Unserved& unserved,
                cluster::ClusterSnapshot& picture);
   void CountMoved(const Look& look);
   bool AwaitsMoves(const cluster::Pod& pod, Time now);
   Unserved WithoutThoseWithMoves(const Look& look, const Unserved& unserved);
   std::set<int> StartReliefs(Look& look, const Unserved& unserved, const planning::MovePlan& plan);
-  bool StartMoves(Look& look, const cluster::Pod& pod, const planning::Relief& relief);
+  bool StartMoves(Look& look, const cluster::Pod& pod, const planning::MovePlan& relief);
   // autoscaler/shrink.cc
   void Shrink(Look& look, const Demand& demand, const cluster::ClusterSnapshot& picture);
   bool MayGo(const Look& look, const cluster::NodeInfo& node) const;
@@ -194,13 +194,13 @@ class Autoscaler::Impl {
   bool TellInvalid(const Look& look, const std::string& pool, const std::string& why);
   void Record(ScalingDecision decision, Time now);
   void Judge(const cluster::Pod& pod, reconcile::WantedCondition condition, Time now);
-  void ForgetVerdicts(const reconcile::View& view);
+  void ForgetVerdicts(const reconcile::Listers& view);
   void TellPods(Look& look);
   void ShowPools(const Look& look) const;
   void DecideBy(Time time) { decide_by_ = std::min(decide_by_, time); }
-  reconcile::Outcome Rest(const Look& look, bool news, const Status& error,
-                          const reconcile::Outcome& moving) const;
-  bool HasNews(const reconcile::View& view) const;
+  reconcile::ReconcileResult Rest(const Look& look, bool news, const Status& error,
+                          const reconcile::ReconcileResult& moving) const;
+  bool HasNews(const reconcile::Listers& view) const;
 
   const AutoscalerConfig config_;
   const scheduling::FrameworkChoice frameworks_;
@@ -212,7 +212,7 @@ class Autoscaler::Impl {
 
   bool looked_ = false;
   KnownLacks lacks_;
-  cluster::Surroundings around_;
+  cluster::ClusterContext around_;
   std::map<std::string, Known> known_;      // by pool
   std::map<std::string, PoolPtr> written_;  // pools that we wrote, newer than the cache
   // Removal marks that we wrote and the cache may not show yet, by node UID. The value is the node
@@ -236,7 +236,7 @@ class Autoscaler::Impl {
   // Pods moved in the last hour, by relocation and the node that they were moved from.
   std::map<std::pair<std::string, std::string>, Moved> moved_;
 
-  Telling telling_{kAutoscalerName, 50};
+  EventQueue telling_{kAutoscalerName, 50};
   struct Verdict {
     reconcile::WantedCondition condition;
     Time written{};

@@ -49,7 +49,7 @@ std::set<int> Autoscaler::Impl::StartReliefs(Look& look, const Unserved& unserve
   std::set<int> relieved;
   bool failed = false;
   std::set<std::string, std::less<>> closed, targets;  // nodes
-  for (const planning::Relief& relief : plan.reliefs) {
+  for (const planning::MovePlan& relief : plan.reliefs) {
     const cluster::Pod& pod = *unserved.pods[static_cast<size_t>(relief.pod)];
     // Pods cannot get a place on a node that other pods are moved away from.
     const bool crosses = std::ranges::any_of(relief.moves, [&](const planning::Move& move) {
@@ -77,7 +77,7 @@ std::set<int> Autoscaler::Impl::StartReliefs(Look& look, const Unserved& unserve
   // Capacity that the moves free can also serve other pods, but only if all moves of the plan
   // started.
   const bool all = relieved.size() == plan.reliefs.size();
-  for (const planning::NotRelieved& other : plan.others) {
+  for (const planning::NoMoveFound& other : plan.others) {
     if (!all || other.reason.code != "HasRoom") continue;
     (void)AwaitsMoves(*unserved.pods[static_cast<size_t>(other.pod)], look.now);
     relieved.insert(other.pod);
@@ -87,7 +87,7 @@ std::set<int> Autoscaler::Impl::StartReliefs(Look& look, const Unserved& unserve
 
 // Removes from `unserved` the pods that moves will serve, including those that have not waited
 // `move_after` yet. They need no new nodes.
-void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanOptions options,
+void Autoscaler::Impl::PlanMovesFor(Look& look, const Demand& demand, planning::PlanOptions options,
                                Unserved& unserved, cluster::ClusterSnapshot& picture) {
   std::set<std::string, std::less<>> waiting;
   for (const Pod& pod : unserved.pods) waiting.insert(pod->Key() + "/" + pod->meta.uid);
@@ -138,7 +138,7 @@ void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanO
   if (!relieved.empty()) {
     unserved = Without(unserved, relieved);
     picture = std::move(plan.after);
-    for (const planning::Relief& relief : plan.reliefs) {
+    for (const planning::MovePlan& relief : plan.reliefs) {
       look.filled.insert(relief.node);
       for (const planning::Move& move : relief.moves) look.filled.insert(move.to);
     }
@@ -148,7 +148,7 @@ void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanO
 }
 
 bool Autoscaler::Impl::StartMoves(Look& look, const cluster::Pod& pod,
-                                  const planning::Relief& relief) {
+                                  const planning::MovePlan& relief) {
   const auto stamp = static_cast<uint64_t>(look.now.time_since_epoch().count());
   const Relocation relocation{Relocations::NewId(stamp + ++relocations_made_), "", "", pod.Key(),
                               relief.moves};

@@ -13,7 +13,7 @@
 namespace nos::controllers {
 namespace {
 
-constexpr size_t kMostText = 1000;  // bytes of text from other systems
+constexpr size_t kMaxText = 1000;  // bytes of text from other systems
 constexpr const char* kInvalid = "Invalid";
 
 bool IsGoing(const cluster::Node& node) {
@@ -47,7 +47,7 @@ std::vector<PoolCount> CountPools(
   }
   for (PoolCount& count : counts) {
     const int64_t missing = int64_t{count.pool->wanted} - count.nodes;
-    count.coming = static_cast<int>(std::clamp<int64_t>(missing, 0, cluster::kMostPoolNodes));
+    count.coming = static_cast<int>(std::clamp<int64_t>(missing, 0, cluster::kMaxPoolNodes));
   }
   return counts;
 }
@@ -77,7 +77,7 @@ JsonObject PoolRecord(const PoolCount& count, Time now) {
                     {"price", static_cast<double>(cluster::MilliPriceOf(pool)) / 1000},
                     {"failures", pool.failures},
                     {"state", standing.state},
-                    {"why", Shortened(standing.why, kMostText)}};
+                    {"why", Shortened(standing.why, kMaxText)}};
   if (standing.state == "closed") record["closed_until"] = ToMillis(*pool.closed_until);
   return record;
 }

@@ -17,9 +17,9 @@ namespace {
 using cluster::Condition;
 using cluster::NodePool;
 
-constexpr int32_t kMostFailures = 30;
+constexpr int32_t kMaxFailures = 30;
 constexpr size_t kMaxText = 500;  // bytes of text from other systems
-constexpr size_t kMostNamed = 3;  // nodes
+constexpr size_t kMaxNamed = 3;  // nodes
 constexpr std::string_view kCordon = "node.kubernetes.io/unschedulable";
 constexpr const char* kScaleFailed = "ScaleFailed";
 
@@ -32,10 +32,10 @@ Duration ClosedFor(int32_t failures, const PoolPatience& patience) {
 // Copies the status and clamps values that cannot be true.
 PoolStatus Believable(const NodePool& pool, const PoolPatience& patience, Time now) {
   PoolStatus status;
-  status.wanted = std::clamp(pool.wanted, 0, cluster::kMostPoolNodes);
+  status.wanted = std::clamp(pool.wanted, 0, cluster::kMaxPoolNodes);
   status.asked = pool.asked;
   if (status.asked && *status.asked > now) status.asked = now;
-  status.failures = std::clamp(pool.failures, 0, kMostFailures);
+  status.failures = std::clamp(pool.failures, 0, kMaxFailures);
   status.closed_until = pool.closed_until;
   if (status.closed_until) {
     status.closed_until = std::min(*status.closed_until, now + patience.longest_close);
@@ -45,7 +45,7 @@ PoolStatus Believable(const NodePool& pool, const PoolPatience& patience, Time n
 
 void Close(const PoolPatience& patience, Time now, PoolState& state) {
   PoolStatus& status = state.status;
-  status.failures = std::min(status.failures + 1, kMostFailures);
+  status.failures = std::min(status.failures + 1, kMaxFailures);
   status.closed_until = now + ClosedFor(status.failures, patience);
   state.failed = true;
 }
@@ -95,10 +95,10 @@ bool Judge(const PoolSeen& seen, int missing, const PoolPatience& patience, Time
 
 std::string WrongText(const std::vector<PoolNodes::Wrong>& wrong) {
   std::vector<std::string> parts;
-  for (size_t i = 0; i < std::min(wrong.size(), kMostNamed); ++i) {
+  for (size_t i = 0; i < std::min(wrong.size(), kMaxNamed); ++i) {
     parts.push_back(fmt::format("node {} {}", wrong[i].name, wrong[i].why));
   }
-  if (wrong.size() > kMostNamed) parts.push_back(fmt::format("{} more", wrong.size() - kMostNamed));
+  if (wrong.size() > kMaxNamed) parts.push_back(fmt::format("{} more", wrong.size() - kMaxNamed));
   return Join(parts, "; ");
 }
 
@@ -187,7 +187,7 @@ std::string GpuLack(const cluster::Node& node, const NodePool& pool,
                          pool.gpu.model.empty() ? pool.gpu.product : pool.gpu.model);
     }
   }
-  if (pool.gpu.partitioning == cluster::Partitioning::kNone) {
+  if (pool.gpu.partitioning == cluster::SharingMode::kNone) {
     const auto found = node.allocatable.find(cluster::kWholeGpuResource);
     const int64_t has = found == node.allocatable.end() ? 0 : found->second.Value();
     if (has >= pool.gpu.count) return "";
@@ -257,7 +257,7 @@ PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now) 
   status.nodes = seen.nodes.Present();
   if (seen.wanted) status.wanted = std::clamp(*seen.wanted, 0, INT32_MAX);
   // Clamped: a webhook or scale object may report any number.
-  int missing = std::clamp(status.wanted - seen.nodes.Present(), 0, cluster::kMostPoolNodes);
+  int missing = std::clamp(status.wanted - seen.nodes.Present(), 0, cluster::kMaxPoolNodes);
   if (seen.wanted && Judge(seen, missing, patience, now, state)) missing = 0;
   if (pool.learns) status.learnt = pool.learnt;
   status.ready = ReadyOf(seen, status);

@@ -109,7 +109,7 @@ struct PoolStatus {
 };
 
 struct PoolState {
-  planning::PoolNow now;
+  planning::NodePoolState now;
   PoolStatus status;
   std::optional<int32_t> write_back;  // reduce the wanted count to this
   bool failed = false;                // it is closed now and was open before

@@ -54,7 +54,7 @@ TEST_F(PoolStateTest, MissingNodesCountAsComing) {
 }
 
 TEST_F(PoolStateTest, ClampsNodesThatAreComing) {
-  EXPECT_EQ(Look(INT32_MAX).now.coming, cluster::kMostPoolNodes);
+  EXPECT_EQ(Look(INT32_MAX).now.coming, cluster::kMaxPoolNodes);
 }
 
 TEST_F(PoolStateTest, StartingNodesCountAsComing) {
@@ -314,50 +314,50 @@ class NodeLacksTest : public ::testing::Test {
     node_.taints = pool_.taints;
     node_.allocatable = {{"cpu", Quantity::FromValue(8)}};
   }
-  NodeLacks Lacks() const { return LacksOf(node_, pool_, gpu::Catalogue::Builtin()); }
+  NodeLacks ResourceShortfall() const { return LacksOf(node_, pool_, gpu::Catalogue::Builtin()); }
 
   cluster::NodePool pool_;
   cluster::Node node_;
 };
 
 TEST_F(NodeLacksTest, NoneIfNodeMatchesPool) {
-  EXPECT_FALSE(Lacks().Any()) << Lacks().readiness << Lacks().substance;
+  EXPECT_FALSE(ResourceShortfall().Any()) << ResourceShortfall().readiness << ResourceShortfall().substance;
   node_.taints.push_back({"node.kubernetes.io/unschedulable", "", "NoSchedule"});
-  EXPECT_FALSE(Lacks().Any()) << "a cordon does not make it a wrong node";
+  EXPECT_FALSE(ResourceShortfall().Any()) << "a cordon does not make it a wrong node";
 }
 
 TEST_F(NodeLacksTest, ReportsTaintAndMissingReadiness) {
   node_.taints.push_back({"example.com/starting", "", "NoSchedule"});
-  EXPECT_THAT(Lacks().readiness, HasSubstr("example.com/starting"));
+  EXPECT_THAT(ResourceShortfall().readiness, HasSubstr("example.com/starting"));
   node_.taints.pop_back();
   node_.conditions[0].status = "Unknown";
-  EXPECT_EQ(Lacks().readiness, "is not Ready");
-  EXPECT_EQ(Lacks().substance, "");
+  EXPECT_EQ(ResourceShortfall().readiness, "is not Ready");
+  EXPECT_EQ(ResourceShortfall().substance, "");
 }
 
 TEST_F(NodeLacksTest, ReportsMissingResourcesAndGpus) {
   node_.allocatable["cpu"] = Quantity::FromValue(4);
-  EXPECT_THAT(Lacks().substance, HasSubstr("has 4 of cpu"));
+  EXPECT_THAT(ResourceShortfall().substance, HasSubstr("has 4 of cpu"));
   node_.allocatable["cpu"] = Quantity::FromValue(8);
   pool_.gpu.model = "A100-40GB";
   pool_.gpu.count = 2;
-  EXPECT_THAT(Lacks().substance, HasSubstr("has 0 of nvidia.com/gpu, and the pool says 2"));
+  EXPECT_THAT(ResourceShortfall().substance, HasSubstr("has 0 of nvidia.com/gpu, and the pool says 2"));
   node_.allocatable["nvidia.com/gpu"] = Quantity::FromValue(2);
-  EXPECT_FALSE(Lacks().Any());
+  EXPECT_FALSE(ResourceShortfall().Any());
   node_.meta.labels["nvidia.com/gpu.product"] = "NVIDIA-A30";
-  EXPECT_THAT(Lacks().substance, HasSubstr("has NVIDIA-A30, and the pool says A100-40GB"));
+  EXPECT_THAT(ResourceShortfall().substance, HasSubstr("has NVIDIA-A30, and the pool says A100-40GB"));
 }
 
 TEST_F(NodeLacksTest, ReportsGpusThatNoAgentHasReported) {
   pool_.gpu.model = "A100-40GB";
   pool_.gpu.count = 1;
-  pool_.gpu.partitioning = cluster::Partitioning::kMig;
+  pool_.gpu.partitioning = cluster::SharingMode::kMig;
   node_.meta.labels = {{"nos.nebuly.com/gpu-partitioning", "mig"},
                        {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
                        {"nvidia.com/gpu.count", "1"}};
-  EXPECT_THAT(Lacks().substance, HasSubstr("tells of 0 GPUs divided by mig"));
+  EXPECT_THAT(ResourceShortfall().substance, HasSubstr("tells of 0 GPUs divided by mig"));
   node_.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
-  EXPECT_FALSE(Lacks().Any()) << Lacks().substance;
+  EXPECT_FALSE(ResourceShortfall().Any()) << ResourceShortfall().substance;
 }
 
 TEST_F(NodeLacksTest, AreComputedOncePerVersionOfNodeAndPool) {

@@ -15,7 +15,7 @@ namespace {
 
 // After a write with no effect or no answer.
 constexpr Duration kReadAgain = std::chrono::seconds(1);
-constexpr int kMostUnanswered = 5;  // then the write counts as refused
+constexpr int kMaxUnanswered = 5;  // then the write counts as refused
 
 // Longest pause between reads of a webhook that does not answer: each attempt blocks the whole
 // loop.
@@ -63,13 +63,13 @@ Autoscaler::Impl::Pool* Autoscaler::Impl::Look::Find(const std::string& name) {
   return found == pools.end() ? nullptr : &*found;
 }
 
-void Autoscaler::Impl::TakeIn(const reconcile::View& view) {
+void Autoscaler::Impl::TakeIn(const reconcile::Listers& view) {
   if (!looked_ || view.changes == nullptr || view.changes->everything) {
     around_ = view.around->Collect();
     looked_ = true;
     return;
   }
-  for (const reconcile::AroundChange& change : view.changes->around) change.apply(around_);
+  for (const reconcile::ContextChange& change : view.changes->around) change.apply(around_);
 }
 
 // Replaces cached pools by our own writes where the cache still lags behind them.
@@ -113,7 +113,7 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
   for (Pool& pool : look.pools) {
     PoolSeen seen{pool.pool, pool.nodes, std::nullopt, pool.known->error(), ""};
     if (Signals(*pool.pool)) {
-      seen.wanted = std::clamp(pool.pool->wanted, 0, cluster::kMostPoolNodes);
+      seen.wanted = std::clamp(pool.pool->wanted, 0, cluster::kMaxPoolNodes);
     } else if (pool.known->scale) {
       seen.wanted = pool.known->scale->wanted;
     }
@@ -122,7 +122,7 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
       if (!made.ok()) seen.problem = made.status().message();
     }
     if (const auto bad = unreadable_.find(pool.pool->meta.name); bad != unreadable_.end()) {
-      seen.problem = "it is left as it was: " + bad->second.why;
+      seen.problem = "Ignoring change, keeping last valid state: " + bad->second.why;
     }
     pool.state = StateOf(seen, patience, look.now);
     PoolState& state = pool.state;
@@ -178,7 +178,7 @@ void Autoscaler::Impl::ReadScale(Look& look, Pool& pool) {
     known.scale = *std::move(scale);
   } else if (!failed) {
     telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
-                  "how many nodes are wanted of it cannot be read: " +
+                  "Failed to read desired number of Nodes: " +
                       Shortened(known.read_error.ToString(), 500)});
   }
 }
@@ -365,12 +365,12 @@ Status Autoscaler::Impl::WriteScale(Look& look, Pool& pool, int32_t wanted,
     return written;
   }
   const bool open = perhaps || code == Code::kConflict;
-  if (open && ++known.unanswered < kMostUnanswered) return written;
+  if (open && ++known.unanswered < kMaxUnanswered) return written;
   known.write_error = written;
   known.write_again = look.now + config_.close_for;
   if (!open) known.read_again = look.now + config_.read_again;
   telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
-                fmt::format("it does not let {} nodes be wanted: {}", wanted,
+                fmt::format("Failed to set desired number of Nodes to {}: {}", wanted,
                             Shortened(written.ToString(), 500))});
   return written;
 }
@@ -391,7 +391,7 @@ void Autoscaler::Impl::NoteShown(const Look& look, const Pool& pool, int missing
   if (failed) return;
   DecideBy(look.now + kReadAgain);  // the status is written then
   telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
-                "what is missing of it cannot be shown: " + Shortened(shown.ToString(), 500)});
+                "Failed to publish missing Nodes: " + Shortened(shown.ToString(), 500)});
 }
 
 void Autoscaler::Impl::ShowSignals(Look& look) {

@@ -17,7 +17,7 @@ namespace nos::controllers {
 namespace {
 
 // A pod on the node that a removal would disturb; "".
-std::string WhoIsOn(const cluster::Node& node, const reconcile::View& view,
+std::string WhoIsOn(const cluster::Node& node, const reconcile::Listers& view,
                     const planning::MobilityRules& rules) {
   const auto pods = view.pods.Snapshot();
   for (const auto& pod : *pods) {
@@ -106,7 +106,7 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
   }
   if (!WriteScale(look, pool, left, {name}).ok()) return false;
   telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kNormal, "ScaledDown",
-                fmt::format("{} nodes are wanted, and were {}: node {} is empty", left,
+                fmt::format("Scaling down to {} Nodes from {}: Node {} is empty", left,
                             scale.wanted, name)});
   return true;
 }
@@ -146,8 +146,7 @@ bool Autoscaler::Impl::Overdue(Look& look, Pool& pool, const Node& node) {
   }
   if (!late_told_.insert(node->meta.uid).second) return false;
   telling_.Say({ReferenceToNode(name), kube::EventType::kWarning, "NodeNotRemoved",
-                fmt::format("its pool {} was told {} ago to take it away, and has not: look at "
-                            "whoever makes its nodes",
+                fmt::format("NodePool {} was asked {} ago to remove this Node and has not. Check the component that creates its Nodes",
                             pool.pool->meta.name, FormatAge(config_.removal_deadline))});
   return false;
 }
@@ -184,7 +183,7 @@ Status Autoscaler::Impl::Keep(Look& look, const PoolPtr& pool, const Node& node,
   Record({.action = "keep",
           .pool = pool == nullptr ? "" : pool->meta.name,
           .node = name,
-          .message = fmt::format("node {} stays: {}", name, why)},
+          .message = fmt::format("Keeping Node {}: {}", name, why)},
          look.now);
   return kept;
 }
@@ -194,7 +193,7 @@ void Autoscaler::Impl::NoteRemoved(Look& look) {
     const auto& [node, pool] = item;
     if (look.view.nodes.Get(node) != nullptr) return false;
     telling_.Say({ReferenceToNode(node), kube::EventType::kNormal, "NodeRemoved",
-                  fmt::format("pool {} has taken it away", Shortened(pool->meta.name, 80))});
+                  fmt::format("Removed by NodePool {}", Shortened(pool->meta.name, 80))});
     return true;
   });
 }

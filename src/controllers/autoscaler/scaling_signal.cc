@@ -18,8 +18,8 @@ using PodPtr = std::shared_ptr<const cluster::Pod>;
 
 // Annotation with a fingerprint of the pod spec. Pods of an older spec are replaced.
 constexpr std::string_view kShape = "nos.nebuly.com/demand-shape";
-constexpr size_t kMostPoolName = 50;  // leaves space for prefix and number within 63 characters
-constexpr int kMostShown = 500;       // pods per pool
+constexpr size_t kMaxPoolName = 50;  // leaves space for prefix and number within 63 characters
+constexpr int kMaxShown = 500;       // pods per pool
 constexpr Duration kReadAgain = std::chrono::seconds(30);
 constexpr Duration kTryAgain = std::chrono::minutes(5);  // after a request has failed
 
@@ -55,7 +55,7 @@ JsonObject RequestsFor(const NodePool& pool) {
     const auto amount = pool.resources.find(name);
     if (amount != pool.resources.end()) requests[name] = amount->second.ToBinaryString();
   }
-  if (pool.gpu.count > 0 && pool.gpu.partitioning == cluster::Partitioning::kNone) {
+  if (pool.gpu.count > 0 && pool.gpu.partitioning == cluster::SharingMode::kNone) {
     requests[cluster::kWholeGpuResource] = std::to_string(pool.gpu.count);
   }
   return requests;
@@ -162,21 +162,21 @@ bool Serves(const Json& request, int count, const std::string& shape, Time now) 
 
 bool IsDemand(const cluster::Pod& pod) { return !PoolOf(pod).empty(); }
 
-Status ScalingSignal::Show(const NodePool& pool, int count, const reconcile::View& view,
+Status ScalingSignal::Show(const NodePool& pool, int count, const reconcile::Listers& view,
                            kube::Client& client, Time now) {
-  if (pool.meta.name.size() > kMostPoolName) {
+  if (pool.meta.name.size() > kMaxPoolName) {
     return Invalid(fmt::format(
         "metadata.name: a pool with a signal has a name of {} characters at most, this one {}: "
         "make it anew under a shorter one",
-        kMostPoolName, pool.meta.name.size()));
+        kMaxPoolName, pool.meta.name.size()));
   }
   return pool.signal == PoolSignal::kWaitingPods ? ShowPods(pool, count, view, client)
                                                  : ShowRequest(pool, count, client, now);
 }
 
-Status ScalingSignal::ShowPods(const NodePool& pool, int count, const reconcile::View& view,
+Status ScalingSignal::ShowPods(const NodePool& pool, int count, const reconcile::Listers& view,
                                kube::Client& client) {
-  const size_t most = static_cast<size_t>(std::clamp(count, 0, kMostShown));
+  const size_t most = static_cast<size_t>(std::clamp(count, 0, kMaxShown));
   const Json spec = PodSpecOf(pool, config_);
   const std::string shape = Fingerprint(WriteJson(spec));
   std::vector<PodPtr> waiting, surplus;
@@ -286,7 +286,7 @@ Status ScalingSignal::FindRequests(kube::Client& client) {
   return Status::Ok();
 }
 
-Status ScalingSignal::Clean(const reconcile::View& view, kube::Client& client) {
+Status ScalingSignal::Clean(const reconcile::Listers& view, kube::Client& client) {
   Status first;
   if (config_.provisioning_requests && !found_) first = FindRequests(client);
   std::vector<PodPtr> ours;
@@ -296,7 +296,7 @@ Status ScalingSignal::Clean(const reconcile::View& view, kube::Client& client) {
   });
   if (ours.empty() && requests_.empty()) return first;
 
-  const cluster::Surroundings around = view.around->Collect();
+  const cluster::ClusterContext around = view.around->Collect();
   const auto signals = [&](std::string_view name, PoolSignal signal) {
     const NodePool* pool = around.pools.Find(name);
     return pool != nullptr && pool->signal == signal;

@@ -43,11 +43,11 @@ class ScalingSignal {
   // ProvisioningRequest in progress stays until no node is missing. REQUIRES: pool.signal is set.
   // Error: as reported by the API server; kInvalid if the pool's name is too long for a label or
   // the cluster has no ProvisioningRequests.
-  Status Show(const cluster::NodePool& pool, int count, const reconcile::View& view,
+  Status Show(const cluster::NodePool& pool, int count, const reconcile::Listers& view,
               kube::Client& client, Time now);
   // Deletes the demand objects of pools that no longer exist or have no signal. REQUIRES:
   // view.around.
-  Status Clean(const reconcile::View& view, kube::Client& client);
+  Status Clean(const reconcile::Listers& view, kube::Client& client);
 
  private:
   // The state of a ProvisioningRequest when it was last read.
@@ -57,7 +57,7 @@ class ScalingSignal {
     Time read{};
   };
 
-  Status ShowPods(const cluster::NodePool& pool, int count, const reconcile::View& view,
+  Status ShowPods(const cluster::NodePool& pool, int count, const reconcile::Listers& view,
                   kube::Client& client);
   Status ShowRequest(const cluster::NodePool& pool, int count, kube::Client& client, Time now);
   Status Replace(const cluster::NodePool& pool, int count, const Json& spec,

@@ -49,7 +49,7 @@ class ScalingSignalTest : public ::testing::Test {
                 {"signal", signal},
                 {"nodeSelector", {{"node.example/pool", name}}}}}});
   }
-  reconcile::View Look() {
+  reconcile::Listers Look() {
     clock_ += std::chrono::seconds(1);
     pods_.Pump(client_, clock_);
     nodes_.Pump(client_, clock_);
@@ -103,7 +103,7 @@ class ScalingSignalTest : public ::testing::Test {
   kube::Client client_;
   kube::Cache<cluster::Pod> pods_;
   kube::Cache<cluster::Node> nodes_;
-  reconcile::AroundCaches around_;
+  reconcile::ContextCaches around_;
   Time clock_ = *ParseTime("2026-01-01T12:00:00Z");
   SignalConfig config_{
       .ns = "nos", .image = "nos:1", .command = {"/nos", "hold"}, .priority_class = "nos-demand"};
@@ -134,7 +134,7 @@ TEST_F(ScalingSignalTest, CreatesOnePodPerMissingNodeThatFitsOnlyThere) {
 
 TEST_F(ScalingSignalTest, PodsOfPartitionedPoolRequestNoGpus) {
   NodePool pool = Pool();
-  pool.gpu.partitioning = cluster::Partitioning::kMig;
+  pool.gpu.partitioning = cluster::SharingMode::kMig;
   ASSERT_TRUE(Show(pool, 1).ok());
   EXPECT_EQ(api_.Find("pods", "nos/nos-demand-a100-0")
                 ->at("spec")
@@ -153,7 +153,7 @@ TEST_F(ScalingSignalTest, WritesNothingWithoutChange) {
 }
 
 TEST_F(ScalingSignalTest, DoesNotCreatePodsTwiceWhileCacheLags) {
-  const reconcile::View view = Look();
+  const reconcile::Listers view = Look();
   ASSERT_TRUE(signal_.Show(Pool(), 2, view, client_, clock_).ok());
   ASSERT_TRUE(signal_.Show(Pool(), 2, view, client_, clock_).ok());
   EXPECT_EQ(api_.All("pods").size(), 2);

@@ -38,7 +38,7 @@ void Autoscaler::Impl::Shrink(Look& look, const Demand& demand,
     if (removal.state == Removal::State::kEmptying) ++emptied;
     snapshot.RemoveNode(name);
   }
-  std::vector<planning::PoolNow> pools;
+  std::vector<planning::NodePoolState> pools;
   Time quiet{};
   for (const Pool& pool : look.pools) {
     pools.push_back(pool.state.now);
@@ -47,7 +47,7 @@ void Autoscaler::Impl::Shrink(Look& look, const Demand& demand,
   planning::ShrinkOptions options;
   options.rules = config_.relocations.rules;
   options.most_use = config_.most_use;
-  options.most_nodes = cluster::kMostPoolNodes;
+  options.most_nodes = cluster::kMaxPoolNodes;
   options.may_go = [&](const cluster::NodeInfo& node) { return MayGo(look, node); };
   options.out_of_time = TimeLimit(look);
   std::map<std::string, Time> could_go;

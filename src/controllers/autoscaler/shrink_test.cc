@@ -271,7 +271,7 @@ TEST_F(AutoscalerShrinkTest, KeepsEmptyNodeOfDeletedPool) {
 
 TEST_F(AutoscalerShrinkTest, KeepsNodeCordonedUntilDeadlineIfItsPoolIsDeleted) {
   Nodes(1);
-  Mark("a1", Of(State::kAsked, cluster::kMostPoolNodes));
+  Mark("a1", Of(State::kAsked, cluster::kMaxPoolNodes));
   Run(minutes(10));
   EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
   Run(minutes(10));

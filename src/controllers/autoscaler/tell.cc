@@ -93,7 +93,7 @@ void Autoscaler::Impl::NoteUnreadable(const Look& look) {
       pool.meta.name = name;
       if (last != nullptr) pool.meta.uid = last->meta.uid;
       telling_.Say({ReferenceTo(pool), kube::EventType::kWarning, "Unreadable",
-                    "it is left as it was: " + why});
+                    "Ignoring change, keeping last valid state: " + why});
     }
     // If the pool could be read before, LookAtPools writes its status with this problem.
     if (each.told || look.now < each.again) continue;
@@ -141,7 +141,7 @@ void Autoscaler::Impl::Judge(const cluster::Pod& pod, reconcile::WantedCondition
   }
 }
 
-void Autoscaler::Impl::ForgetVerdicts(const reconcile::View& view) {
+void Autoscaler::Impl::ForgetVerdicts(const reconcile::Listers& view) {
   std::erase_if(verdicts_, [&](const auto& item) {
     const Pod pod = view.pods.Get(item.first);
     return pod == nullptr || !pod->node_name.empty();

@@ -14,7 +14,7 @@ namespace nos::controllers {
 namespace {
 
 // Kubernetes limits messages to 1024 characters and reasons to 128.
-constexpr size_t kMostMessage = 1024, kMostName = 256;
+constexpr size_t kMaxMessage = 1024, kMaxName = 256;
 // Decisions of the autoscaler by the reason of its Event.
 struct Scaling {
   std::string_view kind, reason, type, state, words;
@@ -37,15 +37,15 @@ constexpr Duration kAgain = std::chrono::hours(1);
 JsonObject RecordOf(const cluster::KubernetesEvent& event) {
   return {{"kind", "event"},
           {"at", ToMillis(event.last)},
-          {"id", Shortened(event.meta.uid, kMostName)},
+          {"id", Shortened(event.meta.uid, kMaxName)},
           {"object",
-           {{"kind", Shortened(event.kind, kMostName)},
-            {"namespace", Shortened(event.ns, kMostName)},
-            {"name", Shortened(event.name, kMostName)}}},
+           {{"kind", Shortened(event.kind, kMaxName)},
+            {"namespace", Shortened(event.ns, kMaxName)},
+            {"name", Shortened(event.name, kMaxName)}}},
           {"type", event.type == "Warning" ? "Warning" : "Normal"},
-          {"reason", Shortened(event.reason, kMostName)},
-          {"message", Shortened(event.message, kMostMessage)},
-          {"source", Shortened(event.source, kMostName)},
+          {"reason", Shortened(event.reason, kMaxName)},
+          {"message", Shortened(event.message, kMaxMessage)},
+          {"source", Shortened(event.source, kMaxName)},
           {"count", event.count}};
 }
 
@@ -57,26 +57,26 @@ std::optional<JsonObject> ScalingRecord(const cluster::KubernetesEvent& event) {
     return each.kind == event.kind && each.reason == event.reason;
   });
   if (told == kScaling.end()) return std::nullopt;
-  const std::string name = Shortened(event.name, kMostName);
+  const std::string name = Shortened(event.name, kMaxName);
   JsonArray pods, victims;
   if (event.kind == "Pod") {
     JsonArray& about = told->evicted ? victims : pods;
-    about.push_back({{"namespace", Shortened(event.ns, kMostName)}, {"name", name}});
+    about.push_back({{"namespace", Shortened(event.ns, kMaxName)}, {"name", name}});
   }
   const std::string about = event.kind == "Pod" ? fmt::format("{}/{}", event.ns, event.name) : name;
   return JsonObject{
       {"kind", "decision"},
       {"at", ToMillis(event.last)},
       {"made", ToMillis(event.last)},
-      {"id", fmt::format("scaling/{}/{}", Shortened(event.meta.uid, kMostName), event.count)},
+      {"id", fmt::format("scaling/{}/{}", Shortened(event.meta.uid, kMaxName), event.count)},
       {"type", told->type},
-      {"summary", fmt::format("{} {}", told->words, Shortened(about, kMostName))},
+      {"summary", fmt::format("{} {}", told->words, Shortened(about, kMaxName))},
       {"node", event.kind == "Node" ? name : ""},
       {"nodes", JsonArray()},
       {"pods", std::move(pods)},
       {"victims", std::move(victims)},
       {"state", told->state},
-      {"why", Shortened(event.message, kMostMessage)}};
+      {"why", Shortened(event.message, kMaxMessage)}};
 }
 
 bool EventTally::Put(const cluster::KubernetesEvent& event) {
@@ -95,7 +95,7 @@ bool EventTally::Put(const cluster::KubernetesEvent& event) {
   }
   told.waits = true;
   waiting_.emplace_back(event.meta.uid, RecordOf(event));
-  if (waiting_.size() > kMostWaiting) {
+  if (waiting_.size() > kMaxWaiting) {
     told_.at(waiting_.front().first).waits = false;
     waiting_.pop_front();
     ++dropped_;
@@ -113,7 +113,7 @@ std::vector<JsonObject> EventTally::Take(Time now) {
     records.push_back(std::move(waiting_.front().second));
     waiting_.pop_front();
   }
-  while (order_.size() > kMostKnown) {
+  while (order_.size() > kMaxKnown) {
     if (!told_.at(order_.front()).waits) {
       told_.erase(order_.front());
     } else {

@@ -29,7 +29,7 @@ std::optional<JsonObject> ScalingRecord(const cluster::KubernetesEvent& event);
 
 class EventTally {
  public:
-  static constexpr size_t kMostWaiting = 2000, kMostKnown = 20'000;
+  static constexpr size_t kMaxWaiting = 2000, kMaxKnown = 20'000;
   static constexpr double kPerSecond = 20, kBurst = 200;
 
   // Returns true if the Event will be reported.

@@ -60,7 +60,7 @@ TEST(EventTally, RecordHasTimeOfEventAndBoundedSize) {
 
 TEST(EventTally, DropsOldestEventsAndCountsThem) {
   EventTally events;
-  const size_t many = EventTally::kMostWaiting + 100;
+  const size_t many = EventTally::kMaxWaiting + 100;
   for (size_t i = 0; i < many; ++i) events.Put(EventOf("u" + std::to_string(i)));
   EXPECT_EQ(events.dropped(), 100U);
   auto records = events.Take(kNow);

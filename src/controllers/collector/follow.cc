@@ -11,7 +11,7 @@ namespace {
 // An Event may arrive before its pod. If the pod does not arrive in this time, the Event is
 // dropped.
 constexpr Duration kPatience = std::chrono::seconds(30);
-constexpr size_t kMostEarly = 1000;
+constexpr size_t kMaxEarly = 1000;
 constexpr Duration kSettles = std::chrono::seconds(20);
 
 bool AsksForGpus(const cluster::Pod& pod) {
@@ -49,12 +49,12 @@ WorkSink Collector::Sink() {
   sink.take_event = [this](const cluster::KubernetesEvent& event) {
     if (TakeInEvent(*following_, event)) return;
     early_.emplace_back(now_, event);
-    if (early_.size() > kMostEarly) early_.pop_front();
+    if (early_.size() > kMaxEarly) early_.pop_front();
   };
   return sink;
 }
 
-void Collector::Follow(const reconcile::View& view, kube::Client& client, const Clock& clock) {
+void Collector::Follow(const reconcile::Listers& view, kube::Client& client, const Clock& clock) {
   if (!leads_ || !told_all_) return;
   now_ = clock.Now();
   if (watch_ == nullptr) watch_ = std::make_unique<WorkWatch>(Sink(), options_.watch);
@@ -69,7 +69,7 @@ void Collector::Follow(const reconcile::View& view, kube::Client& client, const 
 }
 
 // Recomputed from all pools: the node count of a pool depends on the pools before it.
-void Collector::TellPools(const reconcile::View& view) {
+void Collector::TellPools(const reconcile::Listers& view) {
   pools_changed_ = false;
   pools_due_ = Time::max();
   std::vector<std::shared_ptr<const cluster::NodePool>> pools;
@@ -91,7 +91,7 @@ void Collector::TellPools(const reconcile::View& view) {
 
 // True for Events about GPUs: of pods that request GPUs, nodes that have GPUs, quotas, reported
 // Jobs, and node pools. Other projects also have a kind NodePool, so the name must be known.
-std::optional<bool> Collector::Concerns(const reconcile::View& view,
+std::optional<bool> Collector::Concerns(const reconcile::Listers& view,
                                         const cluster::KubernetesEvent& event) const {
   if (event.kind == "Pod") {
     const Pod pod = view.pods.Get(kube::KeyOf(event.ns, event.name));
@@ -110,7 +110,7 @@ std::optional<bool> Collector::Concerns(const reconcile::View& view,
   return event.kind == cluster::kElasticQuota || event.kind == cluster::kCompositeQuota;
 }
 
-bool Collector::TakeInEvent(const reconcile::View& view, const cluster::KubernetesEvent& event) {
+bool Collector::TakeInEvent(const reconcile::Listers& view, const cluster::KubernetesEvent& event) {
   const std::optional<bool> concerns = Concerns(view, event);
   if (!concerns.value_or(false)) return concerns.has_value();
   const bool no_pods = event.kind == "Job" && event.reason == "FailedCreate";

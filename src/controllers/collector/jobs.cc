@@ -15,7 +15,7 @@ namespace {
 using std::string_view_literals::operator""sv;
 
 constexpr std::string_view kJob = "job", kQueue = "queue";
-constexpr size_t kMostTrouble = 1000;
+constexpr size_t kMaxTrouble = 1000;
 
 bool IsNoWork(const cluster::OwnerReference& owner) {
   return owner.kind == "Node" || owner.kind == "DaemonSet";
@@ -211,7 +211,7 @@ void JobTally::RemovePart(std::string_view kind, std::string_view ns, std::strin
 bool JobTally::SetTrouble(std::string_view ns, std::string_view job, std::string_view why) {
   const auto found = parts_.find(PartKey("Job", ns, job));
   if (found == parts_.end()) return false;
-  found->second.trouble = Shortened(why, kMostTrouble);
+  found->second.trouble = Shortened(why, kMaxTrouble);
   changed_.insert(found->second.group);
   return true;
 }

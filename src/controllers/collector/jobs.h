@@ -32,7 +32,7 @@ std::optional<JobName> JobOf(const cluster::Pod& pod);
 class JobTally {
  public:
   // Upper limit of stored objects other than pods.
-  static constexpr size_t kMostParts = 20'000;
+  static constexpr size_t kMaxParts = 20'000;
 
   // `finished`: when its end was observed; Time() while it runs.
   void Put(const cluster::Pod& pod, Time finished);
@@ -48,7 +48,7 @@ class JobTally {
   // stored.
   bool SetTrouble(std::string_view ns, std::string_view job, std::string_view why);
   bool Knows(std::string_view ns, std::string_view job) const;  // true if the Job is stored
-  bool full() const { return parts_.size() >= kMostParts; }
+  bool full() const { return parts_.size() >= kMaxParts; }
 
   // Removes all pods. All remaining jobs and queues count as changed.
   void ClearPods();

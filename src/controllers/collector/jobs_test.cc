@@ -256,13 +256,13 @@ TEST(JobTally, RunningJobsReplaceEndedOnesWhenFull) {
                    "j" + std::to_string(number));
   };
   cluster::Job one = job(0, true);
-  for (size_t i = 0; i < JobTally::kMostParts; ++i) {
+  for (size_t i = 0; i < JobTally::kMaxParts; ++i) {
     one.meta.name = "j" + std::to_string(i);
     ASSERT_TRUE(jobs.Put(one));
   }
-  EXPECT_FALSE(jobs.Put(job(JobTally::kMostParts, true))) << "one more that has ended";
-  EXPECT_TRUE(jobs.Put(job(JobTally::kMostParts, false)));
-  EXPECT_EQ(jobs.Ids("job").size(), JobTally::kMostParts);
+  EXPECT_FALSE(jobs.Put(job(JobTally::kMaxParts, true))) << "one more that has ended";
+  EXPECT_TRUE(jobs.Put(job(JobTally::kMaxParts, false)));
+  EXPECT_EQ(jobs.Ids("job").size(), JobTally::kMaxParts);
 }
 
 }  // namespace

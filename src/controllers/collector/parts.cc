@@ -12,7 +12,7 @@
 namespace nos::controllers {
 namespace {
 
-constexpr size_t kMostText = 1000;  // bytes of text from other systems
+constexpr size_t kMaxText = 1000;  // bytes of text from other systems
 
 std::string_view LabelOf(const cluster::StringMap& labels, std::string_view key) {
   const auto found = labels.find(key);
@@ -33,7 +33,7 @@ const cluster::Condition* TrueOf(const std::vector<cluster::Condition>& conditio
 }
 
 std::string TextOf(const cluster::Condition& condition) {
-  return Shortened(condition.message.empty() ? condition.reason : condition.message, kMostText);
+  return Shortened(condition.message.empty() ? condition.reason : condition.message, kMaxText);
 }
 
 void AddRequests(const cluster::PodTemplate& pods, std::map<std::string, double>& sum) {
@@ -113,8 +113,8 @@ Admission PartOf(const cluster::KueueWorkload& workload) {
     says = cluster::FindCondition(workload.conditions, "QuotaReserved");
   }
   if (says != nullptr) {
-    part.reason = Shortened(says->reason, kMostText);
-    part.message = Shortened(says->message, kMostText);
+    part.reason = Shortened(says->reason, kMaxText);
+    part.message = Shortened(says->message, kMaxText);
     part.at = says->last_transition;
   }
   for (const cluster::PodTemplate& pods : workload.pods) AddRequests(pods, part.requests);

@@ -5,7 +5,7 @@
 
 #include "base/millis.h"
 #include "controllers/collector/jobs.h"
-#include "gpu/board.h"
+#include "gpu/product.h"
 #include "quota/standing.h"
 
 namespace nos::controllers {
@@ -65,7 +65,7 @@ JsonArray LayoutRecord(const std::map<int, std::map<std::string, int>>& profiles
     std::string_view way;
     for (const auto& [profile, count] : counts) {
       of_gpu[profile] = count;
-      way = gpu::WayOfProfile(profile);
+      way = gpu::SharingModeOfProfile(profile);
     }
     layout.push_back({{"index", index}, {"profiles", std::move(of_gpu)}, {"way", way}});
   }

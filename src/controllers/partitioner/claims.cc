@@ -24,7 +24,7 @@ bool CouldBeHelped(const cluster::Pod& pod, bool whole) {
 // Reserves slices for a pod whose scheduler has nominated a node, as if a plan had placed it there.
 // While the nomination stands, other pods get no slices at its expense and the pod needs no
 // back-off.
-void Partitioner::ClaimForNominated(const reconcile::View& view, Time now) {
+void Partitioner::ClaimForNominated(const reconcile::Listers& view, Time now) {
   for (const Pod& pod : *view.pods.Snapshot()) {
     if (pod->nominated_node.empty() || !pod->node_name.empty() || pod->Finished()) continue;
     const std::string key = pod->Key();
@@ -36,13 +36,13 @@ void Partitioner::ClaimForNominated(const reconcile::View& view, Time now) {
 
 // True if no terminating pod is left on the node. The slices of such a pod could be the ones that
 // the scheduler is waiting for.
-bool Partitioner::IsEmptied(const std::string& node, const reconcile::View& view) {
+bool Partitioner::IsEmptied(const std::string& node, const reconcile::Listers& view) {
   return std::ranges::none_of(*view.pods.Snapshot(), [&](const Pod& pod) {
     return pod->node_name == node && !pod->Finished() && pod->meta.deleted;
   });
 }
 
-std::vector<Partitioner::Pod> Partitioner::Waiting(const reconcile::View& view, Time now) const {
+std::vector<Partitioner::Pod> Partitioner::Waiting(const reconcile::Listers& view, Time now) const {
   std::vector<Pod> waiting;
   for (const Pod& pod : *view.pods.Snapshot()) {
     if (!pod->node_name.empty() || !CouldBeHelped(*pod, gives_whole_)) continue;
@@ -57,7 +57,7 @@ std::vector<Partitioner::Pod> Partitioner::Waiting(const reconcile::View& view, 
   return waiting;
 }
 
-void Partitioner::DropClaimsBeyondQuota(const reconcile::View& view,
+void Partitioner::DropClaimsBeyondQuota(const reconcile::Listers& view,
                                         const cluster::ClusterSnapshot& picture) {
   for (const std::string& key : FindClaimsBeyondQuota(claims_, *view.pods.Snapshot(), picture,
                                                       view.around->Collect(), frameworks_)) {
@@ -66,7 +66,7 @@ void Partitioner::DropClaimsBeyondQuota(const reconcile::View& view,
 }
 
 // Counts reserved slices as used. Drops a reservation whose slices another pod has taken.
-void Partitioner::HonourClaims(cluster::ClusterSnapshot& snapshot, const reconcile::View& view) {
+void Partitioner::HonourClaims(cluster::ClusterSnapshot& snapshot, const reconcile::Listers& view) {
   std::vector<std::string> broken;
   for (const auto& [key, claim] : claims_.all()) {
     const cluster::NodeInfo* info = snapshot.Find(claim.node);

@@ -41,7 +41,7 @@ TEST_F(PartitionerTest, ReservationExpiresIfPodIsNotBound) {
   Run();
   Pod("small", "1g.5gb");
   Run(seconds(70));
-  EXPECT_NE(Events().find("SliceNotTaken"), std::string::npos);
+  EXPECT_NE(Events().find("SliceReservationExpired"), std::string::npos);
   EXPECT_EQ(Spec("a").rfind("1g.5gb@", 0), 0u) << Spec("a");
 }
 
@@ -88,7 +88,7 @@ TEST_F(PartitionerTest, PartialResultGivesPodsNewTimeToBindToCreatedSlices) {
            reconcile::WritePlanResult({"1", false, {{1, "7g.40gb@0", "DeviceError", "it is broken"}}}));
   Acknowledge("a", {{0, "7g.40gb@0:free"}});
   Run(seconds(30));
-  EXPECT_EQ(Events().find("SliceNotTaken"), std::string::npos) << Events();
+  EXPECT_EQ(Events().find("SliceReservationExpired"), std::string::npos) << Events();
   EXPECT_EQ(partitioner_->verdicts().at("ml/p").placed + partitioner_->verdicts().at("ml/q").placed,
             1);
 }
@@ -99,7 +99,7 @@ TEST_F(PartitionerTest, NewPodOfSameNameHasNoBackOff) {
   Run();
   Acknowledge("a", {{0, "7g.40gb@0:free"}});
   Run(seconds(70));
-  ASSERT_NE(Events().find("SliceNotTaken"), std::string::npos);
+  ASSERT_NE(Events().find("SliceReservationExpired"), std::string::npos);
   // A StatefulSet recreates its pod; both events arrive together.
   api_.Remove("pods", "ml/p");
   Pod("p", "3g.20gb");

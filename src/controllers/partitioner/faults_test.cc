@@ -61,7 +61,7 @@ TEST_F(PartitionerTest, SilentAgentDoesNotBlockOtherNodes) {
   Acknowledge("b", {{0, "7g.40gb@0:used"}});
   Run(seconds(70));
   EXPECT_EQ(partitioner_->decisions().back().note, "no answer for 60s");
-  EXPECT_NE(Events().find("PartitioningUnanswered"), std::string::npos);
+  EXPECT_NE(Events().find("PlanNotAcknowledged"), std::string::npos);
   Node("c", {{0, ""}});
   Run();
   EXPECT_EQ(Spec("c"), "7g.40gb@0") << "p is planned on another node";

@@ -20,12 +20,12 @@ std::string KindInNamespace(const cluster::Pod& pod) {
 
 // Pods that a plan cannot place must not use up quota that other pods could use. The plan is
 // therefore repeated with these pods last, until it places all admitted pods or admits no new ones.
-planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting, const reconcile::View& view,
+planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting, const reconcile::Listers& view,
                                              const cluster::ClusterSnapshot& snapshot,
                                              planning::PlanOptions options) {
   std::set<std::string> in_vain;  // pod keys
-  const cluster::Surroundings surroundings =
-      view.around == nullptr ? cluster::Surroundings() : view.around->Collect();
+  const cluster::ClusterContext surroundings =
+      view.around == nullptr ? cluster::ClusterContext() : view.around->Collect();
   while (true) {
     GangedPods admitted = waiting;
     const RefusedByQuota refused = LeaveOutRefused(admitted, *view.pods.Snapshot(), snapshot,

@@ -95,7 +95,7 @@ TEST_F(PartitionerSlowTest, EventsOfManySilentNodesDoNotDelayPods) {
   EXPECT_LT(SecondsToServe("z"), 10);
   const Time begin = clock_.Now();
   while (clock_.Now() - begin < minutes(20)) Step();
-  EXPECT_GE(Count("PartitioningUnanswered"), size_t{kSilent}) << "all are published in the end";
+  EXPECT_GE(Count("PlanNotAcknowledged"), size_t{kSilent}) << "all are published in the end";
   EXPECT_LT(ToSeconds(longest_), 31);
 }
 

@@ -15,7 +15,7 @@ std::string PodGroupOf(const cluster::Pod& pod) {
 }
 
 GangSize SizeByWorkload(const std::string& ns, const cluster::WorkloadRef& ref,
-                        const cluster::Surroundings& around) {
+                        const cluster::ClusterContext& around) {
   const std::string key = ns + "/" + ref.name;
   const cluster::Workload* workload = around.workloads.Find(key);
   if (workload == nullptr) return {1, fmt::format("there is no Workload {}", key)};
@@ -40,7 +40,7 @@ std::string GangOf(const cluster::Pod& pod) {
   return group.empty() ? "" : fmt::format("pod group {}/{}", pod.meta.ns, group);
 }
 
-GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around) {
+GangSize SizeOfGang(const cluster::Pod& pod, const cluster::ClusterContext& around) {
   if (!pod.scheduling_group.empty()) {
     const std::string key = pod.meta.ns + "/" + pod.scheduling_group;
     const cluster::SchedulingGroup* found = around.scheduling_groups.Find(key);
@@ -58,7 +58,7 @@ GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around
   return {found->min_member, ""};
 }
 
-bool KnowsGroups(const cluster::Pod& pod, const cluster::Surroundings& around) {
+bool KnowsGroups(const cluster::Pod& pod, const cluster::ClusterContext& around) {
   if (!pod.scheduling_group.empty()) return !around.scheduling_groups.rows().empty();
   return pod.workload ? !around.workloads.rows().empty() : !around.pod_groups.rows().empty();
 }
@@ -100,7 +100,7 @@ bool GangScheduling::MayHelp(const scheduling::ClusterEvent& event, const cluste
     const std::string gang = GangOf(*event.pod);
     return !gang.empty() && gang == GangOf(pod);
   }
-  if (event.kind != Kind::kAround) return false;
+  if (event.kind != Kind::kContext) return false;
   if (event.around == "PodGroup") return !pod.workload;
   return event.around == "Workload" && pod.workload.has_value();
 }

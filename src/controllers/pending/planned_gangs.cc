@@ -18,13 +18,13 @@ Gangs GangsAmong(const std::vector<Pod>& pods) {
   return gangs;
 }
 
-bool IsTakenCareOf(const cluster::Pod& pod, const Claims& claims) {
+bool IsTakenCareOf(const cluster::Pod& pod, const SliceReservations& claims) {
   return IsPlacedInGang(pod) || !pod.nominated_node.empty() || claims.Holds(pod.Key());
 }
 
 // Leaves `members` empty.
 planning::Gang Describe(const std::string& name, const std::vector<Pod>& members,
-                                   const cluster::Surroundings& around, const Claims& claims) {
+                                   const cluster::ClusterContext& around, const SliceReservations& claims) {
   planning::Gang gang;
   gang.name = name;
   for (const Pod& member : members) {
@@ -47,7 +47,7 @@ std::set<std::string> NamesOf(const Rows& rows, PodOf pod_of) {
 }  // namespace
 
 GangedPods WithGangs(std::vector<Pod> waiting, const std::vector<Pod>& all,
-                     const cluster::Surroundings& around, const Claims& claims, Time now) {
+                     const cluster::ClusterContext& around, const SliceReservations& claims, Time now) {
   GangedPods ganged{std::move(waiting), {}};
   const auto names = NamesOf(ganged.pods, [](const Pod& pod) { return pod; });
   if (names.empty()) return ganged;
@@ -71,8 +71,8 @@ GangedPods WithGangs(std::vector<Pod> waiting, const std::vector<Pod>& all,
   return ganged;
 }
 
-bool DropClaimsInVain(const std::vector<Pod>& all, const cluster::Surroundings& around,
-                      Claims& claims) {
+bool DropClaimsInVain(const std::vector<Pod>& all, const cluster::ClusterContext& around,
+                      SliceReservations& claims) {
   const auto names = NamesOf(claims.all(), [](const auto& item) { return item.second.pod; });
   if (names.empty()) return false;
   const Gangs gangs = GangsAmong(all);

@@ -35,8 +35,8 @@ class PlannedGangsTest : public ::testing::Test {
   }
 
   std::vector<std::shared_ptr<const cluster::Pod>> all_;
-  cluster::Surroundings around_;
-  Claims claims_{{seconds(60), minutes(10)}};
+  cluster::ClusterContext around_;
+  SliceReservations claims_{{seconds(60), minutes(10)}};
   Time now_{};
 };
 

@@ -240,9 +240,9 @@ std::vector<Charged> PromisedBeside(const GangedPods& ganged, const quota::Ledge
 
 }  // namespace
 
-std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::vector<Pod>& pods,
+std::vector<std::string> FindClaimsBeyondQuota(const SliceReservations& claims, const std::vector<Pod>& pods,
                                                const cluster::ClusterSnapshot& snapshot,
-                                               const cluster::Surroundings& around,
+                                               const cluster::ClusterContext& around,
                                                const scheduling::FrameworkChoice& frameworks) {
   std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
   if (quotas.empty()) return {};
@@ -288,7 +288,7 @@ std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::
 
 RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
                                const cluster::ClusterSnapshot& snapshot,
-                               const cluster::Surroundings& around,
+                               const cluster::ClusterContext& around,
                                const scheduling::FrameworkChoice& frameworks,
                                const std::set<std::string>& last) {
   std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);

@@ -33,7 +33,7 @@ using RefusedByQuota = std::vector<std::pair<std::shared_ptr<const cluster::Pod>
 RefusedByQuota LeaveOutRefused(GangedPods& ganged,
                                const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
                                const cluster::ClusterSnapshot& snapshot,
-                               const cluster::Surroundings& around,
+                               const cluster::ClusterContext& around,
                                const scheduling::FrameworkChoice& frameworks,
                                const std::set<std::string>& last);
 
@@ -41,8 +41,8 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged,
 // schedulers would refuse them, because nominated pods have the first right to the quota.
 // `snapshot` holds running pods.
 std::vector<std::string> FindClaimsBeyondQuota(
-    const Claims& claims, const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
-    const cluster::ClusterSnapshot& snapshot, const cluster::Surroundings& around,
+    const SliceReservations& claims, const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
+    const cluster::ClusterSnapshot& snapshot, const cluster::ClusterContext& around,
     const scheduling::FrameworkChoice& frameworks);
 
 }  // namespace nos::controllers

@@ -57,7 +57,7 @@ class PlannedQuotasTest : public ::testing::Test {
   std::shared_ptr<cluster::Node> node_ = std::make_shared<cluster::Node>();
   std::vector<std::shared_ptr<const cluster::Node>> others_;
   std::vector<Pod> running_;
-  cluster::Surroundings around_;
+  cluster::ClusterContext around_;
   GangedPods ganged_;
   std::unique_ptr<scheduling::Framework> framework_ =
       std::make_unique<scheduling::Framework>(scheduling::Framework::Default());

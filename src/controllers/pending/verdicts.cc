@@ -73,7 +73,7 @@ void Verdicts::Add(planning::PodOutcome outcome, Time now) {
   verdicts_.insert_or_assign(std::move(key), std::move(outcome));
 }
 
-void Verdicts::Forget(const reconcile::View& view) {
+void Verdicts::Forget(const reconcile::Listers& view) {
   const auto settled = [&](const auto& item) {
     const auto pod = view.pods.Get(item.first);
     return pod == nullptr || !pod->node_name.empty();
@@ -82,7 +82,7 @@ void Verdicts::Forget(const reconcile::View& view) {
   std::erase_if(told_, settled);
 }
 
-void Verdicts::TellSome(const reconcile::View& view, kube::Client& client,
+void Verdicts::TellSome(const reconcile::Listers& view, kube::Client& client,
                         kube::EventRecorder& events, Time now) {
   Portion portion;
   while (portion.conditions.size() + portion.events.size() < writes_per_call_) {

@@ -28,7 +28,7 @@ class VerdictsTest : public ::testing::Test {
   }
   void Tell() {
     pods_.Pump(client_, now_);
-    verdicts_.TellSome(reconcile::View{pods_, nodes_}, client_, events_, now_);
+    verdicts_.TellSome(reconcile::Listers{pods_, nodes_}, client_, events_, now_);
     EXPECT_GT(verdicts_.NextChange().value_or(Time::max()), now_);
   }
   std::string Events() { return reconcile::testing::EventsOf(api_); }

@@ -13,7 +13,7 @@ namespace {
 
 using cluster::ElasticQuota;
 
-constexpr size_t kMostProblems = 10;
+constexpr size_t kMaxProblems = 10;
 
 Result<ElasticQuota> ReadQuota(const std::string& object, std::string_view kind) {
   ElasticQuota quota;
@@ -52,11 +52,11 @@ AdmissionVerdict Judge(const AdmissionQuestion& question,
   }
   AdmissionVerdict verdict{.warnings = std::move(after.warnings)};
   const std::vector<QuotaProblem> problems = NewProblems(before, std::move(after));
-  for (size_t i = 0; i < std::min(problems.size(), kMostProblems); ++i) {
+  for (size_t i = 0; i < std::min(problems.size(), kMaxProblems); ++i) {
     verdict.refusal += (i == 0 ? "" : "; ") + problems[i].text;
   }
-  if (problems.size() > kMostProblems) {
-    verdict.refusal += fmt::format("; and {} more", problems.size() - kMostProblems);
+  if (problems.size() > kMaxProblems) {
+    verdict.refusal += fmt::format("; and {} more", problems.size() - kMaxProblems);
   }
   return verdict;
 }

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "base/log.h"
-#include "controllers/quota/measures.h"
+#include "controllers/quota/metrics.h"
 #include "controllers/quota/operator_internal.h"
 #include "controllers/quota_admission.h"
 #include "controllers/quota_rules.h"
 #include "quota/standing.h"
 #include "reconcile/condition.h"
-#include "reconcile/measures.h"
+#include "reconcile/metrics.h"
 
 namespace nos::controllers {
 namespace {
@@ -63,11 +63,11 @@ bool Operator::Lead(bool leads) {
   return true;
 }
 
-reconcile::Outcome Operator::Reconcile(const std::string&, const reconcile::View& view,
+reconcile::ReconcileResult Operator::Reconcile(const std::string&, const reconcile::Listers& view,
                                        kube::Client& client, const Clock& clock) {
   // 1. Take changes in. A replica that does not lead only counts, so that it can take over at once.
   TakeIn(view);
-  if (!leads_) return reconcile::Outcome::Done();
+  if (!leads_) return reconcile::ReconcileResult::Done();
   const Time now = clock.Now();
 
   // 2. Queue what differs from the cluster. Unreadable quotas come before statuses, which report
@@ -88,17 +88,17 @@ reconcile::Outcome Operator::Reconcile(const std::string&, const reconcile::View
   return Rest(std::move(error), clock.Now());
 }
 
-void Operator::TakeIn(const reconcile::View& view) {
+void Operator::TakeIn(const reconcile::Listers& view) {
   if (view.changes->everything) return TakeInAll(view);
   bool terms_changed = false;
-  for (const reconcile::AroundChange& change : view.changes->around)
+  for (const reconcile::ContextChange& change : view.changes->around)
     terms_changed |= TakeInQuota(change);
   if (terms_changed) PutInForce();
   for (const auto& change : view.changes->nodes) TakeInNode(view, change);
   for (const auto& change : view.changes->pods) TakeInPod(view, change.before, change.after);
 }
 
-void Operator::TakeInAll(const reconcile::View& view) {
+void Operator::TakeInAll(const reconcile::Listers& view) {
   ledger_ = quota::Ledger();
   around_ = view.around->Collect();
   labels_written_.clear();
@@ -108,7 +108,7 @@ void Operator::TakeInAll(const reconcile::View& view) {
 }
 
 // Returns whether the quota's terms have changed.
-bool Operator::TakeInQuota(const reconcile::AroundChange& change) {
+bool Operator::TakeInQuota(const reconcile::ContextChange& change) {
   const auto of = [](const std::any& value) {
     const auto* found = std::any_cast<quota::SharedQuota>(&value);
     return found == nullptr ? nullptr : *found;
@@ -136,7 +136,7 @@ void Operator::PutInForce() {
 }
 
 // The charge of whole GPUs may have changed.
-void Operator::TakeInNode(const reconcile::View& view,
+void Operator::TakeInNode(const reconcile::Listers& view,
                           const reconcile::Change<cluster::Node>& change) {
   const auto worth = [&](const std::shared_ptr<const cluster::Node>& node) {
     return GpuWorthOf(node.get(), config_.charges);
@@ -148,13 +148,13 @@ void Operator::TakeInNode(const reconcile::View& view,
   }
 }
 
-void Operator::Count(const reconcile::View& view, const Pod& pod) {
+void Operator::Count(const reconcile::Listers& view, const Pod& pod) {
   if (!HasNode(*pod)) return ledger_.RemovePod(pod->Key());
   const auto node = view.nodes.Get(pod->node_name);
   ledger_.SetPod(pod, ChargeOf(*pod, node.get(), config_.charges));
 }
 
-void Operator::TakeInPod(const reconcile::View& view, const Pod& before, const Pod& after) {
+void Operator::TakeInPod(const reconcile::Listers& view, const Pod& before, const Pod& after) {
   const Pod& pod = after != nullptr ? after : before;
   labels_written_.erase(pod->Key());
   NoteReclaim(before, after);
@@ -180,7 +180,7 @@ void Operator::NoteReclaim(const Pod& before, const Pod& after) {
   const auto account = ledger_.balance().AccountOf(pod->meta.ns);
   if (!account) return;
   Note(*ledger_.balance().terms(*account).quota, kube::EventType::kNormal, "Reclaimed",
-       fmt::format("pod {} has to go: {}", pod->Key(), *why));
+       fmt::format("Evicting Pod {}: {}", pod->Key(), *why));
 }
 
 std::optional<std::string> Operator::WantedLabel(const cluster::Pod& pod) {
@@ -198,7 +198,7 @@ std::string Operator::LabelOf(const cluster::Pod& pod) const {
   return found == pod.meta.labels.end() ? "" : found->second;
 }
 
-void Operator::FindLabels(const reconcile::View& view, Time now) {
+void Operator::FindLabels(const reconcile::Listers& view, Time now) {
   const auto look = [&](const Pod& pod) {
     if (pod == nullptr || pods_due_.Failing(pod->Key())) return;
     const auto wanted = WantedLabel(*pod);
@@ -235,7 +235,7 @@ bool Operator::Settle(kube::WorkQueue& queue, const std::string& key, const Stat
   return written.ok();
 }
 
-Status Operator::WriteLabels(const reconcile::View& view, kube::Client& client, Time now) {
+Status Operator::WriteLabels(const reconcile::Listers& view, kube::Client& client, Time now) {
   std::vector<kube::NamedPatch> patches;
   std::vector<std::pair<std::string, std::string>> labels;  // key, label
   while (patches.size() < config_.writes_per_call) {
@@ -278,7 +278,7 @@ Status Operator::DeleteOverlapping(kube::Client& client) {
                                         {{"preconditions", {{"uid", quota->meta.uid}}}});
     if (status.ok()) {
       Note(*ledger_.balance().terms(*account).quota, kube::EventType::kWarning, "OverlapDeleted",
-           fmt::format("ElasticQuota {} is deleted: this quota covers its namespace", key));
+           fmt::format("Deleting ElasticQuota {}: this quota covers its namespace", key));
     } else if (!IsGone(status)) {
       error = status.Within("ElasticQuota " + key);
     }
@@ -288,8 +288,8 @@ Status Operator::DeleteOverlapping(kube::Client& client) {
 
 void Operator::Note(const ElasticQuota& quota, kube::EventType type, std::string reason,
                     std::string message) {
-  constexpr size_t kMostNotes = 10'000;
-  if (notes_.size() == kMostNotes) notes_.pop_front();
+  constexpr size_t kMaxNotes = 10'000;
+  if (notes_.size() == kMaxNotes) notes_.pop_front();
   notes_.push_back({{QuotaResource(quota.composite).kind, quota.meta.ns, quota.meta.name,
                      quota.meta.uid, "nos.nebuly.com/v1alpha1"},
                     type,
@@ -310,13 +310,13 @@ void Operator::TellNotes(kube::Client& client, const Clock& clock) {
   telling_.Took(now - begin, now);
 }
 
-reconcile::Outcome Operator::Rest(Status error, Time now) const {
+reconcile::ReconcileResult Operator::Rest(Status error, Time now) const {
   Time due = statuses_ ? next_statuses_ : Time::max();
   for (const kube::WorkQueue* queue : {&pods_due_, &quotas_due_}) {
     due = std::min(due, queue->NextDue().value_or(Time::max()));
   }
   if (!notes_.empty()) due = std::min(due, telling_.next());
-  reconcile::Outcome outcome{std::move(error), std::nullopt};
+  reconcile::ReconcileResult outcome{std::move(error), std::nullopt};
   if (due != Time::max()) outcome.again = std::max(due - now, Duration());
   return outcome;
 }

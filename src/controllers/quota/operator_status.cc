@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "controllers/quota/measures.h"
+#include "controllers/quota/metrics.h"
 #include "controllers/quota/operator_internal.h"
 #include "controllers/quota_status.h"
 
@@ -40,7 +40,7 @@ QuotaStatus Operator::WantedStatus(const std::string& name, size_t account,
 }
 
 // The caches keep the last readable version of a quota, or none.
-void Operator::FindUnreadable(const reconcile::View& view, Time now) {
+void Operator::FindUnreadable(const reconcile::Listers& view, Time now) {
   std::map<std::string, Unreadable> found;
   for (const bool composite : {false, true}) {
     for (const auto& [key, why] : view.around->Problems(QuotaResource(composite).kind)) {
@@ -52,14 +52,14 @@ void Operator::FindUnreadable(const reconcile::View& view, Time now) {
       found[name] = {quota, why};
       const auto known = unreadable_.find(name);
       if (known != unreadable_.end() && known->second.why == why) continue;
-      Note(*quota, kube::EventType::kWarning, "Unreadable", "it does not count: " + why);
+      Note(*quota, kube::EventType::kWarning, "Unreadable", "Ignoring invalid quota: " + why);
       quotas_due_.Add(name, now);
     }
   }
   unreadable_ = std::move(found);
 }
 
-void Operator::FindStatuses(const reconcile::View& view, Time now) {
+void Operator::FindStatuses(const reconcile::Listers& view, Time now) {
   if (!statuses_ || now < next_statuses_) return;
   next_statuses_ = now + config_.status_pause;
   if (metrics_ != nullptr) {
@@ -159,10 +159,10 @@ void Operator::NoteStatus(const StatusWrite& write) {
   };
   const Told known{!write.before.borrowed.empty(), !write.before.lent.empty()};
   Told& told = told_.try_emplace(write.name, known).first->second;
-  note(told.borrows, write.after.borrowed, "Borrowing", "beyond its min it uses",
-       "it uses no more than its min covers");
-  note(told.lends, write.after.lent, "Lending", "of its min others use",
-       "nothing of its min is used by others");
+  note(told.borrows, write.after.borrowed, "Borrowing", "Using beyond min:",
+       "Using no more than min");
+  note(told.lends, write.after.lent, "Lending", "Lending to other quotas:",
+       "Lending nothing to other quotas");
 }
 
 // CRDs of the Go version of nos have no status fields except `used`.

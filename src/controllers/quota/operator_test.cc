@@ -20,9 +20,9 @@ TEST_F(OperatorTest, WritesUsedBorrowedAndLent) {
   EXPECT_EQ(InForce("a/quota"), "True InForce: ");
   EXPECT_EQ(Told("b/quota", "used"), "cpu=0");
   EXPECT_EQ(Told("b/quota", "lent"), "cpu=2");
-  EXPECT_NE(testing::EventsOf(api_).find("Borrowing: beyond its min it uses 2 of cpu"),
+  EXPECT_NE(testing::EventsOf(api_).find("Borrowing: Using beyond min: 2 of cpu"),
             std::string::npos);
-  EXPECT_NE(testing::EventsOf(api_).find("Lending: of its min others use 2 of cpu"),
+  EXPECT_NE(testing::EventsOf(api_).find("Lending: Lending to other quotas: 2 of cpu"),
             std::string::npos);
   // Without changes the operator writes nothing.
   api_.writes.clear();
@@ -166,8 +166,8 @@ TEST_F(OperatorTest, ReportsUnreadableQuota) {
   Quota("b", {{"cpu", "1"}});
   Start();
   EXPECT_EQ(InForce("a/quota"),
-            "False Unreadable: it does not count: spec.min[cpu]: must not be negative");
-  EXPECT_NE(testing::EventsOf(api_).find("Unreadable: it does not count: spec.min[cpu]"),
+            "False Unreadable: Ignoring invalid quota: spec.min[cpu]: must not be negative");
+  EXPECT_NE(testing::EventsOf(api_).find("Unreadable: Ignoring invalid quota: spec.min[cpu]"),
             std::string::npos);
   Quota("b", {{"cpu", "much"}});
   Run();

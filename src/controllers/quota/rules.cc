@@ -19,8 +19,8 @@ using quota::SharedQuota;
 
 constexpr const char* kNoNamespaces =
     "spec.namespaces is empty: name the namespaces that share this quota";
-constexpr size_t kMostFindings = 100;
-constexpr size_t kMostNamespaces = 1000;  // as in the CRD (deploy/helm/nos)
+constexpr size_t kMaxFindings = 100;
+constexpr size_t kMaxNamespaces = 1000;  // as in the CRD (deploy/helm/nos)
 
 Quantity Get(const ResourceList& list, std::string_view name) {
   const auto found = list.find(name);
@@ -106,11 +106,11 @@ class Check {
   }
   void Wrong(std::string rule, std::string text) { Wrong({std::move(rule), {}, std::move(text)}); }
   void Wrong(QuotaProblem problem) {
-    if (findings_.problems.size() == kMostFindings) return;
+    if (findings_.problems.size() == kMaxFindings) return;
     findings_.problems.push_back(std::move(problem));
   }
   void Warn(std::string text) {
-    if (findings_.warnings.size() < kMostFindings) findings_.warnings.push_back(std::move(text));
+    if (findings_.warnings.size() < kMaxFindings) findings_.warnings.push_back(std::move(text));
   }
 
   void Single() {
@@ -132,11 +132,11 @@ class Check {
   }
 
   void Composite() {
-    if (quota_.namespaces.size() > kMostNamespaces) {
+    if (quota_.namespaces.size() > kMaxNamespaces) {
       return Wrong("many",
                    fmt::format("spec.namespaces names more than {}: make several quotas with "
                                "one parent of them",
-                               kMostNamespaces));
+                               kMaxNamespaces));
     }
     if (quota_.namespaces.empty()) {
       Wrong("namespaces", kNoNamespaces);

@@ -22,13 +22,13 @@ void Put(ResourceList& list, ResourceId id, Amount amount) {
 
 Condition InForce(const quota::Terms& terms, const std::vector<std::string>& problems) {
   if (problems.empty()) return {kInForceCondition, "True", "InForce", "", {}};
-  constexpr size_t kMostSaid = 5;
+  constexpr size_t kMaxSaid = 5;
   std::string message;
-  for (size_t i = 0; i < std::min(problems.size(), kMostSaid); ++i) {
+  for (size_t i = 0; i < std::min(problems.size(), kMaxSaid); ++i) {
     message += (i == 0 ? "" : "; ") + problems[i];
   }
-  if (problems.size() > kMostSaid) {
-    message += fmt::format("; and {} more", problems.size() - kMostSaid);
+  if (problems.size() > kMaxSaid) {
+    message += fmt::format("; and {} more", problems.size() - kMaxSaid);
   }
   const char* reason = terms.namespaces.empty() ? "NotInForce" : "PartlyInForce";
   return {kInForceCondition, "False", reason, std::move(message), {}};
@@ -118,7 +118,7 @@ QuotaStatus StatusOf(quota::Ledger& ledger, size_t account,
 QuotaStatus UnreadableStatus(const std::string& why, const QuotaStatus& known, Time now) {
   QuotaStatus status = known;
   PutCondition(status.conditions,
-               {kInForceCondition, "False", "Unreadable", "it does not count: " + why, {}}, now);
+               {kInForceCondition, "False", "Unreadable", "Ignoring invalid quota: " + why, {}}, now);
   return status;
 }
 

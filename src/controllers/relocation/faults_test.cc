@@ -194,7 +194,7 @@ TEST_F(RelocationFaultsTest, WaitsForCachesToShowRelocation) {
   w.RunPlaces(2);
   w.Pump();
   const size_t written = w.api.writes.size();
-  const reconcile::View mark_only{late_pods, w.nodes}, places_only{w.pods, late_nodes};
+  const reconcile::Listers mark_only{late_pods, w.nodes}, places_only{w.pods, late_nodes};
   EXPECT_EQ(w.relocations->Step(mark_only, w.client, w.clock).again, seconds(10));
   EXPECT_EQ(w.relocations->Step(places_only, w.client, w.clock).again, seconds(10));
   EXPECT_EQ(w.api.writes.size(), written);

@@ -162,11 +162,11 @@ struct RelocationWorld {
   kube::Client client{api};
   kube::Cache<cluster::Pod> pods{kube::kPods, cluster::ReadPod};
   kube::Cache<cluster::Node> nodes{kube::kNodes, cluster::ReadNode};
-  reconcile::View view{pods, nodes};
+  reconcile::Listers view{pods, nodes};
   RelocationConfig config;
   std::unique_ptr<Relocations> relocations;
   std::vector<RelocationNote> notes;
-  reconcile::Outcome last;
+  reconcile::ReconcileResult last;
 };
 
 }  // namespace nos::controllers

@@ -16,7 +16,7 @@ namespace {
 using scheduling::PodText;
 
 // Upper limit for the difference between clocks of successive leaders.
-constexpr Duration kMostSkew = std::chrono::minutes(1);
+constexpr Duration kMaxSkew = std::chrono::minutes(1);
 
 // Why it has no node yet, as its scheduler reports.
 std::string WhyWaits(const cluster::Pod& placeholder) {
@@ -75,7 +75,7 @@ RelocationSteps::Finding RelocationSteps::LookForLost(const Moving& moving) {
 
 // Finds contradictions, which no relocation started by this class has.
 std::string RelocationSteps::WhyContradictory(const Moving& moving) {
-  if (moving.mark && moving.mark->since > now_ + kMostSkew) {
+  if (moving.mark && moving.mark->since > now_ + kMaxSkew) {
     return "the time of the node's mark is in the future";
   }
   std::set<std::string_view> uids;
@@ -83,7 +83,7 @@ std::string RelocationSteps::WhyContradictory(const Moving& moving) {
     const PlaceFor& what = place.what;
     const PlaceFor& first = moving.places.front().what;
     const std::string& name = place.pod->meta.name;
-    if (what.since > now_ + kMostSkew || what.held.value_or(what.since) > now_ + kMostSkew) {
+    if (what.since > now_ + kMaxSkew || what.held.value_or(what.since) > now_ + kMaxSkew) {
       return fmt::format("a time of placeholder {} is in the future", name);
     }
     const bool same_node = moving.ForPod().empty() ? what.from == moving.NodeName() : !moving.mark;

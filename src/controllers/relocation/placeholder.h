@@ -21,7 +21,7 @@ namespace nos::controllers {
 
 // Limit of one relocation. A larger one is not started, and annotations that claim more are
 // rejected.
-inline constexpr int kMostMovesAtOnce = 200;
+inline constexpr int kMaxMovesAtOnce = 200;
 
 // Contents of a placeholder's annotation kPlaceFor.
 struct PlaceFor {

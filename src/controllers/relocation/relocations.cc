@@ -47,9 +47,9 @@ Status Check(const Relocation& relocation) {
     return Invalid(fmt::format("node {} is of no pool", relocation.node));
   }
   if (relocation.node.empty() && relocation.moves.empty()) return Invalid("no pod is to move");
-  if (relocation.moves.size() > kMostMovesAtOnce) {
+  if (relocation.moves.size() > kMaxMovesAtOnce) {
     return Invalid(fmt::format("{} pods are too many to move at once: {} at most",
-                               relocation.moves.size(), kMostMovesAtOnce));
+                               relocation.moves.size(), kMaxMovesAtOnce));
   }
   return Status::Ok();
 }
@@ -67,7 +67,7 @@ RelocationNote NoteOf(const Relocation& relocation, RelocationNote::Kind kind) {
 // Cordons the nodes that pods leave for a pending pod. Returns the nodes after the patch. After an
 // error Step undoes what was done.
 Result<std::vector<cluster::Node>> CloseSources(const Relocation& relocation,
-                                                const reconcile::View& view, kube::Client& client,
+                                                const reconcile::Listers& view, kube::Client& client,
                                                 Time now) {
   std::vector<cluster::Node> closed;
   if (relocation.for_pod.empty()) return closed;
@@ -111,7 +111,7 @@ std::optional<PlaceFor> ReadPlace(const cluster::Pod& pod, const std::string& ns
 
 }  // namespace
 
-Status Relocations::Start(const Relocation& relocation, const reconcile::View& view,
+Status Relocations::Start(const Relocation& relocation, const reconcile::Listers& view,
                           kube::Client& client, Time now) {
   NOS_RETURN_IF_ERROR(Check(relocation));
   NOS_ASSIGN(const std::vector<Json> pods, MakePlaceholders(config_, relocation, now));
@@ -165,13 +165,13 @@ Status Relocations::Start(const Relocation& relocation, const reconcile::View& v
   return failed.Within("make placeholders in namespace " + config_.ns);
 }
 
-reconcile::Outcome Relocations::Step(const reconcile::View& view, kube::Client& client,
+reconcile::ReconcileResult Relocations::Step(const reconcile::Listers& view, kube::Client& client,
                                      const Clock& clock) {
   return RelocationSteps(config_, view, client, clock.Now(), memory_, notes_).All();
 }
 
 bool Relocations::CallOff(const std::string& node, std::string_view why,
-                          const reconcile::View& view, kube::Client& client, Time now) {
+                          const reconcile::Listers& view, kube::Client& client, Time now) {
   return RelocationSteps(config_, view, client, now, memory_, notes_).CallOff(node, why);
 }
 
@@ -189,7 +189,7 @@ Status Relocations::MarkAsked(const cluster::Node& node, int32_t wanted, kube::C
   return MarkNode(node, *removal, client).status();
 }
 
-std::set<std::string, std::less<>> Relocations::Busy(const reconcile::View& view) const {
+std::set<std::string, std::less<>> Relocations::Busy(const reconcile::Listers& view) const {
   std::set<std::string, std::less<>> busy;
   const auto pods = view.pods.Snapshot();
   for (const auto& pod : *pods) {
@@ -205,7 +205,7 @@ std::set<std::string, std::less<>> Relocations::Busy(const reconcile::View& view
   return busy;
 }
 
-int Relocations::Count(const reconcile::View& view) const {
+int Relocations::Count(const reconcile::Listers& view) const {
   std::set<std::string> ids;
   const auto pods = view.pods.Snapshot();
   for (const auto& pod : *pods) {

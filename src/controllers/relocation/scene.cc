@@ -6,13 +6,13 @@
 namespace nos::controllers {
 namespace {
 
-constexpr size_t kMostRelocations = 1000;
+constexpr size_t kMaxRelocations = 1000;
 
 // Null: there are too many already.
 Moving* Enter(MovingScene& scene, const std::string& id) {
   const auto known = scene.moving.find(id);
   if (known != scene.moving.end()) return &known->second;
-  if (scene.moving.size() >= kMostRelocations) return nullptr;
+  if (scene.moving.size() >= kMaxRelocations) return nullptr;
   Moving& fresh = scene.moving[id];
   fresh.id = id;
   return &fresh;
@@ -37,7 +37,7 @@ void EnterNode(const std::shared_ptr<const cluster::Node>& node, MovingScene& sc
   scene.on[node->meta.name];
 }
 
-void EnterPlace(const std::shared_ptr<const cluster::Pod>& pod, const reconcile::View& view,
+void EnterPlace(const std::shared_ptr<const cluster::Pod>& pod, const reconcile::Listers& view,
                 MovingScene& scene) {
   if (pod->meta.deleted) return;
   const auto text = pod->meta.annotations.find(kPlaceFor);
@@ -86,7 +86,7 @@ bool Moving::Complete() const {
   return places.empty() || static_cast<int>(known.size()) >= places.front().what.of;
 }
 
-MovingScene LookAtRelocations(const reconcile::View& view, std::string_view ns) {
+MovingScene LookAtRelocations(const reconcile::Listers& view, std::string_view ns) {
   MovingScene scene;
   const auto nodes = view.nodes.Snapshot();
   for (const auto& node : *nodes) EnterNode(node, scene);

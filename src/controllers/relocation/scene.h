@@ -57,7 +57,7 @@ struct MovingScene {
 
 // `ns`: the namespace of placeholders. Labels in other namespaces are ignored. Relocations beyond a
 // limit are handled later.
-MovingScene LookAtRelocations(const reconcile::View& view, std::string_view ns);
+MovingScene LookAtRelocations(const reconcile::Listers& view, std::string_view ns);
 
 // True if the pod must leave the node before it is removed. It may be terminating there.
 bool HasToGoFirst(const cluster::Pod& pod, const planning::MobilityRules& rules);

@@ -70,7 +70,7 @@ Status DeletePlaceholder(const cluster::ObjectMeta& meta, kube::Client& client) 
   return client.Delete(kube::kPods, meta.ns, meta.name, options);
 }
 
-RelocationSteps::RelocationSteps(const RelocationConfig& config, const reconcile::View& view,
+RelocationSteps::RelocationSteps(const RelocationConfig& config, const reconcile::Listers& view,
                                  kube::Client& client, Time now,
                                  std::map<std::string, RelocationMemory>& memory,
                                  std::vector<RelocationNote>& notes)
@@ -86,7 +86,7 @@ RelocationSteps::RelocationSteps(const RelocationConfig& config, const reconcile
   }
 }
 
-reconcile::Outcome RelocationSteps::All() {
+reconcile::ReconcileResult RelocationSteps::All() {
   // 1. Remove unusable annotations: the other steps ignore them.
   ClearWhatIsBad();
 
@@ -104,7 +104,7 @@ reconcile::Outcome RelocationSteps::All() {
   // 4. Uncordon nodes of relocations that are over now.
   ReopenNodes();
   Forget();
-  reconcile::Outcome outcome = reconcile::Outcome::Failed(error_);
+  reconcile::ReconcileResult outcome = reconcile::ReconcileResult::Failed(error_);
   if (due_) outcome.again = std::max<Duration>(*due_ - now_, Duration(0));
   return outcome;
 }

@@ -32,11 +32,11 @@ inline constexpr Duration kSettle = std::chrono::seconds(10);
 class RelocationSteps {
  public:
   // All arguments must outlive this object.
-  RelocationSteps(const RelocationConfig& config, const reconcile::View& view, kube::Client& client,
+  RelocationSteps(const RelocationConfig& config, const reconcile::Listers& view, kube::Client& client,
                   Time now, std::map<std::string, RelocationMemory>& memory,
                   std::vector<RelocationNote>& notes);
 
-  reconcile::Outcome All();
+  reconcile::ReconcileResult All();
   // See Relocations::CallOff.
   bool CallOff(const std::string& node, std::string_view why);
 
@@ -100,7 +100,7 @@ class RelocationSteps {
             const Place* place = nullptr);
 
   const RelocationConfig& config_;
-  const reconcile::View& view_;
+  const reconcile::Listers& view_;
   kube::Client& client_;
   const Time now_;
   std::map<std::string, RelocationMemory>& memory_;

@@ -12,8 +12,8 @@
 namespace nos::controllers {
 namespace {
 
-constexpr size_t kMostText = 64 * 1024, kMostName = 600, kMostListed = 1000, kMostId = 40,
-                 kMostTime = 60, kMostMoved = 100;
+constexpr size_t kMaxText = 64 * 1024, kMaxName = 600, kMaxListed = 1000, kMaxId = 40,
+                 kMaxTime = 60, kMaxMoved = 100;
 constexpr Duration kClocksDiffer = std::chrono::minutes(5);
 
 constexpr std::array<std::pair<Removal::State, std::string_view>, 3> kStates = {
@@ -22,8 +22,8 @@ constexpr std::array<std::pair<Removal::State, std::string_view>, 3> kStates = {
      {Removal::State::kAsked, "Asked"}}};
 
 Result<Json> ReadObject(std::string_view text) {
-  if (text.size() > kMostText) {
-    return Invalid(fmt::format("{} bytes are too many: {} at most", text.size(), kMostText));
+  if (text.size() > kMaxText) {
+    return Invalid(fmt::format("{} bytes are too many: {} at most", text.size(), kMaxText));
   }
   NOS_ASSIGN(Json object, ParseJson(text));
   if (!object.is_object()) return Invalid("is not an object");
@@ -35,7 +35,7 @@ Status TakeText(const Json& object, std::string_view key, bool needed, std::stri
   if (value == nullptr) return needed ? Invalid(fmt::format("{}: is missing", key)) : Status::Ok();
   if (!value->is_string()) return Invalid(fmt::format("{}: is not a string", key));
   to = nos::View(value->get_string());
-  if ((needed && to.empty()) || to.size() > kMostName) {
+  if ((needed && to.empty()) || to.size() > kMaxName) {
     return Invalid(fmt::format("{}: is empty or too long", key));
   }
   return Status::Ok();
@@ -52,7 +52,7 @@ Status TakeNumber(const Json& object, std::string_view key, int64_t least, int64
 }
 
 Status TakeTime(const Json& object, std::string_view key, Time& to) {
-  const auto time = ParseTime(Shortened(FindString(object, key), kMostTime));
+  const auto time = ParseTime(Shortened(FindString(object, key), kMaxTime));
   if (!time.ok()) return time.status().Within(key);
   to = *time;
   return Status::Ok();
@@ -61,10 +61,10 @@ Status TakeTime(const Json& object, std::string_view key, Time& to) {
 Status TakeList(const Json& object, std::string_view key, std::vector<std::string>& to) {
   const Json* value = Find(object, key);
   if (value == nullptr) return Status::Ok();
-  const bool good = value->is_array() && value->get_array().size() <= kMostListed &&
+  const bool good = value->is_array() && value->get_array().size() <= kMaxListed &&
                     std::ranges::all_of(value->get_array(), &Json::is_string);
   if (!good) {
-    return Invalid(fmt::format("{}: is not a list of at most {} strings", key, kMostListed));
+    return Invalid(fmt::format("{}: is not a list of at most {} strings", key, kMaxListed));
   }
   for (const Json& one : value->get_array()) to.emplace_back(nos::View(one.get_string()));
   return Status::Ok();
@@ -81,7 +81,7 @@ Status TakeCordoned(const Json& object, bool& to) {
 // The last entries, as many as ReadPlaceFor accepts.
 JsonArray ListOf(const std::vector<std::string>& names) {
   JsonArray list;
-  const size_t first = names.size() > kMostListed ? names.size() - kMostListed : 0;
+  const size_t first = names.size() > kMaxListed ? names.size() - kMaxListed : 0;
   for (size_t i = first; i < names.size(); ++i) list.emplace_back(names[i]);
   return list;
 }
@@ -103,7 +103,7 @@ Status CheckPlace(const PlaceFor& what) {
 
 bool IsRelocationId(std::string_view id) {
   const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !id.empty() && id.size() <= kMostId && good(id.front()) && good(id.back()) &&
+  return !id.empty() && id.size() <= kMaxId && good(id.front()) && good(id.back()) &&
          std::ranges::all_of(id, [&](char c) { return good(c) || c == '-'; });
 }
 
@@ -189,7 +189,7 @@ std::string WriteMoved(const MovedById& moved) {
   std::vector<MovedById::const_iterator> order;
   for (auto one = moved.begin(); one != moved.end(); ++one) order.push_back(one);
   std::ranges::sort(order, std::greater(), [](const auto& one) { return one->second.at; });
-  order.resize(std::min(order.size(), kMostMoved));
+  order.resize(std::min(order.size(), kMaxMoved));
   JsonObject object;
   for (const auto& one : order) {
     JsonObject pods;
@@ -209,7 +209,7 @@ Result<MovedById> ReadMoved(std::string_view text) {
     const Json* pods = Find(one, "pods");
     if (pods == nullptr || !pods->is_object()) return Invalid("pods: is not an object");
     for (const auto& [ns, count] : pods->get_object()) {
-      NOS_RETURN_IF_ERROR(TakeNumber(*pods, ns, 1, kMostMovesAtOnce, moved.pods[std::string(ns)]));
+      NOS_RETURN_IF_ERROR(TakeNumber(*pods, ns, 1, kMaxMovesAtOnce, moved.pods[std::string(ns)]));
     }
   }
   return all;
@@ -248,7 +248,7 @@ Result<PlaceFor> ReadPlaceFor(std::string_view text) {
   NOS_ASSIGN(const Json object, ReadObject(text));
   PlaceFor what;
   NOS_RETURN_IF_ERROR(TakeText(object, "id", true, what.id));
-  NOS_RETURN_IF_ERROR(TakeNumber(object, "of", 1, kMostMovesAtOnce, what.of));
+  NOS_RETURN_IF_ERROR(TakeNumber(object, "of", 1, kMaxMovesAtOnce, what.of));
   NOS_RETURN_IF_ERROR(TakeText(object, "pod", true, what.pod));
   NOS_RETURN_IF_ERROR(TakeText(object, "uid", true, what.uid));
   NOS_RETURN_IF_ERROR(TakeText(object, "owner", false, what.owner));

@@ -83,7 +83,7 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
   SetUntil(binding, Time::max());
   scheduling::Progress progress = LookAtCuts(binding, now);
   if (progress.kind == scheduling::Progress::Kind::kReady) {
-    if (binding.held_back) return Stir(binding.gang, "");
+    if (binding.held_back) return MarkGangDirty(binding.gang, "");
     due_around_.insert(key);
     progress = AskPreBinders(binding, now);
   }
@@ -102,7 +102,7 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
                   AfterThat::kSamePlace);
   }
   if (binding.ready && binding.gang.empty()) return Send(binding, client);
-  if (binding.ready) Stir(binding.gang, "");
+  if (binding.ready) MarkGangDirty(binding.gang, "");
   SendWrites(binding, std::move(progress.writes), client);
 }
 
@@ -209,11 +209,11 @@ void Scheduler::TakeAnswers(Time now) {
     }
     going_.erase(victim);
     engine_.SetLeaving(victim, ending_.contains(victim));
-    saw_to_it_.erase(preemptor);
+    has_preempted_for_.erase(preemptor);
     if (bindings_.contains(preemptor)) continue;
     if (const auto pod = queue_.TakeThis(preemptor)) queue_.Failed(*pod, now);
   }
-  for (Telling& telling : shared_->evicted.TakeAll()) Tell(std::move(telling), now);
+  for (EventQueue& telling : shared_->evicted.TakeAll()) Tell(std::move(telling), now);
   for (auto& portion : shared_->told.TakeAll()) {
     telling_ = false;
     for (Shared::Told& told : portion) {
@@ -319,8 +319,8 @@ void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {
   if (!unreserve) return;
   engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
   engine_.Forget(key);
-  Happened({ClusterEvent::Kind::kPodLeft, {}, {}, binding.pod, {}, {}}, now);
-  if (!binding.gang.empty()) Stir(binding.gang, fmt::format("{} lost its place", key));
+  OnClusterEvent({ClusterEvent::Kind::kPodLeft, {}, {}, binding.pod, {}, {}}, now);
+  if (!binding.gang.empty()) MarkGangDirty(binding.gang, fmt::format("{} lost its place", key));
 }
 
 // A pod for which others were evicted keeps its nomination if the node itself is not the cause.

@@ -18,7 +18,7 @@ using cluster::NodeInfo;
 using scheduling::Progress;
 
 // Consecutive writes of a node that were not answered.
-constexpr int kMostDoubts = 5;
+constexpr int kMaxDoubts = 5;
 
 std::vector<gpu::Placement> PlacementsOf(const Gpu& gpu) {
   std::vector<gpu::Placement> placements;
@@ -158,7 +158,7 @@ void Cuts::Written(const CutWrite& write, const Status& answer) {
   }
   // Writes again: giving up would hand the capacity freed for this pod to others.
   site.doubts = perhaps ? site.doubts + 1 : 0;
-  if (perhaps && site.doubts <= kMostDoubts) {
+  if (perhaps && site.doubts <= kMaxDoubts) {
     site.dirty = true;
     return;
   }

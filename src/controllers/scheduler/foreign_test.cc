@@ -313,8 +313,8 @@ TEST_F(SchedulerForeignTest, EvictsNothingForStaleNominationAfterRestart) {
 
 // An earlier expired wait must not shorten a new one.
 TEST_F(SchedulerForeignTest, WaitsForPartitionerAgainAfterEarlierTimeout) {
-  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
-  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  framework_ = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
+  const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   RestartWith(&cutting);
   GpuNode("ga", 1);  // has no agent
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});

@@ -64,7 +64,7 @@ void Scheduler::TryDomains(const Gang& gang, const scheduling::GangTies& ties, G
   int begun = 0;
   for (const std::vector<size_t>& domain : starts.domains) {
     if (began && std::ranges::binary_search(domain, *began)) continue;
-    if (begun == scheduling::kMostGangStarts || tries.asks_left == 0) break;
+    if (begun == scheduling::kMaxGangStarts || tries.asks_left == 0) break;
     GangTry tried = TryIn(gang, domain, tries);
     if (IsEnough(gang, tried)) {
       best = std::move(tried);

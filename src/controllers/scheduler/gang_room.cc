@@ -171,7 +171,7 @@ class Scheduler::RoomSearch {
     if (node != nullptr) return Preemption{node->node->meta.name, {}, 0};
     std::optional<Preemption> found;
     if (!as_cut_ && MayTake(member)) found = FindVictims(member, kind);
-    kind.hopeless = !found && IsOnlyHarmed(*member);
+    kind.hopeless = !found && HasNoPositiveInterPodConstraints(*member);
     return found;
   }
 
@@ -252,7 +252,7 @@ Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
   };
   GangRoom for_cuts;
   for_cuts.why_not = kAwaitsCut;
-  for (int i = 0; i < kMostSilentAtOnce && awaits_cuts(); ++i) {
+  for (int i = 0; i < kMaxSilentAtOnce && awaits_cuts(); ++i) {
     if (HasPatience(first->Key(), now)) return for_cuts;
     for (const std::string& node : room.awaits_cuts) CountAsSilent(node);
     room = RoomSearch(*this, gang, now, false).Run();

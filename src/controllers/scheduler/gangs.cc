@@ -17,10 +17,10 @@ namespace nos::controllers {
 namespace {
 
 // Larger gangs get no count in the message: each new member would rewrite the conditions of all.
-constexpr int kMostCounted = 100;
+constexpr int kMaxCounted = 100;
 
 std::string WhyTooFew(size_t there, int least) {
-  if (least > kMostCounted) {
+  if (least > kMaxCounted) {
     return fmt::format("fewer than the {} pods that are placed together are there", least);
   }
   return fmt::format("{} of the {} pods that are placed together are there", there, least);
@@ -33,7 +33,7 @@ size_t AtLeast(const GangSize& size) { return static_cast<size_t>(std::max(size.
 // False: the pod belongs to no gang and is decided alone.
 bool Scheduler::DecideWithGang(const Pod& pod, kube::Client& client, Time now) {
   const std::string gang = GangOf(*pod);
-  const auto around = engine_.snapshot().ShareAround();
+  const auto around = engine_.snapshot().ShareContext();
   if (gang.empty() || around == nullptr) return false;
   const GangSize size = SizeOfGang(*pod, *around);
   if (size.problem.empty() && size.least <= 1) return false;
@@ -182,18 +182,18 @@ void Scheduler::TakeInMember(const Pod& before, const Pod& after, Time now) {
   if (!stays && was_chosen) {
     GiveUp(key, fmt::format("it has left {}", gang), now);
   } else if (!stays || had_place != has_place) {
-    Stir(gang, has_place ? "" : fmt::format("{} has left it", key));
+    MarkGangDirty(gang, has_place ? "" : fmt::format("{} has left it", key));
   }
 }
 
-void Scheduler::Stir(const std::string& gang, const std::string& why) {
-  std::string& reason = stirred_[gang];
+void Scheduler::MarkGangDirty(const std::string& gang, const std::string& why) {
+  std::string& reason = dirty_gangs_[gang];
   if (reason.empty()) reason = why;
 }
 
 void Scheduler::LookAtGangs(kube::Client& client, Time now) {
-  while (!stirred_.empty()) {
-    const auto next = stirred_.extract(stirred_.begin());
+  while (!dirty_gangs_.empty()) {
+    const auto next = dirty_gangs_.extract(dirty_gangs_.begin());
     LookAtGang(next.key(), next.mapped(), client, now);
   }
 }

@@ -16,7 +16,7 @@ namespace nos::controllers {
 struct Scheduler::Shared {
   // The result of publishing one condition or Event.
   struct Told {
-    Telling telling;
+    EventQueue telling;
     bool ok = true;
   };
   kube::Inbox<Answer> answers;
@@ -26,7 +26,7 @@ struct Scheduler::Shared {
     bool perhaps = false;           // the call was not answered, so the outcome is unknown
   };
   kube::Inbox<NotEvicted> not_evicted;
-  kube::Inbox<Telling> evicted;  // Events to publish about evictions
+  kube::Inbox<EventQueue> evicted;  // Events to publish about evictions
   kube::Inbox<std::pair<CutWrite, Status>> cut;
   kube::EventRecorder events{"nos-scheduler"};  // used by calls that publish
   std::function<void()> wake;
@@ -41,7 +41,7 @@ inline bool RunsSomewhere(const std::shared_ptr<const cluster::Pod>& pod) {
 
 // Other pods can only make it unschedulable: it has neither a required pod affinity nor a spread
 // constraint.
-inline bool IsOnlyHarmed(const cluster::Pod& pod) {
+inline bool HasNoPositiveInterPodConstraints(const cluster::Pod& pod) {
   return pod.pod_affinity.required.empty() && pod.spread.empty();
 }
 
@@ -53,7 +53,7 @@ inline constexpr std::string_view kAwaitsCut = "its GPUs can be cut without anyb
 inline constexpr Duration kForeignPromise = std::chrono::minutes(10);
 
 // Limit of nodes counted as silent in one attempt for one pod or gang.
-inline constexpr int kMostSilentAtOnce = 100;
+inline constexpr int kMaxSilentAtOnce = 100;
 
 // Pods with the same value have the same victims, except for their own nominations.
 std::string KindOfPreemptor(const cluster::Pod& pod);

@@ -83,7 +83,7 @@ bool Scheduler::MayEvict(const SchedulerProfile& profile, const cluster::Pod& po
                          const cluster::Pod& other) const {
   if (other.priority >= pod.priority || HasQuota(*profile.framework, other)) return false;
   const std::string gang = GangOf(other);
-  const auto around = engine_.snapshot().ShareAround();
+  const auto around = engine_.snapshot().ShareContext();
   return gang.empty() || gang != GangOf(pod) || around == nullptr ||
          SizeOfGang(pod, *around).least <= 1;
 }
@@ -91,7 +91,7 @@ bool Scheduler::MayEvict(const SchedulerProfile& profile, const cluster::Pod& po
 std::optional<scheduling::Preemption> Scheduler::FindPreemption(const SchedulerProfile& profile,
                                                                 const cluster::Pod& pod) {
   if (!profile.preemption || !MayMakeRoom(profile, pod)) return std::nullopt;
-  const bool alike = IsOnlyHarmed(pod) && engine_.NomineeNode(pod.Key()).empty();
+  const bool alike = HasNoPositiveInterPodConstraints(pod) && engine_.NomineeNode(pod.Key()).empty();
   std::string kind = alike ? KindOfPreemptor(pod) : "";
   if (alike && hopeless_.Contains(kind, engine_.openings())) return std::nullopt;
   const auto may_go = [&](const cluster::Pod& other) { return MayEvict(profile, pod, other); };
@@ -176,7 +176,7 @@ void Scheduler::LeaveOutSilentNodes(const cluster::Pod& pod, cluster::ClusterSna
 }
 
 // Agents that do not report in time. No event announces the end of the wait.
-void Scheduler::HeedPatience(Time now) {
+void Scheduler::ExpireAgentTimeouts(Time now) {
   while (!patience_ends_.empty() && patience_ends_.begin()->first <= now) {
     const auto end = patience_ends_.extract(patience_ends_.begin()).value();
     const auto made = patience_.find(end.second);
@@ -191,7 +191,7 @@ void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
   engine_.Nominate(pod, node, foreign_.contains(pod->Key()));
   if (before != node) {
     patience_.erase(pod->Key());
-    saw_to_it_.erase(pod->Key());
+    has_preempted_for_.erase(pod->Key());
   }
   if (before.empty() || before == node) return;
   const auto binding = bindings_.find(pod->Key());
@@ -199,7 +199,7 @@ void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
   if ((RunsSomewhere(pod) ? pod->node_name : assumed) == before) return;  // the pod runs on it
   auto left = std::make_shared<cluster::Pod>(*pod);
   left->node_name = before;
-  Happened({ClusterEvent::Kind::kPodLeft, {}, {}, std::move(left), {}, {}}, now);
+  OnClusterEvent({ClusterEvent::Kind::kPodLeft, {}, {}, std::move(left), {}, {}}, now);
 }
 
 void Scheduler::SetNominee(const Pod& pod, const std::string& node, kube::Client& client,
@@ -272,7 +272,7 @@ void Scheduler::MakeRoom(const Places& places, const std::vector<Pod>& victims,
   if (!victims.empty()) measures_.Preempted(victims.size());
   for (const auto& [pod, node] : places) {
     Promise(pod, node, now);
-    saw_to_it_.insert(pod->Key());
+    has_preempted_for_.insert(pod->Key());
   }
 
   // 2. Prepare the evictions. They count as terminating from here on.
@@ -336,7 +336,7 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
   const std::string node = placed == nullptr ? victim->node_name : placed->node;
   // Only pods of its own namespace may see the preemptor's name.
   const bool related = preemptor->meta.ns == victim->meta.ns;
-  Telling telling{
+  EventQueue telling{
       victim, "Preempted",
       fmt::format("Preempted by pod {}{} on node {}{}", preemptor->meta.uid,
                   related ? fmt::format(" ({})", preemptor->Key()) : "", node,

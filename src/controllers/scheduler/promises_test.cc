@@ -259,8 +259,8 @@ TEST_F(SchedulerPromisesTest, EvictsNothingWhileFreeGpuIsPartitioned) {
 }
 
 TEST_F(SchedulerPromisesTest, EvictsNothingWhilePartitionerCanCreateSlice) {
-  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
-  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  framework_ = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
+  const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   RestartWith(&cutting);
   GpuNode("g", 2);
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});

@@ -52,7 +52,7 @@ class RandomQuotasTest : public ClaimsFixture,
 
  private:
   // Limit of created pods: more mean that evictions never end.
-  static constexpr int kMostPods = 400;
+  static constexpr int kMaxPods = 400;
   struct Asks {
     std::string ns;
     int cpu = 0, priority = 0;
@@ -174,7 +174,7 @@ class RandomQuotasTest : public ClaimsFixture,
       const Asks asks = asks_.at(key);
       const std::string scheduler(FindString(*api_.Find("pods", key), "spec", "schedulerName"));
       api_.Remove("pods", key);
-      if (!events_.returns || static_cast<int>(asks_.size()) > kMostPods) continue;
+      if (!events_.returns || static_cast<int>(asks_.size()) > kMaxPods) continue;
       (void)AddPod(asks.ns, asks.cpu, asks.priority, asks.node, "", scheduler);
     }
   }
@@ -335,7 +335,7 @@ class RandomQuotasTest : public ClaimsFixture,
       clock_.Advance(seconds(10));
     }
     if (evictions_ != evictions) problems_.insert("evictions though nothing happens");
-    if (static_cast<int>(asks_.size()) > kMostPods) problems_.insert("evictions without end");
+    if (static_cast<int>(asks_.size()) > kMaxPods) problems_.insert("evictions without end");
     size_t waiting = 0;
     for (const auto& [key, asks] : asks_) waiting += At(key) == "" ? 1 : 0;
     if (const size_t more = api_.writes.size() - writes; more > 30 * waiting + 10) {

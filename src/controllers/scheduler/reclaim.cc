@@ -96,7 +96,7 @@ bool Scheduler::IsOnLostNode(const scheduling::Engine::Placed& placed) const {
 // The pod with its whole gang: the rest of a gang is useless without one of its members.
 scheduling::EvictionUnit Scheduler::UnitOf(const Pod& pod) const {
   const std::string gang = GangOf(*pod);
-  const auto around = engine_.snapshot().ShareAround();
+  const auto around = engine_.snapshot().ShareContext();
   if (gang.empty() || around == nullptr || SizeOfGang(*pod, *around).least <= 1) return {pod};
   scheduling::EvictionUnit unit{pod};
   for (const Pod& member : gangs_.Of(gang)) {
@@ -112,7 +112,7 @@ std::vector<Scheduler::Pod> Scheduler::RestOfGangs(const std::vector<Pod>& leavi
   std::vector<Pod> rest;
   std::set<std::string> known;
   for (const Pod& pod : leaving) known.insert(pod->Key());
-  const auto around = engine_.snapshot().ShareAround();
+  const auto around = engine_.snapshot().ShareContext();
   for (const Pod& pod : leaving) {
     const auto going = going_.find(pod->Key());
     if (going != going_.end() ? !going->second : reconcile::WhyReclaimed(*pod) == nullptr) continue;
@@ -145,7 +145,7 @@ scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const clu
 // True if the scheduler that nominated the pod still has to start evictions for it.
 bool Scheduler::SeesToIt(const std::string& pod_key) const {
   const auto foreign = foreign_.find(pod_key);
-  return foreign == foreign_.end() ? !saw_to_it_.contains(pod_key) : !GoneFor(foreign->second.pod);
+  return foreign == foreign_.end() ? !has_preempted_for_.contains(pod_key) : !GoneFor(foreign->second.pod);
 }
 
 // Nominations that must stay possible after evictions for the pod. Nominations whose own evictions
@@ -250,7 +250,7 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
 
   // 4. Prefer partitioning to evictions, as long as partitioner and agents act in time. Nodes where
   //    they do not are left out of the next searches.
-  for (int i = 0; i < kMostSilentAtOnce && awaits_cut && leaving.empty(); ++i) {
+  for (int i = 0; i < kMaxSilentAtOnce && awaits_cut && leaving.empty(); ++i) {
     if (!found || !found->victims.empty()) break;
     if (HasPatience(pod->Key(), now)) return std::string(kAwaitsCut);
     CountAsSilent(found->node);
@@ -273,7 +273,7 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
   }
   // Something other than capacity keeps the pod pending.
   if (found->victims.empty() && leaving.empty()) {
-    saw_to_it_.insert(pod->Key());
+    has_preempted_for_.insert(pod->Key());
     return "";
   }
   found->victims.insert(found->victims.end(), rest.begin(), rest.end());

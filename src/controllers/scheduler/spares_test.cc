@@ -79,8 +79,8 @@ TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithoutNeed) {
 }
 
 TEST_F(SchedulerSparesTest, EvictsNothingForGangWhilePartitionerCanCreateSlices) {
-  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
-  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  framework_ = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
+  const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   RestartWith(&cutting);
   GpuNode("g", 3);
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
@@ -194,8 +194,8 @@ TEST_F(SchedulerEndsTest, EvictsNothingBeforeAgentReportsFreedSlots) {
 }
 
 TEST_F(SchedulerEndsTest, EvictsNothingBeforeAgentReportsForPartitioner) {
-  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
-  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  framework_ = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
+  const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   RestartWith(&cutting);
   EndBesideABorrower("nvidia.com/mig-2g.10gb");
 }
@@ -228,8 +228,8 @@ TEST_F(SchedulerEndsTest, EvictsNoFurtherPodWhileSlotsAreRepartitioned) {
 }
 
 TEST_F(SchedulerSparesTest, EvictsBorrowerWhenNoPartitionerActs) {
-  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
-  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  framework_ = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
+  const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   RestartWith(&cutting);
   GpuNode("ga", 1);
   Cordon("ga");

@@ -17,10 +17,10 @@ kube::ObjectReference Reference(const cluster::Pod& pod) {
   return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
 }
 
-constexpr int kMostConflicts = 3;
+constexpr int kMaxConflicts = 3;
 
 // Limit of constraints of a pod: searching a remedy for more would take seconds.
-constexpr size_t kMostTerms = 100;
+constexpr size_t kMaxTerms = 100;
 
 size_t TermsOf(const cluster::NodeSelectorTerm& term) {
   return term.match_expressions.size() + term.match_fields.size();
@@ -72,7 +72,7 @@ void Scheduler::PutAside(const std::string& key, const std::string& successor, T
   tellings_.insert(std::move(other));
 }
 
-void Scheduler::Tell(Telling telling, Time now) {
+void Scheduler::Tell(EventQueue telling, Time now) {
   const std::string key = telling.pod->Key();
   PutAside(key, telling.pod->meta.uid, now);
   const bool of_condition = telling.node.empty();
@@ -89,7 +89,7 @@ void Scheduler::Tell(Telling telling, Time now) {
   untold_.Add(key, now);
 }
 
-void Scheduler::ExplainLater(Telling telling) {
+void Scheduler::ExplainLater(EventQueue telling) {
   const bool never = !telling.explain || config_.remedies_per_call == 0;
   if (never || unexplained_.size() >= config_.most_tellings) return;
   const std::string key = telling.pod->Key();
@@ -103,18 +103,18 @@ Time Scheduler::WhenToExplain(Time now) const {
 }
 
 // Searches remedies for pending pods whose condition has none.
-std::vector<Scheduler::Telling> Scheduler::ExplainSome(Time now) {
+std::vector<Scheduler::EventQueue> Scheduler::ExplainSome(Time now) {
   if (WhenToExplain(now) > now) return {};
-  std::vector<Telling> some;
+  std::vector<EventQueue> some;
   while (some.size() < config_.tellings_per_call && !unexplained_.empty()) {
-    Telling next = std::move(unexplained_.extract(unexplained_.begin()).mapped());
+    EventQueue next = std::move(unexplained_.extract(unexplained_.begin()).mapped());
     if (!bindings_.contains(next.pod->Key())) some.push_back(std::move(next));
   }
   remedies_due_ = now + config_.remedies_beside_bindings_every;
   std::vector<std::string> words;
-  for (const Telling& telling : some) words.push_back(telling.message);
+  for (const EventQueue& telling : some) words.push_back(telling.message);
   AddRemedies(some);
-  std::vector<Telling> explained;
+  std::vector<EventQueue> explained;
   for (size_t i = 0; i < some.size(); ++i) {
     if (some[i].explain) {
       ExplainLater(std::move(some[i]));
@@ -143,12 +143,12 @@ void Scheduler::TellOfCut(Binding& binding, scheduling::Progress& progress, Time
 
 // Pods of one kind with the same refusal get the same remedy. Kinds beyond remedies_per_call keep
 // `explain` and are handled later.
-void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
+void Scheduler::AddRemedies(std::vector<EventQueue>& tellings) const {
   std::map<std::pair<std::string, std::string>, std::string> known;
-  for (Telling& telling : tellings) {
+  for (EventQueue& telling : tellings) {
     const SchedulerProfile* profile = ProfileFor(*telling.pod);
     if (!std::exchange(telling.explain, false) || profile == nullptr) continue;
-    if (TermsOf(*telling.pod) > kMostTerms) continue;
+    if (TermsOf(*telling.pod) > kMaxTerms) continue;
     // Victims are being evicted for it.
     if (!engine_.NomineeNode(telling.pod->Key()).empty()) continue;
     const std::pair key(
@@ -176,7 +176,7 @@ void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
 // Publishes one portion at a time, so that decisions and bindings come first.
 void Scheduler::TellSome(kube::Client& client, Time now) {
   if (telling_) return;
-  std::vector<Telling> portion;
+  std::vector<EventQueue> portion;
   const size_t most = IsBinding() ? config_.tellings_beside_bindings : config_.tellings_per_call;
   while (portion.size() < most) {
     const std::optional<std::string> key = untold_.Take(now);
@@ -187,14 +187,14 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
   }
   // Only while no pod waits for a decision.
   if (queue_.ready() == 0 && !IsBinding()) AddRemedies(portion);
-  for (const Telling& telling : portion) ExplainLater(telling);
+  for (const EventQueue& telling : portion) ExplainLater(telling);
   if (portion.empty()) portion = ExplainSome(now);
   if (portion.empty()) return;
   telling_ = true;
   auto call = [shared = shared_, portion = std::move(portion), now](kube::Client& with) {
     std::vector<kube::NamedPatch> conditions;
     std::vector<kube::EventNote> notes;
-    for (const Telling& telling : portion) {
+    for (const EventQueue& telling : portion) {
       const cluster::Pod& pod = *telling.pod;
       if (!telling.node.empty()) {
         notes.push_back(
@@ -208,7 +208,7 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
           {Reference(pod), kube::EventType::kWarning, "FailedScheduling", telling.message});
     }
     std::vector<Shared::Told> told;
-    for (const Telling& telling : portion) told.push_back({telling});
+    for (const EventQueue& telling : portion) told.push_back({telling});
     const auto written =
         with.PatchAll(kube::kPods, kube::PatchType::kStrategic, conditions, "status");
     size_t next = 0;
@@ -219,7 +219,7 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
       const bool conflict = status.code() == Code::kConflict;
       told[i].telling.conflicts += conflict ? 1 : 0;
       told[i].ok = status.ok() || status.code() == Code::kNotFound ||
-                   told[i].telling.conflicts > kMostConflicts;
+                   told[i].telling.conflicts > kMaxConflicts;
     }
     (void)shared->events.RecordAll(with, notes, now);  // best effort
     shared->told.Put(std::move(told));

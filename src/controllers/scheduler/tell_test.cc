@@ -101,7 +101,7 @@ TEST_F(SchedulerTellTest, OmitsRemedyForPodWithTooManyTerms) {
 
 // The pod's profile leaves partitioning to the partitioner, which can do it.
 TEST_F(SchedulerTellTest, RemedyAssumesPartitioningByPartitioner) {
-  const auto waiting = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
+  const auto waiting = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
   scheduler_ = std::make_unique<Scheduler>(
       config_,
       std::vector<SchedulerProfile>{

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kApiVersion = "admission.k8s.io/v1";
 constexpr std::string_view kKind = "AdmissionReview";
 // Limits for warnings. Source: k8s.io/apiserver, which truncates longer ones.
-constexpr size_t kMostWarning = 256, kMostWarnings = 10;
+constexpr size_t kMaxWarning = 256, kMaxWarnings = 10;
 
 using Visit = FunctionRef<void(std::string_view key, Cursor& value)>;
 
@@ -76,8 +76,8 @@ AdmissionAnswer AnswerTo(const AdmissionQuestion& question, const AdmissionVerdi
   }
   JsonArray warnings;
   for (const std::string& warning : verdict.warnings) {
-    if (warnings.size() == kMostWarnings) break;
-    warnings.emplace_back(Shortened(warning, kMostWarning));
+    if (warnings.size() == kMaxWarnings) break;
+    warnings.emplace_back(Shortened(warning, kMaxWarning));
   }
   if (!warnings.empty()) response["warnings"] = std::move(warnings);
   return {200,

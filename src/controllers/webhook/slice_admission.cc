@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cluster/need.h"
+#include "cluster/gpu_requirements.h"
 #include "cluster/new_pod.h"
 #include "codec/cursor.h"
 #include "controllers/pending/assumed.h"
@@ -18,15 +18,15 @@ namespace {
 // Maximum age of the snapshot, so that a burst of pods does not rebuild it for each pod.
 constexpr Duration kOldest = std::chrono::seconds(1);
 // A pod that is not in the caches by then was not created.
-constexpr Duration kLongestAssumed = std::chrono::seconds(10);
+constexpr Duration kMaxAssumed = std::chrono::seconds(10);
 // Together less than the timeout of API servers, which is some seconds.
-constexpr Duration kMostLook = std::chrono::seconds(1), kMostChoice = std::chrono::seconds(2);
+constexpr Duration kMaxLook = std::chrono::seconds(1), kMaxChoice = std::chrono::seconds(2);
 // Limit of pending pods that are considered, in the order of their names.
-constexpr size_t kMostWaiting = 2000;
-constexpr size_t kMostResources = 64 << 10;  // bytes of a container's resources
-constexpr int kMostAsking = 12;              // concurrent requests: fewer than threads
-constexpr size_t kMostReason = 1000;         // bytes
-constexpr size_t kMostFull = 1000;           // kinds of pods that are known not to fit
+constexpr size_t kMaxWaiting = 2000;
+constexpr size_t kMaxResources = 64 << 10;  // bytes of a container's resources
+constexpr int kMaxAsking = 12;              // concurrent requests: fewer than threads
+constexpr size_t kMaxReason = 1000;         // bytes
+constexpr size_t kMaxFull = 1000;           // kinds of pods that are known not to fit
 
 std::string Escaped(std::string_view key) {  // RFC 6901
   std::string text;
@@ -61,7 +61,7 @@ std::string ResourcesText(const std::string& object, size_t container) {
 Result<JsonArray> PatchFor(const std::string& object, size_t container, const std::string& resource,
                            const std::string& reason) {
   const std::string text = ResourcesText(object, container);
-  if (text.size() > kMostResources) return Invalid("its container's resources are too long");
+  if (text.size() > kMaxResources) return Invalid("its container's resources are too long");
   JsonObject resources;
   if (!text.empty()) {
     NOS_ASSIGN(Json known, ParseJson(text));
@@ -105,16 +105,16 @@ void SliceAdmission::LookAgain() {
   if (seen_.nodes != nullptr && now >= looked_ && now - looked_ < kOldest) return;
   const Cluster cluster = look_();
   const bool same = cluster.nodes == seen_.nodes && cluster.pods == seen_.pods;
-  if (same && !(assumes_ && now - looked_ >= kLongestAssumed)) return;
+  if (same && !(assumes_ && now - looked_ >= kMaxAssumed)) return;
   seen_ = cluster;
   assumes_ = false;
-  DeadlineIn(kMostLook);
+  DeadlineIn(kMaxLook);
   full_.clear();
   snapshot_ = cluster::ClusterSnapshot::Build(*seen_.nodes, *seen_.pods, catalogue_);
   const bool whole = GivesWhole(snapshot_);
   std::vector<std::shared_ptr<const cluster::Pod>> waiting;
   for (const auto& pod : *seen_.pods) {
-    if (waiting.size() == kMostWaiting) break;
+    if (waiting.size() == kMaxWaiting) break;
     const bool waits =
         pod->node_name.empty() && !pod->Finished() && scheduling::IsSchedulable(*pod);
     if (waits && AsksForSlices(*pod, whole)) waiting.push_back(pod);
@@ -148,7 +148,7 @@ AdmissionAnswer SliceAdmission::Review(std::string_view body) {
     std::atomic<int>& taken_;
     const int number;
   } place(asking_);
-  if (place.number > kMostAsking) return {503, "too many pods ask by need: try again\n", false};
+  if (place.number > kMaxAsking) return {503, "too many pods ask by need: try again\n", false};
   const auto question = ReadAdmissionReview(body);
   if (!question.ok()) return {400, question.status().message() + "\n", false};
   const std::optional<AdmissionVerdict> verdict = Choose(*question);
@@ -168,18 +168,18 @@ std::optional<AdmissionVerdict> SliceAdmission::Choose(const AdmissionQuestion& 
   if (!question.ns.empty()) pod.meta.ns = question.ns;
   const std::scoped_lock lock(mutex_);
   LookAgain();
-  DeadlineIn(kMostChoice);
+  DeadlineIn(kMaxChoice);
   planning::PlanOptions options;
   options.now = clock_.Now();
   options.out_of_time = [this] { return OutOfTime(); };
   const planning::NeedAnswer answer = planning::AnswerNeed(
       pod, snapshot_, configuration_.profiles.front().framework, options, &full_);
-  if (full_.size() > kMostFull) full_.clear();
+  if (full_.size() > kMaxFull) full_.clear();
   if (answer.unknown) return std::nullopt;
   AdmissionVerdict verdict{.refusal = answer.refusal};
   if (!answer.warning.empty()) verdict.warnings.push_back(answer.warning);
   if (!answer.choice) return verdict;
-  const std::string reason = Shortened(answer.choice->Reason(), kMostReason);
+  const std::string reason = Shortened(answer.choice->Reason(), kMaxReason);
   auto patch = PatchFor(question.object, answer.container, answer.choice->resource, reason);
   if (!patch.ok()) return AdmissionVerdict{.refusal = patch.status().message()};
   if (!answer.choice->node.empty() && !question.dry_run) {

@@ -31,7 +31,7 @@ std::string HealthCondition::Reason() const {
   return "Unknown";
 }
 
-void HealthBoard::Add(HealthCondition condition) {
+void GpuHealth::Add(HealthCondition condition) {
   {
     const std::lock_guard lock(mutex_);
     const auto at = std::lower_bound(
@@ -48,7 +48,7 @@ void HealthBoard::Add(HealthCondition condition) {
 }
 
 template <typename Predicate>
-void HealthBoard::EraseIf(const Predicate& predicate) {
+void GpuHealth::EraseIf(const Predicate& predicate) {
   {
     const std::lock_guard lock(mutex_);
     if (std::erase_if(conditions_, predicate) == 0) return;
@@ -56,34 +56,34 @@ void HealthBoard::EraseIf(const Predicate& predicate) {
   if (listener_) listener_();
 }
 
-void HealthBoard::Clear(int gpu, HealthCondition::Kind kind) {
+void GpuHealth::Clear(int gpu, HealthCondition::Kind kind) {
   EraseIf([&](const HealthCondition& condition) {
     return condition.gpu == gpu && condition.kind == kind;
   });
 }
 
-void HealthBoard::ClearOne(int gpu, std::optional<uint32_t> instance, HealthCondition::Kind kind) {
+void GpuHealth::ClearOne(int gpu, std::optional<uint32_t> instance, HealthCondition::Kind kind) {
   EraseIf([&](const HealthCondition& condition) {
     return condition.gpu == gpu && condition.instance == instance && condition.kind == kind;
   });
 }
 
-void HealthBoard::ClearInstance(int gpu, uint32_t instance) {
+void GpuHealth::ClearInstance(int gpu, uint32_t instance) {
   EraseIf([&](const HealthCondition& condition) {
     return condition.gpu == gpu && condition.instance == instance;
   });
 }
 
-void HealthBoard::ClearGpu(int gpu) {
+void GpuHealth::ClearGpu(int gpu) {
   EraseIf([&](const HealthCondition& condition) { return condition.gpu == gpu; });
 }
 
-std::vector<HealthCondition> HealthBoard::Conditions() const {
+std::vector<HealthCondition> GpuHealth::Conditions() const {
   const std::lock_guard lock(mutex_);
   return conditions_;
 }
 
-bool HealthBoard::Usable(int gpu, uint32_t instance) const {
+bool GpuHealth::Usable(int gpu, uint32_t instance) const {
   const std::lock_guard lock(mutex_);
   return std::none_of(conditions_.begin(), conditions_.end(), [&](const auto& condition) {
     return condition.Disables() && condition.gpu == gpu &&

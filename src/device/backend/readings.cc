@@ -8,7 +8,7 @@
 namespace nos::device {
 namespace {
 
-constexpr double kMostOfAnything = 1e15;  // no counter of a GPU reaches this
+constexpr double kMaxOfAnything = 1e15;  // no counter of a GPU reaches this
 
 bool IsShare(std::string_view metric) {
   return metric == metric::kUtilization || metric == metric::kMemoryUtilization;
@@ -23,7 +23,7 @@ void Readings::Take(std::string_view metric, const Result<double>& value) {
     return;
   }
   // Counters of work overshoot slightly, so shares may be up to 1.1.
-  const double most = IsShare(metric) ? 1.1 : kMostOfAnything;
+  const double most = IsShare(metric) ? 1.1 : kMaxOfAnything;
   if (!(*value >= 0 && *value <= most)) {
     unmeasured[name] = fmt::format("the driver says {}, which cannot be", *value);
     return;

@@ -12,7 +12,7 @@
 namespace nos::device {
 namespace {
 
-constexpr unsigned kMostGpus = 64;
+constexpr unsigned kMaxGpus = 64;
 
 Status MigIsOff(int gpu) {
   return {Code::kUnimplemented, fmt::format("MIG mode is off on GPU {}", gpu)};
@@ -84,7 +84,7 @@ Result<std::vector<GpuInfo>> NvmlBackend::ListGpus() {
   NOS_RETURN_IF_ERROR(OpenSession());
   unsigned count = 0;
   NOS_RETURN_IF_ERROR(Check(call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
-  if (count > kMostGpus) return Internal(fmt::format("the driver says there are {} GPUs", count));
+  if (count > kMaxGpus) return Internal(fmt::format("the driver says there are {} GPUs", count));
   known_.erase(known_.lower_bound(static_cast<int>(count)), known_.end());
   std::vector<GpuInfo> infos;
   for (int gpu = 0; gpu < static_cast<int>(count); ++gpu) {

@@ -12,7 +12,7 @@ namespace nos::device {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr unsigned kMostGpus = 64;
+constexpr unsigned kMaxGpus = 64;
 
 // "" if the driver does not report it.
 std::string UuidOf(const nvml::Functions& call, nvml::Device device) {
@@ -49,7 +49,7 @@ std::optional<HealthCondition> ToCondition(const nvml::EventData& event, int gpu
   return condition;
 }
 
-NvmlEvents::NvmlEvents(const NvmlLibrary& library, HealthBoard& board, Options options)
+NvmlEvents::NvmlEvents(const NvmlLibrary& library, GpuHealth& board, Options options)
     : library_(library), board_(board), options_(std::move(options)), session_(library) {}
 
 NvmlEvents::~NvmlEvents() {
@@ -135,7 +135,7 @@ Status NvmlEvents::Arm() {
   NOS_RETURN_IF_ERROR(
       ToStatus(library_.call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
   lost_.clear();
-  for (unsigned gpu = 0; gpu < std::min(count, kMostGpus); ++gpu) WatchGpu(static_cast<int>(gpu));
+  for (unsigned gpu = 0; gpu < std::min(count, kMaxGpus); ++gpu) WatchGpu(static_cast<int>(gpu));
   next_probe_ = Clock::now() + options_.probe;
   return Status::Ok();
 }

@@ -12,7 +12,7 @@ namespace nos::device {
 namespace {
 
 constexpr unsigned kRoom = 128;  // capacity for handles in a list; a GPU has at most 12 instances
-constexpr unsigned kMostSlots = 64;
+constexpr unsigned kMaxSlots = 64;
 
 // Reads one list of handles: `list(buffer, &count)`.
 template <typename Ref, typename List>
@@ -70,7 +70,7 @@ Result<GpuInstance> ReadInstance(const NvmlLibrary& library, nvml::Device device
   NOS_RETURN_IF_ERROR(
       ToStatus(library.call().nvmlGpuInstanceGetInfo(ref, &info), "nvmlGpuInstanceGetInfo"));
   const nvml::PlacementSlots& at = info.placement;
-  if (at.start >= kMostSlots || at.size == 0 || at.size > kMostSlots - at.start) {
+  if (at.start >= kMaxSlots || at.size == 0 || at.size > kMaxSlots - at.start) {
     return Internal(
         fmt::format("nvmlGpuInstanceGetInfo: the driver says instance {} has {} slots "
                     "at {}",

@@ -14,7 +14,7 @@
 namespace nos::device {
 namespace {
 
-constexpr unsigned kMostProcesses = 1024;  // limit for one GPU
+constexpr unsigned kMaxProcesses = 1024;  // limit for one GPU
 constexpr unsigned kProcessNameSize = 256;
 constexpr double kMiB = 1 << 20;
 
@@ -130,7 +130,7 @@ void NvmlMeter::ReadBoard(nvml::Device device, Readings& readings) const {
 }
 
 void NvmlMeter::ReadProcesses(nvml::Device device, Readings& readings) const {
-  std::vector<nvml::ProcessInfo> found(kMostProcesses);
+  std::vector<nvml::ProcessInfo> found(kMaxProcesses);
   auto count = static_cast<unsigned>(found.size());
   Status read = NOS_ASK(nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
   if (read.code() == Code::kUnimplemented) {

@@ -14,10 +14,10 @@ namespace nos::device {
 namespace {
 
 // Far above real values (18 GPU and 9 compute profiles, 12 slots); a larger answer is corrupt.
-constexpr unsigned kMostProfiles = 64;
-constexpr unsigned kMostPlacements = 256;
-constexpr unsigned kMostSlots = 64;
-constexpr unsigned kMostCount = 128;
+constexpr unsigned kMaxProfiles = 64;
+constexpr unsigned kMaxPlacements = 256;
+constexpr unsigned kMaxSlots = 64;
+constexpr unsigned kMaxCount = 128;
 
 struct RawProfile {
   nvml::GpuInstanceProfileInfo info{};
@@ -102,18 +102,18 @@ Status ReadPlacements(const nvml::Functions& call, nvml::Device device, DriverPr
   NOS_RETURN_IF_ERROR(ToStatus(
       call.nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, profile.id, nullptr, &count),
       kCall));
-  if (count > kMostPlacements) {
+  if (count > kMaxPlacements) {
     return Internal(
         fmt::format("{}: the driver says {} placements of {}", kCall, count, profile.name));
   }
-  std::vector<nvml::PlacementSlots> slots(kMostPlacements);
+  std::vector<nvml::PlacementSlots> slots(kMaxPlacements);
   const unsigned room = count;
   NOS_RETURN_IF_ERROR(ToStatus(
       call.nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, profile.id, slots.data(), &count),
       kCall));
   slots.resize(std::min(room, count));
   for (const nvml::PlacementSlots& at : slots) {
-    if (at.size == 0 || at.start >= kMostSlots || at.size > kMostSlots - at.start) {
+    if (at.size == 0 || at.start >= kMaxSlots || at.size > kMaxSlots - at.start) {
       profile.placements.clear();
       return Internal(fmt::format("{}: the driver says {} may take {} slots at {}", kCall,
                                   profile.name, at.size, at.start));
@@ -127,10 +127,10 @@ Status ReadPlacements(const nvml::Functions& call, nvml::Device device, DriverPr
 
 Result<DriverProfile> ToProfile(const RawProfile& raw, unsigned place, int64_t gpu_memory_mib,
                                 const gpu::Model* model) {
-  constexpr unsigned long long kMostMemory = 1ULL << 30;  // MiB: a pebibyte
+  constexpr unsigned long long kMaxMemory = 1ULL << 30;  // MiB: a pebibyte
   const nvml::GpuInstanceProfileInfo& info = raw.info;
-  if (info.instance_count > kMostCount || info.slice_count == 0 || info.slice_count > kMostSlots ||
-      info.memory_mib > kMostMemory || info.multiprocessors > 1'000'000) {
+  if (info.instance_count > kMaxCount || info.slice_count == 0 || info.slice_count > kMaxSlots ||
+      info.memory_mib > kMaxMemory || info.multiprocessors > 1'000'000) {
     return Internal(fmt::format(
         "nvmlDeviceGetGpuInstanceProfileInfo: the driver says profile {} has {} slices, {} MiB, {} "
         "multiprocessors and fits {} times",
@@ -168,7 +168,7 @@ std::string DriverString(const char* text, size_t size) {
 Result<std::vector<DriverProfile>> ReadProfiles(const nvml::Functions& call, nvml::Device device,
                                                 int64_t gpu_memory_mib, const gpu::Model* model) {
   std::vector<DriverProfile> profiles;
-  for (unsigned place = 0; place < kMostProfiles; ++place) {
+  for (unsigned place = 0; place < kMaxProfiles; ++place) {
     RawProfile raw;
     const nvml::Return code = ReadRaw(call, device, place, raw);
     if (code == nvml::kInvalidArgument) break;  // beyond the last profile of this driver
@@ -184,14 +184,14 @@ Result<std::vector<DriverProfile>> ReadProfiles(const nvml::Functions& call, nvm
 Result<std::vector<DriverComputeProfile>> ReadComputeProfiles(const nvml::Functions& call,
                                                               nvml::GpuInstanceRef instance) {
   std::vector<DriverComputeProfile> profiles;
-  for (unsigned place = 0; place < kMostProfiles; ++place) {
+  for (unsigned place = 0; place < kMaxProfiles; ++place) {
     nvml::ComputeInstanceProfileInfo info{};
     const nvml::Return code =
         call.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, place, /*shared*/ 0, &info);
     if (code == nvml::kInvalidArgument) break;
     if (code == nvml::kNotSupported) continue;
     NOS_RETURN_IF_ERROR(ToStatus(code, "nvmlGpuInstanceGetComputeInstanceProfileInfo"));
-    if (info.slice_count > kMostSlots || info.instance_count > kMostCount ||
+    if (info.slice_count > kMaxSlots || info.instance_count > kMaxCount ||
         info.multiprocessors > 1'000'000) {
       return Internal(
           fmt::format("nvmlGpuInstanceGetComputeInstanceProfileInfo: the driver says "

@@ -86,29 +86,29 @@ class GpuWork {
     if (!gpu_.mode || target.placements.empty()) return;
     const gpu::Model& model = target.model != nullptr ? *target.model : *gpu_.model;
     if (model.counted()) {
-      wanted_mode_ = Mode::kShares;
+      wanted_mode_ = SharingMode::kShares;
       return;
     }
     const bool plain = gpu::IsPlain(model.profile(target.placements.front().profile));
-    wanted_mode_ = plain ? Mode::kPlain : Mode::kMig;
+    wanted_mode_ = plain ? SharingMode::kPlain : SharingMode::kMig;
   }
   bool Switches() const { return wanted_mode_ && gpu_.mode && *wanted_mode_ != *gpu_.mode; }
 
   // True if the next reset, by any tool, would activate a mode that the target does not ask for.
   bool TakesBack() const {
-    const bool cut = gpu_.mode == Mode::kMig;
-    return gpu_.mig_after_reset && wanted_mode_ && (*wanted_mode_ == Mode::kMig) == cut &&
+    const bool cut = gpu_.mode == SharingMode::kMig;
+    return gpu_.mig_after_reset && wanted_mode_ && (*wanted_mode_ == SharingMode::kMig) == cut &&
            *gpu_.mig_after_reset != cut;
   }
   Operation::Kind TakeBack() const {
-    return gpu_.mode == Mode::kMig ? Operation::Kind::kEnableMig : Operation::Kind::kDisableMig;
+    return gpu_.mode == SharingMode::kMig ? Operation::Kind::kEnableMig : Operation::Kind::kDisableMig;
   }
 
   // From MPS shares or MIG, first leave that mode: a direct switch is impossible.
   Operation::Kind NextSwitch() const {
-    if (gpu_.mode == Mode::kMig) return Operation::Kind::kDisableMig;
-    if (gpu_.mode == Mode::kShares) return Operation::Kind::kDisableMps;
-    return wanted_mode_ == Mode::kMig ? Operation::Kind::kEnableMig : Operation::Kind::kEnableMps;
+    if (gpu_.mode == SharingMode::kMig) return Operation::Kind::kDisableMig;
+    if (gpu_.mode == SharingMode::kShares) return Operation::Kind::kDisableMps;
+    return wanted_mode_ == SharingMode::kMig ? Operation::Kind::kEnableMig : Operation::Kind::kEnableMps;
   }
 
   bool MayLie(gpu::Placement placement) const { return gpu::Occupancy(*gpu_.model).Add(placement); }
@@ -220,7 +220,7 @@ class GpuWork {
     if (!gpu_.mode || !wanted_mode_) return;
     Add("", "NotSwitched",
         fmt::format("GPU {} could not be switched from {} to {} yet", gpu_.index,
-                    ModeName(*gpu_.mode), ModeName(*wanted_mode_)),
+                    SharingModeName(*gpu_.mode), SharingModeName(*wanted_mode_)),
         obstacles);
   }
 
@@ -250,7 +250,7 @@ class GpuWork {
   const GpuInstance* foreign_ = nullptr;  // its profile or start is not in the model
   std::set<gpu::Placement> wanted_;
   bool has_target_ = false;
-  std::optional<Mode> wanted_mode_;  // empty: keep the present mode
+  std::optional<SharingMode> wanted_mode_;  // empty: keep the present mode
 };
 
 std::vector<GpuWork> WorkOf(std::span<const Target> targets, std::span<const ObservedGpu> gpus,
@@ -282,13 +282,13 @@ void AddAbsentGpus(std::span<const Target> targets, std::span<const ObservedGpu>
 
 }  // namespace
 
-std::string_view ModeName(Mode mode) {
+std::string_view SharingModeName(SharingMode mode) {
   switch (mode) {
-    case Mode::kMig:
+    case SharingMode::kMig:
       return "MIG";
-    case Mode::kShares:
+    case SharingMode::kShares:
       return "MPS";
-    case Mode::kPlain:
+    case SharingMode::kPlain:
       return "plain";
   }
   return "";

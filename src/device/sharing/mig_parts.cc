@@ -12,7 +12,7 @@ namespace nos::device {
 namespace {
 
 constexpr std::string_view kCount = "mps", kMigPrefix = "MIG-";
-constexpr size_t kMostUuid = 48;
+constexpr size_t kMaxUuid = 48;
 constexpr unsigned kNumberShift = 24;  // the driver's ids are below 2^24
 constexpr uint32_t kDriverIds = (uint32_t{1} << kNumberShift) - 1;
 
@@ -32,7 +32,7 @@ const gpu::Model* ModelOf(const GpuInfo& info, const gpu::Catalogue& catalogue) 
 
 bool IsMigUuid(std::string_view text) {
   return text.starts_with(kMigPrefix) && text.size() > kMigPrefix.size() &&
-         text.size() <= kMostUuid && std::ranges::all_of(text, [](unsigned char c) {
+         text.size() <= kMaxUuid && std::ranges::all_of(text, [](unsigned char c) {
            return std::isalnum(c) != 0 || c == '-';
          });
 }
@@ -45,8 +45,8 @@ std::optional<MigPart> ParseMigPartId(std::string_view id) {
   const std::vector<std::string_view> words = Split(id, ':');
   const bool shaped = words.size() == 5 && words[1].empty() && words[3].empty();
   if (!shaped || !IsMigUuid(words[0]) || !words[2].starts_with(kCount)) return std::nullopt;
-  const auto count = Number(words[2].substr(kCount.size()), 2, gpu::kMostParts);
-  const auto number = Number(words[4], 0, gpu::kMostParts - 1);
+  const auto count = Number(words[2].substr(kCount.size()), 2, gpu::kMaxParts);
+  const auto number = Number(words[4], 0, gpu::kMaxParts - 1);
   if (!count || !number || *number >= *count) return std::nullopt;
   return MigPart{std::string(words[0]), *count, *number};
 }

@@ -19,7 +19,7 @@ bool IsUuid(const std::string& uuid) {
 
 }  // namespace
 
-MpsControl::MpsControl(MpsControlOptions options, HealthBoard& board)
+MpsControl::MpsControl(MpsControlOptions options, GpuHealth& board)
     : options_(std::move(options)), board_(board) {}
 
 std::string MpsControl::PipeFolder(const std::string& gpu_uuid) const {

@@ -21,7 +21,7 @@ constexpr Duration kMomentOfDeath = std::chrono::milliseconds(200);  // sockets 
 constexpr Duration kFirstLook = std::chrono::milliseconds(10);
 // A server has at most 60 clients. The limits matter because containers can fake the daemon's
 // answers, and each client costs a file descriptor of this process, shared by all GPUs.
-constexpr size_t kMostServers = 64, kMostClients = 64;
+constexpr size_t kMaxServers = 64, kMaxClients = 64;
 
 // Without duplicates.
 std::vector<pid_t> ListedIn(const std::string& answer) {
@@ -34,7 +34,7 @@ std::vector<pid_t> ListedIn(const std::string& answer) {
 }  // namespace
 
 MpsDaemon::MpsDaemon(const MpsGpu& gpu, MpsToolOptions tool, MpsDaemonOptions options,
-                     HealthBoard& board, bool wanted)
+                     GpuHealth& board, bool wanted)
     : gpu_(gpu),
       options_(std::move(options)),
       tool_(std::move(tool)),
@@ -249,7 +249,7 @@ void MpsDaemon::Serve() {
 Status MpsDaemon::Look() {
   NOS_ASSIGN(const std::string list, tool_.Ask("get_server_list", options_.answer_within));
   std::vector<pid_t> pids = ListedIn(list);
-  pids.resize(std::min(pids.size(), kMostServers));
+  pids.resize(std::min(pids.size(), kMaxServers));
   std::vector<Server> servers;
   int clients = 0;
   for (const pid_t pid : pids) {
@@ -282,7 +282,7 @@ Result<MpsDaemon::Server> MpsDaemon::ReadServer(pid_t pid) {
   const std::vector<pid_t> clients = ListedIn(*list);
   for (const pid_t client : clients) {
     ProcessHandle process(client);
-    const bool seen = client > 0 && process.valid() && server.clients.size() < kMostClients;
+    const bool seen = client > 0 && process.valid() && server.clients.size() < kMaxClients;
     if (seen) server.clients.push_back(std::move(process));
     server.unseen_clients |= !seen;
   }

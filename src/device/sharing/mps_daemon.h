@@ -78,7 +78,7 @@ struct MpsGpu {
 class MpsDaemon {
  public:
   // Starts a daemon if it is wanted, else ends the remains of one. `board` must outlive this.
-  MpsDaemon(const MpsGpu& gpu, MpsToolOptions tool, MpsDaemonOptions options, HealthBoard& board,
+  MpsDaemon(const MpsGpu& gpu, MpsToolOptions tool, MpsDaemonOptions options, GpuHealth& board,
             bool wanted = true);
   // Leaves the daemon running for the next agent: clients depend on it.
   ~MpsDaemon();
@@ -123,7 +123,7 @@ class MpsDaemon {
   const MpsGpu gpu_;
   const MpsDaemonOptions options_;
   const MpsTool tool_;
-  HealthBoard& board_;
+  GpuHealth& board_;
   WakeUp wake_up_;
 
   mutable std::mutex mutex_;

@@ -125,14 +125,14 @@ std::string MpsGpus::AdoptOne(const std::string& id) {
   if (known) return "";
   // The GPU's present memory is not checked: ECC may reduce it between boots while pods keep their
   // shares.
-  if (share->gib > gpu::kMostShareGib) {
-    return refuse(fmt::format("is more than the {} GiB of any share", gpu::kMostShareGib));
+  if (share->gib > gpu::kMaxShareGib) {
+    return refuse(fmt::format("is more than the {} GiB of any share", gpu::kMaxShareGib));
   }
-  if (share->start >= gpu::kMostClients) {
-    return refuse(fmt::format("is numbered {} or more", gpu::kMostClients));
+  if (share->start >= gpu::kMaxClients) {
+    return refuse(fmt::format("is numbered {} or more", gpu::kMaxClients));
   }
-  if (std::ssize(shares) >= gpu::kMostClients) {
-    return refuse(fmt::format("is one more than the {} shares of any GPU", gpu::kMostClients));
+  if (std::ssize(shares) >= gpu::kMaxClients) {
+    return refuse(fmt::format("is one more than the {} shares of any GPU", gpu::kMaxClients));
   }
   shares[next_id_++] = *share;
   return "";
@@ -169,9 +169,9 @@ Status MpsGpus::CheckRoom(const Known& gpu, int gib, int start) const {
                     "not fit",
                     index, capacity, gpu.info.memory_mib, options_.overhead_mib, MpsProfile(gib)));
   }
-  if (start >= gpu::kMostClients) {  // a number limit, independent of the GPU
+  if (start >= gpu::kMaxClients) {  // a number limit, independent of the GPU
     return Invalid(fmt::format("shares of GPU {} are numbered from 0 to {}, not {}", index,
-                               gpu::kMostClients - 1, start));
+                               gpu::kMaxClients - 1, start));
   }
   int64_t taken = 0;
   for (const auto& [id, share] : *gpu.shares) {

@@ -12,12 +12,12 @@
 namespace nos::device {
 namespace {
 
-constexpr int kMostGib = 9999;
-constexpr size_t kMostUuid = 48;
+constexpr int kMaxGib = 9999;
+constexpr size_t kMaxUuid = 48;
 
 // "GPU-" and characters of a UUID, so that it is safe in a path and in an environment.
 bool IsGpuUuid(std::string_view text) {
-  return text.starts_with("GPU-") && text.size() > 4 && text.size() <= kMostUuid &&
+  return text.starts_with("GPU-") && text.size() > 4 && text.size() <= kMaxUuid &&
          std::all_of(text.begin(), text.end(),
                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; });
 }
@@ -38,8 +38,8 @@ std::string MpsShareId(const MpsShare& share) {
 std::optional<MpsShare> ParseMpsShareId(std::string_view id) {
   const std::vector<std::string_view> parts = Split(id, ':');
   if (parts.size() != 5 || !parts[1].empty() || !parts[3].empty()) return std::nullopt;
-  const std::optional<int> gib = Number(parts[2], 1, kMostGib);
-  const std::optional<int> start = Number(parts[4], 0, kMostMpsStarts - 1);
+  const std::optional<int> gib = Number(parts[2], 1, kMaxGib);
+  const std::optional<int> start = Number(parts[4], 0, kMaxMpsStarts - 1);
   if (!IsGpuUuid(parts[0]) || !gib || !start) return std::nullopt;
   return MpsShare{std::string(parts[0]), *gib, *start};
 }
@@ -48,7 +48,7 @@ std::string MpsProfile(int gib) { return fmt::format("{}gb", gib); }
 
 std::optional<int> ParseMpsProfile(std::string_view profile) {
   if (!profile.ends_with("gb")) return std::nullopt;
-  return Number(profile.substr(0, profile.size() - 2), 1, kMostGib);
+  return Number(profile.substr(0, profile.size() - 2), 1, kMaxGib);
 }
 
 }  // namespace nos::device

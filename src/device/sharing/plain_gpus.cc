@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kWholeProfile = "gpu", kTimeProfile = "shared", kMark = "::time::";
 constexpr int kWholePlace = -1;
-constexpr int kMostStarts = 64;
+constexpr int kMaxStarts = 64;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ std::optional<TimeSlice> ParseTimeSliceId(std::string_view id) {
   const size_t mark = id.find(kMark);
   if (mark == std::string_view::npos || !id.starts_with("GPU-")) return std::nullopt;
   const auto start = ParseInt(id.substr(mark + kMark.size()));
-  if (!start || *start < 0 || *start >= kMostStarts) return std::nullopt;
+  if (!start || *start < 0 || *start >= kMaxStarts) return std::nullopt;
   TimeSlice slice{std::string(id.substr(0, mark)), static_cast<int>(*start)};
   return TimeSliceId(slice) == id ? std::optional(std::move(slice)) : std::nullopt;
 }
@@ -133,7 +133,7 @@ Result<GpuInstance> PlainGpus::Create(int gpu, const std::string& profile, uint8
   }
   if (!info->problem.empty()) return Status(Code::kUnavailable, info->problem);
   const int place = profile == kWholeProfile ? kWholePlace : start;
-  if (start >= kMostStarts || (place == kWholePlace && start != 0)) {
+  if (start >= kMaxStarts || (place == kWholePlace && start != 0)) {
     return Invalid(fmt::format("GPU {} has no {}@{}", gpu, profile, start));
   }
   Instances& there = instances_[info->uuid];

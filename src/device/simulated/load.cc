@@ -9,9 +9,9 @@ namespace nos::device {
 namespace {
 
 // A GPU of about 400 W.
-constexpr double kIdleWatts = 55, kMostWatts = 400;
-constexpr double kIdleCelsius = 31, kMostCelsius = 74;
-constexpr double kIdleMhz = 345, kMostMhz = 1410, kMemoryMhz = 1593;
+constexpr double kIdleWatts = 55, kMaxWatts = 400;
+constexpr double kIdleCelsius = 31, kMaxCelsius = 74;
+constexpr double kIdleMhz = 345, kMaxMhz = 1410, kMemoryMhz = 1593;
 constexpr double kIdleMemoryShare = 0.004;  // the driver's own memory
 constexpr int kTurnsOfAWave = 90;
 
@@ -47,10 +47,10 @@ Readings SimUse(double load, int64_t memory_mib) {
 }
 
 void AddSimBoard(double load, Readings& readings) {
-  readings.Take(metric::kPower, Between(kIdleWatts, kMostWatts, load));
-  readings.Take(metric::kPowerLimit, kMostWatts);
-  readings.Take(metric::kTemperature, std::floor(Between(kIdleCelsius, kMostCelsius, load)));
-  readings.Take(metric::kSmClock, load > 0 ? kMostMhz : kIdleMhz);
+  readings.Take(metric::kPower, Between(kIdleWatts, kMaxWatts, load));
+  readings.Take(metric::kPowerLimit, kMaxWatts);
+  readings.Take(metric::kTemperature, std::floor(Between(kIdleCelsius, kMaxCelsius, load)));
+  readings.Take(metric::kSmClock, load > 0 ? kMaxMhz : kIdleMhz);
   readings.Take(metric::kMemoryClock, kMemoryMhz);
   readings.Take(metric::kEccCorrected, 0.0);
   readings.Take(metric::kEccUncorrected, 0.0);

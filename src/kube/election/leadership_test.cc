@@ -40,7 +40,7 @@ LeaderElectionOptions Fast(const std::string& identity) {
 }
 
 // Waits for the given state of leadership; false on a time-out.
-bool Becomes(const Leadership& leadership, Bell& bell, bool leads) {
+bool Becomes(const Leadership& leadership, WakeSignal& bell, bool leads) {
   while (leadership.Leads() != leads) {
     if (!bell.Wait(std::chrono::seconds(20))) return false;
   }
@@ -49,7 +49,7 @@ bool Becomes(const Leadership& leadership, Bell& bell, bool leads) {
 
 TEST(LeadershipTest, ReleasesLeaseOnDestruction) {
   SharedApi api;
-  Bell first_bell, second_bell;
+  WakeSignal first_bell, second_bell;
   std::optional<Leadership> first;
   first.emplace(api, Fast("a"), [&] { first_bell.Ring(); });
   ASSERT_TRUE(Becomes(*first, first_bell, true));
@@ -62,7 +62,7 @@ TEST(LeadershipTest, ReleasesLeaseOnDestruction) {
 
 TEST(LeadershipTest, LosesLeaseWithoutRenewalAndReacquiresIt) {
   SharedApi api;
-  Bell bell;
+  WakeSignal bell;
   Leadership leadership(api, Fast("a"), [&] { bell.Ring(); });
   ASSERT_TRUE(Becomes(leadership, bell, true));
   api.SetDown(true);

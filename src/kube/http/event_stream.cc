@@ -11,8 +11,8 @@
 namespace nos::kube {
 namespace {
 
-constexpr size_t kMostEvent = size_t{64} << 20, kMostWaiting = size_t{256} << 20;
-constexpr size_t kMostBeginning = 4096, kMostSaid = 300;
+constexpr size_t kMaxEvent = size_t{64} << 20, kMaxWaiting = size_t{256} << 20;
+constexpr size_t kMaxBeginning = 4096, kMaxSaid = 300;
 // Servers send at least a keep-alive each 15 s.
 constexpr Duration kSilence = std::chrono::seconds(60);
 
@@ -28,12 +28,12 @@ Status AnswerError(int code, std::string_view body) {
                     : code == 404               ? Code::kNotFound
                     : code >= 400 && code < 500 ? Code::kInvalid
                                                 : Code::kUnavailable;
-  return {kind, Shortened(said, kMostSaid)};
+  return {kind, Shortened(said, kMaxSaid)};
 }
 
 EventStream::EventStream(ConnectionConfig config, const ApiRequest& request,
                          std::function<void()> wake)
-    : connection_(std::move(config)), wake_(std::move(wake)), reader_(kMostEvent) {
+    : connection_(std::move(config)), wake_(std::move(wake)), reader_(kMaxEvent) {
   auto identity = connection_.Current();
   if (!identity.ok()) {
     error_ = identity.status();
@@ -54,7 +54,7 @@ EventStream::~EventStream() {
 }
 
 bool EventStream::Take(std::string_view piece) {
-  beginning_ += piece.substr(0, kMostBeginning - beginning_.size());
+  beginning_ += piece.substr(0, kMaxBeginning - beginning_.size());
   std::deque<ServerEvent> events;
   size_t bytes = 0;
   Status taken = reader_.Take(piece, [&](ServerEvent event) {
@@ -64,7 +64,7 @@ bool EventStream::Take(std::string_view piece) {
   {
     const std::scoped_lock lock(mutex_);
     bytes_ += bytes;
-    if (taken.ok() && bytes_ > kMostWaiting) {
+    if (taken.ok() && bytes_ > kMaxWaiting) {
       taken = Status(Code::kExhausted, "events come faster than they are read");
     }
     error_ = taken;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "net/http_server.h"
 
 namespace nos::kube {
@@ -57,7 +57,7 @@ class EventStreamTest : public testing::Test {
       bell_.Wait(std::chrono::seconds(30));
     }
   }
-  Bell bell_;
+  WakeSignal bell_;
   std::unique_ptr<net::HttpServer> server_;
   std::unique_ptr<EventStream> stream_;
 };

@@ -6,7 +6,7 @@
 namespace nos::kube {
 namespace {
 
-constexpr int kLongestPoll = 60;  // seconds; a wake-up ends it
+constexpr int kMaxPoll = 60;  // seconds; a wake-up ends it
 
 CURLM* NewMulti(int max_connections) {
   static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -126,11 +126,11 @@ void HttpLoop::End(HttpTransfer& transfer, CURLcode result) {
 }
 
 int HttpLoop::MillisecondsToNext() {
-  double seconds = kLongestPoll;
+  double seconds = kMaxPoll;
   if (!later_.empty()) seconds = ToSeconds(later_.begin()->first - Steady::now());
   const std::scoped_lock lock(mutex_);
   if (!waiting_.empty()) seconds = std::min(seconds, (1 - tokens_) / per_second_);
-  return static_cast<int>(std::ceil(std::clamp<double>(seconds, 0.001, kLongestPoll) * 1000));
+  return static_cast<int>(std::ceil(std::clamp<double>(seconds, 0.001, kMaxPoll) * 1000));
 }
 
 }  // namespace nos::kube

@@ -10,8 +10,8 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-constexpr curl_off_t kLongestWish = 3600;  // seconds; limit for a server's Retry-After
-constexpr int kMostRepetitions = 8;
+constexpr curl_off_t kMaxWish = 3600;  // seconds; limit for a server's Retry-After
+constexpr int kMaxRepetitions = 8;
 
 std::string PercentEncode(CURL* curl, std::string_view text) {
   if (text.empty()) return {};  // curl would take 0 as "until the end"
@@ -196,8 +196,8 @@ std::optional<Steady::time_point> HttpTransfer::RepeatAt(CURLcode result) {
   // Without Retry-After it is no overload: a disruption budget that refuses an eviction is a 429
   // too.
   const bool busy = result == CURLE_OK && (code == 429 || code == 503) && seconds > 0;
-  if (!busy || !deadline_ || repetitions_ == kMostRepetitions) return std::nullopt;
-  const auto wish = std::chrono::seconds(std::min(seconds, kLongestWish));
+  if (!busy || !deadline_ || repetitions_ == kMaxRepetitions) return std::nullopt;
+  const auto wish = std::chrono::seconds(std::min(seconds, kMaxWish));
   const Steady::time_point due = Steady::now() + Jittered(wish);
   if (due >= *deadline_) return std::nullopt;
   ++repetitions_;
@@ -219,7 +219,7 @@ void HttpTransfer::Complete(CURLcode result) {
   code_ = static_cast<int>(code);
   curl_off_t wish = 0;
   curl_easy_getinfo(curl_, CURLINFO_RETRY_AFTER, &wish);
-  retry_after_ = std::chrono::seconds(std::clamp<curl_off_t>(wish, 0, kLongestWish));
+  retry_after_ = std::chrono::seconds(std::clamp<curl_off_t>(wish, 0, kMaxWish));
   if (ended_) ended_();
   done_.Ring();
 }

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "base/status.h"
 #include "kube/connection.h"
 #include "kube/transport.h"
@@ -86,7 +86,7 @@ class HttpTransfer {
   bool on_new_connection_ = false;
   int repetitions_ = 0;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
-  Bell done_;
+  WakeSignal done_;
 };
 
 }  // namespace nos::kube

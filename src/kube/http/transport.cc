@@ -19,13 +19,13 @@ constexpr size_t kMaxWatchLine = size_t{64} << 20;  // limit in bytes for one wa
 constexpr int kUnauthorized = 401;
 // The server ends a watch after five to ten minutes, the range that client-go requests. The random
 // spread keeps the watches of a cluster from reconnecting at the same moment.
-constexpr int kLeastWatchSeconds = 300, kMostWatchSeconds = 600;
+constexpr int kMinWatchSeconds = 300, kMaxWatchSeconds = 600;
 // curl enforces each deadline too; this margin covers a loop that is late itself.
 constexpr std::chrono::seconds kGrace{5};
 
 int WatchSeconds() {
   thread_local std::minstd_rand generator{std::random_device{}()};
-  return std::uniform_int_distribution(kLeastWatchSeconds, kMostWatchSeconds)(generator);
+  return std::uniform_int_distribution(kMinWatchSeconds, kMaxWatchSeconds)(generator);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "kube/client.h"
 #include "net/http_server.h"
 
@@ -57,7 +57,7 @@ class Tap {
     left.Ring();
   }
 
-  Bell left;  // rung when the client has disconnected
+  WakeSignal left;  // rung when the client has disconnected
 
  private:
   std::mutex mutex_;
@@ -103,7 +103,7 @@ class HttpTransportTest : public testing::Test {
   }
   // Waits for the next event.
   static std::optional<WatchEvent> Next(WatchStream& stream) {
-    Bell bell;
+    WakeSignal bell;
     stream.OnReady([&] { bell.Ring(); });
     bell.Wait(seconds(30));
     return stream.Next();
@@ -193,7 +193,7 @@ TEST_F(HttpTransportTest, HonoursTimeLimitOfRequest) {
 TEST_F(HttpTransportTest, LimitsRequestsInFlight) {
   constexpr int kRequests = 10, kAtOnce = 3;
   std::vector<Tap> taps(kRequests);
-  Bell arrived;
+  WakeSignal arrived;
   int open = 0, most = 0, next = 0;
   answer_ = [&](const HttpRequest&) {
     most = std::max(most, ++open);

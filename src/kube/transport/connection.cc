@@ -10,14 +10,14 @@
 namespace nos::kube {
 namespace {
 
-constexpr size_t kMostBytes = size_t{1} << 20;  // limit for a certificate, key or token
+constexpr size_t kMaxBytes = size_t{1} << 20;  // limit for a certificate, key or token
 constexpr std::chrono::seconds kLookAgain{10};
 // A credential is renewed this long before it expires, so that no request in flight uses an expired
 // one.
 constexpr std::chrono::seconds kMargin{10};
 
 Result<std::string> Value(const Secret& secret) {
-  return secret.file.empty() ? Result<std::string>(secret.text) : ReadFile(secret.file, kMostBytes);
+  return secret.file.empty() ? Result<std::string>(secret.text) : ReadFile(secret.file, kMaxBytes);
 }
 
 }  // namespace

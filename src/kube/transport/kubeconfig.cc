@@ -14,7 +14,7 @@
 namespace nos::kube {
 namespace {
 
-constexpr size_t kMostBytes = size_t{16} << 20;  // limit for a kubeconfig
+constexpr size_t kMaxBytes = size_t{16} << 20;  // limit for a kubeconfig
 
 // One of the files that together form the configuration.
 struct File {
@@ -157,7 +157,7 @@ Result<ConnectionConfig> FromFiles(const std::vector<std::string>& paths,
                                    std::string_view context) {
   std::vector<File> files;
   for (const std::string& path : paths) {
-    auto text = ReadFile(path, kMostBytes);
+    auto text = ReadFile(path, kMaxBytes);
     if (!text.ok()) return text.status().Within("kubeconfig");
     auto file = ParseFile(*text, std::filesystem::path(path).parent_path().string());
     if (!file.ok()) return file.status().Within("kubeconfig '" + path + "'");

@@ -68,7 +68,7 @@ Mobility MobilityOf(const cluster::Pod& pod, const MobilityRules& rules) {
 }
 
 EvictionBudgets::EvictionBudgets(const cluster::ClusterSnapshot& snapshot) {
-  const auto around = snapshot.ShareAround();
+  const auto around = snapshot.ShareContext();
   known_ = around != nullptr;
   Table table;
   if (known_) {

@@ -94,7 +94,7 @@ void AddBudget(const std::string& name, const cluster::LabelSelector& selector, 
   budget.meta.name = name;
   budget.selector = selector;
   budget.disruptions_allowed = allowed;
-  snapshot.ChangeAround().budgets.Set(
+  snapshot.ChangeContext().budgets.Set(
       "x/" + name, std::make_shared<const cluster::PodDisruptionBudget>(std::move(budget)));
 }
 

@@ -7,11 +7,11 @@
 #include <optional>
 #include <utility>
 
-#include "planning/defrag/elsewhere.h"
+#include "planning/defrag/reschedule_targets.h"
 #include "planning/explanation/explain.h"
 #include "planning/translation/live_filters.h"
 #include "planning/translation/pod_classes.h"
-#include "planning/defrag/relief_search.h"
+#include "planning/defrag/move_search.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/several_shares.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 using PodPtr = std::shared_ptr<const cluster::Pod>;
 
-constexpr int kMostPods = 200;  // pending pods evaluated per plan
+constexpr int kMaxPods = 200;  // pending pods evaluated per plan
 
 class Mover {
  public:
@@ -64,7 +64,7 @@ class Mover {
     plan.reliefs = std::move(world_.reliefs);
     plan.others = std::move(others_);
     plan.others.insert(plan.others.end(), world_.in_room.begin(), world_.in_room.end());
-    std::ranges::sort(plan.others, {}, &NotRelieved::pod);
+    std::ranges::sort(plan.others, {}, &NoMoveFound::pod);
     plan.after = std::move(world_.after);
     return plan;
   }
@@ -87,7 +87,7 @@ class Mover {
     if (static_cast<int>(world_.reliefs.size()) >= options_.most_reliefs) {
       return Reason{"SearchEnded", "enough pods are helped by moves before it", 0};
     }
-    if (looked_at_ >= kMostPods || out_of_time_()) {
+    if (looked_at_ >= kMaxPods || out_of_time_()) {
       return Reason{"SearchEnded", "there was no time to look for moves for it", 0};
     }
     return std::nullopt;
@@ -122,7 +122,7 @@ class Mover {
     std::optional<Reason> why = WhyNotLookedAt();
     for (const int pod : members) {
       const bool hopeless = waiting.size() + lacking > members.size();
-      if (why || served == lacking || hopeless || looked_at_ >= kMostPods) {
+      if (why || served == lacking || hopeless || looked_at_ >= kMaxPods) {
         waiting.push_back(pod);
         continue;
       }
@@ -151,7 +151,7 @@ class Mover {
 
   static size_t MovesIn(const MoveWorld& world) {
     size_t moves = 0;
-    for (const Relief& relief : world.reliefs) moves += relief.moves.size();
+    for (const MovePlan& relief : world.reliefs) moves += relief.moves.size();
     return moves;
   }
 
@@ -159,8 +159,8 @@ class Mover {
   std::optional<Reason> Serve(int pod, int most_moves, MoveWorld& world) {
     ++looked_at_;
     if (IsServedAsItIs(pod, world)) return std::nullopt;
-    const Newcomer newcomer(pods_[pod], frameworks_, live_.Has(*pods_[pod]), out_of_time_);
-    return Relieve(pod, newcomer, most_moves, options_, world);
+    const PendingPod newcomer(pods_[pod], frameworks_, live_.Has(*pods_[pod]), out_of_time_);
+    return PlanMovesFor(pod, newcomer, most_moves, options_, world);
   }
 
   // True if the pod fits because of what earlier moves have freed.
@@ -207,7 +207,7 @@ class Mover {
   const PodGroups groups_;
   MoveWorld world_;
   std::vector<std::optional<Failure>> failed_;  // by group, because its pods are equal
-  std::vector<NotRelieved> others_;
+  std::vector<NoMoveFound> others_;
   int version_ = 0;  // of world_
   int looked_at_ = 0;
 };

@@ -43,9 +43,9 @@ class MovesTest : public ::testing::Test {
 
   const MovePlan& Make() {
     before_ = cluster_.Snapshot();
-    before_.ChangeAround();
+    before_.ChangeContext();
     if (budget_.selector) {
-      before_.ChangeAround().budgets.Set(
+      before_.ChangeContext().budgets.Set(
           "x/b", std::make_shared<const cluster::PodDisruptionBudget>(budget_));
     }
     return MakeFrom();
@@ -61,7 +61,7 @@ class MovesTest : public ::testing::Test {
   // exactly one result.
   void Check() const {
     std::multiset<int> told;
-    for (const Relief& relief : plan_.reliefs) {
+    for (const MovePlan& relief : plan_.reliefs) {
       told.insert(relief.pod);
       EXPECT_FALSE(relief.moves.empty());
       EXPECT_LE(relief.moves.size(), static_cast<size_t>(options_.most_moves));
@@ -73,7 +73,7 @@ class MovesTest : public ::testing::Test {
       }
       CheckFits(*unplaced_[relief.pod], relief.node);
     }
-    for (const NotRelieved& other : plan_.others) {
+    for (const NoMoveFound& other : plan_.others) {
       told.insert(other.pod);
       EXPECT_FALSE(other.reason.message.empty());
     }
@@ -89,7 +89,7 @@ class MovesTest : public ::testing::Test {
     waiting.node_name.clear();
     waiting.phase = "Pending";
     const scheduling::Framework filters =
-        scheduling::Framework::Default(scheduling::GpusCut::kHere);
+        scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
     const scheduling::Cycle cycle = filters.PreFilter(waiting, others);
     const scheduling::Verdict verdict = filters.Filter(cycle, waiting, *others.Find(node));
     EXPECT_TRUE(verdict.fits()) << pod.Key() << " on " << node << ": " << verdict.message;
@@ -97,7 +97,7 @@ class MovesTest : public ::testing::Test {
   // Checks that used instances of unmoved pods still exist, and that no placements overlap.
   void CheckOthersStay() const {
     std::set<std::string> moved;
-    for (const Relief& relief : plan_.reliefs) {
+    for (const MovePlan& relief : plan_.reliefs) {
       for (const Move& move : relief.moves) EXPECT_TRUE(moved.insert(move.pod->Key()).second);
     }
     ASSERT_EQ(plan_.after.size(), before_.size());
@@ -120,14 +120,14 @@ class MovesTest : public ::testing::Test {
 
   std::vector<std::string> Moved() const {
     std::vector<std::string> names;
-    for (const Relief& relief : plan_.reliefs) {
+    for (const MovePlan& relief : plan_.reliefs) {
       for (const Move& move : relief.moves) names.push_back(move.pod->meta.name);
     }
     return names;
   }
   const Reason& Why(const std::string& name) const {
     return std::ranges::find(plan_.others, name,
-                             [&](const NotRelieved& o) { return unplaced_[o.pod]->meta.name; })
+                             [&](const NoMoveFound& o) { return unplaced_[o.pod]->meta.name; })
         ->reason;
   }
 
@@ -185,7 +185,7 @@ TEST_F(MovesTest, RepartitionsGpusOnTargetNodes) {
   cluster_.Pod("waits", {"7g.40gb"});
   Make();
   ASSERT_EQ(plan_.reliefs.size(), 1U);
-  const Relief& relief = plan_.reliefs[0];
+  const MovePlan& relief = plan_.reliefs[0];
   EXPECT_EQ(relief.node, "a");
   EXPECT_EQ(relief.devices.at(0).profile, "7g.40gb");
   EXPECT_THAT(Moved(), ElementsAre("small"));
@@ -323,7 +323,7 @@ TEST_F(MovesTest, DoesNotMovePlannedPods) {
   planned.phase = "Pending";
   cluster_.Pod("waits", {}, 0, "60");
   before_ = cluster_.Snapshot();
-  before_.ChangeAround();
+  before_.ChangeContext();
   ASSERT_TRUE(before_.Bind(std::make_shared<const cluster::Pod>(planned), "a").ok());
   MakeFrom();
   EXPECT_EQ(Why("waits").code, "NothingMovable");

@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 #include "planning/model/draft.h"
-#include "planning/defrag/elsewhere.h"
+#include "planning/defrag/reschedule_targets.h"
 #include "planning/moves.h"
 #include "planning/model/problem.h"
 #include "planning/testing/clusters.h"
@@ -72,7 +72,7 @@ Case Draw(Random& random, int most_waiting, const scheduling::FrameworkChoice& f
                 std::to_string(slices.empty() ? 30 + random.Below(30) : 1 + random.Below(24)));
   }
   Case drawn{cluster.Snapshot(), {}};
-  drawn.snapshot.ChangeAround();
+  drawn.snapshot.ChangeContext();
   for (const auto& pod : cluster.Pending()) {
     const std::shared_ptr<const cluster::Pod> alone[] = {pod};
     if (MakePlan(drawn.snapshot, alone, frameworks, {}).placed == 0) drawn.unplaced.push_back(pod);
@@ -109,7 +109,7 @@ std::optional<int> FewestByForce(const Case& drawn, int most,
       for (size_t i = 0; i < movable.size(); ++i) {
         if ((set >> i & 1U) == 0) continue;
         EXPECT_TRUE(here.Vacate(*movable[i], name).ok());
-        auto anew = std::make_shared<cluster::Pod>(*Anew(*movable[i]));
+        auto anew = std::make_shared<cluster::Pod>(*AsPending(*movable[i]));
         anew->priority = 0;
         gone.push_back(std::move(anew));
       }
@@ -125,8 +125,8 @@ std::optional<int> FewestByForce(const Case& drawn, int most,
 // Checks that the scheduler's filters admit the pod now and that its slices are unused.
 void ExpectEnters(cluster::ClusterSnapshot& world, const cluster::Pod& pod, const std::string& node,
                   const std::vector<AssignedDevice>& devices) {
-  const scheduling::Framework filters = scheduling::Framework::Default(scheduling::GpusCut::kHere);
-  const auto waiting = Anew(pod);
+  const scheduling::Framework filters = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
+  const auto waiting = AsPending(pod);
   const scheduling::Cycle cycle = filters.PreFilter(*waiting, world);
   const scheduling::Verdict verdict = filters.Filter(cycle, *waiting, *world.Find(node));
   EXPECT_TRUE(verdict.fits()) << pod.Key() << " on " << node << ": " << verdict.message;
@@ -153,7 +153,7 @@ void ExpectEnters(cluster::ClusterSnapshot& world, const cluster::Pod& pod, cons
 void Replay(const Case& drawn, const MovePlan& plan, int most_moves) {
   cluster::ClusterSnapshot world = drawn.snapshot;
   std::set<std::string> moved;
-  for (const Relief& relief : plan.reliefs) {
+  for (const MovePlan& relief : plan.reliefs) {
     EXPECT_LE(relief.moves.size(), static_cast<size_t>(most_moves));
     EXPECT_FALSE(relief.moves.empty());
     for (const Move& move : relief.moves) {
@@ -168,11 +168,11 @@ void Replay(const Case& drawn, const MovePlan& plan, int most_moves) {
 }
 
 TEST(MovesPropertyTest, UsesFewestMoves) {
-  constexpr int kCases = 400, kMostMoves = 3;
+  constexpr int kCases = 400, kMaxMoves = 3;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);
   MoveOptions options;
-  options.most_moves = kMostMoves;
+  options.most_moves = kMaxMoves;
   int relieved = 0, several = 0, left = 0;
   for (uint64_t seed = 1; seed <= kCases; ++seed) {
     SCOPED_TRACE(seed);
@@ -180,7 +180,7 @@ TEST(MovesPropertyTest, UsesFewestMoves) {
     const Case drawn = Draw(random, 1, choice);
     if (drawn.unplaced.empty()) continue;
     const MovePlan plan = PlanMoves(drawn.snapshot, drawn.unplaced, choice, {}, options);
-    const std::optional<int> fewest = FewestByForce(drawn, kMostMoves, choice);
+    const std::optional<int> fewest = FewestByForce(drawn, kMaxMoves, choice);
     ASSERT_EQ(plan.reliefs.size() + plan.others.size(), 1U);
     if (!fewest) {
       EXPECT_TRUE(plan.reliefs.empty());
@@ -190,7 +190,7 @@ TEST(MovesPropertyTest, UsesFewestMoves) {
     ASSERT_FALSE(plan.reliefs.empty())
         << *fewest << " moves would do: " << plan.others[0].reason.message;
     EXPECT_EQ(plan.reliefs[0].moves.size(), static_cast<size_t>(*fewest));
-    Replay(drawn, plan, kMostMoves);
+    Replay(drawn, plan, kMaxMoves);
     ++relieved;
     several += *fewest > 1 ? 1 : 0;
   }
@@ -201,7 +201,7 @@ TEST(MovesPropertyTest, UsesFewestMoves) {
 }
 
 TEST(MovesPropertyTest, PlansForManyPodsCanBeExecuted) {
-  constexpr int kCases = 200, kMostMoves = 2;
+  constexpr int kCases = 200, kMaxMoves = 2;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);
   int reliefs = 0;
@@ -214,10 +214,10 @@ TEST(MovesPropertyTest, PlansForManyPodsCanBeExecuted) {
     budget.meta.name = "web";
     budget.selector.emplace().match_labels = {{"app", "web"}};
     budget.disruptions_allowed = static_cast<int>(random.Below(2));
-    drawn.snapshot.ChangeAround().budgets.Set(
+    drawn.snapshot.ChangeContext().budgets.Set(
         "x/web", std::make_shared<const cluster::PodDisruptionBudget>(budget));
     MoveOptions options;
-    options.most_moves = kMostMoves;
+    options.most_moves = kMaxMoves;
     int taken = 0;
     options.may_move = [&](const cluster::Pod&) { return taken < 3; };
     options.may_move_together = [&](const auto& pods) {
@@ -225,9 +225,9 @@ TEST(MovesPropertyTest, PlansForManyPodsCanBeExecuted) {
     };
     options.take = [&](const cluster::Pod&) { ++taken; };
     const MovePlan plan = PlanMoves(drawn.snapshot, drawn.unplaced, choice, {}, options);
-    Replay(drawn, plan, kMostMoves);
+    Replay(drawn, plan, kMaxMoves);
     int moves = 0, guarded = 0;
-    for (const Relief& relief : plan.reliefs) {
+    for (const MovePlan& relief : plan.reliefs) {
       moves += static_cast<int>(relief.moves.size());
       guarded += static_cast<int>(std::ranges::count_if(
           relief.moves, [](const Move& move) { return move.pod->meta.labels.contains("app"); }));

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "gpu/board.h"
+#include "gpu/product.h"
 #include "planning/explanation/allowance.h"
 #include "planning/explanation/remedy.h"
 #include "planning/explanation/wording.h"
@@ -25,7 +25,7 @@ constexpr int64_t kStepsForRemedies = 20'000'000, kLateStepsForRemedies = 5'000'
 constexpr int64_t kStepsOfFilters = 100;   // per pod and node
 constexpr int64_t kStepsOfPacking = 3000;  // between two calls of `stop`
 // Limit of different reasons per pod. Some reasons contain text that differs per node.
-constexpr size_t kMostReasons = 16;
+constexpr size_t kMaxReasons = 16;
 // Nodes that are checked for every class, even with an exhausted allowance.
 constexpr size_t kFewNodes = 16;
 
@@ -209,10 +209,10 @@ class Explainer {
     }
     if (known < all) nodes[not_looked_at_] += static_cast<int>(all - known);
     std::vector<Reason> reasons = InOrder(nodes, facts.nowhere);
-    if (reasons.size() > kMostReasons) {
+    if (reasons.size() > kMaxReasons) {
       Reason others{"OtherReasons", "node(s) cannot serve it for other reasons", 0};
-      for (size_t i = kMostReasons; i < reasons.size(); ++i) others.nodes += reasons[i].nodes;
-      reasons.resize(kMostReasons);
+      for (size_t i = kMaxReasons; i < reasons.size(); ++i) others.nodes += reasons[i].nodes;
+      reasons.resize(kMaxReasons);
       reasons.push_back(std::move(others));
     }
     if (t_.nodes.empty()) reasons.push_back({"NoNodes", "the cluster has no nodes", 0});
@@ -315,7 +315,7 @@ class Explainer {
       if (!offered.empty()) return fmt::format("node(s) offer profile {} as {}", profile, offered);
       if (gpu.model->FindProfile(profile)) {
         return fmt::format("node(s) had GPUs {} that the catalogue does not allow to hold {}",
-                           gpu::BoardOf(gpu.model->name()), profile);
+                           gpu::ProductOf(gpu.model->name()), profile);
       }
     }
     return "node(s) had no GPU that has profile " + profile;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cluster/need.h"
+#include "cluster/gpu_requirements.h"
 #include "planning/planner.h"
 #include "planning/slice_choice.h"
 #include "planning/testing/clusters.h"

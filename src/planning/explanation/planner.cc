@@ -16,7 +16,7 @@ namespace nos::planning {
 namespace {
 
 // Limit of pods for which slots are kept, and GPUs per such pod.
-constexpr int kMostReservations = 32;
+constexpr int kMaxReservations = 32;
 constexpr int kGpusPerReservation = 4;
 
 // Converts the result of the search into a Plan.
@@ -216,7 +216,7 @@ Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
       options.out_of_time ? options.out_of_time : [] { return false; };
   states.StopWhen(out_of_time);
   const int gpus = static_cast<int>(translation.problem.gpus.size());
-  const int reservations = std::clamp(gpus / kGpusPerReservation, 1, kMostReservations);
+  const int reservations = std::clamp(gpus / kGpusPerReservation, 1, kMaxReservations);
   // 2. Search until all filters accept the plan.
   PlanChecker checker(snapshot, frameworks);
   const StagedResult result =

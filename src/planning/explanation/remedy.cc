@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "cluster/annotations.h"
 #include "cluster/selectors.h"
-#include "gpu/board.h"
+#include "gpu/product.h"
 #include "gpu/modes.h"
 #include "gpu/shares.h"
 #include "planning/explanation/wording.h"
@@ -42,7 +42,7 @@ int LackingDimension(const Draft& draft, int cls, int node) {
 namespace {
 
 // Assumed maximum number of GPUs per node.
-constexpr int64_t kMostGpus = 16;
+constexpr int64_t kMaxGpus = 16;
 // Steps of the allowance: to check a node; to search a place for a slice on a GPU.
 constexpr int64_t kStepsOfNode = 3, kStepsOfPlace = 5;
 // Kubernetes adds this taint to cordoned nodes and removes it when they are uncordoned
@@ -150,7 +150,7 @@ class RemedyFinder {
   // A node with shared GPUs for the largest share. "" if no such share can exist.
   std::string AddSharedNode() const {
     int most = 0;
-    const gpu::Model& model = gpu::SharesOf(gpu::kMostShareGib);
+    const gpu::Model& model = gpu::SharesOf(gpu::kMaxShareGib);
     for (const SliceCount& s : cls_.slices) {
       const auto profile = model.FindProfile(t_.slice_names[s.slice]);
       if (!profile) return "";
@@ -168,12 +168,12 @@ class RemedyFinder {
   }
 
   // Number of empty GPUs of a model that hold all slices if each is filled with what fits, largest
-  // first. Values above kMostGpus are not exact.
+  // first. Values above kMaxGpus are not exact.
   int64_t GpusFor(const gpu::Model& model) const {
     const int64_t asked = t_.problem.shapes[cls_.shape].slice_count;
     if (asked == 1) return 1;
-    if (asked > kMostGpus * model.slots())
-      return kMostGpus + 1;  // every slice takes at least one slot
+    if (asked > kMaxGpus * model.slots())
+      return kMaxGpus + 1;  // every slice takes at least one slot
     std::vector<std::pair<gpu::ProfileId, int64_t>> left;
     left.reserve(cls_.slices.size());
     for (const SliceCount& s : cls_.slices) {
@@ -182,7 +182,7 @@ class RemedyFinder {
     }
     const auto is_left = [](const auto& slice) { return slice.second > 0; };
     int64_t gpus = 0;
-    for (; gpus <= kMostGpus && std::ranges::any_of(left, is_left); ++gpus) {
+    for (; gpus <= kMaxGpus && std::ranges::any_of(left, is_left); ++gpus) {
       if (model.counted()) {
         FillShared(model, left);
         continue;
@@ -352,7 +352,7 @@ class RemedyFinder {
   std::string AddNode() const {
     if (cls_.slices.empty()) return "add a node that meets the pod's requests and constraints";
     for (const auto& model : t_.catalogue->models()) {
-      if (!Serves(*model) || GpusFor(*model) > kMostGpus) continue;
+      if (!Serves(*model) || GpusFor(*model) > kMaxGpus) continue;
       return fmt::format("add a node that the pod may use, with GPUs for {} such as {}",
                          SlicesText(t_, cls_), model->name());
     }
@@ -379,7 +379,7 @@ class RemedyFinder {
         const std::string offered = OfferedAs(*model, asked);
         if (offered.empty() || offered == asked) continue;
         return fmt::format("ask for {} instead of {}: by that name {} offers it", offered, asked,
-                           gpu::BoardOf(model->name()));
+                           gpu::ProductOf(model->name()));
       }
     }
     return "";
@@ -399,7 +399,7 @@ class RemedyFinder {
       hybrid = hybrid || plain || gpu::IsShareResource(name);
       asked += plain ? s.count : 0;
     }
-    if (!hybrid || asked > kMostGpus) return "";
+    if (!hybrid || asked > kMaxGpus) return "";
     return fmt::format("add a node that the pod may use, with label {}=hybrid{} and room for {}",
                        cluster::kPartitioningLabel,
                        time_slices ? ", time slices (hybrid.timeSlices of its agent)" : "",
@@ -409,7 +409,7 @@ class RemedyFinder {
   // True if it can be a share, or a MIG instance of some model.
   bool IsGivenSomewhere(const std::string& name) const {
     if (gpu::IsShareResource(name)) {
-      return gpu::SharesOf(gpu::kMostShareGib).FindProfile(name).has_value();
+      return gpu::SharesOf(gpu::kMaxShareGib).FindProfile(name).has_value();
     }
     return std::ranges::any_of(t_.catalogue->models(),
                                [&](const auto& model) { return CanBeCutInto(*model, name); });
@@ -449,17 +449,17 @@ class RemedyFinder {
     int64_t asked = 0;
     for (const SliceCount& s : cls_.slices) asked += s.count;
     const bool bigger = std::ranges::any_of(
-        t_.problem.nodes, [](const ProblemNode& n) { return n.gpu_count > kMostGpus; });
-    if (asked <= kMostGpus || bigger) return "";
+        t_.problem.nodes, [](const ProblemNode& n) { return n.gpu_count > kMaxGpus; });
+    if (asked <= kMaxGpus || bigger) return "";
     bool served = false;
     for (const auto& model : t_.catalogue->models()) {
       if (!Serves(*model)) continue;
-      if (GpusFor(*model) <= kMostGpus) return "";
+      if (GpusFor(*model) <= kMaxGpus) return "";
       served = true;
     }
     if (!served) return "";
     return fmt::format("split the pod: {} are more than a node with {} GPUs can hold",
-                       SlicesText(t_, cls_), kMostGpus);
+                       SlicesText(t_, cls_), kMaxGpus);
   }
 
   const RemedyInput& input_;

@@ -12,7 +12,7 @@
 namespace nos::planning {
 namespace {
 
-constexpr size_t kMostNamed = 3;
+constexpr size_t kMaxNamed = 3;
 
 const cluster::Gpu& GpuInfo(const Translation& t, int gpu) {
   const int node = t.problem.gpus[gpu].node;
@@ -72,7 +72,7 @@ std::string InsufficientText(cluster::ResourceId id) {
 
 std::string_view UntoldPartitioning(const cluster::Node& node) {
   if (cluster::IsManaged(node)) return "";
-  const std::string_view chosen = cluster::ChosenPartitioning(node);
+  const std::string_view chosen = cluster::RequestedSharingMode(node);
   return chosen == "mps" ? "mps" : chosen == "hybrid" ? "hybrid" : "";
 }
 
@@ -110,8 +110,8 @@ std::string InTheWayText(const Translation& translation, const StagedResult& res
                          const FuturePlace& place) {
   std::vector<std::string> parts;
   for (const SlotInTheWay& slot : place.in_the_way) {
-    if (parts.size() == kMostNamed) {
-      parts.push_back(fmt::format("{} more", place.in_the_way.size() - kMostNamed));
+    if (parts.size() == kMaxNamed) {
+      parts.push_back(fmt::format("{} more", place.in_the_way.size() - kMaxNamed));
       break;
     }
     const std::string holder = HolderOf(translation, result, slot);

@@ -8,9 +8,9 @@ namespace {
 // Packs the parts of a cost into one number, most significant first: instances changed, GPU opened,
 // node opened, potential lost, slots left empty beside it.
 uint64_t PackCost(int changes, bool opens_gpu, int loss, int free_slots) {
-  constexpr int kMostLoss = (1 << 20) - 1;
+  constexpr int kMaxLoss = (1 << 20) - 1;
   return static_cast<uint64_t>(changes) << 44 | static_cast<uint64_t>(opens_gpu) << 36 |
-         static_cast<uint64_t>(std::clamp(loss, 0, kMostLoss)) << 10 |
+         static_cast<uint64_t>(std::clamp(loss, 0, kMaxLoss)) << 10 |
          static_cast<uint64_t>(free_slots);
 }
 constexpr uint64_t kOpensNode = uint64_t{1} << 35;

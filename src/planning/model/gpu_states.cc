@@ -14,9 +14,9 @@ namespace {
 
 // Extra weight of a profile that pods request now.
 constexpr int kDemandWeight = 16;
-constexpr int kMostAsked = 1'000'000;    // per slice
-constexpr int kMostFreeSlots = 255;      // limit of Step::free_slots
-constexpr size_t kMostShareSets = 1000;  // maximal sets of shares of one GPU
+constexpr int kMaxAsked = 1'000'000;    // per slice
+constexpr int kMaxFreeSlots = 255;      // limit of Step::free_slots
+constexpr size_t kMaxShareSets = 1000;  // maximal sets of shares of one GPU
 
 uint64_t Bit(int placement) { return uint64_t{1} << placement; }
 
@@ -50,7 +50,7 @@ GpuStates::GpuStates(const Problem& problem)
   for (const PodClass& cls : problem.classes) {
     for (const SliceCount& s : cls.slices) {
       const int64_t asked = asked_[s.slice] + int64_t{s.count} * cls.count;
-      asked_[s.slice] = static_cast<int>(std::min<int64_t>(asked, kMostAsked));
+      asked_[s.slice] = static_cast<int>(std::min<int64_t>(asked, kMaxAsked));
     }
   }
   for (size_t m = 0; m < problem.models.size(); ++m) LearnWeights(*problem.models[m], m);
@@ -129,7 +129,7 @@ GpuState GpuStates::Switched(const GpuState& state) const {
   return {state.other, gpu::LayoutTable::kEmpty, none, usable, kNoModel};
 }
 
-std::vector<GpuState> GpuStates::WaysOf(const GpuState& state) const {
+std::vector<GpuState> GpuStates::SharingModesOf(const GpuState& state) const {
   std::vector<GpuState> ways = {state};
   ways.front().other = kNoModel;
   if (state.other != kNoModel) ways.push_back(Switched(state));
@@ -239,7 +239,7 @@ Step GpuStates::FindStep(GpuStateId id, uint16_t slice) {
   if (model == state.model) return FindStepIn(state, slice);
   Step step = FindStepIn(Switched(state), slice);
   const int destroyed = step.destroyed + FreeInstances(state);
-  step.destroyed = static_cast<uint8_t>(std::min(destroyed, kMostFreeSlots));
+  step.destroyed = static_cast<uint8_t>(std::min(destroyed, kMaxFreeSlots));
   return step;
 }
 
@@ -289,7 +289,7 @@ Step GpuStates::FindShareStep(const GpuState& state, gpu::ProfileId profile) {
           .loss = Potential(state.model, state.occupied) - Potential(state.model, next.occupied),
           .placement = profile,
           .destroyed = static_cast<uint8_t>(others - FreeSharesOf(next).size()),
-          .free_slots = static_cast<uint8_t>(std::min(left, kMostFreeSlots)),
+          .free_slots = static_cast<uint8_t>(std::min(left, kMaxFreeSlots)),
           .created = !there,
           .possible = true};
 }
@@ -326,7 +326,7 @@ std::optional<std::vector<Counts>> GpuStates::MaximalSetsOf(const GpuState& stat
     profiles.push_back(profile == kNoProfile ? std::nullopt : std::optional(profile));
   }
   if (open.recut) {
-    return LargestShareSets(model, Taken::Of(state.occupied), open, profiles, most, kMostShareSets);
+    return LargestShareSets(model, Taken::Of(state.occupied), open, profiles, most, kMaxShareSets);
   }
   Counts counts(profiles.size());
   for (size_t s = 0; s < counts.size(); ++s) {
@@ -383,7 +383,7 @@ const MostOnGpu& GpuStates::MostOn(GpuStateId id) {
   MostOnGpu most;
   most.each.resize(problem_.slices.size());
   const GpuState state = states_[id];
-  for (const GpuState& way : WaysOf(state)) {
+  for (const GpuState& way : SharingModesOf(state)) {
     if (IsCounted(way.model)) {
       AddMostShares(way, most);
     } else if (state.other == kNoModel) {
@@ -427,7 +427,7 @@ void GpuStates::AddMostOf(const std::vector<Counts>& sets, MostOnGpu& most) cons
 
 namespace {
 
-constexpr size_t kMostRemembered = 1'000'000;
+constexpr size_t kMaxRemembered = 1'000'000;
 constexpr int64_t kStepsOfPacking = 3000;  // between two calls of stop_
 
 uint64_t Key(int gpus, int slices) {
@@ -457,7 +457,7 @@ const bool* GpuStates::Fits(int gpus, int slices) const {
 }
 
 void GpuStates::Remember(int gpus, int slices, bool fits) {
-  if (fits_.size() >= kMostRemembered) fits_.clear();
+  if (fits_.size() >= kMaxRemembered) fits_.clear();
   fits_.insert_or_assign(Key(gpus, slices), fits);
 }
 
@@ -470,7 +470,7 @@ const std::optional<std::vector<Counts>>* GpuStates::Pack(int gpus, int slices) 
   };
   Packed packed = PackSlices(*this, *gpus_[gpus], *slices_[slices], problem_.slices.size(), stop);
   if (!packed.known) return nullptr;
-  if (packings_.size() >= kMostRemembered) packings_.clear();
+  if (packings_.size() >= kMaxRemembered) packings_.clear();
   return &packings_.insert_or_assign(Key(gpus, slices), std::move(packed.counts)).first->second;
 }
 

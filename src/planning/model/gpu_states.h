@@ -97,7 +97,7 @@ class GpuStates {
   int MostInstances(const GpuState& state) const;
   // The state once for each of its models, without the option to switch; the current model comes
   // first.
-  std::vector<GpuState> WaysOf(const GpuState& state) const;
+  std::vector<GpuState> SharingModesOf(const GpuState& state) const;
   // Potential lost between a state and a later one.
   int Lost(const GpuState& before, const GpuState& after);
   Step Next(GpuStateId id, uint16_t slice);

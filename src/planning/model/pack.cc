@@ -9,8 +9,8 @@
 namespace nos::planning {
 namespace {
 
-constexpr size_t kMostStates = size_t{1} << 13;
-constexpr int kMostTreeNodes = 20'000;  // per branch and bound, which ends at the first solution
+constexpr size_t kMaxStates = size_t{1} << 13;
+constexpr int kMaxTreeNodes = 20'000;  // per branch and bound, which ends at the first solution
 constexpr uint16_t kUnseen = 0xffff;
 constexpr size_t kAskEvery = 16'384;  // steps of the dynamic program
 
@@ -49,7 +49,7 @@ class Packer {
  public:
   Packer(SetBook& sets, std::span<const GpuStateId> gpus, std::span<const SliceCount> need,
          const std::function<bool()>& stop)
-      : sets_(sets), gpus_(gpus), need_(need), radix_(Limits(need), kMostStates), stop_(stop) {}
+      : sets_(sets), gpus_(gpus), need_(need), radix_(Limits(need), kMaxStates), stop_(stop) {}
 
   bool IsSmall() const { return radix_.size() > 0; }
 
@@ -168,7 +168,7 @@ Packed PackByProgram(SetBook& sets, std::span<const GpuStateId> gpus,
   bool stopped = false;
   const std::vector<double> columns = program.Maximise(
       std::vector<double>(program.columns()),
-      {.nodes = kMostTreeNodes, .out_of_time = [&] { return stopped = stopped || stop(); }});
+      {.nodes = kMaxTreeNodes, .out_of_time = [&] { return stopped = stopped || stop(); }});
   if (columns.empty()) return {.known = !stopped, .counts = std::nullopt};
   std::vector<Counts> result(gpus.size(), Counts(slices));
   std::vector<int> left;

@@ -13,7 +13,7 @@ using scheduling::packing::Node;
 using scheduling::packing::PodKind;
 
 constexpr int64_t kMebibyte = int64_t{1} << 20;
-constexpr int64_t kMostSteps = int64_t{1} << 30;
+constexpr int64_t kMaxSteps = int64_t{1} << 30;
 
 PodKind KindOf(const Packing& packing, const std::vector<int64_t>& requests) {
   const auto asked = [&](int dimension) {
@@ -22,7 +22,7 @@ PodKind KindOf(const Packing& packing, const std::vector<int64_t>& requests) {
   const int64_t memory = asked(packing.memory);
   PodKind kind{.cpu_milli = asked(packing.cpu),
                .memory_mib = memory / kMebibyte + (memory % kMebibyte != 0 ? 1 : 0)};
-  kind.gpus = static_cast<int>(std::min(asked(packing.gpu), scheduling::packing::kMostDevices));
+  kind.gpus = static_cast<int>(std::min(asked(packing.gpu), scheduling::packing::kMaxDevices));
   kind.milli = kind.gpus > 0 ? kWholeGpu : 0;
   return kind;
 }
@@ -62,7 +62,7 @@ uint64_t PackingCost(const Draft& draft, int shape, int index) {
   scheduling::packing::NodeValue& value = draft.states().node_value();
   const double loss = value.Worth(node) - value.AfterPlacing(node, kind).worth;
   const int64_t steps = scheduling::packing::LossSteps(kind, node, loss);
-  return static_cast<uint64_t>(steps + kMostSteps) << 32 | packing.tie_order[index];
+  return static_cast<uint64_t>(steps + kMaxSteps) << 32 | packing.tie_order[index];
 }
 
 }  // namespace nos::planning

@@ -40,7 +40,7 @@ std::vector<gpu::Placement> SharePlaces::KeepFree(const std::vector<gpu::Profile
 
 gpu::Placement SharePlaces::Make(gpu::ProfileId profile) {
   int start = std::countr_one(taken_ | there_);
-  if (start >= gpu::kMostClients) start = std::countr_one(taken_);
+  if (start >= gpu::kMaxClients) start = std::countr_one(taken_);
   taken_ |= Bit(static_cast<uint8_t>(start));
   return {profile, static_cast<uint8_t>(start)};
 }

@@ -42,7 +42,7 @@ int CopiesOfShare(const gpu::Model& model, Taken taken, Open open, gpu::ProfileI
 
 namespace {
 
-constexpr size_t kMostStepsPerSet = 32;
+constexpr size_t kMaxStepsPerSet = 32;
 
 class SetWalk {
  public:
@@ -67,7 +67,7 @@ class SetWalk {
   }
 
  private:
-  bool IsTooMuch() const { return sets_.size() > most_ || steps_ > kMostStepsPerSet * most_; }
+  bool IsTooMuch() const { return sets_.size() > most_ || steps_ > kMaxStepsPerSet * most_; }
   int SizeOf(size_t kind) const { return model_.profile(*profiles_[kind]).slots; }
   int Room(size_t kind, Taken taken) const {
     const int more = std::min<int>(limits_[kind], std::numeric_limits<uint8_t>::max()) - set_[kind];

@@ -9,9 +9,9 @@
 namespace nos::planning {
 namespace {
 
-constexpr size_t kMostSets = size_t{1} << 16;      // sets of pods, or of slices
-constexpr size_t kMostNodeSets = size_t{1} << 19;  // nodes x sets of pods
-constexpr size_t kMostPairs = 4'000'000;           // pairs of sets that are compared
+constexpr size_t kMaxSets = size_t{1} << 16;      // sets of pods, or of slices
+constexpr size_t kMaxNodeSets = size_t{1} << 19;  // nodes x sets of pods
+constexpr size_t kMaxPairs = 4'000'000;           // pairs of sets that are compared
 
 // Marks all vectors that are less than or equal to a marked one.
 void CloseDownwards(const Radix& radix, std::vector<bool>& marked) {
@@ -42,12 +42,12 @@ class ExactSolver {
       : problem_(problem),
         draft_(problem, states, Draft::Free::kKeep),
         classes_(candidates),
-        pods_(PodLimits(problem, candidates), kMostSets),
-        slices_(SliceLimits(problem, candidates), kMostSets) {}
+        pods_(PodLimits(problem, candidates), kMaxSets),
+        slices_(SliceLimits(problem, candidates), kMaxSets) {}
 
   std::optional<ExactResult> Run() {
     if (pods_.size() == 0 || slices_.size() == 0) return std::nullopt;
-    if (pods_.size() * problem_.nodes.size() > kMostNodeSets) return std::nullopt;
+    if (pods_.size() * problem_.nodes.size() > kMaxNodeSets) return std::nullopt;
     reach_.emplace_back(pods_.size());
     reach_[0][0] = true;
     for (size_t n = 0; n < problem_.nodes.size(); ++n) {
@@ -127,7 +127,7 @@ class ExactSolver {
     const std::vector<size_t>& sets = node_sets_.emplace_back(MaximalOf(pods_, holds_));
     const std::vector<size_t> before = MaximalOf(pods_, reach_.back());
     pairs_ += sets.size() * before.size();
-    if (pairs_ > kMostPairs) return false;
+    if (pairs_ > kMaxPairs) return false;
     std::vector<bool> reach(pods_.size());
     for (const size_t a : before) {
       for (const size_t b : sets) reach[pods_.Add(a, b)] = true;

@@ -9,7 +9,7 @@
 namespace nos::planning {
 namespace {
 
-constexpr size_t kMostFailures = 8;
+constexpr size_t kMaxFailures = 8;
 
 }  // namespace
 
@@ -61,7 +61,7 @@ int Greedy::Place(int cls, int count, int most_tries) {
   if (queue.failed_epoch != draft_.epoch()) queue.failed.clear();
   queue.failed_epoch = draft_.epoch();
   const bool everywhere = set_aside.size() < tries;  // every candidate was tried
-  if (placed < count && everywhere && queue.failed.size() < kMostFailures)
+  if (placed < count && everywhere && queue.failed.size() < kMaxFailures)
     queue.failed.push_back(cls);
   for (const Entry& e : set_aside) {
     queue.heap.push_back(e);

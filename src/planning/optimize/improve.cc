@@ -9,12 +9,12 @@
 namespace nos::planning {
 namespace {
 
-constexpr int kMostAttempts = 4000;
-constexpr int kMostFruitless = 1000;
-constexpr size_t kMostWaiting = 12;  // classes of pending pods tried together with those of a node
-constexpr uint64_t kMostGpus = 4;    // repartitioned together
-constexpr uint64_t kMostOfAClass = 64;  // pods placed on a node per attempt
-constexpr int kMostTries = 32;          // other nodes on which a removed pod is tried
+constexpr int kMaxAttempts = 4000;
+constexpr int kMaxFruitless = 1000;
+constexpr size_t kMaxWaiting = 12;  // classes of pending pods tried together with those of a node
+constexpr uint64_t kMaxGpus = 4;    // repartitioned together
+constexpr uint64_t kMaxOfAClass = 64;  // pods placed on a node per attempt
+constexpr int kMaxTries = 32;          // other nodes on which a removed pod is tried
 
 class Improver {
  public:
@@ -30,7 +30,7 @@ class Improver {
 
   bool Run(const std::function<bool()>& out_of_time) {
     int fruitless = 0;
-    for (int i = 0; i < kMostAttempts && fruitless < kMostFruitless && !waiting_.empty(); ++i) {
+    for (int i = 0; i < kMaxAttempts && fruitless < kMaxFruitless && !waiting_.empty(); ++i) {
       if (i % 8 == 0 && out_of_time()) return false;
       const std::vector<int64_t> before = draft_.score();
       const size_t mark = draft_.Mark();
@@ -86,7 +86,7 @@ class Improver {
   void EmptyGpus(int node, std::vector<int>& released) {
     const ProblemNode& where = draft_.problem().nodes[node];
     uint64_t gpus = 0;
-    for (uint64_t n = 1 + random_.Below(kMostGpus); n > 0; --n) {
+    for (uint64_t n = 1 + random_.Below(kMaxGpus); n > 0; --n) {
       gpus |= uint64_t{1} << random_.Below(std::min(where.gpu_count, 64));
     }
     const std::vector<uint32_t> on = draft_.PodsOn(node);
@@ -108,8 +108,8 @@ class Improver {
     std::vector<int> released;
     EmptyGpus(node, released);
     std::vector<int> classes = released;
-    for (size_t i = 0; i < std::min(kMostWaiting, waiting_.size()); ++i) {
-      const bool all = waiting_.size() <= kMostWaiting;
+    for (size_t i = 0; i < std::min(kMaxWaiting, waiting_.size()); ++i) {
+      const bool all = waiting_.size() <= kMaxWaiting;
       classes.push_back(waiting_[all ? i : random_.Below(waiting_.size())]);
     }
     std::sort(classes.begin(), classes.end());
@@ -120,7 +120,7 @@ class Improver {
     // The first pass limits each class to a random number, so that any mix can result.
     for (const bool all : {false, true}) {
       for (const int c : classes) {
-        const uint64_t most = all || random_.Chance(0.5) ? kMostOfAClass : random_.Below(4);
+        const uint64_t most = all || random_.Chance(0.5) ? kMaxOfAClass : random_.Below(4);
         for (uint64_t n = 0; n < most && Waiting(c) > 0 && greedy_.PlaceOn(c, node); ++n) {
         }
       }
@@ -151,8 +151,8 @@ class Improver {
   // tried on the emptied nodes only.
   void PlaceAgain(const std::vector<int>& released, const std::vector<int>& emptied) {
     std::vector<int> classes = released;
-    for (size_t i = 0; i < std::min(kMostWaiting, waiting_.size()); ++i) {
-      const bool all = waiting_.size() <= kMostWaiting;
+    for (size_t i = 0; i < std::min(kMaxWaiting, waiting_.size()); ++i) {
+      const bool all = waiting_.size() <= kMaxWaiting;
       classes.push_back(waiting_[all ? i : random_.Below(waiting_.size())]);
     }
     SortRandomly(classes);
@@ -162,7 +162,7 @@ class Improver {
         }
       }
       if (Waiting(c) > 0 && std::find(released.begin(), released.end(), c) != released.end()) {
-        greedy_.Place(c, Waiting(c), kMostTries);
+        greedy_.Place(c, Waiting(c), kMaxTries);
       }
     }
   }

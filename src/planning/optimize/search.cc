@@ -7,7 +7,7 @@
 #include "planning/optimize/exact.h"
 #include "planning/optimize/greedy.h"
 #include "planning/optimize/improve.h"
-#include "planning/optimize/pooled.h"
+#include "planning/optimize/group_bound.h"
 #include "planning/optimize/realise.h"
 #include "planning/optimize/swap.h"
 #include "planning/optimize/tidy.h"
@@ -15,11 +15,11 @@
 namespace nos::planning {
 namespace {
 
-constexpr int kMostProofs = 8;  // levels that are proven one by one
+constexpr int kMaxProofs = 8;  // levels that are proven one by one
 // Limit in steps (GpuStates::work) for work that is necessary even after the time limit.
-constexpr int64_t kMostLateWork = 3'000'000;
-constexpr int64_t kMostWorkOnPossible = 10'000'000;
-constexpr size_t kMostLateClasses = 2000;  // above this, no program is built after the time limit
+constexpr int64_t kMaxLateWork = 3'000'000;
+constexpr int64_t kMaxWorkOnPossible = 10'000'000;
+constexpr size_t kMaxLateClasses = 2000;  // above this, no program is built after the time limit
 constexpr int kNearbyNodes = 16;           // on which a pod is tried after the time limit
 
 // By class: true if some node could take one of its pods now. Classes that are not checked, because
@@ -36,7 +36,7 @@ std::vector<bool> FindPossible(const Problem& problem, GpuStates& states,
   }
   for (size_t s = 0; s < by_shape.size(); ++s) {
     std::vector<int> left = by_shape[s];  // classes without a node so far
-    if (out_of_time() || states.work() - start > kMostWorkOnPossible) {
+    if (out_of_time() || states.work() - start > kMaxWorkOnPossible) {
       for (const int c : left) possible[c] = true;
       continue;
     }
@@ -93,10 +93,10 @@ class Searcher {
     return cut_short_;
   }
 
-  // Stops only after the time limit and another kMostLateWork steps from now.
+  // Stops only after the time limit and another kMaxLateWork steps from now.
   std::function<bool()> Patience() {
     return [this, start = states_.work()] {
-      return TimeIsUp() && states_.work() - start > kMostLateWork;
+      return TimeIsUp() && states_.work() - start > kMaxLateWork;
     };
   }
 
@@ -125,7 +125,7 @@ class Searcher {
 
   // Builds several plans, and improves the best unless it is proven optimal.
   Draft FindInOverload(int* bound) {
-    if (TimeIsUp() && candidates_.size() > kMostLateClasses) {
+    if (TimeIsUp() && candidates_.size() > kMaxLateClasses) {
       return LevelByLevel(NewTight(), 0, {Ordered(problem_, candidates_, Order::kLargestFirst)});
     }
     // 1. The upper bound; its prices give one more order of classes.
@@ -160,7 +160,7 @@ class Searcher {
   void ImproveByLevels(Draft& best, const std::vector<std::vector<int>>& orders) {
     int rounds = 0;
     for (int level = FirstOpenLevel(best); level + 1 < problem_.levels; ++level) {
-      if (++rounds > kMostProofs || TimeIsUp()) break;
+      if (++rounds > kMaxProofs || TimeIsUp()) break;
       const std::vector<int> classes = ClassesOf(0, level + 1);
       if (AllPlaced(best, classes)) continue;
       Draft upper = best;
@@ -204,7 +204,7 @@ class Searcher {
     for (int level = 0; level < problem_.levels; ++level) {
       so_far += value[level];
       if (waiting[level] == 0) continue;
-      if (++proofs > kMostProofs || TimeIsUp()) return false;
+      if (++proofs > kMaxProofs || TimeIsUp()) return false;
       if (static_cast<double>(so_far) < pooled.MostValue(level)) return false;
     }
     return true;
@@ -329,7 +329,7 @@ class Searcher {
     haste_from_ = from;
     for (const int c : classes) {
       for (int tries = 0; tries < std::min(nodes, kNearbyNodes);) {
-        if (states_.work() - from > kMostLateWork) return;
+        if (states_.work() - from > kMaxLateWork) return;
         if (draft.PlacedOf(c) == problem_.classes[c].count) break;
         if (greedy.PlaceOn(c, nearby_)) continue;
         nearby_ = (nearby_ + 1) % nodes;

@@ -53,7 +53,7 @@ TEST(SearchTest, TouchesNoMoreGpusThanTheSlotsNeed) {
 const gpu::Model& ModelOf(const std::string& text) {
   const std::string name = text.substr(0, text.find('|'));
   const gpu::Model* model = gpu::Catalogue::Builtin().FindByName(name);
-  if (model == nullptr) model = gpu::Catalogue::Builtin().FindModes(name);
+  if (model == nullptr) model = gpu::Catalogue::Builtin().FindSharingModes(name);
   return model != nullptr ? *model : *gpu::FindShares(name);
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 // Each stage settles one level with pods for which slots must be kept. Beyond the limit the last
 // stage ignores waiting times. A priority has at most a dozen wait ranks.
-constexpr int kMostStages = 24;
+constexpr int kMaxStages = 24;
 
 // The members of a class are placed in their order: longest waiting first.
 std::vector<int> MembersPlaced(const Draft& draft) {
@@ -38,7 +38,7 @@ class Stager {
     //    slots for the unplaced ones, and search again for the lower levels, which may not use the
     //    kept slots.
     int first_level = 0;
-    for (int stage = 0; stage < kMostStages && left_ > 0; ++stage) {
+    for (int stage = 0; stage < kMaxStages && left_ > 0; ++stage) {
       const int level = FirstLevelInNeed(found.draft, first_level);
       if (level < 0) break;
       Settle(found.draft, level);

@@ -10,7 +10,7 @@
 namespace nos::planning {
 namespace {
 
-constexpr int kMostAttempts = 2000;
+constexpr int kMaxAttempts = 2000;
 
 class Swapper {
  public:
@@ -27,7 +27,7 @@ class Swapper {
     // By index: swaps append to the list, and a swapped-in pod is not considered again.
     const size_t pods = waiting_.empty() ? 0 : draft_.pods().size();
     int attempts = 0;
-    for (uint32_t p = 0; p < pods && attempts < kMostAttempts; ++p) {
+    for (uint32_t p = 0; p < pods && attempts < kMaxAttempts; ++p) {
       const int most = MostSlices(p);
       const auto equals = waiting_.find(CountsAs(draft_.pods()[p].cls));
       if (most == 0 || equals == waiting_.end()) continue;
@@ -35,7 +35,7 @@ class Swapper {
       for (const int other : equals->second) {
         if (SlicesOf(other) > most) break;
         if (other == draft_.pods()[p].cls || Waiting(other) == 0) continue;
-        if (TrySwap(p, other) || ++attempts == kMostAttempts) break;
+        if (TrySwap(p, other) || ++attempts == kMaxAttempts) break;
       }
     }
     return true;

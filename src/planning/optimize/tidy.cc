@@ -9,7 +9,7 @@
 namespace nos::planning {
 namespace {
 
-constexpr int kMostTrials = 4;
+constexpr int kMaxTrials = 4;
 
 // Largest first over all levels: every pod must be placed, so priorities do not matter.
 bool PlaceSame(Draft& draft, const Draft& best, const std::function<bool()>& stop) {
@@ -99,7 +99,7 @@ Draft Consolidate(Draft tidy, const std::function<bool()>& out_of_time, bool* co
   const std::vector<int> gpus = CutGpus(tidy);
   int fewest = LeastGpus(tidy, gpus), enough = static_cast<int>(gpus.size());
   int guess = fewest;
-  for (int trial = 0; trial < kMostTrials && fewest < enough; ++trial) {
+  for (int trial = 0; trial < kMaxTrials && fewest < enough; ++trial) {
     if (out_of_time()) {
       *complete = false;
       break;

@@ -5,28 +5,28 @@
 #include <utility>
 
 #include "cluster/node_template.h"
-#include "planning/scaling/cheapest.h"
+#include "planning/scaling/exhaustive_node_mix.h"
 #include "planning/translation/checked_search.h"
-#include "planning/scaling/cover.h"
+#include "planning/scaling/greedy_node_mix.h"
 #include "planning/explanation/explain.h"
 #include "planning/scaling/growth_reasons.h"
 #include "planning/scaling/growth_world.h"
 #include "planning/translation/live_filters.h"
 #include "planning/mobility.h"
 #include "planning/pool_nodes.h"
-#include "planning/scaling/thin.h"
+#include "planning/scaling/consolidate_nodes.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/several_shares.h"
 
 namespace nos::planning {
 namespace {
 
-constexpr int kMostNodes = 3000;  // limit of nodes in one plan
-constexpr int kMostRounds = 4;    // rounds of adding nodes after objections of live filters
+constexpr int kMaxNodes = 3000;  // limit of nodes in one plan
+constexpr int kMaxRounds = 4;    // rounds of adding nodes after objections of live filters
 
 class Grower {
  public:
-  Grower(const cluster::ClusterSnapshot& snapshot, Pods unplaced, const std::vector<PoolNow>& pools,
+  Grower(const cluster::ClusterSnapshot& snapshot, Pods unplaced, const std::vector<NodePoolState>& pools,
          const scheduling::FrameworkChoice& frameworks, const PlanOptions& options, bool beside)
       : pools_(pools),
         frameworks_(frameworks),
@@ -92,7 +92,7 @@ class Grower {
     std::vector<bool> gets_new(types_.gangs.size());
     for (const Bin& bin : bins) {
       if (world_.node_types[bin.type].IsThere()) continue;
-      for (const Seat& seat : bin.seats) {
+      for (const Assignment& seat : bin.seats) {
         const int gang = types_.classes[seat.cls].gang;
         if (gang >= 0) gets_new[gang] = true;
       }
@@ -104,7 +104,7 @@ class Grower {
     return placed;
   }
   Bins Improved(Bins bins) {
-    return Thin(types_, world_.node_types, coverer_, states_, std::move(bins), out_of_time_);
+    return ConsolidateNewNodes(types_, world_.node_types, coverer_, states_, std::move(bins), out_of_time_);
   }
 
   // The pods that fit on some node on their own; no pod of a gang if fewer fit than it lacks.
@@ -151,11 +151,11 @@ class Grower {
       counts.push_back(std::min<int64_t>(type.Free() + type.room, useful));
       all += counts.back();
     }
-    has_all_nodes_ = all <= kMostNodes;
+    has_all_nodes_ = all <= kMaxNodes;
     Bins bins;
     for (size_t t = 0; t < counts.size(); ++t) {
       if (!has_all_nodes_ && counts[t] > 0) {
-        counts[t] = std::max<int64_t>(1, counts[t] * kMostNodes / all);
+        counts[t] = std::max<int64_t>(1, counts[t] * kMaxNodes / all);
       }
       const int free = world_.node_types[t].Free();
       for (int i = 0; i < counts[t]; ++i) bins.push_back({static_cast<int>(t), i >= free});
@@ -165,7 +165,7 @@ class Grower {
 
   void FindCheapestIfSmall(Bins& bins) {
     if (!IsSmall(world_.node_types, wanted_) || out_of_time_()) return;
-    cheapest_proven_ = FindCheapest(types_, world_.node_types, coverer_, states_, wanted_,
+    cheapest_proven_ = FindCheapestNodeMix(types_, world_.node_types, coverer_, states_, wanted_,
                                     ServesAll(bins), out_of_time_, bins);
   }
 
@@ -176,7 +176,7 @@ class Grower {
     levels_proven_ = cheapest_proven_ = false;
     for (int round = 1; !bins.empty(); ++round) {
       BinWorld made = MakeBinWorld(world_, pools_, bins);
-      if (!Settle(made, bins) || round == kMostRounds || out_of_time_()) break;
+      if (!Settle(made, bins) || round == kMaxRounds || out_of_time_()) break;
       std::vector<int> left = wanted_;
       const std::vector<int> placed = Placed(bins);
       for (size_t c = 0; c < left.size(); ++c) left[c] -= placed[c];
@@ -221,7 +221,7 @@ class Grower {
     }
     const size_t before = bins.size();
     for (const int type : more) {
-      if (type < 0 || room[type] <= 0 || bins.size() >= kMostNodes) continue;
+      if (type < 0 || room[type] <= 0 || bins.size() >= kMaxNodes) continue;
       --room[type];
       bins.push_back({type, true});
     }
@@ -275,7 +275,7 @@ class Grower {
       const bool is_there = world_.node_types[bin.type].IsThere();
       const bool is_coming = !is_there && !bin.paid && coming[bin.type]-- > 0;
       NewNode node{pool, names[b], is_coming, {}};
-      for (const Seat& seat : bin.seats) {
+      for (const Assignment& seat : bin.seats) {
         node.pods.push_back(world_.types.members[seat.cls][next[seat.cls]++]);
       }
       plan.nodes.push_back(std::move(node));
@@ -312,13 +312,13 @@ class Grower {
     return waits_for_gang ? WhyHopeless(*gang) : WhyNotPlanned(waiting);
   }
 
-  const std::vector<PoolNow>& pools_;
+  const std::vector<NodePoolState>& pools_;
   const scheduling::FrameworkChoice& frameworks_;
   const std::function<bool()> out_of_time_;
   const GrowthWorld world_;
   const Problem& types_;
   GpuStates states_;
-  Coverer coverer_;
+  GreedyNodeMix coverer_;
   std::vector<int> wanted_;  // by class: pods that some group could serve
   bool has_all_nodes_ = true;
   bool levels_proven_ = false, cheapest_proven_ = false;
@@ -354,18 +354,18 @@ bool IsAsNew(const cluster::NodeInfo& info, const cluster::NodePool& pool) {
     return has(of.first, of.second - part);
   });
   if (!open || !large || pool.gpu.count == 0) return open && large;
-  if (pool.gpu.partitioning == cluster::Partitioning::kNone) {
+  if (pool.gpu.partitioning == cluster::SharingMode::kNone) {
     return has(std::string(cluster::kWholeGpuResource), Quantity::FromValue(pool.gpu.count));
   }
   return std::ranges::count_if(info.gpus.gpus, &cluster::Gpu::reported) >= pool.gpu.count;
 }
 
 // Counts idle nodes as nodes that have not joined yet, so that they are not requested again.
-std::vector<PoolNow> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
-                                      std::vector<PoolNow> pools) {
+std::vector<NodePoolState> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
+                                      std::vector<NodePoolState> pools) {
   std::vector<std::shared_ptr<const cluster::NodePool>> own;
   own.reserve(pools.size());
-  for (const PoolNow& now : pools) own.push_back(now.pool);
+  for (const NodePoolState& now : pools) own.push_back(now.pool);
   for (size_t n = 0; n < snapshot.size(); ++n) {
     const int pool = PoolOf(*snapshot.node(n).node, own);
     if (pool < 0 || pools[pool].nodes <= 0 || !IsIdle(snapshot.node(n))) continue;
@@ -379,7 +379,7 @@ std::vector<PoolNow> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
 }  // namespace
 
 GrowthPlan PlanGrowth(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
-                      const std::vector<PoolNow>& pools,
+                      const std::vector<NodePoolState>& pools,
                       const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
   // 1. A plan in which gangs may use existing nodes.
   Grower beside(snapshot, unplaced, pools, frameworks, options, true);
@@ -387,7 +387,7 @@ GrowthPlan PlanGrowth(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
   if (!beside.MayDoBetterAlone()) return plan;
   // 2. Filters may have rejected such a mix, so also plan with new nodes only. Idle nodes count as
   //    new ones, so that they are not requested again.
-  const std::vector<PoolNow> idle = WithIdleAsComing(snapshot, pools);
+  const std::vector<NodePoolState> idle = WithIdleAsComing(snapshot, pools);
   Grower alone(snapshot, unplaced, idle, frameworks, options, false);
   GrowthPlan other = alone.Run();
   if (alone.score() <= beside.score()) return plan;

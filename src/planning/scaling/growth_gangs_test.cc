@@ -54,7 +54,7 @@ class GrowthGangsTest : public ::testing::Test {
   }
 
   testing::ClusterBuilder cluster_;
-  std::vector<PoolNow> pools_;
+  std::vector<NodePoolState> pools_;
   PlanOptions options_ = [] {
     PlanOptions options;
     options.gangs.push_back({"gang", 0, 0, {}, ""});

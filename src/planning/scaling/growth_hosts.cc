@@ -10,9 +10,9 @@
 namespace nos::planning {
 namespace {
 
-constexpr size_t kMostHosts = 200;
+constexpr size_t kMaxHosts = 200;
 // Kinds of pods for which nodes are checked; the most frequent ones are kept.
-constexpr size_t kMostKinds = 32;
+constexpr size_t kMaxKinds = 32;
 
 // Pods of gangs with equal requests and constraints.
 struct Kind {
@@ -117,8 +117,8 @@ GangHosts HostsForGangs(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
   GangHosts hosts;
   std::vector<Kind> kinds = KindsOf(unplaced, frameworks, options);
   if (kinds.empty()) return hosts;
-  hosts.all = kinds.size() <= kMostKinds;
-  if (!hosts.all) kinds.resize(kMostKinds);
+  hosts.all = kinds.size() <= kMaxKinds;
+  if (!hosts.all) kinds.resize(kMaxKinds);
   std::vector<Asker> askers;
   askers.reserve(kinds.size());
   for (const Kind& kind : kinds) askers.emplace_back(kind, snapshot, frameworks);
@@ -136,8 +136,8 @@ GangHosts HostsForGangs(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
     if (most > 0) order.emplace_back(-most, node.node->meta.name);
   }
   std::ranges::sort(order);
-  hosts.all = hosts.all && order.size() <= kMostHosts;
-  if (order.size() > kMostHosts) order.resize(kMostHosts);
+  hosts.all = hosts.all && order.size() <= kMaxHosts;
+  if (order.size() > kMaxHosts) order.resize(kMaxHosts);
   for (auto& [most, name] : order) hosts.names.insert(std::move(name));
   return hosts;
 }

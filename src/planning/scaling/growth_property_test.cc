@@ -7,14 +7,14 @@
 #include <optional>
 
 #include "base/random.h"
-#include "planning/scaling/cover.h"
+#include "planning/scaling/greedy_node_mix.h"
 #include "planning/model/draft.h"
 #include "planning/scaling/growth_world.h"
 #include "planning/pool_nodes.h"
 #include "planning/testing/clusters.h"
 #include "planning/testing/pools.h"
 #include "planning/testing/problems.h"
-#include "planning/scaling/thin.h"
+#include "planning/scaling/consolidate_nodes.h"
 #include "planning/translation/translate.h"
 
 namespace nos::planning {
@@ -27,7 +27,7 @@ using testing::SharedPods;
 using Score = std::vector<int64_t>;  // by level: number of served pods
 
 struct Case {
-  std::vector<PoolNow> pools;
+  std::vector<NodePoolState> pools;
   SharedPods pods;
 };
 
@@ -170,7 +170,7 @@ GangCase DrawGang(uint64_t seed) {
 // The price of the cheapest mix that serves the gang; nullopt if none does.
 std::optional<int64_t> SolveGang(const GangCase& made,
                                  const scheduling::FrameworkChoice& framework) {
-  const std::vector<PoolNow>& pools = made.drawn.pools;
+  const std::vector<NodePoolState>& pools = made.drawn.pools;
   std::optional<int64_t> best;
   std::vector<int> counts(pools.size());
   const std::function<void(size_t)> visit = [&](size_t at) {
@@ -247,7 +247,7 @@ TEST(GrowthPropertyTest, GreedyMixIsSeldomMuchMoreExpensive) {
     const GrowthPlan plan = PlanGrowth({}, drawn.pods, drawn.pools, choice, {});
     const GrowthWorld world = MakeGrowthWorld({}, drawn.pods, drawn.pools, choice, {}, true);
     GpuStates states(world.types.problem);
-    Coverer coverer(world.types.problem, world.node_types, states, never);
+    GreedyNodeMix coverer(world.types.problem, world.node_types, states, never);
     std::vector<int> wanted;
     int asked = 0;
     for (size_t c = 0; c < world.types.problem.classes.size(); ++c) {
@@ -257,7 +257,7 @@ TEST(GrowthPropertyTest, GreedyMixIsSeldomMuchMoreExpensive) {
     }
     if (!plan.proven || plan.served < asked) continue;  // there are too few nodes
     const Bins bins =
-        Thin(world.types.problem, world.node_types, coverer, states, coverer.Cover(wanted), never);
+        ConsolidateNewNodes(world.types.problem, world.node_types, coverer, states, coverer.Cover(wanted), never);
     const GrowthCost cost = CostOf(bins, world.node_types);
     if (PlacedOf(bins, wanted.size()) !=
         wanted) {  // with too few nodes, the search decides which pods are served

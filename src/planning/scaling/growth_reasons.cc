@@ -11,12 +11,12 @@
 namespace nos::planning {
 namespace {
 
-constexpr size_t kMostText = 300;  // bytes of text from other components
+constexpr size_t kMaxText = 300;  // bytes of text from other components
 
 }  // namespace
 
-GrowthReasons::GrowthReasons(const GrowthWorld& world, const std::vector<PoolNow>& pools,
-                             const Coverer& coverer, GpuStates& states,
+GrowthReasons::GrowthReasons(const GrowthWorld& world, const std::vector<NodePoolState>& pools,
+                             const GreedyNodeMix& coverer, GpuStates& states,
                              const GrowthOutcome& outcome)
     : world_(world),
       pools_(pools),
@@ -101,7 +101,7 @@ LeftOut GrowthReasons::WhyLeftOut(int cls) {
     return left;
   }
   const std::string& pool = pools_[left.nearest].pool->meta.name;
-  const std::string text = Shortened(best.text, kMostText);
+  const std::string text = Shortened(best.text, kMaxText);
   const bool broken = IsOfBrokenGang(cls);
   const std::string gang =
       broken ? world_.types.gangs[world_.types.problem.classes[cls].gang]->name + ": " : "";

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "planning/scaling/cover.h"
+#include "planning/scaling/greedy_node_mix.h"
 #include "planning/scaling/growth_world.h"
 
 namespace nos::planning {
@@ -19,7 +19,7 @@ struct GrowthOutcome {
 class GrowthReasons {
  public:
   // All arguments must outlive this object.
-  GrowthReasons(const GrowthWorld& world, const std::vector<PoolNow>& pools, const Coverer& coverer,
+  GrowthReasons(const GrowthWorld& world, const std::vector<NodePoolState>& pools, const GreedyNodeMix& coverer,
                 GpuStates& states, const GrowthOutcome& outcome);
 
   // `pod` of the result is not set.
@@ -37,8 +37,8 @@ class GrowthReasons {
   bool IsOfBrokenGang(int cls) const;
 
   const GrowthWorld& world_;
-  const std::vector<PoolNow>& pools_;
-  const Coverer& coverer_;
+  const std::vector<NodePoolState>& pools_;
+  const GreedyNodeMix& coverer_;
   const GrowthOutcome& outcome_;
   const Draft empty_;
 };

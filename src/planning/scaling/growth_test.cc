@@ -75,7 +75,7 @@ class GrowthTest : public ::testing::Test {
     EXPECT_EQ(seen.size(), pending_.size());
     EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), pending_.size());
     for (size_t p = 0; p < pools_.size(); ++p) {
-      const PoolNow& now = pools_[p];
+      const NodePoolState& now = pools_[p];
       EXPECT_LE(now.nodes + now.coming + plan_.pools[p].count,
                 std::max(now.pool->max, now.nodes + now.coming));
       EXPECT_LE(asked[p], plan_.pools[p].count);
@@ -105,7 +105,7 @@ class GrowthTest : public ::testing::Test {
   cluster::ClusterSnapshot snapshot_;
   int pods_ = 0;
   SharedPods pending_;
-  std::vector<PoolNow> pools_;
+  std::vector<NodePoolState> pools_;
   PlanOptions options_;
   GrowthPlan plan_;
 };
@@ -138,7 +138,7 @@ TEST_F(GrowthTest, PlacesSlicesOnNewNodes) {
 
 TEST_F(GrowthTest, HybridNodeServesAllSharingModes) {
   cluster::NodePool pool = PoolOf("h100", "H100-80GB", 3, 64, 4, "10");
-  pool.gpu.partitioning = cluster::Partitioning::kHybrid;
+  pool.gpu.partitioning = cluster::SharingMode::kHybrid;
   pools_ = {Now(pool)};
   Pods("mig", 7, {"1g.10gb"}, "1");
   Pods("share", 7, {"11gb"}, "1");

@@ -14,7 +14,7 @@ namespace {
 
 using NodePtr = std::shared_ptr<const cluster::Node>;
 
-NodeType TypeOf(int index, const PoolNow& now) {
+NodeType TypeOf(int index, const NodePoolState& now) {
   const cluster::NodePool& pool = *now.pool;
   NodeType type{.pool = index, .price = cluster::MilliPriceOf(pool)};
   type.coming = std::max(now.coming, 0);
@@ -50,7 +50,7 @@ cluster::ClusterSnapshot WithNodesOnly(const cluster::ClusterSnapshot& snapshot,
     return some;
   }
   auto empty = cluster::ClusterSnapshot::Build({}, {}, snapshot.catalogue());
-  if (snapshot.ShareAround() != nullptr) empty.ChangeAround() = snapshot.around();
+  if (snapshot.ShareContext() != nullptr) empty.ChangeContext() = snapshot.around();
   return empty;
 }
 
@@ -66,7 +66,7 @@ void FreeGpus(int node, Problem& problem) {
 
 // Existing nodes come first, so that they are filled first.
 void ChooseTypes(const GangHosts& hosts, const std::map<std::string, int>& pool_of,
-                 const std::vector<PoolNow>& pools, GrowthWorld& world) {
+                 const std::vector<NodePoolState>& pools, GrowthWorld& world) {
   std::vector<int> there, kept;
   std::vector<NodeType> types;
   for (size_t n = 0; n < world.types.nodes.size(); ++n) {
@@ -90,13 +90,13 @@ void ChooseTypes(const GangHosts& hosts, const std::map<std::string, int>& pool_
 
 }  // namespace
 
-int LacksToMinimum(const PoolNow& now) {
+int LacksToMinimum(const NodePoolState& now) {
   if (!now.closed.empty()) return 0;
   return std::max(0, now.pool->min - std::max(now.nodes, 0) - std::max(now.coming, 0));
 }
 
 GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
-                            const std::vector<PoolNow>& pools,
+                            const std::vector<NodePoolState>& pools,
                             const scheduling::FrameworkChoice& frameworks,
                             const PlanOptions& options, bool beside) {
   GrowthWorld world;
@@ -124,7 +124,7 @@ GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unpla
   return world;
 }
 
-std::vector<std::string> NamesOf(const GrowthWorld& world, const std::vector<PoolNow>& pools,
+std::vector<std::string> NamesOf(const GrowthWorld& world, const std::vector<NodePoolState>& pools,
                                  const Bins& bins) {
   std::vector<std::string> names(bins.size());
   std::vector<int> next(pools.size());
@@ -143,7 +143,7 @@ std::vector<std::string> NamesOf(const GrowthWorld& world, const std::vector<Poo
   return names;
 }
 
-BinWorld MakeBinWorld(const GrowthWorld& world, const std::vector<PoolNow>& pools,
+BinWorld MakeBinWorld(const GrowthWorld& world, const std::vector<NodePoolState>& pools,
                       const Bins& bins) {
   BinWorld made{world.snapshot, {}};
   const std::vector<std::string> names = NamesOf(world, pools, bins);

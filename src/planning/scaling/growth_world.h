@@ -25,11 +25,11 @@ struct GrowthWorld {
 };
 
 // Number of nodes that the group lacks to its minimum; 0 while it is closed.
-int LacksToMinimum(const PoolNow& now);
+int LacksToMinimum(const NodePoolState& now);
 
 // The arguments must outlive the result. `beside`: gangs may use existing nodes.
 GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
-                            const std::vector<PoolNow>& pools,
+                            const std::vector<NodePoolState>& pools,
                             const scheduling::FrameworkChoice& frameworks,
                             const PlanOptions& options, bool beside);
 
@@ -39,12 +39,12 @@ struct BinWorld {
   cluster::ClusterSnapshot snapshot;
   Translation translation;
 };
-BinWorld MakeBinWorld(const GrowthWorld& world, const std::vector<PoolNow>& pools,
+BinWorld MakeBinWorld(const GrowthWorld& world, const std::vector<NodePoolState>& pools,
                       const Bins& bins);
 
 // The names of the bins' nodes. New nodes of a group are numbered, free ones first; existing nodes
 // keep their names.
-std::vector<std::string> NamesOf(const GrowthWorld& world, const std::vector<PoolNow>& pools,
+std::vector<std::string> NamesOf(const GrowthWorld& world, const std::vector<NodePoolState>& pools,
                                  const Bins& bins);
 
 }  // namespace nos::planning

@@ -15,7 +15,7 @@ namespace nos::planning {
 namespace {
 
 using cluster::NodePool;
-using cluster::Partitioning;
+using cluster::SharingMode;
 
 Status Wrong(const NodePool& pool, std::string_view field, std::string_view what) {
   return Invalid(fmt::format("NodePool {}: spec.gpu.{}: {}", pool.meta.name, field, what));
@@ -49,8 +49,8 @@ struct Told {
 // it stays off.
 Told HybridGpu(const NodePool& pool, const gpu::Model* model, int64_t mib) {
   const bool stays_off = model != nullptr && model->architecture() == "Ampere";
-  gpu::Modes modes{stays_off ? nullptr : model,
-                   static_cast<int>(std::clamp<int64_t>(mib / 1024, 1, gpu::kMostModesGib)), true};
+  gpu::SharingModes modes{stays_off ? nullptr : model,
+                   static_cast<int>(std::clamp<int64_t>(mib / 1024, 1, gpu::kMaxModesGib)), true};
   // The agent places time slices at the starts that they have in MIG mode.
   if (stays_off && model->slots() < gpu::kPlainSlots) modes.slots = model->slots();
   modes.time_slices = std::min<int>(pool.gpu.time_slices, gpu::MostTimeSlices(modes));
@@ -61,7 +61,7 @@ Told HybridGpu(const NodePool& pool, const gpu::Model* model, int64_t mib) {
 Result<Told> GpuOf(const NodePool& pool, const gpu::Catalogue& catalogue) {
   const gpu::Model* model = ModelOf(pool, catalogue);
   const std::string_view named = pool.gpu.model.empty() ? "product" : "model";
-  if (pool.gpu.partitioning == Partitioning::kMig) {
+  if (pool.gpu.partitioning == SharingMode::kMig) {
     if (model == nullptr) return Wrong(pool, named, WhyUnknown(pool, catalogue));
     return Told{};  // the product label determines the model
   }
@@ -72,7 +72,7 @@ Result<Told> GpuOf(const NodePool& pool, const gpu::Catalogue& catalogue) {
                              "say how much memory one GPU has",
                              pool.gpu.model.empty() ? pool.gpu.product : pool.gpu.model));
   }
-  if (pool.gpu.partitioning == Partitioning::kHybrid) return HybridGpu(pool, model, mib);
+  if (pool.gpu.partitioning == SharingMode::kHybrid) return HybridGpu(pool, model, mib);
   const gpu::Model* shares = gpu::SharesOfMemory(mib);
   if (shares == nullptr) return Wrong(pool, "memory", "is too little to be shared");
   return Told{shares->name(), ""};
@@ -90,13 +90,13 @@ void SetLabels(const NodePool& pool, const gpu::Catalogue& catalogue, cluster::N
   labels[std::string(cluster::kCountLabel)] = std::to_string(pool.gpu.count);
   const int64_t mib = MebibytesOf(pool, ModelOf(pool, catalogue));
   if (mib > 0) labels.try_emplace(std::string(cluster::kMemoryLabel), std::to_string(mib));
-  if (pool.gpu.partitioning == Partitioning::kNone) return;
+  if (pool.gpu.partitioning == SharingMode::kNone) return;
   labels[std::string(cluster::kPartitioningLabel)] = cluster::NameOf(pool.gpu.partitioning);
 }
 
 Status SetGpus(const NodePool& pool, const gpu::Catalogue& catalogue, cluster::Node& node) {
   NOS_ASSIGN(const Told told, GpuOf(pool, catalogue));
-  const bool hybrid = pool.gpu.partitioning == Partitioning::kHybrid;
+  const bool hybrid = pool.gpu.partitioning == SharingMode::kHybrid;
   for (int i = 0; i < pool.gpu.count; ++i) {
     const auto set = [&](std::string_view what, std::string value) {
       node.meta.annotations[fmt::format("{}{}-{}", cluster::kPrefix, what, i)] = std::move(value);
@@ -130,7 +130,7 @@ Result<std::shared_ptr<const cluster::Node>> NewNodeOf(const NodePool& pool, int
   node->taints = pool.taints;
   node->allocatable = pool.resources;
   node->conditions = {{"Ready", "True", "", "", {}}};
-  if (pool.gpu.count > 0 && pool.gpu.partitioning == Partitioning::kNone) {
+  if (pool.gpu.count > 0 && pool.gpu.partitioning == SharingMode::kNone) {
     node->allocatable[std::string(cluster::kWholeGpuResource)] =
         Quantity::FromValue(pool.gpu.count);
   } else if (pool.gpu.count > 0) {

@@ -10,7 +10,7 @@ namespace nos::planning {
 namespace {
 
 using cluster::NodePool;
-using cluster::Partitioning;
+using cluster::SharingMode;
 using ::testing::HasSubstr;
 
 NodePool Pool(const std::string& model, int count, Partitioning partitioning) {
@@ -39,7 +39,7 @@ cluster::NodeInfo InfoOf(const NodePool& pool) {
 }
 
 TEST(PoolNodesTest, MigNodeStartsEmptyAndPartitionable) {
-  NodePool pool = Pool("A100-80GB", 8, Partitioning::kMig);
+  NodePool pool = Pool("A100-80GB", 8, SharingMode::kMig);
   pool.taints = {{"gpu", "yes", "NoSchedule"}};
   const cluster::NodeInfo info = InfoOf(pool);
   EXPECT_TRUE(cluster::IsOf(pool, *info.node));
@@ -56,7 +56,7 @@ TEST(PoolNodesTest, MigNodeStartsEmptyAndPartitionable) {
 }
 
 TEST(PoolNodesTest, WholeGpusAreAllocatableResource) {
-  NodePool pool = Pool("", 4, Partitioning::kNone);
+  NodePool pool = Pool("", 4, SharingMode::kNone);
   pool.gpu.product = "Tesla-T4";
   const cluster::NodeInfo info = InfoOf(pool);
   EXPECT_FALSE(info.gpus.managed);
@@ -65,9 +65,9 @@ TEST(PoolNodesTest, WholeGpusAreAllocatableResource) {
 }
 
 TEST(PoolNodesTest, SharedAndHybridNodesEqualAgentReports) {
-  const cluster::NodeInfo shared = InfoOf(Pool("A100-40GB", 2, Partitioning::kMps));
+  const cluster::NodeInfo shared = InfoOf(Pool("A100-40GB", 2, SharingMode::kMps));
   EXPECT_EQ(shared.gpus.gpus.at(1).model->name(), "MPS-39GB");
-  NodePool pool = Pool("H100-80GB", 2, Partitioning::kHybrid);
+  NodePool pool = Pool("H100-80GB", 2, SharingMode::kHybrid);
   pool.gpu.time_slices = 4;
   const cluster::NodeInfo hybrid = InfoOf(pool);
   EXPECT_TRUE(hybrid.gpus.whole);
@@ -75,10 +75,10 @@ TEST(PoolNodesTest, SharedAndHybridNodesEqualAgentReports) {
   ASSERT_NE(hybrid.gpus.gpus.at(0).other, nullptr);
   EXPECT_EQ(hybrid.gpus.gpus.at(0).other->name(), "MPS-79GB");
   // MIG mode of Ampere GPUs stays off.
-  const cluster::NodeInfo ampere = InfoOf(Pool("A100-80GB", 1, Partitioning::kHybrid));
+  const cluster::NodeInfo ampere = InfoOf(Pool("A100-80GB", 1, SharingMode::kHybrid));
   EXPECT_EQ(ampere.gpus.gpus.at(0).model->name(), "GPU-80GB+GPU");
   // Hence there are no more time slices than compute slices in MIG mode.
-  NodePool small = Pool("A30", 1, Partitioning::kHybrid);
+  NodePool small = Pool("A30", 1, SharingMode::kHybrid);
   small.gpu.time_slices = 7;
   EXPECT_EQ(InfoOf(small).gpus.gpus.at(0).model->name(), "GPU-24GB-4+GPU+TIME-4");
 }
@@ -86,7 +86,7 @@ TEST(PoolNodesTest, SharedAndHybridNodesEqualAgentReports) {
 TEST(PoolNodesTest, CountsNodesOfEachPool) {
   std::vector<std::shared_ptr<const NodePool>> pools;
   for (const char* label : {"a", "b", "a"}) {
-    NodePool pool = Pool("A30", 1, Partitioning::kMig);
+    NodePool pool = Pool("A30", 1, SharingMode::kMig);
     pool.labels = pool.node_selector = {{"pool", label}};
     pools.push_back(std::make_shared<const NodePool>(std::move(pool)));
   }
@@ -106,11 +106,11 @@ TEST(PoolNodesTest, ReportsUnknownModelAndMissingMemory) {
   const auto error = [&](const NodePool& pool) {
     return NewNodeOf(pool, 0, catalogue).status().message();
   };
-  EXPECT_THAT(error(Pool("B9999", 1, Partitioning::kMig)),
+  EXPECT_THAT(error(Pool("B9999", 1, SharingMode::kMig)),
               HasSubstr("NodePool pool: spec.gpu.model: 'B9999' is not in the catalogue"));
-  EXPECT_THAT(error(Pool("B9999", 1, Partitioning::kMps)),
+  EXPECT_THAT(error(Pool("B9999", 1, SharingMode::kMps)),
               HasSubstr("spec.gpu.memory: is missing"));
-  NodePool pool = Pool("", 1, Partitioning::kMps);
+  NodePool pool = Pool("", 1, SharingMode::kMps);
   pool.gpu.product = "Tesla-T4";
   pool.gpu.memory = Quantity::FromValue(int64_t{16} << 30);
   EXPECT_EQ(InfoOf(pool).gpus.gpus.at(0).model->name(), "MPS-15GB");

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "planning/defrag/elsewhere.h"
+#include "planning/defrag/reschedule_targets.h"
 #include "planning/pool_nodes.h"
 #include "scheduling/pod_names.h"
 
@@ -28,7 +28,7 @@ struct Candidate {
 
 class Shrinker {
  public:
-  Shrinker(const cluster::ClusterSnapshot& snapshot, const std::vector<PoolNow>& pools,
+  Shrinker(const cluster::ClusterSnapshot& snapshot, const std::vector<NodePoolState>& pools,
            const scheduling::FrameworkChoice& frameworks, const ShrinkOptions& options)
       : pools_(pools),
         frameworks_(frameworks),
@@ -65,7 +65,7 @@ class Shrinker {
     const cluster::ClusterSnapshot& snapshot = plan_.after;
     std::vector<std::shared_ptr<const cluster::NodePool>> own;
     own.reserve(pools_.size());
-    for (const PoolNow& now : pools_) own.push_back(now.pool);
+    for (const NodePoolState& now : pools_) own.push_back(now.pool);
     for (size_t n = 0; n < snapshot.size(); ++n) {
       const cluster::NodeInfo& node = snapshot.node(n);
       const int pool = PoolOf(*node.node, own);
@@ -156,7 +156,7 @@ class Shrinker {
       }
       std::vector<PodPtr> waiting;
       waiting.reserve(candidate.pods.size());
-      for (const PodPtr& pod : candidate.pods) waiting.push_back(Anew(*pod));
+      for (const PodPtr& pod : candidate.pods) waiting.push_back(AsPending(*pod));
       PlanOptions options;
       options.out_of_time = out_of_time_;
       const Plan plan =
@@ -186,7 +186,7 @@ class Shrinker {
             0};
   }
 
-  const std::vector<PoolNow>& pools_;
+  const std::vector<NodePoolState>& pools_;
   const scheduling::FrameworkChoice& frameworks_;
   const ShrinkOptions& options_;
   const std::function<bool()> out_of_time_;
@@ -199,7 +199,7 @@ class Shrinker {
 
 }  // namespace
 
-ShrinkPlan PlanShrink(const cluster::ClusterSnapshot& snapshot, const std::vector<PoolNow>& pools,
+ShrinkPlan PlanShrink(const cluster::ClusterSnapshot& snapshot, const std::vector<NodePoolState>& pools,
                       const scheduling::FrameworkChoice& frameworks, const ShrinkOptions& options) {
   return Shrinker(snapshot, pools, frameworks, options).Run();
 }

@@ -48,9 +48,9 @@ class ShrinkTest : public ::testing::Test {
 
   const ShrinkPlan& Make() {
     before_ = cluster_.Snapshot();
-    before_.ChangeAround();
+    before_.ChangeContext();
     if (budget_.selector) {
-      before_.ChangeAround().budgets.Set(
+      before_.ChangeContext().budgets.Set(
           "x/b", std::make_shared<const cluster::PodDisruptionBudget>(budget_));
     }
     plan_ = PlanShrink(before_, pools_, framework_, options_);
@@ -90,7 +90,7 @@ class ShrinkTest : public ::testing::Test {
     waiting.node_name.clear();
     waiting.phase = "Pending";
     const scheduling::Framework filters =
-        scheduling::Framework::Default(scheduling::GpusCut::kHere);
+        scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
     const scheduling::Cycle cycle = filters.PreFilter(waiting, others);
     const scheduling::Verdict verdict = filters.Filter(cycle, waiting, *others.Find(move.to));
     EXPECT_TRUE(verdict.fits()) << move.pod->Key() << " on " << move.to << ": " << verdict.message;
@@ -114,7 +114,7 @@ class ShrinkTest : public ::testing::Test {
     }
   }
   void CheckMinima() const {
-    for (const PoolNow& now : pools_) {
+    for (const NodePoolState& now : pools_) {
       int left = 0, had = 0;
       for (size_t n = 0; n < plan_.after.size(); ++n) {
         left += cluster::IsOf(*now.pool, *plan_.after.node(n).node) ? 1 : 0;
@@ -136,7 +136,7 @@ class ShrinkTest : public ::testing::Test {
   }
 
   ClusterBuilder cluster_;
-  std::vector<PoolNow> pools_;
+  std::vector<NodePoolState> pools_;
   const scheduling::Framework framework_ = scheduling::Framework::Default();
   ShrinkOptions options_;
   cluster::PodDisruptionBudget budget_;

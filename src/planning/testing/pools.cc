@@ -11,7 +11,7 @@ cluster::NodePool PoolOf(const std::string& name, const std::string& model, int 
   pool.meta.name = name;
   pool.gpu.model = model;
   pool.gpu.count = gpus;
-  pool.gpu.partitioning = gpus > 0 ? cluster::Partitioning::kMig : cluster::Partitioning::kNone;
+  pool.gpu.partitioning = gpus > 0 ? cluster::SharingMode::kMig : cluster::SharingMode::kNone;
   pool.resources = {{"cpu", Quantity::FromValue(cpu)},
                     {"memory", Quantity::FromValue(int64_t{1} << 40)},
                     {"pods", Quantity::FromValue(110)}};
@@ -21,7 +21,7 @@ cluster::NodePool PoolOf(const std::string& name, const std::string& model, int 
   return pool;
 }
 
-PoolNow Now(cluster::NodePool pool, int nodes, int coming, std::string closed) {
+NodePoolState Now(cluster::NodePool pool, int nodes, int coming, std::string closed) {
   return {std::make_shared<const cluster::NodePool>(std::move(pool)), nodes, coming,
           std::move(closed)};
 }

@@ -11,6 +11,6 @@ namespace nos::planning::testing {
 // cores and capacity for 110 pods. The label pool=<name> selects its nodes. `price`: "1.5".
 cluster::NodePool PoolOf(const std::string& name, const std::string& model, int gpus, int cpu,
                          int max, const std::string& price);
-PoolNow Now(cluster::NodePool pool, int nodes = 0, int coming = 0, std::string closed = "");
+NodePoolState Now(cluster::NodePool pool, int nodes = 0, int coming = 0, std::string closed = "");
 
 }  // namespace nos::planning::testing

@@ -16,7 +16,7 @@ namespace nos::planning::testing {
 uint16_t ProblemBuilder::Model(std::string_view name) {
   const gpu::Model* model = gpu::Catalogue::Builtin().FindByName(name);
   if (model == nullptr) model = gpu::FindShares(name);
-  if (model == nullptr) model = gpu::Catalogue::Builtin().FindModes(name);
+  if (model == nullptr) model = gpu::Catalogue::Builtin().FindSharingModes(name);
   if (model == nullptr) std::abort();
   const auto it = std::find(problem_.models.begin(), problem_.models.end(), model);
   if (it != problem_.models.end()) return static_cast<uint16_t>(it - problem_.models.begin());
@@ -301,7 +301,7 @@ class ForceSolver {
     const auto [it, fresh] = possible_[g].try_emplace(on_gpu_[g]);
     if (!fresh) return it->second;
     return it->second = std::ranges::any_of(
-               WaysOf(g), [&](const ProblemGpu& way) { return IsPossible(g, way); });
+               SharingModesOf(g), [&](const ProblemGpu& way) { return IsPossible(g, way); });
   }
 
   bool IsPossible(int g, const ProblemGpu& way) const {
@@ -314,7 +314,7 @@ class ForceSolver {
   }
 
   // The GPU as each of its models.
-  std::vector<ProblemGpu> WaysOf(int g) const {
+  std::vector<ProblemGpu> SharingModesOf(int g) const {
     std::vector<ProblemGpu> ways = {problem_.gpus[g]};
     if (!MaySwitch(ways[0])) return ways;
     ways.push_back(ways[0]);
@@ -408,7 +408,7 @@ class ForceSolver {
 
   int ChangesOn(int g) const {
     const ProblemGpu& gpu = problem_.gpus[g];
-    const auto ways = WaysOf(g);
+    const auto ways = SharingModesOf(g);
     const bool nothing = std::ranges::all_of(on_gpu_[g], [](uint8_t n) { return n == 0; });
     const int least = ChangesOn(g, gpu);
     if (ways.size() == 1 || nothing) return least;

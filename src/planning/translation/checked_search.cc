@@ -14,10 +14,10 @@ namespace {
 
 // Limit of searches with gangs assembled pod by pod, and of pairs of pod and node that are checked
 // for it, at some microseconds each. Further gangs wait for the next plan.
-constexpr int kMostAssembled = 16;
-constexpr int64_t kMostLooks = 500'000;
+constexpr int kMaxAssembled = 16;
+constexpr int64_t kMaxLooks = 500'000;
 // Limit per gang, so that an unsuccessful gang leaves some for the others.
-constexpr int64_t kMostLooksForOne = kMostLooks / 4;
+constexpr int64_t kMaxLooksForOne = kMaxLooks / 4;
 
 class CheckedSearch {
  public:
@@ -35,7 +35,7 @@ class CheckedSearch {
     // 2. Incomplete gangs whose pods depend on each other are placed pod by pod, most urgent first:
     //    beside all placed pods if possible, else displacing less urgent ones.
     const int gangs = static_cast<int>(t_.problem.gangs.size());
-    for (int gang = 0; gang < gangs && assembled_ < kMostAssembled && looks_ > 0; ++gang) {
+    for (int gang = 0; gang < gangs && assembled_ < kMaxAssembled && looks_ > 0; ++gang) {
       if (IsWhole(gang, result) || !IsLiveGang(gang)) continue;
       const int level = LevelOf(gang);
       if (Assemble(gang, std::numeric_limits<int>::max(), result)) continue;
@@ -65,7 +65,7 @@ class CheckedSearch {
   // result. `below`: as in AssembleGang.
   bool Assemble(int gang, int below, StagedResult& result) {
     if (out_of_time_()) return false;
-    const int64_t most = std::min(looks_, kMostLooksForOne);
+    const int64_t most = std::min(looks_, kMaxLooksForOne);
     int64_t looks = most;
     const std::vector<Seating> seats =
         AssembleGang(checker_, t_, result, below, gang, states_, out_of_time_, looks);
@@ -128,7 +128,7 @@ class CheckedSearch {
   GpuStates& states_;
   const std::function<bool()>& out_of_time_;
   int assembled_ = 0;
-  int64_t looks_ = kMostLooks;
+  int64_t looks_ = kMaxLooks;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace nos::planning {
 namespace {
 
-constexpr int kMostDomains = 64;  // in which at least one pod was placed
+constexpr int kMaxDomains = 64;  // in which at least one pod was placed
 
 class Assembler {
  public:
@@ -60,7 +60,7 @@ class Assembler {
     const std::vector<std::vector<int>> domains = Domains();
     int tried = 0;
     for (const std::vector<int>& domain : domains) {
-      if (!MayLook() || tried == kMostDomains) break;
+      if (!MayLook() || tried == kMaxDomains) break;
       bool begun = false;
       for (const std::vector<const Member*>& order : orders_) {
         std::vector<Seating> seats = Try(domain, order);

@@ -11,7 +11,7 @@ namespace {
 
 // Limit of searches of the whole problem, each up to the time limit; after that all incomplete
 // gangs are left out at once.
-constexpr int kMostTrials = 16;
+constexpr int kMaxTrials = 16;
 
 // Position of a gang: before or behind the pods of the same rank, or left out.
 enum class Standing { kBefore, kBehind, kOut };
@@ -65,7 +65,7 @@ class GangSearcher {
   }
 
  private:
-  bool MustHurry() const { return trials_ >= kMostTrials || out_of_time_(); }
+  bool MustHurry() const { return trials_ >= kMaxTrials || out_of_time_(); }
   bool HasOthers() const {
     return std::ranges::any_of(problem_.classes, [](const PodClass& c) { return c.gang < 0; });
   }

@@ -10,7 +10,7 @@
 namespace nos::planning {
 namespace {
 
-constexpr int kMostRounds = 8;
+constexpr int kMaxRounds = 8;
 
 // The units that are placed at once, in the order of the plan: a pod, or all pods of a gang.
 std::vector<std::vector<size_t>> UnitsOf(const Translation& t, const std::vector<PlacedPod>& pods) {
@@ -153,7 +153,7 @@ void Heed(const std::vector<Objection>& objections, int round, Translation& t) {
     const int row = t.problem.classes[o.cls].allowed;
     std::vector<bool>& allowed = t.problem.allowed[row];
     for (int n = 0; n < static_cast<int>(allowed.size()); ++n) {
-      if (!allowed[n] || (n != o.node && round < kMostRounds)) continue;
+      if (!allowed[n] || (n != o.node && round < kMaxRounds)) continue;
       allowed[n] = false;
       t.objections.try_emplace({row, n}, o.verdict);
     }

@@ -194,7 +194,7 @@ TEST(LiveFiltersTest, PlacesPodsOnNodesOfTheirVolumes) {
   claim.meta.annotations["pv.kubernetes.io/bind-completed"] = "yes";
   cluster::PersistentVolume volume;
   volume.node_terms.emplace().push_back({{{"zone", "In", {"2"}}}, {}});
-  cluster::Surroundings& around = snapshot.ChangeAround();
+  cluster::ClusterContext& around = snapshot.ChangeContext();
   EXPECT_EQ(where(), "") << "its volume claim does not exist";
   const std::string ns = cluster.Pending()[0]->meta.ns;
   around.claims.Set(ns + "/data", std::make_shared<const cluster::PersistentVolumeClaim>(claim));

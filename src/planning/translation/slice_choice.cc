@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "cluster/resources.h"
 #include "cluster/selectors.h"
-#include "gpu/board.h"
+#include "gpu/product.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::planning {
@@ -35,7 +35,7 @@ std::set<const gpu::Model*> ModelsFor(const cluster::Pod& pod,
 double Part(int of, int whole) { return static_cast<double>(of) / std::max(whole, 1); }
 
 // Accepts "H100-80GB" also for "H100-80GB+GPU+TIME-4" (gpu/modes.h).
-bool IsAllowed(const gpu::Model& model, const cluster::Need& need) {
+bool IsAllowed(const gpu::Model& model, const cluster::GpuRequirements& need) {
   return need.models.empty() || std::ranges::any_of(need.models, [&](const std::string& name) {
            return model.name() == name || model.name().starts_with(name + "+");
          });
@@ -48,7 +48,7 @@ bool IsByNameOnly(const gpu::Profile& profile) {
   return gpu::IsPlain(profile) || gpu::IsPartResource(profile.resource_name);
 }
 
-bool Meets(const gpu::Model& model, const gpu::Profile& profile, const cluster::Need& need) {
+bool Meets(const gpu::Model& model, const gpu::Profile& profile, const cluster::GpuRequirements& need) {
   if (IsByNameOnly(profile)) return false;
   // MPS shares have no multiprocessors of their own; their share of memory is taken as an estimate.
   const int64_t compute = model.counted() ? 1000LL * profile.slots / model.slots()
@@ -69,7 +69,7 @@ namespace {
 
 // True if every model that offers the resource meets the requirements.
 bool AllMeet(const std::set<const gpu::Model*>& models, const std::string& resource,
-             const cluster::Need& need) {
+             const cluster::GpuRequirements& need) {
   return std::ranges::all_of(models, [&](const gpu::Model* model) {
     const auto profile = model->FindProfile(resource);
     return !profile || !model->Allows(*profile) || Meets(*model, model->profile(*profile), need);
@@ -78,7 +78,7 @@ bool AllMeet(const std::set<const gpu::Model*>& models, const std::string& resou
 
 }  // namespace
 
-std::vector<SliceKind> SlicesFor(const cluster::Need& need, const cluster::Pod& pod,
+std::vector<SliceKind> SlicesFor(const cluster::GpuRequirements& need, const cluster::Pod& pod,
                                  const cluster::ClusterSnapshot& snapshot) {
   const std::set<const gpu::Model*> models = ModelsFor(pod, snapshot);
   std::map<std::string, SliceKind> kinds;
@@ -165,14 +165,14 @@ std::optional<SliceChoice> Choose(const std::vector<SliceKind>& kinds, const clu
 }
 
 // The explanation if no slice meets the requirements.
-std::string NoneIsEnough(const cluster::Need& need, const cluster::Pod& pod,
+std::string NoneIsEnough(const cluster::GpuRequirements& need, const cluster::Pod& pod,
                          const cluster::ClusterSnapshot& snapshot) {
   std::tuple<int, std::string> largest;
   bool shares = false, met = false;
   std::set<std::string> others;  // products that the requirements exclude
   for (const gpu::Model* model : ModelsFor(pod, snapshot)) {
     if (!IsAllowed(*model, need)) {
-      others.insert(model->counted() ? model->name() : gpu::BoardOf(model->name()));
+      others.insert(model->counted() ? model->name() : gpu::ProductOf(model->name()));
       continue;
     }
     shares = shares || model->counted();
@@ -184,7 +184,7 @@ std::string NoneIsEnough(const cluster::Need& need, const cluster::Pod& pod,
       met = met || Meets(*model, model->profile(id), need);
       const int mib = model->profile(id).memory_mib;
       largest = std::max(
-          largest, std::tuple(mib, model->counted() ? model->name() : gpu::BoardOf(model->name())));
+          largest, std::tuple(mib, model->counted() ? model->name() : gpu::ProductOf(model->name())));
     }
   }
   const auto& [mib, model] = largest;
@@ -222,14 +222,14 @@ NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& s
                       const scheduling::FrameworkChoice& frameworks, const PlanOptions& options,
                       std::set<std::string>* full) {
   NeedAnswer answer;
-  const auto read = cluster::ReadNeed(pod.meta.annotations);
+  const auto read = cluster::ReadGpuRequirements(pod.meta.annotations);
   if (!read.ok()) {
     answer.refusal = read.status().message();
     return answer;
   }
-  const std::optional<cluster::Need>& asked = read.value();
+  const std::optional<cluster::GpuRequirements>& asked = read.value();
   if (!asked) return answer;
-  const cluster::Need& need = *asked;
+  const cluster::GpuRequirements& need = *asked;
   const std::string& wanted = need.container;
   const auto container = wanted.empty()
                              ? pod.containers.begin()

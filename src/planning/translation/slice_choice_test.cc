@@ -31,7 +31,7 @@ cluster::Pod AnyPod() {
   return pod;
 }
 
-std::vector<std::string> Names(const cluster::Need& need, const ClusterBuilder& cluster,
+std::vector<std::string> Names(const cluster::GpuRequirements& need, const ClusterBuilder& cluster,
                                const cluster::Pod& pod = AnyPod()) {
   std::vector<std::string> names;
   const std::vector<SliceKind> kinds = SlicesFor(need, pod, cluster.Snapshot());
@@ -91,7 +91,7 @@ TEST(SliceChoiceTest, SkipsResourceThatIsTooSmallOnAnotherGpu) {
   ClusterBuilder cluster;
   cluster.Node("a", "NVIDIA-A100-SXM4-80GB", {""}).meta.labels["zone"] = "a";
   cluster.Node("h", kH100, {""});
-  const cluster::Need need{.memory_mib = 9800};  // 1g.10gb of an A100 has 9728 MiB
+  const cluster::GpuRequirements need{.memory_mib = 9800};  // 1g.10gb of an A100 has 9728 MiB
   EXPECT_THAT(Names(need, cluster), Not(Contains("nvidia.com/mig-1g.10gb")));
   cluster::Pod there = AnyPod();
   there.node_selector["zone"] = "a";

@@ -5,9 +5,9 @@
 namespace nos::reconcile::testing {
 
 bool RunFor(Runner& runner, ManualClock& clock, Duration time) {
-  constexpr int kMostSteps = 3000;
+  constexpr int kMaxSteps = 3000;
   const Time end = clock.Now() + time;
-  for (int i = 0; i < kMostSteps; ++i) {
+  for (int i = 0; i < kMaxSteps; ++i) {
     if (runner.Step(clock)) continue;
     const auto due = runner.NextDue();
     if (!due || *due > end) {

@@ -30,7 +30,7 @@ const std::vector<uint32_t>& DomainIndex::NodesOf(const ClusterSnapshot& snapsho
 }
 
 KindTable::KindTable(const Framework& framework, std::shared_ptr<const cluster::Pod> pod,
-                     const ClusterSnapshot& snapshot, const CycleState& learnt)
+                     const ClusterSnapshot& snapshot, const CycleState& precomputed)
     : framework_(framework),
       pod_(std::move(pod)),
       cycle_(framework.PreFilter(*pod_, snapshot)),
@@ -38,7 +38,7 @@ KindTable::KindTable(const Framework& framework, std::shared_ptr<const cluster::
       touched_(snapshot.size()),
       is_touched_(snapshot.size(), 1),
       tree_(snapshot.size()) {
-  cycle_.state.Merge(learnt);
+  cycle_.state.Merge(precomputed);
   std::iota(touched_.begin(), touched_.end(), 0U);
   for (const Framework::Scorer& scorer : framework.scorers()) {
     columns_.push_back({scorer.plugin, scorer.weight});
@@ -97,7 +97,7 @@ void KindTable::FollowImages() {
   for (Column& column : columns_) column.outdated |= column.plugin->HeedsImages();
 }
 
-bool KindTable::FollowAround(const ClusterSnapshot& snapshot) const {
+bool KindTable::FollowContext(const ClusterSnapshot& snapshot) const {
   const auto reads = [](const auto* plugin) { return plugin->Dependence() == DependsOn::kCluster; };
   if (!cycle_.verdict.fits() || std::ranges::any_of(cycle_.filters, reads)) return false;
   Cycle fresh = framework_.PreFilter(*pod_, snapshot);
@@ -152,10 +152,10 @@ void KindTable::AskTouched(const ClusterSnapshot& snapshot) {
   }
   for (Column& column : columns_) {
     const bool depends = column.plugin->ScoreDependence() == DependsOn::kCluster;
-    const auto anew = column.outdated         ? ScorePlugin::Anew::kPreScore
+    const auto anew = column.outdated         ? ScorePlugin::Recompute::kPreScore
                       : depends && others_fit ? FollowFeasible(column, fitted, snapshot)
-                                              : ScorePlugin::Anew::kNothing;
-    if (anew != ScorePlugin::Anew::kNothing) {
+                                              : ScorePlugin::Recompute::kNothing;
+    if (anew != ScorePlugin::Recompute::kNothing) {
       Rescore(column, anew, snapshot);
       continue;
     }
@@ -170,10 +170,10 @@ void KindTable::AskTouched(const ClusterSnapshot& snapshot) {
   }
 }
 
-ScorePlugin::Anew KindTable::FollowFeasible(const Column& column,
+ScorePlugin::Recompute KindTable::FollowFeasible(const Column& column,
                                             const std::vector<uint8_t>& fitted,
                                             const ClusterSnapshot& snapshot) {
-  auto anew = ScorePlugin::Anew::kNothing;
+  auto anew = ScorePlugin::Recompute::kNothing;
   for (size_t t = 0; t < touched_.size(); ++t) {
     const uint32_t i = touched_[t];
     if (fits_[i] == fitted[t]) continue;
@@ -192,9 +192,9 @@ void KindTable::PreScore(Column& column, const ClusterSnapshot& snapshot) {
   column.outdated = false;
 }
 
-void KindTable::Rescore(Column& column, ScorePlugin::Anew anew, const ClusterSnapshot& snapshot) {
+void KindTable::Rescore(Column& column, ScorePlugin::Recompute anew, const ClusterSnapshot& snapshot) {
   const bool was_active = column.active;
-  if (anew == ScorePlugin::Anew::kPreScore) PreScore(column, snapshot);
+  if (anew == ScorePlugin::Recompute::kPreScore) PreScore(column, snapshot);
   if (!column.active && !was_active) return;
   totals_outdated_ = true;
   column.wide = true;

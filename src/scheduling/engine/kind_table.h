@@ -33,7 +33,7 @@ class KindTable {
  public:
   // `pod` represents its kind.
   KindTable(const Framework& framework, std::shared_ptr<const cluster::Pod> pod,
-            const cluster::ClusterSnapshot& snapshot, const CycleState& learnt);
+            const cluster::ClusterSnapshot& snapshot, const CycleState& precomputed);
 
   // A pod was added to the node with this index or removed from it (`came`). False: the table must
   // be rebuilt.
@@ -44,7 +44,7 @@ class KindTable {
   // Images on some node changed.
   void FollowImages();
   // The cluster context changed. False: the table must be rebuilt.
-  bool FollowAround(const cluster::ClusterSnapshot& snapshot) const;
+  bool FollowContext(const cluster::ClusterSnapshot& snapshot) const;
 
   // Verdict of a node on the pod beside nominated pods that are not there yet.
   struct Beside {
@@ -82,9 +82,9 @@ class KindTable {
                       const cluster::ClusterSnapshot& snapshot) const;
   void AskTouched(const cluster::ClusterSnapshot& snapshot);
   // `fitted`: previous verdicts of the touched nodes.
-  ScorePlugin::Anew FollowFeasible(const Column& column, const std::vector<uint8_t>& fitted,
+  ScorePlugin::Recompute FollowFeasible(const Column& column, const std::vector<uint8_t>& fitted,
                                    const cluster::ClusterSnapshot& snapshot);
-  void Rescore(Column& column, ScorePlugin::Anew anew, const cluster::ClusterSnapshot& snapshot);
+  void Rescore(Column& column, ScorePlugin::Recompute anew, const cluster::ClusterSnapshot& snapshot);
   void PreScore(Column& column, const cluster::ClusterSnapshot& snapshot);
   static void SetScore(Column& column, size_t node, int64_t score);
   static bool SearchExtremes(Column& column);

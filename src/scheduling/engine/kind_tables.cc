@@ -45,18 +45,18 @@ bool KindTables::CatchUp(Kind& kind, const ClusterSnapshot& snapshot, uint64_t a
   }
   if (kind.images != images_) kind.table->FollowImages();
   kind.images = images_;
-  return std::exchange(kind.around, around) == around || kind.table->FollowAround(snapshot);
+  return std::exchange(kind.around, around) == around || kind.table->FollowContext(snapshot);
 }
 
 KindTable& KindTables::For(const Framework& framework, const Pod& pod,
-                           const ClusterSnapshot& snapshot, const CycleState& learnt,
+                           const ClusterSnapshot& snapshot, const CycleState& precomputed,
                            uint64_t around) {
   std::string text = KindOf(*pod);
   const Framework* profile = &framework;
   text.append(reinterpret_cast<const char*>(&profile), sizeof profile);
   auto found = kinds_.find(text);
   if (found == kinds_.end()) {
-    if (kinds_.size() >= kMostKinds) {
+    if (kinds_.size() >= kMaxKinds) {
       kinds_.erase(std::ranges::min_element(
           kinds_, [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
     }
@@ -65,7 +65,7 @@ KindTable& KindTables::For(const Framework& framework, const Pod& pod,
   Kind& kind = found->second;
   kind.used = ++uses_;
   if (kind.table == nullptr || !CatchUp(kind, snapshot, around)) {
-    kind.table = std::make_unique<KindTable>(framework, pod, snapshot, learnt);
+    kind.table = std::make_unique<KindTable>(framework, pod, snapshot, precomputed);
     kind.at = first_change_ + changes_.size();
     kind.around = around;
     kind.images = images_;

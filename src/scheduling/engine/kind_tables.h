@@ -26,19 +26,19 @@ class KindTables {
   void NoteImages() { ++images_; }
   // The set of nodes, their labels or their taints changed.
   void Forget();
-  // The inputs of scores changed (Learn).
+  // The inputs of scores changed (Precompute).
   void ForgetScores() { kinds_.clear(); }
 
   // Returns the table, up to date. `around`: version of the cluster context. Valid until the next
   // call.
   KindTable& For(const Framework& framework, const Pod& pod,
-                 const cluster::ClusterSnapshot& snapshot, const CycleState& learnt,
+                 const cluster::ClusterSnapshot& snapshot, const CycleState& precomputed,
                  uint64_t around);
 
   uint64_t made() const { return made_; }
 
  private:
-  static constexpr size_t kMostKinds = 64;
+  static constexpr size_t kMaxKinds = 64;
 
   // A change that tables must follow.
   struct Change {

@@ -109,7 +109,7 @@ void SchedulingQueue::Remove(const std::string& key) {
   entries_.erase(found);
 }
 
-void SchedulingQueue::Happened(const ClusterEvent& event, Time now) {
+void SchedulingQueue::OnClusterEvent(const ClusterEvent& event, Time now) {
   std::vector<std::string> woken;
   for (const auto& [name, dormitory] : dormitories_) {
     const bool helps =

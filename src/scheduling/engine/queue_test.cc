@@ -43,7 +43,7 @@ class QueueTest : public ::testing::Test {
     const auto pod = queue_.Take(now_);
     return pod ? (*pod)->meta.name : "";
   }
-  void Happened(ClusterEvent::Kind kind) { queue_.Happened({kind, {}, {}, {}, {}}, now_); }
+  void OnClusterEvent(ClusterEvent::Kind kind) { queue_.OnClusterEvent({kind, {}, {}, {}, {}}, now_); }
 
   SchedulingQueue queue_;
   Picky picky_;
@@ -65,9 +65,9 @@ TEST_F(QueueTest, RefusedPodSleepsUntilPluginReportsHelpfulEvent) {
   queue_.Refused(pod, {&picky_}, now_);
   EXPECT_EQ(queue_.asleep(), 1U);
   now_ += seconds(2);
-  Happened(ClusterEvent::Kind::kPodLeft);
+  OnClusterEvent(ClusterEvent::Kind::kPodLeft);
   EXPECT_EQ(Take(), "");
-  Happened(ClusterEvent::Kind::kNodeAdded);
+  OnClusterEvent(ClusterEvent::Kind::kNodeAdded);
   EXPECT_EQ(Take(), "p");
 }
 
@@ -75,7 +75,7 @@ TEST_F(QueueTest, PodWokenDuringBackoffWaitsForItsEnd) {
   const auto pod = Put("p");
   Take();
   queue_.Refused(pod, {&picky_}, now_);
-  Happened(ClusterEvent::Kind::kNodeAdded);
+  OnClusterEvent(ClusterEvent::Kind::kNodeAdded);
   EXPECT_EQ(queue_.paused(), 1U);
   EXPECT_EQ(Take(), "");
   EXPECT_EQ(queue_.NextDue(), now_ + seconds(1));
@@ -100,7 +100,7 @@ TEST_F(QueueTest, AsksPluginOncePerKindOfPod) {
     queue_.Refused(pod, {&picky_}, now_);
   }
   now_ += seconds(5);
-  Happened(ClusterEvent::Kind::kNodeAdded);
+  OnClusterEvent(ClusterEvent::Kind::kNodeAdded);
   EXPECT_EQ(picky_.asked, 1);
   EXPECT_EQ(queue_.ready(), 100U);
 }
@@ -115,7 +115,7 @@ TEST_F(QueueTest, AsksPluginSeparatelyForEachWorkload) {
     Take();
     queue_.Refused(shared, {&picky_}, now_);
   }
-  Happened(ClusterEvent::Kind::kPodBound);
+  OnClusterEvent(ClusterEvent::Kind::kPodBound);
   EXPECT_EQ(picky_.asked, 2);
 }
 
@@ -133,7 +133,7 @@ TEST_F(QueueTest, PodRefusedWithoutPluginIsWokenByAnyEvent) {
   Take();
   queue_.Refused(pod, {}, now_);
   now_ += seconds(1);
-  Happened(ClusterEvent::Kind::kPodLeft);
+  OnClusterEvent(ClusterEvent::Kind::kPodLeft);
   EXPECT_EQ(Take(), "p");
   queue_.Refused(pod, {&picky_}, now_);
   now_ += seconds(5);

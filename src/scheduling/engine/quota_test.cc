@@ -48,7 +48,7 @@ class EngineQuotaTest : public ::testing::TestWithParam<uint64_t> {
     if (random_.Below(2) == 0)
       quota.max = Resources({{"cpu", std::to_string(6 + random_.Below(4))}});
     const std::string key = quota.Key();
-    engine_.ChangeAround([&](cluster::Surroundings& around) {
+    engine_.ChangeContext([&](cluster::ClusterContext& around) {
       auto& table = quota.composite ? around.composite_quotas : around.quotas;
       table.Set(key, random_.Below(3) == 0 ? nullptr : std::make_shared<const ElasticQuota>(quota));
     });

@@ -9,15 +9,15 @@ namespace nos::scheduling {
 
 using cluster::NodeInfo;
 
-const CycleState& LearntOf(const Rehearsal::Learnt& learnt, const Framework& framework) {
+const CycleState& LearntOf(const Rehearsal::Learnt& precomputed, const Framework& framework) {
   static const CycleState kNothing;
-  const auto known = learnt.find(&framework);
-  return known == learnt.end() ? kNothing : known->second;
+  const auto known = precomputed.find(&framework);
+  return known == precomputed.end() ? kNothing : known->second;
 }
 
 const NodeInfo* Rehearsal::FindNode(const Framework& framework, const Pod& pod,
                                     const Promises& promises, std::string_view preferred) {
-  KindTable& table = tables_.For(framework, pod, snapshot_, LearntOf(learnt_, framework), around_);
+  KindTable& table = tables_.For(framework, pod, snapshot_, LearntOf(precomputed_, framework), around_);
   const auto why_barred = [&](size_t node) -> std::optional<Barred> {
     const auto others = promises.find(snapshot_.node(node).node->meta.name);
     if (others == promises.end()) return std::nullopt;
@@ -32,7 +32,7 @@ const NodeInfo* Rehearsal::FindNode(const Framework& framework, const Pod& pod,
 bool Rehearsal::Place(const Framework& framework, const Pod& pod, const std::string& node) {
   const NodeInfo* info = snapshot_.Find(node);
   if (info == nullptr) return false;
-  const Pod placed = WithInstances(framework, LearntOf(learnt_, framework), *info, pod);
+  const Pod placed = WithInstances(framework, LearntOf(precomputed_, framework), *info, pod);
   const cluster::ClusterSnapshot before = snapshot_;
   (void)snapshot_.Bind(placed, node);  // the node exists
   CycleState state;
@@ -58,15 +58,15 @@ void Rehearsal::RemoveNode(const std::string& name) {
 
 void Rehearsal::Evict(const Pod& victim, const std::string& node) {
   Vacate(victim, node);
-  if (!snapshot_.around().budgets.rows().empty()) CountGone(snapshot_.ChangeAround(), *victim);
+  if (!snapshot_.around().budgets.rows().empty()) CountGone(snapshot_.ChangeContext(), *victim);
 }
 
-Rehearsal::Pod WithInstances(const Framework& framework, const CycleState& learnt,
+Rehearsal::Pod WithInstances(const Framework& framework, const CycleState& precomputed,
                              const NodeInfo& node, Rehearsal::Pod pod) {
   const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
-  const bool has_cut = framework.gpus_cut() == GpusCut::kHere && node.gpus.managed;
+  const bool has_cut = framework.partitioned_by() == PartitionedBy::kScheduler && node.gpus.managed;
   if (!has_cut || cluster::HasFreeInstances(node, requests)) return pod;
-  auto promised = cluster::FindCut(node, requests, framework.PreferredGpu(learnt, *pod, node));
+  auto promised = cluster::FindCut(node, requests, framework.PreferredGpu(precomputed, *pod, node));
   // The filter should have refused; the pod then does not wait for instances that do not exist.
   if (!promised) return pod;
   auto with = std::make_shared<cluster::Pod>(*pod);

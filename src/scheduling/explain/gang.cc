@@ -26,7 +26,7 @@ void BindWithCut(const Framework& framework, const SharedPod& pod, const cluster
   auto holds = std::make_shared<cluster::Pod>(*pod);
   // Members must not preempt each other.
   holds->priority = std::numeric_limits<int32_t>::max();
-  if (framework.gpus_cut() == GpusCut::kHere && node.gpus.managed &&
+  if (framework.partitioned_by() == PartitionedBy::kScheduler && node.gpus.managed &&
       !cluster::HasFreeInstances(node, requests)) {
     holds->promised = cluster::FindCut(node, requests).value_or(holds->promised);
   }
@@ -52,7 +52,7 @@ bool IsEnough(const Trial& trial, const Together& together) {
 
 // The best feasible node among these; null: none.
 const cluster::NodeInfo* Choose(const Framework& framework, const cluster::Pod& pod,
-                                const ClusterSnapshot& snapshot, const CycleState& learnt,
+                                const ClusterSnapshot& snapshot, const CycleState& precomputed,
                                 std::span<const size_t> among) {
   const Cycle cycle = framework.PreFilter(pod, snapshot);
   std::vector<const cluster::NodeInfo*> fit;
@@ -61,7 +61,7 @@ const cluster::NodeInfo* Choose(const Framework& framework, const cluster::Pod& 
     if (framework.Filter(cycle, pod, node).fits()) fit.push_back(&node);
   }
   if (fit.empty()) return nullptr;
-  const std::vector<int64_t> scores = framework.Score(cycle, pod, snapshot, fit, learnt);
+  const std::vector<int64_t> scores = framework.Score(cycle, pod, snapshot, fit, precomputed);
   return fit[static_cast<size_t>(std::ranges::max_element(scores) - scores.begin())];
 }
 
@@ -74,7 +74,7 @@ void KeepOnly(std::span<const size_t> nodes, ClusterSnapshot& snapshot) {
 
 // Places the members one by one. The first tied member is restricted to `domain`, unless that is
 // empty. Members that may fit after others (MayFollow) are retried as long as that places more.
-Trial Try(const ExplainInput& input, const Together& together, const CycleState& learnt,
+Trial Try(const ExplainInput& input, const Together& together, const CycleState& precomputed,
           const std::set<std::string>& tied, std::span<const size_t> domain) {
   Trial trial{0, input.snapshot, input.snapshot};
   const std::string asked = input.pod.Key();
@@ -88,10 +88,10 @@ Trial Try(const ExplainInput& input, const Together& together, const CycleState&
       const bool begins = !trial.began && tied.contains(key);
       Decision decision;
       if (begins && !domain.empty()) {
-        decision.node = Choose(framework, *member, trial.beside, learnt, domain);
+        decision.node = Choose(framework, *member, trial.beside, precomputed, domain);
         if (key == asked) KeepOnly(domain, trial.at_turn);  // other nodes would not help the gang
       } else {
-        decision = framework.Schedule(*member, trial.beside, learnt);
+        decision = framework.Schedule(*member, trial.beside, precomputed);
       }
       if (decision.node == nullptr) {
         trial.refused.emplace_back(member, std::move(decision.diagnosis));
@@ -110,13 +110,13 @@ Trial Try(const ExplainInput& input, const Together& together, const CycleState&
 // Tries without a restriction first, then in each domain in which the gang can start. Returns the
 // attempt that places the most members.
 Trial TryAll(const ExplainInput& input, const Together& together) {
-  const CycleState learnt = input.framework.Learn(input.snapshot, together.waiting);
+  const CycleState precomputed = input.framework.Precompute(input.snapshot, together.waiting);
   const GangTies ties(together.waiting);
   std::set<std::string> tied;  // pod keys
   for (size_t m = 0; m < together.waiting.size(); ++m) {
     if (ties.IsTied(m)) tied.insert(together.waiting[m]->Key());
   }
-  Trial best = Try(input, together, learnt, tied, {});
+  Trial best = Try(input, together, precomputed, tied, {});
   if (IsEnough(best, together) || !ties.near()) return best;
   const GangStarts starts = StartsOf(together.waiting, ties, input.snapshot,
                                      [&](const cluster::Pod& pod) -> const Framework& {
@@ -126,8 +126,8 @@ Trial TryAll(const ExplainInput& input, const Together& together) {
   int begun = 0;
   for (const std::vector<size_t>& domain : starts.domains) {
     if (began && std::ranges::binary_search(domain, *began)) continue;
-    if (begun == kMostGangStarts) break;
-    Trial trial = Try(input, together, learnt, tied, domain);
+    if (begun == kMaxGangStarts) break;
+    Trial trial = Try(input, together, precomputed, tied, domain);
     if (!trial.began && !IsEnough(trial, together)) continue;
     ++begun;
     if (trial.found > best.found) best = std::move(trial);

@@ -24,7 +24,7 @@ class ExplainGangTest : public ::testing::Test {
     return why.place ? why.place->node : why.gang;
   }
 
-  const Framework cutting_ = Framework::Default(GpusCut::kHere);
+  const Framework cutting_ = Framework::Default(PartitionedBy::kScheduler);
   Together together_{"pod group x/train", 2, 0, {}};
 };
 

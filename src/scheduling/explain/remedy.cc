@@ -19,7 +19,7 @@ using Lack = Explanation::Lack;
 using Nearest = Explanation::Nearest;
 using Room = Explanation::Room;
 
-constexpr int kMostRounds = 5;  // of simulating steps and looking for further obstacles
+constexpr int kMaxRounds = 5;  // of simulating steps and looking for further obstacles
 
 // The changes that one node needs to accept the pod, simulated as far as possible.
 class Changes {
@@ -28,7 +28,7 @@ class Changes {
       : input_(input), scene_{input.snapshot, input.pod, node, input.reader}, seen_(scene_) {
     Look();
     out_ = left_.out;
-    for (int round = 0; round < kMostRounds && CarryOutNext(); ++round) Look();
+    for (int round = 0; round < kMaxRounds && CarryOutNext(); ++round) Look();
     for (const Reason& reason : Unsolved()) {
       Add({fmt::format("change what keeps it from node {}: {}", node, reason.message), false});
       fails_ = true;

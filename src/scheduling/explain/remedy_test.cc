@@ -36,7 +36,7 @@ Node Cordoned(Node node) {
 }
 
 Explanation Why(const std::vector<Node>& nodes, const std::vector<Pod>& pods, const Pod& pod,
-                const Framework& framework = Framework::Default(GpusCut::kHere)) {
+                const Framework& framework = Framework::Default(PartitionedBy::kScheduler)) {
   const auto snapshot = testing::Snap(nodes, pods);
   return Explain({framework, framework, snapshot, pod});
 }
@@ -158,7 +158,7 @@ class ExplainQuotaTest : public ::testing::Test {
     return Explain(input);
   }
 
-  const Framework framework_ = Framework::Default(GpusCut::kHere);
+  const Framework framework_ = Framework::Default(PartitionedBy::kScheduler);
   quota::Balance balance_;
   std::function<std::optional<Preemption>()> reclaim_;
 };

@@ -25,7 +25,7 @@ constexpr int32_t kHighestOfUsers = 1'000'000'000;
 
 // Number of nodes searched for pods that would be preempted anyway; equal to the number of
 // candidates of a preemption.
-constexpr size_t kMostLookedAt = 100;
+constexpr size_t kMaxLookedAt = 100;
 
 using MayGo = FunctionRef<bool(const Pod&)>;
 
@@ -35,7 +35,7 @@ std::optional<Room> InTheWayOfItsPriority(const ExplainInput& input, MayGo may_g
   if (!MayPreempt(input)) return std::nullopt;
   cluster::ClusterSnapshot without = input.snapshot;
   bool any = false;
-  for (size_t i = 0; i < std::min(without.size(), kMostLookedAt); ++i) {
+  for (size_t i = 0; i < std::min(without.size(), kMaxLookedAt); ++i) {
     any = VacateLesser(input, input.pod, input.snapshot.node(i).node->meta.name, without) || any;
   }
   if (!any) return std::nullopt;

@@ -17,7 +17,7 @@ using Lack = Explanation::Lack;
 using Room = Explanation::Room;
 
 constexpr size_t kLabel = 14;      // columns of the label
-constexpr size_t kMostLines = 12;  // limit on listed pods
+constexpr size_t kMaxLines = 12;  // limit on listed pods
 
 Quantity QuantityOf(const std::string& resource, int64_t amount) {
   return resource == "cpu" ? Quantity::FromMilli(amount) : Quantity::FromValue(amount);
@@ -62,9 +62,9 @@ std::string CutText(const Cut& cut) {
 
 std::string RoomText(const Room& room) {
   std::vector<std::string> pods = room.pods;
-  if (pods.size() > kMostLines) {
-    const size_t more = pods.size() - kMostLines;
-    pods.resize(kMostLines);
+  if (pods.size() > kMaxLines) {
+    const size_t more = pods.size() - kMaxLines;
+    pods.resize(kMaxLines);
     pods.push_back(fmt::format("{} more", more));
   }
   return fmt::format("on node {} (priority up to {}): {}", room.node, room.priority,

@@ -44,7 +44,7 @@ std::string ExclusiveClaimStep(const Pod& pod, const ClusterSnapshot& snapshot) 
 // Volumes bound to the pod's claims that the node cannot reach, or, with `missing`, that do not
 // exist.
 std::set<std::string> BoundVolumes(const Pod& pod, const cluster::Node& node,
-                                   const cluster::Surroundings& around, bool missing) {
+                                   const cluster::ClusterContext& around, bool missing) {
   std::set<std::string> names;
   for (const cluster::Volume& volume : pod.volumes) {
     if (!cluster::IsClaim(volume)) continue;
@@ -60,7 +60,7 @@ std::set<std::string> BoundVolumes(const Pod& pod, const cluster::Node& node,
 
 }  // namespace
 
-std::string UnboundStep(const Pod& pod, const cluster::Surroundings& around) {
+std::string UnboundStep(const Pod& pod, const cluster::ClusterContext& around) {
   std::set<std::string> names;
   for (const cluster::Volume& volume : pod.volumes) {
     if (!cluster::IsClaim(volume)) continue;

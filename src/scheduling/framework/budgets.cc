@@ -18,7 +18,7 @@ bool Counts(const cluster::PodDisruptionBudget& budget, const cluster::Pod& pod)
 
 }  // namespace
 
-Budgets::Budgets(const cluster::Surroundings& around) {
+Budgets::Budgets(const cluster::ClusterContext& around) {
   Table table;
   for (const auto& [key, budget] : around.budgets.rows()) {
     const bool selects = budget->selector && (!budget->selector->match_labels.empty() ||
@@ -50,7 +50,7 @@ bool Budgets::Take(const cluster::Pod& pod) {
   return violates;
 }
 
-void CountGone(cluster::Surroundings& around, const cluster::Pod& pod) {
+void CountGone(cluster::ClusterContext& around, const cluster::Pod& pod) {
   const auto budgets = around.budgets;
   for (const auto& [key, budget] : budgets.rows()) {
     if (!budget->selector || budget->meta.ns != pod.meta.ns || !Counts(*budget, pod)) continue;

@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 
 namespace nos::scheduling {
 
 class Budgets {
  public:
-  explicit Budgets(const cluster::Surroundings& around);
+  explicit Budgets(const cluster::ClusterContext& around);
 
   // Numbers of the budgets that select the pod.
   std::vector<size_t> Of(const cluster::Pod& pod) const;
@@ -41,6 +41,6 @@ class Budgets {
 };
 
 // Decrements the allowed disruptions of the budgets that select the pod.
-void CountGone(cluster::Surroundings& around, const cluster::Pod& pod);
+void CountGone(cluster::ClusterContext& around, const cluster::Pod& pod);
 
 }  // namespace nos::scheduling

@@ -10,7 +10,7 @@ namespace nos::scheduling {
 namespace {
 
 // Bounds the report of a configuration with many errors.
-constexpr size_t kMostProblems = 50;
+constexpr size_t kMaxProblems = 50;
 
 std::string_view KindOf(const Json& value) {
   switch (value.kind()) {
@@ -41,7 +41,7 @@ std::string ConfigValue::PathOf(size_t element) const {
 
 void ConfigValue::FailAt(const std::string& path, std::string_view what) const {
   std::string problem = path.empty() ? std::string(what) : fmt::format("{}: {}", path, what);
-  if (problems_.size() >= kMostProblems || std::ranges::count(problems_, problem) > 0) return;
+  if (problems_.size() >= kMaxProblems || std::ranges::count(problems_, problem) > 0) return;
   problems_.push_back(std::move(problem));
 }
 

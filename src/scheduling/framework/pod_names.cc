@@ -9,7 +9,7 @@
 namespace nos::scheduling {
 namespace {
 
-constexpr size_t kMostNamed = 3;
+constexpr size_t kMaxNamed = 3;
 constexpr std::string_view kPod = "pod ";
 // Characters of namespace and pod names (RFC 1123).
 constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-.";
@@ -29,7 +29,7 @@ std::string NamesOf(const std::vector<std::string>& keys, std::string_view reade
   for (const std::string& key : keys) {
     if (!reader.empty() && !IsOf(key, reader)) {
       ++others;
-    } else if (named.size() < kMostNamed) {
+    } else if (named.size() < kMaxNamed) {
       named.push_back(key);
     } else {
       ++more;

@@ -32,7 +32,7 @@ GangStarts StartsOf(std::span<const std::shared_ptr<const cluster::Pod>> members
     const Framework& framework = framework_for(pod);
     const Cycle cycle = framework.PreFilter(pod, snapshot);
     const cluster::ResourceVector requests = cluster::RequestsOf(pod);
-    const bool as_cut = framework.gpus_cut() == GpusCut::kHere;
+    const bool as_cut = framework.partitioned_by() == PartitionedBy::kScheduler;
     starts.domains = ties.Domains(nodes, [&](size_t n) -> int64_t {
       const Plugin* by = nullptr;
       if (framework.Filter(cycle, pod, *nodes[n], &by).fits()) {

@@ -4,7 +4,7 @@
 
 namespace nos::scheduling::packing {
 
-void Demand::Learn(const PodKind& kind) {
+void Demand::Precompute(const PodKind& kind) {
   auto found = counts_.find(kind);
   if (found == counts_.end()) {
     while (counts_.size() >= kMaxKinds) Halve();

@@ -1,7 +1,7 @@
 // Kinds of arriving pods and their frequencies: the only input that packing learns.
 //
 //   Demand demand;
-//   demand.Learn({.cpu_milli = 4000, .memory_mib = 8192, .gpus = 1, .milli = 470});
+//   demand.Precompute({.cpu_milli = 4000, .memory_mib = 8192, .gpus = 1, .milli = 470});
 //   demand.total();  // 1
 //
 // Keeps at most kMaxKinds kinds. If a new kind exceeds the limit, all counts are halved and kinds
@@ -21,12 +21,12 @@ class Demand {
  public:
   static constexpr size_t kMaxKinds = 4096;
 
-  void Learn(const PodKind& kind);
+  void Precompute(const PodKind& kind);
 
   const std::map<PodKind, int64_t>& counts() const { return counts_; }
   int64_t total() const { return total_; }      // sum of counts()
   bool WantsGpus() const;                       // some kind requests GPUs
-  int64_t learned() const { return learned_; }  // number of Learn calls; never decreases
+  int64_t learned() const { return learned_; }  // number of Precompute calls; never decreases
 
  private:
   void Halve();

@@ -12,7 +12,7 @@ constexpr PodKind kHalf{.gpus = 1, .milli = 500};
 Demand Seen(const std::vector<std::pair<PodKind, int>>& pods) {
   Demand demand;
   for (const auto& [pod, count] : pods) {
-    for (int i = 0; i < count; ++i) demand.Learn(pod);
+    for (int i = 0; i < count; ++i) demand.Precompute(pod);
   }
   return demand;
 }
@@ -32,7 +32,7 @@ TEST(Demand, CountsKinds) {
 TEST(Demand, DropsRareKindsWhenFull) {
   Demand demand = Seen({{kHalf, 10}});
   for (int64_t i = 0; i < static_cast<int64_t>(Demand::kMaxKinds); ++i) {
-    demand.Learn({.cpu_milli = 1 + i});
+    demand.Precompute({.cpu_milli = 1 + i});
   }
   EXPECT_LE(demand.counts().size(), Demand::kMaxKinds);
   EXPECT_EQ(demand.counts().at(kHalf), 5);

@@ -32,8 +32,8 @@ Packer::Packer(std::vector<Node> nodes, Demand demand)
       worth_(nodes_.size()),
       memo_(nodes_.size()) {}
 
-void Packer::Learn(const PodKind& kind) {
-  demand_.Learn(kind);
+void Packer::Precompute(const PodKind& kind) {
+  demand_.Precompute(kind);
   EstimateIfDue();
 }
 

@@ -4,12 +4,12 @@
 // scatter pods.
 //
 //   Packer packer(nodes);                 // fixed order, preferably shuffled: first node wins ties
-//   packer.Learn(kind);                   // every arriving pod, whether placed or not
+//   packer.Precompute(kind);                   // every arriving pod, whether placed or not
 //   if (auto choice = packer.Choose(kind)) packer.Place(kind, *choice);
 //   ...
 //   packer.Release(kind, choice);         // when the pod ends
 //
-// Worth depends only on pods passed to Learn. It is recomputed after 1, 2, 4, ..., 1024 pods and
+// Worth depends only on pods passed to Precompute. It is recomputed after 1, 2, 4, ..., 1024 pods and
 // then every 1000. A pod that fits on a node is never rejected. A choice among a thousand nodes
 // takes microseconds. Deterministic; not thread-safe.
 #pragma once
@@ -40,7 +40,7 @@ class Packer {
  public:
   explicit Packer(std::vector<Node> nodes, Demand demand = {});
 
-  void Learn(const PodKind& kind);
+  void Precompute(const PodKind& kind);
 
   // Absent: the pod fits on no node. `allowed` restricts the nodes: use it for filters that packing
   // does not model (taints, affinity).

@@ -51,8 +51,8 @@ TEST(Fits, ChecksCpuMemoryPodsModelAndDevices) {
 TEST(Packer, FillsFittingHoleBeforeWholeGpu) {
   // On the whole GPU, the half would take the place of one of the many 600s.
   Packer packer({WithGpus({1000}), WithGpus({550})});
-  packer.Learn(kHalf);
-  for (int i = 0; i < 1100; ++i) packer.Learn({.gpus = 1, .milli = 600});
+  packer.Precompute(kHalf);
+  for (int i = 0; i < 1100; ++i) packer.Precompute({.gpus = 1, .milli = 600});
   const Choice choice = packer.Choose(kHalf).value_or(kNowhere);
   EXPECT_EQ(choice.node, 1U);
   EXPECT_THAT(choice.devices, ElementsAre(0));
@@ -60,7 +60,7 @@ TEST(Packer, FillsFittingHoleBeforeWholeGpu) {
 
 TEST(Packer, ChoosesFirstNodeOnEqualLoss) {
   Packer packer({WithGpus({1000}), WithGpus({1000}), WithGpus({1000})});
-  packer.Learn(kWhole);
+  packer.Precompute(kWhole);
   EXPECT_EQ(packer.Choose(kWhole).value_or(kNowhere).node, 0U);
   packer.Place(kWhole, {0, {0}});
   EXPECT_EQ(packer.Choose(kWhole).value_or(kNowhere).node, 1U);
@@ -71,14 +71,14 @@ TEST(Packer, PodWithoutGpuAvoidsNodesWithIdleGpus) {
   Node idle = WithGpus({1000});
   busy.cpu_milli = idle.cpu_milli = 1000;
   Packer packer({idle, busy});
-  for (int i = 0; i < 10; ++i) packer.Learn(kWhole);
+  for (int i = 0; i < 10; ++i) packer.Precompute(kWhole);
   EXPECT_EQ(packer.Choose(kNoGpu).value_or(kNowhere).node, 1U);
 }
 
 TEST(Packer, PodWithSeveralGpusTakesUnusedGpus) {
   Packer packer({WithGpus({1000, 1000}), WithGpus({1000, 990, 1000, 1000})});
   const PodKind three{.gpus = 3, .milli = 1000};
-  packer.Learn(three);
+  packer.Precompute(three);
   const Choice choice = packer.Choose(three).value_or(kNowhere);
   EXPECT_EQ(choice.node, 1U);
   EXPECT_THAT(choice.devices, ElementsAre(0, 2, 3));
@@ -86,7 +86,7 @@ TEST(Packer, PodWithSeveralGpusTakesUnusedGpus) {
 
 TEST(Packer, ChoosesOnlyAllowedNodes) {
   Packer packer({WithGpus({1000}), WithGpus({500})});
-  packer.Learn(kHalf);
+  packer.Precompute(kHalf);
   EXPECT_EQ(packer.Choose(kHalf, [](size_t node) { return node == 0; }).value_or(kNowhere).node,
             0U);
   EXPECT_FALSE(packer.Choose(kHalf, [](size_t) { return false; }));
@@ -95,7 +95,7 @@ TEST(Packer, ChoosesOnlyAllowedNodes) {
 TEST(Packer, ReleaseUndoesPlaceAndUpdateReplaces) {
   Packer packer({WithGpus({1000})});
   const std::vector<Node> before = packer.nodes();
-  packer.Learn(kWhole);
+  packer.Precompute(kWhole);
   const Choice choice = packer.Choose(kWhole).value_or(kNowhere);
   packer.Place(kWhole, choice);
   EXPECT_FALSE(packer.Choose(kWhole));
@@ -109,7 +109,7 @@ TEST(Packer, ReleaseUndoesPlaceAndUpdateReplaces) {
 
 TEST(Packer, LossEqualsWorthOfTakenResources) {
   Demand demand;
-  for (int i = 0; i < 1000; ++i) demand.Learn({.gpus = 1, .milli = 500});
+  for (int i = 0; i < 1000; ++i) demand.Precompute({.gpus = 1, .milli = 500});
   Packer packer({WithGpus({1000}), WithGpus({900})}, demand);
   const PodKind small{.gpus = 1, .milli = 400};
   EXPECT_NEAR(packer.Loss(small, 0).value_or(-1), 0.5,
@@ -147,7 +147,7 @@ void RunPods(Random& random, Packer& packer, bool learn, Step&& step) {
   std::vector<std::pair<PodKind, Choice>> running;
   for (int i = 0; i < 60; ++i) {
     const PodKind kind = RandomKind(random);
-    if (learn) packer.Learn(kind);
+    if (learn) packer.Precompute(kind);
     const auto choice = packer.Choose(kind);
     step(kind, choice);
     if (choice) {
@@ -182,7 +182,7 @@ TEST_P(RandomRuns, RefusesOnlyUnplaceablePodsAndNeverOvercommits) {
 TEST_P(RandomRuns, ChoosesLikePackerBuiltFromSameState) {
   Random random(GetParam());
   Demand demand;
-  for (int i = 0; i < 200; ++i) demand.Learn(RandomKind(random));
+  for (int i = 0; i < 200; ++i) demand.Precompute(RandomKind(random));
   Packer packer(RandomNodes(random), demand);
   RunPods(random, packer, false, [&](const PodKind& kind, const std::optional<Choice>& choice) {
     const auto fresh = Packer(packer.nodes(), demand).Choose(kind);

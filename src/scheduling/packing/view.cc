@@ -13,14 +13,14 @@ using cluster::NodeInfo;
 using cluster::ResourceVector;
 
 constexpr int64_t kMebibyte = int64_t{1} << 20;
-static_assert(kMostDevices >= cluster::kMaxGpusPerNode);
+static_assert(kMaxDevices >= cluster::kMaxGpusPerNode);
 
 std::string ProductOf(const cluster::Node& node) {
   const auto label = node.meta.labels.find(cluster::kProductLabel);
   return label == node.meta.labels.end() ? "" : label->second;
 }
 
-int64_t Devices(int64_t amount) { return std::clamp<int64_t>(amount, 0, kMostDevices); }
+int64_t Devices(int64_t amount) { return std::clamp<int64_t>(amount, 0, kMaxDevices); }
 
 int64_t Free(const NodeInfo& node, cluster::ResourceId id) {
   // Both are clamped to >= 0 so that the difference cannot overflow. It may be negative.
@@ -173,7 +173,7 @@ View::Slice View::SliceOf(cluster::ResourceId resource) const {
   return slice;
 }
 
-void View::Learn(const cluster::Pod& pod, Demand& demand) const {
+void View::Precompute(const cluster::Pod& pod, Demand& demand) const {
   if (IsOfDaemonSet(pod)) return;
   const ResourceVector requests = cluster::RequestsOf(pod);
   PodKind kind = KindOf(pod, requests);
@@ -181,7 +181,7 @@ void View::Learn(const cluster::Pod& pod, Demand& demand) const {
   for (const auto& [id, amount] : requests.entries()) {
     if (cluster::IsSliceResource(id)) slices += Devices(amount);
   }
-  if (slices == 0) return demand.Learn(kind);
+  if (slices == 0) return demand.Precompute(kind);
   kind.cpu_milli /= slices;
   kind.memory_mib /= slices;
   const uint64_t allowed = ModelsOf(pod);
@@ -191,7 +191,7 @@ void View::Learn(const cluster::Pod& pod, Demand& demand) const {
     kind.gpus = 1;
     kind.milli = slice.milli;
     kind.models = slice.models & allowed;
-    for (int64_t i = 0; slice.milli > 0 && i < Devices(amount); ++i) demand.Learn(kind);
+    for (int64_t i = 0; slice.milli > 0 && i < Devices(amount); ++i) demand.Precompute(kind);
   }
 }
 
@@ -199,9 +199,9 @@ Demand View::DemandOf(const cluster::ClusterSnapshot& snapshot,
                       std::span<const std::shared_ptr<const cluster::Pod>> waiting) const {
   Demand demand;
   for (size_t i = 0; i < snapshot.size(); ++i) {
-    for (const auto& pod : snapshot.node(i).pods) Learn(*pod, demand);
+    for (const auto& pod : snapshot.node(i).pods) Precompute(*pod, demand);
   }
-  for (const auto& pod : waiting) Learn(*pod, demand);
+  for (const auto& pod : waiting) Precompute(*pod, demand);
   return demand;
 }
 

@@ -26,7 +26,7 @@
 namespace nos::scheduling::packing {
 
 // Upper bound on plausible device counts of a pod or node; larger values are clamped.
-constexpr int64_t kMostDevices = 256;
+constexpr int64_t kMaxDevices = 256;
 
 // Whole GPUs as advertised by the device plugin: "nvidia.com/gpu".
 cluster::ResourceId WholeGpuResource();
@@ -69,7 +69,7 @@ class View {
 
   uint64_t ModelsOf(const cluster::Pod& pod) const;
   Slice SliceOf(cluster::ResourceId resource) const;
-  void Learn(const cluster::Pod& pod, Demand& demand) const;
+  void Precompute(const cluster::Pod& pod, Demand& demand) const;
 
   std::vector<Product> products_;  // by number
   std::map<std::string, int> number_of_;

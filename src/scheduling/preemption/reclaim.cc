@@ -10,7 +10,7 @@ namespace {
 
 using cluster::ClusterSnapshot;
 
-constexpr size_t kMostScored = 100;  // limit on feasible nodes that are scored
+constexpr size_t kMaxScored = 100;  // limit on feasible nodes that are scored
 // A small part of all nodes: Order() puts the most promising nodes first.
 constexpr PreemptionOptions kLooksAt{.min_candidate_percentage = 0, .min_candidates = 100};
 constexpr int32_t kSystemPriority = 2'000'000'000;  // priority of class system-cluster-critical
@@ -55,7 +55,7 @@ void Reclaim::CountAll(size_t account, const quota::Amounts& charge, int sign) {
   counted_[account].Add(charge, sign);
 }
 
-quota::Claim Reclaim::ClaimIn(const quota::Balance& balance) const {
+quota::Entitlement Reclaim::ClaimIn(const quota::Balance& balance) const {
   quota::Holding claimant{balance.AccountOf(pod_->meta.ns),
                           quota::ChargeOf(*pod_, nullptr, options_.charges), pod_->priority};
   return {balance, settled_, std::move(claimant), options_.reclaim};
@@ -92,8 +92,8 @@ std::vector<const cluster::NodeInfo*> Reclaim::NodesThatFit(const Framework& fra
     const quota::GpuWorth kind = kind_of(node);
     std::vector<const cluster::NodeInfo*>& nodes = by_kind[kind];
     if (kind == settled) continue;
-    if (nodes.size() < kMostScored && fits(node)) nodes.push_back(&node);
-    if (!depends && nodes.size() == kMostScored) break;
+    if (nodes.size() < kMaxScored && fits(node)) nodes.push_back(&node);
+    if (!depends && nodes.size() == kMaxScored) break;
   }
   std::vector<const cluster::NodeInfo*> best;
   for (const auto& [kind, nodes] : by_kind) {
@@ -241,7 +241,7 @@ std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
 }
 
 void Reclaim::LookAt(const cluster::NodeInfo& node) {
-  lacks_ = Lacks(cluster::RequestsOf(*pod_), node);
+  lacks_ = ResourceShortfall(cluster::RequestsOf(*pod_), node);
   if (!quota::DependsOnNode(*pod_)) return;
   const quota::GpuWorth worth = quota::GpuWorthOf(node.node.get(), options_.charges);
   auto known = by_worth_.find(worth);
@@ -286,7 +286,7 @@ void Reclaim::Count(const EvictionUnit& unit, bool gone) {
 }
 
 bool Reclaim::MayBeEnough(const EvictionUnit& unit) const {
-  return lacks_.UseOf(HoldingOf(unit).charge) == Lacks::Use::kAll;
+  return lacks_.UseOf(HoldingOf(unit).charge) == ResourceShortfall::Use::kAll;
 }
 
 double Reclaim::WorthOf(const EvictionUnit& unit) const {
@@ -324,21 +324,21 @@ std::optional<std::vector<size_t>> Reclaim::Order(const ClusterSnapshot& snapsho
 std::optional<Reclaim::Place> Reclaim::PlaceOn(const cluster::NodeInfo& node,
                                                const cluster::ResourceVector& asked,
                                                const Charges& may_go) const {
-  const Lacks lacks(asked, node);
-  Lacks left = lacks;
+  const ResourceShortfall lacks(asked, node);
+  ResourceShortfall left = lacks;
   Place place{0, nullptr, nullptr};
   for (const Pod& pod : node.pods) {
     const auto found = may_go.find(pod.get());
     if (found == may_go.end()) continue;
     const quota::Amounts* charge = found->second;
-    const Lacks::Use use = lacks.UseOf(*charge);
-    if (use == Lacks::Use::kNone) continue;
+    const ResourceShortfall::Use use = lacks.UseOf(*charge);
+    if (use == ResourceShortfall::Use::kNone) continue;
     const auto note = [&](const cluster::Pod*& least) {
       if (least == nullptr || IsLessImportant(*pod, *least)) least = pod.get();
     };
     left.Lessen(*charge);
     note(place.least);
-    if (use == Lacks::Use::kAll) note(place.alone);
+    if (use == ResourceShortfall::Use::kAll) note(place.alone);
   }
   if (place.least == nullptr || left.any()) return std::nullopt;
   return place;

@@ -32,7 +32,7 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
                  {{"name", name}})));
     }
     const size_t quotas = 1 + random_.Below(3);
-    engine_.ChangeAround([&](cluster::Surroundings& around) {
+    engine_.ChangeContext([&](cluster::ClusterContext& around) {
       for (size_t i = 0; i < quotas; ++i) {
         ElasticQuota quota;
         quota.meta.ns = "t" + std::to_string(i);
@@ -99,7 +99,7 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
     std::vector<size_t> order(victims.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     do {
-      quota::Claim claim(balance, holding(pod), options_.reclaim);
+      quota::Entitlement claim(balance, holding(pod), options_.reclaim);
       const bool all = std::ranges::all_of(order, [&](size_t i) {
         const quota::Holding victim = holding(victims[i]);
         if (!claim.MayTake(victim)) return false;
@@ -168,7 +168,7 @@ class ReclaimOwnTest : public ::testing::Test {
   using Pod = std::shared_ptr<cluster::Pod>;
 
   void Guarantee(const char* cpu) {
-    engine_.ChangeAround([&](cluster::Surroundings& around) {
+    engine_.ChangeContext([&](cluster::ClusterContext& around) {
       for (const auto& [ns, min] :
            {std::pair("a", cpu), std::pair("b", "0"), std::pair("c", "2")}) {
         ElasticQuota quota;

@@ -16,7 +16,7 @@ using cluster::NodeSelectorTerm;
 using cluster::SelectorRequirement;
 using cluster::TopologySpreadConstraint;
 
-constexpr int64_t kMostShapeScore = 10;  // maximum score of a shape point in the configuration
+constexpr int64_t kMaxShapeScore = 10;  // maximum score of a shape point in the configuration
 
 // Reads plugin arguments, whose apiVersion and kind are optional.
 template <typename... Readers>
@@ -86,9 +86,9 @@ void ReadShape(const ConfigValue& from, std::vector<ShapePoint>& to) {
                          ReadRange(value, int64_t{0}, int64_t{100}, point.utilization);
                        }),
                     At("score", [&](const ConfigValue& value) {
-                      ReadRange(value, int64_t{0}, kMostShapeScore, score);
+                      ReadRange(value, int64_t{0}, kMaxShapeScore, score);
                     }));
-    point.score = score * (kMaxScore / kMostShapeScore);
+    point.score = score * (kMaxScore / kMaxShapeScore);
     if (to.size() > 1 && to[to.size() - 2].utilization >= point.utilization) {
       element.FailAt(element.PathOf("utilization"), "must be greater than the one before");
     }
@@ -113,7 +113,7 @@ void ReadStrategy(const ConfigValue& from, FitOptions& to) {
   }
   ReadOneOf(from.Get("type"), {"LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"},
             type);
-  to.strategy = type == "MostAllocated"              ? kMostAllocated
+  to.strategy = type == "MostAllocated"              ? kMaxAllocated
                 : type == "RequestedToCapacityRatio" ? kRequestedToCapacityRatio
                                                      : kLeastAllocated;
 }
@@ -343,12 +343,12 @@ PreemptionOptions ReadPreemptionArguments(const ConfigValue& args) {
 }
 
 QuotaOptions ReadQuotaArguments(const ConfigValue& args) {
-  constexpr int64_t kMostGb = 1'000'000;
+  constexpr int64_t kMaxGb = 1'000'000;
   QuotaOptions to;
   ReadArguments(args, "CapacitySchedulingArgs",
                 At("nvidiaGpuResourceMemoryGB",
                    [&](const ConfigValue& value) {
-                     ReadRange(value, int64_t{0}, kMostGb, to.charges.gpu_memory_gb);
+                     ReadRange(value, int64_t{0}, kMaxGb, to.charges.gpu_memory_gb);
                    }),
                 At("reclaimFromPodsWithoutQuota", to.reclaim.from_pods_without_quota));
   return to;

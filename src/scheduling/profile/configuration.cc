@@ -213,8 +213,8 @@ Configuration DefaultConfiguration(const ConfigurationUse& use) {
   return configuration;
 }
 
-Framework Framework::Default(GpusCut gpus_cut) {
-  return std::move(DefaultConfiguration({.gpus_cut = gpus_cut}).profiles.front().framework);
+Framework Framework::Default(PartitionedBy partitioned_by) {
+  return std::move(DefaultConfiguration({.partitioned_by = partitioned_by}).profiles.front().framework);
 }
 
 }  // namespace nos::scheduling

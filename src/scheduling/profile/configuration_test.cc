@@ -105,9 +105,9 @@ TEST(ConfigurationTest, StarDisablesKubeSchedulerPluginsExceptEnabled) {
 }
 
 TEST(ConfigurationTest, GpuCuttingRequiresPartitioningByScheduler) {
-  const ConfigurationUse here{.gpus_cut = GpusCut::kHere};
+  const ConfigurationUse here{.partitioned_by = PartitionedBy::kScheduler};
   const auto cuts = [](const Result<Configuration>& read) {
-    return read->profiles.front().framework.gpus_cut() == GpusCut::kHere;
+    return read->profiles.front().framework.partitioned_by() == PartitionedBy::kScheduler;
   };
   EXPECT_TRUE(cuts(Read("", here)));
   EXPECT_FALSE(cuts(Read("")));
@@ -394,11 +394,11 @@ TEST(ConfigurationTest, ProfileHasPartitioningFrameworkForExplanations) {
   const auto read = Read(
       "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {preFilter: {disabled: [{name: "
       "GpuCutting}]}, filter: {disabled: [{name: GpuCutting}]}}}]",
-      {.gpus_cut = GpusCut::kHere});
+      {.partitioned_by = PartitionedBy::kScheduler});
   ASSERT_TRUE(read.ok()) << ErrorOf(read);
   EXPECT_EQ(&read->profiles[0].Cutting(), &read->profiles[0].framework);
-  EXPECT_EQ(read->profiles[1].framework.gpus_cut(), GpusCut::kElsewhere);
-  EXPECT_EQ(read->profiles[1].Cutting().gpus_cut(), GpusCut::kHere);
+  EXPECT_EQ(read->profiles[1].framework.partitioned_by(), PartitionedBy::kPartitioner);
+  EXPECT_EQ(read->profiles[1].Cutting().partitioned_by(), PartitionedBy::kScheduler);
   EXPECT_EQ(
       ErrorOf(Read("profiles: [{schedulerName: a, pluginConfig: [{name: InterPodAffinity, args: "
                    "{hardPodAffinityWeight: -1}}]}]"))

@@ -25,7 +25,7 @@ class Reader {
     ReadMembers(name);
     PluginSets sets;
     ReadPlugins(from_.Get("plugins"), sets);
-    Lineup lineup = LineUp(sets, use_.gpus_cut);
+    EnabledPlugins lineup = ResolveProfile(sets, use_.partitioned_by);
     const bool keeps_quotas = Names(sets, kCapacityScheduling);
     // Other schedulers have no quotas unless their configuration enables them.
     const std::string_view called = name.empty() ? use_.default_name : name;
@@ -49,7 +49,7 @@ class Reader {
     if (profile.reclaims || profile.lineup.Has(Point::kPostFilter, kDefaultPreemption)) {
       profile.preemption = preemption;
     }
-    if (profile.framework.gpus_cut() == GpusCut::kElsewhere) {
+    if (profile.framework.partitioned_by() == PartitionedBy::kPartitioner) {
       profile.with_cuts = MakeFramework(WithCuts(profile.lineup));
     }
     for (const auto& [plugin, value] : arguments_) {
@@ -142,7 +142,7 @@ class Reader {
   }
 
   // The queue order and the binding cannot be replaced.
-  void CheckLineup(const Lineup& lineup) {
+  void CheckLineup(const EnabledPlugins& lineup) {
     const auto require = [&](Point point, std::string_view plugin) {
       if (use_.simulates || lineup.Has(point, plugin)) return;
       from_.FailAt(from_.PathOf("plugins." + std::string(NameOf(point))),
@@ -180,7 +180,7 @@ class Reader {
     return found != arguments_.end() ? found->second : from_.Nothing();
   }
 
-  Framework MakeFramework(const Lineup& lineup) const {
+  Framework MakeFramework(const EnabledPlugins& lineup) const {
     const ProfileTraits traits{.packs_gpus = lineup.Has(Point::kScore, "GpuPacking"),
                                .cuts_gpus = lineup.Has(Point::kFilter, "GpuCutting")};
     std::vector<std::unique_ptr<const Plugin>> plugins;

@@ -61,8 +61,8 @@ class Follower {
   void FlipFeasible(size_t i) {
     feasible_[i] = !feasible_[i];
     const auto anew = scorer_.UpdateFeasible(snapshot_.node(i), feasible_[i], score_state_);
-    if (anew == ScorePlugin::Anew::kPreScore) Rescore();
-    if (anew == ScorePlugin::Anew::kScores) scores_ = Scores(score_state_, scored_);
+    if (anew == ScorePlugin::Recompute::kPreScore) Rescore();
+    if (anew == ScorePlugin::Recompute::kScores) scores_ = Scores(score_state_, scored_);
   }
 
   void Follow(const Pod& other, bool came, size_t i) {

@@ -78,21 +78,21 @@ PersistentVolumeClaim ClaimFor(const Pod& pod, const std::string& volume,
   return claim;
 }
 
-Table<PersistentVolumeClaim>& TableOf(Surroundings& around, const PersistentVolumeClaim*) {
+Table<PersistentVolumeClaim>& TableOf(ClusterContext& around, const PersistentVolumeClaim*) {
   return around.claims;
 }
-Table<PersistentVolume>& TableOf(Surroundings& around, const PersistentVolume*) {
+Table<PersistentVolume>& TableOf(ClusterContext& around, const PersistentVolume*) {
   return around.volumes;
 }
-Table<StorageClass>& TableOf(Surroundings& around, const StorageClass*) {
+Table<StorageClass>& TableOf(ClusterContext& around, const StorageClass*) {
   return around.storage_classes;
 }
-Table<CsiNode>& TableOf(Surroundings& around, const CsiNode*) { return around.csi_nodes; }
-Table<CsiDriver>& TableOf(Surroundings& around, const CsiDriver*) { return around.csi_drivers; }
-Table<CsiStorageCapacity>& TableOf(Surroundings& around, const CsiStorageCapacity*) {
+Table<CsiNode>& TableOf(ClusterContext& around, const CsiNode*) { return around.csi_nodes; }
+Table<CsiDriver>& TableOf(ClusterContext& around, const CsiDriver*) { return around.csi_drivers; }
+Table<CsiStorageCapacity>& TableOf(ClusterContext& around, const CsiStorageCapacity*) {
   return around.csi_capacities;
 }
-Table<VolumeAttachment>& TableOf(Surroundings& around, const VolumeAttachment*) {
+Table<VolumeAttachment>& TableOf(ClusterContext& around, const VolumeAttachment*) {
   return around.attachments;
 }
 

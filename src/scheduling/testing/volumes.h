@@ -35,24 +35,24 @@ cluster::Pod WithEphemeral(cluster::Pod pod, std::string volume);
 cluster::PersistentVolumeClaim ClaimFor(const cluster::Pod& pod, const std::string& volume,
                                         std::string storage_class);
 
-cluster::Table<cluster::PersistentVolumeClaim>& TableOf(cluster::Surroundings& around,
+cluster::Table<cluster::PersistentVolumeClaim>& TableOf(cluster::ClusterContext& around,
                                                         const cluster::PersistentVolumeClaim*);
-cluster::Table<cluster::PersistentVolume>& TableOf(cluster::Surroundings& around,
+cluster::Table<cluster::PersistentVolume>& TableOf(cluster::ClusterContext& around,
                                                    const cluster::PersistentVolume*);
-cluster::Table<cluster::StorageClass>& TableOf(cluster::Surroundings& around,
+cluster::Table<cluster::StorageClass>& TableOf(cluster::ClusterContext& around,
                                                const cluster::StorageClass*);
-cluster::Table<cluster::CsiNode>& TableOf(cluster::Surroundings& around, const cluster::CsiNode*);
-cluster::Table<cluster::CsiDriver>& TableOf(cluster::Surroundings& around,
+cluster::Table<cluster::CsiNode>& TableOf(cluster::ClusterContext& around, const cluster::CsiNode*);
+cluster::Table<cluster::CsiDriver>& TableOf(cluster::ClusterContext& around,
                                             const cluster::CsiDriver*);
-cluster::Table<cluster::CsiStorageCapacity>& TableOf(cluster::Surroundings& around,
+cluster::Table<cluster::CsiStorageCapacity>& TableOf(cluster::ClusterContext& around,
                                                      const cluster::CsiStorageCapacity*);
-cluster::Table<cluster::VolumeAttachment>& TableOf(cluster::Surroundings& around,
+cluster::Table<cluster::VolumeAttachment>& TableOf(cluster::ClusterContext& around,
                                                    const cluster::VolumeAttachment*);
 
 // Sets objects, replacing objects with the same names.
 template <typename... T>
 void Put(cluster::ClusterSnapshot& snapshot, const T&... objects) {
-  cluster::Surroundings& around = snapshot.ChangeAround();
+  cluster::ClusterContext& around = snapshot.ChangeContext();
   const auto key = [](const cluster::ObjectMeta& meta) {
     return meta.ns.empty() ? meta.name : meta.ns + "/" + meta.name;
   };
@@ -61,9 +61,9 @@ void Put(cluster::ClusterSnapshot& snapshot, const T&... objects) {
 
 // `kind`: for example "PersistentVolume". Null: the object did not exist, or was removed.
 template <typename T>
-ClusterEvent AroundEvent(std::string_view kind, std::type_identity_t<const T*> before,
+ClusterEvent ContextEvent(std::string_view kind, std::type_identity_t<const T*> before,
                          const T* after) {
-  ClusterEvent event{ClusterEvent::Kind::kAround};
+  ClusterEvent event{ClusterEvent::Kind::kContext};
   event.around = kind;
   if (before != nullptr) event.around_before = std::make_shared<const T>(*before);
   if (after != nullptr) event.around_after = std::make_shared<const T>(*after);

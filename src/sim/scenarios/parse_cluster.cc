@@ -247,8 +247,8 @@ Settings NodeSettings(const Words& words, NodeSpec& node, int& gpus, std::string
 
 Status SetGpus(const Words& words, int gpus, const std::string& model, NodeSpec& node) {
   if (gpus < 0 || gpus > 64) return words.Fail("a node has 0 to 64 GPUs");
-  if (node.most_shares < 1 || node.most_shares > gpu::kMostClients) {
-    return words.Fail(fmt::format("a GPU has 1 to {} MPS clients", gpu::kMostClients));
+  if (node.most_shares < 1 || node.most_shares > gpu::kMaxClients) {
+    return words.Fail(fmt::format("a GPU has 1 to {} MPS clients", gpu::kMaxClients));
   }
   node.gpus.assign(static_cast<size_t>(gpus), GpuSpec{.model = model, .instances = {}});
   return Status::Ok();
@@ -285,9 +285,9 @@ Result<PoolSpec> ParsePool(Words& words) {
   while (!words.empty()) NOS_RETURN_IF_ERROR(Apply(words, settings, words.Take()));
   NOS_RETURN_IF_ERROR(SetGpus(words, gpus, model, pool.node));
   if (pool.nodes < 0) pool.nodes = pool.min;
-  if (pool.min < 0 || pool.max < std::max(1, pool.min) || pool.max > cluster::kMostPoolNodes) {
+  if (pool.min < 0 || pool.max < std::max(1, pool.min) || pool.max > cluster::kMaxPoolNodes) {
     return words.Fail(
-        fmt::format("a pool has min 0 to max, and max 1 to {}", cluster::kMostPoolNodes));
+        fmt::format("a pool has min 0 to max, and max 1 to {}", cluster::kMaxPoolNodes));
   }
   if (pool.nodes > pool.max) return words.Fail("a pool begins with no more nodes than max");
   return pool;

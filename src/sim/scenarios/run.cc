@@ -99,7 +99,7 @@ class Run {
     planning::PlanOptions options = scenario_.options;
     options.now = world_.Now();
     auto ganged = controllers::WithGangs(std::move(pending), world_.Pods(), groups_,
-                                         controllers::Claims({}), options.now);
+                                         controllers::SliceReservations({}), options.now);
     options.gangs = std::move(ganged.gangs);
     plan_ = planning::MakePlan(snapshot, ganged.pods, world_.framework(), options);
     planned_last_ = true;
@@ -309,7 +309,7 @@ class Run {
   ScenarioReport report_;
   const Step* step_ = nullptr;
   std::optional<planning::Plan> plan_;
-  cluster::Surroundings groups_;
+  cluster::ClusterContext groups_;
   std::map<GpuId, SeenLayout> before_;  // at the start of the last run
   bool started_ = false;
   bool planned_last_ = false;

@@ -9,8 +9,8 @@ namespace nos::telemetry {
 namespace {
 
 constexpr std::string_view kActive = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
-constexpr size_t kMostUses = 4096;  // a node has some hundred
-constexpr size_t kMostLine = 8192;
+constexpr size_t kMaxUses = 4096;  // a node has some hundred
+constexpr size_t kMaxLine = 8192;
 
 // Removes a leading `name="value"`; false if the text does not start with one. In values \\, \" and
 // \n are escapes (prometheus.io, "Exposition formats").
@@ -33,7 +33,7 @@ bool TakeLabel(std::string_view& text, std::string_view& name, std::string& valu
 }
 
 std::optional<DcgmUse> ReadLine(std::string_view line) {
-  if (line.size() > kMostLine || !line.starts_with(kActive)) return std::nullopt;
+  if (line.size() > kMaxLine || !line.starts_with(kActive)) return std::nullopt;
   line.remove_prefix(kActive.size());
   if (!line.starts_with('{')) return std::nullopt;
   line.remove_prefix(1);
@@ -67,7 +67,7 @@ void Fill(const std::map<std::pair<std::string_view, std::optional<uint32_t>>, d
 
 std::vector<DcgmUse> ReadDcgmText(std::string_view text) {
   std::vector<DcgmUse> uses;
-  while (!text.empty() && uses.size() < kMostUses) {
+  while (!text.empty() && uses.size() < kMaxUses) {
     const size_t end = std::min(text.find('\n'), text.size());
     if (auto use = ReadLine(text.substr(0, end))) uses.push_back(*std::move(use));
     text.remove_prefix(std::min(end + 1, text.size()));

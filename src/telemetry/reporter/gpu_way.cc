@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/board.h"
+#include "gpu/product.h"
 #include "gpu/modes.h"
 
 namespace nos::telemetry {
@@ -37,18 +37,18 @@ bool LieOn(const gpu::Model& model, gpu::ProfileId profile, const SampledGpu& gp
 // Time slices use the GPU's own slots if it has any, else the slots that any GPU has.
 void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu) {
   const gpu::Model* board = gpu.info.mig_capable ? BoardModelOf(gpu.info, catalogue) : nullptr;
-  gpu::Modes plain{.memory_gib = static_cast<int>(
-                       std::clamp<int64_t>(gpu.info.memory_mib / 1024, 1, gpu::kMostModesGib)),
+  gpu::SharingModes plain{.memory_gib = static_cast<int>(
+                       std::clamp<int64_t>(gpu.info.memory_mib / 1024, 1, gpu::kMaxModesGib)),
                    .whole = true};
-  std::vector<gpu::Modes> candidates = {plain};
+  std::vector<gpu::SharingModes> candidates = {plain};
   if (board != nullptr && board->slots() < gpu::kPlainSlots) {
     plain.slots = board->slots();
     candidates.insert(candidates.begin(), plain);
   }
   if (board != nullptr) candidates.insert(candidates.begin(), {.mig = board, .whole = true});
-  for (gpu::Modes& modes : candidates) {
+  for (gpu::SharingModes& modes : candidates) {
     modes.time_slices = std::min(time_slices, gpu::MostTimeSlices(modes));
-    const gpu::Model* model = catalogue.FindModes(gpu::NameOf(modes));
+    const gpu::Model* model = catalogue.FindSharingModes(gpu::NameOf(modes));
     const auto profile = model == nullptr ? std::nullopt : model->FindProfile(gpu::kTimeSlice);
     if (!profile || !LieOn(*model, *profile, gpu)) continue;
     gpu.slots = model->slots();
@@ -62,15 +62,15 @@ void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGp
 
 void TellWay(std::span<const device::GpuInstance> there, const Sharing& sharing, SampledGpu& gpu,
              const gpu::Catalogue& catalogue) {
-  if (!there.empty()) gpu.way = gpu::WayOfProfile(there.front().profile);
+  if (!there.empty()) gpu.way = gpu::SharingModeOfProfile(there.front().profile);
   if (!gpu.info.gives_whole) return;
   const bool changes_mig = MayChangeMig(gpu.info, sharing.resets, catalogue);
   if (gpu.info.mig_enabled && !changes_mig) return;
   const std::array<std::pair<std::string_view, bool>, 4> ways = {
-      {{gpu::kMigWay, changes_mig},
-       {gpu::kMpsWay, gpu.info.could_share_gib > 0 || gpu.info.share_gib > 0},
-       {gpu::kTimeWay, sharing.time_slices > 1},
-       {gpu::kWholeWay, true}}};
+      {{gpu::kMigMode, changes_mig},
+       {gpu::kMpsMode, gpu.info.could_share_gib > 0 || gpu.info.share_gib > 0},
+       {gpu::kTimeSlicingMode, sharing.time_slices > 1},
+       {gpu::kWholeMode, true}}};
   for (const auto& [way, possible] : ways) {
     if (possible && way != gpu.way) gpu.switches.emplace_back(way);
   }

@@ -9,7 +9,7 @@
 #include "device/mig_parts.h"
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
-#include "gpu/board.h"
+#include "gpu/product.h"
 #include "telemetry/reporter/gpu_way.h"
 
 namespace nos::telemetry {
@@ -67,7 +67,7 @@ Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
   NOS_ASSIGN(std::vector<device::GpuInstance> instances, backend.ListInstances(gpu.info.index));
   TellWay(instances, sharing, gpu, catalogue);
   for (device::GpuInstance& instance : instances) {
-    if (gpu::WayOfProfile(instance.profile) == gpu::kWholeWay) continue;
+    if (gpu::SharingModeOfProfile(instance.profile) == gpu::kWholeMode) continue;
     SampledInstance sampled;
     if (instance.complete) {
       sampled.readings = backend.MeasureInstance(instance);
@@ -76,7 +76,7 @@ Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
     sampled.instance = std::move(instance);
     gpu.instances.push_back(std::move(sampled));
   }
-  if (gpu.way == gpu::kTimeWay) PlaceTimeSlices(catalogue, sharing.time_slices, gpu);
+  if (gpu.way == gpu::kTimeSlicingMode) PlaceTimeSlices(catalogue, sharing.time_slices, gpu);
   return Status::Ok();
 }
 
@@ -84,7 +84,7 @@ Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
 
 Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
                               kubelet::PodResources& pod_resources, const gpu::Catalogue& catalogue,
-                              const device::HealthBoard* health, const Sharing& sharing) {
+                              const device::GpuHealth* health, const Sharing& sharing) {
   NOS_ASSIGN(std::vector<device::GpuInfo> infos, backend.ListGpus());
   NodeSample sample;
   sample.node = node;

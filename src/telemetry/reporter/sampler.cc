@@ -13,7 +13,7 @@
 namespace nos::telemetry {
 namespace {
 
-constexpr size_t kMostReason = 400;  // characters of a GPU's problem
+constexpr size_t kMaxReason = 400;  // characters of a GPU's problem
 
 JsonObject MetricsJson(const device::Readings& readings) {
   JsonObject json;
@@ -135,7 +135,7 @@ JsonObject Sampler::LayoutOf(const NodeSample& sample, const SampledGpu& gpu) {
           {"memory", gpu.info.memory_mib},
           {"slots", gpu.slots},
           {"mig", gpu.info.mig_enabled},
-          {"health", Shortened(gpu.health, kMostReason)},
+          {"health", Shortened(gpu.health, kMaxReason)},
           {"instances", instances_[gpu.info.index]},
           {"holders", HoldersJson(gpu.holders)},
           {"way", way},

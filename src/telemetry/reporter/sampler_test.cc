@@ -55,7 +55,7 @@ class SamplerTest : public testing::Test {
   }
 
   kubelet::FakeKubelet kubelet_;
-  device::HealthBoard health_;
+  device::GpuHealth health_;
   device::SimGpus gpus_{{{&A100(), "NVIDIA A100-SXM4-40GB"}, {&A100(), "", false}}, "n", Hooks()};
   device::GpuInstance held_, free_;
   Sampler sampler_;

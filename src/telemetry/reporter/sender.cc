@@ -19,8 +19,8 @@ constexpr MetricFamily kSent{MetricFamily::Kind::kCounter, "nos_telemetry_envelo
 constexpr MetricFamily kRefused{MetricFamily::Kind::kCounter, "nos_telemetry_refused_records_total",
                                 "Number of records that the telemetry server rejected."};
 
-constexpr int kMostDoublings = 16;
-constexpr size_t kMostWords = 300;
+constexpr int kMaxDoublings = 16;
+constexpr size_t kMaxWords = 300;
 
 // Error of the telemetry server, {"error": "..."}; "" if another component answered.
 std::string ErrorOf(const kube::ApiResponse& response) {
@@ -43,7 +43,7 @@ bool IsRefusedForEver(const kube::ApiResponse& response) {
 
 std::string WordsOf(const kube::ApiResponse& response) {
   const std::string error = ErrorOf(response);
-  return Shortened(error.empty() ? response.text : error, kMostWords);
+  return Shortened(error.empty() ? response.text : error, kMaxWords);
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ Status Sender::ReadAnswer(const kube::ApiResponse& response, const SpooledEnvelo
     ++refused;
     if (!why.empty() || element.kind() != Cursor::Kind::kObject) return;
     element.Members([&](std::string_view key, Cursor& value) {
-      if (key == "why") why = Shortened(StringOf(value), kMostWords);
+      if (key == "why") why = Shortened(StringOf(value), kMaxWords);
     });
   };
   const Status read = ReadJson(response.json(), [&](Cursor& root) {
@@ -138,7 +138,7 @@ Status Sender::ReadAnswer(const kube::ApiResponse& response, const SpooledEnvelo
 
 // Exponential back-off in the upper half of the pause, so that nodes do not retry at the same time.
 Duration Sender::Pause(Duration at_least) {
-  const int doublings = std::min(failures_++, kMostDoublings);
+  const int doublings = std::min(failures_++, kMaxDoublings);
   const double most = ToSeconds(options_.longest_pause);
   const double pause = std::min(most, ToSeconds(options_.first_pause) * (1 << doublings));
   const double jittered = pause * (0.5 + 0.5 * random_.Uniform());

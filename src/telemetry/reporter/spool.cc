@@ -25,7 +25,7 @@ constexpr std::string_view kPosition = "position.";
 constexpr const char* kRefused = "refused";
 constexpr const char* kUnfinished = "unfinished";
 constexpr uint64_t kBlock = 4096;  // minimum disk use of a file
-constexpr size_t kMostKeptAside = 20;
+constexpr size_t kMaxKeptAside = 20;
 constexpr int kRoomTries = 4;  // for a disk that other processes have filled
 
 Status SystemError(const std::string& what, int error) {
@@ -228,7 +228,7 @@ Status Spool::Remove(bool keep) {
   }
   ++stats_.set_aside;
   rename(path.c_str(),
-         PathOf(fmt::format("{}/{}.gz", kRefused, refused_++ % kMostKeptAside)).c_str());
+         PathOf(fmt::format("{}/{}.gz", kRefused, refused_++ % kMaxKeptAside)).c_str());
   return saved;
 }
 

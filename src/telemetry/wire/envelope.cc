@@ -8,13 +8,13 @@
 namespace nos::telemetry {
 namespace {
 
-constexpr size_t kMostName = 253;
-constexpr size_t kMostRefused = 100;  // that are reported; the others mostly have the same fault
+constexpr size_t kMaxName = 253;
+constexpr size_t kMaxRefused = 100;  // that are reported; the others mostly have the same fault
 
 Status TakeName(const Json& tree, std::string_view key, std::string& name) {
   name = std::string(FindString(tree, key));
-  if (!name.empty() && name.size() <= kMostName) return Status::Ok();
-  return Invalid(fmt::format("envelope: {} is no text of 1 to {} bytes", key, kMostName));
+  if (!name.empty() && name.size() <= kMaxName) return Status::Ok();
+  return Invalid(fmt::format("envelope: {} is no text of 1 to {} bytes", key, kMaxName));
 }
 
 Result<Envelope> ReadHead(const Json& tree) {
@@ -42,7 +42,7 @@ void ReadRecords(Json& tree, Millis latest, Read read, Envelope& envelope) {
     }
     if (record.ok()) {
       envelope.records.push_back(std::move(record).value());
-    } else if (envelope.refused.size() < kMostRefused) {
+    } else if (envelope.refused.size() < kMaxRefused) {
       envelope.refused.push_back({number, record.status().message()});
     }
     ++number;
@@ -53,15 +53,15 @@ Result<Json> ReadTree(std::string_view text) {
   NOS_ASSIGN(Json tree, ParseJson(text));
   const Json* records = Find(tree, "records");
   if (records == nullptr || !records->is_array()) return Invalid("envelope: records is no list");
-  if (records->get_array().size() > kMostRecords) {
-    return Invalid(fmt::format("envelope: more than {} records", kMostRecords));
+  if (records->get_array().size() > kMaxRecords) {
+    return Invalid(fmt::format("envelope: more than {} records", kMaxRecords));
   }
   return tree;
 }
 
 void SetRight(Envelope& envelope, Millis now) {
   const Millis ahead =
-      envelope.sent_at > now ? std::min(envelope.sent_at - now, kMostAhead) : Millis{0};
+      envelope.sent_at > now ? std::min(envelope.sent_at - now, kMaxAhead) : Millis{0};
   for (Record& record : envelope.records) {
     const bool others = record.kind == "event";
     const Millis at = std::min(now, others ? record.at : std::max<Millis>(0, record.at - ahead));
@@ -74,7 +74,7 @@ void SetRight(Envelope& envelope, Millis now) {
 Result<Envelope> ReadEnvelope(std::string_view text, Millis now) {
   NOS_ASSIGN(Json tree, ReadTree(text));
   NOS_ASSIGN(Envelope envelope, ReadHead(tree));
-  ReadRecords(tree, now + kMostAhead, ReadRecord, envelope);
+  ReadRecords(tree, now + kMaxAhead, ReadRecord, envelope);
   SetRight(envelope, now);
   return envelope;
 }

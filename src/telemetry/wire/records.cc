@@ -13,11 +13,11 @@ namespace nos::telemetry {
 namespace {
 
 // Maximum length of names from outside; Kubernetes allows 253 characters for most.
-constexpr size_t kMostName = 512;
-constexpr size_t kMostGpus = 64, kMostInstances = 64, kMostHolders = 256, kMostProcesses = 1024;
-constexpr size_t kMostPresent = 1'000'000;
-constexpr size_t kMostReasons = kMostMetrics;
-constexpr size_t kMostWays = 16;
+constexpr size_t kMaxName = 512;
+constexpr size_t kMaxGpus = 64, kMaxInstances = 64, kMaxHolders = 256, kMaxProcesses = 1024;
+constexpr size_t kMaxPresent = 1'000'000;
+constexpr size_t kMaxReasons = kMaxMetrics;
+constexpr size_t kMaxWays = 16;
 
 // Reads fields and collects faults; only the first fault is reported.
 class Fields {
@@ -32,7 +32,7 @@ class Fields {
     }
     if (!value->is_string()) return Fault(fmt::format("{} is no text", key));
     std::string text(View(value->get_string()));
-    if (text.size() > kMostName) return Fault(fmt::format("{} is too long", key));
+    if (text.size() > kMaxName) return Fault(fmt::format("{} is too long", key));
     if (needed && text.empty()) return Fault(fmt::format("{} is empty", key));
     return text;
   }
@@ -52,7 +52,7 @@ class Fields {
     if (!list) Fault(fmt::format("{} is no list of at most {}", key, most));
     if (!list) return names;
     for (const Json& element : value->get_array()) {
-      const bool name = element.is_string() && element.get_string().size() <= kMostName;
+      const bool name = element.is_string() && element.get_string().size() <= kMaxName;
       if (!name) Fault(fmt::format("{}: an element is no name", key));
       if (name) names.emplace_back(View(element.get_string()));
     }
@@ -92,7 +92,7 @@ class Fields {
 
 std::vector<Holder> Holders(Fields& fields) {
   std::vector<Holder> holders;
-  fields.Each("holders", kMostHolders, [&](Fields& f) {
+  fields.Each("holders", kMaxHolders, [&](Fields& f) {
     holders.push_back({f.Name("namespace"), f.Name("pod"), f.Name("container", false)});
   });
   return holders;
@@ -104,7 +104,7 @@ Instance ReadInstance(Fields& f) {
   instance.uuid = f.Name("instance", false);
   instance.profile = f.Name("profile");
   instance.start = f.Integer("start", 0, 255, 0);
-  instance.size = f.Integer("size", 1, gpu::kMostShareGib, 1);
+  instance.size = f.Integer("size", 1, gpu::kMaxShareGib, 1);
   instance.holders = Holders(f);
   return instance;
 }
@@ -115,19 +115,19 @@ Gpu ReadGpu(Fields& f) {
   gpu.uuid = f.Name("gpu");
   gpu.product = f.Name("product", false);
   gpu.memory = f.Integer("memory", 0, int64_t{1} << 40, 0);
-  gpu.slots = f.Integer("slots", 0, gpu::kMostSharedGib, 0);
+  gpu.slots = f.Integer("slots", 0, gpu::kMaxSharedGib, 0);
   gpu.mig = f.Flag("mig");
   gpu.health = f.Name("health", false);
-  f.Each("instances", kMostInstances, [&](Fields& i) { gpu.instances.push_back(ReadInstance(i)); });
+  f.Each("instances", kMaxInstances, [&](Fields& i) { gpu.instances.push_back(ReadInstance(i)); });
   gpu.holders = Holders(f);
   gpu.way = f.Name("way", false);
-  gpu.switches = f.Names("switches", kMostWays);
+  gpu.switches = f.Names("switches", kMaxWays);
   return gpu;
 }
 
 Layout ReadLayout(Fields& f) {
   Layout layout{f.Name("node"), f.Name("mode", false), {}};
-  f.Each("gpus", kMostGpus, [&](Fields& gpu) { layout.gpus.push_back(ReadGpu(gpu)); });
+  f.Each("gpus", kMaxGpus, [&](Fields& gpu) { layout.gpus.push_back(ReadGpu(gpu)); });
   return layout;
 }
 
@@ -142,8 +142,8 @@ Readings ReadReadings(Fields& f, std::string subject) {
   const Json* metrics = Find(f.object(), "metrics");
   if (metrics != nullptr && !metrics->is_object()) f.Fault("metrics is no object");
   if (metrics == nullptr || !metrics->is_object()) return readings;
-  if (metrics->get_object().size() > kMostMetrics) {
-    f.Fault(fmt::format("metrics has more than {} members", kMostMetrics));
+  if (metrics->get_object().size() > kMaxMetrics) {
+    f.Fault(fmt::format("metrics has more than {} members", kMaxMetrics));
     return readings;
   }
   for (const auto& [key, value] : metrics->get_object()) {
@@ -158,12 +158,12 @@ Readings ReadReadings(Fields& f, std::string subject) {
   }
   const Json* unmeasured = Find(f.object(), "unmeasured");
   if (unmeasured != nullptr && unmeasured->is_object() &&
-      unmeasured->get_object().size() <= kMostReasons) {
+      unmeasured->get_object().size() <= kMaxReasons) {
     readings.unmeasured = *unmeasured;
   }
   const Json* processes = Find(f.object(), "processes");
   if (processes != nullptr && processes->is_array() &&
-      processes->get_array().size() <= kMostProcesses) {
+      processes->get_array().size() <= kMaxProcesses) {
     readings.processes = *processes;
   }
   return readings;
@@ -199,9 +199,9 @@ Happening ReadHappening(Fields& f, bool xid) {
     f.Fault("object is missing");
     return {};
   }
-  return {fmt::format("{}/{}/{}", Shortened(FindString(*about, "kind"), kMostName),
-                      Shortened(FindString(*about, "namespace"), kMostName),
-                      Shortened(FindString(*about, "name"), kMostName))};
+  return {fmt::format("{}/{}/{}", Shortened(FindString(*about, "kind"), kMaxName),
+                      Shortened(FindString(*about, "namespace"), kMaxName),
+                      Shortened(FindString(*about, "name"), kMaxName))};
 }
 
 Removed ReadRemoved(Fields& f) {
@@ -224,8 +224,8 @@ Removed ReadRemoved(Fields& f) {
 Present ReadPresent(Fields& f) {
   Present present{f.Name("what"), {}};
   const Json* ids = Find(f.object(), "ids");
-  if (ids == nullptr || !ids->is_array() || ids->get_array().size() > kMostPresent) {
-    f.Fault(fmt::format("ids is no list of at most {}", kMostPresent));
+  if (ids == nullptr || !ids->is_array() || ids->get_array().size() > kMaxPresent) {
+    f.Fault(fmt::format("ids is no list of at most {}", kMaxPresent));
     return present;
   }
   for (const Json& id : ids->get_array()) {

@@ -23,7 +23,7 @@ TEST(EnvelopeTest, InvalidRecordDoesNotAffectOthers) {
                      {"node", "n"},
                      {"gpus", {{{"gpu", "GPU-1"}, {"instances", 7}}}}});
   records.push_back({{"kind", "pod"},
-                     {"at", kReportStart + 2 * kMostAhead},
+                     {"at", kReportStart + 2 * kMaxAhead},
                      {"uid", "u"},
                      {"namespace", "a"},
                      {"name", "b"},

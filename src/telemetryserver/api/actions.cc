@@ -13,7 +13,7 @@ namespace nos::telemetryserver {
 namespace {
 
 // With JSON escapes, a text may take twice its size.
-constexpr size_t kMostPod = size_t{256} << 10, kMostBody = 2 * kMostPod + 4096;
+constexpr size_t kMaxPod = size_t{256} << 10, kMaxBody = 2 * kMaxPod + 4096;
 
 std::string_view OutcomeOf(const Status& status) {
   if (status.ok()) return "done";
@@ -135,12 +135,12 @@ net::HttpResponse Api::Act(const net::HttpRequest& request, std::string_view nam
 // kExhausted: the request is too large.
 Api::Reply Api::Do(ActionCall& call, std::string_view name) {
   const Status large(Code::kExhausted,
-                     fmt::format("a pod has at most {} KiB of text", kMostPod >> 10));
-  if (call.request.body.size() > kMostBody) return large;
+                     fmt::format("a pod has at most {} KiB of text", kMaxPod >> 10));
+  if (call.request.body.size() > kMaxBody) return large;
   NOS_ASSIGN(const Json body, ParseJson(call.request.body));
   NOS_ASSIGN(call.pod, TextMember(body, "pod"));
   if (call.pod.empty()) return Invalid("pod: the text of a pod is missing, YAML or JSON");
-  if (call.pod.size() > kMostPod) return large;
+  if (call.pod.size() > kMaxPod) return large;
   NOS_ASSIGN(const std::string named, TextMember(body, "cluster"));
   NOS_ASSIGN(call.cluster, ClusterNamed(named));
   call.only_cluster = parts_.recorder.Clusters().size() == 1;

@@ -19,7 +19,7 @@
 namespace nos::telemetryserver {
 namespace {
 
-constexpr size_t kMostText = 1000;
+constexpr size_t kMaxText = 1000;
 
 std::string LineOf(const Audit::Entry& entry, Time now, int64_t unwritten) {
   JsonText json;
@@ -27,7 +27,7 @@ std::string LineOf(const Audit::Entry& entry, Time now, int64_t unwritten) {
   const std::pair<const char*, const std::string&> members[] = {
       {"who", entry.who},   {"from", entry.from},       {"cluster", entry.cluster},
       {"what", entry.what}, {"outcome", entry.outcome}, {"why", entry.why}};
-  for (const auto& [key, value] : members) json.Key(key).Text(Shortened(value, kMostText));
+  for (const auto& [key, value] : members) json.Key(key).Text(Shortened(value, kMaxText));
   if (unwritten > 0) json.Key("unwritten").Number(unwritten);
   json.End('}');
   return std::move(json.text());

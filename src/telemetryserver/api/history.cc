@@ -13,7 +13,7 @@ namespace nos::telemetryserver {
 namespace {
 
 constexpr telemetry::Millis kFarAway = 9'999'999'999'999;
-constexpr int64_t kMostHistory = 10'000, kMostDecisions = 1000;
+constexpr int64_t kMaxHistory = 10'000, kMaxDecisions = 1000;
 constexpr std::array<std::string_view, 12> kKinds = {"decision", "event", "gap",     "job",
                                                      "layout",   "node",  "pod",     "pool",
                                                      "queue",    "quota", "removed", "xid"};
@@ -134,7 +134,7 @@ void EndPage(const std::optional<EventPlace>& next, JsonText& json) {
 
 Api::Reply Api::History(const ApiCall& call) {
   const Scope scope = call.scope();
-  NOS_ASSIGN(EventQuery query, QueryOf(call, "after", kMostHistory, 500));
+  NOS_ASSIGN(EventQuery query, QueryOf(call, "after", kMaxHistory, 500));
   NOS_ASSIGN(query.kinds, KindsOf(call.All("kind"), scope));
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
   const OfNode node = NodeNamed(parts_.recorder, call.cluster, call.Parameter("node"));
@@ -156,7 +156,7 @@ Api::Reply Api::History(const ApiCall& call) {
 
 Api::Reply Api::Decisions(const ApiCall& call) {
   const Scope scope = call.scope();
-  NOS_ASSIGN(EventQuery query, QueryOf(call, "before", kMostDecisions, 50));
+  NOS_ASSIGN(EventQuery query, QueryOf(call, "before", kMaxDecisions, 50));
   query.kinds = {"decision"};
   query.latest = true;  // a decision has two or three records
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));

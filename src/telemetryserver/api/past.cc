@@ -16,11 +16,11 @@ namespace nos::telemetryserver {
 namespace {
 
 constexpr telemetry::Millis kFarAway = 9'999'999'999'999;
-constexpr size_t kMostSubjects = 100, kMostPoints = 2000;
-constexpr size_t kMostReads = 2000;                // sample reads per request for series
+constexpr size_t kMaxSubjects = 100, kMaxPoints = 2000;
+constexpr size_t kMaxReads = 2000;                // sample reads per request for series
 constexpr telemetry::Millis kLooksApart = 30'000;  // maximum time between two reports of a node
-constexpr size_t kMostEventsOfPod = 200;
-constexpr size_t kMostDecisions = 2000;  // decisions read per time range
+constexpr size_t kMaxEventsOfPod = 200;
+constexpr size_t kMaxDecisions = 2000;  // decisions read per time range
 // Decisions about a pod are reported within this time, even those of slow plans.
 constexpr telemetry::Millis kToldWithin = 5 * kMinute;
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
@@ -203,7 +203,7 @@ Result<std::vector<std::string>> DecisionsAbout(Archive& archive, int64_t cluste
     return true;
   };
   for (const auto& [from, to] : pod.decided) {
-    const EventQuery query{from, to, {"decision"}, "", kMostDecisions};
+    const EventQuery query{from, to, {"decision"}, "", kMaxDecisions};
     NOS_RETURN_IF_ERROR(archive.Scan(cluster, query, look).status());
   }
   return ids;
@@ -217,7 +217,7 @@ Api::Reply Api::Series(const ApiCall& call) {
   NOS_ASSIGN(const telemetry::Millis from,
              call.Number("from", std::max<telemetry::Millis>(0, to - kHour), 0, kFarAway));
   NOS_ASSIGN(const int64_t points,
-             call.Number("points", 300, 1, static_cast<int64_t>(kMostPoints)));
+             call.Number("points", 300, 1, static_cast<int64_t>(kMaxPoints)));
   const std::string metric = call.Parameter("metric");
   std::vector<std::string> subjects = call.All("subject");
   if (metric.empty()) return Invalid("name a metric, as ?metric=utilization");
@@ -225,8 +225,8 @@ Api::Reply Api::Series(const ApiCall& call) {
   if (subjects.empty()) subjects = {"cluster"};
   std::set<std::string> seen;
   std::erase_if(subjects, [&](const std::string& subject) { return !seen.insert(subject).second; });
-  if (subjects.size() > kMostSubjects) {
-    return Invalid(fmt::format("at most {} subjects at once", kMostSubjects));
+  if (subjects.size() > kMaxSubjects) {
+    return Invalid(fmt::format("at most {} subjects at once", kMaxSubjects));
   }
   Range range{0, to, NiceStep((to - from + points - 1) / points)};
   range.from = FloorTo(from, range.step);
@@ -270,7 +270,7 @@ Result<std::vector<Bucket>> Api::SeriesOf(const ApiCall& call, const std::string
              parts_.recorder.archive().Holds(id, subject.substr(4), range.from, range.to));
   const std::vector<Held> united = United(holds, range);
   reads += united.size();
-  if (reads > kMostReads) {
+  if (reads > kMaxReads) {
     return Invalid(
         fmt::format("{} held slices too often for one answer: ask for a shorter time, or "
                     "for fewer subjects",
@@ -332,7 +332,7 @@ Api::Reply Api::Workload(const ApiCall& call, const std::string& ns, const std::
   NOS_ASSIGN(
       const std::vector<Event> events,
       archive.Events(
-          id, {0, kFarAway, {"event"}, fmt::format("Pod/{}/{}", ns, name), kMostEventsOfPod}));
+          id, {0, kFarAway, {"event"}, fmt::format("Pod/{}/{}", ns, name), kMaxEventsOfPod}));
   NOS_ASSIGN(const std::vector<std::string> decisions, DecisionsAbout(archive, id, times));
   json.Key("events").Begin('[');
   std::set<std::string, std::less<>> seen;  // of repeated events only the last record is included

@@ -87,8 +87,8 @@ class Stream final : public net::BodyStream {
     // Removals and decisions since then must still be in memory.
     const auto& removed = state.removed_pods();
     const auto& decisions = state.decisions();
-    const bool forgotten = (removed.size() >= kMostRecent && removed.front().first > since) ||
-                           (decisions.size() >= kMostRecent && decisions.front().first > since);
+    const bool forgotten = (removed.size() >= kMaxRecent && removed.front().first > since) ||
+                           (decisions.size() >= kMaxRecent && decisions.front().first > since);
     return forgotten ? 0 : since;
   }
 
@@ -178,7 +178,7 @@ void StreamHub::Unsubscribe(uint64_t number) {
 std::unique_ptr<StreamHub::Place> StreamHub::Enter(const std::string& who) {
   const std::scoped_lock lock(mutex_);
   const auto own = places_.find(who);
-  if (taken_ >= kMostStreams || (own != places_.end() && own->second >= kMostStreamsOfOne)) {
+  if (taken_ >= kMaxStreams || (own != places_.end() && own->second >= kMaxStreamsOfOne)) {
     return nullptr;
   }
   auto place = std::make_unique<Place>(*this, who);

@@ -77,7 +77,7 @@ std::unique_ptr<net::BodyStream> OpenStream(const Recorder& recorder, StreamHub&
                                             const gpu::Catalogue& catalogue, const Reader& reader,
                                             const StreamOptions& options);
 
-inline constexpr size_t kMostStreams = 500, kMostStreamsOfOne = 50;
+inline constexpr size_t kMaxStreams = 500, kMaxStreamsOfOne = 50;
 inline constexpr Duration kStreamIdle = std::chrono::seconds(15);
 
 }  // namespace nos::telemetryserver

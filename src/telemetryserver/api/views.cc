@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();  // null in JSON
 constexpr telemetry::Millis kOverviewFor = 1000;
-constexpr size_t kMostTexts = 20'000;
+constexpr size_t kMaxTexts = 20'000;
 
 bool Sees(const std::vector<telemetry::Holder>& holders, const Scope& scope) {
   return std::ranges::any_of(holders,
@@ -196,7 +196,7 @@ Scope::Scope(const Reader& reader, const std::string& ns) {
 
 void NodeTexts::Append(const State& state, const Node& node, JsonText& json) {
   const std::scoped_lock lock(mutex_);
-  if (texts_.size() > kMostTexts) {
+  if (texts_.size() > kMaxTexts) {
     texts_.clear();
     size_ = 0;
   }

@@ -8,7 +8,7 @@
 #include "codec/gzip.h"
 #include "telemetryserver/derived.h"
 #include "telemetryserver/estimate.h"
-#include "telemetryserver/ingest/measures.h"
+#include "telemetryserver/ingest/metrics.h"
 #include "telemetryserver/recorder.h"
 
 namespace nos::telemetryserver {
@@ -102,7 +102,7 @@ bool Recorder::DeriveAgain() {
 // One step of the current stretch, or of the next one. True: a stretch is finished and written.
 Result<bool> Recorder::DerivePast(Live& live) {
   if (past_ == nullptr) {
-    past_ = std::make_unique<PastTicks>(archive_, catalogue_, live.id, live.name, stale());
+    past_ = std::make_unique<Backfill>(archive_, catalogue_, live.id, live.name, stale());
     derived_last_ = live.name;
   }
   if (!past_->begun()) {

@@ -1,7 +1,7 @@
 // Derived series equal the values computed from the state of each moment, in any order of arrival.
 #include <gtest/gtest.h>
 
-#include "telemetryserver/api/moment.h"
+#include "telemetryserver/api/point_in_time.h"
 #include "telemetryserver/state/shares.h"
 #include "telemetryserver/testing/fixture.h"
 

@@ -8,16 +8,16 @@
 
 #include "base/millis.h"
 #include "codec/gzip.h"
-#include "telemetryserver/ingest/measures.h"
+#include "telemetryserver/ingest/metrics.h"
 #include "telemetryserver/state/shares.h"
 
 namespace nos::telemetryserver {
 namespace {
 
-constexpr size_t kMostQueued = 1000;
-constexpr size_t kMostQueuedBytes = size_t{256} << 20;
-constexpr size_t kMostClusters = 100;
-constexpr size_t kMostRecalled = 200;  // decisions
+constexpr size_t kMaxQueued = 1000;
+constexpr size_t kMaxQueuedBytes = size_t{256} << 20;
+constexpr size_t kMaxClusters = 100;
+constexpr size_t kMaxRecalled = 200;  // decisions
 
 double Real(int64_t count) { return static_cast<double>(count); }
 
@@ -113,7 +113,7 @@ Status Recorder::Load() {
 // Recent decisions determine how long plans take in this cluster.
 Status Recorder::RecallDecisions(Live& live) {
   const EventQuery query{
-      0, std::numeric_limits<telemetry::Millis>::max(), {"decision"}, "", kMostRecalled};
+      0, std::numeric_limits<telemetry::Millis>::max(), {"decision"}, "", kMaxRecalled};
   NOS_ASSIGN(std::vector<Event> decisions, archive_.Events(live.id, query));
   for (Event& decision : std::views::reverse(decisions)) {
     const auto record = telemetry::ReadRecord(std::move(decision.body));
@@ -123,7 +123,7 @@ Status Recorder::RecallDecisions(Live& live) {
 }
 
 Status Recorder::Replay(const JournalRow& row, int64_t applied) {
-  NOS_ASSIGN(const std::string text, Gunzip(row.body, telemetry::kMostEnvelopeBytes));
+  NOS_ASSIGN(const std::string text, Gunzip(row.body, telemetry::kMaxEnvelopeBytes));
   const bool derived = row.source.empty();
   NOS_ASSIGN(telemetry::Envelope envelope, derived ? telemetry::ReadDerivedEnvelope(text)
                                                    : telemetry::ReadEnvelope(text, row.received));
@@ -154,13 +154,13 @@ Recorder::Receipt Recorder::Take(telemetry::Envelope envelope, std::string body)
   waiting->body = std::move(body);
   {
     const std::shared_lock lock(live_mutex_);
-    if (live_.size() >= kMostClusters && !live_.contains(waiting->envelope.cluster)) {
+    if (live_.size() >= kMaxClusters && !live_.contains(waiting->envelope.cluster)) {
       return {Invalid(fmt::format("there are {} clusters already", live_.size())), 0};
     }
   }
   std::unique_lock lock(queue_mutex_);
   if (stop_) return {Status(Code::kUnavailable, "the server ends"), 0};
-  if (queue_.size() >= kMostQueued || queued_bytes_ > kMostQueuedBytes) {
+  if (queue_.size() >= kMaxQueued || queued_bytes_ > kMaxQueuedBytes) {
     return {Status(Code::kExhausted, "too many envelopes wait to be written: come again"), 0};
   }
   queued_bytes_ += waiting->body.size();

@@ -9,20 +9,20 @@
 #include "base/millis.h"
 #include "codec/gzip.h"
 #include "telemetryserver/derived.h"
-#include "telemetryserver/ingest/measures.h"
+#include "telemetryserver/ingest/metrics.h"
 #include "telemetryserver/recorder.h"
 
 namespace nos::telemetryserver {
 namespace {
 
-constexpr size_t kMostBatch = 256;
-constexpr size_t kMostSources = 400'000;  // boots of sources, over all clusters
+constexpr size_t kMaxBatch = 256;
+constexpr size_t kMaxSources = 400'000;  // boots of sources, over all clusters
 // Over all clusters: limit for an early flush, and limit for accepting samples.
-constexpr size_t kManySamples = 25'000'000, kMostSamples = 100'000'000;
+constexpr size_t kManySamples = 25'000'000, kMaxSamples = 100'000'000;
 constexpr telemetry::Millis kFlushRetry = 10'000, kUpkeepEvery = 60'000;
 // Smaller steps of this server's clock are ignored.
 constexpr telemetry::Millis kSetBack = 5000;
-constexpr auto kLongestWait = std::chrono::milliseconds(500);
+constexpr auto kMaxWait = std::chrono::milliseconds(500);
 // A checkpoint costs about as much as events for its whole state.
 constexpr size_t kEventsBetweenCheckpoints = 5000;
 
@@ -52,11 +52,11 @@ bool Recorder::Await(Batch& batch) {
   std::unique_lock lock(queue_mutex_);
   const bool busy = !failing_ && (upkeep_left_ || !pending_.empty());
   if (!busy) {
-    queue_changed_.wait_for(lock, kLongestWait,
+    queue_changed_.wait_for(lock, kMaxWait,
                             [&] { return stop_ || settle_ || !queue_.empty(); });
   }
   settling_ = settle_;
-  while (!queue_.empty() && batch.size() < kMostBatch) {
+  while (!queue_.empty() && batch.size() < kMaxBatch) {
     queued_bytes_ -= queue_.front()->body.size();
     batch.push_back(std::move(queue_.front()));
     queue_.pop_front();
@@ -167,7 +167,7 @@ void Recorder::SetHealth(const Status& status) {
 Status Recorder::Write(const Batch& batch) {
   size_t samples = 0;
   for (const auto& [name, live] : live_) samples += live->heads.samples();
-  if (samples > kMostSamples) {
+  if (samples > kMaxSamples) {
     return {Code::kExhausted, "samples cannot be written as chunks: look at the log and the disk"};
   }
   std::map<SourceKey, int64_t> sequences;
@@ -242,7 +242,7 @@ Status Recorder::WriteEnvelope(Waiting& waiting, std::map<SourceKey, int64_t>& s
   waiting.receipt.sequence = std::max(known, envelope.sequence);
   waiting.journal = 0;
   if (envelope.sequence <= known) return Status::Ok();
-  if (known == 0 && (sequences_.size() + sequences.size() >= kMostSources ||
+  if (known == 0 && (sequences_.size() + sequences.size() >= kMaxSources ||
                      sources_of_[envelope.cluster] >= options_.most_sources)) {
     // Rejects only this envelope; the others of the batch are written.
     waiting.receipt.status = {Code::kExhausted, "cluster " + envelope.cluster +

@@ -9,8 +9,8 @@
 namespace nos::telemetryserver {
 namespace {
 
-constexpr size_t kLeastToken = 16;
-constexpr size_t kMostTokens = 10'000;
+constexpr size_t kMinToken = 16;
+constexpr size_t kMaxTokens = 10'000;
 constexpr std::string_view kScheme = "bearer ";
 
 std::array<unsigned char, 32> DigestOf(std::string_view token) {
@@ -30,13 +30,13 @@ Status Tokens::Read(std::string_view text) {
     if (line.empty()) continue;
     const size_t space = line.find_first_of(" \t");
     const std::string_view token = space == std::string_view::npos ? "" : Trim(line.substr(space));
-    if (token.find_first_of(" \t") != std::string_view::npos || token.size() < kLeastToken) {
+    if (token.find_first_of(" \t") != std::string_view::npos || token.size() < kMinToken) {
       return Invalid(fmt::format(
           "line {}: expected CLUSTER and a token of at least {} characters, without spaces", number,
-          kLeastToken));
+          kMinToken));
     }
-    if (entries.size() >= kMostTokens) {
-      return Invalid(fmt::format("more than {} tokens", kMostTokens));
+    if (entries.size() >= kMaxTokens) {
+      return Invalid(fmt::format("more than {} tokens", kMaxTokens));
     }
     entries.push_back({std::string(line.substr(0, space)), DigestOf(token)});
   }

@@ -12,14 +12,14 @@ constexpr std::string_view kKind = "durations";
 
 void Durations::AddRun(const std::vector<std::string>& keys, telemetry::Millis took) {
   for (const std::string& key : keys) {
-    if (in_all_ >= kMostRunsInAll || (runs_.size() >= kMostKeys && !runs_.contains(key))) {
+    if (in_all_ >= kMaxRunsInAll || (runs_.size() >= kMaxKeys && !runs_.contains(key))) {
       ForgetHalf();
     }
     Runs& runs = runs_[key];
     runs.took.push_back(took);
     runs.added = ++added_;
     ++in_all_;
-    if (runs.took.size() > kMostRuns) {
+    if (runs.took.size() > kMaxRuns) {
       runs.took.pop_front();
       --in_all_;
     }
@@ -42,7 +42,7 @@ void Durations::ForgetHalf() {
 
 void Durations::AddWait(telemetry::Millis scheduled, telemetry::Millis waited) {
   waits_.emplace_back(scheduled, waited);
-  if (waits_.size() > kMostWaits) waits_.pop_front();
+  if (waits_.size() > kMaxWaits) waits_.pop_front();
 }
 
 const std::deque<telemetry::Millis>* Durations::RunsOf(const std::string& key) const {

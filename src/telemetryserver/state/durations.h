@@ -20,8 +20,8 @@ namespace nos::telemetryserver {
 
 class Durations {
  public:
-  static constexpr size_t kMostRuns = 200;  // per key
-  static constexpr size_t kMostKeys = 50'000, kMostRunsInAll = 1'000'000, kMostWaits = 100'000;
+  static constexpr size_t kMaxRuns = 200;  // per key
+  static constexpr size_t kMaxKeys = 50'000, kMaxRunsInAll = 1'000'000, kMaxWaits = 100'000;
   static constexpr telemetry::Millis kWaitsKept = 3'600'000;  // across restarts
 
   void AddRun(const std::vector<std::string>& keys, telemetry::Millis took);

@@ -18,7 +18,7 @@ TEST(DurationsTest, RecordRestoresDurations) {
   again.Read(*ParseJson(WriteJson(record)));
   EXPECT_EQ(again.ToJson(7'201'000), record);
   ASSERT_NE(again.RunsOf("a"), nullptr);
-  EXPECT_EQ(again.RunsOf("a")->size(), Durations::kMostRuns);
+  EXPECT_EQ(again.RunsOf("a")->size(), Durations::kMaxRuns);
   EXPECT_EQ(again.RunsOf("a")->back(), 299);
   EXPECT_EQ(again.RunsOf("c"), nullptr) << "it replaces the previous content";
   EXPECT_EQ(again.WaitsSince(0), std::vector<telemetry::Millis>{50});
@@ -26,7 +26,7 @@ TEST(DurationsTest, RecordRestoresDurations) {
 
 TEST(DurationsTest, DropsOldestKeys) {
   Durations durations;
-  for (size_t i = 0; i < Durations::kMostKeys; ++i) {
+  for (size_t i = 0; i < Durations::kMaxKeys; ++i) {
     durations.AddRun({"job-" + std::to_string(i)}, 1);
   }
   durations.AddRun({"job-0"}, 2);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kWholeGpu = "nvidia.com/gpu";
 constexpr telemetry::Millis kNever = INT64_MAX;
-constexpr size_t kMostAsked = 16;  // slices per pod
+constexpr size_t kMaxAsked = 16;  // slices per pod
 
 telemetry::Millis Median(std::vector<telemetry::Millis> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -113,7 +113,7 @@ class Simulation {
     // 1. Place pods that fit now: they wait only for a plan.
     for (size_t i = 0; i < hosts_.size(); ++i) Fill(i, {state_.now(), kByPlan}, waiting, estimates);
     // 2. Advance to the next release, and place pods on its host only: no other host has changed.
-    for (size_t events = 0; events < kMostEvents && !ends_.empty() && !waiting.empty(); ++events) {
+    for (size_t events = 0; events < kMaxEvents && !ends_.empty() && !waiting.empty(); ++events) {
       const auto [at, host] = *ends_.begin();
       ends_.erase(ends_.begin());
       const Ready ended = EndUntil(hosts_[host], at);
@@ -122,7 +122,7 @@ class Simulation {
   }
 
  private:
-  static constexpr size_t kMostEvents = 5000;
+  static constexpr size_t kMaxEvents = 5000;
 
   void LookAtPlans() {
     std::vector<telemetry::Millis> took;
@@ -158,10 +158,10 @@ class Simulation {
   // slices.
   static const gpu::Model* TurnsOf(const telemetry::Gpu& gpu, const gpu::Catalogue& catalogue) {
     if (gpu.instances.empty() || gpu.instances.front().size < 1) return nullptr;
-    const int64_t gib = std::clamp<int64_t>(gpu.memory / 1024, 1, gpu::kMostModesGib);
+    const int64_t gib = std::clamp<int64_t>(gpu.memory / 1024, 1, gpu::kMaxModesGib);
     const int64_t slices = gpu.slots / gpu.instances.front().size;
     const gpu::Model* model =
-        catalogue.FindModes(gpu::NameOf({.mig = nullptr,
+        catalogue.FindSharingModes(gpu::NameOf({.mig = nullptr,
                                          .memory_gib = static_cast<int>(gib),
                                          .time_slices = static_cast<int>(slices)}));
     return model != nullptr && model->slots() == gpu.slots ? model : nullptr;
@@ -197,7 +197,7 @@ class Simulation {
   telemetry::Millis RunOf(const Pod& pod, telemetry::Millis age) const {
     for (const std::string& key : RunsKeys(pod)) {
       const auto* runs = state_.durations().RunsOf(key);
-      if (runs != nullptr && runs->size() >= kLeastRuns) return TypicalRun(*runs, age);
+      if (runs != nullptr && runs->size() >= kMinRuns) return TypicalRun(*runs, age);
     }
     return 0;
   }
@@ -244,7 +244,7 @@ class Simulation {
     bool fits = true;
     for (const auto& [resource, amount] : pod.requests) {
       if (resource == "cpu" || resource == "memory" || amount <= 0) continue;
-      fits = fits && amount + static_cast<double>(places.size()) <= kMostAsked;
+      fits = fits && amount + static_cast<double>(places.size()) <= kMaxAsked;
       for (double i = 0; fits && i < amount; ++i) {
         const auto place = PlaceFor(host, resource);
         fits = place.has_value();
@@ -303,9 +303,9 @@ std::map<std::string, Estimate> EstimateStarts(const State& state,
     return std::tuple(-pod->priority, pod->created, std::string_view(pod->uid));
   });
   for (size_t i = 0; i < waiting.size(); ++i) {
-    estimates[waiting[i]->uid] = {0, i < kMostEstimated ? kNoHistory : kTooMany};
+    estimates[waiting[i]->uid] = {0, i < kMaxEstimated ? kNoHistory : kTooMany};
   }
-  waiting.resize(std::min(waiting.size(), kMostEstimated));
+  waiting.resize(std::min(waiting.size(), kMaxEstimated));
   Simulation(state, catalogue).Run(std::move(waiting), estimates);
   return estimates;
 }

@@ -73,7 +73,7 @@ class EstimateTest : public ::testing::Test {
     Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
   // Two pods share the GPU by time slices; nothing else fits beside them.
-  void Turns(const std::vector<std::string>& holders) {
+  void ConcurrencyLimiter(const std::vector<std::string>& holders) {
     JsonArray turns;
     for (const std::string& holder : holders) {
       const auto i = static_cast<int64_t>(turns.size());
@@ -137,7 +137,7 @@ TEST_F(EstimateTest, EstimatesEndOfMpsShares) {
 }
 
 TEST_F(EstimateTest, TimeSliceIsFreeWhenHolderEnds) {
-  Turns({"a", "b"});
+  ConcurrencyLimiter({"a", "b"});
   Ran("train", {200, 200, 200, 200, 200});
   Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
   Tell(Pod("b", "running", OfJob("train", kNow - 50'000)));

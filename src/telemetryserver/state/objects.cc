@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "telemetryserver/state.h"
-#include "telemetryserver/state/retold.h"
+#include "telemetryserver/state/refresh.h"
 
 namespace nos::telemetryserver {
 namespace {
 
-constexpr size_t kMostThings = 50'000;
+constexpr size_t kMaxThings = 50'000;
 
 bool BoolOr(const Json& object, std::string_view key, bool fallback) {
   const Json* value = Find(object, key);
@@ -34,18 +34,18 @@ bool SameButTime(const Json& a, const Json& b) {
 
 telemetry::Millis ToldAt(const Thing& thing) { return telemetry::IntegerOr(thing.body, "at", 0); }
 
-void TellAgain(Thing& thing, telemetry::Millis at) {
+void Refresh(Thing& thing, telemetry::Millis at) {
   thing.retold = thing.retold || at > ToldAt(thing);
   thing.body.get_object()["at"] = at;
 }
 
-void TellAgain(Pod& pod, telemetry::Millis at) {
+void Refresh(Pod& pod, telemetry::Millis at) {
   pod.retold = pod.retold || at > pod.at;
   pod.at = at;
   pod.body.get_object()["at"] = at;
 }
 
-void TellAgain(Node& node, telemetry::Millis at) {
+void Refresh(Node& node, telemetry::Millis at) {
   node.record_retold = node.record_retold || at > node.record_at;
   node.record_at = at;
   node.body.get_object()["at"] = at;
@@ -107,7 +107,7 @@ void State::ApplyNode(const telemetry::Record& record, const telemetry::Object& 
     if (!same) WriteAgain(record.kind, object.key, node->body, node->record_retold, effects);
     return;
   }
-  if (same) TellAgain(*node, record.at);
+  if (same) Refresh(*node, record.at);
   node->record_at = record.at;
   node->removed_at = std::max(node->removed_at, back.at);
   if (back.layout_at >= 0) {
@@ -136,7 +136,7 @@ bool State::ApplyThing(const telemetry::Record& record, const telemetry::Object&
                        Things& things, Effects& effects) {
   const auto found = things.find(object.key);
   if (found == things.end() && IsOver(record, object.key, effects)) return false;
-  if (found == things.end() && things.size() >= kMostThings) return false;
+  if (found == things.end() && things.size() >= kMaxThings) return false;
   const bool same = found != things.end() && SameButTime(found->second.body, record.body);
   const bool late = found != things.end() && record.at < ToldAt(found->second);
   if (late || !same) {
@@ -148,7 +148,7 @@ bool State::ApplyThing(const telemetry::Record& record, const telemetry::Object&
     return false;
   }
   if (same) {
-    TellAgain(found->second, record.at);
+    Refresh(found->second, record.at);
   } else {
     things[object.key] = {record.body, false};
   }
@@ -226,7 +226,7 @@ void State::RemoveNode(const telemetry::Record& record, const std::string& name,
     fresh_.erase("node/" + name);
     ++version_;
   }
-  if (gone_nodes_.size() > kMostRecent) {
+  if (gone_nodes_.size() > kMaxRecent) {
     gone_nodes_.erase(
         std::ranges::min_element(gone_nodes_, {}, [](const auto& each) { return each.second.at; }));
   }
@@ -255,7 +255,7 @@ void State::ApplyPresent(const telemetry::Record& record, const telemetry::Prese
     ApplyRemoved(RemovedAt(record.at, present.what, key), {present.what, key}, effects);
   }
   Confirm(present.what, record.at);
-  Gone listing;
+  Tombstones listing;
   listing.List(present.what, record.at);
   gone_.List(present.what, record.at);
   effects.changes.push_back({record.at, "gone", present.what, listing.ToJson(record.at)});
@@ -264,7 +264,7 @@ void State::ApplyPresent(const telemetry::Record& record, const telemetry::Prese
 // After a full list of a kind: earlier records of the listed objects are confirmed unchanged.
 void State::Confirm(std::string_view what, telemetry::Millis listed) {
   const auto confirm = [&](auto& each, telemetry::Millis told) {
-    if (told >= 0 && told < listed) TellAgain(each, listed);
+    if (told >= 0 && told < listed) Refresh(each, listed);
   };
   if (what == "pod") {
     for (auto& [uid, pod] : pods_) confirm(pod, pod.at);

@@ -14,8 +14,8 @@
 namespace nos::telemetryserver {
 namespace {
 
-constexpr size_t kMostIdle = 16;
-constexpr size_t kMostCheckpointBytes = size_t{1} << 30;
+constexpr size_t kMaxIdle = 16;
+constexpr size_t kMaxCheckpointBytes = size_t{1} << 30;
 constexpr std::string_view kDerivedSource;
 
 Result<int64_t> Lookup(Sqlite& db, std::string_view sql, int64_t cluster, std::string_view name) {
@@ -68,7 +68,7 @@ Status ApplyBody(State& state, Result<Json> body) {
 
 // Parses one record after another: a tree of all records would take ten times the memory.
 Status ApplyCheckpoint(State& state, std::string_view bytes) {
-  NOS_ASSIGN(const std::string text, Gunzip(bytes, kMostCheckpointBytes));
+  NOS_ASSIGN(const std::string text, Gunzip(bytes, kMaxCheckpointBytes));
   Status applied;
   const auto apply = [&](Cursor& element) {
     if (applied.ok()) applied = ApplyBody(state, ParseJson(element.Raw()));
@@ -86,10 +86,10 @@ Status ApplyCheckpoint(State& state, std::string_view bytes) {
 }  // namespace
 
 Result<Json> ReadEventBody(std::string_view bytes) {
-  constexpr size_t kMostEventBytes = size_t{64} << 20;
+  constexpr size_t kMaxEventBytes = size_t{64} << 20;
   constexpr std::string_view kGzip = "\x1f\x8b";
   if (!bytes.starts_with(kGzip)) return ParseJson(bytes);
-  NOS_ASSIGN(const std::string text, Gunzip(bytes, kMostEventBytes));
+  NOS_ASSIGN(const std::string text, Gunzip(bytes, kMaxEventBytes));
   return ParseJson(text);
 }
 
@@ -114,7 +114,7 @@ Result<Sqlite> Archive::Take() {
 
 void Archive::GiveBack(Sqlite db) {
   const std::scoped_lock lock(mutex_);
-  if (idle_.size() < kMostIdle) idle_.push_back(std::move(db));
+  if (idle_.size() < kMaxIdle) idle_.push_back(std::move(db));
 }
 
 Result<std::vector<Bucket>> Archive::Samples(int64_t cluster, const std::string& subject,
@@ -240,10 +240,10 @@ Result<Archive::Following> Archive::EventsAfter(int64_t cluster, int64_t id,
 
 Result<std::optional<EventPlace>> Archive::Scan(int64_t cluster, EventQuery query,
                                                 FunctionRef<bool(Event&)> take) {
-  constexpr size_t kLeastAtOnce = 50, kMostAtOnce = 500;
+  constexpr size_t kMinAtOnce = 50, kMaxAtOnce = 500;
   size_t left = std::exchange(query.most, 0), scanned = 0;
-  while (left > 0 && scanned < kMostScanned) {
-    query.most = std::min(std::clamp(left, kLeastAtOnce, kMostAtOnce), kMostScanned - scanned);
+  while (left > 0 && scanned < kMaxScanned) {
+    query.most = std::min(std::clamp(left, kMinAtOnce, kMaxAtOnce), kMaxScanned - scanned);
     NOS_ASSIGN(std::vector<Event> events, Events(cluster, query));
     for (Event& event : events) {
       query.before = EventPlace{event.at, event.id};

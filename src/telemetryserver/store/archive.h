@@ -52,7 +52,7 @@ struct EventQuery {
 };
 
 // Maximum number of events that one query reads; the caller continues from there.
-inline constexpr size_t kMostScanned = 20'000;
+inline constexpr size_t kMaxScanned = 20'000;
 
 // A pod held `subject` from `since` to `until`; until 0: it still holds it.
 struct Held {
@@ -83,7 +83,7 @@ class Archive {
   Result<Following> EventsAfter(int64_t cluster, int64_t id, const std::vector<std::string>& kinds,
                                 size_t most);
   // Visits newest first, until `take` has accepted query.most events (it returns true to accept
-  // one) or kMostScanned are read. Returns the position to continue from; nullopt: the end.
+  // one) or kMaxScanned are read. Returns the position to continue from; nullopt: the end.
   Result<std::optional<EventPlace>> Scan(int64_t cluster, EventQuery query,
                                          FunctionRef<bool(Event&)> take);
   // Slices that a pod ("ns/name") held within the range, in order.

@@ -34,15 +34,15 @@ void AddOf(const Head& head, const std::string& metric, telemetry::Millis from, 
 size_t Heads::Add(telemetry::Millis at, const telemetry::Readings& readings) {
   if (readings.metrics.empty()) return 0;
   Head& head = heads_[readings.subject];
-  if (head.block.times.size() >= kMostBlockSamples) PutAside(readings.subject, head);
+  if (head.block.times.size() >= kMaxBlockSamples) PutAside(readings.subject, head);
   head.block.times.push_back(at);
   for (auto& column : head.block.columns) column.push_back(kNoSample);
   size_t left_out = 0;
   for (const auto& [metric, value] : readings.metrics) {
     const bool known = std::ranges::find(head.metrics, metric) != head.metrics.end();
     const bool may_be =
-        head.metrics.size() < telemetry::kMostMetrics &&
-        (telemetry::IsOurs(metric) || others_.contains(metric) || others_.size() < kMostClusterMetrics);
+        head.metrics.size() < telemetry::kMaxMetrics &&
+        (telemetry::IsOurs(metric) || others_.contains(metric) || others_.size() < kMaxClusterMetrics);
     if (!known && !may_be) {
       ++left_out;
       continue;

@@ -15,7 +15,7 @@ namespace nos::telemetryserver {
 
 // Maximum number of metric names of a cluster beyond those in units.h, because names are never
 // removed.
-inline constexpr size_t kMostClusterMetrics = 150;
+inline constexpr size_t kMaxClusterMetrics = 150;
 
 struct Head {
   int64_t subject = 0;  // its ID in the store; 0: not known yet

@@ -9,7 +9,7 @@ namespace nos::telemetryserver {
 namespace {
 
 Result<telemetry::Envelope> Read(std::string_view body, bool derived, telemetry::Millis received) {
-  NOS_ASSIGN(const std::string text, Gunzip(body, telemetry::kMostEnvelopeBytes));
+  NOS_ASSIGN(const std::string text, Gunzip(body, telemetry::kMaxEnvelopeBytes));
   return derived ? telemetry::ReadDerivedEnvelope(text) : telemetry::ReadEnvelope(text, received);
 }
 

@@ -10,14 +10,14 @@ namespace nos::telemetryserver {
 namespace {
 
 constexpr size_t kColumns = 4;  // per metric in a rollup
-constexpr size_t kMostRowMetrics = kMostBlockColumns / kColumns;
+constexpr size_t kMaxRowMetrics = kMaxBlockColumns / kColumns;
 
 Status Damaged() { return Invalid("database: a row of samples is damaged"); }
 
 // Removes the leading metric IDs.
 bool TakeMetrics(std::string_view& bytes, std::vector<int64_t>& metrics) {
   uint64_t count = 0;
-  if (!TakeVarint(bytes, count) || count > kMostBlockColumns) return false;
+  if (!TakeVarint(bytes, count) || count > kMaxBlockColumns) return false;
   for (uint64_t i = 0; i < count; ++i) {
     uint64_t metric = 0;
     if (!TakeVarint(bytes, metric)) return false;
@@ -105,7 +105,7 @@ WindowSums::WindowSums(const Level& level, int64_t window)
 // Null: the time is outside the window, or the row has the maximum number of metrics.
 WindowSums::Sum* WindowSums::SumOf(int64_t metric, telemetry::Millis at) {
   if (at < begin_ || at >= begin_ + level_.window) return nullptr;
-  if (sums_.size() >= kMostRowMetrics && !sums_.contains(metric)) return nullptr;
+  if (sums_.size() >= kMaxRowMetrics && !sums_.contains(metric)) return nullptr;
   auto& sums = sums_[metric];
   sums.resize(static_cast<size_t>(level_.window / level_.step));
   return &sums[static_cast<size_t>((at - begin_) / level_.step)];

@@ -29,7 +29,7 @@ Result<int64_t> Store::SubjectId(int64_t cluster, const std::string& name, telem
   }
   NOS_ASSIGN(const int64_t count, CountSubjects(cluster));
   NOS_ASSIGN(const int64_t last, db_.Number("SELECT coalesce(max(id), 0) FROM subjects"));
-  if (count >= most_subjects_ || last >= kMostSubjectId) return int64_t{0};
+  if (count >= most_subjects_ || last >= kMaxSubjectId) return int64_t{0};
   NOS_ASSIGN(SqliteStatement * insert,
              Statement("INSERT INTO subjects(cluster, name, seen) VALUES (?, ?, ?)"));
   NOS_RETURN_IF_ERROR(insert->Run(cluster, std::string_view(name), seen));

@@ -94,7 +94,7 @@ Status Store::RollSubjects(const Rolled& rolled, int64_t first, int64_t last) {
   for (const int64_t source : rolled.sources) {
     NOS_RETURN_IF_ERROR(select.Each(
         [&](SqliteRow& row) {
-          const int64_t subject = row.Integer(0) & kMostSubjectId;
+          const int64_t subject = row.Integer(0) & kMaxSubjectId;
           auto& sum = sums.try_emplace(subject, level, rolled.window).first->second;
           const Status added = sum.Add(row.Text(1), rolled.level - 1);
           if (!added.ok()) LeaveOut(rolled, subject, added);

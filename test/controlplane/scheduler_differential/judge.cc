@@ -20,7 +20,7 @@ using scheduling::Framework;
 ClusterSnapshot SnapshotOf(const Picture& picture) {
   ClusterSnapshot snapshot =
       ClusterSnapshot::Build(picture.nodes, picture.pods, gpu::Catalogue::Builtin());
-  snapshot.ChangeAround() = picture.around;
+  snapshot.ChangeContext() = picture.around;
   return snapshot;
 }
 
@@ -47,7 +47,7 @@ const Framework& Judge::FrameworkOf(const Pod& pod) const {
 
 // Applies the changes since the last snapshot to the engine.
 void Judge::Follow(const Picture& picture) {
-  engine_->ChangeAround([&](cluster::Surroundings& around) { around = picture.around; });
+  engine_->ChangeContext([&](cluster::ClusterContext& around) { around = picture.around; });
   for (const auto& pod : promised_) engine_->Nominate(pod, "");
   promised_.clear();
   std::map<std::string, std::string> nodes, pods;
@@ -88,7 +88,7 @@ void Judge::Score(const scheduling::Cycle& cycle, const Pod& pod, const ClusterS
   }
   scheduling::CycleState state = cycle.state;
   const std::shared_ptr<const Pod> waiting[] = {std::make_shared<const Pod>(pod)};
-  state.Merge(framework.Learn(snapshot, waiting));
+  state.Merge(framework.Precompute(snapshot, waiting));
   for (const auto& [plugin, weight] : framework.scorers()) {
     if (!plugin->PreScore(pod, snapshot, feasible, state)) continue;
     std::vector<int64_t> raw;

@@ -98,7 +98,7 @@ class Run {
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.claims).status());
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.nodes).status());
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.pods).status());
-    NOS_RETURN_IF_ERROR(plane_.LookAround());
+    NOS_RETURN_IF_ERROR(plane_.ReadContext());
     NOS_RETURN_IF_ERROR(AwaitView(kClusterLabel, cluster_.name, cluster_.nodes.size()));
     spoilt_ = false;
     for (int i = 0; i < kPodsOfCluster && !spoilt_; ++i) {

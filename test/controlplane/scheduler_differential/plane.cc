@@ -10,7 +10,7 @@
 namespace nos::differential {
 namespace {
 
-using cluster::Surroundings;
+using cluster::ClusterContext;
 using kube::Resource;
 
 constexpr std::chrono::seconds kPatience{10};
@@ -71,7 +71,7 @@ Status AddTo(cluster::Table<T>& table, Status (*read)(JsonSource, T&), const Jso
   return Status::Ok();
 }
 
-Status AddAround(Surroundings& around, const Json& object) {
+Status AddContext(ClusterContext& around, const Json& object) {
   const std::string_view kind = FindString(object, "kind");
   using namespace cluster;
   if (kind == "Namespace") return AddTo(around.namespaces, ReadNamespace, object);
@@ -104,7 +104,7 @@ Result<Picture> PictureOf(const JsonArray& objects) {
       NOS_ASSIGN(cluster::Pod pod, cluster::DecodePod(JsonSource(object)));
       picture.pods.push_back(std::make_shared<const cluster::Pod>(std::move(pod)));
     } else {
-      NOS_RETURN_IF_ERROR(AddAround(picture.around, object));
+      NOS_RETURN_IF_ERROR(AddContext(picture.around, object));
     }
   }
   return picture;
@@ -346,7 +346,7 @@ Result<Picture> Plane::Look() {
   return PictureOf(objects);
 }
 
-Status Plane::LookAround() {
+Status Plane::ReadContext() {
   std::vector<kube::ApiRequest> requests;
   for (const KnownKind& kind : Kinds()) {
     requests.push_back({"GET", kube::PathOf(kind.resource, ""), {}, "", "", {}});

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/bell.h"
-#include "cluster/surroundings.h"
+#include "base/wake_signal.h"
+#include "cluster/cluster_context.h"
 #include "kube/client.h"
 #include "kube/http_transport.h"
 
@@ -19,7 +19,7 @@ namespace nos::differential {
 struct Picture {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
-  cluster::Surroundings around;
+  cluster::ClusterContext around;
   JsonArray objects;  // the same, as returned by the API server
 };
 // REQUIRES: objects have kind and apiVersion, as in Picture::objects.
@@ -39,9 +39,9 @@ class Plane {
   Status Delete(const Json& object);
   // Deletes everything that Create made for a cluster.
   Status Clear();
-  // Objects without a watch are those of the last LookAround.
+  // Objects without a watch are those of the last ReadContext.
   Result<Picture> Look();
-  Status LookAround();
+  Status ReadContext();
 
   // Waits until `done`, which may inspect the watched objects. Error: kDeadline.
   Status Await(const std::function<bool()>& done, const std::string& what);
@@ -67,7 +67,7 @@ class Plane {
   Status Provision(const Json& claim);
 
   std::string server_;
-  Bell bell_;
+  WakeSignal bell_;
   std::unique_ptr<kube::HttpTransport> transport_;
   kube::Client client_;
   Watched pods_, claims_, volumes_;

@@ -132,7 +132,7 @@ class MpsControlTest : public testing::Test {
 
   std::string folder_;
   MpsControlOptions options_;
-  HealthBoard board_;
+  GpuHealth board_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> seen_;

@@ -130,7 +130,7 @@ class MpsNodeTest : public testing::Test {
   std::string folder_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  device::HealthBoard board_;
+  device::GpuHealth board_;
   doubles::KubeletOptions kubelet_options_;
   device::MpsControlOptions mps_options_;
   std::unique_ptr<doubles::KubeletDouble> kubelet_;

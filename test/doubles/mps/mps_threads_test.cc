@@ -66,7 +66,7 @@ class MpsThreadsTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool held_ = false;  // blocks the daemons' threads
-  HealthBoard board_;
+  GpuHealth board_;
   std::unique_ptr<MpsControl> control_;
 };
 

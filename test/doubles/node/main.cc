@@ -21,7 +21,7 @@
 #include <iostream>
 #include <thread>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/objects.h"
@@ -46,7 +46,7 @@ struct Flags {
 
 class NodeDouble {
  public:
-  NodeDouble(const Flags& flags, kube::Transport& transport, Bell& bell)
+  NodeDouble(const Flags& flags, kube::Transport& transport, WakeSignal& bell)
       : flags_(flags),
         client_(transport),
         bell_(bell),
@@ -232,7 +232,7 @@ class NodeDouble {
   const Flags& flags_;
   const SystemClock clock_;
   kube::Client client_;
-  Bell& bell_;
+  WakeSignal& bell_;
   KubeletDouble kubelet_;
   kube::Cache<cluster::Pod> pods_;
   std::map<std::string, Admitted> admitted_;                                     // by "ns/name"
@@ -255,7 +255,7 @@ int Run(const Flags& flags) {
     return 2;
   }
   kube::HttpTransport transport(std::move(connection).value(), {});
-  Bell bell;
+  WakeSignal bell;
   std::atomic<bool> stop{false};
   std::thread signals([&] {
     int signal = 0;

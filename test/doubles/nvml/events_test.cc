@@ -40,7 +40,7 @@ class NvmlEventsTest : public testing::Test {
   NvmlNode node_{JsonObject{
       {"gpus", JsonArray{{{"model", "H100-80GB"}}, {{"model", "H100-80GB"}, {"mig", false}}}}}};
   std::unique_ptr<NvmlLibrary> library_ = NvmlLibrary::Open(NvmlNode::library()).value();
-  HealthBoard board_;
+  GpuHealth board_;
   std::vector<uint64_t> xids_;  // guarded by mutex_
   NvmlEvents events_{*library_,
                      board_,
@@ -117,7 +117,7 @@ TEST_F(NvmlEventsTest, ResumesAfterDriverReload) {
 
 TEST(NvmlEventsOfOldDrivers, AreUnimplemented) {
   const auto old = NvmlLibrary::Open(NvmlNode::old_library()).value();
-  HealthBoard board;
+  GpuHealth board;
   NvmlEvents events(*old, board);
   EXPECT_EQ(events.Start().code(), Code::kUnimplemented);
 }

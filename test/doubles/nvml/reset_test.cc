@@ -24,7 +24,7 @@ struct Machine {
 
   NvmlNode node;
   std::unique_ptr<NvmlLibrary> library = NvmlLibrary::Open(NvmlNode::library()).value();
-  HealthBoard board;
+  GpuHealth board;
   NvmlEvents events{*library, board};
   NvmlBackend backend{*library, gpu::Catalogue::Builtin(), &events, {NvmlNode::nvidia_smi()}};
 };

@@ -21,12 +21,12 @@ bool QuotaTerms::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) con
   if (event.kind == ClusterEvent::Kind::kPodBound) {
     return may_take_ && may_take_(pod, *event.pod);
   }
-  if (event.kind != ClusterEvent::Kind::kAround) return false;
+  if (event.kind != ClusterEvent::Kind::kContext) return false;
   if (event.around != cluster::kElasticQuota && event.around != cluster::kCompositeQuota) {
     return false;
   }
-  const auto* before = event.AroundBefore<cluster::ElasticQuota>();
-  const auto* after = event.AroundAfter<cluster::ElasticQuota>();
+  const auto* before = event.ContextBefore<cluster::ElasticQuota>();
+  const auto* after = event.ContextAfter<cluster::ElasticQuota>();
   return before == nullptr || after == nullptr || !cluster::SameTerms(*before, *after);
 }
 
@@ -35,7 +35,7 @@ bool CapacityScheduling::MayHelp(const ClusterEvent& event, const cluster::Pod& 
     case ClusterEvent::Kind::kPodLeft:
     case ClusterEvent::Kind::kPodChanged:
       return event.pod_before == nullptr || Overlap(*event.pod_before, pod);
-    case ClusterEvent::Kind::kAround:
+    case ClusterEvent::Kind::kContext:
       return QuotaTerms().MayHelp(event, pod);
     case ClusterEvent::Kind::kNodeAdded:  // the pod may now fit somewhere after evictions
     case ClusterEvent::Kind::kNodeChanged:

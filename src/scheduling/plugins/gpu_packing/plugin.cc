@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kSlotUnit = 1024;  // resolution of means of slots in an order value
 
-// Per cluster. The internal caches grow with use, so each Learn result has its own.
+// Per cluster. The internal caches grow with use, so each Precompute result has its own.
 struct Learnt {
   explicit Learnt(const cluster::ClusterSnapshot& snapshot, Pods waiting)
       : view(snapshot), demand(view.DemandOf(snapshot, waiting)), value(demand) {}
@@ -28,7 +28,7 @@ struct Learnt {
 
 // Per pod.
 struct Asked {
-  std::shared_ptr<Learnt> learnt;
+  std::shared_ptr<Learnt> precomputed;
   packing::PodKind kind;
   std::vector<std::pair<cluster::ResourceId, int64_t>> instances, shares;
 };
@@ -38,29 +38,29 @@ const Asked* AskedOf(const CycleState& state) { return state.Get<Asked>(); }
 InstanceLoss LossOf(const Asked& asked, const cluster::NodeInfo& node) {
   InstanceLoss sum;
   for (const auto& [resource, count] : asked.instances) {
-    const InstanceLoss loss = asked.learnt->losses.Of(node, resource, count);
+    const InstanceLoss loss = asked.precomputed->losses.Of(node, resource, count);
     sum.gpus += loss.gpus;
     sum.free_slots += loss.free_slots;
   }
   return sum;
 }
 
-int64_t WorthSteps(Learnt& learnt, const packing::PodKind& kind, const packing::Node& node) {
-  const double loss = learnt.value.Worth(node) - learnt.value.AfterPlacing(node, kind).worth;
+int64_t WorthSteps(Learnt& precomputed, const packing::PodKind& kind, const packing::Node& node) {
+  const double loss = precomputed.value.Worth(node) - precomputed.value.AfterPlacing(node, kind).worth;
   return packing::LossSteps(kind, node, loss);
 }
 
 // Sum of the losses of all shares, each computed independently. If the model of the node cannot
 // place the share (for example on a GPU that must be repartitioned), its size counts as loss.
 int64_t ShareSteps(const Asked& asked, const cluster::NodeInfo& info) {
-  const packing::Node node = asked.learnt->view.NodeOf(info);
+  const packing::Node node = asked.precomputed->view.NodeOf(info);
   int64_t steps = 0;
   for (const auto& [resource, count] : asked.shares) {
     const auto kind = packing::View::KindWithShare(asked.kind, info, resource);
     if (!kind) continue;
-    const int64_t each = packing::Fits(node, *kind) ? WorthSteps(*asked.learnt, *kind, node)
+    const int64_t each = packing::Fits(node, *kind) ? WorthSteps(*asked.precomputed, *kind, node)
                                                     : kind->milli * kMaxScore / packing::kWholeGpu;
-    steps += each * std::min(count, packing::kMostDevices);
+    steps += each * std::min(count, packing::kMaxDevices);
   }
   return steps;
 }
@@ -71,7 +71,7 @@ int64_t StepsOf(const Asked& asked, const cluster::NodeInfo& info) {
     steps += std::llround(std::min(LossOf(asked, info).gpus, 1e6) * kMaxScore);
   }
   if (!asked.instances.empty() || !asked.shares.empty()) return steps;
-  return WorthSteps(*asked.learnt, asked.kind, asked.learnt->view.NodeOf(info));
+  return WorthSteps(*asked.precomputed, asked.kind, asked.precomputed->view.NodeOf(info));
 }
 
 // True if all of the pod's shares exist and are free on the node.
@@ -94,17 +94,17 @@ uint64_t FillOf(const cluster::NodeInfo& node) {
 
 }  // namespace
 
-void GpuPacking::Learn(const cluster::ClusterSnapshot& snapshot, Pods waiting,
-                       CycleState& learnt) const {
-  learnt.Set(std::make_shared<Learnt>(snapshot, waiting));
+void GpuPacking::Precompute(const cluster::ClusterSnapshot& snapshot, Pods waiting,
+                       CycleState& precomputed) const {
+  precomputed.Set(std::make_shared<Learnt>(snapshot, waiting));
 }
 
 bool GpuPacking::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot&, Nodes,
                           CycleState& state) const {
-  const auto* learnt = state.Get<std::shared_ptr<Learnt>>();
-  if (learnt == nullptr) return false;
+  const auto* precomputed = state.Get<std::shared_ptr<Learnt>>();
+  if (precomputed == nullptr) return false;
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
-  Asked asked{*learnt, (*learnt)->view.KindOf(pod, requests), {}, {}};
+  Asked asked{*precomputed, (*precomputed)->view.KindOf(pod, requests), {}, {}};
   for (const auto& [id, amount] : requests.entries()) {
     if (!cluster::IsSliceResource(id) || amount <= 0) continue;
     auto& of = gpu::IsShareResource(cluster::ResourceName(id)) ? asked.shares : asked.instances;
@@ -125,9 +125,9 @@ int64_t GpuPacking::Normalized(int64_t score, int64_t /*lowest*/, int64_t highes
 }
 
 // The GPU where the least worth is lost, as in Score.
-std::optional<int> GpuPacking::PreferredGpu(const CycleState& learnt, const cluster::Pod& pod,
+std::optional<int> GpuPacking::PreferredGpu(const CycleState& precomputed, const cluster::Pod& pod,
                                             const cluster::NodeInfo& info) const {
-  const auto* known = learnt.Get<std::shared_ptr<Learnt>>();
+  const auto* known = precomputed.Get<std::shared_ptr<Learnt>>();
   if (known == nullptr || !info.gpus.managed) return std::nullopt;
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   std::optional<packing::PodKind> kind;
@@ -150,7 +150,7 @@ uint64_t GpuPacking::Order(const CycleState& state, const cluster::Pod&,
   if (asked == nullptr || !packing::HasGpus(node)) return 0;
   const uint64_t tie = packing::TieOrder(node.node->meta.name);
   const bool slices = !asked->instances.empty() || !asked->shares.empty();
-  if (!slices && !asked->learnt->wants_gpus) return FillOf(node) << 32 | tie;
+  if (!slices && !asked->precomputed->wants_gpus) return FillOf(node) << 32 | tie;
   if (!asked->shares.empty()) return uint64_t{HasShares(*asked, node) ? 0U : 1U} << 32 | tie;
   if (asked->instances.empty()) return tie;
   return static_cast<uint64_t>(LossOf(*asked, node).free_slots * kSlotUnit);

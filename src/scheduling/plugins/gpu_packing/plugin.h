@@ -13,7 +13,7 @@
 // pods without GPUs would take from later GPU pods, so these are spread and every node keeps some
 // cpu and memory for its GPUs.
 //
-// Without Learn all nodes score equally.
+// Without Precompute all nodes score equally.
 #pragma once
 
 #include "scheduling/plugin.h"
@@ -24,14 +24,14 @@ class GpuPacking final : public ScorePlugin {
  public:
   std::string Name() const override { return "GpuPacking"; }
   bool Learns() const override { return true; }
-  void Learn(const cluster::ClusterSnapshot& snapshot, Pods waiting,
-             CycleState& learnt) const override;
+  void Precompute(const cluster::ClusterSnapshot& snapshot, Pods waiting,
+             CycleState& precomputed) const override;
   bool PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot, Nodes feasible,
                 CycleState& state) const override;
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;
   int64_t Normalized(int64_t score, int64_t lowest, int64_t highest) const override;
-  std::optional<int> PreferredGpu(const CycleState& learnt, const cluster::Pod& pod,
+  std::optional<int> PreferredGpu(const CycleState& precomputed, const cluster::Pod& pod,
                                   const cluster::NodeInfo& node) const override;
   uint64_t Order(const CycleState& state, const cluster::Pod& pod,
                  const cluster::NodeInfo& node) const override;

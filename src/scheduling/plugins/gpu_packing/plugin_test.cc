@@ -53,12 +53,12 @@ Pod RandomPod(int i, Random& random) {
   return pod;
 }
 
-// The choice of packing::Packer with nodes in the fixed order, after Learn with all pods so far.
+// The choice of packing::Packer with nodes in the fixed order, after Precompute with all pods so far.
 std::string PackersChoice(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
   const packing::View view(snapshot);
   std::vector<const cluster::NodeInfo*> order;
   packing::Demand demand;
-  const auto learn = [&](const Pod& p) { demand.Learn(view.KindOf(p, cluster::RequestsOf(p))); };
+  const auto learn = [&](const Pod& p) { demand.Precompute(view.KindOf(p, cluster::RequestsOf(p))); };
   for (size_t i = 0; i < snapshot.size(); ++i) {
     order.push_back(&snapshot.node(i));
     for (const auto& other : snapshot.node(i).pods) learn(*other);
@@ -202,7 +202,7 @@ Node HybridNode(std::string name, const std::string& cpu, int gpus, int used = 0
 }
 
 std::string ChosenWhereGpusAreCut(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
-  const Framework framework = Framework::Default(GpusCut::kHere);
+  const Framework framework = Framework::Default(PartitionedBy::kScheduler);
   const Decision decision = framework.Schedule(pod, snapshot);
   return decision.node == nullptr ? "" : decision.node->node->meta.name;
 }
@@ -234,10 +234,10 @@ TEST(GpuPackingTest, CreatesShareOnGpuThatLosesLeastWorth) {
   Node node = HybridNode("n", "64", 3);
   node.meta.annotations["nos.nebuly.com/status-layout-1"] = "30gb@0:used";
   const auto snapshot = Snap({HybridNode("busy", "64", 4), node}, running);
-  const Framework framework = Framework::Default(GpusCut::kHere);
-  const CycleState learnt = framework.Learn(snapshot, {});
+  const Framework framework = Framework::Default(PartitionedBy::kScheduler);
+  const CycleState precomputed = framework.Precompute(snapshot, {});
   const auto preferred = [&](const Pod& pod) {
-    return framework.PreferredGpu(learnt, pod, *snapshot.Find("n"));
+    return framework.PreferredGpu(precomputed, pod, *snapshot.Find("n"));
   };
   EXPECT_EQ(preferred(PodOf("p", {{"nvidia.com/gpu-10gb", "1"}})), 1);
   EXPECT_EQ(preferred(PodOf("p", {{"nvidia.com/gpu-10gb", "1"}, {"nvidia.com/gpu-5gb", "1"}})),
@@ -273,7 +273,7 @@ TEST(GpuPackingTest, DemandIncludesAllPendingPods) {
   const Pod pod = PodOf("p", {{"cpu", "2"}});
   const auto score = [&](Pods pods) {
     CycleState state;
-    plugin.Learn(snapshot, pods, state);
+    plugin.Precompute(snapshot, pods, state);
     plugin.PreScore(pod, snapshot, {}, state);
     return plugin.Score(state, pod, *snapshot.Find("idle"));
   };

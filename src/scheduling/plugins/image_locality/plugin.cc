@@ -6,8 +6,8 @@ namespace nos::scheduling {
 namespace {
 
 constexpr int64_t kMegabyte = 1024 * 1024;
-constexpr int64_t kLeastBytes = 23 * kMegabyte;  // smaller images are pulled quickly
-constexpr int64_t kMostBytesOfContainer = 1000 * kMegabyte;
+constexpr int64_t kMinBytes = 23 * kMegabyte;  // smaller images are pulled quickly
+constexpr int64_t kMaxBytesOfContainer = 1000 * kMegabyte;
 
 struct Image {
   uint64_t name = 0;
@@ -67,9 +67,9 @@ int64_t ImageLocality::Score(const CycleState& state, const cluster::Pod&,
       bytes += static_cast<int64_t>(static_cast<double>(there->bytes) * image.spread);
     }
   }
-  const int64_t most = kMostBytesOfContainer * static_cast<int64_t>(wanted->images.size());
-  bytes = std::clamp(bytes, kLeastBytes, most);
-  return kMaxScore * (bytes - kLeastBytes) / (most - kLeastBytes);
+  const int64_t most = kMaxBytesOfContainer * static_cast<int64_t>(wanted->images.size());
+  bytes = std::clamp(bytes, kMinBytes, most);
+  return kMaxScore * (bytes - kMinBytes) / (most - kMinBytes);
 }
 
 }  // namespace nos::scheduling

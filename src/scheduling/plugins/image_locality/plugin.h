@@ -22,8 +22,8 @@ class ImageLocality final : public ScorePlugin {
                    CycleState&, TouchDomain) const override {
     return true;
   }
-  Anew UpdateFeasible(const cluster::NodeInfo&, bool, CycleState&) const override {
-    return Anew::kNothing;
+  Recompute UpdateFeasible(const cluster::NodeInfo&, bool, CycleState&) const override {
+    return Recompute::kNothing;
   }
   bool HeedsImages() const override { return true; }
   // Returns 0 without PreScore.

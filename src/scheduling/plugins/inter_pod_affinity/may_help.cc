@@ -79,7 +79,7 @@ bool InterPodAffinity::MayHelp(const ClusterEvent& event, const Pod& pod) const 
       return NodeChangeMayHelp(pod, *event.node_before, *event.node);
     case kNodeRemoved:
       return true;  // the node's pods no longer exclude it
-    case kAround:
+    case kContext:
       return event.around == "Namespace";
   }
   return true;

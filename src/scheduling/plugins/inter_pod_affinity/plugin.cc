@@ -53,14 +53,14 @@ bool MatchesAll(const std::vector<TermMatcher>& terms, const Pod& other) {
 }
 
 std::vector<TermMatcher> MatchersOf(const std::vector<PodAffinityTerm>& terms, const Pod& pod,
-                                    const cluster::Surroundings& around) {
+                                    const cluster::ClusterContext& around) {
   std::vector<TermMatcher> matchers;
   matchers.reserve(terms.size());
   for (const PodAffinityTerm& term : terms) matchers.emplace_back(term, pod, around);
   return matchers;
 }
 
-Required RequiredOf(const Pod& pod, const cluster::Surroundings& around) {
+Required RequiredOf(const Pod& pod, const cluster::ClusterContext& around) {
   Required required{MatchersOf(pod.pod_affinity.required, pod, around),
                     MatchersOf(pod.pod_anti_affinity.required, pod, around),
                     {},
@@ -106,7 +106,7 @@ bool IsNear(const FilterState& state, const cluster::Node& node) {
   return all || (state.counts->near.empty() && state.required->near_itself);
 }
 
-Preferred PreferredOf(const Pod& pod, const cluster::Surroundings& around) {
+Preferred PreferredOf(const Pod& pod, const cluster::ClusterContext& around) {
   Preferred preferred{{}, NamespaceLabels(around, pod.meta.ns)};
   const auto add = [&](const std::vector<cluster::PreferredPodTerm>& terms, int64_t sign) {
     for (const cluster::PreferredPodTerm& term : terms) {

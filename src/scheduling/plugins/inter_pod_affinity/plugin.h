@@ -47,8 +47,8 @@ class InterPodAffinity final : public PreFilterPlugin, public FilterPlugin, publ
   bool UpdateScore(const cluster::Pod& pod, const cluster::Pod& other, bool came,
                    const cluster::NodeInfo& node, CycleState& state,
                    TouchDomain touch) const override;
-  Anew UpdateFeasible(const cluster::NodeInfo&, bool, CycleState&) const override {
-    return Anew::kNothing;
+  Recompute UpdateFeasible(const cluster::NodeInfo&, bool, CycleState&) const override {
+    return Recompute::kNothing;
   }
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;

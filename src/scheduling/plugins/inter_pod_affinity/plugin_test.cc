@@ -176,7 +176,7 @@ class Namespaces : public ::testing::Test {
       auto ns = std::make_shared<cluster::Namespace>();
       ns->meta.name = name;
       ns->meta.labels = {{"team", name}};
-      snapshot_.ChangeAround().namespaces.Set(name, std::move(ns));
+      snapshot_.ChangeContext().namespaces.Set(name, std::move(ns));
     }
   }
   static Pod InTeam(std::string ns, std::string node) {
@@ -308,7 +308,7 @@ TEST(InterPodAffinityTest, IncrementalUpdatesEqualRecomputation) {
     ClusterSnapshot snapshot = testing::Snap(nodes);
     auto ns = std::make_shared<cluster::Namespace>();
     ns->meta.labels = {{"team", "red"}};
-    snapshot.ChangeAround().namespaces.Set(round % 2 == 0 ? "x" : "y", std::move(ns));
+    snapshot.ChangeContext().namespaces.Set(round % 2 == 0 ? "x" : "y", std::move(ns));
     const InterPodAffinity plugin({static_cast<int32_t>(random.Below(3)), random.Below(2) == 0});
     EXPECT_EQ(testing::FollowFault(plugin, RandomPod(random), snapshot, pool, 25, random), "")
         << "round " << round;
@@ -377,8 +377,8 @@ TEST(InterPodAffinityTest, HintsIgnoreIrrelevantEvents) {
   EXPECT_FALSE(changed(far, {}, {{"zone", "1"}}));
   EXPECT_TRUE(changed(far, {{"zone", "1"}}, {{"zone", "2"}}));
   EXPECT_TRUE(changed(far, {{"zone", "1"}}, {}));
-  EXPECT_TRUE(plugin.MayHelp({kAround, nullptr, nullptr, nullptr, nullptr, "Namespace"}, far));
-  EXPECT_FALSE(plugin.MayHelp({kAround, nullptr, nullptr, nullptr, nullptr, "Service"}, far));
+  EXPECT_TRUE(plugin.MayHelp({kContext, nullptr, nullptr, nullptr, nullptr, "Namespace"}, far));
+  EXPECT_FALSE(plugin.MayHelp({kContext, nullptr, nullptr, nullptr, nullptr, "Service"}, far));
 }
 
 }  // namespace

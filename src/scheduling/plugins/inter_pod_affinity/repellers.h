@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 
 namespace nos::scheduling {
 
 class Repellers {
  public:
   // The cluster context must outlive it.
-  explicit Repellers(const cluster::Surroundings& around) : around_(around) {}
+  explicit Repellers(const cluster::ClusterContext& around) : around_(around) {}
 
   void Add(const std::shared_ptr<const cluster::Pod>& pod);
   bool Repel(const cluster::Pod& pod) const;
@@ -33,7 +33,7 @@ class Repellers {
   static void AddOnce(Term term, Terms& to);
   bool AnyMeans(const Terms& terms, const cluster::Pod& pod) const;
 
-  const cluster::Surroundings& around_;
+  const cluster::ClusterContext& around_;
   // Terms by key and value of a label that they require. Terms without one are in others_.
   std::map<std::string, std::map<std::string, Terms, std::less<>>, std::less<>> by_label_;
   Terms others_;

@@ -52,7 +52,7 @@ TEST(RepellersTest, RepelsPodsThatPluginRefuses) {
     auto snapshot = testing::Snap({testing::NodeOf("a", {}, {{"zone", "1"}})}, running);
     auto ns = std::make_shared<cluster::Namespace>();
     ns->meta.labels = {{"team", "red"}};
-    snapshot.ChangeAround().namespaces.Set("x", std::move(ns));
+    snapshot.ChangeContext().namespaces.Set("x", std::move(ns));
     Repellers repellers(snapshot.around());
     for (const auto& pod : snapshot.node(0).pods) {
       repellers.Add(pod);

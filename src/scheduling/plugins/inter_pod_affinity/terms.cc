@@ -27,7 +27,7 @@ bool NamesNamespace(const PodAffinityTerm& term, const Pod& owner, std::string_v
 }  // namespace
 
 TermMatcher::TermMatcher(const PodAffinityTerm& term, const Pod& owner,
-                         const cluster::Surroundings& around)
+                         const cluster::ClusterContext& around)
     : key_(term.topology_key), selector_(term.selector), namespaces_(term.namespaces) {
   if (!term.namespace_selector) {
     if (namespaces_.empty()) namespaces_.push_back(owner.meta.ns);
@@ -46,14 +46,14 @@ bool TermMatcher::Matches(const Pod& other) const {
          Picks(selector_, other);
 }
 
-bool IsAttractedBy(const Pod& pod, const Pod& other, const cluster::Surroundings& around) {
+bool IsAttractedBy(const Pod& pod, const Pod& other, const cluster::ClusterContext& around) {
   const auto& terms = pod.pod_affinity.required;
   return !terms.empty() && std::ranges::all_of(terms, [&](const PodAffinityTerm& term) {
     return TermMatcher(term, pod, around).Matches(other);
   });
 }
 
-const cluster::StringMap& NamespaceLabels(const cluster::Surroundings& around,
+const cluster::StringMap& NamespaceLabels(const cluster::ClusterContext& around,
                                           std::string_view ns) {
   static const cluster::StringMap kNone;
   const cluster::Namespace* found = around.namespaces.Find(ns);

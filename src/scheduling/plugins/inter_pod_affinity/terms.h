@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 
 namespace nos::scheduling {
 
@@ -15,7 +15,7 @@ namespace nos::scheduling {
 class TermMatcher {
  public:
   TermMatcher(const cluster::PodAffinityTerm& term, const cluster::Pod& owner,
-              const cluster::Surroundings& around);
+              const cluster::ClusterContext& around);
 
   const std::string& key() const { return key_; }
   bool Matches(const cluster::Pod& other) const;
@@ -29,10 +29,10 @@ class TermMatcher {
 
 // True if `pod` has required affinity terms and `other` matches all of them.
 bool IsAttractedBy(const cluster::Pod& pod, const cluster::Pod& other,
-                   const cluster::Surroundings& around);
+                   const cluster::ClusterContext& around);
 
 // Empty if the namespace is unknown.
-const cluster::StringMap& NamespaceLabels(const cluster::Surroundings& around, std::string_view ns);
+const cluster::StringMap& NamespaceLabels(const cluster::ClusterContext& around, std::string_view ns);
 
 // True if the term of `owner` selects `pod`, whose namespace has these labels.
 bool Selects(const cluster::PodAffinityTerm& term, const cluster::Pod& owner,

@@ -64,7 +64,7 @@ TEST(NodePortsTest, OnlyNewNodesAndPodsWithThePortWakePod) {
   using enum ClusterEvent::Kind;
   EXPECT_TRUE(plugin.MayHelp({kNodeAdded}, pod));
   EXPECT_FALSE(plugin.MayHelp({kNodeChanged}, pod));
-  EXPECT_FALSE(plugin.MayHelp({kAround}, pod));
+  EXPECT_FALSE(plugin.MayHelp({kContext}, pod));
   EXPECT_TRUE(plugin.MayHelp(event(kPodLeft, Taking({{80, "1.2.3.4", "TCP"}}, "a")), pod));
   EXPECT_FALSE(plugin.MayHelp(event(kPodLeft, Taking({{81, "", "TCP"}}, "a")), pod));
   EXPECT_FALSE(plugin.MayHelp(event(kPodLeft, testing::PodOf("q", {}, "a")), pod));

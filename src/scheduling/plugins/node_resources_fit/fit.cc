@@ -14,7 +14,7 @@ bool Skipped(cluster::ResourceId id, int64_t amount, Mig mig) {
 }
 
 // Avoids the possible overflow of allocatable - used.
-bool Lacks(int64_t amount, int64_t allocatable, int64_t used) {
+bool ResourceShortfall(int64_t amount, int64_t allocatable, int64_t used) {
   return amount > allocatable || used > allocatable - amount;
 }
 
@@ -34,7 +34,7 @@ std::vector<Shortfall> Shortfalls(const ResourceVector& requests, const Resource
     const Shortfall shortfall{
         id, amount, used.Get(id), known ? allocatable.Get(id) : 0,
         amount > allocatable.Get(id) && id != cluster::kPods && !cluster::IsSliceResource(id)};
-    if (Lacks(amount, shortfall.allocatable, shortfall.used)) shortfalls.push_back(shortfall);
+    if (ResourceShortfall(amount, shortfall.allocatable, shortfall.used)) shortfalls.push_back(shortfall);
   }
   return shortfalls;
 }
@@ -44,7 +44,7 @@ bool Fits(const ResourceVector& requests, const ResourceVector& allocatable,
   return std::all_of(requests.entries().begin(), requests.entries().end(), [&](const auto& entry) {
     const auto& [id, amount] = entry;
     if (Skipped(id, amount, mig)) return true;
-    return id != cluster::kUnknownResource && !Lacks(amount, allocatable.Get(id), used.Get(id));
+    return id != cluster::kUnknownResource && !ResourceShortfall(amount, allocatable.Get(id), used.Get(id));
   });
 }
 

@@ -174,7 +174,7 @@ int64_t NodeResourcesFit::ScoreOf(__int128 taken, int64_t allocatable) const {
   switch (options_.strategy) {
     case FitOptions::Strategy::kLeastAllocated:
       return static_cast<int64_t>((allocatable - fits) * kMaxScore / allocatable);
-    case FitOptions::Strategy::kMostAllocated:
+    case FitOptions::Strategy::kMaxAllocated:
       return static_cast<int64_t>(fits * kMaxScore / allocatable);
     case FitOptions::Strategy::kRequestedToCapacityRatio:
       return AtUtilization(static_cast<int64_t>(fits * 100 / allocatable));

@@ -22,7 +22,7 @@ struct ShapePoint {
 };
 
 struct FitOptions {
-  enum class Strategy { kLeastAllocated, kMostAllocated, kRequestedToCapacityRatio };
+  enum class Strategy { kLeastAllocated, kMaxAllocated, kRequestedToCapacityRatio };
   Strategy strategy = Strategy::kLeastAllocated;
   std::vector<WeightedResource> resources = {{"cpu", 1}, {"memory", 1}};
   // For kRequestedToCapacityRatio: at least one point, sorted by utilization.

@@ -178,10 +178,10 @@ TEST(NodeResourcesFitTest, ScoresFreeOrUsedFractions) {
   const auto node = NodeOf("a", {{"cpu", "8"}, {"memory", "4Gi"}, {"x.com/d", "4"}});
   const int64_t taken = (1024 + 200) * 100 / 4096, left = (4096 - 1224) * 100 / 4096;
   EXPECT_EQ(Score({}, node), (75 + left) / 2);
-  EXPECT_EQ(Score(Options(kMostAllocated, {{"cpu", 1}, {"memory", 1}}), node), (25 + taken) / 2);
+  EXPECT_EQ(Score(Options(kMaxAllocated, {{"cpu", 1}, {"memory", 1}}), node), (25 + taken) / 2);
   EXPECT_EQ(Score({}, NodeOf("a", {})), 0);
   EXPECT_EQ(Score({}, NodeOf("a", {{"cpu", "1"}})), 0);
-  EXPECT_EQ(Score(Options(kMostAllocated, {{"cpu", 1}}), NodeOf("a", {{"cpu", "1"}})), 100);
+  EXPECT_EQ(Score(Options(kMaxAllocated, {{"cpu", 1}}), NodeOf("a", {{"cpu", "1"}})), 100);
   EXPECT_EQ(Score(Options(kLeastAllocated, {{"cpu", 1}, {"pods", 5}}), node), 75);
 }
 
@@ -193,14 +193,14 @@ TEST(NodeResourcesFitTest, ScoresDevicesOnlyForPodsThatRequestThem) {
   EXPECT_EQ(Score(Options(kLeastAllocated, {{"cpu", 1}, {"x.com/none", 3}}), node,
                   PodOf("p", {{"cpu", "1"}, {"x.com/none", "1"}})),
             75);
-  EXPECT_EQ(Score(Options(kMostAllocated, {{"x.com/d", 1}}), node), 0);
+  EXPECT_EQ(Score(Options(kMaxAllocated, {{"x.com/d", 1}}), node), 0);
 }
 
 TEST(NodeResourcesFitTest, AssumesDefaultRequestsForScore) {
   const auto node = NodeOf("a", {{"cpu", "4"}, {"memory", "4Gi"}});
   // 1 core of the running pod, 100m assumed for this one.
-  EXPECT_EQ(Score(Options(kMostAllocated, {{"cpu", 1}}), node, PodOf("p")), 27);
-  EXPECT_EQ(Score(Options(kMostAllocated, {{"ephemeral-storage", 1}}), node, PodOf("p")), 0);
+  EXPECT_EQ(Score(Options(kMaxAllocated, {{"cpu", 1}}), node, PodOf("p")), 27);
+  EXPECT_EQ(Score(Options(kMaxAllocated, {{"ephemeral-storage", 1}}), node, PodOf("p")), 0);
 }
 
 TEST(NodeResourcesFitTest, ScoresByShapeOfUtilization) {
@@ -262,7 +262,7 @@ TEST(NodeResourcesFitTest, OnlyMoreOfRequestedResourceWakesPod) {
   EXPECT_TRUE(plugin.MayHelp({kNodeChanged, big, roomy}, pod));
   EXPECT_TRUE(plugin.MayHelp({kPodLeft, nullptr, nullptr, nullptr, nullptr}, pod));
   EXPECT_FALSE(plugin.MayHelp({kPodBound}, pod));
-  EXPECT_FALSE(plugin.MayHelp({kAround}, pod));
+  EXPECT_FALSE(plugin.MayHelp({kContext}, pod));
   const auto resized = [&](const char* resource, const char* from, const char* to) {
     return plugin.MayHelp(
         {kPodChanged, nullptr, nullptr,

@@ -15,7 +15,7 @@ namespace {
 using cluster::CsiNode;
 using cluster::PersistentVolumeClaim;
 using cluster::Pod;
-using cluster::Surroundings;
+using cluster::ClusterContext;
 using cluster::Volume;
 using cluster::VolumeAttachment;
 
@@ -30,7 +30,7 @@ struct CsiVolume {
 using CsiVolumes = std::vector<CsiVolume>;  // sorted, without duplicates
 
 struct Asked {
-  std::shared_ptr<const Surroundings> around;
+  std::shared_ptr<const ClusterContext> around;
   Verdict refusal;  // applies to all nodes
   CsiVolumes volumes;
   // By node name; only for the drivers of `volumes`.
@@ -52,7 +52,7 @@ int64_t CountOf(const CsiVolumes& volumes, std::string_view driver) {
 }
 
 // Without a driver: the claim does not count.
-CsiVolume CsiVolumeOf(const PersistentVolumeClaim& claim, const Surroundings& around) {
+CsiVolume CsiVolumeOf(const PersistentVolumeClaim& claim, const ClusterContext& around) {
   if (!claim.volume_name.empty()) {
     const auto* volume = around.volumes.Find(claim.volume_name);
     if (volume != nullptr) return {volume->csi_driver, volume->csi_handle};
@@ -62,7 +62,7 @@ CsiVolume CsiVolumeOf(const PersistentVolumeClaim& claim, const Surroundings& ar
   return {storage->provisioner, {}, &claim};
 }
 
-Asked VolumesOf(const Pod& pod, std::shared_ptr<const Surroundings> around) {
+Asked VolumesOf(const Pod& pod, std::shared_ptr<const ClusterContext> around) {
   Asked asked{std::move(around), {}, {}, {}};
   for (const Volume& volume : pod.volumes) {
     if (!cluster::IsClaim(volume)) continue;
@@ -114,7 +114,7 @@ CsiVolumes AttachedTo(const std::string& node, const Asked& asked) {
 }
 
 // Volumes of pods on the node, of all drivers. Claims that do not exist are ignored.
-CsiVolumes HeldOn(const cluster::NodeInfo& node, const Surroundings& around) {
+CsiVolumes HeldOn(const cluster::NodeInfo& node, const ClusterContext& around) {
   CsiVolumes held;
   for (const auto& pod : node.pods) {
     for (const Volume& volume : pod->volumes) {
@@ -182,7 +182,7 @@ PreFilterPlugin::Outcome NodeVolumeLimits::PreFilter(const Pod& pod,
                                                      const cluster::ClusterSnapshot& snapshot,
                                                      CycleState& state) const {
   Outcome outcome;
-  auto around = Concerns(pod) ? snapshot.ShareAround() : nullptr;
+  auto around = Concerns(pod) ? snapshot.ShareContext() : nullptr;
   outcome.skip = around == nullptr;
   if (outcome.skip) return outcome;
   Asked asked = VolumesOf(pod, std::move(around));
@@ -219,21 +219,21 @@ bool NodeVolumeLimits::MayHelp(const ClusterEvent& event, const Pod& pod) const 
     const Pod* left = event.pod_before ? event.pod_before.get() : event.pod.get();
     return left == nullptr || cluster::UsesClaims(*left);
   }
-  if (event.kind != kAround) return false;
+  if (event.kind != kContext) return false;
   const bool told = event.around_before.has_value() || event.around_after.has_value();
   if (event.around == "CSINode") {
-    const auto* before = event.AroundBefore<CsiNode>();
-    const auto* after = event.AroundAfter<CsiNode>();
+    const auto* before = event.ContextBefore<CsiNode>();
+    const auto* after = event.ContextAfter<CsiNode>();
     return before == nullptr || after == nullptr || Grew(*before, *after);
   }
   if (event.around == "PersistentVolumeClaim") {
-    const auto* after = event.AroundAfter<PersistentVolumeClaim>();
+    const auto* after = event.ContextAfter<PersistentVolumeClaim>();
     if (!told) return true;
-    return event.AroundBefore<PersistentVolumeClaim>() == nullptr && after != nullptr &&
+    return event.ContextBefore<PersistentVolumeClaim>() == nullptr && after != nullptr &&
            cluster::UsesClaim(pod, *after);
   }
   if (event.around == "VolumeAttachment") {
-    return event.AroundAfter<cluster::VolumeAttachment>() == nullptr && cluster::UsesClaims(pod);
+    return event.ContextAfter<cluster::VolumeAttachment>() == nullptr && cluster::UsesClaims(pod);
   }
   return false;
 }

@@ -13,7 +13,7 @@ namespace {
 using cluster::ClusterSnapshot;
 using cluster::CsiNode;
 using cluster::Pod;
-using testing::AroundEvent;
+using testing::ContextEvent;
 using testing::BoundClaimOf;
 using testing::ClaimFor;
 using testing::ClaimOf;
@@ -162,7 +162,7 @@ TEST(NodeVolumeLimitsTest, SkipsPodsWithoutClaimsAndNodesWithoutLimits) {
       << "no cluster context";
   Put(snapshot, ClaimOf("in-tree", "disk"), testing::StorageClassOf("disk", ""));
   EXPECT_TRUE(plugin.PreFilter(WithClaims(pod, {"in-tree"}), snapshot, state).skip);
-  snapshot.ChangeAround().csi_nodes.Set("n", nullptr);
+  snapshot.ChangeContext().csi_nodes.Set("n", nullptr);
   EXPECT_EQ(Says(WithClaims(pod, {"d0"}), snapshot), "") << "a node without CSINode";
   CycleState none;
   EXPECT_TRUE(plugin.Filter(none, WithClaims(pod, {"d0"}), snapshot.node(0)).fits());
@@ -217,7 +217,7 @@ TEST(NodeVolumeLimitsTest, HintsReportHelpfulEvents) {
   const auto node = [&](std::optional<int32_t> before, std::optional<int32_t> after) {
     const auto was = CsiNodeOf("n", {Limit("d.io", before)});
     const auto is = CsiNodeOf("n", {Limit("d.io", after)});
-    return helps(AroundEvent("CSINode", &was, &is));
+    return helps(ContextEvent("CSINode", &was, &is));
   };
   EXPECT_TRUE(node(1, 2));
   EXPECT_FALSE(node(2, 2));
@@ -225,9 +225,9 @@ TEST(NodeVolumeLimitsTest, HintsReportHelpfulEvents) {
   EXPECT_TRUE(node(2, std::nullopt));
   EXPECT_FALSE(node(std::nullopt, 2));
   const auto empty = CsiNodeOf("n", {}), limited = CsiNodeOf("n", {Limit("d.io", 2)});
-  EXPECT_TRUE(helps(AroundEvent("CSINode", &empty, &limited)));
-  EXPECT_TRUE(helps(AroundEvent("CSINode", &limited, &empty)));
-  EXPECT_TRUE(helps(AroundEvent("CSINode", {}, &empty)));
+  EXPECT_TRUE(helps(ContextEvent("CSINode", &empty, &limited)));
+  EXPECT_TRUE(helps(ContextEvent("CSINode", &limited, &empty)));
+  EXPECT_TRUE(helps(ContextEvent("CSINode", {}, &empty)));
   const auto left = [&](Pod other) {
     ClusterEvent event{ClusterEvent::Kind::kPodLeft};
     event.pod_before = std::make_shared<const Pod>(std::move(other));
@@ -237,14 +237,14 @@ TEST(NodeVolumeLimitsTest, HintsReportHelpfulEvents) {
   EXPECT_TRUE(left(WithClaims(PodOf("q"), {"any"})));
   EXPECT_TRUE(left(WithEphemeral(PodOf("q"), "any")));
   const auto claim = ClaimOf("c"), other = ClaimOf("other"), scratch = ClaimOf("p-scratch");
-  EXPECT_TRUE(helps(AroundEvent("PersistentVolumeClaim", {}, &claim)));
-  EXPECT_TRUE(helps(AroundEvent("PersistentVolumeClaim", {}, &scratch)));
-  EXPECT_FALSE(helps(AroundEvent("PersistentVolumeClaim", {}, &other)));
-  EXPECT_FALSE(helps(AroundEvent("PersistentVolumeClaim", &claim, &claim)));
+  EXPECT_TRUE(helps(ContextEvent("PersistentVolumeClaim", {}, &claim)));
+  EXPECT_TRUE(helps(ContextEvent("PersistentVolumeClaim", {}, &scratch)));
+  EXPECT_FALSE(helps(ContextEvent("PersistentVolumeClaim", {}, &other)));
+  EXPECT_FALSE(helps(ContextEvent("PersistentVolumeClaim", &claim, &claim)));
   const auto attachment = Attached("pv");
   EXPECT_TRUE(
-      helps(AroundEvent<cluster::VolumeAttachment>("VolumeAttachment", &attachment, nullptr)));
-  EXPECT_FALSE(helps(AroundEvent("VolumeAttachment", {}, &attachment)));
+      helps(ContextEvent<cluster::VolumeAttachment>("VolumeAttachment", &attachment, nullptr)));
+  EXPECT_FALSE(helps(ContextEvent("VolumeAttachment", {}, &attachment)));
   EXPECT_FALSE(helps({ClusterEvent::Kind::kNodeChanged}));
   EXPECT_TRUE(helps({ClusterEvent::Kind::kNodeAdded}));
 }

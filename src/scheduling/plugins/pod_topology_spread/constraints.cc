@@ -64,7 +64,7 @@ std::vector<SpreadConstraint> OwnConstraintsOf(const Pod& pod, std::string_view 
 
 std::vector<SpreadConstraint> ConstraintsOf(const Pod& pod, std::string_view action,
                                             std::span<const TopologySpreadConstraint> defaults,
-                                            const cluster::Surroundings& around) {
+                                            const cluster::ClusterContext& around) {
   if (!pod.spread.empty()) return OwnConstraintsOf(pod, action);
   std::vector<SpreadConstraint> constraints;
   std::optional<LabelSelector> selector;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 
 namespace nos::scheduling {
 
@@ -31,7 +31,7 @@ struct SpreadConstraint {
 std::vector<SpreadConstraint> ConstraintsOf(
     const cluster::Pod& pod, std::string_view action,
     std::span<const cluster::TopologySpreadConstraint> defaults,
-    const cluster::Surroundings& around);
+    const cluster::ClusterContext& around);
 // Only the pod's own constraints.
 std::vector<SpreadConstraint> OwnConstraintsOf(const cluster::Pod& pod, std::string_view action);
 

@@ -11,7 +11,7 @@ using cluster::LabelSelector;
 using cluster::Pod;
 using cluster::PodOwner;
 
-void AddServices(const Pod& pod, const cluster::Surroundings& around, LabelSelector& to) {
+void AddServices(const Pod& pod, const cluster::ClusterContext& around, LabelSelector& to) {
   const std::string prefix = pod.meta.ns + "/";
   const auto& services = around.services.rows();
   for (auto it = services.lower_bound(prefix);
@@ -23,7 +23,7 @@ void AddServices(const Pod& pod, const cluster::Surroundings& around, LabelSelec
   }
 }
 
-const PodOwner* ControllerOf(const Pod& pod, const cluster::Surroundings& around) {
+const PodOwner* ControllerOf(const Pod& pod, const cluster::ClusterContext& around) {
   const auto owner = std::ranges::find_if(pod.meta.owners, &cluster::OwnerReference::controller);
   if (owner == pod.meta.owners.end()) return nullptr;
   const std::string key = pod.meta.ns + "/" + owner->name;
@@ -38,7 +38,7 @@ const PodOwner* ControllerOf(const Pod& pod, const cluster::Surroundings& around
 
 }  // namespace
 
-LabelSelector DefaultSelector(const Pod& pod, const cluster::Surroundings& around) {
+LabelSelector DefaultSelector(const Pod& pod, const cluster::ClusterContext& around) {
   LabelSelector all;
   AddServices(pod, around, all);
   const PodOwner* controller = ControllerOf(pod, around);

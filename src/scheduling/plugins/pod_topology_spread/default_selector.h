@@ -1,13 +1,13 @@
 // Selects the pods that belong together with a pod that has no constraints of its own.
 #pragma once
 
-#include "cluster/surroundings.h"
+#include "cluster/cluster_context.h"
 
 namespace nos::scheduling {
 
 // Combines the selectors of all Services that select the pod and of the ReplicationController,
 // ReplicaSet or StatefulSet that controls it. Empty: there are none.
 cluster::LabelSelector DefaultSelector(const cluster::Pod& pod,
-                                       const cluster::Surroundings& around);
+                                       const cluster::ClusterContext& around);
 
 }  // namespace nos::scheduling

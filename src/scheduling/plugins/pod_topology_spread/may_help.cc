@@ -77,7 +77,7 @@ bool PodTopologySpread::MayHelp(const ClusterEvent& event, const Pod& pod) const
       return NodeChangeMayHelp(constraints, pod, *event.node_before, *event.node);
     case kNodeRemoved:
       return HasAllHardKeys(constraints, *event.node_before);
-    case kAround:
+    case kContext:
       return pod.spread.empty() && SelectsPods(event.around);
   }
   return true;

@@ -45,7 +45,7 @@ class PodTopologySpread final : public PreFilterPlugin, public FilterPlugin, pub
   bool UpdateScore(const cluster::Pod& pod, const cluster::Pod& other, bool came,
                    const cluster::NodeInfo& node, CycleState& state,
                    TouchDomain touch) const override;
-  Anew UpdateFeasible(const cluster::NodeInfo& node, bool feasible,
+  Recompute UpdateFeasible(const cluster::NodeInfo& node, bool feasible,
                       CycleState& state) const override;
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;

@@ -224,7 +224,7 @@ TEST(PodTopologySpreadTest, AppliesDefaultsToPodsSelectedByServiceOrOwner) {
     return letters;
   };
   EXPECT_EQ(verdicts(pod), "skip");
-  auto& services = snapshot.ChangeAround().services;
+  auto& services = snapshot.ChangeContext().services;
   services.Set("x/bar", std::make_shared<cluster::PodOwner>(OwnerOf("bar", {{"bar", ""}})));
   services.Set("y/foo", std::make_shared<cluster::PodOwner>(OwnerOf("foo", kFoo)));
   services.Set("x/headless", std::make_shared<cluster::PodOwner>());
@@ -236,7 +236,7 @@ TEST(PodTopologySpreadTest, AppliesDefaultsToPodsSelectedByServiceOrOwner) {
 
 TEST(PodTopologySpreadTest, CombinesSelectorsOfOwnersAndServices) {
   ClusterSnapshot snapshot;
-  auto& around = snapshot.ChangeAround();
+  auto& around = snapshot.ChangeContext();
   const auto owner = [](StringMap selector) {
     return std::make_shared<cluster::PodOwner>(OwnerOf("o", std::move(selector)));
   };
@@ -273,7 +273,7 @@ Row Scores(const Pod& pod, const std::vector<Pod>& running,
   entries.push_back({std::make_unique<PodTopologySpread>(), 1});
   const Framework framework(std::move(entries));
   ClusterSnapshot snapshot = testing::Snap(nodes, running);
-  snapshot.ChangeAround().services.Set("x/s",
+  snapshot.ChangeContext().services.Set("x/s",
                                        std::make_shared<cluster::PodOwner>(OwnerOf("s", kFoo)));
   std::vector<const cluster::NodeInfo*> infos;
   for (size_t i = 0; i < feasible; ++i) infos.push_back(&snapshot.node(i));
@@ -364,9 +364,9 @@ std::vector<Node> RandomNodes(Random& random) {
   return nodes;
 }
 
-void AddAround(Random& random, ClusterSnapshot& snapshot) {
+void AddContext(Random& random, ClusterSnapshot& snapshot) {
   if (random.Below(2) == 0) {
-    snapshot.ChangeAround().services.Set(
+    snapshot.ChangeContext().services.Set(
         "x/s", std::make_shared<cluster::PodOwner>(OwnerOf("s", {{"foo", "1"}})));
   }
 }
@@ -382,7 +382,7 @@ TEST(PodTopologySpreadTest, IncrementalUpdatesEqualRecomputation) {
     std::vector<Pod> pool;
     for (int i = 0; i < 6; ++i) pool.push_back(RandomPod(random));
     ClusterSnapshot snapshot = testing::Snap(RandomNodes(random));
-    AddAround(random, snapshot);
+    AddContext(random, snapshot);
     const PodTopologySpread plugin = RandomPlugin(random);
     EXPECT_EQ(testing::FollowFault(plugin, RandomSpread(random), snapshot, pool, 30, random), "")
         << "round " << round;
@@ -407,7 +407,7 @@ TEST(PodTopologySpreadTest, HintsMissNoHelpfulEvent) {
     std::vector<Pod> pool;
     for (int i = 0; i < 6; ++i) pool.push_back(RandomPod(random));
     ClusterSnapshot snapshot = testing::Snap(RandomNodes(random));
-    AddAround(random, snapshot);
+    AddContext(random, snapshot);
     std::vector<Node> nodes = RandomNodes(random);
     for (Node& node : RandomNodes(random)) nodes.push_back(std::move(node));
     const PodTopologySpread plugin = RandomPlugin(random);
@@ -450,7 +450,7 @@ TEST(PodTopologySpreadTest, HintsIgnoreIrrelevantEvents) {
   };
   EXPECT_TRUE(added(zoned));
   EXPECT_FALSE(added(other));
-  EXPECT_FALSE(plugin.MayHelp({kAround, nullptr, nullptr, nullptr, nullptr, "Service"}, pod));
+  EXPECT_FALSE(plugin.MayHelp({kContext, nullptr, nullptr, nullptr, nullptr, "Service"}, pod));
 }
 
 }  // namespace

@@ -130,13 +130,13 @@ bool PodTopologySpread::UpdateScore(const Pod& pod, const Pod& other, bool came,
   return true;
 }
 
-ScorePlugin::Anew PodTopologySpread::UpdateFeasible(const NodeInfo& node, bool feasible,
+ScorePlugin::Recompute PodTopologySpread::UpdateFeasible(const NodeInfo& node, bool feasible,
                                                     CycleState& state) const {
   auto* left = state.Get<ScoreState>();
-  if (left == nullptr) return Anew::kNothing;
+  if (left == nullptr) return Recompute::kNothing;
   Tallies& tallies = left->tallies.Change();
   CountFeasible(*left->spreading, *node.node, feasible ? 1 : -1, tallies);
-  return SetWeights(*left->spreading, tallies) ? Anew::kScores : Anew::kNothing;
+  return SetWeights(*left->spreading, tallies) ? Recompute::kScores : Recompute::kNothing;
 }
 
 int64_t PodTopologySpread::Score(const CycleState& state, const Pod&, const NodeInfo& node) const {

@@ -11,7 +11,7 @@ namespace {
 using cluster::ClusterSnapshot;
 using cluster::PersistentVolume;
 using cluster::PersistentVolumeClaim;
-using cluster::Surroundings;
+using cluster::ClusterContext;
 
 const codec::Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume", false};
 const codec::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
@@ -21,16 +21,16 @@ std::string KeyOf(const PersistentVolumeClaim& claim) {
   return claim.meta.ns + "/" + claim.meta.name;
 }
 
-const auto& TableOf(const Surroundings& around, const PersistentVolume&) { return around.volumes; }
-auto& TableOf(Surroundings& around, const PersistentVolume&) { return around.volumes; }
-const auto& TableOf(const Surroundings& around, const PersistentVolumeClaim&) {
+const auto& TableOf(const ClusterContext& around, const PersistentVolume&) { return around.volumes; }
+auto& TableOf(ClusterContext& around, const PersistentVolume&) { return around.volumes; }
+const auto& TableOf(const ClusterContext& around, const PersistentVolumeClaim&) {
   return around.claims;
 }
-auto& TableOf(Surroundings& around, const PersistentVolumeClaim&) { return around.claims; }
+auto& TableOf(ClusterContext& around, const PersistentVolumeClaim&) { return around.claims; }
 
 template <typename T>
 void Put(const std::shared_ptr<const T>& object, ClusterSnapshot& snapshot) {
-  TableOf(snapshot.ChangeAround(), *object).Set(KeyOf(*object), object);
+  TableOf(snapshot.ChangeContext(), *object).Set(KeyOf(*object), object);
 }
 
 template <typename T>

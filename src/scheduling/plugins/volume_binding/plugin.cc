@@ -38,31 +38,31 @@ std::optional<int64_t> LimitOf(const CsiStorageCapacity& capacity) {
   return limit ? std::optional(limit->Value()) : std::nullopt;
 }
 
-bool MayHelpAround(const ClusterEvent& event, const Pod& pod) {
+bool MayHelpContext(const ClusterEvent& event, const Pod& pod) {
   const bool told = event.around_before.has_value() || event.around_after.has_value();
   if (event.around == "PersistentVolumeClaim") {
-    const auto* after = event.AroundAfter<PersistentVolumeClaim>();
+    const auto* after = event.ContextAfter<PersistentVolumeClaim>();
     return !told || (after != nullptr && cluster::UsesClaim(pod, *after));
   }
   if (event.around == "PersistentVolume") {
-    return !told || event.AroundAfter<PersistentVolume>() != nullptr;
+    return !told || event.ContextAfter<PersistentVolume>() != nullptr;
   }
   if (event.around == "StorageClass") {
-    const auto* before = event.AroundBefore<StorageClass>();
-    const auto* after = event.AroundAfter<StorageClass>();
+    const auto* before = event.ContextBefore<StorageClass>();
+    const auto* after = event.ContextAfter<StorageClass>();
     if (!told || before == nullptr) return true;
     return after != nullptr && !SameTopologies(*before, *after);
   }
   if (event.around == "CSIDriver") {
-    const auto* before = event.AroundBefore<CsiDriver>();
-    const auto* after = event.AroundAfter<CsiDriver>();
+    const auto* before = event.ContextBefore<CsiDriver>();
+    const auto* after = event.ContextAfter<CsiDriver>();
     if (!told) return true;
     return before != nullptr && before->tracks_capacity &&
            (after == nullptr || !after->tracks_capacity);
   }
   if (event.around == "CSIStorageCapacity") {
-    const auto* before = event.AroundBefore<CsiStorageCapacity>();
-    const auto* after = event.AroundAfter<CsiStorageCapacity>();
+    const auto* before = event.ContextBefore<CsiStorageCapacity>();
+    const auto* after = event.ContextAfter<CsiStorageCapacity>();
     if (!told || before == nullptr) return true;
     return after != nullptr && LimitOf(*after) > LimitOf(*before);
   }
@@ -77,7 +77,7 @@ PreFilterPlugin::Outcome VolumeBinding::PreFilter(const Pod& pod,
                                                   const cluster::ClusterSnapshot& snapshot,
                                                   CycleState& state) const {
   Outcome outcome;
-  const auto around = Concerns(pod) ? snapshot.ShareAround() : nullptr;
+  const auto around = Concerns(pod) ? snapshot.ShareContext() : nullptr;
   outcome.skip = around == nullptr;
   if (outcome.skip) return outcome;
   auto found = FindWantedVolumes(pod, *around);
@@ -112,7 +112,7 @@ Verdict VolumeBinding::Filter(const CycleState& state, const Pod&,
 Verdict VolumeBinding::Reserve(const Pod& pod, std::string_view node,
                                cluster::ClusterSnapshot& snapshot, CycleState& state) const {
   if (state.Get<AssumedVolumes>() != nullptr) state.Set(AssumedVolumes());
-  if (!Concerns(pod) || snapshot.ShareAround() == nullptr) return Verdict::Fits();
+  if (!Concerns(pod) || snapshot.ShareContext() == nullptr) return Verdict::Fits();
   const auto found = FindWantedVolumes(pod, snapshot.around());
   if (const auto* verdict = std::get_if<Verdict>(&found)) return *verdict;
   const cluster::NodeInfo* info = snapshot.Find(node);
@@ -168,8 +168,8 @@ bool VolumeBinding::MayHelp(const ClusterEvent& event, const Pod& pod) const {
       const Pod* left = event.pod_before ? event.pod_before.get() : event.pod.get();
       return left == nullptr || cluster::UsesClaims(*left);
     }
-    case kAround:
-      return MayHelpAround(event, pod);
+    case kContext:
+      return MayHelpContext(event, pod);
     case kNodeRemoved:
     case kPodBound:
     case kPodChanged:

@@ -16,7 +16,7 @@ using cluster::CsiStorageCapacity;
 using cluster::PersistentVolume;
 using cluster::PersistentVolumeClaim;
 using cluster::Pod;
-using testing::AroundEvent;
+using testing::ContextEvent;
 using testing::BoundClaimOf;
 using testing::ClaimOf;
 using testing::NodeOf;
@@ -41,7 +41,7 @@ TEST(VolumeBindingTest, SkipsPodsWithoutClaimsOrClusterContext) {
   EXPECT_TRUE(plugin.PreFilter(WithClaims(pod, {"c"}), snapshot, state).skip)
       << "no cluster context";
   EXPECT_FALSE(plugin.ConcernsIn(snapshot, WithClaims(pod, {"c"})));
-  snapshot.ChangeAround();
+  snapshot.ChangeContext();
   EXPECT_TRUE(plugin.ConcernsIn(snapshot, WithClaims(pod, {"c"})));
   EXPECT_TRUE(plugin.PreFilter(pod, snapshot, state).skip);
   EXPECT_EQ(plugin.PreFilter(WithClaims(pod, {"c"}), snapshot, state).verdict.code,
@@ -246,10 +246,10 @@ TEST_F(BindingTest, ReportsFailedBindingOfVolume) {
   claim.phase = "Lost";
   Arrives(claim);
   WantFailure("persistentvolumeclaim \"c\" bound to non-existent persistentvolume \"pv\"");
-  snapshot_.ChangeAround().volumes.Set("pv", nullptr);
+  snapshot_.ChangeContext().volumes.Set("pv", nullptr);
   WantFailure("failed to check binding: persistentvolume \"pv\" not found");
   Arrives(given);
-  snapshot_.ChangeAround().claims.Set("x/c", nullptr);
+  snapshot_.ChangeContext().claims.Set("x/c", nullptr);
   WantFailure("failed to check binding: persistentvolumeclaim \"x/c\" not found");
   snapshot_.RemoveNode("n");
   WantFailure("failed to get node \"n\": it is gone");
@@ -272,11 +272,11 @@ TEST_F(BindingTest, ReportsFailedProvisioning) {
   WantWaiting();
   Arrives(VolumeOf("made", "cloud", "1Gi", {"b"}));
   WantFailure("pv \"made\" node affinity doesn't match node \"n\": no matching NodeSelectorTerms");
-  snapshot_.ChangeAround().volumes.Set("made", nullptr);
+  snapshot_.ChangeContext().volumes.Set("made", nullptr);
   claim.phase = "Lost";
   Arrives(claim);
   WantFailure("persistentvolumeclaim \"c\" bound to non-existent persistentvolume \"made\"");
-  snapshot_.ChangeAround().claims.Set("x/c", nullptr);
+  snapshot_.ChangeContext().claims.Set("x/c", nullptr);
   WantFailure("failed to check provisioning pvc: persistentvolumeclaim \"x/c\" not found");
 }
 
@@ -301,7 +301,7 @@ TEST_F(BindingTest, ReserveReportsChangesSinceFilter) {
   Want("local");
   EXPECT_EQ(plugin_.Reserve(pod_, "m", snapshot_, state_).code, "NoVolumeToBind");
   EXPECT_EQ(plugin_.Reserve(pod_, "gone", snapshot_, state_).code, "NodeNotFound");
-  snapshot_.ChangeAround().claims.Set("x/c", nullptr);
+  snapshot_.ChangeContext().claims.Set("x/c", nullptr);
   EXPECT_EQ(plugin_.Reserve(pod_, "n", snapshot_, state_).code, "ClaimNotFound");
   Unreserve();
   EXPECT_EQ(PreBind().kind, Kind::kReady);
@@ -369,37 +369,37 @@ TEST(VolumeBindingTest, HintsReportHelpfulEvents) {
   const auto helps = [&](const ClusterEvent& event) { return plugin.MayHelp(event, pod); };
   const auto claim = ClaimOf("c"), scratch = ClaimOf("p-scratch"), other = ClaimOf("other");
   const char* kind = "PersistentVolumeClaim";
-  EXPECT_TRUE(helps(AroundEvent(kind, {}, &claim)));
-  EXPECT_TRUE(helps(AroundEvent(kind, &claim, &claim)));
-  EXPECT_TRUE(helps(AroundEvent(kind, {}, &scratch)));
-  EXPECT_FALSE(helps(AroundEvent(kind, {}, &other)));
-  EXPECT_FALSE(helps(AroundEvent<PersistentVolumeClaim>(kind, &claim, nullptr)));
+  EXPECT_TRUE(helps(ContextEvent(kind, {}, &claim)));
+  EXPECT_TRUE(helps(ContextEvent(kind, &claim, &claim)));
+  EXPECT_TRUE(helps(ContextEvent(kind, {}, &scratch)));
+  EXPECT_FALSE(helps(ContextEvent(kind, {}, &other)));
+  EXPECT_FALSE(helps(ContextEvent<PersistentVolumeClaim>(kind, &claim, nullptr)));
   const auto volume = VolumeOf("pv");
-  EXPECT_TRUE(helps(AroundEvent("PersistentVolume", {}, &volume)));
-  EXPECT_TRUE(helps(AroundEvent("PersistentVolume", &volume, &volume)));
-  EXPECT_FALSE(helps(AroundEvent<PersistentVolume>("PersistentVolume", &volume, nullptr)));
+  EXPECT_TRUE(helps(ContextEvent("PersistentVolume", {}, &volume)));
+  EXPECT_TRUE(helps(ContextEvent("PersistentVolume", &volume, &volume)));
+  EXPECT_FALSE(helps(ContextEvent<PersistentVolume>("PersistentVolume", &volume, nullptr)));
   const auto storage = StorageClassOf("s");
   auto allowed = storage;
   allowed.allowed_topologies = {{{"zone", "In", {"a"}}}};
-  EXPECT_TRUE(helps(AroundEvent("StorageClass", {}, &storage)));
-  EXPECT_FALSE(helps(AroundEvent("StorageClass", &storage, &storage)));
-  EXPECT_FALSE(helps(AroundEvent("StorageClass", &allowed, &allowed)));
-  EXPECT_TRUE(helps(AroundEvent("StorageClass", &storage, &allowed)));
+  EXPECT_TRUE(helps(ContextEvent("StorageClass", {}, &storage)));
+  EXPECT_FALSE(helps(ContextEvent("StorageClass", &storage, &storage)));
+  EXPECT_FALSE(helps(ContextEvent("StorageClass", &allowed, &allowed)));
+  EXPECT_TRUE(helps(ContextEvent("StorageClass", &storage, &allowed)));
   cluster::CsiDriver plain, tracking;
   tracking.tracks_capacity = true;
-  EXPECT_TRUE(helps(AroundEvent("CSIDriver", &tracking, &plain)));
-  EXPECT_FALSE(helps(AroundEvent("CSIDriver", &plain, &tracking)));
-  EXPECT_FALSE(helps(AroundEvent("CSIDriver", {}, &tracking)));
+  EXPECT_TRUE(helps(ContextEvent("CSIDriver", &tracking, &plain)));
+  EXPECT_FALSE(helps(ContextEvent("CSIDriver", &plain, &tracking)));
+  EXPECT_FALSE(helps(ContextEvent("CSIDriver", {}, &tracking)));
   CsiStorageCapacity none, small, large;
   small.capacity = Quantity::FromValue(1);
   large.capacity = Quantity::FromValue(9);
-  EXPECT_TRUE(helps(AroundEvent("CSIStorageCapacity", {}, &none)));
-  EXPECT_TRUE(helps(AroundEvent("CSIStorageCapacity", &none, &small)));
-  EXPECT_TRUE(helps(AroundEvent("CSIStorageCapacity", &small, &large)));
-  EXPECT_FALSE(helps(AroundEvent("CSIStorageCapacity", &large, &small)));
-  EXPECT_FALSE(helps(AroundEvent("CSIStorageCapacity", &large, &large)));
+  EXPECT_TRUE(helps(ContextEvent("CSIStorageCapacity", {}, &none)));
+  EXPECT_TRUE(helps(ContextEvent("CSIStorageCapacity", &none, &small)));
+  EXPECT_TRUE(helps(ContextEvent("CSIStorageCapacity", &small, &large)));
+  EXPECT_FALSE(helps(ContextEvent("CSIStorageCapacity", &large, &small)));
+  EXPECT_FALSE(helps(ContextEvent("CSIStorageCapacity", &large, &large)));
   large.maximum_volume_size = small.capacity;
-  EXPECT_FALSE(helps(AroundEvent("CSIStorageCapacity", &small, &large)));
+  EXPECT_FALSE(helps(ContextEvent("CSIStorageCapacity", &small, &large)));
   ClusterEvent event{ClusterEvent::Kind::kNodeChanged};
   event.node_before = std::make_shared<const cluster::Node>(NodeOf("n"));
   event.node = std::make_shared<const cluster::Node>(NodeOf("n", {{"cpu", "1"}}));
@@ -415,11 +415,11 @@ TEST(VolumeBindingTest, HintsReportHelpfulEvents) {
   EXPECT_TRUE(helps(left));
   for (const char* around : {"PersistentVolumeClaim", "PersistentVolume", "StorageClass",
                              "CSIDriver", "CSIStorageCapacity"}) {
-    ClusterEvent untold{ClusterEvent::Kind::kAround};
+    ClusterEvent untold{ClusterEvent::Kind::kContext};
     untold.around = around;
     EXPECT_TRUE(helps(untold)) << around;
   }
-  ClusterEvent of_another_kind{ClusterEvent::Kind::kAround};
+  ClusterEvent of_another_kind{ClusterEvent::Kind::kContext};
   of_another_kind.around = "CSINode";
   EXPECT_FALSE(helps(of_another_kind));
 }

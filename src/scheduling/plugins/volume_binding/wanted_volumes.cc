@@ -16,7 +16,7 @@ using cluster::PersistentVolumeClaim;
 using cluster::Pod;
 using cluster::SelectorRequirement;
 using cluster::StringMap;
-using cluster::Surroundings;
+using cluster::ClusterContext;
 using cluster::Volume;
 
 // Refuses claims that do not exist, are lost, are being deleted, or belong to another pod.
@@ -51,7 +51,7 @@ Verdict CheckClaim(const Pod& pod, const Volume& volume, const std::string& name
   return Verdict::Fits();
 }
 
-void AddBound(const PersistentVolumeClaim& claim, const Surroundings& around, WantedVolumes& to) {
+void AddBound(const PersistentVolumeClaim& claim, const ClusterContext& around, WantedVolumes& to) {
   if (to.bound_missing) return;
   auto volume = around.volumes.Share(claim.volume_name);
   to.bound_missing = volume == nullptr;
@@ -83,7 +83,7 @@ const SelectorRequirement* FirstIn(const PersistentVolume& volume) {
 }
 
 // True if some volume matches, whether it is free or not.
-bool AddCandidates(const Surroundings& around, WantedVolume& to) {
+bool AddCandidates(const ClusterContext& around, WantedVolume& to) {
   const PersistentVolumeClaim& claim = *to.claim;
   const std::string& storage = cluster::ClassOf(claim);
   bool contested = false;
@@ -114,7 +114,7 @@ bool IsEnough(const CsiStorageCapacity& capacity, const PersistentVolumeClaim& c
   return most && most->Value() >= claim.storage.Value();
 }
 
-void AddCapacities(const Surroundings& around, WantedVolume& to) {
+void AddCapacities(const ClusterContext& around, WantedVolume& to) {
   const auto* driver = around.csi_drivers.Find(to.storage->provisioner);
   to.tracks_capacity =
       driver != nullptr && driver->tracks_capacity && to.claim->storage > Quantity();
@@ -137,7 +137,7 @@ void AddCapacities(const Surroundings& around, WantedVolume& to) {
 }
 
 void AddDelayed(std::shared_ptr<const PersistentVolumeClaim> claim,
-                std::shared_ptr<const cluster::StorageClass> storage, const Surroundings& around,
+                std::shared_ptr<const cluster::StorageClass> storage, const ClusterContext& around,
                 WantedVolumes& to) {
   WantedVolume& wanted = to.delayed.emplace_back();
   wanted.claim = std::move(claim);
@@ -224,7 +224,7 @@ void Refuse(const char* code, const char* message, Verdict& to) {
 
 }  // namespace
 
-std::variant<WantedVolumes, Verdict> FindWantedVolumes(const Pod& pod, const Surroundings& around) {
+std::variant<WantedVolumes, Verdict> FindWantedVolumes(const Pod& pod, const ClusterContext& around) {
   WantedVolumes wanted;
   bool immediate = false;
   for (const Volume& volume : pod.volumes) {

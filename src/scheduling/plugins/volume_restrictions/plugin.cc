@@ -67,7 +67,7 @@ bool VolumeRestrictions::Concerns(const Pod& pod) const {
 
 bool VolumeRestrictions::ConcernsIn(const cluster::ClusterSnapshot& snapshot,
                                     const Pod& pod) const {
-  return snapshot.ShareAround() == nullptr ? std::ranges::any_of(pod.volumes, IsDisk)
+  return snapshot.ShareContext() == nullptr ? std::ranges::any_of(pod.volumes, IsDisk)
                                            : Concerns(pod);
 }
 
@@ -75,7 +75,7 @@ PreFilterPlugin::Outcome VolumeRestrictions::PreFilter(const Pod& pod,
                                                        const cluster::ClusterSnapshot& snapshot,
                                                        CycleState& state) const {
   Exclusive exclusive;
-  const auto around = snapshot.ShareAround();
+  const auto around = snapshot.ShareContext();
   for (const Volume& volume : pod.volumes) {
     if (volume.kind != kClaim || around == nullptr) continue;
     const auto* claim = around->claims.Find(pod.meta.ns + "/" + volume.source);
@@ -132,9 +132,9 @@ bool VolumeRestrictions::MayHelp(const ClusterEvent& event, const Pod& pod) cons
              return v.kind == kClaim && UsesOf({v.source}, *left) > 0;
            });
   }
-  if (event.kind != kAround || event.around != "PersistentVolumeClaim") return false;
-  const auto* before = event.AroundBefore<cluster::PersistentVolumeClaim>();
-  const auto* after = event.AroundAfter<cluster::PersistentVolumeClaim>();
+  if (event.kind != kContext || event.around != "PersistentVolumeClaim") return false;
+  const auto* before = event.ContextBefore<cluster::PersistentVolumeClaim>();
+  const auto* after = event.ContextAfter<cluster::PersistentVolumeClaim>();
   if (before != nullptr) return false;  // access modes are immutable
   return after == nullptr || cluster::UsesClaim(pod, *after);
 }

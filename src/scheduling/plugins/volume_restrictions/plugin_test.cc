@@ -106,7 +106,7 @@ TEST(VolumeRestrictionsTest, MissingClaimIsUnresolvableWithClusterContext) {
   const Pod pod = WithClaims(PodOf("p"), {"c"});
   CycleState state;
   EXPECT_TRUE(plugin.PreFilter(pod, snapshot, state).verdict.fits());
-  snapshot.ChangeAround();
+  snapshot.ChangeContext();
   const Verdict verdict = plugin.PreFilter(pod, snapshot, state).verdict;
   EXPECT_EQ(verdict.kind, Verdict::Kind::kUnresolvable);
   EXPECT_EQ(verdict.message, "persistentvolumeclaim \"c\" not found");
@@ -174,12 +174,12 @@ TEST(VolumeRestrictionsTest, HintsReportHelpfulEvents) {
   const auto claim = [&](const char* name, bool existed) {
     const auto now = testing::ClaimOf(name);
     return plugin.MayHelp(
-        testing::AroundEvent("PersistentVolumeClaim", existed ? &now : nullptr, &now), pod);
+        testing::ContextEvent("PersistentVolumeClaim", existed ? &now : nullptr, &now), pod);
   };
   EXPECT_TRUE(claim("c", false));
   EXPECT_FALSE(claim("c", true));
   EXPECT_FALSE(claim("other", false));
-  ClusterEvent untold{ClusterEvent::Kind::kAround};
+  ClusterEvent untold{ClusterEvent::Kind::kContext};
   untold.around = "PersistentVolumeClaim";
   EXPECT_TRUE(plugin.MayHelp(untold, pod));
   untold.around = "Namespace";

@@ -67,7 +67,7 @@ std::vector<Zones> ZonesOf(const cluster::PersistentVolume& volume) {
 
 // Fits if the claim's volume is chosen later, together with the node (WaitForFirstConsumer).
 Verdict CheckUnbound(const cluster::PersistentVolumeClaim& claim,
-                     const cluster::Surroundings& around) {
+                     const cluster::ClusterContext& around) {
   const std::string& name = cluster::ClassOf(claim);
   if (name.empty()) {
     return Verdict::Unresolvable("ClaimUnbound",
@@ -83,7 +83,7 @@ Verdict CheckUnbound(const cluster::PersistentVolumeClaim& claim,
 }
 
 Verdict AddZonesOfClaim(const std::string& ns, const std::string& name,
-                        const cluster::Surroundings& around, std::vector<Zones>& zones) {
+                        const cluster::ClusterContext& around, std::vector<Zones>& zones) {
   if (name.empty()) {
     return Verdict::Unresolvable("ClaimNotFound", "PersistentVolumeClaim had no name");
   }
@@ -119,7 +119,7 @@ PreFilterPlugin::Outcome VolumeZone::PreFilter(const cluster::Pod& pod,
                                                const cluster::ClusterSnapshot& snapshot,
                                                CycleState& state) const {
   AllZones all;
-  const auto around = snapshot.ShareAround();
+  const auto around = snapshot.ShareContext();
   for (const Volume& volume : pod.volumes) {
     if (volume.kind != Volume::Kind::kClaim || around == nullptr) continue;
     Verdict verdict = AddZonesOfClaim(pod.meta.ns, volume.source, *around, all.zones);
@@ -151,20 +151,20 @@ bool VolumeZone::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) con
     return !event.node_before || !event.node ||
            event.node_before->meta.labels != event.node->meta.labels;
   }
-  if (event.kind != kAround) return false;
+  if (event.kind != kContext) return false;
   const bool told = event.around_before.has_value() || event.around_after.has_value();
   if (event.around == "PersistentVolumeClaim") {
-    const auto* after = event.AroundAfter<cluster::PersistentVolumeClaim>();
+    const auto* after = event.ContextAfter<cluster::PersistentVolumeClaim>();
     return !told || (after != nullptr && cluster::UsesClaim(pod, *after));
   }
   if (event.around == "StorageClass") {
-    const auto* after = event.AroundAfter<cluster::StorageClass>();
+    const auto* after = event.ContextAfter<cluster::StorageClass>();
     return !told || (after != nullptr && after->waits_for_consumer &&
-                     event.AroundBefore<cluster::StorageClass>() == nullptr);
+                     event.ContextBefore<cluster::StorageClass>() == nullptr);
   }
   if (event.around == "PersistentVolume") {
-    const auto* before = event.AroundBefore<cluster::PersistentVolume>();
-    const auto* after = event.AroundAfter<cluster::PersistentVolume>();
+    const auto* before = event.ContextBefore<cluster::PersistentVolume>();
+    const auto* after = event.ContextAfter<cluster::PersistentVolume>();
     if (!told) return true;
     return after != nullptr && (before == nullptr || ZonesOf(*before) != ZonesOf(*after));
   }

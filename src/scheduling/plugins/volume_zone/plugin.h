@@ -17,7 +17,7 @@ class VolumeZone final : public PreFilterPlugin, public FilterPlugin {
   bool Concerns(const cluster::Pod& pod) const override;
   bool ConcernsIn(const cluster::ClusterSnapshot& snapshot,
                   const cluster::Pod& pod) const override {
-    return snapshot.ShareAround() != nullptr && Concerns(pod);
+    return snapshot.ShareContext() != nullptr && Concerns(pod);
   }
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;

@@ -22,7 +22,7 @@ constexpr std::string_view kOpenApiV2Type =
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 constexpr size_t kReadBytes = size_t{64} * 1024;
 // Limit of a watch without a timeout of its own, as on a real server.
-constexpr Duration kLongestWatch = std::chrono::hours(1);
+constexpr Duration kMaxWatch = std::chrono::hours(1);
 
 void AppendLine(kube::WatchEvent event, std::string& out) {
   out += WriteJson({{"type", event.type}, {"object", std::move(event.object)}});
@@ -172,7 +172,7 @@ Outcome<ApiRequest> ToApi(const HttpRequest& http) {
 
 Duration LimitOf(const ApiRequest& request) {
   const auto seconds = ParseInt(request.Query("timeoutSeconds"));
-  if (!seconds || *seconds <= 0 || *seconds > 3600) return kLongestWatch;
+  if (!seconds || *seconds <= 0 || *seconds > 3600) return kMaxWatch;
   return std::chrono::seconds(*seconds);
 }
 

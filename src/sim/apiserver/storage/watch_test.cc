@@ -1,7 +1,7 @@
 // Lists, pages and watches.
 #include <thread>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 #include "sim/apiserver/storage/api_fixture_test.h"
 
 namespace nos::sim {
@@ -137,7 +137,7 @@ TEST_F(WatchTest, QuietWatchGetsBookmarks) {
 TEST_F(WatchTest, WaitingEndsWithAnEventFromAnotherThread) {
   auto watch = Watch(Maps("resourceVersion=" + Version()));
   std::thread writer([&] { AddMap("a"); });
-  Bell bell;
+  WakeSignal bell;
   watch->OnReady([&] { bell.Ring(); });
   EXPECT_TRUE(bell.Wait(std::chrono::seconds(30)));
   EXPECT_EQ(Read(*watch), std::vector<std::string>{"ADDED a"});

@@ -48,7 +48,7 @@ NodeSpec SpecOf(const cluster::Node& node, const gpu::Catalogue& catalogue) {
   spec.labels = node.meta.labels;
   spec.taints = node.taints;
   spec.unschedulable = node.unschedulable;
-  const std::string_view way = cluster::ChosenPartitioning(node);
+  const std::string_view way = cluster::RequestedSharingMode(node);
   spec.managed = !way.empty();
   spec.mps = way == "mps";
   spec.hybrid = way == "hybrid";

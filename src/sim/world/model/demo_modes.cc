@@ -1,7 +1,7 @@
 // The default demonstration of the sandbox: all GPU sharing modes.
 #include <fmt/format.h>
 
-#include "cluster/need.h"
+#include "cluster/gpu_requirements.h"
 #include "sim/workload.h"
 
 namespace nos::sim {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "gpu/board.h"
+#include "gpu/product.h"
 #include "gpu/modes.h"
 #include "gpu/shares.h"
 #include "sim/workload.h"
@@ -19,7 +19,7 @@ constexpr auto kSecond = std::chrono::seconds(1);
 std::string PlainProfile(const gpu::Model& model, int compute) {
   if (model.counted()) {
     const int gib = std::max(1, model.slots() * compute / model.compute_slices());
-    return fmt::format("{}gb", std::min(gib, gpu::kMostShareGib));
+    return fmt::format("{}gb", std::min(gib, gpu::kMaxShareGib));
   }
   const gpu::Profile* best = nullptr;
   for (const gpu::Profile& profile : model.profiles()) {
@@ -34,7 +34,7 @@ std::string PlainProfile(const gpu::Model& model, int compute) {
 
 // Prefix of the names of pods for this GPU model, if there are several models.
 std::string PrefixOf(const gpu::Model& model) {
-  std::string prefix = model.counted() ? model.name() : gpu::BoardOf(model.name());
+  std::string prefix = model.counted() ? model.name() : gpu::ProductOf(model.name());
   if (!model.counted() && model.FindProfile(gpu::kWholeGpu)) prefix += "-hybrid";
   std::ranges::replace(prefix, '+', '-');
   return ToLower(prefix + "-");

@@ -172,7 +172,7 @@ Result<PoolSpec> PoolSpecOf(const cluster::NodePool& told, const gpu::Catalogue&
     if (!known.ok()) {
       return Invalid(fmt::format("NodePool {}: spec.gpu: {}", spec.name, known.message()));
     }
-    if (pool.gpu.partitioning == cluster::Partitioning::kNone) {
+    if (pool.gpu.partitioning == cluster::SharingMode::kNone) {
       return Invalid(
           fmt::format("NodePool {}: spec.gpu.partitioning: a virtual cluster gives out no whole "
                       "GPUs: say mig, mps or hybrid",
@@ -180,8 +180,8 @@ Result<PoolSpec> PoolSpecOf(const cluster::NodePool& told, const gpu::Catalogue&
     }
   }
   node.gpus.assign(static_cast<size_t>(pool.gpu.count), GpuSpec{model, {}});
-  node.mps = pool.gpu.partitioning == cluster::Partitioning::kMps;
-  node.hybrid = pool.gpu.partitioning == cluster::Partitioning::kHybrid;
+  node.mps = pool.gpu.partitioning == cluster::SharingMode::kMps;
+  node.hybrid = pool.gpu.partitioning == cluster::SharingMode::kHybrid;
   node.labels = pool.labels;
   node.taints = pool.taints;
   node.cpu = pool.resources.at("cpu");

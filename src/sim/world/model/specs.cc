@@ -121,14 +121,14 @@ std::vector<gpu::InstancePart> MigPartsHere() { return gpu::ParseParts(kMigParts
 const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model,
                                bool may_reset) {
   const bool mig = !model.counted() && (may_reset || !agent::NeedsReset(model));
-  gpu::Modes modes{.mig = mig ? &model : nullptr,
+  gpu::SharingModes modes{.mig = mig ? &model : nullptr,
                    .memory_gib = model.memory_gib(),
                    .whole = true,
                    .parts = MigPartsHere()};
   const bool small = !model.counted() && model.slots() < gpu::kPlainSlots;
   if (!mig && small) modes.slots = model.slots();
   modes.time_slices = std::min(kTimeSlices, gpu::MostTimeSlices(modes));
-  return catalogue.FindModes(gpu::NameOf(modes));
+  return catalogue.FindSharingModes(gpu::NameOf(modes));
 }
 
 Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, const NodeSpec& node,

@@ -263,7 +263,7 @@ Problems CheckRoom(const cluster::Node& node,
     if (pod->node_name == node.meta.name && !pod->Finished()) asked.Add(cluster::RequestsOf(*pod));
   }
   const auto has = cluster::ResourceVector::From(node.allocatable);
-  const bool whole = cluster::ChosenPartitioning(node) == "hybrid";
+  const bool whole = cluster::RequestedSharingMode(node) == "hybrid";
   Problems problems;
   for (const auto& [id, amount] : asked.entries()) {
     if (cluster::IsSliceResource(id) || amount <= has.Get(id)) continue;

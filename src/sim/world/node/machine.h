@@ -111,7 +111,7 @@ class Machine {
   std::unique_ptr<WatchedShares> shares_;    // as parts_
   std::unique_ptr<WatchedPlain> plain_;      // as parts_
   std::vector<std::string> initial_shares_;  // ids; empty once an agent has adopted them
-  device::HealthBoard health_;
+  device::GpuHealth health_;
   std::unique_ptr<FaultyKubelet> sockets_;
   std::unique_ptr<Process> agent_;
   int fail_creates_ = 0, fail_destroys_ = 0, fail_resets_ = 0;

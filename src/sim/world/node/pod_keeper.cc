@@ -151,8 +151,8 @@ std::optional<Time> PodKeeper::NextWake() const {
 void PodKeeper::ReplaceLater(const KeptPtr& pod) {
   const auto attempt = Attempt(pod->object);
   Duration pause = kFirstPause;
-  for (int64_t i = 0; i < attempt && pause < kLongestPause; ++i) pause *= 2;
-  to_replace_.emplace(clock_.Now() + std::min(pause, kLongestPause), pod);
+  for (int64_t i = 0; i < attempt && pause < kMaxPause; ++i) pause *= 2;
+  to_replace_.emplace(clock_.Now() + std::min(pause, kMaxPause), pod);
 }
 
 void PodKeeper::Replace(const Json& pod) {

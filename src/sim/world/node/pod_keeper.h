@@ -4,7 +4,7 @@
 // eviction API, kFirstPause later. Optionally removes finished pods after a while.
 //
 // Only pods with the label kPodLabel get successors: "a" is followed by "a-r1", "a-r2"..., after
-// pauses that double from kFirstPause up to kLongestPause.
+// pauses that double from kFirstPause up to kMaxPause.
 #pragma once
 
 #include <deque>
@@ -32,7 +32,7 @@ class PodKeeper final : public Actor {
   bool Step() override;
   std::optional<Time> NextWake() const override;
   static constexpr Duration kFirstPause = std::chrono::seconds(1);
-  static constexpr Duration kLongestPause = std::chrono::seconds(30);
+  static constexpr Duration kMaxPause = std::chrono::seconds(30);
 
   // Number of successors created so far.
   int recreated() const { return recreated_; }

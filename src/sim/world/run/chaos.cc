@@ -79,7 +79,7 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random, ChaosPools& 
   }
   world.faults_last = options.faults_last;
   world.check_annotations = true;
-  if (options.scheduler_cuts) world.gpus_cut = scheduling::GpusCut::kHere;
+  if (options.scheduler_cuts) world.partitioned_by = scheduling::PartitionedBy::kScheduler;
   world.partitioner.starvation_after = std::chrono::minutes(random.Chance(0.5) ? 2 : 30);
   world.partitioner.longest_pause = std::chrono::minutes(1);
   // the kubelet overwrites changes by others

@@ -66,9 +66,9 @@ std::string ChaosPools::DrawOwner(const std::string& pod) { return random_.Chanc
 std::vector<std::string> ChaosPools::Restless(
     World& world, const std::vector<std::shared_ptr<const cluster::Pod>>& waiting) const {
   const auto pods = world.Pods();
-  std::vector<std::string> why = MoveJudge::Leftovers(world.Nodes(), pods);
+  std::vector<std::string> why = MoveChecker::Leftovers(world.Nodes(), pods);
   const std::vector<PoolState> states = world.infrastructure().States();
-  std::vector<planning::PoolNow> now;
+  std::vector<planning::NodePoolState> now;
   for (const auto& pool : pools_) {
     const PoolState& state = *std::ranges::find(states, pool->meta.name, &PoolState::name);
     if (state.coming > 0)

@@ -13,7 +13,7 @@ namespace nos::sim {
 namespace {
 
 constexpr int kLateness = 3;            // factor
-constexpr double kLongestRefusal = 90;  // seconds
+constexpr double kMaxRefusal = 90;  // seconds
 
 constexpr std::array<std::pair<std::string_view, PoolFault>, 7> kFaultNames = {
     {{"nothing", PoolFault::kNone},
@@ -64,7 +64,7 @@ Status Infrastructure::ReadWanted(JsonSource json, Wanted& to) {
   return Status::Ok();
 }
 
-Infrastructure::Infrastructure(const Environment& env, MoveJudge& judge, Hooks hooks)
+Infrastructure::Infrastructure(const Environment& env, MoveChecker& judge, Hooks hooks)
     : env_(env),
       judge_(judge),
       hooks_(std::move(hooks)),
@@ -101,7 +101,7 @@ void Infrastructure::ScheduleRefusals(const std::string& name) {
   const auto when = env_.faults.Next(env_.faults.rates().scaling_refused_per_hour, env_.random);
   if (!when) return;
   env_.queue.At(*when, [this, name] {
-    const Time end = env_.clock.Now() + FromSeconds(env_.random.Uniform() * kLongestRefusal);
+    const Time end = env_.clock.Now() + FromSeconds(env_.random.Uniform() * kMaxRefusal);
     pools_[name].refused_until = std::min(end, env_.faults.until());
     Note(fmt::format("fault: {} cannot be scaled for a while", name));
     ScheduleRefusals(name);

@@ -20,7 +20,7 @@
 
 #include "sim/world/events/actor.h"
 #include "sim/world/node/environment.h"
-#include "sim/world/checks/move_judge.h"
+#include "sim/world/checks/move_checker.h"
 #include "sim/world/model/pool_specs.h"
 
 namespace nos::sim {
@@ -56,7 +56,7 @@ class Infrastructure final : public Actor {
   };
 
   // `judge` and the objects that `env` refers to must outlive the object.
-  Infrastructure(const Environment& env, MoveJudge& judge, Hooks hooks);
+  Infrastructure(const Environment& env, MoveChecker& judge, Hooks hooks);
 
   // Creates the pool's objects and lets its initial nodes join. Error: kAlreadyExists, or the error
   // of `join`.
@@ -117,7 +117,7 @@ class Infrastructure final : public Actor {
 
   std::string name_ = "infrastructure";
   Environment env_;
-  MoveJudge& judge_;
+  MoveChecker& judge_;
   Hooks hooks_;
   kube::Client client_;
   kube::Cache<Wanted> sets_;

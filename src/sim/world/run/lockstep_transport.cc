@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/bell.h"
+#include "base/wake_signal.h"
 
 namespace nos::sim {
 namespace {
@@ -40,7 +40,7 @@ class LockstepStream final : public kube::WatchStream {
     }
   }
 
-  Bell arrived_;  // outlives the stream that signals it
+  WakeSignal arrived_;  // outlives the stream that signals it
   const std::unique_ptr<kube::WatchStream> direct_, network_;
   bool owed_ = false;  // the server has sent an event that has not arrived yet
 };

@@ -79,7 +79,7 @@ TEST(WorkloadTest, DemoIsTheSameForTheSameSeedAndFitsTheModels) {
 
 TEST(WorkloadTest, DemoOfHybridNodesHasAllSharingModes) {
   const auto& catalogue = gpu::Catalogue::Builtin();
-  const gpu::Model* hybrid = catalogue.FindModes("H100-80GB+GPU+TIME-4");
+  const gpu::Model* hybrid = catalogue.FindSharingModes("H100-80GB+GPU+TIME-4");
   const auto demo = DemoWorkload({hybrid, catalogue.FindByName("A100-40GB")}, 3);
   std::set<std::string> asked;
   for (const PodSpec& pod : demo) {

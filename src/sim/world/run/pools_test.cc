@@ -332,7 +332,7 @@ TEST_F(AutoscalingTest, CrashAtAnyMomentGivesTheSameResult) {
     EXPECT_EQ(world->FindPod("web")->phase, "Running");
     EXPECT_EQ(State().nodes, 0);
     EXPECT_EQ(world->recreated(), 1);
-    EXPECT_THAT(MoveJudge::Leftovers(world->Nodes(), world->Pods()), IsEmpty());
+    EXPECT_THAT(MoveChecker::Leftovers(world->Nodes(), world->Pods()), IsEmpty());
     EXPECT_THAT(world->violations(), IsEmpty());
   }
 }

@@ -49,7 +49,7 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
     options.faults_last = kFaultsLast;
     options.partitioner.longest_pause = minutes(1);
     options.times.agent.longest_pause = seconds(20);
-    if (scheduler_cuts) options.gpus_cut = scheduling::GpusCut::kHere;
+    if (scheduler_cuts) options.partitioned_by = scheduling::PartitionedBy::kScheduler;
     return options;
   }
 

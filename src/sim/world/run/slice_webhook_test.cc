@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/log.h"
-#include "cluster/need.h"
-#include "gpu/board.h"
+#include "cluster/gpu_requirements.h"
+#include "gpu/product.h"
 #include "sim/workload.h"
 #include "sim/world.h"
 
@@ -87,7 +87,7 @@ TEST_F(SliceWebhookTest, DemoShowsAllSharingModes) {
       for (size_t gpu = 0; gpu < machine->gpu_count(); ++gpu) {
         for (const device::GpuInstance& instance : machine->Instances(gpu)) {
           if (machine->kubelet().Holder(instance.uuid) == nullptr) continue;
-          const std::string way(gpu::WayOfProfile(instance.profile));
+          const std::string way(gpu::SharingModeOfProfile(instance.profile));
           ways.insert(way);
           if (machine->kubelet().spec().hybrid) on_hybrid.insert(way);
         }

@@ -235,8 +235,8 @@ void World::SkipTo(Time end) {
   UntilNothingIsDone([this] { return Step({&infrastructure_, nullptr}); });
   // 2. Let each controller act once. In large clusters they skip calls (see world.h).
   constexpr size_t kNodesPerSkip = 100;
-  constexpr size_t kLongestRest = 10;
-  const size_t rest = std::clamp<size_t>(machines_.size() / kNodesPerSkip, 1, kLongestRest);
+  constexpr size_t kMaxRest = 10;
+  const size_t rest = std::clamp<size_t>(machines_.size() / kNodesPerSkip, 1, kMaxRest);
   Round(skips_++ % rest == 0 ? Controllers() : std::vector<Acting>());
 }
 

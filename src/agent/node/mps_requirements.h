@@ -1,0 +1,39 @@
+// Requirements of pods with MPS shares beyond the resource request, and the pods that do not meet
+// them.
+//
+// Clients reach their server through shared memory, so they need the daemon's /dev/shm: the host's
+// IPC namespace, unless the agent mounts it (MpsGrantOptions::shm_folder). A server that is not
+// started for all users serves one user at a time: clients of another user wait until the first
+// user has none left. Source: docs.nvidia.com/deploy/mps, "Architecture" and "Provisioning
+// Sequence".
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/node/devices.h"
+#include "cluster/objects.h"
+
+namespace nos::agent {
+
+struct MpsPodRequirements {
+  bool host_ipc = false;
+  bool one_user = false;  // for all pods of a GPU, or of a shared MIG instance
+};
+
+// A pod that requests shares and probably cannot use them.
+struct MpsViolation {
+  std::string ns, name, uid;
+  std::string reason, message;  // of the Event
+  friend bool operator==(const MpsViolation&, const MpsViolation&) = default;
+};
+
+// `pods`: the pods bound to the node. Only users in pod specs are known, not those of images. If
+// two pods of one GPU have different users, the later pod is reported.
+std::vector<MpsViolation> FindMpsViolations(const NodeDevices& devices,
+                                  std::span<const std::shared_ptr<const cluster::Pod>> pods,
+                                  const MpsPodRequirements& needs);
+
+}  // namespace nos::agent

@@ -1,0 +1,96 @@
+#include "controllers/pending/event_queue.h"
+
+#include <gtest/gtest.h>
+
+#include "kube/testing/fake_api.h"
+#include "reconcile/testing/scene.h"
+
+namespace nos::controllers {
+namespace {
+
+using std::chrono::seconds;
+
+class TellingTest : public ::testing::Test {
+ protected:
+  TellingTest() {
+    for (const char* name : {"p", "q"}) {
+      api_.Put({{"kind", "Pod"}, {"metadata", {{"namespace", "ml"}, {"name", name}}}});
+    }
+    pods_.Pump(client_, clock_.Now());
+  }
+  void Say(const std::string& message) {
+    telling_.Say({{"Node", "", "n", "n"}, kube::EventType::kNormal, "Because", message});
+  }
+  void Verdict(const std::string& pod) {
+    planning::PodOutcome outcome;
+    outcome.pod = pods_.Get("ml/" + pod);
+    outcome.reasons.push_back({"NoRoom", "all is full", 1});
+    telling_.verdicts().Add(std::move(outcome), clock_.Now());
+  }
+  void Tell() { telling_.Tell(reconcile::Listers{pods_, nodes_}, client_, clock_); }
+  // Runs until all is published, or the API server gives up. Returns the number of portions.
+  int TellAll() {
+    int portions = 0;
+    while (telling_.Due() != Time::max() && portions < 1000) {
+      clock_.AdvanceTo(std::max(clock_.Now(), telling_.Due()));
+      Tell();
+      ++portions;
+    }
+    return portions;
+  }
+
+  ManualClock clock_{Time(std::chrono::hours(1))};
+  kube::FakeApi api_;
+  kube::Client client_{api_};
+  kube::Cache<cluster::Pod> pods_{kube::kPods, cluster::ReadPod};
+  kube::Cache<cluster::Node> nodes_{kube::kNodes, cluster::ReadNode};
+  EventQueue telling_{"test", 2};
+};
+
+TEST_F(TellingTest, PublishesInPortions) {
+  EXPECT_EQ(telling_.Due(), Time::max());
+  for (const char* message : {"one", "two", "three"}) Say(message);
+  Tell();
+  EXPECT_EQ(api_.All("events").size(), 2U);
+  EXPECT_EQ(TellAll(), 1);
+  EXPECT_EQ(api_.All("events").size(), 3U);
+}
+
+TEST_F(TellingTest, AlternatesEventsAndVerdicts) {
+  for (const char* message : {"one", "two", "three", "four", "five"}) Say(message);
+  for (const char* pod : {"p", "q"}) Verdict(pod);
+  Tell();
+  Tell();
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Because: two"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("SliceNotPlanned"), std::string::npos);
+}
+
+TEST_F(TellingTest, RetriesUnansweredEventWithLongerTimeout) {
+  std::vector<Duration> patience;
+  Duration takes = seconds(10);
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method != "POST") return answer;
+    patience.push_back(request.patience);
+    clock_.Advance(std::min(takes, request.patience));
+    if (takes > request.patience) answer = Status(Code::kDeadline, "no answer");
+    return answer;
+  };
+  Say("one");
+  TellAll();
+  EXPECT_EQ(reconcile::testing::EventsOf(api_), "Because: one\n");
+  EXPECT_GT(patience.size(), 1U);
+  EXPECT_LT(patience.front(), patience.back());
+  takes = std::chrono::hours(1);
+  Say("two");
+  EXPECT_LT(TellAll(), 10) << "not for ever";
+}
+
+TEST_F(TellingTest, DropsOldestEventsBeyondLimit) {
+  for (int i = 0; i < 12'000; ++i) Say(std::to_string(i));
+  Tell();
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Because: 2000\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nos::controllers

@@ -1,0 +1,60 @@
+// Slice reservations: slices planned for a pod are reserved until the pod is bound or a deadline
+// expires, which shows that something else keeps the pod pending. Such a pod is then left out of
+// planning with growing back-off, so that it does not reserve slices for ever.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/objects.h"
+#include "kube/work_queue.h"
+
+namespace nos::controllers {
+
+struct Claim {
+  std::shared_ptr<const cluster::Pod> pod;
+  std::string node;
+  Time until{};
+};
+
+class SliceReservations {
+ public:
+  using Pod = std::shared_ptr<const cluster::Pod>;
+
+  // `pauses.base` is also the lifetime of a reservation.
+  explicit SliceReservations(kube::BackOff pauses) : pauses_(pauses) {}
+
+  void Add(Pod pod, std::string node, Time now);
+  // Drops reservations of pods that are bound or deleted (`find` returns the current pod, or null).
+  // Returns reservations that expired.
+  std::vector<Claim> Update(const std::function<Pod(const std::string& key)>& find, Time now);
+  // Restarts the deadlines of the node's reservations, because its instances exist now.
+  void Renew(const std::string& node, Time now);
+  // Drops the node's reservations, because its plan failed.
+  void DropNode(const std::string& node);
+  void Drop(const std::string& pod) { claims_.erase(pod); }
+
+  bool Holds(const std::string& pod) const { return claims_.contains(pod); }
+  // The pod is left out of planning for now.
+  bool Pausing(const std::string& pod, Time now) const;
+  const std::map<std::string, Claim>& all() const { return claims_; }
+  std::optional<Time> NextChange(Time now) const;
+
+ private:
+  struct Pause {
+    std::string uid;  // of the pod; another pod of the same name starts with the first back-off
+    int times = 0;
+    Time until{};
+  };
+
+  kube::BackOff pauses_;
+  std::map<std::string, Claim> claims_;  // by pod key
+  std::map<std::string, Pause> paused_;  // by pod key
+};
+
+}  // namespace nos::controllers

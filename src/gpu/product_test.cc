@@ -1,0 +1,75 @@
+#include "gpu/product.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu/modes.h"
+#include "gpu/shares.h"
+
+namespace nos::gpu {
+namespace {
+
+using ::testing::ElementsAre;
+
+const Model& Find(std::string_view name) {
+  const Model* model = Catalogue::Builtin().FindSharingModes(name);
+  if (model == nullptr) model = Catalogue::Builtin().FindByName(name);
+  EXPECT_NE(model, nullptr) << name;
+  return *model;
+}
+
+TEST(BoardTest, ProductNameHasNoSharingModeSuffixes) {
+  for (const auto& [model, board] : std::vector<std::pair<std::string_view, std::string_view>>{
+           {"H100-80GB", "H100-80GB"},
+           {"H100-80GB+GPU", "H100-80GB"},
+           {"H100-80GB+TIME-4", "H100-80GB"},
+           {"A30+GPU+TIME-4", "A30"},
+           {"GPU-47GB+GPU+TIME-7", "GPU-47GB"},
+           {"H100-80GB+2g.20gb.mps2+3g.40gb.mps4+GPU+TIME-4", "H100-80GB"},
+           {"MPS-79GB", "79GB"},
+           {"MPS-79GB+CLIENTS-16", "79GB"},
+           {"Mine+GPUS", "Mine+GPUS"},
+           {"Mine+TIME-x", "Mine+TIME-x"},
+           {"MPS-many", "MPS-many"},
+           {"+GPU", "+GPU"},
+           {"", ""}}) {
+    EXPECT_EQ(ProductOf(model), board) << model;
+  }
+}
+
+TEST(BoardTest, SharedGpuTakesProductFromOtherModelOrLabel) {
+  const Model& cut = Find("H100-80GB+GPU+TIME-4");
+  const Model& mig = Find("A100-40GB");
+  EXPECT_EQ(ProductOf(SharesOf(79), &cut, &mig), "H100-80GB")
+      << "the model that the agent reports decides";
+  EXPECT_EQ(ProductOf(SharesOf(39), nullptr, &mig), "A100-40GB");
+  EXPECT_EQ(ProductOf(SharesOf(39), nullptr), "39GB");
+  EXPECT_EQ(ProductOf(cut, &SharesOf(79), &mig), "H100-80GB");
+}
+
+TEST(BoardTest, SharingModeFollowsInstancesOnGpu) {
+  const Model& cut = Find("H100-80GB+GPU+TIME-4");
+  const auto way = [](const Model& model, std::string_view profile) {
+    const Placement there[] = {{model.FindProfile(profile).value(), 0}};
+    return SharingModeOf(model, there);
+  };
+  EXPECT_EQ(way(cut, "3g.40gb"), "MIG");
+  EXPECT_EQ(way(cut, "nvidia.com/gpu"), "whole");
+  EXPECT_EQ(way(cut, "nvidia.com/gpu.shared"), "time slices");
+  EXPECT_EQ(way(SharesOf(79), "10gb"), "MPS");
+  EXPECT_EQ(SharingModeOf(cut, {}), "");
+  EXPECT_EQ(SharingModeOfProfile("1g.10gb+me"), "MIG");
+  EXPECT_EQ(SharingModeOfProfile("gb"), "MIG") << "not the name of a share";
+}
+
+TEST(BoardTest, ListsPossibleSharingModes) {
+  const Model& cut = Find("H100-80GB+GPU+TIME-4");
+  EXPECT_THAT(SharingModesOf(cut, &SharesOf(79)), ElementsAre("MIG", "MPS", "time slices", "whole"));
+  EXPECT_THAT(SharingModesOf(SharesOf(79), &cut), ElementsAre("MIG", "MPS", "time slices", "whole"));
+  EXPECT_THAT(SharingModesOf(Find("GPU-47GB+GPU+TIME-4"), nullptr), ElementsAre("time slices", "whole"));
+  EXPECT_THAT(SharingModesOf(Find("A100-40GB"), nullptr), ElementsAre("MIG"));
+  EXPECT_THAT(SharingModesOf(SharesOf(39), nullptr), ElementsAre("MPS"));
+}
+
+}  // namespace
+}  // namespace nos::gpu

@@ -1,0 +1,53 @@
+#include "sim/world/checks/eviction_checker.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/world/node/invariants.h"
+
+namespace nos::sim {
+namespace {
+
+bool IsMarked(const EvictionChecker::Pod& pod) {
+  const auto* target = pod == nullptr ? nullptr : pod->FindCondition("DisruptionTarget");
+  return target != nullptr && target->status == "True" && target->reason == "PreemptionByScheduler";
+}
+
+// True if the eviction is for a quota and not for a priority, by the scheduler's message.
+bool IsForQuota(const cluster::Pod& pod) {
+  return pod.FindCondition("DisruptionTarget")->message.find("elastic quota") != std::string::npos;
+}
+
+bool Waits(const EvictionChecker::Pod& pod) {
+  return pod != nullptr && pod->node_name.empty() && !pod->Finished();
+}
+
+}  // namespace
+
+void EvictionChecker::See(const Pod& before, const Pod& after, Time now) {
+  if (Waits(after)) {
+    waiting_[after->meta.uid] = {after};
+  } else if (Waits(before)) {
+    waiting_[before->meta.uid].until = now + kFaultsLinger;
+  }
+  std::erase_if(waiting_, [&](const auto& one) { return one.second.until < now; });
+  const bool same = before != nullptr && after != nullptr && before->meta.uid == after->meta.uid;
+  if (!IsMarked(after) || (same && IsMarked(before))) return;
+  const bool for_quota = IsForQuota(*after);
+  const bool for_somebody = std::ranges::any_of(waiting_, [&](const auto& one) {
+    const cluster::Pod& pod = *one.second.pod;
+    const bool may =
+        pod.priority > after->priority || (for_quota && quotas_.MayTake(*after, pod, now));
+    return may && pod.Key() != after->Key();
+  });
+  if (for_somebody) return;
+  problems_.push_back(fmt::format("{} of priority {} is evicted, and none that waits has a {}",
+                                  after->Key(), after->priority,
+                                  for_quota ? "right to that" : "higher"));
+}
+
+std::vector<std::string> EvictionChecker::TakeProblems() { return std::exchange(problems_, {}); }
+
+}  // namespace nos::sim

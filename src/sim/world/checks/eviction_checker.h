@@ -1,0 +1,46 @@
+// Invariant checker: a scheduler evicts pods only for pending pods of higher priority, or for the
+// guaranteed quota of another namespace. Checks the objects in the API server.
+//
+//   EvictionChecker judge(quotas);            // quotas.See() is called for the same pods, and first
+//   judge.See(before, after, now);          // for each change of a pod in the API server
+//   for (std::string& problem : judge.TakeProblems()) ...
+//
+// The scheduler may learn of changes late: a pod that was pending up to kFaultsLinger ago still
+// counts.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/objects.h"
+#include "sim/world/checks/quota_checker.h"
+
+namespace nos::sim {
+
+class EvictionChecker {
+ public:
+  using Pod = std::shared_ptr<const cluster::Pod>;
+
+  // `quotas` must outlive the object.
+  explicit EvictionChecker(const QuotaChecker& quotas) : quotas_(quotas) {}
+
+  // Null `before`: the pod is new; null `after`: it was removed.
+  void See(const Pod& before, const Pod& after, Time now);
+  std::vector<std::string> TakeProblems();
+
+ private:
+  // A pod that is pending, or was until a short time ago.
+  struct Waiting {
+    Pod pod;
+    Time until = Time::max();
+  };
+
+  const QuotaChecker& quotas_;
+  std::map<std::string, Waiting> waiting_;  // by uid
+  std::vector<std::string> problems_;
+};
+
+}  // namespace nos::sim

@@ -1,0 +1,78 @@
+#include "sim/world/checks/eviction_checker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/world/node/invariants.h"
+
+namespace nos::sim {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class EvictionCheckerTest : public testing::Test {
+ protected:
+  using Pod = EvictionChecker::Pod;
+
+  static Pod Make(const std::string& name, int priority, const std::string& node = "",
+                  bool evicted = false) {
+    auto pod = std::make_shared<cluster::Pod>();
+    pod->meta.ns = "default";
+    pod->meta.name = pod->meta.uid = name;
+    pod->priority = priority;
+    pod->node_name = node;
+    if (evicted) {
+      pod->conditions = {{"DisruptionTarget", "True", "PreemptionByScheduler", ""}};
+    }
+    return pod;
+  }
+  void Evict(const std::string& name, int priority) {
+    judge.See(Make(name, priority, "n"), Make(name, priority, "n", true), now);
+  }
+
+  Time now{};
+  QuotaChecker quotas;
+  EvictionChecker judge{quotas};
+};
+
+TEST_F(EvictionCheckerTest, AcceptsEvictionsForHigherPriorityOnly) {
+  judge.See(nullptr, Make("high", 5), now);
+  Evict("low", 4);
+  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
+  Evict("equal", 5);
+  EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("default/equal of priority 5")));
+  EXPECT_THAT(judge.TakeProblems(), IsEmpty()) << "told once";
+}
+
+TEST_F(EvictionCheckerTest, AcceptsEvictionsForAnotherNamespacesQuota) {
+  const auto evict = [&](const std::string& ns) {
+    auto victim = std::make_shared<cluster::Pod>(*Make("victim", 9, "n"));
+    auto evicted = std::make_shared<cluster::Pod>(*victim);
+    victim->meta.ns = evicted->meta.ns = ns;
+    evicted->conditions = {{"DisruptionTarget", "True", "PreemptionByScheduler",
+                            "a pod to which its elastic quota gives a right"}};
+    judge.See(victim, evicted, now);
+  };
+  judge.See(nullptr, Make("claimant", 0), now);
+  evict("other");
+  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
+  evict("default");
+  EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("default/victim")));
+}
+
+TEST_F(EvictionCheckerTest, FormerlyPendingPodCountsForAWhile) {
+  judge.See(nullptr, Make("high", 5), now);
+  judge.See(Make("high", 5), Make("high", 5, "n"), now);
+  now += seconds(1);
+  Evict("first", 4);
+  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
+  now += kFaultsLinger;
+  Evict("second", 4);
+  EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("default/second")));
+}
+
+}  // namespace
+}  // namespace nos::sim

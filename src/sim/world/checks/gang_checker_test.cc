@@ -1,0 +1,95 @@
+#include "sim/world/checks/gang_checker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/world/node/invariants.h"
+#include "sim/specs.h"
+
+namespace nos::sim {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class GangCheckerTest : public testing::Test {
+ protected:
+  using Pod = GangChecker::Pod;
+
+  GangCheckerTest() { judge.Expect("default/g", 3); }
+
+  static Pod Member(const std::string& name, const std::string& node = "",
+                    const std::string& phase = "Pending") {
+    auto pod = std::make_shared<cluster::Pod>();
+    pod->meta.ns = "default";
+    pod->meta.name = name;
+    pod->meta.labels = {{std::string(kPodGroupLabel), "g"}};
+    pod->node_name = node;
+    pod->phase = phase;
+    return pod;
+  }
+  void See(const Pod& pod) { judge.See(nullptr, pod, now); }
+  void Keep(const std::string& name) { ASSERT_TRUE(kept.Bind(Member(name), "n").ok()); }
+  std::vector<std::string> Judge() { return judge.Judge(kept, now); }
+
+  static cluster::ClusterSnapshot OneNode() {
+    auto node = std::make_shared<cluster::Node>();
+    node->meta.name = "n";
+    return cluster::ClusterSnapshot::Build({node}, {}, gpu::Catalogue::Builtin());
+  }
+
+  Time now{};
+  GangChecker judge;
+  cluster::ClusterSnapshot kept = OneNode();
+};
+
+TEST_F(GangCheckerTest, AcceptsGangBoundInOneStep) {
+  for (const char* name : {"a", "b", "c"}) See(Member(name));
+  for (const char* name : {"default/a", "default/b", "default/c"}) judge.Asked(name);
+  EXPECT_THAT(Judge(), IsEmpty());
+}
+
+TEST_F(GangCheckerTest, ReportsBindingOfTooFewMembers) {
+  for (const char* name : {"a", "b", "c"}) See(Member(name));
+  judge.Asked("default/a");
+  judge.Asked("default/b");
+  EXPECT_THAT(Judge(), ElementsAre(HasSubstr("2 of its pods are bound, and 3 must be")));
+  EXPECT_THAT(Judge(), IsEmpty()) << "nothing was asked for since";
+}
+
+TEST_F(GangCheckerTest, MemberWithNodeCountsUntilItFails) {
+  See(Member("a", "n", "Running"));
+  See(Member("b", "n", "Succeeded"));
+  See(Member("c"));
+  judge.Asked("default/c");
+  EXPECT_THAT(Judge(), IsEmpty());
+  See(Member("b", "n", "Failed"));
+  now += seconds(1);
+  judge.Asked("default/c");
+  EXPECT_THAT(Judge(), IsEmpty()) << "the scheduler may not know yet";
+  now += kFaultsLinger;
+  judge.Asked("default/c");
+  EXPECT_THAT(Judge(), ElementsAre(HasSubstr("2 of its pods are bound")));
+}
+
+TEST_F(GangCheckerTest, ReportsReservationsForTooFewMembers) {
+  See(Member("a", "n", "Running"));
+  Keep("b");
+  EXPECT_THAT(Judge(), ElementsAre(HasSubstr("only 2 of its pods have one, and 3 must")));
+  Keep("c");
+  EXPECT_THAT(Judge(), IsEmpty());
+}
+
+TEST_F(GangCheckerTest, ReportsRepartitioningForTooFewMembers) {
+  for (const char* name : {"b", "c", "d"}) See(Member(name));
+  See(Member("a", "n", "Running"));
+  EXPECT_THAT(judge.JudgeCuts({"default/b"}, {"default/b"}, now),
+              ElementsAre(HasSubstr("only 2 of its pods are served, and 3 must be")));
+  EXPECT_THAT(judge.JudgeCuts({"default/b"}, {"default/b", "default/c"}, now), IsEmpty());
+  EXPECT_THAT(judge.JudgeCuts({"default/x"}, {"default/b"}, now), IsEmpty()) << "it is of no gang";
+}
+
+}  // namespace
+}  // namespace nos::sim

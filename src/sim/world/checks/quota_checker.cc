@@ -1,0 +1,120 @@
+#include "sim/world/checks/quota_checker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "quota/charge.h"
+#include "sim/world/node/invariants.h"
+
+namespace nos::sim {
+namespace {
+
+bool HasNode(const QuotaChecker::Pod& pod) {
+  return pod != nullptr && !pod->node_name.empty() && !pod->Finished();
+}
+
+bool Leaves(const cluster::Pod& pod) {
+  const auto* target = pod.FindCondition("DisruptionTarget");
+  return target != nullptr && target->status == "True";
+}
+
+quota::Amounts ChargeOf(const cluster::Pod& pod) { return quota::ChargeOf(pod, nullptr, {}); }
+
+bool Lingers(Time then, Time now) { return then != Time::min() && now - then <= kFaultsLinger; }
+
+}  // namespace
+
+void QuotaChecker::SetQuotas(std::vector<PlainQuota> quotas, Time now) {
+  quotas_ = std::move(quotas);
+  disturbed_ = now;
+  told_ = true;
+}
+
+const PlainQuota* QuotaChecker::QuotaOf(const std::string& ns) const {
+  const auto found = std::ranges::find_if(quotas_, [&](const PlainQuota& quota) {
+    return std::ranges::count(quota.namespaces, ns) > 0;
+  });
+  return found == quotas_.end() ? nullptr : &*found;
+}
+
+quota::Amount QuotaChecker::UsedBy(const PlainQuota& quota, cluster::ResourceId resource,
+                                 bool with_leaving) const {
+  quota::Amount used = 0;
+  for (const auto& [uid, held] : held_) {
+    if (held.leaves && !with_leaving) continue;
+    if (std::ranges::count(quota.namespaces, held.ns) > 0) used += held.charge.Get(resource);
+  }
+  return used;
+}
+
+quota::Amount QuotaChecker::PerhapsUsedBy(const PlainQuota& quota, cluster::ResourceId resource,
+                                        Time now) const {
+  quota::Amount used = UsedBy(quota, resource, false);
+  for (const Left& one : left_) {
+    if (!Lingers(one.when, now)) continue;
+    if (std::ranges::count(quota.namespaces, one.ns) > 0) used += one.charge.Get(resource);
+  }
+  return used;
+}
+
+void QuotaChecker::See(const Pod& before, const Pod& after, Time now) {
+  std::erase_if(left_, [&](const Left& one) { return !Lingers(one.when, now); });
+  const bool had_node = HasNode(before);
+  const bool stays =
+      HasNode(after) && !Leaves(*after) && had_node && before->meta.uid == after->meta.uid;
+  if (had_node && !Leaves(*before) && !stays) {
+    left_.push_back({before->meta.ns, ChargeOf(*before), now});
+  }
+  if (had_node) held_.erase(before->meta.uid);
+  if (!HasNode(after)) return;
+  held_[after->meta.uid] = {after->meta.ns, ChargeOf(*after), Leaves(*after)};
+  if (!had_node && !Lingers(disturbed_, now)) JudgeBinding(*after);
+}
+
+void QuotaChecker::JudgeBinding(const cluster::Pod& pod) {
+  const PlainQuota* quota = QuotaOf(pod.meta.ns);
+  if (quota == nullptr) return;
+  const quota::Amounts charge = ChargeOf(pod);
+  for (const quota::Amounts::Entry& asked : charge.entries()) {
+    const cluster::ResourceId resource = asked.first;
+    const auto tell = [&](quota::Amount used, std::string_view by, quota::Amount limit) {
+      problems_.push_back(fmt::format("{} is bound, and {} of {} are used {}: more than {}",
+                                      pod.Key(), quota::TextOf(resource, used),
+                                      cluster::ResourceName(resource), by,
+                                      quota::TextOf(resource, limit)));
+    };
+    const auto max = quota->max.Named(resource);
+    const quota::Amount used = UsedBy(*quota, resource, true);
+    if (max && used > *max) tell(used, "by " + quota->name, *max);
+    const auto own_min = quota->min.Named(resource);
+    if (!own_min || used <= *own_min) continue;  // borrows nothing
+    quota::Amount all_use = 0, all_have = 0;
+    for (const PlainQuota& each : quotas_) {
+      const auto min = each.min.Named(resource);
+      if (!min) continue;
+      all_use += UsedBy(each, resource, &each == quota);
+      all_have += *min;
+    }
+    if (all_use > all_have) tell(all_use, "by all", all_have);
+  }
+}
+
+bool QuotaChecker::MayTake(const cluster::Pod& victim, const cluster::Pod& claimant, Time now) const {
+  if (!told_) return victim.meta.ns != claimant.meta.ns;
+  if (Lingers(disturbed_, now)) return true;
+  const PlainQuota* ours = QuotaOf(claimant.meta.ns);
+  const PlainQuota* theirs = QuotaOf(victim.meta.ns);
+  if (ours == nullptr || ours == theirs) return false;
+  if (theirs == nullptr) return true;
+  const quota::Amounts asked = ChargeOf(claimant);
+  return std::ranges::any_of(asked.entries(), [&](const quota::Amounts::Entry& entry) {
+    const auto min = theirs->min.Named(entry.first);
+    return min && PerhapsUsedBy(*theirs, entry.first, now) > *min;
+  });
+}
+
+std::vector<std::string> QuotaChecker::TakeProblems() { return std::exchange(problems_, {}); }
+
+}  // namespace nos::sim

@@ -1,0 +1,125 @@
+#include "sim/world/checks/quota_checker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/world/node/invariants.h"
+
+namespace nos::sim {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class QuotaCheckerTest : public testing::Test {
+ protected:
+  using Pod = QuotaChecker::Pod;
+
+  static Pod Make(const std::string& ns, const std::string& name, int64_t cpu, bool bound) {
+    auto pod = std::make_shared<cluster::Pod>();
+    pod->meta.ns = ns;
+    pod->meta.name = pod->meta.uid = name;
+    cluster::Container container;
+    container.requests["cpu"] = Quantity::FromValue(cpu);
+    pod->containers = {container};
+    if (bound) pod->node_name = "n";
+    return pod;
+  }
+  static PlainQuota Quota(const std::string& ns, int64_t min, std::optional<int64_t> max = {}) {
+    PlainQuota quota{ns, {ns}, {}, {}};
+    quota.min.Set(cluster::InternResource("cpu"), min * 1000);
+    if (max) quota.max.Set(cluster::InternResource("cpu"), *max * 1000);
+    return quota;
+  }
+  void Bind(const std::string& ns, const std::string& name, int64_t cpu) {
+    judge.See(Make(ns, name, cpu, false), Make(ns, name, cpu, true), now);
+  }
+  void SetQuotas(std::vector<PlainQuota> quotas) {
+    judge.SetQuotas(std::move(quotas), now);
+    now += kFaultsLinger + seconds(1);
+  }
+  bool MayTake(const std::string& from, const std::string& by) {
+    return judge.MayTake(*Make(from, "victim", 1, true), *Make(by, "claimant", 1, false), now);
+  }
+
+  Time now{};
+  QuotaChecker judge;
+};
+
+TEST_F(QuotaCheckerTest, ReportsBindingsBeyondMax) {
+  SetQuotas({Quota("a", 5, 2)});
+  Bind("a", "one", 2);
+  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
+  Bind("a", "two", 1);
+  EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("3 of cpu are used by a: more than 2")));
+}
+
+TEST_F(QuotaCheckerTest, ReportsBorrowingBeyondTheSumOfGuarantees) {
+  SetQuotas({Quota("a", 2), Quota("b", 1)});
+  Bind("a", "one", 3);
+  Bind("b", "two", 1);
+  EXPECT_THAT(judge.TakeProblems(), IsEmpty()) << "each is within min, or was there before";
+  Bind("a", "three", 1);
+  EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("5 of cpu are used by all")));
+}
+
+TEST_F(QuotaCheckerTest, ToleratesNewQuotasAndRivalBindingsForAWhile) {
+  judge.SetQuotas({Quota("a", 5, 2)}, now);
+  Bind("a", "one", 3);
+  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
+  now += kFaultsLinger + seconds(1);
+  judge.SeeRival(now);
+  Bind("a", "two", 1);
+  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
+  now += kFaultsLinger + seconds(1);
+  Bind("a", "three", 1);
+  EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("a/three is bound")));
+}
+
+TEST_F(QuotaCheckerTest, AcceptsEvictionsOnlyFromQuotasOverMin) {
+  EXPECT_TRUE(MayTake("a", "b")) << "nobody has said what quotas there are";
+  SetQuotas({Quota("a", 2), Quota("b", 2)});
+  Bind("a", "one", 2);
+  EXPECT_FALSE(MayTake("a", "b"));
+  Bind("a", "two", 1);
+  EXPECT_TRUE(MayTake("a", "b"));
+  EXPECT_FALSE(MayTake("a", "a"));
+  EXPECT_FALSE(MayTake("a", "none")) << "it has no quota";
+  EXPECT_TRUE(MayTake("none", "b"));
+}
+
+TEST_F(QuotaCheckerTest, EvictedPodStopsCountingAfterAWhile) {
+  SetQuotas({Quota("a", 2), Quota("b", 2)});
+  Bind("a", "one", 3);
+  const Pod pod = Make("a", "one", 3, true);
+  auto evicted = std::make_shared<cluster::Pod>(*pod);
+  evicted->conditions = {{"DisruptionTarget", "True", "PreemptionByScheduler", ""}};
+  judge.See(pod, evicted, now);
+  EXPECT_TRUE(MayTake("a", "b"));
+  now += kFaultsLinger + seconds(1);
+  EXPECT_FALSE(MayTake("a", "b"));
+}
+
+// The ended pod counts together with pods bound by a scheduler that does not know of the end yet.
+TEST_F(QuotaCheckerTest, EndedPodCountsForAWhile) {
+  SetQuotas({Quota("a", 3), Quota("b", 3)});
+  Bind("a", "one", 2);
+  const Pod pod = Make("a", "one", 2, true);
+  auto ended = std::make_shared<cluster::Pod>(*pod);
+  ended->phase = "Succeeded";
+  judge.See(pod, ended, now);
+  EXPECT_FALSE(MayTake("a", "b"));
+  now += seconds(5);
+  Bind("a", "two", 2);
+  EXPECT_TRUE(MayTake("a", "b"));
+  judge.See(ended, nullptr, now);
+  now += kFaultsLinger - seconds(5);
+  EXPECT_TRUE(MayTake("a", "b"));
+  now += seconds(1);
+  EXPECT_FALSE(MayTake("a", "b")) << "the other alone is within min";
+}
+
+}  // namespace
+}  // namespace nos::sim
