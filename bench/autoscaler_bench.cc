@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "controllers/autoscaler.h"
-#include "reconcile/runner.h"
 #include "kube/testing/fake_api.h"
+#include "reconcile/runner.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {

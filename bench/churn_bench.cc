@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/random.h"
+#include "study/churn/simulation.h"
 #include "study/placement/fleet.h"
 #include "study/placement/relocation.h"
-#include "study/churn/simulation.h"
 
 namespace nos::study {
 namespace {

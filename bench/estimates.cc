@@ -20,9 +20,9 @@
 #include "controllers/collector.h"
 #include "reconcile/runner.h"
 #include "sim/world.h"
-#include "telemetryserver/estimate.h"
 #include "telemetry/node_sample.h"
 #include "telemetry/sampler.h"
+#include "telemetryserver/estimate.h"
 
 namespace nos {
 namespace {

@@ -33,8 +33,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/wake_signal.h"
 #include "base/clock.h"
+#include "base/wake_signal.h"
 #include "cluster/annotations.h"
 #include "cluster/objects.h"
 #include "gpu/catalogue.h"

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/log.h"
-#include "reconcile/runner.h"
 #include "controllers/scheduler.h"
 #include "kube/testing/fake_api.h"
+#include "reconcile/runner.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {

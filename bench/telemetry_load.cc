@@ -22,8 +22,8 @@
 
 #include "base/random.h"
 #include "codec/gzip.h"
-#include "telemetryserver/api.h"
 #include "telemetry/testing/reports.h"
+#include "telemetryserver/api.h"
 
 namespace nos::telemetry {
 namespace {

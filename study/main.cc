@@ -27,8 +27,7 @@ void AddOutput(CLI::App& command, std::string& output) {
 
 template <typename Report>
 void Print(const Report& report, const std::string& output) {
-  std::cout << (output == "json" ? WriteJsonPretty(ToJson(report)) + "\n"
-                                 : ToText(report));
+  std::cout << (output == "json" ? WriteJsonPretty(ToJson(report)) + "\n" : ToText(report));
 }
 
 struct ChurnFlags {
@@ -50,8 +49,8 @@ void AddChurn(CLI::App& root, cmd::Chosen& chosen) {
   auto flags = std::make_shared<ChurnFlags>();
   ChurnOptions& options = flags->options;
   command->add_option("--gpus", options.gpus, "Number of GPUs")->capture_default_str();
-  cmd::OfferWords(*command->add_option("--model", flags->model, "GPU model"), cmd::ModelNames(), false,
-             "NAME [" + flags->model + "]");
+  cmd::OfferWords(*command->add_option("--model", flags->model, "GPU model"), cmd::ModelNames(),
+                  false, "NAME [" + flags->model + "]");
   cmd::OfferWords(
       *command->add_option("--mix", options.mix,
                            "Demand: uniform, skew-small, skew-big, bimodal, inference, or a FILE"),

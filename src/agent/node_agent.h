@@ -73,7 +73,7 @@ struct AgentExtras {
   // The backend can share GPUs by MPS if the node's label requests it.
   bool shares_gpus = false;
   device::MpsControl* daemons = nullptr;  // of shared GPUs
-  MpsPodRequirements mps_needs{};                   // requirements of pods with shares
+  MpsPodRequirements mps_needs{};         // requirements of pods with shares
   // The backend can give GPUs as a whole, and in this number of time slices (0: none), if the
   // node's label requests hybrid partitioning. Requires the device plugin of nos.
   bool gives_whole = false;
@@ -99,7 +99,7 @@ class Agent final : public reconcile::Reconciler {
 
   // Key: the node's name. REQUIRES: a view of this node and of the pods bound to it (ForNode).
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
-                               kube::Client& client, const Clock& clock) override;
+                                       kube::Client& client, const Clock& clock) override;
 
   // Call it before the offer ends with the process. It sets the devices in allocatable to 0, so
   // that no scheduler sends pods that the kubelet would reject without a device plugin. The next
@@ -117,9 +117,10 @@ class Agent final : public reconcile::Reconciler {
     std::vector<device::Target> targets;
     std::set<std::string> keep;                   // UUIDs that must not be destroyed
     std::map<std::string, std::string> unwanted;  // UUID -> resource of free instances to destroy
-    std::map<std::string, std::set<std::string>> pending_admission;  // pods being admitted, by resource
+    std::map<std::string, std::set<std::string>>
+        pending_admission;                  // pods being admitted, by resource
     std::vector<gpu::Obstacle> unreadable;  // parts of the spec that cannot be read
-    std::vector<MpsViolation> lacks;             // unmet requirements of pods with shares
+    std::vector<MpsViolation> lacks;        // unmet requirements of pods with shares
     bool kubelet_lags = false;              // its answers do not match the pods
     std::optional<Duration> look_again;     // when to check that the kubelet has adopted the offer
     // An operation waits for a pod that is being admitted or a GPU that currently cannot be read.
@@ -133,7 +134,8 @@ class Agent final : public reconcile::Reconciler {
   static bool OnlyTakesBack(const device::Operation& operation, const ObservedState& round);
   void FindStalePendingModes(const ObservedState& round);
   std::optional<device::Operation> NextTakeBack(
-      const ObservedState& round, const std::function<bool(const device::Operation&)>& deferred) const;
+      const ObservedState& round,
+      const std::function<bool(const device::Operation&)>& deferred) const;
   Status ApplyOrReset(const device::Operation& operation, const ObservedState& round);
   void KeepMode(const device::Operation& operation, const Status& error, const ObservedState& round,
                 Time now);
@@ -145,7 +147,8 @@ class Agent final : public reconcile::Reconciler {
   void LeaveOldModes(ObservedState& round);
   std::set<std::string> WereShared(const ObservedState& round) const;
   std::optional<device::Operation> NextPutBack(
-      const ObservedState& round, const std::function<bool(const device::Operation&)>& deferred) const;
+      const ObservedState& round,
+      const std::function<bool(const device::Operation&)>& deferred) const;
   std::set<int> NotTakenOver(const ObservedState& round) const;
   void KeepDaemons(ObservedState& round);
   void AddDividedInstances(ObservedState& round, std::vector<device::MpsGpu>& served,
@@ -168,20 +171,22 @@ class Agent final : public reconcile::Reconciler {
   bool LeftAlone(const device::Operation& operation, const ObservedState& round) const;
   bool MustWait(const device::Operation& operation, ObservedState& round, Time now) const;
   device::Progress Decide(ObservedState& round, Time now);
-  Result<bool> StillFree(const device::Operation& operation, ObservedState& round, kube::Client& client,
-                         Time now);
-  reconcile::ReconcileResult Act(const device::Operation& operation, ObservedState& round, kube::Client& client,
-                         const Clock& clock);
-  reconcile::ReconcileResult Rest(const device::Progress& progress, const ObservedState& round, bool offered,
-                          kube::Client& client, Time now);
-  reconcile::PlanResult ResultOf(const device::Progress& progress, const ObservedState& round) const;
+  Result<bool> StillFree(const device::Operation& operation, ObservedState& round,
+                         kube::Client& client, Time now);
+  reconcile::ReconcileResult Act(const device::Operation& operation, ObservedState& round,
+                                 kube::Client& client, const Clock& clock);
+  reconcile::ReconcileResult Rest(const device::Progress& progress, const ObservedState& round,
+                                  bool offered, kube::Client& client, Time now);
+  reconcile::PlanResult ResultOf(const device::Progress& progress,
+                                 const ObservedState& round) const;
   Status Report(const ObservedState& round, const std::optional<reconcile::PlanResult>& result,
                 kube::Client& client);
-  void Announce(const ObservedState& round, const reconcile::PlanResult& result, kube::Client& client,
-                Time now);
+  void Announce(const ObservedState& round, const reconcile::PlanResult& result,
+                kube::Client& client, Time now);
   void AnnounceProblems(const ObservedState& round, kube::Client& client, Time now);
   void AnnounceLacks(const ObservedState& round, kube::Client& client, Time now);
-  void AnnounceOffer(const ObservedState& round, const Status& offered, kube::Client& client, Time now);
+  void AnnounceOffer(const ObservedState& round, const Status& offered, kube::Client& client,
+                     Time now);
   Status ReportHealth(const ObservedState& round, kube::Client& client, Time now);
   Status Perform(const device::Operation& operation, const ObservedState& round);
   void Measure(const ObservedState& round) const;
@@ -211,11 +216,11 @@ class Agent final : public reconcile::Reconciler {
   std::set<std::string> resources_;  // resources that were ever offered
   // By resource: the count that we last wrote into the node.
   std::map<std::string, int64_t> figures_;
-  std::string plan_;                   // plan id of the spec, as last seen
-  std::string announced_;              // the last result published as an Event
-  std::vector<std::string> problems_;  // published as Events
-  std::vector<MpsViolation> told_lacks_;    // published as Events
-  std::string offer_trouble_;          // published as an Event
+  std::string plan_;                      // plan id of the spec, as last seen
+  std::string announced_;                 // the last result published as an Event
+  std::vector<std::string> problems_;     // published as Events
+  std::vector<MpsViolation> told_lacks_;  // published as Events
+  std::string offer_trouble_;             // published as an Event
   // UUIDs of divided instances whose last part is about to be destroyed: their daemons are stopped
   // first.
   std::set<std::string> ending_;

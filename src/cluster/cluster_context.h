@@ -254,6 +254,6 @@ void ForEachContextKind(Visit visit) {
 // Reads an object of one of these kinds, in this version, and adds it to its table. False if it is
 // of no such kind. Error: kInvalid, also if the table already has it.
 Result<bool> AddContext(std::string_view api_version, std::string_view kind, JsonSource json,
-                       ClusterContext& to);
+                        ClusterContext& to);
 
 }  // namespace nos::cluster

@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/placement/gpu_draft.h"
 #include "cluster/objects.h"
+#include "cluster/placement/gpu_draft.h"
 #include "cluster/resources.h"
 #include "cluster/snapshot.h"
 

@@ -97,7 +97,7 @@ struct NodePool {
 };
 
 std::string_view NameOf(SharingMode partitioning);  // "none", "mig", "mps", "hybrid"
-std::string_view NameOf(PoolSignal signal);          // "", "Pods", "ProvisioningRequest"
+std::string_view NameOf(PoolSignal signal);         // "", "Pods", "ProvisioningRequest"
 
 // True if the node belongs to the NodePool, by its labels.
 bool IsOf(const NodePool& pool, const Node& node);

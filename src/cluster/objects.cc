@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "cluster/objects/fields.h"
 #include "cluster/new_pod.h"
+#include "cluster/objects/fields.h"
 #include "cluster/objects/read_parts.h"
 
 namespace nos::cluster {

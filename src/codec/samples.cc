@@ -53,9 +53,8 @@ size_t RiceBits(std::span<const uint64_t> values, int k) {
   size_t sum = 0;
   for (const uint64_t value : values) {
     const uint64_t quotient = value >> k;
-    sum += quotient < kMaxUnary
-               ? quotient + 1 + static_cast<size_t>(k)
-               : kMaxUnary + 7 + static_cast<size_t>(std::bit_width(value));
+    sum += quotient < kMaxUnary ? quotient + 1 + static_cast<size_t>(k)
+                                : kMaxUnary + 7 + static_cast<size_t>(std::bit_width(value));
   }
   return sum;
 }

@@ -33,8 +33,8 @@ Autoscaler::Impl::Impl(AutoscalerConfig config, scheduling::FrameworkChoice fram
   }
 }
 
-reconcile::ReconcileResult Autoscaler::Impl::Reconcile(const reconcile::Listers& view, kube::Client& client,
-                                               const Clock& clock) {
+reconcile::ReconcileResult Autoscaler::Impl::Reconcile(const reconcile::Listers& view,
+                                                       kube::Client& client, const Clock& clock) {
   // 1. Bring the state up to date: cached objects, then the wanted and existing nodes of each pool.
   kube::Client hasty = client.Within(kPatience);
   Look look{view, hasty, clock, clock.Now()};
@@ -66,7 +66,7 @@ bool Autoscaler::Impl::HasNews(const reconcile::Listers& view) const {
 }
 
 reconcile::ReconcileResult Autoscaler::Impl::Rest(const Look& look, bool news, const Status& error,
-                                          const reconcile::ReconcileResult& moving) const {
+                                                  const reconcile::ReconcileResult& moving) const {
   const Time now = look.clock.Now();
   Time next = HasNews(look.view) ? rest_until_ : std::max(rest_until_, decide_by_);
   for (const Pool& pool : look.pools) {
@@ -80,7 +80,8 @@ reconcile::ReconcileResult Autoscaler::Impl::Rest(const Look& look, bool news, c
   if (const auto due = untold_.NextDue()) next = std::min(next, std::max(*due, pods_pace_.next()));
   if (moving.again) next = std::min(next, now + *moving.again);
   if (news) next = now;
-  reconcile::ReconcileResult outcome = reconcile::ReconcileResult::Again(std::max(next - now, Duration::zero()));
+  reconcile::ReconcileResult outcome =
+      reconcile::ReconcileResult::Again(std::max(next - now, Duration::zero()));
   outcome.error = moving.error.ok() ? error : moving.error;
   return outcome;
 }
@@ -93,7 +94,7 @@ Autoscaler::Autoscaler(AutoscalerConfig config, scheduling::FrameworkChoice fram
 Autoscaler::~Autoscaler() = default;
 
 reconcile::ReconcileResult Autoscaler::Reconcile(const std::string&, const reconcile::Listers& view,
-                                         kube::Client& client, const Clock& clock) {
+                                                 kube::Client& client, const Clock& clock) {
   return impl_->Reconcile(view, client, clock);
 }
 

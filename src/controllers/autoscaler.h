@@ -105,7 +105,7 @@ class Autoscaler final : public reconcile::Reconciler {
 
   // Key: kClusterKey. REQUIRES: view.around.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
-                               kube::Client& client, const Clock& clock) override;
+                                       kube::Client& client, const Clock& clock) override;
 
   const std::deque<ScalingDecision>& decisions() const;
 

@@ -320,7 +320,8 @@ TEST_F(AutoscalerTest, KeepsPoolWhoseSpecBecameInvalidAndReportsIt) {
   ASSERT_EQ(Wanted("a"), 1);
   Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = "many"; });
   Run(seconds(30));
-  EXPECT_THAT(Ready("a"), HasSubstr("False Invalid: Ignoring change, keeping last valid state: spec.max"));
+  EXPECT_THAT(Ready("a"),
+              HasSubstr("False Invalid: Ignoring change, keeping last valid state: spec.max"));
   EXPECT_EQ(Wanted("a"), 1);
   const auto version = [&] {
     return std::string(FindString(*api_.Find("nodepools", "a"), "metadata", "resourceVersion"));

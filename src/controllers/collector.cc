@@ -74,7 +74,7 @@ bool Collector::Lead(bool leads) {
 }
 
 reconcile::ReconcileResult Collector::Reconcile(const std::string&, const reconcile::Listers& view,
-                                        kube::Client&, const Clock& clock) {
+                                                kube::Client&, const Clock& clock) {
   if (!leads_) return reconcile::ReconcileResult::Done();
   now_ = clock.Now();
   if (!told_all_ || view.changes->everything) {

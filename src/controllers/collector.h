@@ -54,7 +54,7 @@ class Collector final : public reconcile::Reconciler {
   void TellAgain() { told_all_ = false; }
   // Key: kClusterKey. REQUIRES: View::changes, and CollectorKinds in the cluster context.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
-                               kube::Client& client, const Clock& clock) override;
+                                       kube::Client& client, const Clock& clock) override;
   // Processes new Jobs, queues, node pools and Events, and reports them. Call it repeatedly with
   // the view that Reconcile gets. It does nothing before Reconcile has reported everything.
   void Follow(const reconcile::Listers& view, kube::Client& client, const Clock& clock);
@@ -125,7 +125,7 @@ class Collector final : public reconcile::Reconciler {
   Time pools_due_ = Time::max();
   // Events whose object is not known yet, and when they came
   std::deque<std::pair<Time, cluster::KubernetesEvent>> early_;
-  const reconcile::Listers* following_ = nullptr;         // set while the watch is pumped
+  const reconcile::Listers* following_ = nullptr;      // set while the watch is pumped
   std::map<std::string, std::string> nodes_, quotas_;  // last reported records, by name and id
   std::map<std::string, std::map<std::string, Pod>> on_node_;  // by node, then by UID
   std::set<std::string> dirty_nodes_;

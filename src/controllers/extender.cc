@@ -72,7 +72,7 @@ Extender::Extender(const gpu::Catalogue& catalogue, Duration assume_for)
     : framework_(GpuFramework()), assume_for_(assume_for), engine_(catalogue) {}
 
 reconcile::ReconcileResult Extender::Reconcile(const std::string&, const reconcile::Listers& view,
-                                       kube::Client&, const Clock& clock) {
+                                               kube::Client&, const Clock& clock) {
   const std::scoped_lock lock(mutex_);
   if (view.changes->everything) {
     for (const auto& node : *view.nodes.Snapshot()) engine_.SetNode(node);

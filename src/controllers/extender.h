@@ -41,7 +41,7 @@ class Extender final : public reconcile::Reconciler {
 
   // Key: kClusterKey. Needs View::changes.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
-                               kube::Client& client, const Clock& clock) override;
+                                       kube::Client& client, const Clock& clock) override;
 
   // `body` is untrusted input. Code 400: the body does not match the verb; 404: unknown verb. Other
   // errors are in the protocol's own field Error. Thread-safe.

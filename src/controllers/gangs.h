@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/objects.h"
 #include "cluster/cluster_context.h"
+#include "cluster/objects.h"
 #include "scheduling/plugin.h"
 
 namespace nos::controllers {

@@ -62,7 +62,7 @@ class Operator final : public reconcile::Reconciler {
   bool Lead(bool leads);
   // Key: kClusterKey. Needs View::changes, and OperatorKinds around.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
-                               kube::Client& client, const Clock& clock) override;
+                                       kube::Client& client, const Clock& clock) override;
 
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;

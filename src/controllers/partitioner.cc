@@ -132,8 +132,9 @@ Partitioner::Partitioner(PartitionerConfig config, scheduling::FrameworkChoice f
       repairs_({config.repair_pause, config.longest_pause}, catalogue),
       telling_("nos-partitioner", config.writes_per_call) {}
 
-reconcile::ReconcileResult Partitioner::Reconcile(const std::string&, const reconcile::Listers& view,
-                                          kube::Client& client, const Clock& clock) {
+reconcile::ReconcileResult Partitioner::Reconcile(const std::string&,
+                                                  const reconcile::Listers& view,
+                                                  kube::Client& client, const Clock& clock) {
   // 1. Bring the state up to date: our own writes that the cache does not show yet, acknowledged
   //    and overdue plans, expired reservations.
   const Time now = clock.Now();
@@ -197,7 +198,8 @@ void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::Listers
     telling_.Say({{"Pod", pod.ns, pod.name, pod.uid},
                   kube::EventType::kWarning,
                   "SliceReservationExpired",
-                  fmt::format("Releasing slices on Node {} that were reserved for {}: Pod was not bound; another filter keeps it off that Node",
+                  fmt::format("Releasing slices on Node {} that were reserved for {}: Pod was not "
+                              "bound; another filter keeps it off that Node",
                               missed.node, FormatAge(config_.claim_deadline))});
   }
   telling_.verdicts().Forget(view);
@@ -268,10 +270,10 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
     case FlightNotice::Kind::kSilent:
       claims_.DropNode(notice.node);
       decision.note = fmt::format("no answer for {}", FormatAge(notice.waited));
-      telling_.Say(
-          {NodeReference(notice.node), kube::EventType::kWarning, "PlanNotAcknowledged",
-           fmt::format("Agent has not acknowledged plan {} for {}; planning continues without this Node. Check the agent Pod on it",
-                       notice.plan, FormatAge(notice.waited))});
+      telling_.Say({NodeReference(notice.node), kube::EventType::kWarning, "PlanNotAcknowledged",
+                    fmt::format("Agent has not acknowledged plan {} for {}; planning continues "
+                                "without this Node. Check the agent Pod on it",
+                                notice.plan, FormatAge(notice.waited))});
       break;
   }
   Record(std::move(decision));
@@ -290,7 +292,8 @@ reconcile::ReconcileResult Partitioner::Rest(Time until, Time now) const {
   until = std::min(until, telling_.Due());
   if (repairing_.next() > now) until = std::min(until, repairing_.next());
   if (replan_at_ > now) until = std::min(until, replan_at_);
-  return until == Time::max() ? reconcile::ReconcileResult::Done() : reconcile::ReconcileResult::Again(until - now);
+  return until == Time::max() ? reconcile::ReconcileResult::Done()
+                              : reconcile::ReconcileResult::Again(until - now);
 }
 
 void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Listers& view,
@@ -434,10 +437,10 @@ void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time n
   const auto said = refusals_said_.find(node);
   if (said != refusals_said_.end() && said->second.first == why.code()) return;
   refusals_said_[node] = {why.code(), now};
-  telling_.Say(
-      {NodeReference(node), kube::EventType::kWarning, "PlanRefused",
-       fmt::format("Failed to patch plan onto Node: {}; planning continues without this Node and retries periodically",
-                   Shortened(why.ToString(), 500))});
+  telling_.Say({NodeReference(node), kube::EventType::kWarning, "PlanRefused",
+                fmt::format("Failed to patch plan onto Node: {}; planning continues without this "
+                            "Node and retries periodically",
+                            Shortened(why.ToString(), 500))});
 }
 
 void Partitioner::Measure(const planning::Plan& plan, Duration took) const {

@@ -39,9 +39,9 @@
 #include "controllers/partitioner/batch.h"
 #include "controllers/partitioner/pending_plans.h"
 #include "controllers/partitioner/repairs.h"
-#include "controllers/pending/slice_reservations.h"
-#include "controllers/pending/planned_quotas.h"
 #include "controllers/pending/event_queue.h"
+#include "controllers/pending/planned_quotas.h"
+#include "controllers/pending/slice_reservations.h"
 #include "controllers/planned_gangs.h"
 #include "gpu/catalogue.h"
 #include "planning/planner.h"
@@ -94,7 +94,7 @@ class Partitioner final : public reconcile::Reconciler {
 
   // Key: kClusterKey.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
-                               kube::Client& client, const Clock& clock) override;
+                                       kube::Client& client, const Clock& clock) override;
 
   const std::deque<Decision>& decisions() const { return decisions_; }
   // The outcome of the last plan for each pod in it, by "ns/name".
@@ -121,7 +121,8 @@ class Partitioner final : public reconcile::Reconciler {
   planning::Plan PlanWithinQuotas(const GangedPods& waiting, const reconcile::Listers& view,
                                   const cluster::ClusterSnapshot& snapshot,
                                   planning::PlanOptions options);
-  void DropClaimsBeyondQuota(const reconcile::Listers& view, const cluster::ClusterSnapshot& picture);
+  void DropClaimsBeyondQuota(const reconcile::Listers& view,
+                             const cluster::ClusterSnapshot& picture);
   void TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now);
   void PlanFor(const std::vector<Node>& nodes, const reconcile::Listers& view, kube::Client& client,
                const Clock& clock);

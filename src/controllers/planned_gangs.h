@@ -30,7 +30,8 @@ struct GangedPods {
 // back-off do not count.
 GangedPods WithGangs(std::vector<std::shared_ptr<const cluster::Pod>> waiting,
                      const std::vector<std::shared_ptr<const cluster::Pod>>& all,
-                     const cluster::ClusterContext& around, const SliceReservations& claims, Time now);
+                     const cluster::ClusterContext& around, const SliceReservations& claims,
+                     Time now);
 
 // Drops slice reservations of gangs with too few served members. Nominated members are left to
 // their scheduler. Returns whether any was dropped.

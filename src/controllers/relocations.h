@@ -164,7 +164,8 @@ class Relocations {
   Status Start(const Relocation& relocation, const reconcile::Listers& view, kube::Client& client,
                Time now);
   // Advances each relocation in the caches by one step.
-  reconcile::ReconcileResult Step(const reconcile::Listers& view, kube::Client& client, const Clock& clock);
+  reconcile::ReconcileResult Step(const reconcile::Listers& view, kube::Client& client,
+                                  const Clock& clock);
   // Stops emptying the node and uncordons it, because its capacity is needed. This is refused once
   // a pod was evicted, but possible again when the node is emptied. Returns whether the node stays.
   bool CallOff(const std::string& node, std::string_view why, const reconcile::Listers& view,

@@ -72,7 +72,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
 Scheduler::~Scheduler() { measures_.Pending(scheduling::SchedulingQueue()); }
 
 reconcile::ReconcileResult Scheduler::Reconcile(const std::string&, const reconcile::Listers& view,
-                                        kube::Client& client, const Clock& clock) {
+                                                kube::Client& client, const Clock& clock) {
   const Time now = clock.Now();
 
   // 1. Bring the engine up to date: watch events, then results of our own calls, then timeouts of
@@ -128,7 +128,9 @@ reconcile::ReconcileResult Scheduler::Rest(Time now) const {
   std::optional<Time> next = retired_ ? std::nullopt : queue_.NextDue();
   const auto consider = [&](Time when) { next = next ? std::min(*next, when) : when; };
   if (!deadlines_.empty()) consider(deadlines_.begin()->first);
-  if (retired_) return next ? reconcile::ReconcileResult::Again(*next - now) : reconcile::ReconcileResult::Done();
+  if (retired_)
+    return next ? reconcile::ReconcileResult::Again(*next - now)
+                : reconcile::ReconcileResult::Done();
   if (const auto untold = untold_.NextDue(); untold && !telling_) consider(*untold);
   if (!unexplained_.empty() && !telling_) consider(WhenToExplain(now));
   if (const auto rested = cuts_.NextRestEnd()) consider(*rested);
@@ -152,7 +154,8 @@ void Scheduler::Post(kube::Workers* workers, kube::Client& client, kube::Workers
 void Scheduler::TakeIn(const reconcile::Listers& view, Time now) {
   if (view.changes->everything) {
     if (view.around != nullptr) {
-      engine_.ChangeContext([&](cluster::ClusterContext& around) { around = view.around->Collect(); });
+      engine_.ChangeContext(
+          [&](cluster::ClusterContext& around) { around = view.around->Collect(); });
     }
     // Running pods come first: nodes refer to them, and they determine which part of a nominated
     // pod's request is guaranteed by its quota.
@@ -187,7 +190,9 @@ void Scheduler::TryAgain(const std::string& key, Time now) {
   if (const auto pod = queue_.TakeThis(key)) queue_.Return(*pod, now);
 }
 
-void Scheduler::OnClusterEvent(const ClusterEvent& event, Time now) { queue_.OnClusterEvent(event, now); }
+void Scheduler::OnClusterEvent(const ClusterEvent& event, Time now) {
+  queue_.OnClusterEvent(event, now);
+}
 
 void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
   // Pods nominated to a lost node do not have to wait for victims there.
@@ -355,7 +360,8 @@ scheduling::Verdict Scheduler::Occupy(const Pod& pod, const Framework& framework
 
 bool Scheduler::TakeOver(const Pod& pod, const Framework& framework, Time now) {
   const std::string node = engine_.NomineeNode(pod->Key());
-  if (node.empty() || framework.partitioned_by() != scheduling::PartitionedBy::kScheduler) return false;
+  if (node.empty() || framework.partitioned_by() != scheduling::PartitionedBy::kScheduler)
+    return false;
   auto self = std::make_shared<cluster::Pod>(*pod);
   self->nominated_node = node;  // the watch may show an older value
   auto promised = scheduling::BeingCutFor(*self, engine_.snapshot());

@@ -41,8 +41,8 @@
 #include "reconcile/reconciler.h"
 #include "scheduling/engine.h"
 #include "scheduling/gang_starts.h"
-#include "scheduling/preemption.h"
 #include "scheduling/plugins/capacity_scheduling/plugin.h"
+#include "scheduling/preemption.h"
 #include "scheduling/queue.h"
 #include "scheduling/reclaim.h"
 
@@ -102,7 +102,7 @@ class Scheduler final : public reconcile::Reconciler {
 
   // Key: kClusterKey. Needs View::changes.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
-                               kube::Client& client, const Clock& clock) override;
+                                       kube::Client& client, const Clock& clock) override;
 
   // Stops all further decisions, because another replica takes over. Pods with a node whose binding
   // was not started are left to that replica.
@@ -392,7 +392,7 @@ class Scheduler final : public reconcile::Reconciler {
   std::set<std::string> preparing_, due_, due_around_;
   std::map<std::string, std::set<std::string>, std::less<>> preparing_on_;
   std::set<std::pair<Time, std::string>> deadlines_;
-  std::set<std::string> asked_;                 // see IsBinding
+  std::set<std::string> asked_;                     // see IsBinding
   std::map<std::string, std::string> dirty_gangs_;  // gangs to be looked at, and why
   // How long pods, by key, wait for GPUs to be partitioned or for the nominated node's agent to
   // report the instances of evicted pods as free. Absent: the wait has not begun, victims still
@@ -413,12 +413,13 @@ class Scheduler final : public reconcile::Reconciler {
   std::set<std::string> has_preempted_for_;
   // Victims whose evictions were not answered, by the preemptor's key.
   std::map<std::string, std::vector<Pod>> unsure_;
-  HopelessKinds hopeless_;                   // valid for one value of Engine::openings
-  HopelessKinds hopeless_claims_;            // for quotas; valid for one value of Engine::changes
-  std::vector<Pod> unpromised_;              // pods whose nomination is to be removed
+  HopelessKinds hopeless_;         // valid for one value of Engine::openings
+  HopelessKinds hopeless_claims_;  // for quotas; valid for one value of Engine::changes
+  std::vector<Pod> unpromised_;    // pods whose nomination is to be removed
   std::map<std::string, EventQueue> tellings_;  // by pod key
-  kube::WorkQueue untold_;                   // pod keys
-  std::map<std::string, EventQueue> unexplained_;  // by pod key; published, but without a remedy yet
+  kube::WorkQueue untold_;                      // pod keys
+  std::map<std::string, EventQueue>
+      unexplained_;  // by pod key; published, but without a remedy yet
   Time remedies_due_{};
   bool telling_ = false;  // a call that publishes is in flight
   bool retired_ = false;

@@ -1,5 +1,5 @@
-// Sets the resource of new pods that request a slice by requirements (cluster/gpu_requirements.h). A mutating
-// webhook, admission.k8s.io/v1.
+// Sets the resource of new pods that request a slice by requirements (cluster/gpu_requirements.h).
+// A mutating webhook, admission.k8s.io/v1.
 //
 //   SliceAdmission admission(catalogue, clock, [&] { return ...the caches' snapshots; });
 //   net::HttpResponse response{.code = answer.code, .body = admission.Review(request.body).body};

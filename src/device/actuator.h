@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "device/backend.h"
-#include "gpu/obstacle.h"
 #include "gpu/catalogue.h"
+#include "gpu/obstacle.h"
 
 namespace nos::device {
 

@@ -17,10 +17,10 @@
 #include "device/backend.h"
 #include "device/backend/gpu_reset.h"
 #include "device/health.h"
-#include "device/nvml_events.h"
 #include "device/nvml/library.h"
 #include "device/nvml/meter.h"
 #include "device/nvml/profiles.h"
+#include "device/nvml_events.h"
 #include "gpu/catalogue.h"
 
 namespace nos::device {

@@ -167,8 +167,7 @@ std::string* ClickHouse::BodyFor(Table table, Millis at, Millis received) {
       inserts_.rbegin(), inserts_.rend(),
       [&](const Insert& insert) { return insert.table == table && insert.day == day; });
   Insert* insert = found == inserts_.rend() ? nullptr : &*found;
-  if (insert == nullptr || insert->begins.size() >= kMaxRows ||
-      insert->body.size() >= kMaxBytes) {
+  if (insert == nullptr || insert->begins.size() >= kMaxRows || insert->body.size() >= kMaxBytes) {
     insert = &inserts_.emplace_back(Insert{table, day, {}, {}});
   }
   insert->begins.push_back(insert->body.size());

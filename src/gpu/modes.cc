@@ -168,7 +168,8 @@ std::string NameOf(const SharingModes& modes) {
 // Profiles of MIG come first and keep the ids that they have in the MIG model.
 class ModesBuilder {
  public:
-  explicit ModesBuilder(const SharingModes& modes) : modes_(modes), model_(std::make_unique<Model>()) {
+  explicit ModesBuilder(const SharingModes& modes)
+      : modes_(modes), model_(std::make_unique<Model>()) {
     model_->name_ = NameOf(modes);
     if (modes.mig != nullptr) {
       TakeOver(*modes.mig);

@@ -44,7 +44,7 @@ struct InstancePart {
   int count = 0;        // at least 2
   friend bool operator==(const InstancePart&, const InstancePart&) = default;
 };
-inline constexpr int kMaxParts = 8;             // per instance: no instance has more slots
+inline constexpr int kMaxParts = 8;              // per instance: no instance has more slots
 std::string PartName(const InstancePart& part);  // "3g.40gb.mps4"
 // nullopt if the text is not the canonical spelling of a part's name.
 std::optional<InstancePart> ParsePartName(std::string_view name);

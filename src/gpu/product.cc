@@ -51,7 +51,8 @@ std::string_view SharingModeOfProfile(std::string_view profile) {
 }
 
 std::string_view SharingModeOf(const Model& model, std::span<const Placement> there) {
-  return there.empty() ? std::string_view() : SharingModeOfProfile(model.profile(there[0].profile).name);
+  return there.empty() ? std::string_view()
+                       : SharingModeOfProfile(model.profile(there[0].profile).name);
 }
 
 std::vector<std::string_view> SharingModesOf(const Model& model, const Model* other) {

@@ -1,8 +1,9 @@
 // Names the product of a GPU and its sharing mode, as Events, metrics and the dashboard show them.
 //
 //   ProductOf(*catalogue.FindSharingModes("H100-80GB+GPU+TIME-4"));     // "H100-80GB"
-//   SharingModeOf(model, placements);                                  // "time slices"; "" if unused
-//   SharingModesOf(model, other);                                      // {"MIG", "MPS", "time slices",
+//   SharingModeOf(model, placements);                                  // "time slices"; "" if
+//   unused SharingModesOf(model, other);                                      // {"MIG", "MPS",
+//   "time slices",
 //   ..}
 //
 // Pure functions.
@@ -17,8 +18,8 @@
 
 namespace nos::gpu {
 
-inline constexpr std::string_view kMigMode = "MIG", kMpsMode = "MPS", kTimeSlicingMode = "time slices",
-                                  kWholeMode = "whole";
+inline constexpr std::string_view kMigMode = "MIG", kMpsMode = "MPS",
+                                  kTimeSlicingMode = "time slices", kWholeMode = "whole";
 
 // The model's name without its sharing-mode suffixes: "GPU-47GB" for "GPU-47GB+GPU+TIME-4", "A30"
 // for "A30+4g.24gb.mps2". A share model ("MPS-79GB") does not name its product, so the result is

@@ -64,9 +64,12 @@ TEST(BoardTest, SharingModeFollowsInstancesOnGpu) {
 
 TEST(BoardTest, ListsPossibleSharingModes) {
   const Model& cut = Find("H100-80GB+GPU+TIME-4");
-  EXPECT_THAT(SharingModesOf(cut, &SharesOf(79)), ElementsAre("MIG", "MPS", "time slices", "whole"));
-  EXPECT_THAT(SharingModesOf(SharesOf(79), &cut), ElementsAre("MIG", "MPS", "time slices", "whole"));
-  EXPECT_THAT(SharingModesOf(Find("GPU-47GB+GPU+TIME-4"), nullptr), ElementsAre("time slices", "whole"));
+  EXPECT_THAT(SharingModesOf(cut, &SharesOf(79)),
+              ElementsAre("MIG", "MPS", "time slices", "whole"));
+  EXPECT_THAT(SharingModesOf(SharesOf(79), &cut),
+              ElementsAre("MIG", "MPS", "time slices", "whole"));
+  EXPECT_THAT(SharingModesOf(Find("GPU-47GB+GPU+TIME-4"), nullptr),
+              ElementsAre("time slices", "whole"));
   EXPECT_THAT(SharingModesOf(Find("A100-40GB"), nullptr), ElementsAre("MIG"));
   EXPECT_THAT(SharingModesOf(SharesOf(39), nullptr), ElementsAre("MPS"));
 }

@@ -1,5 +1,3 @@
 #include "kube/transport.h"
 
-namespace nos::kube {
-
-}  // namespace nos::kube
+namespace nos::kube {}  // namespace nos::kube

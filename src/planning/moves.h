@@ -4,19 +4,19 @@
 //   const MovePlan plan = PlanMoves(snapshot, unplaced, frameworks, plan_options, options);
 //   for (const MovePlan& relief : plan.reliefs) ...   // all of its moves, or none
 //
-// Each MovePlan is the moves for one pending pod. Pending pods are handled one after the other in the
-// order of a plan (planner.h), and later ones see what earlier ones use. A pod moves at most once
-// in a plan, a moved pod is not moved again for another pending pod, and used slices of other pods
-// stay in place. `after` contains the moved pods on their new nodes and the pending pods on theirs.
-// A pending pod that fits because of the moves for others is in `after`, too, but has no MovePlan
-// (code HasRoom).
+// Each MovePlan is the moves for one pending pod. Pending pods are handled one after the other in
+// the order of a plan (planner.h), and later ones see what earlier ones use. A pod moves at most
+// once in a plan, a moved pod is not moved again for another pending pod, and used slices of other
+// pods stay in place. `after` contains the moved pods on their new nodes and the pending pods on
+// theirs. A pending pod that fits because of the moves for others is in `after`, too, but has no
+// MovePlan (code HasRoom).
 //
-// All moves of one MovePlan leave the same node and go to other nodes. The set with the fewest moves
-// is chosen; of equally many, the set with the less important pods, then with more pods over their
-// quota, then with fewer resources. This is proven for nodes with up to about 30 movable pods that
-// could help. On nodes with more, one sufficient set is found step by step. The pods that a gang
-// lacks are handled as a whole, one pod after the other, with most_moves in all; the gang's other
-// pods are handled as single pods.
+// All moves of one MovePlan leave the same node and go to other nodes. The set with the fewest
+// moves is chosen; of equally many, the set with the less important pods, then with more pods over
+// their quota, then with fewer resources. This is proven for nodes with up to about 30 movable pods
+// that could help. On nodes with more, one sufficient set is found step by step. The pods that a
+// gang lacks are handled as a whole, one pod after the other, with most_moves in all; the gang's
+// other pods are handled as single pods.
 //
 // Pure: the same input gives the same plan, except for `out_of_time`.
 #pragma once
@@ -38,8 +38,8 @@ struct MoveOptions {
   int most_reliefs = 10;  // per plan
   int most_tries = 200;   // nodes evaluated per pending pod
   // True if the caller's limits (per hour, per namespace) allow this move in addition to all moves
-  // already accepted. `take` is called for the pods of a MovePlan, in order, when they are accepted.
-  // Null: no limits.
+  // already accepted. `take` is called for the pods of a MovePlan, in order, when they are
+  // accepted. Null: no limits.
   std::function<bool(const cluster::Pod&)> may_move;
   std::function<void(const cluster::Pod&)> take;
   std::function<bool()> out_of_time;

@@ -59,7 +59,8 @@ struct ShrinkPlan {
 };
 
 // `pools`: only nodes that are in the snapshot count.
-ShrinkPlan PlanShrink(const cluster::ClusterSnapshot& snapshot, const std::vector<NodePoolState>& pools,
+ShrinkPlan PlanShrink(const cluster::ClusterSnapshot& snapshot,
+                      const std::vector<NodePoolState>& pools,
                       const scheduling::FrameworkChoice& frameworks, const ShrinkOptions& options);
 
 }  // namespace nos::planning

@@ -254,7 +254,8 @@ Balance::SharedCapacity Balance::RestOf(size_t parent, ResourceId resource, Amou
   if (!min) return {};
   const Level& level = accounts_[parent].children;
   const auto at = std::ranges::lower_bound(level, resource, {}, &Level::value_type::first);
-  const SharedCapacity children = at == level.end() || at->first != resource ? SharedCapacity() : at->second;
+  const SharedCapacity children =
+      at == level.end() || at->first != resource ? SharedCapacity() : at->second;
   const Amount rest = Positive(*min - children.min), own = used - children.used;
   return {rest, rest, own, Positive(rest - own), Positive(own - rest)};
 }
@@ -287,7 +288,8 @@ std::vector<Member> Balance::PathOf(size_t account, ResourceId resource) const {
   return path;
 }
 
-Balance::SharedCapacity Balance::PoolBelow(std::optional<size_t> parent, ResourceId resource) const {
+Balance::SharedCapacity Balance::PoolBelow(std::optional<size_t> parent,
+                                           ResourceId resource) const {
   const Level& level = LevelBelow(parent);
   const auto at = std::ranges::lower_bound(level, resource, {}, &Level::value_type::first);
   SharedCapacity pool = at == level.end() || at->first != resource ? SharedCapacity() : at->second;

@@ -36,8 +36,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cluster/elastic_quota.h"
 #include "cluster/cluster_context.h"
+#include "cluster/elastic_quota.h"
 #include "quota/amounts.h"
 
 namespace nos::quota {

@@ -27,15 +27,17 @@ class ContextCaches::WatchedTable final : public Watched {
   WatchedTable(const kube::ReflectorOptions& options, kube::Resource resource,
                Status (*read)(JsonSource, T&), Member table, std::vector<ContextChange>& changes)
       : kind_(resource.kind), table_(table), cache_(std::move(resource), read, options) {
-    cache_.AddHandler([this, &changes](const std::string& key, const Object& before,
-                                       const Object& after) {
-      auto apply = [table = table_, key, after](ClusterContext& to) { (to.*table).Set(key, after); };
-      ContextChange& change = changes.emplace_back();
-      change.kind = kind_;
-      if (before != nullptr) change.before = before;
-      if (after != nullptr) change.after = after;
-      change.apply = std::move(apply);
-    });
+    cache_.AddHandler(
+        [this, &changes](const std::string& key, const Object& before, const Object& after) {
+          auto apply = [table = table_, key, after](ClusterContext& to) {
+            (to.*table).Set(key, after);
+          };
+          ContextChange& change = changes.emplace_back();
+          change.kind = kind_;
+          if (before != nullptr) change.before = before;
+          if (after != nullptr) change.after = after;
+          change.apply = std::move(apply);
+        });
   }
   bool Pump(kube::Client& client, Time now) override { return cache_.Pump(client, now); }
   const kube::Reflector& reflector() const override { return cache_.reflector(); }
@@ -56,14 +58,14 @@ class ContextCaches::WatchedTable final : public Watched {
 
 template <typename T>
 void ContextCaches::Watch(const kube::ReflectorOptions& options, kube::Resource resource,
-                         Status (*read)(JsonSource, T&),
-                         cluster::Table<T> cluster::ClusterContext::* table) {
+                          Status (*read)(JsonSource, T&),
+                          cluster::Table<T> cluster::ClusterContext::* table) {
   caches_.push_back(
       std::make_unique<WatchedTable<T>>(options, std::move(resource), read, table, changes_));
 }
 
 ContextCaches::ContextCaches(const kube::ReflectorOptions& options,
-                           const std::vector<std::string_view>& kinds) {
+                             const std::vector<std::string_view>& kinds) {
   kube::ReflectorOptions all = options;
   all.may_be_unknown = true;
   cluster::ForEachContextKind([&](const cluster::ContextKind& kind, auto read, auto table) {

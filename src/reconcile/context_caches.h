@@ -33,7 +33,7 @@ class ContextCaches {
  public:
   // Watches only these kinds ("PodGroup"); an empty list means all kinds.
   explicit ContextCaches(const kube::ReflectorOptions& options,
-                        const std::vector<std::string_view>& kinds = {});
+                         const std::vector<std::string_view>& kinds = {});
   ~ContextCaches();
 
   // Returns true if anything changed.

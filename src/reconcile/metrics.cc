@@ -2,8 +2,8 @@
 
 namespace nos::reconcile {
 
-ReconcileResult MeteredReconciler::Reconcile(const std::string& key, const Listers& view, kube::Client& client,
-                                     const Clock& clock) {
+ReconcileResult MeteredReconciler::Reconcile(const std::string& key, const Listers& view,
+                                             kube::Client& client, const Clock& clock) {
   const SteadyClock watch;
   const Time begun = watch.Now();
   ReconcileResult outcome = reconciler_.Reconcile(key, view, client, clock);

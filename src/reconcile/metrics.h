@@ -34,7 +34,8 @@ inline constexpr MetricFamily kAnswers{MetricFamily::Kind::kCounter,
                                        "(agent did not answer), refused (by the API server)."};
 inline constexpr MetricFamily kUnhelped{
     MetricFamily::Kind::kGauge, "nos_partitioner_unplaceable_pods",
-    "Number of pending pods that no repartitioning can place, by first reason.", "nos_partitioner_unhelped_pods"};
+    "Number of pending pods that no repartitioning can place, by first reason.",
+    "nos_partitioner_unhelped_pods"};
 
 inline constexpr MetricFamily kDeviceOperations{
     MetricFamily::Kind::kCounter, "nos_agent_device_operations_total",
@@ -63,7 +64,8 @@ inline constexpr MetricFamily kAdmissionDuration{MetricFamily::Kind::kDuration,
                                                  "Duration of one admission review."};
 inline constexpr MetricFamily kCertificateEnd{
     MetricFamily::Kind::kGauge, "nos_webhook_certificate_expiration_timestamp_seconds",
-    "Expiry of the webhook's certificate, in seconds since 1970.", "nos_webhook_certificate_end_seconds"};
+    "Expiry of the webhook's certificate, in seconds since 1970.",
+    "nos_webhook_certificate_end_seconds"};
 
 // Counts and times the reconciliations of another reconciler.
 class MeteredReconciler final : public Reconciler {
@@ -72,7 +74,7 @@ class MeteredReconciler final : public Reconciler {
   MeteredReconciler(Reconciler& reconciler, std::string name, Metrics& metrics)
       : reconciler_(reconciler), name_(std::move(name)), metrics_(metrics) {}
   ReconcileResult Reconcile(const std::string& key, const Listers& view, kube::Client& client,
-                    const Clock& clock) override;
+                            const Clock& clock) override;
 
  private:
   Reconciler& reconciler_;

@@ -62,8 +62,8 @@ inline constexpr std::string_view kClusterKey = "cluster";
 class Reconciler {
  public:
   virtual ~Reconciler() = default;
-  virtual ReconcileResult Reconcile(const std::string& key, const Listers& view, kube::Client& client,
-                            const Clock& clock) = 0;
+  virtual ReconcileResult Reconcile(const std::string& key, const Listers& view,
+                                    kube::Client& client, const Clock& clock) = 0;
 };
 
 }  // namespace nos::reconcile

@@ -96,8 +96,8 @@ Status Runner::ReadError() const {
   return nodes.ok() && around_ != nullptr ? around_->ReadError() : nodes;
 }
 
-void RunUntil(const std::function<bool()>& stop, Runner& runner, WakeSignal& bell, const Clock& clock,
-              const std::function<void()>& each) {
+void RunUntil(const std::function<bool()>& stop, Runner& runner, WakeSignal& bell,
+              const Clock& clock, const std::function<void()>& each) {
   // An upper limit, in case a change does not wake the loop.
   constexpr Duration kLongest = std::chrono::minutes(1);
   while (!stop()) {

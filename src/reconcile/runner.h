@@ -87,7 +87,7 @@ class Runner {
 // Runs `runner` until `stop` returns true. Between steps it waits for the wake signal `bell` or the
 // next due time. Signal it when something has arrived (RunnerOptions::wake) and when `stop` has
 // become true. `each` is called before every step and may replace the reconciler.
-void RunUntil(const std::function<bool()>& stop, Runner& runner, WakeSignal& bell, const Clock& clock,
-              const std::function<void()>& each);
+void RunUntil(const std::function<bool()>& stop, Runner& runner, WakeSignal& bell,
+              const Clock& clock, const std::function<void()>& each);
 
 }  // namespace nos::reconcile

@@ -12,7 +12,8 @@ namespace {
 
 class Counting final : public Reconciler {
  public:
-  ReconcileResult Reconcile(const std::string&, const Listers& view, kube::Client&, const Clock&) override {
+  ReconcileResult Reconcile(const std::string&, const Listers& view, kube::Client&,
+                            const Clock&) override {
     ++calls;
     nodes = view.nodes.Snapshot()->size();
     return ReconcileResult::Done();
@@ -52,7 +53,8 @@ TEST(RunnerTest, StandByKeepsCachesWarmAndTakesOverAtOnce) {
 TEST(RunnerTest, RetriesAtTheTimeThatAFailureNames) {
   class Failing final : public Reconciler {
    public:
-    ReconcileResult Reconcile(const std::string&, const Listers&, kube::Client&, const Clock&) override {
+    ReconcileResult Reconcile(const std::string&, const Listers&, kube::Client&,
+                              const Clock&) override {
       ++calls;
       return {{Code::kUnavailable, "not yet"}, std::chrono::seconds(1)};
     }

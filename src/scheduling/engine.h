@@ -8,8 +8,8 @@
 //   if (decision.node != nullptr) engine.Assume(pod, decision.node->node->meta.name);
 //
 // Decisions equal those of Framework::Schedule on the same snapshot with the result of the last
-// Precompute. See Nominate for pods with nominations (kube-scheduler's nominated nodes). For each kind
-// of pod (pod_kind.h) the engine caches verdicts and scores of all nodes; it keeps the most
+// Precompute. See Nominate for pods with nominations (kube-scheduler's nominated nodes). For each
+// kind of pod (pod_kind.h) the engine caches verdicts and scores of all nodes; it keeps the most
 // recently used kinds (kind_tables.h).
 //
 // Owned by one thread.
@@ -149,7 +149,9 @@ class Engine {
   // Simulates placements and evictions on a copy.
   Rehearsal Rehearse() const { return Rehearse(snapshot_); }
   // The same on another state of the cluster.
-  Rehearsal Rehearse(cluster::ClusterSnapshot from) const { return {std::move(from), precomputed_}; }
+  Rehearsal Rehearse(cluster::ClusterSnapshot from) const {
+    return {std::move(from), precomputed_};
+  }
   // Lowest priority of bound and assumed pods. Absent: there are none.
   std::optional<int32_t> LeastPriority() const;
   // Incremented by every change that may free capacity for a pod: everything except added pods.

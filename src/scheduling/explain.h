@@ -29,8 +29,8 @@ namespace nos::scheduling {
 // WithPromises in explain_promises.h.
 struct ExplainInput {
   const Framework& framework;  // the framework that schedules the pod
-  // Like `framework`, but partitions GPUs for the pod if needed (PartitionedBy::kScheduler). May be the same
-  // object.
+  // Like `framework`, but partitions GPUs for the pod if needed (PartitionedBy::kScheduler). May be
+  // the same object.
   const Framework& cutting;
   const cluster::ClusterSnapshot& snapshot;
   const cluster::Pod& pod;  // pending (IsPending)

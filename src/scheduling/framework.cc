@@ -131,7 +131,8 @@ Verdict Framework::Filter(const Cycle& cycle, const Pod& pod, const NodeInfo& no
 
 CycleState Framework::Precompute(const ClusterSnapshot& snapshot, Pods waiting) const {
   CycleState precomputed;
-  for (const Scorer& scorer : points_.scorers) scorer.plugin->Precompute(snapshot, waiting, precomputed);
+  for (const Scorer& scorer : points_.scorers)
+    scorer.plugin->Precompute(snapshot, waiting, precomputed);
   return precomputed;
 }
 

@@ -1,12 +1,12 @@
 // Runs the plugins of one profile, in order, over a snapshot.
 //
 //   const Framework framework = Framework::Default();
-//   const CycleState precomputed = framework.Precompute(snapshot, waiting);  // once for a batch of pods
-//   const Decision decision = framework.Schedule(pod, snapshot, precomputed);
-//   if (decision.node == nullptr) log::Info(decision.diagnosis.ToString());
+//   const CycleState precomputed = framework.Precompute(snapshot, waiting);  // once for a batch of
+//   pods const Decision decision = framework.Schedule(pod, snapshot, precomputed); if
+//   (decision.node == nullptr) log::Info(decision.diagnosis.ToString());
 //
-// Thread-safe: any number of threads may use a framework, each with its own Cycle and Precompute result.
-// engine.h makes the same decisions faster for a sequence of pods.
+// Thread-safe: any number of threads may use a framework, each with its own Cycle and Precompute
+// result. engine.h makes the same decisions faster for a sequence of pods.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ struct Decision {
 // Which component partitions GPUs for pods that find no free slice.
 enum class PartitionedBy {
   kPartitioner,  // the partitioner: the scheduler waits until slices exist
-  kScheduler,       // this scheduler, in the cycle that chooses the node
+  kScheduler,    // this scheduler, in the cycle that chooses the node
 };
 
 // The plugins in the order in which they run.
@@ -96,8 +96,8 @@ class Framework {
   std::span<const ReservePlugin* const> reservers() const { return points_.reservers; }
   std::span<const PreBindPlugin* const> pre_binders() const { return points_.pre_binders; }
   std::span<const PreEnqueuePlugin* const> gates() const { return points_.gates; }
-  // kScheduler if the GpuCutting filter is enabled: the caller must then have GPUs partitioned for the
-  // pods that it places.
+  // kScheduler if the GpuCutting filter is enabled: the caller must then have GPUs partitioned for
+  // the pods that it places.
   PartitionedBy partitioned_by() const { return partitioned_by_; }
   // Null: pods of this framework are not subject to quotas.
   const QuotaPlugin* quotas() const { return quotas_; }
@@ -121,8 +121,8 @@ class Framework {
   // Chooses the best feasible node.
   Decision Schedule(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     const CycleState& precomputed) const;
-  // For a single pod: calls Precompute with running pods and this pod, which takes time proportional to
-  // the number of all pods.
+  // For a single pod: calls Precompute with running pods and this pod, which takes time
+  // proportional to the number of all pods.
   Decision Schedule(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
   // Collects the verdicts of all nodes on the pod.
   Diagnosis Diagnose(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;

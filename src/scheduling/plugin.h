@@ -69,14 +69,14 @@ struct ClusterEvent {
     kPodBound,    // a pod was bound, by any scheduler
     kPodChanged,  // a bound pod changed: labels, resized requests, or its deletion began
     kPodLeft,     // a bound pod finished or was deleted
-    kContext,      // an object of the cluster context (kind `around`) was added, changed or removed
+    kContext,     // an object of the cluster context (kind `around`) was added, changed or removed
   } kind;
   // Before and after the change; null if the object did not exist.
   std::shared_ptr<const cluster::Node> node_before = {}, node = {};
   std::shared_ptr<const cluster::Pod> pod_before = {}, pod = {};
   std::string_view around = {};  // "PersistentVolumeClaim", "Namespace", ...
-  // For kContext: a std::shared_ptr<const T>, with the T that ClusterContext uses for the kind. Both
-  // are empty if the changed object is unknown.
+  // For kContext: a std::shared_ptr<const T>, with the T that ClusterContext uses for the kind.
+  // Both are empty if the changed object is unknown.
   std::any around_before = {}, around_after = {};
 
   // Null if the object did not exist or has another type.
@@ -186,9 +186,9 @@ class ScorePlugin : public virtual Plugin {
   // Precomputes inputs of scores that depend on the whole cluster. Called once per batch of pods.
   // `waiting` are all pods without a node, including pods outside the batch.
   virtual void Precompute(const cluster::ClusterSnapshot&, Pods /*waiting*/,
-                     CycleState& /*precomputed*/) const {}
-  // Called once per pod, before any score. `state` includes the data that Precompute left, if it was
-  // called. `feasible` are the nodes that passed all filters. Return false if all nodes score
+                          CycleState& /*precomputed*/) const {}
+  // Called once per pod, before any score. `state` includes the data that Precompute left, if it
+  // was called. `feasible` are the nodes that passed all filters. Return false if all nodes score
   // equally for this pod; the plugin is then not called until UpdateScore reports a change.
   virtual bool PreScore(const cluster::Pod& /*pod*/, const cluster::ClusterSnapshot&,
                         Nodes /*feasible*/, CycleState& /*state*/) const {
@@ -205,7 +205,7 @@ class ScorePlugin : public virtual Plugin {
   // The same when `node` becomes feasible or stops being feasible. Returns what must be recomputed.
   enum class Recompute { kNothing, kScores, kPreScore };
   virtual Recompute UpdateFeasible(const cluster::NodeInfo& /*node*/, bool /*feasible*/,
-                              CycleState& /*state*/) const {
+                                   CycleState& /*state*/) const {
     return Recompute::kPreScore;
   }
   // True if scores depend on images of other nodes. PreScore is then called again when images

@@ -147,9 +147,9 @@ class Reclaim final : public EvictionRule {
   std::set<std::string> spared_;
   std::map<std::string, Pod> gone_;  // by key
   Pod pod_;
-  std::vector<Group> groups_;           // pods that may be evicted for the pod
-  std::vector<Place> places_;           // in visiting order
-  ResourceShortfall lacks_;                         // of the node given to LookAt
+  std::vector<Group> groups_;                 // pods that may be evicted for the pod
+  std::vector<Place> places_;                 // in visiting order
+  ResourceShortfall lacks_;                   // of the node given to LookAt
   std::optional<quota::Entitlement> on_any_;  // the pod's claim on any node; absent before Find
   // Claims of a pod whose charge differs between nodes, keyed by the memory of the nodes' GPUs.
   std::map<quota::GpuWorth, quota::Entitlement> by_worth_;

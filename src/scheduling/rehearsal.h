@@ -51,7 +51,8 @@ class Rehearsal {
 const CycleState& LearntOf(const Rehearsal::Learnt& precomputed, const Framework& framework);
 
 // Adds to the pod the exact instances to create for it on the node, if instances must be created
-// there. Otherwise returns the pod unchanged. `precomputed`: result of the framework's last Precompute.
+// there. Otherwise returns the pod unchanged. `precomputed`: result of the framework's last
+// Precompute.
 std::shared_ptr<const cluster::Pod> WithInstances(const Framework& framework,
                                                   const CycleState& precomputed,
                                                   const cluster::NodeInfo& node,

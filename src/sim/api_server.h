@@ -27,8 +27,8 @@
 
 #include "base/clock.h"
 #include "kube/transport.h"
-#include "sim/apiserver/storage/watch_hub.h"
 #include "sim/apiserver/server/webhook.h"
+#include "sim/apiserver/storage/watch_hub.h"
 
 namespace nos::sim {
 

@@ -13,11 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/node_modes.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "cluster/objects.h"
 #include "codec/json.h"
-#include "agent/node_modes.h"
 #include "gpu/catalogue.h"
 #include "gpu/modes.h"
 #include "gpu/shares.h"

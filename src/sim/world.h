@@ -27,11 +27,11 @@
 #include "sim/api_server.h"
 #include "sim/world/checks/eviction_checker.h"
 #include "sim/world/checks/gang_checker.h"
-#include "sim/world/run/infrastructure.h"
-#include "sim/world/node/machine.h"
 #include "sim/world/checks/move_checker.h"
-#include "sim/world/node/pod_keeper.h"
 #include "sim/world/checks/quota_checker.h"
+#include "sim/world/node/machine.h"
+#include "sim/world/node/pod_keeper.h"
+#include "sim/world/run/infrastructure.h"
 #include "sim/world/run/slice_webhook.h"
 
 namespace nos::sim {
@@ -196,7 +196,8 @@ class World {
   kube::Cache<cluster::Node> nodes_;
   PodKeeper keeper_;
   scheduling::Framework framework_ = scheduling::Framework::Default();
-  scheduling::Framework scheduler_framework_ = scheduling::Framework::Default(options_.partitioned_by);
+  scheduling::Framework scheduler_framework_ =
+      scheduling::Framework::Default(options_.partitioned_by);
   scheduling::Framework cutting_framework_ =
       scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;

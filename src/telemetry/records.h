@@ -44,8 +44,8 @@ struct Gpu {
   std::string health;  // "": healthy; else why it cannot be used
   std::vector<Instance> instances;
   std::vector<Holder> holders;  // of the whole GPU
-  // Sharing mode (gpu/product.h), and modes that the GPU can switch to. "": the GPU is unused, or the
-  // reporter is an older version.
+  // Sharing mode (gpu/product.h), and modes that the GPU can switch to. "": the GPU is unused, or
+  // the reporter is an older version.
   std::string way{};
   std::vector<std::string> switches{};
   bool InTurns() const { return slots > 0 && way == gpu::kTimeSlicingMode; }

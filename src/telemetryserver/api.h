@@ -14,11 +14,11 @@
 #include "telemetryserver/actions.h"
 #include "telemetryserver/api/stream.h"
 #include "telemetryserver/audit.h"
+#include "telemetryserver/concurrency_limiter.h"
 #include "telemetryserver/ingest.h"
 #include "telemetryserver/limits.h"
 #include "telemetryserver/reader.h"
 #include "telemetryserver/recorder.h"
-#include "telemetryserver/concurrency_limiter.h"
 #include "telemetryserver/views.h"
 
 namespace nos::telemetryserver {

@@ -159,7 +159,7 @@ class Recorder {
   std::map<int64_t, int64_t> events_since_checkpoint_;
   std::map<int64_t, telemetry::Millis> checkpoint_at_;
   std::map<int64_t, Derived> derived_;  // by cluster, as on disk
-  std::unique_ptr<Backfill> past_;     // being recomputed; null: none
+  std::unique_ptr<Backfill> past_;      // being recomputed; null: none
   std::string derived_last_;            // cluster that had the last turn
   Time derive_after_{};                 // of the steady clock
   int64_t folded_ = 0;                  // journal position

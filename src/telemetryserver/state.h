@@ -207,7 +207,7 @@ class State {
   std::map<std::string, Pod> pods_;
   Things quotas_, jobs_, queues_, pools_;
   Durations durations_;
-  Tombstones gone_;                                                        // not nodes: gone_nodes_
+  Tombstones gone_;                                                  // not nodes: gone_nodes_
   std::unordered_map<std::string, std::string> uid_of_;              // by ns/name
   std::unordered_map<std::string, std::set<std::string>> nodes_of_;  // by ns/name of a holder
   std::unordered_map<std::string, Latest> latest_;                   // by subject

@@ -16,7 +16,7 @@ namespace nos::telemetryserver {
 namespace {
 
 constexpr int64_t kPageBytes = 16384;  // most rows of samples fit into one
-constexpr size_t kMinGzip = 500;     // a layout of 8 GPUs has 17 kB, and a thirtieth as gzip
+constexpr size_t kMinGzip = 500;       // a layout of 8 GPUs has 17 kB, and a thirtieth as gzip
 constexpr size_t kMaxClusters = 100;
 constexpr size_t kMaxMetricNames =
     kMaxClusters * kMaxClusterMetrics + 100;  // and metrics of this server

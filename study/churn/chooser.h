@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "study/placement/relocation.h"
-#include "study/churn/simulation.h"
 #include "study/churn/mix.h"
+#include "study/churn/simulation.h"
+#include "study/placement/relocation.h"
 
 namespace nos::study {
 

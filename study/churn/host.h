@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "gpu/catalogue.h"
-#include "study/churn/simulation.h"
 #include "study/churn/mix.h"
+#include "study/churn/simulation.h"
 
 namespace nos::study {
 

@@ -1,6 +1,6 @@
-#include "study/placement/fleet.h"
 #include "gpu/fragmentation.h"
 #include "study/churn/chooser.h"
+#include "study/placement/fleet.h"
 
 namespace nos::study {
 namespace {

@@ -51,7 +51,8 @@ void Fleet::Mark(gpu::LayoutId layout, bool present) {
   }
 }
 
-gpu::LayoutId Fleet::BestLayout(gpu::ProfileId profile, std::span<const gpu::LayoutId> reserved) const {
+gpu::LayoutId Fleet::BestLayout(gpu::ProfileId profile,
+                                std::span<const gpu::LayoutId> reserved) const {
   const std::vector<uint64_t>& words = ranks_[profile];
   for (size_t w = 0; w < words.size(); ++w) {
     for (uint64_t rest = words[w]; rest != 0; rest &= rest - 1) {

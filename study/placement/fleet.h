@@ -54,11 +54,11 @@ class Fleet {
   void Mark(gpu::LayoutId layout, bool present);
 
   const gpu::Fragmentation* rule_;
-  std::vector<gpu::LayoutId> layout_;                // by GPU
-  std::vector<uint32_t> index_;                      // by GPU: position in gpus_of_
-  std::vector<std::vector<uint32_t>> gpus_of_;       // by layout
-  std::vector<gpu::LayoutId> present_;               // sorted
-  std::vector<std::vector<uint64_t>> ranks_;         // by profile: bit r: Preferred()[r] is present
+  std::vector<gpu::LayoutId> layout_;           // by GPU
+  std::vector<uint32_t> index_;                 // by GPU: position in gpus_of_
+  std::vector<std::vector<uint32_t>> gpus_of_;  // by layout
+  std::vector<gpu::LayoutId> present_;          // sorted
+  std::vector<std::vector<uint64_t>> ranks_;    // by profile: bit r: Preferred()[r] is present
 };
 
 }  // namespace nos::study

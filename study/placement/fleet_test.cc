@@ -33,7 +33,8 @@ TEST(Fleet, ChoosesTheLeastLossOfAllGpus) {
     Random random(7);
     for (int i = 0; i < 3000; ++i) {
       Step(fleet, kGpus, 0.7, random);
-      const auto profile = static_cast<gpu::ProfileId>(random.Below(rule.layouts().profile_count()));
+      const auto profile =
+          static_cast<gpu::ProfileId>(random.Below(rule.layouts().profile_count()));
       int least = gpu::Fragmentation::kNeverFits;
       for (uint32_t g = 0; g < kGpus; ++g) {
         least = std::min(least, rule.Loss(fleet.layout(g), profile));
@@ -106,7 +107,8 @@ TEST(Relocation, PlansAreValidAndSingleMovesAreFound) {
     std::multiset<size_t> sizes;
     for (int i = 0; i < 20'000; ++i) {
       Step(fleet, kGpus, 0.65, random);
-      const auto profile = static_cast<gpu::ProfileId>(random.Below(rule.layouts().profile_count()));
+      const auto profile =
+          static_cast<gpu::ProfileId>(random.Below(rule.layouts().profile_count()));
       if (fleet.Choose(profile)) continue;
       const auto single = FindRelocation(fleet, profile, 1);
       ASSERT_EQ(single.has_value(), OneMoveWorks(fleet, kGpus, profile));

@@ -57,15 +57,17 @@ class Search {
 
   // Starts a draft for each placement of the profile on a GPU from which instances were removed.
   template <typename Visit>
-  void ForEachStart(gpu::LayoutId before, gpu::LayoutId freed, gpu::ProfileId profile, const Visit& visit) const {
-    ForEachBit(table_.Addable(freed) & table_.PlacementsOf(profile), [&](gpu::PlacementId placement) {
-      Draft draft;
-      draft.request = placement;
-      draft.gpus[0] = {before, table_.Add(freed, placement)};
-      draft.gpu_count = 1;
-      draft.loss = rule_.Potential(before) - rule_.Potential(draft.gpus[0].now);
-      visit(draft);
-    });
+  void ForEachStart(gpu::LayoutId before, gpu::LayoutId freed, gpu::ProfileId profile,
+                    const Visit& visit) const {
+    ForEachBit(table_.Addable(freed) & table_.PlacementsOf(profile),
+               [&](gpu::PlacementId placement) {
+                 Draft draft;
+                 draft.request = placement;
+                 draft.gpus[0] = {before, table_.Add(freed, placement)};
+                 draft.gpu_count = 1;
+                 draft.loss = rule_.Potential(before) - rule_.Potential(draft.gpus[0].now);
+                 visit(draft);
+               });
   }
 
   // Finds the best place for an instance removed from GPU 0. False if there is none. `kept`: a
@@ -99,7 +101,8 @@ class Search {
       return table_.Copies(gpu::LayoutTable::kEmpty, ProfileOf(p));
     };
     if (fit(b) < fit(a)) std::swap(a, b);
-    return Settle(draft, a, gpu::LayoutTable::kIllegal) && Settle(draft, b, gpu::LayoutTable::kIllegal);
+    return Settle(draft, a, gpu::LayoutTable::kIllegal) &&
+           Settle(draft, b, gpu::LayoutTable::kIllegal);
   }
 
   // Moves one instance, without using one GPU of layout `kept`.
@@ -204,7 +207,8 @@ class Search {
 
 }  // namespace
 
-std::optional<Relocation> FindRelocation(const Fleet& fleet, gpu::ProfileId profile, int max_moves) {
+std::optional<Relocation> FindRelocation(const Fleet& fleet, gpu::ProfileId profile,
+                                         int max_moves) {
   return Search(fleet).Run(profile, max_moves);
 }
 

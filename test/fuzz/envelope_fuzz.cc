@@ -2,8 +2,8 @@
 // that can be written as JSON and rebuilt from its own records.
 #include "codec/json.h"
 #include "fuzz.h"
-#include "telemetryserver/derived.h"
 #include "telemetry/envelope.h"
+#include "telemetryserver/derived.h"
 #include "telemetryserver/views.h"
 
 using namespace nos;             // NOLINT

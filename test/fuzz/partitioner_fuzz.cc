@@ -12,10 +12,10 @@
 #include "cluster/annotations.h"
 #include "codec/utf8.h"
 #include "controllers/partitioner.h"
-#include "reconcile/runner.h"
-#include "reconcile/testing/scene.h"
 #include "fuzz.h"
 #include "kube/testing/fake_api.h"
+#include "reconcile/runner.h"
+#include "reconcile/testing/scene.h"
 
 using namespace nos;               // NOLINT
 using namespace nos::controllers;  // NOLINT
@@ -47,7 +47,8 @@ class Cluster {
   }
 
   void Run() {
-    Require(reconcile::testing::RunFor(runner_, clock_, std::chrono::seconds(70)), "it comes to rest");
+    Require(reconcile::testing::RunFor(runner_, clock_, std::chrono::seconds(70)),
+            "it comes to rest");
     for (const Decision& decision : partitioner_.decisions()) {
       const size_t size = decision.note.size() + decision.plan_id.size() + decision.before.size();
       Require(size < 2000, "what is remembered is little");

@@ -1,8 +1,8 @@
 // Objects other than pods and nodes that schedulers and telemetry watch, as sent by an API server:
 // every reader decodes them directly from text and through a tree. Both accept the object or
 // neither, and accepted objects are complete.
-#include "cluster/node_pool.h"
 #include "cluster/cluster_context.h"
+#include "cluster/node_pool.h"
 #include "cluster/work.h"
 #include "codec/duplicate_keys.h"
 #include "codec/json.h"

@@ -91,7 +91,8 @@ class AgentTest : public ::testing::Test {
 
   // Runs the agent for this time.
   void Run(Duration time = seconds(30)) {
-    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time))
+        << "the agent does not come to rest";
   }
 
   // Sets the requested partitioning of the node's GPUs.
@@ -133,7 +134,7 @@ class AgentTest : public ::testing::Test {
   }
   int64_t Allocatable(const std::string& profile) {
     return reconcile::AllocatableOf(cluster::DecodeNode(*api_.Find("nodes", kNode)).value(),
-                         "nvidia.com/mig-" + profile);
+                                    "nvidia.com/mig-" + profile);
   }
   // Sets the pod's status as its kubelet does when it admits the pod.
   void Admitted(const std::string& name) {

@@ -46,7 +46,8 @@ SharingSettings Agent::SharingSettingsOf(const cluster::Node& node, Time now) {
   division.resets = extras_.resets;
   const cluster::Condition* noted = FindCondition(node.conditions, std::string(kRebootRequired));
   division.takes_back = extras_.resets != ResetRule::kNever || !stale_pending_modes_ ||
-                        !stale_pending_modes_->empty() || (noted != nullptr && noted->status == "True");
+                        !stale_pending_modes_->empty() ||
+                        (noted != nullptr && noted->status == "True");
   if (!division.hybrid) {
     no_mig_.clear();
     reset_pauses_.Clear();
@@ -83,7 +84,8 @@ void Agent::FindStalePendingModes(const ObservedState& round) {
 
 // Cancels the pending modes of FindStalePendingModes; no spec has to request it.
 std::optional<device::Operation> Agent::NextTakeBack(
-    const ObservedState& round, const std::function<bool(const device::Operation&)>& deferred) const {
+    const ObservedState& round,
+    const std::function<bool(const device::Operation&)>& deferred) const {
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
     if (!stale_pending_modes_ || !stale_pending_modes_->contains(gpu.uuid) || !Waits(gpu)) continue;
     using enum device::Operation::Kind;
@@ -121,8 +123,8 @@ Status Agent::ApplyOrReset(const device::Operation& operation, const ObservedSta
 }
 
 // If a GPU cannot be reset, it keeps its mode for a while, so that plans can use it in that mode.
-void Agent::KeepMode(const device::Operation& operation, const Status& error, const ObservedState& round,
-                     Time now) {
+void Agent::KeepMode(const device::Operation& operation, const Status& error,
+                     const ObservedState& round, Time now) {
   const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
   const bool resets = gpu != nullptr && gpu->mig_after_reset && Switches(operation, *gpu);
   if (!resets || !failures_.GivenUp(operation)) return;

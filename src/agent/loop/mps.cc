@@ -124,7 +124,8 @@ std::set<int> Agent::NotTakenOver(const ObservedState& round) const {
 // Resets the compute mode of GPUs that an earlier agent shared, if this agent shares none and no
 // pod holds a share.
 std::optional<device::Operation> Agent::NextPutBack(
-    const ObservedState& round, const std::function<bool(const device::Operation&)>& deferred) const {
+    const ObservedState& round,
+    const std::function<bool(const device::Operation&)>& deferred) const {
   std::set<std::string> held = round.keep;
   for (const auto& [id, pod] : round.devices.holders) {
     if (const auto share = device::ParseMpsShareId(id)) held.insert(share->gpu_uuid);

@@ -93,7 +93,7 @@ Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalog
       reset_pauses_({config.first_reset_pause, config.longest_reset_pause}) {}
 
 reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile::Listers& view,
-                                    kube::Client& client, const Clock& clock) {
+                                            kube::Client& client, const Clock& clock) {
   // 1. Observe driver, kubelet, pods and node. Every decision below is based on this observation.
   const Node node = NodeNow(view);
   if (node == nullptr) return reconcile::ReconcileResult::Again(config_.poll);
@@ -425,7 +425,7 @@ device::Progress Agent::Decide(ObservedState& round, Time now) {
 }
 
 reconcile::ReconcileResult Agent::Act(const device::Operation& operation, ObservedState& round,
-                              kube::Client& client, const Clock& clock) {
+                                      kube::Client& client, const Clock& clock) {
   Result<bool> free = StillFree(operation, round, client, clock.Now());
   if (!free.ok()) return reconcile::ReconcileResult::Failed(free.status());
   // The caches do not show yet why the device is in use. An immediate retry would not help.
@@ -463,8 +463,8 @@ Result<bool> Agent::StillFree(const device::Operation& operation, ObservedState&
 
 // No operation is possible now: reports, and returns when to look again. `offered`: the kubelet has
 // the current devices.
-reconcile::ReconcileResult Agent::Rest(const device::Progress& progress, const ObservedState& round, bool offered,
-                               kube::Client& client, Time now) {
+reconcile::ReconcileResult Agent::Rest(const device::Progress& progress, const ObservedState& round,
+                                       bool offered, kube::Client& client, Time now) {
   // 1. The plan has ended if no instance is draining, no operation waits, and failing operations
   //    have been given up.
   std::optional<reconcile::PlanResult> result;

@@ -18,7 +18,8 @@ constexpr size_t kMaxMessage = 1000;  // bytes; the API server accepts 32 KiB, b
 
 }  // namespace
 
-reconcile::PlanResult Agent::ResultOf(const device::Progress& progress, const ObservedState& round) const {
+reconcile::PlanResult Agent::ResultOf(const device::Progress& progress,
+                                      const ObservedState& round) const {
   reconcile::PlanResult result{plan_, true, progress.obstacles};
   const std::vector<gpu::Obstacle> failed = failures_.Obstacles();
   for (const auto* more : {&round.unreadable, &failed}) {
@@ -57,8 +58,8 @@ Status Agent::Report(const ObservedState& round, const std::optional<reconcile::
       .Within("report GPUs of node " + node_);
 }
 
-void Agent::Announce(const ObservedState& round, const reconcile::PlanResult& result, kube::Client& client,
-                     Time now) {
+void Agent::Announce(const ObservedState& round, const reconcile::PlanResult& result,
+                     kube::Client& client, Time now) {
   std::string text = reconcile::WritePlanResult(result);
   const auto known = round.node->meta.annotations.find(cluster::kPlanResult);
   const bool old = known != round.node->meta.annotations.end() && known->second == text;

@@ -174,7 +174,8 @@ TEST_F(AgentResetTest, ReportsThatNodeNeedsReboot) {
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NeedsReboot"));
   EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4") << "unchanged until the reboot";
   EXPECT_EQ(Annotation("status-other-model-0"), "MPS-39GB");
-  EXPECT_EQ(RebootCondition(), "True MigModePending GPU 0 takes MIG mode when the node is rebooted");
+  EXPECT_EQ(RebootCondition(),
+            "True MigModePending GPU 0 takes MIG mode when the node is rebooted");
   EXPECT_THAT(Events(), HasSubstr("GPU 0 takes MIG mode"));
   Start(ResetRule::kNode);
   Run(seconds(60));
@@ -244,7 +245,8 @@ TEST_F(AgentResetTest, ReportsAndRetriesRefusedCancellationOfPendingMode) {
   ASSERT_FALSE(boards_->EnableMig(0).ok());
   Start(ResetRule::kNever);
   Run(std::chrono::minutes(5));
-  EXPECT_EQ(RebootCondition(), "True MigModePending GPU 0 takes MIG mode when the node is rebooted");
+  EXPECT_EQ(RebootCondition(),
+            "True MigModePending GPU 0 takes MIG mode when the node is rebooted");
   EXPECT_THAT(Events(), HasSubstr("disable MIG on GPU 0: NVML_ERROR_IN_USE"));
   EXPECT_GE(tries, 5);
   EXPECT_LE(tries, 20) << "with growing pauses";

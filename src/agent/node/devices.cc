@@ -23,7 +23,8 @@ const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& cat
 bool IsPlain(const device::GpuInfo& info) { return !info.mig_enabled && info.share_gib == 0; }
 
 // True if a GPU of a hybrid node cannot change its MIG mode now.
-bool KeepsMig(const gpu::Model& board, const device::GpuInfo& info, const SharingSettings& division) {
+bool KeepsMig(const gpu::Model& board, const device::GpuInfo& info,
+              const SharingSettings& division) {
   if (!NeedsReset(board)) return division.no_mig.contains(info.index);
   if (division.resets == ResetRule::kNever || division.not_reset.contains(info.index)) return true;
   return division.resets == ResetRule::kNode && WaitsForReset(info);
@@ -39,10 +40,11 @@ const gpu::Model* CutModelOf(const device::GpuInfo& info, const gpu::Catalogue& 
         catalogue.FindSharingModes(gpu::NameOf({.mig = board, .parts = division.parts}));
     return divided != nullptr ? divided : board;
   }
-  gpu::SharingModes modes{.mig = keeps ? nullptr : board,
-                   .memory_gib = static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)),
-                   .whole = true,
-                   .parts = division.parts};
+  gpu::SharingModes modes{
+      .mig = keeps ? nullptr : board,
+      .memory_gib = static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)),
+      .whole = true,
+      .parts = division.parts};
   // Time slices keep their slots when the GPU can be in MIG mode again.
   if (keeps && board != nullptr && board->slots() < gpu::kPlainSlots) modes.slots = board->slots();
   modes.time_slices = std::min(division.time_slices, gpu::MostTimeSlices(modes));
@@ -85,7 +87,8 @@ void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
 }
 
 void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
-                const gpu::Catalogue& catalogue, const SharingSettings& division, NodeDevices& devices) {
+                const gpu::Catalogue& catalogue, const SharingSettings& division,
+                NodeDevices& devices) {
   const auto unreadable = [&](const std::string& why) {
     devices.problems.push_back(fmt::format("GPU {}: {}", info.index, why));
     devices.unreadable.push_back({info.index, nullptr, true, {}, info.uuid});
@@ -327,7 +330,7 @@ int64_t NodeDevices::Told(const std::string& pod, const std::string& resource) c
 }
 
 Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
-               std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+                       std::span<const std::shared_ptr<const cluster::Pod>> pods) {
   Alive alive;
   for (const auto& pod : pods) {
     if (!pod->Finished()) alive[pod->Key()] = pod.get();

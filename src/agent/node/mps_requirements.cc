@@ -67,7 +67,7 @@ std::string OtherUser(const Pod& pod, const std::vector<std::string>& gpus,
 }  // namespace
 
 std::vector<MpsViolation> FindMpsViolations(const NodeDevices& devices, std::span<const Pod> pods,
-                                  const MpsPodRequirements& needs) {
+                                            const MpsPodRequirements& needs) {
   std::vector<Pod> sharing;
   for (const Pod& pod : pods) {
     if (!pod->Finished() && AsksForSharesAnywhere(*pod)) {

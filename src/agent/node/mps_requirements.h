@@ -32,8 +32,8 @@ struct MpsViolation {
 
 // `pods`: the pods bound to the node. Only users in pod specs are known, not those of images. If
 // two pods of one GPU have different users, the later pod is reported.
-std::vector<MpsViolation> FindMpsViolations(const NodeDevices& devices,
-                                  std::span<const std::shared_ptr<const cluster::Pod>> pods,
-                                  const MpsPodRequirements& needs);
+std::vector<MpsViolation> FindMpsViolations(
+    const NodeDevices& devices, std::span<const std::shared_ptr<const cluster::Pod>> pods,
+    const MpsPodRequirements& needs);
 
 }  // namespace nos::agent

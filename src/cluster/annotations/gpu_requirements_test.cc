@@ -11,10 +11,10 @@ using ::testing::HasSubstr;
 
 TEST(NeedTest, IsReadFromAnnotations) {
   const auto need = ReadGpuRequirements({{std::string(kNeedMemory), "10Gi"},
-                              {std::string(kNeedCompute), "0.25"},
-                              {std::string(kNeedIsolation), "true"},
-                              {std::string(kNeedModels), "A100-40GB, H100-80GB"},
-                              {std::string(kNeedContainer), "main"}});
+                                         {std::string(kNeedCompute), "0.25"},
+                                         {std::string(kNeedIsolation), "true"},
+                                         {std::string(kNeedModels), "A100-40GB, H100-80GB"},
+                                         {std::string(kNeedContainer), "main"}});
   ASSERT_TRUE(need.ok() && *need);
   EXPECT_EQ((*need)->memory_mib, 10 * 1024);
   EXPECT_EQ((*need)->compute_milli, 250);

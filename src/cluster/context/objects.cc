@@ -170,10 +170,10 @@ Status ReadWorkload(JsonSource json, Workload& to) {
 }
 
 Result<bool> AddContext(std::string_view api_version, std::string_view kind, JsonSource json,
-                       ClusterContext& to) {
+                        ClusterContext& to) {
   Result<bool> added = false;
   ForEachContextKind([&]<typename T>(const ContextKind& known, Status (*read)(JsonSource, T&),
-                                    Table<T> ClusterContext::* table) {
+                                     Table<T> ClusterContext::* table) {
     const std::string version = known.group.empty()
                                     ? std::string(known.version)
                                     : fmt::format("{}/{}", known.group, known.version);

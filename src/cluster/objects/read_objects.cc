@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "cluster/objects/check.h"
 #include "cluster/objects.h"
+#include "cluster/objects/check.h"
 #include "codec/duplicate_keys.h"
 #include "codec/utf8.h"
 #include "codec/yaml.h"

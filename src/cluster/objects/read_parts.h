@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cluster/constraints.h"
-#include "cluster/objects/fields.h"
 #include "cluster/objects.h"
+#include "cluster/objects/fields.h"
 
 namespace nos::cluster {
 

@@ -193,7 +193,7 @@ class Placing {
     for (const gpu::Placement& placement : draft.free) taken |= uint64_t{1} << placement.start;
     const int unused = std::countr_one(taken);
     return static_cast<uint8_t>(unused < gpu::kMaxClients ? unused
-                                                           : std::countr_one(draft.used.starts()));
+                                                          : std::countr_one(draft.used.starts()));
   }
 
   std::optional<Choice> ChoiceFor(const GpuDraft& before, gpu::Placement placement) const {

@@ -12,8 +12,8 @@
 #include <string>
 #include <thread>
 
-#include "base/wake_signal.h"
 #include "base/metrics.h"
+#include "base/wake_signal.h"
 #include "cmd/daemon/config_file.h"
 #include "kube/http_transport.h"
 #include "telemetry/sender.h"

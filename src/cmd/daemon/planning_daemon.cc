@@ -14,7 +14,7 @@ namespace {
 class ActiveReplica {
  public:
   ActiveReplica(const PlanningDaemon& what, std::unique_ptr<const PlanningRules> rules,
-       PlanningDaemon::Leads leads, Metrics& metrics)
+                PlanningDaemon::Leads leads, Metrics& metrics)
       : what_(what), rules_(std::move(rules)), leads_(std::move(leads)), metrics_(metrics) {}
 
   void Reload(reconcile::Runner& runner) {

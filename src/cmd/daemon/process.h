@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/wake_signal.h"
 #include "base/metrics.h"
+#include "base/wake_signal.h"
 #include "cmd/daemon/config_file.h"
 #include "cmd/daemon/probes.h"
 #include "kube/http_transport.h"

@@ -108,7 +108,8 @@ Result<std::set<std::string, std::less<>>> CuttingProfiles(const std::string& pa
       *documents, [](const Json& document) { return FindString(document, "kind") == kKind; });
   if (!ours) return cutting;
   const auto file = ParseSchedulerFile(
-      text, {.default_name = kOurScheduler, .partitioned_by = scheduling::PartitionedBy::kScheduler});
+      text,
+      {.default_name = kOurScheduler, .partitioned_by = scheduling::PartitionedBy::kScheduler});
   if (!file.ok()) {  // nos scheduler rejects this file and therefore partitions no GPU for it
     Log(LogLevel::kWarn, "nos scheduler would reject this configuration",
         {{"file", path}, {"error", file.status().message()}});

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/wake_signal.h"
 #include "base/metrics.h"
+#include "base/wake_signal.h"
 #include "cmd/daemon/config_file.h"
 #include "controllers/admission_review.h"
 #include "controllers/webhook_certificate.h"

@@ -51,8 +51,7 @@ Result<std::unique_ptr<DcgmScraper>> DcgmScraper::For(const std::string& url) {
 
 DcgmScraper::DcgmScraper(kube::ConnectionConfig to, std::string path)
     : path_(std::move(path)),
-      transport_(std::move(to), {.timeout = kScrapeTimeout, .max_answer_bytes = kMaxScrapeBytes}) {
-}
+      transport_(std::move(to), {.timeout = kScrapeTimeout, .max_answer_bytes = kMaxScrapeBytes}) {}
 
 Status DcgmScraper::Fill(telemetry::NodeSample& sample) {
   kube::ApiRequest request;

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/wake_signal.h"
 #include "base/metrics.h"
+#include "base/wake_signal.h"
 #include "cmd/daemon/config_file.h"
 #include "cmd/daemon/delivery.h"
 #include "kube/http_transport.h"

@@ -17,7 +17,8 @@ void DescribeGrowth(ConfigFields& f, controllers::AutoscalerConfig& c) {
   f.Seconds("planTimeoutSeconds", c.plan_budget, milliseconds(10), minutes(10),
             "Time limit of one planning run. When it expires, the best plan so far is used.");
   f.Renamed("readPoolsSeconds", "poolSyncIntervalSeconds");
-  f.Seconds("poolSyncIntervalSeconds", c.read_again, seconds(1), hours(1),
+  f.Seconds(
+      "poolSyncIntervalSeconds", c.read_again, seconds(1), hours(1),
       "Interval of reading the desired number of nodes from a pool's scaled object or webhook.");
   f.Renamed("leastPatienceSeconds", "minProvisionTimeoutSeconds");
   f.Seconds("minProvisionTimeoutSeconds", c.least_patience, seconds(1), hours(24),
@@ -42,7 +43,8 @@ void DescribeShrink(ConfigFields& f, AutoscalerFile& file) {
             "A node is removed after it has been removable for this long, with no pool growing "
             "meanwhile.");
   f.Renamed("mostUsePercent", "utilizationThresholdPercent");
-  f.Number("utilizationThresholdPercent", file.most_use_percent, 0, 100,
+  f.Number(
+      "utilizationThresholdPercent", file.most_use_percent, 0, 100,
       "A node is kept if its pods use more than this percentage of the scarcest of its CPU, memory "
       "and GPUs.");
   f.Renamed("mostEmptied", "maxConcurrentDrains");
@@ -81,7 +83,8 @@ void DescribeRelocations(ConfigFields& f, controllers::RelocationConfig& c) {
             "Time limit of holding all new places of a move. When it expires, the move is "
             "cancelled and no pod is evicted.");
   f.Renamed("drainDeadlineSeconds", "drainTimeoutSeconds");
-  f.Seconds("drainTimeoutSeconds", c.drain_deadline, seconds(1), hours(24),
+  f.Seconds(
+      "drainTimeoutSeconds", c.drain_deadline, seconds(1), hours(24),
       "Time limit of evictions. Pods that their disruption budgets still protect are not moved.");
   f.Renamed("successorDeadlineSeconds", "successorTimeoutSeconds");
   f.Seconds("successorTimeoutSeconds", c.successor_deadline, seconds(1), hours(1),

@@ -33,7 +33,8 @@ TEST_F(AutoscalerConfigTest, DefaultsMatchController) {
 TEST_F(AutoscalerConfigTest, PassesAllFieldsToController) {
   const Status read = Read(
       "objective: memory\nsettleSeconds: 1.5\n"
-      "scaleDown: {enabled: false, afterSeconds: 60, utilizationThresholdPercent: 25, maxConcurrentDrains: 1}\n"
+      "scaleDown: {enabled: false, afterSeconds: 60, utilizationThresholdPercent: 25, "
+      "maxConcurrentDrains: 1}\n"
       "moves: {enabled: true, maxPerPod: 2, maxPerHour: 7, maxPerNamespacePerHour: 3}\n"
       "relocations: {localStorage: true, drainTimeoutSeconds: 30m}\n"
       "placeholders: {namespace: places, image: 'nos:2', demandPriorityClass: low, priorityClass: "
@@ -66,8 +67,9 @@ TEST_F(AutoscalerConfigTest, RejectsInconsistentFieldsWithKey) {
   EXPECT_NE(Read("backoffSeconds: 600\nlongestCloseSeconds: 60").message().find("maxBackoff"),
             std::string::npos);
   file_ = {};
-  EXPECT_NE(Read("moves: {maxPerHour: 2, maxPerNamespacePerHour: 3}").message().find("maxPerNamespace"),
-            std::string::npos);
+  EXPECT_NE(
+      Read("moves: {maxPerHour: 2, maxPerNamespacePerHour: 3}").message().find("maxPerNamespace"),
+      std::string::npos);
   file_ = {};
   EXPECT_NE(Read("webhook: {tokenFile: /t}").message().find("webhook.tokenFile"),
             std::string::npos);
@@ -97,7 +99,9 @@ TEST_F(AutoscalerConfigTest, AdjustsDefaultsToSingleSetField) {
 }
 
 TEST_F(AutoscalerConfigTest, PrintedConfigCanBeRead) {
-  ASSERT_TRUE(Read("scaleDown: {utilizationThresholdPercent: 25}\nwebhook: {urlPrefix: 'https://h/'}").ok());
+  ASSERT_TRUE(
+      Read("scaleDown: {utilizationThresholdPercent: 25}\nwebhook: {urlPrefix: 'https://h/'}")
+          .ok());
   const std::string printed =
       PrintConfig(kAutoscalerKind, [&](ConfigFields& f) { DescribeAutoscaler(f, file_); });
   file_ = {};

@@ -48,7 +48,7 @@ class Both final : public reconcile::Reconciler {
   Both(reconcile::Reconciler& first, controllers::Collector* second)
       : first_(first), second_(second) {}
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
-                               kube::Client& client, const Clock& clock) override {
+                                       kube::Client& client, const Clock& clock) override {
     if (second_ != nullptr) (void)second_->Reconcile(key, view, client, clock);  // never fails
     return first_.Reconcile(key, view, client, clock);
   }

@@ -19,8 +19,8 @@
 namespace nos::cmd {
 namespace {
 
-constexpr scheduling::ConfigurationUse kUse{.default_name = "nos-scheduler",
-                                            .partitioned_by = scheduling::PartitionedBy::kScheduler};
+constexpr scheduling::ConfigurationUse kUse{
+    .default_name = "nos-scheduler", .partitioned_by = scheduling::PartitionedBy::kScheduler};
 constexpr int kBinders = 32;
 
 // Inputs that come from files, which may change at run time.
@@ -52,7 +52,7 @@ Result<std::unique_ptr<const Rules>> ReadRules(const std::string& path) {
 class ActiveReplica {
  public:
   ActiveReplica(const std::string& path, std::unique_ptr<const Rules> rules,
-       controllers::SchedulerThreads threads, Metrics& metrics)
+                controllers::SchedulerThreads threads, Metrics& metrics)
       : path_(path), rules_(std::move(rules)), threads_(std::move(threads)), metrics_(metrics) {}
 
   void Reload() {
@@ -135,12 +135,12 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
   kube::Workers binders(metered, kBinders), teller(metered, 1);
   const SystemClock clock;
   ActiveReplica seat(flags.config, std::move(rules),
-            {&binders, &teller,
-             [&] {
-               runner.Poke(clock.Now());
-               bell.Ring();
-             }},
-            metrics);
+                     {&binders, &teller,
+                      [&] {
+                        runner.Poke(clock.Now());
+                        bell.Ring();
+                      }},
+                     metrics);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
              // Reload before Sit, which installs the new rules once no binding is in flight.

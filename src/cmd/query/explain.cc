@@ -63,7 +63,8 @@ Result<scheduling::ConfigurationUse> UseOf(const ExplainFlags& flags, const clus
     }
   }
   if (!ours) return scheduling::ConfigurationUse{.simulates = true};
-  return scheduling::ConfigurationUse{.default_name = kOurScheduler, .partitioned_by = PartitionedBy::kScheduler};
+  return scheduling::ConfigurationUse{.default_name = kOurScheduler,
+                                      .partitioned_by = PartitionedBy::kScheduler};
 }
 
 Result<std::unique_ptr<Deciders>> ChooseDeciders(const ExplainFlags& flags,

@@ -23,12 +23,12 @@ Unplaced UnplacedOf(const planning::Plan& plan, const std::vector<planning::Gang
 // Pods that remain without a place after all moves.
 Unplaced Unrelieved(const Unplaced& unplaced, const planning::MovePlan& moves);
 
-Json GrowthToJson(const planning::GrowthPlan& plan, const std::vector<planning::NodePoolState>& pools,
-                  const Unplaced& unplaced);
+Json GrowthToJson(const planning::GrowthPlan& plan,
+                  const std::vector<planning::NodePoolState>& pools, const Unplaced& unplaced);
 // Table rows are at most `width` characters long.
 std::string GrowthToText(const planning::GrowthPlan& plan,
-                         const std::vector<planning::NodePoolState>& pools, const Unplaced& unplaced,
-                         size_t width);
+                         const std::vector<planning::NodePoolState>& pools,
+                         const Unplaced& unplaced, size_t width);
 
 Json MovesToJson(const planning::MovePlan& plan, const Unplaced& unplaced);
 std::string MovesToText(const planning::MovePlan& plan, const Unplaced& unplaced, size_t width);

@@ -21,7 +21,8 @@ std::shared_ptr<cluster::Pod> Pod(const std::string& ns, const std::string& name
   return pod;
 }
 
-planning::NodePoolState Pool(const std::string& name, const std::string& price, int nodes, int coming) {
+planning::NodePoolState Pool(const std::string& name, const std::string& price, int nodes,
+                             int coming) {
   auto pool = std::make_shared<cluster::NodePool>();
   pool->meta.name = name;
   pool->price = *Quantity::Parse(price);
@@ -74,7 +75,7 @@ TEST(GrowthReportTest, ListsPodsPlacedOnExistingNodes) {
   plan.nodes.push_back({-1, "gpu-7", false, {2}});
   plan.left_out.clear();
   const std::vector<planning::NodePoolState> pools = {Pool("a100", "12.25", 3, 1),
-                                                Pool("cpu", "1", 0, 0)};
+                                                      Pool("cpu", "1", 0, 0)};
   EXPECT_THAT(GrowthToText(plan, pools, Three(), 100),
               HasSubstr("POOL     NODES  COMING  NEW  PRICE/H  PODS\n"
                         "a100     3      1       2    24.5     ml/a, ml/b\n"

@@ -106,8 +106,8 @@ Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
 // Adds gangs of the pods. Gangs whose size the dump does not contain are omitted.
 controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input, Time now) {
   const cluster::ClusterContext around = input.around.value_or(cluster::ClusterContext());
-  auto ganged =
-      controllers::WithGangs(std::move(pending), input.pods, around, controllers::SliceReservations({}), now);
+  auto ganged = controllers::WithGangs(std::move(pending), input.pods, around,
+                                       controllers::SliceReservations({}), now);
   const size_t untold = std::erase_if(ganged.gangs, [&](const planning::Gang& gang) {
     return (input.is_dump || !input.around) && !gang.members.empty() &&
            MissesGroups(*ganged.pods[gang.members[0]], around);

@@ -23,7 +23,7 @@ std::string ProductOf(const sim::Machine& machine, size_t index, const gpu::Cata
 
 // "" for a GPU that supports only MIG and has no instance yet.
 std::string SharingModeOf(const sim::Machine& machine, size_t index,
-                  const std::vector<device::GpuInstance>& instances) {
+                          const std::vector<device::GpuInstance>& instances) {
   if (!instances.empty()) return std::string(gpu::SharingModeOfProfile(instances[0].profile));
   const auto ways = gpu::SharingModesOf(machine.model(index), machine.other(index));
   const bool only_mig = std::ranges::all_of(ways, [](auto way) { return way == gpu::kMigMode; });

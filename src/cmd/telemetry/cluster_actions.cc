@@ -18,8 +18,8 @@ using telemetryserver::Reader;
 
 constexpr Duration kPatience = std::chrono::seconds(10);
 constexpr std::string_view kNobodys = "-";  // not a valid namespace name
-constexpr scheduling::ConfigurationUse kNosScheduler{.default_name = kOurScheduler,
-                                                     .partitioned_by = scheduling::PartitionedBy::kScheduler};
+constexpr scheduling::ConfigurationUse kNosScheduler{
+    .default_name = kOurScheduler, .partitioned_by = scheduling::PartitionedBy::kScheduler};
 
 Result<Json> CreatePod(kube::Transport& transport, const WrittenPod& pod, bool dry_run) {
   kube::ApiRequest request;

@@ -54,8 +54,8 @@ class ExplainerTest : public ::testing::Test {
   }
   scheduling::Explanation Explain(const SharedPod& pod) {
     const Deciders deciders(
-        scheduling::DefaultConfiguration(
-            {.default_name = "nos-scheduler", .partitioned_by = scheduling::PartitionedBy::kScheduler}),
+        scheduling::DefaultConfiguration({.default_name = "nos-scheduler",
+                                          .partitioned_by = scheduling::PartitionedBy::kScheduler}),
         pod->scheduler_name, false);
     return ExplainWaiting(objects_, pod, deciders, gpu::Catalogue::Builtin());
   }

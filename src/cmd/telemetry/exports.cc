@@ -5,8 +5,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/wake_signal.h"
 #include "base/log.h"
+#include "base/wake_signal.h"
 #include "exports/exporter.h"
 #include "exports/remote_write.h"
 #include "kube/http_transport.h"

@@ -12,8 +12,8 @@
 namespace nos::cmd {
 namespace {
 
-using cluster::Pod;
 using cluster::ClusterContext;
+using cluster::Pod;
 
 void AddVolumeKinds(const Pod& pod, const ClusterContext& around, std::vector<std::string>& kinds) {
   if (around.claims.rows().empty()) kinds.emplace_back("PersistentVolumeClaim");

@@ -11,7 +11,8 @@
 namespace nos::cmd {
 
 // Kinds that the pod refers to and of which the dump has no object: "PersistentVolumeClaim".
-std::vector<std::string> MissingKinds(const cluster::Pod& pod, const cluster::ClusterContext& around);
+std::vector<std::string> MissingKinds(const cluster::Pod& pod,
+                                      const cluster::ClusterContext& around);
 
 // True if the objects are missing that define how many pods of the gang are placed together.
 bool MissesGroups(const cluster::Pod& pod, const cluster::ClusterContext& around);

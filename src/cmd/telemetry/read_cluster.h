@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cluster/objects.h"
 #include "cluster/cluster_context.h"
+#include "cluster/objects.h"
 #include "kube/client.h"
 
 namespace nos::cmd {
@@ -26,9 +26,9 @@ struct ClusterObjects {
 // Objects that cannot be read are reported on stderr and left out. If reading any related object is
 // not permitted, all related objects are left out.
 Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context);
-// Output of `kubectl get nodes,pods -A -o yaml`, with or without other kinds of `ClusterContext`; "-"
-// is standard input. Error: kInvalid; also if an object occurs twice, or there is neither a node
-// nor a NodePool.
+// Output of `kubectl get nodes,pods -A -o yaml`, with or without other kinds of `ClusterContext`;
+// "-" is standard input. Error: kInvalid; also if an object occurs twice, or there is neither a
+// node nor a NodePool.
 Result<ClusterObjects> ReadDump(const std::vector<std::string>& files);
 
 // Lists and decodes; an object that cannot be read is reported and left out.

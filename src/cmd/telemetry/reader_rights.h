@@ -27,8 +27,8 @@
 #include "cmd/telemetry/single_flight.h"
 #include "codec/json.h"
 #include "kube/transport.h"
-#include "telemetryserver/reader.h"
 #include "telemetryserver/concurrency_limiter.h"
+#include "telemetryserver/reader.h"
 
 namespace nos::cmd {
 

@@ -45,7 +45,8 @@ class AutoscalerTest : public ::testing::Test {
     runner_ = std::make_unique<reconcile::Runner>(*autoscaler_, api_, WatchingForAutoscaler());
   }
   void Run(Duration time) {
-    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the autoscaler does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time))
+        << "the autoscaler does not come to rest";
   }
 
   // Nodes of 8 cpu that take one minute to start, so they are late after two minutes.

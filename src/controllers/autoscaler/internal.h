@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/snapshot.h"
 #include "cluster/cluster_context.h"
+#include "cluster/snapshot.h"
 #include "controllers/autoscaler.h"
 #include "controllers/autoscaler/pool_state.h"
-#include "controllers/pending/planned_quotas.h"
 #include "controllers/pending/event_queue.h"
+#include "controllers/pending/planned_quotas.h"
 #include "controllers/planned_gangs.h"
 #include "kube/work_queue.h"
 #include "planning/moves.h"
@@ -37,10 +37,11 @@ inline constexpr MetricFamily kScalingDecisions{
 inline constexpr MetricFamily kUnservedPods{MetricFamily::Kind::kGauge,
                                             "nos_autoscaler_unschedulable_pods",
                                             "Number of pending pods within their quotas that no "
-                                            "repartitioning of existing GPUs can place.", "nos_autoscaler_unserved_pods"};
-inline constexpr MetricFamily kScalingPlan{MetricFamily::Kind::kDuration,
-                                           "nos_autoscaler_plan_duration_seconds",
-                                           "Duration of one scaling decision.", "nos_autoscaler_plan_seconds"};
+                                            "repartitioning of existing GPUs can place.",
+                                            "nos_autoscaler_unserved_pods"};
+inline constexpr MetricFamily kScalingPlan{
+    MetricFamily::Kind::kDuration, "nos_autoscaler_plan_duration_seconds",
+    "Duration of one scaling decision.", "nos_autoscaler_plan_seconds"};
 
 // Value of a removal mark for a node whose removal has certainly been requested from its pool: the
 // request is never repeated, whatever the pool wants later. Before that, the mark holds the node
@@ -68,7 +69,7 @@ class Autoscaler::Impl {
        const gpu::Catalogue& catalogue, PoolScaling scaling, Metrics* metrics);
 
   reconcile::ReconcileResult Reconcile(const reconcile::Listers& view, kube::Client& client,
-                               const Clock& clock);
+                                       const Clock& clock);
   const std::deque<ScalingDecision>& decisions() const { return decisions_; }
 
  private:
@@ -176,8 +177,8 @@ class Autoscaler::Impl {
   void NoteInVain(const Unserved& unserved, const planning::GrowthPlan& plan);
 
   // autoscaler/moves.cc
-  void PlanMovesFor(Look& look, const Demand& demand, planning::PlanOptions options, Unserved& unserved,
-               cluster::ClusterSnapshot& picture);
+  void PlanMovesFor(Look& look, const Demand& demand, planning::PlanOptions options,
+                    Unserved& unserved, cluster::ClusterSnapshot& picture);
   void CountMoved(const Look& look);
   bool AwaitsMoves(const cluster::Pod& pod, Time now);
   Unserved WithoutThoseWithMoves(const Look& look, const Unserved& unserved);
@@ -199,7 +200,7 @@ class Autoscaler::Impl {
   void ShowPools(const Look& look) const;
   void DecideBy(Time time) { decide_by_ = std::min(decide_by_, time); }
   reconcile::ReconcileResult Rest(const Look& look, bool news, const Status& error,
-                          const reconcile::ReconcileResult& moving) const;
+                                  const reconcile::ReconcileResult& moving) const;
   bool HasNews(const reconcile::Listers& view) const;
 
   const AutoscalerConfig config_;

@@ -88,7 +88,7 @@ std::set<int> Autoscaler::Impl::StartReliefs(Look& look, const Unserved& unserve
 // Removes from `unserved` the pods that moves will serve, including those that have not waited
 // `move_after` yet. They need no new nodes.
 void Autoscaler::Impl::PlanMovesFor(Look& look, const Demand& demand, planning::PlanOptions options,
-                               Unserved& unserved, cluster::ClusterSnapshot& picture) {
+                                    Unserved& unserved, cluster::ClusterSnapshot& picture) {
   std::set<std::string, std::less<>> waiting;
   for (const Pod& pod : unserved.pods) waiting.insert(pod->Key() + "/" + pod->meta.uid);
   std::erase_if(moves_planned_, [&](const auto& item) { return !waiting.contains(item.first); });

@@ -19,7 +19,7 @@ using cluster::NodePool;
 
 constexpr int32_t kMaxFailures = 30;
 constexpr size_t kMaxText = 500;  // bytes of text from other systems
-constexpr size_t kMaxNamed = 3;  // nodes
+constexpr size_t kMaxNamed = 3;   // nodes
 constexpr std::string_view kCordon = "node.kubernetes.io/unschedulable";
 constexpr const char* kScaleFailed = "ScaleFailed";
 

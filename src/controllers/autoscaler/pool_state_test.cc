@@ -321,7 +321,8 @@ class NodeLacksTest : public ::testing::Test {
 };
 
 TEST_F(NodeLacksTest, NoneIfNodeMatchesPool) {
-  EXPECT_FALSE(ResourceShortfall().Any()) << ResourceShortfall().readiness << ResourceShortfall().substance;
+  EXPECT_FALSE(ResourceShortfall().Any())
+      << ResourceShortfall().readiness << ResourceShortfall().substance;
   node_.taints.push_back({"node.kubernetes.io/unschedulable", "", "NoSchedule"});
   EXPECT_FALSE(ResourceShortfall().Any()) << "a cordon does not make it a wrong node";
 }
@@ -341,11 +342,13 @@ TEST_F(NodeLacksTest, ReportsMissingResourcesAndGpus) {
   node_.allocatable["cpu"] = Quantity::FromValue(8);
   pool_.gpu.model = "A100-40GB";
   pool_.gpu.count = 2;
-  EXPECT_THAT(ResourceShortfall().substance, HasSubstr("has 0 of nvidia.com/gpu, and the pool says 2"));
+  EXPECT_THAT(ResourceShortfall().substance,
+              HasSubstr("has 0 of nvidia.com/gpu, and the pool says 2"));
   node_.allocatable["nvidia.com/gpu"] = Quantity::FromValue(2);
   EXPECT_FALSE(ResourceShortfall().Any());
   node_.meta.labels["nvidia.com/gpu.product"] = "NVIDIA-A30";
-  EXPECT_THAT(ResourceShortfall().substance, HasSubstr("has NVIDIA-A30, and the pool says A100-40GB"));
+  EXPECT_THAT(ResourceShortfall().substance,
+              HasSubstr("has NVIDIA-A30, and the pool says A100-40GB"));
 }
 
 TEST_F(NodeLacksTest, ReportsGpusThatNoAgentHasReported) {

@@ -177,9 +177,9 @@ void Autoscaler::Impl::ReadScale(Look& look, Pool& pool) {
   if (scale.ok()) {
     known.scale = *std::move(scale);
   } else if (!failed) {
-    telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
-                  "Failed to read desired number of Nodes: " +
-                      Shortened(known.read_error.ToString(), 500)});
+    telling_.Say(
+        {ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
+         "Failed to read desired number of Nodes: " + Shortened(known.read_error.ToString(), 500)});
   }
 }
 

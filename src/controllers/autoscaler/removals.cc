@@ -146,7 +146,8 @@ bool Autoscaler::Impl::Overdue(Look& look, Pool& pool, const Node& node) {
   }
   if (!late_told_.insert(node->meta.uid).second) return false;
   telling_.Say({ReferenceToNode(name), kube::EventType::kWarning, "NodeNotRemoved",
-                fmt::format("NodePool {} was asked {} ago to remove this Node and has not. Check the component that creates its Nodes",
+                fmt::format("NodePool {} was asked {} ago to remove this Node and has not. Check "
+                            "the component that creates its Nodes",
                             pool.pool->meta.name, FormatAge(config_.removal_deadline))});
   return false;
 }

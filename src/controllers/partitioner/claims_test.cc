@@ -68,8 +68,9 @@ TEST_F(PartitionerTest, PlansAroundInstanceReportedInUse) {
   Pod("p", "7g.40gb");
   Run();
   ASSERT_EQ(Spec("a"), "7g.40gb@0");
-  Annotate("a", "partitioning-result",
-           reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "InUse", "1g.5gb@0 is in use"}}}));
+  Annotate(
+      "a", "partitioning-result",
+      reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "InUse", "1g.5gb@0 is in use"}}}));
   Acknowledge("a", {{0, "1g.5gb@0:used"}});
   Pod("q", "3g.20gb");
   Run();
@@ -84,8 +85,9 @@ TEST_F(PartitionerTest, PartialResultGivesPodsNewTimeToBindToCreatedSlices) {
   Run();
   ASSERT_EQ(Spec("a", 0) + Spec("a", 1), "7g.40gb@07g.40gb@0");
   Run(seconds(50));  // of the 60 s that a reservation holds
-  Annotate("a", "partitioning-result",
-           reconcile::WritePlanResult({"1", false, {{1, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Annotate(
+      "a", "partitioning-result",
+      reconcile::WritePlanResult({"1", false, {{1, "7g.40gb@0", "DeviceError", "it is broken"}}}));
   Acknowledge("a", {{0, "7g.40gb@0:free"}});
   Run(seconds(30));
   EXPECT_EQ(Events().find("SliceReservationExpired"), std::string::npos) << Events();

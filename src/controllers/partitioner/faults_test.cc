@@ -83,8 +83,9 @@ TEST_F(PartitionerTest, FailedGpuBacksOffAndAnotherIsUsed) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
-  Annotate("a", "partitioning-result",
-           reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Annotate(
+      "a", "partitioning-result",
+      reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
   Annotate("a", "status-partitioning-plan", "1");
   Run(seconds(30));
   EXPECT_EQ(partitioner_->decisions().back().note, "partial: GPU 0: it is broken");
@@ -98,8 +99,9 @@ TEST_F(PartitionerTest, LatePartitioningEndsBackOffOfGpu) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
   Run();
-  Annotate("a", "partitioning-result",
-           reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Annotate(
+      "a", "partitioning-result",
+      reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
   Annotate("a", "status-partitioning-plan", "1");
   Run();
   Annotate("a", "status-layout-0", "7g.40gb@0:free");

@@ -33,7 +33,8 @@ class PartitionerTest : public ::testing::Test {
     runner_ = std::make_unique<reconcile::Runner>(*partitioner_, api_, reconcile::RunnerOptions());
   }
   void Run(Duration time = seconds(5)) {
-    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the partitioner does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time))
+        << "the partitioner does not come to rest";
   }
 
   // A node with A100-40GB GPUs, as its agent reports it.

@@ -83,8 +83,9 @@ std::optional<FlightNotice> PendingPlans::Waiting(const std::string& plan, State
   return FlightNotice{FlightNotice::Kind::kSilent, "", plan, {}, now - state.since};
 }
 
-std::optional<FlightNotice> PendingPlans::Acknowledged(const cluster::Node& node, const std::string& plan,
-                                            State& state, Time now) {
+std::optional<FlightNotice> PendingPlans::Acknowledged(const cluster::Node& node,
+                                                       const std::string& plan, State& state,
+                                                       Time now) {
   const bool news = state.judged != plan;
   const bool awaited = state.plan == plan;
   state.plan.clear();

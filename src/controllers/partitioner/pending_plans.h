@@ -69,7 +69,7 @@ class PendingPlans {
 
   std::optional<FlightNotice> Waiting(const std::string& plan, State& state, Time now);
   std::optional<FlightNotice> Acknowledged(const cluster::Node& node, const std::string& plan,
-                                     State& state, Time now);
+                                           State& state, Time now);
   void Extend(Pause& pause, Time now) const;
 
   kube::BackOff pauses_;

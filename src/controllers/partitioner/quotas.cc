@@ -20,7 +20,8 @@ std::string KindInNamespace(const cluster::Pod& pod) {
 
 // Pods that a plan cannot place must not use up quota that other pods could use. The plan is
 // therefore repeated with these pods last, until it places all admitted pods or admits no new ones.
-planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting, const reconcile::Listers& view,
+planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting,
+                                             const reconcile::Listers& view,
                                              const cluster::ClusterSnapshot& snapshot,
                                              planning::PlanOptions options) {
   std::set<std::string> in_vain;  // pod keys

@@ -24,7 +24,7 @@ bool IsTakenCareOf(const cluster::Pod& pod, const SliceReservations& claims) {
 
 // Leaves `members` empty.
 planning::Gang Describe(const std::string& name, const std::vector<Pod>& members,
-                                   const cluster::ClusterContext& around, const SliceReservations& claims) {
+                        const cluster::ClusterContext& around, const SliceReservations& claims) {
   planning::Gang gang;
   gang.name = name;
   for (const Pod& member : members) {
@@ -47,7 +47,8 @@ std::set<std::string> NamesOf(const Rows& rows, PodOf pod_of) {
 }  // namespace
 
 GangedPods WithGangs(std::vector<Pod> waiting, const std::vector<Pod>& all,
-                     const cluster::ClusterContext& around, const SliceReservations& claims, Time now) {
+                     const cluster::ClusterContext& around, const SliceReservations& claims,
+                     Time now) {
   GangedPods ganged{std::move(waiting), {}};
   const auto names = NamesOf(ganged.pods, [](const Pod& pod) { return pod; });
   if (names.empty()) return ganged;

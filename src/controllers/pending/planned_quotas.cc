@@ -12,8 +12,8 @@
 
 #include "gpu/modes.h"
 #include "quota/ledger.h"
-#include "scheduling/quota_plugin.h"
 #include "scheduling/preemption.h"
+#include "scheduling/quota_plugin.h"
 
 namespace nos::controllers {
 namespace {
@@ -240,7 +240,8 @@ std::vector<Charged> PromisedBeside(const GangedPods& ganged, const quota::Ledge
 
 }  // namespace
 
-std::vector<std::string> FindClaimsBeyondQuota(const SliceReservations& claims, const std::vector<Pod>& pods,
+std::vector<std::string> FindClaimsBeyondQuota(const SliceReservations& claims,
+                                               const std::vector<Pod>& pods,
                                                const cluster::ClusterSnapshot& snapshot,
                                                const cluster::ClusterContext& around,
                                                const scheduling::FrameworkChoice& frameworks) {

@@ -11,7 +11,7 @@ void SliceReservations::Add(Pod pod, std::string node, Time now) {
 }
 
 std::vector<Claim> SliceReservations::Update(const std::function<Pod(const std::string& key)>& find,
-                                  Time now) {
+                                             Time now) {
   const auto settled = [&](const std::string& key, const std::string& uid) {
     const Pod pod = find(key);
     return pod == nullptr || pod->meta.uid != uid || !pod->node_name.empty() ||

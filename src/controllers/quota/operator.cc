@@ -64,7 +64,7 @@ bool Operator::Lead(bool leads) {
 }
 
 reconcile::ReconcileResult Operator::Reconcile(const std::string&, const reconcile::Listers& view,
-                                       kube::Client& client, const Clock& clock) {
+                                               kube::Client& client, const Clock& clock) {
   // 1. Take changes in. A replica that does not lead only counts, so that it can take over at once.
   TakeIn(view);
   if (!leads_) return reconcile::ReconcileResult::Done();

@@ -73,7 +73,9 @@ class OperatorTest : public ::testing::Test {
     change(pod);
     api_.Put(std::move(pod));
   }
-  void Run() { ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(10))); }
+  void Run() {
+    ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(10)));
+  }
   void Start(OperatorConfig config = {}) {
     runner_.reset();
     operator_ = std::make_unique<Operator>(config, nullptr, &metrics_);

@@ -159,10 +159,10 @@ void Operator::NoteStatus(const StatusWrite& write) {
   };
   const Told known{!write.before.borrowed.empty(), !write.before.lent.empty()};
   Told& told = told_.try_emplace(write.name, known).first->second;
-  note(told.borrows, write.after.borrowed, "Borrowing", "Using beyond min:",
-       "Using no more than min");
-  note(told.lends, write.after.lent, "Lending", "Lending to other quotas:",
-       "Lending nothing to other quotas");
+  note(told.borrows, write.after.borrowed, "Borrowing",
+       "Using beyond min:", "Using no more than min");
+  note(told.lends, write.after.lent, "Lending",
+       "Lending to other quotas:", "Lending nothing to other quotas");
 }
 
 // CRDs of the Go version of nos have no status fields except `used`.

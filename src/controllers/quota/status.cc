@@ -118,7 +118,8 @@ QuotaStatus StatusOf(quota::Ledger& ledger, size_t account,
 QuotaStatus UnreadableStatus(const std::string& why, const QuotaStatus& known, Time now) {
   QuotaStatus status = known;
   PutCondition(status.conditions,
-               {kInForceCondition, "False", "Unreadable", "Ignoring invalid quota: " + why, {}}, now);
+               {kInForceCondition, "False", "Unreadable", "Ignoring invalid quota: " + why, {}},
+               now);
   return status;
 }
 

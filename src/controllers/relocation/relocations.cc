@@ -67,8 +67,8 @@ RelocationNote NoteOf(const Relocation& relocation, RelocationNote::Kind kind) {
 // Cordons the nodes that pods leave for a pending pod. Returns the nodes after the patch. After an
 // error Step undoes what was done.
 Result<std::vector<cluster::Node>> CloseSources(const Relocation& relocation,
-                                                const reconcile::Listers& view, kube::Client& client,
-                                                Time now) {
+                                                const reconcile::Listers& view,
+                                                kube::Client& client, Time now) {
   std::vector<cluster::Node> closed;
   if (relocation.for_pod.empty()) return closed;
   std::map<std::string, Moved> sources;
@@ -166,7 +166,7 @@ Status Relocations::Start(const Relocation& relocation, const reconcile::Listers
 }
 
 reconcile::ReconcileResult Relocations::Step(const reconcile::Listers& view, kube::Client& client,
-                                     const Clock& clock) {
+                                             const Clock& clock) {
   return RelocationSteps(config_, view, client, clock.Now(), memory_, notes_).All();
 }
 

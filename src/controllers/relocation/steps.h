@@ -32,8 +32,8 @@ inline constexpr Duration kSettle = std::chrono::seconds(10);
 class RelocationSteps {
  public:
   // All arguments must outlive this object.
-  RelocationSteps(const RelocationConfig& config, const reconcile::Listers& view, kube::Client& client,
-                  Time now, std::map<std::string, RelocationMemory>& memory,
+  RelocationSteps(const RelocationConfig& config, const reconcile::Listers& view,
+                  kube::Client& client, Time now, std::map<std::string, RelocationMemory>& memory,
                   std::vector<RelocationNote>& notes);
 
   reconcile::ReconcileResult All();

@@ -181,7 +181,8 @@ class SchedulerFixture : public ::testing::Test {
   kube::FakeApi api_;
   testing::SlowWatches watches_{api_};
   SchedulerConfig config_;
-  scheduling::Framework framework_ = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
+  scheduling::Framework framework_ =
+      scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<reconcile::Runner> runner_;
 };

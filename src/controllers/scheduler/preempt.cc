@@ -91,7 +91,8 @@ bool Scheduler::MayEvict(const SchedulerProfile& profile, const cluster::Pod& po
 std::optional<scheduling::Preemption> Scheduler::FindPreemption(const SchedulerProfile& profile,
                                                                 const cluster::Pod& pod) {
   if (!profile.preemption || !MayMakeRoom(profile, pod)) return std::nullopt;
-  const bool alike = HasNoPositiveInterPodConstraints(pod) && engine_.NomineeNode(pod.Key()).empty();
+  const bool alike =
+      HasNoPositiveInterPodConstraints(pod) && engine_.NomineeNode(pod.Key()).empty();
   std::string kind = alike ? KindOfPreemptor(pod) : "";
   if (alike && hopeless_.Contains(kind, engine_.openings())) return std::nullopt;
   const auto may_go = [&](const cluster::Pod& other) { return MayEvict(profile, pod, other); };

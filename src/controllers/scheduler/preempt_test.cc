@@ -84,9 +84,9 @@ TEST_F(SchedulerPreemptTest, PreemptedEventNamesPreemptor) {
   Run();
   Pod("high", 9);
   Run();
-  EXPECT_NE(
-      reconcile::testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
-      std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find(
+                "Preempted: Preempted by pod high-uid (ml/high) on node n"),
+            std::string::npos);
 }
 
 // The victim may be deleted, and its name reused, before the Event is published.
@@ -104,9 +104,9 @@ TEST_F(SchedulerPreemptTest, PublishesPreemptedEventAfterVictimIsDeleted) {
   MakeObject(successor, "metadata")["uid"] = "another";
   api_.Put(successor);
   Run();
-  EXPECT_NE(
-      reconcile::testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
-      std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find(
+                "Preempted: Preempted by pod high-uid (ml/high) on node n"),
+            std::string::npos);
 }
 
 TEST_F(SchedulerPreemptTest, PreemptedEventHidesNameFromOtherNamespace) {
@@ -119,8 +119,9 @@ TEST_F(SchedulerPreemptTest, PreemptedEventHidesNameFromOtherNamespace) {
   api_.Remove("pods", "ml/high");
   api_.Put(other);
   Run();
-  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid on node n"),
-            std::string::npos);
+  EXPECT_NE(
+      reconcile::testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid on node n"),
+      std::string::npos);
 }
 
 // A user deleted the pod with a grace period of hours.

@@ -145,7 +145,8 @@ scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const clu
 // True if the scheduler that nominated the pod still has to start evictions for it.
 bool Scheduler::SeesToIt(const std::string& pod_key) const {
   const auto foreign = foreign_.find(pod_key);
-  return foreign == foreign_.end() ? !has_preempted_for_.contains(pod_key) : !GoneFor(foreign->second.pod);
+  return foreign == foreign_.end() ? !has_preempted_for_.contains(pod_key)
+                                   : !GoneFor(foreign->second.pod);
 }
 
 // Nominations that must stay possible after evictions for the pod. Nominations whose own evictions

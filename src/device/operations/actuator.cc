@@ -101,14 +101,16 @@ class GpuWork {
            *gpu_.mig_after_reset != cut;
   }
   Operation::Kind TakeBack() const {
-    return gpu_.mode == SharingMode::kMig ? Operation::Kind::kEnableMig : Operation::Kind::kDisableMig;
+    return gpu_.mode == SharingMode::kMig ? Operation::Kind::kEnableMig
+                                          : Operation::Kind::kDisableMig;
   }
 
   // From MPS shares or MIG, first leave that mode: a direct switch is impossible.
   Operation::Kind NextSwitch() const {
     if (gpu_.mode == SharingMode::kMig) return Operation::Kind::kDisableMig;
     if (gpu_.mode == SharingMode::kShares) return Operation::Kind::kDisableMps;
-    return wanted_mode_ == SharingMode::kMig ? Operation::Kind::kEnableMig : Operation::Kind::kEnableMps;
+    return wanted_mode_ == SharingMode::kMig ? Operation::Kind::kEnableMig
+                                             : Operation::Kind::kEnableMps;
   }
 
   bool MayLie(gpu::Placement placement) const { return gpu::Occupancy(*gpu_.model).Add(placement); }

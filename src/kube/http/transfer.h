@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/wake_signal.h"
 #include "base/status.h"
+#include "base/wake_signal.h"
 #include "kube/connection.h"
 #include "kube/transport.h"
 

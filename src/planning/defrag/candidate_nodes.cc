@@ -78,7 +78,7 @@ bool IsRatherMoved(const EvictionCandidate& a, const EvictionCandidate& b) {
 }
 
 PendingPod::PendingPod(PodPtr waiting, const scheduling::FrameworkChoice& choice, bool is_live,
-                   std::function<bool()> no_time)
+                       std::function<bool()> no_time)
     : pod(std::move(waiting)),
       alone(AskingNothingOfOthers(pod)),
       requests(cluster::RequestsOf(*pod)),
@@ -97,8 +97,8 @@ bool IsRefused(const cluster::ClusterSnapshot& snapshot, const PendingPod& pod,
   });
 }
 
-CandidateNode::CandidateNode(const cluster::ClusterSnapshot& snapshot, std::string node, std::vector<EvictionCandidate> guests,
-           const PendingPod& pod)
+CandidateNode::CandidateNode(const cluster::ClusterSnapshot& snapshot, std::string node,
+                             std::vector<EvictionCandidate> guests, const PendingPod& pod)
     : pod_(pod), name_(std::move(node)), snapshot_(snapshot), alone_(snapshot) {
   alone_.KeepNodes([&](const cluster::NodeInfo& info) { return info.node->meta.name == name_; });
   const cluster::NodeInfo& info = alone_.node(0);
@@ -201,7 +201,8 @@ bool CandidateNode::Fits(const GuestSet& gone) const {
   return !IsRefused(all, pod_, name_);
 }
 
-std::optional<std::vector<AssignedDevice>> CandidateNode::DevicesWithout(const GuestSet& gone) const {
+std::optional<std::vector<AssignedDevice>> CandidateNode::DevicesWithout(
+    const GuestSet& gone) const {
   const PodPtr waiting[] = {pod_.alone};
   PlanOptions options;
   options.out_of_time = pod_.out_of_time;

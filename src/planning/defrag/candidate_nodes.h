@@ -26,7 +26,8 @@ struct EvictionCandidate {
   bool in_quota = true;      // false: its label says that it exceeds its quota (quota/standing.h)
   int64_t gpu = 0, cpu = 0;  // its resources: thousandths of a GPU, of a core
 };
-EvictionCandidate GuestOf(const std::shared_ptr<const cluster::Pod>& pod, const cluster::NodeInfo& node);
+EvictionCandidate GuestOf(const std::shared_ptr<const cluster::Pod>& pod,
+                          const cluster::NodeInfo& node);
 // True if `a` should be moved rather than `b`: the less important pod, then the one over its quota,
 // then the one with fewer resources, then by name.
 bool IsRatherMoved(const EvictionCandidate& a, const EvictionCandidate& b);
@@ -42,7 +43,7 @@ struct MoveCost {
 // The pending pod for which others move.
 struct PendingPod {
   PendingPod(std::shared_ptr<const cluster::Pod> pod, const scheduling::FrameworkChoice& frameworks,
-           bool live, std::function<bool()> out_of_time);
+             bool live, std::function<bool()> out_of_time);
 
   std::shared_ptr<const cluster::Pod> pod;
   // The pod without constraints on pods of other nodes, for trials on a snapshot with a single
@@ -64,8 +65,8 @@ class CandidateNode {
  public:
   // `guests`: pods of this node. Pods whose departure cannot help are left out. The pending pod
   // must outlive this object. REQUIRES: the node is in the snapshot.
-  CandidateNode(const cluster::ClusterSnapshot& snapshot, std::string node, std::vector<EvictionCandidate> guests,
-       const PendingPod& pod);
+  CandidateNode(const cluster::ClusterSnapshot& snapshot, std::string node,
+                std::vector<EvictionCandidate> guests, const PendingPod& pod);
 
   const std::string& name() const { return name_; }
   const std::vector<EvictionCandidate>& guests() const { return guests_; }

@@ -292,8 +292,8 @@ PodPtr Placed(const cluster::Pod& pod, const std::string& node,
   return placed;
 }
 
-std::optional<Reason> PlanMovesFor(int number, const PendingPod& pod, int most, const MoveOptions& options,
-                              MoveWorld& world) {
+std::optional<Reason> PlanMovesFor(int number, const PendingPod& pod, int most,
+                                   const MoveOptions& options, MoveWorld& world) {
   const MoveWorld before = world;
   return ReliefSearch(before, pod, options).Find(most, world, number);
 }

@@ -29,7 +29,7 @@ std::shared_ptr<const cluster::Pod> Placed(const cluster::Pod& pod, const std::s
 
 // Adds a MovePlan for the pod with index `number` in `unplaced`: the fewest moves, at most `most`,
 // and of these the cheapest. Otherwise leaves `world` unchanged and returns the reason.
-std::optional<Reason> PlanMovesFor(int number, const PendingPod& pod, int most, const MoveOptions& options,
-                              MoveWorld& world);
+std::optional<Reason> PlanMovesFor(int number, const PendingPod& pod, int most,
+                                   const MoveOptions& options, MoveWorld& world);
 
 }  // namespace nos::planning

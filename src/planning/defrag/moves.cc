@@ -7,11 +7,11 @@
 #include <optional>
 #include <utility>
 
+#include "planning/defrag/move_search.h"
 #include "planning/defrag/reschedule_targets.h"
 #include "planning/explanation/explain.h"
 #include "planning/translation/live_filters.h"
 #include "planning/translation/pod_classes.h"
-#include "planning/defrag/move_search.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/several_shares.h"
 

@@ -9,10 +9,10 @@
 #include <set>
 
 #include "base/random.h"
-#include "planning/model/draft.h"
 #include "planning/defrag/reschedule_targets.h"
-#include "planning/moves.h"
+#include "planning/model/draft.h"
 #include "planning/model/problem.h"
+#include "planning/moves.h"
 #include "planning/testing/clusters.h"
 #include "planning/testing/problems.h"
 #include "planning/translation/translate.h"
@@ -125,7 +125,8 @@ std::optional<int> FewestByForce(const Case& drawn, int most,
 // Checks that the scheduler's filters admit the pod now and that its slices are unused.
 void ExpectEnters(cluster::ClusterSnapshot& world, const cluster::Pod& pod, const std::string& node,
                   const std::vector<AssignedDevice>& devices) {
-  const scheduling::Framework filters = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
+  const scheduling::Framework filters =
+      scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   const auto waiting = AsPending(pod);
   const scheduling::Cycle cycle = filters.PreFilter(*waiting, world);
   const scheduling::Verdict verdict = filters.Filter(cycle, *waiting, *world.Find(node));

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "planning/planner.h"
 #include "planning/optimize/stages.h"
+#include "planning/planner.h"
 #include "planning/translation/translate.h"
 
 namespace nos::planning {

@@ -4,10 +4,10 @@
 #include <bit>
 #include <map>
 
-#include "planning/translation/checked_search.h"
 #include "planning/explanation/explain.h"
 #include "planning/model/share_places.h"
 #include "planning/optimize/stages.h"
+#include "planning/translation/checked_search.h"
 #include "planning/translation/translate.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/several_shares.h"

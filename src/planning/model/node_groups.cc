@@ -104,7 +104,7 @@ class Pooler {
 }  // namespace
 
 std::vector<NodeGroup> MakePools(const Problem& problem, GpuStates& states,
-                            const std::vector<int>& classes) {
+                                 const std::vector<int>& classes) {
   return Pooler(problem, states, classes).Run();
 }
 

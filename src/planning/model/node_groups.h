@@ -20,6 +20,6 @@ struct NodeGroup {
 // that gives few groups; otherwise nodes that the same of these pods may use; otherwise all nodes
 // together. Nodes that no pod of the classes may use are left out.
 std::vector<NodeGroup> MakePools(const Problem& problem, GpuStates& states,
-                            const std::vector<int>& classes);
+                                 const std::vector<int>& classes);
 
 }  // namespace nos::planning

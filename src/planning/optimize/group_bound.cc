@@ -14,8 +14,8 @@ namespace {
 constexpr size_t kMaxIntegers = 600;  // columns; larger programs use the rounded relaxation
 constexpr int kMaxTreeNodes = 300;
 constexpr size_t kMaxShareSets = 100;  // per GPU, modelled one by one
-constexpr double kGap = 0.99;           // in units of value
-constexpr double kPodItself = 1e-4;     // value of a pod in addition to its class's value
+constexpr double kGap = 0.99;          // in units of value
+constexpr double kPodItself = 1e-4;    // value of a pod in addition to its class's value
 constexpr int kMaxLevels = 8;          // solved one by one; all further levels are solved together
 constexpr size_t kMaxAlone = 4'000'000;  // classes times nodes
 

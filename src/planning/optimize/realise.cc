@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planning/optimize/greedy.h"
 #include "planning/model/pack.h"
+#include "planning/optimize/greedy.h"
 
 namespace nos::planning {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "planning/optimize/exact.h"
 #include "planning/optimize/greedy.h"
-#include "planning/optimize/improve.h"
 #include "planning/optimize/group_bound.h"
+#include "planning/optimize/improve.h"
 #include "planning/optimize/realise.h"
 #include "planning/optimize/swap.h"
 #include "planning/optimize/tidy.h"
@@ -20,7 +20,7 @@ constexpr int kMaxProofs = 8;  // levels that are proven one by one
 constexpr int64_t kMaxLateWork = 3'000'000;
 constexpr int64_t kMaxWorkOnPossible = 10'000'000;
 constexpr size_t kMaxLateClasses = 2000;  // above this, no program is built after the time limit
-constexpr int kNearbyNodes = 16;           // on which a pod is tried after the time limit
+constexpr int kNearbyNodes = 16;          // on which a pod is tried after the time limit
 
 // By class: true if some node could take one of its pods now. Classes that are not checked, because
 // of the time or work limit, count as possible.

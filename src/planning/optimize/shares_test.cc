@@ -6,8 +6,8 @@
 
 #include "base/random.h"
 #include "gpu/shares.h"
-#include "planning/planner.h"
 #include "planning/model/share_states.h"
+#include "planning/planner.h"
 #include "planning/testing/clusters.h"
 
 namespace nos::planning {

@@ -7,8 +7,8 @@
 
 #include "base/random.h"
 #include "planning/planner.h"
-#include "planning/translation/pod_classes.h"
 #include "planning/testing/clusters.h"
+#include "planning/translation/pod_classes.h"
 
 namespace nos::planning {
 namespace {

@@ -57,7 +57,8 @@ void Unload(const Draft& draft, Bins& bins) {
       const PlacedPod& pod = draft.pods()[index];
       if (!pod.alive) continue;
       const std::span<const Device> devices = draft.DevicesOf(pod);
-      Assignment& seat = bins[n].seats.emplace_back(Assignment{pod.cls, {devices.begin(), devices.end()}});
+      Assignment& seat =
+          bins[n].seats.emplace_back(Assignment{pod.cls, {devices.begin(), devices.end()}});
       for (Device& device : seat.devices) device.gpu -= draft.problem().nodes[n].first_gpu;
     }
   }

@@ -142,8 +142,9 @@ class Thinner {
 
 }  // namespace
 
-Bins ConsolidateNewNodes(const Problem& types, const std::vector<NodeType>& node_types, GreedyNodeMix& coverer,
-          GpuStates& states, Bins bins, const std::function<bool()>& out_of_time) {
+Bins ConsolidateNewNodes(const Problem& types, const std::vector<NodeType>& node_types,
+                         GreedyNodeMix& coverer, GpuStates& states, Bins bins,
+                         const std::function<bool()>& out_of_time) {
   Thinner thinner(types, node_types, coverer, states, out_of_time);
   thinner.EmptySome(bins);
   thinner.TakeCheaper(bins);

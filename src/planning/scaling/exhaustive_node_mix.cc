@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
-#include "planning/translation/gangs.h"
 #include "planning/scaling/consolidate_nodes.h"
+#include "planning/translation/gangs.h"
 
 namespace nos::planning {
 namespace {
@@ -149,8 +149,9 @@ bool IsSmall(const std::vector<NodeType>& node_types, const std::vector<int>& wa
 }
 
 bool FindCheapestNodeMix(const Problem& types, const std::vector<NodeType>& node_types,
-                  const GreedyNodeMix& coverer, GpuStates& states, const std::vector<int>& wanted,
-                  bool all, const std::function<bool()>& out_of_time, Bins& bins) {
+                         const GreedyNodeMix& coverer, GpuStates& states,
+                         const std::vector<int>& wanted, bool all,
+                         const std::function<bool()>& out_of_time, Bins& bins) {
   return CheapestFinder(types, node_types, coverer, states, wanted, all, out_of_time).Find(bins);
 }
 

@@ -15,8 +15,9 @@ bool IsSmall(const std::vector<NodeType>& node_types, const std::vector<int>& wa
 // Replaces `bins` by the cheapest mix that serves `wanted` (pods by class) equally well. True: no
 // mix is cheaper, proven. `all`: `bins` serves all of `wanted`.
 bool FindCheapestNodeMix(const Problem& types, const std::vector<NodeType>& node_types,
-                  const GreedyNodeMix& coverer, GpuStates& states, const std::vector<int>& wanted,
-                  bool all, const std::function<bool()>& out_of_time, Bins& bins);
+                         const GreedyNodeMix& coverer, GpuStates& states,
+                         const std::vector<int>& wanted, bool all,
+                         const std::function<bool()>& out_of_time, Bins& bins);
 
 // Runs the planner's search on these nodes (`bins` has one per node) and assigns the placed pods to
 // the bins. True: the result is proven optimal for these nodes.

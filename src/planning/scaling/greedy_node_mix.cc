@@ -23,8 +23,8 @@ double PriceOf(const NodeType& type) {
 
 }  // namespace
 
-GreedyNodeMix::GreedyNodeMix(const Problem& types, const std::vector<NodeType>& node_types, GpuStates& states,
-                 const std::function<bool()>& out_of_time)
+GreedyNodeMix::GreedyNodeMix(const Problem& types, const std::vector<NodeType>& node_types,
+                             GpuStates& states, const std::function<bool()>& out_of_time)
     : types_(types),
       node_types_(node_types),
       out_of_time_(out_of_time),

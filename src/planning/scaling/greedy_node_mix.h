@@ -24,7 +24,7 @@ class GreedyNodeMix {
  public:
   // All arguments must outlive this object.
   GreedyNodeMix(const Problem& types, const std::vector<NodeType>& node_types, GpuStates& states,
-          const std::function<bool()>& out_of_time);
+                const std::function<bool()>& out_of_time);
 
   // Number of pods of the class that fit on an empty node of the type alone.
   int Alone(int cls, int type) const { return alone_[cls * types_.nodes.size() + type]; }

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "planning/scaling/consolidate_nodes.h"
 #include "planning/scaling/exhaustive_node_mix.h"
 #include "planning/testing/problems.h"
-#include "planning/scaling/consolidate_nodes.h"
 
 namespace nos::planning {
 namespace {
@@ -109,7 +109,8 @@ TEST_F(CoverTest, ExhaustiveMixFindsCheaperNodes) {
   Cover();
   Bins bins(2, Bin{0, true, {Assignment{0, {}}, Assignment{1, {}}}});
   ASSERT_TRUE(IsSmall(types_, wanted_));
-  EXPECT_TRUE(FindCheapestNodeMix(problem_, types_, *coverer_, *states_, wanted_, true, never_, bins));
+  EXPECT_TRUE(
+      FindCheapestNodeMix(problem_, types_, *coverer_, *states_, wanted_, true, never_, bins));
   EXPECT_THAT(Placed(bins), ElementsAre(2, 2));
   EXPECT_EQ(CostOf(bins, types_), (GrowthCost{1200, 2}));
 }
@@ -121,7 +122,9 @@ TEST_F(CoverTest, RemovesPodsOfIncompleteGangs) {
   problem_ = builder_.Build();
   problem_.gangs = {{3}};
   problem_.classes[gang].gang = 0;
-  Bins bins = {{0, true, {Assignment{0, {}}}}, {0, true, {Assignment{0, {}}}}, {0, true, {Assignment{1, {}}}}};
+  Bins bins = {{0, true, {Assignment{0, {}}}},
+               {0, true, {Assignment{0, {}}}},
+               {0, true, {Assignment{1, {}}}}};
   EXPECT_TRUE(TakeOutBrokenGangs(problem_, bins));
   DropEmpty(bins);
   EXPECT_EQ(bins.size(), 1U);

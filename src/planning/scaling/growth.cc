@@ -5,16 +5,16 @@
 #include <utility>
 
 #include "cluster/node_template.h"
-#include "planning/scaling/exhaustive_node_mix.h"
-#include "planning/translation/checked_search.h"
-#include "planning/scaling/greedy_node_mix.h"
 #include "planning/explanation/explain.h"
-#include "planning/scaling/growth_reasons.h"
-#include "planning/scaling/growth_world.h"
-#include "planning/translation/live_filters.h"
 #include "planning/mobility.h"
 #include "planning/pool_nodes.h"
 #include "planning/scaling/consolidate_nodes.h"
+#include "planning/scaling/exhaustive_node_mix.h"
+#include "planning/scaling/greedy_node_mix.h"
+#include "planning/scaling/growth_reasons.h"
+#include "planning/scaling/growth_world.h"
+#include "planning/translation/checked_search.h"
+#include "planning/translation/live_filters.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/several_shares.h"
 
@@ -26,8 +26,9 @@ constexpr int kMaxRounds = 4;    // rounds of adding nodes after objections of l
 
 class Grower {
  public:
-  Grower(const cluster::ClusterSnapshot& snapshot, Pods unplaced, const std::vector<NodePoolState>& pools,
-         const scheduling::FrameworkChoice& frameworks, const PlanOptions& options, bool beside)
+  Grower(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
+         const std::vector<NodePoolState>& pools, const scheduling::FrameworkChoice& frameworks,
+         const PlanOptions& options, bool beside)
       : pools_(pools),
         frameworks_(frameworks),
         out_of_time_(options.out_of_time ? options.out_of_time : [] { return false; }),
@@ -104,7 +105,8 @@ class Grower {
     return placed;
   }
   Bins Improved(Bins bins) {
-    return ConsolidateNewNodes(types_, world_.node_types, coverer_, states_, std::move(bins), out_of_time_);
+    return ConsolidateNewNodes(types_, world_.node_types, coverer_, states_, std::move(bins),
+                               out_of_time_);
   }
 
   // The pods that fit on some node on their own; no pod of a gang if fewer fit than it lacks.
@@ -166,7 +168,7 @@ class Grower {
   void FindCheapestIfSmall(Bins& bins) {
     if (!IsSmall(world_.node_types, wanted_) || out_of_time_()) return;
     cheapest_proven_ = FindCheapestNodeMix(types_, world_.node_types, coverer_, states_, wanted_,
-                                    ServesAll(bins), out_of_time_, bins);
+                                           ServesAll(bins), out_of_time_, bins);
   }
 
   // Until now live filters have seen each node without the pods of other new nodes. If one objects,
@@ -362,7 +364,7 @@ bool IsAsNew(const cluster::NodeInfo& info, const cluster::NodePool& pool) {
 
 // Counts idle nodes as nodes that have not joined yet, so that they are not requested again.
 std::vector<NodePoolState> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
-                                      std::vector<NodePoolState> pools) {
+                                            std::vector<NodePoolState> pools) {
   std::vector<std::shared_ptr<const cluster::NodePool>> own;
   own.reserve(pools.size());
   for (const NodePoolState& now : pools) own.push_back(now.pool);

@@ -7,14 +7,14 @@
 #include <optional>
 
 #include "base/random.h"
-#include "planning/scaling/greedy_node_mix.h"
 #include "planning/model/draft.h"
-#include "planning/scaling/growth_world.h"
 #include "planning/pool_nodes.h"
+#include "planning/scaling/consolidate_nodes.h"
+#include "planning/scaling/greedy_node_mix.h"
+#include "planning/scaling/growth_world.h"
 #include "planning/testing/clusters.h"
 #include "planning/testing/pools.h"
 #include "planning/testing/problems.h"
-#include "planning/scaling/consolidate_nodes.h"
 #include "planning/translation/translate.h"
 
 namespace nos::planning {
@@ -256,8 +256,8 @@ TEST(GrowthPropertyTest, GreedyMixIsSeldomMuchMoreExpensive) {
       asked += wanted.back();
     }
     if (!plan.proven || plan.served < asked) continue;  // there are too few nodes
-    const Bins bins =
-        ConsolidateNewNodes(world.types.problem, world.node_types, coverer, states, coverer.Cover(wanted), never);
+    const Bins bins = ConsolidateNewNodes(world.types.problem, world.node_types, coverer, states,
+                                          coverer.Cover(wanted), never);
     const GrowthCost cost = CostOf(bins, world.node_types);
     if (PlacedOf(bins, wanted.size()) !=
         wanted) {  // with too few nodes, the search decides which pods are served

@@ -19,8 +19,8 @@ struct GrowthOutcome {
 class GrowthReasons {
  public:
   // All arguments must outlive this object.
-  GrowthReasons(const GrowthWorld& world, const std::vector<NodePoolState>& pools, const GreedyNodeMix& coverer,
-                GpuStates& states, const GrowthOutcome& outcome);
+  GrowthReasons(const GrowthWorld& world, const std::vector<NodePoolState>& pools,
+                const GreedyNodeMix& coverer, GpuStates& states, const GrowthOutcome& outcome);
 
   // `pod` of the result is not set.
   LeftOut WhyLeftOut(int cls);

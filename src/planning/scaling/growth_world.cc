@@ -5,9 +5,9 @@
 #include <memory>
 #include <set>
 
+#include "planning/pool_nodes.h"
 #include "planning/scaling/growth_hosts.h"
 #include "planning/translation/live_filters.h"
-#include "planning/pool_nodes.h"
 
 namespace nos::planning {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "planning/scaling/bins.h"
 #include "planning/growth.h"
+#include "planning/scaling/bins.h"
 #include "planning/translation/translate.h"
 
 namespace nos::planning {

@@ -50,7 +50,8 @@ struct Told {
 Told HybridGpu(const NodePool& pool, const gpu::Model* model, int64_t mib) {
   const bool stays_off = model != nullptr && model->architecture() == "Ampere";
   gpu::SharingModes modes{stays_off ? nullptr : model,
-                   static_cast<int>(std::clamp<int64_t>(mib / 1024, 1, gpu::kMaxModesGib)), true};
+                          static_cast<int>(std::clamp<int64_t>(mib / 1024, 1, gpu::kMaxModesGib)),
+                          true};
   // The agent places time slices at the starts that they have in MIG mode.
   if (stays_off && model->slots() < gpu::kPlainSlots) modes.slots = model->slots();
   modes.time_slices = std::min<int>(pool.gpu.time_slices, gpu::MostTimeSlices(modes));

@@ -108,8 +108,7 @@ TEST(PoolNodesTest, ReportsUnknownModelAndMissingMemory) {
   };
   EXPECT_THAT(error(Pool("B9999", 1, SharingMode::kMig)),
               HasSubstr("NodePool pool: spec.gpu.model: 'B9999' is not in the catalogue"));
-  EXPECT_THAT(error(Pool("B9999", 1, SharingMode::kMps)),
-              HasSubstr("spec.gpu.memory: is missing"));
+  EXPECT_THAT(error(Pool("B9999", 1, SharingMode::kMps)), HasSubstr("spec.gpu.memory: is missing"));
   NodePool pool = Pool("", 1, SharingMode::kMps);
   pool.gpu.product = "Tesla-T4";
   pool.gpu.memory = Quantity::FromValue(int64_t{16} << 30);

@@ -199,7 +199,8 @@ class Shrinker {
 
 }  // namespace
 
-ShrinkPlan PlanShrink(const cluster::ClusterSnapshot& snapshot, const std::vector<NodePoolState>& pools,
+ShrinkPlan PlanShrink(const cluster::ClusterSnapshot& snapshot,
+                      const std::vector<NodePoolState>& pools,
                       const scheduling::FrameworkChoice& frameworks, const ShrinkOptions& options) {
   return Shrinker(snapshot, pools, frameworks, options).Run();
 }

@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "planning/translation/live_filters.h"
 #include "planning/optimize/stages.h"
+#include "planning/translation/live_filters.h"
 #include "planning/translation/translate.h"
 
 namespace nos::planning {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cluster/resources.h"
-#include "planning/translation/live_filters.h"
 #include "planning/planner.h"
+#include "planning/translation/live_filters.h"
 #include "planning/translation/translate.h"
 
 namespace nos::planning {

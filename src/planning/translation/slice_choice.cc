@@ -48,7 +48,8 @@ bool IsByNameOnly(const gpu::Profile& profile) {
   return gpu::IsPlain(profile) || gpu::IsPartResource(profile.resource_name);
 }
 
-bool Meets(const gpu::Model& model, const gpu::Profile& profile, const cluster::GpuRequirements& need) {
+bool Meets(const gpu::Model& model, const gpu::Profile& profile,
+           const cluster::GpuRequirements& need) {
   if (IsByNameOnly(profile)) return false;
   // MPS shares have no multiprocessors of their own; their share of memory is taken as an estimate.
   const int64_t compute = model.counted() ? 1000LL * profile.slots / model.slots()
@@ -184,7 +185,8 @@ std::string NoneIsEnough(const cluster::GpuRequirements& need, const cluster::Po
       met = met || Meets(*model, model->profile(id), need);
       const int mib = model->profile(id).memory_mib;
       largest = std::max(
-          largest, std::tuple(mib, model->counted() ? model->name() : gpu::ProductOf(model->name())));
+          largest,
+          std::tuple(mib, model->counted() ? model->name() : gpu::ProductOf(model->name())));
     }
   }
   const auto& [mib, model] = largest;

@@ -17,8 +17,8 @@
 
 #include "cluster/resources.h"
 #include "cluster/snapshot.h"
-#include "planning/planner.h"
 #include "planning/model/problem.h"
+#include "planning/planner.h"
 #include "scheduling/framework_choice.h"
 
 namespace nos::planning {

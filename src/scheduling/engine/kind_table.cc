@@ -171,8 +171,8 @@ void KindTable::AskTouched(const ClusterSnapshot& snapshot) {
 }
 
 ScorePlugin::Recompute KindTable::FollowFeasible(const Column& column,
-                                            const std::vector<uint8_t>& fitted,
-                                            const ClusterSnapshot& snapshot) {
+                                                 const std::vector<uint8_t>& fitted,
+                                                 const ClusterSnapshot& snapshot) {
   auto anew = ScorePlugin::Recompute::kNothing;
   for (size_t t = 0; t < touched_.size(); ++t) {
     const uint32_t i = touched_[t];
@@ -192,7 +192,8 @@ void KindTable::PreScore(Column& column, const ClusterSnapshot& snapshot) {
   column.outdated = false;
 }
 
-void KindTable::Rescore(Column& column, ScorePlugin::Recompute anew, const ClusterSnapshot& snapshot) {
+void KindTable::Rescore(Column& column, ScorePlugin::Recompute anew,
+                        const ClusterSnapshot& snapshot) {
   const bool was_active = column.active;
   if (anew == ScorePlugin::Recompute::kPreScore) PreScore(column, snapshot);
   if (!column.active && !was_active) return;

@@ -83,8 +83,9 @@ class KindTable {
   void AskTouched(const cluster::ClusterSnapshot& snapshot);
   // `fitted`: previous verdicts of the touched nodes.
   ScorePlugin::Recompute FollowFeasible(const Column& column, const std::vector<uint8_t>& fitted,
-                                   const cluster::ClusterSnapshot& snapshot);
-  void Rescore(Column& column, ScorePlugin::Recompute anew, const cluster::ClusterSnapshot& snapshot);
+                                        const cluster::ClusterSnapshot& snapshot);
+  void Rescore(Column& column, ScorePlugin::Recompute anew,
+               const cluster::ClusterSnapshot& snapshot);
   void PreScore(Column& column, const cluster::ClusterSnapshot& snapshot);
   static void SetScore(Column& column, size_t node, int64_t score);
   static bool SearchExtremes(Column& column);

@@ -43,7 +43,9 @@ class QueueTest : public ::testing::Test {
     const auto pod = queue_.Take(now_);
     return pod ? (*pod)->meta.name : "";
   }
-  void OnClusterEvent(ClusterEvent::Kind kind) { queue_.OnClusterEvent({kind, {}, {}, {}, {}}, now_); }
+  void OnClusterEvent(ClusterEvent::Kind kind) {
+    queue_.OnClusterEvent({kind, {}, {}, {}, {}}, now_);
+  }
 
   SchedulingQueue queue_;
   Picky picky_;

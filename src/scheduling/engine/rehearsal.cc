@@ -17,7 +17,8 @@ const CycleState& LearntOf(const Rehearsal::Learnt& precomputed, const Framework
 
 const NodeInfo* Rehearsal::FindNode(const Framework& framework, const Pod& pod,
                                     const Promises& promises, std::string_view preferred) {
-  KindTable& table = tables_.For(framework, pod, snapshot_, LearntOf(precomputed_, framework), around_);
+  KindTable& table =
+      tables_.For(framework, pod, snapshot_, LearntOf(precomputed_, framework), around_);
   const auto why_barred = [&](size_t node) -> std::optional<Barred> {
     const auto others = promises.find(snapshot_.node(node).node->meta.name);
     if (others == promises.end()) return std::nullopt;

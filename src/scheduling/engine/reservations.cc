@@ -185,8 +185,8 @@ Engine::QuotaStanding Engine::Judge(const cluster::Pod& pod, size_t account,
 }
 
 // Guaranteed nominations go first. A pod without a quota does not take capacity that was freed for
-// a pod with one, as it may not evict such a pod either (quota/entitlement.h). Two pods nominated for the
-// same node must not wait for each other, so age decides between equals.
+// a pod with one, as it may not evict such a pod either (quota/entitlement.h). Two pods nominated
+// for the same node must not wait for each other, so age decides between equals.
 bool Engine::GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStanding own,
                        bool is_promised) const {
   const bool guaranteed = other.standing == QuotaStanding::kGuaranteed;

@@ -16,7 +16,7 @@ using Instance = Explanation::Instance;
 using Lack = Explanation::Lack;
 using Room = Explanation::Room;
 
-constexpr size_t kLabel = 14;      // columns of the label
+constexpr size_t kLabel = 14;     // columns of the label
 constexpr size_t kMaxLines = 12;  // limit on listed pods
 
 Quantity QuantityOf(const std::string& resource, int64_t amount) {

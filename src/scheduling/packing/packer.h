@@ -9,8 +9,8 @@
 //   ...
 //   packer.Release(kind, choice);         // when the pod ends
 //
-// Worth depends only on pods passed to Precompute. It is recomputed after 1, 2, 4, ..., 1024 pods and
-// then every 1000. A pod that fits on a node is never rejected. A choice among a thousand nodes
+// Worth depends only on pods passed to Precompute. It is recomputed after 1, 2, 4, ..., 1024 pods
+// and then every 1000. A pod that fits on a node is never rejected. A choice among a thousand nodes
 // takes microseconds. Deterministic; not thread-safe.
 #pragma once
 

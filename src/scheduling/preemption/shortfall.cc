@@ -22,7 +22,8 @@ bool HasGpuMemory(const quota::Amounts& charge) {
 
 }  // namespace
 
-ResourceShortfall::ResourceShortfall(const cluster::ResourceVector& asked, const cluster::NodeInfo& node) {
+ResourceShortfall::ResourceShortfall(const cluster::ResourceVector& asked,
+                                     const cluster::NodeInfo& node) {
   for (const auto& [id, amount] : asked.entries()) {
     const Amount free = Amount{node.allocatable.Get(id)} - node.requested.Get(id);
     if (amount <= 0 || amount <= free) continue;

@@ -13,7 +13,8 @@ using testing::NodeOf;
 using testing::PodOf;
 
 // Shortfall for a pod on a node with resources `has` that runs a pod with `runs`.
-ResourceShortfall LacksOf(Amounts asked, Amounts has, Amounts runs, cluster::StringMap labels = {}) {
+ResourceShortfall LacksOf(Amounts asked, Amounts has, Amounts runs,
+                          cluster::StringMap labels = {}) {
   const auto snapshot =
       testing::Snap({NodeOf("n", has, std::move(labels))}, {PodOf("running", runs, "n")});
   return {cluster::RequestsOf(PodOf("p", asked)), snapshot.node(0)};
@@ -21,7 +22,9 @@ ResourceShortfall LacksOf(Amounts asked, Amounts has, Amounts runs, cluster::Str
 quota::Amounts ChargeOf(Amounts requests) {
   return quota::ChargeOf(PodOf("v", requests), nullptr, {});
 }
-ResourceShortfall::Use UseOf(const ResourceShortfall& lacks, Amounts frees) { return lacks.UseOf(ChargeOf(frees)); }
+ResourceShortfall::Use UseOf(const ResourceShortfall& lacks, Amounts frees) {
+  return lacks.UseOf(ChargeOf(frees));
+}
 
 TEST(LacksTest, CountsOnlyMissingResources) {
   ResourceShortfall lacks =
@@ -44,8 +47,9 @@ TEST(LacksTest, AnyPodMayHelpWithoutKnownShortfall) {
 }
 
 TEST(LacksTest, AnyGpuPodMayFreeMissingSlice) {
-  const ResourceShortfall lacks = LacksOf({{"nvidia.com/mig-3g.20gb", "1"}}, {{"cpu", "4"}}, {{"cpu", "1"}},
-                              {{std::string(cluster::kPartitioningLabel), "mig"}});
+  const ResourceShortfall lacks =
+      LacksOf({{"nvidia.com/mig-3g.20gb", "1"}}, {{"cpu", "4"}}, {{"cpu", "1"}},
+              {{std::string(cluster::kPartitioningLabel), "mig"}});
   EXPECT_EQ(UseOf(lacks, {{"cpu", "1"}}), ResourceShortfall::Use::kNone);
   EXPECT_EQ(UseOf(lacks, {{"nvidia.com/mig-1g.5gb", "1"}}), ResourceShortfall::Use::kAll);
 }

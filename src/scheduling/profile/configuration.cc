@@ -214,7 +214,8 @@ Configuration DefaultConfiguration(const ConfigurationUse& use) {
 }
 
 Framework Framework::Default(PartitionedBy partitioned_by) {
-  return std::move(DefaultConfiguration({.partitioned_by = partitioned_by}).profiles.front().framework);
+  return std::move(
+      DefaultConfiguration({.partitioned_by = partitioned_by}).profiles.front().framework);
 }
 
 }  // namespace nos::scheduling

@@ -62,7 +62,7 @@ void Put(cluster::ClusterSnapshot& snapshot, const T&... objects) {
 // `kind`: for example "PersistentVolume". Null: the object did not exist, or was removed.
 template <typename T>
 ClusterEvent ContextEvent(std::string_view kind, std::type_identity_t<const T*> before,
-                         const T* after) {
+                          const T* after) {
   ClusterEvent event{ClusterEvent::Kind::kContext};
   event.around = kind;
   if (before != nullptr) event.around_before = std::make_shared<const T>(*before);

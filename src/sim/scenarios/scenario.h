@@ -18,8 +18,8 @@
 #include "base/status.h"
 #include "controllers/autoscaler.h"
 #include "planning/planner.h"
-#include "sim/world/run/infrastructure.h"
 #include "sim/specs.h"
+#include "sim/world/run/infrastructure.h"
 
 namespace nos::sim {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/product.h"
 #include "gpu/modes.h"
+#include "gpu/product.h"
 
 namespace nos::telemetry {
 namespace {
@@ -37,9 +37,9 @@ bool LieOn(const gpu::Model& model, gpu::ProfileId profile, const SampledGpu& gp
 // Time slices use the GPU's own slots if it has any, else the slots that any GPU has.
 void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu) {
   const gpu::Model* board = gpu.info.mig_capable ? BoardModelOf(gpu.info, catalogue) : nullptr;
-  gpu::SharingModes plain{.memory_gib = static_cast<int>(
-                       std::clamp<int64_t>(gpu.info.memory_mib / 1024, 1, gpu::kMaxModesGib)),
-                   .whole = true};
+  gpu::SharingModes plain{.memory_gib = static_cast<int>(std::clamp<int64_t>(
+                              gpu.info.memory_mib / 1024, 1, gpu::kMaxModesGib)),
+                          .whole = true};
   std::vector<gpu::SharingModes> candidates = {plain};
   if (board != nullptr && board->slots() < gpu::kPlainSlots) {
     plain.slots = board->slots();

@@ -9,7 +9,7 @@ namespace {
 // Each action holds a copy of the cluster's objects and a thread of the server.
 constexpr size_t kMaxActing = 4;
 constexpr double kSeconds = 5;        // burst size, as seconds of requests
-constexpr double kMaxActions = 10;   // burst size of actions
+constexpr double kMaxActions = 10;    // burst size of actions
 constexpr double kFailuresOfAll = 5;  // multiple of the limit of one address
 
 RateLimit::Options PerSecond(int64_t rate) {

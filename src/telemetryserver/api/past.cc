@@ -17,7 +17,7 @@ namespace {
 
 constexpr telemetry::Millis kFarAway = 9'999'999'999'999;
 constexpr size_t kMaxSubjects = 100, kMaxPoints = 2000;
-constexpr size_t kMaxReads = 2000;                // sample reads per request for series
+constexpr size_t kMaxReads = 2000;                 // sample reads per request for series
 constexpr telemetry::Millis kLooksApart = 30'000;  // maximum time between two reports of a node
 constexpr size_t kMaxEventsOfPod = 200;
 constexpr size_t kMaxDecisions = 2000;  // decisions read per time range
@@ -216,8 +216,7 @@ Api::Reply Api::Series(const ApiCall& call) {
   NOS_ASSIGN(const telemetry::Millis to, call.Number("to", now, 1, kFarAway));
   NOS_ASSIGN(const telemetry::Millis from,
              call.Number("from", std::max<telemetry::Millis>(0, to - kHour), 0, kFarAway));
-  NOS_ASSIGN(const int64_t points,
-             call.Number("points", 300, 1, static_cast<int64_t>(kMaxPoints)));
+  NOS_ASSIGN(const int64_t points, call.Number("points", 300, 1, static_cast<int64_t>(kMaxPoints)));
   const std::string metric = call.Parameter("metric");
   std::vector<std::string> subjects = call.All("subject");
   if (metric.empty()) return Invalid("name a metric, as ?metric=utilization");

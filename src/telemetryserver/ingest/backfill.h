@@ -21,7 +21,7 @@ class Backfill {
  public:
   // All arguments must outlive this object. `stale`: see Recorder::stale.
   Backfill(Archive& archive, const gpu::Catalogue& catalogue, int64_t id, std::string name,
-            telemetry::Millis stale)
+           telemetry::Millis stale)
       : archive_(archive), catalogue_(catalogue), id_(id), name_(std::move(name)), stale_(stale) {}
 
   int64_t id() const { return id_; }

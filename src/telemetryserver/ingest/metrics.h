@@ -16,7 +16,8 @@ inline constexpr MetricFamily kLost{
 inline constexpr MetricFamily kLeftOut{
     MetricFamily::Kind::kCounter, "nos_telemetry_dropped_values_total",
     "Number of values dropped because a cluster has too many subjects, or "
-    "it or one subject has too many metrics, by cluster.", "nos_telemetry_unkept_values_total"};
+    "it or one subject has too many metrics, by cluster.",
+    "nos_telemetry_unkept_values_total"};
 inline constexpr MetricFamily kCommit{MetricFamily::Kind::kDuration,
                                       "nos_telemetry_commit_duration_seconds",
                                       "Duration of a commit of envelopes to disk."};

@@ -52,8 +52,7 @@ bool Recorder::Await(Batch& batch) {
   std::unique_lock lock(queue_mutex_);
   const bool busy = !failing_ && (upkeep_left_ || !pending_.empty());
   if (!busy) {
-    queue_changed_.wait_for(lock, kMaxWait,
-                            [&] { return stop_ || settle_ || !queue_.empty(); });
+    queue_changed_.wait_for(lock, kMaxWait, [&] { return stop_ || settle_ || !queue_.empty(); });
   }
   settling_ = settle_;
   while (!queue_.empty() && batch.size() < kMaxBatch) {

@@ -162,8 +162,8 @@ class Simulation {
     const int64_t slices = gpu.slots / gpu.instances.front().size;
     const gpu::Model* model =
         catalogue.FindSharingModes(gpu::NameOf({.mig = nullptr,
-                                         .memory_gib = static_cast<int>(gib),
-                                         .time_slices = static_cast<int>(slices)}));
+                                                .memory_gib = static_cast<int>(gib),
+                                                .time_slices = static_cast<int>(slices)}));
     return model != nullptr && model->slots() == gpu.slots ? model : nullptr;
   }
 

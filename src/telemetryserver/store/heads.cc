@@ -18,8 +18,8 @@ size_t ColumnOf(Head& head, const std::string& metric) {
   return head.metrics.size() - 1;
 }
 
-void AddOf(const Head& head, const std::string& metric, telemetry::Millis from, telemetry::Millis to,
-           std::vector<Sample>& samples) {
+void AddOf(const Head& head, const std::string& metric, telemetry::Millis from,
+           telemetry::Millis to, std::vector<Sample>& samples) {
   const auto name = std::ranges::find(head.metrics, metric);
   if (name == head.metrics.end()) return;
   const auto& column = head.block.columns[static_cast<size_t>(name - head.metrics.begin())];
@@ -40,9 +40,9 @@ size_t Heads::Add(telemetry::Millis at, const telemetry::Readings& readings) {
   size_t left_out = 0;
   for (const auto& [metric, value] : readings.metrics) {
     const bool known = std::ranges::find(head.metrics, metric) != head.metrics.end();
-    const bool may_be =
-        head.metrics.size() < telemetry::kMaxMetrics &&
-        (telemetry::IsOurs(metric) || others_.contains(metric) || others_.size() < kMaxClusterMetrics);
+    const bool may_be = head.metrics.size() < telemetry::kMaxMetrics &&
+                        (telemetry::IsOurs(metric) || others_.contains(metric) ||
+                         others_.size() < kMaxClusterMetrics);
     if (!known && !may_be) {
       ++left_out;
       continue;
@@ -63,8 +63,8 @@ void Heads::PutAside(const std::string& subject, Head& head) {
   head.block.columns.resize(head.metrics.size());
 }
 
-std::vector<Sample> Heads::Read(const std::string& subject, const std::string& metric, telemetry::Millis from,
-                                telemetry::Millis to) const {
+std::vector<Sample> Heads::Read(const std::string& subject, const std::string& metric,
+                                telemetry::Millis from, telemetry::Millis to) const {
   std::vector<Sample> samples;
   for (const HeadsBySubject& full : full_) {
     if (const auto found = full.find(subject); found != full.end()) {

@@ -9,9 +9,8 @@
 #include <fstream>
 #include <set>
 
-#include "agent/node_agent.h"
 #include "agent/mps_grant.h"
-#include "reconcile/testing/scene.h"
+#include "agent/node_agent.h"
 #include "device/mig_parts.h"
 #include "device/mps_control.h"
 #include "device/mps_gpus.h"
@@ -22,6 +21,7 @@
 #include "kubelet/device_plugin_server.h"
 #include "kubelet/pod_resources_client.h"
 #include "kubelet/testing/fake_kubelet.h"
+#include "reconcile/testing/scene.h"
 
 namespace nos {
 namespace {

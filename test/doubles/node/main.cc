@@ -21,9 +21,9 @@
 #include <iostream>
 #include <thread>
 
-#include "base/wake_signal.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/wake_signal.h"
 #include "cluster/objects.h"
 #include "doubles/kubelet/kubelet_double.h"
 #include "doubles/node/mig_devices.h"

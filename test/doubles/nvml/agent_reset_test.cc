@@ -5,14 +5,14 @@
 #include <memory>
 
 #include "agent/node_agent.h"
-#include "reconcile/runner.h"
-#include "reconcile/testing/scene.h"
 #include "device/mps_gpus.h"
 #include "device/nvml_backend.h"
 #include "device/plain_gpus.h"
 #include "kube/testing/fake_api.h"
 #include "kubelet/testing/fake_kubelet.h"
 #include "nvml_node.h"
+#include "reconcile/runner.h"
+#include "reconcile/testing/scene.h"
 
 namespace nos::controllers {
 namespace {
@@ -47,7 +47,8 @@ class NvmlAgentResetTest : public ::testing::Test {
   }
 
   void Run(Duration time = seconds(60)) {
-    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time))
+        << "the agent does not come to rest";
   }
   void Plan(const std::string& id, const std::string& layout) {
     Json node = *api_.Find("nodes", kNode);

@@ -8,12 +8,12 @@
 #include <memory>
 
 #include "base/random.h"
-#include "reconcile/runner.h"
-#include "reconcile/testing/scene.h"
 #include "device/nvml_backend.h"
 #include "kube/testing/fake_api.h"
 #include "kubelet/testing/fake_kubelet.h"
 #include "nvml_node.h"
+#include "reconcile/runner.h"
+#include "reconcile/testing/scene.h"
 
 namespace nos::controllers {
 namespace {
@@ -56,7 +56,8 @@ class NvmlAgentTest : public ::testing::Test {
     reconcile::testing::PutAllocatable(api_, kNode, counts);
   }
   void Run(Duration time = seconds(60)) {
-    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
+    EXPECT_TRUE(reconcile::testing::RunFor(*runner_, clock_, time))
+        << "the agent does not come to rest";
   }
   void Plan(const std::string& id, const std::map<int, std::string>& layouts) {
     Json node = *api_.Find("nodes", kNode);

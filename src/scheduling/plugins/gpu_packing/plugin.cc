@@ -46,7 +46,8 @@ InstanceLoss LossOf(const Asked& asked, const cluster::NodeInfo& node) {
 }
 
 int64_t WorthSteps(Learnt& precomputed, const packing::PodKind& kind, const packing::Node& node) {
-  const double loss = precomputed.value.Worth(node) - precomputed.value.AfterPlacing(node, kind).worth;
+  const double loss =
+      precomputed.value.Worth(node) - precomputed.value.AfterPlacing(node, kind).worth;
   return packing::LossSteps(kind, node, loss);
 }
 
@@ -95,7 +96,7 @@ uint64_t FillOf(const cluster::NodeInfo& node) {
 }  // namespace
 
 void GpuPacking::Precompute(const cluster::ClusterSnapshot& snapshot, Pods waiting,
-                       CycleState& precomputed) const {
+                            CycleState& precomputed) const {
   precomputed.Set(std::make_shared<Learnt>(snapshot, waiting));
 }
 

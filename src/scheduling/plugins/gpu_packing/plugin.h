@@ -25,7 +25,7 @@ class GpuPacking final : public ScorePlugin {
   std::string Name() const override { return "GpuPacking"; }
   bool Learns() const override { return true; }
   void Precompute(const cluster::ClusterSnapshot& snapshot, Pods waiting,
-             CycleState& precomputed) const override;
+                  CycleState& precomputed) const override;
   bool PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot, Nodes feasible,
                 CycleState& state) const override;
   int64_t Score(const CycleState& state, const cluster::Pod& pod,

@@ -53,12 +53,15 @@ Pod RandomPod(int i, Random& random) {
   return pod;
 }
 
-// The choice of packing::Packer with nodes in the fixed order, after Precompute with all pods so far.
+// The choice of packing::Packer with nodes in the fixed order, after Precompute with all pods so
+// far.
 std::string PackersChoice(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
   const packing::View view(snapshot);
   std::vector<const cluster::NodeInfo*> order;
   packing::Demand demand;
-  const auto learn = [&](const Pod& p) { demand.Precompute(view.KindOf(p, cluster::RequestsOf(p))); };
+  const auto learn = [&](const Pod& p) {
+    demand.Precompute(view.KindOf(p, cluster::RequestsOf(p)));
+  };
   for (size_t i = 0; i < snapshot.size(); ++i) {
     order.push_back(&snapshot.node(i));
     for (const auto& other : snapshot.node(i).pods) learn(*other);

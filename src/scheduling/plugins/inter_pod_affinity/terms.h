@@ -32,7 +32,8 @@ bool IsAttractedBy(const cluster::Pod& pod, const cluster::Pod& other,
                    const cluster::ClusterContext& around);
 
 // Empty if the namespace is unknown.
-const cluster::StringMap& NamespaceLabels(const cluster::ClusterContext& around, std::string_view ns);
+const cluster::StringMap& NamespaceLabels(const cluster::ClusterContext& around,
+                                          std::string_view ns);
 
 // True if the term of `owner` selects `pod`, whose namespace has these labels.
 bool Selects(const cluster::PodAffinityTerm& term, const cluster::Pod& owner,

@@ -34,7 +34,8 @@ std::vector<Shortfall> Shortfalls(const ResourceVector& requests, const Resource
     const Shortfall shortfall{
         id, amount, used.Get(id), known ? allocatable.Get(id) : 0,
         amount > allocatable.Get(id) && id != cluster::kPods && !cluster::IsSliceResource(id)};
-    if (ResourceShortfall(amount, shortfall.allocatable, shortfall.used)) shortfalls.push_back(shortfall);
+    if (ResourceShortfall(amount, shortfall.allocatable, shortfall.used))
+      shortfalls.push_back(shortfall);
   }
   return shortfalls;
 }
@@ -44,7 +45,8 @@ bool Fits(const ResourceVector& requests, const ResourceVector& allocatable,
   return std::all_of(requests.entries().begin(), requests.entries().end(), [&](const auto& entry) {
     const auto& [id, amount] = entry;
     if (Skipped(id, amount, mig)) return true;
-    return id != cluster::kUnknownResource && !ResourceShortfall(amount, allocatable.Get(id), used.Get(id));
+    return id != cluster::kUnknownResource &&
+           !ResourceShortfall(amount, allocatable.Get(id), used.Get(id));
   });
 }
 

@@ -12,10 +12,10 @@
 namespace nos::scheduling {
 namespace {
 
+using cluster::ClusterContext;
 using cluster::CsiNode;
 using cluster::PersistentVolumeClaim;
 using cluster::Pod;
-using cluster::ClusterContext;
 using cluster::Volume;
 using cluster::VolumeAttachment;
 

@@ -13,10 +13,10 @@ namespace {
 using cluster::ClusterSnapshot;
 using cluster::CsiNode;
 using cluster::Pod;
-using testing::ContextEvent;
 using testing::BoundClaimOf;
 using testing::ClaimFor;
 using testing::ClaimOf;
+using testing::ContextEvent;
 using testing::NodeOf;
 using testing::PodOf;
 using testing::Put;

@@ -46,7 +46,7 @@ class PodTopologySpread final : public PreFilterPlugin, public FilterPlugin, pub
                    const cluster::NodeInfo& node, CycleState& state,
                    TouchDomain touch) const override;
   Recompute UpdateFeasible(const cluster::NodeInfo& node, bool feasible,
-                      CycleState& state) const override;
+                           CycleState& state) const override;
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;
   int64_t Normalized(int64_t score, int64_t lowest, int64_t highest) const override;

@@ -274,7 +274,7 @@ Row Scores(const Pod& pod, const std::vector<Pod>& running,
   const Framework framework(std::move(entries));
   ClusterSnapshot snapshot = testing::Snap(nodes, running);
   snapshot.ChangeContext().services.Set("x/s",
-                                       std::make_shared<cluster::PodOwner>(OwnerOf("s", kFoo)));
+                                        std::make_shared<cluster::PodOwner>(OwnerOf("s", kFoo)));
   std::vector<const cluster::NodeInfo*> infos;
   for (size_t i = 0; i < feasible; ++i) infos.push_back(&snapshot.node(i));
   return framework.Score(framework.PreFilter(pod, snapshot), pod, snapshot, infos);

@@ -131,7 +131,7 @@ bool PodTopologySpread::UpdateScore(const Pod& pod, const Pod& other, bool came,
 }
 
 ScorePlugin::Recompute PodTopologySpread::UpdateFeasible(const NodeInfo& node, bool feasible,
-                                                    CycleState& state) const {
+                                                         CycleState& state) const {
   auto* left = state.Get<ScoreState>();
   if (left == nullptr) return Recompute::kNothing;
   Tallies& tallies = left->tallies.Change();

@@ -8,10 +8,10 @@
 namespace nos::scheduling {
 namespace {
 
+using cluster::ClusterContext;
 using cluster::ClusterSnapshot;
 using cluster::PersistentVolume;
 using cluster::PersistentVolumeClaim;
-using cluster::ClusterContext;
 
 const codec::Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume", false};
 const codec::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
@@ -21,7 +21,9 @@ std::string KeyOf(const PersistentVolumeClaim& claim) {
   return claim.meta.ns + "/" + claim.meta.name;
 }
 
-const auto& TableOf(const ClusterContext& around, const PersistentVolume&) { return around.volumes; }
+const auto& TableOf(const ClusterContext& around, const PersistentVolume&) {
+  return around.volumes;
+}
 auto& TableOf(ClusterContext& around, const PersistentVolume&) { return around.volumes; }
 const auto& TableOf(const ClusterContext& around, const PersistentVolumeClaim&) {
   return around.claims;

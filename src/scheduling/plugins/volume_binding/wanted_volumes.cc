@@ -10,13 +10,13 @@
 namespace nos::scheduling {
 namespace {
 
+using cluster::ClusterContext;
 using cluster::CsiStorageCapacity;
 using cluster::PersistentVolume;
 using cluster::PersistentVolumeClaim;
 using cluster::Pod;
 using cluster::SelectorRequirement;
 using cluster::StringMap;
-using cluster::ClusterContext;
 using cluster::Volume;
 
 // Refuses claims that do not exist, are lost, are being deleted, or belong to another pod.
@@ -224,7 +224,8 @@ void Refuse(const char* code, const char* message, Verdict& to) {
 
 }  // namespace
 
-std::variant<WantedVolumes, Verdict> FindWantedVolumes(const Pod& pod, const ClusterContext& around) {
+std::variant<WantedVolumes, Verdict> FindWantedVolumes(const Pod& pod,
+                                                       const ClusterContext& around) {
   WantedVolumes wanted;
   bool immediate = false;
   for (const Volume& volume : pod.volumes) {

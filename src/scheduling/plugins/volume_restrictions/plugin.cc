@@ -68,7 +68,7 @@ bool VolumeRestrictions::Concerns(const Pod& pod) const {
 bool VolumeRestrictions::ConcernsIn(const cluster::ClusterSnapshot& snapshot,
                                     const Pod& pod) const {
   return snapshot.ShareContext() == nullptr ? std::ranges::any_of(pod.volumes, IsDisk)
-                                           : Concerns(pod);
+                                            : Concerns(pod);
 }
 
 PreFilterPlugin::Outcome VolumeRestrictions::PreFilter(const Pod& pod,

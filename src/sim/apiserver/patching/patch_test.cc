@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "sim/apiserver/objects/tree.h"
 #include "sim/apiserver/patching/managed_fields.h"
 #include "sim/apiserver/patching/patch_json.h"
 #include "sim/apiserver/patching/patch_merge.h"
 #include "sim/apiserver/patching/patch_strategic.h"
-#include "sim/apiserver/objects/tree.h"
 
 namespace nos::sim {
 namespace {

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "sim/apiserver/printing/columns_core.h"
 #include "sim/apiserver/objects/json_path.h"
+#include "sim/apiserver/printing/columns_core.h"
 #include "sim/apiserver/printing/table.h"
 
 namespace nos::sim {

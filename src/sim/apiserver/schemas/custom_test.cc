@@ -1,6 +1,6 @@
 // CustomResourceDefinitions, Tables and discovery.
-#include "sim/apiserver/storage/api_fixture_test.h"
 #include "sim/apiserver/objects/json_path.h"
+#include "sim/apiserver/storage/api_fixture_test.h"
 
 namespace nos::sim {
 namespace {

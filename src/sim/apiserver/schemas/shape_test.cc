@@ -1,7 +1,7 @@
 #include "sim/apiserver/schemas/shape.h"
 
-#include "sim/apiserver/storage/api_fixture_test.h"
 #include "sim/apiserver/schemas/schema.h"
+#include "sim/apiserver/storage/api_fixture_test.h"
 
 namespace nos::sim {
 namespace {

@@ -4,22 +4,22 @@
 
 #include "base/log.h"
 #include "kube/client.h"
-#include "sim/apiserver/objects/api_path.h"
 #include "sim/apiserver/encoding/convert.h"
-#include "sim/apiserver/storage/delete.h"
 #include "sim/apiserver/encoding/discovery.h"
-#include "sim/apiserver/storage/list.h"
+#include "sim/apiserver/objects/api_path.h"
+#include "sim/apiserver/objects/tree.h"
 #include "sim/apiserver/patching/patch_json.h"
 #include "sim/apiserver/patching/patch_merge.h"
 #include "sim/apiserver/patching/patch_strategic.h"
-#include "sim/apiserver/storage/pods.h"
 #include "sim/apiserver/printing/render.h"
-#include "sim/apiserver/storage/request_options.h"
 #include "sim/apiserver/schemas/scale.h"
 #include "sim/apiserver/schemas/schema_rules.h"
 #include "sim/apiserver/schemas/shape.h"
-#include "sim/apiserver/objects/tree.h"
 #include "sim/apiserver/schemas/unknown.h"
+#include "sim/apiserver/storage/delete.h"
+#include "sim/apiserver/storage/list.h"
+#include "sim/apiserver/storage/pods.h"
+#include "sim/apiserver/storage/request_options.h"
 
 namespace nos::sim {
 

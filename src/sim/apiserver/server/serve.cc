@@ -6,9 +6,9 @@
 #include "codec/yaml.h"
 #include "net/loopback.h"
 #include "net/url.h"
-#include "sim/protobuf.h"
 #include "sim/apiserver/objects/reply.h"
 #include "sim/apiserver/schemas/unknown.h"
+#include "sim/protobuf.h"
 
 namespace nos::sim {
 namespace {

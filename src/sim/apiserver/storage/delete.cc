@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <deque>
 
-#include "sim/apiserver/storage/request_options.h"
-#include "sim/apiserver/schemas/shape.h"
 #include "sim/apiserver/objects/tree.h"
+#include "sim/apiserver/schemas/shape.h"
+#include "sim/apiserver/storage/request_options.h"
 
 namespace nos::sim {
 namespace {

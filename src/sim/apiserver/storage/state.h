@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "base/clock.h"
-#include "sim/apiserver/storage/store.h"
 #include "sim/apiserver/schemas/types.h"
+#include "sim/apiserver/storage/store.h"
 
 namespace nos::sim {
 

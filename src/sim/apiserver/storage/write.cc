@@ -2,13 +2,13 @@
 
 #include <fmt/core.h>
 
-#include "sim/apiserver/storage/admission.h"
+#include "sim/apiserver/objects/tree.h"
 #include "sim/apiserver/schemas/custom_schema.h"
 #include "sim/apiserver/schemas/defaults.h"
-#include "sim/apiserver/storage/delete.h"
 #include "sim/apiserver/schemas/shape.h"
-#include "sim/apiserver/objects/tree.h"
 #include "sim/apiserver/schemas/validation.h"
+#include "sim/apiserver/storage/admission.h"
+#include "sim/apiserver/storage/delete.h"
 
 namespace nos::sim {
 namespace {

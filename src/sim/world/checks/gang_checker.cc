@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/world/node/invariants.h"
 #include "sim/specs.h"
+#include "sim/world/node/invariants.h"
 
 namespace nos::sim {
 namespace {
@@ -84,8 +84,8 @@ std::vector<std::string> GangChecker::Judge(const cluster::ClusterSnapshot& kept
 }
 
 std::vector<std::string> GangChecker::JudgeCuts(const std::set<std::string>& cut_for,
-                                              const std::set<std::string>& planned,
-                                              Time now) const {
+                                                const std::set<std::string>& planned,
+                                                Time now) const {
   std::vector<std::string> problems;
   for (const auto& [name, gang] : gangs_) {
     size_t members = 0;

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/world/node/invariants.h"
 #include "sim/specs.h"
+#include "sim/world/node/invariants.h"
 
 namespace nos::sim {
 namespace {

@@ -138,7 +138,7 @@ void MoveChecker::SeeRemoval(const std::string& node, const PoolBounds& pool, in
 std::vector<std::string> MoveChecker::TakeProblems() { return std::exchange(problems_, {}); }
 
 std::vector<std::string> MoveChecker::Leftovers(const std::vector<Node>& nodes,
-                                              const std::vector<Pod>& pods) {
+                                                const std::vector<Pod>& pods) {
   std::vector<std::string> left;
   for (const Pod& pod : pods) {
     if (controllers::IsPlaceholder(*pod)) {

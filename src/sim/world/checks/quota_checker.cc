@@ -40,7 +40,7 @@ const PlainQuota* QuotaChecker::QuotaOf(const std::string& ns) const {
 }
 
 quota::Amount QuotaChecker::UsedBy(const PlainQuota& quota, cluster::ResourceId resource,
-                                 bool with_leaving) const {
+                                   bool with_leaving) const {
   quota::Amount used = 0;
   for (const auto& [uid, held] : held_) {
     if (held.leaves && !with_leaving) continue;
@@ -50,7 +50,7 @@ quota::Amount QuotaChecker::UsedBy(const PlainQuota& quota, cluster::ResourceId 
 }
 
 quota::Amount QuotaChecker::PerhapsUsedBy(const PlainQuota& quota, cluster::ResourceId resource,
-                                        Time now) const {
+                                          Time now) const {
   quota::Amount used = UsedBy(quota, resource, false);
   for (const Left& one : left_) {
     if (!Lingers(one.when, now)) continue;
@@ -101,7 +101,8 @@ void QuotaChecker::JudgeBinding(const cluster::Pod& pod) {
   }
 }
 
-bool QuotaChecker::MayTake(const cluster::Pod& victim, const cluster::Pod& claimant, Time now) const {
+bool QuotaChecker::MayTake(const cluster::Pod& victim, const cluster::Pod& claimant,
+                           Time now) const {
   if (!told_) return victim.meta.ns != claimant.meta.ns;
   if (Lingers(disturbed_, now)) return true;
   const PlainQuota* ours = QuotaOf(claimant.meta.ns);

@@ -9,7 +9,9 @@
 namespace nos::sim {
 namespace {
 
-const gpu::Model& Cut() { return *gpu::Catalogue::Builtin().FindSharingModes("A100-40GB+GPU+TIME-4"); }
+const gpu::Model& Cut() {
+  return *gpu::Catalogue::Builtin().FindSharingModes("A100-40GB+GPU+TIME-4");
+}
 
 std::vector<std::string> Slices(const std::vector<std::pair<std::string, size_t>>& asked) {
   std::vector<std::string> slices;

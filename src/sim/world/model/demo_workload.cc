@@ -4,8 +4,8 @@
 #include <map>
 
 #include "base/text.h"
-#include "gpu/product.h"
 #include "gpu/modes.h"
+#include "gpu/product.h"
 #include "gpu/shares.h"
 #include "sim/workload.h"
 

@@ -122,9 +122,9 @@ const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model
                                bool may_reset) {
   const bool mig = !model.counted() && (may_reset || !agent::NeedsReset(model));
   gpu::SharingModes modes{.mig = mig ? &model : nullptr,
-                   .memory_gib = model.memory_gib(),
-                   .whole = true,
-                   .parts = MigPartsHere()};
+                          .memory_gib = model.memory_gib(),
+                          .whole = true,
+                          .parts = MigPartsHere()};
   const bool small = !model.counted() && model.slots() < gpu::kPlainSlots;
   if (!mig && small) modes.slots = model.slots();
   modes.time_slices = std::min(kTimeSlices, gpu::MostTimeSlices(modes));

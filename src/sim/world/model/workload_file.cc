@@ -8,9 +8,9 @@
 
 #include "base/text.h"
 #include "codec/yaml.h"
+#include "sim/workload.h"
 #include "sim/world/model/dry_run.h"
 #include "sim/world/model/pool_specs.h"
-#include "sim/workload.h"
 
 namespace nos::sim {
 namespace {

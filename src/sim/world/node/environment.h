@@ -2,16 +2,16 @@
 // thread, except for the API server and the clock.
 #pragma once
 
-#include "base/random.h"
 #include "agent/node_agent.h"
+#include "base/random.h"
 #include "device/sim_gpus.h"
 #include "gpu/catalogue.h"
 #include "kube/transport.h"
 #include "sim/world/events/event_log.h"
 #include "sim/world/events/event_queue.h"
 #include "sim/world/events/faults.h"
-#include "sim/world/node/virtual_node.h"
 #include "sim/world/events/world_clock.h"
+#include "sim/world/node/virtual_node.h"
 
 namespace nos::sim {
 

@@ -13,10 +13,10 @@
 #include <set>
 #include <string>
 
+#include "sim/world/events/process.h"
 #include "sim/world/node/environment.h"
 #include "sim/world/node/faulty_kubelet.h"
 #include "sim/world/node/faulty_transport.h"
-#include "sim/world/events/process.h"
 #include "sim/world/node/watched_parts.h"
 #include "sim/world/node/watched_plain.h"
 #include "sim/world/node/watched_shares.h"

@@ -37,10 +37,10 @@
 #include "kube/client.h"
 #include "kubelet/device_plugin.h"
 #include "kubelet/pod_resources.h"
+#include "sim/specs.h"
 #include "sim/world/events/actor.h"
 #include "sim/world/events/event_log.h"
 #include "sim/world/node/pod_status.h"
-#include "sim/specs.h"
 
 namespace nos::sim {
 

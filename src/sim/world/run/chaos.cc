@@ -8,12 +8,12 @@
 #include <tuple>
 
 #include "cluster/annotations.h"
-#include "sim/world/run/chaos_pools.h"
-#include "sim/world/run/chaos_quotas.h"
-#include "sim/world/node/invariants.h"
-#include "sim/world/checks/satisfiable.h"
 #include "sim/workload.h"
 #include "sim/world.h"
+#include "sim/world/checks/satisfiable.h"
+#include "sim/world/node/invariants.h"
+#include "sim/world/run/chaos_pools.h"
+#include "sim/world/run/chaos_quotas.h"
 
 namespace nos::sim {
 namespace {

@@ -12,7 +12,7 @@
 namespace nos::sim {
 namespace {
 
-constexpr int kLateness = 3;            // factor
+constexpr int kLateness = 3;        // factor
 constexpr double kMaxRefusal = 90;  // seconds
 
 constexpr std::array<std::pair<std::string_view, PoolFault>, 7> kFaultNames = {

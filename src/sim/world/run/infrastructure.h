@@ -18,10 +18,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/world/events/actor.h"
-#include "sim/world/node/environment.h"
 #include "sim/world/checks/move_checker.h"
+#include "sim/world/events/actor.h"
 #include "sim/world/model/pool_specs.h"
+#include "sim/world/node/environment.h"
 
 namespace nos::sim {
 

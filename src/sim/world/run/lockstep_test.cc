@@ -6,8 +6,8 @@
 #include <string>
 
 #include "kube/http_transport.h"
-#include "sim/serve.h"
 #include "sim/lockstep_transport.h"
+#include "sim/serve.h"
 #include "sim/workload.h"
 #include "sim/world.h"
 

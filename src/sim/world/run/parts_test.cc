@@ -4,12 +4,12 @@
 #include <deque>
 #include <set>
 
-#include "sim/world/events/event_queue.h"
-#include "sim/world/node/faulty_transport.h"
-#include "sim/world/node/status.h"
 #include "sim/specs.h"
 #include "sim/workload.h"
+#include "sim/world/events/event_queue.h"
 #include "sim/world/events/world_clock.h"
+#include "sim/world/node/faulty_transport.h"
+#include "sim/world/node/status.h"
 
 namespace nos::sim {
 namespace {

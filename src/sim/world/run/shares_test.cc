@@ -5,9 +5,9 @@
 
 #include "base/log.h"
 #include "device/mps_share.h"
-#include "sim/world/node/invariants.h"
-#include "sim/world/checks/satisfiable.h"
 #include "sim/world.h"
+#include "sim/world/checks/satisfiable.h"
+#include "sim/world/node/invariants.h"
 
 namespace nos::sim {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "base/text.h"
 #include "controllers/planned_gangs.h"
-#include "sim/world/node/invariants.h"
-#include "sim/world/checks/satisfiable.h"
 #include "sim/workload.h"
+#include "sim/world/checks/satisfiable.h"
+#include "sim/world/node/invariants.h"
 
 namespace nos::sim {
 

@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "sim/cluster_file.h"
-#include "sim/world/node/invariants.h"
 #include "sim/world/checks/satisfiable.h"
+#include "sim/world/node/invariants.h"
 
 namespace nos::sim {
 namespace {
