@@ -31,8 +31,7 @@ constexpr uint64_t kFirstSeed = 42;
 
 std::string ReadTraceFile(const std::string& name) {
   const char* folder = std::getenv("NOS_OPENB");  // NOLINT(concurrency-mt-unsafe): one thread
-  std::ifstream file(std::string(folder == nullptr ? "../shared/data/traces/openb" : folder) + "/" +
-                     name);
+  std::ifstream file(std::string(folder == nullptr ? "test/data/openb" : folder) + "/" + name);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

@@ -39,8 +39,7 @@ std::string Machine() {
 
 std::string ReadPodList() {
   const char* folder = std::getenv("NOS_OPENB");  // NOLINT(concurrency-mt-unsafe): one thread
-  std::ifstream file(std::string(folder == nullptr ? "../shared/data/traces/openb" : folder) + "/" +
-                     kPodList);
+  std::ifstream file(std::string(folder == nullptr ? "test/data/openb" : folder) + "/" + kPodList);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

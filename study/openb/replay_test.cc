@@ -128,19 +128,14 @@ TEST(Openb, RejectsInvalidOptionsAndFiles) {
   EXPECT_EQ(RunOpenb(options).status().message(), "my.csv: no rows below the header");
 }
 
-// The traces (25 MB of third-party data) are not part of the repository; tests that need them are
-// skipped if they are missing.
-constexpr const char* kTraces = "../shared/data/traces/openb/";
+// Published traces; test/data/README.md names the source.
+constexpr const char* kTraces = "test/data/openb/";
 
 std::string ReadFile(const std::string& name) {
   std::ifstream file(kTraces + name);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
-}
-
-bool HaveTraces() {
-  return std::ifstream(std::string(kTraces) + "openb_node_list_gpu_node.csv").good();
 }
 
 double AllocatedAt130(const std::string& trace, OpenbPolicy policy) {
@@ -158,7 +153,6 @@ double AllocatedAt130(const std::string& trace, OpenbPolicy policy) {
 // One seed; BENCHMARKS.md has the means over ten seeds. The margins below exceed the spread between
 // seeds (0.0006 for nos, 0.003 for FGD).
 TEST(OpenbTraces, NosAllocatesMoreThanFgd) {
-  if (!HaveTraces()) GTEST_SKIP() << "the openb traces are not at " << kTraces;
   EXPECT_NEAR(AllocatedAt130("default", OpenbPolicy::kFgd), 0.9539, 0.004);  // as published
   EXPECT_GT(AllocatedAt130("default", OpenbPolicy::kNos), 0.962);
   EXPECT_GT(AllocatedAt130("gpushare100", OpenbPolicy::kNos), 0.882);
@@ -171,7 +165,6 @@ TEST(OpenbTraces, NosAllocatesMoreThanFgd) {
 // Two pods of 480 to 460 fit on a GPU, three down to 320, four down to 230. The remainder beside an
 // 810 is small and worth nothing.
 TEST(OpenbTraces, PricesOfSizesFollowFillPatterns) {
-  if (!HaveTraces()) GTEST_SKIP() << "the openb traces are not at " << kTraces;
   const std::string nodes = ReadFile("openb_node_list_gpu_node.csv");
   const std::string pods = ReadFile("openb_pod_list_default.csv");
   const auto trace = ParseOpenb({"nodes", nodes}, {"pods", pods}).value();
