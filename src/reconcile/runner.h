@@ -78,7 +78,7 @@ class Runner {
   kube::Cache<cluster::Node> nodes_;
   std::unique_ptr<ContextCaches> around_;
   Changes changes_;
-  View view_{pods_, nodes_, nullptr, &changes_};
+  Listers view_{pods_, nodes_, nullptr, &changes_};
   kube::WorkQueue queue_;
   bool news_ = false;  // something changed since the last call of the reconciler
   Status last_error_;
