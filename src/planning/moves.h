@@ -2,16 +2,16 @@
 // costly ones. Every moved pod has a place on another node before it moves.
 //
 //   const MovePlan plan = PlanMoves(snapshot, unplaced, frameworks, plan_options, options);
-//   for (const MovePlan& relief : plan.reliefs) ...   // all of its moves, or none
+//   for (const PodMoves& relief : plan.reliefs) ...   // all of its moves, or none
 //
-// Each MovePlan is the moves for one pending pod. Pending pods are handled one after the other in
+// Each PodMoves is the moves for one pending pod. Pending pods are handled one after the other in
 // the order of a plan (planner.h), and later ones see what earlier ones use. A pod moves at most
 // once in a plan, a moved pod is not moved again for another pending pod, and used slices of other
 // pods stay in place. `after` contains the moved pods on their new nodes and the pending pods on
 // theirs. A pending pod that fits because of the moves for others is in `after`, too, but has no
-// MovePlan (code HasRoom).
+// PodMoves (code HasRoom).
 //
-// All moves of one MovePlan leave the same node and go to other nodes. The set with the fewest
+// All moves of one PodMoves leave the same node and go to other nodes. The set with the fewest
 // moves is chosen; of equally many, the set with the less important pods, then with more pods over
 // their quota, then with fewer resources. This is proven for nodes with up to about 30 movable pods
 // that could help. On nodes with more, one sufficient set is found step by step. The pods that a
@@ -38,7 +38,7 @@ struct MoveOptions {
   int most_reliefs = 10;  // per plan
   int most_tries = 200;   // nodes evaluated per pending pod
   // True if the caller's limits (per hour, per namespace) allow this move in addition to all moves
-  // already accepted. `take` is called for the pods of a MovePlan, in order, when they are
+  // already accepted. `take` is called for the pods of a PodMoves, in order, when they are
   // accepted. Null: no limits.
   std::function<bool(const cluster::Pod&)> may_move;
   std::function<void(const cluster::Pod&)> take;
@@ -48,7 +48,7 @@ struct MoveOptions {
 };
 
 // A pending pod, and the moves after which it runs.
-struct MovePlan {
+struct PodMoves {
   int pod = 0;  // index into `unplaced`
   std::string node;
   std::vector<AssignedDevice> devices;
@@ -64,7 +64,7 @@ struct NoMoveFound {
 };
 
 struct MovePlan {
-  std::vector<MovePlan> reliefs;
+  std::vector<PodMoves> reliefs;
   std::vector<NoMoveFound> others;  // sorted by pod
   cluster::ClusterSnapshot after;
 };

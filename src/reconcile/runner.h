@@ -28,7 +28,7 @@ struct RunnerOptions {
   std::string pod_field_selector{}, node_field_selector{};
   kube::BackOff back_off{};
   Duration relist_every = std::chrono::minutes(10);
-  // Also watch the cluster context (View::around).
+  // Also watch the cluster context (Listers::around).
   bool watch_around = false;
   std::vector<std::string_view> around_kinds{};  // watch only these kinds; empty: all
   // Called from any thread when Step has something to process.
@@ -78,7 +78,7 @@ class Runner {
   kube::Cache<cluster::Node> nodes_;
   std::unique_ptr<ContextCaches> around_;
   Changes changes_;
-  View view_{pods_, nodes_, nullptr, &changes_};
+  Listers view_{pods_, nodes_, nullptr, &changes_};
   kube::WorkQueue queue_;
   bool news_ = false;  // something changed since the last call of the reconciler
   Status last_error_;

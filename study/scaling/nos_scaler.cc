@@ -269,7 +269,7 @@ class NosScaler : public Scaler {
     planning::MovePlan plan =
         planning::PlanMoves(snapshot_, PodsOf(jobs), framework_, OptionsNow(), options);
     std::set<int> relieved;
-    for (const planning::MovePlan& relief : plan.reliefs) {
+    for (const planning::PodMoves& relief : plan.reliefs) {
       MoveAll(relief.moves);
       relieved.insert(relief.pod);
       // The moved jobs must run on their new nodes first.

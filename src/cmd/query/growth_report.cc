@@ -189,7 +189,7 @@ std::string GrowthToText(const GrowthPlan& plan, const std::vector<NodePoolState
 
 Json MovesToJson(const MovePlan& plan, const Unplaced& unplaced) {
   JsonArray reliefs, others;
-  for (const planning::MovePlan& relief : plan.reliefs) {
+  for (const planning::PodMoves& relief : plan.reliefs) {
     JsonObject entry = PodJson(*unplaced.pods[relief.pod]);
     entry["node"] = relief.node;
     entry["devices"] = DevicesJson(relief.devices);
@@ -218,7 +218,7 @@ std::string MovesToText(const MovePlan& plan, const Unplaced& unplaced, size_t w
   std::string text = "\nMoves:";
   if (plan.reliefs.empty()) text += " none would help";
   text += "\n";
-  for (const planning::MovePlan& relief : plan.reliefs) {
+  for (const planning::PodMoves& relief : plan.reliefs) {
     text += Printable(fmt::format("  {} could run on {} if {}", unplaced.pods[relief.pod]->Key(),
                                   relief.node, MovesText(relief.moves))) +
             "\n";

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "base/clock.h"
+#include "cmd/access/oidc.h"
+#include "cmd/access/reader_access.h"
 #include "cmd/daemon/config_file.h"
 #include "cmd/telemetry/cluster_actions.h"
-#include "cmd/telemetry/oidc.h"
-#include "cmd/telemetry/reader_access.h"
 #include "gpu/catalogue.h"
 #include "kube/connection.h"
 #include "kube/http_transport.h"

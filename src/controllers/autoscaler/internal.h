@@ -183,7 +183,7 @@ class Autoscaler::Impl {
   bool AwaitsMoves(const cluster::Pod& pod, Time now);
   Unserved WithoutThoseWithMoves(const Look& look, const Unserved& unserved);
   std::set<int> StartReliefs(Look& look, const Unserved& unserved, const planning::MovePlan& plan);
-  bool StartMoves(Look& look, const cluster::Pod& pod, const planning::MovePlan& relief);
+  bool StartMoves(Look& look, const cluster::Pod& pod, const planning::PodMoves& relief);
   // autoscaler/shrink.cc
   void Shrink(Look& look, const Demand& demand, const cluster::ClusterSnapshot& picture);
   bool MayGo(const Look& look, const cluster::NodeInfo& node) const;

@@ -49,7 +49,7 @@ std::set<int> Autoscaler::Impl::StartReliefs(Look& look, const Unserved& unserve
   std::set<int> relieved;
   bool failed = false;
   std::set<std::string, std::less<>> closed, targets;  // nodes
-  for (const planning::MovePlan& relief : plan.reliefs) {
+  for (const planning::PodMoves& relief : plan.reliefs) {
     const cluster::Pod& pod = *unserved.pods[static_cast<size_t>(relief.pod)];
     // Pods cannot get a place on a node that other pods are moved away from.
     const bool crosses = std::ranges::any_of(relief.moves, [&](const planning::Move& move) {
@@ -138,7 +138,7 @@ void Autoscaler::Impl::PlanMovesFor(Look& look, const Demand& demand, planning::
   if (!relieved.empty()) {
     unserved = Without(unserved, relieved);
     picture = std::move(plan.after);
-    for (const planning::MovePlan& relief : plan.reliefs) {
+    for (const planning::PodMoves& relief : plan.reliefs) {
       look.filled.insert(relief.node);
       for (const planning::Move& move : relief.moves) look.filled.insert(move.to);
     }
@@ -148,7 +148,7 @@ void Autoscaler::Impl::PlanMovesFor(Look& look, const Demand& demand, planning::
 }
 
 bool Autoscaler::Impl::StartMoves(Look& look, const cluster::Pod& pod,
-                                  const planning::MovePlan& relief) {
+                                  const planning::PodMoves& relief) {
   const auto stamp = static_cast<uint64_t>(look.now.time_since_epoch().count());
   const Relocation relocation{Relocations::NewId(stamp + ++relocations_made_), "", "", pod.Key(),
                               relief.moves};

@@ -72,7 +72,7 @@ class ReliefSearch {
   };
   struct Found {
     MoveCost cost;
-    MovePlan relief;
+    PodMoves relief;
     MoveWorld world;
   };
   struct Candidate {

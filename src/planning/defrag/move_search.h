@@ -19,7 +19,7 @@ struct MoveWorld {
   std::set<std::string> settled;  // moved pods and served pending pods; they are not moved any more
   // Pods to be reported to `take` when the plan is accepted.
   std::vector<std::shared_ptr<const cluster::Pod>> moving;
-  std::vector<MovePlan> reliefs;
+  std::vector<PodMoves> reliefs;
   std::vector<NoMoveFound> in_room;  // pending pods that fit without moves of their own
 };
 
@@ -27,7 +27,7 @@ struct MoveWorld {
 std::shared_ptr<const cluster::Pod> Placed(const cluster::Pod& pod, const std::string& node,
                                            const std::vector<AssignedDevice>& devices);
 
-// Adds a MovePlan for the pod with index `number` in `unplaced`: the fewest moves, at most `most`,
+// Adds a PodMoves for the pod with index `number` in `unplaced`: the fewest moves, at most `most`,
 // and of these the cheapest. Otherwise leaves `world` unchanged and returns the reason.
 std::optional<Reason> PlanMovesFor(int number, const PendingPod& pod, int most,
                                    const MoveOptions& options, MoveWorld& world);

@@ -151,7 +151,7 @@ class Mover {
 
   static size_t MovesIn(const MoveWorld& world) {
     size_t moves = 0;
-    for (const MovePlan& relief : world.reliefs) moves += relief.moves.size();
+    for (const PodMoves& relief : world.reliefs) moves += relief.moves.size();
     return moves;
   }
 

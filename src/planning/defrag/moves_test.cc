@@ -61,7 +61,7 @@ class MovesTest : public ::testing::Test {
   // exactly one result.
   void Check() const {
     std::multiset<int> told;
-    for (const MovePlan& relief : plan_.reliefs) {
+    for (const PodMoves& relief : plan_.reliefs) {
       told.insert(relief.pod);
       EXPECT_FALSE(relief.moves.empty());
       EXPECT_LE(relief.moves.size(), static_cast<size_t>(options_.most_moves));
@@ -97,7 +97,7 @@ class MovesTest : public ::testing::Test {
   // Checks that used instances of unmoved pods still exist, and that no placements overlap.
   void CheckOthersStay() const {
     std::set<std::string> moved;
-    for (const MovePlan& relief : plan_.reliefs) {
+    for (const PodMoves& relief : plan_.reliefs) {
       for (const Move& move : relief.moves) EXPECT_TRUE(moved.insert(move.pod->Key()).second);
     }
     ASSERT_EQ(plan_.after.size(), before_.size());
@@ -120,7 +120,7 @@ class MovesTest : public ::testing::Test {
 
   std::vector<std::string> Moved() const {
     std::vector<std::string> names;
-    for (const MovePlan& relief : plan_.reliefs) {
+    for (const PodMoves& relief : plan_.reliefs) {
       for (const Move& move : relief.moves) names.push_back(move.pod->meta.name);
     }
     return names;
@@ -185,7 +185,7 @@ TEST_F(MovesTest, RepartitionsGpusOnTargetNodes) {
   cluster_.Pod("waits", {"7g.40gb"});
   Make();
   ASSERT_EQ(plan_.reliefs.size(), 1U);
-  const MovePlan& relief = plan_.reliefs[0];
+  const PodMoves& relief = plan_.reliefs[0];
   EXPECT_EQ(relief.node, "a");
   EXPECT_EQ(relief.devices.at(0).profile, "7g.40gb");
   EXPECT_THAT(Moved(), ElementsAre("small"));

@@ -154,7 +154,7 @@ void ExpectEnters(cluster::ClusterSnapshot& world, const cluster::Pod& pod, cons
 void Replay(const Case& drawn, const MovePlan& plan, int most_moves) {
   cluster::ClusterSnapshot world = drawn.snapshot;
   std::set<std::string> moved;
-  for (const MovePlan& relief : plan.reliefs) {
+  for (const PodMoves& relief : plan.reliefs) {
     EXPECT_LE(relief.moves.size(), static_cast<size_t>(most_moves));
     EXPECT_FALSE(relief.moves.empty());
     for (const Move& move : relief.moves) {
@@ -228,7 +228,7 @@ TEST(MovesPropertyTest, PlansForManyPodsCanBeExecuted) {
     const MovePlan plan = PlanMoves(drawn.snapshot, drawn.unplaced, choice, {}, options);
     Replay(drawn, plan, kMaxMoves);
     int moves = 0, guarded = 0;
-    for (const MovePlan& relief : plan.reliefs) {
+    for (const PodMoves& relief : plan.reliefs) {
       moves += static_cast<int>(relief.moves.size());
       guarded += static_cast<int>(std::ranges::count_if(
           relief.moves, [](const Move& move) { return move.pod->meta.labels.contains("app"); }));

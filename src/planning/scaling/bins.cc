@@ -17,7 +17,7 @@ GrowthCost CostOf(const Bins& bins, std::span<const NodeType> types) {
 std::vector<int> PlacedOf(const Bins& bins, size_t classes) {
   std::vector<int> placed(classes);
   for (const Bin& bin : bins) {
-    for (const Assignment& seat : bin.seats) ++placed[seat.cls];
+    for (const BinAssignment& seat : bin.seats) ++placed[seat.cls];
   }
   return placed;
 }
@@ -41,7 +41,7 @@ std::vector<int> TypesOf(const Bins& bins) {
 Draft Load(const Problem& problem, GpuStates& states, const Bins& bins) {
   Draft draft(problem, states, Draft::Free::kKeep);
   for (size_t n = 0; n < bins.size(); ++n) {
-    for (const Assignment& seat : bins[n].seats) {
+    for (const BinAssignment& seat : bins[n].seats) {
       std::vector<Device> devices = seat.devices;
       for (Device& device : devices) device.gpu += problem.nodes[n].first_gpu;
       draft.Place(seat.cls, static_cast<int>(n), devices);
@@ -57,8 +57,8 @@ void Unload(const Draft& draft, Bins& bins) {
       const PlacedPod& pod = draft.pods()[index];
       if (!pod.alive) continue;
       const std::span<const Device> devices = draft.DevicesOf(pod);
-      Assignment& seat =
-          bins[n].seats.emplace_back(Assignment{pod.cls, {devices.begin(), devices.end()}});
+      BinAssignment& seat =
+          bins[n].seats.emplace_back(BinAssignment{pod.cls, {devices.begin(), devices.end()}});
       for (Device& device : seat.devices) device.gpu -= draft.problem().nodes[n].first_gpu;
     }
   }
@@ -74,7 +74,7 @@ bool TakeOutBrokenGangs(const Problem& types, Bins& bins) {
   }
   bool any = false;
   for (Bin& bin : bins) {
-    const size_t taken = std::erase_if(bin.seats, [&](const Assignment& seat) {
+    const size_t taken = std::erase_if(bin.seats, [&](const BinAssignment& seat) {
       const int gang = types.classes[seat.cls].gang;
       return gang >= 0 && needed[gang] < types.gangs[gang].lacking;
     });

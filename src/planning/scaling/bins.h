@@ -35,7 +35,7 @@ struct NodeType {
 };
 
 // The assignment of a pod to a node.
-struct Assignment {
+struct BinAssignment {
   int cls = 0;
   std::vector<Device> devices;  // GPU indices are relative to the node, from 0
 };
@@ -43,7 +43,7 @@ struct Assignment {
 struct Bin {
   int type = 0;      // index into the nodes of `types`
   bool paid = true;  // false: the node comes in any case
-  std::vector<Assignment> seats{};
+  std::vector<BinAssignment> seats{};
 };
 using Bins = std::vector<Bin>;
 

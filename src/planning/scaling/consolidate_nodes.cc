@@ -45,7 +45,7 @@ class Thinner {
     std::vector<int> cheapest(node_types_.size());
     std::iota(cheapest.begin(), cheapest.end(), 0);
     std::ranges::stable_sort(cheapest, {}, [&](int t) { return node_types_[t].price; });
-    std::map<std::pair<int, std::vector<int>>, std::vector<Assignment>> known;
+    std::map<std::pair<int, std::vector<int>>, std::vector<BinAssignment>> known;
     for (const int n : LeastForItsPriceFirst(bins)) {
       Bin& bin = bins[n];
       if (!bin.paid || bin.seats.empty()) continue;
@@ -67,7 +67,7 @@ class Thinner {
  private:
   double WorthOn(const Bin& bin) const {
     double worth = 0;
-    for (const Assignment& seat : bin.seats) worth += coverer_.WorthOf(seat.cls);
+    for (const BinAssignment& seat : bin.seats) worth += coverer_.WorthOf(seat.cls);
     return worth;
   }
 
@@ -94,7 +94,7 @@ class Thinner {
   std::vector<int> PodsOf(const Bin& bin) const {
     std::vector<int> classes;
     classes.reserve(bin.seats.size());
-    for (const Assignment& seat : bin.seats) classes.push_back(seat.cls);
+    for (const BinAssignment& seat : bin.seats) classes.push_back(seat.cls);
     Sort(classes);
     return classes;
   }

@@ -119,8 +119,8 @@ void GreedyNodeMix::Relearn(const Bins& bins) {
   for (const Bin& bin : bins) {
     if (!bin.paid || bin.seats.empty()) continue;
     double all = 0;
-    for (const Assignment& seat : bin.seats) all += worth_[seat.cls];
-    for (const Assignment& seat : bin.seats) {
+    for (const BinAssignment& seat : bin.seats) all += worth_[seat.cls];
+    for (const BinAssignment& seat : bin.seats) {
       paid[seat.cls] += PriceOf(node_types_[bin.type]) * worth_[seat.cls] / all;
       ++times[seat.cls];
     }
@@ -242,7 +242,7 @@ void GreedyNodeMix::FillWith(int shape, int type, Filling& filling) {
     for (; put < left_[c] && draft_.HasResources(c, type); ++put) {
       if (!draft_.Find(shape, type, &devices_)) return;  // then no other pod of this shape fits
       draft_.Place(c, type, devices_);
-      Assignment& seat = filling.bin.seats.emplace_back(Assignment{c, devices_});
+      BinAssignment& seat = filling.bin.seats.emplace_back(BinAssignment{c, devices_});
       for (Device& device : seat.devices) device.gpu -= types_.nodes[type].first_gpu;
       filling.worth += worth_[c];
     }
@@ -260,23 +260,23 @@ void GreedyNodeMix::FillWith(int shape, int type, Filling& filling) {
 // Number of equal nodes that the unserved pods fill.
 int GreedyNodeMix::Times(const Bin& bin, int most) const {
   std::map<int, int> counts;
-  for (const Assignment& seat : bin.seats) ++counts[seat.cls];
+  for (const BinAssignment& seat : bin.seats) ++counts[seat.cls];
   for (const auto& [cls, count] : counts) most = std::min(most, left_[cls] / count);
   return std::max(most, 1);
 }
 
 void GreedyNodeMix::Take(const Bin& bin, int times, Bins& bins) {
   bins.insert(bins.end(), static_cast<size_t>(times), bin);
-  for (const Assignment& seat : bin.seats) left_[seat.cls] -= times;
-  for (const Assignment& seat : bin.seats) {
+  for (const BinAssignment& seat : bin.seats) left_[seat.cls] -= times;
+  for (const BinAssignment& seat : bin.seats) {
     if (left_[seat.cls] > 0) continue;
     std::erase(queues_[types_.classes[seat.cls].shape], seat.cls);
   }
   ++version_;
 }
 
-std::vector<Assignment> GreedyNodeMix::Together(int type, const std::vector<int>& pods) {
-  std::vector<Assignment> seats;
+std::vector<BinAssignment> GreedyNodeMix::Together(int type, const std::vector<int>& pods) {
+  std::vector<BinAssignment> seats;
   const size_t mark = draft_.Mark();
   for (const int c : pods) {
     const bool fits = Alone(c, type) > 0 && draft_.HasResources(c, type) &&
@@ -286,7 +286,7 @@ std::vector<Assignment> GreedyNodeMix::Together(int type, const std::vector<int>
       break;
     }
     draft_.Place(c, type, devices_);
-    Assignment& seat = seats.emplace_back(Assignment{c, devices_});
+    BinAssignment& seat = seats.emplace_back(BinAssignment{c, devices_});
     for (Device& device : seat.devices) device.gpu -= types_.nodes[type].first_gpu;
   }
   draft_.Rollback(mark);

@@ -32,7 +32,7 @@ class GreedyNodeMix {
   // The best of several mixes: by served levels, then by price. Includes free nodes with pods.
   Bins Cover(const std::vector<int>& wanted);
   // Assigns these pods to an empty node of the type, in this order. Empty if not all fit.
-  std::vector<Assignment> Together(int type, const std::vector<int>& pods);
+  std::vector<BinAssignment> Together(int type, const std::vector<int>& pods);
   double WorthOf(int cls) const { return worth_[cls]; }
 
  private:

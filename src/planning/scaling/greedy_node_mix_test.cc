@@ -95,7 +95,7 @@ TEST_F(CoverTest, ConsolidationRemovesNodesAndUsesCheaperOnes) {
   Node(4, {}, 300);
   builder_.Pods(4, {}, 0, 3);
   Cover();
-  Bins bins(4, Bin{0, true, {Assignment{0, {}}}});  // one pod on each
+  Bins bins(4, Bin{0, true, {BinAssignment{0, {}}}});  // one pod on each
   bins = Thinned(std::move(bins));
   EXPECT_THAT(Placed(bins), ElementsAre(4));
   EXPECT_EQ(CostOf(bins, types_), (GrowthCost{1300, 2}));
@@ -107,7 +107,7 @@ TEST_F(CoverTest, ExhaustiveMixFindsCheaperNodes) {
   builder_.Pods(2, {}, 0, 5);
   builder_.Pods(2, {}, 0, 2);
   Cover();
-  Bins bins(2, Bin{0, true, {Assignment{0, {}}, Assignment{1, {}}}});
+  Bins bins(2, Bin{0, true, {BinAssignment{0, {}}, BinAssignment{1, {}}}});
   ASSERT_TRUE(IsSmall(types_, wanted_));
   EXPECT_TRUE(
       FindCheapestNodeMix(problem_, types_, *coverer_, *states_, wanted_, true, never_, bins));
@@ -122,9 +122,9 @@ TEST_F(CoverTest, RemovesPodsOfIncompleteGangs) {
   problem_ = builder_.Build();
   problem_.gangs = {{3}};
   problem_.classes[gang].gang = 0;
-  Bins bins = {{0, true, {Assignment{0, {}}}},
-               {0, true, {Assignment{0, {}}}},
-               {0, true, {Assignment{1, {}}}}};
+  Bins bins = {{0, true, {BinAssignment{0, {}}}},
+               {0, true, {BinAssignment{0, {}}}},
+               {0, true, {BinAssignment{1, {}}}}};
   EXPECT_TRUE(TakeOutBrokenGangs(problem_, bins));
   DropEmpty(bins);
   EXPECT_EQ(bins.size(), 1U);

@@ -93,7 +93,7 @@ class Grower {
     std::vector<bool> gets_new(types_.gangs.size());
     for (const Bin& bin : bins) {
       if (world_.node_types[bin.type].IsThere()) continue;
-      for (const Assignment& seat : bin.seats) {
+      for (const BinAssignment& seat : bin.seats) {
         const int gang = types_.classes[seat.cls].gang;
         if (gang >= 0) gets_new[gang] = true;
       }
@@ -277,7 +277,7 @@ class Grower {
       const bool is_there = world_.node_types[bin.type].IsThere();
       const bool is_coming = !is_there && !bin.paid && coming[bin.type]-- > 0;
       NewNode node{pool, names[b], is_coming, {}};
-      for (const Assignment& seat : bin.seats) {
+      for (const BinAssignment& seat : bin.seats) {
         node.pods.push_back(world_.types.members[seat.cls][next[seat.cls]++]);
       }
       plan.nodes.push_back(std::move(node));

@@ -1,4 +1,4 @@
-#include "cmd/telemetry/reader_rights.h"
+#include "cmd/access/reader_rights.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -16,8 +16,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "cmd/telemetry/reader_rights.h"
-#include "cmd/telemetry/single_flight.h"
+#include "cmd/access/reader_rights.h"
+#include "cmd/access/single_flight.h"
 #include "codec/json.h"
 #include "kube/transport.h"
 #include "net/http.h"

@@ -1,4 +1,4 @@
-#include "cmd/telemetry/oidc.h"
+#include "cmd/access/oidc.h"
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>

@@ -1,4 +1,4 @@
-#include "cmd/telemetry/reader_access.h"
+#include "cmd/access/reader_access.h"
 
 #include <fmt/format.h>
 #include <openssl/sha.h>
