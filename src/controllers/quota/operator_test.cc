@@ -115,7 +115,7 @@ TEST_F(OperatorTest, DeletesOverlappingQuotaIfConfigured) {
   EXPECT_EQ(api_.Find("elasticquotas", "a/quota"), nullptr);
   EXPECT_NE(api_.Find("elasticquotas", "b/quota"), nullptr);
   EXPECT_NE(
-      reconcile::testing::EventsOf(api_).find("OverlapDeleted: ElasticQuota a/quota is deleted"),
+      reconcile::testing::EventsOf(api_).find("OverlapDeleted: Deleting ElasticQuota a/quota"),
       std::string::npos);
 }
 
@@ -202,7 +202,7 @@ TEST_F(OperatorTest, PublishesReclaimedEvent) {
   });
   Run();
   EXPECT_NE(
-      reconcile::testing::EventsOf(api_).find("Reclaimed: pod a/p1 has to go: nos: preempting"),
+      reconcile::testing::EventsOf(api_).find("Reclaimed: Evicting Pod a/p1: nos: preempting"),
       std::string::npos);
 }
 
