@@ -87,6 +87,9 @@ class Run {
   }
 
   void Do(const AddPods& add) {
+    for (const PodSpec& pod : add.pods) {
+      if (const Status made = MakeNamespace(pod.ns); !made.ok()) Fail("", made.ToString());
+    }
     if (add.waiting > Duration{}) return;  // created before the first step
     for (const PodSpec& pod : add.pods) world_.Submit(pod, world_.Now() + pod.arrival);
     world_.RunUntil(world_.Now());
@@ -177,6 +180,13 @@ class Run {
     return client_.Delete(QuotaKind(namespaces), std::string(namespaces.front()), "quota");
   }
 
+  Status MakeNamespace(std::string_view name) {
+    const Json space = {
+        {"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}};
+    const Status made = client_.Create(kube::kNamespaces, "", space).status();
+    return made.code() == Code::kAlreadyExists ? Status::Ok() : made;
+  }
+
   Status SetQuota(const Operate& operate) {
     const auto amounts = [](const cluster::StringMap& map) {
       JsonObject json;
@@ -190,10 +200,7 @@ class Run {
     JsonArray names;
     for (const std::string_view ns : namespaces) {
       names.emplace_back(ns);
-      const Json space = {
-          {"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns}}}};
-      const Status made = client_.Create(kube::kNamespaces, "", space).status();
-      if (!made.ok() && made.code() != Code::kAlreadyExists) return made;
+      NOS_RETURN_IF_ERROR(MakeNamespace(ns));
     }
     if (namespaces.size() > 1) spec["namespaces"] = std::move(names);
     const std::string home(namespaces.front());
