@@ -279,11 +279,11 @@ for policy in unschedulable recut; do
     "$study" scaling --policy "$policy" --layout nonsense
 done
 # The old names of the studies work for one minor version, with a warning.
-call 0 "$nos" simulate churn --gpus 2 --arrivals 5 -o json
+call 0 "$nos" simulate churn --gpus 2 --arrivals 50 -o json
 cp "$work/out" "$work/old.json"
 grep -qx "nos simulate churn: deprecated, use nos-study churn" "$work/err" ||
   fail "old names of the studies warn"
-call 0 "$study" churn --gpus 2 --arrivals 5 -o json
+call 0 "$study" churn --gpus 2 --arrivals 50 -o json
 cmp -s "$work/out" "$work/old.json" || fail "old names of the studies give the same answer"
 refuse 2 "nos: unknown command 'nope'" "$nos" nope
 refuse 2 "subcommand is required" "$nos"
