@@ -126,7 +126,7 @@ TEST(History, ShowsLayoutTable) {
       {"node":"n-2","gpus":[{"index":0}]}]})");
   const std::string text = LayoutTable(gpus, "n-1").ToString();
   EXPECT_NE(text.find("50 %  100 MiB  1g.5gb@3 free\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("not cut\n"), std::string::npos);
+  EXPECT_NE(text.find("not partitioned\n"), std::string::npos);
   EXPECT_NE(text.find("a/p\n"), std::string::npos);
   EXPECT_EQ(text.find("n-2"), std::string::npos);
 }

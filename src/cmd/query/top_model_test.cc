@@ -189,7 +189,7 @@ TEST(TopView, ShowsSelectedNamespace) {
 
 TEST(TopModel, NotesNamespacesNotCheckedYet) {
   const Json session{{"namespaces", {"a"}}, {"unasked_namespaces", 103}};
-  EXPECT_TRUE(UnaskedNote(session, "").starts_with("103 more namespaces"));
+  EXPECT_TRUE(UnaskedNote(session, "").starts_with("access to 103 more namespaces"));
   EXPECT_EQ(UnaskedNote(session, "zz"), "");
   EXPECT_EQ(UnaskedNote({{"unasked_namespaces", 0}}, ""), "");
   EXPECT_EQ(UnaskedNote({{"unasked_namespaces", "many"}}, ""), "");

@@ -56,7 +56,7 @@ TEST_F(TelemetryServerTest, RejectsConfigurationsWithOpenAccess) {
 
 TEST_F(TelemetryServerTest, RejectsInvalidExportsAtStart) {
   config_.exports.remote_write.destination.url = "prometheus:9090";
-  ExpectRefused("export.remoteWrite.url: it must begin with https://");
+  ExpectRefused("export.remoteWrite.url: must begin with https://");
   config_.exports.remote_write.destination.url = "https://prometheus/api/v1/write";
   config_.exports.remote_write.labels = "cluster=a";
   ExpectRefused("export.remoteWrite.externalLabels");
