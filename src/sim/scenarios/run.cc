@@ -205,11 +205,10 @@ class Run {
     if (namespaces.size() > 1) spec["namespaces"] = std::move(names);
     const std::string home(namespaces.front());
     const kube::Resource& kind = QuotaKind(namespaces);
-    const Json quota =
-        JsonObject{{"apiVersion", "nos.nebuly.com/v1alpha1"},
-                   {"kind", kind.kind},
-                   {"metadata", JsonObject{{"name", "quota"}, {"namespace", home}}},
-                   {"spec", std::move(spec)}};
+    const Json quota = JsonObject{{"apiVersion", "nos.nebuly.com/v1alpha1"},
+                                  {"kind", kind.kind},
+                                  {"metadata", JsonObject{{"name", "quota"}, {"namespace", home}}},
+                                  {"spec", std::move(spec)}};
     const Status gone = DeleteQuota(operate.target);
     if (!gone.ok() && gone.code() != Code::kNotFound) return gone;
     return client_.Create(kind, home, quota).status();
