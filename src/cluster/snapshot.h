@@ -30,7 +30,7 @@
 #include "base/function_ref.h"
 #include "base/status.h"
 #include "cluster/annotations.h"
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 #include "cluster/host_ports.h"
 #include "cluster/objects.h"
 #include "cluster/resources.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 
 namespace nos::cluster {
 

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 #include "cluster/objects.h"
 #include "scheduling/plugin.h"
 

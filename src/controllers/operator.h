@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/metrics.h"
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 #include "kube/event_recorder.h"
 #include "kube/work_queue.h"
 #include "quota/charge.h"

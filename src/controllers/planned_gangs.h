@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 #include "controllers/pending/slice_reservations.h"
 #include "planning/planner.h"
 #include "reconcile/runner.h"

@@ -36,7 +36,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 #include "cluster/elastic_quota.h"
 #include "quota/amounts.h"
 

@@ -1,4 +1,4 @@
-// Caches of the cluster context (cluster/cluster_context.h: volumes, budgets, classes and other
+// Caches of the cluster context (cluster/context.h: volumes, budgets, classes and other
 // objects), and the changes in them.
 //
 //   ContextCaches around({});
@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 #include "kube/cache.h"
 
 namespace nos::reconcile {

@@ -1,7 +1,7 @@
 // Objects other than pods and nodes that schedulers and telemetry watch, as sent by an API server:
 // every reader decodes them directly from text and through a tree. Both accept the object or
 // neither, and accepted objects are complete.
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 #include "cluster/node_pool.h"
 #include "cluster/work.h"
 #include "codec/duplicate_keys.h"

@@ -1,4 +1,4 @@
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 
 #include <gtest/gtest.h>
 

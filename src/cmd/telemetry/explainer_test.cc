@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 
 namespace nos::cmd {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 
 namespace nos::cmd {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 #include "cluster/objects.h"
 #include "kube/client.h"
 

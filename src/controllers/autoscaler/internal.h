@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 #include "cluster/snapshot.h"
 #include "controllers/autoscaler.h"
 #include "controllers/autoscaler/pool_state.h"

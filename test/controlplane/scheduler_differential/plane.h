@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/wake_signal.h"
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 #include "kube/client.h"
 #include "kube/http_transport.h"
 

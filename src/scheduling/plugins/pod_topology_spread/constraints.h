@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 
 namespace nos::scheduling {
 

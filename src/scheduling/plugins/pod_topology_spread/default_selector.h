@@ -1,7 +1,7 @@
 // Selects the pods that belong together with a pod that has no constraints of its own.
 #pragma once
 
-#include "cluster/cluster_context.h"
+#include "cluster/context.h"
 
 namespace nos::scheduling {
 
