@@ -1,7 +1,8 @@
 # Compiler, linker and sanitizer settings shared by every target.
 
-# ccache finds an object again in another clone of the same sources: paths below the source folder
-# count as relative, and precompiled headers by what is in them (which is what the sloppiness means).
+# The sloppiness is what ccache needs for precompiled headers: it compares the precompiled file itself
+# and the macros it defines. Paths below the source folder count as relative. Objects of another clone are
+# still not found, because its precompiled header differs.
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
