@@ -140,7 +140,7 @@ TEST(PackTest, GivesUpWhenStopped) {
   for (int g = 0; g < 8; ++g) gpus.push_back(draft.gpu(g));
   int asked = 0;
   const auto pack = [&](int most) {
-    return PackSlices(states, gpus, problem.classes[0].slices, problem.slices.size(),
+    return PackSlices(states.sets(), gpus, problem.classes[0].slices, problem.slices.size(),
                       [&] { return ++asked > most; });
   };
   EXPECT_FALSE(pack(0).known);
