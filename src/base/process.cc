@@ -157,21 +157,26 @@ Result<ProcessHandle> StartProgram(Program program) {
 
 Result<ProgramEnd> RunProgram(Program program, const RunOptions& options) {
   const auto deadline = SystemTime::now() + options.within;
-  // 1. Give it its input. Written before the child starts, so no reader can close the pipe; the
-  //    input fits its buffer.
-  auto in = Pipe();
-  auto out = Pipe();
-  if (!in || !out) return CannotStart(program, errno);
-  if (write(in->second.get(), options.input.data(), options.input.size()) !=
-      std::ssize(options.input)) {
-    return Status(Code::kUnavailable, Words(errno));
+  // 1. Give it its input, or /dev/null. Written before the child starts, so no reader can close the
+  //    pipe; the input fits its buffer.
+  UniqueFd in;
+  if (!options.input.empty()) {
+    auto pipe = Pipe();
+    if (!pipe) return CannotStart(program, errno);
+    const std::string& input = options.input;
+    if (write(pipe->second.get(), input.data(), input.size()) != std::ssize(input)) {
+      return Status(Code::kUnavailable, Words(errno));
+    }
+    in = std::move(pipe->first);
   }
+  auto out = Pipe();
+  if (!out) return CannotStart(program, errno);
 
   // 2. Start it, and keep only our ends of the pipes.
   const bool inherit = options.error_output == Stderr::kInherit;
-  NOS_ASSIGN(const pid_t child, Spawn(program, {in->first.get(), out->second.get(), inherit}));
+  NOS_ASSIGN(const pid_t child, Spawn(program, {in.get(), out->second.get(), inherit}));
   const ProcessHandle handle(child);
-  in.reset();
+  in = UniqueFd();
   out->second = UniqueFd();
 
   // 3. Read until it closes its output, then wait for its end.

@@ -59,7 +59,7 @@ enum class Stderr { kCapture, kInherit };
 
 struct RunOptions {
   Duration within;
-  std::string input = {};                  // stdin; at most what a pipe buffers (4 KiB)
+  std::string input = {};  // stdin, at most what a pipe buffers (4 KiB); empty: /dev/null
   size_t max_output = size_t{1} << 16;     // bytes
   Stderr error_output = Stderr::kCapture;  // kInherit: it also stays in the session of this process
 };
