@@ -134,7 +134,7 @@ class Cluster {
     }
     api_.writes.clear();
     autoscaler_ = std::make_unique<Autoscaler>(config_, framework_, gpu::Catalogue::Builtin());
-    runner_ = std::make_unique<Runner>(api_, WatchingForAutoscaler());
+    runner_ = std::make_unique<reconcile::Runner>(api_, WatchingForAutoscaler());
     while (runner_->Step(clock_)) {
     }
     runner_->Use(autoscaler_.get());
@@ -166,7 +166,7 @@ class Cluster {
   scheduling::Framework framework_ = scheduling::Framework::Default();
   AutoscalerConfig config_;
   std::unique_ptr<Autoscaler> autoscaler_;
-  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<reconcile::Runner> runner_;
 };
 
 // The first reconciliation of a new leader: reads everything, makes a plan, requests new nodes, and

@@ -64,9 +64,9 @@ void BM_StepWhilePodsWaitForCuts(benchmark::State& state) {
   config.cuts.deadline = std::chrono::hours(1);
   config.tell_of_cuts_after = std::chrono::hours(1);
   Scheduler scheduler(config, {{"nos-scheduler", &framework}}, gpu::Catalogue::Builtin());
-  RunnerOptions options;
+  reconcile::RunnerOptions options;
   options.watch_around = true;
-  Runner runner(scheduler, api, options);
+  reconcile::Runner runner(scheduler, api, options);
   ManualClock clock{Time(std::chrono::seconds(1'800'000'000))};
   while (runner.Step(clock)) {
   }

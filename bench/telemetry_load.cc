@@ -25,10 +25,10 @@
 #include "telemetry/testing/reports.h"
 #include "telemetryserver/api.h"
 
-namespace nos::telemetry {
+namespace nos::telemetryserver {
 namespace {
 
-constexpr Millis kEvery = 10'000;
+constexpr telemetry::Millis kEvery = 10'000;
 
 double CpuSeconds(int who) {
   rusage usage{};
@@ -45,7 +45,7 @@ double MemoryMiB() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-int64_t SamplesOf(const FleetShape& shape) {
+int64_t SamplesOf(const telemetry::FleetShape& shape) {
   return int64_t{shape.nodes} * shape.gpus * (9 + 3 * shape.slices);
 }
 
@@ -63,7 +63,7 @@ double Quantile(const std::vector<Took>& took, double Took::* field, double q) {
 }
 
 struct Server {
-  SetClock clock;
+  telemetry::SetClock clock;
   Metrics metrics;
   StreamHub hub;
   std::unique_ptr<Recorder> recorder;
@@ -137,7 +137,7 @@ void Round(Server& server, const std::vector<std::string>& bodies, size_t second
   for (std::thread& thread : threads) thread.join();
 }
 
-int Load(const std::string& file, const FleetShape& shape, int minutes, int reporters) {
+int Load(const std::string& file, const telemetry::FleetShape& shape, int minutes, int reporters) {
   Server server;
   if (const Status opened = server.Open(file); !opened.ok()) {
     fmt::print(stderr, "{}\n", opened.ToString());
@@ -150,10 +150,10 @@ int Load(const std::string& file, const FleetShape& shape, int minutes, int repo
   std::map<std::string, std::vector<Took>> queries;
   const int rounds = minutes * 6;
   for (int round = 0; round < rounds; ++round) {
-    const Millis at = kReportStart + round * kEvery;
+    const telemetry::Millis at = telemetry::kReportStart + round * kEvery;
     std::vector<std::string> bodies;
     for (int n = 0; n < shape.nodes; ++n) {
-      bodies.push_back(Gzip(WriteJson(NodeReport(shape, n, at + n, round + 1)), 6));
+      bodies.push_back(Gzip(WriteJson(telemetry::NodeReport(shape, n, at + n, round + 1)), 6));
       bytes += bodies.back().size();
     }
     server.clock.Set(at + kEvery);
@@ -169,7 +169,7 @@ int Load(const std::string& file, const FleetShape& shape, int minutes, int repo
     wall += took;
     longest = std::max(longest, took);
     cpu += CpuSeconds(RUSAGE_SELF) - cpu_before;
-    const std::string instance = InstanceName(round % shape.nodes, 0, 0);
+    const std::string instance = telemetry::InstanceName(round % shape.nodes, 0, 0);
     for (const auto& [name, target] : std::map<std::string, std::string>{
              {"overview", "/api/v1/overview"},
              {"gpus (whole fleet)", "/api/v1/gpus"},
@@ -212,7 +212,7 @@ int Load(const std::string& file, const FleetShape& shape, int minutes, int repo
 
 // Samples each 5 minutes suffice for rollups of 5 minutes and an hour.
 int Days(const std::string& file, int days, int subjects) {
-  constexpr Millis kStep = 5 * kMinute;
+  constexpr telemetry::Millis kStep = 5 * kMinute;
   {
     auto store = Store::Open({.path = file});
     if (!store.ok()) return 1;
@@ -220,8 +220,9 @@ int Days(const std::string& file, int days, int subjects) {
     if (!(*store)->Transaction(name).ok()) return 1;
     Random random(1);
     Heads heads;
-    for (Millis from = kReportStart - days * kDay; from < kReportStart; from += 6 * kHour) {
-      for (Millis at = from; at < from + 6 * kHour; at += kStep) {
+    for (telemetry::Millis from = telemetry::kReportStart - days * kDay;
+         from < telemetry::kReportStart; from += 6 * kHour) {
+      for (telemetry::Millis at = from; at < from + 6 * kHour; at += kStep) {
         for (int i = 0; i < subjects; ++i) {
           const double load = static_cast<double>(random.Below(101)) / 100;
           (void)heads.Add(
@@ -237,7 +238,7 @@ int Days(const std::string& file, int days, int subjects) {
       if (!(*store)->Transaction(flush).ok()) return 1;
       (*store)->TakeNumbers(1, heads);
       heads.Clear();
-      const Millis now = from + 6 * kHour;
+      const telemetry::Millis now = from + 6 * kHour;
       for (auto more = (*store)->RollUp(now); more.ok() && *more;) more = (*store)->RollUp(now);
       for (auto more = (*store)->Expire(now, {}); more.ok() && *more;) {
         more = (*store)->Expire(now, {});
@@ -253,7 +254,8 @@ int Days(const std::string& file, int days, int subjects) {
   for (int i = 0; i < 200; ++i) {
     for (const int span : {1, 7, 30}) {
       const std::string window =
-          fmt::format("&from={}&to={}&points=500", kReportStart - span * kDay, kReportStart);
+          fmt::format("&from={}&to={}&points=500", telemetry::kReportStart - span * kDay,
+                      telemetry::kReportStart);
       const uint64_t gpu = random.Below(static_cast<uint64_t>(subjects));
       queries[fmt::format("cluster, {} days", span)].push_back(
           server.Ask("/api/v1/series?metric=allocated&subject=cluster" + window));
@@ -280,6 +282,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace nos::telemetry
+}  // namespace nos::telemetryserver
 
-int main(int argc, char** argv) { return nos::telemetry::Main(argc, argv); }
+int main(int argc, char** argv) { return nos::telemetryserver::Main(argc, argv); }

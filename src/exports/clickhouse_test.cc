@@ -11,7 +11,7 @@
 namespace nos::exports {
 namespace {
 
-using telemetry::EnvelopeOf, telemetry::kDay, telemetry::kReportStart, telemetry::PodRecord;
+using telemetry::EnvelopeOf, telemetryserver::kDay, telemetry::kReportStart, telemetry::PodRecord;
 
 // Decodes RowBinary.
 class Reader {

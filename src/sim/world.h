@@ -129,6 +129,8 @@ class World {
   Infrastructure& infrastructure() { return infrastructure_; }
   const MoveChecker& moves() const { return moves_; }
   int recreated() const { return keeper_.recreated(); }
+  // Number of pods that the scheduler has evicted.
+  int preempted() const { return evictions_.evictions(); }
   // The invariant checker for gangs; register expected gangs with it.
   GangChecker& gangs() { return gangs_; }
   // The invariant checker for quotas; register quotas with it.

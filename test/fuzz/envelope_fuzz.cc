@@ -6,8 +6,9 @@
 #include "telemetryserver/derived.h"
 #include "telemetryserver/views.h"
 
-using namespace nos;             // NOLINT
-using namespace nos::telemetry;  // NOLINT
+using namespace nos;                   // NOLINT
+using namespace nos::telemetry;        // NOLINT
+using namespace nos::telemetryserver;  // NOLINT
 
 namespace {
 

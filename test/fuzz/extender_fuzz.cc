@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
            {"status", {{"allocatable", {{"pods", "9"}, {"nvidia.com/mig-1g.5gb", "2"}}}}}});
   kube::Client client(api);
   Extender extender(gpu::Catalogue::Builtin());
-  Runner runner(extender, api, RunnerOptions());
+  reconcile::Runner runner(extender, api, reconcile::RunnerOptions());
   while (runner.Step(clock)) {
   }
   for (int again = 0; again < 2; ++again) {

@@ -82,7 +82,7 @@ class Cluster {
   kube::FakeApi api_;
   const scheduling::Framework framework_ = scheduling::Framework::Default();
   Partitioner partitioner_{{}, framework_, gpu::Catalogue::Builtin()};
-  Runner runner_{partitioner_, api_};
+  reconcile::Runner runner_{partitioner_, api_};
   int pods_ = 0;
 };
 

@@ -83,7 +83,7 @@ TEST_F(AgentTest, AppliesAPlanAndThenAcknowledgesIt) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
   EXPECT_TRUE(reconcile::ReadPlanResult(Annotation("partitioning-result"))->applied);
   EXPECT_EQ(kubelet_.offer().size(), 3u);
-  EXPECT_NE(Events().find("Partitioned: plan 7 is applied"), std::string::npos) << Events();
+  EXPECT_NE(Events().find("Partitioned: Applied plan 7"), std::string::npos) << Events();
 }
 
 // The Go agent acknowledged a plan as soon as it had read it.

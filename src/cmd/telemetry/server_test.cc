@@ -101,13 +101,13 @@ TEST_F(TelemetryServerTest, KeepsTokensIfReloadFails) {
 
 TEST_F(TelemetryServerTest, PrintedConfigCanBeRead) {
   const auto describe = [&](ConfigFields& f) { DescribeTelemetryServer(f, config_); };
-  config_.recorder.retention.raw = 13 * telemetry::kHour;
+  config_.recorder.retention.raw = 13 * telemetryserver::kHour;
   const std::string text = PrintConfig("TelemetryConfig", describe);
   config_ = {};
   std::vector<std::string> warnings;
   ASSERT_TRUE(ReadConfig(text, "TelemetryConfig", describe, warnings).ok());
-  EXPECT_EQ(config_.recorder.retention.raw, 13 * telemetry::kHour);
-  EXPECT_EQ(config_.recorder.retention.events, 400 * telemetry::kDay);
+  EXPECT_EQ(config_.recorder.retention.raw, 13 * telemetryserver::kHour);
+  EXPECT_EQ(config_.recorder.retention.events, 400 * telemetryserver::kDay);
 }
 
 }  // namespace

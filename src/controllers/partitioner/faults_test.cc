@@ -337,7 +337,7 @@ TEST_F(ARefusingNodeTest, IsRetriedWithGrowingPauses) {
   EXPECT_GT(Patches("a"), 10);
   EXPECT_LT(Patches("a"), 20);
   EXPECT_EQ(api_.All("events").size(), 2u) << Events();
-  EXPECT_NE(Events().find("PlanRefused: the API server takes no plan for this node: permission "
+  EXPECT_NE(Events().find("PlanRefused: Failed to patch plan onto Node: permission "
                           "denied: a webhook says no; "),
             std::string::npos)
       << Events();

@@ -15,23 +15,23 @@ TEST_F(OperatorTest, LabelsFollowPods) {
   EXPECT_EQ(Label("a/p2"), "over-quota");
   EXPECT_EQ(Label("a/waits"), "");
   // A finished pod keeps its label and no longer counts.
-  reconcile::Change("a/p1", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
+  Change("a/p1", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
   Run();
   EXPECT_EQ(Label("a/p1"), "in-quota");
   EXPECT_EQ(Label("a/p2"), "in-quota");
   EXPECT_EQ(Told("a/quota", "used"), "cpu=1");
   EXPECT_EQ(Told("a/quota", "borrowed"), "");
-  EXPECT_NE(testing::EventsOf(api_).find("BorrowingEnded"), std::string::npos);
-  EXPECT_NE(testing::EventsOf(api_).find("LendingEnded"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("BorrowingEnded"), std::string::npos);
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("LendingEnded"), std::string::npos);
   // The pod is bound but not started: it counts.
-  reconcile::Change("a/waits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
+  Change("a/waits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
   Run();
   EXPECT_EQ(Label("a/waits"), "over-quota");
   api_.Remove("pods", "a/p2");
   Run();
   EXPECT_EQ(Label("a/waits"), "in-quota");
   // Another client changes the label.
-  reconcile::Change("a/waits", [](Json& pod) {
+  Change("a/waits", [](Json& pod) {
     MakeObject(pod, "metadata", "labels")["nos.nebuly.com/capacity"] = "over-quota";
   });
   Run();
@@ -63,7 +63,7 @@ TEST_F(OperatorTest, FinishedPodLosesLabelWithItsQuota) {
   Quota("a", {{"cpu", "1"}});
   Pod("a", "p");
   Start();
-  reconcile::Change("a/p", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
+  Change("a/p", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
   Run();
   ASSERT_EQ(Label("a/p"), "in-quota");
   api_.Remove("elasticquotas", "a/quota");
@@ -88,7 +88,7 @@ TEST_F(OperatorTest, LabelsFollowSharesOfParent) {
   Run();
   EXPECT_EQ(Label("t2/p"), "in-quota");
   Pod("org", "older", {{"cpu", "1"}, {"example.com/g", "1"}});
-  reconcile::Change("org/older", [](Json& pod) {
+  Change("org/older", [](Json& pod) {
     MakeObject(pod, "metadata")["creationTimestamp"] = "2025-01-01T00:00:00Z";
   });
   Run();

@@ -20,9 +20,9 @@ TEST_F(OperatorTest, WritesUsedBorrowedAndLent) {
   EXPECT_EQ(InForce("a/quota"), "True InForce: ");
   EXPECT_EQ(Told("b/quota", "used"), "cpu=0");
   EXPECT_EQ(Told("b/quota", "lent"), "cpu=2");
-  EXPECT_NE(testing::EventsOf(api_).find("Borrowing: Using beyond min: 2 of cpu"),
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Borrowing: Using beyond min: 2 of cpu"),
             std::string::npos);
-  EXPECT_NE(testing::EventsOf(api_).find("Lending: Lending to other quotas: 2 of cpu"),
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Lending: Lending to other quotas: 2 of cpu"),
             std::string::npos);
   // Without changes the operator writes nothing.
   api_.writes.clear();
@@ -52,7 +52,7 @@ TEST_F(OperatorTest, ExportsQuotaMetricsWhileLeading) {
   EXPECT_NE(text.find(amount("lent", "a", "cpu") + "1\n"), std::string::npos);
   EXPECT_NE(text.find(owed + "1\n"), std::string::npos) << text;
   // The pod gets its node, so no pod is owed.
-  reconcile::Change("a/fits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
+  Change("a/fits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
   Run();
   text = metrics_.Text();
   EXPECT_NE(text.find(owed + "0\n"), std::string::npos) << text;
@@ -114,8 +114,9 @@ TEST_F(OperatorTest, DeletesOverlappingQuotaIfConfigured) {
   Start(config);
   EXPECT_EQ(api_.Find("elasticquotas", "a/quota"), nullptr);
   EXPECT_NE(api_.Find("elasticquotas", "b/quota"), nullptr);
-  EXPECT_NE(testing::EventsOf(api_).find("OverlapDeleted: ElasticQuota a/quota is deleted"),
-            std::string::npos);
+  EXPECT_NE(
+      reconcile::testing::EventsOf(api_).find("OverlapDeleted: Deleting ElasticQuota a/quota"),
+      std::string::npos);
 }
 
 TEST_F(OperatorTest, DeletesQuotaWithFinalizerOnce) {
@@ -167,8 +168,9 @@ TEST_F(OperatorTest, ReportsUnreadableQuota) {
   Start();
   EXPECT_EQ(InForce("a/quota"),
             "False Unreadable: Ignoring invalid quota: spec.min[cpu]: must not be negative");
-  EXPECT_NE(testing::EventsOf(api_).find("Unreadable: Ignoring invalid quota: spec.min[cpu]"),
-            std::string::npos);
+  EXPECT_NE(
+      reconcile::testing::EventsOf(api_).find("Unreadable: Ignoring invalid quota: spec.min[cpu]"),
+      std::string::npos);
   Quota("b", {{"cpu", "much"}});
   Run();
   EXPECT_TRUE(InForce("b/quota").starts_with(
@@ -189,7 +191,7 @@ TEST_F(OperatorTest, PublishesReclaimedEvent) {
   Quota("a", {{"cpu", "1"}});
   Pod("a", "p1");
   Start();
-  reconcile::Change("a/p1", [](Json& pod) {
+  Change("a/p1", [](Json& pod) {
     MakeObject(pod, "status")["conditions"] =
         JsonArray{{{"type", "DisruptionTarget"},
                    {"status", "True"},
@@ -199,8 +201,9 @@ TEST_F(OperatorTest, PublishesReclaimedEvent) {
                     "gives a right"}}};
   });
   Run();
-  EXPECT_NE(testing::EventsOf(api_).find("Reclaimed: pod a/p1 has to go: nos: preempting"),
-            std::string::npos);
+  EXPECT_NE(
+      reconcile::testing::EventsOf(api_).find("Reclaimed: Evicting Pod a/p1: nos: preempting"),
+      std::string::npos);
 }
 
 // A permanently failing write does not delay the others.
@@ -225,7 +228,7 @@ TEST_F(OperatorTest, FailingWriteDoesNotDelayOthers) {
   EXPECT_EQ(Label("a/good"), "over-quota");
   EXPECT_EQ(Told("a/quota", "used"), "cpu=2");
   refuse = false;
-  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
+  ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
   EXPECT_EQ(Label("a/bad"), "in-quota");
 }
 
@@ -274,7 +277,7 @@ TEST_F(OperatorTest, PublishesEventOnceWithOldCrd) {
     Run();
   }
   EXPECT_EQ(Told("a/quota", "used"), "cpu=5");
-  const std::string events = testing::EventsOf(api_);
+  const std::string events = reconcile::testing::EventsOf(api_);
   const size_t first = events.find("Borrowing: ");
   ASSERT_NE(first, std::string::npos) << events;
   EXPECT_EQ(events.find("Borrowing: ", first + 1), std::string::npos) << events;
@@ -295,19 +298,19 @@ TEST_F(OperatorTest, SpreadsShareUpdatesOverTime) {
   };
   api_.writes.clear();
   Pod("ns7", "p", {{"cpu", "6"}});
-  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(2)));
+  ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(2)));
   EXPECT_EQ(Told("ns7/quota", "used"), "cpu=6");
   EXPECT_LE(api_.writes.size(), 2U + 3 * OperatorConfig().shares_per_look);
   EXPECT_EQ(guaranteed().size(), 2U);
   // The first quotas do not starve the others.
   for (int i = 0; i < 20; ++i) {
     Pod("ns8", "p" + std::to_string(i), {{"cpu", "1m"}});
-    ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(1)));
+    ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(1)));
   }
   for (int i = 0; i < 60; ++i) {
     EXPECT_NE(Told("ns" + std::to_string(i) + "/quota", "guaranteed"), "cpu=20") << i;
   }
-  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
+  ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
   EXPECT_EQ(guaranteed().size(), 1U);
   api_.writes.clear();
   Start();

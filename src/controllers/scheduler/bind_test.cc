@@ -91,7 +91,8 @@ TEST_F(SchedulerBindTest, IgnoresLateBindAnswerForSuccessorPod) {
     answers.acquire();
     runner_->Poke(clock_.Now());
     RunFor(seconds(1));
-    EXPECT_EQ(testing::EventsOf(api_).find("Successfully assigned") != std::string::npos, own);
+    EXPECT_EQ(reconcile::testing::EventsOf(api_).find("Successfully assigned") != std::string::npos,
+              own);
   }
 }
 

@@ -179,7 +179,7 @@ class SchedulerFixture : public ::testing::Test {
 
   ManualClock clock_{Time(seconds(1'800'000'000))};
   kube::FakeApi api_;
-  testing::SlowWatches watches_{api_};
+  reconcile::testing::SlowWatches watches_{api_};
   SchedulerConfig config_;
   scheduling::Framework framework_ =
       scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);

@@ -16,8 +16,7 @@ class SchedulerTellTest : public SchedulerFixture {
     if (conditions == nullptr || conditions->get_array().empty()) return "";
     return std::string(FindString(conditions->get_array().at(0), field));
   }
-  void reconcile::Change(const std::string& pod, const std::string& part,
-                         const JsonObject& fields) {
+  void Change(const std::string& pod, const std::string& part, const JsonObject& fields) {
     Json changed = *api_.Find("pods", "ml/" + pod);
     for (const auto& [key, value] : fields) MakeObject(changed, part)[key] = value;
     api_.Put(changed);
@@ -29,11 +28,11 @@ TEST_F(SchedulerTellTest, RemedyExcludesNominatedCapacity) {
             {"metadata", {{"name", "a"}}},
             {"status", {{"allocatable", {{"cpu", "4"}, {"pods", "110"}}}}}});
   PutPod("v", "cpu", "3", 0);
-  reconcile::Change("v", "spec", {{"nodeName", "a"}});
-  reconcile::Change("v", "status", {{"phase", "Running"}});
-  reconcile::Change("v", "metadata", {{"deletionTimestamp", "2026-01-01T00:00:00Z"}});
+  Change("v", "spec", {{"nodeName", "a"}});
+  Change("v", "status", {{"phase", "Running"}});
+  Change("v", "metadata", {{"deletionTimestamp", "2026-01-01T00:00:00Z"}});
   PutPod("hi", "cpu", "3", 100);
-  reconcile::Change("hi", "status", {{"nominatedNodeName", "a"}});
+  Change("hi", "status", {{"nominatedNodeName", "a"}});
   PutPod("lo", "cpu", "3", 0);
   Run();
   EXPECT_THAT(Said("lo"), HasSubstr("Remedy: wait for the end of ml/hi, ml/v on node a, where "
@@ -65,11 +64,10 @@ TEST_F(SchedulerTellTest, OmitsRemedyForPodWithTooManyTerms) {
       list.push_back({{"topologyKey", "kubernetes.io/hostname"},
                       {"labelSelector", {{"matchLabels", {{"app", std::to_string(i)}}}}}});
     }
-    reconcile::Change(
-        name, "spec",
-        {{"affinity",
-          {{"podAntiAffinity",
-            {{"requiredDuringSchedulingIgnoredDuringExecution", std::move(list)}}}}}});
+    Change(name, "spec",
+           {{"affinity",
+             {{"podAntiAffinity",
+               {{"requiredDuringSchedulingIgnoredDuringExecution", std::move(list)}}}}}});
   };
   put("some", 100);
   put("many", 101);
@@ -82,13 +80,13 @@ TEST_F(SchedulerTellTest, OmitsRemedyForPodWithTooManyTerms) {
     terms.push_back(JsonObject{{"matchExpressions", std::move(expressions)}});
   }
   PutPod("tolerant", "cpu", "4", 0);
-  reconcile::Change("tolerant", "spec", {{"tolerations", std::move(tolerations)}});
+  Change("tolerant", "spec", {{"tolerations", std::move(tolerations)}});
   PutPod("picky", "cpu", "1", 0);
-  reconcile::Change("picky", "spec",
-                    {{"affinity",
-                      {{"nodeAffinity",
-                        {{"requiredDuringSchedulingIgnoredDuringExecution",
-                          {{"nodeSelectorTerms", std::move(terms)}}}}}}}});
+  Change("picky", "spec",
+         {{"affinity",
+           {{"nodeAffinity",
+             {{"requiredDuringSchedulingIgnoredDuringExecution",
+               {{"nodeSelectorTerms", std::move(terms)}}}}}}}});
   Run();
   for (const char* name : {"tolerant", "picky"}) {
     EXPECT_THAT(Said(name), HasSubstr("0/1 nodes are available"));

@@ -13,7 +13,7 @@ using cluster::NodePool;
 using cluster::SharingMode;
 using ::testing::HasSubstr;
 
-NodePool Pool(const std::string& model, int count, Partitioning partitioning) {
+NodePool Pool(const std::string& model, int count, SharingMode partitioning) {
   NodePool pool;
   pool.meta.name = "pool";
   pool.gpu.model = model;

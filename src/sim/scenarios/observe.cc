@@ -195,6 +195,7 @@ std::optional<int> Count(const std::string& what, const std::optional<planning::
   if (what == "failed") return CountPhase(world, "Failed");
   if (what == "waiting") return CountPhase(world, "Pending");
   if (what == "recreated") return world.recreated();
+  if (what == "preempted") return world.preempted();
   if (what == "evictions") return world.moves().evictions();
   if (what == "placeholders") return CountPlaceholders(world);
   if (what == "leaving") return CountLeaving(world);

@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kOutcomes = {"placed",    "pending", "waiting", "running",
                                                        "succeeded", "failed",  "gone"};
-constexpr std::array<std::string_view, 17> kCounts = {
+constexpr std::array<std::string_view, 18> kCounts = {
     "placed",        "pending", "bound",     "created",      "destroyed", "gpus-touched",
     "nodes-touched", "running", "succeeded", "waiting",      "failed",    "recreated",
-    "used",          "free",    "evictions", "placeholders", "leaving"};
+    "used",          "free",    "evictions", "placeholders", "leaving",   "preempted"};
 constexpr std::array<std::string_view, 3> kPoolCounts = {"nodes", "coming", "wanted"};
 
 template <size_t n>

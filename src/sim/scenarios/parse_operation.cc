@@ -36,9 +36,12 @@ Result<Action> SetOnNode(Words& words) {
 
 Result<Action> ParseDelete(Words& words) {
   Operate operate;
-  NOS_ASSIGN(const std::string kind, words.Require("'pod' or 'node'"));
-  if (kind != "pod" && kind != "node") return words.Expected("'pod' or 'node'", kind);
-  operate.verb = kind == "pod" ? Verb::kDeletePod : Verb::kDeleteNode;
+  constexpr const char* kKinds = "'pod', 'node' or 'quota'";
+  NOS_ASSIGN(const std::string kind, words.Require(kKinds));
+  if (kind != "pod" && kind != "node" && kind != "quota") return words.Expected(kKinds, kind);
+  operate.verb = kind == "pod"    ? Verb::kDeletePod
+                 : kind == "node" ? Verb::kDeleteNode
+                                  : Verb::kDeleteQuota;
   NOS_ASSIGN(operate.target, words.Require("its name"));
   return Action(std::move(operate));
 }
@@ -139,7 +142,7 @@ Result<Action> ParseBudget(Words& words) {
   return Action(std::move(operate));
 }
 
-// Parses "quota team-a min=cpu=4 max=cpu=8".
+// Parses "quota team-a min=cpu=4 max=cpu=8", or "quota team-a,team-b ...": one quota for both.
 Result<Action> ParseQuota(Words& words) {
   Operate operate;
   operate.verb = Verb::kQuota;

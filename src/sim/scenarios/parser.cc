@@ -43,6 +43,7 @@ class Parser {
     if (keyword == "seed" || keyword == "objective" || keyword == "starvation") {
       return ParseOption(keyword, words);
     }
+    if (keyword == "scheduler") return ParseScheduler(words);
     if (keyword == "expect") return ParseExpect(words, line, number);
     NOS_ASSIGN(std::optional<Action> action, ParseOperation(keyword, words));
     if (action) {
@@ -51,8 +52,9 @@ class Parser {
       return Status::Ok();
     }
     return words.Expected(
-        fmt::format("one of {}autoscaler, expect, gpu, node, objective, pool, seed, starvation",
-                    OperationKeywords()),
+        fmt::format(
+            "one of {}autoscaler, expect, gpu, node, objective, pool, scheduler, seed, starvation",
+            OperationKeywords()),
         keyword);
   }
 
@@ -115,6 +117,15 @@ class Parser {
       return words.Fail("'gpu' belongs below the node that has it");
     }
     return ParseGpu(words, scenario_.nodes.back(), described_);
+  }
+
+  // "scheduler partitions".
+  Status ParseScheduler(Words& words) {
+    if (!scenario_.steps.empty()) return words.Fail("'scheduler' comes before all pods and steps");
+    NOS_ASSIGN(const std::string what, words.Require("'partitions'"));
+    if (what != "partitions") return words.Expected("'partitions'", what);
+    scenario_.scheduler_partitions = true;
+    return words.End();
   }
 
   Status ParseOption(std::string_view keyword, Words& words) {

@@ -86,6 +86,26 @@ expect pool a100 nodes >= 1 and evictions 0
   EXPECT_FALSE(Parse("node n1\nexpect placed 0").autoscaler.has_value());
 }
 
+TEST(ParserTest, ReadsQuotasOfSeveralNamespacesAndTheirDeletion) {
+  const Scenario scenario = Parse(R"(
+scheduler partitions
+quota team-a,team-b min=cpu=4
+delete quota team-a,team-b
+expect preempted 0
+)");
+  EXPECT_TRUE(scenario.scheduler_partitions);
+  EXPECT_EQ(std::get<Operate>(scenario.steps.at(0).action).target, "team-a,team-b");
+  const auto& gone = std::get<Operate>(scenario.steps.at(1).action);
+  EXPECT_EQ(gone.verb, Operate::Verb::kDeleteQuota);
+  EXPECT_EQ(gone.target, "team-a,team-b");
+  EXPECT_EQ(std::get<ExpectCount>(scenario.steps.at(2).action).what, "preempted");
+  EXPECT_FALSE(Parse("node n1\nexpect placed 0").scheduler_partitions);
+  EXPECT_THAT(ErrorOf("scheduler waits"), HasSubstr("expected 'partitions', got 'waits'"));
+  EXPECT_THAT(ErrorOf("run 1m\nscheduler partitions\nexpect placed 0"),
+              HasSubstr("before all pods and steps"));
+  EXPECT_THAT(ErrorOf("delete group g"), HasSubstr("'pod', 'node' or 'quota', got 'group'"));
+}
+
 TEST(ParserTest, ReportsInvalidPools) {
   EXPECT_THAT(ErrorOf("pool a min=3 max=2"), HasSubstr("a.scenario:1: a pool has min 0 to max"));
   EXPECT_THAT(ErrorOf("pool a max=2 nodes=3"), HasSubstr("no more nodes than max"));

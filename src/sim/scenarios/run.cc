@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/table.h"
+#include "base/text.h"
 #include "cluster/snapshot.h"
 #include "controllers/planned_gangs.h"
 #include "sim/scenarios/observe.h"
@@ -27,6 +28,9 @@ WorldOptions OptionsFor(const Scenario& scenario) {
   options.partitioner.objective = scenario.options.objective;
   options.partitioner.starvation_after = scenario.options.starvation_after;
   options.autoscaler = scenario.autoscaler;
+  if (scenario.scheduler_partitions) {
+    options.partitioned_by = scheduling::PartitionedBy::kScheduler;
+  }
   if (options.autoscaler) options.autoscaler->objective = scenario.options.objective;
   return options;
 }
@@ -124,6 +128,7 @@ class Run {
     if (operate.verb == Verb::kGroup) return Group(operate.target, operate.count);
     if (operate.verb == Verb::kBudget) return SetBudget(operate);
     if (operate.verb == Verb::kQuota) return SetQuota(operate);
+    if (operate.verb == Verb::kDeleteQuota) return DeleteQuota(operate.target);
     if (operate.verb == Verb::kFailPool) {
       return world_.infrastructure().SetFault(operate.target, operate.fault);
     }
@@ -162,27 +167,45 @@ class Run {
         .status();
   }
 
+  static const kube::Resource& QuotaKind(const std::vector<std::string_view>& namespaces) {
+    return *WorkloadResource(namespaces.size() > 1 ? "CompositeElasticQuota" : "ElasticQuota");
+  }
+
+  // It lies in the first of its namespaces.
+  Status DeleteQuota(const std::string& target) {
+    const std::vector<std::string_view> namespaces = Split(target, ',');
+    return client_.Delete(QuotaKind(namespaces), std::string(namespaces.front()), "quota");
+  }
+
   Status SetQuota(const Operate& operate) {
     const auto amounts = [](const cluster::StringMap& map) {
       JsonObject json;
       for (const auto& [resource, amount] : map) json[resource] = amount;
       return json;
     };
-    const std::string& ns = operate.target;
-    const Json space = {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns}}}};
-    const Json quota = JsonObject{
-        {"apiVersion", "nos.nebuly.com/v1alpha1"},
-        {"kind", "ElasticQuota"},
-        {"metadata", JsonObject{{"name", "quota"}, {"namespace", ns}}},
-        {"spec", JsonObject{{"min", amounts(operate.min)}, {"max", amounts(operate.max)}}}};
     const Status defined = DefineQuotas(client_);
     if (!defined.ok() && defined.code() != Code::kAlreadyExists) return defined;
-    const Status made = client_.Create(kube::kNamespaces, "", space).status();
-    if (!made.ok() && made.code() != Code::kAlreadyExists) return made;
-    const kube::Resource& kind = *WorkloadResource("ElasticQuota");
-    const Status gone = client_.Delete(kind, ns, "quota");
+    const std::vector<std::string_view> namespaces = Split(operate.target, ',');
+    JsonObject spec{{"min", amounts(operate.min)}, {"max", amounts(operate.max)}};
+    JsonArray names;
+    for (const std::string_view ns : namespaces) {
+      names.emplace_back(ns);
+      const Json space = {
+          {"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns}}}};
+      const Status made = client_.Create(kube::kNamespaces, "", space).status();
+      if (!made.ok() && made.code() != Code::kAlreadyExists) return made;
+    }
+    if (namespaces.size() > 1) spec["namespaces"] = std::move(names);
+    const std::string home(namespaces.front());
+    const kube::Resource& kind = QuotaKind(namespaces);
+    const Json quota =
+        JsonObject{{"apiVersion", "nos.nebuly.com/v1alpha1"},
+                   {"kind", kind.kind},
+                   {"metadata", JsonObject{{"name", "quota"}, {"namespace", home}}},
+                   {"spec", std::move(spec)}};
+    const Status gone = DeleteQuota(operate.target);
     if (!gone.ok() && gone.code() != Code::kNotFound) return gone;
-    return client_.Create(kind, ns, quota).status();
+    return client_.Create(kind, home, quota).status();
   }
 
   Status OnNode(const Operate& operate, Machine& machine) {

@@ -40,6 +40,7 @@ struct Operate {
   enum class Verb {
     kDeletePod,
     kDeleteNode,
+    kDeleteQuota,
     kCordon,
     kUncordon,
     kReboot,
@@ -53,7 +54,7 @@ struct Operate {
     kFailPool,   // target: a pool, which has `fault` from now on
     kBudget,     // target: a PodDisruptionBudget for pods with label key=value; maxUnavailable is
                  // `count`, and its status allows `allowed` disruptions
-    kQuota,      // target: a namespace; sets its elastic quota to `min` and `max`
+    kQuota,      // target: a namespace, or several ("a,b"); sets their quota to `min` and `max`
   } verb = Verb::kCordon;
   std::string target, key, value;
   int count = 0;
@@ -109,6 +110,7 @@ struct Scenario {
   std::vector<NodeSpec> nodes;
   std::vector<Step> steps;
   std::vector<PoolSpec> pools;
+  bool scheduler_partitions = false;  // the scheduler creates slices itself
   std::optional<controllers::AutoscalerConfig> autoscaler;
 };
 

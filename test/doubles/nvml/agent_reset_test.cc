@@ -14,7 +14,7 @@
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
 
-namespace nos::controllers {
+namespace nos::agent {
 namespace {
 
 using device::NvmlBackend;
@@ -43,7 +43,7 @@ class NvmlAgentResetTest : public ::testing::Test {
     extras.resets = ResetRule::kGpu;
     agent_ = std::make_unique<Agent>(AgentConfig{}, kNode, gpu::Catalogue::Builtin(), plain_,
                                      kubelet_, kubelet_, extras);
-    runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
+    runner_ = std::make_unique<reconcile::Runner>(*agent_, api_, reconcile::ForNode(kNode));
   }
 
   void Run(Duration time = seconds(60)) {
@@ -73,7 +73,7 @@ class NvmlAgentResetTest : public ::testing::Test {
   kube::FakeApi api_;
   kubelet::FakeKubelet kubelet_;
   std::unique_ptr<Agent> agent_;
-  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<reconcile::Runner> runner_;
 };
 
 TEST_F(NvmlAgentResetTest, SwitchesGpuBetweenMigAndWhole) {
@@ -104,4 +104,4 @@ TEST_F(NvmlAgentResetTest, KeepsModeWhileMonitorHoldsGpu) {
 }
 
 }  // namespace
-}  // namespace nos::controllers
+}  // namespace nos::agent

@@ -15,7 +15,7 @@
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
 
-namespace nos::controllers {
+namespace nos::agent {
 namespace {
 
 using device::NvmlBackend;
@@ -47,7 +47,7 @@ class NvmlAgentTest : public ::testing::Test {
     backend_ = std::make_unique<NvmlBackend>(*library_, gpu::Catalogue::Builtin());
     agent_ = std::make_unique<Agent>(AgentConfig{}, kNode, gpu::Catalogue::Builtin(), *backend_,
                                      kubelet_, kubelet_);
-    runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
+    runner_ = std::make_unique<reconcile::Runner>(*agent_, api_, reconcile::ForNode(kNode));
   }
   void ReportAllocatable() {
     std::map<std::string, int> counts;
@@ -87,7 +87,7 @@ class NvmlAgentTest : public ::testing::Test {
   kubelet::FakeKubelet kubelet_;
   std::unique_ptr<NvmlBackend> backend_;
   std::unique_ptr<Agent> agent_;
-  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<reconcile::Runner> runner_;
 };
 
 TEST_F(NvmlAgentTest, AppliesPlanOnDriver) {
@@ -190,4 +190,4 @@ TEST_F(NvmlAgentTest, ConvergesFromRandomStatesWithFaults) {
 }
 
 }  // namespace
-}  // namespace nos::controllers
+}  // namespace nos::agent

@@ -35,6 +35,7 @@ void EvictionChecker::See(const Pod& before, const Pod& after, Time now) {
   std::erase_if(waiting_, [&](const auto& one) { return one.second.until < now; });
   const bool same = before != nullptr && after != nullptr && before->meta.uid == after->meta.uid;
   if (!IsMarked(after) || (same && IsMarked(before))) return;
+  ++evicted_;
   const bool for_quota = IsForQuota(*after);
   const bool for_somebody = std::ranges::any_of(waiting_, [&](const auto& one) {
     const cluster::Pod& pod = *one.second.pod;

@@ -30,6 +30,8 @@ class EvictionChecker {
   // Null `before`: the pod is new; null `after`: it was removed.
   void See(const Pod& before, const Pod& after, Time now);
   std::vector<std::string> TakeProblems();
+  // Number of pods that the scheduler has evicted.
+  int evictions() const { return evicted_; }
 
  private:
   // A pod that is pending, or was until a short time ago.
@@ -41,6 +43,7 @@ class EvictionChecker {
   const QuotaChecker& quotas_;
   std::map<std::string, Waiting> waiting_;  // by uid
   std::vector<std::string> problems_;
+  int evicted_ = 0;
 };
 
 }  // namespace nos::sim

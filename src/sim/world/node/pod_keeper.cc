@@ -34,9 +34,12 @@ bool Evicted(const Json& pod) {
   const Json* owners = Find(pod, "metadata", "ownerReferences");
   if (conditions == nullptr || !conditions->is_array()) return false;
   if (owners == nullptr || !owners->is_array() || owners->get_array().empty()) return false;
-  return std::ranges::any_of(conditions->get_array(), [](const Json& condition) {
-    return FindString(condition, "type") == "DisruptionTarget" &&
-           FindString(condition, "reason") == "EvictionByEvictionAPI";
+  const bool terminating = Find(pod, "metadata", "deletionTimestamp") != nullptr;
+  return std::ranges::any_of(conditions->get_array(), [&](const Json& condition) {
+    if (FindString(condition, "type") != "DisruptionTarget") return false;
+    // The scheduler marks its victim before it deletes it, and may never come to that.
+    const std::string_view reason = FindString(condition, "reason");
+    return reason == "EvictionByEvictionAPI" || (reason == "PreemptionByScheduler" && terminating);
   });
 }
 

@@ -1,7 +1,8 @@
 // The part of kube-controller-manager that a virtual cluster needs. Pods that a node refused
 // (UnexpectedAdmissionError, OutOfcpu...) get a successor, like those of a Job. Pods of deleted
 // nodes are removed and get one too; so does a pod with a controller that was evicted through the
-// eviction API, kFirstPause later. Optionally removes finished pods after a while.
+// eviction API or by the scheduler, kFirstPause later. Optionally removes finished pods after a
+// while.
 //
 // Only pods with the label kPodLabel get successors: "a" is followed by "a-r1", "a-r2"..., after
 // pauses that double from kFirstPause up to kMaxPause.
