@@ -98,7 +98,7 @@ class PlanWriter {
       if (!device.created) place = here.TakeFree(device.placement);
     });
     for (auto& [g, here] : shares) {
-      kept_shares_[g] = here.KeepFree(states_.FreeSharesOf(states_.Get(draft_.gpu(g))));
+      kept_shares_[g] = here.KeepFree(states_.table().FreeSharesOf(states_.Get(draft_.gpu(g))));
     }
     each([&](const Device& device, gpu::Placement& place) {
       const auto here = shares.find(device.gpu);

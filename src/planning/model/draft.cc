@@ -31,7 +31,7 @@ Draft::Draft(const Problem& problem, GpuStates& states, Free free)
       version_(problem.nodes.size()),
       gpus_of_(problem.nodes.size()) {
   for (const Shape& shape : problem.shapes) {
-    slices_of_.push_back(states.InternSlices(shape.slices));
+    slices_of_.push_back(states.packings().InternSlices(shape.slices));
   }
   original_.reserve(problem.gpus.size());
   for (const ProblemGpu& g : problem.gpus) {
@@ -75,7 +75,7 @@ std::optional<uint64_t> Draft::FindSlices(int shape_index, int node_index,
   const bool several = shape.slice_count > 1;
   states_->AddWork(5);
   if (several) {
-    const bool* fits = states_->Fits(GpusOf(node_index), slices_of_[shape_index]);
+    const bool* fits = states_->packings().Fits(GpusOf(node_index), slices_of_[shape_index]);
     if (fits != nullptr && !*fits) return std::nullopt;
   }
   scratch_.assign(gpu_.begin() + node.first_gpu, gpu_.begin() + node.first_gpu + node.gpu_count);
@@ -85,7 +85,7 @@ std::optional<uint64_t> Draft::FindSlices(int shape_index, int node_index,
   if (!several) return std::nullopt;
   const std::optional<bool> fits = FindExactly(shape_index, node_index, devices);
   if (!fits) return std::nullopt;  // stopped before the result was known
-  states_->Remember(GpusOf(node_index), slices_of_[shape_index], *fits);
+  states_->packings().Remember(GpusOf(node_index), slices_of_[shape_index], *fits);
   if (!*fits) return std::nullopt;
   return PackCost(2 * shape.slice_count, true, 0,
                   0);  // the last resort: a tight fit costs more than any other
@@ -95,12 +95,12 @@ std::optional<bool> Draft::HasRoom(int shape, int node) {
   if (problem_->shapes[shape].slices.empty() || problem_->nodes[node].slices_as_resources)
     return true;
   const int gpus = GpusOf(node), slices = slices_of_[shape];
-  if (const bool* fits = states_->Fits(gpus, slices)) return *fits;
+  if (const bool* fits = states_->packings().Fits(gpus, slices)) return *fits;
   std::vector<Device> devices;
   const bool fits = FindSlices(shape, node, &devices).has_value();
   const bool several = problem_->shapes[shape].slice_count > 1;
-  if (!fits && several && states_->Fits(gpus, slices) == nullptr) return std::nullopt;
-  states_->Remember(gpus, slices, fits);
+  if (!fits && several && states_->packings().Fits(gpus, slices) == nullptr) return std::nullopt;
+  states_->packings().Remember(gpus, slices, fits);
   return fits;
 }
 
@@ -112,7 +112,7 @@ int Draft::GpusOf(int node) {
                                gpu_.begin() + where.first_gpu + where.gpu_count);
   std::sort(gpus.begin(), gpus.end());
   version = version_[node] + 1;
-  return number = states_->InternGpus(gpus);
+  return number = states_->packings().InternGpus(gpus);
 }
 
 Draft::Choice Draft::BestGpu(const ProblemNode& node, uint16_t slice, bool node_open) const {
@@ -153,7 +153,7 @@ std::optional<bool> Draft::FindExactly(int shape_index, int node_index,
   int slots = 0;  // every instance takes at least one
   std::vector<int> gpus;
   for (int g = node.first_gpu; g < node.first_gpu + node.gpu_count; ++g) {
-    slots += states_->MostInstances(states_->Get(gpu_[g]));
+    slots += states_->table().MostInstances(states_->Get(gpu_[g]));
     gpus.push_back(g);
   }
   if (problem_->shapes[shape_index].slice_count > slots) return false;

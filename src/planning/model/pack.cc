@@ -17,16 +17,16 @@ constexpr size_t kAskEvery = 16'384;  // steps of the dynamic program
 // The maximal sets of slices of GPUs, computed once per state.
 class SetBook {
  public:
-  SetBook(GpuStates& states, std::span<const SliceCount> need, size_t slices)
-      : states_(states), most_(slices) {
+  SetBook(MaximalSets& sets, std::span<const SliceCount> need, size_t slices)
+      : sets_(sets), most_(slices) {
     for (const SliceCount& n : need) most_[n.slice] = n.count;
   }
 
   // Null: too many sets.
   const std::vector<Counts>* Of(GpuStateId gpu) {
-    if (!states_.MayBeShared(gpu)) return states_.MaximalSets(gpu);
+    if (!sets_.MayBeShared(gpu)) return sets_.Of(gpu);
     const auto [at, fresh] = shares_.try_emplace(gpu);
-    if (fresh) at->second = states_.MaximalSetsWithin(gpu, most_);
+    if (fresh) at->second = sets_.Within(gpu, most_);
     return at->second ? &*at->second : nullptr;
   }
   bool KnowsAll(std::span<const GpuStateId> gpus) {
@@ -34,7 +34,7 @@ class SetBook {
   }
 
  private:
-  GpuStates& states_;
+  MaximalSets& sets_;
   std::vector<int> most_;  // by slice
   std::map<GpuStateId, std::optional<std::vector<Counts>>> shares_;
 };
@@ -130,17 +130,17 @@ class Packer {
 
 // A quick necessary condition: every kind of slice fits alone, and all fit by total size and by
 // total compute slices. Rejects most sets that do not fit.
-bool MayFit(GpuStates& states, std::span<const GpuStateId> gpus, std::span<const SliceCount> need) {
-  const MostOnGpu wanted = states.WorthOf(need);
+bool MayFit(MaximalSets& sets, std::span<const GpuStateId> gpus, std::span<const SliceCount> need) {
+  const MostOnGpu wanted = sets.WorthOf(need);
   MostOnGpu most;
   for (const GpuStateId gpu : gpus) {
-    most.size += states.MostOn(gpu).size;
-    most.compute += states.MostOn(gpu).compute;
+    most.size += sets.MostOn(gpu).size;
+    most.compute += sets.MostOn(gpu).compute;
   }
   if (most.size < wanted.size || most.compute < wanted.compute) return false;
   return std::ranges::all_of(need, [&](const SliceCount& n) {
     int fit = 0;
-    for (const GpuStateId gpu : gpus) fit += states.MostOn(gpu).each[n.slice];
+    for (const GpuStateId gpu : gpus) fit += sets.MostOn(gpu).each[n.slice];
     return fit >= n.count;
   });
 }
@@ -191,16 +191,16 @@ Packed PackByProgram(SetBook& sets, std::span<const GpuStateId> gpus,
 
 }  // namespace
 
-Packed PackSlices(GpuStates& states, std::span<const GpuStateId> gpus,
+Packed PackSlices(MaximalSets& sets, std::span<const GpuStateId> gpus,
                   std::span<const SliceCount> need, size_t slices,
                   const std::function<bool()>& stop) {
   if (need.empty()) return {.counts = std::vector<Counts>(gpus.size(), Counts(slices))};
-  if (!MayFit(states, gpus, need)) return {};
+  if (!MayFit(sets, gpus, need)) return {};
   if (stop()) return {.known = false, .counts = std::nullopt};
-  SetBook sets(states, need, slices);
-  if (!sets.KnowsAll(gpus)) return {.known = false, .counts = std::nullopt};
-  Packer packer(sets, gpus, need, stop);
-  return packer.IsSmall() ? packer.Run(slices) : PackByProgram(sets, gpus, need, slices, stop);
+  SetBook book(sets, need, slices);
+  if (!book.KnowsAll(gpus)) return {.known = false, .counts = std::nullopt};
+  Packer packer(book, gpus, need, stop);
+  return packer.IsSmall() ? packer.Run(slices) : PackByProgram(book, gpus, need, slices, stop);
 }
 
 }  // namespace nos::planning

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "planning/model/gpu_states.h"
+#include "planning/model/maximal_sets.h"
 
 namespace nos::planning {
 
@@ -19,7 +19,7 @@ struct Packed {
 // Uses dynamic programming over the slices left to serve. If that is too large, an integer program
 // decides how many GPUs in each state take which maximal set. `stop` is polled about ten thousand
 // times a second; true: give up.
-Packed PackSlices(GpuStates& states, std::span<const GpuStateId> gpus,
+Packed PackSlices(MaximalSets& sets, std::span<const GpuStateId> gpus,
                   std::span<const SliceCount> need, size_t slices,
                   const std::function<bool()>& stop);
 

@@ -41,7 +41,7 @@ Node NodeNow(const Draft& draft, int index) {
     if (problem.gpus[gpu].broken) continue;
     const GpuStateId state = draft.gpu(gpu);
     const int slots = problem.models[draft.states().Get(state).model]->slots();
-    const int taken = draft.states().TakenSlots(state);
+    const int taken = draft.states().table().TakenSlots(state);
     node.gpu_milli[i] = kWholeGpu * (slots - taken) / slots;
   }
   if (packing.gpu < 0) return node;

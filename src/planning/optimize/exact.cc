@@ -85,7 +85,7 @@ class ExactSolver {
     const ProblemNode& where = problem_.nodes[node];
     for (int g = where.first_gpu; g < where.first_gpu + where.gpu_count; ++g) {
       std::vector<bool> next(slices_.size());
-      const auto sets = draft_.states().MaximalSetsWithin(draft_.gpu(g), most);
+      const auto sets = draft_.states().sets().Within(draft_.gpu(g), most);
       if (!sets) return {};
       for (const Counts& set : *sets) {
         size_t number = 0;

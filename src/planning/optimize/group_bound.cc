@@ -130,7 +130,7 @@ void PooledProgram::LimitSlices(int pool) {
   }
   for (const auto& [state, gpus] : pools_[pool].gpus) {
     const auto count = static_cast<double>(gpus.size());
-    const std::vector<Counts>* sets = states_.MaximalSets(state);
+    const std::vector<Counts>* sets = states_.sets().Of(state);
     if (sets == nullptr || (states_.MayBeShared(state) && sets->size() > kMaxShareSets)) {
       LimitShares(pool, state, count, slice_row);
       continue;
@@ -156,9 +156,9 @@ void PooledProgram::AddSets(int pool, GpuStateId state, const std::vector<Counts
 void PooledProgram::LimitShares(int pool, GpuStateId state, double gpus,
                                 const std::vector<int>& slice_row) {
   const int gpu_row = program_.AddRow(gpus);
-  for (const GpuState& way : states_.SharingModesOf(GpuState(states_.Get(state)))) {
+  for (const GpuState& way : states_.table().SharingModesOf(GpuState(states_.Get(state)))) {
     if (!states_.IsCounted(way.model)) {
-      const std::vector<Counts>* sets = states_.MaximalSets(states_.Intern(way));
+      const std::vector<Counts>* sets = states_.sets().Of(states_.Intern(way));
       AddSets(pool, state, *sets, gpu_row, gpus, slice_row);
       continue;
     }
@@ -295,7 +295,8 @@ Problem PooledProgram::Cut(const std::vector<double>& columns) const {
       gpu.free = 0;
       gpu.free_shares.clear();
       if (!arranged->takings.empty()) {
-        gpu.model = states_.ModelFor(states_.Get(column.state), arranged->takings.front().slice);
+        gpu.model =
+            states_.table().ModelFor(states_.Get(column.state), arranged->takings.front().slice);
       }
       for (const Taking& taking : arranged->takings) {
         if (states_.IsCounted(gpu.model)) {

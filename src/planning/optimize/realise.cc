@@ -88,7 +88,7 @@ bool PlaceTogether(Draft& draft, int node, const std::vector<int>& pods) {
     std::vector<GpuStateId> gpus;
     gpus.reserve(where.gpu_count);
     for (int i = 0; i < where.gpu_count; ++i) gpus.push_back(draft.gpu(where.first_gpu + i));
-    const auto packed = PackSlices(draft.states(), gpus, TotalSlices(draft.problem(), pods),
+    const auto packed = PackSlices(draft.states().sets(), gpus, TotalSlices(draft.problem(), pods),
                                    draft.problem().slices.size(), draft.states().stop());
     if (!packed.counts || !ArrangeDevices(draft, node, *packed.counts, pool)) return false;
   }

@@ -168,7 +168,7 @@ class NodePlan {
 
   bool IsCounted(const FutureGpu& gpu) const { return draft_.states().IsCounted(gpu.model); }
   const gpu::LayoutTable& Table(const FutureGpu& gpu) const {
-    return draft_.states().Table(gpu.model);
+    return draft_.states().Layouts(gpu.model);
   }
   int SlotsOf(const FutureGpu& gpu, gpu::ProfileId profile) const {
     return problem_.models[gpu.model]->profile(profile).slots;
@@ -323,7 +323,7 @@ class LeastInTheWay {
       if (CopiesOfShare(model, Taken::Of(state.occupied), open, profile) > 0) return 0;
       return CopiesOfShare(model, {}, open, profile) > 0 ? 1 : kNever;
     }
-    const gpu::LayoutTable& table = draft_.states().Table(state.model);
+    const gpu::LayoutTable& table = draft_.states().Layouts(state.model);
     int least = kNever;
     for (uint64_t rest = table.PlacementsOf(profile) & state.usable; rest != 0; rest &= rest - 1) {
       const auto placement = static_cast<gpu::PlacementId>(std::countr_zero(rest));

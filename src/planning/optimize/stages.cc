@@ -110,7 +110,7 @@ class Stager {
       ProblemGpu& gpu = rest_.gpus[g];
       const GpuState& state = states_.Get(settled.gpu(static_cast<int>(g)));
       if (states_.IsCounted(gpu.model)) {
-        gpu.free_shares = states_.FreeSharesOf(state);
+        gpu.free_shares = states_.table().FreeSharesOf(state);
       } else {
         gpu.used = state.occupied;
         gpu.free = state.free;

@@ -46,8 +46,8 @@ int64_t Worth(const std::vector<int>& prices, const Counts& counts) {
 
 int64_t MostWorth(const std::vector<int>& prices, Draft& draft, int gpu) {
   GpuStates& states = draft.states();
-  const std::vector<Counts>* sets = states.MaximalSets(draft.Original(gpu));
-  if (sets == nullptr) return Worth(prices, states.MostOn(draft.Original(gpu)).each);
+  const std::vector<Counts>* sets = states.sets().Of(draft.Original(gpu));
+  if (sets == nullptr) return Worth(prices, states.sets().MostOn(draft.Original(gpu)).each);
   int64_t most = 0;
   for (const Counts& set : *sets) most = std::max(most, Worth(prices, set));
   return most;

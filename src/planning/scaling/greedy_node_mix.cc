@@ -47,7 +47,7 @@ int GreedyNodeMix::Copies(int shape, int cls, int type) {
   if (types_.shapes[shape].slices.empty() || types_.nodes[type].slices_as_resources) {
     return kMaxCopies;
   }
-  const int slices = draft_.states().InternSlices(types_.shapes[shape].slices);
+  const int slices = draft_.states().packings().InternSlices(types_.shapes[shape].slices);
   const auto [at, fresh] = copies_.try_emplace({slices, type}, 0);
   int& copies = at->second;
   if (!fresh) return copies;

@@ -154,7 +154,7 @@ std::string SharedGpuFault(const Draft& draft, int gpu, const ProblemGpu& g,
   }
   const Taken taken = Taken::Of(state.occupied);
   if (taken.slots != slots) return "the GPU's state is not the sum of its pods";
-  const Shares& kept = draft.states().FreeSharesOf(state);
+  const Shares& kept = draft.states().table().FreeSharesOf(state);
   for (const gpu::ProfileId profile : kept) {
     const auto there = std::ranges::find(left, profile);
     if (there == left.end()) return "a free share is kept that is not there";

@@ -1,12 +1,9 @@
-// Chooses the placements for a set of slices on one GPU.
+#include "planning/model/arrangements.h"
+
 #include <algorithm>
 #include <bit>
-#include <functional>
-#include <optional>
 #include <utility>
 #include <vector>
-
-#include "planning/model/gpu_states.h"
 
 namespace nos::planning {
 namespace {
@@ -17,13 +14,13 @@ uint64_t Bit(int placement) { return uint64_t{1} << placement; }
 // placement only.
 class Arranger {
  public:
-  using Kept = std::function<uint64_t(gpu::LayoutId, uint64_t)>;  // GpuStates::KeptFree
-  Arranger(GpuStates& states, const Problem& problem, const GpuState& start, Kept kept)
+  Arranger(GpuStateTable& states, GpuPotential& potential, const Problem& problem,
+           const GpuState& start)
       : states_(states),
+        potential_(potential),
         problem_(problem),
         start_(start),
-        kept_(std::move(kept)),
-        table_(states.Table(start.model)) {}
+        layouts_(states.Layouts(start.model)) {}
 
   std::optional<Arrangement> Find(const Counts& counts) {
     left_ = counts;
@@ -40,7 +37,7 @@ class Arranger {
     if (slice == left_.size()) return Consider(layout);
     const gpu::ProfileId profile = problem_.slices[slice].profile[start_.model];
     if (profile == kNoProfile) return;
-    const uint64_t can = table_.PlacementsOf(profile) & start_.usable & table_.Addable(layout) &
+    const uint64_t can = layouts_.PlacementsOf(profile) & start_.usable & layouts_.Addable(layout) &
                          (~uint64_t{0} << from);
     --left_[slice];
     for (uint64_t rest = can; rest != 0; rest &= rest - 1) {
@@ -48,7 +45,7 @@ class Arranger {
       chosen_.emplace_back(static_cast<uint16_t>(slice), static_cast<gpu::PlacementId>(placement));
       // The table has at most 64 placements. At 63 the same placement is tried again and rejected.
       Descend(slice, std::min(placement + 1, 63),
-              table_.Add(layout, static_cast<gpu::PlacementId>(placement)));
+              layouts_.Add(layout, static_cast<gpu::PlacementId>(placement)));
       chosen_.pop_back();
     }
     ++left_[slice];
@@ -58,31 +55,32 @@ class Arranger {
     uint64_t taken = 0;
     for (const auto& [slice, placement] : chosen_) taken |= Bit(placement);
     const uint64_t others = start_.free & ~taken;
-    const int destroyed = std::popcount(others & ~kept_(layout, others));
+    const int destroyed = std::popcount(others & ~states_.KeptFree(start_.model, layout, others));
     const int changes = std::popcount(taken & ~start_.free) + destroyed;
-    const int potential = states_.Potential(start_.model, layout);
-    if (best_ && std::pair(changes, -potential) >= std::pair(best_->changes, -potential_)) return;
+    const int potential = potential_.Of(start_.model, layout);
+    if (best_ && std::pair(changes, -potential) >= std::pair(best_->changes, -best_potential_))
+      return;
     best_ = Arrangement{{}, changes};
     for (const auto& [slice, placement] : chosen_) {
       best_->takings.push_back({slice, placement, (start_.free & Bit(placement)) == 0});
     }
-    potential_ = potential;
+    best_potential_ = potential;
   }
 
-  GpuStates& states_;
+  GpuStateTable& states_;
+  GpuPotential& potential_;
   const Problem& problem_;
   const GpuState start_;
-  const Kept kept_;
-  const gpu::LayoutTable& table_;
+  const gpu::LayoutTable& layouts_;
   Counts left_;
   std::vector<std::pair<uint16_t, gpu::PlacementId>> chosen_;
   std::optional<Arrangement> best_;
-  int potential_ = 0;
+  int best_potential_ = 0;
 };
 
 }  // namespace
 
-std::optional<Arrangement> GpuStates::ArrangeShares(const GpuState& start, const Counts& counts) {
+std::optional<Arrangement> Arrangements::FindShares(const GpuState& start, const Counts& counts) {
   Arrangement arrangement;
   GpuState state = start;
   for (size_t s = 0; s < counts.size(); ++s) {
@@ -90,7 +88,7 @@ std::optional<Arrangement> GpuStates::ArrangeShares(const GpuState& start, const
     if (counts[s] > 0 && profile == kNoProfile) return std::nullopt;
     for (int n = 0; n < counts[s]; ++n) {
       const Open open = Open::Of(state.usable);
-      const bool there = shares_.Has(state.free, profile);
+      const bool there = table_.shares().Has(state.free, profile);
       const Taken taken = Taken::Of(state.occupied);
       if (!there && !open.recut) return std::nullopt;
       if (CopiesOfShare(*problem_.models[state.model], taken, open, profile) == 0) {
@@ -101,38 +99,38 @@ std::optional<Arrangement> GpuStates::ArrangeShares(const GpuState& start, const
       const Taken with{taken.slots + problem_.models[state.model]->profile(profile).slots,
                        taken.shares + 1};
       state.occupied = with.Pack();
-      if (there) state.free = shares_.Without(state.free, profile);
+      if (there) state.free = table_.shares().Without(state.free, profile);
       arrangement.takings.push_back({static_cast<uint16_t>(s), profile, !there});
       arrangement.changes += there ? 0 : 1;
     }
   }
-  const uint64_t kept = KeptFree(state.model, state.occupied, state.free);
+  const uint64_t kept = table_.KeptFree(state.model, state.occupied, state.free);
   arrangement.changes +=
-      static_cast<int>(shares_.Get(state.free).size() - shares_.Get(kept).size());
+      static_cast<int>(table_.shares().Get(state.free).size() - table_.shares().Get(kept).size());
   return arrangement;
 }
 
-const std::optional<Arrangement>& GpuStates::Arrange(GpuStateId id, const Counts& counts) {
-  const auto [it, fresh] = arrangements_.try_emplace({id, counts});
-  if (!fresh) return it->second;
-  GpuState state = states_[id];
+const std::optional<Arrangement>& Arrangements::Of(GpuStateId id, const Counts& counts) {
+  const auto [it, fresh] = known_.try_emplace({id, counts});
+  if (fresh) it->second = Find(id, counts);
+  return it->second;
+}
+
+std::optional<Arrangement> Arrangements::Find(GpuStateId id, const Counts& counts) {
+  GpuState state = table_.Get(id);
   int changes = 0;
   const auto first = std::ranges::find_if(counts, [](uint8_t n) { return n > 0; });
   const auto slice = static_cast<uint16_t>(first - counts.begin());
-  if (first != counts.end() && ModelFor(state, slice) == state.other && state.other != kNoModel) {
-    changes = FreeInstances(state);
-    state = Switched(state);
+  if (first != counts.end() && state.other != kNoModel &&
+      table_.ModelFor(state, slice) == state.other) {
+    changes = table_.FreeInstances(state);
+    state = table_.Switched(state);
   }
-  if (IsCounted(state.model)) {
-    it->second = ArrangeShares(state, counts);
-  } else {
-    const auto kept = [&](gpu::LayoutId layout, uint64_t free) {
-      return KeptFree(state.model, layout, free);
-    };
-    it->second = Arranger(*this, problem_, state, kept).Find(counts);
-  }
-  if (it->second) it->second->changes += changes;
-  return it->second;
+  std::optional<Arrangement> found =
+      table_.IsCounted(state.model) ? FindShares(state, counts)
+                                    : Arranger(table_, potential_, problem_, state).Find(counts);
+  if (found) found->changes += changes;
+  return found;
 }
 
 }  // namespace nos::planning

@@ -1,0 +1,40 @@
+#include "scheduling/engine/quota_charges.h"
+
+#include <algorithm>
+
+namespace nos::scheduling {
+
+// Compares with copies of the tables, because no event reports changes of quotas.
+void QuotaCharges::SetQuotas(const cluster::ClusterContext& around) {
+  if (around.quotas.IsCopyOf(quotas_) && around.composite_quotas.IsCopyOf(composite_quotas_)) {
+    return;
+  }
+  const auto same = [](const auto& a, const auto& b) {
+    return std::ranges::equal(a.rows(), b.rows(), [](const auto& left, const auto& right) {
+      return left.second == right.second || cluster::SameTerms(*left.second, *right.second);
+    });
+  };
+  const bool alike =
+      same(around.quotas, quotas_) && same(around.composite_quotas, composite_quotas_);
+  quotas_ = around.quotas;
+  composite_quotas_ = around.composite_quotas;
+  if (alike) return;
+  ledger_.SetQuotas(quota::QuotasOf(around));
+  ++version_;
+}
+
+void QuotaCharges::Count(const Pod& pod, const cluster::NodeInfo* node) {
+  if (HasQuota(*pod)) ++version_;
+  ledger_.SetPod(pod, Of(*pod, node));
+}
+
+void QuotaCharges::Remove(const cluster::Pod& pod) {
+  if (HasQuota(pod)) ++version_;
+  ledger_.RemovePod(pod.Key());
+}
+
+quota::Amounts QuotaCharges::Of(const cluster::Pod& pod, const cluster::NodeInfo* node) const {
+  return quota::ChargeOf(pod, node == nullptr ? nullptr : node->node.get(), rules_);
+}
+
+}  // namespace nos::scheduling
