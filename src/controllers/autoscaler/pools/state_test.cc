@@ -1,4 +1,4 @@
-#include "controllers/autoscaler/pool_state.h"
+#include "controllers/autoscaler/pools/state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
