@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "agent/device_plugin/nebuly_config_map.h"
+#include "agent/device_rules.h"
 #include "agent/nebuly_config.h"
 #include "agent/node/devices.h"
 #include "base/clock.h"
@@ -70,7 +71,10 @@ struct NebulyPluginOptions {
   Duration look_again = std::chrono::minutes(5);
 };
 
-class NebulyPlugin final : public kubelet::DevicePlugin {
+// Also gives the agent the plugin's rules (AgentExtras::rules): shares have fixed numbers, and
+// those that are to be destroyed leave the offer at once, so that the plugin is reconfigured only
+// once.
+class NebulyPlugin final : public kubelet::DevicePlugin, public DeviceRules {
  public:
   // The node's GPUs: Backend::ListGpus.
   using Gpus = std::function<Result<std::vector<device::GpuInfo>>()>;
@@ -97,6 +101,18 @@ class NebulyPlugin final : public kubelet::DevicePlugin {
   // once.
   bool Withdraws() const override { return others_.Withdraws() && !shares_.AnyShared(); }
   bool Shows(const std::string& device_id) const override;
+
+  std::vector<gpu::Obstacle> MatchTargets(std::vector<device::Target>& targets,
+                                          const NodeDevices& devices) const override {
+    return MatchShares(targets, devices);
+  }
+  std::set<std::string> Keep(std::set<std::string> ids, const NodeDevices& devices) const override {
+    return WithSharesBelow(std::move(ids), devices);
+  }
+  NodeDevices Shown(NodeDevices devices) const override {
+    return AsShown(std::move(devices), *this);
+  }
+  std::set<std::string> LeftOut(const std::map<std::string, std::string>& unwanted) const override;
 
  private:
   using Devices = std::vector<kubelet::OfferedDevice>;

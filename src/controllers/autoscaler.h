@@ -4,7 +4,7 @@
 // One call of Reconcile does the following, in this order:
 //   1. It reads the wanted node count of each NodePool, counts existing and starting nodes, records
 //      the node template of pools whose spec does not describe one (cluster/node_template.h), and
-//      closes a pool for a while if its nodes do not arrive (pool_state.h).
+//      closes a pool for a while if its nodes do not arrive (pools/state.h).
 //   2. It continues relocations and node removals in progress (relocations.h).
 //   3. It takes the pods that have been unschedulable for `settle` and that their quotas admit,
 //   runs

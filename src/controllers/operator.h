@@ -12,22 +12,14 @@
 // one by one with growing back-off. Owned by one thread, except for QuotaAdmission.
 #pragma once
 
-#include <deque>
-#include <map>
+#include <cstddef>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/metrics.h"
-#include "cluster/context.h"
-#include "kube/event_recorder.h"
-#include "kube/work_queue.h"
 #include "quota/charge.h"
-#include "quota/ledger.h"
-#include "reconcile/pace.h"
 #include "reconcile/reconciler.h"
 
 namespace nos::controllers {
@@ -56,6 +48,7 @@ class Operator final : public reconcile::Reconciler {
   // object.
   explicit Operator(OperatorConfig config, QuotaAdmission* admission = nullptr,
                     Metrics* metrics = nullptr);
+  ~Operator() override;
 
   // Sets whether it writes, from the next Reconcile on; initially false. Returns whether that
   // changed.
@@ -66,74 +59,21 @@ class Operator final : public reconcile::Reconciler {
 
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;
+  struct Parts;
 
-  void TakeIn(const reconcile::Listers& view);
-  void TakeInAll(const reconcile::Listers& view);
-  void TakeInPod(const reconcile::Listers& view, const Pod& before, const Pod& after);
-  void TakeInNode(const reconcile::Listers& view, const reconcile::Change<cluster::Node>& change);
-  bool TakeInQuota(const reconcile::ContextChange& change);
-  void Count(const reconcile::Listers& view, const Pod& pod);
+  void ApplyChanges(const reconcile::Listers& view);
+  void ApplyNode(const reconcile::Listers& view, const reconcile::Change<cluster::Node>& change);
+  void ApplyPod(const reconcile::Listers& view, const Pod& before, const Pod& after);
   void PutInForce();
-  void NoteReclaim(const Pod& before, const Pod& after);
-
-  // Absent: the label must not be changed.
-  std::optional<std::string> WantedLabel(const cluster::Pod& pod);
-  std::string LabelOf(const cluster::Pod& pod) const;
-  void FindLabels(const reconcile::Listers& view, Time now);
-  Status WriteLabels(const reconcile::Listers& view, kube::Client& client, Time now);
-  cluster::QuotaStatus KnownStatus(const cluster::ElasticQuota& quota) const;
-  cluster::QuotaStatus WantedStatus(const std::string& name, size_t account,
-                                    const cluster::QuotaStatus& known, Time now);
-  void FindUnreadable(const reconcile::Listers& view, Time now);
-  void FindStatuses(const reconcile::Listers& view, Time now);
-  struct StatusWrite;
-  StatusWrite WriteOf(const std::string& name, Time now);
-  std::vector<StatusWrite> TakeStatuses(Time now);
-  Status WriteStatuses(kube::Client& client, Time now);
-  void NoteStatus(const StatusWrite& write);
-  void NoteDropped(const StatusWrite& write, const Json& answer);
+  void ReportReclaim(const Pod& before, const Pod& after);
   Status DeleteOverlapping(kube::Client& client);
-  void Note(const cluster::ElasticQuota& quota, kube::EventType type, std::string reason,
-            std::string message);
-  void TellNotes(kube::Client& client, const Clock& clock);
-  reconcile::ReconcileResult Rest(Status error, Time now) const;
-  bool Settle(kube::WorkQueue& queue, const std::string& key, const Status& written, Time now);
 
   const OperatorConfig config_;
   QuotaAdmission* const admission_;
   Metrics* const metrics_;
+  const std::unique_ptr<Parts> parts_;
   bool leads_ = false;
-
-  cluster::ClusterContext around_;
-  quota::Ledger ledger_;
-  // Labels, statuses and overlaps that may have to be written again.
-  bool all_pods_ = true, statuses_ = true, overlaps_ = true;
-  // Accounts whose pods may have changed between in-quota and over-quota.
-  std::set<size_t> accounts_;
-  std::set<std::string> strangers_;  // keys of pods in namespaces without a quota in force
-  Time next_statuses_{};
-  kube::WorkQueue pods_due_, quotas_due_;
-  std::map<std::string, size_t> account_by_name_;   // by the names in quotas_due_
-  std::vector<std::vector<std::string>> problems_;  // by account
-  std::string last_share_;  // the last quota whose idle amounts were updated
-  // Quotas that the caches cannot read, by name, and why.
-  struct Unreadable {
-    quota::SharedQuota quota;  // identifies it
-    std::string why;
-  };
-  std::map<std::string, Unreadable> unreadable_;
-  // Written values that are newer than the caches, by pod and by quota.
-  std::map<std::string, std::string> labels_written_;
-  std::map<std::string, cluster::QuotaStatus> statuses_written_;
-  // The state that Events have reported, by name: a status may not keep it.
-  struct Told {
-    bool borrows = false, lends = false;
-  };
-  std::map<std::string, Told> told_;
-  bool dropped_ = false;  // it was logged that the CRDs drop written fields
-  kube::EventRecorder events_{"nos-operator"};
-  std::deque<kube::EventNote> notes_;
-  reconcile::Pace telling_;
+  bool overlaps_ = true;  // overlapping quotas may have to be deleted
 };
 
 }  // namespace nos::controllers

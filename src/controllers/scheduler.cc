@@ -3,21 +3,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
-#include "base/log.h"
 #include "cluster/gpu_signs.h"
-#include "controllers/scheduler/internal.h"
-#include "reconcile/node_write.h"
-#include "scheduling/explain_promises.h"
+#include "controllers/scheduler/pods.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {
 namespace {
 
 using scheduling::ClusterEvent;
-
-constexpr kube::BackOff kTellAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 // Compares only what filters and scores read: conditions change all the time.
 bool SameToScheduling(const cluster::Node& a, const cluster::Node& b) {
@@ -47,29 +43,62 @@ std::shared_ptr<const cluster::Node> Rested(const std::shared_ptr<const cluster:
 Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profiles,
                      const gpu::Catalogue& catalogue, SchedulerThreads threads, Metrics* metrics)
     : config_(std::move(config)),
-      threads_(std::move(threads)),
+      profiles_(std::move(profiles)),
       engine_(catalogue),
       queue_(config_.queue),
       cuts_(catalogue, config_.cuts),
-      measures_(metrics),
-      untold_(kTellAgain),
-      shared_(std::make_shared<Shared>()) {
-  for (SchedulerProfile& profile : profiles) {
-    std::string name = profile.scheduler_name;
+      metrics_(metrics),
+      bindings_(
+          engine_, cuts_, threads.binders, threads.wake,
+          {config_.asks, config_.most_preparing, config_.cuts.deadline, config_.tell_of_cuts_after},
+          BindingCallbacks()),
+      terminating_(engine_, gangs_),
+      waits_(engine_, config_.agent_patience),
+      nominations_(engine_, queue_, bindings_, terminating_, waits_, profiles_, threads.binders),
+      foreign_(engine_, nominations_, terminating_),
+      preemptor_(engine_, profiles_, gangs_, bindings_, terminating_, foreign_, nominations_,
+                 waits_, metrics_, threads.binders, threads.wake),
+      status_(
+          engine_, profiles_, threads.teller, threads.wake,
+          {config_.tellings_per_call, config_.tellings_beside_bindings, config_.remedies_per_call,
+           config_.remedies_beside_bindings_every, config_.most_tellings}),
+      placer_(engine_, bindings_, nominations_, profiles_),
+      gang_placer_(engine_, queue_, gangs_, bindings_, placer_, profiles_, nominations_, preemptor_,
+                   status_, metrics_),
+      gang_bindings_(gangs_, bindings_) {
+  for (const auto& [name, profile] : profiles_.all()) {
     const auto* quotas = profile.framework->quotas();  // all profiles have the same charge rules
     if (quotas != nullptr) engine_.SetChargeRules(quotas->options().charges);
-    profiles_.insert_or_assign(std::move(name), std::move(profile));
   }
-  shared_->wake = threads_.wake;
-  engine_.OnNodeChange([this](std::string_view node) {
-    const auto on = preparing_on_.find(node);
-    if (on != preparing_on_.end()) due_.insert(on->second.begin(), on->second.end());
-  });
+  engine_.OnNodeChange([this](std::string_view node) { bindings_.OnNodeChange(node); });
+}
+
+BindingCycle::Callbacks Scheduler::BindingCallbacks() {
+  return {
+      .bound =
+          [this](const BindingCycle::Binding& binding, Time now) {
+            metrics_.End(*binding.pod, SchedulerMeasures::Result::kScheduled);
+            status_.Report(
+                {binding.pod, "Scheduled",
+                 fmt::format("Successfully assigned {} to {}", binding.pod->Key(), binding.node),
+                 binding.node},
+                now);
+          },
+      .rolled_back = [this](const BindingCycle::Rollback& rollback,
+                            Time now) { OnRollback(rollback, now); },
+      .waits_for_instances =
+          [this](const BindingCycle::Binding& binding, const std::string& message, Time now) {
+            status_.Report({binding.pod, std::string(kCuttingGpus),
+                            fmt::format("waits for node {}: {}", binding.node, message)},
+                           now);
+          },
+      .gang_member_waits = [this](const std::string& gang) { gang_bindings_.MarkDirty(gang, ""); },
+  };
 }
 
 // Zeroes the pending-pods gauge: a scraper would otherwise keep the last value of a retired
 // replica.
-Scheduler::~Scheduler() { measures_.Pending(scheduling::SchedulingQueue()); }
+Scheduler::~Scheduler() { metrics_.Pending(scheduling::SchedulingQueue()); }
 
 reconcile::ReconcileResult Scheduler::Reconcile(const std::string&, const reconcile::Listers& view,
                                                 kube::Client& client, const Clock& clock) {
@@ -77,124 +106,76 @@ reconcile::ReconcileResult Scheduler::Reconcile(const std::string&, const reconc
 
   // 1. Bring the engine up to date: watch events, then results of our own calls, then timeouts of
   //    bindings. Watch events come first, because they may already show what a call has done.
-  TakeIn(view, now);
-  TakeAnswers(now);
-  Expire(client, now);
+  ApplyWatchEvents(view, now);
+  CollectResults(now);
+  bindings_.ExpireTimeouts(client, now);
   if (retired_) return Rest(now);  // a successor schedules from here on
 
   // 2. Finish what was decided earlier: these pods hold reservations, and a binding that fails
   //    releases capacity for the pods below. Gangs come after single pods, which may complete a
   //    gang.
-  answered_ = false;
-  PrepareDue(client, now);
-  LookAtGangs(client, now);
+  bindings_.Step(client, now);
+  gang_bindings_.Step(client, now);
 
   // 3. Expire timeouts that change where pods may be scheduled, because no watch event announces
-  //    them: GPUs in back-off, agents that do not report, nominations by other schedulers. Refresh
-  //    precomputed score data if many pods have changed.
-  ExpireNodeBackoff(now);
-  ExpireAgentTimeouts(now);
-  ExpireForeignNominations(now);
+  //    them. Refresh precomputed inputs of scores if many pods have changed.
+  ExpireTimeouts(now);
   PrecomputeIfDue();
 
   // 4. Schedule pods, highest priority first, as far as bindings in flight allow.
   for (size_t i = 0; i < config_.decisions_per_call && HasRoomForDecisions(); ++i) {
     const auto pod = queue_.Take(now);
     if (!pod) break;
-    Decide(*pod, client, now);
+    ScheduleOne(*pod, client, now);
   }
 
   // 5. Carry out the decisions. Gangs that are complete now are bound. One patch per node requests
   //    the instances of all pods placed there, so it follows all decisions.
-  LookAtGangs(client, now);
-  WriteCuts(view, client);
-  TakeAnswers(now);  // results of calls made on this thread
+  gang_bindings_.Step(client, now);
+  nominations_.WriteRemovals(client);
+  bindings_.RequestInstances([&](const std::string& name) { return view.nodes.Get(name); }, client);
+  CollectResults(now);  // results of calls made on this thread
 
   // 6. Publish conditions, Events and metrics last: they must not delay bindings.
-  TellSome(client, now);
-  measures_.Pending(queue_);
+  status_.Publish(client, Load(), now);
+  metrics_.Pending(queue_);
   return Rest(now);
 }
 
-bool Scheduler::HasRoomForDecisions() const {
-  return bindings_.size() - preparing_.size() < config_.most_bindings;
-}
-
-reconcile::ReconcileResult Scheduler::Rest(Time now) const {
-  if (!retired_ &&
-      (answered_ || !dirty_gangs_.empty() || (queue_.ready() > 0 && HasRoomForDecisions()))) {
-    return reconcile::ReconcileResult::Again(Duration::zero());
-  }
-  std::optional<Time> next = retired_ ? std::nullopt : queue_.NextDue();
-  const auto consider = [&](Time when) { next = next ? std::min(*next, when) : when; };
-  if (!deadlines_.empty()) consider(deadlines_.begin()->first);
-  if (retired_)
-    return next ? reconcile::ReconcileResult::Again(*next - now)
-                : reconcile::ReconcileResult::Done();
-  if (const auto untold = untold_.NextDue(); untold && !telling_) consider(*untold);
-  if (!unexplained_.empty() && !telling_) consider(WhenToExplain(now));
-  if (const auto rested = cuts_.NextRestEnd()) consider(*rested);
-  if (!patience_ends_.empty()) consider(patience_ends_.begin()->first);
-  for (const auto& [key, promise] : foreign_) {
-    if (!engine_.NomineeNode(key).empty()) consider(promise.until);
-  }
-  return next ? reconcile::ReconcileResult::Again(std::max(*next - now, Duration::zero()))
-              : reconcile::ReconcileResult::Done();
-}
-
-const SchedulerProfile* Scheduler::ProfileFor(const cluster::Pod& pod) const {
-  const auto found = profiles_.find(pod.scheduler_name);
-  return found == profiles_.end() ? nullptr : &found->second;
-}
-
-void Scheduler::Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call) {
-  workers != nullptr ? workers->Post(std::move(call)) : call(client);
-}
-
-void Scheduler::TakeIn(const reconcile::Listers& view, Time now) {
-  if (view.changes->everything) {
-    if (view.around != nullptr) {
-      engine_.ChangeContext(
-          [&](cluster::ClusterContext& around) { around = view.around->Collect(); });
-    }
-    // Running pods come first: nodes refer to them, and they determine which part of a nominated
-    // pod's request is guaranteed by its quota.
-    const auto pods = view.pods.Snapshot();
-    const auto take_in = [&](bool bound) {
-      for (const Pod& pod : *pods) {
-        if (RunsSomewhere(pod) == bound) TakeInPod(nullptr, pod, now);
-      }
-    };
-    take_in(true);
-    for (const Node& node : *view.nodes.Snapshot()) TakeInNode(nullptr, node, now);
-    take_in(false);
-    return;
-  }
-  if (!view.changes->around.empty()) due_.insert(due_around_.begin(), due_around_.end());
-  for (const reconcile::ContextChange& change : view.changes->around) {
+void Scheduler::ApplyWatchEvents(const reconcile::Listers& view, Time now) {
+  const reconcile::Changes& changes = *view.changes;
+  if (changes.everything) return ApplyEverything(view, now);
+  if (!changes.around.empty()) bindings_.OnContextChange();
+  for (const reconcile::ContextChange& change : changes.around) {
     engine_.ChangeContext(change.apply);
-    OnClusterEvent(
+    queue_.OnClusterEvent(
         {ClusterEvent::Kind::kContext, {}, {}, {}, {}, change.kind, change.before, change.after},
         now);
   }
-  for (const auto& change : view.changes->nodes) TakeInNode(change.before, change.after, now);
-  if (!view.changes->around.empty() || !view.changes->nodes.empty()) {
-    for (auto& [key, promise] : foreign_) JudgeForeignPromise(promise, now);
+  for (const auto& change : changes.nodes) ApplyNode(change.before, change.after, now);
+  if (!changes.around.empty() || !changes.nodes.empty()) foreign_.OnClusterChange(now);
+  for (const auto& change : changes.pods) ApplyPod(change.before, change.after, now);
+}
+
+// Running pods come first: nodes refer to them, and they determine which part of a nominated pod's
+// request is guaranteed by its quota.
+void Scheduler::ApplyEverything(const reconcile::Listers& view, Time now) {
+  if (view.around != nullptr) {
+    engine_.ChangeContext(
+        [&](cluster::ClusterContext& around) { around = view.around->Collect(); });
   }
-  for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after, now);
+  const auto pods = view.pods.Snapshot();
+  const auto apply = [&](bool running) {
+    for (const Pod& pod : *pods) {
+      if (RunsSomewhere(pod) == running) ApplyPod(nullptr, pod, now);
+    }
+  };
+  apply(true);
+  for (const Node& node : *view.nodes.Snapshot()) ApplyNode(nullptr, node, now);
+  apply(false);
 }
 
-// Does nothing if the pod already has a node.
-void Scheduler::TryAgain(const std::string& key, Time now) {
-  if (bindings_.contains(key)) return;
-  if (const auto pod = queue_.TakeThis(key)) queue_.Return(*pod, now);
-}
-
-void Scheduler::OnClusterEvent(const ClusterEvent& event, Time now) {
-  queue_.OnClusterEvent(event, now);
-}
-
-void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
+void Scheduler::ApplyNode(const Node& before, const Node& after, Time now) {
   // Pods nominated to a lost node do not have to wait for victims there.
   if (before != nullptr && (after == nullptr || scheduling::IsLost(*after)) &&
       !scheduling::IsLost(*before)) {
@@ -202,224 +183,127 @@ void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
   }
   if (after == nullptr) {
     engine_.RemoveNode(before->meta.name);
-    return OnClusterEvent({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
+    return queue_.OnClusterEvent({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
   }
   if (before != nullptr && SameToScheduling(*before, *after)) return;
   engine_.SetNode(Rested(after, cuts_.Resting(after->meta.name, now)));
   const auto kind =
       before == nullptr ? ClusterEvent::Kind::kNodeAdded : ClusterEvent::Kind::kNodeChanged;
-  OnClusterEvent({kind, before, after, {}, {}, {}}, now);
+  queue_.OnClusterEvent({kind, before, after, {}, {}, {}}, now);
 }
 
-void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
+void Scheduler::ApplyPod(const Pod& before, const Pod& after, Time now) {
   const Pod& known = after != nullptr ? after : before;
   const std::string key = known->Key();
-  const SchedulerProfile* profile = ProfileFor(*known);
   const bool successor =
       before != nullptr && after != nullptr && before->meta.uid != after->meta.uid;
-  if (after == nullptr || successor || !scheduling::IsPending(*after)) {
-    Settle(known, now);
-    queue_.Remove(key);
-    unexplained_.erase(key);
-    if (after == nullptr || successor) ForgetCondition(key);
-    measures_.Forget(key);
-    Promise(known, "", now);
-    patience_.erase(key);
-    has_preempted_for_.erase(key);
-    unsure_.erase(key);
-    foreign_.erase(key);
+  const bool gone = after == nullptr || successor;
+  const bool pending = after != nullptr && scheduling::IsPending(*after);
+
+  // 1. Settle what the scheduler has under way for the pod.
+  if (gone || !pending) OnNotPending(known, gone, now);
+  terminating_.OnPod(key, after, successor);
+  gangs_.Set(before, after);
+  gang_bindings_.OnPod(before, after, now);
+
+  // 2. Bring the engine and the queue up to date.
+  after == nullptr ? engine_.RemovePod(key) : engine_.SetPod(after);
+  const SchedulerProfile* profile = profiles_.Find(*known);
+  if (pending && profile != nullptr) Enqueue(before, after, *profile, now);
+  if (pending && profile == nullptr) foreign_.OnPod(after, now);
+
+  // 3. Wake pods that the change may help. A pod's requests are the same whether it is pending or
+  //    running, so a binding is no churn.
+  const bool ended = RunsSomewhere(before) && !RunsSomewhere(after);
+  churn_.changes += before == nullptr || after == nullptr || ended ? 1 : 0;
+  churn_.pods += (after != nullptr ? 1 : 0);
+  churn_.pods -= (before != nullptr ? 1 : 0);
+  NotifyQueue(before, after, now);
+}
+
+void Scheduler::OnNotPending(const Pod& pod, bool gone, Time now) {
+  const std::string key = pod->Key();
+  bindings_.OnPodUpdate(pod, now);
+  queue_.Remove(key);
+  status_.OnNotPending(key);
+  if (gone) status_.OnDeleted(key);
+  metrics_.Forget(key);
+  nominations_.Set(pod, "", now);
+  waits_.End(key);
+  nominations_.UnmarkEvicting(key);
+  preemptor_.Forget(key);
+  foreign_.Forget(key);
+}
+
+void Scheduler::Enqueue(const Pod& before, const Pod& pod, const SchedulerProfile& profile,
+                        Time now) {
+  scheduling::Verdict gate = scheduling::Verdict::Fits();
+  for (const scheduling::PreEnqueuePlugin* plugin : profile.framework->gates()) {
+    if (gate.fits()) gate = plugin->PreEnqueue(*pod);
   }
-  const bool ends = after != nullptr && scheduling::EndsByPreemption(*after);
-  if (after == nullptr || successor || ends) going_.erase(key);
-  ends&& RunsSomewhere(after) ? void(ending_.insert(key)) : void(ending_.erase(key));
-  engine_.SetLeaving(key, going_.contains(key) || ending_.contains(key));
-  TakeInMember(before, after, now);
-  if (after == nullptr) {
-    engine_.RemovePod(key);
-  } else {
-    engine_.SetPod(after);
+  if (gate.fits() && scheduling::IsGated(*pod)) {
+    gate = scheduling::Verdict::Unresolvable("Gated", "scheduling gates are not lifted");
   }
-  if (after != nullptr && profile != nullptr && scheduling::IsPending(*after)) {
-    scheduling::Verdict gate = scheduling::Verdict::Fits();
-    for (const scheduling::PreEnqueuePlugin* plugin : profile->framework->gates()) {
-      if (gate.fits()) gate = plugin->PreEnqueue(*after);
-    }
-    if (gate.fits() && scheduling::IsGated(*after)) {
-      gate = scheduling::Verdict::Unresolvable("Gated", "scheduling gates are not lifted");
-    }
-    const bool nominated = !after->nominated_node.empty();
-    if (nominated || (before != nullptr && !before->nominated_node.empty())) {
-      Promise(after, after->nominated_node, now);
-    }
-    queue_.Set(after, gate, now);
+  const bool nominated = !pod->nominated_node.empty();
+  if (nominated || (before != nullptr && !before->nominated_node.empty())) {
+    nominations_.Set(pod, pod->nominated_node, now);
   }
-  if (after != nullptr && profile == nullptr && scheduling::IsPending(*after)) {
-    TakeInForeignPromise(after, now);
-  }
+  queue_.Set(pod, gate, now);
+}
+
+void Scheduler::NotifyQueue(const Pod& before, const Pod& after, Time now) {
   const bool ran = RunsSomewhere(before), runs = RunsSomewhere(after);
-  // A pod's requests are the same whether it is pending or running.
-  changes_since_learning_ += before == nullptr || after == nullptr || (ran && !runs) ? 1 : 0;
-  pods_known_ += (after != nullptr ? 1 : 0);
-  pods_known_ -= (before != nullptr ? 1 : 0);
   if (ran && !runs) {
-    OnClusterEvent({ClusterEvent::Kind::kPodLeft, {}, {}, before, after, {}}, now);
+    queue_.OnClusterEvent({ClusterEvent::Kind::kPodLeft, {}, {}, before, after, {}}, now);
   } else if (!ran && runs) {
-    OnClusterEvent({ClusterEvent::Kind::kPodBound, {}, {}, before, after, {}}, now);
+    queue_.OnClusterEvent({ClusterEvent::Kind::kPodBound, {}, {}, before, after, {}}, now);
   } else if (ran && runs &&
              (before->meta.labels != after->meta.labels ||
               before->meta.deleted.has_value() != after->meta.deleted.has_value() ||
               cluster::RequestsOf(*before) != cluster::RequestsOf(*after))) {
-    OnClusterEvent({ClusterEvent::Kind::kPodChanged, {}, {}, before, after, {}}, now);
+    queue_.OnClusterEvent({ClusterEvent::Kind::kPodChanged, {}, {}, before, after, {}}, now);
   }
 }
 
-// Quotas are shared by all schedulers: capacity freed for a pod of another scheduler must not be
-// given to pods served here.
-void Scheduler::TakeInForeignPromise(const Pod& pod, Time now) {
-  const auto before = foreign_.find(pod->Key());
-  if (pod->nominated_node.empty()) {
-    if (before == foreign_.end()) return;
-    foreign_.erase(before);
-    return Promise(pod, "", now);
+void Scheduler::CollectResults(Time now) {
+  bindings_.CollectResults(now);
+  Evictor::Outcome evictions = preemptor_.CollectResults();
+  for (const std::string& preemptor : evictions.failed) {
+    if (bindings_.Find(preemptor) != nullptr) continue;
+    if (const auto pod = queue_.TakeThis(preemptor)) queue_.Failed(*pod, now);
   }
-  const bool known = before != foreign_.end() && before->second.pod->meta.uid == pod->meta.uid &&
-                     before->second.pod->nominated_node == pod->nominated_node;
-  ForeignNomination& promise = foreign_[pod->Key()];
-  if (!known) promise = {pod, now + kForeignPromise};
-  promise.pod = pod;
-  JudgeForeignPromise(promise, now);
+  for (PodNotice& event : evictions.events) status_.Report(std::move(event), now);
+  status_.CollectResults(now);
 }
 
-void Scheduler::JudgeForeignPromise(ForeignNomination& promise, Time now) {
-  const Pod& pod = promise.pod;
-  const bool is_there = engine_.ledger().balance().AccountOf(pod->meta.ns).has_value() &&
-                        engine_.snapshot().Find(pod->nominated_node) != nullptr;
-  if (now >= promise.until && !promise.over) {
-    if (const auto gone = GoneFor(pod)) promise.until = *gone + kForeignPromise;
-    promise.over = now >= promise.until;
+void Scheduler::OnRollback(const BindingCycle::Rollback& rollback, Time now) {
+  const Pod& pod = rollback.pod;
+  const std::string key = pod->Key();
+  const bool failed = rollback.reason.has_value();
+  if (failed) {
+    metrics_.End(*pod, SchedulerMeasures::Result::kError);
+    status_.Report({pod, "SchedulerError", fmt::format("{}: {}", rollback.node, *rollback.reason)},
+                   now);
+    if (!pod->promised.empty() && !rollback.keeps_nomination) nominations_.RemoveLater(pod);
+  } else {
+    queue_.Remove(key);
   }
-  Promise(pod, is_there && !promise.over ? pod->nominated_node : "", now);
-}
-
-void Scheduler::ExpireForeignNominations(Time now) {
-  for (auto& [key, promise] : foreign_) {
-    if (now >= promise.until && !engine_.NomineeNode(key).empty())
-      JudgeForeignPromise(promise, now);
+  queue_.OnClusterEvent({ClusterEvent::Kind::kPodLeft, {}, {}, pod, {}, {}}, now);
+  if (!rollback.gang.empty()) {
+    gang_bindings_.MarkDirty(rollback.gang, fmt::format("{} lost its place", key));
   }
+  if (!failed) return;
+  if (!rollback.keeps_nomination) nominations_.Set(pod, "", now);
+  queue_.Failed(pod, now);
 }
 
-// Recomputes after so many changes that 2 % of the known pods differ.
-void Scheduler::PrecomputeIfDue() {
-  if (changes_since_learning_ * 50 < pods_known_ || changes_since_learning_ == 0) return;
-  changes_since_learning_ = 0;
-  const std::vector<Pod> waiting = queue_.All();
-  std::set<const Framework*> precomputed;
-  for (const auto& [name, profile] : profiles_) {
-    const bool learns = std::ranges::any_of(
-        profile.framework->scorers(), [](const auto& scorer) { return scorer.plugin->Learns(); });
-    if (learns && precomputed.insert(profile.framework).second) {
-      engine_.Precompute(*profile.framework, waiting);
-    }
-  }
+// GPUs in back-off, agents that do not report in time, nominations by other schedulers.
+void Scheduler::ExpireTimeouts(Time now) {
+  ExpireNodeBackoff(now);
+  for (const std::string& key : waits_.TakeExpired(now)) TryAgain(key, now);
+  foreign_.ExpireUnconfirmed(now);
 }
 
-void Scheduler::Decide(const Pod& pod, kube::Client& client, Time now) {
-  if (DecideWithGang(pod, client, now)) return;
-  measures_.Begin(*pod);
-  scheduling::Diagnosis diagnosis;
-  if (!Place(pod, diagnosis, now)) return Refuse(*ProfileFor(*pod), pod, diagnosis, client, now);
-  const auto binding = bindings_.find(pod->Key());
-  if (binding != bindings_.end()) Commit(binding->second, client, now);
-}
-
-bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now) {
-  const Framework& framework = *ProfileFor(*pod)->framework;
-  if (TakeOver(pod, framework, now)) return true;
-  scheduling::Decision decision = engine_.Schedule(framework, pod);
-  if (decision.node == nullptr) {
-    diagnosis = std::move(decision.diagnosis);
-    return false;
-  }
-  const scheduling::Verdict reserved = Occupy(pod, framework, *decision.node);
-  if (!reserved.fits()) GiveUp(pod->Key(), reserved.message, now);
-  return true;
-}
-
-scheduling::Verdict Scheduler::Occupy(const Pod& pod, const Framework& framework,
-                                      const cluster::NodeInfo& node) {
-  Binding& binding = bindings_[pod->Key()];
-  binding = {pod, &framework, node.node->meta.name, {}};
-  binding.attempt = ++attempts_;
-  binding.pod = scheduling::WithInstances(framework, engine_.LearntOf(framework), node, pod);
-  binding.cuts = binding.pod != pod;
-  engine_.Assume(binding.pod, binding.node);
-  scheduling::Verdict reserved = engine_.Reserve(framework, *pod, binding.node, binding.state);
-  binding.fits = engine_.snapshot().Share(binding.node);
-  return reserved;
-}
-
-bool Scheduler::TakeOver(const Pod& pod, const Framework& framework, Time now) {
-  const std::string node = engine_.NomineeNode(pod->Key());
-  if (node.empty() || framework.partitioned_by() != scheduling::PartitionedBy::kScheduler)
-    return false;
-  auto self = std::make_shared<cluster::Pod>(*pod);
-  self->nominated_node = node;  // the watch may show an older value
-  auto promised = scheduling::BeingCutFor(*self, engine_.snapshot());
-  if (!promised) return false;
-  if (engine_.WhyNotByQuota(framework, *pod, engine_.snapshot().Find(node))) return false;
-  self->promised = *std::move(promised);
-  if (!cuts_.Adopt(*engine_.snapshot().Find(node)->node, *self, now)) return false;
-  Binding& binding = bindings_[pod->Key()];
-  binding = {std::move(self), &framework, node, {}};
-  binding.attempt = ++attempts_;
-  binding.cuts = true;
-  engine_.Assume(binding.pod, node);
-  const scheduling::Verdict reserved = engine_.Reserve(framework, *pod, node, binding.state);
-  binding.seen = engine_.snapshot().Share(node);
-  const std::string why = reserved.fits() ? WhyNotThere(binding) : reserved.message;
-  if (!why.empty()) GiveUp(pod->Key(), why, now);
-  return true;
-}
-
-void Scheduler::TakeBack(const std::string& key) {
-  const auto found = bindings_.find(key);
-  if (found == bindings_.end()) return;
-  Binding& binding = found->second;
-  if (binding.cuts) cuts_.Drop(binding.node, *binding.pod, Cuts::End::kGivenUp);
-  engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
-  engine_.Forget(key);
-  bindings_.erase(found);
-}
-
-void Scheduler::Commit(Binding& binding, kube::Client& client, Time now) {
-  if (binding.cuts) {
-    cuts_.Want(binding.node, *binding.pod, now);
-    if (binding.pod->nominated_node != binding.node) {  // keeps the partitioner off the node
-      WriteNominee(binding.pod, binding.node, client);
-    }
-  }
-  BeginPreparing(binding);
-  Prepare(binding, client, now);
-}
-
-void Scheduler::WriteCuts(const reconcile::Listers& view, kube::Client& client) {
-  for (const Pod& pod : std::exchange(unpromised_, {})) WriteNominee(pod, "", client);
-  const auto find = [&](const std::string& name) { return view.nodes.Get(name); };
-  for (CutWrite& write : cuts_.Due(engine_.snapshot(), find)) {
-    Log(LogLevel::kInfo, "Requesting partitioning of GPUs",
-        {{"node", write.node}, {"plan", write.plan}, {"pods", std::to_string(write.pods.size())}});
-    Post(
-        threads_.binders, client, [shared = shared_, write = std::move(write)](kube::Client& with) {
-          Status answer =
-              reconcile::PatchNodeAnnotations(with, write.node, write.patch, write.resource_version)
-                  .status();
-          shared->cut.Put({write, std::move(answer)});
-          shared->Wake();
-        });
-  }
-}
-
-// GPUs that could not be partitioned are in back-off. No event announces its end.
 void Scheduler::ExpireNodeBackoff(Time now) {
   for (const std::string& name : cuts_.TakeRestChanges(now)) {
     const cluster::NodeInfo* info = engine_.snapshot().Find(name);
@@ -428,23 +312,78 @@ void Scheduler::ExpireNodeBackoff(Time now) {
     const Node after = Rested(before, cuts_.Resting(name, now));
     if (after == before) continue;
     engine_.SetNode(after);
-    OnClusterEvent({ClusterEvent::Kind::kNodeChanged, before, after, {}, {}, {}}, now);
+    queue_.OnClusterEvent({ClusterEvent::Kind::kNodeChanged, before, after, {}, {}, {}}, now);
   }
 }
 
-void Scheduler::Refuse(const SchedulerProfile& profile, const Pod& pod,
-                       const scheduling::Diagnosis& diagnosis, kube::Client& client, Time now) {
+// Recomputes after so many changes that 2 % of the known pods differ.
+void Scheduler::PrecomputeIfDue() {
+  if (churn_.changes * 50 < churn_.pods || churn_.changes == 0) return;
+  churn_.changes = 0;
+  const std::vector<Pod> waiting = queue_.All();
+  std::set<const scheduling::Framework*> precomputed;
+  for (const auto& [name, profile] : profiles_.all()) {
+    const bool learns = std::ranges::any_of(
+        profile.framework->scorers(), [](const auto& scorer) { return scorer.plugin->Learns(); });
+    if (learns && precomputed.insert(profile.framework).second) {
+      engine_.Precompute(*profile.framework, waiting);
+    }
+  }
+}
+
+bool Scheduler::HasRoomForDecisions() const {
+  return bindings_.size() - bindings_.preparing() < config_.most_bindings;
+}
+
+void Scheduler::ScheduleOne(const Pod& pod, kube::Client& client, Time now) {
+  if (const auto placed = gang_placer_.Place(pod, client, now)) {
+    for (const auto& [member, diagnosis] : placed->refusals) Refuse(member, diagnosis, client, now);
+    for (const std::string& key : placed->chosen) placer_.StartBinding(key, client, now);
+    return;
+  }
+  metrics_.Begin(*pod);
+  scheduling::Diagnosis diagnosis;
+  if (!placer_.Place(pod, diagnosis, now)) return Refuse(pod, diagnosis, client, now);
+  placer_.StartBinding(pod->Key(), client, now);
+}
+
+void Scheduler::Refuse(const Pod& pod, const scheduling::Diagnosis& diagnosis, kube::Client& client,
+                       Time now) {
+  const SchedulerProfile& profile = profiles_.Of(*pod);
   auto by = diagnosis.by;  // empty: all may help
   const bool reclaims = profile.reclaims && profile.framework->quotas() != nullptr;
-  if (reclaims && !by.empty()) by.push_back(&quota_terms_);
+  if (reclaims && !by.empty()) by.push_back(&preemptor_.quota_terms());
   // Must precede Preempt, whose evictions may wake the pod.
   queue_.Refused(pod, std::move(by), now);
   std::string why = diagnosis.ToString();
-  if (const std::string preemption = Preempt(profile, pod, client, now); !preemption.empty()) {
-    why += " preemption: " + preemption;
+  const std::string preemption = preemptor_.Preempt(profile, pod, client, now);
+  if (!preemption.empty()) why += " preemption: " + preemption;
+  metrics_.End(*pod, SchedulerMeasures::Result::kUnschedulable);
+  status_.Report({pod, "Unschedulable", std::move(why), "", true}, now);
+}
+
+void Scheduler::TryAgain(const std::string& key, Time now) {
+  if (bindings_.Find(key) != nullptr) return;
+  if (const auto pod = queue_.TakeThis(key)) queue_.Return(*pod, now);
+}
+
+reconcile::ReconcileResult Scheduler::Rest(Time now) const {
+  if (!retired_ && (bindings_.HasNews() || gang_bindings_.HasDirty() ||
+                    (queue_.ready() > 0 && HasRoomForDecisions()))) {
+    return reconcile::ReconcileResult::Again(Duration::zero());
   }
-  measures_.End(*pod, SchedulerMeasures::Result::kUnschedulable);
-  Tell({pod, "Unschedulable", std::move(why), "", true}, now);
+  std::optional<Time> next = bindings_.NextDeadline();
+  if (retired_) {
+    return next ? reconcile::ReconcileResult::Again(*next - now)
+                : reconcile::ReconcileResult::Done();
+  }
+  for (const std::optional<Time> due :
+       {queue_.NextDue(), status_.NextDue(Load(), now), cuts_.NextRestEnd(), waits_.NextDue(),
+        foreign_.NextDue()}) {
+    if (due) next = std::min(next.value_or(Time::max()), *due);
+  }
+  return next ? reconcile::ReconcileResult::Again(std::max(*next - now, Duration::zero()))
+              : reconcile::ReconcileResult::Done();
 }
 
 }  // namespace nos::controllers

@@ -28,7 +28,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/backend.h"
+#include "device/forwarding_backend.h"
 #include "gpu/catalogue.h"
 #include "gpu/modes.h"
 
@@ -53,11 +53,11 @@ std::string MigOf(const std::string& device_id);
 // driver's.
 uint32_t DriverIdOf(uint32_t instance_id);
 
-class MigParts : public Backend {
+class MigParts : public ForwardingBackend {
  public:
   // `backend` and `catalogue` must outlive this. `parts`: the allowed divisions.
   MigParts(Backend& backend, const gpu::Catalogue& catalogue, std::vector<gpu::InstancePart> parts)
-      : backend_(backend), catalogue_(catalogue), parts_(std::move(parts)) {}
+      : ForwardingBackend(backend), catalogue_(catalogue), parts_(std::move(parts)) {}
 
   void GiveWhole(bool give) override;
   // A part held by a pod is restored unless its id contradicts others; then it is refused.
@@ -71,15 +71,6 @@ class MigParts : public Backend {
   // Destroying the last part destroys the instance; if the driver refuses, the part stays.
   // kUnavailable also for a divided instance itself.
   Status Destroy(int gpu, uint32_t instance_id) override;
-  Status EnableMig(int gpu) override { return backend_.EnableMig(gpu); }
-  Status DisableMig(int gpu) override { return backend_.DisableMig(gpu); }
-  Status ResetGpu(int gpu) override { return backend_.ResetGpu(gpu); }
-  Status SetComputeMode(int gpu, ComputeMode mode) override {
-    return backend_.SetComputeMode(gpu, mode);
-  }
-  Status EnableMps(int gpu) override { return backend_.EnableMps(gpu); }
-  Status DisableMps(int gpu) override { return backend_.DisableMps(gpu); }
-  Readings MeasureGpu(int gpu) override { return backend_.MeasureGpu(gpu); }
   // A part cannot be measured; a divided instance as a whole is never requested.
   Readings MeasureInstance(const GpuInstance& instance) override;
 
@@ -101,7 +92,6 @@ class MigParts : public Backend {
   Result<GpuInstance> CreatePart(int gpu, const gpu::InstancePart& part, uint8_t start);
   Status DestroyPart(const GpuInstance& instance, int number);
 
-  Backend& backend_;
   const gpu::Catalogue& catalogue_;
   const std::vector<gpu::InstancePart> parts_;
   std::mutex mutex_;  // guards the rest

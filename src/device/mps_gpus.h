@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "device/backend.h"
+#include "device/forwarding_backend.h"
 #include "device/mps_share.h"
 #include "gpu/shares.h"
 
@@ -44,11 +44,12 @@ struct MpsGpusOptions {
 // limits allow, the model has exactly these shares and no capacity for others.
 const gpu::Model& SharesModel(const GpuInfo& info, std::span<const GpuInstance> there);
 
-class MpsGpus : public Backend {
+class MpsGpus : public ForwardingBackend {
  public:
   using Options = MpsGpusOptions;
   // `backend` must outlive this.
-  explicit MpsGpus(Backend& backend, Options options = {}) : backend_(backend), options_(options) {}
+  explicit MpsGpus(Backend& backend, Options options = {})
+      : ForwardingBackend(backend), options_(options) {}
 
   // Switches MPS mode on: the GPU has shares instead of instances, and only one program, the MPS
   // server, may use it. Call it repeatedly, because the driver may lose the mode
@@ -68,7 +69,6 @@ class MpsGpus : public Backend {
   // of another size got its number meanwhile.
   std::vector<std::string> Adopt(std::span<const std::string> device_ids) override;
 
-  void GiveWhole(bool give) override { backend_.GiveWhole(give); }
   // Sorted by number, also if the GPU does not answer; empty: not in MPS mode.
   std::vector<GpuInstance> SharesOn(int gpu);
   // Sets GpuInfo::share_gib.
@@ -79,12 +79,10 @@ class MpsGpus : public Backend {
   Status Destroy(int gpu, uint32_t instance_id) override;
   // kUnavailable also while the GPU is in MPS mode.
   Status EnableMig(int gpu) override;
-  Status DisableMig(int gpu) override;
   // kUnavailable also while the GPU is in MPS mode.
   Status ResetGpu(int gpu) override;
   // kUnavailable also while the GPU is in MPS mode, except for kExclusiveProcess.
   Status SetComputeMode(int gpu, ComputeMode mode) override;
-  Readings MeasureGpu(int gpu) override;
   // A share cannot be measured: NVML reports processes, but not their shares.
   Readings MeasureInstance(const GpuInstance& instance) override;
 
@@ -101,7 +99,6 @@ class MpsGpus : public Backend {
   Status CheckRoom(const Known& gpu, int gib, int start) const;
   std::string AdoptOne(const std::string& id);
 
-  Backend& backend_;
   const Options options_;
   std::mutex mutex_;                      // guards all members below
   std::map<int, GpuInfo> infos_;          // from the last ListGpus

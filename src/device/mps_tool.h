@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/status.h"
-#include "device/backend/child_process.h"
 
 namespace nos::device {
 

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/backend.h"
+#include "device/forwarding_backend.h"
 
 namespace nos::device {
 
@@ -39,10 +39,10 @@ std::optional<TimeSlice> ParseTimeSliceId(std::string_view id);
 // instances), of a whole GPU or of a time slice. True for "".
 bool IsMigProfile(std::string_view profile);
 
-class PlainGpus : public Backend {
+class PlainGpus : public ForwardingBackend {
  public:
   // `backend` must outlive this.
-  explicit PlainGpus(Backend& backend) : backend_(backend) {}
+  explicit PlainGpus(Backend& backend) : ForwardingBackend(backend) {}
 
   void GiveWhole(bool give) override;
   // An instance held by a pod is restored beside all existing ones.
@@ -56,12 +56,9 @@ class PlainGpus : public Backend {
   Status Destroy(int gpu, uint32_t instance_id) override;
   // kUnavailable also while it has such instances.
   Status EnableMig(int gpu) override;
-  Status DisableMig(int gpu) override { return backend_.DisableMig(gpu); }
   Status ResetGpu(int gpu) override;
   Status EnableMps(int gpu) override;
-  Status DisableMps(int gpu) override { return backend_.DisableMps(gpu); }
   Status SetComputeMode(int gpu, ComputeMode mode) override;
-  Readings MeasureGpu(int gpu) override { return backend_.MeasureGpu(gpu); }
   // A whole GPU has the readings of its GPU; a time slice cannot be measured.
   Readings MeasureInstance(const GpuInstance& instance) override;
 
@@ -74,7 +71,6 @@ class PlainGpus : public Backend {
   GpuInstance ToInstance(const GpuInfo& info, uint32_t id, int place) const;
   void AdoptOne(const std::string& id);
 
-  Backend& backend_;
   std::mutex mutex_;  // guards all members below
   bool gives_ = false;
   std::map<int, GpuInfo> infos_;                // from the last ListGpus

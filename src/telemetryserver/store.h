@@ -8,21 +8,24 @@
 //   NOS_ASSIGN(auto store, Store::Open({.path = "telemetry.db"}));
 //   store->Transaction([&] { return store->Journal(row, id); });
 //
-// One thread writes. Reading: see Archive.
+// Each table has its own class in `store`; this class says which of them belong together in a
+// transaction. One thread writes. Reading: see Archive.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "base/fd.h"
 #include "telemetryserver/levels.h"
 #include "telemetryserver/state.h"
+#include "telemetryserver/store/chunk_table.h"
+#include "telemetryserver/store/cluster_table.h"
+#include "telemetryserver/store/database.h"
+#include "telemetryserver/store/event_table.h"
 #include "telemetryserver/store/heads.h"
-#include "telemetryserver/store/sqlite.h"
+#include "telemetryserver/store/journal_table.h"
+#include "telemetryserver/store/rollups.h"
+#include "telemetryserver/store/subject_table.h"
 
 namespace nos::telemetryserver {
 
@@ -34,32 +37,17 @@ struct StoreOptions {
   int64_t most_subjects = int64_t{1} << 21;
 };
 
-struct JournalRow {
-  int64_t id = 0;  // assigned by the store
-  int64_t cluster = 0;
-  std::string source;  // "": derived by this server
-  std::string boot;
-  int64_t sequence = 0;
-  telemetry::Millis received = 0;
-  std::string body;  // the envelope, gzip
-};
-
 struct Retention {
   telemetry::Millis raw = kDay, rollups_5m = 31 * kDay, rollups_1h = 400 * kDay,
                     events = 400 * kDay;
 };
 
-// Progress of the derived series: computed until `until`, and to be computed again in [again_from,
-// again_to), because some inputs arrived late.
-struct Derived {
-  telemetry::Millis until = 0, again_from = 0, again_to = 0;
-  bool Again() const { return again_from < again_to; }
-  friend bool operator==(const Derived&, const Derived&) = default;
-};
-
 class Store {
  public:
-  // Migrates older files. Errors: see Sqlite; kInvalid for a file of a newer version.
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // Migrates older files. Errors: see Database.
   static Result<std::unique_ptr<Store>> Open(const StoreOptions& options);
 
   // Atomic: all writes of `write` or none. A later transaction may succeed after a failure.
@@ -119,49 +107,15 @@ class Store {
   Result<int64_t> UsedBytes();
 
  private:
-  Store(Sqlite db, UniqueFd lock, int64_t most_subjects)
-      : lock_(std::move(lock)), db_(std::move(db)), most_subjects_(most_subjects) {}
-  Status Migrate();
-  Status Limit(int64_t most_bytes);
-  Result<int64_t> Meta(const std::string& key, int64_t fallback = 0);
-  Result<int64_t> OldestKept(int64_t flushed, int64_t most_bytes);
-  Status SetMeta(const std::string& key, int64_t value);
-  // Prepared once and cached.
-  Result<SqliteStatement*> Statement(const char* sql);
-  // 0: too many subjects.
-  Result<int64_t> SubjectId(int64_t cluster, const std::string& name, telemetry::Millis seen);
-  Result<int64_t> CountSubjects(int64_t cluster);
-  Status RemoveFrom(int64_t row, telemetry::Millis from, telemetry::Millis to);
-  Status MarkSeen(int64_t subject, telemetry::Millis seen);
-  Result<bool> ExpireSubjects(telemetry::Millis now, const Retention& retention);
-  Result<int64_t> MetricId(const std::string& name);
-  Status MarkLate(int64_t subject, const SampleBlock& block);
-  Status WriteHeads(int64_t cluster, const HeadsBySubject& heads);
-  Status WriteHead(int64_t flush, int64_t cluster, const std::string& subject, const Head& head);
-  struct Rolled {
-    size_t level = 0;
-    int64_t window = 0;
-    std::vector<int64_t> sources;  // windows of the level below that it consists of
-  };
-  Result<std::vector<int64_t>> SourcesOf(size_t level, int64_t window);
-  Result<bool> RollLevel(size_t level, telemetry::Millis now);
-  static void LeaveOut(const Rolled& rolled, int64_t subject, const Status& why);
-  Status RollSubjects(const Rolled& rolled, int64_t first, int64_t last);
-  Result<bool> RollLate();
-  Status Replace(const Rolled& rolled, int64_t subject, WindowSums& sums);
-  Result<bool> ExpireRaw(telemetry::Millis now, telemetry::Millis keep);
-  Result<bool> ExpireLevel(size_t level, telemetry::Millis now, telemetry::Millis keep);
-  Result<bool> ExpireEvents(telemetry::Millis now, telemetry::Millis keep);
+  Store(Database db, int64_t max_subjects);
 
-  const UniqueFd lock_;  // of the file, held while this lives
-  Sqlite db_;
-  const int64_t most_subjects_;
-  std::map<int64_t, int64_t> subjects_;  // number of subjects by cluster, as far as counted
-  std::map<int64_t, int64_t> unkept_;    // by cluster
-  std::map<std::string, SqliteStatement, std::less<>> statements_;
-  std::map<std::string, int64_t> metrics_;
-  // IDs assigned to subjects since the last TakeNumbers.
-  std::map<std::pair<int64_t, std::string>, int64_t> numbers_;
+  Database db_;  // first: the tables use it
+  ClusterTable clusters_{db_};
+  JournalTable journal_{db_};
+  EventTable events_{db_};
+  SubjectTable subjects_;
+  Rollups rollups_{db_, subjects_};
+  ChunkTable chunks_{db_, subjects_, rollups_};
 };
 
 }  // namespace nos::telemetryserver

@@ -221,6 +221,15 @@ std::optional<bool> PodHasFile(const std::string& folder, const std::string& uid
   return error ? std::nullopt : std::optional(false);
 }
 
+std::set<std::string> NebulyPlugin::LeftOut(
+    const std::map<std::string, std::string>& unwanted) const {
+  std::set<std::string> shares;
+  for (const auto& [id, resource] : unwanted) {
+    if (IsShare(id)) shares.insert(id);
+  }
+  return shares;
+}
+
 Status NebulyPlugin::Offer(const Devices& devices) {
   Devices shares, others;
   for (const kubelet::OfferedDevice& device : devices) {

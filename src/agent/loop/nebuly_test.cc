@@ -74,7 +74,7 @@ class AgentNebulyTest : public AgentTest {
     extras.health = &health_;
     extras.metrics = &metrics_;
     extras.shares_gpus = true;
-    extras.nebuly_shares = true;
+    extras.rules = plugin_.get();
     agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *shares_, kubelet_,
                                      *plugin_, extras);
     runner_ = std::make_unique<reconcile::Runner>(*agent_, api_, reconcile::ForNode(kNode));

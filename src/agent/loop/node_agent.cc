@@ -5,12 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/nebuly_plugin.h"
-#include "base/log.h"
-#include "device/plain_gpus.h"
-#include "reconcile/metrics.h"
-#include "reconcile/node_write.h"
-
 namespace nos::agent {
 namespace {
 
@@ -20,49 +14,6 @@ bool HasSpec(const cluster::Node& node, int gpu) {
   const auto first = all.lower_bound(counts);
   return all.contains(fmt::format("{}spec-layout-{}", cluster::kPrefix, gpu)) ||
          (first != all.end() && first->first.starts_with(counts));
-}
-
-// A retry does not help: missing permission, or an admission policy rejects the write.
-bool Forbidden(const Status& status) {
-  return status.code() == Code::kPermission || status.code() == Code::kInvalid;
-}
-
-// Removes a GPU instance that a crash left incomplete.
-bool IsRepair(const device::Operation& operation) {
-  return operation.kind == device::Operation::Kind::kDestroy && operation.uuid.empty();
-}
-
-// True if the operation still means the same device: GPU indices change when a GPU disappears.
-bool IsThere(const device::Operation& operation, const NodeDevices& devices) {
-  if (operation.Switches()) {
-    return std::ranges::any_of(devices.infos, [&](const device::GpuInfo& info) {
-      return info.index == operation.gpu && info.uuid == operation.uuid;
-    });
-  }
-  return std::ranges::any_of(devices.gpus, [&](const device::ObservedGpu& gpu) {
-    return gpu.index == operation.gpu &&
-           std::ranges::any_of(gpu.instances, [&](const device::GpuInstance& instance) {
-             return instance.id == operation.instance_id && instance.uuid == operation.uuid;
-           });
-  });
-}
-
-std::string NameOf(device::Operation::Kind kind) {
-  switch (kind) {
-    case device::Operation::Kind::kCreate:
-      return "create";
-    case device::Operation::Kind::kDestroy:
-      return "destroy";
-    case device::Operation::Kind::kEnableMig:
-      return "enable";
-    case device::Operation::Kind::kDisableMig:
-      return "disable";
-    case device::Operation::Kind::kEnableMps:
-      return "share";
-    case device::Operation::Kind::kDisableMps:
-      return "unshare";
-  }
-  return "";
 }
 
 std::map<std::string, std::string> WithResources(const std::vector<device::GpuInstance>& instances,
@@ -76,52 +27,59 @@ std::map<std::string, std::string> WithResources(const std::vector<device::GpuIn
   return resources;
 }
 
+const DeviceRules& RulesOf(const AgentExtras& extras) {
+  static const DeviceRules any_device;
+  return extras.rules != nullptr ? *extras.rules : any_device;
+}
+
 }  // namespace
 
 Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalogue,
              device::Backend& backend, kubelet::PodResources& pod_resources,
              kubelet::DevicePlugin& device_plugin, AgentExtras extras)
     : config_(config),
-      node_(std::move(node)),
       catalogue_(catalogue),
-      backend_(backend),
-      pod_resources_(pod_resources),
-      device_plugin_(device_plugin),
       extras_(std::move(extras)),
-      drains_({config.settle, config.drain_timeout}),
-      failures_({config.first_pause, config.longest_pause}, config.failures_before_giving_up),
-      reset_pauses_({config.first_reset_pause, config.longest_reset_pause}) {}
+      rules_(RulesOf(extras_)),
+      observer_(node, catalogue, backend, pod_resources, {config.unreadable, extras_.health}),
+      mps_(extras_.shares_gpus, extras_.daemons, extras_.health),
+      modes_(extras_.resets, backend, {config.first_reset_pause, config.longest_reset_pause}),
+      offer_({{config.settle, config.drain_timeout}, {config.first_look, config.catch_up}},
+             device_plugin, pod_resources),
+      runner_({{config.first_pause, config.longest_pause},
+               config.failures_before_giving_up,
+               extras_.metrics},
+              backend, offer_, mps_, modes_),
+      reporter_(std::move(node), extras_.health, extras_.metrics) {}
 
 reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile::Listers& view,
                                             kube::Client& client, const Clock& clock) {
+  using reconcile::ReconcileResult;
   // 1. Observe driver, kubelet, pods and node. Every decision below is based on this observation.
-  const Node node = NodeNow(view);
-  if (node == nullptr) return reconcile::ReconcileResult::Again(config_.poll);
+  const auto node = observer_.CachedNode(view);
+  if (node == nullptr) return ReconcileResult::Again(config_.poll);
   const Time now = clock.Now();
   Result<ObservedState> round = Assess(node, *view.pods.Snapshot(), now);
-  if (!round.ok()) return reconcile::ReconcileResult::Failed(round.status());
+  if (!round.ok()) return ReconcileResult::Failed(round.status());
   // 2. Offer devices before allocatable counts them: the kubelet rejects pods whose devices it does
   //    not know yet. Instances to destroy that are drained leave the offer here.
-  const bool withdraws = device_plugin_.Withdraws();
-  Status offered = withdraws ? Offer(*round, client, now) : Status::Ok();
-  if (!offered.ok()) return reconcile::ReconcileResult::Failed(std::move(offered));
+  const bool withdraws = offer_.Withdraws();
+  Status offered = withdraws ? OfferDevices(*round, client, now) : Status::Ok();
+  if (!offered.ok()) return ReconcileResult::Failed(std::move(offered));
   // 3. Update the node's allocatable. Instances to destroy stop counting, which starts their drain.
-  if (Status shown = ShowCounts(*round, client, clock); !shown.ok()) {
-    return reconcile::ReconcileResult::Failed(std::move(shown));
+  if (Status shown = UpdateAllocatable(*round, client, clock); !shown.ok()) {
+    return ReconcileResult::Failed(std::move(shown));
   }
   // 4. Perform at most one device operation, then start over, because it invalidates the
   //    observation.
-  const device::Progress progress = Decide(*round, now);
+  const device::Progress progress = runner_.Decide(*round, now);
   if (progress.next) return Act(*progress.next, *round, client, clock);
   // 5. Plugins that read the devices themselves restart on each change, so they get one offer after
   //    all operations.
-  if (!withdraws) {
-    offered_.reset();  // the plugin, not this agent, determines its list
-    offered = device_plugin_.Offer(OfferOf(round->devices, GivenUp(*round)));
-  }
+  if (!withdraws) offered = offer_.OfferToReader(round->devices, rules_.LeftOut(round->unwanted));
   // 6. The plan has ended or waits: report the state and the plan's result.
-  reconcile::ReconcileResult rest = Rest(progress, *round, offered.ok(), client, now);
-  AnnounceOffer(*round, offered, client, now);
+  ReconcileResult rest = Rest(progress, *round, offered.ok(), client, now);
+  reporter_.AnnounceOffer(*round->node, offered, client, now);
   if (!rest.error.ok() || offered.ok()) return rest;
   // The kubelet sends no notification when it has read a list.
   const bool passes = offered.code() == Code::kUnavailable;
@@ -130,81 +88,68 @@ reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile:
 }
 
 Status Agent::Leave(const reconcile::Listers& view, kube::Client& client) {
-  const Node node = NodeNow(view);
-  if (node == nullptr || !device_plugin_.Withdraws()) return Status::Ok();
-  std::map<std::string, int64_t> none;
-  for (const std::string& resource : resources_) {
-    if (reconcile::AllocatableOf(*node, resource) > 0) none[resource] = 0;
-  }
-  return none.empty() ? Status::Ok() : reconcile::PatchNodeDevices(client, *node, none).status();
+  const auto node = observer_.CachedNode(view);
+  return node == nullptr ? Status::Ok() : offer_.ClearAllocatable(*node, client);
 }
 
-// Returns our own write where the cache still lags behind it.
-Agent::Node Agent::NodeNow(const reconcile::Listers& view) {
-  Node cached = view.nodes.Get(node_);
-  const bool newer =
-      cached != nullptr && written_ != nullptr && cached->meta.uid == written_->meta.uid &&
-      !kube::NotNewer(written_->meta.resource_version, cached->meta.resource_version);
-  if (newer) return written_;
-  written_ = nullptr;
-  return cached;
-}
-
-Result<Agent::ObservedState> Agent::Assess(Node node, const Pods& pods, Time now) {
-  // 1. Read driver and kubelet, and complete what they currently do not report: unreadable GPUs,
-  //    holders that the kubelet has forgotten.
-  const SharingSettings division = SharingSettingsOf(*node, now);
-  backend_.GiveWhole(division.hybrid);
-  NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_, division));
+Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, const Pods& pods,
+                                    Time now) {
+  // 1. Read driver and kubelet. A plugin that reads the devices itself may already miss those of an
+  //    unreadable GPU. They count as unhealthy at once there: a missing healthy device would
+  //    restart the plugin.
   ObservedState round;
-  // NVIDIA's plugin reads the devices itself and may already miss those of an unreadable GPU. They
-  // count as unhealthy at once there: a missing healthy device would restart the plugin.
-  const bool healthy = device_plugin_.Withdraws();
-  round.waits = KeepUnreadable(devices, last_read_, healthy, config_.unreadable, now);
-  if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
+  round.mode = SharingModeOf(*node, extras_.gives_whole);
+  const SharingSettings settings = SettingsFor(*node, round.mode, now);
+  NOS_ASSIGN(round.devices, observer_.ReadDevices(settings, pods, offer_.Withdraws(), now));
   round.node = std::move(node);
-  round.devices = std::move(devices);
-  FindStalePendingModes(round);
-  holders_ = RestoreHolders(round.devices, holders_, pods);
+  round.waits = observer_.unreadable_may_return();
+  modes_.Observed(round.devices.gpus);
   round.pending_admission = PodsPendingAdmission(pods);
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
                        round.devices.unseen_shares;
   // 2. Read the requested layouts. GPUs that change their sharing mode get empty targets instead.
+  round.targets = mps_.TargetsToLeave(round);
   ReadTargets(round);
-  MatchTargets(round);
+  for (gpu::Obstacle& obstacle : rules_.MatchTargets(round.targets, round.devices)) {
+    round.unreadable.push_back(std::move(obstacle));
+  }
   if (extras_.shares_gpus) round.lacks = FindMpsViolations(round.devices, pods, extras_.mps_needs);
   // 3. Protect used devices, and unused ones that bound pods still need. All other instances
   //    outside the targets are unwanted.
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
-  if (extras_.nebuly_shares) {
-    round.keep = WithSharesBelow(std::move(round.keep), round.devices);
-  }
+  round.keep = rules_.Keep(std::move(round.keep), round.devices);
   round.unwanted =
       WithResources(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
   // 4. Keep MPS daemons for the shares that stay; without a daemon a share has no memory limit.
-  KeepDaemons(round);
-  WithholdUnserved(round);
+  mps_.KeepDaemons(round);
+  mps_.WithholdUnserved(round);
   // 5. A new plan starts without failures of the old one.
   if (const std::string plan = cluster::SpecPlan(*round.node); plan != plan_) {
     plan_ = plan;
-    failures_.Clear();
+    runner_.ClearFailures();
   }
   return round;
 }
 
-void Agent::ReadTargets(ObservedState& round) {
-  LeaveOldModes(round);
+SharingSettings Agent::SettingsFor(const cluster::Node& node, SharingMode mode, Time now) {
+  SharingSettings settings{.hybrid = mode.per_gpu, .time_slices = extras_.time_slices};
+  if (mode.per_gpu && extras_.shares_gpus) settings.parts = extras_.parts;
+  modes_.AddTo(settings, node, runner_.failures(), now);
+  return settings;
+}
+
+void Agent::ReadTargets(ObservedState& round) const {
   // GPUs in the node's status that cannot be observed have targets too; otherwise their part of the
   // plan would count as applied.
   cluster::NodeGpus gpus = cluster::ReadNodeGpus(*round.node, catalogue_);
   round.managed = gpus.managed;
   if (!round.managed) return;
   for (cluster::Gpu& observed : ToGpus(round.devices)) {
-    std::erase_if(gpus.gpus, [&](const auto& told) { return told.index == observed.index; });
+    std::erase_if(gpus.gpus, [&](const auto& gpu) { return gpu.index == observed.index; });
     gpus.gpus.push_back(std::move(observed));
   }
-  std::set<int> read = NotTakenOver(round);
+  std::set<int> read = mps_.NotTakenOver(round);
   for (const device::Target& target : round.targets) read.insert(target.gpu);
   for (cluster::TargetLayout& target : cluster::ReadSpec(*round.node, gpus)) {
     if (round.devices.broken.contains(target.index)) continue;  // an unhealthy GPU is not changed
@@ -215,7 +160,7 @@ void Agent::ReadTargets(ObservedState& round) {
   // The node's status may lack unhealthy GPUs.
   for (const auto& [index, why] : round.devices.broken) {
     if (read.contains(index) || !HasSpec(*round.node, index)) continue;
-    if (IsBeingServed(index)) {
+    if (mps_.IsBeingServed(index)) {
       round.waits = true;
     } else {
       round.unreadable.push_back({index, "", "GpuUnhealthy", why});
@@ -224,241 +169,63 @@ void Agent::ReadTargets(ObservedState& round) {
   }
   for (const cluster::Gpu& gpu : gpus.gpus) {
     if (read.contains(gpu.index) || !HasSpec(*round.node, gpu.index)) continue;
-    round.unreadable.push_back(BadSpec(gpu, round));
+    round.unreadable.push_back(BadSpec(gpu, round.devices));
   }
 }
 
-// An instance to destroy stays in the offer until it is drained, because pods may have been sent
-// for it.
-Status Agent::Offer(ObservedState& round, kube::Client& client, Time now) {
-  drains_.Look(round.unwanted, CountsFor(round), *round.node);
-  const auto leaves = [&](const auto& instance) {
-    return InOffer(instance.first) && drains_.Drained(instance.first, now);
-  };
-  if (std::any_of(round.unwanted.begin(), round.unwanted.end(), leaves)) {
-    NOS_RETURN_IF_ERROR(ReadUncached(round, client, now));
+// The obstacle for a GPU whose spec is not a layout that the GPU can have now.
+gpu::Obstacle Agent::BadSpec(const cluster::Gpu& gpu, const NodeDevices& devices) const {
+  const auto observed = std::ranges::find(devices.gpus, gpu.index, &device::ObservedGpu::index);
+  if (auto why = modes_.WhyNot(gpu.index, observed == devices.gpus.end() ? nullptr : &*observed)) {
+    return *std::move(why);
   }
-  std::set<std::string> withheld;
-  for (const auto& instance : round.unwanted) {
-    if (!InOffer(instance.first) || leaves(instance)) withheld.insert(instance.first);
-  }
-  std::erase_if(awaited_by_, [&](const auto& item) { return !withheld.contains(item.first); });
-  std::vector<kubelet::OfferedDevice> offer = OfferOf(round.devices, withheld);
-  if (offered_ == offer) return Status::Ok();
-  for (const kubelet::OfferedDevice& device : offer) resources_.insert(device.resource);
-  offered_.reset();  // if the call fails, the kubelet's list is unknown
-  NOS_RETURN_IF_ERROR(device_plugin_.Offer(offer));
-  offered_ = std::move(offer);
-  offer_changed_ = true;
-  looks_ = 0;
-  return Status::Ok();
-}
-
-// True if the kubelet may hand out the device, as far as is known.
-bool Agent::InOffer(const std::string& uuid) const {
-  return !offered_ || std::any_of(offered_->begin(), offered_->end(),
-                                  [&](const auto& device) { return device.device_id == uuid; });
-}
-
-// Number of devices that schedulers may count on, by resource.
-std::map<std::string, int64_t> Agent::CountsFor(const ObservedState& round) const {
-  std::map<std::string, int64_t> counts;
-  for (const std::string& resource : resources_) counts[resource] = 0;
-  std::set<std::string> going;
-  for (const auto& [uuid, resource] : round.unwanted) {
-    going.insert(uuid);
-    counts[resource] = 0;
-  }
-  for (const kubelet::OfferedDevice& device : OfferOf(round.devices, going)) {
-    counts[device.resource] += device.healthy ? 1 : 0;
-  }
-  return counts;
-}
-
-// Writes allocatable early, as the kubelet would write it later. If the kubelet has written another
-// value since, its value stands, except that instances to destroy are always subtracted.
-Status Agent::ShowCounts(ObservedState& round, kube::Client& client, const Clock& clock) {
-  std::set<std::string> draining;
-  for (const auto& [uuid, resource] : round.unwanted) draining.insert(resource);
-  const std::map<std::string, int64_t> counts = CountsFor(round);
-  std::map<std::string, int64_t> changes;
-  for (const auto& [resource, count] : counts) {
-    const int64_t shown = reconcile::AllocatableOf(*round.node, resource);
-    const bool drains = shown > count && draining.contains(resource);
-    const auto own = figures_.find(resource);
-    // The kubelet has overwritten it.
-    if (own != figures_.end() && own->second != shown) figures_.erase(own);
-    const bool outdated =
-        device_plugin_.Withdraws() && figures_.contains(resource) && shown != count;
-    if (drains || outdated || (offer_changed_ && shown != count)) changes[resource] = count;
-  }
-  NOS_ASSIGN(const bool taken, OfferTaken(round));
-  if (!taken) {
-    std::erase_if(changes, [&](const auto& change) {
-      return change.second > reconcile::AllocatableOf(*round.node, change.first);
-    });
-  }
-  bool refused = false;
-  if (!changes.empty()) {
-    Result<cluster::Node> written = reconcile::PatchNodeDevices(client, *round.node, changes);
-    if (written.ok()) {
-      written_ = std::make_shared<const cluster::Node>(std::move(written).value());
-      round.node = written_;
-      for (const auto& [resource, count] : changes) figures_[resource] = count;
-    } else if (!Forbidden(written.status())) {
-      return written.status();
-    } else {  // the kubelet will write it later
-      refused = true;
-      Log(LogLevel::kWarn, "failed to update device counts of Node",
-          {{"error", written.status().ToString()}});
-    }
-  }
-  offer_changed_ &= !taken;
-  drains_.Told(round.unwanted, counts, *round.node, refused, clock.Now());
-  return Status::Ok();
-}
-
-// True if the kubelet has adopted the last offer. It rejects pods that need new devices before
-// that.
-Result<bool> Agent::OfferTaken(ObservedState& round) {
-  if (!offer_changed_ || !offered_) return true;
-  NOS_ASSIGN(const auto allocatable, pod_resources_.Allocatable());
-  const std::set<kubelet::OfferedDevice> known(allocatable.begin(), allocatable.end());
-  const bool taken = std::all_of(offered_->begin(), offered_->end(), [&](const auto& device) {
-    return !device.healthy || known.contains(device);
-  });
-  if (!taken) {
-    round.look_again = kube::BackOff{config_.first_look, config_.catch_up}.After(++looks_);
-  }
-  return taken;
+  return {gpu.index, "", "BadSpec",
+          fmt::format("the spec of GPU {} is not one layout that {} can have", gpu.index,
+                      gpu.model->name())};
 }
 
 // Reads kubelet and API server directly: the caches may not show a pod that needs the device to be
 // destroyed.
 Status Agent::ReadUncached(ObservedState& round, kube::Client& client, Time now) {
-  NOS_ASSIGN(const Json object, client.Get(kube::kNodes, "", node_));
-  NOS_ASSIGN(cluster::Node node, cluster::DecodeNode(object));
-  written_ = std::make_shared<const cluster::Node>(std::move(node));
-  kube::ListOptions options;
-  options.field_selector = "spec.nodeName=" + node_;
-  NOS_ASSIGN(const kube::ObjectList list, client.List(kube::kPods, "", options));
-  Pods pods;
-  for (const Json& item : list.items) {
-    Result<cluster::Pod> pod = cluster::DecodePod(item);
-    if (pod.ok()) pods.push_back(std::make_shared<const cluster::Pod>(std::move(pod).value()));
-  }
-  NOS_ASSIGN(round, Assess(written_, pods, now));
-  drains_.Look(round.unwanted, CountsFor(round), *round.node);
+  NOS_ASSIGN(const NodeAndPods fresh, observer_.ReadUncached(client));
+  NOS_ASSIGN(round, Assess(fresh.node, fresh.pods, now));
+  offer_.Track(round);
   return Status::Ok();
 }
 
-// True if schedulers may still send pods for the device, or the kubelet may choose it for one.
-bool Agent::Draining(const std::string& uuid, Time now) const {
-  return device_plugin_.Withdraws() ? InOffer(uuid) : !drains_.Drained(uuid, now);
+Status Agent::OfferDevices(ObservedState& round, kube::Client& client, Time now) {
+  offer_.Track(round);
+  if (offer_.WillWithdraw(round, now)) NOS_RETURN_IF_ERROR(ReadUncached(round, client, now));
+  return offer_.Publish(round, now);
 }
 
-// True if the device may be given to a pod that is being admitted. The kubelet chooses no device
-// that is off the list. A device that cannot be taken off the list counts as awaited for
-// `drain_timeout`. REQUIRES: `uuid` is in round.unwanted and not draining.
-bool Agent::IsAwaited(const std::string& uuid, const ObservedState& round, Time now) const {
-  const auto pods = round.pending_admission.find(round.unwanted.at(uuid));
-  if (pods == round.pending_admission.end()) return false;
-  if (!device_plugin_.Withdraws()) return now < drains_.DrainedAt(uuid) + config_.drain_timeout;
-  const auto by = awaited_by_.find(uuid);
-  return by != awaited_by_.end() && std::ranges::any_of(by->second, [&](const auto& pod) {
-           return pods->second.contains(pod);
-         });
-}
-
-// An incomplete instance may be work in progress of another tool, so it is left alone on nodes that
-// nos does not manage and on unhealthy GPUs.
-bool Agent::LeftAlone(const device::Operation& operation, const ObservedState& round) const {
-  return IsRepair(operation) && (!round.managed || round.devices.broken.contains(operation.gpu));
-}
-
-bool Agent::MustWait(const device::Operation& operation, ObservedState& round, Time now) const {
-  if (OnlyTakesBack(operation, round)) return false;
-  const bool unshares = operation.kind == device::Operation::Kind::kDisableMps;
-  // Operations on devices that exist only in the agent's memory (shares, time slices, whole GPUs),
-  // or that replace them. They wait while pods hold such devices that the agent cannot list.
-  const bool in_memory = unshares || operation.ChangesMig() ||
-                         (operation.Switches() && IsHybrid(*round.node)) ||
-                         !device::IsMigProfile(operation.profile);
-  if (in_memory && round.devices.unseen_shares) return round.waits = true;
-  if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
-  const bool enables = operation.Switches();
-  // An MPS daemon may still serve the device, also one of an earlier agent. A GPU that a daemon has
-  // open cannot be reset either.
-  const bool serves =
-      unshares || operation.ChangesMig() || operation.kind == device::Operation::Kind::kDestroy;
-  if (serves && IsServed(operation.uuid)) return round.waits = true;
-  if (!enables && Draining(operation.uuid, now)) return true;
-  // On a hybrid node whole GPUs are instances, so IsAwaited covers pods that are being admitted for
-  // them.
-  const bool whole =
-      !IsHybrid(*round.node) && (round.pending_admission.contains(kWholeGpu) ||
-                                 round.pending_admission.contains(std::string(gpu::kTimeSlice)));
-  const bool awaited = enables ? whole : IsAwaited(operation.uuid, round, now);
-  round.waits |= awaited;
-  return awaited;
-}
-
-device::Progress Agent::Decide(ObservedState& round, Time now) {
-  std::set<std::string> asked;
-  const auto deferred = [&](const device::Operation& operation) {
-    if (LeftAlone(operation, round)) return true;
-    asked.insert(operation.ToString());
-    return MustWait(operation, round, now) || failures_.Pausing(operation, now);
-  };
-  device::Progress progress =
-      device::NextOperation(round.targets, round.devices.gpus, round.keep, deferred);
-  if (!progress.next && extras_.shares_gpus) {
-    const bool to_mps = WantsMps(*round.node) || IsHybrid(*round.node);
-    progress.next = device::NextSwitch(to_mps, InfosToSwitch(round, now), round.devices.gpus,
-                                       WereShared(round), round.keep, deferred);
-  } else if (!progress.next) {
-    progress.next = NextPutBack(round, deferred);
-  }
-  if (!progress.next) progress.next = NextTakeBack(round, deferred);
-  if (!progress.next) failures_.Keep(asked);
-  return progress;
+Status Agent::UpdateAllocatable(ObservedState& round, kube::Client& client, const Clock& clock) {
+  NOS_ASSIGN(auto written, offer_.UpdateAllocatable(round, client, clock));
+  if (written == nullptr) return Status::Ok();
+  observer_.Wrote(written);
+  round.node = std::move(written);
+  return Status::Ok();
 }
 
 reconcile::ReconcileResult Agent::Act(const device::Operation& operation, ObservedState& round,
                                       kube::Client& client, const Clock& clock) {
-  Result<bool> free = StillFree(operation, round, client, clock.Now());
-  if (!free.ok()) return reconcile::ReconcileResult::Failed(free.status());
-  // The caches do not show yet why the device is in use. An immediate retry would not help.
-  if (!*free) return reconcile::ReconcileResult::Again(config_.catch_up);
-  const Status done = Perform(operation, round);
-  if (done.ok()) {
-    failures_.Succeeded(operation);
-    return reconcile::ReconcileResult::Again(Duration::zero());
+  // 1. Check without caches: the device of a pod that was bound a moment ago must not be destroyed.
+  if (OperationRunner::NeedsUncachedState(operation)) {
+    const Time now = clock.Now();
+    if (Status read = ReadUncached(round, client, now); !read.ok()) {
+      return reconcile::ReconcileResult::Failed(std::move(read));
+    }
+    // The caches do not show yet why the device is in use. An immediate retry would not help.
+    if (!runner_.MayPerform(operation, round, now)) {
+      return reconcile::ReconcileResult::Again(config_.catch_up);
+    }
   }
-  // Errors such as kNotFound need no handling: the next observation shows the actual state.
-  failures_.Record(operation, done, clock.Now());
-  KeepMode(operation, done, round, clock.Now());
-  Say(client, *round.node, kube::EventType::kWarning, "DeviceOperationFailed",
-      fmt::format("{}: {}", operation.ToString(), done.message()), clock.Now());
+  // 2. Perform it, and start over at once: the observation is outdated, also after an error.
+  observer_.Forget(operation.gpu, operation.uuid);
+  if (const Status done = runner_.Perform(operation, round, clock); !done.ok()) {
+    reporter_.AnnounceFailure(*round.node, operation, done, client, clock.Now());
+  }
   return reconcile::ReconcileResult::Again(Duration::zero());
-}
-
-// Checks without caches before each operation: the device of a pod that was bound a moment ago must
-// not be destroyed.
-Result<bool> Agent::StillFree(const device::Operation& operation, ObservedState& round,
-                              kube::Client& client, Time now) {
-  if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return true;
-  NOS_RETURN_IF_ERROR(ReadUncached(round, client, now));
-  if (!IsThere(operation, round.devices)) return false;
-  if (OnlyTakesBack(operation, round)) return true;
-  for (const auto& [uuid, resource] : round.unwanted) {
-    if (!InOffer(uuid)) awaited_by_.try_emplace(uuid, round.pending_admission[resource]);
-  }
-  const bool destroys = operation.kind == device::Operation::Kind::kDestroy;
-  if (destroys && !round.unwanted.contains(operation.uuid)) return false;
-  if (round.keep.contains(operation.uuid) || MustWait(operation, round, now)) return false;
-  if (!destroys) return true;
-  return device_plugin_.Condemn(operation.uuid) && !MustEndDaemon(operation, round);
 }
 
 // No operation is possible now: reports, and returns when to look again. `offered`: the kubelet has
@@ -467,58 +234,59 @@ reconcile::ReconcileResult Agent::Rest(const device::Progress& progress, const O
                                        bool offered, kube::Client& client, Time now) {
   // 1. The plan has ended if no instance is draining, no operation waits, and failing operations
   //    have been given up.
+  const std::optional<Time> next_drained = offer_.NextDrained(round, now);
+  const bool ended = offered && !next_drained && !round.waits && runner_.failures().AllGivenUp();
   std::optional<reconcile::PlanResult> result;
-  std::optional<Time> next_drained;
-  for (const auto& [uuid, resource] : round.unwanted) {
-    if (!Draining(uuid, now)) continue;
-    const Time drained = std::max(now, drains_.DrainedAt(uuid));
-    next_drained = std::min(next_drained.value_or(drained), drained);
+  if (round.managed && ended && !plan_.empty()) result = ResultOf(progress, round);
+  // 2. Report it.
+  if (Status reported = Report(round, result, client, now); !reported.ok()) {
+    return reconcile::ReconcileResult::Failed(std::move(reported));
   }
-  const bool ended = offered && !next_drained && !round.waits && failures_.AllGivenUp();
-  if (round.managed && ended && !plan_.empty()) {
-    result = ResultOf(progress, round);
-  }
-  // 2. Report before publishing Events: the partitioner and the scheduler wait for the annotations.
-  if (const Status written = Report(round, result, client); !written.ok()) {
-    return reconcile::ReconcileResult::Failed(written);
-  }
-  if (const Status told = ReportHealth(round, client, now); !told.ok()) {
-    return reconcile::ReconcileResult::Failed(told);
-  }
-  if (const Status told = ReportReboot(round, client, now); !told.ok()) {
-    return reconcile::ReconcileResult::Failed(told);
-  }
-  if (result) Announce(round, *result, client, now);
-  AnnounceProblems(round, client, now);
-  AnnounceLacks(round, client, now);
-  Measure(round);
   // 3. Look again when the kubelet may have caught up, an instance is drained, or a retry is due.
   Time next = now + config_.poll;
   lags_ = round.kubelet_lags ? lags_ + 1 : 0;
   if (lags_ > 0) next = now + kube::BackOff{config_.first_look, config_.catch_up}.After(lags_);
   if (next_drained) next = std::min(next, *next_drained);
-  if (round.look_again) next = std::min(next, now + *round.look_again);
-  if (const auto retry = failures_.NextRetry(now)) next = std::min(next, *retry);
+  if (const auto look = offer_.look_again()) next = std::min(next, now + *look);
+  if (const auto retry = runner_.failures().NextRetry(now)) next = std::min(next, *retry);
   return reconcile::ReconcileResult::Again(next - now);
 }
 
-Status Agent::Perform(const device::Operation& operation, const ObservedState& round) {
-  // If the GPU cannot be read afterwards, its last known state must not contain this instance.
-  if (const auto known = last_read_.find(operation.gpu); known != last_read_.end()) {
-    std::erase_if(known->second.first.instances,
-                  [&](const auto& instance) { return instance.uuid == operation.uuid; });
+// Annotations and conditions come before Events: the partitioner and the scheduler wait for them.
+Status Agent::Report(const ObservedState& round, const std::optional<reconcile::PlanResult>& result,
+                     kube::Client& client, Time now) {
+  const cluster::Node& node = *round.node;
+  NOS_RETURN_IF_ERROR(reporter_.WriteStatus(round, ReportedGpus(round), result, client));
+  NOS_RETURN_IF_ERROR(reporter_.WriteHealth(node, client, now));
+  NOS_RETURN_IF_ERROR(
+      reporter_.WriteRebootRequired(node, modes_.RebootRequired(round.devices.gpus), client, now));
+  if (result) reporter_.AnnounceResult(node, *result, client, now);
+  reporter_.AnnounceProblems(round, client, now);
+  reporter_.Measure(round.devices);
+  return Status::Ok();
+}
+
+// The GPUs that the partitioner may plan on.
+std::vector<cluster::Gpu> Agent::ReportedGpus(const ObservedState& round) const {
+  std::vector<cluster::Gpu> gpus = ToGpus(rules_.Shown(round.devices));
+  const std::set<int> whole = HeldWhole(round.devices);
+  const std::set<int> not_taken_over = mps_.NotTakenOver(round);
+  std::erase_if(gpus, [&](const cluster::Gpu& gpu) {
+    return whole.contains(gpu.index) || not_taken_over.contains(gpu.index) ||
+           (!round.mode.per_gpu && runner_.failures().CannotEnableMig(gpu.index));
+  });
+  return gpus;
+}
+
+reconcile::PlanResult Agent::ResultOf(const device::Progress& progress,
+                                      const ObservedState& round) const {
+  reconcile::PlanResult result{plan_, true, progress.obstacles};
+  const std::vector<gpu::Obstacle> failed = runner_.failures().Obstacles();
+  for (const auto* more : {&round.unreadable, &failed}) {
+    result.obstacles.insert(result.obstacles.end(), more->begin(), more->end());
   }
-  const SteadyClock clock;
-  const Time begun = clock.Now();
-  Status done = ApplyOrReset(operation, round);
-  if (extras_.metrics != nullptr) {
-    const std::string name = NameOf(operation.kind);
-    extras_.metrics->Observe(reconcile::kDeviceOperationDuration, {{"operation", name}},
-                             clock.Now() - begun);
-    extras_.metrics->Count(reconcile::kDeviceOperations,
-                           {{"operation", name}, {"result", done.ok() ? "ok" : "error"}});
-  }
-  return done;
+  result.applied = result.obstacles.empty();
+  return result;
 }
 
 }  // namespace nos::agent

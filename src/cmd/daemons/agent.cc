@@ -313,11 +313,12 @@ std::unique_ptr<agent::NebulyPlugin> MakeNebuly(Config& config, const std::strin
 
 agent::AgentExtras ExtrasOf(const Config& config, const std::vector<gpu::InstancePart>& mig_parts,
                             const device::GpuHealth& health, Metrics& metrics,
-                            device::MpsControl& daemons) {
+                            device::MpsControl& daemons, const agent::DeviceRules* rules) {
   const bool nebuly = config.Nebuly();
   agent::AgentExtras extras;
   extras.health = &health;
   extras.metrics = &metrics;
+  extras.rules = rules;
   extras.shares_gpus = config.mps;
   if (config.mps && !nebuly) extras.daemons = &daemons;
   // Nebuly's plugin runs one MPS server for one user, and pods reach it through the host's IPC.
@@ -325,7 +326,6 @@ agent::AgentExtras ExtrasOf(const Config& config, const std::vector<gpu::Instanc
   extras.gives_whole = config.plugin == "builtin" && !nebuly;
   extras.time_slices = static_cast<int>(config.time_slices);
   extras.resets = agent::ParseResetRule(config.reset).value_or(agent::ResetRule::kNever);
-  extras.nebuly_shares = nebuly;
   if (!nebuly) extras.parts = mig_parts;  // Nebuly's plugin does not support parts
   return extras;
 }
@@ -390,7 +390,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
 
   // 4. Create the reconciler. Telemetry and probes start last, because they read all of the above.
   agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, plugin,
-                     ExtrasOf(config, mig_parts, health, metrics, daemons));
+                     ExtrasOf(config, mig_parts, health, metrics, daemons, nebuly.get()));
   reconcile::MeteredReconciler reconciler(agent, "agent", metrics);
   reconcile::RunnerOptions options = reconcile::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;

@@ -1,13 +1,15 @@
-// Checks whether a relocation can continue.
+#include "controllers/relocation/preconditions.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "cluster/selectors.h"
-#include "controllers/relocation/steps.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::controllers {
@@ -47,26 +49,34 @@ bool Takes(const cluster::Node& node, const cluster::Pod& pod) {
 
 }  // namespace
 
-bool RelocationSteps::IsYoung(const Moving& moving) {
+bool Preconditions::IsYoung(const Moving& moving) {
   const Time settled = moving.Since() + kSettle;
   if (now_ < settled) Due(settled);
   return now_ < settled;
 }
 
-RelocationSteps::Finding RelocationSteps::Look(const Moving& moving) {
-  if (std::string why = WhyContradictory(moving); !why.empty()) return {std::move(why)};
-  for (const Place& place : moving.places) claimed_.emplace(place.what.uid, moving.id);
-  const Finding lost = LookForLost(moving);
-  if (!lost.off.empty() || lost.wait) return lost;
-  const Finding mark = LookAtMark(moving);
-  return mark.off.empty() && !mark.wait ? LookAtPlaces(moving) : mark;
+void Preconditions::Due(Time time) { due_ = std::min(due_.value_or(time), time); }
+
+Finding Preconditions::Check(const Moving& moving) {
+  due_.reset();
+  Finding found;
+  found.off = WhyContradictory(moving);
+  if (found.off.empty()) {
+    for (const Place& place : moving.places) claimed_.emplace(place.what.uid, moving.id);
+    found = CheckLost(moving);
+  }
+  if (found.off.empty() && !found.wait) found = CheckMark(moving);
+  if (found.off.empty() && !found.wait) found = CheckPlaces(moving);
+  found.due = due_;
+  return found;
 }
 
-bool RelocationSteps::AnyIsLeft(const Moving& moving) const {
-  return std::ranges::any_of(moving.places, [&](const Place& place) { return IsLeft(place); });
+bool Preconditions::AnyIsLeft(const Moving& moving) const {
+  return std::ranges::any_of(moving.places,
+                             [&](const Place& place) { return IsLeft(place, memory_, now_); });
 }
 
-RelocationSteps::Finding RelocationSteps::LookForLost(const Moving& moving) {
+Finding Preconditions::CheckLost(const Moving& moving) {
   if (!AnyIsLeft(moving) || moving.Complete()) return {};
   if (!moving.Held() && IsYoung(moving)) return {"", true};
   return {fmt::format("a placeholder is gone: of {} there are {}", moving.places.front().what.of,
@@ -74,7 +84,7 @@ RelocationSteps::Finding RelocationSteps::LookForLost(const Moving& moving) {
 }
 
 // Finds contradictions, which no relocation started by this class has.
-std::string RelocationSteps::WhyContradictory(const Moving& moving) {
+std::string Preconditions::WhyContradictory(const Moving& moving) const {
   if (moving.mark && moving.mark->since > now_ + kMaxSkew) {
     return "the time of the node's mark is in the future";
   }
@@ -102,7 +112,7 @@ std::string RelocationSteps::WhyContradictory(const Moving& moving) {
   return "";
 }
 
-RelocationSteps::Finding RelocationSteps::LookAtMark(const Moving& moving) {
+Finding Preconditions::CheckMark(const Moving& moving) {
   const std::string name = moving.NodeName();
   const std::optional<Removal>& mark = moving.mark;
   if (!mark) {
@@ -113,10 +123,17 @@ RelocationSteps::Finding RelocationSteps::LookAtMark(const Moving& moving) {
   }
   if (mark->state == Removal::State::kAsked) return {};
   if (!moving.node->unschedulable) return {fmt::format("somebody has uncordoned node {}", name)};
+  return CheckPodsOn(name, moving);
+}
+
+// Each pod on the node to be emptied must have a place or be ending. REQUIRES: moving.mark.
+Finding Preconditions::CheckPodsOn(const std::string& name, const Moving& moving) {
+  const auto on_node = scene_.on.find(name);
+  if (on_node == scene_.on.end()) return {};
   std::set<std::string_view> placed;
   for (const Place& place : moving.places) placed.insert(place.what.uid);
   const bool missing = moving.places.empty() || !moving.Complete();
-  for (const Pod& pod : scene_.on[name]) {
+  for (const auto& pod : on_node->second) {
     if (!HasToGoFirst(*pod, config_.rules)) continue;
     if (const std::optional<Time> deleted = pod->meta.deleted) {
       const Time late = *deleted + config_.drain_deadline;
@@ -124,7 +141,7 @@ RelocationSteps::Finding RelocationSteps::LookAtMark(const Moving& moving) {
         return {fmt::format("{} on node {} does not end", PodText(pod->Key()), name)};
       Due(late);
     } else if (!placed.contains(pod->meta.uid)) {
-      const bool emptied = mark->state == Removal::State::kEmptied;
+      const bool emptied = moving.mark->state == Removal::State::kEmptied;
       if (missing && !emptied && !moving.Held() && IsYoung(moving)) return {"", true};
       return {
           fmt::format("{} is on node {}, and no place is held for it", PodText(pod->Key()), name)};
@@ -133,27 +150,27 @@ RelocationSteps::Finding RelocationSteps::LookAtMark(const Moving& moving) {
   return {};
 }
 
-RelocationSteps::Finding RelocationSteps::LookAtPlaces(const Moving& moving) {
+Finding Preconditions::CheckPlaces(const Moving& moving) {
   if (!AnyIsLeft(moving)) return {};
   if (std::string why = WhyNoRoomWanted(moving); !why.empty()) return {std::move(why)};
   for (const Place& place : moving.places) {
-    if (!IsLeft(place)) continue;
+    if (!IsLeft(place, memory_, now_)) continue;
     if (std::string why = WhyNotMoved(place); !why.empty()) return {std::move(why)};
   }
   return {WhyTooLate(moving)};
 }
 
-std::string RelocationSteps::WhyNoRoomWanted(const Moving& moving) const {
+std::string Preconditions::WhyNoRoomWanted(const Moving& moving) const {
   const std::string key = moving.ForPod();
   if (key.empty()) return "";
-  const Pod pod = view_.pods.Get(key);
+  const auto pod = view_.pods.Get(key);
   if (pod == nullptr || pod->meta.deleted || pod->Finished()) {
     return fmt::format("{}, for which room was made, waits no longer", PodText(key));
   }
   return pod->node_name.empty() ? "" : fmt::format("{} has a place already", PodText(key));
 }
 
-std::string RelocationSteps::WhyNotMoved(const Place& place) const {
+std::string Preconditions::WhyNotMoved(const Place& place) const {
   const PlaceFor& what = place.what;
   const std::string name = PodText(what.pod);
   const cluster::Pod& pod = *place.pod;
@@ -183,7 +200,7 @@ std::string RelocationSteps::WhyNotMoved(const Place& place) const {
   return "";
 }
 
-std::string RelocationSteps::WhyTooLate(const Moving& moving) {
+std::string Preconditions::WhyTooLate(const Moving& moving) {
   if (!moving.Held()) {
     const Time deadline = moving.Since() + config_.hold_deadline;
     Due(deadline);
@@ -199,29 +216,10 @@ std::string RelocationSteps::WhyTooLate(const Moving& moving) {
   const Time deadline = held + config_.drain_deadline;
   Due(deadline);
   if (now_ < deadline) return "";
-  const auto left =
-      std::ranges::find_if(moving.places, [&](const Place& place) { return IsLeft(place); });
+  const auto left = std::ranges::find_if(
+      moving.places, [&](const Place& place) { return IsLeft(place, memory_, now_); });
   return fmt::format("{} could not be evicted in {}, as its PodDisruptionBudget has it",
                      PodText(left->what.pod), FormatAge(config_.drain_deadline));
-}
-
-void RelocationSteps::SeeWhetherEmpty(Moving& moving) {
-  const std::optional<Removal>& mark = moving.mark;
-  if (!mark || mark->state != Removal::State::kEmptying) return;
-  if (std::ranges::any_of(moving.places, &Place::Remains)) return;
-  const std::string name = moving.NodeName();
-  for (const Pod& pod : scene_.on[name]) {
-    if (HasToGoFirst(*pod, config_.rules)) return;
-  }
-  // A scheduler may have bound a pod before it saw the cordon.
-  const Time settled = mark->since + kSettle;
-  if (now_ < settled) return Due(settled);
-  Removal emptied = *mark;
-  emptied.state = Removal::State::kEmptied;
-  emptied.since = now_;
-  const Status written = MarkNode(*moving.node, emptied, client_).status();
-  if (!written.ok()) return Failed(written, "say that node " + name + " is empty");
-  Note(moving, RelocationNote::Kind::kMoved, fmt::format("Node {} is emptied.", name));
 }
 
 }  // namespace nos::controllers

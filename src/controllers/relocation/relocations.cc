@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "controllers/relocation/marks.h"
+#include "controllers/relocation/placeholder.h"
 #include "controllers/relocation/steps.h"
 #include "scheduling/pod_names.h"
 

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "controllers/relocation/marks.h"
+#include "controllers/relocation/reopen.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::controllers {
@@ -14,61 +16,13 @@ namespace {
 
 using scheduling::PodText;
 
-constexpr Duration kAfterConflict = std::chrono::seconds(1);
 // Time after which the caches show a successful eviction.
 constexpr Duration kShown = std::chrono::minutes(1);
 constexpr Duration kForgotten = std::chrono::minutes(10);
 
-bool IsGone(const Status& status) {
-  return status.code() == Code::kNotFound || status.code() == Code::kConflict;
-}
-
 std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
 
-Result<Json> PatchNode(const cluster::Node& node, JsonObject annotations, Json unschedulable,
-                       kube::Client& client) {
-  JsonObject metadata = {{"annotations", std::move(annotations)},
-                         {"resourceVersion", node.meta.resource_version}};
-  JsonObject patch = {{"metadata", std::move(metadata)}};
-  patch["spec"] = JsonObject{{"unschedulable", std::move(unschedulable)}};
-  return client.Patch(kube::kNodes, "", node.meta.name, kube::PatchType::kMerge, patch);
-}
-
 }  // namespace
-
-Result<Json> MarkNode(const cluster::Node& node, const Removal& removal, kube::Client& client) {
-  return PatchNode(node, {{kRemoval, WriteRemoval(removal)}}, Json(true), client);
-}
-
-Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, const MovedById& moved,
-                      kube::Client& client) {
-  return PatchNode(node, {{kMovesAway, WriteMovesAway(mark)}, {kMovedFrom, WriteMoved(moved)}},
-                   Json(true), client);
-}
-
-Result<Json> ReopenNode(const cluster::Node& node, kube::Client& client) {
-  const auto mark = MovesAwayOf(node);
-  const bool cordoned = node.unschedulable && (!mark || mark->was_cordoned);
-  return PatchNode(node, {{kMovesAway, nullptr}}, cordoned ? Json(true) : Json(nullptr), client);
-}
-
-Result<Json> UnmarkNode(const cluster::Node& node, kube::Client& client) {
-  const auto removal = RemovalOf(node);
-  if (!removal) return DropMark(node, client);
-  const bool cordoned = removal->was_cordoned && node.unschedulable;
-  return PatchNode(node, {{kRemoval, nullptr}}, cordoned ? Json(true) : Json(nullptr), client);
-}
-
-Result<Json> DropMark(const cluster::Node& node, kube::Client& client) {
-  const Json as_it_is = node.unschedulable ? Json(true) : Json(nullptr);
-  return PatchNode(node, {{kRemoval, nullptr}}, as_it_is, client);
-}
-
-Status DeletePlaceholder(const cluster::ObjectMeta& meta, kube::Client& client) {
-  Json options;
-  if (!meta.uid.empty()) MakeObject(options, "preconditions")["uid"] = meta.uid;
-  return client.Delete(kube::kPods, meta.ns, meta.name, options);
-}
 
 RelocationSteps::RelocationSteps(const RelocationConfig& config, const reconcile::Listers& view,
                                  kube::Client& client, Time now,
@@ -80,7 +34,9 @@ RelocationSteps::RelocationSteps(const RelocationConfig& config, const reconcile
       now_(now),
       memory_(memory),
       notes_(notes),
-      scene_(LookAtRelocations(view, config.ns)) {
+      scene_(LookAtRelocations(view, config.ns)),
+      preconditions_(config, view, scene_, memory, now),
+      outcome_(now) {
   for (const auto& [id, moving] : scene_.moving) {
     for (const Place& place : moving.places) moved_.insert(place.what.uid);
   }
@@ -102,11 +58,9 @@ reconcile::ReconcileResult RelocationSteps::All() {
   ReleasePlaces();
 
   // 4. Uncordon nodes of relocations that are over now.
-  ReopenNodes();
+  ReopenNodes(view_, client_, now_, config_.successor_deadline, scene_, memory_, outcome_);
   Forget();
-  reconcile::ReconcileResult outcome = reconcile::ReconcileResult::Failed(error_);
-  if (due_) outcome.again = std::max<Duration>(*due_ - now_, Duration(0));
-  return outcome;
+  return outcome_.Result();
 }
 
 void RelocationSteps::ClearWhatIsBad() {
@@ -120,9 +74,9 @@ void RelocationSteps::ClearWhatIsBad() {
   };
   for (const auto& [pod, why] : scene_.bad_places) {
     const Status deleted = DeletePlaceholder(pod->meta, client_);
-    if (IsGone(deleted)) continue;
+    if (IsGoneOrChanged(deleted)) continue;
     if (!deleted.ok()) {
-      Failed(deleted, "delete placeholder " + pod->Key());
+      outcome_.Note(deleted, "delete placeholder " + pod->Key());
       continue;
     }
     tell(Kind::kCalledOff, "",
@@ -131,7 +85,7 @@ void RelocationSteps::ClearWhatIsBad() {
   for (const auto& [node, why] : scene_.bad_marks) {
     const Status written = DropMark(*node, client_).status();
     if (!written.ok()) {
-      Failed(written, "take the mark off node " + node->meta.name);
+      outcome_.Note(written, "take the mark off node " + node->meta.name);
       continue;
     }
     tell(Kind::kBadMark, node->meta.name,
@@ -147,7 +101,10 @@ void RelocationSteps::GoOn(Moving& moving) {
   memory.seen = now_;
   Finding found;
   found.off = memory.off;
-  if (found.off.empty()) found = Look(moving);
+  if (found.off.empty()) {
+    found = preconditions_.Check(moving);
+    outcome_.Due(found.due);
+  }
   if (!found.off.empty()) TakeDown(moving, found.off);
   if (found.wait) return;
   if (moving.Held()) {
@@ -160,8 +117,8 @@ void RelocationSteps::GoOn(Moving& moving) {
 
 void RelocationSteps::TakeDown(Moving& moving, const std::string& why) {
   if (moving.mark && moving.mark->state != Removal::State::kAsked) {
-    Failed(UnmarkNode(*moving.node, client_).status(),
-           "let node " + moving.node->meta.name + " take pods again");
+    outcome_.Note(UnmarkNode(*moving.node, client_).status(),
+                  "let node " + moving.node->meta.name + " take pods again");
   }
   GiveUpPlaces(moving, why);
 }
@@ -176,7 +133,7 @@ void RelocationSteps::GiveUpPlaces(Moving& moving, const std::string& why) {
     if (held && !IsLeft(place)) continue;
     if (!gone_.insert(place.pod->Key()).second) continue;
     const Status deleted = Delete(place);
-    if (!deleted.ok()) Failed(deleted, "delete placeholder " + place.pod->Key());
+    if (!deleted.ok()) outcome_.Note(deleted, "delete placeholder " + place.pod->Key());
   }
   if (std::exchange(memory.told_off, true)) return;
   Note(moving, RelocationNote::Kind::kCalledOff,
@@ -210,7 +167,7 @@ void RelocationSteps::Drain(Moving& moving) {
       const std::string why = Evict(moving, place);
       if (!why.empty()) TakeDown(moving, why);
     } else if (place.Remains()) {
-      Due(memory.evictions[place.what.uid].again);
+      outcome_.Due(memory.evictions[place.what.uid].again);
     } else if (place.moved && !place.moved->meta.deleted) {
       released_.push_back({&place, ""});  // it has finished by itself
     } else {
@@ -219,11 +176,30 @@ void RelocationSteps::Drain(Moving& moving) {
   }
 }
 
+void RelocationSteps::SeeWhetherEmpty(Moving& moving) {
+  const std::optional<Removal>& mark = moving.mark;
+  if (!mark || mark->state != Removal::State::kEmptying) return;
+  if (std::ranges::any_of(moving.places, &Place::Remains)) return;
+  const std::string name = moving.NodeName();
+  for (const auto& pod : scene_.on[name]) {
+    if (HasToGoFirst(*pod, config_.rules)) return;
+  }
+  // A scheduler may have bound a pod before it saw the cordon.
+  const Time settled = mark->since + kSettle;
+  if (now_ < settled) return outcome_.Due(settled);
+  Removal emptied = *mark;
+  emptied.state = Removal::State::kEmptied;
+  emptied.since = now_;
+  const Status written = MarkNode(*moving.node, emptied, client_).status();
+  if (!written.ok()) return outcome_.Note(written, "say that node " + name + " is empty");
+  Note(moving, RelocationNote::Kind::kMoved, fmt::format("Node {} is emptied.", name));
+}
+
 std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
   const cluster::Pod& pod = *place.moved;
   RelocationMemory::Eviction& eviction = memory_[moving.id].evictions[pod.meta.uid];
   if (now_ < eviction.again) {
-    Due(eviction.again);
+    outcome_.Due(eviction.again);
     return "";
   }
   const Status answer = client_.Evict(pod.meta.ns, pod.meta.name, pod.meta.uid);
@@ -247,7 +223,7 @@ std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
     default:
       return fmt::format("{} cannot be evicted: {}", PodText(pod.Key()), answer.ToString());
   }
-  Due(eviction.again);
+  outcome_.Due(eviction.again);
   return "";
 }
 
@@ -263,7 +239,7 @@ void RelocationSteps::AwaitSuccessors() {
     }
     const Time until = WaitsUntil(*place);
     if (now_ < until) {
-      Due(until);
+      outcome_.Due(until);
     } else {
       released_.push_back({place, ""});
     }
@@ -314,7 +290,7 @@ void RelocationSteps::ReleasePlaces() {
   if (!told) return;
   for (const Release& release : released_) {
     const Status deleted = Delete(*release.place);
-    if (!deleted.ok()) Failed(deleted, "delete placeholder " + release.place->pod->Key());
+    if (!deleted.ok()) outcome_.Note(deleted, "delete placeholder " + release.place->pod->Key());
   }
   for (const auto& [id, moving] : scene_.moving) {
     RelocationMemory& memory = memory_[id];
@@ -378,14 +354,6 @@ bool RelocationSteps::CallOff(const std::string& node, std::string_view why) {
   return true;
 }
 
-bool RelocationSteps::IsLetGo(const Place& place) const {
-  const auto memory = memory_.find(place.what.id);
-  if (memory == memory_.end()) return false;
-  const auto eviction = memory->second.evictions.find(place.what.uid);
-  return eviction != memory->second.evictions.end() && eviction->second.let_go &&
-         now_ < eviction->second.again;
-}
-
 bool RelocationSteps::Write(Place& place, const PlaceFor& what) {
   JsonObject annotations;
   annotations[kPlaceFor] = WritePlaceFor(what);
@@ -397,26 +365,15 @@ bool RelocationSteps::Write(Place& place, const PlaceFor& what) {
                  JsonObject{{"metadata", std::move(metadata)}})
           .status();
   if (written.ok()) place.what = what;
-  if (written.ok() || IsGone(written)) return true;
-  Failed(written, "write placeholder " + place.pod->Key());
+  if (written.ok() || IsGoneOrChanged(written)) return true;
+  outcome_.Note(written, "write placeholder " + place.pod->Key());
   return false;
 }
 
 Status RelocationSteps::Delete(const Place& place) {
   Status deleted = DeletePlaceholder(place.pod->meta, client_);
-  return IsGone(deleted) ? Status::Ok() : deleted;
+  return IsGoneOrChanged(deleted) ? Status::Ok() : deleted;
 }
-
-void RelocationSteps::Failed(const Status& status, std::string_view doing) {
-  if (status.ok()) return;
-  if (status.code() == Code::kConflict) {
-    Due(now_ + kAfterConflict);  // a watch event will show the change
-  } else if (error_.ok() && status.code() != Code::kNotFound) {
-    error_ = status.Within(doing);
-  }
-}
-
-void RelocationSteps::Due(Time time) { due_ = std::min(due_.value_or(time), time); }
 
 void RelocationSteps::Note(const Moving& moving, RelocationNote::Kind kind, std::string message,
                            const Place* place) {

@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "base/text.h"
-#include "device/backend/child_process.h"
+#include "device/backend/driver_program.h"
 
 namespace nos::device {
 namespace {
@@ -38,11 +38,12 @@ std::string OneLine(std::string text) {
 
 Status ResetGpu(const GpuResetOptions& options, const std::string& uuid) {
   if (!IsGpuUuid(uuid)) return Invalid(fmt::format("'{}' is not the UUID of a GPU", uuid));
-  Program program{{options.program, "--gpu-reset", "-i", uuid}, OwnEnvironment()};
-  NOS_ASSIGN(const ProgramEnd end, RunProgram(std::move(program), "", options.within));
+  const Program program =
+      DriverProgram({options.program, "--gpu-reset", "-i", uuid}, OwnEnvironment());
+  NOS_ASSIGN(const ProgramEnd end, RunProgram(program, {.within = options.within}));
   if (end.how == "exit status 0") return Status::Ok();
   return {CodeOf(end.how), fmt::format("{} --gpu-reset -i {} failed ({}): {}", options.program,
-                                       uuid, end.how, OneLine(end.said))};
+                                       uuid, end.how, OneLine(end.output))};
 }
 
 }  // namespace nos::device

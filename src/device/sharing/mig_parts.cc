@@ -59,14 +59,14 @@ std::string MigOf(const std::string& device_id) {
 uint32_t DriverIdOf(uint32_t instance_id) { return instance_id & kDriverIds; }
 
 void MigParts::GiveWhole(bool give) {
-  backend_.GiveWhole(give);
+  backend().GiveWhole(give);
   const std::scoped_lock lock(mutex_);
   gives_ = give;
   if (!give) divided_.clear();
 }
 
 Result<std::vector<GpuInfo>> MigParts::ListGpus() {
-  NOS_ASSIGN(std::vector<GpuInfo> infos, backend_.ListGpus());
+  NOS_ASSIGN(std::vector<GpuInfo> infos, backend().ListGpus());
   const std::scoped_lock lock(mutex_);
   infos_.clear();
   for (const GpuInfo& info : infos) infos_[info.index] = info;
@@ -104,7 +104,7 @@ bool MigParts::MayBe(const GpuInstance& instance, int count) const {
 
 Result<std::vector<GpuInstance>> MigParts::ListInstances(int gpu) {
   const std::scoped_lock lock(mutex_);
-  NOS_ASSIGN(const std::vector<GpuInstance> driver, backend_.ListInstances(gpu));
+  NOS_ASSIGN(const std::vector<GpuInstance> driver, backend().ListInstances(gpu));
   // Forgets divided instances that have vanished, e.g. after a reboot.
   const auto info = infos_.find(gpu);
   const bool known = info != infos_.end() && info->second.problem.empty();
@@ -127,7 +127,7 @@ Result<std::vector<GpuInstance>> MigParts::ListInstances(int gpu) {
 }
 
 std::vector<std::string> MigParts::Adopt(std::span<const std::string> device_ids) {
-  std::vector<std::string> refused = backend_.Adopt(device_ids);
+  std::vector<std::string> refused = backend().Adopt(device_ids);
   const std::scoped_lock lock(mutex_);
   if (!gives_) return refused;
   std::map<int, Instances> listed;
@@ -148,7 +148,7 @@ const GpuInstance* MigParts::FindForAdoption(const std::string& uuid,
   for (const auto& [index, info] : infos_) {
     if (!info.mig_enabled || !info.problem.empty()) continue;
     const auto [known, fresh] = listed.try_emplace(index);
-    if (fresh) known->second = backend_.ListInstances(index).value_or({});
+    if (fresh) known->second = backend().ListInstances(index).value_or({});
     const auto found = std::ranges::find(known->second, uuid, &GpuInstance::uuid);
     if (found != known->second.end()) return &*found;
   }
@@ -197,7 +197,7 @@ Result<GpuInstance> MigParts::Create(int gpu, const std::string& profile, uint8_
   const auto part = gpu::ParsePartName(profile);
   const std::scoped_lock lock(mutex_);
   if (part) return CreatePart(gpu, *part, start);
-  Result<GpuInstance> made = backend_.Create(gpu, profile, start);
+  Result<GpuInstance> made = backend().Create(gpu, profile, start);
   if (made.ok()) divided_.erase(made->uuid);  // a new instance may reuse a UUID
   return made;
 }
@@ -209,17 +209,17 @@ Result<GpuInstance> MigParts::CreatePart(int gpu, const gpu::InstancePart& part,
     return Invalid(fmt::format("GPU {} has no {}@{} now", gpu, gpu::PartName(part), start));
   }
   const int number = start - *first;
-  NOS_ASSIGN(const std::vector<GpuInstance> driver, backend_.ListInstances(gpu));
+  NOS_ASSIGN(const std::vector<GpuInstance> driver, backend().ListInstances(gpu));
   const auto there = std::ranges::find_if(driver, [&](const GpuInstance& instance) {
     return instance.start == *first && instance.profile == part.profile;
   });
   if (there == driver.end()) {
-    NOS_ASSIGN(const GpuInstance made, backend_.Create(gpu, part.profile, *first));
+    NOS_ASSIGN(const GpuInstance made, backend().Create(gpu, part.profile, *first));
     if (MayBe(made, part.count)) {
       divided_[made.uuid] = {infos_[gpu].uuid, part.count, {number}};
       return ToPart(made, part.count, number);
     }
-    NOS_RETURN_IF_ERROR(backend_.Destroy(gpu, made.id));
+    NOS_RETURN_IF_ERROR(backend().Destroy(gpu, made.id));
     return Status(
         Code::kUnimplemented,
         fmt::format("{}@{} of GPU {} cannot be divided into {} parts: it has UUID '{}' and "
@@ -243,15 +243,15 @@ Status MigParts::Destroy(int gpu, uint32_t instance_id) {
   const std::scoped_lock lock(mutex_);
   const uint32_t driver_id = DriverIdOf(instance_id);
   const int number = static_cast<int>(instance_id >> kNumberShift) - 1;
-  if (number < 0 && divided_.empty()) return backend_.Destroy(gpu, instance_id);
-  NOS_ASSIGN(const std::vector<GpuInstance> driver, backend_.ListInstances(gpu));
+  if (number < 0 && divided_.empty()) return backend().Destroy(gpu, instance_id);
+  NOS_ASSIGN(const std::vector<GpuInstance> driver, backend().ListInstances(gpu));
   const auto there = std::ranges::find(driver, driver_id, &GpuInstance::id);
   const bool divided = there != driver.end() && there->complete && divided_.contains(there->uuid);
   if (number < 0 && divided) {
     return {Code::kUnavailable,
             fmt::format("{}@{} on GPU {} has parts", there->profile, there->start, gpu)};
   }
-  if (number < 0) return backend_.Destroy(gpu, instance_id);
+  if (number < 0) return backend().Destroy(gpu, instance_id);
   if (!divided) return NotFound(fmt::format("GPU {} has no instance {}", gpu, instance_id));
   return DestroyPart(*there, number);
 }
@@ -267,13 +267,13 @@ Status MigParts::DestroyPart(const GpuInstance& instance, int number) {
     divided.numbers.erase(number);
     return Status::Ok();
   }
-  NOS_RETURN_IF_ERROR(backend_.Destroy(instance.gpu, instance.id));
+  NOS_RETURN_IF_ERROR(backend().Destroy(instance.gpu, instance.id));
   divided_.erase(instance.uuid);
   return Status::Ok();
 }
 
 Readings MigParts::MeasureInstance(const GpuInstance& instance) {
-  if (instance.part_of.empty()) return backend_.MeasureInstance(instance);
+  if (instance.part_of.empty()) return backend().MeasureInstance(instance);
   return NothingMeasured("what one MPS share of a MIG instance uses is not told by the driver");
 }
 

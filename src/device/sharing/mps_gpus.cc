@@ -32,7 +32,7 @@ const gpu::Model& SharesModel(const GpuInfo& info, std::span<const GpuInstance> 
 }
 
 Result<std::vector<GpuInfo>> MpsGpus::ListGpus() {
-  NOS_ASSIGN(std::vector<GpuInfo> infos, backend_.ListGpus());
+  NOS_ASSIGN(std::vector<GpuInfo> infos, backend().ListGpus());
   const std::scoped_lock lock(mutex_);
   infos_.clear();
   for (GpuInfo& info : infos) {
@@ -78,7 +78,7 @@ Status MpsGpus::EnableMps(int gpu) {
                     gpu, known.info.memory_mib, options_.overhead_mib));
   }
   if (known.info.compute_mode != ComputeMode::kExclusiveProcess) {
-    NOS_RETURN_IF_ERROR(backend_.SetComputeMode(gpu, ComputeMode::kExclusiveProcess));
+    NOS_RETURN_IF_ERROR(backend().SetComputeMode(gpu, ComputeMode::kExclusiveProcess));
   }
   shares_.try_emplace(known.info.uuid);
   return Status::Ok();
@@ -93,13 +93,13 @@ Status MpsGpus::DisableMps(int gpu) {
             fmt::format("GPU {} still has {} MPS shares, {} among them: it stays in MPS mode", gpu,
                         known.shares->size(), MpsShareId(known.shares->begin()->second))};
   }
-  NOS_RETURN_IF_ERROR(backend_.SetComputeMode(gpu, ComputeMode::kDefault));
+  NOS_RETURN_IF_ERROR(backend().SetComputeMode(gpu, ComputeMode::kDefault));
   shares_.erase(known.info.uuid);
   return Status::Ok();
 }
 
 std::vector<std::string> MpsGpus::Adopt(std::span<const std::string> device_ids) {
-  std::vector<std::string> refused = backend_.Adopt(device_ids);
+  std::vector<std::string> refused = backend().Adopt(device_ids);
   const std::scoped_lock lock(mutex_);
   for (const std::string& id : device_ids) {
     if (std::string why = AdoptOne(id); !why.empty()) refused.push_back(std::move(why));
@@ -139,7 +139,7 @@ std::string MpsGpus::AdoptOne(const std::string& id) {
 }
 
 Result<std::vector<GpuInstance>> MpsGpus::ListInstances(int gpu) {
-  if (!IsShared(gpu)) return backend_.ListInstances(gpu);
+  if (!IsShared(gpu)) return backend().ListInstances(gpu);
   {
     const std::scoped_lock lock(mutex_);
     NOS_RETURN_IF_ERROR(Find(gpu).status());
@@ -194,7 +194,7 @@ Status MpsGpus::CheckRoom(const Known& gpu, int gib, int start) const {
 }
 
 Result<GpuInstance> MpsGpus::Create(int gpu, const std::string& profile, uint8_t start) {
-  if (!IsShared(gpu)) return backend_.Create(gpu, profile, start);
+  if (!IsShared(gpu)) return backend().Create(gpu, profile, start);
   const std::scoped_lock lock(mutex_);
   NOS_ASSIGN(const Known known, Find(gpu));
   const std::optional<int> gib = ParseMpsProfile(profile);
@@ -209,7 +209,7 @@ Result<GpuInstance> MpsGpus::Create(int gpu, const std::string& profile, uint8_t
 }
 
 Status MpsGpus::Destroy(int gpu, uint32_t instance_id) {
-  if (!IsShared(gpu)) return backend_.Destroy(gpu, instance_id);
+  if (!IsShared(gpu)) return backend().Destroy(gpu, instance_id);
   const std::scoped_lock lock(mutex_);
   NOS_ASSIGN(const Known known, Find(gpu));
   if (known.shares != nullptr && known.shares->erase(instance_id) > 0) return Status::Ok();
@@ -217,31 +217,27 @@ Status MpsGpus::Destroy(int gpu, uint32_t instance_id) {
 }
 
 Status MpsGpus::EnableMig(int gpu) {
-  if (!IsShared(gpu)) return backend_.EnableMig(gpu);
+  if (!IsShared(gpu)) return backend().EnableMig(gpu);
   return {Code::kUnavailable,
           fmt::format("GPU {} is in MPS mode: it takes MIG mode only after it has left that", gpu)};
 }
 
-Status MpsGpus::DisableMig(int gpu) { return backend_.DisableMig(gpu); }
-
 Status MpsGpus::ResetGpu(int gpu) {
-  if (!IsShared(gpu)) return backend_.ResetGpu(gpu);
+  if (!IsShared(gpu)) return backend().ResetGpu(gpu);
   return {Code::kUnavailable,
           fmt::format("GPU {} is in MPS mode: it is reset only after it has left that", gpu)};
 }
 
 Status MpsGpus::SetComputeMode(int gpu, ComputeMode mode) {
   if (mode == ComputeMode::kExclusiveProcess || !IsShared(gpu)) {
-    return backend_.SetComputeMode(gpu, mode);
+    return backend().SetComputeMode(gpu, mode);
   }
   return {Code::kUnavailable,
           fmt::format("GPU {} is in MPS mode: its MPS server only uses it", gpu)};
 }
 
-Readings MpsGpus::MeasureGpu(int gpu) { return backend_.MeasureGpu(gpu); }
-
 Readings MpsGpus::MeasureInstance(const GpuInstance& instance) {
-  if (!IsShared(instance.gpu)) return backend_.MeasureInstance(instance);
+  if (!IsShared(instance.gpu)) return backend().MeasureInstance(instance);
   return NothingMeasured("what one MPS share uses is not told by the driver");
 }
 

@@ -270,34 +270,15 @@ TEST_F(MpsGpusTest, RefusesInvalidIds) {
 }
 
 TEST_F(MpsGpusTest, KeepsSharesOfUnreadableGpu) {
-  class Broken final : public Backend {
+  class Broken final : public ForwardingBackend {
    public:
-    explicit Broken(Backend& inner) : inner_(inner) {}
+    using ForwardingBackend::ForwardingBackend;
     Result<std::vector<GpuInfo>> ListGpus() override {
-      auto infos = inner_.ListGpus();
+      auto infos = backend().ListGpus();
       if (broken) (*infos)[0].problem = "it has fallen off the bus";
       return infos;
     }
-    Result<std::vector<GpuInstance>> ListInstances(int gpu) override {
-      return inner_.ListInstances(gpu);
-    }
-    Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override {
-      return inner_.Create(gpu, profile, start);
-    }
-    Status Destroy(int gpu, uint32_t id) override { return inner_.Destroy(gpu, id); }
-    Status EnableMig(int gpu) override { return inner_.EnableMig(gpu); }
-    Status DisableMig(int gpu) override { return inner_.DisableMig(gpu); }
-    Status SetComputeMode(int gpu, ComputeMode mode) override {
-      return inner_.SetComputeMode(gpu, mode);
-    }
-    Readings MeasureGpu(int gpu) override { return inner_.MeasureGpu(gpu); }
-    Readings MeasureInstance(const GpuInstance& one) override {
-      return inner_.MeasureInstance(one);
-    }
     bool broken = false;
-
-   private:
-    Backend& inner_;
   } broken(gpus_);
   MpsGpus shares(broken);
   ASSERT_TRUE(shares.EnableMps(0).ok());

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "device/backend/driver_program.h"
 
 namespace nos::device {
 namespace {
@@ -120,19 +121,21 @@ std::vector<std::string> MpsTool::Environment() const {
 Result<ProcessHandle> MpsTool::StartDaemon() const {
   std::vector<std::string> arguments{options_.program, "-f"};
   if (options_.multi_user) arguments.emplace_back("-multiuser-server");
-  return StartProgram({std::move(arguments), Environment()});
+  return StartProgram(DriverProgram(std::move(arguments), Environment()));
 }
 
 Result<std::string> MpsTool::Ask(const std::string& command, Duration within) const {
-  Result<ProgramEnd> end = RunProgram({{options_.program}, Environment()}, command + "\n", within);
-  if (end.status().code() == Code::kDeadline) {
+  Result<ProgramEnd> end = RunProgram(DriverProgram({options_.program}, Environment()),
+                                      {.within = within, .input = command + "\n"});
+  const Code code = end.status().code();
+  if (code == Code::kDeadline || code == Code::kExhausted) {
     return Status(Code::kDeadline,
                   fmt::format("'{}' was not answered within {} s", command, ToSeconds(within)));
   }
   NOS_RETURN_IF_ERROR(end.status());
-  if (end->how == "exit status 0") return std::move(end->said);
-  return Status(Code::kUnavailable,
-                fmt::format("'{}' failed ({}): {}", command, end->how, Shortened(end->said, 200)));
+  if (end->how == "exit status 0") return std::move(end->output);
+  return Status(Code::kUnavailable, fmt::format("'{}' failed ({}): {}", command, end->how,
+                                                Shortened(end->output, 200)));
 }
 
 std::vector<ProcessHandle> MpsTool::FindDaemons() const {

@@ -36,14 +36,14 @@ bool IsMigProfile(std::string_view profile) {
 }
 
 void PlainGpus::GiveWhole(bool give) {
-  backend_.GiveWhole(give);
+  backend().GiveWhole(give);
   const std::scoped_lock lock(mutex_);
   gives_ = give;
   if (!give) instances_.clear();
 }
 
 Result<std::vector<GpuInfo>> PlainGpus::ListGpus() {
-  NOS_ASSIGN(std::vector<GpuInfo> infos, backend_.ListGpus());
+  NOS_ASSIGN(std::vector<GpuInfo> infos, backend().ListGpus());
   const std::scoped_lock lock(mutex_);
   infos_.clear();
   for (GpuInfo& info : infos) {
@@ -77,7 +77,7 @@ std::vector<std::string> PlainGpus::Adopt(std::span<const std::string> device_id
     const std::scoped_lock lock(mutex_);
     for (const std::string& id : device_ids) AdoptOne(id);
   }
-  return backend_.Adopt(device_ids);
+  return backend().Adopt(device_ids);
 }
 
 // REQUIRES: mutex_ is held.
@@ -103,7 +103,7 @@ Result<std::vector<GpuInstance>> PlainGpus::ListInstances(int gpu) {
       uuid = info->uuid;
     }
   }
-  if (uuid.empty()) return backend_.ListInstances(gpu);
+  if (uuid.empty()) return backend().ListInstances(gpu);
   return InstancesOn(uuid);
 }
 
@@ -124,7 +124,7 @@ std::vector<GpuInstance> PlainGpus::InstancesOn(const std::string& uuid) {
 Result<GpuInstance> PlainGpus::Create(int gpu, const std::string& profile, uint8_t start) {
   if (profile != kWholeProfile && profile != kTimeProfile) {
     NOS_RETURN_IF_ERROR(CheckEmpty(gpu));
-    return backend_.Create(gpu, profile, start);
+    return backend().Create(gpu, profile, start);
   }
   const std::scoped_lock lock(mutex_);
   const GpuInfo* info = Plain(gpu);
@@ -155,7 +155,7 @@ Status PlainGpus::Destroy(int gpu, uint32_t instance_id) {
       return NotFound(fmt::format("GPU {} has no instance {}", gpu, instance_id));
     }
   }
-  return backend_.Destroy(gpu, instance_id);
+  return backend().Destroy(gpu, instance_id);
 }
 
 Status PlainGpus::CheckEmpty(int gpu) {
@@ -170,30 +170,30 @@ Status PlainGpus::CheckEmpty(int gpu) {
 
 Status PlainGpus::EnableMig(int gpu) {
   NOS_RETURN_IF_ERROR(CheckEmpty(gpu));
-  return backend_.EnableMig(gpu);
+  return backend().EnableMig(gpu);
 }
 
 Status PlainGpus::ResetGpu(int gpu) {
   NOS_RETURN_IF_ERROR(CheckEmpty(gpu));
-  return backend_.ResetGpu(gpu);
+  return backend().ResetGpu(gpu);
 }
 
 Status PlainGpus::EnableMps(int gpu) {
   NOS_RETURN_IF_ERROR(CheckEmpty(gpu));
-  return backend_.EnableMps(gpu);
+  return backend().EnableMps(gpu);
 }
 
 Status PlainGpus::SetComputeMode(int gpu, ComputeMode mode) {
   if (mode != ComputeMode::kDefault) NOS_RETURN_IF_ERROR(CheckEmpty(gpu));
-  return backend_.SetComputeMode(gpu, mode);
+  return backend().SetComputeMode(gpu, mode);
 }
 
 Readings PlainGpus::MeasureInstance(const GpuInstance& instance) {
-  if (instance.profile == kWholeProfile) return backend_.MeasureGpu(instance.gpu);
+  if (instance.profile == kWholeProfile) return backend().MeasureGpu(instance.gpu);
   if (instance.profile == kTimeProfile) {
     return NothingMeasured("what one of several pods on a GPU uses is not told by the driver");
   }
-  return backend_.MeasureInstance(instance);
+  return backend().MeasureInstance(instance);
 }
 
 }  // namespace nos::device

@@ -1,28 +1,20 @@
 #include "kube/transport/exec_plugin.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
-#include <system_error>
+#include <utility>
+#include <vector>
 
-#include "base/argv.h"
+#include "base/process.h"
 #include "codec/base64.h"
 #include "codec/json.h"
 
 namespace nos::kube {
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 constexpr size_t kMaxOutput = size_t{1} << 20;  // bytes
 constexpr int kMaxArguments = 1000;
-
-std::string Words(int fault) { return std::generic_category().message(fault); }
 
 std::string ExecInfo(const ExecPlugin& plugin, const ConnectionConfig& cluster,
                      std::string_view ca_pem) {
@@ -38,8 +30,7 @@ std::string ExecInfo(const ExecPlugin& plugin, const ConnectionConfig& cluster,
 
 std::vector<std::string> Environment(const ExecPlugin& plugin, const ConnectionConfig& cluster,
                                      std::string_view ca_pem) {
-  std::vector<std::string> all;
-  for (char** entry = environ; *entry != nullptr; ++entry) all.emplace_back(*entry);
+  std::vector<std::string> all = OwnEnvironment();
   for (const auto& [name, value] : plugin.environment) {
     const std::string start = fmt::format("{}=", name);
     std::erase_if(all, [&](const std::string& entry) { return entry.starts_with(start); });
@@ -49,65 +40,17 @@ std::vector<std::string> Environment(const ExecPlugin& plugin, const ConnectionC
   return all;
 }
 
-// Returns the child's process id; its stdout is the write end of `pipe`.
-Result<pid_t> Spawn(const ExecPlugin& plugin, const ConnectionConfig& cluster,
-                    std::string_view ca_pem, const int (&pipe)[2]) {
-  std::vector<std::string> arguments{plugin.command};
-  arguments.insert(arguments.end(), plugin.arguments.begin(), plugin.arguments.end());
-  std::vector<std::string> environment = Environment(plugin, cluster, ca_pem);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, pipe[1], STDOUT_FILENO);
-  pid_t child = 0;
-  const int fault = posix_spawnp(&child, arguments[0].c_str(), &actions, nullptr,
-                                 ArgvOf(arguments).data(), ArgvOf(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (fault != 0) return Status(Code::kPermission, Words(fault));
-  return child;
-}
-
-// Reads until the other end closes.
-Result<std::string> ReadAll(int fd) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  std::string text;
-  for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-    pollfd readable{fd, POLLIN, 0};
-    const int ready = left.count() <= 0 ? 0 : poll(&readable, 1, static_cast<int>(left.count()));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return Status(Code::kDeadline, "gave nothing within a minute");
-    char buffer[4096];
-    const ssize_t count = read(fd, buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Status(Code::kPermission, Words(errno));
-    if (count == 0) return text;
-    text.append(buffer, static_cast<size_t>(count));
-    if (text.size() > kMaxOutput) return Status(Code::kPermission, "printed more than 1 MiB");
-  }
-}
-
 Result<std::string> Run(const ExecPlugin& plugin, const ConnectionConfig& cluster,
                         std::string_view ca_pem) {
   if (plugin.arguments.size() > kMaxArguments) return Invalid("has too many arguments");
-  int pipe[2];
-  if (pipe2(pipe, O_CLOEXEC) != 0) return Status(Code::kUnavailable, Words(errno));
-  const Result<pid_t> child = Spawn(plugin, cluster, ca_pem, pipe);
-  (void)close(pipe[1]);
-  Result<std::string> text = child.ok() ? ReadAll(pipe[0]) : Result<std::string>(child.status());
-  (void)close(pipe[0]);
-  if (!child.ok()) return text;
-  if (!text.ok()) (void)kill(*child, SIGKILL);
-  int result = 0;
-  while (waitpid(*child, &result, 0) < 0 && errno == EINTR) {
-  }
-  if (text.ok() && (!WIFEXITED(result) || WEXITSTATUS(result) != 0)) {
-    return Status(Code::kPermission, WIFEXITED(result)
-                                         ? fmt::format("exited with {}", WEXITSTATUS(result))
-                                         : fmt::format("was ended by signal {}", WTERMSIG(result)));
-  }
-  return text;
+  Program program{{plugin.command}, Environment(plugin, cluster, ca_pem)};
+  program.arguments.insert(program.arguments.end(), plugin.arguments.begin(),
+                           plugin.arguments.end());
+  NOS_ASSIGN(ProgramEnd end, RunProgram(std::move(program), {.within = kTimeout,
+                                                             .max_output = kMaxOutput,
+                                                             .error_output = Stderr::kInherit}));
+  if (end.how != "exit status 0") return Status(Code::kPermission, "ended with " + end.how);
+  return std::move(end.output);
 }
 
 Result<ExecCredential> Parse(std::string_view text, std::string_view api_version) {

@@ -1,0 +1,101 @@
+#include "controllers/autoscaler/events.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "controllers/autoscaler/metrics.h"
+#include "scheduling/pod_names.h"
+
+namespace nos::controllers {
+namespace {
+
+constexpr size_t kMaxText = 1000;  // bytes, of the message of a decision
+
+}  // namespace
+
+ScalingEvents::ScalingEvents(size_t remembered, Metrics* metrics)
+    : remembered_(remembered), metrics_(metrics) {
+  if (metrics_ == nullptr) return;
+  // Initialise the counters: Prometheus increase() misses the first event of a series that starts
+  // at 1.
+  for (const char* action : {"grow", "shrink", "move", "call-off", "close", "keep"}) {
+    metrics_->Count(kScalingDecisions, {{"action", action}}, 0);
+  }
+}
+
+void ScalingEvents::OfPool(const cluster::NodePool& pool, kube::EventType type, const char* reason,
+                           std::string message) {
+  queue_.Say({{std::string(cluster::kNodePool), "", pool.meta.name, pool.meta.uid,
+               fmt::format("{}/{}", cluster::kPoolGroup, cluster::kPoolVersion)},
+              type,
+              reason,
+              std::move(message)});
+}
+
+void ScalingEvents::OfNode(const std::string& name, kube::EventType type, const char* reason,
+                           std::string message) {
+  queue_.Say({{"Node", "", name, name}, type, reason, std::move(message)});
+}
+
+void ScalingEvents::OfPod(const cluster::Pod& pod, const char* reason, std::string message) {
+  queue_.Say({{"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid},
+              kube::EventType::kNormal,
+              reason,
+              std::move(message)});
+}
+
+void ScalingEvents::OfRelocations(const std::vector<RelocationNote>& notes,
+                                  const reconcile::Listers& view, Time now) {
+  const auto of_node = [&](const RelocationNote& note, kube::EventType type, const char* reason) {
+    if (!note.node.empty()) OfNode(note.node, type, reason, note.message);
+  };
+  const auto of_pod = [&](const std::string& key, const char* reason, const std::string& text) {
+    const auto pod = view.pods.Get(key);
+    if (pod != nullptr) OfPod(*pod, reason, scheduling::NamesOnlyFor(pod->meta.ns, text));
+  };
+  for (const RelocationNote& note : notes) {
+    switch (note.kind) {
+      case RelocationNote::Kind::kStarted:
+        of_node(note, kube::EventType::kNormal, "NodeEmptying");
+        break;
+      case RelocationNote::Kind::kHeld:
+        break;
+      case RelocationNote::Kind::kEvicted:
+        of_pod(note.pod, "MovedAway", note.message);
+        break;
+      case RelocationNote::Kind::kMoved:
+        if (!note.for_pod.empty()) of_pod(note.for_pod, "MadeRoom", note.message);
+        break;
+      case RelocationNote::Kind::kBadMark:
+        OfNode(note.node, kube::EventType::kWarning, "BadRemovalMark", note.message);
+        break;
+      case RelocationNote::Kind::kCalledOff:
+        of_node(note, kube::EventType::kNormal, "NodeKept");
+        Record(
+            {.action = "call-off", .pool = note.pool, .node = note.node, .message = note.message},
+            now);
+        break;
+    }
+  }
+}
+
+void ScalingEvents::Record(ScalingDecision decision, Time now) {
+  if (metrics_ != nullptr) metrics_->Count(kScalingDecisions, {{"action", decision.action}});
+  decision.message = Shortened(decision.message, kMaxText);
+  decision.time = now;
+  decision.sequence = ++last_sequence_;
+  Log(LogLevel::kInfo, "scaling decision",
+      {{"action", decision.action}, {"message", decision.message}});
+  decisions_.push_back(std::move(decision));
+  if (decisions_.size() > remembered_) decisions_.pop_front();
+}
+
+void ScalingEvents::Publish(const reconcile::Listers& view, kube::Client& client,
+                            const Clock& clock) {
+  queue_.Tell(view, client, clock);
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,46 @@
+#include "controllers/scheduler/pod_placer.h"
+
+#include <utility>
+
+namespace nos::controllers {
+
+bool PodPlacer::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now) {
+  const scheduling::Framework& framework = *profiles_.Of(*pod).framework;
+  if (bindings_.Adopt(pod, framework, now)) return true;
+  scheduling::Decision decision = engine_.Schedule(framework, pod);
+  if (decision.node == nullptr) {
+    diagnosis = std::move(decision.diagnosis);
+    return false;
+  }
+  const scheduling::Verdict reserved = bindings_.Assume(pod, framework, *decision.node);
+  if (!reserved.fits()) bindings_.Release(pod->Key(), reserved.message, now);
+  return true;
+}
+
+bool PodPlacer::PlaceAmong(const Pod& pod, std::span<const size_t> among,
+                           scheduling::Diagnosis& diagnosis) {
+  const scheduling::Framework& framework = *profiles_.Of(*pod).framework;
+  scheduling::Decision decision = engine_.Schedule(framework, pod, among);
+  if (decision.node == nullptr) {
+    diagnosis = std::move(decision.diagnosis);
+    return false;
+  }
+  const scheduling::Verdict reserved = bindings_.Assume(pod, framework, *decision.node);
+  if (reserved.fits()) return true;
+  bindings_.Abandon(pod->Key());
+  scheduling::DiagnosisBuilder builder;
+  builder.Refuse(reserved, static_cast<int>(engine_.snapshot().size()), nullptr);
+  diagnosis = std::move(builder).Finish();
+  return false;
+}
+
+void PodPlacer::StartBinding(const std::string& key, kube::Client& client, Time now) {
+  const BindingCycle::Binding* binding = bindings_.Find(key);
+  if (binding == nullptr) return;
+  if (binding->awaits_instances && binding->pod->nominated_node != binding->node) {
+    nominations_.Write(binding->pod, binding->node, client);  // keeps the partitioner off the node
+  }
+  bindings_.Start(key, client, now);
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,70 @@
+#include "controllers/scheduler/preemption/agent_waits.h"
+
+#include "controllers/pending/assumed.h"
+
+namespace nos::controllers {
+namespace {
+
+// True if the agents of both report the same status.
+bool ReportTheSame(const cluster::Node& a, const cluster::Node& b) {
+  const auto status_of = [](const cluster::Node& node) {
+    cluster::StringMap status;
+    for (const auto& [key, value] : node.meta.annotations) {
+      if (key.starts_with("nos.nebuly.com/status-")) status.emplace(key, value);
+    }
+    return status;
+  };
+  return status_of(a) == status_of(b);
+}
+
+}  // namespace
+
+bool AgentWaits::MayWait(const std::string& pod_key, Time now) {
+  std::optional<Time>& until = until_[pod_key];
+  // An old wait had another cause.
+  if (until && now >= *until + 10 * limit_) until.reset();
+  if (!until) {
+    until = now + limit_;
+    ends_.emplace(*until, pod_key);
+  }
+  return now < *until;
+}
+
+std::vector<std::string> AgentWaits::TakeExpired(Time now) {
+  std::vector<std::string> expired;
+  while (!ends_.empty() && ends_.begin()->first <= now) {
+    auto end = ends_.extract(ends_.begin()).value();
+    const auto wait = until_.find(end.second);
+    if (wait != until_.end() && wait->second == end.first) expired.push_back(std::move(end.second));
+  }
+  return expired;
+}
+
+std::optional<Time> AgentWaits::NextDue() const {
+  if (ends_.empty()) return std::nullopt;
+  return ends_.begin()->first;
+}
+
+void AgentWaits::MarkSilent(const std::string& node) {
+  if (const cluster::NodeInfo* info = engine_.snapshot().Find(node)) {
+    silent_.insert_or_assign(node, info->node);
+  }
+}
+
+std::vector<std::string> AgentWaits::SilentNodes() {
+  std::erase_if(silent_, [&](const auto& entry) {
+    const cluster::NodeInfo* info = engine_.snapshot().Find(entry.first);
+    return info == nullptr || !ReportTheSame(*info->node, *entry.second);
+  });
+  std::vector<std::string> names;
+  names.reserve(silent_.size());
+  for (const auto& [name, node] : silent_) names.push_back(name);
+  return names;
+}
+
+void AgentWaits::LeaveOutSilentNodes(const cluster::Pod& pod, cluster::ClusterSnapshot& snapshot) {
+  if (!AsksForSlices(pod, GivesWhole(snapshot))) return;
+  for (const std::string& name : SilentNodes()) snapshot.RemoveNode(name);
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,190 @@
+#include "controllers/scheduler/preemption/evictor.h"
+
+#include <fmt/core.h>
+
+#include <atomic>
+#include <utility>
+
+#include "base/log.h"
+#include "controllers/scheduler/post.h"
+#include "reconcile/condition.h"
+#include "scheduling/pod_names.h"
+
+namespace nos::controllers {
+
+struct Evictor::Eviction {
+  Pod victim, preemptor;
+  bool for_quota;
+  Time time;
+  PodNotice event;  // to be published on success
+};
+
+// Evictions that wait for nominations to be written.
+struct Evictor::Batch {
+  std::string preemptor;  // keys, also of the victims
+  std::vector<std::string> victims;
+  std::vector<kube::Workers::Call> evictions;
+  std::atomic<size_t> unwritten = 0;
+  std::atomic<bool> refused = false;
+};
+
+struct Evictor::Results {
+  struct Failure {
+    std::string victim, preemptor;  // keys
+    bool uncertain = false;         // the call was not answered, so it may have taken effect
+  };
+  kube::Inbox<Failure> failures;
+  kube::Inbox<PodNotice> events;
+  std::function<void()> wake;
+
+  void Wake() const {
+    if (wake) wake();
+  }
+};
+
+Evictor::Evictor(scheduling::Engine& engine, BindingCycle& bindings, TerminatingPods& terminating,
+                 Nominations& nominations, SchedulerMeasures& metrics, kube::Workers* workers,
+                 std::function<void()> wake)
+    : engine_(engine),
+      bindings_(bindings),
+      terminating_(terminating),
+      nominations_(nominations),
+      metrics_(metrics),
+      workers_(workers),
+      results_(std::make_shared<Results>()) {
+  results_->wake = std::move(wake);
+}
+
+void Evictor::Start(const Places& places, const std::vector<Pod>& victims, bool for_quota,
+                    kube::Client& client, Time now) {
+  // 1. Reserve in the engine at once, so that no other pod takes the capacity meanwhile.
+  const Pod& preemptor = places.front().first;
+  auto batch = std::make_shared<Batch>();
+  batch->preemptor = preemptor->Key();
+  if (!victims.empty()) metrics_.Preempted(victims.size());
+  for (const auto& [pod, node] : places) {
+    nominations_.Set(pod, node, now);
+    nominations_.MarkEvicting(pod->Key());
+  }
+
+  // 2. Prepare the evictions. They count as terminating from here on.
+  for (const Pod& victim : victims) {
+    auto eviction = Evict(victim, preemptor, for_quota, now);
+    if (!eviction) continue;
+    batch->victims.push_back(victim->Key());
+    batch->evictions.push_back(*std::move(eviction));
+  }
+
+  // 3. Write the nominations. The last write sends the evictions, or drops them if one failed.
+  const auto go_on = [results = results_, workers = workers_, batch](kube::Client& with) {
+    if (batch->refused) {
+      for (const std::string& victim : batch->victims) {
+        results->failures.Put({victim, batch->preemptor});
+      }
+      return results->Wake();
+    }
+    for (kube::Workers::Call& eviction : batch->evictions) Post(workers, with, std::move(eviction));
+  };
+  Places unwritten = places;
+  std::erase_if(unwritten,
+                [](const auto& place) { return place.first->nominated_node == place.second; });
+  if (unwritten.empty()) return go_on(client);
+  batch->unwritten = unwritten.size();
+  for (const auto& [pod, node] : unwritten) {
+    Post(workers_, client, [pod, node, batch, go_on](kube::Client& with) {
+      const Status written = PatchNominatedNode(*pod, node, with);
+      if (!written.ok()) {
+        Log(LogLevel::kWarn, "failed to patch nominated node of Pod, evicting no victims",
+            {{"pod", pod->Key()}, {"error", written.ToString()}});
+        batch->refused = true;
+      }
+      if (--batch->unwritten == 0) go_on(with);
+    });
+  }
+}
+
+void Evictor::Retry(const Pod& preemptor, bool for_quota, kube::Client& client, Time now) {
+  const auto unanswered = unanswered_.extract(preemptor->Key());
+  if (unanswered.empty()) return;
+  for (const Pod& victim : unanswered.mapped()) {
+    const auto* placed = engine_.FindPlaced(victim->Key());
+    if (placed == nullptr || placed->pod->meta.uid != victim->meta.uid) continue;
+    if (auto eviction = Evict(placed->pod, preemptor, for_quota, now)) {
+      Post(workers_, client, *std::move(eviction));
+    }
+  }
+}
+
+Evictor::Outcome Evictor::CollectResults() {
+  Outcome outcome;
+  for (auto& [victim, preemptor, uncertain] : results_->failures.TakeAll()) {
+    const auto* placed = engine_.FindPlaced(victim);
+    if (uncertain && terminating_.IsEvicted(victim) && placed != nullptr) {
+      unanswered_[preemptor].push_back(placed->pod);
+    }
+    terminating_.EvictionFailed(victim);
+    nominations_.UnmarkEvicting(preemptor);
+    outcome.failed.push_back(std::move(preemptor));
+  }
+  outcome.events = results_->events.TakeAll();
+  return outcome;
+}
+
+// Returns the call to make, if any.
+std::optional<kube::Workers::Call> Evictor::Evict(const Pod& victim, const Pod& preemptor,
+                                                  bool for_quota, Time now) {
+  const std::string key = victim->Key();
+  const BindingCycle::Binding* binding = bindings_.Find(key);
+  if (binding != nullptr && binding->stage == BindingCycle::Stage::kPreparing &&
+      binding->writes == 0) {
+    bindings_.Release(
+        key,
+        fmt::format("its place is taken by {}, {}",
+                    scheduling::NamesOf({preemptor->Key()}, victim->meta.ns),
+                    for_quota ? "to which its elastic quota gives a right" : "of higher priority"),
+        now);
+    return std::nullopt;
+  }
+  if (scheduling::EndsByPreemption(*victim)) return std::nullopt;
+  if (!terminating_.MarkEvicted(key, for_quota)) return std::nullopt;
+  const auto* placed = engine_.FindPlaced(key);
+  const std::string node = placed == nullptr ? victim->node_name : placed->node;
+  // Only pods of its own namespace may see the preemptor's name.
+  const bool related = preemptor->meta.ns == victim->meta.ns;
+  PodNotice event{
+      victim, "Preempted",
+      fmt::format("Preempted by pod {}{} on node {}{}", preemptor->meta.uid,
+                  related ? fmt::format(" ({})", preemptor->Key()) : "", node,
+                  for_quota ? ": its elastic quota has a right to what is borrowed here" : ""),
+      node};
+  return [results = results_,
+          eviction = Eviction{victim, preemptor, for_quota, now, std::move(event)}](
+             kube::Client& with) { Send(eviction, *results, with); };
+}
+
+void Evictor::Send(const Eviction& eviction, Results& results, kube::Client& client) {
+  const cluster::Pod& victim = *eviction.victim;
+  const cluster::Pod& preemptor = *eviction.preemptor;
+  const reconcile::WantedCondition condition{
+      "DisruptionTarget", "True", "PreemptionByScheduler",
+      fmt::format("{}: preempting to accommodate a {}", preemptor.scheduler_name,
+                  eviction.for_quota ? "pod to which its elastic quota gives a right"
+                                     : "higher priority pod")};
+  const Json options = {{"preconditions", {{"uid", victim.meta.uid}}}};
+  Status deleted = reconcile::WriteCondition(client, victim, condition, eviction.time);
+  if (deleted.ok()) {
+    deleted = client.Delete(kube::kPods, victim.meta.ns, victim.meta.name, options);
+  }
+  if (deleted.ok() || deleted.code() == Code::kNotFound) {
+    Log(LogLevel::kInfo, "Evicting Pod for a Pod of higher priority or with a quota guarantee",
+        {{"pod", victim.Key()}, {"for", preemptor.Key()}, {"node", eviction.event.node}});
+    results.events.Put(eviction.event);
+  } else {
+    // A conflict may come from an earlier attempt of this scheduler that was not answered.
+    const bool uncertain = deleted.code() == Code::kDeadline || deleted.code() == Code::kConflict;
+    results.failures.Put({victim.Key(), preemptor.Key(), uncertain});
+  }
+  results.Wake();
+}
+
+}  // namespace nos::controllers

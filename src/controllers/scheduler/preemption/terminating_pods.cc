@@ -1,0 +1,134 @@
+#include "controllers/scheduler/preemption/terminating_pods.h"
+
+#include <algorithm>
+
+#include "controllers/scheduler/pods.h"
+#include "reconcile/condition.h"
+
+namespace nos::controllers {
+namespace {
+
+// True if both are the same quota or have a common ancestor with limits.
+bool SharesLimits(const quota::Balance& balance, size_t a, size_t b) {
+  if (a == b) return true;
+  const std::vector<quota::Member> others = balance.PathOf(b);
+  return std::ranges::any_of(balance.PathOf(a), [&](const quota::Member& member) {
+    const quota::Terms& terms = balance.terms(member.account);
+    return (!terms.max.empty() || !terms.borrowing_limit.empty()) &&
+           std::ranges::find(others, member.account, &quota::Member::account) != others.end();
+  });
+}
+
+}  // namespace
+
+void TerminatingPods::OnPod(const std::string& key, const Pod& after, bool successor) {
+  const bool ends = after != nullptr && scheduling::EndsByPreemption(*after);
+  if (after == nullptr || successor || ends) evicted_.erase(key);
+  ends&& RunsSomewhere(after) ? void(terminating_.insert(key)) : void(terminating_.erase(key));
+  engine_.SetLeaving(key, evicted_.contains(key) || terminating_.contains(key));
+}
+
+bool TerminatingPods::MarkEvicted(const std::string& key, bool for_quota) {
+  if (!evicted_.emplace(key, for_quota).second) return false;
+  engine_.SetLeaving(key, true);
+  return true;
+}
+
+void TerminatingPods::EvictionFailed(const std::string& key) {
+  evicted_.erase(key);
+  engine_.SetLeaving(key, terminating_.contains(key));
+}
+
+std::vector<TerminatingPods::Pod> TerminatingPods::All() const {
+  std::vector<Pod> all;
+  const auto add = [&](const std::string& key) {
+    const auto* placed = engine_.FindPlaced(key);
+    if (placed != nullptr && !IsOnLostNode(*placed)) all.push_back(placed->pod);
+  };
+  for (const auto& [key, for_quota] : evicted_) add(key);
+  for (const std::string& key : terminating_) {
+    if (!evicted_.contains(key)) add(key);
+  }
+  return all;
+}
+
+std::vector<TerminatingPods::Pod> TerminatingPods::OnLostNodes(const cluster::Pod& seen_by) const {
+  const quota::Balance& balance = engine_.ledger().balance();
+  const auto own = balance.AccountOf(seen_by.meta.ns);
+  std::vector<Pod> leaving;
+  for (const std::string& key : terminating_) {
+    const auto* placed = engine_.FindPlaced(key);
+    if (placed == nullptr || !IsOnLostNode(*placed)) continue;
+    const auto theirs = balance.AccountOf(placed->pod->meta.ns);
+    if (!own || !theirs || !SharesLimits(balance, *own, *theirs)) leaving.push_back(placed->pod);
+  }
+  return leaving;
+}
+
+std::vector<TerminatingPods::Pod> TerminatingPods::RestOfGangs(
+    const std::vector<Pod>& leaving) const {
+  std::vector<Pod> rest;
+  std::set<std::string> known;
+  for (const Pod& pod : leaving) known.insert(pod->Key());
+  const auto around = engine_.snapshot().ShareContext();
+  for (const Pod& pod : leaving) {
+    const auto evicted = evicted_.find(pod->Key());
+    if (evicted != evicted_.end() ? !evicted->second : reconcile::WhyReclaimed(*pod) == nullptr)
+      continue;
+    const scheduling::EvictionUnit unit = UnitOf(pod);
+    const auto stay = std::ranges::count_if(
+        unit, [&](const Pod& member) { return !known.contains(member->Key()); });
+    if (unit.size() == 1 || stay >= SizeOfGang(*pod, *around).least) continue;
+    for (const Pod& member : unit) {
+      if (known.insert(member->Key()).second) rest.push_back(member);
+    }
+  }
+  return rest;
+}
+
+scheduling::EvictionUnit TerminatingPods::UnitOf(const Pod& pod) const {
+  const std::string gang = GangOf(*pod);
+  const auto around = engine_.snapshot().ShareContext();
+  if (gang.empty() || around == nullptr || SizeOfGang(*pod, *around).least <= 1) return {pod};
+  scheduling::EvictionUnit unit{pod};
+  for (const Pod& member : gangs_.Of(gang)) {
+    const auto* placed = engine_.FindPlaced(member->Key());
+    if (placed != nullptr && member->Key() != pod->Key()) unit.push_back(placed->pod);
+  }
+  return unit;
+}
+
+std::optional<Time> TerminatingPods::GoneFor(const cluster::Pod& nominated) const {
+  std::optional<Time> last;
+  for (const std::string& key : terminating_) {
+    const auto* placed = engine_.FindPlaced(key);
+    if (placed == nullptr || IsOnLostNode(*placed)) continue;
+    const std::string by = reconcile::EvictedBy(*placed->pod);
+    if (!by.empty() && by != nominated.scheduler_name) continue;
+    if (placed->node != nominated.nominated_node &&
+        reconcile::WhyReclaimed(*placed->pod) == nullptr)
+      continue;
+    last = std::max(last, placed->pod->meta.deleted);
+  }
+  return last;
+}
+
+bool TerminatingPods::AnyOn(const std::vector<Pod>& leaving, const std::string& node) const {
+  return std::ranges::any_of(
+      leaving, [&](const Pod& pod) { return engine_.FindPlaced(pod->Key())->node == node; });
+}
+
+void TerminatingPods::Vacate(const std::vector<Pod>& leaving,
+                             cluster::ClusterSnapshot& snapshot) const {
+  for (const Pod& pod : leaving) {
+    // Ignored: the snapshot may no longer have it.
+    (void)snapshot.Vacate(*pod, engine_.FindPlaced(pod->Key())->node);
+  }
+}
+
+bool TerminatingPods::IsOnLostNode(const scheduling::Engine::Placed& placed) const {
+  const cluster::NodeInfo* info = engine_.snapshot().Find(placed.node);
+  return info == nullptr || scheduling::IsLost(*info->node);
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,173 @@
+#include "controllers/scheduler/preemption/victim_search.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cluster/annotations.h"
+#include "controllers/gangs.h"
+#include "controllers/scheduler/pods.h"
+#include "scheduling/explain_promises.h"
+#include "scheduling/pod_kind.h"
+
+namespace nos::controllers {
+namespace {
+
+// The pod that holds the instance according to the node's agent. Empty: none is reported.
+std::string_view HolderOf(const cluster::NodeGpus& reported, int gpu,
+                          const gpu::Placement& placement) {
+  const auto there = std::ranges::find(reported.gpus, gpu, &cluster::Gpu::index);
+  if (there == reported.gpus.end()) return "";
+  const auto& instances = there->instances;
+  const auto held = std::ranges::find(instances, placement, &cluster::Instance::placement);
+  return held == instances.end() ? std::string_view() : held->pod;
+}
+
+// Frees instances of node(i) that its agent still reports as held by pods that no longer exist.
+void FreeOrphanedInstances(cluster::ClusterSnapshot& snapshot, size_t i) {
+  if (!scheduling::IsBehind(snapshot.node(i))) return;
+  const cluster::Node& node = *snapshot.node(i).node;
+  const cluster::NodeGpus reported = cluster::ReadNodeGpus(node, snapshot.catalogue());
+  cluster::NodeGpus gpus = snapshot.node(i).gpus;
+  for (cluster::Gpu& gpu : gpus.gpus) {
+    for (cluster::Instance& instance : gpu.instances) {
+      const bool orphaned =
+          instance.pod.empty() && !HolderOf(reported, gpu.index, instance.placement).empty();
+      instance.used = instance.used && !orphaned;
+    }
+  }
+  (void)snapshot.SetGpus(node.meta.name, std::move(gpus));  // cannot fail: the node exists
+}
+
+}  // namespace
+
+std::string KindOfPreemptor(const cluster::Pod& pod) {
+  return fmt::format("{}{} {}/{}/{}", scheduling::KindOf(pod), pod.preemption_policy, pod.priority,
+                     pod.scheduler_name, GangOf(pod));
+}
+
+std::string WhyNeverPreempts(const cluster::Pod& pod) {
+  return pod.preemption_policy == "Never" ? "not eligible due to preemptionPolicy=Never." : "";
+}
+
+VictimSearch::VictimSearch(scheduling::Engine& engine, const Profiles& profiles,
+                           const EvictionPolicy& policy, const TerminatingPods& terminating,
+                           const ForeignNominations& foreign, AgentWaits& waits)
+    : engine_(engine),
+      profiles_(profiles),
+      policy_(policy),
+      terminating_(terminating),
+      foreign_(foreign),
+      waits_(waits) {}
+
+std::string VictimSearch::WhyWait(const Pod& pod, Time now) {
+  // The watch may show an older value.
+  cluster::Pod self = *pod;
+  self.nominated_node = engine_.NomineeNode(pod->Key());
+  self.preemption_policy.clear();  // a policy of Never does not exclude an existing nomination
+  const cluster::NodeInfo* nominee = engine_.snapshot().Find(self.nominated_node);
+  if (nominee == nullptr) return "";
+  const bool waits = std::ranges::any_of(nominee->pods, [&](const Pod& p) {
+    return p->priority < pod->priority && terminating_.IsEvicted(p->Key());
+  });
+  if (waits) return "the pods in its way on the nominated node are being evicted.";
+  const scheduling::Framework& framework = *profiles_.Of(*pod).framework;
+  std::string why = scheduling::WhyNotPreempt(framework, engine_.snapshot(), self);
+  if (!why.empty() || !AwaitsAgent(pod, *nominee, {}, now)) return why;
+  return std::string(scheduling::kAwaitsAgent);
+}
+
+std::string VictimSearch::WhyWait(const Pod& pod, const std::vector<Pod>& leaving, Time now) {
+  const cluster::NodeInfo* nominee = engine_.snapshot().Find(engine_.NomineeNode(pod->Key()));
+  if (nominee == nullptr || !AwaitsAgent(pod, *nominee, leaving, now)) return "";
+  return std::string(scheduling::kAwaitsAgent);
+}
+
+bool VictimSearch::IsAgentBehind(const std::string& node) const {
+  const cluster::NodeInfo* info = engine_.snapshot().Find(node);
+  return info != nullptr && scheduling::IsBehind(*info);
+}
+
+std::optional<scheduling::Preemption> VictimSearch::ByPriority(const SchedulerProfile& profile,
+                                                               const cluster::Pod& pod) {
+  if (!profile.preemption || !policy_.MayPreempt(profile, pod)) return std::nullopt;
+  const bool alike =
+      HasNoPositiveInterPodConstraints(pod) && engine_.NomineeNode(pod.Key()).empty();
+  std::string kind = alike ? KindOfPreemptor(pod) : "";
+  if (alike && hopeless_.Contains(kind, engine_.openings())) return std::nullopt;
+  const auto may_go = [&](const cluster::Pod& other) {
+    return policy_.MayEvict(profile, pod, other);
+  };
+  scheduling::EachThat rule(may_go);
+  cluster::ClusterSnapshot snapshot = engine_.snapshot();
+  waits_.LeaveOutSilentNodes(pod, snapshot);
+  auto found = scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption,
+                                          &rule, engine_.PromisesFor(pod));
+  if (!found && alike) hopeless_.Add(std::move(kind));
+  return found;
+}
+
+scheduling::Reclaim VictimSearch::MakeReclaim(const scheduling::Framework& framework,
+                                              const cluster::Pod& pod,
+                                              const std::vector<Pod>& leaving,
+                                              const std::set<std::string>& gang) const {
+  const auto evicts_itself = [this](const std::string& key) {
+    return foreign_.HasEvictionsAhead(key);
+  };
+  const auto balance = [this, &pod, gang, evicts_itself](std::string_view node) {
+    return engine_.BalanceToReclaim(pod, gang, evicts_itself, node);
+  };
+  scheduling::Reclaim reclaim(engine_.ledger(), balance, framework.quotas()->options(),
+                              [this](const Pod& victim) { return terminating_.UnitOf(victim); });
+  reclaim.Heed(foreign_.ToRespect(pod, gang));
+  reclaim.CountGone(leaving);
+  reclaim.CountGone(terminating_.OnLostNodes(pod));
+  return reclaim;
+}
+
+// True while the agent of the nominated node has yet to report freed instances: evicting other pods
+// meanwhile would be useless. When the wait is over, the node counts as silent.
+bool VictimSearch::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,
+                               const std::vector<Pod>& leaving, Time now) {
+  cluster::Pod self = *pod;
+  self.nominated_node = nominee.node->meta.name;
+  const SchedulerProfile& profile = profiles_.Of(*pod);
+  const scheduling::Framework& framework =
+      profile.reclaims ? profile.partitioning() : *profile.framework;
+  cluster::ClusterSnapshot without = engine_.WithPromises(*pod);
+  bool any_leaves = false;
+  for (const Pod& other : leaving) {
+    any_leaves |= without.Vacate(*other, self.nominated_node).ok();
+  }
+  if (!scheduling::AwaitsAgent(framework, self, without)) return false;
+  if (any_leaves) return true;
+  if (waits_.MayWait(pod->Key(), now)) return true;
+  waits_.MarkSilent(nominee.node->meta.name);
+  return false;
+}
+
+ReclaimResult RunReclaim(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
+                         const cluster::ClusterSnapshot& snapshot,
+                         const std::shared_ptr<const cluster::Pod>& pod,
+                         const std::string& preferred) {
+  auto found = reclaim.Find(*profile.framework, snapshot, pod, preferred);
+  if (found || profile.cutting == nullptr || profile.cutting == profile.framework) {
+    return {std::move(found), false};
+  }
+  return {reclaim.Find(*profile.cutting, snapshot, pod, preferred), true};
+}
+
+void FinishPlans(cluster::ClusterSnapshot& snapshot) {
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    if (!snapshot.node(i).gpus.managed) continue;
+    const cluster::Node& node = *snapshot.node(i).node;
+    if (const std::string plan = cluster::SpecPlan(node); plan != cluster::StatusPlan(node)) {
+      auto done = std::make_shared<cluster::Node>(node);
+      done->meta.annotations[std::string(cluster::kStatusPlan)] = plan;
+      snapshot.SetNode(std::move(done));
+    }
+    FreeOrphanedInstances(snapshot, i);
+  }
+}
+
+}  // namespace nos::controllers

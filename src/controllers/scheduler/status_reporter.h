@@ -1,0 +1,104 @@
+// Publishes the scheduler's results as the condition PodScheduled and as Events of pods.
+//
+//   StatusReporter status(engine, profiles, workers, wake, options);
+//   status.Report({pod, "Unschedulable", message, "", true}, now);
+//   status.CollectResults(now);           // on each reconcile
+//   status.Publish(client, load, now);    // one portion, if none is in flight
+//
+// Only the latest condition of a pod is kept until it is written. A condition that the pod already
+// has is not written again. A refused pod's message gets a remedy (scheduling/explain.h), which is
+// searched while the scheduler has nothing else to do, so it may follow later.
+//
+// A failed write is retried with back-off. Events are best effort. Owned by one thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "controllers/scheduler/profile.h"
+#include "kube/work_queue.h"
+#include "kube/workers.h"
+#include "scheduling/engine.h"
+
+namespace nos::controllers {
+
+// The reason of PodScheduled while a pod waits for its instances. It differs from Unschedulable,
+// because an autoscaler must not add a node for a pod that has one.
+inline constexpr std::string_view kCuttingGpus = "CuttingGpus";
+
+// A condition or Event to publish for a pod.
+struct PodNotice {
+  std::shared_ptr<const cluster::Pod> pod;
+  // For the PodScheduled condition and the Event, or for the Event only.
+  std::string reason, message;
+  std::string node = {};  // not empty: an Event only; the node where the pod was bound or evicted
+  bool explain = false;   // a remedy is to be added to the message
+  int conflicts = 0;      // conflicts when the condition was written
+};
+
+class StatusReporter {
+ public:
+  struct Options {
+    // Conditions, and as many Events, written per call; while pods are being bound; kinds of pods
+    // for which a remedy is searched per call.
+    size_t per_call, per_call_while_binding, remedies_per_call;
+    // How often remedies are searched while pods are to be scheduled or are being bound.
+    Duration busy_remedies_interval;
+    // Limit of pending conditions. Beyond it, the condition is written at the pod's next refusal.
+    size_t max_pending;
+  };
+  // Other work of the scheduler, which takes precedence.
+  struct Load {
+    bool scheduling = false;  // pods are to be scheduled
+    bool binding = false;     // Bind calls are in flight
+  };
+
+  // Engine, profiles and workers (null: calls are made by the owner) must outlive this object.
+  // `wake` is called from any thread when there are results to collect.
+  StatusReporter(const scheduling::Engine& engine, const Profiles& profiles, kube::Workers* workers,
+                 std::function<void()> wake, Options options);
+
+  void Report(PodNotice notice, Time now);
+  // The pod is no longer pending: no remedy is searched for it.
+  void OnNotPending(const std::string& pod_key) { unexplained_.erase(pod_key); }
+  // Drops the condition of a deleted pod. Events about it are still published.
+  void OnDeleted(const std::string& pod_key);
+
+  // Applies the results of API calls.
+  void CollectResults(Time now);
+  void Publish(kube::Client& client, Load load, Time now);
+  // Absent: nothing is pending, or a call is in flight.
+  std::optional<Time> NextDue(Load load, Time now) const;
+
+ private:
+  struct Written;
+  struct Results;
+
+  void SetAsideEvent(const std::string& key, const std::string& successor, Time now);
+  void ExplainLater(PodNotice notice);
+  Time WhenToExplain(Load load, Time now) const;
+  std::vector<PodNotice> ExplainSome(Load load, Time now);
+  void AddRemedies(std::vector<PodNotice>& notices) const;
+  std::string RemedyFor(const cluster::Pod& pod, const SchedulerProfile& profile) const;
+  std::vector<PodNotice> TakePortion(Load load, Time now);
+
+  const scheduling::Engine& engine_;
+  const Profiles& profiles_;
+  kube::Workers* workers_;
+  const Options options_;
+  std::map<std::string, PodNotice> notices_;  // by pod key
+  kube::WorkQueue queue_;                     // keys of notices_
+  // By pod key; published, but without a remedy yet.
+  std::map<std::string, PodNotice> unexplained_;
+  Time remedies_due_{};
+  bool in_flight_ = false;            // a call that publishes
+  std::shared_ptr<Results> results_;  // shared with API calls, which may end after this object
+};
+
+}  // namespace nos::controllers

@@ -1,0 +1,27 @@
+#include "telemetryserver/ingest/upkeep.h"
+
+#include "base/log.h"
+#include "telemetryserver/ingest/metrics.h"
+
+namespace nos::telemetryserver {
+namespace {
+
+constexpr telemetry::Millis kUpkeepEvery = 60'000;
+
+}  // namespace
+
+bool Upkeep::Step(telemetry::Millis now, bool hurry) {
+  if (!hurry && now >= at_ && now < at_ + kUpkeepEvery) return false;
+  at_ = now;
+  return More(store_.RollUp(now), "rollups delayed") ||
+         More(store_.Expire(now, retention_), "retention delayed");
+}
+
+bool Upkeep::More(const Result<bool>& more, const char* failure) {
+  if (more.ok()) return *more;
+  metrics_.Count(kWriteErrors, {});
+  Log(LogLevel::kWarn, failure, {{"error", more.status().ToString()}});
+  return false;
+}
+
+}  // namespace nos::telemetryserver

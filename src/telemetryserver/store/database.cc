@@ -1,0 +1,101 @@
+#include "telemetryserver/store/database.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "telemetryserver/store/schema.h"
+
+namespace nos::telemetryserver {
+namespace {
+
+constexpr int64_t kPageBytes = 16384;  // most rows of samples fit into one
+
+// SQLite would allow two processes to write in turn, and each would delete journal rows of the
+// other.
+Result<UniqueFd> LockFile(const std::string& path) {
+  UniqueFd lock(open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) {
+    const char* why = std::strerror(errno);  // NOLINT(concurrency-*)
+    return Status(Code::kUnavailable, fmt::format("open {}.lock: {}", path, why));
+  }
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Status(Code::kUnavailable, path + ": another nos telemetry uses this file");
+  }
+  return lock;
+}
+
+}  // namespace
+
+Result<Database> Database::Open(const std::string& path, int64_t max_bytes) {
+  NOS_ASSIGN(UniqueFd lock, LockFile(path));
+  NOS_ASSIGN(Sqlite sqlite, Sqlite::Open(path, Sqlite::Mode::kWrite));
+  Database db(std::move(sqlite), std::move(lock));
+  NOS_RETURN_IF_ERROR(db.Execute(fmt::format(
+      "PRAGMA page_size={}; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
+      "PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY; PRAGMA journal_size_limit=268435456",
+      kPageBytes)));
+  NOS_RETURN_IF_ERROR(db.Migrate().Within(path));
+  if (max_bytes > 0) {
+    NOS_RETURN_IF_ERROR(
+        db.Execute(fmt::format("PRAGMA max_page_count={}", max_bytes / kPageBytes + 1)));
+  }
+  return db;
+}
+
+Status Database::Migrate() {
+  NOS_ASSIGN(int64_t version, Number("PRAGMA user_version"));
+  if (version > static_cast<int64_t>(kMigrations.size())) {
+    return Invalid(fmt::format(
+        "the file has version {} and this nos knows up to {}: use the newer nos, or another file",
+        version, kMigrations.size()));
+  }
+  for (; version < static_cast<int64_t>(kMigrations.size()); ++version) {
+    const auto write = [&]() -> Status {
+      NOS_RETURN_IF_ERROR(Execute(kMigrations.at(static_cast<size_t>(version))));
+      return Execute(fmt::format("PRAGMA user_version={}", version + 1));
+    };
+    NOS_RETURN_IF_ERROR(Transaction(write));
+  }
+  return Status::Ok();
+}
+
+Status Database::Transaction(FunctionRef<Status()> write) {
+  NOS_RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE"));
+  Status status = write();
+  if (status.ok()) status = Execute("COMMIT");
+  if (!status.ok()) (void)Execute("ROLLBACK");  // fails if SQLite already rolled back
+  return status;
+}
+
+Result<SqliteStatement*> Database::Statement(const char* sql) {
+  const auto found = statements_.find(std::string_view(sql));
+  if (found != statements_.end()) return &found->second;
+  NOS_ASSIGN(SqliteStatement statement, Prepare(sql));
+  return &statements_.emplace(sql, std::move(statement)).first->second;
+}
+
+Result<int64_t> Database::Meta(const std::string& key, int64_t fallback) {
+  NOS_ASSIGN(SqliteStatement * select, Statement("SELECT value FROM meta WHERE key = ?"));
+  int64_t value = fallback;
+  NOS_RETURN_IF_ERROR(
+      select->Each([&](SqliteRow& row) { value = row.Integer(0); }, std::string_view(key)));
+  return value;
+}
+
+Status Database::SetMeta(const std::string& key, int64_t value) {
+  NOS_ASSIGN(SqliteStatement * set, Statement("INSERT OR REPLACE INTO meta VALUES (?, ?)"));
+  return set->Run(std::string_view(key), value);
+}
+
+Result<int64_t> Database::UsedBytes() {
+  NOS_ASSIGN(const int64_t pages, Number("PRAGMA page_count"));
+  NOS_ASSIGN(const int64_t free, Number("PRAGMA freelist_count"));
+  return (pages - free) * kPageBytes;
+}
+
+}  // namespace nos::telemetryserver
