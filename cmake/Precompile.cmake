@@ -30,12 +30,22 @@ set(standard
   <unordered_map> <utility> <variant> <vector>
   <boost/json.hpp> <fmt/format.h>)
 
+# Two clones of this source produce precompiled headers with different bytes. ccache compares this
+# checksum of their origin instead (pch_external_checksum), so that one clone uses the objects of
+# another.
+function(nos_precompiled_checksum name)
+  string(SHA256 checksum "${CMAKE_CXX_COMPILER_VERSION} ${Boost_VERSION} ${fmt_VERSION} ${GTest_VERSION} ${ARGN}")
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.gch.sum
+       CONTENT "${checksum}\n")
+endfunction()
+
 function(nos_precompiled_header name)
   set(source ${CMAKE_BINARY_DIR}/${name}.cc)
   file(CONFIGURE OUTPUT ${source} CONTENT "// Carries a precompiled header.\n")
   add_library(${name} OBJECT ${source})
   target_precompile_headers(${name} PRIVATE ${ARGN})
   target_link_libraries(${name} PRIVATE fmt::fmt Boost::json)
+  nos_precompiled_checksum(${name} ${ARGN})
 endfunction()
 
 function(nos_precompiled target)

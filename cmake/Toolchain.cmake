@@ -1,12 +1,12 @@
 # Compiler, linker and sanitizer settings shared by every target.
 
-# The sloppiness is what ccache needs for precompiled headers: it compares the precompiled file itself
-# and the macros it defines. Paths below the source folder count as relative. Objects of another clone are
-# still not found, because its precompiled header differs.
+# The sloppiness is what ccache needs for precompiled headers: it compares a checksum of their origin
+# (Precompile.cmake) and ignores the macros they define. Paths below the source folder count as
+# relative, so clones share objects.
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_PCH_EXTSUM=1
       CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
 endif()
 
