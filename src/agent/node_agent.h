@@ -26,19 +26,14 @@
 #include "agent/loop/device_offer.h"
 #include "agent/loop/operation_runner.h"
 #include "agent/loop/status_reporter.h"
-#include "agent/node/mps_requirements.h"
 #include "agent/node/observed_state.h"
 #include "agent/node/observer.h"
-#include "agent/node_modes.h"
-#include "agent/sharing/mig_modes.h"
-#include "agent/sharing/mps.h"
+#include "agent/sharing_modes.h"
 #include "base/metrics.h"
 #include "device/actuator.h"
 #include "device/backend.h"
 #include "device/health.h"
-#include "device/mps_control.h"
 #include "gpu/catalogue.h"
-#include "gpu/modes.h"
 #include "kubelet/device_plugin.h"
 #include "kubelet/pod_resources.h"
 #include "reconcile/plan_result.h"
@@ -66,28 +61,15 @@ struct AgentConfig {
   int failures_before_giving_up = 5;
   Duration first_pause = std::chrono::milliseconds(500);
   Duration longest_pause = std::chrono::seconds(60);
-  // How long a GPU that could not be reset keeps its mode: after the first failure, and at most.
-  Duration first_reset_pause = std::chrono::minutes(1);
-  Duration longest_reset_pause = std::chrono::hours(1);
 };
 
 // Optional parts of an agent. Null disables the part.
 struct AgentExtras {
   const device::GpuHealth* health = nullptr;
   Metrics* metrics = nullptr;
-  // The backend can share GPUs by MPS if the node's label requests it.
-  bool shares_gpus = false;
-  device::MpsControl* daemons = nullptr;  // of shared GPUs
-  MpsPodRequirements mps_needs{};         // requirements of pods with shares
-  // The backend can give GPUs as a whole, and in this number of time slices (0: none), if the
-  // node's label requests hybrid partitioning. Requires the device plugin of nos.
-  bool gives_whole = false;
-  int time_slices = 0;
-  ResetRule resets = ResetRule::kNever;  // reset rule for GPUs of hybrid nodes
   // Rules of a device plugin that names its devices itself. Null: it offers any device.
   const DeviceRules* rules = nullptr;
-  // The parts into which MIG instances may be divided there if GPUs are shared by MPS.
-  std::vector<gpu::InstancePart> parts{};
+  SharingModes modes = AllSharingModes();
 };
 
 class Agent final : public reconcile::Reconciler {
@@ -111,8 +93,9 @@ class Agent final : public reconcile::Reconciler {
 
   Result<ObservedState> Assess(std::shared_ptr<const cluster::Node> node, const Pods& pods,
                                Time now);
-  SharingSettings SettingsFor(const cluster::Node& node, SharingMode mode, Time now);
   void ReadTargets(ObservedState& round) const;
+  std::set<int> NotTakenOver(const ObservedState& round) const;
+  bool Recovers(int gpu) const;
   gpu::Obstacle BadSpec(const cluster::Gpu& gpu, const NodeDevices& devices) const;
   Status ReadUncached(ObservedState& round, kube::Client& client, Time now);
   Status OfferDevices(ObservedState& round, kube::Client& client, Time now);
@@ -132,8 +115,7 @@ class Agent final : public reconcile::Reconciler {
   const AgentExtras extras_;
   const DeviceRules& rules_;
   Observer observer_;
-  MpsSharing mps_;
-  MigModes modes_;
+  const SharingModes& modes_;
   DeviceOffer offer_;
   OperationRunner runner_;
   StatusReporter reporter_;

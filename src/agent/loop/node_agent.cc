@@ -42,14 +42,13 @@ Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalog
       extras_(std::move(extras)),
       rules_(RulesOf(extras_)),
       observer_(node, catalogue, backend, pod_resources, {config.unreadable, extras_.health}),
-      mps_(extras_.shares_gpus, extras_.daemons, extras_.health),
-      modes_(extras_.resets, backend, {config.first_reset_pause, config.longest_reset_pause}),
+      modes_(extras_.modes),
       offer_({{config.settle, config.drain_timeout}, {config.first_look, config.catch_up}},
              device_plugin, pod_resources),
       runner_({{config.first_pause, config.longest_pause},
                config.failures_before_giving_up,
                extras_.metrics},
-              backend, offer_, mps_, modes_),
+              backend, offer_, modes_),
       reporter_(std::move(node), extras_.health, extras_.metrics) {}
 
 reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile::Listers& view,
@@ -98,22 +97,26 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
   //    unreadable GPU. They count as unhealthy at once there: a missing healthy device would
   //    restart the plugin.
   ObservedState round;
-  round.mode = SharingModeOf(*node, extras_.gives_whole);
-  const SharingSettings settings = SettingsFor(*node, round.mode, now);
+  round.mode = SharingModeOf(modes_, *node);
+  SharingSettings settings = SettingsOf(modes_, round.mode.per_gpu);
+  for (const auto& mode : modes_) mode->Adapt(settings, *node, runner_.failures(), now);
   NOS_ASSIGN(round.devices, observer_.ReadDevices(settings, pods, offer_.Withdraws(), now));
   round.node = std::move(node);
   round.waits = observer_.unreadable_may_return();
-  modes_.Observed(round.devices.gpus);
   round.pending_admission = PodsPendingAdmission(pods);
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
                        round.devices.unseen_shares;
   // 2. Read the requested layouts. GPUs that change their sharing mode get empty targets instead.
-  round.targets = mps_.TargetsToLeave(round);
+  for (const auto& mode : modes_) mode->OnObserved(round);
   ReadTargets(round);
   for (gpu::Obstacle& obstacle : rules_.MatchTargets(round.targets, round.devices)) {
     round.unreadable.push_back(std::move(obstacle));
   }
-  if (extras_.shares_gpus) round.lacks = FindMpsViolations(round.devices, pods, extras_.mps_needs);
+  for (const auto& mode : modes_) {
+    for (PodViolation& one : mode->CheckPods(round.devices, pods)) {
+      round.lacks.push_back(std::move(one));
+    }
+  }
   // 3. Protect used devices, and unused ones that bound pods still need. All other instances
   //    outside the targets are unwanted.
   round.keep = round.devices.Held();
@@ -121,9 +124,9 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
   round.keep = rules_.Keep(std::move(round.keep), round.devices);
   round.unwanted =
       WithResources(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
-  // 4. Keep MPS daemons for the shares that stay; without a daemon a share has no memory limit.
-  mps_.KeepDaemons(round);
-  mps_.WithholdUnserved(round);
+  // 4. Keep daemons for the devices that stay.
+  for (const auto& mode : modes_) mode->RequestDaemons(round);
+  for (const auto& mode : modes_) mode->KeepDaemons(round);
   // 5. A new plan starts without failures of the old one.
   if (const std::string plan = cluster::SpecPlan(*round.node); plan != plan_) {
     plan_ = plan;
@@ -132,11 +135,23 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
   return round;
 }
 
-SharingSettings Agent::SettingsFor(const cluster::Node& node, SharingMode mode, Time now) {
-  SharingSettings settings{.hybrid = mode.per_gpu, .time_slices = extras_.time_slices};
-  if (mode.per_gpu && extras_.shares_gpus) settings.parts = extras_.parts;
-  modes_.AddTo(settings, node, runner_.failures(), now);
-  return settings;
+std::set<int> Agent::NotTakenOver(const ObservedState& round) const {
+  std::set<int> gpus;
+  for (const auto& mode : modes_) gpus.merge(mode->NotTakenOver(round));
+  return gpus;
+}
+
+// True if the unhealthy GPU becomes healthy by itself, or has become so meanwhile. This is not
+// reported as a fault.
+bool Agent::Recovers(int gpu) const {
+  if (extras_.health == nullptr) return false;
+  std::vector<device::HealthCondition> faults = extras_.health->Conditions();
+  std::erase_if(faults, [&](const device::HealthCondition& one) {
+    return one.gpu != gpu || one.instance || !one.Disables();
+  });
+  return faults.empty() || std::ranges::any_of(modes_, [&](const auto& mode) {
+           return mode->Recovers(gpu, faults);
+         });
 }
 
 void Agent::ReadTargets(ObservedState& round) const {
@@ -149,7 +164,7 @@ void Agent::ReadTargets(ObservedState& round) const {
     std::erase_if(gpus.gpus, [&](const auto& gpu) { return gpu.index == observed.index; });
     gpus.gpus.push_back(std::move(observed));
   }
-  std::set<int> read = mps_.NotTakenOver(round);
+  std::set<int> read = NotTakenOver(round);
   for (const device::Target& target : round.targets) read.insert(target.gpu);
   for (cluster::TargetLayout& target : cluster::ReadSpec(*round.node, gpus)) {
     if (round.devices.broken.contains(target.index)) continue;  // an unhealthy GPU is not changed
@@ -160,7 +175,7 @@ void Agent::ReadTargets(ObservedState& round) const {
   // The node's status may lack unhealthy GPUs.
   for (const auto& [index, why] : round.devices.broken) {
     if (read.contains(index) || !HasSpec(*round.node, index)) continue;
-    if (mps_.IsBeingServed(index)) {
+    if (Recovers(index)) {
       round.waits = true;
     } else {
       round.unreadable.push_back({index, "", "GpuUnhealthy", why});
@@ -175,9 +190,10 @@ void Agent::ReadTargets(ObservedState& round) const {
 
 // The obstacle for a GPU whose spec is not a layout that the GPU can have now.
 gpu::Obstacle Agent::BadSpec(const cluster::Gpu& gpu, const NodeDevices& devices) const {
-  const auto observed = std::ranges::find(devices.gpus, gpu.index, &device::ObservedGpu::index);
-  if (auto why = modes_.WhyNot(gpu.index, observed == devices.gpus.end() ? nullptr : &*observed)) {
-    return *std::move(why);
+  const auto found = std::ranges::find(devices.gpus, gpu.index, &device::ObservedGpu::index);
+  const device::ObservedGpu* observed = found == devices.gpus.end() ? nullptr : &*found;
+  for (const auto& mode : modes_) {
+    if (auto why = mode->WhyNot(gpu.index, observed)) return *std::move(why);
   }
   return {gpu.index, "", "BadSpec",
           fmt::format("the spec of GPU {} is not one layout that {} can have", gpu.index,
@@ -258,8 +274,10 @@ Status Agent::Report(const ObservedState& round, const std::optional<reconcile::
   const cluster::Node& node = *round.node;
   NOS_RETURN_IF_ERROR(reporter_.WriteStatus(round, ReportedGpus(round), result, client));
   NOS_RETURN_IF_ERROR(reporter_.WriteHealth(node, client, now));
-  NOS_RETURN_IF_ERROR(
-      reporter_.WriteRebootRequired(node, modes_.RebootRequired(round.devices.gpus), client, now));
+  for (const auto& mode : modes_) {
+    const auto wanted = mode->Condition(round.devices.gpus);
+    if (wanted) NOS_RETURN_IF_ERROR(reporter_.WriteModeCondition(node, *wanted, client, now));
+  }
   if (result) reporter_.AnnounceResult(node, *result, client, now);
   reporter_.AnnounceProblems(round, client, now);
   reporter_.Measure(round.devices);
@@ -270,7 +288,7 @@ Status Agent::Report(const ObservedState& round, const std::optional<reconcile::
 std::vector<cluster::Gpu> Agent::ReportedGpus(const ObservedState& round) const {
   std::vector<cluster::Gpu> gpus = ToGpus(rules_.Shown(round.devices));
   const std::set<int> whole = HeldWhole(round.devices);
-  const std::set<int> not_taken_over = mps_.NotTakenOver(round);
+  const std::set<int> not_taken_over = NotTakenOver(round);
   std::erase_if(gpus, [&](const cluster::Gpu& gpu) {
     return whole.contains(gpu.index) || not_taken_over.contains(gpu.index) ||
            (!round.mode.per_gpu && runner_.failures().CannotEnableMig(gpu.index));

@@ -60,13 +60,21 @@ std::string NameOf(Kind kind) {
 }  // namespace
 
 OperationRunner::OperationRunner(Options options, device::Backend& backend, DeviceOffer& offer,
-                                 MpsSharing& mps, MigModes& modes)
+                                 const SharingModes& modes)
     : backend_(backend),
       offer_(offer),
-      mps_(mps),
       modes_(modes),
       metrics_(options.metrics),
       failures_(options.retries, options.failures_before_giving_up) {}
+
+bool OperationRunner::Any(FunctionRef<bool(SharingModeStrategy&)> answer) const {
+  return std::ranges::any_of(modes_, [&](const auto& mode) { return answer(*mode); });
+}
+
+bool OperationRunner::IsHarmless(const device::Operation& operation,
+                                 const ObservedState& round) const {
+  return Any([&](auto& mode) { return mode.IsHarmless(operation, round.devices.gpus); });
+}
 
 bool OperationRunner::NeedsUncachedState(const device::Operation& operation) {
   return operation.kind != Kind::kCreate && !IsRepair(operation);
@@ -79,21 +87,23 @@ device::Progress OperationRunner::Decide(ObservedState& round, Time now) {
     asked.insert(operation.ToString());
     return MustWait(operation, round, now) || failures_.Pausing(operation, now);
   };
-  const auto delayed = [&](const device::GpuInfo& info) { return modes_.LeavesLater(info, now); };
+  const auto delayed = [&](const device::GpuInfo& gpu) {
+    return Any([&](auto& mode) { return mode.Delays(gpu, now); });
+  };
   // 1. Operations that the specs request.
   device::Progress progress =
       device::NextOperation(round.targets, round.devices.gpus, round.keep, deferred);
-  // 2. GPUs to share, or to share no longer, as the node's label requests.
-  if (!progress.next) progress.next = mps_.NextSwitch(round, delayed, deferred);
-  // 3. Pending MIG modes that an earlier agent left.
-  if (!progress.next) progress.next = modes_.NextCancel(round.devices.gpus, deferred);
+  // 2. Operations that the node's label requests, or leftovers of an earlier agent.
+  for (const auto& mode : modes_) {
+    if (!progress.next) progress.next = mode->Next(round, {deferred, delayed});
+  }
   if (!progress.next) failures_.Keep(asked);
   return progress;
 }
 
 bool OperationRunner::MustWait(const device::Operation& operation, ObservedState& round,
                                Time now) const {
-  if (CancelsPendingMode(operation, round.devices.gpus)) return false;
+  if (IsHarmless(operation, round)) return false;
   const bool unshares = operation.kind == Kind::kDisableMps;
   // Operations on devices that exist only in the agent's memory (shares, time slices, whole GPUs),
   // or that replace them. They wait while pods hold such devices that the agent cannot list.
@@ -103,10 +113,11 @@ bool OperationRunner::MustWait(const device::Operation& operation, ObservedState
   if (in_memory && round.devices.unseen_shares) return round.waits = true;
   if (!NeedsUncachedState(operation)) return false;
   const bool switches = operation.Switches();
-  // An MPS daemon may still serve the device, also one of an earlier agent. A GPU that a daemon has
-  // open cannot be reset either.
+  // A daemon may still serve the device, also one of an earlier agent. A GPU that a daemon has open
+  // cannot be reset either.
   const bool serves = unshares || operation.ChangesMig() || operation.kind == Kind::kDestroy;
-  if (serves && mps_.IsServed(operation.uuid)) return round.waits = true;
+  const auto is_served = [&](auto& mode) { return mode.IsServed(operation.uuid); };
+  if (serves && Any(is_served)) return round.waits = true;
   if (!switches && offer_.IsDraining(operation.uuid, now)) return true;
   // With a mode per GPU whole GPUs are instances, so IsAwaited covers pods that are being admitted
   // for them.
@@ -121,13 +132,14 @@ bool OperationRunner::MustWait(const device::Operation& operation, ObservedState
 bool OperationRunner::MayPerform(const device::Operation& operation, ObservedState& round,
                                  Time now) {
   if (!IsThere(operation, round.devices)) return false;
-  if (CancelsPendingMode(operation, round.devices.gpus)) return true;
+  if (IsHarmless(operation, round)) return true;
   offer_.RecordAdmissions(round);
   const bool destroys = operation.kind == Kind::kDestroy;
   if (destroys && !round.unwanted.contains(operation.uuid)) return false;
   if (round.keep.contains(operation.uuid) || MustWait(operation, round, now)) return false;
   if (!destroys) return true;
-  return offer_.Condemn(operation.uuid) && !mps_.MustEndDaemon(operation, round);
+  return offer_.Condemn(operation.uuid) &&
+         !Any([&](auto& mode) { return !mode.MayDestroy(operation, round); });
 }
 
 Status OperationRunner::Perform(const device::Operation& operation, const ObservedState& round,
@@ -148,16 +160,18 @@ Status OperationRunner::Perform(const device::Operation& operation, const Observ
   }
   failures_.Record(operation, done, clock.Now());
   // A GPU that cannot be reset keeps its mode; no retry before a new plan requests the change.
-  const bool delays = failures_.GivenUp(operation) &&
-                      modes_.Delay(operation, done, round.devices.gpus, clock.Now());
-  if (delays) failures_.Succeeded(operation);
+  const auto delays = [&](auto& mode) {
+    return mode.Delay(operation, done, round.devices.gpus, clock.Now());
+  };
+  if (failures_.GivenUp(operation) && Any(delays)) failures_.Succeeded(operation);
   return done;
 }
 
 Status OperationRunner::Apply(const device::Operation& operation, const ObservedState& round) {
-  return mps_.PutsBack(operation)
-             ? backend_.SetComputeMode(operation.gpu, device::ComputeMode::kDefault)
-             : modes_.Apply(operation, round.devices.gpus);
+  for (const auto& mode : modes_) {
+    if (auto done = mode->Apply(operation, round.devices.gpus, backend_)) return *std::move(done);
+  }
+  return device::Apply(operation, backend_);
 }
 
 }  // namespace nos::agent

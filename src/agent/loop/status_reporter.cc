@@ -66,9 +66,9 @@ Status StatusReporter::WriteHealth(const cluster::Node& node, kube::Client& clie
 
 // A node gets the condition when a mode is first pending. The condition is updated until none is
 // pending, even if the reset rule changes meanwhile.
-Status StatusReporter::WriteRebootRequired(const cluster::Node& node,
-                                           const reconcile::WantedCondition& wanted,
-                                           kube::Client& client, Time now) {
+Status StatusReporter::WriteModeCondition(const cluster::Node& node,
+                                          const reconcile::WantedCondition& wanted,
+                                          kube::Client& client, Time now) {
   const bool waits = wanted.status == "True";
   if (!waits && FindCondition(node.conditions, wanted.type) == nullptr) return Status::Ok();
   if (reconcile::HasCondition(node, wanted)) return Status::Ok();
@@ -103,11 +103,11 @@ void StatusReporter::AnnounceProblems(const ObservedState& round, kube::Client& 
       RecordEvent(*round.node, kube::EventType::kWarning, "GpuNotUsable", problem, client, now);
     }
   }
-  std::erase_if(violations_, [&](const MpsViolation& known) {
+  std::erase_if(violations_, [&](const PodViolation& known) {
     return std::ranges::find(round.lacks, known) == round.lacks.end();
   });
   kube::Client hasty = client.Within(kEventTimeout);
-  for (const MpsViolation& violation : round.lacks) {
+  for (const PodViolation& violation : round.lacks) {
     if (std::ranges::find(violations_, violation) != violations_.end()) continue;
     events_.Record(hasty, {"Pod", violation.ns, violation.name, violation.uid},
                    kube::EventType::kWarning, violation.reason, violation.message, now);

@@ -40,9 +40,10 @@ class StatusReporter {
                      const std::optional<reconcile::PlanResult>& result, kube::Client& client);
   // Writes condition kGpusHealthy, with an Event if a GPU is not.
   Status WriteHealth(const cluster::Node& node, kube::Client& client, Time now);
-  // Writes condition kRebootRequired, with an Event if it is True.
-  Status WriteRebootRequired(const cluster::Node& node, const reconcile::WantedCondition& wanted,
-                             kube::Client& client, Time now);
+  // Writes the condition of a sharing mode, with an Event if it is True: the GPUs keep their MIG
+  // mode until then.
+  Status WriteModeCondition(const cluster::Node& node, const reconcile::WantedCondition& wanted,
+                            kube::Client& client, Time now);
 
   void AnnounceResult(const cluster::Node& node, const reconcile::PlanResult& result,
                       kube::Client& client, Time now);
@@ -69,7 +70,7 @@ class StatusReporter {
   // The last contents of Events.
   std::string result_;
   std::vector<std::string> problems_;
-  std::vector<MpsViolation> violations_;
+  std::vector<PodViolation> violations_;
   std::string offer_error_;
 };
 

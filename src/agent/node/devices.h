@@ -71,6 +71,7 @@ struct SharingSettings {
   std::vector<gpu::InstancePart> parts{};  // parts into which instances may be divided
   // True if a pending MIG mode is cancelled when the present mode is requested.
   bool takes_back = false;
+  std::string reset_program{};  // resets GPUs: a path, or a name in $PATH
 };
 
 // Error: kUnavailable if driver or kubelet do not answer. A single bad GPU only adds a problem.

@@ -9,12 +9,18 @@
 #include <vector>
 
 #include "agent/node/devices.h"
-#include "agent/node/mps_requirements.h"
 #include "agent/node/sharing_mode.h"
 #include "cluster/objects.h"
 #include "device/actuator.h"
 
 namespace nos::agent {
+
+// A pod that requests devices and probably cannot use them.
+struct PodViolation {
+  std::string ns, name, uid;
+  std::string reason, message;  // of the Event
+  friend bool operator==(const PodViolation&, const PodViolation&) = default;
+};
 
 struct ObservedState {
   std::shared_ptr<const cluster::Node> node;
@@ -27,7 +33,7 @@ struct ObservedState {
   // Pods being admitted, by resource.
   std::map<std::string, std::set<std::string>> pending_admission;
   std::vector<gpu::Obstacle> unreadable;  // parts of the spec that cannot be read
-  std::vector<MpsViolation> lacks;        // unmet requirements of pods with shares
+  std::vector<PodViolation> lacks;        // unmet requirements of pods
   bool kubelet_lags = false;              // its answers do not match the pods
   // An operation waits for a pod that is being admitted or a GPU that currently cannot be read.
   bool waits = false;

@@ -13,26 +13,15 @@
 #include <string>
 #include <vector>
 
-#include "agent/node/devices.h"
+#include "agent/node/observed_state.h"
+#include "agent/sharing_modes.h"
 #include "cluster/objects.h"
 
 namespace nos::agent {
 
-struct MpsPodRequirements {
-  bool host_ipc = false;
-  bool one_user = false;  // for all pods of a GPU, or of a shared MIG instance
-};
-
-// A pod that requests shares and probably cannot use them.
-struct MpsViolation {
-  std::string ns, name, uid;
-  std::string reason, message;  // of the Event
-  friend bool operator==(const MpsViolation&, const MpsViolation&) = default;
-};
-
 // `pods`: the pods bound to the node. Only users in pod specs are known, not those of images. If
 // two pods of one GPU have different users, the later pod is reported.
-std::vector<MpsViolation> FindMpsViolations(
+std::vector<PodViolation> FindMpsViolations(
     const NodeDevices& devices, std::span<const std::shared_ptr<const cluster::Pod>> pods,
     const MpsPodRequirements& needs);
 

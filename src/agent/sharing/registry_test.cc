@@ -1,26 +1,26 @@
-#include "agent/node/sharing_mode.h"
-
 #include <gtest/gtest.h>
+
+#include "agent/sharing_modes.h"
 
 namespace nos::agent {
 namespace {
 
-SharingMode ModeOf(const std::string& label, bool gives_whole = true) {
+SharingMode ModeOf(const std::string& label, bool whole = true) {
   cluster::Node node;
   node.meta.labels["nos.nebuly.com/gpu-partitioning"] = label;
-  return SharingModeOf(node, gives_whole);
+  return SharingModeOf(AllSharingModes({.whole = whole}), node);
 }
 
-TEST(SharingModeTest, ReadsLabel) {
+TEST(SharingModesTest, ReadsLabel) {
   EXPECT_FALSE(ModeOf("mig").mps);
   EXPECT_FALSE(ModeOf("mig").per_gpu);
-  EXPECT_TRUE(ModeOf("mps").WholeNodeMps());
-  EXPECT_TRUE(ModeOf("hybrid").per_gpu);
+  EXPECT_TRUE(ModeOf("mps").mps);
+  EXPECT_FALSE(ModeOf("mps").per_gpu);
   EXPECT_TRUE(ModeOf("hybrid").mps);
-  EXPECT_FALSE(ModeOf("hybrid").WholeNodeMps());
+  EXPECT_TRUE(ModeOf("hybrid").per_gpu);
 }
 
-TEST(SharingModeTest, IsNotHybridIfGpusCannotBeGivenAsAWhole) {
+TEST(SharingModesTest, IsNotHybridIfGpusCannotBeGivenAsAWhole) {
   EXPECT_FALSE(ModeOf("hybrid", false).per_gpu);
   EXPECT_FALSE(ModeOf("hybrid", false).mps);
   EXPECT_TRUE(ModeOf("mps", false).mps);

@@ -1,15 +1,14 @@
-#include "agent/sharing/mps.h"
+#include "agent/sharing/mps/mode.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "agent/node/divided_instances.h"
-#include "base/log.h"
-#include "device/mig_parts.h"
+#include "agent/device_plugin.h"
+#include "agent/sharing/mps/requirements.h"
+#include "device/mps_gpus.h"
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
 #include "gpu/occupancy.h"
-#include "gpu/shares.h"
 
 namespace nos::agent {
 namespace {
@@ -44,33 +43,109 @@ int MostOf(const device::GpuInfo& info, const device::ObservedGpu* gpu) {
 
 }  // namespace
 
-std::vector<device::Target> MpsSharing::TargetsToLeave(const ObservedState& round) const {
-  std::vector<device::Target> targets;
-  for (const device::ObservedGpu& gpu : round.devices.gpus) {
-    if (HasStrangers(gpu) || IsOverfull(gpu, round.devices)) targets.push_back({gpu.index, {}});
+void MpsSharing::Describe(ConfigFields& fields, DevicePlugins& plugins) {
+  MpsServiceOptions& options = service_->options();
+  fields.Flag("enabled", options.enabled,
+              "Share the GPUs of a node with label nos.nebuly.com/gpu-partitioning=mps by memory "
+              "(nvidia.com/gpu-<N>gb). With plugin builtin, requires devicePlugin.mode builtin.");
+  plugins.DescribeForShares(fields, plugin_);
+  fields.Text("program", options.control.program,
+              "NVIDIA's MPS control daemon: a path, or a name in $PATH.");
+  fields.Text("folder", options.control.folder,
+              "Folder of the daemons' pipes; containers get their GPU's folder at the same path.");
+  fields.Text("logFolder", options.control.log_folder, "Folder of the daemons' logs.");
+  fields.Text(
+      "shmFolder", options.shm_folder,
+      "Folder on the host that daemons and containers mount as /dev/shm. Empty: pods must set "
+      "hostIPC.");
+  fields.Flag("multiUser", options.control.multi_user,
+              "If true, all users share one MPS server and its faults. If false, pods of other users "
+              "wait.");
+  fields.Flag(
+      "computeByMemory", options.by_memory,
+      "If true, a share may use multiprocessors in proportion to its memory, else all of them.");
+  fields.Number("overheadMiB", overhead_mib_, 0, 16384,
+                "Memory per GPU in MiB reserved for the MPS server and its clients' contexts.");
+  fields.Number("clientsPerGpu", max_clients_, 1, gpu::kMaxClients,
+                "Maximum number of shares per GPU: the client limit of its MPS server.");
+}
+
+Status MpsSharing::UsePlugin(const PluginTraits& plugin) {
+  if (!service_->enabled()) return Status::Ok();
+  if (!plugin.shares) {
+    return Invalid(
+        "mps.enabled requires devicePlugin.mode builtin or mps.plugin nebuly: NVIDIA's plugin "
+        "offers no shares");
   }
-  if (round.mode.per_gpu) return targets;  // on a hybrid node no mode is outdated
+  // A plugin that serves the GPUs runs a server for one user, reached through the host's IPC.
+  const MpsServiceOptions& options = service_->options();
+  needs_ = {plugin.serves_mps || options.shm_folder.empty(),
+            plugin.serves_mps || !options.control.multi_user};
+  prefers_ = !plugin.serves_mps;
+  return Status::Ok();
+}
+
+std::unique_ptr<device::Backend> MpsSharing::Decorate(device::Backend& backend,
+                                                      const ModeContext& context) {
+  if (!service_->enabled()) return nullptr;
+  if (!context.plugin.traits().serves_mps) service_->Start(context);
+  return context.plugin.MakeShares(backend, {overhead_mib_, static_cast<int>(max_clients_)},
+                                   context.pod_resources);
+}
+
+Result<std::optional<kubelet::ContainerGrant>> MpsSharing::Grant(
+    const kubelet::Allocation& allocation, device::Backend& backend) const {
+  if (!service_->enabled()) return std::optional<kubelet::ContainerGrant>();
+  return GrantMpsShares(allocation, service_->Grants(backend));
+}
+
+std::function<std::vector<std::string>(const kubelet::Choice&)> MpsSharing::Prefer() const {
+  if (prefers_) return PreferOneGpu;
+  return {};
+}
+
+std::optional<SharingMode> MpsSharing::ModeOf(std::string_view label) const {
+  return label == "mps" ? std::optional<SharingMode>({.mps = true}) : std::nullopt;
+}
+
+void MpsSharing::OnObserved(ObservedState& round) {
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
+    if (HasStrangers(gpu) || IsOverfull(gpu, round.devices)) round.targets.push_back({gpu.index, {}});
+  }
+  if (round.mode.per_gpu) return;  // on a hybrid node no mode is outdated
   const bool to_mps = round.mode.mps;
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
     // A GPU that is about to be shared must not be partitioned again, even if an old spec requests
     // it.
     const bool cut = gpu.mig_enabled || to_mps;
     if (!cut || gpu.model->counted() == to_mps) continue;
-    if (!to_mps || enabled_) targets.push_back({gpu.index, {}});
+    if (!to_mps || service_->enabled()) round.targets.push_back({gpu.index, {}});
   }
-  return targets;
+}
+
+bool MpsSharing::Recovers(int gpu, std::span<const device::HealthCondition> faults) const {
+  const bool unserved = std::ranges::all_of(faults, [](const device::HealthCondition& fault) {
+    return fault.kind == device::HealthCondition::Kind::kMps;
+  });
+  return unserved && service_->IsChanging(gpu);
+}
+
+std::vector<PodViolation> MpsSharing::CheckPods(const NodeDevices& devices, Pods pods) const {
+  if (!service_->enabled()) return {};
+  return FindMpsViolations(devices, pods, needs_);
 }
 
 // UUIDs of GPUs that an earlier agent shared and this one does not share yet: pods hold shares of
 // them, or a daemon runs.
 std::set<std::string> MpsSharing::WereShared(const ObservedState& round) const {
   std::set<std::string> shared;
+  const device::MpsControl* daemons = service_->control();
   for (const auto& [id, pod] : round.devices.holders) {
     if (const auto share = device::ParseMpsShareId(id)) shared.insert(share->gpu_uuid);
   }
   for (const device::GpuInfo& info : round.devices.infos) {
     const bool exclusive = info.compute_mode == device::ComputeMode::kExclusiveProcess;
-    const bool served = daemons_ != nullptr && daemons_->HasLeft(info.uuid);
+    const bool served = daemons != nullptr && daemons->HasLeft(info.uuid);
     // On a hybrid node no other tool sets this compute mode, which prevents pods from taking turns
     // on the GPU.
     const bool ours = served || round.mode.per_gpu;
@@ -92,30 +167,33 @@ std::set<int> MpsSharing::NotTakenOver(const ObservedState& round) const {
   return gpus;
 }
 
-std::optional<device::Operation> MpsSharing::NextSwitch(
-    const ObservedState& round, const std::function<bool(const device::GpuInfo&)>& delayed,
-    const Deferred& deferred) const {
-  if (!enabled_) return NextPutBack(round, deferred);
+std::optional<device::Operation> MpsSharing::Next(const ObservedState& round,
+                                                  const Deferral& deferral) const {
+  if (!service_->enabled()) return NextPutBack(round, deferral);
   const std::set<std::string> were_shared = WereShared(round);
   std::vector<device::GpuInfo> infos = round.devices.infos;
   if (round.mode.per_gpu) {
     // The specs decide about all other GPUs.
     std::erase_if(infos, [&](const device::GpuInfo& info) {
-      return delayed(info) || (info.share_gib == 0 && !were_shared.contains(info.uuid));
+      return deferral.gpu(info) || (info.share_gib == 0 && !were_shared.contains(info.uuid));
     });
   }
   return device::NextSwitch(round.mode.mps, infos, round.devices.gpus, were_shared, round.keep,
-                            deferred);
+                            deferral.operation);
 }
 
-bool MpsSharing::PutsBack(const device::Operation& operation) const {
-  return !enabled_ && operation.kind == device::Operation::Kind::kDisableMps;
+std::optional<Status> MpsSharing::Apply(const device::Operation& operation, Gpus,
+                                        device::Backend& backend) {
+  const bool puts_back =
+      !service_->enabled() && operation.kind == device::Operation::Kind::kDisableMps;
+  if (!puts_back) return std::nullopt;
+  return backend.SetComputeMode(operation.gpu, device::ComputeMode::kDefault);
 }
 
 // Resets the compute mode of GPUs that an earlier agent shared, if this agent shares none and no
 // pod holds a share.
 std::optional<device::Operation> MpsSharing::NextPutBack(const ObservedState& round,
-                                                         const Deferred& deferred) const {
+                                                         const Deferral& deferral) const {
   std::set<std::string> held = round.keep;
   for (const auto& [id, pod] : round.devices.holders) {
     if (const auto share = device::ParseMpsShareId(id)) held.insert(share->gpu_uuid);
@@ -127,71 +205,15 @@ std::optional<device::Operation> MpsSharing::NextPutBack(const ObservedState& ro
     if (!left || !info.problem.empty()) continue;
     device::Operation operation{
         device::Operation::Kind::kDisableMps, info.index, "", 0, 0, info.uuid};
-    if (!deferred(operation)) return operation;
+    if (!deferral.operation(operation)) return operation;
   }
   return std::nullopt;
 }
 
-// Divided instances are served as long as they have parts, except those whose last part is being
-// destroyed. Daemons of an earlier agent continue while pods may use them.
-void MpsSharing::AddDividedInstances(const ObservedState& round,
-                                     std::vector<device::MpsGpu>& served,
-                                     std::set<std::string>& undecided) {
-  const NodeDevices& devices = round.devices;
-  const std::map<std::string, DividedInstance> divided = DividedInstancesOf(devices);
-  std::erase_if(ending_, [&](const std::string& uuid) {
-    const auto left = divided.find(uuid);
-    return left == divided.end() || left->second.parts.size() > 1 ||
-           !round.unwanted.contains(left->second.parts.front()->uuid);
-  });
-  for (const auto& [uuid, instance] : divided) {
-    const device::GpuInstance& part = *instance.parts.front();
-    const auto profile = instance.gpu->model->FindProfile(part.profile);
-    if (!profile || ending_.contains(uuid)) continue;
-    served.push_back({instance.gpu->index, uuid, 0,
-                      instance.gpu->model->profile(*profile).memory_mib,
-                      device::DriverIdOf(part.id)});
-  }
-  for (const auto& [id, pod] : devices.holders) {
-    if (const auto part = device::ParseMigPartId(id)) undecided.insert(part->mig_uuid);
-  }
-  if (devices.unseen_shares || !devices.unreadable.empty()) {
-    std::set<std::string> left = daemons_->Left();
-    for (const device::GpuInfo& info : devices.infos) {  // for these GPUs it is known
-      if (info.share_gib > 0) left.erase(info.uuid);
-    }
-    undecided.merge(left);
-  }
-}
-
-void MpsSharing::WithholdUnserved(ObservedState& round) const {
-  if (daemons_ == nullptr) return;
-  std::set<std::string> serving, starting;
-  for (const device::MpsState& state : daemons_->States()) {
-    using enum device::MpsState::Phase;
-    if (state.phase == kServing) serving.insert(state.gpu_uuid);
-    if (state.phase == kStarting && state.starts <= 1) starting.insert(state.gpu_uuid);
-  }
-  for (const auto& [uuid, instance] : DividedInstancesOf(round.devices)) {
-    if (serving.contains(uuid)) continue;
-    round.waits |= starting.contains(uuid);
-    for (const device::GpuInstance* part : instance.parts) {
-      round.devices.unhealthy.insert(part->uuid);
-    }
-  }
-}
-
-bool MpsSharing::MustEndDaemon(const device::Operation& operation, const ObservedState& round) {
-  const auto part = device::ParseMigPartId(operation.uuid);
-  if (!part || !IsServed(part->mig_uuid)) return false;
-  if (DividedInstancesOf(round.devices)[part->mig_uuid].parts.size() > 1) return false;
-  ending_.insert(part->mig_uuid);
-  KeepDaemons(round);
-  return true;
-}
-
-void MpsSharing::KeepDaemons(const ObservedState& round) {
-  if (daemons_ == nullptr) return;
+// One daemon for each shared GPU. Daemons of an earlier agent continue until this agent has taken
+// over their GPUs.
+void MpsSharing::RequestDaemons(const ObservedState& round) {
+  if (service_->control() == nullptr) return;
   const bool hybrid = round.mode.per_gpu, to_mps = round.mode.mps;
   std::set<std::string> undecided = WereShared(round);
   std::vector<device::MpsGpu> served;
@@ -215,36 +237,7 @@ void MpsSharing::KeepDaemons(const ObservedState& round) {
     if (!left) served.push_back({info.index, info.uuid, MostOf(info, read)});
   }
   leaving_ = std::move(leave);
-  AddDividedInstances(round, served, undecided);
-  if (const Status kept = daemons_->Keep(served, undecided); !kept.ok()) {
-    Log(LogLevel::kWarn, "failed to keep MPS daemons of GPUs", {{"error", kept.message()}});
-  }
-}
-
-bool MpsSharing::IsServed(const std::string& gpu_uuid) const {
-  return daemons_ != nullptr &&
-         std::ranges::any_of(daemons_->States(), [&](const device::MpsState& state) {
-           return state.gpu_uuid == gpu_uuid;
-         });
-}
-
-bool MpsSharing::IsBeingServed(int gpu) const {
-  if (health_ == nullptr) return false;
-  std::vector<device::HealthCondition> conditions = health_->Conditions();
-  std::erase_if(conditions, [&](const device::HealthCondition& one) {
-    return one.gpu != gpu || one.instance || !one.Disables();
-  });
-  if (conditions.empty()) return true;
-  const bool faulty = std::ranges::any_of(conditions, [](const device::HealthCondition& one) {
-    return one.kind != device::HealthCondition::Kind::kMps;
-  });
-  if (faulty) return false;
-  return daemons_ != nullptr &&
-         std::ranges::any_of(daemons_->States(), [&](const device::MpsState& state) {
-           using enum device::MpsState::Phase;
-           const bool first = state.phase == kStarting && state.starts <= 1;
-           return state.gpu == gpu && (first || state.phase == kServing || state.phase == kLeaving);
-         });
+  service_->Request(std::move(served), std::move(undecided));
 }
 
 }  // namespace nos::agent

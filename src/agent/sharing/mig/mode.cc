@@ -1,4 +1,4 @@
-#include "agent/sharing/mig_modes.h"
+#include "agent/sharing/mig/mode.h"
 
 #include <fmt/core.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxMessage = 1000;  // bytes
 
-const device::ObservedGpu* FindGpu(MigModes::Gpus gpus, int index) {
+const device::ObservedGpu* FindGpu(SharingModeStrategy::Gpus gpus, int index) {
   const auto found = std::ranges::find(gpus, index, &device::ObservedGpu::index);
   return found == gpus.end() ? nullptr : &*found;
 }
@@ -32,17 +32,46 @@ std::string DescribePendingMode(const device::ObservedGpu& gpu) {
                      gpu.mig_after_reset.value_or(false) ? "takes" : "leaves");
 }
 
+// True if the driver has recorded the requested MIG mode as pending until the next reset.
+bool IsPending(const device::Operation& operation, SharingModeStrategy::Gpus gpus,
+               device::Backend& backend) {
+  const device::ObservedGpu* gpu = FindGpu(gpus, operation.gpu);
+  if (!operation.ChangesMig() || gpu == nullptr || !gpu->mig_after_reset) return false;
+  const Result<std::vector<device::GpuInfo>> infos = backend.ListGpus();
+  if (!infos.ok()) return false;
+  const auto info = std::ranges::find(*infos, operation.gpu, &device::GpuInfo::index);
+  const bool wanted = operation.kind == device::Operation::Kind::kEnableMig;
+  return info != infos->end() && info->uuid == operation.uuid && info->problem.empty() &&
+         WaitsForReset(*info) && info->mig_pending == wanted;
+}
+
 }  // namespace
 
-bool CancelsPendingMode(const device::Operation& operation, MigModes::Gpus gpus) {
+void MigModes::Describe(ConfigFields& fields, DevicePlugins&) {
+  std::string rule = "never";
+  fields.Word(
+      "reset", rule, {"never", "gpu", "node"},
+      "For GPUs of such a node that need a reset to change MIG mode (A100, A30). never: they "
+      "keep their mode. gpu: the agent resets a GPU that no process uses. node: the mode changes "
+      "at a reboot, which the node condition nos.nebuly.com/RebootRequired requests.");
+  resets_ = ParseResetRule(rule).value_or(ResetRule::kNever);
+  fields.Text("resetProgram", reset_program_,
+              "nvidia-smi, used to reset GPUs: a path, or a name in $PATH.");
+}
+
+void MigModes::AddSettings(SharingSettings& settings) const {
+  settings.resets = resets_;
+  settings.reset_program = reset_program_;
+}
+
+bool MigModes::IsHarmless(const device::Operation& operation, Gpus gpus) const {
   const device::ObservedGpu* gpu = FindGpu(gpus, operation.gpu);
   return operation.ChangesMig() && gpu != nullptr && HasPendingMode(*gpu) &&
          !Switches(operation, *gpu);
 }
 
-void MigModes::AddTo(SharingSettings& settings, const cluster::Node& node, const Failures& failures,
+void MigModes::Adapt(SharingSettings& settings, const cluster::Node& node, const Failures& failures,
                      Time now) {
-  settings.resets = resets_;
   const cluster::Condition* noted = FindCondition(node.conditions, std::string(kRebootRequired));
   settings.takes_back = resets_ != ResetRule::kNever || !stale_pending_modes_ ||
                         !stale_pending_modes_->empty() ||
@@ -59,10 +88,10 @@ void MigModes::AddTo(SharingSettings& settings, const cluster::Node& node, const
 }
 
 // A mode that becomes pending later was set by another tool and is kept if resets are not allowed.
-void MigModes::Observed(Gpus gpus) {
+void MigModes::OnObserved(ObservedState& round) {
   const bool first = !stale_pending_modes_;
   if (first) stale_pending_modes_.emplace();
-  for (const device::ObservedGpu& gpu : gpus) {
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
     if (!HasPendingMode(gpu)) {
       stale_pending_modes_->erase(gpu.uuid);
     } else if (first && resets_ == ResetRule::kNever) {
@@ -71,36 +100,27 @@ void MigModes::Observed(Gpus gpus) {
   }
 }
 
-std::optional<device::Operation> MigModes::NextCancel(
-    Gpus gpus, const std::function<bool(const device::Operation&)>& deferred) const {
-  for (const device::ObservedGpu& gpu : gpus) {
+std::optional<device::Operation> MigModes::Next(const ObservedState& round,
+                                                const Deferral& deferral) const {
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
     const bool stale = stale_pending_modes_ && stale_pending_modes_->contains(gpu.uuid);
     if (!stale || !HasPendingMode(gpu)) continue;
     using enum device::Operation::Kind;
     const bool mig = gpu.mode == device::SharingMode::kMig;
     device::Operation operation{mig ? kEnableMig : kDisableMig, gpu.index, "", 0, 0, gpu.uuid};
-    if (!deferred(operation)) return operation;
+    if (!deferral.operation(operation)) return operation;
   }
   return std::nullopt;
 }
 
-// True if the driver has recorded the requested MIG mode as pending until the next reset.
-bool MigModes::IsPending(const device::Operation& operation, Gpus gpus) const {
-  const device::ObservedGpu* gpu = FindGpu(gpus, operation.gpu);
-  if (!operation.ChangesMig() || gpu == nullptr || !gpu->mig_after_reset) return false;
-  const Result<std::vector<device::GpuInfo>> infos = backend_.ListGpus();
-  if (!infos.ok()) return false;
-  const auto info = std::ranges::find(*infos, operation.gpu, &device::GpuInfo::index);
-  const bool wanted = operation.kind == device::Operation::Kind::kEnableMig;
-  return info != infos->end() && info->uuid == operation.uuid && info->problem.empty() &&
-         WaitsForReset(*info) && info->mig_pending == wanted;
-}
-
-Status MigModes::Apply(const device::Operation& operation, Gpus gpus) {
-  Status done = device::Apply(operation, backend_);
-  if (done.ok() || resets_ == ResetRule::kNever || !IsPending(operation, gpus)) return done;
+std::optional<Status> MigModes::Apply(const device::Operation& operation, Gpus gpus,
+                                      device::Backend& backend) {
+  if (!operation.ChangesMig()) return std::nullopt;
+  Status done = device::Apply(operation, backend);
+  const bool resets = resets_ != ResetRule::kNever;
+  if (done.ok() || !resets || !IsPending(operation, gpus, backend)) return done;
   if (resets_ == ResetRule::kNode) return Status::Ok();  // the reboot completes it
-  NOS_RETURN_IF_ERROR(backend_.ResetGpu(operation.gpu));
+  NOS_RETURN_IF_ERROR(backend.ResetGpu(operation.gpu));
   reset_pauses_.Succeeded(operation.gpu);
   return Status::Ok();
 }
@@ -112,7 +132,7 @@ bool MigModes::Delay(const device::Operation& operation, const Status& error, Gp
   return true;
 }
 
-bool MigModes::LeavesLater(const device::GpuInfo& info, Time now) const {
+bool MigModes::Delays(const device::GpuInfo& info, Time now) const {
   const bool at_reboot = resets_ == ResetRule::kNode && WaitsForReset(info);
   return info.mig_enabled && (at_reboot || reset_pauses_.Pausing(info.index, now));
 }
@@ -129,16 +149,18 @@ std::optional<gpu::Obstacle> MigModes::WhyNot(int gpu, const device::ObservedGpu
   return std::nullopt;
 }
 
-reconcile::WantedCondition MigModes::RebootRequired(Gpus gpus) const {
+std::optional<reconcile::WantedCondition> MigModes::Condition(Gpus gpus) const {
   std::vector<std::string> waiting;
   for (const device::ObservedGpu& gpu : gpus) {
     if (resets_ != ResetRule::kGpu && HasPendingMode(gpu)) {
       waiting.push_back(DescribePendingMode(gpu));
     }
   }
-  if (waiting.empty()) return {std::string(kRebootRequired), "False", "NoRebootPending", ""};
-  return {std::string(kRebootRequired), "True", "MigModePending",
-          Shortened(Join(waiting, ", ") + " when the node is rebooted", kMaxMessage)};
+  const std::string type(kRebootRequired);
+  if (waiting.empty()) return reconcile::WantedCondition{type, "False", "NoRebootPending", ""};
+  return reconcile::WantedCondition{
+      type, "True", "MigModePending",
+      Shortened(Join(waiting, ", ") + " when the node is rebooted", kMaxMessage)};
 }
 
 }  // namespace nos::agent

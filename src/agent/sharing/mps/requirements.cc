@@ -1,4 +1,4 @@
-#include "agent/node/mps_requirements.h"
+#include "agent/sharing/mps/requirements.h"
 
 #include <fmt/core.h>
 
@@ -42,7 +42,7 @@ std::set<int64_t> UsersOf(const cluster::Pod& pod) {
   return users;
 }
 
-MpsViolation Lack(const cluster::Pod& pod, std::string reason, std::string message) {
+PodViolation Lack(const cluster::Pod& pod, std::string reason, std::string message) {
   return {pod.meta.ns, pod.meta.name, pod.meta.uid, std::move(reason), std::move(message)};
 }
 
@@ -66,7 +66,7 @@ std::string OtherUser(const Pod& pod, const std::vector<std::string>& gpus,
 
 }  // namespace
 
-std::vector<MpsViolation> FindMpsViolations(const NodeDevices& devices, std::span<const Pod> pods,
+std::vector<PodViolation> FindMpsViolations(const NodeDevices& devices, std::span<const Pod> pods,
                                             const MpsPodRequirements& needs) {
   std::vector<Pod> sharing;
   for (const Pod& pod : pods) {
@@ -76,7 +76,7 @@ std::vector<MpsViolation> FindMpsViolations(const NodeDevices& devices, std::spa
   }
   std::ranges::sort(sharing, {},
                     [](const Pod& pod) { return std::tuple(pod->meta.created, pod->Key()); });
-  std::vector<MpsViolation> lacks;
+  std::vector<PodViolation> lacks;
   for (const Pod& pod : sharing) {
     if (!needs.host_ipc || pod->host_ipc) continue;
     lacks.push_back(Lack(*pod, "MpsNeedsHostIPC",

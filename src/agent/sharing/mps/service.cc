@@ -1,0 +1,98 @@
+#include "agent/sharing/mps/service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace nos::agent {
+namespace {
+
+using enum device::MpsState::Phase;
+
+bool StartsFirst(const device::MpsState& state) {
+  return state.phase == kStarting && state.starts <= 1;
+}
+
+}  // namespace
+
+void MpsService::Start(const ModeContext& context) {
+  options_.control.daemon.on_change = context.look;
+  own_ = std::make_unique<device::MpsControl>(options_.control, context.health);
+  control_ = own_.get();
+}
+
+void MpsService::Request(std::vector<device::MpsGpu> served, std::set<std::string> undecided) {
+  if (!requested_) requested_.emplace();
+  requested_->served.insert(requested_->served.end(), served.begin(), served.end());
+  requested_->undecided.merge(undecided);
+}
+
+void MpsService::Keep() {
+  if (!requested_) return;
+  kept_ = *std::exchange(requested_, std::nullopt);
+  Apply();
+}
+
+void MpsService::End(const std::string& uuid) {
+  std::erase_if(kept_.served, [&](const device::MpsGpu& gpu) { return gpu.uuid == uuid; });
+  Apply();
+}
+
+void MpsService::Apply() {
+  if (const Status kept = control_->Keep(kept_.served, kept_.undecided); !kept.ok()) {
+    Log(LogLevel::kWarn, "failed to keep MPS daemons of GPUs", {{"error", kept.message()}});
+  }
+}
+
+std::vector<device::MpsState> MpsService::States() const {
+  return control_ == nullptr ? std::vector<device::MpsState>() : control_->States();
+}
+
+bool MpsService::IsServed(const std::string& uuid) const {
+  return std::ranges::any_of(
+      States(), [&](const device::MpsState& state) { return state.gpu_uuid == uuid; });
+}
+
+std::set<std::string> MpsService::Serving() const {
+  std::set<std::string> serving;
+  for (const device::MpsState& state : States()) {
+    if (state.phase == kServing) serving.insert(state.gpu_uuid);
+  }
+  return serving;
+}
+
+std::set<std::string> MpsService::Starting() const {
+  std::set<std::string> starting;
+  for (const device::MpsState& state : States()) {
+    if (StartsFirst(state)) starting.insert(state.gpu_uuid);
+  }
+  return starting;
+}
+
+bool MpsService::IsChanging(int gpu) const {
+  return std::ranges::any_of(States(), [&](const device::MpsState& state) {
+    return state.gpu == gpu &&
+           (StartsFirst(state) || state.phase == kServing || state.phase == kLeaving);
+  });
+}
+
+MpsGrantOptions MpsService::Grants(device::Backend& backend) const {
+  MpsGrantOptions options;
+  options.shm_folder = options_.shm_folder;
+  if (const device::MpsControl* daemons = control_; daemons != nullptr) {
+    options.pipe_folder = [daemons](const std::string& uuid) { return daemons->PipeFolder(uuid); };
+    options.part_mib = [daemons](const std::string& uuid) { return daemons->LimitMib(uuid); };
+    options.serves = [daemons](const std::string& uuid) { return daemons->Serves(uuid); };
+  }
+  if (!options_.by_memory) return options;
+  options.share_gib = [&backend](const std::string& uuid) {
+    const auto infos = backend.ListGpus();
+    if (!infos.ok()) return 0;
+    const auto gpu = std::ranges::find(*infos, uuid, &device::GpuInfo::uuid);
+    return gpu == infos->end() ? 0 : gpu->share_gib;
+  };
+  return options;
+}
+
+}  // namespace nos::agent

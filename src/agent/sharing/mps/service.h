@@ -1,0 +1,78 @@
+// The MPS daemons of a node, for every mode whose devices are memory limits of MPS.
+//
+//   mps->Request(served, undecided);            // each mode, once a reconciliation
+//   mps->Keep();                                // then: serves exactly what was requested
+//   if (mps->IsServed(uuid)) mps->End(uuid);    // before the device is destroyed
+//
+// A device has a memory limit only while a daemon serves it. Without daemons another component
+// serves the GPUs. Owned by the agent's thread; Grants() may be called by others.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/mps_grant.h"
+#include "agent/sharing_modes.h"
+
+namespace nos::agent {
+
+struct MpsServiceOptions {
+  bool enabled = false;
+  bool by_memory = false;  // limits multiprocessors in proportion to memory
+  std::string shm_folder{};
+  device::MpsControlOptions control{};
+};
+
+class MpsService {
+ public:
+  // `control`: null if another component serves the GPUs, or before Start.
+  MpsService(bool enabled, device::MpsControl* control) : control_(control) {
+    options_.enabled = enabled;
+  }
+
+  MpsServiceOptions& options() { return options_; }
+  bool enabled() const { return options_.enabled; }
+  // Starts to control daemons. `context.health` must outlive this.
+  void Start(const ModeContext& context);
+  // Null: another component serves the GPUs.
+  const device::MpsControl* control() const { return control_; }
+
+  // `undecided`: UUIDs whose daemons keep running for now, since clients may depend on them.
+  void Request(std::vector<device::MpsGpu> served, std::set<std::string> undecided);
+  // No effect if nothing was requested since the last call.
+  void Keep();
+  // Asks the daemon of this GPU or instance to stop.
+  void End(const std::string& uuid);
+
+  // True if the daemon of this GPU or instance still runs.
+  bool IsServed(const std::string& uuid) const;
+  // UUIDs with a serving daemon, and with one that starts for the first time.
+  std::set<std::string> Serving() const;
+  std::set<std::string> Starting() const;
+  // True if a daemon is starting for the first time, was just taken over, or is stopping.
+  bool IsChanging(int gpu) const;
+
+  // How containers reach the daemons. `backend` must outlive the result.
+  MpsGrantOptions Grants(device::Backend& backend) const;
+
+ private:
+  struct Demand {
+    std::vector<device::MpsGpu> served;
+    std::set<std::string> undecided;
+  };
+
+  std::vector<device::MpsState> States() const;
+  void Apply();
+
+  MpsServiceOptions options_;
+  std::unique_ptr<device::MpsControl> own_;
+  device::MpsControl* control_;
+  std::optional<Demand> requested_;
+  Demand kept_;
+};
+
+}  // namespace nos::agent

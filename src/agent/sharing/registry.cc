@@ -1,0 +1,67 @@
+#include "agent/device_plugin.h"
+#include "agent/sharing/hybrid/mode.h"
+#include "agent/sharing/mig/mode.h"
+#include "agent/sharing/mps/mode.h"
+#include "agent/sharing/parts/mode.h"
+#include "agent/sharing_modes.h"
+#include "cluster/annotations.h"
+
+namespace nos::agent {
+
+SharingModes AllSharingModes(const SharingOptions& options) {
+  const auto mps = std::make_shared<MpsService>(options.mps, options.daemons);
+  return {
+      std::make_shared<PartSharing>(mps, options.parts),
+      std::make_shared<MpsSharing>(mps, options.mps_needs),
+      std::make_shared<MigModes>(options.resets, options.reset_pauses),
+      std::make_shared<HybridSharing>(options.whole, options.time_slices),
+  };
+}
+
+// Keys are in the order of use, top-down; a group stands where the lowest of its modes does.
+void DescribeSharing(ConfigFields& fields, const SharingModes& modes, DevicePlugins& plugins) {
+  for (auto mode = modes.rbegin(); mode != modes.rend(); ++mode) {
+    const std::string_view section = (*mode)->section();
+    const auto same = [&](const auto& other) { return other->section() == section; };
+    if (std::any_of(std::next(mode), modes.rend(), same)) continue;
+    fields.Group(section, [&] {
+      for (auto one = modes.rbegin(); one != modes.rend(); ++one) {
+        if (same(*one)) (*one)->Describe(fields, plugins);
+      }
+    });
+  }
+}
+
+Status UsePlugin(const SharingModes& modes, const PluginTraits& plugin) {
+  for (auto mode = modes.rbegin(); mode != modes.rend(); ++mode) {
+    NOS_RETURN_IF_ERROR((*mode)->UsePlugin(plugin));
+  }
+  return Status::Ok();
+}
+
+SharingSettings SettingsOf(const SharingModes& modes, bool hybrid) {
+  SharingSettings settings{.hybrid = hybrid};
+  for (const auto& mode : modes) mode->AddSettings(settings);
+  return settings;
+}
+
+SharingMode SharingModeOf(const SharingModes& modes, const cluster::Node& node) {
+  const auto label = cluster::RequestedSharingMode(node);
+  for (const auto& mode : modes) {
+    if (const auto found = mode->ModeOf(label)) return *found;
+  }
+  return {};
+}
+
+std::vector<std::unique_ptr<device::Backend>> StackBackends(const SharingModes& modes,
+                                                            device::Backend& driver,
+                                                            const ModeContext& context) {
+  std::vector<std::unique_ptr<device::Backend>> stack;
+  for (const auto& mode : modes) {
+    device::Backend& top = stack.empty() ? driver : *stack.back();
+    if (auto backend = mode->Decorate(top, context)) stack.push_back(std::move(backend));
+  }
+  return stack;
+}
+
+}  // namespace nos::agent
