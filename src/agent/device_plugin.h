@@ -4,7 +4,7 @@
 //   DevicePlugins plugins;
 //   plugins.Describe(fields);                                   // the configuration chooses
 //   DevicePluginStrategy& plugin = plugins.Choose(modes);
-//   kubelet::DevicePlugin& offers = plugins.Open(context);
+//   const auto open = plugins.Open(context);
 //   extras.rules = plugin.rules();
 //
 // A plugin is a file in device_plugin/ and one line in device_plugin/registry.cc.
@@ -80,8 +80,9 @@ class DevicePlugins {
   void DescribeForShares(ConfigFields& fields, std::string& name);
   // The plugin that the agent uses, as the configuration says.
   DevicePluginStrategy& Choose(const SharingModes& modes);
-  // Opens the chosen plugins. The result lives as long as this.
-  kubelet::DevicePlugin& Open(const PluginContext& context);
+  // Opens the chosen plugins. The last one is that of the agent.
+  std::vector<std::unique_ptr<kubelet::DevicePlugin>> Open(const PluginContext& context);
+  // REQUIRES: they are open.
   void Measure(Metrics& metrics) const;
 
  private:
@@ -91,7 +92,6 @@ class DevicePlugins {
   std::vector<std::unique_ptr<DevicePluginStrategy>> all_;
   std::string name_;                           // of the node's plugin
   std::vector<DevicePluginStrategy*> chosen_;  // the node's, then one that only offers shares
-  std::vector<std::unique_ptr<kubelet::DevicePlugin>> open_;
 };
 
 }  // namespace nos::agent

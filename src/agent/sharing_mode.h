@@ -1,12 +1,10 @@
 // A way to share GPUs, as the agent and its device plugin use it. They know no mode by name: each
 // step of a reconciliation asks all modes of the node.
 //
-//   for (const auto& mode : modes) backend = mode->Decorate(*backend, context);
-//   ...
 //   for (const auto& mode : modes) mode->OnObserved(round);          // once a reconciliation
 //   for (const auto& mode : modes) mode->RequestDaemons(round);      // when the targets are known
 //   for (const auto& mode : modes) mode->KeepDaemons(round);
-//   if (!next) next = mode->Next(round, now, waits);                 // beyond the spec
+//   if (!next) next = mode->Next(round, deferral);                   // what no spec requests
 //
 // Each default is the answer of a mode that the step does not concern. A mode is a folder in
 // sharing/ and one line in sharing/registry.cc (README.md, "Adding a sharing mode"). Grant() and

@@ -56,11 +56,13 @@ DevicePluginStrategy& DevicePlugins::Choose(const SharingModes& modes) {
   return *chosen_.back();
 }
 
-kubelet::DevicePlugin& DevicePlugins::Open(const PluginContext& context) {
+std::vector<std::unique_ptr<kubelet::DevicePlugin>> DevicePlugins::Open(
+    const PluginContext& context) {
+  std::vector<std::unique_ptr<kubelet::DevicePlugin>> open;
   for (DevicePluginStrategy* plugin : chosen_) {
-    open_.push_back(plugin->Open(context, open_.empty() ? nullptr : open_.back().get()));
+    open.push_back(plugin->Open(context, open.empty() ? nullptr : open.back().get()));
   }
-  return *open_.back();
+  return open;
 }
 
 void DevicePlugins::Measure(Metrics& metrics) const {

@@ -31,11 +31,7 @@ class AgentDividedTest : public AgentTest {
     parts_ = std::make_unique<device::MigParts>(boards_, gpu::Catalogue::Builtin(), may_have_);
     shares_ = std::make_unique<device::MpsGpus>(*parts_);
     plain_ = std::make_unique<device::PlainGpus>(*shares_);
-    AgentExtras extras{&health_, &metrics_, true};
-    extras.gives_whole = true;
-    extras.time_slices = 4;
-    extras.parts = may_have_;
-    Restart(*plain_, extras);
+    Restart(*plain_, {.mps = true, .whole = true, .time_slices = 4, .parts = may_have_});
   }
   // True if the kubelet may give the device to a pod.
   bool MayBeGiven(const std::string& id) {

@@ -74,8 +74,9 @@ class AgentTest : public ::testing::Test {
   }
 
   void Restart() { Restart(gpus_); }
-  void Restart(device::Backend& gpus) { Restart(gpus, AgentExtras{&health_, &metrics_}); }
-  void Restart(device::Backend& gpus, const AgentExtras& extras) {
+  void Restart(device::Backend& gpus, const SharingOptions& sharing = {}) {
+    AgentExtras extras{&health_, &metrics_};
+    extras.modes = AllSharingModes(sharing);
     runner_.reset();
     agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus, kubelet_,
                                      kubelet_, extras);

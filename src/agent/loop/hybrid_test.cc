@@ -25,10 +25,7 @@ class AgentHybridTest : public AgentTest {
     shares_ = std::make_unique<device::MpsGpus>(boards_);
     plain_ = std::make_unique<device::PlainGpus>(mps_ ? static_cast<device::Backend&>(*shares_)
                                                       : boards_);
-    AgentExtras extras{&health_, &metrics_, mps_};
-    extras.gives_whole = true;
-    extras.time_slices = time_slices_;
-    Restart(*plain_, extras);
+    Restart(*plain_, {.mps = mps_, .whole = true, .time_slices = time_slices_});
   }
   std::string Uuid(int gpu) { return boards_.ListGpus()->at(static_cast<size_t>(gpu)).uuid; }
 

@@ -73,7 +73,7 @@ class AgentNebulyTest : public AgentTest {
     AgentExtras extras;
     extras.health = &health_;
     extras.metrics = &metrics_;
-    extras.shares_gpus = true;
+    extras.modes = AllSharingModes({.mps = true});
     extras.rules = plugin_.get();
     agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *shares_, kubelet_,
                                      *plugin_, extras);

@@ -37,11 +37,7 @@ class AgentResetTest : public AgentTest {
     runner_.reset();
     shares_ = std::make_unique<device::MpsGpus>(*boards_);
     plain_ = std::make_unique<device::PlainGpus>(*shares_);
-    AgentExtras extras{&health_, &metrics_, true};
-    extras.gives_whole = true;
-    extras.time_slices = 4;
-    extras.resets = resets;
-    Restart(*plain_, extras);
+    Restart(*plain_, {.mps = true, .whole = true, .time_slices = 4, .resets = resets});
   }
   void Use(const char* model) {
     runner_.reset();
@@ -153,8 +149,8 @@ TEST_F(AgentResetTest, RetriesResetWithGrowingPauses) {
   Plan("1", {{0, "3g.20gb@4"}});
   Run(std::chrono::minutes(10));
   ASSERT_GE(pauses.size(), 3u);
-  EXPECT_GE(pauses[1] - pauses[0], config_.first_reset_pause);
-  EXPECT_GE(pauses[2] - pauses[1], 2 * config_.first_reset_pause);
+  EXPECT_GE(pauses[1] - pauses[0], SharingOptions().reset_pauses.base);
+  EXPECT_GE(pauses[2] - pauses[1], 2 * SharingOptions().reset_pauses.base);
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NotReset"));
   fault_ = nullptr;
   Run(std::chrono::minutes(20));

@@ -210,7 +210,7 @@ TEST_F(MpsNodeTest, StartingAgentTakesOverDaemons) {
   for (int start = 0; start < 2; ++start) {
     device::MpsGpus shares(gpus_);
     agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, kubelet, kubelet,
-                       {&board_, nullptr, true, mps_.get()});
+                       {&board_, nullptr, nullptr, Sharing()});
     reconcile::Runner runner(agent, api, reconcile::ForNode("n"));
     EXPECT_TRUE(reconcile::testing::RunFor(runner, clock, seconds(30)));
     ASSERT_TRUE(Await([this] {
@@ -261,7 +261,7 @@ class RestartedAgentTest : public MpsNodeTest {
     mps_ = std::make_unique<device::MpsControl>(mps_options_, board_);
     UnreadGpus shares(gpus_, share_options_, unread_first_);
     agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, silent_, silent_,
-                       {&board_, nullptr, true, mps_.get()});
+                       {&board_, nullptr, nullptr, Sharing()});
     reconcile::Runner runner(agent, api_, reconcile::ForNode("n"));
     for (int times = 0; times < 2; ++times) {
       EXPECT_TRUE(reconcile::testing::RunFor(runner, clock_, seconds(30)));
@@ -366,8 +366,8 @@ TEST_F(RestartedAgentTest, FaultOfServedGpuFailsPlan) {
 TEST_F(RestartedAgentTest, SwitchToMigEndsDaemonOnce) {
   device::MpsGpus shares(gpus_);
   device::PlainGpus all(shares);
-  agent::AgentExtras extras{&board_, nullptr, true, mps_.get()};
-  extras.gives_whole = true;
+  agent::AgentExtras extras{&board_};
+  extras.modes = Sharing();
   PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
                      {"nos.nebuly.com/spec-layout-0", "10gb@0"}});
   agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);
@@ -410,9 +410,9 @@ TEST_F(RestartedAgentTest, ServesDividedInstanceFromFirstToLastPart) {
   device::MigParts parts(gpus_, gpu::Catalogue::Builtin(), divided);
   device::MpsGpus shares(parts);
   device::PlainGpus all(shares);
-  agent::AgentExtras extras{&board_, nullptr, true, mps_.get()};
-  extras.gives_whole = true;
-  extras.parts = divided;
+  agent::AgentExtras extras{&board_};
+  extras.modes = agent::AllSharingModes(
+      {.mps = true, .daemons = mps_.get(), .whole = true, .parts = divided});
   PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
                      {"nos.nebuly.com/spec-layout-0", "3g.71gb.mps2@5"}});
   agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);

@@ -37,10 +37,9 @@ class NvmlAgentResetTest : public ::testing::Test {
       for (const auto& device : kubelet_.offer()) ++counts[device.resource];
       reconcile::testing::PutAllocatable(api_, kNode, counts);
     };
-    AgentExtras extras{nullptr, nullptr, true};
-    extras.gives_whole = true;
-    extras.time_slices = 4;
-    extras.resets = ResetRule::kGpu;
+    AgentExtras extras;
+    extras.modes = AllSharingModes(
+        {.mps = true, .whole = true, .time_slices = 4, .resets = ResetRule::kGpu});
     agent_ = std::make_unique<Agent>(AgentConfig{}, kNode, gpu::Catalogue::Builtin(), plain_,
                                      kubelet_, kubelet_, extras);
     runner_ = std::make_unique<reconcile::Runner>(*agent_, api_, reconcile::ForNode(kNode));

@@ -79,10 +79,12 @@ void Machine::MakeAgent(bool shares) {
       [this, shares] {
         MakeShares();
         agent::AgentExtras extras;
-        extras.shares_gpus = extras.gives_whole = true;
-        extras.time_slices = kTimeSlices;
-        extras.resets = kubelet_->spec().resets;
-        extras.parts = MigPartsHere();
+        extras.modes = agent::AllSharingModes({.mps = true,
+                                               .whole = true,
+                                               .time_slices = kTimeSlices,
+                                               .resets = kubelet_->spec().resets,
+                                               .reset_pauses = times_.reset_pauses,
+                                               .parts = MigPartsHere()});
         if (shares) extras.health = &health_;
         return std::make_unique<agent::Agent>(times_.agent, name_, env_.catalogue, *plain_,
                                               *sockets_, *sockets_, extras);

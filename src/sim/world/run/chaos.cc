@@ -85,8 +85,7 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random, ChaosPools& 
   // the kubelet overwrites changes by others
   world.times.kubelet.heartbeat = std::chrono::seconds(10);
   world.times.agent.longest_pause = std::chrono::seconds(20);
-  world.times.agent.first_reset_pause = std::chrono::seconds(5);
-  world.times.agent.longest_reset_pause = std::chrono::seconds(20);
+  world.times.reset_pauses = {std::chrono::seconds(5), std::chrono::seconds(20)};
   if (options.pools) world.autoscaler = pools.DrawAutoscaler(world.faults);
   return world;
 }
