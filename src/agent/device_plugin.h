@@ -1,5 +1,5 @@
-// A program that offers the node's devices to the kubelet: nos itself, or a foreign plugin. Agent and
-// daemon know none by name.
+// A program that offers the node's devices to the kubelet: nos itself, or a foreign plugin. Agent
+// and daemon know none by name.
 //
 //   DevicePlugins plugins;
 //   plugins.Describe(fields);                                   // the configuration chooses
@@ -61,8 +61,8 @@ class DevicePluginStrategy {
                                                       kubelet::PodResources& /*pod_resources*/) {
     return std::make_unique<device::MpsGpus>(backend, options);
   }
-  // `others`: offers devices that are not shares; null unless OnlyShares(). REQUIRES: MakeShares was
-  // called if OnlyShares().
+  // `others`: offers devices that are not shares; null unless OnlyShares(). REQUIRES: MakeShares
+  // was called if OnlyShares().
   virtual std::unique_ptr<kubelet::DevicePlugin> Open(const PluginContext& context,
                                                       kubelet::DevicePlugin* others) = 0;
   // Rules of an open plugin that names its devices itself; null: it offers any device.

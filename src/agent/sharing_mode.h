@@ -128,8 +128,8 @@ class SharingModeStrategy {
   }
   // True if a daemon still has the GPU or instance open.
   virtual bool IsServed(const std::string& /*uuid*/) const { return false; }
-  // The last check before the device is destroyed. False: not yet. REQUIRES: the kubelet cannot give
-  // the device to a pod any more.
+  // The last check before the device is destroyed. False: not yet. REQUIRES: the kubelet cannot
+  // give the device to a pod any more.
   virtual bool MayDestroy(const device::Operation& /*operation*/, const ObservedState& /*round*/) {
     return true;
   }

@@ -34,8 +34,8 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     const bool cdi = handover_ == "cdi";
     options_.handover = cdi ? kubelet::Handover::kCdi : kubelet::Handover::kEnvironment;
     options_.on_allocate = [look = context.look](const kubelet::Allocation&) { look(); };
-    options_.grant = [modes = context.modes, &backend = context.backend](
-                         const kubelet::Allocation& allocation)
+    options_.grant = [modes = context.modes,
+                      &backend = context.backend](const kubelet::Allocation& allocation)
         -> Result<std::optional<kubelet::ContainerGrant>> {
       for (const auto& mode : modes) {
         NOS_ASSIGN(auto grant, mode->Grant(allocation, backend));

@@ -149,9 +149,8 @@ bool Agent::Recovers(int gpu) const {
   std::erase_if(faults, [&](const device::HealthCondition& one) {
     return one.gpu != gpu || one.instance || !one.Disables();
   });
-  return faults.empty() || std::ranges::any_of(modes_, [&](const auto& mode) {
-           return mode->Recovers(gpu, faults);
-         });
+  return faults.empty() ||
+         std::ranges::any_of(modes_, [&](const auto& mode) { return mode->Recovers(gpu, faults); });
 }
 
 void Agent::ReadTargets(ObservedState& round) const {

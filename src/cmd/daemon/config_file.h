@@ -8,8 +8,8 @@
 //   Status read = ReadConfig(text, {"GpuPartitionerConfig"}, [&](auto& f) { Fields(f, config); },
 //   w); std::cout << PrintConfig({"GpuPartitionerConfig"}, [&](auto& f) { Fields(f, config); });
 //
-// All problems of a file are reported together, each with its key. Unknown keys are errors, because a
-// misspelt key would otherwise be ignored silently.
+// All problems of a file are reported together, each with its key. Unknown keys are errors, because
+// a misspelt key would otherwise be ignored silently.
 #pragma once
 
 #include <string>

@@ -143,8 +143,8 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   // 3. Connect to the API server and start the device plugin, which needs the backends.
   kube::HttpTransport http(connection, HttpOptionsOf(config.daemon));
   kube::MeteredTransport metered(http, metrics);
-  const auto plugins = config.plugins.Open(
-      {flags.node, metered, pod_resources, backend, modes, clock, look});
+  const auto plugins =
+      config.plugins.Open({flags.node, metered, pod_resources, backend, modes, clock, look});
 
   // 4. Create the reconciler. Telemetry and probes start last, because they read all of the above.
   agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),

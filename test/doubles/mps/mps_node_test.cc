@@ -34,6 +34,10 @@ constexpr seconds kLong{60};  // only reached by a failing test
 
 class MpsNodeTest : public testing::Test {
  protected:
+  agent::SharingModes Sharing(const std::vector<gpu::InstancePart>& parts = {}) {
+    return agent::AllSharingModes(
+        {.mps = true, .daemons = mps_.get(), .whole = true, .parts = parts});
+  }
   MpsNodeTest() {
     std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
     folder_ = mkdtemp(pattern.data());
@@ -411,8 +415,7 @@ TEST_F(RestartedAgentTest, ServesDividedInstanceFromFirstToLastPart) {
   device::MpsGpus shares(parts);
   device::PlainGpus all(shares);
   agent::AgentExtras extras{&board_};
-  extras.modes = agent::AllSharingModes(
-      {.mps = true, .daemons = mps_.get(), .whole = true, .parts = divided});
+  extras.modes = Sharing(divided);
   PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
                      {"nos.nebuly.com/spec-layout-0", "3g.71gb.mps2@5"}});
   agent::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);

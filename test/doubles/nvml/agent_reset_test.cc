@@ -38,8 +38,8 @@ class NvmlAgentResetTest : public ::testing::Test {
       reconcile::testing::PutAllocatable(api_, kNode, counts);
     };
     AgentExtras extras;
-    extras.modes = AllSharingModes(
-        {.mps = true, .whole = true, .time_slices = 4, .resets = ResetRule::kGpu});
+    extras.modes =
+        AllSharingModes({.mps = true, .whole = true, .time_slices = 4, .resets = ResetRule::kGpu});
     agent_ = std::make_unique<Agent>(AgentConfig{}, kNode, gpu::Catalogue::Builtin(), plain_,
                                      kubelet_, kubelet_, extras);
     runner_ = std::make_unique<reconcile::Runner>(*agent_, api_, reconcile::ForNode(kNode));

@@ -1,5 +1,5 @@
-// Hybrid nodes, on which the spec of each GPU decides about its mode: beside MIG and MPS, whole GPUs
-// and time slices (device/plain_gpus.h).
+// Hybrid nodes, on which the spec of each GPU decides about its mode: beside MIG and MPS, whole
+// GPUs and time slices (device/plain_gpus.h).
 #pragma once
 
 #include <memory>

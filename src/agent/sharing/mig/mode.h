@@ -40,13 +40,12 @@ class MigModes final : public SharingModeStrategy {
   bool Delays(const device::GpuInfo& gpu, Time now) const override;
   // True if the operation only cancels a pending MIG mode, now or at the next reset.
   bool IsHarmless(const device::Operation& operation, Gpus gpus) const override;
-  // Includes the reset that the operation needs. If a reboot completes it, OK means that the mode is
-  // pending.
+  // Includes the reset that the operation needs. If a reboot completes it, OK means that the mode
+  // is pending.
   std::optional<Status> Apply(const device::Operation& operation, Gpus gpus,
                               device::Backend& backend) override;
   // The GPU keeps its mode if the operation needs a reset.
-  bool Delay(const device::Operation& operation, const Status& error, Gpus gpus,
-             Time now) override;
+  bool Delay(const device::Operation& operation, const Status& error, Gpus gpus, Time now) override;
 
   // kRebootRequired: True while a mode waits for a reset that this agent does not do.
   std::optional<reconcile::WantedCondition> Condition(Gpus gpus) const override;

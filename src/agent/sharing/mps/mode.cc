@@ -58,9 +58,10 @@ void MpsSharing::Describe(ConfigFields& fields, DevicePlugins& plugins) {
       "shmFolder", options.shm_folder,
       "Folder on the host that daemons and containers mount as /dev/shm. Empty: pods must set "
       "hostIPC.");
-  fields.Flag("multiUser", options.control.multi_user,
-              "If true, all users share one MPS server and its faults. If false, pods of other users "
-              "wait.");
+  fields.Flag(
+      "multiUser", options.control.multi_user,
+      "If true, all users share one MPS server and its faults. If false, pods of other users "
+      "wait.");
   fields.Flag(
       "computeByMemory", options.by_memory,
       "If true, a share may use multiprocessors in proportion to its memory, else all of them.");
@@ -110,7 +111,8 @@ std::optional<SharingMode> MpsSharing::ModeOf(std::string_view label) const {
 
 void MpsSharing::OnObserved(ObservedState& round) {
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
-    if (HasStrangers(gpu) || IsOverfull(gpu, round.devices)) round.targets.push_back({gpu.index, {}});
+    if (HasStrangers(gpu) || IsOverfull(gpu, round.devices))
+      round.targets.push_back({gpu.index, {}});
   }
   if (round.mode.per_gpu) return;  // on a hybrid node no mode is outdated
   const bool to_mps = round.mode.mps;

@@ -50,8 +50,8 @@ std::vector<device::MpsState> MpsService::States() const {
 }
 
 bool MpsService::IsServed(const std::string& uuid) const {
-  return std::ranges::any_of(
-      States(), [&](const device::MpsState& state) { return state.gpu_uuid == uuid; });
+  return std::ranges::any_of(States(),
+                             [&](const device::MpsState& state) { return state.gpu_uuid == uuid; });
 }
 
 std::set<std::string> MpsService::Serving() const {
