@@ -5,8 +5,8 @@
 //   round.keep = rules.Keep(std::move(round.keep), round.devices);
 //
 // Each default is the rule of a plugin that offers any device the agent lists. A plugin overrides
-// them (NebulyPlugin does) and is registered once, in AgentExtras::rules. Called by the agent's
-// thread.
+// them, as NebulyPlugin does, and its strategy returns them (DevicePluginStrategy::rules). Called
+// by the agent's thread.
 #pragma once
 
 #include <map>

@@ -1,8 +1,8 @@
-#include "agent/device_plugin.h"
-#include "agent/sharing/hybrid/mode.h"
-#include "agent/sharing/mig/mode.h"
-#include "agent/sharing/mps/mode.h"
-#include "agent/sharing/parts/mode.h"
+#include <algorithm>
+#include <iterator>
+
+#include "agent/sharing/mps/service.h"
+#include "agent/sharing/strategies.h"
 #include "agent/sharing_modes.h"
 #include "cluster/annotations.h"
 
@@ -11,10 +11,10 @@ namespace nos::agent {
 SharingModes AllSharingModes(const SharingOptions& options) {
   const auto mps = std::make_shared<MpsService>(options.mps, options.daemons);
   return {
-      std::make_shared<PartSharing>(mps, options.parts),
-      std::make_shared<MpsSharing>(mps, options.mps_needs),
-      std::make_shared<MigModes>(options.resets, options.reset_pauses),
-      std::make_shared<HybridSharing>(options.whole, options.time_slices),
+      MakePartSharing(mps, options),
+      MakeMpsSharing(mps, options),
+      MakeMigModes(options),
+      MakeHybridSharing(options),
   };
 }
 

@@ -1,11 +1,18 @@
-#include "agent/sharing/mig/mode.h"
-
+// Changes of MIG mode on a hybrid node, and the resets that they need
+// (docs/decisions/0030-resets.md).
+//
+// On some GPUs (Ampere) a requested mode is pending until a reset. The reset rule says who resets:
+// the agent (kGpu), a reboot that a condition of the node requests (kNode), or nobody (kNever). A
+// GPU that cannot be reset keeps its mode for a growing pause, so that plans can use it in that
+// mode. A mode that was pending when the agent started may be left over from an agent that crashed;
+// if resets are not allowed it is cancelled. Owned by one thread.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "agent/conditions.h"
+#include "agent/sharing/strategies.h"
 #include "base/text.h"
 
 namespace nos::agent {
@@ -45,7 +52,51 @@ bool IsPending(const device::Operation& operation, SharingModeStrategy::Gpus gpu
          WaitsForReset(*info) && info->mig_pending == wanted;
 }
 
-}  // namespace
+class MigModes final : public SharingModeStrategy {
+ public:
+  // `pauses`: how long a GPU that could not be reset keeps its mode.
+  MigModes(ResetRule resets, kube::BackOff pauses) : resets_(resets), reset_pauses_(pauses) {}
+
+  std::string_view section() const override { return "hybrid"; }
+  void Describe(ConfigFields& fields, DevicePlugins&) override;
+  void AddSettings(SharingSettings& settings) const override {
+    settings.resets = resets_;
+    settings.reset_program = reset_program_;
+  }
+  // A GPU on which MIG mode cannot be enabled (`failures`) stays without until the node's label
+  // changes.
+  void Adapt(SharingSettings& settings, const cluster::Node& node, const Failures& failures,
+             Time now) override;
+  // Records the pending modes.
+  void OnObserved(ObservedState& round) override;
+  std::optional<gpu::Obstacle> WhyNot(int gpu, const device::ObservedGpu* observed) const override;
+
+  // Cancels a left-over pending mode.
+  std::optional<device::Operation> Next(const ObservedState& round,
+                                        const Deferral& deferral) const override;
+  // True if the GPU is in MIG mode and leaves it later: at a reboot, or after a pause.
+  bool Delays(const device::GpuInfo& gpu, Time now) const override;
+  // True if the operation only cancels a pending MIG mode, now or at the next reset.
+  bool IsHarmless(const device::Operation& operation, Gpus gpus) const override;
+  // Includes the reset that the operation needs. If a reboot completes it, OK means that the mode
+  // is pending.
+  std::optional<Status> Apply(const device::Operation& operation, Gpus gpus,
+                              device::Backend& backend) override;
+  // The GPU keeps its mode if the operation needs a reset.
+  bool Delay(const device::Operation& operation, const Status& error, Gpus gpus, Time now) override;
+
+  // kRebootRequired: True while a mode waits for a reset that this agent does not do.
+  std::optional<reconcile::WantedCondition> Condition(Gpus gpus) const override;
+
+ private:
+  std::string reset_program_ = "nvidia-smi";
+  ResetRule resets_;
+  ResetPauses reset_pauses_;
+  std::set<int> no_mig_;  // GPUs of a hybrid node on which MIG mode cannot be enabled
+  // UUIDs of GPUs with a pending MIG mode from before this agent started, while resets are not
+  // allowed: the pending mode is cancelled. No value: not observed yet.
+  std::optional<std::set<std::string>> stale_pending_modes_;
+};
 
 void MigModes::Describe(ConfigFields& fields, DevicePlugins&) {
   std::string rule = "never";
@@ -57,11 +108,6 @@ void MigModes::Describe(ConfigFields& fields, DevicePlugins&) {
   resets_ = ParseResetRule(rule).value_or(ResetRule::kNever);
   fields.Text("resetProgram", reset_program_,
               "nvidia-smi, used to reset GPUs: a path, or a name in $PATH.");
-}
-
-void MigModes::AddSettings(SharingSettings& settings) const {
-  settings.resets = resets_;
-  settings.reset_program = reset_program_;
 }
 
 bool MigModes::IsHarmless(const device::Operation& operation, Gpus gpus) const {
@@ -161,6 +207,12 @@ std::optional<reconcile::WantedCondition> MigModes::Condition(Gpus gpus) const {
   return reconcile::WantedCondition{
       type, "True", "MigModePending",
       Shortened(Join(waiting, ", ") + " when the node is rebooted", kMaxMessage)};
+}
+
+}  // namespace
+
+std::shared_ptr<SharingModeStrategy> MakeMigModes(const SharingOptions& options) {
+  return std::make_shared<MigModes>(options.resets, options.reset_pauses);
 }
 
 }  // namespace nos::agent

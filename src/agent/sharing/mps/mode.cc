@@ -1,10 +1,16 @@
-#include "agent/sharing/mps/mode.h"
-
+// GPUs that are shared by MPS: which ones are, and which ones were by an earlier agent.
+//
+// A share has a memory limit only while a daemon serves its GPU. Therefore a daemon runs until the
+// GPU is no longer to be shared and has no shares left. A restarted agent does not know what the
+// earlier one shared: it takes a GPU over if pods hold shares of it or a daemon runs, and changes
+// nothing there before. Owned by one thread, except Grant() and Prefer().
 #include <algorithm>
 #include <utility>
 
 #include "agent/device_plugin.h"
 #include "agent/sharing/mps/requirements.h"
+#include "agent/sharing/mps/service.h"
+#include "agent/sharing/strategies.h"
 #include "device/mps_gpus.h"
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
@@ -41,7 +47,64 @@ int MostOf(const device::GpuInfo& info, const device::ObservedGpu* gpu) {
   return most;
 }
 
-}  // namespace
+class MpsSharing final : public SharingModeStrategy {
+ public:
+  MpsSharing(std::shared_ptr<MpsService> service, MpsPodRequirements needs)
+      : service_(std::move(service)), needs_(needs) {}
+
+  std::string_view section() const override { return "mps"; }
+  void Describe(ConfigFields& fields, DevicePlugins& plugins) override;
+  std::string_view plugin() const override { return service_->enabled() ? plugin_ : ""; }
+  Status UsePlugin(const PluginTraits& plugin) override;
+  std::unique_ptr<device::Backend> Decorate(device::Backend& backend,
+                                            const ModeContext& context) override;
+  Result<std::optional<kubelet::ContainerGrant>> Grant(const kubelet::Allocation& allocation,
+                                                       device::Backend& backend) const override {
+    if (!service_->enabled()) return std::optional<kubelet::ContainerGrant>();
+    return GrantMpsShares(allocation, service_->Grants(backend));
+  }
+  std::function<std::vector<std::string>(const kubelet::Choice&)> Prefer() const override {
+    if (prefers_) return PreferOneGpu;
+    return {};
+  }
+
+  std::optional<SharingMode> ModeOf(std::string_view label) const override {
+    return label == "mps" ? std::optional<SharingMode>({.mps = true}) : std::nullopt;
+  }
+  // Adds empty targets for GPUs whose devices are to be destroyed as they become free, whatever the
+  // spec says: their sharing mode must change, or no plan can include their devices, or they have
+  // more shares than allowed.
+  void OnObserved(ObservedState& round) override;
+  // Nodes that are not hybrid neither take over GPUs in MIG mode nor share them.
+  std::set<int> NotTakenOver(const ObservedState& round) const override;
+  bool Recovers(int gpu, std::span<const device::HealthCondition> faults) const override;
+  std::vector<PodViolation> CheckPods(const NodeDevices& devices, Pods pods) const override {
+    if (!service_->enabled()) return {};
+    return FindMpsViolations(devices, pods, needs_);
+  }
+  void RequestDaemons(const ObservedState& round) override;
+  void KeepDaemons(ObservedState&) override { service_->Keep(); }
+
+  // Shares a GPU as the node's mode requests, or ends that.
+  std::optional<device::Operation> Next(const ObservedState& round,
+                                        const Deferral& deferral) const override;
+  bool IsServed(const std::string& uuid) const override { return service_->IsServed(uuid); }
+  // Puts back the compute mode of a GPU that an earlier agent shared, if this agent shares none.
+  std::optional<Status> Apply(const device::Operation& operation, Gpus gpus,
+                              device::Backend& backend) override;
+
+ private:
+  std::set<std::string> WereShared(const ObservedState& round) const;
+  std::optional<device::Operation> NextPutBack(const ObservedState& round,
+                                               const Deferral& deferral) const;
+
+  const std::shared_ptr<MpsService> service_;
+  MpsPodRequirements needs_;
+  bool prefers_ = false;  // the kubelet asks which shares a container should get
+  std::string plugin_ = "builtin";
+  int64_t overhead_mib_ = gpu::kShareOverheadMib, max_clients_ = gpu::kMaxShares;
+  std::set<std::string> leaving_;  // UUIDs of GPUs whose daemons were asked to stop
+};
 
 void MpsSharing::Describe(ConfigFields& fields, DevicePlugins& plugins) {
   MpsServiceOptions& options = service_->options();
@@ -94,21 +157,6 @@ std::unique_ptr<device::Backend> MpsSharing::Decorate(device::Backend& backend,
                                    context.pod_resources);
 }
 
-Result<std::optional<kubelet::ContainerGrant>> MpsSharing::Grant(
-    const kubelet::Allocation& allocation, device::Backend& backend) const {
-  if (!service_->enabled()) return std::optional<kubelet::ContainerGrant>();
-  return GrantMpsShares(allocation, service_->Grants(backend));
-}
-
-std::function<std::vector<std::string>(const kubelet::Choice&)> MpsSharing::Prefer() const {
-  if (prefers_) return PreferOneGpu;
-  return {};
-}
-
-std::optional<SharingMode> MpsSharing::ModeOf(std::string_view label) const {
-  return label == "mps" ? std::optional<SharingMode>({.mps = true}) : std::nullopt;
-}
-
 void MpsSharing::OnObserved(ObservedState& round) {
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
     if (HasStrangers(gpu) || IsOverfull(gpu, round.devices))
@@ -130,11 +178,6 @@ bool MpsSharing::Recovers(int gpu, std::span<const device::HealthCondition> faul
     return fault.kind == device::HealthCondition::Kind::kMps;
   });
   return unserved && service_->IsChanging(gpu);
-}
-
-std::vector<PodViolation> MpsSharing::CheckPods(const NodeDevices& devices, Pods pods) const {
-  if (!service_->enabled()) return {};
-  return FindMpsViolations(devices, pods, needs_);
 }
 
 // UUIDs of GPUs that an earlier agent shared and this one does not share yet: pods hold shares of
@@ -240,6 +283,13 @@ void MpsSharing::RequestDaemons(const ObservedState& round) {
   }
   leaving_ = std::move(leave);
   service_->Request(std::move(served), std::move(undecided));
+}
+
+}  // namespace
+
+std::shared_ptr<SharingModeStrategy> MakeMpsSharing(std::shared_ptr<MpsService> service,
+                                                    const SharingOptions& options) {
+  return std::make_shared<MpsSharing>(std::move(service), options.mps_needs);
 }
 
 }  // namespace nos::agent

@@ -50,7 +50,7 @@ class MpsService {
 
   // True if the daemon of this GPU or instance still runs.
   bool IsServed(const std::string& uuid) const;
-  // UUIDs with a serving daemon, and with one that starts for the first time.
+  // UUIDs with a serving daemon, and with one that is starting for the first time.
   std::set<std::string> Serving() const;
   std::set<std::string> Starting() const;
   // True if a daemon is starting for the first time, was just taken over, or is stopping.

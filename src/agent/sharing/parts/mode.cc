@@ -1,20 +1,57 @@
-#include "agent/sharing/parts/mode.h"
-
+// MIG instances of hybrid nodes that several pods share by MPS (device/mig_parts.h). A part is
+// offered while a daemon serves its instance; the daemon ends before the last part is destroyed.
 #include <utility>
 
 #include "agent/device_plugin.h"
 #include "agent/node/divided_instances.h"
+#include "agent/sharing/mps/service.h"
+#include "agent/sharing/strategies.h"
 #include "device/mig_parts.h"
 
 namespace nos::agent {
+namespace {
 
-void PartSharing::Describe(ConfigFields& fields, DevicePlugins&) {
-  fields.Text(
-      "migParts", text_,
-      "Equal MPS shares into which MIG instances of such a node may be divided, such as "
-      "3g.40gb.mps4,2g.20gb.mps2 (nvidia.com/mig-3g.40gb.mps4). A GPU uses the entries of its "
-      "profiles. Empty: none. Requires mps.enabled.");
-}
+class PartSharing final : public SharingModeStrategy {
+ public:
+  PartSharing(std::shared_ptr<MpsService> mps, std::vector<gpu::InstancePart> parts)
+      : mps_(std::move(mps)), parts_(std::move(parts)) {}
+
+  std::string_view section() const override { return "hybrid"; }
+  void Describe(ConfigFields& fields, DevicePlugins&) override {
+    fields.Text(
+        "migParts", text_,
+        "Equal MPS shares into which MIG instances of such a node may be divided, such as "
+        "3g.40gb.mps4,2g.20gb.mps2 (nvidia.com/mig-3g.40gb.mps4). A GPU uses the entries of its "
+        "profiles. Empty: none. Requires mps.enabled.");
+  }
+  Status UsePlugin(const PluginTraits& plugin) override;
+  void AddSettings(SharingSettings& settings) const override {
+    if (settings.hybrid && mps_->enabled() && offered_) settings.parts = parts_;
+  }
+  std::unique_ptr<device::Backend> Decorate(device::Backend& backend,
+                                            const ModeContext& context) override {
+    if (!mps_->enabled()) return nullptr;
+    return std::make_unique<device::MigParts>(backend, context.catalogue, parts_);
+  }
+  Result<std::optional<kubelet::ContainerGrant>> Grant(const kubelet::Allocation& allocation,
+                                                       device::Backend& backend) const override {
+    if (!mps_->enabled()) return std::optional<kubelet::ContainerGrant>();
+    const MpsGrantOptions options = mps_->Grants(backend);
+    return GrantMigParts(allocation, options, options.share_gib != nullptr);
+  }
+  void RequestDaemons(const ObservedState& round) override;
+  void KeepDaemons(ObservedState& round) override;
+  bool MayDestroy(const device::Operation& operation, const ObservedState& round) override;
+
+ private:
+  const std::shared_ptr<MpsService> mps_;
+  std::string text_;  // of the configuration
+  std::vector<gpu::InstancePart> parts_;
+  bool offered_ = true;  // the plugin supports parts
+  // UUIDs of divided instances whose last part is about to be destroyed: their daemons are stopped
+  // first.
+  std::set<std::string> ending_;
+};
 
 Status PartSharing::UsePlugin(const PluginTraits& plugin) {
   Result<std::vector<gpu::InstancePart>> parts = gpu::ParseParts(text_);
@@ -23,23 +60,6 @@ Status PartSharing::UsePlugin(const PluginTraits& plugin) {
   offered_ = !plugin.serves_mps;
   if (parts_.empty() || mps_->enabled()) return Status::Ok();
   return Invalid("hybrid.migParts requires mps.enabled: parts of instances are shared by MPS");
-}
-
-void PartSharing::AddSettings(SharingSettings& settings) const {
-  if (settings.hybrid && mps_->enabled() && offered_) settings.parts = parts_;
-}
-
-std::unique_ptr<device::Backend> PartSharing::Decorate(device::Backend& backend,
-                                                       const ModeContext& context) {
-  if (!mps_->enabled()) return nullptr;
-  return std::make_unique<device::MigParts>(backend, context.catalogue, parts_);
-}
-
-Result<std::optional<kubelet::ContainerGrant>> PartSharing::Grant(
-    const kubelet::Allocation& allocation, device::Backend& backend) const {
-  if (!mps_->enabled()) return std::optional<kubelet::ContainerGrant>();
-  const MpsGrantOptions options = mps_->Grants(backend);
-  return GrantMigParts(allocation, options, options.share_gib != nullptr);
 }
 
 // Divided instances are served as long as they have parts, except those whose last part is being
@@ -97,6 +117,13 @@ bool PartSharing::MayDestroy(const device::Operation& operation, const ObservedS
   ending_.insert(part->mig_uuid);
   mps_->End(part->mig_uuid);
   return false;
+}
+
+}  // namespace
+
+std::shared_ptr<SharingModeStrategy> MakePartSharing(std::shared_ptr<MpsService> mps,
+                                                     const SharingOptions& options) {
+  return std::make_shared<PartSharing>(std::move(mps), options.parts);
 }
 
 }  // namespace nos::agent
