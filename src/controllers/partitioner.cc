@@ -138,7 +138,7 @@ reconcile::ReconcileResult Partitioner::Reconcile(const std::string&,
   // 1. Bring the state up to date: our own writes that the cache does not show yet, acknowledged
   //    and overdue plans, expired reservations.
   const Time now = clock.Now();
-  const std::vector<Node> nodes = NodesNow(view);
+  const std::vector<Node> nodes = written_.Newest(*view.nodes.Snapshot());
   Learn(nodes, view, now);
   // 2. Repair invalid specs first: a plan must not be based on requests that no agent can carry
   //    out.
@@ -166,24 +166,6 @@ Time Partitioner::PlanDue(const reconcile::Listers& view, Time now) {
   const bool idle = names.empty() && claims_.all().empty();
   batch_.Update(std::move(names), now);
   return idle || !News(view, now) ? Time::max() : batch_.Due(now);
-}
-
-// Replaces cached nodes by our own writes where the cache still lags behind them.
-std::vector<Partitioner::Node> Partitioner::NodesNow(const reconcile::Listers& view) {
-  std::vector<Node> nodes = *view.nodes.Snapshot();
-  std::erase_if(written_, [&](const auto& ours) { return view.nodes.Get(ours.first) == nullptr; });
-  for (Node& node : nodes) {
-    const auto written = written_.find(node->meta.name);
-    if (written == written_.end()) continue;
-    const cluster::ObjectMeta& ours = written->second->meta;
-    if (ours.uid != node->meta.uid ||
-        kube::NotNewer(ours.resource_version, node->meta.resource_version)) {
-      written_.erase(written);
-    } else {
-      node = written->second;
-    }
-  }
-  return nodes;
 }
 
 void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::Listers& view, Time now) {
@@ -246,9 +228,7 @@ void Partitioner::TakeRepair(const Repairs::Found& found, const Result<Json>& an
 // Keeps what we wrote until the cache shows it.
 void Partitioner::Keep(const Json& written) {
   Result<cluster::Node> node = cluster::DecodeNode(written);
-  if (!node.ok()) return;
-  const std::string name = node->meta.name;
-  written_[name] = std::make_shared<const cluster::Node>(std::move(node).value());
+  if (node.ok()) written_.Wrote(std::make_shared<const cluster::Node>(std::move(node).value()));
 }
 
 void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
