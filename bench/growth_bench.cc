@@ -10,6 +10,7 @@
 
 #include "planning/growth.h"
 #include "planning/shrink.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

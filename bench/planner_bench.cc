@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "planning/planner.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

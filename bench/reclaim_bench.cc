@@ -6,6 +6,7 @@
 
 #include "gpu/catalogue.h"
 #include "scheduling/engine.h"
+#include "scheduling/framework.h"
 #include "scheduling/reclaim.h"
 
 namespace nos::scheduling {

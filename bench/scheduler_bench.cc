@@ -12,6 +12,7 @@
 #include "cluster/snapshot.h"
 #include "gpu/catalogue.h"
 #include "scheduling/engine.h"
+#include "scheduling/framework.h"
 
 namespace nos::scheduling {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/registry.h"
 

@@ -8,6 +8,7 @@
 
 #include "cluster/gpu_signs.h"
 #include "controllers/scheduler/pods.h"
+#include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {

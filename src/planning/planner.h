@@ -36,7 +36,10 @@
 #include "base/clock.h"
 #include "cluster/snapshot.h"
 #include "gpu/catalogue.h"
-#include "scheduling/framework_choice.h"
+
+namespace nos::scheduling {
+class FrameworkChoice;
+}
 
 namespace nos::planning {
 

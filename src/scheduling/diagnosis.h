@@ -10,10 +10,29 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <vector>
 
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
+
+// Why a pod has no node: each reason with the number of nodes that gave it, most frequent first.
+struct Diagnosis {
+  struct Entry {
+    std::string code, message;
+    Verdict::Kind kind = Verdict::Kind::kUnschedulable;
+    int nodes = 0;
+  };
+  int nodes = 0;     // in the cluster
+  int feasible = 0;  // nodes that fit
+  std::vector<Entry> entries;
+  std::vector<const Plugin*> by;  // plugins that refused, unordered
+  bool asked = true;              // false: a pre-filter refused before any node was checked
+
+  // Text in kube-scheduler's words, except that reasons are sorted by frequency: "0/5 nodes are
+  // available: 3 Insufficient cpu, 2 node(s) were unschedulable."
+  std::string ToString() const;
+};
 
 class DiagnosisBuilder {
  public:

@@ -34,13 +34,15 @@
 #include "scheduling/engine/evicted_pods.h"
 #include "scheduling/engine/kind_tables.h"
 #include "scheduling/engine/nominator.h"
-#include "scheduling/engine/promises.h"
 #include "scheduling/engine/quota_admission.h"
 #include "scheduling/engine/quota_charges.h"
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 #include "scheduling/rehearsal.h"
 
 namespace nos::scheduling {
+
+class Framework;
+struct Decision;
 
 class Engine {
  public:

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/random.h"
+#include "scheduling/framework.h"
 #include "scheduling/testing/build.h"
 
 namespace nos::scheduling {

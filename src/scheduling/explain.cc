@@ -10,6 +10,7 @@
 #include "scheduling/explain/remedy.h"
 #include "scheduling/explain/room.h"
 #include "scheduling/explain_promises.h"
+#include "scheduling/framework.h"
 #include "scheduling/quota_plugin.h"
 
 namespace nos::scheduling {

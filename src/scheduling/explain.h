@@ -20,10 +20,12 @@
 
 #include "codec/json.h"
 #include "quota/balance.h"
-#include "scheduling/framework.h"
+#include "scheduling/diagnosis.h"
 #include "scheduling/preemption.h"
 
 namespace nos::scheduling {
+
+class Framework;
 
 // `snapshot` must include pods that are nominated and go first: use Engine::WithPromises, or
 // WithPromises in explain_promises.h.

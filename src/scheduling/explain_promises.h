@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "base/function_ref.h"
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
+
+class Framework;
 
 // Returns the snapshot with other nominated pods (status.nominatedNodeName) bound to their nodes:
 // pods for which `goes_first(other)` is true (see Engine::PromisesFor), and pods for which GPUs are

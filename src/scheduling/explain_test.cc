@@ -7,6 +7,7 @@
 #include "scheduling/explain/steps.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
+#include "scheduling/framework.h"
 #include "scheduling/testing/build.h"
 #include "scheduling/testing/volumes.h"
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "cluster/snapshot.h"
+#include "scheduling/diagnosis.h"
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {
@@ -33,34 +34,10 @@ struct Cycle {
   const Plugin* by = nullptr;                  // the plugin that gave `verdict` or `elsewhere`
 };
 
-// Why a pod has no node: each reason with the number of nodes that gave it, most frequent first.
-struct Diagnosis {
-  struct Entry {
-    std::string code, message;
-    Verdict::Kind kind = Verdict::Kind::kUnschedulable;
-    int nodes = 0;
-  };
-  int nodes = 0;     // in the cluster
-  int feasible = 0;  // nodes that fit
-  std::vector<Entry> entries;
-  std::vector<const Plugin*> by;  // plugins that refused, unordered
-  bool asked = true;              // false: a pre-filter refused before any node was checked
-
-  // Text in kube-scheduler's words, except that reasons are sorted by frequency: "0/5 nodes are
-  // available: 3 Insufficient cpu, 2 node(s) were unschedulable."
-  std::string ToString() const;
-};
-
 struct Decision {
   const cluster::NodeInfo* node = nullptr;  // in the snapshot; null: no node fits
   int64_t score = 0;
   Diagnosis diagnosis;  // filled if there is no node
-};
-
-// Which component partitions GPUs for pods that find no free slice.
-enum class PartitionedBy {
-  kPartitioner,  // the partitioner: the scheduler waits until slices exist
-  kScheduler,    // this scheduler, in the cycle that chooses the node
 };
 
 // The plugins in the order in which they run.

@@ -11,9 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "scheduling/framework.h"
+#include "cluster/objects.h"
 
 namespace nos::scheduling {
+
+class Framework;
 
 class FrameworkChoice {
  public:

@@ -11,10 +11,12 @@
 
 #include "base/function_ref.h"
 #include "cluster/snapshot.h"
-#include "scheduling/framework.h"
+#include "scheduling/diagnosis.h"
 #include "scheduling/gang_domains.h"
 
 namespace nos::scheduling {
+
+class Framework;
 
 // Limit on the domains tried for one gang: each costs as much as a full decision on the gang.
 inline constexpr int kMaxGangStarts = 16;

@@ -14,7 +14,9 @@
 
 #include <any>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -171,6 +173,15 @@ class FilterPlugin : public virtual Plugin {
 // Shared pointers, as in the caches.
 using Pods = std::span<const std::shared_ptr<const cluster::Pod>>;
 using Nodes = std::span<const cluster::NodeInfo* const>;
+// Nominated pods that take part in the decision on one pod, by node.
+using Promises =
+    std::map<std::string, std::vector<std::shared_ptr<const cluster::Pod>>, std::less<>>;
+
+// Which component partitions GPUs for pods that find no free slice.
+enum class PartitionedBy {
+  kPartitioner,  // the partitioner: the scheduler waits until slices exist
+  kScheduler,    // this scheduler, in the cycle that chooses the node
+};
 
 inline constexpr int64_t kMaxScore = 100;
 // The node gets a total of 0 for this plugin and is ignored when the lowest and highest score are

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduling/framework.h"
 #include "scheduling/preemption/trial.h"
 
 namespace nos::scheduling {

@@ -29,11 +29,12 @@
 #include <vector>
 
 #include "base/function_ref.h"
-#include "scheduling/engine/promises.h"
-#include "scheduling/framework.h"
 #include "scheduling/framework/budgets.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
+
+class Framework;
 
 // The fields of DefaultPreemptionArgs.
 struct PreemptionOptions {

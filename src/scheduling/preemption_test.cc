@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scheduling/framework.h"
 #include "scheduling/testing/build.h"
 
 namespace nos::scheduling {

@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "base/back_off.h"
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 

@@ -15,10 +15,11 @@
 
 #include "cluster/snapshot.h"
 #include "scheduling/engine/kind_tables.h"
-#include "scheduling/engine/promises.h"
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
+
+class Framework;
 
 class Rehearsal {
  public:

@@ -1,4 +1,5 @@
 #include "study/openb/scheduler_placer.h"
+#include "scheduling/framework.h"
 
 #include <fmt/format.h>
 

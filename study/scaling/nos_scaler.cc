@@ -1,4 +1,5 @@
 #include "study/scaling/nos_scaler.h"
+#include "scheduling/framework.h"
 
 #include <fmt/format.h>
 

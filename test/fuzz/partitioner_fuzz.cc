@@ -16,6 +16,7 @@
 #include "kube/testing/fake_api.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
+#include "scheduling/framework.h"
 
 using namespace nos;               // NOLINT
 using namespace nos::controllers;  // NOLINT

@@ -8,7 +8,10 @@
 
 #include "cluster/objects.h"
 #include "codec/json.h"
-#include "scheduling/explain.h"
+
+namespace nos::scheduling {
+struct Explanation;
+}
 
 namespace nos::cmd {
 

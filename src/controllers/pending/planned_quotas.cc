@@ -12,6 +12,7 @@
 
 #include "gpu/modes.h"
 #include "quota/ledger.h"
+#include "scheduling/framework.h"
 #include "scheduling/preemption.h"
 #include "scheduling/quota_plugin.h"
 

@@ -1,4 +1,5 @@
 #include "controllers/pending/planned_quotas.h"
+#include "scheduling/framework.h"
 
 #include <gtest/gtest.h>
 

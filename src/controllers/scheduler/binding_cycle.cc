@@ -10,6 +10,7 @@
 #include "controllers/scheduler/post.h"
 #include "reconcile/node_write.h"
 #include "scheduling/explain_promises.h"
+#include "scheduling/framework.h"
 
 namespace nos::controllers {
 

@@ -1,4 +1,5 @@
 #include "controllers/scheduler/pod_placer.h"
+#include "scheduling/framework.h"
 
 #include <utility>
 

@@ -14,8 +14,11 @@
 #include <vector>
 
 #include "cluster/objects.h"
-#include "scheduling/framework.h"
 #include "scheduling/preemption.h"
+
+namespace nos::scheduling {
+class Framework;
+}
 
 namespace nos::controllers {
 

@@ -11,6 +11,7 @@
 #include "planning/translation/live_filters.h"
 #include "planning/translation/translate.h"
 #include "quota/standing.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

@@ -8,6 +8,7 @@
 #include "planning/planner.h"
 #include "planning/slice_choice.h"
 #include "planning/testing/clusters.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

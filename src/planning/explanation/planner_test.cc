@@ -9,6 +9,7 @@
 #include "planning/testing/clusters.h"
 #include "planning/testing/problems.h"
 #include "planning/translation/translate.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "planning/planner.h"
 #include "planning/testing/clusters.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

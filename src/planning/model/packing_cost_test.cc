@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "planning/testing/clusters.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

@@ -8,6 +8,7 @@
 #include "planning/growth.h"
 #include "planning/testing/clusters.h"
 #include "planning/testing/pools.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planning/translation/pod_classes.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

@@ -16,6 +16,7 @@
 #include "planning/testing/pools.h"
 #include "planning/testing/problems.h"
 #include "planning/translation/translate.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "planning/testing/clusters.h"
 #include "planning/testing/pools.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "gpu/modes.h"
 #include "gpu/shares.h"
+#include "scheduling/framework.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 
 namespace nos::planning::testing {

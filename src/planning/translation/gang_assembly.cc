@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "planning/optimize/greedy.h"
+#include "scheduling/framework.h"
 #include "scheduling/gang_domains.h"
 #include "scheduling/pod_kind.h"
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "scheduling/framework.h"
 #include "scheduling/gang_domains.h"
 #include "scheduling/pod_kind.h"
 

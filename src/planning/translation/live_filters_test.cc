@@ -7,6 +7,7 @@
 #include <set>
 
 #include "planning/testing/clusters.h"
+#include "scheduling/framework.h"
 
 namespace nos::planning {
 namespace {

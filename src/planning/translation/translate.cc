@@ -9,6 +9,7 @@
 
 #include "planning/translation/live_filters.h"
 #include "planning/translation/pod_classes.h"
+#include "scheduling/framework.h"
 #include "scheduling/packing/view.h"
 #include "scheduling/plugins/inter_pod_affinity/terms.h"
 #include "scheduling/pod_kind.h"

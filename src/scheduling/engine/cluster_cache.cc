@@ -1,4 +1,5 @@
 #include "scheduling/engine/cluster_cache.h"
+#include "scheduling/framework.h"
 
 #include <algorithm>
 #include <vector>

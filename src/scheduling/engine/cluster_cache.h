@@ -28,9 +28,11 @@
 #include "cluster/snapshot.h"
 #include "scheduling/engine/kind_tables.h"
 #include "scheduling/engine/quota_charges.h"
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
+
+class Framework;
 
 // A bound or assumed pod and its node.
 struct PlacedPod {

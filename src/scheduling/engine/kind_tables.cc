@@ -4,11 +4,17 @@
 #include <utility>
 
 #include "cluster/resource_names.h"
+#include "scheduling/engine/kind_table.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::scheduling {
 
 using cluster::ClusterSnapshot;
+
+KindTables::KindTables() = default;
+KindTables::~KindTables() = default;
+KindTables::KindTables(KindTables&&) noexcept = default;
+KindTables& KindTables::operator=(KindTables&&) noexcept = default;
 
 // Records only the position of the change; tables read the rest from the snapshot.
 void KindTables::Note(const ClusterSnapshot& snapshot, std::string_view node, Pod pod, bool came) {

@@ -12,13 +12,22 @@
 #include <vector>
 
 #include "base/function_ref.h"
-#include "scheduling/engine/kind_table.h"
+#include "scheduling/engine/domain_index.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
+
+class Framework;
+class KindTable;
 
 class KindTables {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
+
+  KindTables();
+  ~KindTables();
+  KindTables(KindTables&&) noexcept;
+  KindTables& operator=(KindTables&&) noexcept;
 
   // A pod was added to the node or removed from it. Null pod: the node itself changed.
   void Note(const cluster::ClusterSnapshot& snapshot, std::string_view node, Pod pod, bool came);

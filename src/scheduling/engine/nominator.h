@@ -25,8 +25,8 @@
 
 #include "scheduling/engine/cluster_cache.h"
 #include "scheduling/engine/evicted_pods.h"
-#include "scheduling/engine/promises.h"
 #include "scheduling/engine/quota_charges.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 

@@ -8,18 +8,9 @@
 // Pure functions.
 #pragma once
 
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "scheduling/framework.h"
 
 namespace nos::scheduling {
-
-// Nominated pods that take part in the decision on one pod, by node.
-using Promises =
-    std::map<std::string, std::vector<std::shared_ptr<const cluster::Pod>>, std::less<>>;
 
 // A snapshot, with the pre-filter result of one pod for it.
 struct Picture {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "scheduling/engine/pod_order.h"
+#include "scheduling/framework.h"
 
 namespace nos::scheduling {
 

@@ -20,9 +20,11 @@
 #include "scheduling/engine/evicted_pods.h"
 #include "scheduling/engine/nominator.h"
 #include "scheduling/engine/quota_charges.h"
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
+
+class Framework;
 
 class QuotaAdmission {
  public:

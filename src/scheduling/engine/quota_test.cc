@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "scheduling/engine.h"
+#include "scheduling/framework.h"
 #include "scheduling/testing/build.h"
 
 namespace nos::scheduling {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cluster/cut.h"
+#include "scheduling/framework.h"
 #include "scheduling/framework/budgets.h"
 
 namespace nos::scheduling {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cluster/cut.h"
+#include "scheduling/framework.h"
 #include "scheduling/gang_starts.h"
 
 namespace nos::scheduling {

@@ -6,6 +6,7 @@
 
 #include "cluster/cut.h"
 #include "scheduling/explain/steps.h"
+#include "scheduling/framework.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 #include "scheduling/pod_state.h"
 

@@ -6,6 +6,7 @@
 
 #include "cluster/annotations.h"
 #include "cluster/cut.h"
+#include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::scheduling {

@@ -10,6 +10,7 @@
 #include "scheduling/explain/obstacles.h"
 #include "scheduling/explain/room.h"
 #include "scheduling/explain/steps.h"
+#include "scheduling/framework.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::scheduling {

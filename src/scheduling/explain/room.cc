@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduling/explain_promises.h"
+#include "scheduling/framework.h"
 #include "scheduling/plugins/inter_pod_affinity/terms.h"
 #include "scheduling/pod_state.h"
 

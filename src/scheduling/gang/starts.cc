@@ -1,3 +1,4 @@
+#include "scheduling/framework.h"
 #include "scheduling/gang_starts.h"
 
 #include <algorithm>

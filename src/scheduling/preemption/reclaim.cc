@@ -1,4 +1,5 @@
 #include "scheduling/reclaim.h"
+#include "scheduling/framework.h"
 
 #include <algorithm>
 #include <set>

@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "codec/yaml.h"
 #include "scheduling/diagnosis.h"
+#include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::differential {

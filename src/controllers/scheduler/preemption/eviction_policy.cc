@@ -6,6 +6,7 @@
 #include "controllers/gangs.h"
 #include "controllers/relocations.h"
 #include "quota/charge.h"
+#include "scheduling/framework.h"
 
 namespace nos::controllers {
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "controllers/scheduler/pods.h"
 #include "controllers/scheduler/post.h"
+#include "scheduling/framework.h"
 
 namespace nos::controllers {
 

@@ -8,6 +8,7 @@
 #include "controllers/gangs.h"
 #include "controllers/scheduler/pods.h"
 #include "scheduling/explain_promises.h"
+#include "scheduling/framework.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::controllers {
