@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "controllers/metrics.h"
 #include "controllers/pending/assumed.h"
-#include "reconcile/metrics.h"
 #include "reconcile/node_write.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
@@ -236,8 +236,7 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
   decision.time = now;
   decision.plan_id = notice.plan;
   decision.node = notice.node;
-  if (metrics_ != nullptr)
-    metrics_->Count(reconcile::kAnswers, {{"result", ResultName(notice.kind)}});
+  if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", ResultName(notice.kind)}});
   switch (notice.kind) {
     case FlightNotice::Kind::kApplied:
       claims_.Renew(notice.node, now);
@@ -412,7 +411,7 @@ void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::
 // compared because messages contain ports and times, so equal texts never repeat.
 void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time now) {
   if (!flights_.Refused(node, why.code(), now)) return;
-  if (metrics_ != nullptr) metrics_->Count(reconcile::kAnswers, {{"result", "refused"}});
+  if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", "refused"}});
   if (why.code() == Code::kDeadline) return;
   const auto said = refusals_said_.find(node);
   if (said != refusals_said_.end() && said->second.first == why.code()) return;
@@ -425,17 +424,17 @@ void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time n
 
 void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
   if (metrics_ == nullptr) return;
-  metrics_->Observe(reconcile::kPlanDuration, {}, took);
-  metrics_->Count(reconcile::kPlans, {{"complete", plan.complete ? "true" : "false"}});
-  metrics_->Count(reconcile::kGpusCut, {}, plan.gpus_touched);
-  metrics_->Count(reconcile::kInstancesAsked, {{"change", "created"}}, plan.created);
-  metrics_->Count(reconcile::kInstancesAsked, {{"change", "destroyed"}}, plan.destroyed);
+  metrics_->Observe(kPlanDuration, {}, took);
+  metrics_->Count(kPlans, {{"complete", plan.complete ? "true" : "false"}});
+  metrics_->Count(kGpusCut, {}, plan.gpus_touched);
+  metrics_->Count(kInstancesAsked, {{"change", "created"}}, plan.created);
+  metrics_->Count(kInstancesAsked, {{"change", "destroyed"}}, plan.destroyed);
   const auto placed = static_cast<double>(plan.placed);
   const auto pods = static_cast<double>(plan.pods.size());
   const auto bound = static_cast<double>(plan.upper_bound);
-  metrics_->SetAll(reconcile::kPlannedPods, {{{{"outcome", "placed"}}, placed},
-                                             {{{"outcome", "pending"}}, pods - placed},
-                                             {{{"outcome", "bound"}}, bound}});
+  metrics_->SetAll(kPlannedPods, {{{{"outcome", "placed"}}, placed},
+                                  {{{"outcome", "pending"}}, pods - placed},
+                                  {{{"outcome", "bound"}}, bound}});
   std::map<std::string, double> reasons;
   for (const planning::PodOutcome& pod : plan.pods) {
     if (!pod.placed && !pod.reasons.empty()) ++reasons[pod.reasons.front().code];
@@ -443,7 +442,7 @@ void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
   std::vector<std::pair<MetricLabels, double>> unhelped;
   unhelped.reserve(reasons.size());
   for (const auto& [reason, count] : reasons) unhelped.push_back({{{"reason", reason}}, count});
-  metrics_->SetAll(reconcile::kUnhelped, unhelped);
+  metrics_->SetAll(kUnhelped, unhelped);
 }
 
 void Partitioner::Record(Decision decision) {

@@ -31,7 +31,7 @@
 #include "controllers/scheduler/cuts.h"
 #include "controllers/scheduler/gang_bindings.h"
 #include "controllers/scheduler/gang_placer.h"
-#include "controllers/scheduler/metrics.h"
+#include "controllers/scheduler/measures.h"
 #include "controllers/scheduler/pod_placer.h"
 #include "controllers/scheduler/preemption/agent_waits.h"
 #include "controllers/scheduler/preemption/foreign_nominations.h"

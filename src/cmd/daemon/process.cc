@@ -7,12 +7,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cmd/command.h"
+#include "cmd/metrics.h"
 
 namespace nos::cmd {
 namespace {
-
-constexpr MetricFamily kBuild{MetricFamily::Kind::kGauge, "nos_build_info",
-                              "Always 1, labelled with the version and the command."};
 
 constexpr Duration kHung = std::chrono::minutes(5);
 constexpr size_t kMaxConfigBytes = size_t{4} << 20;
@@ -91,7 +89,7 @@ kube::HttpOptions HttpOptionsOf(const DaemonConfig& config) {
 }
 
 void Announce(const std::string& command, Metrics& metrics) {
-  metrics.Set(kBuild, {{"version", NOS_VERSION}, {"command", command}}, 1);
+  metrics.Set(kBuildInfo, {{"version", NOS_VERSION}, {"command", command}}, 1);
   Log(LogLevel::kInfo, "starting nos", {{"command", command}, {"version", NOS_VERSION}});
 }
 

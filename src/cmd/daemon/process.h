@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "base/metrics.h"
 #include "base/wake_signal.h"
 #include "cmd/daemon/config_file.h"
 #include "cmd/daemon/probes.h"
+#include "cmd/metrics.h"
 #include "kube/http_transport.h"
 #include "reconcile/runner.h"
 
@@ -17,9 +17,6 @@ class App;
 }
 
 namespace nos::cmd {
-
-inline constexpr MetricFamily kReloads{MetricFamily::Kind::kCounter, "nos_config_reloads_total",
-                                       "Number of reloads of changed files, by result."};
 
 struct DaemonFlags {
   std::string config, kubeconfig, context;

@@ -1,5 +1,6 @@
 // nos operator: publishes the status of elastic quotas and rejects invalid ones.
 #include "controllers/operator.h"
+#include "cmd/metrics.h"
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -27,10 +28,6 @@ namespace nos::cmd {
 namespace {
 
 constexpr std::string_view kKind = "OperatorConfig";
-
-constexpr MetricFamily kEventsDropped{
-    MetricFamily::Kind::kCounter, "nos_telemetry_events_dropped_total",
-    "Number of Kubernetes Events dropped because more occurred at once than the collector sends."};
 
 struct Config {
   DaemonConfig daemon;

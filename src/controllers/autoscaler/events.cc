@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "controllers/autoscaler/metrics.h"
+#include "controllers/metrics.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::controllers {

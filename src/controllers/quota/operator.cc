@@ -7,7 +7,7 @@
 
 #include "controllers/quota/accounts.h"
 #include "controllers/quota/events.h"
-#include "controllers/quota/metrics.h"
+#include "controllers/quota/gauges.h"
 #include "controllers/quota/pod_labels.h"
 #include "controllers/quota/statuses.h"
 #include "controllers/quota_admission.h"

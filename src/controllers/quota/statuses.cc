@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "controllers/quota/metrics.h"
+#include "controllers/quota/gauges.h"
 #include "controllers/quota_status.h"
 
 namespace nos::controllers {

@@ -1,4 +1,5 @@
 #include "telemetry/sender.h"
+#include "telemetry/metrics.h"
 
 #include <fmt/format.h>
 
@@ -13,12 +14,6 @@
 
 namespace nos::telemetry {
 namespace {
-
-constexpr MetricFamily kSent{MetricFamily::Kind::kCounter, "nos_telemetry_envelopes_total",
-                             "Number of envelopes sent to the telemetry server, by result "
-                             "(acknowledged, failed or set_aside)."};
-constexpr MetricFamily kRefused{MetricFamily::Kind::kCounter, "nos_telemetry_refused_records_total",
-                                "Number of records that the telemetry server rejected."};
 
 constexpr size_t kMaxWords = 300;
 

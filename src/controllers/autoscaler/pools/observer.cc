@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cluster/node_template.h"
-#include "controllers/autoscaler/metrics.h"
+#include "controllers/metrics.h"
 #include "planning/pool_nodes.h"
 
 namespace nos::controllers {
