@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "controllers/events.h"
 #include "controllers/metrics.h"
 #include "controllers/pending/assumed.h"
 #include "reconcile/node_write.h"
@@ -116,8 +117,6 @@ uint64_t VersionOf(const reconcile::ContextCaches* around) {
   return around == nullptr ? 0 : around->Version();
 }
 
-kube::ObjectReference NodeReference(const std::string& name) { return {"Node", "", name, name}; }
-
 }  // namespace
 
 Partitioner::Partitioner(PartitionerConfig config, scheduling::FrameworkChoice frameworks,
@@ -175,14 +174,8 @@ void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::Listers
   for (const FlightNotice& notice : flights_.Update(nodes, now)) TakeIn(notice, now);
   const auto find = [&](const std::string& key) { return view.pods.Get(key); };
   for (const Claim& missed : claims_.Update(find, now)) {
-    const cluster::ObjectMeta& pod = missed.pod->meta;
     if (!AsksForSlices(*missed.pod, gives_whole_)) continue;
-    telling_.Say({{"Pod", pod.ns, pod.name, pod.uid},
-                  kube::EventType::kWarning,
-                  "SliceReservationExpired",
-                  fmt::format("Releasing slices on Node {} that were reserved for {}: Pod was not "
-                              "bound; another filter keeps it off that Node",
-                              missed.node, FormatAge(config_.claim_deadline))});
+    telling_.Say(events::SliceReservationExpired(*missed.pod, missed.node, config_.claim_deadline));
   }
   telling_.verdicts().Forget(view);
 }
@@ -217,7 +210,7 @@ void Partitioner::TakeRepair(const Repairs::Found& found, const Result<Json>& an
   }
   Keep(*answer);
   const std::string what = FirstOf(found.repair.problems);
-  telling_.Say({NodeReference(name), kube::EventType::kWarning, "SpecRepaired", what});
+  telling_.Say(events::SpecRepaired(name, what));
   Decision decision;
   decision.time = now;
   decision.node = name;
@@ -249,10 +242,7 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
     case FlightNotice::Kind::kSilent:
       claims_.DropNode(notice.node);
       decision.note = fmt::format("no answer for {}", FormatAge(notice.waited));
-      telling_.Say({NodeReference(notice.node), kube::EventType::kWarning, "PlanNotAcknowledged",
-                    fmt::format("Agent has not acknowledged plan {} for {}; planning continues "
-                                "without this Node. Check the agent Pod on it",
-                                notice.plan, FormatAge(notice.waited))});
+      telling_.Say(events::PlanNotAcknowledged(notice.node, notice.plan, notice.waited));
       break;
   }
   Record(std::move(decision));
@@ -402,8 +392,7 @@ void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::
                                 decision.after));
     Record(std::move(decision));
   }
-  telling_.Say({NodeReference(planned.name), kube::EventType::kNormal, "Repartitioning",
-                fmt::format("plan {}: {}", plan_id, Join(parts, "; "))});
+  telling_.Say(events::Repartitioning(planned.name, plan_id, Join(parts, "; ")));
 }
 
 // Publishes an Event unless the write was a mere conflict, the API server did not answer (it would
@@ -416,10 +405,7 @@ void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time n
   const auto said = refusals_said_.find(node);
   if (said != refusals_said_.end() && said->second.first == why.code()) return;
   refusals_said_[node] = {why.code(), now};
-  telling_.Say({NodeReference(node), kube::EventType::kWarning, "PlanRefused",
-                fmt::format("Failed to patch plan onto Node: {}; planning continues without this "
-                            "Node and retries periodically",
-                            Shortened(why.ToString(), 500))});
+  telling_.Say(events::PlanRefused(node, why));
 }
 
 void Partitioner::Measure(const planning::Plan& plan, Duration took) const {

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "controllers/events.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::controllers {
@@ -33,7 +34,7 @@ void PodConditions::Set(const cluster::Pod& pod, const char* status, std::string
                              : written != nullptr   ? written->reason
                                                     : "";
   if (condition.reason == "NodesComing" && before != condition.reason) {
-    events_.OfPod(pod, "NodesComing", condition.message);
+    events_.Add(events::NodesComing(pod, condition.message));
   }
   Wanted& wanted = wanted_[key];
   const bool fresh = before != condition.reason;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "controllers/events.h"
 #include "reconcile/condition.h"
 #include "scheduling/pod_names.h"
 
@@ -42,10 +43,6 @@ reconcile::WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
   std::string message = Shortened(Join(parts, "; "), kMaxReasons);
   if (!outcome.remedy.empty()) message += "; what would help: " + told(outcome.remedy);
   return {std::move(type), "False", outcome.reasons.front().code, std::move(message)};
-}
-
-kube::ObjectReference Reference(const cluster::Pod& pod) {
-  return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
 }
 
 bool CutForIt(const planning::PodOutcome& outcome) {
@@ -167,9 +164,8 @@ void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod
   const std::string& what = cut ? condition.message : condition.reason;
   if (told.what == what && now - told.event < kSayAgain) return;
   portion.whats.push_back(what);
-  portion.events.push_back({Reference(pod),
-                            cut ? kube::EventType::kNormal : kube::EventType::kWarning,
-                            cut ? "SlicePlanned" : "SliceNotPlanned", condition.message});
+  portion.events.push_back(cut ? events::SlicePlanned(pod, condition.message)
+                               : events::SliceNotPlanned(pod, condition.message));
 }
 
 }  // namespace nos::controllers
