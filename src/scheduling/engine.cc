@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduling/diagnosis.h"
+#include "scheduling/engine/kind_table.h"
 #include "scheduling/framework.h"
 #include "scheduling/quota_plugin.h"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <iostream>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -71,6 +72,19 @@ Status ReadConfigFile(const std::string& path, std::string_view kind, DescribeCo
     Log(LogLevel::kWarn, "configuration", {{"file", path}, {"note", warning}});
   }
   return read.Within(path);
+}
+
+int StartDaemon(const DaemonStart& daemon, const std::string& config, bool print_config) {
+  Status status = ReadConfigFile(config, daemon.kind, daemon.describe);
+  if (status.ok()) status = daemon.check().Within(config);
+  if (!status.ok()) return Fail(daemon.command, status);
+  if (print_config) {
+    std::cout << PrintConfig(daemon.kind, daemon.describe);
+    return 0;
+  }
+  SetLogLevelByName(daemon.log_level);
+  status = daemon.run();
+  return status.ok() ? 0 : Fail(daemon.command, status);
 }
 
 void SetLogLevelByName(const std::string& name) {

@@ -1,6 +1,7 @@
 // Parts that all daemons share: flags, common configuration, and access to the API server.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,18 @@ void DescribeDaemon(ConfigFields& fields, DaemonConfig& config, Rates rates = Ra
 // Reads the file's configuration and logs its warnings. Empty path: defaults. Error: with the
 // file's name.
 Status ReadConfigFile(const std::string& path, std::string_view kind, DescribeConfig fields);
+
+// A daemon, as its command starts it.
+struct DaemonStart {
+  std::string command;    // "nos operator"
+  std::string_view kind;  // of its configuration
+  std::function<void(ConfigFields&)> describe;
+  std::function<Status()> check;  // of the configuration as read
+  const std::string& log_level;
+  std::function<Status()> run;
+};
+// Reads the configuration, and prints it or runs the daemon. Returns the exit code.
+int StartDaemon(const DaemonStart& daemon, const std::string& config, bool print_config);
 
 void SetLogLevelByName(const std::string& name);
 kube::HttpOptions HttpOptionsOf(const DaemonConfig& config);

@@ -2,7 +2,6 @@
 #include "controllers/autoscaler.h"
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 
 #include "cmd/command.h"
@@ -35,16 +34,13 @@ Status RunAutoscaler(const DaemonFlags& flags, const AutoscalerFile& file) {
 int Start(const DaemonFlags& flags) {
   AutoscalerFile file;
   const auto describe = [&](ConfigFields& fields) { DescribeAutoscaler(fields, file); };
-  Status status = ReadConfigFile(flags.config, kAutoscalerKind, describe);
-  if (status.ok()) status = CheckAutoscaler(file).Within(flags.config);
-  if (!status.ok()) return Fail("nos autoscaler", status);
-  if (flags.print_config) {
-    std::cout << PrintConfig(kAutoscalerKind, describe);
-    return 0;
-  }
-  SetLogLevelByName(file.daemon.log_level);
-  const Status ran = RunAutoscaler(flags, file);
-  return ran.ok() ? 0 : Fail("nos autoscaler", ran);
+  return StartDaemon({.command = "nos autoscaler",
+                      .kind = kAutoscalerKind,
+                      .describe = describe,
+                      .check = [&] { return CheckAutoscaler(file); },
+                      .log_level = file.daemon.log_level,
+                      .run = [&] { return RunAutoscaler(flags, file); }},
+                     flags.config, flags.print_config);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include "cmd/metrics.h"
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -185,16 +184,13 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
 int Start(const DaemonFlags& flags, bool serves) {
   Config config;
   const auto describe = [&](ConfigFields& fields) { DescribeOperator(fields, config); };
-  Status status = ReadConfigFile(flags.config, kKind, describe);
-  if (status.ok()) status = CheckLeader(config.leader).Within(flags.config);
-  if (!status.ok()) return Fail("nos operator", status);
-  if (flags.print_config) {
-    std::cout << PrintConfig(kKind, describe);
-    return 0;
-  }
-  SetLogLevelByName(config.daemon.log_level);
-  const Status ran = RunOperator(flags, serves, config);
-  return ran.ok() ? 0 : Fail("nos operator", ran);
+  return StartDaemon({.command = "nos operator",
+                      .kind = kKind,
+                      .describe = describe,
+                      .check = [&] { return CheckLeader(config.leader); },
+                      .log_level = config.daemon.log_level,
+                      .run = [&] { return RunOperator(flags, serves, config); }},
+                     flags.config, flags.print_config);
 }
 
 }  // namespace
