@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "cmd/command.h"
 #include "cmd/metrics.h"
 
 namespace nos::cmd {
@@ -28,6 +27,20 @@ void AddDaemonFlags(CLI::App& command, DaemonFlags& flags) {
                   "Default: $KUBECONFIG, the pod's service account, ~/.kube/config")
       ->option_text("FILE");
   command.add_option("--context", flags.context, "Kubeconfig context to use")->option_text("NAME");
+}
+
+void AddDaemonCommand(CLI::App& root, Chosen& chosen, const std::string& name,
+                      const std::string& about, int (*start)(const DaemonFlags& flags)) {
+  CLI::App* command = root.add_subcommand(name, about);
+  auto flags = std::make_shared<DaemonFlags>();
+  AddDaemonFlags(*command, *flags);
+  command->footer(
+      fmt::format("Examples:\n"
+                  "  nos {0} --print-config > {0}.yaml\n"
+                  "  nos {0} --config {0}.yaml --kubeconfig ~/.kube/config",
+                  name));
+  command->callback(
+      [&chosen, flags, start] { chosen.action = [flags, start] { return start(*flags); }; });
 }
 
 void DescribeDaemon(ConfigFields& f, DaemonConfig& c, Rates rates) {

@@ -7,15 +7,12 @@
 #include <vector>
 
 #include "base/wake_signal.h"
+#include "cmd/command.h"
 #include "cmd/daemon/config_file.h"
 #include "cmd/daemon/probes.h"
 #include "cmd/metrics.h"
 #include "kube/http_transport.h"
 #include "reconcile/runner.h"
-
-namespace CLI {
-class App;
-}
 
 namespace nos::cmd {
 
@@ -24,6 +21,9 @@ struct DaemonFlags {
   bool print_config = false;
 };
 void AddDaemonFlags(CLI::App& command, DaemonFlags& flags);
+// The subcommand `name` of a daemon with no other flags. `start` returns the exit code.
+void AddDaemonCommand(CLI::App& root, Chosen& chosen, const std::string& name,
+                      const std::string& about, int (*start)(const DaemonFlags& flags));
 
 struct DaemonConfig {
   ProbeAddresses addresses{":8081", ":8080"};

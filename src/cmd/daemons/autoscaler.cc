@@ -1,7 +1,6 @@
 // nos autoscaler: adds nodes when repartitioning cannot place pending pods, removes idle ones.
 #include "controllers/autoscaler.h"
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cmd/command.h"
@@ -46,15 +45,8 @@ int Start(const DaemonFlags& flags) {
 }  // namespace
 
 void AddAutoscalerCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* command = root.add_subcommand(
-      "autoscaler", "Add and remove nodes as pods need them (runs in the cluster)");
-  auto flags = std::make_shared<DaemonFlags>();
-  AddDaemonFlags(*command, *flags);
-  command->footer(
-      "Examples:\n"
-      "  nos autoscaler --print-config > autoscaler.yaml\n"
-      "  nos autoscaler --config autoscaler.yaml --kubeconfig ~/.kube/config");
-  command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });
+  AddDaemonCommand(root, chosen, "autoscaler",
+                   "Add and remove nodes as pods need them (runs in the cluster)", Start);
 }
 
 }  // namespace nos::cmd

@@ -1,5 +1,4 @@
 // nos partitioner: decides how the GPUs of a cluster are partitioned.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cmd/command.h"
@@ -84,15 +83,8 @@ int Start(const DaemonFlags& flags) {
 }  // namespace
 
 void AddPartitionerCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* command = root.add_subcommand(
-      "partitioner", "Decide how the GPUs of a cluster are partitioned (runs in the cluster)");
-  auto flags = std::make_shared<DaemonFlags>();
-  AddDaemonFlags(*command, *flags);
-  command->footer(
-      "Examples:\n"
-      "  nos partitioner --print-config > partitioner.yaml\n"
-      "  nos partitioner --config partitioner.yaml --kubeconfig ~/.kube/config");
-  command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });
+  AddDaemonCommand(root, chosen, "partitioner",
+                   "Decide how the GPUs of a cluster are partitioned (runs in the cluster)", Start);
 }
 
 }  // namespace nos::cmd
