@@ -1,6 +1,7 @@
 // The common part of the filters that look at a pod's volume claims.
 #pragma once
 
+#include "cluster/volumes.h"
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {
