@@ -70,7 +70,10 @@ Extender::Answer Bad(std::string_view verb, const Status& why) {
 }  // namespace
 
 Extender::Extender(const gpu::Catalogue& catalogue, Duration assume_for)
-    : framework_(GpuFramework()), assume_for_(assume_for), engine_(catalogue) {}
+    : framework_(std::make_unique<scheduling::Framework>(GpuFramework())),
+      assume_for_(assume_for),
+      engine_(catalogue) {}
+Extender::~Extender() = default;
 
 reconcile::ReconcileResult Extender::Reconcile(const std::string&, const reconcile::Listers& view,
                                                kube::Client&, const Clock& clock) {
@@ -148,7 +151,7 @@ Verdict Extender::Ask(const cluster::Pod& asked, const ClusterSnapshot& snapshot
   // kube-scheduler checks the number of pods itself.
   cluster::NodeInfo gpus = *info;
   gpus.allocatable.Set(cluster::kPods, std::numeric_limits<int64_t>::max());
-  return framework_.Filter(framework_.PreFilter(asked, snapshot), asked, gpus);
+  return framework_->Filter(framework_->PreFilter(asked, snapshot), asked, gpus);
 }
 
 Extender::Answer Extender::Filter(ExtenderNodes nodes) {
@@ -185,7 +188,7 @@ Extender::Answer Extender::Prioritize(const ExtenderNodes& nodes) {
     std::vector<Pod> waiting;
     waiting.reserve(waiting_.size());
     for (const auto& [key, pod] : waiting_) waiting.push_back(pod);
-    precomputed_ = framework_.Precompute(snapshot, waiting);
+    precomputed_ = framework_->Precompute(snapshot, waiting);
   }
   std::vector<const cluster::NodeInfo*> known;
   std::vector<size_t> where;
@@ -195,8 +198,9 @@ Extender::Answer Extender::Prioritize(const ExtenderNodes& nodes) {
     known.push_back(info);
     where.push_back(i);
   }
-  const auto cycle = framework_.PreFilter(asked, snapshot);
-  const std::vector<int64_t> totals = framework_.Score(cycle, asked, snapshot, known, precomputed_);
+  const auto cycle = framework_->PreFilter(asked, snapshot);
+  const std::vector<int64_t> totals =
+      framework_->Score(cycle, asked, snapshot, known, precomputed_);
   for (size_t i = 0; i < totals.size(); ++i) {
     scores[where[i]] = (totals[i] * kBest + scheduling::kMaxScore / 2) / scheduling::kMaxScore;
   }

@@ -38,6 +38,7 @@ class Extender final : public reconcile::Reconciler {
   // watch does not show it.
   explicit Extender(const gpu::Catalogue& catalogue,
                     Duration assume_for = std::chrono::seconds(30));
+  ~Extender() override;
 
   // Key: kClusterKey. Needs View::changes.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
@@ -69,7 +70,7 @@ class Extender final : public reconcile::Reconciler {
   scheduling::Verdict Ask(const cluster::Pod& asked, const cluster::ClusterSnapshot& snapshot,
                           std::string_view node) const;
 
-  const scheduling::Framework framework_;
+  const std::unique_ptr<const scheduling::Framework> framework_;
   const Duration assume_for_;
   std::mutex mutex_;  // guards all members below
   scheduling::Engine engine_;

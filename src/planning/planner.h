@@ -36,10 +36,7 @@
 #include "base/clock.h"
 #include "cluster/snapshot.h"
 #include "gpu/catalogue.h"
-
-namespace nos::scheduling {
-class FrameworkChoice;
-}
+#include "scheduling/framework_choice.h"
 
 namespace nos::planning {
 

@@ -13,32 +13,34 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "codec/json.h"
-#include "scheduling/framework.h"
 #include "scheduling/preemption.h"
 #include "scheduling/profile/enabled_plugins.h"
 #include "scheduling/queue.h"
 
 namespace nos::scheduling {
 
+class Framework;
+
 struct Profile {
   std::string scheduler_name;
-  Framework framework;
+  std::shared_ptr<Framework> framework;         // not null
   std::optional<PreemptionOptions> preemption;  // absent: DefaultPreemption is disabled
   // Inputs of the profile, kept for printing.
   EnabledPlugins lineup;
-  std::map<std::string, Json> arguments;    // arguments of plugins, as given
-  std::optional<Framework> with_cuts = {};  // absent: `framework` partitions GPUs itself
+  std::map<std::string, Json> arguments;      // arguments of plugins, as given
+  std::shared_ptr<Framework> with_cuts = {};  // null: `framework` partitions GPUs itself
   // Evicts borrowers to satisfy quota guarantees (reclaim.h).
   bool reclaims = false;
   // Like `framework`, but with GPUs partitioned if needed: finds nodes that would help its pods,
   // whichever component partitions.
-  const Framework& Cutting() const { return with_cuts ? *with_cuts : framework; }
+  const Framework& Cutting() const { return with_cuts ? *with_cuts : *framework; }
 };
 
 struct Configuration {

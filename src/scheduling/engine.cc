@@ -4,6 +4,7 @@
 
 #include "scheduling/diagnosis.h"
 #include "scheduling/engine/kind_table.h"
+#include "scheduling/engine/promises.h"
 #include "scheduling/framework.h"
 #include "scheduling/quota_plugin.h"
 

@@ -34,6 +34,7 @@
 #include "scheduling/engine/evicted_pods.h"
 #include "scheduling/engine/kind_tables.h"
 #include "scheduling/engine/nominator.h"
+#include "scheduling/engine/promises.h"
 #include "scheduling/engine/quota_admission.h"
 #include "scheduling/engine/quota_charges.h"
 #include "scheduling/plugin.h"

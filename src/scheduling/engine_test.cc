@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/random.h"
+#include "scheduling/engine/kind_table.h"
+#include "scheduling/engine/score_tree.h"
 #include "scheduling/framework.h"
 #include "scheduling/testing/build.h"
 

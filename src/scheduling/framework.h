@@ -19,20 +19,11 @@
 #include <vector>
 
 #include "cluster/snapshot.h"
+#include "scheduling/cycle.h"
 #include "scheduling/diagnosis.h"
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {
-
-// Result of all pre-filters for one pod.
-struct Cycle {
-  CycleState state;
-  Verdict verdict;                             // does not fit: no node can run the pod
-  std::optional<std::set<std::string>> nodes;  // the only candidates
-  Verdict elsewhere;                           // verdict on nodes outside `nodes`
-  std::vector<const FilterPlugin*> filters;    // filters that may refuse the pod
-  const Plugin* by = nullptr;                  // the plugin that gave `verdict` or `elsewhere`
-};
 
 struct Decision {
   const cluster::NodeInfo* node = nullptr;  // in the snapshot; null: no node fits

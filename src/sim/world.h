@@ -23,7 +23,7 @@
 #include "controllers/autoscaler.h"
 #include "controllers/partitioner.h"
 #include "controllers/scheduler.h"
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 #include "sim/api_server.h"
 #include "sim/world/checks/eviction_checker.h"
 #include "sim/world/checks/gang_checker.h"
@@ -33,6 +33,10 @@
 #include "sim/world/node/pod_keeper.h"
 #include "sim/world/run/infrastructure.h"
 #include "sim/world/run/slice_webhook.h"
+
+namespace nos::scheduling {
+class Framework;
+}
 
 namespace nos::sim {
 
@@ -106,7 +110,7 @@ class World {
   EventLog& log() { return log_; }
   Random& random() { return random_; }
   const gpu::Catalogue& catalogue() const { return catalogue_; }
-  const scheduling::Framework& framework() const { return framework_; }
+  const scheduling::Framework& framework() const { return *framework_; }
 
   // The current objects of the API server.
   std::vector<std::shared_ptr<const cluster::Pod>> Pods();
@@ -197,11 +201,9 @@ class World {
   kube::Cache<cluster::Pod> pods_;
   kube::Cache<cluster::Node> nodes_;
   PodKeeper keeper_;
-  scheduling::Framework framework_ = scheduling::Framework::Default();
-  scheduling::Framework scheduler_framework_ =
-      scheduling::Framework::Default(options_.partitioned_by);
-  scheduling::Framework cutting_framework_ =
-      scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
+  // Of the partitioner, of the scheduler, and of the scheduler with GPUs partitioned if needed.
+  const std::unique_ptr<const scheduling::Framework> framework_, scheduler_framework_,
+      cutting_framework_;
   std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;
   std::map<std::string, NodeSpec, std::less<>> specs_;  // of all nodes that ever existed
   std::map<std::string, std::string> places_;           // node by uid of the pod bound to it

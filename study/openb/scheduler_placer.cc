@@ -1,7 +1,8 @@
 #include "study/openb/scheduler_placer.h"
-#include "scheduling/framework.h"
 
 #include <fmt/format.h>
+
+#include "scheduling/framework.h"
 
 #include <algorithm>
 #include <string>

@@ -1,7 +1,8 @@
 #include "study/scaling/nos_scaler.h"
-#include "scheduling/framework.h"
 
 #include <fmt/format.h>
+
+#include "scheduling/framework.h"
 
 #include <algorithm>
 #include <chrono>

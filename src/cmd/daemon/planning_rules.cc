@@ -39,9 +39,9 @@ void DescribePlanningFiles(ConfigFields& f, PlanningFiles& c) {
 
 scheduling::FrameworkChoice PlanningRules::Choice(const std::string& otherwise) const {
   std::map<std::string, const scheduling::Framework*> by_name;
-  for (const auto& profile : profiles) by_name[profile.scheduler_name] = &profile.framework;
+  for (const auto& profile : profiles) by_name[profile.scheduler_name] = profile.framework.get();
   const auto named = by_name.find(otherwise);
-  return {named != by_name.end() ? *named->second : usual, by_name};
+  return {named != by_name.end() ? *named->second : *usual, by_name};
 }
 
 Result<std::unique_ptr<const PlanningRules>> ReadPlanningRules(const PlanningFiles& files) {

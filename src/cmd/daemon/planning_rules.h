@@ -27,7 +27,8 @@ struct PlanningRules {
   gpu::Catalogue catalogue;
   std::vector<scheduling::Profile> profiles;
   std::set<std::string, std::less<>> cutting;  // schedulers that partition GPUs themselves
-  scheduling::Framework usual;  // for pods of schedulers without a configuration file
+  std::shared_ptr<const scheduling::Framework>
+      usual;  // for pods of schedulers without a configuration file
 
   // `otherwise`: profile for pods whose schedulerName matches no profile; "" means kube-scheduler's
   // default. The result refers to these rules.

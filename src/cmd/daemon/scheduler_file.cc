@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "codec/yaml.h"
+#include "scheduling/framework.h"
 
 namespace nos::cmd {
 namespace {
@@ -116,7 +117,7 @@ Result<std::set<std::string, std::less<>>> CuttingProfiles(const std::string& pa
     return cutting;
   }
   for (const scheduling::Profile& profile : file->configuration.profiles) {
-    const bool cuts = profile.framework.partitioned_by() == scheduling::PartitionedBy::kScheduler;
+    const bool cuts = profile.framework->partitioned_by() == scheduling::PartitionedBy::kScheduler;
     if (cuts) cutting.insert(profile.scheduler_name);
   }
   return cutting;

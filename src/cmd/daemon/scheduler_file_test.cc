@@ -1,4 +1,5 @@
 #include "cmd/daemon/scheduler_file.h"
+#include "scheduling/framework.h"
 
 #include <gtest/gtest.h>
 
@@ -64,7 +65,7 @@ TEST(SchedulerFileTest, SimulationReadsOnlyKubeSchedulerConfiguration) {
 TEST(SchedulerFileTest, SimulatedNosSchedulerUsesQuotas) {
   const auto heeds = [](const std::string& text) {
     const auto file = ParseSchedulerFile(text, {.simulates = true});
-    return file.ok() && file->configuration.profiles.front().framework.quotas() != nullptr;
+    return file.ok() && file->configuration.profiles.front().framework->quotas() != nullptr;
   };
   EXPECT_FALSE(heeds(""));
   EXPECT_FALSE(heeds(kKube + "profiles: [{schedulerName: x}]"));

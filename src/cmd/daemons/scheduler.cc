@@ -31,7 +31,7 @@ struct Rules {
   std::vector<controllers::SchedulerProfile> Profiles() const {
     std::vector<controllers::SchedulerProfile> profiles;
     for (const scheduling::Profile& profile : file.configuration.profiles) {
-      profiles.push_back({profile.scheduler_name, &profile.framework, profile.preemption,
+      profiles.push_back({profile.scheduler_name, profile.framework.get(), profile.preemption,
                           &profile.Cutting(), profile.reclaims});
     }
     return profiles;

@@ -9,6 +9,7 @@
 #include "scheduling/engine.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
+#include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/quota_plugin.h"
 #include "scheduling/reclaim.h"
@@ -66,18 +67,18 @@ std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
   const auto balance = [&](std::string_view node) {
     return engine.BalanceToReclaim(*pod, {}, sees_to_it, node);
   };
-  scheduling::Reclaim reclaim(engine.ledger(), balance, profile.framework.quotas()->options(),
+  scheduling::Reclaim reclaim(engine.ledger(), balance, profile.framework->quotas()->options(),
                               [&](const SharedPod& victim) { return UnitOf(victim, objects); });
   reclaim.Heed(engine.PromisesFor(*pod));
   reclaim.CountGone(leaving);
-  auto found = reclaim.Find(profile.framework, snapshot, pod, pod->nominated_node);
+  auto found = reclaim.Find(*profile.framework, snapshot, pod, pod->nominated_node);
   return found ? found : reclaim.Find(profile.Cutting(), snapshot, pod, pod->nominated_node);
 }
 
 // Restores the state that a running scheduler has: nominations, and pods being evicted.
 void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
             const scheduling::Profile& profile, const std::set<std::string>& members) {
-  const auto* quotas = profile.framework.quotas();
+  const auto* quotas = profile.framework->quotas();
   if (quotas != nullptr) engine.SetChargeRules(quotas->options().charges);
   if (quotas != nullptr && objects.around) {
     engine.ChangeContext([&](cluster::ClusterContext& around) { around = *objects.around; });
@@ -122,9 +123,15 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   // 3. Explain with the quota as it is after current evictions. Reclaim is only possible for a
   //    single pod that has a quota and may preempt.
   const quota::Balance balance = engine.WithoutLeaving(engine.BalanceFor(*pod), *pod);
-  scheduling::ExplainInput input{
-      profile.framework, profile.Cutting(), with, *pod, profile.preemption, problem, false, reader,
-      &balance};
+  scheduling::ExplainInput input{*profile.framework,
+                                 profile.Cutting(),
+                                 with,
+                                 *pod,
+                                 profile.preemption,
+                                 problem,
+                                 false,
+                                 reader,
+                                 &balance};
   const bool alone = !group || !members.contains(pod->Key());
   const bool covered = balance.AccountOf(pod->meta.ns).has_value();
   if (alone && covered && profile.reclaims && pod->preemption_policy != "Never") {

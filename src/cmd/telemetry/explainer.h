@@ -27,12 +27,12 @@ class Deciders {
       : configuration_(std::move(configuration)) {
     std::map<std::string, const scheduling::Framework*> by_name;
     for (const scheduling::Profile& profile : configuration_.profiles) {
-      by_name[profile.scheduler_name] = &profile.framework;
+      by_name[profile.scheduler_name] = profile.framework.get();
     }
     const scheduling::Profile* found = Find(of_pod);
     of_pod_ = found != nullptr ? found : &(what_if ? configuration_ : usual_).profiles.front();
     frameworks_ =
-        std::make_unique<scheduling::FrameworkChoice>(of_pod_->framework, std::move(by_name));
+        std::make_unique<scheduling::FrameworkChoice>(*of_pod_->framework, std::move(by_name));
   }
   Deciders(const Deciders&) = delete;
   Deciders& operator=(const Deciders&) = delete;

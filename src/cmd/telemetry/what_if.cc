@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "codec/json_text.h"
 #include "codec/yaml.h"
+#include "scheduling/explain.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::cmd {

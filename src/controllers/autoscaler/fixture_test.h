@@ -18,7 +18,7 @@
 #include "kube/testing/fake_api.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
-#include "scheduling/framework.h"
+#include "scheduling/configuration.h"
 
 namespace nos::controllers {
 
@@ -40,7 +40,7 @@ class AutoscalerTest : public ::testing::Test {
   // Simulates a crash and a restart.
   void Restart() {
     runner_.reset();
-    autoscaler_ = std::make_unique<Autoscaler>(config_, framework_, gpu::Catalogue::Builtin(),
+    autoscaler_ = std::make_unique<Autoscaler>(config_, *framework_, gpu::Catalogue::Builtin(),
                                                PoolScaling(webhook_), &metrics_);
     runner_ = std::make_unique<reconcile::Runner>(*autoscaler_, api_, WatchingForAutoscaler());
   }
@@ -197,7 +197,8 @@ class AutoscalerTest : public ::testing::Test {
   ManualClock clock_{Time(seconds(1'800'000'000))};
   kube::FakeApi api_;
   Metrics metrics_;
-  scheduling::Framework framework_ = scheduling::Framework::Default();
+  std::shared_ptr<scheduling::Framework> framework_ =
+      scheduling::DefaultConfiguration({}).profiles.front().framework;
   AutoscalerConfig config_;
   PoolScaling::CallWebhook webhook_;
   std::unique_ptr<Autoscaler> autoscaler_;

@@ -13,7 +13,7 @@
 #include "kube/testing/fake_api.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
-#include "scheduling/framework.h"
+#include "scheduling/configuration.h"
 
 namespace nos::controllers {
 
@@ -29,7 +29,7 @@ class PartitionerTest : public ::testing::Test {
 
   void Restart() {
     runner_.reset();
-    partitioner_ = std::make_unique<Partitioner>(config_, framework_, gpu::Catalogue::Builtin());
+    partitioner_ = std::make_unique<Partitioner>(config_, *framework_, gpu::Catalogue::Builtin());
     runner_ = std::make_unique<reconcile::Runner>(*partitioner_, api_, reconcile::RunnerOptions());
   }
   void Run(Duration time = seconds(5)) {
@@ -119,7 +119,8 @@ class PartitionerTest : public ::testing::Test {
 
   ManualClock clock_{Time(seconds(1'800'000'000))};
   kube::FakeApi api_;
-  scheduling::Framework framework_ = scheduling::Framework::Default();
+  std::shared_ptr<scheduling::Framework> framework_ =
+      scheduling::DefaultConfiguration({}).profiles.front().framework;
   PartitionerConfig config_;
   std::unique_ptr<Partitioner> partitioner_;
   std::unique_ptr<reconcile::Runner> runner_;

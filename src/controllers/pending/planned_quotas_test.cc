@@ -1,7 +1,8 @@
 #include "controllers/pending/planned_quotas.h"
-#include "scheduling/framework.h"
 
 #include <gtest/gtest.h>
+
+#include "scheduling/framework.h"
 
 #include <string>
 

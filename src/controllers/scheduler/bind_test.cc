@@ -72,7 +72,7 @@ TEST_F(SchedulerBindTest, IgnoresLateBindAnswerForSuccessorPod) {
   std::counting_semaphore<> answers{0};
   kube::Workers binder(held, 1);
   scheduler_ = std::make_unique<Scheduler>(
-      config_, std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
+      config_, std::vector<SchedulerProfile>{{"default-scheduler", framework_.get()}},
       gpu::Catalogue::Builtin(), SchedulerThreads{&binder, nullptr, [&] { answers.release(); }});
   runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_,
                                                 reconcile::RunnerOptions{.watch_around = true});

@@ -12,7 +12,7 @@
 #include "reconcile/plan_result.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/slow_watches.h"
-#include "scheduling/framework.h"
+#include "scheduling/configuration.h"
 
 namespace nos::controllers {
 
@@ -26,7 +26,7 @@ class SchedulerFixture : public ::testing::Test {
   // `cutting`: see SchedulerProfile.
   void RestartWith(const scheduling::Framework* cutting) {
     runner_.reset();
-    SchedulerProfile profile{"default-scheduler", &framework_};
+    SchedulerProfile profile{"default-scheduler", framework_.get()};
     profile.cutting = cutting;
     scheduler_ =
         std::make_unique<Scheduler>(config_, std::vector{profile}, gpu::Catalogue::Builtin());
@@ -181,8 +181,10 @@ class SchedulerFixture : public ::testing::Test {
   kube::FakeApi api_;
   reconcile::testing::SlowWatches watches_{api_};
   SchedulerConfig config_;
-  scheduling::Framework framework_ =
-      scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
+  std::shared_ptr<scheduling::Framework> framework_ =
+      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kScheduler})
+          .profiles.front()
+          .framework;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<reconcile::Runner> runner_;
 };

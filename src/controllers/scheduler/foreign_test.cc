@@ -1,5 +1,6 @@
 // Entitlements beside nominations by another scheduler, running or removed.
 #include "controllers/scheduler/quota_fixture_test.h"
+#include "scheduling/framework.h"
 
 namespace nos::controllers {
 namespace {
@@ -313,7 +314,10 @@ TEST_F(SchedulerForeignTest, EvictsNothingForStaleNominationAfterRestart) {
 
 // An earlier expired wait must not shorten a new one.
 TEST_F(SchedulerForeignTest, WaitsForPartitionerAgainAfterEarlierTimeout) {
-  framework_ = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
+  framework_ =
+      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kPartitioner})
+          .profiles.front()
+          .framework;
   const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   RestartWith(&cutting);
   GpuNode("ga", 1);  // has no agent

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "controllers/scheduler/fixture_test.h"
+#include "scheduling/framework.h"
 #include "scheduling/plugins/inter_pod_affinity/plugin.h"
 #include "scheduling/plugins/node_affinity/plugin.h"
 #include "scheduling/plugins/node_resources_fit/plugin.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controllers/scheduler/fixture_test.h"
+#include "scheduling/framework.h"
 #include "scheduling/plugins/node_resources_fit/plugin.h"
 
 namespace nos::controllers {
@@ -170,7 +171,7 @@ TEST_F(GangRoomTest, EachMemberIsPlacedByItsOwnProfile) {
   std::vector<Framework::Entry> entries;
   entries.push_back({std::make_unique<InPoolB>()});
   const Framework in_pool(std::move(entries));
-  UseProfiles({{"default-scheduler", &framework_}, {"pool-b", &in_pool}});
+  UseProfiles({{"default-scheduler", framework_.get()}, {"pool-b", &in_pool}});
   for (const char* node : {"n1", "n2"}) CpuNode(node, "1");
   Group("g", 2);
   for (const char* name : {"p0", "p1"}) Member(name);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "controllers/scheduler/fixture_test.h"
+#include "scheduling/framework.h"
 
 namespace nos::controllers {
 namespace {

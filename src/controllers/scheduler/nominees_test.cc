@@ -176,7 +176,7 @@ TEST_F(VainPromiseTest, ProfileWithoutPreemptionDropsUselessNomination) {
   PromiseSlices();
   runner_.reset();
   scheduler_ = std::make_unique<Scheduler>(
-      config_, std::vector<SchedulerProfile>{{"default-scheduler", &framework_, std::nullopt}},
+      config_, std::vector<SchedulerProfile>{{"default-scheduler", framework_.get(), std::nullopt}},
       gpu::Catalogue::Builtin());
   reconcile::RunnerOptions options;
   options.watch_around = true;

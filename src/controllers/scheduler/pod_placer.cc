@@ -1,7 +1,8 @@
 #include "controllers/scheduler/pod_placer.h"
-#include "scheduling/framework.h"
 
 #include <utility>
+
+#include "scheduling/framework.h"
 
 namespace nos::controllers {
 

@@ -1,5 +1,6 @@
 // Capacity freed for a quota stays reserved for its pod, and no pod is evicted without need.
 #include "controllers/scheduler/quota_fixture_test.h"
+#include "scheduling/framework.h"
 
 namespace nos::controllers {
 namespace {
@@ -259,7 +260,10 @@ TEST_F(SchedulerPromisesTest, EvictsNothingWhileFreeGpuIsPartitioned) {
 }
 
 TEST_F(SchedulerPromisesTest, EvictsNothingWhilePartitionerCanCreateSlice) {
-  framework_ = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
+  framework_ =
+      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kPartitioner})
+          .profiles.front()
+          .framework;
   const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   RestartWith(&cutting);
   GpuNode("g", 2);

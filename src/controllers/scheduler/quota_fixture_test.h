@@ -176,8 +176,9 @@ class ClaimsFixture : public QuotaFixture {
   }
   // A second scheduler for pods with schedulerName "second".
   void StartSecond() {
-    second_ = std::make_unique<Scheduler>(
-        config_, std::vector{SchedulerProfile{"second", &framework_}}, gpu::Catalogue::Builtin());
+    second_ = std::make_unique<Scheduler>(config_,
+                                          std::vector{SchedulerProfile{"second", framework_.get()}},
+                                          gpu::Catalogue::Builtin());
     reconcile::RunnerOptions options;
     options.watch_around = true;
     second_watches_ = std::make_unique<reconcile::testing::SlowWatches>(api_);

@@ -1,6 +1,7 @@
 // Pods that are not evicted for a quota, or not yet: gangs, DaemonSet pods, and any pod while GPUs
 // can be partitioned instead.
 #include "controllers/scheduler/quota_fixture_test.h"
+#include "scheduling/framework.h"
 
 namespace nos::controllers {
 namespace {
@@ -79,7 +80,10 @@ TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithoutNeed) {
 }
 
 TEST_F(SchedulerSparesTest, EvictsNothingForGangWhilePartitionerCanCreateSlices) {
-  framework_ = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
+  framework_ =
+      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kPartitioner})
+          .profiles.front()
+          .framework;
   const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   RestartWith(&cutting);
   GpuNode("g", 3);
@@ -194,7 +198,10 @@ TEST_F(SchedulerEndsTest, EvictsNothingBeforeAgentReportsFreedSlots) {
 }
 
 TEST_F(SchedulerEndsTest, EvictsNothingBeforeAgentReportsForPartitioner) {
-  framework_ = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
+  framework_ =
+      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kPartitioner})
+          .profiles.front()
+          .framework;
   const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   RestartWith(&cutting);
   EndBesideABorrower("nvidia.com/mig-2g.10gb");
@@ -228,7 +235,10 @@ TEST_F(SchedulerEndsTest, EvictsNoFurtherPodWhileSlotsAreRepartitioned) {
 }
 
 TEST_F(SchedulerSparesTest, EvictsBorrowerWhenNoPartitionerActs) {
-  framework_ = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
+  framework_ =
+      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kPartitioner})
+          .profiles.front()
+          .framework;
   const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   RestartWith(&cutting);
   GpuNode("ga", 1);

@@ -1,5 +1,6 @@
 // Messages about pending pods beyond kube-scheduler's wording.
 #include "controllers/scheduler/fixture_test.h"
+#include "scheduling/framework.h"
 
 #include <gmock/gmock.h>
 
@@ -103,7 +104,7 @@ TEST_F(SchedulerTellTest, RemedyAssumesPartitioningByPartitioner) {
   scheduler_ = std::make_unique<Scheduler>(
       config_,
       std::vector<SchedulerProfile>{
-          {"default-scheduler", &waiting, scheduling::PreemptionOptions(), &framework_}},
+          {"default-scheduler", &waiting, scheduling::PreemptionOptions(), framework_.get()}},
       gpu::Catalogue::Builtin());
   runner_->Use(scheduler_.get());
   GpuNode("n", 1);

@@ -125,7 +125,7 @@ void SliceAdmission::LookAgain() {
   options.now = now;
   options.out_of_time = [this] { return OutOfTime(); };
   const planning::Plan plan =
-      planning::MakePlan(snapshot_, waiting, configuration_.profiles.front().framework, options);
+      planning::MakePlan(snapshot_, waiting, *configuration_.profiles.front().framework, options);
   for (const planning::PodOutcome& outcome : plan.pods) {
     if (!outcome.placed) continue;
     cluster::Pod pod = *outcome.pod;
@@ -173,7 +173,7 @@ std::optional<AdmissionVerdict> SliceAdmission::Choose(const AdmissionQuestion& 
   options.now = clock_.Now();
   options.out_of_time = [this] { return OutOfTime(); };
   const planning::NeedAnswer answer = planning::AnswerNeed(
-      pod, snapshot_, configuration_.profiles.front().framework, options, &full_);
+      pod, snapshot_, *configuration_.profiles.front().framework, options, &full_);
   if (full_.size() > kMaxFull) full_.clear();
   if (answer.unknown) return std::nullopt;
   AdmissionVerdict verdict{.refusal = answer.refusal};

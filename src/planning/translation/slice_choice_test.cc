@@ -45,7 +45,7 @@ NeedAnswer Answer(const cluster::StringMap& annotations, const ClusterBuilder& c
       scheduling::DefaultConfiguration({.simulates = true});
   cluster::Pod pod = AnyPod();
   pod.meta.annotations = annotations;
-  return AnswerNeed(pod, cluster.Snapshot(), configuration.profiles.front().framework, {}, full);
+  return AnswerNeed(pod, cluster.Snapshot(), *configuration.profiles.front().framework, {}, full);
 }
 
 const cluster::StringMap kTenGib = {{std::string(cluster::kNeedMemory), "10Gi"}};
@@ -136,7 +136,7 @@ TEST(SliceChoiceTest, EvaluatesGatedPodLikeOthers) {
   cluster::Pod pod = AnyPod();
   pod.meta.annotations = kTenGib;
   pod.scheduling_gates = {"wait"};
-  EXPECT_EQ(AnswerNeed(pod, cluster.Snapshot(), configuration.profiles.front().framework, {})
+  EXPECT_EQ(AnswerNeed(pod, cluster.Snapshot(), *configuration.profiles.front().framework, {})
                 .choice->node,
             "mig");
 }

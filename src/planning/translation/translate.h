@@ -19,6 +19,7 @@
 #include "cluster/snapshot.h"
 #include "planning/model/problem.h"
 #include "planning/planner.h"
+#include "scheduling/cycle.h"
 #include "scheduling/framework_choice.h"
 
 namespace nos::planning {

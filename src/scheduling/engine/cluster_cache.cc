@@ -1,8 +1,9 @@
 #include "scheduling/engine/cluster_cache.h"
-#include "scheduling/framework.h"
 
 #include <algorithm>
 #include <vector>
+
+#include "scheduling/framework.h"
 
 namespace nos::scheduling {
 

@@ -6,6 +6,7 @@
 
 #include "scheduling/diagnosis.h"
 #include "scheduling/engine/promises.h"
+#include "scheduling/framework.h"
 
 namespace nos::scheduling {
 

@@ -9,11 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "scheduling/cycle.h"
+#include "scheduling/diagnosis.h"
 #include "scheduling/engine/domain_index.h"
 #include "scheduling/engine/score_tree.h"
-#include "scheduling/framework.h"
 
 namespace nos::scheduling {
+
+class Framework;
 
 class KindTable {
  public:

@@ -36,6 +36,8 @@ void KindTables::Forget() {
   first_change_ = 0;
 }
 
+void KindTables::ForgetScores() { kinds_.clear(); }
+
 // Applies the changes that the table has not seen. False: the table must be rebuilt.
 bool KindTables::CatchUp(Kind& kind, const ClusterSnapshot& snapshot, uint64_t around) {
   const uint64_t now = first_change_ + changes_.size();

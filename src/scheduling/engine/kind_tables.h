@@ -36,7 +36,7 @@ class KindTables {
   // The set of nodes, their labels or their taints changed.
   void Forget();
   // The inputs of scores changed (Precompute).
-  void ForgetScores() { kinds_.clear(); }
+  void ForgetScores();
 
   // Returns the table, up to date. `around`: version of the cluster context. Valid until the next
   // call.

@@ -1,4 +1,5 @@
 #include "scheduling/engine/promises.h"
+#include "scheduling/framework.h"
 
 namespace nos::scheduling {
 

@@ -8,9 +8,11 @@
 // Pure functions.
 #pragma once
 
-#include "scheduling/framework.h"
+#include "scheduling/cycle.h"
 
 namespace nos::scheduling {
+
+class Framework;
 
 // A snapshot, with the pre-filter result of one pod for it.
 struct Picture {

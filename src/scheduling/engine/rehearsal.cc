@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "cluster/cut.h"
+#include "scheduling/engine/kind_table.h"
+#include "scheduling/engine/promises.h"
 #include "scheduling/framework.h"
 #include "scheduling/framework/budgets.h"
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "scheduling/cycle.h"
 #include "scheduling/explain.h"
 
 namespace nos::scheduling {

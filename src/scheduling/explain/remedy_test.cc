@@ -4,6 +4,7 @@
 
 #include "scheduling/configuration.h"
 #include "scheduling/explain.h"
+#include "scheduling/framework.h"
 #include "scheduling/testing/build.h"
 
 namespace nos::scheduling {
@@ -129,7 +130,7 @@ TEST(ExplainRemedyTest, ResourceClaimsDoNotGatePodsOfOtherSchedulers) {
   Pod pod = Waiting({{"cpu", "1"}}, 0);
   pod.claims_devices = true;
   const auto theirs = DefaultConfiguration({.simulates = true});
-  const auto why = Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod, theirs.profiles.front().framework);
+  const auto why = Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod, *theirs.profiles.front().framework);
   EXPECT_EQ(why.gate, "");
   EXPECT_EQ(why.remedy,
             "look at its resource claims, which are not simulated: without them it fits on node n "

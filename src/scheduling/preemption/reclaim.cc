@@ -1,10 +1,12 @@
 #include "scheduling/reclaim.h"
-#include "scheduling/framework.h"
 
 #include <algorithm>
 #include <set>
 #include <tuple>
 #include <utility>
+
+#include "scheduling/engine/promises.h"
+#include "scheduling/framework.h"
 
 namespace nos::scheduling {
 namespace {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduling/engine/promises.h"
 #include "scheduling/preemption.h"
 
 namespace nos::scheduling {

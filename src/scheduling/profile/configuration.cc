@@ -7,6 +7,7 @@
 
 #include "base/names.h"
 #include "base/text.h"
+#include "scheduling/framework.h"
 #include "scheduling/framework/config_value.h"
 #include "scheduling/plugins/capacity_scheduling/plugin.h"
 #include "scheduling/profile/reader.h"
@@ -134,7 +135,7 @@ void ReadProfiles(const ConfigValue& from, const ConfigurationUse& use, Configur
 void CheckQuotas(const ConfigValue& from, const Configuration& configuration) {
   std::optional<int64_t> first;
   for (size_t i = 0; i < configuration.profiles.size(); ++i) {
-    const auto* quotas = configuration.profiles[i].framework.quotas();
+    const auto* quotas = configuration.profiles[i].framework->quotas();
     if (quotas == nullptr) continue;
     const int64_t gb = quotas->options().charges.gpu_memory_gb;
     if (gb == first.value_or(gb)) {
@@ -215,7 +216,7 @@ Configuration DefaultConfiguration(const ConfigurationUse& use) {
 
 Framework Framework::Default(PartitionedBy partitioned_by) {
   return std::move(
-      DefaultConfiguration({.partitioned_by = partitioned_by}).profiles.front().framework);
+      *DefaultConfiguration({.partitioned_by = partitioned_by}).profiles.front().framework);
 }
 
 }  // namespace nos::scheduling

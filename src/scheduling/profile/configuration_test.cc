@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "codec/yaml.h"
+#include "scheduling/framework.h"
 #include "scheduling/plugins/capacity_scheduling/plugin.h"
 
 namespace nos::scheduling {
@@ -27,13 +28,13 @@ Result<Configuration> ReadPlugins(const std::string& plugins, const Configuratio
 
 Names Filters(const Profile& profile) {
   Names names;
-  for (const auto* filter : profile.framework.filters()) names.push_back(filter->Name());
+  for (const auto* filter : profile.framework->filters()) names.push_back(filter->Name());
   return names;
 }
 
 std::map<std::string, int> Weights(const Profile& profile) {
   std::map<std::string, int> weights;
-  for (const auto& scorer : profile.framework.scorers()) {
+  for (const auto& scorer : profile.framework->scorers()) {
     weights[scorer.plugin->Name()] = scorer.weight;
   }
   return weights;
@@ -98,7 +99,7 @@ TEST(ConfigurationTest, StarDisablesKubeSchedulerPluginsExceptEnabled) {
   EXPECT_EQ(Filters(profile), Names{"NodePorts"});
   EXPECT_EQ(Weights(profile), (std::map<std::string, int>{{"GpuPacking", 2}, {"NodeAffinity", 3}}));
   EXPECT_FALSE(profile.preemption);
-  EXPECT_TRUE(profile.framework.gates().empty());
+  EXPECT_TRUE(profile.framework->gates().empty());
   const auto without = ReadPlugins("score: {disabled: [{name: GpuPacking}]}");
   ASSERT_TRUE(without.ok());
   EXPECT_FALSE(Weights(without->profiles.front()).contains("GpuPacking"));
@@ -107,7 +108,7 @@ TEST(ConfigurationTest, StarDisablesKubeSchedulerPluginsExceptEnabled) {
 TEST(ConfigurationTest, GpuCuttingRequiresPartitioningByScheduler) {
   const ConfigurationUse here{.partitioned_by = PartitionedBy::kScheduler};
   const auto cuts = [](const Result<Configuration>& read) {
-    return read->profiles.front().framework.partitioned_by() == PartitionedBy::kScheduler;
+    return read->profiles.front().framework->partitioned_by() == PartitionedBy::kScheduler;
   };
   EXPECT_TRUE(cuts(Read("", here)));
   EXPECT_FALSE(cuts(Read("")));
@@ -310,11 +311,11 @@ profiles:
 TEST(ConfigurationTest, EnforcesQuotasUnlessDisabled) {
   const auto plain = Read("profiles: [{schedulerName: a}]");
   ASSERT_TRUE(plain.ok()) << ErrorOf(plain);
-  EXPECT_NE(plain->profiles[0].framework.quotas(), nullptr);
+  EXPECT_NE(plain->profiles[0].framework->quotas(), nullptr);
   EXPECT_TRUE(plain->profiles[0].reclaims);
   const auto off = ReadPlugins("multiPoint: {disabled: [{name: CapacityScheduling}]}");
   ASSERT_TRUE(off.ok()) << ErrorOf(off);
-  EXPECT_EQ(off->profiles[0].framework.quotas(), nullptr);
+  EXPECT_EQ(off->profiles[0].framework->quotas(), nullptr);
   EXPECT_FALSE(off->profiles[0].reclaims);
   // A profile without DefaultPreemption does not evict for quotas either.
   const auto gentle = ReadPlugins("postFilter: {disabled: [{name: DefaultPreemption}]}");
@@ -343,8 +344,8 @@ profiles:
   const Profile& profile = file->profiles.front();
   EXPECT_TRUE(profile.reclaims);
   EXPECT_TRUE(profile.preemption);
-  ASSERT_NE(profile.framework.quotas(), nullptr);
-  EXPECT_EQ(profile.framework.quotas()->options().charges.gpu_memory_gb, 40);
+  ASSERT_NE(profile.framework->quotas(), nullptr);
+  EXPECT_EQ(profile.framework->quotas()->options().charges.gpu_memory_gb, 40);
 }
 
 TEST(ConfigurationTest, RequiresEqualGpuMemoryInAllProfiles) {
@@ -396,8 +397,8 @@ TEST(ConfigurationTest, ProfileHasPartitioningFrameworkForExplanations) {
       "GpuCutting}]}, filter: {disabled: [{name: GpuCutting}]}}}]",
       {.partitioned_by = PartitionedBy::kScheduler});
   ASSERT_TRUE(read.ok()) << ErrorOf(read);
-  EXPECT_EQ(&read->profiles[0].Cutting(), &read->profiles[0].framework);
-  EXPECT_EQ(read->profiles[1].framework.partitioned_by(), PartitionedBy::kPartitioner);
+  EXPECT_EQ(&read->profiles[0].Cutting(), read->profiles[0].framework.get());
+  EXPECT_EQ(read->profiles[1].framework->partitioned_by(), PartitionedBy::kPartitioner);
   EXPECT_EQ(read->profiles[1].Cutting().partitioned_by(), PartitionedBy::kScheduler);
   EXPECT_EQ(
       ErrorOf(Read("profiles: [{schedulerName: a, pluginConfig: [{name: InterPodAffinity, args: "

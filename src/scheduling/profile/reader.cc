@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "scheduling/framework.h"
 #include "scheduling/profile/arguments.h"
 #include "scheduling/registry.h"
 
@@ -42,15 +43,19 @@ class Reader {
     CheckLineup(lineup);
     ReadArguments(from_.Get("pluginConfig"));
     const PreemptionOptions preemption = ReadPreemptionArguments(ArgumentsOf(kDefaultPreemption));
-    Profile profile{std::move(name), MakeFramework(lineup), {}, std::move(lineup), {}};
+    Profile profile{std::move(name),
+                    std::make_shared<Framework>(MakeFramework(lineup)),
+                    {},
+                    std::move(lineup),
+                    {}};
     profile.reclaims = profile.lineup.Has(Point::kPostFilter, kCapacityScheduling);
     // Profiles of the Go implementation of nos list only CapacityScheduling here, which then
     // preempts for all pods.
     if (profile.reclaims || profile.lineup.Has(Point::kPostFilter, kDefaultPreemption)) {
       profile.preemption = preemption;
     }
-    if (profile.framework.partitioned_by() == PartitionedBy::kPartitioner) {
-      profile.with_cuts = MakeFramework(WithCuts(profile.lineup));
+    if (profile.framework->partitioned_by() == PartitionedBy::kPartitioner) {
+      profile.with_cuts = std::make_shared<Framework>(MakeFramework(WithCuts(profile.lineup)));
     }
     for (const auto& [plugin, value] : arguments_) {
       if (value.Present()) profile.arguments[plugin] = value.json();

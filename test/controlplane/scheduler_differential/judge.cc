@@ -43,7 +43,7 @@ Result<Judge> Judge::Of(const std::string& path) {
 const Framework& Judge::FrameworkOf(const Pod& pod) const {
   const auto found =
       std::ranges::find(profiles_, pod.scheduler_name, &scheduling::Profile::scheduler_name);
-  return (found == profiles_.end() ? profiles_.front() : *found).framework;
+  return *(found == profiles_.end() ? profiles_.front() : *found).framework;
 }
 
 // Applies the changes since the last snapshot to the engine.

@@ -10,6 +10,8 @@
 
 #include "scheduler_differential/plane.h"
 #include "scheduling/configuration.h"
+#include "scheduling/cycle.h"
+#include "scheduling/diagnosis.h"
 #include "scheduling/engine.h"
 #include "scheduling/preemption.h"
 

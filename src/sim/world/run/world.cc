@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "controllers/planned_gangs.h"
+#include "scheduling/framework.h"
 #include "sim/workload.h"
 #include "sim/world/checks/satisfiable.h"
 #include "sim/world/node/invariants.h"
@@ -32,6 +33,10 @@ FaultRates WithoutCrashes(FaultRates rates) {
   return rates;
 }
 
+std::unique_ptr<const scheduling::Framework> DefaultFramework(scheduling::PartitionedBy by) {
+  return std::make_unique<const scheduling::Framework>(scheduling::Framework::Default(by));
+}
+
 }  // namespace
 
 World::World(WorldOptions options, const gpu::Catalogue& catalogue)
@@ -48,6 +53,9 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       pods_(kube::kPods, cluster::ReadPod),
       nodes_(kube::kNodes, cluster::ReadNode),
       keeper_(api_, clock_, log_, options_.keep_finished),
+      framework_(DefaultFramework(scheduling::PartitionedBy::kPartitioner)),
+      scheduler_framework_(DefaultFramework(options_.partitioned_by)),
+      cutting_framework_(DefaultFramework(scheduling::PartitionedBy::kScheduler)),
       infrastructure_(Env(), moves_,
                       {.join = [this](const NodeSpec& node) { return AddNode(node); },
                        .leave = [this](const std::string& node) { RemoveForGood(node); }}) {
@@ -146,7 +154,7 @@ void World::StartControllers(kube::Transport* api) {
   partitioner_host_ = std::make_unique<Controller>(
       "partitioner",
       [this] {
-        return std::make_unique<controllers::Partitioner>(options_.partitioner, framework_,
+        return std::make_unique<controllers::Partitioner>(options_.partitioner, *framework_,
                                                           catalogue_);
       },
       way, *this, controllers::WatchingGangs());
@@ -155,8 +163,8 @@ void World::StartControllers(kube::Transport* api) {
       [this] {
         std::vector<controllers::SchedulerProfile> profiles;
         for (const char* name : {"", "default-scheduler", "nos-scheduler"}) {
-          profiles.push_back({name, &scheduler_framework_});
-          profiles.back().cutting = &cutting_framework_;
+          profiles.push_back({name, scheduler_framework_.get()});
+          profiles.back().cutting = cutting_framework_.get();
         }
         return std::make_unique<controllers::Scheduler>(options_.scheduler, std::move(profiles),
                                                         catalogue_);
@@ -183,7 +191,7 @@ void World::StartAutoscaler(kube::Transport& way) {
   autoscaler_host_ = std::make_unique<Controller>(
       "autoscaler",
       [this, config] {
-        return std::make_unique<controllers::Autoscaler>(config, framework_, catalogue_);
+        return std::make_unique<controllers::Autoscaler>(config, *framework_, catalogue_);
       },
       way, *this, controllers::WatchingForAutoscaler());
   autoscaler_host_->transport.SetIntercept(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scheduling/framework.h"
 #include "sim/world.h"
 
 namespace nos::sim {
@@ -62,7 +63,7 @@ void World::BindAsRival() {
   if (waiting.empty()) return;
   const auto& pod = waiting[random_.Below(waiting.size())];
   const auto snapshot = cluster::ClusterSnapshot::Build(Nodes(), pods, catalogue_);
-  const auto decision = framework_.Schedule(*pod, snapshot, {});
+  const auto decision = framework_->Schedule(*pod, snapshot, {});
   if (decision.node == nullptr || !faults_.Strike(1)) return;
   const std::string& node = decision.node->node->meta.name;
   rival_at_[node] = clock_.Now();
