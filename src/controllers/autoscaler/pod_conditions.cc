@@ -16,7 +16,7 @@ constexpr size_t kMaxText = 1000;       // bytes, of the message of a condition
 constexpr size_t kWritesPerCall = 100;  // conditions written in one call
 // Minimum interval between writes of a condition of which only the message changed.
 constexpr Duration kRefresh = std::chrono::seconds(30);
-constexpr kube::BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
+constexpr BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 }  // namespace
 

@@ -17,7 +17,7 @@ namespace {
 // Minimum time between writes of a message in which only counts of nodes changed.
 constexpr Duration kRefresh = std::chrono::seconds(30);
 constexpr size_t kMaxReasons = 1000;  // bytes, of the reasons in a pod's condition
-constexpr kube::BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
+constexpr BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 std::string Slices(const planning::PodOutcome& outcome) {
   std::vector<std::string> parts;

@@ -17,7 +17,7 @@ namespace nos::controllers {
 namespace {
 
 // Back-off of a condition that could not be written.
-constexpr kube::BackOff kRetries{std::chrono::seconds(1), std::chrono::minutes(5)};
+constexpr BackOff kRetries{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 constexpr int kMaxConflicts = 3;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/back_off.h"
 #include "base/text.h"
 #include "controllers/events.h"
 
@@ -67,7 +68,7 @@ void DesiredCounts::NoteAnswer(PoolMemory& memory, Time now) {
   }
   waited_ = true;
   if (++memory.silent == 1) memory.silent_since = now;
-  const kube::BackOff pauses{config_.read_again, std::max(config_.read_again, kSilentPause)};
+  const BackOff pauses{config_.read_again, std::max(config_.read_again, kSilentPause)};
   memory.read_again = now + pauses.After(memory.silent);
   memory.read_error =
       Status(code, fmt::format("{}; it has not answered since {}, and is asked less and less often "
