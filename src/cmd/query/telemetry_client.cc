@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cmd/command.h"
 #include "net/loopback.h"
 
 namespace nos::cmd {

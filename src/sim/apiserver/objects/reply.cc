@@ -42,7 +42,7 @@ Json SuccessStatus(std::string_view group, std::string_view kind, std::string_vi
           {"details", std::move(details)}};
 }
 
-Refusal Refuse(int code, std::string reason, std::string message) {
+Refusal MakeRefusal(int code, std::string reason, std::string message) {
   Refusal refusal;
   refusal.code = code;
   refusal.reason = std::move(reason);
@@ -50,19 +50,21 @@ Refusal Refuse(int code, std::string reason, std::string message) {
   return refusal;
 }
 
-Refusal BadRequest(std::string message) { return Refuse(400, "BadRequest", std::move(message)); }
+Refusal BadRequest(std::string message) {
+  return MakeRefusal(400, "BadRequest", std::move(message));
+}
 
-Refusal Forbidden(std::string message) { return Refuse(403, "Forbidden", std::move(message)); }
+Refusal Forbidden(std::string message) { return MakeRefusal(403, "Forbidden", std::move(message)); }
 
 Refusal MethodNotAllowed(std::string_view method) {
-  return Refuse(405, "MethodNotAllowed",
-                fmt::format("{} is not supported on this resource", method));
+  return MakeRefusal(405, "MethodNotAllowed",
+                     fmt::format("{} is not supported on this resource", method));
 }
 
 Refusal UnknownPath() {
-  return Refuse(404, "NotFound", "the server could not find the requested resource");
+  return MakeRefusal(404, "NotFound", "the server could not find the requested resource");
 }
 
-Refusal Expired(std::string message) { return Refuse(410, "Expired", std::move(message)); }
+Refusal Expired(std::string message) { return MakeRefusal(410, "Expired", std::move(message)); }
 
 }  // namespace nos::sim

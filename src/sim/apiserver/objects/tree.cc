@@ -23,7 +23,7 @@ size_t DepthWithin(const Json& value, size_t budget) {
 }
 
 Refusal TooLarge(std::string message) {
-  return Refuse(413, "RequestEntityTooLarge", std::move(message));
+  return MakeRefusal(413, "RequestEntityTooLarge", std::move(message));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ Json WithoutNulls(const Json& value) {
 }  // namespace
 
 Refusal UntypedConfig(const ResourceType& type, const Json& config, std::string_view why) {
-  return Refuse(
+  return MakeRefusal(
       500, "",
       fmt::format("failed to create typed patch object ({}/{}; {}, Kind={}): {}",
                   FindString(config, "metadata", "namespace"),

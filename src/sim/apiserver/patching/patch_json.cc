@@ -18,8 +18,8 @@ constexpr size_t kMaxCarriedBytes = 4 * kMaxObjectBytes;
 using Pointer = std::vector<std::string>;
 
 Refusal DoesNotApply(const std::string& message) {
-  return Refuse(422, "Invalid",
-                "the server rejected our request due to an error in our request: " + message);
+  return MakeRefusal(422, "Invalid",
+                     "the server rejected our request due to an error in our request: " + message);
 }
 
 // Parses a JSON Pointer (RFC 6901).

@@ -46,7 +46,7 @@ bool IsScalePath(std::string_view path, std::string_view root) {
 Outcome<Json> ScaleOf(const ResourceType& type, const Json& object) {
   const Json* wanted = At(object, StepsOf(type, "specReplicasPath"));
   if (wanted == nullptr || !wanted->is_int64()) {
-    return Refuse(
+    return MakeRefusal(
         500, "InternalError",
         fmt::format("Internal error occurred: the spec replicas field \"{}\" does not exist",
                     FindString(type.custom->scale, "specReplicasPath")));

@@ -43,7 +43,7 @@ struct Call {
 };
 
 Refusal UnsupportedPatch(std::string_view content_type) {
-  return Refuse(
+  return MakeRefusal(
       415, "UnsupportedMediaType",
       fmt::format(
           "the body of the request was in an unknown format ({}) - accepted media types include: "

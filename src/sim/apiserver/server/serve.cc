@@ -92,7 +92,7 @@ Outcome<Json> ParseYamlBody(const std::string& body) {
 }
 
 Refusal UnknownFormat(std::string_view type) {
-  return Refuse(
+  return MakeRefusal(
       415, "UnsupportedMediaType",
       fmt::format("the body of the request was in an unknown format ({}); send application/json",
                   type));

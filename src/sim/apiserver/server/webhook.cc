@@ -30,7 +30,7 @@ std::string ReviewOf(std::string_view ns, const std::string& uid, const kube::Ap
 
 // Wording: k8s.io/apiserver/pkg/admission/plugin/webhook/errors
 Refusal NoAnswer(const PodWebhook& webhook, std::string_view why) {
-  return Refuse(
+  return MakeRefusal(
       500, "InternalError",
       fmt::format("Internal error occurred: failed calling webhook \"{}\": {}", webhook.name, why));
 }

@@ -81,10 +81,11 @@ Listing Page(const Objects& objects, const Selection& selection, const PageToken
 }  // namespace
 
 Refusal TooLargeVersion(uint64_t wanted, uint64_t current) {
-  return Refuse(
+  Refusal refusal = MakeRefusal(
       504, "Timeout",
-      fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current);
-      refusal.causes.push_back({"ResourceVersionTooLarge", "", "Too large resource version"}));
+      fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current));
+  refusal.causes.push_back({"ResourceVersionTooLarge", "", "Too large resource version"});
+  return refusal;
 }
 
 Outcome<uint64_t> ParseVersion(std::string_view text) {
