@@ -77,12 +77,7 @@ void AddChurn(CLI::App& root, cmd::Chosen& chosen) {
       "Examples:\n"
       "  nos-study churn --mix inference --policy nos --moves 2\n"
       "  nos-study churn --mix inference --policy largest-free-run -o json");
-  command->callback([&chosen, flags] {
-    chosen.action = [flags] {
-      const Status status = Run(*flags);
-      return status.ok() ? 0 : cmd::Fail("nos-study churn", status);
-    };
-  });
+  cmd::RunWhenChosen(*command, chosen, "nos-study churn", [flags] { return Run(*flags); });
 }
 
 struct OpenbFlags {
@@ -123,12 +118,7 @@ void AddOpenb(CLI::App& root, cmd::Chosen& chosen) {
       "Example:\n"
       "  nos-study openb --nodes openb_node_list_gpu_node.csv --pods "
       "openb_pod_list_default.csv");
-  command->callback([&chosen, flags] {
-    chosen.action = [flags] {
-      const Status status = Run(*flags);
-      return status.ok() ? 0 : cmd::Fail("nos-study openb", status);
-    };
-  });
+  cmd::RunWhenChosen(*command, chosen, "nos-study openb", [flags] { return Run(*flags); });
 }
 
 struct ScalingFlags {
@@ -232,12 +222,7 @@ void AddScaling(CLI::App& root, cmd::Chosen& chosen) {
       "Examples:\n"
       "  nos-study scaling --days 2 --slices 0.5\n"
       "  nos-study scaling --pods openb_pod_list_default.csv --seeds 3 --equal-waiting");
-  command->callback([&chosen, flags] {
-    chosen.action = [flags] {
-      const Status status = Run(*flags);
-      return status.ok() ? 0 : cmd::Fail("nos-study scaling", status);
-    };
-  });
+  cmd::RunWhenChosen(*command, chosen, "nos-study scaling", [flags] { return Run(*flags); });
 }
 
 constexpr const char* kExamples =

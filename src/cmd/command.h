@@ -41,6 +41,13 @@ std::string CheckSeed(const std::string& text);
 // of PlanOptions and PartitionerConfig). `target` holds the default and must outlive parsing.
 void AddHoldAfterFlag(CLI::App& command, Duration& target);
 
+// --kubeconfig and --context, for commands that read a cluster. Both must outlive parsing.
+void AddClusterFlags(CLI::App& command, std::string& kubeconfig, std::string& context);
+
+// Makes `run` the action of the subcommand; its error is printed after `name`, as by Fail.
+void RunWhenChosen(CLI::App& command, Chosen& chosen, std::string name,
+                   std::function<Status()> run);
+
 // A program with subcommands: `nos`, `nos-study`.
 struct Program {
   std::string name, about, examples;

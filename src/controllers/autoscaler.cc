@@ -6,7 +6,6 @@
 #include "controllers/autoscaler/consolidation.h"
 #include "controllers/autoscaler/events.h"
 #include "controllers/autoscaler/growth.h"
-#include "controllers/autoscaler/metrics.h"
 #include "controllers/autoscaler/moves.h"
 #include "controllers/autoscaler/pending_pods.h"
 #include "controllers/autoscaler/pod_conditions.h"
@@ -14,6 +13,7 @@
 #include "controllers/autoscaler/removal_cancellation.h"
 #include "controllers/autoscaler/removals.h"
 #include "controllers/autoscaler/signal_publisher.h"
+#include "controllers/metrics.h"
 
 namespace nos::controllers {
 namespace {

@@ -8,8 +8,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "controllers/events.h"
+#include "controllers/metrics.h"
 #include "controllers/pending/assumed.h"
-#include "reconcile/metrics.h"
 #include "reconcile/node_write.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
@@ -116,8 +117,6 @@ uint64_t VersionOf(const reconcile::ContextCaches* around) {
   return around == nullptr ? 0 : around->Version();
 }
 
-kube::ObjectReference NodeReference(const std::string& name) { return {"Node", "", name, name}; }
-
 }  // namespace
 
 Partitioner::Partitioner(PartitionerConfig config, scheduling::FrameworkChoice frameworks,
@@ -138,7 +137,7 @@ reconcile::ReconcileResult Partitioner::Reconcile(const std::string&,
   // 1. Bring the state up to date: our own writes that the cache does not show yet, acknowledged
   //    and overdue plans, expired reservations.
   const Time now = clock.Now();
-  const std::vector<Node> nodes = NodesNow(view);
+  const std::vector<Node> nodes = written_.Newest(*view.nodes.Snapshot());
   Learn(nodes, view, now);
   // 2. Repair invalid specs first: a plan must not be based on requests that no agent can carry
   //    out.
@@ -168,24 +167,6 @@ Time Partitioner::PlanDue(const reconcile::Listers& view, Time now) {
   return idle || !News(view, now) ? Time::max() : batch_.Due(now);
 }
 
-// Replaces cached nodes by our own writes where the cache still lags behind them.
-std::vector<Partitioner::Node> Partitioner::NodesNow(const reconcile::Listers& view) {
-  std::vector<Node> nodes = *view.nodes.Snapshot();
-  std::erase_if(written_, [&](const auto& ours) { return view.nodes.Get(ours.first) == nullptr; });
-  for (Node& node : nodes) {
-    const auto written = written_.find(node->meta.name);
-    if (written == written_.end()) continue;
-    const cluster::ObjectMeta& ours = written->second->meta;
-    if (ours.uid != node->meta.uid ||
-        kube::NotNewer(ours.resource_version, node->meta.resource_version)) {
-      written_.erase(written);
-    } else {
-      node = written->second;
-    }
-  }
-  return nodes;
-}
-
 void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::Listers& view, Time now) {
   gives_whole_ = std::ranges::any_of(nodes, [](const Node& node) {
     return cluster::SharingModeOf(*node) == cluster::SharingMode::kHybrid;
@@ -193,14 +174,8 @@ void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::Listers
   for (const FlightNotice& notice : flights_.Update(nodes, now)) TakeIn(notice, now);
   const auto find = [&](const std::string& key) { return view.pods.Get(key); };
   for (const Claim& missed : claims_.Update(find, now)) {
-    const cluster::ObjectMeta& pod = missed.pod->meta;
     if (!AsksForSlices(*missed.pod, gives_whole_)) continue;
-    telling_.Say({{"Pod", pod.ns, pod.name, pod.uid},
-                  kube::EventType::kWarning,
-                  "SliceReservationExpired",
-                  fmt::format("Releasing slices on Node {} that were reserved for {}: Pod was not "
-                              "bound; another filter keeps it off that Node",
-                              missed.node, FormatAge(config_.claim_deadline))});
+    telling_.Say(events::SliceReservationExpired(*missed.pod, missed.node, config_.claim_deadline));
   }
   telling_.verdicts().Forget(view);
 }
@@ -235,7 +210,7 @@ void Partitioner::TakeRepair(const Repairs::Found& found, const Result<Json>& an
   }
   Keep(*answer);
   const std::string what = FirstOf(found.repair.problems);
-  telling_.Say({NodeReference(name), kube::EventType::kWarning, "SpecRepaired", what});
+  telling_.Say(events::SpecRepaired(name, what));
   Decision decision;
   decision.time = now;
   decision.node = name;
@@ -246,9 +221,7 @@ void Partitioner::TakeRepair(const Repairs::Found& found, const Result<Json>& an
 // Keeps what we wrote until the cache shows it.
 void Partitioner::Keep(const Json& written) {
   Result<cluster::Node> node = cluster::DecodeNode(written);
-  if (!node.ok()) return;
-  const std::string name = node->meta.name;
-  written_[name] = std::make_shared<const cluster::Node>(std::move(node).value());
+  if (node.ok()) written_.Wrote(std::make_shared<const cluster::Node>(std::move(node).value()));
 }
 
 void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
@@ -256,8 +229,7 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
   decision.time = now;
   decision.plan_id = notice.plan;
   decision.node = notice.node;
-  if (metrics_ != nullptr)
-    metrics_->Count(reconcile::kAnswers, {{"result", ResultName(notice.kind)}});
+  if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", ResultName(notice.kind)}});
   switch (notice.kind) {
     case FlightNotice::Kind::kApplied:
       claims_.Renew(notice.node, now);
@@ -270,10 +242,7 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
     case FlightNotice::Kind::kSilent:
       claims_.DropNode(notice.node);
       decision.note = fmt::format("no answer for {}", FormatAge(notice.waited));
-      telling_.Say({NodeReference(notice.node), kube::EventType::kWarning, "PlanNotAcknowledged",
-                    fmt::format("Agent has not acknowledged plan {} for {}; planning continues "
-                                "without this Node. Check the agent Pod on it",
-                                notice.plan, FormatAge(notice.waited))});
+      telling_.Say(events::PlanNotAcknowledged(notice.node, notice.plan, notice.waited));
       break;
   }
   Record(std::move(decision));
@@ -423,8 +392,7 @@ void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::
                                 decision.after));
     Record(std::move(decision));
   }
-  telling_.Say({NodeReference(planned.name), kube::EventType::kNormal, "Repartitioning",
-                fmt::format("plan {}: {}", plan_id, Join(parts, "; "))});
+  telling_.Say(events::Repartitioning(planned.name, plan_id, Join(parts, "; ")));
 }
 
 // Publishes an Event unless the write was a mere conflict, the API server did not answer (it would
@@ -432,30 +400,27 @@ void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::
 // compared because messages contain ports and times, so equal texts never repeat.
 void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time now) {
   if (!flights_.Refused(node, why.code(), now)) return;
-  if (metrics_ != nullptr) metrics_->Count(reconcile::kAnswers, {{"result", "refused"}});
+  if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", "refused"}});
   if (why.code() == Code::kDeadline) return;
   const auto said = refusals_said_.find(node);
   if (said != refusals_said_.end() && said->second.first == why.code()) return;
   refusals_said_[node] = {why.code(), now};
-  telling_.Say({NodeReference(node), kube::EventType::kWarning, "PlanRefused",
-                fmt::format("Failed to patch plan onto Node: {}; planning continues without this "
-                            "Node and retries periodically",
-                            Shortened(why.ToString(), 500))});
+  telling_.Say(events::PlanRefused(node, why));
 }
 
 void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
   if (metrics_ == nullptr) return;
-  metrics_->Observe(reconcile::kPlanDuration, {}, took);
-  metrics_->Count(reconcile::kPlans, {{"complete", plan.complete ? "true" : "false"}});
-  metrics_->Count(reconcile::kGpusCut, {}, plan.gpus_touched);
-  metrics_->Count(reconcile::kInstancesAsked, {{"change", "created"}}, plan.created);
-  metrics_->Count(reconcile::kInstancesAsked, {{"change", "destroyed"}}, plan.destroyed);
+  metrics_->Observe(kPlanDuration, {}, took);
+  metrics_->Count(kPlans, {{"complete", plan.complete ? "true" : "false"}});
+  metrics_->Count(kGpusCut, {}, plan.gpus_touched);
+  metrics_->Count(kInstancesAsked, {{"change", "created"}}, plan.created);
+  metrics_->Count(kInstancesAsked, {{"change", "destroyed"}}, plan.destroyed);
   const auto placed = static_cast<double>(plan.placed);
   const auto pods = static_cast<double>(plan.pods.size());
   const auto bound = static_cast<double>(plan.upper_bound);
-  metrics_->SetAll(reconcile::kPlannedPods, {{{{"outcome", "placed"}}, placed},
-                                             {{{"outcome", "pending"}}, pods - placed},
-                                             {{{"outcome", "bound"}}, bound}});
+  metrics_->SetAll(kPlannedPods, {{{{"outcome", "placed"}}, placed},
+                                  {{{"outcome", "pending"}}, pods - placed},
+                                  {{{"outcome", "bound"}}, bound}});
   std::map<std::string, double> reasons;
   for (const planning::PodOutcome& pod : plan.pods) {
     if (!pod.placed && !pod.reasons.empty()) ++reasons[pod.reasons.front().code];
@@ -463,7 +428,7 @@ void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
   std::vector<std::pair<MetricLabels, double>> unhelped;
   unhelped.reserve(reasons.size());
   for (const auto& [reason, count] : reasons) unhelped.push_back({{{"reason", reason}}, count});
-  metrics_->SetAll(reconcile::kUnhelped, unhelped);
+  metrics_->SetAll(kUnhelped, unhelped);
 }
 
 void Partitioner::Record(Decision decision) {

@@ -46,6 +46,7 @@
 #include "gpu/catalogue.h"
 #include "planning/planner.h"
 #include "reconcile/pace.h"
+#include "reconcile/read_your_writes.h"
 #include "reconcile/reconciler.h"
 
 namespace nos::scheduling {
@@ -106,7 +107,6 @@ class Partitioner final : public reconcile::Reconciler {
   using Pod = std::shared_ptr<const cluster::Pod>;
   using Node = std::shared_ptr<const cluster::Node>;
 
-  std::vector<Node> NodesNow(const reconcile::Listers& view);
   void Learn(const std::vector<Node>& nodes, const reconcile::Listers& view, Time now);
   bool RepairSpecs(const std::vector<Node>& nodes, kube::Client& client, const Clock& clock);
   void TakeRepair(const Repairs::Found& found, const Result<Json>& answer, Time now);
@@ -153,7 +153,7 @@ class Partitioner final : public reconcile::Reconciler {
   // kSayAgain are dropped.
   std::map<std::string, std::pair<Code, Time>> refusals_said_;
   EventQueue telling_;
-  std::map<std::string, Node> written_;  // nodes that we wrote, newer than the cache
+  reconcile::ReadYourWrites<cluster::Node> written_;
   // Cache versions at the last plan.
   uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;
   Time replan_at_{};  // next plan even if the caches do not change

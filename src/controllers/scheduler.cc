@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cluster/gpu_signs.h"
+#include "controllers/events.h"
 #include "controllers/scheduler/pods.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
@@ -80,10 +81,7 @@ BindingCycle::Callbacks Scheduler::BindingCallbacks() {
           [this](const BindingCycle::Binding& binding, Time now) {
             metrics_.End(*binding.pod, SchedulerMeasures::Result::kScheduled);
             status_.Report(
-                {binding.pod, "Scheduled",
-                 fmt::format("Successfully assigned {} to {}", binding.pod->Key(), binding.node),
-                 binding.node},
-                now);
+                {.pod = binding.pod, .event = events::Scheduled(*binding.pod, binding.node)}, now);
           },
       .rolled_back = [this](const BindingCycle::Rollback& rollback,
                             Time now) { OnRollback(rollback, now); },
@@ -360,7 +358,7 @@ void Scheduler::Refuse(const Pod& pod, const scheduling::Diagnosis& diagnosis, k
   const std::string preemption = preemptor_.Preempt(profile, pod, client, now);
   if (!preemption.empty()) why += " preemption: " + preemption;
   metrics_.End(*pod, SchedulerMeasures::Result::kUnschedulable);
-  status_.Report({pod, "Unschedulable", std::move(why), "", true}, now);
+  status_.Report({pod, "Unschedulable", std::move(why), true}, now);
 }
 
 void Scheduler::TryAgain(const std::string& key, Time now) {

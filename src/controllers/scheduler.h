@@ -26,12 +26,13 @@
 #include <string>
 #include <vector>
 
+#include "base/back_off.h"
 #include "controllers/gangs.h"
 #include "controllers/scheduler/binding_cycle.h"
 #include "controllers/scheduler/cuts.h"
 #include "controllers/scheduler/gang_bindings.h"
 #include "controllers/scheduler/gang_placer.h"
-#include "controllers/scheduler/metrics.h"
+#include "controllers/scheduler/measures.h"
 #include "controllers/scheduler/pod_placer.h"
 #include "controllers/scheduler/preemption/agent_waits.h"
 #include "controllers/scheduler/preemption/foreign_nominations.h"
@@ -51,7 +52,7 @@ namespace nos::controllers {
 struct SchedulerConfig {
   scheduling::QueueOptions queue;
   // Back-off before a pod is read back whose binding was not answered.
-  kube::BackOff asks{std::chrono::seconds(1), std::chrono::seconds(10)};
+  BackOff asks{std::chrono::seconds(1), std::chrono::seconds(10)};
   // How long a node's agent may take to report that the instances of evicted pods are free.
   Duration agent_patience = std::chrono::seconds(30);
   size_t decisions_per_call = 500;  // then new events are handled

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mutex>
+#include <utility>
 
 #include "device/backend.h"
 
@@ -14,64 +15,40 @@ class SharedBackend final : public Backend {
   // `backend` must outlive this, and be called only through this.
   explicit SharedBackend(Backend& backend) : backend_(backend) {}
 
-  Result<std::vector<GpuInfo>> ListGpus() override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.ListGpus();
-  }
+  Result<std::vector<GpuInfo>> ListGpus() override { return Locked(&Backend::ListGpus); }
   Result<std::vector<GpuInstance>> ListInstances(int gpu) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.ListInstances(gpu);
+    return Locked(&Backend::ListInstances, gpu);
   }
   Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.Create(gpu, profile, start);
+    return Locked(&Backend::Create, gpu, profile, start);
   }
   Status Destroy(int gpu, uint32_t instance_id) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.Destroy(gpu, instance_id);
+    return Locked(&Backend::Destroy, gpu, instance_id);
   }
-  Status EnableMig(int gpu) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.EnableMig(gpu);
-  }
-  Status DisableMig(int gpu) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.DisableMig(gpu);
-  }
-  Status ResetGpu(int gpu) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.ResetGpu(gpu);
-  }
+  Status EnableMig(int gpu) override { return Locked(&Backend::EnableMig, gpu); }
+  Status DisableMig(int gpu) override { return Locked(&Backend::DisableMig, gpu); }
+  Status ResetGpu(int gpu) override { return Locked(&Backend::ResetGpu, gpu); }
   Status SetComputeMode(int gpu, ComputeMode mode) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.SetComputeMode(gpu, mode);
+    return Locked(&Backend::SetComputeMode, gpu, mode);
   }
-  Status EnableMps(int gpu) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.EnableMps(gpu);
-  }
-  Status DisableMps(int gpu) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.DisableMps(gpu);
-  }
-  void GiveWhole(bool give) override {
-    const std::scoped_lock lock(mutex_);
-    backend_.GiveWhole(give);
-  }
+  Status EnableMps(int gpu) override { return Locked(&Backend::EnableMps, gpu); }
+  Status DisableMps(int gpu) override { return Locked(&Backend::DisableMps, gpu); }
+  void GiveWhole(bool give) override { Locked(&Backend::GiveWhole, give); }
   std::vector<std::string> Adopt(std::span<const std::string> device_ids) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.Adopt(device_ids);
+    return Locked(&Backend::Adopt, device_ids);
   }
-  Readings MeasureGpu(int gpu) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.MeasureGpu(gpu);
-  }
+  Readings MeasureGpu(int gpu) override { return Locked(&Backend::MeasureGpu, gpu); }
   Readings MeasureInstance(const GpuInstance& instance) override {
-    const std::scoped_lock lock(mutex_);
-    return backend_.MeasureInstance(instance);
+    return Locked(&Backend::MeasureInstance, instance);
   }
 
  private:
+  template <typename R, typename... P, typename... A>
+  R Locked(R (Backend::*call)(P...), A&&... arguments) {
+    const std::scoped_lock lock(mutex_);
+    return (backend_.*call)(std::forward<A>(arguments)...);
+  }
+
   std::mutex mutex_;
   Backend& backend_;
 };

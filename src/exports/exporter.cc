@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/back_off.h"
 #include "base/log.h"
 
 namespace nos::exports {
 namespace {
 
 constexpr Duration kIdle = std::chrono::seconds(1);
-constexpr Duration kFirstPause = std::chrono::seconds(1), kMaxPause = std::chrono::minutes(1);
-constexpr int kMaxDoublings = 16;
+constexpr BackOff kPauses{std::chrono::seconds(1), std::chrono::minutes(1)};
 
 }  // namespace
 
@@ -62,12 +62,8 @@ Status Exporter::Next() {
   return Status::Ok();
 }
 
-// Exponential back-off with jitter: a random value in the upper half of the pause.
 Duration Exporter::Pause(Duration wish) {
-  const int doublings = std::min(failures_++, kMaxDoublings);
-  const double most = ToSeconds(kMaxPause);
-  const double pause = std::min(most, ToSeconds(kFirstPause) * (1 << doublings));
-  return std::max(FromSeconds(pause * (0.5 + 0.5 * random_.Uniform())),
+  return std::max(kPauses.Jittered(++failures_, random_.Uniform()),
                   std::min(wish, Duration(std::chrono::minutes(10))));
 }
 

@@ -15,24 +15,13 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/metrics.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "exports/metrics.h"
 #include "telemetryserver/journal.h"
 #include "telemetryserver/recorder.h"
 
 namespace nos::exports {
-
-inline constexpr MetricFamily kRequests{MetricFamily::Kind::kCounter,
-                                        "nos_telemetry_export_requests_total",
-                                        "Number of requests to other systems, by export and "
-                                        "result: ok, refused (permanently rejected) or failed."};
-inline constexpr MetricFamily kDropped{
-    MetricFamily::Kind::kCounter, "nos_telemetry_export_dropped_total",
-    "Number of items not exported, by export and reason: samples and rows that are rejected or "
-    "late, envelopes dropped because the backlog exceeded its limit."};
-inline constexpr MetricFamily kLag{MetricFamily::Kind::kGauge, "nos_telemetry_export_lag_seconds",
-                                   "Age of the oldest undelivered record in seconds, by export."};
 
 // A system that receives telemetry.
 class Sink {

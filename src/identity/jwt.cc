@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "identity/base64url.h"
+#include "net/openssl.h"
 
 namespace nos::identity {
 namespace {
@@ -30,19 +31,13 @@ constexpr std::array<Algorithm, 5> kAlgorithms = {{{"RS256", "RSA", "", &EVP_sha
 constexpr size_t kMaxKeys = 64;
 constexpr int kMinRsaBits = 2048, kMaxRsaBits = 8192;
 
-template <auto Free>
-struct Freed {
-  template <typename T>
-  void operator()(T* thing) const {
-    Free(thing);
-  }
-};
-using BigNumber = std::unique_ptr<BIGNUM, Freed<&BN_free>>;
-using Signature = std::unique_ptr<ECDSA_SIG, Freed<&ECDSA_SIG_free>>;
-using KeyContext = std::unique_ptr<EVP_PKEY_CTX, Freed<&EVP_PKEY_CTX_free>>;
-using DigestContext = std::unique_ptr<EVP_MD_CTX, Freed<&EVP_MD_CTX_free>>;
-using ParamBuilder = std::unique_ptr<OSSL_PARAM_BLD, Freed<&OSSL_PARAM_BLD_free>>;
-using Params = std::unique_ptr<OSSL_PARAM, Freed<&OSSL_PARAM_free>>;
+using net::FreeWith;
+using BigNumber = std::unique_ptr<BIGNUM, FreeWith<&BN_free>>;
+using Signature = std::unique_ptr<ECDSA_SIG, FreeWith<&ECDSA_SIG_free>>;
+using KeyContext = std::unique_ptr<EVP_PKEY_CTX, FreeWith<&EVP_PKEY_CTX_free>>;
+using DigestContext = std::unique_ptr<EVP_MD_CTX, FreeWith<&EVP_MD_CTX_free>>;
+using ParamBuilder = std::unique_ptr<OSSL_PARAM_BLD, FreeWith<&OSSL_PARAM_BLD_free>>;
+using Params = std::unique_ptr<OSSL_PARAM, FreeWith<&OSSL_PARAM_free>>;
 
 const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());

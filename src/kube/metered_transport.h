@@ -4,17 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "base/metrics.h"
+#include "kube/metrics.h"
 #include "kube/transport.h"
 
 namespace nos::kube {
-
-inline constexpr MetricFamily kApiRequests{
-    MetricFamily::Kind::kCounter, "nos_api_requests_total",
-    "Total number of requests to the API server by verb and HTTP status; code 0: no answer."};
-inline constexpr MetricFamily kApiRequestDuration{
-    MetricFamily::Kind::kDuration, "nos_api_request_duration_seconds",
-    "Duration of requests to the API server, including repetitions, without watches."};
 
 // Thread-safe.
 class MeteredTransport final : public Transport {

@@ -19,17 +19,11 @@
 #include <string>
 #include <utility>
 
-#include "base/clock.h"
+#include "base/back_off.h"
 
 namespace nos::kube {
 
-// Exponential and without jitter, so that a seed replays a run: base, 2 base, 4 base ... limit.
-struct BackOff {
-  Duration base = std::chrono::milliseconds(200);
-  Duration limit = std::chrono::seconds(30);
-  // The delay after the n-th failure in a row; n counts from 1.
-  Duration After(int failures) const;
-};
+using nos::BackOff;
 
 class WorkQueue {
  public:

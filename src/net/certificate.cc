@@ -14,16 +14,11 @@
 #include <ctime>
 #include <memory>
 
+#include "net/openssl.h"
+
 namespace nos::net {
 namespace {
 
-template <auto kFree>
-struct FreeWith {
-  template <typename T>
-  void operator()(T* pointer) const {
-    kFree(pointer);
-  }
-};
 using Bio = std::unique_ptr<BIO, FreeWith<&BIO_free_all>>;
 using Key = std::unique_ptr<EVP_PKEY, FreeWith<&EVP_PKEY_free>>;
 using X509Ptr = std::unique_ptr<X509, FreeWith<&X509_free>>;

@@ -26,7 +26,7 @@ namespace nos::reconcile {
 struct RunnerOptions {
   std::string key = std::string(kClusterKey);
   std::string pod_field_selector{}, node_field_selector{};
-  kube::BackOff back_off{};
+  BackOff back_off{};
   Duration relist_every = std::chrono::minutes(10);
   // Also watch the cluster context (Listers::around).
   bool watch_around = false;

@@ -29,7 +29,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/back_off.h"
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {
@@ -105,7 +105,9 @@ class SchedulingQueue {
   void MakeReady(const std::string& key, Entry& entry);
   void Wake(const std::string& key, Entry& entry, Time now);
   void Pause(const std::string& key, Entry& entry, Time until);
-  Duration PauseAfter(int attempts) const;
+  Duration PauseAfter(int attempts) const {
+    return BackOff{options_.initial_pause, options_.most_pause}.After(attempts);
+  }
   void WakeDue(Time now);
 
   QueueOptions options_;

@@ -11,7 +11,7 @@
 #include "net/same_site.h"
 #include "telemetryserver/api/files.h"
 #include "telemetryserver/api/point_in_time.h"
-#include "telemetryserver/ingest/metrics.h"
+#include "telemetryserver/metrics.h"
 
 namespace nos::telemetryserver {
 namespace {

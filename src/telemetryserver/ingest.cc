@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "codec/gzip.h"
 #include "codec/json_text.h"
-#include "telemetryserver/ingest/metrics.h"
+#include "telemetryserver/metrics.h"
 
 namespace nos::telemetryserver {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/millis.h"
 #include "codec/gzip.h"
-#include "telemetryserver/ingest/metrics.h"
+#include "telemetryserver/metrics.h"
 #include "telemetryserver/state/shares.h"
 
 namespace nos::telemetryserver {

@@ -2,7 +2,6 @@
 // without it.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,22 +10,24 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "device/actuator.h"
-#include "kube/work_queue.h"
+#include "reconcile/back_off_table.h"
 
 namespace nos::agent {
 
 class Failures {
  public:
-  Failures(kube::BackOff pauses, int giving_up) : pauses_(pauses), giving_up_(giving_up) {}
+  Failures(BackOff pauses, int giving_up) : giving_up_(giving_up), entries_(pauses) {}
 
   void Record(const device::Operation& operation, const Status& error, Time now);
-  void Succeeded(const device::Operation& operation);
-  void Clear() { entries_.clear(); }
+  void Succeeded(const device::Operation& operation) { entries_.Forget(operation.ToString()); }
+  void Clear() { entries_.Clear(); }
   // Forgets all operations except these (Operation::ToString): no target requests the others.
   void Keep(const std::set<std::string>& names);
 
-  bool Pausing(const device::Operation& operation, Time now) const;
-  std::optional<Time> NextRetry(Time now) const;
+  bool Pausing(const device::Operation& operation, Time now) const {
+    return entries_.Resting(operation.ToString(), now);
+  }
+  std::optional<Time> NextRetry(Time now) const { return entries_.NextEnd(now); }
   // True if the operation has failed so often, or so definitely, that no plan should wait for it.
   // AllGivenUp: true for every failing operation.
   bool GivenUp(const device::Operation& operation) const;
@@ -37,19 +38,19 @@ class Failures {
   std::vector<gpu::Obstacle> Obstacles() const;
 
  private:
-  struct Entry {
+  struct Failure {
     device::Operation operation;
     Status error;
-    int count = 0;
     bool definite = false;
-    Time retry_at{};
   };
+  using Table = reconcile::BackOffTable<std::string, Failure>;  // by Operation::ToString
 
-  bool GivenUp(const Entry& entry) const { return entry.definite || entry.count >= giving_up_; }
+  bool GivenUp(const Table::Entry& entry) const {
+    return entry.note.definite || entry.failures >= giving_up_;
+  }
 
-  kube::BackOff pauses_;
   int giving_up_;
-  std::map<std::string, Entry> entries_;
+  Table entries_;
 };
 
 }  // namespace nos::agent

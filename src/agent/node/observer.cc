@@ -16,23 +16,17 @@ Observer::Observer(std::string node, const gpu::Catalogue& catalogue, device::Ba
       options_(options) {}
 
 std::shared_ptr<const cluster::Node> Observer::CachedNode(const reconcile::Listers& view) {
-  std::shared_ptr<const cluster::Node> cached = view.nodes.Get(node_);
-  const bool newer =
-      cached != nullptr && written_ != nullptr && cached->meta.uid == written_->meta.uid &&
-      !kube::NotNewer(written_->meta.resource_version, cached->meta.resource_version);
-  if (newer) return written_;
-  written_ = nullptr;
-  return cached;
+  return written_.Newest(view.nodes.Get(node_));
 }
 
 Result<NodeAndPods> Observer::ReadUncached(kube::Client& client) {
   NOS_ASSIGN(const Json object, client.Get(kube::kNodes, "", node_));
   NOS_ASSIGN(cluster::Node node, cluster::DecodeNode(object));
-  written_ = std::make_shared<const cluster::Node>(std::move(node));
+  NodeAndPods fresh{std::make_shared<const cluster::Node>(std::move(node)), {}};
+  written_.Wrote(fresh.node);
   kube::ListOptions options;
   options.field_selector = "spec.nodeName=" + node_;
   NOS_ASSIGN(const kube::ObjectList list, client.List(kube::kPods, "", options));
-  NodeAndPods fresh{written_, {}};
   for (const Json& item : list.items) {
     Result<cluster::Pod> pod = cluster::DecodePod(item);
     if (pod.ok()) {

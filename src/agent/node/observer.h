@@ -20,6 +20,7 @@
 #include "cluster/objects.h"
 #include "device/actuator.h"
 #include "kube/client.h"
+#include "reconcile/read_your_writes.h"
 #include "reconcile/reconciler.h"
 
 namespace nos::agent {
@@ -46,7 +47,7 @@ class Observer {
   // Error: that of the client.
   Result<NodeAndPods> ReadUncached(kube::Client& client);
   // Records the node that this agent has just written.
-  void Wrote(std::shared_ptr<const cluster::Node> node) { written_ = std::move(node); }
+  void Wrote(std::shared_ptr<const cluster::Node> node) { written_.Wrote(std::move(node)); }
 
   // Reads driver and kubelet. `pods`: bound to the node; they complete the kubelet's list of
   // holders. `healthy`: GPUs that cannot be read count as healthy until they are given up. Error:
@@ -67,8 +68,8 @@ class Observer {
   device::Backend& backend_;
   kubelet::PodResources& pod_resources_;
   const Options options_;
-  std::shared_ptr<const cluster::Node> written_;  // our last write, newer than the cache
-  Holders holders_;                               // as last observed
+  reconcile::ReadYourWrites<cluster::Node> written_;
+  Holders holders_;  // as last observed
   LastRead last_read_;
   bool unreadable_may_return_ = false;
 };

@@ -84,6 +84,26 @@ void AddHoldAfterFlag(CLI::App& command, Duration& target) {
       ->option_text("DURATION [" + FormatAge(target) + "]");
 }
 
+void AddClusterFlags(CLI::App& command, std::string& kubeconfig, std::string& context) {
+  command
+      .add_option("--kubeconfig", kubeconfig,
+                  "Path of the kubeconfig; default: $KUBECONFIG or ~/.kube/config")
+      ->option_text("FILE");
+  command
+      .add_option("--context", context, "Kubeconfig context to use; default: the current context")
+      ->option_text("NAME");
+}
+
+void RunWhenChosen(CLI::App& command, Chosen& chosen, std::string name,
+                   std::function<Status()> run) {
+  command.callback([&chosen, name = std::move(name), run = std::move(run)] {
+    chosen.action = [name, run] {
+      const Status ran = run();
+      return ran.ok() ? 0 : Fail(name, ran);
+    };
+  });
+}
+
 void OfferWords(CLI::Option& option, const std::vector<std::string>& words, bool or_file,
                 const std::string& text) {
   option.type_name("{" + Join(words, ",") + "}" + (or_file ? "FILE" : ""));

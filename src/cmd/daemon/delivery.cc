@@ -6,22 +6,11 @@
 #include <utility>
 
 #include "base/log.h"
+#include "cmd/metrics.h"
 #include "net/loopback.h"
 
 namespace nos::cmd {
 namespace {
-
-constexpr MetricFamily kWaiting{
-    MetricFamily::Kind::kGauge, "nos_telemetry_spool_envelopes",
-    "Number of envelopes in the spool that the telemetry server has not acknowledged."};
-constexpr MetricFamily kBytes{MetricFamily::Kind::kGauge, "nos_telemetry_spool_bytes",
-                              "Size of the spool on disk in bytes."};
-constexpr MetricFamily kLost{
-    MetricFamily::Kind::kCounter, "nos_telemetry_lost_records_total",
-    "Number of records dropped since the start because the spool or the disk was full or "
-    "the server rejected them."};
-constexpr MetricFamily kDiskErrors{MetricFamily::Kind::kCounter, "nos_telemetry_spool_errors_total",
-                                   "Number of failed writes to the spool since the start."};
 
 constexpr size_t kMaxAnswerBytes = size_t{1} << 20;
 constexpr Duration kSendTimeout = std::chrono::seconds(20);
@@ -151,10 +140,10 @@ void Delivery::SendAgainAndAgain() {
 
 void Delivery::Show() {
   const telemetry::SpoolStats stats = spool_->Stats();
-  metrics_.Set(kWaiting, {}, static_cast<double>(stats.envelopes));
-  metrics_.Set(kBytes, {}, static_cast<double>(stats.bytes));
-  metrics_.CountTo(kLost, {}, static_cast<double>(stats.lost_records));
-  metrics_.CountTo(kDiskErrors, {}, static_cast<double>(stats.disk_errors));
+  metrics_.Set(kSpoolEnvelopes, {}, static_cast<double>(stats.envelopes));
+  metrics_.Set(kSpoolBytes, {}, static_cast<double>(stats.bytes));
+  metrics_.CountTo(kLostRecords, {}, static_cast<double>(stats.lost_records));
+  metrics_.CountTo(kSpoolErrors, {}, static_cast<double>(stats.disk_errors));
 }
 
 }  // namespace nos::cmd

@@ -8,12 +8,10 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/uuid.h"
+#include "cmd/metrics.h"
 
 namespace nos::cmd {
 namespace {
-
-constexpr MetricFamily kLeader{MetricFamily::Kind::kGauge, "nos_leader",
-                               "1 while this replica is the leader, by lease."};
 
 std::string Identity() {
   std::array<char, 256> host{};

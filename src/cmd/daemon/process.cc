@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <iostream>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "cmd/command.h"
+#include "cmd/metrics.h"
 
 namespace nos::cmd {
 namespace {
-
-constexpr MetricFamily kBuild{MetricFamily::Kind::kGauge, "nos_build_info",
-                              "Always 1, labelled with the version and the command."};
 
 constexpr Duration kHung = std::chrono::minutes(5);
 constexpr size_t kMaxConfigBytes = size_t{4} << 20;
@@ -29,6 +27,20 @@ void AddDaemonFlags(CLI::App& command, DaemonFlags& flags) {
                   "Default: $KUBECONFIG, the pod's service account, ~/.kube/config")
       ->option_text("FILE");
   command.add_option("--context", flags.context, "Kubeconfig context to use")->option_text("NAME");
+}
+
+void AddDaemonCommand(CLI::App& root, Chosen& chosen, const std::string& name,
+                      const std::string& about, int (*start)(const DaemonFlags& flags)) {
+  CLI::App* command = root.add_subcommand(name, about);
+  auto flags = std::make_shared<DaemonFlags>();
+  AddDaemonFlags(*command, *flags);
+  command->footer(
+      fmt::format("Examples:\n"
+                  "  nos {0} --print-config > {0}.yaml\n"
+                  "  nos {0} --config {0}.yaml --kubeconfig ~/.kube/config",
+                  name));
+  command->callback(
+      [&chosen, flags, start] { chosen.action = [flags, start] { return start(*flags); }; });
 }
 
 void DescribeDaemon(ConfigFields& f, DaemonConfig& c, Rates rates) {
@@ -75,6 +87,19 @@ Status ReadConfigFile(const std::string& path, std::string_view kind, DescribeCo
   return read.Within(path);
 }
 
+int StartDaemon(const DaemonStart& daemon, const std::string& config, bool print_config) {
+  Status status = ReadConfigFile(config, daemon.kind, daemon.describe);
+  if (status.ok()) status = daemon.check().Within(config);
+  if (!status.ok()) return Fail(daemon.command, status);
+  if (print_config) {
+    std::cout << PrintConfig(daemon.kind, daemon.describe);
+    return 0;
+  }
+  SetLogLevelByName(daemon.log_level);
+  status = daemon.run();
+  return status.ok() ? 0 : Fail(daemon.command, status);
+}
+
 void SetLogLevelByName(const std::string& name) {
   SetLogLevel(name == "debug"   ? LogLevel::kDebug
               : name == "warn"  ? LogLevel::kWarn
@@ -91,7 +116,7 @@ kube::HttpOptions HttpOptionsOf(const DaemonConfig& config) {
 }
 
 void Announce(const std::string& command, Metrics& metrics) {
-  metrics.Set(kBuild, {{"version", NOS_VERSION}, {"command", command}}, 1);
+  metrics.Set(kBuildInfo, {{"version", NOS_VERSION}, {"command", command}}, 1);
   Log(LogLevel::kInfo, "starting nos", {{"command", command}, {"version", NOS_VERSION}});
 }
 

@@ -1,31 +1,29 @@
 // Parts that all daemons share: flags, common configuration, and access to the API server.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/metrics.h"
 #include "base/wake_signal.h"
+#include "cmd/command.h"
 #include "cmd/daemon/config_file.h"
 #include "cmd/daemon/probes.h"
+#include "cmd/metrics.h"
 #include "kube/http_transport.h"
 #include "reconcile/runner.h"
 
-namespace CLI {
-class App;
-}
-
 namespace nos::cmd {
-
-inline constexpr MetricFamily kReloads{MetricFamily::Kind::kCounter, "nos_config_reloads_total",
-                                       "Number of reloads of changed files, by result."};
 
 struct DaemonFlags {
   std::string config, kubeconfig, context;
   bool print_config = false;
 };
 void AddDaemonFlags(CLI::App& command, DaemonFlags& flags);
+// The subcommand `name` of a daemon with no other flags. `start` returns the exit code.
+void AddDaemonCommand(CLI::App& root, Chosen& chosen, const std::string& name,
+                      const std::string& about, int (*start)(const DaemonFlags& flags));
 
 struct DaemonConfig {
   ProbeAddresses addresses{":8081", ":8080"};
@@ -41,6 +39,18 @@ void DescribeDaemon(ConfigFields& fields, DaemonConfig& config, Rates rates = Ra
 // Reads the file's configuration and logs its warnings. Empty path: defaults. Error: with the
 // file's name.
 Status ReadConfigFile(const std::string& path, std::string_view kind, DescribeConfig fields);
+
+// A daemon, as its command starts it.
+struct DaemonStart {
+  std::string command;    // "nos operator"
+  std::string_view kind;  // of its configuration
+  std::function<void(ConfigFields&)> describe;
+  std::function<Status()> check;  // of the configuration as read
+  const std::string& log_level;
+  std::function<Status()> run;
+};
+// Reads the configuration, and prints it or runs the daemon. Returns the exit code.
+int StartDaemon(const DaemonStart& daemon, const std::string& config, bool print_config);
 
 void SetLogLevelByName(const std::string& name);
 kube::HttpOptions HttpOptionsOf(const DaemonConfig& config);

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "cmd/daemon/leader.h"
+#include "controllers/metrics.h"
 #include "net/certificate.h"
 #include "net/listen.h"
 #include "reconcile/metrics.h"
@@ -153,7 +154,7 @@ Status Webhook::Serve(const controllers::KeptCertificate& kept) {
   }
   served_ = kept.certificate;
   if (const auto facts = net::ReadCertificate(served_); facts.ok()) {
-    metrics_.Set(reconcile::kCertificateEnd, {}, ToSeconds(facts->until.time_since_epoch()));
+    metrics_.Set(controllers::kCertificateEnd, {}, ToSeconds(facts->until.time_since_epoch()));
   }
   if (server_ != nullptr) return Status::Ok();
   NOS_ASSIGN(net::HttpServerOptions options, OptionsOf(config_));
@@ -174,9 +175,9 @@ net::HttpResponse Webhook::Respond(const net::HttpRequest& request) const {
   const SteadyClock clock;
   const Time begin = clock.Now();
   controllers::AdmissionAnswer answer = route->review(request.body);
-  metrics_.Observe(reconcile::kAdmissionDuration, {}, clock.Now() - begin);
+  metrics_.Observe(controllers::kAdmissionDuration, {}, clock.Now() - begin);
   const char* const result = answer.code != 200 ? "error" : answer.allowed ? "allowed" : "refused";
-  metrics_.Count(reconcile::kAdmissions, {{"result", result}});
+  metrics_.Count(controllers::kAdmissions, {{"result", result}});
   if (answer.code != 200) return net::PlainText(answer.code, std::move(answer.body));
   net::HttpResponse response;
   response.body = std::move(answer.body);

@@ -1,8 +1,6 @@
 // nos autoscaler: adds nodes when repartitioning cannot place pending pods, removes idle ones.
 #include "controllers/autoscaler.h"
 
-#include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 
 #include "cmd/command.h"
@@ -35,30 +33,20 @@ Status RunAutoscaler(const DaemonFlags& flags, const AutoscalerFile& file) {
 int Start(const DaemonFlags& flags) {
   AutoscalerFile file;
   const auto describe = [&](ConfigFields& fields) { DescribeAutoscaler(fields, file); };
-  Status status = ReadConfigFile(flags.config, kAutoscalerKind, describe);
-  if (status.ok()) status = CheckAutoscaler(file).Within(flags.config);
-  if (!status.ok()) return Fail("nos autoscaler", status);
-  if (flags.print_config) {
-    std::cout << PrintConfig(kAutoscalerKind, describe);
-    return 0;
-  }
-  SetLogLevelByName(file.daemon.log_level);
-  const Status ran = RunAutoscaler(flags, file);
-  return ran.ok() ? 0 : Fail("nos autoscaler", ran);
+  return StartDaemon({.command = "nos autoscaler",
+                      .kind = kAutoscalerKind,
+                      .describe = describe,
+                      .check = [&] { return CheckAutoscaler(file); },
+                      .log_level = file.daemon.log_level,
+                      .run = [&] { return RunAutoscaler(flags, file); }},
+                     flags.config, flags.print_config);
 }
 
 }  // namespace
 
 void AddAutoscalerCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* command = root.add_subcommand(
-      "autoscaler", "Add and remove nodes as pods need them (runs in the cluster)");
-  auto flags = std::make_shared<DaemonFlags>();
-  AddDaemonFlags(*command, *flags);
-  command->footer(
-      "Examples:\n"
-      "  nos autoscaler --print-config > autoscaler.yaml\n"
-      "  nos autoscaler --config autoscaler.yaml --kubeconfig ~/.kube/config");
-  command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });
+  AddDaemonCommand(root, chosen, "autoscaler",
+                   "Add and remove nodes as pods need them (runs in the cluster)", Start);
 }
 
 }  // namespace nos::cmd

@@ -1,8 +1,8 @@
 // nos operator: publishes the status of elastic quotas and rejects invalid ones.
 #include "controllers/operator.h"
+#include "cmd/metrics.h"
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,10 +27,6 @@ namespace nos::cmd {
 namespace {
 
 constexpr std::string_view kKind = "OperatorConfig";
-
-constexpr MetricFamily kEventsDropped{
-    MetricFamily::Kind::kCounter, "nos_telemetry_events_dropped_total",
-    "Number of Kubernetes Events dropped because more occurred at once than the collector sends."};
 
 struct Config {
   DaemonConfig daemon;
@@ -188,16 +184,13 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
 int Start(const DaemonFlags& flags, bool serves) {
   Config config;
   const auto describe = [&](ConfigFields& fields) { DescribeOperator(fields, config); };
-  Status status = ReadConfigFile(flags.config, kKind, describe);
-  if (status.ok()) status = CheckLeader(config.leader).Within(flags.config);
-  if (!status.ok()) return Fail("nos operator", status);
-  if (flags.print_config) {
-    std::cout << PrintConfig(kKind, describe);
-    return 0;
-  }
-  SetLogLevelByName(config.daemon.log_level);
-  const Status ran = RunOperator(flags, serves, config);
-  return ran.ok() ? 0 : Fail("nos operator", ran);
+  return StartDaemon({.command = "nos operator",
+                      .kind = kKind,
+                      .describe = describe,
+                      .check = [&] { return CheckLeader(config.leader); },
+                      .log_level = config.daemon.log_level,
+                      .run = [&] { return RunOperator(flags, serves, config); }},
+                     flags.config, flags.print_config);
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // nos partitioner: decides how the GPUs of a cluster are partitioned.
-#include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 
 #include "cmd/command.h"
@@ -57,6 +55,8 @@ Status RunPartitioner(const DaemonFlags& flags, const Config& config) {
                         Metrics& metrics) {
     controllers::PartitionerConfig options = config.partitioner;
     options.cutting_schedulers = rules.cutting;
+    options.objective =
+        planning::FindObjective(config.objective).value_or(planning::Objective::kPods);
     return std::make_unique<controllers::Partitioner>(
         std::move(options), rules.Choice(config.files.scheduler_name), rules.catalogue, &metrics);
   };
@@ -71,32 +71,20 @@ Status RunPartitioner(const DaemonFlags& flags, const Config& config) {
 int Start(const DaemonFlags& flags) {
   Config config;
   const auto describe = [&](ConfigFields& fields) { DescribePartitioner(fields, config); };
-  Status status = ReadConfigFile(flags.config, kKind, describe);
-  if (status.ok()) status = CheckLeader(config.leader).Within(flags.config);
-  if (!status.ok()) return Fail("nos partitioner", status);
-  if (flags.print_config) {
-    std::cout << PrintConfig(kKind, describe);
-    return 0;
-  }
-  SetLogLevelByName(config.daemon.log_level);
-  config.partitioner.objective =
-      planning::FindObjective(config.objective).value_or(planning::Objective::kPods);
-  const Status ran = RunPartitioner(flags, config);
-  return ran.ok() ? 0 : Fail("nos partitioner", ran);
+  return StartDaemon({.command = "nos partitioner",
+                      .kind = kKind,
+                      .describe = describe,
+                      .check = [&] { return CheckLeader(config.leader); },
+                      .log_level = config.daemon.log_level,
+                      .run = [&] { return RunPartitioner(flags, config); }},
+                     flags.config, flags.print_config);
 }
 
 }  // namespace
 
 void AddPartitionerCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* command = root.add_subcommand(
-      "partitioner", "Decide how the GPUs of a cluster are partitioned (runs in the cluster)");
-  auto flags = std::make_shared<DaemonFlags>();
-  AddDaemonFlags(*command, *flags);
-  command->footer(
-      "Examples:\n"
-      "  nos partitioner --print-config > partitioner.yaml\n"
-      "  nos partitioner --config partitioner.yaml --kubeconfig ~/.kube/config");
-  command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });
+  AddDaemonCommand(root, chosen, "partitioner",
+                   "Decide how the GPUs of a cluster are partitioned (runs in the cluster)", Start);
 }
 
 }  // namespace nos::cmd

@@ -152,26 +152,14 @@ void AddExplainCommand(CLI::App& root, Chosen& chosen) {
       ->option_text("FORMAT");
   command->add_option("--config", flags->config, "Configuration file of the pod's scheduler")
       ->option_text("FILE");
-  command
-      ->add_option("--kubeconfig", flags->kubeconfig,
-                   "Path of the kubeconfig; default: $KUBECONFIG or ~/.kube/config")
-      ->option_text("FILE");
-  command
-      ->add_option("--context", flags->context,
-                   "Kubeconfig context to use; default: the current context")
-      ->option_text("NAME");
+  AddClusterFlags(*command, flags->kubeconfig, flags->context);
   AddCatalogueFlag(*command, flags->catalogue);
   command->footer(
       "Examples:\n"
       "  nos explain pod default/trainer\n"
       "  nos explain pod default/trainer --what-if -o json\n"
       "  kubectl get nodes,pods,pvc,pv,sc -A -o yaml | nos explain pod default/trainer -f -");
-  command->callback([&chosen, flags] {
-    chosen.action = [flags] {
-      const Status status = RunExplain(*flags);
-      return status.ok() ? 0 : Fail("nos explain pod", status);
-    };
-  });
+  RunWhenChosen(*command, chosen, "nos explain pod", [flags] { return RunExplain(*flags); });
 }
 
 }  // namespace nos::cmd

@@ -80,14 +80,7 @@ CLI::App* AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>&
   command->add_option("-o,--output", flags->output, "Output format: table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->option_text("FORMAT");
-  command
-      ->add_option("--kubeconfig", flags->kubeconfig,
-                   "Path of the kubeconfig; default: $KUBECONFIG or ~/.kube/config")
-      ->option_text("FILE");
-  command
-      ->add_option("--context", flags->context,
-                   "Kubeconfig context to use; default: the current context")
-      ->option_text("NAME");
+  AddClusterFlags(*command, flags->kubeconfig, flags->context);
   AddCatalogueFlag(*command, flags->catalogue);
   command->footer("Example:\n  nos get " + name + " -o json");
   command->callback([&chosen, flags, name, none, report] {

@@ -145,12 +145,7 @@ void AddHistoryCommand(CLI::App& get, Chosen& chosen) {
       "  nos get history --since 30m --node gpu-1\n"
       "  nos get history --from 2026-01-02T03:00:00Z --to 2026-01-02T04:00:00Z -o json\n"
       "  nos get history --at 90m");
-  command->callback([&chosen, flags] {
-    chosen.action = [flags] {
-      const Status ran = Run(*flags);
-      return ran.ok() ? 0 : Fail("nos get history", ran);
-    };
-  });
+  RunWhenChosen(*command, chosen, "nos get history", [flags] { return Run(*flags); });
 }
 
 }  // namespace nos::cmd

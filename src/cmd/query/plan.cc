@@ -224,14 +224,7 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
           "Dump to read in place of a cluster: YAML or JSON of nodes, pods, pod groups, node "
           "pools; - reads stdin")
       ->option_text("FILE");
-  command
-      ->add_option("--kubeconfig", flags->kubeconfig,
-                   "Path of the kubeconfig; default: $KUBECONFIG or ~/.kube/config")
-      ->option_text("FILE");
-  command
-      ->add_option("--context", flags->context,
-                   "Kubeconfig context to use; default: the current context")
-      ->option_text("NAME");
+  AddClusterFlags(*command, flags->kubeconfig, flags->context);
   command->add_flag("--with-pools", flags->with_pools,
                     "Also show new nodes of node pools for pods without a place");
   command
@@ -262,12 +255,7 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
       "  nos plan -f cluster.yaml -f more-pods.yaml --objective compute -o json\n"
       "  nos plan -f cluster.yaml --hold-after 0      keep no slots for long-pending pods\n"
       "  nos plan --moves 3 --with-pools              plan for the live cluster");
-  command->callback([&chosen, flags] {
-    chosen.action = [flags] {
-      const Status status = RunPlan(*flags);
-      return status.ok() ? 0 : Fail("nos plan", status);
-    };
-  });
+  RunWhenChosen(*command, chosen, "nos plan", [flags] { return RunPlan(*flags); });
 }
 
 }  // namespace nos::cmd

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cmd/command.h"
 #include "net/loopback.h"
 
 namespace nos::cmd {
@@ -42,14 +43,7 @@ void AddTelemetryFlags(CLI::App& command, TelemetryFlags& flags) {
       ->option_text("FILE");
   command.add_option("--ca-file", flags.ca_file, "CA certificates (PEM) that verify the server")
       ->option_text("FILE");
-  command
-      .add_option("--kubeconfig", flags.kubeconfig,
-                  "Path of the kubeconfig; default: $KUBECONFIG or ~/.kube/config")
-      ->option_text("FILE");
-  command
-      .add_option("--context", flags.context,
-                  "Kubeconfig context to use; default: the current context")
-      ->option_text("NAME");
+  AddClusterFlags(command, flags.kubeconfig, flags.context);
 }
 
 Result<kube::ConnectionConfig> TelemetryConnection(const TelemetryFlags& flags) {

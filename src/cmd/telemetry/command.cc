@@ -2,7 +2,6 @@
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 
 #include "base/log.h"
@@ -89,15 +88,13 @@ int Start(const Flags& flags) {
   Config config;
   config.server.sandbox = flags.sandbox;
   const auto describe = [&](ConfigFields& fields) { DescribeTelemetry(fields, config); };
-  const Status status = ReadConfigFile(flags.config, kKind, describe);
-  if (!status.ok()) return Fail("nos telemetry", status);
-  if (flags.print_config) {
-    std::cout << PrintConfig(kKind, describe);
-    return 0;
-  }
-  SetLogLevelByName(config.log_level);
-  const Status ran = RunTelemetry(config);
-  return ran.ok() ? 0 : Fail("nos telemetry", ran);
+  return StartDaemon({.command = "nos telemetry",
+                      .kind = kKind,
+                      .describe = describe,
+                      .check = [] { return Status::Ok(); },
+                      .log_level = config.log_level,
+                      .run = [&] { return RunTelemetry(config); }},
+                     flags.config, flags.print_config);
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 #include "controllers/autoscaler/events.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
-#include "controllers/autoscaler/metrics.h"
+#include "controllers/events.h"
+#include "controllers/metrics.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::controllers {
@@ -26,54 +25,30 @@ ScalingEvents::ScalingEvents(size_t remembered, Metrics* metrics)
   }
 }
 
-void ScalingEvents::OfPool(const cluster::NodePool& pool, kube::EventType type, const char* reason,
-                           std::string message) {
-  queue_.Say({{std::string(cluster::kNodePool), "", pool.meta.name, pool.meta.uid,
-               fmt::format("{}/{}", cluster::kPoolGroup, cluster::kPoolVersion)},
-              type,
-              reason,
-              std::move(message)});
-}
-
-void ScalingEvents::OfNode(const std::string& name, kube::EventType type, const char* reason,
-                           std::string message) {
-  queue_.Say({{"Node", "", name, name}, type, reason, std::move(message)});
-}
-
-void ScalingEvents::OfPod(const cluster::Pod& pod, const char* reason, std::string message) {
-  queue_.Say({{"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid},
-              kube::EventType::kNormal,
-              reason,
-              std::move(message)});
-}
-
 void ScalingEvents::OfRelocations(const std::vector<RelocationNote>& notes,
                                   const reconcile::Listers& view, Time now) {
-  const auto of_node = [&](const RelocationNote& note, kube::EventType type, const char* reason) {
-    if (!note.node.empty()) OfNode(note.node, type, reason, note.message);
-  };
-  const auto of_pod = [&](const std::string& key, const char* reason, const std::string& text) {
+  const auto of_pod = [&](const std::string& key, auto event, const std::string& text) {
     const auto pod = view.pods.Get(key);
-    if (pod != nullptr) OfPod(*pod, reason, scheduling::NamesOnlyFor(pod->meta.ns, text));
+    if (pod != nullptr) Add(event(*pod, scheduling::NamesOnlyFor(pod->meta.ns, text)));
   };
   for (const RelocationNote& note : notes) {
     switch (note.kind) {
       case RelocationNote::Kind::kStarted:
-        of_node(note, kube::EventType::kNormal, "NodeEmptying");
+        if (!note.node.empty()) Add(events::NodeEmptying(note.node, note.message));
         break;
       case RelocationNote::Kind::kHeld:
         break;
       case RelocationNote::Kind::kEvicted:
-        of_pod(note.pod, "MovedAway", note.message);
+        of_pod(note.pod, events::MovedAway, note.message);
         break;
       case RelocationNote::Kind::kMoved:
-        if (!note.for_pod.empty()) of_pod(note.for_pod, "MadeRoom", note.message);
+        if (!note.for_pod.empty()) of_pod(note.for_pod, events::MadeRoom, note.message);
         break;
       case RelocationNote::Kind::kBadMark:
-        OfNode(note.node, kube::EventType::kWarning, "BadRemovalMark", note.message);
+        Add(events::BadRemovalMark(note.node, note.message));
         break;
       case RelocationNote::Kind::kCalledOff:
-        of_node(note, kube::EventType::kNormal, "NodeKept");
+        if (!note.node.empty()) Add(events::NodeKept(note.node, note.message));
         Record(
             {.action = "call-off", .pool = note.pool, .node = note.node, .message = note.message},
             now);

@@ -1,7 +1,7 @@
-// Events of the autoscaler, and the log of its decisions.
+// Publishes Events of the autoscaler, and keeps the log of its decisions.
 //
 //   ScalingEvents events(config.remembered_decisions, metrics);
-//   events.OfPool(pool, kube::EventType::kNormal, "ScaledUp", "Scaling up to 3 Nodes from 2: ...");
+//   events.Add(events::NodeRemoved("gpu-7", "a100"));
 //   events.Record({.action = "grow", .pool = "a100", .count = 1}, now);
 //   if (events.Due() <= now) events.Publish(view, client, clock);
 //
@@ -27,11 +27,7 @@ class ScalingEvents {
   // `remembered`: decisions kept. `metrics` must outlive this; null: no metrics.
   ScalingEvents(size_t remembered, Metrics* metrics);
 
-  void OfPool(const cluster::NodePool& pool, kube::EventType type, const char* reason,
-              std::string message);
-  void OfNode(const std::string& name, kube::EventType type, const char* reason,
-              std::string message);
-  void OfPod(const cluster::Pod& pod, const char* reason, std::string message);
+  void Add(kube::EventNote event) { queue_.Say(std::move(event)); }
   // Queues an Event for what relocations have done; records those that were called off.
   void OfRelocations(const std::vector<RelocationNote>& notes, const reconcile::Listers& view,
                      Time now);

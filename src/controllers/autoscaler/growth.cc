@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "controllers/events.h"
 
 namespace nos::controllers {
 namespace {
@@ -135,7 +136,7 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
 
 void Growth::Report(const cluster::NodePool& pool, int count, const std::vector<std::string>& pods,
                     const std::string& message, Time now) {
-  events_.OfPool(pool, kube::EventType::kNormal, "ScaledUp", message);
+  events_.Add(events::ScaledUp(pool, message));
   events_.Record({.action = "grow",
                   .pool = pool.meta.name,
                   .count = count,

@@ -73,7 +73,7 @@ PendingDemand PendingPods::Collect(const ScalingCycle& cycle,
   }
   std::erase_if(first_seen_, [&](const auto& item) { return !waiting.contains(item.first); });
   std::erase_if(in_vain_, [&](const std::string& key) { return !keys.contains(key); });
-  const SliceReservations none{kube::BackOff{}};
+  const SliceReservations none{BackOff{}};
   demand.waiting = WithGangs(std::move(settled), others, around, none, cycle.now);
   return demand;
 }

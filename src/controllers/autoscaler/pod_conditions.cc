@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "controllers/events.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::controllers {
@@ -15,7 +16,7 @@ constexpr size_t kMaxText = 1000;       // bytes, of the message of a condition
 constexpr size_t kWritesPerCall = 100;  // conditions written in one call
 // Minimum interval between writes of a condition of which only the message changed.
 constexpr Duration kRefresh = std::chrono::seconds(30);
-constexpr kube::BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
+constexpr BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 }  // namespace
 
@@ -33,7 +34,7 @@ void PodConditions::Set(const cluster::Pod& pod, const char* status, std::string
                              : written != nullptr   ? written->reason
                                                     : "";
   if (condition.reason == "NodesComing" && before != condition.reason) {
-    events_.OfPod(pod, "NodesComing", condition.message);
+    events_.Add(events::NodesComing(pod, condition.message));
   }
   Wanted& wanted = wanted_[key];
   const bool fresh = before != condition.reason;

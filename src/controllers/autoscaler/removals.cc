@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "controllers/events.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::controllers {
@@ -64,8 +65,7 @@ void NodeRemovals::ReportRemoved(const reconcile::Listers& view) {
   std::erase_if(leaving_, [&](const auto& item) {
     const auto& [node, pool] = item;
     if (view.nodes.Get(node) != nullptr) return false;
-    events_.OfNode(node, kube::EventType::kNormal, "NodeRemoved",
-                   fmt::format("Removed by NodePool {}", Shortened(pool->meta.name, 80)));
+    events_.Add(events::NodeRemoved(node, pool->meta.name));
     return true;
   });
 }
@@ -152,9 +152,7 @@ bool NodeRemovals::Request(const ScalingCycle& cycle, ObservedPool& pool, const 
     return true;
   }
   if (!counts_.Write(cycle, pool, left, {name}).ok()) return false;
-  events_.OfPool(
-      *pool.pool, kube::EventType::kNormal, "ScaledDown",
-      fmt::format("Scaling down to {} Nodes from {}: Node {} is empty", left, scale.wanted, name));
+  events_.Add(events::ScaledDown(*pool.pool, left, scale.wanted, name));
   return true;
 }
 
@@ -194,10 +192,8 @@ bool NodeRemovals::HandleOverdue(const ScalingCycle& cycle, ObservedPool& pool,
     return kept;
   }
   if (!reported_late_.insert(node->meta.uid).second) return false;
-  events_.OfNode(node->meta.name, kube::EventType::kWarning, "NodeNotRemoved",
-                 fmt::format("NodePool {} was asked {} ago to remove this Node and has not. Check "
-                             "the component that creates its Nodes",
-                             pool.pool->meta.name, FormatAge(config_.removal_deadline)));
+  events_.Add(
+      events::NodeNotRemoved(node->meta.name, pool.pool->meta.name, config_.removal_deadline));
   return false;
 }
 
@@ -228,7 +224,7 @@ Status NodeRemovals::Keep(const ScalingCycle& cycle, const PoolPtr& pool, const 
   }
   marked_[node->meta.uid] = std::nullopt;
   leaving_.erase(name);
-  events_.OfNode(name, kube::EventType::kNormal, "NodeKept", why);
+  events_.Add(events::NodeKept(name, why));
   events_.Record({.action = "keep",
                   .pool = pool == nullptr ? "" : pool->meta.name,
                   .node = name,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cluster/resources.h"
+#include "controllers/relocation/placeholder.h"
 #include "planning/mobility.h"
 
 namespace nos::controllers {
@@ -61,23 +62,8 @@ JsonObject RequestsFor(const NodePool& pool) {
   return requests;
 }
 
-// Satisfies the Restricted level of the Pod Security Standards.
-Json ContainerOf(const NodePool& pool, const SignalConfig& config) {
-  const JsonObject requests = RequestsFor(pool);
-  Json container = {{"name", "hold"},
-                    {"image", config.image},
-                    {"resources", {{"requests", requests}, {"limits", requests}}},
-                    {"securityContext",
-                     {{"allowPrivilegeEscalation", false},
-                      {"readOnlyRootFilesystem", true},
-                      {"capabilities", {{"drop", JsonArray{"ALL"}}}}}}};
-  if (!config.command.empty()) {
-    container.get_object()["command"] = JsonArray(config.command.begin(), config.command.end());
-  }
-  return container;
-}
-
 Json PodSpecOf(const NodePool& pool, const SignalConfig& config) {
+  const JsonObject requests = RequestsFor(pool);
   JsonObject selector;
   for (const auto& [key, value] : pool.node_selector) selector[key] = value;
   JsonArray tolerations;
@@ -87,17 +73,19 @@ Json PodSpecOf(const NodePool& pool, const SignalConfig& config) {
                            {"value", taint.value},
                            {"effect", taint.effect}});
   }
-  JsonObject spec{{"nodeSelector", std::move(selector)},
-                  {"tolerations", std::move(tolerations)},
-                  {"containers", JsonArray{ContainerOf(pool, config)}},
-                  // Not 0: the kubelet must release the devices before the pod object is deleted.
-                  {"terminationGracePeriodSeconds", 1},
-                  {"automountServiceAccountToken", false},
-                  {"enableServiceLinks", false},
-                  {"securityContext",
-                   {{"runAsNonRoot", true},
-                    {"runAsUser", 65532},
-                    {"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
+  JsonObject spec{
+      {"nodeSelector", std::move(selector)},
+      {"tolerations", std::move(tolerations)},
+      {"containers", JsonArray{HoldingContainer("hold", config.image, config.command,
+                                                {{"requests", requests}, {"limits", requests}})}},
+      // Not 0: the kubelet must release the devices before the pod object is deleted.
+      {"terminationGracePeriodSeconds", 1},
+      {"automountServiceAccountToken", false},
+      {"enableServiceLinks", false},
+      {"securityContext",
+       {{"runAsNonRoot", true},
+        {"runAsUser", 65532},
+        {"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
   if (!config.priority_class.empty()) spec["priorityClassName"] = config.priority_class;
   return spec;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "base/text.h"
+#include "controllers/events.h"
 
 namespace nos::controllers {
 namespace {
@@ -42,8 +42,7 @@ void SignalPublisher::NoteResult(const ObservedPool& pool, int missing, const St
   memory.write_again = now + config_.close_for;
   if (failed) return;
   schedule_.DecideBy(now + kObserveAgain);  // the status is written then
-  events_.OfPool(*pool.pool, kube::EventType::kWarning, "ScaleFailed",
-                 "Failed to publish missing Nodes: " + Shortened(shown.ToString(), 500));
+  events_.Add(events::ScaleNotPublished(*pool.pool, shown));
 }
 
 }  // namespace nos::controllers

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 3> kKueueVersions = {"v1", "v1beta2", "v1
 constexpr Duration kLookAgain = std::chrono::minutes(1), kLookWhether = std::chrono::minutes(10);
 // Relisting would repeat old Events. A broken watch lists them anyway when it restarts.
 constexpr Duration kRelistEvents = std::chrono::hours(24);
-constexpr kube::BackOff kPatient{std::chrono::seconds(1), std::chrono::minutes(1)};
+constexpr BackOff kPatient{std::chrono::seconds(1), std::chrono::minutes(1)};
 
 // The newest served version of Kueue that nos supports; "": none.
 std::string VersionOf(const Json& group) {

@@ -31,25 +31,25 @@ reconcile::PlanResult ResultOf(const cluster::Node& node, const std::string& pla
 
 std::vector<FlightNotice> PendingPlans::Update(const Nodes& nodes, Time now) {
   std::vector<FlightNotice> notices;
-  std::set<std::string> present;
+  std::set<std::string> present, planned;
   for (const auto& node : nodes) {
-    present.insert(node->meta.name);
     const std::string plan = cluster::SpecPlan(*node);
-    if (plan.empty() || !cluster::IsManaged(*node)) {
-      states_.erase(node->meta.name);
-      continue;
-    }
+    present.insert(node->meta.name);
+    if (plan.empty() || !cluster::IsManaged(*node)) continue;
+    planned.insert(node->meta.name);
     State& state = states_[node->meta.name];
     const bool landed = cluster::StatusPlan(*node) == plan;
     std::optional<FlightNotice> notice =
-        landed ? Acknowledged(*node, plan, state, now) : Waiting(plan, state, now);
+        landed ? Acknowledged(*node, plan, state, now) : Waiting(node->meta.name, plan, state, now);
     if (!notice) continue;
     notice->node = node->meta.name;
     notices.push_back(std::move(*notice));
   }
-  const auto gone = [&](const auto& item) { return !present.contains(item.first); };
-  std::erase_if(states_, gone);
-  std::erase_if(refusals_, gone);
+  const auto not_planned = [&](const std::string& node) { return !planned.contains(node); };
+  std::erase_if(states_, [&](const auto& item) { return not_planned(item.first); });
+  silences_.ForgetIf([&](const auto& node, const auto&) { return not_planned(node); });
+  gpus_.ForgetIf([&](const auto& gpu, const auto&) { return not_planned(gpu.first); });
+  refusals_.ForgetIf([&](const auto& node, const auto&) { return !present.contains(node); });
   return notices;
 }
 
@@ -58,28 +58,27 @@ void PendingPlans::Sent(const std::string& node, const std::string& plan, Time n
   state.plan = plan;
   state.since = now;
   state.silent = false;
-  refusals_.erase(node);
+  refusals_.Forget(node);
 }
 
 bool PendingPlans::Refused(const std::string& node, Code why, Time now) {
-  Pause& refusal = refusals_[node];
-  ++refusal.failures;
+  auto& refusal =
+      refusals_.Failed(node, now, {kFirstRest, LongestRest(why, refusals_.pauses().limit)});
+  if (why != Code::kConflict || refusal.failures > kConflictsInARow) return true;
   refusal.until = now;
-  if (why == Code::kConflict && refusal.failures <= kConflictsInARow) return false;
-  const kube::BackOff pauses{kFirstRest, LongestRest(why, pauses_.limit)};
-  refusal.until += pauses.After(refusal.failures);
-  return true;
+  return false;
 }
 
-std::optional<FlightNotice> PendingPlans::Waiting(const std::string& plan, State& state, Time now) {
+std::optional<FlightNotice> PendingPlans::Waiting(const std::string& node, const std::string& plan,
+                                                  State& state, Time now) {
   if (state.plan != plan) {
     state.plan = plan;
     state.since = now;
     state.silent = false;
   }
-  if (state.silent || now - state.since < pauses_.base) return std::nullopt;
+  if (state.silent || now - state.since < ack_deadline_) return std::nullopt;
   state.silent = true;
-  Extend(state.silence, now);
+  silences_.Failed(node, now);
   return FlightNotice{FlightNotice::Kind::kSilent, "", plan, {}, now - state.since};
 }
 
@@ -90,16 +89,16 @@ std::optional<FlightNotice> PendingPlans::Acknowledged(const cluster::Node& node
   const bool awaited = state.plan == plan;
   state.plan.clear();
   state.silent = false;
-  state.silence = {};
+  silences_.Forget(node.meta.name);
   state.judged = plan;
-  if (!news && state.gpus.empty()) return std::nullopt;
+  if (!news && !HasFailedGpus(node.meta.name)) return std::nullopt;
   reconcile::PlanResult result = ResultOf(node, plan);
   if (!news) {  // a layout that failed before may have been created since
-    if (result.applied) state.gpus.clear();
+    if (result.applied) ForgetGpus(node.meta.name);
     return std::nullopt;
   }
   if (result.applied) {
-    state.gpus.clear();
+    ForgetGpus(node.meta.name);
     if (!awaited) return std::nullopt;  // acknowledged before this process started
     return FlightNotice{FlightNotice::Kind::kApplied, "", plan, {}, {}};
   }
@@ -108,12 +107,17 @@ std::optional<FlightNotice> PendingPlans::Acknowledged(const cluster::Node& node
     // "InUse" is also visible in the status, so planning avoids it
     if (obstacle.code != "InUse") failed.insert(obstacle.gpu);
   }
-  for (const int gpu : failed) Extend(state.gpus[gpu], now);
+  for (const int gpu : failed) gpus_.Failed({node.meta.name, gpu}, now);
   return FlightNotice{FlightNotice::Kind::kPartial, "", plan, std::move(result.obstacles), {}};
 }
 
-void PendingPlans::Extend(Pause& pause, Time now) const {
-  pause.until = now + pauses_.After(++pause.failures);
+bool PendingPlans::HasFailedGpus(const std::string& node) const {
+  const auto first = gpus_.entries().lower_bound({node, 0});
+  return first != gpus_.entries().end() && first->first.first == node;
+}
+
+void PendingPlans::ForgetGpus(const std::string& node) {
+  gpus_.ForgetIf([&](const auto& gpu, const auto&) { return gpu.first == node; });
 }
 
 bool PendingPlans::InFlight(const std::string& node) const {
@@ -122,13 +126,8 @@ bool PendingPlans::InFlight(const std::string& node) const {
 }
 
 bool PendingPlans::Resting(const std::string& node, int gpu, Time now) const {
-  const auto refusal = refusals_.find(node);
-  if (refusal != refusals_.end() && refusal->second.until > now) return true;
-  const auto found = states_.find(node);
-  if (found == states_.end()) return false;
-  if (InFlight(node) || found->second.silence.until > now) return true;
-  const auto pause = found->second.gpus.find(gpu);
-  return pause != found->second.gpus.end() && pause->second.until > now;
+  return refusals_.Resting(node, now) || InFlight(node) || silences_.Resting(node, now) ||
+         gpus_.Resting({node, gpu}, now);
 }
 
 std::optional<Time> PendingPlans::NextChange(Time now) const {
@@ -137,11 +136,11 @@ std::optional<Time> PendingPlans::NextChange(Time now) const {
     if (time > now) next = std::min(next.value_or(time), time);
   };
   for (const auto& [name, state] : states_) {
-    if (!state.plan.empty() && !state.silent) consider(state.since + pauses_.base);
-    consider(state.silence.until);
-    for (const auto& [gpu, pause] : state.gpus) consider(pause.until);
+    if (!state.plan.empty() && !state.silent) consider(state.since + ack_deadline_);
   }
-  for (const auto& [name, refusal] : refusals_) consider(refusal.until);
+  for (const auto& end : {silences_.NextEnd(now), gpus_.NextEnd(now), refusals_.NextEnd(now)}) {
+    if (end) consider(*end);
+  }
   return next;
 }
 

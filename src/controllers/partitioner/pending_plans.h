@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "cluster/objects.h"
-#include "kube/work_queue.h"
+#include "reconcile/back_off_table.h"
 #include "reconcile/plan_result.h"
 
 namespace nos::controllers {
@@ -33,7 +33,8 @@ struct FlightNotice {
 class PendingPlans {
  public:
   // `pauses.base` is also the deadline for an acknowledgement.
-  explicit PendingPlans(kube::BackOff pauses) : pauses_(pauses) {}
+  explicit PendingPlans(BackOff pauses)
+      : ack_deadline_(pauses.base), silences_(pauses), gpus_(pauses), refusals_(pauses) {}
 
   using Nodes = std::vector<std::shared_ptr<const cluster::Node>>;
   // Forgets nodes that are not in `nodes` or not managed.
@@ -54,27 +55,25 @@ class PendingPlans {
   std::optional<Time> NextChange(Time now) const;
 
  private:
-  struct Pause {
-    int failures = 0;
-    Time until{};
-  };
   struct State {
     std::string plan;  // not acknowledged
     Time since{};
     bool silent = false;
-    Pause silence;
     std::string judged;  // the last plan whose result has been processed
-    std::map<int, Pause> gpus;
   };
 
-  std::optional<FlightNotice> Waiting(const std::string& plan, State& state, Time now);
+  std::optional<FlightNotice> Waiting(const std::string& node, const std::string& plan,
+                                      State& state, Time now);
   std::optional<FlightNotice> Acknowledged(const cluster::Node& node, const std::string& plan,
                                            State& state, Time now);
-  void Extend(Pause& pause, Time now) const;
+  bool HasFailedGpus(const std::string& node) const;
+  void ForgetGpus(const std::string& node);
 
-  kube::BackOff pauses_;
-  std::map<std::string, State> states_;
-  std::map<std::string, Pause> refusals_;  // nodes that refused their last plan
+  const Duration ack_deadline_;
+  std::map<std::string, State> states_;  // by node, as the keys below
+  reconcile::BackOffTable<> silences_;
+  reconcile::BackOffTable<std::pair<std::string, int>> gpus_;
+  reconcile::BackOffTable<> refusals_;  // nodes that refused their last plan
 };
 
 }  // namespace nos::controllers

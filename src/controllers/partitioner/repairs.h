@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "cluster/annotations.h"
-#include "kube/work_queue.h"
+#include "reconcile/back_off_table.h"
 
 namespace nos::controllers {
 
@@ -27,26 +27,18 @@ class Repairs {
 
   // A node backs off by `pauses` after a repair. The back-off starts over for a node that stayed
   // valid for `pauses.limit`.
-  Repairs(kube::BackOff pauses, const gpu::Catalogue& catalogue)
-      : pauses_(pauses), catalogue_(catalogue) {}
+  Repairs(BackOff pauses, const gpu::Catalogue& catalogue)
+      : catalogue_(catalogue), rests_(pauses) {}
 
   // The repairs to write now, for at most `limit` nodes.
   std::vector<Found> Update(const std::vector<Node>& nodes, size_t limit, Time now);
   // When a node in back-off may be repaired again.
-  std::optional<Time> NextChange(Time now) const;
+  std::optional<Time> NextChange(Time now) const { return rests_.NextEnd(now); }
 
  private:
-  struct State {
-    Node whole;  // the last version without damage
-    int repairs = 0;
-    Time until{};          // end of the back-off
-    bool waiting = false;  // damaged, and in back-off
-  };
-  std::optional<cluster::SpecRepair> Look(const Node& node, State& state, Time now) const;
-
-  kube::BackOff pauses_;
   const gpu::Catalogue& catalogue_;
-  std::map<std::string, State> states_;
+  std::map<std::string, Node> whole_;  // the last version of each node without damage
+  reconcile::BackOffTable<> rests_;    // nodes after a repair
 };
 
 }  // namespace nos::controllers

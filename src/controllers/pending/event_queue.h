@@ -1,4 +1,4 @@
-// Publishes the partitioner's decisions as Events, and as conditions of pending pods (verdicts.h).
+// Publishes Events, and the partitioner's decisions as conditions of pending pods (verdicts.h).
 // It writes in portions and at a pace (pace.h) that leaves the thread to planning while the API
 // server is slow. Owned by one thread.
 #pragma once
@@ -21,6 +21,8 @@ class EventQueue {
 
   // Queues an Event. If there are too many, the oldest are dropped.
   void Say(kube::EventNote note);
+  // Drops the queued Events.
+  void Clear() { notes_.clear(); }
   Verdicts& verdicts() { return verdicts_; }
   const Verdicts& verdicts() const { return verdicts_; }
 

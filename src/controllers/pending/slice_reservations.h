@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "cluster/objects.h"
-#include "kube/work_queue.h"
+#include "reconcile/back_off_table.h"
 
 namespace nos::controllers {
 
@@ -27,7 +27,7 @@ class SliceReservations {
   using Pod = std::shared_ptr<const cluster::Pod>;
 
   // `pauses.base` is also the lifetime of a reservation.
-  explicit SliceReservations(kube::BackOff pauses) : pauses_(pauses) {}
+  explicit SliceReservations(BackOff pauses) : paused_(pauses) {}
 
   void Add(Pod pod, std::string node, Time now);
   // Drops reservations of pods that are bound or deleted (`find` returns the current pod, or null).
@@ -41,20 +41,16 @@ class SliceReservations {
 
   bool Holds(const std::string& pod) const { return claims_.contains(pod); }
   // The pod is left out of planning for now.
-  bool Pausing(const std::string& pod, Time now) const;
+  bool Pausing(const std::string& pod, Time now) const { return paused_.Resting(pod, now); }
   const std::map<std::string, Claim>& all() const { return claims_; }
   std::optional<Time> NextChange(Time now) const;
 
  private:
-  struct Pause {
-    std::string uid;  // of the pod; another pod of the same name starts with the first back-off
-    int times = 0;
-    Time until{};
-  };
+  Time Deadline(Time now) const { return now + paused_.pauses().base; }
 
-  kube::BackOff pauses_;
   std::map<std::string, Claim> claims_;  // by pod key
-  std::map<std::string, Pause> paused_;  // by pod key
+  // By pod key, with the pod's UID: another pod of the same name starts with the first back-off.
+  reconcile::BackOffTable<std::string, std::string> paused_;
 };
 
 }  // namespace nos::controllers

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "controllers/events.h"
 #include "reconcile/condition.h"
 #include "scheduling/pod_names.h"
 
@@ -16,7 +17,7 @@ namespace {
 // Minimum time between writes of a message in which only counts of nodes changed.
 constexpr Duration kRefresh = std::chrono::seconds(30);
 constexpr size_t kMaxReasons = 1000;  // bytes, of the reasons in a pod's condition
-constexpr kube::BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
+constexpr BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 std::string Slices(const planning::PodOutcome& outcome) {
   std::vector<std::string> parts;
@@ -42,10 +43,6 @@ reconcile::WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
   std::string message = Shortened(Join(parts, "; "), kMaxReasons);
   if (!outcome.remedy.empty()) message += "; what would help: " + told(outcome.remedy);
   return {std::move(type), "False", outcome.reasons.front().code, std::move(message)};
-}
-
-kube::ObjectReference Reference(const cluster::Pod& pod) {
-  return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
 }
 
 bool CutForIt(const planning::PodOutcome& outcome) {
@@ -167,9 +164,8 @@ void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod
   const std::string& what = cut ? condition.message : condition.reason;
   if (told.what == what && now - told.event < kSayAgain) return;
   portion.whats.push_back(what);
-  portion.events.push_back({Reference(pod),
-                            cut ? kube::EventType::kNormal : kube::EventType::kWarning,
-                            cut ? "SlicePlanned" : "SliceNotPlanned", condition.message});
+  portion.events.push_back(cut ? events::SlicePlanned(pod, condition.message)
+                               : events::SliceNotPlanned(pod, condition.message));
 }
 
 }  // namespace nos::controllers

@@ -1,13 +1,12 @@
 #include "controllers/operator.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "controllers/events.h"
+#include "controllers/pending/event_queue.h"
 #include "controllers/quota/accounts.h"
-#include "controllers/quota/events.h"
-#include "controllers/quota/metrics.h"
+#include "controllers/quota/gauges.h"
 #include "controllers/quota/pod_labels.h"
 #include "controllers/quota/statuses.h"
 #include "controllers/quota_admission.h"
@@ -23,12 +22,12 @@ std::vector<std::string_view> OperatorKinds() {
 struct Operator::Parts {
   Parts(const OperatorConfig& config, Metrics* metrics)
       : accounts(config.charges),
-        events(config.writes_per_call),
+        events("nos-operator", config.writes_per_call),
         labels(accounts, config.writes_per_call, metrics),
         statuses(accounts, config, events, metrics) {}
 
   QuotaAccounts accounts;
-  QuotaEvents events;
+  EventQueue events;
   PodLabels labels;
   QuotaStatuses statuses;
 };
@@ -73,7 +72,7 @@ reconcile::ReconcileResult Operator::Reconcile(const std::string&, const reconci
   }
 
   // 4. Publish Events last: they report what was written, and are best effort.
-  parts_->events.Publish(client, clock);
+  if (parts_->events.Due() <= clock.Now()) parts_->events.Tell(view, client, clock);
 
   // 5. Rest until something is due.
   const Time due =
@@ -147,8 +146,7 @@ void Operator::ReportReclaim(const Pod& before, const Pod& after) {
   if (before != nullptr && reconcile::WhyReclaimed(*before) != nullptr) return;
   const auto account = parts_->accounts.balance().AccountOf(pod->meta.ns);
   if (!account) return;
-  parts_->events.Add(parts_->accounts.QuotaOf(*account), kube::EventType::kNormal, "Reclaimed",
-                     fmt::format("Evicting Pod {}: {}", pod->Key(), *why));
+  parts_->events.Say(events::Reclaimed(parts_->accounts.QuotaOf(*account), pod->Key(), *why));
 }
 
 Status Operator::DeleteOverlapping(kube::Client& client) {
@@ -165,9 +163,7 @@ Status Operator::DeleteOverlapping(kube::Client& client) {
     const Status status = client.Delete(QuotaResource(false), quota->meta.ns, quota->meta.name,
                                         {{"preconditions", {{"uid", quota->meta.uid}}}});
     if (status.ok()) {
-      parts_->events.Add(
-          accounts.QuotaOf(*account), kube::EventType::kWarning, "OverlapDeleted",
-          fmt::format("Deleting ElasticQuota {}: this quota covers its namespace", key));
+      parts_->events.Say(events::OverlapDeleted(accounts.QuotaOf(*account), key));
     } else if (!IsGone(status)) {
       error = status.Within("ElasticQuota " + key);
     }

@@ -1,7 +1,7 @@
 #include "controllers/quota/patch_queue.h"
 
 #include "base/log.h"
-#include "reconcile/metrics.h"
+#include "controllers/metrics.h"
 
 namespace nos::controllers {
 
@@ -15,7 +15,7 @@ bool PatchQueue::Settle(const std::string& key, const Status& written, Time now)
   again ? queue_.Retry(key, now) : queue_.Forget(key);
   queue_.Done(key);
   if (metrics_ != nullptr && (again || written.ok())) {
-    metrics_->Count(reconcile::kQuotaWrites, {{"what", what_}, {"result", again ? "error" : "ok"}});
+    metrics_->Count(kQuotaWrites, {{"what", what_}, {"result", again ? "error" : "ok"}});
   }
   if (again) {
     Log(LogLevel::kWarn, "failed to patch quota status or Pod label",

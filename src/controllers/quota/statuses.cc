@@ -1,13 +1,12 @@
 #include "controllers/quota/statuses.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "base/log.h"
-#include "controllers/quota/metrics.h"
+#include "controllers/events.h"
+#include "controllers/quota/gauges.h"
 #include "controllers/quota_status.h"
 
 namespace nos::controllers {
@@ -59,8 +58,7 @@ void QuotaStatuses::FindUnreadable(const reconcile::Listers& view, Time now) {
       found[name] = {quota, why};
       const auto known = unreadable_.find(name);
       if (known != unreadable_.end() && known->second.why == why) continue;
-      events_.Add(*quota, kube::EventType::kWarning, "Unreadable",
-                  "Ignoring invalid quota: " + why);
+      events_.Say(events::Unreadable(*quota, why));
       due_.Add(name, now);
     }
   }
@@ -161,19 +159,16 @@ Time QuotaStatuses::NextDue() const {
 }
 
 void QuotaStatuses::ReportStatus(const Patch& written) {
-  const auto report = [&](bool& was, const cluster::ResourceList& is, const std::string& reason,
-                          const std::string& begun, const std::string& ended) {
+  const cluster::ElasticQuota& quota = *written.quota;
+  const auto report = [&](bool& was, const cluster::ResourceList& is, auto begun, auto ended) {
     if (was == !is.empty()) return;
     was = !is.empty();
-    events_.Add(*written.quota, kube::EventType::kNormal, was ? reason : reason + "Ended",
-                was ? fmt::format("{} {}", begun, TextOf(is)) : ended);
+    events_.Say(was ? begun(quota, TextOf(is)) : ended(quota));
   };
   const Reported known{!written.before.borrowed.empty(), !written.before.lent.empty()};
   Reported& reported = reported_.try_emplace(written.name, known).first->second;
-  report(reported.borrows, written.after.borrowed, "Borrowing",
-         "Using beyond min:", "Using no more than min");
-  report(reported.lends, written.after.lent, "Lending",
-         "Lending to other quotas:", "Lending nothing to other quotas");
+  report(reported.borrows, written.after.borrowed, events::Borrowing, events::BorrowingEnded);
+  report(reported.lends, written.after.lent, events::Lending, events::LendingEnded);
 }
 
 // CRDs of the Go version of nos have no status fields except `used`.

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "controllers/operator.h"
+#include "controllers/pending/event_queue.h"
 #include "controllers/quota/accounts.h"
-#include "controllers/quota/events.h"
 #include "controllers/quota/patch_queue.h"
 
 namespace nos::controllers {
@@ -26,7 +26,7 @@ namespace nos::controllers {
 class QuotaStatuses {
  public:
   // All must outlive this; `metrics` may be null.
-  QuotaStatuses(QuotaAccounts& accounts, const OperatorConfig& config, QuotaEvents& events,
+  QuotaStatuses(QuotaAccounts& accounts, const OperatorConfig& config, EventQueue& events,
                 Metrics* metrics)
       : accounts_(accounts),
         config_(config),
@@ -77,7 +77,7 @@ class QuotaStatuses {
 
   QuotaAccounts& accounts_;
   const OperatorConfig& config_;
-  QuotaEvents& events_;
+  EventQueue& events_;
   Metrics* const metrics_;
   PatchQueue due_;  // names of quotas
   bool outdated_ = true;

@@ -112,16 +112,8 @@ JsonArray ContainersOf(const RelocationConfig& config, const cluster::Pod& pod) 
   JsonArray containers;
   const std::vector<ResourceList> portions = Portions(pod);
   for (const ResourceList& portion : portions) {
-    JsonObject container = {{"name", fmt::format("place-{}", containers.size())},
-                            {"image", config.image},
-                            {"resources", ResourcesOf(portion)},
-                            {"securityContext",
-                             {{"allowPrivilegeEscalation", false},
-                              {"readOnlyRootFilesystem", true},
-                              {"capabilities", {{"drop", JsonArray{"ALL"}}}}}}};
-    if (!config.command.empty()) {
-      container["command"] = JsonArray(config.command.begin(), config.command.end());
-    }
+    JsonObject container = HoldingContainer(fmt::format("place-{}", containers.size()),
+                                            config.image, config.command, ResourcesOf(portion));
     if (containers.empty()) {
       JsonArray ports = PortsOf(pod);
       if (!ports.empty()) container["ports"] = std::move(ports);
@@ -178,6 +170,19 @@ std::string NameOfPlaceholder(std::string_view id, int number) {
 const cluster::OwnerReference* ControllerOf(const cluster::Pod& pod) {
   const auto found = std::ranges::find(pod.meta.owners, true, &cluster::OwnerReference::controller);
   return found == pod.meta.owners.end() ? nullptr : &*found;
+}
+
+JsonObject HoldingContainer(std::string name, const std::string& image,
+                            const std::vector<std::string>& command, Json resources) {
+  JsonObject container = {{"name", std::move(name)},
+                          {"image", image},
+                          {"resources", std::move(resources)},
+                          {"securityContext",
+                           {{"allowPrivilegeEscalation", false},
+                            {"readOnlyRootFilesystem", true},
+                            {"capabilities", {{"drop", JsonArray{"ALL"}}}}}}};
+  if (!command.empty()) container["command"] = JsonArray(command.begin(), command.end());
+  return container;
 }
 
 Result<Json> MakePlaceholder(const RelocationConfig& config, const PlaceFor& what, int number,

@@ -50,6 +50,11 @@ std::string NameOfPlaceholder(std::string_view id, int number);
 // True if the id is valid in that name and in a label value.
 bool IsRelocationId(std::string_view id);
 
+// A container that only occupies its resources, within the Restricted level of the Pod Security
+// Standards. Empty command: that of the image.
+JsonObject HoldingContainer(std::string name, const std::string& image,
+                            const std::vector<std::string>& command, Json resources);
+
 // Error: kInvalid if the place of the pod cannot be held, because it uses DRA resource claims.
 Result<Json> MakePlaceholder(const RelocationConfig& config, const PlaceFor& what, int number,
                              const cluster::Pod& pod);

@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/back_off.h"
 #include "base/clock.h"
 #include "controllers/scheduler/cuts.h"
 #include "kube/workers.h"
@@ -88,7 +89,7 @@ class BindingCycle {
   };
 
   struct Options {
-    kube::BackOff reads;  // in kUnconfirmed
+    BackOff reads;  // in kUnconfirmed
     // Limit of pods in kPreparing. Beyond it, a pod that would have to wait is released.
     size_t max_preparing;
     // From the request for instances to their creation, and until waiting is reported.

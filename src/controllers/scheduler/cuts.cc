@@ -268,45 +268,25 @@ void Cuts::ReadStatus(const NodeInfo& node, Site& site) const {
 }
 
 void Cuts::LetRest(const std::string& node, int gpu, Time now) {
-  Rest& rest = rests_[{node, gpu}];
-  if (rest.until > now) return;
-  // A failure long after the last one starts a new series.
-  rest.failures = now - rest.until > options_.rests.limit ? 1 : rest.failures + 1;
-  rest.until = now + options_.rests.After(rest.failures);
-  rest.over = false;
+  if (rests_.Resting({node, gpu}, now)) return;
+  rests_.FailedAnew({node, gpu}, now);
   rest_changes_.insert(node);
 }
 
 std::set<int> Cuts::Resting(const std::string& node, Time now) const {
   std::set<int> resting;
-  for (auto it = rests_.lower_bound({node, 0}); it != rests_.end() && it->first.first == node;
-       ++it) {
+  const auto& rests = rests_.entries();
+  for (auto it = rests.lower_bound({node, 0}); it != rests.end() && it->first.first == node; ++it) {
     if (it->second.until > now) resting.insert(it->first.second);
   }
   return resting;
 }
 
 std::vector<std::string> Cuts::TakeRestChanges(Time now) {
-  for (auto it = rests_.begin(); it != rests_.end();) {
-    Rest& rest = it->second;
-    if (rest.until <= now && !rest.over) {
-      rest.over = true;
-      rest_changes_.insert(it->first.first);
-    }
-    const bool forgotten = rest.over && now - rest.until > options_.rests.limit;
-    it = forgotten ? rests_.erase(it) : std::next(it);
-  }
+  for (const auto& [node, gpu] : rests_.TakeEnded(now)) rest_changes_.insert(node);
   std::vector<std::string> changes(rest_changes_.begin(), rest_changes_.end());
   rest_changes_.clear();
   return changes;
-}
-
-std::optional<Time> Cuts::NextRestEnd() const {
-  std::optional<Time> next;
-  for (const auto& [key, rest] : rests_) {
-    if (!rest.over) next = next ? std::min(*next, rest.until) : rest.until;
-  }
-  return next;
 }
 
 }  // namespace nos::controllers

@@ -23,7 +23,7 @@
 
 #include "base/clock.h"
 #include "cluster/snapshot.h"
-#include "kube/work_queue.h"
+#include "reconcile/back_off_table.h"
 #include "scheduling/plugin.h"
 
 namespace nos::controllers {
@@ -38,13 +38,13 @@ class Cuts {
  public:
   struct Options {
     Duration deadline = std::chrono::seconds(60);  // from the request to the instance
-    kube::BackOff rests{std::chrono::seconds(60), std::chrono::minutes(10)};
+    BackOff rests{std::chrono::seconds(60), std::chrono::minutes(10)};
   };
   enum class End { kServed, kGivenUp };
 
   // The catalogue must outlive it.
   Cuts(const gpu::Catalogue& catalogue, Options options)
-      : catalogue_(catalogue), options_(options) {}
+      : catalogue_(catalogue), options_(options), rests_(options.rests) {}
 
   void Want(const std::string& node, const cluster::Pod& pod, Time now);
   // Takes over a predecessor's plan under way that requests the pod's instances, as if it had been
@@ -70,7 +70,7 @@ class Cuts {
   // Nodes where the back-off of a GPU has begun or ended since the last call.
   std::vector<std::string> TakeRestChanges(Time now);
   // When the next back-off ends.
-  std::optional<Time> NextRestEnd() const;
+  std::optional<Time> NextRestEnd() const { return rests_.NextToTake(); }
 
  private:
   struct Wish {
@@ -89,12 +89,6 @@ class Cuts {
     std::shared_ptr<const cluster::Node> seen;
     cluster::NodeGpus status;
   };
-  struct Rest {
-    int failures = 0;
-    Time until{};
-    bool over = false;
-  };
-
   std::optional<CutWrite> WriteFor(const cluster::NodeInfo& info, const cluster::Node& node,
                                    Site& site);
   void ReadStatus(const cluster::NodeInfo& node, Site& site) const;
@@ -109,8 +103,8 @@ class Cuts {
 
   const gpu::Catalogue& catalogue_;
   Options options_;
-  std::map<std::string, Site> sites_;  // by node
-  std::map<std::pair<std::string, int>, Rest> rests_;
+  std::map<std::string, Site> sites_;                           // by node
+  reconcile::BackOffTable<std::pair<std::string, int>> rests_;  // by node and GPU
   std::set<std::string> rest_changes_;
 };
 

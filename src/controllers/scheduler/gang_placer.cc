@@ -267,7 +267,7 @@ void GangPlacer::Sleep(const std::vector<Pod>& pods,
 void GangPlacer::ReportRefusal(const std::vector<Pod>& pods, const std::string& why, Time now) {
   for (const Pod& pod : pods) {
     metrics_.End(*pod, SchedulerMeasures::Result::kUnschedulable);
-    status_.Report({pod, "Unschedulable", why, ""}, now);
+    status_.Report({pod, "Unschedulable", why}, now);
   }
 }
 

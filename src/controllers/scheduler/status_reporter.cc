@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "controllers/events.h"
 #include "controllers/scheduler/post.h"
 #include "kube/event_recorder.h"
 #include "reconcile/condition.h"
@@ -15,12 +16,8 @@
 namespace nos::controllers {
 namespace {
 
-kube::ObjectReference Reference(const cluster::Pod& pod) {
-  return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
-}
-
 // Back-off of a condition that could not be written.
-constexpr kube::BackOff kRetries{std::chrono::seconds(1), std::chrono::minutes(5)};
+constexpr BackOff kRetries{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 constexpr int kMaxConflicts = 3;
 
@@ -81,7 +78,7 @@ StatusReporter::StatusReporter(const scheduling::Engine& engine, const Profiles&
 void StatusReporter::Report(PodNotice notice, Time now) {
   const std::string key = notice.pod->Key();
   SetAsideEvent(key, notice.pod->meta.uid, now);
-  const bool is_condition = notice.node.empty();
+  const bool is_condition = !notice.event;
   if (is_condition && notice.explain && HasConditionWithRemedy(*notice.pod, notice.message)) {
     return;
   }
@@ -97,7 +94,7 @@ void StatusReporter::Report(PodNotice notice, Time now) {
 
 void StatusReporter::OnDeleted(const std::string& pod_key) {
   const auto notice = notices_.find(pod_key);
-  if (notice != notices_.end() && notice->second.node.empty()) notices_.erase(notice);
+  if (notice != notices_.end() && !notice->second.event) notices_.erase(notice);
 }
 
 void StatusReporter::CollectResults(Time now) {
@@ -126,15 +123,14 @@ void StatusReporter::Publish(kube::Client& client, Load load, Time now) {
     std::vector<kube::EventNote> notes;
     for (const PodNotice& notice : portion) {
       const cluster::Pod& pod = *notice.pod;
-      if (!notice.node.empty()) {
-        notes.push_back({Reference(pod), kube::EventType::kNormal, notice.reason, notice.message});
+      if (notice.event) {
+        notes.push_back(*notice.event);
         continue;
       }
       conditions.push_back(reconcile::ConditionPatch(
           pod, {"PodScheduled", "False", notice.reason, notice.message}, now));
       if (notice.reason == kCuttingGpus) continue;  // not a failure
-      notes.push_back(
-          {Reference(pod), kube::EventType::kWarning, "FailedScheduling", notice.message});
+      notes.push_back(events::FailedScheduling(pod, notice.message));
     }
     std::vector<Written> written;
     for (const PodNotice& notice : portion) written.push_back({notice});
@@ -142,7 +138,7 @@ void StatusReporter::Publish(kube::Client& client, Load load, Time now) {
         with.PatchAll(kube::kPods, kube::PatchType::kStrategic, conditions, "status");
     size_t next = 0;
     for (size_t i = 0; i < portion.size(); ++i) {
-      if (!portion[i].node.empty()) continue;
+      if (portion[i].event) continue;
       const Status& status = answers[next++].status();
       // The name may belong to another pod now.
       const bool conflict = status.code() == Code::kConflict;

@@ -1,7 +1,7 @@
 // Publishes the scheduler's results as the condition PodScheduled and as Events of pods.
 //
 //   StatusReporter status(engine, profiles, workers, wake, options);
-//   status.Report({pod, "Unschedulable", message, "", true}, now);
+//   status.Report({pod, "Unschedulable", message, true}, now);
 //   status.CollectResults(now);           // on each reconcile
 //   status.Publish(client, load, now);    // one portion, if none is in flight
 //
@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "controllers/scheduler/profile.h"
+#include "kube/event_recorder.h"
 #include "kube/work_queue.h"
 #include "kube/workers.h"
 #include "scheduling/engine.h"
@@ -35,11 +36,10 @@ inline constexpr std::string_view kCuttingGpus = "CuttingGpus";
 // A condition or Event to publish for a pod.
 struct PodNotice {
   std::shared_ptr<const cluster::Pod> pod;
-  // For the PodScheduled condition and the Event, or for the Event only.
-  std::string reason, message;
-  std::string node = {};  // not empty: an Event only; the node where the pod was bound or evicted
-  bool explain = false;   // a remedy is to be added to the message
-  int conflicts = 0;      // conflicts when the condition was written
+  std::string reason = {}, message = {};      // of the condition PodScheduled
+  bool explain = false;                       // a remedy is to be added to the message
+  std::optional<kube::EventNote> event = {};  // set: only this Event is published
+  int conflicts = 0;                          // conflicts when the condition was written
 };
 
 class StatusReporter {

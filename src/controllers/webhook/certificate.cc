@@ -4,9 +4,9 @@
 #include <array>
 #include <utility>
 
+#include "base/back_off.h"
 #include "base/log.h"
 #include "codec/base64.h"
-#include "kube/work_queue.h"
 #include "net/certificate.h"
 
 namespace nos::controllers {
@@ -187,7 +187,7 @@ void WebhookCertificate::Step(kube::Client& client, bool leads, Time now) {
     return;
   }
   error_ = acted;
-  retry_ = now + kube::BackOff().After(++failures_);
+  retry_ = now + BackOff().After(++failures_);
 }
 
 Status WebhookCertificate::Act(kube::Client& client, Time now) {

@@ -4,12 +4,6 @@
 
 namespace nos::kube {
 
-Duration BackOff::After(int failures) const {
-  Duration delay = base;
-  for (int i = 1; i < failures && delay < limit; ++i) delay *= 2;
-  return std::min(delay, limit);
-}
-
 void WorkQueue::Add(const std::string& key, Time when) {
   const std::scoped_lock lock(mutex_);
   AddLocked(key, when);

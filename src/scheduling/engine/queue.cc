@@ -27,12 +27,6 @@ SchedulingQueue::Rank SchedulingQueue::RankOf(const cluster::Pod& pod) {
   return {-int64_t{pod.priority}, pod.meta.created, pod.Key()};
 }
 
-Duration SchedulingQueue::PauseAfter(int attempts) const {
-  Duration pause = options_.initial_pause;
-  for (int i = 1; i < attempts && pause < options_.most_pause; ++i) pause *= 2;
-  return std::min(pause, options_.most_pause);
-}
-
 // Removes the pod from its current place.
 void SchedulingQueue::Leave(const std::string& key, Entry& entry) {
   switch (entry.place) {

@@ -35,15 +35,6 @@ JsonObject UnmeasuredJson(const device::Readings& readings) {
   return json;
 }
 
-JsonArray HoldersJson(const std::vector<Holder>& holders) {
-  JsonArray json;
-  for (const Holder& holder : holders) {
-    json.push_back(
-        JsonObject{{"namespace", holder.ns}, {"pod", holder.pod}, {"container", holder.container}});
-  }
-  return json;
-}
-
 // The pod is the holder of the device that the process uses.
 Json ProcessJson(const SampledGpu& gpu, const device::GpuProcess& process) {
   JsonObject json{{"pid", process.pid}, {"name", process.name}};

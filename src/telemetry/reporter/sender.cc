@@ -1,9 +1,11 @@
 #include "telemetry/sender.h"
+#include "telemetry/metrics.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/back_off.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "codec/cursor.h"
@@ -13,13 +15,6 @@
 namespace nos::telemetry {
 namespace {
 
-constexpr MetricFamily kSent{MetricFamily::Kind::kCounter, "nos_telemetry_envelopes_total",
-                             "Number of envelopes sent to the telemetry server, by result "
-                             "(acknowledged, failed or set_aside)."};
-constexpr MetricFamily kRefused{MetricFamily::Kind::kCounter, "nos_telemetry_refused_records_total",
-                                "Number of records that the telemetry server rejected."};
-
-constexpr int kMaxDoublings = 16;
 constexpr size_t kMaxWords = 300;
 
 // Error of the telemetry server, {"error": "..."}; "" if another component answered.
@@ -136,15 +131,12 @@ Status Sender::ReadAnswer(const kube::ApiResponse& response, const SpooledEnvelo
   return Status::Ok();
 }
 
-// Exponential back-off in the upper half of the pause, so that nodes do not retry at the same time.
 Duration Sender::Pause(Duration at_least) {
-  const int doublings = std::min(failures_++, kMaxDoublings);
-  const double most = ToSeconds(options_.longest_pause);
-  const double pause = std::min(most, ToSeconds(options_.first_pause) * (1 << doublings));
-  const double jittered = pause * (0.5 + 0.5 * random_.Uniform());
+  const BackOff pauses{options_.first_pause, options_.longest_pause};
+  const Duration pause = pauses.Jittered(++failures_, random_.Uniform());
   // A pause requested by the server is the minimum, extended by jitter.
   const double wish = ToSeconds(at_least) * (1 + 0.1 * random_.Uniform());
-  return FromSeconds(std::max(jittered, wish));
+  return std::max(pause, FromSeconds(wish));
 }
 
 void Sender::Say(const Status& trouble) {

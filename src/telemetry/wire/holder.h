@@ -1,6 +1,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "codec/json.h"
 
 namespace nos::telemetry {
 
@@ -9,5 +12,6 @@ struct Holder {
   std::string ns, pod, container;
   friend auto operator<=>(const Holder&, const Holder&) = default;
 };
+JsonArray HoldersJson(const std::vector<Holder>& holders);
 
 }  // namespace nos::telemetry

@@ -272,6 +272,8 @@ Result<Record> ReadHead(Json body) {
   return record;
 }
 
+}  // namespace
+
 JsonArray HoldersJson(const std::vector<Holder>& holders) {
   JsonArray array;
   for (const Holder& holder : holders) {
@@ -280,8 +282,6 @@ JsonArray HoldersJson(const std::vector<Holder>& holders) {
   }
   return array;
 }
-
-}  // namespace
 
 double NumberOr(const Json& object, std::string_view key, double fallback) {
   const Json* value = Find(object, key);

@@ -11,7 +11,7 @@
 #include "telemetry/envelope.h"
 #include "telemetryserver/derived.h"
 #include "telemetryserver/estimate.h"
-#include "telemetryserver/ingest/metrics.h"
+#include "telemetryserver/metrics.h"
 
 namespace nos::telemetryserver {
 namespace {

@@ -1,7 +1,7 @@
 #include "telemetryserver/ingest/store_health.h"
 
 #include "base/log.h"
-#include "telemetryserver/ingest/metrics.h"
+#include "telemetryserver/metrics.h"
 
 namespace nos::telemetryserver {
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/back_off.h"
 #include "base/text.h"
+#include "controllers/events.h"
 
 namespace nos::controllers {
 namespace {
@@ -53,9 +55,7 @@ void DesiredCounts::Read(const ScalingCycle& cycle, ObservedPool& pool) {
   if (scale.ok()) {
     memory.scale = *std::move(scale);
   } else if (!failed) {
-    events_.OfPool(
-        *pool.pool, kube::EventType::kWarning, "ScaleFailed",
-        "Failed to read desired number of Nodes: " + Shortened(memory.read_error.ToString(), 500));
+    events_.Add(events::ScaleNotRead(*pool.pool, memory.read_error));
   }
 }
 
@@ -68,7 +68,7 @@ void DesiredCounts::NoteAnswer(PoolMemory& memory, Time now) {
   }
   waited_ = true;
   if (++memory.silent == 1) memory.silent_since = now;
-  const kube::BackOff pauses{config_.read_again, std::max(config_.read_again, kSilentPause)};
+  const BackOff pauses{config_.read_again, std::max(config_.read_again, kSilentPause)};
   memory.read_again = now + pauses.After(memory.silent);
   memory.read_error =
       Status(code, fmt::format("{}; it has not answered since {}, and is asked less and less often "
@@ -96,9 +96,7 @@ Status DesiredCounts::Write(const ScalingCycle& cycle, ObservedPool& pool, int32
   memory.write_error = written;
   memory.write_again = cycle.now + config_.close_for;
   if (!open) memory.read_again = cycle.now + config_.read_again;
-  events_.OfPool(*pool.pool, kube::EventType::kWarning, "ScaleFailed",
-                 fmt::format("Failed to set desired number of Nodes to {}: {}", wanted,
-                             Shortened(written.ToString(), 500)));
+  events_.Add(events::ScaleNotSet(*pool.pool, wanted, written));
   return written;
 }
 

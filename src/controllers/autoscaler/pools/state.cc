@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/back_off.h"
 #include "base/text.h"
 #include "cluster/annotations.h"
 #include "cluster/node_template.h"
@@ -24,9 +25,7 @@ constexpr std::string_view kCordon = "node.kubernetes.io/unschedulable";
 constexpr const char* kScaleFailed = "ScaleFailed";
 
 Duration ClosedFor(int32_t failures, const PoolPatience& patience) {
-  Duration pause = patience.close_for;
-  for (int32_t i = 1; i < failures && pause < patience.longest_close; ++i) pause *= 2;
-  return std::min(pause, patience.longest_close);
+  return BackOff{patience.close_for, patience.longest_close}.After(failures);
 }
 
 // Copies the status and clamps values that cannot be true.

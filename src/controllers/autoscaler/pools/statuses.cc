@@ -1,6 +1,5 @@
 #include "controllers/autoscaler/pools/statuses.h"
 
-#include <set>
 #include <utility>
 
 #include "controllers/autoscaler.h"
@@ -28,18 +27,8 @@ cluster::NodePool LeftAsItWas(cluster::NodePool pool, const PoolStatus& status,
 std::vector<std::shared_ptr<const cluster::NodePool>> PoolStatuses::Current(
     const cluster::ClusterContext& around) {
   std::vector<std::shared_ptr<const cluster::NodePool>> pools;
-  std::set<std::string> names;
-  for (const auto& [name, pool] : around.pools.rows()) {
-    names.insert(name);
-    const auto ours = written_.find(name);
-    const bool newer =
-        ours != written_.end() && ours->second->meta.uid == pool->meta.uid &&
-        !kube::NotNewer(ours->second->meta.resource_version, pool->meta.resource_version);
-    if (!newer && ours != written_.end()) written_.erase(ours);
-    pools.push_back(newer ? written_.at(name) : pool);
-  }
-  std::erase_if(written_, [&](const auto& item) { return !names.contains(item.first); });
-  return pools;
+  for (const auto& [name, pool] : around.pools.rows()) pools.push_back(pool);
+  return written_.Newest(std::move(pools));
 }
 
 Status PoolStatuses::Write(const ScalingCycle& cycle, ObservedPool& pool) {
@@ -57,7 +46,8 @@ Status PoolStatuses::Write(const ScalingCycle& cycle, ObservedPool& pool) {
   if (!cluster::ReadNodePool(*answer, *written).ok()) {
     *written = LeftAsItWas(*pool.as_read, pool.state.status, *answer);
   }
-  pool.as_read = written_[name] = std::move(written);
+  pool.as_read = written;
+  written_.Wrote(std::move(written));
   pool.pool = pool.state.now.pool = WithRecordedTemplate(pool);
   return Status::Ok();
 }

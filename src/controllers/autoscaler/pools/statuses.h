@@ -8,7 +8,6 @@
 // Owned by one thread.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "cluster/context.h"
 #include "controllers/autoscaler/cycle.h"
 #include "controllers/autoscaler/pools/observed.h"
+#include "reconcile/read_your_writes.h"
 
 namespace nos::controllers {
 
@@ -29,7 +29,7 @@ class PoolStatuses {
   Status Write(const ScalingCycle& cycle, ObservedPool& pool);
 
  private:
-  std::map<std::string, std::shared_ptr<const cluster::NodePool>> written_;
+  reconcile::ReadYourWrites<cluster::NodePool> written_;
 };
 
 }  // namespace nos::controllers

@@ -4,12 +4,12 @@
 
 #include "base/text.h"
 #include "controllers/autoscaler/pools/observed.h"
+#include "controllers/events.h"
 
 namespace nos::controllers {
 namespace {
 
 constexpr size_t kMaxText = 1000;  // bytes, of the message of a condition
-constexpr const char* kIgnored = "Ignoring change, keeping last valid state: ";
 
 // Returns false if the write must be repeated.
 bool WriteInvalid(const ScalingCycle& cycle, const std::string& pool, const std::string& why) {
@@ -40,7 +40,7 @@ void UnreadablePools::Observe(const ScalingCycle& cycle, const cluster::ClusterC
       cluster::NodePool pool;
       pool.meta.name = name;
       if (last != nullptr) pool.meta.uid = last->meta.uid;
-      events_.OfPool(pool, kube::EventType::kWarning, "Unreadable", kIgnored + why);
+      events_.Add(events::Unreadable(pool, why));
     }
     // If the pool could be read before, its status carries this problem (ProblemOf).
     if (each.published || cycle.now < each.again) continue;
@@ -52,7 +52,7 @@ void UnreadablePools::Observe(const ScalingCycle& cycle, const cluster::ClusterC
 
 std::string UnreadablePools::ProblemOf(const std::string& pool) const {
   const auto found = problems_.find(pool);
-  return found == problems_.end() ? "" : kIgnored + found->second.why;
+  return found == problems_.end() ? "" : std::string(events::kIgnored) + found->second.why;
 }
 
 }  // namespace nos::controllers

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "controllers/events.h"
 #include "controllers/scheduler/post.h"
 #include "reconcile/condition.h"
 #include "scheduling/pod_names.h"
@@ -14,9 +15,9 @@ namespace nos::controllers {
 
 struct Evictor::Eviction {
   Pod victim, preemptor;
+  std::string node;  // of the victim
   bool for_quota;
   Time time;
-  PodNotice event;  // to be published on success
 };
 
 // Evictions that wait for nominations to be written.
@@ -149,16 +150,7 @@ std::optional<kube::Workers::Call> Evictor::Evict(const Pod& victim, const Pod& 
   if (!terminating_.MarkEvicted(key, for_quota)) return std::nullopt;
   const auto* placed = engine_.FindPlaced(key);
   const std::string node = placed == nullptr ? victim->node_name : placed->node;
-  // Only pods of its own namespace may see the preemptor's name.
-  const bool related = preemptor->meta.ns == victim->meta.ns;
-  PodNotice event{
-      victim, "Preempted",
-      fmt::format("Preempted by pod {}{} on node {}{}", preemptor->meta.uid,
-                  related ? fmt::format(" ({})", preemptor->Key()) : "", node,
-                  for_quota ? ": its elastic quota has a right to what is borrowed here" : ""),
-      node};
-  return [results = results_,
-          eviction = Eviction{victim, preemptor, for_quota, now, std::move(event)}](
+  return [results = results_, eviction = Eviction{victim, preemptor, node, for_quota, now}](
              kube::Client& with) { Send(eviction, *results, with); };
 }
 
@@ -177,8 +169,10 @@ void Evictor::Send(const Eviction& eviction, Results& results, kube::Client& cli
   }
   if (deleted.ok() || deleted.code() == Code::kNotFound) {
     Log(LogLevel::kInfo, "Evicting Pod for a Pod of higher priority or with a quota guarantee",
-        {{"pod", victim.Key()}, {"for", preemptor.Key()}, {"node", eviction.event.node}});
-    results.events.Put(eviction.event);
+        {{"pod", victim.Key()}, {"for", preemptor.Key()}, {"node", eviction.node}});
+    results.events.Put(
+        {.pod = eviction.victim,
+         .event = events::Preempted(victim, preemptor, eviction.node, eviction.for_quota)});
   } else {
     // A conflict may come from an earlier attempt of this scheduler that was not answered.
     const bool uncertain = deleted.code() == Code::kDeadline || deleted.code() == Code::kConflict;

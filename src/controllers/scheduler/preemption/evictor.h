@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "controllers/scheduler/binding_cycle.h"
-#include "controllers/scheduler/metrics.h"
+#include "controllers/scheduler/measures.h"
 #include "controllers/scheduler/preemption/nominations.h"
 #include "controllers/scheduler/preemption/terminating_pods.h"
 #include "controllers/scheduler/status_reporter.h"

@@ -176,8 +176,6 @@ bool Grew(const CsiNode& before, const CsiNode& after) {
 
 }  // namespace
 
-bool NodeVolumeLimits::Concerns(const Pod& pod) const { return cluster::UsesClaims(pod); }
-
 PreFilterPlugin::Outcome NodeVolumeLimits::PreFilter(const Pod& pod,
                                                      const cluster::ClusterSnapshot& snapshot,
                                                      CycleState& state) const {

@@ -4,21 +4,15 @@
 // neither in-tree volumes nor claims whose class has an in-tree provisioner count.
 #pragma once
 
-#include "scheduling/plugin.h"
+#include "scheduling/framework/claim_filter.h"
 
 namespace nos::scheduling {
 
 // Codes: "TooManyVolumes"; "ClaimNotFound" and "ClaimOfAnother" if the volumes cannot be
 // determined.
-class NodeVolumeLimits final : public PreFilterPlugin, public FilterPlugin {
+class NodeVolumeLimits final : public ClaimFilter {
  public:
   std::string Name() const override { return "NodeVolumeLimits"; }
-  DependsOn Dependence() const override { return DependsOn::kCluster; }
-  bool Concerns(const cluster::Pod& pod) const override;
-  bool ConcernsIn(const cluster::ClusterSnapshot& snapshot,
-                  const cluster::Pod& pod) const override {
-    return snapshot.ShareContext() != nullptr && Concerns(pod);
-  }
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,

@@ -71,8 +71,6 @@ bool MayHelpContext(const ClusterEvent& event, const Pod& pod) {
 
 }  // namespace
 
-bool VolumeBinding::Concerns(const Pod& pod) const { return cluster::UsesClaims(pod); }
-
 PreFilterPlugin::Outcome VolumeBinding::PreFilter(const Pod& pod,
                                                   const cluster::ClusterSnapshot& snapshot,
                                                   CycleState& state) const {

@@ -5,7 +5,7 @@
 // without its score (feature gate StorageCapacityScoring, off by default).
 #pragma once
 
-#include "scheduling/plugin.h"
+#include "scheduling/framework/claim_filter.h"
 
 namespace nos::scheduling {
 
@@ -16,21 +16,12 @@ namespace nos::scheduling {
 // Reserve assumes in the snapshot's cluster context the changes that PreBind then writes: volumes
 // are bound to claims, and claims to be provisioned select the node. If a write fails, the caller
 // must call Unreserve.
-class VolumeBinding final : public PreFilterPlugin,
-                            public FilterPlugin,
-                            public ReservePlugin,
-                            public PreBindPlugin {
+class VolumeBinding final : public ClaimFilter, public ReservePlugin, public PreBindPlugin {
  public:
   // `patience`: time from the first PreBind until all volumes are bound (bindTimeoutSeconds).
   explicit VolumeBinding(Duration patience = std::chrono::seconds(600)) : patience_(patience) {}
 
   std::string Name() const override { return "VolumeBinding"; }
-  DependsOn Dependence() const override { return DependsOn::kCluster; }
-  bool Concerns(const cluster::Pod& pod) const override;
-  bool ConcernsIn(const cluster::ClusterSnapshot& snapshot,
-                  const cluster::Pod& pod) const override {
-    return snapshot.ShareContext() != nullptr && Concerns(pod);
-  }
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;
   bool Update(const cluster::Pod& pod, const cluster::Pod& other, bool came,

@@ -4,21 +4,16 @@
 // A node without zone and region labels fits all zones.
 #pragma once
 
-#include "scheduling/plugin.h"
+#include "scheduling/framework/claim_filter.h"
 
 namespace nos::scheduling {
 
 // Codes: "VolumeZoneConflict"; for all nodes: "ClaimNotFound", "ClaimUnbound",
 // "StorageClassNotFound", "VolumeNotFound".
-class VolumeZone final : public PreFilterPlugin, public FilterPlugin {
+class VolumeZone final : public ClaimFilter {
  public:
   std::string Name() const override { return "VolumeZone"; }
-  DependsOn Dependence() const override { return DependsOn::kCluster; }
   bool Concerns(const cluster::Pod& pod) const override;
-  bool ConcernsIn(const cluster::ClusterSnapshot& snapshot,
-                  const cluster::Pod& pod) const override {
-    return snapshot.ShareContext() != nullptr && Concerns(pod);
-  }
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,

@@ -42,42 +42,29 @@ Json SuccessStatus(std::string_view group, std::string_view kind, std::string_vi
           {"details", std::move(details)}};
 }
 
-Refusal BadRequest(std::string message) {
+Refusal MakeRefusal(int code, std::string reason, std::string message) {
   Refusal refusal;
+  refusal.code = code;
+  refusal.reason = std::move(reason);
   refusal.message = std::move(message);
   return refusal;
 }
 
-Refusal Forbidden(std::string message) {
-  Refusal refusal;
-  refusal.code = 403;
-  refusal.reason = "Forbidden";
-  refusal.message = std::move(message);
-  return refusal;
+Refusal BadRequest(std::string message) {
+  return MakeRefusal(400, "BadRequest", std::move(message));
 }
+
+Refusal Forbidden(std::string message) { return MakeRefusal(403, "Forbidden", std::move(message)); }
 
 Refusal MethodNotAllowed(std::string_view method) {
-  Refusal refusal;
-  refusal.code = 405;
-  refusal.reason = "MethodNotAllowed";
-  refusal.message = fmt::format("{} is not supported on this resource", method);
-  return refusal;
+  return MakeRefusal(405, "MethodNotAllowed",
+                     fmt::format("{} is not supported on this resource", method));
 }
 
 Refusal UnknownPath() {
-  Refusal refusal;
-  refusal.code = 404;
-  refusal.reason = "NotFound";
-  refusal.message = "the server could not find the requested resource";
-  return refusal;
+  return MakeRefusal(404, "NotFound", "the server could not find the requested resource");
 }
 
-Refusal Expired(std::string message) {
-  Refusal refusal;
-  refusal.code = 410;
-  refusal.reason = "Expired";
-  refusal.message = std::move(message);
-  return refusal;
-}
+Refusal Expired(std::string message) { return MakeRefusal(410, "Expired", std::move(message)); }
 
 }  // namespace nos::sim

@@ -60,6 +60,7 @@ Json ToStatus(const Refusal& refusal);
 Json SuccessStatus(std::string_view group, std::string_view kind, std::string_view name,
                    std::string_view uid);
 
+Refusal MakeRefusal(int code, std::string reason, std::string message);
 Refusal BadRequest(std::string message);
 Refusal Forbidden(std::string message);
 Refusal MethodNotAllowed(std::string_view method);

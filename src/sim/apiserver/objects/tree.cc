@@ -23,11 +23,7 @@ size_t DepthWithin(const Json& value, size_t budget) {
 }
 
 Refusal TooLarge(std::string message) {
-  Refusal refusal;
-  refusal.code = 413;
-  refusal.reason = "RequestEntityTooLarge";
-  refusal.message = std::move(message);
-  return refusal;
+  return MakeRefusal(413, "RequestEntityTooLarge", std::move(message));
 }
 
 }  // namespace

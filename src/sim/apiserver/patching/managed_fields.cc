@@ -96,14 +96,11 @@ Json WithoutNulls(const Json& value) {
 }  // namespace
 
 Refusal UntypedConfig(const ResourceType& type, const Json& config, std::string_view why) {
-  Refusal refusal;
-  refusal.code = 500;
-  refusal.reason = "";
-  refusal.message =
+  return MakeRefusal(
+      500, "",
       fmt::format("failed to create typed patch object ({}/{}; {}, Kind={}): {}",
                   FindString(config, "metadata", "namespace"),
-                  FindString(config, "metadata", "name"), type.ApiVersion(), type.kind, why);
-  return refusal;
+                  FindString(config, "metadata", "name"), type.ApiVersion(), type.kind, why));
 }
 
 void RecordUpdate(const Json& before, Json& after, const FieldManager& manager,

@@ -18,11 +18,8 @@ constexpr size_t kMaxCarriedBytes = 4 * kMaxObjectBytes;
 using Pointer = std::vector<std::string>;
 
 Refusal DoesNotApply(const std::string& message) {
-  Refusal refusal;
-  refusal.code = 422;
-  refusal.reason = "Invalid";
-  refusal.message = "the server rejected our request due to an error in our request: " + message;
-  return refusal;
+  return MakeRefusal(422, "Invalid",
+                     "the server rejected our request due to an error in our request: " + message);
 }
 
 // Parses a JSON Pointer (RFC 6901).

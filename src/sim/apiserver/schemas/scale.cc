@@ -46,13 +46,10 @@ bool IsScalePath(std::string_view path, std::string_view root) {
 Outcome<Json> ScaleOf(const ResourceType& type, const Json& object) {
   const Json* wanted = At(object, StepsOf(type, "specReplicasPath"));
   if (wanted == nullptr || !wanted->is_int64()) {
-    Refusal refusal;
-    refusal.code = 500;
-    refusal.reason = "InternalError";
-    refusal.message =
+    return MakeRefusal(
+        500, "InternalError",
         fmt::format("Internal error occurred: the spec replicas field \"{}\" does not exist",
-                    FindString(type.custom->scale, "specReplicasPath"));
-    return refusal;
+                    FindString(type.custom->scale, "specReplicasPath")));
   }
   JsonObject metadata;
   for (const std::string_view field :

@@ -43,14 +43,12 @@ struct Call {
 };
 
 Refusal UnsupportedPatch(std::string_view content_type) {
-  Refusal refusal;
-  refusal.code = 415;
-  refusal.reason = "UnsupportedMediaType";
-  refusal.message = fmt::format(
-      "the body of the request was in an unknown format ({}) - accepted media types include: "
-      "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-      content_type);
-  return refusal;
+  return MakeRefusal(
+      415, "UnsupportedMediaType",
+      fmt::format(
+          "the body of the request was in an unknown format ({}) - accepted media types include: "
+          "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+          content_type));
 }
 
 // A specific message instead of a bare 404 for subresources that need running containers.

@@ -92,12 +92,10 @@ Outcome<Json> ParseYamlBody(const std::string& body) {
 }
 
 Refusal UnknownFormat(std::string_view type) {
-  Refusal refusal;
-  refusal.code = 415;
-  refusal.reason = "UnsupportedMediaType";
-  refusal.message = fmt::format(
-      "the body of the request was in an unknown format ({}); send application/json", type);
-  return refusal;
+  return MakeRefusal(
+      415, "UnsupportedMediaType",
+      fmt::format("the body of the request was in an unknown format ({}); send application/json",
+                  type));
 }
 
 enum class Format { kJson, kYaml, kProtobuf };

@@ -30,12 +30,9 @@ std::string ReviewOf(std::string_view ns, const std::string& uid, const kube::Ap
 
 // Wording: k8s.io/apiserver/pkg/admission/plugin/webhook/errors
 Refusal NoAnswer(const PodWebhook& webhook, std::string_view why) {
-  Refusal refusal;
-  refusal.code = 500;
-  refusal.reason = "InternalError";
-  refusal.message =
-      fmt::format("Internal error occurred: failed calling webhook \"{}\": {}", webhook.name, why);
-  return refusal;
+  return MakeRefusal(
+      500, "InternalError",
+      fmt::format("Internal error occurred: failed calling webhook \"{}\": {}", webhook.name, why));
 }
 
 Refusal Denied(const PodWebhook& webhook, const Json& response) {

@@ -81,11 +81,9 @@ Listing Page(const Objects& objects, const Selection& selection, const PageToken
 }  // namespace
 
 Refusal TooLargeVersion(uint64_t wanted, uint64_t current) {
-  Refusal refusal;
-  refusal.code = 504;
-  refusal.reason = "Timeout";
-  refusal.message =
-      fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current);
+  Refusal refusal = MakeRefusal(
+      504, "Timeout",
+      fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current));
   refusal.causes.push_back({"ResourceVersionTooLarge", "", "Too large resource version"});
   return refusal;
 }

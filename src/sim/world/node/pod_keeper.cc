@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/back_off.h"
 #include "base/text.h"
 #include "sim/specs.h"
 
@@ -152,10 +153,8 @@ std::optional<Time> PodKeeper::NextWake() const {
 }
 
 void PodKeeper::ReplaceLater(const KeptPtr& pod) {
-  const auto attempt = Attempt(pod->object);
-  Duration pause = kFirstPause;
-  for (int64_t i = 0; i < attempt && pause < kMaxPause; ++i) pause *= 2;
-  to_replace_.emplace(clock_.Now() + std::min(pause, kMaxPause), pod);
+  const Duration pause = BackOff{kFirstPause, kMaxPause}.After(Attempt(pod->object) + 1);
+  to_replace_.emplace(clock_.Now() + pause, pod);
 }
 
 void PodKeeper::Replace(const Json& pod) {

@@ -1,4 +1,4 @@
-#include "controllers/quota/metrics.h"
+#include "controllers/quota/gauges.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "controllers/scheduler/metrics.h"
+#include "controllers/scheduler/measures.h"
 
 namespace nos::controllers {
 namespace {
