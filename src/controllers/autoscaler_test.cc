@@ -1,5 +1,6 @@
 // When the autoscaler requests nodes, and from which pools.
 #include "controllers/autoscaler/fixture_test.h"
+#include "kube/testing/refuse.h"
 
 namespace nos::controllers {
 namespace {
@@ -16,8 +17,8 @@ TEST_F(AutoscalerTest, GrowsCheapestPoolFromZeroForUnschedulablePod) {
   EXPECT_EQ(Wanted("cheap"), 1);
   EXPECT_EQ(Wanted("dear"), 0);
   EXPECT_THAT(Told("p"), HasSubstr("True NodesComing: a node of pool cheap"));
-  EXPECT_THAT(Events(), HasSubstr("ScaledUp: Scaling up to 1 Nodes from 0: for ml/p"));
-  EXPECT_THAT(Events(), HasSubstr("NodesComing: "));
+  EXPECT_GE(CountEvents("ScaledUp"), 1);
+  EXPECT_GE(CountEvents("NodesComing"), 1);
   ASSERT_EQ(autoscaler_->decisions().size(), 1U);
   EXPECT_EQ(autoscaler_->decisions().front().action, "grow");
   EXPECT_EQ(autoscaler_->decisions().front().pods, std::vector<std::string>{"ml/p"});
@@ -36,15 +37,6 @@ TEST_F(AutoscalerTest, PodsWithForgedLabelsCountAsOrdinaryPods) {
          [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 2) << "one uses capacity, the other is pending like any pod";
-}
-
-TEST_F(AutoscalerTest, UsesCapacityOfExistingNodesFirst) {
-  Pool("a", "1", 5, 0, 1);
-  Node("a1", "a");
-  Pod("p", "4");
-  Run(minutes(5));
-  EXPECT_EQ(Wanted("a"), 1);
-  EXPECT_EQ(Told("p"), "");
 }
 
 TEST_F(AutoscalerTest, WaitsForStartingNodesBeforeRequestingMore) {
@@ -78,7 +70,7 @@ TEST_F(AutoscalerTest, ClosesPoolThatDoesNotDeliverAndUsesNextBest) {
   EXPECT_EQ(Wanted("dear"), 1);
   EXPECT_EQ(StatusOf("cheap", "failures")->get_int64(), 1);
   EXPECT_THAT(Ready("cheap"), HasSubstr("False NotDelivered"));
-  EXPECT_THAT(Events(), HasSubstr("NotDelivered: "));
+  EXPECT_GE(CountEvents("NotDelivered"), 1);
   EXPECT_EQ(Decisions("close"), 1);
   Restart();
   Node("d1", "dear");
@@ -116,21 +108,6 @@ TEST_F(AutoscalerTest, DoesNotRequestMoreNodesOfPoolWhoseNodeNeverBecomesReady) 
   EXPECT_THAT(Told("p"), HasSubstr("False PoolClosed"));
 }
 
-TEST_F(AutoscalerTest, RequestsNoNodesForPodsRefusedByQuota) {
-  Pool("a", "1", 5);
-  api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
-            {"kind", "ElasticQuota"},
-            {"metadata", {{"namespace", "ml"}, {"name", "quota"}, {"uid", "q"}}},
-            {"spec", {{"min", {{"cpu", "8"}}}, {"max", {{"cpu", "8"}}}}}});
-  Pod("p", "8");
-  clock_.Advance(seconds(1));
-  Pod("q", "8");
-  Run(minutes(1));
-  EXPECT_EQ(Wanted("a"), 1);
-  EXPECT_THAT(Told("p"), HasSubstr("NodesComing"));
-  EXPECT_THAT(Told("q"), HasSubstr("False Quota"));
-}
-
 TEST_F(AutoscalerTest, PodThatNoPoolFitsDoesNotUseUpQuotaOfOthers) {
   Pool("a", "1", 5);
   api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
@@ -148,15 +125,7 @@ TEST_F(AutoscalerTest, PodThatNoPoolFitsDoesNotUseUpQuotaOfOthers) {
 
 TEST_F(AutoscalerTest, RequestsNodesForWholeGangOrNotAtAll) {
   Pool("a", "1", 2);
-  api_.Put({{"kind", "PodGroup"},
-            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
-            {"spec", {{"minMember", 3}}}});
-  for (const char* name : {"g1", "g2", "g3"}) {
-    Pod(name, "8");
-    Change("pods", std::string("ml/") + name, [](Json& pod) {
-      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
-    });
-  }
+  Gang(3);
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 0);
   EXPECT_THAT(Told("g1"), HasSubstr("False "));
@@ -170,15 +139,7 @@ TEST_F(AutoscalerTest, RequestsNodesOnlyForGangMembersWithoutCapacity) {
   Restart();
   Pool("a", "1", 5, 0, 1);
   Node("a1", "a");
-  api_.Put({{"kind", "PodGroup"},
-            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
-            {"spec", {{"minMember", 2}}}});
-  for (const char* name : {"g1", "g2"}) {
-    Pod(name, "8");
-    Change("pods", std::string("ml/") + name, [](Json& pod) {
-      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
-    });
-  }
+  Gang(2);
   Run(seconds(90));
   EXPECT_EQ(Wanted("a"), 2);
   EXPECT_THAT(Told("g1") + Told("g2"), HasSubstr("True NodesComing: node a1 has room for it"));
@@ -218,8 +179,9 @@ TEST_F(AutoscalerTest, DoesNotRepeatRequestAfterCrash) {
   api_.intercept =
       [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
     const bool status = request.path.ends_with("/nodepools/a/status");
-    return status && Wanted("a") > 0 ? std::optional<Result<kube::ApiResponse>>(Answer(500))
-                                     : std::nullopt;
+    return status && Wanted("a") > 0
+               ? std::optional<Result<kube::ApiResponse>>(kube::HttpStatus(500))
+               : std::nullopt;
   };
   Pod("p", "4");
   Run(seconds(12));
@@ -249,33 +211,23 @@ TEST_F(AutoscalerTest, DoesNotAskAnotherPoolAfterRequestWithoutAnswer) {
 TEST_F(AutoscalerTest, ReportsPoolThatRefusesScaleAndUsesNextBest) {
   Pool("cheap", "1", 5);
   Pool("dear", "9", 5);
-  api_.intercept =
-      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
-    const bool cheap = IsScale(request) && request.path.find("/cheap/") != std::string::npos;
-    return cheap ? std::optional<Result<kube::ApiResponse>>(Answer(403)) : std::nullopt;
-  };
+  Refuse(api_, "PUT", "/cheap/scale", kube::HttpStatus(403));
   Pod("p", "4");
   Run(minutes(1));
   EXPECT_EQ(Wanted("dear"), 1);
   EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
-  EXPECT_THAT(Events(), HasSubstr("ScaleFailed: "));
+  EXPECT_GE(CountEvents("ScaleFailed"), 1);
 }
 
 TEST_F(AutoscalerTest, ReportsPoolWhoseScaleAlwaysFailsAndUsesNextBest) {
   Pool("cheap", "1", 5);
   Pool("dear", "9", 5);
-  int asked = 0;
-  api_.intercept =
-      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
-    const bool cheap = IsScale(request) && request.path.find("/cheap/") != std::string::npos;
-    if (!cheap) return std::nullopt;
-    ++asked;
-    return Answer(500);  // an admission webhook for this kind is down
-  };
+  // An admission webhook for this kind is down.
+  const auto asked = Refuse(api_, "PUT", "/cheap/scale", kube::HttpStatus(500));
   Pod("p", "4");
   Run(minutes(2));
   EXPECT_EQ(Wanted("dear"), 1);
-  EXPECT_LT(asked, 10);
+  EXPECT_LT(*asked, 10);
   EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
 }
 
@@ -289,7 +241,7 @@ TEST_F(AutoscalerTest, UnreadablePoolDoesNotAffectOthers) {
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 1);
   EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
-  EXPECT_THAT(Events(), HasSubstr("Unreadable: "));
+  EXPECT_GE(CountEvents("Unreadable"), 1);
   EXPECT_THAT(Ready("bad"), HasSubstr("False Invalid: spec.max"));
 }
 
@@ -297,20 +249,14 @@ TEST_F(AutoscalerTest, DoesNotRetryRefusedStatusOfUnreadablePoolOnEveryCall) {
   Json bad = PoolJson("bad", "1", 5);
   MakeObject(bad, "spec")["max"] = "many";
   api_.Put(bad);
-  int asked = 0;
-  api_.intercept =
-      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
-    if (request.path.find("/nodepools/bad/status") == std::string::npos) return std::nullopt;
-    ++asked;
-    return Answer(422);
-  };
+  const auto asked = Refuse(api_, "", "/nodepools/bad/status", kube::HttpStatus(422));
   for (int i = 0; i < 20; ++i) {
     Pod("p" + std::to_string(i), "1");
     Run(seconds(1));
   }
-  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(*asked, 1);
   Run(minutes(1));
-  EXPECT_GE(asked, 2);
+  EXPECT_GE(*asked, 2);
 }
 
 TEST_F(AutoscalerTest, KeepsPoolWhoseSpecBecameInvalidAndReportsIt) {
@@ -348,7 +294,7 @@ TEST_F(AutoscalerTest, ReportsSignalThatCannotBePublishedAndUsesNextBestPool) {
   Run(minutes(1));
   EXPECT_THAT(Ready("asking"), HasSubstr("False ScaleFailed: "));
   EXPECT_THAT(Ready("asking"), HasSubstr("switched off here"));
-  EXPECT_THAT(Events(), HasSubstr("ScaleFailed: "));
+  EXPECT_GE(CountEvents("ScaleFailed"), 1);
   EXPECT_EQ(Wanted("dear"), 1);
 }
 
@@ -357,11 +303,7 @@ TEST_F(AutoscalerTest, ReopensPoolOnceItCanBeReadAfterItsPause) {
   Pod("p", "4");
   Run(minutes(3));
   ASSERT_THAT(Ready("a"), HasSubstr("False NotDelivered"));
-  api_.intercept =
-      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
-    return request.path.ends_with("/scale") ? std::optional<Result<kube::ApiResponse>>(Answer(503))
-                                            : std::nullopt;
-  };
+  Refuse(api_, "", "/scale", kube::HttpStatus(503));
   Restart();         // so the pool has never been read
   Run(minutes(30));  // it becomes idle
   EXPECT_THAT(Ready("a"), HasSubstr("False ScaleFailed"));
@@ -396,11 +338,7 @@ TEST_F(AutoscalerTest, RequestsNodesFromWebhook) {
     return std::string();
   };
   Restart();
-  Json pool = PoolJson("hooked", "1", 5);
-  MakeObject(pool, "spec").erase("scaleTargetRef");
-  MakeObject(pool, "spec").erase("deleteAnnotation");
-  MakeObject(pool, "spec")["webhook"] = {{"url", "http://hook.example/"}};
-  api_.Put(pool);
+  HookedPool("hooked");
   Pod("p", "4");
   Run(minutes(1));
   ASSERT_EQ(posted.size(), 1U);
@@ -418,20 +356,13 @@ class AutoscalerDeadHooksTest : public AutoscalerTest {
     };
     Restart();
   }
-  void Hooked(const std::string& name) {
-    Json pool = PoolJson(name, "1", 5);
-    MakeObject(pool, "spec").erase("scaleTargetRef");
-    MakeObject(pool, "spec").erase("deleteAnnotation");
-    MakeObject(pool, "spec")["webhook"] = {{"url", "http://hook.example/"}};
-    api_.Put(pool);
-  }
 
   bool answers_ = false;
   std::vector<Time> asked_;
 };
 
 TEST_F(AutoscalerDeadHooksTest, SilentWebhookIsReadLessOftenUntilItAnswers) {
-  Hooked("a");
+  HookedPool("a");
   Run(minutes(30));
   EXPECT_GE(asked_.size(), 6U);
   EXPECT_LE(asked_.size(), 11U);
@@ -446,7 +377,7 @@ TEST_F(AutoscalerDeadHooksTest, SilentWebhookIsReadLessOftenUntilItAnswers) {
 }
 
 TEST_F(AutoscalerDeadHooksTest, SilentWebhookIsReadAtOnceUnderNewUrl) {
-  Hooked("a");
+  HookedPool("a");
   Run(minutes(30));
   asked_.clear();
   Change("nodepools", "a", [](Json& pool) {
@@ -457,7 +388,7 @@ TEST_F(AutoscalerDeadHooksTest, SilentWebhookIsReadAtOnceUnderNewUrl) {
 }
 
 TEST_F(AutoscalerDeadHooksTest, SilentWebhooksAreReadOneAtATime) {
-  for (const char* name : {"a", "b", "c"}) Hooked(name);
+  for (const char* name : {"a", "b", "c"}) HookedPool(name);
   Run(seconds(20));
   ASSERT_EQ(asked_.size(), 3U);
   asked_.clear();
@@ -475,24 +406,6 @@ TEST_F(AutoscalerTest, WritesNothingMoreWhenNoPoolFits) {
   const size_t before = api_.writes.size();
   Run(minutes(30));
   EXPECT_EQ(api_.writes.size(), before);
-}
-
-TEST_F(AutoscalerTest, PlansSlicesOnNodesThatAreStillStarting) {
-  Pool("gpu", "5", 5);
-  Change("nodepools", "gpu", [](Json& pool) {
-    MakeObject(pool, "spec")["gpu"] = {
-        {"model", "A100-40GB"}, {"count", 1}, {"partitioning", "mig"}};
-  });
-  for (int i = 0; i < 7; ++i) {
-    const std::string name = "p" + std::to_string(i);
-    Pod(name, "1");
-    Change("pods", "ml/" + name, [](Json& pod) {
-      Json& container = MakeObject(pod, "spec")["containers"].get_array()[0];
-      MakeObject(container, "resources", "limits")["nvidia.com/mig-1g.5gb"] = "1";
-    });
-  }
-  Run(minutes(1));
-  EXPECT_EQ(Wanted("gpu"), 1);
 }
 
 }  // namespace

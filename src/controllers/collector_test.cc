@@ -1,5 +1,6 @@
 // Records that the collector reports while objects of the cluster are created, changed and deleted.
 #include "controllers/collector/fixture_test.h"
+#include "kube/testing/refuse.h"
 
 namespace nos::controllers {
 namespace {
@@ -58,6 +59,15 @@ class CollectorTest : public CollectorFixture {
                        {"resources",
                         {{"limits", {{"cpu", "500m"}, {"memory", "512Mi"}, {slice, "1"}}}}}}}}}},
          {"status", {{"phase", phase.empty() ? "Pending" : phase}, {"conditions", conditions}}}});
+  }
+  void PodOfJob() {
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", "team"},
+                {"name", "train-x"},
+                {"uid", "x"},
+                {"ownerReferences",
+                 JsonArray{{{"kind", "Job"}, {"name", "train"}, {"controller", true}}}}}}});
   }
   void Quota() {
     api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
@@ -351,13 +361,7 @@ TEST_F(CollectorTest, OmitsKindsThatMayNotBeRead) {
 
 TEST_F(CollectorTest, NewLeaderReportsJobOnceFromPodsAndObjects) {
   Job("train", false);
-  api_.Put({{"kind", "Pod"},
-            {"metadata",
-             {{"namespace", "team"},
-              {"name", "train-x"},
-              {"uid", "x"},
-              {"ownerReferences",
-               JsonArray{{{"kind", "Job"}, {"name", "train"}, {"controller", true}}}}}}});
+  PodOfJob();
   Run();
   ASSERT_EQ(Told("job").size(), 1u);
   EXPECT_EQ(WriteJson(*Find(Told("job")[0], "pods")), R"({"pending":1})");
@@ -368,17 +372,8 @@ TEST_F(CollectorTest, NewLeaderReportsJobOnceFromPodsAndObjects) {
 }
 
 TEST_F(CollectorTest, ReportsJobsOfPodsWhenJobObjectsCannotBeRead) {
-  api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
-    if (!request.path.ends_with("/jobs")) return std::nullopt;
-    return kube::ApiResponse{500, {{"kind", "Status"}, {"code", 500}, {"message", "down"}}};
-  };
-  api_.Put({{"kind", "Pod"},
-            {"metadata",
-             {{"namespace", "team"},
-              {"name", "train-x"},
-              {"uid", "x"},
-              {"ownerReferences",
-               JsonArray{{{"kind", "Job"}, {"name", "train"}, {"controller", true}}}}}}});
+  Refuse(api_, "", "/jobs", kube::HttpStatus(500));
+  PodOfJob();
   Run();
   EXPECT_TRUE(Told("job").empty()) << "job objects may still arrive";
   clock_.Advance(std::chrono::minutes(1));

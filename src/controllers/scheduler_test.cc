@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kube/testing/fake_api.h"
+#include "kube/testing/refuse.h"
 #include "reconcile/runner.h"
 #include "scheduling/framework.h"
 
@@ -214,19 +215,6 @@ TEST_F(SchedulerTest, BindsPodOnceAcrossRestart) {
   EXPECT_EQ(Binds(), 1);
 }
 
-TEST_F(SchedulerTest, PreemptsPodOfLowestPriority) {
-  Node("a", "2");
-  Pod("low", "cpu", "1", 1);
-  Pod("mid", "cpu", "1", 2);
-  Run();
-  ASSERT_EQ(NodeOf("low") + NodeOf("mid"), "aa");
-  Pod("high", "cpu", "1", 9);
-  Run();
-  EXPECT_EQ(api_.Find("pods", "ml/low"), nullptr);
-  EXPECT_NE(api_.Find("pods", "ml/mid"), nullptr);
-  EXPECT_EQ(NodeOf("high"), "a");
-}
-
 // While the victims terminate, no further pod is evicted for the preemptor, and their capacity is
 // kept for it.
 TEST_F(SchedulerTest, KeepsFreedCapacityForPreemptor) {
@@ -267,13 +255,7 @@ TEST_F(SchedulerTest, DropsNominationThatNoLongerFits) {
   Node("a", "1");
   Pod("low", "cpu", "1", 1);
   Run();
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "DELETE") {
-      answer = Result<kube::ApiResponse>(kube::ApiResponse{200, JsonObject{}, {}, {}});
-    }
-    return answer;
-  };
+  Refuse(api_, "DELETE", "", kube::ApiResponse{200, JsonObject{}, {}, {}});
   Pod("high", "cpu", "1", 9);
   Run();
   EXPECT_EQ(FindString(*api_.Find("pods", "ml/high"), "status", "nominatedNodeName"), "a");
@@ -290,14 +272,7 @@ TEST_F(SchedulerTest, RetriesFailedEviction) {
   Node("a", "1");
   Pod("low", "cpu", "1", 1);
   Run();
-  int refused = 0;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "DELETE" && ++refused == 1) {
-      answer = Result<kube::ApiResponse>(Status(Code::kUnavailable, "busy"));
-    }
-    return answer;
-  };
+  Refuse(api_, "DELETE", "", Status(Code::kUnavailable, "busy"), 1);
   Pod("high", "cpu", "1", 9);
   Run();
   clock_.Advance(std::chrono::minutes(6));

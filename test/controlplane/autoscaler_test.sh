@@ -24,10 +24,7 @@ at_end() {
   "$controlplane" down --dir "$NOS_CONTROLPLANE_DIR" >/dev/null 2>&1
   rm -rf "$plane"
 }
-"$controlplane" up --nodes 2 --dir "$NOS_CONTROLPLANE_DIR" >"$plane/up" 2>&1
-rc=$?
-[ "$rc" -eq 77 ] && cat "$plane/up" && exit 77
-[ "$rc" -eq 0 ] || fail "no control plane: $(cat "$plane/up")"
+own_plane 2 "$NOS_CONTROLPLANE_DIR" "$plane/up"
 # shellcheck source=test/controlplane/installed.sh
 . "$here/installed.sh"
 

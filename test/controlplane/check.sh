@@ -30,3 +30,43 @@ refuse() {
   grep -qE -- "$text" <<<"$out" || fail "$* : expected /$text/"
 }
 from() { "${@:2}" -f - <<<"$1"; }
+say() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
+k() { "$kubectl" "$@"; }
+# own_plane NODES [DIR] [LOG]: starts a control plane for this test in $dir; skips the test where
+# there can be none.
+own_plane() {
+  local log=${3:-$work/up}
+  "$controlplane" up --nodes "$1" --dir "${2:-$dir}" >"$log" 2>&1
+  case $? in
+    0) ;;
+    77)
+      cat "$log"
+      exit 77
+      ;;
+    *) fail "no control plane: $(cat "$log")" ;;
+  esac
+}
+# use_plane: kubectl and helm of the control plane in $dir.
+use_plane() {
+  export KUBECONFIG=$dir/kubeconfig
+  kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
+  helm=$("$controlplane" binary helm) || fail "no helm"
+}
+# within SECONDS COMMAND...: repeats the command until it succeeds.
+within() {
+  local deadline=$((SECONDS + $1))
+  shift
+  until out=$("$@" 2>&1); do
+    [ "$SECONDS" -lt "$deadline" ] || fail "never: $*"
+    sleep 0.1
+  done
+}
+# soon TEXT COMMAND...: the output, even of a failure, contains TEXT in time.
+soon() {
+  local text=$1 deadline=$((SECONDS + 90))
+  shift
+  until out=$("$@" 2>&1) || true && grep -qE -- "$text" <<<"$out"; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "$* : expected /$text/"
+    read -rt 0.05 <> <(:)
+  done
+}

@@ -23,17 +23,10 @@ end() {
   exit "$code"
 }
 trap end EXIT
-say() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
 
 export NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager kube-scheduler"
-"$controlplane" up --nodes 0 --dir "$dir" >"$work/up" 2>&1
-rc=$?
-[ "$rc" -eq 77 ] && cat "$work/up" && exit 77
-[ "$rc" -eq 0 ] || fail "no control plane: $(cat "$work/up")"
-export KUBECONFIG=$dir/kubeconfig
-kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
-helm=$("$controlplane" binary helm) || fail "no helm"
-k() { "$kubectl" "$@"; }
+own_plane 0
+use_plane
 for name in $system team; do expect created k create namespace "$name"; done
 
 say "a server, and the chart's rights and configuration for who reports to it"

@@ -48,10 +48,7 @@ EOF
 plugins=ServiceAccount,TaintNodesByCondition,DefaultTolerationSeconds
 export NOS_FLAGS_KUBE_APISERVER="--disable-admission-plugins=$plugins"
 export NOS_FLAGS_KUBE_SCHEDULER="--config=$work/kube-scheduler.yaml"
-"$controlplane" up --nodes 0 --dir "$dir" >"$work/up" 2>&1
-rc=$?
-[ "$rc" -eq 77 ] && cat "$work/up" && exit 77
-[ "$rc" -eq 0 ] || fail "no control plane: $(cat "$work/up")"
+own_plane 0
 kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
 k() { "$kubectl" --kubeconfig "$dir/kubeconfig" "$@"; }
 

@@ -35,15 +35,6 @@ asks() {
   printf -- '\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s}\nspec:\n  hostIPC: true\n' "$1" "$team"
   printf '  containers:\n  - {name: main, image: example/any, resources: {limits: {%s: %s}}}\n' "$2" "${3:-1}"
 }
-# soon TEXT COMMAND...: the output contains TEXT in time.
-soon() {
-  local text=$1 deadline=$((SECONDS + 60))
-  shift
-  until out=$("$@" 2>&1) || true && grep -qE -- "$text" <<<"$out"; do
-    [ "$SECONDS" -lt "$deadline" ] || fail "$* : expected /$text/"
-    read -rt 0.05 <> <(:)
-  done
-}
 at_end() {
   local file
   for file in "$work"/mps-*/*/nvidia-cuda-mps-control.pid; do

@@ -19,8 +19,6 @@ work=$(mktemp -d)
 chmod 755 "$work"
 node=image-$$ system=image-system-$$ team=team-image-$$
 export KUBECONFIG=$dir/kubeconfig
-k() { "$kubectl" "$@"; }
-say() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
 kubelet=
 finish() {
   local code=$?

@@ -20,8 +20,6 @@ nvml=$build/test/doubles/nvml/libnvidia-ml.so.1
 work=$(mktemp -d)
 system=nos-e2e-$$ team=team-e2e-$$
 export KUBECONFIG=$dir/kubeconfig
-k() { "$kubectl" "$@"; }
-say() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
 
 declare -A pid
 # start NAME COMMAND...: runs it in the background, its output in a file with that name.

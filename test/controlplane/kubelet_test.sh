@@ -18,8 +18,6 @@ helm=$("$controlplane" binary helm) || fail "no helm"
 work=$(mktemp -d)
 node=kubelet-$$ team=team-kubelet-$$
 export KUBECONFIG=$dir/kubeconfig NOS_NVML_DOUBLE_STATE=$work/gpus.json
-k() { "$kubectl" "$@"; }
-say() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
 
 declare -A pid
 finish() {

@@ -67,15 +67,6 @@ share() {
   printf -- '\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s}\nspec:\n  hostIPC: true\n' "$1" "$team"
   printf '  containers:\n  - {name: main, image: example/any, resources: {limits: {nvidia.com/gpu-%sgb: 1}}}\n' "$2"
 }
-# soon TEXT COMMAND...: the output contains TEXT in time.
-soon() {
-  local text=$1 deadline=$((SECONDS + 60))
-  shift
-  until out=$("$@" 2>&1) || true && grep -qE -- "$text" <<<"$out"; do
-    [ "$SECONDS" -lt "$deadline" ] || fail "$* : expected /$text/"
-    read -rt 0.05 <> <(:)
-  done
-}
 key() { k get node gpu-2 -o jsonpath='<{.metadata.labels.nvidia\.com/device-plugin\.config}>'; }
 status() { k get node gpu-2 -o json | grep -oE '"nos.nebuly.com/status-(layout|holders)-[01]": "[^"]*"'; }
 

@@ -63,15 +63,6 @@ restarted_once() {
 shows() {
   expect 'condition met' k wait node/gpu-1 --for=jsonpath="{.metadata.annotations.nos\.nebuly\.com/${1//./\\.}}=$2" --timeout 90s
 }
-# soon TEXT COMMAND...: the output, even of a failure, contains TEXT in time.
-soon() {
-  local text=$1 deadline=$((SECONDS + 90))
-  shift
-  until out=$("$@" 2>&1) || true && grep -qE -- "$text" <<<"$out"; do
-    [ "$SECONDS" -lt "$deadline" ] || fail "$* : expected /$text/"
-    read -rt 0.05 <> <(:)
-  done
-}
 # The answer of the agent's /readyz. (kubectl omits the text of a failure.)
 ready() {
   printf 'GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3

@@ -19,26 +19,10 @@ end() {
   exit "$code"
 }
 trap end EXIT
-say() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
 
 export NOS_FLAGS_KUBE_APISERVER="--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,DefaultTolerationSeconds"
-"$controlplane" up --nodes 0 --dir "$dir" >"$work/up" 2>&1
-rc=$?
-[ "$rc" -eq 77 ] && cat "$work/up" && exit 77
-[ "$rc" -eq 0 ] || fail "no control plane: $(cat "$work/up")"
-export KUBECONFIG=$dir/kubeconfig
-kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
-helm=$("$controlplane" binary helm) || fail "no helm"
-k() { "$kubectl" "$@"; }
-# within SECONDS COMMAND...: repeats the command until it succeeds.
-within() {
-  local deadline=$((SECONDS + $1))
-  shift
-  until out=$("$@" 2>&1); do
-    [ "$SECONDS" -lt "$deadline" ] || fail "never: $*"
-    sleep 0.1
-  done
-}
+own_plane 0
+use_plane
 
 chart=$(dirname "$controlplane")/../deploy/helm/nos
 "$helm" template nos "$chart" -n nos-system --kube-version 1.34.2 -s templates/crds.yaml >"$work/crds.yaml" || fail "no definitions"

@@ -30,8 +30,5 @@ export NOS_FLAGS_KUBE_CONTROLLER_MANAGER
 export NOS_FLAGS_KUBE_SCHEDULER="--config=$config --vmodule=schedule_one=10"
 of_both=$(dirname "$(readlink -f "$0")")/scheduler_differential/kube-scheduler.yaml
 sed "s|KUBECONFIG|$dir/kube-scheduler.kubeconfig|" "$of_both" >"$config"
-"$controlplane" up --nodes 0 --dir "$dir" >"$work/up" 2>&1
-rc=$?
-[ "$rc" -eq 77 ] && cat "$work/up" && exit 77
-[ "$rc" -eq 0 ] || fail "no control plane: $(cat "$work/up")"
+own_plane 0
 "$binary" --config "$of_both" --plane "$dir" "$@"

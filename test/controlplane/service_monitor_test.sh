@@ -32,7 +32,6 @@ end() {
   rm -rf "$work"
 }
 trap end EXIT
-k() { "$kubectl" "$@"; }
 # render FILE ARGUMENTS...
 render() {
   "$helm" template nos "$chart" -n "$namespace" --kube-version 1.28.0 \

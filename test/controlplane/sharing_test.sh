@@ -34,15 +34,6 @@ share() {
     "${3:-hostIPC: true}" "$2"
 }
 annotation() { k get node gpu-2 -o jsonpath="{.metadata.annotations.nos\.nebuly\.com/${1//./\\.}}"; }
-# soon TEXT COMMAND...: the output contains TEXT in time.
-soon() {
-  local text=$1 deadline=$((SECONDS + 60))
-  shift
-  until out=$("$@" 2>&1) || true && grep -qE -- "$text" <<<"$out"; do
-    [ "$SECONDS" -lt "$deadline" ] || fail "$* : expected /$text/"
-    read -rt 0.05 <> <(:)
-  done
-}
 # The process ids of the running daemons.
 daemons() {
   local pid

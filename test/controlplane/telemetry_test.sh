@@ -11,7 +11,6 @@ dir=$NOS_CONTROLPLANE_DIR
 export KUBECONFIG=$dir/kubeconfig
 [ -f "$KUBECONFIG" ] || { echo "skipped: there is no control plane"; exit 77; }
 kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
-k() { "$kubectl" "$@"; }
 server='' a=telemetry-a-$$ b=telemetry-b-$$ # others may still be terminating
 end() {
   local code=$?

@@ -3,7 +3,6 @@
 
 #include "agent/loop/fixture_test.h"
 #include "agent/node/divided_instances.h"
-#include "base/random.h"
 #include "device/mig_parts.h"
 #include "device/mps_gpus.h"
 #include "device/plain_gpus.h"
@@ -11,7 +10,7 @@
 namespace nos::agent {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::Contains;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -72,8 +71,7 @@ class AgentDividedTest : public AgentTest {
 TEST_F(AgentDividedTest, DividesInstancesIntoRequestedParts) {
   Run();
   EXPECT_EQ(Annotation("status-model-0"), "H100-80GB+3g.40gb.mps2+3g.40gb.mps4+GPU+TIME-4");
-  Plan("1", {{0, "1g.10gb@0,3g.40gb.mps4@4,3g.40gb.mps4@6"}, {1, "gpu@0"}});
-  Run(seconds(60));
+  Apply("1", {{0, "1g.10gb@0,3g.40gb.mps4@4,3g.40gb.mps4@6"}, {1, "gpu@0"}});
   EXPECT_EQ(Annotation("status-layout-0"),
             "1g.10gb@0:free,3g.40gb.mps4@4:free,3g.40gb.mps4@6:free");
   EXPECT_EQ(Annotation("status-gpu-0-3g.40gb.mps4-free"), "2");
@@ -81,67 +79,45 @@ TEST_F(AgentDividedTest, DividesInstancesIntoRequestedParts) {
   EXPECT_EQ(Allocatable("3g.40gb.mps4"), 2);
   EXPECT_EQ(Allocatable("3g.40gb"), 0);
   EXPECT_THAT(boards_.Truth(0), SizeIs(2));
-  Plan("2", {{0, "3g.40gb@4"}, {1, "3g.40gb.mps2@0"}});
-  Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "3g.40gb.mps2@0:free");
+  Apply("2", {{0, "3g.40gb@4"}, {1, "3g.40gb.mps2@0"}});
+  EXPECT_THAT(Layouts(), ::testing::ElementsAre("3g.40gb@4:free", "3g.40gb.mps2@0:free"));
   EXPECT_TRUE(kubelet_.Offers(Mig(0)));
   EXPECT_TRUE(kubelet_.Offers(Part(1, 2, 0)));
   EXPECT_FALSE(kubelet_.Offers(Mig(1)));
-  Plan("3", {{1, "3g.40gb.mps4@1"}});
-  Run(seconds(60));
+  Apply("3", {{1, "3g.40gb.mps4@1"}});
   EXPECT_EQ(Annotation("status-layout-1"), "3g.40gb.mps4@1:free");
 }
 
 TEST_F(AgentDividedTest, KeepsInstanceOfWhichAPodHoldsAPart) {
   Run();
-  Plan("1", {{0, "3g.40gb.mps4@4,3g.40gb.mps4@5"}});
-  Run(seconds(60));
+  Apply("1", {{0, "3g.40gb.mps4@4,3g.40gb.mps4@5"}});
   const std::string mig = Mig(0);
   Hold("quarter", kQuarter, Part(0, 4, 1));
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb.mps4@4:free,3g.40gb.mps4@5:used");
   EXPECT_EQ(Annotation("status-holders-0"), "3g.40gb.mps4@5=ml/quarter");
-  Plan("2", {{0, "3g.40gb@4,4g.40gb@0"}});
-  Run(seconds(120));
+  Apply("2", {{0, "3g.40gb@4,4g.40gb@0"}}, seconds(120));
   EXPECT_EQ(Annotation("status-layout-0"), "4g.40gb@0:free,3g.40gb.mps4@5:used");
-  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("InUse"));
-  Plan("3", {{0, "3g.40gb.mps4@5,3g.40gb.mps4@7"}});
-  Run(seconds(60));
+  EXPECT_THAT(Obstacles(), Contains("InUse"));
+  Apply("3", {{0, "3g.40gb.mps4@5,3g.40gb.mps4@7"}});
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb.mps4@5:used,3g.40gb.mps4@7:free");
   EXPECT_EQ(Mig(0), mig);
   End("quarter");
-  Plan("4", {{0, "3g.40gb@4"}});
-  Run(seconds(120));
+  Apply("4", {{0, "3g.40gb@4"}}, seconds(120));
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
-}
-
-TEST_F(AgentDividedTest, NewAgentKnowsPartsThatPodsHold) {
-  Run();
-  Plan("1", {{0, "3g.40gb.mps4@4,3g.40gb.mps4@5"}});
-  Run(seconds(60));
-  const std::string mig = Mig(0);
-  Hold("quarter", kQuarter, Part(0, 4, 1));
-  Run();
-  Start();
-  Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb.mps4@4:free,3g.40gb.mps4@5:used");
-  EXPECT_EQ(Mig(0), mig);
 }
 
 // A kubelet that has just started reports for a moment that no pod holds a device. The instance
 // then looks undivided and free.
 TEST_F(AgentDividedTest, DestroysNoInstanceWhileKubeletListsNoHolders) {
   Run();
-  Plan("1", {{0, "3g.40gb.mps4@5"}});
-  Run(seconds(60));
+  Apply("1", {{0, "3g.40gb.mps4@5"}});
   const std::string mig = Mig(0), part = Part(0, 4, 1);
   Hold("quarter", kQuarter, part);
   Run();
   kubelet_.Remove("ml", "quarter");
   Start();
-  Plan("2", {{0, "1g.10gb@6"}});
-  Run(seconds(60));
+  Apply("2", {{0, "1g.10gb@6"}});
   ASSERT_THAT(boards_.Truth(0), SizeIs(1));
   EXPECT_EQ(Mig(0), mig);
   for (const kubelet::OfferedDevice& device : kubelet_.offer()) {
@@ -157,13 +133,11 @@ TEST_F(AgentDividedTest, DestroysNoInstanceWhileKubeletListsNoHolders) {
 
 TEST_F(AgentDividedTest, LeavingHybridModeKeepsInstanceWithHeldPart) {
   Run();
-  Plan("1", {{0, "3g.40gb.mps4@5"}});
-  Run(seconds(60));
+  Apply("1", {{0, "3g.40gb.mps4@5"}});
   Hold("quarter", kQuarter, Part(0, 4, 1));
   Run();
   Label("mig");
-  Plan("2", {{0, "7g.80gb@0"}});
-  Run(seconds(120));
+  Apply("2", {{0, "7g.80gb@0"}}, seconds(120));
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:used") << "the whole instance";
   End("quarter");
   Run(seconds(120));
@@ -176,8 +150,7 @@ TEST_F(AgentDividedTest, OffersNoInstanceOfWhichAPodHoldsAPart) {
     SCOPED_TRACE(mode);
     Label("hybrid");
     Run();
-    Plan("1", {{0, "3g.40gb.mps4@5"}});
-    Run(seconds(60));
+    Apply("1", {{0, "3g.40gb.mps4@5"}});
     const std::string mig = Mig(0);
     Hold("quarter", kQuarter, Part(0, 4, 1));
     Run();
@@ -195,8 +168,7 @@ TEST_F(AgentDividedTest, OffersNoInstanceOfWhichAPodHoldsAPart) {
 
 TEST_F(AgentDividedTest, OffersNoInstanceWithHeldPartOfRemovedKind) {
   Run();
-  Plan("1", {{0, "3g.40gb.mps4@5"}});
-  Run(seconds(60));
+  Apply("1", {{0, "3g.40gb.mps4@5"}});
   const std::string mig = Mig(0);
   Hold("quarter", kQuarter, Part(0, 4, 1));
   for (const std::vector<gpu::InstancePart>& parts :
@@ -209,8 +181,7 @@ TEST_F(AgentDividedTest, OffersNoInstanceWithHeldPartOfRemovedKind) {
     EXPECT_EQ(Mig(0), mig);
   }
   End("quarter");
-  Plan("2", {{0, "3g.40gb@4"}});
-  Run(seconds(60));
+  Apply("2", {{0, "3g.40gb@4"}});
   EXPECT_TRUE(MayBeGiven(mig));
 }
 
@@ -229,38 +200,14 @@ TEST_F(AgentDividedTest, ConvergesFromAnyState) {
   for (uint64_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
-    std::map<std::string, std::string> held;  // pod -> device
-    for (int step = 0; step < 6; ++step) {
-      Plan(
-          std::to_string(1000 * (seed + 1) + static_cast<uint64_t>(step)),
-          {{0, layouts[random.Below(layouts.size())]}, {1, layouts[random.Below(layouts.size())]}});
-      Run(milliseconds(random.Below(40'000)));
-      for (const auto& device : kubelet_.offer()) {
-        const bool taken = std::ranges::any_of(
-            held, [&](const auto& entry) { return entry.second == device.device_id; });
-        const std::string resource = device.resource.substr(std::string("nvidia.com/").size());
-        if (taken || !random.Chance(0.4) || !resource.starts_with("mig-")) continue;
-        const std::string pod = "p" + std::to_string(step) + "-" + std::to_string(held.size());
-        held[pod] = device.device_id;
-        Hold(pod, resource, device.device_id);
-      }
-      if (random.Chance(0.3)) Start();
-      Run(milliseconds(random.Below(20'000)));
-      for (const auto& [pod, device] : held) {
-        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " disappeared";
-      }
-      std::erase_if(held, [&](const auto& entry) {
-        const bool ends = random.Chance(0.5);
-        if (ends) End(entry.first);
-        return ends;
-      });
-    }
-    for (const auto& [pod, device] : held) End(pod);
+    RunAtRandom(
+        random, seed, layouts,
+        [](const auto& device) { return device.resource.starts_with("nvidia.com/mig-"); },
+        [this] { Start(); });
     const std::string plan = std::to_string(1000 * (seed + 1) + 999);
-    Plan(plan, {{0, "3g.40gb.mps4@1,3g.40gb.mps4@4"}, {1, "3g.40gb@4"}});
-    Run(seconds(300));
-    EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb.mps4@1:free,3g.40gb.mps4@4:free");
-    EXPECT_EQ(Annotation("status-layout-1"), "3g.40gb@4:free");
+    Apply(plan, {{0, "3g.40gb.mps4@1,3g.40gb.mps4@4"}, {1, "3g.40gb@4"}}, seconds(300));
+    EXPECT_THAT(Layouts(), ::testing::ElementsAre("3g.40gb.mps4@1:free,3g.40gb.mps4@4:free",
+                                                  "3g.40gb@4:free"));
     EXPECT_EQ(Annotation("status-partitioning-plan"), plan);
   }
 }

@@ -1,5 +1,6 @@
 // Destroying instances: how the agent drains them, and which devices in use it keeps.
 #include "agent/loop/fixture_test.h"
+#include "kube/testing/refuse.h"
 #include "reconcile/testing/slow_watches.h"
 
 namespace nos::agent {
@@ -26,8 +27,7 @@ TEST_F(AgentTest, WithdrawsInstanceFromOfferBeforeDestroyingIt) {
   // The kubelet hands out the device while it adopts the new offer.
   kubelet_.on_offer = [&] { kubelet_.on_offer = [this] { ReportAllocatable(); }; };
   ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run();
+  Apply("7", {{0, "7g.40gb@0"}}, seconds(30));
   EXPECT_EQ(destroyed_, 0);
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used");
 }
@@ -109,8 +109,7 @@ TEST_F(AgentTest, RaisesAllocatableOnceKubeletHasAdoptedNewSlice) {
   kubelet_reports_ = false;
   Run();
   kubelet_.slow = true;
-  Plan("7", {{0, "1g.5gb@0"}});
-  Run(seconds(3));
+  Apply("7", {{0, "1g.5gb@0"}}, seconds(3));
   EXPECT_EQ(Allocatable("1g.5gb"), 0);
   kubelet_.slow = false;
   Run(seconds(1));
@@ -143,8 +142,7 @@ TEST_F(AgentTest, KeepsUsedInstanceWhileRestartedKubeletListsNoHolders) {
   Admitted(pod);
   Run();
   kubelet_.forgetful = true;
-  Plan("7", {{0, "1g.5gb@0"}});
-  Run(seconds(3));
+  Apply("7", {{0, "1g.5gb@0"}}, seconds(3));
   EXPECT_EQ(destroyed_, 0);
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
   Restart();  // an agent that has not observed the pod's device
@@ -216,13 +214,8 @@ TEST_F(AgentTest, ReadsNodeUncachedBeforeWithdrawingInstance) {
 TEST_F(AgentTest, DestroysAfterDrainTimeoutIfNodeStatusCannotBeWritten) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.path.ends_with("/status")) answer = Status(Code::kPermission, "no");
-    return answer;
-  };
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(seconds(10));
+  Refuse(api_, "", "/status", Status(Code::kPermission, "no"));
+  Apply("7", {{0, "7g.40gb@0"}}, seconds(10));
   EXPECT_EQ(destroyed_, 0);
   EXPECT_EQ(Annotation("status-partitioning-plan"), "");
   Run(seconds(20));
@@ -250,8 +243,7 @@ TEST_F(AgentTest, DestroysNothingWhileKubeletDoesNotAnswer) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
   kubelet_.down = true;
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(seconds(60));
+  Apply("7", {{0, "7g.40gb@0"}});
   EXPECT_EQ(destroyed_, 0);
   kubelet_.down = false;
   Run(seconds(60));
@@ -264,8 +256,7 @@ TEST_F(AgentTest, OffersAgainAfterAnOfferWithoutAnswer) {
   ASSERT_TRUE(kubelet_.Offers(instance.uuid));
   kubelet_.mute = true;
   kubelet_reports_ = false;
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(seconds(1));
+  Apply("7", {{0, "7g.40gb@0"}}, seconds(1));
   ASSERT_FALSE(kubelet_.Offers(instance.uuid)) << "withdrawn, although the call failed";
   kubelet_.mute = false;
   Plan("8", {{0, "1g.5gb@0"}});  // the slice is wanted again, as in the last confirmed offer
@@ -297,8 +288,7 @@ TEST_F(AgentTest, PodDoesNotInheritDevicesOfEarlierPodWithSameName) {
   Run(seconds(3600));
   EXPECT_NE(Annotation("status-layout-0").find("free"), std::string::npos)
       << Annotation("status-layout-0");
-  Plan("7", {{0, "1g.5gb@1,3g.20gb@4"}});
-  Run(seconds(60));
+  Apply("7", {{0, "1g.5gb@1,3g.20gb@4"}});
 }
 
 TEST_F(AgentTest, PartitionsOtherGpusWhileOneIsLost) {
@@ -313,8 +303,7 @@ TEST_F(AgentTest, PartitionsOtherGpusWhileOneIsLost) {
   gpus_.Lose(0);
   Run();
   EXPECT_EQ(Annotation("status-layout-1"), "1g.5gb@0:free");
-  Plan("7", {{1, "7g.40gb@0"}});
-  Run(seconds(600));
+  Apply("7", {{1, "7g.40gb@0"}}, seconds(600));
   EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free") << Annotation("partitioning-result");
 }
 
@@ -327,8 +316,7 @@ TEST_F(AgentTest, EndedInitContainerKeepsAtMostOneSlice) {
       BoundPod("a", "u1", JsonArray{Asking("init", "1")}, JsonArray{JsonObject{{"name", "main"}}}));
   Admitted("a");
   Run(seconds(60));
-  Plan("7", {{0, "1g.5gb@0,3g.20gb@4"}});
-  Run(seconds(600));
+  Apply("7", {{0, "1g.5gb@0,3g.20gb@4"}}, seconds(600));
   EXPECT_EQ(destroyed_, 5) << Annotation("partitioning-result");
 }
 
@@ -340,14 +328,12 @@ TEST_F(AgentTest, LeavesNewSlicesToKubeletIfPluginCannotWithdraw) {
   Run();
   ReportAllocatable();
   ASSERT_EQ(Allocatable("1g.5gb"), 1);
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run();
+  Apply("7", {{0, "7g.40gb@0"}}, seconds(30));
   kubelet_.slow = true;
   kubelet_.down = false;
   // NVIDIA's plugin is restarting: Offer returns kUnavailable.
   kubelet_.mute = true;
-  Plan("8", {{1, "1g.5gb@0"}});
-  Run(seconds(3));
+  Apply("8", {{1, "1g.5gb@0"}}, seconds(3));
   EXPECT_EQ(Allocatable("1g.5gb"), 0) << "the kubelet does not have it yet";
 }
 
@@ -355,12 +341,10 @@ TEST_F(AgentTest, DoesNotOverwriteAllocatableThatKubeletHasChanged) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   kubelet_reports_ = false;
   Run();
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run();
+  Apply("7", {{0, "7g.40gb@0"}}, seconds(30));
   ASSERT_EQ(Allocatable("1g.5gb"), 0);
   kubelet_.slow = true;
-  Plan("8", {{1, "1g.5gb@0"}});
-  Run(seconds(3));
+  Apply("8", {{1, "1g.5gb@0"}}, seconds(3));
   ReportAllocatable();  // the kubelet syncs between two calls of the agent
   kubelet_.slow = false;
   Run();

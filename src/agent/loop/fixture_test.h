@@ -3,15 +3,21 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/random.h"
 #include "device/sim_gpus.h"
 #include "kube/testing/fake_api.h"
 #include "kubelet/testing/fake_kubelet.h"
 #include "reconcile/node_write.h"
+#include "reconcile/plan_result.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
 
@@ -113,6 +119,56 @@ class AgentTest : public ::testing::Test {
     }
     Annotate("spec-partitioning-plan", id);
   }
+  // Runs the agent for this time after the plan.
+  void Apply(const std::string& id, const std::map<int, std::string>& layouts,
+             Duration time = seconds(60)) {
+    Plan(id, layouts);
+    Run(time);
+  }
+  // Plans, pods and restarts of the agent at random. No device that a pod holds disappears. A pod
+  // may get the devices for which `may_get` is true.
+  void RunAtRandom(Random& random, uint64_t seed, const std::vector<std::string>& layouts,
+                   const std::function<bool(const kubelet::OfferedDevice&)>& may_get,
+                   const std::function<void()>& restart) {
+    const auto layout = [&] { return layouts[random.Below(layouts.size())]; };
+    std::map<std::string, std::string> held;  // pod -> device
+    for (int step = 0; step < 6; ++step) {
+      Apply(std::to_string(1000 * (seed + 1) + static_cast<uint64_t>(step)),
+            {{0, layout()}, {1, layout()}}, milliseconds(random.Below(40'000)));
+      for (const auto& device : kubelet_.offer()) {
+        const bool taken = std::ranges::any_of(
+            held, [&](const auto& entry) { return entry.second == device.device_id; });
+        if (taken || !may_get(device) || !random.Chance(0.35)) continue;
+        const std::string pod = "p" + std::to_string(step) + "-" + std::to_string(held.size());
+        held[pod] = device.device_id;
+        Hold(pod, device.resource.substr(std::string("nvidia.com/").size()), device.device_id);
+      }
+      if (random.Chance(0.3)) restart();
+      Run(milliseconds(random.Below(20'000)));
+      for (const auto& [pod, device] : held) {
+        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " disappeared";
+      }
+      std::erase_if(held, [&](const auto& entry) {
+        const bool ends = random.Chance(0.5);
+        if (ends) End(entry.first);
+        return ends;
+      });
+    }
+    for (const auto& [pod, device] : held) End(pod);
+  }
+  // Codes of what kept the agent from carrying out its last plan.
+  std::vector<std::string> Obstacles() {
+    std::vector<std::string> codes;
+    const auto result = reconcile::ReadPlanResult(Annotation("partitioning-result"));
+    if (!result.ok()) return {"no result"};
+    for (const gpu::Obstacle& obstacle : result->obstacles) codes.push_back(obstacle.code);
+    return codes;
+  }
+  // The layouts that the node reports.
+  std::vector<std::string> Layouts() {
+    return {Annotation("status-layout-0"), Annotation("status-layout-1")};
+  }
+  int CountEvents(std::string_view reason) { return reconcile::testing::CountEvents(api_, reason); }
   std::string Annotation(const std::string& key) {
     return reconcile::testing::NodeAnnotation(api_, kNode, key);
   }

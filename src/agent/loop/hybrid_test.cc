@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include "agent/loop/fixture_test.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "device/mps_gpus.h"
 #include "device/plain_gpus.h"
@@ -10,6 +9,8 @@
 namespace nos::agent {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class AgentHybridTest : public AgentTest {
@@ -48,91 +49,64 @@ TEST_F(AgentHybridTest, ReportsModelAndAlternativeModelOfEachGpu) {
 
 TEST_F(AgentHybridTest, SwitchesEachGpuToRequestedMode) {
   Run();
-  Plan("1", {{0, "3g.40gb@4,1g.10gb@0"}, {1, "10gb@0,20gb@1"}});
-  Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.10gb@0:free,3g.40gb@4:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "10gb@0:free,20gb@1:free");
+  Apply("1", {{0, "3g.40gb@4,1g.10gb@0"}, {1, "10gb@0,20gb@1"}});
+  EXPECT_THAT(Layouts(), ElementsAre("1g.10gb@0:free,3g.40gb@4:free", "10gb@0:free,20gb@1:free"));
   EXPECT_EQ(Annotation("status-model-1"), "MPS-79GB");
   EXPECT_EQ(Annotation("status-other-model-1"), "H100-80GB+GPU+TIME-4");
   EXPECT_EQ(Annotation("status-partitioning-plan"), "1");
   EXPECT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kExclusiveProcess);
 
-  Plan("2", {{0, "gpu@0"}, {1, "shared@0,shared@4"}});
-  Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@4:free");
+  Apply("2", {{0, "gpu@0"}, {1, "shared@0,shared@4"}});
+  EXPECT_THAT(Layouts(), ElementsAre("gpu@0:free", "shared@0:free,shared@4:free"));
   EXPECT_EQ(Annotation("status-gpu-1-shared-free"), "2");
   EXPECT_FALSE(boards_.Info(0).mig_enabled);
   EXPECT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kDefault);
   EXPECT_TRUE(kubelet_.Offers(Uuid(0)));
   EXPECT_TRUE(kubelet_.Offers(Uuid(1) + "::time::4"));
 
-  Plan("3", {{0, "39gb@5"}, {1, "7g.80gb@0"}});
-  Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "39gb@5:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "7g.80gb@0:free");
+  Apply("3", {{0, "39gb@5"}, {1, "7g.80gb@0"}});
+  EXPECT_THAT(Layouts(), ElementsAre("39gb@5:free", "7g.80gb@0:free"));
   EXPECT_FALSE(kubelet_.Offers(Uuid(0)));
 }
 
 TEST_F(AgentHybridTest, GpuWithUsedDevicesKeepsItsMode) {
   Run();
-  Plan("1", {{0, "gpu@0"}, {1, "shared@0,shared@2"}});
-  Run(seconds(60));
+  Apply("1", {{0, "gpu@0"}, {1, "shared@0,shared@2"}});
   Hold("whole", "gpu", Uuid(0));
   Hold("turn", "gpu.shared", Uuid(1) + "::time::2");
   Run();
-  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
-  EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@2:used");
+  EXPECT_THAT(Layouts(), ElementsAre("gpu@0:used", "shared@0:free,shared@2:used"));
   EXPECT_EQ(Annotation("status-holders-0"), "gpu@0=ml/whole");
-  Plan("2", {{0, "3g.40gb@4"}, {1, "20gb@0"}});
-  Run(seconds(60));
+  Apply("2", {{0, "3g.40gb@4"}, {1, "20gb@0"}});
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
   EXPECT_EQ(Annotation("status-layout-1"), "shared@2:used") << "free slices are removed";
-  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("InUse"));
+  EXPECT_THAT(Obstacles(), Contains("InUse"));
   End("whole");
   End("turn");
   Run(seconds(120));
-  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "20gb@0:free");
-}
-
-TEST_F(AgentHybridTest, NewAgentKnowsDevicesThatPodsHold) {
-  Run();
-  Plan("1", {{0, "gpu@0"}, {1, "shared@0,shared@2"}});
-  Run(seconds(60));
-  Hold("whole", "gpu", Uuid(0));
-  Hold("turn", "gpu.shared", Uuid(1) + "::time::2");
-  Run();
-  Start();
-  Run();
-  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
-  EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@2:used");
+  EXPECT_THAT(Layouts(), ElementsAre("3g.40gb@4:free", "20gb@0:free"));
 }
 
 // In exclusive mode a GPU serves one process at a time, so time slices would not work.
 TEST_F(AgentHybridTest, NewAgentResetsComputeModeOfSharedGpu) {
   Run();
-  Plan("1", {{0, "10gb@0"}});
-  Run();
+  Apply("1", {{0, "10gb@0"}}, seconds(30));
   ASSERT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kExclusiveProcess);
   Start();
-  Plan("2", {{0, "shared@0,shared@2"}});
-  Run(seconds(60));
+  Apply("2", {{0, "shared@0,shared@2"}});
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@2:free");
   EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
 }
 
 TEST_F(AgentHybridTest, AgentWithoutMpsResetsComputeModeOnceSharesAreFree) {
   Run();
-  Plan("1", {{0, "10gb@0"}, {1, "20gb@0"}});
-  Run(seconds(60));
+  Apply("1", {{0, "10gb@0"}, {1, "20gb@0"}});
   Hold("share", "gpu-10gb", Uuid(0) + "::10::0");
   Run();
   ASSERT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kExclusiveProcess);
   mps_ = false;
   Start();
-  Plan("2", {{0, "shared@0"}, {1, "shared@0,shared@2"}});
-  Run(seconds(60));
+  Apply("2", {{0, "shared@0"}, {1, "shared@0,shared@2"}});
   EXPECT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kDefault);
   EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@2:free");
   EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kExclusiveProcess);
@@ -146,20 +120,17 @@ TEST_F(AgentHybridTest, AgentWithoutMpsResetsComputeModeOnceSharesAreFree) {
 // A kubelet that has just started reports for a moment that no pod holds a device.
 TEST_F(AgentHybridTest, SwitchesNothingWhileKubeletListsNoHolders) {
   Run();
-  Plan("1", {{0, "gpu@0"}});
-  Run(seconds(60));
+  Apply("1", {{0, "gpu@0"}});
   Hold("whole", "gpu", Uuid(0));
   Run();
-  Plan("2", {{0, "3g.40gb@4"}, {1, "10gb@0"}});
-  Run();
+  Apply("2", {{0, "3g.40gb@4"}, {1, "10gb@0"}}, seconds(30));
   kubelet_.Remove("ml", "whole");
   Start();
   Run(seconds(60));
   EXPECT_FALSE(boards_.Info(0).mig_enabled);
   Hold("whole", "gpu", Uuid(0));
   Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
-  EXPECT_EQ(Annotation("status-layout-1"), "10gb@0:free");
+  EXPECT_THAT(Layouts(), ElementsAre("gpu@0:used", "10gb@0:free"));
 }
 
 TEST_F(AgentHybridTest, ReportsObstacleWhenMigCannotBeEnabled) {
@@ -168,8 +139,7 @@ TEST_F(AgentHybridTest, ReportsObstacleWhenMigCannotBeEnabled) {
                                                                 : device::SimFault::kNone;
   };
   Run();
-  Plan("1", {{0, "3g.40gb@4"}, {1, "gpu@0"}});
-  Run(seconds(300));
+  Apply("1", {{0, "3g.40gb@4"}, {1, "gpu@0"}}, seconds(300));
   EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("\"gpu\":0"));
 }
@@ -184,49 +154,17 @@ TEST_F(AgentHybridTest, ConvergesFromAnyState) {
                                             "1g.10gb@0,3g.40gb@4",
                                             "10gb@0,20gb@1",
                                             "70gb@3"};
-  const auto resource_of = [](const std::string& id) {
-    if (id.find("::time::") != std::string::npos) return std::string("gpu.shared");
-    const size_t mark = id.find("::");
-    if (mark != std::string::npos) {
-      return "gpu-" + id.substr(mark + 2, id.rfind("::") - mark - 2) + "gb";
-    }
-    return std::string("gpu");
-  };
   Run();
   for (uint64_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
-    std::map<std::string, std::string> held;  // pod -> device
-    for (int step = 0; step < 6; ++step) {
-      Plan(
-          std::to_string(1000 * (seed + 1) + static_cast<uint64_t>(step)),
-          {{0, layouts[random.Below(layouts.size())]}, {1, layouts[random.Below(layouts.size())]}});
-      Run(milliseconds(random.Below(40'000)));
-      for (const auto& device : kubelet_.offer()) {
-        if (!random.Chance(0.3) || device.device_id.starts_with("MIG-")) continue;
-        const std::string pod = "p" + std::to_string(step) + "-" + std::to_string(held.size());
-        const bool taken = std::ranges::any_of(
-            held, [&](const auto& entry) { return entry.second == device.device_id; });
-        if (taken) continue;
-        held[pod] = device.device_id;
-        Hold(pod, resource_of(device.device_id), device.device_id);
-      }
-      if (random.Chance(0.3)) Start();
-      Run(milliseconds(random.Below(20'000)));
-      for (const auto& [pod, device] : held) {
-        ASSERT_TRUE(kubelet_.Offers(device)) << device << " of " << pod << " disappeared";
-      }
-      std::erase_if(held, [&](const auto& entry) {
-        const bool ends = random.Chance(0.5);
-        if (ends) End(entry.first);
-        return ends;
-      });
-    }
-    for (const auto& [pod, device] : held) End(pod);
+    RunAtRandom(
+        random, seed, layouts,
+        [](const auto& device) { return !device.device_id.starts_with("MIG-"); },
+        [this] { Start(); });
     const std::string plan = std::to_string(1000 * (seed + 1) + 999);
     const std::string first = layouts[1 + random.Below(layouts.size() - 1)];
-    Plan(plan, {{0, first}, {1, "gpu@0"}});
-    Run(seconds(300));
+    Apply(plan, {{0, first}, {1, "gpu@0"}}, seconds(300));
     EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
     EXPECT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kDefault);
     std::string there = Annotation("status-layout-0");
@@ -238,14 +176,12 @@ TEST_F(AgentHybridTest, ConvergesFromAnyState) {
 
 TEST_F(AgentHybridTest, LeavingHybridModeKeepsHeldDevices) {
   Run();
-  Plan("1", {{0, "shared@0,shared@2"}, {1, "10gb@0"}});
-  Run(seconds(60));
+  Apply("1", {{0, "shared@0,shared@2"}, {1, "10gb@0"}});
   Hold("turn", "gpu.shared", Uuid(0) + "::time::2");
   Run();
   Label("mig");
   Run(seconds(60));
-  Plan("2", {{0, "3g.40gb@4"}, {1, "3g.40gb@4"}});
-  Run(seconds(120));
+  Apply("2", {{0, "3g.40gb@4"}, {1, "3g.40gb@4"}}, seconds(120));
   EXPECT_FALSE(boards_.Info(0).mig_enabled) << "a pod uses it";
   EXPECT_EQ(Annotation("status-layout-1"), "3g.40gb@4:free");
   EXPECT_EQ(Annotation("status-other-model-1"), "");
@@ -257,13 +193,11 @@ TEST_F(AgentHybridTest, LeavingHybridModeKeepsHeldDevices) {
 // A leftover time slice may be missing in the agent's list and in the kubelet's.
 TEST_F(AgentHybridTest, EnablesNoMigWhileKubeletListsNoTimeSlices) {
   Run();
-  Plan("1", {{0, "shared@0,shared@2"}});
-  Run(seconds(60));
+  Apply("1", {{0, "shared@0,shared@2"}});
   Hold("turn", "gpu.shared", Uuid(0) + "::time::2");
   Run();
   Label("mig");
-  Plan("2", {{0, "3g.40gb@4"}});
-  Run(seconds(60));
+  Apply("2", {{0, "3g.40gb@4"}});
   kubelet_.Remove("ml", "turn");
   Run(seconds(60));
   EXPECT_FALSE(boards_.Info(0).mig_enabled);
@@ -277,15 +211,13 @@ TEST_F(AgentHybridTest, EnablesNoMigWhileKubeletListsNoTimeSlices) {
 
 TEST_F(AgentHybridTest, LeavingHybridModeWaitsForPodThatMayGetTimeSlice) {
   Run();
-  Plan("1", {{0, "shared@0,shared@2"}});
-  Run(seconds(60));
+  Apply("1", {{0, "shared@0,shared@2"}});
   Json pod =
       BoundPod("turn", "turn-uid", {},
                {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu.shared", "1"}}}}}}});
   api_.Put(pod);
   Label("mig");
-  Plan("2", {{0, "3g.40gb@4"}});
-  Run(seconds(60));
+  Apply("2", {{0, "3g.40gb@4"}});
   EXPECT_FALSE(boards_.Info(0).mig_enabled) << "the kubelet may have chosen a slice of it";
   End("turn");
   Run(seconds(60));
@@ -294,8 +226,7 @@ TEST_F(AgentHybridTest, LeavingHybridModeWaitsForPodThatMayGetTimeSlice) {
 
 TEST_F(AgentHybridTest, NewAgentDoesNotPartitionGpuOfWhichAPodHoldsAShare) {
   Run();
-  Plan("1", {{0, "20gb@0"}});
-  Run(seconds(60));
+  Apply("1", {{0, "20gb@0"}});
   Hold("share", "gpu-20gb", Uuid(0) + "::20::0");
   Run();
   Label("mig");
@@ -323,8 +254,7 @@ TEST_F(AgentHybridTest, OldSpecDoesNotPreventSharingByMps) {
   };
   Label("mig");
   Run();
-  Plan("1", {{0, "3g.40gb@4"}});
-  Run(seconds(60));
+  Apply("1", {{0, "3g.40gb@4"}});
   ASSERT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
   Label("mps");
   Run(seconds(120));
@@ -340,22 +270,19 @@ TEST_F(AgentHybridTest, DoesNotTakeMigGpuInExclusiveModeForASharedOne) {
   ASSERT_TRUE(boards_.SetComputeMode(0, device::ComputeMode::kExclusiveProcess).ok());
   Label("mig");
   Run();
-  Plan("1", {{0, "3g.40gb@4"}});
-  Run(seconds(60));
+  Apply("1", {{0, "3g.40gb@4"}});
   ASSERT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
   Label("hybrid");
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
-  Plan("2", {{0, "shared@0,shared@2"}});
-  Run(seconds(60));
+  Apply("2", {{0, "shared@0,shared@2"}});
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@2:free");
   EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
 }
 
 TEST_F(AgentHybridTest, RemovesTimeSliceOfOldSettingsOnceItIsFree) {
   Run();
-  Plan("1", {{0, "shared@0,shared@2"}});
-  Run(seconds(60));
+  Apply("1", {{0, "shared@0,shared@2"}});
   Hold("turn", "gpu.shared", Uuid(0) + "::time::2");
   Run();
   time_slices_ = 2;
@@ -365,8 +292,7 @@ TEST_F(AgentHybridTest, RemovesTimeSliceOfOldSettingsOnceItIsFree) {
   End("turn");
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "") << "no plan can include it";
-  Plan("2", {{0, "shared@0,shared@4"}});
-  Run(seconds(60));
+  Apply("2", {{0, "shared@0,shared@4"}});
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@4:free");
 }
 

@@ -41,8 +41,7 @@ class AgentMpsTest : public AgentTest {
   // Shares GPU 0: a pod holds 10 GiB, and 20 GiB are free.
   void ShareAndHold() {
     Run();
-    Plan("7", {{0, "10gb@0,20gb@1"}});
-    Run();
+    Apply("7", {{0, "10gb@0,20gb@1"}}, seconds(30));
     Hold("a", "10", "0");
     Run();
   }
@@ -57,8 +56,7 @@ TEST_F(AgentMpsTest, LabelSharesUnusedGpus) {
   EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
   EXPECT_EQ(Annotation("status-layout-1"), "");
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
-  Plan("7", {{0, "10gb@0,10gb@1,5gb@2"}});
-  Run();
+  Apply("7", {{0, "10gb@0,10gb@1,5gb@2"}}, seconds(30));
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:free,10gb@1:free,5gb@2:free");
   EXPECT_EQ(Annotation("status-gpu-0-10gb-free"), "2");
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
@@ -80,17 +78,8 @@ TEST_F(AgentMpsTest, KeepsHeldSharesAndReplacesFreeOnes) {
   ShareAndHold();
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
   EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
-  Plan("8", {{0, "15gb@2,12gb@3"}});
-  Run(seconds(60));
+  Apply("8", {{0, "15gb@2,12gb@3"}});
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,15gb@2:free,12gb@3:free");
-}
-
-TEST_F(AgentMpsTest, NewAgentKnowsSharesThatPodsHold) {
-  ShareAndHold();
-  Start();
-  Run();
-  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
-  EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
 }
 
 TEST_F(AgentMpsTest, PublishesEventForGpuWithTooLittleMemoryForShares) {
@@ -103,8 +92,7 @@ TEST_F(AgentMpsTest, PublishesEventForGpuWithTooLittleMemoryForShares) {
 
 TEST_F(AgentMpsTest, HeldSharesStayWhenGpuMayHaveFewerNow) {
   Run();
-  Plan("7", {{0, "30gb@0,9gb@1"}});
-  Run();
+  Apply("7", {{0, "30gb@0,9gb@1"}}, seconds(30));
   Hold("a", "30", "0");
   Hold("b", "9", "1");
   Run();
@@ -118,26 +106,22 @@ TEST_F(AgentMpsTest, HeldSharesStayWhenGpuMayHaveFewerNow) {
   const cluster::NodeGpus gpus = cluster::ReadNodeGpus(node, gpu::Catalogue::Builtin());
   EXPECT_EQ(gpus.gpus.size(), 2u) << "planners must be able to read it";
   EXPECT_TRUE(gpus.problems.empty());
-  kubelet_.Remove("ml", "b");
-  api_.Remove("pods", "ml/b");
+  End("b");
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used")
       << "a share that does not fit is not created again";
   EXPECT_EQ(Annotation("status-model-0"), "MPS-34GB");
-  Plan("8", {{0, "30gb@0,4gb@2"}});
-  Run(seconds(60));
+  Apply("8", {{0, "30gb@0,4gb@2"}});
   EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used,4gb@2:free");
 }
 
 // A kubelet that has just started reports for a moment that no pod holds a device.
 TEST_F(AgentMpsTest, CreatesNoShareBesideSharesThatKubeletDoesNotListYet) {
   Run();
-  Plan("7", {{0, "10gb@0"}});
-  Run();
+  Apply("7", {{0, "10gb@0"}}, seconds(30));
   Hold("a", "10", "0");
   Run();
-  Plan("8", {{0, "39gb@1"}});
-  Run();
+  Apply("8", {{0, "39gb@1"}}, seconds(30));
   kubelet_.Remove("ml", "a");
   Start();
   Run();
@@ -146,8 +130,7 @@ TEST_F(AgentMpsTest, CreatesNoShareBesideSharesThatKubeletDoesNotListYet) {
   Hold("a", "10", "0");
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used");
-  kubelet_.Remove("ml", "a");
-  api_.Remove("pods", "ml/a");
+  End("a");
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "39gb@1:free");
 }
@@ -173,8 +156,7 @@ TEST_F(AgentMpsTest, DoesNotShareGpuWithoutMigThatAPodMayHoldWhole) {
   kubelet_.Assign({"ml", "whole", "c", "nvidia.com/gpu", boards.Info(0).uuid});
   Run();
   EXPECT_EQ(boards.Info(0).compute_mode, device::ComputeMode::kDefault);
-  kubelet_.Remove("ml", "whole");
-  api_.Remove("pods", "ml/whole");
+  End("whole");
   Run();
   EXPECT_EQ(boards.Info(0).compute_mode, device::ComputeMode::kExclusiveProcess);
   runner_.reset();
@@ -209,8 +191,7 @@ TEST_F(AgentMpsTest, DestroysInstancesBeforeSharingGpu) {
   gpus_.Reboot();
   Label("mig");
   Run();
-  Plan("3", {{0, "3g.20gb@4"}});
-  Run();
+  Apply("3", {{0, "3g.20gb@4"}}, seconds(30));
   ASSERT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
   Label("mps");
   Run(seconds(60));
@@ -223,8 +204,7 @@ TEST_F(AgentMpsTest, DestroysInstancesBeforeSharingGpu) {
 
 TEST_F(AgentMpsTest, RestoresComputeModeThatDriverLost) {
   Run();
-  Plan("7", {{0, "10gb@0"}});
-  Run();
+  Apply("7", {{0, "10gb@0"}}, seconds(30));
   Hold("a", "10", "0");
   ASSERT_TRUE(gpus_.SetComputeMode(0, device::ComputeMode::kDefault).ok());
   Run();
@@ -257,8 +237,7 @@ TEST_F(AgentMpsTest, ChecksMpsRequirementsOfInitContainersAndAllUsers) {
   needs_ = {true, true};
   Start();
   Run();
-  Plan("7", {{0, "10gb@0,20gb@1"}});
-  Run();
+  Apply("7", {{0, "10gb@0,20gb@1"}}, seconds(30));
   Hold("a", "10", "0");
   Json object = *api_.Find("pods", "ml/a");
   MakeObject(object, "spec")["initContainers"] = MakeObject(object, "spec").at("containers");

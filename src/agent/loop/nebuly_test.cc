@@ -105,6 +105,15 @@ class AgentNebulyTest : public AgentTest {
     MakeObject(map, "data")[key] = text;
     api_.Put(map);
   }
+  // The plugin has read this configuration already. Returns its key.
+  std::string StartWith(const std::string& text) {
+    const std::string key = "gpu-1-1700000001";
+    SetText(key, text);
+    std::ofstream(Volume() / key) << text;
+    Label(std::string(kNebulyLabel), key);
+    Plugin();
+    return key;
+  }
   // The keys of this node.
   std::vector<std::string> Keys() {
     std::vector<std::string> keys;
@@ -190,8 +199,7 @@ TEST_F(AgentNebulyTest, PlanBecomesConfigMapKeyAndNodeLabel) {
   Run();
   EXPECT_THAT(Keys(), IsEmpty()) << "no shares are planned yet";
   EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
-  Plan("7", {{0, "10gb@0,10gb@1,19gb@2"}});
-  Run();
+  Apply("7", {{0, "10gb@0,10gb@1,19gb@2"}}, seconds(30));
   ASSERT_EQ(Keys().size(), 1u);
   EXPECT_EQ(ConfigLabel(), Keys().front());
   EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 2}, {{Uuid(0), 19}, 1}}));
@@ -205,11 +213,9 @@ TEST_F(AgentNebulyTest, PlanBecomesConfigMapKeyAndNodeLabel) {
 
 TEST_F(AgentNebulyTest, RemovesOldKeysOfThisNodeOnly) {
   SetText("gpu-1-1699999999", "version: v1");
-  Plan("7", {{0, "10gb@0"}});
-  Run();
+  Apply("7", {{0, "10gb@0"}}, seconds(30));
   const std::string first = ConfigLabel();
-  Plan("8", {{0, "20gb@0"}});
-  Run(seconds(60));
+  Apply("8", {{0, "20gb@0"}});
   EXPECT_NE(ConfigLabel(), first);
   EXPECT_THAT(Keys(), ::testing::ElementsAre(ConfigLabel()));
   EXPECT_TRUE(Texts().contains("default"));
@@ -219,11 +225,9 @@ TEST_F(AgentNebulyTest, RemovesOldKeysOfThisNodeOnly) {
 }
 
 TEST_F(AgentNebulyTest, KeepsSharesThatPodsHold) {
-  Plan("7", {{0, "10gb@0,20gb@1"}});
-  Run();
+  Apply("7", {{0, "10gb@0,20gb@1"}}, seconds(30));
   Hold("a", "10", "0");
-  Plan("8", {{0, "15gb@2,12gb@3"}});
-  Run(seconds(60));
+  Apply("8", {{0, "15gb@2,12gb@3"}});
   EXPECT_EQ(Texts()[ConfigLabel()],
             WriteNebulyConfig({{{Uuid(0), 10}, 1}, {{Uuid(0), 12}, 1}, {{Uuid(0), 15}, 1}}));
   EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
@@ -233,15 +237,12 @@ TEST_F(AgentNebulyTest, KeepsSharesThatPodsHold) {
 
 // The plugin can only remove the highest numbers.
 TEST_F(AgentNebulyTest, KeepsSharesNumberedBelowAHeldOne) {
-  Plan("7", {{0, "10gb@0,10gb@1,10gb@2"}});
-  Run();
+  Apply("7", {{0, "10gb@0,10gb@1,10gb@2"}}, seconds(30));
   Hold("a", "10", "1");
-  Plan("8", {{0, "10gb@1,29gb@3"}});
-  Run(seconds(60));
+  Apply("8", {{0, "10gb@1,29gb@3"}});
   EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 2}}));
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("29gb"));
-  kubelet_.Remove("ml", "a");
-  api_.Remove("pods", "ml/a");
+  End("a");
   Run(seconds(120));
   EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 1}, {{Uuid(0), 29}, 1}}));
 }
@@ -249,8 +250,7 @@ TEST_F(AgentNebulyTest, KeepsSharesNumberedBelowAHeldOne) {
 TEST_F(AgentNebulyTest, AcknowledgesPlanOnceKubeletOffersShares) {
   Run();
   runs_ = false;
-  Plan("7", {{0, "10gb@0"}});
-  Run(seconds(60));
+  Apply("7", {{0, "10gb@0"}});
   EXPECT_FALSE(ConfigLabel().empty());
   EXPECT_EQ(Annotation("status-layout-0"), "");
   EXPECT_NE(Annotation("status-partitioning-plan"), "7");
@@ -269,8 +269,7 @@ TEST_F(AgentNebulyTest, AcknowledgesPlanOnceKubeletOffersShares) {
 TEST_F(AgentNebulyTest, SetsLabelOnlyAfterFileExistsInPluginPod) {
   Run();
   syncs_ = false;
-  Plan("7", {{0, "10gb@0"}});
-  Run(seconds(100));
+  Apply("7", {{0, "10gb@0"}}, seconds(100));
   EXPECT_EQ(Keys().size(), 1u);
   EXPECT_EQ(ConfigLabel(), "");
   Run(seconds(240));
@@ -286,16 +285,14 @@ TEST_F(AgentNebulyTest, SetsLabelAfterDelayIfPluginFilesAreNotVisible) {
   Run();
   std::filesystem::remove_all(folder_);
   syncs_ = runs_ = false;
-  Plan("7", {{0, "10gb@0"}});
-  Run(seconds(100));
+  Apply("7", {{0, "10gb@0"}}, seconds(100));
   EXPECT_EQ(ConfigLabel(), "");
   Run(seconds(60));
   EXPECT_EQ(ConfigLabel(), Keys().at(0));
 }
 
 TEST_F(AgentNebulyTest, NothingIsWrittenWhenNothingChanges) {
-  Plan("7", {{0, "10gb@0"}, {1, "5gb@0"}});
-  Run(seconds(60));
+  Apply("7", {{0, "10gb@0"}, {1, "5gb@0"}});
   const size_t maps = WritesTo("configmaps"), nodes = WritesTo("nodes"), pods = WritesTo("pods/");
   const int restarts = restarts_;
   Run(std::chrono::hours(1));
@@ -308,14 +305,9 @@ TEST_F(AgentNebulyTest, NothingIsWrittenWhenNothingChanges) {
 }
 
 TEST_F(AgentNebulyTest, KeepsUsingKeyOfGoVersion) {
-  const std::string key = "gpu-1-1700000001";
-  const std::string text =
+  const std::string key = StartWith(
       "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, rename: gpu-10gb, "
-      "memoryGB: 10, replicas: 2, devices: ['0']}]}}";
-  SetText(key, text);
-  std::ofstream(Volume() / key) << text;
-  Label(std::string(kNebulyLabel), key);
-  Plugin();
+      "memoryGB: 10, replicas: 2, devices: ['0']}]}}");
   Hold("a", "10", "1");
   Run(seconds(60));
   EXPECT_EQ(ConfigLabel(), key);
@@ -326,12 +318,7 @@ TEST_F(AgentNebulyTest, KeepsUsingKeyOfGoVersion) {
 
 // If the plugin offered 10::2 it would exceed the GPU's memory, or offer 10::1 in its place.
 TEST_F(AgentNebulyTest, HeldShareThatCannotBeOfferedStillUsesMemory) {
-  const std::string key = "gpu-1-1700000001";
-  const std::string text = WriteNebulyConfig({{{Uuid(0), 10}, 2}, {{Uuid(0), 15}, 1}});
-  SetText(key, text);
-  std::ofstream(Volume() / key) << text;
-  Label(std::string(kNebulyLabel), key);
-  Plugin();
+  StartWith(WriteNebulyConfig({{{Uuid(0), 10}, 2}, {{Uuid(0), 15}, 1}}));
   Hold("a", "10", "2");
   Hold("b", "15", "0");
   Run(seconds(60));
@@ -352,8 +339,7 @@ TEST_F(AgentNebulyTest, HeldShareThatCannotBeOfferedStillUsesMemory) {
 
 // The share is free above a gap, where the plugin cannot offer it.
 TEST_F(AgentNebulyTest, ReplacesFreeShareAboveGapByOneThatCanBeOffered) {
-  Plan("7", {{0, "10gb@0,10gb@1,15gb@2"}});
-  Run();
+  Apply("7", {{0, "10gb@0,10gb@1,15gb@2"}}, seconds(30));
   Hold("a", "10", "2");
   Hold("b", "15", "0");
   Run(seconds(120));
@@ -368,8 +354,7 @@ TEST_F(AgentNebulyTest, ReplacesFreeShareAboveGapByOneThatCanBeOffered) {
 }
 
 TEST_F(AgentNebulyTest, OffersSizeAgainThatCouldNotBeOfferedBefore) {
-  Plan("7", {{0, "10gb@0,20gb@1"}});
-  Run();
+  Apply("7", {{0, "10gb@0,20gb@1"}}, seconds(30));
   Hold("a", "10", "1");
   Hold("b", "20", "0");
   Run(seconds(120));
@@ -381,8 +366,7 @@ TEST_F(AgentNebulyTest, OffersSizeAgainThatCouldNotBeOfferedBefore) {
 
 // A pod may have got the share before the plugin removed it.
 TEST_F(AgentNebulyTest, HeldSharesTakePrecedenceOverPlannedOnes) {
-  Plan("7", {{0, "10gb@0,10gb@1,10gb@2"}});
-  Run();
+  Apply("7", {{0, "10gb@0,10gb@1,10gb@2"}}, seconds(30));
   Hold("a", "10", "2");
   Hold("b", "15", "0");
   Run(seconds(60));
@@ -398,8 +382,7 @@ TEST_F(AgentNebulyTest, HeldSharesTakePrecedenceOverPlannedOnes) {
 // Held shares that exceed the memory stay. Once they are free they are removed, because no plan
 // requests them.
 TEST_F(AgentNebulyTest, RemovesFreeSharesThatExceedMemory) {
-  Plan("7", {{0, "10gb@0,10gb@1,10gb@2"}});
-  Run();
+  Apply("7", {{0, "10gb@0,10gb@1,10gb@2"}}, seconds(30));
   for (const char* number : {"0", "1", "2"}) Hold(std::string("p") + number, "10", number);
   Run(seconds(60));
   for (const char* pod : {"p0", "p1"}) End(pod);
@@ -412,8 +395,7 @@ TEST_F(AgentNebulyTest, RemovesFreeSharesThatExceedMemory) {
 }
 
 TEST_F(AgentNebulyTest, ReplacesKeyThatWasEdited) {
-  Plan("7", {{0, "10gb@0"}});
-  Run();
+  Apply("7", {{0, "10gb@0"}}, seconds(30));
   const std::string before = ConfigLabel();
   SetText(before, "rubbish: [");
   Run(std::chrono::minutes(10));
@@ -423,8 +405,7 @@ TEST_F(AgentNebulyTest, ReplacesKeyThatWasEdited) {
 }
 
 TEST_F(AgentNebulyTest, RestoresRemovedLabel) {
-  Plan("7", {{0, "10gb@0"}});
-  Run();
+  Apply("7", {{0, "10gb@0"}}, seconds(30));
   const std::string key = ConfigLabel();
   Label(std::string(kNebulyLabel), "");
   Run(std::chrono::minutes(10));
@@ -443,29 +424,25 @@ TEST_F(AgentNebulyTest, RetriesConflictsOnConfigMap) {
     }
     return Before(request);
   };
-  Plan("7", {{0, "10gb@0"}});
-  Run(seconds(60));
+  Apply("7", {{0, "10gb@0"}});
   EXPECT_EQ(conflicts, 6);
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
 TEST_F(AgentNebulyTest, PublishesMissingConfigMap) {
   api_.Remove("configmaps", kMap);
-  Plan("7", {{0, "10gb@0"}});
-  Run();
+  Apply("7", {{0, "10gb@0"}}, seconds(30));
   EXPECT_THAT(Events(), HasSubstr("there is no ConfigMap " + std::string(kMap)));
 }
 
 // In the Go version a leftover label stopped NVIDIA's plugin when it was installed later.
 TEST_F(AgentNebulyTest, RemovesLabelAndKeysWhenNodeLeavesMps) {
-  Plan("7", {{0, "10gb@0"}});
-  Run();
+  Apply("7", {{0, "10gb@0"}}, seconds(30));
   Hold("a", "10", "0");
   Label("nos.nebuly.com/gpu-partitioning", "none");
   Run(seconds(120));
   EXPECT_EQ(ConfigLabel(), Keys().at(0)) << "a pod holds a share";
-  kubelet_.Remove("ml", "a");
-  api_.Remove("pods", "ml/a");
+  End("a");
   Run(std::chrono::minutes(10));
   EXPECT_EQ(ConfigLabel(), "");
   EXPECT_THAT(Keys(), IsEmpty());
@@ -474,14 +451,8 @@ TEST_F(AgentNebulyTest, RemovesLabelAndKeysWhenNodeLeavesMps) {
 
 TEST_F(AgentNebulyTest, CreatesNoSharesOnGpuThatAPodHoldsWhole) {
   Run();
-  Json pod = BoundPod("whole", "u", {},
-                      {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}}});
-  pod.as_object()["status"] = {{"phase", "Running"},
-                               {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
-  api_.Put(pod);
-  kubelet_.Assign({"ml", "whole", "c", "nvidia.com/gpu", Uuid(0)});
-  Plan("7", {{0, "10gb@0"}, {1, "5gb@0"}});
-  Run(seconds(60));
+  AgentTest::Hold("whole", "gpu", Uuid(0));
+  Apply("7", {{0, "10gb@0"}, {1, "5gb@0"}});
   EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(1), 5}, 1}}));
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("GPU 0 is in use as a whole"));
 }

@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include "agent/loop/fixture_test.h"
 
 namespace nos::agent {
@@ -20,8 +22,7 @@ TEST_F(AgentTest, DoesNotPartitionBrokenGpuAndOffersItsDevicesAsUnhealthy) {
   EXPECT_NE(metrics_.Text().find(R"(nos_agent_gpu_conditions{gpu="0",reason="Xid79"} 1)"),
             std::string::npos);
 
-  Plan("8", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
-  Run();
+  Apply("8", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}}, seconds(30));
   EXPECT_EQ(gpus_.ListInstances(0)->front().profile, "3g.20gb")
       << "a broken GPU is not repartitioned";
   EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
@@ -53,8 +54,7 @@ TEST_F(AgentTest, HealthyNodeHasNoGpusHealthyCondition) {
 }
 
 TEST_F(AgentTest, CountsDeviceOperationsInMetrics) {
-  Plan("7", {{0, "3g.20gb@4,1g.5gb@0"}});
-  Run();
+  Apply("7", {{0, "3g.20gb@4,1g.5gb@0"}}, seconds(30));
   const std::string text = metrics_.Text();
   EXPECT_NE(text.find(R"(nos_agent_device_operations_total{operation="create",result="ok"} 2)"),
             std::string::npos)
@@ -65,8 +65,7 @@ TEST_F(AgentTest, CountsDeviceOperationsInMetrics) {
 TEST_F(AgentTest, ReportsAndOffersExistingInstances) {
   ASSERT_TRUE(gpus_.Place(1, "3g.20gb", 4).ok());
   Run();
-  EXPECT_EQ(Annotation("status-layout-0"), "");
-  EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@4:free");
+  EXPECT_THAT(Layouts(), ::testing::ElementsAre("", "3g.20gb@4:free"));
   EXPECT_EQ(Annotation("status-gpu-1-3g.20gb-free"), "1");
   EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "no plan was requested";
   ASSERT_EQ(kubelet_.offer().size(), 1u);
@@ -76,10 +75,8 @@ TEST_F(AgentTest, ReportsAndOffersExistingInstances) {
 
 TEST_F(AgentTest, AppliesAPlanAndThenAcknowledgesIt) {
   Run();
-  Plan("7", {{0, "3g.20gb@4,1g.5gb@0"}, {1, "7g.40gb@0"}});
-  Run();
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,3g.20gb@4:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
+  Apply("7", {{0, "3g.20gb@4,1g.5gb@0"}, {1, "7g.40gb@0"}}, seconds(30));
+  EXPECT_THAT(Layouts(), ::testing::ElementsAre("1g.5gb@0:free,3g.20gb@4:free", "7g.40gb@0:free"));
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
   EXPECT_TRUE(reconcile::ReadPlanResult(Annotation("partitioning-result"))->applied);
   EXPECT_EQ(kubelet_.offer().size(), 3u);
@@ -89,8 +86,7 @@ TEST_F(AgentTest, AppliesAPlanAndThenAcknowledgesIt) {
 // The Go agent acknowledged a plan as soon as it had read it.
 TEST_F(AgentTest, DoesNotAcknowledgePlanBeforeItIsApplied) {
   fault_ = [](const device::SimAttempt&) { return device::SimFault::kBusy; };
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(seconds(3));
+  Apply("7", {{0, "7g.40gb@0"}}, seconds(3));
   EXPECT_EQ(Annotation("status-partitioning-plan"), "");
   fault_ = {};
   Run(seconds(30));
@@ -102,8 +98,7 @@ TEST_F(AgentTest, ReportsFailedOperationAndKeepsRetrying) {
   fault_ = [](const device::SimAttempt& attempt) {
     return attempt.gpu == 0 ? device::SimFault::kFails : device::SimFault::kNone;
   };
-  Plan("7", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
-  Run(seconds(120));
+  Apply("7", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}}, seconds(120));
   EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free") << "the other GPU does not wait";
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
   const auto result = reconcile::ReadPlanResult(Annotation("partitioning-result"));
@@ -123,8 +118,7 @@ TEST_F(AgentTest, KeepsUsedInstanceAndReportsObstacle) {
   Run();
   ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
   Bind("a", "1g.5gb");
-  Plan("7", {{0, "3g.20gb@4,2g.10gb@0"}});
-  Run();
+  Apply("7", {{0, "3g.20gb@4,2g.10gb@0"}}, seconds(30));
   EXPECT_EQ(Annotation("status-layout-0"), "2g.10gb@0:free,1g.5gb@5:used");
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
   const auto result = reconcile::ReadPlanResult(Annotation("partitioning-result")).value();
@@ -171,13 +165,12 @@ TEST_F(AgentTest, ConvergesWithACrashAfterEveryStep) {
     clock_.Advance(milliseconds(400));
   }
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
-  EXPECT_EQ(Annotation("status-layout-0"), "4g.20gb@0:free,1g.5gb@4:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@0:free,3g.20gb@4:free");
+  EXPECT_THAT(Layouts(), ::testing::ElementsAre("4g.20gb@0:free,1g.5gb@4:free",
+                                                "3g.20gb@0:free,3g.20gb@4:free"));
 }
 
 TEST_F(AgentTest, RestoresTheLayoutAfterAReboot) {
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run();
+  Apply("7", {{0, "7g.40gb@0"}}, seconds(30));
   gpus_.Reboot();
   Restart();
   Run();
@@ -186,8 +179,7 @@ TEST_F(AgentTest, RestoresTheLayoutAfterAReboot) {
 
 TEST_F(AgentTest, AppliesPlanOnOtherGpusWhileOneIsLost) {
   gpus_.Lose(0);
-  Plan("7", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
-  Run();
+  Apply("7", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}}, seconds(30));
   EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
   EXPECT_EQ(api_.Find("nodes", kNode)
                 ->at("metadata")
@@ -205,11 +197,9 @@ TEST_F(AgentTest, AppliesPlanOnOtherGpusWhileOneIsLost) {
 
 TEST_F(AgentTest, ReportsMalformedSpecAndKeepsLayout) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
-  Plan("7", {{0, "9g.90gb@0"}, {1, "7g.40gb@0"}});
-  Run();
+  Apply("7", {{0, "9g.90gb@0"}, {1, "7g.40gb@0"}}, seconds(30));
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
+  EXPECT_THAT(Layouts(), ::testing::ElementsAre("1g.5gb@0:free", "7g.40gb@0:free"));
   EXPECT_EQ(reconcile::ReadPlanResult(Annotation("partitioning-result"))->obstacles.at(0).code,
             "BadSpec");
 }
@@ -219,11 +209,9 @@ TEST_F(AgentTest, ReportsContradictorySpecAndKeepsLayout) {
   ASSERT_TRUE(gpus_.Place(1, "1g.5gb", 0).ok());
   Annotate("spec-gpu-0-7g.40gb", "1");
   Annotate("spec-gpu-1-7g.40gb", "1");
-  Plan("7", {{0, "nonsense"}, {1, "3g.20gb@4"}});
-  Run();
+  Apply("7", {{0, "nonsense"}, {1, "3g.20gb@4"}}, seconds(30));
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "1g.5gb@0:free");
+  EXPECT_THAT(Layouts(), ::testing::ElementsAre("1g.5gb@0:free", "1g.5gb@0:free"));
   EXPECT_EQ(reconcile::ReadPlanResult(Annotation("partitioning-result"))->obstacles.size(), 2u);
 }
 
@@ -233,8 +221,7 @@ TEST_F(AgentTest, DoesNotPartitionNodeWithoutLabel) {
   Json node = *api_.Find("nodes", kNode);
   MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
   api_.Put(node);
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run();
+  Apply("7", {{0, "7g.40gb@0"}}, seconds(30));
   EXPECT_EQ(destroyed_, 0);
   EXPECT_EQ(Annotation("status-partitioning-plan"), "");
 }
@@ -247,14 +234,12 @@ TEST_F(AgentTest, RetriesAfterFirstPauseInsteadOfNextPoll) {
   fault_ = [&](const device::SimAttempt&) {
     return failures-- > 0 ? device::SimFault::kBusy : device::SimFault::kNone;
   };
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(seconds(2));
+  Apply("7", {{0, "7g.40gb@0"}}, seconds(2));
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
 TEST_F(AgentTest, WritesAndOffersNothingWhenIdle) {
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run();
+  Apply("7", {{0, "7g.40gb@0"}}, seconds(30));
   const size_t writes = api_.writes.size();
   const int offers = kubelet_.offers;
   Run(seconds(300));

@@ -71,8 +71,7 @@ TEST_F(AgentRenumberedTest, DoesNotDestroyInstanceOfGpuThatTookOverTheIndex) {
   ASSERT_TRUE(kubelet_.Offers(free.uuid));
   // The indices change after the instance has left the offer, just before it is destroyed.
   boards_.before_listing = [&] { boards_.changed |= !kubelet_.Offers(free.uuid); };
-  Plan("7", {{0, "1g.5gb@1"}, {1, "1g.5gb@1"}});
-  Run(seconds(60));
+  Apply("7", {{0, "1g.5gb@1"}, {1, "1g.5gb@1"}});
   EXPECT_TRUE(boards_.changed);
   EXPECT_EQ(destroyed_, 1);
   EXPECT_EQ(gpus_.Truth(1).size(), 2U) << "the held instance and a new one";

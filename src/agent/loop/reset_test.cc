@@ -11,7 +11,10 @@ namespace {
 
 using device::SimAttempt;
 using device::SimFault;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class AgentResetTest : public AgentTest {
  protected:
@@ -75,8 +78,7 @@ TEST_F(AgentResetTest, GpuKeepsItsModeWithoutPermissionToReset) {
   Start(ResetRule::kNever);
   Run();
   EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4");
-  Plan("1", {{0, "3g.20gb@4"}});
-  Run(seconds(60));
+  Apply("1", {{0, "3g.20gb@4"}});
   EXPECT_EQ(resets_, 0);
   EXPECT_FALSE(boards_->Info(0).mig_pending);
   EXPECT_EQ(RebootCondition(), "");
@@ -86,31 +88,26 @@ TEST_F(AgentResetTest, SwitchesEachGpuWithAReset) {
   Run();
   EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4");
   EXPECT_EQ(Annotation("status-other-model-0"), "MPS-39GB");
-  Plan("1", {{0, "3g.20gb@4,1g.5gb@0"}, {1, "gpu@0"}});
-  Run(seconds(120));
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,3g.20gb@4:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
+  Apply("1", {{0, "3g.20gb@4,1g.5gb@0"}, {1, "gpu@0"}}, seconds(120));
+  EXPECT_THAT(Layouts(), ElementsAre("1g.5gb@0:free,3g.20gb@4:free", "gpu@0:free"));
   EXPECT_EQ(Annotation("status-partitioning-plan"), "1");
   EXPECT_EQ(resets_, 1);
 
-  Plan("2", {{0, "10gb@0"}, {1, "7g.40gb@0"}});
-  Run(seconds(120));
+  Apply("2", {{0, "10gb@0"}, {1, "7g.40gb@0"}}, seconds(120));
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:free");
   EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
   EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
   EXPECT_EQ(resets_, 3);
-  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("applied"));
+  EXPECT_THAT(Obstacles(), IsEmpty());
 }
 
 TEST_F(AgentResetTest, DoesNotResetGpuInUse) {
   Run();
-  Plan("1", {{0, "gpu@0"}, {1, "shared@0,shared@2"}});
-  Run(seconds(60));
+  Apply("1", {{0, "gpu@0"}, {1, "shared@0,shared@2"}});
   Hold("whole", "gpu", Uuid(0));
   Hold("turn", "gpu.shared", Uuid(1) + "::time::2");
   Run();
-  Plan("2", {{0, "3g.20gb@4"}, {1, "1g.5gb@0"}});
-  Run(seconds(120));
+  Apply("2", {{0, "3g.20gb@4"}, {1, "1g.5gb@0"}}, seconds(120));
   EXPECT_EQ(resets_, 0);
   EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would change the pod's GPU";
   End("whole");
@@ -123,16 +120,14 @@ TEST_F(AgentResetTest, DoesNotResetGpuInUse) {
 TEST_F(AgentResetTest, GpuThatCannotBeResetIsUsedInItsPresentMode) {
   RefuseResets(SimFault::kBusy);
   Run();
-  Plan("1", {{0, "3g.20gb@4"}, {1, "gpu@0"}});
-  Run(seconds(40));
+  Apply("1", {{0, "3g.20gb@4"}, {1, "gpu@0"}}, seconds(40));
   EXPECT_EQ(Annotation("status-partitioning-plan"), "1") << "the plan ends without it";
-  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NotReset"));
+  EXPECT_THAT(Obstacles(), Contains("NotReset"));
   EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("another client holds the GPU"));
   EXPECT_THAT(Events(), HasSubstr("another client holds the GPU"));
   EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4");
   EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
-  Plan("2", {{0, "shared@0"}});
-  Run(seconds(10));
+  Apply("2", {{0, "shared@0"}}, seconds(10));
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free");
   EXPECT_FALSE(boards_->Info(0).mig_pending) << "no plan requests it any more";
 }
@@ -146,28 +141,26 @@ TEST_F(AgentResetTest, RetriesResetWithGrowingPauses) {
     return SimFault::kBusy;
   };
   Run();
-  Plan("1", {{0, "3g.20gb@4"}});
-  Run(std::chrono::minutes(10));
+  Apply("1", {{0, "3g.20gb@4"}}, std::chrono::minutes(10));
   ASSERT_GE(pauses.size(), 3u);
   EXPECT_GE(pauses[1] - pauses[0], SharingOptions().reset_pauses.base);
   EXPECT_GE(pauses[2] - pauses[1], 2 * SharingOptions().reset_pauses.base);
-  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NotReset"));
+  EXPECT_THAT(Obstacles(), Contains("NotReset"));
   fault_ = nullptr;
   Run(std::chrono::minutes(20));
   EXPECT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
-  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("applied"));
+  EXPECT_THAT(Obstacles(), IsEmpty());
 }
 
 TEST_F(AgentResetTest, ReportsThatNodeNeedsReboot) {
   Start(ResetRule::kNode);
   Run();
   EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4");
-  Plan("1", {{0, "3g.20gb@4"}, {1, "gpu@0"}});
-  Run(seconds(60));
+  Apply("1", {{0, "3g.20gb@4"}, {1, "gpu@0"}});
   EXPECT_EQ(resets_, 0);
   EXPECT_TRUE(boards_->Info(0).mig_pending);
   EXPECT_EQ(Annotation("status-partitioning-plan"), "1");
-  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NeedsReboot"));
+  EXPECT_THAT(Obstacles(), Contains("NeedsReboot"));
   EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4") << "unchanged until the reboot";
   EXPECT_EQ(Annotation("status-other-model-0"), "MPS-39GB");
   EXPECT_EQ(RebootCondition(),
@@ -180,20 +173,17 @@ TEST_F(AgentResetTest, ReportsThatNodeNeedsReboot) {
   boards_->Reboot();
   Start(ResetRule::kNode);
   Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
-  EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
+  EXPECT_THAT(Layouts(), ElementsAre("3g.20gb@4:free", "gpu@0:free"));
   EXPECT_EQ(RebootCondition(), "False NoRebootPending ");
-  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("applied"));
+  EXPECT_THAT(Obstacles(), IsEmpty());
 }
 
 TEST_F(AgentResetTest, CancelsPendingModeWhenPresentModeIsRequested) {
   Start(ResetRule::kNode);
   Run();
-  Plan("1", {{0, "3g.20gb@4"}});
-  Run(seconds(60));
+  Apply("1", {{0, "3g.20gb@4"}});
   EXPECT_THAT(RebootCondition(), HasSubstr("True"));
-  Plan("2", {{0, "gpu@0"}});
-  Run(seconds(60));
+  Apply("2", {{0, "gpu@0"}});
   EXPECT_FALSE(boards_->Info(0).mig_pending);
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
   EXPECT_EQ(RebootCondition(), "False NoRebootPending ");
@@ -204,16 +194,14 @@ TEST_F(AgentResetTest, CancelsPendingModeWhenPresentModeIsRequested) {
 TEST_F(AgentResetTest, CancelsPendingModeWhenResetsAreNoLongerAllowed) {
   Start(ResetRule::kNode);
   Run();
-  Plan("1", {{0, "3g.20gb@4"}, {1, "3g.20gb@4"}});
-  Run(seconds(60));
+  Apply("1", {{0, "3g.20gb@4"}, {1, "3g.20gb@4"}});
   ASSERT_TRUE(boards_->Info(0).mig_pending);
   Start(ResetRule::kNever);
   Run(seconds(60));
   EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would change a GPU in use";
   EXPECT_FALSE(boards_->Info(1).mig_pending);
   EXPECT_EQ(RebootCondition(), "False NoRebootPending ");
-  Plan("2", {{0, "gpu@0"}});
-  Run(seconds(60));
+  Apply("2", {{0, "gpu@0"}});
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
   EXPECT_EQ(resets_, 0);
 }
@@ -259,8 +247,7 @@ TEST_F(AgentResetTest, RetriesCancellationOfPendingModeWhileGpuIsInUse) {
   ASSERT_FALSE(boards_->EnableMig(0).ok());
   ASSERT_FALSE(boards_->EnableMig(1).ok());
   Run();
-  Plan("1", {{0, "gpu@0"}, {1, "10gb@0"}});
-  Run(seconds(60));
+  Apply("1", {{0, "gpu@0"}, {1, "10gb@0"}});
   ASSERT_EQ(Annotation("status-layout-0"), "gpu@0:free");
   ASSERT_EQ(Annotation("status-layout-1"), "10gb@0:free");
   Hold("whole", "gpu", Uuid(0));
@@ -271,16 +258,14 @@ TEST_F(AgentResetTest, RetriesCancellationOfPendingModeWhileGpuIsInUse) {
   Run(std::chrono::minutes(2));
   EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would change the pod's GPU";
   EXPECT_FALSE(boards_->Info(1).mig_pending);
-  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
-  EXPECT_EQ(Annotation("status-layout-1"), "10gb@0:used");
+  EXPECT_THAT(Layouts(), ElementsAre("gpu@0:used", "10gb@0:used"));
 }
 
 TEST_F(AgentResetTest, KeepsTimeSlicesWhenGpuMayBePartitionedAgain) {
   Use("A30");
   Start(ResetRule::kNever);
   Run();
-  Plan("1", {{0, "shared@0,shared@3"}});
-  Run(seconds(60));
+  Apply("1", {{0, "shared@0,shared@3"}});
   ASSERT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@3:free");
   EXPECT_EQ(Annotation("status-model-0"), "GPU-24GB-4+GPU+TIME-4");
   Hold("turn", "gpu.shared", Uuid(0) + "::time::3");
@@ -289,8 +274,7 @@ TEST_F(AgentResetTest, KeepsTimeSlicesWhenGpuMayBePartitionedAgain) {
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@3:used");
   EXPECT_EQ(Annotation("status-model-0"), "A30+GPU+TIME-4");
   End("turn");
-  Plan("2", {{0, "2g.12gb@2"}});
-  Run(seconds(120));
+  Apply("2", {{0, "2g.12gb@2"}}, seconds(120));
   EXPECT_EQ(Annotation("status-layout-0"), "2g.12gb@2:free");
 }
 
@@ -298,8 +282,7 @@ TEST_F(AgentResetTest, KeepsTimeSlicesWhenGpuMayBePartitionedAgain) {
 TEST_F(AgentResetTest, DoesNotRequestRebootAgainWhilePending) {
   Start(ResetRule::kNode);
   Run();
-  Plan("1", {{0, "10gb@0"}});
-  Run(seconds(60));
+  Apply("1", {{0, "10gb@0"}});
   Hold("share", "gpu-10gb", Uuid(0) + "::10::0");
   Run();
   ASSERT_FALSE(boards_->EnableMig(0).ok());  // another tool
@@ -328,20 +311,17 @@ TEST_F(AgentResetTest, ConvergesFromAnyState) {
       return draw == 1 ? SimFault::kLateAnswer : SimFault::kNone;
     };
     for (int step = 0; step < 6; ++step) {
-      Plan(
-          std::to_string(1000 * (seed + 1) + static_cast<uint64_t>(step)),
-          {{0, layouts[random.Below(layouts.size())]}, {1, layouts[random.Below(layouts.size())]}});
-      Run(milliseconds(random.Below(40'000)));
+      const auto layout = [&] { return layouts[random.Below(layouts.size())]; };
+      Apply(std::to_string(1000 * (seed + 1) + static_cast<uint64_t>(step)),
+            {{0, layout()}, {1, layout()}}, milliseconds(random.Below(40'000)));
       const bool reboots = random.Chance(0.2);
       if (reboots) boards_->Reboot();
       if (reboots || random.Chance(0.4)) Start(ResetRule::kGpu);
     }
     fault_ = nullptr;
     Start(ResetRule::kGpu);
-    Plan(std::to_string(1000 * (seed + 1) + 999), {{0, "3g.20gb@4"}, {1, "gpu@0"}});
-    Run(seconds(300));
-    EXPECT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
-    EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
+    Apply(std::to_string(1000 * (seed + 1) + 999), {{0, "3g.20gb@4"}, {1, "gpu@0"}}, seconds(300));
+    EXPECT_THAT(Layouts(), ElementsAre("3g.20gb@4:free", "gpu@0:free"));
     EXPECT_FALSE(boards_->Info(1).mig_pending);
     EXPECT_EQ(boards_->Info(1).compute_mode, device::ComputeMode::kDefault);
   }

@@ -29,8 +29,7 @@ TEST_F(SuccessorTest, FreesSliceOfForceDeletedPodOnceItHasEnded) {
   kubelet_.Remove("ml", "db-0");  // the first pod has ended
   kubelet_.Assign({"ml", "db-0", "main", kSlice, second_.uuid});
   Run(seconds(20));
-  Plan("7", {{0, "1g.5gb@1"}});
-  Run(seconds(600));
+  Apply("7", {{0, "1g.5gb@1"}}, seconds(600));
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@1:used") << "no pod holds the slice at 0";
 }
 
@@ -50,8 +49,7 @@ class ASuccessorsInitContainerTest : public SuccessorTest {
   }
   void PredecessorEnds() { kubelet_.Remove("ml", "db-0"); }
   void ExpectThatItKeepsItsSlice() {
-    Plan("7", {{0, "1g.5gb@0"}});
-    Run(seconds(60));
+    Apply("7", {{0, "1g.5gb@0"}});
     EXPECT_EQ(destroyed_, 0);
   }
 };
@@ -138,8 +136,7 @@ TEST_F(SuccessorTest, KeepsSliceForSecondPodThatExistsWhenAgentStarts) {
   kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});  // of a deleted pod
   api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));
   Restart();
-  Plan("7", {{0, "1g.5gb@0"}});
-  Run(seconds(5));
+  Apply("7", {{0, "1g.5gb@0"}}, seconds(5));
   EXPECT_TRUE(kubelet_.Offers(second_.uuid)) << "otherwise the pod is not admitted";
 }
 

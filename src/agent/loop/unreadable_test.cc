@@ -18,8 +18,7 @@ class AnUnreadableGpuTest : public AgentUseTest {
 TEST_F(AnUnreadableGpuTest, KeepsLastKnownStateForAMoment) {
   Bind("a", "1g.5gb");
   gpus_.Lose(0);
-  Plan("7", {{0, "1g.5gb@0"}});
-  Run(seconds(4));
+  Apply("7", {{0, "1g.5gb@0"}}, seconds(4));
   EXPECT_EQ(First(), "healthy") << "a pod is being admitted";
   EXPECT_EQ(Annotation("status-partitioning-plan"), "");
   gpus_.Restore(0);
@@ -32,8 +31,7 @@ TEST_F(AnUnreadableGpuTest, KeepsLastKnownStateForAMoment) {
 
 TEST_F(AnUnreadableGpuTest, IsOfferedAsUnhealthyAfterPatience) {
   gpus_.Lose(0);
-  Plan("7", {{0, "1g.5gb@0"}});
-  Run(seconds(21));
+  Apply("7", {{0, "1g.5gb@0"}}, seconds(21));
   EXPECT_EQ(First(), "unhealthy");
   EXPECT_EQ(Allocatable("1g.5gb"), 0);
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7") << "the plan ends without it";
@@ -51,8 +49,7 @@ TEST_F(AnUnreadableGpuTest, DoesNotKeepInstanceThatWasDestroyedBefore) {
     EXPECT_TRUE(destroyed_ == 0 || First().empty());
     report();
   };
-  Plan("7", {{0, "1g.5gb@1"}});
-  Run(seconds(21));
+  Apply("7", {{0, "1g.5gb@1"}}, seconds(21));
   EXPECT_EQ(destroyed_, 1);
   EXPECT_EQ(First(), "");
 }

@@ -14,8 +14,7 @@ TEST_F(AgentUseTest, KeepsDeviceOfRunningInitContainer) {
   Admitted("a");
   Condition("a", "Initialized", "True");
   kubelet_.Remove("ml", "a");
-  Plan("8", {{0, "7g.40gb@0"}});
-  Run();
+  Apply("8", {{0, "7g.40gb@0"}}, seconds(30));
   EXPECT_EQ(destroyed_, 1) << "the kubelet may run the init container again";
 }
 
@@ -45,8 +44,7 @@ TEST_F(AgentUseTest, SliceThatLeavesOfferAgainWaitsForPodsBeingAdmittedThen) {
   Plan("7", {{0, "1g.5gb@0"}});
   Run(milliseconds(900));
   ASSERT_FALSE(kubelet_.Offers(second_.uuid));
-  Plan("8", {{0, "1g.5gb@0,1g.5gb@1"}});
-  Run();
+  Apply("8", {{0, "1g.5gb@0,1g.5gb@1"}}, seconds(30));
   ASSERT_TRUE(kubelet_.Offers(second_.uuid));
   kubelet_.taken_late.clear();
   Plan("9", {{0, "1g.5gb@0"}});
@@ -193,8 +191,7 @@ TEST_F(AgentUseTest, KeepsSidecarDeviceThatKubeletForgets) {
   Admitted("a");
   Condition("a", "Initialized", "True");
   Restart();
-  Plan("7", {{0, "1g.5gb@0"}});
-  Run();
+  Apply("7", {{0, "1g.5gb@0"}}, seconds(30));
   EXPECT_EQ(destroyed_, 0);
 }
 
@@ -217,8 +214,7 @@ TEST_F(AgentUseTest, RemembersHolderDuringDriverError) {
   gpus_.Lose(0);
   Run(seconds(11));
   gpus_.Restore(0);
-  Plan("7", {{0, "1g.5gb@0"}});
-  Run(seconds(3));
+  Apply("7", {{0, "1g.5gb@0"}}, seconds(3));
   EXPECT_EQ(destroyed_, 0);
 }
 
@@ -228,8 +224,7 @@ TEST_F(AgentUseTest, PodsWithAbsurdRequestsDoNotExposeSlicesOfOthers) {
     api_.Put(BoundPod(name, name, {}, JsonArray{Asking("main", "9223372036854775807")}));
     Admitted(name);
   }
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(seconds(1));
+  Apply("7", {{0, "7g.40gb@0"}}, seconds(1));
   EXPECT_EQ(destroyed_, 0) << "what pod a is about to get";
 }
 
@@ -259,8 +254,7 @@ TEST_F(AgentUseTest, DoesNotEnableMigOnGpuThatAPodHoldsWhole) {
   EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled);
   EXPECT_FALSE(HasStatus()) << "a pod holds it";
   kubelet_.forgetful = false;
-  kubelet_.Remove("ml", "whole");
-  api_.Remove("pods", "ml/whole");
+  End("whole");
   Run();
   EXPECT_TRUE(gpus.ListGpus()->front().mig_enabled);
   runner_.reset();
@@ -274,8 +268,7 @@ TEST_F(AgentUseTest, DoesNotAcknowledgePlanWhileGpuWaitsForPod) {
   api_.Put(BoundPod(
       "whole", "u1", {},
       JsonArray{JsonObject{{"name", "main"}, {"resources", {{"limits", {{kWholeGpu, "1"}}}}}}}));
-  Plan("7", {{0, "7g.80gb@0"}});
-  Run(seconds(5));
+  Apply("7", {{0, "7g.80gb@0"}}, seconds(5));
   EXPECT_EQ(Annotation("status-partitioning-plan"), "") << Annotation("partitioning-result");
   kubelet_.Assign({"ml", "whole", "main", kWholeGpu, gpus.ListGpus()->back().uuid});
   Admitted("whole");
@@ -290,8 +283,7 @@ TEST_F(AgentUseTest, ReportsStateWhilePluginOffersWrongDevices) {
   PluginThatCannotWithdraw();
   kubelet_.mute = true;  // NVIDIA's plugin never offers the existing devices
   health_.Add({device::HealthCondition::Kind::kXid, 1, {}, 79, "fell off the bus; reset it"});
-  Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}});
-  Run(seconds(600));
+  Apply("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}}, seconds(600));
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:free,1g.5gb@2:free");
   EXPECT_NE(NodeCondition(), "");
   EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "the third slice is not offered";
@@ -316,8 +308,7 @@ TEST_F(AgentUseTest, NoticesCorrectedPluginWithinASecond) {
 TEST_F(AgentUseTest, PublishesMissingPluginOnNodeOnce) {
   PluginThatCannotWithdraw();
   kubelet_.trouble = {Code::kNotFound, "no pod of the plugin"};
-  Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}});
-  Run(seconds(600));
+  Apply("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}}, seconds(600));
   EXPECT_EQ(Events(), "DevicesNotOffered: no pod of the plugin\n");
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:free,1g.5gb@2:free");
   kubelet_.trouble = Status::Ok();

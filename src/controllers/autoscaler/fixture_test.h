@@ -16,6 +16,7 @@
 
 #include "controllers/autoscaler.h"
 #include "kube/testing/fake_api.h"
+#include "kube/testing/refuse.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
 #include "scheduling/configuration.h"
@@ -73,6 +74,27 @@ class AutoscalerTest : public ::testing::Test {
             int wanted = 0) {
     api_.Put(PoolJson(name, price, max, min));
     Fleet(name, wanted);
+  }
+  // A pool that is scaled by a webhook.
+  void HookedPool(const std::string& name) {
+    Json pool = PoolJson(name, "1", 5);
+    MakeObject(pool, "spec").erase("scaleTargetRef");
+    MakeObject(pool, "spec").erase("deleteAnnotation");
+    MakeObject(pool, "spec")["webhook"] = {{"url", "http://hook.example/"}};
+    api_.Put(pool);
+  }
+  // Pods g1, g2, ... of 8 cpu that run together or not at all.
+  void Gang(int count) {
+    api_.Put({{"kind", "PodGroup"},
+              {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
+              {"spec", {{"minMember", count}}}});
+    for (int i = 1; i <= count; ++i) {
+      const std::string name = "g" + std::to_string(i);
+      Pod(name, "8");
+      Change("pods", "ml/" + name, [](Json& pod) {
+        MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
+      });
+    }
   }
   void Fleet(const std::string& name, int wanted) {
     api_.Put({{"kind", "Fleet"},
@@ -180,6 +202,7 @@ class AutoscalerTest : public ::testing::Test {
     return "";
   }
   std::string Events() { return reconcile::testing::EventsOf(api_); }
+  int CountEvents(std::string_view reason) { return reconcile::testing::CountEvents(api_, reason); }
   int Decisions(const std::string& action) {
     int count = 0;
     for (const ScalingDecision& decision : autoscaler_->decisions()) {
@@ -189,9 +212,6 @@ class AutoscalerTest : public ::testing::Test {
   }
   static bool IsScale(const kube::ApiRequest& request) {
     return request.method == "PUT" && request.path.ends_with("/scale");
-  }
-  static kube::ApiResponse Answer(int code) {
-    return {code, {{"kind", "Status"}, {"code", code}, {"message", "because"}}};
   }
 
   ManualClock clock_{Time(seconds(1'800'000'000))};

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kube/testing/fake_api.h"
+#include "kube/testing/refuse.h"
 
 namespace nos::controllers {
 namespace {
@@ -212,10 +213,7 @@ TEST_F(ScalingSignalTest, RejectsPoolNameTooLongForLabel) {
 }
 
 TEST_F(ScalingSignalTest, ReturnsErrorForRefusedPod) {
-  api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
-    if (request.method != "POST") return std::nullopt;
-    return kube::ApiResponse{403, {{"kind", "Status"}, {"message", "no more pods"}}};
-  };
+  Refuse(api_, "POST", "", kube::HttpStatus(403, "no more pods"));
   EXPECT_EQ(Show(Pool(), 1).code(), Code::kPermission);
 }
 
@@ -283,10 +281,7 @@ TEST_F(ScalingSignalTest, TakesOverPodTemplateLeftByCrash) {
 }
 
 TEST_F(ScalingSignalTest, ReportsClusterWithoutProvisioningRequests) {
-  api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
-    if (request.path.find("provisioningrequests") == std::string::npos) return std::nullopt;
-    return kube::ApiResponse{404, {{"kind", "Status"}, {"message", "the server has no such"}}};
-  };
+  Refuse(api_, "", "provisioningrequests", kube::HttpStatus(404, "the server has no such"));
   const Status shown = Show(Pool(PoolSignal::kProvisioningRequest), 1);
   EXPECT_EQ(shown.code(), Code::kInvalid);
   EXPECT_NE(shown.message().find("install"), std::string::npos) << shown.message();

@@ -1,5 +1,6 @@
 // Failing nodes, agents and writes affect only themselves, and everything recovers.
 #include "controllers/partitioner/fixture_test.h"
+#include "kube/testing/refuse.h"
 #include "reconcile/testing/slow_watches.h"
 
 #include <iostream>
@@ -17,18 +18,6 @@ TEST_F(PartitionerTest, ForgetsDeletedNodeAndItsReservations) {
   Node("b", {{0, ""}});
   Run();
   EXPECT_EQ(Spec("b"), "7g.40gb@0") << "the reservation was dropped with the node";
-}
-
-// The Go partitioner did not notice that the label had been removed.
-TEST_F(PartitionerTest, DoesNotPlanNodeWithoutLabel) {
-  Node("a", {{0, ""}});
-  Run();
-  Change("nodes", "a", [](Json& node) {
-    MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
-  });
-  Pod("p", "7g.40gb");
-  Run();
-  EXPECT_EQ(PlanOf("a"), "");
 }
 
 // In the Go partitioner one bad node stopped planning for all.
@@ -61,7 +50,7 @@ TEST_F(PartitionerTest, SilentAgentDoesNotBlockOtherNodes) {
   Acknowledge("b", {{0, "7g.40gb@0:used"}});
   Run(seconds(70));
   EXPECT_EQ(partitioner_->decisions().back().note, "no answer for 60s");
-  EXPECT_NE(Events().find("PlanNotAcknowledged"), std::string::npos);
+  EXPECT_GE(CountEvents("PlanNotAcknowledged"), 1);
   Node("c", {{0, ""}});
   Run();
   EXPECT_EQ(Spec("c"), "7g.40gb@0") << "p is planned on another node";
@@ -79,14 +68,20 @@ TEST_F(PartitionerTest, RetriesSilentNodeAfterPause) {
   EXPECT_EQ(PlanOf("a"), "2");
 }
 
-TEST_F(PartitionerTest, FailedGpuBacksOffAndAnotherIsUsed) {
-  Node("a", {{0, ""}});
-  Pod("p", "7g.40gb");
-  Run();
-  Annotate(
-      "a", "partitioning-result",
-      reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
-  Annotate("a", "status-partitioning-plan", "1");
+class PartitionerBrokenGpuTest : public PartitionerTest {
+ protected:
+  // The agent of node a cannot carry out the plan for pod p.
+  PartitionerBrokenGpuTest() {
+    Node("a", {{0, ""}});
+    Pod("p", "7g.40gb");
+    Run();
+    const gpu::Obstacle obstacle{0, "7g.40gb@0", "DeviceError", "it is broken"};
+    Annotate("a", "partitioning-result", reconcile::WritePlanResult({"1", false, {obstacle}}));
+    Annotate("a", "status-partitioning-plan", "1");
+  }
+};
+
+TEST_F(PartitionerBrokenGpuTest, BacksOffAndAnotherGpuIsUsed) {
   Run(seconds(30));
   EXPECT_EQ(partitioner_->decisions().back().note, "partial: GPU 0: it is broken");
   EXPECT_EQ(PlanOf("a"), "1");
@@ -95,14 +90,7 @@ TEST_F(PartitionerTest, FailedGpuBacksOffAndAnotherIsUsed) {
   EXPECT_EQ(Spec("b"), "7g.40gb@0");
 }
 
-TEST_F(PartitionerTest, LatePartitioningEndsBackOffOfGpu) {
-  Node("a", {{0, ""}});
-  Pod("p", "7g.40gb");
-  Run();
-  Annotate(
-      "a", "partitioning-result",
-      reconcile::WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
-  Annotate("a", "status-partitioning-plan", "1");
+TEST_F(PartitionerBrokenGpuTest, LatePartitioningEndsBackOff) {
   Run();
   Annotate("a", "status-layout-0", "7g.40gb@0:free");
   Annotate("a", "partitioning-result", reconcile::WritePlanResult({"1", true, {}}));
@@ -131,18 +119,10 @@ TEST_F(PartitionerTest, PlansAgainAfterConflict) {
 TEST_F(PartitionerTest, RetriesPlanThatWasRefusedOnce) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");
-  bool refused = false;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !refused) {
-      refused = true;
-      // No cache changes, so only time wakes the partitioner.
-      answer = Status(Code::kUnavailable, "busy");
-    }
-    return answer;
-  };
+  // No cache changes, so only time wakes the partitioner.
+  const auto refused = Refuse(api_, "PATCH", "/nodes/a", Status(Code::kUnavailable, "busy"), 1);
   Run(seconds(10));
-  EXPECT_TRUE(refused);
+  EXPECT_EQ(*refused, 1);
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
 }
 
@@ -164,7 +144,7 @@ TEST_F(PartitionerTest, ReservesNothingOfRefusedPlan) {
   EXPECT_TRUE(changed);
   EXPECT_TRUE(partitioner_->verdicts().at("ml/z-high").placed);
   EXPECT_FALSE(partitioner_->verdicts().at("ml/a-low").placed);
-  EXPECT_EQ(Events().find("SlicePlanned"), std::string::npos) << Events();
+  EXPECT_EQ(CountEvents("SlicePlanned"), 0) << Events();
 }
 
 TEST_F(PartitionerTest, DoesNotPlanTwiceAfterLostAnswer) {
@@ -306,14 +286,8 @@ class ARefusingNodeTest : public PartitionerTest {
     Node("a", {{0, ""}});
     Node("b", {{0, ""}});
   }
-  void Refuse(const std::string& node, Code code) {
-    api_.intercept = [=](const kube::ApiRequest& request) {
-      std::optional<Result<kube::ApiResponse>> answer;
-      if (request.method == "PATCH" && request.path == "/api/v1/nodes/" + node) {
-        answer = Status(code, "a webhook says no");
-      }
-      return answer;
-    };
+  void RefusePlans(const std::string& node, Code code, int times = 1'000'000) {
+    Refuse(api_, "PATCH", "/nodes/" + node, Status(code, "a webhook says no"), times);
   }
 };
 
@@ -321,7 +295,7 @@ TEST_F(ARefusingNodeTest, DoesNotAffectOtherNode) {
   for (const auto& [refusing, other] : {std::pair{"a", "b"}, {"b", "a"}}) {
     for (const char* name : {"a", "b"}) Node(name, {{0, ""}});
     Restart();
-    Refuse(refusing, Code::kPermission);
+    RefusePlans(refusing, Code::kPermission);
     Pod("p", "7g.40gb");
     Run();
     EXPECT_EQ(Spec(other), "7g.40gb@0");
@@ -331,16 +305,13 @@ TEST_F(ARefusingNodeTest, DoesNotAffectOtherNode) {
 
 TEST_F(ARefusingNodeTest, IsRetriedWithGrowingPauses) {
   api_.Remove("nodes", "b");
-  Refuse("a", Code::kPermission);
+  RefusePlans("a", Code::kPermission);
   Pod("p", "7g.40gb");
   Run(minutes(60));
   EXPECT_GT(Patches("a"), 10);
   EXPECT_LT(Patches("a"), 20);
   EXPECT_EQ(api_.All("events").size(), 2u) << Events();
-  EXPECT_NE(Events().find("PlanRefused: Failed to patch plan onto Node: permission "
-                          "denied: a webhook says no; "),
-            std::string::npos)
-      << Events();
+  EXPECT_GE(CountEvents("PlanRefused"), 1) << Events();
   api_.intercept = nullptr;
   Run(minutes(11));
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
@@ -348,7 +319,7 @@ TEST_F(ARefusingNodeTest, IsRetriedWithGrowingPauses) {
 
 TEST_F(ARefusingNodeTest, IsRetriedSoonerIfApiServerWasBusy) {
   api_.Remove("nodes", "b");
-  Refuse("a", Code::kUnavailable);
+  RefusePlans("a", Code::kUnavailable);
   Pod("p", "7g.40gb");
   Run(minutes(60));
   api_.intercept = nullptr;
@@ -357,7 +328,7 @@ TEST_F(ARefusingNodeTest, IsRetriedSoonerIfApiServerWasBusy) {
 }
 
 TEST_F(ARefusingNodeTest, BacksOffAfterRepeatedConflicts) {
-  Refuse("a", Code::kConflict);
+  RefusePlans("a", Code::kConflict);
   Pod("p", "7g.40gb");
   Pod("q", "7g.40gb");
   Run(minutes(10));
@@ -367,28 +338,20 @@ TEST_F(ARefusingNodeTest, BacksOffAfterRepeatedConflicts) {
 
 TEST_F(ARefusingNodeTest, BackOffStartsOverAfterAcceptedPlan) {
   api_.Remove("nodes", "b");
-  const auto lose_twice = [&] {  // more conflicts in a row would cause a back-off
-    api_.intercept = [this, left = 2](const kube::ApiRequest& request) mutable {
-      std::optional<Result<kube::ApiResponse>> answer;
-      const bool plan = request.method == "PATCH" && request.path == "/api/v1/nodes/a";
-      if (plan && left-- > 0) answer = Status(Code::kConflict, "no");
-      return answer;
-    };
-  };
-  lose_twice();
+  RefusePlans("a", Code::kConflict, 2);  // more conflicts in a row would cause a back-off
   Pod("p", "7g.40gb");
   Run(seconds(3));
   ASSERT_EQ(PlanOf("a"), "1");
   Acknowledge("a", {{0, "7g.40gb@0:free"}});
   api_.Remove("pods", "ml/p");
-  lose_twice();
+  RefusePlans("a", Code::kConflict, 2);
   Pod("q", "1g.5gb");
   Run(seconds(3));
   EXPECT_EQ(PlanOf("a"), "2");
 }
 
 TEST_F(ARefusingNodeTest, DoesNotDelayReasonsOfPods) {
-  Refuse("a", Code::kPermission);
+  RefusePlans("a", Code::kPermission);
   Pod("p", "7g.40gb");
   Run(seconds(20));
   Pod("q", "7g.40gb");
@@ -401,14 +364,7 @@ TEST_F(PartitionerTest, RetriesConditionThatCouldNotBeWritten) {
   Node("a", {{0, "7g.40gb@0:used"}});
   Pod("p", "7g.40gb");
   clock_.Advance(minutes(60));  // the pod is starving already, so no further plan is made
-  int failures = 3;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.path == "/api/v1/namespaces/ml/pods/p/status" && failures-- > 0) {
-      answer = Status(Code::kUnavailable, "busy");
-    }
-    return answer;
-  };
+  Refuse(api_, "", "/pods/p/status", Status(Code::kUnavailable, "busy"), 3);
   Run(seconds(10));
   EXPECT_EQ(Condition("p", "status"), "False");
   EXPECT_EQ(api_.All("events").size(), 1u) << Events();
@@ -428,12 +384,7 @@ TEST_F(PartitionerTest, PublishesRefusalsWithVaryingTextRarely) {
     }
     return answer;
   };
-  const auto refusals = [&] {
-    const auto events = api_.All("events");
-    return std::count_if(events.begin(), events.end(), [](const Json& event) {
-      return FindString(event, "reason") == "PlanRefused";
-    });
-  };
+  const auto refusals = [&] { return CountEvents("PlanRefused"); };
   Run(minutes(4));
   EXPECT_GT(attempts, 5);
   EXPECT_EQ(refusals(), 1);

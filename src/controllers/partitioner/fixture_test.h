@@ -111,6 +111,7 @@ class PartitionerTest : public ::testing::Test {
     return "";
   }
   std::string Events() { return reconcile::testing::EventsOf(api_); }
+  int CountEvents(std::string_view reason) { return reconcile::testing::CountEvents(api_, reason); }
   int Patches(const std::string& node) {
     int count = 0;
     for (const auto& request : api_.writes) count += request.path == "/api/v1/nodes/" + node;

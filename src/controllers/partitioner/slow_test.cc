@@ -70,11 +70,6 @@ class PartitionerSlowTest : public PartitionerTest {
     while (PlanOf(name).empty() && clock_.Now() - came < minutes(30)) Step();
     return ToSeconds(clock_.Now() - came);
   }
-  size_t Count(const std::string& reason) const {
-    const auto events = api_.All("events");
-    return std::ranges::count_if(
-        events, [&](const Json& event) { return FindString(event, "reason") == reason; });
-  }
 
   SlowTransport slow_{api_, clock_};
   Duration longest_{};  // the longest of all steps
@@ -95,7 +90,7 @@ TEST_F(PartitionerSlowTest, EventsOfManySilentNodesDoNotDelayPods) {
   EXPECT_LT(SecondsToServe("z"), 10);
   const Time begin = clock_.Now();
   while (clock_.Now() - begin < minutes(20)) Step();
-  EXPECT_GE(Count("PlanNotAcknowledged"), size_t{kSilent}) << "all are published in the end";
+  EXPECT_GE(CountEvents("PlanNotAcknowledged"), kSilent) << "all are published in the end";
   EXPECT_LT(ToSeconds(longest_), 31);
 }
 
@@ -119,7 +114,7 @@ TEST_F(PartitionerSlowTest, FailingConditionWritesDelayFewPods) {
   const Time healed = clock_.Now();
   while (clock_.Now() - healed < minutes(10)) Step();
   EXPECT_EQ(Condition("hopeless499", "status"), "False") << "all are written in the end";
-  EXPECT_GE(Count("SliceNotPlanned"), 500U);
+  EXPECT_GE(CountEvents("SliceNotPlanned"), 500);
 }
 
 TEST_F(PartitionerSlowTest, FailingRepairsDoNotDelayPods) {

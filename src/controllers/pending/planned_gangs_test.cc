@@ -109,34 +109,6 @@ class PartitionerGangTest : public PartitionerTest {
   }
 };
 
-TEST_F(PartitionerGangTest, PartitionsOnlyWhenWholeGangFits) {
-  Node("a", {{0, ""}});
-  Group("g", 2);
-  Member("p0", "7g.40gb", "g");
-  Member("p1", "7g.40gb", "g");
-  Run();
-  EXPECT_EQ(Spec("a"), "");
-  EXPECT_EQ(Condition("p0", "reason"), "GangNotWhole");
-  EXPECT_THAT(Condition("p1", "message"),
-              HasSubstr("pod group ml/g: 1 of its pods find room together, and 2 must"));
-  Node("b", {{0, ""}});
-  Run();
-  EXPECT_EQ(Spec("a"), "7g.40gb@0");
-  EXPECT_EQ(Spec("b"), "7g.40gb@0");
-}
-
-TEST_F(PartitionerGangTest, PlansAgainWhenMinMemberIsLowered) {
-  Node("a", {{0, ""}});
-  Group("g", 2);
-  Member("p0", "7g.40gb", "g");
-  Member("p1", "7g.40gb", "g");
-  Run();
-  ASSERT_EQ(Spec("a"), "");
-  Group("g", 1);
-  Run();
-  EXPECT_EQ(Spec("a"), "7g.40gb@0");
-}
-
 // Node "b" never answers, so the reservation on "a" is dropped and the slice goes to another pod.
 TEST_F(PartitionerGangTest, GivesSlicesOfTooSmallGangToOtherPod) {
   Node("a", {{0, ""}});

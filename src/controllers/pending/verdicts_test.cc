@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kube/testing/fake_api.h"
+#include "kube/testing/refuse.h"
 #include "reconcile/testing/scene.h"
 
 namespace nos::controllers {
@@ -85,12 +86,7 @@ TEST_F(VerdictsTest, DelaysFrequentMessageChanges) {
 }
 
 TEST_F(VerdictsTest, RetriesFailedWriteWithGrowingBackOff) {
-  int failures = 2;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "PATCH" && failures-- > 0) answer = Status(Code::kUnavailable, "busy");
-    return answer;
-  };
+  Refuse(api_, "PATCH", "", Status(Code::kUnavailable, "busy"), 2);
   Plan("NoRoom", "2 nodes are full");
   EXPECT_EQ(verdicts_.NextChange(), now_ + seconds(1));
   now_ += seconds(1);
@@ -105,33 +101,21 @@ TEST_F(VerdictsTest, RetriesFailedWriteWithGrowingBackOff) {
 }
 
 TEST_F(VerdictsTest, NewPlanKeepsBackOffOfFailedWrite) {
-  int attempts = 0;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "PATCH" && request.path.starts_with("/api/v1/namespaces/ml/pods")) {
-      ++attempts;
-      answer = Status(Code::kInvalid, "denied the request");
-    }
-    return answer;
-  };
+  const auto attempts = Refuse(api_, "PATCH", "/ml/pods", Status(Code::kInvalid, "denied"));
   for (int second = 0; second < 3600; ++second) {
     Plan("NoRoom", "2 nodes are full");
     now_ += seconds(1);
   }
-  EXPECT_LT(attempts, 30) << "in an hour, for one pod";
-  const int before = attempts;
+  EXPECT_LT(*attempts, 30) << "in an hour, for one pod";
+  const int before = *attempts;
   Plan("TooBig", "no GPU has so much");
-  EXPECT_EQ(attempts, before + 1) << "this is news";
+  EXPECT_EQ(*attempts, before + 1) << "this is news";
   Plan("TooBig", "no GPU has so much");
-  EXPECT_EQ(attempts, before + 1);
+  EXPECT_EQ(*attempts, before + 1);
 }
 
 TEST_F(VerdictsTest, EndsBackOffWhenConditionIsAlreadyThere) {
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "PATCH") answer = Status(Code::kUnavailable, "timeout, yet written");
-    return answer;
-  };
+  Refuse(api_, "PATCH", "", Status(Code::kUnavailable, "timeout, yet written"));
   Plan("NoRoom", "2 nodes are full");
   api_.intercept = nullptr;
   api_.Put({{"kind", "Pod"},
@@ -154,37 +138,28 @@ TEST_F(VerdictsTest, EndsBackOffWhenConditionIsAlreadyThere) {
 }
 
 TEST_F(VerdictsTest, RetriesFailedEvent) {
-  bool away = true;
-  bool only_events = true;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    const bool write = only_events ? request.method == "POST" : request.method != "GET";
-    if (away && write) answer = Status(Code::kUnavailable, "away");
-    return answer;
-  };
   for (const std::string reason : {"NoRoom", "TooBig"}) {  // with its condition, and without
-    away = true;
+    api_.intercept =
+        [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+      const bool away = request.method == "POST" || (reason == "TooBig" && request.method != "GET");
+      if (!away) return std::nullopt;
+      return Result<kube::ApiResponse>(Status(Code::kUnavailable, "away"));
+    };
     Plan(reason, "2 nodes are full");
     EXPECT_EQ(verdicts_.NextChange(), now_ + seconds(1));
-    away = false;
+    api_.intercept = nullptr;
     now_ += seconds(1);
     Tell();
     EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
-    only_events = false;
   }
   EXPECT_EQ(api_.All("events").size(), 2U);
 }
 
 TEST_F(VerdictsTest, SkipsEventsAfterConditionTimedOut) {
-  bool away = true;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (away && request.method == "PATCH") answer = Status(Code::kDeadline, "no answer");
-    return answer;
-  };
+  Refuse(api_, "PATCH", "", Status(Code::kDeadline, "no answer"));
   Plan("NoRoom", "2 nodes are full");
   EXPECT_EQ(api_.All("events").size(), 0U);
-  away = false;
+  api_.intercept = nullptr;
   now_ += seconds(1);
   Tell();
   EXPECT_EQ(api_.All("events").size(), 1U);

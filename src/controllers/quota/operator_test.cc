@@ -1,5 +1,6 @@
 // Status that the operator writes into quotas, as pods and quotas change.
 #include "controllers/quota/operator_fixture_test.h"
+#include "kube/testing/refuse.h"
 
 namespace nos::controllers {
 namespace {
@@ -212,22 +213,14 @@ TEST_F(OperatorTest, FailingWriteDoesNotDelayOthers) {
   Quota("a", {{"cpu", "1"}});
   Pod("a", "bad");
   Pod("a", "good");
-  bool refuse = true;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (refuse && request.method == "PATCH" && request.path.ends_with("pods/bad")) {
-      answer = Result<kube::ApiResponse>(
-          kube::ApiResponse{403, {{"kind", "Status"}, {"message", "no"}}, {}, {}});
-    }
-    return answer;
-  };
+  Refuse(api_, "PATCH", "pods/bad", kube::HttpStatus(403));
   OperatorConfig config;
   config.writes_per_call = 1;
   Start(config);
   EXPECT_EQ(Label("a/bad"), "");
   EXPECT_EQ(Label("a/good"), "over-quota");
   EXPECT_EQ(Told("a/quota", "used"), "cpu=2");
-  refuse = false;
+  api_.intercept = nullptr;
   ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
   EXPECT_EQ(Label("a/bad"), "in-quota");
 }

@@ -11,7 +11,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 class RelocationFaultsTest : public ::testing::Test {
- protected:
+ public:
   RelocationFaultsTest() {
     w.PutPod("a", "gpu-1");
     w.PutPod("b", "gpu-1");
@@ -23,6 +23,11 @@ class RelocationFaultsTest : public ::testing::Test {
     change(node);
     w.api.Put(std::move(node));
   }
+  void ChangePod(const std::function<void(Json&)>& change) {
+    Json pod = *w.api.Find("pods", "ml/b");
+    change(pod);
+    w.api.Put(std::move(pod));
+  }
   void ExpectCalledOff(const std::string& why) {
     EXPECT_EQ(w.Told(Kind::kCalledOff, why), 1);
     EXPECT_EQ(w.Told(Kind::kCalledOff), 1);
@@ -33,86 +38,89 @@ class RelocationFaultsTest : public ::testing::Test {
   RelocationWorld w;
 };
 
-TEST_F(RelocationFaultsTest, UncordonedNodeCallsRelocationOff) {
-  w.StartAndHold({"a", "b"});
-  ChangeNode([](Json& node) { MakeObject(node, "spec")["unschedulable"] = false; });
+// What happens while the places are held, or before (`held` is false). The message contains `why`.
+struct Trouble {
+  const char* name;
+  std::function<void(RelocationFaultsTest&)> happens;
+  const char* why;
+  bool held = true;
+  bool node_is_free = true;  // afterwards
+};
+
+class RelocationTroubleTest : public RelocationFaultsTest,
+                              public ::testing::WithParamInterface<Trouble> {};
+
+TEST_P(RelocationTroubleTest, CallsRelocationOff) {
+  const Trouble& trouble = GetParam();
+  if (trouble.held) {
+    w.StartAndHold({"a", "b"});
+  } else {
+    ASSERT_TRUE(w.Start({"a", "b"}).ok());
+    w.Step();
+  }
+  trouble.happens(*this);
   w.Step();
-  ExpectCalledOff("uncordoned");
-  EXPECT_TRUE(w.IsFree());
+  ExpectCalledOff(trouble.why);
+  if (trouble.node_is_free) {
+    EXPECT_TRUE(w.IsFree());
+  }
 }
 
-TEST_F(RelocationFaultsTest, LostMarkCallsRelocationOff) {
-  w.StartAndHold({"a", "b"});
-  ChangeNode([](Json& node) { MakeObject(node, "metadata")["annotations"] = JsonObject(); });
-  w.Step();
-  ExpectCalledOff("lost its mark");
+void Set(Json& object, const char* part, const char* field, Json value) {
+  MakeObject(object, part)[field] = std::move(value);
 }
 
-TEST_F(RelocationFaultsTest, DeletedNodeCallsRelocationOff) {
-  ASSERT_TRUE(w.Start({"a", "b"}).ok());
-  w.Step();
-  w.api.Remove("nodes", "gpu-1");
-  w.Step();
-  ExpectCalledOff("node gpu-1 is gone");
-}
+const Trouble kTroubles[] = {
+    {"UncordonedNode",
+     [](auto& t) { t.ChangeNode([](Json& n) { Set(n, "spec", "unschedulable", false); }); },
+     "uncordoned"},
+    {"LostMark",
+     [](auto& t) {
+       t.ChangeNode([](Json& n) { Set(n, "metadata", "annotations", JsonObject()); });
+     },
+     "lost its mark", true, false},
+    {"DeletedNode", [](auto& t) { t.w.api.Remove("nodes", "gpu-1"); }, "node gpu-1 is gone", false,
+     false},
+    {"RejectedPlaceholder", [](auto& t) { t.w.SetPlace(0, "Failed"); }, "UnexpectedAdmissionError",
+     false},
+    {"LostPlaceholder", [](auto& t) { t.w.SetPlace(1, "Failed"); }, "place of pod ml/b"},
+    {"DeletedPlaceholder", [](auto& t) { t.w.api.Remove("pods", "nos/place-r-1-0"); },
+     "a placeholder is gone"},
+    {"CordonedTarget",
+     [](auto& t) { t.ChangeNode([](Json& n) { Set(n, "spec", "unschedulable", true); }, "gpu-2"); },
+     "takes no pods now"},
+    {"TaintedTarget",
+     [](auto& t) {
+       const JsonObject taint{{"key", "node.kubernetes.io/disk-pressure"},
+                              {"effect", "NoSchedule"}};
+       t.ChangeNode([&](Json& n) { Set(n, "spec", "taints", JsonArray{taint}); }, "gpu-2");
+     },
+     "takes no pods now"},
+    {"UnreachableTarget",
+     [](auto& t) {
+       const JsonObject ready{{"type", "Ready"}, {"status", "Unknown"}};
+       t.ChangeNode([&](Json& n) { Set(n, "status", "conditions", JsonArray{ready}); }, "gpu-2");
+     },
+     "takes no pods now"},
+    {"NewPodOnNode", [](auto& t) { t.w.PutPod("late", "gpu-1"); }, "ml/late"},
+    {"ImmovablePod",
+     [](auto& t) {
+       t.ChangePod([](Json& pod) {
+         MakeObject(pod, "metadata", "annotations")[planning::kMovable] = "false";
+       });
+     },
+     "pod ml/b"},
+    {"ResizedPod",
+     [](auto& t) {
+       t.ChangePod([](Json& pod) {
+         pod.at("spec").at("containers").at(0) =
+             JsonObject{{"name", "main"}, {"resources", {{"requests", {{"cpu", "2"}}}}}};
+       });
+     },
+     "asks for more"}};
 
-TEST_F(RelocationFaultsTest, RejectedPlaceholderCallsRelocationOff) {
-  ASSERT_TRUE(w.Start({"a", "b"}).ok());
-  w.Step();
-  w.SetPlace(0, "Failed");
-  w.Step();
-  ExpectCalledOff("UnexpectedAdmissionError");
-  EXPECT_TRUE(w.IsFree());
-}
-
-TEST_F(RelocationFaultsTest, LostPlaceholderCallsRelocationOff) {
-  w.StartAndHold({"a", "b"});
-  w.SetPlace(1, "Failed");
-  w.Step();
-  ExpectCalledOff("place of pod ml/b");
-  EXPECT_TRUE(w.IsFree());
-}
-
-TEST_F(RelocationFaultsTest, CordonedTargetCallsRelocationOff) {
-  w.StartAndHold({"a", "b"});
-  ChangeNode([](Json& node) { MakeObject(node, "spec")["unschedulable"] = true; }, "gpu-2");
-  w.Step();
-  ExpectCalledOff("takes no pods now");
-  EXPECT_TRUE(w.IsFree());
-}
-
-TEST_F(RelocationFaultsTest, TaintedTargetCallsRelocationOff) {
-  w.StartAndHold({"a", "b"});
-  ChangeNode(
-      [](Json& node) {
-        MakeObject(node, "spec")["taints"] = JsonArray{
-            JsonObject{{"key", "node.kubernetes.io/disk-pressure"}, {"effect", "NoSchedule"}}};
-      },
-      "gpu-2");
-  w.Step();
-  ExpectCalledOff("takes no pods now");
-  EXPECT_TRUE(w.IsFree());
-}
-
-TEST_F(RelocationFaultsTest, UnreachableTargetCallsRelocationOff) {
-  w.StartAndHold({"a", "b"});
-  ChangeNode(
-      [](Json& node) {
-        MakeObject(node, "status")["conditions"] =
-            JsonArray{JsonObject{{"type", "Ready"}, {"status", "Unknown"}}};
-      },
-      "gpu-2");
-  w.Step();
-  ExpectCalledOff("takes no pods now");
-}
-
-TEST_F(RelocationFaultsTest, DeletedPlaceholderCallsRelocationOff) {
-  w.StartAndHold({"a", "b"});
-  w.api.Remove("pods", "nos/place-r-1-0");
-  w.Step();
-  ExpectCalledOff("a placeholder is gone");
-  EXPECT_TRUE(w.IsFree());
-}
+INSTANTIATE_TEST_SUITE_P(All, RelocationTroubleTest, ::testing::ValuesIn(kTroubles),
+                         [](const auto& test) { return test.param.name; });
 
 TEST_F(RelocationFaultsTest, TerminatingPlaceholderCallsRelocationOff) {
   w.StartAndHold({"a", "b"});
@@ -122,14 +130,6 @@ TEST_F(RelocationFaultsTest, TerminatingPlaceholderCallsRelocationOff) {
   w.Step();
   EXPECT_EQ(w.Evictions(), 0);
   EXPECT_EQ(w.Told(Kind::kCalledOff, "a placeholder is gone"), 1);
-  EXPECT_TRUE(w.IsFree());
-}
-
-TEST_F(RelocationFaultsTest, NewPodOnNodeCallsRelocationOff) {
-  w.StartAndHold({"a", "b"});
-  w.PutPod("late", "gpu-1");
-  w.Step();
-  ExpectCalledOff("ml/late");
   EXPECT_TRUE(w.IsFree());
 }
 
@@ -143,25 +143,6 @@ TEST_F(RelocationFaultsTest, NewPodOnEmptiedNodeKeepsNode) {
   w.Step();
   EXPECT_TRUE(w.IsFree());
   EXPECT_EQ(w.Told(Kind::kCalledOff, "ml/late"), 1);
-}
-
-TEST_F(RelocationFaultsTest, ImmovablePodCallsRelocationOff) {
-  w.StartAndHold({"a", "b"});
-  Json pod = *w.api.Find("pods", "ml/b");
-  MakeObject(pod, "metadata", "annotations")[planning::kMovable] = "false";
-  w.api.Put(std::move(pod));
-  w.Step();
-  ExpectCalledOff("pod ml/b");
-}
-
-TEST_F(RelocationFaultsTest, ResizedPodCallsRelocationOff) {
-  w.StartAndHold({"a", "b"});
-  Json pod = *w.api.Find("pods", "ml/b");
-  pod.at("spec").at("containers").at(0) =
-      JsonObject{{"name", "main"}, {"resources", {{"requests", {{"cpu", "2"}}}}}};
-  w.api.Put(std::move(pod));
-  w.Step();
-  ExpectCalledOff("asks for more");
 }
 
 TEST_F(RelocationFaultsTest, RemovedTargetCallsRelocationOff) {

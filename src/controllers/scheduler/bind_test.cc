@@ -4,7 +4,6 @@
 #include <string>
 
 #include "controllers/scheduler/fixture_test.h"
-#include "reconcile/testing/scene.h"
 
 namespace nos::controllers {
 namespace {
@@ -71,11 +70,8 @@ TEST_F(SchedulerBindTest, IgnoresLateBindAnswerForSuccessorPod) {
   HeldBindings held;
   std::counting_semaphore<> answers{0};
   kube::Workers binder(held, 1);
-  scheduler_ = std::make_unique<Scheduler>(
-      config_, std::vector<SchedulerProfile>{{"default-scheduler", framework_.get()}},
-      gpu::Catalogue::Builtin(), SchedulerThreads{&binder, nullptr, [&] { answers.release(); }});
-  runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_,
-                                                reconcile::RunnerOptions{.watch_around = true});
+  UseProfiles({{"default-scheduler", framework_.get()}},
+              SchedulerThreads{&binder, nullptr, [&] { answers.release(); }});
   Node("n", "1");
   Pod("p");
   RunFor(seconds(1));
@@ -91,8 +87,7 @@ TEST_F(SchedulerBindTest, IgnoresLateBindAnswerForSuccessorPod) {
     answers.acquire();
     runner_->Poke(clock_.Now());
     RunFor(seconds(1));
-    EXPECT_EQ(reconcile::testing::EventsOf(api_).find("Successfully assigned") != std::string::npos,
-              own);
+    EXPECT_EQ(CountEvents("Scheduled"), own ? 1 : 0);
   }
 }
 
@@ -235,16 +230,11 @@ class WhileGpusAreCutTest : public SchedulerBindTest {
   WhileGpusAreCutTest() {
     GpuNode("n", 1);
     PutPod("p", "nvidia.com/mig-3g.20gb", "1", 0);
-    Json pod = *api_.Find("pods", "ml/p");
-    MakeObject(pod.at("spec").at("containers").at(0), "resources", "limits")["cpu"] = "1";
-    api_.Put(pod);
+    SetLimit("p", "cpu", "1");
     Run();
   }
   void Cut() {
-    Tell("n",
-         {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:free"},
-          {"nos.nebuly.com/status-partitioning-plan", Plan("n")}},
-         {{"nvidia.com/mig-3g.20gb", "1"}});
+    Report("n", "3g.20gb@4:free");
     Run();
   }
 };
@@ -267,11 +257,8 @@ TEST_F(WhileGpusAreCutTest, DoesNotBindToCordonedNode) {
 }
 
 TEST_F(WhileGpusAreCutTest, DoesNotBindAfterOtherPodsFillNode) {
-  PutPod("other", "pods", "0", 0);
-  Json other = *api_.Find("pods", "ml/other");
-  MakeObject(other, "spec")["nodeName"] = "n";
-  other.at("spec").at("containers").at(0).at("resources").at("limits") = {{"cpu", "96"}};
-  api_.Put(other);
+  PutPod("other", "cpu", "96", 0);
+  BindElsewhere("other", "n");
   Run();
   Cut();
   EXPECT_EQ(NodeOf("p"), "") << "there is no cpu left for it";

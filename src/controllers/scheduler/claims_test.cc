@@ -8,11 +8,8 @@ class SchedulerClaimsTest : public ClaimsFixture {};
 
 // A/q lacks capacity and quota; b/q lacks only quota.
 TEST_F(SchedulerClaimsTest, GuaranteedPodsOfTwoQuotasDoNotBlockEachOther) {
-  Node("na", "4");
-  Node("nb", "100");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "0"}});
+  CpuNodes({{"na", "4"}, {"nb", "100"}});
+  CpuQuotas({{"a", "4"}, {"b", "4"}, {"c", "0"}});
   EightPods("c");
   Run();
   ASSERT_EQ(Count({"c/p1", "c/p2", "c/p3", "c/p4"}, "na"), 4);
@@ -32,11 +29,8 @@ TEST_F(SchedulerClaimsTest, GuaranteedPodsOfTwoQuotasDoNotBlockEachOther) {
 }
 
 TEST_F(SchedulerClaimsTest, GuaranteedPodRunsAfterLeaderChange) {
-  Node("na", "4");
-  Node("nb", "100");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "0"}});
+  CpuNodes({{"na", "4"}, {"nb", "100"}});
+  CpuQuotas({{"a", "4"}, {"b", "4"}, {"c", "0"}});
   EightPods("c");
   Run();
   LetPodsEndSlowly();
@@ -74,12 +68,8 @@ TEST_F(SchedulerClaimsTest, ParentMaxHoldsWhileVictimsTerminate) {
 
 // The second pod of quota a exceeds min together with the first, so it is not guaranteed.
 TEST_F(SchedulerClaimsTest, GuaranteedPodIsNotBlockedByNominatedBorrower) {
-  Node("na", "4");
-  Node("nb", "4");
-  Node("nc", "8");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "0"}});
-  Quota("c", {{"cpu", "8"}});
+  CpuNodes({{"na", "4"}, {"nb", "4"}, {"nc", "8"}});
+  CpuQuotas({{"a", "4"}, {"b", "0"}, {"c", "8"}});
   EightPods("b");
   Run();
   LetPodsEndSlowly();
@@ -101,9 +91,7 @@ TEST_F(SchedulerClaimsTest, GuaranteedPodIsNotBlockedByNominatedBorrower) {
 
 TEST_F(SchedulerClaimsTest, KeepsNominationBesideHigherPriorityOneThatFits) {
   NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
-  Quota("a", {{"cpu", "1"}});
-  Quota("b", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "2"}});
+  CpuQuotas({{"a", "1"}, {"b", "1"}, {"c", "2"}});
   for (const char* name : {"p1", "p2"}) Pod("c", name);
   PodWith("c", "p3", {{"cpu", "1"}, {"example.com/x", "1"}});
   Pod("c", "p4");
@@ -128,9 +116,7 @@ TEST_F(SchedulerClaimsTest, KeepsNominationBesideHigherPriorityOneThatFits) {
 
 TEST_F(SchedulerClaimsTest, EvictsAllBorrowersWhenLendersUseTheirMin) {
   Node("n", "100");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "0"}});
+  CpuQuotas({{"a", "4"}, {"b", "4"}, {"c", "0"}});
   Pods("c", {"p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8"});
   Run();
   LetPodsEndSlowly();
@@ -157,8 +143,7 @@ TEST_F(SchedulerClaimsTest, KeepsCapacityFreedForPodOfOtherScheduler) {
     keys.push_back("c/" + name);
   };
   Node("n", "4");
-  Quota("a", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "3"}});
+  CpuQuotas({{"a", "1"}, {"c", "3"}});
   for (int i = 0; i < 8; ++i) borrower();
   RunBoth();
   LetPodsEndSlowly();
@@ -180,36 +165,19 @@ TEST_F(SchedulerClaimsTest, KeepsCapacityFreedForPodOfOtherScheduler) {
 
 TEST_F(SchedulerClaimsTest, PublishesNoPreemptedEventWithoutEviction) {
   Node("n", "4");
-  Quota("a", {{"cpu", "2"}});
-  Quota("b", {{"cpu", "2"}});
+  CpuQuotas({{"a", "2"}, {"b", "2"}});
   Pods("b", {"p1", "p2", "p3", "p4"});
   Run();
-  api_.intercept = [](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "PATCH" && request.path.ends_with("a/pods/q/status") &&
-        WriteJson(request.body).find("nominatedNodeName") != std::string::npos) {
-      answer = Result<kube::ApiResponse>(kube::ApiResponse{500, JsonObject{}, {}, {}});
-    }
-    return answer;
-  };
+  Refuse(api_, "PATCH", "a/pods/q/status", kube::HttpStatus(500));  // no nomination is written
   Pod("a", "q");
   RunFor(seconds(120));
   EXPECT_EQ(Count({"b/p1", "b/p2", "b/p3", "b/p4"}, "n"), 4);
-  int told = 0;
-  for (const auto& write : api_.writes) {
-    if (write.path.find("/events") != std::string::npos &&
-        WriteJson(write.body).find("Preempted by") != std::string::npos) {
-      ++told;
-    }
-  }
-  EXPECT_EQ(told, 0) << WhyOf("a/q");
+  EXPECT_EQ(CountEvents("Preempted"), 0) << WhyOf("a/q");
 }
 
 TEST_F(SchedulerClaimsTest, TwoNominationsOnOneNodeSettle) {
   NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
-  Quota("a", {{"cpu", "1"}});
-  Quota("b", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "2"}});
+  CpuQuotas({{"a", "1"}, {"b", "1"}, {"c", "2"}});
   for (const char* name : {"p1", "p2"}) Pod("c", name);
   PodWith("c", "p3", {{"cpu", "1"}, {"example.com/x", "1"}});
   Pod("c", "p4");
@@ -238,93 +206,10 @@ TEST_F(SchedulerClaimsTest, TwoNominationsOnOneNodeSettle) {
   EXPECT_LT(api_.writes.size() - before, 100) << nominees << " of nominated nodes, in 30 min";
 }
 
-// Evicted pods are created again by their controller; a third quota is idle.
-TEST_F(SchedulerClaimsTest, FairSharesSettle) {
-  Node("n1", "4");
-  Node("n2", "3");
-  Quota("a", {{"cpu", "2"}});
-  Quota("b", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "5"}});  // idle
-  for (const char* name : {"m1", "m2", "m3", "m4"}) On("n1", "b", name, "1");
-  On("n2", "a", "big0", "3");
-  Run();
-  ASSERT_EQ(At("a/big0"), "n2");
-  On("n2", "b", "mid0", "2");
-  On("n2", "b", "small", "1", -5);
-  LetPodsEndSlowly();
-  int evictions = 0, made = 0;
-  std::map<std::string, std::string> now = {{"a/big", "a/big0"}, {"b/mid", "b/mid0"}};
-  for (int i = 0; i < 60; ++i) {
-    Run();
-    clock_.Advance(seconds(30));
-    for (auto& [kind, key] : now) {
-      if (At(key) != "ending") continue;
-      ++evictions;
-      Json pod = *api_.Find("pods", key);
-      api_.Remove("pods", key);
-      const std::string name = kind.substr(2) + std::to_string(++made);
-      key = kind.substr(0, 2) + name;
-      JsonObject& meta = MakeObject(pod, "metadata");
-      meta["name"] = name;
-      meta["uid"] = key;
-      meta["creationTimestamp"] = FormatTime(clock_.Now());
-      meta.erase("deletionTimestamp");
-      meta.erase("resourceVersion");
-      MakeObject(pod, "spec").erase("nodeName");
-      pod.as_object()["status"] = {{"phase", "Pending"}};
-      api_.Put(pod);
-    }
-    if (At("b/small") == "ending") api_.Remove("pods", "b/small");
-  }
-  EXPECT_LT(evictions, 5);
-}
-
-TEST_F(SchedulerClaimsTest, FairSharesSettleForHighPriorityBorrower) {
-  const int priority = 10;  // of the pod that borrows and is created again
-  Node("n", "3");
-  Quota("a", {{"cpu", "2"}});
-  Quota("b", {{"cpu", "0"}});
-  Quota("c", {{"cpu", "2"}});  // idle
-  Pod("a", "p", "2");
-  Run();
-  Pod("b", "x0", "1", priority);
-  Run();
-  ASSERT_EQ(At("b/x0"), "n");
-  LetPodsEndSlowly();
-  Pod("a", "q", "1");
-  int made = 0;
-  for (int i = 0; i < 360; ++i) {
-    Run();
-    clock_.Advance(seconds(10));
-    const std::string key = "b/x" + std::to_string(made);
-    if (At(key) != "ending") continue;
-    api_.Remove("pods", key);
-    ++made;
-    const std::string name = "x" + std::to_string(made);
-    const JsonObject limits{{"cpu", "1"}};
-    JsonObject spec{
-        {"priority", priority},
-        {"schedulerName", "default-scheduler"},
-        {"containers", JsonArray{{{"name", "main"}, {"resources", {{"limits", limits}}}}}}};
-    api_.Put({{"kind", "Pod"},
-              {"metadata",
-               {{"namespace", "b"},
-                {"name", name},
-                {"uid", "b" + name},
-                {"labels", JsonObject{}},
-                {"creationTimestamp", FormatTime(clock_.Now())}}},
-              {"spec", spec},
-              {"status", {{"phase", "Pending"}}}});
-  }
-  EXPECT_LE(made, 2) << "evictions in one hour for one pod";
-  EXPECT_EQ(At("a/q"), "n");
-}
-
 // Cases of waiting for victims that no other test covers.
 TEST_F(SchedulerClaimsTest, PreemptionPolicyNeverEvictsNothing) {
   Node("n", "4");
-  Quota("a", {{"cpu", "2"}});
-  Quota("b", {{"cpu", "2"}});
+  CpuQuotas({{"a", "2"}, {"b", "2"}});
   for (const char* name : {"p1", "p2", "p3", "p4"}) Pod("b", name);
   Run();
   PodWith("a", "q", {{"cpu", "1"}}, 0, {}, {{"preemptionPolicy", "Never"}});
@@ -333,10 +218,8 @@ TEST_F(SchedulerClaimsTest, PreemptionPolicyNeverEvictsNothing) {
 }
 
 TEST_F(SchedulerClaimsTest, DropsNominationToCordonedNode) {
-  Node("n1", "2");
-  Node("n2", "2");
-  Quota("a", {{"cpu", "2"}});
-  Quota("b", {{"cpu", "2"}});
+  CpuNodes({{"n1", "2"}, {"n2", "2"}});
+  CpuQuotas({{"a", "2"}, {"b", "2"}});
   for (const char* name : {"p1", "p2", "p3", "p4"}) Pod("b", name);
   Run();
   LetPodsEndSlowly();

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "controllers/scheduler/fixture_test.h"
-#include "reconcile/testing/scene.h"
+#include "kube/testing/refuse.h"
 
 namespace nos::controllers {
 namespace {
@@ -32,7 +32,20 @@ class SchedulerCutsTest : public SchedulerFixture {
           {"nos.nebuly.com/status-partitioning-plan", Annotation(node, kSpecPlan)}},
          allocatable);
   }
-  void Refuse(const std::string& node, int gpu, const std::string& why) {
+  // Nodes m and n are in use. The pod of m is evicted for p, which needs the whole GPU.
+  void EvictOneOfTwo() {
+    for (const char* node : {"m", "n"}) {
+      Node(node, 1);
+      Report(node, "4g.20gb@0:free");
+    }
+    for (const char* name : {"a", "b"}) Pod(name, "4g.20gb", 1, 1);
+    Run();
+    for (const char* node : {"m", "n"}) Report(node, "4g.20gb@0:used");
+    Pod("p", "7g.40gb", 1, 3);
+    Run();
+    ASSERT_EQ(Nominee("p"), "m");
+  }
+  void FailPlan(const std::string& node, int gpu, const std::string& why) {
     const std::string plan = Annotation(node, kSpecPlan);
     Tell(node, {{"nos.nebuly.com/status-partitioning-plan", plan},
                 {"nos.nebuly.com/partitioning-result",
@@ -91,7 +104,7 @@ TEST_F(SchedulerCutsTest, UsesAnotherGpuAfterFailedPartitioning) {
   Pod("p", "3g.20gb");
   Run();
   ASSERT_EQ(Spec("n", 0), "3g.20gb@4");
-  Refuse("n", 0, "somebody computes there");
+  FailPlan("n", 0, "somebody computes there");
   Run();
   EXPECT_EQ(Spec("n", 0), "") << "what was asked for is taken back";
   Cut("n", 0, "", {});
@@ -107,7 +120,7 @@ TEST_F(SchedulerCutsTest, RetriesGpuWhenItsBackOffEnds) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   Run();
-  Refuse("n", 0, "somebody computes there");
+  FailPlan("n", 0, "somebody computes there");
   Run();
   Cut("n", 0, "", {});  // the agent reports the withdrawn request as done
   Run();
@@ -127,7 +140,7 @@ TEST_F(SchedulerCutsTest, SelectsNodeOfClaimOnlyAfterPartitioning) {
   Run();
   ASSERT_EQ(Spec("a"), "3g.20gb@4");
   EXPECT_EQ(ClaimsNode("p"), "");
-  Refuse("a", 0, "somebody computes there");
+  FailPlan("a", 0, "somebody computes there");
   Run();
   EXPECT_EQ(Spec("b"), "3g.20gb@4") << "it may go elsewhere";
   EXPECT_EQ(ClaimsNode("p"), "");
@@ -175,17 +188,10 @@ TEST_F(SchedulerCutsTest, WithdrawsRequestOfDeletedPod) {
 TEST_F(SchedulerCutsTest, RetriesPatchAfterConflictWhenNodeChanges) {
   Node("n", 1);
   Pod("p", "3g.20gb");
-  int conflicts = 0;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos &&
-        conflicts++ == 0) {
-      answer = Result<kube::ApiResponse>(Status(Code::kConflict, "the object has been modified"));
-    }
-    return answer;
-  };
+  const auto conflicts = Refuse(api_, "PATCH", "/nodes/", Status(Code::kConflict, "modified"), 1);
   Run();
-  EXPECT_EQ(conflicts, 1) << "not before something is known to be other";
+  EXPECT_EQ(*conflicts, 1);
+  EXPECT_EQ(PlansWritten(), 1) << "not before something is known to be other";
   Tell("n", {{"somebody", "else"}});
   Run();
   EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
@@ -195,17 +201,9 @@ TEST_F(SchedulerCutsTest, RetriesPatchAfterConflictWhenNodeChanges) {
 TEST_F(SchedulerCutsTest, RetriesUnansweredPatch) {
   Node("n", 1);
   Pod("p", "3g.20gb");
-  int writes = 0;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos &&
-        writes++ < 3) {
-      answer = Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
-    }
-    return answer;
-  };
+  Refuse(api_, "PATCH", "/nodes/", Status(Code::kDeadline, "no answer"), 3);
   Run();
-  EXPECT_EQ(writes, 4);
+  EXPECT_EQ(PlansWritten(), 4);
   EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
   EXPECT_EQ(reconcile::testing::EventsOf(api_).find("not asked to be cut"), std::string::npos);
 }
@@ -213,13 +211,7 @@ TEST_F(SchedulerCutsTest, RetriesUnansweredPatch) {
 TEST_F(SchedulerCutsTest, WaitsForForeignPlanAfterConflict) {
   Node("n", 1);
   Pod("p", "3g.20gb");
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos) {
-      answer = Result<kube::ApiResponse>(Status(Code::kConflict, "the object has been modified"));
-    }
-    return answer;
-  };
+  Refuse(api_, "PATCH", "/nodes/", Status(Code::kConflict, "the object has been modified"));
   Run();
   api_.intercept = nullptr;
   Tell("n", {{kSpecPlan, "77"}, {"nos.nebuly.com/spec-layout-0", "1g.5gb@0"}});
@@ -302,7 +294,7 @@ TEST_F(SchedulerCutsTest, NextLeaderWithdrawsFailedPlan) {
   Restart();
   Run();
   ASSERT_EQ(Spec("b"), "3g.20gb@4");
-  Refuse("b", 0, "somebody computes there");
+  FailPlan("b", 0, "somebody computes there");
   Run();
   EXPECT_EQ(Spec("b"), "");
   EXPECT_EQ(Spec("a"), "3g.20gb@4");
@@ -381,18 +373,7 @@ TEST_F(SchedulerCutsTest, CreatesLargeSliceFromSlicesOfVictims) {
 
 // A silent agent does not keep the pod from another node for ever.
 TEST_F(SchedulerCutsTest, WaitsForSilentAgentUntilDeadline) {
-  for (const char* node : {"m", "n"}) {
-    Node(node, 1);
-    Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
-  }
-  for (const char* name : {"a", "b"}) Pod(name, "4g.20gb", 1, 1);
-  Run();
-  for (const char* node : {"m", "n"}) {
-    Tell(node, {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
-  }
-  Pod("p", "7g.40gb", 1, 3);
-  Run();
-  EXPECT_EQ(Nominee("p"), "m");
+  EvictOneOfTwo();
   clock_.Advance(seconds(31));
   Tell("n", {{"nos.nebuly.com/note", "wakes it"}});
   Run();
@@ -401,18 +382,7 @@ TEST_F(SchedulerCutsTest, WaitsForSilentAgentUntilDeadline) {
 
 // The next leader remembers no eviction, but evicts no other pod either.
 TEST_F(SchedulerCutsTest, NextLeaderWaitsForAgentToo) {
-  for (const char* node : {"m", "n"}) {
-    Node(node, 1);
-    Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
-  }
-  for (const char* name : {"a", "b"}) Pod(name, "4g.20gb", 1, 1);
-  Run();
-  for (const char* node : {"m", "n"}) {
-    Tell(node, {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
-  }
-  Pod("p", "7g.40gb", 1, 3);
-  Run();
-  ASSERT_EQ(Nominee("p"), "m");
+  EvictOneOfTwo();
   Restart();
   Run();
   EXPECT_EQ(Nominee("p"), "m");
@@ -442,10 +412,7 @@ TEST_F(SchedulerCutsTest, DoesNotWaitForAgentOfCordonedNode) {
 TEST_F(SchedulerCutsTest, PreemptsPodInPreBindWithoutDeletingIt) {
   Node("n", 1);
   Pod("low", "7g.40gb");
-  ChangePod("low", [](Json& pod) {
-    Json& container = pod.at("spec").at("containers").at(0);
-    MakeObject(container, "resources", "limits")["cpu"] = "60";
-  });
+  SetLimit("low", "cpu", "60");
   Run();
   ASSERT_EQ(Spec("n", 0), "7g.40gb@0");
   PutPod("high", "cpu", "60", 9);

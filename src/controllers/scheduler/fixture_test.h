@@ -4,13 +4,20 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/text.h"
 #include "controllers/scheduler.h"
 #include "kube/testing/fake_api.h"
+#include "kube/testing/refuse.h"
 #include "reconcile/plan_result.h"
 #include "reconcile/runner.h"
+#include "reconcile/testing/scene.h"
 #include "reconcile/testing/slow_watches.h"
 #include "scheduling/configuration.h"
 
@@ -22,17 +29,32 @@ class SchedulerFixture : public ::testing::Test {
  protected:
   SchedulerFixture() { Restart(); }
 
+  static std::shared_ptr<scheduling::Framework> FrameworkOf(scheduling::PartitionedBy by) {
+    return scheduling::DefaultConfiguration({.partitioned_by = by}).profiles.front().framework;
+  }
   void Restart() { RestartWith(nullptr); }
   // `cutting`: see SchedulerProfile.
   void RestartWith(const scheduling::Framework* cutting) {
-    runner_.reset();
     SchedulerProfile profile{"default-scheduler", framework_.get()};
     profile.cutting = cutting;
-    scheduler_ =
-        std::make_unique<Scheduler>(config_, std::vector{profile}, gpu::Catalogue::Builtin());
-    reconcile::RunnerOptions options;
-    options.watch_around = true;
-    runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_, options);
+    UseProfiles({profile});
+  }
+  // Restarts with profiles whose frameworks live longer than the scheduler.
+  void UseProfiles(const std::vector<SchedulerProfile>& profiles, SchedulerThreads threads = {}) {
+    runner_.reset();
+    scheduler_ = std::make_unique<Scheduler>(config_, profiles, gpu::Catalogue::Builtin(), threads);
+    runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_,
+                                                  reconcile::RunnerOptions{.watch_around = true});
+  }
+  // Restarts a scheduler that waits for the partitioner.
+  void LeaveCutsToPartitioner() {
+    End();
+    framework_ = FrameworkOf(scheduling::PartitionedBy::kPartitioner);
+    RestartWith(cutting_.get());
+  }
+  void End() {
+    runner_.reset();
+    scheduler_.reset();
   }
   // Runs until nothing is due within 9 seconds.
   void Run() {
@@ -81,6 +103,17 @@ class SchedulerFixture : public ::testing::Test {
                 {"containers", JsonArray{{{"name", "main"},
                                           {"resources", {{"limits", {{resource, amount}}}}}}}}}},
               {"status", {{"phase", "Pending"}}}});
+  }
+  void Group(const std::string& name, int least, const std::string& ns = "ml") {
+    api_.Put({{"kind", "PodGroup"},
+              {"metadata", {{"namespace", ns}, {"name", name}}},
+              {"spec", {{"minMember", least}}}});
+  }
+  void SetLimit(const std::string& pod, const std::string& resource, const std::string& amount) {
+    ChangePod(pod, [&](Json& json) {
+      Json& container = json.at("spec").at("containers").at(0);
+      MakeObject(container, "resources", "limits")[resource] = amount;
+    });
   }
   // Changes a pod as another client would.
   template <typename Change>
@@ -177,14 +210,28 @@ class SchedulerFixture : public ::testing::Test {
     api_.Put(changed);
   }
 
+  // The agent reports this layout for GPU 0, and who holds its instances. It has carried out the
+  // plan, and the kubelet offers the slices.
+  void Report(const std::string& node, const std::string& layout, const std::string& holders = "") {
+    std::map<std::string, int> counts;
+    for (const std::string_view instance : Split(layout, ',')) {
+      ++counts["nvidia.com/mig-" + std::string(instance.substr(0, instance.find('@')))];
+    }
+    Tell(node, {{"nos.nebuly.com/status-layout-0", layout},
+                {"nos.nebuly.com/status-holders-0", holders},
+                {"nos.nebuly.com/status-partitioning-plan", Plan(node)}});
+    reconcile::testing::PutAllocatable(api_, node, counts);
+  }
+  int CountEvents(std::string_view reason) { return reconcile::testing::CountEvents(api_, reason); }
+
   ManualClock clock_{Time(seconds(1'800'000'000))};
   kube::FakeApi api_;
   reconcile::testing::SlowWatches watches_{api_};
   SchedulerConfig config_;
   std::shared_ptr<scheduling::Framework> framework_ =
-      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kScheduler})
-          .profiles.front()
-          .framework;
+      FrameworkOf(scheduling::PartitionedBy::kScheduler);
+  const std::shared_ptr<scheduling::Framework> cutting_ =
+      FrameworkOf(scheduling::PartitionedBy::kScheduler);
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<reconcile::Runner> runner_;
 };

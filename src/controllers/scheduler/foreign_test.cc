@@ -1,6 +1,5 @@
 // Entitlements beside nominations by another scheduler, running or removed.
 #include "controllers/scheduler/quota_fixture_test.h"
-#include "scheduling/framework.h"
 
 namespace nos::controllers {
 namespace {
@@ -17,9 +16,7 @@ class SchedulerForeignTest : public ClaimsFixture {
   }
   // The guarantee of quota a holds although a pod of another scheduler is nominated to `node`.
   void ExpectNoHoldUp(const std::string& node) {
-    Quota("a", {{"cpu", "2"}});
-    Quota("b", {{"cpu", "2"}});
-    Quota("c", {{"cpu", "4"}});
+    CpuQuotas({{"a", "2"}, {"b", "2"}, {"c", "4"}});
     Pods("c", {"p1", "p2", "p3", "p4", "p5", "p6"});
     Run();
     Foreign("b", "dead", "2", node);
@@ -37,8 +34,7 @@ class SchedulerForeignTest : public ClaimsFixture {
 
 // The other scheduler was uninstalled, so its pod keeps the nomination for ever.
 TEST_F(SchedulerForeignTest, StaleNominationDoesNotBlockGuarantee) {
-  Node("n1", "8");
-  Node("n2", "8");
+  CpuNodes({{"n1", "8"}, {"n2", "8"}});
   ExpectNoHoldUp("n1");
 }
 
@@ -77,12 +73,8 @@ TEST_F(SchedulerForeignTest, ForeignNominationCountsOnceQuotaExists) {
 
 // The quota has a second nomination that min does not cover, and the first pod is updated.
 TEST_F(SchedulerForeignTest, PodUpdateKeepsGuaranteedNomination) {
-  Node("na", "4");
-  Node("nb", "4");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "0"}});
-  Quota("c", {{"cpu", "8"}});
-  Quota("d", {{"cpu", "2"}});
+  CpuNodes({{"na", "4"}, {"nb", "4"}});
+  CpuQuotas({{"a", "4"}, {"b", "0"}, {"c", "8"}, {"d", "2"}});
   EightPods("b");
   Run();
   LetPodsEndSlowly();
@@ -108,9 +100,7 @@ TEST_F(SchedulerForeignTest, PodUpdateKeepsGuaranteedNomination) {
 // Like KeepsNominationBesideHigherPriorityOneThatFits, for a pod of another scheduler.
 TEST_F(SchedulerForeignTest, ForeignNominationStaysBesideHigherPriorityOne) {
   Node("n", "4");
-  Quota("a", {{"cpu", "1"}});
-  Quota("b", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "2"}});
+  CpuQuotas({{"a", "1"}, {"b", "1"}, {"c", "2"}});
   Pods("c", {"p1", "p2", "p3", "p4"});
   Run();
   LetPodsEndSlowly();
@@ -128,9 +118,7 @@ TEST_F(SchedulerForeignTest, ForeignNominationStaysBesideHigherPriorityOne) {
 TEST_F(SchedulerForeignTest, TwoSchedulersNominationsOnOneNodeSettle) {
   StartSecond();
   NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
-  Quota("a", {{"cpu", "1"}});
-  Quota("b", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "2"}});
+  CpuQuotas({{"a", "1"}, {"b", "1"}, {"c", "2"}});
   for (const char* name : {"p1", "p2"}) Pod("c", name);
   PodWith("c", "p3", {{"cpu", "1"}, {"example.com/x", "1"}});
   Pod("c", "p4");
@@ -154,11 +142,8 @@ TEST_F(SchedulerForeignTest, TwoSchedulersNominationsOnOneNodeSettle) {
 // Both are running; each leaves the other's nominations alone.
 TEST_F(SchedulerForeignTest, GuaranteedPodsOfTwoSchedulersDoNotBlockEachOther) {
   StartSecond();
-  Node("na", "4");
-  Node("nb", "100");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "0"}});
+  CpuNodes({{"na", "4"}, {"nb", "100"}});
+  CpuQuotas({{"a", "4"}, {"b", "4"}, {"c", "0"}});
   for (const char* p : {"p1", "p2", "p3", "p4"}) On("na", "c", p, "1");
   for (const char* p : {"r1", "r2", "r3", "r4"}) On("nb", "c", p, "1");
   RunBoth();
@@ -180,11 +165,8 @@ TEST_F(SchedulerForeignTest, GuaranteedPodsOfTwoSchedulersDoNotBlockEachOther) {
 // One pod has to be evicted for both. Neither preemptor waits for the other, also after updates.
 TEST_F(SchedulerForeignTest, NominatedPodsOfTwoSchedulersBothRunAfterOneEviction) {
   StartSecond();
-  Node("n0", "2");
-  Node("n1", "3");
-  Quota("a", {{"cpu", "3"}});
-  Quota("b", {{"cpu", "2"}});
-  Quota("c", {{"cpu", "0"}});
+  CpuNodes({{"n0", "2"}, {"n1", "3"}});
+  CpuQuotas({{"a", "3"}, {"b", "2"}, {"c", "0"}});
   On("n0", "b", "x", "2");
   On("n1", "c", "v", "3");
   RunBoth();
@@ -210,48 +192,33 @@ TEST_F(SchedulerForeignTest, NominatedPodsOfTwoSchedulersBothRunAfterOneEviction
   EXPECT_EQ(At("b/x"), "n0");
 }
 
-// A pod terminates for ever, because its node is lost.
-TEST_F(SchedulerForeignTest, PodOnLostNodeDoesNotExtendStaleNomination) {
-  Node("n1", "4");
-  Node("n3", "1");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "0"}});
+// A pod terminates for ever, because its node is lost, or outlives its grace period for a long time
+// on a healthy node.
+class SchedulerStuckPodTest : public SchedulerForeignTest,
+                              public ::testing::WithParamInterface<bool> {};
+
+TEST_P(SchedulerStuckPodTest, DoesNotExtendStaleNominationForEver) {
+  const bool lost = GetParam();
+  CpuNodes({{"n1", "4"}, {"n3", "1"}});
+  CpuQuotas({{"a", "4"}, {"b", "1"}, {"c", "0"}});
   On("n3", "c", "stuck", "1");
   Run();
   EvictedByAnother("c/stuck", true);
-  Lose("n3");
+  if (lost) Lose("n3");
   Foreign("b", "dead", "1", "n1");
   Run();
   On("n1", "a", "q", "4");
-  RunFor(seconds(1200));
+  RunFor(seconds(lost ? 1200 : 3600));
   EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
 }
 
-// A pod on a healthy node outlives its grace period for a long time.
-TEST_F(SchedulerForeignTest, StuckPodDoesNotExtendStaleNominationForEver) {
-  Node("n1", "4");
-  Node("n3", "1");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "0"}});
-  On("n3", "c", "stuck", "1");
-  Run();
-  EvictedByAnother("c/stuck", true);
-  Foreign("b", "dead", "1", "n1");
-  Run();
-  On("n1", "a", "q", "4");
-  RunFor(seconds(3600));
-  EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
-}
+INSTANTIATE_TEST_SUITE_P(On, SchedulerStuckPodTest, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "LostNode" : "HealthyNode"; });
 
 // An expired nomination does not count again because another pod terminates and a node changes.
 TEST_F(SchedulerForeignTest, ExpiredForeignNominationStaysExpired) {
-  Node("n1", "4");
-  Node("n9", "1");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "0"}});
+  CpuNodes({{"n1", "4"}, {"n9", "1"}});
+  CpuQuotas({{"a", "4"}, {"b", "1"}, {"c", "0"}});
   On("n9", "c", "z", "1");
   Foreign("b", "dead", "1", "n1");
   RunFor(seconds(1200));
@@ -266,17 +233,9 @@ TEST_F(SchedulerForeignTest, ExpiredForeignNominationStaysExpired) {
 
 // kube-scheduler preempts a pod without quota.
 TEST_F(SchedulerForeignTest, EvictsNothingForStaleNominationDuringOtherPreemption) {
-  Node("n1", "12");
-  Node("n9", "2");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "0"}});
-  Quota("d", {{"cpu", "4"}});
-  std::vector<std::string> keys;
-  for (int i = 0; i < 12; ++i) {
-    On("n1", "c", "p" + std::to_string(i), "1");
-    keys.push_back("c/p" + std::to_string(i));
-  }
+  CpuNodes({{"n1", "12"}, {"n9", "2"}});
+  CpuQuotas({{"a", "4"}, {"b", "4"}, {"c", "0"}, {"d", "4"}});
+  const std::vector<std::string> keys = Borrowers("c", 12, "n1");
   On("n9", "other", "z", "1");
   Run();
   EvictedByAnother("other/z");
@@ -291,15 +250,8 @@ TEST_F(SchedulerForeignTest, EvictsNothingForStaleNominationDuringOtherPreemptio
 // Victims of this scheduler are not mistaken for victims of the other one, also after a restart.
 TEST_F(SchedulerForeignTest, EvictsNothingForStaleNominationAfterRestart) {
   Node("n1", "12");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "0"}});
-  Quota("d", {{"cpu", "4"}});
-  std::vector<std::string> keys;
-  for (int i = 0; i < 12; ++i) {
-    On("n1", "c", "p" + std::to_string(i), "1");
-    keys.push_back("c/p" + std::to_string(i));
-  }
+  CpuQuotas({{"a", "4"}, {"b", "4"}, {"c", "0"}, {"d", "4"}});
+  const std::vector<std::string> keys = Borrowers("c", 12, "n1");
   Run();
   LetPodsEndSlowly();
   Foreign("b", "dead", "4", "n1");
@@ -314,12 +266,7 @@ TEST_F(SchedulerForeignTest, EvictsNothingForStaleNominationAfterRestart) {
 
 // An earlier expired wait must not shorten a new one.
 TEST_F(SchedulerForeignTest, WaitsForPartitionerAgainAfterEarlierTimeout) {
-  framework_ =
-      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kPartitioner})
-          .profiles.front()
-          .framework;
-  const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
-  RestartWith(&cutting);
+  LeaveCutsToPartitioner();
   GpuNode("ga", 1);  // has no agent
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
@@ -330,10 +277,7 @@ TEST_F(SchedulerForeignTest, WaitsForPartitionerAgainAfterEarlierTimeout) {
   PodWith("a", "p", {{"nvidia.com/mig-7g.40gb", "1"}}, 0, {}, {{"nodeName", "gc"}});
   GpuNode("gb", 1);
   GpuNode("gc", 1);
-  Tell("gc",
-       {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
-        {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"}},
-       {{"nvidia.com/mig-7g.40gb", "1"}});
+  Report("gc", "7g.40gb@0:used", "7g.40gb@0=a/p");
   for (int i = 0; i < 100 && runner_->Step(clock_); ++i) {
   }
   clock_.Advance(seconds(10));

@@ -25,11 +25,7 @@ class NearGangTest : public SchedulerFixture {
     MakeObject(node, "metadata", "labels")["zone"] = zone;
     api_.Put(node);
   }
-  void Group(int least) {
-    api_.Put({{"kind", "PodGroup"},
-              {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
-              {"spec", {{"minMember", least}}}});
-  }
+  void Group(int least) { SchedulerFixture::Group("g", least); }
   void Member(const std::string& name, const std::string& app, const std::string& cpu = "1",
               int priority = 0) {
     PutPod(name, "cpu", cpu, priority, {{"scheduling.x-k8s.io/pod-group", "g"}, {"app", app}});
@@ -104,35 +100,6 @@ class NearGangTest : public SchedulerFixture {
   }
 };
 
-TEST_F(NearGangTest, UsesAnotherZoneIfBestOneIsTooSmall) {
-  Node("a1", "a", "2");
-  Node("b1", "b", "2");
-  Node("b2", "b", "2");
-  Group(4);
-  Workers(4);
-  Run();
-  EXPECT_EQ(ZonesOf(4), "bbbb") << Why("p0");
-}
-
-TEST_F(NearGangTest, GangThatFitsNowhereReservesNothing) {
-  Node("a1", "a", "2");
-  Node("b1", "b", "3");
-  Group(4);
-  Workers(4);
-  Run();
-  EXPECT_EQ(ZonesOf(4), "----");
-  EXPECT_TRUE(
-      Why("p0").starts_with("pod group ml/g: 3 of its pods find a node together, and 4 must; "
-                            "ml/p3: 0/2 nodes are available: "))
-      << Why("p0");
-  EXPECT_EQ(scheduler_->bindings(), 0U);
-  EXPECT_EQ(PodsOn("a1") + PodsOn("b1"), 0U);
-  for (const char* name : {"p0", "p1", "p2", "p3"}) EXPECT_EQ(Nominee(name), "");
-  PutPod("other", "cpu", "3", 0);
-  Run();
-  EXPECT_EQ(NodeOf("other"), "b1");
-}
-
 // Zone a: the port is in use. Zone b: p1 lacks a core once p0 is placed.
 TEST_F(NearGangTest, EventInAnotherZoneWakesGang) {
   Node("a1", "a", "9");
@@ -149,16 +116,6 @@ TEST_F(NearGangTest, EventInAnotherZoneWakesGang) {
   Tell("b1", {}, {{"cpu", "2"}});
   Run();
   EXPECT_EQ(ZonesOf(2), "bb") << Why("p0");
-}
-
-TEST_F(NearGangTest, PlacesWorkerThatComesBeforeItsLeader) {
-  Node("a1", "a", "2");
-  Group(2);
-  Member("a-worker", "worker");
-  Near("a-worker", "leader");
-  Member("b-leader", "leader");
-  Run();
-  EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "a1a1") << Why("a-worker");
 }
 
 // Only the leader determines the zone of both.
@@ -189,65 +146,6 @@ TEST_F(NearGangTest, UntiedMemberDoesNotFixTheZone) {
   }
   Run();
   EXPECT_EQ(NodeOf("monitor") + ZonesOf(2), "a1bb") << Why("p0");
-}
-
-TEST_F(NearGangTest, RunningMemberFixesTheZone) {
-  Node("a1", "a", "9");
-  Node("b1", "b", "2");
-  Group(3);
-  Workers(1);
-  BindElsewhere("p0", "b1");
-  Run();
-  for (const char* name : {"p1", "p2"}) {
-    Member(name, "worker");
-    Near(name, "worker");
-    Likes(name, "a");
-  }
-  Run();
-  EXPECT_EQ(ZonesOf(3), "b--");
-  EXPECT_TRUE(Why("p1").starts_with("pod group ml/g: 2 of its pods find a node together, and 3 "))
-      << Why("p1");
-  EXPECT_EQ(scheduler_->bindings(), 0U);
-  Tell("b1", {}, {{"cpu", "3"}});
-  Run();
-  EXPECT_EQ(ZonesOf(3), "bbb") << Why("p1");
-}
-
-TEST_F(NearGangTest, EnforcesQuotaInEachZone) {
-  const auto quota = [this](const std::string& cpu) {
-    api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
-              {"kind", "ElasticQuota"},
-              {"metadata", {{"namespace", "ml"}, {"name", "quota"}, {"uid", "quota"}}},
-              {"spec", {{"min", {{"cpu", cpu}}}, {"max", {{"cpu", cpu}}}}}});
-  };
-  Node("a1", "a", "2");
-  Node("b1", "b", "9");
-  quota("3");
-  Group(4);
-  Workers(4);
-  Run();
-  EXPECT_EQ(ZonesOf(4), "----");
-  EXPECT_TRUE(Why("p0").starts_with("pod group ml/g: 3 of its pods find a node together, and 4 "))
-      << Why("p0");
-  quota("4");
-  Run();
-  EXPECT_EQ(ZonesOf(4), "bbbb") << Why("p0");
-}
-
-TEST_F(NearGangTest, PreemptsForWorkerThatComesBeforeItsLeader) {
-  Node("a1", "a", "2");
-  for (const char* name : {"low0", "low1"}) {
-    PutPod(name, "cpu", "1", 0);
-    BindElsewhere(name, "a1");
-  }
-  Run();
-  Group(2);
-  Member("a-worker", "worker", "1", 9);
-  Near("a-worker", "leader");
-  Member("b-leader", "leader", "1", 9);
-  Run();
-  EXPECT_EQ(NodeOf("low0") + NodeOf("low1"), "gonegone") << Why("a-worker");
-  EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "a1a1") << Why("a-worker");
 }
 
 // Before p2 is in zone b, p1 would violate the skew in zone a.
@@ -331,19 +229,10 @@ class ReservingGangTest : public NearGangTest {
     entries.push_back({std::make_unique<scheduling::InterPodAffinity>()});
     entries.push_back({std::make_unique<NotInB>(asked_)});
     reserving_ = std::make_unique<scheduling::Framework>(std::move(entries));
-    runner_.reset();
-    scheduler_ = std::make_unique<Scheduler>(
-        SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", reserving_.get()}},
-        gpu::Catalogue::Builtin());
-    reconcile::RunnerOptions options;
-    options.watch_around = true;
-    runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_, options);
+    UseProfiles({{"default-scheduler", reserving_.get()}});
   }
   // The scheduler must be destroyed before its framework.
-  void TearDown() override {
-    runner_.reset();
-    scheduler_.reset();
-  }
+  void TearDown() override { End(); }
 
   int asked_ = 0;
   std::unique_ptr<scheduling::Framework> reserving_;

@@ -43,18 +43,6 @@ class InPoolB final : public scheduling::FilterPlugin {
 
 class GangRoomTest : public SchedulerFixture {
  protected:
-  void UseProfiles(const std::vector<SchedulerProfile>& profiles) {
-    runner_.reset();
-    scheduler_ = std::make_unique<Scheduler>(config_, profiles, gpu::Catalogue::Builtin());
-    reconcile::RunnerOptions options;
-    options.watch_around = true;
-    runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_, options);
-  }
-  void Group(const std::string& name, int least) {
-    api_.Put({{"kind", "PodGroup"},
-              {"metadata", {{"namespace", "ml"}, {"name", name}}},
-              {"spec", {{"minMember", least}}}});
-  }
   void Member(const std::string& name, int priority = 9) {
     PutPod(name, "cpu", "1", priority, {{"scheduling.x-k8s.io/pod-group", "g"}});
   }
@@ -80,65 +68,6 @@ class GangRoomTest : public SchedulerFixture {
     return evictions;
   }
 };
-
-// Three pods with a PodDisruptionBudget that allows one disruption, and three without.
-TEST_F(GangRoomTest, RespectsBudgetForEachVictim) {
-  for (const std::string i : {"0", "1", "2"}) {
-    CpuNode("a" + i, "1");
-    CpuNode("b" + i, "1");
-    Running("guarded" + i, "a" + i, 0, {{"app", "guarded"}});
-    Running("plain" + i, "b" + i, 1);
-  }
-  api_.Put({{"kind", "PodDisruptionBudget"},
-            {"metadata", {{"namespace", "ml"}, {"name", "b"}}},
-            {"spec", {{"selector", {{"matchLabels", {{"app", "guarded"}}}}}}},
-            {"status", {{"disruptionsAllowed", 1}}}});
-  Run();
-  LetPodsEndSlowly();
-  Group("g", 3);
-  for (const char* name : {"p0", "p1", "p2"}) Member(name);
-  Run();
-  int guarded = 0, plain = 0;
-  for (const std::string i : {"0", "1", "2"}) {
-    guarded += IsEnding("guarded" + i) ? 1 : 0;
-    plain += IsEnding("plain" + i) ? 1 : 0;
-  }
-  EXPECT_EQ(guarded, 1);
-  EXPECT_EQ(plain, 2);
-}
-
-// Two workers run. The launcher, of higher priority, is created again and lacks capacity.
-TEST_F(GangRoomTest, DoesNotPreemptMembersOfOwnGang) {
-  CpuNode("n", "3");
-  Group("g", 3);
-  for (const char* name : {"w0", "w1"}) {
-    Member(name, 0);
-    BindElsewhere(name, "n");
-  }
-  Running("stranger", "n", 50);
-  Run();
-  Member("launcher");
-  for (int i = 0; i < 5; ++i) {
-    Run();
-    clock_.Advance(std::chrono::minutes(1));
-  }
-  EXPECT_EQ(NodeOf("w0"), "n");
-  EXPECT_EQ(NodeOf("w1"), "n");
-}
-
-TEST_F(GangRoomTest, OptionalMemberDoesNotPreemptOwnGang) {
-  CpuNode("n", "2");
-  Group("g", 2);
-  for (const char* name : {"w0", "w1"}) {
-    Member(name, 0);
-    BindElsewhere(name, "n");
-  }
-  Run();
-  Member("launcher");
-  Run();
-  EXPECT_EQ(NodeOf("w0"), "n");
-  EXPECT_EQ(NodeOf("w1"), "n");
-}
 
 // Each of two members needs a volume, but only one volume exists.
 TEST_F(GangRoomTest, EvictsNothingForMembersWithoutVolumes) {
@@ -177,8 +106,7 @@ TEST_F(GangRoomTest, EachMemberIsPlacedByItsOwnProfile) {
   for (const char* name : {"p0", "p1"}) Member(name);
   ChangePod("p1", [](Json& pod) { MakeObject(pod, "spec")["schedulerName"] = "pool-b"; });
   EXPECT_EQ(Evictions({"n1", "n2"}), 0);
-  runner_.reset();
-  scheduler_.reset();
+  End();
 }
 
 // A hundred nodes of one core each, `taken` of them in use. One pod has lower priority, but its
@@ -196,10 +124,7 @@ class CostTest : public GangRoomTest {
     Run();
     asked_ = 0;
   }
-  void TearDown() override {
-    runner_.reset();
-    scheduler_.reset();
-  }
+  void TearDown() override { End(); }
 
   int asked_ = 0;
   const Framework counting_ = [this] {

@@ -11,11 +11,6 @@ namespace {
 class GangTest : public SchedulerFixture {
  protected:
   void Node(const std::string& name, const std::string& cpu) { CpuNode(name, cpu); }
-  void Group(const std::string& name, int least) {
-    api_.Put({{"kind", "PodGroup"},
-              {"metadata", {{"namespace", "ml"}, {"name", name}}},
-              {"spec", {{"minMember", least}}}});
-  }
   void Pod(const std::string& name, const std::string& group, const std::string& resource = "cpu",
            const std::string& amount = "1", int priority = 0) {
     JsonObject labels;
@@ -65,12 +60,7 @@ class GangTest : public SchedulerFixture {
     MakeObject(bound, "status")["phase"] = "Bound";
     api_.Put(bound);
   }
-  void Cut(const std::string& node) {
-    Tell(node,
-         {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"},
-          {"nos.nebuly.com/status-partitioning-plan", Plan(node)}},
-         {{"nvidia.com/mig-7g.40gb", "1"}});
-  }
+  void Cut(const std::string& node) { Report(node, "7g.40gb@0:free"); }
 };
 
 // No plugin refused the gang while there was no node, so any event may help.
@@ -82,42 +72,6 @@ TEST_F(GangTest, FirstNodeWakesGang) {
   Node("n", "2");
   Run();
   EXPECT_EQ(Bound("p", 2), 2);
-}
-
-TEST_F(GangTest, PlacesAllMembersOrNone) {
-  Node("n", "3");
-  Group("g", 4);
-  Pods("p", 4, "g");
-  Run();
-  EXPECT_EQ(Bound("p", 4), 0);
-  EXPECT_EQ(Why("p0"),
-            "pod group ml/g: 3 of its pods find a node together, and 4 must; ml/p3: 0/1 nodes are "
-            "available: 1 Insufficient cpu.")
-      << "all say the same: " << Why("p3");
-  Pod("other", "", "cpu", "3");
-  Run();
-  EXPECT_EQ(FindString(*api_.Find("pods", "ml/other"), "spec", "nodeName"), "n")
-      << "nothing is held while it waits";
-  Node("m", "4");
-  Run();
-  EXPECT_EQ(Bound("p", 4), 4);
-}
-
-TEST_F(GangTest, WaitsForItsPodsAndItsGroup) {
-  Node("n", "9");
-  Pods("p", 2, "g");
-  Run();
-  EXPECT_EQ(Why("p0"), "pod group ml/g: there is no PodGroup ml/g");
-  Group("g", 3);
-  Run();
-  EXPECT_EQ(Why("p0"), "pod group ml/g: 2 of the 3 pods that are placed together are there");
-  EXPECT_EQ(Bound("p", 2), 0);
-  Pod("p2", "g");
-  Run();
-  EXPECT_EQ(Bound("p", 3), 3);
-  Pod("p3", "g");  // enough members run: another one is placed like any pod
-  Run();
-  EXPECT_EQ(Bound("p", 4), 4);
 }
 
 TEST_F(GangTest, NewMemberOfLargeGangUpdatesOnlyItsOwnCondition) {
@@ -135,35 +89,6 @@ TEST_F(GangTest, NewMemberOfLargeGangUpdatesOnlyItsOwnCondition) {
                 api_.writes,
                 [](const kube::ApiRequest& request) { return request.path.ends_with("/status"); }),
             1);
-}
-
-TEST_F(GangTest, PlacesGangWhenMinMemberIsLowered) {
-  Node("n", "2");
-  Group("g", 3);
-  Pods("p", 3, "g");
-  Run();
-  EXPECT_EQ(Bound("p", 3), 0);
-  Group("g", 2);
-  Run();
-  EXPECT_EQ(Bound("p", 3), 2) << "the third waits for room";
-}
-
-// Each of them could get only a part of its members.
-TEST_F(GangTest, TwoGangsDoNotBlockEachOther) {
-  Node("a", "2");
-  Node("b", "2");
-  Group("g", 3);
-  Group("h", 3);
-  for (int i = 0; i < 3; ++i) {
-    Pod("g" + std::to_string(i), "g");
-    Pod("h" + std::to_string(i), "h");
-  }
-  Run();
-  EXPECT_EQ(Bound("g", 3), 3);
-  EXPECT_EQ(Bound("h", 3), 0);
-  for (int i = 0; i < 3; ++i) api_.Remove("pods", "ml/g" + std::to_string(i));
-  Run();
-  EXPECT_EQ(Bound("h", 3), 3);
 }
 
 TEST_F(GangTest, WorkloadPodGroupIsGang) {
@@ -205,22 +130,6 @@ TEST_F(GangTest, SchedulingGroupIsGang) {
   Node("m", "1");
   Run();
   EXPECT_EQ(Bound("p", 3), 3);
-}
-
-TEST_F(GangTest, PreemptsForAllMembersOrNone) {
-  Node("n", "3");
-  Pods("low", 3, "", "cpu", "1", 1);
-  Run();
-  ASSERT_EQ(Bound("low", 3), 3);
-  Group("big", 4);
-  Pods("b", 4, "big", "cpu", "1", 9);
-  Run();
-  EXPECT_EQ(Bound("low", 3), 3) << "it would be in vain";
-  Group("small", 2);
-  Pods("s", 2, "small", "cpu", "1", 9);
-  Run();
-  EXPECT_EQ(Bound("s", 2), 2);
-  EXPECT_EQ(Bound("low", 3), 1);
 }
 
 // Slices are created on two nodes; no member is bound before both exist.
@@ -477,20 +386,14 @@ TEST_F(GangTest, FailedReserveLeavesGangPending) {
   std::vector<scheduling::Framework::Entry> entries;
   entries.push_back({std::make_unique<Stubborn>()});
   const scheduling::Framework stubborn(std::move(entries));
-  scheduler_ = std::make_unique<Scheduler>(
-      SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &stubborn}},
-      gpu::Catalogue::Builtin());
-  reconcile::RunnerOptions options;
-  options.watch_around = true;
-  runner_ = std::make_unique<reconcile::Runner>(*scheduler_, api_, options);
+  UseProfiles({{"default-scheduler", &stubborn}});
   Node("n", "2");
   Group("g", 2);
   Pods("p", 2, "g");
   for (int i = 0; i < 50; ++i) runner_->Step(clock_);
   EXPECT_EQ(Bound("p", 2), 0);
   EXPECT_EQ(Why("p0"), "pod group ml/g: 0 of its pods find a node together, and 2 must");
-  runner_.reset();
-  scheduler_.reset();
+  End();
 }
 
 }  // namespace

@@ -101,12 +101,8 @@ TEST_F(SchedulerGuaranteesTest, GuaranteesGpuOfDefaultMemory) { ClaimAGpu(32); }
 
 // An older pod of c starts late, so the younger ones now count as borrowing.
 TEST_F(SchedulerGuaranteesTest, WakesGuaranteedPodWhenOthersBeginToBorrow) {
-  Node("n1", "4");
-  Node("n2", "3");
-  Quota("a", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "3"}});
-  Quota("d", {{"cpu", "1"}});
-  Quota("e", {{"cpu", "3"}});
+  CpuNodes({{"n1", "4"}, {"n2", "3"}});
+  CpuQuotas({{"a", "1"}, {"c", "3"}, {"d", "1"}, {"e", "3"}});
   PodWith("c", "old", {{"cpu", "3"}}, 0, {},
           {{"nodeSelector", {{"name", "n2"}}}, {"schedulingGates", JsonArray{{{"name", "x"}}}}});
   for (const char* name : {"y1", "y2", "y3"}) On("n1", "c", name, "1");
@@ -145,11 +141,8 @@ TEST_F(SchedulerGuaranteesTest, BorrowsThroughParentThatDoesNotNameResource) {
 
 // A stuck pod of the same quota keeps the preemptor out, so evicting others is useless.
 TEST_F(SchedulerGuaranteesTest, EvictsNothingWhileStuckPodUsesOwnQuota) {
-  Node("n0", "2");
-  Node("n2", "1");
-  Node("lost", "1");
-  Quota("a", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "2"}});
+  CpuNodes({{"n0", "2"}, {"n2", "1"}, {"lost", "1"}});
+  CpuQuotas({{"a", "1"}, {"c", "2"}});
   On("n2", "a", "x", "1");
   On("lost", "c", "stuck", "1");
   On("n0", "c", "p5", "1");
@@ -195,8 +188,7 @@ TEST_F(SchedulerGuaranteesTest, ResourceLeftToParentIsNoGuarantee) {
 
 // The max of a parent counts stuck pods, even if the child's min covers the request.
 TEST_F(SchedulerGuaranteesTest, EvictsNothingWhileParentMaxIsReached) {
-  Node("n0", "2");
-  Node("lost", "2");
+  CpuNodes({{"n0", "2"}, {"lost", "2"}});
   Quota("org", {{"cpu", "3"}}, {{"cpu", "3"}});
   Quota("c", {{"cpu", "2"}}, {}, "org/quota");
   Quota("s", {{"cpu", "1"}}, {}, "org/quota");
@@ -214,10 +206,8 @@ TEST_F(SchedulerGuaranteesTest, EvictsNothingWhileParentMaxIsReached) {
 }
 
 TEST_F(SchedulerGuaranteesTest, ReclaimsShareFromQuotaBeyondItsShare) {
-  Node("n", "4");
-  Node("m", "4");
-  Quota("a", {{"cpu", "2"}});
-  Quota("b", {{"cpu", "2"}});
+  CpuNodes({{"n", "4"}, {"m", "4"}});
+  CpuQuotas({{"a", "2"}, {"b", "2"}});
   Quota("i", {{"cpu", "4"}});  // idle
   PodWith("b", "gated", {{"cpu", "3"}}, 0, {},
           {{"nodeSelector", {{"name", "m"}}}, {"schedulingGates", JsonArray{{{"name", "x"}}}}});

@@ -38,11 +38,7 @@ TEST_F(SchedulerNomineesTest, RetriesPodWhenBlockingNominationEnds) {
   PodFor("b", "low", "1", 0);
   Run();
   ASSERT_EQ(NodeOf("low"), "b");
-  api_.intercept = [](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;  // deleted pods keep terminating
-    if (request.method == "DELETE") answer = kube::ApiResponse{200, JsonObject{}, {}, {}};
-    return answer;
-  };
+  LetPodsEndSlowly();
   PodFor("b", "high", "2", 9);
   Run();
   ASSERT_EQ(FindString(*api_.Find("pods", "ml/high"), "status", "nominatedNodeName"), "b");
@@ -88,10 +84,7 @@ TEST_F(PromisedElsewhereTest, PartitioningElsewhereEndsNomination) {
   Label("a", "name", "a");
   GpuNode("b", 1);
   Promise("60");
-  ChangePod("high", [](Json& pod) {
-    Json& container = pod.at("spec").at("containers").at(0);
-    MakeObject(container, "resources", "limits")["nvidia.com/mig-7g.40gb"] = "1";
-  });
+  SetLimit("high", "nvidia.com/mig-7g.40gb", "1");
   Select("high", "pool", "x");
   LowWaits();
   Label("b", "pool", "x");
@@ -138,20 +131,14 @@ class VainPromiseTest : public SchedulerNomineesTest {
   void PromiseSlices() {
     GpuNode("n", 1);
     PutPod("p", "cpu", "60", 0);
-    ChangePod("p", [](Json& pod) {
-      Json& container = pod.at("spec").at("containers").at(0);
-      MakeObject(container, "resources", "limits")["nvidia.com/mig-7g.40gb"] = "1";
-      MakeObject(pod, "spec")["preemptionPolicy"] = "Never";
-    });
+    SetLimit("p", "nvidia.com/mig-7g.40gb", "1");
+    ChangePod("p", [](Json& pod) { MakeObject(pod, "spec")["preemptionPolicy"] = "Never"; });
     Run();
     ASSERT_EQ(Spec("n"), "7g.40gb@0");
     ASSERT_EQ(Nominee("p"), "n");
   }
   void SomebodyHasThem() {
-    Tell("n",
-         {{"nos.nebuly.com/status-layout-0", "1g.5gb@0:used"},
-          {"nos.nebuly.com/status-partitioning-plan", Plan("n")}},
-         {{"nvidia.com/mig-1g.5gb", "1"}});
+    Report("n", "1g.5gb@0:used");
     Run();
   }
   void OtherGetsItsPlace() {
@@ -174,21 +161,13 @@ TEST_F(VainPromiseTest, NextLeaderDropsUselessNomination) {
 
 TEST_F(VainPromiseTest, ProfileWithoutPreemptionDropsUselessNomination) {
   PromiseSlices();
-  runner_.reset();
-  scheduler_ = std::make_unique<Scheduler>(
-      config_, std::vector<SchedulerProfile>{{"default-scheduler", framework_.get(), std::nullopt}},
-      gpu::Catalogue::Builtin());
-  reconcile::RunnerOptions options;
-  options.watch_around = true;
-  runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_, options);
+  UseProfiles({{"default-scheduler", framework_.get(), std::nullopt}});
   SomebodyHasThem();
   OtherGetsItsPlace();
 }
 
 TEST_F(VainPromiseTest, GangDropsUselessNomination) {
-  api_.Put({{"kind", "PodGroup"},
-            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
-            {"spec", {{"minMember", 2}}}});
+  Group("g", 2);
   CpuNode("m", "1");
   PutPod("q", "cpu", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
   GpuNode("n", 1);
@@ -196,10 +175,7 @@ TEST_F(VainPromiseTest, GangDropsUselessNomination) {
   for (const char* name : {"p", "q"}) {
     ChangePod(name, [](Json& pod) { MakeObject(pod, "spec")["preemptionPolicy"] = "Never"; });
   }
-  ChangePod("p", [](Json& pod) {
-    Json& container = pod.at("spec").at("containers").at(0);
-    MakeObject(container, "resources", "limits")["nvidia.com/mig-7g.40gb"] = "1";
-  });
+  SetLimit("p", "nvidia.com/mig-7g.40gb", "1");
   Run();
   ASSERT_EQ(Nominee("p"), "n");
   Restart();
@@ -227,10 +203,7 @@ TEST_F(VainPromiseTest, RetriesLostRemovalOfNomination) {
 TEST_F(SchedulerNomineesTest, PartitionsGpusForTightlyFittingSlices) {
   GpuNode("n", 2);
   PutPod("p", "nvidia.com/mig-1g.5gb", "8", 0);
-  Json pod = *api_.Find("pods", "ml/p");
-  Json& container = pod.at("spec").at("containers").at(0);
-  MakeObject(container, "resources", "limits")["nvidia.com/mig-3g.20gb"] = "2";
-  api_.Put(pod);
+  SetLimit("p", "nvidia.com/mig-3g.20gb", "2");
   Run();
   EXPECT_EQ(Spec("n", 0), "1g.5gb@0,1g.5gb@1,1g.5gb@2,1g.5gb@3,3g.20gb@4");
   EXPECT_EQ(Spec("n", 1), Spec("n", 0));

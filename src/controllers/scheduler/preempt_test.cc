@@ -3,23 +3,13 @@
 
 #include "controllers/relocations.h"
 #include "controllers/scheduler/fixture_test.h"
-#include "reconcile/testing/scene.h"
+#include "kube/testing/refuse.h"
 
 namespace nos::controllers {
 namespace {
 
 class SchedulerPreemptTest : public SchedulerFixture {
  protected:
-  // `busy` must outlive the API server's calls.
-  void RefuseStatusOf(const std::string& pod, const bool& busy) {
-    api_.intercept = [pod, &busy](const kube::ApiRequest& request) {
-      std::optional<Result<kube::ApiResponse>> answer;
-      if (busy && request.method == "PATCH" && request.path.ends_with("/" + pod + "/status")) {
-        answer = Result<kube::ApiResponse>(Status(Code::kConflict, "somebody else is writing"));
-      }
-      return answer;
-    };
-  }
   void Pod(const std::string& name, int priority, const std::string& cpu = "1") {
     PutPod(name, "cpu", cpu, priority);
   }
@@ -170,17 +160,27 @@ TEST_F(SchedulerPreemptTest, MarksTerminatingPodAsVictim) {
   EXPECT_EQ(NodeOf("high"), "n1");
 }
 
-// By this condition other schedulers, and this one after a restart, recognize the victims.
-TEST_F(SchedulerPreemptTest, DoesNotEvictBeforeConditionIsWritten) {
+// By the victim's condition other schedulers, and this one after a restart, recognize it. A
+// successor that does not see the nomination would give the capacity to another pod.
+struct FirstWrite {
+  const char* what;
+  const char* pod;  // whose status it is
+};
+
+class SchedulerWritesFirstTest : public SchedulerPreemptTest,
+                                 public ::testing::WithParamInterface<FirstWrite> {};
+
+TEST_P(SchedulerWritesFirstTest, DoesNotEvictBeforeItIsWritten) {
+  const std::string status = std::string("/") + GetParam().pod + "/status";
   CpuNode("n", "1");
   Pod("low", 1);
   Run();
-  bool busy = true;
-  RefuseStatusOf("low", busy);
+  Refuse(api_, "PATCH", status, Status(Code::kConflict, "somebody else is writing"));
   Pod("high", 9);
   Run();
   EXPECT_EQ(NodeOf("low"), "n");
-  busy = false;
+  EXPECT_EQ(GetParam().pod == std::string("high") ? Nominee("high") : "", "");
+  api_.intercept = nullptr;
   clock_.Advance(seconds(10));  // no other event: the failure itself requeues the pod
   Run();
   EXPECT_EQ(NodeOf("low"), "gone");
@@ -189,42 +189,20 @@ TEST_F(SchedulerPreemptTest, DoesNotEvictBeforeConditionIsWritten) {
   EXPECT_EQ(NodeOf("high"), "n");
 }
 
-// A successor that does not see the nomination would give the capacity to another pod.
-TEST_F(SchedulerPreemptTest, DoesNotEvictBeforeNominationIsWritten) {
-  CpuNode("n", "1");
-  Pod("low", 1);
-  Run();
-  bool busy = true;
-  RefuseStatusOf("high", busy);
-  Pod("high", 9);
-  Run();
-  EXPECT_EQ(NodeOf("low"), "n");
-  EXPECT_EQ(Nominee("high"), "");
-  busy = false;
-  clock_.Advance(seconds(10));
-  Run();
-  EXPECT_EQ(NodeOf("low"), "gone");
-  clock_.Advance(seconds(10));
-  Run();
-  EXPECT_EQ(NodeOf("high"), "n");
-}
+INSTANTIATE_TEST_SUITE_P(All, SchedulerWritesFirstTest,
+                         ::testing::Values(FirstWrite{"ConditionOfVictim", "low"},
+                                           FirstWrite{"NominationOfPreemptor", "high"}),
+                         [](const auto& test) { return test.param.what; });
 
 // Victims were evicted for this node.
 TEST_F(SchedulerPreemptTest, KeepsNominationAfterLostBinding) {
   CpuNode("n", "1");
   Pod("low", 1);
   Run();
-  bool lost = true;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (lost && request.path.ends_with("/binding")) {
-      answer = Result<kube::ApiResponse>(Status(Code::kUnavailable, "connection refused"));
-    }
-    return answer;
-  };
+  Refuse(api_, "", "/binding", Status(Code::kUnavailable, "connection refused"));
   Pod("high", 9);
   Run();
-  lost = false;
+  api_.intercept = nullptr;
   Pod("late", 5);
   Run();
   EXPECT_EQ(NodeOf("late"), "");

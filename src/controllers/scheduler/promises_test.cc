@@ -1,15 +1,11 @@
 // Capacity freed for a quota stays reserved for its pod, and no pod is evicted without need.
 #include "controllers/scheduler/quota_fixture_test.h"
-#include "scheduling/framework.h"
 
 namespace nos::controllers {
 namespace {
 
 class SchedulerPromisesTest : public ClaimsFixture {
  protected:
-  void Member(const std::string& ns, const std::string& name) {
-    Pod(ns, name, "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
-  }
   void DeletedByItsUser(const std::string& key) {
     Json pod = *api_.Find("pods", key);
     MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
@@ -18,9 +14,7 @@ class SchedulerPromisesTest : public ClaimsFixture {
   // A pod of namespace a is nominated for a share of the idle amount, and a pod of b is evicted.
   void ClaimShare(const std::string& name) {
     CpuNode("n", "12");
-    Quota("a", {{"cpu", "4"}});
-    Quota("b", {{"cpu", "1"}});
-    Quota("c", {{"cpu", "7"}});
+    CpuQuotas({{"a", "4"}, {"b", "1"}, {"c", "7"}});
     Pods("b", {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"});
     Pods("a", {"m0", "m1", "m2", "m3"});
     Run();
@@ -29,26 +23,13 @@ class SchedulerPromisesTest : public ClaimsFixture {
     Run();
     ASSERT_EQ(At("b/p7"), "ending");
   }
-  // Stops before the scheduler is idle, so that other pods arrive during back-off.
-  void RunSteps() {
-    for (int i = 0; i < 50; ++i) (void)runner_->Step(clock_);
-  }
-  // The agent has carried out its plan, or `layout`, for GPU 0.
-  void IsCut(const std::string& node, const std::string& layout = "") {
-    std::string cut = layout.empty() ? Spec(node) : layout;
-    Tell(node,
-         {{"nos.nebuly.com/status-layout-0", cut + ":free"},
-          {"nos.nebuly.com/status-partitioning-plan", Plan(node)}},
-         {{"nvidia.com/mig-" + cut.substr(0, cut.find('@')), "1"}});
-  }
 };
 
 TEST_F(SchedulerPromisesTest, EvictsGangWithMemberTerminatingElsewhere) {
   for (const char* node : {"n1", "n2"}) CpuNode(node, "1");
-  Quota("a", {{"cpu", "0"}});
-  Quota("b", {{"cpu", "2"}});
+  CpuQuotas({{"a", "0"}, {"b", "2"}});
   Group("a", "g", 2);
-  for (const char* name : {"g1", "g2"}) Member("a", name);
+  Members("a", "g", {"g1", "g2"});
   Run();
   ASSERT_EQ(Count({"a/g1", "a/g2"}, ""), 0);
   DeletedByItsUser("a/g2");
@@ -59,11 +40,10 @@ TEST_F(SchedulerPromisesTest, EvictsGangWithMemberTerminatingElsewhere) {
 
 TEST_F(SchedulerPromisesTest, EvictsRestOfBrokenGangFirst) {
   CpuNode("n", "4");
-  Quota("a", {{"cpu", "1"}});
-  Quota("b", {{"cpu", "3"}});
+  CpuQuotas({{"a", "1"}, {"b", "3"}});
   Group("a", "g", 2);
   Pod("a", "p");
-  for (const char* name : {"g1", "g2"}) Member("a", name);
+  Members("a", "g", {"g1", "g2"});
   Pod("a", "young");
   Run();
   LetPodsEndSlowly();
@@ -77,8 +57,7 @@ TEST_F(SchedulerPromisesTest, EvictsRestOfBrokenGangFirst) {
 
 TEST_F(SchedulerPromisesTest, DoesNotWaitForVictimOnLostNode) {
   CpuNode("n1", "3");
-  Quota("a", {{"cpu", "1"}});
-  Quota("b", {{"cpu", "3"}});
+  CpuQuotas({{"a", "1"}, {"b", "3"}});
   Pods("a", {"p1", "p2", "p3"});
   Run();
   CpuNode("n2", "1");
@@ -88,10 +67,7 @@ TEST_F(SchedulerPromisesTest, DoesNotWaitForVictimOnLostNode) {
   Pod("b", "q");
   Run();
   ASSERT_EQ(At("a/p4"), "ending");
-  Json lost = *api_.Find("nodes", "n2");
-  MakeObject(lost, "spec")["taints"] =
-      JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoExecute"}}};
-  api_.Put(lost);
+  Lose("n2");
   RunFor(seconds(60));
   EXPECT_EQ(At("a/p3"), "ending");
   api_.Remove("pods", "a/p3");
@@ -101,8 +77,7 @@ TEST_F(SchedulerPromisesTest, DoesNotWaitForVictimOnLostNode) {
 
 TEST_F(SchedulerPromisesTest, PlacesPodBeforeVictimEndsIfCapacityIsFree) {
   for (const char* node : {"n1", "n2"}) CpuNode(node, "2");
-  Quota("a", {{"cpu", "1"}});
-  Quota("b", {{"cpu", "1"}});
+  CpuQuotas({{"a", "1"}, {"b", "1"}});
   Pods("a", {"p1", "p2"});
   Run();
   LetPodsEndSlowly();
@@ -114,9 +89,7 @@ TEST_F(SchedulerPromisesTest, PlacesPodBeforeVictimEndsIfCapacityIsFree) {
 
 TEST_F(SchedulerPromisesTest, NominatedPodsDoNotWaitForEachOthersVictims) {
   for (const char* node : {"n1", "n2"}) CpuNode(node, "2");
-  Quota("a", {{"cpu", "0"}});
-  Quota("b", {{"cpu", "2"}});
-  Quota("c", {{"cpu", "2"}});
+  CpuQuotas({{"a", "0"}, {"b", "2"}, {"c", "2"}});
   Pods("a", {"p1", "p2", "p3", "p4"});
   Run();
   LetPodsEndSlowly();
@@ -186,24 +159,9 @@ TEST_F(SchedulerPromisesTest, NominatedShareIsNoGuaranteeAfterRestart) {
   EXPECT_EQ(NomineeOf("c/q"), "n") << "what is guaranteed goes before a share";
 }
 
-TEST_F(SchedulerPromisesTest, QuotaChangeWakesPodRefusedByNodes) {
-  CpuNode("n", "4");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
-  Pods("a", {"p1", "p2", "p3", "p4"});
-  Run();
-  Pod("b", "q");
-  Run();
-  ASSERT_EQ(At("b/q"), "");
-  Quota("a", {{"cpu", "1"}});
-  Run();
-  EXPECT_EQ(At("b/q"), "n");
-}
-
 TEST_F(SchedulerPromisesTest, NewNodeWakesPodRefusedByItsQuota) {
   CpuNode("n1", "4");
-  Quota("a", {{"cpu", "2"}});
-  Quota("b", {{"cpu", "2"}});
+  CpuQuotas({{"a", "2"}, {"b", "2"}});
   Pods("a", {"p1", "p2", "p3", "p4"});
   Run();
   Cordon("n1");
@@ -215,40 +173,8 @@ TEST_F(SchedulerPromisesTest, NewNodeWakesPodRefusedByItsQuota) {
   EXPECT_EQ(At("b/q"), "n2");
 }
 
-TEST_F(SchedulerPromisesTest, EvictsOneVictimWhenAgentIsSilent) {
-  GpuNode("g", 1);
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "40"}});
-  for (const char* name : {"p1", "p2"}) PodOf("a", name, "nvidia.com/mig-3g.20gb", "1");
-  Run();
-  Tell("g",
-       {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:free,3g.20gb@4:free"},
-        {"nos.nebuly.com/status-partitioning-plan", Plan("g")}},
-       {{"nvidia.com/mig-3g.20gb", "2"}});
-  Run();
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:used,3g.20gb@4:used"},
-             {"nos.nebuly.com/status-holders-0", "3g.20gb@0=a/p1,3g.20gb@4=a/p2"}});
-  Run();
-  ASSERT_EQ(Count({"a/p1", "a/p2"}, "g"), 2);
-  PodOf("b", "q", "nvidia.com/mig-2g.10gb", "1");
-  RunFor(seconds(600));
-  EXPECT_EQ(Count({"a/p1", "a/p2"}, "gone"), 1);
-}
-
 TEST_F(SchedulerPromisesTest, EvictsNothingWhileFreeGpuIsPartitioned) {
-  GpuNode("g", 2);
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
-  PodOf("a", "p", "nvidia.com/mig-7g.40gb", "1");
-  Run();
-  IsCut("g");
-  Run();
-  ASSERT_EQ(At("a/p"), "g");
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
-             {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"},
-             {"nos.nebuly.com/status-layout-1", ""},
-             {"nos.nebuly.com/spec-layout-1", "1g.5gb@0"},  // a plan of the partitioner
-             {"nos.nebuly.com/spec-partitioning-plan", "77"}});
+  PartitionBesideABorrower();
   PodOf("b", "q", "nvidia.com/mig-7g.40gb", "1");
   Run();
   EXPECT_EQ(At("a/p"), "g");
@@ -257,30 +183,6 @@ TEST_F(SchedulerPromisesTest, EvictsNothingWhileFreeGpuIsPartitioned) {
   Run();
   EXPECT_EQ(Spec("g", 1), "7g.40gb@0");
   EXPECT_EQ(At("a/p"), "g");
-}
-
-TEST_F(SchedulerPromisesTest, EvictsNothingWhilePartitionerCanCreateSlice) {
-  framework_ =
-      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kPartitioner})
-          .profiles.front()
-          .framework;
-  const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
-  RestartWith(&cutting);
-  GpuNode("g", 2);
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"}},
-       {{"nvidia.com/mig-7g.40gb", "1"}});
-  PodOf("a", "p", "nvidia.com/mig-7g.40gb", "1");
-  Run();
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
-             {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"}});
-  Run();
-  PodOf("b", "q", "nvidia.com/mig-7g.40gb", "1");
-  Run();
-  EXPECT_EQ(At("a/p"), "g");
-  RunFor(seconds(120));
-  EXPECT_EQ(At("a/p"), "gone") << "there is no partitioner";
 }
 
 TEST_F(SchedulerPromisesTest, NewLeaderKnowsHoldersOfInstances) {
@@ -292,10 +194,7 @@ TEST_F(SchedulerPromisesTest, NewLeaderKnowsHoldersOfInstances) {
     layout += std::string(",1g.5gb@") + start + ":used";
     holders += std::string(",1g.5gb@") + start + "=a/p" + start;
   }
-  Tell("g",
-       {{"nos.nebuly.com/status-layout-0", layout},
-        {"nos.nebuly.com/status-holders-0", holders.substr(1)}},
-       {{"nvidia.com/mig-1g.5gb", "7"}});
+  Report("g", layout, holders.substr(1));
   Restart();
   PodOf("b", "q", "nvidia.com/mig-2g.10gb", "1");
   Run();
@@ -311,7 +210,7 @@ TEST_F(SchedulerPromisesTest, NewLeaderEnforcesMaxOnAdoptedPlan) {
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}}, {{"nos.nebuly.com/gpu-memory", "0"}});
   Restart();
   Run();
-  IsCut("g");
+  Report("g", Spec("g") + ":free");
   Run();
   EXPECT_EQ(At("a/p"), "");
 }

@@ -32,14 +32,9 @@ class QuotaFixture : public SchedulerFixture {
               {"metadata", {{"namespace", ns}, {"name", "quota"}, {"uid", ns}}},
               {"spec", spec}});
   }
-  void Composite(const std::string& name, const std::vector<std::string>& namespaces,
-                 const Amounts& min) {
-    JsonArray names;
-    for (const std::string& ns : namespaces) names.emplace_back(ns);
-    api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
-              {"kind", "CompositeElasticQuota"},
-              {"metadata", {{"namespace", "default"}, {"name", name}, {"uid", name}}},
-              {"spec", {{"namespaces", names}, {"min", ListOf(min)}}}});
+  // Quotas of cpu: namespace -> min.
+  void CpuQuotas(const Amounts& mins) {
+    for (const auto& [ns, cpu] : mins) Quota(ns, {{"cpu", cpu}});
   }
   // Each pod is younger than those before.
   void Pod(const std::string& ns, const std::string& name, const std::string& cpu = "1",
@@ -136,9 +131,13 @@ class QuotaFixture : public SchedulerFixture {
 class ClaimsFixture : public QuotaFixture {
  protected:
   void Group(const std::string& ns, const std::string& name, int least) {
-    api_.Put({{"kind", "PodGroup"},
-              {"metadata", {{"namespace", ns}, {"name", name}}},
-              {"spec", {{"minMember", least}}}});
+    SchedulerFixture::Group(name, least, ns);
+  }
+  // Pods of 1 cpu that belong to the gang.
+  void Members(const std::string& ns, const std::string& gang,
+               const std::vector<std::string>& names) {
+    const JsonObject labels{{"scheduling.x-k8s.io/pod-group", gang}};
+    for (const std::string& name : names) Pod(ns, name, "1", 0, labels);
   }
   void Pods(const std::string& ns, const std::vector<std::string>& names) {
     for (const std::string& name : names) Pod(ns, name);
@@ -163,6 +162,20 @@ class ClaimsFixture : public QuotaFixture {
   void Node(const std::string& name, const std::string& cpu) {
     NodeWith(name, {{"cpu", cpu}}, {{"name", name}});
   }
+  void CpuNodes(const Amounts& cpus) {
+    for (const auto& [name, cpu] : cpus) Node(name, cpu);
+  }
+  // Pods p0, p1, ... of 1 cpu in a namespace. Returns their keys.
+  std::vector<std::string> Borrowers(const std::string& ns, int count,
+                                     const std::string& node = "") {
+    std::vector<std::string> keys;
+    for (int i = 0; i < count; ++i) {
+      const std::string name = "p" + std::to_string(i);
+      node.empty() ? Pod(ns, name) : On(node, ns, name, "1");
+      keys.push_back(ns + "/" + name);
+    }
+    return keys;
+  }
   std::string NomineeOf(const std::string& key) {
     return std::string(FindString(*api_.Find("pods", key), "status", "nominatedNodeName"));
   }
@@ -170,19 +183,38 @@ class ClaimsFixture : public QuotaFixture {
   void Foreign(const std::string& ns, const std::string& name, const std::string& cpu,
                const std::string& node, int priority = 0) {
     PodWith(ns, name, {{"cpu", cpu}}, priority, {}, {{"schedulerName", "old-release"}});
-    Json pod = *api_.Find("pods", ns + "/" + name);
+    Nominate(ns + "/" + name, node);
+  }
+  void Nominate(const std::string& key, const std::string& node) {
+    Json pod = *api_.Find("pods", key);
     MakeObject(pod, "status")["nominatedNodeName"] = node;
     api_.Put(pod);
+  }
+  // GPU 0 of node g is used by a/p of a quota without min; GPU 1 is being partitioned by the
+  // partitioner. Quota b has a min of both GPUs.
+  void PartitionBesideABorrower() {
+    GpuNode("g", 2);
+    Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
+    Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
+    PodOf("a", "p", "nvidia.com/mig-7g.40gb", "1");
+    Run();
+    Report("g", Spec("g") + ":free");
+    Run();
+    ASSERT_EQ(At("a/p"), "g");
+    Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
+               {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"},
+               {"nos.nebuly.com/status-layout-1", ""},
+               {"nos.nebuly.com/spec-layout-1", "1g.5gb@0"},
+               {"nos.nebuly.com/spec-partitioning-plan", "77"}});
   }
   // A second scheduler for pods with schedulerName "second".
   void StartSecond() {
     second_ = std::make_unique<Scheduler>(config_,
                                           std::vector{SchedulerProfile{"second", framework_.get()}},
                                           gpu::Catalogue::Builtin());
-    reconcile::RunnerOptions options;
-    options.watch_around = true;
     second_watches_ = std::make_unique<reconcile::testing::SlowWatches>(api_);
-    second_runner_ = std::make_unique<reconcile::Runner>(*second_, *second_watches_, options);
+    second_runner_ = std::make_unique<reconcile::Runner>(
+        *second_, *second_watches_, reconcile::RunnerOptions{.watch_around = true});
   }
   // Runs until neither scheduler has anything to do now.
   void RunBoth() {

@@ -23,24 +23,6 @@ TEST_F(SchedulerReclaimTest, PodOnMissingNodeBlocksOnlyItsQuota) {
   EXPECT_EQ(At("a/next"), "") << "it counts";
 }
 
-TEST_F(SchedulerReclaimTest, LoweredMinEvictsNothingWhileCapacityIsFree) {
-  CpuNode("n", "60");
-  Quota("a", {{"cpu", "20"}});
-  Quota("b", {{"cpu", "10"}});
-  std::vector<std::string> pods;
-  for (int i = 0; i < 20; ++i) {
-    Pod("a", "p" + std::to_string(i));
-    pods.push_back("a/p" + std::to_string(i));
-  }
-  Run();
-  Quota("a", {{"cpu", "5"}});
-  Run();
-  Pod("b", "q");
-  Run();
-  EXPECT_EQ(At("b/q"), "n");
-  EXPECT_EQ(Count(pods, "n"), 20) << "there is room";
-}
-
 TEST_F(SchedulerReclaimTest, ReclaimsBetweenChildAndParent) {
   CpuNode("n", "8");
   Quota("p", {{"cpu", "4"}});
@@ -63,17 +45,6 @@ TEST_F(SchedulerReclaimTest, ReclaimsBetweenChildAndParent) {
   EXPECT_EQ(At("s/p4"), "gone");
 }
 
-TEST_F(SchedulerReclaimTest, EvictsPodsWithoutQuotaForWholeShortfall) {
-  NodeWith("g", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}});
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "320"}});
-  for (const char* name : {"c1", "c2", "c3", "c4"}) Pod("other", name, "1", 10);
-  Run();
-  PodWith("a", "train", {{"cpu", "2"}, {"nvidia.com/gpu", "1"}});
-  Run();
-  EXPECT_EQ(At("a/train"), "g") << WhyOf("a/train");
-  EXPECT_EQ(Count({"other/c1", "other/c2", "other/c3", "other/c4"}, "g"), 2);
-}
-
 TEST_F(SchedulerReclaimTest, ReclaimsGuaranteeOnSmallGpu) {
   NodeWith("big", {{"cpu", "64"}, {"nvidia.com/gpu", "1"}}, {{"nvidia.com/gpu.memory", "81920"}});
   NodeWith("small", {{"cpu", "8"}, {"nvidia.com/gpu", "2"}}, {{"nvidia.com/gpu.memory", "16384"}});
@@ -90,62 +61,10 @@ TEST_F(SchedulerReclaimTest, ReclaimsGuaranteeOnSmallGpu) {
   EXPECT_EQ(At("b/p2"), "gone");
 }
 
-TEST_F(SchedulerReclaimTest, EvictsBorrowerOfLowestPriority) {
-  NodeWith("n1", {{"cpu", "10"}, {"nvidia.com/gpu", "1"}});
-  NodeWith("n2", {{"cpu", "10"}, {"nvidia.com/gpu", "1"}});
-  Quota("a", {{"nvidia.com/gpu", "0"}});
-  Quota("b", {{"nvidia.com/gpu", "2"}});
-  PodWith("a", "important", {{"nvidia.com/gpu", "1"}}, 100, {}, {{"nodeName", "n1"}});
-  PodWith("a", "tiny", {{"cpu", "1"}}, -5, {}, {{"nodeName", "n1"}});
-  PodWith("a", "least", {{"nvidia.com/gpu", "1"}}, 0, {}, {{"nodeName", "n2"}});
-  Run();
-  PodWith("b", "q", {{"nvidia.com/gpu", "1"}});
-  Run();
-  EXPECT_EQ(At("a/important"), "n1");
-  EXPECT_EQ(At("a/tiny"), "n1");
-  EXPECT_EQ(At("a/least"), "gone");
-}
-
-TEST_F(SchedulerReclaimTest, EvictsAsFewPodsAsPossible) {
-  CpuNode("n", "8");
-  Quota("a", {{"cpu", "0"}});
-  Quota("b", {{"cpu", "8"}});
-  Pod("a", "big", "4");
-  for (const char* name : {"s1", "s2", "s3", "s4"}) Pod("a", name, "1");
-  Run();
-  Pod("b", "q", "4");
-  Run();
-  EXPECT_EQ(At("b/q"), "n");
-  EXPECT_EQ(At("a/big"), "gone");
-  EXPECT_EQ(Count({"a/s1", "a/s2", "a/s3", "a/s4"}, "n"), 4);
-}
-
-// A user deletes a member of a gang. The other member is on another node.
-TEST_F(SchedulerReclaimTest, TerminatingGangMemberDoesNotBlockReclaim) {
-  CpuNode("n1", "1");
-  CpuNode("n2", "1");
-  Quota("a", {{"cpu", "0"}});
-  Quota("b", {{"cpu", "2"}});
-  api_.Put({{"kind", "PodGroup"},
-            {"metadata", {{"namespace", "a"}, {"name", "g"}}},
-            {"spec", {{"minMember", 2}}}});
-  const JsonObject gang{{"scheduling.x-k8s.io/pod-group", "g"}};
-  for (const char* name : {"g1", "g2"}) Pod("a", name, "1", 0, gang);
-  Run();
-  ASSERT_NE(At("a/g1"), "");
-  Json ending = *api_.Find("pods", "a/g2");
-  MakeObject(ending, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
-  api_.Put(ending);
-  Pod("b", "q");
-  Run();
-  EXPECT_NE(At("b/q"), "");
-}
-
 // The deletion may have taken effect although it was not answered.
 TEST_F(SchedulerReclaimTest, RepeatsUnansweredEvictionOfSameVictim) {
   CpuNode("n", "8");
-  Quota("a", {{"cpu", "1"}});
-  Quota("b", {{"cpu", "3"}});
+  CpuQuotas({{"a", "1"}, {"b", "3"}});
   Pod("a", "p1");
   Pod("a", "p2");
   Pod("a", "p3", "1", 0, {{"app", "x"}});
@@ -192,28 +111,5 @@ TEST_F(SchedulerReclaimTest, ChoosesVictimWithMissingResourceIfYoungestDoesNotHe
   EXPECT_EQ(At("d/p4"), "gone");
   EXPECT_EQ(Count({"d/p0", "d/p7"}, "n"), 2);
 }
-// Only quota is missing: n2 has capacity.
-TEST_F(SchedulerReclaimTest, RespectsPodDisruptionBudget) {
-  CpuNode("n1", "4");
-  Quota("a", {{"cpu", "0"}});
-  Quota("b", {{"cpu", "4"}});
-  Pod("a", "y1");
-  Pod("a", "y2");
-  Pod("a", "x1", "1", 0, {{"app", "x"}});
-  Pod("a", "x2", "1", 0, {{"app", "x"}});
-  api_.Put({{"kind", "PodDisruptionBudget"},
-            {"metadata", {{"namespace", "a"}, {"name", "x"}}},
-            {"spec", {{"minAvailable", 1}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}},
-            {"status", {{"disruptionsAllowed", 1}}}});
-  Run();
-  CpuNode("n2", "4");
-  Pod("b", "q", "2");
-  Run();
-  EXPECT_EQ(At("b/q"), "n2");
-  EXPECT_EQ(At("a/x2"), "gone");
-  EXPECT_EQ(At("a/x1"), "n1");
-  EXPECT_EQ(At("a/y2"), "gone");
-}
-
 }  // namespace
 }  // namespace nos::controllers

@@ -1,7 +1,6 @@
 // Pods that are not evicted for a quota, or not yet: gangs, DaemonSet pods, and any pod while GPUs
 // can be partitioned instead.
 #include "controllers/scheduler/quota_fixture_test.h"
-#include "scheduling/framework.h"
 
 namespace nos::controllers {
 namespace {
@@ -10,8 +9,7 @@ class SchedulerSparesTest : public ClaimsFixture {};
 
 TEST_F(SchedulerSparesTest, DoesNotEvictDaemonSetPod) {
   Node("n", "4");
-  Quota("a", {{"cpu", "3"}});
-  Quota("b", {{"cpu", "1"}});
+  CpuQuotas({{"a", "3"}, {"b", "1"}});
   Pods("a", {"p1", "p2", "p3"});
   Run();
   Pod("a", "ds");
@@ -31,11 +29,8 @@ TEST_F(SchedulerSparesTest, DoesNotEvictDaemonSetPod) {
 
 // Another client has evicted a member of it.
 TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithinMin) {
-  Node("n1", "4");
-  Node("n2", "1");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "0"}});
+  CpuNodes({{"n1", "4"}, {"n2", "1"}});
+  CpuQuotas({{"a", "4"}, {"b", "1"}, {"c", "0"}});
   Group("a", "g", 2);
   for (const char* name : {"g1", "g2"}) {
     PodWith("a", name, {{"cpu", "1"}}, 0, {{"scheduling.x-k8s.io/pod-group", "g"}},
@@ -57,10 +52,8 @@ TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithinMin) {
 
 // The pending pod needs no eviction.
 TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithoutNeed) {
-  Node("n1", "4");
-  Node("n2", "1");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "1"}});
+  CpuNodes({{"n1", "4"}, {"n2", "1"}});
+  CpuQuotas({{"a", "4"}, {"b", "1"}});
   Group("a", "g", 2);
   for (const char* name : {"g1", "g2"}) {
     PodWith("a", name, {{"cpu", "1"}}, 0, {{"scheduling.x-k8s.io/pod-group", "g"}},
@@ -79,81 +72,14 @@ TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithoutNeed) {
   EXPECT_EQ(At("a/g2"), "n1") << "min of a covers it, and b/q needs nobody: " << WhyOf("b/q");
 }
 
-TEST_F(SchedulerSparesTest, EvictsNothingForGangWhilePartitionerCanCreateSlices) {
-  framework_ =
-      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kPartitioner})
-          .profiles.front()
-          .framework;
-  const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
-  RestartWith(&cutting);
-  GpuNode("g", 3);
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "120"}});
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:free,3g.20gb@4:free"}},
-       {{"nvidia.com/mig-3g.20gb", "2"}});
-  PodOf("a", "p1", "nvidia.com/mig-3g.20gb", "1");
-  PodOf("a", "p2", "nvidia.com/mig-3g.20gb", "1");
-  Run();
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:used,3g.20gb@4:used"},
-             {"nos.nebuly.com/status-holders-0", "3g.20gb@0=a/p1,3g.20gb@4=a/p2"}});
-  Run();
-  ASSERT_EQ(Count({"a/p1", "a/p2"}, "g"), 2);
-  Group("b", "g", 2);
-  for (const char* name : {"g1", "g2"}) {
-    PodOf("b", name, "nvidia.com/mig-3g.20gb", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
-  }
-  Run();
-  EXPECT_EQ(Count({"a/p1", "a/p2"}, "g"), 2)
-      << "GPUs 1 and 2 are free to be cut: " << WhyOf("b/g1");
-}
-
 TEST_F(SchedulerSparesTest, EvictsNothingForGangWhileFreeGpuIsPartitioned) {
-  GpuNode("g", 2);
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
-  PodOf("a", "p", "nvidia.com/mig-7g.40gb", "1");
-  Run();
-  Tell("g",
-       {{"nos.nebuly.com/status-layout-0", Spec("g") + ":free"},
-        {"nos.nebuly.com/status-partitioning-plan", Plan("g")}},
-       {{"nvidia.com/mig-7g.40gb", "1"}});
-  Run();
-  ASSERT_EQ(At("a/p"), "g");
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
-             {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"},
-             {"nos.nebuly.com/status-layout-1", ""},
-             {"nos.nebuly.com/spec-layout-1", "1g.5gb@0"},
-             {"nos.nebuly.com/spec-partitioning-plan", "77"}});
+  PartitionBesideABorrower();
   Group("b", "g", 2);
   for (const char* name : {"g1", "g2"}) {
     PodOf("b", name, "nvidia.com/mig-3g.20gb", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
   }
   Run();
   EXPECT_EQ(At("a/p"), "g") << WhyOf("b/g1");
-}
-
-TEST_F(SchedulerSparesTest, EvictsOneVictimForGangWhenAgentIsSilent) {
-  GpuNode("g", 1);
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "40"}});
-  for (const char* name : {"p1", "p2", "p3"}) PodOf("a", name, "nvidia.com/mig-2g.10gb", "1");
-  Run();
-  Tell("g",
-       {{"nos.nebuly.com/status-layout-0", "2g.10gb@0:free,2g.10gb@2:free,2g.10gb@4:free"},
-        {"nos.nebuly.com/status-partitioning-plan", Plan("g")}},
-       {{"nvidia.com/mig-2g.10gb", "3"}});
-  Run();
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "2g.10gb@0:used,2g.10gb@2:used,2g.10gb@4:used"},
-             {"nos.nebuly.com/status-holders-0", "2g.10gb@0=a/p1,2g.10gb@2=a/p2,2g.10gb@4=a/p3"}});
-  Run();
-  ASSERT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "g"), 3);
-  Group("b", "g", 2);
-  for (const char* name : {"g1", "g2"}) {
-    PodOf("b", name, "nvidia.com/mig-1g.5gb", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
-  }
-  RunFor(seconds(60));
-  RunFor(seconds(600));
-  EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "gone"), 1) << WhyOf("b/g1");
 }
 
 // The agent has yet to report the slice of a finished pod as free.
@@ -165,8 +91,7 @@ class SchedulerEndsTest : public ClaimsFixture {
     Quota("c", {{"nos.nebuly.com/gpu-memory", "20"}});
     Quota("d", {{"nos.nebuly.com/gpu-memory", "0"}});
     Quota("idle", {{"nos.nebuly.com/gpu-memory", "10"}});
-    Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:free,2g.10gb@4:free"}},
-         {{"nvidia.com/mig-4g.20gb", "1"}, {"nvidia.com/mig-2g.10gb", "1"}});
+    Report("g", "4g.20gb@0:free,2g.10gb@4:free");
     PodOf("c", "old", "nvidia.com/mig-4g.20gb", "1");
     PodOf("d", "borrower", "nvidia.com/mig-2g.10gb", "1");
     Run();
@@ -198,12 +123,7 @@ TEST_F(SchedulerEndsTest, EvictsNothingBeforeAgentReportsFreedSlots) {
 }
 
 TEST_F(SchedulerEndsTest, EvictsNothingBeforeAgentReportsForPartitioner) {
-  framework_ =
-      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kPartitioner})
-          .profiles.front()
-          .framework;
-  const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
-  RestartWith(&cutting);
+  LeaveCutsToPartitioner();
   EndBesideABorrower("nvidia.com/mig-2g.10gb");
 }
 
@@ -218,8 +138,7 @@ TEST_F(SchedulerEndsTest, EvictsNoFurtherPodWhileSlotsAreRepartitioned) {
   GpuNode("g", 1);
   Quota("c", {{"nos.nebuly.com/gpu-memory", "40"}});
   Quota("d", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:free,2g.10gb@4:free"}},
-       {{"nvidia.com/mig-4g.20gb", "1"}, {"nvidia.com/mig-2g.10gb", "1"}});
+  Report("g", "4g.20gb@0:free,2g.10gb@4:free");
   PodOf("d", "older", "nvidia.com/mig-4g.20gb", "1");
   PodOf("d", "younger", "nvidia.com/mig-2g.10gb", "1");
   Run();
@@ -232,35 +151,6 @@ TEST_F(SchedulerEndsTest, EvictsNoFurtherPodWhileSlotsAreRepartitioned) {
   RunFor(seconds(20));
   EXPECT_EQ(Spec("g"), "4g.20gb@0,3g.20gb@4");
   EXPECT_EQ(At("d/older"), "g");
-}
-
-TEST_F(SchedulerSparesTest, EvictsBorrowerWhenNoPartitionerActs) {
-  framework_ =
-      scheduling::DefaultConfiguration({.partitioned_by = scheduling::PartitionedBy::kPartitioner})
-          .profiles.front()
-          .framework;
-  const auto cutting = scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
-  RestartWith(&cutting);
-  GpuNode("ga", 1);
-  Cordon("ga");
-  GpuNode("gb", 1);
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
-  Tell("gb", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"}},
-       {{"nvidia.com/mig-7g.40gb", "1"}});
-  PodOf("a", "p", "nvidia.com/mig-7g.40gb", "1");
-  Run();
-  Tell("gb", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
-              {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"}});
-  Run();
-  ASSERT_EQ(At("a/p"), "gb");
-  Json node = *api_.Find("nodes", "ga");
-  MakeObject(node, "spec")["unschedulable"] = false;
-  api_.Put(node);  // has no agent, so it is not partitioned
-  Run();
-  PodOf("b", "q", "nvidia.com/mig-3g.20gb", "1");
-  RunFor(seconds(1800));
-  EXPECT_EQ(At("a/p"), "gone") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
 }
 
 }  // namespace

@@ -14,13 +14,9 @@ class SchedulerStandingsTest : public ClaimsFixture {
   }
   void BreakGang() {
     Node("n", "9");
-    Quota("a", {{"cpu", "3"}});
-    Quota("c", {{"cpu", "0"}});
-    Quota("d", {{"cpu", "6"}});
+    CpuQuotas({{"a", "3"}, {"c", "0"}, {"d", "6"}});
     Group("c", "v", 3);
-    for (const char* name : {"v1", "v2", "v3"}) {
-      Pod("c", name, "1", 0, {{"scheduling.x-k8s.io/pod-group", "v"}});
-    }
+    Members("c", "v", {"v1", "v2", "v3"});
     Run();
     Pods("c", {"s1", "s2", "s3", "s4", "s5", "s6"});
     Run();
@@ -34,16 +30,21 @@ class SchedulerStandingsTest : public ClaimsFixture {
   }
 };
 
-// The nomination by a scheduler that no longer runs was guaranteed. Then pods of its quota use up
-// min.
-TEST_F(SchedulerStandingsTest, StaleNominationIsNoGuaranteeOnceQuotaUsesItsMin) {
-  Node("n1", "8");
-  Node("n2", "8");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
+// The nomination by a scheduler that no longer runs was guaranteed. Then a pod of its quota uses up
+// min; this or the other scheduler binds it.
+class SchedulerUsedUpMinTest : public SchedulerStandingsTest,
+                               public ::testing::WithParamInterface<bool> {};
+
+TEST_P(SchedulerUsedUpMinTest, StaleNominationIsNoGuaranteeOnceQuotaUsesItsMin) {
+  CpuNodes({{"n1", "8"}, {"n2", "8"}});
+  CpuQuotas({{"a", "4"}, {"b", "4"}});
   Foreign("b", "dead", "4", "n1");
   Run();
-  Pod("b", "p", "4");
+  if (GetParam()) {
+    Bound("b", "p", "4", "n2");
+  } else {
+    Pod("b", "p", "4");
+  }
   Run();
   EXPECT_NE(At("b/p"), "") << WhyOf("b/p");
   Pod("a", "q", "4");
@@ -51,29 +52,16 @@ TEST_F(SchedulerStandingsTest, StaleNominationIsNoGuaranteeOnceQuotaUsesItsMin) 
   EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
 }
 
-// Like the test above, with a pod of b bound by the other scheduler.
-TEST_F(SchedulerStandingsTest, StaleNominationIsNoGuaranteeBesidePodsBoundByOthers) {
-  Node("n1", "8");
-  Node("n2", "8");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
-  Foreign("b", "dead", "4", "n1");
-  Run();
-  Bound("b", "p", "4", "n2");
-  Run();
-  Pod("a", "q", "4");
-  RunFor(seconds(7200));
-  EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
-}
+INSTANTIATE_TEST_SUITE_P(BoundBy, SchedulerUsedUpMinTest, ::testing::Bool(), [](const auto& test) {
+  return test.param ? "AnotherScheduler" : "ThisScheduler";
+});
 
 // A gang of three lost a member to a quota, and the evicting scheduler crashed. The next guarantee
 // takes the rest of this gang and no other pod, for a gang and for a single pod.
 TEST_F(SchedulerStandingsTest, EvictsRestOfBrokenGangForGang) {
   BreakGang();
   Group("a", "g", 3);
-  for (const char* name : {"g1", "g2", "g3"}) {
-    Pod("a", name, "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
-  }
+  Members("a", "g", {"g1", "g2", "g3"});
   Run();
   ExpectItsRestGoes();
 }
@@ -86,11 +74,8 @@ TEST_F(SchedulerStandingsTest, EvictsRestOfBrokenGangForPod) {
 
 // A pod of higher priority in the same quota displaces a guarantee, then is deleted.
 TEST_F(SchedulerStandingsTest, NominationIsGuaranteedAgainAfterHigherPriorityPodIsDeleted) {
-  Node("na", "4");
-  Node("nb", "4");
-  Quota("a", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "0"}});
-  Quota("d", {{"cpu", "4"}});
+  CpuNodes({{"na", "4"}, {"nb", "4"}});
+  CpuQuotas({{"a", "4"}, {"c", "0"}, {"d", "4"}});
   EightPods("c");
   Run();
   LetPodsEndSlowly();
@@ -112,8 +97,7 @@ TEST_F(SchedulerStandingsTest, NominationIsGuaranteedAgainAfterHigherPriorityPod
 // quota stays within min and share. Shares of the idle 1: a 3/9, b 6/9, both rounded down to 0.
 TEST_F(SchedulerStandingsTest, EvictsOtherQuotasPodsOnlyWithinMin) {
   Node("n", "9");
-  Quota("a", {{"cpu", "3"}});
-  Quota("b", {{"cpu", "6"}});
+  CpuQuotas({{"a", "3"}, {"b", "6"}});
   Pod("a", "x", "1", 10);
   for (const char* name : {"r1", "r2", "r3", "r4", "r5"}) Pod("b", name, "1", 10);
   Pod("b", "p0", "2", 20);
@@ -159,8 +143,7 @@ TEST_F(SchedulerStandingsTest, ReclaimsResourceThatChildBorrowsThroughParent) {
 // A stale nomination of the pod's own quota that was never guaranteed.
 TEST_F(SchedulerStandingsTest, StaleNominationBlocksItsOwnQuotaOnlyForAWhile) {
   Node("n1", "16");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
+  CpuQuotas({{"a", "4"}, {"b", "4"}});
   Foreign("a", "dead", "8", "n1");
   Run();
   Pod("a", "q", "4");
@@ -168,18 +151,15 @@ TEST_F(SchedulerStandingsTest, StaleNominationBlocksItsOwnQuotaOnlyForAWhile) {
   EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
 }
 
-// The other scheduler wrote its nomination and stopped before any eviction.
-TEST_F(SchedulerStandingsTest, EvictsNothingForStaleNomination) {
-  Node("n1", "100");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "0"}});
-  Quota("d", {{"cpu", "4"}});
-  std::vector<std::string> keys;
-  for (int i = 0; i < 12; ++i) {
-    Pod("c", "p" + std::to_string(i));
-    keys.push_back("c/p" + std::to_string(i));
-  }
+// The other scheduler wrote its nomination and stopped before any eviction. The node has room, or
+// is full.
+class SchedulerStaleNominationTest : public SchedulerStandingsTest,
+                                     public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(SchedulerStaleNominationTest, EvictsNothingForIt) {
+  Node("n1", GetParam());
+  CpuQuotas({{"a", "4"}, {"b", "4"}, {"c", "0"}, {"d", "4"}});
+  const std::vector<std::string> keys = Borrowers("c", 12);
   Run();
   ASSERT_EQ(Count(keys, "n1"), 12);
   LetPodsEndSlowly();
@@ -190,96 +170,59 @@ TEST_F(SchedulerStandingsTest, EvictsNothingForStaleNomination) {
   EXPECT_EQ(Count(keys, "ending"), 4) << "a/q asks for 4";
 }
 
-// Like the test above, on a full node.
-TEST_F(SchedulerStandingsTest, EvictsNothingForStaleNominationOnFullNode) {
-  Node("n1", "12");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "0"}});
-  Quota("d", {{"cpu", "4"}});
-  std::vector<std::string> keys;
-  for (int i = 0; i < 12; ++i) {
-    Pod("c", "p" + std::to_string(i));
-    keys.push_back("c/p" + std::to_string(i));
-  }
+INSTANTIATE_TEST_SUITE_P(Cpu, SchedulerStaleNominationTest, ::testing::Values("100", "12"));
+
+// A pod of quota a and a pod of quota b, which another scheduler has nominated for a share, request
+// one GPU of the same node each.
+struct GpuSize {
+  const char* name;
+  int gb;            // of a GPU; the default is 32
+  int min_a, min_c;  // b has one GPU, which its other pod uses
+  Duration time;
+  const char* at;  // of the pod of a
+};
+
+class SchedulerGpuSizeTest : public SchedulerStandingsTest,
+                             public ::testing::WithParamInterface<GpuSize> {};
+
+TEST_P(SchedulerGpuSizeTest, GuaranteePrecedesNominatedShare) {
+  const GpuSize& size = GetParam();
+  const auto quota = [&](const std::string& ns, int gb) {
+    if (gb > 0) Quota(ns, {{"nos.nebuly.com/gpu-memory", std::to_string(gb)}});
+  };
+  NodeWith("n", {{"cpu", "10"}, {"nvidia.com/gpu", "3"}},
+           {{"nvidia.com/gpu.memory", std::to_string(size.gb * 1024)}});
+  quota("a", size.min_a);
+  quota("b", size.gb);
+  quota("c", size.min_c);
+  PodWith("b", "r", {{"nvidia.com/gpu", "1"}});
   Run();
-  LetPodsEndSlowly();
-  Foreign("b", "dead", "4", "n1");
+  PodWith("b", "p", {{"nvidia.com/gpu", "1"}}, 0, {}, {{"schedulerName", "other"}});
+  Nominate("b/p", "n");
   Run();
-  Pod("a", "q", "4");
-  Run();
-  EXPECT_EQ(Count(keys, "ending"), 4) << "a/q asks for 4";
+  PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
+  RunFor(size.time);
+  EXPECT_EQ(At("a/q"), size.at) << WhyOf("a/q");
 }
 
-// GPUs of 16 GB, default 32 GB: min covers a/q on every node of the cluster.
-TEST_F(SchedulerStandingsTest, GuaranteeOnSmallGpusPrecedesNominatedShare) {
-  NodeWith("n", {{"cpu", "10"}, {"nvidia.com/gpu", "3"}}, {{"nvidia.com/gpu.memory", "16384"}});
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "16"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "16"}});
-  PodWith("b", "r", {{"nvidia.com/gpu", "1"}});
-  Run();
-  PodWith("b", "p", {{"nvidia.com/gpu", "1"}}, 0, {}, {{"schedulerName", "other"}});
-  Json pod = *api_.Find("pods", "b/p");
-  MakeObject(pod, "status")["nominatedNodeName"] = "n";
-  api_.Put(pod);
-  Run();
-  PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
-  RunFor(seconds(3600));
-  EXPECT_EQ(At("a/q"), "n") << WhyOf("a/q");
-}
-TEST_F(SchedulerStandingsTest, GuaranteeOnGpusOfDefaultSizePrecedesNominatedShare) {
-  NodeWith("n", {{"cpu", "10"}, {"nvidia.com/gpu", "3"}}, {{"nvidia.com/gpu.memory", "32768"}});
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "32"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "32"}});
-  PodWith("b", "r", {{"nvidia.com/gpu", "1"}});
-  Run();
-  PodWith("b", "p", {{"nvidia.com/gpu", "1"}}, 0, {}, {{"schedulerName", "other"}});
-  Json pod = *api_.Find("pods", "b/p");
-  MakeObject(pod, "status")["nominatedNodeName"] = "n";
-  api_.Put(pod);
-  Run();
-  PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
-  RunFor(seconds(3600));
-  EXPECT_EQ(At("a/q"), "n") << WhyOf("a/q");
-}
-
-// GPUs of 80 GB, default 32 GB: a/q exceeds min on every node, so it is not guaranteed.
-TEST_F(SchedulerStandingsTest, RequestBeyondMinOnLargeGpusIsNoGuarantee) {
-  NodeWith("n", {{"cpu", "10"}, {"nvidia.com/gpu", "3"}}, {{"nvidia.com/gpu.memory", "81920"}});
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "40"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
-  Quota("c", {{"nos.nebuly.com/gpu-memory", "40"}});
-  PodWith("b", "r", {{"nvidia.com/gpu", "1"}});
-  Run();
-  // B's share of the idle amount is reserved for b/p, since no other pod wants it.
-  PodWith("b", "p", {{"nvidia.com/gpu", "1"}}, 0, {}, {{"schedulerName", "other"}});
-  Json pod = *api_.Find("pods", "b/p");
-  MakeObject(pod, "status")["nominatedNodeName"] = "n";
-  api_.Put(pod);
-  Run();
-  PodWith("a", "q", {{"nvidia.com/gpu", "1"}});
-  RunFor(seconds(300));
-  EXPECT_EQ(At("a/q"), "") << "80 of 40 on n: a share, and b/p's is promised";
-}
+// On GPUs of 80 GB a/q exceeds min, so it requests a share itself, and b/p's is promised: no other
+// pod wants the idle amount.
+INSTANTIATE_TEST_SUITE_P(
+    On, SchedulerGpuSizeTest,
+    ::testing::Values(GpuSize{"SmallGpus", 16, 16, 0, seconds(3600), "n"},
+                      GpuSize{"GpusOfDefaultSize", 32, 32, 0, seconds(3600), "n"},
+                      GpuSize{"NotBeyondMinOnLargeGpus", 80, 40, 40, seconds(300), ""}),
+    [](const auto& test) { return test.param.name; });
 
 class SchedulerStandingsBindTest : public SchedulerStandingsTest {
  protected:
   void Go(bool quota_event) {
     Node("na", "4");
-    Quota("a", {{"cpu", "4"}});
-    Quota("c", {{"cpu", "0"}});
-    Quota("d", {{"cpu", "4"}});
+    CpuQuotas({{"a", "4"}, {"c", "0"}, {"d", "4"}});
     for (const char* name : {"p1", "p2", "p3", "p4"}) On("na", "c", name, "1");
     Run();
     On("na", "a", "q", "4");
-    bool lost = true;
-    api_.intercept = [&lost](const kube::ApiRequest& request) {
-      std::optional<Result<kube::ApiResponse>> answer;
-      if (lost && request.path.ends_with("/binding")) {
-        answer = Result<kube::ApiResponse>(Status(Code::kDeadline, "timeout"));
-      }
-      return answer;
-    };
+    Refuse(api_, "", "/binding", Status(Code::kDeadline, "timeout"));
     for (int i = 0; i < 60; ++i) (void)runner_->Step(clock_);
     clock_.Advance(milliseconds(1100));
     for (int i = 0; i < 5; ++i) (void)runner_->Step(clock_);
@@ -289,7 +232,7 @@ class SchedulerStandingsBindTest : public SchedulerStandingsTest {
     for (int i = 0; i < 20; ++i) (void)runner_->Step(clock_);
     On("na", "d", "x", "4");
     for (int i = 0; i < 20; ++i) (void)runner_->Step(clock_);
-    lost = false;
+    api_.intercept = nullptr;
     for (int i = 0; i < 40; ++i) {
       clock_.Advance(milliseconds(500));
       for (int k = 0; k < 20; ++k) (void)runner_->Step(clock_);
@@ -317,8 +260,7 @@ TEST_F(SchedulerStandingsTest, DoesNotEvictPodWithoutQuotaOfHigherPriorityBeyond
 }
 TEST_F(SchedulerStandingsTest, EvictsOtherQuotasPodsOnlyWithinMinIfOnlyQuotaIsMissing) {
   Node("n", "100");
-  Quota("a", {{"cpu", "3"}});
-  Quota("b", {{"cpu", "6"}});
+  CpuQuotas({{"a", "3"}, {"b", "6"}});
   Pod("a", "x", "1", 10);
   for (const char* name : {"r1", "r2", "r3", "r4", "r5"}) Pod("b", name, "1", 10);
   Pod("b", "p0", "2", 20);
@@ -332,12 +274,8 @@ TEST_F(SchedulerStandingsTest, EvictsOtherQuotasPodsOnlyWithinMinIfOnlyQuotaIsMi
 // Both schedulers run: this one sees the other's nomination before its evictions.
 TEST_F(SchedulerStandingsTest, TwoSchedulersEvictNoMoreThanBothNeed) {
   StartSecond();
-  Node("na", "6");
-  Node("nb", "6");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "4"}});
-  Quota("c", {{"cpu", "0"}});
-  Quota("d", {{"cpu", "4"}});
+  CpuNodes({{"na", "6"}, {"nb", "6"}});
+  CpuQuotas({{"a", "4"}, {"b", "4"}, {"c", "0"}, {"d", "4"}});
   std::vector<std::string> keys;
   for (int i = 0; i < 12; ++i) {
     On(i < 6 ? "na" : "nb", "c", "p" + std::to_string(i), "1");
@@ -370,9 +308,7 @@ TEST_F(SchedulerStandingsTest, EvictsNothingForCapacityOfPodOnLostNode) {
   NodeWith("n1", {{"cpu", "1"}}, {{"name", "n1"}, {"pool", "x"}});
   NodeWith("n2", {{"cpu", "1"}}, {{"name", "n2"}});
   NodeWith("n3", {{"cpu", "2"}}, {{"name", "n3"}});
-  Quota("a", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "1"}});
-  Quota("e", {{"cpu", "1"}});
+  CpuQuotas({{"a", "1"}, {"c", "1"}, {"e", "1"}});
   On("n3", "c", "c0", "1");
   On("n3", "c", "c1", "1");
   On("n1", "c", "c2", "1");

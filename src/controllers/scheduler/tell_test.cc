@@ -101,22 +101,15 @@ TEST_F(SchedulerTellTest, OmitsRemedyForPodWithTooManyTerms) {
 // The pod's profile leaves partitioning to the partitioner, which can do it.
 TEST_F(SchedulerTellTest, RemedyAssumesPartitioningByPartitioner) {
   const auto waiting = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
-  scheduler_ = std::make_unique<Scheduler>(
-      config_,
-      std::vector<SchedulerProfile>{
-          {"default-scheduler", &waiting, scheduling::PreemptionOptions(), framework_.get()}},
-      gpu::Catalogue::Builtin());
-  runner_->Use(scheduler_.get());
+  UseProfiles({{"default-scheduler", &waiting, scheduling::PreemptionOptions(), framework_.get()}});
   GpuNode("n", 1);
   PutPod("holder", "nvidia.com/mig-7g.40gb", "1", 0);
   BindElsewhere("holder", "n");
-  Tell("n", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"}},
-       {{"nvidia.com/mig-7g.40gb", "1"}});
+  Report("n", "7g.40gb@0:used");
   PutPod("p", "nvidia.com/mig-4g.20gb", "1", 0);
   Run();
   EXPECT_THAT(Said("p"), HasSubstr("Remedy: wait for the end of ml/holder on node n."));
-  runner_.reset();  // it refers to the framework
-  scheduler_.reset();
+  End();  // it refers to the framework
 }
 
 // There are more kinds of pods than one call explains.

@@ -4,6 +4,7 @@
 
 #include "codec/base64.h"
 #include "kube/testing/fake_api.h"
+#include "kube/testing/refuse.h"
 #include "net/certificate.h"
 
 namespace nos::controllers {
@@ -130,14 +131,7 @@ TEST_F(WebhookCertificateTest, ServesNewCertificateOnlyWhenTrusted) {
   Run(leader);
   const KeptCertificate first = *leader.kept();
   now_ += hours(24 * 60);
-  api_.intercept = [](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.method == "PATCH" && request.path.find("validatingwebhook") != std::string::npos) {
-      answer = Result<kube::ApiResponse>(
-          kube::ApiResponse{403, {{"kind", "Status"}, {"message", "no"}}, {}, {}});
-    }
-    return answer;
-  };
+  Refuse(api_, "PATCH", "validatingwebhook", kube::HttpStatus(403));
   Run(leader);
   now_ += hours(24);
   Run(leader);
@@ -156,19 +150,10 @@ TEST_F(WebhookCertificateTest, WaitsUntilNewAuthorityHasSettled) {
   Run(leader);
   const KeptCertificate first = *leader.kept();
   now_ += hours(24 * 60);
-  bool refuse = true;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (refuse && request.method == "PATCH" &&
-        request.path.find("validatingwebhook") != std::string::npos) {
-      answer = Result<kube::ApiResponse>(
-          kube::ApiResponse{503, {{"kind", "Status"}, {"message", "no"}}, {}, {}});
-    }
-    return answer;
-  };
+  Refuse(api_, "PATCH", "validatingwebhook", kube::HttpStatus(503));
   Run(leader);
   now_ += minutes(2);
-  refuse = false;
+  api_.intercept = nullptr;
   WebhookCertificate next_leader(kConfig, {});
   Run(next_leader);
   EXPECT_EQ(net::SplitCertificates(Trusted()).size(), 2U);

@@ -14,12 +14,9 @@ namespace nos::planning {
 namespace {
 
 using testing::ClusterBuilder;
-using testing::CountsAfter;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::LayoutText;
-using ::testing::Pair;
 using testing::PlanFault;
 using ::testing::UnorderedElementsAre;
 
@@ -29,87 +26,8 @@ Plan Checked(const ClusterBuilder& cluster, const PlanOptions& options = {}) {
   return plan;
 }
 
-std::map<std::string, int> After(const ClusterBuilder& cluster, const Plan& plan,
-                                 const std::string& node, int gpu) {
-  return CountsAfter(plan, cluster.Snapshot(), node, gpu);
-}
-
 const PodOutcome& Outcome(const Plan& plan, const std::string& name) {
   return *std::ranges::find(plan.pods, name, [](const PodOutcome& p) { return p.pod->meta.name; });
-}
-
-// Cases of the tests of the Go implementation (its internal/partitioning/core and pkg/gpu/slicing),
-// as behaviour of the whole planner. Deliberate difference: the Go implementation creates all
-// shares that pods might request; here a share is created for a pod.
-
-TEST(MpsConformanceTest, CreatesMissingShareBesideFreeOne) {
-  ClusterBuilder cluster;
-  cluster.SharedNode("a", 40, {"10gb@0:free"});
-  cluster.Pod("ten", {"10gb"});
-  cluster.Pod("five", {"5gb"});
-  const Plan plan = Checked(cluster);
-  EXPECT_EQ(plan.placed, 2);
-  EXPECT_THAT(After(cluster, plan, "a", 0), UnorderedElementsAre(Pair("10gb", 1), Pair("5gb", 1)));
-  EXPECT_EQ(plan.created, 1);
-  EXPECT_EQ(plan.destroyed, 0);
-}
-
-TEST(MpsConformanceTest, KeepsUsedSharesAndUsesFreeWholeGpuShare) {
-  ClusterBuilder cluster;
-  cluster.SharedNode("node-1", 40, {"10gb@0:free,10gb@1:free,10gb@2:used,10gb@3:used"});
-  cluster.SharedNode("node-2", 40, {"40gb@0:free", "40gb@0:used"});
-  cluster.SharedNode("node-3", 20, {""});
-  cluster.Pod("forty", {"40gb"});
-  cluster.Pod("twenty", {"20gb"});
-  const Plan plan = Checked(cluster);
-  EXPECT_EQ(plan.placed, 2);
-  EXPECT_EQ(Outcome(plan, "forty").node, "node-2");
-  EXPECT_EQ(LayoutText(plan, "node-2", 0), "");
-  // Creating one share on the empty GPU costs less than destroying two here.
-  EXPECT_EQ(LayoutText(plan, "node-3", 0), "20gb@0+");
-}
-
-TEST(MpsConformanceTest, CreatesAsManySharesAsMemoryAllows) {
-  ClusterBuilder cluster;
-  cluster.SharedNode("a", 40, {""});
-  for (int i = 0; i < 5; ++i) cluster.Pod("p" + std::to_string(i), {"10gb"});
-  const Plan plan = Checked(cluster);
-  EXPECT_EQ(plan.placed, 4);
-  EXPECT_EQ(plan.upper_bound, 4);
-  EXPECT_TRUE(plan.complete);
-}
-
-TEST(MpsConformanceTest, ServesMostPodsWithSmallSharesFirst) {
-  ClusterBuilder cluster;
-  cluster.SharedNode("a", 40, {""});
-  for (const char* size : {"20gb", "20gb", "10gb", "10gb", "5gb", "5gb"}) {
-    cluster.Pod(std::string("p") + size + std::to_string(cluster.Pending().size()), {size});
-  }
-  const Plan plan = Checked(cluster);
-  EXPECT_EQ(plan.placed, 4);
-  EXPECT_TRUE(plan.complete);
-}
-
-TEST(MpsConformanceTest, DestroysFreeSharesForLargerOne) {
-  ClusterBuilder cluster;
-  cluster.SharedNode("a", 40, {"20gb@0:used,10gb@1:free,10gb@2:free"});
-  cluster.Pod("p", {"20gb"});
-  const Plan plan = Checked(cluster);
-  EXPECT_EQ(plan.placed, 1);
-  EXPECT_THAT(After(cluster, plan, "a", 0), ElementsAre(Pair("20gb", 2)));
-  EXPECT_EQ(plan.destroyed, 2);
-}
-
-TEST(MpsConformanceTest, NeverDestroysUsedShares) {
-  for (const char* size : {"26gb", "30gb", "31gb", "32gb"}) {
-    ClusterBuilder cluster;
-    cluster.SharedNode("a", 45, {"20gb@0:used,10gb@1:free,15gb@2:free"});
-    cluster.Pod("p", {size});
-    const Plan plan = Checked(cluster);
-    EXPECT_EQ(plan.placed, 0) << size;
-    EXPECT_THAT(plan.nodes, IsEmpty());
-    EXPECT_THAT(Outcome(plan, "p").remedy, HasSubstr("20gb of GPU 0"));
-  }
 }
 
 TEST(SharesTest, DestroysFewestFreeShares) {
@@ -144,29 +62,6 @@ TEST(SharesTest, RejectsSeveralSharesInOneContainer) {
   EXPECT_TRUE(Outcome(plan, "two-containers").placed);
   EXPECT_EQ(Outcome(plan, "twice").reasons[0].code, "SeveralShares");
   EXPECT_EQ(Outcome(plan, "two-sizes").reasons[0].code, "SeveralShares");
-}
-
-TEST(SharesTest, ClientLimitAppliesWithFreeMemory) {
-  ClusterBuilder cluster;
-  cluster.SharedNode("a", 79, {""}).allocatable["pods"] = Quantity::FromValue(500);
-  for (int i = 0; i < 60; ++i) cluster.Pod("p" + std::to_string(i), {"1gb"});
-  const Plan plan = Checked(cluster);
-  EXPECT_EQ(plan.placed, 48);
-  EXPECT_EQ(plan.upper_bound, 48);
-}
-
-TEST(SharesTest, OnePlanServesMigAndMpsNodes) {
-  ClusterBuilder cluster;
-  cluster.Node("mig", "NVIDIA-A100-SXM4-40GB", {""});
-  cluster.SharedNode("mps", 31, {""});
-  cluster.Pod("slice", {"3g.20gb"});
-  cluster.Pod("share", {"24gb"});
-  cluster.Pod("both", {"3g.20gb", "7gb"});
-  const Plan plan = Checked(cluster);
-  EXPECT_EQ(plan.placed, 2);
-  EXPECT_EQ(Outcome(plan, "slice").node, "mig");
-  EXPECT_EQ(Outcome(plan, "share").node, "mps");
-  EXPECT_FALSE(Outcome(plan, "both").placed);
 }
 
 TEST(SharesTest, ExplainsShareTooLargeForAnyGpu) {

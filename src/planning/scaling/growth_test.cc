@@ -41,6 +41,18 @@ class GrowthTest : public ::testing::Test {
     options_.gangs.push_back(std::move(gang));
   }
 
+  // Pods p0, p1, ... that must be together in, or apart from each other in, domains of `key`.
+  void Tied(int count, const std::string& cpu, const std::string& key, bool together) {
+    cluster::PodAffinityTerm term;
+    term.selector.emplace().match_labels = {{"app", "db"}};
+    term.topology_key = key;
+    for (int i = 0; i < count; ++i) {
+      cluster::Pod& pod = cluster_.Pod("p" + std::to_string(i), {}, 0, cpu);
+      pod.meta.labels = {{"app", "db"}};
+      (together ? pod.pod_affinity : pod.pod_anti_affinity).required = {term};
+    }
+  }
+
   const GrowthPlan& Make() {
     pending_ = cluster_.Pending();
     snapshot_ = cluster_.Snapshot();
@@ -309,16 +321,8 @@ TEST_F(GrowthTest, FiltersSeePodsOnExistingNodes) {
   }
   cluster_.Running("r", "n1", {}, "1").meta.labels = {{"app", "db"}};
   pools_ = {Now(PoolOf("a", "", 0, 64, 9, "1"))};
-  planning::Gang gang{"gang", 3, 0, {0, 1, 2}, ""};
-  for (int i = 0; i < 3; ++i) {
-    cluster::Pod& pod = cluster_.Pod("p" + std::to_string(i), {}, 0, "1");
-    pod.meta.labels = {{"app", "db"}};
-    cluster::PodAffinityTerm term;
-    term.selector.emplace().match_labels = {{"app", "db"}};
-    term.topology_key = "kubernetes.io/hostname";
-    pod.pod_anti_affinity.required = {term};
-  }
-  options_.gangs.push_back(gang);
+  Tied(3, "1", "kubernetes.io/hostname", false);
+  options_.gangs.push_back({"gang", 3, 0, {0, 1, 2}, ""});
   Make();
   EXPECT_EQ(plan_.served, 3);
   EXPECT_EQ(plan_.nodes.size(), 3U);
@@ -330,16 +334,8 @@ TEST_F(GrowthTest, GangWithAffinityGetsNewNodesInOneZone) {
   cluster::NodePool pool = PoolOf("a", "", 0, 96, 9, "1");
   pool.labels["zone"] = "a";
   pools_ = {Now(pool)};
-  planning::Gang gang{"gang", 3, 0, {0, 1, 2}, ""};
-  for (int i = 0; i < 3; ++i) {
-    cluster::Pod& pod = cluster_.Pod("p" + std::to_string(i), {}, 0, "32");
-    pod.meta.labels = {{"app", "db"}};
-    cluster::PodAffinityTerm term;
-    term.selector.emplace().match_labels = {{"app", "db"}};
-    term.topology_key = "zone";
-    pod.pod_affinity.required = {term};
-  }
-  options_.gangs.push_back(gang);
+  Tied(3, "32", "zone", true);
+  options_.gangs.push_back({"gang", 3, 0, {0, 1, 2}, ""});
   Make();
   EXPECT_EQ(plan_.served, 3);
   EXPECT_THAT(Counts(), ElementsAre(1));
@@ -354,17 +350,9 @@ TEST_F(GrowthTest, GangWithAffinityDoesNotWaitForTaintedIdleNode) {
   cluster::NodePool pool = PoolOf("a", "", 0, 64, 9, "1");
   pool.labels["zone"] = "a";
   pools_ = {Now(pool, 1)};
-  planning::Gang gang{"gang", 3, 0, {0, 1, 2}, ""};
-  for (int i = 0; i < 3; ++i) {
-    cluster::Pod& pod = cluster_.Pod("p" + std::to_string(i), {}, 0, "21");
-    pod.meta.labels = {{"app", "db"}};
-    cluster::PodAffinityTerm term;
-    term.selector.emplace().match_labels = {{"app", "db"}};
-    term.topology_key = "zone";
-    pod.pod_affinity.required = {term};
-  }
+  Tied(3, "21", "zone", true);
   cluster_.Running("r", "n1", {}, "22");
-  options_.gangs.push_back(gang);
+  options_.gangs.push_back({"gang", 3, 0, {0, 1, 2}, ""});
   Make();
   EXPECT_EQ(plan_.served, 3);
   EXPECT_THAT(Counts(), ElementsAre(1));
@@ -387,14 +375,7 @@ TEST_F(GrowthTest, RespectsFiltersOnNewNodes) {
 
 TEST_F(GrowthTest, PodsWithAntiAffinityGetSeparateNodes) {
   pools_ = {Now(PoolOf("a", "", 0, 64, 9, "1"))};
-  for (int i = 0; i < 3; ++i) {
-    cluster::Pod& pod = cluster_.Pod("p" + std::to_string(i), {}, 0, "1");
-    pod.meta.labels = {{"app", "db"}};
-    cluster::PodAffinityTerm term;
-    term.selector.emplace().match_labels = {{"app", "db"}};
-    term.topology_key = "kubernetes.io/hostname";
-    pod.pod_anti_affinity.required = {term};
-  }
+  Tied(3, "1", "kubernetes.io/hostname", false);
   Make();
   EXPECT_THAT(Counts(), ElementsAre(3));
   EXPECT_EQ(plan_.served, 3);

@@ -85,16 +85,6 @@ TEST_F(GangsTest, DoesNotPartitionForIncompleteGang) {
   EXPECT_EQ(Outcome("g1").remedy, "");
 }
 
-TEST_F(GangsTest, PlacesOneOfTwoGangsThatTogetherExceedCapacity) {
-  cluster_.Node("n", kA100, {"", ""});
-  cluster_.Node("m", kA100, {""});
-  Gang("g", 2, 2, "7g.40gb");
-  Gang("h", 2, 2, "7g.40gb");
-  Make();
-  EXPECT_EQ(Placed("g"), 2);
-  EXPECT_EQ(Placed("h"), 0);
-}
-
 // Gangs are ordered by their most urgent pod: by priority, then by age.
 TEST_F(GangsTest, OrdersGangsByMostUrgentMember) {
   options_.now = Time(minutes(100));

@@ -30,6 +30,12 @@ std::string EventsOf(const kube::FakeApi& api) {
   return all;
 }
 
+int CountEvents(const kube::FakeApi& api, std::string_view reason) {
+  const std::vector<Json> events = api.All("events");
+  return static_cast<int>(std::ranges::count_if(
+      events, [&](const Json& event) { return FindString(event, "reason") == reason; }));
+}
+
 std::string NodeAnnotation(const kube::FakeApi& api, const std::string& node,
                            const std::string& key) {
   return std::string(

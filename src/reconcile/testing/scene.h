@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "kube/testing/fake_api.h"
@@ -15,6 +16,9 @@ bool RunFor(Runner& runner, ManualClock& clock, Duration time);
 
 // "Reason: message" of every Event, one per line.
 std::string EventsOf(const kube::FakeApi& api);
+
+// The number of Events with this reason.
+int CountEvents(const kube::FakeApi& api, std::string_view reason);
 
 // The value of the node's annotation "nos.nebuly.com/<key>", or "".
 std::string NodeAnnotation(const kube::FakeApi& api, const std::string& node,

@@ -220,25 +220,6 @@ TEST_F(WorldTest, NodeRefusesPodBeyondItsCpu) {
   EXPECT_EQ(world->Pods().at(1)->reason, "OutOfcpu");
 }
 
-TEST_F(WorldTest, PendingPodsGetTheirSlices) {
-  Start({Node({}, 2)}, true);
-  for (int i = 0; i < 4; ++i) Create(Pod("p" + std::to_string(i), "3g.20gb"));
-  world->RunFor(minutes(1));
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(Phase("p" + std::to_string(i)), "Running");
-  EXPECT_EQ(Allocatable("nvidia.com/mig-3g.20gb"), 4);
-}
-
-TEST_F(WorldTest, RebootDestroysInstancesAndSuccessorsRun) {
-  Start({Node({})}, true);
-  Create(Pod("a", "7g.40gb"));
-  world->RunFor(minutes(1));
-  ASSERT_EQ(Phase("a"), "Running");
-  world->FindMachine("n1")->Reboot();
-  EXPECT_THAT(world->FindMachine("n1")->gpus()->Truth(0), IsEmpty());
-  world->RunFor(minutes(5));
-  EXPECT_EQ(Phase("a"), "Running");
-}
-
 TEST_F(WorldTest, PodsOfADeletedNodeMoveToAnother) {
   NodeSpec second = Node({});
   second.name = "n2";
