@@ -135,8 +135,9 @@ void Obstacles::Add(const Verdict& verdict, const NodeInfo& node) {
 
 void Obstacles::AddReason(const Reason& reason, const NodeInfo& node) {
   const auto shortfalls = Shortfalls(requests_, node.allocatable, node.requested);
-  const auto lack = std::ranges::find_if(
-      shortfalls, [&](const Shortfall& s) { return Message(s) == reason.message; });
+  const auto lack = std::ranges::find_if(shortfalls, [&](const Shortfall& s) {
+    return Insufficient(s.resource).message == reason.message;
+  });
   if (lack == shortfalls.end()) {
     nearest_.objections.push_back(reason);
   } else {

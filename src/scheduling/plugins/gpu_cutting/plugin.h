@@ -3,7 +3,7 @@
 //
 // For schedulers that have GPUs partitioned for the pods they place (controllers/scheduler/cuts.h).
 // Replaces NodeResourcesFit, which leaves these resources of such nodes to this plugin. Codes:
-// "InsufficientResource", and "GpusBeingCut" while a plan of another component is in progress on
+// "InsufficientResource", and "GpusBeingPartitioned" while a plan of another component is in progress on
 // the node.
 #pragma once
 
