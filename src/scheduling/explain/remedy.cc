@@ -228,7 +228,8 @@ Remedy RemedyForAll(const Explanation& why, const ExplainInput& input) {
 // More than any node has, whatever its hardware.
 std::optional<Remedy> ForImpossible(const SliceDemand& demand, const ExplainInput& input) {
   if (auto impossible = demand.Impossible()) return impossible;
-  for (const auto& [id, amount] : cluster::RequestsOf(input.pod).entries()) {
+  const cluster::ResourceVector requests = cluster::RequestsOf(input.pod);
+  for (const auto& [id, amount] : requests.entries()) {
     auto less = RequestLess(cluster::ResourceName(id), amount);
     if (!less) continue;
     for (size_t i = 0; i < input.snapshot.size() && less; ++i) {
@@ -245,7 +246,8 @@ SliceDemand DemandOf(const ExplainInput& input) {
   SliceDemand::Slices slices;
   std::set<const gpu::Model*> models;
   size_t most_gpus = 0;
-  for (const auto& [id, amount] : cluster::RequestsOf(input.pod).entries()) {
+  const cluster::ResourceVector requests = cluster::RequestsOf(input.pod);
+  for (const auto& [id, amount] : requests.entries()) {
     bool is_slice = cluster::IsSliceResource(id), advertised = false;
     for (size_t i = 0; i < input.snapshot.size(); ++i) {
       const cluster::NodeInfo& node = input.snapshot.node(i);
