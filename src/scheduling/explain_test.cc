@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "scheduling/explain/steps.h"
+#include "scheduling/steps.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/testing/build.h"

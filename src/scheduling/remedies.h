@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/snapshot.h"
 #include "gpu/catalogue.h"
 #include "scheduling/reasons.h"
 
@@ -57,6 +58,8 @@ Remedy WaitForPods(const std::string& pods, const std::string& node);
 // `amounts`: "500m cpu".
 Remedy FreeResources(const std::vector<std::string>& amounts, const std::string& node);
 
+// Amount held by pods whose owners restart them on the node.
+int64_t LastinglyHeld(const cluster::NodeInfo& node, cluster::ResourceId resource);
 // A resource of which no existing node has enough: the request, and the nearest node's total.
 struct TooMuch {
   std::string resource;

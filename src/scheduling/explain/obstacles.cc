@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "cluster/cut.h"
-#include "scheduling/explain/steps.h"
+#include "scheduling/steps.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
-#include "scheduling/pod_state.h"
+#include "scheduling/remedies.h"
 
 namespace nos::scheduling {
 namespace {
@@ -31,15 +31,6 @@ int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
     }
   }
   return most;
-}
-
-// Amount held by pods whose owners restart them on the node.
-int64_t LastinglyHeld(const NodeInfo& node, cluster::ResourceId resource) {
-  int64_t held = 0;
-  for (const auto& pod : node.pods) {
-    if (IsTiedToNode(*pod)) held += cluster::RequestsOf(*pod).Get(resource);
-  }
-  return held;
 }
 
 int64_t HeldByLesser(const cluster::Pod& pod, const NodeInfo& node, const std::string& resource) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "scheduling/pod_state.h"
 
 namespace nos::scheduling {
 namespace {
@@ -32,6 +33,14 @@ Remedy WaitForPods(const std::string& pods, const std::string& node) {
 Remedy FreeResources(const std::vector<std::string>& amounts, const std::string& node) {
   return {remedies::kFreeResources,
           fmt::format("free {} on node {}", Join(amounts, " and "), node)};
+}
+
+int64_t LastinglyHeld(const cluster::NodeInfo& node, cluster::ResourceId resource) {
+  int64_t held = 0;
+  for (const auto& pod : node.pods) {
+    if (IsTiedToNode(*pod)) held += cluster::RequestsOf(*pod).Get(resource);
+  }
+  return held;
 }
 
 std::optional<Remedy> RequestLess(const std::string& resource, int64_t asked) {

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "scheduling/explain/obstacles.h"
 #include "scheduling/explain/room.h"
-#include "scheduling/explain/steps.h"
+#include "scheduling/steps.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::scheduling {

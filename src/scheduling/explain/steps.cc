@@ -1,4 +1,4 @@
-#include "scheduling/explain/steps.h"
+#include "scheduling/steps.h"
 
 #include <fmt/core.h>
 
