@@ -77,9 +77,9 @@ class Explainer {
       insufficient_.push_back(book_.Number(scheduling::Insufficient(id)));
     }
     taken_ = book_.Number(
-        {codes::kTakenByPendingPods, "node(s) have room, which goes to other pending pods"});
+        {codes::kTakenByPendingPods, "node(s) had room, which goes to other pending pods"});
     kept_ = book_.Number({codes::kSlotsKeptForOthers,
-                          "node(s) have room, which is kept for pods that have waited longer"});
+                          "node(s) had room, which is kept for pods that have waited longer"});
     left_ = book_.Number(
         {codes::kSearchEnded, "node(s) have room, but the search ended before it was used"});
     for (const Reservation& r : result.reservations) kept_on_.insert(r.place.node);
@@ -180,7 +180,7 @@ class Explainer {
       const scheduling::SliceDemand demand = DemandOf(t_, cls);
       facts.no_room = book_.Number(
           {codes::kNoRoomForSlices,
-           fmt::format("node(s) have no room for {} beside the instances in use", demand.Text())});
+           fmt::format("node(s) had no room for {} beside the instances in use", demand.Text())});
       facts.no_model = demand.NoModelHasProfile();
     }
     const int slices = t_.problem.shapes[cls.shape].slice_count;
@@ -294,7 +294,7 @@ class Explainer {
       if (NodeHasProfile(t_.problem, node, s.slice)) continue;
       if (gpus.gpus.empty() && !gpus.problems.empty()) {
         return book_.Number(
-            {codes::kGpuProblem, "node(s) have no usable GPU: " + gpus.problems[0]});
+            {codes::kGpuProblem, "node(s) had no usable GPU: " + gpus.problems[0]});
       }
       return book_.NumberOfNever(
           {codes::kNoGpuForProfile, NoGpuText(gpus, t_.slice_names[s.slice])});
@@ -308,11 +308,11 @@ class Explainer {
       const std::string offered = scheduling::OfferedAs(*gpu.model, resource);
       if (!offered.empty()) return fmt::format("node(s) offer profile {} as {}", profile, offered);
       if (gpu.model->FindProfile(profile)) {
-        return fmt::format("node(s) have GPUs {} that the catalogue does not allow to hold {}",
+        return fmt::format("node(s) had GPUs {} that the catalogue does not allow to hold {}",
                            gpu::ProductOf(gpu.model->name()), profile);
       }
     }
-    return "node(s) have no GPU with profile " + profile;
+    return "node(s) had no GPU with profile " + profile;
   }
 
   const Translation& t_;

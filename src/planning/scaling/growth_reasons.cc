@@ -91,7 +91,7 @@ Reason GrowthReasons::ReasonFor(int cls, const Verdict& best, const std::string&
   }
   if (best.step < Step::kClosed) {
     return {codes::kNoPoolFits,
-            fmt::format("{}no pool has nodes for it; pool {}, the nearest: {}", gang, pool, text)};
+            fmt::format("{}no pool has nodes for it; the nearest is {}: {}", gang, pool, text)};
   }
   if (broken) {
     return {codes::kGangNotWhole,
