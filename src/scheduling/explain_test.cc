@@ -72,13 +72,6 @@ TEST_F(ExplainTest, SuggestsLargerNodeForRequestAboveAllNodes) {
   EXPECT_EQ(why.remedy, "add a node with at least 4 cpu: node b, the nearest, has 3 cpu in all");
 }
 
-TEST_F(ExplainTest, SuggestsLargerNodeForInstancesAboveAllGpus) {
-  const auto why = Why({GpuNode("g", "")}, {}, PodOf("p", {{"nvidia.com/mig-1g.5gb", "1000"}}));
-  EXPECT_EQ(why.remedy_code, remedies::kSplitPod);
-  const auto more = Why({GpuNode("g", "")}, {}, PodOf("p", {{"nvidia.com/mig-1g.5gb", "8"}}));
-  EXPECT_EQ(more.remedy, "add a node that the pod may use, with GPUs for 8 x 1g.5gb such as A100-40GB");
-}
-
 TEST_F(ExplainTest, SuggestsStepsForCordonTaintsAndSelector) {
   Node cordoned = NodeOf("a", {{"cpu", "8"}});
   cordoned.unschedulable = true;

@@ -80,15 +80,6 @@ remove:
   EXPECT_TRUE(plan.pods[2].placed);
 }
 
-TEST(RemedyTest, NamesBothObstaclesOfANode) {
-  ClusterBuilder cluster;
-  cluster.Node("n0", kA100, {""}).taints = {{"dedicated", "ml", "NoSchedule"}};
-  cluster.Pod("p", {"1g.5gb"}).node_selector = {{"zone", "a"}};
-  EXPECT_EQ(First(cluster).remedy,
-            "tolerate or remove the taint dedicated=ml:NoSchedule of node n0, and label node n0 "
-            "with zone=a, or remove that from its node selector: it has room");
-}
-
 TEST(RemedyTest, NamesAllInsufficientResources) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""}).allocatable["memory"] = Quantity::FromValue(1000);
@@ -114,25 +105,6 @@ TEST(RemedyTest, SuggestsAdvertisedNameOfProfile) {
   EXPECT_EQ(outcome.remedy_code, remedies::kRequestAdvertisedName);
   EXPECT_THAT(outcome.remedy, HasSubstr("nvidia.com/mig-7g.80gb instead of"));
   EXPECT_THAT(outcome.reasons[0].message, HasSubstr("as nvidia.com/mig-7g.80gb"));
-}
-
-TEST(RemedyTest, SuggestsSplitForMoreSlicesThanAnyNodeHolds) {
-  ClusterBuilder cluster;
-  cluster.Node("a", kA100, {""});
-  cluster.Pod("p", {"1g.5gb"}).containers[0].requests["nvidia.com/mig-1g.5gb"] =
-      Quantity::FromValue(9999999999);
-  const PodOutcome outcome = First(cluster);
-  EXPECT_THAT(outcome.reasons[0].message, HasSubstr("9999999999 x 1g.5gb"));
-  EXPECT_EQ(outcome.remedy_code, remedies::kSplitPod);
-}
-
-TEST(RemedyTest, ReasonThatNoNodeCanChangeComesFirst) {
-  ClusterBuilder cluster;
-  cluster.Node("a", kA100, {""});
-  cluster.Node("b", "Unheard-Of-1", {""});
-  cluster.Node("c", "Unheard-Of-1", {""});
-  cluster.Pod("p", {"9g.99gb"});
-  EXPECT_EQ(First(cluster).reasons[0].code, scheduling::codes::kNoModelHasProfile);
 }
 
 // Applies the change that the remedy describes. False if the builder cannot do it.
