@@ -174,6 +174,7 @@ class RemedyFinder {
   }
 
   void FreeResources(int node) {
+    if (!IsBetter(1, Kind::kFreeResource)) return;
     std::vector<scheduling::TooMuch> too_much;
     std::vector<std::string> missing;
     for (const int r : LackingDimensions(node)) {
@@ -196,13 +197,16 @@ class RemedyFinder {
 
   void LiftFilters(int node) {
     if (!scene_) {
-      scene_ = {input_.snapshot, *t_.pending[t_.members[class_][0]], "", NamespaceOfAll()};
+      scene_ = scheduling::Scene{input_.snapshot, *t_.pending[t_.members[class_][0]], "",
+                                 NamespaceOfAll()};
     }
     scene_->node = NameOf(node);
     std::vector<std::string> steps;
+    bool opens = true;
     const auto add = [&](const scheduling::Verdict& obstacle) {
       for (const auto& step : scheduling::StepsFor({obstacle.code, obstacle.message}, *scene_)) {
         if (std::ranges::find(steps, step.text) == steps.end()) steps.push_back(step.text);
+        opens = opens && step.opens;
       }
     };
     // Other steps are expensive to find, and each obstacle has one.
@@ -216,7 +220,8 @@ class RemedyFinder {
     if (!IsBetter(changes, Kind::kLiftFilter)) return;
     for (const auto& o : input_.obstacles[node]) is_cheap(o) ? (void)0 : add(o);
     Offer(changes, Kind::kLiftFilter,
-          {scheduling::remedies::kLiftConstraints, Join(steps, ", and ") + ": it has room"});
+          {scheduling::remedies::kLiftConstraints,
+           Join(steps, ", and ") + (opens ? ": it has room" : "")});
   }
 
   // Readers of the remedy may see pods of this namespace only.

@@ -261,8 +261,9 @@ SliceDemand DemandOf(const ExplainInput& input) {
     const auto& gpus = input.snapshot.node(i).gpus.gpus;
     most_gpus = std::max(most_gpus, gpus.size());
     for (const cluster::Gpu& gpu : gpus) {
-      models.insert(gpu.model);
-      if (gpu.other != nullptr) models.insert(gpu.other);
+      for (const gpu::Model* model : {gpu.model, gpu.other}) {
+        if (model != nullptr) models.insert(model);
+      }
     }
   }
   return SliceDemand(std::move(slices), input.snapshot.catalogue(), {models.begin(), models.end()},

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cluster/annotations.h"
 #include "gpu/modes.h"
+#include "gpu/occupancy.h"
 #include "gpu/product.h"
 #include "gpu/shares.h"
 #include "scheduling/remedies.h"
