@@ -29,6 +29,9 @@ struct Remedy {
   std::string text;  // one sentence without a full stop; "": none is known
 };
 
+// Separates the reasons from the remedy in conditions and Events.
+inline constexpr std::string_view kRemedySeparator = " Remedy: ";
+
 namespace remedies {
 
 inline constexpr const char *kNoneNeeded = "NoneNeeded", *kLiftGate = "LiftGate",
