@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "scheduling/steps.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/remedies.h"
+#include "scheduling/steps.h"
 #include "scheduling/testing/build.h"
 #include "scheduling/testing/volumes.h"
 
@@ -170,9 +170,10 @@ TEST_F(ExplainTest, DoesNotWaitForDaemonSetAndStaticPods) {
   other.meta.owners = {{"v1", "Node", "a", "u", true}};
   const auto why = Why(nodes, {daemon, other}, pod);
   EXPECT_FALSE(why.in_the_way);
-  EXPECT_EQ(why.remedy,
-            "add a node with at least 2 cpu: node a, the nearest, has 0 cpu beside its DaemonSet and "
-            "static pods");
+  EXPECT_EQ(
+      why.remedy,
+      "add a node with at least 2 cpu: node a, the nearest, has 0 cpu beside its DaemonSet and "
+      "static pods");
 }
 
 cluster::PodAffinityTerm Near(const std::string& app, const std::string& key) {

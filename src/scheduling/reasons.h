@@ -58,7 +58,7 @@ inline constexpr const char *kSchedulingGated = "SchedulingGated", *kNotPending 
                             *kSeveralShares = "SeveralShares", *kResourceClaims = "ResourceClaims",
                             *kNoModelHasProfile = "NoModelHasProfile",
                             *kGangIncomplete = "GangIncomplete",  // too few of its pods exist
-                            *kGangNotWhole = "GangNotWhole";      // capacity for too few of them
+                                *kGangNotWhole = "GangNotWhole";  // capacity for too few of them
 // Of the planner. The search may end before it finds a place (kSearchEnded), or before it knows why
 // there is none (kNotLookedAt).
 inline constexpr const char *kNoNodes = "NoNodes", *kNotPartitioned = "NotPartitioned",
@@ -66,7 +66,7 @@ inline constexpr const char *kNoNodes = "NoNodes", *kNotPartitioned = "NotPartit
                             *kNoRoomForSlices = "NoRoomForSlices",
                             *kTakenByPendingPods = "TakenByPendingPods",
                             *kSlotsKept = "SlotsKept",  // for this pod
-                            *kSlotsKeptForOthers = "SlotsKeptForOthers",
+                                *kSlotsKeptForOthers = "SlotsKeptForOthers",
                             *kSearchEnded = "SearchEnded", *kNotLookedAt = "NotLookedAt",
                             *kOtherReasons = "OtherReasons";  // if there are more than a handful
 // Of the autoscaler.

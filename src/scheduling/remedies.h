@@ -80,17 +80,17 @@ class SliceDemand {
   using Slices = std::vector<std::pair<std::string, int64_t>>;  // resource name and amount
   // `models` and `most_gpus`: the models of existing nodes, and the largest number of GPUs of one.
   // The catalogue and the models must outlive this object. `spend` gets the work done, in steps.
-  SliceDemand(Slices slices, const gpu::Catalogue& catalogue,
-              std::vector<const gpu::Model*> models, int64_t most_gpus,
-              std::function<void(int64_t)> spend = [](int64_t) {});
+  SliceDemand(
+      Slices slices, const gpu::Catalogue& catalogue, std::vector<const gpu::Model*> models,
+      int64_t most_gpus, std::function<void(int64_t)> spend = [](int64_t) {});
 
   // "2 x 1g.5gb and 3g.20gb".
   std::string Text() const;
   bool HasShares() const;  // MPS shares of GPUs
   // True if GPUs of the model can be partitioned into all these slices, on one GPU or several.
   bool Suits(const gpu::Model& model) const;
-  // Number of empty GPUs of a model that hold all slices if each is filled with what fits, in order.
-  // Values above kMaxGpusOfNode are not exact.
+  // Number of empty GPUs of a model that hold all slices if each is filled with what fits, in
+  // order. Values above kMaxGpusOfNode are not exact.
   int64_t GpusFor(const gpu::Model& model) const;
 
   // A profile that no known model has, whatever its name. Nullopt: there is none.

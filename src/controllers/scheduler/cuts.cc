@@ -247,13 +247,12 @@ Progress Cuts::Judge(const NodeInfo& node, const Wish& wish,
     return {Progress::Kind::kFailed, "NotCut", fmt::format("{} was not cut: {}", what, why)};
   }
   if (now >= wish.until) {
-    return {
-        Progress::Kind::kFailed, "NotCut",
-        missing.empty()
-            ? std::string("its slices exist, but the kubelet does not offer them; inspect the "
-                          "node's device plugin")
-            : fmt::format("the node's agent has not created {} in {}; inspect the agent's pod",
-                          what, FormatAge(options_.deadline))};
+    return {Progress::Kind::kFailed, "NotCut",
+            missing.empty()
+                ? std::string("its slices exist, but the kubelet does not offer them; inspect the "
+                              "node's device plugin")
+                : fmt::format("the node's agent has not created {} in {}; inspect the agent's pod",
+                              what, FormatAge(options_.deadline))};
   }
   Progress progress{Progress::Kind::kWaits, "CuttingGpus", "", wish.until, {}};
   progress.message = missing.empty() ? "the kubelet is about to offer its slices"

@@ -229,7 +229,8 @@ void StatusReporter::AddRemedies(std::vector<PodNotice>& notices) const {
       if (notice.explain) continue;
       found = known.emplace(key, RemedyFor(*notice.pod, *profile)).first;
     }
-    if (!found->second.empty()) notice.message += fmt::format("{}{}.", scheduling::kRemedySeparator, found->second);
+    if (!found->second.empty())
+      notice.message += fmt::format("{}{}.", scheduling::kRemedySeparator, found->second);
   }
 }
 

@@ -40,7 +40,8 @@ class Mover {
   MovePlan Run() {
     // 1. Pods that are not planned for.
     for (size_t i = 0; i < pods_.size(); ++i) {
-      if (groups_.group_of[i] < 0) Leave(static_cast<int>(i), WhyNotPlanned(*pods_[i], groups_.gang_of[i]));
+      if (groups_.group_of[i] < 0)
+        Leave(static_cast<int>(i), WhyNotPlanned(*pods_[i], groups_.gang_of[i]));
     }
     // 2. The others by level; within a level the pods that gangs lack come first. A gang is handled
     //    as a whole when its first group is reached.
@@ -77,10 +78,12 @@ class Mover {
   // nullopt if the pod may be evaluated.
   std::optional<Reason> WhyNotLookedAt() {
     if (static_cast<int>(world_.reliefs.size()) >= options_.most_reliefs) {
-      return Reason{scheduling::codes::kSearchEnded, "enough pods are helped by moves before it", 0};
+      return Reason{scheduling::codes::kSearchEnded, "enough pods are helped by moves before it",
+                    0};
     }
     if (looked_at_ >= kMaxPods || out_of_time_()) {
-      return Reason{scheduling::codes::kSearchEnded, "there was no time to look for moves for it", 0};
+      return Reason{scheduling::codes::kSearchEnded, "there was no time to look for moves for it",
+                    0};
     }
     return std::nullopt;
   }

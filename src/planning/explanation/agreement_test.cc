@@ -118,8 +118,7 @@ TEST_P(AgreementTest, PlannerAndSchedulerGiveSameRemedy) {
     const auto why = scheduling::Explain({*framework, cutting, snapshot, *pending.at(0)});
     EXPECT_EQ(why.remedy_code, GetParam().remedy) << why.remedy;
     EXPECT_EQ(why.remedy, planned.remedy);
-    const bool impossible =
-        planned.reasons.at(0).code == scheduling::codes::kNoModelHasProfile;
+    const bool impossible = planned.reasons.at(0).code == scheduling::codes::kNoModelHasProfile;
     ASSERT_EQ(why.impossible.has_value(), impossible);
     if (impossible) EXPECT_EQ(why.impossible->message, planned.reasons.at(0).message);
   }

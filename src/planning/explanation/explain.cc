@@ -85,8 +85,8 @@ class Explainer {
     for (const Reservation& r : result.reservations) kept_on_.insert(r.place.node);
     gang_left_ = book_.Number(
         {codes::kGangNotWhole, "node(s) have room, but not for enough pods of its gang"});
-    not_looked_at_ = book_.Number({codes::kNotLookedAt,
-                                   "node(s) were not evaluated: too many kinds of pods wait"});
+    not_looked_at_ = book_.Number(
+        {codes::kNotLookedAt, "node(s) were not evaluated: too many kinds of pods wait"});
   }
 
   std::vector<Explanation> Run() {
@@ -107,7 +107,7 @@ class Explainer {
   struct ShapeFacts {
     int no_room = kNothing;
     std::optional<Reason> no_model;  // no known model has the profile of a slice
-    std::vector<int> lacks;  // obstacles that repartitioning cannot remove, or kNothing
+    std::vector<int> lacks;          // obstacles that repartitioning cannot remove, or kNothing
     std::vector<std::optional<bool>> had_room, has_room;  // nullopt: unknown
   };
 
@@ -293,8 +293,7 @@ class Explainer {
     for (const SliceCount& s : cls.slices) {
       if (NodeHasProfile(t_.problem, node, s.slice)) continue;
       if (gpus.gpus.empty() && !gpus.problems.empty()) {
-        return book_.Number(
-            {codes::kGpuProblem, "node(s) had no usable GPU: " + gpus.problems[0]});
+        return book_.Number({codes::kGpuProblem, "node(s) had no usable GPU: " + gpus.problems[0]});
       }
       return book_.NumberOfNever(
           {codes::kNoGpuForProfile, NoGpuText(gpus, t_.slice_names[s.slice])});
@@ -335,8 +334,7 @@ class Explainer {
 
 std::vector<Explanation> ExplainWaiting(const Translation& translation, const StagedResult& result,
                                         const scheduling::FrameworkChoice& frameworks,
-                                        GpuStates& states,
-                                        const cluster::ClusterSnapshot& snapshot,
+                                        GpuStates& states, const cluster::ClusterSnapshot& snapshot,
                                         const std::function<bool()>& out_of_time) {
   return Explainer(translation, result, frameworks, states, snapshot, out_of_time).Run();
 }

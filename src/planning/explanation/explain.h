@@ -29,8 +29,7 @@ struct Explanation {
 // By class; empty for classes whose pods are all placed. `snapshot`: before the plan.
 std::vector<Explanation> ExplainWaiting(const Translation& translation, const StagedResult& result,
                                         const scheduling::FrameworkChoice& frameworks,
-                                        GpuStates& states,
-                                        const cluster::ClusterSnapshot& snapshot,
+                                        GpuStates& states, const cluster::ClusterSnapshot& snapshot,
                                         const std::function<bool()>& out_of_time);
 
 // Why a pod has no class: it does not wait for a node, or its gang is hopeless (pod_classes.h).

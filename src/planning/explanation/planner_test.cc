@@ -7,9 +7,9 @@
 
 #include "base/random.h"
 #include "planning/testing/clusters.h"
-#include "scheduling/remedies.h"
 #include "planning/testing/problems.h"
 #include "planning/translation/translate.h"
+#include "scheduling/remedies.h"
 
 namespace nos::planning {
 namespace {

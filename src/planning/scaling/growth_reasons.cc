@@ -75,7 +75,8 @@ GrowthReasons::Verdict GrowthReasons::Ask(int cls, int type) const {
   const std::string& closed = pools_[node.pool].closed;
   if (!closed.empty()) return {Step::kClosed, closed};
   if (outcome_.used[type] >= node.room) {
-    return {Step::kFull, fmt::format("it has, or gets, its maximum of {} nodes (spec.max)", pool.max)};
+    return {Step::kFull,
+            fmt::format("it has, or gets, its maximum of {} nodes (spec.max)", pool.max)};
   }
   return {Step::kCould, ""};
 }
@@ -94,8 +95,7 @@ Reason GrowthReasons::ReasonFor(int cls, const Verdict& best, const std::string&
             fmt::format("{}no pool has nodes for it; the nearest is {}: {}", gang, pool, text)};
   }
   if (broken) {
-    return {codes::kGangNotWhole,
-            gang + "new nodes cannot serve as many of its pods as it lacks"};
+    return {codes::kGangNotWhole, gang + "new nodes cannot serve as many of its pods as it lacks"};
   }
   if (!outcome_.in_time) {
     return {codes::kSearchEnded, "there was no time to find new nodes for it"};
@@ -121,15 +121,14 @@ LeftOut GrowthReasons::WhyLeftOut(int cls) const {
   }
   if (left.nearest < 0) {
     const auto bad = std::ranges::find_if(world_.problems, [](auto& why) { return !why.empty(); });
-    left.reason = {codes::kNoPools,
-                   bad == world_.problems.end() ? "there is no node pool to add nodes to"
-                                                : "no node pool can be planned with: " + *bad};
+    left.reason = {codes::kNoPools, bad == world_.problems.end()
+                                        ? "there is no node pool to add nodes to"
+                                        : "no node pool can be planned with: " + *bad};
     return left;
   }
   const auto no_model =
       DemandOf(world_.types, world_.types.problem.classes[cls]).NoModelHasProfile();
-  left.reason = no_model ? *no_model
-                         : ReasonFor(cls, best, pools_[left.nearest].pool->meta.name);
+  left.reason = no_model ? *no_model : ReasonFor(cls, best, pools_[left.nearest].pool->meta.name);
   return left;
 }
 

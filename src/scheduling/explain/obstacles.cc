@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "cluster/cut.h"
-#include "scheduling/steps.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 #include "scheduling/remedies.h"
+#include "scheduling/steps.h"
 
 namespace nos::scheduling {
 namespace {

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "scheduling/explain/obstacles.h"
 #include "scheduling/explain/room.h"
-#include "scheduling/steps.h"
 #include "scheduling/pod_names.h"
+#include "scheduling/steps.h"
 
 namespace nos::scheduling {
 namespace {
@@ -168,9 +168,10 @@ Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
                        room.pods.size() == 1 ? one : several);
   };
   if (why.being_cut) {
-    return none(fmt::format("the agent of node {0} is creating {1} for it; if that lasts, inspect "
-                            "the agent's pod on node {0}",
-                            why.being_cut->node, InstancesText(why.being_cut->cut.made)));
+    return none(
+        fmt::format("the agent of node {0} is creating {1} for it; if that lasts, inspect "
+                    "the agent's pod on node {0}",
+                    why.being_cut->node, InstancesText(why.being_cut->cut.made)));
   }
   if (why.place && input.pod.claims_devices) {  // served by another scheduler
     return {remedies::kInspectResourceClaims,
@@ -190,10 +191,11 @@ Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
                             pods(*why.awaited, "has", "have")));
   }
   if (!why.awaits_agent.empty()) {
-    return none(fmt::format("it fits on node {0} when the node's agent has reported that the "
-                            "instances of evicted pods are free; if that lasts, inspect the "
-                            "agent's pod on node {0}",
-                            why.awaits_agent));
+    return none(
+        fmt::format("it fits on node {0} when the node's agent has reported that the "
+                    "instances of evicted pods are free; if that lasts, inspect the "
+                    "agent's pod on node {0}",
+                    why.awaits_agent));
   }
   if (!why.preemption) return {};
   return none(fmt::format("for its {}, {} evicted on node {}", why.by_quota ? "quota" : "priority",
@@ -218,9 +220,8 @@ Remedy WaitFor(const Explanation& why, const Room& room, const std::string& read
 Remedy RemedyForAll(const Explanation& why, const ExplainInput& input) {
   const Diagnosis::Entry* entry =
       why.diagnosis.entries.empty() ? nullptr : &why.diagnosis.entries.front();
-  std::string step = entry == nullptr
-                         ? ""
-                         : StepForAll({entry->code, entry->message}, input.pod, input.snapshot);
+  std::string step =
+      entry == nullptr ? "" : StepForAll({entry->code, entry->message}, input.pod, input.snapshot);
   if (step.empty()) step = "change what excludes it from all nodes";
   return {remedies::kLiftConstraints, std::move(step)};
 }
@@ -255,7 +256,8 @@ SliceDemand DemandOf(const ExplainInput& input) {
       // Another component may have partitioned GPUs that the catalogue does not know.
       advertised = advertised || node.allocatable.Get(id) >= amount;
     }
-    if (is_slice && !advertised && amount > 0) slices.emplace_back(cluster::ResourceName(id), amount);
+    if (is_slice && !advertised && amount > 0)
+      slices.emplace_back(cluster::ResourceName(id), amount);
   }
   for (size_t i = 0; i < input.snapshot.size() && !slices.empty(); ++i) {
     const auto& gpus = input.snapshot.node(i).gpus.gpus;

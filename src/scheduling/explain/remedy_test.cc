@@ -95,8 +95,9 @@ TEST(ExplainRemedyTest, SimulatesLabelBeforeSuggestingIt) {
             "wait for the end of x/guard, whose anti-affinity rules it out in the same "
             "zone (node n0)")
       << "the DaemonSet would restart its pod";
-  EXPECT_EQ(Remedy({NodeOf("n0", {{"cpu", "4"}})}, {}, pod),
-            "label node n0 with zone=a, which its node affinity requires, or relax that: it has room");
+  EXPECT_EQ(
+      Remedy({NodeOf("n0", {{"cpu", "4"}})}, {}, pod),
+      "label node n0 with zone=a, which its node affinity requires, or relax that: it has room");
 }
 
 TEST(ExplainRemedyTest, SuggestsNoLabelWhenAffinityNamesOtherNode) {

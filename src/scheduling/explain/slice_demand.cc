@@ -100,8 +100,8 @@ bool SliceDemand::HasShares() const {
 }
 
 bool SliceDemand::Suits(const gpu::Model& model) const {
-  return std::ranges::all_of(
-      slices_, [&](const auto& s) { return CanBePartitionedInto(model, s.first); });
+  return std::ranges::all_of(slices_,
+                             [&](const auto& s) { return CanBePartitionedInto(model, s.first); });
 }
 
 int64_t SliceDemand::GpusFor(const gpu::Model& model) const {
@@ -253,12 +253,12 @@ std::optional<Remedy> SliceDemand::HybridNode() const {
     asked += plain ? std::min(count, kMaxCount) : 0;
   }
   if (!hybrid || asked > kMaxGpusOfNode) return std::nullopt;
-  return Remedy{remedies::kAddNode,
-                fmt::format("add a node that the pod may use, with label {}=hybrid{} and room for "
-                            "{}",
-                            cluster::kPartitioningLabel,
-                            time_slices ? ", time slices (hybrid.timeSlices of its agent)" : "",
-                            Text())};
+  return Remedy{
+      remedies::kAddNode,
+      fmt::format("add a node that the pod may use, with label {}=hybrid{} and room for "
+                  "{}",
+                  cluster::kPartitioningLabel,
+                  time_slices ? ", time slices (hybrid.timeSlices of its agent)" : "", Text())};
 }
 
 // Nullopt if no model's instances can be divided like this.
@@ -301,11 +301,11 @@ std::string SliceDemand::ExistingProfilesNear(const std::string& resource) const
 Remedy SliceDemand::ExistingProfile() const {
   const std::string unknown = Unprovided();
   const std::string near = unknown.empty() ? "" : ExistingProfilesNear(unknown);
-  return {remedies::kRequestExistingProfile,
-          fmt::format("request {}{}: {}", unknown.empty() ? "other slices" : "an existing profile",
-                      near.empty() ? "" : fmt::format(" (the nearest are {})", near),
-                      NotPartitionable("no known GPU model can",
-                                       unknown.empty() ? Text() : unknown))};
+  return {
+      remedies::kRequestExistingProfile,
+      fmt::format("request {}{}: {}", unknown.empty() ? "other slices" : "an existing profile",
+                  near.empty() ? "" : fmt::format(" (the nearest are {})", near),
+                  NotPartitionable("no known GPU model can", unknown.empty() ? Text() : unknown))};
 }
 
 }  // namespace nos::scheduling

@@ -163,10 +163,11 @@ std::vector<Step> TaintSteps(const Scene& scene, const cluster::Node& node) {
 
 Step CutStep(const cluster::Node& node) {
   const std::string plan = cluster::SpecPlan(node);
-  return {fmt::format("wait until the agent of node {0} has carried out its plan{1}; if that lasts, "
-                      "inspect the agent's pod on node {0}",
-                      node.meta.name, plan.empty() ? "" : fmt::format(" (plan {})", plan)),
-          false};
+  return {
+      fmt::format("wait until the agent of node {0} has carried out its plan{1}; if that lasts, "
+                  "inspect the agent's pod on node {0}",
+                  node.meta.name, plan.empty() ? "" : fmt::format(" (plan {})", plan)),
+      false};
 }
 
 bool InSameDomain(const cluster::Node& a, const cluster::Node& b, const std::string& key) {
@@ -265,8 +266,8 @@ Step AffinityStep(const Scene& scene, const NodeInfo& node) {
                         Listed(unlabelled)),
             true, Labelling(std::move(labels))};
   }
-  return {fmt::format("run a pod that its pod affinity requires in the same {} as node {}", Listed(keys),
-                      scene.node),
+  return {fmt::format("run a pod that its pod affinity requires in the same {} as node {}",
+                      Listed(keys), scene.node),
           true, [](Scene& there) { there.pod.pod_affinity.required.clear(); }};
 }
 
@@ -303,8 +304,8 @@ Step RequiredAffinityStep(const Scene& scene, const cluster::Node& node) {
     return {fmt::format("relax its node affinity, which rules out node {}", scene.node), true,
             [](Scene& relaxed) { relaxed.pod.node_affinity = {}; }};
   }
-  return {fmt::format("label node {} with {}, which its node affinity requires, or relax that", scene.node,
-                      Listed(Named(*fewest))),
+  return {fmt::format("label node {} with {}, which its node affinity requires, or relax that",
+                      scene.node, Listed(Named(*fewest))),
           true, Labelling(*std::move(fewest))};
 }
 
@@ -316,8 +317,8 @@ Step NodeAffinityStep(const Scene& scene, const cluster::Node& node) {
     labels[key] = value;
   }
   if (labels.empty()) return RequiredAffinityStep(scene, node);
-  return {fmt::format("label node {} with {}, or remove that from its node selector", node.meta.name,
-                      Listed(Named(labels))),
+  return {fmt::format("label node {} with {}, or remove that from its node selector",
+                      node.meta.name, Listed(Named(labels))),
           true, Labelling(std::move(labels))};
 }
 

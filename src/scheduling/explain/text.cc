@@ -87,8 +87,9 @@ std::string Headline(const Explanation& why) {
     return fmt::format("{} waits: {}/{} nodes are available", why.pod, why.diagnosis.feasible,
                        why.diagnosis.nodes);
   }
-  return fmt::format("{} fits on node {}{}", why.pod, why.place->node,
-                     why.place->cut.made.empty() ? " as it is" : ", whose GPUs are partitioned for it");
+  return fmt::format(
+      "{} fits on node {}{}", why.pod, why.place->node,
+      why.place->cut.made.empty() ? " as it is" : ", whose GPUs are partitioned for it");
 }
 
 Json InstancesJson(const std::vector<Instance>& instances) {

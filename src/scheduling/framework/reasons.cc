@@ -51,8 +51,9 @@ Reason SeveralShares() {
 }
 
 Reason GangIncomplete(const std::string& gang, size_t existing, size_t least) {
-  return {codes::kGangIncomplete,
-          fmt::format("{}: {} of the {} pods that are placed together exist", gang, existing, least)};
+  return {
+      codes::kGangIncomplete,
+      fmt::format("{}: {} of the {} pods that are placed together exist", gang, existing, least)};
 }
 
 Reason GangNotWhole(const std::string& gang, size_t placed, size_t least) {

@@ -52,7 +52,8 @@ bool HeldGpus(const cluster::Pod& pod) { return !InstancesOf(pod).entries().empt
 
 Verdict Refusal(const cluster::ResourceVector& instances, const cluster::NodeInfo& node) {
   if (!cluster::MayBeCut(node)) {
-    return Verdict::Unschedulable(codes::kGpusBeingPartitioned, "node(s) had GPUs that are being partitioned");
+    return Verdict::Unschedulable(codes::kGpusBeingPartitioned,
+                                  "node(s) had GPUs that are being partitioned");
   }
   Verdict verdict = Verdict::Unschedulable("", "");
   for (const Shortfall& lack : Shortfalls(instances, node.allocatable, node.requested)) {

@@ -184,7 +184,8 @@ Verdict InterPodAffinity::Filter(const CycleState& state, const Pod&, const Node
   const auto* left = state.Get<FilterState>();
   if (left == nullptr) return Verdict::Fits();
   if (!IsNear(*left, *node.node)) {
-    return Verdict::Unresolvable(codes::kPodAffinityMismatch, "node(s) didn't match pod affinity rules");
+    return Verdict::Unresolvable(codes::kPodAffinityMismatch,
+                                 "node(s) didn't match pod affinity rules");
   }
   if (left->counts->far.AnyPositive(*node.node)) {
     return Verdict::Unschedulable(codes::kPodAntiAffinity,

@@ -72,7 +72,8 @@ PreFilterPlugin::Outcome NodeAffinity::PreFilter(const cluster::Pod& pod,
     names.merge(*named);
   }
   if (names.empty()) {
-    outcome.verdict = Verdict::Unresolvable(codes::kNodeAffinityMismatch, "pod affinity terms conflict");
+    outcome.verdict =
+        Verdict::Unresolvable(codes::kNodeAffinityMismatch, "pod affinity terms conflict");
     return outcome;
   }
   outcome.nodes = std::move(names);

@@ -77,8 +77,9 @@ Asked VolumesOf(const Pod& pod, std::shared_ptr<const ClusterContext> around) {
     }
     if (volume.kind == Volume::Kind::kEphemeral && !cluster::IsMadeFor(*claim, pod)) {
       asked.refusal = Verdict::Unresolvable(
-          codes::kClaimOfAnother, fmt::format("PVC {}/{} was not created for pod {} (pod is not owner)",
-                                        pod.meta.ns, name, pod.Key()));
+          codes::kClaimOfAnother,
+          fmt::format("PVC {}/{} was not created for pod {} (pod is not owner)", pod.meta.ns, name,
+                      pod.Key()));
       return asked;
     }
     const CsiVolume found = CsiVolumeOf(*claim, *asked.around);

@@ -27,17 +27,20 @@ Verdict CheckClaim(const Pod& pod, const Volume& volume, const std::string& name
     return Verdict::Unresolvable(code, std::move(message));
   };
   if (claim == nullptr && ephemeral) {
-    return refuse(codes::kClaimNotFound, fmt::format("waiting for ephemeral volume controller to create "
-                                               "the persistentvolumeclaim \"{}\"",
-                                               name));
+    return refuse(codes::kClaimNotFound,
+                  fmt::format("waiting for ephemeral volume controller to create "
+                              "the persistentvolumeclaim \"{}\"",
+                              name));
   }
   if (claim == nullptr) {
-    return refuse(codes::kClaimNotFound, fmt::format("persistentvolumeclaim \"{}\" not found", name));
+    return refuse(codes::kClaimNotFound,
+                  fmt::format("persistentvolumeclaim \"{}\" not found", name));
   }
   if (claim->phase == "Lost") {
-    return refuse(codes::kClaimLost, fmt::format("persistentvolumeclaim \"{}\" bound to non-existent "
-                                           "persistentvolume \"{}\"",
-                                           name, claim->volume_name));
+    return refuse(codes::kClaimLost,
+                  fmt::format("persistentvolumeclaim \"{}\" bound to non-existent "
+                              "persistentvolume \"{}\"",
+                              name, claim->volume_name));
   }
   if (claim->meta.deleted) {
     return refuse(codes::kClaimDeleted,
@@ -268,10 +271,12 @@ Verdict ChooseVolumes(const WantedVolumes& wanted, const cluster::Node& node,
   const Provision delayed = ChooseDelayed(wanted, node, choice);
   Verdict verdict;
   if (!reached) {
-    Refuse(codes::kVolumeOutOfReach, "node(s) didn't match PersistentVolume's node affinity", verdict);
+    Refuse(codes::kVolumeOutOfReach, "node(s) didn't match PersistentVolume's node affinity",
+           verdict);
   }
   if (delayed == Provision::kNo) {
-    Refuse(codes::kNoVolumeToBind, "node(s) didn't find available persistent volumes to bind", verdict);
+    Refuse(codes::kNoVolumeToBind, "node(s) didn't find available persistent volumes to bind",
+           verdict);
   }
   if (delayed == Provision::kNoSpace) {
     Refuse(codes::kNotEnoughStorage, "node(s) did not have enough free storage", verdict);

@@ -81,7 +81,8 @@ PreFilterPlugin::Outcome VolumeRestrictions::PreFilter(const Pod& pod,
     const auto* claim = around->claims.Find(pod.meta.ns + "/" + volume.source);
     if (claim == nullptr) {
       return {Verdict::Unresolvable(
-          codes::kClaimNotFound, fmt::format("persistentvolumeclaim \"{}\" not found", volume.source))};
+          codes::kClaimNotFound,
+          fmt::format("persistentvolumeclaim \"{}\" not found", volume.source))};
     }
     const auto& modes = claim->access_modes;
     if (std::ranges::find(modes, "ReadWriteOncePod") != modes.end()) {

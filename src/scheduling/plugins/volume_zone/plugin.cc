@@ -96,7 +96,8 @@ Verdict AddZonesOfClaim(const std::string& ns, const std::string& name,
   const auto* volume = around.volumes.Find(claim->volume_name);
   if (volume == nullptr) {
     return Verdict::Unresolvable(
-        codes::kVolumeNotFound, fmt::format("persistentvolume \"{}\" not found", claim->volume_name));
+        codes::kVolumeNotFound,
+        fmt::format("persistentvolume \"{}\" not found", claim->volume_name));
   }
   AddZones(*volume, zones);
   return Verdict::Fits();
