@@ -27,7 +27,7 @@ struct Reason {
 
 namespace codes {
 
-// Of filters, about one node.
+// Filters, about one node.
 inline constexpr const char *kInsufficientResource = "InsufficientResource",
                             *kTooManyPods = "TooManyPods", *kTainted = "Tainted",
                             *kNodeUnschedulable = "NodeUnschedulable",
@@ -41,7 +41,7 @@ inline constexpr const char *kInsufficientResource = "InsufficientResource",
                             *kTopologyLabelMissing = "TopologyLabelMissing",
                             *kPortTaken = "PortTaken",
                             *kGpusBeingPartitioned = "GpusBeingPartitioned";
-// Of filters, about volumes.
+// Filters, about volumes.
 inline constexpr const char *kClaimUnbound = "ClaimUnbound", *kClaimNotFound = "ClaimNotFound",
                             *kClaimLost = "ClaimLost", *kClaimDeleted = "ClaimDeleted",
                             *kClaimOfAnother = "ClaimOfAnother",
@@ -53,23 +53,22 @@ inline constexpr const char *kClaimUnbound = "ClaimUnbound", *kClaimNotFound = "
                             *kVolumeZoneConflict = "VolumeZoneConflict",
                             *kTooManyVolumes = "TooManyVolumes", *kDiskConflict = "DiskConflict",
                             *kReadWriteOncePodConflict = "ReadWriteOncePodConflict";
-// About the pod, whatever the node.
+// Any component, about the pod whatever the node.
 inline constexpr const char *kSchedulingGated = "SchedulingGated", *kNotPending = "NotPending",
                             *kSeveralShares = "SeveralShares", *kResourceClaims = "ResourceClaims",
-                            *kNoModelHasProfile = "NoModelHasProfile",
-                            *kGangIncomplete = "GangIncomplete",  // too few of its pods exist
-                                *kGangNotWhole = "GangNotWhole";  // capacity for too few of them
-// Of the planner. The search may end before it finds a place (kSearchEnded), or before it knows why
-// there is none (kNotLookedAt).
+                            *kNoModelHasProfile = "NoModelHasProfile";
+// Too few pods of its gang exist; there is capacity for too few of them.
+inline constexpr const char *kGangIncomplete = "GangIncomplete", *kGangNotWhole = "GangNotWhole";
+// The planner. Slots are kept for this pod, or for others. Its search may end before it finds a
+// place (kSearchEnded), or before it knows why there is none (kNotLookedAt).
 inline constexpr const char *kNoNodes = "NoNodes", *kNotPartitioned = "NotPartitioned",
                             *kGpuProblem = "GpuProblem", *kNoGpuForProfile = "NoGpuForProfile",
                             *kNoRoomForSlices = "NoRoomForSlices",
-                            *kTakenByPendingPods = "TakenByPendingPods",
-                            *kSlotsKept = "SlotsKept",  // for this pod
-                                *kSlotsKeptForOthers = "SlotsKeptForOthers",
+                            *kTakenByPendingPods = "TakenByPendingPods", *kSlotsKept = "SlotsKept",
+                            *kSlotsKeptForOthers = "SlotsKeptForOthers",
                             *kSearchEnded = "SearchEnded", *kNotLookedAt = "NotLookedAt",
                             *kOtherReasons = "OtherReasons";  // if there are more than a handful
-// Of the autoscaler.
+// The autoscaler.
 inline constexpr const char *kNoPools = "NoPools", *kNoPoolFits = "NoPoolFits",
                             *kPoolClosed = "PoolClosed", *kPoolsAtMaximum = "PoolsAtMaximum";
 
