@@ -118,7 +118,7 @@ TEST_F(PartitionerGangTest, PartitionsOnlyWhenWholeGangFits) {
   EXPECT_EQ(Spec("a"), "");
   EXPECT_EQ(Condition("p0", "reason"), "GangNotWhole");
   EXPECT_THAT(Condition("p1", "message"),
-              HasSubstr("pod group ml/g: 1 of its pods find room together, and 2 must"));
+              HasSubstr("pod group ml/g: 1 of its pods find a node together, and 2 must"));
   Node("b", {{0, ""}});
   Run();
   EXPECT_EQ(Spec("a"), "7g.40gb@0");

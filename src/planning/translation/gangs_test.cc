@@ -133,7 +133,7 @@ TEST_F(GangsTest, CountsMembersPlacedBefore) {
   EXPECT_EQ(plan_.gpus_touched, 0);
   EXPECT_EQ(Outcome("g0").reasons[0].code, "GangIncomplete");
   EXPECT_EQ(Outcome("g0").remedy,
-            "complete its group: g: 2 of the 3 pods that are placed together exist");
+            "complete its group: g: 2 of the 3 pods that are placed together are there");
 }
 
 TEST_F(GangsTest, GangWithProblemIsNotPlaced) {

@@ -11,6 +11,9 @@ namespace {
 // Callers may cap amounts at 2^60 and subtract from them.
 constexpr int64_t kCapped = int64_t{1} << 59;
 
+// Larger gangs get no count in the message: each new member would rewrite the conditions of all.
+constexpr size_t kMaxCounted = 100;
+
 }  // namespace
 
 std::string AmountText(const std::string& resource, int64_t amount) {
@@ -51,9 +54,10 @@ Reason SeveralShares() {
 }
 
 Reason GangIncomplete(const std::string& gang, size_t existing, size_t least) {
-  return {
-      codes::kGangIncomplete,
-      fmt::format("{}: {} of the {} pods that are placed together exist", gang, existing, least)};
+  const std::string count = least > kMaxCounted ? fmt::format("fewer than the {}", least)
+                                                : fmt::format("{} of the {}", existing, least);
+  return {codes::kGangIncomplete,
+          fmt::format("{}: {} pods that are placed together are there", gang, count)};
 }
 
 Reason GangNotWhole(const std::string& gang, size_t placed, size_t least) {
