@@ -9,6 +9,7 @@
 
 #include "scheduling/diagnosis.h"
 #include "scheduling/pod_kind.h"
+#include "scheduling/reasons.h"
 
 namespace nos::controllers {
 
