@@ -241,7 +241,7 @@ void Scheduler::Enqueue(const Pod& before, const Pod& pod, const SchedulerProfil
     if (gate.fits()) gate = plugin->PreEnqueue(*pod);
   }
   if (gate.fits() && scheduling::IsGated(*pod)) {
-    gate = scheduling::Verdict::Unresolvable("Gated", "scheduling gates are not lifted");
+    gate = scheduling::Verdict::Unresolvable(scheduling::SchedulingGated(*pod));
   }
   const bool nominated = !pod->nominated_node.empty();
   if (nominated || (before != nullptr && !before->nominated_node.empty())) {

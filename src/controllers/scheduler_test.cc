@@ -97,8 +97,7 @@ TEST_F(SchedulerTest, ReportsUnschedulableInKubeSchedulersWording) {
   Run();
   EXPECT_EQ(Why("p"),
             "0/2 nodes are available: 2 Insufficient nvidia.com/mig-1g.5gb. Remedy: add a node "
-            "with at least 1 nvidia.com/mig-1g.5gb: a, the nearest, has 0 nvidia.com/mig-1g.5gb in "
-            "all.");
+            "that the pod may use, with GPUs for 1g.5gb such as A100-40GB.");
   const size_t writes = api_.writes.size();
   clock_.Advance(seconds(60));
   Run();

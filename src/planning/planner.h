@@ -37,6 +37,7 @@
 #include "cluster/snapshot.h"
 #include "gpu/catalogue.h"
 #include "scheduling/framework_choice.h"
+#include "scheduling/reasons.h"
 
 namespace nos::planning {
 
@@ -71,17 +72,7 @@ struct AssignedDevice {
   const gpu::Model* model = nullptr;
 };
 
-// Machine-readable reasons; the codes are also the names in JSON. Codes besides those of filters:
-// NoNodes, NotPartitioned, GpuProblem, NoGpuForProfile, InsufficientResource, TooManyPods,
-// NoRoomForSlices, TakenByPendingPods, SlotsKept (for this pod), SlotsKeptForOthers, SearchEnded,
-// NotLookedAt, OtherReasons (if there are more than a handful), SchedulingGated, NotPending,
-// SeveralShares (in one container), GangIncomplete (too few of its pods exist, or the required
-// number is unknown), GangNotWhole (no capacity for enough of its pods).
-struct Reason {
-  std::string code;
-  std::string message;  // one sentence for a person
-  int nodes = 0;        // number of nodes it applies to; 0: not about nodes
-};
+using scheduling::Reason;
 
 struct PodOutcome {
   std::shared_ptr<const cluster::Pod> pod;
@@ -89,7 +80,8 @@ struct PodOutcome {
   std::string node;                     // when placed
   std::vector<AssignedDevice> devices;  // when placed; empty for a pod without slices
   std::vector<Reason> reasons;          // if pending: Explanation::reasons
-  std::string remedy;                   // if pending: the smallest change that would help, or ""
+  // If pending: the smallest change that would help, as in scheduling::Remedy; "": none is known.
+  std::string remedy_code, remedy;
 };
 
 struct PlannedInstance {

@@ -159,7 +159,11 @@ Explanation Explain(const ExplainInput& input) {
   const auto node_of = [](const auto& found) {
     return found ? std::optional(found->nearest()) : std::nullopt;
   };
-  why.remedy = RemedyOf(why, {node_of(liftable), node_of(yielding)}, input);
+  // 4. The remedy.
+  why.impossible = DemandOf(input).NoModelHasProfile();
+  Remedy remedy = RemedyOf(why, {node_of(liftable), node_of(yielding)}, input);
+  why.remedy_code = std::move(remedy.code);
+  why.remedy = std::move(remedy.text);
   return why;
 }
 

@@ -110,7 +110,9 @@ struct Explanation {
   // The fewest pods without which it would fit. Absent if their owners would restart them there.
   std::optional<Room> in_the_way;
   bool priority_helps = false;  // true: with a priority above theirs it could preempt `in_the_way`
-  std::string remedy;           // one sentence
+  // A reason that no node can change: a profile that no GPU model has.
+  std::optional<Reason> impossible;
+  std::string remedy_code, remedy;  // as in Remedy (remedies.h)
 };
 
 Explanation Explain(const ExplainInput& input);
@@ -120,7 +122,5 @@ std::string ToText(const Explanation& explanation, size_t width);
 Json ToJson(const Explanation& explanation);
 // "1g.5gb@6 of GPU 0 and 1g.5gb@5 of GPU 1".
 std::string InstancesText(const std::vector<Explanation::Instance>& instances);
-// "500m cpu", "2Gi memory".
-std::string AmountText(const std::string& resource, int64_t amount);
 
 }  // namespace nos::scheduling

@@ -42,7 +42,7 @@ bool IsBehind(const cluster::NodeInfo& node);
 bool AwaitsAgent(const Framework& framework, const cluster::Pod& pod,
                  const cluster::ClusterSnapshot& snapshot);
 constexpr std::string_view kAwaitsAgent =
-    "the nominated node's agent has not told yet that the instances of evicted pods are free.";
+    "the nominated node's agent has not reported yet that the instances of evicted pods are free.";
 
 // True if the pod fits on the node in this snapshot.
 bool FitsOn(const Framework& framework, const cluster::Pod& pod, std::string_view node,

@@ -4,10 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "scheduling/explain/steps.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/framework.h"
+#include "scheduling/remedies.h"
+#include "scheduling/steps.h"
 #include "scheduling/testing/build.h"
 #include "scheduling/testing/volumes.h"
 
@@ -68,14 +69,8 @@ TEST_F(ExplainTest, NearestNodeHasSmallestShortfall) {
 TEST_F(ExplainTest, SuggestsLargerNodeForRequestAboveAllNodes) {
   const auto why = Why({NodeOf("a", {{"cpu", "2"}}), NodeOf("b", {{"cpu", "3"}})}, {},
                        PodOf("p", {{"cpu", "4"}}));
-  EXPECT_EQ(why.remedy, "add a node with at least 4 cpu: b, the nearest, has 3 cpu in all");
-}
-
-TEST_F(ExplainTest, SuggestsLargerNodeForInstancesAboveAllGpus) {
-  const auto why = Why({GpuNode("g", "")}, {}, PodOf("p", {{"nvidia.com/mig-1g.5gb", "1000"}}));
-  EXPECT_EQ(why.remedy,
-            "add a node with at least 1000 nvidia.com/mig-1g.5gb: g, the nearest, has 7 "
-            "nvidia.com/mig-1g.5gb in all");
+  EXPECT_EQ(why.remedy_code, remedies::kAddNode);
+  EXPECT_EQ(why.remedy, "add a node with at least 4 cpu: node b, the nearest, has 3 cpu in all");
 }
 
 TEST_F(ExplainTest, SuggestsStepsForCordonTaintsAndSelector) {
@@ -89,7 +84,7 @@ TEST_F(ExplainTest, SuggestsStepsForCordonTaintsAndSelector) {
   Pod picky = PodOf("p", {{"cpu", "4"}});
   picky.node_selector["zone"] = "z";
   EXPECT_EQ(Why({NodeOf("c", {{"cpu", "8"}})}, {}, picky).remedy,
-            "label node c with zone=z, or have the pod not select that: it has room");
+            "label node c with zone=z, or remove that from its node selector: it has room");
   tainted.unschedulable = true;
   const auto both = Why({tainted, NodeOf("a", {{"cpu", "1"}})}, {}, PodOf("p", {{"cpu", "4"}}));
   EXPECT_EQ(both.nearest->objections.size(), 2u) << "all objections, not only the first";
@@ -103,7 +98,7 @@ TEST_F(ExplainTest, UnreachableNodesRankLastAndNeedRepair) {
   down.taints = {{"node.kubernetes.io/unreachable", "", "NoSchedule"},
                  {"node.kubernetes.io/unreachable", "", "NoExecute"}};
   const Pod pod = PodOf("p", {{"cpu", "4"}});
-  EXPECT_EQ(Why({down}, {}, pod).remedy, "node a is not ready: look at its kubelet");
+  EXPECT_EQ(Why({down}, {}, pod).remedy, "node a is not ready: inspect its kubelet");
   const auto why = Why({down, NodeOf("b", {{"cpu", "8"}})},
                        {Running("x", "b", {{"cpu", "3"}}), Running("y", "b", {{"cpu", "3"}})}, pod);
   EXPECT_EQ(why.nearest->node, "b");
@@ -133,8 +128,9 @@ TEST_F(ExplainTest, NominatedPodBlocksCapacityItWaitsFor) {
             "wait for the end of x/hi, x/v on node a, where x/hi goes first, or give it a priority "
             "above 100");
   const auto first = explain(urgent);
-  EXPECT_EQ(first.remedy, "none needed: it gets its room on node a when x/v has ended");
-  EXPECT_THAT(ToText(first, 100), HasSubstr("waits for the room that is made for it on node a\n"));
+  EXPECT_EQ(first.remedy_code, remedies::kNoneNeeded);
+  EXPECT_EQ(first.awaited->pods, std::vector<std::string>{"x/v"});
+  EXPECT_THAT(ToText(first, 100), HasSubstr("is being freed for it on node a\n"));
   urgent.nominated_node.clear();
   EXPECT_EQ(explain(low).remedy, "wait for the end of x/v on node a, which is ending");
 }
@@ -155,15 +151,13 @@ TEST_F(ExplainTest, SliceBeingCreatedBelongsToItsNominatedPod) {
     const auto with = WithPromises(base, pods, pod, goes_first);
     return Explain({cutting_, cutting_, with, pod});
   };
-  EXPECT_EQ(explain(whole).remedy,
-            "the agent of node g has a plan to carry out (plan 2); if that lasts, look at the "
-            "agent's pod there")
+  EXPECT_THAT(explain(whole).remedy,
+              HasSubstr("wait until the agent of node g has carried out its plan (plan 2)"))
       << "no pod is nominated";
   cut.nominated_node = "g";
   EXPECT_EQ(explain(whole).remedy, "make room for 1 nvidia.com/mig-7g.40gb on node g");
-  EXPECT_EQ(explain(cut).remedy,
-            "none needed: the agent of node g is asked to cut 3g.20gb@4 of GPU 0 for it; if that "
-            "lasts, look at the agent's pod there");
+  EXPECT_EQ(explain(cut).remedy_code, remedies::kNoneNeeded);
+  EXPECT_THAT(explain(cut).remedy, HasSubstr("agent of node g is creating 3g.20gb@4 of GPU 0"));
 }
 
 TEST_F(ExplainTest, DoesNotWaitForDaemonSetAndStaticPods) {
@@ -177,9 +171,10 @@ TEST_F(ExplainTest, DoesNotWaitForDaemonSetAndStaticPods) {
   other.meta.owners = {{"v1", "Node", "a", "u", true}};
   const auto why = Why(nodes, {daemon, other}, pod);
   EXPECT_FALSE(why.in_the_way);
-  EXPECT_EQ(why.remedy,
-            "add a node with at least 2 cpu: a, the nearest, has 0 cpu beside its DaemonSet and "
-            "static pods");
+  EXPECT_EQ(
+      why.remedy,
+      "add a node with at least 2 cpu: node a, the nearest, has 0 cpu beside its DaemonSet and "
+      "static pods");
 }
 
 cluster::PodAffinityTerm Near(const std::string& app, const std::string& key) {
@@ -196,13 +191,13 @@ TEST_F(ExplainTest, NamesFurtherStepsIfLabelAloneDoesNotHelp) {
   pod.pod_affinity.required = {Near("cache", "zone")};
   const Node bare = NodeOf("n", {{"cpu", "4"}});
   EXPECT_EQ(Why({bare}, {}, pod).remedy,
-            "label node n with zone, by which its affinity goes, and run what its pod affinity "
-            "asks for in the same zone as node n: it has room");
+            "label node n with zone, which its pod affinity requires, and run a pod that its pod "
+            "affinity requires in the same zone as node n: it has room");
   const Node full = NodeOf("a", {{"cpu", "1"}}, {{"zone", "z"}});
   Pod cache = Labelled(Running("cache", "a", {{"cpu", "1"}}, 3), "cache");
   cache.meta.owners = {{"apps/v1", "DaemonSet", "ds", "u", true}};
   EXPECT_EQ(Why({bare, full}, {cache}, pod).remedy,
-            "label node n with zone=z, by which its affinity goes: it has room");
+            "label node n with zone=z, which its pod affinity requires: it has room");
 }
 
 TEST_F(ExplainTest, NamesObjectionsHiddenBehindTheFirst) {
@@ -291,7 +286,7 @@ TEST_F(ExplainTest, SuggestsStepForEachFilterReason) {
   Pod close = pod;
   close.pod_affinity.required = {near_web};
   close.pod_affinity.required[0].selector->match_labels["app"] = "db";
-  EXPECT_EQ(remedy(close), "run what its pod affinity asks for in the same zone as node a");
+  EXPECT_EQ(remedy(close), "run a pod that its pod affinity requires in the same zone as node a");
   web.pod_anti_affinity.required = {near_web};
   Pod repelled = pod;
   repelled.meta.labels["app"] = "web";
@@ -303,7 +298,7 @@ TEST_F(ExplainTest, SuggestsStepForEachFilterReason) {
   spread.spread.emplace_back();
   spread.spread[0].topology_key = "rack";
   spread.spread[0].when_unsatisfiable = "DoNotSchedule";
-  EXPECT_EQ(remedy(spread), "label node a with rack, over which the pod is spread");
+  EXPECT_EQ(remedy(spread), "label node a with rack, which its topology spread requires");
 }
 
 TEST_F(ExplainTest, SuggestsStepForEachVolumeReason) {
@@ -353,9 +348,7 @@ TEST_F(ExplainTogetherTest, PlacesGangMembersTogether) {
   const auto enough = Of("b", two, {{"cpu", "3"}}, 2, 2);
   ASSERT_TRUE(enough.place);
   EXPECT_EQ(enough.place->node, "n2") << "beside member a on n1";
-  EXPECT_EQ(Of("a", two, {{"cpu", "3"}}, 3, 2).remedy,
-            "complete its group: pod group x/train: 2 of the 3 pods that are placed together are "
-            "there");
+  EXPECT_EQ(Of("a", two, {{"cpu", "3"}}, 3, 2).remedy_code, remedies::kCompleteGang);
 }
 
 TEST_F(ExplainTogetherTest, TriesEachZoneForGangWithAffinity) {
@@ -399,7 +392,7 @@ TEST_F(ExplainTest, NeedsNoRemedyIfPriorityPreempts) {
   const auto why = Why({NodeOf("a", {{"cpu", "4"}})}, pods, pod);
   ASSERT_TRUE(why.preemption);
   EXPECT_THAT(why.preemption->pods, ElementsAre("x/low"));
-  EXPECT_EQ(why.remedy, "none needed: its priority makes room on node a, where x/low is evicted");
+  EXPECT_EQ(why.remedy, "none needed: for its priority, x/low is evicted on node a");
   pod.preemption_policy = "Never";
   const auto never = Why({NodeOf("a", {{"cpu", "4"}})}, pods, pod);
   EXPECT_FALSE(never.preemption);
@@ -416,16 +409,15 @@ TEST_F(ExplainTest, NamesInstancesToCreateAndDestroy) {
   ASSERT_EQ(here.place->cut.made.size(), 1u);
   EXPECT_EQ(here.place->cut.made[0].name, "2g.10gb@4");
   EXPECT_THAT(here.place->cut.destroyed, ElementsAre(Explanation::Instance{0, "3g.20gb@4"}));
-  EXPECT_EQ(here.remedy, "none needed: nos scheduler has 2g.10gb@4 of GPU 0 cut on node g for it");
+  EXPECT_EQ(here.remedy_code, remedies::kNoneNeeded);
 
   const auto elsewhere = Why(nodes, pods, pod, waiting_);
   EXPECT_FALSE(elsewhere.place);
   ASSERT_TRUE(elsewhere.nearest);
   EXPECT_EQ(elsewhere.nearest->node, "g") << "n can never have MIG instances";
   EXPECT_TRUE(elsewhere.nearest->cut);
-  EXPECT_EQ(elsewhere.remedy,
-            "have 2g.10gb@4 of GPU 0 cut on node g: the partitioner does so, or nos scheduler if "
-            "the pod names it");
+  EXPECT_EQ(elsewhere.remedy_code, remedies::kPartitionGpus);
+  EXPECT_THAT(elsewhere.remedy, HasSubstr("create 2g.10gb@4 of GPU 0 on node g"));
 }
 
 TEST_F(ExplainTest, NamesPodsOnFullGpu) {
@@ -447,14 +439,14 @@ TEST_F(ExplainTest, ReportsGatesAndGangsBeforeNodes) {
   gated.scheduling_gates = {"example.com/quota"};
   const auto why = Why({NodeOf("a", {{"cpu", "4"}})}, {}, gated);
   EXPECT_NE(why.gate, "");
-  EXPECT_THAT(why.remedy, HasSubstr("lift what it waits for"));
+  EXPECT_EQ(why.remedy_code, remedies::kLiftGate);
   const auto gang =
       Why({NodeOf("a", {{"cpu", "4"}})}, {}, PodOf("p"), cutting_, "1 of 3 are there");
-  EXPECT_EQ(gang.remedy, "complete its group: 1 of 3 are there");
+  EXPECT_EQ(gang.remedy_code, remedies::kCompleteGang);
 }
 
 TEST_F(ExplainTest, SuggestsNodeForClusterWithoutNodes) {
-  EXPECT_EQ(Why({}, {}, PodOf("p")).remedy, "add a node: the cluster has none");
+  EXPECT_EQ(Why({}, {}, PodOf("p")).remedy_code, remedies::kAddNode);
 }
 
 TEST_F(ExplainTest, TextFitsWidthAndJsonHasAllFields) {

@@ -31,13 +31,9 @@
 #include "cluster/snapshot.h"
 #include "codec/api_request.h"
 #include "scheduling/framework/cycle_state.h"
+#include "scheduling/reasons.h"
 
 namespace nos::scheduling {
-
-struct Reason {
-  std::string code;     // machine-readable: "InsufficientResource", "Tainted", ...
-  std::string message;  // in kube-scheduler's words: "Insufficient cpu"
-};
 
 struct Verdict {
   enum class Kind { kFits, kUnschedulable, kUnresolvable } kind = Kind::kFits;
@@ -51,6 +47,9 @@ struct Verdict {
   }
   static Verdict Unresolvable(std::string code, std::string message) {
     return {Kind::kUnresolvable, std::move(code), std::move(message), {}};
+  }
+  static Verdict Unresolvable(Reason reason) {
+    return Unresolvable(std::move(reason.code), std::move(reason.message));
   }
 };
 

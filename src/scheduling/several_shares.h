@@ -3,17 +3,11 @@
 // shares lie on the same one (see agent/mps_grant.h). nos does not serve such pods.
 #pragma once
 
-#include <string_view>
-
 #include "cluster/objects.h"
 
 namespace nos::scheduling {
 
 // True if a container requests more than one share, of one size or of several.
 bool AsksForSeveralShares(const cluster::Pod& pod);
-
-inline constexpr std::string_view kSeveralShares =
-    "asks for several MPS shares in one container, whose programs reach one GPU, or one MIG "
-    "instance, only: ask for one larger share, or for one in each of several containers";
 
 }  // namespace nos::scheduling

@@ -69,7 +69,7 @@ call 0 "$nos" plan -f "$work/full.yaml" -f "$work/pool.yaml" --with-pools
 grep -q "^New nodes: 1 of 2 pods without a place would run, for 3.5 an hour" "$work/out" ||
   fail "a new node is planned"
 grep -qxF "a100  2      0       1    3.5      ml/big" "$work/out" || fail "its pool is told"
-grep -qE "^ml/other +a100 +no pool has nodes for it; a100 comes nearest: " "$work/out" ||
+grep -qE "^ml/other +a100 +no pool has nodes for it; the nearest is a100: " "$work/out" ||
   fail "why the other waits on"
 call 0 "$nos" plan -f "$work/full.yaml" -f "$work/pool.yaml" --moves 1 --with-pools -o json
 python3 - "$work/out" <<'EOF' || fail "whom moves help needs no node"

@@ -61,7 +61,8 @@ Json PodToJson(const planning::PodOutcome& outcome) {
                     {"node", outcome.node},
                     {"devices", std::move(devices)},
                     {"reasons", std::move(reasons)},
-                    {"remedy", outcome.remedy}};
+                    {"remedy", outcome.remedy},
+                    {"remedyCode", outcome.remedy_code}};
 }
 
 std::string DevicesText(const planning::PodOutcome& outcome) {

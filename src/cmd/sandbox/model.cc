@@ -79,7 +79,8 @@ std::string Asks(const cluster::Pod& pod) {
 // Prefers a reason about nodes that could serve the pod, if any: other nodes are irrelevant to it.
 const planning::Reason& TellingReason(const std::vector<planning::Reason>& reasons) {
   const auto telling = std::ranges::find_if(reasons, [](const planning::Reason& reason) {
-    return reason.code != "NoGpuForProfile" && reason.code != "NotPartitioned";
+    return reason.code != scheduling::codes::kNoGpuForProfile &&
+           reason.code != scheduling::codes::kNotPartitioned;
   });
   return telling == reasons.end() ? reasons.front() : *telling;
 }

@@ -70,6 +70,7 @@ std::vector<std::string> StepsOf(const Explanation& why, std::string_view note) 
   for (const std::string& text : {why.gate, why.gang, why.quota}) {
     if (!text.empty()) steps.push_back(text);
   }
+  if (why.impossible) steps.push_back(why.impossible->message);
   if (!why.place) {
     for (const auto& entry : why.diagnosis.entries) {
       steps.push_back(

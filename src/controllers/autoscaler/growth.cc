@@ -12,13 +12,15 @@
 namespace nos::controllers {
 namespace {
 
+namespace codes = scheduling::codes;
+
 constexpr size_t kMaxNamed = 20;  // pods named in one decision
 
 // True if the pod stays out for a reason that free capacity on existing nodes could resolve. A node
 // that is idle now is then worth keeping.
 bool MayBeHelpedByRoom(std::string_view code) {
-  return code == "PoolClosed" || code == "PoolsAtMaximum" || code == "GangNotWhole" ||
-         code == "SearchEnded";
+  return code == codes::kPoolClosed || code == codes::kPoolsAtMaximum ||
+         code == codes::kGangNotWhole || code == codes::kSearchEnded;
 }
 
 // Pods that get new nodes, as indices.

@@ -10,6 +10,7 @@
 #include "controllers/events.h"
 #include "reconcile/condition.h"
 #include "scheduling/pod_names.h"
+#include "scheduling/remedies.h"
 
 namespace nos::controllers {
 namespace {
@@ -36,12 +37,14 @@ reconcile::WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
     return {std::move(type), "False", "NotPlaced", "no GPU can serve it"};
   std::vector<std::string> parts;
   parts.reserve(outcome.reasons.size());
-  const auto told = [&](const std::string& text) {
+  const auto visible = [&](const std::string& text) {
     return scheduling::NamesOnlyFor(outcome.pod->meta.ns, text);
   };
-  for (const planning::Reason& reason : outcome.reasons) parts.push_back(told(reason.message));
+  for (const planning::Reason& reason : outcome.reasons) parts.push_back(visible(reason.message));
   std::string message = Shortened(Join(parts, "; "), kMaxReasons);
-  if (!outcome.remedy.empty()) message += "; what would help: " + told(outcome.remedy);
+  if (!outcome.remedy.empty()) {
+    message += fmt::format(".{}{}.", scheduling::kRemedySeparator, visible(outcome.remedy));
+  }
   return {std::move(type), "False", outcome.reasons.front().code, std::move(message)};
 }
 

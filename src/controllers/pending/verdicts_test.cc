@@ -46,7 +46,7 @@ class VerdictsTest : public ::testing::Test {
 
 TEST_F(VerdictsTest, PublishesReasonAndRemedyInConditionAndEvent) {
   Plan("NoRoom", "2 nodes are full");
-  EXPECT_EQ(Events(), "SliceNotPlanned: 2 nodes are full; what would help: do this\n");
+  EXPECT_EQ(Events(), "SliceNotPlanned: 2 nodes are full. Remedy: do this.\n");
   EXPECT_EQ(Writes(), 2U);
   Plan("NoRoom", "2 nodes are full");
   EXPECT_EQ(Writes(), 2U) << "nothing is new";
@@ -56,7 +56,7 @@ TEST_F(VerdictsTest, HidesPodsOfOtherNamespaces) {
   Plan("NoRoom", "it is kept until the end of pod acme/merger (1g.5gb@0 of GPU 0), pod ml/q");
   EXPECT_EQ(Events(),
             "SliceNotPlanned: it is kept until the end of a pod of another namespace (1g.5gb@0 of "
-            "GPU 0), pod ml/q; what would help: do this\n");
+            "GPU 0), pod ml/q. Remedy: do this.\n");
 }
 
 TEST_F(VerdictsTest, RepeatsNoEventForSameReason) {
@@ -125,7 +125,7 @@ TEST_F(VerdictsTest, EndsBackOffWhenConditionIsAlreadyThere) {
                {{{"type", kPartitionedCondition},
                  {"status", "False"},
                  {"reason", "NoRoom"},
-                 {"message", "2 nodes are full; what would help: do this"}}}}}}});
+                 {"message", "2 nodes are full. Remedy: do this."}}}}}}});
   now_ += seconds(1);
   Tell();
   EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
@@ -133,7 +133,7 @@ TEST_F(VerdictsTest, EndsBackOffWhenConditionIsAlreadyThere) {
   EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
   pods_.Pump(client_, now_);
   EXPECT_EQ(pods_.Get("ml/p")->FindCondition(kPartitionedCondition)->message,
-            "3 nodes are full; what would help: do this")
+            "3 nodes are full. Remedy: do this.")
       << "written at once";
 }
 

@@ -202,7 +202,7 @@ Progress Cuts::Look(const cluster::Pod& pod, const NodeInfo& node, Time now) {
   const Wish& wish = found->second;
   if (!wish.failed.ok()) {
     return {Progress::Kind::kFailed, "NotCut",
-            fmt::format("its GPUs are not asked to be cut: {}", wish.failed.ToString())};
+            fmt::format("its layout could not be requested: {}", wish.failed.ToString())};
   }
   const std::map<int, std::string> missing = Missing(pod, node, site->second);
   if (missing.empty() && IsAllocatable(pod, node, site->second)) return {};
@@ -247,17 +247,16 @@ Progress Cuts::Judge(const NodeInfo& node, const Wish& wish,
     return {Progress::Kind::kFailed, "NotCut", fmt::format("{} was not cut: {}", what, why)};
   }
   if (now >= wish.until) {
-    return {
-        Progress::Kind::kFailed, "NotCut",
-        missing.empty()
-            ? std::string("its slices are cut, but the kubelet does not offer them; look at the "
-                          "node's device plugin")
-            : fmt::format("the node's agent has not cut {} in {}; look at the agent's pod there",
-                          what, FormatAge(options_.deadline))};
+    return {Progress::Kind::kFailed, "NotCut",
+            missing.empty()
+                ? std::string("its slices exist, but the kubelet does not offer them; inspect the "
+                              "node's device plugin")
+                : fmt::format("the node's agent has not created {} in {}; inspect the agent's pod",
+                              what, FormatAge(options_.deadline))};
   }
   Progress progress{Progress::Kind::kWaits, "CuttingGpus", "", wish.until, {}};
   progress.message = missing.empty() ? "the kubelet is about to offer its slices"
-                                     : fmt::format("{} is being cut", what);
+                                     : fmt::format("{} is being created", what);
   return progress;
 }
 

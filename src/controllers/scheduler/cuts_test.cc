@@ -205,7 +205,7 @@ TEST_F(SchedulerCutsTest, RetriesUnansweredPatch) {
   Run();
   EXPECT_EQ(PlansWritten(), 4);
   EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
-  EXPECT_EQ(reconcile::testing::EventsOf(api_).find("not asked to be cut"), std::string::npos);
+  EXPECT_EQ(reconcile::testing::EventsOf(api_).find("could not be requested"), std::string::npos);
 }
 
 TEST_F(SchedulerCutsTest, WaitsForForeignPlanAfterConflict) {

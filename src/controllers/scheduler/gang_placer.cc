@@ -9,20 +9,11 @@
 
 #include "scheduling/diagnosis.h"
 #include "scheduling/pod_kind.h"
+#include "scheduling/reasons.h"
 
 namespace nos::controllers {
 
 namespace {
-
-// Larger gangs get no count in the message: each new member would rewrite the conditions of all.
-constexpr int kMaxCounted = 100;
-
-std::string WhyTooFew(size_t there, int least) {
-  if (least > kMaxCounted) {
-    return fmt::format("fewer than the {} pods that are placed together are there", least);
-  }
-  return fmt::format("{} of the {} pods that are placed together are there", there, least);
-}
 
 size_t AtLeast(const GangSize& size) { return static_cast<size_t>(std::max(size.least, 1)); }
 
@@ -71,10 +62,12 @@ std::optional<GangPlacer::Placement> GangPlacer::Place(const Pod& pod, kube::Cli
   if (size.problem.empty() && there >= AtLeast(size)) {
     return PlaceGang({gang, AtLeast(size), placed, std::move(waiting)}, client, now);
   }
-  const std::string why = size.problem.empty() ? WhyTooFew(there, size.least) : size.problem;
+  const std::string why = size.problem.empty()
+                              ? scheduling::GangIncomplete(gang, there, AtLeast(size)).message
+                              : fmt::format("{}: {}", gang, size.problem);
   Sleep(waiting, {&gang_scheduling_}, now);
   nominations_.Withdraw(waiting, client, now);
-  ReportRefusal(waiting, fmt::format("{}: {}", gang, why), now);
+  ReportRefusal(waiting, why, now);
   return Placement();
 }
 
@@ -247,8 +240,7 @@ void GangPlacer::RefuseGang(const PendingGang& gang, size_t found,
   }
   if (by_nobody) by.clear();  // anything may help
   Sleep(gang.waiting, {by.begin(), by.end()}, now);
-  std::string why = fmt::format("{}: {} of its pods find a node together, and {} must", gang.name,
-                                found, gang.least);
+  std::string why = scheduling::GangNotWhole(gang.name, found, gang.least).message;
   if (!refusals.empty()) {
     const auto& [member, diagnosis] = refusals.front();
     why += fmt::format("; {}: {}", member->Key(), diagnosis.ToString());

@@ -12,6 +12,7 @@
 #include "reconcile/condition.h"
 #include "scheduling/explain.h"
 #include "scheduling/pod_kind.h"
+#include "scheduling/remedies.h"
 
 namespace nos::controllers {
 namespace {
@@ -40,15 +41,12 @@ size_t TermsOf(const cluster::Pod& pod) {
   return terms;
 }
 
-// Separates kube-scheduler's wording from the remedy.
-constexpr std::string_view kRemedy = " Remedy: ";
-
 // True if the condition has this message with any remedy. A new remedy alone is not published,
 // because it changes with every pod that comes or leaves.
 bool HasConditionWithRemedy(const cluster::Pod& pod, const std::string& message) {
   const cluster::Condition* known = pod.FindCondition("PodScheduled");
   return known != nullptr && known->status == "False" && known->reason == "Unschedulable" &&
-         known->message.starts_with(message + std::string(kRemedy));
+         known->message.starts_with(message + std::string(scheduling::kRemedySeparator));
 }
 
 }  // namespace
@@ -227,7 +225,8 @@ void StatusReporter::AddRemedies(std::vector<PodNotice>& notices) const {
       if (notice.explain) continue;
       found = known.emplace(key, RemedyFor(*notice.pod, *profile)).first;
     }
-    if (!found->second.empty()) notice.message += fmt::format("{}{}.", kRemedy, found->second);
+    if (!found->second.empty())
+      notice.message += fmt::format("{}{}.", scheduling::kRemedySeparator, found->second);
   }
 }
 

@@ -152,7 +152,7 @@ TEST_F(SchedulerTellTest, NamesSilentAgentAfterShortDelay) {
   EXPECT_EQ(Said("p"), "") << "most GPUs are cut soon";
   clock_.Advance(seconds(10));
   Run();
-  EXPECT_EQ(Said("p"), "waits for node n: 3g.20gb@4 of GPU 0 is being cut");
+  EXPECT_EQ(Said("p"), "waits for node n: 3g.20gb@4 of GPU 0 is being created");
   EXPECT_EQ(Said("p", "reason"), "CuttingGpus");
   const size_t writes = api_.writes.size();
   clock_.Advance(seconds(20));
@@ -160,11 +160,11 @@ TEST_F(SchedulerTellTest, NamesSilentAgentAfterShortDelay) {
   EXPECT_EQ(api_.writes.size(), writes) << "said once";
   clock_.Advance(seconds(40));
   Run();
-  EXPECT_THAT(Said("p"), HasSubstr("look at the agent's pod there"));
+  EXPECT_THAT(Said("p"), HasSubstr("inspect the agent's pod"));
   clock_.Advance(seconds(9));
   Run();
-  EXPECT_THAT(Said("p"), HasSubstr("Remedy: the agent of node n has a plan to carry out (plan 2); "
-                                   "if that lasts, look at the agent's pod there."))
+  EXPECT_THAT(Said("p"), HasSubstr("Remedy: wait until the agent of node n has carried out its "
+                                   "plan (plan 2); if that lasts, inspect the agent's pod"))
       << "as long as nothing else is known";
 }
 

@@ -252,7 +252,8 @@ class ReliefSearch {
 
   Reason WhyNone(int most) {
     if (stopped_ || (cut_ && places_.empty())) {
-      return {"SearchEnded", "no moves were found in the time and the tries that there are", 0};
+      return {scheduling::codes::kSearchEnded,
+              "no moves were found in the time and the tries that there are", 0};
     }
     if (!no_room_.empty()) return {"NoRoomElsewhere", no_room_, 0};
     if (!budget_.empty()) return {"Budget", budget_, 0};

@@ -13,7 +13,6 @@
 #include "planning/translation/live_filters.h"
 #include "planning/translation/pod_classes.h"
 #include "scheduling/pod_state.h"
-#include "scheduling/several_shares.h"
 
 namespace nos::planning {
 namespace {
@@ -41,7 +40,8 @@ class Mover {
   MovePlan Run() {
     // 1. Pods that are not planned for.
     for (size_t i = 0; i < pods_.size(); ++i) {
-      if (groups_.group_of[i] < 0) Leave(static_cast<int>(i), WhyNobodyPlans(i));
+      if (groups_.group_of[i] < 0)
+        Leave(static_cast<int>(i), WhyNotPlanned(*pods_[i], groups_.gang_of[i]));
     }
     // 2. The others by level; within a level the pods that gangs lack come first. A gang is handled
     //    as a whole when its first group is reached.
@@ -75,20 +75,15 @@ class Mover {
 
   void Leave(int pod, Reason reason) { others_.push_back({pod, std::move(reason)}); }
 
-  Reason WhyNobodyPlans(size_t i) const {
-    const Gang* gang = groups_.gang_of[i];
-    const bool waits_for_gang = gang != nullptr && scheduling::IsSchedulable(*pods_[i]) &&
-                                !scheduling::AsksForSeveralShares(*pods_[i]);
-    return waits_for_gang ? WhyHopeless(*gang) : WhyNotPlanned(*pods_[i]);
-  }
-
   // nullopt if the pod may be evaluated.
   std::optional<Reason> WhyNotLookedAt() {
     if (static_cast<int>(world_.reliefs.size()) >= options_.most_reliefs) {
-      return Reason{"SearchEnded", "enough pods are helped by moves before it", 0};
+      return Reason{scheduling::codes::kSearchEnded, "enough pods are helped by moves before it",
+                    0};
     }
     if (looked_at_ >= kMaxPods || out_of_time_()) {
-      return Reason{"SearchEnded", "there was no time to look for moves for it", 0};
+      return Reason{scheduling::codes::kSearchEnded, "there was no time to look for moves for it",
+                    0};
     }
     return std::nullopt;
   }
@@ -141,7 +136,7 @@ class Mover {
     }
     if (!why) {
       why = {
-          "GangNotWhole",
+          scheduling::codes::kGangNotWhole,
           fmt::format("{}: {} of the {} pods that it lacks would have a place, moves: {} at most",
                       gang.name, served, lacking, options_.most_moves),
           0};

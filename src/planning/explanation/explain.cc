@@ -17,6 +17,9 @@
 #include "scheduling/several_shares.h"
 
 namespace nos::planning {
+
+namespace codes = scheduling::codes;
+
 namespace {
 
 // About 20 ns each, on the machine of BENCHMARKS.md.
@@ -32,14 +35,15 @@ constexpr size_t kFewNodes = 16;
 // Numbers codes and messages, so that counting over nodes compares no text.
 class ReasonBook {
  public:
-  int Number(std::string code, std::string message) {
-    const auto [it, fresh] = numbers_.try_emplace({code, message}, static_cast<int>(all_.size()));
-    if (fresh) all_.push_back({std::move(code), std::move(message), 0});
+  int Number(Reason reason) {
+    const auto [it, fresh] =
+        numbers_.try_emplace({reason.code, reason.message}, static_cast<int>(all_.size()));
+    if (fresh) all_.push_back(std::move(reason));
     return it->second;
   }
   // The same for nodes that could never serve the pod, even when empty.
-  int NumberOfNever(std::string code, std::string message) {
-    const int number = Number(std::move(code), std::move(message));
+  int NumberOfNever(Reason reason) {
+    const int number = Number(std::move(reason));
     never_.insert(number);
     return number;
   }
@@ -53,15 +57,14 @@ class ReasonBook {
 };
 
 constexpr int kNothing = -1;
-constexpr const char* kNoGpuForProfile = "NoGpuForProfile";
-constexpr const char* kGangNotWhole = "GangNotWhole";
 
 class Explainer {
  public:
   Explainer(const Translation& translation, const StagedResult& result,
             const scheduling::FrameworkChoice& frameworks, GpuStates& states,
-            const std::function<bool()>& out_of_time)
+            const cluster::ClusterSnapshot& snapshot, const std::function<bool()>& out_of_time)
       : t_(translation),
+        snapshot_(snapshot),
         result_(result),
         frameworks_(frameworks),
         states_(states),
@@ -71,20 +74,19 @@ class Explainer {
         rows_(translation.row_pod.size()),
         shapes_(translation.problem.shapes.size()) {
     for (const cluster::ResourceId id : t_.dimensions) {
-      const std::string code = id == cluster::kPods ? "TooManyPods" : "InsufficientResource";
-      insufficient_.push_back(book_.Number(code, InsufficientText(id)));
+      insufficient_.push_back(book_.Number(scheduling::Insufficient(id)));
     }
-    taken_ =
-        book_.Number("TakenByPendingPods", "node(s) had room, which goes to other pending pods");
-    kept_ = book_.Number("SlotsKeptForOthers",
-                         "node(s) had room, which is kept for pods that wait longer");
-    left_ =
-        book_.Number("SearchEnded", "node(s) have room, but the search ended before it was used");
+    taken_ = book_.Number(
+        {codes::kTakenByPendingPods, "node(s) had room, which goes to other pending pods"});
+    kept_ = book_.Number({codes::kSlotsKeptForOthers,
+                          "node(s) had room, which is kept for pods that have waited longer"});
+    left_ = book_.Number(
+        {codes::kSearchEnded, "node(s) have room, but the search ended before it was used"});
     for (const Reservation& r : result.reservations) kept_on_.insert(r.place.node);
-    gang_left_ =
-        book_.Number(kGangNotWhole, "node(s) have room, but not for enough pods of its gang");
-    not_looked_at_ =
-        book_.Number("NotLookedAt", "node(s) were not looked at: too many kinds of pods wait");
+    gang_left_ = book_.Number(
+        {codes::kGangNotWhole, "node(s) have room, but not for enough pods of its gang"});
+    not_looked_at_ = book_.Number(
+        {codes::kNotLookedAt, "node(s) were not evaluated: too many kinds of pods wait"});
   }
 
   std::vector<Explanation> Run() {
@@ -104,8 +106,8 @@ class Explainer {
   // Results for all pods of a shape, by node.
   struct ShapeFacts {
     int no_room = kNothing;
-    bool nowhere = false;    // no known model has, or may have, the profile of a slice
-    std::vector<int> lacks;  // obstacles that repartitioning cannot remove, or kNothing
+    std::optional<Reason> no_model;  // no known model has the profile of a slice
+    std::vector<int> lacks;          // obstacles that repartitioning cannot remove, or kNothing
     std::vector<std::optional<bool>> had_room, has_room;  // nullopt: unknown
   };
 
@@ -138,7 +140,7 @@ class Explainer {
       const ShapeFacts& facts = shapes_[pods.shape];
       const size_t known = std::min(row.obstacles.size(), facts.has_room.size());
       if (known < t_.nodes.size() || allowance.spent()) continue;
-      const RemedyInput input{t_, result_, row.obstacles, facts.has_room};
+      const RemedyInput input{t_, result_, snapshot_, row.obstacles, facts.has_room};
       all[cls].remedy = FindRemedy(input, cls, allowance);
     }
   }
@@ -168,19 +170,18 @@ class Explainer {
 
   int NumberOf(const scheduling::Verdict& verdict) {
     return verdict.kind == scheduling::Verdict::Kind::kUnresolvable
-               ? book_.NumberOfNever(verdict.code, verdict.message)
-               : book_.Number(verdict.code, verdict.message);
+               ? book_.NumberOfNever({verdict.code, verdict.message})
+               : book_.Number({verdict.code, verdict.message});
   }
 
   const ShapeFacts& FactsOf(const PodClass& cls, size_t end, Allowance& allowance) {
     ShapeFacts& facts = shapes_[cls.shape];
     if (facts.no_room == kNothing) {
-      facts.no_room = book_.Number("NoRoomForSlices",
-                                   fmt::format("node(s) had no room for {} beside the instances in "
-                                               "use",
-                                               SlicesText(t_, cls)));
-      facts.nowhere = std::ranges::any_of(
-          cls.slices, [&](const SliceCount& s) { return !IsKnown(t_.slice_names[s.slice]); });
+      const scheduling::SliceDemand demand = DemandOf(t_, cls);
+      facts.no_room = book_.Number(
+          {codes::kNoRoomForSlices,
+           fmt::format("node(s) had no room for {} beside the instances in use", demand.Text())});
+      facts.no_model = demand.NoModelHasProfile();
     }
     const int slices = t_.problem.shapes[cls.shape].slice_count;
     for (size_t n = facts.lacks.size(); n < end; ++n) {
@@ -208,26 +209,26 @@ class Explainer {
       ++nodes[filter != kNothing ? filter : AtNode(cls, static_cast<int>(n), facts)];
     }
     if (known < all) nodes[not_looked_at_] += static_cast<int>(all - known);
-    std::vector<Reason> reasons = InOrder(nodes, facts.nowhere);
+    std::vector<Reason> reasons = InOrder(nodes);
     if (reasons.size() > kMaxReasons) {
-      Reason others{"OtherReasons", "node(s) cannot serve it for other reasons", 0};
+      Reason others{codes::kOtherReasons, "node(s) cannot serve it for other reasons", 0};
       for (size_t i = kMaxReasons; i < reasons.size(); ++i) others.nodes += reasons[i].nodes;
       reasons.resize(kMaxReasons);
       reasons.push_back(std::move(others));
     }
-    if (t_.nodes.empty()) reasons.push_back({"NoNodes", "the cluster has no nodes", 0});
+    if (t_.nodes.empty()) reasons.push_back({codes::kNoNodes, "the cluster has no nodes", 0});
+    if (facts.no_model) reasons.insert(reasons.begin(), *facts.no_model);
     AddReservation(cls, reasons);
     if (IsOfBrokenGang(cls)) reasons.insert(reasons.begin(), WhyBroken(c.gang));
     return reasons;
   }
 
-  // First what no node can change, then nodes that could serve the pod.
-  std::vector<Reason> InOrder(const std::map<int, int>& nodes, bool nowhere) const {
+  // First nodes that could serve the pod.
+  std::vector<Reason> InOrder(const std::map<int, int>& nodes) const {
     std::vector<std::pair<int, Reason>> ranked;
     for (const auto& [number, count] : nodes) {
       const Reason& reason = book_.Get(number);
-      const bool first = nowhere && reason.code == kNoGpuForProfile;
-      ranked.push_back({first ? 0 : book_.IsNever(number) ? 2 : 1, reason});
+      ranked.push_back({book_.IsNever(number) ? 1 : 0, reason});
       ranked.back().second.nodes = count;
     }
     const auto key = [](const std::pair<int, Reason>& r) {
@@ -247,10 +248,9 @@ class Explainer {
 
   Reason WhyBroken(int number) const {
     const Gang& gang = *t_.gangs[number];
-    return {kGangNotWhole,
-            fmt::format("{}: {} of its pods find room together, and {} must", gang.name,
-                        gang.placed + result_.gangs_found[number], gang.least),
-            0};
+    return scheduling::GangNotWhole(gang.name,
+                                    static_cast<size_t>(gang.placed + result_.gangs_found[number]),
+                                    static_cast<size_t>(gang.least));
   }
 
   void AddReservation(int cls, std::vector<Reason>& reasons) const {
@@ -259,7 +259,7 @@ class Explainer {
       const std::string text =
           fmt::format("has waited long: slots on node {} are kept free for it until the end of {}",
                       t_.nodes[r.place.node]->node->meta.name, InTheWayText(t_, result_, r.place));
-      reasons.insert(reasons.begin(), {"SlotsKept", text, 1});
+      reasons.insert(reasons.begin(), {codes::kSlotsKept, text, 1});
       return;
     }
   }
@@ -276,52 +276,46 @@ class Explainer {
     return IsOfBrokenGang(cls) ? gang_left_ : left_;
   }
 
-  bool IsKnown(const std::string& resource) const {
-    return std::ranges::any_of(t_.catalogue->models(),
-                               [&](const auto& model) { return CanBeCutInto(*model, resource); }) ||
-           std::ranges::any_of(t_.problem.models, [&](const gpu::Model* model) {
-             return CanBeCutInto(*model, resource);
-           });
-  }
-
   int LackOfGpus(const PodClass& cls, int node) {
     const cluster::NodeGpus& gpus = t_.nodes[node]->gpus;
     if (cls.slices.empty() || t_.problem.nodes[node].slices_as_resources) return kNothing;
     if (!gpus.managed) {
-      const std::string_view mode = UntoldPartitioning(*t_.nodes[node]->node);
+      const std::string_view mode = UnreportedSharingMode(*t_.nodes[node]->node);
       if (mode.empty()) {
-        return book_.NumberOfNever("NotPartitioned",
-                                   "node(s) were not opted in to MIG partitioning");
+        return book_.NumberOfNever(
+            {codes::kNotPartitioned, "node(s) were not opted in to partitioning"});
       }
-      return book_.Number("NotPartitioned",
-                          fmt::format("node(s) have label {}={}, but no agent there tells of GPUs "
-                                      "that are divided so",
-                                      cluster::kPartitioningLabel, mode));
+      return book_.Number(
+          {codes::kNotPartitioned,
+           fmt::format("node(s) have label {}={}, but no agent reports GPUs partitioned like that",
+                       cluster::kPartitioningLabel, mode)});
     }
     for (const SliceCount& s : cls.slices) {
       if (NodeHasProfile(t_.problem, node, s.slice)) continue;
       if (gpus.gpus.empty() && !gpus.problems.empty()) {
-        return book_.Number("GpuProblem", "node(s) had no usable GPU: " + gpus.problems[0]);
+        return book_.Number({codes::kGpuProblem, "node(s) had no usable GPU: " + gpus.problems[0]});
       }
-      return book_.NumberOfNever(kNoGpuForProfile, NoGpuText(gpus, t_.slice_names[s.slice]));
+      return book_.NumberOfNever(
+          {codes::kNoGpuForProfile, NoGpuText(gpus, t_.slice_names[s.slice])});
     }
     return kNothing;
   }
 
   static std::string NoGpuText(const cluster::NodeGpus& gpus, const std::string& resource) {
-    const std::string profile = ProfileText(resource);
+    const std::string profile = scheduling::ProfileText(resource);
     for (const cluster::Gpu& gpu : gpus.gpus) {
-      const std::string offered = OfferedAs(*gpu.model, resource);
+      const std::string offered = scheduling::OfferedAs(*gpu.model, resource);
       if (!offered.empty()) return fmt::format("node(s) offer profile {} as {}", profile, offered);
       if (gpu.model->FindProfile(profile)) {
         return fmt::format("node(s) had GPUs {} that the catalogue does not allow to hold {}",
                            gpu::ProductOf(gpu.model->name()), profile);
       }
     }
-    return "node(s) had no GPU that has profile " + profile;
+    return "node(s) had no GPU with profile " + profile;
   }
 
   const Translation& t_;
+  const cluster::ClusterSnapshot& snapshot_;
   const StagedResult& result_;
   const scheduling::FrameworkChoice& frameworks_;
   GpuStates& states_;
@@ -340,32 +334,27 @@ class Explainer {
 
 std::vector<Explanation> ExplainWaiting(const Translation& translation, const StagedResult& result,
                                         const scheduling::FrameworkChoice& frameworks,
-                                        GpuStates& states,
+                                        GpuStates& states, const cluster::ClusterSnapshot& snapshot,
                                         const std::function<bool()>& out_of_time) {
-  return Explainer(translation, result, frameworks, states, out_of_time).Run();
+  return Explainer(translation, result, frameworks, states, snapshot, out_of_time).Run();
 }
 
-Reason WhyHopeless(const Gang& gang) {
-  const std::string why =
-      gang.problem.empty()
-          ? fmt::format("{} of the {} pods that are placed together are there",
-                        gang.placed + static_cast<int>(gang.members.size()), gang.least)
-          : gang.problem;
-  return {"GangIncomplete", fmt::format("{}: {}", gang.name, why), 0};
-}
-
-Reason WhyNotPlanned(const cluster::Pod& pod) {
+Reason WhyNotPlanned(const cluster::Pod& pod, const Gang* gang) {
+  const bool several_shares = scheduling::AsksForSeveralShares(pod);
   if (scheduling::IsPending(pod) && scheduling::IsGated(pod)) {
-    return {"SchedulingGated",
-            fmt::format("waits for its scheduling gate {} to be lifted", pod.scheduling_gates[0]),
-            0};
+    return scheduling::SchedulingGated(pod);
   }
-  if (scheduling::IsSchedulable(pod) && scheduling::AsksForSeveralShares(pod)) {
-    return {"SeveralShares", std::string(scheduling::kSeveralShares), 0};
+  if (scheduling::IsSchedulable(pod) && several_shares) return scheduling::SeveralShares();
+  if (scheduling::IsSchedulable(pod) && gang != nullptr) {
+    return gang->problem.empty()
+               ? scheduling::GangIncomplete(gang->name, gang->placed + gang->members.size(),
+                                            static_cast<size_t>(gang->least))
+               : Reason{codes::kGangIncomplete, fmt::format("{}: {}", gang->name, gang->problem)};
   }
-  if (!pod.node_name.empty()) return {"NotPending", "is bound to node " + pod.node_name, 0};
-  if (pod.meta.deleted) return {"NotPending", "is being deleted", 0};
-  return {"NotPending", "is in phase " + pod.phase, 0};
+  std::string why = "is in phase " + pod.phase;
+  if (pod.meta.deleted) why = "is being deleted";
+  if (!pod.node_name.empty()) why = "is bound to node " + pod.node_name;
+  return {codes::kNotPending, std::move(why)};
 }
 
 }  // namespace nos::planning

@@ -10,12 +10,12 @@
 #pragma once
 
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "planning/optimize/stages.h"
 #include "planning/planner.h"
 #include "planning/translation/translate.h"
+#include "scheduling/remedies.h"
 
 namespace nos::planning {
 
@@ -23,18 +23,17 @@ struct Explanation {
   // First what no node can change, then obstacles on nodes that could serve the pod, then the
   // others; within each kind the most frequent first.
   std::vector<Reason> reasons;
-  std::string remedy;
+  scheduling::Remedy remedy;
 };
 
-// By class; empty for classes whose pods are all placed.
+// By class; empty for classes whose pods are all placed. `snapshot`: before the plan.
 std::vector<Explanation> ExplainWaiting(const Translation& translation, const StagedResult& result,
                                         const scheduling::FrameworkChoice& frameworks,
-                                        GpuStates& states,
+                                        GpuStates& states, const cluster::ClusterSnapshot& snapshot,
                                         const std::function<bool()>& out_of_time);
 
-// Why a pod was not planned that does not wait for a node.
-Reason WhyNotPlanned(const cluster::Pod& pod);
-// Why no pod of a hopeless gang was planned (pod_classes.h).
-Reason WhyHopeless(const Gang& gang);
+// Why a pod has no class: it does not wait for a node, or its gang is hopeless (pod_classes.h).
+// `gang`: null: a single pod.
+Reason WhyNotPlanned(const cluster::Pod& pod, const Gang* gang);
 
 }  // namespace nos::planning

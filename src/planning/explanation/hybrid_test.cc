@@ -9,6 +9,7 @@
 #include "planning/slice_choice.h"
 #include "planning/testing/clusters.h"
 #include "scheduling/framework.h"
+#include "scheduling/remedies.h"
 
 namespace nos::planning {
 namespace {
@@ -18,6 +19,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::LayoutText;
 using testing::PlanFault;
+
+namespace remedies = scheduling::remedies;
 
 constexpr const char* kCut = "H100-80GB+GPU+TIME-4|MPS-79GB";
 constexpr const char* kShared = "MPS-79GB|H100-80GB+GPU+TIME-4";
@@ -158,8 +161,8 @@ TEST(HybridPlanTest, RemedyForSlicesOfHybridNodesNamesLabel) {
   EXPECT_THAT(Outcome(plan, "whole").remedy,
               HasSubstr("add a node that the pod may use, with label "
                         "nos.nebuly.com/gpu-partitioning=hybrid"));
-  EXPECT_THAT(Outcome(plan, "part").remedy, HasSubstr("name 3g.40gb.mps2 in hybrid.migParts"));
-  EXPECT_THAT(Outcome(plan, "no-part").remedy, HasSubstr("ask for other slices"));
+  EXPECT_EQ(Outcome(plan, "part").remedy_code, remedies::kConfigureParts);
+  EXPECT_EQ(Outcome(plan, "no-part").remedy_code, remedies::kRequestExistingProfile);
 }
 
 TEST(HybridPlanTest, RemedyForSlicesOfSeveralModesNamesHybridLabel) {
@@ -172,8 +175,8 @@ TEST(HybridPlanTest, RemedyForSlicesOfSeveralModesNamesHybridLabel) {
   EXPECT_THAT(Outcome(plan, "both").remedy,
               HasSubstr("add a node that the pod may use, with label "
                         "nos.nebuly.com/gpu-partitioning=hybrid and room for"));
-  EXPECT_THAT(Outcome(plan, "too-large").remedy, HasSubstr("ask for other slices"));
-  EXPECT_THAT(Outcome(plan, "boards").remedy, HasSubstr("ask for other slices"));
+  EXPECT_EQ(Outcome(plan, "too-large").remedy_code, remedies::kRequestExistingProfile);
+  EXPECT_EQ(Outcome(plan, "boards").remedy_code, remedies::kRequestExistingProfile);
 }
 
 // The node is opted in already, so another label would not help.
@@ -191,7 +194,7 @@ TEST(HybridPlanTest, RemedyForSilentAgentPointsToAgent) {
     EXPECT_EQ(pod.reasons[0].code, "NotPartitioned");
     EXPECT_THAT(pod.reasons[0].message,
                 HasSubstr("have label nos.nebuly.com/gpu-partitioning=hybrid, but no agent"));
-    EXPECT_THAT(pod.remedy, HasSubstr("look at the agent of node a"));
+    EXPECT_EQ(pod.remedy_code, remedies::kInspectAgent);
   }
 }
 

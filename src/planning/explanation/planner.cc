@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <utility>
 
 #include "planning/explanation/explain.h"
 #include "planning/model/share_places.h"
 #include "planning/optimize/stages.h"
 #include "planning/translation/checked_search.h"
 #include "planning/translation/translate.h"
-#include "scheduling/pod_state.h"
-#include "scheduling/several_shares.h"
 
 namespace nos::planning {
 namespace {
@@ -114,16 +113,19 @@ class PlanWriter {
         WriteUnplanned(t_.gang_of[i], outcome);
         continue;
       }
-      outcome.reasons = explanations[t_.class_of[i]].reasons;
-      outcome.remedy = explanations[t_.class_of[i]].remedy;
+      const Explanation& why = explanations[t_.class_of[i]];
+      outcome.reasons = why.reasons;
+      outcome.remedy_code = why.remedy.code;
+      outcome.remedy = why.remedy.text;
     }
   }
 
   static void WriteUnplanned(const Gang* gang, PodOutcome& outcome) {
-    const bool waits_for_gang = gang != nullptr && scheduling::IsSchedulable(*outcome.pod) &&
-                                !scheduling::AsksForSeveralShares(*outcome.pod);
-    outcome.reasons = {waits_for_gang ? WhyHopeless(*gang) : WhyNotPlanned(*outcome.pod)};
-    if (waits_for_gang) outcome.remedy = "complete its group: " + outcome.reasons[0].message;
+    outcome.reasons = {WhyNotPlanned(*outcome.pod, gang)};
+    if (outcome.reasons[0].code != scheduling::codes::kGangIncomplete) return;
+    scheduling::Remedy complete = scheduling::CompleteGang(outcome.reasons[0].message);
+    outcome.remedy_code = std::move(complete.code);
+    outcome.remedy = std::move(complete.text);
   }
 
   void WriteNodes(Plan& plan) const {
@@ -223,7 +225,8 @@ Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
       SearchAndCheck(checker, reservations, translation, states, out_of_time);
   // 3. Explain the pods left pending. This comes last, because the reasons depend on the final
   //    plan.
-  const auto explanations = ExplainWaiting(translation, result, frameworks, states, out_of_time);
+  const auto explanations =
+      ExplainWaiting(translation, result, frameworks, states, snapshot, out_of_time);
   return PlanWriter(translation, result, states).Write(explanations);
 }
 

@@ -1,19 +1,20 @@
-// Finds the smallest change that would let a pending pod run, as one sentence.
+// Finds the smallest change that would let a pending pod run.
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "planning/explanation/allowance.h"
 #include "planning/optimize/stages.h"
 #include "planning/translation/translate.h"
+#include "scheduling/remedies.h"
 
 namespace nos::planning {
 
 struct RemedyInput {
   const Translation& translation;
   const StagedResult& result;
+  const cluster::ClusterSnapshot& snapshot;  // before the plan
   // By node: all objections of the filters.
   const std::vector<std::vector<scheduling::Verdict>>& obstacles;
   // By node: true if the GPUs have capacity for the class's slices; nullopt: unknown, counts as no.
@@ -22,9 +23,9 @@ struct RemedyInput {
 
 // Checks every node: which obstacles remain after the planned pods are placed, and how many changes
 // would remove them. If the numbers are equal, waiting for other pods to end is preferred to
-// changes by people. The sentence names every obstacle of the chosen node. Returns "" if the
+// changes by people. The sentence names every obstacle of the chosen node. Without a text if the
 // allowance did not suffice for all nodes.
-std::string FindRemedy(const RemedyInput& input, int cls, Allowance& allowance);
+scheduling::Remedy FindRemedy(const RemedyInput& input, int cls, Allowance& allowance);
 
 bool NodeHasProfile(const Problem& problem, int node, uint16_t slice);
 // The first dimension of which the node has too little free; -1 if none.

@@ -2,9 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
-#include "base/quantity.h"
 #include "base/text.h"
 #include "cluster/annotations.h"
 #include "scheduling/pod_names.h"
@@ -29,48 +30,20 @@ std::string SlotText(const Translation& t, const SlotInTheWay& slot) {
 
 }  // namespace
 
-std::string ProfileText(const std::string& resource) {
-  const std::string prefix(cluster::kMigResourcePrefix);
-  return resource.starts_with(prefix) ? resource.substr(prefix.size()) : resource;
-}
-
-std::string OfferedAs(const gpu::Model& model, const std::string& resource) {
-  const auto profile = model.FindProfile(ProfileText(resource));
-  return profile && model.Allows(*profile) ? model.profile(*profile).resource_name : "";
-}
-
-bool CanBeCutInto(const gpu::Model& model, const std::string& resource) {
-  const auto profile = model.FindProfile(resource);
-  return profile && model.Allows(*profile);
-}
-
-std::string SlicesText(const Translation& translation, const PodClass& cls) {
-  std::vector<std::string> parts;
+scheduling::SliceDemand DemandOf(const Translation& t, const PodClass& cls,
+                                 std::function<void(int64_t)> spend) {
+  scheduling::SliceDemand::Slices slices;
   for (const SliceCount& s : cls.slices) {
-    const std::string profile = ProfileText(translation.slice_names[s.slice]);
-    const int64_t count = s.count + s.beyond;
-    // Amounts above kPlenty are capped.
-    const std::string many = count < kPlenty ? std::to_string(count) : "more than 10^18";
-    parts.push_back(count == 1 ? profile : fmt::format("{} x {}", many, profile));
+    slices.emplace_back(t.slice_names[s.slice], s.count + s.beyond);
   }
-  return Join(parts, " and ");
-}
-
-std::string AmountText(cluster::ResourceId id, int64_t amount) {
-  if (amount > kPlenty / 2) {  // capped at kPlenty, and possibly reduced by what is free
-    return fmt::format("more than {} {}", id == cluster::kCpu ? "512Ti" : "512Pi",
-                       cluster::ResourceName(id));
+  int64_t most_gpus = 0;
+  for (const ProblemNode& node : t.problem.nodes) {
+    most_gpus = std::max<int64_t>(most_gpus, node.gpu_count);
   }
-  const Quantity quantity =
-      id == cluster::kCpu ? Quantity::FromMilli(amount) : Quantity::FromValue(amount);
-  return fmt::format("{} {}", quantity.ToBinaryString(), cluster::ResourceName(id));
+  return {std::move(slices), *t.catalogue, t.problem.models, most_gpus, std::move(spend)};
 }
 
-std::string InsufficientText(cluster::ResourceId id) {
-  return id == cluster::kPods ? "Too many pods" : "Insufficient " + cluster::ResourceName(id);
-}
-
-std::string_view UntoldPartitioning(const cluster::Node& node) {
+std::string_view UnreportedSharingMode(const cluster::Node& node) {
   if (cluster::IsManaged(node)) return "";
   const std::string_view chosen = cluster::RequestedSharingMode(node);
   return chosen == "mps" ? "mps" : chosen == "hybrid" ? "hybrid" : "";
@@ -119,7 +92,7 @@ std::string InTheWayText(const Translation& translation, const StagedResult& res
                                 holder.empty() ? "its unknown user" : scheduling::PodText(holder),
                                 SlotText(translation, slot)));
   }
-  if (place.short_of_resources) parts.emplace_back("other resources in use");
+  if (place.short_of_resources) parts.emplace_back("other pods");
   return parts.empty() ? "nothing" : Join(parts, ", ");
 }
 

@@ -16,7 +16,6 @@
 #include "planning/translation/checked_search.h"
 #include "planning/translation/live_filters.h"
 #include "scheduling/pod_state.h"
-#include "scheduling/several_shares.h"
 
 namespace nos::planning {
 namespace {
@@ -301,17 +300,10 @@ class Grower {
     }
     for (size_t i = 0; i < t.pending.size(); ++i) {
       if (t.class_of[i] >= 0) continue;
-      plan.left_out.push_back({static_cast<int>(i), WhyNobodyPlans(static_cast<int>(i)), -1});
+      plan.left_out.push_back(
+          {static_cast<int>(i), WhyNotPlanned(*t.pending[i], t.gang_of[i]), -1});
     }
     std::ranges::sort(plan.left_out, {}, &LeftOut::pod);
-  }
-
-  Reason WhyNobodyPlans(int pod) const {
-    const cluster::Pod& waiting = *world_.types.pending[pod];
-    const Gang* gang = world_.types.gang_of[pod];
-    const bool waits_for_gang = gang != nullptr && scheduling::IsSchedulable(waiting) &&
-                                !scheduling::AsksForSeveralShares(waiting);
-    return waits_for_gang ? WhyHopeless(*gang) : WhyNotPlanned(waiting);
   }
 
   const std::vector<NodePoolState>& pools_;

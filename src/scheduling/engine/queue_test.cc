@@ -175,7 +175,7 @@ TEST_F(QueueTest, UpdateOfTakenPodDoesNotReturnItTwice) {
 
 TEST_F(QueueTest, GatedPodIsNotReturned) {
   const auto pod = Waiting("p");
-  queue_.Set(pod, Verdict::Unresolvable("Gated", "gated"), now_);
+  queue_.Set(pod, Verdict::Unresolvable(codes::kSchedulingGated, "gated"), now_);
   EXPECT_EQ(queue_.gated(), 1U);
   EXPECT_EQ(Take(), "");
   queue_.WakeAll(now_);
@@ -193,7 +193,7 @@ TEST_F(QueueTest, RemoveClearsPodFromAllStates) {
   queue_.Failed(paused, now_);
   Take();
   queue_.Refused(asleep, {&picky_}, now_);
-  queue_.Set(Waiting("gated"), Verdict::Unresolvable("Gated", "gated"), now_);
+  queue_.Set(Waiting("gated"), Verdict::Unresolvable(codes::kSchedulingGated, "gated"), now_);
   EXPECT_EQ(queue_.All().size(), 5U);
   for (const char* name : {"ready", "asleep", "paused", "taken", "gated", "unknown"}) {
     queue_.Remove(std::string("x/") + name);

@@ -143,8 +143,7 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
   const size_t there = together.placed + together.waiting.size();
   ExplainInput next = input;
   if (there < together.least) {
-    next.gang = fmt::format("{}: {} of the {} pods that are placed together are there",
-                            together.name, there, together.least);
+    next.gang = GangIncomplete(together.name, there, together.least).message;
     return Explain(next);
   }
   const Trial trial = TryAll(input, together);
@@ -156,8 +155,8 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
   const auto& [first, diagnosis] = trial.refused.front();
   const cluster::Pod& refused = *first;
   const std::string why =
-      fmt::format("{}: {} of its pods find a node together, and {} must; {}: {}", together.name,
-                  found, together.least, refused.Key(), diagnosis.ToString());
+      fmt::format("{}; {}: {}", GangNotWhole(together.name, found, together.least).message,
+                  refused.Key(), diagnosis.ToString());
   Explanation explanation =
       Explain({FrameworkFor(refused, input, together), input.cutting, trial.beside, refused,
                input.preemption, why, true, input.reader});

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "cluster/cut.h"
-#include "scheduling/explain/steps.h"
 #include "scheduling/framework.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
-#include "scheduling/pod_state.h"
+#include "scheduling/remedies.h"
+#include "scheduling/steps.h"
 
 namespace nos::scheduling {
 namespace {
@@ -32,15 +32,6 @@ int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
     }
   }
   return most;
-}
-
-// Amount held by pods whose owners restart them on the node.
-int64_t LastinglyHeld(const NodeInfo& node, cluster::ResourceId resource) {
-  int64_t held = 0;
-  for (const auto& pod : node.pods) {
-    if (IsTiedToNode(*pod)) held += cluster::RequestsOf(*pod).Get(resource);
-  }
-  return held;
 }
 
 int64_t HeldByLesser(const cluster::Pod& pod, const NodeInfo& node, const std::string& resource) {
@@ -136,8 +127,9 @@ void Obstacles::Add(const Verdict& verdict, const NodeInfo& node) {
 
 void Obstacles::AddReason(const Reason& reason, const NodeInfo& node) {
   const auto shortfalls = Shortfalls(requests_, node.allocatable, node.requested);
-  const auto lack = std::ranges::find_if(
-      shortfalls, [&](const Shortfall& s) { return Message(s) == reason.message; });
+  const auto lack = std::ranges::find_if(shortfalls, [&](const Shortfall& s) {
+    return Insufficient(s.resource).message == reason.message;
+  });
   if (lack == shortfalls.end()) {
     nearest_.objections.push_back(reason);
   } else {

@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "scheduling/explain/obstacles.h"
 #include "scheduling/explain/room.h"
-#include "scheduling/explain/steps.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_names.h"
+#include "scheduling/steps.h"
 
 namespace nos::scheduling {
 namespace {
@@ -31,7 +31,7 @@ class Changes {
     out_ = left_.out;
     for (int round = 0; round < kMaxRounds && CarryOutNext(); ++round) Look();
     for (const Reason& reason : Unsolved()) {
-      Add({fmt::format("change what keeps it from node {}: {}", node, reason.message), false});
+      Add({fmt::format("change what excludes it from node {}: {}", node, reason.message), false});
       fails_ = true;
     }
     AddLacks();
@@ -111,13 +111,13 @@ class Changes {
     }
     const std::string& node = scene_.node;
     if (!held.empty()) {
-      Add({fmt::format("free {} on node {}", Join(held, " and "), node), false});
+      Add({FreeResources(held, node).text, false});
     }
     if (!missing.empty()) {
       Add({fmt::format("make room for {} on node {}", Join(missing, " and "), node), false});
     }
     if (left_.cut) {
-      Add({fmt::format("have {} cut on node {}", InstancesText(left_.cut->made), node)});
+      Add({fmt::format("create {} on node {}", InstancesText(left_.cut->made), node)});
     }
   }
 
@@ -144,106 +144,163 @@ std::optional<Changes> Lifted(const Liftable& liftable, const ExplainInput& inpu
                                                               : std::move(lifted);
 }
 
-std::string BiggerNode(const Nearest& nearest) {
-  std::vector<std::string> asked, there;
-  bool kept = false;
+Remedy LargerNode(const Nearest& nearest, const SliceDemand& demand) {
+  std::vector<TooMuch> others;
+  bool slices = false;
   for (const Lack& lack : nearest.lacks) {
     if (!lack.never) continue;
-    asked.push_back(AmountText(lack.resource, lack.asked));
-    there.push_back(AmountText(lack.resource, lack.most));
-    kept = kept || lack.kept > 0;
+    slices = slices || IsSlice(lack);
+    if (!IsSlice(lack)) others.push_back({lack.resource, lack.asked, lack.most, lack.kept > 0});
   }
-  return fmt::format("add a node with at least {}: {}, the nearest, has {} {}",
-                     Join(asked, " and "), nearest.node, Join(there, " and "),
-                     kept ? "beside its DaemonSet and static pods" : "in all");
+  if (!slices) return AddLargerNode(others, nearest.node);
+  Remedy remedy = demand.ForNoNode();
+  if (remedy.code != remedies::kAddNode) return remedy;
+  for (const TooMuch& lack : others) remedy.text += " and " + AmountText(lack.resource, lack.asked);
+  return remedy;
 }
 
-// For a pod that its own scheduler will place without help; "" for others.
-std::string NoneNeeded(const Explanation& why, const ExplainInput& input) {
-  const std::string& reader = input.reader;
+// For a pod that its own scheduler will place without help; without a text for others.
+Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
+  const auto none = [](std::string text) {
+    return Remedy{remedies::kNoneNeeded, "none needed: " + std::move(text)};
+  };
+  const auto pods = [&](const Room& room, std::string_view one, std::string_view several) {
+    return fmt::format("{} {}", NamesOf(room.pods, input.reader),
+                       room.pods.size() == 1 ? one : several);
+  };
   if (why.being_cut) {
-    return fmt::format(
-        "none needed: the agent of node {} is asked to cut {} for it; if that lasts, "
-        "look at the agent's pod there",
-        why.being_cut->node, InstancesText(why.being_cut->cut.made));
+    return none(
+        fmt::format("the agent of node {0} is creating {1} for it; if that lasts, inspect "
+                    "the agent's pod on node {0}",
+                    why.being_cut->node, InstancesText(why.being_cut->cut.made)));
   }
   if (why.place && input.pod.claims_devices) {  // served by another scheduler
-    return fmt::format(
-        "look at its resource claims, which are not simulated: without them it fits on node {} now",
-        why.place->node);
+    return {remedies::kInspectResourceClaims,
+            fmt::format("inspect its resource claims, which are not simulated: without them it "
+                        "fits on node {} now",
+                        why.place->node)};
+  }
+  if (why.place && why.place->cut.made.empty()) {
+    return none(fmt::format("it fits on node {} now", why.place->node));
   }
   if (why.place) {
-    return why.place->cut.made.empty()
-               ? fmt::format("none needed: it fits on node {} now", why.place->node)
-               : fmt::format("none needed: nos scheduler has {} cut on node {} for it",
-                             InstancesText(why.place->cut.made), why.place->node);
+    return none(fmt::format("nos scheduler has {} created on node {} for it",
+                            InstancesText(why.place->cut.made), why.place->node));
   }
   if (why.awaited) {
-    return fmt::format("none needed: it gets its room on node {} when {} {} ended",
-                       why.awaited->node, NamesOf(why.awaited->pods, reader),
-                       why.awaited->pods.size() == 1 ? "has" : "have");
+    return none(fmt::format("it fits on node {} when {} ended", why.awaited->node,
+                            pods(*why.awaited, "has", "have")));
   }
   if (!why.awaits_agent.empty()) {
-    return fmt::format(
-        "none needed: it gets its room on node {0} when the node's agent has told that the "
-        "instances of evicted pods are free; if that lasts, look at the agent's pod there",
-        why.awaits_agent);
+    return none(
+        fmt::format("it fits on node {0} when the node's agent has reported that the "
+                    "instances of evicted pods are free; if that lasts, inspect the "
+                    "agent's pod on node {0}",
+                    why.awaits_agent));
   }
-  if (!why.preemption) return "";
-  if (why.by_quota) {
-    return fmt::format("none needed: its quota makes room for it on node {}: {} {} evicted",
-                       why.preemption->node, NamesOf(why.preemption->pods, reader),
-                       why.preemption->pods.size() == 1 ? "is" : "are");
-  }
-  return fmt::format("none needed: its priority makes room on node {}, where {} {} evicted",
-                     why.preemption->node, NamesOf(why.preemption->pods, reader),
-                     why.preemption->pods.size() == 1 ? "is" : "are");
+  if (!why.preemption) return {};
+  return none(fmt::format("for its {}, {} evicted on node {}", why.by_quota ? "quota" : "priority",
+                          pods(*why.preemption, "is", "are"), why.preemption->node));
 }
 
-std::string WaitFor(const Explanation& why, const Room& room, const std::string& reader) {
-  std::string text =
-      fmt::format("wait for the end of {} on node {}", NamesOf(room.pods, reader), room.node);
+Remedy WaitFor(const Explanation& why, const Room& room, const std::string& reader) {
+  Remedy remedy = WaitForPods(NamesOf(room.pods, reader), room.node);
   if (!room.coming.empty()) {
-    text += fmt::format(", where {} {} first", NamesOf(room.coming, reader),
-                        room.coming.size() == 1 ? "goes" : "go");
+    remedy.text += fmt::format(", where {} {} first", NamesOf(room.coming, reader),
+                               room.coming.size() == 1 ? "goes" : "go");
   }
   if (room.ending && room.coming.empty()) {
-    return text + (room.pods.size() == 1 ? ", which is ending" : ", which are ending");
+    remedy.text += room.pods.size() == 1 ? ", which is ending" : ", which are ending";
+  } else if (why.priority_helps) {
+    remedy.text += fmt::format(", or give it a priority above {}", room.priority);
   }
-  if (why.priority_helps) text += fmt::format(", or give it a priority above {}", room.priority);
-  return text;
+  return remedy;
 }
 
 // The same pre-filter refused all nodes, so there is no nearest node.
-std::string RemedyForAll(const Explanation& why, const ExplainInput& input) {
-  if (why.diagnosis.entries.empty()) return "change what keeps it from all nodes";
-  const Diagnosis::Entry& entry = why.diagnosis.entries.front();
-  const std::string step = StepForAll({entry.code, entry.message}, input.pod, input.snapshot);
-  return step.empty() ? "change what keeps it from all nodes: " + entry.message : step;
+Remedy RemedyForAll(const Explanation& why, const ExplainInput& input) {
+  const Diagnosis::Entry* entry =
+      why.diagnosis.entries.empty() ? nullptr : &why.diagnosis.entries.front();
+  std::string step =
+      entry == nullptr ? "" : StepForAll({entry->code, entry->message}, input.pod, input.snapshot);
+  if (step.empty()) step = "change what excludes it from all nodes";
+  return {remedies::kLiftConstraints, std::move(step)};
+}
+
+// More than any node has, whatever its hardware.
+std::optional<Remedy> ForImpossible(const SliceDemand& demand, const ExplainInput& input) {
+  if (auto impossible = demand.Impossible()) return impossible;
+  const cluster::ResourceVector requests = cluster::RequestsOf(input.pod);
+  for (const auto& [id, amount] : requests.entries()) {
+    auto less = RequestLess(cluster::ResourceName(id), amount);
+    if (!less) continue;
+    for (size_t i = 0; i < input.snapshot.size() && less; ++i) {
+      if (input.snapshot.node(i).allocatable.Get(id) >= amount) less.reset();
+    }
+    if (less) return less;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
-std::string RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input) {
-  if (!why.gate.empty()) return "lift what it waits for before it is queued: " + why.gate;
-  if (!why.gang.empty() && !why.beside) return "complete its group: " + why.gang;
-  if (!why.for_quota.empty() && !why.preemption) return why.for_quota;
-  if (std::string none = NoneNeeded(why, input); !none.empty()) return none;
-  if (why.diagnosis.nodes == 0) return "add a node: the cluster has none";
+SliceDemand DemandOf(const ExplainInput& input) {
+  SliceDemand::Slices slices;
+  std::set<const gpu::Model*> models;
+  size_t most_gpus = 0;
+  const cluster::ResourceVector requests = cluster::RequestsOf(input.pod);
+  for (const auto& [id, amount] : requests.entries()) {
+    bool is_slice = cluster::IsSliceResource(id), advertised = false;
+    for (size_t i = 0; i < input.snapshot.size(); ++i) {
+      const cluster::NodeInfo& node = input.snapshot.node(i);
+      is_slice = is_slice || cluster::IsCutOn(node, id);
+      // Another component may have partitioned GPUs that the catalogue does not know.
+      advertised = advertised || node.allocatable.Get(id) >= amount;
+    }
+    if (is_slice && !advertised && amount > 0)
+      slices.emplace_back(cluster::ResourceName(id), amount);
+  }
+  for (size_t i = 0; i < input.snapshot.size() && !slices.empty(); ++i) {
+    const auto& gpus = input.snapshot.node(i).gpus.gpus;
+    most_gpus = std::max(most_gpus, gpus.size());
+    for (const cluster::Gpu& gpu : gpus) {
+      for (const gpu::Model* model : {gpu.model, gpu.other}) {
+        if (model != nullptr) models.insert(model);
+      }
+    }
+  }
+  return SliceDemand(std::move(slices), input.snapshot.catalogue(), {models.begin(), models.end()},
+                     static_cast<int64_t>(most_gpus));
+}
+
+Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input) {
+  if (!why.gate.empty()) {
+    return {remedies::kLiftGate, "resolve what keeps it from the queue: " + why.gate};
+  }
+  if (!why.gang.empty() && !why.beside) return CompleteGang(why.gang);
+  const SliceDemand demand = DemandOf(input);
+  if (!why.place && !why.being_cut) {
+    if (auto impossible = ForImpossible(demand, input)) return *std::move(impossible);
+  }
+  if (!why.for_quota.empty() && !why.preemption) return {remedies::kRaiseQuota, why.for_quota};
+  if (Remedy none = NoneNeeded(why, input); !none.text.empty()) return none;
+  if (why.diagnosis.nodes == 0) return {remedies::kAddNode, "add a node: the cluster has none"};
   if (!why.nearest) return RemedyForAll(why, input);
   const Nearest& nearest = *why.nearest;
   if (nearest.cut && nearest.objections.empty() && std::ranges::all_of(nearest.lacks, IsSlice)) {
-    return Changes(nearest.node, input).Text() +
-           ": the partitioner does so, or nos scheduler if the pod names it";
+    return {remedies::kPartitionGpus,
+            Changes(nearest.node, input).Text() +
+                ": the partitioner does so, or nos scheduler if the pod names it"};
   }
   const std::optional<Changes> lifted = Lifted(liftable, input);
   const size_t lifts = lifted ? lifted->Count() : SIZE_MAX;
   if (why.in_the_way && why.in_the_way->pods.size() <= lifts) {
     return WaitFor(why, *why.in_the_way, input.reader);
   }
-  if (lifted) return lifted->Text() + lifted->Outcome();
-  if (std::ranges::any_of(nearest.lacks, &Lack::never)) return BiggerNode(nearest);
-  return Changes(nearest.node, input).Text();
+  if (lifted) return {remedies::kLiftConstraints, lifted->Text() + lifted->Outcome()};
+  if (std::ranges::any_of(nearest.lacks, &Lack::never)) return LargerNode(nearest, demand);
+  return {nearest.objections.empty() ? remedies::kFreeResources : remedies::kLiftConstraints,
+          Changes(nearest.node, input).Text()};
 }
 
 }  // namespace nos::scheduling

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "scheduling/explain.h"
+#include "scheduling/remedies.h"
 
 namespace nos::scheduling {
 
@@ -14,6 +14,9 @@ struct Liftable {
   std::optional<Explanation::Nearest> plain, by_priority;
 };
 
-std::string RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input);
+// The slices that the pod requests, and the GPU models that the cluster has or the catalogue knows.
+SliceDemand DemandOf(const ExplainInput& input);
+
+Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input);
 
 }  // namespace nos::scheduling

@@ -5,6 +5,7 @@
 #include "scheduling/configuration.h"
 #include "scheduling/explain.h"
 #include "scheduling/framework.h"
+#include "scheduling/remedies.h"
 #include "scheduling/testing/build.h"
 
 namespace nos::scheduling {
@@ -91,12 +92,13 @@ TEST(ExplainRemedyTest, SimulatesLabelBeforeSuggestingIt) {
   pod.meta.labels = {{"app", "t"}};
   pod.node_affinity.emplace().required.emplace().push_back({{{"zone", "In", {"a", "b"}}}, {}});
   EXPECT_EQ(Remedy({NodeOf("n0", {{"cpu", "4"}}), full}, {guard}, pod),
-            "label node n0 with zone=a, as its node affinity asks, or relax that, and "
+            "label node n0 with zone=a, which its node affinity requires, or relax that, and "
             "wait for the end of x/guard, whose anti-affinity rules it out in the same "
             "zone (node n0)")
       << "the DaemonSet would restart its pod";
-  EXPECT_EQ(Remedy({NodeOf("n0", {{"cpu", "4"}})}, {}, pod),
-            "label node n0 with zone=a, as its node affinity asks, or relax that: it has room");
+  EXPECT_EQ(
+      Remedy({NodeOf("n0", {{"cpu", "4"}})}, {}, pod),
+      "label node n0 with zone=a, which its node affinity requires, or relax that: it has room");
 }
 
 TEST(ExplainRemedyTest, SuggestsNoLabelWhenAffinityNamesOtherNode) {
@@ -122,8 +124,8 @@ TEST(ExplainRemedyTest, EvictsNothingWhileAgentHasYetToReportFreeInstances) {
   const auto why =
       Why({gpu("a"), gpu("b")}, {Running("low", "b", {{"nvidia.com/mig-4g.20gb", "1"}}, 1)}, pod);
   EXPECT_FALSE(why.preemption);
-  EXPECT_THAT(why.remedy, HasSubstr("none needed: it gets its room on node a when the node's agent "
-                                    "has told"));
+  EXPECT_EQ(why.remedy_code, remedies::kNoneNeeded);
+  EXPECT_EQ(why.awaits_agent, "a");
 }
 
 TEST(ExplainRemedyTest, ResourceClaimsDoNotGatePodsOfOtherSchedulers) {
@@ -132,9 +134,7 @@ TEST(ExplainRemedyTest, ResourceClaimsDoNotGatePodsOfOtherSchedulers) {
   const auto theirs = DefaultConfiguration({.simulates = true});
   const auto why = Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod, *theirs.profiles.front().framework);
   EXPECT_EQ(why.gate, "");
-  EXPECT_EQ(why.remedy,
-            "look at its resource claims, which are not simulated: without them it fits on node n "
-            "now");
+  EXPECT_EQ(why.remedy_code, remedies::kInspectResourceClaims);
   EXPECT_NE(Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod).gate, "");
 }
 
@@ -175,13 +175,13 @@ TEST_F(ExplainQuotaTest, NamesPodsEvictedForQuota) {
   const auto low = std::make_shared<const Pod>(Running("low", "n", {{"cpu", "4"}}, 0));
   reclaim_ = [&] { return Preemption{"n", {low}, 0}; };
   const Explanation why = WhyQuota(Waiting({{"cpu", "4"}}, 0));
-  EXPECT_EQ(why.remedy, "none needed: its quota makes room for it on node n: x/low is evicted");
+  EXPECT_EQ(why.remedy, "none needed: for its quota, x/low is evicted on node n");
 }
 
 TEST_F(ExplainQuotaTest, MentionsMissingCapacityBesideQuota) {
   const Explanation why = WhyQuota(Waiting({{"cpu", "6"}}, 0));
   EXPECT_NE(why.quota, "");
-  EXPECT_THAT(why.remedy, HasSubstr("raise max of cpu"));
+  EXPECT_EQ(why.remedy_code, remedies::kRaiseQuota);
   EXPECT_THAT(why.remedy, HasSubstr("even then no node has room for it now"));
 }
 

@@ -1,4 +1,4 @@
-#include "scheduling/explain/steps.h"
+#include "scheduling/steps.h"
 
 #include <fmt/core.h>
 
@@ -41,16 +41,16 @@ struct NodeState {
   bool opens, out;  // out: the node cannot run pods
 };
 constexpr std::array kNodeStates = {
-    NodeState{"node.kubernetes.io/not-ready", "node {} is not ready: look at its kubelet", false,
+    NodeState{"node.kubernetes.io/not-ready", "node {} is not ready: inspect its kubelet", false,
               true},
-    NodeState{"node.kubernetes.io/unreachable", "node {} is not ready: look at its kubelet", false,
+    NodeState{"node.kubernetes.io/unreachable", "node {} is not ready: inspect its kubelet", false,
               true},
     NodeState{"node.kubernetes.io/network-unavailable",
-              "node {} has no network: look at its network plugin", false, true},
+              "node {} has no network: inspect its network plugin", false, true},
     NodeState{"node.kubernetes.io/out-of-service",
               "node {} is out of service: bring it back, and remove the taint", false, true},
     NodeState{"node.cloudprovider.kubernetes.io/uninitialized",
-              "node {} is not initialised: look at the cloud controller manager", false, true},
+              "node {} is not initialised: inspect the cloud controller manager", false, true},
     NodeState{"node.cloudprovider.kubernetes.io/shutdown", "node {} is shut down: start it", false,
               true},
     NodeState{"node.kubernetes.io/memory-pressure", "relieve node {}, which is short of memory",
@@ -163,10 +163,11 @@ std::vector<Step> TaintSteps(const Scene& scene, const cluster::Node& node) {
 
 Step CutStep(const cluster::Node& node) {
   const std::string plan = cluster::SpecPlan(node);
-  return {fmt::format("the agent of node {} has a plan to carry out{}; if that lasts, look at the "
-                      "agent's pod there",
-                      node.meta.name, plan.empty() ? "" : fmt::format(" (plan {})", plan)),
-          false};
+  return {
+      fmt::format("wait until the agent of node {0} has carried out its plan{1}; if that lasts, "
+                  "inspect the agent's pod on node {0}",
+                  node.meta.name, plan.empty() ? "" : fmt::format(" (plan {})", plan)),
+      false};
 }
 
 bool InSameDomain(const cluster::Node& a, const cluster::Node& b, const std::string& key) {
@@ -261,12 +262,12 @@ Step AffinityStep(const Scene& scene, const NodeInfo& node) {
     labels[key] = domain.empty() ? scene.node : domain;
   }
   if (!unlabelled.empty()) {
-    return {fmt::format("label node {} with {}, by which its affinity goes", scene.node,
+    return {fmt::format("label node {} with {}, which its pod affinity requires", scene.node,
                         Listed(unlabelled)),
             true, Labelling(std::move(labels))};
   }
-  return {fmt::format("run what its pod affinity asks for in the same {} as node {}", Listed(keys),
-                      scene.node),
+  return {fmt::format("run a pod that its pod affinity requires in the same {} as node {}",
+                      Listed(keys), scene.node),
           true, [](Scene& there) { there.pod.pod_affinity.required.clear(); }};
 }
 
@@ -303,8 +304,8 @@ Step RequiredAffinityStep(const Scene& scene, const cluster::Node& node) {
     return {fmt::format("relax its node affinity, which rules out node {}", scene.node), true,
             [](Scene& relaxed) { relaxed.pod.node_affinity = {}; }};
   }
-  return {fmt::format("label node {} with {}, as its node affinity asks, or relax that", scene.node,
-                      Listed(Named(*fewest))),
+  return {fmt::format("label node {} with {}, which its node affinity requires, or relax that",
+                      scene.node, Listed(Named(*fewest))),
           true, Labelling(*std::move(fewest))};
 }
 
@@ -316,8 +317,8 @@ Step NodeAffinityStep(const Scene& scene, const cluster::Node& node) {
     labels[key] = value;
   }
   if (labels.empty()) return RequiredAffinityStep(scene, node);
-  return {fmt::format("label node {} with {}, or have the pod not select that", node.meta.name,
-                      Listed(Named(labels))),
+  return {fmt::format("label node {} with {}, or remove that from its node selector",
+                      node.meta.name, Listed(Named(labels))),
           true, Labelling(std::move(labels))};
 }
 
@@ -361,7 +362,7 @@ Step TopologyLabelStep(const Scene& scene, const cluster::Node& node) {
   const std::set<std::string> keys = SpreadKeys(scene.pod, &node);
   cluster::StringMap labels;
   for (const std::string& key : keys) labels[key] = scene.node;
-  return {fmt::format("label node {} with {}, over which the pod is spread", scene.node,
+  return {fmt::format("label node {} with {}, which its topology spread requires", scene.node,
                       keys.empty() ? "the topology key" : Listed(keys)),
           true, Labelling(std::move(labels))};
 }
@@ -369,20 +370,20 @@ Step TopologyLabelStep(const Scene& scene, const cluster::Node& node) {
 // An empty text: the reason is not about placement.
 Step PlacementStep(const Reason& reason, const Scene& scene, const NodeInfo& node) {
   const std::string& code = reason.code;
-  if (code == "NodeUnschedulable") return Uncordon(*node.node);
-  if (code == "PodAffinityMismatch") return AffinityStep(scene, node);
-  if (code == "PodAntiAffinity") return AntiAffinityStep(scene, node);
-  if (code == "ExistingPodsAntiAffinity") return RepelledStep(scene, node);
-  if (code == "NodeAffinityMismatch") return NodeAffinityStep(scene, *node.node);
-  if (code == "AddedAffinityMismatch") {
+  if (code == codes::kNodeUnschedulable) return Uncordon(*node.node);
+  if (code == codes::kPodAffinityMismatch) return AffinityStep(scene, node);
+  if (code == codes::kPodAntiAffinity) return AntiAffinityStep(scene, node);
+  if (code == codes::kExistingPodsAntiAffinity) return RepelledStep(scene, node);
+  if (code == codes::kNodeAffinityMismatch) return NodeAffinityStep(scene, *node.node);
+  if (code == codes::kAddedAffinityMismatch) {
     return {
         fmt::format("label node {} as addedAffinity in its scheduler's configuration asks, or "
                     "change that",
                     scene.node)};
   }
-  if (code == "TopologySpread") return {SpreadStep(scene.pod, *node.node)};
-  if (code == "TopologyLabelMissing") return TopologyLabelStep(scene, *node.node);
-  if (code == "PortTaken") return PortStep(scene, node);
+  if (code == codes::kTopologySpread) return {SpreadStep(scene.pod, *node.node)};
+  if (code == codes::kTopologyLabelMissing) return TopologyLabelStep(scene, *node.node);
+  if (code == codes::kPortTaken) return PortStep(scene, node);
   return {};
 }
 
@@ -390,30 +391,30 @@ Step PlacementStep(const Reason& reason, const Scene& scene, const NodeInfo& nod
 
 std::vector<Step> StepsFor(const Reason& reason, const Scene& scene) {
   const NodeInfo& node = *scene.snapshot.Find(scene.node);
-  if (reason.code == "Tainted") return TaintSteps(scene, *node.node);
-  if (reason.code == "GpusBeingCut") return {CutStep(*node.node)};
+  if (reason.code == codes::kTainted) return TaintSteps(scene, *node.node);
+  if (reason.code == codes::kGpusBeingPartitioned) return {CutStep(*node.node)};
   if (Step step = PlacementStep(reason, scene, node); !step.text.empty()) return {step};
   std::string text = VolumeStep(reason, scene.pod, node, scene.snapshot);
   if (text.empty()) text = StepForAll(reason, scene.pod, scene.snapshot);
   if (!text.empty()) return {{text}};
-  return {{fmt::format("change what keeps it from node {}: {}", scene.node, reason.message)}};
+  return {{fmt::format("change what excludes it from node {}: {}", scene.node, reason.message)}};
 }
 
 std::string StepForAll(const Reason& reason, const Pod& pod, const ClusterSnapshot& snapshot) {
   const std::string& code = reason.code;
-  if (code == "ClaimUnbound") return UnboundStep(pod, snapshot.around());
-  if (code == "ClaimNotFound") return "create its PersistentVolumeClaim: " + reason.message;
-  if (code == "ClaimLost" || code == "ClaimDeleted" || code == "ClaimOfAnother") {
+  if (code == codes::kClaimUnbound) return UnboundStep(pod, snapshot.around());
+  if (code == codes::kClaimNotFound) return "create its PersistentVolumeClaim: " + reason.message;
+  if (code == codes::kClaimLost || code == codes::kClaimDeleted || code == codes::kClaimOfAnother) {
     return "replace its PersistentVolumeClaim: " + reason.message;
   }
-  if (code == "StorageClassNotFound") {
+  if (code == codes::kStorageClassNotFound) {
     return "create the StorageClass of its claim, or name another: " + reason.message;
   }
-  if (code == "ResourceClaims") {
+  if (code == codes::kResourceClaims) {
     return "leave the pod to a scheduler that allocates resource claims: set spec.schedulerName: "
            "default-scheduler";
   }
-  if (code == "NodeAffinityMismatch") return "correct its node affinity: " + reason.message;
+  if (code == codes::kNodeAffinityMismatch) return "correct its node affinity: " + reason.message;
   return "";
 }
 

@@ -49,13 +49,13 @@ std::string LackText(const Lack& lack) {
   };
   return fmt::format("{}: asks for {}, {} of {} free{}", lack.resource, amount(lack.asked),
                      amount(std::max<int64_t>(lack.free, 0)), amount(lack.allocatable),
-                     lack.never ? "; it can never have that" : "");
+                     lack.never ? "; more than the node ever has" : "");
 }
 
 std::string CutText(const Cut& cut) {
   std::string text = InstancesText(cut.made);
   if (!cut.destroyed.empty()) {
-    text += "; free instances give way: " + InstancesText(cut.destroyed);
+    text += "; free instances to destroy: " + InstancesText(cut.destroyed);
   }
   return text;
 }
@@ -75,11 +75,11 @@ std::string Headline(const Explanation& why) {
   if (!why.gate.empty()) return fmt::format("{} is not queued yet: {}", why.pod, why.gate);
   if (!why.gang.empty()) return why.pod + " waits for others";
   if (why.being_cut) {
-    return fmt::format("{} waits for GPUs of node {} to be cut for it", why.pod,
+    return fmt::format("{} waits for GPUs of node {} to be partitioned for it", why.pod,
                        why.being_cut->node);
   }
   if (why.awaited || !why.awaits_agent.empty()) {
-    return fmt::format("{} waits for the room that is made for it on node {}", why.pod,
+    return fmt::format("{} waits for capacity that is being freed for it on node {}", why.pod,
                        why.awaited ? why.awaited->node : why.awaits_agent);
   }
   if (!why.quota.empty()) return why.pod + " waits for its quota";
@@ -87,8 +87,9 @@ std::string Headline(const Explanation& why) {
     return fmt::format("{} waits: {}/{} nodes are available", why.pod, why.diagnosis.feasible,
                        why.diagnosis.nodes);
   }
-  return fmt::format("{} fits on node {}{}", why.pod, why.place->node,
-                     why.place->cut.made.empty() ? " as it is" : ", whose GPUs are cut for it");
+  return fmt::format(
+      "{} fits on node {}{}", why.pod, why.place->node,
+      why.place->cut.made.empty() ? " as it is" : ", whose GPUs are partitioned for it");
 }
 
 Json InstancesJson(const std::vector<Instance>& instances) {
@@ -130,10 +131,6 @@ Json NearestJson(const Explanation::Nearest& nearest) {
 
 }  // namespace
 
-std::string AmountText(const std::string& resource, int64_t amount) {
-  return fmt::format("{} {}", QuantityOf(resource, amount).ToBinaryString(), resource);
-}
-
 std::string InstancesText(const std::vector<Instance>& instances) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < instances.size(); ++i) {
@@ -151,10 +148,11 @@ std::string ToText(const Explanation& why, size_t width) {
   };
   if (!why.gang.empty()) add("group", why.gang);
   if (!why.quota.empty()) add("quota", why.quota);
+  if (why.impossible) add("all nodes", why.impossible->message);
   if (why.place) {
-    if (!why.place->cut.made.empty()) add("to be cut", CutText(why.place->cut));
+    if (!why.place->cut.made.empty()) add("to create", CutText(why.place->cut));
   } else if (why.being_cut) {
-    add("being cut", InstancesText(why.being_cut->cut.made));
+    add("creating", InstancesText(why.being_cut->cut.made));
   } else {
     for (const Diagnosis::Entry& entry : why.diagnosis.entries) {
       add(why.diagnosis.asked ? fmt::format("{} of {}", entry.nodes, why.diagnosis.nodes)
@@ -166,14 +164,14 @@ std::string ToText(const Explanation& why, size_t width) {
     add("nearest", "node " + why.nearest->node);
     for (const Lack& lack : why.nearest->lacks) add("  lacks", LackText(lack));
     for (const Reason& reason : why.nearest->objections) add("  objects", reason.message);
-    if (why.nearest->cut) add("  to be cut", CutText(*why.nearest->cut));
+    if (why.nearest->cut) add("  to create", CutText(*why.nearest->cut));
   }
   if (why.awaited) add("ending", RoomText(*why.awaited));
   if (why.preemption) add("evicted", RoomText(*why.preemption));
   if (why.in_the_way && !why.preemption) add("in the way", RoomText(*why.in_the_way));
   if (why.in_the_way && !why.preemption) {
     add("priority", why.no_preemption.empty()
-                        ? fmt::format("its own is {}: nobody is evicted for it", why.priority)
+                        ? fmt::format("{}: no pod is evicted for it", why.priority)
                         : why.no_preemption);
   }
   add("remedy", why.remedy);
@@ -182,6 +180,10 @@ std::string ToText(const Explanation& why, size_t width) {
 
 Json ToJson(const Explanation& why) {
   JsonArray reasons;
+  if (why.impossible) {
+    reasons.push_back(JsonObject{
+        {"code", why.impossible->code}, {"message", why.impossible->message}, {"nodes", 0}});
+  }
   for (const Diagnosis::Entry& entry : why.diagnosis.entries) {
     reasons.push_back(
         JsonObject{{"code", entry.code}, {"message", entry.message}, {"nodes", entry.nodes}});
@@ -208,6 +210,7 @@ Json ToJson(const Explanation& why) {
   if (!why.no_preemption.empty()) out["mayNotPreempt"] = why.no_preemption;
   if (why.in_the_way) out["inTheWay"] = RoomJson(*why.in_the_way);
   out["remedy"] = why.remedy;
+  out["remedyCode"] = why.remedy_code;
   return out;
 }
 

@@ -82,29 +82,29 @@ std::string VolumeStep(const Reason& reason, const Pod& pod, const NodeInfo& nod
     const auto names = BoundVolumes(pod, *node.node, snapshot.around(), missing);
     return names.empty() ? std::string("the volume") : "PersistentVolume " + Listed(names);
   };
-  if (reason.code == "NoVolumeToBind") {
+  if (reason.code == codes::kNoVolumeToBind) {
     return fmt::format("make a volume available to it that node {} can reach", name);
   }
-  if (reason.code == "NotEnoughStorage") {
+  if (reason.code == codes::kNotEnoughStorage) {
     return fmt::format("free storage of its class that node {} can reach", name);
   }
-  if (reason.code == "VolumeOutOfReach") {
+  if (reason.code == codes::kVolumeOutOfReach) {
     return fmt::format("replace {}, which node {} cannot reach", bound(false), name);
   }
-  if (reason.code == "VolumeNotFound") {
+  if (reason.code == codes::kVolumeNotFound) {
     return fmt::format("restore {}, to which its claim is bound, or replace the claim",
                        bound(true));
   }
-  if (reason.code == "VolumeZoneConflict") {
+  if (reason.code == codes::kVolumeZoneConflict) {
     return fmt::format("replace its volume by one in the zone of node {}", name);
   }
-  if (reason.code == "TooManyVolumes") {
+  if (reason.code == codes::kTooManyVolumes) {
     return fmt::format("detach volumes from node {}, which holds as many as it can", name);
   }
-  if (reason.code == "DiskConflict") {
+  if (reason.code == codes::kDiskConflict) {
     return fmt::format("wait for the end of the pods that use its disk on node {}", name);
   }
-  if (reason.code == "ReadWriteOncePodConflict") return ExclusiveClaimStep(pod, snapshot);
+  if (reason.code == codes::kReadWriteOncePodConflict) return ExclusiveClaimStep(pod, snapshot);
   return "";
 }
 

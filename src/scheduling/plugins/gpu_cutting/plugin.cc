@@ -52,11 +52,12 @@ bool HeldGpus(const cluster::Pod& pod) { return !InstancesOf(pod).entries().empt
 
 Verdict Refusal(const cluster::ResourceVector& instances, const cluster::NodeInfo& node) {
   if (!cluster::MayBeCut(node)) {
-    return Verdict::Unschedulable("GpusBeingCut", "node(s) had GPUs that are being cut");
+    return Verdict::Unschedulable(codes::kGpusBeingPartitioned,
+                                  "node(s) had GPUs that are being partitioned");
   }
   Verdict verdict = Verdict::Unschedulable("", "");
   for (const Shortfall& lack : Shortfalls(instances, node.allocatable, node.requested)) {
-    verdict.more.push_back({"InsufficientResource", Message(lack)});
+    verdict.more.push_back(Insufficient(lack.resource));
   }
   std::ranges::sort(verdict.more, {}, &Reason::message);
   verdict.code = verdict.more.front().code;
@@ -102,7 +103,7 @@ Verdict GpuCutting::Filter(const CycleState& state, const cluster::Pod& pod,
                            const cluster::NodeInfo& node) const {
   if (!node.gpus.managed) return Verdict::Fits();
   if (AsksForSeveralShares(pod)) {
-    return Verdict::Unresolvable("SeveralShares", std::string(kSeveralShares));
+    return Verdict::Unresolvable(SeveralShares());
   }
   const auto* left = state.Get<Asked>();
   std::optional<Asked> computed;

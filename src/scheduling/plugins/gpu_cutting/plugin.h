@@ -3,8 +3,8 @@
 //
 // For schedulers that have GPUs partitioned for the pods they place (controllers/scheduler/cuts.h).
 // Replaces NodeResourcesFit, which leaves these resources of such nodes to this plugin. Codes:
-// "InsufficientResource", and "GpusBeingCut" while a plan of another component is in progress on
-// the node.
+// "InsufficientResource", and "GpusBeingPartitioned" while a plan of another component is in
+// progress on the node.
 #pragma once
 
 #include <string>

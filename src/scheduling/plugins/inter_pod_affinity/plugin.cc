@@ -184,14 +184,15 @@ Verdict InterPodAffinity::Filter(const CycleState& state, const Pod&, const Node
   const auto* left = state.Get<FilterState>();
   if (left == nullptr) return Verdict::Fits();
   if (!IsNear(*left, *node.node)) {
-    return Verdict::Unresolvable("PodAffinityMismatch", "node(s) didn't match pod affinity rules");
+    return Verdict::Unresolvable(codes::kPodAffinityMismatch,
+                                 "node(s) didn't match pod affinity rules");
   }
   if (left->counts->far.AnyPositive(*node.node)) {
-    return Verdict::Unschedulable("PodAntiAffinity",
+    return Verdict::Unschedulable(codes::kPodAntiAffinity,
                                   "node(s) didn't match pod anti-affinity rules");
   }
   if (left->counts->repelled.AnyPositive(*node.node)) {
-    return Verdict::Unschedulable("ExistingPodsAntiAffinity",
+    return Verdict::Unschedulable(codes::kExistingPodsAntiAffinity,
                                   "node(s) didn't satisfy existing pods anti-affinity rules");
   }
   return Verdict::Fits();

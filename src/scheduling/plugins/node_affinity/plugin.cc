@@ -14,7 +14,7 @@ const Terms* RequiredTerms(const cluster::Pod& pod) {
 }
 
 Verdict Mismatch() {
-  return Verdict::Unresolvable("NodeAffinityMismatch",
+  return Verdict::Unresolvable(codes::kNodeAffinityMismatch,
                                "node(s) didn't match Pod's node affinity/selector");
 }
 
@@ -72,11 +72,12 @@ PreFilterPlugin::Outcome NodeAffinity::PreFilter(const cluster::Pod& pod,
     names.merge(*named);
   }
   if (names.empty()) {
-    outcome.verdict = Verdict::Unresolvable("NodeAffinityMismatch", "pod affinity terms conflict");
+    outcome.verdict =
+        Verdict::Unresolvable(codes::kNodeAffinityMismatch, "pod affinity terms conflict");
     return outcome;
   }
   outcome.nodes = std::move(names);
-  outcome.elsewhere = Verdict::Unresolvable("NodeAffinityMismatch",
+  outcome.elsewhere = Verdict::Unresolvable(codes::kNodeAffinityMismatch,
                                             "node(s) didn't satisfy plugin(s) [NodeAffinity]");
   return outcome;
 }
@@ -84,7 +85,7 @@ PreFilterPlugin::Outcome NodeAffinity::PreFilter(const cluster::Pod& pod,
 Verdict NodeAffinity::Filter(const CycleState&, const cluster::Pod& pod,
                              const cluster::NodeInfo& node) const {
   if (!Adds(*node.node)) {
-    return Verdict::Unresolvable("AddedAffinityMismatch",
+    return Verdict::Unresolvable(codes::kAddedAffinityMismatch,
                                  "node(s) didn't match scheduler-enforced node affinity");
   }
   return cluster::SelectsNode(pod, *node.node) ? Verdict::Fits() : Mismatch();

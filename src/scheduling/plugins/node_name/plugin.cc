@@ -4,7 +4,8 @@ namespace nos::scheduling {
 namespace {
 
 Verdict Mismatch() {
-  return Verdict::Unresolvable("NodeNameMismatch", "node(s) didn't match the requested node name");
+  return Verdict::Unresolvable(codes::kNodeNameMismatch,
+                               "node(s) didn't match the requested node name");
 }
 
 }  // namespace

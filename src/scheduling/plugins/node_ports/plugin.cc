@@ -36,7 +36,7 @@ Verdict NodePorts::Filter(const CycleState& state, const cluster::Pod& pod,
   const bool taken = wanted != nullptr ? cluster::AnyIsTaken(wanted->ports, node.ports)
                                        : cluster::AnyIsTaken(cluster::HostPortsOf(pod), node.ports);
   if (!taken) return Verdict::Fits();
-  return Verdict::Unschedulable("PortTaken",
+  return Verdict::Unschedulable(codes::kPortTaken,
                                 "node(s) didn't have free ports for the requested pod ports");
 }
 

@@ -50,9 +50,4 @@ bool Fits(const ResourceVector& requests, const ResourceVector& allocatable,
   });
 }
 
-std::string Message(const Shortfall& shortfall) {
-  if (shortfall.resource == cluster::kPods) return "Too many pods";
-  return "Insufficient " + cluster::ResourceName(shortfall.resource);
-}
-
 }  // namespace nos::scheduling

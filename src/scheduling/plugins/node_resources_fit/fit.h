@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "cluster/resources.h"
@@ -40,8 +39,5 @@ std::vector<Shortfall> Shortfalls(const cluster::ResourceVector& requests,
 // True if there is no shortfall. Does not allocate memory.
 bool Fits(const cluster::ResourceVector& requests, const cluster::ResourceVector& allocatable,
           const cluster::ResourceVector& used, Mig mig = Mig::kCount);
-
-// Text in kube-scheduler's words: "Insufficient cpu", "Too many pods".
-std::string Message(const Shortfall& shortfall);
 
 }  // namespace nos::scheduling

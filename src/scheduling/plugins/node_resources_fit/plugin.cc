@@ -29,10 +29,9 @@ bool KeptForMig(const Shortfall& shortfall, const cluster::NodeInfo& node) {
 }
 
 Reason ReasonOf(const Shortfall& shortfall, const cluster::NodeInfo& node) {
-  const bool pods = shortfall.resource == cluster::kPods;
-  std::string message = Message(shortfall);
-  if (KeptForMig(shortfall, node)) message += " beside GPUs that may be cut for MIG";
-  return {pods ? "TooManyPods" : "InsufficientResource", std::move(message)};
+  Reason reason = Insufficient(shortfall.resource);
+  if (KeptForMig(shortfall, node)) reason.message += " beside GPUs that may be partitioned for MIG";
+  return reason;
 }
 
 bool AsksForGpus(const ResourceVector& requests) {
@@ -125,7 +124,7 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
     std::vector<std::string> names;
     if (shortfall.resource == cluster::kUnknownResource) names = UnknownThatCount(pod);
     for (const std::string& name : names) {
-      verdict.more.push_back({"InsufficientResource", "Insufficient " + name});
+      verdict.more.push_back({codes::kInsufficientResource, "Insufficient " + name});
     }
     if (names.empty()) verdict.more.push_back(ReasonOf(shortfall, node));
     if (shortfall.hopeless) verdict.kind = Verdict::Kind::kUnresolvable;

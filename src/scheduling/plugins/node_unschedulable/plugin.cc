@@ -16,7 +16,7 @@ Verdict NodeUnschedulable::Filter(const CycleState&, const cluster::Pod& pod,
   if (!node.node->unschedulable) return Verdict::Fits();
   const cluster::Taint cordon{"node.kubernetes.io/unschedulable", "", "NoSchedule"};
   if (cluster::Tolerates(pod.tolerations, cordon)) return Verdict::Fits();
-  return Verdict::Unresolvable("NodeUnschedulable", "node(s) were unschedulable");
+  return Verdict::Unresolvable(codes::kNodeUnschedulable, "node(s) were unschedulable");
 }
 
 }  // namespace nos::scheduling

@@ -70,15 +70,16 @@ Asked VolumesOf(const Pod& pod, std::shared_ptr<const ClusterContext> around) {
     const auto* claim = asked.around->claims.Find(pod.meta.ns + "/" + name);
     if (claim == nullptr) {
       asked.refusal = Verdict::Unresolvable(
-          "ClaimNotFound",
+          codes::kClaimNotFound,
           fmt::format("looking up PVC {}/{}: persistentvolumeclaim \"{}\" not found", pod.meta.ns,
                       name, name));
       return asked;
     }
     if (volume.kind == Volume::Kind::kEphemeral && !cluster::IsMadeFor(*claim, pod)) {
       asked.refusal = Verdict::Unresolvable(
-          "ClaimOfAnother", fmt::format("PVC {}/{} was not created for pod {} (pod is not owner)",
-                                        pod.meta.ns, name, pod.Key()));
+          codes::kClaimOfAnother,
+          fmt::format("PVC {}/{} was not created for pod {} (pod is not owner)", pod.meta.ns, name,
+                      pod.Key()));
       return asked;
     }
     const CsiVolume found = CsiVolumeOf(*claim, *asked.around);
@@ -204,7 +205,7 @@ Verdict NodeVolumeLimits::Filter(const CycleState& state, const Pod&,
     if (!there && FitsAnyway(node, *asked, *driver.count)) continue;
     if (!there) there = There{HeldOn(node, *asked->around), AttachedTo(name, *asked)};
     if (!Fits(driver.name, *driver.count, *asked, *there)) {
-      return Verdict::Unschedulable("TooManyVolumes", "node(s) exceed max volume count");
+      return Verdict::Unschedulable(codes::kTooManyVolumes, "node(s) exceed max volume count");
     }
   }
   return Verdict::Fits();

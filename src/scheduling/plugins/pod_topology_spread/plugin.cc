@@ -132,12 +132,12 @@ Verdict PodTopologySpread::Filter(const CycleState& state, const Pod&, const Nod
     const SpreadCounts& counts = (*left->counts)[c];
     const std::string* value = LabelOf(*node.node, constraint.key);
     if (value == nullptr) {
-      return Verdict::Unresolvable("TopologyLabelMissing",
+      return Verdict::Unresolvable(codes::kTopologyLabelMissing,
                                    "node(s) didn't match pod topology spread constraints (missing "
                                    "required label)");
     }
     if (IsTooMany(constraint, counts.At(*value), Least(constraint, counts))) {
-      return Verdict::Unschedulable("TopologySpread",
+      return Verdict::Unschedulable(codes::kTopologySpread,
                                     "node(s) didn't match pod topology spread constraints");
     }
   }

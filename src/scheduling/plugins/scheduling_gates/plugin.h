@@ -7,7 +7,7 @@
 
 namespace nos::scheduling {
 
-// Code: "Gated".
+// Code: "SchedulingGated".
 class SchedulingGates final : public PreEnqueuePlugin {
  public:
   std::string Name() const override { return "SchedulingGates"; }

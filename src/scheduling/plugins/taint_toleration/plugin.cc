@@ -28,7 +28,7 @@ bool TaintToleration::MayHelp(const ClusterEvent& event, const cluster::Pod& pod
 Verdict TaintToleration::Filter(const CycleState&, const cluster::Pod& pod,
                                 const cluster::NodeInfo& node) const {
   if (!KeepsAway(*node.node, pod)) return Verdict::Fits();
-  return Verdict::Unresolvable("Tainted", "node(s) had untolerated taint(s)");
+  return Verdict::Unresolvable(codes::kTainted, "node(s) had untolerated taint(s)");
 }
 
 int64_t TaintToleration::Score(const CycleState&, const cluster::Pod& pod,

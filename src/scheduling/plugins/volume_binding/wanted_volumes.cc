@@ -27,24 +27,27 @@ Verdict CheckClaim(const Pod& pod, const Volume& volume, const std::string& name
     return Verdict::Unresolvable(code, std::move(message));
   };
   if (claim == nullptr && ephemeral) {
-    return refuse("ClaimNotFound", fmt::format("waiting for ephemeral volume controller to create "
-                                               "the persistentvolumeclaim \"{}\"",
-                                               name));
+    return refuse(codes::kClaimNotFound,
+                  fmt::format("waiting for ephemeral volume controller to create "
+                              "the persistentvolumeclaim \"{}\"",
+                              name));
   }
   if (claim == nullptr) {
-    return refuse("ClaimNotFound", fmt::format("persistentvolumeclaim \"{}\" not found", name));
+    return refuse(codes::kClaimNotFound,
+                  fmt::format("persistentvolumeclaim \"{}\" not found", name));
   }
   if (claim->phase == "Lost") {
-    return refuse("ClaimLost", fmt::format("persistentvolumeclaim \"{}\" bound to non-existent "
-                                           "persistentvolume \"{}\"",
-                                           name, claim->volume_name));
+    return refuse(codes::kClaimLost,
+                  fmt::format("persistentvolumeclaim \"{}\" bound to non-existent "
+                              "persistentvolume \"{}\"",
+                              name, claim->volume_name));
   }
   if (claim->meta.deleted) {
-    return refuse("ClaimDeleted",
+    return refuse(codes::kClaimDeleted,
                   fmt::format("persistentvolumeclaim \"{}\" is being deleted", name));
   }
   if (ephemeral && !cluster::IsMadeFor(*claim, pod)) {
-    return refuse("ClaimOfAnother",
+    return refuse(codes::kClaimOfAnother,
                   fmt::format("PVC {}/{} was not created for pod {} (pod is not owner)",
                               pod.meta.ns, name, pod.Key()));
   }
@@ -250,7 +253,7 @@ std::variant<WantedVolumes, Verdict> FindWantedVolumes(const Pod& pod,
     }
   }
   if (immediate) {
-    return Verdict::Unresolvable("ClaimUnbound",
+    return Verdict::Unresolvable(codes::kClaimUnbound,
                                  "pod has unbound immediate PersistentVolumeClaims");
   }
   std::ranges::stable_sort(wanted.delayed, {}, [](const WantedVolume& volume) {
@@ -268,16 +271,18 @@ Verdict ChooseVolumes(const WantedVolumes& wanted, const cluster::Node& node,
   const Provision delayed = ChooseDelayed(wanted, node, choice);
   Verdict verdict;
   if (!reached) {
-    Refuse("VolumeOutOfReach", "node(s) didn't match PersistentVolume's node affinity", verdict);
+    Refuse(codes::kVolumeOutOfReach, "node(s) didn't match PersistentVolume's node affinity",
+           verdict);
   }
   if (delayed == Provision::kNo) {
-    Refuse("NoVolumeToBind", "node(s) didn't find available persistent volumes to bind", verdict);
+    Refuse(codes::kNoVolumeToBind, "node(s) didn't find available persistent volumes to bind",
+           verdict);
   }
   if (delayed == Provision::kNoSpace) {
-    Refuse("NotEnoughStorage", "node(s) did not have enough free storage", verdict);
+    Refuse(codes::kNotEnoughStorage, "node(s) did not have enough free storage", verdict);
   }
   if (reached && wanted.bound_missing) {
-    Refuse("VolumeNotFound",
+    Refuse(codes::kVolumeNotFound,
            "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", verdict);
   }
   return verdict;

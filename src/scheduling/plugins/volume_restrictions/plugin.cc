@@ -81,7 +81,8 @@ PreFilterPlugin::Outcome VolumeRestrictions::PreFilter(const Pod& pod,
     const auto* claim = around->claims.Find(pod.meta.ns + "/" + volume.source);
     if (claim == nullptr) {
       return {Verdict::Unresolvable(
-          "ClaimNotFound", fmt::format("persistentvolumeclaim \"{}\" not found", volume.source))};
+          codes::kClaimNotFound,
+          fmt::format("persistentvolumeclaim \"{}\" not found", volume.source))};
     }
     const auto& modes = claim->access_modes;
     if (std::ranges::find(modes, "ReadWriteOncePod") != modes.end()) {
@@ -113,11 +114,11 @@ Verdict VolumeRestrictions::Filter(const CycleState& state, const Pod& pod,
     return !other->volumes.empty() && Conflict(pod, *other);
   };
   if (std::ranges::any_of(pod.volumes, IsDisk) && std::ranges::any_of(node.pods, conflicts)) {
-    return Verdict::Unschedulable("DiskConflict", "node(s) had no available disk");
+    return Verdict::Unschedulable(codes::kDiskConflict, "node(s) had no available disk");
   }
   const auto* exclusive = state.Get<Exclusive>();
   if (exclusive == nullptr || exclusive->uses == 0) return Verdict::Fits();
-  return Verdict::Unschedulable("ReadWriteOncePodConflict",
+  return Verdict::Unschedulable(codes::kReadWriteOncePodConflict,
                                 "node(s) unavailable due to PersistentVolumeClaim with "
                                 "ReadWriteOncePod access mode already in-use by another pod");
 }

@@ -70,33 +70,34 @@ Verdict CheckUnbound(const cluster::PersistentVolumeClaim& claim,
                      const cluster::ClusterContext& around) {
   const std::string& name = cluster::ClassOf(claim);
   if (name.empty()) {
-    return Verdict::Unresolvable("ClaimUnbound",
+    return Verdict::Unresolvable(codes::kClaimUnbound,
                                  "PersistentVolumeClaim had no pv name and storageClass name");
   }
   const auto* storage = around.storage_classes.Find(name);
   if (storage == nullptr) {
-    return Verdict::Unresolvable("StorageClassNotFound",
+    return Verdict::Unresolvable(codes::kStorageClassNotFound,
                                  fmt::format("storageclass.storage.k8s.io \"{}\" not found", name));
   }
   if (storage->waits_for_consumer) return Verdict::Fits();
-  return Verdict::Unresolvable("ClaimUnbound", "PersistentVolume had no name");
+  return Verdict::Unresolvable(codes::kClaimUnbound, "PersistentVolume had no name");
 }
 
 Verdict AddZonesOfClaim(const std::string& ns, const std::string& name,
                         const cluster::ClusterContext& around, std::vector<Zones>& zones) {
   if (name.empty()) {
-    return Verdict::Unresolvable("ClaimNotFound", "PersistentVolumeClaim had no name");
+    return Verdict::Unresolvable(codes::kClaimNotFound, "PersistentVolumeClaim had no name");
   }
   const auto* claim = around.claims.Find(ns + "/" + name);
   if (claim == nullptr) {
-    return Verdict::Unresolvable("ClaimNotFound",
+    return Verdict::Unresolvable(codes::kClaimNotFound,
                                  fmt::format("persistentvolumeclaim \"{}\" not found", name));
   }
   if (claim->volume_name.empty()) return CheckUnbound(*claim, around);
   const auto* volume = around.volumes.Find(claim->volume_name);
   if (volume == nullptr) {
     return Verdict::Unresolvable(
-        "VolumeNotFound", fmt::format("persistentvolume \"{}\" not found", claim->volume_name));
+        codes::kVolumeNotFound,
+        fmt::format("persistentvolume \"{}\" not found", claim->volume_name));
   }
   AddZones(*volume, zones);
   return Verdict::Fits();
@@ -141,7 +142,7 @@ Verdict VolumeZone::Filter(const CycleState& state, const cluster::Pod&,
   if (std::ranges::all_of(all->zones, [&](const Zones& z) { return Allows(z, labels); })) {
     return Verdict::Fits();
   }
-  return Verdict::Unresolvable("VolumeZoneConflict", "node(s) had no available volume zone");
+  return Verdict::Unresolvable(codes::kVolumeZoneConflict, "node(s) had no available volume zone");
 }
 
 bool VolumeZone::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const {

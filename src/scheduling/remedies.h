@@ -1,0 +1,129 @@
+// The vocabulary of remedies: the smallest change that would let a pending pod run, as a code to
+// search for and a sentence.
+//
+//   const SliceDemand demand({{"nvidia.com/mig-9g.99gb", 1}}, catalogue, models, 8);
+//   if (auto none = demand.Impossible()) return *none;  // RequestExistingProfile
+//
+// Explanations of the scheduler and of the planner use these functions, so that one situation has
+// one code and one sentence everywhere.
+//
+// Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cluster/snapshot.h"
+#include "gpu/catalogue.h"
+#include "scheduling/reasons.h"
+
+namespace nos::scheduling {
+
+struct Remedy {
+  std::string code;  // one of `remedies`
+  std::string text;  // one sentence without a full stop; "": none is known
+};
+
+// Separates the reasons from the remedy in conditions and Events.
+inline constexpr std::string_view kRemedySeparator = " Remedy: ";
+
+namespace remedies {
+
+inline constexpr const char *kNoneNeeded = "NoneNeeded", *kLiftGate = "LiftGate",
+                            *kCompleteGang = "CompleteGang", *kRaiseQuota = "RaiseQuota",
+                            *kWaitForPods = "WaitForPods",
+                            *kWaitForReservation = "WaitForReservation",
+                            *kRaisePlanTimeout = "RaisePlanTimeout",
+                            *kFreeResources = "FreeResources", *kPartitionGpus = "PartitionGpus",
+                            *kLiftConstraints = "LiftConstraints", *kOptInNode = "OptInNode",
+                            *kInspectAgent = "InspectAgent",
+                            *kInspectResourceClaims = "InspectResourceClaims",
+                            *kAddNode = "AddNode", *kSplitPod = "SplitPod",
+                            *kRequestLess = "RequestLess",
+                            *kRequestExistingProfile = "RequestExistingProfile",
+                            *kRequestAdvertisedName = "RequestAdvertisedName",
+                            *kAllowInCatalogue = "AllowInCatalogue",
+                            *kConfigureParts = "ConfigureParts";
+
+}  // namespace remedies
+
+// Assumed maximum number of GPUs per node.
+inline constexpr int64_t kMaxGpusOfNode = 16;
+
+Remedy CompleteGang(const std::string& why);
+// `pods`: "pod ml/a (3g.20gb@4 of GPU 2)".
+Remedy WaitForPods(const std::string& pods, const std::string& node);
+// `amounts`: "500m cpu".
+Remedy FreeResources(const std::vector<std::string>& amounts, const std::string& node);
+
+// Amount held by pods whose owners restart them on the node.
+int64_t LastinglyHeld(const cluster::NodeInfo& node, cluster::ResourceId resource);
+// A resource of which no existing node has enough: the request, and the nearest node's total.
+struct TooMuch {
+  std::string resource;
+  int64_t asked = 0, total = 0;
+  bool kept = false;  // `total` does not count what DaemonSet and static pods hold
+};
+// A larger node, or a smaller request if there is no such machine.
+Remedy AddLargerNode(const std::vector<TooMuch>& lacks, const std::string& nearest);
+// For a request above what any machine has; nullopt if there may be such machines.
+std::optional<Remedy> RequestLess(const std::string& resource, int64_t asked);
+
+// The slices that a pod requests, and the GPU models that could provide them.
+class SliceDemand {
+ public:
+  using Slices = std::vector<std::pair<std::string, int64_t>>;  // resource name and amount
+  // `models` and `most_gpus`: the models of existing nodes, and the largest number of GPUs of one.
+  // The catalogue and the models must outlive this object. `spend` gets the work done, in steps.
+  SliceDemand(
+      Slices slices, const gpu::Catalogue& catalogue, std::vector<const gpu::Model*> models,
+      int64_t most_gpus, std::function<void(int64_t)> spend = [](int64_t) {});
+
+  // "2 x 1g.5gb and 3g.20gb".
+  std::string Text() const;
+  bool HasShares() const;  // MPS shares of GPUs
+  // True if GPUs of the model can be partitioned into all these slices, on one GPU or several.
+  bool Suits(const gpu::Model& model) const;
+  // Number of empty GPUs of a model that hold all slices if each is filled with what fits, in
+  // order. Values above kMaxGpusOfNode are not exact.
+  int64_t GpusFor(const gpu::Model& model) const;
+
+  // A profile that no known model has, whatever its name. Nullopt: there is none.
+  std::optional<Reason> NoModelHasProfile() const;
+  // For slices that no node can ever hold; nullopt if some node could.
+  std::optional<Remedy> Impossible() const;
+  // For slices that no existing node can hold.
+  Remedy ForNoNode() const;
+
+ private:
+  bool IsProvided(const std::string& resource) const;
+  std::string Unprovided() const;
+  std::string ExistingProfilesNear(const std::string& resource) const;
+  std::optional<Remedy> Split() const;
+  std::optional<Remedy> SharedNode() const;
+  std::optional<Remedy> AdvertisedName() const;
+  std::optional<Remedy> InCatalogue() const;
+  std::optional<Remedy> HybridNode() const;
+  std::optional<Remedy> Parts(const std::string& resource) const;
+  Remedy ExistingProfile() const;
+
+  const Slices slices_;
+  const gpu::Catalogue& catalogue_;
+  const std::vector<const gpu::Model*> models_;
+  const int64_t most_gpus_;
+  const std::function<void(int64_t)> spend_;
+};
+
+// The resource that agents advertise if the pod requests the profile under another of its names
+// ("nvidia.com/mig-7g.80gb" for "nvidia.com/mig-7g.79gb"). "" if the model has no such profile or
+// the catalogue does not allow it.
+std::string OfferedAs(const gpu::Model& model, const std::string& resource);
+// These have no MIG profile in the catalogue; agents of hybrid nodes provide them.
+bool IsOfHybridNodes(const std::string& resource);
+
+}  // namespace nos::scheduling
