@@ -82,7 +82,7 @@ GangPlacer::Placement GangPlacer::PlaceGang(const PendingGang& gang, kube::Clien
   if (!tried.refusals.empty()) TryFurther(gang, tried, now);
   if (IsEnough(gang, tried)) return tried;
   Abandon(tried);
-  ReportRefusal(gang, gang.placed + tried.chosen.size(), tried.refusals, client, now);
+  RefuseGang(gang, gang.placed + tried.chosen.size(), tried.refusals, client, now);
   return {};
 }
 
