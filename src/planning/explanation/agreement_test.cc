@@ -120,12 +120,13 @@ TEST_P(AgreementTest, PlannerAndSchedulerGiveSameRemedy) {
     EXPECT_EQ(why.remedy, planned.remedy);
     const bool impossible = planned.reasons.at(0).code == scheduling::codes::kNoModelHasProfile;
     ASSERT_EQ(why.impossible.has_value(), impossible);
-    if (impossible) EXPECT_EQ(why.impossible->message, planned.reasons.at(0).message);
+    if (!impossible) continue;
+    EXPECT_EQ(why.impossible->message, planned.reasons.at(0).message);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AgreementTest, ::testing::ValuesIn(kSituations),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& situation) { return situation.param.name; });
 
 }  // namespace
 }  // namespace nos::planning

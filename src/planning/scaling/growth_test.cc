@@ -221,7 +221,7 @@ TEST_F(GrowthTest, ServesHigherPriorityFirstAtPoolMaximum) {
   EXPECT_EQ(Served("high"), 3);
   EXPECT_EQ(Served("low"), 2);
   EXPECT_EQ(Left("low5").reason.code, "PoolsAtMaximum");
-  EXPECT_THAT(Left("low5").reason.message, HasSubstr("all its 5 nodes"));
+  EXPECT_THAT(Left("low5").reason.message, HasSubstr("its maximum of 5 nodes"));
 }
 
 TEST_F(GrowthTest, ServesGangAsAWholeOrNotAtAll) {
@@ -410,7 +410,7 @@ TEST_F(GrowthTest, PoolWithMaximumZeroIsReportedAsNotFitting) {
   Make();
   EXPECT_EQ(Left("p0").reason.code, "NoPoolFits");
   EXPECT_THAT(Left("p0").reason.message, HasSubstr("the nearest is off: "));
-  EXPECT_THAT(Left("p0").reason.message, HasSubstr("spec.max is 0"));
+  EXPECT_THAT(Left("p0").reason.message, HasSubstr("maximum is 0 nodes"));
   pools_ = {Now(PoolOf("off", "", 0, 8, 0, "1")), Now(PoolOf("full", "", 0, 8, 1, "9"), 1)};
   Make();
   EXPECT_EQ(Left("p0").reason.code, "PoolsAtMaximum");
