@@ -139,7 +139,7 @@ TEST(GrowthReportTest, PlacedPodsAreBoundAndNotUnplaced) {
   node->meta.name = "n";
   planning::Plan plan;
   for (const char* name : {"a", "b", "c", "d"}) {
-    plan.pods.push_back({Pod("ml", name), false, "", {}, {}, ""});
+    plan.pods.push_back({Pod("ml", name), false, "", {}, {}, "", ""});
   }
   plan.pods[0].placed = true;
   plan.pods[0].node = "n";

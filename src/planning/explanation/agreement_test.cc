@@ -7,6 +7,7 @@
 #include "planning/planner.h"
 #include "planning/testing/clusters.h"
 #include "scheduling/explain.h"
+#include "scheduling/framework.h"
 #include "scheduling/remedies.h"
 
 namespace nos::planning {
