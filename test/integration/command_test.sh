@@ -141,7 +141,7 @@ grep -q "the partitioner does so" "$work/out" || fail "who cuts for pods of kube
 [ "$(awk '{ if (length > most) most = length } END { print most }' "$work/out")" -le 100 ] ||
   fail "an explanation fits 100 columns"
 call 0 "$nos" explain pod default/mine "${dump[@]}"
-grep -q "^default/mine fits on node n, whose GPUs are cut for it$" "$work/out" || fail "nos cuts"
+grep -q "^default/mine fits on node n, whose GPUs are partitioned for it$" "$work/out" || fail "nos cuts"
 call 0 "$nos" explain pod default/small --what-if -o json "${dump[@]}"
 grep -q '"instance": "1g.5gb@' "$work/out" || fail "--what-if says what is cut"
 # Context objects count if the dump has them; if it has not, the output says so.
