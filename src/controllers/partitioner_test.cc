@@ -74,8 +74,8 @@ TEST_F(PartitionerTest, ReportsProfileThatNoModelHas) {
   Run();
   EXPECT_EQ(Condition("known", "status"), "False");
   EXPECT_EQ(Condition("unknown", "status"), "False");
-  EXPECT_EQ(Condition("known", "reason"), scheduling::reasons::kNoGpuForProfile);
-  EXPECT_EQ(Condition("unknown", "reason"), scheduling::reasons::kNoModelHasProfile);
+  EXPECT_EQ(Condition("known", "reason"), scheduling::codes::kNoGpuForProfile);
+  EXPECT_EQ(Condition("unknown", "reason"), scheduling::codes::kNoModelHasProfile);
   EXPECT_EQ(PlanOf("n"), "");
 }
 

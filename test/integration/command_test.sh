@@ -204,7 +204,7 @@ grep -q "read as kube-scheduler's" "$work/err" || fail "whose file it is taken f
 grep -q "the partitioner does so" "$work/out" || fail "kube-scheduler's own file has no GPUs cut"
 sed 's/Coscheduling/GpuCutting/' "$work/kube.yaml" >"$work/ours.yaml"
 call 0 "$nos" explain pod default/small "${dump[@]}" --config "$work/ours.yaml"
-grep -q "whose GPUs are cut for it" "$work/out" || fail "nos scheduler in the place of kube-scheduler"
+grep -q "whose GPUs are partitioned for it" "$work/out" || fail "nos scheduler in the place of kube-scheduler"
 sed 's/default-scheduler/nos-scheduler/' "$work/kube.yaml" >"$work/both.yaml"
 refuse 2 "there is no plugin 'Coscheduling'" \
   "$nos" explain pod default/small "${dump[@]}" --config "$work/both.yaml"
