@@ -122,9 +122,9 @@ void TellWholeGpusApart(const std::set<int>& perhaps_whole, NodeInfo& info) {
     const int64_t left_alone = all_found ? unreported : cut;
     cut -= left_alone;
     if (left_alone > 0) {
-      info.gpus.problems.push_back(
-          fmt::format("pods hold whole GPUs here ({}: {}): the {} that may be theirs are not cut",
-                      kWholeGpuResource, held, left_alone));
+      info.gpus.problems.push_back(fmt::format(
+          "pods hold whole GPUs here ({}: {}): the {} that may be theirs are not partitioned",
+          kWholeGpuResource, held, left_alone));
     }
   }
   if (told > held && cut > 0) {
@@ -132,7 +132,7 @@ void TellWholeGpusApart(const std::set<int>& perhaps_whole, NodeInfo& info) {
     info.allocatable.Set(whole, left);
     info.gpus.problems.push_back(
         fmt::format("{} of {}: {} count as whole GPUs, for the {} on which no instance is known "
-                    "may be cut",
+                    "may be partitioned",
                     left, kWholeGpuResource, told, cut));
   }
 }

@@ -59,7 +59,7 @@ Result<std::string> DecodeBase64(std::string_view text) {
     }
   }
   if (digits % 4 == 1 || padding != (4 - digits % 4) % 4) {
-    return Invalid("not base64: it is cut off");
+    return Invalid("not base64: the text ends too early");
   }
   return out;
 }

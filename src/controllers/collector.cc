@@ -229,7 +229,7 @@ void Collector::TellPlan(const Node& before, const cluster::Node& after) {
     plan.record = {{"kind", "decision"},
                    {"id", id},
                    {"type", "plan"},
-                   {"summary", fmt::format("GPUs of {} are to be cut anew", after.meta.name)},
+                   {"summary", fmt::format("repartitioning GPUs of Node {}", after.meta.name)},
                    {"nodes", JsonArray{cut}},
                    {"pods", JsonArray()},
                    {"victims", JsonArray()},
@@ -244,8 +244,9 @@ void Collector::TellPlan(const Node& before, const cluster::Node& after) {
   const bool failed = result.ok() && result->plan == cluster::SpecPlan(after) && !result->applied;
   if (failed) plan.added.clear();
   plan.record["state"] = failed ? "failed" : "applied";
-  plan.record["summary"] = failed ? fmt::format("GPUs of {} could not be cut anew", after.meta.name)
-                                  : fmt::format("GPUs of {} have been cut anew", after.meta.name);
+  plan.record["summary"] =
+      failed ? fmt::format("failed to repartition GPUs of Node {}", after.meta.name)
+             : fmt::format("repartitioned GPUs of Node {}", after.meta.name);
   plan.record["why"] = failed ? reconcile::Describe(result->obstacles) : "";
   if (plan.record.contains("made")) {
     plan.record["took_ms"] = ToMillis(now_) - ToMillis(plan.made);

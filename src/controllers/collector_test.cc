@@ -170,7 +170,7 @@ TEST_F(CollectorTest, ReportsPlanItsResultAndThePodsItServed) {
   ASSERT_EQ(Told("decision").size(), 1u);
   const Json planned = Told("decision")[0];
   EXPECT_EQ(FindString(planned, "state"), "planned");
-  EXPECT_EQ(FindString(planned, "summary"), "GPUs of n are to be cut anew");
+  EXPECT_EQ(FindString(planned, "summary"), "repartitioning GPUs of Node n");
   const Json& cut = Find(planned, "nodes")->as_array()[0];
   EXPECT_EQ(WriteJson(*Find(cut, "before")),
             R"([{"index":0,"profiles":{"7g.40gb":1},"way":"MIG"}])");
@@ -183,7 +183,7 @@ TEST_F(CollectorTest, ReportsPlanItsResultAndThePodsItServed) {
   Run();
   ASSERT_EQ(Told("decision").size(), 1u);
   EXPECT_EQ(FindString(Told("decision")[0], "state"), "applied");
-  EXPECT_EQ(FindString(Told("decision")[0], "summary"), "GPUs of n have been cut anew");
+  EXPECT_EQ(FindString(Told("decision")[0], "summary"), "repartitioned GPUs of Node n");
   EXPECT_EQ(FindString(Told("decision")[0], "id"), FindString(planned, "id"));
   EXPECT_GT(Find(Told("decision")[0], "took_ms")->as_int64(), 0);
 

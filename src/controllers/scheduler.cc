@@ -87,7 +87,7 @@ BindingCycle::Callbacks Scheduler::BindingCallbacks() {
                             Time now) { OnRollback(rollback, now); },
       .waits_for_instances =
           [this](const BindingCycle::Binding& binding, const std::string& message, Time now) {
-            status_.Report({binding.pod, std::string(kCuttingGpus),
+            status_.Report({binding.pod, std::string(kPartitioningGpus),
                             fmt::format("waits for node {}: {}", binding.node, message)},
                            now);
           },

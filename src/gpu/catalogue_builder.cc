@@ -154,7 +154,8 @@ Status CheckPossible(const ModelSpec& spec, const Geometry& geometry) {
   shape.allowed_geometries = CountsOfAll(spec, {geometry});  // keeps the table small
   NOS_ASSIGN(const LayoutTable table, LayoutTable::Build(shape));
   if (HasLayoutOf(table, shape.allowed_geometries.front())) return Status::Ok();
-  return Invalid(spec.name + " cannot be cut like that: these instances do not fit together");
+  return Invalid(spec.name +
+                 " cannot be partitioned like that: these instances do not fit together");
 }
 
 }  // namespace

@@ -245,10 +245,11 @@ GrpcAnswer DevicePluginServer::Allocate(const std::string& resource, const std::
           plugin.taken_late.insert(id);
           continue;
         }
-        return Refuse(plugin, GrpcCode::kFailedPrecondition,
-                      fmt::format("device {} of {} is not offered any more: the GPU is being cut "
-                                  "anew",
-                                  id, resource));
+        return Refuse(
+            plugin, GrpcCode::kFailedPrecondition,
+            fmt::format("device {} of {} is not offered any more: the GPU is being repartitioned "
+                        "anew",
+                        id, resource));
       }
       const Status given = Give(options_, {resource, ids}, *answer.add_container_responses());
       if (!given.ok()) return Refuse(plugin, GrpcCode::kInvalidArgument, given.message());

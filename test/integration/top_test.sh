@@ -67,7 +67,7 @@ grep -aqE '[^-]icanon' "$work/terminal" || fail "keys are not given back"
 
 # Past events, and past state.
 "$nos" get history --since 1h >"$work/out" 2>"$work/err" || fail "nos get history"
-grep -qE ' plan +node-[12] +applied: GPUs of node-[12] have been cut anew' "$work/out" || fail "no plan in the history"
+grep -qE ' plan +node-[12] +applied: repartitioned GPUs of Node node-[12]' "$work/out" || fail "no plan in the history"
 grep -qE ' layout +node-[12] .*\+1g.5gb@' "$work/out" || fail "no layout in the history"
 "$nos" get history --since 1h --node node-1 -o json >"$work/out" 2>"$work/err" || fail "nos get history -o json"
 grep -q 'node-2' "$work/out" && fail "another node in the history of one"

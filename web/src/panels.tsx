@@ -202,7 +202,7 @@ export function GpuPanel({ node, gpu, place, past, onClose }: GpuPanelProps): Re
         <>
           <p className="muted">
             {shortProduct(gpu.product)}, {memory(gpu.memory)}
-            {byMemory(gpu) ? `, ${gpu.slots} GiB for shares` : gpu.slots > 0 ? `, ${gpu.slots} slots` : ", not cut"} · reported {ago(node.fresh_at, now)}
+            {byMemory(gpu) ? `, ${gpu.slots} GiB for shares` : gpu.slots > 0 ? `, ${gpu.slots} slots` : ", not partitioned"} · reported {ago(node.fresh_at, now)}
           </p>
           <p className="muted">
             Way: {wayText(gpu)}

@@ -55,7 +55,7 @@ Status NvidiaPlugin::Offer(const std::vector<kubelet::OfferedDevice>& devices) {
   }
   if (clock_.Now() >= not_before_) NOS_RETURN_IF_ERROR(Restart(wanted));
   return {Code::kUnavailable,
-          "waiting for NVIDIA's device plugin to tell the kubelet of the MIG devices"};
+          "waiting for NVIDIA's device plugin to register the MIG devices with the kubelet"};
 }
 
 Status NvidiaPlugin::Restart(const std::set<std::string>& wanted) {

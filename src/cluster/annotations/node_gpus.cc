@@ -237,10 +237,10 @@ class NodeReader {
     const auto mib = ParseInt(label);
     const gpu::Model* model = mib ? gpu::SharesOfMemory(*mib) : nullptr;
     if (model == nullptr) {
-      Problem(
-          fmt::format("label {}: '{}' is not a GPU's memory in MiB, and no agent has told: is "
-                      "GPU feature discovery running on this node?",
-                      kMemoryLabel, label));
+      Problem(fmt::format(
+          "label {}: '{}' is not a GPU's memory in MiB, and no agent has reported it: is "
+          "GPU feature discovery running on this node?",
+          kMemoryLabel, label));
     }
     return model;
   }
@@ -271,7 +271,7 @@ class NodeReader {
     }
     gpu.instances = std::move(instances).value();
     if (!HeedLimit(gpu)) {
-      Problem(gpu.index, "too many kinds of shared GPUs are told of; the GPU is left alone");
+      Problem(gpu.index, "too many kinds of shared GPUs are reported; the GPU is left alone");
       return false;
     }
     gpu.assumed_starts = !reported.layout && !gpu.instances.empty();

@@ -54,7 +54,8 @@ class SpecReader {
     if (!Exists(key->gpu)) return fmt::format("there is no GPU {}", key->gpu);
     // A GPU that is unreadable now may become readable again: its spec stays.
     if (!readable_.contains(key->gpu) || targets_.contains(key->gpu)) return "";
-    return fmt::format("GPU {} cannot be cut like that, or counts and layout differ", key->gpu);
+    return fmt::format("GPU {} cannot be partitioned like that, or counts and layout differ",
+                       key->gpu);
   }
 
   bool Exists(int gpu) const {

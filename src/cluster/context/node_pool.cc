@@ -263,7 +263,7 @@ Status CheckTarget(const NodePool& pool) {
                ? Status::Ok()
                : Wrong("deleteAnnotation",
                        "is for scaleTargetRef: nodes of a pool with a signal "
-                       "are taken away by whoever makes them");
+                       "are removed by the component that creates them");
   }
   if (!scales) {
     if (!IsUrl(pool.webhook)) {
@@ -273,7 +273,7 @@ Status CheckTarget(const NodePool& pool) {
     }
     return pool.delete_annotation.empty()
                ? Status::Ok()
-               : Wrong("deleteAnnotation", "is for scaleTargetRef: a webhook is told the node");
+               : Wrong("deleteAnnotation", "is for scaleTargetRef: a webhook receives the node");
   }
   const size_t slash = target.api_version.find('/');
   const bool grouped = slash != std::string::npos;

@@ -127,7 +127,7 @@ Result<ReaderAccess::Holder> ReaderAccess::Ask(const std::string& token) {
   auto identified = options_.identify ? options_.identify(token) : std::nullopt;
   const bool of_cluster = !identified.has_value();
   if (of_cluster && !options_.review_tokens) {
-    return Status(Code::kPermission, "nobody here knows this token");
+    return Status(Code::kPermission, "unknown token");
   }
   NOS_ASSIGN(Json subject, of_cluster ? Review(token) : *std::move(identified));
   return Holder{std::move(subject), of_cluster};

@@ -139,7 +139,7 @@ Result<Json> ClusterActions::Admitted(const ActionCall& call, const WrittenPod& 
   NOS_RETURN_IF_ERROR(transport.status());
   auto made = CreatePod(**transport, pod, true);
   if (made.ok() || made.status().code() != Code::kAlreadyExists) return made;
-  note = fmt::format("a pod {} is there already; told as if it were not", pod.Key());
+  note = fmt::format("pod {} exists; the answer is for a new pod of this name", pod.Key());
   WrittenPod other = pod;
   JsonObject& metadata = MakeObject(other.object, "metadata");
   metadata.erase("name");

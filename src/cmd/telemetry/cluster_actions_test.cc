@@ -144,7 +144,7 @@ TEST_F(ClusterActionsTest, SubmitCreatesPodOnceAndPassesOnErrors) {
   EXPECT_EQ(actions_->Submit(call).status().code(), Code::kAlreadyExists);
   const auto again = Ask(kim_, PodText("1g.5gb", 1));
   ASSERT_TRUE(again.ok()) << again.status().ToString();
-  EXPECT_NE(again->find("there already"), std::string::npos);
+  EXPECT_NE(again->find("exists"), std::string::npos);
   call.pod = std::string(kNames) + "spec: {containers: []}";
   const Status wrong = actions_->Submit(call).status();
   EXPECT_EQ(wrong.code(), Code::kInvalid);

@@ -139,7 +139,7 @@ Result<Reader> TelemetryReaders::Authenticate(const net::HttpRequest& request) {
   if (access_ != nullptr) return access_->Of(request, AddressOf(request));
   return Status(
       Code::kPermission,
-      "nobody can be told from others: set readers.kubernetes or readers.oidc in the "
+      "readers cannot be authenticated: set readers.kubernetes or readers.oidc in the "
       "configuration of nos telemetry, or try it with --sandbox on a machine of your own");
 }
 

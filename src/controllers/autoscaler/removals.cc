@@ -105,7 +105,8 @@ bool NodeRemovals::ContinueOne(const ScalingCycle& cycle, ObservedPool* pool, co
     if (!pool->memory->fresh) return false;
     if (IsRequested(removal, *pool->memory)) return Confirm(cycle, *pool->pool, node);
   }
-  if (overdue) return Keep(cycle, pool->pool, node, "its pool could not be told in time").ok();
+  if (overdue)
+    return Keep(cycle, pool->pool, node, "its pool did not accept the removal in time").ok();
   return pool->memory->MayWrite() && Request(cycle, *pool, node, removal);
 }
 

@@ -259,7 +259,7 @@ void BindingCycle::PreBind(Binding& binding, kube::Client& client, Time now) {
   const std::string why = binding.ready || writes ? WhyNoLongerFits(binding) : "";
   if (!why.empty()) return Release(key, why, now);
   if (!binding.ready && preparing_.size() > options_.max_preparing) {
-    return Release(key, "too many pods wait for their volumes or for GPUs to be cut", now,
+    return Release(key, "too many pods wait for their volumes or for GPUs to be partitioned", now,
                    RetryOn::kSameNode);
   }
   if (binding.ready && binding.gang.empty()) return SendBind(binding, client);

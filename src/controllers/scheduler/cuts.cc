@@ -201,7 +201,7 @@ Progress Cuts::Look(const cluster::Pod& pod, const NodeInfo& node, Time now) {
   if (found == site->second.wishes.end()) return {};
   const Wish& wish = found->second;
   if (!wish.failed.ok()) {
-    return {Progress::Kind::kFailed, "NotCut",
+    return {Progress::Kind::kFailed, "NotPartitioned",
             fmt::format("its layout could not be requested: {}", wish.failed.ToString())};
   }
   const std::map<int, std::string> missing = Missing(pod, node, site->second);
@@ -244,17 +244,18 @@ Progress Cuts::Judge(const NodeInfo& node, const Wish& wish,
       const auto result = reconcile::ReadPlanResult(text->second);
       if (result.ok() && !result->obstacles.empty()) why = reconcile::Describe(result->obstacles);
     }
-    return {Progress::Kind::kFailed, "NotCut", fmt::format("{} was not cut: {}", what, why)};
+    return {Progress::Kind::kFailed, "NotPartitioned",
+            fmt::format("failed to partition {}: {}", what, why)};
   }
   if (now >= wish.until) {
-    return {Progress::Kind::kFailed, "NotCut",
+    return {Progress::Kind::kFailed, "NotPartitioned",
             missing.empty()
                 ? std::string("its slices exist, but the kubelet does not offer them; inspect the "
                               "node's device plugin")
                 : fmt::format("the node's agent has not created {} in {}; inspect the agent's pod",
                               what, FormatAge(options_.deadline))};
   }
-  Progress progress{Progress::Kind::kWaits, "CuttingGpus", "", wish.until, {}};
+  Progress progress{Progress::Kind::kWaits, "PartitioningGpus", "", wish.until, {}};
   progress.message = missing.empty() ? "the kubelet is about to offer its slices"
                                      : fmt::format("{} is being created", what);
   return progress;

@@ -127,7 +127,7 @@ void StatusReporter::Publish(kube::Client& client, Load load, Time now) {
       }
       conditions.push_back(reconcile::ConditionPatch(
           pod, {"PodScheduled", "False", notice.reason, notice.message}, now));
-      if (notice.reason == kCuttingGpus) continue;  // not a failure
+      if (notice.reason == kPartitioningGpus) continue;  // not a failure
       notes.push_back(events::FailedScheduling(pod, notice.message));
     }
     std::vector<Written> written;

@@ -31,7 +31,7 @@ namespace nos::controllers {
 
 // The reason of PodScheduled while a pod waits for its instances. It differs from Unschedulable,
 // because an autoscaler must not add a node for a pod that has one.
-inline constexpr std::string_view kCuttingGpus = "CuttingGpus";
+inline constexpr std::string_view kPartitioningGpus = "PartitioningGpus";
 
 // A condition or Event to publish for a pod.
 struct PodNotice {

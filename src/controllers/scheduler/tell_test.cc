@@ -153,7 +153,7 @@ TEST_F(SchedulerTellTest, NamesSilentAgentAfterShortDelay) {
   clock_.Advance(seconds(10));
   Run();
   EXPECT_EQ(Said("p"), "waits for node n: 3g.20gb@4 of GPU 0 is being created");
-  EXPECT_EQ(Said("p", "reason"), "CuttingGpus");
+  EXPECT_EQ(Said("p", "reason"), "PartitioningGpus");
   const size_t writes = api_.writes.size();
   clock_.Advance(seconds(20));
   Run();

@@ -23,8 +23,7 @@ struct FeatureText {
 constexpr FeatureText kOptional[] = {
     {Feature::kMig, "GPUs cannot be partitioned and count as GPUs without MIG"},
     {Feature::kProfileNames, "names of MIG profiles are worked out from their sizes"},
-    {Feature::kMigDevices,
-     "a MIG device whose UUID its compute instance does not tell stays nameless"},
+    {Feature::kMigDevices, "a MIG device without a UUID of its compute instance has no name"},
     {Feature::kHealthEvents, "errors of GPUs (XIDs) are not noticed"},
     {Feature::kDriverVersion, "the version of the driver is not known"},
     {Feature::kReadings, "not all of what GPUs measure is read"},

@@ -88,8 +88,9 @@ void NvmlMeter::TakeNone(std::span<const Wanted> wanted, const Status& why, Read
   const bool elsewhere = why.code() == Code::kUnimplemented;
   for (const Wanted& each : wanted) {
     const bool told = elsewhere && each.metric == metric::kUtilization;
-    readings.Take(each.metric,
-                  told ? Status(why.code(), why.message() + "; a DCGM exporter may tell it") : why);
+    readings.Take(
+        each.metric,
+        told ? Status(why.code(), why.message() + "; a DCGM exporter may report it") : why);
   }
 }
 
@@ -166,7 +167,7 @@ Result<nvml::GpmSample> NvmlMeter::Sample(nvml::Device device, unsigned instance
   if (!library_.Has(nvml::Feature::kGpm)) {
     return Status(
         Code::kUnimplemented,
-        "not measurable here: the driver is too old for GPM; a DCGM exporter may tell it");
+        "not measurable here: the driver is too old for GPM; a DCGM exporter may report it");
   }
   nvml::GpmSupport support{nvml::kGpmVersion, 0};
   const nvml::Return asked = call().nvmlGpmQueryDeviceSupport(device, &support);

@@ -51,7 +51,7 @@ constexpr Meaning kMeanings[] = {
     {nvml::kInUse, Code::kUnavailable, "IN_USE",
      "a process (a workload, or a monitor such as DCGM) holds it: it is tried again"},
     {nvml::kMemory, Code::kUnavailable, "MEMORY", "the driver is out of memory"},
-    {nvml::kNoData, Code::kNotFound, "NO_DATA", "the driver has nothing to tell"},
+    {nvml::kNoData, Code::kNotFound, "NO_DATA", "the driver has no data"},
     {nvml::kInsufficientResources, Code::kExhausted, "INSUFFICIENT_RESOURCES",
      "another instance is in the way"},
     {nvml::kArgumentVersionMismatch, Code::kUnimplemented, "ARGUMENT_VERSION_MISMATCH",

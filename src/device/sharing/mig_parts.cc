@@ -274,7 +274,7 @@ Status MigParts::DestroyPart(const GpuInstance& instance, int number) {
 
 Readings MigParts::MeasureInstance(const GpuInstance& instance) {
   if (instance.part_of.empty()) return backend().MeasureInstance(instance);
-  return NothingMeasured("what one MPS share of a MIG instance uses is not told by the driver");
+  return NothingMeasured("the driver does not report the use of one MPS share of a MIG instance");
 }
 
 }  // namespace nos::device

@@ -334,11 +334,11 @@ void MpsDaemon::AwaitServers() {
     if (servers_.empty()) return;
     const Server& first = servers_.front();
     if (!first.idle()) {
-      Enter(Phase::kWaiting,
-            fmt::format("the control daemon is gone, and its server (process {}) may still have "
-                        "clients: a new one is started when it has ended; end it if nobody needs "
-                        "it",
-                        first.process.pid()));
+      Enter(
+          Phase::kWaiting,
+          fmt::format("the control daemon is gone, and its server (process {}) may still have "
+                      "clients: a new one is started when it has ended; end it if it is not needed",
+                      first.process.pid()));
     }
     (void)Wait(fds, options_.look_every);
   }

@@ -238,7 +238,7 @@ Status MpsGpus::SetComputeMode(int gpu, ComputeMode mode) {
 
 Readings MpsGpus::MeasureInstance(const GpuInstance& instance) {
   if (!IsShared(instance.gpu)) return backend().MeasureInstance(instance);
-  return NothingMeasured("what one MPS share uses is not told by the driver");
+  return NothingMeasured("the driver does not report the use of one MPS share");
 }
 
 }  // namespace nos::device

@@ -191,7 +191,7 @@ Status PlainGpus::SetComputeMode(int gpu, ComputeMode mode) {
 Readings PlainGpus::MeasureInstance(const GpuInstance& instance) {
   if (instance.profile == kWholeProfile) return backend().MeasureGpu(instance.gpu);
   if (instance.profile == kTimeProfile) {
-    return NothingMeasured("what one of several pods on a GPU uses is not told by the driver");
+    return NothingMeasured("the driver does not report the use of one of several pods on a GPU");
   }
   return backend().MeasureInstance(instance);
 }

@@ -99,7 +99,8 @@ std::string EvictionBudgets::WhyNot(const cluster::Pod& pod) const {
   if (budgets.empty()) return "";
   if (budgets.size() > 1) {
     return fmt::format(
-        "is of more than one PodDisruptionBudget ({}, {}), which lets nobody evict it",
+        "belongs to more than one PodDisruptionBudget ({}, {}), so the API server refuses to evict "
+        "it",
         budgets[0]->budget->meta.name, budgets[1]->budget->meta.name);
   }
   if (allowed_[budgets[0]->number] > 0) return "";

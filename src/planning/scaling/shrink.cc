@@ -106,7 +106,7 @@ class Shrinker {
       for (const cluster::Instance& instance : gpu.instances) {
         if (!instance.used || !instance.pod.empty()) continue;
         return Reason{"InUse",
-                      fmt::format("{} of GPU {} is in use, and nobody knows by whom",
+                      fmt::format("{} of GPU {} is in use by an unknown pod",
                                   gpu.model->PlacementName(instance.placement), gpu.index),
                       0};
       }

@@ -238,7 +238,7 @@ TEST_F(ShrinkTest, KeepsNodeWithUsedInstanceOfUnknownPod) {
   Node("p", "a", {"1g.5gb@0:used"});
   Make();
   EXPECT_THAT(Gone(), IsEmpty());
-  EXPECT_THAT(Kept("a").message, HasSubstr("1g.5gb@0 of GPU 0 is in use, and nobody knows"));
+  EXPECT_THAT(Kept("a").message, HasSubstr("1g.5gb@0 of GPU 0 is in use by an unknown pod"));
 }
 
 TEST_F(ShrinkTest, DisruptionBudgetsApplyAcrossNodes) {

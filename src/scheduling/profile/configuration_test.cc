@@ -235,7 +235,7 @@ profiles:
             "profiles[0].plugins.score.enabled[1].weight: must not be negative; "
             "profiles[0].plugins.filters: there is no such field; "
             "profiles[0].plugins.queueSort: must have PrioritySort: there is no other here; "
-            "profiles[1].pluginConfig[1].name: 'InterPodAffinity' is told twice; "
+            "profiles[1].pluginConfig[1].name: 'InterPodAffinity' is given twice; "
             "profiles[1].pluginConfig[2].args.kind: must be NodeResourcesFitArgs; "
             "profiles[1].pluginConfig[0].args.hardPodAffinityWeight: must be from 0 to 100, not "
             "101; "
@@ -303,7 +303,8 @@ profiles:
                    "enableProfiling has no effect: there are no profiling handlers",
                    "profiles[0].plugins.filter.enabled[0]: ImageLocality does nothing at filter",
                    "profiles[0].plugins.filter.disabled[0]: there is no plugin 'Gone' to disable",
-                   "profiles[0].plugins.preScore has no effect: whoever scores prepares its scores",
+                   "profiles[0].plugins.preScore has no effect: every plugin that scores also "
+                   "prepares its scores",
                    "profiles[0].pluginConfig[0]: NodeName takes no arguments here"}));
   EXPECT_EQ(std::ranges::count(Filters(read->profiles.front()), "ImageLocality"), 0);
 }

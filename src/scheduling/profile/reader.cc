@@ -94,7 +94,7 @@ class Reader {
         at(Point::kPermit), at(Point::kPreBind), at(Point::kBind), at(Point::kPostBind));
     if (plugins.Get("preScore").Present()) {
       notes_.push_back(plugins.PathOf("preScore") +
-                       " has no effect: whoever scores prepares its scores");
+                       " has no effect: every plugin that scores also prepares its scores");
     }
   }
 
@@ -164,7 +164,7 @@ class Reader {
       const ConfigValue args = element.Get("args");
       if (!IsPlugin(name)) return Unknown(element, name);
       if (!arguments_.emplace(name, args).second) {
-        return element.FailAt(element.PathOf("name"), fmt::format("'{}' is told twice", name));
+        return element.FailAt(element.PathOf("name"), fmt::format("'{}' is given twice", name));
       }
       if (args.Present() && !TakesArguments(name)) {
         Note(element, fmt::format("{} takes no arguments here", name));

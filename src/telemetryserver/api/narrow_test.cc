@@ -42,14 +42,14 @@ Scope ScopeOf(const std::set<std::string>& namespaces) {
 
 TEST(NarrowTest, CopiesOnlyKnownFieldsOfDecision) {
   const auto own =
-      NarrowedDecision(Decision("GPUs of n have been cut anew", "asked for nvidia.com/gpu"),
+      NarrowedDecision(Decision("repartitioned GPUs of Node n", "asked for nvidia.com/gpu"),
                        ScopeOf({"team-1"}), {"team-0", "team-1"});
   ASSERT_TRUE(own.has_value());
   const std::string text = WriteJson(*own);
   for (const char* hidden : {"team-0", "trains-there", "gone", "secret", "note", "for\"", "by\""}) {
     EXPECT_EQ(text.find(hidden), std::string::npos) << hidden << " in " << text;
   }
-  EXPECT_EQ(FindString(*own, "summary"), "GPUs of n have been cut anew");
+  EXPECT_EQ(FindString(*own, "summary"), "repartitioned GPUs of Node n");
   EXPECT_EQ(FindString(*own, "why"), "asked for nvidia.com/gpu");
   EXPECT_EQ(WriteJson(*Find(*own, "pods")), R"([{"namespace":"team-1","name":"waits"}])");
   EXPECT_EQ(WriteJson(*Find(*own, "nodes")),

@@ -103,7 +103,7 @@ TEST(NvmlReadings, ReportsMissingUtilizationOnAmpereInMigMode) {
       EXPECT_EQ(
           each->unmeasured.at("utilization"),
           "not measurable here: this GPU has no GPM, which begins with Hopper; a DCGM exporter "
-          "may tell it");
+          "may report it");
       EXPECT_EQ(each->unmeasured.at("memory_utilization"),
                 "not measurable here: this GPU has no GPM, which begins with Hopper");
     }

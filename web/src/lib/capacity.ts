@@ -23,7 +23,7 @@ export function partsOf(overview: Overview): Part[] {
     parts.push({ id, label, share, help });
   };
   if (overview.used === null) {
-    add("unmeasured", "Held, not measured", allocated, "Held by pods; these GPUs do not tell how busy slices are.");
+    add("unmeasured", "Held, not measured", allocated, "Held by pods; these GPUs do not report how busy slices are.");
   } else {
     const used = clamp(overview.used, allocated);
     const idle = clamp(overview.idle ?? 0, allocated - used);

@@ -25,7 +25,7 @@ export const kindNames: Record<Kind, string> = {
   idle: "held, idle",
   held: "held, not measured",
   free: "free slice",
-  uncut: "not cut",
+  uncut: "not partitioned",
   out: "out of service",
 };
 

@@ -147,7 +147,7 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
           </p>
           <div className="decision-columns">
             <Pods title="Served" pods={decision.pods} none="no pod" />
-            <Pods title="Evicted" pods={decision.victims} none="nobody" />
+            <Pods title="Evicted" pods={decision.victims} none="none" />
           </div>
           {decision.nodes.length > 0 && <h3>Before and after</h3>}
           <ul className="changes">
@@ -215,10 +215,10 @@ function ChangeRow({ change, at }: { change: Change; at: number }): ReactNode {
 function Strip({ label, layout, other }: { label: string; layout: GpuLayout | undefined; other: GpuLayout | undefined }): ReactNode {
   const pieces = piecesOf(layout);
   const left = new Map(Object.entries(other?.profiles ?? {}));
-  const words = pieces.length > 0 ? pieces.join(", ") : "nothing cut";
+  const words = pieces.length > 0 ? pieces.join(", ") : "nothing partitioned";
   return (
     <span className="strip" role="img" aria-label={`${label}: ${words}`}>
-      {pieces.length === 0 && <span className="strip-empty">not cut</span>}
+      {pieces.length === 0 && <span className="strip-empty">not partitioned</span>}
       {pieces.map((profile, place) => {
         const same = (left.get(profile) ?? 0) > 0;
         left.set(profile, (left.get(profile) ?? 0) - 1);

@@ -177,8 +177,8 @@ function Verdict({ answer, stale }: { answer: WhatIf; stale: boolean }): ReactNo
         {answer.fits ? (answer.node ? `It would run on ${answer.node}` : "It would run") : "It would wait"}
       </h2>
       <div className="decision-columns">
-        <Things title="Would be cut" things={answer.would_cut} none="nothing" />
-        <Things title="Would be evicted" things={answer.would_evict} none="nobody" />
+        <Things title="Would be partitioned" things={answer.would_cut} none="none" />
+        <Things title="Would be evicted" things={answer.would_evict} none="none" />
       </div>
       <pre className="code">{answer.text}</pre>
       {answer.steps.length > 0 && (

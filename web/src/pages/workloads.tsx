@@ -264,7 +264,7 @@ function expected(pod: Pod, now: number): string {
 
 function Busy({ pod }: { pod: Pod }): ReactNode {
   const known = pod.slices.map((each) => each.utilization).filter((each): each is number => each !== null);
-  if (known.length === 0) return <span className="muted" title="The GPU does not tell how busy its slices are.">not measured</span>;
+  if (known.length === 0) return <span className="muted" title="The GPU does not report how busy its slices are.">not measured</span>;
   const mean = known.reduce((sum, each) => sum + each, 0) / known.length;
   return <Meter label="Utilisation" share={mean} text={percent(mean)} tone={mean < 0.05 ? "idle" : "busy"} />;
 }

@@ -24,7 +24,7 @@ Status NotServed(const std::string& uuid) {
 // A container keeps its environment for its whole life, so it must not start without the limit.
 Status NoBound(const std::string& uuid) {
   return {Code::kUnavailable,
-          fmt::format("the driver does not tell now how much memory {} has, and without that "
+          fmt::format("the driver does not report how much memory {} has, and without that "
                       "nothing would hold the container to its part of the multiprocessors",
                       uuid)};
 }

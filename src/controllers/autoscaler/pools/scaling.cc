@@ -132,7 +132,7 @@ Result<PoolScale> PoolScaling::Read(const cluster::NodePool& pool, kube::Client&
     return Invalid(fmt::format("the webhook of the pool does not say replicas: {}",
                                Shortened(*answer, kMaxText)));
   }
-  if (pool.target.name.empty()) return Invalid("the pool says nobody who makes its nodes");
+  if (pool.target.name.empty()) return Invalid("the pool names no scale target");
   NOS_ASSIGN(const kube::Resource resource, TargetOf(pool, client));
   kube::ApiRequest request;
   request.method = "GET";

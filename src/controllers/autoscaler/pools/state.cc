@@ -102,7 +102,8 @@ std::string WrongText(const std::vector<PoolNodes::Wrong>& wrong) {
 }
 
 std::string WhyClosed(const PoolSeen& seen, const PoolStatus& status) {
-  if (!seen.error.ok()) return "whoever makes its nodes cannot be asked (see its condition Ready)";
+  if (!seen.error.ok())
+    return "the scale target of the pool cannot be read (see its condition Ready)";
   if (!status.closed_until) return "";
   return fmt::format("it did not deliver, and is tried again at {}",
                      FormatTime(*status.closed_until));

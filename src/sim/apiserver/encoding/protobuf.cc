@@ -218,7 +218,7 @@ Result<Json> DecodeProtobuf(std::string_view bytes) {
   NOS_ASSIGN(const auto envelope, ReadAll(bytes.substr(kMagic.size())));
   const auto type = envelope.find(1);
   const auto raw = envelope.find(2);
-  if (type == envelope.end()) return Invalid("protobuf: the body does not tell its kind");
+  if (type == envelope.end()) return Invalid("protobuf: the body names no kind");
   NOS_ASSIGN(const auto names, ReadAll(type->second.bytes));
   const auto name = [&](uint64_t number) {
     const auto found = names.find(number);

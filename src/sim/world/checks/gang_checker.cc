@@ -95,9 +95,9 @@ std::vector<std::string> GangChecker::JudgeCuts(const std::set<std::string>& cut
       members += until > now || planned.contains(key) ? 1 : 0;
     }
     if (!concerned || members >= gang.least) continue;
-    problems.push_back(
-        fmt::format("gang {}: GPUs are cut although only {} of its pods are served, and {} must be",
-                    name, members, gang.least));
+    problems.push_back(fmt::format(
+        "gang {}: GPUs are partitioned although only {} of its pods are served, and {} must be",
+        name, members, gang.least));
   }
   return problems;
 }
