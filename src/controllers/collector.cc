@@ -65,10 +65,10 @@ Collector::Collector(const gpu::Catalogue& catalogue, Report report, CollectorOp
 bool Collector::Lead(bool leads) {
   if (leads == leads_) return false;
   leads_ = leads;
-  told_all_ = false;
+  reported_.all = false;
   watch_.reset();
   jobs_ = JobTally();
-  pools_.clear();
+  pools_.by_name.clear();
   early_.clear();
   return true;
 }
@@ -77,49 +77,49 @@ reconcile::ReconcileResult Collector::Reconcile(const std::string&, const reconc
                                                 kube::Client&, const Clock& clock) {
   if (!leads_) return reconcile::ReconcileResult::Done();
   now_ = clock.Now();
-  if (!told_all_ || view.changes->everything) {
-    TellAll(view);
+  if (!reported_.all || view.changes->everything) {
+    ReportAll(view);
   } else {
     if (!view.changes->around.empty()) TakeInQuotas(view);
     for (const auto& change : view.changes->nodes) TakeInNode(view, change.before, change.after);
     for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after);
-    for (const std::string& node : std::exchange(dirty_nodes_, {})) TellNode(view, node);
+    for (const std::string& node : std::exchange(dirty_nodes_, {})) ReportNode(view, node);
   }
-  TellChanges();
+  ReportChanges();
   return reconcile::ReconcileResult::Done();
 }
 
-void Collector::TellAll(const reconcile::Listers& view) {
+void Collector::ReportAll(const reconcile::Listers& view) {
   pods_.clear();
   jobs_.ClearPods();
-  told_jobs_ = false;
-  told_pools_.clear();
-  pools_changed_ = true;
-  nodes_.clear();
-  quotas_.clear();
+  reported_.jobs = false;
+  reported_.pools.clear();
+  pools_.changed = true;
+  reported_.nodes.clear();
+  reported_.quotas.clear();
   on_node_.clear();
   plans_.clear();
   TakeInQuotas(view);
   for (const Pod& pod : *view.pods.Snapshot()) TakeInPod(nullptr, pod);
   for (const Node& node : *view.nodes.Snapshot()) TakeInNode(view, nullptr, node);
   dirty_nodes_.clear();
-  TellPresent(view);
-  told_all_ = true;
-  all_told_at_ = now_;
+  ReportPresent(view);
+  reported_.all = true;
+  reported_.all_at = now_;
 }
 
-void Collector::TellPresent(const reconcile::Listers& view) {
+void Collector::ReportPresent(const reconcile::Listers& view) {
   JsonArray pods, nodes, quotas;
   for (const Pod& pod : *view.pods.Snapshot()) pods.emplace_back(pod->meta.uid);
   for (const Node& node : *view.nodes.Snapshot()) nodes.emplace_back(node->meta.name);
-  for (const auto& [id, told] : quotas_) quotas.emplace_back(id);
-  TellPresent("pod", std::move(pods));
-  TellPresent("node", std::move(nodes));
-  TellPresent("quota", std::move(quotas));
+  for (const auto& [id, last] : reported_.quotas) quotas.emplace_back(id);
+  ReportPresent("pod", std::move(pods));
+  ReportPresent("node", std::move(nodes));
+  ReportPresent("quota", std::move(quotas));
 }
 
-void Collector::TellPresent(std::string_view what, JsonArray ids) {
-  Tell({{"kind", "present"}, {"what", what}, {"ids", std::move(ids)}});
+void Collector::ReportPresent(std::string_view what, JsonArray ids) {
+  Emit({{"kind", "present"}, {"what", what}, {"ids", std::move(ids)}});
 }
 
 // Recomputed from all quotas: a quota can take effect or lose it when another one changes.
@@ -133,21 +133,21 @@ void Collector::TakeInQuotas(const reconcile::Listers& view) {
   }
   const bool changed = quota_of != quota_of_;
   quota_of_ = std::move(quota_of);
-  TellQuotas();
-  if (!changed || !told_all_) return;
-  for (const Pod& pod : *view.pods.Snapshot()) TellPod(*pod);
+  ReportQuotas();
+  if (!changed || !reported_.all) return;
+  for (const Pod& pod : *view.pods.Snapshot()) ReportPod(*pod);
 }
 
-void Collector::TellQuotas() {
+void Collector::ReportQuotas() {
   std::set<std::string> there;
   for (const quota::SharedQuota& quota : quota::QuotasOf(around_)) {
     const std::string id = IdOf(*quota);
     there.insert(id);
-    TellNew(quotas_[id], QuotaRecord(*quota));
+    ReportNew(reported_.quotas[id], QuotaRecord(*quota));
   }
-  std::erase_if(quotas_, [&](const auto& told) {
-    if (there.contains(told.first)) return false;
-    TellRemoved("quota", told.first);
+  std::erase_if(reported_.quotas, [&](const auto& last) {
+    if (there.contains(last.first)) return false;
+    ReportRemoved("quota", last.first);
     return true;
   });
 }
@@ -158,7 +158,7 @@ void Collector::TakeInPod(const Pod& before, const Pod& after) {
   if (before != nullptr && (after == nullptr || replaced)) {
     pods_.erase(before->meta.uid);
     jobs_.Remove(before->meta.uid);
-    TellRemoved("pod", before->meta.uid);
+    ReportRemoved("pod", before->meta.uid);
   }
   if (IsOnNode(before.get())) {
     auto& on_node = on_node_[before->node_name];
@@ -171,47 +171,47 @@ void Collector::TakeInPod(const Pod& before, const Pod& after) {
     on_node_[after->node_name][after->meta.uid] = after;
     dirty_nodes_.insert(after->node_name);
   }
-  TellPod(*after);
-  if (!told_all_) return;
+  ReportPod(*after);
+  if (!reported_.all) return;
   const bool known = before != nullptr && !replaced;
-  if (IsOnNode(after.get()) && !(known && IsOnNode(before.get()))) TellServed(*after);
-  if (WasPreempted(*after) && !(known && WasPreempted(*before))) TellEviction(*after);
+  if (IsOnNode(after.get()) && !(known && IsOnNode(before.get()))) ReportServed(*after);
+  if (WasPreempted(*after) && !(known && WasPreempted(*before))) ReportEviction(*after);
 }
 
-void Collector::TellPod(const cluster::Pod& pod) {
+void Collector::ReportPod(const cluster::Pod& pod) {
   Known& known = pods_[pod.meta.uid];
   if (pod.Finished() && known.finished == Time()) known.finished = EndOf(pod, now_);
   jobs_.Put(pod, known.finished);
   const auto quota = quota_of_.find(pod.meta.ns);
-  TellNew(known.record,
-          PodRecord(pod, quota == quota_of_.end() ? "" : quota->second, known.finished));
+  ReportNew(known.record,
+            PodRecord(pod, quota == quota_of_.end() ? "" : quota->second, known.finished));
 }
 
 void Collector::TakeInNode(const reconcile::Listers& view, const Node& before, const Node& after) {
   const std::string& name = (after != nullptr ? after : before)->meta.name;
-  pools_changed_ |= CountsOtherwise(before.get(), after.get());
+  pools_.changed |= CountsOtherwise(before.get(), after.get());
   if (after == nullptr) {
-    nodes_.erase(name);
+    reported_.nodes.erase(name);
     plans_.erase(name);
     dirty_nodes_.erase(name);
-    return TellRemoved("node", name);
+    return ReportRemoved("node", name);
   }
-  TellNode(view, name);
-  TellPlan(before, *after);
+  ReportNode(view, name);
+  ReportPlan(before, *after);
 }
 
-void Collector::TellNode(const reconcile::Listers& view, const std::string& name) {
+void Collector::ReportNode(const reconcile::Listers& view, const std::string& name) {
   const Node node = view.nodes.Get(name);
   if (node == nullptr) return;
   NodeRequests requested;
   if (const auto on = on_node_.find(name); on != on_node_.end()) {
     for (const auto& [uid, pod] : on->second) requested.Add(*pod);
   }
-  TellNew(nodes_[name], NodeRecord(*node, requested));
+  ReportNew(reported_.nodes[name], NodeRecord(*node, requested));
 }
 
 // Reports a new plan, and later its result. The time of a plan from before the start is unknown.
-void Collector::TellPlan(const Node& before, const cluster::Node& after) {
+void Collector::ReportPlan(const Node& before, const cluster::Node& after) {
   const std::string id = PlanIdOf(after);
   if (id.empty()) return;
   Plan& plan = plans_[after.meta.name];
@@ -236,7 +236,7 @@ void Collector::TellPlan(const Node& before, const cluster::Node& after) {
                    {"state", "planned"},
                    {"why", ""}};
     if (fresh) plan.record["made"] = ToMillis(now_);
-    Tell(plan.record);
+    Emit(plan.record);
   }
   if (!plan.open || !done) return;
   plan.open = false;
@@ -251,12 +251,12 @@ void Collector::TellPlan(const Node& before, const cluster::Node& after) {
   if (plan.record.contains("made")) {
     plan.record["took_ms"] = ToMillis(now_) - ToMillis(plan.made);
   }
-  Tell(plan.record);
+  Emit(plan.record);
 }
 
 // True for a pod that existed when the plan was made and takes slices that the plan added on its
 // node.
-void Collector::TellServed(const cluster::Pod& pod) {
+void Collector::ReportServed(const cluster::Pod& pod) {
   const auto found = plans_.find(pod.node_name);
   if (found == plans_.end() || pod.meta.created > found->second.made) return;
   Plan& plan = found->second;
@@ -270,12 +270,12 @@ void Collector::TellServed(const cluster::Pod& pod) {
   }
   if (!served) return;
   plan.record["pods"].get_array().emplace_back(NameOf(pod));
-  Tell(plan.record);
+  Emit(plan.record);
 }
 
-void Collector::TellEviction(const cluster::Pod& pod) {
+void Collector::ReportEviction(const cluster::Pod& pod) {
   const std::string* reclaimed = reconcile::WhyReclaimed(pod);
-  Tell({{"kind", "decision"},
+  Emit({{"kind", "decision"},
         {"id", "eviction/" + pod.meta.uid},
         {"type", reclaimed != nullptr ? "reclaim" : "preemption"},
         {"summary", fmt::format("{} has to go from {}", pod.Key(), pod.node_name)},
@@ -287,18 +287,18 @@ void Collector::TellEviction(const cluster::Pod& pod) {
         {"why", pod.FindCondition("DisruptionTarget")->message}});
 }
 
-void Collector::Tell(JsonObject record) {
+void Collector::Emit(JsonObject record) {
   record["at"] = ToMillis(now_);
   records_.emplace_back(std::move(record));
 }
 
-void Collector::TellNew(std::string& told, JsonObject record) {
+void Collector::ReportNew(std::string& last, JsonObject record) {
   std::string text = WriteJson(Json(record));
-  if (std::exchange(told, text) != text) Tell(std::move(record));
+  if (std::exchange(last, text) != text) Emit(std::move(record));
 }
 
-void Collector::TellRemoved(std::string_view what, const std::string& id) {
-  Tell({{"kind", "removed"}, {"what", what}, {"id", id}});
+void Collector::ReportRemoved(std::string_view what, const std::string& id) {
+  Emit({{"kind", "removed"}, {"what", what}, {"id", id}});
 }
 
 }  // namespace nos::controllers

@@ -51,7 +51,7 @@ class Collector final : public reconcile::Reconciler {
   // true if this is a change.
   bool Lead(bool leads);
   // Reports everything again, after reported records were lost.
-  void TellAgain() { told_all_ = false; }
+  void ReportAgain() { reported_.all = false; }
   // Key: kClusterKey. REQUIRES: View::changes, and CollectorKinds in the cluster context.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                        kube::Client& client, const Clock& clock) override;
@@ -79,37 +79,41 @@ class Collector final : public reconcile::Reconciler {
     SliceCounts added;  // slices that the plan adds and no pod has taken yet
   };
 
-  void TellAll(const reconcile::Listers& view);
-  void TellPresent(const reconcile::Listers& view);
-  void TellPresent(std::string_view what, JsonArray ids);
+  void ReportAll(const reconcile::Listers& view);
+  void ReportPresent(const reconcile::Listers& view);
+  void ReportPresent(std::string_view what, JsonArray ids);
   WorkSink Sink();
   // No value: the object of the Event is not known (yet).
   std::optional<bool> Concerns(const reconcile::Listers& view,
                                const cluster::KubernetesEvent& event) const;
   // Returns true if the object of the Event is known by now.
   bool TakeInEvent(const reconcile::Listers& view, const cluster::KubernetesEvent& event);
-  void TellChanges();
+  void ReportChanges();
   void TakeInQuotas(const reconcile::Listers& view);
   void TakeInPod(const Pod& before, const Pod& after);
   void TakeInNode(const reconcile::Listers& view, const Node& before, const Node& after);
-  void TellPod(const cluster::Pod& pod);
-  void TellNode(const reconcile::Listers& view, const std::string& name);
-  void TellQuotas();
-  void TellPools(const reconcile::Listers& view);
-  void TellPlan(const Node& before, const cluster::Node& after);
-  void TellServed(const cluster::Pod& pod);
-  void TellEviction(const cluster::Pod& pod);
-  void Tell(JsonObject record);
-  // Reports the record unless it equals `told`.
-  void TellNew(std::string& told, JsonObject record);
-  void TellRemoved(std::string_view what, const std::string& id);
+  void ReportPod(const cluster::Pod& pod);
+  void ReportNode(const reconcile::Listers& view, const std::string& name);
+  void ReportQuotas();
+  void ReportPools(const reconcile::Listers& view);
+  void ReportPlan(const Node& before, const cluster::Node& after);
+  void ReportServed(const cluster::Pod& pod);
+  void ReportEviction(const cluster::Pod& pod);
+  void Emit(JsonObject record);
+  // Reports the record unless it equals `last`.
+  void ReportNew(std::string& last, JsonObject record);
+  void ReportRemoved(std::string_view what, const std::string& id);
 
   const gpu::Catalogue& catalogue_;
   const Report report_;
   const CollectorOptions options_;
-  bool leads_ = false, told_all_ = false;
-  bool told_jobs_ = false;  // the ids of jobs, queues and pools have been reported
-  Time all_told_at_{};
+  bool leads_ = false;
+  struct {
+    bool all = false;   // every object, since this process leads
+    bool jobs = false;  // the ids of jobs, queues and pools
+    Time all_at{};
+    std::map<std::string, std::string> nodes, quotas, pools;  // last records, by name and id
+  } reported_;
   Time now_{};
   std::vector<Json> records_;
   cluster::ClusterContext around_;
@@ -117,16 +121,14 @@ class Collector final : public reconcile::Reconciler {
   std::map<std::string, Known> pods_;                         // by UID
   JobTally jobs_;
   EventTally events_;
-  // Pools by name, and their last reported records. pools_changed_ and pools_due_ say that a record
-  // may have changed, or when it may change at the latest.
-  std::map<std::string, std::shared_ptr<const cluster::NodePool>> pools_;
-  std::map<std::string, std::string> told_pools_;
-  bool pools_changed_ = false;
-  Time pools_due_ = Time::max();
+  struct {
+    std::map<std::string, std::shared_ptr<const cluster::NodePool>> by_name;
+    bool changed = false;    // a record may have changed
+    Time due = Time::max();  // a record may change then without an event
+  } pools_;
   // Events whose object is not known yet, and when they came
   std::deque<std::pair<Time, cluster::KubernetesEvent>> early_;
-  const reconcile::Listers* following_ = nullptr;      // set while the watch is pumped
-  std::map<std::string, std::string> nodes_, quotas_;  // last reported records, by name and id
+  const reconcile::Listers* following_ = nullptr;              // set while the watch is pumped
   std::map<std::string, std::map<std::string, Pod>> on_node_;  // by node, then by UID
   std::set<std::string> dirty_nodes_;
   std::map<std::string, Plan> plans_;  // by node

@@ -93,7 +93,7 @@ struct ClusterTelemetry {
     for (const Json& record : records) texts.push_back(WriteJson(record));
     const Status kept = delivery->Add(texts);
     if (kept.ok()) {
-      if (std::exchange(missed, false)) collector.TellAgain();
+      if (std::exchange(missed, false)) collector.ReportAgain();
       return;
     }
     missed = true;

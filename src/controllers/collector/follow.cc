@@ -33,14 +33,14 @@ WorkSink Collector::Sink() {
   sink.take_workload = [this](const cluster::KueueWorkload& work) { return jobs_.Put(work); };
   sink.take_queue = [this](const cluster::KueueQueue& queue) { return jobs_.Put(queue); };
   sink.take_pool = [this](const cluster::NodePool& pool) {
-    pools_[pool.meta.name] = std::make_shared<const cluster::NodePool>(pool);
-    pools_changed_ = true;
+    pools_.by_name[pool.meta.name] = std::make_shared<const cluster::NodePool>(pool);
+    pools_.changed = true;
     return true;
   };
   sink.gone = [this](std::string_view kind, std::string_view ns, std::string_view name) {
     if (kind == cluster::kNodePool) {
-      pools_.erase(std::string(name));
-      pools_changed_ = true;
+      pools_.by_name.erase(std::string(name));
+      pools_.changed = true;
       return;
     }
     jobs_.RemovePart(kind, ns, name);
@@ -55,7 +55,7 @@ WorkSink Collector::Sink() {
 }
 
 void Collector::Follow(const reconcile::Listers& view, kube::Client& client, const Clock& clock) {
-  if (!leads_ || !told_all_) return;
+  if (!leads_ || !reported_.all) return;
   now_ = clock.Now();
   if (watch_ == nullptr) watch_ = std::make_unique<WorkWatch>(Sink(), options_.watch);
   following_ = &view;
@@ -63,28 +63,28 @@ void Collector::Follow(const reconcile::Listers& view, kube::Client& client, con
   std::erase_if(early_, [&](const auto& early) {
     return TakeInEvent(view, early.second) || now_ - early.first > kPatience;
   });
-  if (pools_changed_ || now_ >= pools_due_) TellPools(view);
+  if (pools_.changed || now_ >= pools_.due) ReportPools(view);
   for (JsonObject& record : events_.Take(now_)) records_.emplace_back(std::move(record));
-  TellChanges();
+  ReportChanges();
 }
 
 // Recomputed from all pools: the node count of a pool depends on the pools before it.
-void Collector::TellPools(const reconcile::Listers& view) {
-  pools_changed_ = false;
-  pools_due_ = Time::max();
+void Collector::ReportPools(const reconcile::Listers& view) {
+  pools_.changed = false;
+  pools_.due = Time::max();
   std::vector<std::shared_ptr<const cluster::NodePool>> pools;
-  for (const auto& [name, pool] : pools_) {
+  for (const auto& [name, pool] : pools_.by_name) {
     pools.push_back(pool);
     const bool opens = pool->closed_until && *pool->closed_until > now_;
-    if (opens) pools_due_ = std::min(pools_due_, *pool->closed_until);
+    if (opens) pools_.due = std::min(pools_.due, *pool->closed_until);
   }
   const auto nodes = view.nodes.Snapshot();
   for (const PoolCount& count : CountPools(*nodes, pools)) {
-    TellNew(told_pools_[count.pool->meta.name], PoolRecord(count, now_));
+    ReportNew(reported_.pools[count.pool->meta.name], PoolRecord(count, now_));
   }
-  std::erase_if(told_pools_, [&](const auto& told) {
-    if (pools_.contains(told.first)) return false;
-    TellRemoved("pool", told.first);
+  std::erase_if(reported_.pools, [&](const auto& last) {
+    if (pools_.by_name.contains(last.first)) return false;
+    ReportRemoved("pool", last.first);
     return true;
   });
 }
@@ -106,7 +106,7 @@ std::optional<bool> Collector::Concerns(const reconcile::Listers& view,
     // Most of them concern Jobs without GPUs.
     return event.type == "Warning" ? std::optional<bool>() : false;
   }
-  if (event.kind == cluster::kNodePool) return pools_.contains(event.name);
+  if (event.kind == cluster::kNodePool) return pools_.by_name.contains(event.name);
   return event.kind == cluster::kElasticQuota || event.kind == cluster::kCompositeQuota;
 }
 
@@ -123,18 +123,18 @@ bool Collector::TakeInEvent(const reconcile::Listers& view, const cluster::Kuber
 // Waits for the first list of job objects, so that a job is not reported twice. The list of
 // existing ids is reported only when it is complete: the server removes everything that is not in
 // it.
-void Collector::TellChanges() {
+void Collector::ReportChanges() {
   const bool settled = watch_ != nullptr && watch_->settled();
-  if (settled || told_jobs_ || now_ - all_told_at_ >= kSettles) {
-    for (JsonObject& record : jobs_.TakeChanges()) Tell(std::move(record));
+  if (settled || reported_.jobs || now_ - reported_.all_at >= kSettles) {
+    for (JsonObject& record : jobs_.TakeChanges()) Emit(std::move(record));
   }
-  if (!told_jobs_ && settled) {
-    TellPresent("job", jobs_.Ids("job"));
-    TellPresent("queue", jobs_.Ids("queue"));
+  if (!reported_.jobs && settled) {
+    ReportPresent("job", jobs_.Ids("job"));
+    ReportPresent("queue", jobs_.Ids("queue"));
     JsonArray pools;
-    for (const auto& [name, pool] : pools_) pools.emplace_back(name);
-    TellPresent("pool", std::move(pools));
-    told_jobs_ = true;
+    for (const auto& [name, pool] : pools_.by_name) pools.emplace_back(name);
+    ReportPresent("pool", std::move(pools));
+    reported_.jobs = true;
   }
   if (!records_.empty()) report_(std::exchange(records_, {}));
 }

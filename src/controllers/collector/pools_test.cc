@@ -126,7 +126,7 @@ TEST_F(CollectorPoolsTest, NewLeaderReportsPoolsAgain) {
   Start();
   Run();
   EXPECT_EQ(Told("pool").size(), 1U);
-  collector_->TellAgain();
+  collector_->ReportAgain();
   Node("n1", "other");  // causes a reconciliation
   Run();
   EXPECT_EQ(Told("pool").size(), 1U);

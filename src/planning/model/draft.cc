@@ -23,12 +23,11 @@ Draft::Draft(const Problem& problem, GpuStates& states, Free free)
       dimensions_(problem.dimensions),
       free_(problem.free),
       pods_on_(problem.nodes.size()),
-      placed_(problem.classes.size()),
-      score_(problem.levels),
+      placed_{std::vector<int>(problem.classes.size()), 0, std::vector<int64_t>(problem.levels)},
       created_(problem.gpus.size()),
       open_(problem.gpus.size()),
       open_gpus_(problem.nodes.size()),
-      version_(problem.nodes.size()),
+      changes_{{}, std::vector<uint32_t>(problem.nodes.size()), 0},
       gpus_of_(problem.nodes.size()) {
   for (const Shape& shape : problem.shapes) {
     slices_of_.push_back(states.packings().InternSlices(shape.slices));
@@ -47,8 +46,8 @@ void Draft::Open(int gpu) {
 }
 
 void Draft::Touch(int node) {
-  ++version_[node];
-  changes_.push_back(node);
+  ++changes_.version[node];
+  changes_.nodes.push_back(node);
 }
 
 bool Draft::Covers(const std::vector<int64_t>& requests, int node) const {
@@ -106,12 +105,12 @@ std::optional<bool> Draft::HasRoom(int shape, int node) {
 
 int Draft::GpusOf(int node) {
   auto& [version, number] = gpus_of_[node];
-  if (version == version_[node] + 1) return number;
+  if (version == changes_.version[node] + 1) return number;
   const ProblemNode& where = problem_->nodes[node];
   std::vector<GpuStateId> gpus(gpu_.begin() + where.first_gpu,
                                gpu_.begin() + where.first_gpu + where.gpu_count);
   std::sort(gpus.begin(), gpus.end());
-  version = version_[node] + 1;
+  version = changes_.version[node] + 1;
   return number = states_->packings().InternGpus(gpus);
 }
 
@@ -174,9 +173,9 @@ void Draft::Charge(const PlacedPod& pod, int sign) {
   const PodClass& cls = problem_->classes[pod.cls];
   int64_t* free = &free_[static_cast<size_t>(pod.node) * dimensions_];
   for (size_t r = 0; r < dimensions_; ++r) free[r] -= sign * cls.requests[r];
-  placed_[pod.cls] += sign;
-  total_ += sign;
-  score_[cls.level] += sign * (cls.value * kValueUnit + 1);
+  placed_.by_class[pod.cls] += sign;
+  placed_.total += sign;
+  placed_.score[cls.level] += sign * (cls.value * kValueUnit + 1);
   for (const Device& d : DevicesOf(pod)) {
     if (!d.created) continue;
     const bool was_open = IsOpen(d.gpu);
@@ -189,12 +188,12 @@ void Draft::Charge(const PlacedPod& pod, int sign) {
 
 void Draft::Place(int cls, int node, std::span<const Device> devices) {
   const auto index = static_cast<uint32_t>(pods_.size());
-  journal_.push_back({index, true, undo_.size()});
+  journal_.entries.push_back({index, true, journal_.states.size()});
   pods_.push_back(
       {cls, node, static_cast<uint32_t>(devices_.size()), static_cast<uint32_t>(devices.size())});
   for (const Device& d : devices) {
     devices_.push_back(d);
-    undo_.emplace_back(d.gpu, gpu_[d.gpu]);
+    journal_.states.emplace_back(d.gpu, gpu_[d.gpu]);
     gpu_[d.gpu] = states_->After(gpu_[d.gpu], {{d}});
   }
   pods_on_[node].push_back(index);
@@ -214,22 +213,22 @@ GpuStateId Draft::Recompute(int gpu) const {
 
 void Draft::Remove(uint32_t index) {
   PlacedPod& pod = pods_[index];
-  journal_.push_back({index, false, undo_.size()});
+  journal_.entries.push_back({index, false, journal_.states.size()});
   pod.alive = false;
   for (const Device& d : DevicesOf(pod)) {
-    undo_.emplace_back(d.gpu, gpu_[d.gpu]);
+    journal_.states.emplace_back(d.gpu, gpu_[d.gpu]);
     gpu_[d.gpu] = Recompute(d.gpu);
   }
   Charge(pod, -1);
-  ++epoch_;
+  ++changes_.epoch;
 }
 
 void Draft::Rollback(size_t mark) {
-  while (journal_.size() > mark) {
-    const JournalEntry entry = journal_.back();
-    journal_.pop_back();
-    for (; undo_.size() > entry.first_undo; undo_.pop_back()) {
-      gpu_[undo_.back().first] = undo_.back().second;
+  while (journal_.entries.size() > mark) {
+    const JournalEntry entry = journal_.entries.back();
+    journal_.entries.pop_back();
+    for (; journal_.states.size() > entry.first_undo; journal_.states.pop_back()) {
+      gpu_[journal_.states.back().first] = journal_.states.back().second;
     }
     PlacedPod& pod = pods_[entry.pod];
     Charge(pod, entry.placed ? -1 : 1);
@@ -239,7 +238,7 @@ void Draft::Rollback(size_t mark) {
     pods_on_[pod.node].pop_back();
     pods_.pop_back();
   }
-  ++epoch_;
+  ++changes_.epoch;
 }
 
 ChangeCost Draft::CostOn(int node) const {

@@ -69,7 +69,7 @@ class Draft {
   void Remove(uint32_t pod);
 
   // Rollback() undoes everything after Mark().
-  size_t Mark() const { return journal_.size(); }
+  size_t Mark() const { return journal_.entries.size(); }
   void Rollback(size_t mark);
 
   const Problem& problem() const { return *problem_; }
@@ -80,25 +80,25 @@ class Draft {
   }
   // Indices into pods(), including removed pods.
   const std::vector<uint32_t>& PodsOn(int node) const { return pods_on_[node]; }
-  int PlacedOf(int cls) const { return placed_[cls]; }
-  int placed() const { return total_; }
+  int PlacedOf(int cls) const { return placed_.by_class[cls]; }
+  int placed() const { return placed_.total; }
   GpuStateId gpu(int g) const { return gpu_[g]; }
   GpuStateId Original(int g) const { return original_[g]; }
   const int64_t* FreeOf(int node) const { return &free_[static_cast<size_t>(node) * dimensions_]; }
   int CreatedOn(int gpu) const { return created_[gpu]; }
 
   // By level: the value of the objective. A lexicographically larger vector is a better plan.
-  const std::vector<int64_t>& score() const { return score_; }
+  const std::vector<int64_t>& score() const { return placed_.score; }
   ChangeCost Cost() const;
   // The part of Cost() on this node.
   ChangeCost CostOn(int node) const;
 
   // Nodes in the order in which they changed; each change increments version(node). A queue of
   // candidates is updated by reading the new entries.
-  const std::vector<int>& changes() const { return changes_; }
-  uint32_t version(int node) const { return version_[node]; }
+  const std::vector<int>& changes() const { return changes_.nodes; }
+  uint32_t version(int node) const { return changes_.version[node]; }
   // Incremented when capacity may have grown again.
-  uint32_t epoch() const { return epoch_; }
+  uint32_t epoch() const { return changes_.epoch; }
 
  private:
   struct JournalEntry {
@@ -130,18 +130,24 @@ class Draft {
   std::vector<PlacedPod> pods_;
   std::vector<Device> devices_;
   std::vector<std::vector<uint32_t>> pods_on_;  // by node
-  std::vector<int> placed_;                     // by class
-  int total_ = 0;
-  std::vector<int64_t> score_;
+  struct {
+    std::vector<int> by_class;
+    int total = 0;
+    std::vector<int64_t> score;
+  } placed_;
   std::vector<uint16_t> created_;  // by GPU
   std::vector<bool> open_;         // by GPU
   // By node: number of open GPUs, including those with created instances.
   std::vector<uint16_t> open_gpus_;
-  std::vector<JournalEntry> journal_;
-  std::vector<std::pair<int, GpuStateId>> undo_;
-  std::vector<int> changes_;
-  std::vector<uint32_t> version_;
-  uint32_t epoch_ = 0;
+  struct {
+    std::vector<JournalEntry> entries;
+    std::vector<std::pair<int, GpuStateId>> states;  // to restore
+  } journal_;
+  struct {
+    std::vector<int> nodes;         // in the order of their changes
+    std::vector<uint32_t> version;  // by node
+    uint32_t epoch = 0;
+  } changes_;
   std::vector<int> slices_of_;                     // by shape: slice list id in states_
   std::vector<std::pair<uint32_t, int>> gpus_of_;  // by node: version + 1, GPU list id in states_
   mutable std::vector<GpuStateId> scratch_;        // states of a node's GPUs while a pod is tried
