@@ -27,10 +27,13 @@ endif()
 # container is worse than a crash.
 add_compile_definitions(_GLIBCXX_ASSERTIONS)
 
+set(NOS_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
+
 # Memory errors end the program instead of being exploited. nos runs as root on nodes and reads what
-# others write. test/integration/hardening_test.sh reads the binary; BENCHMARKS.md has the cost.
+# others write. test/integration/hardening_test.sh reads the binary; BENCHMARKS.md has the cost. Not with
+# sanitizers: they find more, and with zero-initialised automatics g++ warns of their code.
 option(NOS_HARDEN "Stack protector, FORTIFY, CET, zero-initialised automatics, full RELRO, PIE" ON)
-if(NOS_HARDEN)
+if(NOS_HARDEN AND NOT NOS_SANITIZE)
   add_compile_options(-fstack-protector-strong -fstack-clash-protection -ftrivial-auto-var-init=zero)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     add_compile_options(-fcf-protection=full)
@@ -41,14 +44,9 @@ if(NOS_HARDEN)
   endif()
 endif()
 
-set(NOS_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 if(NOS_SANITIZE)
   add_compile_options(-fsanitize=${NOS_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${NOS_SANITIZE})
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Instrumented code makes g++ see uninitialised values where there are none (its manual says so).
-    add_compile_options(-Wno-maybe-uninitialized)
-  endif()
   if(NOS_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)
   endif()
