@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scheduling/engine/promises.h"
+#include "scheduling/framework.h"
 #include "scheduling/preemption.h"
 
 namespace nos::scheduling {
