@@ -173,26 +173,54 @@ class RemedyFinder {
     FreeResources(node);
   }
 
+  // Counts first: texts are rendered only for a better remedy, because this runs for every node.
   void FreeResources(int node) {
     if (!IsBetter(1, Kind::kFreeResource)) return;
+    size_t lacking = 0;
+    bool too_small = false;
+    for (size_t r = 0; r < cls_.requests.size(); ++r) {
+      if (cls_.requests[r] <= 0 || cls_.requests[r] <= after_.FreeOf(node)[r]) continue;
+      ++lacking;
+      too_small = too_small || MostOn(node, static_cast<int>(r)) < cls_.requests[r];
+      if (too_small && !IsBetter(1, Kind::kBiggerNode)) return;
+    }
+    if (too_small) {
+      ReplaceNode(node);
+    } else if (IsBetter(lacking, Kind::kFreeResource)) {
+      FreeOn(node);
+    }
+  }
+
+  // What the node could offer the pod if all pods that can be evicted left it.
+  int64_t MostOn(int node, int dimension) const {
+    const int64_t capacity = CapacityOf(node, static_cast<size_t>(dimension));
+    if (capacity < cls_.requests[dimension]) return capacity;
+    return capacity - scheduling::LastinglyHeld(*t_.nodes[node], t_.dimensions[dimension]);
+  }
+
+  void ReplaceNode(int node) {
     std::vector<scheduling::TooMuch> too_much;
-    std::vector<std::string> missing;
     for (const int r : LackingDimensions(node)) {
       const cluster::ResourceId id = t_.dimensions[r];
-      const std::string& name = cluster::ResourceName(id);
-      const int64_t asked = cls_.requests[r], free = std::max<int64_t>(0, after_.FreeOf(node)[r]);
       const int64_t kept = scheduling::LastinglyHeld(*t_.nodes[node], id);
       const int64_t total = CapacityOf(node, static_cast<size_t>(r)) - kept;
-      missing.push_back(scheduling::AmountText(name, asked - free));
-      if (total < asked) too_much.push_back({name, asked, total, kept > 0});
+      if (total < cls_.requests[r]) {
+        too_much.push_back({cluster::ResourceName(id), cls_.requests[r], total, kept > 0});
+      }
     }
-    if (!too_much.empty() && IsBetter(1, Kind::kBiggerNode)) {
-      Offer(1, Kind::kBiggerNode, scheduling::AddLargerNode(too_much, NameOf(node)));
-    } else if (too_much.empty() && IsBetter(missing.size(), Kind::kFreeResource)) {
-      Remedy free = scheduling::FreeResources(missing, NameOf(node));
-      if (!cls_.slices.empty()) free.text += ": its GPUs have room";
-      Offer(missing.size(), Kind::kFreeResource, std::move(free));
+    Offer(1, Kind::kBiggerNode, scheduling::AddLargerNode(too_much, NameOf(node)));
+  }
+
+  void FreeOn(int node) {
+    std::vector<std::string> missing;
+    for (const int r : LackingDimensions(node)) {
+      const int64_t free = std::max<int64_t>(0, after_.FreeOf(node)[r]);
+      missing.push_back(
+          scheduling::AmountText(cluster::ResourceName(t_.dimensions[r]), cls_.requests[r] - free));
     }
+    Remedy remedy = scheduling::FreeResources(missing, NameOf(node));
+    if (!cls_.slices.empty()) remedy.text += ": its GPUs have room";
+    Offer(missing.size(), Kind::kFreeResource, std::move(remedy));
   }
 
   void LiftFilters(int node) {
