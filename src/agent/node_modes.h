@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/back_off.h"
 #include "base/clock.h"
 #include "device/backend.h"
 #include "gpu/catalogue.h"
-#include "kube/work_queue.h"
 
 namespace nos::agent {
 
@@ -31,7 +31,7 @@ bool WaitsForReset(const device::GpuInfo& info);
 class ResetPauses {
  public:
   // `pauses`: the pause after the first failure in a row, and the longest pause.
-  explicit ResetPauses(kube::BackOff pauses) : pauses_(pauses) {}
+  explicit ResetPauses(BackOff pauses) : pauses_(pauses) {}
 
   void Failed(int gpu, std::string error, Time now);
   void Succeeded(int gpu) { entries_.erase(gpu); }
@@ -47,7 +47,7 @@ class ResetPauses {
     Time until{};
     std::string error;
   };
-  kube::BackOff pauses_;
+  BackOff pauses_;
   std::map<int, Entry> entries_;
 };
 

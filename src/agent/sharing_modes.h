@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "agent/sharing_mode.h"
+#include "base/back_off.h"
 #include "device/mps_control.h"
-#include "kube/work_queue.h"
 
 namespace nos::agent {
 
-// Of an agent; its device plugin uses them from other threads.
+// The modes that one agent serves. Its device plugin uses them from other threads.
 using SharingModes = std::vector<std::shared_ptr<SharingModeStrategy>>;
 
 // Requirements of pods with shares (sharing/mps/requirements.h).
@@ -35,7 +35,7 @@ struct SharingOptions {
   int time_slices = 0;
   ResetRule resets = ResetRule::kNever;  // for GPUs of hybrid nodes
   // How long a GPU that could not be reset keeps its mode: after the first failure, and at most.
-  kube::BackOff reset_pauses{std::chrono::minutes(1), std::chrono::hours(1)};
+  BackOff reset_pauses{std::chrono::minutes(1), std::chrono::hours(1)};
   // Parts into which MIG instances of hybrid nodes may be divided if GPUs are shared by MPS.
   std::vector<gpu::InstancePart> parts{};
 };

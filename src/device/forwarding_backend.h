@@ -6,7 +6,7 @@
 //     Status ResetGpu(int) override { return Status::Ok(); }  // all other calls reach `backend`
 //   };
 //
-// As thread-safe as the other backend.
+// It has the thread safety of the backend that it forwards to.
 #pragma once
 
 #include <cstdint>

@@ -23,8 +23,6 @@
 
 namespace nos::kube {
 
-using nos::BackOff;
-
 class WorkQueue {
  public:
   explicit WorkQueue(BackOff back_off = {}) : back_off_(back_off) {}

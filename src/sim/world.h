@@ -201,7 +201,7 @@ class World {
   kube::Cache<cluster::Pod> pods_;
   kube::Cache<cluster::Node> nodes_;
   PodKeeper keeper_;
-  // Of the partitioner, of the scheduler, and of the scheduler with GPUs partitioned if needed.
+  // The partitioner uses the first, the scheduler the second. The third partitions GPUs if needed.
   const std::unique_ptr<const scheduling::Framework> framework_, scheduler_framework_,
       cutting_framework_;
   std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/back_off.h"
 #include "base/log.h"
 #include "kube/work_queue.h"
 
@@ -80,7 +81,7 @@ Status NvidiaPlugin::Restart(const std::set<std::string>& wanted) {
   }
   Log(LogLevel::kInfo, "restarting NVIDIA's device plugin",
       {{"node", options_.node}, {"devices", std::to_string(wanted.size())}});
-  const kube::BackOff pauses{options_.first_pause, options_.longest_pause};
+  const BackOff pauses{options_.first_pause, options_.longest_pause};
   not_before_ = clock_.Now() + pauses.After(++restarts_);
   return Status::Ok();
 }

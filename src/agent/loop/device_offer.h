@@ -26,9 +26,9 @@
 
 #include "agent/node/drains.h"
 #include "agent/node/observed_state.h"
+#include "base/back_off.h"
 #include "base/clock.h"
 #include "kube/client.h"
-#include "kube/work_queue.h"
 #include "kubelet/device_plugin.h"
 #include "kubelet/pod_resources.h"
 
@@ -39,7 +39,7 @@ class DeviceOffer {
   struct Options {
     DrainTimes drain{};
     // Pauses between looks whether the kubelet has adopted an offer.
-    kube::BackOff looks{};
+    BackOff looks{};
   };
 
   DeviceOffer(Options options, kubelet::DevicePlugin& device_plugin,

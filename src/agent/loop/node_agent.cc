@@ -260,7 +260,7 @@ reconcile::ReconcileResult Agent::Rest(const device::Progress& progress, const O
   // 3. Look again when the kubelet may have caught up, an instance is drained, or a retry is due.
   Time next = now + config_.poll;
   lags_ = round.kubelet_lags ? lags_ + 1 : 0;
-  if (lags_ > 0) next = now + kube::BackOff{config_.first_look, config_.catch_up}.After(lags_);
+  if (lags_ > 0) next = now + BackOff{config_.first_look, config_.catch_up}.After(lags_);
   if (next_drained) next = std::min(next, *next_drained);
   if (const auto look = offer_.look_again()) next = std::min(next, now + *look);
   if (const auto retry = runner_.failures().NextRetry(now)) next = std::min(next, *retry);

@@ -22,18 +22,18 @@
 #include "agent/node/failures.h"
 #include "agent/node/observed_state.h"
 #include "agent/sharing_modes.h"
+#include "base/back_off.h"
 #include "base/function_ref.h"
 #include "base/metrics.h"
 #include "device/actuator.h"
 #include "device/backend.h"
-#include "kube/work_queue.h"
 
 namespace nos::agent {
 
 class OperationRunner {
  public:
   struct Options {
-    kube::BackOff retries{};
+    BackOff retries{};
     int failures_before_giving_up = 1;
     Metrics* metrics = nullptr;  // null: not measured
   };

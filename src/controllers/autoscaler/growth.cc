@@ -37,7 +37,7 @@ struct NewComers {
   }
 };
 
-// What a plan wants of one pool.
+// The nodes that a plan requests from one pool.
 struct PoolRequest {
   std::vector<std::string> pods;  // keys, at most kMaxNamed
   int used = 0;                   // nodes of the plan that are already coming

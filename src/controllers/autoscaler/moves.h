@@ -27,7 +27,7 @@
 
 namespace nos::controllers {
 
-// What a plan of moves changes.
+// State that a plan of moves updates.
 struct MoveEffects {
   UnschedulablePods& unschedulable;    // loses the pods that moves will serve
   cluster::ClusterSnapshot& snapshot;  // becomes the state after the moves

@@ -38,7 +38,8 @@ class RelocationFaultsTest : public ::testing::Test {
   RelocationWorld w;
 };
 
-// What happens while the places are held, or before (`held` is false). The message contains `why`.
+// A fault while placeholders hold the places, or before (`held` is false). The message of the
+// outcome contains `why`.
 struct Trouble {
   const char* name;
   std::function<void(RelocationFaultsTest&)> happens;

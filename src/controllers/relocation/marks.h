@@ -14,13 +14,13 @@
 
 namespace nos::controllers {
 
-// Of a node to be removed.
+// Writes or removes the mark of a node to be removed.
 Result<Json> MarkNode(const cluster::Node& node, const Removal& removal, kube::Client& client);
 Result<Json> UnmarkNode(const cluster::Node& node, kube::Client& client);
 // Removes only the mark: it is unknown who cordoned the node.
 Result<Json> DropMark(const cluster::Node& node, kube::Client& client);
-// Of a node that pods move away from. `moved`: all moves of the last hour, including the current
-// one.
+// Writes the mark of a node that pods move away from. `moved`: all moves of the last hour,
+// including the current one.
 Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, const MovedById& moved,
                       kube::Client& client);
 Result<Json> ReopenNode(const cluster::Node& node, kube::Client& client);

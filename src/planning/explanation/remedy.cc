@@ -191,7 +191,7 @@ class RemedyFinder {
     }
   }
 
-  // What the node could offer the pod if all pods that can be evicted left it.
+  // The amount that the node has for the pod once all pods that can be evicted have left.
   int64_t MostOn(int node, int dimension) const {
     const int64_t capacity = CapacityOf(node, static_cast<size_t>(dimension));
     if (capacity < cls_.requests[dimension]) return capacity;

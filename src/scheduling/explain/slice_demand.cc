@@ -20,7 +20,7 @@ constexpr int64_t kMaxNumber = int64_t{1} << 60;  // larger amounts are not writ
 constexpr int64_t kMaxCount = int64_t{1} << 40;   // of one slice, in sums
 constexpr size_t kMaxProfiles = 3;                // suggested in place of an unknown one
 
-// What is left to place: profile and count, in the order of the slices.
+// Slices left to place: profile and count, in the order of the slices.
 using Left = std::vector<std::pair<gpu::ProfileId, int64_t>>;
 
 void FillShared(const gpu::Model& model, Left& left) {

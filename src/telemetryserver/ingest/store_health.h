@@ -1,4 +1,4 @@
-// Whether writing to the store works, as the last write showed.
+// Records if the last write to the store succeeded.
 //
 //   StoreHealth health(metrics);
 //   health.Set(store.Transaction(write));  // logs when writing starts to fail, and when it resumes

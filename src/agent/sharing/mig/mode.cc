@@ -55,7 +55,7 @@ bool IsPending(const device::Operation& operation, SharingModeStrategy::Gpus gpu
 class MigModes final : public SharingModeStrategy {
  public:
   // `pauses`: how long a GPU that could not be reset keeps its mode.
-  MigModes(ResetRule resets, kube::BackOff pauses) : resets_(resets), reset_pauses_(pauses) {}
+  MigModes(ResetRule resets, BackOff pauses) : resets_(resets), reset_pauses_(pauses) {}
 
   std::string_view section() const override { return "hybrid"; }
   void Describe(ConfigFields& fields, DevicePlugins&) override;

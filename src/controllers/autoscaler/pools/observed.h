@@ -23,7 +23,7 @@
 
 namespace nos::controllers {
 
-// What is kept of a pool between two calls.
+// State of a pool that survives from one call to the next.
 struct PoolMemory {
   using PoolPtr = std::shared_ptr<const cluster::NodePool>;
 

@@ -29,7 +29,7 @@ struct MachineTimes {
   KubeletTimes kubelet;
   device::SimLatency devices;
   agent::AgentConfig agent;
-  kube::BackOff reset_pauses = agent::SharingOptions{}.reset_pauses;
+  BackOff reset_pauses = agent::SharingOptions{}.reset_pauses;
 };
 
 class Machine {
