@@ -59,6 +59,7 @@ DevicePluginStrategy& DevicePlugins::Choose(const SharingModes& modes) {
 std::vector<std::unique_ptr<kubelet::DevicePlugin>> DevicePlugins::Open(
     const PluginContext& context) {
   std::vector<std::unique_ptr<kubelet::DevicePlugin>> open;
+  open.reserve(chosen_.size());
   for (DevicePluginStrategy* plugin : chosen_) {
     open.push_back(plugin->Open(context, open.empty() ? nullptr : open.back().get()));
   }

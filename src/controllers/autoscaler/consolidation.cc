@@ -19,6 +19,7 @@ void Consolidation::Drain(const ScalingCycle& cycle, const ObservedCluster& clus
     snapshot.RemoveNode(name);
   }
   std::vector<planning::NodePoolState> pools;
+  pools.reserve(cluster.pools.size());
   for (const ObservedPool& pool : cluster.pools) pools.push_back(pool.state.now);
   // 1. Find all nodes that could be removed, and since when.
   planning::ShrinkOptions options;
@@ -63,9 +64,10 @@ bool Consolidation::IsRemovable(const ObservedCluster& cluster, const cluster::N
   const auto leaving = std::ranges::count_if(cluster.removals, [&](const auto& item) {
     return item.second.pool == own->pool->meta.name && !IsRequested(item.second, *own->memory);
   });
-  if (!own->memory->MayWrite()) return false;
+  const auto& scale = own->memory->scale;
+  if (!own->memory->MayWrite() || !scale) return false;
   // Nodes that are still coming may never arrive, so they do not count towards the minimum.
-  return std::min(own->memory->scale->wanted, own->nodes.there) - leaving > own->pool->min;
+  return std::min(scale->wanted, own->nodes.there) - leaving > own->pool->min;
 }
 
 // Keeps the time of nodes that were removable before.
@@ -100,6 +102,7 @@ void Consolidation::StartDraining(const ScalingCycle& cycle, const std::string& 
     return;
   }
   std::vector<std::string> pods;
+  pods.reserve(node.moves.size());
   for (const planning::Move& move : node.moves) pods.push_back(move.pod->Key());
   events_.Record(
       {.action = "shrink",

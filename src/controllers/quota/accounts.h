@@ -41,7 +41,7 @@ class QuotaAccounts {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
-  explicit QuotaAccounts(quota::ChargeRules charges) : charges_(std::move(charges)) {}
+  explicit QuotaAccounts(quota::ChargeRules charges) : charges_(charges) {}
 
   // Takes all quotas and pods from the caches. PutInForce must follow.
   void Rebuild(const reconcile::Listers& view);

@@ -194,6 +194,7 @@ std::vector<PodNotice> StatusReporter::ExplainSome(Load load, Time now) {
   }
   remedies_due_ = now + options_.busy_remedies_interval;
   std::vector<std::string> messages;
+  messages.reserve(some.size());
   for (const PodNotice& notice : some) messages.push_back(notice.message);
   AddRemedies(some);
   std::vector<PodNotice> explained;

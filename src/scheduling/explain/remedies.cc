@@ -17,7 +17,8 @@ struct Limit {
   std::string_view resource;
   int64_t most;
 };
-constexpr std::array kLimits = {Limit{"cpu", 4096 * 1000}, Limit{"memory", int64_t{64} << 40},
+constexpr std::array kLimits = {Limit{"cpu", int64_t{4096} * 1000},
+                                Limit{"memory", int64_t{64} << 40},
                                 Limit{"nvidia.com/gpu", kMaxGpusOfNode}};
 
 }  // namespace

@@ -54,7 +54,9 @@ class MpsSharing final : public SharingModeStrategy {
 
   std::string_view section() const override { return "mps"; }
   void Describe(ConfigFields& fields, DevicePlugins& plugins) override;
-  std::string_view plugin() const override { return service_->enabled() ? plugin_ : ""; }
+  std::string_view plugin() const override {
+    return service_->enabled() ? std::string_view(plugin_) : std::string_view();
+  }
   Status UsePlugin(const PluginTraits& plugin) override;
   std::unique_ptr<device::Backend> Decorate(device::Backend& backend,
                                             const ModeContext& context) override;

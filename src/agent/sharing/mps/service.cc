@@ -23,14 +23,15 @@ void MpsService::Start(const ModeContext& context) {
 }
 
 void MpsService::Request(std::vector<device::MpsGpu> served, std::set<std::string> undecided) {
-  if (!requested_) requested_.emplace();
-  requested_->served.insert(requested_->served.end(), served.begin(), served.end());
-  requested_->undecided.merge(undecided);
+  Demand& demand = requested_ ? *requested_ : requested_.emplace();
+  demand.served.insert(demand.served.end(), served.begin(), served.end());
+  demand.undecided.merge(undecided);
 }
 
 void MpsService::Keep() {
   if (!requested_) return;
-  kept_ = *std::exchange(requested_, std::nullopt);
+  kept_ = *std::move(requested_);
+  requested_.reset();
   Apply();
 }
 

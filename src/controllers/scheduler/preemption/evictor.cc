@@ -91,16 +91,17 @@ void Evictor::Start(const Places& places, const std::vector<Pod>& victims, bool 
                 [](const auto& place) { return place.first->nominated_node == place.second; });
   if (unwritten.empty()) return go_on(client);
   batch->unwritten = unwritten.size();
-  for (const auto& [pod, node] : unwritten) {
-    Post(workers_, client, [pod, node, batch, go_on](kube::Client& with) {
-      const Status written = PatchNominatedNode(*pod, node, with);
-      if (!written.ok()) {
-        Log(LogLevel::kWarn, "failed to patch nominated node of Pod, evicting no victims",
-            {{"pod", pod->Key()}, {"error", written.ToString()}});
-        batch->refused = true;
-      }
-      if (--batch->unwritten == 0) go_on(with);
-    });
+  for (const auto& place : unwritten) {
+    Post(workers_, client,
+         [pod = place.first, node = place.second, batch, go_on](kube::Client& with) {
+           const Status written = PatchNominatedNode(*pod, node, with);
+           if (!written.ok()) {
+             Log(LogLevel::kWarn, "failed to patch nominated node of Pod, evicting no victims",
+                 {{"pod", pod->Key()}, {"error", written.ToString()}});
+             batch->refused = true;
+           }
+           if (--batch->unwritten == 0) go_on(with);
+         });
   }
 }
 

@@ -152,12 +152,14 @@ std::optional<scheduling::Preemption> GangVictimSearch::FindFor(const Pod& membe
   if (HasQuota(member)) return FindByQuota(member);
   Kind& kind = kinds_[KindOfPreemptor(*member)];
   if (kind.hopeless) return std::nullopt;
-  if (!kind.promises) kind.promises = engine_.PromisesFor(*member, waiting_);
-  const cluster::NodeInfo* node = rehearsal_.FindNode(FrameworkOf(member), member, *kind.promises,
+  const scheduling::Promises& promises =
+      kind.promises ? *kind.promises
+                    : kind.promises.emplace(engine_.PromisesFor(*member, waiting_));
+  const cluster::NodeInfo* node = rehearsal_.FindNode(FrameworkOf(member), member, promises,
                                                       engine_.NomineeNode(member->Key()));
   if (node != nullptr) return Preemption{node->node->meta.name, {}, 0};
   std::optional<Preemption> found;
-  if (!input_.partitioned && MayPreempt(member)) found = FindVictims(member, kind);
+  if (!input_.partitioned && MayPreempt(member)) found = FindVictims(member, kind, promises);
   kind.hopeless = !found && HasNoPositiveInterPodConstraints(*member);
   return found;
 }
@@ -185,10 +187,11 @@ std::optional<scheduling::Preemption> GangVictimSearch::FindByQuota(const Pod& m
 }
 
 // Uses the candidates found for the last member of this kind while they hold, else searches again.
-std::optional<scheduling::Preemption> GangVictimSearch::FindVictims(const Pod& member, Kind& kind) {
+std::optional<scheduling::Preemption> GangVictimSearch::FindVictims(
+    const Pod& member, Kind& kind, const scheduling::Promises& promises) {
   while (!kind.candidates.empty()) {
     const auto best = std::ranges::min_element(kind.candidates, scheduling::IsGentler);
-    auto again = Candidates(member, *kind.promises, best->node);
+    auto again = Candidates(member, promises, best->node);
     if (again.empty()) {
       kind.candidates.erase(best);
     } else if (scheduling::IsGentler(*best, again.front())) {
@@ -197,7 +200,7 @@ std::optional<scheduling::Preemption> GangVictimSearch::FindVictims(const Pod& m
       return std::move(again.front());
     }
   }
-  kind.candidates = Candidates(member, *kind.promises, "");
+  kind.candidates = Candidates(member, promises, "");
   const auto best = std::ranges::min_element(kind.candidates, scheduling::IsGentler);
   return best == kind.candidates.end() ? std::nullopt : std::optional(*best);
 }
@@ -206,6 +209,7 @@ std::optional<scheduling::Preemption> GangVictimSearch::FindVictims(const Pod& m
 std::vector<scheduling::Preemption> GangVictimSearch::Candidates(
     const Pod& member, const scheduling::Promises& promises, const std::string& node) const {
   const SchedulerProfile& profile = profiles_.Of(*member);
+  if (!profile.preemption) return {};
   const auto may_go = [&](const cluster::Pod& other) {
     return policy_.MayEvict(profile, *member, other);
   };

@@ -74,7 +74,8 @@ class GangVictimSearch {
   std::optional<Preemption> FindUnlessInVain(const Pod& member);
   std::optional<Preemption> FindFor(const Pod& member);
   std::optional<Preemption> FindByQuota(const Pod& member);
-  std::optional<Preemption> FindVictims(const Pod& member, Kind& kind);
+  std::optional<Preemption> FindVictims(const Pod& member, Kind& kind,
+                                        const scheduling::Promises& promises);
   std::vector<Preemption> Candidates(const Pod& member, const scheduling::Promises& promises,
                                      const std::string& node) const;
 
