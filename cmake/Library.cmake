@@ -51,7 +51,11 @@ function(nos_library name)
   list(FILTER doubles EXCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$|/testing/")
   add_library(nos_${name} STATIC ${sources})
-  nos_precompiled(nos_${name})
+  if(CLI11::CLI11 IN_LIST LIBRARY_LIBS)
+    nos_precompiled(nos_${name} commands)
+  else()
+    nos_precompiled(nos_${name})
+  endif()
   nos_check_includes(${name} DEPS ${LIBRARY_DEPS} TEST_DEPS ${LIBRARY_TEST_DEPS}
                      PARTS ${LIBRARY_PARTS} OPEN ${open}
                      FILES ${sources} ${tests} ${doubles} ${headers})

@@ -50,8 +50,9 @@ class Autoscaler::Impl {
   const std::deque<ScalingDecision>& decisions() const { return events_.decisions(); }
 
  private:
-  void UpdateContext(const reconcile::Listers& view);
-  void Decide(const ScalingCycle& cycle, ObservedCluster& cluster);
+  const cluster::ClusterContext& UpdateContext(const reconcile::Listers& view);
+  void Decide(const ScalingCycle& cycle, const cluster::ClusterContext& around,
+              ObservedCluster& cluster);
   void ReportRelocations(const ScalingCycle& cycle);
   Time NextCall(const ScalingCycle& cycle, const ObservedCluster& cluster) const;
 
@@ -81,11 +82,11 @@ reconcile::ReconcileResult Autoscaler::Impl::Reconcile(const reconcile::Listers&
   // 1. Bring the state up to date: cached objects, then the wanted and existing nodes of each pool.
   kube::Client hasty = client.Within(kCallTimeout);
   const ScalingCycle cycle{view, hasty, clock, clock.Now()};
-  UpdateContext(view);
+  const cluster::ClusterContext& around = UpdateContext(view);
   ObservedCluster cluster;
   cluster.nodes = *view.nodes.Snapshot();
   cluster.removals = removals_.Observe(cluster.nodes, cycle.now);
-  const Status error = observer_.Observe(cycle, *around_, cluster);
+  const Status error = observer_.Observe(cycle, around, cluster);
   // 2. Continue relocations and node removals. If a removal changes a pool, the counts above are
   //    out of date, so the next call decides.
   const reconcile::ReconcileResult moving = relocations_.Step(view, hasty, clock);
@@ -94,7 +95,7 @@ reconcile::ReconcileResult Autoscaler::Impl::Reconcile(const reconcile::Listers&
   const bool changed = removals_.Continue(cycle, cluster);
   // 3. Decide about pending pods and idle nodes, if anything changed or a deadline has passed.
   if (!changed && schedule_.IsDue(view, cycle.now)) {
-    Decide(cycle, cluster);
+    Decide(cycle, around, cluster);
     signals_.Publish(cycle, cluster);
   }
   // 4. Publish results last: they include what steps 1 to 3 decided.
@@ -113,32 +114,33 @@ reconcile::ReconcileResult Autoscaler::Impl::Reconcile(const reconcile::Listers&
   return outcome;
 }
 
-void Autoscaler::Impl::UpdateContext(const reconcile::Listers& view) {
+const cluster::ClusterContext& Autoscaler::Impl::UpdateContext(const reconcile::Listers& view) {
   if (!around_ || view.changes == nullptr || view.changes->everything) {
-    around_ = view.around->Collect();
-    return;
+    return around_.emplace(view.around->Collect());
   }
   for (const reconcile::ContextChange& change : view.changes->around) change.apply(*around_);
+  return *around_;
 }
 
 void Autoscaler::Impl::ReportRelocations(const ScalingCycle& cycle) {
   events_.OfRelocations(relocations_.TakeNotes(), cycle.view, cycle.now);
 }
 
-void Autoscaler::Impl::Decide(const ScalingCycle& cycle, ObservedCluster& cluster) {
+void Autoscaler::Impl::Decide(const ScalingCycle& cycle, const cluster::ClusterContext& around,
+                              ObservedCluster& cluster) {
   const Time begin = cycle.clock.Now();
   schedule_.Begin(cycle.view, begin);
   // 1. Find the pending pods that existing nodes cannot run. The snapshot then contains the pods
   //    that they can run.
-  const PendingDemand demand = pending_.Collect(cycle, *around_);
+  const PendingDemand demand = pending_.Collect(cycle, around);
   planning::PlanOptions options;
   options.objective = config_.objective;
   options.now = begin;
   options.out_of_time = cycle.TimeLimit(config_.plan_budget);
-  cluster::ClusterSnapshot snapshot = pending_.BuildSnapshot(cluster, demand.all, *around_);
+  cluster::ClusterSnapshot snapshot = pending_.BuildSnapshot(cluster, demand.all, around);
   NodeNames used;  // nodes on which plans place pending pods
   UnschedulablePods unschedulable =
-      pending_.FindUnschedulable(cycle, *around_, demand, options, snapshot, used);
+      pending_.FindUnschedulable(cycle, around, demand, options, snapshot, used);
   if (metrics_ != nullptr) {
     metrics_->Set(kUnservedPods, {}, static_cast<double>(unschedulable.pods.size()));
   }

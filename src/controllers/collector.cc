@@ -40,7 +40,7 @@ Time EndOf(const cluster::Pod& pod, Time seen) {
 // numbers restart with a new Node object of the same name.
 std::string PlanIdOf(const cluster::Node& node) {
   const std::string plan = cluster::SpecPlan(node);
-  if (plan.empty()) return plan;
+  if (plan.empty()) return "";
   return fmt::format("plan/{}/{}/{}", node.meta.name, node.meta.uid.substr(0, 8), plan);
 }
 

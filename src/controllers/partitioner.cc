@@ -119,7 +119,7 @@ uint64_t VersionOf(const reconcile::ContextCaches* around) {
 
 }  // namespace
 
-Partitioner::Partitioner(PartitionerConfig config, scheduling::FrameworkChoice frameworks,
+Partitioner::Partitioner(const PartitionerConfig& config, scheduling::FrameworkChoice frameworks,
                          const gpu::Catalogue& catalogue, Metrics* metrics)
     : config_(config),
       frameworks_(std::move(frameworks)),

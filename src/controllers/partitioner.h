@@ -90,7 +90,7 @@ struct Decision {
 class Partitioner final : public reconcile::Reconciler {
  public:
   // The frameworks, `catalogue` and `metrics` must outlive this. A null `metrics` disables metrics.
-  Partitioner(PartitionerConfig config, scheduling::FrameworkChoice frameworks,
+  Partitioner(const PartitionerConfig& config, scheduling::FrameworkChoice frameworks,
               const gpu::Catalogue& catalogue, Metrics* metrics = nullptr);
 
   // Key: kClusterKey.

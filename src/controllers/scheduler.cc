@@ -43,8 +43,9 @@ std::shared_ptr<const cluster::Node> Rested(const std::shared_ptr<const cluster:
 }  // namespace
 
 Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profiles,
-                     const gpu::Catalogue& catalogue, SchedulerThreads threads, Metrics* metrics)
-    : config_(std::move(config)),
+                     const gpu::Catalogue& catalogue, const SchedulerThreads& threads,
+                     Metrics* metrics)
+    : config_(config),
       profiles_(std::move(profiles)),
       engine_(catalogue),
       queue_(config_.queue),

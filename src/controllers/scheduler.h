@@ -84,7 +84,7 @@ class Scheduler final : public reconcile::Reconciler {
   // Frameworks, catalogue and metrics (null: none are kept) must outlive this object. The workers
   // must outlive the calls posted to them.
   Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profiles,
-            const gpu::Catalogue& catalogue, SchedulerThreads threads = {},
+            const gpu::Catalogue& catalogue, const SchedulerThreads& threads = {},
             Metrics* metrics = nullptr);
   ~Scheduler() override;
 

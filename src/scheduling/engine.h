@@ -69,8 +69,8 @@ class Engine {
   void RemovePod(const std::string& key) { cache_.RemovePod(key); }
   // Changes the cluster context with `change(ClusterContext&)`.
   template <typename Function>
-  void ChangeContext(Function change) {
-    cache_.ChangeContext(std::move(change));
+  void ChangeContext(const Function& change) {
+    cache_.ChangeContext(change);
   }
 
   // Rules for charges to quotas. REQUIRES: no pod was set before.

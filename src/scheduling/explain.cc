@@ -93,7 +93,7 @@ void AddRoom(const ExplainInput& input, Explanation& why) {
   if (why.no_preemption.empty() && why.by_quota && input.reclaim) {
     const auto found = input.reclaim();
     if (found && !found->victims.empty()) why.preemption = RoomOf(*found);
-  } else if (why.no_preemption.empty() && MayPreempt(input)) {
+  } else if (why.no_preemption.empty() && input.preemption && MayPreempt(input)) {
     const auto may_go = [&](const Pod& other) { return MayGoFor(input, input.pod, other); };
     EachThat rule(may_go);
     const auto found =

@@ -54,7 +54,9 @@ void ReloadTokens(TelemetryServer& server, Metrics& metrics) {
 }
 
 // Limits malloc arenas: each server thread would otherwise keep its peak memory in its own arena.
-void ShareMemory() { mallopt(M_ARENA_MAX, 2); }
+void ShareMemory() {
+  mallopt(M_ARENA_MAX, 2);  // NOLINT(concurrency-mt-unsafe): before any thread starts
+}
 
 Status RunTelemetry(const Config& config) {
   ShareMemory();

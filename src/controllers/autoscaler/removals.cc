@@ -26,9 +26,7 @@ std::string FindPodOn(const cluster::Node& node, const reconcile::Listers& view,
 }
 
 // True if another client has already reduced the count, so that some node of the pool will go.
-bool IsReduced(const ObservedPool& pool) {
-  return pool.nodes.Present() > pool.memory->scale->wanted;
-}
+bool IsReduced(const ObservedPool& pool) { return pool.nodes.Present() > pool.memory->Wanted(); }
 
 }  // namespace
 
@@ -113,7 +111,7 @@ bool NodeRemovals::ContinueOne(const ScalingCycle& cycle, ObservedPool* pool, co
 // The reason why the pool must keep the node; "": none.
 std::string NodeRemovals::WhyNotNow(const ScalingCycle& cycle, const ObservedPool& pool,
                                     const cluster::Node& node) const {
-  const int32_t left = std::min(pool.memory->scale->wanted - 1, pool.nodes.there - 1);
+  const int32_t left = std::min(pool.memory->Wanted() - 1, pool.nodes.there - 1);
   if (!IsReduced(pool) && left < pool.pool->min) {
     return fmt::format("pool {} has its {} nodes at least", pool.pool->meta.name, pool.pool->min);
   }
@@ -124,6 +122,7 @@ std::string NodeRemovals::WhyNotNow(const ScalingCycle& cycle, const ObservedPoo
 
 bool NodeRemovals::Request(const ScalingCycle& cycle, ObservedPool& pool, const NodePtr& node,
                            const Removal& removal) {
+  if (!pool.memory->scale) return false;
   const PoolScale scale = *pool.memory->scale;
   const std::string& name = node->meta.name;
   if (const std::string why = WhyNotNow(cycle, pool, *node); !why.empty()) {
@@ -183,7 +182,7 @@ bool NodeRemovals::Confirm(const ScalingCycle& cycle, const cluster::NodePool& p
 bool NodeRemovals::HandleOverdue(const ScalingCycle& cycle, ObservedPool& pool,
                                  const NodePtr& node) {
   const PoolMemory& memory = *pool.memory;
-  if (memory.fresh && pool.nodes.Present() + pool.nodes.going <= memory.scale->wanted) {
+  if (memory.fresh && pool.nodes.Present() + pool.nodes.going <= memory.Wanted()) {
     const bool kept =
         Keep(cycle, pool.pool, node, "another one of its pool went in its place").ok();
     if (kept) {

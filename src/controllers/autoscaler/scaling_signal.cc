@@ -90,9 +90,9 @@ Json PodSpecOf(const NodePool& pool, const SignalConfig& config) {
   return spec;
 }
 
-Json MetaOf(std::string name, const SignalConfig& config, const std::string& pool,
+Json MetaOf(const std::string& name, const SignalConfig& config, const std::string& pool,
             const std::string& shape) {
-  return {{"name", std::move(name)},
+  return {{"name", name},
           {"namespace", config.ns},
           {"labels", {{kDemandOf, pool}, {"app.kubernetes.io/managed-by", "nos"}}},
           {"annotations", {{kShape, shape}, {planning::kSafeToEvict, "true"}}}};
@@ -187,7 +187,7 @@ Status ScalingSignal::ShowPods(const NodePool& pool, int count, const reconcile:
     if (names.contains(name)) continue;
     missing.push_back({{"apiVersion", "v1"},
                        {"kind", "Pod"},
-                       {"metadata", MetaOf(std::move(name), config_, pool.meta.name, shape)},
+                       {"metadata", MetaOf(name, config_, pool.meta.name, shape)},
                        {"spec", spec}});
   }
   const auto made = client.CreateAll(kube::kPods, missing);
@@ -241,7 +241,7 @@ Status ScalingSignal::Replace(const NodePool& pool, int count, const Json& spec,
                         {"kind", "ProvisioningRequest"},
                         {"metadata", meta},
                         {"spec", {{"provisioningClassName", kClass}, {"podSets", JsonArray{set}}}}};
-  const Status made = client.Create(kRequests, config_.ns, request).status();
+  Status made = client.Create(kRequests, config_.ns, request).status();
   if (made.code() != Code::kNotFound) return made;
   return Invalid(
       "spec.signal: this cluster has no ProvisioningRequests (autoscaling.x-k8s.io/v1): install "

@@ -75,8 +75,8 @@ void Collector::ReportPools(const reconcile::Listers& view) {
   std::vector<std::shared_ptr<const cluster::NodePool>> pools;
   for (const auto& [name, pool] : pools_.by_name) {
     pools.push_back(pool);
-    const bool opens = pool->closed_until && *pool->closed_until > now_;
-    if (opens) pools_.due = std::min(pools_.due, *pool->closed_until);
+    const Time opens = pool->closed_until.value_or(Time::min());
+    if (opens > now_) pools_.due = std::min(pools_.due, opens);
   }
   const auto nodes = view.nodes.Snapshot();
   for (const PoolCount& count : CountPools(*nodes, pools)) {

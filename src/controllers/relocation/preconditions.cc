@@ -32,7 +32,7 @@ std::string WhyLost(const cluster::Pod& placeholder) {
   if (placeholder.reason.empty()) {
     return fmt::format("its phase is {}", Shortened(placeholder.phase, 20));
   }
-  const std::string reason = Shortened(placeholder.reason, 60);
+  std::string reason = Shortened(placeholder.reason, 60);
   if (placeholder.message.empty()) return reason;
   return fmt::format("{} ({})", reason, Shortened(placeholder.message, 200));
 }
@@ -141,7 +141,7 @@ Finding Preconditions::CheckPodsOn(const std::string& name, const Moving& moving
         return {fmt::format("{} on node {} does not end", PodText(pod->Key()), name)};
       Due(late);
     } else if (!placed.contains(pod->meta.uid)) {
-      const bool emptied = moving.mark->state == Removal::State::kEmptied;
+      const bool emptied = moving.mark && moving.mark->state == Removal::State::kEmptied;
       if (missing && !emptied && !moving.Held() && IsYoung(moving)) return {"", true};
       return {
           fmt::format("{} is on node {}, and no place is held for it", PodText(pod->Key()), name)};

@@ -248,9 +248,10 @@ class Explainer {
 
   Reason WhyBroken(int number) const {
     const Gang& gang = *t_.gangs[number];
-    return scheduling::GangNotWhole(gang.name,
-                                    static_cast<size_t>(gang.placed + result_.gangs_found[number]),
-                                    static_cast<size_t>(gang.least));
+    return scheduling::GangNotWhole(
+        gang.name,
+        static_cast<size_t>(gang.placed) + static_cast<size_t>(result_.gangs_found[number]),
+        static_cast<size_t>(gang.least));
   }
 
   void AddReservation(int cls, std::vector<Reason>& reasons) const {

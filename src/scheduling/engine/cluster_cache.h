@@ -68,7 +68,7 @@ class ClusterCache {
   void Forget(const std::string& key);
   // Changes the cluster context with `change(ClusterContext&)`.
   template <typename Function>
-  void ChangeContext(Function change) {
+  void ChangeContext(const Function& change) {
     change(snapshot_.ChangeContext());
     ++openings_;
     ++changes_;

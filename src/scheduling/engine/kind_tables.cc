@@ -61,7 +61,7 @@ KindTable& KindTables::For(const Framework& framework, const Pod& pod,
                            uint64_t around) {
   std::string text = KindOf(*pod);
   const Framework* profile = &framework;
-  text.append(reinterpret_cast<const char*>(&profile), sizeof profile);
+  text.append(reinterpret_cast<const char*>(&profile), sizeof(const Framework*));
   auto found = kinds_.find(text);
   if (found == kinds_.end()) {
     if (kinds_.size() >= kMaxKinds) {

@@ -47,7 +47,7 @@ quota::Balance QuotaAdmission::BalanceFor(const cluster::Pod& pod,
       if (alike && other.by_others && IsOlder(pod, *other.pod)) continue;
       const bool first =
           account == own ? other.pod->priority >= pod.priority : !own_is_guaranteed || guaranteed;
-      if (first) balance.Add(*account, *other.charge);
+      if (first && other.charge) balance.Add(*account, *other.charge);
     }
   }
   return balance;
@@ -79,8 +79,9 @@ const quota::Refusal* QuotaGate::On(const cluster::NodeInfo& node) {
   if (!by_node_) return Everywhere();
   const auto [found, fresh] =
       by_worth_.try_emplace(quota::GpuWorthOf(node.node.get(), admission_.charges().rules()));
-  if (fresh) found->second = admission_.WhyNot(framework_, pod_, &node);
-  return found->second ? &*found->second : nullptr;
+  std::optional<quota::Refusal>& refusal = found->second;
+  if (fresh) refusal = admission_.WhyNot(framework_, pod_, &node);
+  return refusal ? &*refusal : nullptr;
 }
 
 }  // namespace nos::scheduling

@@ -17,7 +17,7 @@ struct Limit {
   std::string_view resource;
   int64_t most;
 };
-constexpr std::array kLimits = {Limit{"cpu", int64_t{4096} * 1000},
+constexpr std::array kLimits = {Limit{"cpu", int64_t{4096} * int64_t{1000}},
                                 Limit{"memory", int64_t{64} << 40},
                                 Limit{"nvidia.com/gpu", kMaxGpusOfNode}};
 

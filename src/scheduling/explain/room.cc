@@ -125,7 +125,8 @@ std::optional<Room> AwaitedBy(const ExplainInput& input) {
 
 bool WouldPreempt(const ExplainInput& input, const Room& room) {
   const bool ends = room.ending && room.coming.empty();  // would be preempted
-  if (!MayPreempt(input) || ends || room.priority >= kHighestOfUsers) return false;
+  if (!input.preemption || !MayPreempt(input) || ends || room.priority >= kHighestOfUsers)
+    return false;
   Pod above = input.pod;
   above.priority = std::max(above.priority, room.priority + 1);
   const auto may_go = [&](const Pod& other) { return MayGoFor(input, above, other); };

@@ -196,6 +196,7 @@ std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
                                                    const ClusterSnapshot& snapshot,
                                                    Budgets budgets) {
   const auto own = balance_.AccountOf(pod_->meta.ns);
+  if (!on_any_) return std::nullopt;
   claim_ = &*on_any_;
   if (claim_->IsGuaranteed() || quota::DependsOnNode(*pod_)) return std::nullopt;
   // 1. Evict all units of the own quota that may be evicted. The pod must be covered by min then.

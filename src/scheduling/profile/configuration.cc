@@ -145,7 +145,7 @@ void CheckQuotas(const ConfigValue& from, const Configuration& configuration) {
     from.FailAt(from.PathOf(i) + ".pluginConfig",
                 fmt::format("nvidiaGpuResourceMemoryGB of CapacityScheduling is {} here and {} in "
                             "another profile: it must be the same in all",
-                            gb, *first));
+                            gb, first.value_or(gb)));
   }
 }
 

@@ -42,6 +42,8 @@ struct PoolMemory {
   uint64_t learnt_from = 0;         // version of the node cache
   PoolPtr described, described_of;  // the pool with its template, and the pool as read
 
+  // Nodes that the pool asks its infrastructure for; 0 while that is unknown.
+  int32_t Wanted() const { return scale ? scale->wanted : 0; }
   const Status& error() const { return read_error.ok() ? write_error : read_error; }
   bool MayWrite() const { return fresh && write_error.ok(); }
 };

@@ -10,7 +10,6 @@
 namespace nos::scheduling {
 namespace {
 
-using cluster::Node;
 using cluster::NodeInfo;
 using cluster::Pod;
 using cluster::TopologySpreadConstraint;

@@ -143,7 +143,7 @@ class Chaos {
         options_.nodes > 0 ? options_.nodes : least + static_cast<int>(random_.Below(4));
     for (int i = 0; i < nodes; ++i) {
       const gpu::Model& model =
-          DrawModel(*catalogue.models()[random_.Below(catalogue.models().size())]);
+          *DrawModel(&*catalogue.models()[random_.Below(catalogue.models().size())]);
       const int gpus = options_.gpus > 0 ? options_.gpus : 1 + static_cast<int>(random_.Below(4));
       NodeSpec node;
       node.name = fmt::format("n{}", i + 1);
@@ -166,14 +166,14 @@ class Chaos {
   }
 
   // With `resets`, prefers models whose MIG mode changes only with a reset.
-  const gpu::Model& DrawModel(const gpu::Model& drawn) {
+  const gpu::Model* DrawModel(const gpu::Model* drawn) {
     if (!options_.resets || resets_.Chance(0.3)) return drawn;
     const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
     std::vector<const gpu::Model*> reset;
     for (const auto& model : catalogue.models()) {
       if (agent::NeedsReset(*model)) reset.push_back(&*model);
     }
-    return *reset[resets_.Below(reset.size())];
+    return reset[resets_.Below(reset.size())];
   }
 
   // Adds and removes a taint at random times.

@@ -178,7 +178,8 @@ void World::StartControllers(kube::Transport* api) {
 }
 
 void World::StartAutoscaler(kube::Transport& way) {
-  controllers::AutoscalerConfig config = *options_.autoscaler;
+  controllers::AutoscalerConfig config =
+      options_.autoscaler.value_or(controllers::AutoscalerConfig{});
   constexpr const char* kImage = "registry.k8s.io/pause:3.9";
   for (std::string* image : {&config.relocations.image, &config.signal.image}) {
     if (image->empty()) *image = kImage;
