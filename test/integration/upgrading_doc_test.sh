@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# docs/upgrading.md lists exactly the configuration keys and metrics whose old names still work.
+cd "$(dirname "$0")/../.." || exit 1
+sources() { grep -rhozE "$1" src --include='*.h' --include='*.cc' --exclude='*_test.cc' | tr '\0\n' '\n '; }
+# shellcheck disable=SC2016
+listed() { sed -nE 's/^\| ((partitioner|autoscaler) \| )?`([A-Za-z_]+)` \| `([A-Za-z_]+)` \|$/\3 \4/p' docs/upgrading.md | sort -u; }
+renamed() {
+  sources 'Renamed\("[A-Za-z]+",[[:space:]]*"[A-Za-z]+"\)' | sed -nE 's/.*"([A-Za-z]+)",[^"]*"([A-Za-z]+)".*/\1 \2/p'
+  # A metric with two names: name, help text, old name.
+  sources '"nos_[a-z_]+",[[:space:]]*("[^"]*"[[:space:]]*)+,[[:space:]]*"nos_[a-z_]+"\}' |
+    sed -nE 's/^"(nos_[a-z_]+)".*"(nos_[a-z_]+)"\}.*/\2 \1/p'
+}
+[ "$(renamed | wc -l)" -gt 20 ] || { echo "found only: $(renamed)"; exit 1; }
+diff <(listed) <(renamed | sort -u) && echo ok
