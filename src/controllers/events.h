@@ -26,6 +26,18 @@ inline constexpr kube::EventType kNormal = kube::EventType::kNormal,
                                  kWarning = kube::EventType::kWarning;
 inline constexpr size_t kMaxError = 500;  // bytes of an error of another system
 
+// Reasons of the autoscaler's Events. The collector makes decisions of them.
+inline constexpr const char* kReasonScaledUp = "ScaledUp";
+inline constexpr const char* kReasonScaledDown = "ScaledDown";
+inline constexpr const char* kReasonNotDelivered = "NotDelivered";
+inline constexpr const char* kReasonScaleFailed = "ScaleFailed";
+inline constexpr const char* kReasonNodeEmptying = "NodeEmptying";
+inline constexpr const char* kReasonNodeKept = "NodeKept";
+inline constexpr const char* kReasonNodeRemoved = "NodeRemoved";
+inline constexpr const char* kReasonNodeNotRemoved = "NodeNotRemoved";
+inline constexpr const char* kReasonMovedAway = "MovedAway";
+inline constexpr const char* kReasonMadeRoom = "MadeRoom";
+
 // Events of a node carry its name as UID, as the kubelet's do, so that kubectl finds them.
 inline Note OnNode(const std::string& node, kube::EventType type, const char* reason,
                    std::string message) {
@@ -113,31 +125,31 @@ inline Note Preempted(const cluster::Pod& victim, const cluster::Pod& preemptor,
 
 // Autoscaler, on node pools.
 inline Note ScaledUp(const cluster::NodePool& pool, std::string message) {
-  return OnPool(pool, kNormal, "ScaledUp", std::move(message));
+  return OnPool(pool, kNormal, kReasonScaledUp, std::move(message));
 }
 inline Note ScaledDown(const cluster::NodePool& pool, int32_t count, int32_t before,
                        std::string_view empty_node) {
   return OnPool(
-      pool, kNormal, "ScaledDown",
+      pool, kNormal, kReasonScaledDown,
       fmt::format("Scaling down to {} Nodes from {}: Node {} is empty", count, before, empty_node));
 }
 inline Note NotDelivered(const cluster::NodePool& pool, std::string message) {
-  return OnPool(pool, kWarning, "NotDelivered", std::move(message));
+  return OnPool(pool, kWarning, kReasonNotDelivered, std::move(message));
 }
 // The reason ScaleFailed: the number of nodes could not be read or set, or not be shown to another
 // autoscaler.
 inline Note ScaleNotRead(const cluster::NodePool& pool, const Status& error) {
   return OnPool(
-      pool, kWarning, "ScaleFailed",
+      pool, kWarning, kReasonScaleFailed,
       "Failed to read desired number of Nodes: " + Shortened(error.ToString(), kMaxError));
 }
 inline Note ScaleNotSet(const cluster::NodePool& pool, int32_t count, const Status& error) {
-  return OnPool(pool, kWarning, "ScaleFailed",
+  return OnPool(pool, kWarning, kReasonScaleFailed,
                 fmt::format("Failed to set desired number of Nodes to {}: {}", count,
                             Shortened(error.ToString(), kMaxError)));
 }
 inline Note ScaleNotPublished(const cluster::NodePool& pool, const Status& error) {
-  return OnPool(pool, kWarning, "ScaleFailed",
+  return OnPool(pool, kWarning, kReasonScaleFailed,
                 "Failed to publish missing Nodes: " + Shortened(error.ToString(), kMaxError));
 }
 inline constexpr std::string_view kIgnored = "Ignoring change, keeping last valid state: ";
@@ -147,29 +159,29 @@ inline Note Unreadable(const cluster::NodePool& pool, std::string_view problem) 
 
 // Autoscaler, on nodes and pods.
 inline Note NodeEmptying(const std::string& node, std::string message) {
-  return OnNode(node, kNormal, "NodeEmptying", std::move(message));
+  return OnNode(node, kNormal, kReasonNodeEmptying, std::move(message));
 }
 inline Note NodeRemoved(const std::string& node, std::string_view pool) {
-  return OnNode(node, kNormal, "NodeRemoved",
+  return OnNode(node, kNormal, kReasonNodeRemoved,
                 fmt::format("Removed by NodePool {}", Shortened(pool, 80)));
 }
 inline Note NodeNotRemoved(const std::string& node, std::string_view pool, Duration since) {
-  return OnNode(node, kWarning, "NodeNotRemoved",
+  return OnNode(node, kWarning, kReasonNodeNotRemoved,
                 fmt::format("NodePool {} was asked {} ago to remove this Node and has not. Check "
                             "the component that creates its Nodes",
                             pool, FormatAge(since)));
 }
 inline Note NodeKept(const std::string& node, std::string why) {
-  return OnNode(node, kNormal, "NodeKept", std::move(why));
+  return OnNode(node, kNormal, kReasonNodeKept, std::move(why));
 }
 inline Note BadRemovalMark(const std::string& node, std::string message) {
   return OnNode(node, kWarning, "BadRemovalMark", std::move(message));
 }
 inline Note MovedAway(const cluster::Pod& pod, std::string message) {
-  return OnPod(pod, kNormal, "MovedAway", std::move(message));
+  return OnPod(pod, kNormal, kReasonMovedAway, std::move(message));
 }
 inline Note MadeRoom(const cluster::Pod& pod, std::string message) {
-  return OnPod(pod, kNormal, "MadeRoom", std::move(message));
+  return OnPod(pod, kNormal, kReasonMadeRoom, std::move(message));
 }
 inline Note NodesComing(const cluster::Pod& pod, std::string message) {
   return OnPod(pod, kNormal, "NodesComing", std::move(message));

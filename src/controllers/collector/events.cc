@@ -9,6 +9,7 @@
 #include "base/millis.h"
 #include "base/text.h"
 #include "controllers/autoscaler.h"
+#include "controllers/events.h"
 
 namespace nos::controllers {
 namespace {
@@ -21,16 +22,16 @@ struct Scaling {
   bool evicted = false;  // its pod is the evicted one
 };
 constexpr std::array<Scaling, 10> kScaling = {{
-    {"NodePool", "ScaledUp", "scale", "applied", "More nodes are asked of"},
-    {"NodePool", "ScaledDown", "scale", "applied", "Fewer nodes are asked of"},
-    {"NodePool", "NotDelivered", "scale", "failed", "Nodes did not come from"},
-    {"NodePool", "ScaleFailed", "scale", "failed", "Nodes could not be asked of"},
-    {"Node", "NodeEmptying", "scale", "planned", "Pods are to leave node"},
-    {"Node", "NodeKept", "scale", "failed", "Pods stay on node"},
-    {"Node", "NodeRemoved", "scale", "applied", "Nobody needs node"},
-    {"Node", "NodeNotRemoved", "scale", "failed", "There is still node"},
-    {"Pod", "MovedAway", "move", "applied", "Has to move:", true},
-    {"Pod", "MadeRoom", "move", "applied", "Others have moved for"},
+    {"NodePool", events::kReasonScaledUp, "scale", "applied", "Added nodes to pool"},
+    {"NodePool", events::kReasonScaledDown, "scale", "applied", "Removed nodes from pool"},
+    {"NodePool", events::kReasonNotDelivered, "scale", "failed", "No nodes arrived in pool"},
+    {"NodePool", events::kReasonScaleFailed, "scale", "failed", "Failed to scale pool"},
+    {"Node", events::kReasonNodeEmptying, "scale", "planned", "Draining node"},
+    {"Node", events::kReasonNodeKept, "scale", "failed", "Kept node"},
+    {"Node", events::kReasonNodeRemoved, "scale", "applied", "Removed node"},
+    {"Node", events::kReasonNodeNotRemoved, "scale", "failed", "Failed to remove node"},
+    {"Pod", events::kReasonMovedAway, "move", "applied", "Moved pod", true},
+    {"Pod", events::kReasonMadeRoom, "move", "applied", "Moved other pods for"},
 }};
 constexpr Duration kAgain = std::chrono::hours(1);
 
@@ -53,14 +54,14 @@ JsonObject RecordOf(const cluster::KubernetesEvent& event) {
 
 std::optional<JsonObject> ScalingRecord(const cluster::KubernetesEvent& event) {
   if (event.source != kAutoscalerName) return std::nullopt;
-  const auto told = std::ranges::find_if(kScaling, [&](const Scaling& each) {
+  const auto scaling = std::ranges::find_if(kScaling, [&](const Scaling& each) {
     return each.kind == event.kind && each.reason == event.reason;
   });
-  if (told == kScaling.end()) return std::nullopt;
+  if (scaling == kScaling.end()) return std::nullopt;
   const std::string name = Shortened(event.name, kMaxName);
   JsonArray pods, victims;
   if (event.kind == "Pod") {
-    JsonArray& about = told->evicted ? victims : pods;
+    JsonArray& about = scaling->evicted ? victims : pods;
     about.push_back({{"namespace", Shortened(event.ns, kMaxName)}, {"name", name}});
   }
   const std::string about = event.kind == "Pod" ? fmt::format("{}/{}", event.ns, event.name) : name;
@@ -69,34 +70,35 @@ std::optional<JsonObject> ScalingRecord(const cluster::KubernetesEvent& event) {
       {"at", ToMillis(event.last)},
       {"made", ToMillis(event.last)},
       {"id", fmt::format("scaling/{}/{}", Shortened(event.meta.uid, kMaxName), event.count)},
-      {"type", told->type},
-      {"summary", fmt::format("{} {}", told->words, Shortened(about, kMaxName))},
+      {"type", scaling->type},
+      {"summary", fmt::format("{} {}", scaling->words, Shortened(about, kMaxName))},
       {"node", event.kind == "Node" ? name : ""},
       {"nodes", JsonArray()},
       {"pods", std::move(pods)},
       {"victims", std::move(victims)},
-      {"state", told->state},
+      {"state", scaling->state},
       {"why", Shortened(event.message, kMaxMessage)}};
 }
 
 bool EventTally::Put(const cluster::KubernetesEvent& event) {
-  const auto [known, fresh] = told_.try_emplace(event.meta.uid);
-  Told& told = known->second;
-  const bool news = fresh || (event.count > told.count &&
-                              (event.count >= 2 * told.count || event.last - told.last >= kAgain));
+  const auto [known, fresh] = reported_.try_emplace(event.meta.uid);
+  Reported& reported = known->second;
+  const bool news =
+      fresh || (event.count > reported.count &&
+                (event.count >= 2 * reported.count || event.last - reported.last >= kAgain));
   if (!news) return false;
   if (fresh) order_.push_back(event.meta.uid);
-  told.count = event.count;
-  told.last = event.last;
-  if (told.waits) {  // replaces the queued record
+  reported.count = event.count;
+  reported.last = event.last;
+  if (reported.waits) {  // replaces the queued record
     const auto place = std::ranges::find(waiting_, event.meta.uid, [](auto& w) { return w.first; });
     place->second = RecordOf(event);
     return true;
   }
-  told.waits = true;
+  reported.waits = true;
   waiting_.emplace_back(event.meta.uid, RecordOf(event));
   if (waiting_.size() > kMaxWaiting) {
-    told_.at(waiting_.front().first).waits = false;
+    reported_.at(waiting_.front().first).waits = false;
     waiting_.pop_front();
     ++dropped_;
   }
@@ -109,13 +111,13 @@ std::vector<JsonObject> EventTally::Take(Time now) {
   filled_ = now;
   std::vector<JsonObject> records;
   for (; !waiting_.empty() && tokens_ >= 1; tokens_ -= 1) {
-    told_.at(waiting_.front().first).waits = false;
+    reported_.at(waiting_.front().first).waits = false;
     records.push_back(std::move(waiting_.front().second));
     waiting_.pop_front();
   }
   while (order_.size() > kMaxKnown) {
-    if (!told_.at(order_.front()).waits) {
-      told_.erase(order_.front());
+    if (!reported_.at(order_.front()).waits) {
+      reported_.erase(order_.front());
     } else {
       order_.push_back(order_.front());
     }

@@ -40,14 +40,14 @@ class EventTally {
   uint64_t dropped() const { return dropped_; }
 
  private:
-  struct Told {
+  struct Reported {
     int32_t count = 0;
     Time last{};
     bool waits = false;
   };
 
-  std::unordered_map<std::string, Told> told_;  // by UID
-  std::deque<std::string> order_;               // keys of told_, oldest first
+  std::unordered_map<std::string, Reported> reported_;  // by UID
+  std::deque<std::string> order_;                       // keys of reported_, oldest first
   std::deque<std::pair<std::string, JsonObject>> waiting_;
   double tokens_ = kBurst;
   Time filled_{};

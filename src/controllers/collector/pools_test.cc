@@ -184,7 +184,7 @@ TEST_F(CollectorPoolsTest, ReportsAutoscalerEventsAsDecisions) {
   EXPECT_EQ(FindString(decision, "id"), "scaling/uid-ScaledUp/1");
   EXPECT_EQ(FindString(decision, "type"), "scale");
   EXPECT_EQ(FindString(decision, "state"), "applied");
-  EXPECT_EQ(FindString(decision, "summary"), "More nodes are asked of a100");
+  EXPECT_EQ(FindString(decision, "summary"), "Added nodes to pool a100");
   EXPECT_EQ(FindString(decision, "why"), "3 nodes are wanted, and were 2: for ml/p");
   EXPECT_EQ(*Find(decision, "at"), Json(1'800'000'000'000 - 3'600'000));
   Run();
