@@ -109,8 +109,9 @@ void BM_Fit200Nodes800Pods(benchmark::State& state) {
 BENCHMARK(BM_Fit200Nodes800Pods)->Unit(benchmark::kMillisecond);
 
 void BM_FitMixedLayouts200Nodes800Pods(benchmark::State& state) {
-  const std::string cut = "1g.5gb@0:free,1g.5gb@1:used,2g.10gb@2:free,3g.20gb@4:free";
-  Run(state, EmptyNodes(200, 64, SmallPods(800), {kWhole, cut, "", cut, kWhole, "", cut, kWhole}));
+  const std::string partitioned = "1g.5gb@0:free,1g.5gb@1:used,2g.10gb@2:free,3g.20gb@4:free";
+  Run(state, EmptyNodes(200, 64, SmallPods(800),
+                        {kWhole, partitioned, "", partitioned, kWhole, "", partitioned, kWhole}));
 }
 BENCHMARK(BM_FitMixedLayouts200Nodes800Pods)->Unit(benchmark::kMillisecond);
 

@@ -7,15 +7,15 @@
 //   nos-scheduler-load KUBECONFIG SCHEDULER_NAME NODES PODS WORKLOAD
 //
 // WORKLOAD: plain, slices (a MIG slice each), spread (by host and zone), anti (one pod of an app
-// per node), cut (a MIG slice each, on GPUs without instances; this program plays the agents, which
-// create them at once). Prints the time from the scheduler's start until the watch has shown every
-// pod bound, the resulting pods per second, and the time from the first binding to the last, which
-// excludes the work before it.
+// per node), partition (a MIG slice each, on GPUs without instances; this program plays the agents,
+// which create them at once). Prints the time from the scheduler's start until the watch has shown
+// every pod bound, the resulting pods per second, and the time from the first binding to the last,
+// which excludes the work before it.
 //
 // SCHEDULER_NAME nobody: no scheduler runs; this program itself binds every pod, to one node after
 // the other and on 32 threads, which measures the API server's throughput without any decision.
-// With workload cut it first writes each pod's node into its status, as nos scheduler does, and
-// creates no instances.
+// With workload partition it first writes each pod's node into its status, as nos scheduler does,
+// and creates no instances.
 //
 // WORKLOAD one: pods arrive one by one. Prints the time from the moment the watch shows a pod until
 // it shows it bound, by the scheduler and, alternately, by this program itself, which decides
@@ -48,7 +48,7 @@ namespace {
 constexpr const char* kNamespace = "load";  // also the name of the Lease
 constexpr int kZones = 3, kApps = 10, kGpus = 8;
 constexpr const char* kNobody = "nobody";  // scheduler name for runs without a scheduler
-constexpr const char* kUncut = "nos.nebuly.com/status-layout-";
+constexpr const char* kStatusLayout = "nos.nebuly.com/status-layout-";
 
 std::string NodeName(int i) { return fmt::format("load-{:05}", i); }
 std::string PodName(int i) { return fmt::format("pod-{:05}", i); }
@@ -60,11 +60,11 @@ Json NodeOf(int i, const std::string& workload) {
   JsonObject labels = {{"kubernetes.io/hostname", name},
                        {"topology.kubernetes.io/zone", fmt::format("zone-{}", i % kZones)}};
   JsonObject annotations;
-  if (workload == "cut") {
+  if (workload == "partition") {
     labels["nos.nebuly.com/gpu-partitioning"] = "mig";
     labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB";
     labels["nvidia.com/gpu.count"] = std::to_string(kGpus);
-    for (int gpu = 0; gpu < kGpus; ++gpu) annotations[kUncut + std::to_string(gpu)] = "";
+    for (int gpu = 0; gpu < kGpus; ++gpu) annotations[kStatusLayout + std::to_string(gpu)] = "";
   }
   return {{"apiVersion", "v1"},
           {"kind", "Node"},
@@ -75,7 +75,7 @@ Json NodeOf(int i, const std::string& workload) {
 Json PodOf(int i, const std::string& workload, const std::string& scheduler) {
   const std::string app = fmt::format("app-{}", i % kApps);
   JsonObject requests = {{"cpu", "100m"}, {"memory", "500Mi"}};
-  const bool slices = workload == "slices" || workload == "cut";
+  const bool slices = workload == "slices" || workload == "partition";
   if (slices) requests["nvidia.com/mig-1g.5gb"] = "1";
   JsonObject resources = {{"requests", requests}};
   if (slices) resources["limits"] = {{"nvidia.com/mig-1g.5gb", "1"}};
@@ -292,14 +292,14 @@ Status MeasureThroughput(kube::Client& client, const std::string& scheduler, int
   Time began;
   if (scheduler == kNobody) {
     began = watched.Now();
-    binders.emplace(client, nodes, pods, workload == "cut");
+    binders.emplace(client, nodes, pods, workload == "partition");
   } else {
     NOS_RETURN_IF_ERROR(AwaitStart(client));
   }
   while (watched.bound().size() < static_cast<size_t>(pods)) {
     if (binders && binders->failed()) return Status(Code::kUnavailable, "a binding failed");
     watched.Pump(client);
-    if (workload == "cut") NOS_RETURN_IF_ERROR(agents.Obey(client, watched.Now()));
+    if (workload == "partition") NOS_RETURN_IF_ERROR(agents.Obey(client, watched.Now()));
     watched.Wait();
   }
   const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kGpus = 8, kPodsOfNode = 7 * kGpus;
 
-Json UncutNode(const std::string& name) {
+Json EmptyGpuNode(const std::string& name) {
   JsonObject annotations;
   for (int gpu = 0; gpu < kGpus; ++gpu) {
     annotations["nos.nebuly.com/status-layout-" + std::to_string(gpu)] = "";
@@ -50,19 +50,20 @@ Json PodThat(const std::string& name, const std::string& resource, const std::st
           {"status", {{"phase", node.empty() ? "Pending" : "Running"}}}};
 }
 
-void BM_StepWhilePodsWaitForCuts(benchmark::State& state) {
+void BM_StepWhilePodsWaitForPartitions(benchmark::State& state) {
   SetLogLevel(LogLevel::kError);
   const auto waiting = static_cast<int>(state.range(0));
   kube::FakeApi api;
-  for (int i = 0; i * kPodsOfNode < waiting; ++i) api.Put(UncutNode("node-" + std::to_string(i)));
+  for (int i = 0; i * kPodsOfNode < waiting; ++i)
+    api.Put(EmptyGpuNode("node-" + std::to_string(i)));
   for (int i = 0; i < waiting; ++i) {
     api.Put(PodThat("pod-" + std::to_string(i), "nvidia.com/mig-1g.5gb", "", ""));
   }
   const scheduling::Framework framework =
       scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler);
   SchedulerConfig config;
-  config.cuts.deadline = std::chrono::hours(1);
-  config.tell_of_cuts_after = std::chrono::hours(1);
+  config.partition_requests.deadline = std::chrono::hours(1);
+  config.report_partitioning_after = std::chrono::hours(1);
   Scheduler scheduler(config, {{"nos-scheduler", &framework}}, gpu::Catalogue::Builtin());
   reconcile::RunnerOptions options;
   options.watch_around = true;
@@ -82,7 +83,7 @@ void BM_StepWhilePodsWaitForCuts(benchmark::State& state) {
     runner.Step(clock);
   }
 }
-BENCHMARK(BM_StepWhilePodsWaitForCuts)
+BENCHMARK(BM_StepWhilePodsWaitForPartitions)
     ->Arg(100)
     ->Arg(1000)
     ->Arg(10'000)

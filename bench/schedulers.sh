@@ -5,7 +5,7 @@
 #
 #   bench/schedulers.sh [NODES...]       (1000 5000); PODS=10000 WORKLOADS="plain slices spread anti"
 #
-# Workload cut is for nos only, because kube-scheduler cannot have GPUs partitioned; one measures
+# Workload partition is for nos only, because kube-scheduler cannot have GPUs partitioned; one measures
 # the latency of single pods. bench/scheduler_load.cc describes both, and NOBODY=1: a third run, in
 # which the load program itself binds the pods instead of a scheduler. RUNS=3 repeats each.
 # The processor time of a run is the scheduler's own. Also prints the machine's load, because
@@ -85,7 +85,7 @@ printf '%s, %s cores\n' "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1
 for nodes in "$@"; do
   for workload in $workloads; do
     for ((i = 0; i < ${RUNS:-1}; i++)); do
-      [ "$workload" = cut ] || run kube default-scheduler "$nodes" "$workload"
+      [ "$workload" = partition ] || run kube default-scheduler "$nodes" "$workload"
       run nos nos-scheduler "$nodes" "$workload"
       [ -z "${NOBODY:-}" ] || run nobody nobody "$nodes" "$workload"
     done

@@ -141,6 +141,8 @@ Status Run(ScalingFlags flags) {
   for (const std::string& name : flags.policies) {
     NOS_ASSIGN(const ScalingPolicy policy, ParseScalingPolicy(name));
     options.policies.push_back(policy);
+    const std::string current(ScalingPolicyName(policy));
+    if (name != current) cmd::WarnOfDeprecated("nos-study scaling", name, current);
   }
   const bool screen = cmd::StderrDisplay().screen;
   if (screen) {
@@ -187,10 +189,10 @@ void AddScaling(CLI::App& root, cmd::Chosen& chosen) {
   AddScalingTrace(*command, *flags);
   cmd::OfferWords(
       *command->add_option("--policy", flags->policies,
-                           "One or more of unschedulable, unschedulable+packing, recut, "
-                           "recut+scale-down, all; default: each"),
-      {"unschedulable", "unschedulable+packing", "recut", "recut+scale-down", "all"}, false,
-      "NAME ...");
+                           "One or more of unschedulable, unschedulable+packing, repartition, "
+                           "repartition+scale-down, all; default: each"),
+      {"unschedulable", "unschedulable+packing", "repartition", "repartition+scale-down", "all"},
+      false, "NAME ...");
   std::vector<std::string> layouts;
   for (const StaticLayout& layout : StaticLayouts()) layouts.push_back(layout.name);
   cmd::OfferWords(
@@ -208,8 +210,18 @@ void AddScaling(CLI::App& root, cmd::Chosen& chosen) {
       ->add_option("--restart-seconds", options.run.restart_seconds,
                    "Seconds that a job loses by a move")
       ->capture_default_str();
-  command->add_option("--cut-seconds", options.run.cut_seconds, "Seconds to repartition a GPU")
+  command
+      ->add_option("--repartition-seconds", options.run.repartition_seconds,
+                   "Seconds to repartition a GPU")
       ->capture_default_str();
+  command
+      ->add_option_function<double>("--cut-seconds",
+                                    [flags](double seconds) {
+                                      flags->options.run.repartition_seconds = seconds;
+                                      cmd::WarnOfDeprecated("nos-study scaling", "--cut-seconds",
+                                                            "--repartition-seconds");
+                                    })
+      ->group("");
   command
       ->add_option("--seed", options.seed, "First seed: of the bursts, or the part of the pod list")
       ->check(cmd::CheckSeed)

@@ -61,7 +61,7 @@ void CountPromised(NodeInfo& info) {
   std::map<ResourceId, std::pair<int64_t, int64_t>> counts;  // total, and nominated
   const ResourceVector told = ResourceVector::From(info.node->allocatable);
   for (const auto& [id, amount] : told.entries()) {
-    if (IsCutOn(info, id)) counts[id] = {};
+    if (IsManagedOn(info, id)) counts[id] = {};
   }
   for (const Gpu& gpu : info.gpus.gpus) {
     for (const Instance& instance : gpu.instances) {
@@ -113,27 +113,27 @@ void TellWholeGpusApart(const std::set<int>& perhaps_whole, NodeInfo& info) {
   static const ResourceId whole = InternResource(kWholeGpuResource);
   const int64_t held = info.requested.Get(whole);
   const int64_t told = info.allocatable.Get(whole);
-  auto cut = static_cast<int64_t>(perhaps_whole.size());
+  auto partitionable = static_cast<int64_t>(perhaps_whole.size());
   if (held > 0) {
     const auto unreported = static_cast<int64_t>(
         std::erase_if(info.gpus.gpus, [](const Gpu& gpu) { return !gpu.reported; }));
     const bool all_found = held <= unreported;
     for (Gpu& gpu : info.gpus.gpus) gpu.fixed |= !all_found && perhaps_whole.contains(gpu.index);
-    const int64_t left_alone = all_found ? unreported : cut;
-    cut -= left_alone;
+    const int64_t left_alone = all_found ? unreported : partitionable;
+    partitionable -= left_alone;
     if (left_alone > 0) {
       info.gpus.problems.push_back(fmt::format(
           "pods hold whole GPUs here ({}: {}): the {} that may be theirs are not partitioned",
           kWholeGpuResource, held, left_alone));
     }
   }
-  if (told > held && cut > 0) {
-    const int64_t left = std::max(held, told - cut);
+  if (told > held && partitionable > 0) {
+    const int64_t left = std::max(held, told - partitionable);
     info.allocatable.Set(whole, left);
     info.gpus.problems.push_back(
         fmt::format("{} of {}: {} count as whole GPUs, for the {} on which no instance is known "
                     "may be partitioned",
-                    left, kWholeGpuResource, told, cut));
+                    left, kWholeGpuResource, told, partitionable));
   }
 }
 
@@ -180,7 +180,7 @@ void InternSlices(const gpu::Catalogue& catalogue) {
 
 }  // namespace
 
-bool IsCutOn(const NodeInfo& node, ResourceId id) {
+bool IsManagedOn(const NodeInfo& node, ResourceId id) {
   static const ResourceId whole = InternResource(kWholeGpuResource);
   return node.gpus.managed && (IsSliceResource(id) || (node.gpus.whole && id == whole));
 }
@@ -359,7 +359,7 @@ Result<std::vector<PromisedInstance>> ClusterSnapshot::Vacate(const Pod& pod,
   }
   if (!(*at)->promised.empty()) {  // the nominations of other pods are counted again
     for (const auto& [id, amount] : node(*i).allocatable.entries()) {
-      if (IsCutOn(info, id)) info.allocatable.Set(id, told.Get(id));
+      if (IsManagedOn(info, id)) info.allocatable.Set(id, told.Get(id));
     }
   }
   TakeOff(at, info);
@@ -409,7 +409,7 @@ Status ClusterSnapshot::SetGpus(std::string_view name, NodeGpus gpus) {
   if (!i) return NotFound(fmt::format("node \"{}\" is not in the snapshot", name));
   NodeInfo info = node(*i);
   for (const auto& [id, amount] : node(*i).allocatable.entries()) {
-    if (IsCutOn(info, id)) info.allocatable.Set(id, 0);
+    if (IsManagedOn(info, id)) info.allocatable.Set(id, 0);
   }
   for (const Gpu& gpu : gpus.gpus) {
     for (const Instance& instance : gpu.instances) {

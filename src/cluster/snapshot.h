@@ -54,7 +54,7 @@ struct NodeInfo {
 
 // True if nos creates instances of this resource on the node: slices, and on hybrid nodes whole
 // GPUs.
-bool IsCutOn(const NodeInfo& node, ResourceId id);
+bool IsManagedOn(const NodeInfo& node, ResourceId id);
 
 class ClusterSnapshot {
  public:

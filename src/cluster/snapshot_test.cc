@@ -216,8 +216,9 @@ TEST(SnapshotTest, AddsNodesInOrderWithoutChangingForks) {
 
 TEST(SnapshotTest, SetGpusChangesAllocatable) {
   ClusterSnapshot snapshot = Build({MakeNode("a", 1, {{"status-layout-0", "7g.40gb@0:free"}})});
-  const Node recut = *MakeNode("a", 1, {{"status-layout-0", "3g.20gb@0:free,3g.20gb@4:free"}});
-  ASSERT_TRUE(snapshot.SetGpus("a", ReadNodeGpus(recut, gpu::Catalogue::Builtin())).ok());
+  const Node repartitioned =
+      *MakeNode("a", 1, {{"status-layout-0", "3g.20gb@0:free,3g.20gb@4:free"}});
+  ASSERT_TRUE(snapshot.SetGpus("a", ReadNodeGpus(repartitioned, gpu::Catalogue::Builtin())).ok());
   EXPECT_EQ(snapshot.node(0).allocatable.Get(InternResource("nvidia.com/mig-3g.20gb")), 2);
   EXPECT_EQ(snapshot.node(0).allocatable.Get(InternResource("nvidia.com/mig-7g.40gb")), 0);
   EXPECT_EQ(snapshot.node(0).allocatable.Get(kCpu), 64000);

@@ -34,6 +34,10 @@ std::string VersionText();
 void OfferWords(CLI::Option& option, const std::vector<std::string>& words, bool or_file,
                 const std::string& text);
 
+// Prints "nos plan: --old is deprecated, use --new" to stderr.
+void WarnOfDeprecated(const std::string& command, const std::string& old_word,
+                      const std::string& word);
+
 // Accepts only an integer from 0 to 2^63-1 (a negative one would wrap around).
 std::string CheckSeed(const std::string& text);
 

@@ -224,13 +224,13 @@ void Collector::ReportPlan(const Node& before, const cluster::Node& after) {
     const cluster::NodeGpus was = ReadNodeGpus(fresh ? *before : after, catalogue_);
     const cluster::NodeGpus gpus = ReadNodeGpus(after, catalogue_);
     plan.added = SlicesAdded(was, after, gpus);
-    const JsonObject cut{
+    const JsonObject repartitioned{
         {"node", after.meta.name}, {"before", LayoutOf(was)}, {"after", TargetOf(after, gpus)}};
     plan.record = {{"kind", "decision"},
                    {"id", id},
                    {"type", "plan"},
                    {"summary", fmt::format("repartitioning GPUs of Node {}", after.meta.name)},
-                   {"nodes", JsonArray{cut}},
+                   {"nodes", JsonArray{repartitioned}},
                    {"pods", JsonArray()},
                    {"victims", JsonArray()},
                    {"state", "planned"},

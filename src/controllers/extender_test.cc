@@ -157,7 +157,8 @@ TEST_F(ExtenderTest, DoesNotBindPodWithOtherUid) {
 }
 
 TEST_F(ExtenderTest, PrioritizesNodeThatStrandsLeastCapacity) {
-  // "whole" has a GPU of seven slots that nos partitions; "cut" has one with a single free slot.
+  // "whole" has a GPU of seven slots that nos partitions; "partitioned" has one with a single free
+  // slot.
   const auto node = [&](const std::string& name, const std::string& status) {
     Json annotations = JsonObject{{"nos.nebuly.com/status-gpu-0-1g.5gb-free", status}};
     api_.Put({{"kind", "Node"},
@@ -171,8 +172,8 @@ TEST_F(ExtenderTest, PrioritizesNodeThatStrandsLeastCapacity) {
               {"status", {{"allocatable", {{"pods", "9"}, {kSlice, status}}}}}});
   };
   node("whole", "7");
-  node("cut", "7");
-  for (int i = 0; i < 6; ++i) api_.Put(PodJson("r" + std::to_string(i), 1, "cut"));
+  node("partitioned", "7");
+  for (int i = 0; i < 6; ++i) api_.Put(PodJson("r" + std::to_string(i), 1, "partitioned"));
   for (int i = 0; i < 3; ++i) {
     Json large = PodJson("large" + std::to_string(i), 0);
     MakeObject(large.get_object()["spec"].get_object()["containers"].get_array()[0], "resources",
@@ -180,12 +181,12 @@ TEST_F(ExtenderTest, PrioritizesNodeThatStrandsLeastCapacity) {
     api_.Put(large);
   }
   Run();
-  const Json scores =
-      Ask("prioritize", {{"Pod", PodJson("p", 1)}, {"NodeNames", Names({"whole", "cut", "new"})}});
+  const Json scores = Ask("prioritize", {{"Pod", PodJson("p", 1)},
+                                         {"NodeNames", Names({"whole", "partitioned", "new"})}});
   const auto score = [&](size_t i) {
     return Find(scores.get_array()[i], "Score")->to_number<int64_t>();
   };
-  EXPECT_EQ(FindString(scores.get_array()[1], "Host"), "cut");
+  EXPECT_EQ(FindString(scores.get_array()[1], "Host"), "partitioned");
   EXPECT_EQ(score(1), 10);
   EXPECT_LT(score(0), 10);
   EXPECT_GE(score(0), 0);

@@ -15,7 +15,7 @@ inline constexpr MetricFamily kPlans{
 inline constexpr MetricFamily kPlannedPods{
     MetricFamily::Kind::kGauge, "nos_partitioner_last_plan_pods",
     "Number of pods in the last plan by outcome: placed, pending, bound (proven upper limit)."};
-inline constexpr MetricFamily kGpusCut{
+inline constexpr MetricFamily kGpusRepartitioned{
     MetricFamily::Kind::kCounter, "nos_partitioner_gpus_repartitioned_total",
     "Total number of GPU repartitionings requested from agents."};
 inline constexpr MetricFamily kInstancesAsked{

@@ -412,7 +412,7 @@ void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
   if (metrics_ == nullptr) return;
   metrics_->Observe(kPlanDuration, {}, took);
   metrics_->Count(kPlans, {{"complete", plan.complete ? "true" : "false"}});
-  metrics_->Count(kGpusCut, {}, plan.gpus_touched);
+  metrics_->Count(kGpusRepartitioned, {}, plan.gpus_touched);
   metrics_->Count(kInstancesAsked, {{"change", "created"}}, plan.created);
   metrics_->Count(kInstancesAsked, {{"change", "destroyed"}}, plan.destroyed);
   const auto placed = static_cast<double>(plan.placed);

@@ -73,7 +73,7 @@ struct PartitionerConfig {
   size_t remembered_decisions = 1000;
   // Names of schedulers that have GPUs partitioned for their own pods. The partitioner ignores
   // these pods.
-  std::set<std::string, std::less<>> cutting_schedulers = {};
+  std::set<std::string, std::less<>> partitioning_schedulers = {};
 };
 
 // The planned partitioning of one GPU, or an occurrence on a node.

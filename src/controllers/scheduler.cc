@@ -49,12 +49,12 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
       profiles_(std::move(profiles)),
       engine_(catalogue),
       queue_(config_.queue),
-      cuts_(catalogue, config_.cuts),
+      partition_requests_(catalogue, config_.partition_requests),
       metrics_(metrics),
-      bindings_(
-          engine_, cuts_, threads.binders, threads.wake,
-          {config_.asks, config_.most_preparing, config_.cuts.deadline, config_.tell_of_cuts_after},
-          BindingCallbacks()),
+      bindings_(engine_, partition_requests_, threads.binders, threads.wake,
+                {config_.asks, config_.most_preparing, config_.partition_requests.deadline,
+                 config_.report_partitioning_after},
+                BindingCallbacks()),
       terminating_(engine_, gangs_),
       waits_(engine_, config_.agent_patience),
       nominations_(engine_, queue_, bindings_, terminating_, waits_, profiles_, threads.binders),
@@ -186,7 +186,7 @@ void Scheduler::ApplyNode(const Node& before, const Node& after, Time now) {
     return queue_.OnClusterEvent({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
   }
   if (before != nullptr && SameToScheduling(*before, *after)) return;
-  engine_.SetNode(Rested(after, cuts_.Resting(after->meta.name, now)));
+  engine_.SetNode(Rested(after, partition_requests_.Resting(after->meta.name, now)));
   const auto kind =
       before == nullptr ? ClusterEvent::Kind::kNodeAdded : ClusterEvent::Kind::kNodeChanged;
   queue_.OnClusterEvent({kind, before, after, {}, {}, {}}, now);
@@ -305,11 +305,11 @@ void Scheduler::ExpireTimeouts(Time now) {
 }
 
 void Scheduler::ExpireNodeBackoff(Time now) {
-  for (const std::string& name : cuts_.TakeRestChanges(now)) {
+  for (const std::string& name : partition_requests_.TakeRestChanges(now)) {
     const cluster::NodeInfo* info = engine_.snapshot().Find(name);
     if (info == nullptr) continue;
     const Node before = info->node;
-    const Node after = Rested(before, cuts_.Resting(name, now));
+    const Node after = Rested(before, partition_requests_.Resting(name, now));
     if (after == before) continue;
     engine_.SetNode(after);
     queue_.OnClusterEvent({ClusterEvent::Kind::kNodeChanged, before, after, {}, {}, {}}, now);
@@ -378,8 +378,8 @@ reconcile::ReconcileResult Scheduler::Rest(Time now) const {
                 : reconcile::ReconcileResult::Done();
   }
   for (const std::optional<Time> due :
-       {queue_.NextDue(), status_.NextDue(Load(), now), cuts_.NextRestEnd(), waits_.NextDue(),
-        foreign_.NextDue()}) {
+       {queue_.NextDue(), status_.NextDue(Load(), now), partition_requests_.NextRestEnd(),
+        waits_.NextDue(), foreign_.NextDue()}) {
     if (due) next = std::min(next.value_or(Time::max()), *due);
   }
   return next ? reconcile::ReconcileResult::Again(std::max(*next - now, Duration::zero()))

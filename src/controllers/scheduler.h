@@ -3,9 +3,9 @@
 // unschedulable pod gets the condition PodScheduled=False, Unschedulable with the reason. It is
 // tried again only after a cluster event that could make it schedulable.
 //
-// If the framework includes the GpuCutting plugin, a pod may be placed on a node whose MIG
+// If the framework includes the GpuPartitioning plugin, a pod may be placed on a node whose MIG
 // instances do not exist yet. Exact instances are then reserved for the pod, the node's agent is
-// asked to create them (cuts.h), and the pod is bound when the kubelet offers them.
+// asked to create them (partition_requests.h), and the pod is bound when the kubelet offers them.
 //
 // From the decision to the binding a pod is assumed on its node and its resources are reserved.
 // Every failure on the way releases them. A bound pod stays reserved until the watch shows it. If a
@@ -29,10 +29,10 @@
 #include "base/back_off.h"
 #include "controllers/gangs.h"
 #include "controllers/scheduler/binding_cycle.h"
-#include "controllers/scheduler/cuts.h"
 #include "controllers/scheduler/gang_bindings.h"
 #include "controllers/scheduler/gang_placer.h"
 #include "controllers/scheduler/measures.h"
+#include "controllers/scheduler/partition_requests.h"
 #include "controllers/scheduler/pod_placer.h"
 #include "controllers/scheduler/preemption/agent_waits.h"
 #include "controllers/scheduler/preemption/foreign_nominations.h"
@@ -59,8 +59,9 @@ struct SchedulerConfig {
   size_t most_bindings = 256;       // in flight
   // Limit of pods that wait for PreBind. Beyond it, a pod that would have to wait is requeued.
   size_t most_preparing = 10'000;
-  Cuts::Options cuts{};
-  Duration tell_of_cuts_after = std::chrono::seconds(10);  // most GPUs are partitioned by then
+  PartitionRequests::Options partition_requests{};
+  // Most GPUs are partitioned by then.
+  Duration report_partitioning_after = std::chrono::seconds(10);
   // Conditions, and as many Events, written per call. Fewer while pods are being bound: bindings
   // take precedence at the API server, too.
   size_t tellings_per_call = 16;
@@ -99,7 +100,7 @@ class Scheduler final : public reconcile::Reconciler {
   // plan for an agent is in flight. Bound pods count as in flight until the watch shows them.
   bool IsQuiet() const {
     return bindings_.size() == bindings_.preparing() && !terminating_.HasEvicted() &&
-           cuts_.AreShown(engine_.snapshot());
+           partition_requests_.AreShown(engine_.snapshot());
   }
 
   const scheduling::SchedulingQueue& queue() const { return queue_; }
@@ -145,7 +146,7 @@ class Scheduler final : public reconcile::Reconciler {
   const Profiles profiles_;
   scheduling::Engine engine_;
   scheduling::SchedulingQueue queue_;
-  Cuts cuts_;
+  PartitionRequests partition_requests_;
   Gangs gangs_;
   SchedulerMeasures metrics_;
   BindingCycle bindings_;

@@ -183,9 +183,9 @@ ModelSpec* CatalogueBuilder::FindByProduct(std::string_view product) {
   return best;
 }
 
-Result<CatalogueBuilder::Cut> CatalogueBuilder::TableFor(const ModelSpec& spec) {
+Result<CatalogueBuilder::SharedTable> CatalogueBuilder::TableFor(const ModelSpec& spec) {
   ModelShape shape = ShapeOf(spec);
-  for (const Cut& known : tables_) {
+  for (const SharedTable& known : tables_) {
     if (*known.shape == shape) return known;
   }
   NOS_ASSIGN(LayoutTable built, LayoutTable::Build(shape));

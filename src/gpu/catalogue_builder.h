@@ -62,19 +62,19 @@ class CatalogueBuilder {
   Catalogue Build() &&;
 
  private:
-  struct Cut {
+  struct SharedTable {
     std::shared_ptr<const ModelShape> shape;
     std::shared_ptr<const LayoutTable> table;
   };
   ModelSpec* Find(std::string_view name);
   ModelSpec* FindByProduct(std::string_view product);
-  Result<Cut> TableFor(const ModelSpec& spec);
+  Result<SharedTable> TableFor(const ModelSpec& spec);
   std::unique_ptr<const Model> BuildModel(const ModelSpec& spec);
 
   std::vector<ModelSpec> specs_;
   std::vector<std::pair<std::string, std::string>> unpartitionable_;  // product, reason
   std::vector<std::string> problems_;
-  std::vector<Cut> tables_;  // one entry per distinct shape
+  std::vector<SharedTable> tables_;  // one entry per distinct shape
 };
 
 }  // namespace nos::gpu

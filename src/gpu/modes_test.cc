@@ -36,10 +36,10 @@ TEST(ModesTest, InstancesOfDifferentModesExcludeEachOther) {
   Occupancy given(model);
   ASSERT_TRUE(given.Add({whole, 0}));
   EXPECT_EQ(given.Copies(shared) + given.Copies(one) + given.Copies(whole), 0);
-  Occupancy cut(model);
-  ASSERT_TRUE(cut.Add({one, 6}));
-  EXPECT_EQ(cut.Copies(shared) + cut.Copies(whole), 0);
-  EXPECT_EQ(cut.Copies(one), 6);
+  Occupancy partitioned(model);
+  ASSERT_TRUE(partitioned.Add({one, 6}));
+  EXPECT_EQ(partitioned.Copies(shared) + partitioned.Copies(whole), 0);
+  EXPECT_EQ(partitioned.Copies(one), 6);
 }
 
 // The MIG layouts do not change; the layouts of the other modes are added.

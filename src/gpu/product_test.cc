@@ -38,35 +38,35 @@ TEST(BoardTest, ProductNameHasNoSharingModeSuffixes) {
 }
 
 TEST(BoardTest, SharedGpuTakesProductFromOtherModelOrLabel) {
-  const Model& cut = Find("H100-80GB+GPU+TIME-4");
+  const Model& unshared = Find("H100-80GB+GPU+TIME-4");
   const Model& mig = Find("A100-40GB");
-  EXPECT_EQ(ProductOf(SharesOf(79), &cut, &mig), "H100-80GB")
+  EXPECT_EQ(ProductOf(SharesOf(79), &unshared, &mig), "H100-80GB")
       << "the model that the agent reports decides";
   EXPECT_EQ(ProductOf(SharesOf(39), nullptr, &mig), "A100-40GB");
   EXPECT_EQ(ProductOf(SharesOf(39), nullptr), "39GB");
-  EXPECT_EQ(ProductOf(cut, &SharesOf(79), &mig), "H100-80GB");
+  EXPECT_EQ(ProductOf(unshared, &SharesOf(79), &mig), "H100-80GB");
 }
 
 TEST(BoardTest, SharingModeFollowsInstancesOnGpu) {
-  const Model& cut = Find("H100-80GB+GPU+TIME-4");
+  const Model& unshared = Find("H100-80GB+GPU+TIME-4");
   const auto way = [](const Model& model, std::string_view profile) {
     const Placement there[] = {{model.FindProfile(profile).value(), 0}};
     return SharingModeOf(model, there);
   };
-  EXPECT_EQ(way(cut, "3g.40gb"), "MIG");
-  EXPECT_EQ(way(cut, "nvidia.com/gpu"), "whole");
-  EXPECT_EQ(way(cut, "nvidia.com/gpu.shared"), "time slices");
+  EXPECT_EQ(way(unshared, "3g.40gb"), "MIG");
+  EXPECT_EQ(way(unshared, "nvidia.com/gpu"), "whole");
+  EXPECT_EQ(way(unshared, "nvidia.com/gpu.shared"), "time slices");
   EXPECT_EQ(way(SharesOf(79), "10gb"), "MPS");
-  EXPECT_EQ(SharingModeOf(cut, {}), "");
+  EXPECT_EQ(SharingModeOf(unshared, {}), "");
   EXPECT_EQ(SharingModeOfProfile("1g.10gb+me"), "MIG");
   EXPECT_EQ(SharingModeOfProfile("gb"), "MIG") << "not the name of a share";
 }
 
 TEST(BoardTest, ListsPossibleSharingModes) {
-  const Model& cut = Find("H100-80GB+GPU+TIME-4");
-  EXPECT_THAT(SharingModesOf(cut, &SharesOf(79)),
+  const Model& unshared = Find("H100-80GB+GPU+TIME-4");
+  EXPECT_THAT(SharingModesOf(unshared, &SharesOf(79)),
               ElementsAre("MIG", "MPS", "time slices", "whole"));
-  EXPECT_THAT(SharingModesOf(SharesOf(79), &cut),
+  EXPECT_THAT(SharingModesOf(SharesOf(79), &unshared),
               ElementsAre("MIG", "MPS", "time slices", "whole"));
   EXPECT_THAT(SharingModesOf(Find("GPU-47GB+GPU+TIME-4"), nullptr),
               ElementsAre("time slices", "whole"));

@@ -34,13 +34,15 @@ struct Profile {
   std::optional<PreemptionOptions> preemption;  // absent: DefaultPreemption is disabled
   // Inputs of the profile, kept for printing.
   EnabledPlugins lineup;
-  std::map<std::string, Json> arguments;      // arguments of plugins, as given
-  std::shared_ptr<Framework> with_cuts = {};  // null: `framework` partitions GPUs itself
+  std::map<std::string, Json> arguments;              // arguments of plugins, as given
+  std::shared_ptr<Framework> with_partitioning = {};  // null: `framework` partitions GPUs itself
   // Evicts borrowers to satisfy quota guarantees (reclaim.h).
   bool reclaims = false;
   // Like `framework`, but with GPUs partitioned if needed: finds nodes that would help its pods,
   // whichever component partitions.
-  const Framework& Cutting() const { return with_cuts ? *with_cuts : *framework; }
+  const Framework& Partitioning() const {
+    return with_partitioning ? *with_partitioning : *framework;
+  }
 };
 
 struct Configuration {

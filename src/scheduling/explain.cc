@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "cluster/cut.h"
+#include "cluster/instance_search.h"
 #include "scheduling/explain/obstacles.h"
 #include "scheduling/explain/remedy.h"
 #include "scheduling/explain/room.h"
@@ -18,7 +18,7 @@ namespace {
 
 using cluster::Pod;
 using cluster::ResourceVector;
-using Cut = Explanation::Cut;
+using Repartition = Explanation::Repartition;
 
 std::string GateOf(const Framework& framework, const Pod& pod) {
   for (const PreEnqueuePlugin* plugin : framework.gates()) {
@@ -35,7 +35,7 @@ std::optional<Explanation::Place> PlaceFor(const ExplainInput& input) {
   const ResourceVector requests = cluster::RequestsOf(input.pod);
   if (input.framework.partitioned_by() == PartitionedBy::kScheduler &&
       !cluster::HasFreeInstances(*decision.node, requests)) {
-    place.cut = CutOn(*decision.node, requests).value_or(Cut());
+    place.repartition = FindRepartition(*decision.node, requests).value_or(Repartition());
   }
   return place;
 }
@@ -54,7 +54,7 @@ std::optional<quota::Refusal> RefusalOf(const ExplainInput& input, size_t accoun
     const cluster::NodeInfo& node = input.snapshot.node(i);
     // A hybrid node advertises a slice only when its GPUs are partitioned for it.
     const bool large = std::ranges::all_of(asked.entries(), [&](const auto& entry) {
-      return (node.gpus.whole && cluster::IsCutOn(node, entry.first)) ||
+      return (node.gpus.whole && cluster::IsManagedOn(node, entry.first)) ||
              entry.second <= node.allocatable.Get(entry.first);
     });
     if (!large) continue;
@@ -105,15 +105,15 @@ void AddRoom(const ExplainInput& input, Explanation& why) {
   why.priority_helps = why.in_the_way && WouldPreempt(input, *why.in_the_way);
 }
 
-std::optional<Explanation::Place> BeingCut(const ExplainInput& input) {
-  const auto promised = BeingCutFor(input.pod, input.snapshot);
+std::optional<Explanation::Place> BeingPartitioned(const ExplainInput& input) {
+  const auto promised = BeingCreatedFor(input.pod, input.snapshot);
   if (!promised) return std::nullopt;
   Explanation::Place place{input.pod.nominated_node, {}};
   for (const cluster::Gpu& gpu : input.snapshot.Find(place.node)->gpus.gpus) {
     for (const cluster::PromisedInstance& one : *promised) {
       if (one.gpu != gpu.index) continue;
       const gpu::Model& model = one.model != nullptr ? *one.model : *gpu.model;
-      place.cut.made.push_back({gpu.index, model.PlacementName(one.placement)});
+      place.repartition.made.push_back({gpu.index, model.PlacementName(one.placement)});
     }
   }
   return place;
@@ -126,16 +126,16 @@ Explanation Explain(const ExplainInput& input) {
   Explanation why;
   why.pod = input.pod.Key();
   why.priority = input.pod.priority;
-  why.cuts_here = framework.partitioned_by() == PartitionedBy::kScheduler;
+  why.partitions_here = framework.partitioned_by() == PartitionedBy::kScheduler;
   // 1. Reasons that apply before any node: gates, the gang, a plan in progress, the quota.
   why.gate = GateOf(framework, input.pod);
   why.gang = input.gang;
   why.beside = input.beside;
-  why.being_cut = BeingCut(input);
+  why.being_partitioned = BeingPartitioned(input);
   AskQuota(input, why);
   // 2. Reasons by node: the nearest node of all, the nearest without shortfall, and the nearest
   //    whose shortfall is held by less important pods.
-  if (!why.being_cut && why.quota.empty()) why.place = PlaceFor(input);
+  if (!why.being_partitioned && why.quota.empty()) why.place = PlaceFor(input);
   why.diagnosis = framework.Diagnose(input.pod, input.snapshot);
   std::optional<Obstacles> nearest, liftable, yielding;
   const bool preempts = MayPreempt(input);
@@ -152,7 +152,7 @@ Explanation Explain(const ExplainInput& input) {
     if (yields && (!yielding || here.Distance() < yielding->Distance())) yielding.emplace(here);
   }
   // 3. Pods to evict. This is expensive, so it is skipped if the pod gets a node anyway.
-  const bool on_its_way = why.place || why.being_cut;
+  const bool on_its_way = why.place || why.being_partitioned;
   if (nearest && !on_its_way) why.nearest = nearest->nearest();
   const bool may_go = why.quota.empty() || input.reclaim != nullptr;
   if (!on_its_way && why.gate.empty() && may_go) AddRoom(input, why);

@@ -1,7 +1,7 @@
 // Explains why a pod is pending: what excludes it from each node, the nearest node, the instances
 // to create or pods to evict for it, and the smallest remedy.
 //
-//   const Explanation why = Explain({framework, cutting, snapshot, pod});
+//   const Explanation why = Explain({framework, partitioning, snapshot, pod});
 //   std::cout << ToText(why, 100);    // for users
 //   Write(ToJson(why)), Report(why.remedy);
 //
@@ -33,7 +33,7 @@ struct ExplainInput {
   const Framework& framework;  // the framework that schedules the pod
   // Like `framework`, but partitions GPUs for the pod if needed (PartitionedBy::kScheduler). May be
   // the same object.
-  const Framework& cutting;
+  const Framework& partitioning;
   const cluster::ClusterSnapshot& snapshot;
   const cluster::Pod& pod;  // pending (IsPending)
   // Absent: the pod may not preempt.
@@ -68,19 +68,19 @@ struct Explanation {
     friend bool operator==(const Instance&, const Instance&) = default;
   };
   // Instances to create on a node's GPUs, and free instances to destroy for them.
-  struct Cut {
+  struct Repartition {
     std::vector<Instance> made, destroyed;
   };
   struct Nearest {
     std::string node;
     std::vector<Reason> objections;  // besides resource shortfalls
     std::vector<Lack> lacks;
-    std::optional<Cut> cut;  // creates all MIG instances that are missing
-    bool out = false;        // its taints say that it cannot run pods for now
+    std::optional<Repartition> repartition;  // creates all MIG instances that are missing
+    bool out = false;                        // its taints say that it cannot run pods for now
   };
   struct Place {
     std::string node;
-    Cut cut;
+    Repartition repartition;
   };
   struct Room {
     std::string node;
@@ -93,15 +93,15 @@ struct Explanation {
 
   std::string pod;  // key
   int32_t priority = 0;
-  bool cuts_here = false;          // its scheduler partitions GPUs
-  std::string gate, gang;          // not empty: why the pod, or its gang, is held back
-  bool beside = false;             // as in ExplainInput
-  std::string quota, for_quota;    // why its quota refuses it, and the remedy
-  Diagnosis diagnosis;             // of its own scheduler
-  std::optional<Place> place;      // a node where it fits now
-  std::optional<Place> being_cut;  // a node chosen for it, whose GPUs are being partitioned
-  std::optional<Nearest> nearest;  // the nearest of the nodes that refuse it
-  std::optional<Room> awaited;     // capacity that is being freed for it already
+  bool partitions_here = false;            // its scheduler partitions GPUs
+  std::string gate, gang;                  // not empty: why the pod, or its gang, is held back
+  bool beside = false;                     // as in ExplainInput
+  std::string quota, for_quota;            // why its quota refuses it, and the remedy
+  Diagnosis diagnosis;                     // of its own scheduler
+  std::optional<Place> place;              // a node where it fits now
+  std::optional<Place> being_partitioned;  // a node chosen for it, whose GPUs are being partitioned
+  std::optional<Nearest> nearest;          // the nearest of the nodes that refuse it
+  std::optional<Room> awaited;             // capacity that is being freed for it already
   // Name of a node where capacity was freed and whose agent has yet to report (explain_promises.h).
   std::string awaits_agent;
   std::optional<Room> preemption;  // capacity that preemption by priority or quota would free

@@ -2,7 +2,7 @@
 // scheduler's memory (Engine::WithPromises and its reservations).
 //
 //   const ClusterSnapshot with = WithPromises(snapshot, pods, pod, goes_first);
-//   Explain({framework, cutting, with, pod});
+//   Explain({framework, partitioning, with, pod});
 //
 // Pure functions.
 #pragma once
@@ -31,7 +31,7 @@ cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, 
 // Instances that are being created for the pod on its nominated node: the node's plan requests
 // them, its agent has not acknowledged them, and no other pod in the snapshot has them. Absent:
 // there are none.
-std::optional<std::vector<cluster::PromisedInstance>> BeingCutFor(
+std::optional<std::vector<cluster::PromisedInstance>> BeingCreatedFor(
     const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot);
 
 // Pods left the node, and its agent has yet to report that their instances are free.

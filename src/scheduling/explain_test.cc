@@ -44,13 +44,13 @@ class ExplainTest : public ::testing::Test {
   Explanation Why(const std::vector<Node>& nodes, const std::vector<Pod>& pods, const Pod& pod,
                   const Framework& framework, const std::string& gang = "") {
     const auto snapshot = testing::Snap(nodes, pods);
-    return Explain({framework, cutting_, snapshot, pod, PreemptionOptions(), gang});
+    return Explain({framework, partitioning_, snapshot, pod, PreemptionOptions(), gang});
   }
   Explanation Why(const std::vector<Node>& nodes, const std::vector<Pod>& pods, const Pod& pod) {
-    return Why(nodes, pods, pod, cutting_);
+    return Why(nodes, pods, pod, partitioning_);
   }
 
-  const Framework cutting_ = Framework::Default(PartitionedBy::kScheduler);
+  const Framework partitioning_ = Framework::Default(PartitionedBy::kScheduler);
   const Framework waiting_ = Framework::Default(PartitionedBy::kPartitioner);
 };
 
@@ -122,7 +122,7 @@ TEST_F(ExplainTest, NominatedPodBlocksCapacityItWaitsFor) {
                                                           std::make_shared<const Pod>(low)};
     const auto goes_first = [&](const Pod& other) { return other.priority >= pod.priority; };
     const auto with = WithPromises(base, pods, pod, goes_first);
-    return Explain({cutting_, cutting_, with, pod});
+    return Explain({partitioning_, partitioning_, with, pod});
   };
   EXPECT_EQ(explain(low).remedy,
             "wait for the end of x/hi, x/v on node a, where x/hi goes first, or give it a priority "
@@ -140,24 +140,28 @@ TEST_F(ExplainTest, SliceBeingCreatedBelongsToItsNominatedPod) {
   node.meta.annotations["nos.nebuly.com/spec-layout-0"] = "3g.20gb@4";
   node.meta.annotations["nos.nebuly.com/spec-partitioning-plan"] = "2";
   node.meta.annotations["nos.nebuly.com/status-partitioning-plan"] = "1";
-  Pod cut = PodOf("cut", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Pod slice = PodOf("slice", {{"nvidia.com/mig-3g.20gb", "1"}});
   Pod whole = PodOf("whole", {{"nvidia.com/mig-7g.40gb", "1"}});
   whole.priority = 1;
   whole.preemption_policy = "Never";
   const auto base = testing::Snap({node});
   const auto explain = [&](const Pod& pod) {
-    const std::vector<std::shared_ptr<const Pod>> pods = {std::make_shared<const Pod>(cut)};
+    const std::vector<std::shared_ptr<const Pod>> pods = {std::make_shared<const Pod>(slice)};
     const auto goes_first = [&](const Pod& other) { return other.priority >= pod.priority; };
     const auto with = WithPromises(base, pods, pod, goes_first);
-    return Explain({cutting_, cutting_, with, pod});
+    return Explain({partitioning_, partitioning_, with, pod});
   };
   EXPECT_THAT(explain(whole).remedy,
               HasSubstr("wait until the agent of node g has carried out its plan (plan 2)"))
       << "no pod is nominated";
-  cut.nominated_node = "g";
+  slice.nominated_node = "g";
   EXPECT_EQ(explain(whole).remedy, "make room for 1 nvidia.com/mig-7g.40gb on node g");
-  EXPECT_EQ(explain(cut).remedy_code, remedies::kNoneNeeded);
-  EXPECT_THAT(explain(cut).remedy, HasSubstr("agent of node g is creating 3g.20gb@4 of GPU 0"));
+  EXPECT_EQ(explain(slice).remedy_code, remedies::kNoneNeeded);
+  EXPECT_THAT(explain(slice).remedy, HasSubstr("agent of node g is creating 3g.20gb@4 of GPU 0"));
+  const Json json = ToJson(explain(slice));
+  const Json& made = json.at("beingPartitioned").at("repartition").at("made");
+  EXPECT_EQ(made.at(0).at("instance"), Json("3g.20gb@4"));
+  EXPECT_EQ(json.at("beingCut"), json.at("beingPartitioned")) << "the old key";
 }
 
 TEST_F(ExplainTest, DoesNotWaitForDaemonSetAndStaticPods) {
@@ -249,7 +253,8 @@ TEST_F(ExplainTest, CountsPodsOfOtherNamespacesWithoutNames) {
   const auto snapshot = testing::Snap({NodeOf("n", {{"cpu", "3"}}, {{"host", "n"}})}, pods);
   Pod pod = PodOf("p", {{"cpu", "3"}});
   const auto remedy = [&](const std::string& reader) {
-    return Explain({cutting_, cutting_, snapshot, pod, PreemptionOptions(), "", false, reader})
+    return Explain({partitioning_, partitioning_, snapshot, pod, PreemptionOptions(), "", false,
+                    reader})
         .remedy;
   };
   EXPECT_EQ(remedy("x"),
@@ -270,8 +275,8 @@ TEST_F(ExplainTest, SuggestsStepForEachFilterReason) {
   const auto remedy = [&](const Pod& of) {  // of the one node that refuses it
     const auto snapshot = testing::Snap({node}, {web});
     const cluster::NodeInfo& info = snapshot.node(0);
-    const Cycle cycle = cutting_.PreFilter(of, snapshot);
-    const Verdict verdict = cutting_.Filter(cycle, of, info);
+    const Cycle cycle = partitioning_.PreFilter(of, snapshot);
+    const Verdict verdict = partitioning_.Filter(cycle, of, info);
     EXPECT_FALSE(verdict.fits());
     return StepsFor({verdict.code, verdict.message}, {snapshot, of, "a", ""}).at(0).text;
   };
@@ -309,7 +314,7 @@ TEST_F(ExplainTest, SuggestsStepForEachVolumeReason) {
                testing::StorageClassOf("wait", "kubernetes.io/no-provisioner"));
   const auto remedy = [&](const std::string& claim) {
     const Pod pod = testing::WithClaims(PodOf("p", {{"cpu", "1"}}), {claim});
-    return Explain({cutting_, cutting_, snapshot, pod}).remedy;
+    return Explain({partitioning_, partitioning_, snapshot, pod}).remedy;
   };
   EXPECT_EQ(remedy("bound"), "replace PersistentVolume pv, which node a cannot reach: it has room");
   EXPECT_EQ(remedy("open"),
@@ -331,7 +336,7 @@ class ExplainTogetherTest : public ExplainTest {
     }
     const auto snapshot = testing::Snap(nodes, running);
     const Pod pod = PodOf(name, asks);
-    return ExplainTogether({cutting_, cutting_, snapshot, pod}, together);
+    return ExplainTogether({partitioning_, partitioning_, snapshot, pod}, together);
   }
 };
 
@@ -367,7 +372,8 @@ TEST_F(ExplainTogetherTest, TriesEachZoneForGangWithAffinity) {
   }
   const auto snapshot = testing::Snap(nodes, {});
   const auto why = [&](size_t member) {
-    return ExplainTogether({cutting_, cutting_, snapshot, *together.waiting[member]}, together);
+    return ExplainTogether({partitioning_, partitioning_, snapshot, *together.waiting[member]},
+                           together);
   };
   ASSERT_TRUE(why(0).place);
   ASSERT_TRUE(why(1).place);
@@ -406,16 +412,22 @@ TEST_F(ExplainTest, NamesInstancesToCreateAndDestroy) {
   const auto here = Why(nodes, pods, pod);
   ASSERT_TRUE(here.place);
   EXPECT_EQ(here.place->node, "g");
-  ASSERT_EQ(here.place->cut.made.size(), 1u);
-  EXPECT_EQ(here.place->cut.made[0].name, "2g.10gb@4");
-  EXPECT_THAT(here.place->cut.destroyed, ElementsAre(Explanation::Instance{0, "3g.20gb@4"}));
+  ASSERT_EQ(here.place->repartition.made.size(), 1u);
+  EXPECT_EQ(here.place->repartition.made[0].name, "2g.10gb@4");
+  EXPECT_THAT(here.place->repartition.destroyed,
+              ElementsAre(Explanation::Instance{0, "3g.20gb@4"}));
   EXPECT_EQ(here.remedy_code, remedies::kNoneNeeded);
 
   const auto elsewhere = Why(nodes, pods, pod, waiting_);
   EXPECT_FALSE(elsewhere.place);
   ASSERT_TRUE(elsewhere.nearest);
   EXPECT_EQ(elsewhere.nearest->node, "g") << "n can never have MIG instances";
-  EXPECT_TRUE(elsewhere.nearest->cut);
+  EXPECT_TRUE(elsewhere.nearest->repartition);
+  const Json place = ToJson(here).at("place"), nearest = ToJson(elsewhere).at("nearest");
+  EXPECT_EQ(place.at("repartition").at("made").at(0).at("instance"), Json("2g.10gb@4"));
+  for (const Json& with : {place, nearest}) {
+    EXPECT_EQ(with.at("cut"), with.at("repartition")) << "the old key";
+  }
   EXPECT_EQ(elsewhere.remedy_code, remedies::kPartitionGpus);
   EXPECT_THAT(elsewhere.remedy, HasSubstr("create 2g.10gb@4 of GPU 0 on node g"));
 }
@@ -423,11 +435,11 @@ TEST_F(ExplainTest, NamesInstancesToCreateAndDestroy) {
 TEST_F(ExplainTest, NamesPodsOnFullGpu) {
   const std::vector<Node> nodes = {GpuNode("g", "7g.40gb@0:used")};
   const std::vector<Pod> pods = {Running("u", "g", {{"nvidia.com/mig-7g.40gb", "1"}}, 3)};
-  for (const Framework* framework : {&cutting_, &waiting_}) {
+  for (const Framework* framework : {&partitioning_, &waiting_}) {
     const auto why = Why(nodes, pods, PodOf("p", {{"nvidia.com/mig-1g.5gb", "1"}}), *framework);
     ASSERT_TRUE(why.in_the_way);
     EXPECT_THAT(why.in_the_way->pods, ElementsAre("x/u"));
-    EXPECT_EQ(why.remedy, framework == &cutting_
+    EXPECT_EQ(why.remedy, framework == &partitioning_
                               ? "wait for the end of x/u on node g, or give it a priority above 3"
                               : "wait for the end of x/u on node g")
         << "kube-scheduler does not preempt for slices that do not exist";
@@ -441,7 +453,7 @@ TEST_F(ExplainTest, ReportsGatesAndGangsBeforeNodes) {
   EXPECT_NE(why.gate, "");
   EXPECT_EQ(why.remedy_code, remedies::kLiftGate);
   const auto gang =
-      Why({NodeOf("a", {{"cpu", "4"}})}, {}, PodOf("p"), cutting_, "1 of 3 are there");
+      Why({NodeOf("a", {{"cpu", "4"}})}, {}, PodOf("p"), partitioning_, "1 of 3 are there");
   EXPECT_EQ(gang.remedy_code, remedies::kCompleteGang);
 }
 

@@ -64,8 +64,8 @@ class Framework {
   std::span<const ReservePlugin* const> reservers() const { return points_.reservers; }
   std::span<const PreBindPlugin* const> pre_binders() const { return points_.pre_binders; }
   std::span<const PreEnqueuePlugin* const> gates() const { return points_.gates; }
-  // kScheduler if the GpuCutting filter is enabled: the caller must then have GPUs partitioned for
-  // the pods that it places.
+  // kScheduler if the GpuPartitioning filter is enabled: the caller must then have GPUs partitioned
+  // for the pods that it places.
   PartitionedBy partitioned_by() const { return partitioned_by_; }
   // Null: pods of this framework are not subject to quotas.
   const QuotaPlugin* quotas() const { return quotas_; }

@@ -46,9 +46,9 @@ class GangTies {
 };
 
 // Number of pods with these requests that fit into the free resources of the node, at most `most`.
-// `as_cut`: counts slices on nodes with managed GPUs as if all free parts of GPUs were
+// `as_partitioned`: counts slices on nodes with managed GPUs as if all free parts of GPUs were
 // repartitioned for them; else counts existing free slices.
 int64_t CopiesOn(const cluster::NodeInfo& node, const cluster::ResourceVector& requests,
-                 bool as_cut, int64_t most);
+                 bool as_partitioned, int64_t most);
 
 }  // namespace nos::scheduling

@@ -14,8 +14,8 @@ namespace nos::scheduling {
 // Properties of the profile that a plugin needs to know.
 struct ProfileTraits {
   bool packs_gpus = false;  // GpuPacking scores: other scorers leave nodes with GPUs to it
-  // GpuCutting filters: other filters leave MIG instances of managed nodes to it.
-  bool cuts_gpus = false;
+  // GpuPartitioning filters: other filters leave MIG instances of managed nodes to it.
+  bool partitions_gpus = false;
 };
 
 struct RegisteredPlugin {
@@ -27,7 +27,9 @@ struct RegisteredPlugin {
   bool takes_args = false;
   bool ours = false;  // not part of kube-scheduler: "*" in a profile does not include it
   // Only for schedulers that partition GPUs themselves, not for simulations of other schedulers.
-  bool cuts = false;
+  bool partitions = false;
+  // Its former name, which configurations may use for one more minor version.
+  std::string_view deprecated_name = {};
 };
 
 std::span<const RegisteredPlugin> RegisteredPlugins();

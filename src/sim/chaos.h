@@ -23,7 +23,7 @@ struct ChaosOptions {
   // 0: drawn from the seed (1 to 4 nodes of 1 to 4 GPUs, 10 to 30 pods).
   int nodes = 0, gpus = 0, pods = 0;
   // The scheduler has GPUs repartitioned for the pods that it schedules; the partitioner runs too.
-  bool scheduler_cuts = false;
+  bool scheduler_partitions = false;
   // MPS shares the GPUs of the first node and of half of the others.
   bool mps = false;
   // The first node and half of the others are hybrid: each of their GPUs has its own sharing mode.
@@ -43,7 +43,7 @@ struct ChaosOptions {
 
 struct ChaosReport {
   uint64_t seed = 0;
-  bool scheduler_cuts = false, mps = false, hybrid = false;
+  bool scheduler_partitions = false, mps = false, hybrid = false;
   std::vector<std::string> violations;  // empty: all invariants held
   int nodes = 0, gpus = 0;
   int pods = 0;                                 // submitted

@@ -105,8 +105,8 @@ inline constexpr std::string_view kMigParts = "3g.40gb.mps4,3g.71gb.mps2,2g.48gb
 std::vector<gpu::InstancePart> MigPartsHere();
 // The model of a hybrid node's GPU while MPS does not share it; null if it has none. A GPU whose
 // MIG mode changes only with a reset starts without MIG, and supports MIG if it `may_reset`.
-const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model,
-                               bool may_reset);
+const gpu::Model* FindUnsharedModel(const gpu::Catalogue& catalogue, const gpu::Model& model,
+                                    bool may_reset);
 
 // The model that a spec names. Error: kNotFound, with the known names.
 Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string_view name);

@@ -177,7 +177,7 @@ class World {
   bool Step(const Acting& acting);
   void AfterStep(Machine* machine);
   void JudgeGangs();
-  void JudgeCuts();
+  void JudgePartitioning();
   void Violation(std::string what);
   bool Registered();
   bool HoldersRun();
@@ -203,7 +203,7 @@ class World {
   PodKeeper keeper_;
   // The partitioner uses the first, the scheduler the second. The third partitions GPUs if needed.
   const std::unique_ptr<const scheduling::Framework> framework_, scheduler_framework_,
-      cutting_framework_;
+      partitioning_framework_;
   std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;
   std::map<std::string, NodeSpec, std::less<>> specs_;  // of all nodes that ever existed
   std::map<std::string, std::string> places_;           // node by uid of the pod bound to it

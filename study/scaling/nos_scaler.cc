@@ -215,9 +215,9 @@ class NosScaler : public Scaler {
         continue;
       }
       NOS_RETURN_IF_ERROR(Bind(jobs[i], outcome.node, outcome.devices));
-      const bool cut = std::ranges::any_of(
+      const bool repartitions = std::ranges::any_of(
           outcome.devices, [](const planning::AssignedDevice& d) { return !d.existing; });
-      Run(jobs[i], outcome.node, outcome.devices, cut ? options_.cut_seconds : 0);
+      Run(jobs[i], outcome.node, outcome.devices, repartitions ? options_.repartition_seconds : 0);
     }
     return left;
   }

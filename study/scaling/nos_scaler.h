@@ -15,7 +15,7 @@ struct NosScalerOptions {
   bool moves = false;  // jobs move to make capacity for pending ones (PlanMoves)
   // Seconds: a node is removed after it could have been removed this long and none was requested.
   double window = 600;
-  double cut_seconds = 10;  // duration of repartitioning a GPU
+  double repartition_seconds = 10;  // duration of repartitioning a GPU
 };
 
 // The pools' GPUs are hybrid: each is whole or partitioned by MIG.

@@ -19,9 +19,14 @@ namespace {
 constexpr std::array kNames = {
     std::pair{ScalingPolicy::kUnschedulable, std::string_view("unschedulable")},
     std::pair{ScalingPolicy::kUnschedulablePacking, std::string_view("unschedulable+packing")},
-    std::pair{ScalingPolicy::kRecut, std::string_view("recut")},
-    std::pair{ScalingPolicy::kRecutScaleDown, std::string_view("recut+scale-down")},
+    std::pair{ScalingPolicy::kRepartition, std::string_view("repartition")},
+    std::pair{ScalingPolicy::kRepartitionScaleDown, std::string_view("repartition+scale-down")},
     std::pair{ScalingPolicy::kAll, std::string_view("all")},
+};
+// Accepted for one more minor version.
+constexpr std::array kDeprecatedNames = {
+    std::pair{ScalingPolicy::kRepartition, std::string_view("recut")},
+    std::pair{ScalingPolicy::kRepartitionScaleDown, std::string_view("recut+scale-down")},
 };
 constexpr double kMaxSeconds = 7 * 86'400;  // limit of each duration
 constexpr double kHour = 3600;
@@ -34,10 +39,11 @@ Status Check(const ScalingOptions& options) {
       return Invalid(fmt::format("pool {}: max, cpu and memory must be above 0", pool.name));
     }
   }
-  const std::pair<double, const char*> times[] = {{options.window, "window"},
-                                                  {options.start_seconds, "start-seconds"},
-                                                  {options.restart_seconds, "restart-seconds"},
-                                                  {options.cut_seconds, "cut-seconds"}};
+  const std::pair<double, const char*> times[] = {
+      {options.window, "window"},
+      {options.start_seconds, "start-seconds"},
+      {options.restart_seconds, "restart-seconds"},
+      {options.repartition_seconds, "repartition-seconds"}};
   for (const auto& [seconds, name] : times) {
     if (!(seconds >= 0 && seconds <= kMaxSeconds)) {
       return Invalid(fmt::format("{} must be 0 to {}", name, kMaxSeconds));
@@ -93,16 +99,19 @@ Result<ScalingPolicy> ParseScalingPolicy(std::string_view name) {
   for (const auto& [policy, text] : kNames) {
     if (text == name) return policy;
   }
-  return Invalid(
-      fmt::format("unknown policy \"{}\"; there are unschedulable, unschedulable+packing, recut, "
-                  "recut+scale-down and all",
-                  name));
+  for (const auto& [policy, text] : kDeprecatedNames) {
+    if (text == name) return policy;
+  }
+  return Invalid(fmt::format(
+      "unknown policy \"{}\"; there are unschedulable, unschedulable+packing, repartition, "
+      "repartition+scale-down and all",
+      name));
 }
 
 const std::vector<ScalingPolicy>& ScalingPolicies() {
   static const std::vector<ScalingPolicy> kPolicies = {
-      ScalingPolicy::kUnschedulable, ScalingPolicy::kUnschedulablePacking, ScalingPolicy::kRecut,
-      ScalingPolicy::kRecutScaleDown, ScalingPolicy::kAll};
+      ScalingPolicy::kUnschedulable, ScalingPolicy::kUnschedulablePacking,
+      ScalingPolicy::kRepartition, ScalingPolicy::kRepartitionScaleDown, ScalingPolicy::kAll};
   return kPolicies;
 }
 
@@ -131,9 +140,9 @@ Result<ScalingReport> RunScaling(std::span<const ScalingJob> jobs, const Scaling
   }
   Stage stage(fitting, on);
   const std::unique_ptr<Scaler> scaler =
-      is_nos ? MakeNosScaler(stage, {options.policy != ScalingPolicy::kRecut,
+      is_nos ? MakeNosScaler(stage, {options.policy != ScalingPolicy::kRepartition,
                                      options.policy == ScalingPolicy::kAll, options.window,
-                                     options.cut_seconds})
+                                     options.repartition_seconds})
              : MakeUnschedulableScaler(stage, layout, options.window,
                                        options.policy == ScalingPolicy::kUnschedulablePacking);
   NOS_RETURN_IF_ERROR(stage.Run(*scaler));

@@ -3,7 +3,7 @@
 // describes the simulation, and how policies are compared at equal waiting time.
 //
 //   ScalingOptions options;
-//   options.policy = ScalingPolicy::kRecut;
+//   options.policy = ScalingPolicy::kRepartition;
 //   NOS_ASSIGN(ScalingReport report, RunScaling(BurstJobs({}), options));
 //
 // Pure: equal options give equal reports. The invariant checker (judge.h) verifies every run.
@@ -24,13 +24,13 @@ namespace nos::study {
 enum class ScalingPolicy {
   kUnschedulable,  // nodes for unschedulable pods, GPUs with a static layout (unschedulable.h)
   kUnschedulablePacking,  // the same, with a kube-scheduler that prefers full nodes
-  kRecut,                 // nos: repartitions GPUs, and requests nodes where that is not enough
-  kRecutScaleDown,        // also moves jobs off nodes in little use and removes these
+  kRepartition,           // nos: repartitions GPUs, and requests nodes where that is not enough
+  kRepartitionScaleDown,  // also moves jobs off nodes in little use and removes these
   kAll,                   // also moves jobs for pending ones
 };
-// "unschedulable", "unschedulable+packing", "recut", "recut+scale-down", "all".
+// "unschedulable", "unschedulable+packing", "repartition", "repartition+scale-down", "all".
 std::string_view ScalingPolicyName(ScalingPolicy policy);
-// Error: kInvalid listing the names.
+// Accepts deprecated names, too. Error: kInvalid listing the names.
 Result<ScalingPolicy> ParseScalingPolicy(std::string_view name);
 const std::vector<ScalingPolicy>& ScalingPolicies();
 // True for the policies that nos is compared with.
@@ -41,15 +41,15 @@ std::vector<ScalingPool> DefaultScalingPools();
 
 struct ScalingOptions {
   std::vector<ScalingPool> pools = DefaultScalingPools();
-  ScalingPolicy policy = ScalingPolicy::kRecut;
+  ScalingPolicy policy = ScalingPolicy::kRepartition;
   std::string layout = "whole";  // of the baselines: see StaticLayouts
   double window = 600;           // seconds: a node unneeded for this long is removed
-  double start_seconds = 300, restart_seconds = 60, cut_seconds = 10;
+  double start_seconds = 300, restart_seconds = 60, repartition_seconds = 10;
   std::function<void(size_t ended)> on_progress;
 };
 
 struct ScalingReport {
-  ScalingPolicy policy = ScalingPolicy::kRecut;
+  ScalingPolicy policy = ScalingPolicy::kRepartition;
   std::string layout;  // "" for nos
   double window = 0;
   uint64_t seed = 0;           // seed of the study

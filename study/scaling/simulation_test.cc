@@ -26,7 +26,7 @@ ScalingOptions With(ScalingPolicy policy, const std::string& layout = "whole", i
   options.window = 200;
   options.start_seconds = 100;
   options.restart_seconds = 60;
-  options.cut_seconds = 10;
+  options.repartition_seconds = 10;
   return options;
 }
 ScalingReport Simulate(const std::vector<ScalingJob>& jobs, const ScalingOptions& options) {
@@ -38,8 +38,8 @@ ScalingReport Simulate(const std::vector<ScalingJob>& jobs, const ScalingOptions
 long NodeSeconds(const ScalingReport& report) { return std::lround(3600 * report.node_hours); }
 
 constexpr auto kBaseline = ScalingPolicy::kUnschedulable;
-constexpr ScalingPolicy kOfNos[] = {ScalingPolicy::kRecut, ScalingPolicy::kRecutScaleDown,
-                                    ScalingPolicy::kAll};
+constexpr ScalingPolicy kOfNos[] = {ScalingPolicy::kRepartition,
+                                    ScalingPolicy::kRepartitionScaleDown, ScalingPolicy::kAll};
 
 // Requested at the scan at 10, ready at 110, idle from 1,110 to 1,310.
 TEST(ScalingTest, BaselineRunsOneJobOnOneNode) {
@@ -91,10 +91,10 @@ TEST(ScalingTest, NosRepartitionsIdleGpuBeforeAddingNode) {
   EXPECT_DOUBLE_EQ(fixed.mean_wait, (105 + 100) / 2.0);
   EXPECT_EQ(fixed.most_nodes, 2);
   for (const ScalingPolicy policy : kOfNos) {
-    const ScalingReport recut = Simulate(jobs, With(policy));
-    EXPECT_EQ(NodeSeconds(recut), 2410 - 15) << ScalingPolicyName(policy);
-    EXPECT_DOUBLE_EQ(recut.mean_wait, (120 + 10) / 2.0);
-    EXPECT_EQ(recut.most_nodes, 1);
+    const ScalingReport repartition = Simulate(jobs, With(policy));
+    EXPECT_EQ(NodeSeconds(repartition), 2410 - 15) << ScalingPolicyName(policy);
+    EXPECT_DOUBLE_EQ(repartition.mean_wait, (120 + 10) / 2.0);
+    EXPECT_EQ(repartition.most_nodes, 1);
   }
 }
 
@@ -105,7 +105,7 @@ std::vector<ScalingJob> HalfEmptyNodes() {
 }
 
 TEST(ScalingTest, WithoutScaleDownOnlyEmptyNodesAreRemoved) {
-  const ScalingReport report = Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRecut));
+  const ScalingReport report = Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRepartition));
   EXPECT_EQ(NodeSeconds(report), (10'325 - 15) + (10'520 - 210));
   EXPECT_EQ(report.moves, 0);
   EXPECT_DOUBLE_EQ(report.mean_wait, 120);
@@ -114,7 +114,8 @@ TEST(ScalingTest, WithoutScaleDownOnlyEmptyNodesAreRemoved) {
 // The first node could be removed from 1,125 on and is removed at 1,325, like the baseline's. The
 // GPU of the other node is repartitioned for the job that moves, which loses 60 s by the restart.
 TEST(ScalingTest, ScaleDownRepartitionsForMovedJobs) {
-  const ScalingReport report = Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRecutScaleDown));
+  const ScalingReport report =
+      Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRepartitionScaleDown));
   EXPECT_EQ(report.moves, 1);
   EXPECT_EQ(NodeSeconds(report), (1325 - 15) + (10'520 - 210));
   EXPECT_DOUBLE_EQ(report.mean_wait, (120 + 180 + 120) / 3.0);
@@ -123,7 +124,7 @@ TEST(ScalingTest, ScaleDownRepartitionsForMovedJobs) {
 // The first node is empty from 1,125 on. A node with two GPUs is requested at 1,215, so no node is
 // removed until 1,415. The second node is empty from 1,425 on and removed at 1,625.
 TEST(ScalingTest, KeepsNodesForWindowAfterScaleUp) {
-  ScalingOptions options = With(ScalingPolicy::kRecut);
+  ScalingOptions options = With(ScalingPolicy::kRepartition);
   options.pools = {{"one", 1, 16'000, 131'072, 10}, {"two", 2, 32'000, 262'144, 10}};
   for (const ScalingPolicy policy : kOfNos) {
     options.policy = policy;
@@ -169,7 +170,7 @@ TEST(ScalingTest, BaselineSpreadsUnlessPackingIsEnabled) {
 TEST(ScalingTest, MovesJobForPendingOneInsteadOfAddingNode) {
   std::vector<ScalingJob> jobs = HalfEmptyNodes();
   jobs.push_back(Whole(1500, 1000));
-  ScalingOptions options = With(ScalingPolicy::kRecutScaleDown);
+  ScalingOptions options = With(ScalingPolicy::kRepartitionScaleDown);
   options.window = 2000;  // no node is removed before
   const ScalingReport grows = Simulate(jobs, options);
   EXPECT_EQ(grows.most_nodes, 3);
@@ -238,10 +239,16 @@ TEST(ScalingTest, RejectsInvalidOptions) {
   EXPECT_THAT(RunScaling(jobs, options).status().message(), HasSubstr("window"));
   options.pools.clear();
   EXPECT_THAT(RunScaling(jobs, options).status().message(), HasSubstr("pools"));
-  EXPECT_THAT(ParseScalingPolicy("x").status().message(), HasSubstr("recut+scale-down"));
+  EXPECT_THAT(ParseScalingPolicy("x").status().message(), HasSubstr("repartition+scale-down"));
   for (const ScalingPolicy policy : ScalingPolicies()) {
     EXPECT_EQ(ParseScalingPolicy(ScalingPolicyName(policy)).value_or(kBaseline), policy);
   }
+}
+
+TEST(ScalingTest, AcceptsDeprecatedNamesOfPolicies) {
+  EXPECT_EQ(ParseScalingPolicy("recut").value_or(kBaseline), ScalingPolicy::kRepartition);
+  EXPECT_EQ(ParseScalingPolicy("recut+scale-down").value_or(kBaseline),
+            ScalingPolicy::kRepartitionScaleDown);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ inline constexpr double kWindowsTried[] = {120, 300, 600, 1200, 2400};
 // (and, if it is the baseline, the cheapest combination of placement and layout). The tuned side
 // uses its cheapest run whose jobs do not wait longer.
 struct ScalingPair {
-  ScalingPolicy policy = ScalingPolicy::kRecut;
+  ScalingPolicy policy = ScalingPolicy::kRepartition;
   bool nos_is_tuned = true;
   uint64_t seed = 0;
   std::optional<ScalingReport> baseline, nos;  // nullopt: it waits longer with every window

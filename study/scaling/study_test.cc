@@ -32,9 +32,9 @@ TEST(ScalingStudyTest, TunedRunDoesNotWaitLonger) {
       Report(ScalingPolicy::kUnschedulable, 600, 90, 60, "2x3g"),
       Report(ScalingPolicy::kUnschedulable, 1200, 130, 30, "2x3g"),
       Report(ScalingPolicy::kUnschedulable, 2400, 150, 20, "2x3g"),
-      Report(ScalingPolicy::kRecut, 300, 60, 70),
-      Report(ScalingPolicy::kRecut, 600, 80, 30),
-      Report(ScalingPolicy::kRecut, 1200, 81, 20),
+      Report(ScalingPolicy::kRepartition, 300, 60, 70),
+      Report(ScalingPolicy::kRepartition, 600, 80, 30),
+      Report(ScalingPolicy::kRepartition, 1200, 81, 20),
   };
   const auto pairs = PairsAtEqualWaiting(runs, 600);
   ASSERT_EQ(pairs.size(), 2U);  // one per tuned side of the policy
@@ -74,7 +74,7 @@ TEST(ScalingStudyTest, ReportsPairWithoutEqualWaiting) {
 ScalingStudyOptions Small() {
   ScalingStudyOptions options;
   options.trace.bursts = {.days = 0.25, .jobs_a_day = 80, .slices = 0.5};
-  options.policies = {ScalingPolicy::kUnschedulable, ScalingPolicy::kRecut};
+  options.policies = {ScalingPolicy::kUnschedulable, ScalingPolicy::kRepartition};
   options.layout = "2x3g";
   options.seeds = 2;
   return options;
@@ -86,7 +86,7 @@ TEST(ScalingStudyTest, RunsEveryPolicyAndSeed) {
   ASSERT_EQ(study->runs.size(), 4U);
   EXPECT_EQ(study->runs[0].seed, 1U);
   EXPECT_EQ(study->runs[0].layout, "2x3g");
-  EXPECT_EQ(study->runs[1].policy, ScalingPolicy::kRecut);
+  EXPECT_EQ(study->runs[1].policy, ScalingPolicy::kRepartition);
   EXPECT_EQ(study->runs[1].layout, "");
   EXPECT_EQ(study->runs[3].seed, 2U);
   EXPECT_TRUE(study->pairs.empty());
@@ -112,7 +112,7 @@ TEST(ScalingStudyTest, TableFitsHundredColumns) {
   const ScalingStudy study{"/a/rather/long/folder/openb_pod_list_default.csv", 600, runs,
                            PairsAtEqualWaiting(runs, 600)};
   const std::string text = ToText(study);
-  EXPECT_THAT(text, HasSubstr("recut+scale-down"));
+  EXPECT_THAT(text, HasSubstr("repartition+scale-down"));
   EXPECT_THAT(text, HasSubstr("2/2"));
   for (const std::string_view line : Split(text, '\n')) EXPECT_LE(line.size(), 100U) << line;
 }
@@ -122,14 +122,14 @@ TEST(ScalingStudyTest, RejectsInvalidOptions) {
   options.seeds = 0;
   EXPECT_THAT(RunScalingStudy(options).status().message(), HasSubstr("seeds"));
   options = Small();
-  options.policies = {ScalingPolicy::kRecut};
+  options.policies = {ScalingPolicy::kRepartition};
   options.equal_waiting = true;
   EXPECT_THAT(RunScalingStudy(options).status().message(), HasSubstr("unschedulable"));
   options = Small();
   options.trace.bursts.slices = 2;
   EXPECT_THAT(RunScalingStudy(options).status().message(), HasSubstr("slices"));
   options = Small();
-  options.policies = {ScalingPolicy::kRecut};  // which uses no layout
+  options.policies = {ScalingPolicy::kRepartition};  // which uses no layout
   options.layout = "x";
   EXPECT_THAT(RunScalingStudy(options).status().message(),
               HasSubstr("unknown layout \"x\"; there are whole"));

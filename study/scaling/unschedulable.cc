@@ -57,12 +57,12 @@ class UnschedulableScaler : public Scaler {
     }
     const size_t pools = stage.options().pools.size();
     for (size_t p = 0; p < pools; ++p) {
-      const bool cut = !layout.devices.empty() && p >= pools / 2;
+      const bool partitioned = !layout.devices.empty() && p >= pools / 2;
       std::vector<ScalingDevice>& devices = devices_.emplace_back();
       for (int g = 0; g < stage.options().pools[p].gpus; ++g) {
-        if (!cut) devices.push_back({g, "", 0});
+        if (!partitioned) devices.push_back({g, "", 0});
         for (const ScalingDevice& device : layout.devices) {
-          if (cut) devices.push_back({g, device.profile, device.start});
+          if (partitioned) devices.push_back({g, device.profile, device.start});
         }
       }
     }
@@ -392,7 +392,7 @@ std::vector<ScalingPool> StaticPools(std::span<const ScalingPool> pools,
   if (layout.devices.empty()) return all;
   for (const ScalingPool& pool : pools) {
     all.push_back(pool);
-    all.back().name += "-cut";
+    all.back().name += "-partitioned";
   }
   return all;
 }

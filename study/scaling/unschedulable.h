@@ -24,7 +24,7 @@ const std::vector<StaticLayout>& StaticLayouts();
 // Error: kInvalid listing the names.
 Result<StaticLayout> FindStaticLayout(const std::string& name);
 
-// Each pool with whole GPUs, then each again with partitioned ones ("eight-cut").
+// Each pool with whole GPUs, then each again with partitioned ones ("eight-partitioned").
 std::vector<ScalingPool> StaticPools(std::span<const ScalingPool> pools,
                                      const StaticLayout& layout);
 

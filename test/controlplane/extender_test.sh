@@ -86,8 +86,8 @@ slice=nvidia.com/mig-1g.5gb
 larger=nvidia.com/mig-2g.10gb
 {
   node whole
-  node cut
-  for i in 1 2 3 4 5 6; do pod "running-$i" $slice 'nodeName: cut'; done
+  node partitioned
+  for i in 1 2 3 4 5 6; do pod "running-$i" $slice 'nodeName: partitioned'; done
   for i in 1 2 3; do pod "waiting-$i" nvidia.com/mig-3g.20gb 'schedulerName: nobody'; done
 } >"$work/cluster.yaml"
 expect created k create -f "$work/cluster.yaml"
@@ -110,7 +110,7 @@ refuse 'requires --extender' "$build/nos" scheduler --kubeconfig "$dir/kubeconfi
 nos=$!
 
 # --- the slice is placed where it strands the least capacity, and nos binds the pod
-expect condition k wait --for=jsonpath='{.spec.nodeName}'=cut pod/early --timeout 60s
+expect condition k wait --for=jsonpath='{.spec.nodeName}'=partitioned pod/early --timeout 60s
 # --- its refusals appear as kube-scheduler's reasons, because kube-scheduler itself does not count
 # these slices
 for i in 1 2 3 4 5 6 7 8; do pod "next-$i" $slice; done >"$work/next.yaml"

@@ -56,31 +56,31 @@ soon "shared@[0-9]=$team/turn-[12],shared@[0-9]=$team/turn-[12]" layouts
 expect 'H100-80GB\+.*GPU\+TIME-4' layouts
 
 say "what waits for another way gets it when the GPU is empty, not before"
-expect created from "$(asks cut-1 nvidia.com/mig-3g.40gb)$(asks cut-2 nvidia.com/mig-3g.40gb)$(
+expect created from "$(asks mig-1 nvidia.com/mig-3g.40gb)$(asks mig-2 nvidia.com/mig-3g.40gb)$(
   asks large nvidia.com/gpu-70gb
 )" k create
 soon 'no GPU|nvidia.com' k get pod large -n "$team" -o \
   'jsonpath={.status.conditions[?(@.type=="Partitioned")].message}{.status.conditions[?(@.type=="nos.nebuly.com/Partitioned")].message}'
 wait_running turn-1 turn-2 whole
 expect deleted k delete pod whole -n "$team"
-soon 'Running' k get pods -n "$team" cut-1 cut-2 large -o 'jsonpath={.items[*].status.phase}'
+soon 'Running' k get pods -n "$team" mig-1 mig-2 large -o 'jsonpath={.items[*].status.phase}'
 wait_running turn-1 turn-2
 expect deleted k delete pod turn-1 turn-2 -n "$team"
-wait_running cut-1 cut-2 large slice share
+wait_running mig-1 mig-2 large slice share
 
 say "the agent is killed: the next one knows what is held, and in which way"
 before=$(layouts)
 kill_hard agent-gpu-3
 start_agent gpu-3
-expect deleted k delete pod cut-1 -n "$team"
+expect deleted k delete pod mig-1 -n "$team"
 expect created from "$(asks again nvidia.com/mig-1g.10gb)" k create
-wait_running again cut-2 large
+wait_running again mig-2 large
 expect 'MPS-79GB' layouts
 expect "70gb@[0-9]+=$team/large" layouts
 grep -q "MPS-79GB" <<<"$before" || fail "it was not shared before: $before"
 
 say "all of it ends: every GPU serves another way"
-expect deleted k delete pod again cut-2 large -n "$team"
+expect deleted k delete pod again mig-2 large -n "$team"
 expect created from "$(asks both nvidia.com/gpu 2)" k create
 wait_running both
 if grep -l forbidden "$work"/agent-*.log "$work"/partitioner-*.log; then fail "a permission is missing"; fi

@@ -116,7 +116,7 @@ expect 'condition met' k wait --for=condition=Ready "node/$node" --timeout 120s
 expect labeled k label node "$node" nos.nebuly.com/gpu-partitioning=mig \
   nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=1
 
-say "the agent, with the chart's rights, offers what it cuts"
+say "the agent, with the chart's rights, offers the slices that it creates"
 expect created k create namespace "$team"
 expect 'condition met' k wait --for=create serviceaccount/default -n "$team" --timeout 60s
 "$helm" template nos-kubelet "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 |
@@ -164,7 +164,7 @@ acknowledged 2
 expect '"outcome":"partial".*InUse' k get node "$node" -o jsonpath='{.metadata.annotations.nos\.nebuly\.com/partitioning-result}'
 kept keep "$uuid"
 
-say "a new slice is cut while kubelet and plugin go on"
+say "a new slice is created while kubelet and plugin go on"
 plan 3 3g.20gb@4,2g.10gb@0
 allocatable 2g.10gb 1
 acknowledged 3
@@ -224,7 +224,7 @@ running whole
 has whole "$(device 7g.40gb@0)"
 expect deleted k delete pod whole -n "$team"
 
-say "a pod is all it takes: its slice is cut, and it runs"
+say "a pod is all it takes: its slice is created, and it runs"
 "$build/nos" partitioner --config "$work/partitioner.yaml" >>"$work/partitioner.log" 2>&1 &
 pid[partitioner]=$!
 disown
@@ -234,17 +234,17 @@ disown
 asks=(3g.20gb 7g.40gb) # each excludes the other
 for ((i = 0; i < ${3:-2}; ++i)); do
   begun=$(date +%s%N)
-  create_pod "cut-$i" "${asks[i % 2]}"
+  create_pod "slice-$i" "${asks[i % 2]}"
   deadline=$((SECONDS + 60))
-  until grep -q "^cut-$i  *Running" "$work/watch"; do
-    [ "$SECONDS" -lt "$deadline" ] || fail "cut-$i does not run: $(k describe pod "cut-$i" -n "$team" | tail -n 8)"
+  until grep -q "^slice-$i  *Running" "$work/watch"; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "slice-$i does not run: $(k describe pod "slice-$i" -n "$team" | tail -n 8)"
     read -rt 0.005 <> <(:)
   done
   echo $((($(date +%s%N) - begun) / 1000000)) >>"$work/times"
-  expect deleted k delete pod "cut-$i" -n "$team"
+  expect deleted k delete pod "slice-$i" -n "$team"
 done
 sort -n "$work/times" | awk '{t[NR] = $1} END {
-  printf "%d pods, each on a slice cut for it: median %d ms, most %d ms\n", NR, t[int((NR + 1) / 2)], t[NR]}'
+  printf "%d pods, each on a slice created for it: median %d ms, most %d ms\n", NR, t[int((NR + 1) / 2)], t[NR]}'
 if grep forbidden "$work/agent.log"; then fail "a permission is missing"; fi
 
 say "the node goes and leaves nothing behind"

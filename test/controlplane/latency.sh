@@ -24,5 +24,5 @@ for ((i = 0; i < pods; ++i)); do
 done
 kill "$watch"
 sort -n "$work/times" | awk '{t[NR] = $1} END {
-  printf "%d pods, each on two GPUs cut for it: median %d ms, 90 %% %d ms, most %d ms\n",
+  printf "%d pods, each on two GPUs partitioned for it: median %d ms, 90 %% %d ms, most %d ms\n",
     NR, t[int((NR + 1) / 2)], t[int(NR * 0.9 + 0.5)], t[NR]}'

@@ -88,7 +88,7 @@ chart() {
 # shellcheck source=test/controlplane/installed.sh
 . "$here/installed.sh"
 
-say "a slice that is not there is cut, and the plugin restarted"
+say "a missing slice is created, and the plugin restarted"
 expect created from "$(pod keep 1 3g.20gb)" k create
 wait_running keep
 restarted_once
@@ -104,7 +104,7 @@ kept
 out=$(instances gpu-1)
 [ "$(sed 's/.*"profile":"//; s/".*//' <<<"$out")" = $'3g.20gb\n3g.20gb' ] || fail "two 3g.20gb expected"
 
-say "the agent is killed between cut and restart"
+say "the agent is killed between creation and restart"
 latency 30000
 expect deleted k delete pod wide -n "$team"
 expect created from "$(pod late 1 2g.10gb)" k create

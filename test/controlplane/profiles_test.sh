@@ -79,7 +79,7 @@ ours() {
 # DefaultPreemption's own gate, a disabled volume score; and NodeName's pre-filter and our own
 # plugins, which only nos has.
 common() {
-  grep -vE ' (prescore|multipoint) | DynamicResources | preenqueue DefaultPreemption | score VolumeBinding |prefilter NodeName | (Gpu(Packing|Cutting)|CapacityScheduling) '
+  grep -vE ' (prescore|multipoint) | DynamicResources | preenqueue DefaultPreemption | score VolumeBinding |prefilter NodeName | (Gpu(Packing|Partitioning)|CapacityScheduling) '
 }
 
 "$scheduler" --config "$work/profiles.yaml" -v=2 --secure-port=0 >"$work/log" 2>&1 &

@@ -137,13 +137,13 @@ grep -q "^in the way    on node n (priority up to 0): default/holder$" "$work/ou
 grep -q "^remedy        wait for the end of default/holder on node n$" "$work/out" || fail "a remedy"
 call 0 "$nos" explain pod default/small "${dump[@]}"
 grep -q "^  to create   1g.5gb@[1-6] of GPU 0$" "$work/out" || fail "instances to create"
-grep -q "the partitioner does so" "$work/out" || fail "who cuts for pods of kube-scheduler"
+grep -q "the partitioner does so" "$work/out" || fail "who partitions for pods of kube-scheduler"
 [ "$(awk '{ if (length > most) most = length } END { print most }' "$work/out")" -le 100 ] ||
   fail "an explanation fits 100 columns"
 call 0 "$nos" explain pod default/mine "${dump[@]}"
-grep -q "^default/mine fits on node n, whose GPUs are partitioned for it$" "$work/out" || fail "nos cuts"
+grep -q "^default/mine fits on node n, whose GPUs are partitioned for it$" "$work/out" || fail "nos partitions"
 call 0 "$nos" explain pod default/small --what-if -o json "${dump[@]}"
-grep -q '"instance": "1g.5gb@' "$work/out" || fail "--what-if says what is cut"
+grep -q '"instance": "1g.5gb@' "$work/out" || fail "--what-if shows the new instances"
 # Context objects count if the dump has them; if it has not, the output says so.
 cat >"$work/around.yaml" <<'EOF'
 apiVersion: v1
@@ -201,8 +201,8 @@ profiles:
 EOF
 call 0 "$nos" explain pod default/small "${dump[@]}" --config "$work/kube.yaml"
 grep -q "read as kube-scheduler's" "$work/err" || fail "whose file it is taken for"
-grep -q "the partitioner does so" "$work/out" || fail "kube-scheduler's own file has no GPUs cut"
-sed 's/Coscheduling/GpuCutting/' "$work/kube.yaml" >"$work/ours.yaml"
+grep -q "the partitioner does so" "$work/out" || fail "kube-scheduler's own file has no GPUs partitioned"
+sed 's/Coscheduling/GpuPartitioning/' "$work/kube.yaml" >"$work/ours.yaml"
 call 0 "$nos" explain pod default/small "${dump[@]}" --config "$work/ours.yaml"
 grep -q "whose GPUs are partitioned for it" "$work/out" || fail "nos scheduler in the place of kube-scheduler"
 sed 's/default-scheduler/nos-scheduler/' "$work/kube.yaml" >"$work/both.yaml"
@@ -274,7 +274,7 @@ refuse 2 'days must be above 0' "$study" scaling --days -1
 refuse 2 'days must be above 0' "$study" scaling --days 0
 refuse 2 'first-day requires --pods' "$study" scaling --first-day 3
 refuse 2 'pods excludes --slices' "$study" scaling --pods - --slices 0.5
-for policy in unschedulable recut; do
+for policy in unschedulable repartition; do
   refuse 2 'unknown layout "nonsense"; there are whole' \
     "$study" scaling --policy "$policy" --layout nonsense
 done
@@ -285,6 +285,25 @@ grep -qx "nos simulate churn: deprecated, use nos-study churn" "$work/err" ||
   fail "old names of the studies warn"
 call 0 "$study" churn --gpus 2 --arrivals 50 -o json
 cmp -s "$work/out" "$work/old.json" || fail "old names of the studies give the same answer"
+# So do the old names of flags and policies. Help and completion do not show them.
+call 0 "$nos" simulate chaos --scheduler-partitions
+cp "$work/out" "$work/new.txt"
+call 0 "$nos" simulate chaos --scheduler-cuts
+cmp -s "$work/out" "$work/new.txt" || fail "--scheduler-cuts is --scheduler-partitions"
+grep -qx "nos simulate chaos: --scheduler-cuts is deprecated, use --scheduler-partitions" "$work/err" ||
+  fail "the old name of a flag warns"
+call 0 "$nos" simulate chaos --help
+grep -q -- "--scheduler-partitions" "$work/out" || fail "help shows the current flag"
+! grep -q -- "--scheduler-cuts" "$work/out" || fail "help hides the old flag"
+[[ $(complete nos simulate chaos '') == *" --scheduler-partitions "* ]] || fail "completion offers the flag"
+[[ $(complete nos simulate chaos '') != *"--scheduler-cuts"* ]] || fail "completion hides the old flag"
+call 0 "$study" scaling --days 0.1 --policy repartition --repartition-seconds 20
+cp "$work/out" "$work/new.txt"
+call 0 "$study" scaling --days 0.1 --policy recut --cut-seconds 20
+cmp -s "$work/out" "$work/new.txt" || fail "recut is repartition"
+for old in "--cut-seconds is deprecated, use --repartition-seconds" "recut is deprecated, use repartition"; do
+  grep -qx "nos-study scaling: $old" "$work/err" || fail "old names of flags and policies warn"
+done
 refuse 2 "nos: unknown command 'nope'" "$nos" nope
 refuse 2 "subcommand is required" "$nos"
 
@@ -371,7 +390,7 @@ spec: {containers: [{name: c}]}
 EOF
 call 0 "$nos" plan -f "$work/hybrid.yaml"
 grep -q "states GPU requirements and gets nvidia.com/mig-1g.10gb: .* has room now (h)" "$work/err" ||
-  fail "the GPU that the plan shares for another is not counted as the one that is cut"
+  fail "the GPU that the plan shares for another is not counted as the one that is partitioned"
 
 # The README's example equals the sandbox's output, except for the speed.
 picture() { sed -nE '/^nos sandbox   time /,/^dashboard: .*try:/{/^dashboard: /d;s/speed [^ ]+ /speed /;p}' "$1"; }

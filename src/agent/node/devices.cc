@@ -31,8 +31,8 @@ bool KeepsMig(const gpu::Model& board, const device::GpuInfo& info,
 }
 
 // The model of a GPU of a hybrid node for all modes other than MPS shares.
-const gpu::Model* CutModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
-                             const SharingSettings& division) {
+const gpu::Model* UnsharedModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
+                                  const SharingSettings& division) {
   const gpu::Model* board = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
   const bool keeps = board == nullptr || KeepsMig(*board, info, division);
   if (keeps && board != nullptr && info.mig_enabled && NeedsReset(*board)) {
@@ -67,7 +67,7 @@ std::string LackedParts(const gpu::Model& model, const SharingSettings& division
 
 void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
                    const SharingSettings& division, device::ObservedGpu& gpu) {
-  const gpu::Model* cut = CutModelOf(info, catalogue, division);
+  const gpu::Model* unshared = UnsharedModelOf(info, catalogue, division);
   const gpu::Model* shares =
       info.could_share_gib > 0 ? &gpu::SharesOf(info.could_share_gib, info.most_shares) : nullptr;
   const gpu::Model* mig = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
@@ -77,13 +77,13 @@ void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
   if (info.share_gib > 0) {
     gpu.mode = device::SharingMode::kShares;
     gpu.model = &gpu::SharesOf(info.share_gib, info.most_shares);
-    gpu.other = cut;
+    gpu.other = unshared;
     return;
   }
   gpu.mode = info.mig_enabled ? device::SharingMode::kMig : device::SharingMode::kPlain;
-  gpu.model = cut;
+  gpu.model = unshared;
   // A GPU with only MIG layouts cannot leave that mode.
-  if (cut != nullptr && cut->FindProfile(gpu::kWholeGpu)) gpu.other = shares;
+  if (unshared != nullptr && unshared->FindProfile(gpu::kWholeGpu)) gpu.other = shares;
 }
 
 void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
-#include "cluster/cut.h"
+#include "cluster/instance_search.h"
 #include "cluster/snapshot.h"
 
 namespace nos::cluster {
@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr std::string_view kCut = "H100-80GB+GPU+TIME-4", kShared = "MPS-79GB";
+constexpr std::string_view kUnshared = "H100-80GB+GPU+TIME-4", kShared = "MPS-79GB";
 
 const gpu::Catalogue& Builtin() { return gpu::Catalogue::Builtin(); }
 std::string N(std::string_view rest) { return std::string(kPrefix) + std::string(rest); }
@@ -28,15 +28,15 @@ struct GpuText {
   bool shared = false;
 };
 
-Node HybridNode(const std::vector<GpuText>& gpus, std::string_view cut = kCut) {
+Node HybridNode(const std::vector<GpuText>& gpus, std::string_view unshared = kUnshared) {
   Node node;
   node.meta.name = "n";
   node.meta.labels = {{std::string(kPartitioningLabel), "hybrid"},
                       {std::string(kCountLabel), std::to_string(gpus.size())}};
   for (size_t i = 0; i < gpus.size(); ++i) {
     StringMap& to = node.meta.annotations;
-    to[N("status-model-" + std::to_string(i))] = gpus[i].shared ? kShared : cut;
-    to[N("status-other-model-" + std::to_string(i))] = gpus[i].shared ? cut : kShared;
+    to[N("status-model-" + std::to_string(i))] = gpus[i].shared ? kShared : unshared;
+    to[N("status-other-model-" + std::to_string(i))] = gpus[i].shared ? unshared : kShared;
     to[N("status-layout-" + std::to_string(i))] = gpus[i].layout;
   }
   return node;
@@ -85,7 +85,7 @@ TEST(HybridTest, ReadsSharingModeOfEachGpu) {
   EXPECT_TRUE(gpus.managed);
   EXPECT_TRUE(gpus.whole);
   ASSERT_EQ(gpus.gpus.size(), 3u);
-  EXPECT_EQ(gpus.gpus[0].other->name(), kCut);
+  EXPECT_EQ(gpus.gpus[0].other->name(), kUnshared);
   EXPECT_EQ(gpus.gpus[1].other->name(), kShared);
   EXPECT_EQ(Text(gpus.gpus[1]), "H100-80GB+GPU+TIME-4 shared@0 shared@2*");
 }
@@ -131,12 +131,12 @@ TEST(HybridTest, SpecMaySwitchTheModel) {
   Node node = HybridNode({{""}, {"1g.10gb@0:free"}, {"", true}, {""}});
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
   const gpu::Model& shares = *gpus.gpus[0].other;
-  const gpu::Model& cut = *gpus.gpus[0].model;
+  const gpu::Model& unshared = *gpus.gpus[0].model;
   const std::vector<TargetLayout> asked = {
       {0, &shares, {{*shares.FindProfile("10gb"), 0}, {*shares.FindProfile("20gb"), 1}}},
-      {1, &cut, {{*cut.FindProfile("gpu"), 0}}},
-      {2, &cut, {{*cut.FindProfile("3g.40gb"), 4}}},
-      {3, &cut, {}}};
+      {1, &unshared, {{*unshared.FindProfile("gpu"), 0}}},
+      {2, &unshared, {{*unshared.FindProfile("3g.40gb"), 4}}},
+      {3, &unshared, {}}};
   Apply(SpecPatch(node, asked, "8"), node.meta.annotations);
   const std::vector<TargetLayout> read = ReadSpec(node, gpus);
   ASSERT_EQ(read.size(), asked.size());
@@ -220,7 +220,7 @@ class BruteForce {
   std::vector<const gpu::Model*> others_;
 };
 
-void CompareWithForce(std::string_view cut, const std::vector<std::string>& layouts,
+void CompareWithForce(std::string_view unshared, const std::vector<std::string>& layouts,
                       const std::vector<std::string>& kinds) {
   const std::vector<std::string> shares = {"", "20gb@0:free", "40gb@1:used",
                                            "70gb@0:used,5gb@2:free"};
@@ -234,7 +234,7 @@ void CompareWithForce(std::string_view cut, const std::vector<std::string>& layo
       const auto& of = shared ? shares : layouts;
       gpus.push_back({of[random.Below(of.size())], shared});
     }
-    const Node node = HybridNode(gpus, cut);
+    const Node node = HybridNode(gpus, unshared);
     std::map<std::string, int64_t> asks;
     std::vector<std::string> wanted;
     for (uint64_t n = 1 + random.Below(4); n > 0; --n) {
@@ -242,9 +242,9 @@ void CompareWithForce(std::string_view cut, const std::vector<std::string>& layo
       ++asks[wanted.back()];
     }
     const NodeInfo info = Info(node);
-    const auto found = FindCut(info, RequestsOf(asks));
+    const auto found = FindInstances(info, RequestsOf(asks));
     ASSERT_EQ(found.has_value(), BruteForce(info, wanted).Fits()) << Join(wanted, ",");
-    ASSERT_EQ(found.has_value(), CanCut(info, RequestsOf(asks))) << Join(wanted, ",");
+    ASSERT_EQ(found.has_value(), CanProvide(info, RequestsOf(asks))) << Join(wanted, ",");
     if (!found) continue;
     ++fits;
     // A pod bound with this nomination holds exactly the nominated instances.
@@ -273,7 +273,7 @@ void CompareWithForce(std::string_view cut, const std::vector<std::string>& layo
 
 TEST(HybridTest, FindsExactlyTheRequestsThatFit) {
   CompareWithForce(
-      kCut,
+      kUnshared,
       {"", "1g.10gb@0:used", "3g.40gb@4:used,1g.10gb@0:free", "gpu@0:free", "shared@0:used", ""},
       {"gpu", "gpu.shared", "mig-3g.40gb", "mig-1g.10gb", "gpu-30gb", "gpu-10gb"});
 }
@@ -289,14 +289,15 @@ TEST(HybridTest, FindsPartsOfMigInstances) {
 TEST(HybridTest, WholeGpusAreInstancesOnHybridNodesOnly) {
   Node node = HybridNode({{""}});
   const ResourceId whole = InternResource(kWholeGpuResource);
-  EXPECT_TRUE(IsCutOn(Info(node), whole));
+  EXPECT_TRUE(IsManagedOn(Info(node), whole));
   node.meta.labels[std::string(kPartitioningLabel)] = "mig";
   node.meta.annotations[N("status-model-0")] = "H100-80GB";
-  EXPECT_FALSE(IsCutOn(Info(node), whole));
-  EXPECT_TRUE(IsCutOn(Info(node), InternResource("nvidia.com/gpu.shared")));
-  EXPECT_TRUE(CanCut(Info(node), RequestsOf({{"gpu", 5}}))) << "nothing of it is cut";
-  EXPECT_TRUE(CanCut(Info(node), RequestsOf({{"gpu", 5}, {"mig-1g.10gb", 1}})));
-  EXPECT_FALSE(CanCut(Info(node), RequestsOf({{"gpu", 5}, {"mig-1g.10gb", 8}})));
+  EXPECT_FALSE(IsManagedOn(Info(node), whole));
+  EXPECT_TRUE(IsManagedOn(Info(node), InternResource("nvidia.com/gpu.shared")));
+  EXPECT_TRUE(CanProvide(Info(node), RequestsOf({{"gpu", 5}})))
+      << "whole GPUs are no instances here";
+  EXPECT_TRUE(CanProvide(Info(node), RequestsOf({{"gpu", 5}, {"mig-1g.10gb", 1}})));
+  EXPECT_FALSE(CanProvide(Info(node), RequestsOf({{"gpu", 5}, {"mig-1g.10gb", 8}})));
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ std::optional<GpuDraft> GpuDraftOf(const Gpu& gpu) {
 }
 
 const gpu::Model* GpuDraft::Other() const {
-  const bool may = MayBeCut() && used.taken_slots() == 0 && gpu->MaySwitch();
+  const bool may = MayBePartitioned() && used.taken_slots() == 0 && gpu->MaySwitch();
   if (!may) return nullptr;
   return &model() == gpu->model ? gpu->other : gpu->model;
 }
@@ -261,18 +261,18 @@ std::set<Share> OfferBook::MostOf(const gpu::Occupancy& used) {
 }
 
 std::vector<Share> OfferBook::MostOf(const GpuDraft& draft) {
-  if (!draft.MayBeCut()) return {FreeOf(draft)};
+  if (!draft.MayBePartitioned()) return {FreeOf(draft)};
   std::set<Share> most = MostOf(draft.used);
   if (const gpu::Model* other = draft.Other()) most.merge(MostOf(gpu::Occupancy(*other)));
   return Largest(most);
 }
 
 size_t OfferBook::OffersOf(const GpuDraft& draft) {
-  const bool may_be_cut = draft.MayBeCut();
+  const bool may_be_partitioned = draft.MayBePartitioned();
   const bool counted = draft.model().counted();
   const State state(&draft.model(), draft.Other(),
                     counted ? draft.used.taken_slots() : draft.used.layout(), draft.used.count(),
-                    may_be_cut, may_be_cut ? Share() : FreeOf(draft));
+                    may_be_partitioned, may_be_partitioned ? Share() : FreeOf(draft));
   const auto [known, fresh] = known_.try_emplace(state);
   if (!fresh) return known->second;
   const auto [number, is_new] = numbers_.try_emplace(MostOf(draft), offers_.size());

@@ -1,4 +1,4 @@
-// Divides the instances that a pod requests among GPUs. Internal to cut.
+// Divides the instances that a pod requests among GPUs. Internal to the instance search.
 //
 //   OfferBook book({one_g, three_g}, {8, 2});               // the requested kinds and numbers
 //   const std::vector<size_t> gpus = {book.OffersOf(a), book.OffersOf(b)};
@@ -26,7 +26,7 @@ struct GpuDraft {
   const Gpu* gpu = nullptr;
   gpu::Occupancy used;               // includes instances placed by the search
   std::vector<gpu::Placement> free;  // free instances
-  bool MayBeCut() const { return !gpu->fixed && gpu->reported; }
+  bool MayBePartitioned() const { return !gpu->fixed && gpu->reported; }
   const gpu::Model& model() const { return used.model(); }
   // The model that the GPU can switch to, as long as nothing is placed on it; null if there is
   // none.

@@ -161,7 +161,7 @@ void ForgetStrangers(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGp
 void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer,
                     WantedLayouts& wanted, NodeInfo& info) {
   for (const auto& [id, amount] : requests.entries()) {
-    if (!IsCutOn(info, id)) continue;
+    if (!IsManagedOn(info, id)) continue;
     const std::string& resource = ResourceName(id);
     for (int64_t i = HeldOf(info.gpus, pod.Key(), resource); i < amount; ++i) {
       if (ClaimOne(resource, pod, prefer, wanted, info)) continue;

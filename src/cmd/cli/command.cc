@@ -110,6 +110,11 @@ void OfferWords(CLI::Option& option, const std::vector<std::string>& words, bool
   option.option_text(text);
 }
 
+void WarnOfDeprecated(const std::string& command, const std::string& old_word,
+                      const std::string& word) {
+  std::cerr << command << ": " << old_word << " is deprecated, use " << word << "\n";
+}
+
 int Fail(const std::string& command, const Status& error) {
   std::cerr << command << ": " << Printable(error.message()) << "\n";
   const bool usage = error.code() == Code::kInvalid || error.code() == Code::kNotFound;

@@ -29,7 +29,7 @@ std::string Values(const CLI::Option& option) {
   return values;
 }
 
-// Commands that are listed in help; deprecated ones have no group.
+// Commands that are listed in help; deprecated commands and options have no group.
 std::vector<const CLI::App*> Shown(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
 }
@@ -40,6 +40,7 @@ void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& o
     words += sub->get_name() + " ";
   }
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
     const bool takes_value = option->get_items_expected_max() > 0;
     const auto add = [&](const std::string& flag) {
       words += flag + " ";

@@ -47,10 +47,10 @@ scheduling::FrameworkChoice PlanningRules::Choice(const std::string& otherwise) 
 Result<std::unique_ptr<const PlanningRules>> ReadPlanningRules(const PlanningFiles& files) {
   NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(files.geometries_file));
   NOS_ASSIGN(std::vector<scheduling::Profile> profiles, ReadProfiles(files));
-  NOS_ASSIGN(auto cutting, CuttingProfiles(files.scheduler_file));
+  NOS_ASSIGN(auto partitioning, PartitioningProfiles(files.scheduler_file));
   scheduling::Configuration usual = scheduling::DefaultConfiguration({.simulates = true});
   return std::make_unique<const PlanningRules>(
-      PlanningRules{std::move(catalogue), std::move(profiles), std::move(cutting),
+      PlanningRules{std::move(catalogue), std::move(profiles), std::move(partitioning),
                     std::move(usual.profiles.front().framework)});
 }
 

@@ -26,7 +26,8 @@ void DescribePlanningFiles(ConfigFields& fields, PlanningFiles& files);
 struct PlanningRules {
   gpu::Catalogue catalogue;
   std::vector<scheduling::Profile> profiles;
-  std::set<std::string, std::less<>> cutting;  // schedulers that partition GPUs themselves
+  // Names of schedulers that partition GPUs themselves.
+  std::set<std::string, std::less<>> partitioning_schedulers;
   std::shared_ptr<const scheduling::Framework>
       usual;  // for pods of schedulers without a configuration file
 

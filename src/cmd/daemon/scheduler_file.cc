@@ -18,8 +18,9 @@ namespace {
 constexpr std::string_view kKubeKind = "KubeSchedulerConfiguration";
 constexpr std::string_view kKind = "SchedulerConfig";
 // Names that only nos uses.
-constexpr std::array<std::string_view, 4> kOurNames = {"nos-scheduler", "CapacityScheduling",
-                                                       "GpuPacking", "GpuCutting"};
+constexpr std::array<std::string_view, 5> kOurNames = {
+    "nos-scheduler", "CapacityScheduling", "GpuPacking", "GpuPartitioning",
+    "GpuCutting"};  // the former name of GpuPartitioning
 constexpr size_t kMaxFileBytes = size_t{4} << 20;
 constexpr double kUnlimited = 1e6;
 
@@ -100,27 +101,28 @@ Result<SchedulerFile> ReadSchedulerFile(const std::string& path,
   return file;
 }
 
-Result<std::set<std::string, std::less<>>> CuttingProfiles(const std::string& path) {
-  std::set<std::string, std::less<>> cutting;
+Result<std::set<std::string, std::less<>>> PartitioningProfiles(const std::string& path) {
+  std::set<std::string, std::less<>> partitioning;
   NOS_ASSIGN(const std::string text, TextOf(path));
   const auto documents = ParseYaml(text);
   if (!documents.ok()) return documents.status().Within(path);
   const bool ours = std::ranges::any_of(
       *documents, [](const Json& document) { return FindString(document, "kind") == kKind; });
-  if (!ours) return cutting;
+  if (!ours) return partitioning;
   const auto file = ParseSchedulerFile(
       text,
       {.default_name = kOurScheduler, .partitioned_by = scheduling::PartitionedBy::kScheduler});
   if (!file.ok()) {  // nos scheduler rejects this file and therefore partitions no GPU for it
     Log(LogLevel::kWarn, "nos scheduler would reject this configuration",
         {{"file", path}, {"error", file.status().message()}});
-    return cutting;
+    return partitioning;
   }
   for (const scheduling::Profile& profile : file->configuration.profiles) {
-    const bool cuts = profile.framework->partitioned_by() == scheduling::PartitionedBy::kScheduler;
-    if (cuts) cutting.insert(profile.scheduler_name);
+    const bool partitions =
+        profile.framework->partitioned_by() == scheduling::PartitionedBy::kScheduler;
+    if (partitions) partitioning.insert(profile.scheduler_name);
   }
-  return cutting;
+  return partitioning;
 }
 
 Result<bool> SpeaksOfNos(const std::string& path) {

@@ -37,9 +37,9 @@ Result<SchedulerFile> ParseSchedulerFile(std::string_view text,
                                          const scheduling::ConfigurationUse& use);
 // Names of profiles that partition GPUs themselves. Only a file with a SchedulerConfig has any,
 // because only nos scheduler reads such a file. Empty path: none.
-Result<std::set<std::string, std::less<>>> CuttingProfiles(const std::string& path);
+Result<std::set<std::string, std::less<>>> PartitioningProfiles(const std::string& path);
 // True if the file is for nos scheduler and not for kube-scheduler alone: it has a SchedulerConfig,
-// or mentions nos-scheduler, CapacityScheduling, GpuPacking or GpuCutting.
+// or mentions nos-scheduler, CapacityScheduling, GpuPacking or GpuPartitioning.
 Result<bool> SpeaksOfNos(const std::string& path);
 std::string PrintSchedulerFile(const SchedulerFile& file);
 

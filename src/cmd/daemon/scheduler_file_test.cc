@@ -77,22 +77,27 @@ TEST(SchedulerFileTest, SimulatedNosSchedulerUsesQuotas) {
 
 TEST(SchedulerFileTest, ListsProfilesThatPartitionGpus) {
   const std::string path = ::testing::TempDir() + "/scheduler.yaml";
-  const auto cutting = [&](const std::string& text) {
+  const auto partitioning = [&](const std::string& text) {
     std::ofstream(path) << text;
-    const auto names = CuttingProfiles(path);
+    const auto names = PartitioningProfiles(path);
     EXPECT_TRUE(names.ok());
     return names.ok() ? std::vector<std::string>(names->begin(), names->end())
                       : std::vector<std::string>();
   };
   using Names = std::vector<std::string>;
-  EXPECT_EQ(cutting(kOwn), Names{"nos-scheduler"});
-  EXPECT_EQ(cutting(kKube + "profiles: [{schedulerName: nos-scheduler}]"),
+  EXPECT_EQ(partitioning(kOwn), Names{"nos-scheduler"});
+  EXPECT_EQ(partitioning(kKube + "profiles: [{schedulerName: nos-scheduler}]"),
             Names());  // the file is for another scheduler
-  EXPECT_EQ(cutting(kOwn + "---\n" + kKube +
-                    "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {multiPoint: "
-                    "{disabled: [{name: GpuCutting}]}}}]"),
+  EXPECT_EQ(partitioning(kOwn + "---\n" + kKube +
+                         "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {multiPoint: "
+                         "{disabled: [{name: GpuPartitioning}]}}}]"),
             Names{"a"});
-  EXPECT_EQ(cutting(kOwn + "what: ever"), Names());
+  EXPECT_EQ(partitioning(kOwn + "---\n" + kKube +
+                         "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {multiPoint: "
+                         "{disabled: [{name: GpuCutting}]}}}]"),
+            Names{"a"})
+      << "the former name of GpuPartitioning";
+  EXPECT_EQ(partitioning(kOwn + "what: ever"), Names());
 }
 
 TEST(SchedulerFileTest, PrintedFileCanBeRead) {

@@ -54,7 +54,7 @@ Status RunPartitioner(const DaemonFlags& flags, const Config& config) {
   const auto make = [&](const PlanningRules& rules, const PlanningDaemon::Leads&,
                         Metrics& metrics) {
     controllers::PartitionerConfig options = config.partitioner;
-    options.cutting_schedulers = rules.cutting;
+    options.partitioning_schedulers = rules.partitioning_schedulers;
     options.objective =
         planning::FindObjective(config.objective).value_or(planning::Objective::kPods);
     return std::make_unique<controllers::Partitioner>(

@@ -32,7 +32,7 @@ struct Rules {
     std::vector<controllers::SchedulerProfile> profiles;
     for (const scheduling::Profile& profile : file.configuration.profiles) {
       profiles.push_back({profile.scheduler_name, profile.framework.get(), profile.preemption,
-                          &profile.Cutting(), profile.reclaims});
+                          &profile.Partitioning(), profile.reclaims});
     }
     return profiles;
   }

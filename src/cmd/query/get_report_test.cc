@@ -61,15 +61,15 @@ TEST_F(GetReportTest, ShowsProductAndSharingModeOfEachGpu) {
   cluster::Node& hybrid = AddNode("hybrid", "3g.40gb@0:used");
   hybrid.meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
                         {"nvidia.com/gpu.count", "5"}};
-  const char* cut = "H100-80GB+GPU+TIME-4";
+  const char* unshared = "H100-80GB+GPU+TIME-4";
   const char* layouts[] = {"3g.40gb@0:used", "10gb@0:used", "shared@0:used,shared@4:free",
                            "gpu@0:used", ""};
   for (int i = 0; i < 5; ++i) {
     const std::string index = std::to_string(i);
     auto& notes = hybrid.meta.annotations;
     notes["nos.nebuly.com/status-layout-" + index] = layouts[i];
-    notes["nos.nebuly.com/status-model-" + index] = i == 1 ? "MPS-79GB" : cut;
-    notes["nos.nebuly.com/status-other-model-" + index] = i == 1 ? cut : "MPS-79GB";
+    notes["nos.nebuly.com/status-model-" + index] = i == 1 ? "MPS-79GB" : unshared;
+    notes["nos.nebuly.com/status-other-model-" + index] = i == 1 ? unshared : "MPS-79GB";
   }
   cluster::Node& mps = AddNode("mps", "20gb@0:free");
   mps.meta.labels["nos.nebuly.com/gpu-partitioning"] = "mps";

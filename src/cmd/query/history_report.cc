@@ -30,41 +30,41 @@ std::string PodOf(const Json& holder, std::string_view name) {
 }
 
 // Layout of a node's GPUs, with the properties shown in history.
-struct Cut {
+struct NodeLayout {
   using Slice = std::tuple<double, std::string>;  // GPU, "1g.5gb@3"; "" for the whole
   std::set<Slice> slices;
   std::set<std::pair<std::string, Slice>> held;  // pod, slice
   std::map<double, std::string> ways;  // by GPU, for GPUs that support several sharing modes
 };
 
-Cut CutOf(const Json& layout) {
-  Cut cut;
-  for (const Json& gpu : ArrayAt(layout, "gpus")) {
+NodeLayout LayoutOf(const Json& record) {
+  NodeLayout layout;
+  for (const Json& gpu : ArrayAt(record, "gpus")) {
     const double index = NumberAt(gpu, "index", 0);
-    if (!ArrayAt(gpu, "switches").empty()) cut.ways[index] = WayText(FindString(gpu, "way"));
+    if (!ArrayAt(gpu, "switches").empty()) layout.ways[index] = WayText(FindString(gpu, "way"));
     for (const Json& holder : ArrayAt(gpu, "holders")) {
-      cut.held.insert({PodOf(holder, "pod"), {index, ""}});
+      layout.held.insert({PodOf(holder, "pod"), {index, ""}});
     }
     for (const Json& instance : ArrayAt(gpu, "instances")) {
-      const Cut::Slice slice{index, fmt::format("{}@{}", FindString(instance, "profile"),
-                                                NumberAt(instance, "start", 0))};
-      cut.slices.insert(slice);
+      const NodeLayout::Slice slice{index, fmt::format("{}@{}", FindString(instance, "profile"),
+                                                       NumberAt(instance, "start", 0))};
+      layout.slices.insert(slice);
       for (const Json& holder : ArrayAt(instance, "holders")) {
-        cut.held.insert({PodOf(holder, "pod"), slice});
+        layout.held.insert({PodOf(holder, "pod"), slice});
       }
     }
   }
-  return cut;
+  return layout;
 }
 
-std::string SliceText(const Cut::Slice& slice) {
+std::string SliceText(const NodeLayout::Slice& slice) {
   const auto& [gpu, placed] = slice;
   return placed.empty() ? fmt::format("gpu {}", gpu) : fmt::format("{} of gpu {}", placed, gpu);
 }
 
 // "gpu 0 -7g.40gb@0 +3g.20gb@4; a/web takes 3g.20gb@4 of gpu 0"; "gpu 1 +10gb@0 (time slices ->
 // MPS)"; "" for no difference.
-std::string Difference(const Cut& before, const Cut& after) {
+std::string Difference(const NodeLayout& before, const NodeLayout& after) {
   std::map<double, std::string> by_gpu;
   for (const auto& [gpu, placed] : before.slices) {
     if (!after.slices.contains({gpu, placed})) by_gpu[gpu] += " -" + placed;
@@ -212,9 +212,9 @@ Result<int64_t> ParseMoment(std::string_view text, int64_t now) {
 }
 
 std::vector<HistoryRow> HistoryRows(const std::vector<Json>& events, const Json& before) {
-  std::map<std::string, Cut> cuts;
+  std::map<std::string, NodeLayout> layouts;
   for (const Json& node : ArrayAt(before, "nodes")) {
-    cuts[std::string(FindString(node, "node"))] = CutOf(node);
+    layouts[std::string(FindString(node, "node"))] = LayoutOf(node);
   }
   std::vector<HistoryRow> rows;
   std::map<std::string, size_t> told;  // row of a decision in a state
@@ -223,9 +223,9 @@ std::vector<HistoryRow> HistoryRows(const std::vector<Json>& events, const Json&
     if (FindString(body, "kind") == "layout") {
       row.kind = "layout";
       row.subject = FindString(body, "node");
-      Cut after = CutOf(body);
-      row.what = Difference(cuts[row.subject], after);
-      cuts[row.subject] = std::move(after);
+      NodeLayout after = LayoutOf(body);
+      row.what = Difference(layouts[row.subject], after);
+      layouts[row.subject] = std::move(after);
     }
     if (row.what.empty()) continue;
     if (FindString(body, "kind") == "decision") {

@@ -49,26 +49,27 @@ TEST(History, ShowsChangeOfSharingMode) {
       {layout("1000", R"("way":"","instances":[])"), layout("2000", turns),
        layout("3000", R"("way":"whole","instances":[],"holders":[{"namespace":"a","pod":"p"}])"),
        Parsed(R"({"kind":"decision","at":4000,"id":"p","type":"plan","state":"applied",
-                  "summary":"cut","pods":[],"victims":[],"nodes":[{"node":"n-1",
+                  "summary":"repartitioned","pods":[],"victims":[],"nodes":[{"node":"n-1",
                   "before":[{"index":0,"way":"whole"},{"index":1,"way":""}],
                   "after":[{"index":0,"way":"MPS"},{"index":1,"way":"MIG"}]}]})")},
       {});
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[0].what, "gpu 0 +shared@2 (free -> time slices)");
   EXPECT_EQ(rows[1].what, "gpu 0 -shared@2 (time slices -> whole); a/p takes gpu 0");
-  EXPECT_EQ(rows[2].what, "applied: cut; GPU 0 of n-1: whole -> MPS");
+  EXPECT_EQ(rows[2].what, "applied: repartitioned; GPU 0 of n-1: whole -> MPS");
 }
 
 TEST(History, ShowsDecisionsEventsAndXids) {
   const auto rows = HistoryRows(
-      {Parsed(R"({"kind":"decision","at":1,"id":"p","type":"plan","state":"applied","summary":"cut",
+      {Parsed(
+           R"({"kind":"decision","at":1,"id":"p","type":"plan","state":"applied","summary":"repartitioned",
                   "nodes":[{"node":"n-1"}],"pods":[{"namespace":"a","name":"p"}],"victims":[],
                   "took_ms":1500,"why":""})"),
        Parsed(
            R"({"kind":"decision","at":2,"id":"r","type":"reclaim","state":"applied","summary":"goes",
                   "nodes":[],"pods":[],"victims":[{"namespace":"a","name":"v"}],"why":"wanted"})"),
        Parsed(R"({"kind":"event","at":3,"object":{"kind":"Pod","namespace":"a","name":"p"},
-                  "reason":"Cut","message":"\u001b[2J"})"),
+                  "reason":"Repartitioned","message":"\u001b[2J"})"),
        Parsed(R"({"kind":"xid","at":4,"gpu":"GPU-1","xid":79,"message":"fell off"})"),
        Parsed(R"({"kind":"pod","at":5})"), Parsed("7"),
        Parsed(R"({"kind":"event","at":6,"object":{"kind":"Node","namespace":"","name":"n"},
@@ -82,7 +83,7 @@ TEST(History, ShowsDecisionsEventsAndXids) {
   EXPECT_EQ(rows[5].subject, "node/n-1");
   EXPECT_EQ(rows[5].what, "42 records were lost before delivery");
   EXPECT_TRUE(rows[6].what.starts_with("its spool was recreated")) << rows[6].what;
-  EXPECT_EQ(rows[0].what, "applied: cut; for a/p; took 1.5 s");
+  EXPECT_EQ(rows[0].what, "applied: repartitioned; for a/p; took 1.5 s");
   EXPECT_EQ(rows[1].subject, "a/v");
   EXPECT_EQ(rows[1].what, "applied: goes; wanted");
   EXPECT_EQ(rows[3].what, "XID 79: fell off");
@@ -93,15 +94,16 @@ TEST(History, ShowsDecisionsEventsAndXids) {
 
 TEST(History, ShowsDecisionOncePerState) {
   const auto told = [](const std::string& state, const std::string& pods) {
-    return Parsed(R"({"kind":"decision","at":1,"id":"p","type":"plan","summary":"cut","state":")" +
-                  state + R"(","pods":[)" + pods + "]}");
+    return Parsed(
+        R"({"kind":"decision","at":1,"id":"p","type":"plan","summary":"repartitioned","state":")" +
+        state + R"(","pods":[)" + pods + "]}");
   };
   const std::string a = R"({"namespace":"n","name":"a"})", b = R"({"namespace":"n","name":"b"})";
   const auto rows = HistoryRows(
       {told("planned", ""), told("applied", a), told("applied", std::string(a).append(",") + b)},
       {});
   ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(rows[1].what, "applied: cut; for n/a, n/b");
+  EXPECT_EQ(rows[1].what, "applied: repartitioned; for n/a, n/b");
 }
 
 TEST(History, DecisionKeepsTimesWhenMadeAndDone) {

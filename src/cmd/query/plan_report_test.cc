@@ -24,7 +24,7 @@ TEST(PlanReportTest, EscapesControlCharactersInNamesAndReasons) {
 }
 
 TEST(PlanReportTest, ShowsSharingModeOfEachGpu) {
-  const gpu::Model* cut = gpu::Catalogue::Builtin().FindSharingModes("H100-80GB+GPU+TIME-4");
+  const gpu::Model* unshared = gpu::Catalogue::Builtin().FindSharingModes("H100-80GB+GPU+TIME-4");
   const gpu::Model* shares = &gpu::SharesOf(79);
   const auto at = [](const gpu::Model* model, std::string_view profile) {
     planning::PlannedInstance instance;
@@ -34,8 +34,8 @@ TEST(PlanReportTest, ShowsSharingModeOfEachGpu) {
   };
   planning::Plan plan;
   plan.nodes.push_back({"n", {}});
-  plan.nodes[0].gpus.push_back({0, cut, {at(cut, "shared")}, 1, 0, shares});
-  plan.nodes[0].gpus.push_back({1, shares, {at(shares, "10gb")}, 1, 0, cut});
+  plan.nodes[0].gpus.push_back({0, unshared, {at(unshared, "shared")}, 1, 0, shares});
+  plan.nodes[0].gpus.push_back({1, shares, {at(shares, "10gb")}, 1, 0, unshared});
   const std::string text = PlanToText(plan, {}, 100);
   EXPECT_NE(text.find("n     0    H100-80GB  time slices  shared@+0\n"), std::string::npos) << text;
   EXPECT_NE(text.find("n     1    H100-80GB  MPS          10gb@+0\n"), std::string::npos) << text;

@@ -68,8 +68,16 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
   command->add_option("--seeds", flags->seeds, "Number of seeds, counted from the first")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command->add_flag("--scheduler-cuts", flags->options.scheduler_cuts,
+  command->add_flag("--scheduler-partitions", flags->options.scheduler_partitions,
                     "nos scheduler binds the pods and partitions GPUs for them");
+  command
+      ->add_flag_callback("--scheduler-cuts",
+                          [flags] {
+                            flags->options.scheduler_partitions = true;
+                            WarnOfDeprecated("nos simulate chaos", "--scheduler-cuts",
+                                             "--scheduler-partitions");
+                          })
+      ->group("");
   command->add_flag("--mps", flags->options.mps, "Some nodes share GPUs by MPS");
   command->add_flag("--hybrid", flags->options.hybrid,
                     "Some nodes choose a sharing mode for each GPU");

@@ -58,7 +58,8 @@ class ClusterActionsTest : public ::testing::Test {
   Json Answer(const Reader& reader, const std::string& pod) {
     const auto text = Ask(reader, pod);
     EXPECT_TRUE(text.ok()) << text.status().ToString();
-    return ParseJson(text.value_or(R"({"fits":null,"would_cut":[],"would_evict":[],"steps":[]})"))
+    return ParseJson(
+               text.value_or(R"({"fits":null,"would_partition":[],"would_evict":[],"steps":[]})"))
         .value_or(Json());
   }
   size_t Pods() { return client_.List(kube::kPods, "team-a", {})->items.size(); }
@@ -86,9 +87,10 @@ TEST_F(ClusterActionsTest, WhatIfShowsNodeAndNewSlices) {
   const Json answer = Answer(kim_, PodText("3g.20gb", 2));
   EXPECT_EQ(*Find(answer, "fits"), Json(true)) << WriteJson(answer);
   EXPECT_EQ(FindString(answer, "node"), "n1");
-  const JsonArray& cuts = Find(answer, "would_cut")->get_array();
-  ASSERT_EQ(cuts.size(), 1U) << WriteJson(answer);
-  EXPECT_EQ(Find(cuts[0], "make")->get_array().size(), 2U);
+  const JsonArray& partitioned = Find(answer, "would_partition")->get_array();
+  ASSERT_EQ(partitioned.size(), 1U) << WriteJson(answer);
+  EXPECT_EQ(Find(partitioned[0], "make")->get_array().size(), 2U);
+  EXPECT_EQ(*Find(answer, "would_cut"), *Find(answer, "would_partition")) << "the old key";
   EXPECT_TRUE(FindString(answer, "text").starts_with("team-a/try-1 fits on node n1"));
   EXPECT_EQ(Pods(), 0U) << "what-if changes nothing";
 }

@@ -72,7 +72,7 @@ std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
   reclaim.Heed(engine.PromisesFor(*pod));
   reclaim.CountGone(leaving);
   auto found = reclaim.Find(*profile.framework, snapshot, pod, pod->nominated_node);
-  return found ? found : reclaim.Find(profile.Cutting(), snapshot, pod, pod->nominated_node);
+  return found ? found : reclaim.Find(profile.Partitioning(), snapshot, pod, pod->nominated_node);
 }
 
 // Restores the state that a running scheduler has: nominations, and pods being evicted.
@@ -124,7 +124,7 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   //    single pod that has a quota and may preempt.
   const quota::Balance balance = engine.WithoutLeaving(engine.BalanceFor(*pod), *pod);
   scheduling::ExplainInput input{*profile.framework,
-                                 profile.Cutting(),
+                                 profile.Partitioning(),
                                  with,
                                  *pod,
                                  profile.preemption,

@@ -43,10 +43,11 @@ void HidePods(std::optional<Explanation::Room>& room,
 }
 
 // By GPU: instances created and destroyed.
-void AppendCuts(const std::string& node, const Explanation::Cut& cut, JsonText& json) {
+void AppendRepartition(const std::string& node, const Explanation::Repartition& repartition,
+                       JsonText& json) {
   std::map<int, std::pair<JsonArray, JsonArray>> gpus;
-  for (const auto& made : cut.made) gpus[made.gpu].first.emplace_back(made.name);
-  for (const auto& gone : cut.destroyed) gpus[gone.gpu].second.emplace_back(gone.name);
+  for (const auto& made : repartition.made) gpus[made.gpu].first.emplace_back(made.name);
+  for (const auto& gone : repartition.destroyed) gpus[gone.gpu].second.emplace_back(gone.name);
   for (auto& [gpu, names] : gpus) {
     json.Begin('{').Key("node").Text(node).Key("gpu").Number(static_cast<int64_t>(gpu));
     json.Key("make").Value(names.first).Key("destroy").Value(names.second).End('}');
@@ -137,9 +138,13 @@ std::string WhatIfJson(const Explanation& why, std::string_view note) {
   json.Begin('{').Key("fits").Bool(placed || evicts);
   if (placed) json.Key("node").Text(why.place->node);
   if (!placed && evicts) json.Key("node").Text(why.preemption->node);
-  json.Key("would_cut").Begin('[');
-  if (why.place) AppendCuts(why.place->node, why.place->cut, json);
-  json.End(']').Key("would_evict").Begin('[');
+  // "would_cut" is removed in the next minor version.
+  for (const char* key : {"would_partition", "would_cut"}) {
+    json.Key(key).Begin('[');
+    if (why.place) AppendRepartition(why.place->node, why.place->repartition, json);
+    json.End(']');
+  }
+  json.Key("would_evict").Begin('[');
   if (evicts) AppendVictims(why.preemption->pods, json);
   json.End(']').Key("text");
   std::vector<std::string> lines;

@@ -46,7 +46,7 @@ std::vector<Partitioner::Pod> Partitioner::Waiting(const reconcile::Listers& vie
   std::vector<Pod> waiting;
   for (const Pod& pod : *view.pods.Snapshot()) {
     if (!pod->node_name.empty() || !CouldBeHelped(*pod, gives_whole_)) continue;
-    if (config_.cutting_schedulers.contains(pod->scheduler_name)) continue;
+    if (config_.partitioning_schedulers.contains(pod->scheduler_name)) continue;
     const std::string key = pod->Key();
     if (claims_.Holds(key)) continue;
     const bool chosen = !pod->nominated_node.empty();

@@ -48,7 +48,7 @@ reconcile::WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
   return {std::move(type), "False", outcome.reasons.front().code, std::move(message)};
 }
 
-bool CutForIt(const planning::PodOutcome& outcome) {
+bool CreatesInstances(const planning::PodOutcome& outcome) {
   for (const planning::AssignedDevice& device : outcome.devices) {
     if (!device.existing) return true;
   }
@@ -154,21 +154,21 @@ void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod
   // A pod that was never reported as unplaceable gets no condition when it is placed.
   const bool news =
       !reconcile::HasCondition(pod, condition) && !(outcome.placed && known == nullptr);
-  const bool cut = outcome.placed && CutForIt(outcome);
+  const bool partitioned = outcome.placed && CreatesInstances(outcome);
   Told& told = told_[pod.Key()];
   const bool owed = std::exchange(told.owed, false);
-  if (!news && !cut && !owed) return;
+  if (!news && !partitioned && !owed) return;
   const bool other_words = known != nullptr && known->reason == condition.reason;
   const Time from = other_words ? told.condition + kRefresh : now;
   if (news && from > now) untold_.Add(pod.Key(), from);
   if (news && from <= now)
     portion.conditions.push_back(reconcile::ConditionPatch(pod, condition, now));
-  if (!cut && (outcome.placed || (from > now && !owed))) return;
-  const std::string& what = cut ? condition.message : condition.reason;
+  if (!partitioned && (outcome.placed || (from > now && !owed))) return;
+  const std::string& what = partitioned ? condition.message : condition.reason;
   if (told.what == what && now - told.event < kSayAgain) return;
   portion.whats.push_back(what);
-  portion.events.push_back(cut ? events::SlicePlanned(pod, condition.message)
-                               : events::SliceNotPlanned(pod, condition.message));
+  portion.events.push_back(partitioned ? events::SlicePlanned(pod, condition.message)
+                                       : events::SliceNotPlanned(pod, condition.message));
 }
 
 }  // namespace nos::controllers

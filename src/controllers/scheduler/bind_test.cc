@@ -225,46 +225,46 @@ TEST_F(SchedulerBindTest, AcceptsBindingByAnotherScheduler) {
 }
 
 // Changes on a node while its GPU is being partitioned.
-class WhileGpusAreCutTest : public SchedulerBindTest {
+class WhileGpusArePartitionedTest : public SchedulerBindTest {
  protected:
-  WhileGpusAreCutTest() {
+  WhileGpusArePartitionedTest() {
     GpuNode("n", 1);
     PutPod("p", "nvidia.com/mig-3g.20gb", "1", 0);
     SetLimit("p", "cpu", "1");
     Run();
   }
-  void Cut() {
+  void Partition() {
     Report("n", "3g.20gb@4:free");
     Run();
   }
 };
 
-TEST_F(WhileGpusAreCutTest, BindsPodWhenInstanceExists) {
-  Cut();
+TEST_F(WhileGpusArePartitionedTest, BindsPodWhenInstanceExists) {
+  Partition();
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
-TEST_F(WhileGpusAreCutTest, IsQuietWithoutBindingInFlight) {
+TEST_F(WhileGpusArePartitionedTest, IsQuietWithoutBindingInFlight) {
   scheduler_->Retire();
   EXPECT_TRUE(scheduler_->IsQuiet());
 }
 
-TEST_F(WhileGpusAreCutTest, DoesNotBindToCordonedNode) {
+TEST_F(WhileGpusArePartitionedTest, DoesNotBindToCordonedNode) {
   Cordon("n");
   Run();
-  Cut();
+  Partition();
   EXPECT_EQ(NodeOf("p"), "");
 }
 
-TEST_F(WhileGpusAreCutTest, DoesNotBindAfterOtherPodsFillNode) {
+TEST_F(WhileGpusArePartitionedTest, DoesNotBindAfterOtherPodsFillNode) {
   PutPod("other", "cpu", "96", 0);
   BindElsewhere("other", "n");
   Run();
-  Cut();
+  Partition();
   EXPECT_EQ(NodeOf("p"), "") << "there is no cpu left for it";
 }
 
-TEST_F(WhileGpusAreCutTest, PlacesPodAgainWhenNodeIsDeleted) {
+TEST_F(WhileGpusArePartitionedTest, PlacesPodAgainWhenNodeIsDeleted) {
   api_.Remove("nodes", "n");
   Run();
   EXPECT_EQ(NodeOf("p"), "");

@@ -46,7 +46,7 @@ struct BindingCycle::Answer {
 
 struct BindingCycle::Results {
   kube::Inbox<Answer> answers;
-  kube::Inbox<std::pair<CutWrite, Status>> instance_requests;
+  kube::Inbox<std::pair<PartitionWrite, Status>> instance_requests;
   std::function<void()> wake;
 
   void Put(Answer answer) {
@@ -55,10 +55,11 @@ struct BindingCycle::Results {
   }
 };
 
-BindingCycle::BindingCycle(scheduling::Engine& engine, Cuts& cuts, kube::Workers* workers,
-                           std::function<void()> wake, Options options, Callbacks callbacks)
+BindingCycle::BindingCycle(scheduling::Engine& engine, PartitionRequests& requests,
+                           kube::Workers* workers, std::function<void()> wake, Options options,
+                           Callbacks callbacks)
     : engine_(engine),
-      cuts_(cuts),
+      partition_requests_(requests),
       workers_(workers),
       options_(options),
       callbacks_(std::move(callbacks)),
@@ -85,11 +86,11 @@ bool BindingCycle::Adopt(const Pod& pod, const scheduling::Framework& framework,
     return false;
   auto self = std::make_shared<cluster::Pod>(*pod);
   self->nominated_node = node;  // the watch may show an older value
-  auto promised = scheduling::BeingCutFor(*self, engine_.snapshot());
+  auto promised = scheduling::BeingCreatedFor(*self, engine_.snapshot());
   if (!promised) return false;
   if (engine_.WhyNotByQuota(framework, *pod, engine_.snapshot().Find(node))) return false;
   self->promised = *std::move(promised);
-  if (!cuts_.Adopt(*engine_.snapshot().Find(node)->node, *self, now)) return false;
+  if (!partition_requests_.Adopt(*engine_.snapshot().Find(node)->node, *self, now)) return false;
   Binding& binding = bindings_[pod->Key()];
   binding = {std::move(self), &framework, node};
   binding.attempt = ++attempts_;
@@ -115,7 +116,8 @@ void BindingCycle::Abandon(const std::string& key) {
   const auto found = bindings_.find(key);
   if (found == bindings_.end()) return;
   Binding& binding = found->second;
-  if (binding.awaits_instances) cuts_.Drop(binding.node, *binding.pod, Cuts::End::kGivenUp);
+  if (binding.awaits_instances)
+    partition_requests_.Drop(binding.node, *binding.pod, PartitionRequests::End::kGivenUp);
   engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
   engine_.Forget(key);
   bindings_.erase(found);
@@ -123,7 +125,7 @@ void BindingCycle::Abandon(const std::string& key) {
 
 void BindingCycle::Start(const std::string& key, kube::Client& client, Time now) {
   Binding& binding = bindings_.at(key);
-  if (binding.awaits_instances) cuts_.Want(binding.node, *binding.pod, now);
+  if (binding.awaits_instances) partition_requests_.Want(binding.node, *binding.pod, now);
   preparing_.insert(key);
   preparing_on_[binding.node].insert(key);
   PreBind(binding, client, now);
@@ -141,7 +143,7 @@ void BindingCycle::Bind(const std::string& key, kube::Client& client) {
 void BindingCycle::CollectResults(Time now) {
   for (const Answer& answer : results_->answers.TakeAll()) ApplyAnswer(answer, now);
   for (const auto& [write, status] : results_->instance_requests.TakeAll()) {
-    cuts_.Written(write, status);
+    partition_requests_.Written(write, status);
     has_news_ = true;
     for (const std::string& key : write.pods) {
       if (preparing_.contains(key)) due_.insert(key);
@@ -167,8 +169,8 @@ void BindingCycle::Step(kube::Client& client, Time now) {
   }
 }
 
-void BindingCycle::RequestInstances(const Cuts::FindNode& find, kube::Client& client) {
-  for (CutWrite& write : cuts_.Due(engine_.snapshot(), find)) {
+void BindingCycle::RequestInstances(const PartitionRequests::FindNode& find, kube::Client& client) {
+  for (PartitionWrite& write : partition_requests_.Due(engine_.snapshot(), find)) {
     Log(LogLevel::kInfo, "Requesting partitioning of GPUs",
         {{"node", write.node}, {"plan", write.plan}, {"pods", std::to_string(write.pods.size())}});
     Post(workers_, client, [results = results_, write = std::move(write)](kube::Client& with) {
@@ -196,7 +198,7 @@ void BindingCycle::OnPodUpdate(const Pod& pod, Time now) {
   if (!there) return RollBack(key, std::nullopt, false, now);
   // The answer to the Bind call may come later than the watch event.
   if (binding.stage != Stage::kPreparing) ReportBound(binding, now);
-  Remove(key, Cuts::End::kServed);
+  Remove(key, PartitionRequests::End::kServed);
 }
 
 const BindingCycle::Binding* BindingCycle::Find(const std::string& key) const {
@@ -285,10 +287,10 @@ scheduling::Progress BindingCycle::RunPreBindPlugins(Binding& binding, Time now)
 // kReady: the instances exist, or the pod needs none.
 scheduling::Progress BindingCycle::CheckInstances(Binding& binding, Time now) {
   if (!binding.awaits_instances) return {};
-  scheduling::Progress progress = cuts_.Look(*binding.pod, *binding.seen, now);
+  scheduling::Progress progress = partition_requests_.Look(*binding.pod, *binding.seen, now);
   if (progress.kind == scheduling::Progress::Kind::kReady) {
     binding.awaits_instances = false;
-    cuts_.Drop(binding.node, *binding.pod, Cuts::End::kServed);
+    partition_requests_.Drop(binding.node, *binding.pod, PartitionRequests::End::kServed);
   } else {
     ReportWaiting(binding, progress, now);
   }
@@ -428,20 +430,21 @@ void BindingCycle::Release(const std::string& key, const std::string& reason, Ti
 
 void BindingCycle::RollBack(const std::string& key, const std::optional<std::string>& reason,
                             bool keeps_nomination, Time now) {
-  Binding binding = Remove(key, Cuts::End::kGivenUp);
+  Binding binding = Remove(key, PartitionRequests::End::kGivenUp);
   engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
   engine_.Forget(key);
   callbacks_.rolled_back({binding.pod, binding.node, binding.gang, reason, keeps_nomination}, now);
 }
 
-BindingCycle::Binding BindingCycle::Remove(const std::string& key, Cuts::End instances) {
+BindingCycle::Binding BindingCycle::Remove(const std::string& key,
+                                           PartitionRequests::End instances) {
   const auto found = bindings_.find(key);
   EndPreparing(found->second);
   unanswered_.erase(key);
   SetDeadline(found->second, Time::max());
   Binding binding = std::move(found->second);
   bindings_.erase(found);
-  if (binding.awaits_instances) cuts_.Drop(binding.node, *binding.pod, instances);
+  if (binding.awaits_instances) partition_requests_.Drop(binding.node, *binding.pod, instances);
   return binding;
 }
 

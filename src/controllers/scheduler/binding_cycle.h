@@ -1,6 +1,6 @@
 // Takes a pod from the choice of a node to a binding that the watch shows.
 //
-//   BindingCycle bindings(engine, cuts, workers, wake, options, callbacks);
+//   BindingCycle bindings(engine, requests, workers, wake, options, callbacks);
 //   bindings.Assume(pod, framework, node);      // reserves resources in the engine's snapshot
 //   bindings.Start(pod->Key(), client, now);    // PreBind, then Bind
 //   bindings.CollectResults(now);               // on each reconcile:
@@ -33,7 +33,7 @@
 
 #include "base/back_off.h"
 #include "base/clock.h"
-#include "controllers/scheduler/cuts.h"
+#include "controllers/scheduler/partition_requests.h"
 #include "kube/workers.h"
 #include "scheduling/engine.h"
 
@@ -96,9 +96,9 @@ class BindingCycle {
     Duration instances_deadline, report_waiting_after;
   };
 
-  // Engine, cuts and workers (null: calls are made by the owner) must outlive this object. `wake`
-  // is called from any thread when there are results to collect.
-  BindingCycle(scheduling::Engine& engine, Cuts& cuts, kube::Workers* workers,
+  // Engine, requests and workers (null: calls are made by the owner) must outlive this object.
+  // `wake` is called from any thread when there are results to collect.
+  BindingCycle(scheduling::Engine& engine, PartitionRequests& requests, kube::Workers* workers,
                std::function<void()> wake, Options options, Callbacks callbacks);
 
   // Assumes the pod on the node and reserves its resources. Error: a Reserve plugin refused, and
@@ -130,8 +130,8 @@ class BindingCycle {
   void ExpireTimeouts(kube::Client& client, Time now);
   // Runs PreBind for pods whose node, volumes or requests have changed.
   void Step(kube::Client& client, Time now);
-  // Sends requests for instances: one patch for each node. `find`: see Cuts::Due.
-  void RequestInstances(const Cuts::FindNode& find, kube::Client& client);
+  // Sends requests for instances: one patch for each node. `find`: see PartitionRequests::Due.
+  void RequestInstances(const PartitionRequests::FindNode& find, kube::Client& client);
 
   // Events. OnNodeChange: the node was replaced or its pods changed. OnContextChange: volumes,
   // budgets or other objects changed. OnPodUpdate: the pod is bound, ended or deleted.
@@ -170,10 +170,10 @@ class BindingCycle {
   void ReportBound(Binding& binding, Time now);
   void RollBack(const std::string& key, const std::optional<std::string>& reason,
                 bool keeps_nomination, Time now);
-  Binding Remove(const std::string& key, Cuts::End instances);
+  Binding Remove(const std::string& key, PartitionRequests::End instances);
 
   scheduling::Engine& engine_;
-  Cuts& cuts_;
+  PartitionRequests& partition_requests_;
   kube::Workers* workers_;
   const Options options_;
   const Callbacks callbacks_;

@@ -33,10 +33,10 @@ class SchedulerFixture : public ::testing::Test {
     return scheduling::DefaultConfiguration({.partitioned_by = by}).profiles.front().framework;
   }
   void Restart() { RestartWith(nullptr); }
-  // `cutting`: see SchedulerProfile.
-  void RestartWith(const scheduling::Framework* cutting) {
+  // `with_partitioning`: see SchedulerProfile.
+  void RestartWith(const scheduling::Framework* with_partitioning) {
     SchedulerProfile profile{"default-scheduler", framework_.get()};
-    profile.cutting = cutting;
+    profile.with_partitioning = with_partitioning;
     UseProfiles({profile});
   }
   // Restarts with profiles whose frameworks live longer than the scheduler.
@@ -47,10 +47,10 @@ class SchedulerFixture : public ::testing::Test {
                                                   reconcile::RunnerOptions{.watch_around = true});
   }
   // Restarts a scheduler that waits for the partitioner.
-  void LeaveCutsToPartitioner() {
+  void LeavePartitioningToPartitioner() {
     End();
     framework_ = FrameworkOf(scheduling::PartitionedBy::kPartitioner);
-    RestartWith(cutting_.get());
+    RestartWith(partitioning_.get());
   }
   void End() {
     runner_.reset();
@@ -230,7 +230,7 @@ class SchedulerFixture : public ::testing::Test {
   SchedulerConfig config_;
   std::shared_ptr<scheduling::Framework> framework_ =
       FrameworkOf(scheduling::PartitionedBy::kScheduler);
-  const std::shared_ptr<scheduling::Framework> cutting_ =
+  const std::shared_ptr<scheduling::Framework> partitioning_ =
       FrameworkOf(scheduling::PartitionedBy::kScheduler);
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<reconcile::Runner> runner_;

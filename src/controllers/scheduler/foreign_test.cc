@@ -266,7 +266,7 @@ TEST_F(SchedulerForeignTest, EvictsNothingForStaleNominationAfterRestart) {
 
 // An earlier expired wait must not shorten a new one.
 TEST_F(SchedulerForeignTest, WaitsForPartitionerAgainAfterEarlierTimeout) {
-  LeaveCutsToPartitioner();
+  LeavePartitioningToPartitioner();
   GpuNode("ga", 1);  // has no agent
   Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
   Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});

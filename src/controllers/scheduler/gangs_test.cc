@@ -60,7 +60,7 @@ class GangTest : public SchedulerFixture {
     MakeObject(bound, "status")["phase"] = "Bound";
     api_.Put(bound);
   }
-  void Cut(const std::string& node) { Report(node, "7g.40gb@0:free"); }
+  void Partition(const std::string& node) { Report(node, "7g.40gb@0:free"); }
 };
 
 // No plugin refused the gang while there was no node, so any event may help.
@@ -141,10 +141,10 @@ TEST_F(GangTest, BindsGangWhenAllSlicesExist) {
   Run();
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
   EXPECT_EQ(Spec("b"), "7g.40gb@0");
-  Cut("a");
+  Partition("a");
   Run();
   EXPECT_EQ(Bound("p", 2), 0);
-  Cut("b");
+  Partition("b");
   Run();
   EXPECT_EQ(Bound("p", 2), 2);
 }
@@ -180,7 +180,7 @@ TEST_F(GangTest, SelectsNodesOfClaimsWhenAllSlicesExist) {
   Run();
   ASSERT_EQ(Spec("a"), "7g.40gb@0");
   EXPECT_EQ(ClaimsNode("p0") + ClaimsNode("p1"), "");
-  Cut("a");
+  Partition("a");
   Run();
   EXPECT_EQ(ClaimsNode("p0") + ClaimsNode("p1"), "na");
 }
@@ -231,7 +231,7 @@ TEST_F(GangTest, CountsSucceededMembers) {
   TwoRunAndOneWaits();
   for (const char* name : {"p0", "p1"}) SetPhase(name, "Succeeded");
   Run();
-  Cut("a");
+  Partition("a");
   Run();
   EXPECT_EQ(NodeOf("p2"), "a");
   Pod("p3", "g");
@@ -252,13 +252,13 @@ TEST_F(GangTest, ReleasesMembersWhenGangIsTooSmall) {
   Tell("a", {{"nos.nebuly.com/status-partitioning-plan", Plan("a")}});
   Run();
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
-  Cut("a");
+  Partition("a");
   Run();
   EXPECT_EQ(NodeOf("other"), "a");
   Pod("p3", "g");
   GpuNode("b", 1);
   Run();
-  Cut("b");
+  Partition("b");
   Run();
   EXPECT_EQ(NodeOf("p2") + NodeOf("p3"), "bn");
 }
@@ -269,7 +269,7 @@ TEST_F(GangTest, PlacesFormerMemberAlone) {
   SetPhase("p0", "Failed");
   ChangePod("p2", [](Json& pod) { MakeObject(pod, "metadata")["labels"] = JsonObject{}; });
   Run();
-  Cut("a");
+  Partition("a");
   Run();
   EXPECT_EQ(NodeOf("p2"), "a");
 }

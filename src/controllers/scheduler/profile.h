@@ -29,14 +29,14 @@ struct SchedulerProfile {
   std::optional<scheduling::PreemptionOptions> preemption = scheduling::PreemptionOptions();
   // Like `framework`, but with GPUs partitioned for the pod: finds out what would help a refused
   // pod. Null: `framework` partitions GPUs itself.
-  const scheduling::Framework* cutting = nullptr;
+  const scheduling::Framework* with_partitioning = nullptr;
   // If true, pods are evicted to reclaim quota guarantees. Only for a framework with the quota
   // plugin.
   bool reclaims = true;
 
   // The framework that also considers nodes whose GPUs could be partitioned for the pod.
   const scheduling::Framework& partitioning() const {
-    return cutting != nullptr ? *cutting : *framework;
+    return with_partitioning != nullptr ? *with_partitioning : *framework;
   }
 };
 

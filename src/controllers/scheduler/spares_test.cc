@@ -123,7 +123,7 @@ TEST_F(SchedulerEndsTest, EvictsNothingBeforeAgentReportsFreedSlots) {
 }
 
 TEST_F(SchedulerEndsTest, EvictsNothingBeforeAgentReportsForPartitioner) {
-  LeaveCutsToPartitioner();
+  LeavePartitioningToPartitioner();
   EndBesideABorrower("nvidia.com/mig-2g.10gb");
 }
 

@@ -149,7 +149,7 @@ TEST_F(SchedulerTellTest, NamesSilentAgentAfterShortDelay) {
   GpuNode("n", 1);
   PutPod("p", "nvidia.com/mig-3g.20gb", "1", 0);
   Run();
-  EXPECT_EQ(Said("p"), "") << "most GPUs are cut soon";
+  EXPECT_EQ(Said("p"), "") << "most GPUs are partitioned soon";
   clock_.Advance(seconds(10));
   Run();
   EXPECT_EQ(Said("p"), "waits for node n: 3g.20gb@4 of GPU 0 is being created");

@@ -96,9 +96,9 @@ class GpuWork {
 
   // True if the next reset, by any tool, would activate a mode that the target does not ask for.
   bool TakesBack() const {
-    const bool cut = gpu_.mode == SharingMode::kMig;
-    return gpu_.mig_after_reset && wanted_mode_ && (*wanted_mode_ == SharingMode::kMig) == cut &&
-           *gpu_.mig_after_reset != cut;
+    const bool is_mig = gpu_.mode == SharingMode::kMig;
+    return gpu_.mig_after_reset && wanted_mode_ && (*wanted_mode_ == SharingMode::kMig) == is_mig &&
+           *gpu_.mig_after_reset != is_mig;
   }
   Operation::Kind TakeBack() const {
     return gpu_.mode == SharingMode::kMig ? Operation::Kind::kEnableMig

@@ -58,7 +58,7 @@ EvictionCandidate GuestOf(const PodPtr& pod, const cluster::NodeInfo& node) {
   guest.in_quota = label == pod->meta.labels.end() || label->second != quota::kOverQuota;
   const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
   guest.cpu = requests.Get(cluster::kCpu);
-  if (!cluster::IsCutOn(node, whole)) guest.gpu = requests.Get(whole) * kWholeGpu;
+  if (!cluster::IsManagedOn(node, whole)) guest.gpu = requests.Get(whole) * kWholeGpu;
   const std::string key = pod->Key();
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
     for (const cluster::Instance& instance : gpu.instances) {
@@ -112,7 +112,7 @@ CandidateNode::CandidateNode(const cluster::ClusterSnapshot& snapshot, std::stri
 void CandidateNode::FindLacks(const cluster::NodeInfo& node) {
   for (const auto& [id, amount] : pod_.requests.entries()) {
     const int64_t free = node.allocatable.Get(id) - node.requested.Get(id);
-    if (amount > 0 && cluster::IsCutOn(node, id)) {
+    if (amount > 0 && cluster::IsManagedOn(node, id)) {
       wants_slices_ = true;
     } else if (amount > 0 && amount > free) {
       lacks_.emplace_back(id, amount - free);
@@ -124,7 +124,7 @@ bool CandidateNode::MayHelp(const cluster::NodeInfo& node, const EvictionCandida
   if (pod_.live) return true;
   const cluster::ResourceVector has = cluster::RequestsOf(*guest.pod);
   const bool holds_slices = std::ranges::any_of(
-      has.entries(), [&](const auto& entry) { return cluster::IsCutOn(node, entry.first); });
+      has.entries(), [&](const auto& entry) { return cluster::IsManagedOn(node, entry.first); });
   return (wants_slices_ && holds_slices) ||
          std::ranges::any_of(lacks_, [&](const auto& lack) { return has.Get(lack.first) > 0; });
 }

@@ -100,7 +100,7 @@ class ReliefSearch {
       if (Stopped()) return;
       if (!Look(candidate)) continue;
       if (++tries < options_.most_tries) continue;
-      cut_ = &candidate != &candidates.back();
+      truncated_ = &candidate != &candidates.back();
       return;
     }
   }
@@ -251,7 +251,7 @@ class ReliefSearch {
   }
 
   Reason WhyNone(int most) {
-    if (stopped_ || (cut_ && places_.empty())) {
+    if (stopped_ || (truncated_ && places_.empty())) {
       return {scheduling::codes::kSearchEnded,
               "no moves were found in the time and the tries that there are", 0};
     }
@@ -277,8 +277,8 @@ class ReliefSearch {
   std::optional<Found> best_;
   std::string budget_, no_room_;
   int tests_ = 0, looked_for_places_ = 0;
-  bool stopped_ = false;  // time or the limit of trials was exhausted
-  bool cut_ = false;      // some nodes were not evaluated
+  bool stopped_ = false;    // time or the limit of trials was exhausted
+  bool truncated_ = false;  // some nodes were not evaluated
 };
 
 }  // namespace

@@ -31,11 +31,11 @@ struct Case {
 
 // Only pods that do not fit on any node are pending; there may be none.
 Case Draw(Random& random, int most_waiting, const scheduling::FrameworkChoice& frameworks) {
-  struct Cut {
+  struct UsedLayout {
     const char* layout;
     std::vector<std::string> profiles;  // of the pods that hold them
   };
-  const Cut cuts[] = {
+  const UsedLayout layouts[] = {
       {"", {}},
       {"1g.5gb@0:used,2g.10gb@2:free", {"1g.5gb"}},
       {"3g.20gb@0:used", {"3g.20gb"}},
@@ -46,19 +46,19 @@ Case Draw(Random& random, int most_waiting, const scheduling::FrameworkChoice& f
   const int nodes = 2 + static_cast<int>(random.Below(3));
   for (int n = 0; n < nodes; ++n) {
     const std::string name = "n" + std::to_string(n);
-    const Cut& cut = cuts[random.Below(std::size(cuts))];
+    const UsedLayout& used = layouts[random.Below(std::size(layouts))];
     const bool gpus = random.Chance(0.6);
     if (gpus) {
-      cluster.Node(name, "NVIDIA-A100-SXM4-40GB", {cut.layout});
+      cluster.Node(name, "NVIDIA-A100-SXM4-40GB", {used.layout});
     } else {
       cluster.PlainNode(name);
     }
-    const size_t sliced = gpus ? cut.profiles.size() : 0;
+    const size_t sliced = gpus ? used.profiles.size() : 0;
     const size_t pods = sliced + random.Below(3);
     for (size_t i = 0; i < pods; ++i) {
       cluster::Pod& pod =
           cluster.Running(name + "-" + std::to_string(i), name,
-                          i < sliced ? std::vector{cut.profiles[i]} : std::vector<std::string>(),
+                          i < sliced ? std::vector{used.profiles[i]} : std::vector<std::string>(),
                           std::to_string(4 + random.Below(17)));
       if (random.Chance(0.75)) pod.meta.owners = {{"apps/v1", "ReplicaSet", "set", "uid", true}};
       if (random.Chance(0.2)) pod.meta.labels["app"] = "web";

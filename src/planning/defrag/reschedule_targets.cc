@@ -35,7 +35,7 @@ bool MayTake(const cluster::NodeInfo& node, const cluster::ResourceVector& reque
   if (node.node->unschedulable) return false;
   return std::ranges::all_of(requests.entries(), [&](const auto& entry) {
     const auto& [id, amount] = entry;
-    return cluster::IsCutOn(node, id) ||
+    return cluster::IsManagedOn(node, id) ||
            node.allocatable.Get(id) - node.requested.Get(id) >= amount;
   });
 }
@@ -68,7 +68,7 @@ double UseOf(const cluster::NodeInfo& node, std::span<const PodPtr> pods) {
   for (const PodPtr& pod : pods) asked.Add(cluster::RequestsOf(*pod));
   double use = UseOfGpus(node);
   for (const cluster::ResourceId id : {cluster::kCpu, cluster::kMemory, whole}) {
-    if (cluster::IsCutOn(node, id)) continue;
+    if (cluster::IsManagedOn(node, id)) continue;
     use = std::max(use, Part(asked.Get(id), node.allocatable.Get(id)));
   }
   return use;

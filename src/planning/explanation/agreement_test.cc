@@ -114,9 +114,9 @@ TEST_P(AgreementTest, PlannerAndSchedulerGiveSameRemedy) {
   const PodOutcome planned = cluster.MakePlan().pods.at(0);
   EXPECT_EQ(planned.remedy_code, GetParam().remedy) << planned.remedy;
   const Framework waiting = Framework::Default();
-  const Framework cutting = Framework::Default(PartitionedBy::kScheduler);
-  for (const Framework* framework : {&waiting, &cutting}) {
-    const auto why = scheduling::Explain({*framework, cutting, snapshot, *pending.at(0)});
+  const Framework partitioning = Framework::Default(PartitionedBy::kScheduler);
+  for (const Framework* framework : {&waiting, &partitioning}) {
+    const auto why = scheduling::Explain({*framework, partitioning, snapshot, *pending.at(0)});
     EXPECT_EQ(why.remedy_code, GetParam().remedy) << why.remedy;
     EXPECT_EQ(why.remedy, planned.remedy);
     const bool impossible = planned.reasons.at(0).code == scheduling::codes::kNoModelHasProfile;

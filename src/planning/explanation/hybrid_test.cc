@@ -22,7 +22,7 @@ using testing::PlanFault;
 
 namespace remedies = scheduling::remedies;
 
-constexpr const char* kCut = "H100-80GB+GPU+TIME-4|MPS-79GB";
+constexpr const char* kUnshared = "H100-80GB+GPU+TIME-4|MPS-79GB";
 constexpr const char* kShared = "MPS-79GB|H100-80GB+GPU+TIME-4";
 
 PlanOptions At(Time now) {
@@ -46,7 +46,7 @@ std::string With(const std::string& gpu, const std::string& layout) { return gpu
 
 TEST(HybridPlanTest, OnePlanServesAllSharingModes) {
   ClusterBuilder cluster;
-  cluster.HybridNode("a", {kCut, kCut, kShared, kShared});
+  cluster.HybridNode("a", {kUnshared, kUnshared, kShared, kShared});
   for (int i = 0; i < 7; ++i) cluster.Pod("mig" + std::to_string(i), {"1g.10gb"});
   for (int i = 0; i < 7; ++i) cluster.Pod("mps" + std::to_string(i), {"11gb"});
   for (int i = 0; i < 4; ++i) cluster.Pod("time" + std::to_string(i), {"shared"});
@@ -65,8 +65,8 @@ TEST(HybridPlanTest, OnePlanServesAllSharingModes) {
 
 TEST(HybridPlanTest, SwitchesModelOfFreeGpuOnly) {
   ClusterBuilder cluster;
-  cluster.HybridNode("a",
-                     {With(kCut, "1g.10gb@0:used"), With(kCut, "1g.10gb@0:free,3g.40gb@4:free")});
+  cluster.HybridNode(
+      "a", {With(kUnshared, "1g.10gb@0:used"), With(kUnshared, "1g.10gb@0:free,3g.40gb@4:free")});
   cluster.Pod("share", {"30gb"});
   const Plan plan = Checked(cluster);
   EXPECT_EQ(plan.placed, 1);
@@ -77,7 +77,7 @@ TEST(HybridPlanTest, SwitchesModelOfFreeGpuOnly) {
 
 TEST(HybridPlanTest, PrefersGpuAlreadyInTheSharingMode) {
   ClusterBuilder cluster;
-  cluster.HybridNode("a", {kCut, With(kShared, "10gb@0:used"), kShared});
+  cluster.HybridNode("a", {kUnshared, With(kShared, "10gb@0:used"), kShared});
   cluster.Pod("share", {"30gb"});
   cluster.Pod("whole", {"gpu"});
   const Plan plan = Checked(cluster);
@@ -88,7 +88,7 @@ TEST(HybridPlanTest, PrefersGpuAlreadyInTheSharingMode) {
 
 TEST(HybridPlanTest, RemedyNamesPodInTheWay) {
   ClusterBuilder cluster;
-  cluster.HybridNode("a", {With(kCut, "1g.10gb@0:used")});
+  cluster.HybridNode("a", {With(kUnshared, "1g.10gb@0:used")});
   cluster.Running("holder", "a", {"1g.10gb"});
   cluster.Pod("share", {"30gb"});
   const Plan plan = Checked(cluster);
@@ -99,7 +99,7 @@ TEST(HybridPlanTest, RemedyNamesPodInTheWay) {
 // A GPU that stays in use in one mode could never be switched to another.
 TEST(HybridPlanTest, KeepsGpuWithMigInstanceForSharePod) {
   ClusterBuilder cluster;
-  cluster.HybridNode("a", {With(kCut, "1g.10gb@0:used")});
+  cluster.HybridNode("a", {With(kUnshared, "1g.10gb@0:used")});
   cluster.Running("holder", "a", {"1g.10gb"});
   cluster.Pod("old", {"30gb"}).meta.created = kNow - std::chrono::minutes(15);
   cluster.Pod("young", {"1g.10gb"}).meta.created = kNow - std::chrono::minutes(1);
@@ -128,7 +128,7 @@ TEST(HybridPlanTest, KeepsGpuWithSharesForWholeGpuPod) {
 // In two stages: a GPU switched for the first pod is an obstacle for the second.
 TEST(HybridPlanTest, GpuSwitchedByPlanBlocksWaitingPod) {
   ClusterBuilder cluster;
-  cluster.HybridNode("a", {kCut});
+  cluster.HybridNode("a", {kUnshared});
   cluster.Pod("share", {"30gb"}, 1).meta.created = kNow - std::chrono::minutes(30);
   cluster.Pod("slice", {"7g.80gb"}).meta.created = kNow - std::chrono::minutes(15);
   const Plan plan = Checked(cluster);
@@ -140,7 +140,7 @@ TEST(HybridPlanTest, GpuSwitchedByPlanBlocksWaitingPod) {
 
 TEST(HybridPlanTest, UsesWholeGpusOfUnmanagedNodes) {
   ClusterBuilder cluster;
-  cluster.HybridNode("a", {kCut});
+  cluster.HybridNode("a", {kUnshared});
   cluster::Node& plain = cluster.PlainNode("b");
   plain.allocatable["nvidia.com/gpu"] = Quantity::FromValue(2);
   for (int i = 0; i < 3; ++i) cluster.Pod("p" + std::to_string(i), {"gpu"});
@@ -182,7 +182,7 @@ TEST(HybridPlanTest, RemedyForSlicesOfSeveralModesNamesHybridLabel) {
 // The node is opted in already, so another label would not help.
 TEST(HybridPlanTest, RemedyForSilentAgentPointsToAgent) {
   ClusterBuilder cluster;
-  cluster::Node& node = cluster.HybridNode("a", {kCut});
+  cluster::Node& node = cluster.HybridNode("a", {kUnshared});
   std::erase_if(node.meta.annotations, [](const auto& item) {
     return item.first.find("status-other-model") != std::string::npos;
   });
@@ -200,7 +200,7 @@ TEST(HybridPlanTest, RemedyForSilentAgentPointsToAgent) {
 
 TEST(HybridPlanTest, DoesNotPlaceMigPodsOnUnmanagedNodeWithWholeGpus) {
   ClusterBuilder cluster;
-  cluster.HybridNode("a", {kCut});
+  cluster.HybridNode("a", {kUnshared});
   cluster.PlainNode("b").allocatable["nvidia.com/gpu"] = Quantity::FromValue(2);
   for (int i = 0; i < 8; ++i) cluster.Pod("p" + std::to_string(i), {"1g.10gb"});
   cluster.Pod("whole", {"gpu"});
@@ -210,7 +210,7 @@ TEST(HybridPlanTest, DoesNotPlaceMigPodsOnUnmanagedNodeWithWholeGpus) {
 
 TEST(HybridPlanTest, PlacesManySharesBesideOtherModes) {
   ClusterBuilder cluster;
-  cluster.HybridNode("a", {kCut, kCut, kShared, kCut});
+  cluster.HybridNode("a", {kUnshared, kUnshared, kShared, kUnshared});
   for (int gib = 1; gib <= 30; ++gib)
     cluster.Pod("s" + std::to_string(gib), {std::to_string(gib) + "gb"});
   cluster.Pod("w1", {"gpu"});

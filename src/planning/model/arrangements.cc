@@ -90,7 +90,7 @@ std::optional<Arrangement> Arrangements::FindShares(const GpuState& start, const
       const Open open = Open::Of(state.usable);
       const bool there = table_.shares().Has(state.free, profile);
       const Taken taken = Taken::Of(state.occupied);
-      if (!there && !open.recut) return std::nullopt;
+      if (!there && !open.may_repartition) return std::nullopt;
       if (CopiesOfShare(*problem_.models[state.model], taken, open, profile) == 0) {
         return std::nullopt;
       }

@@ -76,7 +76,7 @@ Step CheapestSteps::FindShare(const GpuState& state, gpu::ProfileId profile) {
   const gpu::Model& model = *problem_.models[state.model];
   const Open open = Open::Of(state.usable);
   const bool there = table_.shares().Has(state.free, profile);
-  if (!there && !open.recut) return {};
+  if (!there && !open.may_repartition) return {};
   if (CopiesOfShare(model, Taken::Of(state.occupied), open, profile) == 0) return {};
   const GpuState next = table_.Take(state, {{Taking{0, profile, !there}}});
   const size_t others = table_.FreeSharesOf(state).size() - (there ? 1 : 0);

@@ -34,7 +34,7 @@ Draft::Draft(const Problem& problem, GpuStates& states, Free free)
   }
   original_.reserve(problem.gpus.size());
   for (const ProblemGpu& g : problem.gpus) {
-    original_.push_back(states.Start(g, free == Free::kIgnore && g.recut));
+    original_.push_back(states.Start(g, free == Free::kIgnore && g.may_repartition));
   }
   gpu_ = original_;
 }

@@ -26,19 +26,21 @@ GpuStateId GpuStateTable::Intern(const GpuState& state) {
 
 GpuStateId GpuStateTable::Start(const ProblemGpu& gpu, bool empty) {
   // Slots are kept for the current model, so such a GPU cannot switch.
-  const bool switches =
-      gpu.recut && !gpu.IsUsed() && gpu.blocked == 0 && gpu.kept_slots == 0 && gpu.kept_shares == 0;
+  const bool switches = gpu.may_repartition && !gpu.IsUsed() && gpu.blocked == 0 &&
+                        gpu.kept_slots == 0 && gpu.kept_shares == 0;
   const uint16_t other = switches ? gpu.other : kNoModel;
   if (!IsCounted(gpu.model)) {
     const uint64_t kept = KeptFree(gpu.model, gpu.used, gpu.free);
-    const uint64_t usable = gpu.broken ? 0 : (gpu.recut ? ~uint64_t{0} : kept) & ~gpu.blocked;
+    const uint64_t usable =
+        gpu.broken ? 0 : (gpu.may_repartition ? ~uint64_t{0} : kept) & ~gpu.blocked;
     return Intern({gpu.model, gpu.used, empty ? 0 : kept, usable, other});
   }
   const gpu::Model& model = *problem_.models[gpu.model];
   Taken taken{0, static_cast<int>(gpu.used_shares.size())};
   for (const gpu::ProfileId profile : gpu.used_shares) taken.slots += model.profile(profile).slots;
   const uint64_t kept = shares_.Kept(model, taken, shares_.Intern(gpu.free_shares));
-  const Open open{gpu.recut, gpu.broken ? model.slots() : gpu.kept_slots, gpu.kept_shares};
+  const Open open{gpu.may_repartition, gpu.broken ? model.slots() : gpu.kept_slots,
+                  gpu.kept_shares};
   return Intern({gpu.model, taken.Pack(), empty ? 0 : kept, open.Pack(), other});
 }
 
@@ -49,7 +51,8 @@ uint16_t GpuStateTable::ModelFor(const GpuState& state, uint16_t slice) const {
 }
 
 GpuState GpuStateTable::Switched(const GpuState& state) const {
-  const uint64_t usable = IsCounted(state.other) ? Open{.recut = true}.Pack() : ~uint64_t{0};
+  const uint64_t usable =
+      IsCounted(state.other) ? Open{.may_repartition = true}.Pack() : ~uint64_t{0};
   const uint64_t none = 0;  // FreeShares: 0 for none
   return {state.other, gpu::LayoutTable::kEmpty, none, usable, kNoModel};
 }

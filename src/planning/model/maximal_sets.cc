@@ -68,7 +68,7 @@ std::optional<std::vector<Counts>> MaximalSets::OnModel(const GpuState& state,
     const gpu::ProfileId profile = slice.profile[state.model];
     profiles.push_back(profile == kNoProfile ? std::nullopt : std::optional(profile));
   }
-  if (open.recut) {
+  if (open.may_repartition) {
     return LargestShareSets(model, Taken::Of(state.occupied), open, profiles, most, kMaxShareSets);
   }
   Counts counts(profiles.size());

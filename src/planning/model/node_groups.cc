@@ -19,7 +19,7 @@ class Pooler {
             std::clamp<size_t>(kMaxColumns / std::max<size_t>(classes.size(), 1), 1, kMaxPools)) {
     for (const int c : classes) rows_.insert(problem.classes[c].allowed);
     for (const ProblemGpu& gpu : problem.gpus) {
-      gpu_.push_back(states.Start(gpu, gpu.recut));
+      gpu_.push_back(states.Start(gpu, gpu.may_repartition));
     }
   }
 

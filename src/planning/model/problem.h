@@ -75,7 +75,7 @@ struct ProblemGpu {
   // to both models.
   uint16_t other = kNoModel;
   // May be repartitioned. Otherwise only its existing free instances serve pods.
-  bool recut = true;
+  bool may_repartition = true;
   gpu::LayoutId used = gpu::LayoutTable::kEmpty;
   uint64_t free = 0;     // bit per placement: existing unused instances
   uint64_t blocked = 0;  // bit per placement: kept for a pod that has waited too long

@@ -26,9 +26,9 @@ struct Taken {
 
 // The capacity for more shares, packed into 64 bits.
 struct Open {
-  bool recut = false;   // shares may be created, and free ones removed
-  int kept = 0;         // slots kept for a pod that has waited too long
-  int kept_shares = 0;  // shares kept for that pod
+  bool may_repartition = false;  // shares may be created, and free ones removed
+  int kept = 0;                  // slots kept for a pod that has waited too long
+  int kept_shares = 0;           // shares kept for that pod
 
   static Open Of(uint64_t packed) {
     return {(packed & 1) != 0, static_cast<int>((packed & UINT32_MAX) >> 1),
@@ -36,7 +36,7 @@ struct Open {
   }
   uint64_t Pack() const {
     return static_cast<uint64_t>(kept_shares) << 32 | static_cast<uint64_t>(kept) << 1 |
-           (recut ? 1 : 0);
+           (may_repartition ? 1 : 0);
   }
   // Number of shares that can be added, by the limit on shares only.
   int Numbers(const gpu::Model& model, Taken taken) const {

@@ -279,8 +279,8 @@ std::vector<double> PooledProgram::SolveByLevels(int first_open_level,
 }
 
 // The problem with its GPUs partitioned as in the solution.
-Problem PooledProgram::Cut(const std::vector<double>& columns) const {
-  Problem cut = problem_;
+Problem PooledProgram::Partitioned(const std::vector<double>& columns) const {
+  Problem partitioned = problem_;
   std::map<std::pair<int, GpuStateId>, size_t> taken;
   for (size_t i = 0; i < sets_.size(); ++i) {
     const SetColumn& column = sets_[i];
@@ -289,9 +289,9 @@ Problem PooledProgram::Cut(const std::vector<double>& columns) const {
     const auto& arranged = states_.Arrange(column.state, *column.set);
     size_t& next = taken[{column.pool, column.state}];
     for (auto n = static_cast<int64_t>(columns[pods_.size() + i]); n > 0 && arranged; --n) {
-      ProblemGpu& gpu = cut.gpus[gpus[next++]];
-      if (!gpu.recut) continue;
-      gpu.recut = false;
+      ProblemGpu& gpu = partitioned.gpus[gpus[next++]];
+      if (!gpu.may_repartition) continue;
+      gpu.may_repartition = false;
       gpu.free = 0;
       gpu.free_shares.clear();
       if (!arranged->takings.empty()) {
@@ -307,15 +307,15 @@ Problem PooledProgram::Cut(const std::vector<double>& columns) const {
       }
     }
   }
-  return cut;
+  return partitioned;
 }
 
 void PooledProgram::Fill(Draft& draft, int first_open_level,
                          const std::function<bool()>& out_of_time) const {
   const std::vector<double> columns = SolveByLevels(first_open_level, out_of_time);
   if (columns.empty()) return;
-  const Problem cut = Cut(columns);
-  Draft fitted(cut, states_, Draft::Free::kKeep);
+  const Problem partitioned = Partitioned(columns);
+  Draft fitted(partitioned, states_, Draft::Free::kKeep);
   Greedy greedy(fitted);
   std::vector<std::vector<size_t>> of_class(problem_.classes.size());
   for (size_t i = 0; i < pods_.size(); ++i) of_class[pods_[i].cls].push_back(i);
@@ -334,7 +334,7 @@ void PooledProgram::Fill(Draft& draft, int first_open_level,
   for (const PlacedPod& pod : fitted.pods()) {
     const auto from = fitted.DevicesOf(pod);
     std::vector<Device> devices(from.begin(), from.end());
-    for (Device& d : devices) d.created = problem_.gpus[d.gpu].recut;
+    for (Device& d : devices) d.created = problem_.gpus[d.gpu].may_repartition;
     draft.Place(pod.cls, pod.node, devices);
   }
 }

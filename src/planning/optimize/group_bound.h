@@ -68,7 +68,7 @@ class PooledProgram {
   std::vector<double> Worths(const Worth& worth) const;
   std::vector<double> SolveByLevels(int first_open_level,
                                     const std::function<bool()>& out_of_time) const;
-  Problem Cut(const std::vector<double>& columns) const;
+  Problem Partitioned(const std::vector<double>& columns) const;
 
   const Problem& problem_;
   GpuStates& states_;

@@ -155,7 +155,7 @@ class NodePlan {
     return now;
   }
   static uint16_t OtherOf(const ProblemGpu& facts, const GpuState& state) {
-    if (!facts.recut || facts.blocked != 0) return kNoModel;
+    if (!facts.may_repartition || facts.blocked != 0) return kNoModel;
     if (facts.kept_slots != 0 || facts.kept_shares != 0) return kNoModel;
     return state.model == facts.model ? facts.other : facts.model;
   }
@@ -197,7 +197,7 @@ class NodePlan {
   void Consider(int i, const FutureGpu& gpu, const std::vector<SlotInTheWay>& gone, uint16_t slice,
                 Choice& best) const {
     const gpu::ProfileId profile = problem_.slices[slice].profile[gpu.model];
-    if (profile == kNoProfile || !problem_.gpus[node_.first_gpu + i].recut) return;
+    if (profile == kNoProfile || !problem_.gpus[node_.first_gpu + i].may_repartition) return;
     const bool switches = gpu.model != gpus_[i].model;
     const int before = static_cast<int>(gone.size());
     if (IsCounted(gpu)) {
@@ -284,7 +284,7 @@ class LeastInTheWay {
     if (at >= known_.size()) known_.resize(at + 1, kUnknown);
     if (known_[at] == kUnknown) known_[at] = Find(draft_.states().Get(state), slice);
     const ProblemGpu& facts = draft_.problem().gpus[gpu];
-    if (!facts.recut) return kNever;
+    if (!facts.may_repartition) return kNever;
     if (known_[at] != kNever || !MaySwitchFor(facts, slice)) return known_[at];
     return draft_.states().Get(state).other == kNoModel ? 1 : 0;
   }

@@ -121,7 +121,7 @@ Problem RandomProblem(Random& random, const char* const (&of)[4]) {
     builder.Node(random.Chance(0.5) ? 100 : static_cast<int64_t>(random.Below(8)), texts);
   }
   for (int g = 0; g < gpus; ++g) {
-    if (random.Chance(0.1)) builder.Gpu(g).recut = false;
+    if (random.Chance(0.1)) builder.Gpu(g).may_repartition = false;
     if (random.Chance(0.05)) builder.Gpu(g).blocked = random.Next();
     if (random.Chance(0.05)) builder.Gpu(g).kept_slots = static_cast<int>(random.Below(20));
     builder.Gpu(g).kept_shares = builder.Gpu(g).kept_slots % 3;
@@ -265,7 +265,7 @@ TEST(SearchTest, CompleteResultReachesUpperBound) {
 int MostOnEmptyGpus(int gpus, const std::array<int, 3>& wanted, int whole) {
   constexpr int kSets[5][3] = {{1, 0, 1}, {3, 0, 0}, {2, 1, 0}, {0, 2, 0}, {0, 1, 1}};
   int most = 0;
-  const std::function<void(int, int, std::array<int, 3>, int)> cut =
+  const std::function<void(int, int, std::array<int, 3>, int)> partition =
       [&](int set, int left, std::array<int, 3> has, int placed) {
         if (set == 5) {
           for (int s = 0; s < 3; ++s) placed += std::min(has[s], wanted[s]);
@@ -275,10 +275,10 @@ int MostOnEmptyGpus(int gpus, const std::array<int, 3>& wanted, int whole) {
         for (int n = set == 4 ? left : 0; n <= left; ++n) {
           std::array<int, 3> more = has;
           for (int s = 0; s < 3; ++s) more[s] += n * kSets[set][s];
-          cut(set + 1, left - n, more, placed);
+          partition(set + 1, left - n, more, placed);
         }
       };
-  for (int n = 0; n <= std::min(gpus, whole); ++n) cut(0, gpus - n, {}, n);
+  for (int n = 0; n <= std::min(gpus, whole); ++n) partition(0, gpus - n, {}, n);
   return most;
 }
 

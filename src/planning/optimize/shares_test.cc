@@ -139,9 +139,9 @@ TEST(SharesTest, PlansAreLegalForAnyWaitingTime) {
 // The limit was lowered while pods were running.
 TEST(CopiesOfShareTest, IsZeroAboveClientLimit) {
   const gpu::Model& model = *gpu::FindShares("MPS-79GB+CLIENTS-2");
-  EXPECT_EQ(CopiesOfShare(model, {3, 2}, {.recut = true}, *model.FindProfile("1gb")), 0);
-  EXPECT_EQ(CopiesOfShare(model, {3, 3}, {.recut = true}, *model.FindProfile("1gb")), 0);
-  EXPECT_EQ(CopiesOfShare(model, {1, 1}, {.recut = true}, *model.FindProfile("1gb")), 1);
+  EXPECT_EQ(CopiesOfShare(model, {3, 2}, {.may_repartition = true}, *model.FindProfile("1gb")), 0);
+  EXPECT_EQ(CopiesOfShare(model, {3, 3}, {.may_repartition = true}, *model.FindProfile("1gb")), 0);
+  EXPECT_EQ(CopiesOfShare(model, {1, 1}, {.may_repartition = true}, *model.FindProfile("1gb")), 1);
 }
 
 TEST(LargestShareSetsTest, ListsAllMaximalSets) {
@@ -149,12 +149,12 @@ TEST(LargestShareSetsTest, ListsAllMaximalSets) {
   const std::vector<std::optional<gpu::ProfileId>> profiles = {*model.FindProfile("8gb"),
                                                                *model.FindProfile("6gb")};
   const std::vector<int> limits = {10, 10};
-  const auto sets = LargestShareSets(model, {}, {.recut = true}, profiles, limits, 100);
+  const auto sets = LargestShareSets(model, {}, {.may_repartition = true}, profiles, limits, 100);
   ASSERT_TRUE(sets);
   EXPECT_THAT(*sets, UnorderedElementsAre(ElementsAre(2, 0), ElementsAre(1, 2), ElementsAre(0, 3)));
-  EXPECT_FALSE(LargestShareSets(model, {}, {.recut = true}, profiles, limits, 2));
+  EXPECT_FALSE(LargestShareSets(model, {}, {.may_repartition = true}, profiles, limits, 2));
   const std::vector<int> few = {1, 1};
-  EXPECT_THAT(*LargestShareSets(model, {}, {.recut = true}, profiles, few, 100),
+  EXPECT_THAT(*LargestShareSets(model, {}, {.may_repartition = true}, profiles, few, 100),
               ElementsAre(ElementsAre(1, 1)));
 }
 

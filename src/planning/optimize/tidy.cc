@@ -54,18 +54,18 @@ int64_t MostWorth(const std::vector<int>& prices, Draft& draft, int gpu) {
 }
 
 // The GPUs that the draft repartitions, those with most capacity first.
-std::vector<int> CutGpus(Draft& draft) {
+std::vector<int> PartitionedGpus(Draft& draft) {
   std::vector<int> sizes;
   for (const Slice& s : draft.problem().slices) sizes.push_back(s.size);
-  std::vector<std::pair<int64_t, int>> cut;
+  std::vector<std::pair<int64_t, int>> by_worth;
   for (size_t g = 0; g < draft.problem().gpus.size(); ++g) {
     const int gpu = static_cast<int>(g);
-    if (draft.CreatedOn(gpu) > 0) cut.emplace_back(-MostWorth(sizes, draft, gpu), gpu);
+    if (draft.CreatedOn(gpu) > 0) by_worth.emplace_back(-MostWorth(sizes, draft, gpu), gpu);
   }
-  std::sort(cut.begin(), cut.end());
+  std::sort(by_worth.begin(), by_worth.end());
   std::vector<int> gpus;
-  gpus.reserve(cut.size());
-  for (const auto& [room, gpu] : cut) gpus.push_back(gpu);
+  gpus.reserve(by_worth.size());
+  for (const auto& [room, gpu] : by_worth) gpus.push_back(gpu);
   return gpus;
 }
 
@@ -96,7 +96,7 @@ int LeastGpus(Draft& draft, const std::vector<int>& gpus) {
 // loses least potential. The number of GPUs is searched between the lower limit and the current
 // number.
 Draft Consolidate(Draft tidy, const std::function<bool()>& out_of_time, bool* complete) {
-  const std::vector<int> gpus = CutGpus(tidy);
+  const std::vector<int> gpus = PartitionedGpus(tidy);
   int fewest = LeastGpus(tidy, gpus), enough = static_cast<int>(gpus.size());
   int guess = fewest;
   for (int trial = 0; trial < kMaxTrials && fewest < enough; ++trial) {

@@ -86,7 +86,7 @@ class Asker {
     for (const auto& [id, amount] : kind_.requests.entries()) {
       if (amount <= 0) continue;
       // An estimate: several time slices may occupy the slots of one instance.
-      const int64_t copies = cluster::IsCutOn(node, id)
+      const int64_t copies = cluster::IsManagedOn(node, id)
                                  ? std::max<int64_t>(free_slots / amount, 1)
                                  : (node.allocatable.Get(id) - node.requested.Get(id)) / amount;
       most = std::min(most, copies);
@@ -100,7 +100,7 @@ class Asker {
   bool HasSlices(const cluster::NodeInfo& node) const {
     return std::ranges::all_of(kind_.requests.entries(), [&](const auto& entry) {
       const auto& [id, amount] = entry;
-      if (amount <= 0 || !cluster::IsCutOn(node, id)) return true;
+      if (amount <= 0 || !cluster::IsManagedOn(node, id)) return true;
       const std::string& name = cluster::ResourceName(id);
       return std::ranges::any_of(node.gpus.gpus,
                                  [&](const cluster::Gpu& gpu) { return MayHold(gpu, name); });

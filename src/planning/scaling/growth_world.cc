@@ -58,7 +58,7 @@ cluster::ClusterSnapshot WithNodesOnly(const cluster::ClusterSnapshot& snapshot,
 void FreeGpus(int node, Problem& problem) {
   const ProblemNode& where = problem.nodes[node];
   for (int g = where.first_gpu; g < where.first_gpu + where.gpu_count; ++g) {
-    if (!problem.gpus[g].recut) continue;
+    if (!problem.gpus[g].may_repartition) continue;
     problem.gpus[g].free = 0;
     problem.gpus[g].free_shares.clear();
   }

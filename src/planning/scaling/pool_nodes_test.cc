@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/cut.h"
+#include "cluster/instance_search.h"
 #include "cluster/snapshot.h"
 
 namespace nos::planning {
@@ -51,7 +51,7 @@ TEST(PoolNodesTest, MigNodeStartsEmptyAndPartitionable) {
   EXPECT_TRUE(info.gpus.problems.empty());
   EXPECT_EQ(info.gpus.gpus[7].model->name(), "A100-80GB");
   EXPECT_TRUE(info.gpus.gpus[7].reported);
-  EXPECT_TRUE(cluster::MayBeCut(info));
+  EXPECT_TRUE(cluster::MayBePartitioned(info));
   EXPECT_EQ(info.allocatable.Get(cluster::InternResource("nvidia.com/gpu")), 0);
 }
 

@@ -219,7 +219,7 @@ std::string GpuFault(const PlannedGpu& gpu, Instances before, bool serves) {
     ++destroyed;
   }
   if (destroyed + given_up != gpu.destroyed || created != gpu.created) return "miscounted";
-  return serves ? "" : "cut for nobody";
+  return serves ? "" : "partitioned for no pod";
 }
 
 }  // namespace

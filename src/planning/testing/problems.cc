@@ -123,8 +123,8 @@ bool FitTogether(const gpu::Model& model, const std::vector<Shares>& all, int ke
 }
 
 bool MaySwitch(const ProblemGpu& gpu) {
-  return gpu.other != kNoModel && gpu.recut && !gpu.broken && !gpu.IsUsed() && gpu.blocked == 0 &&
-         gpu.kept_slots == 0 && gpu.kept_shares == 0;
+  return gpu.other != kNoModel && gpu.may_repartition && !gpu.broken && !gpu.IsUsed() &&
+         gpu.blocked == 0 && gpu.kept_slots == 0 && gpu.kept_shares == 0;
 }
 
 std::string SharedGpuFault(const Draft& draft, int gpu, const ProblemGpu& g,
@@ -142,7 +142,7 @@ std::string SharedGpuFault(const Draft& draft, int gpu, const ProblemGpu& g,
     if (there == left.end()) return "no such free share";
     left.erase(there);
   }
-  if (creates && !g.recut) return "fixed GPU shared anew";
+  if (creates && !g.may_repartition) return "fixed GPU shared anew";
   if (!planned.empty() &&
       !FitTogether(model, {g.used_shares, planned}, g.kept_slots, g.kept_shares)) {
     return "more shares than fit";
@@ -183,7 +183,7 @@ std::string GpuFault(const Draft& draft, int gpu, const std::vector<Device>& dev
     if (g.blocked >> d.placement & 1) return "blocked placement taken";
     const bool there = (g.free >> d.placement & 1) != 0;
     if (there == d.created) return "existing instance not told from a new one";
-    if (!g.recut && !there) return "fixed GPU cut";
+    if (!g.may_repartition && !there) return "fixed GPU repartitioned";
     creates = creates || d.created;
     layout = table.Add(layout, d.placement);
     if (layout == gpu::LayoutTable::kIllegal) return "instances overlap";
@@ -337,7 +337,7 @@ class ForceSolver {
 
   bool SharesFit(int g, const ProblemGpu& gpu) const {
     const auto shares = SharesOn(g, gpu);
-    if (!shares || (!gpu.recut && Missing(gpu.free_shares, *shares) > 0)) return false;
+    if (!shares || (!gpu.may_repartition && Missing(gpu.free_shares, *shares) > 0)) return false;
     return shares->empty() ||
            FitTogether(ModelOf(gpu), {gpu.used_shares, *shares}, gpu.kept_slots, gpu.kept_shares);
   }
@@ -375,7 +375,7 @@ class ForceSolver {
         if (at != besides.end()) besides.erase(at);
       }
       const bool fits = FitTogether(ModelOf(gpu), {gpu.used_shares, wanted, besides});
-      if (!fits || (gone > 0 && created == 0) || (created > 0 && !gpu.recut)) continue;
+      if (!fits || (gone > 0 && created == 0) || (created > 0 && !gpu.may_repartition)) continue;
       least = std::min(least, created + gone);
     }
     return least;
@@ -386,7 +386,8 @@ class ForceSolver {
               gpu::LayoutId layout) const {
     if (!table.Keeps(layout, gpu.used)) return false;
     const uint64_t added = table.Members(layout) & ~table.Members(gpu.used);
-    if ((added & gpu.blocked) != 0 || (!gpu.recut && (added & ~gpu.free) != 0)) return false;
+    if ((added & gpu.blocked) != 0 || (!gpu.may_repartition && (added & ~gpu.free) != 0))
+      return false;
     for (size_t s = 0; s < problem_.slices.size(); ++s) {
       const gpu::ProfileId profile = problem_.slices[s].profile[gpu.model];
       if (on_gpu_[g][s] == 0) continue;
@@ -432,7 +433,7 @@ class ForceSolver {
     if (!table.Keeps(layout, gpu.used)) return kNever;
     const uint64_t added = table.Members(layout) & ~table.Members(gpu.used);
     const uint64_t created = added & ~gpu.free;
-    if ((created & gpu.blocked) != 0 || (created != 0 && !gpu.recut)) return kNever;
+    if ((created & gpu.blocked) != 0 || (created != 0 && !gpu.may_repartition)) return kNever;
     uint64_t serving = 0;
     for (size_t s = 0; s < problem_.slices.size(); ++s) {
       const gpu::ProfileId profile = problem_.slices[s].profile[gpu.model];

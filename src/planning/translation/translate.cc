@@ -64,7 +64,7 @@ class Translator {
       problem.models.push_back(model);
     };
     for (const cluster::NodeInfo* node : out_.nodes) {
-      cuts_whole_ = cuts_whole_ || node->gpus.whole;
+      whole_are_slices_ = whole_are_slices_ || node->gpus.whole;
       for (const cluster::Gpu& gpu : node->gpus.gpus) {
         add(gpu.model);
         add(gpu.other);
@@ -76,7 +76,7 @@ class Translator {
   // partitioned nodes, where they need no planning.
   bool IsSlice(ResourceId id) const {
     static const ResourceId whole = cluster::InternResource(cluster::kWholeGpuResource);
-    return cluster::IsSliceResource(id) || (cuts_whole_ && id == whole);
+    return cluster::IsSliceResource(id) || (whole_are_slices_ && id == whole);
   }
 
   // MIG instances that pods request become slices, all other resources become dimensions. On nodes
@@ -148,22 +148,22 @@ class Translator {
     problem.nodes.back().gpu_count =
         static_cast<int>(problem.gpus.size()) - problem.nodes.back().first_gpu;
     for (const ResourceId id : out_.dimensions) {
-      const bool cut_here = node.gpus.managed && IsSlice(id);
-      const int64_t capacity = cut_here ? kPlenty : std::min(node.allocatable.Get(id), kPlenty);
+      const bool sliced_here = node.gpus.managed && IsSlice(id);
+      const int64_t capacity = sliced_here ? kPlenty : std::min(node.allocatable.Get(id), kPlenty);
       problem.capacity.push_back(capacity);
       problem.free.push_back(
-          cut_here ? kPlenty
-                   : std::max(capacity - std::min(node.requested.Get(id), kPlenty), -kPlenty));
+          sliced_here ? kPlenty
+                      : std::max(capacity - std::min(node.requested.Get(id), kPlenty), -kPlenty));
     }
   }
 
   // A GPU with contradictory used instances serves no pod.
   void AddGpu(const cluster::Gpu& gpu, int node) {
-    ProblemGpu g{.node = node, .model = model_index_.at(gpu.model), .recut = !gpu.fixed};
+    ProblemGpu g{.node = node, .model = model_index_.at(gpu.model), .may_repartition = !gpu.fixed};
     const auto used = gpu.Used();
     if (gpu.other != nullptr) g.other = model_index_.at(gpu.other);
     g.broken = !used;
-    if (g.broken) g.recut = false;
+    if (g.broken) g.may_repartition = false;
     if (gpu.model->counted()) {
       AddShares(gpu, g);
     } else if (used) {
@@ -327,7 +327,7 @@ class Translator {
   std::map<const gpu::Model*, uint16_t> model_index_;
   std::map<ResourceId, uint16_t> slice_of_;
   bool mig_as_resource_ = false;
-  bool cuts_whole_ = false;
+  bool whole_are_slices_ = false;
   std::unordered_map<std::string, int> row_of_;  // by constraint key
   // The first row by framework, kind of Follows and kind of pod.
   std::map<std::tuple<size_t, Follows, std::string>, int> live_kinds_;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cluster/cut.h"
+#include "cluster/instance_search.h"
 #include "scheduling/engine/kind_table.h"
 #include "scheduling/engine/promises.h"
 #include "scheduling/framework.h"
@@ -68,9 +68,11 @@ void Rehearsal::Evict(const Pod& victim, const std::string& node) {
 Rehearsal::Pod WithInstances(const Framework& framework, const CycleState& precomputed,
                              const NodeInfo& node, Rehearsal::Pod pod) {
   const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
-  const bool has_cut = framework.partitioned_by() == PartitionedBy::kScheduler && node.gpus.managed;
-  if (!has_cut || cluster::HasFreeInstances(node, requests)) return pod;
-  auto promised = cluster::FindCut(node, requests, framework.PreferredGpu(precomputed, *pod, node));
+  const bool may_create =
+      framework.partitioned_by() == PartitionedBy::kScheduler && node.gpus.managed;
+  if (!may_create || cluster::HasFreeInstances(node, requests)) return pod;
+  auto promised =
+      cluster::FindInstances(node, requests, framework.PreferredGpu(precomputed, *pod, node));
   // The filter should have refused; the pod then does not wait for instances that do not exist.
   if (!promised) return pod;
   auto with = std::make_shared<cluster::Pod>(*pod);

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "cluster/cut.h"
+#include "cluster/instance_search.h"
 #include "scheduling/framework.h"
 #include "scheduling/gang_starts.h"
 
@@ -20,8 +20,8 @@ namespace {
 using cluster::ClusterSnapshot;
 using SharedPod = std::shared_ptr<const cluster::Pod>;
 
-void BindWithCut(const Framework& framework, const SharedPod& pod, const cluster::NodeInfo& node,
-                 ClusterSnapshot& snapshot) {
+void BindWithInstances(const Framework& framework, const SharedPod& pod,
+                       const cluster::NodeInfo& node, ClusterSnapshot& snapshot) {
   const std::string name = node.node->meta.name;
   const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
   auto holds = std::make_shared<cluster::Pod>(*pod);
@@ -29,7 +29,7 @@ void BindWithCut(const Framework& framework, const SharedPod& pod, const cluster
   holds->priority = std::numeric_limits<int32_t>::max();
   if (framework.partitioned_by() == PartitionedBy::kScheduler && node.gpus.managed &&
       !cluster::HasFreeInstances(node, requests)) {
-    holds->promised = cluster::FindCut(node, requests).value_or(holds->promised);
+    holds->promised = cluster::FindInstances(node, requests).value_or(holds->promised);
   }
   (void)snapshot.Bind(std::move(holds), name);  // the node exists
 }
@@ -100,7 +100,7 @@ Trial Try(const ExplainInput& input, const Together& together, const CycleState&
       }
       if (begins) trial.began = trial.beside.IndexOf(decision.node->node->meta.name);
       ++trial.found;
-      BindWithCut(framework, member, *decision.node, trial.beside);
+      BindWithInstances(framework, member, *decision.node, trial.beside);
     }
     if (trial.found == before) break;
     left = TakeFollowers(trial.refused);
@@ -149,8 +149,8 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
   const Trial trial = TryAll(input, together);
   const size_t found = together.placed + trial.found;
   if (IsEnough(trial, together) || trial.refused.empty()) {
-    return Explain({input.framework, input.cutting, trial.at_turn, input.pod, input.preemption, "",
-                    false, input.reader});
+    return Explain({input.framework, input.partitioning, trial.at_turn, input.pod, input.preemption,
+                    "", false, input.reader});
   }
   const auto& [first, diagnosis] = trial.refused.front();
   const cluster::Pod& refused = *first;
@@ -158,7 +158,7 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
       fmt::format("{}; {}: {}", GangNotWhole(together.name, found, together.least).message,
                   refused.Key(), diagnosis.ToString());
   Explanation explanation =
-      Explain({FrameworkFor(refused, input, together), input.cutting, trial.beside, refused,
+      Explain({FrameworkFor(refused, input, together), input.partitioning, trial.beside, refused,
                input.preemption, why, true, input.reader});
   explanation.pod = input.pod.Key();
   explanation.priority = input.pod.priority;

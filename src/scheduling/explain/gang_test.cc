@@ -20,12 +20,12 @@ class ExplainGangTest : public ::testing::Test {
   // The member's node, or why the gang has none.
   std::string PlaceOf(size_t member, const std::vector<Node>& nodes) {
     const auto snapshot = testing::Snap(nodes);
-    const Explanation why =
-        ExplainTogether({cutting_, cutting_, snapshot, *together_.waiting[member]}, together_);
+    const Explanation why = ExplainTogether(
+        {partitioning_, partitioning_, snapshot, *together_.waiting[member]}, together_);
     return why.place ? why.place->node : why.gang;
   }
 
-  const Framework cutting_ = Framework::Default(PartitionedBy::kScheduler);
+  const Framework partitioning_ = Framework::Default(PartitionedBy::kScheduler);
   Together together_{"pod group x/train", 2, 0, {}};
 };
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "cluster/cut.h"
+#include "cluster/instance_search.h"
 #include "scheduling/framework.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 #include "scheduling/remedies.h"
@@ -15,12 +15,12 @@ namespace {
 
 using cluster::NodeInfo;
 using cluster::ResourceVector;
-using Cut = Explanation::Cut;
+using Repartition = Explanation::Repartition;
 using Lack = Explanation::Lack;
 
 // Amount that the empty node could offer, however its GPUs are partitioned.
 int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
-  if (!cluster::IsCutOn(node, shortfall.resource)) {
+  if (!cluster::IsManagedOn(node, shortfall.resource)) {
     return shortfall.allocatable;
   }
   int64_t most = 0;
@@ -58,10 +58,10 @@ Lack LackOf(const NodeInfo& node, const Shortfall& shortfall) {
 
 bool IsSlice(const Lack& lack) { return cluster::IsSliceResource(lack.resource); }
 
-std::optional<Cut> CutOn(const NodeInfo& node, const ResourceVector& requests) {
-  const auto promised = cluster::FindCut(node, requests);
+std::optional<Repartition> FindRepartition(const NodeInfo& node, const ResourceVector& requests) {
+  const auto promised = cluster::FindInstances(node, requests);
   if (!promised) return std::nullopt;
-  Cut cut;
+  Repartition repartition;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
     const gpu::Model* switched = nullptr;
     for (const cluster::PromisedInstance& one : *promised) {
@@ -78,16 +78,16 @@ std::optional<Cut> CutOn(const NodeInfo& node, const ResourceVector& requests) {
       const bool there =
           switched == nullptr &&
           std::ranges::count(gpu.instances, one.placement, &cluster::Instance::placement) > 0;
-      if (!there) cut.made.push_back({gpu.index, model.PlacementName(one.placement)});
+      if (!there) repartition.made.push_back({gpu.index, model.PlacementName(one.placement)});
     }
     for (const cluster::Instance& instance : gpu.instances) {
       const bool taken = std::ranges::find(here, instance.placement) != here.end();
       const bool stays = switched == nullptr && (taken || add(instance.placement));
       if (here.empty() || instance.used || stays) continue;
-      cut.destroyed.push_back({gpu.index, gpu.model->PlacementName(instance.placement)});
+      repartition.destroyed.push_back({gpu.index, gpu.model->PlacementName(instance.placement)});
     }
   }
-  return cut;
+  return repartition;
 }
 
 Obstacles::Obstacles(const Cycle& cycle, const cluster::Pod& pod, const NodeInfo& node)
@@ -101,12 +101,13 @@ Obstacles::Obstacles(const Cycle& cycle, const cluster::Pod& pod, const NodeInfo
   give_way_ = std::ranges::all_of(nearest_.lacks, [&](const Lack& lack) {
     return lack.asked - lack.free <= HeldByLesser(pod, node, lack.resource);
   });
-  if (std::ranges::any_of(nearest_.lacks, IsSlice)) nearest_.cut = CutOn(node, requests_);
+  if (std::ranges::any_of(nearest_.lacks, IsSlice))
+    nearest_.repartition = FindRepartition(node, requests_);
 }
 
 size_t Obstacles::lacks() const {
   return static_cast<size_t>(std::ranges::count_if(
-      nearest_.lacks, [&](const Lack& lack) { return !nearest_.cut || !IsSlice(lack); }));
+      nearest_.lacks, [&](const Lack& lack) { return !nearest_.repartition || !IsSlice(lack); }));
 }
 
 std::tuple<bool, size_t, size_t, bool, double> Obstacles::Distance() const {
@@ -116,7 +117,7 @@ std::tuple<bool, size_t, size_t, bool, double> Obstacles::Distance() const {
     shortfall += 1 - std::min(1.0, free / static_cast<double>(lack.asked));
   }
   const auto never = static_cast<size_t>(std::ranges::count_if(nearest_.lacks, &Lack::never));
-  return {nearest_.out, never, objections() + lacks(), nearest_.cut.has_value(), shortfall};
+  return {nearest_.out, never, objections() + lacks(), nearest_.repartition.has_value(), shortfall};
 }
 
 void Obstacles::Add(const Verdict& verdict, const NodeInfo& node) {

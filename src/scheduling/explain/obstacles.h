@@ -12,8 +12,8 @@
 namespace nos::scheduling {
 
 // Instances to create and destroy on the node's GPUs; absent: partitioning does not help.
-std::optional<Explanation::Cut> CutOn(const cluster::NodeInfo& node,
-                                      const cluster::ResourceVector& requests);
+std::optional<Explanation::Repartition> FindRepartition(const cluster::NodeInfo& node,
+                                                        const cluster::ResourceVector& requests);
 
 bool IsSlice(const Explanation::Lack& lack);
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cluster/annotations.h"
-#include "cluster/cut.h"
+#include "cluster/instance_search.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 
@@ -38,8 +38,8 @@ std::vector<std::pair<PromisedInstance, const gpu::Model*>> Asked(const NodeInfo
 
 }  // namespace
 
-std::optional<std::vector<PromisedInstance>> BeingCutFor(const Pod& pod,
-                                                         const cluster::ClusterSnapshot& snapshot) {
+std::optional<std::vector<PromisedInstance>> BeingCreatedFor(
+    const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
   const NodeInfo* node = snapshot.Find(pod.nominated_node);
   const bool under_way = node != nullptr && node->gpus.managed &&
                          cluster::SpecPlan(*node->node) != cluster::StatusPlan(*node->node);
@@ -48,7 +48,7 @@ std::optional<std::vector<PromisedInstance>> BeingCutFor(const Pod& pod,
   auto asked = Asked(*node);
   std::vector<PromisedInstance> promised;
   for (const auto& [id, amount] : requests.entries()) {
-    if (!cluster::IsCutOn(*node, id)) continue;
+    if (!cluster::IsManagedOn(*node, id)) continue;
     const std::string& resource = cluster::ResourceName(id);
     for (int64_t i = 0; i < amount; ++i) {
       const auto found = std::ranges::find_if(asked, [&](const auto& one) {
@@ -106,7 +106,7 @@ cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, 
   for (const auto& other : pods) {
     const bool nominated = IsPending(*other) && !other->nominated_node.empty();
     if (!nominated || other->Key() == pod.Key() || except.contains(other->Key())) continue;
-    if (auto promised = BeingCutFor(*other, with)) {
+    if (auto promised = BeingCreatedFor(*other, with)) {
       auto holds = std::make_shared<Pod>(*other);
       holds->promised = *std::move(promised);
       (void)with.Bind(std::move(holds), other->nominated_node);  // the node exists

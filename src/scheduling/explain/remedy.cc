@@ -105,7 +105,7 @@ class Changes {
   void AddLacks() {
     std::vector<std::string> held, missing;
     for (const Lack& lack : left_.lacks) {
-      if (left_.cut && IsSlice(lack)) continue;
+      if (left_.repartition && IsSlice(lack)) continue;
       const int64_t amount = lack.asked - lack.free;
       (lack.held < amount ? missing : held).push_back(AmountText(lack.resource, amount));
     }
@@ -116,8 +116,8 @@ class Changes {
     if (!missing.empty()) {
       Add({fmt::format("make room for {} on node {}", Join(missing, " and "), node), false});
     }
-    if (left_.cut) {
-      Add({fmt::format("create {} on node {}", InstancesText(left_.cut->made), node)});
+    if (left_.repartition) {
+      Add({fmt::format("create {} on node {}", InstancesText(left_.repartition->made), node)});
     }
   }
 
@@ -168,11 +168,11 @@ Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
     return fmt::format("{} {}", NamesOf(room.pods, input.reader),
                        room.pods.size() == 1 ? one : several);
   };
-  if (why.being_cut) {
-    return none(
-        fmt::format("the agent of node {0} is creating {1} for it; if that lasts, inspect "
-                    "the agent's pod on node {0}",
-                    why.being_cut->node, InstancesText(why.being_cut->cut.made)));
+  if (why.being_partitioned) {
+    return none(fmt::format(
+        "the agent of node {0} is creating {1} for it; if that lasts, inspect "
+        "the agent's pod on node {0}",
+        why.being_partitioned->node, InstancesText(why.being_partitioned->repartition.made)));
   }
   if (why.place && input.pod.claims_devices) {  // served by another scheduler
     return {remedies::kInspectResourceClaims,
@@ -180,12 +180,12 @@ Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
                         "fits on node {} now",
                         why.place->node)};
   }
-  if (why.place && why.place->cut.made.empty()) {
+  if (why.place && why.place->repartition.made.empty()) {
     return none(fmt::format("it fits on node {} now", why.place->node));
   }
   if (why.place) {
     return none(fmt::format("nos scheduler has {} created on node {} for it",
-                            InstancesText(why.place->cut.made), why.place->node));
+                            InstancesText(why.place->repartition.made), why.place->node));
   }
   if (why.awaited) {
     return none(fmt::format("it fits on node {} when {} ended", why.awaited->node,
@@ -253,7 +253,7 @@ SliceDemand DemandOf(const ExplainInput& input) {
     bool is_slice = cluster::IsSliceResource(id), advertised = false;
     for (size_t i = 0; i < input.snapshot.size(); ++i) {
       const cluster::NodeInfo& node = input.snapshot.node(i);
-      is_slice = is_slice || cluster::IsCutOn(node, id);
+      is_slice = is_slice || cluster::IsManagedOn(node, id);
       // Another component may have partitioned GPUs that the catalogue does not know.
       advertised = advertised || node.allocatable.Get(id) >= amount;
     }
@@ -279,7 +279,7 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
   }
   if (!why.gang.empty() && !why.beside) return CompleteGang(why.gang);
   const SliceDemand demand = DemandOf(input);
-  if (!why.place && !why.being_cut) {
+  if (!why.place && !why.being_partitioned) {
     if (auto impossible = ForImpossible(demand, input)) return *std::move(impossible);
   }
   if (!why.for_quota.empty() && !why.preemption) return {remedies::kRaiseQuota, why.for_quota};
@@ -287,7 +287,8 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
   if (why.diagnosis.nodes == 0) return {remedies::kAddNode, "add a node: the cluster has none"};
   if (!why.nearest) return RemedyForAll(why, input);
   const Nearest& nearest = *why.nearest;
-  if (nearest.cut && nearest.objections.empty() && std::ranges::all_of(nearest.lacks, IsSlice)) {
+  if (nearest.repartition && nearest.objections.empty() &&
+      std::ranges::all_of(nearest.lacks, IsSlice)) {
     return {remedies::kPartitionGpus,
             Changes(nearest.node, input).Text() +
                 ": the partitioner does so, or nos scheduler if the pod names it"};

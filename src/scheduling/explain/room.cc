@@ -96,12 +96,12 @@ std::optional<Room> InTheWay(const ExplainInput& input) {
     return other.priority < kHighest && !IsTiedToNode(other);
   };
   auto beside_lesser = InTheWayOfItsPriority(input, may_go);
-  auto fewest = FindFewest(input.cutting, input.snapshot, input.pod, may_go);
+  auto fewest = FindFewest(input.partitioning, input.snapshot, input.pod, may_go);
   if (!fewest && !input.pod.pod_affinity.required.empty()) {
     const auto is_no_company = [&](const Pod& other) {
       return may_go(other) && !IsAttractedBy(input.pod, other, input.snapshot.around());
     };
-    fewest = FindFewest(input.cutting, input.snapshot, input.pod, is_no_company);
+    fewest = FindFewest(input.partitioning, input.snapshot, input.pod, is_no_company);
   }
   if (!fewest) return beside_lesser;
   const bool fewer = beside_lesser && beside_lesser->pods.size() <= fewest->victims.size();

@@ -161,7 +161,7 @@ std::vector<Step> TaintSteps(const Scene& scene, const cluster::Node& node) {
   return steps;
 }
 
-Step CutStep(const cluster::Node& node) {
+Step PlanStep(const cluster::Node& node) {
   const std::string plan = cluster::SpecPlan(node);
   return {
       fmt::format("wait until the agent of node {0} has carried out its plan{1}; if that lasts, "
@@ -392,7 +392,7 @@ Step PlacementStep(const Reason& reason, const Scene& scene, const NodeInfo& nod
 std::vector<Step> StepsFor(const Reason& reason, const Scene& scene) {
   const NodeInfo& node = *scene.snapshot.Find(scene.node);
   if (reason.code == codes::kTainted) return TaintSteps(scene, *node.node);
-  if (reason.code == codes::kGpusBeingPartitioned) return {CutStep(*node.node)};
+  if (reason.code == codes::kGpusBeingPartitioned) return {PlanStep(*node.node)};
   if (Step step = PlacementStep(reason, scene, node); !step.text.empty()) return {step};
   std::string text = VolumeStep(reason, scene.pod, node, scene.snapshot);
   if (text.empty()) text = StepForAll(reason, scene.pod, scene.snapshot);

@@ -11,7 +11,7 @@
 namespace nos::scheduling {
 namespace {
 
-using Cut = Explanation::Cut;
+using Repartition = Explanation::Repartition;
 using Instance = Explanation::Instance;
 using Lack = Explanation::Lack;
 using Room = Explanation::Room;
@@ -52,10 +52,10 @@ std::string LackText(const Lack& lack) {
                      lack.never ? "; more than the node ever has" : "");
 }
 
-std::string CutText(const Cut& cut) {
-  std::string text = InstancesText(cut.made);
-  if (!cut.destroyed.empty()) {
-    text += "; free instances to destroy: " + InstancesText(cut.destroyed);
+std::string RepartitionText(const Repartition& repartition) {
+  std::string text = InstancesText(repartition.made);
+  if (!repartition.destroyed.empty()) {
+    text += "; free instances to destroy: " + InstancesText(repartition.destroyed);
   }
   return text;
 }
@@ -74,9 +74,9 @@ std::string RoomText(const Room& room) {
 std::string Headline(const Explanation& why) {
   if (!why.gate.empty()) return fmt::format("{} is not queued yet: {}", why.pod, why.gate);
   if (!why.gang.empty()) return why.pod + " waits for others";
-  if (why.being_cut) {
+  if (why.being_partitioned) {
     return fmt::format("{} waits for GPUs of node {} to be partitioned for it", why.pod,
-                       why.being_cut->node);
+                       why.being_partitioned->node);
   }
   if (why.awaited || !why.awaits_agent.empty()) {
     return fmt::format("{} waits for capacity that is being freed for it on node {}", why.pod,
@@ -89,7 +89,7 @@ std::string Headline(const Explanation& why) {
   }
   return fmt::format(
       "{} fits on node {}{}", why.pod, why.place->node,
-      why.place->cut.made.empty() ? " as it is" : ", whose GPUs are partitioned for it");
+      why.place->repartition.made.empty() ? " as it is" : ", whose GPUs are partitioned for it");
 }
 
 Json InstancesJson(const std::vector<Instance>& instances) {
@@ -100,8 +100,16 @@ Json InstancesJson(const std::vector<Instance>& instances) {
   return out;
 }
 
-Json CutJson(const Cut& cut) {
-  return JsonObject{{"made", InstancesJson(cut.made)}, {"destroyed", InstancesJson(cut.destroyed)}};
+Json RepartitionJson(const Repartition& repartition) {
+  return JsonObject{{"made", InstancesJson(repartition.made)},
+                    {"destroyed", InstancesJson(repartition.destroyed)}};
+}
+
+// A node with the instances created on it. The key "cut" is removed in the next minor version.
+Json PlaceJson(const Explanation::Place& place) {
+  return JsonObject{{"node", place.node},
+                    {"repartition", RepartitionJson(place.repartition)},
+                    {"cut", RepartitionJson(place.repartition)}};
 }
 
 Json RoomJson(const Room& room) {
@@ -125,7 +133,10 @@ Json NearestJson(const Explanation::Nearest& nearest) {
   }
   JsonObject out{
       {"node", nearest.node}, {"objections", std::move(objections)}, {"lacks", std::move(lacks)}};
-  if (nearest.cut) out["cut"] = CutJson(*nearest.cut);
+  if (nearest.repartition) {
+    out["repartition"] = RepartitionJson(*nearest.repartition);
+    out["cut"] = RepartitionJson(*nearest.repartition);  // removed in the next minor version
+  }
   return out;
 }
 
@@ -150,9 +161,10 @@ std::string ToText(const Explanation& why, size_t width) {
   if (!why.quota.empty()) add("quota", why.quota);
   if (why.impossible) add("all nodes", why.impossible->message);
   if (why.place) {
-    if (!why.place->cut.made.empty()) add("to create", CutText(why.place->cut));
-  } else if (why.being_cut) {
-    add("creating", InstancesText(why.being_cut->cut.made));
+    const Repartition& repartition = why.place->repartition;
+    if (!repartition.made.empty()) add("to create", RepartitionText(repartition));
+  } else if (why.being_partitioned) {
+    add("creating", InstancesText(why.being_partitioned->repartition.made));
   } else {
     for (const Diagnosis::Entry& entry : why.diagnosis.entries) {
       add(why.diagnosis.asked ? fmt::format("{} of {}", entry.nodes, why.diagnosis.nodes)
@@ -164,7 +176,7 @@ std::string ToText(const Explanation& why, size_t width) {
     add("nearest", "node " + why.nearest->node);
     for (const Lack& lack : why.nearest->lacks) add("  lacks", LackText(lack));
     for (const Reason& reason : why.nearest->objections) add("  objects", reason.message);
-    if (why.nearest->cut) add("  to create", CutText(*why.nearest->cut));
+    if (why.nearest->repartition) add("  to create", RepartitionText(*why.nearest->repartition));
   }
   if (why.awaited) add("ending", RoomText(*why.awaited));
   if (why.preemption) add("evicted", RoomText(*why.preemption));
@@ -196,12 +208,10 @@ Json ToJson(const Explanation& why) {
   if (!why.gate.empty()) out["gate"] = why.gate;
   if (!why.gang.empty()) out["gang"] = why.gang;
   if (!why.quota.empty()) out["quota"] = why.quota;
-  if (why.place) {
-    out["place"] = JsonObject{{"node", why.place->node}, {"cut", CutJson(why.place->cut)}};
-  }
-  if (why.being_cut) {
-    out["beingCut"] =
-        JsonObject{{"node", why.being_cut->node}, {"cut", CutJson(why.being_cut->cut)}};
+  if (why.place) out["place"] = PlaceJson(*why.place);
+  if (why.being_partitioned) {
+    out["beingPartitioned"] = PlaceJson(*why.being_partitioned);
+    out["beingCut"] = PlaceJson(*why.being_partitioned);  // removed in the next minor version
   }
   if (why.nearest) out["nearest"] = NearestJson(*why.nearest);
   if (why.awaited) out["awaited"] = RoomJson(*why.awaited);

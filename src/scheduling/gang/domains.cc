@@ -41,7 +41,7 @@ int64_t FreeSlots(const cluster::Gpu& gpu) {
 }
 
 // Copies of the resource that fit if the free parts of GPUs were partitioned for it alone.
-int64_t CutCopies(const cluster::NodeInfo& node, const std::string& resource) {
+int64_t CopiesIfPartitioned(const cluster::NodeInfo& node, const std::string& resource) {
   int64_t copies = 0;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
     if (const auto profile = gpu.model->FindProfile(resource)) {
@@ -119,12 +119,12 @@ std::vector<std::vector<size_t>> GangTies::Domains(std::span<const cluster::Node
 }
 
 int64_t CopiesOn(const cluster::NodeInfo& node, const cluster::ResourceVector& requests,
-                 bool as_cut, int64_t most) {
+                 bool as_partitioned, int64_t most) {
   int64_t copies = most;
   for (const auto& [id, amount] : requests.entries()) {
     if (amount <= 0) continue;
-    const int64_t here = as_cut && cluster::IsCutOn(node, id)
-                             ? CutCopies(node, cluster::ResourceName(id))
+    const int64_t here = as_partitioned && cluster::IsManagedOn(node, id)
+                             ? CopiesIfPartitioned(node, cluster::ResourceName(id))
                              : node.allocatable.Get(id) - node.requested.Get(id);
     copies = std::min(copies, std::max<int64_t>(here, 0) / amount);
   }

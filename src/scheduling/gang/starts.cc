@@ -33,11 +33,11 @@ GangStarts StartsOf(std::span<const std::shared_ptr<const cluster::Pod>> members
     const Framework& framework = framework_for(pod);
     const Cycle cycle = framework.PreFilter(pod, snapshot);
     const cluster::ResourceVector requests = cluster::RequestsOf(pod);
-    const bool as_cut = framework.partitioned_by() == PartitionedBy::kScheduler;
+    const bool as_partitioned = framework.partitioned_by() == PartitionedBy::kScheduler;
     starts.domains = ties.Domains(nodes, [&](size_t n) -> int64_t {
       const Plugin* by = nullptr;
       if (framework.Filter(cycle, pod, *nodes[n], &by).fits()) {
-        return std::max<int64_t>(CopiesOn(*nodes[n], requests, as_cut, most), 1);
+        return std::max<int64_t>(CopiesOn(*nodes[n], requests, as_partitioned, most), 1);
       }
       if (by != nullptr) starts.by.insert(by);
       return 0;

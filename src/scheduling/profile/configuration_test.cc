@@ -105,18 +105,56 @@ TEST(ConfigurationTest, StarDisablesKubeSchedulerPluginsExceptEnabled) {
   EXPECT_FALSE(Weights(without->profiles.front()).contains("GpuPacking"));
 }
 
-TEST(ConfigurationTest, GpuCuttingRequiresPartitioningByScheduler) {
+TEST(ConfigurationTest, GpuPartitioningRequiresPartitioningByScheduler) {
   const ConfigurationUse here{.partitioned_by = PartitionedBy::kScheduler};
-  const auto cuts = [](const Result<Configuration>& read) {
+  const auto partitions = [](const Result<Configuration>& read) {
     return read->profiles.front().framework->partitioned_by() == PartitionedBy::kScheduler;
   };
-  EXPECT_TRUE(cuts(Read("", here)));
-  EXPECT_FALSE(cuts(Read("")));
-  EXPECT_TRUE(cuts(ReadPlugins("filter: {disabled: [{name: '*'}]}", here)));
-  EXPECT_FALSE(cuts(ReadPlugins("multiPoint: {disabled: [{name: GpuCutting}]}", here)));
-  const auto simulated = ReadPlugins("filter: {enabled: [{name: GpuCutting}]}");
+  EXPECT_TRUE(partitions(Read("", here)));
+  EXPECT_FALSE(partitions(Read("")));
+  EXPECT_TRUE(partitions(ReadPlugins("filter: {disabled: [{name: '*'}]}", here)));
+  EXPECT_FALSE(partitions(ReadPlugins("multiPoint: {disabled: [{name: GpuPartitioning}]}", here)));
+  const auto simulated = ReadPlugins("filter: {enabled: [{name: GpuPartitioning}]}");
   ASSERT_TRUE(simulated.ok()) << ErrorOf(simulated);
-  EXPECT_FALSE(cuts(simulated));
+  EXPECT_FALSE(partitions(simulated));
+}
+
+// GpuPartitioning was called GpuCutting.
+TEST(ConfigurationTest, ReadsRenamedPluginUnderItsOldName) {
+  const ConfigurationUse here{.partitioned_by = PartitionedBy::kScheduler};
+  const auto use = [](const Result<Configuration>& read) {
+    return read.ok() && read->profiles.front().lineup.Has(Point::kFilter, "GpuPartitioning");
+  };
+  const auto off = ReadPlugins("multiPoint: {disabled: [{name: GpuCutting}]}", here);
+  ASSERT_TRUE(off.ok()) << ErrorOf(off);
+  EXPECT_FALSE(use(off));
+  EXPECT_EQ(off->notes, Names{"profiles[0].plugins.multiPoint.disabled[0]: GpuCutting is "
+                              "deprecated: use GpuPartitioning"});
+  const auto both = ReadPlugins(
+      "multiPoint: {disabled: [{name: '*'}, {name: GpuCutting}], enabled: [{name: PrioritySort}, "
+      "{name: DefaultBinder}, {name: GpuCutting}]}, filter: {disabled: [{name: GpuCutting}]}",
+      here);
+  ASSERT_TRUE(both.ok()) << ErrorOf(both);
+  EXPECT_FALSE(use(both));
+  EXPECT_TRUE(both->profiles.front().lineup.Has(Point::kPreFilter, "GpuPartitioning"));
+  EXPECT_EQ(both->notes.size(), 3u);
+  const auto on = ReadPlugins("filter: {enabled: [{name: GpuCutting}]}", here);
+  ASSERT_TRUE(on.ok()) << ErrorOf(on);
+  EXPECT_TRUE(use(on));
+  EXPECT_EQ(on->notes.size(), 1u);
+  EXPECT_EQ(PrintConfiguration(*on).find("GpuCutting"), std::string::npos);
+  const auto with_arguments =
+      Read("profiles: [{schedulerName: a, pluginConfig: [{name: GpuCutting}]}]", here);
+  ASSERT_TRUE(with_arguments.ok()) << ErrorOf(with_arguments);
+  EXPECT_EQ(with_arguments->notes, Names{"profiles[0].pluginConfig[0]: GpuCutting is deprecated: "
+                                         "use GpuPartitioning"});
+}
+
+TEST(ConfigurationTest, RejectsPluginUnderBothNames) {
+  const auto twice =
+      ReadPlugins("filter: {enabled: [{name: GpuCutting}, {name: GpuPartitioning}]}");
+  EXPECT_EQ(ErrorOf(twice),
+            "profiles[0].plugins.filter.enabled[1].name: 'GpuPartitioning' is enabled twice");
 }
 
 TEST(ConfigurationTest, PluginEnabledAndDisabledIsEnabledLast) {
@@ -231,7 +269,7 @@ profiles:
             "extenders: nos calls no extenders: remove them; "
             "podMaxBackoffSeconds: must be at least podInitialBackoffSeconds; "
             "profiles[0].plugins.score.enabled[0].name: there is no plugin 'Coscheduling', there "
-            "are those of kube-scheduler, CapacityScheduling, GpuPacking and GpuCutting; "
+            "are those of kube-scheduler, CapacityScheduling, GpuPacking and GpuPartitioning; "
             "profiles[0].plugins.score.enabled[1].weight: must not be negative; "
             "profiles[0].plugins.filters: there is no such field; "
             "profiles[0].plugins.queueSort: must have PrioritySort: there is no other here; "
@@ -395,12 +433,12 @@ profiles:
 TEST(ConfigurationTest, ProfileHasPartitioningFrameworkForExplanations) {
   const auto read = Read(
       "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {preFilter: {disabled: [{name: "
-      "GpuCutting}]}, filter: {disabled: [{name: GpuCutting}]}}}]",
+      "GpuPartitioning}]}, filter: {disabled: [{name: GpuPartitioning}]}}}]",
       {.partitioned_by = PartitionedBy::kScheduler});
   ASSERT_TRUE(read.ok()) << ErrorOf(read);
-  EXPECT_EQ(&read->profiles[0].Cutting(), read->profiles[0].framework.get());
+  EXPECT_EQ(&read->profiles[0].Partitioning(), read->profiles[0].framework.get());
   EXPECT_EQ(read->profiles[1].framework->partitioned_by(), PartitionedBy::kPartitioner);
-  EXPECT_EQ(read->profiles[1].Cutting().partitioned_by(), PartitionedBy::kScheduler);
+  EXPECT_EQ(read->profiles[1].Partitioning().partitioned_by(), PartitionedBy::kScheduler);
   EXPECT_EQ(
       ErrorOf(Read("profiles: [{schedulerName: a, pluginConfig: [{name: InterPodAffinity, args: "
                    "{hardPodAffinityWeight: -1}}]}]"))

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, kPoints> kNames = {
 struct KnownPlugin {
   std::string_view name;
   int weight = 0;
-  bool ours = false, cuts = false;
+  bool ours = false, partitions = false;
   std::array<bool, kPoints> takes_part{};
 };
 
@@ -46,7 +46,7 @@ std::vector<KnownPlugin> CollectPlugins() {
   std::vector<std::string> problems;
   const ConfigValue no_arguments(nullptr, "", problems);
   for (const RegisteredPlugin& registered : RegisteredPlugins()) {
-    plugins.push_back({registered.name, registered.weight, registered.ours, registered.cuts,
+    plugins.push_back({registered.name, registered.weight, registered.ours, registered.partitions,
                        PartsOf(*registered.make(no_arguments, {}))});
     // The scheduler implements the eviction part itself.
     if (registered.name == kCapacityScheduling) {
@@ -82,7 +82,7 @@ bool Disables(const PluginSet& set, std::string_view name) {
 
 bool Serves(std::string_view name, PartitionedBy partitioned_by) {
   const KnownPlugin* known = FindPlugin(name);
-  return known != nullptr && (!known->cuts || partitioned_by == PartitionedBy::kScheduler);
+  return known != nullptr && (!known->partitions || partitioned_by == PartitionedBy::kScheduler);
 }
 
 // Default plugins with the changes of multiPoint. A configured default plugin keeps its position.
@@ -168,9 +168,9 @@ void Remove(std::string_view plugin, EnabledPlugins& lineup) {
   }
 }
 
-EnabledPlugins WithCuts(EnabledPlugins lineup) {
+EnabledPlugins WithPartitioning(EnabledPlugins lineup) {
   for (const KnownPlugin& known : KnownPlugins()) {
-    if (!known.cuts) continue;
+    if (!known.partitions) continue;
     for (size_t i = 0; i < kPoints; ++i) {
       const auto point = static_cast<Point>(i);
       if (!known.takes_part[i] || lineup.Has(point, known.name)) continue;

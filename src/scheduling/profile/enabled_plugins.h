@@ -14,8 +14,8 @@
 //   point names come last.
 //
 // Unlike in kube-scheduler, "*" does not disable plugins that kube-scheduler lacks
-// (CapacityScheduling, GpuPacking, GpuCutting), because a profile written for kube-scheduler cannot
-// mean them. They can be disabled by name.
+// (CapacityScheduling, GpuPacking, GpuPartitioning), because a profile written for kube-scheduler
+// cannot mean them. They can be disabled by name.
 //
 // Pure functions.
 #pragma once
@@ -96,6 +96,6 @@ bool TakesPart(std::string_view plugin, Point point);
 // PartitionedBy::kPartitioner, plugins that partition GPUs.
 EnabledPlugins ResolveProfile(const PluginSets& sets, PartitionedBy partitioned_by);
 // Adds the plugins that partition GPUs at the end of each point, unless present.
-EnabledPlugins WithCuts(EnabledPlugins lineup);
+EnabledPlugins WithPartitioning(EnabledPlugins lineup);
 
 }  // namespace nos::scheduling

@@ -55,7 +55,8 @@ class Reader {
       profile.preemption = preemption;
     }
     if (profile.framework->partitioned_by() == PartitionedBy::kPartitioner) {
-      profile.with_cuts = std::make_shared<Framework>(MakeFramework(WithCuts(profile.lineup)));
+      profile.with_partitioning =
+          std::make_shared<Framework>(MakeFramework(WithPartitioning(profile.lineup)));
     }
     for (const auto& [plugin, value] : arguments_) {
       if (value.Present()) profile.arguments[plugin] = value.json();
@@ -103,6 +104,7 @@ class Reader {
     const auto read_enabled = [&](const ConfigValue& element) {
       PluginChoice choice;
       element.Members(At("name", choice.name), At("weight", choice.weight));
+      Rename(element, choice.name);
       if (choice.weight < 0) element.FailAt(element.PathOf("weight"), "must not be negative");
       if (CheckEnabled(element, point, to, choice.name)) to.enabled.push_back(std::move(choice));
     };
@@ -110,6 +112,7 @@ class Reader {
       std::string name;
       int32_t weight = 0;  // accepted and ignored
       element.Members(At("name", name), At("weight", weight));
+      Rename(element, name);
       if (name != "*" && !IsPlugin(name)) {
         Note(element, fmt::format("there is no plugin '{}' to disable", name));
       }
@@ -132,13 +135,22 @@ class Reader {
     return true;
   }
 
+  // Replaces a deprecated name of a plugin by the current one.
+  void Rename(const ConfigValue& element, std::string& name) {
+    const auto& known = RegisteredPlugins();
+    const auto found = std::ranges::find(known, name, &RegisteredPlugin::deprecated_name);
+    if (name.empty() || found == known.end()) return;
+    Note(element, fmt::format("{} is deprecated: use {}", name, found->name));
+    name = found->name;
+  }
+
   void Unknown(const ConfigValue& element, const std::string& name) {
     if (use_.simulates && !name.empty()) {
       return Note(element, fmt::format("plugin '{}' is not simulated", name));
     }
     element.FailAt(element.PathOf("name"),
                    fmt::format("there is no plugin '{}', there are those of kube-scheduler, "
-                               "CapacityScheduling, GpuPacking and GpuCutting",
+                               "CapacityScheduling, GpuPacking and GpuPartitioning",
                                name));
   }
 
@@ -161,6 +173,7 @@ class Reader {
     list.Elements([&](const ConfigValue& element) {
       std::string name;
       element.Members(At("name", name), At("args", [](const ConfigValue&) {}));
+      Rename(element, name);
       const ConfigValue args = element.Get("args");
       if (!IsPlugin(name)) return Unknown(element, name);
       if (!arguments_.emplace(name, args).second) {
@@ -187,7 +200,7 @@ class Reader {
 
   Framework MakeFramework(const EnabledPlugins& lineup) const {
     const ProfileTraits traits{.packs_gpus = lineup.Has(Point::kScore, "GpuPacking"),
-                               .cuts_gpus = lineup.Has(Point::kFilter, "GpuCutting")};
+                               .partitions_gpus = lineup.Has(Point::kFilter, "GpuPartitioning")};
     std::vector<std::unique_ptr<const Plugin>> plugins;
     std::map<std::string_view, const Plugin*> by_name;
     for (const RegisteredPlugin& registered : RegisteredPlugins()) {

@@ -2,8 +2,8 @@
 
 #include "scheduling/plugins/capacity_scheduling/plugin.h"
 #include "scheduling/plugins/dynamic_resources/plugin.h"
-#include "scheduling/plugins/gpu_cutting/plugin.h"
 #include "scheduling/plugins/gpu_packing/plugin.h"
+#include "scheduling/plugins/gpu_partitioning/plugin.h"
 #include "scheduling/plugins/image_locality/plugin.h"
 #include "scheduling/plugins/inter_pod_affinity/plugin.h"
 #include "scheduling/plugins/node_name/plugin.h"
@@ -38,7 +38,7 @@ Made MakeDynamicResources(const ConfigValue& args, const ProfileTraits&) {
 Made MakeFit(const ConfigValue& args, const ProfileTraits& traits) {
   FitOptions options = ReadFitArguments(args);
   options.leaves_gpus = traits.packs_gpus;
-  options.leaves_slices = traits.cuts_gpus;
+  options.leaves_slices = traits.partitions_gpus;
   return std::make_unique<const NodeResourcesFit>(options);
 }
 template <typename T, auto ReadArguments>
@@ -72,7 +72,7 @@ constexpr RegisteredPlugin kPlugins[] = {
     {"ImageLocality", 1, &Make<ImageLocality>},
     {"CapacityScheduling", 0, &MakeWith<CapacityScheduling, &ReadQuotaArguments>, true, true},
     {"GpuPacking", 2, &Make<GpuPacking>, false, true},
-    {"GpuCutting", 0, &Make<GpuCutting>, false, true, true},
+    {"GpuPartitioning", 0, &Make<GpuPartitioning>, false, true, true, "GpuCutting"},
 };
 
 }  // namespace

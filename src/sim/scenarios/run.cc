@@ -305,14 +305,14 @@ class Run {
   }
 
   void Do(const ExpectUnchanged& expect) {
-    const auto cut = [](SeenLayout layout) {
+    const auto without_states = [](SeenLayout layout) {
       for (SeenInstance& instance : layout) instance.state.clear();
       return layout;
     };
     for (const auto& [gpu, layout] : Layouts()) {
       if (!expect.node.empty() && gpu.first != expect.node) continue;
       const SeenLayout before = planned_last_ ? TrueLayouts(world_)[gpu] : before_[gpu];
-      if (cut(layout) == cut(before)) continue;
+      if (without_states(layout) == without_states(before)) continue;
       Fail(fmt::format("{}/{}: {}", gpu.first, gpu.second, ToString(before)), ToString(layout));
     }
   }

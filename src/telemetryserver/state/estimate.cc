@@ -131,7 +131,7 @@ class Simulation {
       const bool applied = FindString(decision, "state") == "applied";
       if (applied && millis > 0 && FindString(decision, "type") == "plan") took.push_back(millis);
     }
-    if (!took.empty()) cut_ = Median(std::move(took));
+    if (!took.empty()) plan_time_ = Median(std::move(took));
   }
 
   void AddHost(const Node& node, const gpu::Catalogue& catalogue) {
@@ -228,8 +228,8 @@ class Simulation {
         return false;
       }
       const bool later = ready.at > state_.now();
-      if (later) estimates[pod->uid] = {ready.at + cut_, ready.by};
-      if (!later && cut_ > 0) estimates[pod->uid] = {ready.at + cut_, kByPlan};
+      if (later) estimates[pod->uid] = {ready.at + plan_time_, ready.by};
+      if (!later && plan_time_ > 0) estimates[pod->uid] = {ready.at + plan_time_, kByPlan};
       return true;
     });
   }
@@ -261,7 +261,7 @@ class Simulation {
     // 3. Hold the places for the estimated run time. CPU and memory are counted at one place only.
     const telemetry::Millis run = RunOf(pod, 0);
     const Ready until =
-        run > 0 ? Ready{ready.at + cut_ + run, kByHistory} : Ready{kNever, kNoHistory};
+        run > 0 ? Ready{ready.at + plan_time_ + run, kByHistory} : Ready{kNever, kNoHistory};
     for (const Place& place : places) {
       for (Taken& taken : host.boards[place.board].taken) {
         if (taken.start == place.start && taken.size == place.size) taken.until = until;
@@ -279,7 +279,7 @@ class Simulation {
   const State& state_;
   std::vector<Host> hosts_;
   std::set<std::pair<telemetry::Millis, size_t>> ends_;  // releases by host
-  telemetry::Millis cut_ = 0;                            // usual duration of a plan
+  telemetry::Millis plan_time_ = 0;                      // usual duration of a plan
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ std::string Picture(const State& state) {
   std::string text;
   for (const auto& [name, node] : state.nodes()) {
     text += name + (node.record_at < 0 ? " untold" : " " + Text(node.body));
-    text += node.layout_at < 0 ? " uncut\n"
+    text += node.layout_at < 0 ? " unpartitioned\n"
                                : " " + Text(telemetry::LayoutRecord(0, node.layout)) + "\n";
   }
   for (const auto& [uid, pod] : state.pods()) text += Text(pod.body) + "\n";

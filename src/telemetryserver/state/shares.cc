@@ -123,7 +123,7 @@ class Count {
     ++gpus;
     all += slots;
     const double before = shares_.allocated;
-    gpu.slots > 0 ? AddCut(node, gpu, static_cast<double>(slots), model)
+    gpu.slots > 0 ? AddSliced(node, gpu, static_cast<double>(slots), model)
                   : AddWhole(node, gpu, slots);
     held += shares_.allocated - before;
   }
@@ -151,12 +151,14 @@ class Count {
   void AddWhole(const Node& node, const telemetry::Gpu& gpu, int64_t slots) {
     const auto size = static_cast<double>(slots);
     if (!gpu.holders.empty()) return AddHeld("gpu", gpu.uuid, size);
-    const bool cut_later = (node.layout.mode == "mig" && slots > 1) || !gpu.switches.empty();
-    AddLeft(node, gpu, size, !demand_.any || demand_.whole || cut_later);
+    const bool partitioned_later =
+        (node.layout.mode == "mig" && slots > 1) || !gpu.switches.empty();
+    AddLeft(node, gpu, size, !demand_.any || demand_.whole || partitioned_later);
   }
 
   // A single MPS share or time slice is not measured: it counts with the utilization of its GPU.
-  void AddCut(const Node& node, const telemetry::Gpu& gpu, double slots, const gpu::Model* model) {
+  void AddSliced(const Node& node, const telemetry::Gpu& gpu, double slots,
+                 const gpu::Model* model) {
     const bool shared = gpu.SharedByMps(), together = shared || gpu.InTurns();
     bool held = false;
     const double each = slots / static_cast<double>(gpu.slots);
@@ -180,12 +182,12 @@ class Count {
 
   // Equally partitioned GPUs are evaluated once.
   bool RestIsWanted(const telemetry::Gpu& gpu, const gpu::Model* model) {
-    std::string cut = model == nullptr ? gpu.product : model->name();
+    std::string layout = model == nullptr ? gpu.product : model->name();
     for (const telemetry::Instance& instance : gpu.instances) {
-      cut.append("/").append(instance.profile).append("@");
-      cut += static_cast<char>('0' + instance.start);
+      layout.append("/").append(instance.profile).append("@");
+      layout += static_cast<char>('0' + instance.start);
     }
-    const auto [known, added] = wanted_.try_emplace(std::move(cut), false);
+    const auto [known, added] = wanted_.try_emplace(std::move(layout), false);
     if (added) known->second = FitsSomething(gpu, model, demand_);
     return known->second;
   }

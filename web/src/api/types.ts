@@ -224,7 +224,7 @@ export interface Decision {
   /** Time of the decision; older servers omit it. */
   made?: number;
   id: string;
-  type: "plan" | "cut" | "preemption" | "reclaim" | "move" | "scale";
+  type: "plan" | "preemption" | "reclaim" | "move" | "scale";
   summary: string;
   nodes: { node: string; before: GpuLayout[]; after: GpuLayout[] }[];
   pods: PodName[];
@@ -306,7 +306,7 @@ export interface LayoutEvent extends HistoryEvent {
 export interface WhatIf {
   fits: boolean;
   node?: string;
-  would_cut: unknown[];
+  would_partition: unknown[];
   would_evict: unknown[];
   text: string;
   steps: unknown[];

@@ -1,7 +1,7 @@
 // The pieces of a GPU from left to right, as in the map, its table and the panel.
 import type { Gpu, Holder, Instance, Node } from "../api/types";
 
-export type Kind = "busy" | "idle" | "held" | "free" | "uncut" | "out";
+export type Kind = "busy" | "idle" | "held" | "free" | "unpartitioned" | "out";
 
 export interface Cell {
   /** Position on the GPU, as fractions of its width. */
@@ -25,7 +25,7 @@ export const kindNames: Record<Kind, string> = {
   idle: "held, idle",
   held: "held, not measured",
   free: "free slice",
-  uncut: "not partitioned",
+  unpartitioned: "not partitioned",
   out: "out of service",
 };
 
@@ -75,7 +75,7 @@ export function wayText(gpu: Gpu): string {
 export function pieceName(gpu: Gpu, cell: Cell): string {
   if (cell.profile === "shared") return "time slice";
   if (cell.profile) return cell.profile;
-  if (cell.kind === "uncut") return gpu.slots > 0 ? "" : "not divided";
+  if (cell.kind === "unpartitioned") return gpu.slots > 0 ? "" : "not divided";
   return gpu.slots > 0 ? "" : "whole GPU";
 }
 
@@ -96,7 +96,7 @@ export function cellsOf(gpu: Gpu): Cell[] {
   let at = 0;
   const gap = (to: number): void => {
     if (to > at) {
-      const kind = gpu.health === "" ? "uncut" : "out";
+      const kind = gpu.health === "" ? "unpartitioned" : "out";
       cells.push({ ...cell(gpu, at / gpu.slots, to / gpu.slots, [], null), kind });
     }
   };
@@ -116,7 +116,7 @@ export function cellsOf(gpu: Gpu): Cell[] {
 /** An undivided GPU is one piece, or one per pod that shares it. */
 function sharesOf(gpu: Gpu): Cell[] {
   const undecided = gpu.way === "" && (gpu.switches ?? []).length > 0 && gpu.holders.length === 0;
-  if (undecided && gpu.health === "") return [{ ...cell(gpu, 0, 1, [], null), kind: "uncut" }];
+  if (undecided && gpu.health === "") return [{ ...cell(gpu, 0, 1, [], null), kind: "unpartitioned" }];
   const utilization = measured(gpu.metrics?.utilization);
   const shared = gpu.instances.length > 0 ? gpu.instances : undefined;
   const many = shared?.length ?? Math.max(1, gpu.holders.length);
@@ -135,7 +135,7 @@ export interface Slots {
 
 /** The amount of GPUs for each kind and each team. */
 export function countSlots(nodes: Node[]): Slots {
-  const byKind: Record<Kind, number> = { busy: 0, idle: 0, held: 0, free: 0, uncut: 0, out: 0 };
+  const byKind: Record<Kind, number> = { busy: 0, idle: 0, held: 0, free: 0, unpartitioned: 0, out: 0 };
   const byTeam = new Map<string, number>();
   let total = 0;
   for (const node of nodes) {

@@ -127,7 +127,7 @@ function drawCell(
   const right = Math.round(bar.x + cell.to * bar.width);
   const rect = { x, y: Math.round(bar.y), width: Math.max(1, right - x - (cell.to < 1 ? 1 : 0)), height: bar.height };
   context.globalAlpha = alpha * (emphasised(cell, scene) ? 1 : 0.16);
-  if (cell.kind === "uncut" || cell.kind === "free") {
+  if (cell.kind === "unpartitioned" || cell.kind === "free") {
     context.fillStyle = colours.track;
     context.fillRect(rect.x, rect.y, rect.width, rect.height);
     if (cell.kind === "free") {
@@ -216,7 +216,7 @@ export function fit(context: Pick<CanvasRenderingContext2D, "measureText">, text
 /** For the legend: the same style as on the map. */
 export function swatchOf(kind: Kind, colours: Colours): { fill: string; texture: Texture; outlined: boolean } {
   if (kind === "free") return { fill: colours.track, texture: "none", outlined: true };
-  if (kind === "uncut") return { fill: colours.track, texture: "none", outlined: false };
+  if (kind === "unpartitioned") return { fill: colours.track, texture: "none", outlined: false };
   if (kind === "out") return { fill: colours.out, texture: "cross", outlined: false };
   return { fill: colours[kind], texture: kind === "idle" ? "hatch" : kind === "held" ? "dots" : "none", outlined: false };
 }

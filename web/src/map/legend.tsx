@@ -29,14 +29,14 @@ export function Legend({ by, teams, slots, team }: Props): ReactNode {
         <KindItem kind="idle" text="below 5 %, hatched" amount={share(slots.byKind.idle)} />
         <KindItem kind="held" text="not measured" amount={share(slots.byKind.held)} />
         <KindItem kind="free" amount={share(slots.byKind.free)} />
-        <KindItem kind="uncut" amount={share(slots.byKind.uncut)} />
+        <KindItem kind="unpartitioned" amount={share(slots.byKind.unpartitioned)} />
       </ul>
     );
   }
   if (by === "state") {
     return (
       <ul className="legend" aria-label="Legend">
-        {(["busy", "idle", "held", "free", "uncut", "out"] as const).map((kind) => (
+        {(["busy", "idle", "held", "free", "unpartitioned", "out"] as const).map((kind) => (
           <KindItem key={kind} kind={kind} amount={share(slots.byKind[kind])} />
         ))}
       </ul>
@@ -59,7 +59,7 @@ export function Legend({ by, teams, slots, team }: Props): ReactNode {
       ))}
       {bySize.length > 24 && <li className="muted">and {bySize.length - 24} more</li>}
       <KindItem kind="free" amount={share(slots.byKind.free)} />
-      <KindItem kind="uncut" amount={share(slots.byKind.uncut)} />
+      <KindItem kind="unpartitioned" amount={share(slots.byKind.unpartitioned)} />
       <KindItem kind="out" amount={share(slots.byKind.out)} />
     </ul>
   );

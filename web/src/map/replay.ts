@@ -52,7 +52,7 @@ interface From {
 interface Told {
   ready: boolean;
   removed: boolean;
-  cut: Node | undefined;
+  layout: Node | undefined;
 }
 
 /** Frames without readings, computed here without a request. */
@@ -64,24 +64,24 @@ export class Replay {
     const told = new Map<string, Told>();
     const put = (name: string, at: number, now: Told): void => {
       told.set(name, now);
-      const node = now.removed || !now.cut ? undefined : { ...now.cut, ready: now.ready };
+      const node = now.removed || !now.layout ? undefined : { ...now.layout, ready: now.ready };
       const states = this.past.get(name);
       if (states) states.push({ at, node });
       else this.past.set(name, [{ at, node }]);
     };
     // If the operator reports nodes, a node exists only after its first report.
     const gone = events.some(({ kind }) => kind === "node");
-    for (const node of before.nodes) put(node.node, 0, { ready: node.ready, removed: false, cut: { ...node, fresh_at: range.to } });
+    for (const node of before.nodes) put(node.node, 0, { ready: node.ready, removed: false, layout: { ...node, fresh_at: range.to } });
     for (const event of events) {
       const { at, id, node: of, ready } = event as HistoryEvent & { id?: string; node?: string; ready?: boolean };
       const name = (event.kind === "removed" ? id : of) ?? "";
-      const was = told.get(name) ?? { ready: true, removed: gone, cut: undefined };
-      if (event.kind === "removed") put(name, at, { ...was, removed: true, cut: undefined });
+      const was = told.get(name) ?? { ready: true, removed: gone, layout: undefined };
+      if (event.kind === "removed") put(name, at, { ...was, removed: true, layout: undefined });
       const other = was.removed || was.ready !== (ready ?? true);
       if (event.kind === "node" && other) put(name, at, { ...was, removed: false, ready: ready ?? true });
       // An agent may outlive its node's removal: a removed node returns only when it is reported
       // again.
-      if (event.kind === "layout") put(name, at, { ...was, cut: nodeOf(event as unknown as LayoutEvent, range.to, quotas) });
+      if (event.kind === "layout") put(name, at, { ...was, layout: nodeOf(event as unknown as LayoutEvent, range.to, quotas) });
     }
     this.past = new Map([...this.past].sort(([a], [b]) => compareNames(a, b)));
   }

@@ -45,7 +45,7 @@ export function GpuTable({ nodes }: { nodes: Node[] }): ReactNode {
                 <td className="number">{busy === undefined ? "not measured" : percent(busy)}</td>
                 <td className="wrap">
                   {gpu.health && <span className="bad-text">{gpu.health} </span>}
-                  {cells.filter((each) => each.kind !== "uncut").map((each, index) => (
+                  {cells.filter((each) => each.kind !== "unpartitioned").map((each, index) => (
                     <span key={index} className="tag">
                       {pieceName(gpu, each)}{" "}
                       {each.holders.length === 0 ? "free" : each.holders.map((holder) => (

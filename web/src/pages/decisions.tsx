@@ -16,7 +16,7 @@ import { Empty, Loaded } from "../ui/states";
 
 const atOnce = 100;
 const most = 1000; // limit of one request
-const types = ["plan", "cut", "preemption", "reclaim", "move", "scale"] as const;
+const types = ["plan", "preemption", "reclaim", "move", "scale"] as const;
 
 export default function DecisionsPage(): ReactNode {
   const { name } = useCluster();
@@ -96,7 +96,7 @@ function List({ all }: { all: Decision[] }): ReactNode {
         <p className="notice">The decision {params.id} is not kept any more.</p>
       )}
       {shown.length === 0 ? (
-        <Empty title="Nothing was decided">In this stretch of time no GPU was cut, no pod gave way and no pool was asked for nodes. Choose a longer one above.</Empty>
+        <Empty title="Nothing was decided">In this stretch of time no GPU was repartitioned, no pod gave way and no pool was asked for nodes. Choose a longer one above.</Empty>
       ) : (
         <ul className="decisions">
           {shown.map((decision) => (

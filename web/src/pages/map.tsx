@@ -144,7 +144,7 @@ function Summary({ nodes, slots, teams }: { nodes: Node[]; slots: Slots; teams: 
   return (
     <p className="hidden">
       {count(slots.total)} GPUs on {count(nodes.length)} nodes: {share(slots.byKind.busy)} in use,{" "}
-      {share(slots.byKind.idle)} held and idle, {share(slots.byKind.free + slots.byKind.uncut)} free;{" "}
+      {share(slots.byKind.idle)} held and idle, {share(slots.byKind.free + slots.byKind.unpartitioned)} free;{" "}
       {[...teams.keys()].map((team) => `${team} ${share(slots.byTeam.get(team) ?? 0)}`).join(", ")}.
     </p>
   );

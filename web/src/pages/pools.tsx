@@ -22,8 +22,8 @@ export default function PoolsPage(): ReactNode {
         data.pools.length === 0 ? (
           <Empty title="There are no node pools">
             <p>
-              A NodePool says what a node of it has, how many there may be and what one costs; where pods wait that no
-              cutting can place, the autoscaler asks for more of its nodes. <code>kubectl apply</code> one to see it here.
+              A NodePool says what a node of it has, how many there may be and what one costs; if no repartitioning places
+              pending pods, the autoscaler asks for more of its nodes. <code>kubectl apply</code> one to see it here.
             </p>
           </Empty>
         ) : (

@@ -143,8 +143,8 @@ function Answer({ outcome, current }: { outcome: Outcome; current: string }): Re
         <div className="state">
           <p className="state-title">See it before it happens</p>
           <p className="muted">
-            Paste a pod, or start from one. The answer says whether it would run now, on which node, what would be cut
-            for it and who would have to go.
+            Paste a pod, or start from one. The answer says whether it would run now, on which node, which GPUs would be
+            partitioned for it and which pods would be evicted.
           </p>
         </div>
       );
@@ -177,7 +177,7 @@ function Verdict({ answer, stale }: { answer: WhatIf; stale: boolean }): ReactNo
         {answer.fits ? (answer.node ? `It would run on ${answer.node}` : "It would run") : "It would wait"}
       </h2>
       <div className="decision-columns">
-        <Things title="Would be partitioned" things={answer.would_cut} none="none" />
+        <Things title="Would be partitioned" things={answer.would_partition} none="none" />
         <Things title="Would be evicted" things={answer.would_evict} none="none" />
       </div>
       <pre className="code">{answer.text}</pre>

@@ -60,19 +60,19 @@ export class Answers {
 
   private gpu(gpu: SimGpu, at: number, namespace: string): Gpu {
     const { model } = gpu.node;
-    const cut = gpu.past.findLast((each) => each.at <= at) ?? gpu.past[0]!;
+    const layout = gpu.past.findLast((each) => each.at <= at) ?? gpu.past[0]!;
     const visible = (each: { namespace: string }): boolean => namespace === "" || each.namespace === namespace;
-    const instances = cut.instances.map((each) => ({ ...this.instance(gpu, each, at), holders: each.holders.filter(visible) }));
-    const holders = cut.pod
-      ? [{ namespace: cut.pod.namespace, pod: cut.pod.name, container: "main", quota: cut.pod.team.quota }].filter(visible)
+    const instances = layout.instances.map((each) => ({ ...this.instance(gpu, each, at), holders: each.holders.filter(visible) }));
+    const holders = layout.pod
+      ? [{ namespace: layout.pod.namespace, pod: layout.pod.name, container: "main", quota: layout.pod.team.quota }].filter(visible)
       : [];
     const sum = (name: string): number => instances.reduce((total, each) => total + (each.metrics[name] ?? 0), 0);
     const size = model.slots || 1;
     let busy = instances.reduce((total, each) => total + (each.metrics.utilization ?? 0) * each.size, 0) / size;
-    if (cut.pod) busy = utilization(cut.pod, at) ?? 0;
+    if (layout.pod) busy = utilization(layout.pod, at) ?? 0;
     const key = hash(gpu.uuid);
     const metrics: Metrics = {
-      memory_used: Math.round(cut.pod ? 9000 + 900 * noise(key, at) : sum("memory_used") + 480),
+      memory_used: Math.round(layout.pod ? 9000 + 900 * noise(key, at) : sum("memory_used") + 480),
       memory_total: model.memory,
       power: Math.round(model.power * (0.16 + 0.7 * busy) + 4 * noise(key, at)),
       power_limit: model.power,
@@ -81,11 +81,11 @@ export class Answers {
     };
     const unmeasured: Record<string, string> = {};
     if (model.measured) metrics.utilization = busy;
-    else unmeasured.utilization = "The driver gives no utilisation of a GPU of this architecture while it is cut.";
+    else unmeasured.utilization = "The driver gives no utilisation of a GPU of this architecture while it is partitioned.";
     return {
       index: gpu.index, gpu: gpu.uuid, product: model.product, memory: model.memory, slots: model.slots,
       mig: model.slots > 0, health: gpu.health, instances, holders, metrics, unmeasured,
-      way: instances.length > 0 ? "MIG" : cut.pod ? "whole" : "", switches: [],
+      way: instances.length > 0 ? "MIG" : layout.pod ? "whole" : "", switches: [],
     };
   }
 
@@ -274,7 +274,7 @@ export class Answers {
     const wants = (kind: string): boolean => query.getAll("kind").length === 0 || query.getAll("kind").includes(kind);
     const events: { at: number; make: () => HistoryEvent }[] = [];
     for (const node of wants("layout") ? this.cluster.nodes : []) {
-      for (const at of new Set(node.gpus.flatMap((gpu) => gpu.past.map((cut) => cut.at)))) {
+      for (const at of new Set(node.gpus.flatMap((gpu) => gpu.past.map((layout) => layout.at)))) {
         if (at >= from && at < to) events.push({ at, make: () => this.layout(node, at) });
       }
     }
@@ -367,18 +367,18 @@ export class Answers {
     const gpu = node?.gpus.find((each) => !each.health);
     if (!node || !gpu) {
       return {
-        fits: false, would_cut: [], would_evict: [], steps: ["looked at every node", `no GPU here has the profile ${wanted}`],
-        text: `it waits: 0/${this.cluster.nodes.length} nodes are available\n${this.cluster.nodes.length} of ${this.cluster.nodes.length}      no GPU can be cut to ${wanted}\nremedy        ask for a profile that the cluster's GPUs have`,
+        fits: false, would_partition: [], would_evict: [], steps: ["looked at every node", `no GPU here has the profile ${wanted}`],
+        text: `it waits: 0/${this.cluster.nodes.length} nodes are available\n${this.cluster.nodes.length} of ${this.cluster.nodes.length}      no GPU can be partitioned for ${wanted}\nremedy        ask for a profile that the cluster's GPUs have`,
       };
     }
     const evicts = wanted.startsWith("7g");
     const victim = this.cluster.pods.find((pod) => pod.state === "running" && pod.model === node.model);
     return {
       fits: true, node: node.name,
-      would_cut: evicts ? [] : [{ node: node.name, gpu: gpu.index, make: [wanted], destroy: [node.model.profiles[1]!.name] }],
+      would_partition: evicts ? [] : [{ node: node.name, gpu: gpu.index, make: [wanted], destroy: [node.model.profiles[1]!.name] }],
       would_evict: evicts && victim ? [{ namespace: victim.namespace, name: victim.name }] : [],
       steps: ["7 profiles of the pod's own node pool looked at", `chosen: ${node.name}, least room lost`],
-      text: `it fits on node ${node.name}, GPU ${gpu.index}\nto be cut     ${wanted} at slot 0; free instances give way: ${node.model.profiles[1]!.name}\nnearest       node ${node.name}`,
+      text: `it fits on node ${node.name}, GPU ${gpu.index}\nto create     ${wanted} at slot 0; free instances give way: ${node.model.profiles[1]!.name}\nnearest       node ${node.name}`,
     };
   }
 }

@@ -37,7 +37,7 @@ export interface SimPod {
   reason: string;
 }
 
-export interface Cut {
+export interface Layout {
   at: number;
   instances: Instance[];
 }
@@ -49,7 +49,7 @@ export interface SimGpu {
   health: string;
   instances: Instance[];
   pod?: SimPod;
-  past: (Cut & { pod?: SimPod })[];
+  past: (Layout & { pod?: SimPod })[];
 }
 
 export interface SimNode {
@@ -248,7 +248,7 @@ export class SimCluster {
       const start = this.startFor(gpu, profile);
       if (start === undefined) continue;
       if (!before.has(gpu)) before.set(gpu, layoutOf(gpu));
-      this.start(pod, gpu, this.cut(gpu, profile, start));
+      this.start(pod, gpu, this.partition(gpu, profile, start));
       return true;
     }
     return false;
@@ -271,7 +271,7 @@ export class SimCluster {
     );
   }
 
-  private cut(gpu: SimGpu, profile: Profile, start: number): Instance {
+  private partition(gpu: SimGpu, profile: Profile, start: number): Instance {
     const id = 1 + Math.max(0, ...gpu.instances.map((each) => each.id));
     const made: Instance = {
       id, profile: profile.name, start, size: profile.size, holders: [],
@@ -351,19 +351,19 @@ export class SimCluster {
       changes?.nodes.add(gpu.node);
     }
     const name = (pod: SimPod): { namespace: string; name: string } => ({ namespace: pod.namespace, name: pod.name });
-    const cut = served.filter((pod) => pod.gpu && before.has(pod.gpu));
+    const repartitioned = served.filter((pod) => pod.gpu && before.has(pod.gpu));
     const many = (amount: number, word: string): string => `${amount} ${word}${amount === 1 ? "" : "s"}`;
     const decision: Decision = {
       at: this.now, made: this.now, id: `d-${this.decisions.length + 1}`, type,
       summary: type === "reclaim"
         ? `${victims[0]!.team.namespace} gives back ${victims[0]!.profile} to ${served[0]!.team.namespace}`
-        : `${many(before.size, "GPU")} cut anew for ${many(cut.length, "pod")}`,
-      nodes: [...nodes.values()], pods: cut.map(name), victims: victims.map(name),
+        : `${many(before.size, "GPU")} repartitioned for ${many(repartitioned.length, "pod")}`,
+      nodes: [...nodes.values()], pods: repartitioned.map(name), victims: victims.map(name),
       state: this.decisions.length % 41 === 17 ? "failed" : "applied",
       took_ms: 900 + Math.floor(this.random() * 5200),
       why: type === "reclaim"
         ? `${served[0]!.team.quota} uses less than its min and ${victims[0]!.team.quota} borrows; the youngest borrowed pod of that size goes`
-        : "no free instance has the profile; the cut that leaves most room for what is asked for most",
+        : "no free instance has the profile; the layout that leaves most room for what is asked for most",
     };
     this.decisions.push(decision);
     changes?.decisions.push(decision);

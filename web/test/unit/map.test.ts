@@ -21,9 +21,9 @@ describe("pieces of a GPU", () => {
   it("cover the board from end to end", () => {
     const cells = cellsOf(gpu(0, [instance(4, 4, "p", 0.5), instance(1, 1)]));
     expect(cells.map((each) => [each.from, each.to, each.kind])).toEqual([
-      [0, 0.125, "uncut"],
+      [0, 0.125, "unpartitioned"],
       [0.125, 0.25, "free"],
-      [0.25, 0.5, "uncut"],
+      [0.25, 0.5, "unpartitioned"],
       [0.5, 1, "busy"],
     ]);
   });
@@ -44,7 +44,7 @@ describe("pieces of a GPU", () => {
     }
     expect(at).toBe(1);
   });
-  it("of a GPU that is not cut are its holders", () => {
+  it("of a GPU that is not partitioned are its holders", () => {
     const shared = gpu(0, [], { slots: 0, mig: false, holders: [{ namespace: "a", pod: "x" }, { namespace: "b", pod: "y" }] });
     expect(cellsOf(shared).map((each) => [each.from, each.to, each.team])).toEqual([[0, 0.5, "a"], [0.5, 1, "b"]]);
     expect(cellsOf(gpu(0, [], { slots: 0, mig: false })).map((each) => each.kind)).toEqual(["free"]);
@@ -56,27 +56,27 @@ describe("pieces of a GPU", () => {
       [0, 0.5, "busy", "20gb"],
       [0.5, 0.75, "busy", "10gb"],
       [0.75, 0.875, "free", "5gb"],
-      [0.875, 1, "uncut", ""],
+      [0.875, 1, "unpartitioned", ""],
     ]);
   });
   it("of a GPU that pods take turns on lie on the slots of their placements", () => {
     const turn = (start: number, pod = ""): Instance => ({ ...instance(start, 2, pod), profile: "shared" });
     const turns = gpu(0, [turn(4), turn(2, "a")], { mig: false, way: "time slices", switches: ["MIG"], metrics: { utilization: 0.5 } });
     expect(cellsOf(turns).map((each) => [each.from, each.to, each.kind, pieceName(turns, each)])).toEqual([
-      [0, 0.25, "uncut", ""],
+      [0, 0.25, "unpartitioned", ""],
       [0.25, 0.5, "busy", "time slice"],
       [0.5, 0.75, "free", "time slice"],
-      [0.75, 1, "uncut", ""],
+      [0.75, 1, "unpartitioned", ""],
     ]);
   });
   it("say whether a GPU is whole, or free for any way", () => {
-    const uncut = { slots: 0, mig: false, switches: ["MIG" as const, "MPS" as const] };
-    const whole = gpu(0, [], { ...uncut, way: "whole", holders: [{ namespace: "a", pod: "x" }] });
-    const open = gpu(1, [], { ...uncut, way: "" });
-    const offered = gpu(2, [], { ...uncut, way: "whole" });
+    const plain = { slots: 0, mig: false, switches: ["MIG" as const, "MPS" as const] };
+    const whole = gpu(0, [], { ...plain, way: "whole", holders: [{ namespace: "a", pod: "x" }] });
+    const open = gpu(1, [], { ...plain, way: "" });
+    const offered = gpu(2, [], { ...plain, way: "whole" });
     const pieces = (of: Gpu): unknown => cellsOf(of).map((each) => [each.kind, pieceName(of, each)]);
     expect(pieces(whole)).toEqual([["held", "whole GPU"]]);
-    expect(pieces(open)).toEqual([["uncut", "not divided"]]);
+    expect(pieces(open)).toEqual([["unpartitioned", "not divided"]]);
     expect(pieces(offered)).toEqual([["free", "whole GPU"]]);
     expect([whole, open, offered].map(wayText)).toEqual(["whole", "free", "whole"]);
     expect(sentence(node("n", [whole]), whole)).toContain("; whole; 100 per cent held; whole by a/x");

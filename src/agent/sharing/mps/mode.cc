@@ -169,8 +169,8 @@ void MpsSharing::OnObserved(ObservedState& round) {
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
     // A GPU that is about to be shared must not be partitioned again, even if an old spec requests
     // it.
-    const bool cut = gpu.mig_enabled || to_mps;
-    if (!cut || gpu.model->counted() == to_mps) continue;
+    const bool partitioned = gpu.mig_enabled || to_mps;
+    if (!partitioned || gpu.model->counted() == to_mps) continue;
     if (!to_mps || service_->enabled()) round.targets.push_back({gpu.index, {}});
   }
 }

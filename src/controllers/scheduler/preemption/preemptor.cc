@@ -97,7 +97,7 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
   //    they do not are left out of the next searches.
   for (int i = 0; i < kMaxSilentAtOnce && awaits_partitioning && leaving.empty(); ++i) {
     if (!found || !found->victims.empty()) break;
-    if (waits_.MayWait(key, now)) return std::string(kAwaitsCut);
+    if (waits_.MayWait(key, now)) return std::string(kAwaitsPartitions);
     waits_.MarkSilent(found->node);
     snapshot.RemoveNode(found->node);
     ReclaimResult next = RunReclaim(profile, reclaim, snapshot, pod, nominee);
@@ -106,7 +106,7 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
   }
   if (found && !found->victims.empty()) {
     const bool spared = IsSparedByPartitioning(profile, reclaim, std::move(snapshot), pod);
-    if (spared && waits_.MayWait(key, now)) return std::string(kAwaitsCut);
+    if (spared && waits_.MayWait(key, now)) return std::string(kAwaitsPartitions);
   }
 
   // 5. Give up, or nominate the node and evict.
@@ -170,7 +170,7 @@ GangPlan Preemptor::PlanFor(const PendingGang& gang, Time now) {
     return !others_go && !plan.awaits_partitioning.empty() && is_enough(plan);
   };
   GangPlan wait;
-  wait.why_not = kAwaitsCut;
+  wait.why_not = kAwaitsPartitions;
   for (int i = 0; i < kMaxSilentAtOnce && awaits_partitioning(); ++i) {
     if (waits_.MayWait(first->Key(), now)) return wait;
     for (const std::string& node : plan.awaits_partitioning) waits_.MarkSilent(node);

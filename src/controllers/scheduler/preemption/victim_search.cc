@@ -152,10 +152,11 @@ ReclaimResult RunReclaim(const SchedulerProfile& profile, scheduling::Reclaim& r
                          const std::shared_ptr<const cluster::Pod>& pod,
                          const std::string& preferred) {
   auto found = reclaim.Find(*profile.framework, snapshot, pod, preferred);
-  if (found || profile.cutting == nullptr || profile.cutting == profile.framework) {
+  if (found || profile.with_partitioning == nullptr ||
+      profile.with_partitioning == profile.framework) {
     return {std::move(found), false};
   }
-  return {reclaim.Find(*profile.cutting, snapshot, pod, preferred), true};
+  return {reclaim.Find(*profile.with_partitioning, snapshot, pod, preferred), true};
 }
 
 void FinishPlans(cluster::ClusterSnapshot& snapshot) {

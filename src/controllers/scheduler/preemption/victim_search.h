@@ -28,7 +28,8 @@
 namespace nos::controllers {
 
 // The reason why no pod is evicted for now.
-inline constexpr std::string_view kAwaitsCut = "its GPUs can be partitioned without an eviction.";
+inline constexpr std::string_view kAwaitsPartitions =
+    "its GPUs can be partitioned without an eviction.";
 
 // Pods with the same value have the same victims, except for their own nominations.
 std::string KindOfPreemptor(const cluster::Pod& pod);

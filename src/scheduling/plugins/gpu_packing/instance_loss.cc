@@ -28,11 +28,11 @@ InstanceLoss InstanceLosses::LossOf(const gpu::Occupancy& used, const gpu::Occup
 }
 
 // Absent: the profile does not fit.
-const std::optional<InstanceLoss>& InstanceLosses::BestCut(const gpu::Occupancy& used,
-                                                           gpu::ProfileId profile) {
+const std::optional<InstanceLoss>& InstanceLosses::BestCreation(const gpu::Occupancy& used,
+                                                                gpu::ProfileId profile) {
   const gpu::Model& model = used.model();
   const int state = model.counted() ? used.taken_slots() : used.layout();
-  const auto [found, fresh] = best_cuts_.try_emplace({&model, state, used.count(), profile});
+  const auto [found, fresh] = best_creations_.try_emplace({&model, state, used.count(), profile});
   std::optional<InstanceLoss>& best = found->second;
   if (!fresh) return best;
   const auto consider = [&](gpu::Placement placement) {
@@ -55,24 +55,24 @@ const std::optional<InstanceLoss>& InstanceLosses::BestCut(const gpu::Occupancy&
 
 // Loss of switching the GPU to its alternative model, equal to that of an empty GPU of that model.
 void InstanceLosses::ConsiderOther(const cluster::Gpu& gpu, cluster::ResourceId resource,
-                                   int choices, std::optional<InstanceLoss>& cut) {
+                                   int choices, std::optional<InstanceLoss>& creation) {
   if (choices > 0 || gpu.fixed || !gpu.MaySwitch()) return;
   const auto profile = ProfileOf(*gpu.other, resource);
   if (!profile) return;
-  const std::optional<InstanceLoss>& best = BestCut(gpu::Occupancy(*gpu.other), *profile);
-  if (best && (!cut || *best < *cut)) cut = best;
+  const std::optional<InstanceLoss>& best = BestCreation(gpu::Occupancy(*gpu.other), *profile);
+  if (best && (!creation || *best < *creation)) creation = best;
 }
 
 InstanceLoss InstanceLosses::Of(const cluster::NodeInfo& node, cluster::ResourceId resource,
                                 int64_t count) {
   if (!node.gpus.managed) return {};
   InstanceLoss sum;
-  std::optional<InstanceLoss> cut;  // the smallest loss of creating an instance
+  std::optional<InstanceLoss> creation;  // the smallest loss of creating an instance
   int choices = 0;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
     const auto profile = ProfileOf(*gpu.model, resource);
     if (!profile) {
-      ConsiderOther(gpu, resource, choices, cut);
+      ConsiderOther(gpu, resource, choices, creation);
       continue;
     }
     const auto used = gpu.Used();
@@ -87,11 +87,11 @@ InstanceLoss InstanceLosses::Of(const cluster::NodeInfo& node, cluster::Resource
       ++choices;
     }
     if (choices > 0 || gpu.fixed) continue;
-    const std::optional<InstanceLoss>& best = BestCut(*used, *profile);
-    if (best && (!cut || *best < *cut)) cut = best;
+    const std::optional<InstanceLoss>& best = BestCreation(*used, *profile);
+    if (best && (!creation || *best < *creation)) creation = best;
   }
   const auto wanted = static_cast<double>(count);
-  if (choices == 0 && cut) return {(1 + cut->gpus) * wanted, cut->free_slots};
+  if (choices == 0 && creation) return {(1 + creation->gpus) * wanted, creation->free_slots};
   if (choices == 0) return {wanted, 0};
   return {sum.gpus / choices * wanted, sum.free_slots / choices};
 }

@@ -40,8 +40,9 @@ class InstanceLosses {
 
   InstanceLoss LossOf(const gpu::Occupancy& used, const gpu::Occupancy& after);
   void ConsiderOther(const cluster::Gpu& gpu, cluster::ResourceId resource, int choices,
-                     std::optional<InstanceLoss>& cut);
-  const std::optional<InstanceLoss>& BestCut(const gpu::Occupancy& used, gpu::ProfileId profile);
+                     std::optional<InstanceLoss>& creation);
+  const std::optional<InstanceLoss>& BestCreation(const gpu::Occupancy& used,
+                                                  gpu::ProfileId profile);
 
   std::map<const gpu::Model*, std::vector<gpu::ProfileId>> plain_;
   // Bounded by the requested resources times the models.
@@ -49,7 +50,7 @@ class InstanceLosses {
       profiles_;
   // Key: model, layout or taken slots, number of shares, profile. Bounded by the possible layouts.
   std::map<std::tuple<const gpu::Model*, int, int, gpu::ProfileId>, std::optional<InstanceLoss>>
-      best_cuts_;
+      best_creations_;
 };
 
 }  // namespace nos::scheduling

@@ -47,11 +47,11 @@ TEST(InstanceLossTest, UnavailableInstancesCostWholeGpu) {
 // A free instance costs less than any new one. Among new ones the best placement counts.
 TEST(InstanceLossTest, CreatingInstanceCostsMoreThanTakingFreeOne) {
   const double taken = Loss({"1g.5gb@6:free"}, "1g.5gb").gpus;
-  const double cut = Loss({"3g.20gb@4:used"}, "1g.5gb").gpus;
-  const double cut_up = Loss({""}, "1g.5gb").gpus;
+  const double beside = Loss({"3g.20gb@4:used"}, "1g.5gb").gpus;
+  const double on_empty = Loss({""}, "1g.5gb").gpus;
   EXPECT_LT(taken, 1);
-  EXPECT_GE(cut, 1);
-  EXPECT_LT(cut, cut_up) << "an empty GPU stays whole if another fits";
+  EXPECT_GE(beside, 1);
+  EXPECT_LT(beside, on_empty) << "an empty GPU stays whole if another fits";
 }
 
 TEST(InstanceLossTest, UnmanagedGpusLoseNothing) {

@@ -204,7 +204,8 @@ Node HybridNode(std::string name, const std::string& cpu, int gpus, int used = 0
   return node;
 }
 
-std::string ChosenWhereGpusAreCut(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
+std::string ChosenWhereGpusArePartitioned(const Pod& pod,
+                                          const cluster::ClusterSnapshot& snapshot) {
   const Framework framework = Framework::Default(PartitionedBy::kScheduler);
   const Decision decision = framework.Schedule(pod, snapshot);
   return decision.node == nullptr ? "" : decision.node->node->meta.name;
@@ -220,12 +221,12 @@ TEST(GpuPackingTest, PlacesShareOnNodeThatLosesLeastWorth) {
   const auto snapshot = Snap(
       {HybridNode("busy", "64", 4), HybridNode("empty", "64", 1), HybridNode("taken", "64", 1, 30)},
       running);
-  EXPECT_EQ(ChosenWhereGpusAreCut(
+  EXPECT_EQ(ChosenWhereGpusArePartitioned(
                 PodOf("p", {{"cpu", "1"}, {"nvidia.com/gpu-10gb", "1"}}),
                 Snap({HybridNode("empty", "64", 1), HybridNode("taken", "64", 1, 30)}, {})),
             "taken");
   const Pod pod = PodOf("p", {{"cpu", "1"}, {"nvidia.com/gpu-10gb", "1"}});
-  EXPECT_NE(ChosenWhereGpusAreCut(pod, snapshot), "empty");
+  EXPECT_NE(ChosenWhereGpusArePartitioned(pod, snapshot), "empty");
 }
 
 // Most pods have 35 GiB: a small one goes to a GPU where none of those fits any more.
@@ -261,9 +262,9 @@ TEST(GpuPackingTest, TakesShareFromNodeShortOfCpu) {
   const auto snapshot =
       Snap({HybridNode("busy", "32", 4), HybridNode("poor", "3", 1), HybridNode("rich", "64", 1)},
            running);
-  EXPECT_EQ(
-      ChosenWhereGpusAreCut(PodOf("p", {{"cpu", "1"}, {"nvidia.com/gpu-20gb", "1"}}), snapshot),
-      "poor");
+  EXPECT_EQ(ChosenWhereGpusArePartitioned(PodOf("p", {{"cpu", "1"}, {"nvidia.com/gpu-20gb", "1"}}),
+                                          snapshot),
+            "poor");
 }
 
 TEST(GpuPackingTest, DemandIncludesAllPendingPods) {

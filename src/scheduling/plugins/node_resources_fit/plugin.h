@@ -32,7 +32,7 @@ struct FitOptions {
   // Gives all nodes with GPUs the score 0: spreading pods over them would strand GPUs, and
   // GpuPacking ranks them. For profiles in which GpuPacking scores.
   bool leaves_gpus = false;
-  // Leaves slices on nodes managed by nos to GpuCutting.
+  // Leaves slices on nodes managed by nos to GpuPartitioning.
   bool leaves_slices = false;
 };
 

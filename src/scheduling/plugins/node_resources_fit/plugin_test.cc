@@ -166,10 +166,11 @@ TEST(NodeResourcesFitTest, UnrelatedAnnotationsDoNotWakePod) {
                            std::make_shared<const cluster::Node>(before), after, nullptr, nullptr},
                           pod);
   };
-  const auto cut = NodeOf("n", {{"cpu", "8"}}, {{std::string(cluster::kPartitioningLabel), "mig"}});
-  EXPECT_TRUE(helps(cut, "nos.nebuly.com/status-layout-0"));
-  EXPECT_TRUE(helps(cut, "n8s.nebuly.ai/status-gpu-0-7g.40gb-free"));
-  EXPECT_FALSE(helps(cut, "projectcalico.org/IPv4VXLANTunnelAddr"));
+  const auto managed =
+      NodeOf("n", {{"cpu", "8"}}, {{std::string(cluster::kPartitioningLabel), "mig"}});
+  EXPECT_TRUE(helps(managed, "nos.nebuly.com/status-layout-0"));
+  EXPECT_TRUE(helps(managed, "n8s.nebuly.ai/status-gpu-0-7g.40gb-free"));
+  EXPECT_FALSE(helps(managed, "projectcalico.org/IPv4VXLANTunnelAddr"));
   EXPECT_FALSE(helps(NodeOf("n", {{"cpu", "8"}}), "nos.nebuly.com/status-layout-0"));
 }
 

@@ -83,15 +83,15 @@ std::vector<std::string> GangChecker::Judge(const cluster::ClusterSnapshot& kept
   return problems;
 }
 
-std::vector<std::string> GangChecker::JudgeCuts(const std::set<std::string>& cut_for,
-                                                const std::set<std::string>& planned,
-                                                Time now) const {
+std::vector<std::string> GangChecker::JudgePartitioning(
+    const std::set<std::string>& partitioned_for, const std::set<std::string>& planned,
+    Time now) const {
   std::vector<std::string> problems;
   for (const auto& [name, gang] : gangs_) {
     size_t members = 0;
     bool concerned = false;
     for (const auto& [key, until] : gang.counted_until) {
-      concerned = concerned || cut_for.contains(key);
+      concerned = concerned || partitioned_for.contains(key);
       members += until > now || planned.contains(key) ? 1 : 0;
     }
     if (!concerned || members >= gang.least) continue;

@@ -40,10 +40,11 @@ class GangChecker {
   // Checks the bind requests since the last call, and all current reservations: in each of these
   // gangs enough members have a node, a bind request or a reservation.
   std::vector<std::string> Judge(const cluster::ClusterSnapshot& kept, Time now);
-  // `cut_for`: pods for which a new plan repartitions GPUs; `planned`: pods with reserved slices or
-  // a nominated node. In each gang of `cut_for`, enough members have a node or are in `planned`.
-  std::vector<std::string> JudgeCuts(const std::set<std::string>& cut_for,
-                                     const std::set<std::string>& planned, Time now) const;
+  // `partitioned_for`: pods for which a new plan repartitions GPUs; `planned`: pods with reserved
+  // slices or a nominated node. In each gang of `partitioned_for`, enough members have a node or
+  // are in `planned`.
+  std::vector<std::string> JudgePartitioning(const std::set<std::string>& partitioned_for,
+                                             const std::set<std::string>& planned, Time now) const;
 
  private:
   struct Gang {

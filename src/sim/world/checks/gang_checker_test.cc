@@ -85,10 +85,11 @@ TEST_F(GangCheckerTest, ReportsReservationsForTooFewMembers) {
 TEST_F(GangCheckerTest, ReportsRepartitioningForTooFewMembers) {
   for (const char* name : {"b", "c", "d"}) See(Member(name));
   See(Member("a", "n", "Running"));
-  EXPECT_THAT(judge.JudgeCuts({"default/b"}, {"default/b"}, now),
+  EXPECT_THAT(judge.JudgePartitioning({"default/b"}, {"default/b"}, now),
               ElementsAre(HasSubstr("only 2 of its pods are served, and 3 must be")));
-  EXPECT_THAT(judge.JudgeCuts({"default/b"}, {"default/b", "default/c"}, now), IsEmpty());
-  EXPECT_THAT(judge.JudgeCuts({"default/x"}, {"default/b"}, now), IsEmpty()) << "it is of no gang";
+  EXPECT_THAT(judge.JudgePartitioning({"default/b"}, {"default/b", "default/c"}, now), IsEmpty());
+  EXPECT_THAT(judge.JudgePartitioning({"default/x"}, {"default/b"}, now), IsEmpty())
+      << "it is of no gang";
 }
 
 }  // namespace

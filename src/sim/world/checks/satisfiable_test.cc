@@ -9,7 +9,7 @@
 namespace nos::sim {
 namespace {
 
-const gpu::Model& Cut() {
+const gpu::Model& Unshared() {
   return *gpu::Catalogue::Builtin().FindSharingModes("A100-40GB+GPU+TIME-4");
 }
 
@@ -23,7 +23,7 @@ std::vector<std::string> Slices(const std::vector<std::pair<std::string, size_t>
 
 // Checks against this number of unused hybrid GPUs.
 bool FitOn(size_t gpus, const std::vector<std::pair<std::string, size_t>>& asked) {
-  return CanHold(Slices(asked), std::vector(gpus, gpu::Occupancy(Cut())),
+  return CanHold(Slices(asked), std::vector(gpus, gpu::Occupancy(Unshared())),
                  std::vector<const gpu::Model*>(gpus, &gpu::SharesOf(39)));
 }
 
@@ -78,11 +78,11 @@ TEST(CanHold, MatchesExhaustiveSearch) {
   int held = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);
-    std::vector<gpu::Occupancy> gpus(2, gpu::Occupancy(Cut()));
+    std::vector<gpu::Occupancy> gpus(2, gpu::Occupancy(Unshared()));
     std::vector<const gpu::Model*> others;
     for (gpu::Occupancy& gpu : gpus) {
       others.push_back(random.Chance(0.5) ? &gpu::SharesOf(39) : nullptr);
-      const auto& placements = Cut().layouts().placements();
+      const auto& placements = Unshared().layouts().placements();
       for (uint64_t i = random.Below(3); i > 0; --i) {
         (void)gpu.Add(placements[random.Below(placements.size())]);
       }

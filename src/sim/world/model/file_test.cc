@@ -165,7 +165,7 @@ metadata:
 apiVersion: v1
 kind: Node
 metadata:
-  name: cut
+  name: partitioned
   labels: {n8s.nebuly.ai/auto-mig-enabled: "true", nvidia.com/gpu.count: "1", nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB}
 )",
                                  "c.yaml", gpu::Catalogue::Builtin());

@@ -118,8 +118,8 @@ Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string
 
 std::vector<gpu::InstancePart> MigPartsHere() { return gpu::ParseParts(kMigParts).value(); }
 
-const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model,
-                               bool may_reset) {
+const gpu::Model* FindUnsharedModel(const gpu::Catalogue& catalogue, const gpu::Model& model,
+                                    bool may_reset) {
   const bool mig = !model.counted() && (may_reset || !agent::NeedsReset(model));
   gpu::SharingModes modes{.mig = mig ? &model : nullptr,
                           .memory_gib = model.memory_gib(),
@@ -135,7 +135,7 @@ Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, cons
                                            const GpuSpec& gpu) {
   NOS_ASSIGN(const gpu::Model* model, FindModel(catalogue, gpu.model));
   if (node.hybrid) {
-    return FindCutModel(catalogue, *model, node.resets == agent::ResetRule::kGpu);
+    return FindUnsharedModel(catalogue, *model, node.resets == agent::ResetRule::kGpu);
   }
   const gpu::Model* shares =
       gpu::SharesOfMemory(int64_t{model->memory_gib()} * 1024, node.most_shares);

@@ -148,25 +148,25 @@ const gpu::Model* Machine::SharesOf(size_t gpu) const {
 }
 
 // If only a reboot changes the MIG mode, the model depends on the current mode.
-const gpu::Model* Machine::CutModel(size_t gpu) const {
+const gpu::Model* Machine::UnsharedModel(size_t gpu) const {
   const agent::ResetRule resets = kubelet_->spec().resets;
   const bool waits = resets != agent::ResetRule::kGpu && agent::NeedsReset(*models_[gpu]);
   if (waits && gpus_->Info(static_cast<int>(gpu)).mig_enabled) return models_[gpu];
-  return FindCutModel(env_.catalogue, *models_[gpu], resets == agent::ResetRule::kGpu);
+  return FindUnsharedModel(env_.catalogue, *models_[gpu], resets == agent::ResetRule::kGpu);
 }
 
 const gpu::Model& Machine::model(size_t gpu) const {
   if (gpus_ == nullptr) return *models_[gpu];
   const gpu::Model* shares = IsShared(gpu) ? SharesOf(gpu) : nullptr;
   if (shares != nullptr) return *shares;
-  const gpu::Model* cut = kubelet_->spec().hybrid ? CutModel(gpu) : nullptr;
-  return cut != nullptr ? *cut : *models_[gpu];
+  const gpu::Model* unshared = kubelet_->spec().hybrid ? UnsharedModel(gpu) : nullptr;
+  return unshared != nullptr ? *unshared : *models_[gpu];
 }
 
 const gpu::Model* Machine::other(size_t gpu) const {
   if (gpus_ == nullptr || !kubelet_->spec().hybrid) return nullptr;
-  if (IsShared(gpu)) return CutModel(gpu);
-  return CutModel(gpu) == models_[gpu] ? nullptr : SharesOf(gpu);  // the MIG mode stays on
+  if (IsShared(gpu)) return UnsharedModel(gpu);
+  return UnsharedModel(gpu) == models_[gpu] ? nullptr : SharesOf(gpu);  // the MIG mode stays on
 }
 
 std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {

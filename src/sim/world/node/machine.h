@@ -86,7 +86,7 @@ class Machine {
   void MakeShares();
   bool IsShared(size_t gpu) const;
   bool IsPlain(size_t gpu) const;
-  const gpu::Model* CutModel(size_t gpu) const;
+  const gpu::Model* UnsharedModel(size_t gpu) const;
   const gpu::Model* SharesOf(size_t gpu) const;
   std::vector<device::GpuInstance> MigInstances(size_t gpu) const;
   void AddHeld(size_t gpu, std::vector<device::GpuInstance>& instances) const;

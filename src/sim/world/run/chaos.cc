@@ -79,7 +79,7 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random, ChaosPools& 
   }
   world.faults_last = options.faults_last;
   world.check_annotations = true;
-  if (options.scheduler_cuts) world.partitioned_by = scheduling::PartitionedBy::kScheduler;
+  if (options.scheduler_partitions) world.partitioned_by = scheduling::PartitionedBy::kScheduler;
   world.partitioner.starvation_after = std::chrono::minutes(random.Chance(0.5) ? 2 : 30);
   world.partitioner.longest_pause = std::chrono::minutes(1);
   // the kubelet overwrites changes by others
@@ -98,7 +98,7 @@ class Chaos {
         pools_(options.seed ^ kPools),
         world_(DrawWorld(options, random_, pools_), gpu::Catalogue::Builtin()) {
     report_.seed = options.seed;
-    report_.scheduler_cuts = options.scheduler_cuts;
+    report_.scheduler_partitions = options.scheduler_partitions;
     report_.mps = options.mps;
     report_.hybrid = options.hybrid;
     report_.resets = options.resets;
@@ -497,7 +497,7 @@ std::string FormatChaosReport(const ChaosReport& report) {
   for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
   for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
   out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}{}{}\n",
-                     report.seed, report.scheduler_cuts ? " --scheduler-cuts" : "",
+                     report.seed, report.scheduler_partitions ? " --scheduler-partitions" : "",
                      report.mps ? " --mps" : "", report.hybrid ? " --hybrid" : "",
                      report.resets ? " --resets" : "", report.pools ? " --pools" : "");
   return out;

@@ -32,19 +32,20 @@ std::vector<Shard> Shards() {
   const auto even = [](int i) { return i % 2 == 0; };
   const std::vector<Variant> variants = {
       {"Mig", [](int) { return ChaosOptions{}; }, 8, 25, 6},
-      {"MigCutByScheduler", [](int) { return ChaosOptions{.scheduler_cuts = true}; }, 8, 25, 6},
-      {"Mps", [=](int i) { return ChaosOptions{.scheduler_cuts = even(i), .mps = true}; }},
+      {"MigPartitionedByScheduler", [](int) { return ChaosOptions{.scheduler_partitions = true}; },
+       8, 25, 6},
+      {"Mps", [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .mps = true}; }},
       {"Hybrid",
        [=](int i) {
-         return ChaosOptions{.scheduler_cuts = even(i), .mps = i % 3 == 0, .hybrid = true};
+         return ChaosOptions{.scheduler_partitions = even(i), .mps = i % 3 == 0, .hybrid = true};
        }},
       {"HybridWithResets",
        [=](int i) {
-         return ChaosOptions{.scheduler_cuts = even(i), .hybrid = true, .resets = true};
+         return ChaosOptions{.scheduler_partitions = even(i), .hybrid = true, .resets = true};
        },
        4},
-      {"Pools", [=](int i) { return ChaosOptions{.scheduler_cuts = even(i), .pools = true}; }, 8,
-       10, 0, 11}};
+      {"Pools", [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .pools = true}; },
+       8, 10, 0, 11}};
   std::vector<Shard> shards;
   for (const Variant& variant : variants) {
     for (int i = 0; i < variant.shards; ++i) shards.push_back({variant, i});
@@ -88,8 +89,10 @@ TEST(ChaosRegressionTest, InvariantsHoldForFormerlyFailingSeeds) {
 // A pod ends just before the last fault, and the scheduler's delayed watch shows it after the
 // faults.
 TEST(ChaosRegressionTest, WaitsForComponentsWithDelayedEvents) {
-  const ChaosReport report = RunChaos(
-      {.seed = 32, .pods = 8, .scheduler_cuts = true, .faults_last = std::chrono::seconds(100)});
+  const ChaosReport report = RunChaos({.seed = 32,
+                                       .pods = 8,
+                                       .scheduler_partitions = true,
+                                       .faults_last = std::chrono::seconds(100)});
   EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
 }
 

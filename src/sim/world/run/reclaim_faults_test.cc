@@ -33,7 +33,7 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
  protected:
   ReclaimFaultsTest() { SetLogLevel(LogLevel::kError); }
 
-  static WorldOptions Options(uint64_t seed, bool scheduler_cuts) {
+  static WorldOptions Options(uint64_t seed, bool scheduler_partitions) {
     Random random(seed);
     const auto rate = [&](double most) { return random.Chance(0.3) ? 0 : random.Uniform() * most; };
     WorldOptions options;
@@ -49,7 +49,7 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
     options.faults_last = kFaultsLast;
     options.partitioner.longest_pause = minutes(1);
     options.times.agent.longest_pause = seconds(20);
-    if (scheduler_cuts) options.partitioned_by = scheduling::PartitionedBy::kScheduler;
+    if (scheduler_partitions) options.partitioned_by = scheduling::PartitionedBy::kScheduler;
     return options;
   }
 
@@ -60,8 +60,8 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
                       {"spec", JsonObject{{"min", JsonObject{{resource, fmt::to_string(min)}}}}}};
   }
 
-  void Start(uint64_t seed, bool scheduler_cuts, const Claims& claims) {
-    world = std::make_unique<World>(Options(seed, scheduler_cuts), gpu::Catalogue::Builtin());
+  void Start(uint64_t seed, bool scheduler_partitions, const Claims& claims) {
+    world = std::make_unique<World>(Options(seed, scheduler_partitions), gpu::Catalogue::Builtin());
     for (const NodeSpec& node : claims.nodes) Ok(world->AddNode(node));
     kube::Client client(world->api());
     Ok(DefineQuotas(client));
@@ -99,9 +99,9 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
   }
 
   // Faults never end a pod by themselves, so every missing pod was evicted.
-  void CheckVictims(uint64_t seed, bool scheduler_cuts, const Claims& claims) {
+  void CheckVictims(uint64_t seed, bool scheduler_partitions, const Claims& claims) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    Start(seed, scheduler_cuts, claims);
+    Start(seed, scheduler_partitions, claims);
     world->RunFor(kFull);
     const bool full = CountRunning("many") == claims.places;
     world->RunFor(kFaultsLast - kFull + minutes(5));

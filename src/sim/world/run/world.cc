@@ -55,7 +55,7 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       keeper_(api_, clock_, log_, options_.keep_finished),
       framework_(DefaultFramework(scheduling::PartitionedBy::kPartitioner)),
       scheduler_framework_(DefaultFramework(options_.partitioned_by)),
-      cutting_framework_(DefaultFramework(scheduling::PartitionedBy::kScheduler)),
+      partitioning_framework_(DefaultFramework(scheduling::PartitionedBy::kScheduler)),
       infrastructure_(Env(), moves_,
                       {.join = [this](const NodeSpec& node) { return AddNode(node); },
                        .leave = [this](const std::string& node) { RemoveForGood(node); }}) {
@@ -164,7 +164,7 @@ void World::StartControllers(kube::Transport* api) {
         std::vector<controllers::SchedulerProfile> profiles;
         for (const char* name : {"", "default-scheduler", "nos-scheduler"}) {
           profiles.push_back({name, scheduler_framework_.get()});
-          profiles.back().cutting = cutting_framework_.get();
+          profiles.back().with_partitioning = partitioning_framework_.get();
         }
         return std::make_unique<controllers::Scheduler>(options_.scheduler, std::move(profiles),
                                                         catalogue_);
@@ -343,7 +343,7 @@ void World::AfterStep(Machine* machine) {
 }
 
 void World::JudgeGangs() {
-  JudgeCuts();
+  JudgePartitioning();
   if (scheduler() == nullptr) return;
   for (std::string& problem : gangs_.Judge(scheduler()->snapshot(), clock_.Now())) {
     Violation(std::move(problem));
@@ -352,24 +352,24 @@ void World::JudgeGangs() {
 
 // Checks only after the faults: a fault may prevent part of a plan, and that part is planned again
 // later.
-void World::JudgeCuts() {
+void World::JudgePartitioning() {
   if (partitioner() == nullptr || partitioner()->decisions().empty()) return;
   const auto& decisions = partitioner()->decisions();
   const uint64_t last = decisions.back().sequence;
-  std::set<std::string> cut_for, planned;
+  std::set<std::string> partitioned_for, planned;
   for (const controllers::Decision& decision : decisions) {
     const bool fresh = last < judged_decisions_ || decision.sequence > judged_decisions_;
-    if (fresh) cut_for.insert(decision.pods.begin(), decision.pods.end());
+    if (fresh) partitioned_for.insert(decision.pods.begin(), decision.pods.end());
   }
   judged_decisions_ = last;
-  if (cut_for.empty() || clock_.Now() < faults_.until() + kFaultsLinger) return;
+  if (partitioned_for.empty() || clock_.Now() < faults_.until() + kFaultsLinger) return;
   for (const auto& [key, outcome] : partitioner()->verdicts()) {
     if (outcome.placed) planned.insert(key);
   }
   for (const auto& pod : *pods_.Snapshot()) {
     if (!pod->nominated_node.empty()) planned.insert(pod->Key());
   }
-  for (std::string& problem : gangs_.JudgeCuts(cut_for, planned, clock_.Now())) {
+  for (std::string& problem : gangs_.JudgePartitioning(partitioned_for, planned, clock_.Now())) {
     Violation(std::move(problem));
   }
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kSpecPlan = "nos.nebuly.com/spec-partitioning-plan";
 
-class SchedulerCutsTest : public SchedulerFixture {
+class PartitionRequestsTest : public SchedulerFixture {
  protected:
   void Node(const std::string& name, int gpus = 2) { GpuNode(name, gpus); }
   void Pod(const std::string& name, const std::string& profile, int count = 1, int priority = 0) {
@@ -25,8 +25,8 @@ class SchedulerCutsTest : public SchedulerFixture {
   }
 
   // The agent has carried out the plan and reports this layout and these counts.
-  void Cut(const std::string& node, int gpu, const std::string& layout,
-           const JsonObject& allocatable) {
+  void Partition(const std::string& node, int gpu, const std::string& layout,
+                 const JsonObject& allocatable) {
     Tell(node,
          {{"nos.nebuly.com/status-layout-" + std::to_string(gpu), layout},
           {"nos.nebuly.com/status-partitioning-plan", Annotation(node, kSpecPlan)}},
@@ -53,7 +53,7 @@ class SchedulerCutsTest : public SchedulerFixture {
   }
 };
 
-TEST_F(SchedulerCutsTest, BindsPodToNewlyCreatedSlice) {
+TEST_F(PartitionRequestsTest, BindsPodToNewlyCreatedSlice) {
   Node("n");
   Pod("p", "3g.20gb");
   Run();
@@ -65,13 +65,13 @@ TEST_F(SchedulerCutsTest, BindsPodToNewlyCreatedSlice) {
   Tell("n", {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:free"}});
   Run();
   EXPECT_EQ(NodeOf("p"), "") << "nor before the kubelet offers it";
-  Cut("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Partition("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
   Run();
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
 // Each instance is reserved for one pod, and one patch requests all of them.
-TEST_F(SchedulerCutsTest, OnePlanServesAllPodsOfANode) {
+TEST_F(PartitionRequestsTest, OnePlanServesAllPodsOfANode) {
   Node("n", 1);
   for (const char* name : {"a", "b", "c"}) Pod(name, "2g.10gb");
   Pod("d", "1g.5gb");
@@ -79,19 +79,20 @@ TEST_F(SchedulerCutsTest, OnePlanServesAllPodsOfANode) {
   Run();
   EXPECT_EQ(PlansWritten(), 1);
   EXPECT_EQ(Spec("n", 0), "2g.10gb@0,2g.10gb@2,2g.10gb@4,1g.5gb@6");
-  Cut("n", 0, "2g.10gb@0:free,2g.10gb@2:free,2g.10gb@4:free,1g.5gb@6:free",
-      {{"nvidia.com/mig-2g.10gb", "3"}, {"nvidia.com/mig-1g.5gb", "1"}});
+  Partition("n", 0, "2g.10gb@0:free,2g.10gb@2:free,2g.10gb@4:free,1g.5gb@6:free",
+            {{"nvidia.com/mig-2g.10gb", "3"}, {"nvidia.com/mig-1g.5gb", "1"}});
   Run();
   EXPECT_EQ(NodeOf("a") + NodeOf("b") + NodeOf("c") + NodeOf("d"), "nnnn");
   EXPECT_EQ(NodeOf("e"), "");
 }
 
 // The kubelet offers two of three instances: any two pods are bound.
-TEST_F(SchedulerCutsTest, BindsOnlyAsManyPodsAsKubeletOffers) {
+TEST_F(PartitionRequestsTest, BindsOnlyAsManyPodsAsKubeletOffers) {
   Node("n", 1);
   for (const char* name : {"a", "b", "c"}) Pod(name, "2g.10gb");
   Run();
-  Cut("n", 0, "2g.10gb@0:free,2g.10gb@2:free,2g.10gb@4:free", {{"nvidia.com/mig-2g.10gb", "2"}});
+  Partition("n", 0, "2g.10gb@0:free,2g.10gb@2:free,2g.10gb@4:free",
+            {{"nvidia.com/mig-2g.10gb", "2"}});
   Run();
   EXPECT_EQ((NodeOf("a") + NodeOf("b") + NodeOf("c")).size(), 2u);
   Tell("n", {}, {{"nvidia.com/mig-2g.10gb", "3"}});
@@ -99,7 +100,7 @@ TEST_F(SchedulerCutsTest, BindsOnlyAsManyPodsAsKubeletOffers) {
   EXPECT_EQ(NodeOf("a") + NodeOf("b") + NodeOf("c"), "nnn");
 }
 
-TEST_F(SchedulerCutsTest, UsesAnotherGpuAfterFailedPartitioning) {
+TEST_F(PartitionRequestsTest, UsesAnotherGpuAfterFailedPartitioning) {
   Node("n");
   Pod("p", "3g.20gb");
   Run();
@@ -107,22 +108,22 @@ TEST_F(SchedulerCutsTest, UsesAnotherGpuAfterFailedPartitioning) {
   FailPlan("n", 0, "somebody computes there");
   Run();
   EXPECT_EQ(Spec("n", 0), "") << "what was asked for is taken back";
-  Cut("n", 0, "", {});
+  Partition("n", 0, "", {});
   Run();
   EXPECT_EQ(Spec("n", 0), "");
   EXPECT_EQ(Spec("n", 1), "3g.20gb@4");
-  Cut("n", 1, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Partition("n", 1, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
   Run();
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
-TEST_F(SchedulerCutsTest, RetriesGpuWhenItsBackOffEnds) {
+TEST_F(PartitionRequestsTest, RetriesGpuWhenItsBackOffEnds) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   Run();
   FailPlan("n", 0, "somebody computes there");
   Run();
-  Cut("n", 0, "", {});  // the agent reports the withdrawn request as done
+  Partition("n", 0, "", {});  // the agent reports the withdrawn request as done
   Run();
   EXPECT_EQ(Spec("n", 0), "");
   EXPECT_EQ(Nominee("p"), "") << "nothing is promised to it now";
@@ -132,7 +133,7 @@ TEST_F(SchedulerCutsTest, RetriesGpuWhenItsBackOffEnds) {
 }
 
 // A claim with a selected node would bind the pod to that node.
-TEST_F(SchedulerCutsTest, SelectsNodeOfClaimOnlyAfterPartitioning) {
+TEST_F(PartitionRequestsTest, SelectsNodeOfClaimOnlyAfterPartitioning) {
   Node("a", 1);
   Node("b", 1);
   Pod("p", "3g.20gb");
@@ -144,25 +145,25 @@ TEST_F(SchedulerCutsTest, SelectsNodeOfClaimOnlyAfterPartitioning) {
   Run();
   EXPECT_EQ(Spec("b"), "3g.20gb@4") << "it may go elsewhere";
   EXPECT_EQ(ClaimsNode("p"), "");
-  Cut("b", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Partition("b", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
   Run();
   EXPECT_EQ(ClaimsNode("p"), "b");
   EXPECT_EQ(NodeOf("p"), "") << "its volume is being made";
 }
 
-TEST_F(SchedulerCutsTest, DoesNotSelectCordonedNodeForClaim) {
+TEST_F(PartitionRequestsTest, DoesNotSelectCordonedNodeForClaim) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   GiveClaim("p");
   Run();
   Cordon("n");
-  Cut("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Partition("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
   Run();
   EXPECT_EQ(ClaimsNode("p"), "");
 }
 
 // A silent agent delays its node only, and this pod only until the deadline.
-TEST_F(SchedulerCutsTest, UsesAnotherNodeWhenAgentIsSilent) {
+TEST_F(PartitionRequestsTest, UsesAnotherNodeWhenAgentIsSilent) {
   Node("a", 1);
   Pod("p", "3g.20gb");
   Run();
@@ -175,7 +176,7 @@ TEST_F(SchedulerCutsTest, UsesAnotherNodeWhenAgentIsSilent) {
   EXPECT_EQ(Nominee("p"), "b");
 }
 
-TEST_F(SchedulerCutsTest, WithdrawsRequestOfDeletedPod) {
+TEST_F(PartitionRequestsTest, WithdrawsRequestOfDeletedPod) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   Run();
@@ -185,7 +186,7 @@ TEST_F(SchedulerCutsTest, WithdrawsRequestOfDeletedPod) {
 }
 
 // The node has changed: it is patched again when the watch shows that.
-TEST_F(SchedulerCutsTest, RetriesPatchAfterConflictWhenNodeChanges) {
+TEST_F(PartitionRequestsTest, RetriesPatchAfterConflictWhenNodeChanges) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   const auto conflicts = Refuse(api_, "PATCH", "/nodes/", Status(Code::kConflict, "modified"), 1);
@@ -198,7 +199,7 @@ TEST_F(SchedulerCutsTest, RetriesPatchAfterConflictWhenNodeChanges) {
 }
 
 // Giving up would leave the capacity freed for the pod to others.
-TEST_F(SchedulerCutsTest, RetriesUnansweredPatch) {
+TEST_F(PartitionRequestsTest, RetriesUnansweredPatch) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   Refuse(api_, "PATCH", "/nodes/", Status(Code::kDeadline, "no answer"), 3);
@@ -208,7 +209,7 @@ TEST_F(SchedulerCutsTest, RetriesUnansweredPatch) {
   EXPECT_EQ(reconcile::testing::EventsOf(api_).find("could not be requested"), std::string::npos);
 }
 
-TEST_F(SchedulerCutsTest, WaitsForForeignPlanAfterConflict) {
+TEST_F(PartitionRequestsTest, WaitsForForeignPlanAfterConflict) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   Refuse(api_, "PATCH", "/nodes/", Status(Code::kConflict, "the object has been modified"));
@@ -218,13 +219,13 @@ TEST_F(SchedulerCutsTest, WaitsForForeignPlanAfterConflict) {
   Run();
   EXPECT_EQ(Annotation("n", kSpecPlan), "77") << "it is under way";
   EXPECT_EQ(Spec("n", 0), "1g.5gb@0");
-  Cut("n", 0, "1g.5gb@0:free", {{"nvidia.com/mig-1g.5gb", "1"}});
+  Partition("n", 0, "1g.5gb@0:free", {{"nvidia.com/mig-1g.5gb", "1"}});
   Run();
   EXPECT_NE(Spec("n", 0).find("3g.20gb@4"), std::string::npos) << Spec("n", 0);
 }
 
 // Kubelets update node status all the time, which changes the resource version only.
-TEST_F(SchedulerCutsTest, PatchesNodeAtItsLatestVersion) {
+TEST_F(PartitionRequestsTest, PatchesNodeAtItsLatestVersion) {
   Node("n", 1);
   Run();
   Json beat = *api_.Find("nodes", "n");
@@ -243,7 +244,7 @@ TEST_F(SchedulerCutsTest, PatchesNodeAtItsLatestVersion) {
 }
 
 // The partitioner's plan is under way on the node and serves other pods.
-TEST_F(SchedulerCutsTest, WaitsForPlanOfPartitioner) {
+TEST_F(PartitionRequestsTest, WaitsForPlanOfPartitioner) {
   Node("n", 1);
   Tell("n", {{kSpecPlan, "7"},
              {"nos.nebuly.com/spec-layout-0", "1g.5gb@6"},
@@ -251,27 +252,27 @@ TEST_F(SchedulerCutsTest, WaitsForPlanOfPartitioner) {
   Pod("p", "3g.20gb");
   Run();
   EXPECT_EQ(PlansWritten(), 0);
-  Cut("n", 0, "1g.5gb@6:free", {{"nvidia.com/mig-1g.5gb", "1"}});
+  Partition("n", 0, "1g.5gb@6:free", {{"nvidia.com/mig-1g.5gb", "1"}});
   Run();
   EXPECT_EQ(Annotation("n", kSpecPlan), "8");
   EXPECT_EQ(Spec("n", 0), "3g.20gb@0,1g.5gb@6");
 }
 
 // The next leader finds a plan under way, and then the slice that was requested.
-TEST_F(SchedulerCutsTest, BindsRequestedSliceAfterRestart) {
+TEST_F(PartitionRequestsTest, BindsRequestedSliceAfterRestart) {
   Node("n", 1);
   Pod("p", "3g.20gb");
   Run();
   Restart();
   Run();
   EXPECT_EQ(PlansWritten(), 1);
-  Cut("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Partition("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
   Run();
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
 // Another node would score better, but the agent of the first one is already at work.
-TEST_F(SchedulerCutsTest, NextLeaderAdoptsPlanUnderWay) {
+TEST_F(PartitionRequestsTest, NextLeaderAdoptsPlanUnderWay) {
   Node("b", 1);
   for (const char* name : {"p", "q"}) Pod(name, "3g.20gb");
   Run();
@@ -281,12 +282,12 @@ TEST_F(SchedulerCutsTest, NextLeaderAdoptsPlanUnderWay) {
   Run();
   EXPECT_EQ(PlansWritten(), 1);
   EXPECT_EQ(Nominee("p") + Nominee("q"), "bb");
-  Cut("b", 0, "3g.20gb@0:free,3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "2"}});
+  Partition("b", 0, "3g.20gb@0:free,3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "2"}});
   Run();
   EXPECT_EQ(NodeOf("p") + NodeOf("q"), "bb");
 }
 
-TEST_F(SchedulerCutsTest, NextLeaderWithdrawsFailedPlan) {
+TEST_F(PartitionRequestsTest, NextLeaderWithdrawsFailedPlan) {
   Node("b", 1);
   Pod("p", "3g.20gb");
   Run();
@@ -305,7 +306,7 @@ TEST_F(SchedulerCutsTest, NextLeaderWithdrawsFailedPlan) {
   EXPECT_EQ(Spec("a"), "") << "its agent is silent";
 }
 
-TEST_F(SchedulerCutsTest, NextLeaderDropsPlanOnUnsuitableNode) {
+TEST_F(PartitionRequestsTest, NextLeaderDropsPlanOnUnsuitableNode) {
   Node("b", 1);
   Pod("p", "3g.20gb");
   Run();
@@ -318,7 +319,7 @@ TEST_F(SchedulerCutsTest, NextLeaderDropsPlanOnUnsuitableNode) {
 }
 
 // A successor with a new configuration must first see what was requested.
-TEST_F(SchedulerCutsTest, IsNotQuietUntilWatchShowsPlan) {
+TEST_F(PartitionRequestsTest, IsNotQuietUntilWatchShowsPlan) {
   Node("n", 1);
   Run();
   watches_.nodes_silent = true;
@@ -326,7 +327,7 @@ TEST_F(SchedulerCutsTest, IsNotQuietUntilWatchShowsPlan) {
   Run();
   ASSERT_EQ(PlansWritten(), 1);
   scheduler_->Retire();
-  EXPECT_FALSE(scheduler_->IsQuiet()) << "it would be cut once more";
+  EXPECT_FALSE(scheduler_->IsQuiet()) << "it would be partitioned once more";
   watches_.nodes_silent = false;
   Run();
   EXPECT_TRUE(scheduler_->IsQuiet());
@@ -334,11 +335,11 @@ TEST_F(SchedulerCutsTest, IsNotQuietUntilWatchShowsPlan) {
 
 // The agent first reports the slices of evicted pods as free, then the GPU is repartitioned. No
 // other pod is evicted meanwhile.
-TEST_F(SchedulerCutsTest, CreatesLargeSliceFromSlicesOfVictims) {
+TEST_F(PartitionRequestsTest, CreatesLargeSliceFromSlicesOfVictims) {
   for (const char* node : {"m", "n"}) {
     Node(node, 1);
-    Cut(node, 0, "3g.20gb@4:free,1g.5gb@0:free,1g.5gb@1:free",
-        {{"nvidia.com/mig-1g.5gb", "2"}, {"nvidia.com/mig-3g.20gb", "1"}});
+    Partition(node, 0, "3g.20gb@4:free,1g.5gb@0:free,1g.5gb@1:free",
+              {{"nvidia.com/mig-1g.5gb", "2"}, {"nvidia.com/mig-3g.20gb", "1"}});
   }
   for (const char* name : {"a", "b", "c", "d"}) Pod(name, "1g.5gb", 1, 1);
   for (const char* name : {"large-m", "large-n"}) Pod(name, "3g.20gb", 1, 5);
@@ -364,15 +365,15 @@ TEST_F(SchedulerCutsTest, CreatesLargeSliceFromSlicesOfVictims) {
   Tell("m", {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:used,1g.5gb@0:free,1g.5gb@1:free"}});
   Run();
   EXPECT_EQ(Spec("m", 0), "2g.10gb@0,2g.10gb@2,3g.20gb@4");
-  Cut("m", 0, "3g.20gb@4:used,2g.10gb@0:free,2g.10gb@2:free",
-      {{"nvidia.com/mig-1g.5gb", "0"}, {"nvidia.com/mig-2g.10gb", "2"}});
+  Partition("m", 0, "3g.20gb@4:used,2g.10gb@0:free,2g.10gb@2:free",
+            {{"nvidia.com/mig-1g.5gb", "0"}, {"nvidia.com/mig-2g.10gb", "2"}});
   Run();
   EXPECT_EQ(NodeOf("p"), "m");
   EXPECT_EQ(evicted(), 2);
 }
 
 // A silent agent does not keep the pod from another node for ever.
-TEST_F(SchedulerCutsTest, WaitsForSilentAgentUntilDeadline) {
+TEST_F(PartitionRequestsTest, WaitsForSilentAgentUntilDeadline) {
   EvictOneOfTwo();
   clock_.Advance(seconds(31));
   Tell("n", {{"nos.nebuly.com/note", "wakes it"}});
@@ -381,7 +382,7 @@ TEST_F(SchedulerCutsTest, WaitsForSilentAgentUntilDeadline) {
 }
 
 // The next leader remembers no eviction, but evicts no other pod either.
-TEST_F(SchedulerCutsTest, NextLeaderWaitsForAgentToo) {
+TEST_F(PartitionRequestsTest, NextLeaderWaitsForAgentToo) {
   EvictOneOfTwo();
   Restart();
   Run();
@@ -392,10 +393,10 @@ TEST_F(SchedulerCutsTest, NextLeaderWaitsForAgentToo) {
   EXPECT_EQ(Nominee("p"), "n");
 }
 
-TEST_F(SchedulerCutsTest, DoesNotWaitForAgentOfCordonedNode) {
+TEST_F(PartitionRequestsTest, DoesNotWaitForAgentOfCordonedNode) {
   for (const char* node : {"m", "n"}) {
     Node(node, 1);
-    Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
+    Partition(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
   }
   Pod("b", "4g.20gb", 1, 1);
   BindElsewhere("b", "n");
@@ -409,7 +410,7 @@ TEST_F(SchedulerCutsTest, DoesNotWaitForAgentOfCordonedNode) {
 }
 
 // The pod was never bound, so it only loses its reservation.
-TEST_F(SchedulerCutsTest, PreemptsPodInPreBindWithoutDeletingIt) {
+TEST_F(PartitionRequestsTest, PreemptsPodInPreBindWithoutDeletingIt) {
   Node("n", 1);
   Pod("low", "7g.40gb");
   SetLimit("low", "cpu", "60");
@@ -426,10 +427,10 @@ TEST_F(SchedulerCutsTest, PreemptsPodInPreBindWithoutDeletingIt) {
   EXPECT_EQ(Spec("m", 0), "7g.40gb@0") << "it is tried again";
 }
 
-TEST_F(SchedulerCutsTest, PrefersFreeSliceToPartitioning) {
+TEST_F(PartitionRequestsTest, PrefersFreeSliceToPartitioning) {
   Node("a", 1);
   Node("b", 1);
-  Cut("b", 0, "1g.5gb@0:free", {{"nvidia.com/mig-1g.5gb", "1"}});
+  Partition("b", 0, "1g.5gb@0:free", {{"nvidia.com/mig-1g.5gb", "1"}});
   Pod("p", "1g.5gb");
   Run();
   EXPECT_EQ(NodeOf("p"), "b");

@@ -1,4 +1,4 @@
-#include "scheduling/plugins/gpu_cutting/plugin.h"
+#include "scheduling/plugins/gpu_partitioning/plugin.h"
 #include "scheduling/several_shares.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "cluster/cut.h"
 #include "cluster/gpu_signs.h"
+#include "cluster/instance_search.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 
 namespace nos::scheduling {
@@ -21,13 +21,13 @@ struct Asked {
       : instances(std::move(requests)), finder(std::make_shared<Finder>(instances)) {}
 
   struct Finder {
-    explicit Finder(const cluster::ResourceVector& requests) : cuts(requests) {}
-    bool CanCut(const cluster::NodeInfo& node) {
+    explicit Finder(const cluster::ResourceVector& requests) : search(requests) {}
+    bool CanProvide(const cluster::NodeInfo& node) {
       const std::lock_guard lock(mutex);
-      return cuts.Can(node);
+      return search.Can(node);
     }
     std::mutex mutex;
-    cluster::CutFinder cuts;
+    cluster::InstanceFinder search;
   };
   cluster::ResourceVector instances;
   std::shared_ptr<Finder> finder;
@@ -51,7 +51,7 @@ cluster::ResourceVector InstancesOf(const cluster::Pod& pod) {
 bool HeldGpus(const cluster::Pod& pod) { return !InstancesOf(pod).entries().empty(); }
 
 Verdict Refusal(const cluster::ResourceVector& instances, const cluster::NodeInfo& node) {
-  if (!cluster::MayBeCut(node)) {
+  if (!cluster::MayBePartitioned(node)) {
     return Verdict::Unschedulable(codes::kGpusBeingPartitioned,
                                   "node(s) had GPUs that are being partitioned");
   }
@@ -75,7 +75,7 @@ bool MayHaveMore(const cluster::Node& before, const cluster::Node& after) {
 
 }  // namespace
 
-bool GpuCutting::MayHelp(const ClusterEvent& event, const cluster::Pod&) const {
+bool GpuPartitioning::MayHelp(const ClusterEvent& event, const cluster::Pod&) const {
   switch (event.kind) {
     case ClusterEvent::Kind::kPodLeft:
     case ClusterEvent::Kind::kPodChanged:
@@ -89,9 +89,9 @@ bool GpuCutting::MayHelp(const ClusterEvent& event, const cluster::Pod&) const {
   }
 }
 
-PreFilterPlugin::Outcome GpuCutting::PreFilter(const cluster::Pod& pod,
-                                               const cluster::ClusterSnapshot&,
-                                               CycleState& state) const {
+PreFilterPlugin::Outcome GpuPartitioning::PreFilter(const cluster::Pod& pod,
+                                                    const cluster::ClusterSnapshot&,
+                                                    CycleState& state) const {
   Asked asked{InstancesOf(pod)};
   Outcome outcome;
   outcome.skip = asked.instances.entries().empty();
@@ -99,8 +99,8 @@ PreFilterPlugin::Outcome GpuCutting::PreFilter(const cluster::Pod& pod,
   return outcome;
 }
 
-Verdict GpuCutting::Filter(const CycleState& state, const cluster::Pod& pod,
-                           const cluster::NodeInfo& node) const {
+Verdict GpuPartitioning::Filter(const CycleState& state, const cluster::Pod& pod,
+                                const cluster::NodeInfo& node) const {
   if (!node.gpus.managed) return Verdict::Fits();
   if (AsksForSeveralShares(pod)) {
     return Verdict::Unresolvable(SeveralShares());
@@ -108,7 +108,7 @@ Verdict GpuCutting::Filter(const CycleState& state, const cluster::Pod& pod,
   const auto* left = state.Get<Asked>();
   std::optional<Asked> computed;
   const Asked& asked = left != nullptr ? *left : computed.emplace(InstancesOf(pod));
-  if (cluster::HasFreeInstances(node, asked.instances) || asked.finder->CanCut(node)) {
+  if (cluster::HasFreeInstances(node, asked.instances) || asked.finder->CanProvide(node)) {
     return Verdict::Fits();
   }
   return Refusal(asked.instances, node);

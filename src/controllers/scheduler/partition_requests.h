@@ -1,10 +1,10 @@
 // Asks the agents of nodes to create instances for pods that were placed where their instances do
 // not exist yet (Pod::promised).
 //
-//   cuts.Want("gpu-7", pod, now);                       // the pod is on gpu-7 in the snapshot
-//   for (CutWrite& write : cuts.Due(snapshot)) ...;     // send; then Written(write, answer)
-//   switch (cuts.Look(pod, node, now).kind) ...         // whenever the node has changed
-//   cuts.Drop("gpu-7", pod, Cuts::End::kGivenUp);       // its request is withdrawn
+//   requests.Want("gpu-7", pod, now);                          // it is on gpu-7 in the snapshot
+//   for (PartitionWrite& write : requests.Due(snapshot)) ...;  // send; then Written(write, answer)
+//   switch (requests.Look(pod, node, now).kind) ...            // whenever the node has changed
+//   requests.Drop("gpu-7", pod, End::kGivenUp);                // its request is withdrawn
 //
 // One patch requests the instances of all pods of a node. After a conflict a node is patched again
 // only when its resource version has changed. A GPU that could not be partitioned as requested goes
@@ -28,13 +28,13 @@
 
 namespace nos::controllers {
 
-struct CutWrite {
+struct PartitionWrite {
   std::string node, resource_version, plan;
   cluster::AnnotationPatch patch;
   std::set<std::string> pods;  // keys of the pods whose instances it requests
 };
 
-class Cuts {
+class PartitionRequests {
  public:
   struct Options {
     Duration deadline = std::chrono::seconds(60);  // from the request to the instance
@@ -43,7 +43,7 @@ class Cuts {
   enum class End { kServed, kGivenUp };
 
   // The catalogue must outlive it.
-  Cuts(const gpu::Catalogue& catalogue, Options options)
+  PartitionRequests(const gpu::Catalogue& catalogue, Options options)
       : catalogue_(catalogue), options_(options), rests_(options.rests) {}
 
   void Want(const std::string& node, const cluster::Pod& pod, Time now);
@@ -56,8 +56,8 @@ class Cuts {
   // Patches to send now. `find` returns the node as last seen, or null. The snapshot may hold an
   // older version that is equal for scheduling.
   using FindNode = std::function<std::shared_ptr<const cluster::Node>(const std::string& name)>;
-  std::vector<CutWrite> Due(const cluster::ClusterSnapshot& snapshot, const FindNode& find);
-  void Written(const CutWrite& write, const Status& answer);
+  std::vector<PartitionWrite> Due(const cluster::ClusterSnapshot& snapshot, const FindNode& find);
+  void Written(const PartitionWrite& write, const Status& answer);
   // True if a successor can read every request from the nodes.
   bool AreShown(const cluster::ClusterSnapshot& snapshot) const;
 
@@ -89,8 +89,8 @@ class Cuts {
     std::shared_ptr<const cluster::Node> seen;
     cluster::NodeGpus status;
   };
-  std::optional<CutWrite> WriteFor(const cluster::NodeInfo& info, const cluster::Node& node,
-                                   Site& site);
+  std::optional<PartitionWrite> WriteFor(const cluster::NodeInfo& info, const cluster::Node& node,
+                                         Site& site);
   void ReadStatus(const cluster::NodeInfo& node, Site& site) const;
   static bool IsAllocatable(const cluster::Pod& pod, const cluster::NodeInfo& node,
                             const Site& site);

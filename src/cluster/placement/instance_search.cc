@@ -1,4 +1,4 @@
-#include "cluster/cut.h"
+#include "cluster/instance_search.h"
 
 #include <algorithm>
 #include <bit>
@@ -199,7 +199,7 @@ class Placing {
   std::optional<Choice> ChoiceFor(const GpuDraft& before, gpu::Placement placement) const {
     GpuDraft draft = before;
     const bool there = std::ranges::find(draft.free, placement) != draft.free.end();
-    if (!there && !draft.MayBeCut()) return std::nullopt;
+    if (!there && !draft.MayBePartitioned()) return std::nullopt;
     const size_t others = draft.free.size() - (there ? 1 : 0);
     if (!Take(placement, draft)) return std::nullopt;
     return Choice{static_cast<int>((there ? 0 : 1) + others - draft.free.size()),
@@ -220,15 +220,15 @@ class Placing {
 // How many instances of this kind fit if no other kind is placed.
 int64_t CapacityOf(const Gpu& gpu, const std::string& resource) {
   const auto profile = gpu.model->FindProfile(resource);
-  const bool may_be_cut = !gpu.fixed && gpu.reported;
+  const bool may_be_partitioned = !gpu.fixed && gpu.reported;
   if (!profile) {
     const auto other =
-        may_be_cut && gpu.MaySwitch() ? gpu.other->FindProfile(resource) : std::nullopt;
+        may_be_partitioned && gpu.MaySwitch() ? gpu.other->FindProfile(resource) : std::nullopt;
     return other ? gpu::Occupancy(*gpu.other).Copies(*other) : 0;
   }
   const auto used = gpu.Used();
   if (!used) return 0;
-  if (may_be_cut) return used->Copies(*profile);
+  if (may_be_partitioned) return used->Copies(*profile);
   return std::ranges::count_if(gpu.instances, [&](const Instance& instance) {
     return !instance.used && instance.placement.profile == *profile;
   });
@@ -242,7 +242,7 @@ int64_t Capacity(const NodeInfo& node, ResourceId id) {
 
 }  // namespace
 
-bool MayBeCut(const NodeInfo& node) {
+bool MayBePartitioned(const NodeInfo& node) {
   if (!node.gpus.managed) return false;
   const bool ours =
       std::ranges::any_of(node.pods, [](const auto& pod) { return !pod->promised.empty(); });
@@ -252,14 +252,15 @@ bool MayBeCut(const NodeInfo& node) {
 bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests) {
   return std::ranges::all_of(requests.entries(), [&](const auto& entry) {
     const auto& [id, amount] = entry;
-    return !IsCutOn(node, id) || amount <= 0 ||
+    return !IsManagedOn(node, id) || amount <= 0 ||
            amount <= node.allocatable.Get(id) - node.requested.Get(id);
   });
 }
 
-CutFinder::CutFinder(const ResourceVector& requests) : CutFinder(InstancesIn(requests), requests) {}
+InstanceFinder::InstanceFinder(const ResourceVector& requests)
+    : InstanceFinder(InstancesIn(requests), requests) {}
 
-CutFinder::CutFinder(std::vector<ResourceId> kinds, const ResourceVector& requests)
+InstanceFinder::InstanceFinder(std::vector<ResourceId> kinds, const ResourceVector& requests)
     : book_({}, {}) {
   int64_t mixtures = 1;  // of shares
   for (const ResourceId kind : kinds) {
@@ -272,13 +273,13 @@ CutFinder::CutFinder(std::vector<ResourceId> kinds, const ResourceVector& reques
 }
 
 // Bounds the memory of the caches.
-void CutFinder::Forget() {
+void InstanceFinder::Forget() {
   if (std::max(book_.size(), known_.size()) < kMaxRemembered) return;
   book_ = OfferBook(book_.kinds(), asked_);
   known_.clear();
 }
 
-Share CutFinder::AskedOf(const NodeInfo& node) const {
+Share InstanceFinder::AskedOf(const NodeInfo& node) const {
   Share asked = asked_;
   const auto whole = std::ranges::find(book_.kinds(), Whole());
   if (!node.gpus.whole && whole != book_.kinds().end()) {
@@ -287,9 +288,9 @@ Share CutFinder::AskedOf(const NodeInfo& node) const {
   return asked;
 }
 
-std::optional<std::vector<PromisedInstance>> CutFinder::Find(const NodeInfo& node,
-                                                             std::optional<int> preferred) {
-  if (!MayBeCut(node) || too_many_) return std::nullopt;
+std::optional<std::vector<PromisedInstance>> InstanceFinder::Find(const NodeInfo& node,
+                                                                  std::optional<int> preferred) {
+  if (!MayBePartitioned(node) || too_many_) return std::nullopt;
   Forget();
   const Share asked = AskedOf(node);
   std::vector<GpuDraft> drafts = GpuDraftsOf(node);
@@ -299,8 +300,8 @@ std::optional<std::vector<PromisedInstance>> CutFinder::Find(const NodeInfo& nod
   return Placing(book_, std::move(drafts), asked, *std::move(plan), preferred).Run();
 }
 
-bool CutFinder::Can(const NodeInfo& node) {
-  if (!MayBeCut(node) || too_many_) return false;
+bool InstanceFinder::Can(const NodeInfo& node) {
+  if (!MayBePartitioned(node) || too_many_) return false;
   const Share asked = AskedOf(node);
   if (std::ranges::all_of(asked, [](int count) { return count == 0; })) return true;
   if (asked.size() == 1) return asked[0] <= Capacity(node, book_.kinds()[0]);
@@ -315,14 +316,14 @@ bool CutFinder::Can(const NodeInfo& node) {
   return known->second;
 }
 
-std::optional<std::vector<PromisedInstance>> FindCut(const NodeInfo& node,
-                                                     const ResourceVector& requests,
-                                                     std::optional<int> preferred) {
-  return CutFinder(requests).Find(node, preferred);
+std::optional<std::vector<PromisedInstance>> FindInstances(const NodeInfo& node,
+                                                           const ResourceVector& requests,
+                                                           std::optional<int> preferred) {
+  return InstanceFinder(requests).Find(node, preferred);
 }
 
-bool CanCut(const NodeInfo& node, const ResourceVector& requests) {
-  return CutFinder(requests).Can(node);
+bool CanProvide(const NodeInfo& node, const ResourceVector& requests) {
+  return InstanceFinder(requests).Can(node);
 }
 
 }  // namespace nos::cluster

@@ -1,4 +1,4 @@
-#include "scheduling/plugins/gpu_cutting/plugin.h"
+#include "scheduling/plugins/gpu_partitioning/plugin.h"
 
 #include <gtest/gtest.h>
 
@@ -26,21 +26,21 @@ Node GpuNode(const std::string& name, const std::string& first, const std::strin
 }
 
 std::string Ask(const cluster::Pod& pod, const Node& node) {
-  const GpuCutting plugin;
+  const GpuPartitioning plugin;
   const auto snapshot = testing::Snap({node});
   CycleState state;
   (void)plugin.PreFilter(pod, snapshot, state);
   return plugin.Filter(state, pod, snapshot.node(0)).message;
 }
 
-TEST(GpuCuttingTest, FitsSlicesThatCanBeCreatedTogether) {
+TEST(GpuPartitioningTest, FitsSlicesThatCanBeCreatedTogether) {
   const auto pod = PodOf("p", {{"nvidia.com/mig-3g.20gb", "2"}, {"nvidia.com/mig-1g.5gb", "8"}});
   EXPECT_EQ(Ask(pod, GpuNode("n", "", "")), "");
   EXPECT_EQ(Ask(pod, GpuNode("n", "", "1g.5gb@0:used")), "Insufficient nvidia.com/mig-1g.5gb");
 }
 
-TEST(GpuCuttingTest, OnlyRemovedGpuPodsWakePod) {
-  const GpuCutting plugin;
+TEST(GpuPartitioningTest, OnlyRemovedGpuPodsWakePod) {
+  const GpuPartitioning plugin;
   const auto pod = PodOf("p", {{"nvidia.com/mig-3g.20gb", "1"}});
   const auto helps = [&](testing::Amounts held) {
     return plugin.MayHelp({Kind::kPodLeft, nullptr, nullptr,
@@ -52,8 +52,8 @@ TEST(GpuCuttingTest, OnlyRemovedGpuPodsWakePod) {
   EXPECT_FALSE(helps({{"cpu", "8"}}));
 }
 
-TEST(GpuCuttingTest, UnrelatedAnnotationsDoNotWakePod) {
-  const GpuCutting plugin;
+TEST(GpuPartitioningTest, UnrelatedAnnotationsDoNotWakePod) {
+  const GpuPartitioning plugin;
   const auto pod = PodOf("p", {{"nvidia.com/mig-7g.40gb", "1"}});
   const auto helps = [&](const Node& before, std::string key) {
     auto after = std::make_shared<Node>(before);
@@ -61,15 +61,15 @@ TEST(GpuCuttingTest, UnrelatedAnnotationsDoNotWakePod) {
     return plugin.MayHelp(
         {Kind::kNodeChanged, std::make_shared<const Node>(before), after, nullptr, nullptr}, pod);
   };
-  const Node cut = GpuNode("n", "", "");
-  EXPECT_TRUE(helps(cut, "nos.nebuly.com/status-layout-0"));
-  EXPECT_TRUE(helps(cut, "n8s.nebuly.ai/status-gpu-0-7g.40gb-free"));
-  EXPECT_FALSE(helps(cut, "projectcalico.org/IPv4VXLANTunnelAddr"));
+  const Node managed = GpuNode("n", "", "");
+  EXPECT_TRUE(helps(managed, "nos.nebuly.com/status-layout-0"));
+  EXPECT_TRUE(helps(managed, "n8s.nebuly.ai/status-gpu-0-7g.40gb-free"));
+  EXPECT_FALSE(helps(managed, "projectcalico.org/IPv4VXLANTunnelAddr"));
   EXPECT_FALSE(helps(NodeOf("n", {{"cpu", "8"}}), "nos.nebuly.com/status-layout-0"));
 }
 
-TEST(GpuCuttingTest, HintsMissNoHelpfulEvent) {
-  const GpuCutting plugin;
+TEST(GpuPartitioningTest, HintsMissNoHelpfulEvent) {
+  const GpuPartitioning plugin;
   Random random(5);
   const std::vector<cluster::Pod> pool = {
       PodOf("a", {{"nvidia.com/mig-1g.5gb", "2"}}), PodOf("b", {{"nvidia.com/mig-3g.20gb", "1"}}),

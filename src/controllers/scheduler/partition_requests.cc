@@ -1,4 +1,4 @@
-#include "controllers/scheduler/cuts.h"
+#include "controllers/scheduler/partition_requests.h"
 
 #include <fmt/core.h>
 
@@ -62,13 +62,13 @@ bool IsAtLeast(const std::string& plan, const std::string& other) {
 
 }  // namespace
 
-void Cuts::Want(const std::string& node, const cluster::Pod& pod, Time now) {
+void PartitionRequests::Want(const std::string& node, const cluster::Pod& pod, Time now) {
   Site& site = sites_[node];
   const Wish wish{now + options_.deadline, "", Status::Ok()};
   if (site.wishes.try_emplace(pod.Key(), wish).second) site.dirty = true;  // else it was adopted
 }
 
-bool Cuts::Adopt(const cluster::Node& node, const cluster::Pod& pod, Time now) {
+bool PartitionRequests::Adopt(const cluster::Node& node, const cluster::Pod& pod, Time now) {
   const std::string plan = cluster::SpecPlan(node);
   const auto [found, fresh] = sites_.try_emplace(node.meta.name);
   Site& site = found->second;
@@ -78,7 +78,7 @@ bool Cuts::Adopt(const cluster::Node& node, const cluster::Pod& pod, Time now) {
   return true;
 }
 
-bool Cuts::AreShown(const cluster::ClusterSnapshot& snapshot) const {
+bool PartitionRequests::AreShown(const cluster::ClusterSnapshot& snapshot) const {
   return std::ranges::all_of(sites_, [&](const auto& entry) {
     const auto& [name, site] = entry;
     const NodeInfo* info = snapshot.Find(name);
@@ -87,14 +87,15 @@ bool Cuts::AreShown(const cluster::ClusterSnapshot& snapshot) const {
   });
 }
 
-void Cuts::Drop(const std::string& node, const cluster::Pod& pod, End end) {
+void PartitionRequests::Drop(const std::string& node, const cluster::Pod& pod, End end) {
   const auto found = sites_.find(node);
   if (found == sites_.end() || found->second.wishes.erase(pod.Key()) == 0) return;
   if (end == End::kGivenUp) found->second.dirty = true;
 }
 
-std::vector<CutWrite> Cuts::Due(const cluster::ClusterSnapshot& snapshot, const FindNode& find) {
-  std::vector<CutWrite> writes;
+std::vector<PartitionWrite> PartitionRequests::Due(const cluster::ClusterSnapshot& snapshot,
+                                                   const FindNode& find) {
+  std::vector<PartitionWrite> writes;
   for (auto it = sites_.begin(); it != sites_.end();) {
     auto& [name, site] = *it;
     // The usual case while agents work.
@@ -116,8 +117,8 @@ std::vector<CutWrite> Cuts::Due(const cluster::ClusterSnapshot& snapshot, const 
   return writes;
 }
 
-std::optional<CutWrite> Cuts::WriteFor(const NodeInfo& info, const cluster::Node& node,
-                                       Site& site) {
+std::optional<PartitionWrite> PartitionRequests::WriteFor(const NodeInfo& info,
+                                                          const cluster::Node& node, Site& site) {
   const std::string spec = cluster::SpecPlan(node);
   const bool foreign = spec != cluster::StatusPlan(node) && spec != site.last_plan;
   site.dirty = false;
@@ -137,14 +138,15 @@ std::optional<CutWrite> Cuts::WriteFor(const NodeInfo& info, const cluster::Node
     }
     return std::nullopt;
   }
-  CutWrite write{node.meta.name, node.meta.resource_version, reconcile::NextPlanId(node), {}, {}};
+  PartitionWrite write{
+      node.meta.name, node.meta.resource_version, reconcile::NextPlanId(node), {}, {}};
   write.patch = cluster::SpecPatch(node, targets, write.plan);
   for (const auto& [key, wish] : site.wishes) write.pods.insert(key);
   site.writing = true;
   return write;
 }
 
-void Cuts::Written(const CutWrite& write, const Status& answer) {
+void PartitionRequests::Written(const PartitionWrite& write, const Status& answer) {
   const auto found = sites_.find(write.node);
   if (found == sites_.end()) return;
   Site& site = found->second;
@@ -173,8 +175,8 @@ void Cuts::Written(const CutWrite& write, const Status& answer) {
   }
 }
 
-std::map<int, std::string> Cuts::Missing(const cluster::Pod& pod, const NodeInfo& node,
-                                         Site& site) const {
+std::map<int, std::string> PartitionRequests::Missing(const cluster::Pod& pod, const NodeInfo& node,
+                                                      Site& site) const {
   ReadStatus(node, site);
   const std::string key = pod.Key();
   std::map<int, std::string> missing;
@@ -194,7 +196,7 @@ std::map<int, std::string> Cuts::Missing(const cluster::Pod& pod, const NodeInfo
   return missing;
 }
 
-Progress Cuts::Look(const cluster::Pod& pod, const NodeInfo& node, Time now) {
+Progress PartitionRequests::Look(const cluster::Pod& pod, const NodeInfo& node, Time now) {
   const auto site = sites_.find(node.node->meta.name);
   if (site == sites_.end()) return {};
   const auto found = site->second.wishes.find(pod.Key());
@@ -211,10 +213,11 @@ Progress Cuts::Look(const cluster::Pod& pod, const NodeInfo& node, Time now) {
 
 // True if the kubelet offers enough for the pod in addition to what other pods hold or were
 // assigned.
-bool Cuts::IsAllocatable(const cluster::Pod& pod, const NodeInfo& node, const Site& site) {
+bool PartitionRequests::IsAllocatable(const cluster::Pod& pod, const NodeInfo& node,
+                                      const Site& site) {
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   for (const auto& [id, amount] : requests.entries()) {
-    if (!cluster::IsCutOn(node, id)) continue;
+    if (!cluster::IsManagedOn(node, id)) continue;
     int64_t held = 0;
     for (const auto& other : node.pods) {
       if (site.wishes.contains(other->Key())) continue;
@@ -226,8 +229,8 @@ bool Cuts::IsAllocatable(const cluster::Pod& pod, const NodeInfo& node, const Si
   return true;
 }
 
-Progress Cuts::Judge(const NodeInfo& node, const Wish& wish,
-                     const std::map<int, std::string>& missing, Time now) {
+Progress PartitionRequests::Judge(const NodeInfo& node, const Wish& wish,
+                                  const std::map<int, std::string>& missing, Time now) {
   const std::string& name = node.node->meta.name;
   const std::string plan = cluster::StatusPlan(*node.node);
   const bool judged = !wish.plan.empty() && !plan.empty() && IsAtLeast(plan, wish.plan) &&
@@ -261,19 +264,19 @@ Progress Cuts::Judge(const NodeInfo& node, const Wish& wish,
   return progress;
 }
 
-void Cuts::ReadStatus(const NodeInfo& node, Site& site) const {
+void PartitionRequests::ReadStatus(const NodeInfo& node, Site& site) const {
   if (site.seen == node.node) return;
   site.status = cluster::ReadNodeGpus(*node.node, catalogue_);
   site.seen = node.node;
 }
 
-void Cuts::LetRest(const std::string& node, int gpu, Time now) {
+void PartitionRequests::LetRest(const std::string& node, int gpu, Time now) {
   if (rests_.Resting({node, gpu}, now)) return;
   rests_.FailedAnew({node, gpu}, now);
   rest_changes_.insert(node);
 }
 
-std::set<int> Cuts::Resting(const std::string& node, Time now) const {
+std::set<int> PartitionRequests::Resting(const std::string& node, Time now) const {
   std::set<int> resting;
   const auto& rests = rests_.entries();
   for (auto it = rests.lower_bound({node, 0}); it != rests.end() && it->first.first == node; ++it) {
@@ -282,7 +285,7 @@ std::set<int> Cuts::Resting(const std::string& node, Time now) const {
   return resting;
 }
 
-std::vector<std::string> Cuts::TakeRestChanges(Time now) {
+std::vector<std::string> PartitionRequests::TakeRestChanges(Time now) {
   for (const auto& [node, gpu] : rests_.TakeEnded(now)) rest_changes_.insert(node);
   std::vector<std::string> changes(rest_changes_.begin(), rest_changes_.end());
   rest_changes_.clear();

@@ -1,8 +1,8 @@
 // Finds the MIG instances or shares for a pod on a node, and repartitions GPUs in the search if
 // necessary.
 //
-//   if (CanCut(info, requests)) {
-//     auto promised = FindCut(info, requests);  // "1g.5gb@6 of GPU 0"
+//   if (CanProvide(info, requests)) {
+//     auto promised = FindInstances(info, requests);  // "1g.5gb@6 of GPU 0"
 //
 // Used instances keep their placements. Placements are chosen in this order: free instances; new
 // instances that fit beside all existing ones; new instances in place of free ones. Ties are broken
@@ -31,36 +31,36 @@
 namespace nos::cluster {
 
 // True if nos may request another layout from the node's agent now.
-bool MayBeCut(const NodeInfo& node);
+bool MayBePartitioned(const NodeInfo& node);
 
 // True if the node has as many free instances as the pod requests.
 bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests);
 
 // One placement for each requested instance; nullopt if they do not fit together. `preferred`:
 // Gpu::index.
-std::optional<std::vector<PromisedInstance>> FindCut(const NodeInfo& node,
-                                                     const ResourceVector& requests,
-                                                     std::optional<int> preferred = {});
+std::optional<std::vector<PromisedInstance>> FindInstances(const NodeInfo& node,
+                                                           const ResourceVector& requests,
+                                                           std::optional<int> preferred = {});
 
-// True if FindCut finds placements; faster.
-bool CanCut(const NodeInfo& node, const ResourceVector& requests);
+// True if FindInstances finds placements; faster.
+bool CanProvide(const NodeInfo& node, const ResourceVector& requests);
 
 // The same for many nodes. It caches results by GPU state, and nodes whose GPUs offer the same
 // capacity share one search.
 //
-//   CutFinder finder(requests);
+//   InstanceFinder finder(requests);
 //   for (const NodeInfo* node : nodes) if (finder.Can(*node)) ...
 //
 // Owned by one thread.
-class CutFinder {
+class InstanceFinder {
  public:
-  explicit CutFinder(const ResourceVector& requests);
+  explicit InstanceFinder(const ResourceVector& requests);
   std::optional<std::vector<PromisedInstance>> Find(const NodeInfo& node,
                                                     std::optional<int> preferred = {});
   bool Can(const NodeInfo& node);
 
  private:
-  CutFinder(std::vector<ResourceId> kinds, const ResourceVector& requests);
+  InstanceFinder(std::vector<ResourceId> kinds, const ResourceVector& requests);
   void Forget();
   // The requested slices on this node. Whole GPUs count only on nodes where they are instances.
   Share AskedOf(const NodeInfo& node) const;

@@ -1,4 +1,4 @@
-#include "cluster/cut.h"
+#include "cluster/instance_search.h"
 
 #include <gtest/gtest.h>
 
@@ -38,9 +38,9 @@ ResourceVector Asking(const std::map<std::string, int64_t>& profiles) {
 }
 
 // "1g.5gb@6 of 0, 3g.20gb@4 of 1", or "none".
-std::string Cut(const NodeInfo& node, const std::map<std::string, int64_t>& profiles) {
-  const auto found = FindCut(node, Asking(profiles));
-  EXPECT_EQ(found.has_value(), CanCut(node, Asking(profiles)));
+std::string Found(const NodeInfo& node, const std::map<std::string, int64_t>& profiles) {
+  const auto found = FindInstances(node, Asking(profiles));
+  EXPECT_EQ(found.has_value(), CanProvide(node, Asking(profiles)));
   if (!found) return "none";
   std::vector<std::string> parts;
   for (const PromisedInstance& promised : *found) {
@@ -52,26 +52,27 @@ std::string Cut(const NodeInfo& node, const std::map<std::string, int64_t>& prof
   return Join(parts, ", ");
 }
 
-TEST(FindCutTest, UsesFreeInstancesFirst) {
-  EXPECT_EQ(Cut(NodeWith({"", "3g.20gb@4:used,1g.5gb@1:free"}), {{"1g.5gb", 1}}), "1g.5gb@1 of 1");
+TEST(FindInstancesTest, UsesFreeInstancesFirst) {
+  EXPECT_EQ(Found(NodeWith({"", "3g.20gb@4:used,1g.5gb@1:free"}), {{"1g.5gb", 1}}),
+            "1g.5gb@1 of 1");
 }
 
-TEST(FindCutTest, PrefersNewInstancesThatKeepFreeOnes) {
-  EXPECT_EQ(Cut(NodeWith({"4g.20gb@0:free,3g.20gb@4:used", "3g.20gb@4:used"}), {{"2g.10gb", 1}}),
+TEST(FindInstancesTest, PrefersNewInstancesThatKeepFreeOnes) {
+  EXPECT_EQ(Found(NodeWith({"4g.20gb@0:free,3g.20gb@4:used", "3g.20gb@4:used"}), {{"2g.10gb", 1}}),
             "2g.10gb@2 of 1")
       << "GPU 0 is fuller, but its free 4g would go";
-  EXPECT_EQ(Cut(NodeWith({"4g.20gb@0:free,3g.20gb@4:used"}), {{"2g.10gb", 2}}),
+  EXPECT_EQ(Found(NodeWith({"4g.20gb@0:free,3g.20gb@4:used"}), {{"2g.10gb", 2}}),
             "2g.10gb@0 of 0, 2g.10gb@2 of 0");
 }
 
-TEST(FindCutTest, PrefersTheFullerGpu) {
-  EXPECT_EQ(Cut(NodeWith({"", "4g.20gb@0:used"}), {{"3g.20gb", 1}}), "3g.20gb@4 of 1");
-  EXPECT_EQ(Cut(NodeWith({"", ""}), {{"1g.5gb", 1}}), "1g.5gb@6 of 0");
+TEST(FindInstancesTest, PrefersTheFullerGpu) {
+  EXPECT_EQ(Found(NodeWith({"", "4g.20gb@0:used"}), {{"3g.20gb", 1}}), "3g.20gb@4 of 1");
+  EXPECT_EQ(Found(NodeWith({"", ""}), {{"1g.5gb", 1}}), "1g.5gb@6 of 0");
 }
 
-TEST(FindCutTest, BreaksTiesByPreferredGpu) {
+TEST(FindInstancesTest, BreaksTiesByPreferredGpu) {
   const auto gpu_of = [](const NodeInfo& node, std::optional<int> preferred) {
-    return FindCut(node, Asking({{"3g.20gb", 1}}), preferred)->at(0).gpu;
+    return FindInstances(node, Asking({{"3g.20gb", 1}}), preferred)->at(0).gpu;
   };
   const NodeInfo fuller = NodeWith({"", "4g.20gb@0:used"});
   EXPECT_EQ(gpu_of(fuller, {}), 1);
@@ -81,22 +82,22 @@ TEST(FindCutTest, BreaksTiesByPreferredGpu) {
   EXPECT_EQ(gpu_of(NodeWith({"", "3g.20gb@4:free"}), 0), 1) << "there is a free one";
 }
 
-TEST(FindCutTest, KeepsUsedInstances) {
-  EXPECT_EQ(Cut(NodeWith({"1g.5gb@0:used"}), {{"7g.40gb", 1}}), "none");
-  EXPECT_EQ(Cut(NodeWith({"1g.5gb@0:free"}), {{"7g.40gb", 1}}), "7g.40gb@0 of 0");
+TEST(FindInstancesTest, KeepsUsedInstances) {
+  EXPECT_EQ(Found(NodeWith({"1g.5gb@0:used"}), {{"7g.40gb", 1}}), "none");
+  EXPECT_EQ(Found(NodeWith({"1g.5gb@0:free"}), {{"7g.40gb", 1}}), "7g.40gb@0 of 0");
 }
 
-TEST(FindCutTest, PlacesSeveralKindsTogether) {
-  EXPECT_EQ(Cut(NodeWith({""}), {{"3g.20gb", 1}, {"4g.20gb", 1}}),
+TEST(FindInstancesTest, PlacesSeveralKindsTogether) {
+  EXPECT_EQ(Found(NodeWith({""}), {{"3g.20gb", 1}, {"4g.20gb", 1}}),
             "3g.20gb@4 of 0, 4g.20gb@0 of 0");
-  EXPECT_EQ(Cut(NodeWith({""}), {{"3g.20gb", 2}, {"1g.5gb", 1}}), "none");
-  EXPECT_EQ(Cut(NodeWith({"", "4g.20gb@0:used"}), {{"3g.20gb", 2}, {"4g.20gb", 1}}),
+  EXPECT_EQ(Found(NodeWith({""}), {{"3g.20gb", 2}, {"1g.5gb", 1}}), "none");
+  EXPECT_EQ(Found(NodeWith({"", "4g.20gb@0:used"}), {{"3g.20gb", 2}, {"4g.20gb", 1}}),
             "3g.20gb@4 of 0, 3g.20gb@4 of 1, 4g.20gb@0 of 0");
-  EXPECT_EQ(Cut(NodeWith({""}), {{"1g.5gb", 1'000'000'000}}), "none");
-  EXPECT_EQ(Cut(NodeWith({""}), {{"no.such", 1}}), "none");
+  EXPECT_EQ(Found(NodeWith({""}), {{"1g.5gb", 1'000'000'000}}), "none");
+  EXPECT_EQ(Found(NodeWith({""}), {{"no.such", 1}}), "none");
 }
 
-TEST(FindCutTest, FindsFittingRequestsOnManyGpus) {
+TEST(FindInstancesTest, FindsFittingRequestsOnManyGpus) {
   using Asks = std::map<std::string, int64_t>;
   for (const int64_t n : {1, 2, 4, 8, 16}) {
     const NodeInfo node = NodeWith(std::vector<std::string>(static_cast<size_t>(n)));
@@ -106,16 +107,16 @@ TEST(FindCutTest, FindsFittingRequestsOnManyGpus) {
           Asks{{"3g.20gb", n}, {"2g.10gb", n}, {"1g.5gb", 2 * n}},
           Asks{{"2g.10gb", 2 * n}, {"1g.5gb", 3 * n}},
           Asks{{"7g.40gb", n - 1}, {"3g.20gb", 1}, {"1g.10gb", 1}, {"1g.5gb", 2}}}) {
-      EXPECT_NE(Cut(node, asks), "none") << n << " GPUs, " << asks.begin()->first;
+      EXPECT_NE(Found(node, asks), "none") << n << " GPUs, " << asks.begin()->first;
     }
-    EXPECT_EQ(Cut(node, {{"2g.10gb", 3 * n}, {"1g.5gb", n + 1}}), "none") << n;
-    EXPECT_EQ(Cut(node, {{"3g.20gb", n}, {"4g.20gb", n}, {"1g.5gb", 1}}), "none") << n;
-    EXPECT_EQ(Cut(node, {{"3g.20gb", n}, {"2g.10gb", 2 * n + 1}}), "none") << n;
+    EXPECT_EQ(Found(node, {{"2g.10gb", 3 * n}, {"1g.5gb", n + 1}}), "none") << n;
+    EXPECT_EQ(Found(node, {{"3g.20gb", n}, {"4g.20gb", n}, {"1g.5gb", 1}}), "none") << n;
+    EXPECT_EQ(Found(node, {{"3g.20gb", n}, {"2g.10gb", 2 * n + 1}}), "none") << n;
   }
 }
 
-TEST(FindCutTest, UsesFreeInstancesFirstWhenTheRestHardlyFits) {
-  EXPECT_EQ(Cut(NodeWith({"", "3g.20gb@4:free"}), {{"3g.20gb", 2}, {"1g.5gb", 8}}),
+TEST(FindInstancesTest, UsesFreeInstancesFirstWhenTheRestHardlyFits) {
+  EXPECT_EQ(Found(NodeWith({"", "3g.20gb@4:free"}), {{"3g.20gb", 2}, {"1g.5gb", 8}}),
             "1g.5gb@0 of 0, 1g.5gb@0 of 1, 1g.5gb@1 of 0, 1g.5gb@1 of 1, 1g.5gb@2 of 0, "
             "1g.5gb@2 of 1, 1g.5gb@3 of 0, 1g.5gb@3 of 1, 3g.20gb@4 of 0, 3g.20gb@4 of 1");
 }
@@ -160,7 +161,7 @@ class BruteForce {
   std::set<std::pair<size_t, std::vector<gpu::LayoutId>>> seen_;
 };
 
-class RandomCutTest : public ::testing::TestWithParam<uint64_t> {
+class RandomInstancesTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   // "3g.20gb@4:used,1g.5gb@0:free"
   std::string RandomLayout(const gpu::Model& model) {
@@ -224,7 +225,7 @@ std::string LeftOf(const NodeInfo& node, std::map<std::string, int64_t> asks,
   return left;
 }
 
-TEST_P(RandomCutTest, FindsExactlyTheRequestsThatFit) {
+TEST_P(RandomInstancesTest, FindsExactlyTheRequestsThatFit) {
   for (int i = 0; i < 150; ++i) {
     const NodeInfo node = RandomNode();
     const auto asks = RandomAsks();
@@ -232,16 +233,16 @@ TEST_P(RandomCutTest, FindsExactlyTheRequestsThatFit) {
     for (const auto& [profile, count] : asks) {
       wanted.insert(wanted.end(), static_cast<size_t>(count), profile);
     }
-    const auto found = FindCut(node, Asking(asks));
+    const auto found = FindInstances(node, Asking(asks));
     ASSERT_EQ(found.has_value(), BruteForce(node, wanted).Fits()) << Join(wanted, ",");
-    ASSERT_EQ(found.has_value(), CanCut(node, Asking(asks))) << Join(wanted, ",");
+    ASSERT_EQ(found.has_value(), CanProvide(node, Asking(asks))) << Join(wanted, ",");
     EXPECT_EQ(found ? LeftOf(node, asks, *found) : "", "");
   }
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomCutTest, ::testing::Range(uint64_t{1}, uint64_t{9}));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomInstancesTest, ::testing::Range(uint64_t{1}, uint64_t{9}));
 
-TEST(CutFinderTest, CachesByCapacityOfTheGpus) {
-  CutFinder finder(Asking({{"3g.20gb", 2}, {"1g.5gb", 8}}));
+TEST(InstanceFinderTest, CachesByCapacityOfTheGpus) {
+  InstanceFinder finder(Asking({{"3g.20gb", 2}, {"1g.5gb", 8}}));
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(finder.Can(NodeWith({"", ""})));
     EXPECT_TRUE(finder.Can(NodeWith({"1g.5gb@3:free", ""})));
@@ -252,7 +253,7 @@ TEST(CutFinderTest, CachesByCapacityOfTheGpus) {
 }
 
 // A request for too many kinds of shares is refused without enumerating the mixtures.
-TEST(FindCutTest, RefusesTooManyMixturesOfShares) {
+TEST(FindInstancesTest, RefusesTooManyMixturesOfShares) {
   auto node = std::make_shared<Node>();
   node->meta.name = "n";
   node->meta.labels = {{std::string(kPartitioningLabel), "mps"},
@@ -265,28 +266,28 @@ TEST(FindCutTest, RefusesTooManyMixturesOfShares) {
   for (int gib = 1; gib <= 3; ++gib) {
     requests.Set(InternResource("nvidia.com/gpu-" + std::to_string(gib) + "gb"), 2);
   }
-  EXPECT_EQ(FindCut(snapshot.node(0), requests)->size(), 6U);
+  EXPECT_EQ(FindInstances(snapshot.node(0), requests)->size(), 6U);
   for (int gib = 1; gib <= 255; ++gib) {
     requests.Set(InternResource("nvidia.com/gpu-" + std::to_string(gib) + "gb"), 500);
   }
-  EXPECT_FALSE(FindCut(snapshot.node(0), requests));
-  EXPECT_FALSE(CanCut(snapshot.node(0), requests));
+  EXPECT_FALSE(FindInstances(snapshot.node(0), requests));
+  EXPECT_FALSE(CanProvide(snapshot.node(0), requests));
 }
 
-TEST(FindCutTest, WaitsForPendingPlanOfAnotherController) {
+TEST(FindInstancesTest, WaitsForPendingPlanOfAnotherController) {
   const StringMap under_way = {{std::string(kSpecPlan), "3"}, {std::string(kStatusPlan), "2"}};
-  EXPECT_FALSE(MayBeCut(NodeWith({""}, under_way)));
-  EXPECT_EQ(Cut(NodeWith({""}, under_way), {{"1g.5gb", 1}}), "none");
-  EXPECT_TRUE(
-      MayBeCut(NodeWith({""}, {{std::string(kSpecPlan), "3"}, {std::string(kStatusPlan), "3"}})));
+  EXPECT_FALSE(MayBePartitioned(NodeWith({""}, under_way)));
+  EXPECT_EQ(Found(NodeWith({""}, under_way), {{"1g.5gb", 1}}), "none");
+  EXPECT_TRUE(MayBePartitioned(
+      NodeWith({""}, {{std::string(kSpecPlan), "3"}, {std::string(kStatusPlan), "3"}})));
 }
 
-TEST(FindCutTest, UsesOnlyFreeInstancesOfRestingGpus) {
+TEST(FindInstancesTest, UsesOnlyFreeInstancesOfRestingGpus) {
   auto node = std::make_shared<Node>(*NodeWith({"1g.5gb@0:free"}).node);
   node->resting_gpus = {0};
   const auto snapshot = ClusterSnapshot::Build({node}, {}, Models());
-  EXPECT_EQ(Cut(snapshot.node(0), {{"1g.5gb", 1}}), "1g.5gb@0 of 0");
-  EXPECT_EQ(Cut(snapshot.node(0), {{"1g.5gb", 2}}), "none");
+  EXPECT_EQ(Found(snapshot.node(0), {{"1g.5gb", 1}}), "1g.5gb@0 of 0");
+  EXPECT_EQ(Found(snapshot.node(0), {{"1g.5gb", 2}}), "none");
 }
 
 // A nominated instance counts as used by its pod in every snapshot, even if it does not exist yet,
@@ -318,7 +319,7 @@ TEST(PromisedTest, NominatedInstanceCountsAsUsedByItsPod) {
   check("bound");
   snapshot.SetNode(node);
   check("the node is seen again");
-  EXPECT_TRUE(MayBeCut(snapshot.node(0))) << "its plan is ours";
+  EXPECT_TRUE(MayBePartitioned(snapshot.node(0))) << "its plan is ours";
   ASSERT_TRUE(snapshot.Unbind(*pod, "n").ok());
   EXPECT_EQ(snapshot.node(0).allocatable.Get(InternResource("nvidia.com/mig-1g.5gb")), 1);
   EXPECT_EQ(snapshot.node(0).gpus.gpus[0].instances.size(), 1u);
