@@ -81,7 +81,10 @@ bool IsManaged(const Node& node);
 struct Instance {
   gpu::Placement placement;
   bool used = false;
-  std::string pod;  // "namespace/name" when known
+  std::string pod{};  // "namespace/name" when known
+  // Used, and the holder that the agent reports is not a pod of the node any more. The kubelet may
+  // still have the device: it is free when the agent says so.
+  bool left = false;
   friend bool operator==(const Instance&, const Instance&) = default;
 };
 

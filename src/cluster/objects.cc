@@ -109,7 +109,7 @@ void ReadPodSpec(Field& from, Pod& to) {
                At("topologySpreadConstraints", to.spread, ReadSpread),
                At("volumes", to.volumes, ReadVolume), At("preemptionPolicy", to.preemption_policy),
                At("workloadRef", to.workload, ReadWorkloadRef), At("hostIPC", to.host_ipc),
-               User(to.user),
+               At("terminationGracePeriodSeconds", to.grace_seconds), User(to.user),
                At("schedulingGroup",
                   [&](Field& group) { group.Members(At("podGroupName", to.scheduling_group)); }),
                At("resourceClaims",

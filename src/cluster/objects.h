@@ -121,6 +121,7 @@ struct Pod {
   bool claims_devices = false;    // spec.resourceClaims is not empty
   std::optional<WorkloadRef> workload;
   std::string scheduling_group;  // spec.schedulingGroup.podGroupName, since Kubernetes 1.36
+  int64_t grace_seconds = 30;    // terminationGracePeriodSeconds
   bool host_ipc = false;
   int64_t user = -1;  // securityContext.runAsUser; -1: as in the image
   // status

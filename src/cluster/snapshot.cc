@@ -50,30 +50,38 @@ void TakeOff(Pods::iterator at, NodeInfo& info) {
   }
 }
 
-// While nominated instances do not exist yet, the kubelet's allocatable may be too low. Sets
-// allocatable to the nominated instances plus the existing ones that stay available to other pods.
-void CountPromised(NodeInfo& info) {
+// Sets allocatable of what nos creates here to what the node's pods may hold. Instances that pods
+// left, and that the agent does not report as free yet, do not count. Nominated instances count
+// although they may not exist yet; the kubelet's allocatable may be too low while they do not.
+void CountAvailable(NodeInfo& info) {
   std::set<std::string> owners;
   for (const auto& pod : info.pods) {
     if (!pod->promised.empty()) owners.insert(pod->Key());
   }
-  if (owners.empty()) return;
-  std::map<ResourceId, std::pair<int64_t, int64_t>> counts;  // total, and nominated
-  const ResourceVector told = ResourceVector::From(info.node->allocatable);
-  for (const auto& [id, amount] : told.entries()) {
+  struct Counts {
+    int64_t all = 0, nominated = 0, left = 0;
+  };
+  std::map<ResourceId, Counts> counts;
+  const ResourceVector reported = ResourceVector::From(info.node->allocatable);
+  for (const auto& [id, amount] : reported.entries()) {
     if (IsManagedOn(info, id)) counts[id] = {};
   }
+  bool any_left = false;
   for (const Gpu& gpu : info.gpus.gpus) {
     for (const Instance& instance : gpu.instances) {
       const auto& profile = gpu.model->profile(instance.placement.profile);
-      auto& [all, promised] = counts[InternResource(profile.resource_name)];
-      ++all;
-      if (owners.contains(instance.pod)) ++promised;
+      Counts& count = counts[InternResource(profile.resource_name)];
+      ++count.all;
+      if (owners.contains(instance.pod)) ++count.nominated;
+      if (instance.left) ++count.left;
+      any_left |= instance.left;
     }
   }
+  if (owners.empty() && !any_left) return;
   for (const auto& [id, count] : counts) {
-    const auto& [all, promised] = count;
-    info.allocatable.Set(id, std::min(told.Get(id), all - promised) + promised);
+    const int64_t existing = std::min(reported.Get(id), count.all - count.nominated);
+    const int64_t total = owners.empty() ? reported.Get(id) : existing + count.nominated;
+    info.allocatable.Set(id, std::max<int64_t>(0, total - count.left));
   }
 }
 
@@ -150,7 +158,7 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
   SortUnique(pods, [](const auto& a, const auto& b) {
     return a->meta.ns != b->meta.ns ? a->meta.ns < b->meta.ns : a->meta.name < b->meta.name;
   });
-  ForgetStrangers(pods, info.gpus);
+  MarkLeft(pods, info.gpus);
   info.pods.reserve(pods.size());
   std::ranges::stable_partition(pods, [](const auto& pod) { return pod->promised.empty(); });
   WantedLayouts wanted;
@@ -158,7 +166,7 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
   // 3. Mark GPUs that must not be repartitioned, and adjust allocatable: both need the pods' sums.
   if (!info.gpus.whole) TellWholeGpusApart(perhaps_whole, info);
   for (Gpu& gpu : info.gpus.gpus) gpu.fixed |= info.node->resting_gpus.contains(gpu.index);
-  CountPromised(info);
+  CountAvailable(info);
   return info;
 }
 
@@ -296,7 +304,7 @@ Status ClusterSnapshot::Bind(std::shared_ptr<const Pod> pod, std::string_view na
   NodeInfo info = node(*i);
   WantedLayouts wanted;
   AddPod(std::move(pod), Prefer::kFree, wanted, info);
-  CountPromised(info);
+  CountAvailable(info);
   Replace(*i, std::move(info));
   return Status::Ok();
 }
@@ -363,7 +371,7 @@ Result<std::vector<PromisedInstance>> ClusterSnapshot::Vacate(const Pod& pod,
     }
   }
   TakeOff(at, info);
-  CountPromised(info);
+  CountAvailable(info);
   Replace(*i, std::move(info));
   return held;
 }
@@ -383,7 +391,7 @@ Status ClusterSnapshot::Return(std::shared_ptr<const Pod> pod, std::string_view 
   }
   WantedLayouts wanted;
   AddPod(std::move(pod), Prefer::kFree, wanted, info);
-  CountPromised(info);
+  CountAvailable(info);
   Replace(*i, std::move(info));
   return Status::Ok();
 }
@@ -415,7 +423,7 @@ Status ClusterSnapshot::SetGpus(std::string_view name, NodeGpus gpus) {
     for (const Instance& instance : gpu.instances) {
       const auto& profile = gpu.model->profile(instance.placement.profile);
       const ResourceId id = InternResource(profile.resource_name);
-      info.allocatable.Set(id, info.allocatable.Get(id) + 1);
+      if (!instance.left) info.allocatable.Set(id, info.allocatable.Get(id) + 1);
     }
   }
   info.gpus = std::move(gpus);

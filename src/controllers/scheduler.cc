@@ -56,6 +56,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
                  config_.report_partitioning_after},
                 BindingCallbacks()),
       terminating_(engine_, gangs_),
+      departed_(engine_),
       waits_(engine_, config_.agent_patience),
       nominations_(engine_, queue_, bindings_, terminating_, waits_, profiles_, threads.binders),
       foreign_(engine_, nominations_, terminating_),
@@ -181,6 +182,7 @@ void Scheduler::ApplyNode(const Node& before, const Node& after, Time now) {
       !scheduling::IsLost(*before)) {
     for (const Pod& pod : engine_.Nominated(before->meta.name)) TryAgain(pod->Key(), now);
   }
+  Released(departed_.OnNode(before, after, now), now);
   if (after == nullptr) {
     engine_.RemoveNode(before->meta.name);
     return queue_.OnClusterEvent({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
@@ -208,6 +210,7 @@ void Scheduler::ApplyPod(const Pod& before, const Pod& after, Time now) {
 
   // 2. Bring the engine and the queue up to date.
   after == nullptr ? engine_.RemovePod(key) : engine_.SetPod(after);
+  if (gone && RunsSomewhere(before)) departed_.Add(*before, now);
   const SchedulerProfile* profile = profiles_.Find(*known);
   if (pending && profile != nullptr) Enqueue(before, after, *profile, now);
   if (pending && profile == nullptr) foreign_.OnPod(after, now);
@@ -302,6 +305,14 @@ void Scheduler::ExpireTimeouts(Time now) {
   ExpireNodeBackoff(now);
   for (const std::string& key : waits_.TakeExpired(now)) TryAgain(key, now);
   foreign_.ExpireUnconfirmed(now);
+  Released(departed_.TakeExpired(now), now);
+}
+
+// Wakes pods that wait for GPUs of deleted pods.
+void Scheduler::Released(const std::vector<Pod>& departed, Time now) {
+  for (const Pod& pod : departed) {
+    queue_.OnClusterEvent({ClusterEvent::Kind::kPodLeft, {}, {}, pod, {}, {}}, now);
+  }
 }
 
 void Scheduler::ExpireNodeBackoff(Time now) {
@@ -379,7 +390,7 @@ reconcile::ReconcileResult Scheduler::Rest(Time now) const {
   }
   for (const std::optional<Time> due :
        {queue_.NextDue(), status_.NextDue(Load(), now), partition_requests_.NextRestEnd(),
-        waits_.NextDue(), foreign_.NextDue()}) {
+        waits_.NextDue(), foreign_.NextDue(), departed_.NextDue()}) {
     if (due) next = std::min(next.value_or(Time::max()), *due);
   }
   return next ? reconcile::ReconcileResult::Again(std::max(*next - now, Duration::zero()))

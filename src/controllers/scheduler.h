@@ -29,6 +29,7 @@
 #include "base/back_off.h"
 #include "controllers/gangs.h"
 #include "controllers/scheduler/binding_cycle.h"
+#include "controllers/scheduler/departed_pods.h"
 #include "controllers/scheduler/gang_bindings.h"
 #include "controllers/scheduler/gang_placer.h"
 #include "controllers/scheduler/measures.h"
@@ -132,6 +133,7 @@ class Scheduler final : public reconcile::Reconciler {
   void OnRollback(const BindingCycle::Rollback& rollback, Time now);
   void ExpireTimeouts(Time now);
   void ExpireNodeBackoff(Time now);
+  void Released(const std::vector<Pod>& departed, Time now);
   void PrecomputeIfDue();
   bool HasRoomForDecisions() const;
   void ScheduleOne(const Pod& pod, kube::Client& client, Time now);
@@ -151,6 +153,7 @@ class Scheduler final : public reconcile::Reconciler {
   SchedulerMeasures metrics_;
   BindingCycle bindings_;
   TerminatingPods terminating_;
+  DepartedPods departed_;
   AgentWaits waits_;
   Nominations nominations_;
   ForeignNominations foreign_;

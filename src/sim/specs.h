@@ -89,6 +89,9 @@ struct PodSpec {
   Duration arrival{};
   std::optional<Duration> run = {};  // absent: never ends
   cluster::StringMap annotations = {};
+  // Time that containers get to stop after a deletion. 0: the API server removes the object at
+  // once.
+  Duration grace = std::chrono::seconds(5);
   bool host_ipc = false;
   std::string owner = {};  // name of a Job that recreates the pod after an eviction; empty: none
   std::vector<OthersSpec> near = {}, apart = {};  // pod affinity and anti-affinity

@@ -9,12 +9,16 @@
 namespace nos::cluster {
 namespace {
 
-Instance* FindInstance(NodeGpus& gpus, std::string_view resource, bool used) {
+// An instance without a known holder. Left instances are `used`, too, but only found if asked for.
+enum class Find { kUsed, kFree, kLeft };
+
+Instance* FindInstance(NodeGpus& gpus, std::string_view resource, Find find) {
   for (Gpu& gpu : gpus.gpus) {
     const auto profile = gpu.model->FindProfile(resource);
     if (!profile) continue;
     for (Instance& instance : gpu.instances) {
-      if (instance.placement.profile == *profile && instance.used == used && instance.pod.empty()) {
+      const Find is = instance.left ? Find::kLeft : instance.used ? Find::kUsed : Find::kFree;
+      if (instance.placement.profile == *profile && is == find && instance.pod.empty()) {
         return &instance;
       }
     }
@@ -114,12 +118,19 @@ bool ClaimOne(std::string_view resource, const Pod& holder, Prefer prefer, Wante
   const std::string pod = holder.Key();
   if (ClaimPromised(info, resource, holder)) return true;
   const bool used_first = prefer == Prefer::kUsed;
-  Instance* instance = FindInstance(info.gpus, resource, used_first);
-  if (instance == nullptr) instance = FindInstance(info.gpus, resource, !used_first);
+  Instance* instance = FindInstance(info.gpus, resource, used_first ? Find::kUsed : Find::kFree);
   if (instance == nullptr) {
-    return AssumeWhereWanted(info, wanted, resource, pod) || AssumeAnywhere(info, resource, pod);
+    instance = FindInstance(info.gpus, resource, used_first ? Find::kFree : Find::kUsed);
   }
+  if (instance == nullptr &&
+      (AssumeWhereWanted(info, wanted, resource, pod) || AssumeAnywhere(info, resource, pod))) {
+    return true;
+  }
+  // Another scheduler may know that the device is free before the agent reports it.
+  if (instance == nullptr) instance = FindInstance(info.gpus, resource, Find::kLeft);
+  if (instance == nullptr) return false;
   instance->used = true;
+  instance->left = false;
   instance->pod = pod;
   return true;
 }
@@ -137,7 +148,7 @@ int64_t HeldOf(const NodeGpus& gpus, const std::string& pod, std::string_view re
 
 }  // namespace
 
-void ForgetStrangers(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGpus& gpus) {
+void MarkLeft(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGpus& gpus) {
   std::map<std::string, ResourceVector> asked;  // requested, holder not found yet
   for (Gpu& gpu : gpus.gpus) {
     for (Instance& instance : gpu.instances) {
@@ -153,6 +164,7 @@ void ForgetStrangers(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGp
         holder->second.Set(id, left - 1);
       } else {
         instance.pod.clear();
+        instance.left = true;
       }
     }
   }

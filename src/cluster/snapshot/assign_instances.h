@@ -19,8 +19,9 @@ enum class Prefer {
 // The layouts that the node's spec requests, read on first use and shared by all pods of the node.
 using WantedLayouts = std::optional<std::vector<TargetLayout>>;
 
-// Clears holders of the status that are none of these pods, or that request fewer instances.
-void ForgetStrangers(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGpus& gpus);
+// Clears holders of the status that are none of these pods, or that request fewer instances, and
+// marks their instances as left.
+void MarkLeft(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGpus& gpus);
 
 // Marks an instance as used by this pod for each one that it requests (see snapshot.h), in addition
 // to those that it holds already.

@@ -81,7 +81,7 @@ bool AwaitsAgent(const Framework& framework, const Pod& pod,
   cluster::NodeGpus told = node->gpus;
   for (cluster::Gpu& gpu : told.gpus) {
     for (cluster::Instance& instance : gpu.instances) {
-      instance.used = instance.used && !IsLeft(instance);
+      if (IsLeft(instance)) instance = {instance.placement};
     }
   }
   cluster::ClusterSnapshot after = snapshot;

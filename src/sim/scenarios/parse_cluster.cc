@@ -181,6 +181,7 @@ Settings PodSettings(const Words& words, PodSpec& pod, Duration& run, Duration& 
           {"cpu", SetQuantity(words, pod.cpu)},
           {"memory", SetQuantity(words, pod.memory)},
           {"run", SetDuration(words, run)},
+          {"grace", SetDuration(words, pod.grace)},
           {"at", SetDuration(words, pod.arrival)},
           {"waiting", SetDuration(words, waiting)},
           {"labels", SetMap(words, pod.labels)},

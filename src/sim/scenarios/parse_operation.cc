@@ -43,6 +43,7 @@ Result<Action> ParseDelete(Words& words) {
                  : kind == "node" ? Verb::kDeleteNode
                                   : Verb::kDeleteQuota;
   NOS_ASSIGN(operate.target, words.Require("its name"));
+  operate.force = kind == "pod" && words.TakeIf("force");
   return Action(std::move(operate));
 }
 

@@ -127,7 +127,7 @@ class Run {
   }
 
   Status Operation(const Operate& operate) {
-    if (operate.verb == Verb::kDeletePod) return DeletePod(operate.target);
+    if (operate.verb == Verb::kDeletePod) return DeletePod(operate.target, operate.force);
     if (operate.verb == Verb::kGroup) return Group(operate.target, operate.count);
     if (operate.verb == Verb::kBudget) return SetBudget(operate);
     if (operate.verb == Verb::kQuota) return SetQuota(operate);
@@ -252,10 +252,11 @@ class Run {
     return client_.Patch(kube::kNodes, "", node, kube::PatchType::kMerge, patch).status();
   }
 
-  Status DeletePod(const std::string& name) {
+  Status DeletePod(const std::string& name, bool force) {
     const auto pod = world_.FindPod(name);
     if (pod == nullptr) return NotFound("there is no pod " + name);
-    return client_.Delete(kube::kPods, pod->meta.ns, pod->meta.name);
+    const Json options = force ? Json{{"gracePeriodSeconds", 0}} : Json();
+    return client_.Delete(kube::kPods, pod->meta.ns, pod->meta.name, options);
   }
 
   void Do(const ExpectPod& expect) {

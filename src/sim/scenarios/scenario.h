@@ -61,6 +61,7 @@ struct Operate {
   Duration time = std::chrono::seconds(3);
   PoolFault fault = PoolFault::kNone;
   int allowed = 0;
+  bool force = false;  // kDeletePod: remove the object at once, whatever the kubelet does
   cluster::StringMap min = {}, max = {};  // amounts by resource
 };
 

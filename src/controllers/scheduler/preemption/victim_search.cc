@@ -14,30 +14,17 @@
 namespace nos::controllers {
 namespace {
 
-// The pod that holds the instance according to the node's agent. Empty: none is reported.
-std::string_view HolderOf(const cluster::NodeGpus& reported, int gpu,
-                          const gpu::Placement& placement) {
-  const auto there = std::ranges::find(reported.gpus, gpu, &cluster::Gpu::index);
-  if (there == reported.gpus.end()) return "";
-  const auto& instances = there->instances;
-  const auto held = std::ranges::find(instances, placement, &cluster::Instance::placement);
-  return held == instances.end() ? std::string_view() : held->pod;
-}
-
 // Frees instances of node(i) that its agent still reports as held by pods that no longer exist.
 void FreeOrphanedInstances(cluster::ClusterSnapshot& snapshot, size_t i) {
   if (!scheduling::IsBehind(snapshot.node(i))) return;
-  const cluster::Node& node = *snapshot.node(i).node;
-  const cluster::NodeGpus reported = cluster::ReadNodeGpus(node, snapshot.catalogue());
   cluster::NodeGpus gpus = snapshot.node(i).gpus;
   for (cluster::Gpu& gpu : gpus.gpus) {
     for (cluster::Instance& instance : gpu.instances) {
-      const bool orphaned =
-          instance.pod.empty() && !HolderOf(reported, gpu.index, instance.placement).empty();
-      instance.used = instance.used && !orphaned;
+      if (instance.left) instance = {instance.placement};
     }
   }
-  (void)snapshot.SetGpus(node.meta.name, std::move(gpus));  // cannot fail: the node exists
+  (void)snapshot.SetGpus(snapshot.node(i).node->meta.name,
+                         std::move(gpus));  // cannot fail: the node exists
 }
 
 }  // namespace

@@ -282,7 +282,8 @@ Json PodObject(const PodSpec& spec) {
   JsonObject pod_spec = {{"containers", ContainersJson(spec)},
                          {"restartPolicy", "Never"},
                          {"schedulerName", "default-scheduler"},
-                         {"terminationGracePeriodSeconds", 5}};
+                         {"terminationGracePeriodSeconds",
+                          std::chrono::floor<std::chrono::seconds>(spec.grace).count()}};
   if (spec.host_ipc) pod_spec["hostIPC"] = true;
   if (!spec.init.empty()) {
     annotations[kInitSeconds] = fmt::format("{}", ToSeconds(spec.init_run));

@@ -26,7 +26,7 @@ constexpr size_t kShownEvents = 60;
 constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
                    kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275,
                    kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705, kResets = 0x4e5e7,
-                   kPools = 0x90015;
+                   kPools = 0x90015, kDeletions = 0xde1e7e;
 // Longer, because placeholders come and go, drains take time, and pools back off.
 constexpr Duration kPoolsBound = std::chrono::minutes(15);
 const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
@@ -205,6 +205,7 @@ class Chaos {
     if (Random gangs(options_.seed ^ kGangs); gangs.Chance(0.5)) AddGangs(workload, gangs);
     for (PodSpec& pod : pods) {
       pod.ns = options_.hybrid ? "default" : quotas_.DrawNamespace();
+      if (deletions_.Chance(0.1)) DeleteByForce(pod);
       Submit(std::move(pod));
     }
   }
@@ -228,7 +229,23 @@ class Chaos {
     if (tolerates) pod.tolerations = {{kDedicated.key, "Exists", "", ""}};
     if (options_.pools) pod.owner = pools_.DrawOwner(pod.name);
     if (budgets_.Chance(0.5)) pod.labels[std::string(kGuarded)] = "yes";
+    pod.grace = DrawGrace();
     world_.Submit(pod, world_.Now() + pod.arrival);
+  }
+
+  // Mostly short; a tenth vanish at once when they are deleted, a few may take hours.
+  Duration DrawGrace() {
+    const double kind = deletions_.Uniform();
+    if (kind < 0.1) return Duration{};
+    if (kind < 0.9) return std::chrono::seconds(1 + deletions_.Below(60));
+    return std::chrono::hours(1 + deletions_.Below(3));
+  }
+
+  // The pod may not exist at that time.
+  void DeleteByForce(const PodSpec& pod) {
+    world_.At(Sometime(deletions_), [this, ns = pod.ns, name = pod.name] {
+      (void)client_.Delete(kube::kPods, ns, name, {{"gracePeriodSeconds", 0}});
+    });
   }
 
   // Sets the allowed disruptions at random times, because no controller computes them here.
@@ -465,7 +482,8 @@ class Chaos {
   kube::Client client_{world_.api()};
   const Time start_ = world_.Now();
   Random budgets_{options_.seed ^ kBudgets}, taints_{options_.seed ^ kTaints},
-      shares_{options_.seed ^ kShares}, resets_{options_.seed ^ kResets};
+      shares_{options_.seed ^ kShares}, resets_{options_.seed ^ kResets},
+      deletions_{options_.seed ^ kDeletions};
   const bool tainted_ = taints_.Chance(0.4);
   ChaosQuotas quotas_{world_, options_.seed ^ kQuotas};
   std::map<std::string, size_t> gangs_;  // number of pods scheduled together, by gang

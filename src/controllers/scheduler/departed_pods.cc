@@ -1,0 +1,157 @@
+#include "controllers/scheduler/departed_pods.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "cluster/annotations.h"
+#include "cluster/resource_names.h"
+#include "cluster/resources.h"
+#include "scheduling/preemption.h"
+
+namespace nos::controllers {
+namespace {
+
+// Added to the pod's grace period: the kubelet hears of the deletion, kills and cleans up.
+constexpr Duration kSlack = std::chrono::seconds(10);
+constexpr int64_t kMaxGraceSeconds = int64_t{24} * 3600;
+// A report written sooner after the deletion may be older than it.
+constexpr Duration kReportDelay = std::chrono::seconds(2);
+// How often a stand-in on a lost or absent node is looked at, and when an absent node is given up.
+constexpr Duration kRecheck = std::chrono::minutes(1), kAbsent = std::chrono::hours(1);
+
+bool IsGpuResource(cluster::ResourceId id) {
+  static const cluster::ResourceId kWhole = cluster::InternResource(cluster::kWholeGpuResource);
+  return cluster::IsSliceResource(id) || id == kWhole;
+}
+
+// The GPU resources of the pod, less those that the node's agent reports as held by it.
+cluster::ResourceVector Unreported(const cluster::Pod& pod,
+                                   const cluster::ClusterSnapshot& snapshot) {
+  cluster::ResourceVector held;
+  for (const auto& [id, amount] : cluster::RequestsOf(pod).entries()) {
+    if (IsGpuResource(id) && amount > 0) held.Set(id, amount);
+  }
+  const cluster::NodeInfo* node = snapshot.Find(pod.node_name);
+  if (held.entries().empty() || node == nullptr) return held;
+  // The node's snapshot no longer has the holder's name, so it is read again.
+  const cluster::NodeGpus reported = cluster::ReadNodeGpus(*node->node, snapshot.catalogue());
+  for (const cluster::Gpu& gpu : reported.gpus) {
+    for (const cluster::Instance& instance : gpu.instances) {
+      if (instance.pod != pod.Key()) continue;
+      const auto& profile = gpu.model->profile(instance.placement.profile);
+      const cluster::ResourceId id = cluster::InternResource(profile.resource_name);
+      if (held.Get(id) > 0) held.Set(id, held.Get(id) - 1);
+    }
+  }
+  return held;
+}
+
+// Counts like a pod that a preemption is ending: nobody evicts it, and a pod that is nominated for
+// its place waits.
+DepartedPods::Pod MakeStandIn(const cluster::Pod& pod, const cluster::ResourceVector& held,
+                              Time now) {
+  auto stand_in = std::make_shared<cluster::Pod>();
+  stand_in->meta.ns = pod.meta.ns;
+  stand_in->meta.name = fmt::format("{} (deleted {})", pod.meta.name, pod.meta.uid);
+  stand_in->meta.uid = pod.meta.uid;
+  stand_in->meta.created = pod.meta.created;
+  stand_in->meta.deleted = now;
+  stand_in->node_name = pod.node_name;
+  stand_in->priority = pod.priority;
+  stand_in->phase = "Running";
+  cluster::Condition ending;
+  ending.type = "DisruptionTarget";
+  ending.status = "True";
+  ending.reason = "PreemptionByScheduler";
+  stand_in->conditions.push_back(std::move(ending));
+  cluster::Container container;
+  container.name = "deleted";
+  for (const auto& [id, amount] : held.entries()) {
+    if (amount > 0) {
+      container.requests[cluster::ResourceName(id)] = Quantity::FromValue(amount);
+    }
+  }
+  stand_in->containers.push_back(std::move(container));
+  return stand_in;
+}
+
+bool ReportTheSame(const cluster::Node& a, const cluster::Node& b) {
+  const auto status_of = [](const cluster::Node& node) {
+    cluster::StringMap status;
+    for (const auto& [key, value] : node.meta.annotations) {
+      if (key.starts_with("nos.nebuly.com/status-")) status.emplace(key, value);
+    }
+    return status;
+  };
+  return status_of(a) == status_of(b);
+}
+
+}  // namespace
+
+void DepartedPods::Add(const cluster::Pod& pod, Time now) {
+  const cluster::ResourceVector held = Unreported(pod, engine_.snapshot());
+  const bool any =
+      std::ranges::any_of(held.entries(), [](const auto& entry) { return entry.second > 0; });
+  if (!any) return;
+  Pod stand_in = MakeStandIn(pod, held, now);
+  engine_.SetPod(stand_in);
+  Log(LogLevel::kInfo, "holding GPUs of a Pod that was deleted before it ended",
+      {{"pod", pod.Key()}, {"node", pod.node_name}});
+  const std::string key = stand_in->Key();
+  const Duration grace =
+      std::chrono::seconds(std::clamp<int64_t>(pod.grace_seconds, 0, kMaxGraceSeconds));
+  stand_ins_[key] = {std::move(stand_in), grace, now, now + grace + kSlack};
+}
+
+std::vector<DepartedPods::Pod> DepartedPods::OnNode(const Node& before, const Node& after,
+                                                    Time now) {
+  if (stand_ins_.empty() || after == nullptr) return {};
+  const bool back = before == nullptr || scheduling::IsLost(*before);
+  const bool reported = before != nullptr && !ReportTheSame(*before, *after);
+  std::vector<std::string> over;
+  for (auto& [key, stand_in] : stand_ins_) {
+    if (stand_in.pod->node_name != after->meta.name || scheduling::IsLost(*after)) continue;
+    if (back) stand_in.until = std::max(stand_in.until, now + stand_in.grace + kSlack);
+    if (reported && !back && now >= stand_in.since + kReportDelay) over.push_back(key);
+  }
+  return Remove(over);
+}
+
+std::vector<DepartedPods::Pod> DepartedPods::TakeExpired(Time now) {
+  std::vector<std::string> over;
+  for (auto& [key, stand_in] : stand_ins_) {
+    if (now < stand_in.until) continue;
+    const cluster::NodeInfo* node = engine_.snapshot().Find(stand_in.pod->node_name);
+    const bool absent = node == nullptr;
+    if ((absent && now < stand_in.since + kAbsent) ||
+        (!absent && scheduling::IsLost(*node->node))) {
+      stand_in.until = now + kRecheck;
+    } else {
+      over.push_back(key);
+    }
+  }
+  return Remove(over);
+}
+
+std::optional<Time> DepartedPods::NextDue() const {
+  std::optional<Time> next;
+  for (const auto& [key, stand_in] : stand_ins_) {
+    next = std::min(next.value_or(Time::max()), stand_in.until);
+  }
+  return next;
+}
+
+std::vector<DepartedPods::Pod> DepartedPods::Remove(const std::vector<std::string>& keys) {
+  std::vector<Pod> removed;
+  removed.reserve(keys.size());
+  for (const std::string& key : keys) {
+    engine_.RemovePod(key);
+    removed.push_back(stand_ins_.extract(key).mapped().pod);
+  }
+  return removed;
+}
+
+}  // namespace nos::controllers

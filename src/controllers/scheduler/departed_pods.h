@@ -1,0 +1,61 @@
+// Holds the GPUs of pods whose objects vanished before the kubelet reported that they ended: pods
+// that were deleted by force or with a grace period of 0, and pods of lost nodes. Their containers
+// may still run, and the kubelet refuses a pod that is bound to their devices for good
+// (UnexpectedAdmissionError).
+//
+//   DepartedPods departed(engine);
+//   departed.Add(pod, now);                              // the pod has left the engine
+//   for (const Pod& pod : departed.OnNode(before, after, now)) Wake(pod);
+//   for (const Pod& pod : departed.TakeExpired(now)) Wake(pod);
+//
+// A slice that the node's agent reports as used by the pod needs no help: it stays used until the
+// agent reports that it is free (ClusterSnapshot). For every other GPU resource a stand-in remains
+// on the node. It ends with the next report of the agent, or when the pod's own grace period is
+// over: after the deletion of an object the kubelet gives the containers that long (kubernetes
+// pkg/kubelet/pod_workers.go, calculateEffectiveGracePeriod). While the node is lost or absent the
+// grace period does not run, because its kubelet does not know of the deletion.
+//
+// Owned by one thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "scheduling/engine.h"
+
+namespace nos::controllers {
+
+class DepartedPods {
+ public:
+  using Pod = std::shared_ptr<const cluster::Pod>;
+  using Node = std::shared_ptr<const cluster::Node>;
+
+  // The engine must outlive this object.
+  explicit DepartedPods(scheduling::Engine& engine) : engine_(engine) {}
+
+  // REQUIRES: the pod had a node and is no longer in the engine.
+  void Add(const cluster::Pod& pod, Time now);
+  // Both change the engine and return the stand-ins that they removed from it. A null `after`: the
+  // node was deleted.
+  std::vector<Pod> OnNode(const Node& before, const Node& after, Time now);
+  std::vector<Pod> TakeExpired(Time now);
+  std::optional<Time> NextDue() const;
+
+ private:
+  struct StandIn {
+    Pod pod;
+    Duration grace;
+    Time since, until;
+  };
+
+  std::vector<Pod> Remove(const std::vector<std::string>& keys);
+
+  scheduling::Engine& engine_;
+  std::map<std::string, StandIn> stand_ins_;  // by the stand-in's key
+};
+
+}  // namespace nos::controllers
