@@ -31,7 +31,8 @@ bool IsGpuResource(cluster::ResourceId id) {
 cluster::ResourceVector Unreported(const cluster::Pod& pod,
                                    const cluster::ClusterSnapshot& snapshot) {
   cluster::ResourceVector held;
-  for (const auto& [id, amount] : cluster::RequestsOf(pod).entries()) {
+  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
+  for (const auto& [id, amount] : requests.entries()) {
     if (IsGpuResource(id) && amount > 0) held.Set(id, amount);
   }
   const cluster::NodeInfo* node = snapshot.Find(pod.node_name);
