@@ -151,6 +151,9 @@ std::vector<TargetLayout> ReadSpec(const Node& node, const NodeGpus& gpus);
 std::string SpecPlan(const Node& node);
 std::string StatusPlan(const Node& node);
 
+// True if the agents of both report the same status.
+bool ReportTheSame(const Node& a, const Node& b);
+
 // Annotation changes by key; an absent value removes the key.
 using AnnotationPatch = std::map<std::string, std::optional<std::string>>;
 // Replaces the spec annotations of the GPUs in `targets` and the plan id. Other GPUs keep their

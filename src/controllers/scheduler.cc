@@ -56,7 +56,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
                  config_.report_partitioning_after},
                 BindingCallbacks()),
       terminating_(engine_, gangs_),
-      departed_(engine_),
+      departed_(engine_, terminating_),
       waits_(engine_, config_.agent_patience),
       nominations_(engine_, queue_, bindings_, terminating_, waits_, profiles_, threads.binders),
       foreign_(engine_, nominations_, terminating_),

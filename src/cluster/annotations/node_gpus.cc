@@ -490,4 +490,15 @@ std::vector<TargetLayout> ReadSpec(const Node& node, const NodeGpus& gpus) {
 std::string SpecPlan(const Node& node) { return PlanId(node, kSpecPlan); }
 std::string StatusPlan(const Node& node) { return PlanId(node, kStatusPlan); }
 
+bool ReportTheSame(const Node& a, const Node& b) {
+  const auto status_of = [](const Node& node) {
+    StringMap status;
+    for (const auto& [key, value] : node.meta.annotations) {
+      if (key.starts_with("nos.nebuly.com/status-")) status.emplace(key, value);
+    }
+    return status;
+  };
+  return status_of(a) == status_of(b);
+}
+
 }  // namespace nos::cluster

@@ -122,13 +122,10 @@ bool ClaimOne(std::string_view resource, const Pod& holder, Prefer prefer, Wante
   if (instance == nullptr) {
     instance = FindInstance(info.gpus, resource, used_first ? Find::kFree : Find::kUsed);
   }
-  if (instance == nullptr &&
-      (AssumeWhereWanted(info, wanted, resource, pod) || AssumeAnywhere(info, resource, pod))) {
-    return true;
-  }
+  if (instance == nullptr && AssumeWhereWanted(info, wanted, resource, pod)) return true;
   // Another scheduler may know that the device is free before the agent reports it.
   if (instance == nullptr) instance = FindInstance(info.gpus, resource, Find::kLeft);
-  if (instance == nullptr) return false;
+  if (instance == nullptr) return AssumeAnywhere(info, resource, pod);
   instance->used = true;
   instance->left = false;
   instance->pod = pod;

@@ -79,15 +79,11 @@ DepartedPods::Pod MakeStandIn(const cluster::Pod& pod, const cluster::ResourceVe
   return stand_in;
 }
 
-bool ReportTheSame(const cluster::Node& a, const cluster::Node& b) {
-  const auto status_of = [](const cluster::Node& node) {
-    cluster::StringMap status;
-    for (const auto& [key, value] : node.meta.annotations) {
-      if (key.starts_with("nos.nebuly.com/status-")) status.emplace(key, value);
-    }
-    return status;
-  };
-  return status_of(a) == status_of(b);
+// True if the node's agent reports who holds each of these resources.
+bool AgentReports(const cluster::ResourceVector& held, const cluster::NodeInfo* node) {
+  return node != nullptr && std::ranges::all_of(held.entries(), [&](const auto& entry) {
+           return entry.second == 0 || cluster::IsManagedOn(*node, entry.first);
+         });
 }
 
 }  // namespace
@@ -99,24 +95,27 @@ void DepartedPods::Add(const cluster::Pod& pod, Time now) {
   if (!any) return;
   Pod stand_in = MakeStandIn(pod, held, now);
   engine_.SetPod(stand_in);
+  terminating_.OnPod(stand_in->Key(), stand_in, false);
   Log(LogLevel::kInfo, "holding GPUs of a Pod that was deleted before it ended",
       {{"pod", pod.Key()}, {"node", pod.node_name}});
   const std::string key = stand_in->Key();
   const Duration grace =
       std::chrono::seconds(std::clamp<int64_t>(pod.grace_seconds, 0, kMaxGraceSeconds));
-  stand_ins_[key] = {std::move(stand_in), grace, now, now + grace + kSlack};
+  const bool reported = AgentReports(held, engine_.snapshot().Find(pod.node_name));
+  stand_ins_[key] = {std::move(stand_in), reported, grace, now, now + grace + kSlack};
 }
 
 std::vector<DepartedPods::Pod> DepartedPods::OnNode(const Node& before, const Node& after,
                                                     Time now) {
   if (stand_ins_.empty() || after == nullptr) return {};
   const bool back = before == nullptr || scheduling::IsLost(*before);
-  const bool reported = before != nullptr && !ReportTheSame(*before, *after);
+  const bool reported = before != nullptr && !cluster::ReportTheSame(*before, *after);
   std::vector<std::string> over;
   for (auto& [key, stand_in] : stand_ins_) {
     if (stand_in.pod->node_name != after->meta.name || scheduling::IsLost(*after)) continue;
     if (back) stand_in.until = std::max(stand_in.until, now + stand_in.grace + kSlack);
-    if (reported && !back && now >= stand_in.since + kReportDelay) over.push_back(key);
+    if (stand_in.reported && reported && !back && now >= stand_in.since + kReportDelay)
+      over.push_back(key);
   }
   return Remove(over);
 }
@@ -149,6 +148,7 @@ std::vector<DepartedPods::Pod> DepartedPods::Remove(const std::vector<std::strin
   std::vector<Pod> removed;
   removed.reserve(keys.size());
   for (const std::string& key : keys) {
+    terminating_.OnPod(key, nullptr, false);
     engine_.RemovePod(key);
     removed.push_back(stand_ins_.extract(key).mapped().pod);
   }

@@ -3,17 +3,18 @@
 // may still run, and the kubelet refuses a pod that is bound to their devices for good
 // (UnexpectedAdmissionError).
 //
-//   DepartedPods departed(engine);
+//   DepartedPods departed(engine, terminating);
 //   departed.Add(pod, now);                              // the pod has left the engine
 //   for (const Pod& pod : departed.OnNode(before, after, now)) Wake(pod);
 //   for (const Pod& pod : departed.TakeExpired(now)) Wake(pod);
 //
 // A slice that the node's agent reports as used by the pod needs no help: it stays used until the
 // agent reports that it is free (ClusterSnapshot). For every other GPU resource a stand-in remains
-// on the node. It ends with the next report of the agent, or when the pod's own grace period is
-// over: after the deletion of an object the kubelet gives the containers that long (kubernetes
-// pkg/kubelet/pod_workers.go, calculateEffectiveGracePeriod). While the node is lost or absent the
-// grace period does not run, because its kubelet does not know of the deletion.
+// on the node and counts as terminating. It ends with the next report of the agent, if the agent
+// reports such resources, or when the pod's own grace period is over: after the deletion of an
+// object the kubelet gives the containers that long (kubernetes pkg/kubelet/pod_workers.go,
+// calculateEffectiveGracePeriod). While the node is lost or absent the grace period does not run,
+// because its kubelet does not know of the deletion.
 //
 // Owned by one thread.
 #pragma once
@@ -25,6 +26,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "controllers/scheduler/preemption/terminating_pods.h"
 #include "scheduling/engine.h"
 
 namespace nos::controllers {
@@ -34,8 +36,9 @@ class DepartedPods {
   using Pod = std::shared_ptr<const cluster::Pod>;
   using Node = std::shared_ptr<const cluster::Node>;
 
-  // The engine must outlive this object.
-  explicit DepartedPods(scheduling::Engine& engine) : engine_(engine) {}
+  // Both must outlive this object.
+  DepartedPods(scheduling::Engine& engine, TerminatingPods& terminating)
+      : engine_(engine), terminating_(terminating) {}
 
   // REQUIRES: the pod had a node and is no longer in the engine.
   void Add(const cluster::Pod& pod, Time now);
@@ -48,6 +51,7 @@ class DepartedPods {
  private:
   struct StandIn {
     Pod pod;
+    bool reported;  // the agent reports all resources that it holds
     Duration grace;
     Time since, until;
   };
@@ -55,6 +59,7 @@ class DepartedPods {
   std::vector<Pod> Remove(const std::vector<std::string>& keys);
 
   scheduling::Engine& engine_;
+  TerminatingPods& terminating_;
   std::map<std::string, StandIn> stand_ins_;  // by the stand-in's key
 };
 

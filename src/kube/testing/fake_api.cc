@@ -261,6 +261,19 @@ void FakeApi::Put(Json object) {
 }
 
 void FakeApi::Remove(std::string_view plural, const std::string& key) {
+  const Json* object = Find(plural, key);
+  if (plural == "pods" && object != nullptr && !FindString(*object, "spec", "nodeName").empty()) {
+    const std::string_view phase = FindString(*object, "status", "phase");
+    Json ended = *object;
+    MakeObject(ended, "status")["phase"] = phase == "Succeeded" ? "Succeeded" : "Failed";
+    Store("pods", std::move(ended), "MODIFIED");
+  }
+  Erase(plural, key);
+}
+
+void FakeApi::RemoveByForce(const std::string& pod) { Erase("pods", pod); }
+
+void FakeApi::Erase(std::string_view plural, const std::string& key) {
   const auto node = objects_.extract({std::string(plural), key});
   if (node.empty()) return;
   Json last = node.mapped();

@@ -29,7 +29,10 @@ class FakeApi final : public Transport {
 
   // Creates or replaces without validation; the kind names the collection ("Pod" -> pods).
   void Put(Json object);
+  // A kubelet reports that a pod of its node has ended before it removes it, and so does this.
   void Remove(std::string_view plural, const std::string& key);
+  // Like a deletion by force: no kubelet reports the end of the pod.
+  void RemoveByForce(const std::string& pod);
   // Null if the object does not exist. Key: "ns/name" or "name".
   const Json* Find(std::string_view plural, const std::string& key) const;
   // All of a kind, in order of their keys.
@@ -53,6 +56,7 @@ class FakeApi final : public Transport {
   class Reader;
 
   ApiResponse Store(const std::string& plural, Json object, std::string_view event);
+  void Erase(std::string_view plural, const std::string& key);
   ApiResponse List(const std::string& plural, const ApiRequest& request) const;
   ApiResponse Post(const std::string& plural, const std::string& ns, const std::string& name,
                    const ApiRequest& request);

@@ -1,23 +1,9 @@
 #include "controllers/scheduler/preemption/agent_waits.h"
 
+#include "cluster/annotations.h"
 #include "controllers/pending/assumed.h"
 
 namespace nos::controllers {
-namespace {
-
-// True if the agents of both report the same status.
-bool ReportTheSame(const cluster::Node& a, const cluster::Node& b) {
-  const auto status_of = [](const cluster::Node& node) {
-    cluster::StringMap status;
-    for (const auto& [key, value] : node.meta.annotations) {
-      if (key.starts_with("nos.nebuly.com/status-")) status.emplace(key, value);
-    }
-    return status;
-  };
-  return status_of(a) == status_of(b);
-}
-
-}  // namespace
 
 bool AgentWaits::MayWait(const std::string& pod_key, Time now) {
   std::optional<Time>& until = until_[pod_key];
@@ -54,7 +40,7 @@ void AgentWaits::MarkSilent(const std::string& node) {
 std::vector<std::string> AgentWaits::SilentNodes() {
   std::erase_if(silent_, [&](const auto& entry) {
     const cluster::NodeInfo* info = engine_.snapshot().Find(entry.first);
-    return info == nullptr || !ReportTheSame(*info->node, *entry.second);
+    return info == nullptr || !cluster::ReportTheSame(*info->node, *entry.second);
   });
   std::vector<std::string> names;
   names.reserve(silent_.size());

@@ -233,8 +233,10 @@ void VirtualNode::EndStage(RunningPod& pod) {
   pod.devices.clear();
   pod.status.finished = clock_.Now();
   if (pod.stage == Stage::kStopping) {
-    pod.remove_object = pod.pod != nullptr;
-    pod.write_status = false;
+    // A kubelet reports that a deleted pod has ended before it removes the object (kubernetes
+    // pkg/kubelet/kubelet_pods.go, getPhase, since 1.27). SIGTERM ends containers with 143.
+    pod.remove_object = pod.write_status = pod.pod != nullptr;
+    pod.status.stage = PodStage::kFailed;
     log_.Note(name(), fmt::format("stopped {}", pod.pod == nullptr ? "a pod" : pod.pod->Key()));
   } else {
     pod.status.stage = PodStage::kSucceeded;

@@ -71,7 +71,8 @@ Status VirtualNode::WriteLease() {
 Status VirtualNode::WritePod(RunningPod& pod) {
   const cluster::ObjectMeta& meta = pod.pod->meta;
   Status written;
-  if (pod.remove_object) {
+  const bool remove = !pod.write_status;
+  if (remove) {
     const Json options =
         JsonObject{{"gracePeriodSeconds", 0}, {"preconditions", JsonObject{{"uid", meta.uid}}}};
     written = client_.Delete(kube::kPods, meta.ns, meta.name, options);
@@ -86,7 +87,7 @@ Status VirtualNode::WritePod(RunningPod& pod) {
   const bool refused = written.code() == Code::kInvalid || written.code() == Code::kPermission;
   if (!written.ok() && !gone && !refused) return written;
   if (refused) log_.Note(name(), fmt::format("gives up on {}: {}", meta.name, written.message()));
-  (pod.remove_object ? pod.remove_object : pod.write_status) = false;
+  (remove ? pod.remove_object : pod.write_status) = false;
   return Status::Ok();
 }
 
