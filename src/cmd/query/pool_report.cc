@@ -86,6 +86,7 @@ Printout ReportPools(const LiveCluster& live, Time now) {
     const int64_t price = cluster::MilliPriceOf(pool);
     // "-" would mean that the pool has no GPU.
     const bool known = cluster::IsDescribed(pool) || pool.gpu_told;
+    const bool learned = pool.learns && cluster::IsDescribed(pool);
     const std::string nodes = count.going == 0
                                   ? fmt::to_string(count.nodes)
                                   : fmt::format("{} ({} going)", count.nodes, count.going);
@@ -98,7 +99,8 @@ Printout ReportPools(const LiveCluster& live, Time now) {
                                         {"product", pool.gpu.product},
                                         {"count", pool.gpu.count},
                                         {"partitioning", cluster::NameOf(pool.gpu.partitioning)}}},
-                     {"precomputed", pool.learns && cluster::IsDescribed(pool)},
+                     {"learned", learned},
+                     {"learnt", learned},  // the old name
                      {"nodes", count.nodes},
                      {"going", count.going},
                      {"coming", count.coming},

@@ -105,7 +105,7 @@ TEST_F(PoolReportTest, ShowsRecordedNodeShapeOrUnknown) {
   EXPECT_THAT(Report().table.ToString(), HasSubstr("a100-spot  ?    ?     0      4       0    20   "
                                                    "12.25  no template: has no node yet"));
   EXPECT_EQ(Report().json[0].at("state"), "no template");
-  EXPECT_EQ(Report().json[0].at("precomputed"), false);
+  for (const char* key : {"learned", "learnt"}) EXPECT_EQ(Report().json[0].at(key), false) << key;
   EXPECT_EQ(NowOf(CountPools(Snapshot(), pools_).at(0), kNow).closed, "")
       << "its minimum is expected";
   pool.resources = {{"cpu", Quantity::FromValue(8)}, {"memory", Quantity::FromValue(8)}};
@@ -114,7 +114,7 @@ TEST_F(PoolReportTest, ShowsRecordedNodeShapeOrUnknown) {
   const std::string text = Report().table.ToString();
   EXPECT_THAT(text, HasSubstr("8 x NVIDIA-H100-80GB-HBM3"));
   EXPECT_THAT(text, HasSubstr("  ready\n")) << "the autoscaler has not recorded its node yet";
-  EXPECT_EQ(Report().json[0].at("precomputed"), true);
+  for (const char* key : {"learned", "learnt"}) EXPECT_EQ(Report().json[0].at(key), true) << key;
 }
 
 TEST_F(PoolReportTest, EscapesControlCharactersAndFitsColumns) {
