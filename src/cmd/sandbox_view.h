@@ -26,7 +26,7 @@ struct GpuRow {
   bool by_memory = false;
   // Sharing mode ("MPS"). On GPUs that support modes other than MIG, "free" while the GPU is
   // unused.
-  std::string way{};
+  std::string sharing_mode{};
 
   // Width of the row in characters is cells() times the width of one slot.
   size_t cells() const { return by_memory ? 8 : static_cast<size_t>(slots); }
@@ -80,7 +80,7 @@ bool FallsBehind(double asked, double reached);
 
 // Width in characters of the column with the sharing mode of each GPU. 0 if every GPU is used by
 // MIG or not partitioned yet.
-size_t WayColumn(const std::vector<GpuRow>& gpus);
+size_t ModeColumn(const std::vector<GpuRow>& gpus);
 
 // A whole frame: at most `size.lines` lines of at most `size.columns` characters, each followed by
 // '\n'. `colour` adds ANSI colour sequences, which take no columns.

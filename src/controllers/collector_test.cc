@@ -173,9 +173,9 @@ TEST_F(CollectorTest, ReportsPlanItsResultAndThePodsItServed) {
   EXPECT_EQ(FindString(planned, "summary"), "repartitioning GPUs of Node n");
   const Json& repartitioned = Find(planned, "nodes")->as_array()[0];
   EXPECT_EQ(WriteJson(*Find(repartitioned, "before")),
-            R"([{"index":0,"profiles":{"7g.40gb":1},"way":"MIG"}])");
+            R"([{"index":0,"profiles":{"7g.40gb":1},"sharing_mode":"MIG","way":"MIG"}])");
   EXPECT_EQ(WriteJson(*Find(repartitioned, "after")),
-            R"([{"index":0,"profiles":{"1g.5gb":2},"way":"MIG"}])");
+            R"([{"index":0,"profiles":{"1g.5gb":2},"sharing_mode":"MIG","way":"MIG"}])");
 
   Node("n", {{"nos.nebuly.com/status-layout-0", "1g.5gb@0:free,1g.5gb@1:free"},
              {"nos.nebuly.com/spec-layout-0", "1g.5gb@0,1g.5gb@1"},

@@ -9,7 +9,7 @@ namespace nos::gpu {
 namespace {
 
 constexpr std::string_view kSharesPrefix = "MPS-";
-constexpr std::string_view kAllWays[] = {kMigMode, kMpsMode, kTimeSlicingMode, kWholeMode};
+constexpr std::string_view kAllSharingModes[] = {kMigMode, kMpsMode, kTimeSlicingMode, kWholeMode};
 
 bool AreDigits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
@@ -56,19 +56,19 @@ std::string_view SharingModeOf(const Model& model, std::span<const Placement> th
 }
 
 std::vector<std::string_view> SharingModesOf(const Model& model, const Model* other) {
-  const auto has = [](const Model& of, std::string_view way) {
-    if (of.counted()) return way == kMpsMode;
+  const auto has = [](const Model& of, std::string_view mode) {
+    if (of.counted()) return mode == kMpsMode;
     for (size_t p = 0; p < of.profiles().size(); ++p) {
       const auto id = static_cast<ProfileId>(p);
-      if (of.Allows(id) && SharingModeOfProfile(of.profile(id).name) == way) return true;
+      if (of.Allows(id) && SharingModeOfProfile(of.profile(id).name) == mode) return true;
     }
     return false;
   };
-  std::vector<std::string_view> ways;
-  for (const std::string_view way : kAllWays) {
-    if (has(model, way) || (other != nullptr && has(*other, way))) ways.push_back(way);
+  std::vector<std::string_view> modes;
+  for (const std::string_view mode : kAllSharingModes) {
+    if (has(model, mode) || (other != nullptr && has(*other, mode))) modes.push_back(mode);
   }
-  return ways;
+  return modes;
 }
 
 }  // namespace nos::gpu

@@ -49,14 +49,14 @@ TEST(BoardTest, SharedGpuTakesProductFromOtherModelOrLabel) {
 
 TEST(BoardTest, SharingModeFollowsInstancesOnGpu) {
   const Model& unshared = Find("H100-80GB+GPU+TIME-4");
-  const auto way = [](const Model& model, std::string_view profile) {
+  const auto mode = [](const Model& model, std::string_view profile) {
     const Placement there[] = {{model.FindProfile(profile).value(), 0}};
     return SharingModeOf(model, there);
   };
-  EXPECT_EQ(way(unshared, "3g.40gb"), "MIG");
-  EXPECT_EQ(way(unshared, "nvidia.com/gpu"), "whole");
-  EXPECT_EQ(way(unshared, "nvidia.com/gpu.shared"), "time slices");
-  EXPECT_EQ(way(SharesOf(79), "10gb"), "MPS");
+  EXPECT_EQ(mode(unshared, "3g.40gb"), "MIG");
+  EXPECT_EQ(mode(unshared, "nvidia.com/gpu"), "whole");
+  EXPECT_EQ(mode(unshared, "nvidia.com/gpu.shared"), "time slices");
+  EXPECT_EQ(mode(SharesOf(79), "10gb"), "MPS");
   EXPECT_EQ(SharingModeOf(unshared, {}), "");
   EXPECT_EQ(SharingModeOfProfile("1g.10gb+me"), "MIG");
   EXPECT_EQ(SharingModeOfProfile("gb"), "MIG") << "not the name of a share";

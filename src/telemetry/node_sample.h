@@ -29,7 +29,7 @@ struct SampledGpu {
   Status instances_status;      // why instances are missing
   std::vector<Holder> holders;  // of the whole GPU
   // Sharing mode (gpu/product.h), "" while the GPU is unused; and modes that it can switch to.
-  std::string way{};
+  std::string sharing_mode{};
   std::vector<std::string> switches{};
 };
 

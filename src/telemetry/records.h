@@ -46,9 +46,9 @@ struct Gpu {
   std::vector<Holder> holders;  // of the whole GPU
   // Sharing mode (gpu/product.h), and modes that the GPU can switch to. "": the GPU is unused, or
   // the reporter is an older version.
-  std::string way{};
+  std::string sharing_mode{};
   std::vector<std::string> switches{};
-  bool InTurns() const { return slots > 0 && way == gpu::kTimeSlicingMode; }
+  bool InTurns() const { return slots > 0 && sharing_mode == gpu::kTimeSlicingMode; }
   bool SharedByMps() const { return !mig && slots > 0 && !InTurns(); }
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };

@@ -41,7 +41,7 @@ class Sampler {
   Duration layout_every_;
   std::map<int, JsonArray> instances_;  // by GPU, last known
   std::map<int, std::pair<std::string, std::vector<std::string>>>
-      ways_;            // way and switches by GPU, last known
+      sharing_modes_;   // sharing mode and switches by GPU, last known
   std::string layout_;  // last reported, without its time
   Time layout_at_{};
 };

@@ -118,7 +118,7 @@ TEST_F(StateTest, TimeSlicedGpuCountsByItsSlots) {
                             {"product", "NVIDIA A100-SXM4-40GB"},
                             {"slots", 8},
                             {"mig", false},
-                            {"way", "time slices"},
+                            {"sharing_mode", "time slices"},
                             {"switches", switches},
                             {"instances", JsonArray{turn(0, held), turn(4, {})}}},
                            {{"index", 1},

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# docs/upgrading.md lists exactly the configuration keys and metrics whose old names still work.
+# docs/upgrading.md lists exactly the configuration keys and metrics whose old names still work, and
+# both keys of its table of JSON are written.
 cd "$(dirname "$0")/../.." || exit 1
 sources() { grep -rhozE "$1" src --include='*.h' --include='*.cc' --exclude='*_test.cc' | tr '\0\n' '\n '; }
 # shellcheck disable=SC2016
@@ -11,4 +12,11 @@ renamed() {
     sed -nE 's/^"(nos_[a-z_]+)".*"(nos_[a-z_]+)"\}.*/\2 \1/p'
 }
 [ "$(renamed | wc -l)" -gt 20 ] || { echo "found only: $(renamed)"; exit 1; }
-diff <(listed) <(renamed | sort -u) && echo ok
+diff <(listed) <(renamed | sort -u) || exit 1
+json=$(sed -n '/^## JSON/,/^## Reasons/p' docs/upgrading.md |
+  sed -nE 's/^\|.*\| `([A-Za-z_]+)` \| `([A-Za-z_]+)` \|$/\1 \2/p')
+[ "$(wc -l <<<"$json")" -gt 5 ] || { echo "found only: $json"; exit 1; }
+for key in $json; do
+  sources "\"$key\"" | grep -q . || { echo "no JSON has the key $key"; exit 1; }
+done
+echo ok

@@ -7,7 +7,7 @@ import { ago, clock, count, duration, memory, metric, metricName, percent, reque
 import { splitRemedy } from "./lib/pods";
 import { href } from "./lib/route";
 import { useSeries } from "./lib/series";
-import { byMemory, cellsOf, holderName, kindNames, pieceName, shortProduct, teamOf, wayText } from "./map/cells";
+import { byMemory, cellsOf, holderName, kindNames, pieceName, shortProduct, teamOf, modeText } from "./map/cells";
 import { Chart } from "./ui/chart";
 import { Icon } from "./ui/icons";
 import { Fact, Facts, Meter, SidePanel } from "./ui/panel";
@@ -205,7 +205,7 @@ export function GpuPanel({ node, gpu, place, past, onClose }: GpuPanelProps): Re
             {byMemory(gpu) ? `, ${gpu.slots} GiB for shares` : gpu.slots > 0 ? `, ${gpu.slots} slots` : ", not partitioned"} · reported {ago(node.fresh_at, now)}
           </p>
           <p className="muted">
-            Way: {wayText(gpu)}
+            Mode: {modeText(gpu)}
             {(gpu.switches ?? []).length > 0 && `; while nothing is on it, it may become ${(gpu.switches ?? []).join(", ")}`}
           </p>
           {gpu.health && (

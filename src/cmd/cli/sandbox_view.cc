@@ -54,17 +54,17 @@ std::string Header(const ViewModel& model) {
 
 // "node-1 gpu 0 A100  MIG  |web 1g…|....|": on a narrow terminal slots shrink to two characters
 // each, then the label shrinks, then slots shrink to one character. Below that no slots are shown.
-std::string GpuLine(const GpuRow& gpu, size_t columns, size_t way, bool colour) {
+std::string GpuLine(const GpuRow& gpu, size_t columns, size_t mode, bool colour) {
   const std::string name = Printable(fmt::format("{} gpu {} {}", gpu.node, gpu.index, gpu.model));
   constexpr size_t kMarkAndEdge = 2;
   const size_t slots = gpu.cells();
   if (columns < slots + kMarkAndEdge) return Truncate(name, columns);
-  if (columns < kMarkAndEdge + kLabelWidth + way + kSlotsAtLeast * slots) way = 0;
-  const size_t room = columns - kMarkAndEdge - way;
+  if (columns < kMarkAndEdge + kLabelWidth + mode + kSlotsAtLeast * slots) mode = 0;
+  const size_t room = columns - kMarkAndEdge - mode;
   const size_t label = std::min(kLabelWidth, Minus(room, 2 * slots));
   const size_t cell = std::clamp<size_t>((room - label) / slots, 1, 9);
   const std::string mark = gpu.changing ? Paint("*", kChanging, colour) : " ";
-  return Pad(name, label) + mark + Pad(gpu.way, way) + RenderSlots(gpu, cell, colour);
+  return Pad(name, label) + mark + Pad(gpu.sharing_mode, mode) + RenderSlots(gpu, cell, colour);
 }
 
 std::string PoolLine(const PoolRow& pool) {
@@ -147,9 +147,10 @@ class Frame {
 
 }  // namespace
 
-size_t WayColumn(const std::vector<GpuRow>& gpus) {
-  const bool all_mig = std::ranges::all_of(
-      gpus, [](const GpuRow& gpu) { return gpu.way.empty() || gpu.way == gpu::kMigMode; });
+size_t ModeColumn(const std::vector<GpuRow>& gpus) {
+  const bool all_mig = std::ranges::all_of(gpus, [](const GpuRow& gpu) {
+    return gpu.sharing_mode.empty() || gpu.sharing_mode == gpu::kMigMode;
+  });
   return all_mig ? 0 : gpu::kTimeSlicingMode.size() + 1;
 }
 
@@ -213,9 +214,9 @@ std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
   const Shares shares = Share(model, size.lines - pools);
   frame.Painted(Header(model), kBold);
   frame.Plain("");
-  const size_t way = WayColumn(model.gpus);
+  const size_t mode = ModeColumn(model.gpus);
   for (size_t i = 0; i < shares.gpus; ++i) {
-    frame.Add(GpuLine(model.gpus[i], size.columns, way, colour));
+    frame.Add(GpuLine(model.gpus[i], size.columns, mode, colour));
   }
   frame.More(model.gpus.size(), shares.gpus, "GPUs");
   for (size_t i = 0; i < pools; ++i) frame.Plain(PoolLine(model.pools[i]));

@@ -56,13 +56,13 @@ TEST(SandboxViewTest, DrawsOneLinePerPool) {
 TEST(SandboxViewTest, ShowsSharingModeOfEachGpu) {
   ViewModel model;
   model.gpus.push_back(Row());
-  model.gpus[0].way = "MIG";
+  model.gpus[0].sharing_mode = "MIG";
   const std::string only_mig = RenderFrame(model, {100, 20}, false);
   EXPECT_EQ(only_mig.find("MIG"), std::string::npos) << "nothing else is possible: " << only_mig;
   GpuRow turns{"node-2", 0, "H100-80GB", 8, {{2, 2, "shared", "a/x"}, {4, 2, "shared", ""}}, false};
-  turns.way = "time slices";
+  turns.sharing_mode = "time slices";
   GpuRow whole{"node-2", 1, "H100-80GB", 8, {{0, 8, "gpu", "a/train"}}, false};
-  whole.way = "whole";
+  whole.sharing_mode = "whole";
   model.gpus.push_back(turns);
   model.gpus.push_back(whole);
   const std::string frame = RenderFrame(model, {100, 20}, false);

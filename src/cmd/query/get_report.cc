@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cluster/annotations.h"
-#include "cmd/cli/gpu_way.h"
+#include "cmd/cli/gpu_sharing_mode.h"
 #include "cmd/cli/layout_text.h"
 #include "controllers/verdicts.h"
 
@@ -51,8 +51,10 @@ Json GpuJson(const NodeInfo& node, const cluster::Gpu& gpu, bool managed) {
                     {"model", gpu.model->name()},
                     {"managed", managed},
                     {"layout", std::move(layout)},
-                    {"way", SharingModeOf(gpu)},
-                    {"ways", WaysJson(*gpu.model, gpu.other)}};
+                    {"sharingMode", SharingModeOf(gpu)},
+                    {"sharingModes", SharingModesJson(*gpu.model, gpu.other)},
+                    {"way", SharingModeOf(gpu)},  // the old names
+                    {"ways", SharingModesJson(*gpu.model, gpu.other)}};
 }
 
 bool IsGpuResource(const std::string& name) { return name.starts_with("nvidia.com/"); }
@@ -112,8 +114,9 @@ void AddPlanRow(const NodeInfo& node, const cluster::TargetLayout& target, Print
   const std::string_view state = is_so && want == have ? "applied"
                                  : spec == status      ? "partly"
                                                        : "waiting";
+  const std::string_view mode = gpu::SharingModeOf(*target.model, want);
   out.table.AddRow({node.node->meta.name, fmt::to_string(target.index), spec, status,
-                    std::string(state), WayText(gpu::SharingModeOf(*target.model, want)),
+                    std::string(state), SharingModeText(mode),
                     LayoutText(*target.model, std::move(parts))});
   out.json.push_back(JsonObject{{"node", node.node->meta.name},
                                 {"index", target.index},
@@ -121,7 +124,8 @@ void AddPlanRow(const NodeInfo& node, const cluster::TargetLayout& target, Print
                                 {"reportedPlan", status},
                                 {"state", state},
                                 {"layout", std::move(layout)},
-                                {"way", gpu::SharingModeOf(*target.model, want)}});
+                                {"sharingMode", mode},
+                                {"way", mode}});  // the old name
 }
 
 }  // namespace
@@ -145,7 +149,7 @@ LiveCluster MakeLiveCluster(std::vector<std::shared_ptr<const cluster::Node>> no
 
 Printout ReportGpus(const LiveCluster& live, Time) {
   Printout out{
-      TextTable({"NODE", "GPU", "MODEL", "WAY", "MANAGED", "LAYOUT (@ first slots: * used)"})};
+      TextTable({"NODE", "GPU", "MODEL", "MODE", "MANAGED", "LAYOUT (@ first slots: * used)"})};
   for (size_t i = 0; i < live.snapshot.size(); ++i) {
     const NodeInfo& node = live.snapshot.node(i);
     const std::string& name = node.node->meta.name;
@@ -156,9 +160,9 @@ Printout ReportGpus(const LiveCluster& live, Time) {
     }
     for (const cluster::Gpu& gpu : node.gpus.gpus) {
       if (!managed && !gpu.reported && gpu.instances.empty()) continue;  // it was never partitioned
-      out.table.AddRow({name, fmt::to_string(gpu.index),
-                        gpu::ProductOf(*gpu.model, gpu.other, product), WayText(SharingModeOf(gpu)),
-                        managed ? "yes" : "no", GpuLayout(gpu)});
+      out.table.AddRow(
+          {name, fmt::to_string(gpu.index), gpu::ProductOf(*gpu.model, gpu.other, product),
+           SharingModeText(SharingModeOf(gpu)), managed ? "yes" : "no", GpuLayout(gpu)});
       out.json.push_back(GpuJson(node, gpu, managed));
     }
   }
@@ -191,7 +195,7 @@ Printout ReportPods(const LiveCluster& live, Time now) {
 }
 
 Printout ReportPlans(const LiveCluster& live, Time) {
-  Printout out{TextTable({"NODE", "GPU", "PLAN", "REPORTED", "STATE", "WAY", "WANTED LAYOUT"})};
+  Printout out{TextTable({"NODE", "GPU", "PLAN", "REPORTED", "STATE", "MODE", "WANTED LAYOUT"})};
   for (size_t i = 0; i < live.snapshot.size(); ++i) {
     const NodeInfo& node = live.snapshot.node(i);
     if (live.unmanaged.contains(node.node->meta.name)) continue;  // no agent acts on it

@@ -77,7 +77,7 @@ TEST_F(GetReportTest, ShowsProductAndSharingModeOfEachGpu) {
   const Printout out = Report(ReportGpus);
   EXPECT_TRUE(out.warnings.empty()) << out.warnings[0];
   EXPECT_EQ(out.table.ToString(100),
-            "NODE    GPU  MODEL      WAY          MANAGED  LAYOUT (@ first slots: * used)\n"
+            "NODE    GPU  MODEL      MODE         MANAGED  LAYOUT (@ first slots: * used)\n"
             "hybrid  0    H100-80GB  MIG          yes      3g.40gb@*0\n"
             "hybrid  1    H100-80GB  MPS          yes      10gb@*0\n"
             "hybrid  2    H100-80GB  time slices  yes      shared@*0,4\n"
@@ -86,10 +86,14 @@ TEST_F(GetReportTest, ShowsProductAndSharingModeOfEachGpu) {
             "mps     0    A100-40GB  MPS          yes      20gb@0\n");
   ASSERT_EQ(out.json.size(), 6U);
   EXPECT_EQ(out.json[1].at("model"), "MPS-79GB") << "JSON contains the node's own values";
-  EXPECT_EQ(out.json[1].at("way"), "MPS");
-  EXPECT_EQ(out.json[4].at("way"), "");
-  EXPECT_EQ(out.json[4].at("ways"), Json(JsonArray{"MIG", "MPS", "time slices", "whole"}));
-  EXPECT_EQ(out.json[5].at("ways"), Json(JsonArray{"MPS"}));
+  for (const char* key : {"sharingMode", "way"}) {
+    EXPECT_EQ(out.json[1].at(key), "MPS");
+    EXPECT_EQ(out.json[4].at(key), "");
+  }
+  for (const char* key : {"sharingModes", "ways"}) {
+    EXPECT_EQ(out.json[4].at(key), Json(JsonArray{"MIG", "MPS", "time slices", "whole"}));
+    EXPECT_EQ(out.json[5].at(key), Json(JsonArray{"MPS"}));
+  }
 }
 
 TEST_F(GetReportTest, ShowsOptedOutNodeWhileItHasInstances) {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "cmd/cli/gpu_way.h"
+#include "cmd/cli/gpu_sharing_mode.h"
 
 namespace nos::cmd {
 namespace {
@@ -34,14 +34,15 @@ struct NodeLayout {
   using Slice = std::tuple<double, std::string>;  // GPU, "1g.5gb@3"; "" for the whole
   std::set<Slice> slices;
   std::set<std::pair<std::string, Slice>> held;  // pod, slice
-  std::map<double, std::string> ways;  // by GPU, for GPUs that support several sharing modes
+  std::map<double, std::string> modes;  // by GPU, for GPUs that support several sharing modes
 };
 
 NodeLayout LayoutOf(const Json& record) {
   NodeLayout layout;
   for (const Json& gpu : ArrayAt(record, "gpus")) {
     const double index = NumberAt(gpu, "index", 0);
-    if (!ArrayAt(gpu, "switches").empty()) layout.ways[index] = WayText(FindString(gpu, "way"));
+    if (!ArrayAt(gpu, "switches").empty())
+      layout.modes[index] = SharingModeText(SharingModeIn(gpu));
     for (const Json& holder : ArrayAt(gpu, "holders")) {
       layout.held.insert({PodOf(holder, "pod"), {index, ""}});
     }
@@ -72,10 +73,10 @@ std::string Difference(const NodeLayout& before, const NodeLayout& after) {
   for (const auto& [gpu, placed] : after.slices) {
     if (!before.slices.contains({gpu, placed})) by_gpu[gpu] += " +" + placed;
   }
-  for (const auto& [gpu, way] : after.ways) {
-    const auto was = before.ways.find(gpu);
-    if (was == before.ways.end() || was->second == way) continue;
-    by_gpu[gpu] += fmt::format(" ({} -> {})", was->second, way);
+  for (const auto& [gpu, mode] : after.modes) {
+    const auto was = before.modes.find(gpu);
+    if (was == before.modes.end() || was->second == mode) continue;
+    by_gpu[gpu] += fmt::format(" ({} -> {})", was->second, mode);
   }
   std::vector<std::string> parts;
   parts.reserve(by_gpu.size());
@@ -103,13 +104,13 @@ std::string SwitchesText(const Json& decision) {
   for (const Json& node : ArrayAt(decision, "nodes")) {
     for (const Json& after : ArrayAt(node, "after")) {
       const double index = NumberAt(after, "index", -1);
-      const std::string_view way = FindString(after, "way");
+      const std::string_view mode = SharingModeIn(after);
       for (const Json& before : ArrayAt(node, "before")) {
-        const std::string_view was = FindString(before, "way");
-        const bool same = NumberAt(before, "index", -1) != index || was == way;
-        if (same || was.empty() || way.empty()) continue;
+        const std::string_view was = SharingModeIn(before);
+        const bool same = NumberAt(before, "index", -1) != index || was == mode;
+        if (same || was.empty() || mode.empty()) continue;
         switches.push_back(
-            fmt::format("GPU {} of {}: {} -> {}", index, FindString(node, "node"), was, way));
+            fmt::format("GPU {} of {}: {} -> {}", index, FindString(node, "node"), was, mode));
       }
     }
   }

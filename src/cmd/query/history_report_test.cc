@@ -47,11 +47,12 @@ TEST(History, ShowsChangeOfSharingMode) {
   const std::string turns = R"("way":"time slices","instances":[{"profile":"shared","start":2}])";
   const auto rows = HistoryRows(
       {layout("1000", R"("way":"","instances":[])"), layout("2000", turns),
-       layout("3000", R"("way":"whole","instances":[],"holders":[{"namespace":"a","pod":"p"}])"),
+       layout("3000",
+              R"("sharing_mode":"whole","instances":[],"holders":[{"namespace":"a","pod":"p"}])"),
        Parsed(R"({"kind":"decision","at":4000,"id":"p","type":"plan","state":"applied",
                   "summary":"repartitioned","pods":[],"victims":[],"nodes":[{"node":"n-1",
                   "before":[{"index":0,"way":"whole"},{"index":1,"way":""}],
-                  "after":[{"index":0,"way":"MPS"},{"index":1,"way":"MIG"}]}]})")},
+                  "after":[{"index":0,"sharing_mode":"MPS"},{"index":1,"sharing_mode":"MIG"}]}]})")},
       {});
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[0].what, "gpu 0 +shared@2 (free -> time slices)");

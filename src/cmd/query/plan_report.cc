@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/table.h"
-#include "cmd/cli/gpu_way.h"
+#include "cmd/cli/gpu_sharing_mode.h"
 #include "cmd/cli/layout_text.h"
 #include "planning/names.h"
 
@@ -35,8 +35,10 @@ Json GpuToJson(const PlannedGpu& gpu) {
   return JsonObject{{"index", gpu.index},
                     {"model", gpu.model->name()},
                     {"layout", std::move(layout)},
-                    {"way", SharingModeOf(gpu)},
-                    {"ways", WaysJson(*gpu.model, gpu.other)}};
+                    {"sharingMode", SharingModeOf(gpu)},
+                    {"sharingModes", SharingModesJson(*gpu.model, gpu.other)},
+                    {"way", SharingModeOf(gpu)},  // the old names
+                    {"ways", SharingModesJson(*gpu.model, gpu.other)}};
 }
 
 Json NodeToJson(const planning::PlannedNode& node) {
@@ -126,11 +128,11 @@ Json PlanToJson(const planning::Plan& plan, planning::Objective objective, Durat
 
 std::string PlanToText(const planning::Plan& plan, Duration took, size_t width) {
   std::string text = Summary(plan, took);
-  TextTable gpus({"NODE", "GPU", "MODEL", "WAY", "LAYOUT (@ first slots: * used, + new)"});
+  TextTable gpus({"NODE", "GPU", "MODEL", "MODE", "LAYOUT (@ first slots: * used, + new)"});
   for (const planning::PlannedNode& node : plan.nodes) {
     for (const PlannedGpu& gpu : node.gpus) {
       gpus.AddRow({node.name, fmt::to_string(gpu.index), gpu::ProductOf(*gpu.model, gpu.other),
-                   WayText(SharingModeOf(gpu)), GpuLayout(gpu)});
+                   SharingModeText(SharingModeOf(gpu)), GpuLayout(gpu)});
     }
   }
   if (!gpus.empty()) text += "\n" + gpus.ToString(width);

@@ -42,8 +42,8 @@ TEST(PlanReportTest, ShowsSharingModeOfEachGpu) {
   const Json json = PlanToJson(plan, planning::Objective::kPods, {});
   const Json& gpu = json.at("nodes").at(0).at("gpus").at(1);
   EXPECT_EQ(gpu.at("model"), "MPS-79GB");
-  EXPECT_EQ(gpu.at("way"), "MPS");
-  EXPECT_EQ(gpu.at("ways").as_array().size(), 4U);
+  for (const char* key : {"sharingMode", "way"}) EXPECT_EQ(gpu.at(key), "MPS");
+  for (const char* key : {"sharingModes", "ways"}) EXPECT_EQ(gpu.at(key).as_array().size(), 4U);
 }
 
 TEST(PlanReportTest, JsonAndTextContainAllFigures) {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "cmd/cli/gpu_way.h"
+#include "cmd/cli/gpu_sharing_mode.h"
 #include "gpu/modes.h"
 #include "telemetry/records.h"
 
@@ -91,9 +91,9 @@ void AddSpans(const Json& gpu, const TopOptions& options, GpuRow& row) {
 
 // Sharing mode of an unused GPU. "" if the GPU is not managed, or the server does not report the
 // mode.
-std::string IdleWay(const Json& gpu, const GpuRow& row) {
-  if (!ArrayAt(gpu, "switches").empty()) return WayText("");
-  if (row.slots == 0 || Find(gpu, "way") == nullptr) return {};
+std::string IdleSharingMode(const Json& gpu, const GpuRow& row) {
+  if (!ArrayAt(gpu, "switches").empty()) return SharingModeText("");
+  if (row.slots == 0 || FindSharingMode(gpu) == nullptr) return {};
   return std::string(row.by_memory ? gpu::kMpsMode : gpu::kMigMode);
 }
 
@@ -104,10 +104,10 @@ TopGpu GpuOf(const Json& node, const Json& gpu, const TopOptions& options) {
   result.row.model = FindString(gpu, "product");
   result.row.slots = static_cast<int>(CountAt(gpu, "slots", kMaxSlots));
   const Json* mig = Find(gpu, "mig");
-  const std::string_view way = FindString(gpu, "way");
+  const std::string_view mode = SharingModeIn(gpu);
   result.row.by_memory = result.row.slots > 0 && mig != nullptr && mig->is_bool() &&
-                         !mig->get_bool() && (way.empty() || way == gpu::kMpsMode);
-  result.row.way = way.empty() ? IdleWay(gpu, result.row) : std::string(way);
+                         !mig->get_bool() && (mode.empty() || mode == gpu::kMpsMode);
+  result.row.sharing_mode = mode.empty() ? IdleSharingMode(gpu, result.row) : std::string(mode);
   AddSpans(gpu, options, result.row);
   result.health = FindString(gpu, "health");
   if (const Json* metrics = Find(gpu, "metrics")) {

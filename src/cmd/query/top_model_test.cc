@@ -84,10 +84,10 @@ TEST(TopModel, PlacesMpsSharesInSequence) {
 TEST(TopModel, ShowsSharingModeOfEachGpu) {
   TopModel model;
   model.Load(Parsed(R"({"at":1763760000000,"nodes":[{"node":"n","gpus":[
-    {"index":0,"slots":8,"mig":false,"way":"time slices","switches":["MIG"],"holders":[],
+    {"index":0,"slots":8,"mig":false,"sharing_mode":"time slices","switches":["MIG"],"holders":[],
      "instances":[{"profile":"shared","start":4,"size":2,
                    "holders":[{"namespace":"a","pod":"turn"}]}]},
-    {"index":1,"slots":0,"mig":false,"way":"","switches":["MIG","whole"],"instances":[]},
+    {"index":1,"slots":0,"mig":false,"sharing_mode":"","switches":["MIG","whole"],"instances":[]},
     {"index":2,"slots":7,"mig":true,"way":"","switches":[],"instances":[]},
     {"index":3,"slots":79,"mig":false,"way":"","switches":[],"instances":[]},
     {"index":4,"slots":0,"mig":false,"way":"","switches":[],"instances":[]}]}]})"),
@@ -96,16 +96,16 @@ TEST(TopModel, ShowsSharingModeOfEachGpu) {
   ASSERT_EQ(rows.gpus.size(), 5U);
   ASSERT_EQ(rows.gpus[0].row.spans.size(), 1U);
   EXPECT_EQ(rows.gpus[0].row.spans[0].start, 4) << "a time slice keeps its slots";
-  EXPECT_EQ(rows.gpus[0].row.way, "time slices");
-  EXPECT_EQ(rows.gpus[1].row.way, "free");
-  EXPECT_EQ(rows.gpus[2].row.way, "MIG") << "idle, with a single sharing mode";
-  EXPECT_EQ(rows.gpus[3].row.way, "MPS");
-  EXPECT_EQ(rows.gpus[4].row.way, "") << "not managed";
+  EXPECT_EQ(rows.gpus[0].row.sharing_mode, "time slices");
+  EXPECT_EQ(rows.gpus[1].row.sharing_mode, "free");
+  EXPECT_EQ(rows.gpus[2].row.sharing_mode, "MIG") << "idle, with a single sharing mode";
+  EXPECT_EQ(rows.gpus[3].row.sharing_mode, "MPS");
+  EXPECT_EQ(rows.gpus[4].row.sharing_mode, "") << "not managed";
   const std::string frame = RenderTop(rows, {100, 20}, false, "");
-  EXPECT_NE(frame.find("MEMORY    WAY         SLICES\n"), std::string::npos) << frame;
+  EXPECT_NE(frame.find("MEMORY    MODE        SLICES\n"), std::string::npos) << frame;
   EXPECT_NE(frame.find("-         time slices |"), std::string::npos) << frame;
   for (const auto line : Split(frame, '\n')) EXPECT_LE(DisplayWidth(line), 100U) << line;
-  EXPECT_EQ(RenderTop(RowsOf(Model(), {}), {100, 20}, false, "").find("WAY"), std::string::npos)
+  EXPECT_EQ(RenderTop(RowsOf(Model(), {}), {100, 20}, false, "").find("MODE"), std::string::npos)
       << "an older server reports no sharing modes";
 }
 

@@ -77,27 +77,27 @@ std::string Header(const TopRows& rows) {
 }
 
 // Slots take at least one character each; a narrower terminal shows no slots.
-std::string GpuLine(const TopGpu& gpu, size_t columns, size_t way, bool colour) {
+std::string GpuLine(const TopGpu& gpu, size_t columns, size_t mode, bool colour) {
   const size_t label = std::min(kNode, columns / 3);
   const std::string name = Pad(fmt::format("{} gpu {}", gpu.row.node, gpu.row.index), label);
-  const std::string facts =
-      Pad(Percent(gpu.utilization), kUse) + Pad(MemoryText(gpu), kMemory) + Pad(gpu.row.way, way);
+  const std::string facts = Pad(Percent(gpu.utilization), kUse) + Pad(MemoryText(gpu), kMemory) +
+                            Pad(gpu.row.sharing_mode, mode);
   if (!gpu.health.empty()) return Truncate(Printable(name + facts + gpu.health), columns);
   const size_t slots = gpu.row.cells();
-  const size_t room = Minus(columns, label + kUse + kMemory + way + 1);
+  const size_t room = Minus(columns, label + kUse + kMemory + mode + 1);
   if (room < slots) return Truncate(name + facts, columns);
   const size_t cell = std::min(room, kWidestCell * 8) / slots;
   return name + facts + RenderSlots(gpu.row, cell, colour);
 }
 
 // Width of the sharing mode column; 0 on a narrow terminal.
-size_t WayWidth(const TopRows& rows, size_t columns) {
+size_t ModeWidth(const TopRows& rows, size_t columns) {
   constexpr size_t kSlots = 32;  // minimum characters for slots
   std::vector<GpuRow> gpus;
   gpus.reserve(rows.gpus.size());
   for (const TopGpu& gpu : rows.gpus) gpus.push_back(gpu.row);
-  const size_t way = WayColumn(gpus);
-  return columns < kNode + kUse + kMemory + way + kSlots ? 0 : way;
+  const size_t mode = ModeColumn(gpus);
+  return columns < kNode + kUse + kMemory + mode + kSlots ? 0 : mode;
 }
 
 struct PodColumns {
@@ -139,11 +139,11 @@ std::string RenderTop(const TopRows& rows, ViewSize size, bool colour, std::stri
   lines.Add(Header(rows), kBold);
   lines.Add(note, kDim);
   const size_t label = std::min(kNode, size.columns / 3);
-  const size_t way = WayWidth(rows, size.columns);
-  lines.Add(
-      Pad("NODE", label) + Pad("UTIL", kUse) + Pad("MEMORY", kMemory) + Pad("WAY", way) + "SLICES",
-      kDim);
-  for (size_t i = 0; i < gpus; ++i) lines.Put(GpuLine(rows.gpus[i], size.columns, way, colour));
+  const size_t mode = ModeWidth(rows, size.columns);
+  lines.Add(Pad("NODE", label) + Pad("UTIL", kUse) + Pad("MEMORY", kMemory) + Pad("MODE", mode) +
+                "SLICES",
+            kDim);
+  for (size_t i = 0; i < gpus; ++i) lines.Put(GpuLine(rows.gpus[i], size.columns, mode, colour));
   lines.More(rows.gpus.size(), gpus, "GPUs");
   lines.Add("");
   const PodColumns columns = ColumnsFor(size.columns);

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cluster/objects.h"
 #include "cluster/resources.h"
-#include "cmd/cli/gpu_way.h"
+#include "cmd/cli/gpu_sharing_mode.h"
 
 namespace nos::cmd {
 namespace {
@@ -25,9 +25,9 @@ std::string ProductOf(const sim::Machine& machine, size_t index, const gpu::Cata
 std::string SharingModeOf(const sim::Machine& machine, size_t index,
                           const std::vector<device::GpuInstance>& instances) {
   if (!instances.empty()) return std::string(gpu::SharingModeOfProfile(instances[0].profile));
-  const auto ways = gpu::SharingModesOf(machine.model(index), machine.other(index));
-  const bool only_mig = std::ranges::all_of(ways, [](auto way) { return way == gpu::kMigMode; });
-  return only_mig ? "" : WayText("");
+  const auto modes = gpu::SharingModesOf(machine.model(index), machine.other(index));
+  const bool only_mig = std::ranges::all_of(modes, [](auto mode) { return mode == gpu::kMigMode; });
+  return only_mig ? "" : SharingModeText("");
 }
 
 // Position of an instance. Whole GPUs and time slices take no slots.
@@ -47,7 +47,7 @@ GpuRow ReadGpu(const sim::Machine& machine, size_t index, const gpu::Catalogue& 
              {}};
   row.by_memory = model.counted();
   const std::vector<device::GpuInstance> instances = machine.Instances(index);
-  row.way = SharingModeOf(machine, index, instances);
+  row.sharing_mode = SharingModeOf(machine, index, instances);
   for (const device::GpuInstance& instance : instances) {
     SlotSpan span = SpanOf(model, instance);
     if (const auto* holder = machine.kubelet().Holder(instance.uuid)) {

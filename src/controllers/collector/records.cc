@@ -62,12 +62,15 @@ JsonArray LayoutRecord(const std::map<int, std::map<std::string, int>>& profiles
   JsonArray layout;
   for (const auto& [index, counts] : profiles) {
     JsonObject of_gpu;
-    std::string_view way;
+    std::string_view mode;
     for (const auto& [profile, count] : counts) {
       of_gpu[profile] = count;
-      way = gpu::SharingModeOfProfile(profile);
+      mode = gpu::SharingModeOfProfile(profile);
     }
-    layout.push_back({{"index", index}, {"profiles", std::move(of_gpu)}, {"way", way}});
+    layout.push_back({{"index", index},
+                      {"profiles", std::move(of_gpu)},
+                      {"sharing_mode", mode},
+                      {"way", mode}});  // the old name
   }
   return layout;
 }

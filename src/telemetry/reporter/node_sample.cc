@@ -10,7 +10,7 @@
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
 #include "gpu/product.h"
-#include "telemetry/reporter/gpu_way.h"
+#include "telemetry/reporter/gpu_sharing_mode.h"
 
 namespace nos::telemetry {
 namespace {
@@ -65,7 +65,7 @@ std::string HealthOf(const device::GpuInfo& info,
 Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
                        const gpu::Catalogue& catalogue, const Sharing& sharing, SampledGpu& gpu) {
   NOS_ASSIGN(std::vector<device::GpuInstance> instances, backend.ListInstances(gpu.info.index));
-  TellWay(instances, sharing, gpu, catalogue);
+  SetSharingMode(instances, sharing, gpu, catalogue);
   for (device::GpuInstance& instance : instances) {
     if (gpu::SharingModeOfProfile(instance.profile) == gpu::kWholeMode) continue;
     SampledInstance sampled;
@@ -76,7 +76,8 @@ Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
     sampled.instance = std::move(instance);
     gpu.instances.push_back(std::move(sampled));
   }
-  if (gpu.way == gpu::kTimeSlicingMode) PlaceTimeSlices(catalogue, sharing.time_slices, gpu);
+  if (gpu.sharing_mode == gpu::kTimeSlicingMode)
+    PlaceTimeSlices(catalogue, sharing.time_slices, gpu);
   return Status::Ok();
 }
 

@@ -117,9 +117,9 @@ std::string_view ModeOf(const NodeSample& sample) {
 JsonObject Sampler::LayoutOf(const NodeSample& sample, const SampledGpu& gpu) {
   if (gpu.instances_status.ok()) {
     instances_[gpu.info.index] = InstancesJson(gpu);
-    ways_[gpu.info.index] = {gpu.way, gpu.switches};
+    sharing_modes_[gpu.info.index] = {gpu.sharing_mode, gpu.switches};
   }
-  const auto& [way, switches] = ways_[gpu.info.index];
+  const auto& [mode, switches] = sharing_modes_[gpu.info.index];
   return {{"index", gpu.info.index},
           {"gpu", NameOf(sample, gpu.info.index)},
           {"product", gpu.info.product},
@@ -129,7 +129,8 @@ JsonObject Sampler::LayoutOf(const NodeSample& sample, const SampledGpu& gpu) {
           {"health", Shortened(gpu.health, kMaxReason)},
           {"instances", instances_[gpu.info.index]},
           {"holders", HoldersJson(gpu.holders)},
-          {"way", way},
+          {"sharing_mode", mode},
+          {"way", mode},  // the old name
           {"switches", JsonArray(switches.begin(), switches.end())}};
 }
 
@@ -171,7 +172,8 @@ Json SampleJson(const NodeSample& sample) {
       instances.push_back(std::move(instance));
     }
     json["health"] = gpu.health;
-    json["way"] = gpu.way;
+    json["sharing_mode"] = gpu.sharing_mode;
+    json["way"] = gpu.sharing_mode;  // the old name
     json["instances"] = std::move(instances);
     if (!gpu.instances_status.ok()) json["instancesProblem"] = gpu.instances_status.message();
     json["holders"] = HoldersJson(gpu.holders);

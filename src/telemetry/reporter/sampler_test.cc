@@ -303,8 +303,11 @@ TEST_F(SamplerTest, HybridGpusReportSharingModes) {
   const Json layout = Tell(sample)[0];
   EXPECT_EQ(FindString(layout, "mode"), "hybrid");
   const JsonArray& told = layout.at("gpus").as_array();
-  const char* ways[] = {"time slices", "whole", "MIG", ""};
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(FindString(told[i], "way"), ways[i]) << i;
+  const char* modes[] = {"time slices", "whole", "MIG", ""};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(FindString(told[i], "sharing_mode"), modes[i]) << i;
+    EXPECT_EQ(FindString(told[i], "way"), modes[i]) << i;
+  }
   EXPECT_EQ(told[0].at("switches"), Json(JsonArray{"MIG", "MPS", "whole"}));
   EXPECT_EQ(told[3].at("switches").as_array().size(), 4u);
   const Json turn{{"namespace", "ml"}, {"pod", "turn"}, {"container", "main"}};

@@ -17,7 +17,7 @@ constexpr size_t kMaxName = 512;
 constexpr size_t kMaxGpus = 64, kMaxInstances = 64, kMaxHolders = 256, kMaxProcesses = 1024;
 constexpr size_t kMaxPresent = 1'000'000;
 constexpr size_t kMaxReasons = kMaxMetrics;
-constexpr size_t kMaxWays = 16;
+constexpr size_t kMaxSharingModes = 16;
 
 // Reads fields and collects faults; only the first fault is reported.
 class Fields {
@@ -120,8 +120,10 @@ Gpu ReadGpu(Fields& f) {
   gpu.health = f.Name("health", false);
   f.Each("instances", kMaxInstances, [&](Fields& i) { gpu.instances.push_back(ReadInstance(i)); });
   gpu.holders = Holders(f);
-  gpu.way = f.Name("way", false);
-  gpu.switches = f.Names("switches", kMaxWays);
+  gpu.sharing_mode = f.Name("sharing_mode", false);
+  // Records of older agents have only the old name.
+  if (gpu.sharing_mode.empty()) gpu.sharing_mode = f.Name("way", false);
+  gpu.switches = f.Names("switches", kMaxSharingModes);
   return gpu;
 }
 
@@ -353,7 +355,8 @@ Json LayoutRecord(Millis at, const Layout& layout) {
                     {"health", gpu.health},
                     {"instances", std::move(instances)},
                     {"holders", HoldersJson(gpu.holders)},
-                    {"way", gpu.way},
+                    {"sharing_mode", gpu.sharing_mode},
+                    {"way", gpu.sharing_mode},  // the old name
                     {"switches", JsonArray(gpu.switches.begin(), gpu.switches.end())}});
   }
   return {{"kind", "layout"},

@@ -79,8 +79,10 @@ void AppendGpu(const State& state, const telemetry::Gpu& gpu, const Scope& scope
   json.Begin('{').Key("index").Number(gpu.index).Key("gpu").Text(gpu.uuid);
   json.Key("product").Text(gpu.product).Key("memory").Number(gpu.memory);
   json.Key("slots").Number(gpu.slots).Key("mig").Bool(gpu.mig).Key("health").Text(gpu.health);
-  json.Key("way").Text(gpu.way).Key("switches").Begin('[');
-  for (const std::string& way : gpu.switches) json.Text(way);
+  json.Key("sharing_mode").Text(gpu.sharing_mode);
+  json.Key("way").Text(gpu.sharing_mode);  // the old name
+  json.Key("switches").Begin('[');
+  for (const std::string& mode : gpu.switches) json.Text(mode);
   json.End(']');
   json.Key("instances").Begin('[');
   for (const telemetry::Instance& instance : gpu.instances) {

@@ -55,7 +55,7 @@ export interface Instance {
   unmeasured?: Record<string, string>;
 }
 
-export type Way = "MIG" | "MPS" | "time slices" | "whole";
+export type SharingMode = "MIG" | "MPS" | "time slices" | "whole";
 
 export interface Gpu {
   index: number;
@@ -68,9 +68,9 @@ export interface Gpu {
   /** Empty, or the reason why the GPU cannot be used. */
   health: string;
   /** Its sharing mode; "" while it is empty. Older servers omit it. */
-  way?: Way | "";
+  sharing_mode?: SharingMode | "";
   /** Other possible sharing modes. */
-  switches?: Way[];
+  switches?: SharingMode[];
   instances: Instance[];
   holders: Holder[];
   metrics?: Metrics;
@@ -210,7 +210,9 @@ export interface GpuLayout {
   index: number;
   profiles: Record<string, number>;
   /** The GPU's sharing mode in this layout; "" if it is empty. */
-  way?: Way | "";
+  sharing_mode?: SharingMode | "";
+  /** The old name of sharing_mode, in records of older versions. */
+  way?: SharingMode | "";
 }
 
 export interface PodName {

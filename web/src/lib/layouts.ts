@@ -64,8 +64,8 @@ export function changesOf(decision: Decision): Change[] {
 
 /** "MIG → time slices" if the GPU's sharing mode changes, else "". */
 export function switchOf({ before, after }: Change): string {
-  const was = before?.way ?? "";
-  const is = after?.way ?? "";
+  const was = before?.sharing_mode ?? before?.way ?? "";
+  const is = after?.sharing_mode ?? after?.way ?? "";
   return was && is && was !== is ? `${was} → ${is}` : "";
 }
 

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, typ
 import type { Node } from "../api/types";
 import { percent } from "../lib/format";
 import { useDark } from "../lib/theme";
-import { cellsOf, describe, holderName, kindNames, pieceName, shortProduct, wayText } from "./cells";
+import { cellsOf, describe, holderName, kindNames, pieceName, shortProduct, modeText } from "./cells";
 import { coloursOf, draw, type By, type Scene } from "./draw";
 import { gpuRect, hit, layOut, move, type Cursor, type Hit, type Zoom } from "./geometry";
 import type { TeamMark } from "../lib/palette";
@@ -152,7 +152,7 @@ function Hint({ hit: found, x, y, width, height }: { hit: Hit; x: number; y: num
   return (
     <div className="map-hint" style={style} aria-hidden="true">
       <div className="map-hint-title">
-        {box.node.node} · GPU {gpu.index} <span className="muted">{shortProduct(gpu.product)} · {wayText(gpu)}</span>
+        {box.node.node} · GPU {gpu.index} <span className="muted">{shortProduct(gpu.product)} · {modeText(gpu)}</span>
       </div>
       {gpu.health && <div className="bad-text">{gpu.health}</div>}
       {cell && (

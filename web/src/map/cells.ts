@@ -59,14 +59,14 @@ function cell(gpu: Gpu, from: number, to: number, holders: Holder[], utilization
 }
 
 /** True if pods take turns on it: a time slice has slots, like an instance. */
-const inTurns = (gpu: Gpu): boolean => gpu.way === "time slices";
+const inTurns = (gpu: Gpu): boolean => gpu.sharing_mode === "time slices";
 
 /** True if pods share its memory (MPS): a share has no position, and its slots are GiB. */
 export const byMemory = (gpu: Gpu): boolean => gpu.slots > 0 && !gpu.mig && !inTurns(gpu);
 
 /** Its sharing mode as a word; derived from its holders if the server does not report it. */
-export function wayText(gpu: Gpu): string {
-  if (gpu.way) return gpu.way;
+export function modeText(gpu: Gpu): string {
+  if (gpu.sharing_mode) return gpu.sharing_mode;
   if (gpu.instances.length === 0) return gpu.holders.length === 0 ? "free" : gpu.holders.length === 1 ? "whole" : "shared";
   return byMemory(gpu) ? "MPS" : "MIG";
 }
@@ -115,7 +115,7 @@ export function cellsOf(gpu: Gpu): Cell[] {
 
 /** An undivided GPU is one piece, or one per pod that shares it. */
 function sharesOf(gpu: Gpu): Cell[] {
-  const undecided = gpu.way === "" && (gpu.switches ?? []).length > 0 && gpu.holders.length === 0;
+  const undecided = gpu.sharing_mode === "" && (gpu.switches ?? []).length > 0 && gpu.holders.length === 0;
   if (undecided && gpu.health === "") return [{ ...cell(gpu, 0, 1, [], null), kind: "unpartitioned" }];
   const utilization = measured(gpu.metrics?.utilization);
   const shared = gpu.instances.length > 0 ? gpu.instances : undefined;
@@ -165,7 +165,7 @@ export function describe(node: Node, gpu: Gpu): string {
   const cells = cellsOf(gpu);
   const held = cells.filter((each) => each.holders.length > 0);
   const parts = [`node ${node.node}, GPU ${gpu.index}, ${shortProduct(gpu.product)}`];
-  if (gpu.way) parts.push(gpu.way);
+  if (gpu.sharing_mode) parts.push(gpu.sharing_mode);
   if (gpu.health) parts.push(`out of service: ${gpu.health}`);
   if (!node.ready) parts.push("node not ready");
   const share = held.reduce((sum, each) => sum + each.to - each.from, 0);

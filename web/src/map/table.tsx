@@ -4,7 +4,7 @@ import { Button } from "react-aria-components";
 import type { Node } from "../api/types";
 import { counted, percent } from "../lib/format";
 import { href, setParams, useRoute } from "../lib/route";
-import { cellsOf, holderName, pieceName, shortProduct, wayText } from "./cells";
+import { cellsOf, holderName, pieceName, shortProduct, modeText } from "./cells";
 
 const atOnce = 80;
 
@@ -21,7 +21,7 @@ export function GpuTable({ nodes }: { nodes: Node[] }): ReactNode {
             <th scope="col">Node</th>
             <th scope="col">GPU</th>
             <th scope="col">Model</th>
-            <th scope="col">Way</th>
+            <th scope="col">Mode</th>
             <th scope="col" className="number">Held</th>
             <th scope="col" className="number">Busy</th>
             <th scope="col">Slices</th>
@@ -40,7 +40,7 @@ export function GpuTable({ nodes }: { nodes: Node[] }): ReactNode {
                   <button type="button" className="link" onClick={() => setParams({ sel: place })}>GPU {gpu.index}</button>
                 </td>
                 <td>{shortProduct(gpu.product)}</td>
-                <td>{wayText(gpu)}</td>
+                <td>{modeText(gpu)}</td>
                 <td className="number">{percent(held)}</td>
                 <td className="number">{busy === undefined ? "not measured" : percent(busy)}</td>
                 <td className="wrap">

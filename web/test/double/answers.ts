@@ -85,7 +85,7 @@ export class Answers {
     return {
       index: gpu.index, gpu: gpu.uuid, product: model.product, memory: model.memory, slots: model.slots,
       mig: model.slots > 0, health: gpu.health, instances, holders, metrics, unmeasured,
-      way: instances.length > 0 ? "MIG" : layout.pod ? "whole" : "", switches: [],
+      sharing_mode: instances.length > 0 ? "MIG" : layout.pod ? "whole" : "", switches: [],
     };
   }
 

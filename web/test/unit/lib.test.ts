@@ -93,12 +93,13 @@ describe("decisions", () => {
     expect(all.map((each) => each.id)).toEqual(["b", "a"]);
     expect([madeAt(all[1]!), doneAt(all[1]!), madeAt({ at: 5 })]).toEqual([1, 4, 5]);
   });
-  it("say that a GPU is used in another way", () => {
-    const side = (way?: "MIG" | "MPS" | ""): GpuLayout => ({ index: 0, profiles: {}, ...(way === undefined ? {} : { way }) });
+  it("say that the sharing mode of a GPU changes", () => {
+    const side = (sharing_mode?: "MIG" | "MPS" | ""): GpuLayout => ({ index: 0, profiles: {}, ...(sharing_mode === undefined ? {} : { sharing_mode }) });
     const changed = (before: GpuLayout | undefined, after: GpuLayout): string => switchOf({ node: "n", index: 0, before, after });
     expect(changed(side("MIG"), side("MPS"))).toBe("MIG → MPS");
     expect([changed(side("MIG"), side("MIG")), changed(side(""), side("MPS")), changed(side(), side()), changed(undefined, side("MPS"))])
       .toEqual(["", "", "", ""]);
+    expect(changed({ index: 0, profiles: {}, way: "MPS" }, side("MIG"))).toBe("MPS → MIG");
   });
   it("differ in the largest first", () => {
     const [change] = changesOf(decision);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Gpu, Instance, Node } from "../../src/api/types";
-import { cellsOf, countSlots, describe as sentence, pieceName, shortProduct, teamOf, wayText } from "../../src/map/cells";
+import { cellsOf, countSlots, describe as sentence, pieceName, shortProduct, teamOf, modeText } from "../../src/map/cells";
 import { fit } from "../../src/map/draw";
 import { cursorOf, filterNodes } from "../../src/map/find";
 import { gpuRect, hit, layOut, move } from "../../src/map/geometry";
@@ -61,7 +61,7 @@ describe("pieces of a GPU", () => {
   });
   it("of a GPU that pods take turns on lie on the slots of their placements", () => {
     const turn = (start: number, pod = ""): Instance => ({ ...instance(start, 2, pod), profile: "shared" });
-    const turns = gpu(0, [turn(4), turn(2, "a")], { mig: false, way: "time slices", switches: ["MIG"], metrics: { utilization: 0.5 } });
+    const turns = gpu(0, [turn(4), turn(2, "a")], { mig: false, sharing_mode: "time slices", switches: ["MIG"], metrics: { utilization: 0.5 } });
     expect(cellsOf(turns).map((each) => [each.from, each.to, each.kind, pieceName(turns, each)])).toEqual([
       [0, 0.25, "unpartitioned", ""],
       [0.25, 0.5, "busy", "time slice"],
@@ -69,22 +69,22 @@ describe("pieces of a GPU", () => {
       [0.75, 1, "unpartitioned", ""],
     ]);
   });
-  it("say whether a GPU is whole, or free for any way", () => {
+  it("say whether a GPU is whole, or free for any mode", () => {
     const plain = { slots: 0, mig: false, switches: ["MIG" as const, "MPS" as const] };
-    const whole = gpu(0, [], { ...plain, way: "whole", holders: [{ namespace: "a", pod: "x" }] });
-    const open = gpu(1, [], { ...plain, way: "" });
-    const offered = gpu(2, [], { ...plain, way: "whole" });
+    const whole = gpu(0, [], { ...plain, sharing_mode: "whole", holders: [{ namespace: "a", pod: "x" }] });
+    const open = gpu(1, [], { ...plain, sharing_mode: "" });
+    const offered = gpu(2, [], { ...plain, sharing_mode: "whole" });
     const pieces = (of: Gpu): unknown => cellsOf(of).map((each) => [each.kind, pieceName(of, each)]);
     expect(pieces(whole)).toEqual([["held", "whole GPU"]]);
     expect(pieces(open)).toEqual([["unpartitioned", "not divided"]]);
     expect(pieces(offered)).toEqual([["free", "whole GPU"]]);
-    expect([whole, open, offered].map(wayText)).toEqual(["whole", "free", "whole"]);
+    expect([whole, open, offered].map(modeText)).toEqual(["whole", "free", "whole"]);
     expect(sentence(node("n", [whole]), whole)).toContain("; whole; 100 per cent held; whole by a/x");
   });
-  it("have a way even where the server tells none", () => {
+  it("have a sharing mode even where the server reports none", () => {
     const shared = gpu(0, [instance(0, 10)], { slots: 39, mig: false });
-    expect([gpu(0, [instance(0, 1)]), gpu(0, []), shared].map(wayText)).toEqual(["MIG", "free", "MPS"]);
-    expect(wayText(gpu(0, [], { slots: 0, mig: false, holders: [{ namespace: "a", pod: "x" }] }))).toBe("whole");
+    expect([gpu(0, [instance(0, 1)]), gpu(0, []), shared].map(modeText)).toEqual(["MIG", "free", "MPS"]);
+    expect(modeText(gpu(0, [], { slots: 0, mig: false, holders: [{ namespace: "a", pod: "x" }] }))).toBe("whole");
   });
   it("of a broken GPU are all out of service", () => {
     expect(new Set(cellsOf(gpu(0, [instance(0, 4, "p")], { health: "Xid 79" })).map((each) => each.kind))).toEqual(new Set(["out"]));

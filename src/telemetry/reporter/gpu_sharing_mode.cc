@@ -1,4 +1,4 @@
-#include "telemetry/reporter/gpu_way.h"
+#include "telemetry/reporter/gpu_sharing_mode.h"
 
 #include <algorithm>
 #include <array>
@@ -60,19 +60,19 @@ void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGp
   gpu.instances.clear();
 }
 
-void TellWay(std::span<const device::GpuInstance> there, const Sharing& sharing, SampledGpu& gpu,
-             const gpu::Catalogue& catalogue) {
-  if (!there.empty()) gpu.way = gpu::SharingModeOfProfile(there.front().profile);
+void SetSharingMode(std::span<const device::GpuInstance> there, const Sharing& sharing,
+                    SampledGpu& gpu, const gpu::Catalogue& catalogue) {
+  if (!there.empty()) gpu.sharing_mode = gpu::SharingModeOfProfile(there.front().profile);
   if (!gpu.info.gives_whole) return;
   const bool changes_mig = MayChangeMig(gpu.info, sharing.resets, catalogue);
   if (gpu.info.mig_enabled && !changes_mig) return;
-  const std::array<std::pair<std::string_view, bool>, 4> ways = {
+  const std::array<std::pair<std::string_view, bool>, 4> modes = {
       {{gpu::kMigMode, changes_mig},
        {gpu::kMpsMode, gpu.info.could_share_gib > 0 || gpu.info.share_gib > 0},
        {gpu::kTimeSlicingMode, sharing.time_slices > 1},
        {gpu::kWholeMode, true}}};
-  for (const auto& [way, possible] : ways) {
-    if (possible && way != gpu.way) gpu.switches.emplace_back(way);
+  for (const auto& [mode, possible] : modes) {
+    if (possible && mode != gpu.sharing_mode) gpu.switches.emplace_back(mode);
   }
 }
 
