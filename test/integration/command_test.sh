@@ -255,6 +255,12 @@ for group in get explain simulate; do
   all=$(grep -c "^  nos " "$work/out") own=$(grep -c "^  nos $group " "$work/out")
   if [ "$all" -ne "$own" ] || [ "$own" -eq 0 ]; then fail "nos $group --help has its own examples"; fi
 done
+for command in hold version; do
+  call 0 "$nos" "$command" --help
+  ! grep -q "^Examples" "$work/out" || fail "nos $command --help has no examples of other commands"
+done
+call 0 "$nos" --help
+grep -q "^Help for a command: nos COMMAND --help" "$work/out" || fail "nos --help has examples"
 call 0 "$nos" completion bash
 cp "$work/out" "$work/completion"
 offered=$(bash -c ". '$work/completion'; COMP_WORDS=(nos sandbox --model ''); COMP_CWORD=3
@@ -270,6 +276,7 @@ complete() { # prints the completions of the last word
 refuse 2 "nos help: unknown command 'nope' (try --help)" "$nos" help nope
 refuse 2 "nos help simulate: unknown command 'nope'" "$nos" help simulate nope
 refuse 2 "nos simulate: unknown command 'nope'" "$nos" simulate nope --help
+refuse 2 'resets requires --hybrid' "$nos" simulate chaos --resets
 refuse 2 'days must be above 0' "$study" scaling --days -1
 refuse 2 'days must be above 0' "$study" scaling --days 0
 refuse 2 'first-day requires --pods' "$study" scaling --first-day 3
@@ -285,6 +292,9 @@ grep -qx "nos simulate churn: deprecated, use nos-study churn" "$work/err" ||
   fail "old names of the studies warn"
 call 0 "$study" churn --gpus 2 --arrivals 50 -o json
 cmp -s "$work/out" "$work/old.json" || fail "old names of the studies give the same answer"
+mkdir "$work/alone"
+cp "$nos" "$work/alone/nos"
+PATH=/usr/bin:/bin refuse 2 "nos-study is neither beside nos nor in PATH" "$work/alone/nos" simulate churn
 # So do the old names of flags and policies. Help and completion do not show them.
 call 0 "$nos" simulate chaos --scheduler-partitions
 cp "$work/out" "$work/new.txt"

@@ -126,11 +126,12 @@ namespace {
 int Run(const Program& program, int argc, char** argv) {
   CLI::App root(program.about, program.name);
   root.require_subcommand(1);
-  root.footer("Examples:\n" + program.examples + "\nHelp for a command: " + program.name +
-              " COMMAND --help");
   root.get_formatter()->column_width(38);
   Chosen chosen;
   program.add_commands(root, chosen);
+  // After the subcommands, which would inherit it.
+  root.footer("Examples:\n" + program.examples + "\nHelp for a command: " + program.name +
+              " COMMAND --help");
   root.set_version_flag("--version", VersionText());
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const bool about = !words.empty() && words.front() == "help";

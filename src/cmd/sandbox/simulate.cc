@@ -29,7 +29,10 @@ Status Become(std::vector<std::string> words) {
   const std::string beside = (self.parent_path() / words.front()).string();
   execv(beside.c_str(), argv.data());
   execvp(words.front().c_str(), argv.data());
-  return Status(Code::kNotFound, words.front() + " not found beside nos or in PATH");
+  return Status(Code::kNotFound,
+                words.front() +
+                    " is neither beside nos nor in PATH; the container image lacks it: "
+                    "build it from the sources with script/test");
 }
 
 struct ChaosFlags {
@@ -79,10 +82,12 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
                           })
       ->group("");
   command->add_flag("--mps", flags->options.mps, "Some nodes share GPUs by MPS");
-  command->add_flag("--hybrid", flags->options.hybrid,
-                    "Some nodes choose a sharing mode for each GPU");
-  command->add_flag("--resets", flags->options.resets,
-                    "With --hybrid: agents reset GPUs that need a reset to change MIG mode");
+  CLI::Option* hybrid = command->add_flag("--hybrid", flags->options.hybrid,
+                                          "Some nodes choose a sharing mode for each GPU");
+  command
+      ->add_flag("--resets", flags->options.resets,
+                 "With --hybrid: agents reset GPUs that need a reset to change MIG mode")
+      ->needs(hybrid);
   command->add_flag("--pools", flags->options.pools,
                     "An autoscaler adds and removes nodes of pools");
   command->add_flag("-v,--verbose", flags->verbose, "Print every event");
