@@ -82,7 +82,7 @@ Status ReadConfigFile(const std::string& path, std::string_view kind, DescribeCo
   std::vector<std::string> warnings;
   const Status read = ReadConfig(text, kind, fields, warnings);
   for (const std::string& warning : warnings) {
-    Log(LogLevel::kWarn, "configuration", {{"file", path}, {"note", warning}});
+    Log(LogLevel::kWarn, "read configuration file", {{"file", path}, {"note", warning}});
   }
   return read.Within(path);
 }

@@ -62,7 +62,7 @@ void ScalingEvents::Record(ScalingDecision decision, Time now) {
   decision.message = Shortened(decision.message, kMaxText);
   decision.time = now;
   decision.sequence = ++last_sequence_;
-  Log(LogLevel::kInfo, "scaling decision",
+  Log(LogLevel::kInfo, "made scaling decision",
       {{"action", decision.action}, {"message", decision.message}});
   decisions_.push_back(std::move(decision));
   if (decisions_.size() > remembered_) decisions_.pop_front();

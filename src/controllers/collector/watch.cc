@@ -63,7 +63,7 @@ class WorkWatch::Follower final : public Watched, private kube::ReflectorSink {
     const bool denied = reflector_.last_error().code() == Code::kPermission;
     if (denied && !denied_) {
       Log(LogLevel::kInfo,
-          "resource may not be listed or watched, telemetry omits it (docs/telemetry.md)",
+          "omitting resource from telemetry: it may not be listed and watched (docs/telemetry.md)",
           {{"resource", what_}, {"error", reflector_.last_error().message()}});
     }
     denied_ = denied || (denied_ && !reflector_.last_error().ok());

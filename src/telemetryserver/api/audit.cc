@@ -58,7 +58,7 @@ void Audit::WriteBounded(const Entry& entry, Time now) {
 
 void Audit::Write(const Entry& entry, Time now, int64_t unwritten) {
   const std::string line = LineOf(entry, now, unwritten);
-  Log(LogLevel::kInfo, "audit", {{"entry", line}});
+  Log(LogLevel::kInfo, "recording action in the audit log", {{"entry", line}});
   if (path_.empty()) return;
   const std::scoped_lock lock(mutex_);
   const Status written = Append(line + "\n");
