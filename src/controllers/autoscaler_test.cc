@@ -89,7 +89,7 @@ TEST_F(AutoscalerTest, DoesNotRequestMoreNodesOfPoolThatMadeWrongNode) {
   Node("a1", "a", true, "4");
   Run(minutes(4));
   EXPECT_EQ(Wanted("a"), 1);
-  EXPECT_THAT(Ready("a"), HasSubstr("node a1 has 4 of cpu for pods, and the pool says 8"));
+  EXPECT_THAT(Ready("a"), HasSubstr("node a1 has 4 of cpu for pods, but the pool requires 8"));
   EXPECT_THAT(Told("p"), HasSubstr("False PoolClosed"));
 }
 

@@ -13,6 +13,7 @@ renamed() {
 }
 [ "$(renamed | wc -l)" -gt 20 ] || { echo "found only: $(renamed)"; exit 1; }
 diff <(listed) <(renamed | sort -u) || exit 1
+# shellcheck disable=SC2016
 json=$(sed -n '/^## JSON/,/^## Reasons/p' docs/upgrading.md |
   sed -nE 's/^\|.*\| `([A-Za-z_]+)` \| `([A-Za-z_]+)` \|$/\1 \2/p')
 [ "$(wc -l <<<"$json")" -gt 5 ] || { echo "found only: $json"; exit 1; }

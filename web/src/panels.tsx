@@ -148,7 +148,7 @@ function WhyWaiting({ pod, now }: { pod: Pod; now: number }): ReactNode {
   return (
     <div className="why">
       <p>
-        <strong>Why it waits</strong> {reason || "nothing is known yet; the next plan says"}
+        <strong>Why it waits</strong> {reason || "not known yet; the next plan finds the reason"}
       </p>
       {remedy && (
         <p className="remedy">
@@ -157,7 +157,7 @@ function WhyWaiting({ pod, now }: { pod: Pod; now: number }): ReactNode {
       )}
       <p className="muted">
         {pod.estimate === null
-          ? `When it will start cannot be told${pod.estimate_by ? `: ${pod.estimate_by}` : ""}.`
+          ? `The start cannot be estimated${pod.estimate_by ? `: ${pod.estimate_by}` : ""}.`
           : pod.estimate <= now
             ? "Expected to start any moment."
             : `Expected to start in ${duration((pod.estimate - now) / 1000)}, at ${clock(pod.estimate, now, false)}`}
@@ -169,9 +169,9 @@ function WhyWaiting({ pod, now }: { pod: Pod; now: number }): ReactNode {
 
 /** The basis of an estimate. */
 const bases: Record<string, string> = {
-  plan: ", as long as plans take here.",
-  reclaim: ", when who gives way has to be gone.",
-  history: ", by how long pods like those that run have taken.",
+  plan: ", because plans take this long in this cluster.",
+  reclaim: ", when the evicted pods must have ended.",
+  history: ", estimated from the run times of similar pods.",
 };
 
 function timeline(pod: Pod, now: number): string {

@@ -121,7 +121,7 @@ TEST(HybridTest, ReportsImpossibleModels) {
   node.meta.annotations[N("status-other-model-1")] = "GPU-79GB+GPU";
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
   EXPECT_THAT(gpus.problems,
-              ElementsAre(HasSubstr("GPU 0: its agent tells of 'H100-80GB+TIME-99'"),
+              ElementsAre(HasSubstr("GPU 0: its agent reports 'H100-80GB+TIME-99'"),
                           HasSubstr("GPU 1: it cannot be GPU-79GB+GPU in place of")));
   ASSERT_EQ(gpus.gpus.size(), 1u);
   EXPECT_EQ(gpus.gpus[0].other, nullptr);

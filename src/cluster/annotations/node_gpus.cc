@@ -200,7 +200,7 @@ class NodeReader {
     if (name.empty()) return nullptr;  // the agent cannot read the GPU now, or has not read it yet
     const gpu::Model* model = FindAnyModel(catalogue_, name);
     if (model == nullptr) {
-      Problem(index, fmt::format("its agent tells of '{}', which is no model of the catalogue, no "
+      Problem(index, fmt::format("its agent reports '{}', which is no model of the catalogue, no "
                                  "GPU-<GiB>GB+GPU+TIME-<n> and no MPS-<GiB>GB",
                                  name));
     }
@@ -219,8 +219,7 @@ class NodeReader {
   const gpu::Model* SharedModel(int index, std::string_view name) {
     const gpu::Model* model = gpu::FindShares(name);
     if (model == nullptr) {
-      Problem(index,
-              fmt::format("its agent does not share it by MPS yet, but tells of '{}'", name));
+      Problem(index, fmt::format("its agent does not share it by MPS yet, but reports '{}'", name));
     }
     return model;
   }

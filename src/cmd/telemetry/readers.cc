@@ -194,7 +194,7 @@ Result<std::shared_ptr<kube::Transport>> TelemetryReaders::AsReader(const Action
     }
   } else {
     return Status(Code::kUnimplemented,
-                  "this server does not act in the name of who signs in with OpenID Connect: see "
+                  "this server does not impersonate users who sign in with OpenID Connect: see "
                   "actions.impersonate in its configuration");
   }
   return std::shared_ptr<kube::Transport>(

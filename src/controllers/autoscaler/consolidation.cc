@@ -111,7 +111,7 @@ void Consolidation::StartDraining(const ScalingCycle& cycle, const std::string& 
        .count = 1,
        .pods = pods,
        .message = fmt::format(
-           "node {} of pool {} goes: {}", node.name, pool,
+           "removing node {} of pool {}: {}", node.name, pool,
            pods.empty() ? std::string("nothing runs there")
                         : fmt::format("its {} pods have room on other nodes", pods.size()))},
       cycle.now);

@@ -105,7 +105,7 @@ TEST_F(AutoscalerTemplateTest, OnlyContradictionToSpecMakesNodeWrong) {
   Run(seconds(10));
   Node("a2", "a", true, "4");
   Run(minutes(15));
-  EXPECT_THAT(Ready("told"), HasSubstr("node t1 has 4 of cpu for pods, and the pool says 8"));
+  EXPECT_THAT(Ready("told"), HasSubstr("node t1 has 4 of cpu for pods, but the pool requires 8"));
   EXPECT_EQ(Ready("a"), "True Ready: ");
 }
 
@@ -121,7 +121,7 @@ TEST_F(AutoscalerTemplateTest, DoesNotRequestMoreNodesWhenNewNodesAreSmallerThan
   Run(minutes(4));
   EXPECT_EQ(Wanted("a"), 2);
   EXPECT_THAT(Ready("a"), HasSubstr("False NotDelivered"));
-  EXPECT_THAT(Ready("a"), HasSubstr("node a2 has 4 of cpu for pods, and the pool says 8"));
+  EXPECT_THAT(Ready("a"), HasSubstr("node a2 has 4 of cpu for pods, but the pool requires 8"));
   EXPECT_THAT(Told("second"), HasSubstr("False PoolClosed"));
   Run(minutes(4));
   EXPECT_EQ(Wanted("a"), 3) << "the next attempt";

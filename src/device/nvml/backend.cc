@@ -323,8 +323,8 @@ Status NvmlBackend::TakeBackMig(int gpu, bool enabled) {
   if (now.mig_enabled == enabled && now.mig_pending == enabled) return Status::Ok();
   NOS_RETURN_IF_ERROR(set);
   return {Code::kUnavailable,
-          fmt::format("the driver said GPU {} keeps its MIG mode, but still tells another one for "
-                      "after the next reset",
+          fmt::format("the driver accepted that GPU {} keeps its MIG mode, but still reports "
+                      "another mode after the next reset",
                       gpu)};
 }
 
@@ -379,7 +379,7 @@ Status NvmlBackend::SetComputeMode(int gpu, ComputeMode mode) {
           .Within(fmt::format("GPU {}", gpu)));
   if (ReadComputeMode(device) == mode) return Status::Ok();
   return {Code::kUnavailable,
-          fmt::format("the driver said it set the compute mode of GPU {}, but tells another", gpu)};
+          fmt::format("the driver accepted the compute mode of GPU {}, but reports another", gpu)};
 }
 
 Readings NvmlBackend::MeasureGpu(int gpu) {

@@ -38,7 +38,8 @@ void DescribeProfiles(NvmlBackend& backend, GpuDescription& gpu) {
     return;
   }
   if (profiles->empty()) {
-    gpu.profiles_status = {Code::kUnimplemented, "this GPU tells its profiles only in MIG mode"};
+    gpu.profiles_status = {Code::kUnimplemented,
+                           "the driver lists the profiles of this GPU only in MIG mode"};
     return;
   }
   for (DriverProfile& profile : *profiles) {

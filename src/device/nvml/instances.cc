@@ -37,7 +37,8 @@ Result<std::string> UuidOf(const nvml::Functions& call, nvml::Device device) {
 Result<std::string> SearchUuid(const NvmlLibrary& library, nvml::Device gpu, unsigned instance,
                                unsigned compute) {
   const nvml::Functions& call = library.call();
-  if (!library.Has(nvml::Feature::kMigDevices)) return Internal("the driver tells no MIG devices");
+  if (!library.Has(nvml::Feature::kMigDevices))
+    return Internal("the driver does not list MIG devices");
   unsigned count = 0;
   NOS_RETURN_IF_ERROR(
       ToStatus(call.nvmlDeviceGetMaxMigDeviceCount(gpu, &count), "nvmlDeviceGetMaxMigDeviceCount"));

@@ -73,7 +73,7 @@ Status MpsGpus::EnableMps(int gpu) {
   }
   if (CapacityOf(known.info) < 1) {
     return Invalid(
-        fmt::format("GPU {} has {} MiB as the driver tells, of which {} are kept for the MPS "
+        fmt::format("GPU {} has {} MiB according to the driver, of which {} are kept for the MPS "
                     "server: that is not one GiB for shares",
                     gpu, known.info.memory_mib, options_.overhead_mib));
   }

@@ -7,7 +7,7 @@
 namespace nos::telemetryserver {
 namespace {
 
-constexpr std::string_view kOfOthers = "tells of others as well";
+constexpr std::string_view kOfOthers = "includes data of other namespaces";
 
 void CopyText(const Json& from, std::string_view key, JsonObject& to) {
   const Json* value = Find(from, key);

@@ -281,7 +281,7 @@ TEST(NvmlBackend, ToleratesUnreadableComputeMode) {
   m.node.Fault({{"call", "nvmlDeviceSetComputeMode"}, {"effect", "lie"}});
   const Status lied = m.backend.SetComputeMode(0, ComputeMode::kExclusiveProcess);
   EXPECT_EQ(lied.code(), Code::kUnavailable);
-  EXPECT_NE(lied.message().find("tells another"), std::string::npos) << lied.message();
+  EXPECT_NE(lied.message().find("reports another"), std::string::npos) << lied.message();
 }
 
 }  // namespace

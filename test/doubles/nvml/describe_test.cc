@@ -44,7 +44,7 @@ TEST(Describe, DescribesMachineWithAllKindsOfGpus) {
   EXPECT_TRUE(Has(text, "driver 580.95.05, 6 GPUs"));
   EXPECT_TRUE(Has(text, "3g.20gb@4  1   4      MIG-")) << text;
   EXPECT_TRUE(Has(text, "off, on after a reset")) << text;
-  EXPECT_TRUE(Has(text, "this GPU tells its profiles only in MIG mode")) << text;
+  EXPECT_TRUE(Has(text, "the driver lists the profiles of this GPU only in MIG mode")) << text;
   EXPECT_TRUE(Has(text, "no MIG")) << text;
   EXPECT_TRUE(Has(text, "GPU_IS_LOST")) << text;
   EXPECT_TRUE(Has(text, "confirmed")) << text;

@@ -96,7 +96,7 @@ function List({ all }: { all: Decision[] }): ReactNode {
         <p className="notice">The decision {params.id} is not kept any more.</p>
       )}
       {shown.length === 0 ? (
-        <Empty title="Nothing was decided">In this stretch of time no GPU was repartitioned, no pod gave way and no pool was asked for nodes. Choose a longer one above.</Empty>
+        <Empty title="No decisions">In this period no GPU was repartitioned, no pod was evicted and no pool was scaled. Choose a longer period above.</Empty>
       ) : (
         <ul className="decisions">
           {shown.map((decision) => (

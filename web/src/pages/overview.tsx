@@ -187,7 +187,7 @@ function Waiting(): ReactNode {
       <Loaded resource={waiting} what="what waits">
         {(data) =>
           data.pods.length === 0 ? (
-            <p className="muted">Nothing waits for a GPU.</p>
+            <p className="muted">No pod waits for a GPU.</p>
           ) : (
             <ul className="lines">
               {data.pods.map((pod) => (
@@ -234,7 +234,7 @@ function Recent(): ReactNode {
       <Loaded resource={decisions} what="decisions">
         {(data) =>
           data.decisions.length === 0 ? (
-            <p className="muted">Nothing has been decided yet.</p>
+            <p className="muted">No decisions yet.</p>
           ) : (
             <ul className="lines">
               {byTime(data.decisions).map((decision) => (

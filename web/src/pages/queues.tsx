@@ -16,11 +16,11 @@ export function QueueTable({ queues }: { queues: Queue[] }): ReactNode {
   return (
     <div className="table-scroll queues" tabIndex={0} role="region" aria-label="Queues">
       <table className="table">
-        <caption className="hidden">Queues, those in which most waits first</caption>
+        <caption className="hidden">Queues, by number of waiting jobs</caption>
         <thead>
           <tr>
             <th scope="col">Queue</th>
-            <th scope="col">Of</th>
+            <th scope="col">Namespace</th>
             <th scope="col" className="number">Wait</th>
             <th scope="col" className="number">Reserve quota</th>
             <th scope="col" className="number">Admitted</th>

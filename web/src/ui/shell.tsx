@@ -131,7 +131,7 @@ function RangeChoice(): ReactNode {
   if (custom) options.push({ id: "custom", label: "as marked" });
   return (
     <Choice
-      label="Stretch of time"
+      label="Period"
       prefix="last"
       value={custom ? "custom" : (params.range ?? "6h")}
       options={options}

@@ -89,7 +89,7 @@ describe.skipIf(unable || realUrl)("live", () => {
       ["overview", "No node reports yet"],
       ["map", "No GPU reports yet"],
       ["workloads", "No workload asks for a GPU"],
-      ["decisions", "Nothing was decided"],
+      ["decisions", "No decisions"],
       ["quotas", "There are no quotas"],
       ["pools", "There are no node pools"],
     ]) {

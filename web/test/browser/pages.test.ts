@@ -83,7 +83,7 @@ describe.skipIf(unable)("pages", () => {
     });
     expect(span).toBeGreaterThan(0.3 * 6 * 3_600_000);
     expect(span).toBeLessThan(0.5 * 6 * 3_600_000);
-    await page.getByRole("button", { name: /Stretch of time/ }).click();
+    await page.getByRole("button", { name: /Period/ }).click();
     await page.getByRole("option", { name: "24 hours" }).click();
     await page.waitForFunction(() => /range=24h/.test(window.location.hash) && !/from=/.test(window.location.hash));
     expect(problems).toEqual([]);

@@ -77,7 +77,7 @@ describe.skipIf(unable)("workloads and decisions", () => {
     const panel = page.getByRole("complementary", { name: /^Pod / });
     await panel.getByText("Why it waits").waitFor();
     await panel.getByText("What would help").waitFor();
-    await panel.getByText(/Expected to start|cannot be told/).waitFor();
+    await panel.getByText(/Expected to start|cannot be estimated/).waitFor();
     await picture(page, "pod-pending");
     await expectAccessible(page);
     await page.keyboard.press("Escape");

@@ -21,7 +21,7 @@ describe("node pools", () => {
   it("say how they fare, in words and tone", () => {
     const now = Date.UTC(2026, 5, 17, 14, 20, 0);
     expect(stateOf(pool(), now)).toEqual({ words: "ready", tone: "good" });
-    expect(stateOf(pool({ why: "node n has 4 GPUs, and the pool says 8" }), now).tone).toBe("warn");
+    expect(stateOf(pool({ why: "node n has 4 GPUs, but the pool requires 8" }), now).tone).toBe("warn");
     const closed = pool({ state: "closed", closed_until: now + 60_000, why: "2 nodes did not come" });
     expect(stateOf(closed, now).words).toMatch(/^closed until \d\d:\d\d$/);
     expect(stateOf(closed, now + 60_000).words).toBe("was closed");

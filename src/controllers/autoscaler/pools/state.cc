@@ -183,7 +183,7 @@ std::string GpuLack(const cluster::Node& node, const NodePool& pool,
                           : product->second == pool.gpu.model ||
                                 (model != nullptr && model->name() == pool.gpu.model);
     if (!same) {
-      return fmt::format("has {}, and the pool says {}", Shortened(product->second, 80),
+      return fmt::format("has {}, but the pool requires {}", Shortened(product->second, 80),
                          pool.gpu.model.empty() ? pool.gpu.product : pool.gpu.model);
     }
   }
@@ -191,13 +191,13 @@ std::string GpuLack(const cluster::Node& node, const NodePool& pool,
     const auto found = node.allocatable.find(cluster::kWholeGpuResource);
     const int64_t has = found == node.allocatable.end() ? 0 : found->second.Value();
     if (has >= pool.gpu.count) return "";
-    return fmt::format("has {} of {}, and the pool says {}", has, cluster::kWholeGpuResource,
+    return fmt::format("has {} of {}, but the pool requires {}", has, cluster::kWholeGpuResource,
                        pool.gpu.count);
   }
   const cluster::NodeGpus gpus = cluster::ReadNodeGpus(node, catalogue);
   const auto told = std::ranges::count_if(gpus.gpus, &cluster::Gpu::reported);
   if (told >= pool.gpu.count) return "";
-  return fmt::format("tells of {} GPUs divided by {}, and the pool says {}", told,
+  return fmt::format("has {} GPUs with sharing mode {}, but the pool requires {}", told,
                      cluster::NameOf(pool.gpu.partitioning), pool.gpu.count);
 }
 
@@ -226,7 +226,7 @@ NodeLacks LacksOf(const cluster::Node& node, const NodePool& pool,
     const auto found = node.allocatable.find(name);
     const Quantity has = found == node.allocatable.end() ? Quantity() : found->second;
     if (has >= LeastOf(pool, name, amount) || !lacks.substance.empty()) continue;
-    lacks.substance = fmt::format("has {} of {} for pods, and the pool says {}", has.ToString(),
+    lacks.substance = fmt::format("has {} of {} for pods, but the pool requires {}", has.ToString(),
                                   name, amount.ToString());
   }
   return lacks;

@@ -41,7 +41,7 @@ Duration PatienceOf(const cluster::NodePool& pool, const PoolPatience& patience)
 // Differences between a node and the description in its pool.
 struct NodeLacks {
   std::string readiness;  // "is not Ready", "has the taint a.b/c"; "": it accepts pods
-  std::string substance;  // "has 0 of nvidia.com/gpu, and the pool says 8"; "": complete
+  std::string substance;  // "has 0 of nvidia.com/gpu, but the pool requires 8"; "": complete
   bool Any() const { return !readiness.empty() || !substance.empty(); }
 };
 NodeLacks LacksOf(const cluster::Node& node, const cluster::NodePool& pool,

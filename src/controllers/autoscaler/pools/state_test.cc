@@ -181,7 +181,7 @@ TEST_F(PoolStateTest, NodeBeingRemovedCountsAgainstMissingNodes) {
 TEST_F(PoolStateTest, WrongNodeCountsAndClosesItsPoolOnce) {
   Look(1);
   nodes_.there = 1;
-  nodes_.wrong = {{"n", "has 4 of cpu for pods, and the pool says 8", now_ + seconds(60)}};
+  nodes_.wrong = {{"n", "has 4 of cpu for pods, but the pool requires 8", now_ + seconds(60)}};
   now_ += minutes(8);
   const PoolState state = Look(1);
   EXPECT_TRUE(state.failed);
@@ -210,7 +210,7 @@ TEST_F(PoolStateTest, WrongNodeClosesPoolDespiteLaterRequests) {
   EXPECT_FALSE(Look(2).failed);
   now_ = created + minutes(8);
   nodes_.there = nodes_.starting = 1;
-  nodes_.wrong = {{"n", "has 4 of cpu for pods, and the pool says 8", created}};
+  nodes_.wrong = {{"n", "has 4 of cpu for pods, but the pool requires 8", created}};
   const PoolState state = Look(2);
   EXPECT_TRUE(state.failed) << "no third node may be requested";
   EXPECT_EQ(state.now.coming, 1);
@@ -343,12 +343,12 @@ TEST_F(NodeLacksTest, ReportsMissingResourcesAndGpus) {
   pool_.gpu.model = "A100-40GB";
   pool_.gpu.count = 2;
   EXPECT_THAT(ResourceShortfall().substance,
-              HasSubstr("has 0 of nvidia.com/gpu, and the pool says 2"));
+              HasSubstr("has 0 of nvidia.com/gpu, but the pool requires 2"));
   node_.allocatable["nvidia.com/gpu"] = Quantity::FromValue(2);
   EXPECT_FALSE(ResourceShortfall().Any());
   node_.meta.labels["nvidia.com/gpu.product"] = "NVIDIA-A30";
   EXPECT_THAT(ResourceShortfall().substance,
-              HasSubstr("has NVIDIA-A30, and the pool says A100-40GB"));
+              HasSubstr("has NVIDIA-A30, but the pool requires A100-40GB"));
 }
 
 TEST_F(NodeLacksTest, ReportsGpusThatNoAgentHasReported) {
@@ -358,7 +358,7 @@ TEST_F(NodeLacksTest, ReportsGpusThatNoAgentHasReported) {
   node_.meta.labels = {{"nos.nebuly.com/gpu-partitioning", "mig"},
                        {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
                        {"nvidia.com/gpu.count", "1"}};
-  EXPECT_THAT(ResourceShortfall().substance, HasSubstr("tells of 0 GPUs divided by mig"));
+  EXPECT_THAT(ResourceShortfall().substance, HasSubstr("has 0 GPUs with sharing mode mig"));
   node_.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
   EXPECT_FALSE(ResourceShortfall().Any()) << ResourceShortfall().substance;
 }
