@@ -31,8 +31,8 @@ Status Become(std::vector<std::string> words) {
   execvp(words.front().c_str(), argv.data());
   return Status(Code::kNotFound,
                 words.front() +
-                    " is neither beside nos nor in PATH; the container image lacks it: "
-                    "build it from the sources with script/test");
+                    " is neither beside nos nor in PATH: it is built with nos from the sources "
+                    "(script/test); container images do not have it");
 }
 
 struct ChaosFlags {

@@ -20,7 +20,7 @@ export function QueueTable({ queues }: { queues: Queue[] }): ReactNode {
         <thead>
           <tr>
             <th scope="col">Queue</th>
-            <th scope="col">Namespace</th>
+            <th scope="col">Cluster queue</th>
             <th scope="col" className="number">Wait</th>
             <th scope="col" className="number">Reserve quota</th>
             <th scope="col" className="number">Admitted</th>
