@@ -51,13 +51,13 @@ TEST(QuantityTest, ParsesEveryNotation) {
 }
 
 TEST(QuantityTest, CapsAndRoundsOutOfRangeAmounts) {
-  constexpr int64_t kMost = 9223372036854775807;
+  constexpr int64_t kMaxInt64 = 9223372036854775807;
   for (const char* text : {"100E", "9223372036854775808", "16Ei", "9999999999999999999999", "1e99",
                            "1e19", "9223372036854775807.5", "1e9223372036854775807"}) {
-    EXPECT_EQ(Quantity::Parse(text).value_or({}).Value(), kMost) << text;
-    EXPECT_EQ(Quantity::Parse(text).value_or({}), Quantity::FromValue(kMost)) << text;
+    EXPECT_EQ(Quantity::Parse(text).value_or({}).Value(), kMaxInt64) << text;
+    EXPECT_EQ(Quantity::Parse(text).value_or({}), Quantity::FromValue(kMaxInt64)) << text;
   }
-  EXPECT_EQ(Quantity::Parse("-100E").value_or({}).Value(), -kMost);
+  EXPECT_EQ(Quantity::Parse("-100E").value_or({}).Value(), -kMaxInt64);
   EXPECT_EQ(Quantity::Parse("0e99").value_or(Quantity::FromValue(1)), Quantity());
   EXPECT_EQ(Quantity::Parse("0.000001e20").value_or({}).Value(), 100'000'000'000'000);
   EXPECT_EQ(Quantity::Parse("1e-10").value_or({}).ToString(), "1n");

@@ -54,8 +54,8 @@ std::optional<int64_t> FromDigits(const std::string& text) {
 
 // A whole number becomes an integer however it is written: kubectl's JSON does the same.
 Json FromReal(double real) {
-  constexpr double kMost = 9e18;  // below where int64 ends
-  const bool whole = std::abs(real) < kMost && std::trunc(real) == real;
+  constexpr double kMaxWholeNumber = 9e18;  // below where int64 ends
+  const bool whole = std::abs(real) < kMaxWholeNumber && std::trunc(real) == real;
   return whole ? Json(static_cast<int64_t>(real)) : Json(real);
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr Duration kKeep = std::chrono::hours(1), kBetween = std::chrono::seconds(30);
 constexpr Duration kPatience = std::chrono::seconds(2);  // for other threads that read the keys
 // Without an answer of the issuer, its keys stay valid for this long.
-constexpr Duration kLongest = std::chrono::hours(24);
+constexpr Duration kMaxKeyAge = std::chrono::hours(24);
 constexpr size_t kMaxSecret = 4096, kMaxCode = 4096;
 
 std::string RandomText() {
@@ -88,9 +88,9 @@ Result<Issuer::Shared> Issuer::Get(bool anew) {
       known_ = *read;
       return read;
     }
-    if (before == nullptr || age(before) > kLongest) return read;
+    if (before == nullptr || age(before) > kMaxKeyAge) return read;
   }
-  if (before != nullptr && age(before) <= kLongest) return before;
+  if (before != nullptr && age(before) <= kMaxKeyAge) return before;
   return Status(Code::kUnavailable, fmt::format("{} has just not answered: come again in a moment",
                                                 options_.rules.issuer));
 }

@@ -206,13 +206,13 @@ TEST_F(BalanceTest, WeightScalesShareOfIdleCapacity) {
 }
 
 TEST_F(BalanceTest, ComputesSharesExactlyForHugeAmounts) {
-  constexpr int64_t kMost = INT64_MAX;
-  cluster::ElasticQuota heavy = QuotaOf("a", Gb(kMost));
+  constexpr int64_t kMaxInt64 = INT64_MAX;
+  cluster::ElasticQuota heavy = QuotaOf("a", Gb(kMaxInt64));
   heavy.weight = 1000;
   Put(heavy);
-  Put("b", kMost);
-  EXPECT_EQ(balance_.ShareOf(At("b"), kMemory), Amount{2} * kMost / 1001);
-  EXPECT_EQ(balance_.ShareOf(At("a"), kMemory), Amount{2} * kMost * 1000 / 1001);
+  Put("b", kMaxInt64);
+  EXPECT_EQ(balance_.ShareOf(At("b"), kMemory), Amount{2} * kMaxInt64 / 1001);
+  EXPECT_EQ(balance_.ShareOf(At("a"), kMemory), Amount{2} * kMaxInt64 * 1000 / 1001);
 }
 
 class QuotaTreeTest : public BalanceTest {

@@ -99,12 +99,12 @@ Status Runner::ReadError() const {
 void RunUntil(const std::function<bool()>& stop, Runner& runner, WakeSignal& bell,
               const Clock& clock, const std::function<void()>& each) {
   // An upper limit, in case a change does not wake the loop.
-  constexpr Duration kLongest = std::chrono::minutes(1);
+  constexpr Duration kMaxWait = std::chrono::minutes(1);
   while (!stop()) {
     each();
     if (runner.Step(clock)) continue;
     const Duration wait = runner.NextDue().value_or(Time::max()) - clock.Now();
-    bell.Wait(std::clamp<Duration>(wait, std::chrono::milliseconds(1), kLongest));
+    bell.Wait(std::clamp<Duration>(wait, std::chrono::milliseconds(1), kMaxWait));
   }
 }
 

@@ -140,8 +140,8 @@ bool IsTarget(std::span<const device::Target> targets, const device::ObservedGpu
 
 // Pods may request any number. Larger numbers than a node can have are clamped.
 int64_t CountOf(const Quantity& amount) {
-  constexpr int64_t kMost = 1'000'000;
-  return std::clamp<int64_t>(amount.Value(), 0, kMost);
+  constexpr int64_t kMaxAmount = 1'000'000;
+  return std::clamp<int64_t>(amount.Value(), 0, kMaxAmount);
 }
 
 // By resource: slices that bound pods request and the kubelet has not handed out yet.

@@ -70,10 +70,10 @@ std::string CheckSeed(const std::string& text) {
 
 void AddHoldAfterFlag(CLI::App& command, Duration& target) {
   const auto check = [](const std::string& text) -> std::string {
-    constexpr Duration kLongest = std::chrono::hours(24 * 365);
+    constexpr Duration kMaxHoldAfter = std::chrono::hours(24 * 365);
     const Result<Duration> wait = ParseDuration(text);
     if (!wait.ok()) return wait.status().message();
-    if (*wait >= Duration::zero() && *wait <= kLongest) return "";
+    if (*wait >= Duration::zero() && *wait <= kMaxHoldAfter) return "";
     return "'" + text + "' is not a duration from 0 to 8760h";
   };
   command

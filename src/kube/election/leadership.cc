@@ -9,7 +9,7 @@ namespace nos::kube {
 namespace {
 
 // Upper bound of the wait; the elector is normally due earlier.
-constexpr Duration kLongest = std::chrono::seconds(60);
+constexpr Duration kMaxWait = std::chrono::seconds(60);
 
 }  // namespace
 
@@ -47,7 +47,7 @@ void Leadership::Run() {
     const Time now = clock_.Now();
     const Time due =
         Leads() ? std::min(elector_.NextDue(), leads_until_.load()) : elector_.NextDue();
-    bell_.Wait(std::clamp<Duration>(due - now, std::chrono::milliseconds(1), kLongest));
+    bell_.Wait(std::clamp<Duration>(due - now, std::chrono::milliseconds(1), kMaxWait));
   }
   leads_until_ = Time{};
   elector_.Release(client_);

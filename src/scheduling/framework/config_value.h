@@ -88,8 +88,8 @@ class ConfigValue {
 // Caps the value at about three years, which is equivalent to no limit and far from Duration's
 // overflow.
 inline Duration SecondsAtMost(int64_t seconds) {
-  constexpr int64_t kMost = 100'000'000;
-  return std::chrono::seconds(std::min(seconds, kMost));
+  constexpr int64_t kMaxSeconds = 100'000'000;
+  return std::chrono::seconds(std::min(seconds, kMaxSeconds));
 }
 
 // `to`: a target of ConfigValue::Read, or a function of the value.

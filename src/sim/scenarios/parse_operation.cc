@@ -169,8 +169,8 @@ Result<Action> ParsePlan(Words&) { return Action(PlanNow{}); }
 Result<Action> ParseRun(Words& words) {
   RunFor run;
   NOS_RETURN_IF_ERROR(TakeTime(words, run.time));
-  constexpr Duration kLongest = std::chrono::hours(1000);
-  if (run.time > kLongest) return words.Fail("a run lasts at most 1000h");
+  constexpr Duration kMaxRunTime = std::chrono::hours(1000);
+  if (run.time > kMaxRunTime) return words.Fail("a run lasts at most 1000h");
   return Action(run);
 }
 

@@ -38,7 +38,7 @@ void Tombstones::Remove(std::string_view what, const std::string& key, telemetry
   }
   kind.removed[key] = at;
   kind.order.emplace(at, key);
-  if (kind.removed.size() > kMost) Forget(kind);
+  if (kind.removed.size() > kMaxRemovalsPerKind) Forget(kind);
 }
 
 void Tombstones::NotAfter(telemetry::Millis now) {

@@ -20,7 +20,7 @@ namespace nos::telemetryserver {
 
 class Tombstones {
  public:
-  static constexpr size_t kMost = 1000;  // removals per kind
+  static constexpr size_t kMaxRemovalsPerKind = 1000;  // removals per kind
 
   void List(std::string_view what, telemetry::Millis at);
   void Remove(std::string_view what, const std::string& key, telemetry::Millis at);

@@ -23,7 +23,7 @@ TEST(GoneTest, RemovedOrUnlistedObjectsAreGone) {
 
 TEST(GoneTest, DropsOldestRemovalsFirst) {
   Tombstones gone;
-  const auto count = static_cast<telemetry::Millis>(Tombstones::kMost) + 5;
+  const auto count = static_cast<telemetry::Millis>(Tombstones::kMaxRemovalsPerKind) + 5;
   for (telemetry::Millis i = count; i > 0; --i) gone.Remove("pod", std::to_string(i), i);
   EXPECT_EQ(gone.Since("pod", "5"), -1);
   EXPECT_EQ(gone.Since("pod", "6"), 6);

@@ -19,7 +19,7 @@ namespace nos::sim {
 namespace {
 
 constexpr Duration kProbe = std::chrono::seconds(5);
-constexpr Duration kLongest = std::chrono::hours(6);  // after the faults have stopped
+constexpr Duration kMaxSettleTime = std::chrono::hours(6);  // after the faults have stopped
 constexpr size_t kShownEvents = 60;
 // Each of these has its own random stream, so that a new one does not change the runs of existing
 // seeds.
@@ -124,7 +124,7 @@ class Chaos {
     while (report_.violations.empty() && world_.violations().empty() && !AtRest()) {
       world_.RunFor(kProbe);
       CheckProgress();
-      if (world_.Now() - start_ > options_.faults_last + kLongest) {
+      if (world_.Now() - start_ > options_.faults_last + kMaxSettleTime) {
         report_.violations.push_back("the cluster does not come to rest");
         for (std::string& why : Restless(world_.Pods())) {
           report_.violations.push_back(std::move(why));
