@@ -96,7 +96,7 @@ class NebulyPlugin final : public kubelet::DevicePlugin, public DeviceRules {
   // yet, call again. kDeadline: after `patience`; the message says where an administrator should
   // look. kNotFound, kPermission: as NebulyConfigMap.
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override;
-  bool Condemn(const std::string& device_id) override;
+  bool RefuseAllocation(const std::string& device_id) override;
   // Each change of the shares restarts the plugin's servers, so all changes of a plan are made at
   // once.
   bool Withdraws() const override { return others_.Withdraws() && !shares_.AnyShared(); }

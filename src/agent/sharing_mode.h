@@ -85,7 +85,7 @@ class SharingModeStrategy {
 
   // 3. Observation.
   // The node's mode if its label (gpu-partitioning) names this one.
-  virtual std::optional<SharingMode> ModeOf(std::string_view /*label*/) const {
+  virtual std::optional<RequestedMode> ModeOf(std::string_view /*label*/) const {
     return std::nullopt;
   }
   // Adds the settings that depend on the node's state.

@@ -48,7 +48,7 @@ Status UsePlugin(const SharingModes& modes, const PluginTraits& plugin);
 // The settings of a node: those that do not change.
 SharingSettings SettingsOf(const SharingModes& modes, bool hybrid);
 // The mode that the node's label requests.
-SharingMode SharingModeOf(const SharingModes& modes, const cluster::Node& node);
+RequestedMode RequestedModeOf(const SharingModes& modes, const cluster::Node& node);
 // The backends of all modes over `driver`; the last one is that of the agent.
 std::vector<std::unique_ptr<device::Backend>> StackBackends(const SharingModes& modes,
                                                             device::Backend& driver,

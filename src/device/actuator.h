@@ -41,13 +41,13 @@ struct Target {
   const gpu::Model* model = nullptr;  // the placements' model; null: the one that the GPU has
 };
 
-// The sharing mode of a GPU.
-enum class SharingMode {
+// How the driver has set up a GPU.
+enum class GpuMode {
   kMig,     // partitioned by MIG
   kShares,  // shared by MPS
   kPlain,   // neither: whole, or in time slices
 };
-std::string_view SharingModeName(SharingMode mode);  // "MIG", "MPS", "plain"
+std::string_view GpuModeName(GpuMode mode);  // "MIG", "MPS", "plain"
 
 struct ObservedGpu {
   int index = 0;
@@ -57,7 +57,7 @@ struct ObservedGpu {
   std::string uuid{};  // "GPU-..."
   // Only on a node with a sharing mode per GPU (hybrid): the present mode, and the model that the
   // GPU would have if shared by MPS, or if not shared when it is shared now; null: impossible.
-  std::optional<SharingMode> mode{};
+  std::optional<GpuMode> mode{};
   const gpu::Model* other = nullptr;
   // Only if MIG mode changes with a reset: MIG mode after the next reset.
   std::optional<bool> mig_after_reset{};

@@ -28,7 +28,7 @@ class DevicePlugin {
   virtual Status Offer(const std::vector<OfferedDevice>& devices) = 0;
   // Call this before destroying a device that has left the offer: from now on its allocation is
   // refused. False: the device was allocated after it left the offer, so it must stay.
-  virtual bool Condemn(const std::string& /*device_id*/) { return true; }
+  virtual bool RefuseAllocation(const std::string& /*device_id*/) { return true; }
   // True if existing devices can be left out of an offer. If false, an offer must list every device
   // and be made after all changes, because each offer may disturb pods that are being admitted.
   virtual bool Withdraws() const { return true; }

@@ -131,7 +131,7 @@ void DevicePluginServer::TakeOver(const std::vector<OfferedDevice>& devices) {
   }
 }
 
-bool DevicePluginServer::Condemn(const std::string& device_id) {
+bool DevicePluginServer::RefuseAllocation(const std::string& device_id) {
   const std::lock_guard lock(mutex_);
   bool taken = false;
   for (auto& [resource, plugin] : plugins_) {

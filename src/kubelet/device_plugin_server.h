@@ -6,9 +6,9 @@
 //
 // Offer() pushes lists to the kubelet at once, through open streams. A device outside the newest
 // offer is refused even if the kubelet has not read the new list; a device that has just left the
-// offer is refused from Condemn() on. The server registers again with a kubelet that restarts (a
-// new kubelet.sock), empties its directory or ends a stream. A resource once offered stays
-// registered, if necessary with no devices.
+// offer is refused from RefuseAllocation() on. The server registers again with a kubelet that
+// restarts (a new kubelet.sock), empties its directory or ends a stream. A resource once offered
+// stays registered, if necessary with no devices.
 //
 // Source: k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1 and the kubelet's
 // pkg/kubelet/cm/devicemanager. Thread-safe.
@@ -100,14 +100,15 @@ class DevicePluginServer final : public DevicePlugin {
   // does not read, with the cause; the offer stays in force and reaches the kubelet when it
   // returns), kInvalid (the kubelet would reject a resource or device; nothing is offered).
   Status Offer(const std::vector<OfferedDevice>& devices) override;
-  bool Condemn(const std::string& device_id) override;
+  bool RefuseAllocation(const std::string& device_id) override;
 
   std::map<std::string, PluginCounts> Counts() const;
 
  private:
   struct Plugin {
     std::map<std::string, bool> devices;  // id -> healthy
-    // Devices off the list but not condemned yet; those of them that were allocated since.
+    // Devices off the list but whose allocation is not refused yet; those of them that were
+    // allocated since.
     std::set<std::string> leaving, taken_late;
     uint64_t allocations = 0, refusals = 0;
   };

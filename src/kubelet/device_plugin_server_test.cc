@@ -188,7 +188,7 @@ TEST_F(DevicePluginServerTest, RefusesDevicesOutsideOffer) {
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-sick", false}});
   ASSERT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
   Offer({{kSmall, "MIG-sick", false}});
-  ASSERT_TRUE(plugin_->Condemn("MIG-a"));
+  ASSERT_TRUE(plugin_->RefuseAllocation("MIG-a"));
   for (const char* id : {"MIG-a", "MIG-sick", "MIG-unknown"}) {
     const auto refused = kubelet_->Allocate(kSmallSocket, {id});
     ASSERT_FALSE(refused.ok()) << id;
@@ -198,15 +198,15 @@ TEST_F(DevicePluginServerTest, RefusesDevicesOutsideOffer) {
   EXPECT_EQ(plugin_->Counts().at(kSmall).refusals, 3U);
 }
 
-TEST_F(DevicePluginServerTest, AllowsLateAllocationUntilCondemned) {
+TEST_F(DevicePluginServerTest, AllowsLateAllocationUntilRefused) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}});
   Offer({{kSmall, "MIG-b"}});
   ASSERT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
-  EXPECT_FALSE(plugin_->Condemn("MIG-a")) << "a pod has it";
+  EXPECT_FALSE(plugin_->RefuseAllocation("MIG-a")) << "a pod has it";
   ASSERT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok()) << "a container started again";
-  EXPECT_FALSE(plugin_->Condemn("MIG-a"));
-  EXPECT_TRUE(plugin_->Condemn("MIG-a")) << "the pod has ended, says the kubelet";
+  EXPECT_FALSE(plugin_->RefuseAllocation("MIG-a"));
+  EXPECT_TRUE(plugin_->RefuseAllocation("MIG-a")) << "the pod has ended, says the kubelet";
   EXPECT_FALSE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}});  // offers the destroyed and recreated device again
   EXPECT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
@@ -228,7 +228,7 @@ TEST_F(DevicePluginServerTest, ForgetsLateAllocationOfDeviceOfferedAgain) {
   ASSERT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
   Offer({{kSmall, "MIG-a"}});
   Offer({});
-  EXPECT_TRUE(plugin_->Condemn("MIG-a"));
+  EXPECT_TRUE(plugin_->RefuseAllocation("MIG-a"));
 }
 
 TEST_F(DevicePluginServerTest, ReportsAllocations) {

@@ -239,8 +239,8 @@ Status NebulyPlugin::Offer(const Devices& devices) {
   return shares_.AnyShared() ? OfferShares(shares) : Leave();
 }
 
-bool NebulyPlugin::Condemn(const std::string& device_id) {
-  return IsShare(device_id) || others_.Condemn(device_id);
+bool NebulyPlugin::RefuseAllocation(const std::string& device_id) {
+  return IsShare(device_id) || others_.RefuseAllocation(device_id);
 }
 
 bool NebulyPlugin::Shows(const std::string& device_id) const {

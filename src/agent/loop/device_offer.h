@@ -79,7 +79,7 @@ class DeviceOffer {
   // round.unwanted and not draining.
   bool IsAwaited(const std::string& uuid, const ObservedState& round, Time now) const;
   // Refuses later allocations of the device. False: it was allocated meanwhile and must stay.
-  bool Condemn(const std::string& uuid) { return device_plugin_.Condemn(uuid); }
+  bool RefuseAllocation(const std::string& uuid) { return device_plugin_.RefuseAllocation(uuid); }
 
  private:
   using Counts = std::map<std::string, int64_t>;  // by resource

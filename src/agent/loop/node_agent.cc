@@ -97,7 +97,7 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
   //    unreadable GPU. They count as unhealthy at once there: a missing healthy device would
   //    restart the plugin.
   ObservedState round;
-  round.mode = SharingModeOf(modes_, *node);
+  round.mode = RequestedModeOf(modes_, *node);
   SharingSettings settings = SettingsOf(modes_, round.mode.per_gpu);
   for (const auto& mode : modes_) mode->Adapt(settings, *node, runner_.failures(), now);
   NOS_ASSIGN(round.devices, observer_.ReadDevices(settings, pods, offer_.Withdraws(), now));

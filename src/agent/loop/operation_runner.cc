@@ -138,7 +138,7 @@ bool OperationRunner::MayPerform(const device::Operation& operation, ObservedSta
   if (destroys && !round.unwanted.contains(operation.uuid)) return false;
   if (round.keep.contains(operation.uuid) || MustWait(operation, round, now)) return false;
   if (!destroys) return true;
-  return offer_.Condemn(operation.uuid) &&
+  return offer_.RefuseAllocation(operation.uuid) &&
          !Any([&](auto& mode) { return !mode.MayDestroy(operation, round); });
 }
 

@@ -75,12 +75,12 @@ void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
     gpu.mig_after_reset = info.mig_pending;
   }
   if (info.share_gib > 0) {
-    gpu.mode = device::SharingMode::kShares;
+    gpu.mode = device::GpuMode::kShares;
     gpu.model = &gpu::SharesOf(info.share_gib, info.most_shares);
     gpu.other = unshared;
     return;
   }
-  gpu.mode = info.mig_enabled ? device::SharingMode::kMig : device::SharingMode::kPlain;
+  gpu.mode = info.mig_enabled ? device::GpuMode::kMig : device::GpuMode::kPlain;
   gpu.model = unshared;
   // A GPU with only MIG layouts cannot leave that mode.
   if (unshared != nullptr && unshared->FindProfile(gpu::kWholeGpu)) gpu.other = shares;

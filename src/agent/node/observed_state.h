@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agent/node/devices.h"
-#include "agent/node/sharing_mode.h"
+#include "agent/node/requested_mode.h"
 #include "cluster/objects.h"
 #include "device/actuator.h"
 
@@ -24,7 +24,7 @@ struct PodViolation {
 
 struct ObservedState {
   std::shared_ptr<const cluster::Node> node;
-  SharingMode mode;  // requested by the node's label
+  RequestedMode mode;  // requested by the node's label
   NodeDevices devices;
   bool managed = false;
   std::vector<device::Target> targets;

@@ -45,7 +45,7 @@ SharingSettings SettingsOf(const SharingModes& modes, bool hybrid) {
   return settings;
 }
 
-SharingMode SharingModeOf(const SharingModes& modes, const cluster::Node& node) {
+RequestedMode RequestedModeOf(const SharingModes& modes, const cluster::Node& node) {
   const auto label = cluster::RequestedSharingMode(node);
   for (const auto& mode : modes) {
     if (const auto found = mode->ModeOf(label)) return *found;

@@ -5,10 +5,10 @@
 namespace nos::agent {
 namespace {
 
-SharingMode ModeOf(const std::string& label, bool whole = true) {
+RequestedMode ModeOf(const std::string& label, bool whole = true) {
   cluster::Node node;
   node.meta.labels["nos.nebuly.com/gpu-partitioning"] = label;
-  return SharingModeOf(AllSharingModes({.whole = whole}), node);
+  return RequestedModeOf(AllSharingModes({.whole = whole}), node);
 }
 
 TEST(SharingModesTest, ReadsLabel) {

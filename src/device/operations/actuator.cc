@@ -86,31 +86,30 @@ class GpuWork {
     if (!gpu_.mode || target.placements.empty()) return;
     const gpu::Model& model = target.model != nullptr ? *target.model : *gpu_.model;
     if (model.counted()) {
-      wanted_mode_ = SharingMode::kShares;
+      wanted_mode_ = GpuMode::kShares;
       return;
     }
     const bool plain = gpu::IsPlain(model.profile(target.placements.front().profile));
-    wanted_mode_ = plain ? SharingMode::kPlain : SharingMode::kMig;
+    wanted_mode_ = plain ? GpuMode::kPlain : GpuMode::kMig;
   }
   bool Switches() const { return wanted_mode_ && gpu_.mode && *wanted_mode_ != *gpu_.mode; }
 
   // True if the next reset, by any tool, would activate a mode that the target does not ask for.
   bool TakesBack() const {
-    const bool is_mig = gpu_.mode == SharingMode::kMig;
-    return gpu_.mig_after_reset && wanted_mode_ && (*wanted_mode_ == SharingMode::kMig) == is_mig &&
+    const bool is_mig = gpu_.mode == GpuMode::kMig;
+    return gpu_.mig_after_reset && wanted_mode_ && (*wanted_mode_ == GpuMode::kMig) == is_mig &&
            *gpu_.mig_after_reset != is_mig;
   }
   Operation::Kind TakeBack() const {
-    return gpu_.mode == SharingMode::kMig ? Operation::Kind::kEnableMig
-                                          : Operation::Kind::kDisableMig;
+    return gpu_.mode == GpuMode::kMig ? Operation::Kind::kEnableMig : Operation::Kind::kDisableMig;
   }
 
   // From MPS shares or MIG, first leave that mode: a direct switch is impossible.
   Operation::Kind NextSwitch() const {
-    if (gpu_.mode == SharingMode::kMig) return Operation::Kind::kDisableMig;
-    if (gpu_.mode == SharingMode::kShares) return Operation::Kind::kDisableMps;
-    return wanted_mode_ == SharingMode::kMig ? Operation::Kind::kEnableMig
-                                             : Operation::Kind::kEnableMps;
+    if (gpu_.mode == GpuMode::kMig) return Operation::Kind::kDisableMig;
+    if (gpu_.mode == GpuMode::kShares) return Operation::Kind::kDisableMps;
+    return wanted_mode_ == GpuMode::kMig ? Operation::Kind::kEnableMig
+                                         : Operation::Kind::kEnableMps;
   }
 
   bool MayLie(gpu::Placement placement) const { return gpu::Occupancy(*gpu_.model).Add(placement); }
@@ -222,7 +221,7 @@ class GpuWork {
     if (!gpu_.mode || !wanted_mode_) return;
     Add("", "NotSwitched",
         fmt::format("GPU {} could not be switched from {} to {} yet", gpu_.index,
-                    SharingModeName(*gpu_.mode), SharingModeName(*wanted_mode_)),
+                    GpuModeName(*gpu_.mode), GpuModeName(*wanted_mode_)),
         obstacles);
   }
 
@@ -252,7 +251,7 @@ class GpuWork {
   const GpuInstance* foreign_ = nullptr;  // its profile or start is not in the model
   std::set<gpu::Placement> wanted_;
   bool has_target_ = false;
-  std::optional<SharingMode> wanted_mode_;  // empty: keep the present mode
+  std::optional<GpuMode> wanted_mode_;  // empty: keep the present mode
 };
 
 std::vector<GpuWork> WorkOf(std::span<const Target> targets, std::span<const ObservedGpu> gpus,
@@ -284,13 +283,13 @@ void AddAbsentGpus(std::span<const Target> targets, std::span<const ObservedGpu>
 
 }  // namespace
 
-std::string_view SharingModeName(SharingMode mode) {
+std::string_view GpuModeName(GpuMode mode) {
   switch (mode) {
-    case SharingMode::kMig:
+    case GpuMode::kMig:
       return "MIG";
-    case SharingMode::kShares:
+    case GpuMode::kShares:
       return "MPS";
-    case SharingMode::kPlain:
+    case GpuMode::kPlain:
       return "plain";
   }
   return "";

@@ -263,7 +263,7 @@ TEST_F(ActuatorTest, ConvergesFromRandomStatesWithFaults) {
 TEST(ActuatorModes, CancelsPendingModeIfTargetWantsPresentMode) {
   const gpu::Model& model = *gpu::Catalogue::Builtin().FindSharingModes("A100-40GB+GPU+TIME-4");
   ObservedGpu gpu{0, &model, true, {}, "GPU-0"};
-  gpu.mode = SharingMode::kPlain;
+  gpu.mode = GpuMode::kPlain;
   gpu.mig_after_reset = true;
   const auto next = [&](const char* placement, const std::set<std::string>& used = {}) {
     const std::vector<Target> targets{{0, {model.ParsePlacement(placement).value()}}};
@@ -281,7 +281,7 @@ TEST(ActuatorModes, CancelsPendingModeIfTargetWantsPresentMode) {
   EXPECT_EQ(before.next->ToString(), "disable MIG on GPU 0") << "before a daemon has it open";
   gpu.mig_after_reset = false;
   EXPECT_EQ(next("gpu@0"), "create gpu@0 on GPU 0");
-  gpu.mode = SharingMode::kMig;
+  gpu.mode = GpuMode::kMig;
   EXPECT_EQ(next("3g.20gb@4"), "enable MIG on GPU 0") << "so that it stays on";
 }
 

@@ -14,7 +14,7 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
  public:
   Status Offer(const std::vector<OfferedDevice>& devices) override;
   bool Withdraws() const override { return withdraws; }
-  bool Condemn(const std::string& device_id) override { return device_id != taken_late; }
+  bool RefuseAllocation(const std::string& device_id) override { return device_id != taken_late; }
   Result<std::vector<DeviceAssignment>> List() override;
   Result<std::vector<OfferedDevice>> Allocatable() override;
 

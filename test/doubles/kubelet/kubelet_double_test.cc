@@ -170,14 +170,14 @@ TEST_F(KubeletDoubleTest, AllocatesDeviceWithdrawnDuringAdmission) {
   ASSERT_TRUE(Counts(kSmall, {1, 1}));
   const auto given = kubelet_->Admit({"team-a", "train-0"}, {{kSmall, 1}});
   EXPECT_TRUE(given.ok()) << given.status().message();
-  EXPECT_FALSE(plugin_->Condemn("MIG-a"));
+  EXPECT_FALSE(plugin_->RefuseAllocation("MIG-a"));
   EXPECT_THAT(Held(), ElementsAre("team-a/train-0/main nvidia.com/mig-1g.5gb MIG-a"));
 }
 
-TEST_F(KubeletDoubleTest, RefusesDeviceCondemnedDuringAdmission) {
+TEST_F(KubeletDoubleTest, RefusesAllocationDuringAdmission) {
   StartKubelet({.before_allocate = [this] {
     Offer({{kSmall, "MIG-b"}});
-    EXPECT_TRUE(plugin_->Condemn("MIG-a"));
+    EXPECT_TRUE(plugin_->RefuseAllocation("MIG-a"));
   }});
   StartPlugin();
   Offer({{kSmall, "MIG-a"}});

@@ -34,9 +34,9 @@ class HybridSharing final : public SharingModeStrategy {
                                                        device::Backend&) const override {
     return GrantTimeSlices(allocation);
   }
-  std::optional<SharingMode> ModeOf(std::string_view label) const override {
+  std::optional<RequestedMode> ModeOf(std::string_view label) const override {
     if (label != "hybrid" || !whole_) return std::nullopt;
-    return SharingMode{.per_gpu = true, .mps = true};
+    return RequestedMode{.per_gpu = true, .mps = true};
   }
 
  private:

@@ -27,11 +27,11 @@ const device::ObservedGpu* FindGpu(SharingModeStrategy::Gpus gpus, int index) {
 
 bool Switches(const device::Operation& operation, const device::ObservedGpu& gpu) {
   const bool wanted = operation.kind == device::Operation::Kind::kEnableMig;
-  return operation.ChangesMig() && wanted != (gpu.mode == device::SharingMode::kMig);
+  return operation.ChangesMig() && wanted != (gpu.mode == device::GpuMode::kMig);
 }
 
 bool HasPendingMode(const device::ObservedGpu& gpu) {
-  return gpu.mig_after_reset && *gpu.mig_after_reset != (gpu.mode == device::SharingMode::kMig);
+  return gpu.mig_after_reset && *gpu.mig_after_reset != (gpu.mode == device::GpuMode::kMig);
 }
 
 std::string DescribePendingMode(const device::ObservedGpu& gpu) {
@@ -152,7 +152,7 @@ std::optional<device::Operation> MigModes::Next(const ObservedState& round,
     const bool stale = stale_pending_modes_ && stale_pending_modes_->contains(gpu.uuid);
     if (!stale || !HasPendingMode(gpu)) continue;
     using enum device::Operation::Kind;
-    const bool mig = gpu.mode == device::SharingMode::kMig;
+    const bool mig = gpu.mode == device::GpuMode::kMig;
     device::Operation operation{mig ? kEnableMig : kDisableMig, gpu.index, "", 0, 0, gpu.uuid};
     if (!deferral.operation(operation)) return operation;
   }

@@ -70,8 +70,8 @@ class MpsSharing final : public SharingModeStrategy {
     return {};
   }
 
-  std::optional<SharingMode> ModeOf(std::string_view label) const override {
-    return label == "mps" ? std::optional<SharingMode>({.mps = true}) : std::nullopt;
+  std::optional<RequestedMode> ModeOf(std::string_view label) const override {
+    return label == "mps" ? std::optional<RequestedMode>({.mps = true}) : std::nullopt;
   }
   // Adds empty targets for GPUs whose devices are to be destroyed as they become free, whatever the
   // spec says: their sharing mode must change, or no plan can include their devices, or they have
