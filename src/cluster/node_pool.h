@@ -42,7 +42,7 @@ struct PoolGpus {
   friend bool operator==(const PoolGpus&, const PoolGpus&) = default;
 };
 
-// The configuration of one node of a NodePool, learnt from existing nodes (node_template.h).
+// The configuration of one node of a NodePool, learned from existing nodes (node_template.h).
 struct NodeTemplate {
   PoolGpus gpu;  // by product; "" if no label has it
   ResourceList resources;
@@ -50,7 +50,7 @@ struct NodeTemplate {
   std::vector<Taint> taints;
   friend bool operator==(const NodeTemplate&, const NodeTemplate&) = default;
 };
-inline constexpr size_t kMaxLearntLabels = 128;
+inline constexpr size_t kMaxLearnedLabels = 128;
 
 // Any object with the subresource `scale`.
 struct ScaleTarget {
@@ -89,11 +89,12 @@ struct NodePool {
   int32_t failures = 0;       // consecutive requests without new nodes
   std::optional<Time> closed_until;  // no further requests before this time
   std::vector<Condition> conditions;
-  // True if the spec omits cpu or memory: then everything that the spec omits is learnt from nodes.
+  // True if the spec omits cpu or memory: then everything that the spec omits is learned from
+  // nodes.
   bool learns = false;
   bool gpu_told = true, taints_told = true;
   // status.template. Empty resources: the stored template is unusable and must be replaced.
-  std::optional<NodeTemplate> learnt;
+  std::optional<NodeTemplate> learned;
 };
 
 std::string_view NameOf(SharingMode partitioning);  // "none", "mig", "mps", "hybrid"
@@ -102,8 +103,8 @@ std::string_view NameOf(PoolSignal signal);         // "", "Pods", "Provisioning
 // True if the node belongs to the NodePool, by its labels.
 bool IsOf(const NodePool& pool, const Node& node);
 
-// True if a template can have been learnt: it has cpu and memory, and no value that a NodePool spec
-// would reject.
+// True if a template can have been learned: it has cpu and memory, and no value that a NodePool
+// spec would reject.
 bool IsUsable(const NodeTemplate& known);
 
 // In thousandths, rounded up.

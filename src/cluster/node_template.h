@@ -1,7 +1,7 @@
-// The node configuration of a NodePool whose spec omits it: learnt from existing nodes, and stored
+// The node configuration of a NodePool whose spec omits it: learned from existing nodes, and stored
 // in status.template for the time without nodes.
 //
-//   pool.learnt = Learn(pool, nodes, pods);
+//   pool.learned = Learn(pool, nodes, pods);
 //   if (!IsDescribed(WithTemplate(pool))) ...   // still unknown: WhyNotDescribed(pool)
 //
 // Learns from the NodePool's nodes that are Ready and accept pods. If nodes differ, the most common

@@ -243,13 +243,13 @@ std::vector<std::shared_ptr<const NodeInfo>> ClusterSnapshot::Infos() const {
 }
 
 ClusterContext& ClusterSnapshot::ChangeContext() {
-  ++around_version_;
-  if (around_ == nullptr) {
-    around_ = std::make_shared<ClusterContext>();
-  } else if (around_.use_count() > 1) {
-    around_ = std::make_shared<ClusterContext>(*around_);
+  ++context_version_;
+  if (context_ == nullptr) {
+    context_ = std::make_shared<ClusterContext>();
+  } else if (context_.use_count() > 1) {
+    context_ = std::make_shared<ClusterContext>(*context_);
   }
-  return *around_;
+  return *context_;
 }
 
 void ClusterSnapshot::SetNode(std::shared_ptr<const Node> node) {

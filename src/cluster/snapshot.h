@@ -81,14 +81,14 @@ class ClusterSnapshot {
   // The cluster context. Each copy of the snapshot changes its own context.
   const ClusterContext& around() const {
     static const ClusterContext kNothing;
-    return around_ == nullptr ? kNothing : *around_;
+    return context_ == nullptr ? kNothing : *context_;
   }
   ClusterContext& ChangeContext();
   // Grows with each call of ChangeContext.
-  uint64_t around_version() const { return around_version_; }
+  uint64_t context_version() const { return context_version_; }
   // The cluster context as an immutable value. Null if ChangeContext was never called: then an
   // object that is not found may still exist.
-  std::shared_ptr<const ClusterContext> ShareContext() const { return around_; }
+  std::shared_ptr<const ClusterContext> ShareContext() const { return context_; }
   // Replaces the node of the same name and keeps its pods, or adds the node. Adding costs time
   // linear in the number of nodes, unless the name sorts after all others.
   void SetNode(std::shared_ptr<const Node> node);
@@ -139,8 +139,8 @@ class ClusterSnapshot {
   size_t size_ = 0;
   std::shared_ptr<Pages> pages_;
   std::shared_ptr<Index> index_;
-  std::shared_ptr<ClusterContext> around_;
-  uint64_t around_version_ = 0;
+  std::shared_ptr<ClusterContext> context_;
+  uint64_t context_version_ = 0;
 };
 
 }  // namespace nos::cluster

@@ -62,7 +62,7 @@ class Autoscaler::Impl {
   Metrics* const metrics_;
   Relocations relocations_;
   RelocationIds ids_;
-  std::optional<cluster::ClusterContext> around_;  // absent until the first call
+  std::optional<cluster::ClusterContext> context_;  // absent until the first call
   DecisionSchedule schedule_;
   ScalingEvents events_;
   PodConditions conditions_;
@@ -115,11 +115,11 @@ reconcile::ReconcileResult Autoscaler::Impl::Reconcile(const reconcile::Listers&
 }
 
 const cluster::ClusterContext& Autoscaler::Impl::UpdateContext(const reconcile::Listers& view) {
-  if (!around_ || view.changes == nullptr || view.changes->everything) {
-    return around_.emplace(view.around->Collect());
+  if (!context_ || view.changes == nullptr || view.changes->everything) {
+    return context_.emplace(view.around->Collect());
   }
-  for (const reconcile::ContextChange& change : view.changes->around) change.apply(*around_);
-  return *around_;
+  for (const reconcile::ContextChange& change : view.changes->around) change.apply(*context_);
+  return *context_;
 }
 
 void Autoscaler::Impl::ReportRelocations(const ScalingCycle& cycle) {
@@ -202,7 +202,7 @@ const std::deque<ScalingDecision>& Autoscaler::decisions() const { return impl_-
 
 reconcile::RunnerOptions WatchingForAutoscaler(reconcile::RunnerOptions options) {
   options.watch_around = true;
-  options.around_kinds.clear();
+  options.context_kinds.clear();
   return options;
 }
 

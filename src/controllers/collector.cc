@@ -124,8 +124,8 @@ void Collector::ReportPresent(std::string_view what, JsonArray ids) {
 
 // Recomputed from all quotas: a quota can take effect or lose it when another one changes.
 void Collector::TakeInQuotas(const reconcile::Listers& view) {
-  around_ = view.around->Collect();
-  const quota::Balance balance(quota::QuotasOf(around_));
+  context_ = view.around->Collect();
+  const quota::Balance balance(quota::QuotasOf(context_));
   std::map<std::string, std::string, std::less<>> quota_of;
   for (size_t i = 0; i < balance.size(); ++i) {
     const quota::Terms& terms = balance.terms(i);
@@ -140,7 +140,7 @@ void Collector::TakeInQuotas(const reconcile::Listers& view) {
 
 void Collector::ReportQuotas() {
   std::set<std::string> there;
-  for (const quota::SharedQuota& quota : quota::QuotasOf(around_)) {
+  for (const quota::SharedQuota& quota : quota::QuotasOf(context_)) {
     const std::string id = IdOf(*quota);
     there.insert(id);
     ReportNew(reported_.quotas[id], QuotaRecord(*quota));

@@ -32,7 +32,7 @@
 
 namespace nos::controllers {
 
-// The kinds that it watches besides pods and nodes (RunnerOptions::around_kinds).
+// The kinds that it watches besides pods and nodes (RunnerOptions::context_kinds).
 std::vector<std::string_view> CollectorKinds();
 
 struct CollectorOptions {
@@ -116,7 +116,7 @@ class Collector final : public reconcile::Reconciler {
   } reported_;
   Time now_{};
   std::vector<Json> records_;
-  cluster::ClusterContext around_;
+  cluster::ClusterContext context_;
   std::map<std::string, std::string, std::less<>> quota_of_;  // by namespace
   std::map<std::string, Known> pods_;                         // by UID
   JobTally jobs_;

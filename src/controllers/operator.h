@@ -39,7 +39,7 @@ struct OperatorConfig {
   size_t shares_per_look = 5;
 };
 
-// The kinds it watches besides pods and nodes (RunnerOptions::around_kinds).
+// The kinds it watches besides pods and nodes (RunnerOptions::context_kinds).
 std::vector<std::string_view> OperatorKinds();
 
 class Operator final : public reconcile::Reconciler {

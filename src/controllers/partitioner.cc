@@ -250,7 +250,7 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
 
 bool Partitioner::News(const reconcile::Listers& view, Time now) const {
   return view.pods.Version() != pods_version_ || view.nodes.Version() != nodes_version_ ||
-         VersionOf(view.around) != around_version_ || now >= replan_at_;
+         VersionOf(view.around) != context_version_ || now >= replan_at_;
 }
 
 reconcile::ReconcileResult Partitioner::Rest(Time until, Time now) const {
@@ -270,19 +270,19 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Liste
   const Time begin = clock.Now();
   pods_version_ = view.pods.Version();
   nodes_version_ = view.nodes.Version();
-  around_version_ = VersionOf(view.around);
+  context_version_ = VersionOf(view.around);
   // 1. Take a snapshot and reserve slices for pods that a scheduler has nominated to a node.
-  const cluster::ClusterSnapshot picture = Picture(nodes, view, begin);
+  const cluster::ClusterSnapshot without_claims = SnapshotOf(nodes, view, begin);
   ClaimForNominated(view, begin);
   // 2. Put valid reservations into the snapshot, so that the plan does not use their slices. Drop
   //    those beyond quota first, then those of gangs that cannot be completed; the slices that the
   //    latter free need a new snapshot.
-  cluster::ClusterSnapshot snapshot = picture;
+  cluster::ClusterSnapshot snapshot = without_claims;
   const bool watches = view.around != nullptr;
-  if (watches) DropClaimsBeyondQuota(view, picture);
+  if (watches) DropClaimsBeyondQuota(view, without_claims);
   HonourClaims(snapshot, view);
   if (watches && DropClaimsInVain(*view.pods.Snapshot(), view.around->Collect(), claims_)) {
-    snapshot = picture;
+    snapshot = without_claims;
     HonourClaims(snapshot, view);
   }
   // 3. Collect the pending pods, plan for them within their quotas, and patch the nodes.
@@ -319,8 +319,8 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Liste
 }
 
 // The cluster with the layouts in flight assumed. GPUs that must not be repartitioned are fixed.
-cluster::ClusterSnapshot Partitioner::Picture(const std::vector<Node>& nodes,
-                                              const reconcile::Listers& view, Time now) {
+cluster::ClusterSnapshot Partitioner::SnapshotOf(const std::vector<Node>& nodes,
+                                                 const reconcile::Listers& view, Time now) {
   auto snapshot = cluster::ClusterSnapshot::Build(nodes, *view.pods.Snapshot(), catalogue_);
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const cluster::NodeInfo& info = snapshot.node(i);

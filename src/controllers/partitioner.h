@@ -122,12 +122,12 @@ class Partitioner final : public reconcile::Reconciler {
                                   const cluster::ClusterSnapshot& snapshot,
                                   planning::PlanOptions options);
   void DropClaimsBeyondQuota(const reconcile::Listers& view,
-                             const cluster::ClusterSnapshot& picture);
+                             const cluster::ClusterSnapshot& snapshot);
   void TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now);
   void PlanFor(const std::vector<Node>& nodes, const reconcile::Listers& view, kube::Client& client,
                const Clock& clock);
-  cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const reconcile::Listers& view,
-                                   Time now);
+  cluster::ClusterSnapshot SnapshotOf(const std::vector<Node>& nodes,
+                                      const reconcile::Listers& view, Time now);
   static bool IsEmptied(const std::string& node, const reconcile::Listers& view);
   void ClaimForNominated(const reconcile::Listers& view, Time now);
   void HonourClaims(cluster::ClusterSnapshot& snapshot, const reconcile::Listers& view);
@@ -155,7 +155,7 @@ class Partitioner final : public reconcile::Reconciler {
   EventQueue telling_;
   reconcile::ReadYourWrites<cluster::Node> written_;
   // Cache versions at the last plan.
-  uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;
+  uint64_t pods_version_ = 0, nodes_version_ = 0, context_version_ = 0;
   Time replan_at_{};  // next plan even if the caches do not change
   std::deque<Decision> decisions_;
   uint64_t last_sequence_ = 0;

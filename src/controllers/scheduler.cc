@@ -81,7 +81,7 @@ BindingCycle::Callbacks Scheduler::BindingCallbacks() {
   return {
       .bound =
           [this](const BindingCycle::Binding& binding, Time now) {
-            metrics_.End(*binding.pod, SchedulerMeasures::Result::kScheduled);
+            metrics_.End(*binding.pod, SchedulerMetrics::Result::kScheduled);
             status_.Report(
                 {.pod = binding.pod, .event = events::Scheduled(*binding.pod, binding.node)}, now);
           },
@@ -284,7 +284,7 @@ void Scheduler::OnRollback(const BindingCycle::Rollback& rollback, Time now) {
   const std::string key = pod->Key();
   const bool failed = rollback.reason.has_value();
   if (failed) {
-    metrics_.End(*pod, SchedulerMeasures::Result::kError);
+    metrics_.End(*pod, SchedulerMetrics::Result::kError);
     status_.Report({pod, "SchedulerError", fmt::format("{}: {}", rollback.node, *rollback.reason)},
                    now);
     if (!pod->promised.empty() && !rollback.keeps_nomination) nominations_.RemoveLater(pod);
@@ -369,7 +369,7 @@ void Scheduler::Refuse(const Pod& pod, const scheduling::Diagnosis& diagnosis, k
   std::string why = diagnosis.ToString();
   const std::string preemption = preemptor_.Preempt(profile, pod, client, now);
   if (!preemption.empty()) why += " preemption: " + preemption;
-  metrics_.End(*pod, SchedulerMeasures::Result::kUnschedulable);
+  metrics_.End(*pod, SchedulerMetrics::Result::kUnschedulable);
   status_.Report({pod, "Unschedulable", std::move(why), true}, now);
 }
 

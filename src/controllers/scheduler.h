@@ -28,11 +28,11 @@
 
 #include "base/back_off.h"
 #include "controllers/gangs.h"
+#include "controllers/scheduler/attempt_metrics.h"
 #include "controllers/scheduler/binding_cycle.h"
 #include "controllers/scheduler/departed_pods.h"
 #include "controllers/scheduler/gang_bindings.h"
 #include "controllers/scheduler/gang_placer.h"
-#include "controllers/scheduler/measures.h"
 #include "controllers/scheduler/partition_requests.h"
 #include "controllers/scheduler/pod_placer.h"
 #include "controllers/scheduler/preemption/agent_waits.h"
@@ -150,7 +150,7 @@ class Scheduler final : public reconcile::Reconciler {
   scheduling::SchedulingQueue queue_;
   PartitionRequests partition_requests_;
   Gangs gangs_;
-  SchedulerMeasures metrics_;
+  SchedulerMetrics metrics_;
   BindingCycle bindings_;
   TerminatingPods terminating_;
   DepartedPods departed_;

@@ -3,7 +3,7 @@
 //
 //   ContextCaches around({});
 //   around.Pump(client, now);
-//   for (const ContextChange& change : around.Take()) change.apply(surroundings);
+//   for (const ContextChange& change : around.Take()) change.apply(context);
 //
 // A kind that the API server does not serve (PodGroups without their CRD, Workloads of a newer
 // version) counts as empty. Owned by one thread.

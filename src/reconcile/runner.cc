@@ -33,9 +33,9 @@ Runner::Runner(kube::Transport& transport, RunnerOptions options)
       nodes_(kube::kNodes, cluster::ReadNode, CacheOptions(options_, options_.node_field_selector)),
       queue_(options_.back_off) {
   if (options_.watch_around) {
-    around_ = std::make_unique<ContextCaches>(CacheOptions(options_, ""), options_.around_kinds);
+    context_ = std::make_unique<ContextCaches>(CacheOptions(options_, ""), options_.context_kinds);
   }
-  view_.around = around_.get();
+  view_.around = context_.get();
   pods_.AddHandler([this](const std::string&, const auto& before, const auto& after) {
     if (!changes_.everything) changes_.pods.push_back({before, after});
   });
@@ -54,15 +54,15 @@ bool Runner::Step(const Clock& clock) {
   const Time now = clock.Now();
   const bool pods_changed = pods_.Pump(client_, now);
   const bool nodes_changed = nodes_.Pump(client_, now);
-  const bool around_changed = around_ != nullptr && around_->Pump(client_, now);
-  const bool changed = pods_changed || nodes_changed || around_changed;
+  const bool context_changed = context_ != nullptr && context_->Pump(client_, now);
+  const bool changed = pods_changed || nodes_changed || context_changed;
   if (!synced()) return changed;
   if (reconciler_ == nullptr) return changed;
   if (changed || news_) queue_.Add(options_.key, now);
   news_ = false;
   const std::optional<std::string> key = queue_.Take(now);
   if (!key) return changed;
-  if (around_ != nullptr) changes_.around = around_->Take();
+  if (context_ != nullptr) changes_.around = context_->Take();
   const ReconcileResult outcome = reconciler_->Reconcile(*key, view_, client_, clock);
   changes_ = Changes();
   changes_.everything = false;
@@ -84,7 +84,7 @@ void Runner::Schedule(const std::string& key, const ReconcileResult& outcome, Ti
 
 std::optional<Time> Runner::NextDue() const {
   Time due = std::min(pods_.reflector().NextDue(), nodes_.reflector().NextDue());
-  if (around_ != nullptr) due = std::min(due, around_->NextDue());
+  if (context_ != nullptr) due = std::min(due, context_->NextDue());
   if (const std::optional<Time> queued = queue_.NextDue()) due = std::min(due, *queued);
   return due;
 }
@@ -93,7 +93,7 @@ Status Runner::ReadError() const {
   const Status& pods = pods_.reflector().last_error();
   if (!pods.ok()) return pods;
   const Status& nodes = nodes_.reflector().last_error();
-  return nodes.ok() && around_ != nullptr ? around_->ReadError() : nodes;
+  return nodes.ok() && context_ != nullptr ? context_->ReadError() : nodes;
 }
 
 void RunUntil(const std::function<bool()>& stop, Runner& runner, WakeSignal& bell,

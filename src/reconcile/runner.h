@@ -30,7 +30,7 @@ struct RunnerOptions {
   Duration relist_every = std::chrono::minutes(10);
   // Also watch the cluster context (Listers::around).
   bool watch_around = false;
-  std::vector<std::string_view> around_kinds{};  // watch only these kinds; empty: all
+  std::vector<std::string_view> context_kinds{};  // watch only these kinds; empty: all
   // Called from any thread when Step has something to process.
   std::function<void()> wake{};
 };
@@ -65,7 +65,7 @@ class Runner {
   const Listers& view() const { return view_; }
   // True if all caches have been listed.
   bool synced() const {
-    return pods_.synced() && nodes_.synced() && (around_ == nullptr || around_->synced());
+    return pods_.synced() && nodes_.synced() && (context_ == nullptr || context_->synced());
   }
 
  private:
@@ -76,7 +76,7 @@ class Runner {
   kube::Client client_;
   kube::Cache<cluster::Pod> pods_;
   kube::Cache<cluster::Node> nodes_;
-  std::unique_ptr<ContextCaches> around_;
+  std::unique_ptr<ContextCaches> context_;
   Changes changes_;
   Listers view_{pods_, nodes_, nullptr, &changes_};
   kube::WorkQueue queue_;

@@ -68,7 +68,7 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod,
 
   // 2. Bring the verdicts and scores of this kind of pod up to date.
   KindTable& table = tables_.For(framework, pod, snapshot(), precomputed_[&framework],
-                                 snapshot().around_version());
+                                 snapshot().context_version());
 
   // 3. Choose the nominated node, else the best one, unless candidates, quota or nominations
   // withhold

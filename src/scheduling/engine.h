@@ -153,8 +153,8 @@ class Engine {
   void Precompute(const Framework& framework, Pods waiting);
 
   // Result of the last Precompute.
-  const CycleState& LearntOf(const Framework& framework) const {
-    return scheduling::LearntOf(precomputed_, framework);
+  const CycleState& PrecomputedOf(const Framework& framework) const {
+    return scheduling::PrecomputedOf(precomputed_, framework);
   }
 
   // A bound or assumed pod and its node. Null: the pod is neither.

@@ -78,16 +78,16 @@ struct ClusterEvent {
   std::string_view around = {};  // "PersistentVolumeClaim", "Namespace", ...
   // For kContext: a std::shared_ptr<const T>, with the T that ClusterContext uses for the kind.
   // Both are empty if the changed object is unknown.
-  std::any around_before = {}, around_after = {};
+  std::any context_before = {}, context_after = {};
 
   // Null if the object did not exist or has another type.
   template <typename T>
   const T* ContextBefore() const {
-    return ObjectOf<T>(around_before);
+    return ObjectOf<T>(context_before);
   }
   template <typename T>
   const T* ContextAfter() const {
-    return ObjectOf<T>(around_after);
+    return ObjectOf<T>(context_after);
   }
 
  private:

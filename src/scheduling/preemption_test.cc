@@ -37,7 +37,7 @@ class PreemptionTest : public ::testing::Test {
   std::string Find(const std::vector<Node>& nodes, const std::vector<Pod>& pods, const Pod& pod,
                    PreemptionOptions options = {}) {
     cluster::ClusterSnapshot snapshot = testing::Snap(nodes, pods);
-    snapshot.ChangeContext() = around_;
+    snapshot.ChangeContext() = context_;
     const auto found = FindPreemption(framework_, snapshot, pod, options);
     if (!found) return "";
     std::string text = found->node + ":";
@@ -51,11 +51,11 @@ class PreemptionTest : public ::testing::Test {
     budget->selector = cluster::LabelSelector{{{"app", app}}, {}};
     budget->disruptions_allowed = allowed;
     budget->disrupted_pods = std::move(disrupted);
-    around_.budgets.Set("x/" + app, budget);
+    context_.budgets.Set("x/" + app, budget);
   }
 
   const Framework framework_ = Framework::Default();
-  cluster::ClusterContext around_;
+  cluster::ClusterContext context_;
 };
 
 const Node kA = NodeOf("a", {{"cpu", "2"}}), kB = NodeOf("b", {{"cpu", "2"}});

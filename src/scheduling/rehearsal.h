@@ -24,9 +24,9 @@ class Framework;
 class Rehearsal {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
-  using Learnt = std::map<const Framework*, CycleState>;
+  using Precomputed = std::map<const Framework*, CycleState>;
 
-  Rehearsal(cluster::ClusterSnapshot snapshot, const Learnt& precomputed)
+  Rehearsal(cluster::ClusterSnapshot snapshot, const Precomputed& precomputed)
       : snapshot_(std::move(snapshot)), precomputed_(precomputed) {}
 
   // PodDisruptionBudgets in it allow fewer disruptions after Evict.
@@ -43,13 +43,14 @@ class Rehearsal {
 
  private:
   cluster::ClusterSnapshot snapshot_;
-  const Learnt& precomputed_;
+  const Precomputed& precomputed_;
   KindTables tables_;
-  uint64_t around_ = 0;  // counts changes of the cluster context by reservations
+  uint64_t context_version_ = 0;  // counts changes of the cluster context by reservations
 };
 
 // Result of the framework's last Precompute; empty if there was none.
-const CycleState& LearntOf(const Rehearsal::Learnt& precomputed, const Framework& framework);
+const CycleState& PrecomputedOf(const Rehearsal::Precomputed& precomputed,
+                                const Framework& framework);
 
 // Adds to the pod the exact instances to create for it on the node, if instances must be created
 // there. Otherwise returns the pod unchanged. `precomputed`: result of the framework's last

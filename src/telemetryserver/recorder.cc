@@ -20,7 +20,7 @@ constexpr size_t kManySamples = 25'000'000, kMaxSamples = 100'000'000;
 constexpr telemetry::Millis kFlushRetry = 10'000;
 // Smaller steps of this server's clock are ignored.
 constexpr telemetry::Millis kSetBack = 5000;
-constexpr size_t kMaxRecalled = 200;  // decisions
+constexpr size_t kMaxRestored = 200;  // decisions
 
 telemetry::Millis StaleAfter(const RecorderOptions& options) {
   return 3 * ToMillis(options.report_every);
@@ -88,7 +88,7 @@ Status Recorder::Load() {
     NOS_RETURN_IF_ERROR(
         archive_.StateAt(id, std::numeric_limits<telemetry::Millis>::max(), live.state)
             .Within(name));
-    NOS_RETURN_IF_ERROR(RecallDecisions(live).Within(name));
+    NOS_RETURN_IF_ERROR(RestoreDecisions(live).Within(name));
     NOS_RETURN_IF_ERROR(derived_.Load(live));
     NOS_RETURN_IF_ERROR(checkpoints_.Load(id));
   }
@@ -112,9 +112,9 @@ Status Recorder::Load() {
 }
 
 // Recent decisions determine how long plans take in this cluster.
-Status Recorder::RecallDecisions(Live& live) {
+Status Recorder::RestoreDecisions(Live& live) {
   const EventQuery query{
-      0, std::numeric_limits<telemetry::Millis>::max(), {"decision"}, "", kMaxRecalled};
+      0, std::numeric_limits<telemetry::Millis>::max(), {"decision"}, "", kMaxRestored};
   NOS_ASSIGN(std::vector<Event> decisions, archive_.Events(live.id, query));
   for (Event& decision : std::views::reverse(decisions)) {
     const auto record = telemetry::ReadRecord(std::move(decision.body));

@@ -97,7 +97,7 @@ class Recorder {
            const gpu::Catalogue& catalogue, const Clock& clock, Metrics& metrics,
            std::function<void()> changed);
   Status Load();
-  Status RecallDecisions(Live& live);
+  Status RestoreDecisions(Live& live);
   Status Replay(const JournalRow& row, int64_t applied);
   void Run();
   void Round(const Batch& batch);

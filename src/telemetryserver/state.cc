@@ -130,7 +130,7 @@ void State::Confirm(std::string_view what, telemetry::Millis listed) {
   }
 }
 
-bool State::Recall(const Json& record) {
+bool State::Restore(const Json& record) {
   if (Durations::IsRecord(record)) {
     durations_.Read(record);
   } else if (Tombstones::IsRecord(record)) {

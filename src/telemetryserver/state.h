@@ -66,7 +66,7 @@ class State {
   const Durations& durations() const { return durations_; }
   const Tombstones& gone() const { return gone_; }
   // Reads a record of durations() or gone(). False: `record` is neither.
-  bool Recall(const Json& record);
+  bool Restore(const Json& record);
   // Sets estimates of pending pods, by uid; other pods have no estimate.
   void SetEstimates(const std::map<std::string, Estimate>& estimates) {
     pods_.SetEstimates(estimates);

@@ -103,8 +103,8 @@ class SchedulerPlacer : public OpenbPlacer {
     if (decision.node == nullptr) return std::nullopt;  // stays pending
     waiting_.pop_back();
     const std::string node = decision.node->node->meta.name;
-    const auto placed =
-        scheduling::WithInstances(framework_, engine_.LearntOf(framework_), *decision.node, pod);
+    const auto placed = scheduling::WithInstances(framework_, engine_.PrecomputedOf(framework_),
+                                                  *decision.node, pod);
     engine_.Assume(placed, node);
     Choice choice{engine_.snapshot().IndexOf(node).value_or(0), {}};
     for (const cluster::PromisedInstance& gpu : placed->promised) {

@@ -188,7 +188,7 @@ void ReadPoolStatus(Field& from, NodePool& to) {
   from.Members(At("nodes", to.nodes), At("wanted", to.wanted), At("asked", to.asked),
                At("failures", to.failures), At("closedUntil", to.closed_until),
                At("conditions", to.conditions, ReadCondition),
-               At("template", [&](Field& known) { ReadTemplate(known, to.learnt); }));
+               At("template", [&](Field& known) { ReadTemplate(known, to.learned); }));
 }
 
 Status Wrong(std::string_view field, std::string_view what) {
@@ -383,7 +383,7 @@ bool IsUsable(const NodeTemplate& known) {
          std::ranges::all_of(known.resources,
                              [](const auto& item) { return item.second > Quantity(); }) &&
          ((nameless && whole) || CheckGpus(known.gpu).ok()) &&
-         known.labels.size() <= kMaxLearntLabels && !known.labels.contains(kPartitioningLabel) &&
+         known.labels.size() <= kMaxLearnedLabels && !known.labels.contains(kPartitioningLabel) &&
          std::ranges::all_of(known.labels,
                              [](const auto& label) {
                                return IsLabelKey(label.first) && IsLabelValue(label.second);
@@ -415,7 +415,7 @@ Status ReadNodePool(JsonSource json, NodePool& to) {
   }
   to.learns = !to.resources.contains("cpu") || !to.resources.contains("memory");
   if (!to.learns) to.resources.try_emplace("pods", kDefaultPods);
-  if (to.learnt && !IsUsable(*to.learnt)) to.learnt = NodeTemplate();
+  if (to.learned && !IsUsable(*to.learned)) to.learned = NodeTemplate();
   return Check(to);
 }
 

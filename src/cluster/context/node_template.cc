@@ -19,7 +19,7 @@ namespace {
 using NodePtr = std::shared_ptr<const Node>;
 using PodPtr = std::shared_ptr<const Pod>;
 
-constexpr size_t kMaxLearntTaints = 32, kMaxLearntResources = 64;
+constexpr size_t kMaxLearnedTaints = 32, kMaxLearnedResources = 64;
 
 // Source: k8s.io/kubernetes pkg/kubelet/types, ConfigMirrorAnnotationKey.
 constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
@@ -148,14 +148,14 @@ std::optional<NodeTemplate> ShapeOf(const Node& node, const ResourceList& taken)
     if (name == kWholeGpuResource || IsSliceResource(name)) continue;
     const Quantity left = amount - AmountOf(taken, name);
     const bool main = name == "cpu" || name == "memory" || name == "pods";
-    if (left <= Quantity() || (!main && shape.resources.size() >= kMaxLearntResources - 3)) {
+    if (left <= Quantity() || (!main && shape.resources.size() >= kMaxLearnedResources - 3)) {
       continue;
     }
     shape.resources[name] = left;
   }
   if (!shape.resources.contains("cpu") || !shape.resources.contains("memory")) return std::nullopt;
   for (const Taint& taint : node.taints) {
-    if (taint.effect != "PreferNoSchedule" && shape.taints.size() < kMaxLearntTaints) {
+    if (taint.effect != "PreferNoSchedule" && shape.taints.size() < kMaxLearnedTaints) {
       shape.taints.push_back(taint);
     }
   }
@@ -206,7 +206,7 @@ void KeepShared(const Node& node, bool is_first, StringMap& labels) {
 }
 
 const NodeTemplate* Remembered(const NodePool& pool) {
-  return pool.learnt && !pool.learnt->resources.empty() ? &*pool.learnt : nullptr;
+  return pool.learned && !pool.learned->resources.empty() ? &*pool.learned : nullptr;
 }
 
 JsonObject JsonOf(const ResourceList& resources) {
@@ -271,7 +271,7 @@ std::optional<NodeTemplate> Learn(const NodePool& pool, std::span<const NodePtr>
              (was == remembered->labels.end() || was->second != label.second);
     });
   }
-  while (labels.size() > kMaxLearntLabels) labels.erase(std::prev(labels.end()));
+  while (labels.size() > kMaxLearnedLabels) labels.erase(std::prev(labels.end()));
   return NodeTemplate{most.first.gpu, most.least, std::move(labels), most.first.taints};
 }
 
@@ -300,9 +300,9 @@ std::vector<std::shared_ptr<const NodePool>> Described(
   std::vector<NodePtr> left(nodes.begin(), nodes.end());
   for (std::shared_ptr<const NodePool>& pool : pools) {
     if (pool->learns) {
-      NodePool learnt = *pool;
-      learnt.learnt = Learn(learnt, left, pods);
-      pool = std::make_shared<const NodePool>(WithTemplate(std::move(learnt)));
+      NodePool learned = *pool;
+      learned.learned = Learn(learned, left, pods);
+      pool = std::make_shared<const NodePool>(WithTemplate(std::move(learned)));
     }
     std::erase_if(left, [&](const NodePtr& node) { return IsOf(*pool, *node); });
   }

@@ -50,10 +50,10 @@ class NodeTemplateTest : public ::testing::Test {
     pods_.push_back(pod);
     return *pod;
   }
-  std::optional<NodeTemplate> Learnt() const { return Learn(pool_, nodes_, pods_); }
-  // The cpu of the learnt template; "" if there is none.
+  std::optional<NodeTemplate> Learned() const { return Learn(pool_, nodes_, pods_); }
+  // The cpu of the learned template; "" if there is none.
   std::string Cpu() const {
-    const auto known = Learnt();
+    const auto known = Learned();
     return known ? known->resources.at("cpu").ToString() : "";
   }
 
@@ -63,9 +63,9 @@ class NodeTemplateTest : public ::testing::Test {
 };
 
 TEST_F(NodeTemplateTest, LearnsNothingWithoutNodes) {
-  EXPECT_FALSE(Learnt());
+  EXPECT_FALSE(Learned());
   Node("other").meta.labels["pool"] = "b";
-  EXPECT_FALSE(Learnt());
+  EXPECT_FALSE(Learned());
   EXPECT_FALSE(IsDescribed(WithTemplate(pool_)));
   EXPECT_THAT(WhyNotDescribed(), HasSubstr("give spec.cpu and spec.memory"));
 }
@@ -82,7 +82,7 @@ TEST_F(NodeTemplateTest, LearnsOnlyFromNodesThatAcceptPods) {
   EXPECT_EQ(Cpu(), "");
   Node("z").taints = {{"DeletionCandidateOfClusterAutoscaler", "1", "PreferNoSchedule"}};
   EXPECT_EQ(Cpu(), "8");
-  EXPECT_TRUE(Learnt()->taints.empty());
+  EXPECT_TRUE(Learned()->taints.empty());
 }
 
 TEST_F(NodeTemplateTest, SubtractsDaemonSetAndStaticPods) {
@@ -92,7 +92,7 @@ TEST_F(NodeTemplateTest, SubtractsDaemonSetAndStaticPods) {
   Pod("n", "ReplicaSet", "4");
   Pod("m", "DaemonSet", "1");
   Pod("n", "DaemonSet", "2").phase = "Failed";
-  const auto known = Learnt();
+  const auto known = Learned();
   ASSERT_TRUE(known);
   EXPECT_EQ(known->resources.at("cpu").ToString(), "7250m");
   EXPECT_EQ(known->resources.at("pods").Value(), 108);
@@ -103,7 +103,7 @@ TEST_F(NodeTemplateTest, ExcludesGpuResourcesFromResources) {
   cluster::Node& node = GpuNode("n", "mig");
   node.allocatable["nvidia.com/mig-1g.10gb"] = Quantity::FromValue(7);
   node.allocatable["nvidia.com/gpu"] = Quantity::FromValue(8);
-  const auto known = Learnt();
+  const auto known = Learned();
   ASSERT_TRUE(known);
   EXPECT_THAT(known->resources, ElementsAre(Key("cpu"), Key("memory"), Key("pods")));
   EXPECT_EQ(known->gpu.product, "NVIDIA-H100-80GB-HBM3");
@@ -115,24 +115,24 @@ TEST_F(NodeTemplateTest, ExcludesGpuResourcesFromResources) {
 
 TEST_F(NodeTemplateTest, CountsAllocatableWholeGpus) {
   GpuNode("n", "").allocatable["nvidia.com/gpu"] = Quantity::FromValue(6);
-  EXPECT_EQ(Learnt()->gpu.count, 6);
+  EXPECT_EQ(Learned()->gpu.count, 6);
   nodes_.clear();
   GpuNode("n", "");
-  EXPECT_EQ(Learnt()->gpu, PoolGpus()) << "its device plugin gives none";
+  EXPECT_EQ(Learned()->gpu, PoolGpus()) << "its device plugin gives none";
 }
 
 TEST_F(NodeTemplateTest, ReadsTimeSlicesFromTheAgentsStatus) {
   cluster::Node& node = GpuNode("n", "hybrid");
-  EXPECT_EQ(Learnt()->gpu.time_slices, 0);
+  EXPECT_EQ(Learned()->gpu.time_slices, 0);
   node.meta.annotations["nos.nebuly.com/status-model-0"] = "H100-80GB+GPU+TIME-4";
-  EXPECT_EQ(Learnt()->gpu.time_slices, 4);
+  EXPECT_EQ(Learned()->gpu.time_slices, 4);
   node.meta.annotations["nos.nebuly.com/status-model-0"] = "H100-80GB+GPU+TIME-999";
-  EXPECT_EQ(Learnt()->gpu.time_slices, 7);
+  EXPECT_EQ(Learned()->gpu.time_slices, 7);
 }
 
 TEST_F(NodeTemplateTest, IgnoresNodesWithoutGpuLabels) {
   Node("n").meta.labels["nos.nebuly.com/gpu-partitioning"] = "mig";
-  EXPECT_FALSE(Learnt());
+  EXPECT_FALSE(Learned());
 }
 
 TEST_F(NodeTemplateTest, KeepsLabelsThatAllNodesShare) {
@@ -143,13 +143,13 @@ TEST_F(NodeTemplateTest, KeepsLabelsThatAllNodesShare) {
     node.meta.labels["nvidia.com/mig-1g.5gb.count"] = "7";
   };
   label(Node("n1"), "z1");
-  EXPECT_THAT(Learnt()->labels,
+  EXPECT_THAT(Learned()->labels,
               ElementsAre(Key("pool"), Key("tier"), Key("topology.kubernetes.io/zone")));
   label(Node("n2"), "z2");
-  pool_.learnt = Learnt();
-  EXPECT_THAT(pool_.learnt->labels, ElementsAre(Key("pool"), Key("tier")));
+  pool_.learned = Learned();
+  EXPECT_THAT(pool_.learned->labels, ElementsAre(Key("pool"), Key("tier")));
   nodes_.pop_back();
-  EXPECT_THAT(Learnt()->labels, ElementsAre(Key("pool"), Key("tier")))
+  EXPECT_THAT(Learned()->labels, ElementsAre(Key("pool"), Key("tier")))
       << "the next node may be in the other zone again";
 }
 
@@ -157,15 +157,15 @@ TEST_F(NodeTemplateTest, KeepsPermanentTaints) {
   Node("n").taints = {{"nvidia.com/gpu", "present", "NoSchedule"},
                       {"dedicated", "ml", "NoExecute"},
                       {"soft", "", "PreferNoSchedule"}};
-  EXPECT_THAT(Learnt()->taints, ElementsAre(Taint{"dedicated", "ml", "NoExecute"},
-                                            Taint{"nvidia.com/gpu", "present", "NoSchedule"}));
+  EXPECT_THAT(Learned()->taints, ElementsAre(Taint{"dedicated", "ml", "NoExecute"},
+                                             Taint{"nvidia.com/gpu", "present", "NoSchedule"}));
 }
 
 TEST_F(NodeTemplateTest, UsesMostCommonShapeAndMinimumOfAlikeNodes) {
   Node("c", "8", "32Gi");
   Node("b", "8", "31Gi");
   Node("a", "64", "256Gi");
-  const auto known = Learnt();
+  const auto known = Learned();
   ASSERT_TRUE(known);
   EXPECT_EQ(known->resources.at("cpu").Value(), 8);
   EXPECT_EQ(known->resources.at("memory").ToBinaryString(), "31Gi");
@@ -175,7 +175,7 @@ TEST_F(NodeTemplateTest, UsesMostCommonShapeAndMinimumOfAlikeNodes) {
 
 TEST_F(NodeTemplateTest, KeepsStoredTemplateWhileANodeMatchesIt) {
   Node("big", "64");
-  pool_.learnt = Learnt();
+  pool_.learned = Learned();
   Node("a", "8");
   Node("b", "8");
   EXPECT_EQ(Cpu(), "64");
@@ -187,7 +187,7 @@ TEST_F(NodeTemplateTest, KeepsStoredTemplateWhileANodeMatchesIt) {
 
 TEST_F(NodeTemplateTest, SpecTakesPrecedence) {
   GpuNode("n", "mig").meta.labels["tier"] = "gpu";
-  pool_.learnt = Learnt();
+  pool_.learned = Learned();
   pool_.resources = {{"cpu", Quantity::FromValue(4)}};
   pool_.labels["tier"] = "mine";
   NodePool made = WithTemplate(pool_);
@@ -233,17 +233,17 @@ TEST_F(NodeTemplateTest, TemplateSurvivesRoundTrip) {
   node.meta.annotations["nos.nebuly.com/status-model-0"] = "H100-80GB+GPU+TIME-4";
   node.taints = {{"nvidia.com/gpu", "", "NoSchedule"}};
   node.allocatable["ephemeral-storage"] = *Quantity::Parse("1500m");
-  const auto known = Learnt();
+  const auto known = Learned();
   ASSERT_TRUE(known);
-  EXPECT_EQ(ReadBack(JsonOf(*known)).learnt, known);
+  EXPECT_EQ(ReadBack(JsonOf(*known)).learned, known);
 }
 
 TEST_F(NodeTemplateTest, PatchRemovesMissingFields) {
   Node("n").meta.labels["tier"] = "gpu";
-  const auto known = Learnt();
+  const auto known = Learned();
   nodes_.clear();
   Node("n", "16");
-  const auto to = Learnt();
+  const auto to = Learned();
   const Json patch = PatchOf(known, to);
   EXPECT_EQ(WriteJson(patch), R"({"cpu":"16","labels":{"tier":null}})");
   EXPECT_EQ(PatchOf(std::nullopt, to), JsonOf(*to));
@@ -259,10 +259,10 @@ TEST_F(NodeTemplateTest, UnusableTemplateIsIgnoredAndReplaced) {
         "{cpu: 1, memory: 1, gpu: {count: 1, partitioning: mig}}",
         "{cpu: 1, memory: 1, labels: {nos.nebuly.com/gpu-partitioning: mps}}"}) {
     const NodePool pool = ReadBack(ParseYaml(yaml)->front());
-    EXPECT_EQ(pool.learnt, NodeTemplate()) << yaml;
+    EXPECT_EQ(pool.learned, NodeTemplate()) << yaml;
     EXPECT_FALSE(IsDescribed(WithTemplate(pool))) << yaml;
     EXPECT_FALSE(Learn(pool, {}, {})) << yaml;
-    EXPECT_TRUE(PatchOf(pool.learnt, NodeTemplate{{}, {{"cpu", Quantity()}}, {}, {}}).is_null());
+    EXPECT_TRUE(PatchOf(pool.learned, NodeTemplate{{}, {{"cpu", Quantity()}}, {}, {}}).is_null());
   }
 }
 

@@ -62,9 +62,10 @@ Result<ReaderAccess::Holder> ReaderAccess::HolderOf(const std::string& token,
                                                     const std::string& address) {
   const std::string key = HashOf(token);
   bool was_good = false;
-  if (auto known = Recall(key, was_good)) return *std::move(known);
+  if (auto known = FindCached(key, was_good)) return *std::move(known);
   return flight_.Do(key, [&]() -> Result<Holder> {
-    if (auto known = Recall(key, was_good)) return *std::move(known);  // another caller just asked
+    if (auto known = FindCached(key, was_good))
+      return *std::move(known);  // another caller just asked
     if (!was_good && HasFailedTooOften(address)) {
       return Status(Code::kExhausted,
                     "too many failed attempts to sign in: come again in a minute");
@@ -76,8 +77,8 @@ Result<ReaderAccess::Holder> ReaderAccess::HolderOf(const std::string& token,
 }
 
 // `was_good`: set if the token was valid at any earlier time.
-std::optional<Result<ReaderAccess::Holder>> ReaderAccess::Recall(const std::string& key,
-                                                                 bool& was_good) {
+std::optional<Result<ReaderAccess::Holder>> ReaderAccess::FindCached(const std::string& key,
+                                                                     bool& was_good) {
   const std::scoped_lock lock(mutex_);
   const auto known = known_.find(key);
   if (known == known_.end()) return std::nullopt;

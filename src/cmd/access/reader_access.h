@@ -70,7 +70,7 @@ class ReaderAccess {
     Time until{};
   };
 
-  std::optional<Result<Holder>> Recall(const std::string& key, bool& was_good);
+  std::optional<Result<Holder>> FindCached(const std::string& key, bool& was_good);
   Result<Holder> Keep(const std::string& key, Result<Holder> holder);
   Result<Holder> HolderOf(const std::string& token, const std::string& address);
   Result<Holder> Ask(const std::string& token);

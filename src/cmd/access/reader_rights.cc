@@ -50,7 +50,7 @@ bool IsNamespaceName(std::string_view name) {
 
 Result<Reader> ReaderRights::Of(const Json& subject) {
   const std::string key = KeyOf(subject);
-  auto known = Recall(key);
+  auto known = FindCached(key);
   if (!known) {
     NOS_ASSIGN(known, readers_.Do(key, [&] { return Ask(key, subject); }));
   }
@@ -58,7 +58,7 @@ Result<Reader> ReaderRights::Of(const Json& subject) {
   return *std::move(known);
 }
 
-std::optional<Reader> ReaderRights::Recall(const std::string& key) {
+std::optional<Reader> ReaderRights::FindCached(const std::string& key) {
   const std::scoped_lock lock(mutex_);
   const auto known = known_.find(key);
   if (known == known_.end() || clock_.Now() >= known->second.until) return std::nullopt;
@@ -84,7 +84,7 @@ void ReaderRights::Keep(const std::string& key, Known known, Time asked) {
 }
 
 Result<Reader> ReaderRights::Ask(const std::string& key, const Json& subject) {
-  if (auto known = Recall(key)) return *std::move(known);  // another caller just asked
+  if (auto known = FindCached(key)) return *std::move(known);  // another caller just asked
   const Time begin = clock_.Now();
   Known known;
   {

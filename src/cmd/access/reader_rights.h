@@ -70,7 +70,7 @@ class ReaderRights {
     std::map<std::string, Named> named;
   };
 
-  std::optional<telemetryserver::Reader> Recall(const std::string& key);
+  std::optional<telemetryserver::Reader> FindCached(const std::string& key);
   void Keep(const std::string& key, Known known, Time asked);
   Result<telemetryserver::Reader> Ask(const std::string& key, const Json& subject);
   Status AskAboutSome(const Json& subject, Known& known);

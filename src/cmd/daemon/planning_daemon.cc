@@ -29,7 +29,7 @@ class ActiveReplica {
     Leave(runner);
     rules_ = std::move(rules).value();
   }
-  void Sit(reconcile::Runner& runner, bool lead) {
+  void Lead(reconcile::Runner& runner, bool lead) {
     if (lead == (reconciler_ != nullptr)) return;
     if (!lead) return Leave(runner);
     reconciler_ = what_.make(*rules_, leads_, metrics_);
@@ -80,15 +80,15 @@ Status RunPlanningDaemon(const DaemonFlags& flags, const PlanningDaemon& what) {
                                                {"caches", [&] { return report.Synced(); }},
                                                {"lease", [&] { return leader.error(); }}},
                                               metrics, [&] { leader.Report(metrics); }));
-  ActiveReplica seat(what, std::move(rules), leads, metrics);
+  ActiveReplica replica(what, std::move(rules), leads, metrics);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, SystemClock(),
            [&] {
-             if (events.TakeFilesChanged()) seat.Reload(runner);
-             seat.Sit(runner, leader.Leads());
+             if (events.TakeFilesChanged()) replica.Reload(runner);
+             replica.Lead(runner, leader.Leads());
              report.Turn(runner);
            });
   Log(LogLevel::kInfo, "stopping nos", {{"command", what.name}});
-  seat.Sit(runner, false);
+  replica.Lead(runner, false);
   return Status::Ok();
 }
 

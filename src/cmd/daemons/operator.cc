@@ -130,7 +130,7 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   reconcile::RunnerOptions options;
   options.relist_every = config.daemon.relist_every;
   options.watch_around = true;
-  options.around_kinds = controllers::OperatorKinds();
+  options.context_kinds = controllers::OperatorKinds();
   options.wake = [&] { bell.Ring(); };
   reconcile::Runner runner(reconciler, metered, options);
   const SteadyClock steady;

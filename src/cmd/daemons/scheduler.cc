@@ -70,7 +70,7 @@ class ActiveReplica {
     next_ = std::move(rules).value();
     if (scheduler_ != nullptr) scheduler_->Retire();
   }
-  void Sit(reconcile::Runner& runner, bool lead) {
+  void Lead(reconcile::Runner& runner, bool lead) {
     if (!lead || (next_ != nullptr && scheduler_ != nullptr && scheduler_->IsQuiet())) {
       Leave(runner);
     }
@@ -134,22 +134,22 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
                                               metrics, [&] { leader.Report(metrics); }));
   kube::Workers binders(metered, kBinders), teller(metered, 1);
   const SystemClock clock;
-  ActiveReplica seat(flags.config, std::move(rules),
-                     {&binders, &teller,
-                      [&] {
-                        runner.Poke(clock.Now());
-                        bell.Ring();
-                      }},
-                     metrics);
+  ActiveReplica replica(flags.config, std::move(rules),
+                        {&binders, &teller,
+                         [&] {
+                           runner.Poke(clock.Now());
+                           bell.Ring();
+                         }},
+                        metrics);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
-             // Reload before Sit, which installs the new rules once no binding is in flight.
-             if (events.TakeFilesChanged()) seat.Reload();
-             seat.Sit(runner, leader.Leads());
+             // Reload before Lead, which installs the new rules once no binding is in flight.
+             if (events.TakeFilesChanged()) replica.Reload();
+             replica.Lead(runner, leader.Leads());
              report.Turn(runner);
            });
   Log(LogLevel::kInfo, "stopping nos", {{"command", "scheduler"}});
-  seat.Sit(runner, false);
+  replica.Lead(runner, false);
   return Status::Ok();
 }
 

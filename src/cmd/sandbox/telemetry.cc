@@ -26,7 +26,7 @@ constexpr size_t kMaxBatches = 10'000;
 reconcile::RunnerOptions WatchingQuotas() {
   reconcile::RunnerOptions options;
   options.watch_around = true;
-  options.around_kinds = controllers::CollectorKinds();
+  options.context_kinds = controllers::CollectorKinds();
   return options;
 }
 

@@ -41,7 +41,7 @@ class DecisionSchedule {
   const Duration longest_;
   Time rest_until_{}, decide_by_{};
   // Cache versions of the last decision.
-  uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;
+  uint64_t pods_version_ = 0, nodes_version_ = 0, context_version_ = 0;
 };
 
 }  // namespace nos::controllers

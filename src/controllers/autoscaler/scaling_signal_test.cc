@@ -21,7 +21,7 @@ class ScalingSignalTest : public ::testing::Test {
       : client_(api_),
         pods_(kube::kPods, cluster::ReadPod),
         nodes_(kube::kNodes, cluster::ReadNode),
-        around_({}) {}
+        context_({}) {}
 
   static NodePool Pool(PoolSignal signal = PoolSignal::kWaitingPods,
                        const std::string& name = "a100") {
@@ -54,8 +54,8 @@ class ScalingSignalTest : public ::testing::Test {
     clock_ += std::chrono::seconds(1);
     pods_.Pump(client_, clock_);
     nodes_.Pump(client_, clock_);
-    around_.Pump(client_, clock_);
-    return {pods_, nodes_, &around_};
+    context_.Pump(client_, clock_);
+    return {pods_, nodes_, &context_};
   }
   Status Show(const NodePool& pool, int count) {
     return signal_.Show(pool, count, Look(), client_, clock_);
@@ -104,7 +104,7 @@ class ScalingSignalTest : public ::testing::Test {
   kube::Client client_;
   kube::Cache<cluster::Pod> pods_;
   kube::Cache<cluster::Node> nodes_;
-  reconcile::ContextCaches around_;
+  reconcile::ContextCaches context_;
   Time clock_ = *ParseTime("2026-01-01T12:00:00Z");
   SignalConfig config_{
       .ns = "nos", .image = "nos:1", .command = {"/nos", "hold"}, .priority_class = "nos-demand"};

@@ -15,7 +15,7 @@ class AutoscalerTemplateTest : public AutoscalerTest {
       MakeObject(pool, "spec").erase("memory");
     });
   }
-  std::string Learnt(const std::string& pool, const char* field) {
+  std::string Learned(const std::string& pool, const char* field) {
     const Json* known = StatusOf(pool, "template");
     return known == nullptr ? "" : std::string(FindString(*known, field));
   }
@@ -51,8 +51,8 @@ TEST_F(AutoscalerTemplateTest, KeepsRecordedTemplateWhenNoNodeIsLeft) {
   Node("a1", "a");
   Run(seconds(10));
   EXPECT_THAT(Ready("a"), HasSubstr("True Ready"));
-  EXPECT_EQ(Learnt("a", "cpu"), "8");
-  EXPECT_EQ(Learnt("a", "memory"), "32Gi");
+  EXPECT_EQ(Learned("a", "cpu"), "8");
+  EXPECT_EQ(Learned("a", "memory"), "32Gi");
   const auto writes = StatusWrites();
   Run(minutes(5));
   EXPECT_EQ(StatusWrites(), writes) << "nothing is new";
@@ -77,7 +77,7 @@ TEST_F(AutoscalerTemplateTest, SubtractsRequestsOfDaemonSetsFromTemplate) {
   Bind("agent", "a1");
   Pod("p", "7");
   Run(minutes(1));
-  EXPECT_EQ(Learnt("a", "cpu"), "6");
+  EXPECT_EQ(Learned("a", "cpu"), "6");
   EXPECT_EQ(Wanted("a"), 1) << "the pod fits on no node of the pool";
 }
 
@@ -87,11 +87,11 @@ TEST_F(AutoscalerTemplateTest, KeepsRecordedTemplateWhileANodeMatchesIt) {
   Run(seconds(10));
   Node("a2", "a", true, "16");
   Run(minutes(1));
-  EXPECT_EQ(Learnt("a", "cpu"), "8");
+  EXPECT_EQ(Learned("a", "cpu"), "8");
   api_.Remove("nodes", "a1");
   Fleet("a", 1);
   Run(minutes(1));
-  EXPECT_EQ(Learnt("a", "cpu"), "16");
+  EXPECT_EQ(Learned("a", "cpu"), "16");
 }
 
 TEST_F(AutoscalerTemplateTest, OnlyContradictionToSpecMakesNodeWrong) {
@@ -150,7 +150,7 @@ TEST_F(AutoscalerTemplateTest, ReplacesInvalidTemplateInStatus) {
   });
   Node("a1", "a");
   Run(seconds(40));
-  EXPECT_EQ(Learnt("a", "cpu"), "8");
+  EXPECT_EQ(Learned("a", "cpu"), "8");
   EXPECT_EQ(nos::Find(*StatusOf("a", "template"), "labels", "-"), nullptr);
 }
 

@@ -24,7 +24,7 @@ class CollectorFixture : public ::testing::Test {
     collector_->Lead(true);
     reconcile::RunnerOptions options;
     options.watch_around = true;
-    options.around_kinds = CollectorKinds();
+    options.context_kinds = CollectorKinds();
     runner_ = std::make_unique<reconcile::Runner>(*collector_, api_, options);
   }
   void Run() {

@@ -58,8 +58,8 @@ std::vector<Partitioner::Pod> Partitioner::Waiting(const reconcile::Listers& vie
 }
 
 void Partitioner::DropClaimsBeyondQuota(const reconcile::Listers& view,
-                                        const cluster::ClusterSnapshot& picture) {
-  for (const std::string& key : FindClaimsBeyondQuota(claims_, *view.pods.Snapshot(), picture,
+                                        const cluster::ClusterSnapshot& snapshot) {
+  for (const std::string& key : FindClaimsBeyondQuota(claims_, *view.pods.Snapshot(), snapshot,
                                                       view.around->Collect(), frameworks_)) {
     claims_.Drop(key);
   }

@@ -94,7 +94,8 @@ bool DropClaimsInVain(const std::vector<Pod>& all, const cluster::ClusterContext
 
 reconcile::RunnerOptions WatchingGangs(reconcile::RunnerOptions options) {
   options.watch_around = true;
-  options.around_kinds = {"PodGroup", "Workload", cluster::kElasticQuota, cluster::kCompositeQuota};
+  options.context_kinds = {"PodGroup", "Workload", cluster::kElasticQuota,
+                           cluster::kCompositeQuota};
   return options;
 }
 

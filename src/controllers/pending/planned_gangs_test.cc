@@ -28,14 +28,14 @@ class PlannedGangsTest : public ::testing::Test {
   void Group(const std::string& name, int least) {
     auto group = std::make_shared<cluster::PodGroup>();
     group->min_member = least;
-    around_.pod_groups.Set("ml/" + name, group);
+    context_.pod_groups.Set("ml/" + name, group);
   }
   GangedPods With(std::vector<std::shared_ptr<const cluster::Pod>> waiting) const {
-    return WithGangs(std::move(waiting), all_, around_, claims_, now_);
+    return WithGangs(std::move(waiting), all_, context_, claims_, now_);
   }
 
   std::vector<std::shared_ptr<const cluster::Pod>> all_;
-  cluster::ClusterContext around_;
+  cluster::ClusterContext context_;
   SliceReservations claims_{{seconds(60), minutes(10)}};
   Time now_{};
 };
@@ -79,13 +79,13 @@ TEST_F(PlannedGangsTest, DropsReservationsOfTooSmallGang) {
   Group("g", 3);
   const Pod a = Add("a"), b = Add("b"), c = Add("c"), single = Add("single", "");
   for (const Pod& pod : {a, b, c, single}) claims_.Add(pod, "n", now_);
-  EXPECT_FALSE(DropClaimsInVain(all_, around_, claims_));
+  EXPECT_FALSE(DropClaimsInVain(all_, context_, claims_));
   claims_.Drop("ml/c");
   c->node_name = "n";
-  EXPECT_FALSE(DropClaimsInVain(all_, around_, claims_)) << "c has its node";
+  EXPECT_FALSE(DropClaimsInVain(all_, context_, claims_)) << "c has its node";
   c->phase = "Failed";
   b->nominated_node = "n";
-  EXPECT_TRUE(DropClaimsInVain(all_, around_, claims_));
+  EXPECT_TRUE(DropClaimsInVain(all_, context_, claims_));
   EXPECT_FALSE(claims_.Holds("ml/a"));
   EXPECT_TRUE(claims_.Holds("ml/b")) << "that is its scheduler's business";
   EXPECT_TRUE(claims_.Holds("ml/single"));

@@ -25,7 +25,7 @@ class PlannedQuotasTest : public ::testing::Test {
     quota->namespaces = {ns};
     quota->min["cpu"] = Quantity::FromValue(cpu);
     const std::string key = quota->Key();
-    around_.quotas.Set(key, std::move(quota));
+    context_.quotas.Set(key, std::move(quota));
   }
   static std::shared_ptr<cluster::Pod> PodOf(const std::string& ns, const std::string& name,
                                              int64_t cpu, int32_t priority = 0) {
@@ -48,7 +48,8 @@ class PlannedQuotasTest : public ::testing::Test {
     nodes.insert(nodes.end(), others_.begin(), others_.end());
     const auto snapshot =
         cluster::ClusterSnapshot::Build(nodes, running_, gpu::Catalogue::Builtin());
-    const auto refused = LeaveOutRefused(ganged_, running_, snapshot, around_, *framework_, {last});
+    const auto refused =
+        LeaveOutRefused(ganged_, running_, snapshot, context_, *framework_, {last});
     std::string text;
     for (const Pod& pod : ganged_.pods) text += pod->meta.name + " ";
     text += "|";
@@ -59,7 +60,7 @@ class PlannedQuotasTest : public ::testing::Test {
   std::shared_ptr<cluster::Node> node_ = std::make_shared<cluster::Node>();
   std::vector<std::shared_ptr<const cluster::Node>> others_;
   std::vector<Pod> running_;
-  cluster::ClusterContext around_;
+  cluster::ClusterContext context_;
   GangedPods ganged_;
   std::unique_ptr<scheduling::Framework> framework_ =
       std::make_unique<scheduling::Framework>(scheduling::Framework::Default());
@@ -132,14 +133,14 @@ TEST_F(PlannedQuotasTest, ChargesWholeGpuAsLargestOfHybridNodes) {
   quota->min["nos.nebuly.com/gpu-memory"] = Quantity::FromValue(79);
   quota->max = quota->min;
   const std::string key = quota->Key();
-  around_.quotas.Set(key, quota);
+  context_.quotas.Set(key, quota);
   const auto pod = PodOf("c", "p", 1);
   pod->containers[0].requests["nvidia.com/gpu"] = Quantity::FromValue(1);
   EXPECT_EQ(Admit({pod}), "| p");
   auto more = std::make_shared<cluster::ElasticQuota>(*quota);
   more->min["nos.nebuly.com/gpu-memory"] = Quantity::FromValue(80);
   more->max = more->min;
-  around_.quotas.Set(key, more);
+  context_.quotas.Set(key, more);
   EXPECT_EQ(Admit({pod}), "p |");
   // Four time slices of 20 GB each.
   const auto turn = [&](const char* name) {

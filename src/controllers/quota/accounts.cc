@@ -27,7 +27,7 @@ bool HasNode(const cluster::Pod& pod) { return !pod.node_name.empty() && !pod.Fi
 
 void QuotaAccounts::Rebuild(const reconcile::Listers& view) {
   ledger_ = quota::Ledger();
-  around_ = view.around->Collect();
+  context_ = view.around->Collect();
   for (const Pod& pod : *view.pods.Snapshot()) Count(view, pod);
 }
 
@@ -38,13 +38,13 @@ QuotaChange QuotaAccounts::Apply(const reconcile::ContextChange& change) {
   };
   const quota::SharedQuota before = quota_in(change.before), after = quota_in(change.after);
   if (before == nullptr && after == nullptr) return {};
-  change.apply(around_);
+  change.apply(context_);
   const bool both = before != nullptr && after != nullptr;
   return {NameOf(after != nullptr ? *after : *before), !both || !SameTerms(*before, *after)};
 }
 
 void QuotaAccounts::PutInForce() {
-  ledger_.SetQuotas(quota::QuotasOf(around_));
+  ledger_.SetQuotas(quota::QuotasOf(context_));
   by_name_.clear();
   for (size_t i = 0; i < balance().size(); ++i) by_name_.emplace(NameOf(QuotaOf(i)), i);
   problems_ = ProblemsInForce(balance());

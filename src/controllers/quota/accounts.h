@@ -55,7 +55,7 @@ class QuotaAccounts {
   bool ChangesCharges(const reconcile::Change<cluster::Node>& change) const;
 
   // All quotas of the caches, in force or not.
-  const cluster::ClusterContext& context() const { return around_; }
+  const cluster::ClusterContext& context() const { return context_; }
   quota::Ledger& ledger() { return ledger_; }
   const quota::Balance& balance() const { return ledger_.balance(); }
   const quota::ChargeRules& charges() const { return charges_; }
@@ -68,7 +68,7 @@ class QuotaAccounts {
 
  private:
   const quota::ChargeRules charges_;
-  cluster::ClusterContext around_;
+  cluster::ClusterContext context_;
   quota::Ledger ledger_;
   std::map<std::string, size_t> by_name_;
   std::vector<std::vector<std::string>> problems_;  // by account

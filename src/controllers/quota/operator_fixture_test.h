@@ -82,7 +82,7 @@ class OperatorTest : public ::testing::Test {
     operator_->Lead(true);
     reconcile::RunnerOptions options;
     options.watch_around = true;
-    options.around_kinds = OperatorKinds();
+    options.context_kinds = OperatorKinds();
     runner_ = std::make_unique<reconcile::Runner>(*operator_, api_, options);
     Run();
   }

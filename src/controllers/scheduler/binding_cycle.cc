@@ -72,7 +72,7 @@ scheduling::Verdict BindingCycle::Assume(const Pod& pod, const scheduling::Frame
   Binding& binding = bindings_[pod->Key()];
   binding = {pod, &framework, node.node->meta.name};
   binding.attempt = ++attempts_;
-  binding.pod = scheduling::WithInstances(framework, engine_.LearntOf(framework), node, pod);
+  binding.pod = scheduling::WithInstances(framework, engine_.PrecomputedOf(framework), node, pod);
   binding.awaits_instances = binding.pod != pod;
   engine_.Assume(binding.pod, binding.node);
   scheduling::Verdict reserved = engine_.Reserve(framework, *pod, binding.node, binding.state);

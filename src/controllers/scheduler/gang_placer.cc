@@ -29,7 +29,7 @@ struct GangPlacer::DomainTries {
 GangPlacer::GangPlacer(scheduling::Engine& engine, scheduling::SchedulingQueue& queue,
                        const Gangs& gangs, BindingCycle& bindings, PodPlacer& pods,
                        const Profiles& profiles, Nominations& nominations, Preemptor& preemptor,
-                       StatusReporter& status, SchedulerMeasures& metrics)
+                       StatusReporter& status, SchedulerMetrics& metrics)
     : engine_(engine),
       queue_(queue),
       gangs_(gangs),
@@ -258,7 +258,7 @@ void GangPlacer::Sleep(const std::vector<Pod>& pods,
 
 void GangPlacer::ReportRefusal(const std::vector<Pod>& pods, const std::string& why, Time now) {
   for (const Pod& pod : pods) {
-    metrics_.End(*pod, SchedulerMeasures::Result::kUnschedulable);
+    metrics_.End(*pod, SchedulerMetrics::Result::kUnschedulable);
     status_.Report({pod, "Unschedulable", why}, now);
   }
 }

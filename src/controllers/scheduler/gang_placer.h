@@ -50,7 +50,7 @@ class GangPlacer {
   GangPlacer(scheduling::Engine& engine, scheduling::SchedulingQueue& queue, const Gangs& gangs,
              BindingCycle& bindings, PodPlacer& pods, const Profiles& profiles,
              Nominations& nominations, Preemptor& preemptor, StatusReporter& status,
-             SchedulerMeasures& metrics);
+             SchedulerMetrics& metrics);
 
   // Places the pod with its gang. `pod` was taken from the queue. Absent: it belongs to no gang. An
   // empty placement: too few members find a node, and the gang was refused.
@@ -91,7 +91,7 @@ class GangPlacer {
   Nominations& nominations_;
   Preemptor& preemptor_;
   StatusReporter& status_;
-  SchedulerMeasures& metrics_;
+  SchedulerMetrics& metrics_;
   const GangScheduling gang_scheduling_;
 };
 

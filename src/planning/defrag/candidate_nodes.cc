@@ -29,7 +29,7 @@ PodPtr AskingNothingOfOthers(const PodPtr& pod) {
 }
 
 // Advances to the next set of the same size out of `all`. False at the end.
-bool Next(GuestSet& set, size_t all) {
+bool Next(PodSubset& set, size_t all) {
   for (size_t i = set.size(); i-- > 0;) {
     if (set[i] == all - set.size() + i) continue;
     ++set[i];
@@ -51,23 +51,23 @@ size_t SetCount(size_t all, size_t count, size_t most) {
 
 }  // namespace
 
-EvictionCandidate GuestOf(const PodPtr& pod, const cluster::NodeInfo& node) {
+EvictionCandidate EvictionCandidateOf(const PodPtr& pod, const cluster::NodeInfo& node) {
   static const cluster::ResourceId whole = cluster::InternResource(cluster::kWholeGpuResource);
-  EvictionCandidate guest{pod, true, 0, 0};
+  EvictionCandidate candidate{pod, true, 0, 0};
   const auto label = pod->meta.labels.find(quota::kCapacityLabel);
-  guest.in_quota = label == pod->meta.labels.end() || label->second != quota::kOverQuota;
+  candidate.in_quota = label == pod->meta.labels.end() || label->second != quota::kOverQuota;
   const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
-  guest.cpu = requests.Get(cluster::kCpu);
-  if (!cluster::IsManagedOn(node, whole)) guest.gpu = requests.Get(whole) * kWholeGpu;
+  candidate.cpu = requests.Get(cluster::kCpu);
+  if (!cluster::IsManagedOn(node, whole)) candidate.gpu = requests.Get(whole) * kWholeGpu;
   const std::string key = pod->Key();
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
     for (const cluster::Instance& instance : gpu.instances) {
       if (instance.pod != key) continue;
-      guest.gpu += gpu.model->profile(instance.placement.profile).slots * kWholeGpu /
-                   std::max<int64_t>(gpu.model->slots(), 1);
+      candidate.gpu += gpu.model->profile(instance.placement.profile).slots * kWholeGpu /
+                       std::max<int64_t>(gpu.model->slots(), 1);
     }
   }
-  return guest;
+  return candidate;
 }
 
 bool IsRatherMoved(const EvictionCandidate& a, const EvictionCandidate& b) {
@@ -99,14 +99,15 @@ bool IsRefused(const cluster::ClusterSnapshot& snapshot, const PendingPod& pod,
 }
 
 CandidateNode::CandidateNode(const cluster::ClusterSnapshot& snapshot, std::string node,
-                             std::vector<EvictionCandidate> guests, const PendingPod& pod)
+                             std::vector<EvictionCandidate> movable, const PendingPod& pod)
     : pod_(pod), name_(std::move(node)), snapshot_(snapshot), alone_(snapshot) {
   alone_.KeepNodes([&](const cluster::NodeInfo& info) { return info.node->meta.name == name_; });
   const cluster::NodeInfo& info = alone_.node(0);
   FindLacks(info);
-  guests_ = std::move(guests);
-  std::erase_if(guests_, [&](const EvictionCandidate& guest) { return !MayHelp(info, guest); });
-  std::ranges::sort(guests_, IsRatherMoved);
+  movable_ = std::move(movable);
+  std::erase_if(movable_,
+                [&](const EvictionCandidate& candidate) { return !MayHelp(info, candidate); });
+  std::ranges::sort(movable_, IsRatherMoved);
 }
 
 void CandidateNode::FindLacks(const cluster::NodeInfo& node) {
@@ -120,29 +121,30 @@ void CandidateNode::FindLacks(const cluster::NodeInfo& node) {
   }
 }
 
-bool CandidateNode::MayHelp(const cluster::NodeInfo& node, const EvictionCandidate& guest) const {
+bool CandidateNode::MayHelp(const cluster::NodeInfo& node,
+                            const EvictionCandidate& candidate) const {
   if (pod_.live) return true;
-  const cluster::ResourceVector has = cluster::RequestsOf(*guest.pod);
+  const cluster::ResourceVector has = cluster::RequestsOf(*candidate.pod);
   const bool holds_slices = std::ranges::any_of(
       has.entries(), [&](const auto& entry) { return cluster::IsManagedOn(node, entry.first); });
   return (wants_slices_ && holds_slices) ||
          std::ranges::any_of(lacks_, [&](const auto& lack) { return has.Get(lack.first) > 0; });
 }
 
-GuestSet CandidateNode::All() const {
-  GuestSet all(guests_.size());
+PodSubset CandidateNode::All() const {
+  PodSubset all(movable_.size());
   std::iota(all.begin(), all.end(), size_t{0});
   return all;
 }
 
-MoveCost CandidateNode::CostOf(const GuestSet& gone) const {
+MoveCost CandidateNode::CostOf(const PodSubset& gone) const {
   MoveCost cost{std::numeric_limits<int32_t>::min(), 0, 0, 0};
   for (const size_t i : gone) {
-    const EvictionCandidate& guest = guests_[i];
-    cost.priority = std::max(cost.priority, guest.pod->priority);
-    cost.in_quota += guest.in_quota ? 1 : 0;
-    cost.gpu += guest.gpu;
-    cost.cpu += guest.cpu;
+    const EvictionCandidate& candidate = movable_[i];
+    cost.priority = std::max(cost.priority, candidate.pod->priority);
+    cost.in_quota += candidate.in_quota ? 1 : 0;
+    cost.gpu += candidate.gpu;
+    cost.cpu += candidate.cpu;
   }
   return cost;
 }
@@ -151,14 +153,14 @@ size_t CandidateNode::Least() const {
   size_t least = 1;
   for (const auto& [id, lack] : lacks_) {
     std::vector<int64_t> amounts;
-    amounts.reserve(guests_.size());
-    for (const EvictionCandidate& guest : guests_) {
-      amounts.push_back(cluster::RequestsOf(*guest.pod).Get(id));
+    amounts.reserve(movable_.size());
+    for (const EvictionCandidate& candidate : movable_) {
+      amounts.push_back(cluster::RequestsOf(*candidate.pod).Get(id));
     }
     std::ranges::sort(amounts, std::greater());
     size_t count = 0;
     for (int64_t freed = 0; freed < lack; ++count) {
-      if (count == amounts.size()) return guests_.size() + 1;
+      if (count == amounts.size()) return movable_.size() + 1;
       freed += amounts[count];
     }
     least = std::max(least, count);
@@ -166,23 +168,23 @@ size_t CandidateNode::Least() const {
   return least;
 }
 
-bool CandidateNode::Covers(const GuestSet& gone) const {
+bool CandidateNode::Covers(const PodSubset& gone) const {
   return std::ranges::all_of(lacks_, [&](const auto& each) {
     const auto& [id, lack] = each;
     int64_t freed = 0;
-    for (const size_t i : gone) freed += cluster::RequestsOf(*guests_[i].pod).Get(id);
+    for (const size_t i : gone) freed += cluster::RequestsOf(*movable_[i].pod).Get(id);
     return freed >= lack;
   });
 }
 
-cluster::ClusterSnapshot CandidateNode::AloneWithout(const GuestSet& gone) const {
+cluster::ClusterSnapshot CandidateNode::AloneWithout(const PodSubset& gone) const {
   cluster::ClusterSnapshot alone = alone_;
   for (const size_t i : gone)
-    (void)alone.Vacate(*guests_[i].pod, name_);  // cannot fail: they run on this node
+    (void)alone.Vacate(*movable_[i].pod, name_);  // cannot fail: they run on this node
   return alone;
 }
 
-bool CandidateNode::Fits(const GuestSet& gone) const {
+bool CandidateNode::Fits(const PodSubset& gone) const {
   if (!Covers(gone)) return false;
   const cluster::ClusterSnapshot alone = AloneWithout(gone);
   const PodPtr waiting[] = {pod_.alone};
@@ -198,12 +200,12 @@ bool CandidateNode::Fits(const GuestSet& gone) const {
   if (!draft.Find(t.problem.classes[cls].shape, 0, &devices)) return false;
   if (!pod_.live) return true;
   cluster::ClusterSnapshot all = snapshot_;
-  for (const size_t i : gone) (void)all.Vacate(*guests_[i].pod, name_);
+  for (const size_t i : gone) (void)all.Vacate(*movable_[i].pod, name_);
   return !IsRefused(all, pod_, name_);
 }
 
 std::optional<std::vector<AssignedDevice>> CandidateNode::DevicesWithout(
-    const GuestSet& gone) const {
+    const PodSubset& gone) const {
   const PodPtr waiting[] = {pod_.alone};
   PlanOptions options;
   options.out_of_time = pod_.out_of_time;
@@ -212,18 +214,18 @@ std::optional<std::vector<AssignedDevice>> CandidateNode::DevicesWithout(
   return std::move(plan.pods[0].devices);
 }
 
-std::optional<std::vector<GuestSet>> CandidateNode::SetsOf(size_t count, size_t most) const {
-  std::vector<GuestSet> sets;
-  if (count == 0 || count > guests_.size()) return sets;
-  if (SetCount(guests_.size(), count, most) > most) return std::nullopt;
-  GuestSet set(count);
+std::optional<std::vector<PodSubset>> CandidateNode::SetsOf(size_t count, size_t most) const {
+  std::vector<PodSubset> sets;
+  if (count == 0 || count > movable_.size()) return sets;
+  if (SetCount(movable_.size(), count, most) > most) return std::nullopt;
+  PodSubset set(count);
   std::iota(set.begin(), set.end(), size_t{0});
   do {
     if (Covers(set)) sets.push_back(set);
-  } while (Next(set, guests_.size()));
-  std::vector<std::pair<MoveCost, GuestSet>> order;
+  } while (Next(set, movable_.size()));
+  std::vector<std::pair<MoveCost, PodSubset>> order;
   order.reserve(sets.size());
-  for (GuestSet& each : sets) {
+  for (PodSubset& each : sets) {
     const MoveCost cost = CostOf(each);
     order.emplace_back(cost, std::move(each));
   }
@@ -233,23 +235,23 @@ std::optional<std::vector<GuestSet>> CandidateNode::SetsOf(size_t count, size_t 
 }
 
 // Removes pods from the set as long as the rest is sufficient, in this order.
-GuestSet CandidateNode::Without(GuestSet gone, const std::vector<size_t>& order) const {
+PodSubset CandidateNode::Without(PodSubset gone, const std::vector<size_t>& order) const {
   for (const size_t stays : order) {
-    GuestSet fewer = gone;
+    PodSubset fewer = gone;
     std::erase(fewer, stays);
     if (!fewer.empty() && Fits(fewer)) gone = std::move(fewer);
   }
   return gone;
 }
 
-GuestSet CandidateNode::Enough() const {
+PodSubset CandidateNode::Enough() const {
   std::vector<size_t> dearest = All();
   std::ranges::reverse(dearest);
   std::vector<size_t> smallest = All();
   std::ranges::stable_sort(smallest, {},
-                           [&](size_t i) { return std::pair(guests_[i].gpu, guests_[i].cpu); });
-  GuestSet cheap = Without(All(), dearest);
-  GuestSet few = Without(All(), smallest);
+                           [&](size_t i) { return std::pair(movable_[i].gpu, movable_[i].cpu); });
+  PodSubset cheap = Without(All(), dearest);
+  PodSubset few = Without(All(), smallest);
   return few.size() < cheap.size() ? few : cheap;
 }
 

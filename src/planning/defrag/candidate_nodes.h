@@ -1,8 +1,8 @@
 // Candidate nodes: nodes where a pending pod would fit if some of the running pods left. moves.h
 // tries them one after the other.
 //
-//   const CandidateNode host(snapshot, "gpu-1", guests, newcomer);
-//   for (const GuestSet& gone : host.SetsOf(2)) if (host.Fits(gone)) ...
+//   const CandidateNode host(snapshot, "gpu-1", movable, pending);
+//   for (const PodSubset& gone : host.SetsOf(2)) if (host.Fits(gone)) ...
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct EvictionCandidate {
   bool in_quota = true;      // false: its label says that it exceeds its quota (quota/standing.h)
   int64_t gpu = 0, cpu = 0;  // its resources: thousandths of a GPU, of a core
 };
-EvictionCandidate GuestOf(const std::shared_ptr<const cluster::Pod>& pod,
-                          const cluster::NodeInfo& node);
+EvictionCandidate EvictionCandidateOf(const std::shared_ptr<const cluster::Pod>& pod,
+                                      const cluster::NodeInfo& node);
 // True if `a` should be moved rather than `b`: the less important pod, then the one over its quota,
 // then the one with fewer resources, then by name.
 bool IsRatherMoved(const EvictionCandidate& a, const EvictionCandidate& b);
@@ -59,46 +59,46 @@ struct PendingPod {
 bool IsRefused(const cluster::ClusterSnapshot& snapshot, const PendingPod& pod,
                const std::string& node);
 
-using GuestSet = std::vector<size_t>;  // indices into CandidateNode::guests(), ascending
+using PodSubset = std::vector<size_t>;  // indices into CandidateNode::movable(), ascending
 
 class CandidateNode {
  public:
-  // `guests`: pods of this node. Pods whose departure cannot help are left out. The pending pod
+  // `movable`: pods of this node. Pods whose departure cannot help are left out. The pending pod
   // must outlive this object. REQUIRES: the node is in the snapshot.
   CandidateNode(const cluster::ClusterSnapshot& snapshot, std::string node,
-                std::vector<EvictionCandidate> guests, const PendingPod& pod);
+                std::vector<EvictionCandidate> movable, const PendingPod& pod);
 
   const std::string& name() const { return name_; }
-  const std::vector<EvictionCandidate>& guests() const { return guests_; }
-  GuestSet All() const;
-  MoveCost CostOf(const GuestSet& gone) const;
-  // A lower limit for the number of pods that must leave; more than the number of guests if the pod
+  const std::vector<EvictionCandidate>& movable() const { return movable_; }
+  PodSubset All() const;
+  MoveCost CostOf(const PodSubset& gone) const;
+  // A lower limit for the number of pods that must leave; more than movable().size() if the pod
   // cannot fit.
   size_t Least() const;
 
   // True if the pod fits after these have left; GPUs may be repartitioned.
-  bool Fits(const GuestSet& gone) const;
+  bool Fits(const PodSubset& gone) const;
   // The slices that the pod gets then. nullopt if it does not fit.
-  std::optional<std::vector<AssignedDevice>> DevicesWithout(const GuestSet& gone) const;
+  std::optional<std::vector<AssignedDevice>> DevicesWithout(const PodSubset& gone) const;
   // All sets of `count` pods that may be enough, cheapest first. nullopt: more than `most` sets
   // would have to be checked.
-  std::optional<std::vector<GuestSet>> SetsOf(size_t count, size_t most) const;
+  std::optional<std::vector<PodSubset>> SetsOf(size_t count, size_t most) const;
   // A sufficient set of which no subset is sufficient; not always the smallest one. REQUIRES:
   // Fits(All()).
-  GuestSet Enough() const;
+  PodSubset Enough() const;
 
  private:
-  bool Covers(const GuestSet& gone) const;
-  bool MayHelp(const cluster::NodeInfo& node, const EvictionCandidate& guest) const;
+  bool Covers(const PodSubset& gone) const;
+  bool MayHelp(const cluster::NodeInfo& node, const EvictionCandidate& candidate) const;
   void FindLacks(const cluster::NodeInfo& node);
-  GuestSet Without(GuestSet gone, const std::vector<size_t>& order) const;
-  cluster::ClusterSnapshot AloneWithout(const GuestSet& gone) const;
+  PodSubset Without(PodSubset gone, const std::vector<size_t>& order) const;
+  cluster::ClusterSnapshot AloneWithout(const PodSubset& gone) const;
 
   const PendingPod& pod_;
   const std::string name_;
   const cluster::ClusterSnapshot& snapshot_;
   cluster::ClusterSnapshot alone_;  // only this node
-  std::vector<EvictionCandidate> guests_;
+  std::vector<EvictionCandidate> movable_;
   // Shortfall, without resources from GPU partitioning.
   std::vector<std::pair<cluster::ResourceId, int64_t>> lacks_;
   bool wants_slices_ = false;

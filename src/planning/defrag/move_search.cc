@@ -35,9 +35,9 @@ std::string NamesOf(const std::vector<PodPtr>& pods) {
 }
 
 // For one pending pod: the candidate nodes, and the obstacles on each.
-class ReliefSearch {
+class MoveSearch {
  public:
-  ReliefSearch(const MoveWorld& world, const PendingPod& pod, const MoveOptions& options)
+  MoveSearch(const MoveWorld& world, const PendingPod& pod, const MoveOptions& options)
       : world_(world), pod_(pod), options_(options) {}
 
   // Finds the fewest moves, at most `most`, and of these the cheapest; or returns why there are
@@ -63,12 +63,12 @@ class ReliefSearch {
  private:
   struct Place {
     Place(const cluster::ClusterSnapshot& snapshot, const std::string& name,
-          const std::vector<EvictionCandidate>& guests, const PendingPod& pod)
-        : host(snapshot, name, guests, pod) {}
+          const std::vector<EvictionCandidate>& movable, const PendingPod& pod)
+        : host(snapshot, name, movable, pod) {}
     CandidateNode host;
     size_t least = 1;
-    std::vector<GuestSet> stuck;    // sets without targets on other nodes
-    std::optional<GuestSet> found;  // if there are too many sets: the only set to try
+    std::vector<PodSubset> stuck;    // sets without targets on other nodes
+    std::optional<PodSubset> found;  // if there are too many sets: the only set to try
   };
   struct Found {
     MoveCost cost;
@@ -77,8 +77,8 @@ class ReliefSearch {
   };
   struct Candidate {
     std::string name;
-    std::vector<PodPtr> guests, blocked;  // blocked: budgets forbid to move them
-    std::string why;                      // the reason of the first of `blocked`
+    std::vector<PodPtr> movable, blocked;  // blocked: budgets forbid to move them
+    std::string why;                       // the reason of the first of `blocked`
   };
 
   bool Stopped() { return stopped_ = stopped_ || pod_.out_of_time(); }
@@ -87,13 +87,13 @@ class ReliefSearch {
     std::vector<Candidate> candidates;
     for (size_t n = 0; n < world_.after.size(); ++n) {
       Candidate candidate = CandidateOf(world_.after.node(n));
-      if (!candidate.guests.empty() || !candidate.blocked.empty()) {
+      if (!candidate.movable.empty() || !candidate.blocked.empty()) {
         candidates.push_back(std::move(candidate));
       }
     }
     // Nodes with few large pods come first, so that few pods move.
     std::ranges::sort(candidates, {}, [](const Candidate& c) {
-      return std::tuple(c.guests.empty(), c.guests.size() + c.blocked.size(), c.name);
+      return std::tuple(c.movable.empty(), c.movable.size() + c.blocked.size(), c.name);
     });
     int tries = 0;
     for (const Candidate& candidate : candidates) {
@@ -116,7 +116,7 @@ class ReliefSearch {
         why = "as many pods have been moved as may be";
       }
       if (why.empty()) {
-        candidate.guests.push_back(pod);
+        candidate.movable.push_back(pod);
         continue;
       }
       if (candidate.why.empty()) {
@@ -130,17 +130,17 @@ class ReliefSearch {
   // True if the node was worth a try.
   bool Look(const Candidate& candidate) {
     const cluster::NodeInfo& node = *world_.after.Find(candidate.name);
-    std::vector<EvictionCandidate> guests, all;
-    for (const PodPtr& pod : candidate.guests) guests.push_back(GuestOf(pod, node));
-    all = guests;
-    for (const PodPtr& pod : candidate.blocked) all.push_back(GuestOf(pod, node));
+    std::vector<EvictionCandidate> movable, all;
+    for (const PodPtr& pod : candidate.movable) movable.push_back(EvictionCandidateOf(pod, node));
+    all = movable;
+    for (const PodPtr& pod : candidate.blocked) all.push_back(EvictionCandidateOf(pod, node));
     const CandidateNode whole(world_.after, candidate.name, std::move(all), pod_);
-    if (whole.guests().empty() || whole.Least() > whole.guests().size()) return false;
+    if (whole.movable().empty() || whole.Least() > whole.movable().size()) return false;
     if (!whole.Fits(whole.All())) return true;
-    places_.emplace_back(world_.after, candidate.name, guests, pod_);
+    places_.emplace_back(world_.after, candidate.name, movable, pod_);
     Place& place = places_.back();
     place.least = place.host.Least();
-    const bool fits = candidate.blocked.empty() || (place.least <= place.host.guests().size() &&
+    const bool fits = candidate.blocked.empty() || (place.least <= place.host.movable().size() &&
                                                     place.host.Fits(place.host.All()));
     if (fits) return true;
     places_.pop_back();
@@ -150,13 +150,13 @@ class ReliefSearch {
 
   void Try(Place& place, size_t count) {
     if (place.least > count || Stopped()) return;
-    std::optional<std::vector<GuestSet>> sets = place.host.SetsOf(count, kMaxSets);
+    std::optional<std::vector<PodSubset>> sets = place.host.SetsOf(count, kMaxSets);
     if (!sets) {
       if (!place.found) place.found = place.host.Enough();
       sets.emplace();
       if (place.found->size() == count) sets->push_back(*place.found);
     }
-    for (const GuestSet& set : *sets) {
+    for (const PodSubset& set : *sets) {
       const MoveCost cost = place.host.CostOf(set);
       if ((best_ && cost >= best_->cost) || Stopped()) return;
       if (IsStuck(place, set)) continue;
@@ -179,16 +179,16 @@ class ReliefSearch {
   }
 
   // A set without targets has none together with more pods.
-  static bool IsStuck(const Place& place, const GuestSet& set) {
+  static bool IsStuck(const Place& place, const PodSubset& set) {
     return std::ranges::any_of(
-        place.stuck, [&](const GuestSet& stuck) { return std::ranges::includes(set, stuck); });
+        place.stuck, [&](const PodSubset& stuck) { return std::ranges::includes(set, stuck); });
   }
 
-  bool MayGoTogether(const CandidateNode& host, const GuestSet& set) {
+  bool MayGoTogether(const CandidateNode& host, const PodSubset& set) {
     EvictionBudgets budgets = world_.budgets;
     std::vector<PodPtr> pods = world_.moving;
     for (const size_t i : set) {
-      const PodPtr& pod = host.guests()[i].pod;
+      const PodPtr& pod = host.movable()[i].pod;
       if (const std::string why = budgets.WhyNot(*pod); !why.empty()) {
         if (budget_.empty()) {
           budget_ = fmt::format("{}: {}", scheduling::PodText(pod->Key()), why);
@@ -204,7 +204,7 @@ class ReliefSearch {
   }
 
   // Moves the set to other nodes and puts the pending pod in its place.
-  std::optional<Found> MakeRoom(const CandidateNode& host, const GuestSet& gone) {
+  std::optional<Found> MakeRoom(const CandidateNode& host, const PodSubset& gone) {
     const std::optional<std::vector<AssignedDevice>> devices = host.DevicesWithout(gone);
     if (!devices) return std::nullopt;
     // 1. Evict the set.
@@ -212,15 +212,15 @@ class ReliefSearch {
     cluster::ClusterSnapshot& after = found.world.after;
     std::vector<PodPtr> waiting;
     for (const size_t i : gone) {
-      const PodPtr& pod = host.guests()[i].pod;
+      const PodPtr& pod = host.movable()[i].pod;
       if (!after.Vacate(*pod, host.name()).ok()) return std::nullopt;
       waiting.push_back(AsPending(*pod));
     }
     // 2. Find targets with the pending pod bound and its node closed: filters see the pod, and no
     //    evicted pod returns.
-    const PodPtr newcomer = Placed(*pod_.pod, host.name(), *devices);
+    const PodPtr pending = Placed(*pod_.pod, host.name(), *devices);
     cluster::ClusterSnapshot elsewhere = after;
-    if (!elsewhere.Bind(newcomer, host.name()).ok()) return std::nullopt;
+    if (!elsewhere.Bind(pending, host.name()).ok()) return std::nullopt;
     Close(host.name(), elsewhere);
     PlanOptions options;
     options.out_of_time = pod_.out_of_time;
@@ -228,7 +228,7 @@ class ReliefSearch {
         MakePlan(TargetsIn(elsewhere, waiting, pod_.frameworks), waiting, pod_.frameworks, options);
     for (size_t i = 0; i < plan.pods.size(); ++i) {
       const PodOutcome& outcome = plan.pods[i];
-      const PodPtr& pod = host.guests()[gone[i]].pod;
+      const PodPtr& pod = host.movable()[gone[i]].pod;
       if (!outcome.placed || outcome.node == host.name()) {
         NoteNoRoom(*pod, outcome);
         return std::nullopt;
@@ -238,7 +238,7 @@ class ReliefSearch {
     }
     // 3. Bind the pending pod if filters that depend on other pods still admit it after the moves.
     if (IsRefused(after, pod_, host.name())) return std::nullopt;
-    if (!after.Bind(newcomer, host.name()).ok()) return std::nullopt;
+    if (!after.Bind(pending, host.name()).ok()) return std::nullopt;
     return found;
   }
 
@@ -262,7 +262,7 @@ class ReliefSearch {
               0};
     }
     const Place& nearest = *std::ranges::min_element(places_, {}, [](const Place& place) {
-      return std::pair(place.least, place.host.guests().size());
+      return std::pair(place.least, place.host.movable().size());
     });
     return {"TooManyMoves",
             fmt::format("{} pods of node {} would have to move, and {} may for one that waits",
@@ -296,7 +296,7 @@ PodPtr Placed(const cluster::Pod& pod, const std::string& node,
 std::optional<Reason> PlanMovesFor(int number, const PendingPod& pod, int most,
                                    const MoveOptions& options, MoveWorld& world) {
   const MoveWorld before = world;
-  return ReliefSearch(before, pod, options).Find(most, world, number);
+  return MoveSearch(before, pod, options).Find(most, world, number);
 }
 
 }  // namespace nos::planning

@@ -154,8 +154,8 @@ class Mover {
   std::optional<Reason> Serve(int pod, int most_moves, MoveWorld& world) {
     ++looked_at_;
     if (IsServedAsItIs(pod, world)) return std::nullopt;
-    const PendingPod newcomer(pods_[pod], frameworks_, live_.Has(*pods_[pod]), out_of_time_);
-    return PlanMovesFor(pod, newcomer, most_moves, options_, world);
+    const PendingPod pending(pods_[pod], frameworks_, live_.Has(*pods_[pod]), out_of_time_);
+    return PlanMovesFor(pod, pending, most_moves, options_, world);
   }
 
   // True if the pod fits because of what earlier moves have freed.

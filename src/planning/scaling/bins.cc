@@ -7,7 +7,7 @@ namespace nos::planning {
 GrowthCost CostOf(const Bins& bins, std::span<const NodeType> types) {
   GrowthCost cost;
   for (const Bin& bin : bins) {
-    if (!bin.paid || bin.seats.empty()) continue;
+    if (!bin.paid || bin.assignments.empty()) continue;
     cost.price += types[bin.type].price;
     ++cost.nodes;
   }
@@ -17,7 +17,7 @@ GrowthCost CostOf(const Bins& bins, std::span<const NodeType> types) {
 std::vector<int> PlacedOf(const Bins& bins, size_t classes) {
   std::vector<int> placed(classes);
   for (const Bin& bin : bins) {
-    for (const BinAssignment& seat : bin.seats) ++placed[seat.cls];
+    for (const BinAssignment& assignment : bin.assignments) ++placed[assignment.cls];
   }
   return placed;
 }
@@ -41,10 +41,10 @@ std::vector<int> TypesOf(const Bins& bins) {
 Draft Load(const Problem& problem, GpuStates& states, const Bins& bins) {
   Draft draft(problem, states, Draft::Free::kKeep);
   for (size_t n = 0; n < bins.size(); ++n) {
-    for (const BinAssignment& seat : bins[n].seats) {
-      std::vector<Device> devices = seat.devices;
+    for (const BinAssignment& assignment : bins[n].assignments) {
+      std::vector<Device> devices = assignment.devices;
       for (Device& device : devices) device.gpu += problem.nodes[n].first_gpu;
-      draft.Place(seat.cls, static_cast<int>(n), devices);
+      draft.Place(assignment.cls, static_cast<int>(n), devices);
     }
   }
   return draft;
@@ -52,14 +52,14 @@ Draft Load(const Problem& problem, GpuStates& states, const Bins& bins) {
 
 void Unload(const Draft& draft, Bins& bins) {
   for (size_t n = 0; n < bins.size(); ++n) {
-    bins[n].seats.clear();
+    bins[n].assignments.clear();
     for (const uint32_t index : draft.PodsOn(static_cast<int>(n))) {
       const PlacedPod& pod = draft.pods()[index];
       if (!pod.alive) continue;
       const std::span<const Device> devices = draft.DevicesOf(pod);
-      BinAssignment& seat =
-          bins[n].seats.emplace_back(BinAssignment{pod.cls, {devices.begin(), devices.end()}});
-      for (Device& device : seat.devices) device.gpu -= draft.problem().nodes[n].first_gpu;
+      BinAssignment& assignment = bins[n].assignments.emplace_back(
+          BinAssignment{pod.cls, {devices.begin(), devices.end()}});
+      for (Device& device : assignment.devices) device.gpu -= draft.problem().nodes[n].first_gpu;
     }
   }
 }
@@ -74,8 +74,8 @@ bool TakeOutBrokenGangs(const Problem& types, Bins& bins) {
   }
   bool any = false;
   for (Bin& bin : bins) {
-    const size_t taken = std::erase_if(bin.seats, [&](const BinAssignment& seat) {
-      const int gang = types.classes[seat.cls].gang;
+    const size_t taken = std::erase_if(bin.assignments, [&](const BinAssignment& assignment) {
+      const int gang = types.classes[assignment.cls].gang;
       return gang >= 0 && needed[gang] < types.gangs[gang].lacking;
     });
     any = any || taken > 0;
@@ -84,7 +84,7 @@ bool TakeOutBrokenGangs(const Problem& types, Bins& bins) {
 }
 
 void DropEmpty(Bins& bins) {
-  std::erase_if(bins, [](const Bin& bin) { return bin.paid && bin.seats.empty(); });
+  std::erase_if(bins, [](const Bin& bin) { return bin.paid && bin.assignments.empty(); });
 }
 
 }  // namespace nos::planning

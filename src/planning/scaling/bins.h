@@ -43,7 +43,7 @@ struct BinAssignment {
 struct Bin {
   int type = 0;      // index into the nodes of `types`
   bool paid = true;  // false: the node comes in any case
-  std::vector<BinAssignment> seats{};
+  std::vector<BinAssignment> assignments{};
 };
 using Bins = std::vector<Bin>;
 

@@ -48,7 +48,7 @@ class Thinner {
     std::map<std::pair<int, std::vector<int>>, std::vector<BinAssignment>> known;
     for (const int n : LeastForItsPriceFirst(bins)) {
       Bin& bin = bins[n];
-      if (!bin.paid || bin.seats.empty()) continue;
+      if (!bin.paid || bin.assignments.empty()) continue;
       const std::vector<int> pods = PodsOf(bin);
       for (const int t : cheapest) {
         if (out_of_time_() || node_types_[t].price >= node_types_[bin.type].price) break;
@@ -67,7 +67,8 @@ class Thinner {
  private:
   double WorthOn(const Bin& bin) const {
     double worth = 0;
-    for (const BinAssignment& seat : bin.seats) worth += coverer_.WorthOf(seat.cls);
+    for (const BinAssignment& assignment : bin.assignments)
+      worth += coverer_.WorthOf(assignment.cls);
     return worth;
   }
 
@@ -93,8 +94,8 @@ class Thinner {
   }
   std::vector<int> PodsOf(const Bin& bin) const {
     std::vector<int> classes;
-    classes.reserve(bin.seats.size());
-    for (const BinAssignment& seat : bin.seats) classes.push_back(seat.cls);
+    classes.reserve(bin.assignments.size());
+    for (const BinAssignment& assignment : bin.assignments) classes.push_back(assignment.cls);
     Sort(classes);
     return classes;
   }
@@ -156,7 +157,7 @@ void UseFreeFirst(const std::vector<NodeType>& node_types, Bins& bins) {
   std::vector<int> free;
   free.reserve(node_types.size());
   for (const NodeType& type : node_types) free.push_back(type.Free());
-  for (Bin& bin : bins) bin.paid = bin.seats.empty() || free[bin.type]-- <= 0;
+  for (Bin& bin : bins) bin.paid = bin.assignments.empty() || free[bin.type]-- <= 0;
 }
 
 }  // namespace nos::planning

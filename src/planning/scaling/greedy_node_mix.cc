@@ -117,12 +117,12 @@ void GreedyNodeMix::Relearn(const Bins& bins) {
   std::vector<double> paid(worth_.size());
   std::vector<int> times(worth_.size());
   for (const Bin& bin : bins) {
-    if (!bin.paid || bin.seats.empty()) continue;
+    if (!bin.paid || bin.assignments.empty()) continue;
     double all = 0;
-    for (const BinAssignment& seat : bin.seats) all += worth_[seat.cls];
-    for (const BinAssignment& seat : bin.seats) {
-      paid[seat.cls] += PriceOf(node_types_[bin.type]) * worth_[seat.cls] / all;
-      ++times[seat.cls];
+    for (const BinAssignment& assignment : bin.assignments) all += worth_[assignment.cls];
+    for (const BinAssignment& assignment : bin.assignments) {
+      paid[assignment.cls] += PriceOf(node_types_[bin.type]) * worth_[assignment.cls] / all;
+      ++times[assignment.cls];
     }
   }
   for (size_t c = 0; c < worth_.size(); ++c) {
@@ -179,7 +179,7 @@ Bins GreedyNodeMix::CoverOnce(const std::vector<int>& wanted) {
   for (size_t t = 0; t < types; ++t) {
     for (int left = node_types_[t].Free(); left > 0;) {
       Filling filling = Fill(static_cast<int>(t));
-      if (filling.bin.seats.empty()) break;
+      if (filling.bin.assignments.empty()) break;
       filling.bin.paid = false;
       const int times = Times(filling.bin, left);
       Take(filling.bin, times, bins);
@@ -198,7 +198,7 @@ Bins GreedyNodeMix::CoverOnce(const std::vector<int>& wanted) {
       if (room[t] <= 0) continue;
       Filling& filling = fillings[t];
       if (filling.version < 0) filling = Fill(static_cast<int>(t));
-      if (filling.bin.seats.empty()) continue;
+      if (filling.bin.assignments.empty()) continue;
       if (best < 0 || Gain(filling) > Gain(fillings[best])) best = static_cast<int>(t);
     }
     if (best < 0 || MustStop()) return bins;
@@ -242,8 +242,8 @@ void GreedyNodeMix::FillWith(int shape, int type, Filling& filling) {
     for (; put < left_[c] && draft_.HasResources(c, type); ++put) {
       if (!draft_.Find(shape, type, &devices_)) return;  // then no other pod of this shape fits
       draft_.Place(c, type, devices_);
-      BinAssignment& seat = filling.bin.seats.emplace_back(BinAssignment{c, devices_});
-      for (Device& device : seat.devices) device.gpu -= types_.nodes[type].first_gpu;
+      BinAssignment& assignment = filling.bin.assignments.emplace_back(BinAssignment{c, devices_});
+      for (Device& device : assignment.devices) device.gpu -= types_.nodes[type].first_gpu;
       filling.worth += worth_[c];
     }
     if (put > 0) {
@@ -260,37 +260,37 @@ void GreedyNodeMix::FillWith(int shape, int type, Filling& filling) {
 // Number of equal nodes that the unserved pods fill.
 int GreedyNodeMix::Times(const Bin& bin, int most) const {
   std::map<int, int> counts;
-  for (const BinAssignment& seat : bin.seats) ++counts[seat.cls];
+  for (const BinAssignment& assignment : bin.assignments) ++counts[assignment.cls];
   for (const auto& [cls, count] : counts) most = std::min(most, left_[cls] / count);
   return std::max(most, 1);
 }
 
 void GreedyNodeMix::Take(const Bin& bin, int times, Bins& bins) {
   bins.insert(bins.end(), static_cast<size_t>(times), bin);
-  for (const BinAssignment& seat : bin.seats) left_[seat.cls] -= times;
-  for (const BinAssignment& seat : bin.seats) {
-    if (left_[seat.cls] > 0) continue;
-    std::erase(queues_[types_.classes[seat.cls].shape], seat.cls);
+  for (const BinAssignment& assignment : bin.assignments) left_[assignment.cls] -= times;
+  for (const BinAssignment& assignment : bin.assignments) {
+    if (left_[assignment.cls] > 0) continue;
+    std::erase(queues_[types_.classes[assignment.cls].shape], assignment.cls);
   }
   ++version_;
 }
 
 std::vector<BinAssignment> GreedyNodeMix::Together(int type, const std::vector<int>& pods) {
-  std::vector<BinAssignment> seats;
+  std::vector<BinAssignment> assignments;
   const size_t mark = draft_.Mark();
   for (const int c : pods) {
     const bool fits = Alone(c, type) > 0 && draft_.HasResources(c, type) &&
                       draft_.Find(types_.classes[c].shape, type, &devices_);
     if (!fits) {
-      seats.clear();
+      assignments.clear();
       break;
     }
     draft_.Place(c, type, devices_);
-    BinAssignment& seat = seats.emplace_back(BinAssignment{c, devices_});
-    for (Device& device : seat.devices) device.gpu -= types_.nodes[type].first_gpu;
+    BinAssignment& assignment = assignments.emplace_back(BinAssignment{c, devices_});
+    for (Device& device : assignment.devices) device.gpu -= types_.nodes[type].first_gpu;
   }
   draft_.Rollback(mark);
-  return seats;
+  return assignments;
 }
 
 }  // namespace nos::planning

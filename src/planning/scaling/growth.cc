@@ -92,8 +92,8 @@ class Grower {
     std::vector<bool> gets_new(types_.gangs.size());
     for (const Bin& bin : bins) {
       if (world_.node_types[bin.type].IsThere()) continue;
-      for (const BinAssignment& seat : bin.seats) {
-        const int gang = types_.classes[seat.cls].gang;
+      for (const BinAssignment& assignment : bin.assignments) {
+        const int gang = types_.classes[assignment.cls].gang;
         if (gang >= 0) gets_new[gang] = true;
       }
     }
@@ -271,13 +271,13 @@ class Grower {
     for (const NodeType& type : world_.node_types) coming.push_back(type.coming);
     for (size_t b = 0; b < bins.size(); ++b) {
       const Bin& bin = bins[b];
-      if (bin.seats.empty()) continue;
+      if (bin.assignments.empty()) continue;
       const int pool = world_.node_types[bin.type].pool;
       const bool is_there = world_.node_types[bin.type].IsThere();
       const bool is_coming = !is_there && !bin.paid && coming[bin.type]-- > 0;
       NewNode node{pool, names[b], is_coming, {}};
-      for (const BinAssignment& seat : bin.seats) {
-        node.pods.push_back(world_.types.members[seat.cls][next[seat.cls]++]);
+      for (const BinAssignment& assignment : bin.assignments) {
+        node.pods.push_back(world_.types.members[assignment.cls][next[assignment.cls]++]);
       }
       plan.nodes.push_back(std::move(node));
       if (!bin.paid || is_there) continue;

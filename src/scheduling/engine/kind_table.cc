@@ -70,7 +70,8 @@ const KindTable::Beside& KindTable::AskBeside(size_t node,
 KindTable::Beside KindTable::BesideOthers(size_t node,
                                           std::vector<std::shared_ptr<const Pod>> others,
                                           const ClusterSnapshot& snapshot) const {
-  const Picture with = WithOthers(framework_, snapshot, cycle_, *pod_, others, snapshot.node(node));
+  const SnapshotWithCycle with =
+      WithOthers(framework_, snapshot, cycle_, *pod_, others, snapshot.node(node));
   Beside beside{std::move(others), {}, nullptr};
   beside.verdict = framework_.Filter(with.cycle, *pod_, with.snapshot.node(node), &beside.by);
   return beside;

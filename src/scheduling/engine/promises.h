@@ -15,15 +15,15 @@ namespace nos::scheduling {
 class Framework;
 
 // A snapshot, with the pre-filter result of one pod for it.
-struct Picture {
+struct SnapshotWithCycle {
   cluster::ClusterSnapshot snapshot;
   Cycle cycle;
 };
 
 // Binds the other pods to this node. `cycle`: pre-filter result of the pod in the given snapshot.
-Picture WithOthers(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
-                   const Cycle& cycle, const cluster::Pod& pod, Pods others,
-                   const cluster::NodeInfo& node);
+SnapshotWithCycle WithOthers(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
+                             const Cycle& cycle, const cluster::Pod& pod, Pods others,
+                             const cluster::NodeInfo& node);
 
 // Verdict of the node on the pod: with nominated pods, then without.
 Verdict FilterBeside(const Framework& framework, const cluster::ClusterSnapshot& snapshot,

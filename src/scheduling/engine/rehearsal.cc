@@ -12,7 +12,8 @@ namespace nos::scheduling {
 
 using cluster::NodeInfo;
 
-const CycleState& LearntOf(const Rehearsal::Learnt& precomputed, const Framework& framework) {
+const CycleState& PrecomputedOf(const Rehearsal::Precomputed& precomputed,
+                                const Framework& framework) {
   static const CycleState kNothing;
   const auto known = precomputed.find(&framework);
   return known == precomputed.end() ? kNothing : known->second;
@@ -20,8 +21,8 @@ const CycleState& LearntOf(const Rehearsal::Learnt& precomputed, const Framework
 
 const NodeInfo* Rehearsal::FindNode(const Framework& framework, const Pod& pod,
                                     const Promises& promises, std::string_view preferred) {
-  KindTable& table =
-      tables_.For(framework, pod, snapshot_, LearntOf(precomputed_, framework), around_);
+  KindTable& table = tables_.For(framework, pod, snapshot_, PrecomputedOf(precomputed_, framework),
+                                 context_version_);
   const auto why_barred = [&](size_t node) -> std::optional<Barred> {
     const auto others = promises.find(snapshot_.node(node).node->meta.name);
     if (others == promises.end()) return std::nullopt;
@@ -36,7 +37,7 @@ const NodeInfo* Rehearsal::FindNode(const Framework& framework, const Pod& pod,
 bool Rehearsal::Place(const Framework& framework, const Pod& pod, const std::string& node) {
   const NodeInfo* info = snapshot_.Find(node);
   if (info == nullptr) return false;
-  const Pod placed = WithInstances(framework, LearntOf(precomputed_, framework), *info, pod);
+  const Pod placed = WithInstances(framework, PrecomputedOf(precomputed_, framework), *info, pod);
   const cluster::ClusterSnapshot before = snapshot_;
   (void)snapshot_.Bind(placed, node);  // the node exists
   CycleState state;
@@ -45,7 +46,7 @@ bool Rehearsal::Place(const Framework& framework, const Pod& pod, const std::str
     snapshot_ = before;
     return false;
   }
-  if (snapshot_.around_version() != before.around_version()) ++around_;
+  if (snapshot_.context_version() != before.context_version()) ++context_version_;
   tables_.Note(snapshot_, node, placed, true);
   if (!framework.reservers().empty()) tables_.Note(snapshot_, node, nullptr, false);
   return true;

@@ -18,10 +18,11 @@ namespace nos::scheduling {
 // The node in one snapshot.
 class OneTrial {
  public:
-  OneTrial(const Framework& framework, Picture picture, const cluster::Pod& pod, std::string node)
+  OneTrial(const Framework& framework, SnapshotWithCycle with, const cluster::Pod& pod,
+           std::string node)
       : framework_(framework),
-        snapshot_(std::move(picture.snapshot)),
-        cycle_(std::move(picture.cycle)),
+        snapshot_(std::move(with.snapshot)),
+        cycle_(std::move(with.cycle)),
         pod_(pod),
         node_(std::move(node)) {}
 

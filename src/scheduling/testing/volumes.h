@@ -65,8 +65,8 @@ ClusterEvent ContextEvent(std::string_view kind, std::type_identity_t<const T*> 
                           const T* after) {
   ClusterEvent event{ClusterEvent::Kind::kContext};
   event.around = kind;
-  if (before != nullptr) event.around_before = std::make_shared<const T>(*before);
-  if (after != nullptr) event.around_after = std::make_shared<const T>(*after);
+  if (before != nullptr) event.context_before = std::make_shared<const T>(*before);
+  if (after != nullptr) event.context_after = std::make_shared<const T>(*after);
   return event;
 }
 

@@ -36,7 +36,7 @@ struct Taken {
   double cpu = 0, memory = 0;
 };
 
-struct Board {
+struct HostGpu {
   const gpu::Model* model = nullptr;  // null: not partitioned
   bool whole = false;
   std::vector<Taken> taken;
@@ -44,32 +44,35 @@ struct Board {
 
 // A node during the simulation, as pods end and others are placed.
 struct Host {
-  std::vector<Board> boards;
+  std::vector<HostGpu> gpus;
   double cpu = 0, memory = 0;  // free
 };
 
 // Free slots on a GPU of a host.
 struct Place {
-  size_t board = 0;
+  size_t gpu = 0;
   int64_t start = 0, size = 0;
 };
 
-bool IsCounted(const Board& board) { return board.model != nullptr && board.model->counted(); }
+bool IsCounted(const HostGpu& host_gpu) {
+  return host_gpu.model != nullptr && host_gpu.model->counted();
+}
 
-bool IsFree(const Board& board, int64_t start, int64_t size) {
-  if (IsCounted(board)) {
-    for (const Taken& taken : board.taken) size += taken.size;
-    return size <= board.model->slots() && std::ssize(board.taken) < board.model->most_instances();
+bool IsFree(const HostGpu& host_gpu, int64_t start, int64_t size) {
+  if (IsCounted(host_gpu)) {
+    for (const Taken& taken : host_gpu.taken) size += taken.size;
+    return size <= host_gpu.model->slots() &&
+           std::ssize(host_gpu.taken) < host_gpu.model->most_instances();
   }
-  return std::ranges::none_of(board.taken, [&](const Taken& taken) {
+  return std::ranges::none_of(host_gpu.taken, [&](const Taken& taken) {
     return taken.start < start + size && start < taken.start + taken.size;
   });
 }
 
 // An index that no share of the GPU uses.
-int64_t FreeNumber(const Board& board) {
+int64_t FreeNumber(const HostGpu& host_gpu) {
   int64_t number = 0;
-  while (std::ranges::count(board.taken, number, &Taken::start) > 0) ++number;
+  while (std::ranges::count(host_gpu.taken, number, &Taken::start) > 0) ++number;
   return number;
 }
 
@@ -78,20 +81,21 @@ std::optional<Place> PlaceFor(const Host& host, const std::string& resource) {
   std::optional<Place> best;
   size_t fullest = 0;
   const auto look = [&](size_t i, int64_t start, int64_t size) {
-    const Board& board = host.boards[i];
-    if (best && board.taken.size() <= fullest) return;
-    if (!IsFree(board, start, size)) return;
+    const HostGpu& host_gpu = host.gpus[i];
+    if (best && host_gpu.taken.size() <= fullest) return;
+    if (!IsFree(host_gpu, start, size)) return;
     best = Place{i, start, size};
-    fullest = board.taken.size();
+    fullest = host_gpu.taken.size();
   };
-  for (size_t i = 0; i < host.boards.size(); ++i) {
-    const Board& board = host.boards[i];
-    if (board.whole && resource == kWholeGpu) look(i, 0, 1);
-    const auto id = board.model == nullptr ? std::nullopt : board.model->FindProfile(resource);
-    if (!id || !board.model->Allows(*id)) continue;
-    const gpu::Profile& profile = board.model->profile(*id);
-    if (IsCounted(board)) {
-      look(i, FreeNumber(board), profile.slots);
+  for (size_t i = 0; i < host.gpus.size(); ++i) {
+    const HostGpu& host_gpu = host.gpus[i];
+    if (host_gpu.whole && resource == kWholeGpu) look(i, 0, 1);
+    const auto id =
+        host_gpu.model == nullptr ? std::nullopt : host_gpu.model->FindProfile(resource);
+    if (!id || !host_gpu.model->Allows(*id)) continue;
+    const gpu::Profile& profile = host_gpu.model->profile(*id);
+    if (IsCounted(host_gpu)) {
+      look(i, FreeNumber(host_gpu), profile.slots);
       continue;
     }
     for (const uint8_t start : profile.starts) look(i, start, profile.slots);
@@ -141,15 +145,15 @@ class Simulation {
     host.memory = node.record_at < 0 ? kPlenty : node.free_memory;
     for (const telemetry::Gpu& gpu : node.layout.gpus) {
       if (!gpu.health.empty()) continue;
-      Board board{ModelOf(gpu, catalogue), gpu.slots == 0, {}};
-      for (const telemetry::Holder& holder : gpu.holders) Hold(board, 0, 1, holder);
+      HostGpu host_gpu{ModelOf(gpu, catalogue), gpu.slots == 0, {}};
+      for (const telemetry::Holder& holder : gpu.holders) Hold(host_gpu, 0, 1, holder);
       for (const telemetry::Instance& instance : gpu.instances) {
         for (const telemetry::Holder& holder : instance.holders) {
-          Hold(board, instance.start, instance.size, holder);
+          Hold(host_gpu, instance.start, instance.size, holder);
         }
       }
-      for (const Taken& taken : board.taken) ends_.emplace(taken.until.at, hosts_.size());
-      host.boards.push_back(std::move(board));
+      for (const Taken& taken : host_gpu.taken) ends_.emplace(taken.until.at, hosts_.size());
+      host.gpus.push_back(std::move(host_gpu));
     }
     hosts_.push_back(std::move(host));
   }
@@ -173,7 +177,7 @@ class Simulation {
     return gpu.slots > 0 ? catalogue.FindByProduct(gpu.product) : nullptr;
   }
 
-  void Hold(Board& board, int64_t start, int64_t size, const telemetry::Holder& holder) const {
+  void Hold(HostGpu& host_gpu, int64_t start, int64_t size, const telemetry::Holder& holder) const {
     const Pod* pod = state_.FindPod(holder.ns, holder.pod);
     if (pod != nullptr && pod->finished > 0) return;  // its end will be reported soon
     Taken taken{start, size, {kNever, kNoHistory}};
@@ -182,7 +186,7 @@ class Simulation {
       taken.cpu = pod->Request("cpu");
       taken.memory = pod->Request("memory");
     }
-    board.taken.push_back(taken);
+    host_gpu.taken.push_back(taken);
   }
 
   Ready EndOf(const Pod& pod) const {
@@ -205,8 +209,8 @@ class Simulation {
   // Removes holders that end by `at`; returns the last release, if any.
   static Ready EndUntil(Host& host, telemetry::Millis at) {
     Ready last;
-    for (Board& board : host.boards) {
-      std::erase_if(board.taken, [&](const Taken& taken) {
+    for (HostGpu& host_gpu : host.gpus) {
+      std::erase_if(host_gpu.taken, [&](const Taken& taken) {
         if (taken.until.at > at || taken.until.at == kNever) return false;
         host.cpu += taken.cpu;
         host.memory += taken.memory;
@@ -249,13 +253,13 @@ class Simulation {
         const auto place = PlaceFor(host, resource);
         fits = place.has_value();
         if (!fits) break;
-        host.boards[place->board].taken.push_back({place->start, place->size, {}});
+        host.gpus[place->gpu].taken.push_back({place->start, place->size, {}});
         places.push_back(*place);
       }
     }
     // 2. All or nothing: undo the reservations if one slice does not fit.
     if (!fits || places.empty()) {
-      for (const Place& place : places) host.boards[place.board].taken.pop_back();
+      for (const Place& place : places) host.gpus[place.gpu].taken.pop_back();
       return false;
     }
     // 3. Hold the places for the estimated run time. CPU and memory are counted at one place only.
@@ -263,11 +267,11 @@ class Simulation {
     const Ready until =
         run > 0 ? Ready{ready.at + plan_time_ + run, kByHistory} : Ready{kNever, kNoHistory};
     for (const Place& place : places) {
-      for (Taken& taken : host.boards[place.board].taken) {
+      for (Taken& taken : host.gpus[place.gpu].taken) {
         if (taken.start == place.start && taken.size == place.size) taken.until = until;
       }
     }
-    Taken& first = host.boards[places.front().board].taken.back();
+    Taken& first = host.gpus[places.front().gpu].taken.back();
     first.cpu = cpu;
     first.memory = memory;
     host.cpu -= cpu;

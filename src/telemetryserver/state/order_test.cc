@@ -21,7 +21,7 @@ struct Written {
 };
 
 void Apply(State& state, const Json& body) {
-  if (state.Recall(body)) return;
+  if (state.Restore(body)) return;
   const auto record = telemetry::ReadRecord(body);
   ASSERT_TRUE(record.ok()) << record.status().ToString();
   state.Apply(*record, "");
@@ -44,7 +44,7 @@ std::string Text(Json record) {
   return WriteJson(record);
 }
 
-std::string Picture(const State& state) {
+std::string TextOf(const State& state) {
   std::string text;
   for (const auto& [name, node] : state.nodes()) {
     text += name + (node.record_at < 0 ? " untold" : " " + Text(node.body));
@@ -191,7 +191,7 @@ TEST_P(StateOrderTest, WrittenChangesReproduceState) {
       const bool restart = random.Below(15) == 0;
       auto again = std::make_unique<State>();
       Read(written, *again);
-      ASSERT_EQ(Picture(*again), Picture(*live)) << "seed " << seed << "\n" << story;
+      ASSERT_EQ(TextOf(*again), TextOf(*live)) << "seed " << seed << "\n" << story;
       if (restart) live = std::move(again);
       if (restart) story += "restart\n";
     }

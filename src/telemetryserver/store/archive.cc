@@ -59,7 +59,7 @@ std::string EventsSql(const EventQuery& query) {
 
 Status ApplyBody(State& state, Result<Json> body) {
   if (!body.ok()) return body.status();
-  if (state.Recall(*body)) return Status::Ok();
+  if (state.Restore(*body)) return Status::Ok();
   Result<telemetry::Record> record = telemetry::ReadRecord(std::move(body).value());
   if (!record.ok()) return record.status();
   state.Apply(*record, kDerivedSource);

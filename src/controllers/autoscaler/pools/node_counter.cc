@@ -22,12 +22,12 @@ void NodeCounter::RecordTemplates(const ScalingCycle& cycle, ObservedCluster& cl
     ObservedPool& pool = cluster.pools[p];
     if (!pool.as_read->learns) continue;
     PoolMemory& memory = *pool.memory;
-    if (!memory.learnt) memory.learnt = pool.as_read->learnt;
+    if (!memory.learned) memory.learned = pool.as_read->learned;
     pool.pool = WithRecordedTemplate(pool);
     const bool described = cluster::IsDescribed(*pool.pool);
-    const bool seen = described || memory.learnt_from == version;
+    const bool seen = described || memory.learned_from == version;
     if (seen && cycle.now < memory.learn_again) continue;
-    memory.learnt_from = version;
+    memory.learned_from = version;
     memory.learn_again = cycle.now + config_.read_again;
     std::vector<std::shared_ptr<const cluster::Node>> nodes;
     for (size_t n = 0; n < cluster.nodes.size(); ++n) {
@@ -37,7 +37,7 @@ void NodeCounter::RecordTemplates(const ScalingCycle& cycle, ObservedCluster& cl
       if (!described || !IsStarting(*node, *pool.pool, lacks, cycle.now)) nodes.push_back(node);
     }
     const auto pods = cycle.view.pods.Snapshot();
-    memory.learnt = cluster::Learn(*pool.pool, nodes, *pods);
+    memory.learned = cluster::Learn(*pool.pool, nodes, *pods);
     pool.pool = WithRecordedTemplate(pool);
   }
 }
@@ -82,7 +82,7 @@ void NodeCounter::Count(const ScalingCycle& cycle, ObservedCluster& cluster) {
     // Contradicting the spec is an error of the node or pool. Having less than the recorded
     // template is not: the template was never promised.
     cluster::NodePool said = *pool.as_read;
-    said.learnt.reset();
+    said.learned.reset();
     const std::string wrong = LacksOf(*node, said, catalogue_).substance;
     auto& list = wrong.empty() ? pool.nodes.less : pool.nodes.wrong;
     list.push_back({name, wrong.empty() ? lacks.substance : wrong, node->meta.created});

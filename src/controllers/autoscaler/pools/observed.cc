@@ -20,14 +20,14 @@ const ObservedPool* ObservedCluster::Find(const std::string& name) const {
 std::shared_ptr<const cluster::NodePool> WithRecordedTemplate(const ObservedPool& pool) {
   if (!pool.as_read->learns) return pool.as_read;
   PoolMemory& memory = *pool.memory;
-  if (memory.described_of == pool.as_read && memory.described->learnt == memory.learnt) {
+  if (memory.described_of == pool.as_read && memory.described->learned == memory.learned) {
     return memory.described;
   }
-  cluster::NodePool learnt = *pool.as_read;
-  learnt.learnt = memory.learnt;
+  cluster::NodePool learned = *pool.as_read;
+  learned.learned = memory.learned;
   memory.described_of = pool.as_read;
   memory.described =
-      std::make_shared<const cluster::NodePool>(cluster::WithTemplate(std::move(learnt)));
+      std::make_shared<const cluster::NodePool>(cluster::WithTemplate(std::move(learned)));
   return memory.described;
 }
 

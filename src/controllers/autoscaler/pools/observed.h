@@ -37,9 +37,9 @@ struct PoolMemory {
   int unanswered = 0;  // consecutive writes without a definite answer
   int silent = 0;      // consecutive reads that the webhook did not answer
   Time silent_since{};
-  std::optional<cluster::NodeTemplate> learnt;  // recorded from the pool's nodes, for its status
+  std::optional<cluster::NodeTemplate> learned;  // recorded from the pool's nodes, for its status
   Time learn_again{};
-  uint64_t learnt_from = 0;         // version of the node cache
+  uint64_t learned_from = 0;        // version of the node cache
   PoolPtr described, described_of;  // the pool with its template, and the pool as read
 
   // Nodes that the pool asks its infrastructure for; 0 while that is unknown.

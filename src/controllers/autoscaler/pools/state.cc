@@ -165,9 +165,9 @@ void PutTime(const char* field, const std::optional<Time>& known, const std::opt
 // Minimum that a node must have. If the amount was only recorded from other nodes, a node may have
 // slightly less (1/kAlikePart).
 Quantity LeastOf(const NodePool& pool, const std::string& name, Quantity amount) {
-  if (!pool.learns || !pool.learnt) return amount;
-  const auto learnt = pool.learnt->resources.find(name);
-  if (learnt == pool.learnt->resources.end() || learnt->second != amount) return amount;
+  if (!pool.learns || !pool.learned) return amount;
+  const auto learned = pool.learned->resources.find(name);
+  if (learned == pool.learned->resources.end() || learned->second != amount) return amount;
   return amount - Quantity::FromMilli(amount.MilliValue() / cluster::kAlikePart);
 }
 
@@ -259,7 +259,7 @@ PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now) 
   // Clamped: a webhook or scale object may report any number.
   int missing = std::clamp(status.wanted - seen.nodes.Present(), 0, cluster::kMaxPoolNodes);
   if (seen.wanted && Judge(seen, missing, patience, now, state)) missing = 0;
-  if (pool.learns) status.learnt = pool.learnt;
+  if (pool.learns) status.learned = pool.learned;
   status.ready = ReadyOf(seen, status);
   const Condition* known = cluster::FindCondition(pool.conditions, kPoolReady);
   const bool lasts = known != nullptr && known->status == status.ready.status;
@@ -279,8 +279,8 @@ Json PoolStatusPatch(const NodePool& known, const PoolStatus& wanted) {
   put("failures", known.failures, wanted.failures);
   PutTime("asked", known.asked, wanted.asked, status);
   PutTime("closedUntil", known.closed_until, wanted.closed_until, status);
-  if (known.learnt != wanted.learnt) {
-    status["template"] = cluster::PatchOf(known.learnt, wanted.learnt);
+  if (known.learned != wanted.learned) {
+    status["template"] = cluster::PatchOf(known.learned, wanted.learned);
   }
   const Condition* ready = cluster::FindCondition(known.conditions, kPoolReady);
   if (ready == nullptr || !SaysTheSame(*ready, wanted.ready)) {

@@ -105,7 +105,7 @@ struct PoolStatus {
   int32_t failures = 0;
   std::optional<Time> closed_until;
   cluster::Condition ready;
-  std::optional<cluster::NodeTemplate> learnt;
+  std::optional<cluster::NodeTemplate> learned;
 };
 
 struct PoolState {

@@ -16,7 +16,7 @@ cluster::NodePool LeftAsItWas(cluster::NodePool pool, const PoolStatus& status,
   pool.asked = status.asked;
   pool.failures = status.failures;
   pool.closed_until = status.closed_until;
-  pool.learnt = status.learnt;
+  pool.learned = status.learned;
   std::erase_if(pool.conditions, [](const auto& known) { return known.type == kPoolReady; });
   pool.conditions.push_back(status.ready);
   return pool;

@@ -44,7 +44,7 @@ struct Evictor::Results {
 };
 
 Evictor::Evictor(scheduling::Engine& engine, BindingCycle& bindings, TerminatingPods& terminating,
-                 Nominations& nominations, SchedulerMeasures& metrics, kube::Workers* workers,
+                 Nominations& nominations, SchedulerMetrics& metrics, kube::Workers* workers,
                  std::function<void()> wake)
     : engine_(engine),
       bindings_(bindings),

@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "controllers/scheduler/attempt_metrics.h"
 #include "controllers/scheduler/binding_cycle.h"
-#include "controllers/scheduler/measures.h"
 #include "controllers/scheduler/preemption/nominations.h"
 #include "controllers/scheduler/preemption/terminating_pods.h"
 #include "controllers/scheduler/status_reporter.h"
@@ -44,7 +44,7 @@ class Evictor {
   // All must outlive this object; workers may be null. `wake` is called from any thread when there
   // are results to collect.
   Evictor(scheduling::Engine& engine, BindingCycle& bindings, TerminatingPods& terminating,
-          Nominations& nominations, SchedulerMeasures& metrics, kube::Workers* workers,
+          Nominations& nominations, SchedulerMetrics& metrics, kube::Workers* workers,
           std::function<void()> wake);
 
   // Events name the first pod of `places` as the preemptor. `for_quota`: it reclaims a quota.
@@ -71,7 +71,7 @@ class Evictor {
   BindingCycle& bindings_;
   TerminatingPods& terminating_;
   Nominations& nominations_;
-  SchedulerMeasures& metrics_;
+  SchedulerMetrics& metrics_;
   kube::Workers* workers_;
   std::map<std::string, std::vector<Pod>> unanswered_;  // victims by the preemptor's key
   std::shared_ptr<Results> results_;  // shared with API calls, which may end after this object

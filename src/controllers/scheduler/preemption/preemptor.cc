@@ -28,7 +28,7 @@ bool IsSparedByPartitioning(const SchedulerProfile& profile, scheduling::Reclaim
 Preemptor::Preemptor(scheduling::Engine& engine, const Profiles& profiles, const Gangs& gangs,
                      BindingCycle& bindings, TerminatingPods& terminating,
                      const ForeignNominations& foreign, Nominations& nominations, AgentWaits& waits,
-                     SchedulerMeasures& metrics, kube::Workers* workers, std::function<void()> wake)
+                     SchedulerMetrics& metrics, kube::Workers* workers, std::function<void()> wake)
     : engine_(engine),
       profiles_(profiles),
       gangs_(gangs),

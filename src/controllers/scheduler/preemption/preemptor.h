@@ -33,7 +33,7 @@ class Preemptor {
   // are results to collect.
   Preemptor(scheduling::Engine& engine, const Profiles& profiles, const Gangs& gangs,
             BindingCycle& bindings, TerminatingPods& terminating, const ForeignNominations& foreign,
-            Nominations& nominations, AgentWaits& waits, SchedulerMeasures& metrics,
+            Nominations& nominations, AgentWaits& waits, SchedulerMetrics& metrics,
             kube::Workers* workers, std::function<void()> wake);
 
   std::string Preempt(const SchedulerProfile& profile, const Pod& pod, kube::Client& client,
@@ -63,7 +63,7 @@ class Preemptor {
   const ForeignNominations& foreign_;
   Nominations& nominations_;
   AgentWaits& waits_;
-  SchedulerMeasures& metrics_;
+  SchedulerMetrics& metrics_;
   const EvictionPolicy policy_;
   Evictor evictor_;
   VictimSearch victims_;

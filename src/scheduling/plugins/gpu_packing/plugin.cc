@@ -15,8 +15,8 @@ namespace {
 constexpr double kSlotUnit = 1024;  // resolution of means of slots in an order value
 
 // Per cluster. The internal caches grow with use, so each Precompute result has its own.
-struct Learnt {
-  explicit Learnt(const cluster::ClusterSnapshot& snapshot, Pods waiting)
+struct Precomputed {
+  explicit Precomputed(const cluster::ClusterSnapshot& snapshot, Pods waiting)
       : view(snapshot), demand(view.DemandOf(snapshot, waiting)), value(demand) {}
 
   packing::View view;
@@ -28,7 +28,7 @@ struct Learnt {
 
 // Per pod.
 struct Asked {
-  std::shared_ptr<Learnt> precomputed;
+  std::shared_ptr<Precomputed> precomputed;
   packing::PodKind kind;
   std::vector<std::pair<cluster::ResourceId, int64_t>> instances, shares;
 };
@@ -45,7 +45,8 @@ InstanceLoss LossOf(const Asked& asked, const cluster::NodeInfo& node) {
   return sum;
 }
 
-int64_t WorthSteps(Learnt& precomputed, const packing::PodKind& kind, const packing::Node& node) {
+int64_t WorthSteps(Precomputed& precomputed, const packing::PodKind& kind,
+                   const packing::Node& node) {
   const double loss =
       precomputed.value.Worth(node) - precomputed.value.AfterPlacing(node, kind).worth;
   return packing::LossSteps(kind, node, loss);
@@ -97,12 +98,12 @@ uint64_t FillOf(const cluster::NodeInfo& node) {
 
 void GpuPacking::Precompute(const cluster::ClusterSnapshot& snapshot, Pods waiting,
                             CycleState& precomputed) const {
-  precomputed.Set(std::make_shared<Learnt>(snapshot, waiting));
+  precomputed.Set(std::make_shared<Precomputed>(snapshot, waiting));
 }
 
 bool GpuPacking::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot&, Nodes,
                           CycleState& state) const {
-  const auto* precomputed = state.Get<std::shared_ptr<Learnt>>();
+  const auto* precomputed = state.Get<std::shared_ptr<Precomputed>>();
   if (precomputed == nullptr) return false;
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   Asked asked{*precomputed, (*precomputed)->view.KindOf(pod, requests), {}, {}};
@@ -128,7 +129,7 @@ int64_t GpuPacking::Normalized(int64_t score, int64_t /*lowest*/, int64_t highes
 // The GPU where the least worth is lost, as in Score.
 std::optional<int> GpuPacking::PreferredGpu(const CycleState& precomputed, const cluster::Pod& pod,
                                             const cluster::NodeInfo& info) const {
-  const auto* known = precomputed.Get<std::shared_ptr<Learnt>>();
+  const auto* known = precomputed.Get<std::shared_ptr<Precomputed>>();
   if (known == nullptr || !info.gpus.managed) return std::nullopt;
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   std::optional<packing::PodKind> kind;

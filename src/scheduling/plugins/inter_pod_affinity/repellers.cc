@@ -35,7 +35,7 @@ void Repellers::AddOnce(Term term, Terms& to) {
 
 bool Repellers::AnyMeans(const Terms& terms, const Pod& pod) const {
   if (terms.empty()) return false;
-  const cluster::StringMap& labels = NamespaceLabels(around_, pod.meta.ns);
+  const cluster::StringMap& labels = NamespaceLabels(context_, pod.meta.ns);
   return std::ranges::any_of(
       terms, [&](const Term& t) { return Selects(*t.term, *t.owner, pod, labels); });
 }

@@ -18,7 +18,7 @@ namespace nos::scheduling {
 class Repellers {
  public:
   // The cluster context must outlive it.
-  explicit Repellers(const cluster::ClusterContext& around) : around_(around) {}
+  explicit Repellers(const cluster::ClusterContext& around) : context_(around) {}
 
   void Add(const std::shared_ptr<const cluster::Pod>& pod);
   bool Repel(const cluster::Pod& pod) const;
@@ -33,7 +33,7 @@ class Repellers {
   static void AddOnce(Term term, Terms& to);
   bool AnyMeans(const Terms& terms, const cluster::Pod& pod) const;
 
-  const cluster::ClusterContext& around_;
+  const cluster::ClusterContext& context_;
   // Terms by key and value of a label that they require. Terms without one are in others_.
   std::map<std::string, std::map<std::string, Terms, std::less<>>, std::less<>> by_label_;
   Terms others_;

@@ -39,7 +39,7 @@ std::optional<int64_t> LimitOf(const CsiStorageCapacity& capacity) {
 }
 
 bool MayHelpContext(const ClusterEvent& event, const Pod& pod) {
-  const bool told = event.around_before.has_value() || event.around_after.has_value();
+  const bool told = event.context_before.has_value() || event.context_after.has_value();
   if (event.around == "PersistentVolumeClaim") {
     const auto* after = event.ContextAfter<PersistentVolumeClaim>();
     return !told || (after != nullptr && cluster::UsesClaim(pod, *after));

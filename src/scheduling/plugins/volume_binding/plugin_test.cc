@@ -47,11 +47,11 @@ TEST(VolumeBindingTest, SkipsPodsWithoutClaimsOrClusterContext) {
   EXPECT_EQ(plugin.PreFilter(WithClaims(pod, {"c"}), snapshot, state).verdict.code,
             "ClaimNotFound");
   EXPECT_TRUE(plugin.Filter({}, WithClaims(pod, {"c"}), snapshot.node(0)).fits());
-  const uint64_t version = snapshot.around_version();
+  const uint64_t version = snapshot.context_version();
   EXPECT_TRUE(plugin.Reserve(pod, "n", snapshot, state).fits());
   EXPECT_EQ(plugin.PreBind(pod, "n", snapshot, kStart, state).kind, Kind::kReady);
   plugin.Unreserve(pod, "n", snapshot, state);
-  EXPECT_EQ(snapshot.around_version(), version) << "no unneeded change";
+  EXPECT_EQ(snapshot.context_version(), version) << "no unneeded change";
 }
 
 // One pod with claim "c" of a class, to be bound to node "n" in zone a. Class "local" has a volume

@@ -153,7 +153,7 @@ bool VolumeZone::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) con
            event.node_before->meta.labels != event.node->meta.labels;
   }
   if (event.kind != kContext) return false;
-  const bool told = event.around_before.has_value() || event.around_after.has_value();
+  const bool told = event.context_before.has_value() || event.context_after.has_value();
   if (event.around == "PersistentVolumeClaim") {
     const auto* after = event.ContextAfter<cluster::PersistentVolumeClaim>();
     return !told || (after != nullptr && cluster::UsesClaim(pod, *after));

@@ -47,9 +47,9 @@ Json MachineSetObject(const PoolSpec& spec);
 // The Machine of the node with this name.
 Json MachineObject(std::string_view name);
 
-// The pool that the NodePool's spec or learnt template describes, whatever creates its nodes in the
-// real cluster; it starts with its minimum. Error: kInvalid for GPUs that the virtual cluster does
-// not support, or if the NodePool does not describe its nodes.
+// The pool that the NodePool's spec or learned template describes, whatever creates its nodes in
+// the real cluster; it starts with its minimum. Error: kInvalid for GPUs that the virtual cluster
+// does not support, or if the NodePool does not describe its nodes.
 Result<PoolSpec> PoolSpecOf(const cluster::NodePool& told, const gpu::Catalogue& catalogue);
 
 }  // namespace nos::sim

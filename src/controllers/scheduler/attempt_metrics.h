@@ -10,10 +10,10 @@
 
 namespace nos::controllers {
 
-class SchedulerMeasures {
+class SchedulerMetrics {
  public:
   // Null: no metrics are kept.
-  explicit SchedulerMeasures(Metrics* metrics) : metrics_(metrics) {}
+  explicit SchedulerMetrics(Metrics* metrics) : metrics_(metrics) {}
 
   enum class Result { kScheduled, kUnschedulable, kError };
   void Begin(const cluster::Pod& pod);

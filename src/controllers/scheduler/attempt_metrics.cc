@@ -1,17 +1,17 @@
-#include "controllers/scheduler/measures.h"
+#include "controllers/scheduler/attempt_metrics.h"
 
 namespace nos::controllers {
 namespace {
 
 constexpr int kManyAttempts = 15;  // reported as "15+"
 
-std::string NameOf(SchedulerMeasures::Result result) {
+std::string NameOf(SchedulerMetrics::Result result) {
   switch (result) {
-    case SchedulerMeasures::Result::kScheduled:
+    case SchedulerMetrics::Result::kScheduled:
       return "scheduled";
-    case SchedulerMeasures::Result::kUnschedulable:
+    case SchedulerMetrics::Result::kUnschedulable:
       return "unschedulable";
-    case SchedulerMeasures::Result::kError:
+    case SchedulerMetrics::Result::kError:
       break;
   }
   return "error";
@@ -19,14 +19,14 @@ std::string NameOf(SchedulerMeasures::Result result) {
 
 }  // namespace
 
-void SchedulerMeasures::Begin(const cluster::Pod& pod) {
+void SchedulerMetrics::Begin(const cluster::Pod& pod) {
   if (metrics_ == nullptr) return;
   Attempts& attempts = attempts_[pod.Key()];
   attempts.last = watch_.Now();
   if (++attempts.count == 1) attempts.first = attempts.last;
 }
 
-void SchedulerMeasures::End(const cluster::Pod& pod, Result result) {
+void SchedulerMetrics::End(const cluster::Pod& pod, Result result) {
   const auto found = attempts_.find(pod.Key());
   if (found == attempts_.end()) return;
   const Attempts& attempts = found->second;
@@ -42,18 +42,18 @@ void SchedulerMeasures::End(const cluster::Pod& pod, Result result) {
   attempts_.erase(found);
 }
 
-void SchedulerMeasures::Forget(const std::string& key) { attempts_.erase(key); }
+void SchedulerMetrics::Forget(const std::string& key) { attempts_.erase(key); }
 
-void SchedulerMeasures::LooksForVictims() {
+void SchedulerMetrics::LooksForVictims() {
   if (metrics_ != nullptr) metrics_->Count(kPreemptions, {});
 }
 
-void SchedulerMeasures::Preempted(size_t victims) {
+void SchedulerMetrics::Preempted(size_t victims) {
   if (metrics_ == nullptr) return;
   metrics_->ObserveSize(kVictims, {}, victims);
 }
 
-void SchedulerMeasures::Pending(const scheduling::SchedulingQueue& queue) {
+void SchedulerMetrics::Pending(const scheduling::SchedulingQueue& queue) {
   if (metrics_ == nullptr) return;
   const auto set = [&](const char* name, size_t pods) {
     metrics_->Set(kPendingPods, {{"queue", name}}, static_cast<double>(pods));
