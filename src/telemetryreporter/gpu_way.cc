@@ -1,4 +1,4 @@
-#include "telemetry/reporter/gpu_way.h"
+#include "telemetryreporter/gpu_way.h"
 
 #include <algorithm>
 #include <array>
