@@ -20,8 +20,8 @@
 #include "controllers/collector.h"
 #include "reconcile/runner.h"
 #include "sim/world.h"
-#include "telemetry/node_sample.h"
-#include "telemetry/sampler.h"
+#include "telemetryreporter/node_sample.h"
+#include "telemetryreporter/sampler.h"
 #include "telemetryserver/estimate.h"
 
 namespace nos {

@@ -37,6 +37,9 @@ if(NOS_HARDEN AND NOT NOS_SANITIZE)
   add_compile_options(-fstack-protector-strong -fstack-clash-protection -ftrivial-auto-var-init=zero)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     add_compile_options(-fcf-protection=full)
+    # Debian's start-up objects carry no mark, so the linker would drop the one for shadow stacks.
+    # They need nothing of the code. Indirect branches are not marked: linked archives have no endbr64.
+    add_link_options(-Wl,-z,shstk)
   endif()
   add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")  # it needs the optimiser, and sanitizers replace it

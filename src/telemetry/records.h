@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "codec/json.h"
 #include "gpu/product.h"
-#include "telemetry/wire/holder.h"
+#include "telemetry/holder.h"
 
 namespace nos::telemetry {
 

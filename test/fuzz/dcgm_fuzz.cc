@@ -2,7 +2,7 @@
 #include <string>
 
 #include "fuzz.h"
-#include "telemetry/dcgm_text.h"
+#include "telemetryreporter/dcgm_text.h"
 
 using namespace nos;  // NOLINT
 

@@ -29,5 +29,12 @@ if grep -q 'X86-64' <<<"$header"; then
   # Every function that can be called indirectly begins with endbr64. main is one.
   main=$(objdump --disassemble=main --no-show-raw-insn "$nos")
   grep -q 'endbr64' <<<"$main" || fail "main does not begin with endbr64: no CET"
+  readelf --wide --notes "$nos" | grep -q 'SHSTK' || fail "no mark for shadow stacks: no CET"
 fi
-echo "PIE, full RELRO, no executable stack, stack protector, FORTIFY, CET"
+
+# What the binary does not show: the flag of every object that it was linked from.
+commands=$(dirname "$nos")/compile_commands.json
+[ -f "$commands" ] || fail "$commands is missing"
+plain=$(grep '"command":' "$commands" | grep -F '/src/' | grep -vF -- '-ftrivial-auto-var-init=zero' || true)
+[ -z "$plain" ] || fail "automatics are not zero-initialised in $plain"
+echo "PIE, full RELRO, no executable stack, stack protector, FORTIFY, CET, zero-initialised automatics"

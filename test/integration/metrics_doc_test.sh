@@ -7,7 +7,7 @@ made() {
   {
     grep -rhozE 'MetricFamily k[A-Za-z]+\{[^"]*"[a-z_]+"' src --include='*.h' --include='*.cc' \
       --exclude='*_test.cc'
-    grep -hozE '\{kGauge,[[:space:]]*"[A-Z_]+"' src/telemetry/reporter/gpu_metrics.cc
+    grep -hozE '\{kGauge,[[:space:]]*"[A-Z_]+"' src/telemetryreporter/gpu_metrics.cc
   } | tr '\0' '\n' | grep -oE '"[A-Za-z_]+"' | tr -d '"' | sort -u
 }
 [ "$(made | wc -l)" -gt 20 ] || { echo "found only: $(made)"; exit 1; }

@@ -150,10 +150,13 @@ class Printer final : public ConfigFields {
       : out_(fmt::format("apiVersion: {}\nkind: {}\n", kConfigVersion, kind)) {}
 
   void Group(std::string_view key, FunctionRef<void()> fields) override {
+    const size_t start = out_.size();
     out_ += fmt::format("{}{}:\n", indent_, key);
+    const size_t empty = out_.size();
     indent_ += "  ";
     fields();
     indent_.resize(indent_.size() - 2);
+    if (out_.size() == empty) out_.resize(start);  // it has retired keys only
   }
   void Text(std::string_view key, std::string& value, std::string_view help) override {
     Line(key, WriteJson(Json(value)), help);  // a quoted JSON string is valid YAML

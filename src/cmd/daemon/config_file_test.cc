@@ -24,6 +24,7 @@ void Describe(ConfigFields& f, Config& c) {
   f.Number("maxConcurrent", c.concurrent, 1, 100, "How many at a time.");
   f.Seconds("idleSeconds", c.idle, milliseconds(10), seconds(60), "How long.");
   f.Retired("webhook", "there is none");
+  f.Group("leader", [&] { f.Retired("elect", "there is one"); });
 }
 
 class ConfigFileTest : public ::testing::Test {
@@ -108,6 +109,7 @@ TEST_F(ConfigFileTest, PrintedConfigCanBeRead) {
   config_.elect = false;
   const std::string printed = PrintConfig("Test", [&](ConfigFields& f) { Describe(f, config_); });
   EXPECT_NE(printed.find("# How. One of fast, slow.\nmode: fast\n"), std::string::npos) << printed;
+  EXPECT_EQ(printed.find("leader"), std::string::npos) << "it has retired keys only\n" << printed;
   config_ = Config();
   const Status read = ReadRaw(printed);
   ASSERT_TRUE(read.ok()) << read.message() << "\n" << printed;

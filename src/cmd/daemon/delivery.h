@@ -16,8 +16,8 @@
 #include "base/wake_signal.h"
 #include "cmd/daemon/config_file.h"
 #include "kube/http_transport.h"
-#include "telemetry/sender.h"
-#include "telemetry/spool.h"
+#include "telemetryreporter/sender.h"
+#include "telemetryreporter/spool.h"
 
 namespace nos::cmd {
 

@@ -23,7 +23,7 @@
 #include "kube/metered_transport.h"
 #include "kubelet/pod_resources_client.h"
 #include "reconcile/metrics.h"
-#include "telemetry/sample_text.h"
+#include "telemetryreporter/sample_text.h"
 
 namespace nos::cmd {
 namespace {

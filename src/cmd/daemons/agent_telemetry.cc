@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "telemetry/dcgm_text.h"
+#include "telemetryreporter/dcgm_text.h"
 
 namespace nos::cmd {
 namespace {

@@ -18,8 +18,8 @@
 #include "cmd/daemon/delivery.h"
 #include "kube/http_transport.h"
 #include "kubelet/pod_resources_client.h"
-#include "telemetry/gpu_metrics.h"
-#include "telemetry/sampler.h"
+#include "telemetryreporter/gpu_metrics.h"
+#include "telemetryreporter/sampler.h"
 
 namespace nos::cmd {
 

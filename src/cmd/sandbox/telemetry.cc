@@ -13,7 +13,7 @@
 #include "codec/gzip.h"
 #include "telemetry/envelope.h"
 #include "telemetry/envelope_writer.h"
-#include "telemetry/node_sample.h"
+#include "telemetryreporter/node_sample.h"
 
 namespace nos::cmd {
 namespace {

@@ -24,7 +24,7 @@
 #include "controllers/operator.h"
 #include "reconcile/runner.h"
 #include "sim/world.h"
-#include "telemetry/sampler.h"
+#include "telemetryreporter/sampler.h"
 
 namespace nos::cmd {
 

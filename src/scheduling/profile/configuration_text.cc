@@ -31,7 +31,7 @@ void PrintPoint(Point point, const std::vector<PluginChoice>& choices, std::stri
 
 void PrintProfile(const Profile& profile, std::string& out) {
   out +=
-      fmt::format("- schedulerName: {}\n  # Who runs at each point, in this order.\n  plugins:\n",
+      fmt::format("- schedulerName: {}\n  # The plugins that run at each extension point, in this order.\n  plugins:\n",
                   Quoted(profile.scheduler_name));
   for (size_t i = 0; i < kPoints; ++i) {
     const auto point = static_cast<Point>(i);
@@ -46,11 +46,11 @@ void PrintProfile(const Profile& profile, std::string& out) {
 
 void PrintLeaderElection(const Configuration::LeaderElection& election, std::string& out) {
   out += fmt::format(
-      "# Which of several replicas acts.\n"
+      "# One of several replicas schedules: the one that holds the Lease.\n"
       "leaderElection:\n"
       "  leaderElect: {}\n"
       "  resourceName: {}\n"
-      "  # Empty: that of this pod, else default.\n"
+      "  # Namespace of the Lease. Empty: the namespace of this pod, else default.\n"
       "  resourceNamespace: {}\n"
       "  leaseDuration: {}\n"
       "  renewDeadline: {}\n"
@@ -66,13 +66,13 @@ std::string PrintConfiguration(const Configuration& configuration) {
       "apiVersion: kubescheduler.config.k8s.io/v1\n"
       "kind: KubeSchedulerConfiguration\n";
   out += fmt::format(
-      "# Pauses between attempts for one pod: the first, doubled each time up to the longest.\n"
+      "# Time before a pod is tried again: the first, doubled with each attempt up to the second.\n"
       "podInitialBackoffSeconds: {}\n"
       "podMaxBackoffSeconds: {}\n",
       ToSeconds(configuration.queue.initial_pause), ToSeconds(configuration.queue.most_pause));
   const Configuration::Client& client = configuration.client;
   out += fmt::format(
-      "# Requests to the API server a second, and at once after a pause; negative: no limit.\n"
+      "# Requests to the API server per second, and burst after a pause; negative: no limit.\n"
       "clientConnection:\n"
       "  kubeconfig: {}\n"
       "  qps: {}\n"

@@ -1,5 +1,5 @@
-#include "telemetry/sender.h"
-#include "telemetry/metrics.h"
+#include "telemetryreporter/sender.h"
+#include "telemetryreporter/metrics.h"
 
 #include <fmt/format.h>
 

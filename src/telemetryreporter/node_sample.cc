@@ -1,4 +1,4 @@
-#include "telemetry/node_sample.h"
+#include "telemetryreporter/node_sample.h"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,7 @@
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
 #include "gpu/product.h"
-#include "telemetry/reporter/gpu_sharing_mode.h"
+#include "telemetryreporter/gpu_sharing_mode.h"
 
 namespace nos::telemetry {
 namespace {

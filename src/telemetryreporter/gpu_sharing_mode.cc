@@ -1,4 +1,4 @@
-#include "telemetry/reporter/gpu_sharing_mode.h"
+#include "telemetryreporter/gpu_sharing_mode.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // Tests the sender with the real HTTP client against a server on loopback that fails in every way.
 // Time is virtual; only answers are waited for.
-#include "telemetry/sender.h"
+#include "telemetryreporter/sender.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "telemetry/sampler.h"
+#include "telemetryreporter/sampler.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "telemetry/sample_text.h"
+#include "telemetryreporter/sample_text.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "telemetry/gpu_metrics.h"
+#include "telemetryreporter/gpu_metrics.h"
 
 #include <fmt/format.h>
 

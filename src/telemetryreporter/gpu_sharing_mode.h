@@ -3,14 +3,14 @@
 
 #include <span>
 
-#include "telemetry/node_sample.h"
+#include "telemetryreporter/node_sample.h"
 
 namespace nos::telemetry {
 
 // Assigns slots of the GPU to time slices, and sets the GPU's number of slots. Instances that
 // cannot be time slices are removed.
 void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu);
-// Sets way and switches of the sample. `there`: all instances.
+// Sets sharing mode and switches of the sample. `there`: all instances.
 void SetSharingMode(std::span<const device::GpuInstance> there, const Sharing& sharing,
                     SampledGpu& gpu, const gpu::Catalogue& catalogue);
 

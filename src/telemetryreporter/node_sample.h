@@ -9,7 +9,7 @@
 #include "device/health.h"
 #include "gpu/catalogue.h"
 #include "kubelet/pod_resources.h"
-#include "telemetry/wire/holder.h"
+#include "telemetry/holder.h"
 
 namespace nos::telemetry {
 

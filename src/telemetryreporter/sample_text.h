@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "telemetry/node_sample.h"
+#include "telemetryreporter/node_sample.h"
 
 namespace nos::telemetry {
 

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "codec/json.h"
-#include "telemetry/node_sample.h"
+#include "telemetryreporter/node_sample.h"
 
 namespace nos::telemetry {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "telemetry/node_sample.h"
+#include "telemetryreporter/node_sample.h"
 
 namespace nos::telemetry {
 

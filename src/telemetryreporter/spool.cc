@@ -1,4 +1,4 @@
-#include "telemetry/spool.h"
+#include "telemetryreporter/spool.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>

@@ -9,8 +9,8 @@
 #include <span>
 
 #include "base/metrics.h"
-#include "telemetry/node_sample.h"
-#include "telemetry/sampler.h"
+#include "telemetryreporter/node_sample.h"
+#include "telemetryreporter/sampler.h"
 
 namespace nos::telemetry {
 

@@ -21,7 +21,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "kube/transport.h"
-#include "telemetry/spool.h"
+#include "telemetryreporter/spool.h"
 
 namespace nos::telemetry {
 

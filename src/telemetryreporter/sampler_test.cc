@@ -1,4 +1,4 @@
-#include "telemetry/sampler.h"
+#include "telemetryreporter/sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 #include "device/plain_gpus.h"
 #include "device/sim_gpus.h"
 #include "kubelet/testing/fake_kubelet.h"
-#include "telemetry/dcgm_text.h"
-#include "telemetry/gpu_metrics.h"
 #include "telemetry/records.h"
-#include "telemetry/sample_text.h"
+#include "telemetryreporter/dcgm_text.h"
+#include "telemetryreporter/gpu_metrics.h"
+#include "telemetryreporter/sample_text.h"
 
 namespace nos::telemetry {
 namespace {

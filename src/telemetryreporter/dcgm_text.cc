@@ -1,4 +1,4 @@
-#include "telemetry/dcgm_text.h"
+#include "telemetryreporter/dcgm_text.h"
 
 #include <map>
 #include <utility>

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# script/nightly and script/test in a tree whose builds and tests are stubs: a green night is green twice, a
+# part or a build that fails is counted, and a test that could not run is not counted as skipped.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+fail() { echo "FAILED: $1"; cat "$tree/out"; exit 1; }
+
+mkdir -p "$tree/script" "$tree/bin" "$tree/build/release/bench"
+cp "$root/script/nightly" "$root/script/test" "$root/script/lib.sh" "$tree/script"
+stub() { printf '#!/bin/sh\n%s\n' "$2" >"$1"; chmod +x "$1"; }
+for name in script/bootstrap script/web build/release/nos build/release/bench/nos_bench_x; do
+  stub "$tree/$name" 'exit 0'
+done
+stub "$tree/bin/git" 'echo abc'
+stub "$tree/bin/cmake" 'exit 0'
+stub "$tree/bin/ctest" 'exit 0'
+stub "$tree/build/release/bench/nos_bench_x" 'echo name,time'
+export PATH=$tree/bin:$PATH
+
+nightly() { (cd "$tree" && script/nightly --seeds 10 "$@") >"$tree/out" 2>&1; }
+totals() { tail -1 "$tree/out"; }
+
+nightly tsan asan chaos bench || fail "a green night fails"
+[ "$(totals)" = "10 passed, 0 failed" ] || fail "a green night does not say so"
+nightly tsan asan chaos bench || fail "the second green night fails"
+[ "$(totals)" = "10 passed, 0 failed" ] || fail "the second night ran nothing"
+grep -q "seeds 1010 to 1019: ok" "$tree/build/nightly/log" || fail "the second night repeats seeds"
+
+stub "$tree/build/release/bench/nos_bench_x" 'exit 134'
+! nightly bench || fail "a benchmark that crashes passes"
+[ "$(totals)" = "0 passed, 1 failed" ] || fail "a benchmark that crashes is not counted"
+stub "$tree/bin/cmake" 'exit 1'
+! nightly tsan chaos || fail "a night without builds passes"
+[ "$(totals)" = "0 passed, 2 failed" ] || fail "a failed build ends the night"
+
+# An interrupted fault simulation does not use up its seeds.
+stub "$tree/bin/cmake" 'exit 0'
+before=$(cat "$tree/build/nightly/seed-plain")
+# shellcheck disable=SC2016
+stub "$tree/build/release/nos" 'kill -KILL $PPID'
+! nightly chaos || fail "an interrupted night passes"
+[ "$(cat "$tree/build/nightly/seed-plain")" = "$before" ] || fail "an interrupted night uses up seeds"
+
+junit='<testsuite name="x" tests="4" failures="0" disabled="0" skipped="3">
+<testcase status="run"/>
+<testcase><skipped message="SKIP_RETURN_CODE=77"/></testcase>
+<testcase><skipped message="Unable to find executable"/></testcase>
+<testcase><skipped message="Required Files Missing"/></testcase>
+</testsuite>'
+# shellcheck disable=SC2016
+stub "$tree/bin/ctest" 'while [ $# -gt 0 ]; do [ "$1" = --output-junit ] && echo "$JUNIT" >"$2"; shift; done'
+export JUNIT=$junit
+! (cd "$tree" && script/test) >"$tree/out" 2>&1 || fail "tests that could not run pass"
+[ "$(totals)" = "1 passed, 2 failed, 1 skipped" ] || fail "tests that could not run are skipped"
+echo "nights and totals are right"
