@@ -310,12 +310,13 @@ PodTopologySpreadOptions ReadTopologySpreadArguments(const ConfigValue& args) {
 Duration ReadVolumeBindingArguments(const ConfigValue& args) {
   constexpr int64_t kMaxSeconds = std::numeric_limits<int64_t>::max();
   int64_t seconds = 600;
-  ReadArguments(args, "VolumeBindingArgs",
-                At("bindTimeoutSeconds",
-                   [&](const ConfigValue& value) { ReadRange(value, int64_t{0}, kMaxSeconds, seconds); }),
-                At("shape", [](const ConfigValue& shape) {
-                  if (shape.Present()) shape.Fail("is not supported: storage is not scored");
-                }));
+  ReadArguments(
+      args, "VolumeBindingArgs",
+      At("bindTimeoutSeconds",
+         [&](const ConfigValue& value) { ReadRange(value, int64_t{0}, kMaxSeconds, seconds); }),
+      At("shape", [](const ConfigValue& shape) {
+        if (shape.Present()) shape.Fail("is not supported: storage is not scored");
+      }));
   return SecondsAtMost(seconds);
 }
 
