@@ -56,7 +56,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
                  config_.report_partitioning_after},
                 BindingCallbacks()),
       terminating_(engine_, gangs_),
-      departed_(engine_, terminating_),
+      departed_(engine_, terminating_, config_.agent_patience),
       waits_(engine_, config_.agent_patience),
       nominations_(engine_, queue_, bindings_, terminating_, waits_, profiles_, threads.binders),
       foreign_(engine_, nominations_, terminating_),
@@ -182,7 +182,6 @@ void Scheduler::ApplyNode(const Node& before, const Node& after, Time now) {
       !scheduling::IsLost(*before)) {
     for (const Pod& pod : engine_.Nominated(before->meta.name)) TryAgain(pod->Key(), now);
   }
-  Released(departed_.OnNode(before, after, now), now);
   if (after == nullptr) {
     engine_.RemoveNode(before->meta.name);
     return queue_.OnClusterEvent({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
@@ -192,6 +191,7 @@ void Scheduler::ApplyNode(const Node& before, const Node& after, Time now) {
   const auto kind =
       before == nullptr ? ClusterEvent::Kind::kNodeAdded : ClusterEvent::Kind::kNodeChanged;
   queue_.OnClusterEvent({kind, before, after, {}, {}, {}}, now);
+  Released(departed_.OnNode(before, after, now), now);
 }
 
 void Scheduler::ApplyPod(const Pod& before, const Pod& after, Time now) {
