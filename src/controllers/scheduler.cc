@@ -56,7 +56,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
                  config_.report_partitioning_after},
                 BindingCallbacks()),
       terminating_(engine_, gangs_),
-      departed_(engine_, terminating_),
+      departed_(engine_, terminating_, config_.agent_patience),
       waits_(engine_, config_.agent_patience),
       nominations_(engine_, queue_, bindings_, terminating_, waits_, profiles_, threads.binders),
       foreign_(engine_, nominations_, terminating_),
@@ -180,9 +180,8 @@ void Scheduler::ApplyNode(const Node& before, const Node& after, Time now) {
   // Pods nominated to a lost node do not have to wait for victims there.
   if (before != nullptr && (after == nullptr || scheduling::IsLost(*after)) &&
       !scheduling::IsLost(*before)) {
-    for (const Pod& pod : engine_.Nominated(before->meta.name)) TryAgain(pod->Key(), now);
+    RetryNominated(before->meta.name);
   }
-  Released(departed_.OnNode(before, after, now), now);
   if (after == nullptr) {
     engine_.RemoveNode(before->meta.name);
     return queue_.OnClusterEvent({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
@@ -192,6 +191,10 @@ void Scheduler::ApplyNode(const Node& before, const Node& after, Time now) {
   const auto kind =
       before == nullptr ? ClusterEvent::Kind::kNodeAdded : ClusterEvent::Kind::kNodeChanged;
   queue_.OnClusterEvent({kind, before, after, {}, {}, {}}, now);
+  Released(departed_.OnNode(before, after, now), now);
+  if (before != nullptr && !cluster::ReportTheSame(*before, *after)) {
+    RetryNominated(after->meta.name);
+  }
 }
 
 void Scheduler::ApplyPod(const Pod& before, const Pod& after, Time now) {
@@ -258,6 +261,7 @@ void Scheduler::NotifyQueue(const Pod& before, const Pod& after, Time now) {
   const bool ran = RunsSomewhere(before), runs = RunsSomewhere(after);
   if (ran && !runs) {
     queue_.OnClusterEvent({ClusterEvent::Kind::kPodLeft, {}, {}, before, after, {}}, now);
+    RetryNominated(before->node_name);
   } else if (!ran && runs) {
     queue_.OnClusterEvent({ClusterEvent::Kind::kPodBound, {}, {}, before, after, {}}, now);
   } else if (ran && runs &&
@@ -371,6 +375,14 @@ void Scheduler::Refuse(const Pod& pod, const scheduling::Diagnosis& diagnosis, k
   if (!preemption.empty()) why += " preemption: " + preemption;
   metrics_.End(*pod, SchedulerMetrics::Result::kUnschedulable);
   status_.Report({pod, "Unschedulable", std::move(why), true}, now);
+}
+
+// Pods that wait for a place on the node are tried at once, without a back-off: a pod that has just
+// been created, such as the successor of the pod that left, would take the place.
+void Scheduler::RetryNominated(const std::string& node) {
+  for (const Pod& pod : engine_.Nominated(node)) {
+    if (bindings_.Find(pod->Key()) == nullptr) queue_.Activate(pod->Key());
+  }
 }
 
 void Scheduler::TryAgain(const std::string& key, Time now) {

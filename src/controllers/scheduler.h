@@ -140,6 +140,7 @@ class Scheduler final : public reconcile::Reconciler {
   void Refuse(const Pod& pod, const scheduling::Diagnosis& diagnosis, kube::Client& client,
               Time now);
   // No effect if the pod has a node.
+  void RetryNominated(const std::string& node);
   void TryAgain(const std::string& key, Time now);
   StatusReporter::Load Load() const { return {queue_.ready() > 0, bindings_.IsBinding()}; }
   reconcile::ReconcileResult Rest(Time now) const;

@@ -68,6 +68,8 @@ class SchedulingQueue {
   void Failed(const Pod& pod, Time now);
   // Undoes Take.
   void Return(const Pod& pod, Time now);
+  // Makes a sleeping pod ready, also during its back-off. Ignored for pods that are gated or taken.
+  void Activate(const std::string& key);
 
   // Next time at which a pod becomes ready without an event.
   std::optional<Time> NextDue() const;

@@ -15,6 +15,9 @@
 namespace nos::agent {
 namespace {
 
+// A kubelet lists its pods about a second after it has begun to answer.
+constexpr Duration kKubeletStarts = std::chrono::milliseconds(1500);
+
 const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue) {
   const gpu::Model* model = catalogue.FindByProduct(info.product);
   return model != nullptr ? model : catalogue.FindByPciId(info.pci_device_id);
@@ -263,15 +266,15 @@ Holders Attribute(const NodeDevices& devices, const Alive& pods) {
   Holders holders;
   for (const auto& [uuid, key] : devices.holders) {
     const cluster::Pod* pod = Find(pods, key);
-    holders[uuid] = {key, pod != nullptr && Admitted(*pod) ? pod->meta.uid : ""};
+    holders[uuid] = {key, pod != nullptr && Admitted(*pod) ? pod->meta.uid : "", {}};
   }
   return holders;
 }
 
 // Devices that a pod was seen to hold and that the kubelet does not list now. A pod whose devices
 // are all listed is skipped: it was probably confused with an earlier pod of its name.
-Holders Remembered(const NodeDevices& devices, const Holders& seen, const Alive& pods,
-                   const std::map<std::string, std::string>& resources) {
+Holders RememberedOfPods(const NodeDevices& devices, const Holders& seen, const Alive& pods,
+                         const std::map<std::string, std::string>& resources) {
   Holders remembered;
   for (const auto& [uuid, holder] : seen) {
     const cluster::Pod* pod = Find(pods, holder.pod);
@@ -280,6 +283,22 @@ Holders Remembered(const NodeDevices& devices, const Holders& seen, const Alive&
     const std::string& resource = resources.at(uuid);
     const bool lacks = devices.Told(holder.pod, resource) < ToBeTold(*pod)[resource];
     if (lacks) remembered[uuid] = holder;
+  }
+  return remembered;
+}
+
+// Devices of pods that are in no list any more, although they were not seen to end.
+Holders RememberedOfVanished(const NodeDevices& devices, const Holders& seen,
+                             std::span<const std::shared_ptr<const cluster::Pod>> pods,
+                             const std::map<std::string, std::string>& resources, Time now) {
+  Holders remembered;
+  for (const auto& [uuid, holder] : seen) {
+    const bool known = std::ranges::any_of(pods, [&](const auto& pod) {
+      return pod->Key() == holder.pod && (holder.uid.empty() || holder.uid == pod->meta.uid);
+    });
+    if (known || !resources.contains(uuid) || devices.holders.contains(uuid)) continue;
+    const Time missing = holder.missing == Time{} ? now : holder.missing;
+    if (now < missing + kKubeletStarts) remembered[uuid] = {holder.pod, holder.uid, missing};
   }
   return remembered;
 }
@@ -330,7 +349,8 @@ int64_t NodeDevices::Told(const std::string& pod, const std::string& resource) c
 }
 
 Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
-                       std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+                       std::span<const std::shared_ptr<const cluster::Pod>> pods, Time now) {
+  const bool lists_nothing = devices.told.empty();
   Alive alive;
   for (const auto& pod : pods) {
     if (!pod->Finished()) alive[pod->Key()] = pod.get();
@@ -342,7 +362,11 @@ Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
     const bool theirs = pod != nullptr && holder.uid != pod->meta.uid;
     if (theirs && resources.contains(uuid)) --devices.told[{holder.pod, resources.at(uuid)}];
   }
-  for (const auto& [uuid, holder] : Remembered(devices, seen, alive, resources)) {
+  Holders remembered = RememberedOfPods(devices, seen, alive, resources);
+  if (lists_nothing || !remembered.empty()) {
+    remembered.merge(RememberedOfVanished(devices, seen, pods, resources, now));
+  }
+  for (const auto& [uuid, holder] : remembered) {
     devices.holders[uuid] = holder.pod;
     ++devices.told[{holder.pod, resources.at(uuid)}];
     holders[uuid] = holder;

@@ -57,6 +57,7 @@ struct NodeDevices {
 struct Holder {
   std::string pod;  // "ns/name"
   std::string uid;  // of the pod; "" if unknown
+  Time missing{};   // since when the kubelet does not list the device; {}: it lists it
 };
 // By device UUID.
 using Holders = std::map<std::string, Holder>;
@@ -84,10 +85,11 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
 // all devices of the pod, or the pod has ended. If a pod is admitted and the kubelet does not list
 // all its devices, all devices of that resource are doubtful. They also are while init containers
 // run that request more than the other containers, because kubelets do not list devices of init
-// containers (1.34, pkg/kubelet/apis/podresources/server_v1.go). `seen`: the last result of
-// RestoreHolders; `pods`: the pods bound to the node.
+// containers (1.34, pkg/kubelet/apis/podresources/server_v1.go). If the pod has vanished from the
+// API server before it ended, the device stays held for a moment while the kubelet may have just
+// started. `seen`: the last result of RestoreHolders; `pods`: the pods bound to the node.
 Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
-                       std::span<const std::shared_ptr<const cluster::Pod>> pods);
+                       std::span<const std::shared_ptr<const cluster::Pod>> pods, Time now);
 
 // GPUs by index as last read, and the time.
 using LastRead = std::map<int, std::pair<device::ObservedGpu, Time>>;

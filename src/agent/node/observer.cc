@@ -43,7 +43,7 @@ Result<NodeDevices> Observer::ReadDevices(const SharingSettings& settings,
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_, settings));
   unreadable_may_return_ = KeepUnreadable(devices, last_read_, healthy, options_.unreadable, now);
   if (options_.health != nullptr) Mark(devices, options_.health->Conditions());
-  holders_ = RestoreHolders(devices, holders_, pods);
+  holders_ = RestoreHolders(devices, holders_, pods, now);
   return devices;
 }
 

@@ -79,13 +79,6 @@ DepartedPods::Pod MakeStandIn(const cluster::Pod& pod, const cluster::ResourceVe
   return stand_in;
 }
 
-// True if the node's agent reports who holds each of these resources.
-bool AgentReports(const cluster::ResourceVector& held, const cluster::NodeInfo* node) {
-  return node != nullptr && std::ranges::all_of(held.entries(), [&](const auto& entry) {
-           return entry.second == 0 || cluster::IsManagedOn(*node, entry.first);
-         });
-}
-
 }  // namespace
 
 void DepartedPods::Add(const cluster::Pod& pod, Time now) {
@@ -101,21 +94,35 @@ void DepartedPods::Add(const cluster::Pod& pod, Time now) {
   const std::string key = stand_in->Key();
   const Duration grace =
       std::chrono::seconds(std::clamp<int64_t>(pod.grace_seconds, 0, kMaxGraceSeconds));
-  const bool reported = AgentReports(held, engine_.snapshot().Find(pod.node_name));
-  stand_ins_[key] = {std::move(stand_in), reported, grace, now, now + grace + kSlack};
+  StandIn& added = stand_ins_[key] = {std::move(stand_in), grace, now, now};
+  added.until = now + Longest(added);
+}
+
+// True if the node's agent reports who holds each of its resources.
+bool DepartedPods::AgentReports(const StandIn& stand_in) const {
+  const cluster::NodeInfo* node = engine_.snapshot().Find(stand_in.pod->node_name);
+  const cluster::ResourceVector held = cluster::RequestsOf(*stand_in.pod);
+  return node != nullptr && std::ranges::all_of(held.entries(), [&](const auto& entry) {
+           return !IsGpuResource(entry.first) || cluster::IsManagedOn(*node, entry.first);
+         });
+}
+
+Duration DepartedPods::Longest(const StandIn& stand_in) const {
+  const Duration longest = stand_in.grace + kSlack;
+  return AgentReports(stand_in) ? std::min(longest, agent_patience_) : longest;
 }
 
 std::vector<DepartedPods::Pod> DepartedPods::OnNode(const Node& before, const Node& after,
                                                     Time now) {
-  if (stand_ins_.empty() || after == nullptr) return {};
   const bool back = before == nullptr || scheduling::IsLost(*before);
   const bool reported = before != nullptr && !cluster::ReportTheSame(*before, *after);
   std::vector<std::string> over;
   for (auto& [key, stand_in] : stand_ins_) {
     if (stand_in.pod->node_name != after->meta.name || scheduling::IsLost(*after)) continue;
-    if (back) stand_in.until = std::max(stand_in.until, now + stand_in.grace + kSlack);
-    if (stand_in.reported && reported && !back && now >= stand_in.since + kReportDelay)
+    if (back) stand_in.until = now + Longest(stand_in);
+    if (reported && !back && now >= stand_in.since + kReportDelay && AgentReports(stand_in)) {
       over.push_back(key);
+    }
   }
   return Remove(over);
 }

@@ -3,18 +3,21 @@
 // may still run, and the kubelet refuses a pod that is bound to their devices for good
 // (UnexpectedAdmissionError).
 //
-//   DepartedPods departed(engine, terminating);
+//   DepartedPods departed(engine, terminating, agent_patience);
 //   departed.Add(pod, now);                              // the pod has left the engine
 //   for (const Pod& pod : departed.OnNode(before, after, now)) Wake(pod);
 //   for (const Pod& pod : departed.TakeExpired(now)) Wake(pod);
 //
 // A slice that the node's agent reports as used by the pod needs no help: it stays used until the
 // agent reports that it is free (ClusterSnapshot). For every other GPU resource a stand-in remains
-// on the node and counts as terminating. It ends with the next report of the agent, if the agent
-// reports such resources, or when the pod's own grace period is over: after the deletion of an
-// object the kubelet gives the containers that long (kubernetes pkg/kubelet/pod_workers.go,
-// calculateEffectiveGracePeriod). While the node is lost or absent the grace period does not run,
-// because its kubelet does not know of the deletion.
+// on the node and counts as terminating. It ends
+// - with the next report of the agent, if the agent reports such resources. An agent writes changes
+//   only, but sees them within seconds: after `agent_patience` without a report nothing has
+//   changed, and the device was not in use;
+// - when the pod's own grace period is over: after the deletion of an object the kubelet gives the
+//   containers that long (kubernetes pkg/kubelet/pod_workers.go, calculateEffectiveGracePeriod).
+// While the node is lost or absent neither time runs, because its kubelet does not know of the
+// deletion.
 //
 // Owned by one thread.
 #pragma once
@@ -37,13 +40,13 @@ class DepartedPods {
   using Node = std::shared_ptr<const cluster::Node>;
 
   // Both must outlive this object.
-  DepartedPods(scheduling::Engine& engine, TerminatingPods& terminating)
-      : engine_(engine), terminating_(terminating) {}
+  DepartedPods(scheduling::Engine& engine, TerminatingPods& terminating, Duration agent_patience)
+      : engine_(engine), terminating_(terminating), agent_patience_(agent_patience) {}
 
   // REQUIRES: the pod had a node and is no longer in the engine.
   void Add(const cluster::Pod& pod, Time now);
-  // Both change the engine and return the stand-ins that they removed from it. A null `after`: the
-  // node was deleted.
+  // Both change the engine and return the stand-ins that they removed from it. The engine has
+  // `after` already. A null `before`: the node is new.
   std::vector<Pod> OnNode(const Node& before, const Node& after, Time now);
   std::vector<Pod> TakeExpired(Time now);
   std::optional<Time> NextDue() const;
@@ -51,15 +54,18 @@ class DepartedPods {
  private:
   struct StandIn {
     Pod pod;
-    bool reported;  // the agent reports all resources that it holds
     Duration grace;
     Time since, until;
   };
+
+  bool AgentReports(const StandIn& stand_in) const;
+  Duration Longest(const StandIn& stand_in) const;
 
   std::vector<Pod> Remove(const std::vector<std::string>& keys);
 
   scheduling::Engine& engine_;
   TerminatingPods& terminating_;
+  Duration agent_patience_;
   std::map<std::string, StandIn> stand_ins_;  // by the stand-in's key
 };
 

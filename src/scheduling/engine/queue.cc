@@ -197,6 +197,13 @@ void SchedulingQueue::Return(const Pod& pod, Time now) {
   Wake(found->first, found->second, now);
 }
 
+void SchedulingQueue::Activate(const std::string& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  const Place place = found->second.place;
+  if (place == Place::kPaused || place == Place::kAsleep) MakeReady(key, found->second);
+}
+
 std::optional<Time> SchedulingQueue::NextDue() const {
   std::optional<Time> due;
   if (!paused_.empty()) due = paused_.begin()->first;

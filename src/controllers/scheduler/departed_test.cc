@@ -1,0 +1,75 @@
+// GPUs of pods whose objects vanished before a kubelet reported that they ended.
+#include <string>
+
+#include "controllers/scheduler/fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+class DepartedPodsTest : public SchedulerFixture {
+ protected:
+  void SetUp() override {
+    Node({});
+    Pod("old");
+    Run();
+    ASSERT_EQ(NodeOf("old"), "n");
+  }
+  // A node with one whole GPU, which no agent reports.
+  void Node(const JsonArray& taints) {
+    api_.Put(
+        {{"kind", "Node"},
+         {"metadata", {{"name", "n"}}},
+         {"spec", {{"taints", taints}}},
+         {"status", {{"allocatable", {{"cpu", "9"}, {"pods", "110"}, {"nvidia.com/gpu", "1"}}}}}});
+  }
+  void Pod(const std::string& name) { PutPod(name, "nvidia.com/gpu", "1", 0); }
+  void RunFor(Duration time) {
+    const Time end = clock_.Now() + time;
+    while (clock_.Now() < end) {
+      Run();
+      clock_.AdvanceTo(std::min(end, clock_.Now() + seconds(5)));
+    }
+    Run();
+  }
+};
+
+TEST_F(DepartedPodsTest, GpuOfEndedPodIsFreeAtOnce) {
+  api_.Remove("pods", "ml/old");
+  Pod("new");
+  Run();
+  EXPECT_EQ(NodeOf("new"), "n");
+}
+
+TEST_F(DepartedPodsTest, GpuOfVanishedPodWaitsForItsGracePeriod) {
+  api_.RemoveByForce("ml/old");
+  Pod("new");
+  RunFor(seconds(30));
+  EXPECT_EQ(NodeOf("new"), "");
+  RunFor(seconds(12));
+  EXPECT_EQ(NodeOf("new"), "n");
+}
+
+TEST_F(DepartedPodsTest, PodOfSameNameWaitsToo) {
+  api_.RemoveByForce("ml/old");
+  Pod("old");
+  RunFor(seconds(30));
+  EXPECT_EQ(NodeOf("old"), "");
+  RunFor(seconds(12));
+  EXPECT_EQ(NodeOf("old"), "n");
+}
+
+TEST_F(DepartedPodsTest, GracePeriodBeginsWhenLostNodeReturns) {
+  Node(JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}}});
+  Run();
+  api_.RemoveByForce("ml/old");
+  RunFor(std::chrono::minutes(10));
+  Node({});
+  Pod("new");
+  RunFor(seconds(30));
+  EXPECT_EQ(NodeOf("new"), "");
+  RunFor(seconds(12));
+  EXPECT_EQ(NodeOf("new"), "n");
+}
+
+}  // namespace
+}  // namespace nos::controllers
