@@ -60,8 +60,8 @@ void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGp
   gpu.instances.clear();
 }
 
-void TellWay(std::span<const device::GpuInstance> there, const Sharing& sharing, SampledGpu& gpu,
-             const gpu::Catalogue& catalogue) {
+void SetWay(std::span<const device::GpuInstance> there, const Sharing& sharing, SampledGpu& gpu,
+            const gpu::Catalogue& catalogue) {
   if (!there.empty()) gpu.way = gpu::SharingModeOfProfile(there.front().profile);
   if (!gpu.info.gives_whole) return;
   const bool changes_mig = MayChangeMig(gpu.info, sharing.resets, catalogue);

@@ -11,7 +11,7 @@ namespace nos::telemetry {
 // cannot be time slices are removed.
 void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu);
 // Sets way and switches of the sample. `there`: all instances.
-void TellWay(std::span<const device::GpuInstance> there, const Sharing& sharing, SampledGpu& gpu,
-             const gpu::Catalogue& catalogue);
+void SetWay(std::span<const device::GpuInstance> there, const Sharing& sharing, SampledGpu& gpu,
+            const gpu::Catalogue& catalogue);
 
 }  // namespace nos::telemetry

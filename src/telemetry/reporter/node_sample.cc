@@ -65,7 +65,7 @@ std::string HealthOf(const device::GpuInfo& info,
 Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
                        const gpu::Catalogue& catalogue, const Sharing& sharing, SampledGpu& gpu) {
   NOS_ASSIGN(std::vector<device::GpuInstance> instances, backend.ListInstances(gpu.info.index));
-  TellWay(instances, sharing, gpu, catalogue);
+  SetWay(instances, sharing, gpu, catalogue);
   for (device::GpuInstance& instance : instances) {
     if (gpu::SharingModeOfProfile(instance.profile) == gpu::kWholeMode) continue;
     SampledInstance sampled;
